@@ -10,16 +10,22 @@ export interface Plan {
   /** Events in the stores of the read benchmarks. */
   storedEvents: number
   longRunEvents: number
+  /** The most that load at the same time beside recording. */
+  connectionsMax: number
+  /** Turns of the wheel, and presses of a key, on a page. */
+  turns: number
 }
 
 const QUICK: Plan = {
   size: 'quick',
   rounds: 1,
-  seconds: 0.2,
-  warmUpSeconds: 0.1,
-  idleSeconds: 0.5,
+  seconds: 0.05,
+  warmUpSeconds: 0.05,
+  idleSeconds: 0.2,
   storedEvents: 2_000,
   longRunEvents: 1_000,
+  connectionsMax: 2,
+  turns: 5,
 }
 
 const DEFAULT: Plan = {
@@ -30,6 +36,8 @@ const DEFAULT: Plan = {
   idleSeconds: 20,
   storedEvents: 1_000_000,
   longRunEvents: 30_000,
+  connectionsMax: 200,
+  turns: 60,
 }
 
 export const PLANS: Record<Plan['size'], Plan> = {

@@ -9,12 +9,24 @@ import { startProcess, type Usage } from './server-process.ts'
 export type Server = Awaited<ReturnType<typeof startServer>>
 
 /** Every store gets the same credentials, so that a second server can start on it. */
-const API_KEY = newApiKey(randomBytes).text
+const { id: API_KEY_ID, text: API_KEY } = newApiKey(randomBytes)
 const OPERATOR_TOKEN = newOperatorToken(randomBytes).text
+export { API_KEY_ID }
+
+/** As a server's first start creates it. */
+export const FIRST_TENANT = {
+  initWorkspace: 'default',
+  initEnvironment: 'development',
+  initApiKey: API_KEY,
+  initOperatorToken: OPERATOR_TOKEN,
+  initOperatorEmail: null,
+}
+
+let built: Promise<string> | undefined
 
 export async function startServer(directory: string, flags: readonly string[] = []) {
   mkdirSync(directory, { recursive: true })
-  const program = path.join(await buildProgram(), 'main.js')
+  const program = path.join(await (built ??= buildProgram()), 'main.js')
   const started = await startProcess({
     args: [program, 'serve', '--port', '0', '--data-dir', directory, ...flags],
     logFile: path.join(directory, 'log.jsonl'),

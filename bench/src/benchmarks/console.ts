@@ -60,7 +60,7 @@ requestAnimationFrame; a headless browser draws without a graphics processor.',
       await page.locator('h1').first().waitFor()
       const change = await clickUntil(page, 'nav a[href$="/runs"]', 'main [role=table][aria-label="Runs"]')
       const run = await clickUntil(page, longRun, '[role=listitem][aria-setsize]')
-      return { start, change, run, frame: await worstFrame(page), nodes: await countNodes(page) }
+      return { start, change, run, frame: await worstFrame(page, plan.turns), nodes: await countNodes(page) }
     }
     /** With an empty cache. */
     async function visitFailed(page: Page) {
@@ -72,7 +72,7 @@ requestAnimationFrame; a headless browser draws without a graphics processor.',
       const start = await onPage((page) => timed(() => page.goto(bare.url), page, 'nav a'))
       const frame = await onPage(async (page) => {
         await page.goto(bareList.url)
-        return worstFrame(page)
+        return worstFrame(page, plan.turns)
       })
       return { start, frame }
     }
@@ -151,12 +151,12 @@ async function record({ url, headers }: Server, events: object[]): Promise<void>
   if (!reply.ok) throw new Error(`The events could not be recorded: ${reply.status}`)
 }
 
-/** The longest frame during 60 turns of the wheel and 60 steps by key. */
-async function worstFrame(page: Page): Promise<number> {
+/** The longest frame during turns of the wheel and as many steps by key. */
+async function worstFrame(page: Page, turns: number): Promise<number> {
   await page.locator('[role=listitem][aria-setsize]').first().hover()
   const frames = await watchFrames(page)
-  for (let turn = 0; turn < 60; turn++) await page.mouse.wheel(0, 600)
-  for (let press = 0; press < 60; press++) await page.keyboard.press('j')
+  for (let turn = 0; turn < turns; turn++) await page.mouse.wheel(0, 600)
+  for (let press = 0; press < turns; press++) await page.keyboard.press('j')
   return Math.max(...(await frames()))
 }
 

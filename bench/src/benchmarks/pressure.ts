@@ -2,7 +2,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { OPERATOR_PREFIX } from '@tacho/contract/operator/routes.ts'
 import { startBareServer } from '../bare/http-server.ts'
-import { startChild } from '../child.ts'
+import { startChild, type Child } from '../child.ts'
 import type { Setting } from '../benchmark.ts'
 import { onBoth } from '../engines/on-both.ts'
 import type { Plan } from '../plan.ts'
@@ -26,13 +26,21 @@ interface Tried {
   /** A server of ../bare/http.ts that refuses the same requests. */
   beside?: 'refuse'
   /** Prepares the store. Ids of what it made stand for `{name}` in the path. */
-  prepare?: (server: Server, plan: Plan) => Promise<Ids>
+  prepare?: (server: Server, others: Others) => Promise<Ids>
+}
+
+/** The other processes, for all attacks. */
+interface Others {
+  attacker: Child<Attack, Suffered>
+  load: ReturnType<typeof startLoad>
+  plan: Plan
 }
 
 const READ = { method: 'GET', body: 'none', requests: 1_300 } as const
 const TO_MCP = { method: 'POST', path: '/mcp' } as const
 /** Beyond the rate of a token, so that its turns bound it and not 429. */
-const BEYOND_RATES = { by: 'operator', flags: ['--operator-rate-limit', '1000000'] } as const
+const ANY_RATE = ['--operator-rate-limit', '1000000']
+const BEYOND_RATES = { by: 'operator', flags: ANY_RATE } as const
 
 const ATTACKS: Record<string, Tried> = {
   'documents never read, pipelined': {
@@ -114,20 +122,26 @@ every 20 ms, from before the attack until after it; a request that waits counts 
 that asks, where the system counts it. Node parses all of what one read of a connection brings before it does anything else: \
 the rows beside `node:http` alone are the same attack on a server that only refuses. Memory is what the process holds, at its peak. The bare limit is the same server before the attack.',
   async measure(setting, engine) {
+    const { plan, place } = setting
+    await using load = startLoad()
+    await using attacker = startChild<Attack, Suffered>(new URL('../load/attacks.ts', import.meta.url))
+    const others = { attacker, load, plan }
+    await using shared = plan.size === 'quick' ? await (await engine.createStore('store')).start(ANY_RATE) : null
     const rows: Row[] = []
     const table = ['| attack | how many answers, by status |', '|---|---|']
     for (const [name, tried] of Object.entries(ATTACKS)) {
       const answers: Suffered = {}
       const { found, alone } = await inTurn(setting, {
         async found(round) {
+          if (shared) return await endure(shared, tried, setting, others, answers)
           const store = await engine.createStore(`attack-${rows.length}-${round}`)
           await using server = await store.start(tried.flags)
-          return await endure(server, tried, setting, answers)
+          return await endure(server, tried, setting, others, answers)
         },
         async alone(): Promise<{ p99?: number }> {
           if (!tried.beside) return {}
-          await using server = await startBareServer(setting.place, tried.beside)
-          const { p99 } = await attackOn(server, tried.attack, setting)
+          await using server = await startBareServer(place, tried.beside)
+          const { p99 } = await attackOn(server, tried.attack, others)
           return { p99 }
         },
       })
@@ -143,12 +157,18 @@ the rows beside `node:http` alone are the same attack on a server that only refu
   },
 })
 
-async function endure(server: Server, { attack, by, prepare }: Tried, setting: Setting, answers: Suffered) {
+async function endure(
+  server: Server,
+  { attack, by, prepare }: Tried,
+  setting: Setting,
+  others: Others,
+  answers: Suffered,
+) {
   const { plan } = setting
-  const ids = (await prepare?.(server, plan)) ?? {}
+  const ids = (await prepare?.(server, others)) ?? {}
   const calm = await watch(server, () => sleep(plan.seconds * 1_000))
   const headers = by === 'stranger' ? {} : by === 'operator' ? server.operatorHeaders : server.headers
-  const { suffered, ...found } = await attackOn(server, { ...attack, path: filled(attack.path, ids) }, setting, headers)
+  const { suffered, ...found } = await attackOn(server, { ...attack, path: filled(attack.path, ids) }, others, headers)
   for (const [word, count] of Object.entries(suffered)) answers[word] = (answers[word] ?? 0) + count
   setting.say(answersText(suffered))
   return { ...found, calmMegabytes: calm.megabytes, calmP99: calm.p99 }
@@ -157,14 +177,14 @@ async function endure(server: Server, { attack, by, prepare }: Tried, setting: S
 async function attackOn(
   server: Pick<Server, 'url' | 'pid' | 'usage'>,
   attack: Tried['attack'],
-  { plan }: Setting,
+  { attacker, plan }: Others,
   headers: Record<string, string> = {},
 ) {
-  await using attacker = startChild<Attack, Suffered>(new URL('../load/attacks.ts', import.meta.url))
   const seconds = 2 * plan.seconds
+  const connections = Math.min(attack.connections, plan.connectionsMax)
   let suffered: Suffered = {}
   const { megabytes, p99 } = await watch(server, async () => {
-    suffered = await attacker.call({ ...attack, url: server.url, headers, seconds })
+    suffered = await attacker.call({ ...attack, connections, url: server.url, headers, seconds })
     await sleep(seconds * 250)
   })
   return { megabytes, p99, suffered }
@@ -183,8 +203,7 @@ function assertAnswered(name: string, { 'no answer': none = 0, ...answers }: Suf
 }
 
 /** A store that has events. */
-async function history(server: Server, { storedEvents }: Plan): Promise<Ids> {
-  await using load = startLoad()
+async function history(server: Server, { load, plan: { storedEvents } }: Others): Promise<Ids> {
   await load.fillHistory(server, Math.min(storedEvents, HISTORY_EVENTS))
   return server.home()
 }

@@ -1,9 +1,11 @@
 /** Fills a store without a server, which would refuse events as old as these and takes longer. */
 import { Readable } from 'node:stream'
 import { judgeBatch } from '@tacho/server/domain/event.ts'
+import { createFirstTenant } from '@tacho/server/maintenance/first-tenant.ts'
 import { bodyWriter } from '../load/bodies.ts'
 import { BATCH_EVENTS } from '../load/events.ts'
 import { timeOf, type Plot } from '../load/shapes.ts'
+import { API_KEY_ID, FIRST_TENANT } from '../server.ts'
 import type { Store } from './engine.ts'
 
 export interface Batch {
@@ -17,10 +19,9 @@ const CONCURRENCY = 40
 
 /** Stores the batches, and returns their environment. */
 export async function fillStore(store: Store, batches: Iterable<Batch>): Promise<string> {
-  const server = await store.start()
-  const { environmentId } = await server.home()
-  await server.stop()
   const storage = await store.open()
+  await createFirstTenant(storage, FIRST_TENANT, Date.now())
+  const { environmentId = '' } = (await storage.findApiKey(API_KEY_ID)) ?? {}
   const append = async ({ text, receivedAt }: Batch): Promise<void> => {
     const judged = judgeBatch(text, { workspaceId: '', now: receivedAt })
     if (!judged.ok) throw new Error('A load has valid events only')
