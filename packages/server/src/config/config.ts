@@ -157,15 +157,6 @@ export type SettingName = keyof typeof SETTINGS
 type ValueOf<OneSetting> = OneSetting extends Setting<infer Value> ? Value : never
 export type Config = { readonly [Name in SettingName]: ValueOf<(typeof SETTINGS)[Name]> }
 
-export interface SettingText {
-  name: SettingName
-  flag: string | null
-  variable: string
-  help: string
-  byDefault: string | null
-  fromFile: boolean
-}
-
 export type Flags = Readonly<Record<string, string | undefined>>
 export type Environment = Readonly<Record<string, string | undefined>>
 export type ConfigRead = { ok: true; config: Config } | { ok: false; faults: string[] }
@@ -175,7 +166,9 @@ const PREFIX = 'TACHO_'
 const CLIENT_VARIABLES = ['TACHO_URL', 'TACHO_OPERATOR_TOKEN', 'TACHO_API_KEY', 'TACHO_CLIENT_ID', 'TACHO_RELEASE']
 const ENTRIES = Object.entries(SETTINGS) as [SettingName, Setting<unknown>][]
 
-export function settingTexts(): SettingText[] {
+export type SettingText = ReturnType<typeof settingTexts>[number]
+
+export function settingTexts() {
   return ENTRIES.map(([name, setting]) => ({
     name,
     flag: setting.secret ? null : `${flagOf(name)} <${setting.placeholder}>`,

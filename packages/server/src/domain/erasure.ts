@@ -140,17 +140,8 @@ function count(entries: Map<string, CountedUsage>, names: ReadonlySet<string> | 
   const usage = one.usage && { ...one.usage, model: nameOf(one.usage.model) }
   const toolUse = one.toolUse && { ...one.toolUse, tool: nameOf(one.toolUse.tool) }
   const bucket = latencyMs === null ? null : bucketOf(latencyMs)
-  const [version, context] = [promptUse?.versionId, usage?.uncosted?.context]
-  const place = JSON.stringify([
-    time,
-    eventType,
-    usage?.model,
-    context,
-    bucket,
-    version,
-    toolUse?.tool,
-    toolUse?.problem,
-  ])
+  const call = [usage?.model, usage?.uncosted?.context, bucket, promptUse?.versionId]
+  const place = JSON.stringify([time, eventType, ...call, toolUse])
   const same = entries.get(place)
   if (same === undefined) return void entries.set(place, { ...one, usage, toolUse })
   same.times += times

@@ -30,11 +30,6 @@ export interface DatedRates {
 
 export type ModelRates = readonly DatedRates[]
 
-export interface Estimate {
-  femtos: bigint
-  unpriced: number
-}
-
 /** From the price of a million tokens to 1e-15 for one token. */
 const FEMTOS_PER_TOKEN = 1e9
 const FEMTOS = 1e15
@@ -54,7 +49,7 @@ export function estimateCalls<Calls extends UncostedCalls>(
   calls: readonly Calls[],
   ratesOf: (model: string) => ModelRates | null,
   timeOf: (calls: Calls) => number,
-): Estimate {
+) {
   let [femtos, unpriced] = [0n, 0]
   for (const each of calls) {
     const dated = ratesOf(each.model)

@@ -1,4 +1,4 @@
-import type { IssueRecordInput } from '@tacho/contract/issue-record.ts'
+import { IssueRecordInput } from '@tacho/contract/issue-record.ts'
 import { LIMITS } from '@tacho/contract/limits.ts'
 import type { NewIssueRecord } from '../storage/issue-records.ts'
 import { memberSlices, type JsonSlice } from './json-slices.ts'
@@ -12,21 +12,12 @@ export interface FieldFault {
 
 type Receipt = Pick<NewIssueRecord, 'id' | 'environmentId' | 'receivedAt'>
 
-const TEXTS = [
-  'sdkInstanceId',
-  'clientRecordId',
-  'detectionType',
-  'runId',
-  'sessionId',
-  'eventId',
-  'agentId',
-  'policyId',
-] as const
+const FIELDS = Object.keys(IssueRecordInput.properties) as (keyof IssueRecordInput)[]
 const OBJECTS = ['payload', 'evidence'] as const
 
 /** `text` is the JSON source of `input`: payload and evidence are stored exactly as sent. */
 export function toNewIssueRecord(input: IssueRecordInput, text: string, receipt: Receipt): NewIssueRecord | FieldFault {
-  const badText = unstorableField(input, TEXTS)
+  const badText = unstorableField(input, FIELDS)
   if (badText !== null) return { field: badText, message: UNSTORABLE }
   const [payload, evidence] = memberSlices(text, OBJECTS)
   for (const [index, slice] of [payload, evidence].entries()) {

@@ -14,9 +14,8 @@ const OPEN_BRACE = 0x7b
 const CLOSE_BRACE = 0x7d
 
 /**
- * The value of `payload` in each item, so that the exact text can be stored: parsing and encoding would change numbers,
- * key order, duplicate keys and escapes. JSON.parse must have accepted the array. As there, the last of duplicate keys
- * counts. Items without a payload give null.
+ * The text of each payload: encoding it again would change numbers, key order, duplicate keys and escapes. JSON.parse
+ * must have accepted the array; as there, the last of duplicate keys counts.
  */
 export function payloadSlices(text: string): (JsonSlice | null)[] {
   const slices: (JsonSlice | null)[] = []

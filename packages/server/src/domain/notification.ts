@@ -185,10 +185,6 @@ export function toNotificationSettings(
   publicKey: string,
   sessionId: string,
 ): NotificationSettings {
-  return {
-    publicKey,
-    browsers: browsers.map((row) => toNotifiedBrowser(row, sessionId)),
-    environments: choices,
-    quietHours,
-  }
+  const shown = browsers.map((row) => toNotifiedBrowser(row, sessionId))
+  return { publicKey, browsers: shown, environments: choices, quietHours }
 }

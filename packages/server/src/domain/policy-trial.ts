@@ -66,15 +66,11 @@ export function createTrial(condition: Condition, { severity, action }: TrialPol
   }
 
   function countTool(toolName: string, hit: boolean): void {
-    let tool = tools.get(toolName)
-    if (tool === undefined) {
-      moreTools ||= tools.size >= TOOLS_COUNTED
-      if (tools.size >= TOOLS_COUNTED) return
-      tool = { calls: 0, hits: 0 }
-      tools.set(toolName, tool)
-    }
-    tool.calls += 1
-    if (hit) tool.hits += 1
+    const isOneTooMany = !tools.has(toolName) && tools.size >= TOOLS_COUNTED
+    moreTools ||= isOneTooMany
+    if (isOneTooMany) return
+    const { calls, hits } = tools.get(toolName) ?? { calls: 0, hits: 0 }
+    tools.set(toolName, { calls: calls + 1, hits: hits + (hit ? 1 : 0) })
   }
 
   function countHit(row: ToolCallRow, toolName: string): void {

@@ -15,7 +15,7 @@ export interface FailedEvent {
 export interface ToldFailure extends FailedEvent {
   rank: number
   isBare: boolean
-  /** A command that ended with another code than 0: daily work of a coding agent. */
+  /** A command that ended with another code than 0: daily work of a coding agent (decision 0138). */
   isCommand: boolean
 }
 
@@ -54,13 +54,10 @@ export function toldFailure(event: StoredEvent): ToldFailure | null {
     release: releaseOf(payload),
     promptVersionId: promptUseOf(eventType, payload)?.versionId ?? null,
     rank: RANKS.indexOf(eventType),
-    isCommand: eventType === 'TOOL_CALL' && isExitCode(payload['exitCode']),
+    isCommand: eventType === 'TOOL_CALL' && Number.isInteger(payload['exitCode']) && payload['exitCode'] !== 0,
     isBare: type === null && message === null && RANKS.indexOf(eventType) > RANKS.indexOf('AGENT_STEP'),
   }
 }
-
-/** Source: decision 0138. */
-const isExitCode = (value: unknown): boolean => Number.isInteger(value) && value !== 0
 
 const MESSAGE_CHARS = 1_000
 

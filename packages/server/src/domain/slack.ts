@@ -19,10 +19,7 @@ const AGE_SECONDS = 300
 const TIMESTAMP = /^[0-9]{1,12}$/
 const SIGNATURE = /^v0=[0-9a-f]{64}$/
 
-export interface SlackSignature {
-  timestamp: string
-  signature: string
-}
+export type SlackSignature = Record<'timestamp' | 'signature', string>
 
 export function slackSignatureOf(
   { timestamp, signature }: Record<keyof SlackSignature, unknown>,

@@ -4,7 +4,6 @@ import { every, type Job, type JobOptions } from './every.ts'
 type Acts = 'deleteExpiredSignIns' | 'deleteOldIdempotencyKeys'
 const SLICE = 500
 
-/** The rows are already invalid; deletion keeps the tables small. */
 export function deleteExpired({ storage, now, onError, intervalMs = 3_600_000 }: JobOptions<Acts>): Job {
   return every({
     intervalMs,

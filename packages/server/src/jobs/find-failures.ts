@@ -1,7 +1,4 @@
-/**
- * Makes an issue record of each failure of a run. The append that stored the failure, or the stalled rule, queues the
- * run. The message to webhooks, one per failed run, is stored with the end of that work.
- */
+/** An append or the stalled rule queues a failed run. Its message to webhooks is stored with the end of that work. */
 import { setImmediate as turn } from 'node:timers/promises'
 import { failedRunNews } from '../domain/run-news.ts'
 import { failureGrouping, failureTitle, kindTitle, placeTitle } from '../domain/failure-issue.ts'

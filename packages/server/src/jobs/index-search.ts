@@ -1,6 +1,5 @@
 /**
- * The pause is several times as long as the portion took: recording keeps most of the processor. While events arrive
- * faster, the index falls behind, and says by how much.
+ * The rests keep most of the processor for recording. While events arrive faster, the index falls behind and says so.
  */
 import { setTimeout as wait } from 'node:timers/promises'
 import type { HandlerOptions, ItemHandler } from './work.ts'

@@ -20,7 +20,6 @@ export function createMailSender({ smtpUrl, mailFrom }: Options): MailSender | n
   const server = smtpUrl === null ? null : smtpServerOf(smtpUrl)
   if (server === null || mailFrom === null) return null
   const domain = mailFrom.slice(mailFrom.lastIndexOf('@') + 1)
-  // Most installations send no mail.
   let opened: Promise<Transporter> | null = null
   const sending = new Shares(AT_ONCE)
 

@@ -1,6 +1,6 @@
 /**
- * Tells people in their browsers. An item is for all browsers, or for one whose quiet hours ended or whose push service failed.
- * Items of one event that wait together become one message, about the most severe.
+ * Items of one event become one message. An item is for all browsers, or for one that was quiet or whose service
+ * failed.
  */
 import { LIMITS } from '@tacho/contract/limits.ts'
 import { LRUCache } from 'lru-cache'

@@ -23,7 +23,6 @@ const TOPIC_CHARS = 32
 
 export function createPushSender({ keys, contact, send }: PushOptions): PushSender {
   return async ({ endpoint, publicKey: p256dh, authSecret: auth }, pushed, { seconds, isUrgent }) => {
-    // Load the library for the first message: most installations send none.
     const { default: webPush } = await import('web-push')
     const { environmentId, event } = pushed
     let request: RequestDetails

@@ -1,6 +1,5 @@
 /**
- * `dns.lookup` waits on threads of the whole process: a few names of tenants with a silent name server would stop
- * every delivery. This asks without a thread, within a time.
+ * `dns.lookup` waits on threads of the whole process: a few names with a silent name server would stop every delivery.
  */
 import type { LookupAddress } from 'node:dns'
 import { lookup, Resolver } from 'node:dns/promises'

@@ -1,6 +1,5 @@
 /**
- * Simulation: evaluates a policy on the recorded tool calls of the last days. It works in slices, so readers and
- * requests do not wait for it.
+ * In slices, so that readers and requests do not wait.
  *
  *   QUEUED --first progress--> RUNNING --all slices examined--> DONE
  *      |                          |  +--keeps failing--> FAILED
@@ -94,18 +93,13 @@ async function run(simulation: SimulationRow, options: SimulateOptions, signal: 
   }
 }
 
-interface Window {
-  from: number
-  to: number
-  total: number
-  cut: boolean
-}
+type Window = Awaited<ReturnType<typeof measure>>
 
 async function measure(
   storage: Pick<Storage, 'countToolCalls'>,
   { environmentId, createdAt, days }: SimulationRow,
   maxCalls: number,
-): Promise<Window> {
+) {
   const start = createdAt - days * DAY_MS
   let total = 0
   let from = createdAt

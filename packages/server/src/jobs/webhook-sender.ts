@@ -86,8 +86,7 @@ export function createWebhookSender(allowedNetworks: readonly string[]): Webhook
 }
 
 /**
- * Cuts a connection that receives too much. The library bounds headers and body, but neither interim answers nor the framing
- * of chunks, which can be parsed for as long as the receiver sends.
+ * The library bounds headers and body, but parses interim answers and the framing of chunks for as long as they come.
  */
 function boundReceived(socket: Socket): void {
   const before = socket.bytesRead

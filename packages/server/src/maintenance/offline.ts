@@ -65,23 +65,14 @@ export function restore(options: { from: string; dataDir: string; replace?: bool
   return restoreSqlite({ from: path.resolve(from), directory: path.resolve(dataDir), replace })
 }
 
-interface Replacement {
-  text: string
-  revoked: number
-}
-
-async function replaceToken(storage: Storage, revokeOld: boolean): Promise<Replacement> {
+async function replaceToken(storage: Storage, revokeOld: boolean) {
   const token = newOperatorToken(randomBytes)
   const now = Date.now()
   await storage.createOperatorToken(ownerToken(token, 'recovered', now), [])
   return { text: token.text, revoked: revokeOld ? await storage.revokeOtherOperatorTokens(token.id, now) : 0 }
 }
 
-async function replaceKey(
-  storage: Storage,
-  { id: environmentId }: EnvironmentRow,
-  revokeOld: boolean,
-): Promise<Replacement> {
+async function replaceKey(storage: Storage, { id: environmentId }: EnvironmentRow, revokeOld: boolean) {
   const key = newApiKey(randomBytes)
   const now = Date.now()
   const old = revokeOld ? await allRows((page) => storage.listApiKeys(environmentId, page)) : []

@@ -1,9 +1,9 @@
 /** The package's data takes 20 MB and a tenth of a second to load. The thread ends soon after, and with it the data. */
-import { readFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import { LRUCache } from 'lru-cache'
 import type { ModelRates } from '../domain/estimate.ts'
 import { moduleUrl } from '../program/module-url.ts'
+import { versionIn } from '../program/version.ts'
 import { createSharedThread, startCalledThread } from '../threads/called-thread.ts'
 
 export interface PriceTable {
@@ -17,6 +17,7 @@ const IDLE_MS = 10_000
 const MODELS_KEPT = 5_000
 
 export function createPriceTable(): PriceTable {
+  const main = createRequire(import.meta.url).resolve(PACKAGE)
   const known = new LRUCache<string, { rates: ModelRates | null }>({ max: MODELS_KEPT })
   const threads = createSharedThread<string[], (ModelRates | null)[]>(
     (onEnd) => startCalledThread(moduleUrl('price-thread', import.meta.url), { name: 'price' }, onEnd),
@@ -34,7 +35,7 @@ export function createPriceTable(): PriceTable {
   }
 
   return {
-    version: `genai-prices ${readVersion()}`,
+    version: `genai-prices ${versionIn(new URL('../package.json', `file://${main}`))}`,
     async ratesOf(models) {
       const wanted = new Set(models)
       wanted.delete('')
@@ -53,10 +54,4 @@ export function createPriceTable(): PriceTable {
     },
     close: threads.close,
   }
-}
-
-function readVersion(): string {
-  const main = createRequire(import.meta.url).resolve(PACKAGE)
-  const file = new URL('../package.json', `file://${main}`)
-  return (JSON.parse(readFileSync(file, 'utf8')) as { version: string }).version
 }

@@ -53,8 +53,8 @@ function createLines() {
         from += (await writeBytes(STDERR, bytes, from, Math.min(WRITE_BYTES, bytes.length - from))).bytesWritten
         writes++
       } catch (error) {
-        if (isFull(error)) await wait(FULL_PIPE_MS)
-        else throw error
+        if ((error as NodeJS.ErrnoException).code !== 'EAGAIN') throw error
+        await wait(FULL_PIPE_MS)
       }
     }
   }
@@ -70,5 +70,3 @@ function createLines() {
     writes: () => writes,
   }
 }
-
-const isFull = (error: unknown): boolean => (error as NodeJS.ErrnoException).code === 'EAGAIN'

@@ -1,6 +1,4 @@
 /**
- * The server process.
- *
  *   starting --> ready --signal or close()--> draining --> closed
  *
  * starting: opens the store, creates the first tenant in an empty store, and opens the port last. draining: accepts

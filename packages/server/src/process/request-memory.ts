@@ -1,9 +1,7 @@
 import os from 'node:os'
 
-export interface RequestMemory {
-  bodies: number
-  replies: number
-}
+/** In bytes. */
+export type RequestMemory = Record<'bodies' | 'replies', number>
 
 const MOST = 64 * 1_048_576
 /** Four of the largest pages. */

@@ -1,6 +1,5 @@
 import { randomBytes, randomUUID } from 'node:crypto'
 import { once } from 'node:events'
-import { readFileSync } from 'node:fs'
 import type { Server } from 'node:http'
 import { isIPv6, type AddressInfo } from 'node:net'
 import type { FastifyBaseLogger } from 'fastify'
@@ -48,6 +47,7 @@ import { createWebhookSender } from '../jobs/webhook-sender.ts'
 import { createWorkRunner } from '../jobs/work.ts'
 import { createPriceTable } from '../prices/price-table.ts'
 import { ROOT } from '../program/root.ts'
+import { versionIn } from '../program/version.ts'
 import { storagePlace } from './open-storage.ts'
 import type { Storage } from '../storage/storage.ts'
 import type { WorkerLink } from './worker-link.ts'
@@ -68,7 +68,7 @@ export interface StartOptions {
 
 export async function serveStore(config: Config, storage: Storage, options: StartOptions): Promise<RunningServer> {
   const { log, print = () => undefined, now = Date.now, link = null, memory: bytes = requestMemory() } = options
-  const version = readVersion()
+  const version = versionIn(path.join(ROOT, 'packages/server/package.json'))
   const keys = createCredentialCache({ parse: parseApiKey, load: (id) => storage.findApiKey(id) })
   const sessions = createCredentialCache({ parse: sessionCredential, load: (hash) => storage.findSession(hash) })
   let listensOn = ''
@@ -223,8 +223,3 @@ async function listen(server: Server, { host, port }: Config): Promise<string> {
 
 /** As the documents write it: a browser has one cookie for `localhost` and another for 127.0.0.1. */
 const forPeople = (url: string): string => url.replace('//127.0.0.1:', '//localhost:')
-
-function readVersion(): string {
-  const file = readFileSync(path.join(ROOT, 'packages/server/package.json'), 'utf8')
-  return (JSON.parse(file) as { version: string }).version
-}

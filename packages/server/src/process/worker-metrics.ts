@@ -14,8 +14,7 @@ export function createWorkerMetrics() {
 
   async function gather(workers: readonly Worker[]): Promise<string> {
     await ask(workers)
-    const { AggregatorRegistry } = (await import('prom-client')).default
-    return AggregatorRegistry.aggregate([past, ...latest.values()]).metrics()
+    return (await aggregated([past, ...latest.values()])).metrics()
   }
 
   async function ask(workers: readonly Worker[]): Promise<void> {
@@ -49,10 +48,12 @@ export function createWorkerMetrics() {
   }
 
   async function keep(counts: MetricObject[]): Promise<void> {
-    if (counts.length === 0) return
-    const { AggregatorRegistry } = (await import('prom-client')).default
-    past = await AggregatorRegistry.aggregate([past, counts]).getMetricsAsJSON()
+    if (counts.length > 0) past = await (await aggregated([past, counts])).getMetricsAsJSON()
   }
+}
+
+async function aggregated(metrics: MetricObject[][]) {
+  return (await import('prom-client')).default.AggregatorRegistry.aggregate(metrics)
 }
 
 /** Counters of an ended worker still count; its gauges say nothing. */

@@ -1,6 +1,5 @@
 /**
- * Gives memory back when a thread has nothing to do. V8 collects garbage when code allocates, and an idle thread does not:
- * a third of its heap would stay garbage of the start or of the last busy time.
+ * V8 collects garbage when code allocates, and an idle thread does not: a third of its heap would stay garbage.
  *
  *   used --idle for a while, and the heap has grown--> collected --the heap grows--> used
  */

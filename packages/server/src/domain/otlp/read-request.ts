@@ -19,13 +19,7 @@ export interface Sent<Item> {
   item: Item | null
 }
 
-export interface Resource {
-  attributes: JsonObject
-  service: string | undefined
-  instance: string | undefined
-  runId: string | undefined
-  sessionId: string | undefined
-}
+export type Resource = ReturnType<typeof resourceOf>
 
 export type Read<Item> = Sent<Item>[] | 'malformed' | 'too_many'
 
@@ -172,7 +166,7 @@ function objectOf(value: unknown): Record<string, unknown> {
 /** Every event of a process repeats its resource. */
 const RESOURCE_BYTES = 4_000
 
-function resourceOf(sent: MessageShape<typeof ResourceSchema> | undefined): Resource {
+function resourceOf(sent: MessageShape<typeof ResourceSchema> | undefined) {
   const attributes = new Attributes(sent?.attributes ?? [])
   const text = (name: string, max: number): string | undefined => {
     const found = attributes.text(name)
