@@ -1,4 +1,3 @@
-import { BODY_ERRORS } from './body-errors.ts'
 import { Approval, ApprovalHeaders, ApprovalParams, ApprovalQuery, NewApproval } from './approval.ts'
 import { BatchResult, EventBatch, EventPage, EventsQuery } from './event.ts'
 import { IssueRecordInput, IssueRecordReceipt } from './issue-record.ts'
@@ -21,7 +20,7 @@ export const ROUTES = {
     bodyBytes: LIMITS.batchBytes,
     status: 200,
     reply: BatchResult,
-    errors: BODY_ERRORS,
+    errors: [],
   },
   listRuns: {
     method: 'GET',
@@ -69,7 +68,7 @@ export const ROUTES = {
     bodyBytes: LIMITS.issueRecordBytes,
     status: 202,
     reply: IssueRecordReceipt,
-    errors: ['conflict', ...BODY_ERRORS, 'storage_full'],
+    errors: ['conflict', 'storage_full'],
   },
   createApproval: {
     method: 'POST',
@@ -82,7 +81,7 @@ export const ROUTES = {
     bodyBytes: LIMITS.approvalBodyBytes,
     status: 201,
     reply: Approval,
-    errors: ['conflict', ...BODY_ERRORS, 'storage_full'],
+    errors: ['conflict', 'storage_full'],
   },
   readApproval: {
     method: 'GET',

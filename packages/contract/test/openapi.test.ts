@@ -71,6 +71,8 @@ test('a row answers with its own errors and those of its kind', () => {
   assert.ok(codes(ROUTES.readRun).includes('not_found'))
   assert.ok(!codes(ROUTES.readRun).includes('storage_full'))
   assert.ok(codes(ROUTES.recordEvents).includes('storage_full'))
+  assert.ok(codes(ROUTES.recordEvents).includes('invalid_utf8'))
+  assert.ok(!codes(OPERATOR_ROUTES.resolveIssue).includes('invalid_utf8'))
   assert.ok(!codes(OPERATOR_ROUTES.readSignInMethods).includes('unauthenticated'))
   assert.ok(!codes(OPERATOR_ROUTES.readMe).includes('forbidden'))
   assert.ok(codes(OPERATOR_ROUTES.resolveIssue).includes('forbidden'))

@@ -1,4 +1,3 @@
-import { BODY_ERRORS } from '../body-errors.ts'
 import { LIMITS } from '../limits.ts'
 import type { OperatorRoute } from './access.ts'
 import { Agent, AgentName, AgentPage, AgentParams, AgentsQuery } from './agent.ts'
@@ -28,7 +27,7 @@ export const agentRoutes = {
     summary: 'Give an agent a name that operators see instead of the reported one',
     bodyBytes: LIMITS.operatorBodyBytes,
     body: AgentName,
-    errors: ['not_found', 'conflict', ...BODY_ERRORS],
+    errors: ['not_found', 'conflict'],
   },
   archiveAgent: {
     ...act,

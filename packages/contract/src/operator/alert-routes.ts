@@ -1,4 +1,3 @@
-import { BODY_ERRORS } from '../body-errors.ts'
 import { LIMITS } from '../limits.ts'
 import type { OperatorRoute } from './access.ts'
 import { Alert, AlertChange, AlertList, AlertParams, AlertTest, NewAlert } from './alert.ts'
@@ -34,7 +33,7 @@ export const alertRoutes = {
     body: NewAlert,
     status: 201,
     reply: Alert,
-    errors: ['not_found', 'conflict', ...BODY_ERRORS],
+    errors: ['not_found', 'conflict'],
   },
   changeAlert: {
     ...act,
@@ -45,7 +44,7 @@ export const alertRoutes = {
     description: 'It is checked again at once. A budget with another amount, agent or period starts again.',
     body: AlertChange,
     reply: Alert,
-    errors: ['not_found', ...BODY_ERRORS],
+    errors: ['not_found'],
   },
   testAlert: {
     ...act,

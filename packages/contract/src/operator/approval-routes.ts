@@ -1,5 +1,4 @@
 import Type from 'typebox'
-import { BODY_ERRORS } from '../body-errors.ts'
 import { LIMITS } from '../limits.ts'
 import type { OperatorRoute } from './access.ts'
 import { ApprovalAftermath, RunApprovals } from './aftermath.ts'
@@ -27,7 +26,7 @@ const decide = {
   method: 'POST',
   access: 'approver',
   bodyBytes: LIMITS.operatorBodyBytes,
-  errors: ['not_found', 'conflict', ...BODY_ERRORS],
+  errors: ['not_found', 'conflict'],
 } as const
 
 /** Routes for operators who read and decide firewall approvals. */

@@ -1,4 +1,3 @@
-import { BODY_ERRORS } from '../body-errors.ts'
 import { LIMITS } from '../limits.ts'
 import type { OperatorRoute } from './access.ts'
 import { Environment, EnvironmentParams } from './environment.ts'
@@ -6,10 +5,8 @@ import { Policy, PolicyParams } from './policy.ts'
 import { Prompt, PromptParams } from './prompt.ts'
 import { NewName, Workspace, WorkspaceParams } from './workspace.ts'
 
-const act = { method: 'POST', scopes: [], status: 200 } as const
+const act = { method: 'POST', scopes: [], status: 200, errors: ['not_found', 'conflict'] } as const
 const rename = { ...act, bodyBytes: LIMITS.operatorBodyBytes, body: NewName } as const
-const RENAMED = ['not_found', 'conflict', ...BODY_ERRORS] as const
-const ARCHIVED = ['not_found', 'conflict'] as const
 
 const workspace = { tag: 'Tenants', access: 'owner', params: WorkspaceParams, reply: Workspace } as const
 const environment = { tag: 'Tenants', access: 'admin', params: EnvironmentParams, reply: Environment } as const
@@ -30,7 +27,6 @@ export const archiveRoutes = {
     audit: { action: 'workspace.rename', target: 'workspace' },
     access: 'installation',
     summary: 'Rename a workspace; names are unique in the installation',
-    errors: RENAMED,
   },
   archiveWorkspace: {
     ...act,
@@ -38,7 +34,6 @@ export const archiveRoutes = {
     path: `${WORKSPACE}/archive`,
     audit: { action: 'workspace.archive', target: 'workspace' },
     summary: 'Archive a workspace; the API keys of its environments are refused',
-    errors: ARCHIVED,
   },
   restoreWorkspace: {
     ...act,
@@ -46,7 +41,6 @@ export const archiveRoutes = {
     path: `${WORKSPACE}/restore`,
     audit: { action: 'workspace.restore', target: 'workspace' },
     summary: 'Restore an archived workspace; its API keys work again',
-    errors: ARCHIVED,
   },
   renameEnvironment: {
     ...rename,
@@ -54,7 +48,6 @@ export const archiveRoutes = {
     path: `${ENVIRONMENT}/rename`,
     audit: { action: 'environment.rename', target: 'environment' },
     summary: 'Rename an environment',
-    errors: RENAMED,
   },
   archiveEnvironment: {
     ...act,
@@ -62,7 +55,6 @@ export const archiveRoutes = {
     path: `${ENVIRONMENT}/archive`,
     audit: { action: 'environment.archive', target: 'environment' },
     summary: 'Archive an environment; its API keys are refused',
-    errors: ARCHIVED,
   },
   restoreEnvironment: {
     ...act,
@@ -70,7 +62,6 @@ export const archiveRoutes = {
     path: `${ENVIRONMENT}/restore`,
     audit: { action: 'environment.restore', target: 'environment' },
     summary: 'Restore an archived environment; its API keys work again, and it is not deleted',
-    errors: ARCHIVED,
   },
   deleteEnvironment: {
     ...act,
@@ -79,7 +70,6 @@ export const archiveRoutes = {
     path: `${ENVIRONMENT}/delete`,
     audit: { action: 'environment.delete', target: 'environment' },
     summary: `Delete an archived environment with all its data, ${LIMITS.environmentDeletionDays} days from now; restoring it cancels this`,
-    errors: ARCHIVED,
   },
   renamePrompt: {
     ...rename,
@@ -87,7 +77,6 @@ export const archiveRoutes = {
     path: `${PROMPT}/rename`,
     audit: { action: 'prompt.rename', target: 'prompt' },
     summary: 'Rename a prompt that is deployed nowhere; clients find prompts by name',
-    errors: RENAMED,
   },
   archivePrompt: {
     ...act,
@@ -95,7 +84,6 @@ export const archiveRoutes = {
     path: `${PROMPT}/archive`,
     audit: { action: 'prompt.archive', target: 'prompt' },
     summary: 'Archive a prompt that is deployed nowhere',
-    errors: ARCHIVED,
   },
   restorePrompt: {
     ...act,
@@ -103,7 +91,6 @@ export const archiveRoutes = {
     path: `${PROMPT}/restore`,
     audit: { action: 'prompt.restore', target: 'prompt' },
     summary: 'Restore an archived prompt',
-    errors: ARCHIVED,
   },
   archivePolicy: {
     ...act,
@@ -111,7 +98,6 @@ export const archiveRoutes = {
     path: `${POLICY}/archive`,
     audit: { action: 'policy.archive', target: 'policy' },
     summary: 'Archive a policy that is deployed nowhere',
-    errors: ARCHIVED,
   },
   restorePolicy: {
     ...act,
@@ -119,6 +105,5 @@ export const archiveRoutes = {
     path: `${POLICY}/restore`,
     audit: { action: 'policy.restore', target: 'policy' },
     summary: 'Restore an archived policy',
-    errors: ARCHIVED,
   },
 } as const satisfies Record<string, OperatorRoute>

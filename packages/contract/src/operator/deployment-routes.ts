@@ -1,4 +1,3 @@
-import { BODY_ERRORS } from '../body-errors.ts'
 import { LIMITS } from '../limits.ts'
 import type { OperatorRoute } from './access.ts'
 import { ConfigurationClientPage, ConfigurationClientsQuery } from './configuration-client.ts'
@@ -24,7 +23,7 @@ const publish = {
   params: EnvironmentParams,
   reply: PublicationResult,
   bodyBytes: LIMITS.operatorBodyBytes,
-  errors: ['not_found', 'conflict', ...BODY_ERRORS],
+  errors: ['not_found', 'conflict'],
 } as const
 
 /** Which versions are deployed in an environment. Each write is one publication and applies fully or not at all. */

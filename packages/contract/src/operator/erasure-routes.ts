@@ -1,4 +1,3 @@
-import { BODY_ERRORS } from '../body-errors.ts'
 import { LIMITS } from '../limits.ts'
 import type { OperatorRoute } from './access.ts'
 import { EnvironmentParams } from './environment.ts'
@@ -22,7 +21,7 @@ export const erasureRoutes = {
     body: NewErasure,
     status: 201,
     reply: Erasure,
-    errors: ['not_found', 'conflict', ...BODY_ERRORS],
+    errors: ['not_found', 'conflict'],
   },
   previewErasure: {
     ...write,
@@ -31,7 +30,7 @@ export const erasureRoutes = {
     body: ErasureSubject,
     status: 200,
     reply: ErasurePreview,
-    errors: ['not_found', ...BODY_ERRORS],
+    errors: ['not_found'],
   },
   listErasures: {
     ...read,

@@ -1,5 +1,4 @@
 import Type from 'typebox'
-import { BODY_ERRORS } from '../body-errors.ts'
 import { LIMITS } from '../limits.ts'
 import type { OperatorRoute } from './access.ts'
 import { EnvironmentParams } from './environment.ts'
@@ -61,6 +60,6 @@ export const exportRoutes = {
     bodyBytes: LIMITS.importBodyBytes,
     body: ImportedLines,
     reply: ImportReport,
-    errors: ['not_found', 'conflict', ...BODY_ERRORS],
+    errors: ['not_found', 'conflict'],
   },
 } as const satisfies Record<string, OperatorRoute>

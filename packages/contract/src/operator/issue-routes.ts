@@ -1,4 +1,3 @@
-import { BODY_ERRORS } from '../body-errors.ts'
 import { LIMITS } from '../limits.ts'
 import type { OperatorRoute } from './access.ts'
 import { EnvironmentParams } from './environment.ts'
@@ -111,7 +110,7 @@ export const issueRoutes = {
     body: NewComment,
     status: 201,
     reply: IssueActivity,
-    errors: ['not_found', 'conflict', ...BODY_ERRORS],
+    errors: ['not_found', 'conflict'],
   },
   resolveIssue: {
     ...act,
@@ -139,7 +138,6 @@ export const issueRoutes = {
     audit: { action: 'issue.assign', target: 'issue' },
     summary: 'Assign an issue to a person',
     body: Assignment,
-    errors: ['not_found', 'conflict', ...BODY_ERRORS],
   },
   mergeIssue: {
     ...act,
@@ -148,7 +146,6 @@ export const issueRoutes = {
     audit: { action: 'issue.merge', target: 'issue' },
     summary: 'Merge an issue into another; later records go there too. The reply is the other issue',
     body: Merge,
-    errors: ['not_found', 'conflict', ...BODY_ERRORS],
   },
   splitIssue: {
     ...act,
@@ -157,7 +154,6 @@ export const issueRoutes = {
     audit: { action: 'issue.split', target: 'issue' },
     summary: 'Split sets of facts off an issue. The reply is the issue that now has them',
     body: Split,
-    errors: ['not_found', 'conflict', ...BODY_ERRORS],
   },
   listIssueRecords: {
     ...read,

@@ -1,4 +1,3 @@
-import { BODY_ERRORS } from '../body-errors.ts'
 import { LIMITS } from '../limits.ts'
 import type { OperatorRoute } from './access.ts'
 import {
@@ -32,7 +31,7 @@ export const notificationRoutes = {
     summary: 'Change what the caller is told, and the quiet hours',
     body: NotificationSettingsChange,
     reply: NotificationSettings,
-    errors: ['forbidden', ...BODY_ERRORS],
+    errors: ['forbidden'],
   },
   addNotifiedBrowser: {
     ...own,
@@ -42,7 +41,7 @@ export const notificationRoutes = {
     summary: "Tell the caller's notifications to a browser; it leaves with the session",
     body: NewNotifiedBrowser,
     reply: NotifiedBrowser,
-    errors: ['forbidden', 'not_found', 'conflict', ...BODY_ERRORS],
+    errors: ['forbidden', 'not_found', 'conflict'],
   },
   removeNotifiedBrowser: {
     ...own,

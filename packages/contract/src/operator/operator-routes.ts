@@ -1,5 +1,4 @@
 import Type from 'typebox'
-import { BODY_ERRORS } from '../body-errors.ts'
 import { LIMITS } from '../limits.ts'
 import type { OperatorRoute } from './access.ts'
 import { CreationHeaders } from './idempotency.ts'
@@ -61,7 +60,7 @@ export const operatorRoutes = {
     params: WorkspaceOperatorParams,
     body: NewRole,
     reply: Operator,
-    errors: ['not_found', 'conflict', ...BODY_ERRORS],
+    errors: ['not_found', 'conflict'],
   },
   removeOperator: {
     ...inWorkspace,
@@ -88,7 +87,7 @@ export const operatorRoutes = {
     audit: { action: 'operator.invite', target: 'invitation' },
     summary: 'Invite a person; the reply shows the one-time link',
     params: WorkspaceParams,
-    errors: ['not_found', 'conflict', ...BODY_ERRORS],
+    errors: ['not_found', 'conflict'],
   },
   revokeInvitation: {
     ...inWorkspace,
@@ -116,7 +115,7 @@ export const operatorRoutes = {
     params: OperatorParams,
     body: NewInstallationRole,
     reply: Operator,
-    errors: ['not_found', 'conflict', ...BODY_ERRORS],
+    errors: ['not_found', 'conflict'],
   },
   deleteOperator: {
     ...everywhere,
@@ -141,7 +140,7 @@ export const operatorRoutes = {
     path: '/invitations',
     audit: { action: 'operator.invite', target: 'invitation' },
     summary: 'Invite a person to every workspace; an owner manages the installation',
-    errors: ['conflict', ...BODY_ERRORS],
+    errors: ['conflict'],
   },
   revokeInstallationInvitation: {
     ...everywhere,
@@ -159,7 +158,7 @@ export const operatorRoutes = {
     summary: 'Read what an invitation link offers, without accepting it',
     body: InvitationLink,
     reply: OpenedInvitation,
-    errors: ['not_found', 'rate_limited', ...BODY_ERRORS],
+    errors: ['not_found', 'rate_limited'],
   },
   acceptInvitation: {
     ...start,
@@ -167,6 +166,6 @@ export const operatorRoutes = {
     summary: 'Accept an invitation with the token from its link and a password',
     body: Acceptance,
     reply: Accepted,
-    errors: ['not_found', 'forbidden', 'conflict', ...BODY_ERRORS],
+    errors: ['not_found', 'forbidden', 'conflict'],
   },
 } as const satisfies Record<string, OperatorRoute>

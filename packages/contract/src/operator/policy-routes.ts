@@ -1,4 +1,3 @@
-import { BODY_ERRORS } from '../body-errors.ts'
 import { LIMITS } from '../limits.ts'
 import type { OperatorRoute } from './access.ts'
 import { CreationHeaders } from './idempotency.ts'
@@ -45,7 +44,7 @@ export const policyRoutes = {
     params: WorkspaceParams,
     body: NewPolicy,
     reply: Policy,
-    errors: ['not_found', 'conflict', ...BODY_ERRORS],
+    errors: ['not_found', 'conflict'],
   },
   readPolicy: {
     ...read,
@@ -72,7 +71,7 @@ export const policyRoutes = {
     params: PolicyParams,
     body: NewPolicyVersion,
     reply: SavedPolicyVersion,
-    errors: ['not_found', 'conflict', ...BODY_ERRORS],
+    errors: ['not_found', 'conflict'],
   },
   readPolicyVersion: {
     ...read,

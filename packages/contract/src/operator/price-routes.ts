@@ -1,4 +1,3 @@
-import { BODY_ERRORS } from '../body-errors.ts'
 import { LIMITS } from '../limits.ts'
 import type { OperatorRoute } from './access.ts'
 import { EnvironmentParams } from './environment.ts'
@@ -29,7 +28,7 @@ export const priceRoutes = {
     params: WorkspaceParams,
     body: NewPrice,
     reply: Price,
-    errors: ['not_found', 'conflict', ...BODY_ERRORS],
+    errors: ['not_found', 'conflict'],
   },
   removePrice: {
     ...change,
@@ -39,7 +38,7 @@ export const priceRoutes = {
     params: WorkspaceParams,
     body: PriceModel,
     reply: Price,
-    errors: ['not_found', ...BODY_ERRORS],
+    errors: ['not_found'],
   },
   listUnpricedModels: {
     ...read,

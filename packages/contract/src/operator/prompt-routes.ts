@@ -1,4 +1,3 @@
-import { BODY_ERRORS } from '../body-errors.ts'
 import { LIMITS } from '../limits.ts'
 import { CreationHeaders } from './idempotency.ts'
 import {
@@ -48,7 +47,7 @@ export const promptRoutes = {
     params: WorkspaceParams,
     body: NewPrompt,
     reply: Prompt,
-    errors: ['not_found', 'conflict', ...BODY_ERRORS],
+    errors: ['not_found', 'conflict'],
   },
   readPrompt: {
     ...read,
@@ -75,7 +74,7 @@ export const promptRoutes = {
     params: PromptParams,
     body: NewPromptVersion,
     reply: SavedPromptVersion,
-    errors: ['not_found', 'conflict', ...BODY_ERRORS],
+    errors: ['not_found', 'conflict'],
   },
   readPromptVersion: {
     ...read,

@@ -1,4 +1,3 @@
-import { BODY_ERRORS } from '../body-errors.ts'
 import { LIMITS } from '../limits.ts'
 import type { OperatorRoute } from './access.ts'
 import { EnvironmentParams } from './environment.ts'
@@ -40,7 +39,7 @@ export const retentionRoutes = {
     params: EnvironmentParams,
     body: RetentionChange,
     reply: Retention,
-    errors: ['not_found', ...BODY_ERRORS],
+    errors: ['not_found'],
   },
   inheritRetention: {
     ...change,
@@ -77,7 +76,7 @@ export const retentionRoutes = {
     params: WorkspaceParams,
     body: RetentionChange,
     reply: WorkspaceRetention,
-    errors: ['not_found', ...BODY_ERRORS],
+    errors: ['not_found'],
   },
   pinRun: {
     ...change,

@@ -1,5 +1,4 @@
 import Type from 'typebox'
-import { BODY_ERRORS } from '../body-errors.ts'
 import { LIMITS } from '../limits.ts'
 import type { OperatorRoute } from './access.ts'
 import { alertRoutes } from './alert-routes.ts'
@@ -80,7 +79,7 @@ export const OPERATOR_ROUTES = {
     body: NewName,
     status: 201,
     reply: Workspace,
-    errors: ['conflict', ...BODY_ERRORS],
+    errors: ['conflict'],
   },
   listEnvironments: {
     ...read,
@@ -103,7 +102,7 @@ export const OPERATOR_ROUTES = {
     body: NewName,
     status: 201,
     reply: Environment,
-    errors: ['not_found', 'conflict', ...BODY_ERRORS],
+    errors: ['not_found', 'conflict'],
   },
   listApiKeys: {
     ...read,
@@ -125,7 +124,7 @@ export const OPERATOR_ROUTES = {
     status: 201,
     reply: CreatedApiKey,
     shownOnce: 'key',
-    errors: ['not_found', 'conflict', ...BODY_ERRORS],
+    errors: ['not_found', 'conflict'],
   },
   changeApiKey: {
     ...write,
@@ -136,7 +135,7 @@ export const OPERATOR_ROUTES = {
     body: ApiKeyChange,
     status: 200,
     reply: ApiKey,
-    errors: ['not_found', 'conflict', ...BODY_ERRORS],
+    errors: ['not_found', 'conflict'],
   },
   rotateApiKey: {
     ...write,
@@ -150,7 +149,7 @@ export const OPERATOR_ROUTES = {
     status: 201,
     reply: CreatedApiKey,
     shownOnce: 'key',
-    errors: ['not_found', 'conflict', ...BODY_ERRORS],
+    errors: ['not_found', 'conflict'],
   },
   revokeApiKey: {
     ...key,

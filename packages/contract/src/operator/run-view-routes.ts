@@ -1,4 +1,3 @@
-import { BODY_ERRORS } from '../body-errors.ts'
 import { LIMITS } from '../limits.ts'
 import type { OperatorRoute } from './access.ts'
 import { EnvironmentParams } from './environment.ts'
@@ -37,7 +36,7 @@ export const runViewRoutes = {
     headers: CreationHeaders,
     body: NewRunView,
     status: 201,
-    errors: ['not_found', 'conflict', ...BODY_ERRORS],
+    errors: ['not_found', 'conflict'],
   },
   changeRunView: {
     ...change,
@@ -48,7 +47,7 @@ export const runViewRoutes = {
     params: RunViewParams,
     body: RunViewChange,
     status: 200,
-    errors: ['not_found', 'conflict', ...BODY_ERRORS],
+    errors: ['not_found', 'conflict'],
   },
   removeRunView: {
     ...change,

@@ -1,4 +1,3 @@
-import { BODY_ERRORS } from '../body-errors.ts'
 import { LIMITS } from '../limits.ts'
 import type { OperatorRoute } from './access.ts'
 import { EnvironmentParams } from './environment.ts'
@@ -29,7 +28,7 @@ export const scoreRoutes = {
     params: OperatorRunParams,
     bodyBytes: LIMITS.operatorBodyBytes,
     body: NewScore,
-    errors: ['not_found', 'conflict', ...BODY_ERRORS],
+    errors: ['not_found', 'conflict'],
   },
   withdrawScore: {
     ...change,

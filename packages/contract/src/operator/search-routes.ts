@@ -1,4 +1,3 @@
-import { BODY_ERRORS } from '../body-errors.ts'
 import { LIMITS } from '../limits.ts'
 import type { OperatorRoute } from './access.ts'
 import { EnvironmentParams } from './environment.ts'
@@ -36,6 +35,6 @@ export const searchRoutes = {
     bodyBytes: LIMITS.operatorBodyBytes,
     body: SearchSwitch,
     reply: SearchSettings,
-    errors: ['not_found', 'conflict', ...BODY_ERRORS],
+    errors: ['not_found', 'conflict'],
   },
 } as const satisfies Record<string, OperatorRoute>

@@ -1,5 +1,4 @@
 import Type from 'typebox'
-import { BODY_ERRORS } from '../body-errors.ts'
 import { LIMITS } from '../limits.ts'
 import type { OperatorRoute } from './access.ts'
 import {
@@ -38,7 +37,7 @@ export const signInRoutes = {
     summary: 'Sign in with e-mail and password',
     body: SignIn,
     reply: SignInResult,
-    errors: ['unauthenticated', 'forbidden', ...BODY_ERRORS],
+    errors: ['unauthenticated', 'forbidden'],
   },
   signInWithCode: {
     ...open,
@@ -47,7 +46,7 @@ export const signInRoutes = {
     summary: 'Finish a sign-in with a code from the authenticator',
     body: Code,
     reply: SignInResult,
-    errors: ['unauthenticated', 'forbidden', ...BODY_ERRORS],
+    errors: ['unauthenticated', 'forbidden'],
   },
   signInWithRecoveryCode: {
     ...open,
@@ -56,7 +55,7 @@ export const signInRoutes = {
     summary: 'Finish a sign-in with a recovery code; each code works once',
     body: Code,
     reply: SignInResult,
-    errors: ['unauthenticated', 'forbidden', ...BODY_ERRORS],
+    errors: ['unauthenticated', 'forbidden'],
   },
   startOidc: {
     ...open,
@@ -112,7 +111,7 @@ export const signInRoutes = {
     summary: "Change the caller's password; all other sessions end",
     body: NewPassword,
     reply: Done,
-    errors: ['forbidden', 'conflict', ...BODY_ERRORS],
+    errors: ['forbidden', 'conflict'],
   },
   addSecondFactor: {
     ...own,
@@ -121,7 +120,7 @@ export const signInRoutes = {
     summary: 'Create a second factor; it takes effect after confirmation',
     body: Password,
     reply: SecondFactor,
-    errors: ['forbidden', 'conflict', ...BODY_ERRORS],
+    errors: ['forbidden', 'conflict'],
   },
   confirmSecondFactor: {
     ...own,
@@ -131,7 +130,7 @@ export const signInRoutes = {
     summary: 'Confirm a second factor with its code; sign-in then requires it',
     body: Code,
     reply: Done,
-    errors: ['forbidden', 'conflict', ...BODY_ERRORS],
+    errors: ['forbidden', 'conflict'],
   },
   removeSecondFactor: {
     ...own,
@@ -141,6 +140,6 @@ export const signInRoutes = {
     summary: 'Remove the second factor',
     body: Password,
     reply: Done,
-    errors: ['forbidden', ...BODY_ERRORS],
+    errors: ['forbidden'],
   },
 } as const satisfies Record<string, OperatorRoute>

@@ -1,4 +1,3 @@
-import { BODY_ERRORS } from '../body-errors.ts'
 import { LIMITS } from '../limits.ts'
 import type { OperatorRoute } from './access.ts'
 import { EnvironmentParams } from './environment.ts'
@@ -25,7 +24,7 @@ export const simulationRoutes = {
     bodyBytes: LIMITS.operatorBodyBytes,
     status: 202,
     reply: Simulation,
-    errors: ['not_found', 'conflict', ...BODY_ERRORS],
+    errors: ['not_found', 'conflict'],
   },
   listSimulations: {
     ...read,

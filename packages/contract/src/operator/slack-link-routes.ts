@@ -1,4 +1,3 @@
-import { BODY_ERRORS } from '../body-errors.ts'
 import { LIMITS } from '../limits.ts'
 import type { OperatorRoute } from './access.ts'
 import {
@@ -32,7 +31,7 @@ export const slackLinkRoutes = {
     path: `${LINKS}/open`,
     summary: 'Read which Slack user got a code; changes nothing',
     reply: AskedSlackLink,
-    errors: ['forbidden', 'not_found', ...BODY_ERRORS],
+    errors: ['forbidden', 'not_found'],
   },
   confirmSlackLink: {
     ...byCode,
@@ -40,7 +39,7 @@ export const slackLinkRoutes = {
     audit: { action: 'slack_link.confirm', target: 'slack_link' },
     summary: 'Link the Slack user who got the code to the signed-in person; a code works once',
     reply: SlackLink,
-    errors: ['forbidden', 'not_found', ...BODY_ERRORS],
+    errors: ['forbidden', 'not_found'],
   },
   listSlackLinks: {
     ...common,

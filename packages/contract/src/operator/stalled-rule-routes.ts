@@ -1,4 +1,3 @@
-import { BODY_ERRORS } from '../body-errors.ts'
 import { LIMITS } from '../limits.ts'
 import type { OperatorRoute } from './access.ts'
 import { EnvironmentParams } from './environment.ts'
@@ -26,6 +25,6 @@ export const stalledRuleRoutes = {
     summary: 'Change when running runs count as stalled, and what they are closed as',
     bodyBytes: LIMITS.operatorBodyBytes,
     body: StalledRuleChange,
-    errors: ['not_found', ...BODY_ERRORS],
+    errors: ['not_found'],
   },
 } as const satisfies Record<string, OperatorRoute>

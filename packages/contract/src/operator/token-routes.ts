@@ -1,4 +1,3 @@
-import { BODY_ERRORS } from '../body-errors.ts'
 import { LIMITS } from '../limits.ts'
 import type { OperatorRoute } from './access.ts'
 import { CreationHeaders } from './idempotency.ts'
@@ -43,7 +42,7 @@ export const tokenRoutes = {
     audit: { action: 'operator_token.create', target: 'operator_token' },
     summary: 'Create an operator token for a workspace; the reply shows it once',
     params: WorkspaceParams,
-    errors: ['not_found', 'conflict', ...BODY_ERRORS],
+    errors: ['not_found', 'conflict'],
   },
   revokeToken: {
     ...revoke,
@@ -67,7 +66,7 @@ export const tokenRoutes = {
     path: '/tokens',
     audit: { action: 'operator_token.create', target: 'operator_token' },
     summary: 'Create an operator token for every workspace; the reply shows it once',
-    errors: ['conflict', ...BODY_ERRORS],
+    errors: ['conflict'],
   },
   revokeInstallationToken: {
     ...revoke,

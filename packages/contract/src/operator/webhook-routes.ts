@@ -1,4 +1,3 @@
-import { BODY_ERRORS } from '../body-errors.ts'
 import { LIMITS } from '../limits.ts'
 import type { OperatorRoute } from './access.ts'
 import { EnvironmentParams } from './environment.ts'
@@ -57,18 +56,16 @@ export const webhookRoutes = {
     status: 201,
     reply: CreatedWebhook,
     shownOnce: 'secret',
-    errors: ['not_found', 'conflict', ...BODY_ERRORS],
+    errors: ['not_found', 'conflict'],
   },
   changeWebhook: {
-    ...change,
+    ...act,
     ...body,
     path: `${WEBHOOK}/change`,
     audit: { action: 'webhook.change', target: 'webhook' },
     summary: 'Change, enable or disable a webhook',
     body: WebhookChange,
-    status: 200,
     reply: Webhook,
-    errors: ['not_found', ...BODY_ERRORS],
   },
   rotateWebhookSecret: {
     ...act,

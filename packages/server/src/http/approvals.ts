@@ -10,6 +10,7 @@ import type { ApprovalRow } from '../storage/approvals.ts'
 import { currentKey, tenantOf } from './api-key.ts'
 import type { ApprovalReader } from './approval-reader.ts'
 import type { Deps } from './deps.ts'
+import { admitWrites } from './events.ts'
 import { refuseField } from './field.ts'
 import { holderOf } from './holder.ts'
 import { isRefusal, refuse } from './reply-error.ts'
@@ -24,11 +25,7 @@ export function approvalsRoutes(app: FastifyInstance, deps: Deps, { feed, curren
   const { storage, memory, replies, keys, now } = deps
   const { approvalWaits: most, approvalWaitsOfWorkspace: ofWorkspace } = LIMITS
   const waits = new Shares({ most, ofWorkspace, ofCredential: ofWorkspace / 2 })
-
-  function admit() {
-    const refused = storage.writesRefused()
-    return refused === null ? null : refuse(refused)
-  }
+  const admit = admitWrites(storage)
 
   serveRoute(app, ROUTES.createApproval, { memory, replies, admit }, async ({ body, headers, request }) => {
     const unstorable = unstorableText(body)

@@ -37,6 +37,11 @@ export function eventsRoutes(app: FastifyInstance, deps: Deps): void {
 export const admitEvents = (storage: Storage) => () =>
   storage.writesRefused() === 'overloaded' ? refuse('overloaded') : null
 
+export const admitWrites = (storage: Storage) => () => {
+  const refused = storage.writesRefused()
+  return refused === null ? null : refuse(refused)
+}
+
 export async function storeBatch(
   storage: Storage,
   environmentId: string,

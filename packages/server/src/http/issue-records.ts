@@ -4,16 +4,13 @@ import { isFieldFault, toNewIssueRecord } from '../domain/issue-record.ts'
 import { uuidv7 } from '../storage/uuid.ts'
 import { tenantOf } from './api-key.ts'
 import type { Deps } from './deps.ts'
+import { admitWrites } from './events.ts'
 import { refuseField } from './field.ts'
 import { refuse } from './reply-error.ts'
 import { serveRoute } from './serve-route.ts'
 
 export function issueRecordsRoutes(app: FastifyInstance, { storage, memory, replies, work, now }: Deps): void {
-  function admit() {
-    const refused = storage.writesRefused()
-    return refused === null ? null : refuse(refused)
-  }
-
+  const admit = admitWrites(storage)
   serveRoute(app, ROUTES.submitIssueRecord, { memory, replies, admit }, async ({ body, request }) => {
     const { environmentId } = tenantOf(request)
     const receivedAt = now()

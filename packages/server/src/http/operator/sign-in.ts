@@ -11,7 +11,7 @@ import type { FastifyReply, FastifyRequest } from 'fastify'
 import { sessionCredential } from '../../domain/credential.ts'
 import { lowerCase } from '../../domain/email.ts'
 import type { SessionRow } from '../../storage/operators.ts'
-import { refuse, type Refusal } from '../reply-error.ts'
+import { found, refuse, type Refusal } from '../reply-error.ts'
 import {
   COOKIE_PREFIX,
   cookieHeader,
@@ -70,10 +70,7 @@ export function signInRoutes({ serve, storage, signIn, config, now }: OperatorDe
   })
 
   serve('startOidc', async ({ request, reply }) => {
-    if (!signIn.hasOidc) return NO_PROVIDER
-    attempts.from(request.ip)
-    const library = await signIn.oidc()
-    if (library === null) return refuse('sign_in_unavailable')
+    const library = await providerFor(request)
     const response = await library.api.signInSocial({
       body: { provider: PROVIDER_ID, callbackURL: '/', disableRedirect: true },
       headers: libraryHeaders(request, ''),
@@ -86,10 +83,7 @@ export function signInRoutes({ serve, storage, signIn, config, now }: OperatorDe
   })
 
   serve('finishOidc', async ({ request, reply, query }) => {
-    if (!signIn.hasOidc) return NO_PROVIDER
-    attempts.from(request.ip)
-    const library = await signIn.oidc()
-    if (library === null) return refuse('sign_in_unavailable')
+    const library = await providerFor(request)
     const response = await library.api.callbackOAuth({
       params: { id: PROVIDER_ID },
       query,
@@ -108,6 +102,12 @@ export function signInRoutes({ serve, storage, signIn, config, now }: OperatorDe
       .type('text/plain')
       .send('')
   })
+
+  async function providerFor({ ip }: FastifyRequest) {
+    if (!signIn.hasOidc) throw NO_PROVIDER
+    attempts.from(ip)
+    return found(await signIn.oidc(), refuse('sign_in_unavailable'))
+  }
 
   async function answerChallenge(
     request: FastifyRequest,
