@@ -1,4 +1,4 @@
-import type { Page, PageAfter } from './page.ts'
+import type { PageAfter } from './page.ts'
 import type { ClientStanding } from '@tacho/contract/operator/configuration-client.ts'
 
 /** A client is BEHIND when it asks with another revision this long after the revision changed. */
@@ -24,9 +24,3 @@ export interface ConfigurationClientRow extends ConfigurationClientSeen {
 }
 
 export type ConfigurationClientsPage = PageAfter<ClientPlace>
-
-export interface ConfigurationClients extends Page<ConfigurationClientRow> {
-  revision: string
-  /** Over all pages. A standing without clients is missing. */
-  counts: { standing: ClientStanding; clients: number }[]
-}

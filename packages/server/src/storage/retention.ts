@@ -44,21 +44,6 @@ export interface ChangedRuns {
   changedRunIds: string[]
 }
 
-export interface RemovedRuns extends ChangedRuns, DeletedEvents {
-  runs: number
-}
-
-export interface RemovedPayloads extends ChangedRuns {
-  events: number
-  /** Runs of the slice that still have rows. */
-  rest: string[]
-}
-
-export interface DeletedEvents {
-  events: number
-  runsLeft: boolean
-}
-
 export type CountedRuns = RowFor<RetentionRuns, 'oldest' | 'newest'>
 export type CountedRows = RowFor<RetentionRows, 'oldest'>
 

@@ -4,7 +4,6 @@ import {
   SILENT_AFTER_MS,
   TAKES_UP_MS,
   type ConfigurationClientRow,
-  type ConfigurationClients,
   type ConfigurationClientSeen,
   type ConfigurationClientsPage,
 } from '../../configuration-clients.ts'
@@ -52,12 +51,13 @@ const COLUMNS = selectList('identified_by client_id key_id revision seen_at')
 const STANDING = `CASE WHEN seen_at < :silent THEN 'SILENT' WHEN revision = :revision THEN 'CURRENT'
   WHEN seen_at > :behind THEN 'BEHIND' ELSE 'UPDATING' END`
 
+/** `counts`: over all pages. A standing without clients is missing. */
 async function listConfigurationClients(
   sql: Sql,
   environmentId: string,
   standing: ClientStanding | undefined,
   { limit, after }: ConfigurationClientsPage,
-): Promise<ConfigurationClients> {
+) {
   const revision = await readRevision(sql, environmentId)
   const env = environmentId
   const latest = async (text: string) => (await sql.get<{ at: number | null }>(text, { env }))?.at ?? 0
@@ -66,7 +66,7 @@ async function listConfigurationClients(
   const newest = await latest('SELECT max(seen_at) AS at FROM configuration_clients WHERE environment_id = :env')
   // Compared with each other, not with the clock: processes write what they have seen up to a minute later.
   const of = { env, silent: newest - SILENT_AFTER_MS, revision, behind: changedAt + TAKES_UP_MS }
-  const counts = await sql.all<ConfigurationClients['counts'][number]>(
+  const counts = await sql.all<{ standing: ClientStanding; clients: number }>(
     `SELECT standing, count(*) AS clients FROM
       (SELECT ${STANDING} AS standing FROM configuration_clients WHERE environment_id = :env) page GROUP BY standing`,
     of,

@@ -6,14 +6,7 @@
 import { LIMITS } from '@tacho/contract/limits.ts'
 import type { RetentionSettings } from '@tacho/contract/operator/retention.ts'
 import { DAY_MS } from '../../hours.ts'
-import type {
-  DeletedEvents,
-  ExpiredRuns,
-  RemovedPayloads,
-  RemovedRuns,
-  RetainedRuns,
-  RetentionSlice,
-} from '../../retention.ts'
+import type { ExpiredRuns, RetainedRuns, RetentionSlice } from '../../retention.ts'
 import type { RunPlace, RunRow } from '../../runs.ts'
 import { read, write } from '../act.ts'
 import { allIn } from '../rows/chunks.ts'
@@ -120,12 +113,8 @@ async function listExpiredRuns(
 }
 
 /** Deletes at most about `most` of their events; `deleteExpiredEvents` deletes the rest. */
-async function removeExpiredRuns(
-  sql: Sql,
-  environmentId: string,
-  now: number,
-  { ids, most, reachedAt }: RetentionSlice,
-): Promise<RemovedRuns> {
+async function removeExpiredRuns(sql: Sql, environmentId: string, now: number, slice: RetentionSlice) {
+  const { ids, most, reachedAt } = slice
   const progress = await lockProgress(sql, environmentId)
   const { expired } = await lockRunsOf(sql, environmentId, 'runs', now, ids)
   const removal = { environmentId, erasureId: null, now, counted: new Map() }
@@ -137,7 +126,7 @@ async function removeExpiredRuns(
   return { ...deleted, runs: expired.length, changedRunIds: expired.map(({ runId }) => runId) }
 }
 
-async function deleteExpiredEvents(sql: Sql, environmentId: string, now: number, most: number): Promise<DeletedEvents> {
+async function deleteExpiredEvents(sql: Sql, environmentId: string, now: number, most: number) {
   const deleted = await deleteEvents(sql, environmentId, { erasureId: null }, most)
   if (deleted.events === 0) return deleted
   const progress = await lockProgress(sql, environmentId)
@@ -145,12 +134,9 @@ async function deleteExpiredEvents(sql: Sql, environmentId: string, now: number,
   return deleted
 }
 
-async function removeExpiredPayloads(
-  sql: Sql,
-  environmentId: string,
-  now: number,
-  { ids, most, reachedAt }: RetentionSlice,
-): Promise<RemovedPayloads> {
+/** `rest`: runs of the slice that still have rows. */
+async function removeExpiredPayloads(sql: Sql, environmentId: string, now: number, slice: RetentionSlice) {
+  const { ids, most, reachedAt } = slice
   const progress = await lockProgress(sql, environmentId)
   const changed: ExaminedRun[] = []
   const rest: string[] = []
