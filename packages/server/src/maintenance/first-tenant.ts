@@ -29,11 +29,15 @@ export interface FirstCredentials {
 }
 
 type MaybeShown = Credential & Partial<NewCredential>
+type First = Pick<
+  Config,
+  'initWorkspace' | 'initEnvironment' | 'initApiKey' | 'initOperatorToken' | 'initOperatorEmail'
+>
 
 /** Null if the store was not empty; then nothing changed. */
 export async function createFirstTenant(
   storage: Storage,
-  config: Config,
+  config: First,
   now: number,
 ): Promise<FirstCredentials | null> {
   const key: MaybeShown = given(config.initApiKey, parseApiKey) ?? newApiKey(randomBytes)
