@@ -18,13 +18,13 @@ import {
 } from '../scores.ts'
 import type { AuditEntry } from '../audit.ts'
 import type { PageById } from '../page.ts'
-import { NIL_UUID } from '../uuid.ts'
 import { look, read, write } from './act.ts'
 import { insertAudit } from './audit.ts'
-import { allIn, inChunks } from './rows/chunks.ts'
+import { allIn } from './rows/chunks.ts'
 import { insertRows, replacing, withJson } from './rows/insert-rows.ts'
 import { columnsOfRow, rowFor } from './rows/row-names.ts'
 import { OF_UUID } from './runs/runs.ts'
+import { rowsByKey } from './runs/runs-by-key.ts'
 import { selectList, type Sql } from './sql.ts'
 
 export const scoresActs = {
@@ -207,22 +207,11 @@ function listScores(sql: Sql, environmentId: string, run: string, { limit, after
   return sql.page<ScoreRow>(text, { env: environmentId, run, after: after ?? '' }, limit)
 }
 
-const RUN_SCORE_COLUMNS = `${selectList(RUN_SCORE, 's.')}, s.scores AS count`
-
 async function readRunScores(sql: Sql, environmentId: string, runs: readonly string[]) {
-  // PostgreSQL searches the index once for each run, as in runs-by-key.ts.
-  const text =
-    sql.dialect === 'sqlite'
-      ? `SELECT s.run, ${RUN_SCORE_COLUMNS} FROM run_scores s
-          WHERE s.environment_id = :env AND s.run IN (:runs) ORDER BY s.run, s.name`
-      : `SELECT s.run, ${RUN_SCORE_COLUMNS} FROM (VALUES :runs) AS wanted CROSS JOIN LATERAL
-          (SELECT * FROM run_scores WHERE environment_id = :env AND run >= CAST(wanted.column1 AS UUID)
-            AND run <= CAST(wanted.column1 AS UUID) ORDER BY run, name LIMIT ${LIMITS.scoreNamesOfRun}) AS s`
-  const query = (chunk: string[]) => {
-    const wanted = sql.dialect === 'sqlite' ? chunk : chunk.map((run) => [run])
-    return sql.all<RunScoreRow & { run: string }>(text, { env: environmentId, runs: wanted })
-  }
-  const rows = (await inChunks([...runs], query, NIL_UUID)).toSorted((a, b) => (a.name < b.name ? -1 : 1))
+  const columns = `r.run, ${selectList(RUN_SCORE, 'r.')}, r.scores AS count`
+  const by = { table: 'run_scores', key: 'run', columns, order: `run, name LIMIT ${LIMITS.scoreNamesOfRun}` } as const
+  const found = await rowsByKey<RunScoreRow & { run: string }>(sql, environmentId, runs, by)
+  const rows = found.toSorted((a, b) => (a.name < b.name ? -1 : 1))
   const byRun = Map.groupBy(rows, ({ run }) => run)
   return new Map(byRun.entries().map(([run, some]) => [run, some.map(({ run: _, ...row }): RunScoreRow => row)]))
 }

@@ -20,8 +20,24 @@ interface Walked {
   isWhole?: boolean
 }
 
-export function runWalk(
+/** The run of each row of `from`. PostgreSQL finds each by the order of the index, as in OF_UUID. */
+export function runsOf(
   { dialect }: Pick<Sql, 'dialect'>,
+  from: string,
+  name: string,
+  key: string,
+  columns = '',
+): string {
+  const joined =
+    dialect === 'sqlite'
+      ? `CROSS JOIN runs ON runs.environment_id = :env AND runs.${key} = ${name}.${key}`
+      : `, LATERAL (SELECT * FROM runs WHERE environment_id = :env
+          AND ${key} >= ${name}.${key} AND ${key} <= ${name}.${key} ORDER BY ${key} LIMIT 1) runs`
+  return `(SELECT runs.*${columns} FROM (${from}) ${name} ${joined}) runs`
+}
+
+export function runWalk(
+  sql: Pick<Sql, 'dialect'>,
   environmentId: string,
   { ranks, direction, most, isWhole = false }: Walked,
   { after }: RunPage,
@@ -32,13 +48,7 @@ export function runWalk(
   const walked = `SELECT id, rank FROM (${ranks.text}) ranks WHERE rank IS NOT NULL ${beyond} ${by} LIMIT :walked`
   const place = after && { afterRank: after.rank ?? 0, afterId: after.id }
   const params = { ...ranks.params, ...place, walked: most }
-  // PostgreSQL finds each run by the order of the index, as in OF_UUID.
-  const runs =
-    dialect === 'sqlite'
-      ? `(SELECT runs.*, walked.rank FROM (${walked}) walked
-          CROSS JOIN runs ON runs.environment_id = :env AND runs.id = walked.id) runs`
-      : `(SELECT runs.*, walked.rank FROM (${walked}) walked, LATERAL (SELECT * FROM runs WHERE environment_id = :env
-          AND id >= walked.id AND id <= walked.id ORDER BY id LIMIT 1) runs) runs`
+  const runs = runsOf(sql, walked, 'walked', 'id', ', walked.rank')
   const last = `SELECT rank, id, 0 AS "startedAt" FROM (${walked}) walked ${by} LIMIT 1 OFFSET :past`
   return {
     runs: { text: runs, params: { ...params, env: environmentId } },

@@ -4,37 +4,40 @@
  */
 import { NIL_UUID } from '../../uuid.ts'
 import { inChunks } from '../rows/chunks.ts'
-import type { NamedParams, Sql } from '../sql.ts'
+import type { Sql } from '../sql.ts'
 
 /** No run has it. It fills the last chunk, as NIL_UUID does: a key given twice would return its run twice. */
 const NO_NUMBER = -1
 
 export function runsByNumber<Row>(sql: Sql, environmentId: string, numbers: readonly number[], columns: string) {
-  const text = textOf(sql, { key: 'number', type: 'BIGINT', columns })
-  return inChunks(numbers, (chunk) => sql.all<Row>(text, paramsOf(sql, environmentId, chunk)), NO_NUMBER)
+  return rowsByKey<Row>(sql, environmentId, numbers, { table: 'runs', key: 'number', columns })
 }
 
 /** Runs that a client writes to now are left out. */
 export function lockRuns<Row>(sql: Sql, environmentId: string, ids: readonly string[], columns: string) {
-  const text = textOf(sql, { key: 'id', type: 'UUID', columns, lock: 'FOR UPDATE SKIP LOCKED' })
-  return inChunks(ids, (chunk) => sql.all<Row>(text, paramsOf(sql, environmentId, chunk)), NIL_UUID)
+  const order = 'id LIMIT 1 FOR UPDATE SKIP LOCKED'
+  return rowsByKey<Row>(sql, environmentId, ids, { table: 'runs', key: 'id', columns, order })
 }
 
-interface Listed {
-  key: 'id' | 'number'
-  type: 'BIGINT' | 'UUID'
+interface ByKey {
+  table: 'runs' | 'run_scores'
+  key: 'number' | 'id' | 'run'
+  /** Of the table `r`. */
   columns: string
-  lock?: string
+  /** Of the rows of one key, with their limit. */
+  order?: string
 }
 
-function textOf({ dialect }: Sql, { key, type, columns, lock = '' }: Listed): string {
-  return dialect === 'sqlite'
-    ? `SELECT ${columns} FROM runs AS r WHERE environment_id = :env AND ${key} IN (:keys)`
-    : `SELECT ${columns} FROM (VALUES :keys) AS wanted CROSS JOIN LATERAL
-        (SELECT * FROM runs WHERE environment_id = :env AND ${key} >= CAST(wanted.column1 AS ${type})
-          AND ${key} <= CAST(wanted.column1 AS ${type}) ORDER BY ${key} LIMIT 1 ${lock}) AS r`
-}
-
-function paramsOf({ dialect }: Sql, environmentId: string, keys: readonly (string | number)[]): NamedParams {
-  return { env: environmentId, keys: dialect === 'sqlite' ? keys : keys.map((key) => [key]) }
+export function rowsByKey<Row>(sql: Sql, environmentId: string, keys: readonly (string | number)[], by: ByKey) {
+  const { table, key, columns, order = `${key} LIMIT 1` } = by
+  const [type, filler] = key === 'number' ? ['BIGINT', NO_NUMBER] : ['UUID', NIL_UUID]
+  const wanted = `CAST(wanted.column1 AS ${type})`
+  const text =
+    sql.dialect === 'sqlite'
+      ? `SELECT ${columns} FROM ${table} AS r WHERE r.environment_id = :env AND r.${key} IN (:keys)`
+      : `SELECT ${columns} FROM (VALUES :keys) AS wanted CROSS JOIN LATERAL (SELECT * FROM ${table}
+          WHERE environment_id = :env AND ${key} >= ${wanted} AND ${key} <= ${wanted} ORDER BY ${order}) AS r`
+  const query = (chunk: (string | number)[]) =>
+    sql.all<Row>(text, { env: environmentId, keys: sql.dialect === 'sqlite' ? chunk : chunk.map((one) => [one]) })
+  return inChunks(keys, query, filler)
 }

@@ -7,7 +7,7 @@ import { agentKey, textKey } from '../keys.ts'
 import { prefixRange } from '../rows/prefix-range.ts'
 import { contains, given, selectList, type NamedParams, type Part, type Sql } from '../sql.ts'
 import { rankedWalk } from './ranked-runs.ts'
-import { byRank, type RunOrder, type RunWalk } from './run-walk.ts'
+import { byRank, runsOf, type RunOrder, type RunWalk } from './run-walk.ts'
 import { scoreConditions, scoreDirection, scoreWalk } from './scored-runs.ts'
 import { stalledRuns } from './stalled-rule.ts'
 
@@ -138,17 +138,11 @@ async function agentsNamed(sql: Sql, environmentId: string, name: string): Promi
   return new Set([...byKey, ...byName].map(({ id }) => id))
 }
 
-function askedRuns(dialect: Sql['dialect'], environmentId: string, approvals: number): Part {
+function askedRuns(sql: Sql, environmentId: string, approvals: number): Part {
   const newest = `SELECT run_id FROM approvals WHERE environment_id = :env
     ORDER BY created_at DESC, id DESC LIMIT :approvals`
-  const asked = `(SELECT DISTINCT run_id FROM (${newest}) newest WHERE run_id IS NOT NULL) asked`
-  // PostgreSQL finds each run by the order of the index, as in OF_RUN_ID.
-  const text =
-    dialect === 'sqlite'
-      ? `(SELECT runs.* FROM ${asked} CROSS JOIN runs ON runs.environment_id = :env AND runs.run_id = asked.run_id) runs`
-      : `(SELECT runs.* FROM ${asked}, LATERAL (SELECT * FROM runs WHERE environment_id = :env
-          AND run_id >= asked.run_id AND run_id <= asked.run_id ORDER BY run_id LIMIT 1) runs) runs`
-  return { text, params: { env: environmentId, approvals } }
+  const asked = `SELECT DISTINCT run_id FROM (${newest}) newest WHERE run_id IS NOT NULL`
+  return { text: runsOf(sql, asked, 'asked', 'run_id'), params: { env: environmentId, approvals } }
 }
 
 async function pageOfRuns(sql: Sql, environmentId: string, filter: PlainFilter, page: RunPage, named?: Part) {
@@ -221,7 +215,7 @@ const withAgents = (columns: string, runs: string, order: RunOrder) =>
 
 /** Runs that a filter without a sift keeps. Ends with the limit, `:most`, which is still missing. */
 function runsThat(
-  { dialect }: Sql,
+  sql: Sql,
   environmentId: string,
   filter: PlainFilter,
   { after }: RunPage,
@@ -229,7 +223,7 @@ function runsThat(
   walk: RunWalk | null = null,
 ): Part {
   const { approvalsLookedAt } = filter
-  const asked = approvalsLookedAt === undefined ? null : askedRuns(dialect, environmentId, approvalsLookedAt)
+  const asked = approvalsLookedAt === undefined ? null : askedRuns(sql, environmentId, approvalsLookedAt)
   const source = walk?.runs ?? named ?? asked ?? ALL_RUNS
   const others = [named, asked].flatMap((other) => (other && other !== source ? other : []))
   const { agentId, status, sessionId, hasGaps, isRuleClosed, onlyOutcomesEnd, from, to } = filter
@@ -240,7 +234,7 @@ function runsThat(
   const conditions = [
     'environment_id = :env',
     'agent_id = :agentId',
-    hasGaps ? UNINDEXED_STATUS[dialect] : 'status = :status',
+    hasGaps ? UNINDEXED_STATUS[sql.dialect] : 'status = :status',
     ...(isRuleClosed ? ['rule_closed_at IS NOT NULL'] : []),
     ...(!isRuleClosed && onlyOutcomesEnd && status !== undefined ? ['rule_closed_at IS NULL'] : []),
     'session_key = :sessionKey',
