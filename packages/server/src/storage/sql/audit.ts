@@ -24,25 +24,22 @@ export async function insertAudit(sql: Sql, entries: AuditEntry[]): Promise<void
 }
 
 /** Details have ids and texts of clients. */
+const ERASE = `UPDATE audit_log SET detail = '{"erased":true}' WHERE environment_id = :env AND target_kind`
+
 export async function eraseDetails(sql: Sql, environmentId: string, kind: string, targets: string[]): Promise<void> {
-  for (const chunk of chunksOf(targets)) {
-    const text = `UPDATE audit_log SET detail = '{"erased":true}'
-      WHERE target_id IN (:targets) AND environment_id = :env AND target_kind = :kind`
-    await sql.run(text, { targets: chunk, env: environmentId, kind })
-  }
+  const text = `${ERASE} = :kind AND target_id IN (:targets)`
+  for (const chunk of chunksOf(targets)) await sql.run(text, { targets: chunk, env: environmentId, kind })
 }
 
 /** For approvals of these runs, even if retention has removed the approvals. */
 export async function eraseDecisionsOf(sql: Sql, environmentId: string, runIds: readonly string[]): Promise<void> {
   const runId = sql.dialect === 'postgres' ? "detail::jsonb ->> 'runId'" : "detail ->> 'runId'"
-  const text = `UPDATE audit_log SET detail = '{"erased":true}'
-    WHERE environment_id = :env AND target_kind = 'approval' AND ${runId} IN (:runIds)`
+  const text = `${ERASE} = 'approval' AND ${runId} IN (:runIds)`
   for (const chunk of chunksOf(runIds)) await sql.run(text, { env: environmentId, runIds: chunk })
 }
 
 export async function eraseQuotes(sql: Sql, environmentId: string, quoted: string): Promise<void> {
-  const text = `UPDATE audit_log SET detail = '{"erased":true}'
-    WHERE environment_id = :env AND target_kind IN ('approval', 'run', 'run_view') AND ${contains(sql, 'detail', ':quoted')}`
+  const text = `${ERASE} IN ('approval', 'run', 'run_view') AND ${contains(sql, 'detail', ':quoted')}`
   await sql.run(text, { env: environmentId, quoted: JSON.stringify(quoted) })
 }
 

@@ -5,7 +5,7 @@ import type { Page } from '../page.ts'
 import { withEnvelope } from './append/envelopes.ts'
 import { PAYLOAD, PAYLOAD_BYTES, withPayloads, readPayloadPage, rowsThatFit, type PayloadQuery } from './payloads.ts'
 import { findByRunId, findByUuid, findRun, OF_RUN_ID, OF_UUID } from './runs/runs.ts'
-import { containsFolded, folded, given, type Part, type Sql } from './sql.ts'
+import { containsFolded, folded, given, selectList, type Part, type Sql } from './sql.ts'
 
 export const eventsActs = {
   ...look({ listEvents, listProblems, readArrived }),
@@ -15,35 +15,16 @@ export const eventsActs = {
 export const eventSession = (run: string) =>
   `CASE WHEN e.own_session IS NULL THEN ${run} WHEN e.own_session <> '' THEN substr(e.own_session, 2) END`
 
-const COLUMNS = {
-  seq: 'e.seq',
-  eventId: 'e.event_id',
-  sessionId: eventSession('(SELECT session_id FROM run)'),
-  agentId: 'v.agent_id',
-  agentName: 'v.agent_name',
-  clientId: 'v.client_id',
-  eventType: 'e.event_type',
-  label: 'e.label',
-  time: 'e.time',
-  receivedAt: 'e.received_at',
-  spanId: 'e.span_id',
-  parentSpanId: 'e.parent_span_id',
-  schemaVersion: 'v.schema_version',
-  latencyMicros: 'e.latency_us',
-  tokens: 'e.tokens',
-  costNanos: 'e.cost_nanos',
-  payloadBytes: PAYLOAD_BYTES,
-} satisfies Record<keyof EventRowRead, string>
-export const ROW = Object.entries(COLUMNS)
-  .map(([name, column]) => `${column} AS "${name}"`)
-  .join(', ')
-const NAMES = Object.keys(COLUMNS)
-  .map((name) => `"${name}"`)
-  .join(', ')
+const SESSION = eventSession('(SELECT session_id FROM run)')
+export const ROW = [
+  selectList('seq event_id event_type label time received_at span_id parent_span_id tokens cost_nanos', 'e.'),
+  selectList('agent_id agent_name client_id schema_version', 'v.'),
+  `${SESSION} AS "sessionId", e.latency_us AS "latencyMicros", ${PAYLOAD_BYTES} AS "payloadBytes"`,
+].join(', ')
 
-const UNBOUNDED = ['sessionId', 'agentId', 'spanId', 'parentSpanId', 'schemaVersion'] as const
+const UNBOUNDED = [SESSION, 'v.agent_id', 'e.span_id', 'e.parent_span_id', 'v.schema_version']
 const BYTES = `${PAYLOAD_BYTES} + octet_length(v.agent_name)
-  + ${UNBOUNDED.map((name) => `COALESCE(octet_length(${COLUMNS[name]}), 0)`).join(' + ')}`
+  + ${UNBOUNDED.map((column) => `COALESCE(octet_length(${column}), 0)`).join(' + ')}`
 
 /** `environment_id` of an event's row, which is a number on SQLite. `of`: SQL for the environment's id. */
 export const eventEnvironment = ({ dialect }: Pick<Sql, 'dialect'>, of = ':env') =>
@@ -95,14 +76,13 @@ async function readEvents(sql: Sql, query: PayloadQuery, page: FirstPage): Promi
   if (sql.dialect === 'sqlite') return readPayloadPage<StoredEvent>(sql, query, page)
   const { start, from, params } = query
   const sizes = 'SUM(bytes) OVER (ORDER BY time, seq ROWS UNBOUNDED PRECEDING) AS total, COUNT(*) OVER () AS found'
-  const found = await sql.all<StoredEvent & { found: number }>(
-    `${start} SELECT ${NAMES}, payload, "payloadSum", found
-      FROM (SELECT *, ${sizes} FROM (SELECT ${ROW}, ${PAYLOAD}, ${BYTES} AS bytes ${from}) AS found) AS page
+  const found = await sql.all<StoredEvent & { bytes: number; total: number; found: number }>(
+    `${start} SELECT * FROM (SELECT *, ${sizes} FROM (SELECT ${ROW}, ${PAYLOAD}, ${BYTES} AS bytes ${from}) AS found) AS page
       WHERE total <= :bytes OR total = bytes ORDER BY time, seq LIMIT :most`,
     { ...params, limit: page.limit + 1, bytes: page.pageBytes, most: page.limit },
   )
   const more = (found[0]?.found ?? 0) > found.length
-  const rows = found.map(({ found: _, ...row }) => row)
+  const rows = found.map(({ bytes: _, total: __, found: ___, ...row }) => row)
   return { rows: await withPayloads(sql, params.env, rows), more }
 }
 

@@ -24,12 +24,12 @@ import type { OpenRows } from './known-rows.ts'
 import { isSameEvent, type PlacedEvent, type SoughtEvent } from './event-columns.ts'
 import { countRejected, keepRejections, rejectionRow, trimRejections } from './rejections.ts'
 import { addEvent, noteGaps, type Opening, type RunState } from './run-state.ts'
-import { enqueueGaps } from '../completeness.ts'
 import { failureBudgets, noteFailedRun, queueFailedRuns, type FailedRuns } from './failed-runs.ts'
 import { knownNames, storeNames, type Buckets } from '../usage/known-names.ts'
 import { addScores, type ScoredEvent } from '../scores.ts'
 import { findJoining } from './joining-scores.ts'
 import { markRuns } from '../search/search-index.ts'
+import { enqueueWork } from '../work.ts'
 import type { Sql } from '../sql.ts'
 
 export interface WantedRun {
@@ -84,6 +84,8 @@ export type Committed = { verdicts: EventVerdict[] } | { error: unknown }
 
 const TRIES = 10
 const REJECTIONS_BETWEEN_TRIMS = 1_000
+/** Most gaps that are filled again, by a retry or the spool of a dead process, are filled by then. */
+const GAPS_SETTLE_MS = 60_000
 
 interface Candidate {
   event: NewEvent
@@ -276,8 +278,10 @@ export function batchAppender<Connection>(engine: AppendEngine<Connection>, onWa
     const refused = [...rejections, ...candidates.flatMap(refusedByStore)]
     for (const run of await countRejected(sql, environmentId, refused, runs)) changed.add(run)
     for (const run of changed) noteGaps(run)
-    const gaps = [...changed].filter(({ hasNewGaps }) => hasNewGaps).map(({ id }) => id)
     const at = candidates[0]?.receivedAt ?? rejections[0]?.rejectedAt ?? 0
+    const gaps = [...changed].flatMap(({ id, hasNewGaps }) => {
+      return hasNewGaps ? { kind: 'tell_gaps' as const, environmentId, subjectId: id, dueAt: at + GAPS_SETTLE_MS } : []
+    })
 
     if (changed.size > 0) {
       const byRunId = [...changed].toSorted((a, b) => (a.runId < b.runId ? -1 : 1))
@@ -293,7 +297,7 @@ export function batchAppender<Connection>(engine: AppendEngine<Connection>, onWa
       .toSorted(([a], [b]) => (a.id < b.id ? -1 : 1))
       .map(([{ id }, { agentName, time }]) => renameAgent(sql, environmentId, id, agentName, time))
     renamed.forEach(atCommit)
-    if (gaps.length > 0) atCommit(enqueueGaps(sql, environmentId, gaps, at))
+    if (gaps.length > 0) atCommit(enqueueWork(sql, gaps))
     if (failed.size > 0) atCommit(queueFailedRuns(sql, environmentId, budgets.within(environmentId, failed, at), at))
     return { environmentId, revision, agents, envelopes, buckets, renamed }
   }

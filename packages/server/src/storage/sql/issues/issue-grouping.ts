@@ -22,7 +22,19 @@ export const issueGroupingActs = write({ mergeIssues, splitIssue })
 
 const ATTEMPTS = 5
 
-async function mergeIssues(
+/** Tries again while another transaction moves fingerprints of the issue: `change` returns null then. */
+async function whileUnmerged<Outcome>(sql: Sql, issue: IssueRef, change: () => Promise<Outcome | null>) {
+  for (let attempt = 0; attempt < ATTEMPTS; attempt++) {
+    const into = await mergedInto(sql, issue)
+    if (into === undefined) return { outcome: 'no_issue' } as const
+    if (into !== null) return { outcome: 'merged_already', into } as const
+    const outcome = await change()
+    if (outcome !== null) return outcome
+  }
+  throw new StorageError('overloaded', 'Another transaction is merging or splitting the issue')
+}
+
+function mergeIssues(
   sql: Sql,
   issue: IssueRef,
   into: string,
@@ -30,22 +42,18 @@ async function mergeIssues(
   audit: AuditEntry[],
 ): Promise<MergeOutcome> {
   const { environmentId } = issue
-  for (let attempt = 0; attempt < ATTEMPTS; attempt++) {
-    const source = await mergedInto(sql, issue)
-    if (source === undefined) return { outcome: 'no_issue' }
-    if (source !== null) return { outcome: 'merged_already', into: source }
+  return whileUnmerged<MergeOutcome>(sql, issue, async () => {
     const target = await mergedInto(sql, { environmentId, id: into })
     if (target === undefined) return { outcome: 'no_target' }
     const root = target ?? into
     if (root === issue.id) return { outcome: 'same_issue' }
     const held = await holdFingerprints(sql, environmentId, [issue.id, root])
-    if (held === null) continue
+    if (held === null) return null
     if (held.length > LIMITS.issueFingerprints) return { outcome: 'too_many_groups' }
     await merge(sql, issue, root, change)
     await insertAudit(sql, audit)
     return { outcome: 'merged', issue: await whole(sql, environmentId, root) }
-  }
-  throw moving()
+  })
 }
 
 async function merge(sql: Sql, issue: IssueRef, root: string, change: IssueChange): Promise<void> {
@@ -60,7 +68,7 @@ async function merge(sql: Sql, issue: IssueRef, root: string, change: IssueChang
   await insertActivity(sql, { environmentId, id: root }, { ...change, kind: 'MERGED', detail: { issueId: issue.id } })
 }
 
-async function splitIssue(
+function splitIssue(
   sql: Sql,
   issue: IssueRef,
   { fingerprints, newIssueId }: IssueSplit,
@@ -68,19 +76,15 @@ async function splitIssue(
   audit: AuditEntry[],
 ): Promise<SplitOutcome> {
   const { environmentId } = issue
-  for (let attempt = 0; attempt < ATTEMPTS; attempt++) {
-    const source = await mergedInto(sql, issue)
-    if (source === undefined) return { outcome: 'no_issue' }
-    if (source !== null) return { outcome: 'merged_already', into: source }
+  return whileUnmerged<SplitOutcome>(sql, issue, async () => {
     const held = await holdFingerprints(sql, environmentId, [issue.id])
-    if (held === null) continue
+    if (held === null) return null
     if (!fingerprints.every((fingerprint) => held.includes(fingerprint))) return { outcome: 'no_such_group' }
     if (fingerprints.length === held.length) return { outcome: 'nothing_left' }
     const target = await split(sql, issue, fingerprints, newIssueId, change)
     await insertAudit(sql, audit)
     return { outcome: 'split', issue: await whole(sql, environmentId, target) }
-  }
-  throw moving()
+  })
 }
 
 async function split(sql: Sql, issue: IssueRef, fingerprints: string[], newIssueId: string, change: IssueChange) {
@@ -156,8 +160,4 @@ async function whole(sql: Sql, environmentId: string, id: string): Promise<Issue
   const issue = await findIssue(sql, environmentId, id)
   if (issue === null) throw new Error('An issue that was just changed is missing')
   return issue
-}
-
-function moving(): StorageError {
-  return new StorageError('overloaded', 'Another transaction is merging or splitting the issue')
 }
