@@ -3,6 +3,7 @@ import { LIMITS } from '@tacho/contract/limits.ts'
 import { firstRows, type Page } from '../../page.ts'
 import type { GapFilter, GapRow, RunFilter, RunPage, RunPlace, RunRow, RunSift, RunsRead } from '../../runs.ts'
 import { soughtTrait, TRAIT_KINDS } from '../../traits.ts'
+import { isUuid } from '../../uuid.ts'
 import { agentKey, textKey } from '../keys.ts'
 import { prefixRange } from '../rows/prefix-range.ts'
 import { contains, given, selectList, type NamedParams, type Part, type Sql } from '../sql.ts'
@@ -23,8 +24,6 @@ const COLUMNS = `${GAP_COLUMNS}, a.external_id AS "agentExternalId", ${selectLis
 )}`
 const WITH_AGENT = 'JOIN agents a ON a.environment_id = r.environment_id AND a.id = r.agent_id'
 
-const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i
-
 /**
  * One run of an environment, by external and by internal id. Not by equality: for a new table, PostgreSQL may use any
  * of the tenant's indexes. Only one has this order.
@@ -42,7 +41,7 @@ export function findByRunId(sql: Sql, environmentId: string, runId: string): Pro
 }
 
 export async function findByUuid(sql: Sql, environmentId: string, uuid: string): Promise<RunRow | null> {
-  if (!UUID.test(uuid)) return null
+  if (!isUuid(uuid)) return null
   const text = `SELECT ${COLUMNS} FROM (SELECT * FROM runs WHERE environment_id = :env AND ${OF_UUID}) r ${WITH_AGENT}`
   return sql.get(text, { env: environmentId, run: uuid.toLowerCase() })
 }
