@@ -65,6 +65,7 @@ async function ownerOf(sql: Sql, environmentId: string, { of }: TableParts): Pro
   return (await sql.get<{ workspaceId: string }>(text, { env: environmentId }))?.workspaceId ?? null
 }
 
+/** One audit entry covers what one actor imports in this time. */
 const LOGGED_FOR_MS = 3_600_000
 
 /** An import begins in an empty environment. Its later requests name the same source. */

@@ -24,6 +24,7 @@ const ONE_STEP = { start: 0, stepMs: Infinity }
 
 /** In the order of the versions; null: no run used it. */
 async function readVersionResults(sql: Sql, environmentId: string, versionIds: readonly string[], runs: number) {
+  // Newer runs have larger ids.
   const newest = `SELECT * FROM version_runs WHERE environment_id = :env AND prompt_version_id = :versionId
     ORDER BY run DESC LIMIT :runs`
   const joined = `FROM (${newest}) named JOIN runs r ON r.environment_id = :env AND r.id = named.run`
