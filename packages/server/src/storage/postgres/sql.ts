@@ -1,29 +1,29 @@
 import { LIMITS } from '@tacho/contract/limits.ts'
 import type { ClientBase } from 'pg'
-import { positional, type Params, type Sql } from '../sql/sql.ts'
+import { positional, type NamedParams, type Sql } from '../sql/sql.ts'
 import { portableStatement } from './statement.ts'
 
 export function postgresSql(client: ClientBase, onDamage: Sql['onDamage'] = () => undefined): Sql {
-  const query = (text: string, params: Params) => {
+  const query = (text: string, params: NamedParams) => {
     const [statement, values] = positional(text, params)
     return client.query<Record<string, unknown>>({ ...portableStatement(statement), values: [...values] })
   }
   return {
     dialect: 'postgres',
     onDamage,
-    all: async <Row>(text: string, params: Params = []) => (await query(text, params)).rows as Row[],
-    get: async <Row>(text: string, params: Params = []) =>
+    all: async <Row>(text: string, params: NamedParams = {}) => (await query(text, params)).rows as Row[],
+    get: async <Row>(text: string, params: NamedParams = {}) =>
       ((await query(text, params)).rows[0] as Row | undefined) ?? null,
-    page: async <Row extends object>(text: string, params: Params, limit: number) => {
-      const [statement, values] = positional(text, params)
-      const rows = (await query(pageText(statement), [...values, limit + 1, LIMITS.listBytes])).rows as PageRow[]
+    page: async <Row extends object>(text: string, params: NamedParams, limit: number) => {
+      const page = { ...params, mostRows: limit + 1, mostBytes: LIMITS.listBytes }
+      const rows = (await query(pageText(text), page)).rows as PageRow[]
       const more = rows.length < (rows[0]?.pageRows ?? 0) || rows.length > limit
       return {
         rows: rows.slice(0, limit).map(({ pageRow: _, pageRows: __, pageBytes: ___, ...row }) => row as unknown as Row),
         more,
       }
     },
-    run: async (text, params = []) => (await query(text, params)).rowCount ?? 0,
+    run: async (text, params = {}) => (await query(text, params)).rowCount ?? 0,
   }
 }
 
@@ -38,6 +38,6 @@ function pageText(text: string): string {
   return `SELECT * FROM (
       SELECT found.*, ROW_NUMBER() OVER () AS "pageRow", COUNT(*) OVER () AS "pageRows",
         CAST(SUM(octet_length(CAST(found AS TEXT))) OVER (ROWS UNBOUNDED PRECEDING) AS BIGINT) AS "pageBytes"
-      FROM (${text} LIMIT ?) AS found) AS page
-    WHERE "pageBytes" <= ? OR "pageRow" = 1 ORDER BY "pageRow"`
+      FROM (${text} LIMIT :mostRows) AS found) AS page
+    WHERE "pageBytes" <= :mostBytes OR "pageRow" = 1 ORDER BY "pageRow"`
 }

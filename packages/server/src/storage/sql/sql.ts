@@ -5,11 +5,11 @@ import type { Page } from '../page.ts'
 export interface Sql {
   readonly dialect: 'sqlite' | 'postgres'
   readonly onDamage: (found: DamagedPayload) => void
-  all<Row>(text: string, params?: Params): Promise<Row[]>
-  get<Row>(text: string, params?: Params): Promise<Row | null>
+  all<Row>(text: string, params?: NamedParams): Promise<Row[]>
+  get<Row>(text: string, params?: NamedParams): Promise<Row | null>
   /** For a statement without LIMIT. Reads at least one row, and at most `limit` rows and about LIMITS.listBytes. */
-  page<Row extends object>(text: string, params: Params, limit: number): Promise<Page<Row>>
-  run(text: string, params?: Params): Promise<number>
+  page<Row extends object>(text: string, params: NamedParams, limit: number): Promise<Page<Row>>
+  run(text: string, params?: NamedParams): Promise<number>
 }
 
 /** `eventId` or `seq` names the event, as far as its reader knows. */
@@ -22,11 +22,9 @@ export interface DamagedPayload {
 export type SqlValue = string | number | Uint8Array | null
 
 /**
- * A list for `?`; or values by name for `:name`, which may occur more than once, lists for `IN (:name)`, and lists of
- * rows for `VALUES :name`. A name without a value is refused, and a value without its name in the text, unless it is
- * null or undefined.
+ * Values of `:name`, which may occur more than once, lists for `IN (:name)`, and lists of rows for `VALUES :name`. A
+ * name without a value is refused, and a value without its name in the text, unless it is null or undefined.
  */
-export type Params = readonly SqlValue[] | NamedParams
 export type NamedParams = Readonly<Record<string, SqlValue | SqlList | undefined>>
 type SqlList = readonly SqlValue[] | readonly (readonly SqlValue[])[]
 
@@ -41,9 +39,7 @@ const NAMED = /(?<![:"]):([a-z]\w*)/g
 /** The program has a bounded number of texts. */
 const known = new Map<string, { text: string; names: string[]; distinct: Set<string> }>()
 
-export function positional(text: string, params: Params): [text: string, values: readonly SqlValue[]] {
-  if (Array.isArray(params)) return [text, params as readonly SqlValue[]]
-  const named = params as NamedParams
+export function positional(text: string, named: NamedParams): [text: string, values: readonly SqlValue[]] {
   let statement = known.get(text)
   if (statement === undefined) {
     const names = Array.from(text.matchAll(NAMED), ([, name = '']) => name)

@@ -1,28 +1,28 @@
 import { firstRows } from '../page.ts'
-import { positional, type Params, type Sql } from '../sql/sql.ts'
+import { positional, type NamedParams, type Sql } from '../sql/sql.ts'
 import type { Database, Statement } from './database.ts'
 
 /** Promises are already resolved, because SQLite answers synchronously. */
 export function sqliteSql(db: Database, onDamage: Sql['onDamage'] = () => undefined): Sql {
   const prepared = statements(db)
-  const prepare = (text: string, params: Params = [], end = '') => {
+  const prepare = (text: string, params: NamedParams = {}) => {
     const [statement, values] = positional(text, params)
-    return { statement: prepared(`${statement}${end}`), values }
+    return { statement: prepared(statement), values }
   }
   return {
     dialect: 'sqlite',
     onDamage,
-    async all<Row>(text: string, params?: Params) {
+    async all<Row>(text: string, params?: NamedParams) {
       const { statement, values } = prepare(text, params)
       return statement.all(...values) as Row[]
     },
-    async get<Row>(text: string, params?: Params) {
+    async get<Row>(text: string, params?: NamedParams) {
       const { statement, values } = prepare(text, params)
       return (statement.get(...values) as Row | undefined) ?? null
     },
-    async page<Row extends object>(text: string, params: Params, limit: number) {
-      const { statement, values } = prepare(text, params, ' LIMIT ?')
-      return firstRows(statement.iterate(...values, limit + 1) as Iterable<Row>, limit)
+    async page<Row extends object>(text: string, params: NamedParams, limit: number) {
+      const { statement, values } = prepare(`${text} LIMIT :mostRows`, { ...params, mostRows: limit + 1 })
+      return firstRows(statement.iterate(...values) as Iterable<Row>, limit)
     },
     async run(text, params) {
       const { statement, values } = prepare(text, params)

@@ -6,7 +6,7 @@ import type { AuditFilter } from '../../../src/storage/audit.ts'
 import type { ApprovalFilter } from '../../../src/storage/approvals.ts'
 import type { IssueFilter } from '../../../src/storage/issues.ts'
 import { runAct, type ActName } from '../../../src/storage/sql/acts.ts'
-import { positional, type Params, type Sql } from '../../../src/storage/sql/sql.ts'
+import { positional, type NamedParams, type Sql } from '../../../src/storage/sql/sql.ts'
 import { batchAppender } from '../../../src/storage/sql/append/append.ts'
 import { sqliteAppendEngine } from '../../../src/storage/sqlite/append.ts'
 import { migrate } from '../../../src/storage/sqlite/migrate.ts'
@@ -27,8 +27,8 @@ migrate(db)
 async function plansOf(act: ActName, ...args: unknown[]): Promise<string[]> {
   const plans: string[] = []
   const real = sqliteSql(db)
-  const explaining = <Result>(run: (text: string, params?: Params) => Promise<Result>) => {
-    return (text: string, params: Params = []) => {
+  const explaining = <Result>(run: (text: string, params?: NamedParams) => Promise<Result>) => {
+    return (text: string, params: NamedParams = {}) => {
       const [statement, values] = positional(text, params)
       const steps = db.prepare<unknown[], { detail: string }>(`EXPLAIN QUERY PLAN ${statement}`).all(...values)
       plans.push(steps.map(({ detail }) => detail).join('; '))
@@ -40,8 +40,8 @@ async function plansOf(act: ActName, ...args: unknown[]): Promise<string[]> {
     all: explaining(real.all),
     get: explaining(real.get),
     run: explaining(real.run),
-    page: (text: string, params: Params, limit: number) =>
-      explaining((_, all = []) => real.page(text, all, limit))(text, params),
+    page: (text: string, params: NamedParams, limit: number) =>
+      explaining((_, all = {}) => real.page(text, all, limit))(text, params),
   } as Sql
   await runAct(sql, act, args)
   return plans
