@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { columnOf, memberOf } from '../../../src/storage/exported-tables.ts'
 import { insertRows, withJson } from '../../../src/storage/sql/rows/insert-rows.ts'
-import { selectList, type Sql } from '../../../src/storage/sql/sql.ts'
+import { positional, selectList, type NamedParams, type Sql } from '../../../src/storage/sql/sql.ts'
 
 test('every column and its member name each other, and a list may be in words', () => {
   for (const column of ['id', 'created_at', 'except_critical']) assert.equal(columnOf(memberOf(column)), column)
@@ -12,10 +12,11 @@ test('every column and its member name each other, and a list may be in words', 
 })
 
 test('rows become columns, JSON and numbers, in few statements', async () => {
-  const run: [text: string, values: unknown[]][] = []
+  const run: [text: string, values: readonly unknown[]][] = []
   const sql = {
-    run: (text: string, values: unknown[]) => {
-      run.push([text.trim(), values])
+    run: (text: string, params: NamedParams) => {
+      const [statement, values] = positional(text, params)
+      run.push([statement.trim(), values])
       return Promise.resolve(1)
     },
   } as unknown as Sql
