@@ -24,6 +24,7 @@ export function healthRoutes(app: FastifyInstance, { storage, draining }: Pick<D
     if (damage !== null) return refuse('storage_unavailable', damage)
     const refused = storage.writesRefused()
     if (refused === 'storage_full' || refused === 'storage_unavailable') return refuse(refused)
+    // Shared, because anyone can ask.
     pinging ??= pingStore().finally(() => (pinging = null))
     return pinging
   }
