@@ -1,7 +1,7 @@
 import type { SimulationResult } from '@tacho/contract/operator/simulation.ts'
 import { compileCondition, fieldsOf, type Condition } from '@tacho/policy/compile.ts'
 import { evaluate } from '@tacho/policy/evaluate.ts'
-import type { RunStepRow, SimulationRow, ToolCallRow } from '../storage/simulations.ts'
+import type { SimulationRow, ToolCallRow } from '../storage/simulations.ts'
 import { fieldCensus } from './field-census.ts'
 import { factsOf, recordedCall, type RecordedCall } from './recorded-call.ts'
 import { isoTime } from '../storage/iso-time.ts'
@@ -16,14 +16,7 @@ export interface AskedApproval {
 
 export type TrialFindings = Omit<SimulationResult, 'approvals' | 'to' | 'from'>
 
-export interface Trial {
-  /** Before the next calls; required only if `needsRunUsage`. */
-  addSteps(run: string, steps: RunStepRow[]): void
-  forgetRuns(runs: string[]): void
-  /** Calls in time order. */
-  look(calls: ToolCallRow[]): AskedApproval[]
-  findings(): TrialFindings
-}
+export type Trial = ReturnType<typeof createTrial>
 
 const RUNS_LISTED = 100
 const TOOLS_LISTED = 50
@@ -41,7 +34,7 @@ export function needsRunUsage(condition: Condition): boolean {
   return (['run.cost', 'run.totalTokens', 'run.toolCalls'] as const).some((name) => variables.includes(name))
 }
 
-export function createTrial(condition: Condition, { severity, action }: TrialPolicy): Trial {
+export function createTrial(condition: Condition, { severity, action }: TrialPolicy) {
   const census = fieldCensus(fieldsOf(condition))
   const usages = runUsages()
   const failsClosed = severity === 'HIGH' || severity === 'CRITICAL'
@@ -82,9 +75,11 @@ export function createTrial(condition: Condition, { severity, action }: TrialPol
   }
 
   return {
+    /** Before the next calls; required only if `needsRunUsage`. */
     addSteps: usages.add,
     forgetRuns: usages.forget,
-    look(rows) {
+    /** Calls in time order. */
+    look(rows: ToolCallRow[]): AskedApproval[] {
       const asked: AskedApproval[] = []
       for (const row of rows) {
         const call = recordedCall(row.payload)
@@ -97,7 +92,7 @@ export function createTrial(condition: Condition, { severity, action }: TrialPol
       }
       return asked
     },
-    findings() {
+    findings(): TrialFindings {
       const listed = [...tools]
         .map(([toolName, { calls, hits }]) => ({ toolName, calls, hits }))
         .sort((a, b) => b.hits - a.hits || b.calls - a.calls || (a.toolName < b.toolName ? -1 : 1))

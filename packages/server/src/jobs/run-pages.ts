@@ -1,14 +1,9 @@
-import type { WebhookPlace } from '../domain/webhook-formats.ts'
 import type { Storage } from '../storage/storage.ts'
 
-export interface RunPages {
-  placeOf(environmentId: string): Promise<(WebhookPlace & { workspaceId: string }) | null>
-  /** `run` is its internal id. Null: the environment was deleted. */
-  urlOf(environmentId: string, run: string): Promise<string | null>
-}
+export type RunPages = ReturnType<typeof runPages>
 
-/** Contains ids, so that a renamed workspace is found. */
-export function runPages(storage: Pick<Storage, 'findEnvironment'>, publicUrl: () => string): RunPages {
+/** With ids, so that a renamed workspace is found. Null: the environment was deleted. `run` is an internal id. */
+export function runPages(storage: Pick<Storage, 'findEnvironment'>, publicUrl: () => string) {
   async function placeOf(environmentId: string) {
     const found = await storage.findEnvironment(environmentId)
     if (!found) return null
@@ -17,7 +12,7 @@ export function runPages(storage: Pick<Storage, 'findEnvironment'>, publicUrl: (
   }
   return {
     placeOf,
-    async urlOf(environmentId, run) {
+    async urlOf(environmentId: string, run: string): Promise<string | null> {
       const place = await placeOf(environmentId)
       return place && `${place.url}/runs/${run}`
     },

@@ -54,18 +54,12 @@ export interface WorkRunnerOptions {
   firstDelayMs?: number
 }
 
-export interface WorkRunner {
-  start(): void
-  wake(kind: WorkKind): void
-  stop(): Promise<void>
-}
-
 /** Collects a burst into shared transactions. */
 const GATHER_MS = 20
 const LONGEST_DELAY_MS = 5 * 60_000
 const REASON_CHARS = 500
 
-export function createWorkRunner(options: WorkRunnerOptions): WorkRunner {
+export function createWorkRunner(options: WorkRunnerOptions) {
   const { storage, handlers, owner, now, onError, random = Math.random } = options
   const { pollMs = 1_000, leaseMs = 6_000, maxAttempts = 8, firstDelayMs = 1_000 } = options
   const stopping = new AbortController()
@@ -202,7 +196,7 @@ export function createWorkRunner(options: WorkRunnerOptions): WorkRunner {
   }
 
   return {
-    start() {
+    start(): void {
       loops = [poll()]
       for (const handler of handlers) {
         const alarm = alarms.get(handler.kind) ?? createAlarm()
@@ -210,8 +204,8 @@ export function createWorkRunner(options: WorkRunnerOptions): WorkRunner {
         loops.push(inTurn ? loopInTurn(handler, alarm) : loop(handler, alarm))
       }
     },
-    wake: (kind) => alarms.get(kind)?.ring(),
-    async stop() {
+    wake: (kind: WorkKind) => alarms.get(kind)?.ring(),
+    async stop(): Promise<void> {
       stopping.abort()
       for (const alarm of alarms.values()) alarm.ring()
       await Promise.all(loops)

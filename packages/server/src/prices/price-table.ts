@@ -6,17 +6,13 @@ import { moduleUrl } from '../program/module-url.ts'
 import { versionIn } from '../program/version.ts'
 import { createSharedThread, startCalledThread } from '../threads/called-thread.ts'
 
-export interface PriceTable {
-  version: string
-  ratesOf(models: Iterable<string>): Promise<ReadonlyMap<string, ModelRates | null>>
-  close(): Promise<void>
-}
+export type PriceTable = ReturnType<typeof createPriceTable>
 
 const PACKAGE = '@pydantic/genai-prices'
 const IDLE_MS = 10_000
 const MODELS_KEPT = 5_000
 
-export function createPriceTable(): PriceTable {
+export function createPriceTable() {
   const main = createRequire(import.meta.url).resolve(PACKAGE)
   const known = new LRUCache<string, { rates: ModelRates | null }>({ max: MODELS_KEPT })
   const threads = createSharedThread<string[], (ModelRates | null)[]>(
@@ -36,7 +32,7 @@ export function createPriceTable(): PriceTable {
 
   return {
     version: `genai-prices ${versionIn(new URL('../package.json', `file://${main}`))}`,
-    async ratesOf(models) {
+    async ratesOf(models: Iterable<string>): Promise<ReadonlyMap<string, ModelRates | null>> {
       const wanted = new Set(models)
       wanted.delete('')
       const found = new Map<string, ModelRates | null>()
