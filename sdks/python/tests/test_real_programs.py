@@ -60,7 +60,6 @@ class Program:
             "TACHO_URL": service.url,
             "TACHO_API_KEY": "key",
             "PYTHONPATH": os.pathsep.join(path),
-            "PYTHONDONTWRITEBYTECODE": "1",
         }
 
     def run(self, *args: str) -> str:
