@@ -28,7 +28,7 @@ import { runsRoutes } from './http/runs.ts'
 import { runtimeConfigRoutes } from './http/runtime-config.ts'
 import { withoutBodyParsers } from './http/serve-route.ts'
 import { slackRoutes } from './http/operator/slack.ts'
-import { cutStalledReaders } from './http/stalled-readers.ts'
+import { cutStalledReaders } from './http/unread-replies.ts'
 import { createUnknownKeys } from './http/unknown-keys.ts'
 import { answerUnchangedFirst } from './http/unchanged-configuration.ts'
 

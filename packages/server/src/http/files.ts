@@ -5,7 +5,7 @@ import { readFile } from 'node:fs/promises'
 import path from 'node:path'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { matchesTag } from './etag.ts'
-import { sendInPieces } from './stalled-readers.ts'
+import { sendInPieces } from './unread-replies.ts'
 
 interface Content {
   bytes: Buffer

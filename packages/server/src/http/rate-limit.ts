@@ -1,7 +1,7 @@
 /** Each node grants its share of a caller's limit, so no request needs the database. */
 import type { FastifyReply } from 'fastify'
 import { refuse, type Refusal } from './reply-error.ts'
-import { createWindows, type Windows } from './windows.ts'
+import { createWindows, type Windows } from './rate-windows.ts'
 
 export type RateLimit = ReturnType<typeof createRateLimit>
 

@@ -5,7 +5,7 @@ import { tenantOf } from './api-key.ts'
 import type { Deps } from './deps.ts'
 import { matchesTag } from './etag.ts'
 import { serveRoute } from './serve-route.ts'
-import { sendInPieces } from './stalled-readers.ts'
+import { sendInPieces } from './unread-replies.ts'
 
 export const CONFIGURATION_CACHING = { 'cache-control': 'private, no-cache', vary: 'X-API-Key' }
 

@@ -11,7 +11,7 @@ import { holderOf } from './holder.ts'
 import { readBody, type BodyLimits, type BodyMemory } from './read-body.ts'
 import { isRefusal, orRefusal, refuse, replyError, type Refusal } from './reply-error.ts'
 import type { ReplyMemory } from './reply-memory.ts'
-import { sendInPieces } from './stalled-readers.ts'
+import { sendInPieces } from './unread-replies.ts'
 
 declare module 'fastify' {
   interface FastifyContextConfig {

@@ -2,7 +2,7 @@
 import type { FastifyRequest } from 'fastify'
 import { network } from './network.ts'
 import { refuse, type Refusal } from './reply-error.ts'
-import { createWindows } from './windows.ts'
+import { createWindows } from './rate-windows.ts'
 
 export type UnknownKeys = ReturnType<typeof createUnknownKeys>
 

@@ -5,7 +5,7 @@ import { OPERATOR_PREFIX } from '@tacho/contract/operator/routes.ts'
 import { PUBLIC_PREFIX } from '@tacho/contract/routes.ts'
 import type { FastifyInstance } from 'fastify'
 import { serveFile } from '../files.ts'
-import { sendInPieces } from '../stalled-readers.ts'
+import { sendInPieces } from '../unread-replies.ts'
 import { ROOT } from '../../program/root.ts'
 
 const FILES = path.join(ROOT, 'packages/server/src/http/docs')

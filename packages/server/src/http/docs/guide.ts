@@ -4,7 +4,7 @@ import path from 'node:path'
 import type { FastifyInstance, FastifyReply } from 'fastify'
 import { ROOT } from '../../program/root.ts'
 import { serveFolder } from '../files.ts'
-import { sendInPieces } from '../stalled-readers.ts'
+import { sendInPieces } from '../unread-replies.ts'
 import type { GuidePages } from './render.ts'
 
 const PREFIX = '/docs/guide'

@@ -3,7 +3,7 @@ import { completenessSums, placeOf, toSum, type Sum } from '../../domain/complet
 import { isoTime } from '../../storage/iso-time.ts'
 import type { GapFilter, RunPlace } from '../../storage/runs.ts'
 import { waitForTurn } from '../turns.ts'
-import { windowOf } from './window.ts'
+import { windowOf } from './hours.ts'
 import { readPage } from '../paging.ts'
 import { firstRows } from '../../storage/page.ts'
 import type { OperatorDeps } from './serve.ts'

@@ -6,7 +6,7 @@ import { holderOf } from '../holder.ts'
 import { refuse, type Refusal } from '../reply-error.ts'
 import { Shares } from '../../domain/shares.ts'
 import { inTurns } from '../turns.ts'
-import { demandPace } from '../stalled-readers.ts'
+import { demandPace } from '../unread-replies.ts'
 import { admitAgain } from './access.ts'
 import { currentActor, type CallerDeps } from './caller.ts'
 

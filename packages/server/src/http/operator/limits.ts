@@ -3,7 +3,7 @@ import type { FastifyReply, FastifyRequest } from 'fastify'
 import { network } from '../network.ts'
 import { createRateLimit, limitRate } from '../rate-limit.ts'
 import { refuse, type Refusal } from '../reply-error.ts'
-import { createWindows } from '../windows.ts'
+import { createWindows } from '../rate-windows.ts'
 
 export type OperatorLimits = ReturnType<typeof createOperatorLimits>
 

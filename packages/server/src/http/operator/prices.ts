@@ -7,7 +7,7 @@ import type { PriceRow } from '../../storage/prices.ts'
 import { TOKEN_PARTS } from '../../storage/uncosted.ts'
 import { found, refuse } from '../reply-error.ts'
 import { refuseField } from '../field.ts'
-import { windowOf } from './window.ts'
+import { windowOf } from './hours.ts'
 import type { OperatorDeps } from './serve.ts'
 
 const TOO_MANY = refuse('conflict', `The workspace has reached its limit of ${LIMITS.prices} prices`)

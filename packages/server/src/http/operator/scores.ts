@@ -8,7 +8,7 @@ import { listById } from '../paging.ts'
 import { found, refuse } from '../reply-error.ts'
 import { NO_RUN } from '../runs.ts'
 import { createTurnsOfWorkspaces } from '../shared-turns.ts'
-import { windowOf } from './window.ts'
+import { windowOf } from './hours.ts'
 import type { OperatorDeps } from './serve.ts'
 
 const NO_SCORE = refuse('not_found', 'The run does not have this score')

@@ -9,7 +9,7 @@ import type { UsagePointPage, UsagePointRow, UsageWindow } from '../../storage/u
 import type { UncostedSum } from '../../storage/uncosted.ts'
 import { refuseField } from '../field.ts'
 import { DAY_MS, HOUR_MS } from '../../storage/hours.ts'
-import { windowOf, type HourWindow } from './window.ts'
+import { windowOf, type HourWindow } from './hours.ts'
 import { readPage } from '../paging.ts'
 import { pick } from '../../domain/shown.ts'
 import type { OperatorDeps } from './serve.ts'

@@ -4,7 +4,7 @@ import { holderOf } from '../../holder.ts'
 import { network } from '../../network.ts'
 import { refuse } from '../../reply-error.ts'
 import { createSharedTurns } from '../../shared-turns.ts'
-import { createWindows, type Taken } from '../../windows.ts'
+import { createWindows, type Taken } from '../../rate-windows.ts'
 
 export type Attempts = ReturnType<typeof createAttempts>
 

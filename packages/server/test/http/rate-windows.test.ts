@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { createWindows } from '../../src/http/windows.ts'
+import { createWindows } from '../../src/http/rate-windows.ts'
 
 function open(maxSubjects = 100) {
   const clock = { ms: 0 }
