@@ -32,10 +32,11 @@ export function simulationsRoutes({ serve, storage, work }: OperatorDeps): void 
   )
 
   serve('readSimulation', async ({ params, environment: { id } }) =>
-    toSimulation(found(await storage.findSimulation(id, params.simulationId), NO_SIMULATION)),
+    toSimulation(found(await storage.findSimulation(id, params.simulationId.toLowerCase()), NO_SIMULATION)),
   )
 
-  serve('cancelSimulation', async ({ params: { simulationId: id }, environment, at, audit }) =>
-    toSimulation(found(await storage.cancelSimulation(environment.id, id, at, audit(id)), NO_SIMULATION)),
-  )
+  serve('cancelSimulation', async ({ params, environment, at, audit }) => {
+    const id = params.simulationId.toLowerCase()
+    return toSimulation(found(await storage.cancelSimulation(environment.id, id, at, audit(id)), NO_SIMULATION))
+  })
 }

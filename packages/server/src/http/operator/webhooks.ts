@@ -93,7 +93,9 @@ export function webhooksRoutes(deps: OperatorDeps): void {
     return listById(walk, (page) => storage.listDeliveries(environmentId, id, { status }, page), toDelivery)
   })
 
-  serve('redeliver', async ({ params: { webhookId, deliveryId }, environment, at, audit }) => {
+  serve('redeliver', async ({ params, environment, at, audit }) => {
+    const { webhookId } = params
+    const deliveryId = params.deliveryId.toLowerCase()
     await find(environment, webhookId)
     const entries = audit(webhookId, { deliveryId })
     const row = found(await storage.redeliver(environment.id, webhookId, deliveryId, at, entries), NO_DELIVERY)

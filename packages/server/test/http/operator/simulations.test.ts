@@ -257,6 +257,8 @@ test('a simulation can be cancelled while queued or running, and an ended one st
   for (const id of ids) {
     const before = await ended(id, environmentId)
     assert.deepEqual(replyOf('cancelSimulation', await cancel(id)), before)
+    assert.deepEqual(replyOf('cancelSimulation', await cancel(id.toUpperCase())), before)
+    assert.deepEqual(await read(id.toUpperCase(), environmentId), before)
   }
   const { id } = replyOf('createSimulation', await ask({}, environmentId))
   assert.equal((await ended(id, environmentId)).status, 'DONE', 'the next one runs')

@@ -151,6 +151,8 @@ test('a failing receiver gets a retry, the log shows why, and a person can send 
   assert.ok(failed.nextAttemptAt !== null && failed.nextAttemptAt > (failed.lastAttemptAt ?? ''))
   const again = `${home()}/${webhook.id}/deliveries/${failed.id}/redeliver`
   assert.equal((await service.operator(again, { method: 'POST' })).status, 409)
+  const inCapitals = again.replace(failed.id, failed.id.toUpperCase())
+  assert.equal((await service.operator(inCapitals, { method: 'POST' })).status, 409)
   await service.operator(`${home()}/${webhook.id}/change`, { body: { enabled: false } })
   assert.equal((await service.operator(`${home()}/${webhook.id}/test`, { method: 'POST' })).status, 409)
 })
