@@ -1,4 +1,5 @@
 /** Each read operation of the operator API beside the recording of another workspace. */
+import { setTimeout as sleep } from 'node:timers/promises'
 import { OPERATOR_ROUTES, OPERATOR_PREFIX } from '@tacho/contract/operator/routes.ts'
 import type { Setting } from '../benchmark.ts'
 import { startChild } from '../child.ts'
@@ -23,6 +24,7 @@ const RECORDING_MS = 100
 const HEALTH_MS = 50
 /** Runs with gaps: more than one read of sums takes. */
 const GAPS = 12_000
+const OCCURRENCES = 2_000
 
 /** Each read operation of the contract in turn, by one workspace, while another one records. */
 export const operations = onBoth({
@@ -43,7 +45,7 @@ async function measureOperations(setting: Setting, engine: Engine): Promise<Resu
   await using reader = startChild<Attack, Suffered>(new URL('../load/attacks.ts', import.meta.url))
   await load.fillHistory(server, Math.min(plan.storedEvents, 200_000))
   const other = await otherTenant(server)
-  const { versionId, ...ids } = await idsOf(server)
+  const { versionId, ...ids } = await idsOf(server, Math.min(plan.storedEvents / 100, OCCURRENCES))
   await recordGaps(server, versionId, Math.min(plan.storedEvents / 10, GAPS))
   const operations = readAddresses(ids)
   const plot = newPlot('whole-run')
@@ -136,14 +138,47 @@ async function recordGaps({ url, headers }: Server, promptVersionId: string, run
   }
 }
 
+/** Waits until all occurrences have been reviewed, but a minute at most. */
+async function addIssue(server: Server, environment: string, occurrences: number): Promise<string> {
+  for (let at = 0; at < occurrences; at++) {
+    const record = {
+      sdkInstanceId: 'bench',
+      clientRecordId: `record ${at}`,
+      recordKind: 'DETECTION',
+      detectionType: 'TOOL_BLOCKED',
+      runId: `run with gaps ${at}`,
+      agentId: 'support',
+      policyId: 'limit',
+      detectedAt: Date.now(),
+      payload: { toolName: 'refund', reasonCode: 'OVER_LIMIT' },
+    }
+    const headers = { ...server.headers, 'content-type': 'application/json' }
+    const sent = { method: 'POST', headers, body: JSON.stringify(record) }
+    const reply = await fetch(`${server.url}/openapi/v1/issue-records`, sent)
+    await reply.arrayBuffer()
+    if (!reply.ok) throw new Error(`An issue record was refused: ${reply.status}`)
+  }
+  for (const end = performance.now() + 60_000; performance.now() < end; await sleep(50)) {
+    const { items } = await server.operator<{ items: Issue[] }>(`${environment}/issues`)
+    const issue = items.find((found) => found.occurrences >= occurrences)
+    if (issue) return issue.id
+  }
+  throw new Error('The issue records were not reviewed within a minute')
+}
+
+interface Issue {
+  id: string
+  occurrences: number
+}
+
 /** Ids of what the store has, by the names of parameters. */
-async function idsOf(server: Server): Promise<Ids & { versionId: string }> {
+async function idsOf(server: Server, occurrences: number): Promise<Ids & { versionId: string }> {
   const home = await server.home()
   const environment = `/environments/${home.environmentId}`
   const firstOf = async <Item extends object>(path: string): Promise<Partial<Item>> =>
     (await server.operator<{ items: Item[] }>(`${environment}${path}`)).items[0] ?? {}
   const { id: runId = '' } = await firstOf<{ id: string }>('/runs')
-  const { id: issueId = '' } = await firstOf<{ id: string }>('/issues')
+  const issueId = await addIssue(server, environment, occurrences)
   const { eventId = '' } = await firstOf<{ eventId: string }>(`/runs/${runId}/events`)
   const draft = { condition: 'true', action: 'BLOCK', days: 1 }
   const { id: simulationId } = await server.operator<{ id: string }>(`${environment}/simulations`, draft)
