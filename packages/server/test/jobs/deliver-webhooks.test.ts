@@ -37,7 +37,8 @@ test('a receiver that does not answer delays its own messages, and no others', a
       return Promise.resolve({ ok: false, status: null, error: 'No answer' })
     },
   }
-  const handler = deliverWebhooks({ storage, sender, pages, now: () => clock, random: () => 0 })
+  const times = { now: () => clock, monotonicNow: () => clock }
+  const handler = deliverWebhooks({ storage, sender, pages, ...times, random: () => 0 })
   const go = async (...ids: string[]) => postponed.push(...(await performed(handler, ...ids)))
 
   await go('silent-1')
@@ -50,6 +51,29 @@ test('a receiver that does not answer delays its own messages, and no others', a
   clock += 30_000
   await go('silent-2')
   assert.deepEqual(done, ['silent-1 PENDING', 'quick-1 DELIVERED', 'quick-2 DELIVERED', 'silent-2 PENDING'])
+})
+
+test('a clock that is set forward while a message is sent pauses no receiver', async () => {
+  let ahead = 0
+  const sent: string[] = []
+  const storage: DeliverOptions['storage'] = {
+    startDelivery: ({ id }) => Promise.resolve(orderOf(id)),
+    recordAttempt: () => Promise.resolve(true),
+    findRecordedInputs: () => Promise.resolve([null]),
+    isMemberAt: () => Promise.resolve(true),
+  }
+  const sender: DeliverOptions['sender'] = {
+    send({ url }) {
+      sent.push(url)
+      ahead += 60_000
+      return Promise.resolve({ ok: true, status: 200 })
+    },
+  }
+  const times = { now: () => 1_000_000 + ahead, monotonicNow: () => 0 }
+  const handler = deliverWebhooks({ storage, sender, pages, ...times })
+  await performed(handler, 'quick-1')
+  await performed(handler, 'quick-2')
+  assert.deepEqual(sent, ['quick', 'quick'])
 })
 
 test('if the result of a message cannot be stored, the others under way are sent once', async () => {
