@@ -33,7 +33,7 @@ export function toNewApproval(
   }
 }
 
-/** Expire it in the store before you show it: nobody sees EXPIRED earlier. */
+/** PENDING, although its time has passed. Call `expireOverdue` before you show it: the store must say EXPIRED first. */
 export function isOverdue({ status, expiresAt }: ApprovalRow, now: number): boolean {
   return status === 'PENDING' && expiresAt <= now
 }

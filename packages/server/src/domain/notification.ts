@@ -55,7 +55,7 @@ export function bySeverity(one: Notice, other: Notice): number {
   return rank(other.severity) - rank(one.severity) || other.at - one.at
 }
 
-/** `notices` are sorted by severity. Null: the browser is told none. */
+/** `notices`: the most severe first. Null: this browser gets none of them. */
 export function choose(
   event: NotificationEvent,
   notices: readonly Notice[],

@@ -4,8 +4,8 @@
  *      +--found less than a batch--> resting --woken--> polling
  *
  * A kind that waits for others, such as receivers, has slots instead of batches: each item runs alone, a slot that gets
- * free takes the next item, and the workspaces take turns. So nobody waits for the slowest. A kind is woken when this
- * node queues work of it, or when the poll for all kinds finds some that is due. A lease holds taken items and is
+ * free takes the next item, and the workspaces take turns. A slow receiver delays no other. A kind is woken when this
+ * node queues work for it, or when the poll for all kinds finds work that is due. A lease holds taken items and is
  * renewed during the work. When a node dies, its leases expire and other nodes continue.
  */
 import { setTimeout as wait } from 'node:timers/promises'

@@ -41,7 +41,10 @@ type RemovedRun = Pick<RunState, Kept> & { events: number }
 
 const RUN = `${selectList('id number run_id agent_id status started_at last_event_at')}, event_count AS events`
 
-/** A run that got events since it was counted stays, but gets no more: an agent at full speed would keep it forever. */
+/**
+ * A run that got events after it was counted is not removed yet. An erasure then lets it take no more: otherwise an
+ * agent that keeps sending would keep it forever.
+ */
 export async function removeRuns(
   sql: Sql,
   { environmentId, erasureId, now, counted }: Removal,

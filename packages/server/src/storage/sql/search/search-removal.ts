@@ -1,7 +1,7 @@
 import { chunksOf } from '../rows/chunks.ts'
 import type { Sql } from '../sql.ts'
 
-/** A run has no more entries than events, so removing its events in the same portions leaves none. */
+/** Removes up to `most` entries. A run has at most one for each event, so it has none left when its events are gone. */
 export async function removeFromSearch(sql: Sql, environmentId: string, run: number, most: number): Promise<number> {
   // In the order of the index that finds them: IN has a plan that reads the list again for each entry of the run.
   const key = sql.dialect === 'sqlite' ? 'place' : 'seq'

@@ -1,4 +1,4 @@
-/** Work items name an event and its subject, nothing else: whether it still matters is read when it is told. */
+/** A work item names only an event and its subject. When people are told, the store says whether it still matters. */
 import { isNotificationEvent, subjectBeginning, subjectText } from '../../notifications.ts'
 import type { NoticesTold, NoticeSubject } from '../../notifications.ts'
 import type { WorkHold } from '../../work.ts'
