@@ -26,6 +26,7 @@ export function mcpRoutes(app: FastifyInstance, deps: Deps): void {
   const { mcpMessagesWaiting: ofCredential } = LIMITS
   const waiting = { most: 1_000, ofWorkspace: ofCredential, ofCredential }
   const takeTurn = createSharedTurns({ running: RUNNING, waiting, tooMany: TOO_MANY })
+  let loaded: ReturnType<typeof loadAnswer> | null = null
   app.addHook('onRequest', tokenOnlyHook(config.publicUrl))
 
   serveRoute(app, MCP_ROUTE, { ...deps, rawBody: true }, async ({ request, reply }) => {
@@ -37,7 +38,7 @@ export function mcpRoutes(app: FastifyInstance, deps: Deps): void {
       clearTimeout(timer)
       reads.abort()
     })
-    const { answerMcp } = await loadAnswer()
+    const { answerMcp } = await (loaded ??= loadAnswer())
     const answer = await takeTurn({
       holder: holderOf(request),
       isOver: () => reply.raw.destroyed,
