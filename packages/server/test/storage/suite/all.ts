@@ -33,6 +33,7 @@ import { rejectionsSuite } from './rejections.ts'
 import { resultsSuite } from './results.ts'
 import { retentionSuite } from './retention.ts'
 import { reviewSuite } from './review.ts'
+import { runListsSuite } from './run-lists.ts'
 import { runViewsSuite } from './run-views.ts'
 import { runsSuite } from './runs.ts'
 import { scoredRunsSuite } from './scored-runs.ts'
@@ -62,6 +63,7 @@ const SUITES = [
   packingSuite,
   damageSuite,
   runsSuite,
+  runListsSuite,
   completenessSuite,
   runViewsSuite,
   retentionSuite,
