@@ -9,6 +9,7 @@ import { compileCondition } from '../src/compile.ts'
 import { evaluate } from '../src/evaluate.ts'
 import { inputHash } from '../src/input-hash.ts'
 import { POLICY_LIMITS } from '../src/limits.ts'
+import { sealedInputHash, sealInput, sealKey, valueAt, type InputSeals } from '../src/sealed-input.ts'
 import { Duration, showDuration, showTimestamp, Timestamp } from '../src/time.ts'
 import { Failure, isList, isMap, TypeName, type Value } from '../src/value.ts'
 import type { Facts } from '../src/variables.ts'
@@ -40,6 +41,20 @@ export interface HashVector {
   hash: string
 }
 
+/** One line of sealed-inputs.jsonl. */
+export interface SealedVector {
+  apiKey: string
+  toolName: string
+  /** What the tool gets, and what the client records of it. */
+  input: unknown
+  shown: unknown
+  /** JSON Pointers to the values that masking changed. */
+  masked: string[]
+  /** Of those, and of values that look sealed. */
+  inputSeals: InputSeals
+  hash: string
+}
+
 export function conditionVectors(): ConditionVector[] {
   const given = [
     ...conformance(),
@@ -63,6 +78,55 @@ export function hashVectors(): HashVector[] {
   const given: unknown[] = [...numbers, ...doubles.map((number) => ({ number })), ...sampled]
   given.push({ '\ufb33': 1, '\u{1f600}': 2, é: 3, a: { z: [], '': {} } }, { text: '\u0000\u001f"\\/\u2028é😀' })
   return given.map((input) => ({ toolName: 'refund', input, hash: inputHash('refund', input) }))
+}
+
+const CREDENTIAL = '[masked:credential]'
+
+/** Inputs in the second form of the hash, with everything that makes a pointer or a seal hard. */
+export function sealedVectors(): SealedVector[] {
+  const given: [input: unknown, shown: unknown, ...masked: string[]][] = [
+    [{ amount: 5, token: 'k-1' }, { amount: 5, token: CREDENTIAL }, '/token'],
+    [{ amount: 5, to: 'ada@example.com' }, { amount: 5, to: '[masked:email]' }, '/to'],
+    [{ text: 'mail ada@example.com, please' }, { text: 'mail [masked:email], please' }, '/text'],
+    [{ list: ['a', 'k-1', 'c'], n: 1e21 }, { list: ['a', CREDENTIAL, 'c'], n: 1e21 }, '/list/1'],
+    [{ card: 4_111_111_111_111_111 }, { card: '[masked:card]' }, '/card'],
+    [{ 'ada@example.com': 1, b: 2 }, { '[masked:email]': 1, b: 2 }, ''],
+    [{ deep: { 'ada@example.com': [1] }, z: null }, { deep: { '[masked:email]': [1] }, z: null }, '/deep'],
+    [{ secret: { user: 'ada', pin: 1234 } }, { secret: CREDENTIAL }, '/secret'],
+    ['k-1', CREDENTIAL, ''],
+    [
+      { 'a/b': 'k-1', 'm~n': 'k-2', '': 'k-3' },
+      { 'a/b': CREDENTIAL, 'm~n': CREDENTIAL, '': CREDENTIAL },
+      '/a~1b',
+      '/m~0n',
+      '/',
+    ],
+    [{ 'é😀': 'k-1', '\ufb33': true }, { 'é😀': CREDENTIAL, '\ufb33': true }, '/é😀'],
+    [
+      { token: 'k-1', note: { tachoSeal: 'deadbeef' }, more: [{ tachoSeal: 1, other: 2 }] },
+      { token: CREDENTIAL, note: { tachoSeal: 'deadbeef' }, more: [{ tachoSeal: 1, other: 2 }] },
+      '/token',
+    ],
+    [
+      { a: { tachoSeal: { tachoSeal: 'k-1' } } },
+      { a: { tachoSeal: { tachoSeal: CREDENTIAL } } },
+      '/a/tachoSeal/tachoSeal',
+    ],
+    [
+      JSON.parse('{"__proto__":{"token":"k-1"},"amount":5}'),
+      JSON.parse(`{"__proto__":{"token":"${CREDENTIAL}"},"amount":5}`),
+      '/__proto__/token',
+    ],
+    [{ constructor: 'k-1', toString: 'b' }, { constructor: CREDENTIAL, toString: 'b' }, '/constructor'],
+  ]
+  return given.map(([input, shown, ...masked]) => {
+    const apiKey = 'tacho_019a0c4437007686a2e13c01640563f0_secret'
+    const inputSeals = sealInput(sealKey(apiKey), input, masked)
+    const hash = sealedInputHash('refund', input, inputSeals)
+    if (sealedInputHash('refund', shown, inputSeals) !== hash) throw new Error('The masked input has another hash')
+    if (masked.some((pointer) => valueAt(shown, pointer) === undefined)) throw new Error('A masked value is missing')
+    return { apiKey, toolName: 'refund', input, shown, masked, inputSeals, hash }
+  })
 }
 
 export function linesOf(vectors: readonly unknown[]): string {
