@@ -39,7 +39,7 @@ const homeRoute = createRoute({
   validateSearch: (search: Record<string, unknown>): { 'sign-in'?: string } => textOf(search, ['sign-in']),
   async beforeLoad({ context, search }) {
     // The server sends a person here when the identity provider or the server turned them down.
-    if (search['sign-in'] !== undefined) throw redirect({ to: '/sign-in', search: { refused: true } })
+    if (search['sign-in'] !== undefined) throw redirect({ to: '/sign-in', search: { ended: search['sign-in'] } })
     throw redirect(await signedIn(() => homeAddress(context.cache), '/'))
   },
 })
@@ -47,10 +47,8 @@ const homeRoute = createRoute({
 const signInRoute = createRoute({
   getParentRoute: () => rootRoute,
   path: '/sign-in',
-  validateSearch: (search: Record<string, unknown>): { back?: string; refused?: boolean } => ({
-    ...textOf(search, ['back']),
-    ...(search['refused'] === true ? { refused: true } : {}),
-  }),
+  validateSearch: (search: Record<string, unknown>): { back?: string; ended?: string } =>
+    textOf(search, ['back', 'ended']),
   component: lazyRouteComponent(() => import('./sign-in/sign-in-page.tsx'), 'SignInPage'),
 })
 

@@ -1,6 +1,5 @@
 /** The validated content of tacho.yaml. */
 import type { PolicyAction, Severity } from '@tacho/contract/runtime-config.ts'
-import type { OnError } from '@tacho/contract/words.ts'
 
 export interface Manifest {
   /** Null: the only workspace. */
@@ -24,9 +23,6 @@ export interface WantedPolicy {
   condition: string
   severity: Severity
   action: PolicyAction
-  onError: OnError
-  /** The file says it. Otherwise a version that was written before it existed stays as it is. */
-  saysOnError: boolean
   place: Place
 }
 

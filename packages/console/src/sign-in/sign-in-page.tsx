@@ -19,7 +19,7 @@ const route = getRouteApi('/sign-in')
 type Step = 'password' | 'code' | 'recovery'
 
 export function SignInPage() {
-  const { back, refused } = route.useSearch()
+  const { back, ended } = route.useSearch()
   const router = useRouter()
   const cache = useQueryClient()
   const [step, setStep] = useState<Step>('password')
@@ -38,7 +38,7 @@ export function SignInPage() {
 
   return (
     <Panel title={step === 'password' ? 'Sign in to Tacho' : 'One more step'}>
-      {step === 'password' && <PasswordStep refused={refused === true} onResult={proceed} />}
+      {step === 'password' && <PasswordStep ended={ended} onResult={proceed} />}
       {step === 'code' && (
         <CodeStep
           label="Code of your authenticator"
@@ -74,7 +74,14 @@ interface StepProps {
   onResult: (result: SignInResult) => Promise<void>
 }
 
-function PasswordStep({ refused, onResult }: StepProps & { refused: boolean }) {
+/** Why the identity provider's page led back here (`GET /sign-in/callback/oidc`). */
+const ENDINGS = new Map([
+  ['busy', 'Too many sign-ins from your network failed. Wait 15 minutes, then try again.'],
+  ['unavailable', 'The identity provider cannot be reached at the moment. Try again.'],
+])
+const REFUSED = 'The identity provider did not sign you in. Ask an owner for an invitation.'
+
+function PasswordStep({ ended, onResult }: StepProps & { ended: string | undefined }) {
   const methods = useQuery({ queryKey: ['sign-in methods'], queryFn: () => api.readSignInMethods() })
   const { busy, trouble, submit } = useAttempt(onResult)
   const provider = methods.data?.oidc ?? null
@@ -102,9 +109,7 @@ function PasswordStep({ refused, onResult }: StepProps & { refused: boolean }) {
       )}
       <Field label="E-mail" name="email" type="email" autoComplete="username" required autoFocus />
       <Field label="Password" name="password" type="password" autoComplete="current-password" required />
-      <Problem>
-        {trouble ?? (refused ? 'The identity provider did not sign you in. Ask an owner for an invitation.' : null)}
-      </Problem>
+      <Problem>{trouble ?? (ended === undefined ? null : (ENDINGS.get(ended) ?? REFUSED))}</Problem>
       <Button type="submit" look="accent" busy={busy} className="h-10">
         Sign in
       </Button>

@@ -20,6 +20,11 @@ export const AuditEntry = Type.Object(
     target: Type.Object({ kind: Type.String(), id: Type.String() }),
     detail: anyObject,
     requestId: Type.String({ description: 'Same as in the reply and the log line' }),
+    address: Type.Unsafe<string | null>({
+      type: ['string', 'null'],
+      description:
+        'Network address of the caller; null: the service itself acted, or an earlier build logged the entry',
+    }),
   },
   { $id: 'AuditEntry', description: 'An action or attempt by an operator or token' },
 )

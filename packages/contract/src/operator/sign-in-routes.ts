@@ -74,7 +74,7 @@ export const signInRoutes = {
     status: 303,
     reply: Type.String(),
     replyType: 'text/plain',
-    errors: ['not_found', 'sign_in_unavailable'],
+    errors: ['not_found'],
   },
   signOut: {
     ...own,

@@ -34,12 +34,11 @@ export class CallRecord {
   decision({ decision, verdict, detections }: Judgement, approvalId: string | null): void {
     const { action, policyIds, reason, inputHash, revision } = decision
     const { failures } = verdict
-    const { toolName, input, server } = this.#call
+    const { toolName, input } = this.#call
     this.#event('POLICY_DECISION', `${action} ${toolName}`, {
       action,
       policyIds,
       toolName,
-      ...(server && { toolServer: server }),
       ...(inputHash !== null && { inputHash }),
       ...(approvalId !== null && { approvalId }),
       ...(reason !== null && { reason }),
@@ -54,10 +53,9 @@ export class CallRecord {
 
   /** Before the tool runs: it may end the process. */
   start(inputHash: string | null, approvalId: string | null): void {
-    const { toolName, input, riskSignals, annotations, server } = this.#call
+    const { toolName, input, riskSignals, annotations } = this.#call
     this.#started = {
       toolName,
-      ...(server && { toolServer: server }),
       input: input.recorded,
       ...(riskSignals.length > 0 && { riskSignals }),
       ...(annotations && { annotations }),

@@ -58,7 +58,7 @@ export class Guard {
   /** One call of a wrapped tool. @param args nothing else holds them. */
   wrapped<Args extends unknown[], T>(
     context: Context | undefined,
-    { name, input, riskSignals, annotations, server, signal, key, ...rules }: GuardOptions<Args>,
+    { name, input, riskSignals, annotations, signal, key, ...rules }: GuardOptions<Args>,
     args: Args,
     act: () => T,
   ): Promise<Awaited<T>> {
@@ -68,7 +68,6 @@ export class Guard {
       input: takeInput(read()),
       riskSignals: riskSignals?.(...args) ?? [],
       annotations: annotations?.(...args),
-      server,
       rules,
       signal: signal?.(...args),
       readAgain: input && read,
@@ -81,20 +80,9 @@ export class Guard {
   /** @throws ToolBlockedError if the call may not run; otherwise whatever it throws. */
   call<Input, T>(
     context: Context | undefined,
-    {
-      name,
-      input,
-      call,
-      hasDates,
-      riskSignals = [],
-      annotations,
-      server,
-      signal,
-      key,
-      ...rules
-    }: GuardedCallOptions<Input, T>,
+    { name, input, call, hasDates, riskSignals = [], annotations, signal, key, ...rules }: GuardedCallOptions<Input, T>,
   ): Promise<Awaited<T>> {
-    const facts = { toolName: name, input: takeInput(input, hasDates), riskSignals, annotations, server }
+    const facts = { toolName: name, input: takeInput(input, hasDates), riskSignals, annotations }
     return this.#call(context, { ...facts, rules, signal, key, args: [input] }, (given) => call(given as Input))
   }
 
@@ -117,11 +105,11 @@ export class Guard {
 }
 
 function takenOf(
-  { toolName, input, riskSignals = [], annotations, server, key }: Call,
+  { toolName, input, riskSignals = [], annotations, key }: Call,
   rules: GuardRules,
   signal?: StopSignal,
 ): TakenCall {
-  return { toolName, input: takeInput(input), riskSignals, annotations, server, rules, signal, key, args: [input] }
+  return { toolName, input: takeInput(input), riskSignals, annotations, rules, signal, key, args: [input] }
 }
 
 /** The run of a pending call ends where the call is continued. */

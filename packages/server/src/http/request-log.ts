@@ -3,7 +3,7 @@ import { routeLabel } from './metrics.ts'
 
 const QUIET_ROUTES = ['/healthz', '/readyz', '/metrics']
 
-/** Contains the route's pattern and the public part of the key; no address, client ids, query, body or secret. */
+/** Contains the route's pattern, the caller's address and the public part of the key; no client ids, query, body or secret. */
 export function requestLogHooks(app: FastifyInstance): void {
   app.addHook('onResponse', (request, reply, done) => {
     const isDebugging = request.log.level === 'debug'
@@ -17,6 +17,7 @@ export function requestLogHooks(app: FastifyInstance): void {
       route,
       status: reply.statusCode,
       ms: Math.round(reply.elapsedTime * 10) / 10,
+      address: request.ip,
       ...(request.apiKey ? { keyId: request.apiKey.id } : {}),
       ...(request.operatorToken ? { tokenId: request.operatorToken.id } : {}),
       ...(request.session ? { operatorId: request.session.operator.id } : {}),

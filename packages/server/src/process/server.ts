@@ -113,6 +113,8 @@ export async function serveStore(config: Config, storage: Storage, options: Star
     now: storeNow,
     onError: (error, kind) => warnAbout(kind)(error),
   })
+  const { identityProvider } = signInOptions(config)
+  await storage.claimIdentities(identityProvider?.issuer ?? null)
   let draining = false
   const app = createApp(
     {

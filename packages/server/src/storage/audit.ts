@@ -14,6 +14,8 @@ export interface AuditEntry {
   targetId: string
   detail: string
   requestId: string
+  /** Of the caller, as the proxy settings resolve it; null: the service itself, or an entry of an earlier build. */
+  address: string | null
 }
 
 export interface AuditFilter {

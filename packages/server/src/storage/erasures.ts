@@ -25,6 +25,7 @@ export interface ErasureActor {
   name: string
   workspaceId: string
   requestId: string
+  address: string | null
 }
 
 export interface ErasureRow extends Omit<NewErasure, 'subject'>, Omit<RowFor<Erasure>, keyof NewErasure> {

@@ -24,6 +24,13 @@ export interface FoundInvitation extends InvitationRow {
   operator: { id: string; name: string; passwordHash: string | null } | null
 }
 
+export interface NewIdentity {
+  operatorId: string
+  issuer: string
+  /** The issuer, a space, and the subject. */
+  accountId: string
+}
+
 export interface NewOperator {
   id: string
   name: string

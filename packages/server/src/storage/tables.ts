@@ -49,6 +49,7 @@ const DESCRIBED = {
   operator_tokens: elsewhere('id', 'Of a workspace.'),
   operators: elsewhere('id', 'People.'),
   operator_roles: elsewhere('scope operator_id', 'People.'),
+  ended_operators: elsewhere('email_key', 'People.'),
   operator_invitations: elsewhere('id', 'People.'),
   operator_accounts: elsewhere('id', 'People.'),
   operator_sessions: elsewhere('id', 'People.'),
@@ -77,7 +78,7 @@ const DESCRIBED = {
   policy_versions: {
     ...elsewhere('workspace_id policy_id number', 'Of a workspace.'),
     line: 'policyVersion',
-    exported: 'policy_id number# name description? condition severity action author created_at# note? on_error?',
+    exported: 'policy_id number# name description? condition severity action author created_at# note?',
     kept: 'imported_at#?',
   },
   deployments: {

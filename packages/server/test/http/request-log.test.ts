@@ -44,17 +44,17 @@ async function logged(target: string, init: RequestInit = {}): Promise<Record<st
   return lines[0] ?? {}
 }
 
-test('an answered request is one line: id, method, pattern, status, time and the public part of the key', async () => {
+test('an answered request is one line: id, method, pattern, status, time, address and the public part of the key', async () => {
   const body = JSON.stringify([event({ runId: 'secret-run', label: 'secret-label', payload: { text: 'secret-text' } })])
   const headers = { 'x-api-key': apiKey.text, 'content-type': 'application/json' }
-  const { method, route, status, keyId, ms } = await logged('/openapi/v1/events/batch', {
+  const { method, route, status, keyId, ms, address } = await logged('/openapi/v1/events/batch', {
     method: 'POST',
     body,
     headers,
   })
   assert.deepEqual(
-    { method, route, status, keyId },
-    { method: 'POST', route: '/openapi/v1/events/batch', status: 200, keyId: apiKey.id },
+    { method, route, status, keyId, address },
+    { method: 'POST', route: '/openapi/v1/events/batch', status: 200, keyId: apiKey.id, address: '127.0.0.1' },
   )
   assert.equal(typeof ms, 'number')
   assert.ok(!JSON.stringify(lines).includes('secret'))

@@ -1,5 +1,5 @@
 /** A small OpenID Connect provider on loopback: codes with PKCE, signed id tokens, and the claims that a test sets. */
-import { createHash, createSign, generateKeyPairSync, randomUUID } from 'node:crypto'
+import { createHash, createHmac, createSign, generateKeyPairSync, randomUUID } from 'node:crypto'
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
 import { once } from 'node:events'
 import type { AddressInfo } from 'node:net'
@@ -11,10 +11,35 @@ export interface IdentityProvider {
   clientSecret: string
   /** The person who signs in next. */
   person: Record<string, unknown>
-  /** The fault of the next id tokens. */
-  fault: 'none' | 'nonce' | 'audience' | 'issuer' | 'signature' | 'expired'
+  /** The lie of the next answers. */
+  fault: Fault
   close(): Promise<void>
 }
+
+export const TOKEN_FAULTS = [
+  'nonce',
+  'no nonce',
+  'audience',
+  'no audience',
+  'several audiences',
+  'another party',
+  'issuer',
+  'no issuer',
+  'signature',
+  'unknown key',
+  'no signature',
+  'signed with the client secret',
+  'expired',
+  'no expiry',
+  'no issue time',
+  'not yet valid',
+  'no subject',
+  'empty subject',
+  'no id token',
+  'opaque id token',
+  'userinfo of another person',
+] as const
+export type Fault = 'none' | 'discovery of another issuer' | 'answer of another issuer' | (typeof TOKEN_FAULTS)[number]
 
 interface Grant {
   claims: Record<string, unknown>
@@ -52,7 +77,7 @@ export async function startIdentityProvider(): Promise<IdentityProvider> {
     }
     if (url.pathname === '/.well-known/openid-configuration') {
       return send(200, {
-        issuer,
+        issuer: provider.fault === 'discovery of another issuer' ? 'https://id.example.com' : issuer,
         authorization_endpoint: `${issuer}/authorize`,
         token_endpoint: `${issuer}/token`,
         userinfo_endpoint: `${issuer}/userinfo`,
@@ -74,10 +99,15 @@ export async function startIdentityProvider(): Promise<IdentityProvider> {
       const back = new URL(redirectUri)
       back.searchParams.set('code', code)
       back.searchParams.set('state', query.get('state') ?? '')
+      if (provider.fault === 'answer of another issuer') back.searchParams.set('iss', 'https://id.example.com')
       response.writeHead(302, { location: back.href }).end()
       return
     }
     if (url.pathname === '/token') return exchange(request, send)
+    if (url.pathname === '/userinfo') {
+      const isOther = provider.fault === 'userinfo of another person'
+      return send(200, { ...provider.person, ...(isOther && { sub: 'another person' }) })
+    }
     send(404, {})
   }
 
@@ -96,23 +126,47 @@ export async function startIdentityProvider(): Promise<IdentityProvider> {
       return send(400, { error: 'invalid_grant' })
     }
     if (form.get('redirect_uri') !== grant.redirectUri) return send(400, { error: 'invalid_grant' })
-    send(200, { access_token: randomUUID(), token_type: 'Bearer', expires_in: 300, id_token: idToken(grant) })
+    const token = { 'no id token': undefined, 'opaque id token': randomUUID() } as Record<string, string | undefined>
+    const id_token = Object.hasOwn(token, provider.fault) ? token[provider.fault] : idToken(grant)
+    send(200, { access_token: randomUUID(), token_type: 'Bearer', expires_in: 300, id_token })
   }
 
   function idToken({ claims, nonce }: Grant): string {
-    const { fault } = provider
+    const { fault, clientId } = provider
     const now = Math.floor(Date.now() / 1000)
-    const body = {
-      iss: fault === 'issuer' ? 'http://elsewhere' : issuer,
-      aud: fault === 'audience' ? 'somebody else' : provider.clientId,
-      iat: now - 60,
-      exp: fault === 'expired' ? now - 30 : now + 300,
-      nonce: fault === 'nonce' ? 'another' : nonce,
-      ...claims,
+    const right = { iss: issuer, aud: clientId, iat: now - 60, exp: now + 300, nonce, ...claims }
+    const lies: Partial<Record<Fault, object>> = {
+      nonce: { nonce: 'another' },
+      'no nonce': { nonce: undefined },
+      audience: { aud: 'somebody else' },
+      'no audience': { aud: undefined },
+      'several audiences': { aud: [clientId, 'somebody else'] },
+      'another party': { azp: 'somebody else' },
+      issuer: { iss: 'http://elsewhere' },
+      'no issuer': { iss: undefined },
+      expired: { exp: now - 31 },
+      'no expiry': { exp: undefined },
+      'no issue time': { iat: undefined },
+      'not yet valid': { nbf: now + 60 },
+      'no subject': { sub: undefined },
+      'empty subject': { sub: '' },
+      // So that the answer of the userinfo endpoint counts.
+      'userinfo of another person': { email: undefined },
     }
-    const head = `${base64url({ alg: 'RS256', kid: 'one', typ: 'JWT' })}.${base64url(body)}`
-    const { privateKey } = fault === 'signature' ? strangers : keys
-    return `${head}.${createSign('RSA-SHA256').update(head).sign(privateKey).toString('base64url')}`
+    const body = base64url({ ...right, ...lies[fault] })
+    const signed = (header: object, sign: (text: string) => Buffer) => {
+      const text = `${base64url({ typ: 'JWT', ...header })}.${body}`
+      return `${text}.${sign(text).toString('base64url')}`
+    }
+    if (fault === 'no signature') return signed({ alg: 'none' }, () => Buffer.alloc(0))
+    if (fault === 'signed with the client secret') {
+      const { clientSecret } = provider
+      return signed({ alg: 'HS256' }, (text) => createHmac('sha256', clientSecret).update(text).digest())
+    }
+    const isForged = fault === 'signature' || fault === 'unknown key'
+    const { privateKey } = isForged ? strangers : keys
+    const kid = fault === 'unknown key' ? 'two' : 'one'
+    return signed({ alg: 'RS256', kid }, (text) => createSign('RSA-SHA256').update(text).sign(privateKey))
   }
 
   return provider

@@ -66,8 +66,9 @@ export async function startService(
   start: Start = startServer,
 ): Promise<Service> {
   const directory = mkdtempSync(path.join(os.tmpdir(), 'tacho-test-'))
-  const apiKey = newApiKey(randomBytes).text
-  const operatorToken = newOperatorToken(randomBytes).text
+  // A second server on the store of another gets the credentials of the first.
+  const apiKey = variables['TACHO_INIT_API_KEY'] ?? newApiKey(randomBytes).text
+  const operatorToken = variables['TACHO_INIT_OPERATOR_TOKEN'] ?? newOperatorToken(randomBytes).text
   const read = readConfig(
     { port: '0', dataDir: directory, logLevel: 'silent', operatorRateLimit: '100000', ...flags },
     { TACHO_INIT_API_KEY: apiKey, TACHO_INIT_OPERATOR_TOKEN: operatorToken, ...variables },

@@ -49,6 +49,7 @@ const EXEMPT: Readonly<Record<string, string>> = {
   operator_roles: PEOPLE,
   operator_invitations: PEOPLE,
   operator_accounts: PEOPLE,
+  ended_operators: PEOPLE,
   operator_sessions: PEOPLE,
   operator_second_factors: PEOPLE,
   sign_in_challenges: PEOPLE,

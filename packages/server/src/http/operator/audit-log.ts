@@ -28,5 +28,6 @@ function toAuditEntry(row: AuditRow): AuditEntry {
     target: { kind: row.targetKind, id: row.targetId },
     detail: JSON.parse(row.detail) as Record<string, unknown>,
     requestId: row.requestId,
+    address: row.address,
   }
 }

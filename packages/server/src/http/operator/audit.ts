@@ -8,12 +8,19 @@ export interface Acting {
     workspace: { id: string } | null
     environment: { id: string } | null
   }
-  requestId: string
+  request: AuditedRequest
 }
 
-export function actingIn({ operator, id }: FastifyRequest): Acting {
+/** A request of Fastify fits. */
+export interface AuditedRequest {
+  id: string
+  ip: string
+}
+
+export function actingIn(request: FastifyRequest): Acting {
+  const { operator } = request
   if (!operator) throw new Error('the route is not behind the access hook')
-  return { scope: operator, requestId: id }
+  return { scope: operator, request }
 }
 
 /** `detail` holds no secrets, payloads or comments. The actor comes from the credentials, never from the body. */
@@ -28,7 +35,7 @@ export function auditOf(
 }
 
 export function entryOf(
-  { scope: { actor, workspace, environment }, requestId }: Acting,
+  { scope: { actor, workspace, environment }, request }: Acting,
   now: number,
   action: string,
   target: { kind: string; id: string },
@@ -46,7 +53,8 @@ export function entryOf(
     targetKind: target.kind,
     targetId: target.id,
     detail: JSON.stringify(detail),
-    requestId,
+    requestId: request.id,
+    address: request.ip,
   }
 }
 
@@ -56,9 +64,9 @@ export function personalEntry(
   action: string,
   workspaceId: string | null,
   detail: object,
-  requestId = '',
+  request: AuditedRequest,
 ): AuditEntry {
   const actor = { kind: 'operator', id, name: email } as const
   const scope = { actor, workspace: workspaceId === null ? null : { id: workspaceId }, environment: null }
-  return entryOf({ scope, requestId }, now, action, { kind: 'operator', id }, detail)
+  return entryOf({ scope, request }, now, action, { kind: 'operator', id }, detail)
 }

@@ -28,7 +28,7 @@ export function erasuresRoutes({ serve, storage, now, work }: OperatorDeps): voi
       field,
       subjectHash: hash('sha256', `${id} ${kind} ${subject}`),
       reason,
-      requestedBy: { kind: by, id: byId, name, workspaceId: workspace.id, requestId: request.id },
+      requestedBy: { kind: by, id: byId, name, workspaceId: workspace.id, requestId: request.id, address: request.ip },
       createdAt: at,
       // Counted before appends wait for the erasure.
       toSearch: await storage.countToSearch(environmentId, { kind, field }),

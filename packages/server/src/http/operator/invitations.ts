@@ -68,6 +68,7 @@ export function invitationsRoutes(
   serve('openInvitation', async ({ request, body }) => {
     attempts.from(request.ip)
     const invitation = await find(body.token)
+    attempts.passed(request.ip)
     const { email, role, workspaceId, invitedBy, expiresAt } = invitation
     const workspace = workspaceId === null ? null : await storage.findWorkspace(workspaceId)
     if (workspaceId !== null && workspace === null) return NO_INVITATION
@@ -92,7 +93,7 @@ export function invitationsRoutes(
     const at = now()
     const person = { id: operator.id, email }
     const detail = { invitation: id, role, invitedBy }
-    const entry = personalEntry(person, at, 'operator.accept_invitation', workspaceId, detail, request.id)
+    const entry = personalEntry(person, at, 'operator.accept_invitation', workspaceId, detail, request)
     const outcome = await storage.acceptInvitation(id, operator, at, [entry])
     if (outcome === 'gone') return NO_INVITATION
     if (outcome === 'member')

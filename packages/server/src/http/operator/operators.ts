@@ -27,9 +27,9 @@ export function operatorsRoutes({ serve, storage, refreshCredentials }: Operator
     return (await refusalOf(outcome)) ?? { id }
   })
 
-  serve('deleteOperator', async ({ params: { operatorId: id }, audit }) => {
+  serve('deleteOperator', async ({ params: { operatorId: id }, at, audit }) => {
     const { email } = found(await storage.findOperator(null, id), NO_OPERATOR)
-    return (await refusalOf(await storage.deleteOperator(id, audit(id, { email })))) ?? { id }
+    return (await refusalOf(await storage.deleteOperator(id, at, audit(id, { email })))) ?? { id }
   })
 
   async function refusalOf(outcome: 'changed' | 'unknown' | 'last_owner'): Promise<Refusal | null> {

@@ -11,7 +11,7 @@ import type { FastifyReply, FastifyRequest } from 'fastify'
 import { sessionCredential } from '../../domain/credential.ts'
 import { lowerCase } from '../../domain/email.ts'
 import type { SessionRow } from '../../storage/operators.ts'
-import { found, refuse, type Refusal } from '../reply-error.ts'
+import { refuse, type Refusal } from '../reply-error.ts'
 import {
   COOKIE_PREFIX,
   cookieHeader,
@@ -30,7 +30,10 @@ const WRONG = refuse('unauthenticated', 'The e-mail address or password is wrong
 const NEEDS_CODE: SignInResult = { status: 'second_factor_needed' }
 const NO_PROVIDER = refuse('not_found', 'No identity provider is configured')
 
-export function signInRoutes({ serve, storage, signIn, config, now }: OperatorDeps, attempts: Attempts): void {
+export function signInRoutes(deps: OperatorDeps, attempts: Attempts): void {
+  const { serve, storage, signIn, config, now, refreshCredentials } = deps
+  const home = config.publicUrl === null ? '/' : `${new URL(config.publicUrl).pathname.replace(/\/$/, '')}/`
+
   serve('readSignInMethods', () => ({
     password: true,
     oidc: signIn.hasOidc ? { name: config.oidcName } : null,
@@ -50,8 +53,11 @@ export function signInRoutes({ serve, storage, signIn, config, now }: OperatorDe
       return refusedPassword(request, account)
     }
     setCookies(request, reply, answer.setCookies, config.publicUrl)
-    // Reset the counters only after the second factor.
-    if (answer.body['twoFactorRedirect'] === true) return NEEDS_CODE
+    // The counter of the account is reset only after the second factor.
+    if (answer.body['twoFactorRedirect'] === true) {
+      attempts.passed(request.ip)
+      return NEEDS_CODE
+    }
     return signedIn(request, answer, 'password')
   })
 
@@ -70,7 +76,10 @@ export function signInRoutes({ serve, storage, signIn, config, now }: OperatorDe
   })
 
   serve('startOidc', async ({ request, reply }) => {
-    const library = await providerFor(request)
+    if (!signIn.hasOidc) return NO_PROVIDER
+    attempts.begin(request.ip)
+    const library = await signIn.oidc()
+    if (library === null) return refuse('sign_in_unavailable')
     const response = await library.api.signInSocial({
       body: { provider: PROVIDER_ID, callbackURL: '/', disableRedirect: true },
       headers: libraryHeaders(request, ''),
@@ -83,30 +92,39 @@ export function signInRoutes({ serve, storage, signIn, config, now }: OperatorDe
   })
 
   serve('finishOidc', async ({ request, reply, query }) => {
-    const library = await providerFor(request)
-    const response = await library.api.callbackOAuth({
-      params: { id: PROVIDER_ID },
-      query,
-      method: 'GET',
-      headers: libraryHeaders(request, challengeCookies(request)),
-      asResponse: true,
+    if (!signIn.hasOidc) return NO_PROVIDER
+    const ending = await finishOidc(request, reply, query).catch((err: unknown) => {
+      request.log.error({ err }, 'a sign-in at the identity provider could not be finished')
+      return 'unavailable'
     })
-    const answer = await readAnswer(response)
-    setCookies(request, reply, answer.setCookies, config.publicUrl)
-    const begun = sessionTokenIn(answer.setCookies) !== null
-    if (begun) await signedIn(request, answer, 'oidc')
     // Always our own console, even if the provider's answer names another address.
     return reply
       .code(303)
-      .header('location', begun ? '/' : `/?sign-in=refused`)
+      .header('location', ending === 'signed-in' ? home : `${home}?sign-in=${ending}`)
       .type('text/plain')
       .send('')
   })
 
-  async function providerFor({ ip }: FastifyRequest) {
-    if (!signIn.hasOidc) throw NO_PROVIDER
-    attempts.from(ip)
-    return found(await signIn.oidc(), refuse('sign_in_unavailable'))
+  /** A person's browser shows the answer, so a refusal leads to the page that says what to do. */
+  async function finishOidc(
+    request: FastifyRequest,
+    reply: FastifyReply,
+    query: Record<string, string | undefined>,
+  ): Promise<'signed-in' | 'refused' | 'busy' | 'unavailable'> {
+    if (!attempts.mayTry(request.ip)) return 'busy'
+    const library = await signIn.oidc()
+    if (library === null) return 'unavailable'
+    attempts.from(request.ip)
+    const headers = libraryHeaders(request, challengeCookies(request))
+    const callback = { params: { id: PROVIDER_ID }, query, method: 'GET', headers, asResponse: true } as const
+    const answer = await readAnswer(await signIn.within(request, () => library.api.callbackOAuth(callback)))
+    setCookies(request, reply, answer.setCookies, config.publicUrl)
+    if (sessionTokenIn(answer.setCookies) === null) return 'refused'
+    await signedIn(request, answer, 'oidc')
+    // Linking may have ended other sessions of the account.
+    await refreshCredentials()
+    attempts.finished(request.ip)
+    return 'signed-in'
   }
 
   async function answerChallenge(
@@ -146,7 +164,7 @@ export function signInRoutes({ serve, storage, signIn, config, now }: OperatorDe
   async function signedIn(request: FastifyRequest, answer: LibraryAnswer, method: string): Promise<SignInResult> {
     const session = await sessionIn(answer)
     attempts.succeeded(session.operator.email, request.ip)
-    const audit = personalEntry(session.operator, now(), 'operator.sign_in', null, { method }, request.id)
+    const audit = personalEntry(session.operator, now(), 'operator.sign_in', null, { method }, request)
     await storage.appendAudit([audit])
     return { status: 'signed_in' }
   }
@@ -154,8 +172,8 @@ export function signInRoutes({ serve, storage, signIn, config, now }: OperatorDe
   async function refusedPassword(request: FastifyRequest, email: string): Promise<Refusal> {
     const operator = await storage.findOperatorByEmail(email)
     if (!operator) return WRONG
-    const detail = { why: 'wrong_password', address: request.ip }
-    const entry = personalEntry(operator, now(), 'operator.sign_in.refused', null, detail, request.id)
+    const detail = { why: 'wrong_password' }
+    const entry = personalEntry(operator, now(), 'operator.sign_in.refused', null, detail, request)
     // Not awaited: the reply's time would reveal that the account exists.
     void storage
       .appendAudit([entry])

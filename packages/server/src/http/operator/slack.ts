@@ -112,7 +112,7 @@ export function slackRoutes(
     const { scope, refusal } = await admitActor(storage, personActor(person, person), access, { environmentId })
     const { approvalId, decision } = press
     const user = pick(press, 'teamId', 'teamName', 'userId', 'userName')
-    const by = { scope, requestId: request.id, slack: { webhookId, ...user } }
+    const by = { scope, request, slack: { webhookId, ...user } }
     if (refusal) {
       const tooMany = operatorLimits.ofRefusedChanges(person.id)
       const target = { kind: 'approval', id: isUuid(approvalId) ? approvalId : '' }

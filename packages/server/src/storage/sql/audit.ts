@@ -14,7 +14,7 @@ export const auditActs = {
 
 const COLUMNS =
   selectList(`id workspace_id environment_id at actor_kind actor_id actor_name action target_kind target_id
-  detail request_id`)
+  detail request_id address`)
 
 /** Most an entry's id may differ from its time, because ids wait when the clock goes back. */
 const ID_LAG_MS = 60_000

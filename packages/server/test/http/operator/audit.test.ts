@@ -63,6 +63,10 @@ test('every change of a workspace is logged, newest first: who, when, what, and 
   assert.deepEqual(entry?.target, { kind: 'api_key', id })
   assert.deepEqual(entry?.detail['scopes'], ['events:write'])
   assert.equal(entry?.requestId, made.headers.get('x-request-id'))
+  assert.deepEqual(
+    items.map(({ address }) => address),
+    items.map(() => '127.0.0.1'),
+  )
   assert.ok(!JSON.stringify(items).includes(key.slice(-64)))
 })
 

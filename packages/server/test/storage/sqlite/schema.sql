@@ -118,7 +118,7 @@ CREATE TABLE audit_log (
   target_id TEXT NOT NULL,
   detail TEXT NOT NULL, -- JSON
   request_id TEXT NOT NULL
-) STRICT, WITHOUT ROWID;
+, address TEXT) STRICT, WITHOUT ROWID;
 
 CREATE INDEX audit_log_by_action ON audit_log (action, workspace_id, id);
 
@@ -196,6 +196,11 @@ CREATE TABLE deployments (
   deployed_by TEXT NOT NULL,
   imported_at INTEGER,
   PRIMARY KEY (environment_id, kind, item_id)
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE ended_operators (
+  email_key TEXT NOT NULL PRIMARY KEY, -- SHA-256 of the address
+  ended_at INTEGER NOT NULL
 ) STRICT, WITHOUT ROWID;
 
 CREATE TABLE envelopes (
@@ -626,7 +631,7 @@ CREATE TABLE policy_versions (
   author TEXT NOT NULL,
   created_at INTEGER NOT NULL,
   note TEXT,
-  imported_at INTEGER, on_error TEXT,
+  imported_at INTEGER,
   PRIMARY KEY (workspace_id, policy_id, number),
   FOREIGN KEY (workspace_id, policy_id) REFERENCES policies (workspace_id, id)
 ) STRICT;
@@ -922,7 +927,7 @@ CREATE TABLE simulations (
   total INTEGER,
   error TEXT,
   result TEXT -- JSON
-, on_error TEXT) STRICT;
+) STRICT;
 
 CREATE INDEX simulations_by_environment ON simulations (environment_id, id);
 

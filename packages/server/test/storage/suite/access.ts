@@ -24,6 +24,7 @@ export function auditEntry(given: Partial<AuditEntry> = {}): AuditEntry {
     targetId: 'one',
     detail: '{}',
     requestId: newId(),
+    address: '192.0.2.1',
     ...given,
   }
 }

@@ -124,6 +124,7 @@ export function approvalsSuite(open: OpenStorage) {
         targetId,
         detail: '{}',
         requestId: 'r',
+        address: null,
       })
       const entries = [entry(one.id), entry(two.id), entry(newId())]
       await storage().decideApprovals(env, [one.id, two.id, newId()], decision(), entries)

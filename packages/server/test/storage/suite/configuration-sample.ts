@@ -28,7 +28,7 @@ export async function newHome(storage: Storage): Promise<Home> {
 
 export function auditEntry(workspaceId: string, action = 'test.act'): AuditEntry {
   const actor = { actorKind: 'token' as const, actorId: 't', actorName: 'script' }
-  const target = { targetKind: 'test', targetId: 'x', detail: '{}', requestId: 'r' }
+  const target = { targetKind: 'test', targetId: 'x', detail: '{}', requestId: 'r', address: null }
   return { id: newId(), workspaceId, environmentId: null, at: NOON, ...actor, action, ...target }
 }
 
@@ -38,7 +38,7 @@ export function promptVersion(content: string, given: Partial<NewPromptVersionRo
 
 export function policyVersion(given: Partial<NewPolicyVersionRow> = {}): NewPolicyVersionRow {
   const said = { name: 'No refunds', description: null, condition: 'tool.name == "refund"' }
-  const effect = { severity: 'HIGH' as const, action: 'BLOCK' as const, onError: 'act' as const }
+  const effect = { severity: 'HIGH' as const, action: 'BLOCK' as const }
   return { ...said, ...effect, author: 'ada', note: null, createdAt: NOON, ...given }
 }
 

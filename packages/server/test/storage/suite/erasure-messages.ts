@@ -15,7 +15,14 @@ export function erasureMessagesSuite(open: OpenStorage) {
       await append(storage(), env, event({ runId: 'gone', sessionId: 's', agentId: 'bot' }))
       const targets = { decision: newId(), other: newId(), view: newId(), score: newId() }
       const audited = (targetKind: string, targetId: string, detail: object) => {
-        const place = { id: newId(), workspaceId: newId(), environmentId: env, at: NOON, requestId: 'request' }
+        const place = {
+          id: newId(),
+          workspaceId: newId(),
+          environmentId: env,
+          at: NOON,
+          requestId: 'request',
+          address: null,
+        }
         const actor = {
           actorKind: 'operator' as const,
           actorId: newId(),

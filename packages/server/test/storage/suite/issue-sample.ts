@@ -107,6 +107,7 @@ export function auditEntry(environmentId: string, action: string): AuditEntry {
     targetId: newId(),
     detail: '{}',
     requestId: newId(),
+    address: null,
   }
 }
 

@@ -142,7 +142,7 @@ export function notificationsSuite(open: OpenStorage) {
       assert.deepEqual(await browsers(ann), [stays])
       const environmentId = await newEnvironment(storage())
       await storage().changeNotificationSettings(ann, { choices: [all(environmentId)], quietHours: QUIET }, [])
-      assert.equal(await storage().deleteOperator(ann, []), 'changed')
+      assert.equal(await storage().deleteOperator(ann, NOON, []), 'changed')
       assert.deepEqual(await storage().readNotificationSettings(ann), { browsers: [], choices: [], quietHours: null })
     })
 

@@ -178,7 +178,7 @@ export function operatorsSuite(open: OpenStorage) {
       assert.deepEqual(outcomes.toSorted(), ['changed', 'last_owner'])
       const last = outcomes[0] === 'changed' ? two : one
       assert.equal(await storage().changeOperatorRole(workspaceId, last.id, null, NOON, []), 'last_owner')
-      assert.equal(await storage().deleteOperator(last.id, []), 'last_owner')
+      assert.equal(await storage().deleteOperator(last.id, NOON, []), 'last_owner')
       assert.equal(await storage().changeOperatorRole(workspaceId, last.id, 'owner', NOON, []), 'changed')
       assert.equal(await storage().changeOperatorRole(workspaceId, newId(), 'owner', NOON, []), 'unknown')
     })
@@ -240,16 +240,74 @@ export function operatorsSuite(open: OpenStorage) {
       assert.notEqual(await storage().findSession(row.token), null)
     })
 
-    test('deleting an account deletes everything that belongs to it, and frees its address', async () => {
+    test('an identity of an issuer is linked once, and an invitation replaces it and ends the sessions', async () => {
+      const { id, email } = await member(null, 'viewer')
+      const issuer = `https://${newId()}.example.com`
+      const link = (subject: string, replaces = false, of = issuer) => {
+        const identity = { operatorId: id, issuer: of, accountId: `${of} ${subject}` }
+        return storage().linkIdentity(identity, { replaces, now: NOON }, [])
+      }
+      const ownerOf = async (subject: string, of = issuer) => (await storage().findIdentity(`${of} ${subject}`))?.id
+      assert.equal(await link('1'), 'linked')
+      assert.equal(await link('2'), 'taken')
+      // An issuer whose name begins like another is another.
+      assert.equal(await link('2', false, `${issuer}.au`), 'linked')
+      assert.deepEqual(
+        [await ownerOf('1'), await ownerOf('2'), await ownerOf('2', `${issuer}.au`)],
+        [id, undefined, id],
+      )
+      const row = session(id)
+      await storage().createSignIn('session', row)
+      assert.equal(await link('2', true), 'linked')
+      assert.deepEqual(
+        [await ownerOf('1'), await ownerOf('2'), await ownerOf('2', `${issuer}.au`)],
+        [undefined, id, id],
+      )
+      assert.equal(await storage().findSession(row.token), null)
+      assert.equal((await storage().findIdentity(`${issuer} 2`))?.email, email)
+    })
+
+    test('accounts of before belong to the issuer of the first start, and to no later one', async () => {
+      const { id } = await member(null, 'viewer')
+      const subject = newId()
+      const record = {
+        id: newId(),
+        userId: id,
+        providerId: 'oidc',
+        accountId: subject,
+        createdAt: NOON,
+        updatedAt: NOON,
+      }
+      await storage().createSignIn('account', record)
+      assert.equal(await storage().claimIdentities('https://id.example.com'), 1)
+      assert.equal(await storage().claimIdentities('https://other.example.com'), 0)
+      assert.equal((await storage().findIdentity(`https://id.example.com ${subject}`))?.id, id)
+      // A node of the release before linked the same person meanwhile.
+      await storage().createSignIn('account', { ...record, id: newId() })
+      assert.equal(await storage().claimIdentities('https://id.example.com'), 0)
+      const [early] = [newId()]
+      await storage().createSignIn('account', { ...record, id: newId(), accountId: early })
+      assert.equal(await storage().claimIdentities(null), 2)
+      assert.equal(await storage().findIdentity(`https://id.example.com ${early}`), null)
+      assert.equal(await storage().readPassword(id), 'phc')
+    })
+
+    test('deleting an account deletes everything that belongs to it, and only an invitation makes another', async () => {
       const { id, email } = await member(null, 'viewer')
       await storage().createSignIn('session', session(id))
       const factor = { id: newId(), userId: id, secret: 's', backupCodes: 'b', verified: 1 }
       await storage().createSignIn('twoFactor', factor)
-      assert.equal(await storage().deleteOperator(id, []), 'changed')
-      assert.equal(await storage().deleteOperator(id, []), 'unknown')
+      assert.equal(await storage().deleteOperator(id, NOON, []), 'changed')
+      assert.equal(await storage().deleteOperator(id, NOON, []), 'unknown')
       assert.equal(await storage().findOperator(null, id), null)
-      assert.equal(await storage().createOperator(person(email), 'viewer', []), 'created')
+      assert.equal(await storage().createOperator(person(email), 'viewer', []), 'ended')
+      const again = invitation({ email })
+      await storage().createInvitation(again, [])
+      const invited = person(email)
+      assert.equal(await storage().acceptInvitation(again.id, invited, NOON, []), 'accepted')
       assert.equal(await storage().createOperator(person(email), 'viewer', []), 'changed')
+      const other = `${newId()}@example.com`
+      assert.equal(await storage().createOperator(person(other), 'viewer', []), 'created')
       assert.equal((await storage().findOperatorByEmail(email))?.emailVerified, 0)
     })
 

@@ -119,7 +119,7 @@ export function slackLinksSuite(open: OpenStorage) {
       assert.deepEqual(await listed(webhook), [])
 
       await link(webhook, ben)
-      assert.equal(await storage().deleteOperator(ben, []), 'changed')
+      assert.equal(await storage().deleteOperator(ben, NOON, []), 'changed')
       assert.deepEqual(await listed(webhook), [])
 
       const waiting = codeFor(webhook)

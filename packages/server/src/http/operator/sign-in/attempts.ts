@@ -11,10 +11,12 @@ export type Attempts = ReturnType<typeof createAttempts>
 export interface AttemptLimits {
   perAddress: number
   perAccount: number
+  /** Sign-ins that an address began at the identity provider and did not finish. */
+  begunPerAddress: number
   windowSeconds: number
 }
 
-const LIMITS: AttemptLimits = { perAddress: 50, perAccount: 10, windowSeconds: 15 * 60 }
+const LIMITS: AttemptLimits = { perAddress: 50, perAccount: 10, begunPerAddress: 1_000, windowSeconds: 15 * 60 }
 
 const HASHES = {
   running: { most: 2, ofWorkspace: 1, ofCredential: 1 },
@@ -22,16 +24,23 @@ const HASHES = {
   tooMany: refuse('overloaded', 'Too many passwords are being checked'),
 }
 
-export function createAttempts({ perAddress, perAccount, windowSeconds }: AttemptLimits = LIMITS) {
+/** An attempt counts from its start, and a success gives it back: a hundred people behind one address can sign in. */
+export function createAttempts(limits: AttemptLimits = LIMITS) {
+  const { perAddress, perAccount, begunPerAddress, windowSeconds } = limits
   const addresses = createWindows({ windowMs: windowSeconds * 1_000 })
   const accounts = createWindows({ windowMs: windowSeconds * 1_000 })
+  const begun = createWindows({ windowMs: windowSeconds * 1_000 })
   const takeTurn = createSharedTurns(HASHES)
   return {
     from: (address: string) => check(addresses.take(network(address), perAddress)),
+    mayTry: (address: string) => !addresses.isFull(network(address), perAddress),
     on: (account: string) => check(accounts.take(account, perAccount)),
+    begin: (address: string) => check(begun.take(network(address), begunPerAddress)),
+    finished: (address: string) => begun.giveBack(network(address)),
+    /** The attempt of `from` was right, although the account is not signed in yet. */
+    passed: (address: string) => addresses.giveBack(network(address)),
     succeeded(account: string, address: string): void {
       accounts.forget(account)
-      // People in one household can share an address.
       addresses.giveBack(network(address))
     },
     inTurn: <Result>(request: FastifyRequest, run: () => Promise<Result>) =>

@@ -1,15 +1,25 @@
+/**
+ * An identity is an issuer and its `sub`, which is unique only there (OpenID Connect Core 2 and 5.7):
+ *
+ *   unknown --invitation of its verified address, or its domain--> account --> linked
+ *   unknown --verified address of an account without an identity of this issuer--> linked
+ *   unknown --verified address of an account with another `sub` of this issuer--> refused, until an invitation
+ *   linked --whatever address the provider gives--> the same account
+ */
 import type { Role } from '@tacho/contract/operator/access.ts'
 import { domainOf, isEmail, lowerCase } from '../../../domain/email.ts'
 import { isStorableText } from '../../../domain/text.ts'
 import { uuidv7 } from '../../../storage/uuid.ts'
 import type { NewOperator } from '../../../storage/operators.ts'
 import type { Storage } from '../../../storage/storage.ts'
-import { personalEntry } from '../audit.ts'
+import { personalEntry, type AuditedRequest } from '../audit.ts'
 
 export const PROVIDER_ID = 'oidc'
 
 export interface AdmissionOptions {
   storage: Storage
+  issuer: string
+  clientId: string
   domain: string | null
   domainRole: Role
   now: () => number
@@ -24,43 +34,63 @@ export function verifiedEmail(profile: Profile): string | null {
 }
 
 /** Only a person whom this admits gets an account, and so a session. */
-export function createAdmission({ storage, domain, domainRole, now }: AdmissionOptions) {
-  return async function admit(profile: Profile): Promise<void> {
+export function createAdmission({ storage, issuer, clientId, domain, domainRole, now }: AdmissionOptions) {
+  /**
+   * The identity, as the sign-in library looks it up.
+   *
+   * @throws without an id token for us: the library would fall back to the userinfo endpoint, which proves neither
+   *   issuer, audience nor nonce.
+   */
+  return async function admit(profile: Profile, idToken: string | undefined, request: AuditedRequest): Promise<string> {
+    const accountId = `${issuer} ${subjectOf(idToken)}`
     const email = verifiedEmail(profile)
-    if (email === null) return
-    const linked = await linkedOperatorEmail(String(profile['sub']))
-    // A linked account stays with its person even if the provider changes the address.
-    if (linked !== null && linked !== email) return
-    await verify(email)
-    for (const { id, workspaceId, role } of await storage.findInvitationsFor(email, now())) {
-      const operator = (await storage.findOperatorByEmail(email)) ?? newOperator(email, profile)
-      const person = { id: operator.id, email }
-      const detail = { role, by: 'identity provider' }
-      const audit = personalEntry(person, now(), 'operator.accept_invitation', workspaceId, detail)
-      await storage.acceptInvitation(id, operator, now(), [audit])
-    }
-    if (domain === null || domainOf(email) !== domain || (await storage.findOperatorByEmail(email))) return
-    const operator = newOperator(email, profile)
-    const audit = personalEntry(operator, now(), 'operator.join_by_domain', null, { role: domainRole, domain })
-    await storage.createOperator(operator, domainRole, [audit])
+    const linked = await storage.findIdentity(accountId)
+    if (email === null || (linked !== null && linked.email !== email)) return accountId
+    const isInvited = await admitAddress(email, profile, request)
+    const operator = linked === null ? await storage.findOperatorByEmail(email) : null
+    if (operator === null) return accountId
+    const audit = personalEntry({ id: operator.id, email }, now(), 'operator.link_identity', null, { issuer }, request)
+    const identity = { operatorId: operator.id, issuer, accountId }
+    await storage.linkIdentity(identity, { replaces: isInvited, now: now() }, [audit])
+    return accountId
   }
 
-  async function linkedOperatorEmail(subject: string): Promise<string | null> {
-    const where = [
-      { field: 'providerId', operator: 'eq', value: PROVIDER_ID } as const,
-      { field: 'accountId', operator: 'eq', value: subject } as const,
+  /** The library has verified signature, issuer, audience, times and nonce. */
+  function subjectOf(idToken: string | undefined): string {
+    if (idToken === undefined) throw new Error('The answer has no id token')
+    const { sub, aud, azp } = JSON.parse(Buffer.from(idToken.split('.')[1] ?? '', 'base64url').toString()) as Profile
+    // A token for several parties names the one that it was issued to (OpenID Connect Core 3.1.3.7).
+    const isForUs = azp === undefined ? !Array.isArray(aud) || aud.length === 1 : azp === clientId
+    if (!isForUs) throw new Error('The id token is for another party')
+    if (typeof sub !== 'string' || sub === '' || sub.length > 255) throw new Error('The subject is invalid')
+    return sub
+  }
+
+  /** Whether an invitation brought the person. */
+  async function admitAddress(email: string, profile: Profile, request: AuditedRequest): Promise<boolean> {
+    const audit = (id: string, action: string, workspaceId: string | null, detail: object) => [
+      personalEntry({ id, email }, now(), action, workspaceId, detail, request),
     ]
-    const [account] = await storage.findSignIn('account', { where, limit: 1 })
-    if (!account) return null
-    return (await storage.findOperator(null, String(account['userId'])))?.email ?? null
-  }
-
-  /** Ends the password and sessions of anyone who used this address without owning it. */
-  async function verify(email: string): Promise<void> {
-    const operator = await storage.findOperatorByEmail(email)
-    if (!operator || operator.emailVerified === 1) return
-    const audit = personalEntry(operator, now(), 'operator.verify_email', null, { ended: 'password and sessions' })
-    await storage.verifyOperatorEmail(operator.id, now(), [audit])
+    const present = await storage.findOperatorByEmail(email)
+    if (present?.emailVerified === 0) {
+      // Ends the password and sessions of anyone who used this address without owning it.
+      const entries = audit(present.id, 'operator.verify_email', null, { ended: 'password and sessions' })
+      await storage.verifyOperatorEmail(present.id, now(), entries)
+    }
+    const invitations = await storage.findInvitationsFor(email, now())
+    for (const { id, workspaceId, role } of invitations) {
+      const account = await storage.findOperatorByEmail(email)
+      const operator = account === null ? newOperator(email, profile) : { id: account.id }
+      const detail = { role, by: 'identity provider' }
+      const entries = audit(operator.id, 'operator.accept_invitation', workspaceId, detail)
+      await storage.acceptInvitation(id, operator, now(), entries)
+    }
+    if (domain !== null && domainOf(email) === domain && !(await storage.findOperatorByEmail(email))) {
+      const operator = newOperator(email, profile)
+      const entries = audit(operator.id, 'operator.join_by_domain', null, { role: domainRole, domain })
+      await storage.createOperator(operator, domainRole, entries)
+    }
+    return invitations.length > 0
   }
 
   function newOperator(email: string, profile: Profile): NewOperator {

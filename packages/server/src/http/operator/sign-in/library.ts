@@ -2,6 +2,7 @@
  * better-auth needs 50 MB, so it loads at the first sign-in. We call its functions instead of exposing its endpoints:
  * ours check origin and rate, and report errors in our words.
  */
+import { AsyncLocalStorage } from 'node:async_hooks'
 import { randomBytes } from 'node:crypto'
 import type { Role } from '@tacho/contract/operator/access.ts'
 import { LIMITS } from '@tacho/contract/limits.ts'
@@ -10,6 +11,7 @@ import type { Storage } from '../../../storage/storage.ts'
 import { COOKIE_PREFIX } from './session-cookie.ts'
 import { createAdmission, PROVIDER_ID, verifiedEmail } from './identity-provider.ts'
 import { newRecordId, signInRecords } from './records.ts'
+import type { AuditedRequest } from '../audit.ts'
 
 const SIGN_IN_PATH = '/operator/v1/sign-in'
 /** Only the server sets it: a header of this name from a client is dropped. */
@@ -38,6 +40,7 @@ export function createSignInLibrary(options: LibraryOptions) {
   const { identityProvider, publicUrl } = options
   let passwords: ReturnType<typeof loadPasswordLibrary> | null = null
   let oidc: ReturnType<typeof loadOidcLibrary> | null = null
+  const requests = new AsyncLocalStorage<AuditedRequest>()
   return {
     hasOidc: identityProvider !== null && publicUrl !== null,
     passwords() {
@@ -45,14 +48,18 @@ export function createSignInLibrary(options: LibraryOptions) {
       passwords.catch(() => (passwords = null))
       return passwords
     },
-    /** Null if the provider's discovery document cannot be read at the moment. */
+    /** The audit entries of what the library's callbacks do name this request. */
+    within: <Result>(request: AuditedRequest, act: () => Promise<Result>) => requests.run(request, act),
+    /** Null if the provider's discovery document cannot be read at the moment, or names another issuer. */
     async oidc() {
       if (identityProvider === null || publicUrl === null) throw new Error('No identity provider is configured')
-      oidc ??= loadOidcLibrary(options, identityProvider, publicUrl)
+      oidc ??= loadOidcLibrary(options, identityProvider, publicUrl, requests)
       oidc.catch(() => (oidc = null))
       const library = await oidc
       const { socialProviders } = await library.$context
-      if (Array.isArray(socialProviders) && socialProviders.some(({ id }) => id === PROVIDER_ID)) return library
+      const provider = Array.isArray(socialProviders) ? socialProviders.find(({ id }) => id === PROVIDER_ID) : undefined
+      // OpenID Connect Discovery 4.3. The setting has no slash at its end.
+      if (provider?.issuer?.replace(/\/+$/, '') === identityProvider.issuer) return library
       oidc = null
       return null
     },
@@ -84,18 +91,26 @@ async function loadPasswordLibrary(options: LibraryOptions) {
   })
 }
 
-async function loadOidcLibrary(options: LibraryOptions, provider: IdentityProvider, publicUrl: string) {
+async function loadOidcLibrary(
+  options: LibraryOptions,
+  provider: IdentityProvider,
+  publicUrl: string,
+  requests: AsyncLocalStorage<AuditedRequest>,
+) {
   const { issuer, clientId, clientSecret, domain, domainRole } = provider
   const [{ betterAuth }, { genericOAuth }, common] = await Promise.all([
     import('better-auth/minimal'),
     import('better-auth/plugins/generic-oauth'),
     commonOptions(options),
   ])
-  const admit = createAdmission({ storage: options.storage, domain, domainRole, now: options.now })
+  const { storage, now } = options
+  const admit = createAdmission({ storage, issuer, clientId, domain, domainRole, now })
   return betterAuth({
     ...common,
-    baseURL: publicUrl,
-    account: { accountLinking: { enabled: true }, updateAccountOnSignIn: false },
+    // An address with a path must be the whole base.
+    baseURL: publicUrl + SIGN_IN_PATH,
+    // Only the admission links.
+    account: { accountLinking: { enabled: false }, updateAccountOnSignIn: false },
     plugins: [
       genericOAuth({
         config: [
@@ -109,9 +124,12 @@ async function loadOidcLibrary(options: LibraryOptions, provider: IdentityProvid
             requireIdTokenVerification: true,
             // Only the admission creates accounts.
             disableSignUp: true,
-            accountSubject: ({ profile }) => String(profile['sub'] ?? ''),
-            async mapProfileToUser(profile) {
-              await admit(profile)
+            async accountSubject({ tokens, profile }) {
+              const request = requests.getStore()
+              if (request === undefined) throw new Error('A sign-in ended outside of its request')
+              return admit(profile, tokens.idToken, request)
+            },
+            mapProfileToUser(profile) {
               const email = verifiedEmail(profile)
               return email === null ? { emailVerified: false } : { email, emailVerified: true }
             },

@@ -225,5 +225,7 @@ function receiptOf(row: ErasureRow, now: number): AuditEntry {
     targetId: id,
     detail: JSON.stringify({ kind, subjectHash, field: row.field, ...times, ...counts, checksum: row.checksum }),
     requestId: requestedBy.requestId,
+    // Erasures that an earlier build began have none.
+    address: requestedBy.address ?? null,
   }
 }

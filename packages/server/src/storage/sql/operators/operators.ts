@@ -3,17 +3,26 @@ import { look, read, write } from '../act.ts'
 import type { Role } from '@tacho/contract/operator/access.ts'
 import { ROLES } from '@tacho/contract/words.ts'
 import type { AuditEntry } from '../../audit.ts'
-import type { MemberRow, NewOperator, OperatorRow, PersonRoles, RoleChange } from '../../operators.ts'
+import type { MemberRow, NewIdentity, NewOperator, OperatorRow, PersonRoles, RoleChange } from '../../operators.ts'
 import type { Page, PageById } from '../../page.ts'
 import type { TableName } from '../../tables.ts'
 import { auditControl, lockControl } from '../revision.ts'
+import { textKey } from '../keys.ts'
 import { insertRows } from '../rows/insert-rows.ts'
 import type { Sql } from '../sql.ts'
+import { uuidv7 } from '../../uuid.ts'
 
 export const operatorsActs = {
   ...look({ isMemberAt }),
-  ...read({ listOperators, findOperator, listDeciders, findOperatorByEmail }),
-  ...write({ changeOperatorRole, deleteOperator, createOperator, verifyOperatorEmail }),
+  ...read({ listOperators, findOperator, listDeciders, findOperatorByEmail, findIdentity }),
+  ...write({
+    changeOperatorRole,
+    deleteOperator,
+    createOperator,
+    verifyOperatorEmail,
+    linkIdentity,
+    claimIdentities,
+  }),
 }
 
 /** No workspace has this id. */
@@ -88,24 +97,32 @@ async function changeOperatorRole(
   return 'changed'
 }
 
-async function deleteOperator(sql: Sql, id: string, audit: AuditEntry[]): Promise<RoleChange> {
+async function deleteOperator(sql: Sql, id: string, now: number, audit: AuditEntry[]): Promise<RoleChange> {
   await lockControl(sql)
   const scopes = await sql.all<{ scope: string }>('SELECT scope FROM operator_roles WHERE operator_id = :id', { id })
   for (const { scope } of scopes) if (await isLastOwner(sql, scope, id)) return 'last_owner'
   await deleteOf(sql, id, [...WAYS_IN, 'slack_links', 'notification_choices', 'quiet_hours'])
   await deleteOf(sql, id, ['operator_accounts', 'operator_roles'])
-  if ((await sql.run('DELETE FROM operators WHERE id = :id', { id })) === 0) return 'unknown'
+  const ended = await sql.get<{ email: string }>('DELETE FROM operators WHERE id = :id RETURNING email', { id })
+  if (ended === null) return 'unknown'
+  await insertRows(sql, 'ended_operators', [{ emailKey: textKey(ended.email), endedAt: now }], 'ON CONFLICT DO NOTHING')
   await auditControl(sql, audit)
   return 'changed'
 }
 
-/** Through a trusted identity provider, without an invitation. `changed`: the address already has an account. */
+/**
+ * Through a trusted identity provider, without an invitation. `changed`: the address already has an account. `ended`: its
+ * account was ended, so only an invitation brings it back.
+ */
 async function createOperator(
   sql: Sql,
   operator: NewOperator,
   role: Role,
   audit: AuditEntry[],
-): Promise<'created' | 'changed'> {
+): Promise<'created' | 'changed' | 'ended'> {
+  await lockControl(sql)
+  const ended = 'SELECT ended_at FROM ended_operators WHERE email_key = :key'
+  if ((await sql.get(ended, { key: textKey(operator.email) })) !== null) return 'ended'
   if (!(await insertOperator(sql, operator))) return 'changed'
   await giveRole(sql, INSTALLATION, operator.id, role, operator.createdAt)
   await auditControl(sql, audit)
@@ -122,11 +139,54 @@ async function verifyOperatorEmail(sql: Sql, id: string, now: number, audit: Aud
   await auditControl(sql, audit)
 }
 
+const OF_PROVIDER = "provider_id = 'oidc'"
+
+/** @param accountId the issuer, a space, and the subject. */
+function findIdentity(sql: Sql, accountId: string): Promise<Pick<OperatorRow, 'id' | 'email'> | null> {
+  const text = `SELECT o.id, o.email FROM operator_accounts a JOIN operators o ON o.id = a.operator_id
+    WHERE a.${OF_PROVIDER} AND a.account_id = :accountId`
+  return sql.get(text, { accountId })
+}
+
+/** `taken`: the person has another identity of this issuer, which only an invitation replaces. */
+async function linkIdentity(
+  sql: Sql,
+  { operatorId, issuer, accountId }: NewIdentity,
+  { replaces, now }: { replaces: boolean; now: number },
+  audit: AuditEntry[],
+): Promise<'linked' | 'taken'> {
+  await lockControl(sql)
+  const ofIssuer = `operator_id = :operatorId AND ${OF_PROVIDER} AND substr(account_id, 1, length(:start)) = :start`
+  const params = { operatorId, start: `${issuer} ` }
+  const former = await sql.get(`SELECT id FROM operator_accounts WHERE ${ofIssuer}`, params)
+  if (former !== null) {
+    if (!replaces) return 'taken'
+    await deleteOf(sql, operatorId, WAYS_IN)
+    await sql.run(`DELETE FROM operator_accounts WHERE ${ofIssuer}`, params)
+  }
+  const row = { id: uuidv7(now), operatorId, providerId: 'oidc', accountId, createdAt: now, updatedAt: now }
+  await insertRows(sql, 'operator_accounts', [row], 'ON CONFLICT DO NOTHING')
+  await auditControl(sql, audit)
+  return 'linked'
+}
+
+/**
+ * Earlier builds stored the subject alone. Those accounts belong to the issuer in force at the first start of this one,
+ * or, without an issuer, to none that can be set.
+ */
+async function claimIdentities(sql: Sql, issuer: string | null): Promise<number> {
+  const text = `UPDATE operator_accounts SET account_id = :start || account_id
+    WHERE ${OF_PROVIDER} AND account_id NOT LIKE '% %'
+      AND :start || account_id NOT IN (SELECT a.account_id FROM operator_accounts a WHERE a.${OF_PROVIDER})`
+  return sql.run(text, { start: `${issuer ?? 'none'} ` })
+}
+
 export async function insertOperator(sql: Sql, operator: NewOperator): Promise<boolean> {
   const { id, name, email, emailVerified, createdAt, password } = operator
   const times = { createdAt, updatedAt: createdAt }
   const row = { id, name, email, emailVerified, ...times }
   if ((await insertRows(sql, 'operators', [row], 'ON CONFLICT (email) DO NOTHING')) === 0) return false
+  await sql.run('DELETE FROM ended_operators WHERE email_key = :key', { key: textKey(email) })
   if (password === null) return true
   // The library looks up a password under this provider, with the person's id as the account's.
   const account = { id: password.accountId, operatorId: id, providerId: 'credential', accountId: id, ...times }

@@ -5,7 +5,7 @@ import type { Refusal } from '../../../../src/http/reply-error.ts'
 import { createAttempts } from '../../../../src/http/operator/sign-in/attempts.ts'
 
 const TOO_MANY = { code: 'rate_limited' }
-const limits = { perAddress: 3, perAccount: 2, windowSeconds: 60 }
+const limits = { perAddress: 3, perAccount: 2, begunPerAddress: 4, windowSeconds: 60 }
 
 test('attempts count separately by account and by address', () => {
   const attempts = createAttempts(limits)
@@ -24,6 +24,32 @@ test('a success resets the attempts of its account, and its share of the address
     attempts.on('ann')
     attempts.succeeded('ann', '192.0.2.1')
   }
+})
+
+test('a right password before a second factor costs the address nothing, and its account the attempt', () => {
+  const attempts = createAttempts(limits)
+  for (let tries = 0; tries < 2; tries++) {
+    attempts.from('192.0.2.1')
+    attempts.on('ann')
+    attempts.passed('192.0.2.1')
+  }
+  assert.throws(() => attempts.on('ann'), TOO_MANY)
+  for (let tries = 0; tries < 3; tries++) attempts.from('192.0.2.1')
+  assert.throws(() => attempts.from('192.0.2.1'), TOO_MANY)
+})
+
+test('what an address begins and does not finish counts apart from what it gets wrong', () => {
+  const attempts = createAttempts(limits)
+  for (let tries = 0; tries < 9; tries++) {
+    attempts.begin('192.0.2.1')
+    attempts.finished('192.0.2.1')
+  }
+  for (let tries = 0; tries < 4; tries++) attempts.begin('192.0.2.1')
+  assert.throws(() => attempts.begin('192.0.2.1'), TOO_MANY)
+  assert.ok(attempts.mayTry('192.0.2.1'))
+  for (let tries = 0; tries < 3; tries++) attempts.from('192.0.2.1')
+  assert.ok(!attempts.mayTry('192.0.2.1'))
+  assert.ok(attempts.mayTry('192.0.2.2'))
 })
 
 test('an IPv4 address counts separately, also in its IPv6 form, which a server on :: sees', () => {
