@@ -44,6 +44,7 @@ export const REJECTIONS = {
   payload_too_large: 'The payload is larger than 256 KiB',
   payload_too_deep: 'The payload is nested more than 200 levels deep',
   workspace_mismatch: "The workspaceId hint does not match the key's workspace",
+  unreadable: 'An OpenTelemetry span or log record could not be read',
   unstorable: 'The store rejected the event',
   erased: 'An operator erased this event, or the run, session, agent or client that it belongs to',
 } as const satisfies Record<string, string>

@@ -1,7 +1,13 @@
 /** Exact: prices are integers of 1e-15 for a token or a call, and a sum is rounded once, to 1e-9. */
 import type { EstimateFields } from '@tacho/contract/operator/estimate.ts'
 import { DAY_MS } from '../storage/hours.ts'
-import { TOKEN_PARTS, type UncostedCalls, type UncostedSum, type TokenParts } from '../storage/uncosted.ts'
+import {
+  TOKEN_PARTS,
+  UNKNOWN_USAGE,
+  type UncostedCalls,
+  type UncostedSum,
+  type TokenParts,
+} from '../storage/uncosted.ts'
 
 export interface Estimator {
   ofCalls(calls: readonly UncostedCalls[], time: number): EstimateFields
@@ -54,7 +60,8 @@ export function estimateCalls<Calls extends UncostedCalls>(
   for (const each of calls) {
     const dated = ratesOf(each.model)
     const rates = dated && ratesAt(dated, timeOf(each))
-    if (rates) femtos += priceOf(each, rates)
+    if (each.context === UNKNOWN_USAGE) unpriced += each.calls
+    else if (rates) femtos += priceOf(each, rates)
     else unpriced += each.calls
   }
   return { femtos, unpriced }

@@ -1,5 +1,6 @@
 import { EventInput, type BatchResult, type Rejection, type Warning } from '@tacho/contract/event.ts'
 import { REJECTIONS, type RejectionCode } from '@tacho/contract/errors.ts'
+import { fit } from '@tacho/contract/fit.ts'
 import { LIMITS } from '@tacho/contract/limits.ts'
 import { isObject, textAt } from '@tacho/contract/read-payload.ts'
 import { saidIn } from '@tacho/contract/said.ts'
@@ -82,7 +83,7 @@ export function judgeItems(
     const judged = judgeItem(item, () => payloadAt(index), context)
     if ('code' in judged) {
       batch.rejections.push({ index, eventId: shownId(eventId), ...judged })
-      const refused = refusedRow(item, judged.code, context.now)
+      const refused = refusedRow(item, judged, context.now)
       if (refused) batch.refused.push(refused)
     } else {
       batch.events.push(judged)
@@ -214,13 +215,16 @@ function shownId(eventId: string | null): string | null {
   return eventId !== null && hasAtMost(eventId, LIMITS.textChars) ? eventId : null
 }
 
-function refusedRow(item: unknown, code: RejectionCode, now: number): RejectionRow | null {
+/** Of a rejection that is kept. */
+const MESSAGE_CHARS = 500
+
+function refusedRow(item: unknown, { code, message }: Fault, now: number): RejectionRow | null {
   if (!isObject(item)) return null
   const { runId, eventId, clientId, n, dropped } = item
   const fits = (value: unknown, chars: number): value is string =>
     typeof value === 'string' && value !== '' && value.length <= 2 * chars && isStorableText(value)
   if (!fits(runId, LIMITS.runIdChars) || !fits(eventId, LIMITS.eventIdChars)) return null
-  const refused = { runId, eventId, code, rejectedAt: now }
+  const refused = { runId, eventId, code, message: fit(message, MESSAGE_CHARS), rejectedAt: now }
   const number = numberInRunOf(n)
   return number !== null && fits(clientId, LIMITS.clientIdChars)
     ? { ...refused, numbered: { number, clientId, drops: dropsOf(number, dropped) } }

@@ -2,6 +2,7 @@
 import { LIMITS } from '@tacho/contract/limits.ts'
 import { isObject } from '@tacho/contract/read-payload.ts'
 import { TOKEN_NAMES } from '@tacho/contract/payload.ts'
+import { callCounts } from '@tacho/contract/usage-shapes.ts'
 import type { Latency } from '@tacho/contract/operator/usage.ts'
 import type { RunOutcome, Usage } from '@tacho/contract/run.ts'
 import type { NewUsage, Payload } from '../storage/events.ts'
@@ -15,15 +16,10 @@ export const NANOS = 1e9
 const COST_RANGE = `a number between 0 and ${LIMITS.costPerCall}`
 const TOKEN_RANGE = `a whole number between 0 and ${LIMITS.tokensPerCall}`
 
-type TokenCount = keyof typeof TOKEN_NAMES
-const COUNTS: readonly TokenCount[] = ['promptTokens', 'completionTokens', 'totalTokens']
-
 export function usageOf(eventType: string, payload: Payload): NewUsage | null {
   if (eventType !== 'LLM_CALL') return null
-  const usage: Payload = isObject(payload['usage']) ? payload['usage'] : {}
-  const promptTokens = tokens(usage, 'promptTokens')
-  const completionTokens = tokens(usage, 'completionTokens')
-  const totalTokens = tokens(usage, 'totalTokens')
+  const counts = callCounts(payload['usage'])
+  const { promptTokens = null, completionTokens = null, totalTokens = null } = counts ?? {}
   const cost = costNanos(payload['cost'])
   return {
     model: modelOf(payload['model']),
@@ -31,7 +27,7 @@ export function usageOf(eventType: string, payload: Payload): NewUsage | null {
     completionTokens: completionTokens ?? 0,
     totalTokens: totalTokens ?? (promptTokens ?? 0) + (completionTokens ?? 0),
     costNanos: cost ?? 0,
-    uncosted: cost === null ? callTokens(usage, { promptTokens, completionTokens, totalTokens }) : null,
+    uncosted: cost === null ? callTokens(counts) : null,
   }
 }
 
@@ -53,14 +49,10 @@ export function uncounted({ usage, cost }: Payload): { usage: string[]; cost: st
 
 function uncountedTokens(usage: unknown): string[] {
   if (!isObject(usage)) return ['usage must be an object']
-  const names = COUNTS.map((count) => tokenName(usage, count))
-  if (names.every((name) => name === undefined)) {
-    const isUnknown = Object.values(usage).every((value) => value === null)
-    return isUnknown ? [] : [`usage must have one of ${Object.values(TOKEN_NAMES).flat().join(', ')}`]
-  }
-  return names
-    .filter((name) => name !== undefined && tokenCount(usage[name]) === null)
-    .map((name) => `usage/${name} must be ${TOKEN_RANGE}`)
+  const counts = callCounts(usage)
+  if (counts !== null) return counts.invalid.map((name) => `usage/${name.replaceAll('.', '/')} must be ${TOKEN_RANGE}`)
+  const isUnknown = Object.values(usage).every((value) => value === null)
+  return isUnknown ? [] : [`usage must have one of ${Object.values(TOKEN_NAMES).flat().join(', ')}`]
 }
 
 export function outcomeOf(eventType: string, payload: Payload): RunOutcome | null {
@@ -80,19 +72,6 @@ const toMs = (latency: number) => Number(latency.toPrecision(3))
 
 export function toLatency(row: LatencyRow | null): Latency {
   return row && { calls: row.calls, p50Ms: toMs(row.p50), p95Ms: toMs(row.p95) }
-}
-
-function tokens(usage: Payload, count: TokenCount): number | null {
-  const name = tokenName(usage, count)
-  return name === undefined ? null : tokenCount(usage[name])
-}
-
-function tokenName(usage: Payload, count: TokenCount): string | undefined {
-  return TOKEN_NAMES[count].find((name) => (usage[name] ?? null) !== null)
-}
-
-function tokenCount(value: unknown): number | null {
-  return Number.isInteger(value) ? upTo(LIMITS.tokensPerCall, value) : null
 }
 
 function costNanos(value: unknown): number | null {

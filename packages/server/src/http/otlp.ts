@@ -1,4 +1,5 @@
 /** OTLP 1.9. If a part cannot be stored, the whole request is refused: exporters retry it, and nothing counts twice. */
+import type { BatchResult } from '@tacho/contract/event.ts'
 import { LIMITS } from '@tacho/contract/limits.ts'
 import { OTLP_ROUTES, type OtlpSignal } from '@tacho/contract/otlp.ts'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
@@ -37,7 +38,7 @@ export function otlpRoutes(app: FastifyInstance, deps: Deps): void {
         const code = storage.writesRefused() ?? 'storage_unavailable'
         return replyError(request, reply, refuse(code, 'Retry the whole request; nothing is counted twice'))
       }
-      return answer(reply, signal, encoding, partialSuccess(judged, result.rejections, signal))
+      return answer(reply, signal, encoding, partialSuccess(judged, result, signal))
     })
   }
   addRoute('metrics', (_, encoding, _request, reply) =>
@@ -99,16 +100,30 @@ function partsOf({ events, refused }: JudgedBatch): Part[] {
   return parts
 }
 
-function partialSuccess(
-  { itemOf, unreadable }: JudgedTelemetry,
-  rejections: { index: number; message: string }[],
-  signal: Signal,
-): PartialSuccess | null {
-  const rejected = new Set(rejections.map(({ index }) => itemOf[index])).size + unreadable
-  if (rejected === 0) return null
-  const reasons = new Set(rejections.map(({ message }) => message))
-  if (unreadable > 0) reasons.add(`${unreadable} ${signal === 'traces' ? 'spans' : 'log records'} can't be read`)
-  return { rejected, errorMessage: [...reasons].slice(0, 5).join('; ') }
+/** Warnings are a partial success that rejects nothing (OTLP 1.9, "Partial Success"). */
+function partialSuccess({ batch, itemOf, unreadable }: JudgedTelemetry, result: BatchResult, signal: Signal) {
+  const { rejections, warnings = [] } = result
+  const rejected = new Set(rejections.map(({ index }) => itemOf[index])).size + unreadable.length
+  const faults = [
+    ...unreadable.map(({ id, name, reason }) => faultText(signal, id, name, reason)),
+    ...[...rejections, ...warnings].map(({ eventId, index, message }) =>
+      faultText(signal, eventId ?? '', labelAt(batch, index), message),
+    ),
+  ]
+  if (faults.length === 0) return null
+  const more = faults.length > FAULTS_NAMED ? [`and ${faults.length - FAULTS_NAMED} more`] : []
+  return { rejected, errorMessage: [...faults.slice(0, FAULTS_NAMED), ...more].join('; ') }
+}
+
+const FAULTS_NAMED = 10
+
+function labelAt({ events, indexes }: JudgedBatch, index: number): string {
+  return events[indexes.indexOf(index)]?.label ?? ''
+}
+
+function faultText(signal: Signal, id: string, name: string, reason: string): string {
+  const item = signal === 'traces' ? 'span' : 'log record'
+  return `${[item, id, name === '' ? '' : JSON.stringify(name)].filter((part) => part !== '').join(' ')}: ${reason}`
 }
 
 async function answer(

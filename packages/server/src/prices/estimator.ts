@@ -12,7 +12,7 @@ import {
 import { NANOS } from '../domain/usage.ts'
 import type { PriceRow } from '../storage/prices.ts'
 import type { Storage } from '../storage/storage.ts'
-import { TOKEN_PARTS, type UncostedCalls, type UncostedSum } from '../storage/uncosted.ts'
+import { TOKEN_PARTS, UNKNOWN_USAGE, type UncostedCalls, type UncostedSum } from '../storage/uncosted.ts'
 import type { PriceTable } from './price-table.ts'
 
 const NOTHING: EstimateFields = { estimatedCost: null, priceTable: null, unpricedCalls: 0 }
@@ -35,7 +35,9 @@ export async function estimatorOf(
   ): EstimateFields {
     if (list.length === 0) return NOTHING
     const { femtos, unpriced: unpricedCalls } = estimateCalls(list, ratesOf, timeOf)
-    const isPriced = list.some((each) => each.calls > 0) && list.some(({ model }) => ratesOf(model) !== null)
+    const isPriced = list.some(
+      ({ calls, context, model }) => calls > 0 && context !== UNKNOWN_USAGE && ratesOf(model) !== null,
+    )
     return { estimatedCost: isPriced ? toNanos(femtos) / NANOS : null, priceTable, unpricedCalls }
   }
   const atOf = ({ at }: UncostedSum) => at

@@ -82,6 +82,8 @@ export interface RejectionRow {
   runId: string
   eventId: string
   code: RejectionCode
+  /** Absent: the sentence of the code. */
+  message?: string | null
   rejectedAt: number
   numbered?: { number: string; clientId: string; drops: string | null }
 }

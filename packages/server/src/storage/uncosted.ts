@@ -2,8 +2,11 @@
 export const TOKEN_PARTS = ['input', 'cacheRead', 'cacheWrite', 'cacheWrite1h', 'output', 'reasoning'] as const
 export type TokenParts = Record<(typeof TOKEN_PARTS)[number], number>
 
+/** As a context: the calls do not say what they used, so no price applies to them. */
+export const UNKNOWN_USAGE = -1
+
 export interface CallTokens extends TokenParts {
-  /** The largest long-context threshold that the call's input exceeds; 0: none. */
+  /** The largest long-context threshold that the call's input exceeds; 0: none. Or `UNKNOWN_USAGE`. */
   context: number
 }
 
@@ -67,7 +70,8 @@ export function isUncosted(text: unknown): boolean {
       Array.isArray(row) &&
       (row.length === VERSION_AT || row.length === VERSION_AT + 1) &&
       typeof row[0] === 'string' &&
-      row.slice(1, VERSION_AT).every(isCount) &&
+      (isCount(row[1]) || row[1] === UNKNOWN_USAGE) &&
+      row.slice(2, VERSION_AT).every(isCount) &&
       row.slice(VERSION_AT).every((version) => typeof version === 'string')
     return Array.isArray(rows) && rows.length <= MOST_PER_RUN + 1 && rows.every(isRow)
   } catch {

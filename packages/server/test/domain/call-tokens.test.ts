@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
+import { UNKNOWN_USAGE } from '../../src/storage/uncosted.ts'
 import { usageOf } from '../../src/domain/usage.ts'
 
 const NONE = { context: 0, input: 0, cacheRead: 0, cacheWrite: 0, cacheWrite1h: 0, output: 0, reasoning: 0 }
@@ -75,11 +76,14 @@ test('tokens are split as each provider reports them', () => {
   for (const [name, usage, expected] of cases) assert.deepEqual(tokensOf(usage), { ...NONE, ...expected }, name)
 })
 
-test('a call with a cost, and one without tokens, has nothing to estimate', () => {
+test('a call with a cost, and one without tokens, has nothing to estimate; without usage it is unknown', () => {
   assert.equal(tokensOf({ promptTokens: 1 }, { cost: 0 }), null)
   assert.equal(tokensOf({ promptTokens: 1 }, { cost: 1.5 }), null)
   assert.deepEqual(tokensOf({ promptTokens: 1 }, { cost: 'free' }), { ...NONE, input: 1 })
-  for (const usage of [undefined, null, {}, [], 'x', { promptTokens: 0 }]) assert.equal(tokensOf(usage), null)
+  for (const usage of [{ promptTokens: 0 }, { input_tokens: 0, output_tokens: 0 }]) assert.equal(tokensOf(usage), null)
+  for (const usage of [undefined, null, {}, [], 'x', { promptTokens: '7' }, { promptTokens: null }]) {
+    assert.deepEqual(tokensOf(usage), { ...NONE, context: UNKNOWN_USAGE })
+  }
 })
 
 test('a context is long above a threshold, counting cached tokens', () => {

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { TOKEN_NAMES } from '@tacho/contract/payload.ts'
+import { UNKNOWN_USAGE } from '../../src/storage/uncosted.ts'
 import { outcomeOf, toUsage, usageOf } from '../../src/domain/usage.ts'
 
 const call = (payload: Record<string, unknown>) => usageOf('LLM_CALL', payload)
@@ -13,14 +14,10 @@ test('only LLM_CALL events have usage', () => {
   const payload = { usage: { promptTokens: 1 }, cost: 1 }
   assert.equal(usageOf('TOOL_CALL', payload), null)
   assert.equal(usageOf('llm_call', payload), null)
-  assert.deepEqual(call({}), {
-    model: '',
-    promptTokens: 0,
-    completionTokens: 0,
-    totalTokens: 0,
-    costNanos: 0,
-    uncosted: null,
-  })
+  const nothing = { model: '', promptTokens: 0, completionTokens: 0, totalTokens: 0, costNanos: 0, uncosted: null }
+  assert.deepEqual(call({ usage: { promptTokens: 0 } }), nothing)
+  const { uncosted, ...sums } = call({}) ?? {}
+  assert.deepEqual([{ ...sums, uncosted: null }, uncosted?.context], [nothing, UNKNOWN_USAGE])
 })
 
 test('a token number counts as an integer from 0 to 1e9', () => {
@@ -53,6 +50,13 @@ test('token counts have other names; the first name in the order of the contract
       if (name !== known.at(-1)) assert.notEqual(tokens({ [name]: 'x', [known.at(-1) ?? '']: 5 })[place], 5, name)
     }
   }
+})
+
+test('what Anthropic counts apart is counted: the sums are those of the cost', () => {
+  assert.deepEqual(
+    tokens({ input_tokens: 110, cache_read_input_tokens: 10_000, output_tokens: 5 }),
+    [10_110, 5, 10_115],
+  )
 })
 
 test('a cost counts from 0 to 1e6 and is kept in integers of 1e-9', () => {

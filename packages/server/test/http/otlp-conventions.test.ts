@@ -375,3 +375,101 @@ test('a conversation of Codex is a run; the deltas of a stream are accepted and 
     ['ERROR', 'codex.sse_event', { message: 'server_error', model, ...info }],
   ])
 })
+
+test('tokens are counted under the names of every exporter, as numbers and as texts', async () => {
+  const call = { 'gen_ai.operation.name': 'chat' }
+  const cases: [Record<string, Value>, Record<string, unknown>][] = [
+    [
+      {
+        'gen_ai.usage.input_tokens': '120',
+        'gen_ai.usage.output_tokens': '30',
+        'gen_ai.usage.cache_read.input_tokens': 100,
+      },
+      { promptTokens: 120, completionTokens: 30, cachedTokens: 100 },
+    ],
+    [
+      {
+        'gen_ai.usage.prompt_tokens': 20,
+        'gen_ai.usage.prompt_token_details.cached_tokens': 5,
+        'llm.usage.total_tokens': 30,
+      },
+      { promptTokens: 20, totalTokens: 30, cachedTokens: 5 },
+    ],
+    [
+      {
+        'gen_ai.usage.prompt_tokens': 20,
+        'gen_ai.usage.completion_tokens': 9,
+        'gen_ai.usage.prompt_tokens_details': '{"cached_tokens":5}',
+      },
+      { promptTokens: 20, completionTokens: 9, cachedTokens: 5 },
+    ],
+    [
+      {
+        'llm.token_count.prompt': 50,
+        'llm.token_count.completion': 20,
+        'llm.token_count.total': 70,
+        'llm.token_count.prompt_details.cache_read': 30,
+        'llm.token_count.prompt_details.audio': 10,
+        'llm.token_count.completion_details.reasoning': 5,
+        'llm.token_count.completion_details.audio': 4,
+      },
+      {
+        promptTokens: 50,
+        completionTokens: 20,
+        totalTokens: 70,
+        cachedTokens: 30,
+        audioInputTokens: 10,
+        reasoningTokens: 5,
+        audioOutputTokens: 4,
+      },
+    ],
+    [
+      { 'ai.usage.inputTokens': 50, 'ai.usage.outputTokens': 20, 'ai.usage.inputTokenDetails.cacheReadTokens': 30 },
+      { promptTokens: 50, completionTokens: 20, cachedTokens: 30 },
+    ],
+    [
+      {
+        'gen_ai.usage.input_tokens': 50,
+        'gen_ai.usage.details.cache_read_tokens': 20,
+        'gen_ai.usage.details.input_audio_tokens': 7,
+      },
+      { promptTokens: 50, cachedTokens: 20, audioInputTokens: 7 },
+    ],
+    [
+      {
+        'gen_ai.usage.input_tokens': 10,
+        'gen_ai.usage.output_tokens': 5,
+        'gen_ai.usage.cache_read.input_tokens': 10_000,
+      },
+      { promptTokens: 10_010, completionTokens: 5, cachedTokens: 10_000 },
+    ],
+    [
+      { 'langfuse.observation.usage_details': '{"input":10,"output":5,"input_cached_tokens":90,"total":105}' },
+      { promptTokens: 100, completionTokens: 5, totalTokens: 105, cachedTokens: 90 },
+    ],
+  ]
+  for (const [attributes, usage] of cases) {
+    const { payload } = await eventOf({ attributes: { ...call, ...attributes } })
+    assert.deepEqual(payload['usage'], usage)
+    assert.deepEqual(
+      Object.keys(payload.attributes).filter((name) => /usage|token_count/.test(name)),
+      [],
+    )
+  }
+})
+
+test('a token count that is no count is kept, and the reply warns of it', async () => {
+  for (const bad of ['many', 1.5, -3]) {
+    const sent = span({
+      name: 'ask',
+      attributes: { 'gen_ai.operation.name': 'chat', 'gen_ai.usage.input_tokens': bad },
+    })
+    const { status, body } = await send(request([sent]))
+    assert.deepEqual([status, body.partialSuccess?.rejectedSpans], [200, '0'])
+    const named =
+      /^span [0-9a-f]{16} "ask": payload\/usage\/input_tokens must be a whole number between 0 and 1000000000$/
+    assert.match(body.partialSuccess?.errorMessage ?? '', named)
+    const [event] = (await timeline(sent.traceId)).events
+    assert.deepEqual(event?.payload['usage'], { input_tokens: bad })
+  }
+})

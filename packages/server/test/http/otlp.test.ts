@@ -150,6 +150,96 @@ test('invalid spans are counted and reported, the others are stored', async () =
   assert.deepEqual([found.body.outcome, found.body.rejection?.code], ['rejected', 'timestamp_too_old'])
 })
 
+test('a span that cannot be stored names itself and its reason, in the reply and in its trace', async () => {
+  const good = span()
+  const faults: [object, RegExp][] = [
+    [span({ traceId: '7'.repeat(30), name: 'pay' }), /"pay": its traceId must have 32 hex digits/],
+    [span({ spanId: 'not hex', name: 'pay' }), /"pay": its spanId is not in hex/],
+    [span({ startTimeUnixNano: '0', name: 'pay' }), /span [0-9a-f]{16} "pay": it has no startTimeUnixNano/],
+    [span({ startTimeUnixNano: String(Date.now()), name: 'pay' }), /"pay": its startTimeUnixNano must be nanoseconds/],
+    [{ ...span({ name: 'pay' }), attributes: 'x' }, /"pay": its attributes cannot be read/],
+    [{ ...span({ name: 'pay' }), events: [{ attributes: [{ key: 7 }] }] }, /"pay": its key cannot be read/],
+  ]
+  for (const [sent, reason] of faults) {
+    const { status, body } = await send(request([sent, good]))
+    assert.deepEqual([status, body.partialSuccess?.rejectedSpans], [200, '1'])
+    assert.match(body.partialSuccess?.errorMessage ?? '', reason)
+  }
+  assert.equal((await timeline(good.traceId)).events.length, 1)
+  const unreadable = { ...span(), attributes: 'x' }
+  await send(request([unreadable]))
+  const found = await service.operator<{ outcome: string; rejection: { code: string; message: string } }>(
+    `/environments/${service.environmentId}/runs/${unreadable.traceId}/events/${unreadable.spanId}/trace`,
+  )
+  assert.equal(found.body.outcome, 'rejected')
+  const { code, message } = found.body.rejection
+  assert.deepEqual([code, message], ['unreadable', 'its attributes cannot be read'])
+})
+
+test('half an emoji, NaN without quotes, and a value of the wrong type cost no span', async () => {
+  const [half, nan, wrong, good] = [span(), span(), span(), span()]
+  const text = JSON.stringify(request([half, nan, wrong, good].map((sent, at) => ({ ...sent, name: `step ${at}` }))))
+    .replace('"step 0"', String.raw`"cut \ud83d \ud83d\ude00 \\ud83d"`)
+    .replace('"attributes":[]', '"attributes":[]')
+  const attributes = (at: number, values: string) => (body: string) =>
+    body
+      .replace(`"name":"step ${at}"`, `"name":"step ${at}","x":0`)
+      .replace(new RegExp(`("name":"step ${at}".*?"attributes":)\\[\\]`), `$1[${values}]`)
+  const body = [
+    attributes(1, '{"key":"score","value":{"doubleValue":NaN}},{"key":"low","value":{"doubleValue":-Infinity}}'),
+    attributes(2, '{"key":"count","value":{"intValue":1.5}},{"key":"on","value":{"boolValue":"yes"}}'),
+  ].reduce((before, change) => change(before), text)
+  assert.deepEqual((await send(Buffer.from(body))).body, {})
+  const eventOfTrace = async ({ traceId }: { traceId: string }) => (await timeline(traceId)).events[0]
+  assert.equal((await eventOfTrace(half))?.label, 'cut \ufffd \u{1f600} \\ud83d')
+  const payloadOf = async (sent: { traceId: string }) => (await eventOfTrace(sent))?.payload['attributes']
+  assert.deepEqual(await payloadOf(nan), { score: 'NaN', low: '-Infinity' })
+  assert.deepEqual(await payloadOf(wrong), { count: '1.5', on: 'yes' })
+  assert.ok(await eventOfTrace(good))
+})
+
+test('half an emoji in protobuf costs no span', async () => {
+  const sent = span()
+  const bytes = Buffer.from(
+    toBinary(
+      SpanSchema,
+      create(SpanSchema, {
+        traceId: Buffer.from(sent.traceId, 'hex'),
+        spanId: Buffer.from(sent.spanId, 'hex'),
+        parentSpanId: Buffer.from(PARENT, 'hex'),
+        name: 'cut ***',
+        startTimeUnixNano: BigInt(sent.startTimeUnixNano),
+      }),
+    ),
+  )
+  bytes.set([0xed, 0xa0, 0xbd], bytes.indexOf('***'))
+  const embedded = (field: number, inner: Buffer) => Buffer.concat([Buffer.from([field, inner.length]), inner])
+  const { status } = await sendProtobuf(embedded(0x0a, embedded(0x12, embedded(0x12, bytes))))
+  assert.equal(status, 200)
+  assert.equal((await timeline(sent.traceId)).events[0]?.label, 'cut \ufffd\ufffd\ufffd')
+})
+
+test('JSON in snake case is read, and JSON of another shape is refused with the name that it lacks', async () => {
+  const [sent, linked] = [span(), span({ links: [{ traceId: 'zz', spanId: '12', attributes: pairs({ of: 'cart' }) }] })]
+  const { traceId, spanId, parentSpanId, startTimeUnixNano, endTimeUnixNano, ...others } = sent
+  const snake = {
+    ...others,
+    trace_id: traceId,
+    span_id: spanId,
+    parent_span_id: parentSpanId,
+    start_time_unix_nano: startTimeUnixNano,
+    end_time_unix_nano: endTimeUnixNano,
+  }
+  const body = { resource_spans: [{ scope_spans: [{ spans: [snake, linked] }] }] }
+  assert.deepEqual((await send(body)).body, {})
+  assert.equal((await timeline(traceId)).events[0]?.payload['latency'], 250)
+  const [event] = (await timeline(linked.traceId)).events
+  assert.deepEqual(event?.payload['links'], [{ attributes: { of: 'cart' } }])
+  const other = await send({ spans: [sent] })
+  assert.equal(other.status, 400)
+  assert.match((other.body as { detail?: string }).detail ?? '', /no resourceSpans/)
+})
+
 test('a payload over 256 KiB is shortened and says so', async () => {
   const { payload } = await eventOf({ attributes: { long: 'x'.repeat(LIMITS.payloadBytes), other: 'y'.repeat(300) } })
   assert.ok(JSON.stringify(payload).length <= LIMITS.payloadBytes)

@@ -46,8 +46,13 @@ export class Attributes {
     return this.text(...names) === undefined ? undefined : textOf(this.take(...names))
   }
 
-  takeNumber(...names: string[]): number | undefined {
-    return typeof this.peek(...names) === 'number' ? (this.take(...names) as number) : undefined
+  namesUnder(prefix: string): string[] {
+    return [...this.#left.keys()].filter((name) => name.startsWith(prefix))
+  }
+
+  peekJson(name: string): Json | undefined {
+    const found = this.peek(name)
+    return found === undefined ? undefined : parsed(found)
   }
 
   takeJson(...names: string[]): Json | undefined {

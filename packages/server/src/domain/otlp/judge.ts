@@ -4,6 +4,7 @@ import { logEvents } from './log-event.ts'
 import { readLogs, readSpans, type Encoding, type Read, type Sent } from './read-request.ts'
 import { shortenedJson } from './shorten.ts'
 import { spanEvents, type OtlpEvent } from './span-event.ts'
+import { Unreadable } from './unreadable.ts'
 
 export type Signal = 'traces' | 'logs'
 
@@ -14,7 +15,7 @@ export interface JudgedTelemetry {
   itemOf: number[]
   /** The first events must be stored before the others. */
   namesAgent: boolean
-  unreadable: number
+  unreadable: Unreadable[]
 }
 
 export type TelemetryJudgement =
@@ -34,9 +35,15 @@ export function judgeTelemetry(
   if (read === 'malformed') {
     return { ok: false, code: 'invalid_request', detail: `The body is not an OTLP ${signal} request in ${encoding}` }
   }
+  if (read === 'other_shape') {
+    const member = signal === 'traces' ? 'resourceSpans' : 'resourceLogs'
+    return { ok: false, code: 'invalid_request', detail: `The body has no ${member}` }
+  }
   if (read === 'too_many')
     return tooLarge(`at most ${LIMITS.otlpItems} spans or log records, and ${LIMITS.otlpValues} values`)
-  const made = inStoredOrder(read.flatMap((ofItem, item) => (ofItem ?? []).map((event) => ({ event, item }))))
+  const made = inStoredOrder(
+    read.flatMap((ofItem, item) => (ofItem instanceof Unreadable ? [] : ofItem.map((event) => ({ event, item })))),
+  )
   const events = made.map(({ event }) => event)
   const itemOf = made.map(({ item }) => item)
   let payloadBytes = 0
@@ -55,13 +62,14 @@ export function judgeTelemetry(
   if (payloadBytes > LIMITS.otlpPayloadBytes) {
     return tooLarge(`spans or log records that are at most ${LIMITS.otlpPayloadBytes} bytes as events`)
   }
-  return {
-    ok: true,
-    batch,
-    itemOf,
-    namesAgent: events[0]?.namesAgent === true,
-    unreadable: read.filter((ofItem) => ofItem === null).length,
+  const unreadable = read.filter((ofItem) => ofItem instanceof Unreadable)
+  for (const { runId, id, reason } of unreadable) {
+    // Under a run of the same id, `tacho doctor` finds it.
+    if (runId !== '' && id !== '') {
+      batch.refused.push({ runId, eventId: id, code: 'unreadable', message: reason, rejectedAt: context.now })
+    }
   }
+  return { ok: true, batch, itemOf, namesAgent: events[0]?.namesAgent === true, unreadable }
 }
 
 /** A run belongs to the agent of its first stored event, but the span that names it ends last: it comes first here. */
@@ -70,7 +78,7 @@ function inStoredOrder<Made extends { event: OtlpEvent }>(made: Made[]): Made[] 
   return [...(named ?? []).sort((a, b) => a.event.timestamp - b.event.timestamp), ...(others ?? [])]
 }
 
-function eventsOf<Item>(read: Read<Item>, make: (sent: Sent<Item>) => OtlpEvent[] | null) {
+function eventsOf<Item>(read: Read<Item>, make: (sent: Sent<Item>) => OtlpEvent[] | Unreadable) {
   return typeof read === 'string' ? read : read.map(make)
 }
 

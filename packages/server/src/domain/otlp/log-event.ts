@@ -7,14 +7,21 @@ import { agentRecord, agentRecordName } from './coding-agent.ts'
 import { eventMessage } from './messages.ts'
 import { LogRecordSchema, type LogRecord } from './otlp_pb.ts'
 import type { Sent } from './read-request.ts'
-import { envelopeOf, hex, millis, type OtlpEvent } from './span-event.ts'
+import { Unreadable } from './unreadable.ts'
+import { envelopeOf, hex, millis, timeFault, type OtlpEvent } from './span-event.ts'
 
 /** ERROR and FATAL in OpenTelemetry's logs data model. */
 const SEVERITY_ERROR = 17
 
-/** Null if the record cannot be read. Empty if it adds nothing to its run. */
-export function logEvents({ resource, scope, item: record }: Sent<LogRecord>): OtlpEvent[] | null {
-  if (record === null) return null
+/** Empty if it adds nothing to its run. */
+export function logEvents({ resource, scope, item: record }: Sent<LogRecord>): OtlpEvent[] | Unreadable {
+  if (record instanceof Unreadable) return record
+  const at = record.timeUnixNano || record.observedTimeUnixNano
+  const fault = timeFault('timeUnixNano', at)
+  if (fault !== null) {
+    const names = { traceId: hex(record.traceId), name: record.eventName || record.severityText }
+    return new Unreadable(names, fault)
+  }
   const attributes = new Attributes(record.attributes)
   const body = record.body === undefined ? undefined : plainValue(record.body)
   const traceId = hex(record.traceId)
@@ -33,7 +40,7 @@ export function logEvents({ resource, scope, item: record }: Sent<LogRecord>): O
       eventId: `log-${idOf(record, resource.attributes, scope)}`,
       eventType: told.eventType,
       label: fit(told.label, LIMITS.labelChars),
-      timestamp: millis(record.timeUnixNano || record.observedTimeUnixNano),
+      timestamp: millis(at),
       payload: set({
         ...told.payload,
         severity: record.severityText || undefined,

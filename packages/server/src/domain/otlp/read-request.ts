@@ -9,19 +9,20 @@ import { attempt } from '../attempt.ts'
 import { hasMoreValues } from '../json-values.ts'
 import { MessageCount, TooMany } from './message-count.ts'
 import { LogRecordSchema, ResourceSchema, ScopeSchema, SpanSchema, type LogRecord, type Span } from './otlp_pb.ts'
+import { otlpJson, withReadableValues } from './read-json.ts'
+import { unreadable, type Unreadable } from './unreadable.ts'
 
 export type Encoding = 'protobuf' | 'json'
 
-/** `item` is null if it cannot be decoded. The error may quote the body, which must stay out of replies. */
 export interface Sent<Item> {
   resource: Resource
   scope: JsonObject | undefined
-  item: Item | null
+  item: Item | Unreadable
 }
 
 export type Resource = ReturnType<typeof resourceOf>
 
-export type Read<Item> = Sent<Item>[] | 'malformed' | 'too_many'
+export type Read<Item> = Sent<Item>[] | 'malformed' | 'too_many' | 'other_shape'
 
 export function readSpans(body: Uint8Array, encoding: Encoding): Read<Span> {
   return encoding === 'protobuf'
@@ -39,6 +40,7 @@ function whole<Item>(read: () => Sent<Item>[]): Read<Item> {
   try {
     return read()
   } catch (error) {
+    if (error instanceof OtherShape) return 'other_shape'
     return error instanceof TooMany ? 'too_many' : 'malformed'
   }
 }
@@ -61,7 +63,14 @@ function readProtobuf<Schema extends DescMessage>(body: Uint8Array, schema: Sche
         if (sent.length + items.length > LIMITS.otlpItems) throw new TooMany()
         for (const item of items) {
           counted?.add(item, schema)
-          sent.push({ resource, scope, item: attempt(() => fromBinary(schema, item, KNOWN)) ?? null })
+          sent.push({
+            resource,
+            scope,
+            item: itemOf(
+              () => fromBinary(schema, item, KNOWN),
+              () => namesOf(item),
+            ),
+          })
         }
       }
     }
@@ -70,6 +79,38 @@ function readProtobuf<Schema extends DescMessage>(body: Uint8Array, schema: Sche
 }
 
 const KNOWN = { readUnknownFields: false }
+
+/** The field numbers of a span. A log record has no id or name, and other types there, which are skipped. */
+const SPAN_NAMES = new Map([
+  [1, 'traceId'],
+  [2, 'spanId'],
+  [5, 'name'],
+] as const)
+
+/** What can be read before the fault. */
+function namesOf(bytes: Uint8Array): Record<string, unknown> {
+  const names: Record<string, unknown> = {}
+  attempt(() => {
+    const reader = new BinaryReader(bytes)
+    while (reader.pos < reader.len) {
+      const [field, wireType] = reader.tag()
+      const name = wireType === WireType.LengthDelimited ? SPAN_NAMES.get(field as 1) : undefined
+      if (name === undefined) reader.skip(wireType, field)
+      else names[name] = Buffer.from(reader.bytes()).toString(name === 'name' ? 'utf8' : 'hex')
+    }
+  })
+  return names
+}
+
+function itemOf<Item>(read: () => Item | undefined, names: () => Record<string, unknown>): Item | Unreadable {
+  try {
+    const item = read()
+    if (item !== undefined) return item
+  } catch (error) {
+    return unreadable(names(), error)
+  }
+  return unreadable(names(), undefined)
+}
 
 function messagesOf(bytes: Uint8Array): Map<number, Uint8Array[]> {
   const found = new Map<number, Uint8Array[]>()
@@ -107,15 +148,20 @@ function readJson<Schema extends DescMessage>(
   const sent: Sent<MessageShape<Schema>>[] = []
   return whole(() => {
     if (hasMoreValues(body, LIMITS.otlpValues)) throw new TooMany()
-    const request = objectOf(JSON.parse(Buffer.from(body).toString()))
-    for (const group of listOf(request[resources]).map(objectOf)) {
+    const request = objectOf(otlpJson(body))
+    if (Object.keys(request).length > 0 && member(request, resources) === undefined) throw new OtherShape()
+    for (const group of listOf(member(request, resources)).map(objectOf)) {
       const resource = resourceOf(json(ResourceSchema, group['resource']))
-      for (const inner of listOf(group[scopes]).map(objectOf)) {
+      for (const inner of listOf(member(group, scopes)).map(objectOf)) {
         const scope = scopeOf(json(ScopeSchema, inner['scope']))
-        const given = listOf(inner[items])
+        const given = listOf(member(inner, items))
         if (sent.length + given.length > LIMITS.otlpItems) throw new TooMany()
         for (const item of given) {
-          sent.push({ resource, scope, item: attempt(() => json(schema, withBinaryIds(objectOf(item)))) ?? null })
+          const read = itemOf(
+            () => jsonItem(schema, objectOf(item)),
+            () => (isObject(item) ? camel(item) : {}),
+          )
+          sent.push({ resource, scope, item: read })
         }
       }
     }
@@ -123,17 +169,38 @@ function readJson<Schema extends DescMessage>(
   })
 }
 
+class OtherShape extends Error {}
+
+function jsonItem<Schema extends DescMessage>(schema: Schema, given: Record<string, unknown>) {
+  const item = withBinaryIds(camel(given))
+  return attempt(() => json(schema, item)) ?? json(schema, withReadableValues(item))
+}
+
 function json<Schema extends DescMessage>(schema: Schema, given: unknown): MessageShape<Schema> | undefined {
   return given === undefined ? undefined : fromJson(schema, given as JsonValue, { ignoreUnknownFields: true })
 }
 
 const IDS = ['traceId', 'spanId', 'parentSpanId'] as const
-/** Some clients send the code's name instead of its number. */
+/** As protobuf's own JSON has them, which some clients send: snake case, and the code's name instead of its number. */
+const SNAKE_IDS = new Map<string, string>([
+  ['trace_id', 'traceId'],
+  ['span_id', 'spanId'],
+  ['parent_span_id', 'parentSpanId'],
+])
 const STATUS_CODES = new Map<unknown, number>([
   ['STATUS_CODE_UNSET', 0],
   ['STATUS_CODE_OK', 1],
   ['STATUS_CODE_ERROR', 2],
 ])
+
+function member(object: Record<string, unknown>, name: string): unknown {
+  return object[name] ?? object[name.replaceAll(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`)]
+}
+
+/** The reader of protobuf's JSON knows both spellings of the other fields. */
+function camel(given: Record<string, unknown>): Record<string, unknown> {
+  return Object.fromEntries(Object.entries(given).map(([name, value]) => [SNAKE_IDS.get(name) ?? name, value]))
+}
 
 function withBinaryIds(given: Record<string, unknown>): Record<string, unknown> {
   const item = { ...given }
@@ -141,15 +208,21 @@ function withBinaryIds(given: Record<string, unknown>): Record<string, unknown> 
     const id = item[name]
     if (typeof id !== 'string') continue
     // Buffer would stop silently at the first other character.
-    if (!/^([0-9a-f]{2})*$/i.test(id)) throw new Error('An id is not in hex')
+    if (!/^([0-9a-f]{2})*$/i.test(id)) throw new Error(`its ${name} is not in hex`)
     item[name] = Buffer.from(id, 'hex').toString('base64')
   }
   const { status, links } = item
   if (isObject(status) && STATUS_CODES.has(status['code'])) {
     item['status'] = { ...status, code: STATUS_CODES.get(status['code']) }
   }
-  if (links !== undefined) item['links'] = listOf(links).map((link) => withBinaryIds(objectOf(link)))
+  if (links !== undefined) item['links'] = listOf(links).filter(isObject).map(linkOf)
   return item
+}
+
+/** A link with an invalid id keeps its attributes. */
+function linkOf(given: Record<string, unknown>): Record<string, unknown> {
+  const link = camel(given)
+  return attempt(() => withBinaryIds(link)) ?? { attributes: link['attributes'] }
 }
 
 function listOf(value: unknown): unknown[] {

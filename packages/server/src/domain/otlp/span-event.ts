@@ -3,9 +3,11 @@ import { fit } from '@tacho/contract/fit.ts'
 import { LIMITS } from '@tacho/contract/limits.ts'
 import { hasAtMost } from '../text.ts'
 import { Attributes, isObject, set, type Json, type JsonObject } from './attributes.ts'
+import { spanCost, spanUsage } from './call-usage.ts'
 import { eventMessage, inputMessages, oneOrAll, outputOf } from './messages.ts'
 import type { Link, Span } from './otlp_pb.ts'
 import type { Resource, Sent } from './read-request.ts'
+import { Unreadable } from './unreadable.ts'
 
 /** As in the batch endpoint. Its texts can still exceed a limit. */
 export interface OtlpEvent {
@@ -30,10 +32,15 @@ type EventType = 'LLM_CALL' | 'TOOL_CALL' | 'AGENT_STEP'
 const NANOS_PER_MS = 1_000_000n
 const STATUS_ERROR = 2
 
-export function spanEvents({ resource, scope, item: span }: Sent<Span>): OtlpEvent[] | null {
-  // Ids of another size, or of zeros, are invalid (W3C Trace Context).
-  if (span === null || span.traceId.length !== 16 || span.spanId.length !== 8) return null
-  if (hex(span.traceId) === '' || hex(span.spanId) === '') return null
+export function spanEvents({ resource, scope, item: span }: Sent<Span>): OtlpEvent[] | Unreadable {
+  if (span instanceof Unreadable) return span
+  const fault =
+    idFault('traceId', span.traceId, 16) ??
+    idFault('spanId', span.spanId, 8) ??
+    timeFault('startTimeUnixNano', span.startTimeUnixNano)
+  if (fault !== null) {
+    return new Unreadable({ traceId: hex(span.traceId), spanId: hex(span.spanId), name: span.name }, fault)
+  }
   const attributes = new Attributes(span.attributes)
   const { error, events, messages, answers } = readEvents(span, attributes)
   const startedAt = millis(span.startTimeUnixNano)
@@ -77,6 +84,21 @@ export function spanEvents({ resource, scope, item: span }: Sent<Span>): OtlpEve
     parentSpanId: spanId,
   }
   return [event, outcome]
+}
+
+/** Ids of another size, or of zeros, are invalid (W3C Trace Context). */
+function idFault(name: string, id: Uint8Array, bytes: number): string | null {
+  if (id.length === 0) return `it has no ${name}`
+  if (id.length !== bytes) return `its ${name} must have ${2 * bytes} hex digits`
+  return hex(id) === '' ? `its ${name} has only zeros` : null
+}
+
+/** Before March 1973: not nanoseconds. */
+const NANOS_FROM = 10n ** 17n
+
+export function timeFault(name: string, nanos: bigint): string | null {
+  if (nanos === 0n) return `it has no ${name}`
+  return nanos < NANOS_FROM ? `its ${name} must be nanoseconds since 1970` : null
 }
 
 /** A text over its limit stays among the attributes. */
@@ -147,9 +169,10 @@ function payloadOf(type: EventType, attributes: Attributes, from: FromEvents): R
         'embedding.model_name',
         'ai.response.model',
         'ai.model.id',
+        'langfuse.observation.model.name',
       ),
-      usage: usageOf(attributes),
-      cost: attributes.takeNumber('llm.cost.total', 'gen_ai.usage.cost', 'operation.cost'),
+      usage: spanUsage(attributes),
+      cost: spanCost(attributes),
       messages: inputMessages(attributes) ?? some(from.messages),
       output: outputOf(attributes) ?? oneOrAll(some(from.answers)),
     }
@@ -194,49 +217,6 @@ function argumentsOf(input: Json | undefined): Json | undefined {
   return areNamed ? kwargs : input
 }
 
-function usageOf(attributes: Attributes): JsonObject | undefined {
-  const usage = set({
-    promptTokens: attributes.takeNumber(
-      'gen_ai.usage.input_tokens',
-      'gen_ai.usage.prompt_tokens',
-      'llm.token_count.prompt',
-      'ai.usage.inputTokens',
-      'ai.usage.promptTokens',
-      'ai.usage.tokens',
-    ),
-    completionTokens: attributes.takeNumber(
-      'gen_ai.usage.output_tokens',
-      'gen_ai.usage.completion_tokens',
-      'llm.token_count.completion',
-      'ai.usage.outputTokens',
-      'ai.usage.completionTokens',
-    ),
-    totalTokens: attributes.takeNumber(
-      'llm.usage.total_tokens',
-      'gen_ai.usage.total_tokens',
-      'llm.token_count.total',
-      'ai.usage.totalTokens',
-    ),
-    cachedTokens: attributes.takeNumber(
-      'gen_ai.usage.cache_read.input_tokens',
-      'gen_ai.usage.cache_read_input_tokens',
-      'llm.token_count.prompt_details.cache_read',
-      'ai.usage.cachedInputTokens',
-    ),
-    cacheWriteTokens: attributes.takeNumber(
-      'gen_ai.usage.cache_creation.input_tokens',
-      'gen_ai.usage.cache_creation_input_tokens',
-      'llm.token_count.prompt_details.cache_write',
-    ),
-    reasoningTokens: attributes.takeNumber(
-      'gen_ai.usage.reasoning.output_tokens',
-      'llm.token_count.completion_details.reasoning',
-      'ai.usage.reasoningTokens',
-    ),
-  })
-  return Object.keys(usage).length === 0 ? undefined : usage
-}
-
 function readEvents(span: Span, attributes: Attributes) {
   const messages: Json[] = []
   const answers: Json[] = []
@@ -276,7 +256,8 @@ function droppedFrom({ events, links }: Span, attributes: Attributes): JsonObjec
 const some = <Item>(list: Item[]): Item[] | undefined => (list.length > 0 ? list : undefined)
 
 function linkOf({ traceId, spanId, attributes }: Link): Json {
-  return set({ traceId: hex(traceId), spanId: hex(spanId), attributes: new Attributes(attributes).rest() })
+  const ids = { traceId: hex(traceId) || undefined, spanId: hex(spanId) || undefined }
+  return set({ ...ids, attributes: new Attributes(attributes).rest() })
 }
 
 export function hex(bytes: Uint8Array): string {

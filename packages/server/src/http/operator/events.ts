@@ -57,8 +57,11 @@ export function operatorEventsRoutes(deps: OperatorDeps): void {
     const run = await storage.findRun(environmentId, runId)
     const refused = await storage.findRejection(environmentId, run?.runId ?? runId, eventId)
     if (!refused) return { outcome: 'unknown' }
-    const { code, rejectedAt } = refused
-    return { outcome: 'rejected', rejection: { code, message: REJECTIONS[code], rejectedAt: isoTime(rejectedAt) } }
+    const { code, message, rejectedAt } = refused
+    return {
+      outcome: 'rejected',
+      rejection: { code, message: message ?? REJECTIONS[code], rejectedAt: isoTime(rejectedAt) },
+    }
   }
 }
 

@@ -686,7 +686,7 @@ CREATE TABLE rejections (
   environment_id TEXT NOT NULL,
   rejection_key TEXT NOT NULL, -- SHA-256 of run id and event id
   code TEXT NOT NULL,
-  rejected_at INTEGER NOT NULL,
+  rejected_at INTEGER NOT NULL, message TEXT,
   PRIMARY KEY (environment_id, rejection_key)
 ) STRICT, WITHOUT ROWID;
 

@@ -15,13 +15,20 @@ const REJECTIONS_KEPT = 10_000
 
 const REJECTIONS: InsertedTable = {
   name: 'rejections',
-  columns: { rejection_key: 'text', code: 'text', rejected_at: 'bigint' },
-  conflict: `ON CONFLICT (environment_id, rejection_key) ${replacing(['code', 'rejected_at'])}`,
+  columns: { rejection_key: 'text', code: 'text', message: 'text', rejected_at: 'bigint' },
+  conflict: `ON CONFLICT (environment_id, rejection_key) ${replacing(['code', 'message', 'rejected_at'])}`,
 }
 
 export function rejectionRow(event: NewEvent, code: RejectionRow['code'], rejectedAt: number): RejectionRow {
   const { runId, eventId, clientId, number, drops } = event
-  return { runId, eventId, code, rejectedAt, ...(number !== null && { numbered: { number, clientId, drops } }) }
+  return {
+    runId,
+    eventId,
+    code,
+    message: null,
+    rejectedAt,
+    ...(number !== null && { numbered: { number, clientId, drops } }),
+  }
 }
 
 /** Call this before the rejections are kept: a retry that is rejected again counts once. */
@@ -47,9 +54,9 @@ export async function countRejected(
 
 export function keepRejections(sql: Sql, environmentId: string, rejections: readonly RejectionRow[]): Promise<unknown> {
   const newest = new Map<string, Row>()
-  for (const { runId, eventId, code, rejectedAt } of rejections) {
+  for (const { runId, eventId, code, message, rejectedAt } of rejections) {
     const key = rejectionKey(runId, eventId)
-    newest.set(key, [key, code, rejectedAt])
+    newest.set(key, [key, code, message ?? null, rejectedAt])
   }
   const rows = [...newest].toSorted(([a], [b]) => (a < b ? -1 : 1)).map(([, row]) => row)
   return insertJsonRows(sql, REJECTIONS, environmentId, rows)
@@ -63,9 +70,9 @@ export async function trimRejections(sql: Sql, environmentId: string, kept = REJ
 }
 
 async function findRejection(sql: Sql, environmentId: string, runId: string, eventId: string) {
-  const text = `SELECT code, rejected_at AS "rejectedAt" FROM rejections
+  const text = `SELECT code, message, rejected_at AS "rejectedAt" FROM rejections
     WHERE environment_id = :env AND rejection_key = :key`
   const params = { env: environmentId, key: rejectionKey(runId, eventId) }
-  const row = await sql.get<Pick<RejectionRow, 'code' | 'rejectedAt'>>(text, params)
+  const row = await sql.get<Pick<RejectionRow, 'code' | 'message' | 'rejectedAt'>>(text, params)
   return row && { runId, eventId, ...row }
 }
