@@ -67,7 +67,7 @@ def test_an_allowed_call_runs_and_is_recorded(make: Make, service: Service, is_a
     assert (start["spanId"], start["parentSpanId"]) == (call["spanId"], service.events[2]["spanId"])
     payload = call["payload"]
     assert payload.pop("latency") >= 0 and len(payload["inputHash"]) == 64
-    assert payload == {**facts, "output": "refunded 25", "startEventId": start["eventId"]}
+    assert payload == {**facts, "outcome": "returned", "output": "refunded 25", "startEventId": start["eventId"]}
 
 
 @both
@@ -408,3 +408,16 @@ def test_a_failing_tool_raises_its_own_error_whatever_that_does(
     except Exception as error:
         raised = type(error)
     assert raised is Hostile
+
+
+def test_an_approval_is_not_used_after_its_end(make: Callable[..., Client], service: Service) -> None:
+    service.deploy("true", "REQUIRE_APPROVAL")
+    approval = {"id": "a", "status": "APPROVED", "decidedAt": "2020-01-01T00:00:00Z", "expiresAt": "2020-01-01T00:05:00Z"}
+    newer = {**approval, "id": "b", "status": "PENDING", "decidedAt": None, "expiresAt": "2099-01-01T00:00:00Z"}
+    service.script("/firewall-approvals", lambda _: (201, approval, {}), lambda _: (201, newer, {}))
+    client, ran = make(), []
+    with client.tacho.run(), pytest.raises(tacho.ToolBlockedError) as raised:
+        client.tacho.call_guarded("refund", {}, lambda: ran.append(1), rules=tacho.Rules(approval_wait=0))
+    assert raised.value.code == "approval_pending" and ran == []
+    first, second = service.of("/firewall-approvals")
+    assert first["clientRequestId"] != second["clientRequestId"]

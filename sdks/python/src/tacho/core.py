@@ -14,6 +14,7 @@ from .delivery.sender import Sender, SenderSettings
 from .delivery.spool import Spool
 from .delivery.transport import Connections, Request
 from .exact import class_name, exact_text
+from .guarding.held import HeldCalls
 from .options import Settings, resolve
 from .recording.context import RunScope, Span, current_of, prompt_version_of
 from .recording.event import OUTCOME, PROTECTED_TYPES, make_event
@@ -55,6 +56,7 @@ class Core:
         self.request: Request = request or (self._rotating.sending(send) if self._rotating else send)
         self.mask = Mask(settings.masking)
         self.open_runs = OpenRuns()
+        self.held_calls = HeldCalls()
         self.shared_states = SharedStates()
         self.on_run: Callable[[], None] = lambda: None
         self.payloads = Payloads(settings.capture, settings.metadata_keys, self.mask, self.diagnostics)
@@ -84,6 +86,7 @@ class Core:
         self.sender.go_on_with(other.request)
         other.lineage, other.process = self.lineage, self.process
         other.open_runs, other.shared_states = self.open_runs, self.shared_states
+        other.held_calls = self.held_calls
 
     def record(
         self,
@@ -197,6 +200,7 @@ class Core:
         self.ids.reset()
         self.process = object()
         self.open_runs.reset()
+        self.held_calls.reset()
         self.diagnostics.reset()
         self.connections.reset()
         if self._rotating is not None:

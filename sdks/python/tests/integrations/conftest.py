@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -10,7 +11,7 @@ import pytest
 from conftest import Client, Service
 from tacho.policy.input_hash import input_hash
 
-from .model_server import FINAL, ModelServer
+from .model_server import CALLS, FINAL, ModelServer
 
 
 @pytest.fixture
@@ -101,3 +102,28 @@ class Scene:
 @pytest.fixture
 def scene(make: Callable[..., Client], service: Service) -> Scene:
     return Scene(make(), service)
+
+
+class Leaving:
+    """A person who approves only after the agent gave up."""
+
+    def __init__(self, service: Service) -> None:
+        self.is_decided = False
+        service.deploy("true", "REQUIRE_APPROVAL")
+        pending = {"id": "a1", "status": "PENDING", "expiresAt": "2099-01-01T00:00:00Z", "decidedAt": None}
+        approved = {**pending, "status": "APPROVED", "decidedAt": "2026-01-01T00:00:00Z"}
+        service.script("/firewall-approvals", lambda _: (201, approved if self.is_decided else pending, {}))
+        service.script("/firewall-approvals/id", lambda _: (200, approved if self.is_decided else pending, {}))
+        self._service = service
+
+    def until_held(self, calls: int = 3) -> None:
+        self._service.until(lambda: len(self._service.of("/firewall-approvals/id")) >= calls)
+
+    def check(self, client: Any, ran: list[int], reasons: set[str], ids: set[str | None] | None = None) -> None:
+        self.is_decided = True
+        time.sleep(1.5)
+        client.flush(120)
+        assert ran == []
+        withdrawn = [one["payload"] for one in self._service.events if one["eventType"] == "APPROVAL_WITHDRAWN"]
+        assert {one.get("toolCallId") for one in withdrawn} == (ids or {call_id for call_id, _ in CALLS})
+        assert {one["reason"] for one in withdrawn} <= reasons

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 
-from .conftest import Scene
+from conftest import Client, Service
+
+from .conftest import Leaving, Scene
 from .model_server import ModelServer
 
 crewai = pytest.importorskip("crewai")
@@ -67,3 +71,40 @@ def test_an_async_tool_outside_a_run_is_a_run_of_its_own(scene: Scene) -> None:
     # An answer, because CrewAI repeats a call that raises.
     assert "A policy forbids this call" in guarded.run(order=2, amount=500).as_agent_message()
     assert scene.ran == [1]
+
+
+@pytest.mark.parametrize("kind", ["max_execution_time", "kickoff_async"])
+def test_a_crew_that_gave_up_runs_nothing_later(
+    make: Callable[..., Client], service: Service, model: ModelServer, kind: str
+) -> None:
+    from crewai.tools import tool
+
+    from tacho.integrations.crewai import guard_tools
+
+    leaving, client, ran = Leaving(service), make().tacho, list[int]()
+
+    def refund(order: int, amount: int) -> str:
+        """Refunds an order."""
+        ran.append(order)
+        return "refunded"
+
+    llm = crewai.LLM(model="openai/scripted-1", base_url=f"{model.url}/v1", api_key="key")
+    limit = {"max_execution_time": 5} if kind == "max_execution_time" else {}
+    tools = guard_tools([tool("refund")(refund)], client)
+    agent = crewai.Agent(role="R", goal="Refund", backstory="A shop", llm=llm, tools=tools, max_retry_limit=0, **limit)
+    task = crewai.Task(description="Refund 1, 2 and 3", expected_output="A sentence", agent=agent)
+    crew = crewai.Crew(agents=[agent], tasks=[task])
+
+    async def main() -> None:
+        running = asyncio.ensure_future(crew.kickoff_async())
+        await asyncio.to_thread(leaving.until_held)
+        with pytest.raises(asyncio.TimeoutError):
+            await asyncio.wait_for(running, 0.1)
+
+    with client.run():
+        if kind == "kickoff_async":
+            asyncio.run(main())
+        else:
+            with pytest.raises(TimeoutError):
+                crew.kickoff()
+        leaving.check(client, ran, {"cancelled"}, {None})

@@ -7,7 +7,7 @@ import pytest
 
 from conftest import Service
 
-from .conftest import Scene
+from .conftest import Leaving, Scene
 from .model_server import CALLS, ModelServer
 
 pytest.importorskip("langgraph")
@@ -166,3 +166,68 @@ def test_a_graph_that_pauses_has_not_failed(scene: Scene, service: Service) -> N
     events = _run(scene, service, _graph(ask=lambda state: {"messages": [interrupt("Refund?")]}), None)
     (step,) = [event for event in events if event["eventType"] == "AGENT_STEP"]
     assert step["payload"]["paused"] == "GraphInterrupt" and "error" not in step["payload"]
+
+
+@pytest.mark.parametrize("kind", ["sync tool", "async tool", "whole agent in a thread", "left stream", "step timeout"])
+@pytest.mark.parametrize("has_run", [False, True])
+def test_an_agent_that_gave_up_runs_nothing_later(
+    make: Any, service: Service, model: ModelServer, kind: str, has_run: bool
+) -> None:
+    from langchain_core.tools import tool
+    from langchain_openai import ChatOpenAI
+    from langgraph.prebuilt import create_react_agent
+
+    from tacho.integrations.langchain import TachoHandler, guard_tools
+
+    leaving, client, ran = Leaving(service), make().tacho, list[int]()
+
+    def refund(order: int, amount: int) -> str:
+        """Refunds an order."""
+        ran.append(order)
+        return "refunded"
+
+    async def arefund(order: int, amount: int) -> str:
+        """Refunds an order."""
+        return refund(order, amount)
+
+    made = tool("refund")(arefund if kind == "async tool" else refund)
+    chat = ChatOpenAI(model="m", base_url=f"{model.url}/v1")
+    agent = create_react_agent(chat, guard_tools([made], client))
+    given: Any = {"messages": "Refund 1, 2 and 3"}
+    options: Any = {"callbacks": [TachoHandler(client)]}
+
+    async def main() -> None:
+        if kind == "left stream":
+            stream: Any = agent.astream(given, options)
+
+            async def read() -> None:
+                async for _ in stream:
+                    pass
+
+            task = asyncio.ensure_future(read())
+            await asyncio.to_thread(leaving.until_held)
+            task.cancel()
+            await asyncio.wait([task])
+            await stream.aclose()
+            return
+        running: Any = asyncio.to_thread(agent.invoke, given, options) if "thread" in kind else agent.ainvoke(given, options)
+        task = asyncio.ensure_future(running)
+        await asyncio.to_thread(leaving.until_held)
+        with pytest.raises(asyncio.TimeoutError):
+            await asyncio.wait_for(task, 0.1)
+
+    def act() -> None:
+        if kind != "step timeout":
+            asyncio.run(main())
+            return
+        agent.step_timeout = 2
+        with pytest.raises(TimeoutError):
+            agent.invoke(given, options)
+
+    if has_run:
+        with client.run():
+            act()
+            leaving.check(client, ran, {"cancelled"})
+    else:
+        act()
+        leaving.check(client, ran, {"cancelled", "run_ended"})

@@ -112,18 +112,20 @@ class IssueRecords:
         all_of_them = vars(self.sender.counters)
         return IssueRecordCounters(**{field.name: all_of_them[field.name] for field in fields(IssueRecordCounters)})
 
-    def report(self, scope: RunScope | None, report: IssueReport) -> str | None:
+    def report(self, scope: RunScope | None, report: IssueReport, *, own_id: str | None = None) -> str | None:
         """
         Queues one record; never raises and never waits. Returns its `clientRecordId`, the same in every attempt; None
-        if the record is dropped.
+        if the record is dropped. `own_id`: by which another process looks for the record, in the name of the client that asks
+        for the run's approvals.
         """
         self._counts.count("recorded")
         if not self.sender.is_open:
             self._drop("closed")
             return None
         try:
-            record_id = self._core.ids.uuid()
-            text = self._text_of(record_id, scope, report)
+            record_id = own_id or self._core.ids.uuid()
+            client_id = scope.approval_client_id if own_id and scope else self._core.settings.client_id
+            text = self._text_of(record_id, client_id, scope, report)
             self.sender.add(QueuedItem(record_id, lambda: text, utf8_length(text), is_protected=False))
         except Exception:
             self._drop("failed")
@@ -134,7 +136,7 @@ class IssueRecords:
         self._counts.drop(reason)
         self._counts.report("warning", "events_dropped", f"1 issue records were dropped: {reason}.")
 
-    def _text_of(self, record_id: str, scope: RunScope | None, report: IssueReport) -> str:
+    def _text_of(self, record_id: str, client_id: str, scope: RunScope | None, report: IssueReport) -> str:
         settings = self._core.settings
         payload = self._core.payloads.write({**settings.released, **(report.payload or {})}, _PAYLOAD_BYTES)
         evidence = self._core.payloads.write(report.evidence, _EVIDENCE_BYTES)
@@ -142,7 +144,7 @@ class IssueRecords:
         # The interface requires an agent id. The name identifies an agent without one.
         agent = (scope.agent_id or scope.agent_name) if scope else settings.agent_id or settings.agent_name
         record: dict[str, Json] = {
-            "sdkInstanceId": settings.client_id,
+            "sdkInstanceId": client_id,
             "clientRecordId": record_id,
             "recordKind": report.record_kind,
             "detectionType": _text(report.detection_type),

@@ -13,16 +13,19 @@ approval, and `claim_approval` lets one of them run the tool.
 
 from __future__ import annotations
 
+import datetime
+import math
 import random
 import re
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from email.utils import parsedate_to_datetime
 from typing import TYPE_CHECKING, Literal
 
 from ..delivery.retry import wait_seconds
 from ..delivery.transport import NoReply, Reply, StopSignal
-from ..recording.plain import Json, dump
+from ..recording.plain import Json, dump, read_safely
 from ..recording.text import cut_text
 
 if TYPE_CHECKING:
@@ -40,7 +43,7 @@ _ID = re.compile(r"\w[\w-]{0,254}\Z", re.ASCII)
 _REASON_CHARS = 2_000
 _TIME_CHARS = 40
 # Of the record that only one process can create: the next ones get `isNew: false`.
-_CLAIM_TYPE = "APPROVAL_PENDING"
+CLAIM_TYPE = "APPROVAL_PENDING"
 _CLAIMS_MAX = 4
 _CLAIM_WAIT_MAX = 5.0
 
@@ -57,6 +60,8 @@ class ApprovalOutcome:
     expires_at: str | None = None
     is_old: bool = False
     """The request was over before this call asked: it is that of an earlier call."""
+    until: float = math.inf
+    """When it ends, by the clock of this machine. After that, nothing runs under it."""
 
 
 @dataclass(frozen=True)
@@ -65,6 +70,7 @@ class _Approval:
     status: str
     decision_reason: str | None
     expires_at: str | None
+    until: float
 
 
 class _Refused(Exception):
@@ -96,6 +102,10 @@ def ask_approval(core: Core, asking: Asking) -> ApprovalOutcome:
         return replace(refused.outcome, approval_id=waiting.approval_id)
 
 
+def claim_id(approval_id: str) -> str:
+    return f"run-{approval_id}"
+
+
 def claim_approval(core: Core, asking: Asking, approval_id: str) -> Literal["claimed", "used", "unavailable"]:
     """
     Takes the approval for this process. The service stores a record once for a client and its id, and says to one request only
@@ -106,9 +116,9 @@ def claim_approval(core: Core, asking: Asking, approval_id: str) -> Literal["cla
     shared = {name: request.get(name) for name in ("runId", "sessionId", "policyId")}
     record: dict[str, Json] = {
         "sdkInstanceId": asking.client_id,
-        "clientRecordId": f"run-{approval_id}",
+        "clientRecordId": claim_id(approval_id),
         "recordKind": "RECOVERY",
-        "detectionType": _CLAIM_TYPE,
+        "detectionType": CLAIM_TYPE,
         **{name: value for name, value in shared.items() if value is not None},
         "agentId": request.get("agentId") or settings.agent_id or settings.agent_name,
         "detectedAt": time.time_ns() // 1_000_000,
@@ -160,7 +170,9 @@ class _Waiting:
         path = f"/firewall-approvals/{approval.id}?wait={_WAIT_SECONDS_MAX}"
         while True:
             if approval.status == "APPROVED":
-                return ApprovalOutcome("approved", approval.id, approval.decision_reason)
+                if time.time() >= approval.until:
+                    return ApprovalOutcome("expired", approval.id, is_old=approval is first)
+                return ApprovalOutcome("approved", approval.id, approval.decision_reason, until=approval.until)
             if approval.status == "REJECTED":
                 return ApprovalOutcome("rejected", approval.id, approval.decision_reason)
             if approval.status == "EXPIRED":
@@ -240,7 +252,20 @@ class _Waiting:
             status,
             cut_text(reason, _REASON_CHARS) if isinstance(reason, str) else None,
             cut_text(expires_at, _TIME_CHARS) if isinstance(expires_at, str) else None,
+            _until(expires_at, reply.header("date")),
         )
+
+
+def _until(expires_at: object, date: str | None) -> float:
+    """By the clock of this machine, which may differ from that of the service."""
+
+    def read() -> float:
+        end = datetime.datetime.fromisoformat(str(expires_at).replace("Z", "+00:00")).timestamp()
+        said = parsedate_to_datetime(date).timestamp() if date else time.time()
+        # The header has whole seconds.
+        return end + (time.time() - said if abs(time.time() - said) > 1 else 0)
+
+    return read_safely(read, math.inf)
 
 
 def _is_temporary(status: int) -> bool:

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+import time
 from typing import TYPE_CHECKING
 
-from ..delivery.transport import StopSignal
+from ..delivery.issue_records import IssueReport
 from ..policy.input_hash import input_hash
 from ..recording.context import RunScope
 from ..recording.handle import handle_of
 from ..recording.plain import Json
 from ..recording.run_state import OpenCall, carried_args
-from .approval import ApprovalOutcome, Asking, ask_approval, claim_approval
+from .approval import CLAIM_TYPE, ApprovalOutcome, Asking, ask_approval, claim_approval, claim_id
 from .blocked import BlockCode, PendingCall, ToolBlockedError
 from .guard import Guard, Rejection
-from .judged import Call, Judged
+from .held import HeldCall, LeaveReason
+from .judged import Call, Judged, key_of, named_of
 
 if TYPE_CHECKING:
     from .guarded_call import Request
@@ -27,11 +29,10 @@ _APPROVAL_CODES: dict[str, BlockCode] = {
     "expired": "approval_expired",
     "timeout": "approval_timeout",
     "unavailable": "approval_unavailable",
-    "aborted": "aborted",
     "used": "approval_used",
 }
-# Answers after which no later call without a key can use the approval.
-_ENDED = ("used", "expired", "timeout")
+# Answers after which a later call without a key may still find the request: it goes on, or was never made.
+_OPEN = ("pending", "rejected")
 
 
 class Approving:
@@ -46,7 +47,7 @@ class Approving:
         self._request = request
         self._continues = waiting if waiting and waiting.input_hash == call.input_hash else None
 
-    def approve(self, judged: Judged, digest: str, stop: StopSignal) -> None:
+    def approve(self, judged: Judged, digest: str, held: HeldCall) -> None:
         """Raises ToolBlockedError unless a person approved, and no process used the approval before."""
         guard, state = self._guard, self._scope.state
         known = guard.watch_of(self._scope).rejected.get(digest)
@@ -62,30 +63,50 @@ class Approving:
                 number = _number_of(continued) if continued else state.next_number(slot)
                 if own is None:
                     state.take_number(slot, number)
-            outcome = self._outcome(judged, digest, own, number, stop)
+            outcome = self._outcome(judged, digest, own, number, held)
             self.approval_id = outcome.approval_id
+            is_used = held.gone is None and (outcome.outcome == "approved" or outcome.is_old)
             with guard.lock:
                 # After this, the next call asks for itself. After "used", one with the same key does not.
-                if outcome.outcome == "approved" or outcome.is_old or (own is None and outcome.outcome in _ENDED):
+                if is_used or self._is_left(outcome, held):
                     state.spend_number(slot, number)
                 else:
                     state.free_number(slot, number)
+            if held.gone is not None:
+                raise self._left(judged, outcome, held)
             if outcome.outcome == "approved":
                 return
             if outcome.outcome == "pending":
                 raise self._pending(judged, outcome)
             if continued is not None or not outcome.is_old:
                 break
+        if outcome.outcome in ("timeout", "unavailable"):
+            held.leave("timeout" if outcome.outcome == "timeout" else "aborted")
         if outcome.outcome == "rejected":
             guard.watch_of(self._scope).reject(digest, Rejection(outcome.approval_id, outcome.decision_reason))
         raise self._refused(judged, _APPROVAL_CODES[outcome.outcome], outcome.decision_reason)
+
+    def _is_left(self, outcome: ApprovalOutcome, held: HeldCall) -> bool:
+        """Whether no later call may find the request, because this one has no name and does not go on."""
+        is_over = held.gone is not None or outcome.outcome not in _OPEN
+        return is_over and outcome.approval_id is not None and not self._is_named(held)
+
+    def _is_named(self, held: HeldCall) -> bool:
+        """By a key or a handle, by which the same call may be made again."""
+        return self._continues is not None or self._own_key() is not None or held.is_named
+
+    def _left(self, judged: Judged, outcome: ApprovalOutcome, held: HeldCall) -> ToolBlockedError:
+        if held.gone == "handed_over" and outcome.approval_id is not None:
+            return self._pending(judged, outcome)
+        return self._refused(judged, "aborted" if held.gone == "aborted" else "caller_gone")
 
     def _own_key(self) -> str | None:
         """None: the call is numbered. A continued call keeps its key."""
         if self._continues is not None:
             return self._continues.key if isinstance(self._continues.key, str) else None
         # A host without types may give a number, which would be the number of another call.
-        return None if self._request.key is None else str(self._request.key) or None
+        key = self._request.key
+        return key_of(self._request.tool_call_id) if key is None else str(key) or None
 
     def _pending(self, judged: Judged, outcome: ApprovalOutcome) -> ToolBlockedError:
         """No refusal: the call goes on after a person decides."""
@@ -102,7 +123,7 @@ class Approving:
             handle=handle_of(self._guard.core, self._scope),
         )
 
-    def _outcome(self, judged: Judged, digest: str, own: str | None, number: int, stop: StopSignal) -> ApprovalOutcome:
+    def _outcome(self, judged: Judged, digest: str, own: str | None, number: int, held: HeldCall) -> ApprovalOutcome:
         """Asks a person. `approved` only once for a request, in all processes."""
         guard, scope, call, rules = self._guard, self._scope, self._call, self._request.rules
         core, verdict, state = guard.core, judged.verdict, scope.state
@@ -125,6 +146,9 @@ class Approving:
             "inputHash": digest,
             "reason": None if verdict.reason is None else core.mask.text(verdict.reason),
             "timeoutMs": round(bounded * 1_000),
+            "toolCallId": call.tool_call_id,
+            "policyVersion": verdict.policy_version,
+            "recordsInput": None if core.settings.capture == "full" else False,
         }
         request = {name: value for name, value in request.items() if value is not None}
         is_recorded = False
@@ -139,21 +163,26 @@ class Approving:
                 spent = 0 if own is None else number
                 called = number if own is None else own
                 state.open(OpenCall(approval_id, call.tool_name, digest, called, expires_at, args, named, spent))
+            held.on_leave = lambda reason: self._withdraw(approval_id, held, reason)
             # Send the input at once: operators see it beside the approval.
             if not is_known:
                 guard.record_decision(scope, call, judged, approval_id)
             core.sender.flush_soon()
 
         wait = timeout if waits is None else max(0.0, waits)
-        asking = Asking(request, scope.approval_client_id, timeout, wait, on_created, stop)
+        asking = Asking(request, scope.approval_client_id, timeout, wait, on_created, held.stop)
         outcome = ask_approval(core, asking)
         if not is_recorded:
             guard.record_decision(scope, call, judged)
         claim = None
         if outcome.outcome == "approved" and outcome.approval_id is not None:
             guard.configuration.refresh()
-            claim = claim_approval(core, asking, outcome.approval_id)
-        if outcome.approval_id is not None and outcome.outcome != "pending" and claim != "unavailable":
+            if time.time() >= outcome.until:
+                outcome = ApprovalOutcome("expired", outcome.approval_id)
+            elif held.gone is None:
+                claim = claim_approval(core, asking, str(outcome.approval_id))
+        is_over = outcome.outcome in ("approved", "rejected", "expired", "timeout") and held.gone is None
+        if outcome.approval_id is not None and is_over and claim != "unavailable":
             with guard.lock:
                 state.close(outcome.approval_id)
         if claim == "used":
@@ -165,6 +194,20 @@ class Approving:
             message = f"A tool was not run because approval could not be requested: {outcome.detail}."
             core.diagnostics.report("warning", "approval_unavailable", message)
         return outcome
+
+    def _withdraw(self, approval_id: str, held: HeldCall, reason: LeaveReason) -> None:
+        """Only a call that names it, by its key or in a handle, may still use the approval."""
+        guard, scope, call = self._guard, self._scope, self._call
+        facts = {"approvalId": approval_id, **named_of(call), "inputHash": call.input_hash, "reason": reason}
+        guard.core.record(scope, "APPROVAL_WITHDRAWN", f"nobody waits for {call.tool_name}", facts)
+        guard.core.sender.flush_soon()
+        if not self._is_named(held):
+            with guard.lock:
+                scope.state.close(approval_id)
+            # As if the tool had run: a process with an older handle counts the call as one that it may make.
+            payload, evidence = {"toolName": call.tool_name}, {"decision": "WITHDRAWN", "approvalId": approval_id}
+            claim = IssueReport(CLAIM_TYPE, "RECOVERY", payload=payload, evidence=evidence)
+            guard.issues.report(scope, claim, own_id=claim_id(approval_id))
 
     def _refused(self, judged: Judged, code: BlockCode, decision_reason: str | None = None) -> ToolBlockedError:
         return self._guard.refused(self._scope, self._call, judged, code, self.approval_id, decision_reason)

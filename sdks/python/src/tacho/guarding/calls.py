@@ -73,13 +73,25 @@ class Calls:
         rules: Rules | None = None,
         stop: StopSignal | None = None,
         key: str | None = None,
+        tool_call_id: str | None = None,
     ) -> T:
         """
         Runs `act` as one guarded call of a tool, for tools that are no functions of yours. `input`: what conditions see, or a
         function that reads it; it is read again before `act` runs, and must be the same. `stop` ends the wait for approval.
-        Raises ToolBlockedError if the tool may not run.
+        `tool_call_id`: the model's id of the call, recorded with it; also its key, if it has no other. Raises ToolBlockedError
+        if the tool may not run.
         """
-        request = Request(tool_name, _reader(input), act, risk_signals, rules or Rules(), stop, key=key, args=[input])
+        request = Request(
+            tool_name,
+            _reader(input),
+            act,
+            risk_signals,
+            rules or Rules(),
+            stop,
+            key=key,
+            tool_call_id=tool_call_id,
+            args=[input],
+        )
         return cast(T, call_tool(self.guarding, request))
 
     async def acall_guarded(
@@ -92,9 +104,20 @@ class Calls:
         rules: Rules | None = None,
         stop: StopSignal | None = None,
         key: str | None = None,
+        tool_call_id: str | None = None,
     ) -> T:
         """The same for asyncio: `act` returns an awaitable."""
-        request = Request(tool_name, _reader(input), act, risk_signals, rules or Rules(), stop, key=key, args=[input])
+        request = Request(
+            tool_name,
+            _reader(input),
+            act,
+            risk_signals,
+            rules or Rules(),
+            stop,
+            key=key,
+            tool_call_id=tool_call_id,
+            args=[input],
+        )
         return cast(T, await acall_tool(self.guarding, request))
 
     def run_tool(
@@ -110,6 +133,7 @@ class Calls:
         rules: Rules | None = None,
         stop: StopSignal | None = None,
         key: str | None = None,
+        tool_call_id: str | None = None,
     ) -> Any:
         """
         Calls a function as one guarded call of a tool: for integrations, which call it where the framework calls the tool's
@@ -120,7 +144,19 @@ class Calls:
         bound = Arguments(function, args, named or {}, left_out)
         return call_tool(
             self.guarding,
-            Request(tool_name, bound.input, bound.call, risk_signals, rules or Rules(), stop, pauses, key, args, named or {}),
+            Request(
+                tool_name,
+                bound.input,
+                bound.call,
+                risk_signals,
+                rules or Rules(),
+                stop,
+                pauses,
+                key,
+                tool_call_id,
+                args,
+                named or {},
+            ),
         )
 
     async def arun_tool(
@@ -136,12 +172,25 @@ class Calls:
         rules: Rules | None = None,
         stop: StopSignal | None = None,
         key: str | None = None,
+        tool_call_id: str | None = None,
     ) -> Any:
         """The same for asyncio. What the function returns is awaited if it can be."""
         bound = Arguments(function, args, named or {}, left_out)
         return await acall_tool(
             self.guarding,
-            Request(tool_name, bound.input, bound.call, risk_signals, rules or Rules(), stop, pauses, key, args, named or {}),
+            Request(
+                tool_name,
+                bound.input,
+                bound.call,
+                risk_signals,
+                rules or Rules(),
+                stop,
+                pauses,
+                key,
+                tool_call_id,
+                args,
+                named or {},
+            ),
         )
 
     def decide(
@@ -182,13 +231,24 @@ class Calls:
         rules: Rules | None = None,
         stop: StopSignal | None = None,
         key: str | None = None,
+        tool_call_id: str | None = None,
     ) -> Authorization:
         """
         Decides about a call, records the decision, and waits for a person if a policy requires that, without running
         anything: for tools that another program runs. Record the result with `tool_call`. `stop` ends the wait for approval.
         Raises ToolBlockedError if the tool may not run.
         """
-        request = Request(tool_name, _reader(input), _nothing, risk_signals, rules or Rules(), stop, key=key, args=[input])
+        request = Request(
+            tool_name,
+            _reader(input),
+            _nothing,
+            risk_signals,
+            rules or Rules(),
+            stop,
+            key=key,
+            tool_call_id=tool_call_id,
+            args=[input],
+        )
         return authorize_call(self.guarding, request)
 
     async def aauthorize(
@@ -200,9 +260,20 @@ class Calls:
         rules: Rules | None = None,
         stop: StopSignal | None = None,
         key: str | None = None,
+        tool_call_id: str | None = None,
     ) -> Authorization:
         """The same for asyncio."""
-        request = Request(tool_name, _reader(input), _nothing, risk_signals, rules or Rules(), stop, key=key, args=[input])
+        request = Request(
+            tool_name,
+            _reader(input),
+            _nothing,
+            risk_signals,
+            rules or Rules(),
+            stop,
+            key=key,
+            tool_call_id=tool_call_id,
+            args=[input],
+        )
         return await aauthorize_call(self.guarding, request)
 
     def continue_call(self, approval_id: str, tool: Callable[..., T]) -> T:

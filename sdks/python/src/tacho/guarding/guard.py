@@ -20,7 +20,7 @@ from ..policy.facts import Facts
 from ..recording.context import RunScope
 from .blocked import BlockCode, ToolBlockedError
 from .detectors import BudgetDetector, Detection, LoopDetector
-from .judged import Call, Judged, failures_of
+from .judged import Call, Judged, failures_of, named_of
 from .recoveries import Recoveries
 from .rules import CallDecision, GuardDefaults, Rules
 from .verdict import judge
@@ -198,7 +198,8 @@ class Guard:
         payload: dict[str, Any] = {
             "action": decision.action,
             "policyIds": decision.policy_ids,
-            "toolName": call.tool_name,
+            "policyVersions": dict(judged.verdict.policy_versions) or None,
+            **named_of(call),
             "inputHash": decision.input_hash,
             "approvalId": approval_id,
             "reason": decision.reason,

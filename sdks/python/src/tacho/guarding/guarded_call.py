@@ -29,6 +29,7 @@ from ..recording.run import Run, WithinBlock, begin_scope, failure_of, is_pendin
 from .approving import Approving
 from .blocked import BlockCode, ToolBlockedError
 from .guard import Guard, agent_of, is_approved, is_notable
+from .held import HeldCall, LeaveReason
 from .in_thread import in_thread
 from .json_form import is_same
 from .judged import Judged, facts_of, form_of, reason_code_of, take
@@ -50,6 +51,8 @@ class Request:
     """Exceptions that are no failures: the tool waits for something and runs again later."""
     key: str | None = None
     """The caller's own key of the call."""
+    tool_call_id: str | None = None
+    """The model's id of the call; its key, if it has no other."""
     args: Sequence[Any] = ()
     """What the host called, to be called again after a hand-over."""
     named: Mapping[str, Any] = field(default_factory=dict)
@@ -66,7 +69,7 @@ def call_tool(guard: Guard, request: Request) -> Any:
             guard.prepare(request.rules)
             call = _GuardedCall(guard, around, request)
             if call.must_ask():
-                call.ask(request.stop or StopSignal())
+                call.ask()
             call.start()
             output = call.act()
             if inspect.isawaitable(output):
@@ -87,7 +90,7 @@ async def acall_tool(guard: Guard, request: Request) -> Any:
             await guard.aprepare(request.rules)
             call = _GuardedCall(guard, around, request)
             if call.must_ask():
-                await call.wait_for_person(request.stop or StopSignal())
+                await call.wait_for_person()
             call.start()
             output = call.act()
             if inspect.isawaitable(output):
@@ -123,7 +126,7 @@ def authorize_call(guard: Guard, request: Request) -> Authorization:
             call = _GuardedCall(guard, around, request)
             judged = call.judged
             if call.must_ask():
-                call.ask(request.stop or StopSignal())
+                call.ask()
             authorization = call.authorize(judged)
     except BaseException as error:
         around.end(error)
@@ -141,7 +144,7 @@ async def aauthorize_call(guard: Guard, request: Request) -> Authorization:
             call = _GuardedCall(guard, around, request)
             judged = call.judged
             if call.must_ask():
-                await call.wait_for_person(request.stop or StopSignal())
+                await call.wait_for_person()
             authorization = call.authorize(judged)
     except BaseException as error:
         around.end(error)
@@ -200,7 +203,9 @@ class _GuardedCall:
         self._guard = guard
         self._scope = scope
         self._request = request
-        self._call = take(_name(request.tool_name), request.read(), tuple(request.risk_signals))
+        call_id = exact_text(request.tool_call_id) or None
+        self._call = take(_name(request.tool_name), request.read(), tuple(request.risk_signals), call_id)
+        self._held: HeldCall | None = None
         self._start_id: str | None = None
         self._started = 0.0
         self._approving = Approving(guard, scope, self._call, request, around.continues)
@@ -223,8 +228,33 @@ class _GuardedCall:
             self._guard.record_decision(self._scope, self._call, self._judged)
         return action == "REQUIRE_APPROVAL"
 
-    def ask(self, stop: StopSignal) -> None:
+    def ask(self) -> None:
         """Waits for a person. Raises ToolBlockedError unless the call may still run after that."""
+        self._wait(self._hold())
+
+    async def wait_for_person(self) -> None:
+        """The same for asyncio."""
+        held = self._hold()
+        try:
+            await in_thread(lambda: self._wait(held))
+        except BaseException as error:
+            held.leave(_reason_of(error))
+            raise
+
+    def _hold(self) -> HeldCall:
+        self._held = HeldCall(self._guard.core.held_calls, self._scope, self._request.stop)
+        return self._held
+
+    def _wait(self, held: HeldCall) -> None:
+        try:
+            self._ask(held)
+        except BaseException as error:
+            if not isinstance(error, Exception):
+                held.leave(_reason_of(error))
+            held.close()
+            raise
+
+    def _ask(self, held: HeldCall) -> None:
         guard, scope, call, judged = self._guard, self._scope, self._call, self._judged
         digest = call.input_hash
         if digest is None:
@@ -233,7 +263,7 @@ class _GuardedCall:
         before: Judged | None = None
         while before is None or not is_approved(self._judged, before):
             before = self._judged
-            self._approving.approve(before, digest, stop)
+            self._approving.approve(before, digest, held)
             # What was deployed while the person decided holds too, and another policy asks for itself.
             self._judged = guard.judge(scope, call, self._request.rules, admits=True, before=before)
             if self._judged.decision.action == "BLOCK":
@@ -241,17 +271,10 @@ class _GuardedCall:
             if self._judged.decision.action != "REQUIRE_APPROVAL":
                 return
 
-    async def wait_for_person(self, stop: StopSignal) -> None:
-        """The same for asyncio."""
-        try:
-            await in_thread(lambda: self.ask(stop))
-        except BaseException:
-            stop.set()
-            raise
-
     def authorize(self, judged: Judged) -> Authorization:
         """`judged`: the decision before a person was asked. Raises ToolBlockedError if the input is another one now."""
         self._refuse_if_changed()
+        self._refuse_if_left()
         self._scope.usage.authorize(self._call.tool_name)
         return Authorization(**vars(judged.decision), approval_id=self._approval_id)
 
@@ -259,6 +282,7 @@ class _GuardedCall:
         """Records the start. Raises ToolBlockedError if the input is not the judged one any more."""
         core, call = self._guard.core, self._call
         self._refuse_if_changed()
+        self._refuse_if_left()
         facts = facts_of(call, self._approval_id)
         self._start_id = core.record(self._scope, "TOOL_START", call.tool_name, facts)
         # A tool may end its process.
@@ -287,7 +311,7 @@ class _GuardedCall:
 
     def succeeded(self, output: object) -> None:
         guard, scope, tool_name = self._guard, self._scope, self._call.tool_name
-        event_id = self._record({"output": output})
+        event_id = self._record({"outcome": "returned", "output": output})
         for report in guard.recoveries.recovered(agent_of(scope), tool_name):
             recovery = IssueReport(**{**vars(report), "event_id": event_id, "record_kind": "RECOVERY"})
             guard.issues.report(scope, recovery)
@@ -298,8 +322,12 @@ class _GuardedCall:
             if issubclass(type(error), self._request.pauses):
                 self._record({"paused": True})
                 return
+            if outcome_of(error) == "CANCELLED":
+                # The caller gave up. The tool did not fail.
+                self._record({"outcome": "cancelled"})
+                return
             tool_name = self._call.tool_name
-            event_id = self._record({"error": error})
+            event_id = self._record({"outcome": "failed", "error": error})
             payload = {"toolName": tool_name, "reasonCode": reason_code_of(error)}
             self._guard.trouble(self._scope, tool_name, IssueReport("TOOL_FAILED", payload=payload, event_id=event_id))
         except BaseException:
@@ -316,12 +344,20 @@ class _GuardedCall:
         if not is_same(form_of(self._request.read()), self._call.form):
             raise self._refused(self._judged, "input_changed")
 
+    def _refuse_if_left(self) -> None:
+        if self._held is not None and not self._held.close():
+            raise self._refused(self._judged, "caller_gone")
+
     def _blocked(self, judged: Judged) -> ToolBlockedError:
         self._guard.record_decision(self._scope, self._call, judged, self._approval_id)
         return self._refused(judged, judged.verdict.cause or "policy")
 
     def _refused(self, judged: Judged, code: BlockCode, decision_reason: str | None = None) -> ToolBlockedError:
         return self._guard.refused(self._scope, self._call, judged, code, self._approval_id, decision_reason)
+
+
+def _reason_of(error: BaseException) -> LeaveReason:
+    return "process_ended" if isinstance(error, SystemExit) else "cancelled"
 
 
 def _name(given: str) -> str:

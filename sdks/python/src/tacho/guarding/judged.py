@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,6 +14,8 @@ from ..recording.plain import Json, read_of_error, read_safely
 from .json_form import is_readable, json_form, shown
 from .rules import CallDecision
 from .verdict import Verdict
+
+_CALL_ID = re.compile(r"[\x21-\x7e]{1,255}\Z")
 
 
 @dataclass(frozen=True)
@@ -27,6 +30,8 @@ class Call:
     input_hash: str | None
     """None if a part of the input has no JSON form."""
     risk_signals: tuple[str, ...]
+    tool_call_id: str | None
+    """By which the model names the call."""
 
 
 def form_of(given: object) -> Any:
@@ -34,10 +39,10 @@ def form_of(given: object) -> Any:
     return json_form({} if given is None else given)
 
 
-def take(tool_name: str, given: object, risk_signals: tuple[str, ...]) -> Call:
+def take(tool_name: str, given: object, risk_signals: tuple[str, ...], tool_call_id: str | None = None) -> Call:
     form = form_of(given)
     digest = _hash_of(tool_name, form) if is_readable(form) else None
-    return Call(tool_name, form, shown(form), digest, risk_signals)
+    return Call(tool_name, form, shown(form), digest, risk_signals, tool_call_id)
 
 
 @dataclass(frozen=True)
@@ -45,16 +50,32 @@ class Judged:
     decision: CallDecision
     verdict: Verdict
     failures: tuple[dict[str, str], ...]
+    policy_age: float | None = None
+    """In seconds, if the policies are older than they should be."""
 
 
 def failures_of(decision: Decision) -> tuple[dict[str, str], ...]:
     return tuple({"policyId": failure.policy_id, "message": failure.message} for failure in decision.failures)
 
 
+def key_of(call_id: object) -> str | None:
+    """
+    The key of a call in approvals: the model's id of the call, so that an approval belongs to it in the next process too. None
+    for an id that no provider makes.
+    """
+    return call_id if isinstance(call_id, str) and _CALL_ID.match(call_id) else None
+
+
+def named_of(call: Call) -> dict[str, object]:
+    """What every event of a call says."""
+    named: dict[str, object] = {"toolName": call.tool_name}
+    return named if call.tool_call_id is None else {**named, "toolCallId": call.tool_call_id}
+
+
 def facts_of(call: Call, approval_id: str | None) -> dict[str, object]:
     """What TOOL_START and TOOL_CALL say of a call."""
     return {
-        "toolName": call.tool_name,
+        **named_of(call),
         "input": call.shown,
         **({"riskSignals": list(call.risk_signals)} if call.risk_signals else {}),
         **({"inputHash": call.input_hash} if call.input_hash is not None else {}),

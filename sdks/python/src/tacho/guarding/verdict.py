@@ -28,6 +28,8 @@ class Verdict:
     """A sentence without any input value; None if nothing matched."""
     policy_message: str | None = None
     """What the policy of the decision says to the model; None if it says nothing."""
+    policy_versions: tuple[tuple[str, str], ...] = ()
+    """Of every policy that matched."""
 
     @property
     def basis(self) -> tuple[Cause | None, str | None, str | None]:
@@ -38,16 +40,17 @@ class Verdict:
 def judge(decision: Decision, detections: Sequence[Detection], is_configured: bool) -> Verdict:
     """`is_configured` False: policies were never loaded, and the guard must fail closed."""
     policy_ids = tuple(match.policy_id for match in decision.matched)
+    versions = tuple((match.policy_id, match.version) for match in decision.matched)
     if not is_configured:
         reason = "no policies are loaded yet, and this tool must not run without them"
-        return Verdict("BLOCK", "not_configured", policy_ids, None, None, reason)
+        return Verdict("BLOCK", "not_configured", policy_ids, None, None, reason, policy_versions=versions)
     if decision.matched:
         first = decision.matched[0]
         failed = " (its condition failed)" if first.failed else ""
         strictest = (match.message for match in decision.matched if match.effect == decision.action)
         message = next(filter(None, strictest), None)
         reason = f'policy "{first.name}"{failed}{"" if message is None else f": {message}"}'
-        verdict = Verdict(decision.action, "policy", policy_ids, first.policy_id, first.version, reason, message)
+        verdict = Verdict(decision.action, "policy", policy_ids, first.policy_id, first.version, reason, message, versions)
     else:
         verdict = Verdict(decision.action, None, policy_ids, None, None, None)
     for found in detections:

@@ -21,7 +21,6 @@ from ..client import Tacho
 from ..guarding.blocked import ToolBlockedError
 from ..guarding.json_form import is_readable, json_form
 from ..recording.plain import read_safely
-from .tool_input import key_of
 from .unguarded import GUARDED, Unguarded, cannot_guard, is_generator, own_method
 
 try:
@@ -108,7 +107,7 @@ def _class_of(kind: type[BaseTool]) -> type[BaseTool]:
 
     @functools.wraps(kind.run)
     def run(self: BaseTool, *args: Any, **named: Any) -> Any:
-        token = _called.set((self.name, key_of(named.get("tool_call_id"))))
+        token = _called.set((self.name, named.get("tool_call_id")))
         try:
             return kind.run(self, *args, **named)
         finally:
@@ -116,7 +115,7 @@ def _class_of(kind: type[BaseTool]) -> type[BaseTool]:
 
     @functools.wraps(kind.arun)
     async def arun(self: BaseTool, *args: Any, **named: Any) -> Any:
-        token = _called.set((self.name, key_of(named.get("tool_call_id"))))
+        token = _called.set((self.name, named.get("tool_call_id")))
         try:
             return await kind.arun(self, *args, **named)
         finally:
@@ -132,9 +131,9 @@ def _guarded(given: Tacho | None, name: str, function: Callable[..., Any], call_
     @functools.wraps(function)
     def guarded(*args: Any, **named: Any) -> Any:
         client, call = given or tacho.client(), call_of(args, named)
-        called, key = _take_called()
+        called, call_id = _take_called()
         try:
-            more: dict[str, Any] = {"left_out": call.left_out, "pauses": PAUSES, "key": key}
+            more: dict[str, Any] = {"left_out": call.left_out, "pauses": PAUSES, "tool_call_id": call_id}
             return client.run_tool(called or name, call.function, call.args, call.named, **more)
         except ToolBlockedError as error:
             raise _Refused(error.model_text) from error
@@ -147,9 +146,9 @@ def _guarded_async(given: Tacho | None, name: str, function: Callable[..., Any],
     @functools.wraps(function)
     async def guarded(*args: Any, **named: Any) -> Any:
         client, call = given or tacho.client(), call_of(args, named)
-        called, key = _take_called()
+        called, call_id = _take_called()
         try:
-            more: dict[str, Any] = {"left_out": call.left_out, "pauses": PAUSES, "key": key}
+            more: dict[str, Any] = {"left_out": call.left_out, "pauses": PAUSES, "tool_call_id": call_id}
             return await client.arun_tool(called or name, call.function, call.args, call.named, **more)
         except ToolBlockedError as error:
             raise _Refused(error.model_text) from error

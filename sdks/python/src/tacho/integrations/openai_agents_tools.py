@@ -19,7 +19,7 @@ import tacho
 
 from ..client import Tacho
 from ..guarding.blocked import ToolBlockedError
-from .tool_input import Unreadable, arguments_of, exact_float, key_of
+from .tool_input import Unreadable, arguments_of, exact_float
 from .unguarded import GUARDED, Unguarded, cannot_guard, is_generator
 
 A = TypeVar("A", bound=Agent[Any])
@@ -137,9 +137,9 @@ class Guarding:
         @functools.wraps(function)
         async def guarded(context: ToolContext[Any], /, *args: Any, **named: Any) -> Any:
             given = (context, *args) if takes_context else args
-            name, key = _called(context, tool)
+            name, call_id = _called(context, tool)
             try:
-                return await self._recorder.arun_tool(name, act, given, named, key=key)
+                return await self._recorder.arun_tool(name, act, given, named, tool_call_id=call_id)
             except ToolBlockedError as error:
                 # A text is no answer of a tool with a declared output.
                 if adapter is not None:
@@ -167,9 +167,9 @@ class Guarding:
             given = arguments_of(arguments, parse_float=exact_float)
             if not isinstance(given, dict) or (is_agent and not _is_plain_question(given)):
                 given = Unreadable()
-            name, key = _called(context, tool)
+            name, call_id = _called(context, tool)
             try:
-                return await self._recorder.acall_guarded(name, given, lambda: invoke(context, arguments), key=key)
+                return await self._recorder.acall_guarded(name, given, lambda: invoke(context, arguments), tool_call_id=call_id)
             except ToolBlockedError as error:
                 return error.model_text
 
@@ -182,7 +182,7 @@ class Guarding:
 
 def _called(context: Any, tool: FunctionTool) -> tuple[str, str | None]:
     """The name by which the model called the tool, which a host may have renamed, and the model's id of the call."""
-    return getattr(context, "tool_name", None) or tool.name, key_of(getattr(context, "tool_call_id", None))
+    return getattr(context, "tool_name", None) or tool.name, getattr(context, "tool_call_id", None)
 
 
 def _why_not(tool: FunctionTool, function: Any) -> str | None:

@@ -22,7 +22,6 @@ import tacho as tacho_module
 
 from ..client import Tacho
 from ..guarding.blocked import ToolBlockedError
-from .tool_input import key_of
 from .unguarded import Unguarded, cannot_guard, is_generator, own_method
 
 # They keep names and arguments, and may stop a call, so the guard decides only what they let pass.
@@ -111,7 +110,8 @@ class GuardedToolset(WrapperToolset[Any]):
             return await inherited(name, given, ctx, tool)
 
         try:
-            key = key_of(ctx.tool_call_id)
-            return await client.arun_tool(name, act, (), tool_args, pauses=(ApprovalRequired, CallDeferred), key=key)
+            return await client.arun_tool(
+                name, act, (), tool_args, pauses=(ApprovalRequired, CallDeferred), tool_call_id=ctx.tool_call_id
+            )
         except ToolBlockedError as error:
             return error.model_text

@@ -13,7 +13,6 @@ import tacho
 from ..client import Tacho
 from ..guarding.blocked import ToolBlockedError
 from ..recording.plain import dump, to_plain, well_formed_json
-from .tool_input import key_of
 
 Tools = Mapping[str, Callable[..., Any]] | Sequence[Callable[..., Any]]
 """Functions by name, or functions that have the names of their tools."""
@@ -21,17 +20,17 @@ Tools = Mapping[str, Callable[..., Any]] | Sequence[Callable[..., Any]]
 _LEVELS = 200
 
 
-def guarded_answer(client: Tacho | None, tools: Tools, call_id: object, name: str, arguments: Any) -> tuple[str, bool]:
+def guarded_answer(client: Tacho | None, tools: Tools, call_id: Any, name: str, arguments: Any) -> tuple[str, bool]:
     """The answer for the model, and whether it is an error: a refusal, an unknown tool, or the tool's own exception."""
     try:
-        named, key = _checked(arguments), key_of(call_id)
-        output = (client or tacho.client()).run_tool(name, _find(tools, name), (), named, key=key)
+        named = _checked(arguments)
+        output = (client or tacho.client()).run_tool(name, _find(tools, name), (), named, tool_call_id=call_id)
     except Exception as error:
         return _error_text(error), True
     return _text(output), False
 
 
-async def aguarded_answer(client: Tacho | None, tools: Tools, call_id: object, name: str, arguments: Any) -> tuple[str, bool]:
+async def aguarded_answer(client: Tacho | None, tools: Tools, call_id: Any, name: str, arguments: Any) -> tuple[str, bool]:
     """The same for asyncio. A tool that is no coroutine function runs in a thread."""
     try:
         tool = _find(tools, name)
@@ -42,8 +41,8 @@ async def aguarded_answer(client: Tacho | None, tools: Tools, call_id: object, n
                 return await tool(*args, **named)
             return await asyncio.to_thread(tool, *args, **named)
 
-        named, key = _checked(arguments), key_of(call_id)
-        output = await (client or tacho.client()).arun_tool(name, act, (), named, key=key)
+        named = _checked(arguments)
+        output = await (client or tacho.client()).arun_tool(name, act, (), named, tool_call_id=call_id)
     except Exception as error:
         return _error_text(error), True
     return _text(output), False

@@ -3,20 +3,9 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Callable
 from decimal import Decimal
 from typing import Any
-
-_CALL_ID = re.compile(r"[\x21-\x7e]{1,255}\Z")
-
-
-def key_of(call_id: object) -> str | None:
-    """
-    The key of a call in approvals: the model's id of the call, so that an approval belongs to it in the next process too. None
-    for an id that no provider makes.
-    """
-    return call_id if isinstance(call_id, str) and _CALL_ID.match(call_id) else None
 
 
 class Unreadable:

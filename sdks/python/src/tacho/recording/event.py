@@ -14,7 +14,7 @@ from .plain import dump
 from .text import cut_text, well_formed
 
 OUTCOME = "SESSION_OUTCOME"
-PROTECTED_TYPES = frozenset({OUTCOME, "POLICY_DECISION", "SCORE"})
+PROTECTED_TYPES = frozenset({OUTCOME, "POLICY_DECISION", "APPROVAL_WITHDRAWN", "SCORE"})
 
 
 # About as much as the fields around a payload take.

@@ -31,6 +31,8 @@ _METADATA_KEYS = frozenset(
         "reasonCode",
         "attempt",
         "toolName",
+        "toolCallId",
+        "outcome",
         "traceId",
         "traceSpanId",
         "tools",
@@ -52,8 +54,12 @@ _METADATA_KEYS = frozenset(
         "detections",
     ]
 )
-# The same of a SCORE: its comment is content.
-_SCORE_KEYS = frozenset(["name", "value", "targetEventId", "author"])
+# The same of events whose members are known. The comment of a SCORE is content.
+_KEYS_OF = {
+    "SCORE": frozenset(["name", "value", "targetEventId", "author"]),
+    "APPROVAL_WITHDRAWN": frozenset(["reason"]),
+    "HANDOFF": frozenset(["from", "to"]),
+}
 # A longer text counts as content under any key.
 _METADATA_CHARS = 256
 _FIELDS = FIELDS_MAX + 1
@@ -109,18 +115,20 @@ class Payloads:
             payload = {**payload, "exception": exception_details(error)}
         if self._capture == "full":
             return {**payload, "error": error_text(error)} if is_error(error) else payload
-        more = _SCORE_KEYS if event_type == "SCORE" else frozenset[str]()
+        more = _KEYS_OF.get(event_type, frozenset[str]())
         return dict(self._metadata(payload, more))
 
     def _metadata(self, payload: Payload, more: frozenset[str]) -> Iterable[tuple[str, object]]:
         for key, value in islice(payload.items(), _FIELDS):
             if key in self._metadata_keys or ((key in _METADATA_KEYS or key in more) and _is_metadata(value)):
                 yield key, value
+            elif key == "policyVersions" and isinstance(value, Mapping):
+                yield key, dict(_metadata_of(value, value))
             elif key == "usage":
                 yield key, _numbers_of(value)
             elif key == "failures" and isinstance(value, (list, tuple)):
                 # Of conditions: their messages quote the condition, never the input.
-                yield key, [dict(_metadata_of(one)) for one in value[:_FAILURES_MAX]]
+                yield key, [dict(_metadata_of(one, ("policyId", "message"))) for one in value[:_FAILURES_MAX]]
             elif key == "exception":
                 yield key, exception_classes(value)
             elif key == "error" and value is not None:
@@ -136,10 +144,10 @@ def _is_metadata(value: object) -> bool:
     return isinstance(value, (int, float))
 
 
-def _metadata_of(failure: object) -> Iterable[tuple[str, str]]:
-    for name in ("policyId", "message"):
-        text = failure.get(name) if isinstance(failure, Mapping) else None
-        if isinstance(text, str):
+def _metadata_of(facts: object, names: Iterable[object]) -> Iterable[tuple[str, str]]:
+    for name in islice(names, _FAILURES_MAX):
+        text = facts.get(name) if isinstance(facts, Mapping) else None
+        if isinstance(name, str) and isinstance(text, str):
             yield name, cut_text(text, _METADATA_CHARS)
 
 

@@ -176,6 +176,8 @@ class Run:
         of calls that wait for a person, unmasked: keep it where you keep your conversations.
         """
         self._core.open_runs.remove(self._scope)
+        for call in self._core.held_calls.of(self._scope):
+            call.is_named = True
         return handle_of(self._core, self._scope)
 
     def end(self, status: Outcome = "COMPLETED", payload: Payload | None = None) -> str | None:
@@ -184,6 +186,7 @@ class Run:
             return None
         self._scope.is_ended = True
         self._core.open_runs.remove(self._scope)
+        self._core.held_calls.leave("run_ended", self._scope)
         rate = self._core.settings.sample_rate
         facts = {**_fields(payload), **({"sampleRate": rate} if rate < 1 else {}), "status": status}
         label = read_safely(lambda: str(status).lower(), "outcome")
@@ -192,6 +195,7 @@ class Run:
     def _hand_over(self) -> None:
         """Another process, or a later call in this one, continues and ends it."""
         self._core.open_runs.remove(self._scope)
+        self._core.held_calls.leave("handed_over", self._scope)
         self.leave()
 
     def leave(self) -> str | None:

@@ -1,0 +1,164 @@
+r"""
+Calls that wait for a person. The caller of one may leave first; then nothing runs under its approval any more.
+
+  held --a person decides--> over
+    |  \--another process continues the run--> handed over
+    \--the caller is cancelled, aborts or gives up; its run or its process ends--> withdrawn
+"""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future
+from concurrent.futures.thread import _WorkItem
+from threading import get_ident
+from typing import TYPE_CHECKING, Any, Literal
+
+from ..delivery.lock import Lock
+from ..delivery.transport import StopSignal
+from ..recording.plain import read_safely
+
+if TYPE_CHECKING:
+    from ..recording.context import RunScope
+
+LeaveReason = Literal["timeout", "cancelled", "aborted", "run_ended", "process_ended"]
+
+
+class HeldCall:
+    def __init__(self, held: HeldCalls, scope: RunScope, stop: StopSignal | None) -> None:
+        self.scope = scope
+        self.stop = StopSignal()
+        """Ends the wait."""
+        self.gone: LeaveReason | Literal["handed_over"] | None = None
+        self.on_leave: Callable[[LeaveReason], object] | None = None
+        """Called once, when the caller leaves. Set while a request is known."""
+        self.is_named = False
+        """A handle names it, so another process may continue it."""
+        self._held = held
+        self._forget: list[Callable[[], object]] = []
+        held.add(self)
+        if stop is not None:
+            self._forget.append(stop.listen(lambda: self.leave("aborted")))
+        for caller in _callers_of_thread():
+            self._forget.append(_listen(caller, lambda: self.leave("cancelled")))
+        if scope.is_ended:
+            self.leave("run_ended")
+
+    def leave(self, reason: LeaveReason | Literal["handed_over"]) -> None:
+        if not self._held.remove(self):
+            return
+        self.gone = reason
+        self._unlisten()
+        if reason != "handed_over" and self.on_leave is not None:
+            on_leave = self.on_leave
+            read_safely(lambda: on_leave(reason), None)
+        self.stop.set()
+
+    def close(self) -> bool:
+        """The call runs or was refused. Whether its caller is still there."""
+        self._held.remove(self)
+        self._unlisten()
+        return self.gone is None
+
+    def _unlisten(self) -> None:
+        while self._forget:
+            read_safely(self._forget.pop(), None)
+
+
+class HeldCalls:
+    """Those of a client."""
+
+    def __init__(self) -> None:
+        self.reset()
+
+    def reset(self) -> None:
+        """A forked process waits for none of the calls of its parent."""
+        self._lock = Lock()
+        self._calls: set[HeldCall] = set()
+
+    def add(self, call: HeldCall) -> None:
+        with self._lock:
+            self._calls.add(call)
+
+    def remove(self, call: HeldCall) -> bool:
+        """Whether it was held."""
+        with self._lock:
+            if call not in self._calls:
+                return False
+            self._calls.remove(call)
+            return True
+
+    def of(self, scope: RunScope | None) -> list[HeldCall]:
+        with self._lock:
+            return [call for call in self._calls if scope is None or call.scope.run_id == scope.run_id]
+
+    def leave(self, reason: LeaveReason | Literal["handed_over"], scope: RunScope | None = None) -> None:
+        """Called before the outcome is recorded, so that the calls that the run leaves behind stand before it."""
+        for call in self.of(scope):
+            call.leave(reason)
+
+
+def _callers_of_thread() -> list[Future[Any]]:
+    """
+    The futures of this thread, of the threads that wait for it, and so on. A thread cannot be cancelled: asyncio, LangGraph and
+    CrewAI call `cancel` on its future in vain, and go on without it. Nothing else says that they left.
+    """
+    return read_safely(_read_callers, list[Future[Any]]())
+
+
+def _read_callers() -> list[Future[Any]]:
+    stacks: dict[int, Any] = sys._current_frames()
+    waiting: list[Any] = [stacks.pop(get_ident(), None)]
+    found: list[Future[Any]] = []
+    while waiting:
+        for frame in _frames(waiting.pop()):
+            if frame.f_code is _WorkItem.run.__code__:
+                future = frame.f_locals["self"].future
+                found.append(future)
+                waiting += [stacks.pop(thread) for thread in _threads_that_wait(stacks, future)]
+    return found
+
+
+def _frames(frame: Any) -> Iterator[Any]:
+    while frame is not None:
+        yield frame
+        frame = frame.f_back
+
+
+def _threads_that_wait(stacks: dict[int, Any], future: Future[Any]) -> list[int]:
+    loops = {read_safely(lambda one=one: one.get_loop()._thread_id, None) for one in _tasks_that_wait(future)}  # type: ignore[misc]
+    return [thread for thread, stack in stacks.items() if thread in loops or any(_waits(one, future) for one in _frames(stack))]
+
+
+def _waits(frame: Any, future: Future[Any]) -> bool:
+    """Whether it is `future.result()`, or one of `wait`, `as_completed` and `map`."""
+    if frame.f_globals.get("__name__") != "concurrent.futures._base":
+        return False
+    held = list(frame.f_locals.values())
+    return future in held or any(future in one for one in held if isinstance(one, (list, set)))
+
+
+def _tasks_that_wait(future: Any) -> list[asyncio.Future[Any]]:
+    """asyncio keeps its own future of a thread's one in the callback that completes it."""
+    cells = [cell for done in list(future._done_callbacks) for cell in getattr(done, "__closure__", None) or ()]
+    return [cell.cell_contents for cell in cells if isinstance(cell.cell_contents, asyncio.Future)]
+
+
+def _listen(caller: Future[Any], listener: Callable[[], object]) -> Callable[[], object]:
+    # Held by the future itself, and made in one step, because several threads may wait for one caller.
+    listeners: list[Callable[[], object]] = vars(caller).setdefault("__tacho__", [])
+    kind: Any = type(caller)
+
+    def cancel() -> bool:
+        for one in list(listeners):
+            one()
+        return bool(kind.cancel(caller))
+
+    vars(caller).setdefault("cancel", cancel)
+    listeners.append(listener)
+    # It may have left before.
+    if read_safely(lambda: any(one.cancelled() for one in _tasks_that_wait(caller)), False):
+        listener()
+    return lambda: listeners.remove(listener)
