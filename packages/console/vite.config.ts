@@ -6,6 +6,8 @@ import { defineConfig } from 'vite'
 export default defineConfig({
   root: import.meta.dirname,
   plugins: [react(), tailwindcss()],
+  // A proxy may serve the console below a path.
+  base: './',
   build: {
     // The first versions with light-dark().
     target: ['chrome123', 'firefox120', 'safari17.5'],

@@ -8,6 +8,7 @@ import {
   notFound,
   redirect,
 } from '@tanstack/react-router'
+import { BASE } from './api.ts'
 import { homeAddress } from './home.ts'
 import { readApprovalsSearch } from './approvals/search.ts'
 import { readCompareSearch } from './compare/search.ts'
@@ -375,6 +376,7 @@ const routeTree = rootRoute.addChildren([
 export function createConsoleRouter(cache: QueryClient) {
   return createRouter({
     routeTree,
+    basepath: BASE === '' ? '/' : BASE,
     context: { cache },
     // What no page reads, or what it cannot read, is taken out of the address.
     search: { strict: true },

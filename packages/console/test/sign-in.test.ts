@@ -1,6 +1,9 @@
 /** How people get in: the link of the first start, a password, a second factor, and back to the page that they wanted. */
 import assert from 'node:assert/strict'
+import { once } from 'node:events'
 import { mkdtempSync, rmSync } from 'node:fs'
+import { createServer, request as httpRequest } from 'node:http'
+import type { AddressInfo } from 'node:net'
 import os from 'node:os'
 import path from 'node:path'
 import { after, before, describe, test } from 'node:test'
@@ -31,6 +34,47 @@ describe('sign-in', { skip: withoutChromium }, () => {
     await page.reload()
     await page.getByRole('heading', { name: 'Runs' }).waitFor()
     await close()
+  })
+
+  test('works below a path, where a proxy removes it', async () => {
+    const proxy = createServer((request, reply) => {
+      const url = request.url ?? ''
+      if (!url.startsWith('/tacho/')) return void reply.writeHead(404).end()
+      const { headers, method } = request
+      const onward = httpRequest(tacho.service.url + url.slice('/tacho'.length), { headers, method }, (answer) => {
+        reply.writeHead(answer.statusCode ?? 502, answer.headers)
+        answer.pipe(reply)
+      })
+      onward.on('error', () => reply.destroy())
+      request.pipe(onward)
+    })
+    proxy.listen(0, '127.0.0.1')
+    await once(proxy, 'listening')
+    const address = `http://127.0.0.1:${(proxy.address() as AddressInfo).port}/tacho`
+    const { page, close } = await tacho.open(`${address}/w/default/development/runs?status=FAILED`, { signedOut: true })
+    await page.getByLabel('E-mail').fill(EMAIL)
+    await page.getByLabel('Password').fill(PASSWORD)
+    await page.keyboard.press('Enter')
+    await page.getByRole('heading', { name: 'Runs' }).waitFor()
+    assert.equal(page.url(), `${address}/w/default/development/runs?status=FAILED`)
+    await page.getByRole('link', { name: 'Issues' }).first().click()
+    await page.waitForURL(`${address}/w/default/development/issues**`)
+    await page.reload()
+    await page.getByRole('heading', { name: 'Issues', exact: true }).waitFor()
+    await page.goto(`${address}/`)
+    await page.waitForURL(`${address}/w/default/development`)
+    for (const [docs, title] of [
+      ['docs', 'Tacho API'],
+      ['docs/guide/sdk/python', 'The Python SDK · Tacho'],
+    ] as const) {
+      await page.goto(`${address}/${docs}`)
+      assert.equal(await page.title(), title)
+      await page.getByRole('banner').getByRole('link', { name: 'Console' }).click()
+      await page.waitForURL(`${address}/w/default/development`)
+    }
+    await close()
+    proxy.closeAllConnections()
+    proxy.close()
   })
 
   test('an address of another site is never gone back to', async () => {

@@ -78,7 +78,7 @@ export function createApp(deps: Deps, log?: FastifyBaseLogger): FastifyInstance 
   // Node would reject an unknown expectation without a body; HTTP allows a server to ignore it.
   app.server.on('checkExpectation', (request, response) => app.server.emit('request', request, response))
   const console = config.console && hasConsole()
-  errorHandlers(app, (request, reply) => (console && isNavigation(request) ? sendConsolePage(reply) : null))
+  errorHandlers(app, (request, reply) => (console && isNavigation(request) ? sendConsolePage(request, reply) : null))
   withoutBodyParsers(app)
   app.decorateRequest('apiKey', null)
 

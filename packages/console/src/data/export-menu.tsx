@@ -1,4 +1,5 @@
 import type { RunFilter } from '@tacho/contract/operator/run.ts'
+import { BASE } from '../api.ts'
 import { MenuLink } from '../ui/menu.tsx'
 import { Popover } from '../ui/popover.tsx'
 
@@ -14,7 +15,7 @@ export function ExportMenu({ environmentId, filter, className = '' }: Props) {
   const given = Object.entries(filter).filter(([, value]) => value !== undefined)
   const href = (path: string, more: Record<string, string> = {}) => {
     const query = new URLSearchParams([...given.map(([name, value]) => [name, String(value)]), ...Object.entries(more)])
-    return `/operator/v1/environments/${environmentId}/export${path}${query.size === 0 ? '' : `?${query}`}`
+    return `${BASE}/operator/v1/environments/${environmentId}/export${path}${query.size === 0 ? '' : `?${query}`}`
   }
   return (
     <Popover label="Export" className={className} panelClassName="w-64 p-1">

@@ -1,7 +1,7 @@
 import { useQuery } from '@tanstack/react-query'
 import { getRouteApi, Link } from '@tanstack/react-router'
 import { useState } from 'react'
-import { api } from '../api.ts'
+import { api, BASE } from '../api.ts'
 import { Code } from '../ui/code.tsx'
 import { Time } from '../ui/time.tsx'
 import { useTitle } from '../ui/title.ts'
@@ -100,7 +100,7 @@ function curlLine(key: string): string {
     `"timestamp":'$(date +%s)000',"payload":{"text":"Hello"}}`,
   ]
   return [
-    `curl -sS ${window.location.origin}/openapi/v1/events/batch \\`,
+    `curl -sS ${window.location.origin}${BASE}/openapi/v1/events/batch \\`,
     `  -H 'Content-Type: application/json' \\`,
     `  -H 'X-API-Key: ${key}' \\`,
     `  -d '[${event.join('\n      ')}]'`,

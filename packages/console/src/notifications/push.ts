@@ -1,8 +1,8 @@
 /** This browser at its push service. */
 import type { NewNotifiedBrowser, NotifiedBrowser } from '@tacho/contract/operator/notification.ts'
-import { api, operator } from '../api.ts'
+import { api, BASE, operator } from '../api.ts'
 
-const WORKER = '/service-worker.js'
+const WORKER = `${BASE}/service-worker.js`
 
 /** Why this browser cannot show notifications, in a sentence; null if it can. */
 export function whyNot(): string | null {

@@ -1,7 +1,7 @@
 import type { OperatorRun } from '@tacho/contract/operator/run.ts'
 import { useMutation, useQueryClient } from '@tanstack/react-query'
 import { useState } from 'react'
-import { api } from '../api.ts'
+import { api, BASE } from '../api.ts'
 import { EraseDialog } from '../data/erase-dialog.tsx'
 import type { Place } from '../queries.ts'
 import { MenuItem, MenuLink } from '../ui/menu.tsx'
@@ -14,7 +14,7 @@ export function RunMenu({ place, run }: { place: Place; run: OperatorRun }) {
   const [isErasing, setErasing] = useState(false)
   const cache = useQueryClient()
   const params = { environmentId: place.environment.id, runId: run.id }
-  const file = `/operator/v1/environments/${place.environment.id}/runs/${run.id}/html`
+  const file = `${BASE}/operator/v1/environments/${place.environment.id}/runs/${run.id}/html`
   const isPinned = run.pinnedAt !== null
   const pin = useMutation({
     mutationFn: () => (isPinned ? api.unpinRun({ params }) : api.pinRun({ params })),

@@ -7,6 +7,8 @@ import type { NotificationText, PushedNotification } from '@tacho/contract/opera
 declare const self: ServiceWorkerGlobalScope
 
 const TEXT_MS = 8_000
+/** Of the console, also below a path. */
+const HOME = new URL(self.registration.scope)
 
 /** What everybody may know who sees the screen. */
 const GENERAL: Record<PushedNotification['event'], { title: string; page: string }> = {
@@ -29,7 +31,14 @@ async function show(data: PushMessageData | null): Promise<void> {
   const { title, body, path } = (pushed && (await read(pushed))) ?? general(pushed)
   const tag = pushed ? `${pushed.environmentId} ${pushed.event}` : 'tacho'
   // A newer one takes the place of the one before it.
-  const options = { body, tag, renotify: true, icon: '/icons/app-192.png', badge: '/icons/badge-96.png', data: path }
+  const options = {
+    body,
+    tag,
+    renotify: true,
+    icon: new URL('icons/app-192.png', HOME).href,
+    badge: new URL('icons/badge-96.png', HOME).href,
+    data: path,
+  }
   await self.registration.showNotification(title, options)
 }
 
@@ -45,7 +54,9 @@ function pushedOf(data: PushMessageData | null): PushedNotification | null {
 async function read({ environmentId, event, id }: PushedNotification): Promise<NotificationText | null> {
   const ids = [environmentId, 'notifications', event, id].map(encodeURIComponent)
   try {
-    const reply = await fetch(`/operator/v1/environments/${ids.join('/')}`, { signal: AbortSignal.timeout(TEXT_MS) })
+    const reply = await fetch(new URL(`operator/v1/environments/${ids.join('/')}`, HOME), {
+      signal: AbortSignal.timeout(TEXT_MS),
+    })
     return reply.ok ? ((await reply.json()) as NotificationText) : null
   } catch {
     return null
@@ -61,9 +72,8 @@ function general(pushed: PushedNotification | null): NotificationText {
 }
 
 async function openPage(path: string): Promise<void> {
-  const { origin } = self.location
-  const url = new URL(path, origin)
-  if (url.origin !== origin) return
+  const url = new URL(`.${path}`, HOME)
+  if (url.origin !== HOME.origin) return
   const windows = await self.clients.matchAll({ type: 'window', includeUncontrolled: true })
   const shown = windows.find((window) => window.url === url.href)
   await (shown ? shown.focus() : self.clients.openWindow(url.href))

@@ -7,7 +7,7 @@ import { useRouter } from '@tanstack/react-router'
 import { useEffect, useState, type FormEvent } from 'react'
 import { LIMITS } from '@tacho/contract/limits.ts'
 import type { OpenedInvitation } from '@tacho/contract/operator/operator.ts'
-import { api, operator, refusalOf } from '../api.ts'
+import { api, BASE, operator, refusalOf } from '../api.ts'
 import { Button } from '../ui/button.tsx'
 import { Field } from '../ui/field.tsx'
 import { explain } from '../ui/states.tsx'
@@ -48,7 +48,7 @@ export function InvitationPage() {
       )}
       {outcome !== null && <p role="status">{outcome}</p>}
       {(outcome !== null || account === 'identity-provider' || account === 'unknown') && (
-        <a className="font-medium text-accent" href="/">
+        <a className="font-medium text-accent" href={`${BASE}/`}>
           Open Tacho
         </a>
       )}

@@ -1,5 +1,5 @@
 import { useNavigate } from '@tanstack/react-router'
-import { operator } from '../api.ts'
+import { BASE, operator } from '../api.ts'
 import { Button } from '../ui/button.tsx'
 import { Panel } from './panel.tsx'
 
@@ -16,7 +16,7 @@ export function WelcomePage() {
         You have no role in any workspace yet. Ask an owner to invite you, then reload this page.
       </p>
       <div className="flex gap-2">
-        <Button look="accent" onClick={() => window.location.assign('/')}>
+        <Button look="accent" onClick={() => window.location.assign(`${BASE}/`)}>
           Look again
         </Button>
         <Button onClick={() => void signOut()}>Sign out</Button>

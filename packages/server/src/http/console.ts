@@ -13,7 +13,7 @@ const PAGE_HEADERS = {
   'cache-control': 'no-cache',
   'content-security-policy':
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data: blob:; connect-src 'self'; " +
-    "manifest-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
+    "manifest-src 'self'; base-uri 'self'; form-action 'none'; frame-ancestors 'none'",
   'cross-origin-opener-policy': 'same-origin',
   'referrer-policy': 'same-origin',
 }
@@ -36,9 +36,18 @@ export function consoleRoutes(app: FastifyInstance, dist: string = DIST): void {
 }
 
 /** Not a route `/*`: it would match addresses that the router refuses as too long. */
-export async function sendConsolePage(reply: FastifyReply, dist: string = DIST): Promise<FastifyReply> {
+export async function sendConsolePage(
+  { url }: FastifyRequest,
+  reply: FastifyReply,
+  dist: string = DIST,
+): Promise<FastifyReply> {
   void reply.code(200).headers(PAGE_HEADERS).type('text/html; charset=utf-8')
-  return sendFile(reply, path.join(dist, 'index.html'))
+  // Relative, because a proxy may have removed a path from the address that the browser knows.
+  const [address = ''] = url.split('?', 1)
+  const base = `./${'../'.repeat(Math.max(0, address.split('/').length - 2))}`
+  return sendFile(reply, path.join(dist, 'index.html'), (page) =>
+    page.replace('<base href="/" />', `<base href="${base}" />`),
+  )
 }
 
 export function isNavigation({ method, url, headers }: FastifyRequest): boolean {

@@ -80,8 +80,12 @@ function sender(file: string, { caching, preCompressed = false, headers = {} }: 
   }
 }
 
-export async function sendFile(reply: FastifyReply, file: string): Promise<FastifyReply> {
-  return sendInPieces(reply, (await load(file)).bytes)
+export async function sendFile(
+  reply: FastifyReply,
+  file: string,
+  change: (text: string) => string,
+): Promise<FastifyReply> {
+  return sendInPieces(reply, Buffer.from(change((await load(file)).bytes.toString())))
 }
 
 function accepts({ headers }: FastifyRequest, encoding: string): boolean {

@@ -18,10 +18,10 @@ before(async () => {
   mkdirSync(path.join(dist, 'assets'))
   writeFileSync(path.join(dist, 'assets/index-1.js'), SCRIPT)
   writeFileSync(path.join(dist, 'assets/index-1.js.gz'), gzipSync(SCRIPT))
-  writeFileSync(path.join(dist, 'index.html'), '<!doctype html><title>Tacho</title>')
+  writeFileSync(path.join(dist, 'index.html'), '<!doctype html><base href="/" /><title>Tacho</title>')
   app = fastify()
   everyReplyHooks(app, { draining: () => false })
-  errorHandlers(app, (request, reply) => (isNavigation(request) ? sendConsolePage(reply, dist) : null))
+  errorHandlers(app, (request, reply) => (isNavigation(request) ? sendConsolePage(request, reply, dist) : null))
   consoleRoutes(app, dist)
   app.get('/healthz', () => ({ status: 'ok' }))
   app.get('/operator/v1/me', () => ({ name: 'Ada' }))
@@ -47,12 +47,28 @@ test('every address that a person opens returns the page, which is never cached'
   }
 })
 
+test('the page finds its files from every address, also below a path that a proxy removes', async () => {
+  for (const [url, base] of [
+    ['/', './'],
+    ['/sign-in?back=/w/a', './'],
+    ['/w/default/production', './../../'],
+    ['/w//', './../../'],
+    ['/w/default/production/runs/r%2F1?view=a/b', './../../../../'],
+  ] as const) {
+    const { body } = await open(url)
+    assert.ok(body.includes(`<base href="${base}" />`), `${url}: ${body}`)
+    for (const before of ['', '/tacho', '/a/b']) {
+      assert.equal(new URL(base, `https://host${before}${url}`).pathname, `${before}/`)
+    }
+  }
+})
+
 test('the page may load scripts and styles only from its own origin, and none inline', async () => {
   const policy = String((await open('/')).headers['content-security-policy'])
   const directives = new Map(policy.split('; ').map((text) => [text.split(' ')[0], text.split(' ').slice(1)]))
   assert.deepEqual(directives.get('default-src'), ["'none'"])
   for (const name of ['script-src', 'style-src', 'connect-src']) assert.deepEqual(directives.get(name), ["'self'"])
-  for (const name of ['frame-ancestors', 'base-uri', 'form-action']) assert.deepEqual(directives.get(name), ["'none'"])
+  for (const name of ['frame-ancestors', 'form-action']) assert.deepEqual(directives.get(name), ["'none'"])
   assert.doesNotMatch(policy, /unsafe|\*/)
 })
 

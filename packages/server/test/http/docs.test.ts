@@ -63,8 +63,8 @@ test('the page to browse the documents loads everything from our own origin', as
   assert.equal(page.status, 200)
   assert.match(page.headers.get('content-security-policy') ?? '', /default-src 'self'/)
   const sources = [...page.text.matchAll(/(?:src|href)="([^"]+)"/g)].map(([, source]) => source ?? '')
-  assert.ok(sources.includes('/docs/icon.svg'))
-  for (const source of sources) assert.equal((await fetch(service.url + source)).status, 200, source)
+  assert.ok(sources.includes('./docs/icon.svg'))
+  for (const source of sources) assert.equal((await fetch(new URL(source, `${service.url}/docs`))).status, 200, source)
 })
 
 test('the guide has every page of the docs, and each link in it leads somewhere', async () => {
@@ -94,7 +94,7 @@ test('the guide has every page of the docs, and each link in it leads somewhere'
   const front = pages.get('/docs/guide') ?? ''
   for (const address of addresses) {
     if (!/\/decisions\/\d/.test(address))
-      assert.ok(front.includes(`href="${address}"`), `docs/README.md lacks ${address}`)
+      assert.ok(front.includes(`href="../${address.slice(1)}"`), `docs/README.md lacks ${address}`)
   }
 })
 

@@ -20,17 +20,17 @@ const PAGE = `<!doctype html>
 <meta charset="utf-8">
 <meta name="viewport" content="width=device-width">
 <title>Tacho API</title>
-<link rel="icon" href="/docs/icon.svg" type="image/svg+xml">
-<link rel="stylesheet" href="/docs/assets/swagger-ui.css">
-<link rel="stylesheet" href="/docs/look.css">
-<link rel="stylesheet" href="/docs/reference.css">
+<link rel="icon" href="./docs/icon.svg" type="image/svg+xml">
+<link rel="stylesheet" href="./docs/assets/swagger-ui.css">
+<link rel="stylesheet" href="./docs/look.css">
+<link rel="stylesheet" href="./docs/reference.css">
 </head>
 <body>
-<header><a class="home" href="/docs">Tacho API</a><nav><a href="/docs/guide">Docs</a><a href="/">Console</a></nav></header>
+<header><a class="home" href="./docs">Tacho API</a><nav><a href="./docs/guide">Docs</a><a href="./">Console</a></nav></header>
 <div id="api"></div>
-<script src="/docs/assets/swagger-ui-bundle.js"></script>
-<script src="/docs/assets/swagger-ui-standalone-preset.js"></script>
-<script src="/docs/page.js"></script>
+<script src="./docs/assets/swagger-ui-bundle.js"></script>
+<script src="./docs/assets/swagger-ui-standalone-preset.js"></script>
+<script src="./docs/page.js"></script>
 </body>
 </html>
 `
@@ -38,8 +38,8 @@ const PAGE = `<!doctype html>
 const SCRIPT = `SwaggerUIBundle({
   dom_id: '#api',
   urls: [
-    { name: 'Public interface', url: '${PUBLIC_PREFIX}/openapi.json' },
-    { name: 'Operator API', url: '${OPERATOR_PREFIX}/openapi.json' },
+    { name: 'Public interface', url: '.${PUBLIC_PREFIX}/openapi.json' },
+    { name: 'Operator API', url: '.${OPERATOR_PREFIX}/openapi.json' },
   ],
   presets: [SwaggerUIBundle.presets.apis, SwaggerUIStandalonePreset],
   layout: 'StandaloneLayout',
@@ -83,7 +83,7 @@ export function documentsRoutes(app: FastifyInstance, { version, now, atRoot }: 
       return sendInPieces(reply.type('application/json; charset=utf-8'), made.bytes)
     })
   }
-  if (atRoot) app.get('/', (_request, reply) => reply.redirect('/docs'))
+  if (atRoot) app.get('/', (_request, reply) => reply.redirect('./docs'))
   app.get('/docs', (_request, reply) =>
     reply.header('content-security-policy', POLICY).type('text/html; charset=utf-8').send(PAGE),
   )

@@ -19,7 +19,10 @@ export function renderPage(pages: GuidePages, page: Source, front: Source): stri
   pointLinks(tokens, pages, page.file)
   const title = tokens[tokens.findIndex(({ type }) => type === 'heading_open') + 1]?.content ?? 'Docs'
   const text = markdown.utils.escapeHtml(title.replaceAll('`', ''))
-  return `<!doctype html>
+  const address = pages.get(page.file) ?? ''
+  // A proxy may serve the docs below a path.
+  const root = '../'.repeat(address.split('/').length - 2)
+  const html = `<!doctype html>
 <html lang="en">
 <head>
 <meta charset="utf-8">
@@ -35,7 +38,7 @@ export function renderPage(pages: GuidePages, page: Source, front: Source): stri
 <div class="columns">
 <nav class="pages" aria-label="Pages">
 <details><summary>All pages</summary>
-${pageList(pages, front, pages.get(page.file) ?? '')}</details>
+${pageList(pages, front, address)}</details>
 </nav>
 <main>
 ${markdown.renderer.render(tokens, markdown.options, {})}</main>
@@ -43,6 +46,7 @@ ${markdown.renderer.render(tokens, markdown.options, {})}</main>
 </body>
 </html>
 `
+  return html.replaceAll(/ (href|src)="\//g, ` $1="${root}`)
 }
 
 /** GitHub's ids, so that one link works in both places. */
