@@ -96,16 +96,40 @@ function boundReceived(socket: Socket): void {
   })
 }
 
+/**
+ * Where clouds answer credentials and settings of the machine: AWS, Google, DigitalOcean and others, Azure's host, Alibaba,
+ * Oracle, and AWS and Google by IPv6. A network that contains one does not allow it; naming the address does.
+ */
+const METADATA = new Set(
+  [
+    '169.254.169.254',
+    '169.254.170.2',
+    '169.254.170.23',
+    '168.63.129.16',
+    '100.100.100.200',
+    '192.0.0.192',
+    'fd00:ec2::254',
+    'fd00:ec2::23',
+    'fd20:ce::254',
+  ].map((address) => ipaddr.parse(address).toString()),
+)
+
 function addressGuard(allowed: readonly string[]): (address: string) => string | null {
   const networks = allowed.filter((network) => !NAMED.has(network)).map(parseNetwork)
   return (address) => {
     const parsed = ipaddr.process(address)
+    const refusal = 'resolves to an address that is not public; allow it with --webhook-networks'
+    const isIn = ([network, bits]: Network) => network.kind() === parsed.kind() && parsed.match(network, bits)
+    if (METADATA.has(parsed.toString())) {
+      return networks.some((network) => network[1] === parsed.toByteArray().length * 8 && isIn(network))
+        ? null
+        : refusal
+    }
     const range = rangeOf(parsed)
     if (range === 'unicast' || [...NAMED].some(([name, known]) => known.includes(range) && allowed.includes(name)))
       return null
-    if (networks.some(([network, bits]) => network.kind() === parsed.kind() && parsed.match(network, bits))) return null
     // Without the address and its range: they would tell tenants about the network of the service.
-    return 'resolves to an address that is not public; allow it with --webhook-networks'
+    return networks.some(isIn) ? null : refusal
   }
 }
 
@@ -126,7 +150,9 @@ function literalOf({ hostname }: URL): string {
   return hostname.replace(/^\[|\]$/g, '')
 }
 
-function parseNetwork(network: string): [ipaddr.IPv4 | ipaddr.IPv6, number] {
+type Network = [ipaddr.IPv4 | ipaddr.IPv6, number]
+
+function parseNetwork(network: string): Network {
   if (network.includes('/')) return ipaddr.parseCIDR(network)
   const address = ipaddr.parse(network)
   return [address, address.kind() === 'ipv4' ? 32 : 128]

@@ -52,6 +52,48 @@ test('internal addresses are never connected to, in any notation', async () => {
   await sender.close()
 })
 
+/** The rows of IANA's registries of special-purpose addresses that are not globally reachable, the first and last address. */
+const SPECIAL = `0.0.0.0 0.255.255.255 10.0.0.0 10.255.255.255 100.64.0.0 100.127.255.255 127.0.0.0 127.255.255.255
+  169.254.0.0 169.254.255.255 172.16.0.0 172.31.255.255 192.0.0.0 192.0.0.7 192.0.0.8 192.0.0.170 192.0.0.171 192.0.2.0
+  192.0.2.255 192.168.0.0 192.168.255.255 198.18.0.0 198.19.255.255 198.51.100.0 198.51.100.255 203.0.113.0 203.0.113.255
+  240.0.0.0 255.255.255.254 255.255.255.255 224.0.0.1 239.255.255.255 [::] [::1] [::ffff:0:0] [::ffff:10.0.0.1] [64:ff9b:1::]
+  [64:ff9b:1:ffff:ffff:ffff:ffff:ffff] [100::] [100::ffff:ffff:ffff:ffff] [100:0:0:1::] [2001:2::] [2001:2:0:ffff::]
+  [2001:10::] [2001:1f:ffff::] [2001:db8::] [2001:db8:ffff::] [2002:a00:1::] [3fff::] [3fff:fff:ffff::] [5f00::]
+  [5f00:ffff::] [fc00::] [fdff:ffff::] [fe80::] [febf:ffff::] [ff02::1]`.split(/\s+/)
+const METADATA = [
+  '169.254.169.254',
+  '168.63.129.16',
+  '100.100.100.200',
+  '192.0.0.192',
+  '[fd00:ec2::254]',
+  '[fd20:ce::254]',
+  '[::ffff:168.63.129.16]',
+  '2822734096',
+]
+
+test('no special-purpose address and no metadata service of a cloud is public', async () => {
+  const sender = createWebhookSender([])
+  for (const host of [...SPECIAL, ...METADATA]) {
+    assert.match((await sender.check(`http://${host}/`)) ?? '', /is not public/, host)
+  }
+  for (const host of ['1.1.1.1', '168.63.129.17', '[2606:4700:4700::1111]']) {
+    assert.equal(await sender.check(`http://${host}/`), null, host)
+  }
+  await sender.close()
+})
+
+test('a network that contains a metadata service does not allow it, its own address does', async () => {
+  const wide = createWebhookSender(['linklocal', 'uniquelocal', '168.63.0.0/16', '100.64.0.0/10', 'fd00::/8'])
+  for (const host of METADATA.filter((one) => one !== '192.0.0.192')) {
+    assert.match((await wide.check(`http://${host}/`)) ?? '', /is not public/, host)
+  }
+  assert.equal(await wide.check('http://169.254.1.1/'), null)
+  const named = createWebhookSender(['168.63.129.16', 'fd00:ec2::254/128'])
+  for (const host of ['168.63.129.16', '[fd00:ec2::254]'])
+    assert.equal(await named.check(`http://${host}/`), null, host)
+  await Promise.all([wide.close(), named.close()])
+})
+
 test('an address that is not http, has a password or does not resolve is refused', async () => {
   const sender = createWebhookSender([])
   for (const url of ['', 'nonsense', 'ftp://example.com', 'file:///etc/passwd', 'javascript:1']) {
