@@ -24,6 +24,8 @@ export interface RunScope {
    * own requests.
    */
   trace?: Trace | undefined
+  /** Its outcome is recorded: no approval starts a call of it any more. */
+  hasEnded?: boolean
   /** By other processes, as the host gave it. */
   readonly usedBefore?: unknown
 }

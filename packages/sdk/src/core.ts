@@ -39,6 +39,8 @@ export interface Core {
   readonly sender: Sender
   /** Ended with the process, unless another process continues them. */
   readonly openRuns: Map<Endable, OpenRun>
+  /** Calls that may wait for a person. */
+  readonly heldCalls: Set<Held>
   readonly usages: RunUsages
   /** Another process may continue these, or this one again. */
   readonly sharedStates: SharedStates
@@ -65,6 +67,18 @@ export interface Core {
 /** The end of the process needs only this. */
 export interface Endable {
   fail(status: 'FAILED' | 'CANCELLED', failure: Failure): void
+}
+
+/** Nothing runs under its approval when its caller has left. */
+export interface Held {
+  isOf(scope: RunScope): boolean
+  leave(reason: 'run_ended' | 'process_ended' | 'handed_over'): void
+}
+
+/** Before the outcome of the run is recorded, so that what it leaves behind stands before it. */
+export function leaveCalls(core: Pick<Core, 'heldCalls'>, scope: RunScope, reason: 'run_ended' | 'handed_over'): void {
+  if (reason === 'run_ended') scope.hasEnded = true
+  for (const held of core.heldCalls) if (held.isOf(scope)) held.leave(reason)
 }
 
 /** `started`: by `startRun`, whose end may follow elsewhere. */
@@ -257,6 +271,7 @@ export function createCore(given: TachoOptions, runtime: Runtime): Core {
     context,
     sender,
     openRuns: new Map(),
+    heldCalls: new Set<Held>(),
     usages,
     sharedStates: new Map(),
     deliverNow,

@@ -15,7 +15,10 @@ export type EventType =
   | 'AGENT_STEP'
   | 'LLM_CALL'
   | 'TOOL_CALL'
+  | 'TOOL_START'
   | 'POLICY_DECISION'
+  | 'APPROVAL_WITHDRAWN'
+  | 'HANDOFF'
   | 'ERROR'
   | 'SESSION_OUTCOME'
   | 'SCORE'
@@ -68,7 +71,7 @@ const FIELDS_BYTES = 400
 
 const OUTCOME = 'SESSION_OUTCOME'
 /** @internal */
-export const PROTECTED_TYPES: ReadonlySet<string> = new Set([OUTCOME, 'POLICY_DECISION', 'SCORE'])
+export const PROTECTED_TYPES: ReadonlySet<string> = new Set([OUTCOME, 'POLICY_DECISION', 'APPROVAL_WITHDRAWN', 'SCORE'])
 
 /** @internal */
 export function makeEvent(

@@ -14,6 +14,12 @@ import { LIMITS } from './limits.ts'
 import type { Ids } from './uuid.ts'
 
 /** @internal */
+export interface RecordName {
+  readonly clientRecordId: string
+  readonly sdkInstanceId?: string | undefined
+}
+
+/** @internal */
 export interface IssueParts {
   readonly settings: Settings
   readonly runtime: Runtime
@@ -107,14 +113,14 @@ export class IssueRecords {
 
   /**
    * Never throws and never waits. The `clientRecordId` is the same in every attempt; undefined if the record is
-   * dropped.
+   * dropped. @param as another process looks for the record.
    */
-  report(scope: RunScope | undefined, report: IssueReport): string | undefined {
+  report(scope: RunScope | undefined, report: IssueReport, as?: RecordName): string | undefined {
     this.counts.count('recorded')
     if (!this.sender.isOpen) return this.#drop('closed')
     try {
-      const id = this.#core.ids.uuid()
-      const json = this.#toJson(id, scope, report)
+      const { clientRecordId: id, sdkInstanceId } = as ?? { clientRecordId: this.#core.ids.uuid() }
+      const json = this.#toJson({ clientRecordId: id, sdkInstanceId }, scope, report)
       const identity = { id, isProtected: false, sequence: this.sender.nextSequence() }
       this.sender.add(new QueuedItem(identity, () => [json.slice(0, -1), ''], byteLength(json)))
       this.#handOver()
@@ -137,7 +143,11 @@ export class IssueRecords {
     readSafely(() => waitUntil(delivered), undefined)
   }
 
-  #toJson(clientRecordId: string, scope: RunScope | undefined, report: IssueReport): string {
+  #toJson(
+    { clientRecordId, sdkInstanceId }: Partial<RecordName>,
+    scope: RunScope | undefined,
+    report: IssueReport,
+  ): string {
     const { settings, runtime, capturePayload } = this.#core
     const text = (value: string | undefined): string | undefined =>
       value === undefined ? undefined : cutText(wellFormed(value), LIMITS.textChars)
@@ -149,7 +159,7 @@ export class IssueRecords {
     const ofSpan = current?.scope === scope ? current?.span.promptVersionId : undefined
     const promptVersionId = report.promptVersionId ?? ofSpan ?? scope?.annotations.get('promptVersionId')
     const record = {
-      sdkInstanceId: settings.clientId,
+      sdkInstanceId: sdkInstanceId ?? settings.clientId,
       clientRecordId,
       recordKind: report.recordKind ?? 'DETECTION',
       detectionType: text(report.detectionType),

@@ -1,6 +1,6 @@
 /** A part of a run: a child span of the current one, or a run of its own. */
 import { childSpan, type Context } from './context.ts'
-import type { Core } from './core.ts'
+import { leaveCalls, type Core } from './core.ts'
 import type { Failure } from './ending.ts'
 import { createScope, type Outcome, type RunOptions } from './run.ts'
 
@@ -22,9 +22,14 @@ export function beginPart(core: Core, parent = core.context.getStore(), options:
     return { core, context, ...NOT_OWN }
   }
   const scope = createScope(core, options)
-  const end = (status: Outcome, failure?: Failure) =>
-    void core.record(scope, { type: 'SESSION_OUTCOME', label: status.toLowerCase(), payload: { status, ...failure } })
-  const leave = () => void core.record(scope, { type: 'AGENT_STEP', label: 'left the run', isLast: true })
+  const end = (status: Outcome, failure?: Failure) => {
+    leaveCalls(core, scope, 'run_ended')
+    core.record(scope, { type: 'SESSION_OUTCOME', label: status.toLowerCase(), payload: { status, ...failure } })
+  }
+  const leave = () => {
+    leaveCalls(core, scope, 'handed_over')
+    core.record(scope, { type: 'AGENT_STEP', label: 'left the run', isLast: true })
+  }
   return { core, context: { scope, span: scope.span }, end, leave }
 }
 

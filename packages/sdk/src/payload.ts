@@ -12,11 +12,17 @@ const METADATA_KEYS: ReadonlySet<string> = new Set(
   (
     'model provider latency timeToFirstOutput cost finishReason status code reasonCode attempt toolName tools ' +
     'inputHash approvalId action decision policyId policyIds riskSignals severity promptId promptVersionId sampleRate ' +
-    'revision release detections inputProblem startEventId traceId traceSpanId'
+    'revision release detections inputProblem startEventId traceId traceSpanId toolCallId agent policyAgeMs ' +
+    'promptFallback'
   ).split(' '),
 )
-/** For a SCORE, whose comment is content. */
-const SCORE_KEYS: ReadonlySet<string> = new Set(['name', 'value', 'targetEventId', 'author'])
+/** Of one type of event: elsewhere, the same words can hold content. */
+const OF_TYPE: ReadonlyMap<unknown, ReadonlySet<string>> = new Map([
+  ['SCORE', new Set(['name', 'value', 'targetEventId', 'author'])],
+  ['TOOL_CALL', new Set(['outcome'])],
+  ['APPROVAL_WITHDRAWN', new Set(['reason'])],
+  ['HANDOFF', new Set(['from', 'to'])],
+])
 /** A longer text counts as content under any key. */
 const METADATA_CHARS = 256
 /** @internal */
@@ -40,11 +46,11 @@ export function createPayloadCapture(
   return function capturePayload(payload, type) {
     // Untyped hosts may pass anything.
     if (payload === undefined || payload === null) return EMPTY
-    const snapshot = snapshotOf(chosen(payload, type === 'SCORE'), LIMITS.payloadDepthLevels)
+    const snapshot = snapshotOf(chosen(payload, OF_TYPE.get(type)), LIMITS.payloadDepthLevels)
     return { bytes: snapshot.bytes, write: (maxBytes) => writing().payload(snapshot.write(), maxBytes) }
   }
 
-  function chosen(payload: Payload, isScore: boolean): unknown {
+  function chosen(payload: Payload, ofType: ReadonlySet<string> | undefined): unknown {
     const { error } = payload
     // A thrown value may be a Proxy, or have getters that throw.
     const isThrown = readSafely(() => isError(error), true)
@@ -55,10 +61,12 @@ export function createPayloadCapture(
     const kept: [string, unknown][] = []
     for (const [key, value] of fieldsOf(facts)) {
       if (metadataKeys.has(key)) kept.push([key, value])
-      else if ((METADATA_KEYS.has(key) || (isScore && SCORE_KEYS.has(key))) && isMetadata(value))
-        kept.push([key, value])
+      else if ((METADATA_KEYS.has(key) || ofType?.has(key)) && isMetadata(value)) kept.push([key, value])
       // Which conditions failed, and why: the message quotes the condition, never a fact.
       else if (key === 'failures' && Array.isArray(value)) kept.push([key, value.slice(0, 100).map(failureOf)])
+      // Without their arguments.
+      else if (key === 'toolCalls' && Array.isArray(value)) kept.push([key, value.slice(0, 100).map(callOf)])
+      else if (key === 'policyVersions') kept.push([key, textsOf(value)])
       else if (key === 'exception') kept.push([key, classesOf(value)])
       else if (key === 'usage') kept.push([key, numbersOf(value)])
       // Error messages quote their input; the error's class does not.
@@ -78,10 +86,11 @@ function classesOf(exception: unknown): Record<string, unknown> {
   return { type, ...(Array.isArray(causes) && { causes: causes.map(classesOf) }) }
 }
 
-function failureOf(failure: unknown): Record<string, unknown> {
-  return Object.fromEntries(
-    fieldsOf(failure).filter(([key, value]) => /^(?:policyId|message)$/.test(key) && isMetadata(value)),
-  )
+const failureOf = (failure: unknown) => textsOf(failure, /^(?:policyId|message)$/)
+const callOf = (call: unknown) => textsOf(call, /^(?:id|name|problem)$/)
+
+function textsOf(given: unknown, names = /^/): Record<string, unknown> {
+  return Object.fromEntries(fieldsOf(given).filter(([key, value]) => names.test(key) && isMetadata(value)))
 }
 
 function isMetadata(value: unknown): boolean {

@@ -1,5 +1,5 @@
 import { childSpan, type Context, type RunScope, type Span } from './context.ts'
-import { attempt, type Core } from './core.ts'
+import { attempt, leaveCalls, type Core } from './core.ts'
 import { untilEnd, type Failure } from './ending.ts'
 import { draftOf, scopeJson, type Draft, type NewEvent } from './event.ts'
 import { exceptionOf, isAbort } from './exception.ts'
@@ -218,6 +218,7 @@ export class Run {
     if (this.#isEnded) return undefined
     this.#isEnded = true
     this.#core.openRuns.delete(this)
+    leaveCalls(this.#core, this.#scope, 'run_ended')
     const { sampleRate } = this.#core.settings
     return this.#add(() => {
       const facts = joined(payload, sampleRate < 1 && { sampleRate }, { status })
@@ -233,6 +234,7 @@ export class Run {
   /** @internal Another process, or a later call in this one, continues and ends it. */
   handOver(): void {
     this.#core.openRuns.delete(this)
+    leaveCalls(this.#core, this.#scope, 'handed_over')
     this.leave()
   }
 

@@ -62,6 +62,7 @@ export class Tacho {
       hasQueued: () => core.sender.held.queued > 0 || this.#control.hasQueued,
       flush: () => this.#flushAtEnd(),
       endRuns(status, failure, isFailed) {
+        for (const held of core.heldCalls) held.leave('process_ended')
         for (const [run, how] of core.openRuns) if (how === 'own' || isFailed) run.fail(status, failure)
       },
       deliverNow: (spentMs) => {

@@ -173,6 +173,8 @@ test('every code of a blocked tool is in the documentation', () => {
     approval_used: true,
     approval_unavailable: true,
     aborted: true,
+    caller_gone: true,
+    call_cut: true,
     input_changed: true,
     input_not_json: true,
     not_configured: true,

@@ -8,7 +8,7 @@
  *   any --REJECTED, EXPIRED, another answer, the local deadline, the signal--> a refusal
  *
  * Only one path leads to `approved`; every other path is a refusal. Several processes may ask for one call: each gets the same
- * approval, and `claimApproval` lets one of them run the tool.
+ * approval, and `claimApproval` lets one of them run the tool. After `expiresAt`, an approval is expired, also an approved one.
  */
 import type { StopSignal } from '../runtime.ts'
 import type { Core } from '../core.ts'
@@ -29,10 +29,22 @@ export interface ApprovalRequest {
   /** Already masked. */
   readonly reason: string | undefined
   readonly timeoutMs: number
+  /** Three members that a service may not know. */
+  readonly toolCallId: string | undefined
+  readonly policyVersion: string | undefined
+  /** False: the client records no input that an approver could read. */
+  readonly recordsInput: false | undefined
 }
 
 export type ApprovalOutcome =
-  | { readonly outcome: 'approved'; readonly approvalId: string; readonly decisionReason: string | null }
+  | {
+      readonly outcome: 'approved'
+      readonly approvalId: string
+      readonly decisionReason: string | null
+      /** An earlier call or process made the request. */
+      readonly isFound: boolean
+      readonly expiresAt: ExpiryTime
+    }
   | { readonly outcome: 'pending'; readonly approvalId: string; readonly expiresAt: string | null }
   | {
       readonly outcome: 'rejected' | 'expired' | 'timeout' | 'unavailable' | 'aborted'
@@ -47,8 +59,15 @@ export type ApprovalOutcome =
 
 type Refusal = Exclude<ApprovalOutcome, { outcome: 'approved' | 'pending' }>
 
-/** `used`: the tool ran, or another process runs it. */
-export type Claim = 'claimed' | 'used' | 'unavailable'
+/** `used`: the tool ran, or another process runs it. `withdrawn`: the caller that asked has left. */
+export type Claim = 'claimed' | 'used' | 'withdrawn' | 'unavailable'
+
+/** By the clock of this process; null if the service did not say. */
+export type ExpiryTime = number | null
+
+export function isOver(core: Core, expiresAt: ExpiryTime): boolean {
+  return expiresAt !== null && core.runtime.now() > expiresAt
+}
 
 /** Longest `wait` that the service accepts. */
 const WAIT_SECONDS_MAX = 30
@@ -63,14 +82,17 @@ const REASON_CHARS = 2_000
 const TIME_CHARS = 40
 
 /** Only one process can create this record: the others get `isNew: false`. */
-const CLAIM_TYPE = 'APPROVAL_PENDING'
+export const CLAIM_TYPE = 'APPROVAL_PENDING'
 const CLAIMS_MAX = 4
+/** A difference of clocks below this is none: the header Date counts seconds. */
+const CLOCKS_MS = 2_000
 const CLAIM_WAIT_MAX_MS = 5_000
 
 interface Approval {
   readonly id: string
   readonly status: string
   readonly expiresAt: string | null
+  readonly usableUntil: ExpiryTime
   readonly decisionReason: string | null
 }
 
@@ -109,7 +131,7 @@ export async function askApproval(
     const body = JSON.stringify(request)
     const created = await answered('POST', '/firewall-approvals', settings.requestTimeoutMs, body)
     if (!isReply(created)) return created
-    const first = created.status === 201 ? readApproval(created, request, null) : null
+    const first = created.status === 201 ? readApproval(created, request, null, runtime.now()) : null
     if (!first) return refusal('unavailable', `status ${created.status}`)
     let approval = first
     approvalId = approval.id
@@ -121,7 +143,13 @@ export async function askApproval(
     }
     for (;;) {
       const { status, decisionReason } = approval
-      if (status === 'APPROVED') return { outcome: 'approved', approvalId: approval.id, decisionReason }
+      const isFound = approval === first
+      if (status === 'APPROVED' && isOver(core, approval.usableUntil))
+        return { ...refusal('expired', null), isOld: isFound }
+      if (status === 'APPROVED') {
+        const { id, usableUntil } = approval
+        return { outcome: 'approved', approvalId: id, decisionReason, isFound, expiresAt: usableUntil }
+      }
       if (status === 'REJECTED') return { ...refusal('rejected', null), decisionReason }
       if (status === 'EXPIRED') return { ...refusal('expired', null), isOld: approval === first }
       if (status !== 'PENDING') return refusal('unavailable', 'unknown status')
@@ -129,7 +157,7 @@ export async function askApproval(
       const path = `/firewall-approvals/${encodeURIComponent(approval.id)}?wait=${WAIT_SECONDS_MAX}`
       const reply = await answered('GET', path, WAIT_SECONDS_MAX * 1_000 + ANSWER_MS)
       if (!isReply(reply)) return !isPatient && reply.outcome === 'timeout' ? pending(approval) : reply
-      const next = reply.status === 200 ? readApproval(reply, request, approval.id) : null
+      const next = reply.status === 200 ? readApproval(reply, request, approval.id, runtime.now()) : null
       if (!next) return refusal('unavailable', `status ${reply.status}`)
       approval = next
     }
@@ -198,12 +226,36 @@ export async function askApproval(
  * The service stores a record once for a client and its id, and tells only one request that it is new (interface: Issue
  * record). A recovery opens no issue.
  */
-export async function claimApproval(core: Core, { clientId, request }: Asking, approvalId: string): Promise<Claim> {
+export async function claimApproval(
+  core: Core,
+  asking: Asking,
+  { approvalId, isFound }: { readonly approvalId: string; readonly isFound: boolean },
+): Promise<Claim> {
+  const claim = await firstToSay(core, asking, approvalId, 'run')
+  if (claim !== 'claimed' || !isFound) return claim
+  const isLeft = await firstToSay(core, asking, approvalId, 'withdrawn')
+  return isLeft === 'used' ? 'withdrawn' : isLeft
+}
+
+/** What a caller that leaves says by its issue records, so that no process that finds the request runs under it. */
+export function withdrawnRecord(
+  clientId: string,
+  approvalId: string,
+): { clientRecordId: string; sdkInstanceId: string } {
+  return { clientRecordId: `withdrawn-${approvalId}`, sdkInstanceId: clientId }
+}
+
+async function firstToSay(
+  core: Core,
+  { clientId, request }: Asking,
+  approvalId: string,
+  what: 'run' | 'withdrawn',
+): Promise<Exclude<Claim, 'withdrawn'>> {
   const { runtime, settings } = core
   const { runId, sessionId, agentId, policyId, toolName, inputHash } = request
   const body = JSON.stringify({
     sdkInstanceId: clientId,
-    clientRecordId: `run-${approvalId}`,
+    clientRecordId: `${what}-${approvalId}`,
     recordKind: 'RECOVERY',
     detectionType: CLAIM_TYPE,
     runId,
@@ -242,7 +294,12 @@ function isPending({ json }: Reply): boolean {
 }
 
 /** Null unless it is the requested approval. If it names a tool or a hash, they must be the request's. */
-function readApproval({ json }: Reply, request: ApprovalRequest, id: string | null): Approval | null {
+function readApproval(
+  { json, header }: Reply,
+  request: ApprovalRequest,
+  id: string | null,
+  now: number,
+): Approval | null {
   if (typeof json !== 'object' || json === null) return null
   const given = json as Record<string, unknown>
   if ((given['toolName'] ?? request.toolName) !== request.toolName) return null
@@ -252,10 +309,20 @@ function readApproval({ json }: Reply, request: ApprovalRequest, id: string | nu
   // A decision has a time (interface: Firewall approval).
   if (given['status'] === 'APPROVED' && typeof given['decidedAt'] !== 'string') return null
   const { decisionReason } = given
+  const expiresAt = typeof given['expiresAt'] === 'string' ? cutText(given['expiresAt'], TIME_CHARS) : null
   return {
     id: given['id'],
     status: given['status'],
-    expiresAt: typeof given['expiresAt'] === 'string' ? cutText(given['expiresAt'], TIME_CHARS) : null,
+    expiresAt,
+    usableUntil: localTime(expiresAt, header('date'), now),
     decisionReason: typeof decisionReason === 'string' ? cutText(decisionReason, REASON_CHARS) : null,
   }
+}
+
+/** The service's clock decides: its answer says what time it is there. */
+function localTime(time: string | null, date: string | null, now: number): ExpiryTime {
+  const at = Date.parse(time ?? '')
+  if (Number.isNaN(at)) return null
+  const ahead = Date.parse(date ?? '') - now
+  return Math.abs(ahead) > CLOCKS_MS ? at - ahead : at
 }

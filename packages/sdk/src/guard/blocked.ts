@@ -23,6 +23,10 @@ export type BlockCode =
   | 'approval_unavailable'
   /** The caller aborted while waiting for the decision. */
   | 'aborted'
+  /** The run or its process ended, or its time was up, while the call waited for the decision. */
+  | 'caller_gone'
+  /** The model's answer ended before the arguments of the call were complete. */
+  | 'call_cut'
   /** The input changed after the decision. */
   | 'input_changed'
   /** The input is not plain JSON, so an approval cannot be requested. */

@@ -6,6 +6,7 @@ import { isError, readSafely } from '../json.ts'
 import type { Payload } from '../payload.ts'
 import { ToolBlockedError, type BlockFacts } from './blocked.ts'
 import type { Detection } from './detectors.ts'
+import type { LeaveReason } from './held-call.ts'
 import type { TakenCall } from './input.ts'
 import type { Judgement } from './judgement.ts'
 import { modelText } from './model-text.ts'
@@ -33,12 +34,14 @@ export class CallRecord {
 
   decision({ decision, verdict, detections }: Judgement, approvalId: string | null): void {
     const { action, policyIds, reason, inputHash, revision } = decision
-    const { failures } = verdict
+    const { failures, policyVersions } = verdict
     const { toolName, input } = this.#call
     this.#event('POLICY_DECISION', `${action} ${toolName}`, {
       action,
       policyIds,
+      ...(policyIds.length > 0 && { policyVersions }),
       toolName,
+      ...this.#callId,
       ...(inputHash !== null && { inputHash }),
       ...(approvalId !== null && { approvalId }),
       ...(reason !== null && { reason }),
@@ -56,6 +59,7 @@ export class CallRecord {
     const { toolName, input, riskSignals, annotations } = this.#call
     this.#started = {
       toolName,
+      ...this.#callId,
       input: input.recorded,
       ...(riskSignals.length > 0 && { riskSignals }),
       ...(annotations && { annotations }),
@@ -69,21 +73,30 @@ export class CallRecord {
   }
 
   success(output: unknown): void {
-    const eventId = this.#end({ output: output ?? null })
+    const eventId = this.#end({ outcome: 'returned', output: output ?? null })
     for (const report of this.#parts.recoveries.recovered(this.#agent, this.#call.toolName)) {
       this.#report({ ...report, eventId, recordKind: 'RECOVERY' })
     }
   }
 
-  failure(error: unknown): void {
+  failure(error: unknown, isCancelled: boolean): void {
     const thrown = readSafely(() => (isError(error) ? error : String(error)), 'unreadable error')
-    const eventId = this.#end({ error: thrown })
+    const eventId = this.#end({ outcome: isCancelled ? 'cancelled' : 'failed', error: thrown })
+    if (isCancelled) return
     const payload = { toolName: this.#call.toolName, reasonCode: reasonCodeOf(error) }
     this.#trouble({ detectionType: 'TOOL_FAILED', payload, eventId })
   }
 
+  /** The caller of a held call has left. */
+  withdrawal(facts: { approvalId: string; inputHash: string; reason: LeaveReason }): void {
+    const { toolName } = this.#call
+    this.#event('APPROVAL_WITHDRAWN', toolName, { toolName, ...this.#callId, ...facts })
+  }
+
   refusal(facts: BlockFacts): ToolBlockedError {
     const { code, policyIds, approvalId } = facts
+    // A caller that left or stopped is no trouble of the tool.
+    if (code === 'aborted' || code === 'caller_gone') return new ToolBlockedError(facts, modelText(facts))
     const { toolName, riskSignals } = this.#call
     this.#trouble({
       detectionType: 'TOOL_BLOCKED',
@@ -120,6 +133,12 @@ export class CallRecord {
   #trouble(report: IssueReport): void {
     this.#report(report)
     this.#parts.recoveries.troubled(this.#agent, this.#call.toolName, report)
+  }
+
+  /** The model's id of the call, or the host's own key. */
+  get #callId(): Payload {
+    const { key } = this.#call
+    return key === undefined ? {} : { toolCallId: key }
   }
 
   get #agent(): string {

@@ -1,35 +1,30 @@
 /**
- * One guarded call, from its input to its result:
+ * The life of a call, from the model's words to its end. The first line is seen by integrations alone (asked-calls.ts):
  *
- *   taken --policies, detectors--> ALLOW, WARN -------------------------------> admitted --start recorded--> running
- *      \                       \-> REQUIRE_APPROVAL --APPROVED, claimed--> decided again --^                    |
- *       \                           ^  \--no decision yet--> pending          |  \--BLOCK--> refused            |
- *        \                          +-----------another policy requires one---+                                |
- *         \-> BLOCK, and everything else --> refused                           TOOL_CALL recorded <-----+
+ *   asked --cut, unreadable, unknown tool, unfit arguments, declined by the framework--> never ran
+ *     \--> judged --policies, detectors--> ALLOW, WARN ---------------------------> running --> returned, failed, cancelled
+ *             |  \--> REQUIRE_APPROVAL --> held --APPROVED, claimed--> judged again --^   \--> never came back: the process
+ *             |                             | \--no decision yet--> pending            |       ends, so no TOOL_CALL follows
+ *             |                             +--rejected, expired, withdrawn            +--another policy requires one--> held
+ *             \--> BLOCK, and everything else --> refused
  *
- * Nothing between the last decision and "running" is asynchronous: no input, policy or budget can change there.
+ * POLICY_DECISION records "judged" and "held", APPROVAL_WITHDRAWN that the caller left (held-call.ts), TOOL_START "running",
+ * and TOOL_CALL each end, with its `outcome`. Nothing between the last decision and "running" is asynchronous: no input,
+ * policy or budget can change there, and no caller can leave.
  */
 import { detached } from '../detach.ts'
 import { observeGenerator, type Failure } from '../ending.ts'
-import type { IssueRecords } from '../issue-records.ts'
 import type { Part } from '../part.ts'
 import { handleOf } from '../run.ts'
-import {
-  carriedArgs,
-  closeCall,
-  freeNumber,
-  nextNumber,
-  openCall,
-  spendNumber,
-  takeNumber,
-  type OpenCall,
-} from '../run-state.ts'
-import { askApproval, claimApproval, type ApprovalOutcome } from './approval.ts'
+import type { OpenCall } from '../run-state.ts'
+import { isAbort } from '../exception.ts'
 import { ToolBlockedError, type BlockCode, type BlockFacts, type PendingCall } from './blocked.ts'
+import { CallApproval, type Asked, type CallParts } from './call-approval.ts'
 import type { CallRecord } from './call-record.ts'
 import type { Detection } from './detectors.ts'
+import { HeldCall } from './held-call.ts'
 import { takeInput, type TakenCall } from './input.ts'
-import type { Judge, JudgedCall, JudgeParts, Judgement } from './judgement.ts'
+import type { Judge, JudgedCall, Judgement } from './judgement.ts'
 import { modelText } from './model-text.ts'
 import type { CallDecision } from './rules.ts'
 import { snapshot } from './snapshot.ts'
@@ -40,12 +35,7 @@ export interface Admitted {
   readonly approvalId: string | null
 }
 
-export type CallParts = JudgeParts & { readonly issues: IssueRecords }
-
 const CONFIGURATION_WAIT_MS = 2_000
-const APPROVAL_TIMEOUT_MS = 300_000
-const APPROVAL_TIMEOUT_MIN_MS = 1_000
-const APPROVAL_TIMEOUT_MAX_MS = 86_400_000
 /** Further yielded values are not recorded. */
 const ITEMS_MAX = 1_000
 
@@ -63,14 +53,8 @@ const APPROVAL_CODES = {
   unavailable: 'approval_unavailable',
   aborted: 'aborted',
   used: 'approval_used',
+  withdrawn: 'caller_gone',
 } as const satisfies Record<Exclude<Asked['outcome'], 'approved' | 'pending'>, BlockCode>
-
-/** No later call without a key can use the approval. */
-const ENDED: ReadonlySet<Asked['outcome']> = new Set(['used', 'expired', 'timeout'])
-
-type Asked =
-  | ApprovalOutcome
-  | { readonly outcome: 'used'; readonly approvalId: string; readonly decisionReason: null; readonly detail: null }
 
 export class GuardedCall {
   readonly #parts: CallParts
@@ -121,6 +105,16 @@ export class GuardedCall {
    * @throws ToolBlockedError if the call may not run.
    */
   async admit<T>(act: (admitted: Admitted) => T): Promise<Awaited<T>> {
+    const held = new HeldCall(this.#parts.core, this.#part.context, this.#call.signal)
+    try {
+      const { running } = await this.#admitted(held, act)
+      return await running
+    } finally {
+      held.close()
+    }
+  }
+
+  async #admitted<T>(held: HeldCall, act: (admitted: Admitted) => T): Promise<{ running: T }> {
     await this.#configured()
     let judgement = this.#decide()
     const { decision } = judgement
@@ -128,7 +122,7 @@ export class GuardedCall {
     for (let asked: string | null = null; judgement.decision.action === 'REQUIRE_APPROVAL';) {
       const basis = basisOf(judgement)
       if (basis === asked) break
-      approvalId = await this.#approve(judgement)
+      approvalId = await this.#approve(judgement, held)
       asked = basis
       // The person decided under earlier policies. A BLOCK of now holds, and another policy asks for itself.
       judgement = this.#judge.judge(this.#judged, this.#loop, this.#call.rules)
@@ -138,7 +132,8 @@ export class GuardedCall {
     const change = this.#change()
     if (change) throw this.#refusal(judgement, change, { approvalId })
     this.#parts.core.usages.admit(this.#judged.scope, this.#call.toolName)
-    return await act({ decision, approvalId })
+    held.close()
+    return { running: act({ decision, approvalId }) }
   }
 
   /** `act` gets a copy of the input. @param onEnd is called when it ended, unless this rejects. */
@@ -157,7 +152,7 @@ export class GuardedCall {
       // Also runs a lazy thenable in the context of the call.
       output = await within(async () => await act(this.#call.input.given))
     } catch (error) {
-      this.#record.failure(error)
+      this.#fail(error)
       throw error
     }
     const items: unknown[] = []
@@ -168,9 +163,14 @@ export class GuardedCall {
   }
 
   #finish(output: unknown, onEnd: (failure?: Failure) => void, failure?: Failure): void {
-    if (failure) this.#record.failure(failure.error)
+    if (failure) this.#fail(failure.error)
     else this.#record.success(output)
     onEnd(failure)
+  }
+
+  /** What a caller stopped did not fail. */
+  #fail(error: unknown): void {
+    this.#record.failure(error, isAbort(error) || this.#call.signal?.aborted === true)
   }
 
   async #configured(): Promise<void> {
@@ -186,9 +186,9 @@ export class GuardedCall {
   }
 
   /** Returns its id. @throws ToolBlockedError unless a person approved. */
-  async #approve(judgement: Judgement): Promise<string> {
+  async #approve(judgement: Judgement, held: HeldCall): Promise<string> {
     const { core } = this.#parts
-    const { scope, inputHash } = this.#judged
+    const { inputHash } = this.#judged
     if (inputHash === null) {
       this.#record.decision(judgement, null)
       throw this.#refusal(judgement, 'input_not_json')
@@ -198,87 +198,24 @@ export class GuardedCall {
       this.#record.decision(judgement, rejected.approvalId)
       throw this.#refusal(judgement, 'approval_rejected', rejected)
     }
-    const { state } = scope
-    const continued = this.#continues
-    const own = this.#ownKey
-    // Equal inputs without a key are several calls, also at the same time. Equal keys are one call.
-    const slot = own === undefined ? inputHash : this.#parts.engine.inputHash('approval-key', [inputHash, own])
-    for (;;) {
-      const number = continued ? numberOf(continued) : nextNumber(state, slot)
-      if (own === undefined) takeNumber(state, slot, number)
-      const asked = await this.#ask(judgement, inputHash, own, number)
-      const { outcome, approvalId } = asked
-      const isOld = outcome === 'expired' && asked.isOld === true
-      // After this, the next call asks for itself. After "used", one with the same key does not.
-      if (outcome === 'approved' || isOld || (own === undefined && ENDED.has(outcome))) spendNumber(state, slot, number)
-      else freeNumber(state, slot, number)
-      if (outcome === 'approved') return approvalId
-      if (outcome === 'pending') throw this.#pending(judgement, asked)
-      if (continued === undefined && isOld) continue
-      const { decisionReason, detail } = asked
-      if (outcome === 'rejected') this.#judge.reject(this.#judged, { approvalId, decisionReason })
-      if (detail !== null) {
-        const message = `A tool was not run because approval could not be requested: ${detail}.`
-        core.diagnostics.report('warning', 'approval_unavailable', message)
-      }
-      throw this.#refusal(judgement, APPROVAL_CODES[outcome], { approvalId, decisionReason })
+    if (held.gone !== null) {
+      this.#record.decision(judgement, null)
+      throw this.#refusal(judgement, goneCode(held))
     }
-  }
-
-  /** `approved` only once for a request, in all processes. */
-  async #ask(judgement: Judgement, inputHash: string, own: string | undefined, number: number): Promise<Asked> {
-    const { core, defaults, engine, configuration } = this.#parts
-    const { toolName, rules, signal, args } = this.#call
-    const { scope } = this.#judged
-    const { runId, state, approvalClientId: clientId } = scope
-    const { policyId, policyVersion, reason } = judgement.verdict
-    // A list, because a model can choose any text.
-    const key = own === undefined || number === 0 ? (own ?? number) : [own, number]
-    const timeoutMs = rules.approvalTimeoutMs ?? defaults.approvalTimeoutMs ?? APPROVAL_TIMEOUT_MS
-    const request = {
-      // Every process finds the same request, and another version of the policy makes another one.
-      clientRequestId: engine.inputHash('approval', [runId, toolName, inputHash, policyId, policyVersion, key]),
-      runId,
-      sessionId: scope.sessionId,
-      agentId: scope.agentId,
-      policyId: policyId ?? undefined,
-      toolName,
-      inputHash,
-      reason: reason === null ? undefined : core.writing().text(reason),
-      timeoutMs: Math.round(Math.min(Math.max(timeoutMs, APPROVAL_TIMEOUT_MIN_MS), APPROVAL_TIMEOUT_MAX_MS)),
+    const { context } = this.#part
+    const given = { parts: this.#parts, context, call: this.#call, inputHash, record: this.#record, held }
+    const asked = await new CallApproval({ ...given, continues: this.#continues }).ask(judgement, this.#waitMs)
+    const { outcome, approvalId } = asked
+    if (outcome === 'pending') throw this.#pending(judgement, asked)
+    if (held.gone !== null && outcome !== 'timeout') throw this.#refusal(judgement, goneCode(held), { approvalId })
+    if (outcome === 'approved') return approvalId
+    const { decisionReason, detail } = asked
+    if (outcome === 'rejected') this.#judge.reject(this.#judged, { approvalId, decisionReason })
+    if (detail !== null) {
+      const message = `A tool was not run because approval could not be requested: ${detail}.`
+      core.diagnostics.report('warning', 'approval_unavailable', message)
     }
-    let isRecorded = false
-    const onCreated = (approvalId: string, expiresAt: string | null) => {
-      isRecorded = true
-      const isKnown = state.openCalls.has(approvalId)
-      const carried = this.#call.input.judged && carriedArgs(args)
-      const more = { ...(own !== undefined && number > 0 && { spent: number }), ...(carried && { args: carried }) }
-      openCall(state, { approvalId, toolName, inputHash, key: own ?? number, expiresAt, ...more })
-      // Sent at once: operators see the input beside the approval.
-      if (!isKnown) this.#record.decision(judgement, approvalId)
-      void core.sender.flush(core.settings.flushTimeoutMs)
-    }
-    const waitMs = Math.max(0, rules.approvalWaitMs ?? defaults.approvalWaitMs ?? Infinity)
-    const asking = { request, clientId, waitMs, onCreated, signal }
-    const outcome = await askApproval(core, asking)
-    if (!isRecorded) this.#record.decision(judgement, null)
-    if (outcome.outcome === 'approved') await configuration.confirm(this.#waitMs)
-    const claim = outcome.outcome === 'approved' ? await claimApproval(core, asking, outcome.approvalId) : null
-    if (outcome.approvalId !== null && outcome.outcome !== 'pending' && claim !== 'unavailable') {
-      closeCall(state, outcome.approvalId, toolName)
-    }
-    if (claim === null || claim === 'claimed' || outcome.approvalId === null) return outcome
-    const none = { approvalId: outcome.approvalId, decisionReason: null }
-    if (claim === 'used') return { ...none, outcome: 'used', detail: null }
-    return { ...none, outcome: 'unavailable', detail: 'the service did not confirm that the tool runs once' }
-  }
-
-  /** Undefined: the call is numbered. A continued call keeps its key. */
-  get #ownKey(): string | undefined {
-    if (this.#continues) return typeof this.#continues.key === 'string' ? this.#continues.key : undefined
-    // A host without types may give a number, which would be the number of another call.
-    const given: unknown = this.#call.key ?? ''
-    return String(given) || undefined
+    throw this.#refusal(judgement, APPROVAL_CODES[outcome], { approvalId, decisionReason })
   }
 
   /** No refusal: the call goes on after a person decides. */
@@ -352,8 +289,8 @@ export class GuardedCall {
   }
 }
 
-function numberOf({ key, spent = 0 }: OpenCall): number {
-  return typeof key === 'number' ? key : spent
+function goneCode({ gone }: HeldCall): BlockCode {
+  return gone === 'run_ended' || gone === 'process_ended' ? 'caller_gone' : 'aborted'
 }
 
 /** An approval counts for one version of a policy, or for one detector. */

@@ -12,6 +12,9 @@ const MODEL_TEXTS: Readonly<Record<BlockCode, string>> = {
     'It ran already with these arguments, under an approval of a person. Tell the user; if it must run again, ask them first.',
   approval_unavailable: "This call needs a person's approval, but it could not be requested. Tell the user; try later.",
   aborted: 'The call was cancelled before it was approved.',
+  caller_gone: 'The caller stopped waiting before a person decided.',
+  call_cut:
+    'Your answer ended before its arguments were complete. Make the call again with all of its arguments, and shorter if you can.',
   input_changed: 'The arguments changed after they were checked. Make the call again with the final arguments.',
   input_not_json: 'The arguments are not plain JSON, so the call could not be checked. Use plain JSON.',
   not_configured: 'The rules for this tool are not available. Tell the user; try later.',
@@ -23,6 +26,8 @@ const OTHER_CODES: ReadonlySet<BlockCode> = new Set([
   'input_changed',
   'input_not_json',
   'aborted',
+  'caller_gone',
+  'call_cut',
   'guard_failed',
   'approval_used',
 ])

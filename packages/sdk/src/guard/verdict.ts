@@ -11,6 +11,8 @@ export interface Verdict {
   /** From the strictest policy; null if the decision does not come from a policy. */
   readonly policyId: string | null
   readonly policyVersion: string | null
+  /** Of every policy that matched. */
+  readonly policyVersions: Readonly<Record<string, string>>
   /** Without any input value; null if nothing matched. */
   readonly reason: string | null
   /** The condition of the deciding policy failed. */
@@ -27,7 +29,16 @@ const CAUSES = { LOOP_DETECTED: 'loop', BUDGET_EXCEEDED: 'budget' } as const
 export function judge(decision: Decision, detections: readonly Detection[], isConfigured: boolean): Verdict {
   const { failures } = decision
   const policyIds = decision.matched.map(({ policyId }) => policyId)
-  const none = { policyIds, policyId: null, policyVersion: null, isFailure: false, failures, policyMessage: null }
+  const policyVersions = Object.fromEntries(decision.matched.map(({ policyId, version }) => [policyId, version]))
+  const none = {
+    policyIds,
+    policyVersions,
+    policyId: null,
+    policyVersion: null,
+    isFailure: false,
+    failures,
+    policyMessage: null,
+  }
   if (!isConfigured) {
     const reason = 'no policies are loaded yet, and this tool must not run without them'
     return { ...none, action: 'BLOCK', cause: 'not_configured', reason }
@@ -41,6 +52,7 @@ export function judge(decision: Decision, detections: readonly Detection[], isCo
     action: decision.action,
     cause: first ? 'policy' : null,
     policyIds,
+    policyVersions,
     policyId: first?.policyId ?? null,
     policyVersion: first?.version ?? null,
     reason,

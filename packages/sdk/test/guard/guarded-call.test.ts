@@ -261,3 +261,43 @@ test('two prompts in parallel: events and issue records carry the prompt of thei
     assert.ok(!('promptVersionId' in (await service.assertEvent('LLM_CALL', { model: 'around' })).payload))
   })
 })
+
+test('each event of a call has the id of the model, and its end says how it ended: cancelling is no failure', async (t) => {
+  const service = fake(t, { deployedPolicies: [policy('REQUIRE_APPROVAL', 'tool.input.order == 4.0')] })
+  const stop = new AbortController()
+  const tools: Record<string, () => unknown> = {
+    returned: () => 'ran',
+    failed: () => assert.fail('broken'),
+    cancelled: () => Promise.reject(new DOMException('stop', 'AbortError')),
+    'cancelled by the caller': () => {
+      stop.abort()
+      throw new Error('socket closed')
+    },
+  }
+  await service.tacho.run(async () => {
+    for (const [at, call] of Object.values(tools).entries()) {
+      const given = { name: 'refund', input: { order: at + 4 }, key: `call_${at}`, signal: stop.signal, call }
+      await service.tacho.guardedCall(given).catch(() => undefined)
+    }
+  })
+  const events = (await service.events()).filter(({ eventType }) => eventType !== 'SESSION_OUTCOME')
+  const of = (type: string) => events.filter(({ eventType }) => eventType === type).map(({ payload }) => payload)
+  assert.deepEqual(
+    of('TOOL_CALL').map(({ toolCallId, outcome }) => [toolCallId, outcome]),
+    Object.keys(tools).map((outcome, at) => [`call_${at}`, outcome.split(' ')[0]]),
+  )
+  assert.deepEqual(
+    of('TOOL_START').map(({ toolCallId }) => toolCallId),
+    ['call_0', 'call_1', 'call_2', 'call_3'],
+  )
+  const [decision] = of('POLICY_DECISION')
+  const policyVersions = { 'p-require_approval': '1' }
+  assert.partialDeepStrictEqual(decision, { toolCallId: 'call_0', policyVersions })
+  const [asked] = await service.approvals()
+  assert.partialDeepStrictEqual(asked, { toolCallId: 'call_0', policyVersion: '1' })
+  const issues = await service.issues()
+  assert.deepEqual(
+    issues.map(({ detectionType }) => detectionType),
+    ['TOOL_FAILED'],
+  )
+})

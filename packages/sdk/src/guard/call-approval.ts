@@ -1,0 +1,202 @@
+/** Which request a call asks with, and what becomes of the request when its caller leaves. */
+import type { Context, RunScope } from '../context.ts'
+import type { Core } from '../core.ts'
+import {
+  carriedArgs,
+  closeCall,
+  freeNumber,
+  nextNumber,
+  openCall,
+  spendNumber,
+  takeNumber,
+  type OpenCall,
+} from '../run-state.ts'
+import {
+  askApproval,
+  CLAIM_TYPE,
+  claimApproval,
+  isOver,
+  withdrawnRecord,
+  type ApprovalOutcome,
+  type Asking,
+} from './approval.ts'
+import type { CallRecord } from './call-record.ts'
+import type { HeldCall, LeaveReason } from './held-call.ts'
+import type { TakenCall } from './input.ts'
+import type { JudgeParts, Judgement } from './judgement.ts'
+import type { IssueRecords } from '../issue-records.ts'
+
+export type CallParts = JudgeParts & { readonly issues: IssueRecords }
+
+const APPROVAL_TIMEOUT_MS = 300_000
+const APPROVAL_TIMEOUT_MIN_MS = 1_000
+const APPROVAL_TIMEOUT_MAX_MS = 86_400_000
+
+/** No later call without a key can use the approval: its caller has an answer. */
+const ENDED: ReadonlySet<Asked['outcome']> = new Set(['used', 'expired', 'unavailable'])
+/** Nobody waits any more, so no call at all can use it. */
+const LEFT: ReadonlySet<Asked['outcome']> = new Set(['timeout', 'aborted', 'withdrawn'])
+
+/** As a client knows: its runs need no answer of the service. */
+const withdrawn = new WeakMap<Core, Set<string>>()
+const WITHDRAWN_MAX = 10_000
+
+export type Asked =
+  | ApprovalOutcome
+  | {
+      readonly outcome: 'used' | 'withdrawn'
+      readonly approvalId: string
+      readonly decisionReason: null
+      readonly detail: null
+    }
+
+interface ApprovalParts {
+  readonly parts: CallParts
+  readonly context: Context
+  readonly call: TakenCall
+  readonly inputHash: string
+  readonly record: CallRecord
+  readonly held: HeldCall
+  /** The host continues this waiting call. */
+  readonly continues: OpenCall | undefined
+}
+
+export class CallApproval {
+  readonly #given: ApprovalParts
+
+  constructor(given: ApprovalParts) {
+    this.#given = given
+  }
+
+  /** `approved` only once for a request, in all processes. @param confirmMs the longest wait for newer policies. */
+  async ask(judgement: Judgement, confirmMs: number): Promise<Asked> {
+    const { parts, context, inputHash, held, continues } = this.#given
+    const { state } = context.scope
+    const own = this.#ownKey
+    // Equal inputs without a key are several calls, also at the same time. Equal keys are one call.
+    const slot = own === undefined ? inputHash : parts.engine.inputHash('approval-key', [inputHash, own])
+    for (;;) {
+      const number = continues ? numberOf(continues) : nextNumber(state, slot)
+      if (own === undefined) takeNumber(state, slot, number)
+      const asked = await this.#askOnce(judgement, own, number, confirmMs)
+      const { outcome } = asked
+      const isOld = outcome === 'withdrawn' || (outcome === 'expired' && asked.isOld === true)
+      // After this, the next call asks for itself. After "used", one with the same key does not.
+      const isSpent = outcome === 'approved' || isOld || LEFT.has(outcome) || held.gone !== null
+      if (held.gone !== 'handed_over' && (isSpent || (own === undefined && ENDED.has(outcome))))
+        spendNumber(state, slot, number)
+      else freeNumber(state, slot, number)
+      if (continues === undefined && isOld && held.gone === null) continue
+      return asked
+    }
+  }
+
+  async #askOnce(judgement: Judgement, own: string | undefined, number: number, confirmMs: number): Promise<Asked> {
+    const { parts, context, call, inputHash, record, held } = this.#given
+    const { core, configuration } = parts
+    const { toolName, args } = call
+    const { state, approvalClientId: clientId } = context.scope
+    let isRecorded = false
+    const onCreated = (approvalId: string, expiresAt: string | null) => {
+      isRecorded = true
+      const isKnown = state.openCalls.has(approvalId)
+      const carried = call.input.judged && carriedArgs(args)
+      const more = { ...(own !== undefined && number > 0 && { spent: number }), ...(carried && { args: carried }) }
+      openCall(state, { approvalId, toolName, inputHash, key: own ?? number, expiresAt, ...more })
+      held.onLeave = (reason) => this.#withdraw(approvalId, reason)
+      // Sent at once: operators see the input beside the approval.
+      if (!isKnown) record.decision(judgement, approvalId)
+      void core.sender.flush(core.settings.flushTimeoutMs)
+    }
+    const { rules } = call
+    const waitMs = Math.max(0, rules.approvalWaitMs ?? parts.defaults.approvalWaitMs ?? Infinity)
+    const request = this.#request(judgement, own, number)
+    const asking: Asking = { request, clientId, waitMs, onCreated, signal: held.signal }
+    const outcome = await askApproval(core, asking)
+    if (!isRecorded) record.decision(judgement, null)
+    const { approvalId } = outcome
+    // The next process continues it.
+    if (held.gone === 'handed_over' && approvalId !== null) return { outcome: 'pending', approvalId, expiresAt: null }
+    if (outcome.outcome === 'pending') return outcome
+    if (outcome.outcome !== 'approved') {
+      if (outcome.outcome === 'timeout') held.leave('timeout')
+      if (approvalId !== null) closeCall(state, approvalId, toolName)
+      return outcome
+    }
+    await configuration.confirm(confirmMs)
+    const none = { approvalId: outcome.approvalId, decisionReason: null, detail: null }
+    if (held.gone !== null) return { ...none, outcome: 'aborted' }
+    const claim = withdrawn.get(core)?.has(outcome.approvalId)
+      ? 'withdrawn'
+      : await claimApproval(core, asking, outcome)
+    if (claim === 'unavailable')
+      return { ...none, outcome: 'unavailable', detail: 'the service did not confirm that the tool runs once' }
+    closeCall(state, outcome.approvalId, toolName)
+    if (claim === 'withdrawn') noteWithdrawn(core, outcome.approvalId)
+    if (claim !== 'claimed') return { ...none, outcome: claim }
+    return isOver(core, outcome.expiresAt) ? { ...none, outcome: 'expired' } : outcome
+  }
+
+  #request(judgement: Judgement, own: string | undefined, number: number) {
+    const { parts, context, call, inputHash } = this.#given
+    const { core, engine, defaults } = parts
+    const { runId, sessionId, agentId }: RunScope = context.scope
+    const { toolName, rules } = call
+    const { policyId, policyVersion, reason } = judgement.verdict
+    // A list, because a model can choose any text.
+    const key = own === undefined || number === 0 ? (own ?? number) : [own, number]
+    const timeoutMs = rules.approvalTimeoutMs ?? defaults.approvalTimeoutMs ?? APPROVAL_TIMEOUT_MS
+    return {
+      // Every process finds the same request, and another version of the policy makes another one.
+      clientRequestId: engine.inputHash('approval', [runId, toolName, inputHash, policyId, policyVersion, key]),
+      runId,
+      sessionId,
+      agentId,
+      policyId: policyId ?? undefined,
+      toolName,
+      inputHash,
+      reason: reason === null ? undefined : core.writing().text(reason),
+      timeoutMs: Math.round(Math.min(Math.max(timeoutMs, APPROVAL_TIMEOUT_MIN_MS), APPROVAL_TIMEOUT_MAX_MS)),
+      toolCallId: own,
+      policyVersion: policyVersion ?? undefined,
+      recordsInput: core.settings.capture === 'full' ? undefined : (false as const),
+    }
+  }
+
+  /** In the same turn, because a process may end. */
+  #withdraw(approvalId: string, reason: LeaveReason): void {
+    const { parts, context, call, inputHash, record } = this.#given
+    const { state, approvalClientId } = context.scope
+    closeCall(state, approvalId, call.toolName)
+    noteWithdrawn(parts.core, approvalId)
+    record.withdrawal({ approvalId, inputHash, reason })
+    const report = {
+      recordKind: 'RECOVERY',
+      detectionType: CLAIM_TYPE,
+      payload: { toolName: call.toolName },
+      evidence: { approvalId, reason },
+    } as const
+    parts.issues.report(context.scope, report, withdrawnRecord(approvalClientId, approvalId))
+    void parts.core.sender.flush(parts.core.settings.flushTimeoutMs)
+  }
+
+  /** Undefined: the call is numbered. A continued call keeps its key. */
+  get #ownKey(): string | undefined {
+    const { continues, call } = this.#given
+    if (continues) return typeof continues.key === 'string' ? continues.key : undefined
+    // A host without types may give a number, which would be the number of another call.
+    const given: unknown = call.key ?? ''
+    return String(given) || undefined
+  }
+}
+
+function noteWithdrawn(core: Core, approvalId: string): void {
+  const known = withdrawn.get(core) ?? new Set()
+  withdrawn.set(core, known.add(approvalId))
+  const [oldest] = known.size > WITHDRAWN_MAX ? known : []
+  if (oldest !== undefined) known.delete(oldest)
+}
+
+function numberOf({ key, spent = 0 }: OpenCall): number {
+  return typeof key === 'number' ? key : spent
+}

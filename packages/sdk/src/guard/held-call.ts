@@ -1,0 +1,65 @@
+/** A call that may wait for a person. Its caller may leave first: then nothing runs under its approval. */
+import type { Context } from '../context.ts'
+import type { Core } from '../core.ts'
+import { readSafely } from '../json.ts'
+import type { StopSignal } from '../runtime.ts'
+
+export type LeaveReason = 'timeout' | 'cancelled' | 'aborted' | 'run_ended' | 'process_ended'
+
+const OF_SIGNALS: ReadonlySet<unknown> = new Set<LeaveReason>(['timeout', 'cancelled', 'run_ended', 'process_ended'])
+
+/** The run, its process, or the signal of the host says that nobody waits any more. */
+export class HeldCall {
+  readonly #core: Core
+  readonly #scope: Context['scope']
+  readonly #signal: StopSignal | undefined
+  readonly #stop = new AbortController()
+  readonly #onAbort = () => this.leave(reasonOf(this.#signal))
+  /** Called once, when the caller leaves. Set while a request is known. */
+  onLeave: ((reason: LeaveReason) => void) | undefined
+  /** `handed_over`: the next process of the run continues the call. */
+  gone: LeaveReason | 'handed_over' | null = null
+
+  constructor(core: Core, { scope }: Context, signal: StopSignal | undefined) {
+    this.#core = core
+    this.#scope = scope
+    this.#signal = signal
+    core.heldCalls.add(this)
+    signal?.addEventListener('abort', this.#onAbort, { once: true })
+    if (signal?.aborted) this.#onAbort()
+    else if (scope.hasEnded) this.leave('run_ended')
+  }
+
+  /** Ends the wait. */
+  get signal(): AbortSignal {
+    return this.#stop.signal
+  }
+
+  isOf(scope: Context['scope']): boolean {
+    return this.#scope === scope
+  }
+
+  leave(reason: LeaveReason | 'handed_over'): void {
+    if (this.gone !== null) return
+    this.gone = reason
+    this.close()
+    if (reason !== 'handed_over') readSafely(() => this.onLeave?.(reason), undefined)
+    // The host's code goes no further while its process ends.
+    if (reason !== 'process_ended') this.#stop.abort()
+  }
+
+  /** The call runs or was refused. */
+  close(): void {
+    this.#core.heldCalls.delete(this)
+    this.#signal?.removeEventListener('abort', this.#onAbort)
+  }
+}
+
+/** A host says why by `abort(reason)`; `AbortSignal.timeout` does too. */
+function reasonOf(signal: StopSignal | undefined): LeaveReason {
+  return readSafely(() => {
+    const { reason } = signal as { reason?: unknown }
+    if (OF_SIGNALS.has(reason)) return reason as LeaveReason
+    return (reason as { name?: unknown } | undefined)?.name === 'TimeoutError' ? 'timeout' : 'aborted'
+  }, 'aborted')
+}
