@@ -44,11 +44,16 @@ export interface Span {
   readonly parentSpanId: string | undefined
   /** The prompt that was requested last in this span, or before it in the spans around it. */
   promptVersionId?: string | undefined
+  /** That prompt came from the code. */
+  isPromptFallback?: boolean | undefined
+  /** The agent that acts here, unless it is the run's. */
+  agent?: string | undefined
 }
 
 /** It keeps the prompt of its beginning: prompts of spans beside it are not its own. */
 export function childSpan(spanId: string, parent: Span): Span {
-  return { spanId, parentSpanId: parent.spanId, promptVersionId: parent.promptVersionId }
+  const { spanId: parentSpanId, promptVersionId, isPromptFallback, agent } = parent
+  return { spanId, parentSpanId, promptVersionId, isPromptFallback, agent }
 }
 
 export interface Context {

@@ -5,6 +5,7 @@ import { ConfigurationSource } from './configuration/source.ts'
 import type { Core } from './core.ts'
 import { Guard } from './guard/guard.ts'
 import type { GuardDefaults } from './guard/rules.ts'
+import { createHashInput } from './guard/seal.ts'
 import { IssueRecords } from './issue-records.ts'
 
 export interface ControlOptions {
@@ -35,8 +36,16 @@ export function createControl(
     configuration: source,
     issues,
     guard: () =>
-      (loading ??= import('./policies.ts').then(
-        (engine) => new Guard({ core, configuration: source, issues, engine, defaults: guard }),
+      (loading ??= Promise.all([
+        import('./policies.ts'),
+        core.keyText().catch(() => undefined),
+        // What masks change is part of a hash.
+        core.writing().isChecked,
+      ]).then(
+        ([engine, apiKey]) => {
+          const hashInput = createHashInput(core, engine, apiKey)
+          return new Guard({ core, configuration: source, issues, engine, hashInput, defaults: guard })
+        },
         (error: unknown) => {
           loading = undefined
           throw error

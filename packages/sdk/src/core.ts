@@ -58,6 +58,8 @@ export interface Core {
   ) => string | undefined
   /** MAC under the key and the address: a file on disk counts only for them, and only unchanged. */
   readonly sign: (text: string) => Promise<string>
+  /** The present API key. Rejects if the host's function does. */
+  readonly keyText: () => Promise<string>
   /** Called before masking, for detectors. */
   readonly observers: Set<Observer>
   /** When the spool, if any, has returned the events it kept. */
@@ -89,6 +91,9 @@ const FAILED: Writing = {
   isChecked: undefined,
   payload: () => '{"masked":"[masked:error]"}',
   text: () => '[masked:error]',
+  masked() {
+    throw new TypeError('not loaded')
+  },
 }
 
 export type Observer = (scope: RunScope, draft: Draft) => void
@@ -246,10 +251,9 @@ export function createCore(given: TachoOptions, runtime: Runtime): Core {
 
   const spooled = settings.spool && settings.enabled ? open(settings.spool) : undefined
   const opened = Promise.all([prepared, spooled]).then(() => writing().isChecked)
-  const sign = async (text: string) => {
-    const key = (await (await rotatingKey())?.get(settings.requestTimeoutMs)) ?? (apiKey as string)
-    return (await import('./sha256.ts')).hmacSha256(key, `${settings.baseUrl}\n${text}`)
-  }
+  const keyText = async () => (await (await rotatingKey())?.get(settings.requestTimeoutMs)) ?? (apiKey as string)
+  const sign = async (text: string) =>
+    (await import('./sha256.ts')).hmacSha256(await keyText(), `${settings.baseUrl}\n${text}`)
   const endRequests = () => closing.abort()
   const deliverNow = (timeoutMs: number) => {
     // Another process does not have the host's own network.
@@ -264,6 +268,7 @@ export function createCore(given: TachoOptions, runtime: Runtime): Core {
     request,
     endRequests,
     sign,
+    keyText,
     diagnostics,
     writing,
     prepared,
@@ -282,15 +287,18 @@ export function createCore(given: TachoOptions, runtime: Runtime): Core {
 function annotated(
   payload: Payload | undefined,
   { annotations, trace: handedOver }: RunScope,
-  { promptVersionId }: Span,
+  { promptVersionId, isPromptFallback, agent }: Span,
   released: readonly [string, string][],
 ): Payload | undefined {
   const trace = activeTrace() ?? handedOver
-  if (annotations.size === 0 && promptVersionId === undefined && !trace && released.length === 0) return payload
+  const isPlain = promptVersionId === undefined && !isPromptFallback && agent === undefined
+  if (annotations.size === 0 && isPlain && !trace && released.length === 0) return payload
   return Object.fromEntries([
     ...released,
     ...annotations,
     ...(promptVersionId === undefined ? [] : [['promptVersionId', promptVersionId] as const]),
+    ...(isPromptFallback ? [['promptFallback', true] as const] : []),
+    ...(agent === undefined ? [] : [['agent', agent] as const]),
     ...(trace
       ? ([
           ['traceId', trace.traceId],

@@ -169,6 +169,7 @@ export function createMask(options: MaskingOptions): Mask {
     const entries = Object.entries(fields)
     const isPair = entries.some(([key, item]) => NAMING.test(key) && isSecretName(item))
     const masked = entries.map(([key, item]) => {
+      if (level === 1 && key === 'inputSeals' && isSeals(item)) return [key, item] as const
       // The content of a chat message is no value of its name.
       const own = isPair && NAMED_VALUE.test(key) && !(key === 'content' && 'role' in fields) ? 'secret' : kindOf(key)
       return [maskText(key, level), maskValue(item, level, own === 'plain' ? kind : own)] as const
@@ -194,6 +195,16 @@ export function createMask(options: MaskingOptions): Mask {
   const maskJson = (json: string): string =>
     touches(json) ? JSON.stringify(maskValue(JSON.parse(json) as Json, 0)) : json
   return { text: maskText, json: maskJson, touches }
+}
+
+const SEAL = /^[0-9a-f]{64}$/
+
+/** Of masked members: they hold nothing, and their pointers name what was not masked. */
+function isSeals(given: Json): boolean {
+  return (
+    typeof given === 'object' &&
+    Object.entries(given ?? {}).every(([at, seal]) => /^(?:\/|$)/.test(at) && SEAL.test(String(seal)))
+  )
 }
 
 function plainName(key: string): string {

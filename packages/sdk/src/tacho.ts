@@ -34,6 +34,12 @@ let readCore: (tacho: Tacho) => Core
 /** @internal For the integrations, which record spans of their own. */
 export const coreOf = (tacho: Tacho): Core => readCore(tacho)
 
+let readGuard: (tacho: Tacho, toolName: string) => Promise<Guard>
+/** @internal Of an input that another program says that it ran. Null if it has none. */
+export async function hashOf(tacho: Tacho, toolName: string, input: unknown): Promise<string | null> {
+  return (await readGuard(tacho, toolName)).hash(toolName, input)
+}
+
 /** A client of one environment. Recording never throws, never waits and never ends its host process. */
 export class Tacho {
   readonly #core: Core
@@ -46,6 +52,7 @@ export class Tacho {
 
   static {
     readCore = (tacho) => tacho.#core
+    readGuard = (tacho, toolName) => tacho.#guard(toolName)
   }
 
   constructor(options?: TachoOptions)
@@ -199,14 +206,26 @@ export class Tacho {
   /**
    * The deployed version of a prompt. Returns the fallback while nothing is loaded (see `configuration.ready`) or
    * deployed. Inside a run, later events and issue records of the current span, and of spans that begin in it later, carry
-   * its `promptVersionId`.
+   * its `promptVersionId`, or `promptFallback: true` for the fallback.
    */
   prompt<const Text extends string>(name: string, fallback: Text): Prompt<VariablesOf<Text>> {
     if (!this.#control.loaded) void this.configuration.ready(0)
-    const deployed = this.configuration.state.current?.prompts.find((prompt) => prompt.name === name)
+    const { current } = this.configuration.state
+    const deployed = current?.prompts.find((prompt) => prompt.name === name)
+    const { diagnostics, settings } = this.#core
+    if (!current && settings.enabled) {
+      const message = `The prompt ${name} is the fallback of the code: nothing is loaded yet. Await configuration.ready() first.`
+      diagnostics.report('warning', 'prompt_fallback', message)
+    }
     const span = this.#context?.span
-    if (span) span.promptVersionId = deployed?.versionId
-    return toPrompt(name, fallback, deployed)
+    if (span) {
+      span.promptVersionId = deployed?.versionId
+      span.isPromptFallback = deployed === undefined
+    }
+    return toPrompt(name, fallback, deployed, (variable) => {
+      const message = `Nothing fills {{${variable}}} of the prompt ${name}.`
+      diagnostics.report('warning', 'prompt_variable_missing', message)
+    })
   }
 
   /**

@@ -21,6 +21,8 @@ export interface Writing {
   /** `maxBytes`: default and most 256 KiB. */
   payload(text: JsonText, maxBytes?: number): string
   text(text: string): string
+  /** JSON text of any length. @throws if masking fails. */
+  masked(json: string): string
 }
 
 /** Never throws. If masking fails, nothing is recorded of what was given. */
@@ -57,5 +59,6 @@ export function createWriting({ masking }: Pick<Settings, 'masking'>, diagnostic
     }
   }
   // If it cannot be loaded, everything like a number stays masked.
-  return { isChecked: cardNumber || iban ? loadChecksum().catch(() => undefined) : undefined, payload, text }
+  const isChecked = cardNumber || iban ? loadChecksum().catch(() => undefined) : undefined
+  return { isChecked, payload, text, masked: mask.json }
 }

@@ -1,9 +1,13 @@
+import { readSafely } from '../json.ts'
 import type { DeployedPrompt } from './configuration.ts'
+
+/** Objects and lists are written as JSON. */
+export type PromptValue = string | number | boolean | object | null
 
 /** The `{{ name }}` placeholders of a literal text; any name if the compiler does not know the text. */
 export type VariablesOf<Text extends string> = string extends Text
-  ? Record<string, string | number>
-  : { readonly [Name in NamesIn<Text>]: string | number }
+  ? Record<string, PromptValue>
+  : { readonly [Name in NamesIn<Text>]: PromptValue }
 
 type NamesIn<Text extends string> = Text extends `${string}{{${infer Name}}}${infer Rest}`
   ? Trimmed<Name> | NamesIn<Rest>
@@ -22,19 +26,23 @@ export interface Prompt<Variables> {
   readonly versionId: string | null
   readonly isFallback: boolean
   /**
-   * The content with each `{{ name }}` replaced by its value. Placeholders inside values are not replaced. A
-   * placeholder without a value stays unchanged.
+   * The content with each `{{ name }}` replaced by its value; objects and lists as JSON. Placeholders inside values are not
+   * replaced. A placeholder without a value stays unchanged, and a diagnostic names it.
    */
   render(...variables: {} extends Variables ? [variables?: Variables] : [variables: Variables]): string
 }
 
-const PLACEHOLDER = /\{\{\s*([A-Za-z_][\w.-]*)\s*\}\}/g
+/** With any text that a host may give a value. */
+const PLACEHOLDER = /\{\{\s*([^{}\s][^{}]{0,254}?)\s*\}\}/g
+/** Others, such as `{{#if}}` of a template language, are not meant for `render`. */
+const NAME = /^[\p{L}\p{N}_][\p{L}\p{N}\p{M}_.-]*$/u
 
-/** @internal */
-export function toPrompt<Variables extends Readonly<Record<string, string | number>>>(
+/** @internal @param onMissing receives the name of a placeholder that nothing filled. */
+export function toPrompt<Variables extends Readonly<Record<string, PromptValue>>>(
   name: string,
   fallback: string,
   deployed: DeployedPrompt | undefined,
+  onMissing: (variable: string) => void = () => undefined,
 ): Prompt<Variables> {
   const content = deployed?.content ?? fallback
   return Object.freeze({
@@ -44,8 +52,17 @@ export function toPrompt<Variables extends Readonly<Record<string, string | numb
     versionId: deployed?.versionId ?? null,
     isFallback: deployed === undefined,
     render: (variables?: Variables) =>
-      content.replace(PLACEHOLDER, (placeholder, variable: string) =>
-        variables && Object.hasOwn(variables, variable) ? String(variables[variable]) : placeholder,
-      ),
+      content.replace(PLACEHOLDER, (placeholder, variable: string) => {
+        const value: unknown = variables && Object.hasOwn(variables, variable) ? variables[variable] : undefined
+        if (value !== undefined) return textOf(value)
+        if (NAME.test(variable)) onMissing(variable)
+        return placeholder
+      }),
   })
+}
+
+/** `String` would make `[object Object]` of an object. */
+function textOf(value: unknown): string {
+  if (typeof value !== 'object' || value === null) return String(value)
+  return value instanceof Date ? value.toISOString() : readSafely(() => JSON.stringify(value), '[unreadable]')
 }

@@ -6,6 +6,9 @@
  *                          +--no answer, a wrong one, 429, 5xx-+   after a backoff; keeps the loaded configuration
  *                          +--401, 403--> stopped                  keeps the loaded configuration
  *   any --close--> stopped
+ *
+ * A timer is no proof of freshness: it stands still in a frozen process, a snapshot and a laptop that sleeps. So a call that is
+ * judged after the next refresh was due refreshes first (`fresh`), within its wait.
  */
 import type { Core } from '../core.ts'
 import { waitMs } from '../retry.ts'
@@ -28,6 +31,9 @@ export interface ConfigurationState {
 const REFRESH_MS = 30_000
 const REFRESH_MIN_MS = 1_000
 const REFRESH_MAX_MS = 86_400_000
+const OLD_AFTER_MS = 300_000
+/** So late can a timer be on a busy machine. */
+const LATE_MS = 1_000
 /** Every HTTP client can send these characters in a header. */
 const HEADER_TEXT = /^[\x20-\x7e]+$/
 /** 500 policies and 4 MiB of prompts, even if every character is escaped. */
@@ -40,6 +46,7 @@ export class ConfigurationSource {
   readonly #cache: ConfigurationCache | undefined
   readonly #cacheMaxAgeMs: number
   readonly #cacheFreshMs: number
+  readonly #oldAfterMs: number
   readonly #listeners = new Set<ConfigurationListener>()
   #current: Configuration | null = null
   #source: ConfigurationState['source'] = null
@@ -52,10 +59,21 @@ export class ConfigurationSource {
   #first: Promise<void> | undefined
   #loading: Promise<boolean> | undefined
   #timer: Timer | undefined
+  /** By the clock, when the timer should refresh. */
+  #dueAt = Infinity
+  #loadingSince = 0
+  /** A timer on time keeps no call waiting. */
+  #isLate = false
+  #isOldReported = false
 
   constructor(
     core: Core,
-    { refreshMs = REFRESH_MS, cacheMaxAgeMs = Infinity, cacheFreshMs = 0 }: ConfigurationOptions,
+    {
+      refreshMs = REFRESH_MS,
+      cacheMaxAgeMs = Infinity,
+      cacheFreshMs = 0,
+      oldAfterMs = OLD_AFTER_MS,
+    }: ConfigurationOptions,
     cache?: ConfigurationCache,
   ) {
     this.#core = core
@@ -68,6 +86,7 @@ export class ConfigurationSource {
     this.#cache = cache
     this.#cacheMaxAgeMs = cacheMaxAgeMs
     this.#cacheFreshMs = cacheFreshMs
+    this.#oldAfterMs = oldAfterMs
     this.#isStopped = !core.settings.enabled
   }
 
@@ -91,6 +110,42 @@ export class ConfigurationSource {
     return this.#current !== null
   }
 
+  /**
+   * Before a call is judged: the first configuration, or a newer one if a refresh is due. An outage costs one call for each
+   * attempt this wait, because the next attempt is due later.
+   */
+  async fresh(timeoutMs: number): Promise<void> {
+    if (!this.#current) return void (await this.ready(timeoutMs))
+    const { now } = this.#core.runtime
+    const since = this.#loading ? this.#loadingSince : now()
+    await this.#atMost(Math.max(0, since + timeoutMs - now()), this.refresh())
+  }
+
+  /** True if a call must not be judged before `fresh`. */
+  get isDue(): boolean {
+    if (!this.#current) return true
+    return !this.#isStopped && (this.#loading ? this.#isLate : this.#isOverdue)
+  }
+
+  get #isOverdue(): boolean {
+    return this.#core.runtime.now() > this.#dueAt + LATE_MS
+  }
+
+  /** Null unless the policies are older than the limit. Says so once, until the service confirms them. */
+  get oldMs(): number | null {
+    const { ageMs } = this.state
+    if (ageMs === null || ageMs <= this.#oldAfterMs) {
+      this.#isOldReported = false
+      return null
+    }
+    if (!this.#isOldReported) {
+      this.#isOldReported = true
+      const message = `Calls are judged by policies of ${Math.round(ageMs / 1_000)} s ago: the service could not confirm them since.`
+      this.#core.diagnostics.report('warning', 'policies_old', message)
+    }
+    return ageMs
+  }
+
   /** At most `timeoutMs`. Without an answer, the loaded configuration stays in use. */
   confirm(timeoutMs: number): Promise<void> {
     return this.#atMost(timeoutMs, this.refresh())
@@ -99,7 +154,12 @@ export class ConfigurationSource {
   /** True if the service confirmed the current configuration or sent a newer one. */
   refresh(): Promise<boolean> {
     if (this.#isStopped) return Promise.resolve(false)
-    return (this.#loading ??= this.#loadAndSchedule())
+    if (!this.#loading) {
+      this.#loadingSince = this.#core.runtime.now()
+      this.#isLate = this.#isOverdue
+      this.#loading = this.#loadAndSchedule()
+    }
+    return this.#loading
   }
 
   /** Returns a function that removes the listener. */
@@ -231,6 +291,7 @@ export class ConfigurationSource {
     const { now, random, timer } = this.#core.runtime
     const regular = this.#refreshMs * (0.8 + 0.4 * random())
     const delay = this.#failures === 0 ? regular : waitMs(this.#failures, this.#retryAfter, now(), random())
+    this.#dueAt = now() + delay
     this.#timer = timer(delay, () => void this.refresh())
   }
 

@@ -10,6 +10,7 @@ import type { LeaveReason } from './held-call.ts'
 import type { TakenCall } from './input.ts'
 import type { Judgement } from './judgement.ts'
 import { modelText } from './model-text.ts'
+import type { Hashed } from './seal.ts'
 import type { Recoveries } from './recoveries.ts'
 
 interface RecordParts {
@@ -22,17 +23,19 @@ export class CallRecord {
   readonly #parts: RecordParts
   readonly #context: Context
   readonly #call: TakenCall
+  readonly #inputSeals: Hashed['inputSeals']
   #startedAt = 0
   #started: Payload = {}
   isEmpty = true
 
-  constructor(parts: RecordParts, context: Context, call: TakenCall) {
+  constructor(parts: RecordParts, context: Context, call: TakenCall, { inputSeals }: Hashed) {
+    this.#inputSeals = inputSeals
     this.#parts = parts
     this.#context = context
     this.#call = call
   }
 
-  decision({ decision, verdict, detections }: Judgement, approvalId: string | null): void {
+  decision({ decision, verdict, detections, policyAgeMs }: Judgement, approvalId: string | null): void {
     const { action, policyIds, reason, inputHash, revision } = decision
     const { failures, policyVersions } = verdict
     const { toolName, input } = this.#call
@@ -46,11 +49,15 @@ export class CallRecord {
       ...(approvalId !== null && { approvalId }),
       ...(reason !== null && { reason }),
       // A blocked call has no other event with its input.
-      ...((action === 'BLOCK' || action === 'REQUIRE_APPROVAL') && { input: input.recorded }),
+      ...((action === 'BLOCK' || action === 'REQUIRE_APPROVAL') && {
+        input: input.recorded,
+        ...(this.#inputSeals && { inputSeals: this.#inputSeals }),
+      }),
       ...(input.problem !== null && { inputProblem: input.problem }),
       ...(detections.length > 0 && { detections: detections.map(({ type }) => type) }),
       ...(failures.length > 0 && { failures: failures.map(({ policyId, message }) => ({ policyId, message })) }),
       ...(revision !== null && { revision }),
+      ...(policyAgeMs !== null && { policyAgeMs }),
     })
   }
 

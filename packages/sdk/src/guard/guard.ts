@@ -1,5 +1,6 @@
 /** Stands between an agent and its tools. Each call is a GuardedCall. */
 import type { Context } from '../context.ts'
+import { detached } from '../detach.ts'
 import { beginPart, enclosingPart, type Part } from '../part.ts'
 import { outcomeOf } from '../run.ts'
 import type { StopSignal } from '../runtime.ts'
@@ -27,6 +28,11 @@ export class Guard {
   constructor(parts: CallParts) {
     this.#parts = parts
     this.#judge = new Judge(parts)
+  }
+
+  /** As its events and approvals have it. Null if the input has none. */
+  hash(toolName: string, input: unknown): string | null {
+    return this.#parts.hashInput(toolName, takeInput(detached(input)).judged).inputHash
   }
 
   async decide(context: Context | undefined, call: Call, rules: GuardRules): Promise<CallDecision> {
@@ -100,8 +106,10 @@ export class Guard {
 
   #begin(part: Part, call: TakenCall, context: Context | undefined): { guarded: GuardedCall; record: CallRecord } {
     const parts = { ...this.#parts, recoveries: this.#recoveries }
-    const record = new CallRecord(parts, part.context, call)
-    return { guarded: new GuardedCall(this.#parts, this.#judge, part, call, record, context?.continues), record }
+    const hashed = this.#parts.hashInput(call.toolName, call.input.judged)
+    const record = new CallRecord(parts, part.context, call, hashed)
+    const continues = context?.continues
+    return { guarded: new GuardedCall(this.#parts, this.#judge, part, call, { hashed, record, continues }), record }
   }
 }
 

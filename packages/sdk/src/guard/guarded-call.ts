@@ -27,6 +27,7 @@ import { takeInput, type TakenCall } from './input.ts'
 import type { Judge, JudgedCall, Judgement } from './judgement.ts'
 import { modelText } from './model-text.ts'
 import type { CallDecision } from './rules.ts'
+import type { Hashed } from './seal.ts'
 import { snapshot } from './snapshot.ts'
 import type { Verdict } from './verdict.ts'
 
@@ -73,8 +74,7 @@ export class GuardedCall {
     judge: Judge,
     part: Part,
     call: TakenCall,
-    record: CallRecord,
-    continues: OpenCall | undefined,
+    { hashed, record, continues }: { hashed: Hashed; record: CallRecord; continues: OpenCall | undefined },
   ) {
     this.#parts = parts
     this.#judge = judge
@@ -83,7 +83,7 @@ export class GuardedCall {
     this.#record = record
     const { toolName, riskSignals, annotations } = call
     const { judged: input } = call.input
-    const inputHash = input && this.#hash(input)
+    const { inputHash } = hashed
     this.#judged = { scope: part.context.scope, toolName, riskSignals, annotations, input, inputHash }
     this.#continues = continues?.inputHash === inputHash ? continues : undefined
     this.#snapshot = input ? null : snapshot(call.input.given)
@@ -175,7 +175,7 @@ export class GuardedCall {
 
   async #configured(): Promise<void> {
     const { configuration } = this.#parts
-    if (!configuration.state.current) await configuration.ready(this.#waitMs)
+    if (configuration.isDue) await configuration.fresh(this.#waitMs)
   }
 
   #decide(): Judgement {
@@ -240,8 +240,12 @@ export class GuardedCall {
 
   /** A call that no policy concerns leaves only its start and its result. */
   #recordUnlessPlain(judgement: Judgement): void {
-    const { decision, verdict } = judgement
-    const isPlain = decision.action === 'ALLOW' && decision.policyIds.length === 0 && verdict.failures.length === 0
+    const { decision, verdict, policyAgeMs } = judgement
+    const isPlain =
+      decision.action === 'ALLOW' &&
+      decision.policyIds.length === 0 &&
+      verdict.failures.length === 0 &&
+      policyAgeMs === null
     if (!isPlain) this.#record.decision(judgement, null)
   }
 
@@ -269,18 +273,12 @@ export class GuardedCall {
       if (!readAgain) return null
       const { judged } = takeInput(detached(readAgain()))
       const { inputHash } = this.#judged
-      return judged && inputHash !== null && this.#hash(judged) === inputHash ? null : 'input_changed'
+      return judged && inputHash !== null && this.#parts.hashInput(this.#call.toolName, judged).inputHash === inputHash
+        ? null
+        : 'input_changed'
     }
     if (this.#snapshot === null) return 'input_not_json'
     return snapshot(readAgain ? readAgain() : input.given) === this.#snapshot ? null : 'input_changed'
-  }
-
-  #hash(input: Readonly<Record<string, unknown>>): string | null {
-    try {
-      return this.#parts.engine.inputHash(this.#call.toolName, input)
-    } catch {
-      return null
-    }
   }
 
   get #waitMs(): number {

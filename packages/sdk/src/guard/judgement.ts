@@ -11,11 +11,15 @@ import {
   type LoopDetector,
 } from './detectors.ts'
 import type { CallDecision, GuardDefaults, GuardRules } from './rules.ts'
+import type { HashInput } from './seal.ts'
 import { judge, type Verdict } from './verdict.ts'
 
 export interface PolicyEngine {
   decide(policies: readonly Policy[], facts: Facts): Decision
   inputHash(toolName: string, input: unknown): string
+  sealKey(apiKey: string): Uint8Array
+  sealInput(key: Uint8Array, input: unknown, masked: readonly string[]): Readonly<Record<string, string>>
+  sealedInputHash(toolName: string, input: unknown, seals: Readonly<Record<string, string>>): string
 }
 
 export interface JudgeParts {
@@ -23,6 +27,7 @@ export interface JudgeParts {
   readonly configuration: ConfigurationSource
   readonly engine: PolicyEngine
   readonly defaults: GuardDefaults
+  readonly hashInput: HashInput
 }
 
 export interface JudgedCall {
@@ -39,6 +44,8 @@ export interface Judgement {
   readonly decision: CallDecision
   readonly verdict: Verdict
   readonly detections: readonly Detection[]
+  /** Null unless the policies are older than the limit. */
+  readonly policyAgeMs: number | null
 }
 
 /** No condition can read it, so each that tries fails. */
@@ -98,7 +105,12 @@ export class Judge {
     }
     const { action, policyIds, reason } = verdict
     const revision = current?.revision ?? null
-    return { decision: { action, policyIds, reason, inputHash, detections, revision }, verdict, detections }
+    return {
+      decision: { action, policyIds, reason, inputHash, detections, revision },
+      verdict,
+      detections,
+      policyAgeMs: configuration.oldMs,
+    }
   }
 
   /** A rejection is an answer: the same call of this run is not asked again. */

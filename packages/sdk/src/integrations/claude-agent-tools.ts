@@ -12,7 +12,7 @@ import { detached } from '../detach.ts'
 import { ToolBlockedError } from '../guard/blocked.ts'
 import type { Authorization } from '../guard/rules.ts'
 import type { StopSignal } from '../runtime.ts'
-import type { Tacho } from '../tacho.ts'
+import { hashOf, type Tacho } from '../tacho.ts'
 import { beginPart, fields, keyOf, number, OpenSpans, set, text, type Fields, type Part } from './host.ts'
 import { messagesOf } from './messages.ts'
 
@@ -116,7 +116,7 @@ export class AgentTools {
       const call = { toolName: String(toolName), input: detached(input), key: keyOf(given) }
       const authorize = () => core.context.run(context, () => this.#tacho.authorize(call, {}, signal))
       if (typeof given === 'string') {
-        const inputHash = (await hashOf(call.toolName, call.input)) ?? ''
+        const inputHash = (await hashOf(this.#tacho, call.toolName, call.input)) ?? ''
         const decision = asked.get(inputHash) ?? authorize()
         if (inputHash !== '') asked.set(inputHash, decision)
         const authorization = await decision
@@ -166,7 +166,7 @@ export class AgentTools {
     const { core, context: parent } = this.#begin(sessionId)
     const pending = this.#pending.take(String(id))
     const { context } = pending ?? beginPart(this.#tacho, parent)
-    const inputHash = await hashOf(toolName, input)
+    const inputHash = await hashOf(this.#tacho, toolName, input)
     const authorizations = pending?.authorizations ?? []
     const authorization =
       authorizations.find((given) => given.inputHash === inputHash) ?? this.#nameless.take(inputHash ?? '')
@@ -236,16 +236,6 @@ const PERMISSION_REQUEST: HookEvent = {
   denied: (message) => ({
     hookSpecificOutput: { hookEventName: 'PermissionRequest', decision: { behavior: 'deny', message } },
   }),
-}
-
-/** Null if the input cannot be hashed. */
-async function hashOf(toolName: string, input: unknown): Promise<string | null> {
-  try {
-    const { inputHash } = await import('../policies.ts')
-    return inputHash(toolName, input)
-  } catch {
-    return null
-  }
 }
 
 function matchers(given: unknown): Fields[] {

@@ -57,3 +57,25 @@ test('variables are typed by the fallback', (t) => {
   // @ts-expect-error: name is missing
   assert.equal(prompt.render({ amount: 5 }), 'Refund 5 to {{ name }}')
 })
+
+test('any name that was given is filled, an object as JSON; what nothing fills is said once for each prompt', async (t) => {
+  const said: string[] = []
+  const fake = fakeTacho({
+    onDiagnostic: ({ code, message }) => void (code === 'prompt_variable_missing' && said.push(message)),
+  })
+  t.after(fake.close)
+  const text = '{{größe}} {{1name}} {{ first name }} {{order}} {{list}} {{none}} {{on}} {{missing}} {{#if x}}'
+  const prompt = fake.tacho.prompt('p', text as string)
+  const given = {
+    größe: 'XL',
+    '1name': 'Ada',
+    'first name': 'Eva',
+    order: { id: 7 },
+    list: [1, 'a'],
+    none: null,
+    on: new Date(0),
+  }
+  const filled = 'XL Ada Eva {"id":7} [1,"a"] null 1970-01-01T00:00:00.000Z {{missing}} {{#if x}}'
+  assert.equal(prompt.render(given), filled)
+  assert.deepEqual(said, ['Nothing fills {{missing}} of the prompt p.'])
+})

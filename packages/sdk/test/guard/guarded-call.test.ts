@@ -263,7 +263,10 @@ test('two prompts in parallel: events and issue records carry the prompt of thei
 })
 
 test('each event of a call has the id of the model, and its end says how it ended: cancelling is no failure', async (t) => {
-  const service = fake(t, { deployedPolicies: [policy('REQUIRE_APPROVAL', 'tool.input.order == 4.0')] })
+  const service = fake(t, {
+    deployedPolicies: [policy('REQUIRE_APPROVAL', 'tool.input.order == 4.0')],
+    approvals: 'approve',
+  })
   const stop = new AbortController()
   const tools: Record<string, () => unknown> = {
     returned: () => 'ran',

@@ -88,9 +88,11 @@ for (const [name, input] of Object.entries(UNREADABLE)) {
       results.push(...(await service.tacho.run(async () => [await act('refund'), await act('other')])))
     }
     const isLarge = name.startsWith('more values')
-    // A Date is copied, although conditions do not read it.
+    // A Date is copied, although conditions do not read it, and so is an object whose getters were read.
     const isRead = name !== 'a getter that throws'
-    const [code, other] = isLarge ? ['policy', false] : ['input_not_json', isRead ? name !== 'date' : 'input_not_json']
+    const [code, other] = isLarge
+      ? ['policy', false]
+      : ['input_not_json', isRead ? name !== 'date' && name !== 'getter' : 'input_not_json']
     assert.deepEqual(results, [code, other, code, other, code, other, code, other])
   })
 }
@@ -212,4 +214,34 @@ test('a key named __proto__ is a key, for the policy, the record and the tool', 
   const input = JSON.parse('{"__proto__":{"amount":500},"amount":1}') as { amount: number }
   const got = await service.tacho.guardedCall({ name: 'refund', input, call: (given) => given })
   assert.deepEqual([Object.keys(got), got.amount], [['__proto__', 'amount'], 1])
+})
+
+test('getters are read once: the record has the values that the tool gets', async (t) => {
+  const service = fake(t)
+  let reads = 0
+  const input = {
+    order: 7,
+    get amount() {
+      return ++reads
+    },
+    more: [
+      {
+        get note() {
+          return `read ${++reads}`
+        },
+      },
+    ],
+  }
+  const got: unknown[] = []
+  const read = (given: object) => void got.push(JSON.parse(JSON.stringify(given)))
+  await service.tacho.run(async () => {
+    await service.tacho.guard(read, { name: 'refund' })(input)
+    await service.tacho.guardedCall({ name: 'refund', input, call: read })
+  })
+  const calls = (await service.events()).filter(({ eventType }) => eventType === 'TOOL_CALL')
+  assert.deepEqual(
+    calls.map(({ payload }) => payload['input']),
+    got,
+  )
+  assert.deepEqual([got[0], reads], [{ order: 7, amount: 1, more: [{ note: 'read 2' }] }, 4])
 })

@@ -1,0 +1,56 @@
+/**
+ * Hashes an input so that whoever sees it masked can check the hash: what masking changes is sealed
+ * (packages/policy/src/sealed-input.ts). Without masks, in metadata-only mode, and where masking fails, the hash is that of
+ * the input itself.
+ */
+import type { Core } from '../core.ts'
+import { readSafely } from '../json.ts'
+import type { PolicyEngine } from './judgement.ts'
+
+export interface Hashed {
+  /** Null if the input has none. */
+  readonly inputHash: string | null
+  /** By JSON Pointer; null if nothing is sealed. */
+  readonly inputSeals: Readonly<Record<string, string>> | null
+}
+
+export type HashInput = (toolName: string, input: Readonly<Record<string, unknown>> | null) => Hashed
+
+/** @param apiKey the seals of a client have one key, also if its API key changes. Undefined: it has none. */
+export function createHashInput(core: Core, engine: PolicyEngine, apiKey: string | undefined): HashInput {
+  const isSealing = core.settings.capture === 'full' && apiKey !== undefined
+  const key = isSealing ? engine.sealKey(apiKey) : undefined
+  return (toolName, input) => {
+    if (input === null) return { inputHash: null, inputSeals: null }
+    const sealed = key && readSafely(() => sealedHash(toolName, input, key), undefined)
+    return sealed ?? { inputHash: readSafely(() => engine.inputHash(toolName, input), null), inputSeals: null }
+  }
+
+  function sealedHash(toolName: string, input: object, sealingKey: Uint8Array): Hashed | undefined {
+    const text = JSON.stringify(input)
+    const masked = core.writing().masked(text)
+    if (masked === text) return undefined
+    const inputSeals = engine.sealInput(sealingKey, input, changedPointers(input, JSON.parse(masked)))
+    return { inputHash: engine.sealedInputHash(toolName, input, inputSeals), inputSeals }
+  }
+}
+
+/** JSON Pointers of the smallest values that differ: an object or a list as a whole where its own keys or its length differ. */
+export function changedPointers(given: unknown, shown: unknown, pointer = ''): string[] {
+  if (Object.is(given, shown)) return []
+  if (!isContainer(given) || !isContainer(shown)) return [pointer]
+  const names = Object.keys(given)
+  const shownNames = Object.keys(shown)
+  const isSame = Array.isArray(given) === Array.isArray(shown) && names.length === shownNames.length
+  if (!isSame || names.some((name, at) => name !== shownNames[at])) return [pointer]
+  return names.flatMap((name) => {
+    const at = `${pointer}/${name.replaceAll('~', '~0').replaceAll('/', '~1')}`
+    return changedPointers((given as Named)[name], (shown as Named)[name], at)
+  })
+}
+
+type Named = Readonly<Record<string, unknown>>
+
+function isContainer(value: unknown): value is object {
+  return typeof value === 'object' && value !== null
+}
