@@ -42,18 +42,22 @@ export interface Recorder {
 export interface Span {
   readonly spanId: string
   readonly parentSpanId: string | undefined
-  /** The prompt that was requested last in this span, or before it in the spans around it. */
-  promptVersionId?: string | undefined
-  /** That prompt came from the code. */
-  isPromptFallback?: boolean | undefined
-  /** The agent that acts here, unless it is the run's. */
-  agent?: string | undefined
+  /** For the payloads of its events. Replaced, never changed: spans that begin in it keep those of their beginning. */
+  marks?: SpanMarks | undefined
 }
 
-/** It keeps the prompt of its beginning: prompts of spans beside it are not its own. */
+export interface SpanMarks {
+  /** Of the prompt that was requested last in this span, or before it in the spans around it. */
+  readonly promptVersionId?: string | undefined
+  /** That prompt came from the code. */
+  readonly promptFallback?: true | undefined
+  /** The agent that acts here, unless it is the run's. */
+  readonly agent?: string | undefined
+}
+
+/** Prompts of spans beside it are not its own. */
 export function childSpan(spanId: string, parent: Span): Span {
-  const { spanId: parentSpanId, promptVersionId, isPromptFallback, agent } = parent
-  return { spanId, parentSpanId, promptVersionId, isPromptFallback, agent }
+  return { spanId, parentSpanId: parent.spanId, marks: parent.marks }
 }
 
 export interface Context {

@@ -5,7 +5,7 @@ import { ConfigurationSource } from './configuration/source.ts'
 import type { Core } from './core.ts'
 import { Guard } from './guard/guard.ts'
 import type { GuardDefaults } from './guard/rules.ts'
-import { createHashInput } from './guard/seal.ts'
+import { createHashInput, SEAL_KEY } from './guard/seal.ts'
 import { IssueRecords } from './issue-records.ts'
 
 export interface ControlOptions {
@@ -28,7 +28,9 @@ export function createControl(
 ): Control {
   const { cacheFile } = configuration
   const warn = (message: string) => core.diagnostics.report('warning', 'configuration_not_kept', message)
-  const cache = cacheFile === undefined ? undefined : hostProcess?.createDiskCache(cacheFile, core.sign, warn)
+  // A file on disk counts only for the key and the address, and only unchanged.
+  const sign = (text: string) => core.sign(`${core.settings.baseUrl}\n${text}`)
+  const cache = cacheFile === undefined ? undefined : hostProcess?.createDiskCache(cacheFile, sign, warn)
   if (cacheFile !== undefined && !cache) warn('configuration.cacheFile has no effect: there are no files here.')
   const source = new ConfigurationSource(core, configuration, cache)
   let loading: Promise<Guard> | undefined
@@ -38,12 +40,12 @@ export function createControl(
     guard: () =>
       (loading ??= Promise.all([
         import('./policies.ts'),
-        core.keyText().catch(() => undefined),
+        core.sign(SEAL_KEY).catch(() => undefined),
         // What masks change is part of a hash.
         core.writing().isChecked,
       ]).then(
-        ([engine, apiKey]) => {
-          const hashInput = createHashInput(core, engine, apiKey)
+        ([engine, sealKey]) => {
+          const hashInput = (core.hashInput = createHashInput(core, engine, sealKey))
           return new Guard({ core, configuration: source, issues, engine, hashInput, defaults: guard })
         },
         (error: unknown) => {

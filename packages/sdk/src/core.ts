@@ -4,9 +4,10 @@ import type * as Delivery from './delivery.ts'
 import { createContext, outside, type CurrentContext, type RunScope, type Span } from './context.ts'
 import { createDiagnostics, type Diagnostics } from './diagnostics.ts'
 import type { Failure } from './ending.ts'
+import type { HashInput } from './guard/seal.ts'
 import { makeEvent, PROTECTED_TYPES, type Draft } from './event.ts'
 import type { Request } from './http.ts'
-import { fieldsOf, readSafely } from './json.ts'
+import { joined, readSafely } from './json.ts'
 import { LIMITS } from './limits.ts'
 import { activeTrace, untraced } from './open-telemetry.ts'
 import { resolveOptions, type Settings, type TachoOptions } from './options.ts'
@@ -56,10 +57,10 @@ export interface Core {
     given: unknown,
     isLate?: boolean,
   ) => string | undefined
-  /** MAC under the key and the address: a file on disk counts only for them, and only unchanged. */
+  /** MAC under the present API key, in hex. Rejects if the host's function for it does. */
   readonly sign: (text: string) => Promise<string>
-  /** The present API key. Rejects if the host's function does. */
-  readonly keyText: () => Promise<string>
+  /** Set when the first guard is loaded. */
+  hashInput?: HashInput
   /** Called before masking, for detectors. */
   readonly observers: Set<Observer>
   /** When the spool, if any, has returned the events it kept. */
@@ -73,14 +74,14 @@ export interface Endable {
 
 /** Nothing runs under its approval when its caller has left. */
 export interface Held {
-  isOf(scope: RunScope): boolean
-  leave(reason: 'run_ended' | 'process_ended' | 'handed_over'): void
+  /** @param ended only if it is a call of this run. */
+  leave(reason: 'run_ended' | 'process_ended' | 'handed_over', ended?: RunScope): void
 }
 
 /** Before the outcome of the run is recorded, so that what it leaves behind stands before it. */
-export function leaveCalls(core: Pick<Core, 'heldCalls'>, scope: RunScope, reason: 'run_ended' | 'handed_over'): void {
-  if (reason === 'run_ended') scope.hasEnded = true
-  for (const held of core.heldCalls) if (held.isOf(scope)) held.leave(reason)
+export function leaveCalls({ heldCalls }: Core, scope: RunScope, reason: 'run_ended' | 'handed_over'): void {
+  scope.hasEnded = true
+  for (const held of heldCalls) held.leave(reason, scope)
 }
 
 /** `started`: by `startRun`, whose end may follow elsewhere. */
@@ -91,9 +92,6 @@ const FAILED: Writing = {
   isChecked: undefined,
   payload: () => '{"masked":"[masked:error]"}',
   text: () => '[masked:error]',
-  masked() {
-    throw new TypeError('not loaded')
-  },
 }
 
 export type Observer = (scope: RunScope, draft: Draft) => void
@@ -251,9 +249,10 @@ export function createCore(given: TachoOptions, runtime: Runtime): Core {
 
   const spooled = settings.spool && settings.enabled ? open(settings.spool) : undefined
   const opened = Promise.all([prepared, spooled]).then(() => writing().isChecked)
-  const keyText = async () => (await (await rotatingKey())?.get(settings.requestTimeoutMs)) ?? (apiKey as string)
-  const sign = async (text: string) =>
-    (await import('./sha256.ts')).hmacSha256(await keyText(), `${settings.baseUrl}\n${text}`)
+  const sign = async (text: string) => {
+    const key = (await (await rotatingKey())?.get(settings.requestTimeoutMs)) ?? (apiKey as string)
+    return (await import('./sha256.ts')).hmacSha256(key, text)
+  }
   const endRequests = () => closing.abort()
   const deliverNow = (timeoutMs: number) => {
     // Another process does not have the host's own network.
@@ -268,7 +267,6 @@ export function createCore(given: TachoOptions, runtime: Runtime): Core {
     request,
     endRequests,
     sign,
-    keyText,
     diagnostics,
     writing,
     prepared,
@@ -287,26 +285,13 @@ export function createCore(given: TachoOptions, runtime: Runtime): Core {
 function annotated(
   payload: Payload | undefined,
   { annotations, trace: handedOver }: RunScope,
-  { promptVersionId, isPromptFallback, agent }: Span,
+  { marks }: Span,
   released: readonly [string, string][],
 ): Payload | undefined {
   const trace = activeTrace() ?? handedOver
-  const isPlain = promptVersionId === undefined && !isPromptFallback && agent === undefined
-  if (annotations.size === 0 && isPlain && !trace && released.length === 0) return payload
-  return Object.fromEntries([
-    ...released,
-    ...annotations,
-    ...(promptVersionId === undefined ? [] : [['promptVersionId', promptVersionId] as const]),
-    ...(isPromptFallback ? [['promptFallback', true] as const] : []),
-    ...(agent === undefined ? [] : [['agent', agent] as const]),
-    ...(trace
-      ? ([
-          ['traceId', trace.traceId],
-          ['traceSpanId', trace.spanId],
-        ] as const)
-      : []),
-    ...fieldsOf(payload),
-  ])
+  if (annotations.size === 0 && !marks && !trace && released.length === 0) return payload
+  const { traceId, spanId: traceSpanId } = trace ?? {}
+  return joined(Object.fromEntries([...released, ...annotations]), marks, trace && { traceId, traceSpanId }, payload)
 }
 
 /** A copy, so that no getter of the host runs later. Unreadable options disable the client. */

@@ -5,7 +5,6 @@ import { LIMITS } from './limits.ts'
 /** Characters of all texts and keys, and 256 for each value. */
 const ROOM = 16_777_216
 const VALUE = 256
-const HAS_GETTER = 'has a getter'
 
 /** Copies of objects that had getters. They are not judged, because only a program knows what else a getter does. */
 const gotten = new WeakSet<object>()
@@ -15,23 +14,14 @@ const gotten = new WeakSet<object>()
  * gets.
  */
 export function detached(value: unknown): unknown {
-  try {
-    return copyPlain(value)
-  } catch (why) {
-    return why === HAS_GETTER ? readSafely(() => copyPlain(value, undefined, true), value) : value
-  }
+  return readSafely(() => copyPlain(value), value)
 }
 
 /**
- * A copy of what JSON can hold without changing it, and of Dates.
- * @param onDate makes the copy of a Date, by default a Date. @param hasGetters reads them; otherwise an object with one has no
- * copy. @throws a text that says why the value has no copy.
+ * A copy of what JSON can hold without changing it, and of Dates. A copy of an object with a getter has no copy itself.
+ * @param onDate makes the copy of a Date, by default a Date. @throws a text that says why the value has no copy.
  */
-export function copyPlain(
-  source: unknown,
-  onDate = (date: Date): unknown => new Date(date),
-  hasGetters = false,
-): unknown {
+export function copyPlain(source: unknown, onDate = (date: Date): unknown => new Date(date)): unknown {
   let room = ROOM
   const spend = (text: string): string => {
     if ((room -= text.length) < 0) throw 'is too large'
@@ -52,19 +42,18 @@ export function copyPlain(
       if (value.length * VALUE > room) throw 'is too large'
       return Array.from(value, (item) => copy(item, levels - 1))
     }
-    if (gotten.has(value) && !hasGetters) throw HAS_GETTER
+    if (gotten.has(value)) throw 'has a getter'
     if (!isPlain(value) || 'toJSON' in value) throw 'holds an object that is not plain JSON'
     const fields: [string, unknown][] = []
     let wasGotten = false
     for (const key of Object.keys(value)) {
-      const field = Object.getOwnPropertyDescriptor(value, key)
-      if (!field || (field.get && !hasGetters)) throw HAS_GETTER
-      wasGotten ||= field.get !== undefined
-      const item: unknown = field.get ? Reflect.get(value, key) : field.value
+      const { get } = Object.getOwnPropertyDescriptor(value, key) ?? {}
+      wasGotten ||= get !== undefined
+      const item = (value as Record<string, unknown>)[key]
       if (item !== undefined) fields.push([spend(key), copy(item, levels - 1)])
     }
     const copied = Object.fromEntries(fields)
-    if (wasGotten || gotten.has(value)) gotten.add(copied)
+    if (wasGotten) gotten.add(copied)
     return copied
   }
   return copy(source, LIMITS.payloadDepthLevels)

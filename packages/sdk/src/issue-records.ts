@@ -156,7 +156,7 @@ export class IssueRecords {
     const payload = capturePayload(told).write(PAYLOAD_BYTES_MAX)
     const evidence = capturePayload(report.evidence).write(EVIDENCE_BYTES_MAX)
     const current = this.#core.context.getStore()
-    const ofSpan = current?.scope === scope ? current?.span.promptVersionId : undefined
+    const ofSpan = current?.scope === scope ? current?.span.marks?.promptVersionId : undefined
     const promptVersionId = report.promptVersionId ?? ofSpan ?? scope?.annotations.get('promptVersionId')
     const record = {
       sdkInstanceId: sdkInstanceId ?? settings.clientId,

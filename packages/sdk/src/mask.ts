@@ -62,8 +62,8 @@ export async function loadChecksum(): Promise<void> {
 }
 
 /** Fields of an object that name its value, such as a header in a list, and fields that hold this value. */
-const NAMING = /^(?:name|key|header|field|variable)$/i
-const NAMED_VALUE = /^(?:val(?:ue)?s?|content|data)$/i
+const NAMING = /^(name|key|header|field|variable)$/i
+const NAMED_VALUE = /^(val(ue)?s?|content|data)$/i
 /** Levels of nesting. JSON in a text counts as several: each such level doubles the backslashes, so few hold much. */
 const LEVELS_MAX = 400
 const ENCODED_LEVELS = 50
@@ -83,7 +83,7 @@ export function createMask(options: MaskingOptions): Mask {
   const names = new Set(keys.map(plainName))
   const rules: Rule[] = []
   const maybe: RegExp[] = []
-  function add(isOn: boolean, triggers: readonly RegExp[], ...added: Rule[]): void {
+  function add(isOn: boolean | undefined, triggers: readonly RegExp[], ...added: Rule[]): void {
     if (!isOn) return
     rules.push(...added)
     maybe.push(...triggers)
@@ -94,14 +94,14 @@ export function createMask(options: MaskingOptions): Mask {
       : text,
   )
   add(credentials || names.size > 0, [], (text) => maskAssignments(text, kindOf))
-  add(options.cardNumber === true, [new RegExp(CARD_RUN.source)], (text) =>
+  add(options.cardNumber, [new RegExp(CARD_RUN.source)], (text) =>
     checksum ? checksum.maskNumbers(text, checksum.CARD_NUMBER) : text.replace(CARD_RUN, '[masked:card]'),
   )
-  add(options.iban === true, [/[A-Z]{2}\d{2}/i], (text) =>
+  add(options.iban, [/[A-Z]{2}\d{2}/i], (text) =>
     checksum ? checksum.maskNumbers(text, checksum.IBAN) : text.replace(IBAN_RUN, '[masked:iban]'),
   )
-  add(options.phone === true, [/\d{3}|\+\d|\d.{0,2}\d/], replacing(PHONE, '[masked:phone]'))
-  add(options.email === true, [/@/], replacing(EMAIL, '[masked:email]'))
+  add(options.phone, [/\d{3}|\+\d|\d.{0,2}\d/], replacing(PHONE, '[masked:phone]'))
+  add(options.email, [/@/], replacing(EMAIL, '[masked:email]'))
   for (const pattern of patterns) {
     const everywhere = new RegExp(pattern, `${pattern.flags.replace(/[gy]/g, '')}g`)
     add(true, [/^/], replacing(everywhere, '[masked]'))
@@ -127,11 +127,7 @@ export function createMask(options: MaskingOptions): Mask {
     return custom ? String(custom(masked)) : masked
   }
 
-  function applyRules(text: string): string {
-    let masked = text
-    for (const rule of rules) masked = rule(masked)
-    return masked
-  }
+  const applyRules: Rule = (text) => rules.reduce((masked, rule) => rule(masked), text)
 
   /** Undefined unless the text encodes an object, a list, or a text with one of them. */
   function maskJsonText(text: string, level: number): string | undefined {
@@ -168,13 +164,15 @@ export function createMask(options: MaskingOptions): Mask {
   function maskFields(fields: { [key: string]: Json }, level: number, kind: NameKind): Json {
     const entries = Object.entries(fields)
     const isPair = entries.some(([key, item]) => NAMING.test(key) && isSecretName(item))
-    const masked = entries.map(([key, item]) => {
-      if (level === 1 && key === 'inputSeals' && isSeals(item)) return [key, item] as const
-      // The content of a chat message is no value of its name.
-      const own = isPair && NAMED_VALUE.test(key) && !(key === 'content' && 'role' in fields) ? 'secret' : kindOf(key)
-      return [maskText(key, level), maskValue(item, level, own === 'plain' ? kind : own)] as const
-    })
-    return Object.fromEntries(masked)
+    return Object.fromEntries(
+      entries.map(([key, item]) => {
+        // Of masked members: they hold nothing, and their pointers name what was not masked.
+        if (key === 'inputSeals' && /^{("[^"]*":"[\da-f]{64}",?)+}$/.test(JSON.stringify(item))) return [key, item]
+        // The content of a chat message is no value of its name.
+        const own = isPair && NAMED_VALUE.test(key) && !(key === 'content' && 'role' in fields) ? 'secret' : kindOf(key)
+        return [maskText(key, level), maskValue(item, level, own === 'plain' ? kind : own)]
+      }),
+    )
   }
 
   /** Values may follow their names: in a pair, which stands in a list of pairs, and in a flat list of headers. */
@@ -195,16 +193,6 @@ export function createMask(options: MaskingOptions): Mask {
   const maskJson = (json: string): string =>
     touches(json) ? JSON.stringify(maskValue(JSON.parse(json) as Json, 0)) : json
   return { text: maskText, json: maskJson, touches }
-}
-
-const SEAL = /^[0-9a-f]{64}$/
-
-/** Of masked members: they hold nothing, and their pointers name what was not masked. */
-function isSeals(given: Json): boolean {
-  return (
-    typeof given === 'object' &&
-    Object.entries(given ?? {}).every(([at, seal]) => /^(?:\/|$)/.test(at) && SEAL.test(String(seal)))
-  )
 }
 
 function plainName(key: string): string {

@@ -17,12 +17,8 @@ const METADATA_KEYS: ReadonlySet<string> = new Set(
   ).split(' '),
 )
 /** Of one type of event: elsewhere, the same words can hold content. */
-const OF_TYPE: ReadonlyMap<unknown, ReadonlySet<string>> = new Map([
-  ['SCORE', new Set(['name', 'value', 'targetEventId', 'author'])],
-  ['TOOL_CALL', new Set(['outcome'])],
-  ['APPROVAL_WITHDRAWN', new Set(['reason'])],
-  ['HANDOFF', new Set(['from', 'to'])],
-])
+const OF_TYPE =
+  /^(?:SCORE (?:name|value|targetEventId|author)|TOOL_CALL outcome|APPROVAL_WITHDRAWN reason|HANDOFF (?:from|to))$/
 /** A longer text counts as content under any key. */
 const METADATA_CHARS = 256
 /** @internal */
@@ -46,11 +42,11 @@ export function createPayloadCapture(
   return function capturePayload(payload, type) {
     // Untyped hosts may pass anything.
     if (payload === undefined || payload === null) return EMPTY
-    const snapshot = snapshotOf(chosen(payload, OF_TYPE.get(type)), LIMITS.payloadDepthLevels)
+    const snapshot = snapshotOf(chosen(payload, type), LIMITS.payloadDepthLevels)
     return { bytes: snapshot.bytes, write: (maxBytes) => writing().payload(snapshot.write(), maxBytes) }
   }
 
-  function chosen(payload: Payload, ofType: ReadonlySet<string> | undefined): unknown {
+  function chosen(payload: Payload, type?: string): unknown {
     const { error } = payload
     // A thrown value may be a Proxy, or have getters that throw.
     const isThrown = readSafely(() => isError(error), true)
@@ -61,12 +57,10 @@ export function createPayloadCapture(
     const kept: [string, unknown][] = []
     for (const [key, value] of fieldsOf(facts)) {
       if (metadataKeys.has(key)) kept.push([key, value])
-      else if ((METADATA_KEYS.has(key) || ofType?.has(key)) && isMetadata(value)) kept.push([key, value])
-      // Which conditions failed, and why: the message quotes the condition, never a fact.
-      else if (key === 'failures' && Array.isArray(value)) kept.push([key, value.slice(0, 100).map(failureOf)])
-      // Without their arguments.
-      else if (key === 'toolCalls' && Array.isArray(value)) kept.push([key, value.slice(0, 100).map(callOf)])
-      else if (key === 'policyVersions') kept.push([key, textsOf(value)])
+      else if ((METADATA_KEYS.has(key) || OF_TYPE.test(`${type} ${key}`)) && isMetadata(value)) kept.push([key, value])
+      // Which conditions failed, and why: the message quotes the condition, never a fact. Calls are kept without arguments.
+      else if (/^(?:failures|toolCalls)$/.test(key) && Array.isArray(value))
+        kept.push([key, value.slice(0, 100).map(factsOf)])
       else if (key === 'exception') kept.push([key, classesOf(value)])
       else if (key === 'usage') kept.push([key, numbersOf(value)])
       // Error messages quote their input; the error's class does not.
@@ -86,11 +80,10 @@ function classesOf(exception: unknown): Record<string, unknown> {
   return { type, ...(Array.isArray(causes) && { causes: causes.map(classesOf) }) }
 }
 
-const failureOf = (failure: unknown) => textsOf(failure, /^(?:policyId|message)$/)
-const callOf = (call: unknown) => textsOf(call, /^(?:id|name|problem)$/)
-
-function textsOf(given: unknown, names = /^/): Record<string, unknown> {
-  return Object.fromEntries(fieldsOf(given).filter(([key, value]) => names.test(key) && isMetadata(value)))
+function factsOf(item: unknown): Record<string, unknown> {
+  return Object.fromEntries(
+    fieldsOf(item).filter(([key, value]) => /^(?:policyId|message|id|name|problem)$/.test(key) && isMetadata(value)),
+  )
 }
 
 function isMetadata(value: unknown): boolean {

@@ -1,12 +1,12 @@
 import { host as hostProcess } from '#process'
 import { toPrompt, type Prompt, type VariablesOf } from './configuration/prompt.ts'
-import type { Context, RunScope } from './context.ts'
+import type { Context } from './context.ts'
 import { attempt, createCore, type Core, type OpenRun } from './core.ts'
 import { isStreamed, observeGenerator, type Failure } from './ending.ts'
 import { detached } from './detach.ts'
 import type { Counters } from './diagnostics.ts'
 import { draftOf, type NewEvent } from './event.ts'
-import { isPending, ToolBlockedError, usedBefore } from './guard/blocked.ts'
+import { isPending, ToolBlockedError } from './guard/blocked.ts'
 import type { Guard } from './guard/guard.ts'
 import type { Overloaded, OverloadsOf, Tool } from './guard/overloads.ts'
 import type { Authorization, Call, CallDecision, GuardedCall, GuardOptions, GuardRules } from './guard/rules.ts'
@@ -34,12 +34,6 @@ let readCore: (tacho: Tacho) => Core
 /** @internal For the integrations, which record spans of their own. */
 export const coreOf = (tacho: Tacho): Core => readCore(tacho)
 
-let readGuard: (tacho: Tacho, toolName: string) => Promise<Guard>
-/** @internal Of an input that another program says that it ran. Null if it has none. */
-export async function hashOf(tacho: Tacho, toolName: string, input: unknown): Promise<string | null> {
-  return (await readGuard(tacho, toolName)).hash(toolName, input)
-}
-
 /** A client of one environment. Recording never throws, never waits and never ends its host process. */
 export class Tacho {
   readonly #core: Core
@@ -52,7 +46,6 @@ export class Tacho {
 
   static {
     readCore = (tacho) => tacho.#core
-    readGuard = (tacho, toolName) => tacho.#guard(toolName)
   }
 
   constructor(options?: TachoOptions)
@@ -172,7 +165,7 @@ export class Tacho {
 
   /** Records an event on the current run: the innermost `run` or `within` around this call. */
   record(event: NewEvent): string | undefined {
-    return this.#core.record(this.#scope, () => draftOf(event))
+    return this.#core.record(this.#context?.scope, () => draftOf(event))
   }
 
   /**
@@ -209,23 +202,15 @@ export class Tacho {
    * its `promptVersionId`, or `promptFallback: true` for the fallback.
    */
   prompt<const Text extends string>(name: string, fallback: Text): Prompt<VariablesOf<Text>> {
-    if (!this.#control.loaded) void this.configuration.ready(0)
     const { current } = this.configuration.state
+    const missed = (variable?: string) =>
+      void this.#control.tryLoad().then((control) => control?.configuration.missed(name, variable))
+    if (!current) missed()
     const deployed = current?.prompts.find((prompt) => prompt.name === name)
-    const { diagnostics, settings } = this.#core
-    if (!current && settings.enabled) {
-      const message = `The prompt ${name} is the fallback of the code: nothing is loaded yet. Await configuration.ready() first.`
-      diagnostics.report('warning', 'prompt_fallback', message)
-    }
     const span = this.#context?.span
-    if (span) {
-      span.promptVersionId = deployed?.versionId
-      span.isPromptFallback = deployed === undefined
-    }
-    return toPrompt(name, fallback, deployed, (variable) => {
-      const message = `Nothing fills {{${variable}}} of the prompt ${name}.`
-      diagnostics.report('warning', 'prompt_variable_missing', message)
-    })
+    const promptVersionId = deployed?.versionId
+    if (span) span.marks = { ...span.marks, promptVersionId, promptFallback: deployed ? undefined : true }
+    return toPrompt(name, fallback, deployed, missed)
   }
 
   /**
@@ -273,21 +258,7 @@ export class Tacho {
    */
   async continueCall<Args extends unknown[], T>(approvalId: string, tool: (...args: Args) => T): Promise<Awaited<T>> {
     const context = this.#context
-    const call = context?.scope.state.openCalls.get(approvalId)
-    if (!context || !call) {
-      throw new TypeError(
-        `No call of the current run waits for the approval ${approvalId}: resume the handle that was made after the call.`,
-      )
-    }
-    if (call.inputHash === null) throw usedBefore(call.toolName, approvalId)
-    const { args, named } = call
-    if (!args || Object.keys(Object(named)).length > 0) {
-      throw new TypeError(
-        `The handle has no arguments of ${call.toolName} that can be used here: call the tool again yourself.`,
-      )
-    }
-    const own = detached(args) as Args
-    return await this.#core.context.run({ ...context, continues: call }, () => tool(...own))
+    return (await this.#guard('call')).continued(context, approvalId, tool)
   }
 
   /**
@@ -321,7 +292,7 @@ export class Tacho {
 
   /** Queues an issue record: a detection, or the recovery from one. Returns at once. */
   reportIssue(report: IssueReport): void {
-    this.#control.report(this.#scope, report)
+    this.#control.report(this.#context?.scope, report)
   }
 
   /**
@@ -357,10 +328,6 @@ export class Tacho {
     return this.#control.issues?.counters ?? null
   }
 
-  get #scope(): RunScope | undefined {
-    return this.#context?.scope
-  }
-
   get #context(): Context | undefined {
     return this.#core.context.getStore()
   }
@@ -371,8 +338,14 @@ export class Tacho {
       const control = await this.#control.load()
       return await control.guard()
     } catch {
-      const unknown = { inputHash: null, policyIds: [], approvalId: null, reason: null }
-      const none = { ...unknown, decisionReason: null, policyMessage: null }
+      const none = {
+        inputHash: null,
+        policyIds: [],
+        approvalId: null,
+        reason: null,
+        decisionReason: null,
+        policyMessage: null,
+      }
       const modelText = `The tool ${toolName} was not run: it could not be checked. Tell the user; try later.`
       throw new ToolBlockedError({ code: 'guard_failed', toolName, ...none }, modelText)
     }

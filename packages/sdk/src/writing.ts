@@ -21,8 +21,8 @@ export interface Writing {
   /** `maxBytes`: default and most 256 KiB. */
   payload(text: JsonText, maxBytes?: number): string
   text(text: string): string
-  /** JSON text of any length. @throws if masking fails. */
-  masked(json: string): string
+  /** JSON text of any length. @throws if masking fails. Absent where masking is. */
+  masked?(json: string): string
 }
 
 /** Never throws. If masking fails, nothing is recorded of what was given. */
@@ -31,12 +31,13 @@ export function createWriting({ masking }: Pick<Settings, 'masking'>, diagnostic
   const { cardNumber, iban } = masking
 
   function payload({ text: whole, isCut }: JsonText, maxBytes: number = LIMITS.payloadBytes): string {
-    let text = whole
-    if (text.includes(HALF_PAIR)) {
-      text = text.replace(ESCAPE, (escape) => (escape.startsWith(HALF_PAIR) ? '\ufffd' : escape))
-    }
+    let text: string
     try {
-      text = mask.json(text)
+      text = mask.json(
+        whole.includes(HALF_PAIR)
+          ? whole.replace(ESCAPE, (escape) => (escape.startsWith(HALF_PAIR) ? '\ufffd' : escape))
+          : whole,
+      )
     } catch {
       diagnostics.report('error', 'masking_failed', 'Masking failed: the payload was dropped.')
       return '{"masked":"[masked:error]"}'
@@ -52,9 +53,9 @@ export function createWriting({ masking }: Pick<Settings, 'masking'>, diagnostic
 
   function text(given: string): string {
     try {
-      return mask.touches(given) ? mask.text(given) : given
+      return mask.text(given)
     } catch {
-      diagnostics.report('error', 'masking_failed', 'Masking failed: a text was dropped.')
+      diagnostics.report('error', 'masking_failed', 'Masking failed: the payload was dropped.')
       return '[masked:error]'
     }
   }

@@ -32,17 +32,14 @@ export interface Prompt<Variables> {
   render(...variables: {} extends Variables ? [variables?: Variables] : [variables: Variables]): string
 }
 
-/** With any text that a host may give a value. */
-const PLACEHOLDER = /\{\{\s*([^{}\s][^{}]{0,254}?)\s*\}\}/g
-/** Others, such as `{{#if}}` of a template language, are not meant for `render`. */
-const NAME = /^[\p{L}\p{N}_][\p{L}\p{N}\p{M}_.-]*$/u
+const PLACEHOLDER = /\{\{\s*([^{}]+?)\s*\}\}/g
 
 /** @internal @param onMissing receives the name of a placeholder that nothing filled. */
 export function toPrompt<Variables extends Readonly<Record<string, PromptValue>>>(
   name: string,
   fallback: string,
   deployed: DeployedPrompt | undefined,
-  onMissing: (variable: string) => void = () => undefined,
+  onMissing: (variable: string) => void,
 ): Prompt<Variables> {
   const content = deployed?.content ?? fallback
   return Object.freeze({
@@ -51,18 +48,19 @@ export function toPrompt<Variables extends Readonly<Record<string, PromptValue>>
     version: deployed?.version ?? null,
     versionId: deployed?.versionId ?? null,
     isFallback: deployed === undefined,
-    render: (variables?: Variables) =>
-      content.replace(PLACEHOLDER, (placeholder, variable: string) => {
-        const value: unknown = variables && Object.hasOwn(variables, variable) ? variables[variable] : undefined
+    render(variables?: Variables) {
+      const given = new Map<string, unknown>(Object.entries(variables ?? {}))
+      return content.replace(PLACEHOLDER, (placeholder, variable: string) => {
+        const value = given.get(variable)
         if (value !== undefined) return textOf(value)
-        if (NAME.test(variable)) onMissing(variable)
+        // Others, such as `{{#if}}` of a template language, are not meant for it.
+        if (/^[\p{L}\d_]/u.test(variable)) onMissing(variable)
         return placeholder
-      }),
+      })
+    },
   })
 }
 
 /** `String` would make `[object Object]` of an object. */
-function textOf(value: unknown): string {
-  if (typeof value !== 'object' || value === null) return String(value)
-  return value instanceof Date ? value.toISOString() : readSafely(() => JSON.stringify(value), '[unreadable]')
-}
+const textOf = (value: unknown) =>
+  typeof value === 'object' ? readSafely(() => JSON.stringify(value), '[unreadable]') : String(value)

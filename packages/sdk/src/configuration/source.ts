@@ -121,6 +121,19 @@ export class ConfigurationSource {
     await this.#atMost(Math.max(0, since + timeoutMs - now()), this.refresh())
   }
 
+  /** Something did not reach a prompt: the deployed version, because nothing is loaded yet, or a value of `variable`. */
+  missed(name: string, variable?: string): void {
+    void this.start()
+    if (this.#isStopped) return
+    const { diagnostics } = this.#core
+    if (variable !== undefined) {
+      diagnostics.report('warning', 'prompt_variable_missing', `Nothing fills {{${variable}}} of the prompt ${name}.`)
+    } else if (!this.#current) {
+      const message = `The prompt ${name} was taken from the code, because nothing is loaded yet: await configuration.ready() first.`
+      diagnostics.report('warning', 'prompt_fallback', message)
+    }
+  }
+
   /** True if a call must not be judged before `fresh`. */
   get isDue(): boolean {
     if (!this.#current) return true

@@ -99,10 +99,3 @@ export class ToolBlockedError extends Error implements BlockFacts {
 export function isPending(error: unknown): boolean {
   return readSafely(() => error instanceof ToolBlockedError && error.pending !== null, false)
 }
-
-/** A call that was continued twice in this process. */
-export function usedBefore(toolName: string, approvalId: string): ToolBlockedError {
-  const none = { inputHash: null, policyIds: [], decisionReason: null, reason: null, policyMessage: null }
-  const facts = { code: 'approval_used', toolName, approvalId, ...none } as const
-  return new ToolBlockedError(facts, `The tool ${toolName} was not run: it ran already under this approval.`)
-}

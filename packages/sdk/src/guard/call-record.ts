@@ -134,7 +134,7 @@ export class CallRecord {
   #report(report: IssueReport): void {
     this.isEmpty = false
     const { scope, span } = this.#context
-    this.#parts.issues.report(scope, { promptVersionId: span.promptVersionId, ...report })
+    this.#parts.issues.report(scope, { promptVersionId: span.marks?.promptVersionId, ...report })
   }
 
   #trouble(report: IssueReport): void {

@@ -1,10 +1,10 @@
 /** Stands between an agent and its tools. Each call is a GuardedCall. */
 import type { Context } from '../context.ts'
-import { detached } from '../detach.ts'
 import { beginPart, enclosingPart, type Part } from '../part.ts'
 import { outcomeOf } from '../run.ts'
 import type { StopSignal } from '../runtime.ts'
 import { isPending } from './blocked.ts'
+import { continueCall } from './continue-call.ts'
 import { CallRecord } from './call-record.ts'
 import type { CallParts } from './call-approval.ts'
 import { GuardedCall } from './guarded-call.ts'
@@ -30,9 +30,12 @@ export class Guard {
     this.#judge = new Judge(parts)
   }
 
-  /** As its events and approvals have it. Null if the input has none. */
-  hash(toolName: string, input: unknown): string | null {
-    return this.#parts.hashInput(toolName, takeInput(detached(input)).judged).inputHash
+  continued<Args extends unknown[], T>(
+    context: Context | undefined,
+    approvalId: string,
+    tool: (...args: Args) => T,
+  ): Promise<Awaited<T>> {
+    return continueCall(this.#parts.core, context, approvalId, tool)
   }
 
   async decide(context: Context | undefined, call: Call, rules: GuardRules): Promise<CallDecision> {

@@ -35,12 +35,9 @@ export class HeldCall {
     return this.#stop.signal
   }
 
-  isOf(scope: Context['scope']): boolean {
-    return this.#scope === scope
-  }
-
-  leave(reason: LeaveReason | 'handed_over'): void {
-    if (this.gone !== null) return
+  /** @param ended only if it is a call of this run. */
+  leave(reason: LeaveReason | 'handed_over', ended: Context['scope'] = this.#scope): void {
+    if (this.gone !== null || ended !== this.#scope) return
     this.gone = reason
     this.close()
     if (reason !== 'handed_over') readSafely(() => this.onLeave?.(reason), undefined)

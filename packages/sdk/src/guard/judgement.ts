@@ -17,7 +17,6 @@ import { judge, type Verdict } from './verdict.ts'
 export interface PolicyEngine {
   decide(policies: readonly Policy[], facts: Facts): Decision
   inputHash(toolName: string, input: unknown): string
-  sealKey(apiKey: string): Uint8Array
   sealInput(key: Uint8Array, input: unknown, masked: readonly string[]): Readonly<Record<string, string>>
   sealedInputHash(toolName: string, input: unknown, seals: Readonly<Record<string, string>>): string
 }

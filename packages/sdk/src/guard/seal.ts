@@ -16,10 +16,13 @@ export interface Hashed {
 
 export type HashInput = (toolName: string, input: Readonly<Record<string, unknown>> | null) => Hashed
 
-/** @param apiKey the seals of a client have one key, also if its API key changes. Undefined: it has none. */
-export function createHashInput(core: Core, engine: PolicyEngine, apiKey: string | undefined): HashInput {
-  const isSealing = core.settings.capture === 'full' && apiKey !== undefined
-  const key = isSealing ? engine.sealKey(apiKey) : undefined
+/** What the API key signs, as `sealKey` of the policy package does. */
+export const SEAL_KEY = 'tacho-seal-1'
+
+/** @param sealKey in hex. A client has one, also if its API key changes. Undefined: there is no API key. */
+export function createHashInput(core: Core, engine: PolicyEngine, sealKey: string | undefined): HashInput {
+  const isSealing = core.settings.capture === 'full' && sealKey !== undefined
+  const key = isSealing ? Uint8Array.from(sealKey.match(/../g) ?? [], (byte) => parseInt(byte, 16)) : undefined
   return (toolName, input) => {
     if (input === null) return { inputHash: null, inputSeals: null }
     const sealed = key && readSafely(() => sealedHash(toolName, input, key), undefined)
@@ -28,7 +31,7 @@ export function createHashInput(core: Core, engine: PolicyEngine, apiKey: string
 
   function sealedHash(toolName: string, input: object, sealingKey: Uint8Array): Hashed | undefined {
     const text = JSON.stringify(input)
-    const masked = core.writing().masked(text)
+    const masked = core.writing().masked?.(text) ?? text
     if (masked === text) return undefined
     const inputSeals = engine.sealInput(sealingKey, input, changedPointers(input, JSON.parse(masked)))
     return { inputHash: engine.sealedInputHash(toolName, input, inputSeals), inputSeals }

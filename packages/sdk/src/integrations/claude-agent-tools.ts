@@ -10,9 +10,10 @@
 import type { Context } from '../context.ts'
 import { detached } from '../detach.ts'
 import { ToolBlockedError } from '../guard/blocked.ts'
+import { takeInput } from '../guard/input.ts'
 import type { Authorization } from '../guard/rules.ts'
 import type { StopSignal } from '../runtime.ts'
-import { hashOf, type Tacho } from '../tacho.ts'
+import type { Tacho } from '../tacho.ts'
 import { beginPart, fields, keyOf, number, OpenSpans, set, text, type Fields, type Part } from './host.ts'
 import { messagesOf } from './messages.ts'
 
@@ -116,7 +117,7 @@ export class AgentTools {
       const call = { toolName: String(toolName), input: detached(input), key: keyOf(given) }
       const authorize = () => core.context.run(context, () => this.#tacho.authorize(call, {}, signal))
       if (typeof given === 'string') {
-        const inputHash = (await hashOf(this.#tacho, call.toolName, call.input)) ?? ''
+        const inputHash = (await this.#hashOf(call.toolName, call.input)) ?? ''
         const decision = asked.get(inputHash) ?? authorize()
         if (inputHash !== '') asked.set(inputHash, decision)
         const authorization = await decision
@@ -160,13 +161,26 @@ export class AgentTools {
     }
   }
 
+  /** As events and approvals have it; null if the input cannot be hashed. */
+  async #hashOf(toolName: string, input: unknown): Promise<string | null> {
+    const { core } = this.#begin(undefined)
+    try {
+      if (core.hashInput) return core.hashInput(toolName, takeInput(detached(input)).judged).inputHash
+      // Until a call was judged, nothing is compared with it.
+      const { inputHash } = await import('../policies.ts')
+      return inputHash(toolName, input)
+    } catch {
+      return null
+    }
+  }
+
   async #record(hook: Fields): Promise<void> {
     const { session_id: sessionId, tool_name: name, tool_input: input, tool_use_id: id } = hook
     const toolName = String(name)
     const { core, context: parent } = this.#begin(sessionId)
     const pending = this.#pending.take(String(id))
     const { context } = pending ?? beginPart(this.#tacho, parent)
-    const inputHash = await hashOf(this.#tacho, toolName, input)
+    const inputHash = await this.#hashOf(toolName, input)
     const authorizations = pending?.authorizations ?? []
     const authorization =
       authorizations.find((given) => given.inputHash === inputHash) ?? this.#nameless.take(inputHash ?? '')

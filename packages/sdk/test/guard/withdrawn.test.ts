@@ -91,11 +91,11 @@ const WAYS: Record<
     reason: 'timeout',
     code: 'aborted',
     async leave({ tacho, ran }, asked) {
+      const stop = new AbortController()
       const call = { name: 'refund', input: INPUT, key: 'call_1', call: (input: object) => ran.push(input) }
-      const ended = resultOf(
-        tacho.run({ runId: 'r' }, () => tacho.guardedCall({ ...call, signal: AbortSignal.timeout(200) })),
-      )
+      const ended = resultOf(tacho.run({ runId: 'r' }, () => tacho.guardedCall({ ...call, signal: stop.signal })))
       await asked()
+      stop.abort(new DOMException('late', 'TimeoutError'))
       return ended
     },
   },
