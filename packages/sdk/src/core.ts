@@ -4,7 +4,6 @@ import type * as Delivery from './delivery.ts'
 import { createContext, outside, type CurrentContext, type RunScope, type Span } from './context.ts'
 import { createDiagnostics, type Diagnostics } from './diagnostics.ts'
 import type { Failure } from './ending.ts'
-import type { HashInput } from './guard/seal.ts'
 import { makeEvent, PROTECTED_TYPES, type Draft } from './event.ts'
 import type { Request } from './http.ts'
 import { joined, readSafely } from './json.ts'
@@ -66,6 +65,16 @@ export interface Core {
   /** When the spool, if any, has returned the events it kept. */
   readonly opened: Promise<unknown>
 }
+
+/** An input, so that whoever sees it masked can check the hash (guard/seal.ts). */
+export interface Hashed {
+  /** Null if the input has none. */
+  readonly inputHash: string | null
+  /** By JSON Pointer; null if nothing is sealed. */
+  readonly inputSeals: Readonly<Record<string, string>> | null
+}
+
+export type HashInput = (toolName: string, input: Readonly<Record<string, unknown>> | null) => Hashed
 
 /** The end of the process needs only this. */
 export interface Endable {

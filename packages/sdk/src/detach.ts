@@ -47,9 +47,9 @@ export function copyPlain(source: unknown, onDate = (date: Date): unknown => new
     const fields: [string, unknown][] = []
     let wasGotten = false
     for (const key of Object.keys(value)) {
-      const { get } = Object.getOwnPropertyDescriptor(value, key) ?? {}
-      wasGotten ||= get !== undefined
-      const item = (value as Record<string, unknown>)[key]
+      const field = Object.getOwnPropertyDescriptor(value, key)
+      wasGotten ||= field?.get !== undefined
+      const item: unknown = field?.get ? Reflect.get(value, key) : field?.value
       if (item !== undefined) fields.push([spend(key), copy(item, levels - 1)])
     }
     const copied = Object.fromEntries(fields)

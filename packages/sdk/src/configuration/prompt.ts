@@ -63,4 +63,4 @@ export function toPrompt<Variables extends Readonly<Record<string, PromptValue>>
 
 /** `String` would make `[object Object]` of an object. */
 const textOf = (value: unknown) =>
-  typeof value === 'object' ? readSafely(() => JSON.stringify(value), '[unreadable]') : String(value)
+  typeof value === 'object' ? readSafely(() => JSON.stringify(value), '[unreadable]') : String(value as string)

@@ -1,6 +1,6 @@
 /** Events and issue records of a guarded call. */
 import type { Context } from '../context.ts'
-import type { Core } from '../core.ts'
+import type { Core, Hashed } from '../core.ts'
 import type { IssueRecords, IssueReport } from '../issue-records.ts'
 import { isError, readSafely } from '../json.ts'
 import type { Payload } from '../payload.ts'
@@ -10,7 +10,6 @@ import type { LeaveReason } from './held-call.ts'
 import type { TakenCall } from './input.ts'
 import type { Judgement } from './judgement.ts'
 import { modelText } from './model-text.ts'
-import type { Hashed } from './seal.ts'
 import type { Recoveries } from './recoveries.ts'
 
 interface RecordParts {

@@ -12,6 +12,7 @@
  * and TOOL_CALL each end, with its `outcome`. Nothing between the last decision and "running" is asynchronous: no input,
  * policy or budget can change there, and no caller can leave.
  */
+import type { Hashed } from '../core.ts'
 import { detached } from '../detach.ts'
 import { observeGenerator, type Failure } from '../ending.ts'
 import type { Part } from '../part.ts'
@@ -27,7 +28,6 @@ import { takeInput, type TakenCall } from './input.ts'
 import type { Judge, JudgedCall, Judgement } from './judgement.ts'
 import { modelText } from './model-text.ts'
 import type { CallDecision } from './rules.ts'
-import type { Hashed } from './seal.ts'
 import { snapshot } from './snapshot.ts'
 import type { Verdict } from './verdict.ts'
 

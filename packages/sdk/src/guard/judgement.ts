@@ -1,6 +1,6 @@
 import type { RunScope } from '../context.ts'
 import type { ConfigurationSource } from '../configuration/source.ts'
-import type { Core } from '../core.ts'
+import type { Core, HashInput } from '../core.ts'
 import type { Decision, Facts, Policy } from '../policies.ts'
 import type { RunState } from '../run-state.ts'
 import {
@@ -11,14 +11,11 @@ import {
   type LoopDetector,
 } from './detectors.ts'
 import type { CallDecision, GuardDefaults, GuardRules } from './rules.ts'
-import type { HashInput } from './seal.ts'
+import type { SealEngine } from './seal.ts'
 import { judge, type Verdict } from './verdict.ts'
 
-export interface PolicyEngine {
+export interface PolicyEngine extends SealEngine {
   decide(policies: readonly Policy[], facts: Facts): Decision
-  inputHash(toolName: string, input: unknown): string
-  sealInput(key: Uint8Array, input: unknown, masked: readonly string[]): Readonly<Record<string, string>>
-  sealedInputHash(toolName: string, input: unknown, seals: Readonly<Record<string, string>>): string
 }
 
 export interface JudgeParts {

@@ -3,24 +3,21 @@
  * (packages/policy/src/sealed-input.ts). Without masks, in metadata-only mode, and where masking fails, the hash is that of
  * the input itself.
  */
-import type { Core } from '../core.ts'
+import type { Core, Hashed, HashInput } from '../core.ts'
 import { readSafely } from '../json.ts'
-import type { PolicyEngine } from './judgement.ts'
 
-export interface Hashed {
-  /** Null if the input has none. */
-  readonly inputHash: string | null
-  /** By JSON Pointer; null if nothing is sealed. */
-  readonly inputSeals: Readonly<Record<string, string>> | null
+/** Of the policy package. */
+export interface SealEngine {
+  inputHash(toolName: string, input: unknown): string
+  sealInput(key: Uint8Array, input: unknown, masked: readonly string[]): Readonly<Record<string, string>>
+  sealedInputHash(toolName: string, input: unknown, seals: Readonly<Record<string, string>>): string
 }
-
-export type HashInput = (toolName: string, input: Readonly<Record<string, unknown>> | null) => Hashed
 
 /** What the API key signs, as `sealKey` of the policy package does. */
 export const SEAL_KEY = 'tacho-seal-1'
 
 /** @param sealKey in hex. A client has one, also if its API key changes. Undefined: there is no API key. */
-export function createHashInput(core: Core, engine: PolicyEngine, sealKey: string | undefined): HashInput {
+export function createHashInput(core: Core, engine: SealEngine, sealKey: string | undefined): HashInput {
   const isSealing = core.settings.capture === 'full' && sealKey !== undefined
   const key = isSealing ? Uint8Array.from(sealKey.match(/../g) ?? [], (byte) => parseInt(byte, 16)) : undefined
   return (toolName, input) => {
