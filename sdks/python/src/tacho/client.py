@@ -16,7 +16,7 @@ from .delivery.sender import FlushResult
 from .exact import exact_text
 from .guarding.calls import Calls
 from .guarding.guard import Guard
-from .guarding.rules import GuardDefaults
+from .guarding.rules import GuardDefaults, Rules
 from .observe import ObserveBlock
 from .options import GivenKey
 from .policy.compile import forget_lock
@@ -62,6 +62,7 @@ class Tacho(Calls):
         refresh_interval: float | None = None,
         configuration_file: str | None = None,
         configuration_max_age: float | None = None,
+        configuration_old_after: float | None = None,
         spool: str | None = None,
         guard: GuardDefaults | None = None,
         on_diagnostic: Callable[[Diagnostic], object] | None = None,
@@ -210,11 +211,16 @@ class Tacho(Calls):
 
     def prompt(self, name: str, fallback: str) -> Prompt:
         """
-        The deployed version of a prompt. Returns the fallback while nothing is loaded (see `configuration.ready`) or
-        deployed. Inside a run, later events and issue records of this task and span carry its `promptVersionId`.
+        The deployed version of a prompt. Waits for the first configuration as guarded tools do, at most two seconds. Returns the
+        fallback if nothing is loaded or deployed. Inside a run, later events and issue records of this task and span carry its
+        `promptVersionId`, or `promptFallback`.
         """
-        self.configuration.start()
-        found = prompt_of(self.configuration.current, name, fallback)
+        self.guarding.prepare(Rules())
+        current = self.configuration.current
+        if current is None and not self.core.settings.turned_off:
+            message = f"The prompt {name!r} is the one of the code: no configuration was loaded in time."
+            self.core.diagnostics.report("warning", "prompt_fallback", message)
+        found = prompt_of(current, name, fallback, self.core.diagnostics)
         use_prompt(self.core, found.version_id)
         return found
 

@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from .delivery import process_end
 from .delivery.diagnostics import Diagnostics
 from .delivery.kind import EVENTS
 from .delivery.queue import Recorder, base36
@@ -16,7 +17,7 @@ from .delivery.transport import Connections, Request
 from .exact import class_name, exact_text
 from .guarding.held import HeldCalls
 from .options import Settings, resolve
-from .recording.context import RunScope, Span, current_of, prompt_version_of
+from .recording.context import RunScope, Span, current_of, prompt_facts_of
 from .recording.event import OUTCOME, PROTECTED_TYPES, make_event
 from .recording.ids import Ids
 from .recording.mask import Mask
@@ -107,6 +108,7 @@ class Core:
         `is_last`: this process records nothing more of the run.
         `event_id`: default: a new id. A repeated id counts once.
         """
+        process_end.notice_fork()
         self.diagnostics.count("recorded")
         if scope is None:
             self.diagnostics.report("warning", "no_run", "An event outside a run was dropped.")
@@ -122,11 +124,11 @@ class Core:
             if not scope.is_sampled and kind not in PROTECTED_TYPES:
                 self.diagnostics.drop("sampled")
                 return None
-            version = prompt_version_of(self, scope)
+            prompt = prompt_facts_of(self, scope)
             trace = active_trace() or scope.trace
             released = self.settings.released
-            if scope.annotations or version is not None or trace is not None or released:
-                noted = {**released} if version is None else {**released, "promptVersionId": version}
+            if scope.annotations or prompt is not None or trace is not None or released:
+                noted: dict[str, object] = {**released, **(prompt or {})}
                 if trace is not None:
                     noted |= {"traceId": trace.trace_id, "traceSpanId": trace.span_id}
                 payload = {**noted, **scope.annotations, **(payload or {})}

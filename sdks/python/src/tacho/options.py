@@ -55,6 +55,7 @@ class Settings:
     refresh_interval: float
     configuration_file: str | None
     configuration_max_age: float
+    configuration_old_after: float
     spool: str | None
 
 
@@ -144,6 +145,7 @@ def resolve(given: Mapping[str, Any], new_id: str) -> Resolved:
         refresh_interval=number("refresh_interval", 30.0, 1, 86_400),
         configuration_file=text("configuration_file", 4_096),
         configuration_max_age=number("configuration_max_age", 86_400.0, 1, 31_536_000),
+        configuration_old_after=number("configuration_old_after", 300.0, 0, 31_536_000),
         spool=text("spool", 4_096),
     )
     return Resolved(settings, key if has_key else "", [*fatal, *problems])

@@ -2,12 +2,23 @@
 
 from __future__ import annotations
 
+import datetime
 import re
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field, is_dataclass
+from typing import TYPE_CHECKING
 
+from ..recording.plain import dump, to_plain, well_formed_json
 from .configuration import Configuration
 
-_PLACEHOLDER = re.compile(r"\{\{\s*([A-Za-z_][\w.-]*)\s*\}\}", re.ASCII)
+if TYPE_CHECKING:
+    from ..delivery.diagnostics import Diagnostics
+
+# With any text that a host may give a value.
+_PLACEHOLDER = re.compile(r"\{\{\s*([^{}\s](?:[^{}]{0,254}?[^{}\s])?)\s*\}\}")
+# Others, such as `{{#if}}` of a template language, are not meant for `render`.
+_NAME = re.compile(r"\w[\w.-]*\Z")
+_LEVELS = 200
 
 
 @dataclass(frozen=True)
@@ -22,18 +33,38 @@ class Prompt:
     version_id: str | None
     """Recorded as `promptVersionId`; None for the fallback. Inside a run, the SDK attaches it."""
     is_fallback: bool
+    _diagnostics: Diagnostics | None = field(default=None, repr=False, compare=False)
 
     def render(self, **variables: object) -> str:
         """
-        The content with each `{{ name }}` replaced by its value. Placeholders inside values are not replaced. A
-        placeholder without a value stays unchanged.
+        The content with each `{{ name }}` replaced by its value; objects and lists as JSON. Placeholders inside values are not
+        replaced. A placeholder without a value stays unchanged, and a diagnostic names it.
         """
-        return _PLACEHOLDER.sub(lambda match: str(variables[match[1]]) if match[1] in variables else match[0], self.content)
+
+        def filled(match: re.Match[str]) -> str:
+            if match[1] in variables:
+                return _text_of(variables[match[1]])
+            if self._diagnostics is not None and _NAME.match(match[1]):
+                message = f"The prompt {self.name!r} has the variable {match[1]!r}, which render did not get."
+                self._diagnostics.report("warning", "prompt_variable_missing", message)
+            return match[0]
+
+        return _PLACEHOLDER.sub(filled, self.content)
 
 
-def prompt_of(configuration: Configuration | None, name: str, fallback: str) -> Prompt:
+def _text_of(value: object) -> str:
+    if isinstance(value, datetime.datetime):
+        return value.isoformat()
+    is_object = isinstance(value, (bool, Mapping, list, tuple, set, frozenset)) or is_dataclass(value)
+    if value is not None and not is_object and not hasattr(value, "model_dump"):
+        return str(value)
+    plain, _ = well_formed_json(to_plain({"value": value}, _LEVELS).value)
+    return dump(plain.get("value"))
+
+
+def prompt_of(configuration: Configuration | None, name: str, fallback: str, diagnostics: Diagnostics | None = None) -> Prompt:
     prompts = configuration.prompts if configuration else ()
     deployed = next((prompt for prompt in prompts if prompt.name == name), None)
     if deployed is None:
-        return Prompt(name, fallback, None, None, True)
-    return Prompt(name, deployed.content, deployed.version, deployed.version_id, False)
+        return Prompt(name, fallback, None, None, True, diagnostics)
+    return Prompt(name, deployed.content, deployed.version, deployed.version_id, False, diagnostics)

@@ -6,11 +6,16 @@ Keeps the runtime configuration of the environment: one frozen object, always re
                          +--no answer, a wrong one, 429, 5xx-+   after a backoff; keeps the loaded configuration
                          +--401, 403--> stopped                  keeps the loaded configuration
   any --close--> stopped
+  any --fork--> the same state in the child, with a thread of its own
+
+The thread stands still while the machine sleeps, and in a frozen function. So a call that is judged after a refresh was due
+waits for one, within bounds.
 """
 
 from __future__ import annotations
 
 import asyncio
+import math
 import random
 import threading
 import time
@@ -31,6 +36,8 @@ Listener = Callable[[Configuration, "Configuration | None"], object]
 Source = Literal["service", "disk"]
 # 500 policies and 4 MiB of prompts, even if every character is escaped.
 _REPLY_BYTES_MAX = 32 * 1_048_576
+# A thread on time keeps no call waiting, also on a slow machine.
+_LATE_SECONDS = 1.0
 
 
 @dataclass(frozen=True)
@@ -62,21 +69,34 @@ class RuntimeConfiguration:
         self._etag: str | None = None
         self._is_stopped = not settings.enabled
         self._is_started = False
+        self._is_old_reported = False
+        self._due = math.inf
         self._worker = Worker("tacho-configuration", self._step)
-        self.reset()
+        self._make_anew()
 
     def reset(self) -> None:
-        """Continues in a forked process with what is loaded."""
+        """Continues in a forked process with what is loaded, with a thread of its own if its parent had one."""
+        self._make_anew()
+        if self._is_started and not self._is_stopped:
+            if self._current is not None:
+                self._schedule(self._core.settings.refresh_interval * random.random())
+            self._worker.wake()
+
+    def _make_anew(self) -> None:
         self._changed = threading.Condition()
         self._loading = threading.Lock()
         # Whether the first attempt has ended.
         self._is_tried = self._current is not None
         self._failures = 0
         self._next = 0.0
+        # When a call that is judged late waits no longer for the refresh that is due.
+        self._wait_until: float | None = None
         self._worker.reset()
-        if self._is_started:
-            self._is_started = False
-            self._next = time.monotonic() + self._core.settings.refresh_interval * random.random()
+
+    def _schedule(self, delay: float) -> None:
+        self._next = time.monotonic() + delay
+        # The monotonic clock may stand still while the machine sleeps.
+        self._due = time.time() + delay
 
     @property
     def state(self) -> ConfigurationState:
@@ -111,6 +131,40 @@ class RuntimeConfiguration:
             self.start()
             return True
         return await asyncio.to_thread(self.ready, timeout)
+
+    @property
+    def _is_late(self) -> bool:
+        """Whether a refresh was due and did not begin: the machine slept, or the thread is not there."""
+        is_due = max(time.monotonic() - self._next, time.time() - self._due) > _LATE_SECONDS
+        return is_due and self._current is not None and self._is_started and not self._is_stopped
+
+    def _catch_up(self, timeout: float) -> None:
+        """Waits for the refresh that is late. All calls that wait for the same refresh wait `timeout` seconds together."""
+        now = time.monotonic()
+        with self._changed:
+            if not self._is_late:
+                return
+            if self._wait_until is None:
+                self._wait_until = now + timeout
+                self._next = 0.0
+            until = min(self._wait_until, now + timeout)
+        self._worker.wake()
+        with self._changed:
+            while self._is_late and (left := until - time.monotonic()) > 0:
+                self._changed.wait(left)
+
+    @property
+    def _old_age(self) -> float | None:
+        """In seconds; None unless the policies are older than they should be. Says so once, until the service confirms them."""
+        age = self.state.age
+        if age is None or age <= self._core.settings.configuration_old_after:
+            self._is_old_reported = False
+            return None
+        if not self._is_old_reported:
+            self._is_old_reported = True
+            message = f"Calls are judged by policies of {round(age)} s ago: the service could not confirm them since."
+            self._core.diagnostics.report("warning", "policies_old", message)
+        return age
 
     def refresh(self) -> bool:
         """Refreshes now. True if the service confirmed the current configuration or sent a newer one."""
@@ -178,9 +232,10 @@ class RuntimeConfiguration:
             delay = settings.refresh_interval * (0.8 + 0.4 * random.random())
             if self._failures > 0:
                 delay = wait_seconds(self._failures, retry_after, time.time(), random.random())
-            self._next = time.monotonic() + delay
+            self._schedule(delay)
         with self._changed:
             self._is_tried = True
+            self._wait_until = None
             self._changed.notify_all()
         return is_fresh
 

@@ -7,7 +7,8 @@ What clients do when their process ends or forks.
 
 When it ends, each client ends its open runs, then delivers what is queued. From then on no thread starts: on Python 3.10 and
 3.11 the interpreter would wait for it for ever. What is recorded still later is delivered by the thread that records it.
-After a fork, each client of the child begins anew: the parent delivers what was queued before.
+After a fork, each client of the child begins anew: the parent delivers what was queued before. What ran in the background, such
+as the refresh of policies, gets a thread of its own.
 """
 
 from __future__ import annotations
@@ -49,6 +50,7 @@ _endings: dict[int, Ending] = {}
 _FORKING = ("multiprocessing.util", "billiard.util")
 _prepared: set[tuple[str, int]] = set()
 _is_ending = False
+_pid = os.getpid()
 # A signal that comes while `_at_exit` delivers ends the process afterwards.
 _is_exiting = False
 _signal_at_exit: int | None = None
@@ -181,8 +183,15 @@ def _on_thread_exception(given: Any) -> None:
         _before_ours(given)
 
 
+def notice_fork() -> None:
+    """A host that forks without the interpreter, such as uWSGI, calls no hook."""
+    if os.getpid() != _pid:
+        _after_fork()
+
+
 def _after_fork() -> None:
-    global _is_ending, _is_exiting, _signal_at_exit
+    global _is_ending, _is_exiting, _signal_at_exit, _pid
+    _pid = os.getpid()
     _is_ending = _is_exiting = False
     _signal_at_exit = None
     for ending in list(_endings.values()):

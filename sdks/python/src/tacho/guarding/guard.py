@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from ..configuration.configuration import Configuration
 from ..configuration.source import RuntimeConfiguration
 from ..core import now_ms
+from ..delivery import process_end
 from ..delivery.issue_records import IssueRecords, IssueReport
 from ..policy.compile import compiled
 from ..policy.decide import decide
@@ -83,9 +84,12 @@ class Guard:
         self.lock = threading.RLock()
 
     def prepare(self, rules: Rules) -> None:
-        """Waits for the first policies, within bounds."""
-        if self.configuration.current is None:
-            self.configuration.ready(self._wait_of(rules, _WAIT_ON_LOOP if is_on_event_loop() else _CONFIGURATION_WAIT))
+        """Waits for the first policies, or for newer ones that are due, within bounds."""
+        process_end.notice_fork()
+        configuration = self.configuration
+        if configuration.current is None or configuration._is_late:
+            wait = configuration.ready if configuration.current is None else configuration._catch_up
+            wait(self._wait_of(rules, _WAIT_ON_LOOP if is_on_event_loop() else _CONFIGURATION_WAIT))
 
     def prepare_early(self) -> None:
         """Called when a run begins. Loads the policies before a synchronous tool on an event loop would wait for them."""
@@ -94,8 +98,11 @@ class Guard:
 
     async def aprepare(self, rules: Rules) -> None:
         """The same for asyncio."""
+        process_end.notice_fork()
         if self.configuration.current is None:
             await self.configuration.aready(self._wait_of(rules, _CONFIGURATION_WAIT))
+        elif self.configuration._is_late:
+            await asyncio.to_thread(self.configuration._catch_up, self._wait_of(rules, _CONFIGURATION_WAIT))
 
     def decide(self, scope: RunScope, call: Call, rules: Rules) -> Judged:
         """Decides and records. Policies are in memory; `prepare` waits for the first ones."""
@@ -167,7 +174,7 @@ class Guard:
         verdict = judge(decision, detections, current is not None or self._is_open(rules))
         revision = current.revision if current else None
         decided = CallDecision(verdict.action, verdict.policy_ids, verdict.reason, call.input_hash, tuple(detections), revision)
-        return Judged(decided, verdict, failures_of(decision))
+        return Judged(decided, verdict, failures_of(decision), self.configuration._old_age)
 
     def _unknown_of(self, scope: RunScope) -> frozenset[str]:
         """A call in a thread that does not have its run must not slip through a condition about the run or its agent."""
@@ -206,6 +213,7 @@ class Guard:
             "detections": [found.type for found in decision.detections] or None,
             "failures": judged.failures or None,
             "revision": decision.revision,
+            "policyAgeMs": None if judged.policy_age is None else round(judged.policy_age * 1_000),
         }
         # A blocked call has no TOOL_CALL event, so record its input here.
         if decision.action in ("BLOCK", "REQUIRE_APPROVAL"):
@@ -287,4 +295,5 @@ def is_approved(judged: Judged, before: Judged | None) -> bool:
 
 def is_notable(judged: Judged) -> bool:
     """Whether a decision that lets a call run is recorded."""
-    return judged.decision.action == "WARN" or bool(judged.decision.policy_ids or judged.failures)
+    is_old = judged.policy_age is not None
+    return judged.decision.action == "WARN" or is_old or bool(judged.decision.policy_ids or judged.failures)

@@ -114,9 +114,20 @@ def use_prompt(owner: Owner, version_id: str | None) -> None:
         enter(owner, around.scope, around.span, (version_id,))
 
 
+def prompt_facts_of(owner: Owner, scope: RunScope) -> dict[str, object] | None:
+    """What events say of the prompt; None if there is none."""
+    used = _prompt_of(owner, scope)
+    return None if used is None else {"promptFallback": True} if used[0] is None else {"promptVersionId": used[0]}
+
+
 def prompt_version_of(owner: Owner, scope: RunScope) -> str | None:
     """Of this context. Elsewhere, such as in another thread, the only one of the run: a wrong version is worse than none."""
+    used = _prompt_of(owner, scope)
+    return None if used is None else used[0]
+
+
+def _prompt_of(owner: Owner, scope: RunScope) -> tuple[str | None] | None:
     around = current_of(owner)
     if around is not None and around.scope is scope and around.prompt is not None:
-        return around.prompt[0]
-    return next(iter(scope.prompt_versions)) if len(scope.prompt_versions) == 1 else None
+        return around.prompt
+    return (next(iter(scope.prompt_versions)),) if len(scope.prompt_versions) == 1 else None
