@@ -11,6 +11,8 @@ export interface Refusal {
   readonly decisionReason: string | null
   readonly modelText: string
   readonly revision: string | null
+  /** As it was asked: with masked members, it is another than `hashOf`. */
+  readonly inputHash: string
 }
 
 const REFUSALS_MAX = 1_000
@@ -23,12 +25,13 @@ export class Refusals {
   }
 
   /** Notes the error if a person rejected the call. */
-  add(toolName: string, error: ToolBlockedError, revision: string | null): boolean {
-    const { code, inputHash: hash, approvalId, decisionReason, modelText } = error
-    if (code !== 'approval_rejected' || hash === null) return false
+  add(toolName: string, input: unknown, error: ToolBlockedError, revision: string | null): boolean {
+    const { code, inputHash, approvalId, decisionReason, modelText } = error
+    const hash = hashOf(toolName, input)
+    if (code !== 'approval_rejected' || inputHash === null || hash === null) return false
     const [oldest] = this.#refusals.keys()
     if (this.#refusals.size >= REFUSALS_MAX && oldest !== undefined) this.#refusals.delete(oldest)
-    this.#refusals.set(keyOf(toolName, hash), { approvalId, decisionReason, modelText, revision })
+    this.#refusals.set(keyOf(toolName, hash), { approvalId, decisionReason, modelText, revision, inputHash })
     return true
   }
 
@@ -37,24 +40,23 @@ export class Refusals {
   }
 
   /** The earlier refusal of the same call. */
-  of(toolName: string, input: unknown, revision: string | null): (Refusal & { inputHash: string }) | null {
+  of(toolName: string, input: unknown, revision: string | null): Refusal | null {
     if (this.#refusals.size === 0) return null
     const hash = hashOf(toolName, input)
     const refusal = hash === null ? undefined : this.#refusals.get(keyOf(toolName, hash))
-    return hash !== null && refusal && refusal.revision === revision ? { ...refusal, inputHash: hash } : null
+    return refusal?.revision === revision ? refusal : null
   }
 }
 
 /** Records that a call was refused without asking again. Returns the text for the model. */
 export function refuseAgain(
   run: Run,
-  toolName: string,
-  input: unknown,
-  refusal: Refusal & { inputHash: string },
+  { toolName, input, toolCallId }: { toolName: string; input: unknown; toolCallId?: string | undefined },
+  { approvalId, inputHash, modelText }: Refusal,
 ): string {
-  const { approvalId, inputHash: hash, modelText } = refusal
   const reason = 'a person rejected the same call before'
-  const payload = { action: 'BLOCK', policyIds: [], toolName, inputHash: hash, approvalId, reason, input }
+  const facts = { toolName, inputHash, approvalId, ...(toolCallId !== undefined && { toolCallId }) }
+  const payload = { action: 'BLOCK', policyIds: [], ...facts, reason, input }
   run.record({ type: 'POLICY_DECISION', label: `BLOCK ${toolName}`, payload })
   return modelText
 }

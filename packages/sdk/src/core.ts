@@ -174,7 +174,8 @@ export function createCore(given: TachoOptions, runtime: Runtime): Core {
         diagnostics.drop('sampled')
         return undefined
       }
-      const span = draft.span ?? spanOf(scope)
+      const { spanId } = draft
+      const span = draft.span ?? (spanId === undefined ? spanOf(scope) : { ...spanOf(scope), spanId })
       // A repeated id of the host is stored once: its second number would seem to be missing.
       if (draft.eventId === undefined) number = ++recorder.count
       const event = makeEvent(

@@ -35,15 +35,18 @@ export interface NewEvent {
   readonly at?: Date | number | undefined
   /** An id of your own, at most 160 characters, or the service rejects it: an event that is recorded twice counts once. */
   readonly eventId?: string | undefined
+  /** The start and the end of one call have the same, also if two processes record them. Default: the current span. */
+  readonly spanId?: string | undefined
 }
 
 /** @internal Only what a host may say. */
-export const draftOf = ({ type, label, payload, at, eventId }: NewEvent): Draft => ({
+export const draftOf = ({ type, label, payload, at, eventId, spanId }: NewEvent): Draft => ({
   type,
   label,
   payload,
   at,
   eventId,
+  spanId,
 })
 
 /** @internal */

@@ -9,6 +9,7 @@ interface GuardOptions {
   tachoUrl?: string
   header?: Record<string, string>
   agent?: string
+  serverName?: string
   approvalTimeout: number
 }
 
@@ -22,6 +23,10 @@ export function addMcpGuard(command: Command): void {
     .option('--header <name=VARIABLE>', 'send the value of this variable as a header to --url; may repeat', addHeader)
     .option('--tacho-url <address>', 'address of Tacho (TACHO_URL; default http://localhost:4680)')
     .option('--agent <name>', 'name of the agent in runs and policies; default: the name that the client gives')
+    .option(
+      '--server-name <name>',
+      'name of the server in policies and events; default: the name that the server gives',
+    )
     .option('--approval-timeout <seconds>', 'longest wait for a person', wholeNumber(86_400), 300)
     .addHelpText(
       'after',
@@ -101,6 +106,7 @@ async function guard(words: readonly string[], options: GuardOptions): Promise<v
       silentApprovalTimeoutMs: Math.min(approvalTimeoutMs, SILENT_APPROVAL_MS),
       agentName: options.agent,
       agentId: options.agent,
+      serverName: options.serverName,
     },
     warn,
     input: process.stdin,

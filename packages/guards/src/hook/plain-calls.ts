@@ -49,7 +49,7 @@ export function allowPlainCall(account: Account, agent: AgentName, record: HookR
     const outcome = evaluateWith(condition, fact)
     if (!outcome.ok || outcome.matched) return false
   }
-  noteJudged(directory, record, { agent, place, outcome: 'allowed', pending: { inputHash, approvalId: null } })
+  noteJudged(directory, record, { agent, place, outcome: 'allowed', facts: { inputHash, approvalId: null } })
   return true
 }
 

@@ -10,6 +10,10 @@ export interface HookRecord {
   readonly event: string
   /** The same for the same record, also in another process. */
   readonly eventId: string
+  /** Tells calls of the session apart: the model's id, or the tool and its input. Empty if the record is of no call. */
+  readonly callId: string
+  /** The model's id of the call. */
+  readonly toolCallId?: string | undefined
   readonly fields: Readonly<Record<string, unknown>>
 }
 
@@ -47,13 +51,13 @@ export function readRecord(agent: AgentName, text: string, step?: string): HookR
   if (toolName) {
     // Older versions of Copilot send the input as a text.
     fields['tool_input'] = objectOf(fields['tool_input']) ?? fields['tool_input']
-    if (form.hasNoCallIds || typeof fields['tool_use_id'] !== 'string')
-      fields['tool_use_id'] = callIdOf(toolName, fields['tool_input'])
   }
+  const toolCallId = form.hasNoCallIds ? undefined : textOf(fields['tool_use_id']) || undefined
+  const callId = toolCallId ?? (toolName ? callIdOf(toolName, fields['tool_input']) : '')
   // A user can send the same prompt twice. The size of the transcript tells the two apart.
   const place = isUnique ? '' : sizeOf(fields['transcript_path'])
   const eventId = `${agent}-${digest(`${sessionId}\n${event}\n${place}\n${text.trim()}`)}`
-  return { sessionId, event, eventId, fields }
+  return { sessionId, event, eventId, callId, toolCallId, fields }
 }
 
 /** The id of a call whose agent gives it none: the same tool with the same input. */
@@ -99,11 +103,21 @@ export function eventOf({ event, fields }: HookRecord): HookEvent | null {
   }
 }
 
+/** How a call ended that reported back. */
+export function endOf({ event, fields }: HookRecord): 'returned' | 'failed' | 'cancelled' {
+  const { interrupted } = (fields['tool_response'] ?? {}) as { interrupted?: unknown }
+  if (fields['is_interrupt'] === true || interrupted === true) return 'cancelled'
+  return event === 'PostToolUseFailure' ? 'failed' : 'returned'
+}
+
 /** The payload of TOOL_CALL, without what only the hook before the call knows. */
-export function toolCallOf({ event, fields }: HookRecord): Readonly<Record<string, unknown>> & { toolName: string } {
+export function toolCallOf(record: HookRecord): Readonly<Record<string, unknown>> & { toolName: string } {
+  const { event, fields, toolCallId } = record
   const isFailure = event === 'PostToolUseFailure'
   return {
     toolName: textOf(fields['tool_name']) ?? '',
+    ...(toolCallId !== undefined && { toolCallId }),
+    outcome: endOf(record),
     input: fields['tool_input'] ?? {},
     ...(isFailure ? { error: fields['error'] ?? 'failed' } : { output: fields['tool_response'] ?? null }),
     ...(typeof fields['duration_ms'] === 'number' && { latency: fields['duration_ms'] }),
@@ -118,8 +132,13 @@ export function exitCodeOf({ fields }: HookRecord): number | null {
   return Number(EXIT_CODE.exec(textOf(fields['error']) ?? '')?.[1] ?? 0) || null
 }
 
+export interface Subagent {
+  readonly id: string
+  readonly name: string
+}
+
 /** The sub-agent that this record comes from; undefined for the agent itself, which may have a type too. */
-export function subagentOf({ fields }: HookRecord): { id: string; name: string } | undefined {
+export function subagentOf({ fields }: HookRecord): Subagent | undefined {
   const id = textOf(fields['agent_id'])
   return id === undefined ? undefined : { id, name: textOf(fields['agent_type']) || 'sub-agent' }
 }

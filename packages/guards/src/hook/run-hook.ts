@@ -13,21 +13,23 @@ import { openState, stateRoot } from '../state.ts'
 import type { HookAccount } from './account.ts'
 import { AGENTS, signalsOf, type AgentName } from './agents.ts'
 import { deny, notConfigured, warn } from './answer.ts'
+import { closeCalls, recordStart, recordStarts, sessionRun } from './call-events.ts'
 import { isCommandOf } from './command.ts'
 import { callInShort, denialText } from './denial.ts'
+import { openHandoffs } from './handoffs.ts'
 import { httpFetch } from './http-fetch.ts'
 import { watchOutage, type Outage } from './outage.ts'
 import { openJudgedCalls } from './judged-calls.ts'
 import { openKeptConditions } from './kept-conditions.ts'
-import { openPendingCalls } from './pending-calls.ts'
-import { eventOf, exitCodeOf, subagentOf, textOf, toolCallOf, type HookRecord } from './record.ts'
+import { openCalls, type StoredCall } from './open-calls.ts'
+import { endOf, eventOf, exitCodeOf, subagentOf, toolCallOf, type HookRecord } from './record.ts'
 import { openLastDecisions } from './last-decisions.ts'
 import { hashOf, refuseAgain, Refusals } from '../refusals.ts'
 import { FRESH_MS } from './plain-calls.ts'
 import type { Looked } from './repository.ts'
 import { openSessionCalls } from './session-calls.ts'
 import { openSessionRefusals } from './session-refusals.ts'
-import { callIdIn, noteJudged, placeOf, toolCallIn, type Judged } from './tool-call.ts'
+import { noteJudged, placeOf, toolCallIn, type Judged } from './tool-call.ts'
 import type { Place } from './written-paths.ts'
 
 export interface HookOptions {
@@ -86,18 +88,15 @@ export async function runHook(
     },
   })
   const { sessionId } = record
-  const calls = openPendingCalls(state.directory)
+  const calls = openCalls(state.directory)
+  const handoffs = openHandoffs(state.directory, tacho, calls)
   const called = openSessionCalls(state.directory)
   const rejected = openSessionRefusals(state.directory)
   const judged = openJudgedCalls(stateRoot())
   const decisions = openLastDecisions(state.directory)
   // Each call of a hook is a new process.
   const usedBefore = { toolCalls: called.count(sessionId) }
-  const subagent = subagentOf(record)
-  const names = { runId: sessionId, sessionId, agentId: agent, agentName: agent }
-  // The steps of a sub-agent are a branch of the run.
-  const run = tacho.startRun({ ...names, usedBefore, parentSpanId: subagent?.id })
-  if (subagent) run.annotate({ subagent: subagent.name, subagentId: subagent.id })
+  const run = sessionRun(tacho, { agent, sessionId, subagent: subagentOf(record) }, usedBefore)
   let answer = ''
   /** For the person in front of the agent. */
   const said: string[] = []
@@ -113,20 +112,27 @@ export async function runHook(
     conditions.save()
     noteJudged(state.directory, record, { agent, place, ...decided })
   } else if (isAfterTool) {
-    said.push(...recordCall(tacho, run, record, agent, calls.take(callIdIn(record) ?? '')))
-    const toolCallId = textOf(record.fields['tool_use_id'])
-    if (toolCallId !== undefined && !judged.of(sessionId)(toolCallId)) {
+    const { callId } = record
+    const opened = calls.take(record)
+    said.push(...recordCall(tacho, run, record, agent, opened))
+    if (opened) handoffs.ended(opened, record.fields['tool_response'])
+    if (callId !== '' && !judged.of(sessionId)(callId)) {
       const { reportUnjudged } = await import('./unjudged.ts')
-      judged.add(sessionId, [toolCallId])
-      said.push(reportUnjudged(tacho, run, agent, [textOf(record.fields['tool_name']) ?? '']))
+      judged.add(sessionId, [callId])
+      said.push(reportUnjudged(tacho, run, agent, [toolCallOf(record).toolName]))
     }
     called.add(sessionId)
   } else {
+    for (const call of closeCalls(tacho, calls, record, Date.now())) handoffs.ended(call, null)
+    if (record.event.startsWith('Subagent')) handoffs.step(agent, record)
+    if (record.event === 'SessionEnd') handoffs.sessionEnded(sessionId)
     const event = eventOf(record)
     if (event) run.record({ type: event.type, label: event.label, payload: event.payload, eventId: record.eventId })
   }
+  if (!isBeforeTool) recordStarts(tacho, calls)
   if (record.event === 'SessionStart') {
     calls.deleteOld(Date.now())
+    handoffs.deleteOld(Date.now())
     called.deleteOld(Date.now())
     rejected.deleteOld(Date.now())
     decisions.deleteOld(Date.now())
@@ -171,8 +177,8 @@ async function decide(
   record: HookRecord,
   { agent, approvalTimeoutMs, unconfigured, url, place }: HookOptions & { url: string; place: Place },
   rejected: ReturnType<typeof openSessionRefusals>,
-): Promise<{ answer: string } & Pick<Judged, 'outcome' | 'pending'>> {
-  const refused = (answer: string) => ({ answer, outcome: 'refused' as const, pending: NOT_ALLOWED })
+): Promise<{ answer: string } & Pick<Judged, 'outcome' | 'facts'>> {
+  const refused = (answer: string) => ({ answer, outcome: 'refused' as const, facts: NOT_ALLOWED })
   // Each call asks for itself: the agent may run two hooks for one call, and sessions continue.
   const call = { ...toolCallIn(agent, record, place), key: randomUUID() }
   const { toolName } = call
@@ -182,20 +188,20 @@ async function decide(
   const revision = (): string | null => tacho.configuration.state.current?.revision ?? null
   const refusal = refusals?.of(toolName, call.input, revision())
   if (refusal) {
-    const text = `Tacho: a person rejected ${callInShort(call)} before. ${refuseAgain(run, toolName, call.input, refusal)}`
+    const text = `Tacho: a person rejected ${callInShort(call)} before. ${refuseAgain(run, call, refusal)}`
     return refused(deny(text, agent))
   }
   try {
     const authorization = await run.within(() => tacho.authorize(call, { approvalTimeoutMs }))
     const { action, reason, inputHash, approvalId } = authorization
-    const pending = { inputHash, approvalId }
-    if (action !== 'WARN') return { answer: '', outcome: 'allowed', pending }
+    const facts = { inputHash, approvalId }
+    if (action !== 'WARN') return { answer: '', outcome: 'allowed', facts }
     const answer = warn(`Tacho warns about ${toolName}: ${reason ?? 'a policy matched'}.`, agent)
-    return { answer, outcome: 'warned', pending }
+    return { answer, outcome: 'warned', facts }
   } catch (error) {
     if (!(error instanceof ToolBlockedError)) throw error
     const known = refusals ?? new Refusals()
-    if (known.add(toolName, error, revision())) rejected.write(sessionId, known)
+    if (known.add(toolName, call.input, error, revision())) rejected.write(sessionId, known)
     if (error.code === 'not_configured') {
       const reason = `${NOT_CONFIGURED} Check that ${url} answers and that the API key of "tacho hook install" is right; then try again.`
       return refused(notConfigured(reason, agent, unconfigured))
@@ -205,54 +211,52 @@ async function decide(
 }
 
 /** Returns a sentence if the tool ran with another input than was judged: a hook or a person changed it afterwards. */
-function recordCall(
-  tacho: Tacho,
-  run: Run,
-  record: HookRecord,
-  agent: AgentName,
-  pending: ReturnType<ReturnType<typeof openPendingCalls>['take']>,
-): string[] {
+function recordCall(tacho: Tacho, run: Run, record: HookRecord, agent: AgentName, opened: StoredCall | null): string[] {
   const call = toolCallOf(record)
   const { toolName } = call
-  const isFailure = record.event === 'PostToolUseFailure'
+  const isFailure = endOf(record) === 'failed'
   const isShell = signalsOf(agent, toolName).includes('tool_shell')
   const exitCode = isFailure && isShell ? exitCodeOf(record) : null
-  const inputHash = hashOf(toolName, call.input)
-  const approvalId = pending?.approvalId ?? null
+  const plainHash = hashOf(toolName, call.input)
+  const isChanged = opened !== null && opened.plainHash !== plainHash
+  const inputHash = (isChanged ? null : opened?.inputHash) ?? plainHash
+  const approvalId = opened?.approvalId ?? null
+  const startEventId = opened && !opened.isRefused ? recordStart(tacho, opened) : null
   const payload = {
-    ...(pending && { latency: Math.max(0, Date.now() - pending.startedAt) }),
+    ...(opened && { latency: Math.max(0, Date.now() - opened.startedAt) }),
     ...(inputHash !== null && { inputHash }),
     ...(approvalId !== null && { approvalId }),
+    ...(startEventId !== null && { startEventId }),
     ...call,
     ...(exitCode !== null && { exitCode }),
   }
-  const eventId = run.record({ type: 'TOOL_CALL', label: toolName, payload, eventId: record.eventId })
+  const { eventId: ownId } = record
+  const spanId = opened?.spanId
+  const eventId = run.record({ type: 'TOOL_CALL', label: toolName, payload, eventId: ownId, spanId })
   const report = (detectionType: string, reasonCode: string): void =>
     run.within(() => tacho.reportIssue({ detectionType, payload: { toolName, reasonCode }, eventId }))
   // Tests fail and searches find nothing every day: as issues, they would hide what was refused.
-  if (isFailure && exitCode === null) {
-    report('TOOL_FAILED', record.fields['is_interrupt'] === true ? 'interrupted' : 'tool_error')
-  }
-  if (pending?.isRefused) {
+  if (isFailure && exitCode === null) report('TOOL_FAILED', 'tool_error')
+  if (opened?.isRefused) {
     const message = `${toolName} ran although it was refused`
     run.record({
       type: 'ERROR',
       label: 'ran refused',
       payload: { code: 'ran_refused', message, toolName, inputHash },
-      eventId: `${record.eventId}-refused`,
+      eventId: `${ownId}-refused`,
     })
     report('TOOL_RAN_REFUSED', 'ran_refused')
     return [`Tacho: ${message}.`]
   }
-  if (!pending || pending.inputHash === inputHash) return []
+  if (!isChanged) return []
   const code = approvalId === null ? 'changed_after_decision' : 'changed_after_approval'
   const message = `${toolName} ran with another input than the one that was ${approvalId === null ? 'judged' : 'approved'}`
-  const hashes = { inputHash, judgedInputHash: pending.inputHash, approvalId }
+  const hashes = { inputHash, judgedInputHash: opened.inputHash, approvalId }
   run.record({
     type: 'ERROR',
     label: 'input changed',
     payload: { code, message, toolName, ...hashes },
-    eventId: `${record.eventId}-changed`,
+    eventId: `${ownId}-changed`,
   })
   report('INPUT_CHANGED', code)
   return [`Tacho: ${message}.`]

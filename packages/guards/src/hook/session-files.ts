@@ -205,9 +205,14 @@ export function cwdOf(file: string): string | null {
   return textAt(file, 'cwd')
 }
 
+/** The beginning of the file; empty if it cannot be read. */
+export function headOf(file: string): string {
+  return readPart(file, 0, HEAD_BYTES).toString()
+}
+
 /** The first text with this name at the beginning of the file, or null. */
 function textAt(file: string, name: 'cwd' | 'sessionId'): string | null {
-  const [, text] = TEXTS[name].exec(readPart(file, 0, HEAD_BYTES).toString()) ?? []
+  const [, text] = TEXTS[name].exec(headOf(file)) ?? []
   return text === undefined ? null : (textOf(parsed(text)) ?? null)
 }
 

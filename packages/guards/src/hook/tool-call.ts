@@ -1,10 +1,11 @@
 /** A call of a tool, as the hook before it judges it, and what this hook leaves for the next ones. */
+import { hashOf } from '../refusals.ts'
 import { stateRoot } from '../state.ts'
 import { signalsOf, type AgentName } from './agents.ts'
 import { openJudgedCalls } from './judged-calls.ts'
 import { openLastDecisions, type LastDecision } from './last-decisions.ts'
-import { openPendingCalls, type PendingCall } from './pending-calls.ts'
-import { textOf, type HookRecord } from './record.ts'
+import { openCalls, type OpenCall } from './open-calls.ts'
+import { subagentOf, textOf, type HookRecord } from './record.ts'
 import { cwdOf } from './session-files.ts'
 import { projectOf, WRITES_OUTSIDE, writesOutside, type Place } from './written-paths.ts'
 
@@ -28,27 +29,21 @@ export function placeOf({ fields }: HookRecord): Place {
   return { cwd, start: cwdOf(textOf(fields['transcript_path']) ?? '') ?? cwd }
 }
 
-/** Names the call for the hook after it. */
-export function callIdIn({ sessionId, fields }: HookRecord): string | null {
-  const id = textOf(fields['tool_use_id'])
-  return id === undefined ? null : `${sessionId}\n${id}`
-}
-
 export interface Judged {
   readonly agent: AgentName
   readonly place: Place
   readonly outcome: LastDecision['outcome']
-  readonly pending: Omit<PendingCall, 'startedAt'>
+  readonly facts: Pick<OpenCall, 'inputHash' | 'approvalId' | 'isRefused'>
 }
 
 /** Only after the decision: an agent runs the tool if it stops the hook in between. */
-export function noteJudged(directory: string, record: HookRecord, { agent, place, outcome, pending }: Judged): void {
+export function noteJudged(directory: string, record: HookRecord, { agent, place, outcome, facts }: Judged): void {
   const at = Date.now()
-  const { sessionId, fields } = record
-  const id = callIdIn(record)
-  if (id !== null) openPendingCalls(directory).put(id, { startedAt: at, ...pending })
-  const toolCallId = textOf(fields['tool_use_id'])
-  if (toolCallId !== undefined) openJudgedCalls(stateRoot()).add(sessionId, [toolCallId])
+  const { sessionId, fields, callId, toolCallId } = record
   const toolName = textOf(fields['tool_name']) ?? ''
+  const call = { startedAt: at, agent, sessionId, subagent: subagentOf(record), toolName, toolCallId }
+  const input = fields['tool_input'] ?? {}
+  openCalls(directory).put(record, { ...call, input, plainHash: hashOf(toolName, input), ...facts })
+  openJudgedCalls(stateRoot()).add(sessionId, [callId])
   openLastDecisions(directory).put(projectOf(place.start), { at, agent, toolName, outcome })
 }

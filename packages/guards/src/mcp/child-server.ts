@@ -9,15 +9,19 @@ import { linesOf } from './lines.ts'
 /** How long a server may take to end on its own, and again after SIGTERM. */
 const END_MS = 5_000
 
+/** A program that the server started may keep its output open. */
+const OUTPUT_MS = 500
+
 const LINE_BREAK = Buffer.of(0x0a)
 
-/** The server never sees the credentials of the guard. */
-const OWN_VARIABLES = ['TACHO_API_KEY', 'TACHO_OPERATOR_TOKEN']
+/** The server never sees the credentials of the guard, nor what `scripts/node` sets for its own Node and names in the last one. */
+const OWN_VARIABLES = ['TACHO_API_KEY', 'TACHO_OPERATOR_TOKEN', 'TACHO_OWN_VARIABLES']
 
 /** @throws the system's error if the command cannot be started. */
 export async function startServer(command: string, args: readonly string[]): Promise<ServerConnection> {
   const env = { ...process.env }
-  for (const name of OWN_VARIABLES) delete env[name]
+  const set = (env['TACHO_OWN_VARIABLES'] ?? '').split(' ')
+  for (const name of [...OWN_VARIABLES, ...set]) delete env[name]
   const child = spawn(command, args, { stdio: ['pipe', 'pipe', 'inherit'], env })
   await once(child, 'spawn')
   let isClosing = false
@@ -25,6 +29,9 @@ export async function startServer(command: string, args: readonly string[]): Pro
   const ended = new Promise<number>((resolve) => {
     child.once('exit', (code, signal) => {
       clearTimeout(timer)
+      isClosing = true
+      const rest = setTimeout(() => child.stdout.destroy(), OUTPUT_MS)
+      child.stdout.once('close', () => clearTimeout(rest))
       resolve(code ?? 128 + (signal ? constants.signals[signal] : 0))
     })
   })

@@ -1,5 +1,6 @@
 /** Runs the guard between this process's standard input and output and a server, until either ends. */
 import type { Readable, Writable } from 'node:stream'
+import { setTimeout as sleep } from 'node:timers/promises'
 import { Tacho } from '@tacho/sdk'
 import { openState, stateRoot, type Account } from '../state.ts'
 import { writeLine } from './child-server.ts'
@@ -20,6 +21,8 @@ export interface GuardOptions {
 }
 
 const FLUSH_MS = 5_000
+/** A process that closed its output usually ends now. */
+const EXIT_MS = 250
 const SIGNALS = ['SIGTERM', 'SIGINT', 'SIGHUP'] as const
 
 /** Resolves with the exit code of the server when everything is recorded. */
@@ -64,12 +67,20 @@ export async function guardServer({
   }
   const sent = forwardClient(guard, input).finally(() => {
     isClosing = true
+    guard.clientLeft()
     server.close()
   })
-  const received = forwardServer(guard, server)
+  // A server that closes its output answers nothing any more.
+  const received = forwardServer(guard, server).finally(() => server.close())
+  const noted = received.then(async () => {
+    const exit = await Promise.race([server.ended, sleep(EXIT_MS, null, { ref: false })])
+    await guard.serverLeft(
+      exit === null ? 'The MCP server closed its output.' : `The MCP server ended with exit code ${exit}.`,
+    )
+  })
   const code = await server.ended
   // What the server wrote before it ended.
-  await received
+  await noted
   await guard.close(isClosing || code === 0 ? 'COMPLETED' : 'FAILED')
   input.destroy()
   await sent
@@ -87,5 +98,9 @@ async function forwardClient(guard: McpGuard, input: Readable): Promise<void> {
 }
 
 async function forwardServer(guard: McpGuard, { lines }: ServerConnection): Promise<void> {
-  for await (const line of lines) await guard.fromServer(line)
+  try {
+    for await (const line of lines) await guard.fromServer(line)
+  } catch {
+    // Its output was closed in the middle of a line.
+  }
 }

@@ -11,26 +11,33 @@
  */
 import { ToolBlockedError, type Run, type Tacho } from '@tacho/sdk'
 import { refuseAgain, Refusals } from '../refusals.ts'
+import { callIdOf } from './call-id.ts'
 import type { Definitions } from './definitions.ts'
 import { readMessages, type ExactMessage } from './exact-message.ts'
 import type { Agent } from './hidden-tools.ts'
-import { endsOf, LINE_BYTES_MAX, LongLine } from './lines.ts'
+import { endsOf, idIn, LINE_BYTES_MAX, LongLine } from './lines.ts'
 import {
   clientInfoOf,
+  ERRORS,
   errorReply,
+  inputOf,
   isObject,
   isResponse,
   keyOf,
+  NOT_A_CALL,
   progressTokenOf,
   serverInfoOf,
   toolError,
   type Json,
   type Message,
 } from './message.ts'
+import { OpenRequests } from './open-requests.ts'
 import { reportProgress } from './progress.ts'
+import { TaskAnswers } from './task-answers.ts'
 import { taskIdOf, Tasks } from './tasks.ts'
 import { resultOf, ToolFailure } from './tool-failure.ts'
 import { ToolList } from './tool-list.ts'
+import { recordUnfit } from './unfit-call.ts'
 
 export interface GuardSettings {
   /** Longest wait for a person, in milliseconds, if the client accepts progress notifications. */
@@ -40,6 +47,8 @@ export interface GuardSettings {
   /** Overrides the name that the client gives. */
   readonly agentName?: string | undefined
   readonly agentId?: string | undefined
+  /** Overrides the name that the server gives. */
+  readonly serverName?: string | undefined
 }
 
 interface GuardParts {
@@ -74,25 +83,19 @@ const ANSWERED_MAX = 1_000
 const LISTS_MAX = 1_000
 
 const GUARD_FAILED = 'The tool was not run: the guard failed. Tell the user; try later.'
-
 const INEXACT = 'has too many digits, so the tool was not run. Round it, or send it as text if the tool allows that.'
-
-const NOT_A_CALL =
-  'tools/call needs a name and an object of arguments; inputResponses must be an object, and then no argument has that name.'
-
-const PARSE_ERROR = -32_700
-const INVALID_REQUEST = -32_600
-const INVALID_PARAMS = -32_602
 
 export class McpGuard {
   readonly #parts: GuardParts
   readonly #calls = new Map<string, Call>()
   readonly #answered = new Set<string>()
   readonly #lists = new Set<string>()
+  readonly #open = new OpenRequests()
   readonly #running = new Set<Promise<void>>()
   readonly #tools: ToolList
   readonly #tasks = new Tasks()
   readonly #refusals = new Refusals()
+  readonly #taskAnswers: TaskAnswers
   #callsBytes = 0
   #run: Run | undefined
   #agent: Agent = { id: '', name: '' }
@@ -100,29 +103,38 @@ export class McpGuard {
   #greeting: string | undefined
   #announcesChanges = false
   #isServerKnown = false
+  #serverName: string | undefined
 
   constructor(parts: GuardParts) {
     this.#parts = parts
+    this.#serverName = parts.settings.serverName
     const { tacho, definitions, warn, toClient } = parts
     const announce = (): void => {
       if (!this.#announcesChanges) return
       void toClient(JSON.stringify({ jsonrpc: '2.0', method: 'notifications/tools/list_changed' }))
     }
     this.#tools = new ToolList({ tacho, definitions, warn, announce })
+    this.#taskAnswers = new TaskAnswers({
+      tacho,
+      tasks: this.#tasks,
+      refusals: this.#refusals,
+      approvalTimeoutMs: parts.settings.silentApprovalTimeoutMs,
+      claimsOf: (name) => this.#claimsOf(name),
+    })
   }
 
   async fromClient(line: Buffer | LongLine): Promise<void> {
     const { toClient, toServer } = this.#parts
     if (line instanceof LongLine) {
       const message = `The message has more than ${LINE_BYTES_MAX} bytes.`
-      return toClient(errorReply(idIn(line), INVALID_REQUEST, message))
+      return toClient(errorReply(idIn(line), ERRORS.invalidRequest, message))
     }
     const received = readMessages(line)
     // The server could read it differently, for example NaN as a number: what is not understood does not pass.
-    if (!received) return toClient(errorReply(null, PARSE_ERROR, 'The message is not JSON-RPC in UTF-8.'))
+    if (!received) return toClient(errorReply(null, ERRORS.parse, 'The message is not JSON-RPC in UTF-8.'))
     for (const each of received) {
       const { message, text, fault } = each
-      if (fault !== null) await toClient(errorReply(message.id, INVALID_REQUEST, fault))
+      if (fault !== null) await toClient(errorReply(message.id, ERRORS.invalidRequest, fault))
       else if (await this.#takeFromClient(each)) await toServer(text)
     }
   }
@@ -138,12 +150,28 @@ export class McpGuard {
     }
   }
 
-  /** Ends every call and the run. Resolves when everything is recorded. */
+  /** The client waits for no answer: no person's approval starts a call any more. What the server has goes on. */
+  clientLeft(): void {
+    for (const call of this.#calls.values()) if (!call.forwarded) cancel(call)
+    this.#taskAnswers.cancelAll()
+  }
+
+  /** Everything that waits for the server ends with an error at once, and what comes later too. */
+  async serverLeft(why: string): Promise<void> {
+    const errors = this.#open.end(why)
+    for (const call of this.#calls.values()) {
+      if (call.forwarded) call.forwarded.reject(new ToolFailure('connection_closed', why))
+      else call.cancel.abort()
+      call.forwarded = undefined
+    }
+    this.#taskAnswers.cancelAll()
+    this.#tasks.close()
+    for (const error of errors) await this.#parts.toClient(error)
+  }
+
+  /** Ends the run. Resolves when everything is recorded. */
   async close(status: 'COMPLETED' | 'FAILED'): Promise<void> {
     this.#tools.close()
-    const message = 'The connection ended before the tool answered.'
-    for (const call of this.#calls.values()) cancel(call, 'connection_closed', message)
-    this.#tasks.close()
     await Promise.all(this.#running)
     this.#run?.end(status)
   }
@@ -168,19 +196,27 @@ export class McpGuard {
       if (this.#lists.size >= LISTS_MAX) this.#lists.clear()
       this.#lists.add(key)
     }
-    if (method !== 'tools/call') return true
+    if (method !== 'tools/call') return this.#passes(key, message)
     if (key === undefined) {
       warn('A tools/call without an id was not forwarded.')
       return false
     }
     const isUsable = isObject(params) && typeof params['name'] === 'string' && inputOf(params) !== null
-    if (!isUsable) await toClient(errorReply(id, INVALID_PARAMS, NOT_A_CALL))
-    else if (this.#calls.has(key)) await toClient(errorReply(id, INVALID_REQUEST, 'A call with this id is under way.'))
+    if (!isUsable) await toClient(errorReply(id, ERRORS.invalidParams, NOT_A_CALL))
+    else if (this.#calls.has(key))
+      await toClient(errorReply(id, ERRORS.invalidRequest, 'A call with this id is under way.'))
     else if (this.#calls.size >= CALLS_MAX || this.#callsBytes + text.length > CALLS_BYTES_MAX) {
       await toClient(toolError(id, params, 'The tool was not run: too many calls are under way. Try again later.'))
     } else if (inexact !== null) await toClient(toolError(id, params, `${inexact} ${INEXACT}`))
     else this.#start(key, { id, params, text })
     return false
+  }
+
+  /** Unless it is a request, and the server has ended. */
+  async #passes(key: string | undefined, { id, method }: Message): Promise<boolean> {
+    const tooLate = key === undefined || method === undefined ? null : this.#open.asked(key, id)
+    if (tooLate !== null) await this.#parts.toClient(tooLate)
+    return tooLate === null
   }
 
   #start(key: string, { id, params, text }: { id: unknown; params: Json; text: string }): void {
@@ -210,41 +246,48 @@ export class McpGuard {
     const progress = token === null ? null : reportProgress(toClient, token, name)
     let reply: string | null = null
     const input = inputOf(params) ?? {}
+    const judged = { toolName: name, toolCallId: callIdOf(call.id, params), input }
     const run = this.#run ?? this.#begin(null)
-    const guarded = tacho.guard(
-      async () => {
-        progress?.stop()
-        const answered = new Promise<Answer>((resolve, reject) => (call.forwarded = { resolve, reject }))
-        // The connection can end and reject before the line below waits for it.
-        answered.catch(() => undefined)
-        await toServer(text)
-        const answer = await answered
-        const taskId = taskIdOf(answer.message)
-        if (taskId === null) {
-          reply = answer.line
-          return resultOf(answer.message)
-        }
-        // The client follows the task; the record waits for its result.
-        const followed = this.#tasks.follow(taskId, name, input)
-        if (!call.isCancelled) await toClient(answer.line)
-        return resultOf(await followed)
-      },
-      {
-        name,
-        input: () => input,
-        ...this.#claimsOf(name),
-        approvalTimeoutMs: token === null ? settings.silentApprovalTimeoutMs : settings.approvalTimeoutMs,
-        signal: () => call.cancel.signal,
-      },
-    )
+    const forward = async (): Promise<Message> => {
+      progress?.stop()
+      const answered = new Promise<Answer>((resolve, reject) => (call.forwarded = { resolve, reject }))
+      // The connection can end and reject before the line below waits for it.
+      answered.catch(() => undefined)
+      await toServer(text)
+      const answer = await answered
+      const taskId = taskIdOf(answer.message)
+      if (taskId === null) {
+        reply = answer.line
+        return answer.message
+      }
+      // The client follows the task; the record waits for its result.
+      const followed = this.#tasks.follow(taskId, judged)
+      if (!call.isCancelled) await toClient(answer.line)
+      return followed
+    }
+    const approvalTimeoutMs = token === null ? settings.silentApprovalTimeoutMs : settings.approvalTimeoutMs
+    const { signal } = call.cancel
+    const { riskSignals, annotations } = this.#claimsOf(name)
+    const more = { riskSignals, ...(annotations && { annotations: () => annotations }) }
+    const act = async () => resultOf(await forward())
+    const guarded = tacho.guard(act, { name, input: () => input, ...more, approvalTimeoutMs, signal: () => signal })
+    const misfit = this.#tools.misfitOf(name, input)
     try {
-      reply = this.#refusedBefore(run, call.id, params, input)
-      if (reply === null) await run.within(() => guarded())
+      const refusal = this.#refusals.of(name, input, this.#revision)
+      // Recorded, and no person is asked again.
+      if (refusal) reply = toolError(call.id, params, refuseAgain(run, judged, refusal))
+      else if (misfit === null) await run.within(() => guarded())
+      else {
+        const facts = { ...judged, riskSignals: riskSignals(), annotations }
+        await run.within(() => tacho.authorize(facts, { approvalTimeoutMs }, signal))
+        await recordUnfit({ tacho, run }, { ...judged, misfit, isCancelled: () => call.isCancelled }, forward)
+      }
     } catch (error) {
       if (error instanceof ToolBlockedError) {
-        this.#refusals.add(name, error, this.#revision)
+        this.#refusals.add(name, input, error, this.#revision)
         reply = toolError(call.id, params, error.modelText)
       } else if (!(error instanceof ToolFailure)) reply = toolError(call.id, params, GUARD_FAILED)
+      else if (error.code === 'connection_closed') reply ??= errorReply(call.id, ERRORS.server, error.message)
     } finally {
       progress?.stop()
     }
@@ -252,56 +295,34 @@ export class McpGuard {
   }
 
   #claimsOf(name: string) {
-    const annotations = this.#tools.annotationsOf(name)
-    return {
-      riskSignals: () => this.#tools.signalsOf(name),
-      ...(annotations && { annotations: () => annotations }),
-    }
-  }
-
-  /** The tool error of a call that a person rejected before. It is recorded, and no person is asked again. */
-  #refusedBefore(run: Run, id: unknown, params: Json, input: Json): string | null {
-    const toolName = params['name'] as string
-    const refusal = this.#refusals.of(toolName, input, this.#revision)
-    return refusal && toolError(id, params, refuseAgain(run, toolName, input, refusal))
+    return { riskSignals: () => this.#tools.signalsOf(name), annotations: this.#tools.annotationsOf(name) }
   }
 
   get #revision(): string | null {
     return this.#parts.tacho.configuration.state.current?.revision ?? null
   }
 
-  /** Answers of the client to questions of a running task: judged with the input of its call. */
   async #answerTask(id: unknown, params: Json, text: string, inexact: string | null): Promise<void> {
-    const { tacho, settings, toClient, toServer } = this.#parts
-    const { taskId, inputResponses } = params
-    const task = this.#tasks.of(taskId)
-    const refuse = (why: string) => toClient(errorReply(id, INVALID_PARAMS, why))
-    if (inexact !== null) return refuse(`${inexact} ${INEXACT}`)
-    if (this.#running.size > CALLS_MAX) return refuse('Too many calls are under way. Try again later.')
-    if (!task) return refuse('The guard does not know this task, so it cannot judge answers to its questions.')
-    const input = inputOf({ arguments: task.input, inputResponses })
-    if (input === null) return refuse(NOT_A_CALL)
-    const { toolName } = task
-    const { riskSignals, annotations } = this.#claimsOf(toolName)
-    const call = { toolName, input, riskSignals: riskSignals(), ...(annotations && { annotations: annotations() }) }
+    const { toClient, toServer } = this.#parts
+    const key = keyOf(id)
     const run = this.#run ?? this.#begin(null)
-    try {
-      const { silentApprovalTimeoutMs: approvalTimeoutMs } = settings
-      const { inputHash, approvalId } = await run.within(() => tacho.authorize(call, { approvalTimeoutMs }))
-      run.step(`answers to ${toolName}`, { toolName, taskId, input, inputHash, approvalId })
-    } catch (error) {
-      if (error instanceof ToolBlockedError) this.#refusals.add(toolName, error, this.#revision)
-      return refuse(error instanceof ToolBlockedError ? error.modelText : GUARD_FAILED)
-    }
-    await toServer(text)
+    const why =
+      inexact !== null
+        ? `${inexact} ${INEXACT}`
+        : this.#running.size > CALLS_MAX
+          ? 'Too many calls are under way. Try again later.'
+          : await this.#taskAnswers.refusalOf(run, id, params).catch(() => GUARD_FAILED)
+    if (why !== null) return toClient(errorReply(id, ERRORS.invalidParams, why))
+    if (await this.#passes(key, { id, method: 'tasks/update' })) await toServer(text)
   }
 
   /** Whether the server must receive it: it knows only calls that were forwarded. */
   #cancel(params: unknown): boolean {
-    const call = this.#calls.get(keyOf(isObject(params) ? params['requestId'] : undefined) ?? '')
-    if (!call) return true
+    const key = keyOf(isObject(params) ? params['requestId'] : undefined) ?? ''
+    const call = this.#calls.get(key)
+    if (!call) return !this.#taskAnswers.cancel(key)
     const isForwarded = call.forwarded !== undefined
-    cancel(call, 'cancelled', 'The client cancelled the call.')
+    cancel(call)
     return isForwarded
   }
 
@@ -310,6 +331,7 @@ export class McpGuard {
     const key = keyOf(message.id)
     this.#tasks.heard(message)
     if (!isResponse(message) || key === undefined) return toClient(line)
+    this.#open.answered(key)
     const call = this.#calls.get(key)
     if (call?.forwarded) {
       call.forwarded.resolve({ message, line })
@@ -335,10 +357,11 @@ export class McpGuard {
     if (this.#isServerKnown) return
     this.#isServerKnown = true
     const serverInfo = serverInfoOf(result)
-    const name = typeof serverInfo?.['name'] === 'string' ? serverInfo['name'] : 'server'
+    const given = typeof serverInfo?.['name'] === 'string' ? serverInfo['name'] : 'server'
+    const name = (this.#serverName ??= given)
     const run = this.#run ?? this.#begin(null)
     // In every later event: two servers can have tools of one name.
-    run.annotate({ mcpServer: name })
+    run.annotate({ mcpServer: given, toolServer: name })
     run.step(`connected to ${name}`, { serverInfo, protocolVersion })
   }
 
@@ -356,7 +379,7 @@ export class McpGuard {
     const id = idIn(line)
     const call = this.#calls.get(keyOf(id) ?? '')
     if (!call?.forwarded) return
-    const error = { code: INVALID_REQUEST, message: `The tool's answer ${why}.` }
+    const error = { code: ERRORS.invalidRequest, message: `The tool's answer ${why}.` }
     call.forwarded.resolve({ message: { id, error }, line: errorReply(id, error.code, error.message) })
     call.forwarded = undefined
   }
@@ -367,24 +390,10 @@ export class McpGuard {
   }
 }
 
-function cancel(call: Call, code: string, message: string): void {
+/** The client does not wait for it any more. */
+function cancel(call: Call): void {
   call.isCancelled = true
   call.cancel.abort()
-  call.forwarded?.reject(new ToolFailure(code, message))
+  call.forwarded?.reject(new ToolFailure('cancelled', 'The client cancelled the call.'))
   call.forwarded = undefined
-}
-
-/** What is judged: the arguments, and the answers to the server's questions; null if they cannot be told apart. */
-function inputOf({ arguments: given = {}, inputResponses }: Json): Json | null {
-  if (!isObject(given)) return null
-  if (inputResponses === undefined) return given
-  return isObject(inputResponses) && !Object.hasOwn(given, 'inputResponses') ? { ...given, inputResponses } : null
-}
-
-/** The id of a message that cannot be read: it stands at the beginning or at the end. */
-function idIn({ start, end }: LongLine): string | number | null {
-  const found =
-    /^\s*\{\s*(?:"jsonrpc"\s*:\s*"2\.0"\s*,\s*)?"id"\s*:\s*(\d{1,15}|"[^"\\]{1,200}")/.exec(start.toString()) ??
-    /"id"\s*:\s*(\d{1,15}|"[^"\\]{1,200}")\s*(?:,\s*"jsonrpc"\s*:\s*"2\.0"\s*)?\}\s*$/.exec(end.toString())
-  return found?.[1] === undefined ? null : (JSON.parse(found[1]) as string | number)
 }

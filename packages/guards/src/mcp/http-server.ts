@@ -1,16 +1,23 @@
 /** A server at an address: MCP over streamable HTTP, spoken by the official client's transport. */
+import { randomUUID } from 'node:crypto'
+import { once } from 'node:events'
+import { connect } from 'node:net'
 import { StreamableHTTPClientTransport, type JSONRPCMessage } from '@modelcontextprotocol/client'
 import { parseExactly } from './exact-message.ts'
 import type { ServerConnection } from './connection.ts'
 import { LINE_BYTES_MAX } from './lines.ts'
-import { errorReply, isModern, isObject, keyOf, type Message } from './message.ts'
+import { ERRORS, errorReply, isModern, isObject, keyOf, type Message } from './message.ts'
 import { createNumberMarks, markLines, type NumberMarks } from './number-marks.ts'
 
 /** Messages that the client has not read yet. */
 const QUEUE_BYTES_MAX = 64 * 1_048_576
 /** Requests that are remembered to answer them if the server does not. */
 const OPEN_MAX = 10_000
-const SERVER_ERROR = -32_000
+/** Longest wait for the greeting of a server that started anew. */
+const RENEW_MS = 10_000
+const LOST_SESSION = /session/i
+/** Also of certificates, and of undici. */
+const SYSTEM_ERROR = /^(E[A-Z]+|CERT_\w+|UND_\w+|\w+_CERT\w*)$/
 
 /** @param headers sent with every request, for example Authorization. */
 export async function connectServer(
@@ -19,54 +26,105 @@ export async function connectServer(
   warn: (message: string) => void,
 ): Promise<ServerConnection> {
   const marks = createNumberMarks()
-  const transport = new StreamableHTTPClientTransport(url, { requestInit: { headers }, fetch: fetcher(marks) })
   const queue = new LineQueue()
   /** Requests without an answer. */
   const open = new Map<string, { id: unknown; isModern: boolean; cancel: AbortController }>()
-  let initialize: string | undefined
+  /** Requests that are sent for the second time, in a new session. */
+  const again = new Set<string>()
+  let greeting: (JSONRPCMessage & Message) | undefined
+  let renewing: Promise<boolean> | undefined
   let finish: (code: number) => void = () => undefined
   const ended = new Promise<number>((resolve) => (finish = resolve))
   void ended.then(() => queue.close())
+  let transport = connected()
+  await transport.start()
 
-  transport.onmessage = (message) => {
-    const { id, method, result } = message as Message
+  function connected(): StreamableHTTPClientTransport {
+    const made = new StreamableHTTPClientTransport(url, { requestInit: { headers }, fetch: fetcher(marks, again) })
+    made.onmessage = (message) => receive(made, message)
+    made.onerror = (error) => void reasonOf(error, url).then((why) => warn(`The MCP server: ${why}.`))
+    made.onclose = () => finish(0)
+    return made
+  }
+
+  function receive(from: StreamableHTTPClientTransport, message: Message): void {
+    const { id, method, result } = message
     if (method === undefined) open.delete(keyOf(id) ?? '')
-    if (keyOf(id) === initialize && isObject(result) && typeof result['protocolVersion'] === 'string') {
-      transport.setProtocolVersion(result['protocolVersion'])
+    if (greeting && keyOf(id) === keyOf(greeting.id) && isObject(result)) {
+      if (typeof result['protocolVersion'] === 'string') from.setProtocolVersion(result['protocolVersion'])
     }
     if (queue.add(marks.restore(JSON.stringify(message)))) return
     warn('The client does not read what the server sends: the connection is closed.')
     finish(1)
   }
-  transport.onerror = (error) => warn(`The MCP server: ${error.name}.`)
-  transport.onclose = () => finish(0)
-  await transport.start()
+
+  /** A server that started anew does not know the session. The client does not notice: it gets one with the same greeting. */
+  async function renew(lost: StreamableHTTPClientTransport): Promise<boolean> {
+    if (transport !== lost) return true
+    if (!greeting) return false
+    const made = connected()
+    const greeted = Promise.withResolvers<boolean>()
+    made.onmessage = ({ result }: Message) => {
+      const version = isObject(result) ? result['protocolVersion'] : undefined
+      if (typeof version === 'string') made.setProtocolVersion(version)
+      greeted.resolve(typeof version === 'string')
+    }
+    const timer = setTimeout(() => greeted.resolve(false), RENEW_MS)
+    try {
+      await made.start()
+      await made.send({ ...greeting, id: `renewed-${randomUUID()}` })
+      if (!(await greeted.promise)) return false
+      made.onmessage = (message) => receive(made, message)
+      await made.send({ jsonrpc: '2.0', method: 'notifications/initialized' })
+    } catch {
+      return false
+    } finally {
+      clearTimeout(timer)
+    }
+    transport = made
+    lost.onclose = () => undefined
+    void lost.close()
+    warn('The MCP server lost the session, so the guard opened a new one.')
+    return true
+  }
+
+  async function post(
+    message: JSONRPCMessage & Message,
+    signal: AbortSignal,
+    fail: (why: string) => void,
+  ): Promise<void> {
+    const used = transport
+    const key = keyOf(message.id) ?? ''
+    try {
+      // Without an answer, its client would wait for ever.
+      const onRequestStreamEnd = () => fail('its stream ended without an answer')
+      await used.send(message, { requestSignal: signal, onRequestStreamEnd })
+    } catch (error) {
+      if (!again.has(key) && used.sessionId !== undefined && isLostSession(error)) {
+        renewing ??= renew(used).finally(() => (renewing = undefined))
+        if (await renewing) {
+          again.add(key)
+          return post(message, signal, fail).finally(() => again.delete(key))
+        }
+      }
+      fail(await reasonOf(error, url))
+    }
+  }
 
   return {
     async send(line) {
       const message = parseExactly(String(line)) as JSONRPCMessage & Message
-      if (message.method === 'initialize') initialize = keyOf(message.id)
+      if (message.method === 'initialize') greeting = message
       if (isCancelled(message)) return
       const key = message.method === undefined ? undefined : keyOf(message.id)
       const cancel = new AbortController()
       if (key !== undefined && open.size < OPEN_MAX)
         open.set(key, { id: message.id, isModern: isModern(message.params), cancel })
-      const fail = (why: string): void => {
-        if (key === undefined || !open.delete(key)) return
-        queue.add(errorReply(message.id, SERVER_ERROR, `The MCP server failed: ${why}.`))
-      }
       // Not awaited: the answer of a request can take as long as its tool.
-      void transport
-        .send(message, {
-          requestSignal: cancel.signal,
-          // Without an answer, its client would wait for ever.
-          onRequestStreamEnd: () => fail('its stream ended without an answer'),
-        })
-        .catch((error: { status?: unknown; data?: { status?: unknown } }) => {
-          // The text of the server's page is not repeated: it can hold anything.
-          const status = error.status ?? error.data?.status
-          fail(typeof status === 'number' ? `status ${status}` : 'no answer')
-        })
+      void post(message, cancel.signal, (why) => {
+        if (key === undefined || !open.delete(key)) return
+        queue.add(errorReply(message.id, ERRORS.server, `The MCP server failed: ${why}.`))
+      })
     },
     lines: queue,
     ended,
@@ -86,6 +144,52 @@ export async function connectServer(
     open.delete(key)
     request.cancel.abort()
     return true
+  }
+}
+
+interface Failed {
+  readonly status?: unknown
+  readonly data?: { readonly status?: unknown }
+  readonly message?: unknown
+  readonly code?: unknown
+  readonly address?: unknown
+  readonly port?: unknown
+  readonly cause?: unknown
+  readonly errors?: readonly unknown[]
+}
+
+/** Status 404 in the protocol; servers made from the official examples answer 400. */
+function isLostSession(error: unknown): boolean {
+  const { status, data, message } = error as Failed
+  const its = status ?? data?.status
+  return its === 404 || (its === 400 && LOST_SESSION.test(String(message)))
+}
+
+/** The status, or the system's error and address. The text of a server's page is not repeated: it can hold anything. */
+async function reasonOf(error: unknown, { host, hostname, port, protocol }: URL): Promise<string> {
+  const { status, data } = error as Failed
+  const its = status ?? data?.status
+  if (typeof its === 'number') return `status ${its}`
+  for (let each = error as Failed | undefined; each; each = (each.cause ?? each.errors?.[0]) as Failed | undefined) {
+    if (each.message === 'bad port')
+      each = await connectionError(Number(port || (protocol === 'https:' ? 443 : 80)), hostname)
+    const { code, address, port: at } = each
+    if (typeof code === 'string' && SYSTEM_ERROR.test(code) && !each.errors)
+      return typeof address === 'string' ? `${code} ${address}:${String(at)}` : `${code} ${host}`
+  }
+  return `no answer of ${host}`
+}
+
+/** fetch connects to no port that another protocol uses, and does not say so: whether somebody listens there. */
+async function connectionError(port: number, host: string): Promise<Failed> {
+  const socket = connect(port, host)
+  try {
+    await once(socket, 'connect')
+    return { code: 'EBADPORT' }
+  } catch (error) {
+    return error as Failed
+  } finally {
+    socket.destroy()
   }
 }
 
@@ -123,7 +227,7 @@ class LineQueue {
 }
 
 /** Bounds replies, keeps their numbers, and takes an error of JSON-RPC from a reply of any status. */
-function fetcher(marks: NumberMarks) {
+function fetcher(marks: NumberMarks, again: ReadonlySet<string>) {
   return async (url: string | URL, init?: RequestInit): Promise<Response> => {
     const response = await fetch(url, init)
     if (!response.body) return response
@@ -132,8 +236,10 @@ function fetcher(marks: NumberMarks) {
     const { status, statusText, headers } = response
     if (response.ok || !isJson(headers)) return new Response(body, { status, statusText, headers })
     const text = await new Response(body).text()
-    // The transport drops the error's code and text if the status is not 200.
-    const isAnswer = isErrorOf(text, init?.body)
+    // The transport drops the error's code and text if the status is not 200. A lost session is for the guard.
+    const key = keyAnsweredBy(text, init?.body)
+    const isLost = new Headers(init?.headers).has('mcp-session-id') && LOST_SESSION.test(text) && !again.has(key ?? '')
+    const isAnswer = key !== null && !isLost
     return new Response(text, isAnswer ? { status: 200, headers } : { status, statusText, headers })
   }
 }
@@ -142,15 +248,14 @@ function isJson(headers: Headers): boolean {
   return /^application\/json\b/i.test(headers.get('content-type') ?? '')
 }
 
-/** Whether the text is the error that answers this request. */
-function isErrorOf(text: string, request: unknown): boolean {
+/** The id of the request, if the text is the error that answers it. */
+function keyAnsweredBy(text: string, request: unknown): string | null {
   try {
     const { id, error } = JSON.parse(text) as Message
-    return (
-      isObject(error) && keyOf(id) !== undefined && keyOf(id) === keyOf((JSON.parse(String(request)) as Message).id)
-    )
+    const key = keyOf(id)
+    return isObject(error) && key === keyOf((JSON.parse(String(request)) as Message).id) ? (key ?? null) : null
   } catch {
-    return false
+    return null
   }
 }
 

@@ -22,6 +22,14 @@ export function endsOf(line: Buffer): LongLine {
   return new LongLine(Buffer.from(line.subarray(0, SAMPLE_BYTES)), tail(line))
 }
 
+/** The id of a message that cannot be read: it stands at the beginning or at the end. */
+export function idIn({ start, end }: LongLine): string | number | null {
+  const found =
+    /^\s*\{\s*(?:"jsonrpc"\s*:\s*"2\.0"\s*,\s*)?"id"\s*:\s*(\d{1,15}|"[^"\\]{1,200}")/.exec(start.toString()) ??
+    /"id"\s*:\s*(\d{1,15}|"[^"\\]{1,200}")\s*(?:,\s*"jsonrpc"\s*:\s*"2\.0"\s*)?\}\s*$/.exec(end.toString())
+  return found?.[1] === undefined ? null : (JSON.parse(found[1]) as string | number)
+}
+
 const NEWLINE = 0x0a
 
 /** The lines without their line break, empty ones left out. */

@@ -14,6 +14,12 @@ const PROTOCOL_VERSION = 'io.modelcontextprotocol/protocolVersion'
 const SERVER_INFO = 'io.modelcontextprotocol/serverInfo'
 const CLIENT_INFO = 'io.modelcontextprotocol/clientInfo'
 
+/** Codes of JSON-RPC. */
+export const ERRORS = { parse: -32_700, invalidRequest: -32_600, invalidParams: -32_602, server: -32_000 } as const
+
+export const NOT_A_CALL =
+  'tools/call needs a name and an object of arguments; inputResponses must be an object, and then no argument has that name.'
+
 export function isObject(value: unknown): value is Json {
   return typeof value === 'object' && value !== null && !Array.isArray(value)
 }
@@ -72,4 +78,11 @@ export function progressNotification(progressToken: string | number, progress: n
 function metaOf(params: Json): Json {
   const meta = params['_meta']
   return isObject(meta) ? meta : {}
+}
+
+/** What is judged of a call: the arguments, and the answers to the server's questions; null if they cannot be told apart. */
+export function inputOf({ arguments: given = {}, inputResponses }: Json): Json | null {
+  if (!isObject(given)) return null
+  if (inputResponses === undefined) return given
+  return isObject(inputResponses) && !Object.hasOwn(given, 'inputResponses') ? { ...given, inputResponses } : null
 }

@@ -10,9 +10,13 @@ import { ToolFailure } from './tool-failure.ts'
 
 const ASKED_MAX = 1_000
 
-interface Task {
+interface TaskCall {
   readonly toolName: string
+  readonly toolCallId: string
   readonly input: Json
+}
+
+interface Task extends TaskCall {
   resolve(answer: Message): void
   reject(error: ToolFailure): void
 }
@@ -23,14 +27,14 @@ export class Tasks {
   readonly #asked = new Map<string, { taskId: string; isResult: boolean }>()
 
   /** The call that the task belongs to. */
-  of(taskId: unknown): Pick<Task, 'toolName' | 'input'> | undefined {
+  of(taskId: unknown): TaskCall | undefined {
     return typeof taskId === 'string' ? this.#tasks.get(taskId) : undefined
   }
 
   /** The answer with the real result, when it comes. Rejects with a ToolFailure. */
-  async follow(taskId: string, toolName: string, input: Json): Promise<Message> {
+  async follow(taskId: string, call: TaskCall): Promise<Message> {
     this.#end(taskId, (task) => task.reject(new ToolFailure('task_replaced', 'Another call got the same task.')))
-    return new Promise((resolve, reject) => this.#tasks.set(taskId, { toolName, input, resolve, reject }))
+    return new Promise((resolve, reject) => this.#tasks.set(taskId, { ...call, resolve, reject }))
   }
 
   /** Notes a request of the client. */

@@ -8,6 +8,8 @@ export class ToolFailure extends Error {
   constructor(code: string, message: string) {
     super(message)
     this.code = code
+    // It tells nothing of the tool.
+    delete this.stack
   }
 }
 

@@ -1,8 +1,10 @@
 /** What the guard knows of a server's tools from its lists: which are hidden, flagged, and what the server says of them. */
 import type { Run, Tacho } from '@tacho/sdk'
 import type { Definitions } from './definitions.ts'
+import { fits } from './fits.ts'
 import { toolHider, type Agent } from './hidden-tools.ts'
 import { isObject, type Json, type Message } from './message.ts'
+import type { Misfit } from './unfit-call.ts'
 
 const CONFIGURATION_WAIT_MS = 2_000
 /** Tools whose annotations are remembered. */
@@ -19,7 +21,9 @@ interface ToolListParts {
 export class ToolList {
   readonly #parts: ToolListParts
   /** The tools of the last lists by name. */
-  readonly #listed = new Map<string, { isHidden: boolean; annotations: Json | undefined }>()
+  readonly #listed = new Map<string, { isHidden: boolean; annotations: Json | undefined; inputSchema: unknown }>()
+  /** A tool that is not in it is none of the server's. */
+  #isWhole = false
   readonly #forgetChanges: () => void
   #agent: Agent = { id: '', name: '' }
 
@@ -37,6 +41,13 @@ export class ToolList {
     return this.#listed.get(name)?.annotations
   }
 
+  /** Why a call cannot reach its tool, by what the server listed. */
+  misfitOf(name: string, input: Json): Misfit | null {
+    const tool = this.#listed.get(name)
+    if (!tool) return this.#isWhole ? 'unknown_tool' : null
+    return fits(input, tool.inputSchema) ? null : 'unfit'
+  }
+
   signalsOf(name: string): string[] {
     const signal = this.#parts.definitions.signalOf(name)
     return signal === null ? [] : [signal]
@@ -49,15 +60,21 @@ export class ToolList {
     this.#agent = agent
     const tools = isObject(result) && Array.isArray(result['tools']) ? result['tools'].filter(isObject) : []
     if (!isObject(result) || tools.length === 0) return line
-    run.within(() => this.#report(tools, result['nextCursor'] === undefined))
+    const isLast = result['nextCursor'] === undefined
+    run.within(() => this.#report(tools, isLast))
     await tacho.configuration.ready(CONFIGURATION_WAIT_MS)
     const isHidden = this.#hider()
-    if (this.#listed.size + tools.length > TOOLS_MAX) this.#listed.clear()
-    for (const { name, annotations } of tools.slice(0, TOOLS_MAX)) {
+    this.#isWhole ||= isLast
+    if (this.#listed.size + tools.length > TOOLS_MAX) {
+      this.#listed.clear()
+      this.#isWhole = false
+    }
+    for (const { name, annotations, inputSchema } of tools.slice(0, TOOLS_MAX)) {
       if (typeof name !== 'string') continue
       this.#listed.set(name, {
         isHidden: isHidden(name),
         annotations: isObject(annotations) ? annotations : undefined,
+        inputSchema,
       })
     }
     const kept = tools.filter(({ name }) => typeof name !== 'string' || !isHidden(name))

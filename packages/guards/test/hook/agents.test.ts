@@ -213,7 +213,7 @@ for (const { agent, file: name, theirs, commandAt, steps, record, tool, result, 
       const delivered = await server.events(`session-${agent}`)
       assert.deepEqual(
         delivered.map(({ eventType }) => eventType),
-        ['AGENT_STEP', 'USER_INPUT', 'TOOL_CALL', 'POLICY_DECISION', 'AGENT_STEP', 'SESSION_OUTCOME'],
+        ['AGENT_STEP', 'USER_INPUT', 'TOOL_START', 'TOOL_CALL', 'POLICY_DECISION', 'AGENT_STEP', 'SESSION_OUTCOME'],
       )
       return delivered
     }, 'the events')

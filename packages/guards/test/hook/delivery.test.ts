@@ -41,15 +41,18 @@ test('claude-code: a session becomes a run; a hook that runs twice counts once',
   assert.deepEqual(brief(events), [
     'AGENT_STEP session startup',
     'USER_INPUT user prompt',
+    'TOOL_START Bash',
     'TOOL_CALL Bash',
+    'TOOL_START Bash',
     'TOOL_CALL Bash',
     'AGENT_STEP notification',
+    'HANDOFF claude-code to Explore',
     'AGENT_STEP end of Explore',
     'AGENT_STEP SomethingNew',
     'AGENT_STEP answer',
     'SESSION_OUTCOME session end',
   ])
-  const [, , call, failure] = events.map(({ payload }) => payload)
+  const [call, failure] = events.filter(({ eventType }) => eventType === 'TOOL_CALL').map(({ payload }) => payload)
   assert.deepEqual([call?.['input'], call?.['output'], call?.['latency']], [{ command: 'ls' }, { stdout: 'a.txt' }, 12])
   assert.match(String(call?.['inputHash']), /^[0-9a-f]{64}$/)
   assert.deepEqual([failure?.['error'], failure?.['exitCode']], ['exit 1', 1])
@@ -108,7 +111,8 @@ test('the service is down: the last policies decide, and what was recorded is de
     proxy.close()
   }
   const events = brief(await server.events(id))
-  assert.equal(events.filter((each) => each === 'TOOL_CALL Bash').length, 1)
+  // One returned, and one did not report before the session went on.
+  assert.equal(events.filter((each) => each === 'TOOL_CALL Bash').length, 2)
   assert.equal(events.filter((each) => each.startsWith('POLICY_DECISION')).length, 3)
 })
 

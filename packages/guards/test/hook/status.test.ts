@@ -89,6 +89,7 @@ test('the steps of a sub-agent are a branch of the run', async () => {
     told.filter(([label]) => label !== 'no decision'),
     [
       ['session startup', null, null],
+      ['claude-code to Explore', null, null],
       ['start of Explore', 'agent-1', 'Explore'],
       ['BLOCK Bash', 'agent-1', 'Explore'],
       ['Bash', 'agent-1', 'Explore'],

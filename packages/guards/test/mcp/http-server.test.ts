@@ -127,3 +127,57 @@ test('a cancelled request of 2026-07-28 closes its stream; the server gets no no
   assert.equal(await answerOf('json'), `{"jsonrpc":"2.0","id":0,"result":{"n":${READ}}}`)
   assert.ok(!bodies.some((body) => body.includes('notifications/cancelled')))
 })
+
+test('an address that nobody listens at is named with the cause', async () => {
+  const nowhere = await connectServer(new URL('http://127.0.0.1:9/mcp'), {}, () => undefined)
+  await nowhere.send(JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'ping', params: { _meta: META } }))
+  const { value } = (await nowhere.lines[Symbol.asyncIterator]().next()) as { value: Buffer }
+  assert.equal(String(value), error(1, -32_000, 'The MCP server failed: ECONNREFUSED 127.0.0.1:9.'))
+  nowhere.close()
+  await nowhere.ended
+})
+
+for (const status of [404, 400]) {
+  test(`a server that started anew gets the greeting again, if it answers an old session with ${status}`, async (t) => {
+    let session = 1
+    const methods: string[] = []
+    const restarting = createServer((request, reply) => {
+      if (request.method !== 'POST') return void reply.writeHead(405).end()
+      let text = ''
+      request.on('data', (part: Buffer) => (text += part.toString()))
+      request.on('end', () => {
+        const { id, method } = JSON.parse(text) as Request
+        methods.push(method)
+        if (method === 'initialize') {
+          reply.setHeader('mcp-session-id', `s-${session}`)
+          const result = { protocolVersion: '2025-11-25', capabilities: {}, serverInfo: { name: 'x', version: '1' } }
+          return json(reply, 200, JSON.stringify({ jsonrpc: '2.0', id, result }))
+        }
+        if (request.headers['mcp-session-id'] !== `s-${session}`) {
+          return json(reply, status, error(id, -32_000, 'Bad Request: No valid session ID provided'))
+        }
+        if (id === undefined) reply.writeHead(202).end()
+        else json(reply, 200, `{"jsonrpc":"2.0","id":${id},"result":{}}`)
+      })
+    }).listen(0, '127.0.0.1')
+    await once(restarting, 'listening')
+    t.after(() => restarting.close())
+    const { port } = restarting.address() as AddressInfo
+    const guarded = await connectServer(new URL(`http://127.0.0.1:${port}/mcp`), {}, () => undefined)
+    const its = guarded.lines[Symbol.asyncIterator]()
+    const ask = async (id: number, method: string) => {
+      const greeting = { protocolVersion: '2025-11-25', capabilities: {}, clientInfo: { name: 'x', version: '1' } }
+      await guarded.send(JSON.stringify({ jsonrpc: '2.0', id, method, params: method === 'ping' ? {} : greeting }))
+      return String(((await its.next()) as { value: Buffer }).value)
+    }
+    assert.match(await ask(1, 'initialize'), /protocolVersion/)
+    assert.match(await ask(2, 'ping'), /"result":\{\}/)
+    session = 2
+    assert.match(await ask(3, 'ping'), /"id":3,"result":\{\}/)
+    assert.match(await ask(4, 'ping'), /"id":4,"result":\{\}/)
+    const again = ['ping', 'initialize', 'notifications/initialized', 'ping', 'ping']
+    assert.deepEqual(methods, ['initialize', 'ping', ...again])
+    guarded.close()
+    await guarded.ended
+  })
+}

@@ -43,7 +43,9 @@ createInterface({ input: process.stdin }).on('line', (line) => {
   } else if (method === 'tools/list') {
     const tools = [...NAMES, ...(process.env['ADDED']?.split(',') ?? [])].map((name) => tool(name))
     const wipe = { ...tool('wipe'), annotations: { destructiveHint: true } }
-    say({ id, result: { tools: [...tools, wipe, tool('weather', process.env['WEATHER'])] } })
+    const inputSchema = { type: 'object', properties: { order: { type: 'integer' } }, required: ['order'] }
+    const refund = { ...tool('refund'), inputSchema }
+    say({ id, result: { tools: [...tools, wipe, refund, tool('weather', process.env['WEATHER'])] } })
   } else if (method === 'server/discover') {
     const _meta = { 'io.modelcontextprotocol/serverInfo': { name: 'scripted', version: '1' } }
     say({
@@ -70,6 +72,7 @@ createInterface({ input: process.stdin }).on('line', (line) => {
   else if (method === 'tools/call') call(id, params?.name, params?.arguments ?? {})
   else if (method === 'notifications/cancelled') process.stderr.write(`cancelled ${String(params?.requestId)}\n`)
   else if (method === 'notifications/unheard-of') say({ method: 'notifications/heard', params })
+  else if (method?.endsWith('/silent')) return
   else if (id !== undefined && method !== undefined) say({ id, result: method === 'ping' ? {} : { method, params } })
 })
 
@@ -78,6 +81,9 @@ function call(id: number | undefined, name: string | undefined, input: Record<st
   if (name === 'fail') say({ id, result: texts('The disk is full.', { isError: true }) })
   else if (name === 'break') say({ id, error: { code: -32_000, message: 'Broken.' } })
   else if (name === 'silent') return
+  else if (name === 'unknown') say({ id, error: { code: -32_602, message: 'Unknown tool: unknown' } })
+  else if (name === 'refund' && typeof input['order'] !== 'number')
+    say({ id, result: texts('Input validation error: order must be a number', { isError: true }) })
   else if (name === 'twice') {
     say({ id, result: texts('first') })
     say({ id, result: texts('second') })

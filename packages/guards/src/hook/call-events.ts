@@ -1,0 +1,91 @@
+/** The events of calls whose hooks are processes of their own: open-calls.ts has what one leaves for the next. */
+import type { Run, Tacho } from '@tacho/sdk'
+import { digest } from '../state.ts'
+import type { AgentName } from './agents.ts'
+import { OPEN_MS, type OpenCall, type OpenCalls, type StoredCall } from './open-calls.ts'
+import { subagentOf, textOf, type HookRecord, type Subagent } from './record.ts'
+
+interface Session {
+  readonly agent: AgentName
+  readonly sessionId: string
+  readonly subagent?: Subagent | undefined
+}
+
+/** The steps of a sub-agent are a branch of the run. */
+export function sessionRun(
+  tacho: Tacho,
+  { agent, sessionId, subagent }: Session,
+  usedBefore?: { toolCalls: number },
+): Run {
+  const names = { runId: sessionId, sessionId, agentId: agent, agentName: agent }
+  const run = tacho.startRun({ ...names, usedBefore, parentSpanId: subagent?.id })
+  if (subagent) run.annotate({ agent: subagent.name, subagent: subagent.name, subagentId: subagent.id })
+  return run
+}
+
+/** What all events of a call have. */
+export function callFacts({ toolName, toolCallId, input, inputHash, approvalId }: OpenCall) {
+  return {
+    toolName,
+    ...(toolCallId !== undefined && { toolCallId }),
+    ...(input !== undefined && { input }),
+    ...(inputHash !== null && { inputHash }),
+    ...(approvalId !== null && { approvalId }),
+  }
+}
+
+/** Several hooks may record it: it has one id. */
+export function recordStart(tacho: Tacho, call: StoredCall): string {
+  const { toolName: label, startedAt: at, spanId } = call
+  const eventId = `${call.agent}-${digest(`start\n${call.sessionId}\n${call.file}`)}`
+  sessionRun(tacho, call).record({ type: 'TOOL_START', label, payload: callFacts(call), at, spanId, eventId })
+  return eventId
+}
+
+/** Of all sessions: the program of another one may have died. */
+export function recordStarts(tacho: Tacho, calls: OpenCalls): void {
+  for (const call of calls.in(['judged'])) {
+    recordStart(tacho, call)
+    calls.move(call, 'started')
+  }
+}
+
+/** The calls that this step ends: no hook after them will come, or it comes late. */
+export function closeCalls(tacho: Tacho, calls: OpenCalls, record: HookRecord, now: number): StoredCall[] {
+  const isEnded = endedBy(record)
+  const open = calls.in(['judged', 'started'], record.event === 'SessionStart' ? undefined : record.sessionId)
+  const closed = open.filter(
+    (call) =>
+      (isEnded !== null && call.sessionId === record.sessionId && isEnded(call)) || now - call.startedAt > OPEN_MS,
+  )
+  // Codex names the step, and our modules do.
+  const outcome = record.event === 'Interrupt' ? 'cancelled' : 'did_not_report'
+  for (const call of closed) {
+    const startEventId = recordStart(tacho, call)
+    const payload = { ...callFacts(call), startEventId, outcome }
+    const eventId = `${startEventId}-closed`
+    sessionRun(tacho, call).record({ type: 'TOOL_CALL', label: call.toolName, payload, spanId: call.spanId, eventId })
+    calls.move(call, 'closed')
+  }
+  return closed
+}
+
+/** A sub-agent in the background goes on while its user writes the next prompt. */
+function endedBy(record: HookRecord): ((call: StoredCall) => boolean) | null {
+  const { event, fields } = record
+  switch (event) {
+    case 'UserPromptSubmit':
+      // Qwen Code calls this hook after each tool too, without a prompt.
+      return fields['prompt'] === '' ? null : ({ subagent }) => subagent === undefined
+    case 'Interrupt':
+      return ({ subagent }) => subagent === undefined
+    case 'SubagentStop':
+      return ({ subagent }) => subagent !== undefined && subagent.id === subagentOf(record)?.id
+    case 'SessionStart':
+      return textOf(fields['source']) === 'compact' ? null : () => true
+    case 'SessionEnd':
+      return () => true
+    default:
+      return null
+  }
+}
