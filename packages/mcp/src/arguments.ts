@@ -1,31 +1,56 @@
-/** Checks the arguments of a tool, with faults that a model can correct: known names, allowed values. */
-import { fromJsonSchema, type JsonSchemaType, type StandardSchemaWithJSON } from '@modelcontextprotocol/server'
+/**
+ * The arguments of a tool: what a model reads of them, and faults that it can correct, in words. A model reads all tools before its first question,
+ * so it reads names, kinds and allowed values; the whole rules are checked here, and by the endpoint.
+ */
+import type { JsonSchemaType, StandardSchemaWithJSON } from '@modelcontextprotocol/server'
 
-type Checks<Given> = StandardSchemaWithJSON<Given, Given>['~standard']
-type Properties = Readonly<Record<string, { readonly enum?: readonly unknown[] }>>
+interface Property {
+  readonly type?: string
+  readonly enum?: readonly unknown[]
+  readonly format?: string
+  readonly pattern?: string
+  readonly minimum?: number
+  readonly maximum?: number
+  readonly minLength?: number
+  readonly maxLength?: number
+  readonly default?: unknown
+  readonly description?: string
+}
 
-/** The schema of a tool's arguments: an object with these properties and no others. */
+type Properties = Readonly<Record<string, Property>>
+
+/** The schema of a tool's arguments: an object with these properties and no others. @param notes replace descriptions. */
 export function argumentsOf<Given>(
   properties: object,
   required: readonly string[],
+  notes: Readonly<Record<string, string>> = {},
 ): StandardSchemaWithJSON<Given, Given> {
-  const schema = { type: 'object', properties, required, additionalProperties: false }
-  // Without the schema library's own marks, which are not JSON Schema.
-  const plain = JSON.parse(JSON.stringify(schema)) as JsonSchemaType & { properties: Properties }
-  let checks: Checks<Given> | null = null
-  const validate: Checks<Given>['validate'] = (given, options) => {
-    const message = faultOf(given, plain.properties, required)
-    if (message !== null) return { issues: [{ message }] }
-    // Compiled by the first call: those of all tools would stop a server's loop for 60 ms.
-    checks ??= fromJsonSchema<Given>(plain)['~standard']
-    return checks.validate(given, options)
+  const known = properties as Properties
+  const shown = Object.entries(known).map(([name, property]) => [name, shortened(property, notes[name])])
+  const schema = {
+    type: 'object',
+    properties: Object.fromEntries(shown) as object,
+    ...(required.length > 0 && { required }),
+  } as JsonSchemaType
+  const validate = (given: unknown) => {
+    const message = faultOf(given, known, required)
+    return message === null ? { value: given as Given } : { issues: [{ message }] }
   }
-  const jsonSchema = { input: () => plain, output: () => plain }
+  const jsonSchema = { input: () => schema, output: () => schema }
   return { '~standard': { version: 1, vendor: 'tacho', jsonSchema, validate } }
 }
 
+function shortened(property: Property, description: string | undefined): object {
+  const { type, enum: allowed, default: fallback } = property
+  return {
+    ...(allowed ? { enum: allowed } : { type }),
+    ...(fallback !== undefined && { default: fallback }),
+    ...(description !== undefined && { description }),
+  }
+}
+
 function faultOf(given: unknown, properties: Properties, required: readonly string[]): string | null {
-  if (typeof given !== 'object' || given === null) return null
+  if (typeof given !== 'object' || given === null) return 'the arguments must be an object'
   const names = Object.keys(properties)
   const unknown = Object.keys(given).find((name) => !Object.hasOwn(properties, name))
   if (unknown !== undefined) {
@@ -33,10 +58,55 @@ function faultOf(given: unknown, properties: Properties, required: readonly stri
     return `the tool has no argument ${JSON.stringify(unknown.slice(0, 60))}; ${known}`
   }
   const missing = required.find((name) => !Object.hasOwn(given, name))
-  if (missing !== undefined) return `${missing} is missing`
+  if (missing !== undefined) return `${missing} is missing: it must be ${allowedOf(properties[missing] ?? {})}`
   for (const [name, value] of Object.entries(given)) {
-    const allowed = properties[name]?.enum
-    if (allowed && !allowed.includes(value)) return `${name} must be one of ${allowed.join(', ')}`
+    const property = properties[name] ?? {}
+    if (!isAllowed(value, property)) return `${name} must be ${allowedOf(property)}`
   }
   return null
+}
+
+const FORMATS = new Map([
+  ['uuid', [/^[\da-f]{8}(-[\da-f]{4}){3}-[\da-f]{12}$/i, 'a UUID, as the lists of other tools have it']],
+  ['date-time', [/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)$/i, 'a time such as 2026-01-31T12:00:00Z']],
+] as const)
+/** Patterns in words. */
+const PATTERNS = new Map([
+  ['^[0-9]{1,7}(\\.[0-9]{1,9})?$', 'a text with a decimal number such as "0.25"'],
+  ['^[1-9][0-9]{0,8}$', 'a text with a whole number from 1, such as "2"'],
+])
+
+function isAllowed(value: unknown, { type, enum: allowed, format = '', pattern, ...bounds }: Property): boolean {
+  if (allowed) return allowed.includes(value)
+  if (type === 'integer') {
+    const { minimum = -Infinity, maximum = Infinity } = bounds
+    return Number.isSafeInteger(value) && (value as number) >= minimum && (value as number) <= maximum
+  }
+  if (type !== 'string') return true
+  if (typeof value !== 'string') return false
+  const { minLength = 0, maxLength = Infinity } = bounds
+  const { length } = value
+  const [form] = FORMATS.get(format as 'uuid') ?? []
+  return (
+    length >= minLength &&
+    length <= maxLength &&
+    (form?.test(value) ?? true) &&
+    (pattern === undefined || new RegExp(pattern, 'u').test(value))
+  )
+}
+
+/** What a property may be, in words. */
+function allowedOf({ type, enum: allowed, format = '', pattern, ...bounds }: Property): string {
+  if (allowed) return `one of ${allowed.join(', ')}`
+  if (type === 'integer') {
+    const { minimum, maximum } = bounds
+    if (maximum === undefined || maximum === Number.MAX_SAFE_INTEGER) return `a whole number from ${minimum ?? 0}`
+    return `a whole number from ${minimum ?? 0} to ${maximum}`
+  }
+  const [, words] = FORMATS.get(format as 'uuid') ?? []
+  const inWords = words ?? (pattern === undefined ? undefined : PATTERNS.get(pattern))
+  if (inWords !== undefined) return inWords
+  const { minLength = 0, maxLength } = bounds
+  const least = minLength > 0 ? 'a text that is not empty' : 'a text'
+  return maxLength === undefined ? least : `${least}, of at most ${maxLength} characters`
 }

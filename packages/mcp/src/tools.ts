@@ -1,6 +1,7 @@
 /**
  * The tools of the MCP server. Each is one read of the operator API. Its input is the parameters of that endpoint, so it cannot
- * differ from the contract. No tool changes anything or decides approvals: people do that.
+ * differ from the contract. No tool changes anything or decides approvals: people do that. A model reads all of this before its first question,
+ * so it is short.
  */
 import type { OperatorRoutes } from '@tacho/client/operator.ts'
 
@@ -15,49 +16,56 @@ export interface Tool {
   read: Reads
 }
 
-const PAGED = 'Results come in pages; pass nextCursor as cursor to read on.'
+/** What a name does not say, in the arguments of every tool. */
+export const NOTES: Readonly<Record<string, string>> = {
+  agent: 'its id or name',
+  minCost: 'US dollars, as in "0.25"',
+  order: 'arrival follows a run',
+  before: 'an eventId',
+  eventType: 'LLM_CALL, TOOL_CALL, …',
+}
 
 export const TOOLS: readonly Tool[] = [
   {
     name: 'list_runs',
-    description: `List agent runs, newest first, by status, agent, session or time. ${PAGED}`,
+    description: 'List agent runs, newest first.',
     read: 'listOperatorRuns',
   },
   { name: 'read_run', description: 'Read one run: status, agent, usage and cost.', read: 'readOperatorRun' },
   {
     name: 'list_run_events',
-    description: `List the steps of a run in order, without payloads, filtered by type or label. ${PAGED}`,
+    description: 'List the steps of a run, without payloads.',
     read: 'listEventRows',
   },
   {
     name: 'read_event',
-    description: 'Read one step of a run with its payload: messages, tool input and output, error.',
+    description: 'Read one step with its payload; a long one in pieces, by nextOffset.',
     read: 'readEvent',
   },
   {
     name: 'trace_event',
-    description: 'Read what happened to one event: stored, rejected and why, or never received.',
+    description: 'Read whether an event was stored, rejected (why), or never received.',
     read: 'traceEvent',
   },
   {
     name: 'read_usage',
-    description: `Read tokens, cost and runs by agent, model and time. ${PAGED}`,
+    description: 'Read tokens, cost and runs by agent, model and time.',
     read: 'readUsage',
   },
   {
     name: 'list_issues',
-    description: `List issues: recurring problems that detections of agents were grouped into. ${PAGED}`,
+    description: 'List issues: recurring problems.',
     read: 'listIssues',
   },
-  { name: 'read_issue', description: 'Read one issue with the facts its occurrences share.', read: 'readIssue' },
+  { name: 'read_issue', description: 'Read one issue and the facts of its occurrences.', read: 'readIssue' },
   {
     name: 'list_issue_occurrences',
-    description: `List the occurrences of an issue, newest first, with their runs. ${PAGED}`,
+    description: 'List the occurrences of an issue with their runs.',
     read: 'listOccurrences',
   },
   {
     name: 'list_approvals',
-    description: `List tool calls that waited or wait for a person's approval, and what was decided. ${PAGED}`,
+    description: 'List tool calls that wait or waited for a person, and the decisions.',
     read: 'listApprovals',
   },
   {
@@ -65,27 +73,27 @@ export const TOOLS: readonly Tool[] = [
     description: 'Read one approval: tool, policy, decision and reason.',
     read: 'readApproval',
   },
-  { name: 'list_policies', description: `List the policies of a workspace. ${PAGED}`, read: 'listPolicies' },
+  { name: 'list_policies', description: 'List policies.', read: 'listPolicies' },
   {
     name: 'read_policy_version',
     description: 'Read one version of a policy: its rule and condition.',
     read: 'readPolicyVersion',
   },
-  { name: 'list_prompts', description: `List the prompts of a workspace. ${PAGED}`, read: 'listPrompts' },
+  { name: 'list_prompts', description: 'List prompts.', read: 'listPrompts' },
   { name: 'read_prompt_version', description: 'Read one version of a prompt.', read: 'readPromptVersion' },
   {
     name: 'list_deployments',
-    description: `List which versions of prompts and policies are deployed in an environment. ${PAGED}`,
+    description: 'List the deployed versions of prompts and policies.',
     read: 'listDeployments',
   },
   {
     name: 'list_simulations',
-    description: `List simulations of policies on recorded tool calls. ${PAGED}`,
+    description: 'List simulations of policies on recorded tool calls.',
     read: 'listSimulations',
   },
   {
     name: 'read_simulation',
-    description: 'Read the result of a simulation: what the policy would have decided, by tool.',
+    description: 'Read what a policy would have decided, by tool.',
     read: 'readSimulation',
   },
 ]

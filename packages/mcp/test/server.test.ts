@@ -28,7 +28,7 @@ interface Result {
   content: { text: string }[]
 }
 
-/** Where the demo is. Without an environment, the tools read the other one. */
+/** Where the demo is. There are several environments, so the tools must be told. */
 async function demoPlace(): Promise<{ environmentId: string }> {
   const all = await read<{ environmentId: string; name: string }[]>('list_environments')
   const { environmentId = '' } = all.find(({ name }) => name === 'tacho-demo') ?? {}
@@ -45,20 +45,28 @@ async function read<Body>(name: string, args: Record<string, unknown> = {}): Pro
   return JSON.parse(content[0]?.text ?? '') as Body
 }
 
-test('every tool only reads, says what it is for, and is on the page', async () => {
-  const { tools } = await client.listTools()
+test('every tool but one only reads, says what it is for, and is on the page; all of them are short', async () => {
+  const listed = await client.listTools()
+  const { tools } = listed
+  assert.ok(JSON.stringify(listed).length < 8_000, `${JSON.stringify(listed).length} characters`)
+  assert.doesNotMatch(JSON.stringify(tools), /\[\]|null/)
   const page = readFileSync(new URL('../../../docs/mcp.md', import.meta.url), 'utf8')
   assert.ok(tools.length > 15)
   for (const { name, description, annotations } of tools) {
-    assert.equal(annotations?.readOnlyHint, true, name)
-    assert.ok((description ?? '').length > 20, name)
+    assert.equal(annotations?.readOnlyHint, name !== 'simulate_policy', name)
+    assert.ok((description ?? '').length > 10, name)
     assert.ok(page.includes(`\`${name}\``), name)
   }
 })
 
 test('a model finds a run and reads its steps with their payloads', async () => {
   const environment = await demoPlace()
-  assert.deepEqual((await read<{ items: [] }>('list_runs')).items, [])
+  const { isError, content } = await call('list_runs')
+  assert.equal(isError, true)
+  assert.match(
+    content[0]?.text ?? '',
+    /^Give environmentId: there are 2\. [\w-]{36} \(\w+ of the workspace default\), [\w-]{36} \(tacho-demo of /,
+  )
   const { items: runs } = await read<{ items: { runId: string }[] }>('list_runs', { ...environment, limit: 2 })
   assert.equal(runs.length, 2)
   const [run] = runs
@@ -66,15 +74,67 @@ test('a model finds a run and reads its steps with their payloads', async () => 
   const given = { environmentId: environment.environmentId, runId: run.runId }
   const { items: events } = await read<{ items: { eventId: string }[] }>('list_run_events', given)
   assert.ok(events.length > 2)
-  const event = await read<{ payload: object }>('read_event', { ...given, eventId: events[0]?.eventId })
+  const event = await read<{ payload: object; environment: { name: string } }>('read_event', {
+    ...given,
+    eventId: events[0]?.eventId,
+  })
   assert.equal(typeof event.payload, 'object')
+  assert.equal(event.environment.name, 'tacho-demo')
   const uri = `tacho://environments/${environment.environmentId}/runs/${encodeURIComponent(run.runId)}`
   const { contents } = await client.readResource({ uri })
   assert.equal((JSON.parse((contents[0] as { text: string }).text) as { runId: string }).runId, run.runId)
 })
 
+test('a run that does not exist is no internal error', async () => {
+  const { environmentId } = await demoPlace()
+  for (const run of ['none', '%E0%A4%A', encodeURIComponent('a/b')]) {
+    const uri = `tacho://environments/${environmentId}/runs/${run}`
+    await assert.rejects(client.readResource({ uri }), (error: { code?: number; message: string }) => {
+      assert.notEqual(error.code, -32_603, run)
+      assert.match(error.message, /not found/i)
+      return true
+    })
+  }
+})
+
+test('a long event comes in pieces, and a list has no empty members', async () => {
+  const given = { ...(await demoPlace()), runId: 'long-run' }
+  const where = ['-e', 'default/tacho-demo', '--scopes', 'events:write']
+  const { stdout } = await server.tacho(['keys', 'create', '--name', 'long', ...where])
+  const apiKey = /tacho_\w+/.exec(stdout)?.[0] ?? ''
+  const payload = { text: `${'ü'.repeat(39_000)}😀${'x'.repeat(60_000)}` }
+  const event = {
+    eventId: 'long',
+    clientId: 'c',
+    runId: 'long-run',
+    agentName: 'a',
+    eventType: 'AGENT_STEP',
+    label: 'l',
+  }
+  const reply = await fetch(`${server.url}/openapi/v1/events/batch`, {
+    method: 'POST',
+    headers: { 'x-api-key': apiKey, 'content-type': 'application/json' },
+    body: JSON.stringify([{ ...event, timestamp: Date.now(), payload }]),
+  })
+  assert.equal(reply.status, 200)
+  interface Piece {
+    piece: { characters: number; nextOffset?: number }
+    text: string
+  }
+  let text = ''
+  for (let offset: number | undefined = 0; offset !== undefined;) {
+    const part: Piece = await read<Piece>('read_event', { ...given, eventId: 'long', ...(offset > 0 && { offset }) })
+    assert.ok(part.text.length <= 40_000 && part.text.isWellFormed())
+    text += part.text
+    offset = part.piece.nextOffset
+  }
+  assert.deepEqual((JSON.parse(text) as { payload: object }).payload, payload)
+  const { items } = await read<{ items: object[] }>('list_runs', await demoPlace())
+  assert.doesNotMatch(JSON.stringify(items), /null|""|\[\]|\{\}/)
+})
+
 test('a refused call returns a tool error', async () => {
-  const unknown = await call('read_run', { runId: 'unknown-run' })
+  const unknown = await call('read_run', { ...(await demoPlace()), runId: 'unknown-run' })
   assert.equal(unknown.isError, true)
   assert.match(unknown.content[0]?.text ?? '', /^not_found: /)
   for (const args of [{ limit: 0 }, { limit: 'many' }, { environmentId: 'constructor' }, { statu: 'FAILED' }]) {
@@ -94,7 +154,18 @@ test('a misspelt argument is refused with the known names, a wrong value with th
     /status must be one of RUNNING, COMPLETED, FAILED, CANCELLED/,
   )
   assert.match(await said('list_environments', { all: true }), /no argument "all"; it has none/)
-  assert.match(await said('read_run', {}), /runId is missing/)
+  assert.match(await said('read_run', {}), /runId is missing: it must be a text/)
+  for (const [args, words] of [
+    [{ limit: 0 }, /limit must be a whole number from 1 to 200/],
+    [{ limit: '5' }, /limit must be a whole number from 1 to 200/],
+    [{ environmentId: 'production' }, /environmentId must be a UUID, as the lists of other tools have it/],
+    [{ from: 'yesterday' }, /from must be a time such as 2026-01-31T12:00:00Z/],
+    [{ minCost: '1e3' }, /minCost must be a text with a decimal number such as "0.25"/],
+    [{ minLengthMs: 0.5 }, /minLengthMs must be a whole number from 1$/],
+    [{ q: '' }, /q must be a text that is not empty, of at most 255 characters/],
+  ] as const) {
+    assert.match(await said('list_runs', args), words)
+  }
 })
 
 test('a draft policy is simulated on recorded calls', async () => {

@@ -1,0 +1,38 @@
+/** How the JSON of an endpoint becomes a result for a model: it says where it is from, and leaves out what says nothing. */
+
+/** Larger results come in pieces. */
+export const PIECE_CHARS = 40_000
+
+/** The JSON object, with more members at its beginning. Payloads keep their own text. */
+export function withMembers(text: string, members: Readonly<Record<string, unknown>>): string {
+  const more = JSON.stringify(members).slice(1, -1)
+  const rest = text.trimStart().slice(1)
+  return `{${more}${rest.trimStart().startsWith('}') ? '' : ','}${rest}`
+}
+
+/** The items of a list without members that are null or empty. */
+export function withoutEmpty(text: string): string {
+  const page = JSON.parse(text) as { items?: unknown }
+  return Array.isArray(page.items) ? JSON.stringify(kept(page)) : text
+}
+
+function kept(value: unknown): unknown {
+  if (Array.isArray(value)) return value.map(kept)
+  if (typeof value !== 'object' || value === null) return value
+  const members = Object.entries(value).map(([name, member]) => [name, kept(member)] as const)
+  // The list itself stays, also an empty one.
+  return Object.fromEntries(members.filter(([name, member]) => name === 'items' || !isEmpty(member)))
+}
+
+function isEmpty(value: unknown): boolean {
+  return value === null || value === '' || (typeof value === 'object' && Object.keys(value).length === 0)
+}
+
+/** A part of a long text, and where to read on. */
+export function pieceOf(text: string, offset: number): string {
+  let end = Math.min(text.length, offset + PIECE_CHARS)
+  // Not within a character.
+  if (end < text.length && /[\uD800-\uDBFF]/.test(text[end - 1] ?? '')) end--
+  const piece = { offset, end, characters: text.length, ...(end < text.length && { nextOffset: end }) }
+  return JSON.stringify({ piece, text: text.slice(offset, end) })
+}
