@@ -126,7 +126,9 @@ test('server-everything: calls are recorded with input, result and latency; othe
   assert.deepEqual((echo?.['output'] as Result | undefined)?.content, [{ type: 'text', text: 'Echo: hello' }])
   assert.equal(typeof echo?.['latency'], 'number')
   assert.ok(String(echo?.['mcpServer']).length > 0)
-  assert.deepEqual(typed(events, 'SESSION_OUTCOME'), [{ status: 'COMPLETED', mcpServer: echo?.['mcpServer'] }])
+  const { mcpServer, toolServer } = echo ?? {}
+  assert.equal(toolServer, mcpServer)
+  assert.deepEqual(typed(events, 'SESSION_OUTCOME'), [{ status: 'COMPLETED', mcpServer, toolServer }])
 })
 
 test('server-filesystem: a person approves a write, and the file appears only then', async () => {
