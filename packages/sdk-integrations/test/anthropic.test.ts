@@ -53,7 +53,7 @@ test('messages.stream records the system prompt, the tokens and the time to the 
     model: 'claude-opus-5-5',
     messages: [{ role: 'system', content: 'Be brief' }, { role: 'user' }],
     output: { role: 'assistant', content: DONE.text },
-    usage: { promptTokens: 20, completionTokens: 10, cachedTokens: 5, cacheWriteTokens: 0 },
+    usage: { promptTokens: 20, completionTokens: 10, cachedTokens: 5 },
     finishReason: 'end_turn',
   })
   assert.equal(typeof call['timeToFirstOutput'], 'number')

@@ -3,6 +3,7 @@ import type { RunScope } from './context.ts'
 import type { Draft } from './event.ts'
 import type { RunState } from './run-state.ts'
 import type { Runtime } from './runtime.ts'
+import { callCounts } from './usage-shapes.ts'
 
 export interface RunUsage {
   toolCalls: number
@@ -73,7 +74,8 @@ function count(usage: RunUsage, { type, payload }: Draft): void {
   if (type !== 'LLM_CALL') return
   const { cost, usage: sent } = payload ?? {}
   usage.cost += amount(cost)
-  usage.totalTokens += tokens(sent, 'total') || tokens(sent, 'prompt', 'input') + tokens(sent, 'completion', 'output')
+  const { promptTokens, completionTokens, totalTokens } = callCounts(sent) ?? {}
+  usage.totalTokens += totalTokens ?? (promptTokens ?? 0) + (completionTokens ?? 0)
 }
 
 function takeAdmitted({ admitted }: RunUsage, toolName: unknown): boolean {
@@ -82,13 +84,6 @@ function takeAdmitted({ admitted }: RunUsage, toolName: unknown): boolean {
   if (calls > 1) admitted.set(name, calls - 1)
   else admitted.delete(name)
   return calls > 0
-}
-
-/** As in the service, the first name with a value counts. An untyped host may have passed anything. */
-function tokens(sent: unknown, name: string, otherName?: string): number {
-  const fields = Object(sent) as Record<string, unknown>
-  const found = fields[`${name}Tokens`] ?? fields[`${name}_tokens`]
-  return otherName !== undefined && (found ?? null) === null ? tokens(sent, otherName) : amount(found)
 }
 
 function amount(value: unknown): number {

@@ -8,7 +8,8 @@ import type { StopSignal } from '../runtime.ts'
 import { coreOf, type Tacho } from '../tacho.ts'
 import { fields, guarded, number, text, withFunction } from './host.ts'
 import { answerOf, messagesOf } from './messages.ts'
-import { ModelCall, type ModelResult, type Usage } from './model-call.ts'
+import { callUsage } from './call-usage.ts'
+import { ModelCall, type ModelResult } from './model-call.ts'
 import { unguarded, type WrapOptions } from './unguarded.ts'
 
 /** A language model of the AI SDK, of any version of its provider interface. */
@@ -190,32 +191,17 @@ class StreamedParts {
   result(): ModelResult {
     const content = this.#text === '' ? this.#content : [{ type: 'text', text: this.#text }, ...this.#content]
     const output = content.length > 0 ? answerOf(content) : undefined
-    return { model: this.#model, usage: usageOf(this.#usage), output, finishReason: reasonOf(this.#finishReason) }
+    return { model: this.#model, usage: callUsage(this.#usage), output, finishReason: reasonOf(this.#finishReason) }
   }
 }
 
 function wholeResult(given: unknown): ModelResult {
   const { content, usage, finishReason, response } = fields(given)
   const model = fields(response)['modelId']
-  return { model, usage: usageOf(usage), output: answerOf(content), finishReason: reasonOf(finishReason) }
+  return { model, usage: callUsage(usage), output: answerOf(content), finishReason: reasonOf(finishReason) }
 }
 
 /** Since AI SDK 6 an object: `{ unified, raw }`. */
 function reasonOf(given: unknown): unknown {
   return readSafely(() => fields(given)['unified'] ?? given, undefined)
-}
-
-/** Numbers in AI SDK 5, since 6 objects: `{ total, cacheRead, … }`. */
-function usageOf(given: unknown): Usage | undefined {
-  if (given === undefined) return undefined
-  const usage = fields(given)
-  const [input, output] = [fields(usage['inputTokens']), fields(usage['outputTokens'])]
-  return {
-    promptTokens: number(usage['inputTokens'], input['total']),
-    completionTokens: number(usage['outputTokens'], output['total']),
-    totalTokens: number(usage['totalTokens']),
-    cachedTokens: number(usage['cachedInputTokens'], input['cacheRead']),
-    cacheWriteTokens: number(input['cacheWrite']),
-    reasoningTokens: number(usage['reasoningTokens'], output['reasoning']),
-  }
 }

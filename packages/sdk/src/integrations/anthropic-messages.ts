@@ -1,7 +1,8 @@
 import type { Collector } from './client.ts'
 import { fields, number, text, type Fields } from './host.ts'
 import { answerOf, parsed } from './messages.ts'
-import type { ModelResult, Usage } from './model-call.ts'
+import { callUsage } from './call-usage.ts'
+import type { ModelResult } from './model-call.ts'
 
 export class MessageStream implements Collector {
   isComplete = false
@@ -44,21 +45,5 @@ export class MessageStream implements Collector {
 
 export function messageResult({ model, content, stop_reason: finishReason, usage }: Fields): ModelResult {
   const output = Array.isArray(content) && content.length > 0 ? answerOf(content) : undefined
-  return { model, usage: usageOf(fields(usage)), output, finishReason }
-}
-
-/** Anthropic counts cached tokens apart. */
-function usageOf(usage: Fields): Usage | undefined {
-  const fresh = number(usage['input_tokens'])
-  const [cachedTokens, cacheWriteTokens] = [
-    number(usage['cache_read_input_tokens']),
-    number(usage['cache_creation_input_tokens']),
-  ]
-  if (fresh === undefined) return undefined
-  return {
-    promptTokens: fresh + (cachedTokens ?? 0) + (cacheWriteTokens ?? 0),
-    completionTokens: number(usage['output_tokens']),
-    cachedTokens,
-    cacheWriteTokens,
-  }
+  return { model, usage: callUsage(usage), output, finishReason }
 }

@@ -22,7 +22,8 @@ import {
   type Part,
 } from './host.ts'
 import { messagesOf } from './messages.ts'
-import { ModelCall, type ModelResult, type Usage } from './model-call.ts'
+import { callUsage } from './call-usage.ts'
+import { ModelCall, type ModelResult } from './model-call.ts'
 import { unguarded, type WrapOptions } from './unguarded.ts'
 
 /** A callback handler as LangChain takes it: an object with a name. */
@@ -308,22 +309,8 @@ function resultOf(given: unknown): ModelResult {
   const metadata = fields(message['response_metadata'])
   return {
     model: metadata['model_name'] ?? metadata['model'] ?? fields(llmOutput)['model_name'],
-    usage: usageOf(fields(message['usage_metadata'])),
+    usage: callUsage(message['usage_metadata']),
     output: generation['message'] ? langchainMessage(message) : generation['text'],
     finishReason: metadata['finish_reason'] ?? metadata['stop_reason'] ?? metadata['status'],
-  }
-}
-
-function usageOf(usage: Fields): Usage | undefined {
-  const promptTokens = number(usage['input_tokens'])
-  if (promptTokens === undefined) return undefined
-  const input = fields(usage['input_token_details'])
-  return {
-    promptTokens,
-    completionTokens: number(usage['output_tokens']),
-    totalTokens: number(usage['total_tokens']),
-    cachedTokens: number(input['cache_read']),
-    cacheWriteTokens: number(input['cache_creation']),
-    reasoningTokens: number(fields(usage['output_token_details'])['reasoning']),
   }
 }

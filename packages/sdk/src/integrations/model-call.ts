@@ -6,21 +6,12 @@ import { readSafely } from '../json.ts'
 import type { Payload } from '../payload.ts'
 import type { Tacho } from '../tacho.ts'
 import { beginPart, set, text, type Part } from './host.ts'
+import type { Usage } from './call-usage.ts'
 
 export interface ModelRequest {
   model?: unknown
   provider?: string | undefined
   messages?: unknown
-}
-
-/** Integers; `cachedTokens` and `cacheWriteTokens` are part of `promptTokens`, `reasoningTokens` of `completionTokens`. */
-export interface Usage {
-  promptTokens?: number | undefined
-  completionTokens?: number | undefined
-  totalTokens?: number | undefined
-  cachedTokens?: number | undefined
-  cacheWriteTokens?: number | undefined
-  reasoningTokens?: number | undefined
 }
 
 export interface ModelResult {

@@ -7,7 +7,8 @@ import type { StopSignal } from '../runtime.ts'
 import { coreOf, type Tacho } from '../tacho.ts'
 import { beginPart, enclosingPart, fields, number, OpenSpans, text, type Fields, type Part } from './host.ts'
 import { messagesOf, parsed, withSystem, type Message } from './messages.ts'
-import { ModelCall, type ModelResult, type Usage } from './model-call.ts'
+import { nonzeroUsage } from './call-usage.ts'
+import { ModelCall, type ModelResult } from './model-call.ts'
 import { guardedFactory, guardedMethods } from './tool-factory.ts'
 import { unguarded, type WrapOptions } from './unguarded.ts'
 
@@ -206,7 +207,7 @@ function resultOf(data: Fields): ModelResult {
   // A chat completion is the only item of its output.
   const completion = fields(fields(data['output'])[0])
   const choice = fields(fields(completion['choices'])[0])
-  const usage = usageOf(fields(completion['usage'] ?? data['usage'] ?? response['usage']))
+  const usage = nonzeroUsage(completion['usage'] ?? data['usage'] ?? response['usage'])
   const items = messagesOf(choice['message'] ? [choice['message']] : (response['output'] ?? data['output']))
   const toolCalls = items.flatMap((item) => item.toolCalls ?? [])
   const contents = items.map(({ content }) => content).filter((content) => content !== undefined)
@@ -220,17 +221,5 @@ function resultOf(data: Fields): ModelResult {
     usage,
     output,
     finishReason: choice['finish_reason'] ?? response['status'],
-  }
-}
-
-function usageOf(usage: Fields): Usage | undefined {
-  const promptTokens = number(usage['input_tokens'], usage['inputTokens'], usage['prompt_tokens'])
-  if (promptTokens === undefined) return undefined
-  const input = fields(usage['input_tokens_details'] ?? usage['prompt_tokens_details'])
-  return {
-    promptTokens,
-    completionTokens: number(usage['output_tokens'], usage['outputTokens'], usage['completion_tokens']),
-    totalTokens: number(usage['total_tokens'], usage['totalTokens']),
-    cachedTokens: number(input['cached_tokens']),
   }
 }

@@ -3,7 +3,8 @@ import type { Tacho } from '../tacho.ts'
 import { recordMethods, type Collector, type Method } from './client.ts'
 import { fields, guarded, number, text, withFunction, withProperty, type Fields } from './host.ts'
 import { answerOf, messagesOf, withSystem, type Message } from './messages.ts'
-import type { ModelResult, Usage } from './model-call.ts'
+import { callUsage } from './call-usage.ts'
+import type { ModelResult } from './model-call.ts'
 import { unguarded, type WrapOptions } from './unguarded.ts'
 
 /**
@@ -54,7 +55,12 @@ const METHODS: readonly Method[] = [
     result: (answer) => {
       const choice = fields(fields(answer['choices'])[0])
       const output = messagesOf([choice['message']])[0]
-      return { model: answer['model'], usage: usageOf(answer['usage']), output, finishReason: choice['finish_reason'] }
+      return {
+        model: answer['model'],
+        usage: callUsage(answer['usage']),
+        output,
+        finishReason: choice['finish_reason'],
+      }
     },
     stream: () => new ChatStream(),
   },
@@ -70,7 +76,7 @@ const METHODS: readonly Method[] = [
   {
     path: ['embeddings', 'create'],
     request: ({ model, input }) => ({ model, provider: 'openai', messages: [{ role: 'user', content: input }] }),
-    result: ({ model, usage }) => ({ model, usage: usageOf(usage) }),
+    result: ({ model, usage }) => ({ model, usage: callUsage(usage) }),
     stream: () => new ChatStream(),
   },
 ]
@@ -111,7 +117,7 @@ class ChatStream implements Collector {
   result(): ModelResult {
     const message = { role: 'assistant', content: this.#content || undefined, tool_calls: [...this.#calls.values()] }
     const output = messagesOf([message])[0]
-    return { model: this.#model, usage: usageOf(this.#usage), output, finishReason: this.#finishReason }
+    return { model: this.#model, usage: callUsage(this.#usage), output, finishReason: this.#finishReason }
   }
 }
 
@@ -137,7 +143,7 @@ class ResponseStream implements Collector {
 function responseResult(answer: Fields): ModelResult {
   const { model, usage, status, output, error } = answer
   const reason = fields(answer['incomplete_details'])['reason'] ?? fields(error)['message'] ?? status
-  return { model, usage: usageOf(usage), output: merged(messagesOf(output)), finishReason: reason }
+  return { model, usage: callUsage(usage), output: merged(messagesOf(output)), finishReason: reason }
 }
 
 /** The items of a response are parts of one message. */
@@ -149,20 +155,5 @@ function merged(items: readonly Message[]): Message | undefined {
     role: 'assistant',
     ...(contents.length > 0 && { content: contents.length === 1 ? contents[0] : contents }),
     ...(toolCalls.length > 0 && { toolCalls }),
-  }
-}
-
-/** For chat completions and responses. */
-function usageOf(given: unknown): Usage | undefined {
-  if (given === undefined || given === null) return undefined
-  const usage = fields(given)
-  const input = fields(usage['prompt_tokens_details'] ?? usage['input_tokens_details'])
-  const output = fields(usage['completion_tokens_details'] ?? usage['output_tokens_details'])
-  return {
-    promptTokens: number(usage['prompt_tokens'], usage['input_tokens']),
-    completionTokens: number(usage['completion_tokens'], usage['output_tokens']),
-    totalTokens: number(usage['total_tokens']),
-    cachedTokens: number(input['cached_tokens']),
-    reasoningTokens: number(output['reasoning_tokens']),
   }
 }

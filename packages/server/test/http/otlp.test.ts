@@ -1,5 +1,6 @@
 /** OTLP over HTTP, as its specification and docs/otlp.md say: runs, retries, limits and errors. */
 import assert from 'node:assert/strict'
+import { createHash } from 'node:crypto'
 import { after, before, test } from 'node:test'
 import { gzipSync } from 'node:zlib'
 import { create, fromBinary, toBinary } from '@bufbuild/protobuf'
@@ -244,13 +245,30 @@ test('a payload over 256 KiB is shortened and says so', async () => {
   const { payload } = await eventOf({ attributes: { long: 'x'.repeat(LIMITS.payloadBytes), other: 'y'.repeat(300) } })
   assert.ok(JSON.stringify(payload).length <= LIMITS.payloadBytes)
   assert.ok(payload.tachoShortened.originalBytes > LIMITS.payloadBytes)
-  assert.match(String(payload.attributes['long']), /… \[cut: \d+ characters\]$/)
+  assert.match(String(payload.attributes['long']), /^x{100000,}… \[cut: \d+ characters\] …x{50000,}$/)
   assert.equal(payload.attributes['other'], 'y'.repeat(300))
   const many = Object.fromEntries(
     Array.from({ length: 900 }, (_, index) => [`name ${index} ${'n'.repeat(400)}`, index]),
   )
   const { payload: cut } = await eventOf({ attributes: many })
   assert.equal(JSON.stringify(cut.attributes), '"[cut: 900 values]"')
+})
+
+test('a long text keeps its beginning and its end, and a file in base64 is whole or its type, size and hash', async () => {
+  const log = `start ${'é step\n'.repeat(60_000)}Error: out of stock`
+  const { payload } = await eventOf({
+    attributes: { 'gen_ai.operation.name': 'execute_tool', 'gen_ai.tool.call.result': log },
+  })
+  const output = String(payload['output'])
+  assert.match(output, /^start é step/)
+  assert.match(output, /Error: out of stock$/)
+  assert.ok(Buffer.byteLength(output) > 60_000)
+  const bytes = Buffer.alloc(300_000, 7)
+  const image = `data:image/png;base64,${bytes.toString('base64')}`
+  const shown = await eventOf({ attributes: { small: `data:image/png;base64,${'A'.repeat(400)}`, image } })
+  assert.equal(shown.payload.attributes['small'], `data:image/png;base64,${'A'.repeat(400)}`)
+  const digest = createHash('sha256').update(bytes).digest('hex')
+  assert.equal(shown.payload.attributes['image'], `[image/png, 300000 bytes, sha256 ${digest}]`)
 })
 
 test('names of Object.prototype are ordinary names', async () => {

@@ -12,9 +12,9 @@ from collections.abc import Mapping
 from typing import Any, TypeVar
 
 from ..client import Tacho
+from ..recording.usage_shapes import call_usage
 from .messages import answer_of, fields_of, messages_of, parsed, with_system
 from .methods import Method, record_methods
-from .model_call import usage_of
 from .tool_calls import Tools, aguarded_answer, guarded_answer
 
 C = TypeVar("C")
@@ -65,22 +65,10 @@ def _request(named: dict[str, Any]) -> dict[str, Any]:
 def _result(answer: Mapping[str, Any]) -> dict[str, Any]:
     return {
         "model": answer.get("model"),
-        "usage": _usage(fields_of(answer.get("usage"))),
+        "usage": call_usage(answer.get("usage")),
         "output": answer_of(answer.get("content")),
         "finishReason": answer.get("stop_reason"),
     }
-
-
-def _usage(usage: Mapping[str, Any]) -> dict[str, int] | None:
-    """Anthropic counts the tokens of the cache apart."""
-    read, written = usage.get("cache_read_input_tokens"), usage.get("cache_creation_input_tokens")
-    parts = [part for part in (usage.get("input_tokens"), read, written) if type(part) is int]
-    return usage_of(
-        promptTokens=sum(parts) if parts else None,
-        completionTokens=usage.get("output_tokens"),
-        cachedTokens=read,
-        cacheWriteTokens=written,
-    )
 
 
 class _Stream:

@@ -31,8 +31,9 @@ import tacho as tacho_module
 
 from ..client import Tacho
 from ..guarding.blocked import ToolBlockedError
+from ..recording.usage_shapes import call_usage
 from .messages import answer_of, fields_of, messages_of
-from .model_call import ModelCall, usage_of
+from .model_call import ModelCall
 from .unguarded import GUARDED, Unguarded, cannot_guard, is_generator, own_method
 
 T = TypeVar("T", bound=BaseTool)
@@ -117,21 +118,13 @@ def _milliseconds(seconds: float) -> int:
 
 
 def _result_of(event: LLMCallCompletedEvent) -> dict[str, Any]:
-    usage = event.usage or {}
     response = event.response
     is_calls = isinstance(response, list) and all("function" in fields_of(one) or "name" in fields_of(one) for one in response)
     message = {"role": "assistant", "tool_calls": response} if is_calls else answer_of(response)
     return {
         "output": messages_of(message)[0] if is_calls else message,
         "finishReason": event.finish_reason,
-        "usage": usage_of(
-            promptTokens=usage.get("prompt_tokens"),
-            completionTokens=usage.get("completion_tokens"),
-            totalTokens=usage.get("total_tokens"),
-            cachedTokens=usage.get("cached_prompt_tokens"),
-            cacheWriteTokens=usage.get("cache_creation_tokens"),
-            reasoningTokens=usage.get("reasoning_tokens"),
-        ),
+        "usage": call_usage(event.usage),
     }
 
 

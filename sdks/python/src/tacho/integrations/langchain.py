@@ -23,9 +23,10 @@ from ..client import Tacho
 from ..recording.context import CURRENT, Context, RunScope, Span
 from ..recording.plain import read_safely
 from ..recording.run import Run, begin_scope, failure_of, outcome_of
+from ..recording.usage_shapes import call_usage
 from .langchain_tools import GUARDED_KEY, PAUSES, guard_tool
 from .messages import Message, fields_of, messages_of
-from .model_call import ModelCall, usage_of
+from .model_call import ModelCall
 from .unguarded import Unguarded
 
 T = TypeVar("T", bound=BaseTool)
@@ -218,22 +219,13 @@ def _result_of(response: Any) -> dict[str, Any]:
     message = getattr(generation, "message", None)
     if message is None:
         return {"output": {"role": "assistant", "content": getattr(generation, "text", None)}}
-    usage = getattr(message, "usage_metadata", None) or {}
-    details, out = usage.get("input_token_details") or {}, usage.get("output_token_details") or {}
     metadata = getattr(message, "response_metadata", None) or {}
     output = messages_of([_message_of(message)])
     return {
         "model": metadata.get("model_name") or metadata.get("model"),
         "output": output[0] if output else None,
         "finishReason": metadata.get("finish_reason") or metadata.get("stop_reason"),
-        "usage": usage_of(
-            promptTokens=usage.get("input_tokens"),
-            completionTokens=usage.get("output_tokens"),
-            totalTokens=usage.get("total_tokens"),
-            cachedTokens=details.get("cache_read"),
-            cacheWriteTokens=details.get("cache_creation"),
-            reasoningTokens=out.get("reasoning"),
-        ),
+        "usage": call_usage(getattr(message, "usage_metadata", None)),
     }
 
 

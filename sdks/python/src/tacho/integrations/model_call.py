@@ -13,6 +13,7 @@ from ..client import Tacho
 from ..recording.context import Context, RunScope, Span
 from ..recording.plain import read_safely
 from ..recording.run import Outcome, Run, begin_scope, failure_of
+from ..recording.usage_shapes import call_usage
 
 Read = Callable[[], dict[str, Any]]
 _UNREADABLE = "[unreadable]"
@@ -84,7 +85,7 @@ def _milliseconds(seconds: float) -> int:
     return max(0, round(seconds * 1_000))
 
 
-def usage_of(**parts: object) -> dict[str, int] | None:
-    """Integers; `cachedTokens` and `cacheWriteTokens` are part of `promptTokens`, `reasoningTokens` of `completionTokens`."""
-    numbers = {name: value for name, value in parts.items() if type(value) is int}
-    return numbers or None
+def nonzero_usage(given: object) -> dict[str, int] | None:
+    """Frameworks that start at zero say nothing with it."""
+    usage = call_usage(given)
+    return usage if usage is not None and any(usage.values()) else None

@@ -12,9 +12,9 @@ from collections.abc import Mapping
 from typing import Any, TypeVar
 
 from ..client import Tacho
+from ..recording.usage_shapes import call_usage
 from .messages import answer_of, fields_of, messages_of, with_system
 from .methods import Method, record_methods
-from .model_call import usage_of
 from .tool_calls import Tools, aguarded_answer, guarded_answer
 from .tool_input import arguments_of
 
@@ -80,7 +80,7 @@ def _chat_request(named: dict[str, Any]) -> dict[str, Any]:
 def _chat_result(answer: Mapping[str, Any]) -> dict[str, Any]:
     choice = fields_of((answer.get("choices") or [{}])[0])
     output = messages_of([choice.get("message")])[0] if choice.get("message") else None
-    usage = _usage(answer.get("usage"))
+    usage = call_usage(answer.get("usage"))
     return {"model": answer.get("model"), "usage": usage, "output": output, "finishReason": choice.get("finish_reason")}
 
 
@@ -94,7 +94,7 @@ def _response_result(answer: Mapping[str, Any]) -> dict[str, Any]:
     for item in answer.get("output") or ():
         read = fields_of(item)
         parts.extend(read.get("content") or () if read.get("type") == "message" else [item])
-    usage = _usage(answer.get("usage"))
+    usage = call_usage(answer.get("usage"))
     return {"model": answer.get("model"), "usage": usage, "output": answer_of(parts), "finishReason": answer.get("status")}
 
 
@@ -104,20 +104,7 @@ def _embedding_request(named: dict[str, Any]) -> dict[str, Any]:
 
 
 def _embedding_result(answer: Mapping[str, Any]) -> dict[str, Any]:
-    return {"model": answer.get("model"), "usage": _usage(answer.get("usage"))}
-
-
-def _usage(given: Any) -> dict[str, int] | None:
-    usage = fields_of(given)
-    prompt = fields_of(usage.get("prompt_tokens_details") or usage.get("input_tokens_details"))
-    completion = fields_of(usage.get("completion_tokens_details") or usage.get("output_tokens_details"))
-    return usage_of(
-        promptTokens=usage.get("prompt_tokens", usage.get("input_tokens")),
-        completionTokens=usage.get("completion_tokens", usage.get("output_tokens")),
-        totalTokens=usage.get("total_tokens"),
-        cachedTokens=prompt.get("cached_tokens"),
-        reasoningTokens=completion.get("reasoning_tokens"),
-    )
+    return {"model": answer.get("model"), "usage": call_usage(answer.get("usage"))}
 
 
 class _ChatStream:
@@ -153,7 +140,7 @@ class _ChatStream:
     def result(self) -> dict[str, Any]:
         message = {"role": "assistant", "content": "".join(self._content) or None, "tool_calls": [*self._calls.values()]}
         output = messages_of([message])[0]
-        usage = _usage(self._usage)
+        usage = call_usage(self._usage)
         return {"model": self._model, "usage": usage, "output": output, "finishReason": self._finish_reason}
 
 

@@ -12,7 +12,7 @@ from agents import Agent, RunHooks
 
 from ..client import Tacho
 from .messages import answer_of, fields_of, messages_of, with_system
-from .model_call import ModelCall, usage_of
+from .model_call import ModelCall, nonzero_usage
 from .openai_agents_tools import Guarding
 from .unguarded import Unguarded
 
@@ -54,17 +54,9 @@ def _result_of(response: Any) -> dict[str, Any]:
     for item in response.output:
         read = fields_of(item)
         parts.extend(read.get("content") or () if read.get("type") == "message" else [item])
-    usage = response.usage
-    details, out = fields_of(usage.input_tokens_details), fields_of(usage.output_tokens_details)
     return {
         "output": answer_of(parts),
-        "usage": usage_of(
-            promptTokens=usage.input_tokens,
-            completionTokens=usage.output_tokens,
-            totalTokens=usage.total_tokens,
-            cachedTokens=details.get("cached_tokens"),
-            reasoningTokens=out.get("reasoning_tokens"),
-        ),
+        "usage": nonzero_usage(response.usage),
     }
 
 

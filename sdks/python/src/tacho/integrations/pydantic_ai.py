@@ -17,7 +17,7 @@ from pydantic_ai.toolsets import AbstractToolset
 
 from ..client import Tacho
 from .messages import Message, parsed
-from .model_call import ModelCall, usage_of
+from .model_call import ModelCall, nonzero_usage
 from .pydantic_ai_tools import guarded_toolset
 from .unguarded import Unguarded
 
@@ -92,18 +92,11 @@ def _answer_of(response: ModelResponse) -> Message:
 
 
 def _result_of(response: ModelResponse) -> dict[str, Any]:
-    usage = response.usage
     return {
         "model": response.model_name,
         "output": _answer_of(response),
         "finishReason": response.finish_reason,
-        "usage": usage_of(
-            promptTokens=usage.input_tokens,
-            completionTokens=usage.output_tokens,
-            cachedTokens=usage.cache_read_tokens,
-            cacheWriteTokens=usage.cache_write_tokens,
-            reasoningTokens=usage.details.get("reasoning_tokens"),
-        ),
+        "usage": nonzero_usage(response.usage),
     }
 
 

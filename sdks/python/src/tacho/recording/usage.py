@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from ..exact import exact_number, exact_text
+from .usage_shapes import call_usage
 
 _TOOLS_MAX = 1_000
 
@@ -39,11 +40,9 @@ class RunUsage:
             self.tool_calls += 1
         if event_type != "LLM_CALL" or not isinstance(payload, Mapping):
             return
-        usage = payload.get("usage")
-        tokens = usage if isinstance(usage, Mapping) else {}
+        tokens = call_usage(payload.get("usage")) or {}
         cost = _amount(payload.get("cost"))
-        parts = _amount(tokens.get("promptTokens")) + _amount(tokens.get("completionTokens"))
-        total = int(_amount(tokens.get("totalTokens")) or parts)
+        total = tokens.get("totalTokens", tokens.get("promptTokens", 0) + tokens.get("completionTokens", 0))
         # Nothing is called between reading and writing a sum, so no other thread runs between them.
         self.cost += cost
         self.total_tokens += total

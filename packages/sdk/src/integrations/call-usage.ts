@@ -1,0 +1,20 @@
+import { callCounts, type CallCounts } from '../usage-shapes.ts'
+
+/** `cachedTokens` and other parts are part of `promptTokens` or `completionTokens`. Parts of zero tokens are left out. */
+export type Usage = { [Name in Exclude<keyof CallCounts, 'invalid'>]?: number }
+
+/** Undefined: the answer says nothing of its tokens. */
+export function callUsage(given: unknown): Usage | undefined {
+  const counts = callCounts(given)
+  if (counts === null) return undefined
+  const { invalid: _, ...known } = counts
+  const isSaid = ([name, count]: [string, number | null]) =>
+    count !== null && (count > 0 || /^(?:prompt|completion|total)Tokens$/.test(name))
+  return Object.fromEntries(Object.entries(known).filter(isSaid)) as Usage
+}
+
+/** Frameworks that start at zero say nothing with it. */
+export function nonzeroUsage(given: unknown): Usage | undefined {
+  const usage = callUsage(given)
+  return usage && Object.values(usage).some((count) => count > 0) ? usage : undefined
+}

@@ -1,0 +1,346 @@
+/**
+ * Token counts of a model call, by the names that providers and frameworks give them. Pure and without imports: the
+ * server and the CLI read usage with it. `packages/sdk/src/usage-shapes.ts` is the same file, and
+ * `sdks/python/src/tacho/recording/usage_shapes.py` the same table: `packages/contract/vectors/usage-shapes.json`, a whole
+ * answer of each provider, tests all three. docs/cost.md
+ */
+
+export interface CallCounts {
+  /** With the cached tokens. Null: not said. */
+  promptTokens: number | null
+  /** With the reasoning. Null: not said. */
+  completionTokens: number | null
+  totalTokens: number | null
+  /** Parts of the prompt. Of the written tokens, `cacheWrite1hTokens` are kept for an hour. */
+  cachedTokens: number
+  cacheWriteTokens: number
+  cacheWrite1hTokens: number
+  audioInputTokens: number
+  cachedAudioTokens: number
+  imageInputTokens: number
+  cachedImageTokens: number
+  /** Parts of the completion. */
+  reasoningTokens: number
+  audioOutputTokens: number
+  imageOutputTokens: number
+  /** Paths of members, as they were sent, whose value is no token count. */
+  invalid: readonly string[]
+}
+
+type Counted = Exclude<keyof CallCounts, 'invalid'>
+
+/**
+ * The first name with a value counts. Each name stands for its snake case too. A dot leads into an object, or into each
+ * object of a list; `[AUDIO]` is the `tokenCount` of a list's item with that `modality`.
+ */
+export const USAGE_NAMES = {
+  promptTokens: [
+    'promptTokens',
+    'inputTokens',
+    'inputTokens.total',
+    'promptTokenCount',
+    'inputTokenCount',
+    'inputTextTokenCount',
+    'promptEvalCount',
+    'tokens.inputTokens',
+    'billedUnits.inputTokens',
+    'input',
+    'prompt',
+  ],
+  completionTokens: [
+    'completionTokens',
+    'outputTokens',
+    'outputTokens.total',
+    'generationTokens',
+    'candidatesTokenCount',
+    'responseTokenCount',
+    'outputTokenCount',
+    'generatedTokenCount',
+    'evalCount',
+    'tokens.outputTokens',
+    'billedUnits.outputTokens',
+    'output',
+    'completion',
+  ],
+  totalTokens: ['totalTokens', 'totalTokenCount', 'total'],
+  cachedTokens: [
+    'cachedTokens',
+    'cacheReadTokens',
+    'cacheReadInputTokens',
+    'cachedInputTokens',
+    'cachedPromptTokens',
+    'numCachedTokens',
+    'promptTokensDetails.cachedTokens',
+    'promptTokensDetails.cacheRead',
+    'promptDetails.cacheRead',
+    'cacheRead.inputTokens',
+    'details.cacheReadTokens',
+    'promptTokenDetails.cachedTokens',
+    'inputTokensDetails.cachedTokens',
+    'inputTokenDetails.cachedTokens',
+    'inputTokenDetails.cacheReadTokens',
+    'inputTokenDetails.cacheRead',
+    'inputDetails.cacheRead',
+    'inputTokens.cacheRead',
+    'cachedContentTokenCount',
+    'cacheReadInputTokenCount',
+    'promptCacheHitTokens',
+    'inputCachedTokens',
+    'inputCacheRead',
+  ],
+  cacheWriteTokens: [
+    'cacheWriteTokens',
+    'cacheCreationInputTokens',
+    'cacheWriteInputTokens',
+    'cacheCreationTokens',
+    'promptTokensDetails.cacheWriteTokens',
+    'promptTokensDetails.cacheCreationTokens',
+    'promptDetails.cacheWrite',
+    'cacheCreation.inputTokens',
+    'details.cacheWriteTokens',
+    'inputTokensDetails.cacheWriteTokens',
+    'inputTokenDetails.cacheWriteTokens',
+    'inputTokenDetails.cacheCreation',
+    'inputDetails.cacheWrite',
+    'inputTokens.cacheWrite',
+    'cacheWriteInputTokenCount',
+    'inputCacheCreation',
+  ],
+  cacheWrite1hTokens: [
+    'cacheWrite1hTokens',
+    'cacheCreation.ephemeral1hInputTokens',
+    'inputTokenDetails.ephemeral1hInputTokens',
+  ],
+  reasoningTokens: [
+    'reasoningTokens',
+    'completionTokensDetails.reasoningTokens',
+    'completionTokensDetails.reasoning',
+    'completionDetails.reasoning',
+    'reasoning.outputTokens',
+    'outputTokensDetails.reasoningTokens',
+    'outputTokenDetails.reasoningTokens',
+    'outputTokenDetails.reasoning',
+    'outputDetails.reasoning',
+    'outputTokens.reasoning',
+    'details.reasoningTokens',
+    'thoughtsTokenCount',
+    'outputReasoningTokens',
+    'outputReasoning',
+  ],
+  audioInputTokens: [
+    'audioInputTokens',
+    'inputAudioTokens',
+    'promptTokensDetails.audioTokens',
+    'promptTokensDetails.audio',
+    'promptDetails.audio',
+    'details.inputAudioTokens',
+    'inputTokensDetails.audioTokens',
+    'inputTokenDetails.audioTokens',
+    'inputTokenDetails.audio',
+    'inputDetails.audio',
+    'promptTokensDetails[AUDIO]',
+  ],
+  cachedAudioTokens: [
+    'cachedAudioTokens',
+    'cacheAudioReadTokens',
+    'inputTokenDetails.cachedTokensDetails.audioTokens',
+    'cacheTokensDetails[AUDIO]',
+  ],
+  imageInputTokens: [
+    'imageInputTokens',
+    'promptTokensDetails.imageTokens',
+    'inputTokensDetails.imageTokens',
+    'inputTokenDetails.imageTokens',
+    'inputDetails.image',
+    'promptTokensDetails[IMAGE]',
+  ],
+  cachedImageTokens: [
+    'cachedImageTokens',
+    'inputTokenDetails.cachedTokensDetails.imageTokens',
+    'cacheTokensDetails[IMAGE]',
+  ],
+  audioOutputTokens: [
+    'audioOutputTokens',
+    'outputAudioTokens',
+    'completionTokensDetails.audioTokens',
+    'completionTokensDetails.audio',
+    'completionDetails.audio',
+    'details.outputAudioTokens',
+    'outputTokensDetails.audioTokens',
+    'outputTokenDetails.audioTokens',
+    'outputTokenDetails.audio',
+    'outputDetails.audio',
+    'candidatesTokensDetails[AUDIO]',
+    'responseTokensDetails[AUDIO]',
+  ],
+  imageOutputTokens: [
+    'imageOutputTokens',
+    'completionTokensDetails.imageTokens',
+    'outputTokensDetails.imageTokens',
+    'outputDetails.image',
+    'candidatesTokensDetails[IMAGE]',
+  ],
+} as const satisfies Record<Counted, readonly string[]>
+
+/** The prompt under the first name leaves out cached tokens under the other names. */
+const CACHE_APART: ReadonlyMap<string, RegExp> = new Map([
+  // Anthropic, Amazon Bedrock, the Claude Agent SDK.
+  ['inputTokens', /^cache(?:Read|Write|Creation)InputTokens$/],
+  ['inputTokenCount', /^cache(?:Read|Write)InputTokenCount$/],
+  // Langfuse: all parts are apart.
+  ['input', /./],
+])
+/** These leave out the reasoning: Gemini and Langfuse. */
+const REASONING_APART: ReadonlySet<string> = new Set(['candidatesTokenCount', 'responseTokenCount', 'output'])
+const TOKENS_MAX = 1_000_000_000
+
+type Fields = Readonly<Record<string, unknown>>
+type Found = Pick<Path, 'name' | 'steps'> & { value: unknown }
+
+const isFields = (value: unknown): value is Fields => typeof value === 'object' && value !== null
+const snake = (name: string) => name.replaceAll(/[A-Z]|\d\w/g, (found) => `_${found.toLowerCase()}`)
+const isCount = (value: unknown): value is number =>
+  Number.isInteger(value) && Number(value) >= 0 && Number(value) <= TOKENS_MAX
+
+interface Path {
+  name: string
+  steps: readonly (readonly string[])[]
+  modality: string | null
+}
+
+const PATHS = Object.fromEntries(
+  Object.entries(USAGE_NAMES).map(([count, names]) => [count, names.map(pathOf)]),
+) as unknown as Record<Counted, readonly Path[]>
+
+/** Gemini counts what its own tools add to the prompt apart. */
+const MORE_PROMPT = [pathOf('toolUsePromptTokenCount')]
+
+function pathOf(name: string): Path {
+  const [path = '', modality = null] = name.split(/[[\]]/)
+  return { name, steps: path.split('.').map((step) => [step, snake(step)]), modality }
+}
+
+/** Null: `usage` says nothing of tokens. */
+export function callCounts(usage: unknown): CallCounts | null {
+  if (!isFields(usage) || Array.isArray(usage)) return null
+  const invalid: string[] = []
+  const found = (count: Counted): Found | undefined => firstOf(usage, PATHS[count])
+  const countOf = (one: Found | undefined): number | null => {
+    if (one === undefined) return null
+    if (isCount(one.value)) return one.value + 0
+    invalid.push(sentPath(usage, one.steps))
+    return null
+  }
+  const part = (count: Counted): number => countOf(found(count)) ?? 0
+  const [prompt, completion, read, written] = SPLIT.map(found)
+  const [sentPrompt, sentCompletion, totalTokens] = [
+    countOf(prompt),
+    countOf(completion),
+    countOf(found('totalTokens')),
+  ]
+  const [cachedTokens, cacheWriteTokens] = [countOf(read) ?? 0, countOf(written) ?? 0]
+  const media = {
+    audioInputTokens: part('audioInputTokens'),
+    imageInputTokens: part('imageInputTokens'),
+    audioOutputTokens: part('audioOutputTokens'),
+    imageOutputTokens: part('imageOutputTokens'),
+  }
+  const reasoningTokens = part('reasoningTokens')
+  const more = countOf(firstOf(usage, MORE_PROMPT)) ?? 0
+  const apart = CACHE_APART.get(prompt?.name ?? '')
+  const promptTokens = atLeast(sentPrompt, totalTokens, (known) => {
+    const cached = cachedTokens + cacheWriteTokens
+    const isApart =
+      cached > known ||
+      [read, written].some((one) => one && apart?.test(one.name)) ||
+      totalTokens === known + cached + (sentCompletion ?? 0)
+    return Math.max(known + more + (isApart ? cached : 0), media.audioInputTokens + media.imageInputTokens)
+  })
+  const completionTokens = atLeast(sentCompletion, totalTokens, (known) => {
+    // xAI: only the total shows that the reasoning is apart.
+    const isApart =
+      reasoningTokens > known ||
+      REASONING_APART.has(completion?.name ?? '') ||
+      totalTokens === (promptTokens ?? 0) + known + reasoningTokens
+    return Math.max(known + (isApart ? reasoningTokens : 0), media.audioOutputTokens + media.imageOutputTokens)
+  })
+  const sum = (promptTokens ?? 0) + (completionTokens ?? 0)
+  const isMore = promptTokens !== sentPrompt || completionTokens !== sentCompletion
+  const counts = {
+    promptTokens,
+    completionTokens,
+    totalTokens: totalTokens !== null && isMore ? Math.max(totalTokens, sum) : totalTokens,
+    cachedTokens,
+    cacheWriteTokens,
+    cacheWrite1hTokens: Math.min(cacheWriteTokens, part('cacheWrite1hTokens')),
+    reasoningTokens,
+    ...media,
+    cachedAudioTokens: Math.min(cachedTokens, media.audioInputTokens, part('cachedAudioTokens')),
+    cachedImageTokens: Math.min(cachedTokens, media.imageInputTokens, part('cachedImageTokens')),
+    invalid,
+  }
+  const isKnown = promptTokens !== null || completionTokens !== null || totalTokens !== null || invalid.length > 0
+  return isKnown ? counts : null
+}
+
+const SPLIT = ['promptTokens', 'completionTokens', 'cachedTokens', 'cacheWriteTokens'] as const
+
+/** A count that is not sent stays unknown if a total is known, or if its parts say nothing. */
+function atLeast(sent: number | null, total: number | null, withParts: (sent: number) => number): number | null {
+  if (sent === null && total !== null) return null
+  return withParts(sent ?? 0) || sent
+}
+
+function firstOf(usage: Fields, paths: readonly Path[]): Found | undefined {
+  for (const { name, steps, modality } of paths) {
+    const value = modality === null ? valueAt(usage, steps, 0) : ofModality(valueAt(usage, steps, 0), modality)
+    if (value === undefined || value === null) continue
+    if (!isFields(value) || !WITH_PARTS.has(name)) return { name, steps, value }
+  }
+  return undefined
+}
+
+/** Some shapes have an object where others have a count. */
+const WITH_PARTS: ReadonlySet<string> = new Set(['inputTokens', 'outputTokens'])
+
+/** All names in both spellings, for attributes such as `gen_ai.usage.cache_read.input_tokens`. */
+const KNOWN_NAMES: ReadonlySet<string> = new Set(
+  Object.values(PATHS).flatMap((paths) =>
+    paths.flatMap(({ steps }) => [steps.map(([name]) => name).join('.'), steps.map(([, name]) => name).join('.')]),
+  ),
+)
+
+export const isUsageName = (name: string): boolean => KNOWN_NAMES.has(name)
+
+function valueAt(fields: unknown, steps: Path['steps'], at: number): unknown {
+  const names = steps[at]
+  if (names === undefined) return fields
+  if (Array.isArray(fields)) return sumOf(fields.slice(0, ITEMS_MAX).map((item) => valueAt(item, steps, at)))
+  if (!isFields(fields)) return undefined
+  for (const name of names) {
+    const value = Object.hasOwn(fields, name) ? fields[name] : undefined
+    if (value !== undefined && value !== null) return valueAt(value, steps, at + 1)
+  }
+  return undefined
+}
+
+function sentPath(fields: unknown, [names, ...steps]: Path['steps']): string {
+  const name = names?.find((one) => isFields(fields) && Object.hasOwn(fields, one) && (fields[one] ?? null) !== null)
+  if (name === undefined || !isFields(fields)) return ''
+  const rest = sentPath(fields[name], steps)
+  return rest === '' ? name : `${name}.${rest}`
+}
+
+/** OpenAI Agents has a list of the details of each request. */
+function sumOf(values: unknown[]): unknown {
+  const counts = values.filter((value) => value !== undefined)
+  return counts.length > 0 && counts.every(isCount) ? counts.reduce((sum, value) => sum + value, 0) : counts[0]
+}
+
+const ITEMS_MAX = 100
+
+function ofModality(list: unknown, modality: string): unknown {
+  if (!Array.isArray(list)) return undefined
+  const item: unknown = list.slice(0, ITEMS_MAX).find((one) => isFields(one) && one['modality'] === modality)
+  return isFields(item) ? (item['tokenCount'] ?? item['token_count']) : undefined
+}

@@ -1,0 +1,297 @@
+"""
+Token counts of a model call, by the names that providers and frameworks give them. The same table as
+`packages/contract/src/usage-shapes.ts`, which says how names are read.
+`packages/contract/vectors/usage-shapes.json` tests both.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+
+_NAMES = {
+    "promptTokens": (
+        "promptTokens",
+        "inputTokens",
+        "inputTokens.total",
+        "promptTokenCount",
+        "inputTokenCount",
+        "inputTextTokenCount",
+        "promptEvalCount",
+        "tokens.inputTokens",
+        "billedUnits.inputTokens",
+        "input",
+        "prompt",
+    ),
+    "completionTokens": (
+        "completionTokens",
+        "outputTokens",
+        "outputTokens.total",
+        "generationTokens",
+        "candidatesTokenCount",
+        "responseTokenCount",
+        "outputTokenCount",
+        "generatedTokenCount",
+        "evalCount",
+        "tokens.outputTokens",
+        "billedUnits.outputTokens",
+        "output",
+        "completion",
+    ),
+    "totalTokens": (
+        "totalTokens",
+        "totalTokenCount",
+        "total",
+    ),
+    "cachedTokens": (
+        "cachedTokens",
+        "cacheReadTokens",
+        "cacheReadInputTokens",
+        "cachedInputTokens",
+        "cachedPromptTokens",
+        "numCachedTokens",
+        "promptTokensDetails.cachedTokens",
+        "promptTokensDetails.cacheRead",
+        "promptDetails.cacheRead",
+        "cacheRead.inputTokens",
+        "details.cacheReadTokens",
+        "promptTokenDetails.cachedTokens",
+        "inputTokensDetails.cachedTokens",
+        "inputTokenDetails.cachedTokens",
+        "inputTokenDetails.cacheReadTokens",
+        "inputTokenDetails.cacheRead",
+        "inputDetails.cacheRead",
+        "inputTokens.cacheRead",
+        "cachedContentTokenCount",
+        "cacheReadInputTokenCount",
+        "promptCacheHitTokens",
+        "inputCachedTokens",
+        "inputCacheRead",
+    ),
+    "cacheWriteTokens": (
+        "cacheWriteTokens",
+        "cacheCreationInputTokens",
+        "cacheWriteInputTokens",
+        "cacheCreationTokens",
+        "promptTokensDetails.cacheWriteTokens",
+        "promptTokensDetails.cacheCreationTokens",
+        "promptDetails.cacheWrite",
+        "cacheCreation.inputTokens",
+        "details.cacheWriteTokens",
+        "inputTokensDetails.cacheWriteTokens",
+        "inputTokenDetails.cacheWriteTokens",
+        "inputTokenDetails.cacheCreation",
+        "inputDetails.cacheWrite",
+        "inputTokens.cacheWrite",
+        "cacheWriteInputTokenCount",
+        "inputCacheCreation",
+    ),
+    "cacheWrite1hTokens": (
+        "cacheWrite1hTokens",
+        "cacheCreation.ephemeral1hInputTokens",
+        "inputTokenDetails.ephemeral1hInputTokens",
+    ),
+    "reasoningTokens": (
+        "reasoningTokens",
+        "completionTokensDetails.reasoningTokens",
+        "completionTokensDetails.reasoning",
+        "completionDetails.reasoning",
+        "reasoning.outputTokens",
+        "outputTokensDetails.reasoningTokens",
+        "outputTokenDetails.reasoningTokens",
+        "outputTokenDetails.reasoning",
+        "outputDetails.reasoning",
+        "outputTokens.reasoning",
+        "details.reasoningTokens",
+        "thoughtsTokenCount",
+        "outputReasoningTokens",
+        "outputReasoning",
+    ),
+    "audioInputTokens": (
+        "audioInputTokens",
+        "inputAudioTokens",
+        "promptTokensDetails.audioTokens",
+        "promptTokensDetails.audio",
+        "promptDetails.audio",
+        "details.inputAudioTokens",
+        "inputTokensDetails.audioTokens",
+        "inputTokenDetails.audioTokens",
+        "inputTokenDetails.audio",
+        "inputDetails.audio",
+        "promptTokensDetails[AUDIO]",
+    ),
+    "cachedAudioTokens": (
+        "cachedAudioTokens",
+        "cacheAudioReadTokens",
+        "inputTokenDetails.cachedTokensDetails.audioTokens",
+        "cacheTokensDetails[AUDIO]",
+    ),
+    "imageInputTokens": (
+        "imageInputTokens",
+        "promptTokensDetails.imageTokens",
+        "inputTokensDetails.imageTokens",
+        "inputTokenDetails.imageTokens",
+        "inputDetails.image",
+        "promptTokensDetails[IMAGE]",
+    ),
+    "cachedImageTokens": (
+        "cachedImageTokens",
+        "inputTokenDetails.cachedTokensDetails.imageTokens",
+        "cacheTokensDetails[IMAGE]",
+    ),
+    "audioOutputTokens": (
+        "audioOutputTokens",
+        "outputAudioTokens",
+        "completionTokensDetails.audioTokens",
+        "completionTokensDetails.audio",
+        "completionDetails.audio",
+        "details.outputAudioTokens",
+        "outputTokensDetails.audioTokens",
+        "outputTokenDetails.audioTokens",
+        "outputTokenDetails.audio",
+        "outputDetails.audio",
+        "candidatesTokensDetails[AUDIO]",
+        "responseTokensDetails[AUDIO]",
+    ),
+    "imageOutputTokens": (
+        "imageOutputTokens",
+        "completionTokensDetails.imageTokens",
+        "outputTokensDetails.imageTokens",
+        "outputDetails.image",
+        "candidatesTokensDetails[IMAGE]",
+    ),
+}
+_CACHE_APART = {
+    "inputTokens": re.compile("cache(?:Read|Write|Creation)InputTokens"),
+    "inputTokenCount": re.compile("cache(?:Read|Write)InputTokenCount"),
+    "input": re.compile(".+"),
+}
+_REASONING_APART = {"candidatesTokenCount", "responseTokenCount", "output"}
+_WITH_PARTS = {"inputTokens", "outputTokens"}
+_TOKENS_MAX = 1_000_000_000
+_ITEMS_MAX = 100
+
+_Steps = Sequence[tuple[str, str]]
+_Path = tuple[str, _Steps, "str | None"]
+
+
+def _path_of(name: str) -> _Path:
+    path, _, modality = name.rstrip("]").partition("[")
+    return name, [(step, _snake(step)) for step in path.split(".")], modality or None
+
+
+def _snake(name: str) -> str:
+    return re.sub(r"[A-Z]|\d\w", lambda found: f"_{found[0].lower()}", name)
+
+
+_PATHS = {count: [_path_of(name) for name in names] for count, names in _NAMES.items()}
+_MORE_PROMPT = [_path_of("toolUsePromptTokenCount")]
+
+
+def call_usage(usage: object) -> dict[str, int] | None:
+    """In the words of the contract. None: it says nothing of tokens. Parts of zero tokens are left out."""
+    usage = _members_of(usage)
+    if usage is None:
+        return None
+    found = {count: _first_of(usage, paths) for count, paths in _PATHS.items()}
+
+    def part(count: str) -> int:
+        return _count_of(found[count]) or 0
+
+    prompt, completion, total = (_count_of(found[name]) for name in ("promptTokens", "completionTokens", "totalTokens"))
+    read, written = part("cachedTokens"), part("cacheWriteTokens")
+    more = _count_of(_first_of(usage, _MORE_PROMPT)) or 0
+    apart = _CACHE_APART.get(_name_of(found["promptTokens"]))
+    names = [_name_of(found["cachedTokens"]), _name_of(found["cacheWriteTokens"])]
+    reasoning = part("reasoningTokens")
+
+    def whole_prompt(known: int) -> int:
+        is_apart = (
+            read + written > known
+            or (apart is not None and any(apart.fullmatch(name) for name in names))
+            or total == known + read + written + (completion or 0)
+        )
+        return max(known + more + (read + written if is_apart else 0), part("audioInputTokens") + part("imageInputTokens"))
+
+    def whole_completion(known: int) -> int:
+        is_apart = (
+            reasoning > known
+            or _name_of(found["completionTokens"]) in _REASONING_APART
+            or total == (prompt_tokens or 0) + known + reasoning
+        )
+        return max(known + (reasoning if is_apart else 0), part("audioOutputTokens") + part("imageOutputTokens"))
+
+    prompt_tokens = _at_least(prompt, total, whole_prompt)
+    completion_tokens = _at_least(completion, total, whole_completion)
+    if total is not None and (prompt_tokens != prompt or completion_tokens != completion):
+        total = max(total, (prompt_tokens or 0) + (completion_tokens or 0))
+    if prompt_tokens is None and completion_tokens is None and total is None:
+        return None
+    wholes = {"promptTokens": prompt_tokens, "completionTokens": completion_tokens, "totalTokens": total}
+    parts = {
+        **{count: part(count) for count in _NAMES if count not in wholes},
+        "cacheWrite1hTokens": min(written, part("cacheWrite1hTokens")),
+        "cachedAudioTokens": min(read, part("audioInputTokens"), part("cachedAudioTokens")),
+        "cachedImageTokens": min(read, part("imageInputTokens"), part("cachedImageTokens")),
+    }
+    known = {name: count for name, count in wholes.items() if count is not None}
+    return {**known, **{name: count for name, count in parts.items() if count > 0}}
+
+
+_Found = tuple[str, object]
+
+
+def _at_least(sent: int | None, total: int | None, with_parts: Callable[[int], int]) -> int | None:
+    if sent is None and total is not None:
+        return None
+    return with_parts(sent or 0) or sent
+
+
+def _count_of(found: _Found | None) -> int | None:
+    return found[1] if found is not None and _is_count(found[1]) else None  # type: ignore[return-value]
+
+
+def _is_count(value: object) -> bool:
+    return type(value) is int and 0 <= value <= _TOKENS_MAX
+
+
+def _name_of(found: _Found | None) -> str:
+    return found[0] if found is not None else ""
+
+
+def _first_of(usage: Mapping[str, object], paths: Sequence[_Path]) -> _Found | None:
+    for name, steps, modality in paths:
+        value = _value_at(usage, steps)
+        if modality is not None:
+            value = _of_modality(value, modality)
+        if value is None or (name in _WITH_PARTS and _members_of(value) is not None):
+            continue
+        return name, value
+    return None
+
+
+def _value_at(fields: object, steps: _Steps) -> object:
+    if not steps:
+        return fields
+    if isinstance(fields, list):
+        counts = [count for count in (_value_at(item, steps) for item in fields[:_ITEMS_MAX]) if count is not None]
+        return sum(counts) if counts and all(map(_is_count, counts)) else (counts[0] if counts else None)  # type: ignore[arg-type]
+    members = _members_of(fields) or {}
+    for name in steps[0]:
+        value = members.get(name)
+        if value is not None:
+            return _value_at(value, steps[1:])
+    return None
+
+
+def _of_modality(items: object, modality: str) -> object:
+    for item in items[:_ITEMS_MAX] if isinstance(items, list) else []:
+        members = _members_of(item) or {}
+        if members.get("modality") == modality:
+            return members.get("tokenCount", members.get("token_count"))
+    return None
+
+
+def _members_of(value: object) -> Mapping[str, object] | None:
+    """Of a mapping, or of a model of a client."""
+    return value if isinstance(value, Mapping) else getattr(value, "__dict__", None)
