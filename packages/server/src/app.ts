@@ -5,7 +5,7 @@ import { fastify, LogController, type FastifyBaseLogger, type FastifyInstance } 
 import { apiKeyHook, keyAgainHook } from './http/api-key.ts'
 import { createApprovalReader } from './http/approval-reader.ts'
 import { approvalsRoutes } from './http/approvals.ts'
-import { consoleRoutes, hasConsole, isNavigation, sendConsolePage } from './http/console.ts'
+import { consoleRoutes, frontRoute, hasConsole, isNavigation, sendConsolePage } from './http/console.ts'
 import type { Deps } from './http/deps.ts'
 import { documentsRoutes } from './http/docs/documents.ts'
 import { guideRoutes } from './http/docs/guide.ts'
@@ -88,9 +88,10 @@ export function createApp(deps: Deps, log?: FastifyBaseLogger): FastifyInstance 
   requestLogHooks(app)
   healthRoutes(app, deps)
   if (config.metrics) metricsRoutes(app, deps)
+  frontRoute(app, { version: deps.version, docs: config.docs, console })
   if (console) consoleRoutes(app)
   if (config.docs) {
-    documentsRoutes(app, { version: deps.version, now: deps.now, atRoot: !console })
+    documentsRoutes(app, { version: deps.version, now: deps.now })
     guideRoutes(app)
   }
 

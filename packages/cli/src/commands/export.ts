@@ -24,7 +24,7 @@ interface Options extends RunFilterOptions {
 
 export function addExport(command: Command): void {
   withRunFilters(inEnvironment(command))
-    .option('-o, --output <file>', 'file to write; .gz and .zst are compressed; without it, standard output')
+    .option('-o, --output <file>', 'file to write; .gz and .zst are compressed; without it, or with -, standard output')
     .addOption(
       new Option('--parquet <table>', 'write a Parquet file for analysis: one row for each').choices(PARQUET_TABLES),
     )
@@ -49,13 +49,14 @@ Examples:
 }
 
 async function exportRuns(options: Options): Promise<void> {
-  const { output, resume, agent, parquet: table } = options
+  const { resume, agent, parquet: table } = options
+  const output = options.output === '-' ? undefined : options.output
   if (output === undefined && (resume || options.json)) throw wrongUsage('--resume and --json need --output.')
   if (table !== undefined) {
     if (resume) throw wrongUsage('--resume cannot continue a Parquet file.')
     const { client, environmentId } = await connected(options)
     const query = { table, ...runQuery(options, Date.now()), ...(agent === undefined ? {} : { agent }) }
-    return exportParquet(client, { params: { environmentId }, query }, options)
+    return exportParquet(client, { params: { environmentId }, query }, { ...options, output })
   }
   const partial = `${output}.partial`
   if (output !== undefined && existsSync(output)) {

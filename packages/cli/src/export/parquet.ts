@@ -12,7 +12,7 @@ export type ParquetTable = (typeof PARQUET_TABLES)[number]
 export async function exportParquet(
   client: OperatorClient,
   input: Input<'exportParquet'>,
-  { output, json }: { output?: string; json?: true },
+  { output, json }: { output?: string | undefined; json?: true },
 ): Promise<void> {
   if (output !== undefined) refuseExisting(output)
   const reply = await client.exportParquet(input)

@@ -1,8 +1,8 @@
 /** Sessions of coding agents: each hook is a real child process, on a real Tacho. */
 import assert from 'node:assert/strict'
-import { mkdtempSync, rmSync } from 'node:fs'
+import { existsSync, mkdtempSync, realpathSync, rmSync } from 'node:fs'
 import { connect, type Socket } from 'node:net'
-import { tmpdir } from 'node:os'
+import { homedir, tmpdir } from 'node:os'
 import path from 'node:path'
 import { runTacho, type Ended } from '../../../cli/test/tacho.ts'
 import { startGuardedServer, type RecordedEvent } from '../guarded-server.ts'
@@ -88,4 +88,20 @@ export const denied = ({ answer }: Answer): string => {
 
 export function connectTo(url: string): Socket {
   return connect(Number(new URL(url).port), new URL(url).hostname)
+}
+
+/** In no temporary folder, which is open to every program, even if the clone is in one. The caller removes it. */
+export function permanentFolder(): string {
+  const temporary = [tmpdir(), '/tmp', '/var/tmp']
+    .filter((folder) => existsSync(folder))
+    .map((folder) => realpathSync(folder))
+  const isTemporary = (folder: string) => temporary.some((one) => `${realpathSync(folder)}/`.startsWith(`${one}/`))
+  for (const folder of [import.meta.dirname, homedir(), '/var/lib', '/usr/local']) {
+    try {
+      if (!isTemporary(folder)) return mkdtempSync(path.join(folder, '.project-'))
+    } catch {
+      // Not there, or not ours to write.
+    }
+  }
+  throw new Error('No folder outside of the temporary ones can be written')
 }

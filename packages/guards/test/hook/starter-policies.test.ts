@@ -1,6 +1,6 @@
 /** examples/policies/coding-agents.yaml: one list of policies for all agents, by the kind of the tool. */
 import assert from 'node:assert/strict'
-import { mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync } from 'node:fs'
+import { mkdirSync, readFileSync, rmSync, symlinkSync } from 'node:fs'
 import { homedir } from 'node:os'
 import path from 'node:path'
 import { after, before, test } from 'node:test'
@@ -10,6 +10,7 @@ import { parse } from 'yaml'
 import { AGENT_NAMES, AGENTS, signalsOf } from '../../src/hook/agents.ts'
 import { WRITES_OUTSIDE, writesOutside } from '../../src/hook/written-paths.ts'
 import { COMMANDS, ORDINARY, OUTSIDE, UNSEEN } from './attacks.ts'
+import { permanentFolder } from './hook-session.ts'
 
 const FILE = fileURLToPath(new URL('../../../../examples/policies/coding-agents.yaml', import.meta.url))
 const { policies: named } = parse(readFileSync(FILE, 'utf8')) as {
@@ -17,11 +18,10 @@ const { policies: named } = parse(readFileSync(FILE, 'utf8')) as {
 }
 const policies = Object.entries(named).map(([name, policy]) => ({ ...policy, policyId: name, name, version: '1' }))
 
-/** A project that is in no temporary folder: those are open to every program. */
 let root: string
 let project: string
 before(() => {
-  root = mkdtempSync(path.join(path.dirname(FILE), '.project-'))
+  root = permanentFolder()
   project = path.join(root, 'shop')
   mkdirSync(path.join(project, '.git'), { recursive: true })
   mkdirSync(path.join(project, 'src'))

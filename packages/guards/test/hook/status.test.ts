@@ -1,19 +1,18 @@
 /** What the hook knows of a project: where it ends, which branch a step belongs to, and what `tacho hook status` says. */
 import assert from 'node:assert/strict'
-import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { mkdirSync, rmSync, writeFileSync } from 'node:fs'
 import path from 'node:path'
 import { after, before, test } from 'node:test'
-import { fileURLToPath } from 'node:url'
 import { openState } from '../../src/state.ts'
 import { startGuardedServer, type GuardedServer, type RecordedEvent } from '../guarded-server.ts'
 import { ended, runTacho, startTacho } from '../../../cli/test/tacho.ts'
+import { permanentFolder } from './hook-session.ts'
 
 let server: GuardedServer
-/** In no temporary folder: those are open to every program. */
 let root: string
 let project: string
 before(async () => {
-  root = mkdtempSync(fileURLToPath(new URL('.project-', import.meta.url)))
+  root = permanentFolder()
   project = path.join(root, 'shop')
   mkdirSync(path.join(project, '.git'), { recursive: true })
   mkdirSync(path.join(project, 'src'))

@@ -35,6 +35,29 @@ export function consoleRoutes(app: FastifyInstance, dist: string = DIST): void {
   serveFile(app, '/service-worker.js', path.join(dist, 'service-worker.js'), { ...unhashed, headers: WORKER_HEADERS })
 }
 
+/** A browser gets the console or the API reference; load balancers and people with curl get a few lines. */
+export function frontRoute(app: FastifyInstance, { version, docs, console }: FrontOptions): void {
+  const lines = [
+    `Tacho ${version}`,
+    console && 'Console: open this address in a browser',
+    docs && 'Docs: /docs/guide, API reference: /docs',
+    'Health: /healthz, readiness: /readyz',
+  ]
+  const text = `${lines.filter(Boolean).join('\n')}\n`
+  app.get('/', (request, reply) => {
+    if (isNavigation(request) && console) return sendConsolePage(request, reply)
+    if (isNavigation(request) && docs) return reply.redirect('./docs')
+    return reply.header('vary', 'accept').type('text/plain; charset=utf-8').send(text)
+  })
+}
+
+interface FrontOptions {
+  version: string
+  /** Whether they are served. */
+  docs: boolean
+  console: boolean
+}
+
 /** Not a route `/*`: it would match addresses that the router refuses as too long. */
 export async function sendConsolePage(
   { url }: FastifyRequest,

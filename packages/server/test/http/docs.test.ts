@@ -57,9 +57,6 @@ test('every row of the tables is served', async () => {
 
 test('the page to browse the documents loads everything from our own origin', async () => {
   const page = await service.call('/docs')
-  // `fetch` follows redirects, as a browser does.
-  const root = await fetch(service.url)
-  assert.equal(await root.text(), page.text)
   assert.equal(page.status, 200)
   assert.match(page.headers.get('content-security-policy') ?? '', /default-src 'self'/)
   const sources = [...page.text.matchAll(/(?:src|href)="([^"]+)"/g)].map(([, source]) => source ?? '')
@@ -108,4 +105,35 @@ test('a page that is not part of the docs is not found', async () => {
   ]) {
     assert.equal((await service.call(`/docs/guide/${path}`)).status, 404, path)
   }
+})
+
+test('the guide finds pages by words, in any case, and shows what was typed as text', async () => {
+  const search = async (query: string) => (await service.call(`/docs/guide?q=${encodeURIComponent(query)}`)).text
+  const found = await search('PREFORK celery')
+  assert.match(found, /<li><a href="\.\.\/docs\/guide\/sdk\/programs">/)
+  assert.match(await search('zzz nothing zzz'), /No page has all these words/)
+  const odd = await search('<script>"&')
+  assert.ok(!odd.includes('<script>') && odd.includes('&lt;script&gt;&quot;&amp;'))
+  assert.equal((await service.call(`/docs/guide?q=${'a'.repeat(5_000)}`)).status, 200)
+  assert.equal((await service.call('/docs/guide?q=a&q=b')).status, 200)
+})
+
+test('the list of pages has each page once', async () => {
+  const { text } = await service.call('/docs/guide')
+  const list = /<details>.*<\/details>/s.exec(text)?.[0] ?? ''
+  const links = [...list.matchAll(/href="([^"#]+)/g)].map(([, link]) => link)
+  assert.deepEqual(links, [...new Set(links)])
+})
+
+test('the front address answers everyone: a browser with a page, others with a few lines', async () => {
+  const plain = await service.call('/', { headers: { accept: '*/*' } })
+  assert.deepEqual([plain.status, plain.headers.get('content-type')], [200, 'text/plain; charset=utf-8'])
+  assert.match(plain.text, /^Tacho \d+\.\d+\.\d+\S*\n/)
+  for (const place of ['/docs/guide', '/docs', '/healthz', '/readyz']) {
+    assert.ok(plain.text.includes(place), place)
+    assert.equal((await service.call(place)).status, 200, place)
+  }
+  assert.equal((await service.call('/', { method: 'HEAD' })).status, 200)
+  const browser = await service.call('/', { headers: { accept: 'text/html' } })
+  assert.ok(browser.status === 200 || browser.headers.get('location') === './docs')
 })

@@ -62,10 +62,9 @@ function withTimesOf(now: number, text: string): string {
 interface Options {
   version: string
   now: () => number
-  atRoot: boolean
 }
 
-export function documentsRoutes(app: FastifyInstance, { version, now, atRoot }: Options): void {
+export function documentsRoutes(app: FastifyInstance, { version, now }: Options): void {
   const documents = [
     [PUBLIC_PREFIX, publicDocument],
     [OPERATOR_PREFIX, operatorDocument],
@@ -83,7 +82,6 @@ export function documentsRoutes(app: FastifyInstance, { version, now, atRoot }: 
       return sendInPieces(reply.type('application/json; charset=utf-8'), made.bytes)
     })
   }
-  if (atRoot) app.get('/', (_request, reply) => reply.redirect('./docs'))
   app.get('/docs', (_request, reply) =>
     reply.header('content-security-policy', POLICY).type('text/html; charset=utf-8').send(PAGE),
   )

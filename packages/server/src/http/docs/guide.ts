@@ -5,15 +5,19 @@ import type { FastifyInstance, FastifyReply } from 'fastify'
 import { ROOT } from '../../program/root.ts'
 import { serveFolder } from '../files.ts'
 import { sendInPieces } from '../unread-replies.ts'
-import type { GuidePages } from './render.ts'
+import type { GuidePages, Hit, Source } from './render.ts'
 
 const PREFIX = '/docs/guide'
 const DOCS = path.join(ROOT, 'docs')
+const QUERY_CHARS = 200
+const WORDS_MAX = 10
+const LINE_CHARS = 300
+const HITS_MAX = 20
 const FRONT = path.join(DOCS, 'README.md')
 
 const HEADERS = {
   'content-security-policy':
-    "default-src 'none'; style-src 'self'; img-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
+    "default-src 'none'; style-src 'self'; img-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'",
   'referrer-policy': 'same-origin',
 }
 
@@ -34,10 +38,22 @@ export function guideRoutes(app: FastifyInstance): void {
   const pages = guidePages()
   const rendered = new Map<string, Promise<Buffer>>()
 
+  // A megabyte, read by the first search.
+  let texts: Promise<Source[]> | null = null
+
   async function render(file: string): Promise<Buffer> {
     const { renderPage } = await import('./render.ts')
-    const front = { file: FRONT, text: await readFile(FRONT, 'utf8') }
-    return Buffer.from(renderPage(pages, { file, text: await readFile(file, 'utf8') }, front))
+    return Buffer.from(renderPage(pages, await sourceOf(file), await sourceOf(FRONT)))
+  }
+
+  async function search(query: string): Promise<Buffer> {
+    const { renderHits, titleOf } = await import('./render.ts')
+    texts ??= Promise.all([...pages.keys()].map(sourceOf))
+    texts.catch(() => (texts = null))
+    const found = hitsOf(await texts, query).map(({ source: { file, text }, line }): Hit => {
+      return { address: pages.get(file) ?? '', title: titleOf(text), line }
+    })
+    return Buffer.from(renderHits(pages, query, found, await sourceOf(FRONT)))
   }
 
   async function send(reply: FastifyReply, file: string): Promise<FastifyReply> {
@@ -50,11 +66,39 @@ export function guideRoutes(app: FastifyInstance): void {
   const files = new Map(Array.from(pages, ([file, address]) => [address, file]))
   // One for each page would be more routes than all others, which every start would have to make.
   for (const route of [PREFIX, `${PREFIX}/*`]) {
-    app.get(route, (request, reply) => {
+    app.get(route, async (request, reply) => {
       const { '*': name } = request.params as { '*'?: string }
+      const { q: query } = request.query as { q?: unknown }
+      if (name === undefined && typeof query === 'string' && query.trim() !== '') {
+        const page = await search(query.trim().slice(0, QUERY_CHARS))
+        return sendInPieces(reply.headers(HEADERS).type('text/html; charset=utf-8'), page)
+      }
       const file = files.get(name === undefined ? PREFIX : `${PREFIX}/${name}`)
       return file === undefined ? reply.callNotFound() : send(reply, file)
     })
   }
   serveFolder(app, `${PREFIX}/pictures`, path.join(DOCS, 'pictures'), { caching: 'public, max-age=86400' })
+}
+
+async function sourceOf(file: string): Promise<Source> {
+  return { file, text: await readFile(file, 'utf8') }
+}
+
+/** Pages with all words: those with a word in a heading first, then those that have the words more often. */
+function hitsOf(sources: readonly Source[], query: string): { source: Source; line: string }[] {
+  const words = query.toLowerCase().split(/\s+/).slice(0, WORDS_MAX)
+  const hits = sources.flatMap((source) => {
+    const text = source.text.toLowerCase()
+    if (!words.every((word) => text.includes(word))) return []
+    const lines = source.text.split('\n')
+    const ranked = lines.map((line) => ({
+      line,
+      words: words.filter((word) => line.toLowerCase().includes(word)).length,
+    }))
+    const [best] = ranked.toSorted((a, b) => b.words - a.words)
+    const headings = ranked.filter(({ line, words: count }) => count > 0 && line.startsWith('#')).length
+    const score = 20 * headings + ranked.reduce((sum, { words: count }) => sum + count, 0)
+    return [{ source, line: (best?.line ?? '').replace(/^[#|\s-]+/, '').slice(0, LINE_CHARS), score }]
+  })
+  return hits.toSorted((a, b) => b.score - a.score).slice(0, HITS_MAX)
 }

@@ -3,7 +3,7 @@ import MarkdownIt from 'markdown-it'
 
 export type GuidePages = ReadonlyMap<string, string>
 
-interface Source {
+export interface Source {
   file: string
   text: string
 }
@@ -17,9 +17,41 @@ export function renderPage(pages: GuidePages, page: Source, front: Source): stri
   const tokens = markdown.parse(page.text, {})
   nameHeadings(tokens)
   pointLinks(tokens, pages, page.file)
-  const title = tokens[tokens.findIndex(({ type }) => type === 'heading_open') + 1]?.content ?? 'Docs'
-  const text = markdown.utils.escapeHtml(title.replaceAll('`', ''))
-  const address = pages.get(page.file) ?? ''
+  const main = markdown.renderer.render(tokens, markdown.options, {})
+  return wholePage({ address: pages.get(page.file) ?? '', title: titleOf(page.text), main, query: '' }, pages, front)
+}
+
+export interface Hit {
+  address: string
+  title: string
+  /** The line in which the words stand, or begin to. */
+  line: string
+}
+
+export function renderHits(pages: GuidePages, query: string, hits: readonly Hit[], front: Source): string {
+  const { escapeHtml } = markdown.utils
+  const items = hits.map(({ address, title, line }) => {
+    return `<li><a href="${address}">${escapeHtml(title)}</a><br>${escapeHtml(line)}</li>\n`
+  })
+  const found = items.length === 0 ? '<p>No page has all these words.</p>\n' : `<ul>\n${items.join('')}</ul>\n`
+  const title = `Search: ${query}`
+  const main = `<h1>${escapeHtml(title)}</h1>\n${found}`
+  return wholePage({ address: pages.get(front.file) ?? '', title, main, query }, pages, front)
+}
+
+export function titleOf(text: string): string {
+  return (/^# (.+)$/m.exec(text)?.[1] ?? 'Docs').replaceAll('`', '')
+}
+
+interface Page {
+  address: string
+  title: string
+  main: string
+  query: string
+}
+
+function wholePage({ address, title, main, query }: Page, pages: GuidePages, front: Source): string {
+  const { escapeHtml } = markdown.utils
   // A proxy may serve the docs below a path.
   const root = '../'.repeat(address.split('/').length - 2)
   const html = `<!doctype html>
@@ -28,7 +60,7 @@ export function renderPage(pages: GuidePages, page: Source, front: Source): stri
 <meta charset="utf-8">
 <meta name="viewport" content="width=device-width">
 <meta name="color-scheme" content="light dark">
-<title>${text} · Tacho</title>
+<title>${escapeHtml(title)} · Tacho</title>
 <link rel="icon" href="/docs/icon.svg" type="image/svg+xml">
 <link rel="stylesheet" href="/docs/look.css">
 <link rel="stylesheet" href="/docs/guide.css">
@@ -37,16 +69,17 @@ export function renderPage(pages: GuidePages, page: Source, front: Source): stri
 <header><a class="home" href="/docs/guide">Tacho docs</a><nav><a href="/docs">API reference</a><a href="/">Console</a></nav></header>
 <div class="columns">
 <nav class="pages" aria-label="Pages">
+<form action="/docs/guide" role="search"><input type="search" name="q" value="${escapeHtml(query)}" maxlength="200" placeholder="Search the docs" aria-label="Search the docs"></form>
 <details><summary>All pages</summary>
 ${pageList(pages, front, address)}</details>
 </nav>
 <main>
-${markdown.renderer.render(tokens, markdown.options, {})}</main>
+${main}</main>
 </div>
 </body>
 </html>
 `
-  return html.replaceAll(/ (href|src)="\//g, ` $1="${root}`)
+  return html.replaceAll(/ (href|src|action)="\//g, ` $1="${root}`)
 }
 
 /** GitHub's ids, so that one link works in both places. */
@@ -86,6 +119,7 @@ function pageList(pages: GuidePages, front: Source, current: string): string {
   const tokens = markdown.parse(front.text, {})
   pointLinks(tokens, pages, front.file)
   let list = ''
+  const listed = new Set<string>()
   tokens.forEach(({ type, tag, children }, index) => {
     if (type === 'heading_open' && tag === 'h2') list += `<h2>${tokens[index + 1]?.content ?? ''}</h2>\n`
     for (const [at, token] of (children ?? []).entries()) {
@@ -93,6 +127,9 @@ function pageList(pages: GuidePages, front: Source, current: string): string {
       if (token.type === 'text' && token.level === 0 && token.content !== ', ') break
       if (token.type !== 'link_open') continue
       const href = textOf(token, 'href')
+      const [target = ''] = href.split('#')
+      if (listed.has(target)) continue
+      listed.add(target)
       const mark = href === current ? ' aria-current="page"' : ''
       list += `<a href="${href}"${mark}>${markdown.utils.escapeHtml(children?.[at + 1]?.content ?? '')}</a>\n`
     }
