@@ -1,12 +1,19 @@
 import Type, { type Static } from 'typebox'
 import { nullableText, uuid } from './fields.ts'
-import { POLICY_ACTIONS, SEVERITIES } from './words.ts'
+import { ON_ERRORS, POLICY_ACTIONS, SEVERITIES } from './words.ts'
 
 export const Severity = Type.Enum([...SEVERITIES], { $id: 'Severity' })
 export type Severity = (typeof SEVERITIES)[number]
 
 export const PolicyAction = Type.Enum([...POLICY_ACTIONS], { $id: 'PolicyAction' })
 export type PolicyAction = (typeof POLICY_ACTIONS)[number]
+
+export const OnError = Type.Enum([...ON_ERRORS], {
+  $id: 'OnError',
+  description:
+    'What a condition that cannot be evaluated counts as: `act` as a match, `ignore` as none. A condition that reads an ' +
+    'input that cannot be read always counts as a match',
+})
 
 export const RuntimePrompt = Type.Object(
   {
@@ -33,6 +40,9 @@ export const RuntimePolicy = Type.Object(
     condition: Type.String({ description: 'CEL expression, unchanged; the client evaluates it' }),
     severity: Severity,
     action: PolicyAction,
+    onError: Type.Optional(
+      Type.Enum([...ON_ERRORS], { description: 'Absent: `act` with severity HIGH or CRITICAL, else `ignore`' }),
+    ),
   },
   { $id: 'RuntimePolicy', description: 'The deployed version of a policy' },
 )

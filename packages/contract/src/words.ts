@@ -28,6 +28,16 @@ export type ProblemKind = (typeof PROBLEM_KINDS)[number]
 /** What a policy does with a matching tool call, from least to most strict. */
 export const POLICY_ACTIONS = ['ALLOW', 'WARN', 'REQUIRE_APPROVAL', 'BLOCK'] as const
 
+/** What a policy does with a call when its condition cannot be evaluated: as with a match, or as without one. */
+export const ON_ERRORS = ['act', 'ignore'] as const
+export type OnError = (typeof ON_ERRORS)[number]
+
+/** Of a version that does not say it: what holds calls up fails closed; else the severity decides, as before `onError` existed. */
+export function defaultOnError({ action, severity }: { action: string; severity: string }): OnError {
+  const holdsUp = action !== 'ALLOW' && action !== 'WARN'
+  return holdsUp || (severity !== 'LOW' && severity !== 'MEDIUM') ? 'act' : 'ignore'
+}
+
 /**
  * What an operator or token can do in a workspace. Each role includes the roles before it. A viewer reads everything in
  * the workspace. An approver also decides approvals, triages issues, saves views of runs and pins runs. An admin also changes

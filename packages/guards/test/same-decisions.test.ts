@@ -36,7 +36,10 @@ let rejecter: NodeJS.Timeout
 before(async () => {
   directory = mkdtempSync(path.join(tmpdir(), 'tacho-same-'))
   server = await startGuardedServer()
-  const named = policies.map(({ policyId, condition, severity, action }) => [policyId, { condition, severity, action }])
+  const named = policies.map(({ policyId, condition, severity, action, onError }) => [
+    policyId,
+    { condition, severity, action, ...(onError && { onError }) },
+  ])
   await server.deploy(Object.fromEntries(named))
   // A person rejects every approval at once.
   const params = { environmentId: server.environmentId }
@@ -78,8 +81,8 @@ test('simulation: each policy hits exactly its calls', SLOW, async () => {
   })
   await tacho.shutdown(60_000)
   const params = { environmentId: server.environmentId }
-  for (const { policyId, condition, severity, action } of policies) {
-    const body = { condition, severity, action, days: 1 } as Parameters<
+  for (const { policyId, condition, severity, action, onError } of policies) {
+    const body = { condition, severity, action, ...(onError && { onError }), days: 1 } as Parameters<
       typeof server.operator.createSimulation
     >[0]['body']
     const { id } = await server.operator.createSimulation({ params, body })

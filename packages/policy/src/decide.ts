@@ -20,6 +20,8 @@ export type Policy = {
   readonly condition: string
   readonly severity: string
   readonly action: string
+  /** What a condition that cannot be evaluated counts as: `act` as a match, `ignore` as none; absent: by severity. */
+  readonly onError?: string | null | undefined
   /** Its purpose, and what it says (message.ts). */
   readonly description?: string | null
 }
@@ -34,6 +36,8 @@ export type Match = PolicyName & {
   readonly effect: Action
   /** Matched only because its condition failed. */
   readonly failed: boolean
+  /** Why it failed, without a place in the condition; absent if it did not. */
+  readonly failure?: string
   /** What the policy says; absent if it says nothing. */
   readonly message?: string
 }
@@ -52,10 +56,10 @@ export type Decision = {
  * The strictest match wins; without a match the action is ALLOW. The order of policies does not matter, and an additional
  * policy never makes the decision less strict. Never throws.
  *
- * A condition that cannot be compiled or evaluated counts as matched if its severity is CRITICAL or HIGH, and as not matched
- * if it is MEDIUM or LOW. If it failed because it reads an input that cannot be read, or because it ran out of steps, it
- * counts as matched at every severity: otherwise a padded input would get past it. `failures` lists it in each case. Unknown
- * values fail closed: an unknown action counts as BLOCK, an unknown severity as CRITICAL.
+ * A condition that cannot be compiled or evaluated counts as matched or not as the policy's `onError` says. Without one it
+ * counts as matched if the severity is CRITICAL or HIGH, and as not matched if it is MEDIUM or LOW. If it failed because it reads an input that cannot be read, or because it ran out of steps, it
+ * counts as matched in each case: otherwise a padded input would get past it. `failures` lists it in each case. Unknown
+ * values fail closed: an unknown action counts as BLOCK, an unknown severity as CRITICAL, an unknown `onError` as `act`.
  */
 export function decide(policies: readonly Policy[], facts: Facts): Decision {
   const fact = factReader(facts)
@@ -63,11 +67,12 @@ export function decide(policies: readonly Policy[], facts: Facts): Decision {
   const failures: PolicyFailure[] = []
   for (const policy of policies) {
     const outcome = evaluatePolicy(policy, fact)
-    const countedAsMatched = outcome.ok ? outcome.matched : outcome.isUnreadable || failsClosed(policy.severity)
+    const countedAsMatched = outcome.ok ? outcome.matched : outcome.isUnreadable || actsOnError(policy)
     if (!outcome.ok) failures.push({ ...nameOf(policy), message: outcome.message, countedAsMatched })
     if (!countedAsMatched) continue
     const { severity, action } = policy
-    const match = { ...nameOf(policy), severity, action, effect: effectOf(action), failed: !outcome.ok }
+    const failure = outcome.ok ? {} : { failure: outcome.message.replace(PLACE, '') }
+    const match = { ...nameOf(policy), severity, action, effect: effectOf(action), failed: !outcome.ok, ...failure }
     const message = messageOf(policy.description)
     matched.push(message === null ? match : { ...match, message })
   }
@@ -96,8 +101,11 @@ function evaluatePolicy({ condition }: Policy, fact: ReturnType<typeof factReade
 
 const INPUT = VARIABLE_NAMES.indexOf('tool.input')
 
-function failsClosed(severity: string): boolean {
-  return severity !== 'LOW' && severity !== 'MEDIUM'
+const PLACE = /^line \d+, column \d+: /
+
+/** Whether a condition that cannot be evaluated counts as matched. */
+export function actsOnError({ severity, onError }: Pick<Policy, 'severity' | 'onError'>): boolean {
+  return onError === undefined || onError === null ? severity !== 'LOW' && severity !== 'MEDIUM' : onError !== 'ignore'
 }
 
 function effectOf(action: string): Action {

@@ -1,12 +1,14 @@
 import type { Condition } from './condition.ts'
-import { factReader } from './facts.ts'
+import { factReader, OWN_NAME } from './facts.ts'
 import { positionAt } from './position.ts'
 import { Failure, OutOfSteps, Scope, type Value } from './value.ts'
-import type { Facts } from './variables.ts'
+import { VARIABLE_NAMES, type Facts } from './variables.ts'
 
 export type Evaluation =
   | { readonly ok: true; readonly matched: boolean }
   | { readonly ok: false; readonly message: string; readonly isOutOfSteps?: boolean }
+
+const NAME = VARIABLE_NAMES.indexOf('tool.name')
 
 /** Never throws, keeps no state, and does a bounded amount of work. The message contains no facts. */
 export function evaluate(condition: Condition, facts: Facts): Evaluation {
@@ -15,11 +17,12 @@ export function evaluate(condition: Condition, facts: Facts): Evaluation {
 
 /** The same, with facts that several conditions share. */
 export function evaluateWith(
-  { run, source }: Pick<Condition, 'run' | 'source'>,
+  { run, source, fields }: Pick<Condition, 'run' | 'source' | 'fields'>,
   fact: (slot: number) => Value | Failure,
 ): Evaluation {
   try {
-    const result = run(new Scope(fact))
+    const isOfServer = fields.variables.includes('tool.server')
+    const result = run(new Scope(isOfServer ? (slot) => fact(slot === NAME ? OWN_NAME : slot) : fact))
     if (typeof result === 'boolean') return { ok: true, matched: result }
     if (!(result instanceof Failure)) return { ok: false, message: 'the condition must be true or false' }
     return { ok: false, message: result.offset < 0 ? result.message : located(result, source) }

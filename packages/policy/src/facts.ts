@@ -1,11 +1,17 @@
 import { copyJson, NotPlainJson } from './json.ts'
 import { POLICY_LIMITS } from './limits.ts'
 import { timestampOfMilliseconds } from './time.ts'
+import { toolNameOf } from './tool-name.ts'
 import { Failure, isMap, type Value } from './value.ts'
 import { type Facts, VARIABLE_NAMES, type VariableName } from './variables.ts'
 
-const READERS: Record<VariableName, (facts: Facts) => Value | undefined> = {
+/** What `tool.name` means in a condition that reads `tool.server`. */
+const OWN = "tool's own name"
+
+const READERS: Record<VariableName | typeof OWN, (facts: Facts) => Value | undefined> = {
   'tool.name': ({ tool }) => text(tool.name),
+  'tool.server': ({ tool }) => nameParts(tool)?.server,
+  [OWN]: ({ tool }) => nameParts(tool)?.own,
   'tool.input': ({ tool }) => input(tool.input),
   'tool.annotations': ({ tool }) => input(tool.annotations),
   'agent.id': ({ agent }) => text(agent?.id),
@@ -19,22 +25,30 @@ const READERS: Record<VariableName, (facts: Facts) => Value | undefined> = {
   now: ({ now }) => timestampOfMilliseconds(now),
 }
 
+/** The slot of the tool's own name, for conditions that read `tool.server`. */
+export const OWN_NAME = VARIABLE_NAMES.length
+
 /**
  * Reads each fact at its first use and caches it. A condition without `tool.input` neither copies it nor fails because of
  * it. The slot of a variable is its index in VARIABLE_NAMES. Never throws.
  */
 export function factReader(facts: Facts): (slot: number) => Value | Failure {
   const known: (Value | Failure | undefined)[] = []
-  return (slot) => (known[slot] ??= read(VARIABLE_NAMES[slot] as VariableName, facts))
+  return (slot) => (known[slot] ??= read(slot === OWN_NAME ? OWN : (VARIABLE_NAMES[slot] as VariableName), facts))
 }
 
-function read(name: VariableName, facts: Facts): Value | Failure {
+function read(name: keyof typeof READERS, facts: Facts): Value | Failure {
   try {
     return READERS[name](facts) ?? new Failure(`the fact ${name} has the wrong type`)
   } catch (error) {
     const reason = error instanceof NotPlainJson ? error.reason : 'cannot be read'
     return new Failure(error instanceof NotPlainJson ? `a value in ${name} ${reason}` : `the fact ${name} ${reason}`)
   }
+}
+
+function nameParts({ name, server }: Facts['tool']) {
+  const [givenName, givenServer] = [text(name), text(server)]
+  return givenName === undefined || givenServer === undefined ? undefined : toolNameOf(givenName, givenServer)
 }
 
 function text(value: unknown): string | undefined {

@@ -9,6 +9,10 @@ export const VARIABLES = {
     type: 'map<string, dyn>',
     description: "What the tool's MCP server says of it, for example readOnlyHint; a claim, not a fact",
   },
+  'tool.server': {
+    type: 'string',
+    description: 'Its MCP server, or ""; beside it, tool.name is the name without mcp__server__',
+  },
   'agent.id': { type: 'string', description: 'Stable external agent id, or ""' },
   'agent.name': { type: 'string', description: 'Human-readable agent name, or ""' },
   'run.id': { type: 'string', description: 'External run id, or ""' },
@@ -32,6 +36,8 @@ export const VARIABLE_NAMES = Object.keys(VARIABLES) as VariableName[]
 export type Facts = {
   tool: {
     name: string
+    /** Its MCP server, if the name does not say it (tool-name.ts). */
+    server?: string | null | undefined
     input?: Readonly<Record<string, unknown>> | null | undefined
     annotations?: Readonly<Record<string, unknown>> | null | undefined
   }

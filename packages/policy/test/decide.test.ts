@@ -52,6 +52,35 @@ test('a failing condition counts as matched if CRITICAL or HIGH, as not matched 
   }
 })
 
+test('onError says what a failing condition counts as, whatever the severity', () => {
+  for (const condition of [FAILING, BROKEN, 'tool.newThing == "x"']) {
+    for (const severity of [...SEVERITIES, 'SEVERE']) {
+      for (const [onError, action] of [
+        ['act', 'BLOCK'],
+        ['ignore', 'ALLOW'],
+        ['later', 'BLOCK'],
+        ['', 'BLOCK'],
+        [null, decide([policy(condition, 'BLOCK', severity)], facts).action],
+        [undefined, decide([policy(condition, 'BLOCK', severity)], facts).action],
+      ] as const) {
+        const decision = decide([{ ...policy(condition, 'BLOCK', severity), onError }], facts)
+        assert.equal(decision.action, action, `${severity} ${String(onError)}`)
+        assert.equal(decision.failures[0]?.countedAsMatched, action === 'BLOCK')
+      }
+    }
+  }
+  const misspelled = 'tool.input.amout > 500.0'
+  assert.equal(decide([{ ...policy(misspelled, 'BLOCK', 'MEDIUM'), onError: 'act' }], facts).action, 'BLOCK')
+  assert.equal(decide([{ ...policy(OTHER, 'BLOCK', 'HIGH'), onError: 'act' }], facts).action, 'ALLOW')
+  assert.equal(decide([{ ...policy(MATCHING, 'BLOCK', 'LOW'), onError: 'ignore' }], facts).action, 'BLOCK')
+})
+
+test('a match by failure says why, without its place in the condition', () => {
+  const { matched } = decide([{ ...policy('true &&\n tool.input.amout > 5.0', 'BLOCK'), onError: 'act' }], facts)
+  assert.equal(matched[0]?.failure, 'missing key "amout"')
+  assert.ok(!('failure' in (decide([policy(MATCHING, 'BLOCK')], facts).matched[0] ?? {})))
+})
+
 test('unknown values fail closed: unknown actions block, unknown severities are CRITICAL', () => {
   for (const action of ['QUARANTINE', 'block', '', 'toString', 'constructor', '__proto__']) {
     const { action: decided, matched } = decide([policy(MATCHING, action)], facts)
@@ -81,6 +110,7 @@ const policies = fc.array(
     condition: fc.constantFrom(MATCHING, OTHER, FAILING, BROKEN),
     severity: fc.constantFrom(...SEVERITIES, 'SEVERE'),
     action: fc.constantFrom(...ACTIONS, 'QUARANTINE'),
+    onError: fc.constantFrom(undefined, 'act', 'ignore', 'later'),
   }),
   { maxLength: 8 },
 )
@@ -137,7 +167,7 @@ test('more conditions than the cache holds are decided correctly', () => {
 
 for (const severity of ['LOW', 'MEDIUM', 'HIGH', 'CRITICAL']) {
   const decided = (condition: string, input: unknown) =>
-    decide([{ policyId: 'p', name: 'p', version: '1', condition, severity, action: 'BLOCK' }], {
+    decide([{ policyId: 'p', name: 'p', version: '1', condition, severity, action: 'BLOCK', onError: 'ignore' }], {
       ...facts,
       tool: { name: 'refund', input: input as Record<string, unknown> },
     }).action

@@ -25,7 +25,7 @@ test('the shared decisions are what this package gives, and each action and poli
   const vectors = decisionVectors()
   assert.deepEqual(written, vectors, CHANGED)
   const { policies, calls } = vectors
-  assert.deepEqual([policies.length, calls.length], [20, 200])
+  assert.deepEqual([policies.length, calls.length], [23, 200])
   assert.equal(new Set(calls.map(({ action }) => action)).size, 4)
   const matched = new Set(calls.flatMap(({ policyIds }) => policyIds))
   // The eighteenth blocks every other agent, so it must never match here.

@@ -1,5 +1,5 @@
 /**
- * Twenty policies and two hundred calls with their decisions. Everything that guards tools must decide like this: SDKs, the MCP
+ * Twenty-three policies and two hundred calls with their decisions. Everything that guards tools must decide like this: SDKs, the MCP
  * guard, the hooks of coding agents, and simulation. The facts are those that all of them have: the tool, its input, the agent.
  */
 import fc from 'fast-check'
@@ -15,7 +15,8 @@ export interface DecisionVectors {
   calls: { toolName: string; input: Record<string, unknown>; action: Action; policyIds: string[] }[]
 }
 
-const POLICIES: readonly [condition: string, severity: string, action: Action][] = [
+/** Without `onError` the severity decides, as in versions stored before it existed. */
+const POLICIES: readonly [condition: string, severity: string, action: Action, onError?: 'act' | 'ignore'][] = [
   ['tool.name == "delete_account"', 'CRITICAL', 'BLOCK'],
   ['tool.name.startsWith("drop_")', 'HIGH', 'BLOCK'],
   ['tool.name == "refund" && tool.input.amount > 1000', 'HIGH', 'REQUIRE_APPROVAL'],
@@ -25,10 +26,15 @@ const POLICIES: readonly [condition: string, severity: string, action: Action][]
   ['has(tool.input.path) && tool.input.path.matches(r"\\.(env|pem)$")', 'HIGH', 'BLOCK'],
   ['tool.name == "write_file" && size(tool.input.content) > 20', 'LOW', 'WARN'],
   ['tool.name == "write_file" && size(tool.input.content) > 30', 'CRITICAL', 'REQUIRE_APPROVAL'],
-  ['has(tool.input.items) && tool.input.items.exists(i, i.price * 2.0 > 500.0)', 'MEDIUM', 'REQUIRE_APPROVAL'],
+  [
+    'has(tool.input.items) && tool.input.items.exists(i, i.price * 2.0 > 500.0)',
+    'MEDIUM',
+    'REQUIRE_APPROVAL',
+    'ignore',
+  ],
   ['has(tool.input.items) && tool.input.items.all(i, i.price < 10.0)', 'LOW', 'ALLOW'],
   ['has(tool.input.items) && size(tool.input.items) == 0', 'MEDIUM', 'WARN'],
-  ['tool.input.amount == 7', 'LOW', 'BLOCK'],
+  ['tool.input.amount == 7', 'LOW', 'BLOCK', 'ignore'],
   ['has(tool.input.note) && tool.input.note.lowerAscii().contains("urgent")', 'MEDIUM', 'WARN'],
   ['has(tool.input.note) && size(tool.input.note) == 3', 'MEDIUM', 'WARN'],
   [
@@ -39,7 +45,10 @@ const POLICIES: readonly [condition: string, severity: string, action: Action][]
   ['agent.id == "claude-code" && tool.name == "credit"', 'LOW', 'ALLOW'],
   ['agent.name != "claude-code"', 'CRITICAL', 'BLOCK'],
   ['has(tool.input.at) && timestamp(tool.input.at) > timestamp("2026-06-01T00:00:00Z")', 'HIGH', 'WARN'],
-  ['has(tool.input.flag) && tool.input.flag == true', 'MEDIUM', 'REQUIRE_APPROVAL'],
+  ['has(tool.input.flag) && tool.input.flag == true', 'MEDIUM', 'REQUIRE_APPROVAL', 'ignore'],
+  ['tool.name == "order" && tool.input.amount > 500.0', 'LOW', 'REQUIRE_APPROVAL', 'act'],
+  ['tool.name == "credit" && tool.input.note.contains("urgent")', 'CRITICAL', 'BLOCK', 'ignore'],
+  ['tool.name == "read_page" && tool.input.amount > 500.0', 'MEDIUM', 'WARN', 'act'],
 ]
 
 const TOOLS = [
@@ -80,9 +89,9 @@ const input = fc
 
 export function decisionVectors(): DecisionVectors {
   const agent = { id: 'claude-code', name: 'claude-code' }
-  const policies = POLICIES.map(([condition, severity, action], index) => {
+  const policies = POLICIES.map(([condition, severity, action, onError], index) => {
     const policyId = `rule-${String(index + 1).padStart(2, '0')}`
-    return { policyId, name: policyId, version: '1', condition, severity, action }
+    return { policyId, name: policyId, version: '1', condition, severity, action, ...(onError && { onError }) }
   })
   const drawn = fc.sample(fc.record({ toolName: fc.constantFrom(...TOOLS), input }), { numRuns: 4 * CALLS, seed: SEED })
   // Each call once: decisions are found again by the hash of tool and input. Plain copies, as they will be read.

@@ -444,13 +444,34 @@ function constants(): ConditionVector[] {
     'tool.annotations.readOnlyHint == true',
     'has(tool.annotations.title) && tool.annotations.title.startsWith("a")',
     'tool.annotation == {}',
+    ...SERVER_CONDITIONS,
   ]
   const tools: Facts['tool'][] = [
     { name: 'refund', input: { a: 1 }, annotations: { readOnlyHint: true, title: 'ab' } },
     { name: 'a', annotations: null },
+    { name: 'drop_table', server: 'db' },
+    { name: 'mcp__db__drop_table' },
+    { name: 'mcp__db__drop__table' },
+    { name: 'mcp__a b__\n__c', server: '' },
+    { name: 'mcp__db__drop_table', server: 'other' },
+    { name: 'mcp____x' },
+    { name: 'mcp__db__' },
+    { name: 'xmcp__db__y', server: null },
   ]
   return sources.flatMap((source) => tools.map((tool) => ({ source, facts: { tool, now: 0 } })))
 }
+
+/** Both spellings of the tool of a server. A condition without `tool.server` sees the name as the client says it. */
+const SERVER_CONDITIONS = [
+  'tool.server == "db" && tool.name == "drop_table"',
+  'tool.server != "" && tool.name.startsWith("mcp__")',
+  'tool.server == ""',
+  'tool.server.matches("^[a-z ]+$") && tool.name.contains("__")',
+  'tool.server in ["other", "a b"] || [tool.name].exists(name, name == "drop__table")',
+  'tool.name == "mcp__db__drop_table"',
+  'tool.name == "drop_table"',
+  '!(tool.name in ["drop_table", "a"])',
+]
 
 /** Each loop at the last size that fits into the steps, and one past it. */
 function limits(): ConditionVector[] {

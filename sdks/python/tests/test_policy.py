@@ -52,6 +52,7 @@ def facts_of(vector: dict[str, Any]) -> Facts:
         session_id=given.get("session", {}).get("id"),
         risk_signals=given.get("risk", {}).get("signals"),
         tool_annotations=given["tool"].get("annotations"),
+        tool_server=given["tool"].get("server"),
     )
 
 

@@ -60,8 +60,8 @@ async function writePolicy(
 ): Promise<void> {
   const wanted = policies.get(policyId)
   if (wanted === undefined) return
-  const { name, description, condition, severity, action } = wanted
-  const said = { name, description, condition, severity, action, note }
+  const { name, description, condition, severity, action, onError } = wanted
+  const said = { name, description, condition, severity, action, onError, note }
   if (changed === null) {
     await client.createPolicy({ params: { workspaceId }, body: { policyId, ...said } })
     return

@@ -2,7 +2,7 @@
 import type { VersionDiff } from '@tacho/contract/operator/version.ts'
 import { diffFields } from '@tacho/server/domain/diff.ts'
 import type { OperatorClient } from '../calls/operator-client.ts'
-import type { Manifest, WantedPolicy } from './manifest.ts'
+import type { Manifest } from './manifest.ts'
 import { POLICY_FIELDS, type Plan, type Present, type Write } from './plan.ts'
 
 export type WriteDiff = Pick<VersionDiff, 'fields'>
@@ -32,7 +32,7 @@ export async function readDiffs(
 }
 
 function policyDiff({ policies }: Manifest, present: Present, { name }: Write): Promise<WriteDiff['fields']> {
-  const texts = (policy: Pick<WantedPolicy, (typeof POLICY_FIELDS)[number]> | undefined) =>
+  const texts = (policy: Partial<Record<(typeof POLICY_FIELDS)[number], string | null>> | undefined) =>
     Object.fromEntries(POLICY_FIELDS.map((field) => [field, policy?.[field] ?? null]))
   return diffFields(texts(present.policies.get(name)?.newest), texts(policies.get(name)))
 }

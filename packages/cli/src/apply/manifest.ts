@@ -1,5 +1,6 @@
 /** The validated content of tacho.yaml. */
 import type { PolicyAction, Severity } from '@tacho/contract/runtime-config.ts'
+import type { OnError } from '@tacho/contract/words.ts'
 
 export interface Manifest {
   /** Null: the only workspace. */
@@ -23,6 +24,9 @@ export interface WantedPolicy {
   condition: string
   severity: Severity
   action: PolicyAction
+  onError: OnError
+  /** The file says it. Otherwise a version that was written before it existed stays as it is. */
+  saysOnError: boolean
   place: Place
 }
 

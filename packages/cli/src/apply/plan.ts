@@ -104,14 +104,17 @@ function promptWrites({ prompts }: Manifest, present: Present): Write[] {
   })
 }
 
-export const POLICY_FIELDS = ['condition', 'severity', 'action', 'name', 'description'] as const
+export const POLICY_FIELDS = ['condition', 'severity', 'action', 'onError', 'name', 'description'] as const
 
 function policyWrites({ policies }: Manifest, present: Present): Write[] {
   return [...policies].flatMap(([name, wanted]): Write[] => {
     const known = present.policies.get(name)?.newest
     if (known === undefined) return [{ kind: 'policy', name, version: '1', changed: null }]
     const changed = POLICY_FIELDS.filter((field) => known[field] !== (wanted satisfies WantedPolicy)[field])
-    return changed.length === 0 ? [] : [{ kind: 'policy', name, version: after(known.version), changed }]
+    const isOlder = known.onError === null && !wanted.saysOnError
+    return changed.every((field) => isOlder && field === 'onError')
+      ? []
+      : [{ kind: 'policy', name, version: after(known.version), changed }]
   })
 }
 

@@ -6,7 +6,14 @@ import { compileCondition } from '@tacho/policy/compile.ts'
 import { withoutLastLineEnd, type TextRead } from '../configuration/source-file.ts'
 import type { FileFault, Manifest, WantedEnvironment, WantedPolicy, WantedPrompt, WantedVersion } from './manifest.ts'
 import { YamlReader, type Entry } from './yaml-reader.ts'
-import { POLICY_ACTIONS, POLICY_ID_PATTERN, SEVERITIES, VERSION_PATTERN } from '@tacho/contract/words.ts'
+import {
+  defaultOnError,
+  ON_ERRORS,
+  POLICY_ACTIONS,
+  POLICY_ID_PATTERN,
+  SEVERITIES,
+  VERSION_PATTERN,
+} from '@tacho/contract/words.ts'
 
 /** The text of a file, or the end of a sentence that says why it cannot be read. */
 export type ReadFile = (file: string) => TextRead
@@ -65,7 +72,7 @@ function readPrompt(yaml: YamlReader, name: string, entry: Entry, readFile: Read
   return { content, place: entry.place }
 }
 
-const POLICY_FIELDS = ['name', 'description', 'message', 'condition', 'file', 'severity', 'action'] as const
+const POLICY_FIELDS = ['name', 'description', 'message', 'condition', 'file', 'severity', 'action', 'onError'] as const
 
 function readPolicy(yaml: YamlReader, id: string, entry: Entry, readFile: ReadFile): WantedPolicy | null {
   if (!new RegExp(POLICY_ID_PATTERN).test(id)) {
@@ -83,12 +90,15 @@ function readPolicy(yaml: YamlReader, id: string, entry: Entry, readFile: ReadFi
   const description = message === null ? purpose : withMessage(purpose, message)
   const severity = oneOf(yaml, entry, fields.severity, 'severity', SEVERITIES)
   const action = oneOf(yaml, entry, fields.action, 'action', POLICY_ACTIONS)
+  const givenOnError = fields.onError ? oneOf(yaml, entry, fields.onError, 'onError', ON_ERRORS) : null
   const source = readSource(yaml, entry, fields.condition, fields.file, 'condition', readFile)
   if (source === null) return null
   const condition = withoutLastLineEnd(source)
   if (!checkCondition(yaml, fields.condition ?? fields.file ?? entry, condition)) return null
   if (name === null || severity === null || action === null) return null
-  return { name, description, condition, severity, action, place: entry.place }
+  const onError = givenOnError ?? defaultOnError({ action, severity })
+  const saysOnError = givenOnError !== null
+  return { name, description, condition, severity, action, onError, saysOnError, place: entry.place }
 }
 
 function checkCondition(yaml: YamlReader, entry: Entry, condition: string): boolean {

@@ -9,7 +9,10 @@ import { simulatePolicy } from '../configuration/simulate-policy.ts'
 import { createPolicy, pushPolicy } from '../configuration/write-policy.ts'
 import { addLife } from '../settings/life.ts'
 import { asOperator, inEnvironment, wholeNumber, withJson } from '../settings/options.ts'
-import { POLICY_ACTIONS, SEVERITIES } from '@tacho/contract/words.ts'
+import { ON_ERRORS, POLICY_ACTIONS, SEVERITIES } from '@tacho/contract/words.ts'
+
+const ON_ERROR =
+  'act: a condition that cannot be evaluated counts as a match; ignore: it does not. Default: act for BLOCK and REQUIRE_APPROVAL'
 
 export function addPolicies(policies: Command): void {
   addReading(policies)
@@ -57,6 +60,7 @@ function addWriting(policies: Command): void {
     withSource(inWorkspace(command))
       .option('--severity <severity>', SEVERITIES.join(', '), oneOf(SEVERITIES))
       .option('--action <action>', POLICY_ACTIONS.join(', '), oneOf(POLICY_ACTIONS))
+      .option('--on-error <what>', ON_ERROR, oneOf(ON_ERRORS))
       .option('--name <text>', 'display name')
       .option('--description <text>', 'purpose of the policy')
       .option('--message <text>', 'what the policy says to the model and the approver; "" removes it')
@@ -94,6 +98,7 @@ function addTrying(policies: Command): void {
       oneOf(SEVERITIES),
     )
     .option('--action <action>', POLICY_ACTIONS.join(', '), oneOf(POLICY_ACTIONS))
+    .option('--on-error <what>', ON_ERROR, oneOf(ON_ERRORS))
     .option('--days <number>', 'days to look back', wholeNumber(LIMITS.simulationDaysMax), 7)
     .addHelpText(
       'after',
@@ -120,7 +125,7 @@ function withSource(command: Command): Command {
 
 function oneOf<Value extends string>(values: readonly Value[]): (text: string) => Value {
   return (text) => {
-    const value = values.find((known) => known === text.toUpperCase())
+    const value = values.find((known) => known.toUpperCase() === text.toUpperCase())
     if (value !== undefined) return value
     throw new InvalidArgumentError(`It must be one of ${values.join(', ')}.`)
   }

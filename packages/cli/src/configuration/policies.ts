@@ -88,6 +88,7 @@ export async function showPolicy(policyId: string, options: ShowOptions): Promis
   const version = await readVersion(client, params, options.number ?? newest)
   if (options.json) return printJson(version)
   printLine(`${printable(version.policyId)}  version ${version.version}  ${version.severity}  ${version.action}`)
+  printLine(`On error     ${onErrorText(version)}`)
   if (version.name !== policyId) printLine(`Name         ${printable(version.name)}`)
   const [purpose, message] = [purposeOf(version.description), messageOf(version.description)]
   if (purpose !== null) printLine(`Description  ${printable(purpose)}`)
@@ -98,6 +99,15 @@ export async function showPolicy(policyId: string, options: ShowOptions): Promis
   if (version.note !== null) printLine(`Note         ${printable(version.note)}`)
   printLine()
   for (const line of version.condition.split(/\r?\n/)) printLine(printable(line))
+}
+
+/** What happens with a call on which the condition cannot be evaluated. */
+function onErrorText({ onError, severity }: PolicyVersion): string {
+  const acts = onError === null ? severity === 'HIGH' || severity === 'CRITICAL' : onError === 'act'
+  const does = acts
+    ? 'act: a condition that cannot be evaluated counts as a match'
+    : 'ignore: a condition that cannot be evaluated matches nothing'
+  return onError === null ? `${does} (by severity ${severity}; set it with --on-error)` : does
 }
 
 export async function diffPolicy(

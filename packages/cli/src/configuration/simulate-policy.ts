@@ -1,5 +1,6 @@
 /** `tacho policies simulate`: simulates a policy or a draft condition. */
 import type { PolicyAction, Severity } from '@tacho/contract/runtime-config.ts'
+import type { OnError } from '@tacho/contract/words.ts'
 import type { OperatorClient } from '../calls/operator-client.ts'
 import { connect, type EnvironmentOptions } from '../settings/options.ts'
 import { printJson } from '../terminal/output.ts'
@@ -14,6 +15,7 @@ interface SimulateOptions extends EnvironmentOptions, SourceOptions {
   number?: string
   severity?: Severity
   action?: PolicyAction
+  onError?: OnError
   days: number
 }
 
@@ -29,10 +31,11 @@ export async function simulatePolicy(policyId: string | undefined, options: Simu
   if (action === undefined) throw wrongUsage('Give --action: what the policy does with a matching call.')
   const severity = options.severity ?? said?.severity ?? 'MEDIUM'
   const condition = source ?? said?.condition ?? ''
-  const body = { condition, action, severity, days: options.days }
+  const onError = options.onError ?? said?.onError
+  const body = { condition, action, severity, ...(onError && { onError }), days: options.days }
   const simulation = await runSimulation(client, place.environment.id, body)
   if (options.json) printJson(simulation)
-  else if (simulation.result) printResult(action, severity, simulation.result)
+  else if (simulation.result) printResult(simulation, simulation.result)
 }
 
 async function policyOf(client: OperatorClient, workspaceId: string, policyId: string, version: string | undefined) {

@@ -43,24 +43,22 @@ const DOES: Record<PolicyAction, string> = {
   BLOCK: 'would block',
 }
 
-export function printResult(action: PolicyAction, severity: string, result: SimulationResult): void {
+export function printResult({ action, severity, onError }: Simulation, result: SimulationResult): void {
   const { calls, hits, matched, failures, runs } = result
   const share = calls === 0 ? '' : ` (${((hits / calls) * 100).toFixed(1)} %)`
   const what = `${spokenNumber(hits)} of ${counted(calls, 'recorded tool call')}${share}, in ${counted(runs, 'run')}`
   for (const { message } of result.warnings) printLine(`Warning: ${printable(message)}.`)
   printLine(strong(`It ${DOES[action]} ${what}.`))
   printLine(`Calls from ${result.from} to ${result.to}.`)
-  if (failures > 0) printFailures(result, matched, severity)
+  if (failures > 0) printFailures(result, matched, onError === null ? `severity ${severity}` : `onError ${onError}`)
   printTools(result)
   printRuns(result)
   printApprovals(result)
 }
 
-function printFailures({ failures, hits, failureReasons }: SimulationResult, matched: number, severity: string): void {
+function printFailures({ failures, hits, failureReasons }: SimulationResult, matched: number, rule: string): void {
   const counts = hits > matched ? 'count as matches' : 'do not count as matches'
-  printLine(
-    `The condition could not be evaluated ${counted(failures, 'time')}; with severity ${severity} these ${counts}:`,
-  )
+  printLine(`The condition could not be evaluated ${counted(failures, 'time')}; with ${rule} these ${counts}:`)
   for (const { message, count } of failureReasons) printLine(`  ${spokenNumber(count)} × ${printable(message)}`)
 }
 

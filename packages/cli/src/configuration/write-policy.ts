@@ -1,5 +1,6 @@
 /** `tacho policies create, push`. */
 import type { PolicyAction, Severity } from '@tacho/contract/runtime-config.ts'
+import type { OnError } from '@tacho/contract/words.ts'
 import { POLICY_LIMITS } from '@tacho/policy/limits.ts'
 import { messageOf, purposeOf, withMessage } from '@tacho/policy/message.ts'
 import { connect } from '../settings/options.ts'
@@ -19,6 +20,7 @@ export interface SourceOptions {
 interface PushOptions extends WorkspaceOptions, SourceOptions {
   severity?: Severity
   action?: PolicyAction
+  onError?: OnError
   name?: string
   description?: string
   message?: string
@@ -26,7 +28,7 @@ interface PushOptions extends WorkspaceOptions, SourceOptions {
 }
 
 export async function createPolicy(policyId: string, options: PushOptions): Promise<void> {
-  const { severity, action, name, note } = options
+  const { severity, action, onError, name, note } = options
   const description = describe(options, null)
   const condition = await sourceOf(options)
   if (condition === null) throw wrongUsage('Give the condition with --file or --condition.')
@@ -40,6 +42,7 @@ export async function createPolicy(policyId: string, options: PushOptions): Prom
       condition,
       severity,
       action,
+      ...(onError && { onError }),
       name: name ?? null,
       description,
       note: note ?? null,
@@ -50,7 +53,7 @@ export async function createPolicy(policyId: string, options: PushOptions): Prom
 }
 
 export async function pushPolicy(policyId: string, options: PushOptions): Promise<void> {
-  const { severity, action, name, note } = options
+  const { severity, action, onError, name, note } = options
   const condition = await sourceOf(options)
   const client = connect(options)
   const workspace = await findWorkspace(client, options.workspace)
@@ -63,6 +66,7 @@ export async function pushPolicy(policyId: string, options: PushOptions): Promis
       condition: condition ?? now.condition,
       severity: severity ?? now.severity,
       action: action ?? now.action,
+      onError: onError ?? now.onError,
       name: name ?? now.name,
       description: describe(options, now.description),
       note: note ?? null,

@@ -47,9 +47,17 @@ policies:
     condition: 'tool.name == "a"',
     severity: 'HIGH',
     action: 'BLOCK',
+    onError: 'act',
+    saysOnError: false,
   })
   const { place: _q, ...q } = policies.get('q') ?? assert.fail()
-  assert.deepEqual([q.name, q.description], ['q', null])
+  assert.deepEqual([q.name, q.description, q.onError], ['q', null, 'ignore'])
+  const { policies: said } = manifestOf(
+    'policies:\n  p: { condition: "true", severity: LOW, action: BLOCK, onError: ignore }',
+  )
+  assert.deepEqual([said.get('p')?.onError, said.get('p')?.saysOnError], ['ignore', true])
+  const [fault] = faultsOf('policies:\n  p: { condition: "true", severity: LOW, action: BLOCK, onError: open }')
+  assert.match(fault ?? '', /policies\.p\.onError.*must be one of act, ignore/)
 })
 
 test('an environment lists newest versions or version numbers; missing sections stay unchanged', () => {

@@ -1,7 +1,7 @@
 import Type, { type Static } from 'typebox'
 import { nextCursor, nullableText, nullableTime, time, uuid } from '../fields.ts'
 import { LIMITS } from '../limits.ts'
-import { POLICY_ID_PATTERN } from '../words.ts'
+import { ON_ERRORS, POLICY_ID_PATTERN, type OnError } from '../words.ts'
 import { PolicyAction, Severity } from '../runtime-config.ts'
 import { followsField, isNew, newVersionFields, Version, versionFields } from './version.ts'
 
@@ -13,6 +13,12 @@ const policyVersionFields = {
   condition: Type.String({ description: 'CEL expression, unchanged' }),
   severity: Severity,
   action: PolicyAction,
+  onError: Type.Unsafe<OnError | null>({
+    enum: [...ON_ERRORS, null],
+    description:
+      'What a condition that cannot be evaluated counts as: `act` as a match, `ignore` as none. null: written before this ' +
+      'could be set; `act` with severity HIGH or CRITICAL, else `ignore`',
+  }),
 }
 
 export const PolicyVersion = Type.Object(policyVersionFields, {
@@ -52,12 +58,22 @@ export const Condition = Type.String({
   description: 'CEL expression over the tool call, of type bool. Stored and served unchanged',
 })
 
+export const givenOnError = Type.Optional(
+  Type.Unsafe<OnError | null>({
+    enum: [...ON_ERRORS, null],
+    description:
+      'What a condition that cannot be evaluated counts as: `act` as a match, `ignore` as none. Default: `act` for BLOCK and ' +
+      'REQUIRE_APPROVAL; for ALLOW and WARN, `act` with severity HIGH or CRITICAL, else `ignore`',
+  }),
+)
+
 const newPolicyVersionFields = {
   name: optionalText(LIMITS.nameChars, 'Display name; defaults to the policy id'),
   description: optionalText(LIMITS.descriptionChars, 'Purpose of the policy'),
   condition: Condition,
   severity: Severity,
   action: PolicyAction,
+  onError: givenOnError,
   ...newVersionFields,
 }
 
@@ -78,6 +94,7 @@ export const NewPolicy = Type.Object(
         condition: 'tool.name == "refund" && tool.input.amount > 100.0',
         severity: 'HIGH',
         action: 'REQUIRE_APPROVAL',
+        onError: 'act',
         note: 'First version',
       },
     ],

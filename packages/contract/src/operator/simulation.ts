@@ -2,7 +2,8 @@ import Type, { type Static, type TUnsafe } from 'typebox'
 import { nextCursor, nullableText, nullableTime, text, time, uuid } from '../fields.ts'
 import { LIMITS } from '../limits.ts'
 import { PolicyAction, Severity } from '../runtime-config.ts'
-import { Condition } from './policy.ts'
+import { Condition, givenOnError } from './policy.ts'
+import { ON_ERRORS, type OnError } from '../words.ts'
 
 export const SIMULATION_STATUSES = ['QUEUED', 'RUNNING', 'DONE', 'CANCELLED', 'FAILED'] as const
 export type SimulationStatus = (typeof SIMULATION_STATUSES)[number]
@@ -50,7 +51,7 @@ export const SimulationResult = Type.Object(
     to: time('End of the examined period'),
     matched: count('The condition was true'),
     failures: count('The condition could not be evaluated'),
-    hits: count('The policy would have acted: on matches and, for HIGH and CRITICAL, also on failures'),
+    hits: count('The policy would have acted: on matches and, with `onError` act, also on failures'),
     blocked: count(),
     asked: count('The policy would have asked a person'),
     warned: count(),
@@ -83,6 +84,10 @@ export const Simulation = Type.Object(
     condition: Type.String(),
     severity: Severity,
     action: PolicyAction,
+    onError: Type.Unsafe<OnError | null>({
+      enum: [...ON_ERRORS, null],
+      description: 'null: requested before this could be set; the severity decides',
+    }),
     days: Type.Integer(),
     createdAt: time('When it was requested; later calls are not examined'),
     createdBy: Type.String(),
@@ -108,9 +113,10 @@ export const NewSimulation = Type.Object(
     severity: Type.Optional(
       Type.Enum(Severity.enum, {
         default: 'MEDIUM',
-        description: 'With HIGH and CRITICAL, a failure counts as a match',
+        description: 'Of the policy',
       }),
     ),
+    onError: givenOnError,
     days: Type.Integer({ minimum: 1, maximum: LIMITS.simulationDaysMax, description: 'How many days to look back' }),
   },
   {

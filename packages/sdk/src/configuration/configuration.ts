@@ -23,6 +23,8 @@ export interface DeployedPolicy {
   readonly condition: string
   readonly severity: string
   readonly action: string
+  /** Whether a condition that cannot be evaluated counts as matched: `act` or `ignore`; absent: by severity. */
+  readonly onError?: string
 }
 
 /** Deeply frozen. */
@@ -66,9 +68,13 @@ export async function checkConfiguration(given: unknown): Promise<Checked> {
   for (const [index, policy] of policies.entries()) {
     const fields = textsOf(policy, POLICY)
     if (!fields) return refuse(`policies[${index}] is incomplete`)
-    const { description } = policy as { description?: unknown }
+    const { description, onError } = policy as { description?: unknown; onError?: unknown }
     checkedPolicies.push(
-      Object.freeze({ ...fields, description: typeof description === 'string' ? description : null }),
+      Object.freeze({
+        ...fields,
+        ...(typeof onError === 'string' && { onError }),
+        description: typeof description === 'string' ? description : null,
+      }),
     )
   }
   const configuration = {

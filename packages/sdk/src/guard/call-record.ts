@@ -37,13 +37,14 @@ export class CallRecord {
   decision({ decision, verdict, detections, policyAgeMs }: Judgement, approvalId: string | null): void {
     const { action, policyIds, reason, inputHash, revision } = decision
     const { failures, policyVersions } = verdict
-    const { toolName, input } = this.#call
+    const { toolName, input, server } = this.#call
     this.#event('POLICY_DECISION', `${action} ${toolName}`, {
       action,
       policyIds,
       ...(policyIds.length > 0 && { policyVersions }),
       toolName,
       ...this.#callId,
+      ...(server && { toolServer: server }),
       ...(inputHash !== null && { inputHash }),
       ...(approvalId !== null && { approvalId }),
       ...(reason !== null && { reason }),
@@ -62,10 +63,11 @@ export class CallRecord {
 
   /** Before the tool runs: it may end the process. */
   start(inputHash: string | null, approvalId: string | null): void {
-    const { toolName, input, riskSignals, annotations } = this.#call
+    const { toolName, input, riskSignals, annotations, server } = this.#call
     this.#started = {
       toolName,
       ...this.#callId,
+      ...(server && { toolServer: server }),
       input: input.recorded,
       ...(riskSignals.length > 0 && { riskSignals }),
       ...(annotations && { annotations }),

@@ -68,7 +68,7 @@ export class Guard {
   /** One call of a wrapped tool. @param args nothing else holds them. */
   wrapped<Args extends unknown[], T>(
     context: Context | undefined,
-    { name, input, riskSignals, annotations, signal, key, ...rules }: GuardOptions<Args>,
+    { name, input, riskSignals, annotations, server, signal, key, ...rules }: GuardOptions<Args>,
     args: Args,
     act: () => T,
   ): Promise<Awaited<T>> {
@@ -78,6 +78,7 @@ export class Guard {
       input: takeInput(read()),
       riskSignals: riskSignals?.(...args) ?? [],
       annotations: annotations?.(...args),
+      server,
       rules,
       signal: signal?.(...args),
       readAgain: input && read,
@@ -90,9 +91,20 @@ export class Guard {
   /** @throws ToolBlockedError if the call may not run; otherwise whatever it throws. */
   call<Input, T>(
     context: Context | undefined,
-    { name, input, call, hasDates, riskSignals = [], annotations, signal, key, ...rules }: GuardedCallOptions<Input, T>,
+    {
+      name,
+      input,
+      call,
+      hasDates,
+      riskSignals = [],
+      annotations,
+      server,
+      signal,
+      key,
+      ...rules
+    }: GuardedCallOptions<Input, T>,
   ): Promise<Awaited<T>> {
-    const facts = { toolName: name, input: takeInput(input, hasDates), riskSignals, annotations }
+    const facts = { toolName: name, input: takeInput(input, hasDates), riskSignals, annotations, server }
     return this.#call(context, { ...facts, rules, signal, key, args: [input] }, (given) => call(given as Input))
   }
 
@@ -117,11 +129,11 @@ export class Guard {
 }
 
 function takenOf(
-  { toolName, input, riskSignals = [], annotations, key }: Call,
+  { toolName, input, riskSignals = [], annotations, server, key }: Call,
   rules: GuardRules,
   signal?: StopSignal,
 ): TakenCall {
-  return { toolName, input: takeInput(input), riskSignals, annotations, rules, signal, key, args: [input] }
+  return { toolName, input: takeInput(input), riskSignals, annotations, server, rules, signal, key, args: [input] }
 }
 
 /** The run of a pending call ends where the call is continued. */

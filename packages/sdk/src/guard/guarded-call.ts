@@ -81,10 +81,10 @@ export class GuardedCall {
     this.#part = part
     this.#call = call
     this.#record = record
-    const { toolName, riskSignals, annotations } = call
+    const { toolName, riskSignals, annotations, server } = call
     const { judged: input } = call.input
     const { inputHash } = hashed
-    this.#judged = { scope: part.context.scope, toolName, riskSignals, annotations, input, inputHash }
+    this.#judged = { scope: part.context.scope, toolName, riskSignals, annotations, server, input, inputHash }
     this.#continues = continues?.inputHash === inputHash ? continues : undefined
     this.#snapshot = input ? null : snapshot(call.input.given)
   }

@@ -24,6 +24,7 @@ export interface TakenCall {
   readonly input: TakenInput
   readonly riskSignals: readonly string[]
   readonly annotations: Readonly<Record<string, unknown>> | undefined
+  readonly server: string | undefined
   readonly rules: GuardRules
   readonly signal: StopSignal | undefined
   /** Set if the tool could get another input than the one that was judged. */

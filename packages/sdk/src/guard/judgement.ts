@@ -34,6 +34,7 @@ export interface JudgedCall {
   readonly inputHash: string | null
   readonly riskSignals: readonly string[]
   readonly annotations: Readonly<Record<string, unknown>> | undefined
+  readonly server: string | undefined
 }
 
 export interface Judgement {
@@ -87,7 +88,7 @@ export class Judge {
     const budget = this.#watch(scope).budget.check({ toolCalls, totalTokens, cost, seconds })
     const detections = [loop, budget].filter((detection) => detection !== null)
     const decided = engine.decide(policies, {
-      tool: { name: toolName, input: call.input ?? UNREADABLE, annotations: call.annotations },
+      tool: { name: toolName, server: call.server, input: call.input ?? UNREADABLE, annotations: call.annotations },
       agent: { id: scope.agentId, name: scope.agentName },
       run: { id: scope.runId, cost, totalTokens, toolCalls },
       session: { id: scope.sessionId },

@@ -45,6 +45,8 @@ export interface GuardOptions<Args extends unknown[]> extends GuardRules {
   riskSignals?: ((...args: Args) => readonly string[]) | undefined
   /** What the server of the tool says of it, for `tool.annotations` in conditions. */
   annotations?: ((...args: Args) => Readonly<Record<string, unknown>>) | undefined
+  /** The MCP server of the tool, for `tool.server` in conditions. Default: from a name such as `mcp__server__tool`. */
+  server?: string | undefined
   /** Ends the wait for approval; then the tool does not run. */
   signal?: (...args: Args) => StopSignal | undefined
   /**
@@ -74,6 +76,8 @@ export interface GuardedCall<Input, T> extends GuardRules {
   riskSignals?: readonly string[] | undefined
   /** What the server of the tool says of it, for `tool.annotations` in conditions. A claim, not a fact. */
   annotations?: Readonly<Record<string, unknown>> | undefined
+  /** The MCP server of the tool, for `tool.server` in conditions. Default: from a name such as `mcp__server__tool`. */
+  server?: string | undefined
   /** Ends the wait for approval; then the tool does not run. */
   signal?: StopSignal | undefined
   /** Tells this call apart from others of the run with the same input. See `GuardOptions`. */
@@ -89,6 +93,8 @@ export interface Call {
   riskSignals?: readonly string[] | undefined
   /** What the server of the tool says of it, for `tool.annotations` in conditions. A claim, not a fact. */
   annotations?: Readonly<Record<string, unknown>> | undefined
+  /** The MCP server of the tool, for `tool.server` in conditions. Default: from a name such as `mcp__server__tool`. */
+  server?: string | undefined
   /** Tells this call apart from others of the run with the same input. See `GuardOptions`. */
   key?: string | undefined
 }

@@ -47,7 +47,9 @@ export function judge(decision: Decision, detections: readonly Detection[], isCo
   const policyMessage =
     decision.matched.find(({ effect, message }) => effect === decision.action && message)?.message ?? null
   const said = policyMessage === null ? '' : `: ${policyMessage}`
-  const reason = first ? `policy "${first.name}"${first.failed ? ' (its condition failed)' : ''}${said}` : null
+  const failed = first?.failure === undefined ? '' : ` (its condition could not be evaluated: ${first.failure})`
+  // A name with quotes of its own stays one name.
+  const reason = first ? `policy "${first.name.replaceAll('"', "'")}"${failed}${said}` : null
   let verdict: Verdict = {
     action: decision.action,
     cause: first ? 'policy' : null,

@@ -1,5 +1,6 @@
 import type { SimulationResult } from '@tacho/contract/operator/simulation.ts'
 import { compileCondition, fieldsOf, type Condition } from '@tacho/policy/compile.ts'
+import { actsOnError } from '@tacho/policy/decide.ts'
 import { evaluate } from '@tacho/policy/evaluate.ts'
 import type { SimulationRow, ToolCallRow } from '../storage/simulations.ts'
 import { fieldCensus } from './field-census.ts'
@@ -7,7 +8,7 @@ import { factsOf, recordedCall, type RecordedCall } from './recorded-call.ts'
 import { isoTime } from '../storage/iso-time.ts'
 import { runUsages } from './run-usage.ts'
 
-export type TrialPolicy = Pick<SimulationRow, 'severity' | 'action'>
+export type TrialPolicy = Pick<SimulationRow, 'severity' | 'action' | 'onError'>
 
 export interface AskedApproval {
   approvalId: string
@@ -34,10 +35,11 @@ export function needsRunUsage(condition: Condition): boolean {
   return (['run.cost', 'run.totalTokens', 'run.toolCalls'] as const).some((name) => variables.includes(name))
 }
 
-export function createTrial(condition: Condition, { severity, action }: TrialPolicy) {
+export function createTrial(condition: Condition, policy: TrialPolicy) {
   const census = fieldCensus(fieldsOf(condition))
   const usages = runUsages()
-  const failsClosed = severity === 'HIGH' || severity === 'CRITICAL'
+  const { action } = policy
+  const failsClosed = actsOnError(policy)
   const counts = { calls: 0, matched: 0, failures: 0, hits: 0 }
   const runs = new Set<string>()
   const hitRuns: TrialFindings['hitRuns'] = []

@@ -9,7 +9,7 @@ export function toPolicy(row: PolicyRow): Policy {
 
 export function toPolicyVersion(row: PolicyVersionRow): PolicyVersion {
   return {
-    ...pick(row, 'policyId', 'name', 'description', 'condition', 'severity', 'action', 'author', 'note'),
+    ...pick(row, 'policyId', 'name', 'description', 'condition', 'severity', 'action', 'onError', 'author', 'note'),
     version: String(row.number),
     ...isoOf(row, 'createdAt', 'importedAt'),
   }

@@ -62,12 +62,12 @@ export function simulate(options: SimulateOptions): ItemHandler {
 
 async function run(simulation: SimulationRow, options: SimulateOptions, signal: AbortSignal): Promise<void> {
   const { storage, now, maxCalls = LIMITS.simulationCalls, sliceCalls = SLICE_CALLS } = options
-  const { id, environmentId, condition, severity, action } = simulation
+  const { id, environmentId, condition, severity, action, onError } = simulation
   const needsSteps = needsRunUsage(conditionOf(condition))
   const report = reporter(storage, simulation)
   if (!(await report(0, null, true))) return
   const window = await measure(storage, simulation, maxCalls)
-  const trial = startTrial({ condition, severity, action })
+  const trial = startTrial({ condition, severity, action, onError })
   const steps = needsSteps ? readSteps(storage, environmentId, trial) : null
   const decided = countDecisions(storage, environmentId)
   try {

@@ -1,10 +1,12 @@
 /** A version never changes; deployments.ts says which one is deployed. */
 import type { PolicyAction, Severity } from '@tacho/contract/runtime-config.ts'
+import type { OnError } from '@tacho/contract/words.ts'
 import type { RowOf } from './tables.ts'
 
 export interface PolicyVersionRow extends RowOf<'policy_versions'> {
   severity: Severity
   action: PolicyAction
+  onError: OnError | null
 }
 
 export type NewPolicyVersionRow = Omit<PolicyVersionRow, 'policyId' | 'number' | 'importedAt'>

@@ -78,7 +78,7 @@ const DESCRIBED = {
   policy_versions: {
     ...elsewhere('workspace_id policy_id number', 'Of a workspace.'),
     line: 'policyVersion',
-    exported: 'policy_id number# name description? condition severity action author created_at# note?',
+    exported: 'policy_id number# name description? condition severity action author created_at# note? on_error?',
     kept: 'imported_at#?',
   },
   deployments: {

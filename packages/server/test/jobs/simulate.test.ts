@@ -41,7 +41,13 @@ after(async () => {
 /** A simulation that was just queued. */
 async function queued(given: Partial<NewSimulationRow> = {}): Promise<SimulationRow> {
   const id = newId()
-  const policy = { condition: 'tool.name == "tool 0"', severity: 'LOW' as const, action: 'BLOCK' as const, days: 30 }
+  const policy = {
+    condition: 'tool.name == "tool 0"',
+    severity: 'LOW' as const,
+    action: 'BLOCK' as const,
+    onError: null,
+    days: 30,
+  }
   const row = { id, environmentId, ...policy, createdAt: now, createdBy: 'ada', ...given }
   await storage.createSimulation(row, { waiting: 100, kept: 100 }, [])
   return reread(id)

@@ -1,4 +1,5 @@
 import type { NewPolicyVersion } from '@tacho/contract/operator/policy.ts'
+import { defaultOnError } from '@tacho/contract/words.ts'
 import { compileCondition } from '@tacho/policy/compile.ts'
 import { diffFields } from '../../domain/diff.ts'
 import { toPolicy, toPolicyVersion } from '../../domain/policy.ts'
@@ -19,7 +20,7 @@ export function policiesRoutes({ serve, storage }: OperatorDeps): void {
   serve('createPolicy', async ({ body, workspace, actor, at, audit }) => {
     const first = newVersion(body.policyId, body, actor.name, at)
     const policy = { id: body.policyId, workspaceId: workspace.id, createdAt: at }
-    const outcome = await storage.createPolicy(policy, first, audit(policy.id, auditDetail(body)))
+    const outcome = await storage.createPolicy(policy, first, audit(policy.id, auditDetail(first)))
     if (outcome === 'no_workspace') return refuse('not_found', 'The workspace does not exist')
     if (outcome === 'id_taken') return refuse('conflict', 'The workspace already has a policy with this id')
     const newest = { policyId: policy.id, number: 1, importedAt: null, ...first }
@@ -37,8 +38,11 @@ export function policiesRoutes({ serve, storage }: OperatorDeps): void {
 
   serve('createPolicyVersion', async ({ params: { policyId: id }, body, workspace, actor, at, audit }) => {
     const version = newVersion(id, body, actor.name, at)
+    const { newest } = await find(workspace.id, id)
+    // A pipeline that writes an older policy again, unchanged, leaves its meaning as it is.
+    if (!body.onError && isSame(newest, { ...version, onError: null })) version.onError = null
     const follows = body.follows === undefined ? null : Number(body.follows)
-    const entries = audit(id, auditDetail(body))
+    const entries = audit(id, auditDetail(version))
     const saved = found(await storage.createPolicyVersion(workspace.id, id, version, follows, entries), NO_POLICY)
     if (saved.outcome === 'conflict') return newerVersion(toPolicyVersion(saved.version))
     return { ...toPolicyVersion(saved.version), isNew: saved.outcome === 'created' }
@@ -65,17 +69,29 @@ export function policiesRoutes({ serve, storage }: OperatorDeps): void {
 
 function newVersion(policyId: string, body: NewPolicyVersion, author: string, createdAt: number): NewPolicyVersionRow {
   const { name, description, condition, severity, action, note } = body
+  const onError = body.onError ?? defaultOnError(body)
   checkCondition(condition)
   const written = { author, note: note ?? null, createdAt }
-  return { name: name ?? policyId, description: description ?? null, condition, severity, action, ...written }
+  return { name: name ?? policyId, description: description ?? null, condition, severity, action, onError, ...written }
 }
 
-function auditDetail({ severity, action }: NewPolicyVersion) {
-  return { severity, action }
+function auditDetail({ severity, action, onError }: NewPolicyVersionRow) {
+  return { severity, action, onError }
 }
 
-function contentOf({ condition, severity, action, name, description }: PolicyVersionRow) {
-  return { condition, severity, action, name, description }
+function contentOf({
+  condition,
+  severity,
+  action,
+  onError,
+  name,
+  description,
+}: Omit<PolicyVersionRow, 'policyId' | 'number' | 'importedAt'>) {
+  return { condition, severity, action, onError, name, description }
+}
+
+function isSame(one: PolicyVersionRow, other: NewPolicyVersionRow): boolean {
+  return JSON.stringify(contentOf(one)) === JSON.stringify(contentOf(other))
 }
 
 export function checkCondition(condition: string): void {

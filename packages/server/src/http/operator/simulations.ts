@@ -1,4 +1,5 @@
 import { LIMITS } from '@tacho/contract/limits.ts'
+import { defaultOnError } from '@tacho/contract/words.ts'
 import { toSimulation } from '../../domain/simulation.ts'
 import { uuidv7 } from '../../storage/uuid.ts'
 import type { NewSimulationRow } from '../../storage/simulations.ts'
@@ -12,12 +13,13 @@ const NO_SIMULATION = refuse('not_found', 'The environment does not have this si
 export function simulationsRoutes({ serve, storage, work }: OperatorDeps): void {
   serve('createSimulation', async ({ body, environment, actor, at, audit }) => {
     const { condition, action, severity = 'MEDIUM', days } = body
+    const onError = body.onError ?? defaultOnError({ action, severity })
     checkCondition(condition)
     const id = uuidv7(at)
-    const asked = { condition, severity, action, days, createdAt: at, createdBy: actor.name }
+    const asked = { condition, severity, action, onError, days, createdAt: at, createdBy: actor.name }
     const row: NewSimulationRow = { id, environmentId: environment.id, ...asked }
     const bounds = { waiting: LIMITS.simulationsWaiting, kept: LIMITS.simulationsKept }
-    if ((await storage.createSimulation(row, bounds, audit(id, { severity, action, days }))) === 'too_many') {
+    if ((await storage.createSimulation(row, bounds, audit(id, { severity, action, onError, days }))) === 'too_many') {
       return refuse(
         'conflict',
         `${LIMITS.simulationsWaiting} simulations of the environment are still waiting or running`,

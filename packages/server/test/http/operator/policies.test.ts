@@ -38,6 +38,7 @@ test('a policy is created with its first version, its condition unchanged', asyn
     condition,
     severity: 'HIGH',
     action: 'BLOCK',
+    onError: 'act',
   })
   assert.equal(createdAt, policy.createdAt)
   const path = `${calls.policies}/no-refunds`
@@ -60,6 +61,47 @@ test('every action and severity of the policy engine is accepted, and no other',
   for (const wrong of [{ action: 'block' }, { action: null }, { severity: 'FATAL' }, { severity: undefined }]) {
     assert.deepEqual(refusalOf(await create(wrong)), [400, 'invalid_request'], JSON.stringify(wrong))
   }
+})
+
+test('a version says what a condition that cannot be evaluated counts as; what holds calls up acts by default', async () => {
+  for (const [action, severity, given, onError] of [
+    ['BLOCK', 'LOW', undefined, 'act'],
+    ['REQUIRE_APPROVAL', 'MEDIUM', null, 'act'],
+    ['BLOCK', 'CRITICAL', 'ignore', 'ignore'],
+    ['WARN', 'MEDIUM', undefined, 'ignore'],
+    ['WARN', 'HIGH', undefined, 'act'],
+    ['ALLOW', 'LOW', 'act', 'act'],
+  ] as const) {
+    const { newest, policyId } = replyOf('createPolicy', await create({ action, severity, onError: given }))
+    assert.equal(newest.onError, onError, `${action} ${severity} ${String(given)}`)
+    const other = onError === 'act' ? 'ignore' : 'act'
+    const changed = replyOf('createPolicyVersion', await push(policyId, { action, severity, onError: other }))
+    assert.deepEqual([changed.onError, changed.isNew], [other, true])
+    const { fields } = replyOf(
+      'diffPolicyVersions',
+      await service.operator(`${calls.policies}/${policyId}/diff?from=1&to=2`),
+    )
+    assert.deepEqual(
+      fields.map(({ field }) => field),
+      ['onError'],
+    )
+  }
+  for (const onError of ['ACT', '', 1]) {
+    assert.deepEqual(refusalOf(await create({ onError })), [400, 'invalid_request'])
+  }
+})
+
+test('onError is served and part of the revision', async () => {
+  const { policyId } = await calls.newPolicy({ severity: 'LOW' })
+  await calls.deploy([['policy', policyId, '1']])
+  const { body: first } = await calls.load()
+  assert.equal(first.policies.find((policy) => policy.policyId === policyId)?.onError, 'act')
+  replyOf('createPolicyVersion', await push(policyId, { severity: 'LOW', onError: 'ignore' }))
+  await calls.deploy([['policy', policyId, '2']])
+  const { body: second } = await calls.load()
+  assert.equal(second.policies.find((policy) => policy.policyId === policyId)?.onError, 'ignore')
+  assert.notEqual(second.revision, first.revision)
+  await calls.deploy([['policy', policyId, null]])
 })
 
 test('a condition that does not parse, type-check or return bool is rejected with its position', async () => {

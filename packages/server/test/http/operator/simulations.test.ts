@@ -88,18 +88,19 @@ test('a simulation counts the decisions of the policy, and the runs and tools th
   assert.deepEqual([allowed.hits, allowed.blocked, allowed.asked, allowed.warned], [3, 0, 0, 0])
 })
 
-test('a condition that fails counts as matched for CRITICAL and HIGH only, and its reasons are listed', async () => {
+test('a condition that fails counts as matched or not as onError says, and its reasons are listed', async () => {
   const environmentId = await recorded(call('a', { x: 1 }), call('a', {}), call('b', { x: 'one' }))
   const condition = 'tool.input.x > 0.0'
-  for (const [severity, hits] of [
-    ['CRITICAL', 3],
-    ['HIGH', 3],
-    ['MEDIUM', 1],
-    ['LOW', 1],
-    [undefined, 1],
+  for (const [given, hits] of [
+    [{ action: 'BLOCK', severity: 'LOW' }, 3],
+    [{ action: 'REQUIRE_APPROVAL' }, 3],
+    [{ action: 'BLOCK', severity: 'CRITICAL', onError: 'ignore' }, 1],
+    [{ action: 'WARN', severity: 'LOW', onError: 'act' }, 3],
+    [{ action: 'WARN', severity: 'HIGH' }, 3],
+    [{ action: 'WARN' }, 1],
   ] as const) {
-    const result = await simulated({ condition, severity }, environmentId)
-    assert.deepEqual([result.matched, result.failures, result.hits], [1, 2, hits], severity ?? 'none')
+    const result = await simulated({ condition, ...given }, environmentId)
+    assert.deepEqual([result.matched, result.failures, result.hits], [1, 2, hits], JSON.stringify(given))
     assert.equal(
       result.failureReasons.reduce((sum, { count }) => sum + count, 0),
       2,

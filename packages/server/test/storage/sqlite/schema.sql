@@ -631,7 +631,7 @@ CREATE TABLE policy_versions (
   author TEXT NOT NULL,
   created_at INTEGER NOT NULL,
   note TEXT,
-  imported_at INTEGER,
+  imported_at INTEGER, on_error TEXT,
   PRIMARY KEY (workspace_id, policy_id, number),
   FOREIGN KEY (workspace_id, policy_id) REFERENCES policies (workspace_id, id)
 ) STRICT;
@@ -927,7 +927,7 @@ CREATE TABLE simulations (
   total INTEGER,
   error TEXT,
   result TEXT -- JSON
-) STRICT;
+, on_error TEXT) STRICT;
 
 CREATE INDEX simulations_by_environment ON simulations (environment_id, id);
 

@@ -7,7 +7,16 @@ import fc from 'fast-check'
 import type { DeploymentChangeRow, Published } from '../../../src/storage/deployments.ts'
 import type { Page } from '../../../src/storage/page.ts'
 import type { Storage } from '../../../src/storage/storage.ts'
-import { auditEntry, deploy, inForce, newHome, newPolicy, newPrompt, publish } from './configuration-sample.ts'
+import {
+  auditEntry,
+  deploy,
+  inForce,
+  newHome,
+  newPolicy,
+  newPrompt,
+  policyVersion,
+  publish,
+} from './configuration-sample.ts'
 import { sharedStorage, type OpenStorage } from './open.ts'
 import { newId, NOON } from './sample.ts'
 
@@ -91,6 +100,7 @@ export function deploymentsSuite(open: OpenStorage) {
           condition: 'tool.name == "2"',
           severity: 'HIGH',
           action: 'BLOCK',
+          onError: 'act',
         },
       )
       assert.deepEqual(
@@ -101,6 +111,26 @@ export function deploymentsSuite(open: OpenStorage) {
         config.policies.map(({ policyId }) => policyId),
         policies.toSorted(),
       )
+      await assertConsistent(storage(), development)
+    })
+
+    test('a version from before onError is served without it', async () => {
+      const { workspaceId, development } = await newHome(storage())
+      const id = `policy-${newId()}`
+      const version = policyVersion({ onError: null })
+      assert.equal(await storage().createPolicy({ id, workspaceId, createdAt: NOON }, version, []), 'created')
+      assert.equal((await storage().findPolicy(workspaceId, id))?.newest.onError, null)
+      await deploy(storage(), development, ['policy', id, 1])
+      const [served] = (await configOf(storage(), development)).policies
+      assert.deepEqual(Object.keys(served ?? {}), [
+        'policyId',
+        'name',
+        'description',
+        'version',
+        'condition',
+        'severity',
+        'action',
+      ])
       await assertConsistent(storage(), development)
     })
 

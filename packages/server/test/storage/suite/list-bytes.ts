@@ -125,7 +125,13 @@ export function listBytesSuite(open: OpenStorage) {
     test('simulations', async () => {
       const { development } = await newHome(storage())
       const bounds = { waiting: COUNT, kept: COUNT }
-      const row = { environmentId: development, condition: LONG, severity: 'HIGH', action: 'BLOCK' } as const
+      const row = {
+        environmentId: development,
+        condition: LONG,
+        severity: 'HIGH',
+        action: 'BLOCK',
+        onError: null,
+      } as const
       await each((n) =>
         storage().createSimulation(
           { ...row, id: change().id, days: 1, createdAt: NOON + n, createdBy: 'ada' },

@@ -11,7 +11,7 @@ let made = 0
 
 function simulation(environmentId: string, given: Partial<NewSimulationRow> = {}): NewSimulationRow {
   const id = `01900000-0000-7000-8000-${String(++made).padStart(12, '0')}`
-  const policy = { condition: 'true', severity: 'LOW' as const, action: 'WARN' as const, days: 7 }
+  const policy = { condition: 'true', severity: 'LOW' as const, action: 'WARN' as const, onError: null, days: 7 }
   return { id, environmentId, ...policy, createdAt: NOON, createdBy: 'ada', ...given }
 }
 

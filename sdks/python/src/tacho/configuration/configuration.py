@@ -41,6 +41,8 @@ class Policy:
     """LOW, MEDIUM, HIGH or CRITICAL."""
     version: str = "1"
     description: str | None = None
+    on_error: str | None = None
+    """Whether a condition that cannot be evaluated counts as matched: act or ignore; None: by severity."""
 
 
 @dataclass(frozen=True)
@@ -97,9 +99,9 @@ def _policy(item: object, index: int) -> Policy:
     policy_id, name, condition, action, severity, version = _texts(
         item, f"policies[{index}]", "policyId name condition action severity version"
     )
-    description = item.get("description") if isinstance(item, dict) else None
-    given = description if isinstance(description, str) else None
-    return Policy(policy_id, name, condition, action, severity, version, given)
+    optional = (item.get(name) for name in ("description", "onError")) if isinstance(item, dict) else (None, None)
+    description, on_error = (value if isinstance(value, str) else None for value in optional)
+    return Policy(policy_id, name, condition, action, severity, version, description, on_error)
 
 
 def _texts(item: object, place: str, names: str) -> list[str]:

@@ -46,10 +46,12 @@ def judge(decision: Decision, detections: Sequence[Detection], is_configured: bo
         return Verdict("BLOCK", "not_configured", policy_ids, None, None, reason, policy_versions=versions)
     if decision.matched:
         first = decision.matched[0]
-        failed = " (its condition failed)" if first.failed else ""
+        failed = "" if first.failure is None else f" (its condition could not be evaluated: {first.failure})"
         strictest = (match.message for match in decision.matched if match.effect == decision.action)
         message = next(filter(None, strictest), None)
-        reason = f'policy "{first.name}"{failed}{"" if message is None else f": {message}"}'
+        # A name with quotes of its own stays one name.
+        name = first.name.replace('"', "'")
+        reason = f'policy "{name}"{failed}{"" if message is None else f": {message}"}'
         verdict = Verdict(decision.action, "policy", policy_ids, first.policy_id, first.version, reason, message, versions)
     else:
         verdict = Verdict(decision.action, None, policy_ids, None, None, None)

@@ -9,15 +9,18 @@ from dataclasses import dataclass
 from .build import build
 from .check import check_types
 from .constants import check_constants
-from .facts import Facts, fact_reader
+from .facts import OWN_NAME, Facts, fact_reader
 from .limits import CACHED_CONDITIONS, SOURCE_CHARS
 from .parse import parse
 from .position import Fault, Position, in_order, position_at, units
 from .rules import check_rules
-from .syntax import Node
+from .syntax import Node, children_of, dotted_name
 from .tokens import SyntaxFault
 from .types import is_dynamic, show_type
 from .values import Failure, OutOfSteps, Scope, Step, Unreadable, UnreadableRead, Value
+from .variables import VARIABLE_NAMES
+
+_NAME = VARIABLE_NAMES.index("tool.name")
 
 
 @dataclass(frozen=True)
@@ -26,6 +29,8 @@ class Condition:
 
     source: str
     run: Step
+    reads_server: bool
+    """Then `tool.name` is the tool's own name."""
 
 
 @dataclass(frozen=True)
@@ -82,7 +87,11 @@ def _compile(source: object) -> Condition | NotACondition:
     if type_.name != "bool":
         hint = "compare it with a value, for example == true" if is_dynamic(type_) else f"this is {show_type(type_)}"
         return refuse(f"a condition must be true or false; {hint}", 0, len(source))
-    return Condition(source, build(root))
+    return Condition(source, build(root), _reads_server(root))
+
+
+def _reads_server(node: Node) -> bool:
+    return dotted_name(node) == "tool.server" or any(map(_reads_server, children_of(node)))
 
 
 @dataclass(frozen=True)
@@ -102,8 +111,9 @@ def evaluate(condition: Condition, facts: Facts) -> Evaluation:
 
 def evaluate_with(condition: Condition, fact: Callable[[int], Value | Failure]) -> Evaluation:
     """The same, with facts that several conditions share."""
+    seen = (lambda slot: fact(OWN_NAME if slot == _NAME else slot)) if condition.reads_server else fact
     try:
-        result = condition.run(Scope(fact))
+        result = condition.run(Scope(seen))
     except (OutOfSteps, UnreadableRead) as error:
         # Only a large input needs so many steps: padding must not switch a policy off.
         return Evaluation(None, str(error), True)

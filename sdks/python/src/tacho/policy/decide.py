@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Literal, Protocol
@@ -29,6 +30,8 @@ class PolicyLike(Protocol):
     def severity(self) -> str: ...
     @property
     def action(self) -> str: ...
+    @property
+    def on_error(self) -> str | None: ...
 
 
 @dataclass(frozen=True)
@@ -40,6 +43,8 @@ class Match:
     """The effective action: the policy's, or BLOCK if it is unknown."""
     failed: bool
     """Matched only because its condition failed."""
+    failure: str | None = None
+    """Why it failed, without a place in the condition."""
     message: str | None = None
     """What the policy says."""
 
@@ -66,10 +71,10 @@ def decide(policies: Sequence[PolicyLike], facts: Facts) -> Decision:
     """
     The strictest match wins; without a match the action is ALLOW. The order of policies does not matter. Never raises.
 
-    A condition that cannot be compiled or evaluated counts as matched if its severity is CRITICAL or HIGH, and as not
-    matched if it is MEDIUM or LOW. A condition that reads a part of the input that cannot be read counts as matched at every
-    severity. `failures` lists it in all cases. Unknown values fail closed: an unknown action counts
-    as BLOCK, an unknown severity as CRITICAL.
+    A condition that cannot be compiled or evaluated counts as matched or not as the policy's `on_error` says. Without one it
+    counts as matched if the severity is CRITICAL or HIGH, and as not matched if it is MEDIUM or LOW. A condition that reads a
+    part of the input that cannot be read counts as matched in each case. `failures` lists it in all cases. Unknown values fail
+    closed: an unknown action counts as BLOCK, an unknown severity as CRITICAL, an unknown `on_error` as `act`.
     """
     fact = fact_reader(facts)
     matched: list[Match] = []
@@ -79,11 +84,12 @@ def decide(policies: Sequence[PolicyLike], facts: Facts) -> Decision:
         counts = outcome.matched
         name = (policy.policy_id, policy.name, policy.version)
         if counts is None:
-            counts = outcome.is_unreadable or policy.severity not in ("LOW", "MEDIUM")
+            counts = outcome.is_unreadable or _acts_on_error(policy)
             failures.append(PolicyFailure(*name, outcome.message, counts))
         if counts:
             message = message_of(getattr(policy, "description", None))
-            matched.append(Match(*name, _effect_of(policy.action), outcome.matched is None, message))
+            failure = _PLACE.sub("", outcome.message) if outcome.matched is None else None
+            matched.append(Match(*name, _effect_of(policy.action), failure is not None, failure, message))
     matched.sort(key=lambda match: (-ACTIONS.index(match.effect), *_order_of(match)))
     failures.sort(key=_order_of)
     return Decision(matched[0].effect if matched else "ALLOW", tuple(matched), tuple(failures))
@@ -96,6 +102,14 @@ def _evaluate(condition: str, fact: Callable[[int], Value | Failure]) -> Evaluat
     fault = result.faults[0]
     place = f"line {fault.position.line}, column {fault.position.column}"
     return Evaluation(None, f"{place}: {fault.message}")
+
+
+_PLACE = re.compile(r"^line \d+, column \d+: ")
+
+
+def _acts_on_error(policy: PolicyLike) -> bool:
+    on_error = getattr(policy, "on_error", None)
+    return policy.severity not in ("LOW", "MEDIUM") if on_error is None else on_error != "ignore"
 
 
 def _effect_of(action: str) -> Action:

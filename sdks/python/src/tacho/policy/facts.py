@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
@@ -37,6 +38,8 @@ class Facts:
     session_id: str | None = None
     risk_signals: Sequence[str] | None = None
     tool_annotations: object = None
+    tool_server: str | None = None
+    """Its MCP server, if the name does not say it."""
     unknown: frozenset[str] = frozenset()
     """Variables without a value. They fail the conditions that need them."""
 
@@ -44,6 +47,8 @@ class Facts:
 _WRONG = object()
 _READERS: dict[str, Callable[[Facts], object]] = {
     "tool.name": lambda facts: _text(facts.tool_name),
+    "tool.server": lambda facts: _name_parts(facts)[0],
+    "tool's own name": lambda facts: _name_parts(facts)[1],
     "tool.input": lambda facts: _input(facts.tool_input),
     "tool.annotations": lambda facts: _input(facts.tool_annotations),
     "agent.id": lambda facts: _text(facts.agent_id),
@@ -58,6 +63,10 @@ _READERS: dict[str, Callable[[Facts], object]] = {
 }
 
 
+OWN_NAME = len(VARIABLE_NAMES)
+"""The slot of the tool's own name, for conditions that read `tool.server`."""
+
+
 def fact_reader(facts: Facts) -> Callable[[int], Value | Failure]:
     """
     Reads each fact at its first use and caches it. A condition without `tool.input` neither copies it nor fails because of
@@ -67,7 +76,7 @@ def fact_reader(facts: Facts) -> Callable[[int], Value | Failure]:
 
     def fact(slot: int) -> Value | Failure:
         if slot not in known:
-            known[slot] = _read(VARIABLE_NAMES[slot], facts)
+            known[slot] = _read("tool's own name" if slot == OWN_NAME else VARIABLE_NAMES[slot], facts)
         return known[slot]
 
     return fact
@@ -85,6 +94,21 @@ def _read(name: str, facts: Facts) -> Value | Failure:
             return Unreadable("tool.input cannot be read")
         return Failure(f"the fact {name} cannot be read")
     return Failure(f"the fact {name} has the wrong type") if value is _WRONG else value  # type: ignore[return-value]
+
+
+_OF_SERVER = re.compile(r"mcp__(.+?)__(.+)", re.DOTALL)
+
+
+def _name_parts(facts: Facts) -> tuple[object, object]:
+    """
+    The server and the tool's own name: hooks of coding agents say `mcp__db__drop_table`, a guard of the server says
+    `drop_table`. A server that the client names means that the name is the tool's own.
+    """
+    name, server = _text(facts.tool_name), _text(facts.tool_server)
+    if not isinstance(name, str) or not isinstance(server, str):
+        return _WRONG, _WRONG
+    spelled = None if server else _OF_SERVER.fullmatch(name)
+    return (spelled[1], spelled[2]) if spelled else (server, name)
 
 
 def _text(value: object) -> object:

@@ -8,6 +8,7 @@ VARIABLES: dict[str, Type] = {
     "tool.name": STRING,
     "tool.input": map_of(JSON_VALUE),
     "tool.annotations": map_of(JSON_VALUE),
+    "tool.server": STRING,
     "agent.id": STRING,
     "agent.name": STRING,
     "run.id": STRING,

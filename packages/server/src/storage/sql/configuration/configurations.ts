@@ -1,6 +1,7 @@
 import { read } from '../act.ts'
 import { hash } from 'node:crypto'
 import type { RuntimePolicy, RuntimePrompt } from '@tacho/contract/runtime-config.ts'
+import type { OnError } from '@tacho/contract/words.ts'
 import canonicalize from 'canonicalize'
 import type { Configuration } from '../../deployments.ts'
 import type { Sql } from '../sql.ts'
@@ -59,14 +60,16 @@ export async function keepConfiguration(sql: Sql, environmentId: string, publica
       WHERE d.environment_id = :env AND d.kind = 'prompt'`,
     { env: environmentId },
   )
-  const policies = await sql.all<RuntimePolicy>(
+  const stored = await sql.all<Omit<RuntimePolicy, 'onError'> & { onError: OnError | null }>(
     `SELECT v.policy_id AS "policyId", v.name, v.description, CAST(v.number AS TEXT) AS version, v.condition,
-      v.severity, v.action
+      v.severity, v.action, v.on_error AS "onError"
       FROM deployments d JOIN environments e ON e.id = d.environment_id
       JOIN policy_versions v ON v.workspace_id = e.workspace_id AND v.policy_id = d.item_id AND v.number = d.version
       WHERE d.environment_id = :env AND d.kind = 'policy'`,
     { env: environmentId },
   )
+  // Absent in versions that do not say it: their text and revision stay as they were.
+  const policies = stored.map(({ onError, ...policy }) => (onError === null ? policy : { ...policy, onError }))
   const { revision, text } = configurationOf(prompts, policies)
   const keep = `UPDATE configurations SET publication = :publication, revision = :revision, body = :text
     WHERE environment_id = :env`

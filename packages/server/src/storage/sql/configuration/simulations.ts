@@ -25,7 +25,8 @@ export const simulationsActs = {
   ...write({ createSimulation, cancelSimulation, reportSimulation, endSimulation }),
 }
 
-const COLUMNS = selectList(`id environment_id status condition severity action days created_at created_by ended_at
+const COLUMNS =
+  selectList(`id environment_id status condition severity action on_error days created_at created_by ended_at
   scanned total error result`)
 
 const WAITING = `status IN ('QUEUED', 'RUNNING')`

@@ -1,0 +1,3 @@
+-- What a condition that cannot be evaluated counts as; null: by severity, as before.
+ALTER TABLE policy_versions ADD COLUMN on_error TEXT;
+ALTER TABLE simulations ADD COLUMN on_error TEXT;
