@@ -27,6 +27,15 @@ async function done(...args: string[]): Promise<string> {
 }
 const STAGING = ['--environment', 'default/staging']
 
+test('a prompt can be given on the command line', async () => {
+  assert.match(await done('prompts', 'create', 'inline', '--content', 'Be kind.'), /version 1/)
+  assert.match(await done('prompts', 'push', 'inline', '--content', 'Be brief.'), /^Version 2 of inline/)
+  assert.equal(await done('prompts', 'show', 'inline'), 'Be brief.')
+  for (const args of [[], ['--content', 'x', '--file', '-'], ['--content', '']]) {
+    assert.equal((await server.tacho(['prompts', 'create', 'other', ...args])).code, 2, args.join(' '))
+  }
+})
+
 test('a prompt is created from a file, versioned, deployed and rolled back', async () => {
   const file = fileOf('greeting.md', 'Be kind.\nAnswer in English.\nBye.')
   assert.match(await done('prompts', 'create', 'greeting', '--file', file), /version 1\. It is not deployed yet\.\n$/)

@@ -11,6 +11,7 @@ import { asOperator, connect, inEnvironment } from '../settings/options.ts'
 import { authorText } from '../terminal/author.ts'
 import { printable, printEmpty, printJson, printLine, printTable, spokenBytes } from '../terminal/output.ts'
 import { findWorkspace } from '../calls/tenants.ts'
+import { wrongUsage } from '../stop.ts'
 
 interface ShowOptions extends WorkspaceOptions {
   number?: string
@@ -18,7 +19,8 @@ interface ShowOptions extends WorkspaceOptions {
 }
 
 interface WriteOptions extends WorkspaceOptions {
-  file: string
+  file?: string
+  content?: string
   note?: string
 }
 
@@ -38,13 +40,15 @@ export function addPrompts(prompts: Command): void {
     .action(show)
 
   inWorkspace(prompts.command('create <name>').description('create a prompt with its first version'))
-    .requiredOption('-f, --file <file>', 'file with the prompt; - reads standard input')
+    .option('-f, --file <file>', 'file with the prompt; - reads standard input')
+    .option('--content <text>', 'the prompt itself')
     .option('--note <text>', 'purpose of the prompt')
     .addHelpText('after', '\nExample:\n  tacho prompts create greeting --file prompts/greeting.md')
     .action(create)
 
   inWorkspace(prompts.command('push <prompt>').description('write a new version, without deploying it'))
-    .requiredOption('-f, --file <file>', 'file with the prompt; - reads standard input')
+    .option('-f, --file <file>', 'file with the prompt; - reads standard input')
+    .option('--content <text>', 'the prompt itself')
     .option('--note <text>', 'what changed, and why')
     .addHelpText(
       'after',
@@ -152,7 +156,7 @@ async function show(name: string, options: ShowOptions): Promise<void> {
 }
 
 async function create(name: string, options: WriteOptions): Promise<void> {
-  const content = await readSource(options.file)
+  const content = await contentOf(options)
   const client = connect(options)
   const workspace = await findWorkspace(client, options.workspace)
   const prompt = await client.createPrompt({
@@ -163,8 +167,14 @@ async function create(name: string, options: WriteOptions): Promise<void> {
   else printLine(`Prompt ${printable(name)} created (${prompt.promptId}), version 1. It is not deployed yet.`)
 }
 
+async function contentOf({ file, content }: WriteOptions): Promise<string> {
+  if ((file === undefined) === (content === undefined)) throw wrongUsage('Give the prompt with --file or --content.')
+  if (content === '') throw wrongUsage('--content is empty.')
+  return content ?? readSource(file ?? '-')
+}
+
 async function push(name: string, options: WriteOptions): Promise<void> {
-  const content = await readSource(options.file)
+  const content = await contentOf(options)
   const client = connect(options)
   const workspace = await findWorkspace(client, options.workspace)
   const { id: promptId } = await findItem(client, workspace.id, 'prompt', name)

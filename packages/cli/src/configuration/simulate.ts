@@ -51,6 +51,9 @@ export function printResult({ action, severity, onError }: Simulation, result: S
   printLine(strong(`It ${DOES[action]} ${what}.`))
   printLine(`Calls from ${result.from} to ${result.to}.`)
   if (failures > 0) printFailures(result, matched, onError === null ? `severity ${severity}` : `onError ${onError}`)
+  printStates(result)
+  for (const { message, runId } of result.largest ?? [])
+    printLine(`  ${printable(message)}, in run ${printable(runId)}`)
   printTools(result)
   printRuns(result)
   printApprovals(result)
@@ -60,6 +63,24 @@ function printFailures({ failures, hits, failureReasons }: SimulationResult, mat
   const counts = hits > matched ? 'count as matches' : 'do not count as matches'
   printLine(`The condition could not be evaluated ${counted(failures, 'time')}; with ${rule} these ${counts}:`)
   for (const { message, count } of failureReasons) printLine(`  ${spokenNumber(count)} × ${printable(message)}`)
+}
+
+const STATES = [
+  ['ran', 'ran'],
+  ['held', 'asked a person, did not run'],
+  ['blocked', 'blocked'],
+  ['neverRan', 'never ran'],
+] as const
+
+/** Nothing if all of them ran. */
+function printStates({ states }: SimulationResult): void {
+  if (states === undefined || STATES.every(([state]) => state === 'ran' || states[state].calls === 0)) return
+  printLine()
+  const rows = STATES.filter(([state]) => states[state].calls > 0)
+  printTable(
+    [{ title: 'CALLS THAT' }, { title: 'HITS', align: 'right' }, { title: 'CALLS', align: 'right' }],
+    rows.map(([state, name]) => [name, spokenNumber(states[state].hits), spokenNumber(states[state].calls)]),
+  )
 }
 
 function printTools({ tools, moreTools }: SimulationResult): void {

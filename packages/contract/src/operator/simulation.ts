@@ -6,6 +6,9 @@ import { Condition, givenOnError } from './policy.ts'
 import { ON_ERRORS, type OnError } from '../words.ts'
 
 export const SIMULATION_STATUSES = ['QUEUED', 'RUNNING', 'DONE', 'CANCELLED', 'FAILED'] as const
+export const CALL_STATES = ['ran', 'held', 'blocked', 'neverRan'] as const
+export type CallState = (typeof CALL_STATES)[number]
+
 export type SimulationStatus = (typeof SIMULATION_STATUSES)[number]
 
 const count = (description?: string) => Type.Integer({ minimum: 0, ...(description ? { description } : {}) })
@@ -14,6 +17,24 @@ const tool = Type.Object({
   toolName: Type.String(),
   calls: count('Examined calls of the tool'),
   hits: count('Calls the policy would have acted on'),
+})
+
+const callState = Type.Object({
+  calls: count(),
+  hits: count('Calls the policy would have acted on'),
+})
+
+/** A large value that the condition compares, and what became of its call. */
+const largestHit = Type.Object({
+  field: Type.String({ description: 'Name in the condition, such as tool.input.amount' }),
+  value: Type.Number(),
+  toolName: Type.String(),
+  state: Type.Enum([...CALL_STATES]),
+  runId: Type.String({ description: 'External run id' }),
+  id: uuid('Internal run id'),
+  eventId: Type.String(),
+  at: time('When the call happened'),
+  message: Type.String({ description: 'The same as a sentence' }),
 })
 
 const hitRun = Type.Object({
@@ -46,7 +67,20 @@ const warning = Type.Object({
 
 export const SimulationResult = Type.Object(
   {
-    calls: count('Recorded tool calls examined'),
+    calls: count('Recorded tool calls examined, whether they ran or not; each once'),
+    states: Type.Optional(
+      Type.Object(
+        { ran: callState, held: callState, blocked: callState, neverRan: callState },
+        {
+          description:
+            'What became of the calls. held: asked a person and did not run; blocked: a policy blocked it; neverRan: the ' +
+            'agent did not start it, for example because its arguments were cut. Absent in results of older versions',
+        },
+      ),
+    ),
+    largest: Type.Optional(
+      Type.Array(largestHit, { description: 'The hits with the largest number that the condition compares' }),
+    ),
     from: time('Start of the examined period'),
     to: time('End of the examined period'),
     matched: count('The condition was true'),

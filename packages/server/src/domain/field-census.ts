@@ -2,7 +2,7 @@ import { number } from '@tacho/contract/format.ts'
 import type { SimulationResult } from '@tacho/contract/operator/simulation.ts'
 import type { Fields } from '@tacho/policy/compile.ts'
 
-type Path = readonly (string | number)[]
+export type Path = readonly (string | number)[]
 type Warning = SimulationResult['warnings'][number]
 
 export function fieldCensus({ variables, inputPaths, inputTypes }: Fields) {
@@ -68,14 +68,14 @@ function sum(types: Map<string, number>): number {
   return types.values().reduce((total, count) => total + count, 0)
 }
 
-function spelled(path: Path): string {
+export function spelled(path: Path): string {
   const parts = path.map((key) =>
     typeof key === 'string' && /^[A-Za-z_]\w*$/.test(key) ? `.${key}` : `[${JSON.stringify(key)}]`,
   )
   return `tool.input${parts.join('')}`
 }
 
-function valueAt(input: unknown, path: Path): unknown {
+export function valueAt(input: unknown, path: Path): unknown {
   let value = input
   for (const key of path) {
     const isThere = typeof value === 'object' && value !== null && Object.hasOwn(value, key)

@@ -18,6 +18,11 @@ export function recordedCall(payload: string) {
   const approvalId = textAt(said, 'approvalId')
   return {
     toolName: textAt(said, 'toolName') ?? '',
+    server: textAt(said, 'toolServer'),
+    toolCallId: textAt(said, 'toolCallId'),
+    inputHash: textAt(said, 'inputHash'),
+    action: textAt(said, 'action'),
+    outcome: textAt(said, 'outcome'),
     input: input ?? undefined,
     riskSignals: Array.isArray(riskSignals) ? riskSignals.filter((each) => typeof each === 'string') : [],
     annotations: typeof annotations === 'object' && annotations !== null ? { ...annotations } : undefined,
@@ -31,6 +36,7 @@ export function factsOf(row: ToolCallRow, call: RecordedCall, usage: RunUsage): 
     // An input that is not an object has the wrong type: conditions that use it fail, as they do in the client.
     tool: {
       name: call.toolName,
+      server: call.server,
       input: call.input as Record<string, unknown> | undefined,
       annotations: call.annotations,
     },

@@ -35,6 +35,11 @@ export function readSteps(
   }
 
   return {
+    /** For calls that are not after those that were read. */
+    startAgain(): void {
+      taker.forgetRuns([...followed.keys()])
+      followed.clear()
+    },
     async readBefore(calls: ToolCallRow[]): Promise<void> {
       // Calls are in time order, so the last call of a run remains.
       const lastOf = new Map(calls.map(({ run, time, seq }) => [run, { time, seq }]))

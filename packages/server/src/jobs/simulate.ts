@@ -12,7 +12,7 @@ import { LIMITS } from '@tacho/contract/limits.ts'
 import type { SimulationResult } from '@tacho/contract/operator/simulation.ts'
 import { conditionOf, needsRunUsage, type AskedApproval } from '../domain/policy-trial.ts'
 import { isoTime } from '../storage/iso-time.ts'
-import type { CallPlace, SimulationRow, ToolCallRow } from '../storage/simulations.ts'
+import type { CallKind, CallPlace, SimulationRow, ToolCallRow } from '../storage/simulations.ts'
 import type { Storage } from '../storage/storage.ts'
 import type { WorkItem } from '../storage/work.ts'
 import { readSteps } from './read-steps.ts'
@@ -72,17 +72,25 @@ async function run(simulation: SimulationRow, options: SimulateOptions, signal: 
   const decided = countDecisions(storage, environmentId)
   try {
     let scanned = 0
+    let kind: CallKind = 'held'
     let after: CallPlace | null = null
     for (;;) {
       if (signal.aborted) throw new Interrupted('the process is shutting down')
       if (!(await report(scanned, window.total, false))) return
       const limit = Math.min(sliceCalls, maxCalls - scanned)
-      const page = { from: window.from, to: window.to, limit, pageBytes: SLICE_BYTES, after }
+      const page = { kind, from: window.from, to: window.to, limit, pageBytes: SLICE_BYTES, after }
       const calls: ToolCallRow[] = limit > 0 ? await storage.listToolCalls(environmentId, page) : []
       const last = calls.at(-1)
-      if (last === undefined) break
+      if (last === undefined) {
+        if (kind === 'ran' || limit <= 0) break
+        // Those of them that ran are counted as such.
+        kind = 'ran'
+        after = null
+        steps?.startAgain()
+        continue
+      }
       await steps?.readBefore(calls)
-      await decided.count(await trial.look(calls))
+      await decided.count(await trial.look(kind, calls))
       scanned += calls.length
       after = { time: last.time, run: last.run, seq: last.seq }
     }
@@ -105,7 +113,8 @@ async function measure(
   let from = createdAt
   while (from > start) {
     const earlier = Math.max(start, from - COUNT_MS)
-    const count = await storage.countToolCalls(environmentId, earlier, from)
+    const held = await storage.countToolCalls(environmentId, 'held', earlier, from)
+    const count = held + (await storage.countToolCalls(environmentId, 'ran', earlier, from))
     const cut = total + count > maxCalls
     // If one step alone exceeds the limit, examine it up to the limit.
     if (cut && total > 0) return { from, to: createdAt, total, cut }

@@ -1,7 +1,7 @@
 import { moduleUrl } from '../program/module-url.ts'
 import { startCalledThread } from '../threads/called-thread.ts'
 import type { AskedApproval, TrialFindings } from '../domain/policy-trial.ts'
-import type { RunStepRow, ToolCallRow } from '../storage/simulations.ts'
+import type { CallKind, RunStepRow, ToolCallRow } from '../storage/simulations.ts'
 import type { TrialCall, TrialData } from './simulation-thread.ts'
 
 export type TrialThread = ReturnType<typeof startTrial>
@@ -17,7 +17,7 @@ export function startTrial(policy: TrialData) {
   return {
     addSteps: (run: string, steps: RunStepRow[]) => thread.tell(['addSteps', run, steps]),
     forgetRuns: (runs: string[]) => thread.tell(['forgetRuns', runs]),
-    look: (calls: ToolCallRow[]) => thread.call(['look', calls]) as Promise<AskedApproval[]>,
+    look: (kind: CallKind, calls: ToolCallRow[]) => thread.call(['look', kind, calls]) as Promise<AskedApproval[]>,
     findings: () => thread.call(['findings']) as Promise<TrialFindings>,
     close: thread.close,
   }

@@ -19,14 +19,20 @@ export interface CallPlace {
   seq: number
 }
 
+/** TOOL_CALL events, or the decisions that held a call back or blocked it. */
+export type CallKind = 'ran' | 'held'
+
 export interface ToolCallPage extends PageAfter<CallPlace> {
+  kind: CallKind
   from: number
   to: number
   pageBytes: number
 }
 
 export interface ToolCallRow
-  extends CallPlace, Pick<NewEvent, 'runId' | 'eventId' | 'sessionId' | 'agentId' | 'agentName' | 'payload'> {}
+  extends
+    CallPlace,
+    Pick<NewEvent, 'runId' | 'eventId' | 'spanId' | 'sessionId' | 'agentId' | 'agentName' | 'payload'> {}
 
 export interface RunStepPage extends EventPage {
   before: TimelinePlace

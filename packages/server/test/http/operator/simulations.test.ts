@@ -108,6 +108,59 @@ test('a condition that fails counts as matched or not as onError says, and its r
   }
 })
 
+test('calls that waited, expired or were blocked are calls: judged once, in columns of their own', async () => {
+  const decision = (
+    action: string,
+    amount: number,
+    given: Record<string, unknown> = {},
+    spanId: string = randomUUID(),
+  ) =>
+    event({
+      eventType: 'POLICY_DECISION',
+      timestamp: ++at,
+      spanId,
+      payload: { action, toolName: 'refund', input: { amount }, inputHash: `${amount}`, ...given },
+    })
+  const approvalId = randomUUID()
+  const environmentId = await recorded(
+    call('refund', { amount: 20 }),
+    ...[501, 502, 9_000].map((amount) => decision('REQUIRE_APPROVAL', amount, { approvalId: randomUUID() })),
+    // Asked twice under one id of the model, and a decision that was recorded again by another process.
+    decision('REQUIRE_APPROVAL', 700, { approvalId: randomUUID(), toolCallId: 'call_1' }),
+    decision('REQUIRE_APPROVAL', 700, { approvalId: randomUUID(), toolCallId: 'call_1' }),
+    decision('BLOCK', 800),
+    decision('BLOCK', 3),
+    decision('WARN', 600),
+    // Two calls in one span.
+    decision('BLOCK', 901, {}, 'one span'),
+    decision('BLOCK', 902, {}, 'one span'),
+    // Asked, approved, ran: one call, which ran.
+    decision('REQUIRE_APPROVAL', 1_000, { approvalId }),
+    call('refund', { amount: 1_000 }, { payload: { toolName: 'refund', input: { amount: 1_000 }, approvalId } }),
+    event({ eventType: 'TOOL_CALL', timestamp: ++at, payload: { toolName: 'refund', outcome: 'never_ran' } }),
+  )
+  const { id } = replyOf('createSimulation', await ask({ condition: 'tool.input.amount > 500' }, environmentId))
+  const { result } = await ended(id, environmentId)
+  assert.ok(result)
+  assert.deepEqual(result.states, {
+    ran: { calls: 2, hits: 1 },
+    held: { calls: 4, hits: 4 },
+    blocked: { calls: 4, hits: 3 },
+    neverRan: { calls: 1, hits: 0 },
+  })
+  assert.deepEqual([result.calls, result.matched, result.failures, result.hits], [11, 8, 0, 8])
+  assert.deepEqual(
+    result.largest?.map(({ value, state, message }) => [value, state, message]),
+    [
+      [9_000, 'held', 'refund with amount 9,000 asked a person and did not run'],
+      [1_000, 'ran', 'refund with amount 1,000 ran'],
+      [902, 'blocked', 'refund with amount 902 was blocked'],
+      [901, 'blocked', 'refund with amount 901 was blocked'],
+      [800, 'blocked', 'refund with amount 800 was blocked'],
+    ],
+  )
+})
+
 test('fields that were never recorded, or have several types, cause a warning', async () => {
   const environmentId = await recorded(
     ...Array.from({ length: 8 }, () => call('a', { amount: 1, to: { iban: 'x' } })),

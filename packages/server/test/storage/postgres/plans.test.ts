@@ -303,15 +303,16 @@ describe('plans', { skip: NESTED_PLANS }, () => {
     await storage.listAgents(env, { limit: 50, after: null }, { withArchived: false })
     await storage.listAgents(env, { limit: 50, after: null }, { withArchived: false, search: 'bot' })
     await storage.readVersionResults(env, ['00000000-0000-0000-0000-000000000007'], 50)
-    const calls = { from: NOON, to: NOON + HOUR, limit: 50, pageBytes: 1e6 }
+    const calls = { from: NOON, to: NOON + HOUR, limit: 50, pageBytes: 1e6 } as const
     for (const place of [
       null,
       { time: NOON + 30, run: run.id, seq: 30 },
       { time: NOON + 9_000, run: long.id, seq: 9_000 },
     ]) {
-      await storage.listToolCalls(env, { ...calls, after: place })
+      for (const kind of ['ran', 'held'] as const) await storage.listToolCalls(env, { ...calls, kind, after: place })
     }
-    await storage.countToolCalls(env, NOON + 5_000, NOON + 6_000)
+    await storage.countToolCalls(env, 'held', NOON + 5_000, NOON + 6_000)
+    await storage.countToolCalls(env, 'ran', NOON + 5_000, NOON + 6_000)
     const before = { time: NOON + 200, seq: 200 }
     await storage.listRunSteps(env, long.id, { limit: 50, pageBytes: 1e6, after: null, before })
     await storage.listRunSteps(env, long.id, {

@@ -276,18 +276,26 @@ test('a page by arrival sorts the seqs of an index and reads only its own rows',
 })
 
 test('tool calls over all runs come from their index; only equal times are sorted', async () => {
-  for (const after of [null, { time: 5, run: UUID, seq: 5 }]) {
-    const page = { from: 1, to: 9, limit: 10, pageBytes: 1, after }
-    for (const plan of await plansOf('listToolCalls', 'env', page)) {
-      assert.match(plan, /SEARCH e USING INDEX tool_calls_by_time \(environment_id=\? AND time>\? AND time<\?\)/)
-      assert.match(plan, /TEMP B-TREE FOR LAST 2 TERMS OF ORDER BY/)
-      assertIndexed(plan)
+  for (const [kind, index] of [
+    ['ran', 'tool_calls_by_time'],
+    ['held', 'held_calls_by_time'],
+  ] as const) {
+    for (const after of [null, { time: 5, run: UUID, seq: 5 }]) {
+      const page = { kind, from: 1, to: 9, limit: 10, pageBytes: 1, after }
+      for (const plan of await plansOf('listToolCalls', 'env', page)) {
+        assert.match(
+          plan,
+          new RegExp(`SEARCH e USING INDEX ${index} \\(environment_id=\\? AND time>\\? AND time<\\?\\)`),
+        )
+        assert.match(plan, /TEMP B-TREE FOR LAST 2 TERMS OF ORDER BY/)
+        assertIndexed(plan)
+      }
     }
+    const [plan] = await plansOf('countToolCalls', 'env', kind, 1, 9)
+    assert.match(plan ?? '', new RegExp(`COVERING INDEX ${index}`))
+    assert.match(plan ?? '', new RegExp(`SEARCH e USING INDEX ${index} .*SEARCH g USING PRIMARY KEY`))
+    assertIndexed(plan ?? '')
   }
-  const [plan] = await plansOf('countToolCalls', 'env', 1, 9)
-  assert.match(plan ?? '', /COVERING INDEX tool_calls_by_time/)
-  assert.match(plan ?? '', /SEARCH e USING INDEX tool_calls_by_time .*SEARCH g USING PRIMARY KEY/)
-  assertIndexed(plan ?? '')
   for (const steps of await plansOf('listRunSteps', 'env', 'run', {
     limit: 1,
     pageBytes: 1,

@@ -303,6 +303,9 @@ CREATE INDEX events_by_time ON events (run, time);
 
 CREATE INDEX events_of_other_sessions ON events (environment_id, own_session) WHERE own_session > '=';
 
+CREATE INDEX held_calls_by_time ON events (environment_id, time, problem)
+  WHERE event_type = 'POLICY_DECISION' AND problem IS NOT NULL;
+
 CREATE TABLE idempotency_keys (
   actor_kind TEXT NOT NULL,
   actor_id TEXT NOT NULL,

@@ -60,7 +60,7 @@ export function erasuresSuite(open: OpenStorage) {
         assert.equal(await storage().findRun(env, 'gone'), null)
         assert.equal(await storage().readTimeline(env, 'gone', { limit: 10, pageBytes: 1_000 }), null)
         assert.deepEqual(await runIds(storage(), env), ['kept'])
-        assert.equal(await storage().countToolCalls(env, 0, NOON * 2), 1)
+        assert.equal(await storage().countToolCalls(env, 'ran', 0, NOON * 2), 1)
         const left = [
           { model: '', events: 1, totalTokens: 0, costNanos: 0 },
           { model: 'model-a', events: 1, totalTokens: 7, costNanos: 500_000_000 },
@@ -73,7 +73,7 @@ export function erasuresSuite(open: OpenStorage) {
 
         const done = await deleteAll(storage(), erasure)
         assert.deepEqual([done.status, done.eventsDeleted, done.subject], ['DONE', 5, null])
-        assert.equal(await storage().countToolCalls(env, 0, NOON * 2), 1)
+        assert.equal(await storage().countToolCalls(env, 'ran', 0, NOON * 2), 1)
         assert.deepEqual(await append(storage(), env, ...mine, other), refused)
         assert.deepEqual(await runIds(storage(), env), ['kept'])
         assert.deepEqual(await usage(storage(), env), left)

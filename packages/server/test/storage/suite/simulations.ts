@@ -130,7 +130,7 @@ export function simulationsSuite(open: OpenStorage) {
         const seen: ToolCallRow[] = []
         let after: CallPlace | null = null
         for (;;) {
-          const page = { from: NOON, to: NOON + 2, limit, pageBytes, after }
+          const page = { kind: 'ran', from: NOON, to: NOON + 2, limit, pageBytes, after } as const
           const rows: ToolCallRow[] = await storage().listToolCalls(env, page)
           const last = rows.at(-1)
           if (last === undefined) return seen
@@ -163,15 +163,43 @@ export function simulationsSuite(open: OpenStorage) {
         seq: first?.seq,
         runId: sent?.runId,
         eventId: sent?.eventId,
+        spanId: null,
         sessionId: null,
         agentId: null,
         agentName: 'Support bot',
         payload: sent?.payload,
       })
-      assert.equal(await storage().countToolCalls(env, NOON, NOON + 2), 10)
-      assert.equal(await storage().countToolCalls(env, NOON + 1, NOON + 2), 5)
-      assert.equal(await storage().countToolCalls(env, NOON, NOON), 0)
-      assert.equal(await storage().countToolCalls(newId(), NOON, NOON + 2), 0)
+      assert.equal(await storage().countToolCalls(env, 'ran', NOON, NOON + 2), 10)
+      assert.equal(await storage().countToolCalls(env, 'ran', NOON + 1, NOON + 2), 5)
+      assert.equal(await storage().countToolCalls(env, 'ran', NOON, NOON), 0)
+      assert.equal(await storage().countToolCalls(newId(), 'ran', NOON, NOON + 2), 0)
+    })
+
+    test('decisions that held a call back or blocked it are calls of another kind', async () => {
+      const env = newId()
+      const decision = (action: string, problem: 'blocked' | 'approval' | null) =>
+        event({ eventType: 'POLICY_DECISION', spanId: action, toolUse: { tool: 'x', problem }, payload: '{}' })
+      const [blocked, asked] = [decision('BLOCK', 'blocked'), decision('REQUIRE_APPROVAL', 'approval')]
+      await append(
+        storage(),
+        env,
+        blocked,
+        asked,
+        decision('WARN', null),
+        decision('ALLOW', null),
+        event({ eventType: 'TOOL_CALL' }),
+      )
+      const page = { kind: 'held', from: NOON, to: NOON + 1, limit: 9, pageBytes: 999, after: null } as const
+      const rows = await storage().listToolCalls(env, page)
+      assert.deepEqual(
+        rows.map(({ eventId, spanId }) => [eventId, spanId]),
+        [
+          [blocked.eventId, 'BLOCK'],
+          [asked.eventId, 'REQUIRE_APPROVAL'],
+        ],
+      )
+      assert.equal(await storage().countToolCalls(env, 'held', NOON, NOON + 1), 2)
+      assert.equal(await storage().countToolCalls(env, 'held', NOON + 1, NOON + 2), 0)
     })
 
     test('the steps of a run are its model and tool calls before a position, page by page, tool calls without payload', async () => {
@@ -186,6 +214,7 @@ export function simulationsSuite(open: OpenStorage) {
       await append(storage(), env, ...sent, llmCall({}, { runId: 'another' }))
       const { id: run } = await runOf(storage(), env)
       const calls = await storage().listToolCalls(env, {
+        kind: 'ran',
         from: NOON + 2,
         to: NOON + 3,
         limit: 1,

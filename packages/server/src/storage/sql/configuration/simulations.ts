@@ -1,6 +1,7 @@
 import { read, write } from '../act.ts'
 import type { AuditEntry } from '../../audit.ts'
 import type {
+  CallKind,
   NewSimulationRow,
   RunStepPage,
   RunStepRow,
@@ -90,14 +91,25 @@ async function endSimulation(sql: Sql, environmentId: string, id: string, end: S
   await removeWork(sql, { kind: 'simulate', environmentId, subjectId: id })
 }
 
-// --- recorded calls. `event_type` is a literal, so that the planner finds the index of tool calls.
+// --- recorded calls. The conditions are those of two indexes, so that the planner finds them.
+
+const OF_KIND: Record<CallKind, string> = {
+  ran: "e.event_type = 'TOOL_CALL'",
+  held: "e.event_type = 'POLICY_DECISION' AND e.problem IS NOT NULL",
+}
 
 /** Events of removed runs wait for their deletion. */
 const NOT_REMOVED = 'NOT EXISTS (SELECT 1 FROM removed_runs g WHERE g.environment_id = :env AND g.number = e.run)'
 
-async function countToolCalls(sql: Sql, environmentId: string, from: number, to: number): Promise<number> {
+async function countToolCalls(
+  sql: Sql,
+  environmentId: string,
+  kind: CallKind,
+  from: number,
+  to: number,
+): Promise<number> {
   const stored = `SELECT COUNT(*) FROM events e
-    WHERE e.environment_id = ${eventEnvironment(sql)} AND e.event_type = 'TOOL_CALL'
+    WHERE e.environment_id = ${eventEnvironment(sql)} AND ${OF_KIND[kind]}
       AND e.time >= :from AND e.time < :to`
   // Without removed runs, the index alone has the count.
   const text = `SELECT CASE WHEN EXISTS (SELECT 1 FROM removed_runs WHERE environment_id = :env)
@@ -105,14 +117,14 @@ async function countToolCalls(sql: Sql, environmentId: string, from: number, to:
   return countOf(sql, text, { env: environmentId, from, to })
 }
 
-async function listToolCalls(sql: Sql, environmentId: string, { from: start, to, after, ...page }: ToolCallPage) {
+async function listToolCalls(sql: Sql, environmentId: string, { kind, from: start, to, after, ...page }: ToolCallPage) {
   const further = after ? ' AND (e.time, e.run, e.seq) > (:time, (SELECT number FROM run), :seq)' : ''
   const from = `FROM events e ${withEnvelope(sql)} LEFT JOIN runs r ON r.environment_id = :env AND r.number = e.run
-    WHERE e.environment_id = ${eventEnvironment(sql)} AND e.event_type = 'TOOL_CALL'
+    WHERE e.environment_id = ${eventEnvironment(sql)} AND ${OF_KIND[kind]}
       AND e.time >= :from AND e.time < :to${further}
       AND ${NOT_REMOVED}
     ORDER BY e.time, e.run, e.seq LIMIT :limit`
-  const columns = `e.time, r.id AS run, e.seq, r.run_id AS "runId", e.event_id AS "eventId",
+  const columns = `e.time, r.id AS run, e.seq, r.run_id AS "runId", e.event_id AS "eventId", e.span_id AS "spanId",
     ${eventSession('r.session_id')} AS "sessionId", v.agent_id AS "agentId", v.agent_name AS "agentName"`
   const place = after && { time: after.time, run: after.run, seq: after.seq }
   const params = { env: environmentId, from: after?.time ?? start, to, ...place }

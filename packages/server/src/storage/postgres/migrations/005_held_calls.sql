@@ -1,0 +1,4 @@
+-- no transaction
+-- Calls that a policy held back or blocked, over all runs, for simulations. They are few.
+CREATE INDEX CONCURRENTLY IF NOT EXISTS held_calls_by_time ON events (environment_id, time, run, seq)
+  WHERE event_type = 'POLICY_DECISION' AND problem IS NOT NULL;
