@@ -10,11 +10,14 @@ export type ApprovalStatus = (typeof APPROVAL_STATUSES)[number]
 export const DECISIONS = ['APPROVED', 'REJECTED'] as const
 export type Decision = (typeof DECISIONS)[number]
 
-/** Identifies the client instance. Retries are idempotent within it, and other instances cannot read the request. */
+/** Identifies the client instance. Retries are idempotent within it, and other instances cannot read the request. It is a name, not a secret: the API key is. */
 export const CLIENT_ID_HEADER = 'X-Service-Client-ID'
 
 export const ApprovalHeaders = Type.Object({
-  [CLIENT_ID_HEADER]: id(LIMITS.textChars, 'Stable client identifier; only this client can read the approval'),
+  [CLIENT_ID_HEADER]: id(
+    LIMITS.textChars,
+    'Stable client identifier; only this client can read the approval, with the API key that asked or one that replaced it',
+  ),
 })
 
 /** Firewall approval request (interface: "Firewall approval request (create)"). Unknown fields are ignored. */
@@ -50,6 +53,17 @@ export const NewApproval = Type.Object(
         description: 'Milliseconds until the request expires',
       }),
     ),
+    toolCallId: optionalText("The model's id of the call"),
+    policyVersion: optionalText('Version of the policy that required approval, as the runtime configuration names it'),
+    recordsInput: Type.Optional(
+      Type.Unsafe<boolean | null>({
+        type: ['boolean', 'null'],
+        description: 'false: the client records no input for this request, so none is shown beside it',
+      }),
+    ),
+    inputHashScheme: optionalText(
+      'How `inputHash` was computed, if not as the SDKs do: then the service does not compare it with the recorded input',
+    ),
   },
   {
     $id: 'NewApproval',
@@ -82,6 +96,7 @@ export const ASKED = {
   inputHash: Type.String({ description: 'Hash of the tool input, in lower-case hex' }),
   reason: nullableText('Why approval is needed, according to the client'),
   timeoutMs: Type.Integer(),
+  toolCallId: nullableText("The model's id of the call"),
 }
 
 /** Firewall approval (interface: "Firewall approval (response)"). */

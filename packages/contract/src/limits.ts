@@ -107,6 +107,11 @@ export const LIMITS = {
   /** Requests of a process that wait for a decision. Beyond these, they are answered at once. */
   approvalWaits: 4_000,
   approvalWaitsOfWorkspace: 1_000,
+  /** A client that asked for the answer within this time waits for it. */
+  approvalWaitingMs: 30_000,
+  unansweredHoursMax: 24 * 92,
+  unansweredRequests: 10_000,
+  unansweredPolicies: 200,
   decisionReasonChars: 2_000,
   /** Characters of a recorded tool input to show with an approval. */
   inputPreviewChars: 65_536,

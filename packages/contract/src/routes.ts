@@ -68,7 +68,7 @@ export const ROUTES = {
     bodyBytes: LIMITS.issueRecordBytes,
     status: 202,
     reply: IssueRecordReceipt,
-    errors: ['conflict', 'storage_full'],
+    errors: ['not_found', 'conflict', 'storage_full'],
   },
   createApproval: {
     method: 'POST',

@@ -18,6 +18,15 @@ export const ISSUE_STATES = ['OPEN', 'RESOLVED', 'IGNORED'] as const
 
 export const APPROVAL_STATUSES = ['PENDING', 'APPROVED', 'REJECTED', 'EXPIRED'] as const
 
+/** Whether somebody waits for the answer to a request. */
+export const WAITING_STATES = ['waiting', 'stopped', 'withdrawn', 'unknown'] as const
+/** Why a client withdrew a request: the call that waited for it is gone. */
+export const WITHDRAWN_REASONS = ['timeout', 'cancelled', 'aborted', 'run_ended', 'process_ended'] as const
+export type WithdrawnReason = (typeof WITHDRAWN_REASONS)[number]
+/** How a call that ran under an approval ended. */
+export const RAN_STATUSES = ['started', 'returned', 'failed', 'cancelled', 'did_not_report'] as const
+export type RanStatus = (typeof RAN_STATUSES)[number]
+
 /** In ascending order. */
 export const SEVERITIES = ['LOW', 'MEDIUM', 'HIGH', 'CRITICAL'] as const
 

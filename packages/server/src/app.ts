@@ -108,7 +108,7 @@ export function createApp(deps: Deps, log?: FastifyBaseLogger): FastifyInstance 
       eventsRoutes(api, deps)
       otlpRoutes(api, deps)
       runsRoutes(api, deps)
-      issueRecordsRoutes(api, deps)
+      issueRecordsRoutes(api, deps, approvals)
       approvalsRoutes(api, deps, approvals)
       runtimeConfigRoutes(api, deps)
     },

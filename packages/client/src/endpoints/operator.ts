@@ -72,6 +72,7 @@ export const OPERATOR_ENDPOINTS = {
   listInstallationAudit: {"path":"/audit"},
   listApprovals: {"path":"/environments/{environmentId}/approvals"},
   listApprovalGroups: {"path":"/environments/{environmentId}/approvals/groups"},
+  countUnansweredRequests: {"path":"/environments/{environmentId}/approvals/unanswered"},
   streamApprovals: {"path":"/environments/{environmentId}/approvals/stream","reply":"events"},
   readApproval: {"path":"/environments/{environmentId}/approvals/{approvalId}"},
   readApprovalAftermath: {"path":"/environments/{environmentId}/approvals/{approvalId}/aftermath"},

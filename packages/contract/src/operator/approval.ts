@@ -2,6 +2,8 @@ import Type, { type Static } from 'typebox'
 import { Approval, ApprovalStatus, ASKED, DECISIONS } from '../approval.ts'
 import { cursor, nextCursor, nullableText, nullableTime, pageLimit, time, uuid } from '../fields.ts'
 import { LIMITS } from '../limits.ts'
+import { RAN_STATUSES, WAITING_STATES, WITHDRAWN_REASONS, type WithdrawnReason } from '../words.ts'
+import { PolicyVersion } from './policy.ts'
 
 /** The decider: a signed-in operator or an operator token. */
 export const Decider = Type.Object(
@@ -22,6 +24,22 @@ const nullableDecider = Type.Unsafe<Static<typeof Decider> | null>({
   description: 'Who decided; null while undecided',
 })
 
+/** Whether the caller of the held call still waits for the answer. */
+export const Waiting = Type.Object(
+  {
+    state: Type.Enum([...WAITING_STATES], {
+      description: `waiting: the client asked for the answer within the last ${LIMITS.approvalWaitingMs / 1_000} seconds; stopped: it did before, and no longer does; withdrawn: it said that the call is gone, so nothing runs under this approval; unknown: it has not begun to wait, as a call that lets a person decide later, or it need not wait any more`,
+    }),
+    lastSeenAt: nullableTime('When the client last asked for the answer, or withdrew the request; null: never'),
+    reason: Type.Unsafe<WithdrawnReason | null>({
+      enum: [...WITHDRAWN_REASONS, null],
+      description: 'Why it was withdrawn; null unless it was',
+    }),
+  },
+  { $id: 'Waiting' },
+)
+export type Waiting = Static<typeof Waiting>
+
 /** An approval for operators: the public fields, the request and who decided. */
 export const OperatorApproval = Type.Object(
   {
@@ -33,6 +51,7 @@ export const OperatorApproval = Type.Object(
       'When an import brought it, with its decision; null: a client of this installation asked. Clients never get an imported one',
     ),
     decidedBy: nullableDecider,
+    waiting: Waiting,
   },
   { $id: 'OperatorApproval', description: 'An approval request, as operators see it' },
 )
@@ -50,6 +69,38 @@ export const AskedLately = Type.Object(
 )
 export type AskedLately = Static<typeof AskedLately>
 
+/** Whether the recorded input is the one that the approval's hash covers. */
+export const InputCheck = Type.Object(
+  {
+    result: Type.Enum(['matches', 'cannot_be_checked', 'does_not_match'], {
+      description: 'does_not_match: what is shown is not what was asked for. Approving it needs `confirmMismatch`',
+    }),
+    reason: Type.Unsafe<'masked' | 'shortened' | 'other_scheme' | 'not_recorded' | null>({
+      enum: ['masked', 'shortened', 'other_scheme', 'not_recorded', null],
+      description: 'Why it cannot be checked; null otherwise',
+    }),
+    sealed: Type.Integer({
+      minimum: 0,
+      description: 'Masked members that are covered by the hash although nobody can read them here',
+    }),
+  },
+  { $id: 'InputCheck' },
+)
+export type InputCheck = Static<typeof InputCheck>
+
+/** An earlier request for this very call: the same id, tool, input and run. */
+export const RanBefore = Type.Object(
+  {
+    approvalId: uuid('The approval under which it ran'),
+    at: time('When the service stored that it ran'),
+    status: Type.Enum([...RAN_STATUSES], {
+      description: 'How the call ended; started: no end is recorded',
+    }),
+  },
+  { $id: 'RanBefore' },
+)
+export type RanBefore = Static<typeof RanBefore>
+
 export const ApprovalCard = Type.Object(
   {
     ...OperatorApproval.properties,
@@ -57,6 +108,14 @@ export const ApprovalCard = Type.Object(
     inputInShort: nullableText(
       `The beginning of the recorded input in one line, as the client masked it: the command, the file of an edit, or the input as JSON, about ${LIMITS.inputInShortChars} characters. Null: none is recorded, or the list would have to read too much. The request itself has it whole`,
     ),
+    inputCheck: Type.Unsafe<InputCheck | null>({
+      anyOf: [InputCheck, { type: 'null' }],
+      description: 'Of the recorded input; null: the list would have to read too much',
+    }),
+    ranBefore: Type.Unsafe<RanBefore | null>({
+      anyOf: [RanBefore, { type: 'null' }],
+      description: 'This very call ran before, under that approval; null: no such call is recorded',
+    }),
   },
   {
     $id: 'ApprovalCard',
@@ -65,7 +124,7 @@ export const ApprovalCard = Type.Object(
 )
 export type ApprovalCard = Static<typeof ApprovalCard>
 
-/** The masked input in a POLICY_DECISION of the same run with the same approval, tool and input hash. */
+/** The masked input in a POLICY_DECISION of the client and API key that asked, in the same run, with the same tool and hash. */
 export const InputPreview = Type.Object(
   {
     json: Type.String({
@@ -79,11 +138,11 @@ export const InputPreview = Type.Object(
     bytes: Type.Integer({ minimum: 0, description: 'Size of the complete recorded text in UTF-8 bytes' }),
     eventId: Type.String({ description: 'Client event id of the POLICY_DECISION' }),
     recordedAt: time("When that event was stored, by the server's clock"),
+    check: InputCheck,
   },
   {
     $id: 'InputPreview',
-    description:
-      'Tool input as recorded by the client, masked. The service cannot verify it: it never sees the hashed input',
+    description: 'Tool input as recorded by the client, masked. `check` says whether it has the hash that is approved',
   },
 )
 export type InputPreview = Static<typeof InputPreview>
@@ -100,6 +159,25 @@ export const Deciders = Type.Object(
 )
 export type Deciders = Static<typeof Deciders>
 
+/** The version of the policy that asked. */
+export const AskingPolicy = Type.Object(
+  {
+    version: PolicyVersion,
+    basis: Type.Enum(['client', 'in_force'], {
+      description:
+        'client: the client named this version; in_force: it named none, and this one was deployed in the environment then',
+    }),
+    newer: Type.Unsafe<'in_force' | 'drafted' | null>({
+      enum: ['in_force', 'drafted', null],
+      description: 'Whether a newer version is deployed in the environment now, or only written; null: there is none',
+    }),
+    inForce: nullableText('The version that is deployed in the environment now; null: none is'),
+    newest: Type.String({ description: 'The newest version' }),
+  },
+  { $id: 'AskingPolicy' },
+)
+export type AskingPolicy = Static<typeof AskingPolicy>
+
 export const ApprovalDetail = Type.Object(
   {
     ...ApprovalCard.properties,
@@ -110,6 +188,11 @@ export const ApprovalDetail = Type.Object(
     inputPreview: Type.Unsafe<InputPreview | null>({
       anyOf: [InputPreview, { type: 'null' }],
       description: 'Null when the client recorded no input for this approval, as in metadata-only mode',
+    }),
+    policyVersion: nullableText('Version of the policy that required approval, as the client named it'),
+    askingPolicy: Type.Unsafe<AskingPolicy | null>({
+      anyOf: [AskingPolicy, { type: 'null' }],
+      description: 'The policy that required approval, in the version that asked; null: it is not known',
     }),
   },
   { $id: 'ApprovalDetail', description: 'An approval request with its recorded input' },
@@ -131,6 +214,11 @@ export const ApprovalsQuery = Type.Object({
   agentId: filterText('External agent id'),
   policyId: filterText('Policy that required approval'),
   runId: filterText('External run id'),
+  withdrawn: Type.Optional(
+    Type.Enum(['only', 'without'], {
+      description: 'Requests that their clients withdrew: only these, or none of them; both by default',
+    }),
+  ),
 })
 
 /** Requests waiting for the same tool with the same input. One decision can cover all of them. */
@@ -174,17 +262,25 @@ const decision = {
   ),
 }
 
+const confirmMismatch = Type.Optional(
+  Type.Boolean({ description: 'Approve although the recorded input does not match the hash that is approved' }),
+)
+
 /** Rejects unknown fields: the signed-in person decides, so a name in the body must not seem to count. */
-export const NewDecision = Type.Object(decision, {
-  $id: 'NewDecision',
-  additionalProperties: false,
-  examples: [{ decision: 'APPROVED', reason: 'The customer is entitled to it' }],
-})
+export const NewDecision = Type.Object(
+  { ...decision, confirmMismatch },
+  {
+    $id: 'NewDecision',
+    additionalProperties: false,
+    examples: [{ decision: 'APPROVED', reason: 'The customer is entitled to it' }],
+  },
+)
 export type NewDecision = Static<typeof NewDecision>
 
 export const NewDecisions = Type.Object(
   {
     ...decision,
+    confirmMismatch,
     ids: Type.Optional(Type.Array(uuid('Approval id'), { minItems: 1, maxItems: LIMITS.decisionsMax })),
     toolName: Type.Optional(Type.String({ minLength: 1, maxLength: LIMITS.textChars })),
     inputHash: Type.Optional(Type.String({ minLength: 1, maxLength: LIMITS.inputHashDigitsMax })),
@@ -205,13 +301,14 @@ export const NewDecisions = Type.Object(
 )
 export type NewDecisions = Static<typeof NewDecisions>
 
-export const DECISION_OUTCOMES = ['decided', 'refused', 'not_found'] as const
+export const DECISION_OUTCOMES = ['decided', 'refused', 'mismatch', 'not_found'] as const
 
 export const DecisionOutcome = Type.Object(
   {
     id: uuid('Approval id'),
     outcome: Type.Enum([...DECISION_OUTCOMES], {
-      description: 'refused: it was already decided or expired; `approval` is its current state',
+      description:
+        'refused: it was already decided or expired; mismatch: the recorded input does not match, and the request has no `confirmMismatch`; `approval` is its current state',
     }),
     approval: Type.Unsafe<OperatorApproval | null>({ anyOf: [OperatorApproval, { type: 'null' }] }),
   },
@@ -230,10 +327,40 @@ export const DecisionOutcomes = Type.Object(
 )
 export type DecisionOutcomes = Static<typeof DecisionOutcomes>
 
+/** How many requests of a policy nobody answered. */
+export const UnansweredRequests = Type.Object(
+  {
+    items: Type.Array(
+      Type.Object({
+        policyId: nullableText('Policy that required approval; null: the requests name none'),
+        expired: Type.Integer({ minimum: 1, description: 'Requests that expired undecided' }),
+        withdrawn: Type.Integer({ minimum: 0, description: 'Those of them that their client had withdrawn' }),
+        lastExpiredAt: time('When the last of them expired'),
+      }),
+      { description: `Most first; at most ${LIMITS.unansweredPolicies}` },
+    ),
+    since: time('Start of the time that is counted'),
+    capped: Type.Boolean({
+      description: `Whether only the newest ${LIMITS.unansweredRequests} expired requests of that time are counted`,
+    }),
+  },
+  { $id: 'UnansweredRequests' },
+)
+export type UnansweredRequests = Static<typeof UnansweredRequests>
+
+export const UnansweredQuery = Type.Object({
+  hours: Type.Optional(
+    Type.Integer({ minimum: 1, maximum: LIMITS.unansweredHoursMax, default: 168, description: 'Hours to look back' }),
+  ),
+  policyId: filterText('Only requests of this policy'),
+})
+
 /** Messages of the stream, by event name. */
 export const ApprovalSnapshot = Type.Object(
   {
-    items: Type.Array(OperatorApproval, { description: 'Pending requests, oldest deadline first' }),
+    items: Type.Array(OperatorApproval, {
+      description: 'Pending requests that are not withdrawn, oldest deadline first',
+    }),
     more: Type.Boolean({ description: 'Whether more are pending; read them from the list' }),
   },
   {
@@ -244,7 +371,15 @@ export const ApprovalSnapshot = Type.Object(
 export type ApprovalSnapshot = Static<typeof ApprovalSnapshot>
 
 export const ApprovalChanges = Type.Object(
-  { items: Type.Array(Type.Object({ id: uuid('Approval id'), status: ApprovalStatus })) },
+  {
+    items: Type.Array(
+      Type.Object({
+        id: uuid('Approval id'),
+        status: ApprovalStatus,
+        isWithdrawn: Type.Optional(Type.Boolean({ description: 'true: its client withdrew it' })),
+      }),
+    ),
+  },
   {
     $id: 'ApprovalChanges',
     description: '`changed`: new or changed approvals, in no particular order. Read them again',

@@ -1,8 +1,11 @@
 import { NewApproval, type Approval } from '@tacho/contract/approval.ts'
 import { LIMITS } from '@tacho/contract/limits.ts'
-import type { ApprovalGroup, AskedLately, OperatorApproval } from '@tacho/contract/operator/approval.ts'
+import type { ApprovalGroup, AskedLately, OperatorApproval, Waiting } from '@tacho/contract/operator/approval.ts'
 import type { ApprovalGroupRow, ApprovalRow, NewApprovalRow } from '../storage/approvals.ts'
+import type { NewIssueRecord } from '../storage/issue-records.ts'
 import type { Storage } from '../storage/storage.ts'
+import { isUuid } from '../storage/uuid.ts'
+import { isoTime } from '../storage/iso-time.ts'
 import { isoOf, orNull, pick } from './shown.ts'
 import { unstorableField } from './text.ts'
 
@@ -17,15 +20,23 @@ export function unstorableText(request: NewApproval): keyof NewApproval | null {
   return unstorableField(request, FIELDS)
 }
 
-export function toNewApproval(
-  request: NewApproval,
-  { now, ...asked }: { id: string; environmentId: string; clientId: string; now: number },
-): NewApprovalRow {
+interface AskedBy {
+  id: string
+  environmentId: string
+  clientId: string
+  keyFamily?: string | null
+  now: number
+}
+
+export function toNewApproval(request: NewApproval, { now, keyFamily = null, ...asked }: AskedBy): NewApprovalRow {
   const timeoutMs = request.timeoutMs ?? LIMITS.approvalTimeoutMsDefault
   return {
     ...asked,
     ...pick(request, 'clientRequestId', 'toolName'),
-    ...orNull(request, 'runId', 'sessionId', 'agentId', 'policyId', 'reason'),
+    ...orNull(request, 'runId', 'sessionId', 'agentId', 'policyId', 'reason', 'toolCallId', 'policyVersion'),
+    keyFamily,
+    recordsInput: request.recordsInput === false ? 0 : null,
+    hashScheme: request.inputHashScheme ?? null,
     inputHash: request.inputHash.toLowerCase(),
     timeoutMs,
     createdAt: now,
@@ -53,19 +64,70 @@ export async function expireOverdue(
   }
 }
 
-export function toApproval(row: ApprovalRow): Approval {
-  return { ...pick(row, 'id', 'status', 'decisionReason'), ...isoOf(row, 'expiresAt', 'decidedAt') }
+/** A client's id is only a name, so the key counts too. Of older requests, the key is not known. */
+export function isAsker(row: ApprovalRow, by: { clientId: string; keyFamily: string }): boolean {
+  const isOfKey = row.keyFamily === null || row.keyFamily === by.keyFamily
+  return isOfKey && row.clientId === by.clientId && row.importedAt === null
 }
 
-export function toOperatorApproval(row: ApprovalRow, agentName: string | null): OperatorApproval {
+const CLAIM = /^run-(.+)$/
+
+/** The approval that a record names by its id. Such a record is a claim: only the first one may run the call. */
+export function claimedApproval({ clientRecordId }: Pick<NewIssueRecord, 'clientRecordId'>): string | null {
+  const id = CLAIM.exec(clientRecordId)?.[1]
+  return id !== undefined && isUuid(id) ? id : null
+}
+
+/** Why a call must not run under it. */
+export function claimFault({ status, withdrawnAt, expiresAt }: ApprovalRow, now: number): string | null {
+  if (withdrawnAt !== null) return 'was withdrawn'
+  if (status !== 'APPROVED') return `is ${status}`
+  return expiresAt <= now ? `expired at ${isoTime(expiresAt)}` : null
+}
+
+const WITHDRAWN = 'The request was withdrawn, because the call that asked is gone: nothing runs under this approval'
+
+/** For clients: nothing may run under a withdrawn approval, whatever a person decided. */
+export function toApproval(row: ApprovalRow): Approval {
+  const shown = { ...pick(row, 'id', 'status', 'decisionReason'), ...isoOf(row, 'expiresAt', 'decidedAt') }
+  return row.withdrawnAt === null || row.status !== 'APPROVED'
+    ? shown
+    : { ...shown, status: 'REJECTED', decisionReason: WITHDRAWN }
+}
+
+export function toWaiting(
+  { status, importedAt, withdrawnAt, withdrawnReason, lastSeenAt }: ApprovalRow,
+  now: number,
+): Waiting {
+  if (withdrawnAt !== null) return { state: 'withdrawn', lastSeenAt: isoTime(withdrawnAt), reason: withdrawnReason }
+  const isOpen = status === 'PENDING' && importedAt === null && lastSeenAt !== null
+  const state = isOpen ? (now - lastSeenAt < LIMITS.approvalWaitingMs ? 'waiting' : 'stopped') : 'unknown'
+  return { state, lastSeenAt: isoTime(lastSeenAt), reason: null }
+}
+
+export function toOperatorApproval(row: ApprovalRow, agentName: string | null, now: number): OperatorApproval {
   const { deciderKind: kind, deciderId: id, deciderName: name, decidedVia: via } = row
   return {
-    ...toApproval(row),
-    ...pick(row, 'clientId', 'clientRequestId', 'runId', 'sessionId', 'agentId', 'policyId', 'toolName', 'inputHash'),
+    ...pick(
+      row,
+      'id',
+      'status',
+      'decisionReason',
+      'toolCallId',
+      'clientId',
+      'clientRequestId',
+      'runId',
+      'sessionId',
+      'agentId',
+      'policyId',
+      'toolName',
+      'inputHash',
+    ),
     ...pick(row, 'reason', 'timeoutMs'),
-    ...isoOf(row, 'createdAt', 'importedAt'),
+    ...isoOf(row, 'createdAt', 'expiresAt', 'decidedAt', 'importedAt'),
     agentName,
     decidedBy: kind === null ? null : { kind, id: id ?? '', name: name ?? '', via },
+    waiting: toWaiting(row, now),
   }
 }
 

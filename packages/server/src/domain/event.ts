@@ -6,6 +6,7 @@ import { isObject, textAt } from '@tacho/contract/read-payload.ts'
 import { saidIn } from '@tacho/contract/said.ts'
 import { Compile } from 'typebox/compile'
 import type { EventVerdict, NewEvent, RejectionRow } from '../storage/events.ts'
+import { approvalNoteOf } from './approval-note.ts'
 import { dropsOf, numberInRunOf } from './completeness.ts'
 import { jsonFault } from './json-fault.ts'
 import { payloadSlices } from './json-slices.ts'
@@ -148,6 +149,7 @@ function toNewEvent(item: EventInput, payload: string, onlyIfStored: boolean): N
     said: saidIn(item.eventType, item.label, data),
     traits: traitsOf(item.eventType, data, promptUse),
     score: scoreOf(item.eventType, data),
+    approval: approvalNoteOf(item.eventType, data),
     number,
     drops: dropsOf(number, item.dropped),
     onlyIfStored,

@@ -1,41 +1,119 @@
 import { LIMITS } from '@tacho/contract/limits.ts'
-import type { InputPreview } from '@tacho/contract/operator/approval.ts'
+import type { InputCheck, InputPreview } from '@tacho/contract/operator/approval.ts'
 import { callInShort } from '@tacho/contract/told-call.ts'
-import type { ApprovalRow, InputOfRequest, InputsBounds, RecordedInputRow, SoughtInput } from '../storage/approvals.ts'
+import type { ApprovalRow, InputsBounds, RecordedInputRow } from '../storage/approvals.ts'
+import type { Storage } from '../storage/storage.ts'
+import { checkInput, type HashedRequest, type ShownInput } from './input-check.ts'
 import { memberSlices } from './json-slices.ts'
 import { isoTime } from '../storage/iso-time.ts'
 
-const SHORTENED = 'tachoShortened'
+const [SHORTENED, SEALS] = ['tachoShortened', 'inputSeals']
 
-/** The agent waits for the decision, so the event is among the newest before it. */
-const BOUNDS = { rowsLookedAt: LIMITS.eventsLookedAt, limit: 200, pageBytes: LIMITS.pageBytes }
+/** Of all inputs of a list. */
+const INPUTS_BOUNDS: InputsBounds = { perRun: 200, bytes: 1_048_576 }
+/** Of requests that were made before their input was linked. The agent waits, so the event is among the newest. */
+const SEARCH_BOUNDS = { rowsLookedAt: LIMITS.eventsLookedAt, limit: 200, pageBytes: LIMITS.pageBytes }
 
-export function soughtInput({ id, toolName, inputHash, createdAt }: ApprovalRow): SoughtInput {
-  // The client recorded the event when it sent the request; its clock can be ahead by this much.
-  return { approvalId: id, toolName, inputHash, until: createdAt + LIMITS.eventFutureMs, bounds: BOUNDS }
+type Acts = Pick<Storage, 'findLinkedInputs' | 'findRecordedInputs' | 'findRecordedInput' | 'findRun'>
+
+/** `undefined`: the list would have to read too much. */
+type Recorded = RecordedInputRow | null | undefined
+
+export interface InputInShort {
+  text: string | null
+  /** Null: the list would have to read too much. */
+  check: InputCheck | null
 }
 
-export const INPUTS_BOUNDS: InputsBounds = { perRun: 200, bytes: 1_048_576 }
-
-export function inputOfRequest({ id, toolName, inputHash, runId }: ApprovalRow): InputOfRequest | null {
-  return runId === null ? null : { approvalId: id, toolName, inputHash, runId }
+/** In the order of `rows`. */
+export async function inputsInShort(
+  storage: Pick<Acts, 'findLinkedInputs' | 'findRecordedInputs'>,
+  environmentId: string,
+  rows: readonly ApprovalRow[],
+): Promise<InputInShort[]> {
+  const linked = await linkedInputs(storage, environmentId, rows)
+  const payloads = new Map<string, string | null | undefined>()
+  for (const [id, recorded] of linked) payloads.set(id, recorded && recorded.payload)
+  const sought = rows.filter(isSearched).flatMap(({ id, toolName, inputHash, runId }) => {
+    return runId === null ? [] : [{ approvalId: id, toolName, inputHash, runId }]
+  })
+  if (sought.length > 0) {
+    const found = await storage.findRecordedInputs(environmentId, sought, INPUTS_BOUNDS)
+    sought.forEach(({ approvalId }, at) => payloads.set(approvalId, found[at] ?? null))
+  }
+  return rows.map((row) => {
+    const payload = payloads.has(row.id) ? payloads.get(row.id) : null
+    if (payload === undefined) return { text: null, check: null }
+    const shown = payload === null ? null : shownInput(payload)
+    const text = shown === null || payload === null ? null : inShort(payload)
+    return { text, check: checkInput(row, shown) }
+  })
 }
 
-export function inputInShort(payload: string): string {
+const isSearched = ({ inputEventId, keyFamily }: ApprovalRow): boolean => inputEventId === null && keyFamily === null
+
+async function linkedInputs(
+  storage: Pick<Acts, 'findLinkedInputs'>,
+  environmentId: string,
+  rows: readonly ApprovalRow[],
+): Promise<Map<string, Recorded>> {
+  const linked = rows.flatMap(({ id, runId, inputEventId: eventId }) => {
+    return runId === null || eventId === null ? [] : [{ id, runId, eventId }]
+  })
+  if (linked.length === 0) return new Map()
+  const links = linked.map(({ runId, eventId }) => ({ runId, eventId }))
+  const found = await storage.findLinkedInputs(environmentId, links, INPUTS_BOUNDS.bytes)
+  return new Map(linked.map(({ id }, at) => [id, found[at] === 'too_large' ? undefined : (found[at] as Recorded)]))
+}
+
+function inShort(payload: string): string {
   return callInShort(JSON.parse(payload) as Record<string, unknown>, LIMITS.inputInShortChars).toWellFormed()
 }
 
-export function toInputPreview({ eventId, receivedAt, payload }: RecordedInputRow): InputPreview | null {
-  const [slice, shortened] = memberSlices(payload, ['input', SHORTENED])
-  if (!slice) return null
-  const json = payload.slice(slice.start, slice.end)
+/** Whole, with its check. */
+export async function inputPreview(storage: Acts, row: ApprovalRow): Promise<InputPreview | null> {
+  const { environmentId } = row
+  const recorded = isSearched(row)
+    ? await searchedInput(storage, row)
+    : (await linkedInputs(storage, environmentId, [row])).get(row.id)
+  return recorded ? toInputPreview(row, recorded) : null
+}
+
+async function searchedInput(storage: Acts, row: ApprovalRow): Promise<RecordedInputRow | null> {
+  const { environmentId, id: approvalId, toolName, inputHash, runId, createdAt } = row
+  const run = runId === null ? null : await storage.findRun(environmentId, runId)
+  // The approval names an external id, so ignore a run whose internal id matches it.
+  if (run?.runId !== runId || run === null) return null
+  // The client recorded the event when it sent the request; its clock can be ahead by this much.
+  const until = createdAt + LIMITS.eventFutureMs
+  const sought = { approvalId, toolName, inputHash, until, bounds: SEARCH_BOUNDS }
+  return storage.findRecordedInput(environmentId, run.id, sought)
+}
+
+function toInputPreview(
+  request: HashedRequest,
+  { eventId, receivedAt, payload }: RecordedInputRow,
+): InputPreview | null {
+  const shown = shownInput(payload)
+  if (shown === null) return null
+  const { json, isShortened } = shown
   const isTruncated = json.length > LIMITS.inputPreviewChars
   return {
     json: isTruncated ? json.slice(0, LIMITS.inputPreviewChars).toWellFormed() : json,
     isTruncated,
-    isShortened: shortened !== null,
+    isShortened,
     bytes: Buffer.byteLength(json),
     eventId,
     recordedAt: isoTime(receivedAt),
+    check: checkInput(request, shown),
   }
+}
+
+/** Null: the payload was removed, or is damaged. */
+function shownInput(payload: string): ShownInput | null {
+  const [input, shortened, seals] = memberSlices(payload, ['input', SHORTENED, SEALS])
+  if (!input) return null
+  const json = payload.slice(input.start, input.end)
+  const sealsText = seals ? payload.slice(seals.start, seals.end) : 'null'
+  return { json, seals: JSON.parse(sealsText) as unknown, isShortened: shortened !== null }
 }

@@ -100,6 +100,11 @@ export function askedText(address: string): string {
   return `Nothing is decided yet: your Slack account is not linked to an account of Tacho. To link it, ${link}. The link works once, within ${minutes} minutes. Then press again.`
 }
 
+export function mismatchText(address: string): string {
+  const link = `<${slackText(address, LIMITS.webhookUrlChars)}|Open it in the console>`
+  return `Nothing is decided: the recorded input does not match the input that would run. ${link} to look at it.`
+}
+
 const STATES: Record<ApprovalRow['status'], string> = {
   PENDING: 'is pending',
   APPROVED: 'was approved',

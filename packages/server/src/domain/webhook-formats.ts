@@ -1,5 +1,7 @@
 /** Texts of clients stay text: no service reads markup, mentions or links in them. Invisible characters are escaped. */
+import { inputCheckText } from '@tacho/contract/approval-text.ts'
 import { money } from '@tacho/contract/format.ts'
+import type { InputCheck } from '@tacho/contract/operator/approval.ts'
 import type { WebhookEvent, WebhookFormat } from '@tacho/contract/operator/webhook.ts'
 import { lookalikes, printable } from '@tacho/contract/shown-text.ts'
 import { isMoney } from './alert.ts'
@@ -46,6 +48,7 @@ const LOOKS = new Map<string, EventLook>(Object.entries(EVENTS))
 const SHOWN = {
   toolName: 'Tool',
   inputInShort: 'Input, masked by the client',
+  inputCheck: 'This input',
   status: 'Decision',
   agentId: 'Agent',
   runId: 'Run',
@@ -104,6 +107,7 @@ function shown(data: Record<string, unknown>, name: string): string {
   const value = data[name]
   if (name === 'agentId' && typeof data['agentName'] === 'string') return `${data['agentName']} (${String(value)})`
   const isAmount = isMoney(data['kind']) && (name === 'value' || name === 'threshold')
+  if (name === 'inputCheck') return inputCheckText(value as InputCheck)
   if (isAmount && typeof value === 'number') return money(value)
   return typeof value === 'string' ? value : JSON.stringify(value)
 }
@@ -157,8 +161,10 @@ function buttonsOf({ type, data, hasButtons = false }: WebhookNews): object[] {
     confirm: plain('Approve'),
     deny: plain('Cancel'),
   }
+  // Approving another input than the shown one needs a second step, in the console.
+  const differs = (data['inputCheck'] as InputCheck | undefined)?.result === 'does_not_match'
   const elements = [
-    button('approve', 'Approve', { style: 'primary', confirm }),
+    ...(differs ? [] : [button('approve', 'Approve', { style: 'primary', confirm })]),
     button('reject', 'Reject', { style: 'danger' }),
   ]
   return [{ type: 'actions', elements }]

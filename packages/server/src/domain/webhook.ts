@@ -2,8 +2,8 @@
 import { createHmac } from 'node:crypto'
 import { SLACK_PATH } from '@tacho/contract/operator/slack-link.ts'
 import { INPUT_FORMATS } from '@tacho/contract/words.ts'
+import type { InputCheck } from '@tacho/contract/operator/approval.ts'
 import type { Delivery, Webhook } from '@tacho/contract/operator/webhook.ts'
-import type { InputOfRequest } from '../storage/approvals.ts'
 import type { DeliveryOrder, DeliveryRow, WebhookRow } from '../storage/webhooks.ts'
 import { isoTime } from '../storage/iso-time.ts'
 import type { Random } from '../storage/uuid.ts'
@@ -31,32 +31,36 @@ export interface WebhookMessage {
   body: string
 }
 
-/** `input`: the beginning of the recorded input, if the webhook shows it. It is in no stored message. */
+/** The beginning of a recorded input, if the webhook shows it. It is in no stored message. */
+export interface ShownOfInput {
+  text: string
+  check: InputCheck
+}
+
 export function newsOf(
   { webhook, delivery }: DeliveryOrder,
   place: WebhookPlace | null,
-  input: string | null = null,
+  input: ShownOfInput | null = null,
 ): WebhookNews {
   const { id, type, createdAt } = delivery
   const said = JSON.parse(delivery.data) as Record<string, unknown>
-  const data = input === null ? said : { ...said, inputInShort: input }
+  const data = input === null ? said : { ...said, inputInShort: input.text, inputCheck: input.check }
   return { id, type, createdAt, data, place, hasButtons: webhook.signingSecret !== null }
 }
 
-export function inputWanted({ webhook, delivery }: DeliveryOrder): InputOfRequest | null {
+/** The approval whose input the message shows. */
+export function inputWanted({ webhook, delivery }: DeliveryOrder): string | null {
   const isShown = webhook.showsInput && INPUT_FORMATS.includes(webhook.format)
   if (!isShown || delivery.type !== 'approval.requested') return null
-  const { approvalId, toolName, inputHash, runId } = JSON.parse(delivery.data) as Record<string, unknown>
-  return typeof runId === 'string'
-    ? { approvalId: String(approvalId), toolName: String(toolName), inputHash: String(inputHash), runId }
-    : null
+  const { approvalId, runId } = JSON.parse(delivery.data) as Record<string, unknown>
+  return typeof runId === 'string' ? String(approvalId) : null
 }
 
 export function webhookMessage(
   { webhook, delivery }: DeliveryOrder,
   place: WebhookPlace | null,
   now: number,
-  input: string | null = null,
+  input: ShownOfInput | null = null,
 ): WebhookMessage {
   const news = newsOf({ webhook, delivery }, place, input)
   const { id: _id, type, createdAt, data } = news

@@ -1,7 +1,7 @@
 import type { Route, Scope } from '@tacho/contract/route.ts'
 import type { FastifyRequest, onRequestHookHandler, preHandlerHookHandler } from 'fastify'
 import { parseOperatorToken } from '../domain/credential.ts'
-import type { ApiKeyRow } from '../storage/api-keys.ts'
+import { keyFamilyOf, type ApiKeyRow } from '../storage/api-keys.ts'
 import type { CredentialCache } from './credential-cache.ts'
 import { limitRate, type RateLimit } from './rate-limit.ts'
 import type { UnknownKeys } from './unknown-keys.ts'
@@ -89,6 +89,12 @@ function withScopes(key: FoundApiKey, route: Route | undefined): FoundApiKey | R
 
 export function missingScopes(key: FoundApiKey, scopes: readonly Scope[]): Scope[] {
   return scopes.filter((scope) => !key.scopes.includes(scope))
+}
+
+/** The keys that a rotation replaced count as one. */
+export function familyOf(request: FastifyRequest): string {
+  if (!request.apiKey) throw new Error('the route is not behind the API key hook')
+  return keyFamilyOf(request.apiKey)
 }
 
 export function tenantOf(request: FastifyRequest): { workspaceId: string; environmentId: string } {

@@ -3,6 +3,7 @@ import { Gauge } from 'prom-client'
 import { createApprovalFeed } from './approval-feed.ts'
 import type { Deps } from './deps.ts'
 import { createCurrentApprovals } from './current-approvals.ts'
+import { createSeenApprovals } from './seen-approvals.ts'
 
 export type ApprovalReader = ReturnType<typeof createApprovalReader>
 
@@ -19,6 +20,14 @@ export function createApprovalReader(app: FastifyInstance, { storage, metrics, n
       this.set(feed.size())
     },
   })
-  app.addHook('preClose', async () => feed.close())
-  return { feed, current: createCurrentApprovals({ storage, now, onChange: () => feed.look() }) }
+  const seen = createSeenApprovals({
+    storage,
+    now,
+    onError: (err) => app.log.warn({ err }, 'could not store which approvals are waited for'),
+  })
+  app.addHook('preClose', async () => {
+    feed.close()
+    await seen.close()
+  })
+  return { feed, seen, current: createCurrentApprovals({ storage, now, onChange: () => feed.look() }) }
 }

@@ -3,11 +3,11 @@ import { CLIENT_ID_HEADER } from '@tacho/contract/approval.ts'
 import { LIMITS } from '@tacho/contract/limits.ts'
 import { ROUTES } from '@tacho/contract/routes.ts'
 import type { FastifyInstance } from 'fastify'
-import { toApproval, toNewApproval, unstorableText } from '../domain/approval.ts'
+import { isAsker, toApproval, toNewApproval, unstorableText } from '../domain/approval.ts'
 import { UNSTORABLE } from '../domain/text.ts'
 import { isUuid, uuidv7 } from '../storage/uuid.ts'
 import type { ApprovalRow } from '../storage/approvals.ts'
-import { currentKey, tenantOf } from './api-key.ts'
+import { currentKey, familyOf, tenantOf } from './api-key.ts'
 import type { ApprovalReader } from './approval-reader.ts'
 import type { Deps } from './deps.ts'
 import { admitWrites } from './events.ts'
@@ -18,10 +18,10 @@ import { serveRoute } from './serve-route.ts'
 import { Shares } from '../domain/shares.ts'
 import { within } from './within.ts'
 
-/** Also for an approval of another tenant or client. */
-const NO_APPROVAL = refuse('not_found', 'The approval does not exist')
+/** Also for an approval of another tenant, client or key. */
+export const NO_APPROVAL = refuse('not_found', 'The approval does not exist')
 
-export function approvalsRoutes(app: FastifyInstance, deps: Deps, { feed, current }: ApprovalReader): void {
+export function approvalsRoutes(app: FastifyInstance, deps: Deps, { feed, current, seen }: ApprovalReader): void {
   const { storage, memory, replies, keys, now } = deps
   const { approvalWaits: most, approvalWaitsOfWorkspace: ofWorkspace } = LIMITS
   const waits = new Shares({ most, ofWorkspace, ofCredential: ofWorkspace / 2 })
@@ -32,7 +32,8 @@ export function approvalsRoutes(app: FastifyInstance, deps: Deps, { feed, curren
     if (unstorable) return refuseField(unstorable, UNSTORABLE)
     const { environmentId } = tenantOf(request)
     const askedAt = now()
-    const asked = { id: uuidv7(askedAt), environmentId, clientId: headers[CLIENT_ID_HEADER], now: askedAt }
+    const by = { environmentId, clientId: headers[CLIENT_ID_HEADER], keyFamily: familyOf(request) }
+    const asked = { id: uuidv7(askedAt), ...by, now: askedAt }
     const { outcome, approval } = await storage.createApproval(toNewApproval(body, asked))
     if (outcome === 'created') feed.look()
     if (outcome === 'erased') return refuse('conflict', 'An operator erased this request, or its run')
@@ -45,8 +46,8 @@ export function approvalsRoutes(app: FastifyInstance, deps: Deps, { feed, curren
     const { environmentId } = tenantOf(request)
     const id = params.approvalId.toLowerCase()
     if (!isUuid(id)) return NO_APPROVAL
-    const own = (row: ApprovalRow | null) =>
-      row?.clientId === headers[CLIENT_ID_HEADER] && row.importedAt === null ? row : null
+    const by = { clientId: headers[CLIENT_ID_HEADER], keyFamily: familyOf(request) }
+    const own = (row: ApprovalRow | null) => (row && isAsker(row, by) ? row : null)
     const find = async () => own(await current.find(environmentId, id))
     const holder = holderOf(request)
     // Each wait holds a connection. A client that gets its answer at once pauses before it asks again.
@@ -61,6 +62,7 @@ export function approvalsRoutes(app: FastifyInstance, deps: Deps, { feed, curren
     }
     // The last step, so that an erasure before it is not missed.
     const row = await find()
+    if (row?.status === 'PENDING') seen.note(environmentId, id, query.wait !== undefined)
     return row ? toApproval(row) : NO_APPROVAL
   })
 
@@ -77,6 +79,7 @@ export function approvalsRoutes(app: FastifyInstance, deps: Deps, { feed, curren
   async function waitWhilePending({ environmentId, id, find, own, ms, response }: Wait): Promise<ApprovalRow | null> {
     const until = performance.now() + ms
     let over = false
+    let release: () => void = () => undefined
     let wake: (row: ApprovalRow | null) => void = () => undefined
     const look = () => wake(null)
     const end = () => {
@@ -90,18 +93,20 @@ export function approvalsRoutes(app: FastifyInstance, deps: Deps, { feed, curren
       id,
     )
     try {
-      for (;;) {
+      for (let isFirst = true; ; isFirst = false) {
         // Before the read, so no change after it is missed.
         const news = new Promise<ApprovalRow | null>((resolve) => (wake = resolve))
         const row = await find()
         const left = until - performance.now()
         if (!row || row.status !== 'PENDING') return row
+        if (isFirst) release = seen.hold(environmentId, id)
         if (over || left <= 0) return null
         const changed = await within(news, Math.min(left, Math.max(row.expiresAt - now(), 0) + 1), null)
         if (changed && changed.status !== 'PENDING') return own(changed)
       }
     } finally {
       response.off('close', end)
+      release()
       unfollow()
     }
   }

@@ -6,7 +6,7 @@ import { batchResult, type JudgedBatch } from '../domain/event.ts'
 import type { EventVerdict } from '../storage/events.ts'
 import type { Storage } from '../storage/storage.ts'
 import { StorageError } from '../storage/store.ts'
-import { tenantOf } from './api-key.ts'
+import { familyOf, tenantOf } from './api-key.ts'
 import { refuse } from './reply-error.ts'
 import { serveRoute } from './serve-route.ts'
 
@@ -51,7 +51,8 @@ export async function storeBatch(
 ): Promise<EventVerdict[] | null> {
   if (events.length === 0 && refused.length === 0) return []
   try {
-    return await storage.appendEvents({ environmentId, receivedAt, events, rejections: refused })
+    const keyFamily = familyOf(request)
+    return await storage.appendEvents({ environmentId, receivedAt, events, rejections: refused, keyFamily })
   } catch (error) {
     if (!(error instanceof StorageError)) throw error
     request.log.warn({ requestId: request.id, code: error.code, reason: error.message }, 'could not store events')

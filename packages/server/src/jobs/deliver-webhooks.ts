@@ -1,9 +1,8 @@
 /** Each delivery has its own attempts and delays, separate from the work queue's. */
 import { LRUCache } from 'lru-cache'
 import { mailAddressOf, mailMessage } from '../domain/mail.ts'
-import { inputInShort, INPUTS_BOUNDS } from '../domain/input-preview.ts'
-import { inputWanted, newsOf, nextAttemptAt, webhookMessage } from '../domain/webhook.ts'
-import type { InputOfRequest } from '../storage/approvals.ts'
+import { inputsInShort } from '../domain/input-preview.ts'
+import { inputWanted, newsOf, nextAttemptAt, webhookMessage, type ShownOfInput } from '../domain/webhook.ts'
 import type { DeliveryAttempt, DeliveryHold, DeliveryOrder } from '../storage/webhooks.ts'
 import type { WorkHold, WorkItem } from '../storage/work.ts'
 import type { RunPages } from './run-pages.ts'
@@ -11,7 +10,13 @@ import type { MailSender } from './mail-sender.ts'
 import type { Sent, WebhookSender } from './webhook-sender.ts'
 import type { HandlerOptions, ItemHandler, Next } from './work.ts'
 
-type Acts = 'startDelivery' | 'recordAttempt' | 'isMemberAt' | 'findRecordedInputs'
+type Acts =
+  | 'startDelivery'
+  | 'recordAttempt'
+  | 'isMemberAt'
+  | 'findApprovals'
+  | 'findLinkedInputs'
+  | 'findRecordedInputs'
 
 export interface DeliverOptions extends HandlerOptions<Acts> {
   sender: Pick<WebhookSender, 'send'>
@@ -77,7 +82,7 @@ export function deliverWebhooks(options: DeliverOptions): ItemHandler {
     const pausedUntil = pauses.get(paused)
     if (pausedUntil !== undefined && startedAt < pausedUntil) return { dueAt: pausedUntil }
     const wanted = inputWanted(order)
-    const input = wanted && (await inputOf(environmentId, wanted))
+    const input = wanted === null ? null : await inputOf(environmentId, wanted)
     if (wanted && input === null && startedAt < delivery.createdAt + INPUT_WAIT_MS) {
       return { dueAt: startedAt + INPUT_PAUSE_MS }
     }
@@ -109,16 +114,17 @@ export function deliverWebhooks(options: DeliverOptions): ItemHandler {
     })
   }
 
-  const requestOf = async (order: DeliveryOrder, at: number, input: string | null) =>
+  const requestOf = async (order: DeliveryOrder, at: number, input: ShownOfInput | null) =>
     webhookMessage(order, await pages.placeOf(order.webhook.environmentId), at, input)
 
-  async function inputOf(environmentId: string, wanted: InputOfRequest): Promise<string | null> {
-    const [payload = null] = await storage.findRecordedInputs(environmentId, [wanted], INPUTS_BOUNDS)
-    return payload && inputInShort(payload)
+  async function inputOf(environmentId: string, approvalId: string): Promise<ShownOfInput | null> {
+    const rows = await storage.findApprovals(environmentId, [approvalId])
+    const [input] = await inputsInShort(storage, environmentId, rows)
+    return input?.text && input.check ? { text: input.text, check: input.check } : null
   }
 
   /** Checked for each mail: the person may have left since an admin chose the address. */
-  async function sendMail(order: DeliveryOrder, input: string | null): Promise<Sent | 'busy' | 'no_member'> {
+  async function sendMail(order: DeliveryOrder, input: ShownOfInput | null): Promise<Sent | 'busy' | 'no_member'> {
     const { url, environmentId } = order.webhook
     const address = mailAddressOf(url)
     if (address === null || !(await storage.isMemberAt(environmentId, address))) return 'no_member'

@@ -1,4 +1,5 @@
 import type { ApprovalStatus, Decision } from '@tacho/contract/approval.ts'
+import type { RanStatus, WithdrawnReason } from '@tacho/contract/words.ts'
 import type { ApprovalGroup } from '@tacho/contract/operator/approval.ts'
 import { isoTime } from './iso-time.ts'
 import type { PageAfter } from './page.ts'
@@ -12,6 +13,20 @@ export interface ApprovalRow extends RowOf<'approvals'> {
   deciderKind: 'operator' | 'token' | null
   /** Null: in the operator API, or undecided. */
   decidedVia: 'slack' | null
+  withdrawnReason: WithdrawnReason | null
+  ranStatus: RanStatus | null
+}
+
+/** What an event says about the approval that it names. Only the client and API key that asked may say it. */
+export interface ApprovalNote {
+  approvalId: string
+  kind: 'input' | 'withdrawn' | 'ran'
+  toolName: string | null
+  inputHash: string | null
+  /** Of the policies that decided. */
+  policyVersions: Readonly<Record<string, string>> | null
+  reason: WithdrawnReason | null
+  status: RanStatus | null
 }
 
 export const UNDECIDED = {
@@ -23,6 +38,12 @@ export const UNDECIDED = {
   deciderName: null,
   decidedVia: null,
   importedAt: null,
+  inputEventId: null,
+  withdrawnAt: null,
+  withdrawnReason: null,
+  ranAt: null,
+  ranStatus: null,
+  lastSeenAt: null,
 } as const
 export type NewApprovalRow = Omit<ApprovalRow, keyof typeof UNDECIDED | 'revision'>
 
@@ -60,6 +81,7 @@ export interface ApprovalFilter {
   agentId?: string | undefined
   policyId?: string | undefined
   runId?: string | undefined
+  withdrawn?: 'only' | 'without' | undefined
 }
 
 export type ApprovalPage = PageAfter<{ time: number; id: string }>
@@ -132,6 +154,31 @@ export interface InputOfRequest extends Pick<SoughtInput, 'approvalId' | 'toolNa
 export interface InputsBounds {
   perRun: number
   bytes: number
+}
+
+/** The event of a run that has the input of an approval. */
+export interface LinkedInput {
+  runId: string
+  eventId: string
+}
+
+/** How many requests of a policy expired. */
+export interface UnansweredRow {
+  policyId: string | null
+  expired: number
+  withdrawn: number
+  lastExpiredAt: number
+}
+
+export interface RanBeforeRow {
+  approvalId: string
+  at: number
+  status: RanStatus
+}
+
+export interface SeenApproval {
+  id: string
+  at: number
 }
 
 export interface RecordedInputRow {

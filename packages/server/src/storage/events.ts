@@ -3,6 +3,7 @@ import type { EVENT_ORDERS } from '@tacho/contract/operator/run.ts'
 import type { RunOutcome } from '@tacho/contract/run.ts'
 import type { Said } from '@tacho/contract/said.ts'
 import type { ProblemKind } from '@tacho/contract/words.ts'
+import type { ApprovalNote } from './approvals.ts'
 import type { EventFailure } from './failure.ts'
 import type { Numbering } from './completeness.ts'
 import type { Page, PageAfter } from './page.ts'
@@ -41,6 +42,7 @@ export interface NewEvent extends SentEvent, Numbering {
   said: Said | null
   traits: string | null
   score: NewScore | null
+  approval: ApprovalNote | null
   /** Too old to be stored, but accepted if already stored. */
   onlyIfStored: boolean
 }
@@ -68,6 +70,8 @@ export interface EventBatchRows {
   events: NewEvent[]
   rejections: RejectionRow[]
   importing?: ImportedRun | undefined
+  /** Of the API key that recorded them: only its own approvals are noted. */
+  keyFamily?: string | undefined
 }
 
 export interface ImportedRun {

@@ -170,8 +170,9 @@ const DESCRIBED = {
     ...ofRun('environment_id id', 'Retention keeps them for a time of their own.'),
     line: 'approval',
     exported: `id client_id client_request_id run_id? session_id? agent_id? policy_id? tool_name input_hash reason? timeout_ms#
-        created_at# expires_at# status decided_at#? decision_reason? decider_kind? decider_id? decider_name? decided_via?`,
-    kept: 'revision# imported_at#?',
+        created_at# expires_at# status decided_at#? decision_reason? decider_kind? decider_id? decider_name? decided_via? key_family? tool_call_id? policy_version?
+        records_input#? hash_scheme? input_event_id? withdrawn_at#? withdrawn_reason? ran_at#? ran_status?`,
+    kept: 'revision# imported_at#? last_seen_at#?',
     computed: 'request_key tool_key agent_key policy_key run_key',
   },
   issue_records: {

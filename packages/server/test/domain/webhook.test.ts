@@ -180,12 +180,15 @@ test('attempts continue for about a day with growing delays, then end', () => {
 
 test('a message has the beginning of the input only if its webhook shows it, and as text in every service', () => {
   const asked = { approvalId: 'a', toolName: 'Bash', inputHash: 'ab', runId: 'r' }
-  const input = `$ curl <https://evil.example|x> @here ${String.fromCodePoint(0x202e)}`
+  const check = { result: 'does_not_match', reason: null, sealed: 0 } as const
+  const text = `$ curl <https://evil.example|x> @here ${String.fromCodePoint(0x202e)}`
+  const input = { text, check }
   for (const format of ['slack', 'teams'] as const) {
     const given = order({ format, showsInput: true }, asked)
     assert.doesNotMatch(webhookMessage(given, PLACE, NOW).body, /curl/)
     const { body } = webhookMessage(given, PLACE, NOW, input)
     assert.match(body, /curl/)
+    assert.match(body, /DOES NOT MATCH/)
     assert.ok(!body.includes(String.fromCodePoint(0x202e)), format)
     if (format === 'slack') assert.match(body, /&lt;https:..evil/)
   }
@@ -193,7 +196,7 @@ test('a message has the beginning of the input only if its webhook shows it, and
   assert.match(mailMessage(mail, 'a@example.com').text, /Input, masked by the client: \$ curl <https\[:\]..evil/)
   const wanted = (given: Partial<DeliveryOrder['webhook']>, data: object = asked) =>
     inputWanted(order({ format: 'slack', showsInput: true, ...given }, data))
-  assert.deepEqual(wanted({}), asked)
+  assert.equal(wanted({}), asked.approvalId)
   assert.equal(wanted({ showsInput: false }), null)
   assert.equal(wanted({ format: 'standard' }), null, 'messages for programs never have inputs')
   assert.equal(wanted({}, { ...asked, runId: null }), null)

@@ -52,10 +52,11 @@ test('a key and a workspace hold their share of long polls; beyond it, they are 
   const small = await startFromSources().finally(() => (limits.approvalWaitsOfWorkspace = approvalWaitsOfWorkspace))
   t.after(() => small.close())
   const calls = approvalCalls(small)
-  const { id } = (await calls.ask()).body
-  const keys = await Promise.all([1, 2, 3].map(() => small.newKey({ scopes: ['policies:read'] })))
+  const keys = await Promise.all([1, 2, 3].map(() => small.newKey({ scopes: ['policies:read', 'events:write'] })))
+  const asked = await Promise.all(keys.map((key) => calls.ask({}, { 'x-api-key': key })))
+  const ids = asked.map(({ body }) => body.id)
   const read = (key: string, query = '?wait=30') =>
-    small.api<{ status: string }>(`/firewall-approvals/${id}${query}`, {
+    small.api<{ status: string }>(`/firewall-approvals/${ids[keys.indexOf(key)]}${query}`, {
       headers: { 'x-api-key': key, 'x-service-client-id': CLIENT },
     })
   const waiting: Promise<{ body: { status: string } }>[] = []
@@ -69,7 +70,7 @@ test('a key and a workspace hold their share of long polls; beyond it, they are 
     const further = await read(key)
     assert.deepEqual([further.status, further.body.status], [200, 'PENDING'])
   }
-  await calls.decide(id, 'APPROVED')
+  for (const id of ids) await calls.decide(id, 'APPROVED')
   for (const { body } of await Promise.all(waiting)) assert.equal(body.status, 'APPROVED')
   await calls.untilFollowers(0)
 })
@@ -85,10 +86,10 @@ test('a key that is revoked or expires during a long poll gets no answer from it
   for (const [way, end] of Object.entries(ways)) {
     const expiresAt = way === 'expired' ? new Date(Date.now() + 2_000).toISOString() : null
     const made = await service.operator<CreatedApiKey>(`/environments/${service.environmentId}/keys`, {
-      body: { name: way, scopes: ['policies:read'], expiresAt },
+      body: { name: way, scopes: ['policies:read', 'events:write'], expiresAt },
     })
-    const { id } = (await approvals.ask()).body
     const headers = { 'x-api-key': made.body.key, 'x-service-client-id': CLIENT }
+    const { id } = (await approvals.ask({}, headers)).body
     const waiting = service.api(`/firewall-approvals/${id}?wait=30`, { headers })
     await approvals.untilFollowers(1)
     await end(made.body.id)

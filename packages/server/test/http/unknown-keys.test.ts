@@ -17,7 +17,14 @@ async function open(t: TestContext) {
   const clock = { ms: 0 }
   const monotonicNow = () => clock.ms
   const made = [newApiKey(randomBytes), newApiKey(randomBytes)]
-  const none = { requestsPerSecond: null, expiresAt: null, revokedAt: null, replacedBy: null, lastUsedAt: null }
+  const none = {
+    requestsPerSecond: null,
+    expiresAt: null,
+    revokedAt: null,
+    replacedBy: null,
+    lastUsedAt: null,
+    family: null,
+  }
   const rows = made.map(({ id, hash }): FoundApiKey => {
     return { id, hash, environmentId: 'e', workspaceId: 'w', name: 'k', scopes: [...SCOPES], createdAt: 0, ...none }
   })

@@ -2,6 +2,8 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { deliverWebhooks, type DeliverOptions } from '../../src/jobs/deliver-webhooks.ts'
 import type { ItemHandler } from '../../src/jobs/work.ts'
+import { UNDECIDED } from '../../src/storage/approvals.ts'
+import { request as newRequest } from '../storage/suite/approval-sample.ts'
 import type { DeliveryOrder } from '../../src/storage/webhooks.ts'
 
 const pages: DeliverOptions['pages'] = { placeOf: () => Promise.resolve(null) }
@@ -17,6 +19,12 @@ async function performed(handler: ItemHandler, ...ids: string[]): Promise<[id: s
   return (await Promise.all(later)).flat()
 }
 
+const NO_INPUTS = {
+  findApprovals: () => Promise.resolve([]),
+  findLinkedInputs: () => Promise.resolve([]),
+  findRecordedInputs: () => Promise.resolve([]),
+}
+
 test('a receiver that does not answer delays its own messages, and no others', async () => {
   let clock = 1_000_000
   const sent: string[] = []
@@ -26,7 +34,7 @@ test('a receiver that does not answer delays its own messages, and no others', a
     // The id of a delivery starts with the name of its webhook.
     startDelivery: ({ id }) => Promise.resolve(orderOf(id)),
     recordAttempt: ({ id, status }) => Promise.resolve(done.push(`${id} ${status}`) > 0),
-    findRecordedInputs: () => Promise.resolve([null]),
+    ...NO_INPUTS,
     isMemberAt: () => Promise.resolve(true),
   }
   const sender: DeliverOptions['sender'] = {
@@ -59,7 +67,7 @@ test('a clock that is set forward while a message is sent pauses no receiver', a
   const storage: DeliverOptions['storage'] = {
     startDelivery: ({ id }) => Promise.resolve(orderOf(id)),
     recordAttempt: () => Promise.resolve(true),
-    findRecordedInputs: () => Promise.resolve([null]),
+    ...NO_INPUTS,
     isMemberAt: () => Promise.resolve(true),
   }
   const sender: DeliverOptions['sender'] = {
@@ -86,7 +94,7 @@ test('if the result of a message cannot be stored, the others under way are sent
       if (id === 'broken-1') return Promise.reject(new Error('It cannot be recorded'))
       return Promise.resolve(recorded.push(id) > 0)
     },
-    findRecordedInputs: () => Promise.resolve([null]),
+    ...NO_INPUTS,
     isMemberAt: () => Promise.resolve(true),
   }
   const sender: DeliverOptions['sender'] = {
@@ -157,7 +165,7 @@ test('a mail goes to a member only, ten seconds after the one before, and waits 
       return Promise.resolve({ ...order, webhook: { ...order.webhook, id, format: 'mail', url } })
     },
     recordAttempt: ({ id, status, disable }) => Promise.resolve(done.push(`${id} ${status} ${disable ?? ''}`) > 0),
-    findRecordedInputs: () => Promise.resolve([null]),
+    ...NO_INPUTS,
     isMemberAt: (_environment, address) => Promise.resolve(address !== 'stranger@example.com'),
   }
   const sender: DeliverOptions['sender'] = { send: () => assert.fail('a request') }
@@ -192,6 +200,11 @@ test('a message that shows the input waits a moment for it, reads it when it is 
   const sent: string[] = []
   const postponed: number[] = []
   const request = { approvalId: 'a', toolName: 'Bash', inputHash: 'ab', runId: 'r' }
+  const approval = {
+    ...newRequest('env', { keyFamily: 'key', runId: 'r', toolName: 'Bash' }),
+    ...UNDECIDED,
+    revision: 1,
+  }
   const storage: DeliverOptions['storage'] = {
     startDelivery({ id }) {
       const { webhook, delivery } = orderOf(id)
@@ -202,9 +215,11 @@ test('a message that shows the input waits a moment for it, reads it when it is 
     },
     recordAttempt: () => Promise.resolve(true),
     isMemberAt: () => Promise.resolve(true),
-    findRecordedInputs(_environment, sought) {
-      assert.deepEqual(sought, [request])
-      return Promise.resolve([recorded])
+    findRecordedInputs: () => Promise.resolve([]),
+    findApprovals: () => Promise.resolve([{ ...approval, inputEventId: recorded && 'event' }]),
+    findLinkedInputs(_environment, links) {
+      assert.deepEqual(links, [{ runId: 'r', eventId: 'event' }])
+      return Promise.resolve([recorded === null ? null : { eventId: 'event', receivedAt: clock, payload: recorded }])
     },
   }
   const sender: DeliverOptions['sender'] = {

@@ -18,10 +18,10 @@ const MOST_APPROVALS = 500
 const MOST_OTHERS = 200
 const CALLS_IN_TURN = 250
 
-export function aftermathRoutes({ serve, storage }: OperatorDeps, { current }: ApprovalReader): void {
+export function aftermathRoutes({ serve, storage, now }: OperatorDeps, { current }: ApprovalReader): void {
   serve('readApprovalAftermath', async ({ params, environment }) => {
     const row = found(await current.find(environment.id, params.approvalId), NO_APPROVAL)
-    const [approval] = await namedApprovals(storage, environment.id, [row])
+    const [approval] = await namedApprovals(storage, environment.id, [row], now())
     if (!approval) throw new Error('An approval is missing')
     const run = await runOfApproval(storage, row)
     if (run === null) return { approval, calls: [], run: null, truncated: false }
@@ -33,7 +33,7 @@ export function aftermathRoutes({ serve, storage }: OperatorDeps, { current }: A
   serve('listRunApprovals', async ({ environment, run }) => {
     const { judged, approvals, truncated } = await look(environment.id, run)
     return {
-      approvals: await namedApprovals(storage, environment.id, approvals),
+      approvals: await namedApprovals(storage, environment.id, approvals, now()),
       calls: await writtenOut(run, judged),
       run: run.id,
       truncated,

@@ -21,7 +21,7 @@ export function apiKeysRoutes({ serve, storage, refreshCredentials }: OperatorDe
     const expiresAt = expiryOf(body.expiresAt, at) ?? null
     const { id, hash, text } = newApiKey(randomBytes)
     const given = { id, environmentId: environment.id, name, hash, scopes, requestsPerSecond, createdAt: at, expiresAt }
-    const row: ApiKeyRow = { ...given, revokedAt: null, replacedBy: null, lastUsedAt: null }
+    const row: ApiKeyRow = { ...given, revokedAt: null, replacedBy: null, lastUsedAt: null, family: null }
     const detail = { name, scopes, requestsPerSecond, expiresAt: body.expiresAt ?? null }
     const outcome = await storage.createApiKey(row, audit(id, detail))
     if (outcome === 'no_environment') return refuse('not_found', 'The environment does not exist')

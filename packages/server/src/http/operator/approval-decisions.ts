@@ -7,8 +7,14 @@ import type { ApprovalReader } from '../approval-reader.ts'
 import { found, refuse, type Refusal } from '../reply-error.ts'
 import { NO_APPROVAL } from './approvals.ts'
 import { actingIn, auditOf } from './audit.ts'
-import { createDecide, type NamedDecided } from './decide.ts'
+import { createDecide, createDiffering, type NamedDecided } from './decide.ts'
+import { namedApprovals } from './named-approvals.ts'
 import type { OperatorDeps } from './serve.ts'
+
+const MISMATCH = refuse(
+  'conflict',
+  'The recorded input does not match the hash that would be approved. To approve it all the same, send confirmMismatch: true',
+)
 
 interface Chosen {
   rows: ApprovalRow[]
@@ -18,15 +24,17 @@ interface Chosen {
 
 export function approvalDecisionsRoutes(deps: OperatorDeps, { feed }: ApprovalReader): void {
   const { serve, storage, now } = deps
+  const differing = createDiffering(storage)
   const decide = createDecide(deps, feed)
 
   serve(
     'decideApproval',
     async ({ params, body, request, environment }) => {
       const row = found(await storage.findApproval(environment.id, params.approvalId), NO_APPROVAL)
+      if ((await differing(environment.id, [row], body)).has(row.id)) return MISMATCH
       const [decided] = await decide(actingIn(request), [row], body)
       if (!decided?.approval) return NO_APPROVAL
-      const approval = toOperatorApproval(decided.approval, decided.agentName)
+      const approval = toOperatorApproval(decided.approval, decided.agentName, now())
       if (decided.outcome === 'decided') return approval
       const reason =
         approval.importedAt === null ? `is already ${approval.status}` : 'was imported: no client waits for it'
@@ -39,9 +47,14 @@ export function approvalDecisionsRoutes(deps: OperatorDeps, { feed }: ApprovalRe
     'decideApprovals',
     async ({ body, request, environment }) => {
       const chosen = await choose(environment.id, body)
-      const decided = await decide(actingIn(request), chosen.rows, body)
+      const differs = await differing(environment.id, chosen.rows, body)
+      const agreeing = chosen.rows.filter(({ id }) => !differs.has(id))
+      const decided = agreeing.length === 0 ? [] : await decide(actingIn(request), agreeing, body)
+      const mismatched = chosen.rows.filter(({ id }) => differs.has(id))
+      const named = await namedApprovals(storage, environment.id, mismatched, now())
+      const refused = named.map((approval): DecisionOutcome => ({ id: approval.id, outcome: 'mismatch', approval }))
       const unknown = chosen.unknown.map((id): DecisionOutcome => ({ id, outcome: 'not_found', approval: null }))
-      return { items: [...decided.map(toOutcome), ...unknown], more: chosen.more }
+      return { items: [...decided.map((each) => toOutcome(each, now())), ...refused, ...unknown], more: chosen.more }
     },
     auditRefused,
   )
@@ -81,6 +94,6 @@ export function approvalDecisionsRoutes(deps: OperatorDeps, { feed }: ApprovalRe
   }
 }
 
-function toOutcome({ id, outcome, approval, agentName }: NamedDecided): DecisionOutcome {
-  return { id, outcome, approval: approval && toOperatorApproval(approval, agentName) }
+function toOutcome({ id, outcome, approval, agentName }: NamedDecided, now: number): DecisionOutcome {
+  return { id, outcome, approval: approval && toOperatorApproval(approval, agentName, now) }
 }

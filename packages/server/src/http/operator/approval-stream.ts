@@ -31,10 +31,10 @@ const BEAT_MS = 2_000
 export function approvalStreamRoutes(
   app: FastifyInstance,
   deps: Deps,
-  { feed, current }: ApprovalReader,
+  { feed, current }: Pick<ApprovalReader, 'feed' | 'current'>,
   { mostStreams = 1_000, ofWorkspace = 200, ofCaller = 20 }: StreamOptions = {},
 ): void {
-  const { storage, draining } = deps
+  const { storage, draining, now } = deps
   const open = new Shares({ most: mostStreams, ofWorkspace, ofCredential: ofCaller })
 
   serveRoute(app, OPERATOR_ROUTES.streamApprovals, deps, async ({ request, reply }) => {
@@ -129,9 +129,13 @@ export function approvalStreamRoutes(
 
   async function snapshot(environmentId: string): Promise<string> {
     const { rows, more } = await current.read(environmentId, () =>
-      storage.listApprovals(environmentId, { status: 'PENDING' }, { limit: SNAPSHOT_ROWS, after: null }),
+      storage.listApprovals(
+        environmentId,
+        { status: 'PENDING', withdrawn: 'without' },
+        { limit: SNAPSHOT_ROWS, after: null },
+      ),
     )
-    const items = await namedApprovals(storage, environmentId, rows)
+    const items = await namedApprovals(storage, environmentId, rows, now())
     let bytes = 0
     const past = items.findIndex((item) => (bytes += JSON.stringify(item).length) > SNAPSHOT_BYTES)
     const fitting = past === -1 ? items : items.slice(0, past)
@@ -143,7 +147,13 @@ export function approvalStreamRoutes(
 }
 
 function hints(changed: ApprovalRow[]): ApprovalChanges {
-  return { items: changed.map(({ id, status }) => ({ id, status })) }
+  return {
+    items: changed.map(({ id, status, withdrawnAt }) => ({
+      id,
+      status,
+      ...(withdrawnAt !== null && { isWithdrawn: true }),
+    })),
+  }
 }
 
 /** JSON contains no raw line breaks, so the data is one line. */

@@ -1,25 +1,31 @@
 import { LIMITS } from '@tacho/contract/limits.ts'
-import type { ApprovalCard, Deciders, InputPreview } from '@tacho/contract/operator/approval.ts'
+import type { ApprovalCard, Deciders } from '@tacho/contract/operator/approval.ts'
 import { ASKED_LATELY, toApprovalGroup, toAskedLately } from '../../domain/approval.ts'
-import { inputInShort, inputOfRequest, INPUTS_BOUNDS, soughtInput, toInputPreview } from '../../domain/input-preview.ts'
+import { inputPreview, inputsInShort } from '../../domain/input-preview.ts'
+import { isoTime } from '../../storage/iso-time.ts'
 import { isStorableText } from '../../domain/text.ts'
 import type { ApprovalRow } from '../../storage/approvals.ts'
 import type { RunRow } from '../../storage/runs.ts'
 import type { Storage } from '../../storage/storage.ts'
 import type { ApprovalReader } from '../approval-reader.ts'
 import { found, refuse } from '../reply-error.ts'
+import { refuseField } from '../field.ts'
+import { findAskingPolicy } from './asking-policy.ts'
 import { namedApprovals } from './named-approvals.ts'
 import { readPage, NOTHING } from '../paging.ts'
 import type { OperatorDeps } from './serve.ts'
 
 const GROUPED_REQUESTS = 10_000
+const HOUR_MS = 3_600_000
+const UNANSWERED_HOURS = 168
 
 export const NO_APPROVAL = refuse('not_found', 'The approval does not exist')
 
 export function operatorApprovalsRoutes({ serve, storage, now }: OperatorDeps, { current }: ApprovalReader): void {
   serve('listApprovals', async ({ query, environment, walk }) => {
-    const { status, toolName, agentId, policyId, runId } = query
-    const filter = { status, toolName, inputHash: query.inputHash?.toLowerCase(), agentId, policyId, runId }
+    const { status, toolName, agentId, policyId, runId, withdrawn } = query
+    if (withdrawn !== undefined && status !== 'PENDING') return refuseField('withdrawn', 'needs status=PENDING')
+    const filter = { status, toolName, inputHash: query.inputHash?.toLowerCase(), agentId, policyId, runId, withdrawn }
     if (!Object.values(filter).every((text) => isStorableText(text ?? ''))) return NOTHING
     const { rows, nextCursor } = await readPage(
       walk,
@@ -44,8 +50,26 @@ export function operatorApprovalsRoutes({ serve, storage, now }: OperatorDeps, {
     const row = found(await current.find(environment.id, params.approvalId), NO_APPROVAL)
     const [card] = await toCards(environment.id, [row])
     if (!card) return NO_APPROVAL
-    const [preview, deciders] = await Promise.all([inputPreview(row), decidersOf(row, environment.workspaceId)])
-    return { ...card, deciders, inputPreview: preview }
+    const [preview, deciders, askingPolicy] = await Promise.all([
+      inputPreview(storage, row),
+      decidersOf(row, environment.workspaceId),
+      findAskingPolicy(storage, environment, row),
+    ])
+    // The list may have left the check out.
+    const inputCheck = preview?.check ?? card.inputCheck
+    return { ...card, inputCheck, deciders, inputPreview: preview, policyVersion: row.policyVersion, askingPolicy }
+  })
+
+  serve('countUnansweredRequests', async ({ query, environment }) => {
+    const { hours = UNANSWERED_HOURS, policyId = null } = query
+    const since = now() - hours * HOUR_MS
+    const bounds = { since, most: LIMITS.unansweredRequests, policies: LIMITS.unansweredPolicies }
+    const isKnown = policyId === null || isStorableText(policyId)
+    const { rows, capped } = isKnown
+      ? await storage.countUnanswered(environment.id, policyId, bounds)
+      : { rows: [], capped: false }
+    const items = rows.map((row) => ({ ...row, lastExpiredAt: isoTime(row.lastExpiredAt) }))
+    return { items, since: isoTime(since), capped }
   })
 
   /** Null if the approval was decided or imported: an imported one cannot be decided. */
@@ -56,37 +80,24 @@ export function operatorApprovalsRoutes({ serve, storage, now }: OperatorDeps, {
     return { people: rows.map(({ id, email }) => ({ id, name: email })), more }
   }
 
-  async function inputPreview(row: ApprovalRow): Promise<InputPreview | null> {
-    const run = await runOfApproval(storage, row)
-    const recorded = run && (await storage.findRecordedInput(row.environmentId, run.id, soughtInput(row)))
-    return recorded && toInputPreview(recorded)
-  }
-
   async function toCards(environmentId: string, rows: ApprovalRow[]): Promise<ApprovalCard[]> {
     const keyOf = ({ agentId, clientId }: ApprovalRow) => JSON.stringify(agentId === null ? { clientId } : { agentId })
     const requesters = new Map(rows.map((row) => [keyOf(row), { agentId: row.agentId, clientId: row.clientId }]))
     const since = now() - ASKED_LATELY.windowMs
     const counts = await storage.countRequests(environmentId, [...requesters.values()], since, ASKED_LATELY.most)
     const countOf = new Map([...requesters.keys()].map((key, at) => [key, counts[at] ?? 0]))
-    const approvals = await namedApprovals(storage, environmentId, rows)
-    const inputs = await inputsInShort(environmentId, rows)
+    const [approvals, inputs, ranBefore] = await Promise.all([
+      namedApprovals(storage, environmentId, rows, now()),
+      inputsInShort(storage, environmentId, rows),
+      storage.findRanBefore(environmentId, rows),
+    ])
     return approvals.map((approval, at) => {
       const row = rows[at]
       const askedLately = toAskedLately((row && countOf.get(keyOf(row))) ?? 0)
-      return { ...approval, askedLately, inputInShort: inputs.get(approval.id) ?? null }
+      const { text: inputInShort = null, check: inputCheck = null } = inputs[at] ?? {}
+      const ran = ranBefore[at] ?? null
+      return { ...approval, askedLately, inputInShort, inputCheck, ranBefore: ran && { ...ran, at: isoTime(ran.at) } }
     })
-  }
-
-  async function inputsInShort(environmentId: string, rows: readonly ApprovalRow[]): Promise<Map<string, string>> {
-    const sought = rows.flatMap((row) => inputOfRequest(row) ?? [])
-    if (sought.length === 0) return new Map()
-    const payloads = await storage.findRecordedInputs(environmentId, sought, INPUTS_BOUNDS)
-    return new Map(
-      sought.flatMap(({ approvalId }, at) => {
-        const payload = payloads[at]
-        return payload ? [[approvalId, inputInShort(payload)] as const] : []
-      }),
-    )
   }
 }
 

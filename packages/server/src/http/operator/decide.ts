@@ -3,6 +3,7 @@ import type { ApprovalRow, Decided, DecisionRow } from '../../storage/approvals.
 import type { SlackUser } from '../../storage/slack-links.ts'
 import type { ApprovalFeed } from '../approval-feed.ts'
 import type { Deps } from '../deps.ts'
+import { inputsInShort } from '../../domain/input-preview.ts'
 import { entryOf, type Acting } from './audit.ts'
 import { agentNames } from './named-approvals.ts'
 
@@ -14,8 +15,18 @@ export interface Deciding extends Acting {
 export type NamedDecided = Decided & { agentName: string | null }
 export type Decide = (by: Deciding, rows: ApprovalRow[], decision: NewDecision) => Promise<NamedDecided[]>
 
+/** Ids of those that this decision would approve although the input that people see is another one. */
+export function createDiffering(storage: Deps['storage']) {
+  return async (environmentId: string, rows: ApprovalRow[], { decision, confirmMismatch = false }: NewDecision) => {
+    if (decision !== 'APPROVED' || confirmMismatch) return new Set<string>()
+    const inputs = await inputsInShort(storage, environmentId, rows)
+    const differs = rows.filter((_, at) => inputs[at]?.check?.result === 'does_not_match')
+    return new Set(differs.map(({ id }) => id))
+  }
+}
+
 export function createDecide({ storage, now }: Pick<Deps, 'storage' | 'now'>, feed: ApprovalFeed): Decide {
-  return async (by, rows, { decision, reason = null }) => {
+  return async (by, rows, { decision, reason = null, confirmMismatch = false }) => {
     const { environment, actor } = by.scope
     if (environment === null) throw new Error('a decision needs an environment')
     const at = now()
@@ -25,7 +36,12 @@ export function createDecide({ storage, now }: Pick<Deps, 'storage' | 'now'>, fe
       const { id, toolName, inputHash, agentId, policyId, runId } = row
       const agentName = names.get(agentId ?? '') ?? null
       const slack = by.slack && { slack: by.slack }
-      const detail = { toolName, inputHash, agentId, agentName, policyId, runId, reason, ...slack, ...more }
+      const about = { toolName, inputHash, agentId, agentName, policyId, runId, reason }
+      const notes = {
+        ...(confirmMismatch && { confirmMismatch }),
+        ...(row.withdrawnAt !== null && { nothingRuns: 'withdrawn' }),
+      }
+      const detail = { ...about, ...notes, ...slack, ...more }
       return entryOf(by, at, action, { kind: 'approval', id }, detail)
     }
     const { kind: deciderKind, id: deciderId, name: deciderName } = actor

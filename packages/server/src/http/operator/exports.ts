@@ -80,7 +80,7 @@ export function exportsRoutes(app: FastifyInstance, deps: OperatorDeps, { curren
         workspace: workspace.name,
         environment: environment.name,
         issues: issues.rows.map(toIssueSummary),
-        approvals: await namedApprovals(storage, environment.id, approvals.rows),
+        approvals: await namedApprovals(storage, environment.id, approvals.rows, deps.now()),
         hasPayloads: query.payloads === 'true',
         writtenAt: at,
       })

@@ -9,9 +9,10 @@ export async function namedApprovals(
   storage: AgentNames,
   environmentId: string,
   rows: readonly ApprovalRow[],
+  now: number,
 ): Promise<OperatorApproval[]> {
   const names = await agentNames(storage, environmentId, rows)
-  return rows.map((row) => toOperatorApproval(row, names.get(row.agentId ?? '') ?? null))
+  return rows.map((row) => toOperatorApproval(row, names.get(row.agentId ?? '') ?? null, now))
 }
 
 export async function agentNames(

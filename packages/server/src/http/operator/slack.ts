@@ -8,6 +8,7 @@ import { newSlackCode } from '../../domain/credential.ts'
 import {
   askedText,
   isSignedBySlack,
+  mismatchText,
   onlyForThem,
   outcomeMessage,
   refusedText,
@@ -25,7 +26,7 @@ import type { Deps } from '../deps.ts'
 import { holderOf } from '../holder.ts'
 import { admitActor, personActor } from './access.ts'
 import { entryOf } from './audit.ts'
-import { createDecide } from './decide.ts'
+import { createDecide, createDiffering } from './decide.ts'
 import type { OperatorLimits } from './limits.ts'
 import { createRateLimit, limitRate } from '../rate-limit.ts'
 import { readBody } from '../read-body.ts'
@@ -36,6 +37,7 @@ const FORM = 'application/x-www-form-urlencoded'
 /** The same for every reason, so that strangers learn nothing. */
 const NOT_SIGNED = refuse('unauthenticated', 'The request is not signed by the Slack app of this webhook')
 const NOT_ALLOWED = 'Nothing is decided: the linked account needs the role approver in this environment.'
+const WITHDRAWN = 'Your decision is stored, and nothing will run: the client withdrew the request.'
 const NO_APPROVAL = 'Nothing is decided: the request does not exist any more.'
 /** Under way. Beyond these, no answer is sent, and the next press says what was decided. */
 const ANSWERS = { most: 200, ofWorkspace: 40, ofCredential: 20 }
@@ -56,6 +58,7 @@ export function slackRoutes(
   const { slackRequestsPerSecond: requestsPerSecond } = LIMITS
   const limit = createRateLimit({ requestsPerSecond, nodes: () => storage.nodes(), subject: 'webhook' })
   const decide = createDecide(deps, feed)
+  const differing = createDiffering(storage)
   const { access } = OPERATOR_ROUTES.decideApproval
   const answers = new Shares(ANSWERS)
 
@@ -121,11 +124,15 @@ export function slackRoutes(
       return [onlyForThem(NOT_ALLOWED)]
     }
     const row = isUuid(approvalId) ? await current.find(environmentId, approvalId) : null
+    if (row && (await differing(environmentId, [row], { decision })).has(approvalId)) {
+      return [onlyForThem(mismatchText(`${placeOf(environment)}/approvals/${approvalId}`))]
+    }
     const [decided] = row ? await decide(by, [row], { decision }) : []
     if (!decided?.approval) return [onlyForThem(NO_APPROVAL)]
     const { approval, agentName, outcome } = decided
     const place = { environment: environment.name, url: placeOf(environment) }
     const late = outcome === 'decided' ? [] : [onlyForThem(refusedText(approval))]
+    if (outcome === 'decided' && approval.withdrawnAt !== null) late.push(onlyForThem(WITHDRAWN))
     return approval.status === 'PENDING' ? late : [outcomeMessage(approval, agentName, place), ...late]
   }
 

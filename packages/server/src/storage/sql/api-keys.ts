@@ -1,7 +1,7 @@
 import { look, read, write } from './act.ts'
 import type { AuditEntry } from '../audit.ts'
 import { mapPage, type Page, type PageById } from '../page.ts'
-import type { ApiKeyChange, ApiKeyRotation, ApiKeyRow, NewApiKeyRow } from '../api-keys.ts'
+import { keyFamilyOf, type ApiKeyChange, type ApiKeyRotation, type ApiKeyRow, type NewApiKeyRow } from '../api-keys.ts'
 import { findEnvironment } from './environments.ts'
 import { auditControl } from './revision.ts'
 import { insertRows, withJson } from './rows/insert-rows.ts'
@@ -14,7 +14,7 @@ export const apiKeysActs = {
 }
 
 const OTHERS = selectList(
-  'id environment_id name hash scopes requests_per_second created_at expires_at replaced_by last_used_at',
+  'id environment_id name hash family scopes requests_per_second created_at expires_at replaced_by last_used_at',
   'k.',
 )
 const COLUMNS = `${OTHERS}, k.revoked_at AS "revokedAt"`
@@ -102,7 +102,16 @@ async function rotateApiKey(
   const old = await holdApiKey(sql, environmentId, id, now)
   if (old === null || old === 'ended') return old
   const expires = expiresAt === undefined ? old.expiresAt : expiresAt
-  const added = { ...old, id: newId, hash, createdAt: now, expiresAt: expires, replacedBy: null, lastUsedAt: null }
+  const added = {
+    ...old,
+    family: keyFamilyOf(old),
+    id: newId,
+    hash,
+    createdAt: now,
+    expiresAt: expires,
+    replacedBy: null,
+    lastUsedAt: null,
+  }
   await insertRows(sql, 'api_keys', [added])
   const until = Math.min(old.expiresAt ?? oldValidUntil, oldValidUntil)
   const text = 'UPDATE api_keys SET expires_at = :until, replaced_by = :newId WHERE environment_id = :env AND id = :id'

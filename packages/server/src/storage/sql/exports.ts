@@ -15,7 +15,7 @@ import { findEnvironment } from './environments.ts'
 import { erasedKey, isErased, isKeyErased, keepRemovalsWaiting } from './erasure/erased-keys.ts'
 import { insertRows, replacing } from './rows/insert-rows.ts'
 import { columnsOfRow } from './rows/row-names.ts'
-import { agentKey, clientRecordKey, serviceRecordKey, requestKey, textKey } from './keys.ts'
+import { agentKey, clientRecordKey, serviceRecordKey, requestKey, textKey, withdrawnKey } from './keys.ts'
 import { growRevision } from './revision.ts'
 import { selectList, type Sql, type SqlValue } from './sql.ts'
 import type { ExportedTable } from '../tables.ts'
@@ -275,14 +275,17 @@ function computed(table: ExportedTable, row: ExportedRow): Record<string, SqlVal
             ? serviceRecordKey(text('runId'), textIn(row, 'eventId'))
             : clientRecordKey(text('sdkInstanceId'), text('clientRecordId')),
       }
-    case 'approval':
+    case 'approval': {
+      const keyFamily = textIn(row, 'keyFamily')
+      const request = { clientId: text('clientId'), clientRequestId: text('clientRequestId'), keyFamily }
       return {
-        requestKey: requestKey(text('clientId'), text('clientRequestId')),
+        requestKey: row['withdrawnAt'] ? withdrawnKey(request, text('id')) : requestKey(request),
         toolKey: textKey(text('toolName')),
         agentKey: agentKeyOf({ agentId: textIn(row, 'agentId'), clientId: text('clientId') }),
         policyKey: keyOrNull('policyId'),
         runKey: keyOrNull('runId'),
       }
+    }
     default:
       return {}
   }

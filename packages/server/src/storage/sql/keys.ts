@@ -24,8 +24,21 @@ export function serviceRecordKey(runId: string, eventId: string | null): string 
   return textKey(`\0${runId}\0${eventId ?? ''}`)
 }
 
-export function requestKey(clientId: string, clientRequestId: string): string {
-  return textKey(`${clientId}\0${clientRequestId}`)
+interface KeyedRequest {
+  clientId: string
+  clientRequestId: string
+  /** Null: asked before families were recorded. */
+  keyFamily: string | null
+}
+
+/** API keys of another family have requests of their own. */
+export function requestKey({ clientId, clientRequestId, keyFamily }: KeyedRequest): string {
+  return textKey([clientId, clientRequestId, ...(keyFamily === null ? [] : [keyFamily])].join('\0'))
+}
+
+/** A withdrawn request leaves its key to the next one with its id. */
+export function withdrawnKey({ clientId, clientRequestId, keyFamily }: KeyedRequest, id: string): string {
+  return textKey([clientId, clientRequestId, keyFamily ?? '', id].join('\0'))
 }
 
 export const SHORT_CHARS = 200

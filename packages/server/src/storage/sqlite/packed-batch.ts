@@ -3,6 +3,7 @@
  * that equals the one of the event before is not sent again, and is one string for the writer too.
  */
 import { PROBLEM_KINDS } from '@tacho/contract/words.ts'
+import type { ApprovalNote } from '../approvals.ts'
 import type { EventBatchRows, NewEvent } from '../events.ts'
 import type { EventFailure } from '../failure.ts'
 import type { NewScore } from '../scores.ts'
@@ -20,12 +21,9 @@ const UNCOSTED = ['context', ...TOKEN_PARTS] as const
 const NO_TOKENS = Object.fromEntries(UNCOSTED.map((part) => [part, 0])) as unknown as CallTokens
 
 const [NULL, AS_BEFORE] = [-1, -2]
-const NUMBERS_PER_EVENT = 39
+const NUMBERS_PER_EVENT = 40
 
-export function packBatch(
-  { environmentId, receivedAt, events, rejections, importing }: EventBatchRows,
-  bytes: number,
-): PackedBatch {
+export function packBatch({ events, ...batch }: EventBatchRows, bytes: number): PackedBatch {
   const numbers = new Float64Array(events.length * NUMBERS_PER_EVENT)
   let text = ''
   let at = 0
@@ -66,6 +64,7 @@ export function packBatch(
     numbers[at++] = event.onlyIfStored ? 1 : 0
     add(event.failure && JSON.stringify(event.failure), null)
     add(event.score && JSON.stringify(event.score), null)
+    add(event.approval && JSON.stringify(event.approval), null)
     add(event.said && event.said.question, before?.said?.question)
     add(event.said && event.said.answer, null)
     numbers[at++] = usage?.promptTokens ?? 0
@@ -77,27 +76,10 @@ export function packBatch(
     else for (const part of UNCOSTED) numbers[at++] = uncosted[part]
     before = event
   }
-  return {
-    environmentId,
-    receivedAt,
-    rejections,
-    ...(importing && { importing }),
-    bytes,
-    events: events.length,
-    text,
-    numbers,
-  }
+  return { ...batch, bytes, events: events.length, text, numbers }
 }
 
-export function unpackBatch({
-  environmentId,
-  receivedAt,
-  rejections,
-  importing,
-  events,
-  text,
-  numbers,
-}: PackedBatch): EventBatchRows {
+export function unpackBatch({ events, text, numbers, bytes: _, ...batch }: PackedBatch): EventBatchRows {
   let [at, end] = [0, 0]
   const next = (): number => numbers[at++] ?? Number.NaN
   const maybe = (last: string | null | undefined): string | null => {
@@ -131,6 +113,7 @@ export function unpackBatch({
       toolUse: null,
       traits: null,
       score: null,
+      approval: null,
       number: null,
       drops: null,
       time: 0,
@@ -156,6 +139,8 @@ export function unpackBatch({
     if (failure !== null) event.failure = JSON.parse(failure) as EventFailure
     const score = maybe(null)
     if (score !== null) event.score = JSON.parse(score) as NewScore
+    const approval = maybe(null)
+    if (approval !== null) event.approval = JSON.parse(approval) as ApprovalNote
     const [question, answer] = [maybe(before?.said?.question), maybe(null)]
     if (question !== null || answer !== null) event.said = { question, answer }
     const usage = { promptTokens: next(), completionTokens: next(), totalTokens: next(), costNanos: next() }
@@ -166,5 +151,5 @@ export function unpackBatch({
     unpacked.push(event)
     before = event
   }
-  return { environmentId, receivedAt, rejections, ...(importing && { importing }), events: unpacked }
+  return { ...batch, events: unpacked }
 }

@@ -148,7 +148,7 @@ async function streamsAlone(readPending: () => Promise<ApprovalRow[]>, options: 
     close: () => undefined,
     size: () => followers.size,
   }
-  const deps = { draining: () => false } as Deps
+  const deps = { draining: () => false, now: Date.now } as Deps
   const read = async () => ({ rows: await readPending(), more: false })
   approvalStreamRoutes(app, deps, { feed, current: { find: async () => null, read } }, options)
   await app.listen({ port: 0, host: '127.0.0.1' })

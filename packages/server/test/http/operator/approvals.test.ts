@@ -58,6 +58,12 @@ test("a card shows the client's request, still undecided", async () => {
     decidedBy: null,
     askedLately: { requests: 1, capped: false, windowMs: 300_000, burst: false },
     inputInShort: null,
+    inputCheck: { result: 'cannot_be_checked', reason: 'not_recorded', sealed: 0 },
+    ranBefore: null,
+    waiting: { state: 'unknown', lastSeenAt: null, reason: null },
+    toolCallId: null,
+    policyVersion: null,
+    askingPolicy: null,
     deciders: { people: [], more: false },
     inputPreview: null,
   })
@@ -156,6 +162,7 @@ test('the list has what would run in short, as the client recorded it for this v
   const decided = (approvalId: string, more: object) =>
     event({
       runId,
+      clientId: CLIENT,
       eventType: 'POLICY_DECISION',
       payload: { action: 'REQUIRE_APPROVAL', toolName, inputHash: HASH, approvalId, ...more },
     })

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
 import { after, before, test } from 'node:test'
 import { LIMITS } from '@tacho/contract/limits.ts'
-import { approvalCalls, HASH, type ApprovalCalls } from '../../setup/approval-service.ts'
+import { approvalCalls, CLIENT, HASH, type ApprovalCalls } from '../../setup/approval-service.ts'
 import { event, startService, type Service } from '../../setup/service.ts'
 import { replyOf } from './contract.ts'
 
@@ -22,7 +22,7 @@ async function ask(runId: string): Promise<string> {
 
 /** Records a decision with exactly this payload text. */
 async function record(runId: string, payload: string, given: object = {}): Promise<string> {
-  const sent = event({ runId, eventType: 'POLICY_DECISION', ...given, payload: 'PAYLOAD' })
+  const sent = event({ runId, clientId: CLIENT, eventType: 'POLICY_DECISION', ...given, payload: 'PAYLOAD' })
   const body = JSON.stringify([sent]).replace('"PAYLOAD"', () => payload)
   assert.equal((await service.record(body)).body.success, true)
   return sent['eventId'] as string

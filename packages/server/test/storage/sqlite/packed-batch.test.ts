@@ -67,6 +67,18 @@ const event: fc.Arbitrary<NewEvent> = fc
       { nil: null },
     ),
     traits: optional,
+    approval: fc.option(
+      fc.record({
+        approvalId: text,
+        kind: fc.constantFrom('input', 'withdrawn', 'ran'),
+        toolName: optional,
+        inputHash: optional,
+        policyVersions: fc.option(fc.dictionary(text, text), { nil: null }),
+        reason: fc.constantFrom('timeout', null),
+        status: fc.constantFrom('started', null),
+      }),
+      { nil: null },
+    ),
     score: fc.option(
       fc.record({
         name: text,
@@ -82,7 +94,7 @@ const event: fc.Arbitrary<NewEvent> = fc
     drops: optional,
     onlyIfStored: fc.boolean(),
   })
-  .map(({ usage, failure, said, promptUse, toolUse, score, ...rest }) => {
+  .map(({ usage, failure, said, promptUse, toolUse, score, approval, ...rest }) => {
     return {
       ...rest,
       usage: usage && { ...usage, uncosted: usage.uncosted && { ...usage.uncosted } },
@@ -91,6 +103,7 @@ const event: fc.Arbitrary<NewEvent> = fc
       promptUse: promptUse && { ...promptUse },
       toolUse: toolUse && { ...toolUse },
       score: score && { ...score },
+      approval: approval && { ...approval, policyVersions: approval.policyVersions && { ...approval.policyVersions } },
     }
   })
 

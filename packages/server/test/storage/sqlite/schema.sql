@@ -34,7 +34,7 @@ CREATE TABLE api_keys (
   revoked_at INTEGER,
   last_used_at INTEGER,
   replaced_by TEXT -- id of the key that a rotation created
-) STRICT, WITHOUT ROWID;
+, family TEXT) STRICT, WITHOUT ROWID;
 
 CREATE INDEX api_keys_by_environment ON api_keys (environment_id, id);
 
@@ -75,7 +75,7 @@ CREATE TABLE approvals (
   decider_name TEXT,
   decided_via TEXT, -- slack; null: the operator API
   reason TEXT,
-  imported_at INTEGER,
+  imported_at INTEGER, key_family TEXT, tool_call_id TEXT, policy_version TEXT, records_input INTEGER, hash_scheme TEXT, input_event_id TEXT, withdrawn_at INTEGER, withdrawn_reason TEXT, ran_at INTEGER, ran_status TEXT, last_seen_at INTEGER,
   PRIMARY KEY (environment_id, id),
   UNIQUE (environment_id, request_key)
 ) STRICT;
@@ -104,6 +104,8 @@ CREATE INDEX approvals_pending ON approvals (environment_id, expires_at, id) WHE
 
 CREATE INDEX approvals_pending_by_tool ON approvals (environment_id, tool_key, input_hash, expires_at, id)
   WHERE status = 'PENDING';
+
+CREATE INDEX approvals_that_ran ON approvals (environment_id, run_key, input_hash, ran_at) WHERE ran_at IS NOT NULL;
 
 CREATE TABLE audit_log (
   id TEXT NOT NULL PRIMARY KEY,

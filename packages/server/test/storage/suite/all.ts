@@ -2,6 +2,7 @@
 import { after, describe } from 'node:test'
 import { accessSuite } from './access.ts'
 import { agentsSuite } from './agents.ts'
+import { approvalNotesSuite } from './approval-notes.ts'
 import { approvalListsSuite } from './approval-lists.ts'
 import { approvalsSuite } from './approvals.ts'
 import { completenessSuite } from './completeness.ts'
@@ -83,6 +84,7 @@ const SUITES = [
   stalledSuite,
   approvalsSuite,
   approvalListsSuite,
+  approvalNotesSuite,
   recordedInputSuite,
   propertySuite,
   workSuite,

@@ -1,7 +1,7 @@
 /** Complete approval rows for tests. A test gives only the fields that matter to it. */
 import { randomUUIDv7 } from 'node:crypto'
 import { toNewApproval } from '../../../src/domain/approval.ts'
-import type { ApprovalRow, DecisionRow, NewApprovalRow } from '../../../src/storage/approvals.ts'
+import { UNDECIDED, type DecisionRow, type NewApprovalRow } from '../../../src/storage/approvals.ts'
 import type { Storage } from '../../../src/storage/storage.ts'
 import { newId, NOON } from './sample.ts'
 
@@ -36,13 +36,4 @@ export async function ask(storage: Storage, environmentId: string, given: Partia
   return approval
 }
 
-export const pending = {
-  status: 'PENDING',
-  decidedAt: null,
-  decisionReason: null,
-  deciderKind: null,
-  deciderId: null,
-  deciderName: null,
-  decidedVia: null,
-  importedAt: null,
-} as const satisfies Partial<ApprovalRow>
+export const pending = UNDECIDED

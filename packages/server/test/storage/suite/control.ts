@@ -22,6 +22,7 @@ function apiKey(environmentId: string, given: Partial<ApiKeyRow> = {}): ApiKeyRo
     environmentId,
     name: 'ci',
     hash: 'ab'.repeat(32),
+    family: null,
     scopes: ['events:write', 'usage:read'],
     requestsPerSecond: null,
     createdAt: NOON,

@@ -126,6 +126,7 @@ export function eventsSuite(open: OpenStorage) {
         promptUse: _prompt,
         toolUse: _tool,
         score: _score,
+        approval: _approval,
         said: _said,
         ...content
       } = kept

@@ -36,6 +36,7 @@ export function event(given: Partial<NewEvent> = {}): NewEvent {
     said: null,
     traits: null,
     score: null,
+    approval: null,
     number: null,
     drops: null,
     onlyIfStored: false,

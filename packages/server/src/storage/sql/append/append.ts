@@ -26,6 +26,7 @@ import { countRejected, keepRejections, rejectionRow, trimRejections } from './r
 import { addEvent, noteGaps, type Opening, type RunState } from './run-state.ts'
 import { failureBudgets, noteFailedRun, queueFailedRuns, type FailedRuns } from './failed-runs.ts'
 import { knownNames, storeNames, type Buckets } from '../usage/known-names.ts'
+import { noteApprovals, type NotedEvent } from '../approvals/approval-notes.ts'
 import { addScores, type ScoredEvent } from '../scores.ts'
 import { findJoining } from './joining-scores.ts'
 import { markRuns } from '../search/search-index.ts'
@@ -91,6 +92,7 @@ interface Candidate {
   event: NewEvent
   receivedAt: number
   importing: ImportedRun | null
+  keyFamily: string | null
   agent: KnownAgent | null
   envelope: number
   /** A score of a run that another event opens; it names no agent. */
@@ -239,6 +241,7 @@ export function batchAppender<Connection>(engine: AppendEngine<Connection>, onWa
     const renames = new Map<KnownAgent, NewEvent>()
     const failed: FailedRuns = new Map()
     const scored: ScoredEvent[] = []
+    const noted: NotedEvent[] = []
 
     const firsts: Candidate[] = []
     const placed: PlacedEvent[] = []
@@ -264,6 +267,8 @@ export function batchAppender<Connection>(engine: AppendEngine<Connection>, onWa
       if (candidate.importing === null) noteFailedRun(failed, run, seq, event)
       changed.add(run)
       if (event.score !== null) scored.push({ run: run.id, event })
+      const { keyFamily } = candidate
+      if (event.approval !== null && keyFamily !== null) noted.push({ event, note: event.approval, keyFamily })
       if (candidate.agent !== null && known.agents.note(candidate.agent, event)) renames.set(candidate.agent, event)
     })
 
@@ -299,6 +304,8 @@ export function batchAppender<Connection>(engine: AppendEngine<Connection>, onWa
     renamed.forEach(atCommit)
     if (gaps.length > 0) atCommit(enqueueWork(sql, gaps))
     if (failed.size > 0) atCommit(queueFailedRuns(sql, environmentId, budgets.within(environmentId, failed, at), at))
+    // Last, because it locks the revision of approvals.
+    if (noted.length > 0) await noteApprovals(sql, environmentId, noted, at)
     return { environmentId, revision, agents, envelopes, buckets, renamed }
   }
 
@@ -347,9 +354,10 @@ async function judgeRepeats(
   return repeats
 }
 
-function candidatesOf({ receivedAt, events, importing }: EventBatchRows): Candidate[] {
+function candidatesOf({ receivedAt, events, importing, keyFamily }: EventBatchRows): Candidate[] {
+  const batch = { receivedAt, importing: importing ?? null, keyFamily: keyFamily ?? null }
   const none = { agent: null, envelope: 0, isJoining: false, first: null, verdict: null }
-  return events.map((event) => ({ event, receivedAt, importing: importing ?? null, ...none }))
+  return events.map((event) => ({ event, ...batch, ...none }))
 }
 
 /** Sorted by run id, so that all transactions lock runs in one order. Marks the first candidate of each event id. */

@@ -7,7 +7,9 @@ import type {
   ApprovalRow,
   ChangePlace,
   GroupBounds,
+  RanBeforeRow,
   Requester,
+  UnansweredRow,
 } from '../../approvals.ts'
 import type { Page } from '../../page.ts'
 import { agentKeyOf, COLUMNS } from './approval-rows.ts'
@@ -22,6 +24,8 @@ export const approvalListsActs = {
     listApprovalsOfRun,
     groupApprovals,
     countRequests,
+    countUnanswered,
+    findRanBefore,
     listOverdueEnvironments,
     listChangedApprovals,
   }),
@@ -30,7 +34,7 @@ export const approvalListsActs = {
 function listApprovals(
   sql: Sql,
   environmentId: string,
-  { status, toolName, inputHash, agentId, policyId, runId }: ApprovalFilter,
+  { status, toolName, inputHash, agentId, policyId, runId, withdrawn }: ApprovalFilter,
   { limit, after }: ApprovalPage,
 ): Promise<Page<ApprovalRow>> {
   const keyOf = (text: string | undefined) => (text === undefined ? null : textKey(text))
@@ -48,6 +52,7 @@ function listApprovals(
     'agent_key = :agentKey',
     'policy_key = :policyKey',
     'run_key = :runKey',
+    ...(withdrawn === undefined ? [] : [withdrawn === 'only' ? 'withdrawn_at IS NOT NULL' : 'withdrawn_at IS NULL']),
     byDeadline ? '(expires_at, id) > (:time, :id)' : '(created_at, id) < (:time, :id)',
   ]
   const order = byDeadline ? 'expires_at, id' : 'created_at DESC, id DESC'
@@ -66,7 +71,7 @@ function groupApprovals(sql: Sql, environmentId: string, now: number, { requests
       COUNT(DISTINCT run_key) AS runs, COUNT(DISTINCT agent_key) AS agents, COUNT(DISTINCT policy_key) AS policies,
       MIN(expires_at) AS "oldestExpiresAt", MIN(created_at) AS "oldestCreatedAt"
     FROM (SELECT tool_name, input_hash, tool_key, run_key, agent_key, policy_key, expires_at, created_at
-      FROM approvals WHERE environment_id = :env AND status = 'PENDING' AND expires_at > :now
+      FROM approvals WHERE environment_id = :env AND status = 'PENDING' AND expires_at > :now AND withdrawn_at IS NULL
       ORDER BY expires_at, id LIMIT :requests) AS pending
     GROUP BY tool_key, tool_name, input_hash
     ORDER BY MIN(expires_at), MIN(created_at), tool_key, input_hash LIMIT :groups`
@@ -86,6 +91,42 @@ async function countRequests(sql: Sql, environmentId: string, requesters: Reques
   const found = await inChunks(keys, query, '')
   const counts = new Map(found.map(({ agentKey, requests }) => [agentKey, requests]))
   return keys.map((key) => counts.get(key) ?? 0)
+}
+
+/** Of the newest `most` that expired. */
+async function countUnanswered(
+  sql: Sql,
+  environmentId: string,
+  policyId: string | null,
+  { since, most, policies }: { since: number; most: number; policies: number },
+): Promise<{ rows: UnansweredRow[]; capped: boolean }> {
+  const ofPolicy = policyId === null ? '' : ' AND policy_key = :policyKey'
+  const text = `SELECT policy_id AS "policyId", COUNT(*) AS expired, COUNT(withdrawn_at) AS withdrawn,
+      MAX(expires_at) AS "lastExpiredAt", SUM(COUNT(*)) OVER () AS counted
+    FROM (SELECT policy_id, policy_key, withdrawn_at, expires_at FROM approvals
+      WHERE environment_id = :env AND status = 'EXPIRED' AND created_at >= :since AND imported_at IS NULL${ofPolicy}
+      ORDER BY created_at DESC, id DESC LIMIT :most) AS expired
+    GROUP BY policy_key, policy_id ORDER BY COUNT(*) DESC, policy_key LIMIT :policies`
+  const policyKey = policyId === null ? null : textKey(policyId)
+  const params = { env: environmentId, since, most, policies, ...(policyKey !== null && { policyKey }) }
+  const rows = await sql.all<UnansweredRow & { counted: number }>(text, params)
+  const capped = Number(rows[0]?.counted ?? 0) >= most
+  return { rows: rows.map(({ counted: _, ...row }) => row), capped }
+}
+
+/** For each, the last request before it for the same call, if that call ran. */
+async function findRanBefore(sql: Sql, environmentId: string, rows: ApprovalRow[]): Promise<(RanBeforeRow | null)[]> {
+  const text = `SELECT id AS "approvalId", ran_at AS at, ran_status AS status FROM approvals
+    WHERE environment_id = :env AND run_key = :runKey AND input_hash = :inputHash AND ran_at IS NOT NULL
+      AND tool_call_id = :toolCallId AND tool_key = :toolKey AND id <> :id AND created_at <= :createdAt
+    ORDER BY ran_at DESC LIMIT 1`
+  return Promise.all(
+    rows.map(async ({ id, runId, inputHash, toolCallId, toolName, createdAt }) => {
+      if (runId === null || toolCallId === null) return null
+      const keys = { runKey: textKey(runId), toolKey: textKey(toolName) }
+      return sql.get<RanBeforeRow>(text, { env: environmentId, id, inputHash, toolCallId, createdAt, ...keys })
+    }),
+  )
 }
 
 async function listOverdueEnvironments(sql: Sql, now: number, limit: number): Promise<string[]> {

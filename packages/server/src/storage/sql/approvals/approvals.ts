@@ -3,6 +3,9 @@
  *                                 |
  *                                 +--expire, at or after expires_at--> EXPIRED
  *
+ * Beside its status: events of the client that asked withdraw a request, link its input, and say that its call ran
+ * (approval-notes.ts). A withdrawn one can still be decided, but the public API never says APPROVED of it.
+ *
  * An import brings approvals in any state. They are evidence: clients never get them, and nobody decides them.
  *
  * APPROVED, REJECTED and EXPIRED are final: each is reached by a compare-and-set on PENDING and stored before it is
@@ -14,11 +17,11 @@
  */
 import { write } from '../act.ts'
 import { UNDECIDED, type ApprovalRow, type CreatedApproval, type Decided } from '../../approvals.ts'
-import type { DecisionRow, NewApprovalRow } from '../../approvals.ts'
+import type { DecisionRow, NewApprovalRow, SeenApproval } from '../../approvals.ts'
 import type { AuditEntry } from '../../audit.ts'
 import { announceApprovals } from '../webhooks/announcements.ts'
 import { insertAudit } from '../audit.ts'
-import { inChunks } from '../rows/chunks.ts'
+import { chunksOf, inChunks } from '../rows/chunks.ts'
 import { erasedKey, FOR_EVER, isErased } from '../erasure/erased-keys.ts'
 import { insertRows } from '../rows/insert-rows.ts'
 import { rowFor } from '../rows/row-names.ts'
@@ -26,17 +29,19 @@ import { agentKeyOf, COLUMNS, findApproval, findApprovals } from './approval-row
 import { requestKey, textKey } from '../keys.ts'
 import type { Sql } from '../sql.ts'
 
-export const approvalsActs = write({ createApproval, decideApprovals, expireApprovals })
+export const approvalsActs = write({ createApproval, decideApprovals, expireApprovals, noteApprovalsSeen })
 
 /** `conflict`: the stored request is for another tool or input. `erased`: the request is erased, or its run forever. */
 async function createApproval(sql: Sql, request: NewApprovalRow): Promise<CreatedApproval> {
   // A retry needs no lock.
   const early = await findRequest(sql, request)
   if (early !== null) return again(sql, early, request)
-  const key = erasedKey('approval', requestKey(request.clientId, request.clientRequestId))
-  // A request has no event time, so it is refused only if its run, or the request itself, was erased forever.
-  if (await isErased(sql, request.environmentId, key, { ...request, time: FOR_EVER })) {
-    return { outcome: 'erased', approval: null }
+  for (const key of requestKeys(request)) {
+    // A request has no event time, so it is refused only if its run, or the request itself, was erased forever.
+    const named = { ...request, time: FOR_EVER }
+    if (await isErased(sql, request.environmentId, erasedKey('approval', key), named)) {
+      return { outcome: 'erased', approval: null }
+    }
   }
   const revision = await nextRevision(sql, request.environmentId, request.expiresAt)
   const stored = await findRequest(sql, request)
@@ -138,6 +143,17 @@ export async function expireApprovals(sql: Sql, environmentId: string, now: numb
   return expired.length
 }
 
+/** Without a revision, because nobody needs to read an approval again for it: readers compare the time with theirs. */
+async function noteApprovalsSeen(sql: Sql, environmentId: string, seen: SeenApproval[]): Promise<void> {
+  const text = `UPDATE approvals SET last_seen_at = :at WHERE environment_id = :env AND id IN (:ids) AND status = 'PENDING'
+    AND (last_seen_at IS NULL OR last_seen_at < :at)`
+  for (const [at, some] of Map.groupBy(seen, (one) => one.at)) {
+    // Sorted, so that two nodes cannot deadlock.
+    const ids = some.map(({ id }) => id).toSorted()
+    for (const chunk of chunksOf(ids)) await sql.run(text, { env: environmentId, at, ids: chunk })
+  }
+}
+
 export async function nextRevision(sql: Sql, environmentId: string, deadline: number | null): Promise<number> {
   const row = await sql.get<{ revision: number }>(
     `INSERT INTO approval_feeds (environment_id, revision, next_deadline) VALUES (:env, 1, :deadline)
@@ -157,15 +173,23 @@ export async function noteRemoval(sql: Sql, environmentId: string): Promise<void
   await sql.run(text, { revision, env: environmentId })
 }
 
-function findRequest(sql: Sql, { environmentId, clientId, clientRequestId }: NewApprovalRow) {
-  const text = `SELECT ${COLUMNS} FROM approvals WHERE environment_id = :env AND request_key = :key`
-  return sql.get<ApprovalRow>(text, { env: environmentId, key: requestKey(clientId, clientRequestId) })
+/** Its own, and the one that it had before families of keys were recorded. */
+const requestKeys = (request: NewApprovalRow): string[] => [
+  requestKey(request),
+  requestKey({ ...request, keyFamily: null }),
+]
+
+async function findRequest(sql: Sql, request: NewApprovalRow): Promise<ApprovalRow | null> {
+  const text = `SELECT ${COLUMNS} FROM approvals WHERE environment_id = :env AND request_key IN (:own, :earlier)`
+  const [own, earlier] = requestKeys(request)
+  const rows = await sql.all<ApprovalRow>(text, { env: request.environmentId, own, earlier })
+  return rows.find(({ keyFamily }) => keyFamily !== null) ?? rows[0] ?? null
 }
 
 async function insert(sql: Sql, approval: ApprovalRow): Promise<void> {
-  const { environmentId, clientId, clientRequestId, toolName, policyId, runId } = approval
+  const { environmentId, toolName, policyId, runId } = approval
   const keys = {
-    requestKey: requestKey(clientId, clientRequestId),
+    requestKey: requestKey(approval),
     toolKey: textKey(toolName),
     agentKey: agentKeyOf(approval),
     policyKey: policyId === null ? null : textKey(policyId),

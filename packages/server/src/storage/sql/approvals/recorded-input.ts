@@ -1,11 +1,44 @@
 import { read } from '../act.ts'
-import type { InputOfRequest, InputsBounds, RecordedInputRow, SoughtInput } from '../../approvals.ts'
+import type { InputOfRequest, InputsBounds, LinkedInput, RecordedInputRow, SoughtInput } from '../../approvals.ts'
 import { ofRun, WITH_RUN } from '../events.ts'
 import { mayContain, PAYLOAD, PAYLOAD_BYTES, withPayloads, rowsThatFit } from '../payloads.ts'
 import { OF_RUN_ID } from '../runs/runs.ts'
 import type { Sql } from '../sql.ts'
 
-export const recordedInputActs = read({ findRecordedInput, findRecordedInputs })
+export const recordedInputActs = read({ findLinkedInputs, findRecordedInput, findRecordedInputs })
+
+/** In the order of `links`. Null: the event was erased, or is damaged. `too_large`: the ones before take all `maxBytes`. */
+async function findLinkedInputs(
+  sql: Sql,
+  environmentId: string,
+  links: LinkedInput[],
+  maxBytes: number,
+): Promise<(RecordedInputRow | 'too_large' | null)[]> {
+  const one = `${START} SELECT :columns FROM events e WHERE ${ofRun(sql)} AND e.event_id = :eventId`
+  const read = <Row>(columns: string, { runId: run, eventId }: LinkedInput) =>
+    sql.get<Row>(one.replace(':columns', columns), { env: environmentId, run, eventId })
+  const sizes = await Promise.all(links.map((link) => read<{ bytes: number }>(`${PAYLOAD_BYTES} AS bytes`, link)))
+  let bytes = 0
+  const columns = `e.seq, e.event_id AS "eventId", e.received_at AS "receivedAt", ${PAYLOAD}`
+  const rows = await Promise.all(
+    links.map(async (link, at) => {
+      const size = sizes[at]?.bytes
+      if (size === undefined) return null
+      bytes += size
+      // The first one is shown however large it is.
+      if (bytes > maxBytes && at > 0) return 'too_large' as const
+      return read<RecordedInputRow & { seq: number }>(columns, link)
+    }),
+  )
+  const found = rows.filter((row) => typeof row === 'object' && row !== null)
+  await withPayloads(sql, environmentId, found)
+  return rows.map((row) => {
+    if (row === null || row === 'too_large') return row
+    return { eventId: row.eventId, receivedAt: row.receivedAt, payload: row.payload }
+  })
+}
+
+const START = `WITH run AS (SELECT number FROM runs WHERE environment_id = :env AND ${OF_RUN_ID})`
 
 /** From the first stored POLICY_DECISION that names this approval, tool and hash and carries `input`, within bounds. */
 async function findRecordedInput(
@@ -61,14 +94,13 @@ async function findRecordedInputs(
   const runIds = [...new Set(sought.map(({ runId }) => runId))]
   const held = `FROM events e WHERE ${ofRun(sql)} AND e.problem IS NOT NULL AND e.event_type = 'POLICY_DECISION'
     ORDER BY e.time DESC LIMIT :limit`
-  const start = `WITH run AS (SELECT number FROM runs WHERE environment_id = :env AND ${OF_RUN_ID})`
   const paramsOf = (run: string, limit: number) => ({ env: environmentId, run, limit })
-  const sizesText = `${start} SELECT ${PAYLOAD_BYTES} AS bytes ${held}`
+  const sizesText = `${START} SELECT ${PAYLOAD_BYTES} AS bytes ${held}`
   const sizesOf = (run: string) => sql.all<{ bytes: number }>(sizesText, paramsOf(run, bounds.perRun))
   const sizes = await Promise.all(runIds.map(sizesOf))
   let bytes = 0
   const limits = sizes.map((rows) => rows.findIndex((row) => (bytes += row.bytes) > bounds.bytes))
-  const payloadsText = `${start} SELECT e.seq, ${PAYLOAD} ${held}`
+  const payloadsText = `${START} SELECT e.seq, ${PAYLOAD} ${held}`
   const decisions = await Promise.all(
     runIds.map(async (run, at) => {
       const limit = limits[at] === -1 ? (sizes[at]?.length ?? 0) : (limits[at] ?? 0)

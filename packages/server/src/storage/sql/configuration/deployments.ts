@@ -11,7 +11,7 @@ import type {
 import { given, type Sql } from '../sql.ts'
 import { keyOf, readEarlier } from './targets.ts'
 
-export const deploymentsActs = read({ listDeployments, listDeploymentChanges })
+export const deploymentsActs = read({ listDeployments, listDeploymentChanges, findVersionsInForce })
 
 const NAME = `COALESCE(p.name, d.item_id) AS name`
 const NAMED = `JOIN environments e ON e.id = d.environment_id
@@ -30,6 +30,19 @@ async function listDeployments(
   const page = await sql.page<Omit<DeploymentRow, 'earlierVersion'>>(text, params, limit)
   const earlier = await readEarlier(sql, environmentId, page.rows)
   return mapPage(page, (row) => ({ ...row, earlierVersion: earlier.get(keyOf(row))?.version ?? null }))
+}
+
+/** The version that was deployed at a time, and the one that is now; null: none. */
+async function findVersionsInForce(sql: Sql, environmentId: string, kind: DeployableKind, id: string, at: number) {
+  const of = { env: environmentId, kind, id }
+  const item = 'environment_id = :env AND kind = :kind AND item_id = :id'
+  const change = `SELECT to_version AS version FROM deployment_changes WHERE ${item} AND at <= :at
+    ORDER BY publication DESC LIMIT 1`
+  const [then, now] = await Promise.all([
+    sql.get<{ version: number | null }>(change, { ...of, at }),
+    sql.get<{ version: number }>(`SELECT version FROM deployments WHERE ${item}`, of),
+  ])
+  return { then: then?.version ?? null, now: now?.version ?? null }
 }
 
 /** Names one such environment. */

@@ -6,7 +6,7 @@ import { eraseDecisionsOf, eraseDetails } from '../audit.ts'
 import { allIn, chunksOf } from '../rows/chunks.ts'
 import { namedAgents } from './erasable.ts'
 import { addErasedKeys, erasedKey, FOR_EVER } from './erased-keys.ts'
-import { agentKey, textKey } from '../keys.ts'
+import { agentKey, requestKey, textKey } from '../keys.ts'
 import { recountIssue } from '../issues/issue-recount.ts'
 import { selectList, type Sql } from '../sql.ts'
 import { removeWork } from '../work.ts'
@@ -56,12 +56,18 @@ export async function removeRecords(
 
 async function removeApprovals(sql: Sql, environmentId: string, column: string, names: readonly string[]) {
   const values = column.endsWith('_key') ? names.map(textKey) : names
-  const selected = 'SELECT id, request_key AS key FROM approvals'
-  const found = await findNamed<{ id: string; key: string }>(sql, environmentId, selected, column, values)
+  const selected = `SELECT ${selectList('id client_id client_request_id key_family')} FROM approvals`
+  const found = await findNamed<{ id: string } & Parameters<typeof requestKey>[0]>(
+    sql,
+    environmentId,
+    selected,
+    column,
+    values,
+  )
   if (found.length === 0) return []
   await noteRemoval(sql, environmentId)
   const ids = found.map(({ id }) => id)
-  const keys = found.map(({ key }) => ({ key: erasedKey('approval', key), until: FOR_EVER }))
+  const keys = found.map((row) => ({ key: erasedKey('approval', requestKey(row)), until: FOR_EVER }))
   await addErasedKeys(sql, environmentId, keys)
   const remove = 'DELETE FROM approvals WHERE environment_id = :env AND id IN (:ids)'
   for (const chunk of chunksOf(ids)) await sql.run(remove, { env: environmentId, ids: chunk })

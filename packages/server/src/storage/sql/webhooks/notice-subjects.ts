@@ -46,7 +46,11 @@ async function approvalNotices(sql: Sql, environmentId: string, ids: string[], n
     id: approval.id,
     at: approval.createdAt,
     until: approval.expiresAt,
-    isCurrent: approval.status === 'PENDING' && approval.expiresAt > now && approval.importedAt === null,
+    isCurrent:
+      approval.status === 'PENDING' &&
+      approval.expiresAt > now &&
+      approval.importedAt === null &&
+      approval.withdrawnAt === null,
     policySeverity: severityOf.get(approval.policyId ?? '') ?? null,
     data: data[index] ?? {},
   }))
@@ -71,6 +75,6 @@ async function issueNotice(sql: Sql, environmentId: string, id: string): Promise
 
 function countWaitingApprovals(sql: Sql, environmentId: string, now: number, most: number): Promise<number> {
   const text = `SELECT COUNT(*) AS count FROM (SELECT 1 FROM approvals
-    WHERE environment_id = :env AND status = 'PENDING' AND expires_at > :now LIMIT :most) AS page`
+    WHERE environment_id = :env AND status = 'PENDING' AND expires_at > :now AND withdrawn_at IS NULL LIMIT :most) AS page`
   return countOf(sql, text, { env: environmentId, now, most })
 }

@@ -1,0 +1,70 @@
+/**
+ * What events say about the approvals that they name: which event has the input, that the caller is gone, that the call ran.
+ * Only events of the client and API key that asked count, in the run, and for the tool and input, of the request. The first
+ * one wins: nothing that is recorded later changes what an operator has seen.
+ */
+import type { ApprovalNote, ApprovalRow } from '../../approvals.ts'
+import type { NewEvent } from '../../events.ts'
+import type { SqlValue, Sql } from '../sql.ts'
+import { withdrawnKey } from '../keys.ts'
+import { columnOf } from '../../exported-tables.ts'
+import { findApprovals } from './approval-rows.ts'
+import { nextRevision } from './approvals.ts'
+
+export interface NotedEvent {
+  event: NewEvent
+  note: ApprovalNote
+  keyFamily: string
+}
+
+/** In the transaction that stores the events. */
+export async function noteApprovals(
+  sql: Sql,
+  environmentId: string,
+  noted: readonly NotedEvent[],
+  now: number,
+): Promise<void> {
+  const ids = [...new Set(noted.map(({ note }) => note.approvalId))]
+  const rows = await findApprovals(sql, environmentId, ids)
+  const isNews = (row: ApprovalRow) => noted.some((one) => changeOf(row, one, now) !== null)
+  const changing = rows.filter(isNews).map(({ id }) => id)
+  // Most events say what is known: they take no lock.
+  if (changing.length === 0) return
+  const revision = await nextRevision(sql, environmentId, null)
+  // Read again, because others may have changed them before the lock.
+  for (const row of await findApprovals(sql, environmentId, changing)) {
+    let changed: Change = {}
+    for (const one of noted) changed = { ...changed, ...changeOf({ ...row, ...changed }, one, now) }
+    const members = Object.entries(changed)
+    if (members.length === 0) continue
+    const set = members.map(([member]) => `${columnOf(member)} = :${member}`).join(', ')
+    const text = `UPDATE approvals SET ${set}, revision = :revision WHERE environment_id = :env AND id = :id`
+    await sql.run(text, { ...(changed as Record<string, SqlValue>), revision, env: environmentId, id: row.id })
+  }
+}
+
+type Change = Partial<ApprovalRow> & { requestKey?: string }
+
+/** Null: it says nothing new, or may not say it. */
+function changeOf(row: ApprovalRow, { event, note, keyFamily }: NotedEvent, now: number): Change | null {
+  if (note.approvalId !== row.id || keyFamily !== row.keyFamily || event.clientId !== row.clientId) return null
+  if (row.importedAt !== null || row.runId !== event.runId) return null
+  if (note.toolName !== row.toolName || note.inputHash !== row.inputHash) return null
+  if (note.kind === 'input') return inputChange(row, event, note)
+  if (note.kind === 'ran') return ranChange(row, note, now)
+  const isOver = row.withdrawnAt !== null || row.ranAt !== null || row.status === 'REJECTED' || row.status === 'EXPIRED'
+  if (isOver) return null
+  return { withdrawnAt: now, withdrawnReason: note.reason, requestKey: withdrawnKey(row, row.id) }
+}
+
+function inputChange(row: ApprovalRow, { eventId }: NewEvent, { policyVersions }: ApprovalNote): Change | null {
+  if (row.recordsInput === 0 || row.inputEventId !== null) return null
+  const { policyId, policyVersion } = row
+  const said = policyId !== null && policyVersions !== null ? policyVersions[policyId] : undefined
+  return { inputEventId: eventId, policyVersion: policyVersion ?? said ?? null }
+}
+
+function ranChange({ ranAt, ranStatus }: ApprovalRow, { status }: ApprovalNote, now: number): Change | null {
+  if (ranAt === null) return { ranAt: now, ranStatus: status }
+  return ranStatus === 'started' && status !== 'started' ? { ranStatus: status } : null
+}

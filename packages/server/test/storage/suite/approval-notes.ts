@@ -1,0 +1,185 @@
+import assert from 'node:assert/strict'
+import { describe, test } from 'node:test'
+import type { ApprovalNote, NewApprovalRow } from '../../../src/storage/approvals.ts'
+import type { NewEvent } from '../../../src/storage/events.ts'
+import { ask, decision, HASH, MINUTE, request } from './approval-sample.ts'
+import { sharedStorage, type OpenStorage } from './open.ts'
+import { event, newEnvironment, newId, NOON } from './sample.ts'
+
+/** What events say about the approvals that they name. */
+export function approvalNotesSuite(open: OpenStorage) {
+  describe('an event about an approval', () => {
+    const storage = sharedStorage(open)
+    const asked = { runId: 'run', keyFamily: 'key-1', toolCallId: 'call-1', policyId: 'p' }
+
+    function noting(approvalId: string, given: Partial<ApprovalNote> = {}, more: Partial<NewEvent> = {}): NewEvent {
+      const none = { policyVersions: null, reason: null, status: null }
+      const approval = { approvalId, kind: 'input', toolName: 'transfer', inputHash: HASH, ...none, ...given } as const
+      const payload = JSON.stringify({ approvalId, input: { to: 'Ada' } })
+      return event({ eventType: 'POLICY_DECISION', payload, approval, ...more })
+    }
+    const record = (environmentId: string, events: NewEvent[], keyFamily = 'key-1', receivedAt = NOON) =>
+      storage().appendEvents({ environmentId, receivedAt, events, rejections: [], keyFamily })
+    const find = async (env: string, id: string) => {
+      const row = await storage().findApproval(env, id)
+      assert.ok(row)
+      return row
+    }
+
+    test('links the input: of the client, key, run, tool and hash that asked, and the first one', async () => {
+      const env = newId()
+      const { id } = await ask(storage(), env, asked)
+      await record(env, [noting(id)], 'key-2')
+      const foreign = [
+        noting(id, {}, { clientId: 'another' }),
+        noting(id, {}, { runId: 'another' }),
+        noting(id, { toolName: 'other' }),
+        noting(id, { inputHash: 'cd'.repeat(32) }),
+        noting(id, { inputHash: null }),
+        noting(newId()),
+      ]
+      await record(env, foreign)
+      assert.equal((await find(env, id)).inputEventId, null)
+      const before = await find(env, id)
+      const first = noting(id, { policyVersions: { p: '3', q: '4' } })
+      await record(env, [first, noting(id)])
+      await record(env, [noting(id)])
+      const row = await find(env, id)
+      assert.deepEqual([row.inputEventId, row.policyVersion], [first.eventId, '3'])
+      assert.ok(row.revision > before.revision, 'streams read it again')
+      const links = [
+        { runId: 'run', eventId: first.eventId },
+        { runId: 'run', eventId: newId() },
+        { runId: 'none', eventId: first.eventId },
+      ]
+      const [found, ...none] = await storage().findLinkedInputs(env, links, 10_000)
+      assert.deepEqual(
+        [found, ...none],
+        [{ eventId: first.eventId, receivedAt: NOON, payload: first.payload }, null, null],
+      )
+      const small = [links[0]!, links[0]!]
+      assert.equal((await storage().findLinkedInputs(env, small, 10))[1], 'too_large')
+      assert.deepEqual(await storage().findLinkedInputs(newId(), links, 10_000), [null, null, null])
+    })
+
+    test('links nothing to a request whose client records no input, nor to one of before', async () => {
+      const env = newId()
+      for (const given of [{ recordsInput: 0 }, { keyFamily: null }]) {
+        const { id } = await ask(storage(), env, { ...asked, ...given })
+        await record(env, [noting(id)])
+        assert.equal((await find(env, id)).inputEventId, null)
+      }
+    })
+
+    test('withdraws a request once, if it still could run something', async () => {
+      const env = newId()
+      const gone = (id: string, keyFamily?: string) =>
+        record(env, [noting(id, { kind: 'withdrawn', reason: 'timeout' })], keyFamily, NOON + 5)
+      const { id } = await ask(storage(), env, asked)
+      await gone(id, 'key-2')
+      assert.equal((await find(env, id)).withdrawnAt, null)
+      await gone(id)
+      await record(env, [noting(id, { kind: 'withdrawn', reason: 'aborted' })])
+      const row = await find(env, id)
+      assert.deepEqual([row.status, row.withdrawnAt, row.withdrawnReason], ['PENDING', NOON + 5, 'timeout'])
+      const of = (withdrawn: 'only' | 'without') =>
+        storage().listApprovals(env, { status: 'PENDING', withdrawn }, { limit: 10, after: null })
+      assert.deepEqual([(await of('only')).rows.length, (await of('without')).rows.length], [1, 0])
+      assert.equal(await storage().countWaitingApprovals(env, NOON, 10), 0)
+      assert.deepEqual(await storage().groupApprovals(env, NOON, { requests: 10, groups: 10 }), [])
+      const [decided] = await storage().decideApprovals(env, [id], decision(), [])
+      assert.deepEqual([decided?.outcome, decided?.approval?.withdrawnReason], ['decided', 'timeout'])
+      const ran = await ask(storage(), env, asked)
+      await record(env, [noting(ran.id, { kind: 'ran', status: 'started' })])
+      await gone(ran.id)
+      assert.equal((await find(env, ran.id)).withdrawnAt, null, 'it ran')
+    })
+
+    test('the same request id asks anew once it is withdrawn, and asks for each key apart', async () => {
+      const env = newId()
+      const again = (given: Partial<NewApprovalRow> = {}) =>
+        storage().createApproval(request(env, { ...asked, clientRequestId: 'one', ...given }))
+      const first = (await again()).approval
+      assert.ok(first)
+      assert.deepEqual(
+        [(await again()).outcome, (await again({ keyFamily: 'key-2' })).outcome],
+        ['existing', 'created'],
+      )
+      assert.equal((await again({ keyFamily: 'key-3', inputHash: 'cd'.repeat(32) })).outcome, 'created')
+      await record(env, [noting(first.id, { kind: 'withdrawn', reason: 'cancelled' })])
+      const second = await again()
+      assert.deepEqual([second.outcome, second.approval?.id === first.id], ['created', false])
+      assert.deepEqual((await again()).approval?.id, second.approval?.id)
+      const earlier = await ask(storage(), env, { ...asked, clientRequestId: 'two', keyFamily: null })
+      assert.equal(
+        (await again({ clientRequestId: 'two' })).approval?.id,
+        earlier.id,
+        'a request of before the upgrade',
+      )
+    })
+
+    test('says that the call ran, so that the next request for this very call can tell', async () => {
+      const env = newId()
+      const { id } = await ask(storage(), env, asked)
+      await record(env, [noting(id, { kind: 'ran', status: 'started' })], 'key-1', NOON + 1)
+      await record(env, [noting(id, { kind: 'ran', status: 'failed' })], 'key-1', NOON + 2)
+      await record(env, [noting(id, { kind: 'ran', status: 'returned' })], 'key-1', NOON + 3)
+      const next = await ask(storage(), env, { ...asked, createdAt: NOON + MINUTE })
+      const others = await Promise.all([
+        ask(storage(), env, { ...asked, toolCallId: 'call-2' }),
+        ask(storage(), env, { ...asked, toolCallId: null }),
+        ask(storage(), env, { ...asked, runId: 'another' }),
+        ask(storage(), env, { ...asked, toolName: 'other' }),
+        ask(storage(), env, { ...asked, inputHash: 'cd'.repeat(32) }),
+      ])
+      const found = await storage().findRanBefore(env, [next, ...others, await find(env, id)])
+      assert.deepEqual(found[0], { approvalId: id, at: NOON + 1, status: 'failed' })
+      assert.deepEqual(found.slice(1), [null, null, null, null, null, null])
+      assert.deepEqual(await storage().findRanBefore(newId(), [next]), [null])
+    })
+
+    test('is noted with the events, or not at all, and never from an import', async () => {
+      const env = newId()
+      const { id } = await ask(storage(), env, asked)
+      const given = { environmentId: env, receivedAt: NOON, events: [noting(id)], rejections: [] }
+      await storage().appendEvents(given)
+      assert.equal((await find(env, id)).inputEventId, null, 'no key recorded it')
+      assert.deepEqual(await record(env, given.events), ['duplicate'])
+      assert.equal((await find(env, id)).inputEventId, null, 'a retry of another recorder')
+    })
+
+    test('who waits is noted once for many, and never goes back', async () => {
+      const env = newId()
+      const [one, two] = [await ask(storage(), env, asked), await ask(storage(), env, asked)]
+      await storage().noteApprovalsSeen(env, [
+        { id: one.id, at: NOON + 9 },
+        { id: two.id, at: NOON + 9 },
+      ])
+      await storage().noteApprovalsSeen(env, [{ id: one.id, at: NOON + 2 }])
+      await storage().noteApprovalsSeen(newId(), [{ id: one.id, at: NOON + 20 }])
+      const row = await find(env, one.id)
+      assert.deepEqual([row.lastSeenAt, row.revision], [NOON + 9, one.revision])
+    })
+
+    test('requests that expired are counted by policy, within the newest ones', async () => {
+      const env = await newEnvironment(storage())
+      const made = (given: Partial<NewApprovalRow>) => ask(storage(), env, { ...asked, expiresAt: NOON + 1, ...given })
+      const withdrawn = await made({ policyId: 'p' })
+      await made({ policyId: 'p' })
+      await made({ policyId: 'q' })
+      await made({ policyId: null })
+      await made({ policyId: 'p', createdAt: NOON - 10 })
+      await made({ policyId: 'p', expiresAt: NOON + MINUTE })
+      await record(env, [noting(withdrawn.id, { kind: 'withdrawn', reason: 'timeout' })])
+      await storage().expireApprovals(env, NOON + 1, 100)
+      const bounds = { since: NOON, most: 100, policies: 10 }
+      const { rows, capped } = await storage().countUnanswered(env, null, bounds)
+      const told = rows.map(({ policyId, expired, withdrawn: some }) => [policyId, Number(expired), Number(some)])
+      assert.deepEqual([told.length, capped, told[0]], [3, false, ['p', 2, 1]])
+      const { rows: ofQ } = await storage().countUnanswered(env, 'q', bounds)
+      assert.deepEqual(ofQ, [{ policyId: 'q', expired: 1, withdrawn: 0, lastExpiredAt: NOON + 1 }])
+      assert.equal((await storage().countUnanswered(env, null, { ...bounds, most: 2 })).capped, true)
+      assert.deepEqual((await storage().countUnanswered(newId(), null, bounds)).rows, [])
+    })
+  })
+}
