@@ -9,8 +9,14 @@ import { CallError, throwing } from '@tacho/client/throwing.ts'
  */
 export const BASE = takeBase()
 
+/** A person waits for the answer of a change. Without one by then, it counts as lost. */
+const CHANGE_MS = 10_000
+
+/** A change that did not leave this device. */
+class NotSent extends Error {}
+
 /** Calls that never reject: forms show the refusal in place. */
-export const operator = createOperatorClient({ url: BASE })
+export const operator = createOperatorClient({ url: BASE, fetch: fetchNow })
 /** Calls that give the value or throw a CallError: for queries. */
 export const api = throwing(operator)
 
@@ -18,6 +24,15 @@ function takeBase(): string {
   const { pathname } = new URL(document.baseURI)
   document.querySelector('base')?.remove()
   return pathname.replace(/\/[^/]*$/, '')
+}
+
+/** Sends a change now or never: nothing is kept for later. */
+async function fetchNow(...[address, request = {}]: Parameters<typeof fetch>): Promise<Response> {
+  const { method = 'GET', signal } = request
+  if (method === 'GET') return fetch(address, request)
+  if (!navigator.onLine) throw new NotSent()
+  const late = AbortSignal.timeout(CHANGE_MS)
+  return fetch(address, { ...request, signal: signal ? AbortSignal.any([signal, late]) : late })
 }
 
 /** The problem that the server answered; null without an answer. */
@@ -32,4 +47,14 @@ export function isSignedOut(error: unknown): boolean {
 /** Worth asking again by itself: the server may answer next time. */
 export function isTemporary(error: unknown): boolean {
   return error instanceof CallError && error.result.temporary
+}
+
+export function isNotSent(error: unknown): boolean {
+  return error instanceof CallError && error.result.reason === 'no_answer' && error.result.cause instanceof NotSent
+}
+
+/** A change may have been stored without its answer. */
+export function isLost(error: unknown): boolean {
+  if (!(error instanceof CallError) || error.result.reason === 'no_address') return false
+  return error.result.reason !== 'refused' || error.result.status >= 500
 }

@@ -1,21 +1,28 @@
 /** The cache of everything that was read, and what every page reads. */
 import { includesRole, type Role } from '@tacho/contract/operator/access.ts'
 import { allItems } from '@tacho/client/items.ts'
-import { QueryCache, QueryClient, queryOptions } from '@tanstack/react-query'
-import { api, isSignedOut, isTemporary } from './api.ts'
+import { MutationCache, QueryCache, QueryClient, queryOptions } from '@tanstack/react-query'
+import { api, isLost, isSignedOut, isTemporary } from './api.ts'
 
 /** `onSignedOut` is called when the server says that the session has ended. */
 export function createQueryClient(onSignedOut: () => void): QueryClient {
-  return new QueryClient({
+  const cache = new QueryClient({
     queryCache: new QueryCache({ onError: (error) => isSignedOut(error) && onSignedOut() }),
+    // A lost change may have been stored: what the page shows is read again.
+    mutationCache: new MutationCache({ onError: (error) => void (isLost(error) && cache.invalidateQueries()) }),
     defaultOptions: {
+      // The library would keep calls for later while the browser says that it is offline, and send them then.
+      mutations: { networkMode: 'always', retry: false },
       queries: {
+        networkMode: 'always',
+        refetchOnReconnect: true,
         staleTime: 5_000,
         gcTime: 10 * 60_000,
         retry: (failures, error) => isTemporary(error) && failures < 2,
       },
     },
   })
+  return cache
 }
 
 export const meQuery = queryOptions({ queryKey: ['me'], queryFn: () => api.readMe(), staleTime: 60_000 })

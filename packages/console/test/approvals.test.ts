@@ -310,6 +310,98 @@ describe('approvals', { skip: withoutChromium }, () => {
     await page.context().close()
   })
 
+  test('without network, nothing is sent or kept for later: the page says so, keeps the reason, and the last word counts', async () => {
+    const [id, other] = [await ask('offline'), await ask('offline-2', { toolName: 'mail', inputHash: 'cd'.repeat(32) })]
+    const { page } = await tacho.open(`${approvals()}/${id}`, { ...PHONE, hasTouch: true })
+    const approve = page.getByRole('button', { name: 'Approve' })
+    const reject = page.getByRole('button', { name: 'Reject', exact: true })
+    await page.getByLabel('Reason').fill('The invoice is ours')
+    await page.context().setOffline(true)
+    await approve.tap()
+    await pane(page).getByText('Not sent: this device is offline.').waitFor({ timeout: 5_000 })
+    assert.deepEqual([await approve.isDisabled(), await reject.isDisabled()], [true, true])
+    // Another page, and back.
+    await page.getByRole('link', { name: 'All approvals' }).tap()
+    await list(page).getByRole('link', { name: 'transfer' }).tap()
+    await pane(page).getByText('Not sent: this device is offline.').waitFor()
+    assert.deepEqual([await approve.isDisabled(), await reject.isDisabled()], [true, true])
+    const sent: string[] = []
+    page.on('request', (request) => request.method() !== 'GET' && sent.push(request.url()))
+    await page.context().setOffline(false)
+    await pane(page).getByText('Your decision did not count. The request still waits. Decide again.').waitFor()
+    assert.deepEqual([sent, await page.getByLabel('Reason').inputValue()], [[], 'The invoice is ours'])
+    assert.equal((await calls.read(id)).body.status, 'PENDING')
+    await reject.tap()
+    await pane(page).getByText('Your decision counts: rejected.').waitFor()
+    const { body } = await calls.read(id)
+    assert.deepEqual([body.status, body.decisionReason], ['REJECTED', 'The invoice is ours'])
+
+    await page.goto(approvals())
+    const third = await ask('offline-3')
+    await list(page).getByText('Transfer in offline-3').waitFor()
+    for (const tool of ['mail', 'transfer']) await page.getByLabel(`Mark ${tool} of`).check()
+    await page.getByRole('button', { name: 'Decide 2…' }).tap()
+    sent.length = 0
+    await page.context().setOffline(true)
+    await page.getByRole('button', { name: 'Approve 2' }).tap()
+    await page.getByRole('dialog').getByText('not sent: this device is offline').waitFor({ timeout: 5_000 })
+    await page.context().setOffline(false)
+    await page.getByRole('dialog').getByText('The request still waits. Decide again.').waitFor()
+    await page.getByRole('dialog').getByText('It was not sent, because the answer before it was lost.').waitFor()
+    const states = [(await calls.read(other)).body.status, (await calls.read(third)).body.status]
+    assert.deepEqual([sent, states], [[], ['PENDING', 'PENDING']])
+    await page.context().close()
+  })
+
+  test('a service that hangs: it says within seconds that nothing is known, and asks before another decision', async () => {
+    const [hung, kept] = [await ask('hung'), await ask('hung-2')]
+    const { page } = await tacho.open(`${approvals()}/${hung}`)
+    const approve = page.getByRole('button', { name: 'Approve' })
+    const reject = page.getByRole('button', { name: 'Reject', exact: true })
+    await approve.waitFor()
+    const release = Promise.withResolvers<void>()
+    // The decision is stored late; until then nothing is answered.
+    await page.route(`**/approvals/${hung}/decision`, async (route) => {
+      await release.promise
+      await calls.decide(hung, 'APPROVED')
+      await route.abort().catch(() => undefined)
+    })
+    await page.route(`**/approvals/${hung}`, async (route) => {
+      if (route.request().resourceType() === 'document') return route.continue()
+      await release.promise
+      await route.continue().catch(() => undefined)
+    })
+    await approve.click()
+    await pane(page).getByText('Sending your approval…').waitFor()
+    assert.equal(await reject.isDisabled(), true)
+    await pane(page).getByText('it is not known whether your approval was saved').waitFor({ timeout: 9_000 })
+    assert.deepEqual([await approve.isDisabled(), await reject.isDisabled()], [true, true])
+    // The other request can be decided meanwhile.
+    await page.goto(`${approvals()}/${kept}`)
+    await reject.click()
+    await pane(page).getByText('Your decision counts: rejected.').waitFor()
+    release.resolve()
+    await page.goto(`${approvals()}/${hung}`)
+    await pane(page)
+      .getByText(/^.?Approved$/)
+      .waitFor()
+    await page.context().close()
+  })
+
+  test('a lost decision that the service stores after it was asked counts in the end', async () => {
+    const id = await ask('stored-late')
+    const { page } = await tacho.open(`${approvals()}/${id}`)
+    await page.route('**/decision', (route) => route.abort())
+    await page.getByRole('button', { name: 'Approve' }).click()
+    await pane(page).getByText('The request still waits. Decide again.').waitFor()
+    // The decider of this test is not the person of the page.
+    await calls.decide(id, 'APPROVED', 'late')
+    await pane(page)
+      .getByText(/Your decision did not count\. .+ approved it at/)
+      .waitFor()
+    await page.context().close()
+  })
+
   test('a part that cannot be read does not say that there is nothing', async () => {
     const id = await ask('unread')
     const { page } = await tacho.open()

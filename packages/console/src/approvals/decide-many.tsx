@@ -1,16 +1,20 @@
 import type { Decision } from '@tacho/contract/approval.ts'
-import type { ApprovalCard, DecisionOutcome } from '@tacho/contract/operator/approval.ts'
+import type { ApprovalCard } from '@tacho/contract/operator/approval.ts'
 import { LIMITS } from '@tacho/contract/limits.ts'
-import { useMutation, useQueryClient } from '@tanstack/react-query'
+import { useMutation, useQueries, useQuery, useQueryClient } from '@tanstack/react-query'
 import { useRef } from 'react'
-import { api } from '../api.ts'
+import { meQuery } from '../queries.ts'
 import { Button } from '../ui/button.tsx'
 import { Dialog } from '../ui/dialog.tsx'
 import { counted } from '../ui/format.ts'
 import { Refused } from '../ui/refused.tsx'
 import { ShownText } from '../ui/shown-text.tsx'
+import { Time } from '../ui/time.tsx'
 import { ApprovalStatusChip } from './approval-status.tsx'
-import { approvalsKey } from './queries.ts'
+import { decideTogether, isBeingDecided, isUnderWay, leaveOut, useDecision } from './decision.ts'
+import { differencesOf, type Part } from './input-differences.ts'
+import { approvalQuery } from './queries.ts'
+import { Requester } from './requester.tsx'
 import { groupsOf } from './waiting-list.tsx'
 
 interface Props {
@@ -20,42 +24,52 @@ interface Props {
   onDecided: () => void
 }
 
-/** Lists exactly what will be decided, and then what the server made of each. */
+/** Of more requests, the line of the list is shown. */
+const INPUTS_READ = 50
+
+/** Shows what will be decided, who asks, and in what the requests differ; then what the server made of each. */
 export function DecideMany({ environmentId, approvals, onClose, onDecided }: Props) {
   const cache = useQueryClient()
+  const { data: me } = useQuery(meQuery)
   const reason = useRef<HTMLInputElement>(null)
   const decide = useMutation({
     mutationFn: async (decision: Decision) => {
-      const outcomes: DecisionOutcome[] = []
+      const body = { decision, reason: reason.current?.value.trim() || null }
       // One decision covers one tool and input.
+      let isHeard = true
       for (const { items } of groupsOf(approvals)) {
         const ids = items.map(({ id }) => id)
-        const body = { decision, reason: reason.current?.value.trim() || null, ids }
-        outcomes.push(...(await api.decideApprovals({ params: { environmentId }, body })).items)
+        if (isHeard) isHeard = await decideTogether(cache, { environmentId, me: me?.id }, ids, body)
+        else leaveOut(cache, ids, body)
       }
-      return new Map(outcomes.map((outcome) => [outcome.id, outcome]))
     },
-    onSettled: () => cache.invalidateQueries({ queryKey: approvalsKey(environmentId) }),
   })
   const close = () => {
     if (decide.isSuccess) onDecided()
     onClose()
   }
+  const title = `Decide ${counted(approvals.length, 'request')}`
+  const isHeld = !decide.isPending && approvals.some(({ id }) => isBeingDecided(cache, id))
   return (
-    <Dialog title={`Decide ${counted(approvals.length, 'request')}`} onClose={close} className="w-full max-w-xl">
+    <Dialog title={title} onClose={close} className="w-full max-w-2xl">
       <div className="flex max-h-[85dvh] flex-col">
-        <h2 className="px-5 pt-5 text-lg font-semibold">
-          {decide.isSuccess ? 'What was decided' : `Decide ${counted(approvals.length, 'request')}`}
-        </h2>
-        <ul
+        <h2 className="px-5 pt-5 text-lg font-semibold">{decide.isSuccess ? 'What was decided' : title}</h2>
+        <div
+          role="group"
           aria-label="Requests"
           tabIndex={0}
           className="mx-5 mt-3 min-h-0 flex-1 overflow-y-auto rounded-lg border border-line"
         >
-          {approvals.map((approval) => (
-            <Row key={approval.id} approval={approval} outcome={decide.data?.get(approval.id)} />
+          {toolsOf(approvals).map(({ toolName, items }) => (
+            <Tool
+              key={toolName}
+              environmentId={environmentId}
+              toolName={toolName}
+              items={items}
+              isDecided={!decide.isIdle}
+            />
           ))}
-        </ul>
+        </div>
         <div className="flex flex-wrap gap-2 p-5">
           {decide.isSuccess ? (
             <Button look="accent" className="h-10 flex-1" onClick={close} autoFocus>
@@ -70,13 +84,17 @@ export function DecideMany({ environmentId, approvals, onClose, onDecided }: Pro
                 maxLength={LIMITS.decisionReasonChars}
                 className="field h-10 w-full text-base"
               />
-              <Button className="h-10 flex-1" busy={decide.isPending} onClick={() => decide.mutate('REJECTED')}>
+              <Button
+                className="h-10 flex-1"
+                busy={decide.isPending || isHeld}
+                onClick={() => decide.mutate('REJECTED')}
+              >
                 Reject {approvals.length}
               </Button>
               <Button
                 look="accent"
                 className="h-10 flex-1"
-                busy={decide.isPending}
+                busy={decide.isPending || isHeld}
                 onClick={() => decide.mutate('APPROVED')}
               >
                 Approve {approvals.length}
@@ -90,20 +108,136 @@ export function DecideMany({ environmentId, approvals, onClose, onDecided }: Pro
   )
 }
 
-function Row({ approval, outcome }: { approval: ApprovalCard; outcome: DecisionOutcome | undefined }) {
+function toolsOf(approvals: readonly ApprovalCard[]): { toolName: string; items: ApprovalCard[] }[] {
+  const tools = new Map<string, ApprovalCard[]>()
+  for (const approval of approvals) tools.set(approval.toolName, [...(tools.get(approval.toolName) ?? []), approval])
+  return [...tools].map(([toolName, items]) => ({ toolName, items }))
+}
+
+interface ToolProps {
+  environmentId: string
+  toolName: string
+  items: readonly ApprovalCard[]
+  isDecided: boolean
+}
+
+function Tool({ environmentId, toolName, items, isDecided }: ToolProps) {
+  const details = useQueries({
+    queries: items.slice(0, INPUTS_READ).map(({ id }) => ({ ...approvalQuery(environmentId, id), staleTime: 5_000 })),
+  })
+  const isRead = details.every(({ isPending }) => !isPending)
+  const { same, own } = differencesOf(items.map((_, at) => details[at]?.data?.inputPreview?.json ?? null))
+  const isOne = new Set(items.map(({ inputHash }) => inputHash)).size === 1
   return (
-    <li className="flex items-center gap-3 border-b border-line px-3 py-2 text-sm last:border-0">
-      <span className="min-w-0 flex-1">
-        <bdi className="block truncate font-mono font-medium">
-          <ShownText text={approval.toolName} />
+    <section aria-label={toolName} className="border-b border-line last:border-0">
+      <header className="bg-side px-3 py-2 text-sm">
+        <bdi className="font-mono font-medium [overflow-wrap:anywhere]">
+          <ShownText text={toolName} />
         </bdi>
-        <bdi className="block truncate text-soft">
-          <ShownText text={approval.reason ?? approval.runId ?? approval.clientId} quoted={approval.reason !== null} />
-        </bdi>
-      </span>
-      {outcome?.approval && <ApprovalStatusChip status={outcome.approval.status} />}
-      {outcome?.outcome === 'refused' && <span className="text-amber">not by you</span>}
-      {outcome?.outcome === 'not_found' && <span className="text-amber">no longer there</span>}
+        <span className="text-soft">
+          {' '}
+          · {counted(items.length, 'request')}
+          {items.length > 1 && (isOne ? ', all with the same input' : ', with different inputs')}
+        </span>
+        {isRead && same.length > 0 && <Parts label={items.length > 1 ? 'The same in all' : 'Input'} parts={same} />}
+      </header>
+      <ul>
+        {items.map((approval, at) => (
+          <Row key={approval.id} approval={approval} own={isRead ? own[at] : []} isDecided={isDecided} />
+        ))}
+      </ul>
+    </section>
+  )
+}
+
+function Parts({ label, parts }: { label: string; parts: readonly Part[] }) {
+  return (
+    <dl aria-label={label} className="mt-1 flex flex-wrap gap-x-3 gap-y-0.5 font-mono text-xs">
+      {parts.map(({ name, text }) => (
+        <div key={name} className="flex max-w-full min-w-0 gap-1">
+          {name !== '' && (
+            <dt className="text-soft">
+              <bdi>
+                <ShownText text={name} />
+              </bdi>
+            </dt>
+          )}
+          <dd className="line-clamp-3 min-w-0 font-medium [overflow-wrap:anywhere] [unicode-bidi:isolate]" title={text}>
+            <ShownText text={text} />
+          </dd>
+        </div>
+      ))}
+    </dl>
+  )
+}
+
+interface RowProps {
+  approval: ApprovalCard
+  /** Null: there is no whole input to compare. */
+  own: readonly Part[] | null | undefined
+  isDecided: boolean
+}
+
+function Row({ approval, own, isDecided }: RowProps) {
+  return (
+    <li className="border-t border-line px-3 py-2 text-sm first:border-0">
+      <p className="flex flex-wrap items-baseline gap-x-2">
+        <span className="font-medium">
+          <Requester of={approval} />
+        </span>
+        <span className="text-soft">
+          {approval.runId !== null && (
+            <>
+              in{' '}
+              <bdi className="[overflow-wrap:anywhere]">
+                <ShownText text={approval.runId} />
+              </bdi>
+              ,{' '}
+            </>
+          )}
+          <Time at={approval.createdAt} />
+        </span>
+        {isDecided && <Outcome approvalId={approval.id} />}
+      </p>
+      {own === null || own === undefined ? (
+        <p className="mt-0.5 line-clamp-2 font-mono text-xs [overflow-wrap:anywhere]">
+          {approval.inputInShort ? <ShownText text={approval.inputInShort} /> : 'No input is recorded.'}
+        </p>
+      ) : (
+        own.length > 0 && <Parts label="Differs" parts={own} />
+      )}
+      {approval.reason !== null && (
+        <p className="mt-0.5 line-clamp-2 text-soft [overflow-wrap:anywhere] [unicode-bidi:isolate]">
+          <ShownText text={approval.reason} quoted />
+        </p>
+      )}
     </li>
+  )
+}
+
+/** What became of the decision on one of them. */
+function Outcome({ approvalId }: { approvalId: string }) {
+  const sent = useDecision(approvalId)
+  if (sent === null) return null
+  const { phase, verdict, error, decision } = sent
+  const text =
+    phase === 'not_sent'
+      ? 'not sent: this device is offline'
+      : phase === 'unknown'
+        ? 'no answer: asking the service whether it was saved'
+        : isUnderWay(sent)
+          ? 'sending…'
+          : null
+  return (
+    <span role="status" className="ml-auto text-amber">
+      {text ??
+        (verdict?.counted ? (
+          <ApprovalStatusChip status={decision} />
+        ) : verdict ? (
+          <>not by you: {verdict.text.replace(/^Your decision did not count\. /, '')}</>
+        ) : (
+          <Refused error={error} />
+        ))}
+    </span>
   )
 }

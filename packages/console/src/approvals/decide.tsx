@@ -1,41 +1,62 @@
 import type { Decision } from '@tacho/contract/approval.ts'
 import type { ApprovalDetail } from '@tacho/contract/operator/approval.ts'
 import { LIMITS } from '@tacho/contract/limits.ts'
-import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query'
+import { useQuery, useQueryClient } from '@tanstack/react-query'
 import { useRef } from 'react'
 import { meQuery } from '../queries.ts'
 import { Button } from '../ui/button.tsx'
 import { useKeys } from '../ui/keys.ts'
 import { Refused } from '../ui/refused.tsx'
 import { ShownText } from '../ui/shown-text.tsx'
-import { approvalsKey } from './queries.ts'
-import { decideApproval, type Verdict } from './verdict.ts'
+import { currentVerdict, decideApproval, isUnderWay, useDecision, type SentDecision, type Verdict } from './decision.ts'
 
 /** Below the request, within reach of a thumb. The page then shows what the server says, never what was hoped. */
 export function Decide({ environmentId, approval }: { environmentId: string; approval: ApprovalDetail }) {
   const cache = useQueryClient()
   const { data: me } = useQuery(meQuery)
-  const decide = useMutation({
-    mutationFn: (body: { decision: Decision; reason: string | null }) =>
-      decideApproval({ environmentId, approvalId: approval.id }, body, me?.id),
-    // Also after a refusal: another person may have decided first.
-    onSettled: () => cache.invalidateQueries({ queryKey: approvalsKey(environmentId) }),
-  })
-  const isOpen = approval.status === 'PENDING' && decide.data?.counted !== true
-  if (!isOpen && !decide.data && !decide.error) return null
+  const sent = useDecision(approval.id)
+  const verdict = sent && currentVerdict(sent, approval, me?.id)
+  const isOpen = approval.status === 'PENDING' && verdict?.counted !== true
+  if (!isOpen && !verdict && !sent?.error) return null
   return (
     <div className="border-t border-line bg-side px-4 py-3 sm:px-6">
-      {decide.data && <Said verdict={decide.data} />}
-      <Refused error={decide.error} />
+      {sent && <OnTheWay sent={sent} />}
+      {verdict && <Said verdict={verdict} />}
+      <Refused error={sent?.error} />
       {isOpen && (
         <DecisionForm
-          busy={decide.isPending}
+          sent={sent}
           deciders={approval.deciders}
           me={me?.id}
-          onDecide={(decision, reason) => decide.mutate({ decision, reason })}
+          onDecide={(decision, reason) =>
+            void decideApproval(cache, { environmentId, me: me?.id }, approval.id, { decision, reason })
+          }
         />
       )}
     </div>
+  )
+}
+
+/** What is known while there is no answer. */
+function OnTheWay({ sent: { phase, decision } }: { sent: SentDecision }) {
+  const verb = decision === 'APPROVED' ? 'approval' : 'rejection'
+  const text =
+    phase === 'sending'
+      ? `Sending your ${verb}…`
+      : phase === 'not_sent'
+        ? `Not sent: this device is offline. Your ${verb} is not kept for later. You can decide again once the service says what is true.`
+        : phase === 'unknown'
+          ? `No answer: it is not known whether your ${verb} was saved. Asking the service what is true before you can decide again…`
+          : null
+  if (text === null) return null
+  return (
+    <p
+      role={phase === 'sending' ? 'status' : 'alert'}
+      className={`py-1 text-sm font-medium ${phase === 'sending' ? 'text-soft' : 'text-amber'}`}
+    >
+      {phase !== 'sending' && <span aria-hidden>! </span>}
+      {text}
+    </p>
   )
 }
 
@@ -51,16 +72,18 @@ function Said({ verdict: { counted, text } }: { verdict: Verdict }) {
 }
 
 interface FormProps {
-  busy: boolean
+  /** The latest decision on the request. */
+  sent: SentDecision | null
   deciders: ApprovalDetail['deciders']
   me: string | undefined
   onDecide: (decision: Decision, reason: string | null) => void
 }
 
-function DecisionForm({ busy, deciders, me, onDecide }: FormProps) {
+function DecisionForm({ sent, deciders, me, onDecide }: FormProps) {
   const reason = useRef<HTMLInputElement>(null)
   const approve = useRef<HTMLButtonElement>(null)
   const reject = useRef<HTMLButtonElement>(null)
+  const isBusy = isUnderWay(sent)
   const decide = (decision: Decision) => onDecide(decision, reason.current?.value.trim() || null)
   // A key moves to the button; Enter decides.
   useKeys({
@@ -76,6 +99,8 @@ function DecisionForm({ busy, deciders, me, onDecide }: FormProps) {
     >
       <input
         ref={reason}
+        // What was written stays, also after another page was open.
+        defaultValue={sent?.reason ?? ''}
         aria-label="Reason"
         placeholder="Reason, for the agent and the audit log (optional)"
         maxLength={LIMITS.decisionReasonChars}
@@ -85,7 +110,7 @@ function DecisionForm({ busy, deciders, me, onDecide }: FormProps) {
       <Button
         ref={reject}
         className="h-11 flex-1 sm:h-10 sm:flex-none sm:px-5"
-        busy={busy}
+        busy={isBusy}
         onClick={() => decide('REJECTED')}
       >
         Reject
@@ -94,7 +119,7 @@ function DecisionForm({ busy, deciders, me, onDecide }: FormProps) {
         ref={approve}
         look="accent"
         className="h-11 flex-1 sm:h-10 sm:flex-none sm:px-5"
-        busy={busy}
+        busy={isBusy}
         onClick={() => decide('APPROVED')}
       >
         Approve

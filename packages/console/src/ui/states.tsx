@@ -2,7 +2,7 @@
 import { CallError } from '@tacho/client/throwing.ts'
 import { Link } from '@tanstack/react-router'
 import type { ReactNode } from 'react'
-import { isTemporary, refusalOf } from '../api.ts'
+import { isLost, isNotSent, isTemporary, refusalOf } from '../api.ts'
 import { Button } from './button.tsx'
 
 export function PagePending() {
@@ -102,6 +102,13 @@ function titleOf(error: unknown): string {
   if (refusal?.status === 403) return 'Your role does not allow this'
   if (refusal) return 'The server refused this'
   return error instanceof CallError ? 'The server does not answer' : 'This page failed'
+}
+
+/** Why a change failed. Nobody sends it later. */
+export function explainChange(error: unknown): string {
+  if (isNotSent(error)) return 'Not sent: this device is offline. Nothing is kept for later, so send it again.'
+  if (!isLost(error) || refusalOf(error)) return explain(error)
+  return 'No answer: it is not known whether this was saved. Check what the page shows now before you send it again.'
 }
 
 /** One sentence for a person. Forms show it beside their button. */

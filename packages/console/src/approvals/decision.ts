@@ -1,0 +1,208 @@
+/**
+ * One decision of a person, from the button to the service's word. The cache of the page holds it, so every screen that shows
+ * the request knows it: while a decision is under way, no other can be sent.
+ *
+ *   (none) ── decide ──> sending ── answered ─────────────────────────────> said
+ *                           │                                                 ▲
+ *                           ├─ offline: nothing left the device ──> not_sent ─┤
+ *                           └─ no answer within seconds ──────────> unknown ──┘ the service says what is true
+ *
+ * Only `said` lets a person decide again. Nothing is sent by itself: not_sent and unknown read the request until there is an answer.
+ */
+import type { Decision } from '@tacho/contract/approval.ts'
+import type { NewDecision, OperatorApproval } from '@tacho/contract/operator/approval.ts'
+import { useQuery, type QueryClient } from '@tanstack/react-query'
+import { api, isLost, isNotSent, refusalOf } from '../api.ts'
+import { exact } from '../ui/format.ts'
+import { approvalWord } from './approval-status.tsx'
+import { approvalsKey } from './queries.ts'
+
+export interface Verdict {
+  counted: boolean
+  text: string
+}
+
+export interface SentDecision {
+  decision: Decision
+  reason: string | null
+  phase: 'sending' | 'not_sent' | 'unknown' | 'said'
+  /** The request was read after the answer was lost: it may say more than that by now. */
+  wasLost: boolean
+  verdict: Verdict | null
+  /** A refusal for another reason than the state of the request. */
+  error: unknown
+}
+
+type Decided = Pick<OperatorApproval, 'status' | 'decidedBy' | 'decidedAt' | 'importedAt'>
+type Me = string | undefined
+
+/** A person looks at the buttons. */
+const ANSWER_MS = 6_000
+const READ_MS = 5_000
+const PAUSES_MS = [500, 1_000, 2_000, 5_000]
+
+const decisionKey = (approvalId: string) => ['decision', approvalId] as const
+
+export function useDecision(approvalId: string): SentDecision | null {
+  return (
+    useQuery<SentDecision | null>({
+      queryKey: decisionKey(approvalId),
+      enabled: false,
+      initialData: null,
+      staleTime: Infinity,
+      gcTime: Infinity,
+    }).data ?? null
+  )
+}
+
+export const isUnderWay = (sent: SentDecision | null | undefined): boolean =>
+  sent !== null && sent !== undefined && sent.phase !== 'said'
+
+export function isBeingDecided(cache: QueryClient, approvalId: string): boolean {
+  return isUnderWay(cache.getQueryData<SentDecision | null>(decisionKey(approvalId)))
+}
+
+interface Place {
+  environmentId: string
+  me: Me
+}
+
+/** Sends nothing while an earlier decision on the request is under way. */
+export async function decideApproval(
+  cache: QueryClient,
+  place: Place,
+  approvalId: string,
+  body: NewDecision,
+): Promise<void> {
+  if (isBeingDecided(cache, approvalId)) return
+  const params = { environmentId: place.environmentId, approvalId }
+  const say = sayer(cache, approvalId, body)
+  say({ phase: 'sending' })
+  try {
+    const approval = await api.decideApproval({ params, body }, { timeoutMs: ANSWER_MS })
+    say({ verdict: verdictOn(approval, body.decision, place.me) })
+  } catch (error) {
+    await afterFailure(cache, place, [approvalId], body, error)
+  }
+  // Also after a refusal: another person may have decided first.
+  await renewed(cache, place)
+}
+
+/** Sends one decision for requests of one tool and input. False: its answer was lost, so nothing more should be sent. */
+export async function decideTogether(
+  cache: QueryClient,
+  place: Place,
+  ids: readonly string[],
+  body: NewDecision,
+): Promise<boolean> {
+  const free = ids.filter((id) => !isBeingDecided(cache, id))
+  if (free.length === 0) return true
+  for (const id of free) sayer(cache, id, body)({ phase: 'sending' })
+  const { environmentId, me } = place
+  try {
+    const call = { params: { environmentId }, body: { ...body, ids: free } }
+    const { items } = await api.decideApprovals(call, { timeoutMs: ANSWER_MS })
+    const outcomes = new Map(items.map((item) => [item.id, item]))
+    for (const id of free) {
+      const approval = outcomes.get(id)?.approval
+      const verdict = approval ? verdictOn(approval, body.decision, me) : not('The request is no longer there.')
+      sayer(cache, id, body)({ verdict })
+    }
+  } catch (error) {
+    await afterFailure(cache, place, free, body, error)
+    return !isLost(error)
+  } finally {
+    await renewed(cache, place)
+  }
+  return true
+}
+
+export function leaveOut(cache: QueryClient, ids: readonly string[], body: NewDecision): void {
+  const verdict = not('It was not sent, because the answer before it was lost. Decide again.')
+  for (const id of ids) if (!isBeingDecided(cache, id)) sayer(cache, id, body)({ verdict })
+}
+
+const renewed = (cache: QueryClient, { environmentId }: Place) =>
+  cache.invalidateQueries({ queryKey: approvalsKey(environmentId) })
+
+function sayer(cache: QueryClient, approvalId: string, { decision, reason = null }: NewDecision) {
+  const start: SentDecision = { decision, reason, phase: 'said', wasLost: false, verdict: null, error: null }
+  return (change: Partial<SentDecision>) => cache.setQueryData(decisionKey(approvalId), { ...start, ...change })
+}
+
+async function afterFailure(
+  cache: QueryClient,
+  place: Place,
+  ids: readonly string[],
+  body: NewDecision,
+  error: unknown,
+): Promise<void> {
+  const isStale = refusalOf(error)?.status === 409
+  if (!isStale && !isLost(error)) {
+    for (const id of ids) sayer(cache, id, body)({ error })
+    return
+  }
+  const phase = isNotSent(error) ? 'not_sent' : 'unknown'
+  if (!isStale) for (const id of ids) sayer(cache, id, body)({ phase })
+  for (const id of ids) await readTruth(cache, place, id, body, isStale ? 'sending' : phase)
+}
+
+/** Reads the request until the service answers. */
+async function readTruth(
+  cache: QueryClient,
+  { environmentId, me }: Place,
+  approvalId: string,
+  body: NewDecision,
+  phase: SentDecision['phase'],
+): Promise<void> {
+  const say = sayer(cache, approvalId, body)
+  const wasLost = phase === 'unknown'
+  for (let looks = 0; ; looks++) {
+    try {
+      const approval = await api.readApproval({ params: { environmentId, approvalId } }, { timeoutMs: READ_MS })
+      const verdict = verdictOn(approval, body.decision, me)
+      return void say({ wasLost, verdict: wasLost ? afterLoss(verdict) : verdict })
+    } catch (error) {
+      if (!isLost(error)) return void say({ error })
+      await pauseOrOnline(PAUSES_MS[Math.min(looks, PAUSES_MS.length - 1)] ?? 0)
+    }
+  }
+}
+
+const afterLoss = ({ counted, text }: Verdict): Verdict => ({
+  counted,
+  text: `${text} The answer was lost, so the request was read again.`,
+})
+
+function pauseOrOnline(ms: number): Promise<void> {
+  return new Promise((resolve) => {
+    const go = () => {
+      clearTimeout(timer)
+      window.removeEventListener('online', go)
+      resolve()
+    }
+    const timer = setTimeout(go, ms)
+    window.addEventListener('online', go)
+  })
+}
+
+/** A service that hung may store a lost decision after it was asked: then the request says so. */
+export function currentVerdict(sent: SentDecision, approval: Decided, me: Me): Verdict | null {
+  const { verdict, wasLost, decision } = sent
+  if (!verdict || !wasLost || verdict.counted || approval.status === 'PENDING') return verdict
+  return afterLoss(verdictOn(approval, decision, me))
+}
+
+export function verdictOn(approval: Decided, wanted: Decision, me: Me): Verdict {
+  const { status, decidedBy, decidedAt } = approval
+  if (approval.importedAt !== null) return not('An import brought this request. No agent waits for it.')
+  if (status === 'PENDING') return not('The request still waits. Decide again.')
+  if (status === 'EXPIRED') return not('The request expired before.')
+  const word = approvalWord(status).toLowerCase()
+  const isMine = decidedBy !== null && decidedBy.id === me
+  if (isMine && status === wanted) return { counted: true, text: `Your decision counts: ${word}.` }
+  const at = decidedAt === null ? '' : ` at ${exact(Date.parse(decidedAt))}`
+  return not(`${isMine ? 'You' : (decidedBy?.name ?? 'Another person')} ${word} it${at}.`)
+}
+
+const not = (text: string): Verdict => ({ counted: false, text: `Your decision did not count. ${text}` })
