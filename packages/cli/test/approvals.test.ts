@@ -3,6 +3,7 @@ import { once } from 'node:events'
 import { createInterface } from 'node:readline'
 import { PassThrough } from 'node:stream'
 import { after, test } from 'node:test'
+import { setTimeout as sleep } from 'node:timers/promises'
 import type { Approval } from '@tacho/contract/approval.ts'
 import type {
   ApprovalCard,
@@ -12,7 +13,7 @@ import type {
   OperatorApproval,
 } from '@tacho/contract/operator/approval.ts'
 import { runScreen } from '../src/approvals/live.ts'
-import { operatorClient } from '../src/calls/operator-client.ts'
+import { operatorClient, Refused, type OperatorClient } from '../src/calls/operator-client.ts'
 import { API_KEY, OPERATOR_TOKEN, startServer, startTacho, type Ended } from './tacho.ts'
 import { eventually } from '../../server/test/setup/eventually.ts'
 
@@ -182,13 +183,60 @@ test('watch prints a JSON line for each new or changed approval', async () => {
   await closed
 })
 
-test('the screen of watch shows the recorded input, and one key decides', async () => {
+async function emptyQueue(): Promise<{ client: OperatorClient; environmentId: string }> {
   const { items } = await json<{ items: { id: string }[] }>('list', '--status', 'PENDING', '--all')
   for (const { id } of items) await text('reject', id)
   const client = operatorClient(server.url, OPERATOR_TOKEN)
   const { items: workspaces } = await client.listWorkspaces()
   const { items: environments } = await client.listEnvironments({ params: { workspaceId: workspaces[0]?.id ?? '' } })
-  const environmentId = environments[0]?.id ?? ''
+  return { client, environmentId: environments[0]?.id ?? '' }
+}
+
+test('the screen of watch asks what is true when the answer of a decision is lost, before a key decides again', async () => {
+  const { client, environmentId } = await emptyQueue()
+  const id = await ask({ toolName: 'lost', timeoutMs: 600_000 })
+  const [input, output] = [new PassThrough(), new PassThrough()]
+  let shown = ''
+  output.setEncoding('utf8').on('data', (written: string) => (shown = written))
+  const lost = new Refused(server.url, {
+    ok: false,
+    reason: 'timeout',
+    code: null,
+    status: null,
+    cause: null,
+    retryAfterMs: null,
+    temporary: true,
+  })
+  const sent: string[] = []
+  let isDown = false
+  const unsure: OperatorClient = {
+    ...client,
+    decideApproval(given, options) {
+      sent.push(JSON.stringify(given.body))
+      isDown = sent.length === 1
+      return isDown ? Promise.reject(lost) : client.decideApproval(given, options)
+    },
+    readApproval: (...given) => (isDown ? Promise.reject(lost) : client.readApproval(...given)),
+  }
+  const ended = runScreen(unsure, environmentId, { input, output })
+  const shows = (part: string) => eventually(() => shown.includes(part), part)
+  await shows('1 of 1')
+  input.write('a')
+  await shows('not known whether your decision was saved')
+  input.write('r')
+  await sleep(1_500)
+  assert.deepEqual(sent, ['{"decision":"APPROVED"}'])
+  isDown = false
+  await shows('lost still waits: your decision was not saved.')
+  input.write('r')
+  await shows('lost was rejected.')
+  input.write('q')
+  assert.equal(await ended, false)
+  assert.equal((await client.readApproval({ params: { environmentId, approvalId: id } })).status, 'REJECTED')
+})
+
+test('the screen of watch shows the recorded input, and one key decides', async () => {
+  const { client, environmentId } = await emptyQueue()
   const [one, two, elsewhere] = [
     await ask({ toolName: 'first', runId: 'screen', timeoutMs: 600_000 }),
     await ask({ toolName: 'second', timeoutMs: 700_000 }),

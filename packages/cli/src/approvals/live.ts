@@ -24,6 +24,9 @@ export interface Terminal {
 const TICK_MS = 1_000
 const FRESH_MS = 5_000
 const INPUT_LOOKS = 8
+/** A person waits for it. */
+const ANSWER_MS = 8_000
+const ASK_AGAIN_MS = 1_000
 const INPUT_PAUSE_MS = 250
 const SIZE = { columns: 80, rows: 24 }
 /** The other screen of the terminal, without a cursor. */
@@ -79,8 +82,27 @@ export async function runScreen(
       // The person knows that the selection moved.
       show({ ...next, notice, steadyAt: 0 })
     } catch (error) {
-      if (error instanceof Refused) show({ ...screen, notice: error.message, steadyAt: 0 })
-      else leaving.abort(error)
+      if (!(error instanceof Refused)) return leaving.abort(error)
+      if (!isLost(error)) return show({ ...screen, notice: error.message, steadyAt: 0 })
+      await askWhatIsTrue(act.approval)
+    }
+  }
+
+  /** No key decides until the service answers: the decision may have been stored. */
+  async function askWhatIsTrue({ id, toolName }: OperatorApproval): Promise<void> {
+    show({ ...screen, notice: 'No answer: it is not known whether your decision was saved. Asking the service…' })
+    while (!leaving.signal.aborted) {
+      try {
+        const options = { timeoutMs: ANSWER_MS, signal: leaving.signal }
+        const approval = await client.readApproval({ params: { environmentId, approvalId: id } }, options)
+        const said =
+          approval.status === 'PENDING' ? 'still waits: your decision was not saved' : `is ${approval.status}`
+        return show({ ...withApproval(screen, approval, Date.now()), notice: `${toolName} ${said}.`, steadyAt: 0 })
+      } catch (error) {
+        if (!(error instanceof Refused)) return leaving.abort(error)
+        if (!isLost(error)) return show({ ...screen, notice: error.message, steadyAt: 0 })
+        await sleep(ASK_AGAIN_MS)
+      }
     }
   }
 
@@ -124,6 +146,10 @@ export async function runScreen(
   }
 }
 
+/** The decision may have been stored without its answer. */
+const isLost = ({ result }: Refused): boolean =>
+  result.reason !== 'no_address' && (result.reason !== 'refused' || result.status >= 500)
+
 /** A client records the input after its request, so wait a moment for it. */
 async function detailOf(client: OperatorClient, environmentId: string, approvalId: string): Promise<ApprovalDetail> {
   for (let looks = 1; ; looks++) {
@@ -145,13 +171,15 @@ async function decide(
   const body = { decision, ...(reason === '' ? {} : { reason }) }
   const word = decision.toLowerCase()
   if (!isGroup) {
-    const one = await client.decideApproval({ params: { ...params, approvalId: approval.id }, body })
+    const call = { params: { ...params, approvalId: approval.id }, body }
+    const one = await client.decideApproval(call, { timeoutMs: ANSWER_MS })
     return { notice: `${approval.toolName} was ${word}.`, decided: [one] }
   }
   const { toolName, inputHash } = approval
   const decided: OperatorApproval[] = []
   for (let more = true; more;) {
-    const reply = await client.decideApprovals({ params, body: { ...body, toolName, inputHash } })
+    const call = { params, body: { ...body, toolName, inputHash } }
+    const reply = await client.decideApprovals(call, { timeoutMs: ANSWER_MS })
     decided.push(...reply.items.flatMap((item) => (item.outcome === 'decided' && item.approval ? [item.approval] : [])))
     more = reply.more
   }

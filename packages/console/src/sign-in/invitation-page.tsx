@@ -2,7 +2,7 @@
  * Where a person accepts an invitation. The secret follows the #, which browsers never send to a server. So it reaches no
  * log, and opening the link changes nothing.
  */
-import { useQuery, useQueryClient } from '@tanstack/react-query'
+import { useQuery } from '@tanstack/react-query'
 import { useRouter } from '@tanstack/react-router'
 import { useEffect, useState, type FormEvent } from 'react'
 import { LIMITS } from '@tacho/contract/limits.ts'
@@ -10,13 +10,12 @@ import type { OpenedInvitation } from '@tacho/contract/operator/operator.ts'
 import { api, BASE, operator, refusalOf } from '../api.ts'
 import { Button } from '../ui/button.tsx'
 import { Field } from '../ui/field.tsx'
-import { explain } from '../ui/states.tsx'
+import { explain, explainChange } from '../ui/states.tsx'
 import { fieldsOf, Panel, Problem } from './panel.tsx'
 
 export function InvitationPage() {
   const router = useRouter()
   const [token] = useState(() => window.location.hash.slice(1))
-  const [outcome, setOutcome] = useState<string | null>(null)
   const opened = useQuery({
     queryKey: ['invitation', token],
     queryFn: () => api.openInvitation({ body: { token } }),
@@ -35,19 +34,14 @@ export function InvitationPage() {
   return (
     <Panel title="Invitation to Tacho">
       <p role="status" className="text-soft">
-        {outcome === null ? statusOf(token, opened.data, opened.error) : 'You accepted the invitation.'}
+        {statusOf(token, opened.data, opened.error)}
       </p>
-      {outcome === null && account === 'identity-provider' && (
-        <p>To accept the invitation, sign in at your identity provider.</p>
-      )}
-      {outcome === null && account === 'unknown' && (
+      {account === 'identity-provider' && <p>To accept the invitation, sign in at your identity provider.</p>}
+      {account === 'unknown' && (
         <p>You need an account here. If you sign in at an identity provider, signing in accepts the invitation.</p>
       )}
-      {outcome === null && opened.data && account !== 'identity-provider' && (
-        <Acceptance token={token} invitation={opened.data} onAccepted={setOutcome} />
-      )}
-      {outcome !== null && <p role="status">{outcome}</p>}
-      {(outcome !== null || account === 'identity-provider' || account === 'unknown') && (
+      {opened.data && account !== 'identity-provider' && <Acceptance token={token} invitation={opened.data} />}
+      {(account === 'identity-provider' || account === 'unknown') && (
         <a className="font-medium text-accent" href={`${BASE}/`}>
           Open Tacho
         </a>
@@ -73,11 +67,9 @@ function statusOf(token: string, invitation: OpenedInvitation | undefined, error
 interface AcceptanceProps {
   token: string
   invitation: OpenedInvitation
-  onAccepted: (outcome: string) => void
 }
 
-function Acceptance({ token, invitation: { email, account }, onAccepted }: AcceptanceProps) {
-  const cache = useQueryClient()
+function Acceptance({ token, invitation: { email, account } }: AcceptanceProps) {
   const [busy, setBusy] = useState(false)
   const [trouble, setTrouble] = useState<string | null>(null)
   const isNew = account === 'none'
@@ -93,11 +85,10 @@ function Acceptance({ token, invitation: { email, account }, onAccepted }: Accep
       })
       const signedIn = await operator.signIn({ body: { email: accepted.email, password } })
       const isIn = signedIn.ok && signedIn.value.status === 'signed_in'
-      cache.clear()
-      onAccepted(`Welcome. ${isIn ? 'You are signed in' : 'Sign in'} as ${accepted.email}.`)
+      // A new page: nothing that was read for another person, or of this invitation, stays.
+      window.location.replace(`${BASE}${isIn ? '/' : '/sign-in'}`)
     } catch (error) {
-      setTrouble(explain(error))
-    } finally {
+      setTrouble(explainChange(error))
       setBusy(false)
     }
   }

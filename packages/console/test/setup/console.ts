@@ -21,7 +21,10 @@ export interface TestConsole {
    * Opens a window, signed in as the owner or as another person, or signed out. Closing it fails the test if the page did
    * something forbidden, such as an error on the browser console.
    */
-  open(address?: string, options?: BrowserContextOptions & { as?: Person; signedOut?: boolean }): Promise<OpenPage>
+  open(
+    address?: string,
+    options?: BrowserContextOptions & { as?: Person; signedOut?: boolean; origin?: string },
+  ): Promise<OpenPage>
   close(): Promise<void>
 }
 
@@ -46,8 +49,8 @@ export async function startConsole(flags: Flags = {}): Promise<TestConsole> {
   return {
     service,
     home,
-    open: (address = home, { signedOut = false, as = person, ...options } = {}) =>
-      openPage(browser, new URL(address).origin, address, signedOut ? [] : cookiesOf(as), options),
+    open: (address = home, { signedOut = false, as = person, origin = new URL(address).origin, ...options } = {}) =>
+      openPage(browser, origin, address, signedOut ? [] : cookiesOf(as), options),
     async close() {
       await browser.close()
       await service.close()
