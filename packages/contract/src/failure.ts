@@ -1,4 +1,5 @@
 /** The failure that an event tells: its error, and where it happened. Source: decision "Why a run failed". */
+import { isFailedCall, neverRanCode } from './call-life.ts'
 import { fit } from './fit.ts'
 import { duration } from './format.ts'
 import { stalledMs, type ShownRun } from './stalled.ts'
@@ -84,6 +85,7 @@ const SEARCHED_CHARS = 65_536
 /** Whether the event is an error, for counts and filters. A run that only says FAILED names none. */
 export function isErrorEvent(eventType: string, payload: Payload): boolean {
   if (eventType === 'ERROR') return true
+  if (eventType === 'TOOL_CALL') return isFailedCall(payload)
   const isEnd = ENDS.has(eventType) && payload['status'] === 'FAILED'
   if (!isEnd && !STEPS.has(eventType)) return false
   const { error, exception, message, reason } = payload
@@ -96,6 +98,8 @@ export function failureOf(event: ToldEvent): Failure | null {
   const isEnd = ENDS.has(eventType) && payload['status'] === 'FAILED'
   if (!isEnd && !isErrorEvent(eventType, payload)) return null
   const told = [payload['exception'], payload['error']].filter(isSet).map(readError)
+  // Calls that never ran are alike by their reason, whatever the words that the model was answered.
+  if (eventType === 'TOOL_CALL') told.unshift({ ...NOTHING, errorClass: neverRanCode(payload) })
   // The type and the name of an end are not those of an error.
   if (isEnd) told.push(readError({ message: payload['message'] ?? payload['reason'] }))
   if (eventType === 'ERROR') {
@@ -120,7 +124,7 @@ export function whyCancelled(eventType: string, payload: Payload): string | null
 }
 
 const ENDS: ReadonlySet<string> = new Set(['SESSION_OUTCOME', 'AGENT_END'])
-const STEPS: ReadonlySet<string> = new Set(['TOOL_CALL', 'LLM_CALL', 'AGENT_STEP'])
+const STEPS: ReadonlySet<string> = new Set(['LLM_CALL', 'AGENT_STEP'])
 
 const isSet = (value: unknown) => value !== undefined && value !== null && value !== false
 

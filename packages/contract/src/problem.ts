@@ -1,5 +1,6 @@
 /** Why a person should look at an event: it tells an error, or a policy held a call back. In words and one line. */
-import { failureLine, failureOf, type ToldEvent } from './failure.ts'
+import { callOutcome, outcomeText, type CallOutcome } from './call-life.ts'
+import { failureLine, failureOf, type Failure, type ToldEvent } from './failure.ts'
 import { inShort, textAt, type Json } from './read-payload.ts'
 import { decisionReason } from './told-call.ts'
 import type { ProblemKind } from './words.ts'
@@ -10,6 +11,8 @@ export interface ToldProblem {
   name: string
   /** Why, in one line. Empty: the event does not say. */
   why: string
+  /** How a call ended; null: the event is no call. */
+  outcome: CallOutcome | null
 }
 
 /** Null: nothing is wrong with it. */
@@ -19,12 +22,20 @@ export function problemOf(event: ToldEvent): ToldProblem | null {
     const kind = HELD_BACK.get(payload['action'])
     return kind === undefined
       ? null
-      : { kind, name: inShort(textAt(payload, 'toolName') ?? label), why: reasonOf(payload) }
+      : { kind, name: inShort(textAt(payload, 'toolName') ?? label), why: reasonOf(payload), outcome: null }
   }
   const failure = failureOf(event)
   if (failure === null) return null
   const line = failureLine(failure, null)
-  return { kind: 'error', name: label, why: eventType === 'ERROR' && line === label ? '' : line }
+  if (eventType !== 'TOOL_CALL')
+    return { kind: 'error', name: label, why: eventType === 'ERROR' && line === label ? '' : line, outcome: null }
+  const outcome = callOutcome(payload)
+  return { kind: 'error', name: label, why: outcome === 'never_ran' ? whyNeverRan(payload, failure) : line, outcome }
+}
+
+function whyNeverRan(payload: Json, { message }: Failure): string {
+  const reason = outcomeText(payload).replace(/^never ran(?:: )?/, '')
+  return [reason, message ?? ''].filter((part) => part !== '').join(': ')
 }
 
 /** By the action of a decision. */

@@ -1,4 +1,5 @@
 /** One step of a run on one line: what it said or called, how long it took, what it cost. Pure, except for colours. */
+import { askedCalls, callOutcome, outcomeText, unusualEnd } from '@tacho/contract/call-life.ts'
 import type { EventRow } from '@tacho/contract/event.ts'
 import { causeLines, failureLine, failureOf, whyCancelled, type Failure } from '@tacho/contract/failure.ts'
 import { duration, money } from '@tacho/contract/format.ts'
@@ -59,7 +60,7 @@ export function stepLine(row: EventRow, payload: unknown, timeline: Timeline, lo
   const fields: Json = isObject(payload) ? payload : {}
   const tone = isFailed(row, payload, timeline) ? 'red' : problemTone(row.eventType, fields)
   const mark = MARKS.get(tone) ?? ' '
-  const subagent = textAt(fields, 'subagent')
+  const subagent = textAt(fields, 'subagent') ?? textAt(fields, 'agent')
   const branch = subagent === null ? '' : `↳ ${subagent}: `
   const said = `${branch}${neverEnded.has(row.eventId) ? 'NEVER ENDED ' : ''}${stepText(row, fields, timeline.isStory === true)}`
   const text = printable(said.replace(/\s+/g, ' ').trim())
@@ -87,6 +88,8 @@ function problemTone(eventType: string, payload: Json): Tone | null {
     const action = textAt(payload, 'action')
     return action === 'BLOCK' ? 'red' : action === 'REQUIRE_APPROVAL' || action === 'WARN' ? 'amber' : null
   }
+  if (eventType === 'APPROVAL_WITHDRAWN') return 'amber'
+  if (eventType === 'TOOL_CALL' && callOutcome(payload) === 'did_not_report') return 'amber'
   return failureOf({ eventType, label: '', payload }) === null ? null : 'red'
 }
 
@@ -94,6 +97,8 @@ function stepText({ eventType, label }: EventRow, payload: Json, isStory: boolea
   const failure = failureOf({ eventType, label, payload })
   const isTold = failure !== null && (eventType !== 'SESSION_OUTCOME' || failureLine(failure, null) !== '')
   const isBelow = isStory && toldCall(payload) !== null
+  const end = unusualEnd(eventType, payload)
+  if (end !== null) return endedText(end, label, payload)
   if (isTold) return failedText(eventType, failure, payload, isBelow) || label
   switch (eventType) {
     case 'USER_INPUT':
@@ -109,6 +114,14 @@ function stepText({ eventType, label }: EventRow, payload: Json, isStory: boolea
       return toolText(label, payload, isBelow)
     case 'POLICY_DECISION':
       return policyText(label, payload, isBelow)
+    case 'APPROVAL_WITHDRAWN': {
+      const [tool, reason] = [textAt(payload, 'toolName') ?? label, textAt(payload, 'reason')]
+      return `nobody waits for the approval of ${tool} any more${reason === null ? '' : `: ${reason.replaceAll('_', ' ')}`}`
+    }
+    case 'HANDOFF': {
+      const [from, to] = [textAt(payload, 'from'), textAt(payload, 'to')]
+      return to === null ? label : `${from ?? '?'} hands off to ${to}`
+    }
     case 'SESSION_OUTCOME': {
       const status = textAt(payload, 'status')
       const said = status === null || status === label.toUpperCase() ? label : `${status}: ${label}`
@@ -135,11 +148,24 @@ function failedText(eventType: string, failure: Failure, payload: Json, isBelow:
   return `${[head, why].filter((part) => part !== '').join(': ')}${sent}`
 }
 
+/** A call that neither returned nor failed: `NEVER RAN: UNKNOWN TOOL refund: There is no such tool {"order":7}`. */
+function endedText(end: string, label: string, payload: Json): string {
+  const { error } = payload
+  const why = isObject(error) ? (textAt(error, 'message') ?? '') : typeof error === 'string' ? error : ''
+  const sent = textAt(payload, 'arguments') ?? callInShort(payload, BRIEF_CHARS, pathEnd)
+  const head = `${end.toUpperCase()} ${textAt(payload, 'toolName') ?? label}`
+  return [why === '' ? head : `${head}: ${inShort(why, BRIEF_CHARS)}`, inShort(sent, BRIEF_CHARS)].join(' ').trimEnd()
+}
+
 function modelText(label: string, payload: Json): string {
   const said = messagesAt(payload, 'output').flatMap(({ text, toolCalls }) => [
     ...(text === '' ? [] : [inShort(text, BRIEF_CHARS)]),
     ...toolCalls.map(({ name, input }) => `asks for ${name} ${brief(input)}`),
   ])
+  // What the model asked for in vain, as received.
+  for (const call of askedCalls(payload)) {
+    if (call.problem !== null) said.push(`${call.name} ${call.problem}: ${brief(call.arguments ?? '')}`)
+  }
   const model = textAt(payload, 'model') ?? label
   return said.length === 0 ? model : `${model}: ${said.join('; ')}`
 }

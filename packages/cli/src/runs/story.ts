@@ -1,4 +1,5 @@
 /** What a step of a coding agent says below its line: texts, the output of a command, an edit as a difference. Pure, except for colours. */
+import { isFailedCall } from '@tacho/contract/call-life.ts'
 import { contentText, isObject, textAt, type Json } from '@tacho/contract/read-payload.ts'
 import { toldCall, type DiffLine } from '@tacho/contract/told-call.ts'
 import type { OperatorApproval } from '@tacho/contract/operator/approval.ts'
@@ -42,8 +43,7 @@ function decided(approval: OperatorApproval, now: number): string {
 function callLines(payload: Json): string[] {
   const told = toldCall(payload)
   if (told === null) return []
-  const { error } = payload
-  const failed = error !== undefined && error !== null && error !== false
+  const failed = isFailedCall(payload)
   if (told.is === 'command') {
     const command = plain(`$ ${told.command}`, 'strong')
     return [...command, ...(told.output === null ? [] : plain(told.output, failed ? 'red' : 'faint'))]

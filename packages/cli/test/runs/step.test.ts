@@ -88,6 +88,40 @@ test('what failed or was held back has a mark and a word', () => {
   assert.deepEqual([isFailed(start, call, lost), isFailed(start, call, TIMELINE)], [true, false])
 })
 
+test('each state of a call that neither returned nor failed has its words; the raw arguments are shown as received', () => {
+  const call = { toolName: 'refund', toolCallId: 'a' }
+  const never = {
+    ...call,
+    outcome: 'never_ran',
+    reasonCode: 'cut',
+    arguments: '{"order": 7, "amount": 5',
+    error: { message: 'The answer was cut.' },
+  }
+  const pipe = (type: string, payload: object) => line(row(type, 'refund'), payload, PIPE)
+  const text = 'NEVER RAN: THE ANSWER OF THE MODEL WAS CUT refund: The answer was cut. {"order": 7, "amount": 5'
+  assert.ok(pipe('TOOL_CALL', never).startsWith('✕ ') && pipe('TOOL_CALL', never).endsWith(text))
+  const declined = pipe('TOOL_CALL', { ...never, reasonCode: 'declined', error: undefined })
+  assert.match(declined, /^ {2}.*NEVER RAN: DECLINED refund \{"order": 7, "amount": 5$/)
+  assert.match(
+    pipe('TOOL_CALL', { ...call, outcome: 'cancelled', input: { id: 7 } }),
+    /^ {2}.*CANCELLED refund \{"id":7\}$/,
+  )
+  assert.match(pipe('TOOL_CALL', { ...call, outcome: 'did_not_report' }), /^! .*DID NOT REPORT BACK refund$/)
+  const withdrawn = { ...call, approvalId: 'x', reason: 'process_ended' }
+  assert.match(pipe('APPROVAL_WITHDRAWN', withdrawn), /^! .*approval of refund any more: process ended$/)
+  assert.match(pipe('HANDOFF', { from: 'Triage', to: 'Refunds' }), /Triage hands off to Refunds$/)
+  assert.match(pipe('TOOL_START', { ...call, agent: 'Refunds' }), /↳ Refunds: refund$/)
+  const toolCalls = [{ id: 'a', name: 'refund', arguments: '{"order": 7', problem: 'cut' }]
+  assert.match(pipe('LLM_CALL', { model: 'small-1', toolCalls }), /small-1: refund cut: \{"order": 7$/)
+  for (const [payload, is] of [
+    [never, true],
+    [{ ...never, reasonCode: 'declined' }, false],
+    [{ ...call, outcome: 'cancelled', error: 'x' }, false],
+    [{ ...call, outcome: 'did_not_report' }, false],
+  ] as const)
+    assert.equal(isFailed(row('TOOL_CALL', 'x'), payload, TIMELINE), is)
+})
+
 test('in a pipe a step has its exact time and type, and is not cut; clients cannot control the terminal', () => {
   const text = 'x'.repeat(250)
   assert.equal(line(row('USER_INPUT', 'q'), { text }, PIPE), `  2026-11-22T12:00:01.234Z  USER_INPUT       ${text}`)

@@ -1,4 +1,5 @@
 import Type, { type Static } from 'typebox'
+import { CALL_OUTCOMES, type CallOutcome } from '../call-life.ts'
 import { cursor, nextCursor, nullableText, pageLimit, time } from '../fields.ts'
 import { LIMITS } from '../limits.ts'
 import { PROBLEM_KINDS } from '../words.ts'
@@ -20,6 +21,10 @@ export const RunProblem = Type.Object(
     why: Type.String({
       description:
         'Class and first line of the error, or the policies and their reason. Empty: the event does not say, or its payload was removed',
+    }),
+    outcome: Type.Unsafe<CallOutcome | null>({
+      enum: [...CALL_OUTCOMES, null],
+      description: 'How a call ended, as its event tells it; null: the event is no call, or its payload was removed',
     }),
     approvalId: nullableText('The approval that the call needed, as the event names it; null: it names none'),
   },

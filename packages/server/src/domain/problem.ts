@@ -15,6 +15,7 @@ export function toRunProblem({ eventId, eventType, label, time, payload, problem
     kind: problem,
     name: told?.name ?? label,
     why: told?.why ?? '',
+    outcome: told?.outcome ?? null,
     approvalId: eventType === 'POLICY_DECISION' ? textAt(said, 'approvalId') : null,
   }
 }

@@ -85,6 +85,38 @@ function onBoth(name: string, run: (service: Service) => Promise<void>) {
   })
 }
 
+onBoth(
+  'a call that never ran opens an issue with its reason; one that was cancelled, declined or lost opens none',
+  async (service) => {
+    const { record, counted, issues, settled } = await tenant(service)
+    const call = (runId: string, payload: object) =>
+      event(runId, 'TOOL_CALL', { toolName: 'refund', toolCallId: 'a', ...payload })
+    await record(
+      call('quiet', { outcome: 'cancelled', error: { message: 'aborted', type: 'AbortError' } }),
+      call('quiet', { outcome: 'never_ran', reasonCode: 'declined', error: { message: 'The user declined.' } }),
+      call('quiet', { outcome: 'did_not_report', error: { message: 'The session ended.' } }),
+      event('quiet', 'SESSION_OUTCOME', { status: 'COMPLETED' }),
+    )
+    await settled()
+    assert.deepEqual(await issues(), [])
+    const unfit = { outcome: 'never_ran', reasonCode: 'unfit', error: { message: 'order must be a whole number' } }
+    await record(
+      call('circles', unfit),
+      call('circles', unfit),
+      event('circles', 'SESSION_OUTCOME', { status: 'COMPLETED' }),
+    )
+    const [issue, ...more] = await counted(2)
+    assert.equal(more.length, 0)
+    assert.equal(issue?.title, 'unfit in refund: order must be a whole number')
+    assert.deepEqual(issue?.groups[0]?.facts, {
+      detectionType: 'tool_failed',
+      errorType: 'unfit',
+      message: 'order must be a whole number',
+      toolName: 'refund',
+    })
+  },
+)
+
 onBoth('eight failed runs are one issue with eight occurrences; resolved, it comes back', async (service) => {
   const { record, counted, act, environmentId } = await tenant(service)
   for (let run = 0; run < 8; run++) await record(...failedRun(`run-${run}`, 3_000 + run))

@@ -1,4 +1,5 @@
 /** Payloads are read here and go no further. */
+import { callOutcome } from '@tacho/contract/call-life.ts'
 import { read } from '../act.ts'
 import type { ToolEventRow } from '../../approvals.ts'
 import type { EventPage } from '../../events.ts'
@@ -33,8 +34,9 @@ function toToolEvent({ payload, ...row }: Read): ToolEventRow {
   }
 }
 
-/** A null error means no error; a null output is an output. */
+/** A null output is an output. A call that was cancelled or did not report may have worked. */
 function outcomeOf(said: Record<string, unknown>): ToolEventRow['outcome'] {
-  if (said['error'] !== undefined && said['error'] !== null && said['error'] !== false) return 'error'
-  return 'output' in said ? 'output' : 'unknown'
+  const outcome = callOutcome(said)
+  if (outcome === 'failed' || outcome === 'never_ran') return 'error'
+  return outcome === 'returned' && 'output' in said ? 'output' : 'unknown'
 }
