@@ -1,10 +1,8 @@
 /** What an event says, by the conventions of its type. */
 import type { OperatorEvent } from '@tacho/contract/operator/run.ts'
 import type { RunStatus } from '@tacho/contract/run.ts'
-import { useState, type ReactNode } from 'react'
 import { Chip, type Tone } from '../ui/chip.tsx'
 import { compact, counted, duration, money } from '../ui/format.ts'
-import { JsonTree } from '../ui/json-tree.tsx'
 import { LongText } from '../ui/long-text.tsx'
 import { MessageText } from '../ui/message-text.tsx'
 import { SentImages } from '../ui/sent-image.tsx'
@@ -15,7 +13,6 @@ import {
   isObject,
   messagesAt,
   numberAt,
-  parsed,
   textAt,
   type Json,
   type Message,
@@ -25,7 +22,9 @@ import { callInShort, decisionReason, toldCall } from '@tacho/contract/told-call
 import { FailureDetails } from './failure.tsx'
 import { STATUSES } from './search.ts'
 import { Status } from './run-status.tsx'
+import { AskedInVain, HandOff, NOTE_CHARS, ToolCall, Withdrawn } from './call-content.tsx'
 import { Decided } from './decided.tsx'
+import { Folded, Part } from './folded.tsx'
 import { ToldCall } from './told-call.tsx'
 
 interface Props {
@@ -38,13 +37,14 @@ interface Props {
 
 export function EventContent({ event, isFolded = false, sentBefore = 0 }: Props) {
   const payload: Json = isObject(event.payload) ? event.payload : {}
-  const subagent = textAt(payload, 'subagent')
+  const [subagent, agent] = [textAt(payload, 'subagent'), textAt(payload, 'agent')]
+  const by = subagent ?? agent
   const content = <Said event={event} payload={payload} isFolded={isFolded} sentBefore={sentBefore} />
-  if (subagent === null) return content
+  if (by === null) return content
   return (
     <div className="border-l-2 border-violet pl-3">
       <p className="mb-1 truncate text-xs text-soft">
-        sub-agent <bdi className="font-medium text-violet">{subagent}</bdi>
+        {subagent === null ? 'agent' : 'sub-agent'} <bdi className="font-medium text-violet">{by}</bdi>
       </p>
       {content}
     </div>
@@ -115,6 +115,10 @@ function Said({ event, payload, isFolded, sentBefore }: SaidProps) {
       return <ToolCall label={event.label} payload={payload} isFolded={isFolded} />
     case 'POLICY_DECISION':
       return <PolicyDecision label={event.label} payload={payload} />
+    case 'APPROVAL_WITHDRAWN':
+      return <Withdrawn label={event.label} payload={payload} />
+    case 'HANDOFF':
+      return <HandOff label={event.label} payload={payload} />
     case 'ERROR':
       return (
         <>
@@ -168,6 +172,7 @@ function ModelCall({ event, payload, isFolded, sentBefore }: SaidProps) {
       {answers.map((message, index) => (
         <ChatMessage key={index} message={message} isAnswer />
       ))}
+      <AskedInVain payload={payload} />
       <ModelFacts event={event} payload={payload} />
     </div>
   )
@@ -263,8 +268,6 @@ function callCost({ estimatedCost, priceTable, unpricedCalls }: OperatorEvent, r
   return unpricedCalls > 0 ? 'cost unknown: this model has no price' : null
 }
 
-const NOTE_CHARS = 140
-
 /** The call that a decision or a question is about. */
 function AskedCall({ payload }: { payload: Json }) {
   const { input } = payload
@@ -277,56 +280,6 @@ function AskedCall({ payload }: { payload: Json }) {
       </div>
     )
   return <p className="mt-1 truncate font-mono text-xs text-soft">{callInShort({ input }, NOTE_CHARS)}</p>
-}
-
-function ToolCall({ label, payload, isFolded }: { label: string; payload: Json; isFolded: boolean }) {
-  const { input, output, error } = payload
-  const latency = numberAt(payload, 'latency')
-  const failed = error !== undefined && error !== null && error !== false
-  const title = textAt(payload, 'toolName') ?? label
-  const aside = failed ? (
-    <Chip tone="red">✕ failed</Chip>
-  ) : (
-    latency !== null && <span className="tabular text-xs text-soft">{duration(latency)}</span>
-  )
-  const told = toldCall(payload)
-  if (told) {
-    return (
-      <>
-        <ToldCall told={told} title={title} aside={aside} failed={failed} />
-        {failed && told.is === 'edit' && <FailureDetails eventType="TOOL_CALL" label={label} payload={payload} />}
-      </>
-    )
-  }
-  return (
-    <Folded title={title} note={callInShort(payload, NOTE_CHARS)} aside={aside} isFolded={isFolded} mono>
-      <Part name="Input" value={input} />
-      {failed && (typeof error === 'string' ? <ErrorText text={error} /> : <Part name="Error" value={error} />)}
-      {failed && <FailureDetails eventType="TOOL_CALL" label={label} payload={payload} isSaid />}
-      {(!failed || output !== error) && <Part name="Output" value={output} />}
-    </Folded>
-  )
-}
-
-function ErrorText({ text }: { text: string }) {
-  return (
-    <section className="mt-2 first:mt-0">
-      <p className="mb-0.5 text-xs font-medium text-soft">Error</p>
-      <div className="text-red">
-        <LongText text={text} mono />
-      </div>
-    </section>
-  )
-}
-
-function Part({ name, value }: { name: string; value: unknown }) {
-  if (value === undefined) return null
-  return (
-    <section className="mt-2 first:mt-0">
-      <p className="mb-0.5 text-xs font-medium text-soft">{name}</p>
-      <JsonTree value={parsed(value)} />
-    </section>
-  )
 }
 
 const ACTION_TONES = new Map<string, Tone>([
@@ -364,37 +317,5 @@ function Outcome({ label, payload }: { label: string; payload: Json }) {
       {status && <Status status={status} />}
       <Label>{label}</Label>
     </p>
-  )
-}
-
-interface FoldedProps {
-  title: string
-  note: string
-  aside?: ReactNode
-  isFolded: boolean
-  mono?: boolean
-  children: ReactNode
-}
-
-/** One line that opens. What is folded is not in the page. */
-function Folded({ title, note, aside, isFolded, mono = false, children }: FoldedProps) {
-  const [isOpen, setOpen] = useState(!isFolded)
-  return (
-    <div className="rounded-lg border border-line bg-raised">
-      <button
-        type="button"
-        aria-expanded={isOpen}
-        onClick={() => setOpen(!isOpen)}
-        className="flex w-full items-center gap-2 rounded-lg px-3 py-2 text-left text-sm hover:bg-hover"
-      >
-        <span aria-hidden className="text-soft">
-          {isOpen ? '▾' : '▸'}
-        </span>
-        <bdi className={`max-w-[60%] shrink-0 truncate font-medium ${mono ? 'font-mono' : ''}`}>{title}</bdi>
-        <bdi className={`min-w-0 flex-1 truncate text-soft ${mono ? 'font-mono text-xs' : ''}`}>{note}</bdi>
-        {aside}
-      </button>
-      {isOpen && <div className="border-t border-line px-3 py-2.5">{children}</div>}
-    </div>
   )
 }

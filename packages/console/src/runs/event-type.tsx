@@ -15,6 +15,8 @@ const LOOKS = new Map<string, Look>([
   ['TOOL_START', { tone: 'plain', fill: 'fill-pink bg-pink' }],
   ['TOOL_CALL', { tone: 'pink', fill: 'fill-pink bg-pink' }],
   ['POLICY_DECISION', { tone: 'olive', fill: 'fill-olive bg-olive' }],
+  ['APPROVAL_WITHDRAWN', { tone: 'olive', fill: 'fill-olive bg-olive' }],
+  ['HANDOFF', { tone: 'plain', fill: 'fill-edge bg-edge' }],
   ['ERROR', { tone: 'red', fill: 'fill-red bg-red' }],
   ['SCORE', { tone: 'plain', fill: 'fill-soft bg-soft' }],
   ['SESSION_OUTCOME', { tone: 'plain', fill: 'fill-soft bg-soft' }],

@@ -11,6 +11,7 @@ import { JsonView } from '../ui/json-view.tsx'
 import { LongText } from '../ui/long-text.tsx'
 import { Skeleton, Trouble } from '../ui/states.tsx'
 import { Tabs } from '../ui/tabs.tsx'
+import { CallLives } from './call-life.tsx'
 import { EventContent } from './event-content.tsx'
 import { useSentBefore } from './sent-before.ts'
 import { unseenFields } from './unseen-fields.ts'
@@ -84,7 +85,14 @@ export function Inspector({ environmentId, runId, step, bar, start, isNeverEnded
         {error ? (
           <Trouble error={error} retry={() => void refetch()} />
         ) : data ? (
-          <Part runId={runId} whole={data} tab={tab} sentBefore={sentBefore} onPayload={() => setTab('json')} />
+          <Part
+            environmentId={environmentId}
+            runId={runId}
+            whole={data}
+            tab={tab}
+            sentBefore={sentBefore}
+            onPayload={() => setTab('json')}
+          />
         ) : (
           <Skeleton className="h-24" />
         )}
@@ -94,6 +102,7 @@ export function Inspector({ environmentId, runId, step, bar, start, isNeverEnded
 }
 
 interface PartProps {
+  environmentId: string
   runId: string
   whole: WholeEvent
   tab: Tab
@@ -101,7 +110,7 @@ interface PartProps {
   onPayload: () => void
 }
 
-function Part({ runId, whole: { event, payloadText }, tab, sentBefore, onPayload }: PartProps) {
+function Part({ environmentId, runId, whole: { event, payloadText }, tab, sentBefore, onPayload }: PartProps) {
   if (tab !== 'content' && event.payloadRemoved) {
     return <p className="text-sm text-soft">The payload was removed by retention.</p>
   }
@@ -123,6 +132,7 @@ function Part({ runId, whole: { event, payloadText }, tab, sentBefore, onPayload
   return (
     <>
       <EventContent event={event} sentBefore={sentBefore} />
+      <CallLives environmentId={environmentId} runId={runId} event={event} />
       <AlsoInPayload event={event} onOpen={onPayload} />
       <NewPolicyLink runId={runId} event={event} />
       <dl className="mt-5 grid grid-cols-[auto_minmax(0,1fr)] gap-x-4 gap-y-1 border-t border-line pt-3 text-sm">

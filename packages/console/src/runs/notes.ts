@@ -1,4 +1,5 @@
 /** What the payload of a step says beside its label, such as "asks for refund". Read only for rows in sight. */
+import { askedCalls, unusualEnd } from '@tacho/contract/call-life.ts'
 import { whyCancelled } from '@tacho/contract/failure.ts'
 import { contentText, inShort, isObject, messagesAt, textAt, type Json } from '@tacho/contract/read-payload.ts'
 import { callInShort, pathEnd, toldCall } from '@tacho/contract/told-call.ts'
@@ -6,7 +7,17 @@ import { queryOptions, useQuery, useQueryClient, type QueryClient } from '@tanst
 import { useEffect, useState } from 'react'
 import { eventQuery, type Step } from './run-queries.ts'
 
-const MAY_NOTE = new Set(['USER_INPUT', 'AGENT_STEP', 'TOOL_CALL', 'POLICY_DECISION', 'LLM_CALL', 'SESSION_OUTCOME'])
+const MAY_NOTE = new Set([
+  'USER_INPUT',
+  'AGENT_STEP',
+  'TOOL_START',
+  'TOOL_CALL',
+  'POLICY_DECISION',
+  'APPROVAL_WITHDRAWN',
+  'HANDOFF',
+  'LLM_CALL',
+  'SESSION_OUTCOME',
+])
 /** A long conversation is not worth its note. */
 const NOTED_BYTES = 65_536
 const NOTE_CHARS = 140
@@ -74,13 +85,23 @@ async function inTurn<Result>(signal: AbortSignal, read: () => Promise<Result>):
 }
 
 export function noteOf(eventType: string, label: string, payload: Json): string {
+  const agent = textAt(payload, 'agent')
+  const note = noteOn(eventType, label, payload)
+  return agent === null ? note : inShort(note === '' ? `by ${agent}` : `by ${agent}: ${note}`, NOTE_CHARS)
+}
+
+function noteOn(eventType: string, label: string, payload: Json): string {
   if (eventType === 'USER_INPUT' || eventType === 'AGENT_STEP') return textBeside(label, payload)
   if (eventType === 'POLICY_DECISION') {
     const tool = textAt(payload, 'toolName')
     if (toldCall({ input: payload['input'] })) return callInShort(payload, NOTE_CHARS, pathEnd)
     return tool === null || label.includes(tool) ? '' : `asks for ${tool}`
   }
+  if (eventType === 'APPROVAL_WITHDRAWN') return inShort(withdrawnText(payload))
+  if (eventType === 'HANDOFF') return handOffText(label, payload)
   if (eventType === 'TOOL_CALL') {
+    const end = unusualEnd(eventType, payload)
+    if (end !== null) return end
     const call = callInShort(payload, NOTE_CHARS, pathEnd)
     // JSON is for the step itself.
     return /^[[{]/.test(call) ? '' : call
@@ -89,7 +110,19 @@ export function noteOf(eventType: string, label: string, payload: Json): string 
   if (why !== null) return inShort(why)
   if (eventType !== 'LLM_CALL') return ''
   const asked = messagesAt(payload, 'output').flatMap(({ toolCalls }) => toolCalls.map(({ name }) => name))
+  // Those that never ran may stand here only.
+  asked.push(...askedCalls(payload).map(({ name }) => name))
   return asked.length === 0 ? '' : inShort(`asks for ${[...new Set(asked)].join(', ')}`)
+}
+
+export function withdrawnText(payload: Json): string {
+  const reason = textAt(payload, 'reason')
+  return `nobody waits for the approval any more${reason === null ? '' : `: ${reason.replaceAll('_', ' ')}`}`
+}
+
+function handOffText(label: string, payload: Json): string {
+  const [from, to] = [textAt(payload, 'from'), textAt(payload, 'to')]
+  return to === null || label.includes(to) ? '' : inShort(`from ${from ?? '?'} to ${to}`)
 }
 
 /** The beginning of what was said, where the label does not say it: "user prompt" says nothing. */

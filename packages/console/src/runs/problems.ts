@@ -120,7 +120,7 @@ const neverEndedBy = (label: string): Told => ({
 /** `approval`: the one that the call needed, if it is known. */
 export function tellProblem(
   eventType: string,
-  { kind, name, why }: ToldProblem,
+  { kind, name, why, outcome }: ToldProblem,
   approval?: Pick<OperatorApproval, 'status' | 'decidedBy' | 'decisionReason'>,
 ): Told {
   if (kind === 'blocked') return { tone: 'red', word: 'blocked', why, text: `${name} blocked` }
@@ -130,6 +130,7 @@ export function tellProblem(
     const tone = approval?.status === 'REJECTED' || approval?.status === 'EXPIRED' ? 'red' : 'amber'
     return { tone, word: `${word}${by}`, why: approval?.decisionReason ?? why, text: `${name} ${word}` }
   }
+  if (outcome === 'never_ran') return { tone: 'red', word: 'never ran', why, text: `${name} never ran` }
   if (eventType === 'ERROR') return { tone: 'red', word: 'error', why, text: name }
   return { tone: 'red', word: 'failed', why, text: eventType === 'SESSION_OUTCOME' ? 'run failed' : `${name} failed` }
 }

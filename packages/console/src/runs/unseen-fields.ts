@@ -3,21 +3,23 @@ import { isObject } from '@tacho/contract/read-payload.ts'
 
 /** What a failure is read from. */
 const FAILURE = ['error', 'exception']
-const CALL = ['toolName', 'input', 'output', 'latency', ...FAILURE]
+const CALL = ['toolName', 'toolCallId', 'input', 'output', 'latency', 'outcome', 'reasonCode', 'arguments', ...FAILURE]
 
 const SEEN = new Map<string, readonly string[]>([
   ['USER_INPUT', ['text', 'content']],
   ['AGENT_STEP', ['text', 'content', 'input', ...FAILURE]],
-  ['LLM_CALL', ['messages', 'output', 'model', 'usage', 'latency', 'cost', ...FAILURE]],
+  ['LLM_CALL', ['messages', 'output', 'model', 'usage', 'latency', 'cost', 'finishReason', 'toolCalls', ...FAILURE]],
   ['TOOL_START', CALL],
   ['TOOL_CALL', CALL],
-  ['POLICY_DECISION', ['action', 'toolName', 'policyIds', 'reason', 'input', 'approvalId']],
+  ['POLICY_DECISION', ['action', 'toolName', 'toolCallId', 'policyIds', 'reason', 'input', 'approvalId']],
+  ['APPROVAL_WITHDRAWN', ['approvalId', 'toolName', 'toolCallId', 'reason']],
+  ['HANDOFF', ['from', 'to', 'toolCallId']],
   ['ERROR', ['message', 'type', 'name', 'stack', 'causes', 'code', ...FAILURE]],
   ['SCORE', ['name', 'value', 'author', 'comment']],
   ['SESSION_OUTCOME', ['status', 'message', 'reason', ...FAILURE]],
 ])
 /** The inspector shows the ids of spans, and every view the sub-agent. */
-const ALWAYS = ['subagent', 'spanId', 'parentSpanId']
+const ALWAYS = ['subagent', 'agent', 'spanId', 'parentSpanId']
 const NAME_CHARS = 60
 
 export function unseenFields(eventType: string, payload: unknown): string[] {
