@@ -76,6 +76,46 @@ describe('the life of a call', { skip: withoutChromium }, () => {
     await close()
   })
 
+  test('at 1366 pixels, the names of steps and the costs are whole, and what nobody recorded is not zero', async () => {
+    const failed = {
+      model: 'gpt-4.1-mini',
+      error: { message: `The provider answered 503: ${'no capacity, '.repeat(30)}` },
+    }
+    const usage = { promptTokens: 20, completionTokens: 3, totalTokens: 23 }
+    await tacho.service.record([
+      of('wide', 'LLM_CALL', 'gpt-4.1-mini', { ...failed, usage, cost: 0.000123456 }),
+      of('wide', 'LLM_CALL', 'gpt-4.1-mini', failed),
+      of('wide', 'SESSION_OUTCOME', 'FAILED', { status: 'FAILED' }),
+      of('no-usage', 'LLM_CALL', 'gpt-4.1-mini', { model: 'no-such-model', output: 'Hello' }),
+    ])
+    const { page, close } = await tacho.open(`${tacho.home}/runs`, { viewport: { width: 1366, height: 768 } })
+    const isWhole = (text: string) =>
+      page
+        .getByText(text)
+        .first()
+        .evaluate((element) => {
+          const cell = element.closest('[role=cell], button')
+          const range = document.createRange()
+          range.selectNodeContents(element)
+          return cell !== null && range.getBoundingClientRect().right <= cell.getBoundingClientRect().right + 1
+        })
+    await page.getByText('$0.000123').waitFor()
+    assert.ok(await isWhole('$0.000123'))
+    const unused = page.getByRole('row').filter({ hasText: 'no-usage' })
+    assert.equal(await unused.getByText(/^(unknown|not recorded)$/).count(), 2)
+    assert.equal(await unused.getByText(/^(\$?0)$/).count(), 0)
+    await page.goto(`${tacho.home}/runs/wide`)
+    await page.getByText('The provider answered 503').first().waitFor()
+    await page.getByRole('list', { name: 'Timeline' }).getByText('gpt-4.1-mini').first().waitFor()
+    assert.ok(await isWhole('gpt-4.1-mini'))
+    await page.getByRole('list', { name: 'Timeline' }).getByText('gpt-4.1-mini').last().click()
+    await step(page).waitFor()
+    assert.ok(await isWhole('gpt-4.1-mini'))
+    await step(page).getByText('tokens not recorded').waitFor()
+    await assertLooks(page, 'run beside a step')
+    await close()
+  })
+
   test('a model call and the calls that it asked for lead to each other; an id that comes again begins anew', async () => {
     await record('links')
     const { page, close } = await tacho.open(`${tacho.home}/runs/links`)

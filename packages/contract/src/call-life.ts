@@ -25,6 +25,9 @@ const NEVER_RAN = new Map<unknown, string>([
   ['declined', 'declined'],
 ])
 
+/** Why a call never ran, in words. A code that is not known stays as it is. */
+export const reasonText = (code: string): string => NEVER_RAN.get(code) ?? code
+
 /** How a TOOL_CALL ended. Older clients do not say: then an error is a failure. */
 export function callOutcome(payload: Json): CallOutcome {
   const outcome = CALL_OUTCOMES.find((one) => one === payload['outcome'])

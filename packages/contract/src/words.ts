@@ -161,7 +161,7 @@ export const EVENT_TYPE_WORDS: ReadonlyMap<string, string> = new Map([
   ['TOOL_START', 'Tool start'],
   ['TOOL_CALL', 'Tool'],
   ['POLICY_DECISION', 'Policy'],
-  ['APPROVAL_WITHDRAWN', 'Withdrawn'],
+  ['APPROVAL_WITHDRAWN', 'Gave up'],
   ['HANDOFF', 'Hand-off'],
   ['ERROR', 'Error'],
   ['SESSION_OUTCOME', 'Outcome'],

@@ -3,6 +3,7 @@ import { whyEnded, whyLook } from '@tacho/contract/failure.ts'
 import { duration } from '@tacho/contract/format.ts'
 import { LIMITS } from '@tacho/contract/limits.ts'
 import type { OperatorRun } from '@tacho/contract/operator/run.ts'
+import { unknownTokens } from '@tacho/contract/usage-text.ts'
 import { runScoreText } from '@tacho/contract/score-text.ts'
 import { runLength, stalledMs } from '@tacho/contract/stalled.ts'
 import type { Input, OperatorClient } from '../calls/operator-client.ts'
@@ -108,7 +109,7 @@ function runCells(run: OperatorRun, now: number, withFailures: boolean): string[
     scoresText(run),
     run.sessionId ?? '',
     spokenNumber(run.eventCount),
-    spokenTokens(run.usage.totalTokens),
+    unknownTokens(run) ?? spokenTokens(run.usage.totalTokens),
   ]
 }
 

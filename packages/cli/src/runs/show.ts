@@ -21,6 +21,7 @@ import type { OperatorRun } from '@tacho/contract/operator/run.ts'
 import { runScoreText } from '@tacho/contract/score-text.ts'
 import { runLength, stalledMs } from '@tacho/contract/stalled.ts'
 import { indented, memberText } from '@tacho/contract/json-text.ts'
+import { unknownCost, unknownTokens } from '@tacho/contract/usage-text.ts'
 import { known } from '../calls/known.ts'
 import { answered, type OperatorClient } from '../calls/operator-client.ts'
 import { currentLook } from '../terminal/look.ts'
@@ -235,9 +236,7 @@ function runLines(run: OperatorRun, end: RunEnd, now: number): string[] {
     `Agent    ${printable(run.agent.name)}${run.agentId === null ? '' : ` (${printable(run.agentId)})`}`,
     ...(run.sessionId === null ? [] : [`Session  ${printable(run.sessionId)}`]),
     `Time     started ${spokenTime(run.startedAt)}, ${ended}`,
-    usage.totalTokens === 0 && usage.cost === 0
-      ? 'Usage    none recorded'
-      : `Usage    ${spokenNumber(usage.totalTokens)} tokens (${tokens}), cost ${spokenMoney(usage.cost)}${estimateText(run)}`,
+    `Usage    ${unknownTokens(run) === null ? `${spokenNumber(usage.totalTokens)} tokens (${tokens})` : `tokens ${unknownTokens(run)}`}, cost ${unknownCost(run) ?? `${spokenMoney(usage.cost)}${estimateText(run)}`}`,
     `Events   ${counted(run.eventCount, 'event')}${errors}${differing(run.differingRetries)}`,
     arrivedLine(run),
     ...(run.scores.length === 0

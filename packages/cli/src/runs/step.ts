@@ -1,5 +1,5 @@
 /** One step of a run on one line: what it said or called, how long it took, what it cost. Pure, except for colours. */
-import { askedCalls, callOutcome, outcomeText, unusualEnd } from '@tacho/contract/call-life.ts'
+import { askedCalls, callOutcome, reasonText, unusualEnd } from '@tacho/contract/call-life.ts'
 import type { EventRow } from '@tacho/contract/event.ts'
 import { causeLines, failureLine, failureOf, whyCancelled, type Failure } from '@tacho/contract/failure.ts'
 import { duration, money } from '@tacho/contract/format.ts'
@@ -164,7 +164,7 @@ function modelText(label: string, payload: Json): string {
   ])
   // What the model asked for in vain, as received.
   for (const call of askedCalls(payload)) {
-    if (call.problem !== null) said.push(`${call.name} ${call.problem}: ${brief(call.arguments ?? '')}`)
+    if (call.problem !== null) said.push(`${call.name}, ${reasonText(call.problem)}: ${brief(call.arguments ?? '')}`)
   }
   const model = textAt(payload, 'model') ?? label
   return said.length === 0 ? model : `${model}: ${said.join('; ')}`

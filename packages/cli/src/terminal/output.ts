@@ -1,4 +1,5 @@
 /** Output on stdout: tables and lines for people, JSON for programs. */
+import { unknownCost } from '@tacho/contract/usage-text.ts'
 import { compact, money } from '@tacho/contract/format.ts'
 import { writeJson, writeJsonLine } from './json-sink.ts'
 import { currentLook } from './look.ts'
@@ -91,13 +92,9 @@ export function spokenMoney(amount: number): string {
 }
 
 /** As clients sent it; `≈` if a part is estimated. */
-export function spokenCost({
-  usage,
-  estimatedCost,
-}: {
-  usage: { cost: number }
-  estimatedCost: number | null
-}): string {
+export function spokenCost({ usage, estimatedCost, unpricedCalls }: Parameters<typeof unknownCost>[0]): string {
+  const unknown = unknownCost({ usage, estimatedCost, unpricedCalls })
+  if (unknown !== null) return unknown
   if (estimatedCost === null) return spokenMoney(usage.cost)
   return `≈ ${spokenMoney(usage.cost + estimatedCost)}`
 }

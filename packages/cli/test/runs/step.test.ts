@@ -112,7 +112,10 @@ test('each state of a call that neither returned nor failed has its words; the r
   assert.match(pipe('HANDOFF', { from: 'Triage', to: 'Refunds' }), /Triage hands off to Refunds$/)
   assert.match(pipe('TOOL_START', { ...call, agent: 'Refunds' }), /↳ Refunds: refund$/)
   const toolCalls = [{ id: 'a', name: 'refund', arguments: '{"order": 7', problem: 'cut' }]
-  assert.match(pipe('LLM_CALL', { model: 'small-1', toolCalls }), /small-1: refund cut: \{"order": 7$/)
+  assert.match(
+    pipe('LLM_CALL', { model: 'small-1', toolCalls }),
+    /small-1: refund, the answer of the model was cut: \{"order": 7$/,
+  )
   for (const [payload, is] of [
     [never, true],
     [{ ...never, reasonCode: 'declined' }, false],

@@ -1,5 +1,5 @@
 /** What the events of a tool call say: the call, what the model wrote, who gave up waiting, who took over. */
-import { askedCalls, callOutcome, isFailedCall, unusualEnd } from '@tacho/contract/call-life.ts'
+import { askedCalls, callOutcome, isFailedCall, reasonText, unusualEnd } from '@tacho/contract/call-life.ts'
 import { numberAt, textAt, type Json } from '@tacho/contract/read-payload.ts'
 import { callInShort, toldCall } from '@tacho/contract/told-call.ts'
 import { Chip } from '../ui/chip.tsx'
@@ -67,7 +67,7 @@ export function AskedInVain({ payload }: { payload: Json }) {
         asked for <code className="font-mono">{call.name}</code>
         {call.problem !== null && (
           <Chip tone="red">
-            <span aria-hidden>✕</span> {call.problem}
+            <span aria-hidden>✕</span> {reasonText(call.problem)}
           </Chip>
         )}
       </p>

@@ -83,28 +83,32 @@ function Life({ environmentId, runId, event, toolCallId }: Props & { toolCallId:
   return (
     <ol className="text-sm">
       {life.map(({ event: { eventId, label, timestamp, payload }, state }) => (
-        <li key={eventId} className="flex flex-wrap items-center gap-x-3 py-0.5">
-          <span className="tabular w-16 text-right text-xs text-soft">
+        <li key={eventId} className="grid grid-cols-[4rem_minmax(0,1fr)] items-baseline gap-x-3 py-0.5">
+          <span className="tabular text-right text-xs text-soft">
             +{duration(Math.max(0, Date.parse(timestamp) - start))}
           </span>
-          <span className={RED.has(state) ? 'font-medium text-red' : AMBER.has(state) ? 'font-medium text-amber' : ''}>
-            {wordOf(state, payload)}
-          </span>
-          {eventId === event.eventId ? (
-            <span className="text-soft">this step</span>
-          ) : (
-            <Link
-              to="."
-              search={(before: RunSearch) => ({ ...before, step: eventId })}
-              replace
-              className="link min-w-0 truncate"
+          <span className="flex min-w-0 flex-wrap items-center gap-x-3">
+            <span
+              className={RED.has(state) ? 'font-medium text-red' : AMBER.has(state) ? 'font-medium text-amber' : ''}
             >
-              <bdi>
-                <ShownText text={label} />
-              </bdi>
-            </Link>
-          )}
-          {state === 'held' && <Held payload={payload} />}
+              {wordOf(state, payload)}
+            </span>
+            {eventId === event.eventId ? (
+              <span className="text-soft">this step</span>
+            ) : (
+              <Link
+                to="."
+                search={(before: RunSearch) => ({ ...before, step: eventId })}
+                replace
+                className="link min-w-0 truncate"
+              >
+                <bdi>
+                  <ShownText text={label} />
+                </bdi>
+              </Link>
+            )}
+            {state === 'held' && <Held payload={payload} />}
+          </span>
         </li>
       ))}
     </ol>

@@ -256,7 +256,9 @@ function ModelFacts({ event, payload }: { event: OperatorEvent; payload: Json })
   const facts = [
     textAt(payload, 'model'),
     latency === null ? null : duration(latency),
-    sent === null && answered === null ? null : `${compact(sent ?? 0)} → ${compact(answered ?? 0)} tokens`,
+    sent === null && answered === null
+      ? 'tokens not recorded'
+      : `${sent === null ? 'unknown' : compact(sent)} → ${answered === null ? 'unknown' : compact(answered)} tokens`,
     callCost(event, numberAt(payload, 'cost')),
   ].filter((fact) => fact !== null)
   return facts.length === 0 ? null : <p className="tabular text-xs text-soft">{facts.join(' · ')}</p>

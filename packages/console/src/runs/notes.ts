@@ -1,5 +1,5 @@
 /** What the payload of a step says beside its label, such as "asks for refund". Read only for rows in sight. */
-import { askedCalls, unusualEnd } from '@tacho/contract/call-life.ts'
+import { askedCalls, isFailedCall, unusualEnd } from '@tacho/contract/call-life.ts'
 import { whyCancelled } from '@tacho/contract/failure.ts'
 import { contentText, inShort, isObject, messagesAt, textAt, type Json } from '@tacho/contract/read-payload.ts'
 import { callInShort, pathEnd, toldCall } from '@tacho/contract/told-call.ts'
@@ -101,7 +101,8 @@ function noteOn(eventType: string, label: string, payload: Json): string {
   if (eventType === 'HANDOFF') return handOffText(label, payload)
   if (eventType === 'TOOL_CALL') {
     const end = unusualEnd(eventType, payload)
-    if (end !== null) return end
+    // The mark of a failed call says why it never ran.
+    if (end !== null) return isFailedCall(payload) ? '' : end
     const call = callInShort(payload, NOTE_CHARS, pathEnd)
     // JSON is for the step itself.
     return /^[[{]/.test(call) ? '' : call

@@ -1,5 +1,6 @@
 import { completenessText } from '@tacho/contract/completeness.ts'
 import type { OperatorRun } from '@tacho/contract/operator/run.ts'
+import { unknownTokens } from '@tacho/contract/usage-text.ts'
 import { cancellationOf, causeLines, failureOf, SILENT_CAUSES, whyEnded } from '@tacho/contract/failure.ts'
 import { ownFrame } from '@tacho/contract/own-frame.ts'
 import { isObject } from '@tacho/contract/read-payload.ts'
@@ -112,7 +113,9 @@ export function RunHeader({ run, question, failed, onCompare, onJudge, onFailure
         )}
         <Fact name="Steps">{counted(run.eventCount, 'step')}</Fact>
         <Arrived run={run} />
-        <Fact name="Tokens">{compact(run.usage.totalTokens)} tokens</Fact>
+        <Fact name="Tokens">
+          {unknownTokens(run) === null ? `${compact(run.usage.totalTokens)} tokens` : `tokens ${unknownTokens(run)}`}
+        </Fact>
         <Fact name="Cost">
           cost <Cost of={costs} />
           {costs.table !== null && costs.estimated !== null && `, estimated with ${costs.table}`}

@@ -8,6 +8,7 @@ import { useWindowVirtualizer } from '@tanstack/react-virtual'
 import { useEffect, useRef, type MouseEvent, type ReactNode } from 'react'
 import { ScoreChip } from '../scores/run-scores.tsx'
 import { Chip } from '../ui/chip.tsx'
+import { unknownTokens } from '@tacho/contract/usage-text.ts'
 import { Cost } from '../ui/cost.tsx'
 import { costsOf } from '../ui/costs.ts'
 import { compact, duration, number } from '../ui/format.ts'
@@ -75,9 +76,15 @@ const COLUMNS: Record<RunColumn, Column> = {
   },
   tools: { width: 'minmax(9rem,1.5fr)', wide: true, ...names('tool', ({ tools }) => tools) },
   models: { width: 'minmax(9rem,1.5fr)', wide: true, ...names('model', ({ models }) => models) },
-  tokens: { width: '5rem', right: true, wide: true, cell: ({ usage }) => compact(usage.totalTokens) },
+  tokens: {
+    width: '6rem',
+    right: true,
+    wide: true,
+    cell: (run) => unknownTokens(run) ?? compact(run.usage.totalTokens),
+  },
+  // Room for `≈ $0.000123`.
   cost: {
-    width: '5rem',
+    width: '7rem',
     right: true,
     wide: true,
     cell: (run) => <Cost of={costsOf(run)} />,

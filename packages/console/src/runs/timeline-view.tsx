@@ -31,7 +31,7 @@ interface Props extends Omit<StepListProps, 'steps'> {
 /** Beyond this part of the width, what a bar says stands before it. */
 const TURN = 75
 const TICKS = [0, 0.25, 0.5, 0.75, 1]
-const CHART = 'relative hidden h-full w-[38%] shrink-0 overflow-hidden sm:block'
+const CHART = 'relative hidden h-full w-[28%] @5xl:w-[34%] shrink-0 overflow-hidden sm:block'
 const SUMS = 'tabular hidden w-44 shrink-0 text-right text-xs whitespace-nowrap text-soft @4xl:block'
 const LINE = 'flex items-center gap-2 border-b border-line px-3 sm:px-5'
 
@@ -74,7 +74,8 @@ export function TimelineView({ rows, onTurn, bars, start, range, problems, ofRun
               type="button"
               title={step.label}
               onClick={() => onSelect(step)}
-              className="min-w-0 flex-auto truncate text-left"
+              // The name of a step has room beside the longest error.
+              className="min-w-32 flex-auto truncate text-left"
             >
               <bdi>{step.label}</bdi>
               {isClosed ? (

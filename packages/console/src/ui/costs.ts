@@ -1,4 +1,5 @@
 /** What calls cost: as clients recorded it, and as the server estimates it where they did not. */
+import { unknownCost } from '@tacho/contract/usage-text.ts'
 import type { EstimateFields } from '@tacho/contract/operator/estimate.ts'
 import { counted, money } from './format.ts'
 
@@ -21,9 +22,8 @@ interface Costing extends EstimateFields {
 }
 
 export function costsOf({ usage, estimatedCost, unpricedCalls, priceTable }: Costing): Costs {
-  const { cost, totalTokens } = usage
-  const isAbsent = cost === 0 && totalTokens === 0 && estimatedCost === null && unpricedCalls === 0
-  return { recorded: cost, estimated: estimatedCost, unpriced: unpricedCalls, table: priceTable, isAbsent }
+  const isAbsent = unknownCost({ usage, estimatedCost, unpricedCalls }) === 'not recorded'
+  return { recorded: usage.cost, estimated: estimatedCost, unpriced: unpricedCalls, table: priceTable, isAbsent }
 }
 
 export function addCosts(a: Costs, b: Costs): Costs {
