@@ -1,7 +1,7 @@
 /** Each state that a call reached is in its run: in the list of steps, in the step, and linked both ways. */
 import assert from 'node:assert/strict'
 import { after, before, describe, test } from 'node:test'
-import type { Page } from 'playwright-core'
+import type { Locator, Page } from 'playwright-core'
 import { event } from '../../server/test/setup/service.ts'
 import { step } from './runs/step.ts'
 import { withoutChromium } from './setup/chromium.ts'
@@ -89,28 +89,26 @@ describe('the life of a call', { skip: withoutChromium }, () => {
       of('no-usage', 'LLM_CALL', 'gpt-4.1-mini', { model: 'no-such-model', output: 'Hello' }),
     ])
     const { page, close } = await tacho.open(`${tacho.home}/runs`, { viewport: { width: 1366, height: 768 } })
-    const isWhole = (text: string) =>
-      page
-        .getByText(text)
-        .first()
-        .evaluate((element) => {
+    const timeline = page.getByRole('list', { name: 'Timeline' })
+    const isWhole = (place: Locator) =>
+      place.first().evaluate((element) => {
           const cell = element.closest('[role=cell], button')
           const range = document.createRange()
           range.selectNodeContents(element)
           return cell !== null && range.getBoundingClientRect().right <= cell.getBoundingClientRect().right + 1
-        })
+      })
     await page.getByText('$0.000123').waitFor()
-    assert.ok(await isWhole('$0.000123'))
+    assert.ok(await isWhole(page.getByText('$0.000123')))
     const unused = page.getByRole('row').filter({ hasText: 'no-usage' })
     assert.equal(await unused.getByText(/^(unknown|not recorded)$/).count(), 2)
     assert.equal(await unused.getByText(/^(\$?0)$/).count(), 0)
     await page.goto(`${tacho.home}/runs/wide`)
     await page.getByText('The provider answered 503').first().waitFor()
-    await page.getByRole('list', { name: 'Timeline' }).getByText('gpt-4.1-mini').first().waitFor()
-    assert.ok(await isWhole('gpt-4.1-mini'))
-    await page.getByRole('list', { name: 'Timeline' }).getByText('gpt-4.1-mini').last().click()
+    await timeline.getByText('gpt-4.1-mini').first().waitFor()
+    assert.ok(await isWhole(timeline.getByText('gpt-4.1-mini')))
+    await timeline.getByText('gpt-4.1-mini').last().click()
     await step(page).waitFor()
-    assert.ok(await isWhole('gpt-4.1-mini'))
+    assert.ok(await isWhole(timeline.getByText('gpt-4.1-mini')))
     await step(page).getByText('tokens not recorded').waitFor()
     await assertLooks(page, 'run beside a step')
     await close()

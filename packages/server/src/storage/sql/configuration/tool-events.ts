@@ -1,5 +1,4 @@
 /** Payloads are read here and go no further. */
-import { callOutcome } from '@tacho/contract/call-life.ts'
 import { read } from '../act.ts'
 import type { ToolEventRow } from '../../approvals.ts'
 import type { EventPage } from '../../events.ts'
@@ -36,7 +35,9 @@ function toToolEvent({ payload, ...row }: Read): ToolEventRow {
 
 /** A null output is an output. A call that was cancelled or did not report may have worked. */
 function outcomeOf(said: Record<string, unknown>): ToolEventRow['outcome'] {
-  const outcome = callOutcome(said)
+  const { outcome, error } = said
   if (outcome === 'failed' || outcome === 'never_ran') return 'error'
-  return outcome === 'returned' && 'output' in said ? 'output' : 'unknown'
+  if (outcome === 'cancelled' || outcome === 'did_not_report') return 'unknown'
+  if (outcome !== 'returned' && error !== undefined && error !== null && error !== false) return 'error'
+  return 'output' in said ? 'output' : 'unknown'
 }
