@@ -384,6 +384,7 @@ describe('approvals', { skip: withoutChromium }, () => {
     await page.goto(`${approvals()}/${hung}`)
     await pane(page)
       .getByText(/^.?Approved$/)
+      .first()
       .waitFor()
     await page.context().close()
   })

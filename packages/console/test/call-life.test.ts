@@ -92,10 +92,10 @@ describe('the life of a call', { skip: withoutChromium }, () => {
     const timeline = page.getByRole('list', { name: 'Timeline' })
     const isWhole = (place: Locator) =>
       place.first().evaluate((element) => {
-          const cell = element.closest('[role=cell], button')
-          const range = document.createRange()
-          range.selectNodeContents(element)
-          return cell !== null && range.getBoundingClientRect().right <= cell.getBoundingClientRect().right + 1
+        const cell = element.closest('[role=cell], button')
+        const range = document.createRange()
+        range.selectNodeContents(element)
+        return cell !== null && range.getBoundingClientRect().right <= cell.getBoundingClientRect().right + 1
       })
     await page.getByText('$0.000123').waitFor()
     assert.ok(await isWhole(page.getByText('$0.000123')))
