@@ -1,6 +1,8 @@
 # Console and program are built in a stage of their own: its tools stay out of the image.
 FROM node:26-slim AS build
 WORKDIR /app
+# The commit, for `tacho version`: docker build --build-arg BUILD_COMMIT=$(git rev-parse HEAD) .
+ARG BUILD_COMMIT
 COPY . .
 RUN npm ci --workspace=@tacho/console --workspace=@tacho/cli --include-workspace-root --no-audit --no-fund \
   && node scripts/build-console.mjs \

@@ -4,6 +4,7 @@
 //   run-hook.cjs         the rest of the hook, for a call that is not plain: an agent waits for it
 //   <name>-<build>.js    a module of a thread, next to everything that starts it, and the server for tests
 //   <part>-<hash>.js     shared or loaded on first use
+import { spawnSync } from 'node:child_process'
 import { createHash } from 'node:crypto'
 import {
   existsSync,
@@ -96,8 +97,8 @@ export async function writeProgram(folder) {
     platform: 'node',
     target: 'node26',
     external: EXTERNAL,
-    // For program/module-url.ts.
-    define: { TACHO_BUILD: JSON.stringify(id) },
+    // For program/module-url.ts and program/version.ts.
+    define: { TACHO_BUILD: JSON.stringify(id), TACHO_VERSION: JSON.stringify(versionOfBuild(id)) },
     // Packages in CommonJS call it.
     banner: {
       js: "import { createRequire as requireFrom } from 'node:module'\nconst require = requireFrom(import.meta.url)",
@@ -136,6 +137,19 @@ export function builtModules() {
     .map(([name, file]) => [file, path.join(DIST, `${name}-${id}.js`)])
     .filter(([, file]) => existsSync(path.join(root, file)))
     .map((pair) => pair.map(urlOf))
+}
+
+/** A release is the commit with its tag. BUILD_COMMIT names the commit where there is no repository, as in an image. */
+function versionOfBuild(id) {
+  const { version } = JSON.parse(readFileSync(path.join(root, 'package.json'), 'utf8'))
+  const git = (...args) => spawnSync('git', args, { cwd: root, encoding: 'utf8' })
+  const { status, stdout } = git('rev-parse', '--short=8', 'HEAD')
+  const commit = status === 0 ? stdout.trim() : process.env.BUILD_COMMIT?.slice(0, 8)
+  if (!commit) return `${version}-dev+sources.${id}`
+  const isChanged = git('status', '--porcelain', '--', 'packages', 'package.json', 'package-lock.json').stdout !== ''
+  const isRelease = status === 0 && git('tag', '--points-at', 'HEAD').stdout.split('\n').includes(`v${version}`)
+  if (isChanged && status === 0) return `${version}-dev+${commit}.changed`
+  return isRelease ? version : `${version}-dev+${commit}`
 }
 
 /** A server that runs starts the threads of its own build. */

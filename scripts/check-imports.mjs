@@ -112,6 +112,7 @@ const layers = [
       'packages/guards/src/**',
       // The SDK's rules of delivery: what an answer means, and when to try again.
       `${sdk}/{answer,retry}.ts`,
+      `${server}/program/version.ts`,
       'packages/cli/src/**',
       `${server}/process/serve.ts`,
       `${server}/program/root.ts`,

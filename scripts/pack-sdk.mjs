@@ -144,8 +144,14 @@ export async function packSdk(folder) {
 
 if (process.argv[1] === fileURLToPath(import.meta.url)) {
   const [folder] = process.argv.slice(2)
-  if (!folder) {
-    console.error('Usage: scripts/node scripts/pack-sdk.mjs <folder>')
+  const usage =
+    'Usage: scripts/node scripts/pack-sdk.mjs <folder>\nWrites the package of the TypeScript SDK there, and prints the path of its tarball.'
+  if (folder === '--help' || folder === '-h') {
+    console.log(usage)
+    process.exit(0)
+  }
+  if (!folder || folder.startsWith('-')) {
+    console.error(usage)
     process.exit(2)
   }
   console.log(await packSdk(path.resolve(folder)))

@@ -30,7 +30,7 @@ export async function startServer(directory: string, flags: readonly string[] = 
   const started = await startProcess({
     args: [program, 'serve', '--port', '0', '--data-dir', directory, ...flags],
     logFile: path.join(directory, 'log.jsonl'),
-    variables: { TACHO_INIT_API_KEY: API_KEY, TACHO_INIT_OPERATOR_TOKEN: OPERATOR_TOKEN },
+    variables: { TACHO_DRAIN_DELAY: '0s', TACHO_INIT_API_KEY: API_KEY, TACHO_INIT_OPERATOR_TOKEN: OPERATOR_TOKEN },
     readyPath: '/readyz',
   })
   const { url } = started

@@ -1,6 +1,6 @@
 /** `tacho`: the list of commands, and how each of them ends. */
+import { programVersion } from '@tacho/server/program/version.ts'
 import { Command, CommanderError } from 'commander'
-import { readFileSync } from 'node:fs'
 import { Stop } from './stop.ts'
 import { fitHelp, HELP_SETTINGS } from './terminal/fit-help.ts'
 
@@ -177,6 +177,10 @@ export const COMMANDS: Record<string, Entry> = {
     about: 'check the installation, or trace one event',
     load: async () => (await import('./commands/doctor.ts')).addDoctor,
   },
+  version: {
+    about: 'print the version of this program, with the commit that it was built from',
+    load: async () => (await import('./commands/version.ts')).addVersion,
+  },
   api: {
     args: '<route>',
     about: 'call any endpoint of the operator API',
@@ -209,12 +213,9 @@ stdout, and --jq what a jq program makes of it; errors are on stderr.`
 
 /** The command that `args` name is complete; of the others only name and description are known. */
 export async function createProgram(args: readonly string[]): Promise<Command> {
-  const { version } = JSON.parse(readFileSync(new URL('../package.json', import.meta.url), 'utf8')) as {
-    version: string
-  }
   const program = new Command('tacho')
     .description('The flight recorder for AI agents')
-    .version(version)
+    .version(programVersion())
     .exitOverride()
     .configureHelp(HELP_SETTINGS)
     .configureOutput({

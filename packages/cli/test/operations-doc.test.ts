@@ -78,7 +78,6 @@ interface Container {
   env?: { name: string; value?: string }[]
   readinessProbe?: { httpGet: { path: string } }
   livenessProbe?: { httpGet: { path: string } }
-  lifecycle?: { preStop?: { sleep: { seconds: number } } }
 }
 
 interface Manifest {
@@ -102,10 +101,12 @@ test('the Kubernetes manifest leaves time to drain, and its probes and settings 
   assert.ok(deployment && container)
   assert.equal(deployment.enableServiceLinks, false)
   const environment = Object.fromEntries((container.env ?? []).map(({ name, value }) => [name, value]))
-  const read = readConfig({}, { ...environment, TACHO_DATABASE_URL: 'postgres://h/d' })
+  const { TACHO_INIT_API_KEY_FILE: key, TACHO_INIT_OPERATOR_TOKEN_FILE: token, ...settings } = environment
+  assert.deepEqual([key, token], ['/run/secrets/tacho/api-key', '/run/secrets/tacho/operator-token'])
+  const read = readConfig({}, { ...settings, TACHO_DATABASE_URL: 'postgres://h/d' })
   assert.ok(read.ok, JSON.stringify(read))
-  const pauseMs = (container.lifecycle?.preStop?.sleep.seconds ?? 0) * 1000
-  assert.ok((deployment.terminationGracePeriodSeconds ?? 0) * 1000 > read.config.drainTimeout + pauseMs)
+  const { drainDelay, drainTimeout } = read.config
+  assert.ok((deployment.terminationGracePeriodSeconds ?? 0) * 1000 > drainDelay + drainTimeout)
   for (const probe of [container.readinessProbe, container.livenessProbe]) {
     assert.equal((await fetch(`${server.url}${probe?.httpGet.path}`)).status, 200)
   }
@@ -124,7 +125,9 @@ test('the compose file is valid and leaves time to drain', () => {
   const [command, ...flags] = tacho.command
   assert.deepEqual([command, flags], ['serve', ['--workers', '2']])
   const read = readConfig({ workers: '2' }, { TACHO_DATABASE_URL: 'postgres://h/d' })
-  assert.ok(read.ok && Number.parseInt(tacho.stop_grace_period, 10) * 1000 > read.config.drainTimeout)
+  assert.ok(
+    read.ok && Number.parseInt(tacho.stop_grace_period, 10) * 1000 > read.config.drainDelay + read.config.drainTimeout,
+  )
   assert.ok(existsSync(path.join(ROOT, 'examples/compose', tacho.build, 'Dockerfile')))
 })
 
@@ -132,7 +135,7 @@ test('the systemd unit starts the program and leaves time to drain', () => {
   const unit = readFileSync(path.join(ROOT, 'examples/systemd/tacho.service'), 'utf8')
   const read = readConfig({}, {})
   const [, seconds] = /^TimeoutStopSec=(\d+)$/m.exec(unit) ?? []
-  assert.ok(read.ok && Number(seconds) * 1000 > read.config.drainTimeout)
+  assert.ok(read.ok && Number(seconds) * 1000 > read.config.drainDelay + read.config.drainTimeout)
   const [, program = ''] = /^ExecStart=\/opt\/tacho\/(\S+) serve$/m.exec(unit) ?? []
   assert.ok(existsSync(path.join(ROOT, program)))
 })

@@ -147,7 +147,7 @@ export async function serveFrom(
 ): Promise<{ url: string; stop: () => Promise<void> }> {
   const child = startTacho(
     ['serve', '--port', '0', '--data-dir', dataDir, '--log-level', 'error'],
-    { ...FIRST, ...variables },
+    { ...FIRST, TACHO_DRAIN_DELAY: '0s', ...variables },
     undefined,
     program,
   )

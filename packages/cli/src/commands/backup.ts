@@ -3,23 +3,27 @@ import { createHash } from 'node:crypto'
 import { existsSync } from 'node:fs'
 import { writeNewFile } from '../store/new-file.ts'
 import { answered } from '../calls/operator-client.ts'
-import { asOperator, connect, type ServerOptions } from '../settings/options.ts'
+import { asOperator, connect, withJson, type OutputOptions, type ServerOptions } from '../settings/options.ts'
+import { countsText } from '../store/backup-counts.ts'
+import { storeAct } from '../store/store-act.ts'
 import { printJson, printLine, spokenBytes } from '../terminal/output.ts'
 import { startProgress } from '../terminal/progress.ts'
 import { unreachable } from '../calls/server-trouble.ts'
-import { failed } from '../stop.ts'
+import { failed, wrongUsage } from '../stop.ts'
 
 export function addBackup(command: Command): void {
+  addVerify(command.command('verify <file>').description('check a backup against its checksum, without a server'))
   asOperator(command)
     .addHelpText(
       'after',
       `
 The server keeps running. The file holds all data, secrets included, and only you can read it. \`tacho restore\` turns it
-into a data directory. An existing file is never overwritten.
+into a data directory. An existing file is never overwritten. The file ends with a checksum of its content.
 
 Examples:
   tacho backup tacho-$(date +%F).db
-  tacho backup nightly.db --json`,
+  tacho backup nightly.db --json
+  tacho backup verify nightly.db`,
     )
     .action(backup)
 }
@@ -57,8 +61,32 @@ async function backup(file: string, options: ServerOptions): Promise<void> {
   } finally {
     progress.end(`Backup: ${spokenBytes(bytes)}`)
   }
-  if (options.json) printJson({ file, bytes })
-  else printLine(`Backup of ${spokenBytes(bytes)} written to ${file}.`)
+  const { sha256, counts } = await storeAct((offline) => offline.verify(file))
+  if (options.json) return printJson({ file, bytes, sha256, ...counts })
+  printLine(`Backup of ${spokenBytes(bytes)} written to ${file}: ${countsText(counts)}.`)
+  printLine(`SHA-256 of its content: ${sha256}`)
+}
+
+function addVerify(command: Command): void {
+  withJson(command)
+    .addHelpText(
+      'after',
+      `
+Reads the whole file. The exit code is 1 if one bit of it differs from what the server wrote.
+
+Examples:
+  tacho backup verify tacho-2026-11-20.db
+  tacho backup verify nightly.db --json`,
+    )
+    .action(verify)
+}
+
+async function verify(file: string, { json }: OutputOptions): Promise<void> {
+  if (!existsSync(file)) throw wrongUsage(`${JSON.stringify(file)} does not exist.`)
+  const { sha256, counts, storeBytes } = await storeAct((offline) => offline.verify(file))
+  if (json) return printJson({ file, ok: true, bytes: storeBytes, sha256, ...counts })
+  printLine(`${file} is intact: ${countsText(counts)}.`)
+  printLine(`SHA-256 of its content: ${sha256}`)
 }
 
 function contentLength(headers: Headers): number | null {

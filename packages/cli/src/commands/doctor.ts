@@ -37,39 +37,83 @@ async function doctor(options: Options): Promise<void> {
   const { run, event } = options
   if (run !== undefined && event !== undefined) return traceEvent(connect(options), run, event, options)
   const report = await reachable(readUrl(options.url))
-  printReport(report.ok ? await serverReport(report, options) : report, options)
+  printReport(report.answers ? await serverReport(report, options) : report, options)
 }
 
-/** Whether the server answers and is ready. Needs no token. */
-async function reachable(url: string): Promise<DoctorReport> {
-  const name = 'server'
+type Reached = DoctorReport & { answers: boolean }
+
+/** Whether a Tacho answers and is ready; otherwise why. Needs no token. */
+async function reachable(url: string): Promise<Reached> {
+  const reached = (ok: boolean, answers: boolean, detail: string): Reached => {
+    return { ok, version: '', checks: [{ name: 'server', ok, detail }], answers }
+  }
   try {
     const response = await fetch(`${url}/readyz`, { signal: AbortSignal.timeout(10_000) })
-    await response.body?.cancel()
-    const detail = response.ok
-      ? `${url} answers and is ready`
-      : `${url} answers, but is not ready (${response.status}); see its log`
-    return { ok: response.ok, version: '', checks: [{ name, ok: response.ok, detail }] }
+    const { status, type, code, detail } = await readAnswer(response)
+    if (response.ok && status === 'ready') return reached(true, true, `${url} answers and is ready`)
+    if (!type?.startsWith('urn:tacho:')) {
+      return reached(false, false, `No Tacho answers at ${url} (status ${response.status}): check the address`)
+    }
+    const reason = detail ?? code ?? String(response.status)
+    return reached(false, true, `${url} is not ready: ${reason.replace(/\.$/, '')}. ${remedyOf(code, reason)}`)
   } catch (error) {
-    const detail = unreachable(url, error).replace(/\.$/, '')
-    return { ok: false, version: '', checks: [{ name, ok: false, detail }] }
+    return reached(false, false, unreachable(url, error).replace(/\.$/, ''))
   }
 }
 
-async function serverReport(reached: DoctorReport, options: Options): Promise<DoctorReport> {
+interface Answer {
+  status?: unknown
+  type?: string
+  code?: string
+  detail?: string
+}
+
+/** Anything may answer at a wrong address. */
+async function readAnswer(response: Response): Promise<Answer> {
+  const text = (await response.text()).slice(0, ANSWER_CHARS)
+  try {
+    const answer = JSON.parse(text) as Record<string, unknown> | null
+    const texts = Object.entries(answer ?? {}).filter(([, value]) => typeof value === 'string')
+    return Object.fromEntries(texts) as Answer
+  } catch {
+    return {}
+  }
+}
+
+const ANSWER_CHARS = 10_000
+const REMEDIES = new Map([
+  [
+    'storage_full',
+    'Free space on the disk of the store, or lower --min-free-disk: reads still work, and nothing is lost',
+  ],
+  ['storage_unavailable', 'Look at the disk or the database of the store, and at the log of the server'],
+  ['shutting_down', 'It is stopping: start it again, or ask another node'],
+])
+
+function remedyOf(code: string | undefined, reason: string): string {
+  if (/damaged/.test(reason)) return 'Stop the server and restore a backup with `tacho restore`'
+  return REMEDIES.get(code ?? '') ?? 'See the log of the server'
+}
+
+async function serverReport(reached: Reached, options: Options): Promise<DoctorReport> {
   try {
     const report = await connect(options).readDoctor()
-    return { ...report, checks: [...reached.checks, ...report.checks] }
+    return { ...report, ok: report.ok && reached.ok, checks: [...reached.checks, ...report.checks] }
   } catch (error) {
     if (!(error instanceof Stop)) throw error
-    const check = { name: 'operator token', ok: false, detail: error.message.replace(/\.$/, '') }
+    // A server without its store cannot check a token.
+    const check = {
+      name: reached.ok ? 'operator token' : 'report',
+      ok: false,
+      detail: error.message.replace(/\.$/, ''),
+    }
     return { ok: false, version: '', checks: [...reached.checks, check] }
   }
 }
 
 function printReport(report: DoctorReport, options: Options): void {
   if (!report.ok) process.exitCode = 1
-  if (options.json) return printJson(report)
+  if (options.json) return printJson({ ok: report.ok, version: report.version, checks: report.checks })
   const width = Math.max(...report.checks.map(({ name }) => name.length))
   for (const { name, ok, detail } of report.checks) {
     printLine(`${ok ? '✔' : '✖'} ${printable(name).padEnd(width)}  ${printable(detail)}.`)

@@ -37,6 +37,12 @@ export const SETTINGS = {
   ),
   databasePool: integer({ byDefault: '10', from: 2, to: 1_000, help: 'Database connections per process' }),
   databaseTimeout: duration({ byDefault: '20s', from: '1s', to: '10m', help: 'Timeout for a database statement' }),
+  readyCommitWait: duration({
+    byDefault: '30s',
+    from: '1s',
+    to: '1h',
+    help: 'A node is not ready once its oldest write has waited this long for its commit',
+  }),
   workers: integer({
     byDefault: '1',
     from: 1,
@@ -79,6 +85,12 @@ export const SETTINGS = {
     from: '1s',
     to: '1h',
     help: 'Timeout for a request to arrive, and for a client that does not read its reply',
+  }),
+  drainDelay: duration({
+    byDefault: '5s',
+    from: '0s',
+    to: '10m',
+    help: 'Time in which a stopping server still serves and answers 503 at /readyz; load balancers remove it. None after Ctrl-C',
   }),
   // Below the ten seconds after which container engines kill a process by default.
   drainTimeout: duration({
@@ -145,6 +157,14 @@ export const SETTINGS = {
     { placeholder: 'token', help: 'Operator token of a new store; if omitted, one is created and printed once' },
     (given) => parseOperatorToken(given) !== null,
     OPERATOR_TOKEN_FORM,
+  ),
+  initCredentialsFile: optional(
+    {
+      placeholder: 'file',
+      help: 'File that gets the key, token and link of a new store, for its owner only, instead of printing them',
+    },
+    (given) => (given.length <= 4_096 ? given : null),
+    'a file name of up to 4096 characters',
   ),
   initOperatorEmail: optional(
     { placeholder: 'address', help: 'E-mail address of the first owner of a new store; a one-time link is printed' },

@@ -4,7 +4,7 @@ import type { Deps } from './deps.ts'
 import { refuse, replyError, type Refusal } from './reply-error.ts'
 import { within } from './within.ts'
 
-const PING_TIMEOUT_MS = 1_000
+const PING_TIMEOUT_MS = 800
 
 export function healthRoutes(app: FastifyInstance, { storage, draining }: Pick<Deps, 'storage' | 'draining'>): void {
   let pinging: Promise<Refusal | null> | null = null
@@ -17,13 +17,10 @@ export function healthRoutes(app: FastifyInstance, { storage, draining }: Pick<D
     return { status: 'ready' }
   })
 
-  /** A full write queue does not count, because it drains within moments. */
   async function notReady(): Promise<Refusal | null> {
     if (draining()) return refuse('shutting_down')
-    const damage = storage.damage()
-    if (damage !== null) return refuse('storage_unavailable', damage)
-    const refused = storage.writesRefused()
-    if (refused === 'storage_full' || refused === 'storage_unavailable') return refuse(refused)
+    const trouble = storage.trouble()
+    if (trouble !== null) return refuse(trouble.code, trouble.reason)
     // Shared, because anyone can ask.
     pinging ??= pingStore().finally(() => (pinging = null))
     return pinging

@@ -1,4 +1,5 @@
 /** Prometheus metrics. Labels have fixed values and never name a tenant, because /metrics needs no key. */
+import type { Server } from 'node:http'
 import { monitorEventLoopDelay, type ELDHistogram } from 'node:perf_hooks'
 import type { BatchResult } from '@tacho/contract/event.ts'
 import type { FastifyInstance, FastifyRequest } from 'fastify'
@@ -7,6 +8,7 @@ import type { Storage } from '../storage/storage.ts'
 import { WORK_KINDS, type WorkBacklog } from '../storage/work.ts'
 import type { BodyMemory } from './read-body.ts'
 import type { ReplyMemory } from './reply-memory.ts'
+import { within } from './within.ts'
 
 export type Metrics = ReturnType<typeof createMetrics>
 
@@ -16,7 +18,17 @@ export interface MetricsSources {
   memory: BodyMemory
   replies: ReplyMemory
   workers?: { gather(own: Registry): Promise<string> } | null
+  process?: ProcessFacts | undefined
 }
+
+/** Null where the system does not say. */
+export interface ProcessFacts {
+  openDescriptors(): number | null
+  maxDescriptors(): number | null
+  droppedLines(): number
+}
+
+const UNKNOWN_PROCESS: ProcessFacts = { openDescriptors: () => null, maxDescriptors: () => null, droppedLines: () => 0 }
 
 const LOOK_MS = 20
 
@@ -41,7 +53,20 @@ export function createMetrics(sources: MetricsSources) {
     labelNames: ['code'],
     registers: [registry],
   })
+  const removed = new Counter({
+    name: 'tacho_retention_removed_total',
+    help: 'Rows that retention has removed, by what they are',
+    labelNames: ['what'],
+    registers: [registry],
+  })
+  const freed = new Counter({
+    name: 'tacho_retention_freed_bytes_total',
+    help: 'Bytes in the file of the store that retention has freed',
+    registers: [registry],
+  })
   const meters = metersIn(registry)
+  const open = { connections: 0 }
+  meters.gauge('tacho_http_connections', 'Open connections of clients', () => open.connections)
   storeMetrics(meters, sources.storage)
   processMetrics(meters, sources)
   new Gauge({
@@ -55,6 +80,7 @@ export function createMetrics(sources: MetricsSources) {
 
   return {
     registry,
+    processFacts: sources.process ?? UNKNOWN_PROCESS,
     text: () => sources.workers?.gather(registry) ?? registry.metrics(),
     recordBatch(result: BatchResult): void {
       events.inc({ verdict: 'accepted' }, result.accepted)
@@ -62,12 +88,23 @@ export function createMetrics(sources: MetricsSources) {
       events.inc({ verdict: 'rejected' }, result.rejections.length)
       for (const { code } of result.rejections) rejections.inc({ code })
     },
+    recordRetention(rows: Record<string, number>, bytes: number | null): void {
+      for (const [what, count] of Object.entries(rows)) removed.inc({ what }, count)
+      freed.inc(bytes ?? 0)
+    },
+    countConnections(server: Server): void {
+      server.on('connection', (socket) => {
+        open.connections++
+        socket.once('close', () => open.connections--)
+      })
+    },
     recordRequest: (labels: { method: string; route: string; status: number }, seconds: number) =>
       requests.observe(labels, seconds),
   }
 }
 
 export function metricsHooks(app: FastifyInstance, { metrics }: { metrics: Metrics }): void {
+  metrics.countConnections(app.server)
   app.addHook('onResponse', (request, reply, done) => {
     const labels = { method: methodLabel(request), route: routeLabel(request), status: reply.statusCode }
     metrics.recordRequest(labels, reply.elapsedTime / 1000)
@@ -93,6 +130,11 @@ function storeMetrics({ gauge, counter }: Meters, storage: Storage): void {
   gauge('tacho_store_queued_bytes', 'Bytes of events waiting for a commit', () => storage.gauges().queuedBytes)
   gauge('tacho_store_size_bytes', 'Size of the store including its log', () => storage.gauges().storeBytes, 'max')
   gauge('tacho_store_disk_free_bytes', 'Free disk space at the store', () => storage.gauges().diskFreeBytes, 'min')
+  gauge(
+    'tacho_store_free_bytes',
+    'Bytes in the file of the store that are free for new rows',
+    () => storage.gauges().freeBytes,
+  )
   counter(
     'tacho_store_damaged_payloads_total',
     'Reads of payloads that do not match their checksums',
@@ -104,8 +146,20 @@ function storeMetrics({ gauge, counter }: Meters, storage: Storage): void {
     () => (storage.damage() === null ? 0 : 1),
     'max',
   )
-  const writable = () => (storage.writesRefused() === null ? 1 : 0)
+  const writable = () => (storage.writesRefused() === null && storage.trouble() === null ? 1 : 0)
   gauge('tacho_store_writable', '1 if every worker accepts writes, otherwise 0', writable, 'min')
+  gauge(
+    'tacho_store_commit_wait_seconds',
+    'How long the oldest write has waited for its commit',
+    () => storage.gauges().commitWaitMs / 1000,
+    'max',
+  )
+  gauge(
+    'tacho_store_clock_offset_seconds',
+    "How far the store's clock is ahead of this machine's",
+    () => storage.clockOffsetMs() / 1000,
+    'max',
+  )
   gauge('tacho_nodes', 'Processes serving the store, on all machines', () => storage.nodes(), 'max')
   counter('tacho_store_commits_total', 'Commits of events', () => storage.gauges().commits)
   counter(
@@ -117,6 +171,7 @@ function storeMetrics({ gauge, counter }: Meters, storage: Storage): void {
 
 /** Anyone can scrape, so the backlog is read at most once per interval. */
 const BACKLOG_KEPT_MS = 1_000
+const BACKLOG_WAIT_MS = 500
 
 function workMetrics(registry: Registry, storage: Storage): void {
   let reading: { at: number; backlog: Promise<{ now: number; kinds: WorkBacklog[] } | null> } | null = null
@@ -145,7 +200,8 @@ function workMetrics(registry: Registry, storage: Storage): void {
       aggregator: 'max',
       async collect() {
         this.reset()
-        const found = await backlog()
+        // A store that hangs must not delay the other metrics.
+        const found = await within(backlog(), BACKLOG_WAIT_MS, null)
         if (found === null) return
         for (const kind of WORK_KINDS) this.set({ kind }, 0)
         for (const each of found.kinds) this.set({ kind: each.kind }, read(each, found.now))
@@ -157,7 +213,10 @@ function workMetrics(registry: Registry, storage: Storage): void {
   )
 }
 
-function processMetrics({ gauge, counter }: Meters, { memory, replies }: MetricsSources): void {
+function processMetrics(
+  { gauge, counter }: Meters,
+  { memory, replies, process: process_ = UNKNOWN_PROCESS }: MetricsSources,
+): void {
   const delay = monitorEventLoopDelay({ resolution: LOOK_MS })
   delay.enable()
   gauge('tacho_body_memory_bytes', 'Bytes of request bodies in memory', () => memory.bytes)
@@ -165,6 +224,9 @@ function processMetrics({ gauge, counter }: Meters, { memory, replies }: Metrics
   gauge('tacho_reply_memory_bytes', 'Bytes of replies that are being built or are unread', () => replies.bytes)
   gauge('tacho_reply_memory_limit_bytes', 'Limit for replies in memory', () => replies.maxBytes)
   delayGauges(gauge, delay)
+  gauge('process_open_fds', 'Open file descriptors', process_.openDescriptors)
+  gauge('process_max_fds', 'Limit of open file descriptors', process_.maxDescriptors, 'min')
+  counter('tacho_log_lines_dropped_total', 'Log lines that could not be written', process_.droppedLines)
   gauge('process_resident_memory_bytes', 'Resident memory', () => process.memoryUsage.rss())
   const startedAt = () => Date.now() / 1000 - process.uptime()
   gauge('process_start_time_seconds', 'Start time of the oldest worker, in seconds since 1970', startedAt, 'min')

@@ -3,7 +3,7 @@ import { STATUS_CODES } from 'node:http'
 import type { Socket } from 'node:net'
 import { ERRORS, type ErrorCode, type Problem } from '@tacho/contract/errors.ts'
 import type { FastifyBaseLogger, FastifyError, FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
-import { StorageError } from '../storage/store.ts'
+import { StorageError, StoreAway } from '../storage/store.ts'
 import { answerLast } from './pipelines.ts'
 import { closeIfUnread } from './unread-bodies.ts'
 
@@ -177,6 +177,7 @@ function problem({ code, detail, more: { errors, current } }: Refusal, requestId
 
 function refusalOf(error: FastifyError | StorageError | Refusal): Refusal {
   if (isRefusal(error)) return error
+  if (error instanceof StoreAway) return refuse(error.code, error.message)
   if (error instanceof StorageError) return refuse(error.code)
   if (error.statusCode === 414) return refuse('uri_too_long')
   if (error.statusCode !== undefined && error.statusCode < 500) return refuse('invalid_request', error.message)

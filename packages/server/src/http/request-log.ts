@@ -1,4 +1,4 @@
-import type { FastifyInstance } from 'fastify'
+import type { FastifyInstance, FastifyRequest } from 'fastify'
 import { routeLabel } from './metrics.ts'
 
 const QUIET_ROUTES = ['/healthz', '/readyz', '/metrics']
@@ -16,6 +16,7 @@ export function requestLogHooks(app: FastifyInstance): void {
       method: request.method,
       route,
       status: reply.statusCode,
+      ...clientIds(request),
       ms: Math.round(reply.elapsedTime * 10) / 10,
       address: request.ip,
       ...(request.apiKey ? { keyId: request.apiKey.id } : {}),
@@ -27,4 +28,16 @@ export function requestLogHooks(app: FastifyInstance): void {
     else request.log.info(line, 'request')
     done()
   })
+}
+
+const REQUEST_ID = /^[\w.:/+=@-]{1,128}$/
+const TRACE_PARENT = /^[0-9a-f]{2}-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}$/
+
+/** How a proxy or a tracer names the request, if it is the name of one: these are words from outside. */
+function clientIds({ headers }: FastifyRequest): { proxyRequestId?: string; traceparent?: string } {
+  const [id, trace] = [headers['x-request-id'], headers['traceparent']]
+  return {
+    ...(typeof id === 'string' && REQUEST_ID.test(id) ? { proxyRequestId: id } : {}),
+    ...(typeof trace === 'string' && TRACE_PARENT.test(trace) ? { traceparent: trace } : {}),
+  }
 }

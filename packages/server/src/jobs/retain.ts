@@ -7,7 +7,13 @@
  * with its counts. Runs become invisible first, and their events are deleted afterwards. So a pass needs no memory:
  * after a crash, the next one deletes the events that are left and looks from the start again.
  */
-import { RETAINED_ROWS, type ExpiredRun, type RetainedRuns, type RetentionSlice } from '../storage/retention.ts'
+import {
+  RETAINED_ROWS,
+  type ExpiredRun,
+  type RetainedRows,
+  type RetainedRuns,
+  type RetentionSlice,
+} from '../storage/retention.ts'
 import type { RunPlace } from '../storage/runs.ts'
 import type { Storage } from '../storage/storage.ts'
 import { every, type Job, type JobOptions } from './every.ts'
@@ -32,18 +38,39 @@ export function queueRetention({ storage, now, wake, onError, intervalMs = 60_00
   })
 }
 
-export function retain({ storage, now }: HandlerOptions<keyof Storage>): ItemHandler {
+/** What a pass has removed so far. Events go with their run; of others only the payload. */
+export type RemovedRows = Record<'runs' | 'events' | 'payloads' | RetainedRows, number>
+
+interface RetainOptions extends HandlerOptions<keyof Storage> {
+  /** After each turn of a pass that removed something. Null: the store does not know its free space. */
+  onRemoved?: (environmentId: string, rows: RemovedRows, bytes: number | null) => void
+}
+
+const nothingRemoved = (): RemovedRows => {
+  const rows = RETAINED_ROWS.map((what) => [what, 0])
+  return { runs: 0, events: 0, payloads: 0, ...Object.fromEntries(rows) } as RemovedRows
+}
+
+export function retain({ storage, now, onRemoved }: RetainOptions): ItemHandler {
   return {
     kind: 'retain',
     batch: 1,
     async perform({ environmentId }, _, signal) {
       const endsAt = now() + TURN_MS
       const pace = createPace(storage, signal)
-      for await (const change of slicesOf(storage, environmentId, now)) {
-        if (signal.aborted || now() > endsAt) return { dueAt: now() }
-        await pace.slice(change)
+      const removed = nothingRemoved()
+      const freeBefore = storage.gauges().freeBytes
+      try {
+        for await (const change of slicesOf(storage, environmentId, now, removed)) {
+          if (signal.aborted || now() > endsAt) return { dueAt: now() }
+          await pace.slice(change)
+        }
+        return 'done'
+      } finally {
+        const { freeBytes } = storage.gauges()
+        const bytes = freeBefore === null || freeBytes === null ? null : Math.max(0, freeBytes - freeBefore)
+        if (Object.values(removed).some((rows) => rows > 0)) onRemoved?.(environmentId, removed, bytes)
       }
-      return 'done'
     },
     // The next pass is queued when it is due.
     giveUp: async () => 'done',
@@ -53,7 +80,12 @@ export function retain({ storage, now }: HandlerOptions<keyof Storage>): ItemHan
 type Slice = Parameters<Pace['slice']>[0]
 
 /** Each slice is done before the next one is asked for. */
-async function* slicesOf(storage: Storage, environmentId: string, now: () => number): AsyncGenerator<Slice> {
+async function* slicesOf(
+  storage: Storage,
+  environmentId: string,
+  now: () => number,
+  counts: RemovedRows,
+): AsyncGenerator<Slice> {
   // Runs that an earlier pass removed: today's settings do not matter for them.
   yield* deletedEvents()
   if ((await storage.startRetention(environmentId, now())) === null) return
@@ -65,6 +97,8 @@ async function* slicesOf(storage: Storage, environmentId: string, now: () => num
         rest = rest.slice(slice.ids.length)
         const removed = await storage.removeExpiredRuns(environmentId, now(), slice)
         runsLeft = removed.runsLeft
+        counts.runs += removed.changedRunIds.length
+        counts.events += removed.events
         return removed.events
       }
       if (runsLeft) yield* deletedEvents()
@@ -76,6 +110,7 @@ async function* slicesOf(storage: Storage, environmentId: string, now: () => num
         const slice = sliceOf(rest, most)
         const removed = await storage.removeExpiredPayloads(environmentId, now(), slice)
         const left = new Set(removed.rest)
+        counts.payloads += removed.events
         rest = rest.filter(({ id }, index) => index >= slice.ids.length || left.has(id))
         return removed.events
       }
@@ -83,7 +118,11 @@ async function* slicesOf(storage: Storage, environmentId: string, now: () => num
   }
   for (const what of RETAINED_ROWS) {
     for (let removed = -1; removed !== 0;) {
-      yield async (most) => (removed = await storage.removeExpiredRows(environmentId, what, now(), most))
+      yield async (most) => {
+        removed = await storage.removeExpiredRows(environmentId, what, now(), most)
+        counts[what] += removed
+        return removed
+      }
     }
   }
   await storage.endRetention(environmentId, now())
@@ -93,6 +132,7 @@ async function* slicesOf(storage: Storage, environmentId: string, now: () => num
       yield async (most) => {
         const deleted = await storage.deleteExpiredEvents(environmentId, now(), most)
         runsLeft = deleted.runsLeft
+        counts.events += deleted.events
         return deleted.events
       }
     }

@@ -1,4 +1,5 @@
 import { randomBytes } from 'node:crypto'
+import { writeFileSync } from 'node:fs'
 import path from 'node:path'
 import { PUBLIC_PREFIX, ROUTES } from '@tacho/contract/routes.ts'
 import { LIMITS } from '@tacho/contract/limits.ts'
@@ -102,6 +103,23 @@ export function firstTenantText(
     lines.push('Programs that record read the API key from TACHO_API_KEY.')
   }
   return `${lines.join('\n')}\n`
+}
+
+/** What to print. With a file, the text goes there: output often ends in a journal that many people read. */
+export function keepCredentials(
+  { initCredentialsFile: file }: Pick<Config, 'initCredentialsFile'>,
+  text: string,
+): string {
+  if (file === null) return text
+  try {
+    // A name that exists may be a link of somebody else.
+    writeFileSync(file, text, { mode: 0o600, flag: 'wx' })
+    return `Created a new store. Its first credentials are in ${file}: save them elsewhere, and delete the file.\n`
+  } catch (error) {
+    const { code } = error as NodeJS.ErrnoException
+    const recover = 'tacho recover --operator-token, and --api-key-for <workspace/environment>'
+    return `Created a new store. Its first credentials could not be written to ${file} (${code}). Create others: ${recover}.\n`
+  }
 }
 
 /** After `npx ./tacho-….tgz`, `npx tacho` would download another package, with the token in its environment. */

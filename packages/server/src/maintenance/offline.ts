@@ -4,7 +4,8 @@ import path from 'node:path'
 import { newApiKey, newOperatorToken } from '../domain/credential.ts'
 import { STORE_FILE } from '../storage/sqlite/database.ts'
 import { openSqliteStorage } from '../storage/sqlite/open.ts'
-import { restoreSqlite, type Restored } from '../storage/sqlite/restore.ts'
+import { restoreSqlite, verifyBackup, type Restored } from '../storage/sqlite/restore.ts'
+import type { Seal } from '../storage/sqlite/sealed-backup.ts'
 import type { Storage } from '../storage/storage.ts'
 import { StoreRefused } from '../storage/store.ts'
 import type { EnvironmentRow } from '../storage/environments.ts'
@@ -60,10 +61,12 @@ async function open({ dataDir, databaseUrl = null }: RecoverOptions): Promise<St
   return openSqliteStorage({ directory, minFreeDiskBytes: 0, readers: 1, onTrouble: () => undefined })
 }
 
-export function restore(options: { from: string; dataDir: string; replace?: boolean }): Restored {
-  const { from, dataDir, replace = false } = options
-  return restoreSqlite({ from: path.resolve(from), directory: path.resolve(dataDir), replace })
+export function restore(options: { from: string; dataDir: string; replace?: boolean; unverified?: boolean }): Restored {
+  const { from, dataDir, ...choices } = options
+  return restoreSqlite({ from: path.resolve(from), directory: path.resolve(dataDir), ...choices })
 }
+
+export const verify = (file: string): Seal => verifyBackup(path.resolve(file))
 
 async function replaceToken(storage: Storage, revokeOld: boolean) {
   const token = newOperatorToken(randomBytes)

@@ -18,6 +18,7 @@ const writeBytes = promisify(write)
 export function createLog(level: Config['logLevel'], base: { worker: number } | null = null) {
   const lines = createLines()
   return {
+    droppedLines: lines.dropped,
     logger: pino({ level, base, timestamp: pino.stdTimeFunctions.isoTime }, lines),
     async leave(code: number): Promise<never> {
       for (let before = -1; lines.isWriting();) {
@@ -34,15 +35,26 @@ export function createLog(level: Config['logLevel'], base: { worker: number } | 
 /** Not pino's destination: its flush before the exit never returns if the reader has closed the pipe, or the disk is full. */
 function createLines() {
   let waiting = ''
+  let waitingLines = 0
   let writing: Promise<void> | null = null
   let writes = 0
+  /** Of these, the log itself has not told yet. */
+  let dropped = { all: 0, untold: 0 }
 
   async function writeWaiting(): Promise<void> {
     while (waiting !== '') {
       const bytes = Buffer.from(waiting)
       waiting = ''
       // The reader has closed the pipe, or the disk is full: the server continues without these lines.
-      await writeAll(bytes).catch(() => writes++)
+      const lines = waitingLines
+      waitingLines = 0
+      const isWritten = await writeAll(bytes).then(
+        () => true,
+        () => false,
+      )
+      writes++
+      if (!isWritten) drop(lines)
+      else if (dropped.untold > 0) tellDropped()
     }
     writing = null
   }
@@ -59,10 +71,24 @@ function createLines() {
     }
   }
 
+  function drop(lines: number): void {
+    dropped = { all: dropped.all + lines, untold: dropped.untold + lines }
+  }
+
+  /** The reader reads again. */
+  function tellDropped(): void {
+    const line = { level: 40, time: new Date().toISOString(), droppedLines: dropped.untold }
+    dropped.untold = 0
+    waiting += `${JSON.stringify({ ...line, msg: 'log lines could not be written' })}\n`
+    waitingLines++
+  }
+
   return {
+    dropped: () => dropped.all,
     write(line: string): void {
-      if (waiting.length + line.length > WAITING_CHARS) return
+      if (waiting.length + line.length > WAITING_CHARS) return drop(1)
       waiting += line
+      waitingLines++
       writing ??= writeWaiting()
     },
     isWriting: () => writing !== null,

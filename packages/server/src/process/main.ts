@@ -1,12 +1,15 @@
 /**
- *   starting --> ready --signal or close()--> draining --> closed
+ *   starting --> ready --SIGTERM, SIGHUP--> leaving --after the drain delay--> draining --> closed
+ *                   '------SIGINT (Ctrl-C) or close()------------------------^
  *
- * starting: opens the store, creates the first tenant in an empty store, and opens the port last. draining: accepts
+ * starting: opens the store, creates the first tenant in an empty store, and opens the port last. leaving: serves as before, but
+ * is not ready and closes each connection after its reply, so that load balancers choose other nodes. draining: accepts
  * nothing new, finishes open requests or cuts them after the drain timeout, and writes what the store has accepted. A
  * signal during the start takes effect once ready, so a first key is always shown. A second signal ends the process
  * immediately. In any state, the process ends CLOSE_MS after the drain timeout at the latest: a database that falls
  * silent may block the start and the close.
  */
+import { setTimeout as wait } from 'node:timers/promises'
 import type { Config } from '../config/config.ts'
 import { createLog } from './log.ts'
 import { CLOSE_MS, nextSignal } from './next-signal.ts'
@@ -14,6 +17,7 @@ import { openStorage } from './open-storage.ts'
 import type { RunningServer, StartOptions } from './server.ts'
 import { startErrorText } from './start-error.ts'
 import { collectWhenIdle } from '../threads/collect-when-idle.ts'
+import { maxDescriptors, openDescriptors } from './watch-machine.ts'
 import { workerLink } from './worker-link.ts'
 
 export async function startServer(config: Config, options: StartOptions = {}): Promise<RunningServer> {
@@ -31,7 +35,7 @@ export async function startServer(config: Config, options: StartOptions = {}): P
 
 export async function runServer(config: Config): Promise<void> {
   const link = workerLink()
-  const { logger, leave } = createLog(config.logLevel, link && { worker: link.worker })
+  const { logger, leave, droppedLines } = createLog(config.logLevel, link && { worker: link.worker })
   process.on('uncaughtException', (err, origin) => {
     logger.fatal({ err, origin }, 'unexpected failure')
     void leave(1)
@@ -43,10 +47,11 @@ export async function runServer(config: Config): Promise<void> {
     logger.fatal('did not stop in time; acknowledged events are stored')
     void leave(1)
   }
-  void signalled.then(() => setTimeout(giveUp, config.drainTimeout + CLOSE_MS))
+  void signalled.then(() => setTimeout(giveUp, config.drainDelay + config.drainTimeout + CLOSE_MS))
 
   const start = startServer(config, {
     log: logger,
+    processFacts: { openDescriptors, maxDescriptors, droppedLines },
     print: (text) => (link ? link.print(text) : process.stdout.write(text)),
     link,
     onTrouble(err) {
@@ -63,6 +68,11 @@ export async function runServer(config: Config): Promise<void> {
   link?.ready()
   collectWhenIdle()
   const signal = await signalled
+  if (signal !== 'SIGINT' && config.drainDelay > 0) {
+    logger.info({ signal, ms: config.drainDelay }, 'not ready any more; serving until load balancers have noticed')
+    server.leave()
+    await wait(config.drainDelay)
+  }
   logger.info({ signal }, 'draining')
   await server.close()
   logger.info('closed')

@@ -9,7 +9,7 @@ export const CLOSE_MS = 5_000
 export function nextSignal(leave: (code: number) => void): Promise<NodeJS.Signals> {
   const { promise, resolve } = Promise.withResolvers<NodeJS.Signals>()
   let firstAt: number | null = null
-  for (const signal of ['SIGTERM', 'SIGINT'] as const) {
+  for (const signal of ['SIGTERM', 'SIGINT', 'SIGHUP'] as const) {
     process.on(signal, () => {
       const now = performance.now()
       if (firstAt !== null && now - firstAt > SAME_SIGNAL_MS) leave(128 + os.constants.signals[signal])

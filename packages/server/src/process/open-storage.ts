@@ -4,7 +4,7 @@ import type { FastifyBaseLogger } from 'fastify'
 import type { Config } from '../config/config.ts'
 import { SNAPSHOT_PREFIX } from '../http/operator/backups.ts'
 import type { Storage } from '../storage/storage.ts'
-import type { StoreWarning } from '../storage/store.ts'
+import { StoreAway, type StoreWarning } from '../storage/store.ts'
 
 const WARN_EVERY_MS = 60_000
 
@@ -31,6 +31,7 @@ async function openEmbedded(config: Config, { log, onTrouble }: StorageWatch): P
   const storage = await openSqliteStorage({
     directory,
     minFreeDiskBytes: config.minFreeDisk,
+    commitWaitMs: config.readyCommitWait,
     onTrouble,
     onWarning: throttledWarning(log),
   })
@@ -47,17 +48,20 @@ async function openDatabase(url: string, config: Config, { log }: StorageWatch):
     url,
     poolSize: config.databasePool,
     timeouts: { statementMs: config.databaseTimeout },
-    onReachable(reachable, why) {
-      if (reachable) log?.info('the database can be reached again')
+    commitWaitMs: config.readyCommitWait,
+    onReachable(reachable, { why, ...counts }) {
+      if (reachable) log?.info(counts, 'the database can be reached again')
       else log?.warn({ why }, 'cannot reach the database')
     },
     onWarning: throttledWarning(log),
   })
 }
 
-function throttledWarning(log: FastifyBaseLogger | undefined): StoreWarning {
+/** Of a store that is away, one line says so, and one that it is back. */
+export function throttledWarning(log: FastifyBaseLogger | undefined): StoreWarning {
   const warned = new Map<string, { at: number; since: number }>()
   return (what, err) => {
+    if (err instanceof StoreAway) return
     const last = warned.get(what)
     if (last && performance.now() - last.at < WARN_EVERY_MS) return void last.since++
     log?.warn({ err, before: last?.since }, what)

@@ -3,19 +3,18 @@ import { once } from 'node:events'
 import type { Server } from 'node:http'
 import { isIPv6, type AddressInfo } from 'node:net'
 import type { FastifyBaseLogger } from 'fastify'
-import path from 'node:path'
 import { createApp } from '../app.ts'
 import type { Config } from '../config/config.ts'
 import { parseApiKey, parseOperatorToken, sessionCredential } from '../domain/credential.ts'
 import { cursors } from '../domain/cursor.ts'
 import { newPushKey, pushKeysOf } from '../domain/notification.ts'
 import { createDrain } from './drain.ts'
-import { createFirstTenant, firstTenantText } from '../maintenance/first-tenant.ts'
+import { createFirstTenant, firstTenantText, keepCredentials } from '../maintenance/first-tenant.ts'
 import { createConfigurationClients } from '../http/configuration-clients.ts'
 import { createConfigurationCache } from '../http/configuration-cache.ts'
 import { createCredentialCache } from '../http/credential-cache.ts'
 import { createJudge } from '../http/judge.ts'
-import { createMetrics } from '../http/metrics.ts'
+import { createMetrics, type ProcessFacts } from '../http/metrics.ts'
 import { createRateLimit } from '../http/rate-limit.ts'
 import { createSignInLibrary } from '../http/operator/sign-in/library.ts'
 import { BodyMemory } from '../http/read-body.ts'
@@ -46,14 +45,16 @@ import { contactOf, createPushSender } from '../jobs/push-sender.ts'
 import { createWebhookSender } from '../jobs/webhook-sender.ts'
 import { createWorkRunner } from '../jobs/work.ts'
 import { createPriceTable } from '../prices/price-table.ts'
-import { ROOT } from '../program/root.ts'
-import { versionIn } from '../program/version.ts'
-import { storagePlace } from './open-storage.ts'
+import { programVersion } from '../program/version.ts'
+import { storagePlace, throttledWarning } from './open-storage.ts'
 import type { Storage } from '../storage/storage.ts'
+import { watchMachine } from './watch-machine.ts'
 import type { WorkerLink } from './worker-link.ts'
 
 export interface RunningServer {
   url: string
+  /** Not ready from now on, but still serves. */
+  leave(): void
   close(): Promise<void>
 }
 
@@ -63,12 +64,24 @@ export interface StartOptions {
   now?: () => number
   onTrouble?: (error: Error) => void
   link?: WorkerLink | null
+  processFacts?: ProcessFacts | undefined
   memory?: RequestMemory
 }
 
+/** Work is planned at most this far ahead, but for that of people and receivers. */
+const HOUR_MS = 3_600_000 + 60_000
+const SOON_MS = 60_000
+
 export async function serveStore(config: Config, storage: Storage, options: StartOptions): Promise<RunningServer> {
-  const { log, print = () => undefined, now = Date.now, link = null, memory: bytes = requestMemory() } = options
-  const version = versionIn(path.join(ROOT, 'packages/server/package.json'))
+  const {
+    log,
+    print = () => undefined,
+    now = Date.now,
+    link = null,
+    processFacts,
+    memory: bytes = requestMemory(),
+  } = options
+  const version = programVersion()
   const keys = createCredentialCache({ parse: parseApiKey, load: (id) => storage.findApiKey(id) })
   const sessions = createCredentialCache({ parse: sessionCredential, load: (hash) => storage.findSession(hash) })
   let listensOn = ''
@@ -81,9 +94,10 @@ export async function serveStore(config: Config, storage: Storage, options: Star
   const replies = new ReplyMemory(bytes.replies)
   const judge = createJudge()
   const prices = createPriceTable()
-  const metrics = createMetrics({ version, storage, memory, replies, workers: link })
+  const metrics = createMetrics({ version, storage, memory, replies, workers: link, process: processFacts })
   link?.measure(metrics.registry)
-  const warnAbout = (job: string) => (err: unknown) => log?.warn({ err, job }, 'a background job failed; it runs again')
+  const warn = throttledWarning(log)
+  const warnAbout = (job: string) => (err: unknown) => warn(`background job "${job}" failed; it runs again`, err)
   const sender = createWebhookSender(config.webhookNetworks)
   const storeNow = () => now() + storage.clockOffsetMs()
   const configurationClients = createConfigurationClients({ now: storeNow })
@@ -95,11 +109,18 @@ export async function serveStore(config: Config, storage: Storage, options: Star
   const work = createWorkRunner({
     storage,
     handlers: [
-      reviewIssueRecords({ storage, now, random: randomBytes }),
+      reviewIssueRecords({ storage, now: storeNow, random: randomBytes }),
       findFailures({ storage, pages, now: storeNow, random: randomBytes }),
       reopenIssues({ storage, now: storeNow, random: randomBytes }),
-      simulate({ storage, now }),
-      retain({ storage, now: storeNow }),
+      simulate({ storage, now: storeNow }),
+      retain({
+        storage,
+        now: storeNow,
+        onRemoved(environmentId, rows, bytes) {
+          metrics.recordRetention(rows, bytes)
+          log?.info({ environmentId, ...rows, bytes }, 'retention has removed rows')
+        },
+      }),
       indexSearch({ storage, now: storeNow }),
       erase({ storage, now: storeNow }),
       deleteEnvironments({ storage, now: storeNow }),
@@ -124,7 +145,7 @@ export async function serveStore(config: Config, storage: Storage, options: Star
       keys,
       operatorTokens,
       sessions,
-      signIn: createSignInLibrary({ ...signInOptions(config), storage, now }),
+      signIn: createSignInLibrary({ ...signInOptions(config), storage, now: storeNow }),
       publicUrl,
       configurations,
       configurationClients,
@@ -139,25 +160,31 @@ export async function serveStore(config: Config, storage: Storage, options: Star
       pushPublicKey: pushKeys.publicKey,
       metrics,
       prices,
-      now,
+      // Nodes whose clocks differ must agree on what is too new, and on what has expired.
+      now: storeNow,
       draining: () => draining,
     },
     log,
   )
   const drain = createDrain(app)
   await app.ready()
-  const first = await createFirstTenant(storage, config, now())
+  const first = await createFirstTenant(storage, config, storeNow())
   const url = await listen(app.server, config).catch(async (error: unknown) => {
     // The store is no longer new, so show the credentials now or never.
-    if (first) print(firstTenantText(first, null, config.publicUrl))
+    if (first) print(keepCredentials(config, firstTenantText(first, null, config.publicUrl)))
     await app.close()
     throw error
   })
   listensOn = url
+  // On PostgreSQL, the database's clock decides.
+  const isEmbedded = storage.engine === 'sqlite'
+  // The clock may have been wrong before this start.
+  if (isEmbedded) await storage.replanWork(storeNow(), HOUR_MS)
   work.start()
   const jobs = [
     work,
-    expireOverdueApprovals({ storage, now, onError: warnAbout('expire approvals') }),
+    watchMachine({ log, onJump: async () => isEmbedded && storage.replanWork(storeNow(), SOON_MS) }),
+    expireOverdueApprovals({ storage, now: storeNow, onError: warnAbout('expire approvals') }),
     followControlRevision({
       storage,
       listeners: [keys, operatorTokens, sessions, configurations],
@@ -169,7 +196,7 @@ export async function serveStore(config: Config, storage: Storage, options: Star
       wake: () => work.wake('retain'),
       onError: warnAbout('queue retention'),
     }),
-    deleteExpired({ storage, now, onError: warnAbout('delete expired rows') }),
+    deleteExpired({ storage, now: storeNow, onError: warnAbout('delete expired rows') }),
     ...(packs(config, storage) ? [packPayloads({ storage, now: storeNow, onError: warnAbout('pack payloads') })] : []),
     flushCredentialUses({
       storage,
@@ -188,8 +215,9 @@ export async function serveStore(config: Config, storage: Storage, options: Star
     }),
   ]
   print(`Tacho ${version} listens on ${url}; its data is in ${storagePlace(config)}\n`)
-  if (first) print(`\n${firstTenantText(first, url, config.publicUrl ?? forPeople(url))}`)
   log?.info({ version, url, pid: process.pid }, 'ready')
+  // Last, so that no line pushes it off the screen.
+  if (first) print(`\n${keepCredentials(config, firstTenantText(first, url, config.publicUrl ?? forPeople(url)))}`)
 
   async function stop(): Promise<void> {
     draining = true
@@ -199,7 +227,10 @@ export async function serveStore(config: Config, storage: Storage, options: Star
     await storage.close()
   }
   let stopped: Promise<void> | null = null
-  return { url, close: () => (stopped ??= stop()) }
+  const leave = () => {
+    draining = true
+  }
+  return { url, leave, close: () => (stopped ??= stop()) }
 }
 
 /** On PostgreSQL, packing saves a quarter of the space and writes each event once more. */

@@ -23,7 +23,7 @@ const QUICK_DEATHS = 5
 const FIRST_PAUSE_MS = 100
 const LONGEST_PAUSE_MS = 5_000
 
-export async function runWorkers({ workers: count, logLevel, drainTimeout }: Config): Promise<void> {
+export async function runWorkers({ workers: count, logLevel, drainDelay, drainTimeout }: Config): Promise<void> {
   const { logger, leave } = createLog(logLevel)
   for (const stream of [process.stdout, process.stderr]) stream.on('error', () => undefined)
   cluster.schedulingPolicy = cluster.SCHED_NONE
@@ -87,7 +87,7 @@ export async function runWorkers({ workers: count, logLevel, drainTimeout }: Con
 
   async function stop(signal: NodeJS.Signals): Promise<void> {
     isStopping = true
-    setTimeout(endNow, drainTimeout + 2 * CLOSE_MS, 1)
+    setTimeout(endNow, drainDelay + drainTimeout + 2 * CLOSE_MS, 1)
     // In a process group, workers already have the signal; within a second it counts as the same one.
     for (const worker of workers()) worker.process.kill(signal)
     if (workers().length > 0) await idle.promise

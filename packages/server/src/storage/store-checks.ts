@@ -8,8 +8,15 @@ export function mib(bytes: number): string {
   return `${Math.round(bytes / MIB).toLocaleString('en')} MiB`
 }
 
+const HOW =
+  'Check a copy: `tacho backup verify <file>` on a backup; of a database, doctor at a server of a restored copy'
+
 export function tooLargeToCheck(name: string, bytes: number): StoreCheck {
-  return { name, ok: true, detail: `Not checked: ${mib(bytes)} is more than ${mib(CHECKED_BYTES)}` }
+  return {
+    name,
+    ok: true,
+    detail: `Not checked: ${mib(bytes)} is more than ${mib(CHECKED_BYTES)}, and reading it all would slow the service. ${HOW}`,
+  }
 }
 
 export function queueCheck({ queuedBytes, queueBytes }: Record<'queuedBytes' | 'queueBytes', number>, where = '') {

@@ -13,6 +13,8 @@ export interface Store {
   writesRefused(): StorageErrorCode | null
   /** Rejects with a StorageError unless the store answers a read and a write thread is alive. */
   ping(): Promise<void>
+  /** Why this node should get no requests; null: it should. Costs nothing. A full queue does not count, because it drains. */
+  trouble(): StoreTrouble | null
   inspect(): Promise<StoreCheck[]>
   backup(file: string): Promise<BackupResult>
   /** Why this store can no longer be trusted; null: no reason is known. Costs nothing. */
@@ -26,11 +28,20 @@ export interface Store {
   close(): Promise<void>
 }
 
+/** The reason is for clients: it names no secret and no machine. */
+export interface StoreTrouble {
+  code: Exclude<StorageErrorCode, 'overloaded'>
+  reason: string
+}
+
 export interface StoreCheck {
   name: string
   ok: boolean
   detail: string
 }
+
+/** What a backup holds, for people who compare. */
+export type BackupCounts = Record<'runs' | 'events' | 'policies' | 'people', number>
 
 export type BackupResult = { ok: true; bytes: number } | { ok: false; reason: 'exists' | 'unsupported' }
 
@@ -43,6 +54,10 @@ export interface StorageGauges {
   damagedPayloads: number
   diskFreeBytes: number | null
   storeBytes: number | null
+  /** Of the file, for new rows; null: unknown. */
+  freeBytes: number | null
+  /** How long the oldest write has waited for its commit. */
+  commitWaitMs: number
 }
 
 export type StoreWarning = (what: string, error: unknown) => void
@@ -56,6 +71,13 @@ export class StorageError extends Error {
     super(message, { cause })
     this.name = 'StorageError'
     this.code = code
+  }
+}
+
+/** The store is away as a whole. The message is for clients, as the reason of a StoreTrouble. */
+export class StoreAway extends StorageError {
+  constructor(message: string, cause?: unknown) {
+    super('storage_unavailable', message, cause)
   }
 }
 

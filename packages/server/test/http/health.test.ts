@@ -15,7 +15,14 @@ function open(state: {
 }) {
   const app = fastify()
   const { draining = false, damage = null, refused = null, ping = async () => undefined } = state
-  const storage = { ping, damage: () => damage, writesRefused: () => refused } as Partial<Storage> as Storage
+  const full = { code: 'storage_full', reason: 'The disk is nearly full' } as const
+  const trouble = () =>
+    damage !== null
+      ? ({ code: 'storage_unavailable', reason: damage } as const)
+      : refused === 'storage_full'
+        ? full
+        : null
+  const storage = { ping, trouble } as Partial<Storage> as Storage
   healthRoutes(app, { storage, draining: () => draining })
   return app
 }

@@ -107,8 +107,12 @@ test('any number of concurrent scrapes reads the backlog once', async () => {
       damagedPayloads: 0,
       diskFreeBytes: 0,
       storeBytes: 0,
+      freeBytes: null,
+      commitWaitMs: 0,
     }),
     damage: () => null,
+    trouble: () => null,
+    clockOffsetMs: () => 0,
     writesRefused: () => null,
     nodes: () => 1,
     workBacklog: async () => {

@@ -12,6 +12,8 @@ function storeOf(actMs: number) {
     damagedPayloads: 0,
     diskFreeBytes: null,
     storeBytes: null,
+    freeBytes: null,
+    commitWaitMs: 0,
   }
   const sizes: number[] = []
   const slice = async (most: number): Promise<number> => {

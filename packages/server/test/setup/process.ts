@@ -36,6 +36,7 @@ export function startProcess(t: TestContext, directory: string, variables: Recor
       PATH: process.env['PATH'],
       NODE_OPTIONS: `--import=${UNCAUGHT}`,
       TACHO_PORT: '0',
+      TACHO_DRAIN_DELAY: '0s',
       TACHO_DATA_DIR: directory,
       ...variables,
     },

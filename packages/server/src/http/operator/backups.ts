@@ -1,5 +1,7 @@
 import { createHash, randomUUID } from 'node:crypto'
+import { existsSync } from 'node:fs'
 import { open, rm, type FileHandle } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
 import path from 'node:path'
 import { OPERATOR_ROUTES } from '@tacho/contract/operator/routes.ts'
 import type { FastifyReply } from 'fastify'
@@ -46,7 +48,9 @@ export function backupsRoutes({ serve, storage, config, now }: OperatorDeps): vo
     if (storeBytes !== null && diskFreeBytes !== null && diskFreeBytes - storeBytes < config.minFreeDisk) {
       throw refuse('storage_full', `A snapshot needs up to ${storeBytes} bytes of disk; ${diskFreeBytes} are free`)
     }
-    const name = path.join(config.dataDir, `${SNAPSHOT_PREFIX}${randomUUID()}`)
+    // The directory of a store that was removed may be gone too.
+    const folder = existsSync(config.dataDir) ? config.dataDir : tmpdir()
+    const name = path.join(folder, `${SNAPSHOT_PREFIX}${randomUUID()}`)
     try {
       const result = await storage.backup(name)
       if (!result.ok) throw refuse('conflict', NO_SNAPSHOT[result.reason])

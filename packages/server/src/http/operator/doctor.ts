@@ -7,19 +7,23 @@ import { workCheck } from './work-check.ts'
 import type { OperatorDeps } from './serve.ts'
 
 const CLOCK_DRIFT_MS = 60_000
+/** Of the store, threads, files and requests to other servers. */
+const OWN_DESCRIPTORS = 256
 const EARLIEST_NOW = Date.UTC(2026, 0, 1)
 
 /** Advice about settings does not make a check fail. */
-export function doctorRoutes({ serve, storage, config, version, now }: OperatorDeps): void {
+export function doctorRoutes({ serve, storage, config, version, now, metrics: { processFacts } }: OperatorDeps): void {
   let inspecting: ReturnType<typeof storage.inspect> | null = null
   serve('readDoctor', async () => {
     const checks: Check[] = [
       { name: 'version', ok: true, detail: `Tacho ${version}, Node ${process.versions.node}, ${process.platform}` },
       ...(await (inspecting ??= storage.inspect().finally(() => (inspecting = null)))),
       workCheck(await storage.workBacklog(now()), now()),
-      clockCheck(now(), performance.timeOrigin + performance.now()),
+      // `now` is the store's time.
+      clockCheck(now() - storage.clockOffsetMs(), performance.timeOrigin + performance.now()),
       addressCheck(config),
       rateLimitCheck(config),
+      descriptorsCheck(processFacts.maxDescriptors()),
     ]
     return { ok: checks.every(({ ok }) => ok), version, checks }
   })
@@ -45,6 +49,20 @@ function addressCheck({ host, port, trustProxy }: Config): Check {
   if (trustProxy.length > 0) return { name, ok: true, detail: `${found}, behind ${trustProxy.join(', ')}` }
   const advice = 'Warning: put a TLS proxy in front and set --trust-proxy to its address'
   return { name, ok: true, detail: `${found}. ${advice}` }
+}
+
+/** Each connection takes one; the store, threads and files take the others. */
+function descriptorsCheck(limit: number | null): Check {
+  const name = 'descriptors'
+  const needed = LIMITS.idleConnections + OWN_DESCRIPTORS
+  if (limit === null) return { name, ok: true, detail: 'This system does not say how many files a process may open' }
+  const detail = `The process may open ${limit} files and connections`
+  if (limit >= needed) return { name, ok: true, detail }
+  return {
+    name,
+    ok: true,
+    detail: `${detail}. Warning: ${needed} are needed for ${LIMITS.idleConnections} connections: raise ulimit -n`,
+  }
 }
 
 function rateLimitCheck({ rateLimit }: Config): Check {

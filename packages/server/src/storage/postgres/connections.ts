@@ -17,6 +17,8 @@ export interface ConnectionsOptions {
   size: number
   timeouts: Timeouts
   reachability: Reachability
+  /** Throws if the connection leads to another database. */
+  verify: (client: pg.ClientBase) => Promise<void>
 }
 
 export interface Connections {
@@ -80,7 +82,7 @@ export function clientConfig(address: ClientConfig, timeouts: Timeouts): ClientC
   }
 }
 
-export function openConnections({ address, size, timeouts, reachability }: ConnectionsOptions): Connections {
+export function openConnections({ address, size, timeouts, reachability, verify }: ConnectionsOptions): Connections {
   const pool = new pg.Pool({
     ...clientConfig(address, timeouts),
     max: size,
@@ -88,7 +90,7 @@ export function openConnections({ address, size, timeouts, reachability }: Conne
     idleTimeoutMillis: 0,
     // Statements that nothing awaits in between are sent together.
     pipeline: true,
-    onConnect: (client) => client.query(SETTINGS) as unknown as void,
+    onConnect: (client) => Promise.all([client.query(SETTINGS), verify(client)]) as unknown as void,
   })
   // The next user of the connection gets the error.
   pool.on('error', () => undefined)
@@ -101,8 +103,7 @@ export function openConnections({ address, size, timeouts, reachability }: Conne
       reachability.connected()
       return client
     } catch (error) {
-      if (!isPoolBusy(error)) reachability.failed(error)
-      throw connectError(error)
+      throw isPoolBusy(error) ? connectError(error) : reachability.failed(error)
     }
   }
 

@@ -2,6 +2,8 @@ import { checkPayloads, payloadsCheck } from '../sql/damage.ts'
 import { CHECKED_BYTES, mib, queueCheck, tooLargeToCheck } from '../store-checks.ts'
 import type { StoreCheck } from '../store.ts'
 import type { Connections } from './connections.ts'
+import { CLOCKS } from './nodes.ts'
+import type { Blocker } from './probe.ts'
 import { postgresSql } from './sql.ts'
 
 export interface Inspected {
@@ -11,12 +13,12 @@ export interface Inspected {
   queuedBytes: number
   queueBytes: number
   schema: number
+  commitWaitMs: number
+  blockers(): Promise<Blocker[]>
 }
 
 interface Facts extends Record<'version' | 'synchronousCommit' | 'fsync' | 'fullPageWrites', string> {
   maxConnections: number
-  openConnections: number
-  now: number
   schema: number
   bytes: number
 }
@@ -30,23 +32,40 @@ const FACTS = `SELECT current_setting('server_version') AS version, current_sett
     current_setting('full_page_writes') AS "fullPageWrites",
     current_setting('max_connections')::integer - current_setting('superuser_reserved_connections')::integer
       AS "maxConnections",
-    (SELECT count(*) FROM pg_stat_activity WHERE backend_type = 'client backend') AS "openConnections",
-    (extract(epoch FROM clock_timestamp()) * 1000)::bigint AS now,
     (SELECT max(version) FROM migrations) AS schema, pg_database_size(current_database()) AS bytes`
+
+/** `backend_type` of other users is hidden, but only sessions of clients have a database. */
+const SESSIONS = `SELECT coalesce(usename::text, 'unknown') || coalesce(' (' || nullif(application_name, '') || ')', '') AS whose,
+    count(*) AS sessions FROM pg_stat_activity WHERE datid IS NOT NULL GROUP BY 1 ORDER BY 2 DESC, 1`
+
+interface Sessions {
+  whose: string
+  sessions: number
+}
+
+interface Clock {
+  slot: number
+  offsetMs: number | null
+}
+
+/** A commit takes milliseconds. */
+const LONG_WAIT_MS = 5_000
+const MOST_OWNERS = 4
 
 export async function inspectDatabase(inspected: Inspected): Promise<StoreCheck[]> {
   const { connections, poolSize, nodes } = inspected
-  const { facts, skewMs } = await connections.use(async (client) => {
-    const asked = Date.now()
+  const { facts, sessions, clocks } = await connections.use(async (client) => {
     const [found] = (await client.query<Facts>(FACTS)).rows
     if (found === undefined) throw new Error('The database returned no row')
-    return { facts: found, skewMs: Math.round(found.now - (asked + Date.now()) / 2) }
+    const { rows } = await client.query<Sessions>(SESSIONS)
+    return { facts: found, sessions: rows, clocks: (await client.query<Clock>(CLOCKS)).rows }
   })
-  const { version, synchronousCommit, fsync, fullPageWrites, maxConnections, openConnections, bytes, schema } = facts
+  const { version, synchronousCommit, fsync, fullPageWrites, maxConnections, bytes, schema } = facts
   const isTried = Number.parseInt(version, 10) <= NEWEST_TESTED_MAJOR
   const isDurable = synchronousCommit !== 'off' && fsync === 'on' && fullPageWrites === 'on'
   const settings = `synchronous_commit ${synchronousCommit}, fsync ${fsync}, full_page_writes ${fullPageWrites}`
-  const wanted = (poolSize + 1) * nodes
+  // Each node also has one for heartbeats and one for the probe.
+  const wanted = (poolSize + 2) * nodes
   return [
     {
       name: 'database',
@@ -58,16 +77,9 @@ export async function inspectDatabase(inspected: Inspected): Promise<StoreCheck[
       ok: isDurable,
       detail: `${isDurable ? 'Each acknowledged commit is on disk' : 'A crash may lose acknowledged data'} (${settings})`,
     },
-    {
-      name: 'connections',
-      ok: wanted <= maxConnections,
-      detail: `${openConnections} of ${maxConnections} are open; ${nodes} nodes may open ${wanted}`,
-    },
-    {
-      name: 'clock',
-      ok: Math.abs(skewMs) <= MAX_SKEW_MS,
-      detail: `The clock of the database is ${Math.abs(skewMs)} ms ${skewMs < 0 ? 'behind' : 'ahead of'} this node's`,
-    },
+    connectionsCheck(sessions, { maxConnections, nodes, wanted }),
+    clocksCheck(clocks),
+    await commitsCheck(inspected),
     queueCheck(inspected, ' on this node'),
     {
       name: 'schema',
@@ -79,4 +91,53 @@ export async function inspectDatabase(inspected: Inspected): Promise<StoreCheck[
       ? tooLargeToCheck('payloads', bytes)
       : payloadsCheck(await checkPayloads((work) => connections.snapshot((client) => work(postgresSql(client))))),
   ]
+}
+
+function connectionsCheck(
+  sessions: Sessions[],
+  { maxConnections, nodes, wanted }: Record<'maxConnections' | 'nodes' | 'wanted', number>,
+): StoreCheck {
+  const open = sessions.reduce((sum, each) => sum + each.sessions, 0)
+  const whose = sessions.slice(0, MOST_OWNERS).map((each) => `${each.sessions} of ${each.whose}`)
+  if (sessions.length > MOST_OWNERS) whose.push('others')
+  const detail = `${open} of ${maxConnections} are open (${whose.join(', ')}); ${nodes} nodes may open ${wanted}`
+  return { name: 'connections', ok: wanted <= maxConnections && open < maxConnections, detail }
+}
+
+function clocksCheck(clocks: Clock[]): StoreCheck {
+  const known = clocks
+    .filter(({ offsetMs }) => offsetMs !== null)
+    .map(({ slot, offsetMs }) => ({ slot, ms: offsetMs ?? 0 }))
+  const wrong = known.filter(({ ms }) => Math.abs(ms) > MAX_SKEW_MS)
+  const text = ({ slot, ms }: (typeof known)[number]) =>
+    `node ${slot} ${Math.abs(ms)} ms ${ms > 0 ? 'behind' : 'ahead'}`
+  const detail =
+    wrong.length === 0
+      ? `The clocks of ${known.length} of ${clocks.length} nodes are within ${MAX_SKEW_MS} ms of the database's`
+      : `Clocks differ from the database's: ${wrong.map(text).join(', ')}. Synchronise them`
+  return { name: 'clock', ok: wrong.length === 0, detail }
+}
+
+async function commitsCheck({
+  commitWaitMs,
+  blockers,
+}: Pick<Inspected, 'commitWaitMs' | 'blockers'>): Promise<StoreCheck> {
+  const name = 'commits'
+  if (commitWaitMs < LONG_WAIT_MS) {
+    return { name, ok: true, detail: `No write has waited longer than ${LONG_WAIT_MS / 1000} s for its commit` }
+  }
+  const found = await blockers()
+  const who = found.map(
+    ({ pid, user, application, seconds }) =>
+      `session ${pid} of ${user ?? 'unknown'}${application ? ` (${application})` : ''}, ${seconds ?? 'unknown'} s in its transaction`,
+  )
+  const why =
+    who.length === 0
+      ? 'No session blocks it'
+      : `It waits for a lock of ${who.join('; ')}: end it with pg_terminate_backend`
+  return {
+    name,
+    ok: false,
+    detail: `The oldest write has waited ${Math.round(commitWaitMs / 1000)} s for its commit. ${why}`,
+  }
 }

@@ -21,7 +21,7 @@ const MEASURE_EVERY_BEATS = 20
 const NOW = '(extract(epoch FROM clock_timestamp()) * 1000)::bigint'
 const ALIVE = `(SELECT count(*) FROM nodes WHERE heartbeat_at > ${NOW} - ${EXPIRY_MS})`
 const BEAT = statement(
-  `UPDATE nodes SET heartbeat_at = ${NOW} WHERE node_id = $1 RETURNING slot, ${ALIVE} AS alive, ${NOW} AS now`,
+  `UPDATE nodes SET heartbeat_at = ${NOW}, clock_offset_ms = $2 WHERE node_id = $1 RETURNING slot, ${ALIVE} AS alive, ${NOW} AS now`,
 )
 const EXPIRE = statement(`DELETE FROM nodes WHERE heartbeat_at <= ${NOW} - ${EXPIRY_MS}`)
 const JOIN = statement(`INSERT INTO nodes (slot, node_id, started_at, heartbeat_at)
@@ -36,6 +36,13 @@ const MEASURE = statement('SELECT pg_database_size(current_database()) AS bytes'
 
 /** Slower answers, except the first, do not set the clock. */
 const LONGEST_READING_MS = 1_000
+
+/** Times that decide are the database's. People and other programs still compare clocks. */
+const MAX_SKEW_SECONDS = 1
+
+/** The clocks of all nodes, as each has measured its own. */
+export const CLOCKS = `SELECT slot, clock_offset_ms AS "offsetMs" FROM nodes
+  WHERE heartbeat_at > ${NOW} - ${EXPIRY_MS} ORDER BY slot`
 
 export interface NodeOptions {
   connections: Connections
@@ -74,7 +81,8 @@ export async function joinNodes({ connections, silentMs, now, onWarning }: NodeO
 
   async function beatOn(client: PoolClient): Promise<typeof place | undefined> {
     const asked = now()
-    const [row] = (await client.query<typeof place & { now: number }>({ ...BEAT, values })).rows
+    const [row] = (await client.query<typeof place & { now: number }>({ ...BEAT, values: [...values, clockOffset] }))
+      .rows
     const answered = now()
     if (row && (clockOffset === null || answered - asked <= LONGEST_READING_MS)) {
       clockOffset = Math.round(row.now - (asked + answered) / 2)
@@ -93,12 +101,20 @@ export async function joinNodes({ connections, silentMs, now, onWarning }: NodeO
     })
   }
 
+  function warnOfClock(): void {
+    const seconds = (clockOffset ?? 0) / 1000
+    if (Math.abs(seconds) <= MAX_SKEW_SECONDS) return
+    const how = `${Math.abs(seconds)} s ${seconds > 0 ? 'behind' : 'ahead of'} the database's`
+    onWarning?.("the clock of this machine differs from the database's", new Error(`It is ${how}: synchronise it`))
+  }
+
   await beat()
   // The next heartbeat follows a failed one. The connections also report an unreachable database.
   const timer = setInterval(
     () =>
       void beat()
         .then(endHalfSent)
+        .then(warnOfClock)
         .catch((error: unknown) => onWarning?.('a heartbeat of this node failed', error)),
     BEAT_MS,
   )

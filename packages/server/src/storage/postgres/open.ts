@@ -1,3 +1,5 @@
+import { randomUUID } from 'node:crypto'
+import type { ClientBase } from 'pg'
 import type { ActKind } from '../sql/act.ts'
 import { actMethods, runAct, type ActName } from '../sql/acts.ts'
 import { batchAppender } from '../sql/append/append.ts'
@@ -6,7 +8,8 @@ import { damagedPayload } from '../sql/damage.ts'
 import { newestVersion } from '../sql/migrations.ts'
 import type { DamagedPayload } from '../sql/sql.ts'
 import type { Storage } from '../storage.ts'
-import { StorageError, type StorageErrorCode, type StoreWarning } from '../store.ts'
+import { StorageError, type StorageErrorCode, type StoreTrouble, type StoreWarning } from '../store.ts'
+import { createWaitingCommits } from '../waiting-commits.ts'
 import { parseAddress } from './address.ts'
 import { postgresAppendEngine, WRITERS_PER_NODE } from './append.ts'
 import { createBatchQueue } from './batch-queue.ts'
@@ -16,7 +19,9 @@ import { inspectDatabase } from './inspect.ts'
 import { knownMigrations } from './migrate.ts'
 import { joinNodes } from './nodes.ts'
 import { prepareStore } from './prepare.ts'
-import { createReachability } from './reachability.ts'
+import { checkIdentity, type Identity } from './identity.ts'
+import { startProbe } from './probe.ts'
+import { createReachability, type OnReachable } from './reachability.ts'
 import { postgresSql } from './sql.ts'
 
 export interface PostgresOptions {
@@ -27,7 +32,9 @@ export interface PostgresOptions {
   queueBytes?: number
   waitMs?: number
   now?: () => number
-  onReachable?: (reachable: boolean, why: string) => void
+  /** The node is not ready once the oldest write has waited this long for its commit. */
+  commitWaitMs?: number
+  onReachable?: OnReachable
   onWarning?: StoreWarning
 }
 
@@ -35,6 +42,8 @@ const MIB = 1_048_576
 const TIMEOUTS: Timeouts = { connectMs: 10_000, statementMs: 20_000, lockMs: 10_000, idleInTransactionMs: 20_000 }
 /** For a write that lost a race. */
 const TRIES = 3
+/** Certificates, tokens of identity providers and signatures still depend on this machine's clock. */
+const MAX_OFFSET_MS = 30_000
 /** After the database's disk was full, writes are refused for this long. */
 const FULL_MS = 5_000
 
@@ -46,6 +55,7 @@ export async function openPostgresStorage(options: PostgresOptions): Promise<Sto
     poolSize = 10,
     queueBytes = 64 * MIB,
     waitMs = 10_000,
+    commitWaitMs = 30_000,
     onReachable = () => undefined,
     onWarning,
   } = options
@@ -53,7 +63,11 @@ export async function openPostgresStorage(options: PostgresOptions): Promise<Sto
   const timeouts = { ...TIMEOUTS, ...options.timeouts }
   await prepareStore(address, waitMs)
   const reachability = createReachability(onReachable)
-  const shared = { address: address.config, timeouts, reachability }
+  let identity: Identity | null = null
+  const verify = async (client: ClientBase) => {
+    if (identity !== null) await checkIdentity(client, identity)
+  }
+  const shared = { address: address.config, timeouts, reachability, verify }
   const connections = openConnections({ ...shared, size: poolSize })
   // Heartbeats and cache revisions must succeed even if all other connections are busy.
   const own = openConnections({ ...shared, size: 1 })
@@ -82,7 +96,13 @@ export async function openPostgresStorage(options: PostgresOptions): Promise<Sto
     onWarning?.(...damagedPayload(found))
   }
 
-  async function call(name: ActName, kind: ActKind, args: unknown[]): Promise<unknown> {
+  const commits = createWaitingCommits()
+  const call = (name: ActName, kind: ActKind, args: unknown[]): Promise<unknown> => {
+    const done = reachability.untilAway(perform(name, kind, args))
+    return kind === 'write' ? commits.during(done) : done
+  }
+
+  async function perform(name: ActName, kind: ActKind, args: unknown[]): Promise<unknown> {
     const through = name === 'controlRevision' ? own : connections
     for (let tries = 1; ; tries++) {
       let startedAt = performance.now()
@@ -105,22 +125,49 @@ export async function openPostgresStorage(options: PostgresOptions): Promise<Sto
     return queue.isFull() ? 'overloaded' : null
   }
 
+  function trouble(): StoreTrouble | null {
+    const away = reachability.reason()
+    if (away !== null) return { code: 'storage_unavailable', reason: away }
+    if (performance.now() < fullUntil) return { code: 'storage_full', reason: "The database's disk is full" }
+    const waited = commits.oldestMs()
+    if (waited > commitWaitMs) {
+      const reason = `Nothing can be committed: the oldest write has waited ${Math.round(waited / 1000)} s`
+      return { code: 'storage_unavailable', reason }
+    }
+    const offset = nodes.clockOffsetMs()
+    if (Math.abs(offset) <= MAX_OFFSET_MS) return null
+    const how = `${Math.round(Math.abs(offset) / 1000)} s ${offset > 0 ? 'behind' : 'ahead of'} the database's`
+    return { code: 'storage_unavailable', reason: `The clock of this node is ${how}: synchronise it` }
+  }
+
   async function appendEvents(batch: EventBatchRows) {
+    // It would wait behind batches of the same runs that the database does not answer.
+    reachability.check()
     try {
-      return await queue.append(batch)
+      return await commits.during(reachability.batchUntilAway(queue.append(batch)))
     } catch (error) {
       if (error instanceof StorageError && error.code === 'storage_full') fullUntil = performance.now() + FULL_MS
       throw error
     }
   }
 
+  const schema = newestVersion(knownMigrations())
+  const installation = (await call('secret', 'write', ['installation', randomUUID()])) as string
+  // Of the start, not of callers.
+  actMs = 0
+  identity = { installation, schema }
+  const probe = startProbe({ address: address.config, identity, reachability })
+
   return {
     ...actMethods(call),
     engine: 'postgres',
     appendEvents,
     writesRefused,
-    // Readiness checks need no credentials, so they must not write.
-    ping: async () => void (await connections.use((client) => client.query('SELECT 1'))),
+    // The probe knows.
+    async ping() {
+      reachability.check()
+    },
+    trouble,
     inspect: () =>
       inspectDatabase({
         connections: own,
@@ -128,15 +175,26 @@ export async function openPostgresStorage(options: PostgresOptions): Promise<Sto
         nodes: nodes.alive(),
         queuedBytes: queue.counts.queuedBytes,
         queueBytes,
-        schema: newestVersion(knownMigrations()),
+        schema,
+        commitWaitMs: commits.oldestMs(),
+        blockers: probe.blockers,
       }),
     backup: async () => ({ ok: false, reason: 'unsupported' }),
     nodes: nodes.alive,
     clockOffsetMs: nodes.clockOffsetMs,
     damage: () => null,
-    gauges: () => ({ ...queue.counts, actMs, damagedPayloads, diskFreeBytes: null, storeBytes: nodes.databaseBytes() }),
+    gauges: () => ({
+      ...queue.counts,
+      actMs,
+      damagedPayloads,
+      diskFreeBytes: null,
+      freeBytes: null,
+      storeBytes: nodes.databaseBytes(),
+      commitWaitMs: commits.oldestMs(),
+    }),
     async close() {
       await queue.idle()
+      await probe.close()
       await nodes.leave()
       await Promise.all([connections.end(), own.end()])
     },

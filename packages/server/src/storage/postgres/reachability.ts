@@ -1,37 +1,113 @@
 /**
- *   reachable --cannot connect--> silent --pause over--> retried by the next request --connected--> reachable
- *                                   ^------------------------cannot connect----'
+ * Whether the database answers. Everybody asks here, so that nobody waits for a database that is away.
  *
- * In state silent, requests fail at once instead of waiting. Pauses double up to LONGEST_PAUSE_MS.
+ *   here --cannot connect--> away --pause over--> retried by the next request --connected--> here
+ *     |                       ^------------------------cannot connect----'
+ *     +--the probe's statement is late, or its answer is not ours--> away --the probe's answer is ours--> here
+ *
+ * While it is away, requests fail at once, and those under way end too: reads at once, batches after BATCH_MS, because
+ * the database may still answer. Pauses double up to LONGEST_PAUSE_MS. Only the probe's own answer ends what it found.
  */
+import { StorageError, StoreAway } from '../store.ts'
 import { connectError } from './errors.ts'
+import { OtherDatabase } from './identity.ts'
 
 export type Reachability = ReturnType<typeof createReachability>
+/** `refused`: calls that failed while it was away. */
+export type OnReachable = (reachable: boolean, facts: { why: string; seconds?: number; refused?: number }) => void
 
 const FIRST_PAUSE_MS = 50
 const LONGEST_PAUSE_MS = 1_000
+const BATCH_MS = 5_000
+const CANNOT_CONNECT = 'The database cannot be reached'
 
-export function createReachability(onChange: (reachable: boolean, why: string) => void) {
+export function createReachability(onChange: OnReachable) {
   let failures = 0
   let silentUntil = 0
   let lastFailure: unknown = null
+  /** The probe's. */
+  let reason: string | null = null
+  let awaySince: number | null = null
+  let refused = 0
+  const reads = new Set<(error: StoreAway) => void>()
+  const batches = new Set<(error: StoreAway) => void>()
+
+  function away(why: string): void {
+    if (awaySince !== null) return
+    awaySince = performance.now()
+    refused = 0
+    onChange(false, { why })
+    rejectAll(reads)
+    setTimeout(() => awaySince !== null && rejectAll(batches), BATCH_MS).unref()
+  }
+
+  function here(): void {
+    if (awaySince === null || failures > 0 || reason !== null) return
+    const seconds = Math.round((performance.now() - awaySince) / 100) / 10
+    awaySince = null
+    onChange(true, { why: 'the database answers again', seconds, refused })
+  }
+
+  function probeFailed(why: string): void {
+    reason = why
+    away(why)
+  }
+
+  function rejectAll(waiting: Set<(error: StoreAway) => void>): void {
+    for (const reject of waiting) reject(refusal())
+    waiting.clear()
+  }
+
+  function refusal(cause?: unknown): StoreAway {
+    refused++
+    return new StoreAway(reason ?? CANNOT_CONNECT, cause)
+  }
+
+  /** Ends the wait, not the work: the connection is used until the database answers, or is closed. */
+  function untilAway<Result>(work: Promise<Result>, waiting = reads): Promise<Result> {
+    const { promise, resolve, reject } = Promise.withResolvers<Result>()
+    waiting.add(reject)
+    void work.then(resolve, reject).finally(() => waiting.delete(reject))
+    return promise
+  }
 
   return {
-    isReachable: () => failures === 0,
+    isReachable: () => failures === 0 && reason === null,
+    reason: () => reason ?? (failures > 0 ? CANNOT_CONNECT : null),
     check(): void {
-      if (performance.now() < silentUntil) throw connectError(lastFailure)
+      if (reason !== null) throw refusal()
+      if (performance.now() < silentUntil) throw refusal(lastFailure)
     },
     connected(): void {
-      if (failures > 0) onChange(true, 'the database answers again')
       failures = 0
       silentUntil = 0
+      here()
     },
-    failed(error: unknown): void {
+    /** Returns the error for the caller. */
+    failed(error: unknown): unknown {
+      if (error instanceof OtherDatabase) {
+        probeFailed(error.message)
+        return refusal(error)
+      }
       lastFailure = error
       const pause = Math.min(LONGEST_PAUSE_MS, FIRST_PAUSE_MS * 2 ** failures)
       // Jitter, so that nodes do not all reconnect at the same moment.
       silentUntil = performance.now() + pause * (0.5 + Math.random() / 2)
-      if (failures++ === 0) onChange(false, error instanceof Error ? error.message : String(error))
+      failures++
+      away(error instanceof Error ? error.message : String(error))
+      const told = connectError(error)
+      return told instanceof StorageError && told.code === 'storage_unavailable' && !(told instanceof StoreAway)
+        ? refusal(told)
+        : told
     },
+    probeFailed,
+    probeAnswered(): void {
+      reason = null
+      failures = 0
+      silentUntil = 0
+      here()
+    },
+    untilAway,
+    batchUntilAway: <Result>(work: Promise<Result>) => untilAway(work, batches),
   }
 }

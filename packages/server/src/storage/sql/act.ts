@@ -21,6 +21,12 @@ const declare =
       readonly [Name in keyof Runs]: { readonly kind: ActKind; readonly run: Runs[Name] }
     }
 
+/** A write to runs that their writer may have cached. `changedRuns` returns their ids; the first argument is the environment. */
+export const changesRuns = <Result, Args extends unknown[]>(
+  run: (sql: Sql, ...args: Args) => Promise<Result>,
+  changedRuns: (result: Result, ...args: Args) => string[],
+) => ({ kind: 'write' as ActKind, run, changedRuns })
+
 export const look = declare('look')
 export const read = declare('read')
 export const write = declare('write')

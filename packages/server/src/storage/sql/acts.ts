@@ -142,3 +142,10 @@ export function runAct(sql: Sql, name: ActName, args: unknown[]): Promise<unknow
   const run = ACTS[name].run as (sql: Sql, ...args: unknown[]) => Promise<unknown>
   return run(sql, ...args)
 }
+
+/** The runs that a finished act has changed behind their writer's cache. */
+export function changedRunsOf(name: ActName, args: unknown[], result: unknown): string[] {
+  const act = ACTS[name]
+  if (!('changedRuns' in act)) return []
+  return (act.changedRuns as (result: unknown, ...args: unknown[]) => string[])(result, ...args)
+}

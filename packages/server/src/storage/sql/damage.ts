@@ -12,7 +12,7 @@ export function damagedPayload({ environmentId, eventId, seq }: DamagedPayload):
 export interface PayloadsChecked {
   payloads: number
   damaged: number
-  first: DamagedPayload | null
+  first: (DamagedPayload & { runId: string | null }) | null
 }
 
 const ROWS_PER_PAGE = 100
@@ -23,11 +23,11 @@ export async function checkPayloads(snapshot: <Result>(work: (sql: Sql) => Promi
   for (const { id } of environments) {
     for (let after: CheckedRow | null = null; ;) {
       const rows: CheckedRow[] = await snapshot((sql) => readPage(sql, id, after))
-      for (const { eventId, payloadDamaged } of rows) {
+      for (const { eventId, payloadDamaged, runId } of rows) {
         checked.payloads++
         if (!payloadDamaged) continue
         checked.damaged++
-        checked.first ??= { environmentId: id, eventId, seq: null }
+        checked.first ??= { environmentId: id, eventId, seq: null, runId }
       }
       after = rows.at(-1) ?? null
       if (rows.length < ROWS_PER_PAGE) break
@@ -38,13 +38,15 @@ export async function checkPayloads(snapshot: <Result>(work: (sql: Sql) => Promi
 
 interface CheckedRow {
   run: number
+  runId: string
   eventId: string
   payload: string
   payloadDamaged?: true
 }
 
 async function readPage(sql: Sql, environmentId: string, after: CheckedRow | null): Promise<CheckedRow[]> {
-  const text = `SELECT e.run, e.event_id AS "eventId", ${PAYLOAD} FROM events e
+  const text = `SELECT e.run, r.run_id AS "runId", e.event_id AS "eventId", ${PAYLOAD} FROM events e
+    LEFT JOIN runs r ON r.environment_id = :env AND r.number = e.run
     WHERE e.environment_id = ${eventEnvironment(sql)} AND (e.run, e.event_id) > (:run, :eventId)
     ORDER BY e.run, e.event_id LIMIT ${ROWS_PER_PAGE}`
   const params = { env: environmentId, run: after?.run ?? 0, eventId: after?.eventId ?? '' }
@@ -56,6 +58,6 @@ export function payloadsCheck({ payloads, damaged, first }: PayloadsChecked): St
   const detail =
     first === null
       ? `All ${all} payloads match their checksums`
-      : `${damaged.toLocaleString('en')} of ${all} payloads are damaged, the first of event ${JSON.stringify(first.eventId)} in environment ${first.environmentId}. A backup may still have them`
+      : `${damaged.toLocaleString('en')} of ${all} payloads are damaged, the first of event ${JSON.stringify(first.eventId)} in run ${JSON.stringify(first.runId)} of environment ${first.environmentId}. A backup may still have them`
   return { name: 'payloads', ok: first === null, detail }
 }

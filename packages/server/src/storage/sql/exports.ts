@@ -1,4 +1,4 @@
-import { read, write } from './act.ts'
+import { changesRuns, read, write } from './act.ts'
 import type { DeployableKind } from '@tacho/contract/operator/deployment.ts'
 import type { AuditEntry } from '../audit.ts'
 import type { ItemVersion } from '../deployments.ts'
@@ -25,7 +25,8 @@ import { enqueueWork } from './work.ts'
 
 export const exportsActs = {
   ...read({ readExported }),
-  ...write({ beginImport, importRows, importRun }),
+  ...write({ beginImport, importRows }),
+  importRun: changesRuns(importRun, (_, _environmentId, runId) => [runId]),
 }
 
 const AGENTS_WITH_RUNS =

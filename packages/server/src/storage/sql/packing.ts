@@ -11,7 +11,7 @@ import { promisify } from 'node:util'
 import { brotliCompress, brotliCompressSync, constants } from 'node:zlib'
 import type { TimelinePlace } from '../events.ts'
 import type { PackedBlock, PackedSlice, RunSlice, UnpackedRun } from '../packing.ts'
-import { look, read, write } from './act.ts'
+import { changesRuns, look, read } from './act.ts'
 import { eventEnvironment, ofRun, WITH_RUN, AFTER } from './events.ts'
 import { BLOCK_BYTES, BLOCK_PAYLOADS, SAYS_SOMETHING, readPayloadPage } from './payloads.ts'
 import { OF_UUID } from './runs/runs.ts'
@@ -21,7 +21,7 @@ import type { Sql, SqlValue } from './sql.ts'
 export const packingActs = {
   ...look({ listUnpackedRuns }),
   ...read({ readUnpacked }),
-  ...write({ storeBlocks }),
+  storeBlocks: changesRuns(storeBlocks, (_, _environmentId, slices) => slices.map(({ run }) => run.runId)),
 }
 
 const SLICE_ROWS = 500

@@ -25,7 +25,7 @@ import { selectList, type Sql, type SqlValue } from './sql.ts'
 
 export const workActs = {
   ...look({ dueWork, workBacklog }),
-  ...write({ claimWork, claimWorkInTurn, extendWork, postponeWork, finishWork }),
+  ...write({ claimWork, claimWorkInTurn, extendWork, postponeWork, finishWork, replanWork }),
 }
 
 /** Transactions lock the rows of work in this order, so that they cannot deadlock. */
@@ -130,6 +130,30 @@ function sharesOf(waiting: Waiting[], limit: number, held: [workspaceId: string,
     holds.set(next.workspaceId, holdOf(next) + 1)
   }
   return shares.filter(({ count }) => count > 0)
+}
+
+/** Work that people or receivers planned for a time of their own. */
+const PLANNED_FAR: readonly WorkKind[] = ['reopen_issue', 'delete_environment']
+const WAITS_LONG: readonly WorkKind[] = ['deliver_webhook', 'notify_people']
+const LONG_MS = 24 * 3_600_000
+const LEASE_MS = 600_000
+
+/**
+ * After the clock was set back: what was planned by the wrong clock, later than work of its kind ever is, is due now. `latestMs`:
+ * how far ahead other work may be planned.
+ */
+async function replanWork(sql: Sql, now: number, latestMs: number): Promise<number> {
+  const others = WORK_KINDS.filter((kind) => ![...PLANNED_FAR, ...WAITS_LONG].includes(kind))
+  let replanned = 0
+  for (const [kinds, latest] of [
+    [others, latestMs],
+    [WAITS_LONG, LONG_MS],
+  ] as const) {
+    const text = `UPDATE work SET due_at = :now WHERE kind IN (:kinds)
+      AND due_at > CASE WHEN lease_owner IS NULL THEN :latest ELSE :lease END`
+    replanned += await sql.run(text, { now, kinds, latest: now + latest, lease: now + LEASE_MS })
+  }
+  return replanned
 }
 
 const HELD = 'environment_id = :env AND kind = :kind AND subject_id = :id AND lease_owner = :owner'

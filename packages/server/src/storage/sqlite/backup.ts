@@ -1,9 +1,9 @@
 import { open, rm, stat } from 'node:fs/promises'
-import type { BackupResult } from '../store.ts'
+import type { BackupCounts, BackupResult } from '../store.ts'
 import { syncFile } from './files.ts'
-import { runTask } from './run-task.ts'
+import { sealBackup } from './sealed-backup.ts'
 
-export async function backupStore(file: string, target: string): Promise<BackupResult> {
+export async function backupStore(target: string, copy: () => Promise<BackupCounts>): Promise<BackupResult> {
   try {
     // Create the file exclusively: VACUUM INTO would also fill another program's empty file.
     await (await open(target, 'wx', 0o600)).close()
@@ -12,7 +12,7 @@ export async function backupStore(file: string, target: string): Promise<BackupR
     throw error
   }
   try {
-    await runTask(file, 'backup', [target])
+    await sealBackup(target, await copy())
     syncFile(target)
     return { ok: true, bytes: (await stat(target)).size }
   } catch (error) {

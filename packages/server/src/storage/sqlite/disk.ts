@@ -1,17 +1,33 @@
-import { statSync, type StatsFs } from 'node:fs'
-import { statfs } from 'node:fs/promises'
+import { statSync, type Stats, type StatsFs } from 'node:fs'
+import { stat, statfs } from 'node:fs/promises'
 
 export type Disk = Awaited<ReturnType<typeof watchDisk>>
 
 const EVERY_MS = 1_000
 
-export async function watchDisk(directory: string, minFreeBytes: number) {
+/** Also whether the store at its path is still the one that is open. `onGone` is called once. */
+export async function watchDisk(directory: string, file: string, minFreeBytes: number, onGone: (why: string) => void) {
   let free: number | null = null
   let reportedFull = false
+  let gone: string | null = null
+  const opened = statSync(file, { throwIfNoEntry: false })
 
   async function look() {
-    free = await statfs(directory).then(availableBytes, () => null)
+    // A removed directory keeps its last figure, so that no metric vanishes.
+    free = await statfs(directory).then(availableBytes, () => free)
     reportedFull = false
+    if (opened !== undefined && gone === null) await lookAtFile(opened)
+  }
+
+  async function lookAtFile({ dev, ino }: Stats): Promise<void> {
+    const found = await stat(file).catch((error: NodeJS.ErrnoException) => error)
+    if (found instanceof Error) {
+      // Others, such as EACCES or EIO, say nothing about the file.
+      if (found.code !== 'ENOENT' && found.code !== 'ENOTDIR') return
+      gone = 'The file of the store was removed while it was open'
+    } else if (found.dev !== dev || found.ino !== ino)
+      gone = 'Another file took the place of the store while it was open'
+    if (gone !== null) onGone(gone)
   }
 
   await look()
@@ -24,6 +40,7 @@ export async function watchDisk(directory: string, minFreeBytes: number) {
       reportedFull = true
     },
     freeBytes: () => free,
+    gone: () => gone,
     close: () => clearInterval(timer),
   }
 }

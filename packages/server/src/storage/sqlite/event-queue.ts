@@ -2,6 +2,7 @@ import type { EventBatchRows, EventVerdict } from '../events.ts'
 import { batchBytes } from '../sql/append/batch-bytes.ts'
 import { StorageError, type StorageErrorCode } from '../store.ts'
 import type { Disk } from './disk.ts'
+import type { WaitingCommits } from '../waiting-commits.ts'
 import { packBatch } from './packed-batch.ts'
 import type { Thread } from './thread.ts'
 
@@ -11,11 +12,17 @@ const MESSAGES: Record<StorageErrorCode, string> = {
   storage_unavailable: 'The store has failed',
 }
 
-export function eventQueue(writer: Thread, disk: Disk, isDamaged: () => boolean, maxBytes: number) {
+export function eventQueue(
+  writer: Thread,
+  disk: Disk,
+  isDamaged: () => boolean,
+  maxBytes: number,
+  commits: WaitingCommits,
+) {
   let queued = 0
 
   function refused(bytes = 0): StorageErrorCode | null {
-    if (!writer.alive() || isDamaged()) return 'storage_unavailable'
+    if (!writer.alive() || isDamaged() || disk.gone() !== null) return 'storage_unavailable'
     if (disk.nearlyFull()) return 'storage_full'
     // A batch larger than the queue is taken alone.
     return queued >= maxBytes || (queued > 0 && queued + bytes > maxBytes) ? 'overloaded' : null
@@ -27,7 +34,7 @@ export function eventQueue(writer: Thread, disk: Disk, isDamaged: () => boolean,
     if (code !== null) throw new StorageError(code, MESSAGES[code])
     queued += bytes
     try {
-      return (await writer.call('appendEvents', [packBatch(batch, bytes)])) as EventVerdict[]
+      return (await commits.during(writer.call('appendEvents', [packBatch(batch, bytes)]))) as EventVerdict[]
     } catch (error) {
       if (error instanceof StorageError && error.code === 'storage_full') disk.reportFull()
       throw error

@@ -19,6 +19,7 @@ export interface Replies {
   commits?: number
   events?: number
   actMs?: number
+  freeBytes?: number
   damaged?: DamagedPayload[]
   warning?: { what: string; error: SentError }
 }

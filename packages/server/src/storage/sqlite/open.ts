@@ -4,7 +4,8 @@ import path from 'node:path'
 import Database from 'better-sqlite3'
 import { actMethods, type ActName } from '../sql/acts.ts'
 import type { Storage } from '../storage.ts'
-import { StoreRefused, type StoreWarning } from '../store.ts'
+import { StoreRefused, type BackupCounts, type StoreWarning } from '../store.ts'
+import { createWaitingCommits } from '../waiting-commits.ts'
 import { acknowledgedFile, missingChanges } from './acknowledged.ts'
 import { backupStore } from './backup.ts'
 import { openDatabase, STORE_FILE } from './database.ts'
@@ -17,6 +18,7 @@ import { receivedError, type Replies } from './messages.ts'
 import { migrate } from './migrate.ts'
 import { damagedPayload } from '../sql/damage.ts'
 import { openReaders } from './readers.ts'
+import { runTask } from './run-task.ts'
 import { startReplacedThread, startThread } from './thread.ts'
 
 export interface SqliteOptions {
@@ -24,12 +26,15 @@ export interface SqliteOptions {
   minFreeDiskBytes: number
   queueBytes?: number
   readers?: number
+  /** Not ready once the oldest write has waited this long for its commit. */
+  commitWaitMs?: number
   /** For the end of a thread that a new thread cannot fix: the process should end. */
   onTrouble: (error: Error) => void
   onWarning?: StoreWarning
 }
 
 const MIB = 1_048_576
+const RESCUE = 'what is recorded can be saved with `tacho backup`, as long as this process runs'
 const WRITER_HEAP_MIB = 512
 const READER_HEAP_MIB = 256
 /** A reader takes 20 MB while it serves. */
@@ -39,17 +44,21 @@ const defaultReaders = (): number => Math.min(MOST_READERS, Math.max(2, Math.flo
 
 export async function openSqliteStorage(options: SqliteOptions): Promise<Storage> {
   const { directory, minFreeDiskBytes, queueBytes = 64 * MIB, readers: readerCount = defaultReaders() } = options
-  const { onTrouble, onWarning } = options
+  const { onTrouble, onWarning, commitWaitMs = 30_000 } = options
   const file = path.join(directory, STORE_FILE)
   const { unlock, missing } = prepare(directory, file)
   if (missing > 0) onWarning?.('the store is older than its last acknowledgement', new Error(missingText(missing)))
   const opened: (() => unknown)[] = [unlock]
   const counts = { commits: 0, committedEvents: 0, actMs: 0, damagedPayloads: 0 }
   let damage: string | null = null
+  let storeBytes: number | null = null
+  let freeBytes: number | null = null
   try {
-    const disk = await watchDisk(directory, minFreeDiskBytes)
+    const onGone = (why: string) => onWarning?.('THE STORE IS GONE: events are refused', new Error(`${why}: ${RESCUE}`))
+    const disk = await watchDisk(directory, file, minFreeDiskBytes, onGone)
     opened.unshift(disk.close)
-    const onReplies = ({ replies, commits = 0, events = 0, actMs = 0, damaged = [], warning }: Replies) => {
+    const onReplies = ({ replies, commits = 0, events = 0, actMs = 0, damaged = [], warning, ...sizes }: Replies) => {
+      freeBytes = sizes.freeBytes ?? freeBytes
       counts.commits += commits
       counts.committedEvents += events
       counts.actMs += actMs
@@ -69,10 +78,13 @@ export async function openSqliteStorage(options: SqliteOptions): Promise<Storage
     const readers = await openReaders(() => start('reader', READER_HEAP_MIB), readerCount)
     // Readers close before the writer, because they would block its last checkpoint.
     opened.unshift(readers.close)
-    const queue = eventQueue(writer, disk, () => damage !== null, queueBytes)
+    const commits = createWaitingCommits()
+    const queue = eventQueue(writer, disk, () => damage !== null, queueBytes, commits)
     let closed: Promise<void> | undefined
     return {
-      ...actMethods((name: ActName, kind, args) => (kind === 'write' ? writer : readers).call(name, args)),
+      ...actMethods((name: ActName, kind, args) =>
+        kind === 'write' ? commits.during(writer.call(name, args)) : readers.call(name, args),
+      ),
       engine: 'sqlite',
       appendEvents: queue.append,
       writesRefused: queue.refused,
@@ -86,20 +98,43 @@ export async function openSqliteStorage(options: SqliteOptions): Promise<Storage
           disk,
           minFreeDiskBytes,
           durability,
+          freeBytes,
+          commitWaitMs: commits.oldestMs(),
           missing,
           queuedBytes: queue.bytes(),
           queueBytes,
         })
       },
-      backup: (target) => backupStore(file, target),
+      backup: (target) =>
+        backupStore(
+          target,
+          () =>
+            // A thread of its own opens the file by its name.
+            (disk.gone() === null
+              ? runTask(file, 'backup', [target])
+              : readers.call('backup', [target])) as Promise<BackupCounts>,
+        ),
       nodes: () => 1,
       clockOffsetMs: () => 0,
       damage: () => damage,
+      trouble() {
+        const reason = damage ?? disk.gone()
+        if (reason !== null) return { code: 'storage_unavailable', reason }
+        if (!writer.alive()) return { code: 'storage_unavailable', reason: 'The writer of the store is starting' }
+        if (disk.nearlyFull()) return { code: 'storage_full', reason: 'The disk of the store is nearly full' }
+        const waited = commits.oldestMs()
+        if (waited <= commitWaitMs) return null
+        const reasonOfWait = `Nothing can be committed: the oldest write has waited ${Math.round(waited / 1000)} s`
+        return { code: 'storage_unavailable', reason: reasonOfWait }
+      },
       gauges: () => ({
         queuedBytes: queue.bytes(),
         ...counts,
         diskFreeBytes: disk.freeBytes(),
-        storeBytes: sizeBytes(file),
+        freeBytes,
+        // As before it was removed.
+        storeBytes: (storeBytes = sizeBytes(file) ?? storeBytes),
+        commitWaitMs: commits.oldestMs(),
       }),
       close: () => (closed ??= close()),
     }

@@ -1,11 +1,14 @@
 import { parentPort, workerData } from 'node:worker_threads'
+import Database from 'better-sqlite3'
 import { collectWhenIdle } from '../../threads/collect-when-idle.ts'
 import { runAct } from '../sql/acts.ts'
 import type { DamagedPayload } from '../sql/sql.ts'
+import type { BackupCounts } from '../store.ts'
 import { checkFile } from './check-file.ts'
 import { openDatabase } from './database.ts'
 import { storageError } from './errors.ts'
 import { sentError, type Call, type Replies } from './messages.ts'
+import { countRows } from './sealed-backup.ts'
 import { sqliteSql } from './sql.ts'
 import { transaction } from './transaction.ts'
 
@@ -38,7 +41,18 @@ async function perform({ act, args }: Call): Promise<unknown> {
   if (act === 'close') return void db.close()
   if (act === 'ping') return db.prepare('SELECT 1').get()
   // VACUUM INTO reads one snapshot in one step; an online backup restarts with every commit.
-  if (act === 'backup') return db.prepare('VACUUM INTO ?').run(...args)
+  if (act === 'backup') return backUp(String(args[0]))
   if (act === 'check') return checkFile(db, sqliteSql(db))
   return transaction(db, 'read', () => runAct(sql, act, args))
+}
+
+function backUp(target: string): BackupCounts {
+  db.prepare('VACUUM INTO ?').run(target)
+  // Of the snapshot: the store has gone on.
+  const copy = new Database(target, { readonly: true })
+  try {
+    return countRows(copy)
+  } finally {
+    copy.close()
+  }
 }

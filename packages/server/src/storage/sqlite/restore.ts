@@ -1,26 +1,33 @@
-import { constants, copyFileSync, existsSync, mkdirSync, renameSync, rmSync, statSync } from 'node:fs'
+import { constants, copyFileSync, existsSync, mkdirSync, renameSync, rmSync, statSync, truncateSync } from 'node:fs'
 import path from 'node:path'
 import Database from 'better-sqlite3'
 import { checkApplied } from '../sql/migrations.ts'
-import { StoreRefused } from '../store.ts'
+import { StoreRefused, type BackupCounts } from '../store.ts'
 import { acknowledgedFile } from './acknowledged.ts'
 import { APPLICATION_ID, STORE_FILE } from './database.ts'
 import { keepPrivate, syncDirectory, syncFile } from './files.ts'
 import { lockStore } from './lock.ts'
 import { appliedMigrations, knownMigrations } from './migrate.ts'
+import { countRows, verifySeal, type Seal } from './sealed-backup.ts'
 
 export interface RestoreOptions {
   from: string
   directory: string
   replace?: boolean
+  /** Also a backup without a checksum, of a build before them. */
+  unverified?: boolean
 }
 
 export interface Restored {
   bytes: number
   replaced: string | null
+  /** Null: the backup has no checksum. */
+  sha256: string | null
+  /** What the restored store holds; it is compared with what the backup says. */
+  counts: BackupCounts
 }
 
-export function restoreSqlite({ from, directory, replace = false }: RestoreOptions): Restored {
+export function restoreSqlite({ from, directory, replace = false, unverified = false }: RestoreOptions): Restored {
   checkBackup(from)
   mkdirSync(directory, { recursive: true, mode: 0o700 })
   const unlock = lockStore(directory)
@@ -32,16 +39,59 @@ export function restoreSqlite({ from, directory, replace = false }: RestoreOptio
     rmSync(copy, { force: true })
     copyFileSync(from, copy, constants.COPYFILE_FICLONE)
     keepPrivate(copy)
+    // The copy, because it becomes the store.
+    const { sha256, counts } = unseal(copy, from, unverified)
     syncFile(copy)
     const replaced = existsSync(store) ? putAside(store) : null
     // The acknowledgements of a deleted store say nothing about this one.
     rmSync(acknowledgedFile(store), { force: true })
     renameSync(copy, store)
     syncDirectory(directory)
-    return { bytes: statSync(store).size, replaced }
+    return { bytes: statSync(store).size, replaced, sha256, counts }
   } finally {
     unlock()
   }
+}
+
+/** Verifies the seal and takes it off. Throws, and leaves nothing, if the store is not what was sealed. */
+function unseal(copy: string, from: string, unverified: boolean): { sha256: string | null; counts: BackupCounts } {
+  try {
+    const seal = sealOf(copy, from, unverified)
+    if (seal !== null) truncateSync(copy, seal.storeBytes)
+    const counts = countsOf(copy)
+    if (seal !== null && JSON.stringify(seal.counts) !== JSON.stringify(counts)) {
+      throw new StoreRefused(`${from} is damaged: it does not hold what its checksum names.`)
+    }
+    return { sha256: seal?.sha256 ?? null, counts }
+  } catch (error) {
+    rmSync(copy, { force: true })
+    throw error
+  }
+}
+
+function sealOf(copy: string, from: string, unverified: boolean): Seal | null {
+  try {
+    return verifySeal(copy)
+  } catch (error) {
+    if (!(error instanceof StoreRefused)) throw error
+    if (unverified) return null
+    throw new StoreRefused(error.message.replace(copy, from))
+  }
+}
+
+function countsOf(file: string): BackupCounts {
+  const db = new Database(file, { readonly: true })
+  try {
+    return countRows(db)
+  } finally {
+    db.close()
+  }
+}
+
+/** Reads the whole file and checks its structure, its schema and its checksum. */
+export function verifyBackup(file: string): Seal {
+  checkBackup(file)
+  return verifySeal(file)
 }
 
 /** The log moves too: it may hold commits that are not in the file yet. */

@@ -1,8 +1,6 @@
 import { parentPort, workerData } from 'node:worker_threads'
-import type { RunSlice } from '../packing.ts'
-import type { ChangedRuns } from '../retention.ts'
 import { collectWhenIdle } from '../../threads/collect-when-idle.ts'
-import { runAct } from '../sql/acts.ts'
+import { changedRunsOf, runAct } from '../sql/acts.ts'
 import type { DamagedPayload } from '../sql/sql.ts'
 import { batchAppender } from '../sql/append/append.ts'
 import { sqliteAppendEngine } from './append.ts'
@@ -88,7 +86,7 @@ async function answer(call: Call | undefined): Promise<void> {
     (result): Reply => ({ id: call.id, result }),
     (error: unknown): Reply => ({ id: call.id, error: sentError(storageError(error)) }),
   )
-  send({ replies: [reply], actMs: performance.now() - startedAt })
+  send({ replies: [reply], actMs: performance.now() - startedAt, ...(db.open ? { freeBytes: freeBytes() } : {}) })
   if (call.act === 'close') port.close()
 }
 
@@ -99,13 +97,14 @@ async function perform({ act, args }: Call): Promise<unknown> {
   if (act === 'ping') return db.prepare('SELECT 1').get()
   if (act === 'durability') return durability(db)
   const result = await counted(db, changes, 1, () => runAct(sql, act, args))
-  const forget = (runIds: string[]) => engine.forgetRuns(String(args[0]), runIds)
-  if (act === 'removeExpiredRuns' || act === 'removeExpiredPayloads' || act === 'closeStalledRuns') {
-    forget((result as ChangedRuns).changedRunIds)
-  }
-  if (act === 'storeBlocks') forget((args[1] as RunSlice[]).map(({ run }) => run.runId))
-  if (act === 'importRun') forget([String(args[1])])
+  const changedRuns = changedRunsOf(act, args, result)
+  if (changedRuns.length > 0) engine.forgetRuns(String(args[0]), changedRuns)
   return result
+}
+
+function freeBytes(): number {
+  const [pages, size] = ['freelist_count', 'page_size'].map((name) => db.pragma(name, { simple: true }) as number)
+  return (pages ?? 0) * (size ?? 0)
 }
 
 function close(): void {

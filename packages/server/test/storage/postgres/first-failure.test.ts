@@ -29,6 +29,7 @@ function connect() {
     size: 1,
     timeouts: TIMEOUTS,
     reachability: createReachability(() => undefined),
+    verify: async () => undefined,
   })
   return Object.assign(connections, { [Symbol.asyncDispose]: () => connections.end() })
 }

@@ -3,7 +3,7 @@ import { existsSync, readdirSync, readFileSync, statSync, truncateSync, writeFil
 import path from 'node:path'
 import { test, type TestContext } from 'node:test'
 import Database from 'better-sqlite3'
-import { restoreSqlite } from '../../../src/storage/sqlite/restore.ts'
+import { restoreSqlite, verifyBackup } from '../../../src/storage/sqlite/restore.ts'
 import { StoreRefused } from '../../../src/storage/store.ts'
 import { append, event, newId, runOf, timelineOf } from '../suite/sample.ts'
 import { openStore, temporaryDirectory } from './temporary.ts'
@@ -62,8 +62,9 @@ test('a backup that fails leaves no file', async (t) => {
 test('a restored store has the data of the backup and accepts new events', async (t) => {
   const { env, file } = await backedUp(t)
   const directory = path.join(temporaryDirectory(t), 'new')
-  const bytes = statSync(file).size
-  assert.deepEqual(restoreSqlite({ from: file, directory }), { bytes, replaced: null })
+  const { storeBytes: bytes, sha256, counts } = verifyBackup(file)
+  assert.deepEqual(restoreSqlite({ from: file, directory }), { bytes, replaced: null, sha256, counts })
+  assert.deepEqual(counts, { runs: 1, events: 1, policies: 0, people: 0 })
   const restored = await openStore(t, { directory })
   assert.equal((await timelineOf(restored, env))[0]?.payload, '{"kept":true}')
   await append(restored, env, event())
@@ -119,4 +120,41 @@ test('a damaged backup, or one with an unknown schema, is refused and nothing ch
   const inUse = changed('in use', () => undefined)
   writeFileSync(`${inUse}-wal`, '')
   refuse(inUse, /a store in use, not a backup/)
+})
+
+test('a backup with one changed bit, without its last byte, or with more behind it is refused before anything is replaced', async (t) => {
+  const { storage, file, directory } = await backedUp(t)
+  await storage.close()
+  const whole = readFileSync(file)
+  const before = readFileSync(path.join(directory, 'tacho.db'))
+  const flipped = (at: number) => {
+    const copy = Buffer.from(whole)
+    copy[at] = (copy[at] ?? 0) ^ 1
+    return copy
+  }
+  // Also in the counts and in the checksum itself.
+  const places = Array.from({ length: 24 }, (_, n) => Math.floor(((n + 0.5) * whole.length) / 24))
+  const damaged = [...places, whole.length - 1, whole.length - 20, whole.length - 300].map(flipped)
+  damaged.push(
+    whole.subarray(0, -1),
+    Buffer.concat([whole, Buffer.alloc(4_096)]),
+    Buffer.concat([whole, Buffer.from([0])]),
+  )
+  const copy = path.join(temporaryDirectory(t), 'damaged.db')
+  for (const bytes of damaged) {
+    writeFileSync(copy, bytes)
+    assert.throws(() => verifyBackup(copy), StoreRefused)
+    assert.throws(() => restoreSqlite({ from: copy, directory, replace: true }), StoreRefused)
+  }
+  assert.ok(readFileSync(path.join(directory, 'tacho.db')).equals(before))
+  assert.ok(!readdirSync(directory).some((name) => /restoring|replaced/.test(name)))
+})
+
+test('a backup of a build before checksums is restored only on request', async (t) => {
+  const { env, file } = await backedUp(t)
+  truncateSync(file, verifyBackup(file).storeBytes)
+  const directory = temporaryDirectory(t)
+  assert.throws(() => restoreSqlite({ from: file, directory }), refused(/has no checksum .* --unverified/))
+  assert.equal(restoreSqlite({ from: file, directory, unverified: true }).sha256, null)
+  assert.equal((await runOf(await openStore(t, { directory }), env)).eventCount, 1)
 })

@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict'
+import path from 'node:path'
 import { test } from 'node:test'
 import Database from 'better-sqlite3'
 import { batchAppender } from '../../../src/storage/sql/append/append.ts'
@@ -36,7 +37,8 @@ test('with enough free disk space nothing is refused', async (t) => {
 })
 
 test('after a write that found the disk full, writes are refused until the next check', async (t) => {
-  const disk = await watchDisk(temporaryDirectory(t), 1)
+  const directory = temporaryDirectory(t)
+  const disk = await watchDisk(directory, path.join(directory, 'none'), 1, assert.fail)
   t.after(disk.close)
   assert.equal(disk.nearlyFull(), false)
   disk.reportFull()

@@ -8,7 +8,7 @@ import type { RetentionSettings } from '@tacho/contract/operator/retention.ts'
 import { DAY_MS } from '../../hours.ts'
 import type { ExpiredRuns, RetainedRuns, RetentionSlice } from '../../retention.ts'
 import type { RunPlace, RunRow } from '../../runs.ts'
-import { read, write } from '../act.ts'
+import { changesRuns, read, write } from '../act.ts'
 import { allIn } from '../rows/chunks.ts'
 import { findEnvironment } from '../environments.ts'
 import { textKey } from '../keys.ts'
@@ -20,7 +20,9 @@ import { addProgress, lockProgress, settingsOf } from './retention.ts'
 
 export const expiredRunsActs = {
   ...read({ listExpiredRuns }),
-  ...write({ removeExpiredRuns, deleteExpiredEvents, removeExpiredPayloads }),
+  ...write({ deleteExpiredEvents }),
+  removeExpiredRuns: changesRuns(removeExpiredRuns, ({ changedRunIds }) => changedRunIds),
+  removeExpiredPayloads: changesRuns(removeExpiredPayloads, ({ changedRunIds }) => changedRunIds),
 }
 
 const EXAMINED = 1_000

@@ -8,7 +8,7 @@ import type { RunStatus } from '@tacho/contract/run.ts'
 import type { AuditEntry } from '../../audit.ts'
 import type { RunPlace } from '../../runs.ts'
 import { closeAfterMinutes, DEFAULT_STALLED_RULE, type StalledRuleRow } from '../../stalled.ts'
-import { look, read, write } from '../act.ts'
+import { changesRuns, look, read, write } from '../act.ts'
 import type { RunState } from '../append/run-state.ts'
 import { insertAudit } from '../audit.ts'
 import { allIn } from '../rows/chunks.ts'
@@ -25,7 +25,8 @@ import { enqueueWork, RESTARTS } from '../work.ts'
 export const stalledActs = {
   ...look({ readActivityRule }),
   ...read({ readStalledRule }),
-  ...write({ changeStalledRule, closeStalledRuns }),
+  ...write({ changeStalledRule }),
+  closeStalledRuns: changesRuns(closeStalledRuns, ({ changedRunIds }) => changedRunIds),
 }
 
 async function changeStalledRule(

@@ -1,0 +1,82 @@
+/**
+ * Each second: was the machine's clock set, and are descriptors used up? Both make a server that looks well do nothing. One line
+ * says that it began, and one that it ended.
+ */
+import { closeSync, openSync, readdirSync, readFileSync } from 'node:fs'
+import { devNull } from 'node:os'
+import type { FastifyBaseLogger } from 'fastify'
+import { every, type Job } from '../jobs/every.ts'
+
+const EVERY_MS = 1_000
+/** A clock that is only slewed moves less, also while this process is busy. */
+const JUMP_MS = 2_000
+
+interface Watched {
+  log: FastifyBaseLogger | undefined
+  /** `ms`: how far the clock was set forward. */
+  onJump(ms: number): Promise<unknown>
+  intervalMs?: number
+}
+
+export function watchMachine({ log, onJump, intervalMs = EVERY_MS }: Watched): Job {
+  /** Nobody sets the other clock. */
+  const difference = () => Date.now() - performance.now()
+  let last = difference()
+  let isExhausted = false
+
+  return every({
+    intervalMs,
+    onError: (err) => log?.warn({ err }, 'could not plan work anew after the clock was set; it is tried again'),
+    async run() {
+      lookAtDescriptors()
+      const found = difference()
+      const jumpMs = Math.round(found - last)
+      if (Math.abs(jumpMs) < JUMP_MS) return
+      log?.warn({ jumpMs }, 'the clock of this machine was set: due work is planned anew')
+      await onJump(jumpMs)
+      last = found
+    },
+  })
+
+  function lookAtDescriptors(): void {
+    const isNow = !canOpen()
+    if (isNow && !isExhausted)
+      log?.error({ limit: maxDescriptors() }, 'no file descriptor is left: connections are refused')
+    if (!isNow && isExhausted) log?.info('file descriptors are left again')
+    isExhausted = isNow
+  }
+}
+
+function canOpen(): boolean {
+  try {
+    closeSync(openSync(devNull, 'r'))
+    return true
+  } catch (error) {
+    return !['EMFILE', 'ENFILE'].includes((error as NodeJS.ErrnoException).code ?? '')
+  }
+}
+
+/** Null where the system does not say. */
+export function openDescriptors(): number | null {
+  try {
+    return readdirSync('/proc/self/fd').length
+  } catch (error) {
+    // Reading the folder needs one, too.
+    return (error as NodeJS.ErrnoException).code === 'EMFILE' ? maxDescriptors() : null
+  }
+}
+
+let limit: number | null | undefined
+
+export function maxDescriptors(): number | null {
+  return (limit ??= readLimit())
+}
+
+function readLimit(): number | null {
+  try {
+    const [, soft] = /^Max open files\s+(\d+)/m.exec(readFileSync('/proc/self/limits', 'utf8')) ?? []
+    return soft === undefined ? null : Number(soft)
+  } catch {
+    return null
+  }
+}

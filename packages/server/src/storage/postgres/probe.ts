@@ -1,0 +1,106 @@
+/**
+ * Asks the database twice a second on a connection of its own, so that readiness, metrics and requests know from memory how it
+ * is: whether it answers, and whether it is the database of this installation.
+ *
+ *   connecting --connected--> asking --answer--> pausing --PROBE_MS--> asking
+ *       ^                       |--late: the database is away, the question stays open--> asking
+ *       +---cannot connect------+--no answer for GIVE_UP_MS, or the connection is lost--> connecting
+ */
+import { setTimeout as wait } from 'node:timers/promises'
+import pg, { DatabaseError, type ClientConfig } from 'pg'
+import { otherDatabase, readIdentity, type Identity } from './identity.ts'
+import type { Reachability } from './reachability.ts'
+
+const PROBE_MS = 500
+/** A busy machine answers later than an idle one, and requests then take as long. */
+const LATE_MS = 2_000
+const GIVE_UP_MS = 5_000
+const TOO_MANY_CONNECTIONS = '53300'
+const BLOCKERS = `SELECT DISTINCT b.pid, b.usename AS "user", b.application_name AS application,
+    round(extract(epoch FROM clock_timestamp() - b.xact_start))::int AS seconds
+  FROM pg_stat_activity a CROSS JOIN LATERAL unnest(pg_blocking_pids(a.pid)) AS blocked (by)
+  JOIN pg_stat_activity b ON b.pid = blocked.by
+  WHERE a.datname = current_database() AND a.wait_event_type = 'Lock'
+    AND NOT EXISTS (SELECT 1 FROM pg_stat_activity o WHERE o.pid = b.pid AND o.wait_event_type = 'Lock')
+  ORDER BY 4 DESC NULLS LAST LIMIT 5`
+
+export interface Blocker {
+  pid: number
+  user: string | null
+  application: string | null
+  seconds: number | null
+}
+
+export interface ProbeOptions {
+  address: ClientConfig
+  identity: Identity
+  reachability: Reachability
+}
+
+export function startProbe({ address, identity, reachability }: ProbeOptions) {
+  const stopping = new AbortController()
+  let client: pg.Client | null = null
+
+  async function connect(): Promise<pg.Client> {
+    const made = new pg.Client({ ...address, connectionTimeoutMillis: GIVE_UP_MS, keepAlive: true })
+    made.on('error', () => undefined)
+    await made.connect()
+    return made
+  }
+
+  async function ask(): Promise<void> {
+    const lateTimer = setTimeout(
+      // An answer may have arrived while this process was busy.
+      () => setImmediate(() => isOpen && reachability.probeFailed('The database does not answer')),
+      LATE_MS,
+    )
+    const giveUpTimer = setTimeout(() => drop(), GIVE_UP_MS + LATE_MS)
+    let isOpen = true
+    try {
+      client ??= await connect()
+      const answer = await readIdentity(client)
+      isOpen = false
+      const fault = otherDatabase(answer, identity)
+      if (fault !== null) {
+        reachability.probeFailed(fault)
+        // The next connection may lead to the right one.
+        drop()
+      } else if (answer !== null) {
+        reachability.probeAnswered()
+      }
+    } catch (error) {
+      isOpen = false
+      drop()
+      // Requests have their connections.
+      const isCrowded = error instanceof DatabaseError && error.code === TOO_MANY_CONNECTIONS
+      if (!isCrowded && !stopping.signal.aborted) reachability.probeFailed('The database cannot be reached')
+    } finally {
+      clearTimeout(lateTimer)
+      clearTimeout(giveUpTimer)
+    }
+  }
+
+  function drop(): void {
+    // Not `end`, which would wait for the database.
+    client?.connection.stream.destroy()
+    client = null
+  }
+
+  async function run(): Promise<void> {
+    while (!stopping.signal.aborted) {
+      await ask()
+      await wait(PROBE_MS, undefined, { signal: stopping.signal }).catch(() => undefined)
+    }
+  }
+  const running = run()
+
+  return {
+    /** Who holds the locks that sessions of this database wait for. */
+    blockers: async (): Promise<Blocker[]> => ((await client?.query(BLOCKERS))?.rows as Blocker[] | undefined) ?? [],
+    async close(): Promise<void> {
+      stopping.abort()
+      drop()
+      await running
+    },
+  }
+}

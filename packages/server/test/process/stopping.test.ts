@@ -1,0 +1,71 @@
+/** How a server process ends, and where it keeps the first credentials. */
+import assert from 'node:assert/strict'
+import { readFileSync, statSync, writeFileSync } from 'node:fs'
+import path from 'node:path'
+import { test } from 'node:test'
+import { eventually } from '../setup/eventually.ts'
+import { startProcess, temporaryDirectory } from '../setup/process.ts'
+
+for (const signal of ['SIGTERM', 'SIGHUP'] as const) {
+  test(`after ${signal} a server serves on, not ready, until the drain delay is over`, async (t) => {
+    const server = startProcess(t, temporaryDirectory(t), { TACHO_DRAIN_DELAY: '1500ms' })
+    const url = await server.ready()
+    const key = /tacho_\w+/.exec(server.stdout())?.[0] ?? ''
+    assert.equal((await fetch(`${url}/readyz`)).status, 200)
+    const signalledAt = performance.now()
+    server.signal(signal)
+    const refusal = await eventually(async () => {
+      const reply = await fetch(`${url}/readyz`)
+      return reply.status === 503 ? ((await reply.json()) as { code: string }) : null
+    }, 'the end of readiness')
+    assert.equal(refusal.code, 'shutting_down')
+    const reply = await fetch(`${url}/openapi/v1/runs`, { headers: { 'x-api-key': key } })
+    assert.deepEqual([reply.status, reply.headers.get('connection')], [200, 'close'])
+    assert.equal(await server.ended(), 0)
+    assert.ok(performance.now() - signalledAt >= 1_500)
+  })
+}
+
+test('Ctrl-C waits for no load balancer', async (t) => {
+  const server = startProcess(t, temporaryDirectory(t), { TACHO_DRAIN_DELAY: '10m' })
+  await server.ready()
+  server.signal('SIGINT')
+  assert.equal(await server.ended(), 0)
+})
+
+test('the first credentials go to a file for its owner, and nothing of them to the output', async (t) => {
+  const file = path.join(temporaryDirectory(t), 'credentials')
+  const server = startProcess(t, temporaryDirectory(t), { TACHO_INIT_CREDENTIALS_FILE: file })
+  const url = await server.ready()
+  assert.doesNotMatch(server.stdout() + server.stderr(), /tacho_|tacho-operator_|tacho-invitation_/)
+  assert.match(server.stdout(), /Its first credentials are in .*credentials/)
+  assert.equal(statSync(file).mode & 0o777, 0o600)
+  const key = /tacho_\w+/.exec(readFileSync(file, 'utf8'))?.[0] ?? ''
+  assert.equal((await fetch(`${url}/openapi/v1/runs`, { headers: { 'x-api-key': key } })).status, 200)
+})
+
+test('a file that exists gets no credentials', async (t) => {
+  const file = path.join(temporaryDirectory(t), 'credentials')
+  writeFileSync(file, 'kept')
+  const server = startProcess(t, temporaryDirectory(t), { TACHO_INIT_CREDENTIALS_FILE: file })
+  await server.ready()
+  assert.match(server.stdout(), /could not be written to .*EEXIST.*tacho recover --operator-token/)
+  assert.equal(readFileSync(file, 'utf8'), 'kept')
+})
+
+test('the credentials are the last lines of a start', async (t) => {
+  const server = startProcess(t, temporaryDirectory(t))
+  await server.ready()
+  assert.match(server.stdout(), /listens on .*\n\nCreated a new store[^]*TACHO_API_KEY\.\n$/)
+})
+
+test('the line of a start, the metrics and the doctor name the same build', async (t) => {
+  const server = startProcess(t, temporaryDirectory(t))
+  const url = await server.ready()
+  const [, version = ''] = /^Tacho (\S+) listens/m.exec(server.stdout()) ?? []
+  assert.match(version, /^\d+\.\d+\.\d+(-dev\+([0-9a-f]{8}(\.changed)?|sources(\.[0-9a-f]{8})?))?$/)
+  assert.ok((await (await fetch(`${url}/metrics`)).text()).includes(`tacho_build_info{version="${version}"`))
+  const authorization = `Bearer ${/tacho-operator_\w+/.exec(server.stdout())?.[0]}`
+  const doctor = await fetch(`${url}/operator/v1/doctor`, { headers: { authorization } })
+  assert.equal(((await doctor.json()) as { version: string }).version, version)
+})
