@@ -20,8 +20,8 @@ export const LIMITS = {
   otlpItems: 10_000,
   /** Attributes, values, events and links of an OTLP request: two bytes can be one, and each becomes several objects. */
   otlpValues: 500_000,
-  /** Values of any other JSON body. */
-  bodyValues: 500_000,
+  /** Values of any other JSON body, which the process parses between two requests of others. */
+  bodyValues: 50_000,
   /** Payloads that one OTLP request can become: a small body can repeat its resource in every span. */
   otlpPayloadBytes: 32 * 1_048_576,
   payloadBytes: 262_144,
@@ -161,7 +161,7 @@ export const LIMITS = {
   operatorBodyBytes: 262_144,
   /** Lines in one request to import an export. One line can have a payload with all characters escaped twice. */
   importedLines: 2_000,
-  importBodyBytes: 16 * 1_048_576,
+  importBodyBytes: 4 * 1_048_576,
   exportPlaceChars: 8_000,
   /** Exports that one process streams at the same time. */
   exportsAtOnce: 4,

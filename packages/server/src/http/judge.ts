@@ -9,6 +9,7 @@ import { waitForTurn } from './turns.ts'
 import { moduleUrl } from '../program/module-url.ts'
 import { judgeBatch, type JudgeContext, type Judgement } from '../domain/event.ts'
 import type { Signal, TelemetryJudgement } from '../domain/otlp/judge.ts'
+import type { Import, ImportFault } from '../domain/import.ts'
 import type { Encoding } from '../domain/otlp/read-request.ts'
 
 /** Up to these sizes, even the slowest body is validated within a few milliseconds. */
@@ -29,19 +30,31 @@ export interface TelemetryFormat {
   encoding: Encoding
 }
 
-export interface JudgeTask {
-  id: number
+interface BodyTask {
   body: Uint8Array
   format: TelemetryFormat | null
   context: JudgeContext
 }
-type Judged = Judgement | TelemetryJudgement
+/** A line can have as many values as a body, and no limit on the values of the body looks into it. */
+interface ImportTask {
+  lines: string[]
+  workspaceId: string
+}
+type Task = BodyTask | ImportTask
+export type JudgeTask = Task & { id: number }
+type Judged = Judgement | TelemetryJudgement | ReadImport
+type ReadImport = Import | ImportFault
 export interface JudgeAnswer {
   id: number
   judged: Judged
 }
 
-export async function performTask({ body, format, context }: Omit<JudgeTask, 'id'>): Promise<Judged> {
+export async function performTask(task: Task): Promise<Judged> {
+  if ('lines' in task) {
+    const { readImport } = await import('../domain/import.ts')
+    return readImport(task.lines, task.workspaceId)
+  }
+  const { body, format, context } = task
   if (format) {
     // Most installations never need protobuf.
     const { judgeTelemetry } = await import('../domain/otlp/judge.ts')
@@ -54,15 +67,22 @@ export function createJudge({ directBytes = DIRECT_BYTES, heapMegabytes = HEAP_M
   // Own threads: a span takes several times as long as an event, and batches must not wait for spans.
   const batches = createLane(directBytes.batch, heapMegabytes)
   const telemetry = createLane(directBytes.telemetry, heapMegabytes)
+  const imports = createLane(directBytes.telemetry, heapMegabytes)
   return {
     judge: async (body: Buffer, context: JudgeContext) =>
       (await batches.perform({ body, format: null, context })) as Judgement,
     judgeTelemetry: async (body: Buffer, format: TelemetryFormat, context: JudgeContext) =>
       (await telemetry.perform({ body, format, context })) as TelemetryJudgement,
+    readImport: async (lines: string[], workspaceId: string) =>
+      (await imports.perform({ lines, workspaceId })) as ReadImport | typeof TOO_MUCH_MEMORY,
     async close(): Promise<void> {
-      await Promise.all([batches.close(), telemetry.close()])
+      await Promise.all([batches.close(), telemetry.close(), imports.close()])
     },
   }
+}
+
+function sizeOf(task: Task): number {
+  return 'lines' in task ? task.lines.reduce((sum, line) => sum + line.length, 0) : task.body.length
 }
 
 interface Sent extends PromiseWithResolvers<Judged> {
@@ -111,8 +131,8 @@ function createLane(directBytes: number, heapMegabytes: number) {
   }
 
   return {
-    async perform(given: Omit<JudgeTask, 'id'>): Promise<Judged> {
-      if (given.body.length <= directBytes) {
+    async perform(given: Task): Promise<Judged> {
+      if (sizeOf(given) <= directBytes) {
         await waitForTurn()
         return performTask(given)
       }

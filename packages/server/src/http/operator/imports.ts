@@ -1,4 +1,4 @@
-import { readImport, RUN_FACTS, type ImportPart, type RunLine } from '../../domain/import.ts'
+import { RUN_FACTS, type ImportPart, type RunLine } from '../../domain/import.ts'
 import type { EventVerdict } from '../../storage/events.ts'
 import type { ExportedTable } from '../../storage/tables.ts'
 import type { RunRow } from '../../storage/runs.ts'
@@ -18,11 +18,12 @@ interface Done {
 /** Written at the same time, so that they share commits. */
 const RUNS_AT_ONCE = 32
 
-export function importsRoutes({ serve, storage, now }: OperatorDeps): void {
+export function importsRoutes({ serve, storage, judge, now }: OperatorDeps): void {
   serve('importEnvironment', async ({ body, environment, workspace, actor, at, audit }) => {
     if (environment.archivedAt !== null || workspace.archivedAt !== null) return ARCHIVED
     const [environmentId, workspaceId] = [environment.id, workspace.id]
-    const read = readImport(body.lines, workspaceId)
+    const read = await judge.readImport(body.lines, workspaceId)
+    if ('ok' in read) return refuse(read.code, read.detail)
     if ('line' in read) return refuse('invalid_request', `lines[${read.line}] ${read.message}`)
     const { source } = read
     const resume = body.resume === true

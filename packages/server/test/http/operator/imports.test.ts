@@ -460,3 +460,42 @@ test(
     }
   },
 )
+
+test('lines with a million values, levels or names are read beside the requests of others', async () => {
+  const { service } = source
+  const { environmentId } = await service.newTenant('dense')
+  const [head = ''] = linesOf(whole)
+  for (const [line, refusal] of [
+    [`{"type":"run","x":[${'{},'.repeat(1_000_000)}{}]}`, /^lines\[1\] has no /],
+    [`{"type":"run","x":${'['.repeat(1_000_000)}${']'.repeat(1_000_000)}}`, /^lines\[1\] /],
+    [`{"type":"run",${Array.from({ length: 250_000 }, (_, n) => `"n${n}":0`).join()}}`, /^lines\[1\] has no /],
+  ] as const) {
+    const body = gzipSync(JSON.stringify({ lines: [head, line] }))
+    const headers = { 'content-encoding': 'gzip', 'content-type': 'application/json' }
+    let isOver = false
+    const sent = service
+      .operator(`/environments/${environmentId}/import`, { body, headers })
+      .finally(() => (isOver = true))
+    let answeredMeanwhile = 0
+    while (!isOver) {
+      await service.call('/healthz')
+      if (!isOver) answeredMeanwhile++
+    }
+    const answer = await sent
+    assert.deepEqual(refusalOf(answer), [400, 'invalid_request'])
+    assert.match((answer.body as { detail: string }).detail, refusal)
+    // If the thread of the requests read the line, none would be answered before it is done.
+    assert.ok(answeredMeanwhile >= 5, `${answeredMeanwhile}`)
+  }
+})
+
+test('a body of operators has at most 50,000 values', async () => {
+  const { service } = source
+  const { environmentId } = await service.newTenant('values')
+  const send = (count: number) =>
+    service.operator(`/environments/${environmentId}/import`, { body: `{"lines":[${'0,'.repeat(count - 3)}0]}` })
+  assert.deepEqual(refusalOf(await send(LIMITS.bodyValues)), [400, 'invalid_request'])
+  const refused = await send(LIMITS.bodyValues + 1)
+  assert.deepEqual(refusalOf(refused), [413, 'body_too_large'])
+  assert.match((refused.body as { detail: string }).detail, /at most 50000 values/)
+})
