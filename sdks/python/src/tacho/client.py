@@ -211,9 +211,9 @@ class Tacho(Calls):
 
     def prompt(self, name: str, fallback: str) -> Prompt:
         """
-        The deployed version of a prompt. Waits for the first configuration as guarded tools do, at most two seconds. Returns the
-        fallback if nothing is loaded or deployed. Inside a run, later events and issue records of this task and span carry its
-        `promptVersionId`, or `promptFallback`.
+        The deployed version of a prompt. Waits for the first configuration as guarded tools do, at most two seconds. Returns
+        the fallback if nothing is loaded or deployed. Inside a run, later events and issue records of this task and span carry
+        its `promptVersionId`, or `promptFallback`.
         """
         self.guarding.prepare(Rules())
         current = self.configuration.current

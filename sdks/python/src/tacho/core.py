@@ -15,6 +15,7 @@ from .delivery.sender import Sender, SenderSettings
 from .delivery.spool import Spool
 from .delivery.transport import Connections, Request
 from .exact import class_name, exact_text
+from .guarding.asked_calls import AskedCalls
 from .guarding.held import HeldCalls
 from .options import Settings, resolve
 from .recording.context import RunScope, Span, current_of, prompt_facts_of
@@ -58,6 +59,7 @@ class Core:
         self.mask = Mask(settings.masking)
         self.open_runs = OpenRuns()
         self.held_calls = HeldCalls()
+        self.asked_calls = AskedCalls()
         self.shared_states = SharedStates()
         self.on_run: Callable[[], None] = lambda: None
         self.payloads = Payloads(settings.capture, settings.metadata_keys, self.mask, self.diagnostics)
@@ -203,6 +205,7 @@ class Core:
         self.process = object()
         self.open_runs.reset()
         self.held_calls.reset()
+        self.asked_calls.reset()
         self.diagnostics.reset()
         self.connections.reset()
         if self._rotating is not None:

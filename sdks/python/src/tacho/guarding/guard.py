@@ -18,6 +18,7 @@ from ..delivery.issue_records import IssueRecords, IssueReport
 from ..policy.compile import compiled
 from ..policy.decide import decide
 from ..policy.facts import Facts
+from ..policy.input_hash import input_hash
 from ..recording.context import RunScope
 from .blocked import BlockCode, ToolBlockedError
 from .detectors import BudgetDetector, Detection, LoopDetector
@@ -250,6 +251,19 @@ class Guard:
             reason=decision.reason,
             policy_message=judged.verdict.policy_message,
         )
+
+    def observe_loop(self, scope: RunScope, tool_name: str, arguments: object) -> None:
+        """Of a call that never reached its tool."""
+        try:
+            digest = input_hash(tool_name, {"arguments": arguments if isinstance(arguments, str) else repr(arguments)})
+            with self.lock:
+                loop = self.watch_of(scope).loop
+                found = loop.observe(tool_name, digest) if loop else None
+            if found is not None and found.is_new:
+                payload = {"toolName": tool_name, "reasonCode": found.reason_code}
+                self.issues.report(scope, IssueReport(found.type, payload=payload, evidence={"decision": found.action}))
+        except Exception:
+            pass
 
     def trouble(self, scope: RunScope, tool_name: str, report: IssueReport) -> None:
         self.issues.report(scope, report)

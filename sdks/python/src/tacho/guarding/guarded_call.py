@@ -1,5 +1,14 @@
 """
-One guarded call: one object from its input to its result.
+One guarded call: one object from its input to its result. Its whole life, from the words of the model (`asked_calls`):
+
+  asked --cut, unreadable, unknown tool, arguments that do not fit, declined--> never ran
+    \\--> judged --BLOCK--> refused
+           |   \\--> held --rejected, expired--> refused
+           |          |  \\--its caller left (`held`)--> withdrawn
+           |          v approved
+           \\-----> running --> returned, failed, cancelled; without an end, it did not report back
+
+In detail:
 
   taken --policies, detectors--> ALLOW, WARN: admitted ------------------------> started --> succeeded, failed, paused
                             \\--> REQUIRE_APPROVAL --APPROVED, claimed, decided again-->/
@@ -25,13 +34,15 @@ from ..delivery.issue_records import IssueReport
 from ..delivery.transport import StopSignal
 from ..exact import exact_text
 from ..recording.context import RunScope, Span, current_of
+from ..recording.plain import read_safely
 from ..recording.run import Run, WithinBlock, begin_scope, failure_of, is_pending, outcome_of
 from .approving import Approving
+from .asked_calls import record_never_ran
 from .blocked import BlockCode, ToolBlockedError
 from .guard import Guard, agent_of, is_approved, is_notable
 from .held import HeldCall, LeaveReason
 from .in_thread import in_thread
-from .json_form import is_same
+from .json_form import is_same, shown
 from .judged import Judged, facts_of, form_of, reason_code_of, take
 from .rules import Authorization, CallDecision, Rules
 
@@ -63,6 +74,7 @@ def call_tool(guard: Guard, request: Request) -> Any:
     Runs the tool if it may run, and records the result. If the tool returns an awaitable, so does this. Raises
     ToolBlockedError if the call may not run; otherwise whatever the tool raises.
     """
+    _refuse_if_cut(guard, request)
     around = _Around(guard.core)
     try:
         with around.within():
@@ -84,6 +96,7 @@ def call_tool(guard: Guard, request: Request) -> Any:
 
 async def acall_tool(guard: Guard, request: Request) -> Any:
     """The same for asyncio. If the caller is cancelled while it waits for approval, the wait ends."""
+    _refuse_if_cut(guard, request)
     around = _Around(guard.core)
     try:
         with around.within():
@@ -354,6 +367,15 @@ class _GuardedCall:
 
     def _refused(self, judged: Judged, code: BlockCode, decision_reason: str | None = None) -> ToolBlockedError:
         return self._guard.refused(self._scope, self._call, judged, code, self._approval_id, decision_reason)
+
+
+def _refuse_if_cut(guard: Guard, request: Request) -> None:
+    """Frameworks mend arguments whose end is missing, so what the tool would get is not what the model meant."""
+    if guard.core.asked_calls.is_cut(request.tool_call_id):
+        error = ToolBlockedError("call_cut", _name(request.tool_name))
+        shown_arguments = read_safely(lambda: shown(form_of(request.read())), None)
+        record_never_ran(guard, error.tool_name, "cut", error.model_text, shown_arguments, request.tool_call_id)
+        raise error
 
 
 def _reason_of(error: BaseException) -> LeaveReason:

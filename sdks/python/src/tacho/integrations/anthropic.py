@@ -15,7 +15,7 @@ from ..client import Tacho
 from ..recording.usage_shapes import call_usage
 from .messages import answer_of, fields_of, messages_of, parsed, with_system
 from .methods import Method, record_methods
-from .tool_calls import Tools, aguarded_answer, guarded_answer
+from .tool_calls import AskedCall, Tools, aguarded_answer, guarded_answer
 
 C = TypeVar("C")
 
@@ -34,14 +34,14 @@ def call_tools(message: Any, tools: Tools, tacho: Tacho | None = None) -> list[d
     Runs the tool uses of a message, each guarded. Returns the `tool_result` blocks for the next message of the user. A refusal
     and the exception of a tool are results with `is_error`, which the model reads.
     """
-    return [_block(use, guarded_answer(tacho, tools, use.get("id"), use["name"], use["input"])) for use in _uses_of(message)]
+    return [_block(use, guarded_answer(tacho, tools, _asked(message, use))) for use in _uses_of(message)]
 
 
 async def acall_tools(message: Any, tools: Tools, tacho: Tacho | None = None) -> list[dict[str, Any]]:
     """The same for asyncio; the calls run at once."""
 
     async def answer(use: Mapping[str, Any]) -> dict[str, Any]:
-        return _block(use, await aguarded_answer(tacho, tools, use.get("id"), use["name"], use["input"]))
+        return _block(use, await aguarded_answer(tacho, tools, _asked(message, use)))
 
     return await asyncio.gather(*map(answer, _uses_of(message)))
 
@@ -49,6 +49,10 @@ async def acall_tools(message: Any, tools: Tools, tacho: Tacho | None = None) ->
 def _uses_of(message: Any) -> list[Mapping[str, Any]]:
     parts = [fields_of(part) for part in fields_of(message).get("content") or ()]
     return [part for part in parts if part.get("type") == "tool_use"]
+
+
+def _asked(message: Any, use: Mapping[str, Any]) -> AskedCall:
+    return AskedCall(use.get("id"), use["name"], use["input"], fields_of(message).get("stop_reason"))
 
 
 def _block(use: Mapping[str, Any], answer: tuple[str, bool]) -> dict[str, Any]:

@@ -20,6 +20,7 @@ from langchain_core.tools import BaseTool
 import tacho as tacho_module
 
 from ..client import Tacho
+from ..guarding.asked_calls import NeverRan, is_cut, record_never_ran
 from ..recording.context import CURRENT, Context, RunScope, Span
 from ..recording.plain import read_safely
 from ..recording.run import Run, begin_scope, failure_of, outcome_of
@@ -53,6 +54,7 @@ class TachoHandler(BaseCallbackHandler):
         self._scopes: dict[UUID, RunScope] = {}
         self._own: dict[UUID, Run] = {}
         self._steps: dict[UUID, _Step] = {}
+        self._offered: dict[UUID, set[str]] = {}
 
     @property
     def _client(self) -> Tacho:
@@ -99,6 +101,8 @@ class TachoHandler(BaseCallbackHandler):
             return {**_model_of(more), "messages": [one for given in said for one in messages_of([given])]}
 
         self._begin_call(run_id, parent_run_id, request)
+        offered = read_safely(lambda: _names_of(more["invocation_params"]["tools"]), set[str]())
+        _add(self._offered, run_id, offered)
 
     def on_llm_start(
         self, serialized: Any, prompts: list[str], *, run_id: UUID, parent_run_id: UUID | None = None, **more: Any
@@ -117,6 +121,20 @@ class TachoHandler(BaseCallbackHandler):
         call = self._calls.pop(run_id, None)
         if call:
             call.end(lambda: _result_of(response))
+            read_safely(lambda: self._record_lost(response, self._offered.pop(run_id, None)), None)
+
+    def _record_lost(self, response: Any, offered: set[str] | None) -> None:
+        """LangGraph answers these calls itself, or leaves them out."""
+        message = response.generations[0][0].message
+        for call in message.invalid_tool_calls:
+            answer = str(call.get("error") or "The arguments are not a JSON object.")
+            self._lost(call, "unreadable", answer, call.get("args"))
+        for call in message.tool_calls if offered else ():
+            if offered and call["name"] not in offered:
+                self._lost(call, "unknown_tool", f"There is no tool {call['name']}.", call["args"])
+
+    def _lost(self, call: Mapping[str, Any], code: NeverRan, answer: str, arguments: object) -> None:
+        record_never_ran(self._client.guarding, str(call.get("name")), code, answer, arguments, call.get("id"))
 
     def on_llm_error(self, error: BaseException, *, run_id: UUID, **more: Any) -> None:
         call = self._calls.pop(run_id, None)
@@ -194,6 +212,13 @@ def _add(entries: dict[UUID, Any], key: UUID, value: Any) -> None:
     entries[key] = value
 
 
+def _names_of(tools: Any) -> set[str]:
+    """Of the tools that the model was offered. Empty if one has no name."""
+    names = [fields_of(tool).get("name") or fields_of(fields_of(tool).get("function")).get("name") for tool in tools]
+    known = {name for name in names if isinstance(name, str)}
+    return known if len(known) == len(set(names)) else set()
+
+
 def _model_of(more: Mapping[str, Any]) -> dict[str, Any]:
     metadata, params = more.get("metadata") or {}, more.get("invocation_params") or {}
     model = metadata.get("ls_model_name") or params.get("model") or params.get("model_name")
@@ -210,6 +235,9 @@ def _message_of(message: Any) -> Message:
         parts = content if isinstance(content, list) else []
         given["content"] = [part for part in parts if fields_of(part).get("type") == "text"] if parts else content or None
         given["tool_calls"] = calls
+    lost = getattr(message, "invalid_tool_calls", None)
+    if lost:
+        given["tool_calls"] = [*(calls or ()), *lost]
     call_id = getattr(message, "tool_call_id", None)
     return {**given, "tool_call_id": call_id} if call_id else given
 
@@ -220,13 +248,25 @@ def _result_of(response: Any) -> dict[str, Any]:
     if message is None:
         return {"output": {"role": "assistant", "content": getattr(generation, "text", None)}}
     metadata = getattr(message, "response_metadata", None) or {}
-    output = messages_of([_message_of(message)])
+    said = _message_of(message)
+    if is_cut(metadata.get("finish_reason") or metadata.get("stop_reason")):
+        # LangChain closes what is open, and so makes arguments that the model did not write.
+        said["tool_calls"] = _as_received(message) or said.get("tool_calls")
+    output = messages_of([said])
     return {
         "model": metadata.get("model_name") or metadata.get("model"),
         "output": output[0] if output else None,
         "finishReason": metadata.get("finish_reason") or metadata.get("stop_reason"),
         "usage": call_usage(getattr(message, "usage_metadata", None)),
     }
+
+
+def _as_received(message: Any) -> list[Any]:
+    return (
+        getattr(message, "tool_call_chunks", None)
+        or fields_of(getattr(message, "additional_kwargs", None)).get("tool_calls")
+        or []
+    )
 
 
 def guard_tools(tools: Sequence[T], tacho: Tacho | None = None, *, unguarded: Unguarded = "refuse") -> list[T]:

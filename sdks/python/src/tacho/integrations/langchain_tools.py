@@ -18,6 +18,7 @@ from langchain_core.tools import BaseTool, InjectedToolArg, StructuredTool, Tool
 import tacho
 
 from ..client import Tacho
+from ..guarding.asked_calls import record_never_ran
 from ..guarding.blocked import ToolBlockedError
 from ..guarding.json_form import is_readable, json_form
 from ..recording.plain import read_safely
@@ -35,6 +36,7 @@ T = TypeVar("T", bound=BaseTool)
 
 # In the metadata of a guarded tool, so that the handler leaves its calls to the guard.
 GUARDED_KEY = "tacho_guarded"
+_CLIENT = "__tacho_client__"
 # LangChain gives these to a function that names them, in place of what a model wrote.
 _GIVEN = {"func": "callbacks", "coroutine": "callbacks", "_run": "run_manager", "_arun": "run_manager"}
 
@@ -63,6 +65,7 @@ def guard_tool(tool: T, client: Tacho | None, unguarded: Unguarded) -> T:
         object.__setattr__(guarded, part, (_guarded_async if is_async else _guarded)(client, name, function, call_of))
     object.__setattr__(guarded, "__class__", _class_of(type(tool)))
     guarded.metadata = {**(tool.metadata or {}), GUARDED_KEY: True}
+    object.__setattr__(guarded, _CLIENT, client)
     if not isinstance(tool.handle_tool_error, _Handler):
         guarded.handle_tool_error = _Handler(tool.handle_tool_error)
     return guarded
@@ -88,15 +91,35 @@ def _why_not(tool: object) -> str | None:
     return None
 
 
-# The name of the tool that is called, and the model's id of the call.
-_called: ContextVar[tuple[str | None, str | None]] = ContextVar("tacho_langchain_call", default=(None, None))
+class _Called:
+    """The tool that is called, and the model's id of the call."""
+
+    def __init__(self, tool: BaseTool, given: object, call_id: Any) -> None:
+        self.name = tool.name
+        self.call_id = call_id
+        self.is_taken = False
+        self._given = given
+        self._client: Tacho | None = vars(tool).get(_CLIENT)
+
+    def end(self, error: BaseException | None, answer: object) -> None:
+        """Arguments that do not fit never reach the tool's function."""
+        if self.is_taken or (error is not None and not isinstance(error, Exception)):
+            return
+        client = self._client or tacho.client()
+        said = str(getattr(answer, "content", answer) if error is None else error)
+        record_never_ran(client.guarding, self.name, "unfit", said, self._given, self.call_id)
 
 
-def _take_called() -> tuple[str | None, str | None]:
+_called: ContextVar[_Called | None] = ContextVar("tacho_langchain_call", default=None)
+
+
+def _take_called() -> tuple[str | None, Any]:
     """Of this one call: calls that the tool itself makes are others."""
     called = _called.get()
-    _called.set((None, None))
-    return called
+    if called is None or called.is_taken:
+        return None, None
+    called.is_taken = True
+    return called.name, called.call_id
 
 
 @functools.cache
@@ -107,19 +130,31 @@ def _class_of(kind: type[BaseTool]) -> type[BaseTool]:
 
     @functools.wraps(kind.run)
     def run(self: BaseTool, *args: Any, **named: Any) -> Any:
-        token = _called.set((self.name, named.get("tool_call_id")))
+        called = _Called(self, args[0] if args else named.get("tool_input"), named.get("tool_call_id"))
+        token = _called.set(called)
         try:
-            return kind.run(self, *args, **named)
+            answer = kind.run(self, *args, **named)
+        except BaseException as error:
+            called.end(error, None)
+            raise
         finally:
             _called.reset(token)
+        called.end(None, answer)
+        return answer
 
     @functools.wraps(kind.arun)
     async def arun(self: BaseTool, *args: Any, **named: Any) -> Any:
-        token = _called.set((self.name, named.get("tool_call_id")))
+        called = _Called(self, args[0] if args else named.get("tool_input"), named.get("tool_call_id"))
+        token = _called.set(called)
         try:
-            return await kind.arun(self, *args, **named)
+            answer = await kind.arun(self, *args, **named)
+        except BaseException as error:
+            called.end(error, None)
+            raise
         finally:
             _called.reset(token)
+        called.end(None, answer)
+        return answer
 
     members = {"run": run, "arun": arun, GUARDED: True, "__module__": kind.__module__, "__doc__": kind.__doc__}
     make: Any = type(kind)

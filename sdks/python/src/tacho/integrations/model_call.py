@@ -10,6 +10,7 @@ from typing import Any
 import tacho
 
 from ..client import Tacho
+from ..guarding.asked_calls import tool_calls_of
 from ..recording.context import Context, RunScope, Span
 from ..recording.plain import read_safely
 from ..recording.run import Outcome, Run, begin_scope, failure_of
@@ -71,10 +72,12 @@ class ModelCall:
         model = result.get("model") or self._request.get("model")
         latency = _milliseconds(time.monotonic() - self._begun)
         # A framework that tells of a call only afterwards gives its own times.
-        payload = {"latency": latency, **self._request, **result, "model": model}
+        payload: dict[str, Any] = {"latency": latency, **self._request, **result, "model": model}
+        payload.update(more)
+        output, reason = payload.get("output"), payload.get("finishReason")
+        payload["toolCalls"] = read_safely(lambda: tool_calls_of(self._core, output, reason) or None, None)
         if self._first is not None:
             payload["timeToFirstOutput"] = _milliseconds(self._first - self._begun)
-        payload.update(more)
         present = {name: value for name, value in payload.items() if value is not None}
         self._core.record(self._scope, "LLM_CALL", str(model or "model call"), present, span=self._span)
         if self._own is not None:

@@ -8,15 +8,14 @@ The OpenAI client.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
 from ..client import Tacho
 from ..recording.usage_shapes import call_usage
 from .messages import answer_of, fields_of, messages_of, with_system
 from .methods import Method, record_methods
-from .tool_calls import Tools, aguarded_answer, guarded_answer
-from .tool_input import arguments_of
+from .tool_calls import AskedCall, Tools, aguarded_answer, guarded_answer
 
 C = TypeVar("C")
 
@@ -33,44 +32,52 @@ def record_client(client: C, tacho: Tacho | None = None) -> C:
 
 def call_tools(message: Any, tools: Tools, tacho: Tacho | None = None) -> list[dict[str, Any]]:
     """
-    Runs the tool calls of a message, or the function calls of a response, each guarded. Returns the messages, or the input
-    items, with their answers. A refusal and the exception of a tool are answers too, which the model reads.
+    Runs the tool calls of a completion or its message, or the function calls of a response, each guarded. Returns the messages,
+    or the input items, with their answers. A refusal and the exception of a tool are answers too, which the model reads. A call
+    of an answer that was cut (finish reason `length`) does not run: pass the completion, because a message has no finish
+    reason, or let `record_client` see the answer.
     """
-    return [
-        shape(guarded_answer(tacho, tools, call_id, name, arguments)[0])
-        for call_id, name, arguments, shape in (_call_of(call) for call in _calls_of(message))
-    ]
+    return [shape(guarded_answer(tacho, tools, call)[0]) for call, shape in _calls_of(message)]
 
 
 async def acall_tools(message: Any, tools: Tools, tacho: Tacho | None = None) -> list[dict[str, Any]]:
     """The same for asyncio; the calls run at once."""
 
-    async def answer(call: Any) -> dict[str, Any]:
-        call_id, name, arguments, shape = _call_of(call)
-        return shape((await aguarded_answer(tacho, tools, call_id, name, arguments))[0])  # type: ignore[no-any-return]
+    async def answer(call: AskedCall, shape: _Shape) -> dict[str, Any]:
+        return shape((await aguarded_answer(tacho, tools, call))[0])
 
-    return await asyncio.gather(*map(answer, _calls_of(message)))
+    return await asyncio.gather(*(answer(*one) for one in _calls_of(message)))
 
 
-def _calls_of(message: Any) -> list[Mapping[str, Any]]:
+_Shape = Callable[[str], dict[str, Any]]
+
+
+def _calls_of(message: Any) -> list[tuple[AskedCall, _Shape]]:
+    """Of a message, a choice, a completion, or a response."""
     read = fields_of(message)
-    given = read.get("tool_calls") or [item for item in read.get("output") or () if _is_function_call(item)]
-    return [fields_of(call) for call in given]
+    if read.get("choices"):
+        read = fields_of(read["choices"][0])
+    reason = read.get("finish_reason")
+    if "message" in read and "tool_calls" not in read:
+        read = fields_of(read["message"])
+    if read.get("tool_calls"):
+        return [_chat_call(fields_of(call), reason) for call in read["tool_calls"]]
+    items = [fields_of(item) for item in read.get("output") or ()]
+    return [_response_call(item, read.get("status")) for item in items if item.get("type") == "function_call"]
 
 
-def _is_function_call(item: Any) -> bool:
-    return fields_of(item).get("type") == "function_call"
-
-
-def _call_of(call: Mapping[str, Any]) -> tuple[Any, str, Any, Any]:
-    if "call_id" in call:
-        call_id = call["call_id"]
-        item = {"type": "function_call_output", "call_id": call_id}
-        return call_id, call["name"], arguments_of(call["arguments"]), lambda text: {**item, "output": text}
-    function = fields_of(call.get("function"))
-    call_id = call.get("id")
+def _chat_call(call: Mapping[str, Any], reason: object) -> tuple[AskedCall, _Shape]:
+    function, call_id = fields_of(call.get("function")), call.get("id")
     answer = {"role": "tool", "tool_call_id": call_id}
-    return call_id, function["name"], arguments_of(function["arguments"]), lambda text: {**answer, "content": text}
+    asked = AskedCall(call_id, function["name"], function["arguments"], reason)
+    return asked, lambda text: {**answer, "content": text}
+
+
+def _response_call(item: Mapping[str, Any], reason: object) -> tuple[AskedCall, _Shape]:
+    call_id, status = item.get("call_id"), item.get("status")
+    # A call may be complete in an answer that is not.
+    asked = AskedCall(call_id, item["name"], item["arguments"], reason if status is None else status)
+    return asked, lambda text: {"type": "function_call_output", "call_id": call_id, "output": text}
 
 
 def _chat_request(named: dict[str, Any]) -> dict[str, Any]:
@@ -78,8 +85,10 @@ def _chat_request(named: dict[str, Any]) -> dict[str, Any]:
 
 
 def _chat_result(answer: Mapping[str, Any]) -> dict[str, Any]:
-    choice = fields_of((answer.get("choices") or [{}])[0])
-    output = messages_of([choice.get("message")])[0] if choice.get("message") else None
+    choices = [fields_of(choice) for choice in answer.get("choices") or ()]
+    said = [messages_of([choice["message"]])[0] for choice in choices if choice.get("message")]
+    output = said[0] if len(said) == 1 else said or None
+    choice = choices[0] if choices else {}
     usage = call_usage(answer.get("usage"))
     return {"model": answer.get("model"), "usage": usage, "output": output, "finishReason": choice.get("finish_reason")}
 

@@ -6,13 +6,17 @@ import asyncio
 import functools
 import inspect
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import tacho
 
 from ..client import Tacho
+from ..guarding.asked_calls import NeverRan, is_cut, record_never_ran
 from ..guarding.blocked import ToolBlockedError
 from ..recording.plain import dump, to_plain, well_formed_json
+from .fitting import Unfit, fitted
+from .tool_input import arguments_of
 
 Tools = Mapping[str, Callable[..., Any]] | Sequence[Callable[..., Any]]
 """Functions by name, or functions that have the names of their tools."""
@@ -20,20 +24,40 @@ Tools = Mapping[str, Callable[..., Any]] | Sequence[Callable[..., Any]]
 _LEVELS = 200
 
 
-def guarded_answer(client: Tacho | None, tools: Tools, call_id: Any, name: str, arguments: Any) -> tuple[str, bool]:
+@dataclass(frozen=True)
+class AskedCall:
+    """As the model wrote it."""
+
+    call_id: Any
+    name: str
+    arguments: Any
+    """JSON text, or an object already."""
+    finish_reason: object = None
+    """Of the answer. None: the provider says that the call is complete, or the host passed only the message."""
+
+
+class _NeverRan(Exception):
+    def __init__(self, code: NeverRan, answer: str) -> None:
+        self.code = code
+        self.answer = answer
+
+
+def guarded_answer(client: Tacho | None, tools: Tools, call: AskedCall) -> tuple[str, bool]:
     """The answer for the model, and whether it is an error: a refusal, an unknown tool, or the tool's own exception."""
+    recorder = client or tacho.client()
     try:
-        named = _checked(arguments)
-        output = (client or tacho.client()).run_tool(name, _find(tools, name), (), named, tool_call_id=call_id)
+        tool, named = _prepared(recorder, tools, call)
+        output = recorder.run_tool(call.name, tool, (), named, tool_call_id=call.call_id)
     except Exception as error:
-        return _error_text(error), True
+        return _error_answer(recorder, call, error), True
     return _text(output), False
 
 
-async def aguarded_answer(client: Tacho | None, tools: Tools, call_id: Any, name: str, arguments: Any) -> tuple[str, bool]:
+async def aguarded_answer(client: Tacho | None, tools: Tools, call: AskedCall) -> tuple[str, bool]:
     """The same for asyncio. A tool that is no coroutine function runs in a thread."""
+    recorder = client or tacho.client()
     try:
-        tool = _find(tools, name)
+        tool, named = _prepared(recorder, tools, call)
 
         @functools.wraps(tool)
         async def act(*args: Any, **named: Any) -> Any:
@@ -41,30 +65,37 @@ async def aguarded_answer(client: Tacho | None, tools: Tools, call_id: Any, name
                 return await tool(*args, **named)
             return await asyncio.to_thread(tool, *args, **named)
 
-        named = _checked(arguments)
-        output = await (client or tacho.client()).arun_tool(name, act, (), named, tool_call_id=call_id)
+        output = await recorder.arun_tool(call.name, act, (), named, tool_call_id=call.call_id)
     except Exception as error:
-        return _error_text(error), True
+        return _error_answer(recorder, call, error), True
     return _text(output), False
 
 
-def _find(tools: Tools, name: str) -> Callable[..., Any]:
+def _prepared(client: Tacho, tools: Tools, call: AskedCall) -> tuple[Callable[..., Any], dict[str, Any]]:
+    if call.finish_reason == "completed":
+        # The provider says it of this call, in an answer that may be cut.
+        client.core.asked_calls.note(call.call_id, False)
+    if is_cut(call.finish_reason) or client.core.asked_calls.is_cut(call.call_id):
+        raise _NeverRan("cut", ToolBlockedError("call_cut", call.name).model_text)
+    named = arguments_of(call.arguments)
+    if not isinstance(named, dict):
+        raise _NeverRan("unreadable", "TypeError: The arguments are not a JSON object.")
     if isinstance(tools, Mapping):
-        found = tools.get(name)
+        tool = tools.get(call.name)
     else:
-        found = next((tool for tool in tools if getattr(tool, "__name__", None) == name), None)
-    if found is None:
-        raise LookupError(f"There is no tool {name}.")
-    return found
+        tool = next((tool for tool in tools if getattr(tool, "__name__", None) == call.name), None)
+    if tool is None:
+        raise _NeverRan("unknown_tool", f"LookupError: There is no tool {call.name}.")
+    try:
+        return tool, fitted(tool, named)
+    except Unfit as error:
+        raise _NeverRan("unfit", f"TypeError: The arguments do not fit {call.name}: {error}") from None
 
 
-def _checked(arguments: Any) -> dict[str, Any]:
-    if not isinstance(arguments, dict):
-        raise TypeError("The arguments are not a JSON object.")
-    return arguments
-
-
-def _error_text(error: Exception) -> str:
+def _error_answer(client: Tacho, call: AskedCall, error: Exception) -> str:
+    if isinstance(error, _NeverRan):
+        record_never_ran(client.guarding, call.name, error.code, error.answer, call.arguments, call.call_id)
+        return error.answer
     return error.model_text if isinstance(error, ToolBlockedError) else f"{type(error).__name__}: {error}"
 
 
