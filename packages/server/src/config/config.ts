@@ -183,7 +183,15 @@ export type ConfigRead = { ok: true; config: Config } | { ok: false; faults: str
 
 const PREFIX = 'TACHO_'
 /** Not settings, and not refused: other commands and the SDK use them, perhaps in the same shell. */
-const CLIENT_VARIABLES = ['TACHO_URL', 'TACHO_OPERATOR_TOKEN', 'TACHO_API_KEY', 'TACHO_CLIENT_ID', 'TACHO_RELEASE']
+const CLIENT_VARIABLES = [
+  'TACHO_URL',
+  'TACHO_OPERATOR_TOKEN',
+  'TACHO_API_KEY',
+  'TACHO_CLIENT_ID',
+  'TACHO_RELEASE',
+  // scripts/node sets it, for the MCP guard.
+  'TACHO_OWN_VARIABLES',
+]
 const ENTRIES = Object.entries(SETTINGS) as [SettingName, Setting<unknown>][]
 
 export type SettingText = ReturnType<typeof settingTexts>[number]
