@@ -42,6 +42,9 @@ export const LlmCallPayload = convention('LlmCallPayload', 'Payload of an LLM_CA
   }),
   messages: Type.Array(Type.Unknown(), { description: 'Messages sent to the model' }),
   output: any("The model's answer"),
+  notCounted: text(
+    'Why the call adds no tokens, cost or call to any sum: `cache` (an answer of a cache), `same_call` (seen by two instrumentations)',
+  ),
 })
 export type LlmCallPayload = Static<typeof LlmCallPayload>
 

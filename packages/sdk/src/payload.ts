@@ -10,7 +10,7 @@ export type Payload = Readonly<Record<string, unknown>>
 /** Their values are not content. Other keys are dropped. */
 const METADATA_KEYS: ReadonlySet<string> = new Set(
   (
-    'model provider latency timeToFirstOutput cost finishReason status code reasonCode attempt toolName tools ' +
+    'model provider latency timeToFirstOutput cost notCounted finishReason status code reasonCode attempt toolName tools ' +
     'inputHash approvalId action decision policyId policyIds riskSignals severity promptId promptVersionId sampleRate ' +
     'revision release detections inputProblem startEventId traceId traceSpanId toolCallId agent policyAgeMs ' +
     'promptFallback'

@@ -71,7 +71,7 @@ function usedOf(used: unknown, now: number) {
 
 function count(usage: RunUsage, { type, payload }: Draft): void {
   if (type === 'TOOL_CALL' && !takeAdmitted(usage, payload?.['toolName'])) usage.toolCalls++
-  if (type !== 'LLM_CALL') return
+  if (type !== 'LLM_CALL' || payload?.['notCounted']) return
   const { cost, usage: sent } = payload ?? {}
   usage.cost += amount(cost)
   const { promptTokens, completionTokens, totalTokens } = callCounts(sent) ?? {}

@@ -46,7 +46,7 @@ export interface CallHandler {
   handleChatModelStart(model: unknown, messages: unknown, runId: string, parentRunId?: string, extra?: unknown): void
   handleLLMStart(model: unknown, prompts: unknown, runId: string, parentRunId?: string, extra?: unknown): void
   handleLLMNewToken(token: unknown, index: unknown, runId: string): void
-  handleLLMEnd(output: unknown, runId: string): void
+  handleLLMEnd(output: unknown, runId: string, parentRunId?: string, tags?: string[], extra?: unknown): void
   handleLLMError(error: unknown, runId: string): void
   handleToolStart(
     tool: unknown,
@@ -169,7 +169,10 @@ export function recordCalls(tacho: Tacho): CallHandler {
       beginCall(model, () => messagesOf(fields(prompts)[0]), runId, parentRunId, extra)
     },
     handleLLMNewToken: (_token, _index, runId) => running.get(runId)?.call?.token(),
-    handleLLMEnd: (output, runId) => end(runId, ({ call }) => call?.end(() => resultOf(output))),
+    handleLLMEnd(output, runId, _parentRunId, _tags, extra) {
+      const notCounted = fields(extra)['cached'] === true ? 'cache' : undefined
+      end(runId, ({ call }) => call?.end(() => ({ ...resultOf(output), notCounted })))
+    },
     handleLLMError: (error, runId) => end(runId, ({ call }) => call?.fail(error)),
     handleToolStart(tool, input, runId, parentRunId, _tags, _metadata, runName) {
       begin(runId, parentRunId, (parent) => {

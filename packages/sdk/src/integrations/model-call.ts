@@ -19,6 +19,8 @@ export interface ModelResult {
   usage?: Usage | undefined
   output?: unknown
   cost?: number | undefined
+  /** Why no sum counts the call: `cache`. */
+  notCounted?: string | undefined
   finishReason?: unknown
 }
 
@@ -84,6 +86,7 @@ export class ModelCall {
         usage: result.usage && set({ ...result.usage }),
         output: result.output,
         cost: result.cost,
+        notCounted: result.notCounted,
         finishReason: result.finishReason ?? undefined,
         latency: this.#since(this.#now()),
         timeToFirstOutput: this.#firstToken === undefined ? undefined : this.#since(this.#firstToken),

@@ -17,7 +17,7 @@ const COST_RANGE = `a number between 0 and ${LIMITS.costPerCall}`
 const TOKEN_RANGE = `a whole number between 0 and ${LIMITS.tokensPerCall}`
 
 export function usageOf(eventType: string, payload: Payload): NewUsage | null {
-  if (eventType !== 'LLM_CALL') return null
+  if (eventType !== 'LLM_CALL' || !isCounted(payload)) return null
   const counts = callCounts(payload['usage'])
   const { promptTokens = null, completionTokens = null, totalTokens = null } = counts ?? {}
   const cost = costNanos(payload['cost'])
@@ -29,6 +29,11 @@ export function usageOf(eventType: string, payload: Payload): NewUsage | null {
     costNanos: cost ?? 0,
     uncosted: cost === null ? callTokens(counts) : null,
   }
+}
+
+/** An answer that was paid before: from a cache, or in a call inside this one. Its event shows what it would have used. */
+export function isCounted({ notCounted }: Payload): boolean {
+  return typeof notCounted !== 'string' || notCounted === ''
 }
 
 export function latencyOf(payload: Payload): number | null {

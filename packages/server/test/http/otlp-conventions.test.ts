@@ -473,3 +473,22 @@ test('a token count that is no count is kept, and the reply warns of it', async 
     assert.deepEqual(event?.payload['usage'], { input_tokens: bad })
   }
 })
+
+test('one call seen by two instrumentations counts once, and a call inside a tool counts too', async () => {
+  const traceId = randomBytes(16).toString('hex')
+  const chat = (name: string, parentSpanId: string, usage: Record<string, Value> = {}) =>
+    span({ traceId, name, parentSpanId, attributes: { 'gen_ai.operation.name': 'chat', ...usage } })
+  const usage = { 'gen_ai.usage.input_tokens': 10, 'gen_ai.usage.output_tokens': 5 }
+  const gateway = chat('litellm_request', newSpanId(), usage)
+  const client = chat('openai.chat', gateway.spanId, usage)
+  const tool = span({ traceId, parentSpanId: gateway.spanId, attributes: { 'gen_ai.operation.name': 'execute_tool' } })
+  const inTool = chat('summarize', tool.spanId, usage)
+  const raw = chat('raw_request', client.spanId)
+  assert.deepEqual((await send(request([raw, inTool, client, tool, gateway]))).body, {})
+  const run = await timeline(traceId)
+  assert.deepEqual([run.usage.promptTokens, run.usage.completionTokens], [20, 10])
+  const notCounted = run.events.filter(({ payload }) => payload['notCounted'] === 'same_call').map(({ label }) => label)
+  assert.deepEqual(notCounted.toSorted(), ['litellm_request', 'raw_request'])
+  const { body } = await service.operator<OperatorRun>(`/environments/${service.environmentId}/runs/${run.id}`)
+  assert.equal(body.unpricedCalls, 2, 'the two that count name no model')
+})

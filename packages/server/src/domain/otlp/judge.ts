@@ -2,6 +2,7 @@ import { LIMITS } from '@tacho/contract/limits.ts'
 import { judgeItems, type JudgeContext, type JudgedBatch } from '../event.ts'
 import { logEvents } from './log-event.ts'
 import { readLogs, readSpans, type Encoding, type Read, type Sent } from './read-request.ts'
+import { markSameCalls } from './same-call.ts'
 import { shortenedJson } from './shorten.ts'
 import { spanEvents, type OtlpEvent } from './span-event.ts'
 import { Unreadable } from './unreadable.ts'
@@ -45,6 +46,7 @@ export function judgeTelemetry(
     read.flatMap((ofItem, item) => (ofItem instanceof Unreadable ? [] : ofItem.map((event) => ({ event, item })))),
   )
   const events = made.map(({ event }) => event)
+  markSameCalls(events)
   const itemOf = made.map(({ item }) => item)
   let payloadBytes = 0
   const batch = judgeItems(

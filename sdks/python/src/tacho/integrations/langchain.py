@@ -247,6 +247,7 @@ def _result_of(response: Any) -> dict[str, Any]:
     message = getattr(generation, "message", None)
     if message is None:
         return {"output": {"role": "assistant", "content": getattr(generation, "text", None)}}
+    usage = getattr(message, "usage_metadata", None)
     metadata = getattr(message, "response_metadata", None) or {}
     said = _message_of(message)
     if is_cut(metadata.get("finish_reason") or metadata.get("stop_reason")):
@@ -257,7 +258,9 @@ def _result_of(response: Any) -> dict[str, Any]:
         "model": metadata.get("model_name") or metadata.get("model"),
         "output": output[0] if output else None,
         "finishReason": metadata.get("finish_reason") or metadata.get("stop_reason"),
-        "usage": call_usage(getattr(message, "usage_metadata", None)),
+        "usage": call_usage(usage),
+        # LangChain's mark of an answer from its cache, which repeats the usage of the first one.
+        "notCounted": "cache" if fields_of(usage).get("total_cost") == 0 else None,
     }
 
 

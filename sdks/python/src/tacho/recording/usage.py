@@ -38,7 +38,7 @@ class RunUsage:
     def count(self, event_type: str, payload: Mapping[str, object] | None) -> None:
         if event_type == "TOOL_CALL" and not self._was_authorized(payload):
             self.tool_calls += 1
-        if event_type != "LLM_CALL" or not isinstance(payload, Mapping):
+        if event_type != "LLM_CALL" or not isinstance(payload, Mapping) or payload.get("notCounted"):
             return
         tokens = call_usage(payload.get("usage")) or {}
         cost = _amount(payload.get("cost"))
