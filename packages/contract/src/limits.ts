@@ -15,7 +15,7 @@ export const LIMITS = {
   batchWarnings: 100,
   batchBytes: 1_048_576,
   /** An OTLP request after decompression. */
-  otlpBytes: 4 * 1_048_576,
+  otlpBytes: 20 * 1_048_576,
   /** Spans or log records of an OTLP request. */
   otlpItems: 10_000,
   /** Attributes, values, events and links of an OTLP request: two bytes can be one, and each becomes several objects. */

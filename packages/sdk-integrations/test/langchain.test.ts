@@ -1,6 +1,7 @@
 /** `@tacho/sdk/langchain` with the real LangChain and LangGraph. */
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import { InMemoryCache } from '@langchain/core/caches'
 import { AIMessage } from '@langchain/core/messages'
 import { interrupt, MemorySaver, MessagesAnnotation, START, StateGraph } from '@langchain/langgraph'
 import { ToolNode } from '@langchain/langgraph/prebuilt'
@@ -12,8 +13,9 @@ import { assertScene, DONE, onlyCall, startScene, THREE_REFUNDS, type Scene } fr
 
 process.env['LANGSMITH_TRACING'] = 'false'
 
-const modelOf = ({ model }: Scene) =>
+const modelOf = ({ model }: Scene, options: { cache?: InMemoryCache } = {}) =>
   new ChatOpenAI({
+    ...options,
     model: 'gpt-5',
     apiKey: 'key',
     maxRetries: 0,
@@ -135,4 +137,18 @@ test('a graph that pauses has not failed', async (t) => {
   const [ask] = await scene.fake.events()
   assert.partialDeepStrictEqual(ask, { eventType: 'AGENT_STEP', label: 'ask', payload: { paused: 'GraphInterrupt' } })
   assert.ok(ask && !('error' in ask.payload))
+})
+
+test("an answer of LangChain's cache is recorded, and says that no sum counts it", async (t) => {
+  const scene = await startScene(t, DONE)
+  const callbacks = [recordCalls(scene.fake.tacho)]
+  const model = modelOf(scene, { cache: new InMemoryCache() })
+  await scene.fake.tacho.run(async () => {
+    for (let times = 0; times < 2; times++) await model.invoke('Refund all', { callbacks })
+  })
+  const calls = (await scene.fake.events()).filter(({ eventType }) => eventType === 'LLM_CALL')
+  assert.deepEqual(
+    calls.map(({ payload }) => payload?.['notCounted']),
+    [undefined, 'cache'],
+  )
 })

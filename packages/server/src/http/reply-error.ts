@@ -88,7 +88,7 @@ export function errorHandlers(
   app.setNotFoundHandler((request, reply) => {
     const page = pageOf(request, reply)
     if (page) return page
-    return replyError(request, reply, refuse('not_found', `There is no ${request.method} ${pathOf(request)}`))
+    return replyError(request, reply, refuse('not_found', notFoundText(request.method, pathOf(request))))
   })
 }
 
@@ -182,4 +182,12 @@ function refusalOf(error: FastifyError | StorageError | Refusal): Refusal {
   if (error.statusCode === 414) return refuse('uri_too_long')
   if (error.statusCode !== undefined && error.statusCode < 500) return refuse('invalid_request', error.message)
   return refuse('internal')
+}
+
+/** Exporters append the signal to a base address and never repeat a 404. */
+function notFoundText(method: string, path: string): string {
+  const [signal] = /\/v1\/(?:traces|logs|metrics)\/?$/.exec(path) ?? []
+  const text = `There is no ${method} ${path}`
+  if (signal === undefined) return text
+  return `${text}. OpenTelemetry goes to /openapi/v1/otlp${signal}: let OTEL_EXPORTER_OTLP_ENDPOINT end with /openapi/v1/otlp`
 }

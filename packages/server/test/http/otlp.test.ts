@@ -396,7 +396,7 @@ test('attributes, events and links beyond 1,000 are left out and counted', async
   assert.equal(Object.keys(payload.attributes).length, 1_000)
 })
 
-test('a request of up to 4 MiB is accepted, a larger one is refused, compressed or not', async () => {
+test('a request of up to 20 MiB is accepted, a larger one is refused, compressed or not', async () => {
   const spans = Array.from({ length: 400 }, () => span({ attributes: { text: 'x'.repeat(9_000) } }))
   const text = JSON.stringify(request(spans))
   assert.ok(text.length > 3_700_000 && text.length < LIMITS.otlpBytes)
@@ -479,3 +479,29 @@ test('log records become events of their trace or conversation, once each', asyn
     ['started', 'started'],
   )
 })
+
+test('a wrong base address gets an error that names the right one', async () => {
+  for (const path of ['/v1/traces', '/api/v1/logs', '/openapi/v1/v1/traces', '/openapi/v1/v1/metrics']) {
+    const reply = await fetch(`${service.url}${path}`, { method: 'POST', headers: { 'x-api-key': service.apiKey } })
+    assert.equal(reply.status, 404)
+    const { detail } = (await reply.json()) as { detail: string }
+    assert.match(detail, new RegExp(`OpenTelemetry goes to /openapi/v1/otlp/v1/${path.split('/').at(-1)}: let OTEL_`))
+  }
+})
+
+test('1,000 spans of 10 kB, and 45 of 100 kB, are stored from one request each', async () => {
+  for (const [count, chars] of [
+    [1_000, 10_000],
+    [45, 100_000],
+  ] as const) {
+    const traceId = newTraceId()
+    const spans = Array.from({ length: count }, () => span({ traceId, attributes: { text: 'y'.repeat(chars) } }))
+    assert.deepEqual((await send(gzipSync(JSON.stringify(request(spans))), 'traces', GZIP)).body, {})
+    const { body } = await service.operator<{ eventCount: number }>(
+      `/environments/${service.environmentId}/runs/${(await timeline(traceId)).id}`,
+    )
+    assert.equal(body.eventCount, count)
+  }
+})
+
+const GZIP = { 'content-encoding': 'gzip' }
