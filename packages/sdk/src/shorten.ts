@@ -1,6 +1,6 @@
 /** Cuts long texts first, then the ends of long lists, and marks every cut. */
 import type { Json, JsonObject } from './json.ts'
-import { byteLength, shortened } from './text.ts'
+import { byteLength } from './text.ts'
 
 /** Texts are cut to no less than this many bytes before lists are cut. */
 const TEXT_BYTES_MIN = 256
@@ -103,18 +103,35 @@ function write(payload: JsonObject, level: number, maxBytes: number) {
   return { text: parts.join(''), cutTexts, cutLists }
 }
 
-/** As JSON of at most `maxBytes` plus a mark. */
+const DATA_URL = /^data:([\w.+-]+\/[\w.+-]+)(?:;[\w=.+-]+)*;base64,([\w+/-]+={0,2})$/
+
+/** As JSON of at most `maxBytes` plus a mark: the beginning and the end, where a log has its error. Half of a file is worth nothing. */
 function cutText(text: string, maxBytes: number): string {
-  let bytes = 0
-  let end = 0
-  while (end < text.length) {
-    const code = text.codePointAt(end) as number
-    const units = code > 0xffff ? 2 : 1
+  const [, type, base64 = ''] = DATA_URL.exec(text) ?? []
+  if (type !== undefined)
+    return JSON.stringify(`[cut: ${type}, ${Math.floor((base64.replace(/=+$/, '').length * 3) / 4)} bytes]`)
+  const tailBytes = Math.floor(maxBytes / 3)
+  const end = unitsWithin(text, maxBytes - tailBytes, (units) => text.codePointAt(units) as number)
+  const left = text.length - end
+  const tail = unitsWithin(text.slice(end), tailBytes, (units) => {
+    const last = text.codePointAt(text.length - units - 1) as number
+    const isLow = last >= 0xdc00 && last <= 0xdfff && units + 1 < left
+    return isLow ? (text.codePointAt(text.length - units - 2) as number) : last
+  })
+  const missing = left - tail
+  if (missing <= 0) return JSON.stringify(text)
+  return JSON.stringify(`${text.slice(0, end)}… [cut: ${missing} characters]${text.slice(text.length - tail)}`)
+}
+
+function unitsWithin(text: string, maxBytes: number, codeAt: (units: number) => number): number {
+  let [bytes, units] = [0, 0]
+  while (units < text.length) {
+    const code = codeAt(units)
     bytes += jsonBytes(code)
     if (bytes > maxBytes) break
-    end += units
+    units += code > 0xffff ? 2 : 1
   }
-  return JSON.stringify(shortened(text, end))
+  return units
 }
 
 /** Inside a JSON text. Payloads have no half surrogate pairs. */

@@ -34,7 +34,7 @@ test('a payload of 256 KiB is unchanged; with one more byte it is shortened and 
   assert.deepEqual(codes, [])
   const over = JSON.parse(write({ text: `${exact.text}x` })) as { text: string; tachoShortened: object }
   assert.deepEqual(over.tachoShortened, { originalBytes: KIB256 + 1, cutTexts: 1, cutLists: 0 })
-  assert.match(over.text, /^x+… \[cut: \d+ characters\]$/)
+  assert.match(over.text, /^x+… \[cut: \d+ characters\]x+$/)
   assert.ok(over.text.length > 261_000)
   assert.deepEqual(codes, ['payload_shortened'])
 })
@@ -152,7 +152,7 @@ test('only the beginning of a huge value is read, so that recording does not blo
   assert.match(JSON.stringify(written(growing())), /\[cut: nested too deeply\]/)
   assert.ok(reads < 1_000, String(reads))
   const { text } = written({ text: 'x'.repeat(50_000_000) }) as { text: string }
-  assert.match(text, /^x+… \[cut: \d+ characters\]$/)
+  assert.match(text, /^x+… \[cut: \d+ characters\]x*/)
   const wide = Object.fromEntries(Array.from({ length: 300_000 }, (_, n) => [`key${n}`, { n }]))
   assert.ok('tachoShortened' in written({ wide }))
 })
@@ -189,7 +189,7 @@ test('of an object with very many keys, no more are read than a payload can hold
 test('of a text of more than 64 Mi characters, only the number of characters is recorded', () => {
   const { text } = written({ text: 'x'.repeat(67_108_865) })
   assert.equal(text, '… [cut: 67108865 characters]')
-  assert.match(String(written({ text: 'x'.repeat(67_108_864) })['text']), /^x+… \[cut: \d+ characters\]$/)
+  assert.match(String(written({ text: 'x'.repeat(67_108_864) })['text']), /^x+… \[cut: \d+ characters\]/)
 })
 
 test('errors and binary data inside a payload are readable, and toJSON is called once', () => {
@@ -328,4 +328,13 @@ test('a text that is cut before masking holds no part of a credential', () => {
     assert.ok(stack.includes('hunter2'), 'what is whole is masked later')
   }
   assert.equal(exceptionOf(new Error('x'.repeat(5_000))).message, `${'x'.repeat(3_840)}… [cut: 1160 characters]`)
+})
+
+test('a long text keeps its end, where the error of a log is, and a file in base64 is whole or its type and size', () => {
+  const log = `start ${'😀 step\n'.repeat(60_000)}Error: out of stock`
+  const text = String(written({ log })['log'])
+  assert.match(text, /^start 😀 step.*… \[cut: \d+ characters\].*Error: out of stock$/s)
+  assert.ok(text.isWellFormed())
+  const image = `data:image/png;base64,${'A'.repeat(400_000)}`
+  assert.equal(written({ image })['image'], '[cut: image/png, 300000 bytes]')
 })

@@ -39,7 +39,7 @@ def test_a_payload_of_256_kib_is_unchanged_and_with_one_more_byte_shortened() ->
     assert codes == []
     over = json.loads(write({"text": exact + "x"}))
     assert over["tachoShortened"] == {"originalBytes": KIB256 + 1, "cutTexts": 1, "cutLists": 0}
-    assert len(over["text"]) > 261_000 and over["text"].endswith("characters]")
+    assert len(over["text"]) > 261_000 and "characters]x" in over["text"] and over["text"].endswith("xxx")
     assert codes == ["payload_shortened"]
 
 
@@ -231,3 +231,11 @@ def test_a_text_that_is_cut_before_masking_holds_no_part_of_a_credential() -> No
         begin = words[: 2_097_152 - len(address) + missing]
         text = str(to_plain({"first": "", "text": f"{begin[:-1]} {address}host"}, 200).value["text"])
         assert "user" not in text and "… [cut: " in text
+
+
+def test_a_long_text_keeps_its_end_and_a_file_in_base64_is_whole_or_its_type_and_size():
+    log = f"start {'😀 step ' * 60_000}Error: out of stock"
+    text = written({"log": log})["log"]
+    assert text.startswith("start 😀 step") and text.endswith("Error: out of stock") and "… [cut: " in text
+    image = f"data:image/png;base64,{'A' * 400_000}"
+    assert written({"image": image})["image"] == "[cut: image/png, 300000 bytes]"

@@ -245,7 +245,7 @@ test('a payload over 256 KiB is shortened and says so', async () => {
   const { payload } = await eventOf({ attributes: { long: 'x'.repeat(LIMITS.payloadBytes), other: 'y'.repeat(300) } })
   assert.ok(JSON.stringify(payload).length <= LIMITS.payloadBytes)
   assert.ok(payload.tachoShortened.originalBytes > LIMITS.payloadBytes)
-  assert.match(String(payload.attributes['long']), /^x{100000,}… \[cut: \d+ characters\] …x{50000,}$/)
+  assert.match(String(payload.attributes['long']), /^x{100000,}… \[cut: \d+ characters\]x{50000,}$/)
   assert.equal(payload.attributes['other'], 'y'.repeat(300))
   const many = Object.fromEntries(
     Array.from({ length: 900 }, (_, index) => [`name ${index} ${'n'.repeat(400)}`, index]),

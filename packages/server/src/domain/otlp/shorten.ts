@@ -58,5 +58,5 @@ function cutText(text: string, chars: number): string {
   }
   const head = Math.ceil((chars * 2) / 3)
   const [start, end] = [text.slice(0, head), text.slice(text.length - (chars - head))]
-  return `${start.toWellFormed()}… [cut: ${text.length - chars} characters] …${end.toWellFormed()}`
+  return `${start.toWellFormed()}… [cut: ${text.length - chars} characters]${end.toWellFormed()}`
 }

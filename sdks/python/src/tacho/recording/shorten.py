@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+import re
+from collections.abc import Iterable
 
 from .plain import Json, dump
 from .text import utf8_length
@@ -116,13 +118,31 @@ class _Writer:
         self._put("]" if is_list else "}")
 
 
+_DATA_URL = re.compile(r"data:([\w.+-]+/[\w.+-]+)(?:;[\w=.+-]+)*;base64,([\w+/-]+={0,2})", re.ASCII)
+
+
 def _cut(text: str, max_bytes: int) -> str:
-    """The beginning of a text, as JSON of at most `max_bytes` plus a mark."""
-    size = 0
-    end = 0
-    for char in text[:max_bytes]:
+    """
+    As JSON of at most `max_bytes` plus a mark: the beginning and the end, where a log has its error. Half of a file is worth
+    nothing.
+    """
+    file = _DATA_URL.fullmatch(text)
+    if file:
+        return dump(f"[cut: {file[1]}, {len(file[2].rstrip('=')) * 3 // 4} bytes]")
+    tail_bytes = max_bytes // 3
+    end = _chars_within(text[:max_bytes], max_bytes - tail_bytes)
+    tail = _chars_within(reversed(text[end:][-max_bytes:]), tail_bytes)
+    missing = len(text) - end - tail
+    if missing <= 0:
+        return dump(text)
+    return dump(f"{text[:end]}… [cut: {missing} characters]{text[len(text) - tail :]}")
+
+
+def _chars_within(chars: Iterable[str], max_bytes: int) -> int:
+    size = count = 0
+    for char in chars:
         size += utf8_length(dump(char)) - 2
         if size > max_bytes:
             break
-        end += 1
-    return dump(f"{text[:end]}… [cut: {len(text) - end} characters]")
+        count += 1
+    return count
