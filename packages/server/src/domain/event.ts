@@ -18,7 +18,7 @@ import { hasAtMost, isStorableText, UNSTORABLE, unstorableField } from './text.t
 import { payloadWarnings } from './payload-warnings.ts'
 import { traitsOf } from './traits.ts'
 import { toolUseOf } from './tool-use.ts'
-import { isCounted, latencyOf, outcomeOf, usageOf } from './usage.ts'
+import { isCountedCall, latencyOf, outcomeOf, usageOf } from './usage.ts'
 
 const eventInput = Compile(EventInput)
 
@@ -142,7 +142,7 @@ function toNewEvent(item: EventInput, payload: string, onlyIfStored: boolean): N
     schemaVersion: item.schemaVersion ?? null,
     outcome,
     usage: usageOf(item.eventType, data),
-    latencyMs: item.eventType === 'LLM_CALL' && !isCounted(data) ? null : latencyOf(data),
+    latencyMs: item.eventType === 'LLM_CALL' && !isCountedCall(data) ? null : latencyOf(data),
     promptUse,
     toolUse: toolUseOf(item.eventType, data),
     failure: eventFailure(item.eventType, item.label, data, outcome),

@@ -17,7 +17,7 @@ const COST_RANGE = `a number between 0 and ${LIMITS.costPerCall}`
 const TOKEN_RANGE = `a whole number between 0 and ${LIMITS.tokensPerCall}`
 
 export function usageOf(eventType: string, payload: Payload): NewUsage | null {
-  if (eventType !== 'LLM_CALL' || !isCounted(payload)) return null
+  if (eventType !== 'LLM_CALL' || !isCountedCall(payload)) return null
   const counts = callCounts(payload['usage'])
   const { promptTokens = null, completionTokens = null, totalTokens = null } = counts ?? {}
   const cost = costNanos(payload['cost'])
@@ -32,7 +32,7 @@ export function usageOf(eventType: string, payload: Payload): NewUsage | null {
 }
 
 /** An answer that was paid before: from a cache, or in a call inside this one. Its event shows what it would have used. */
-export function isCounted({ notCounted }: Payload): boolean {
+export function isCountedCall({ notCounted }: Payload): boolean {
   return typeof notCounted !== 'string' || notCounted === ''
 }
 
