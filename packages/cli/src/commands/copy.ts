@@ -9,6 +9,7 @@ interface Options extends OutputOptions {
   from: string
   to: string
   whileRunning?: true
+  otherBuild?: true
 }
 
 /** Means the database in TACHO_DATABASE_URL. */
@@ -19,6 +20,7 @@ export function addCopy(command: Command): void {
     .requiredOption('--from <store>', 'sqlite:<directory>, postgres://…, or postgres: for TACHO_DATABASE_URL')
     .requiredOption('--to <store>', 'the same')
     .option('--while-running', 'copy a database while servers write to it; later writes are not copied')
+    .option('--other-build', 'copy a file that another build made and this one refuses: what both schemas have')
     .addHelpText(
       'after',
       `
@@ -32,7 +34,7 @@ Examples:
     .action(copy)
 }
 
-async function copy({ from, to, whileRunning, json }: Options): Promise<void> {
+async function copy({ from, to, whileRunning, otherBuild, json }: Options): Promise<void> {
   const [source, target] = [placeOf(from), placeOf(to)]
   const server = await import('@tacho/server/maintenance/copy.ts')
   const progress = progressOfPhases()
@@ -40,11 +42,13 @@ async function copy({ from, to, whileRunning, json }: Options): Promise<void> {
   if (json) return printJson(report)
   const rows = `${counted(report.rows, 'row')} in ${counted(report.tables.length, 'table')}`
   const done = report.outcome === 'already_copied' ? 'were copied earlier' : 'copied'
+  if (report.left.length > 0) printLine(`This version has no place for ${report.left.join(', ')}: left out.`)
   printLine(`${rows} ${done} from ${report.from} to ${report.to}; both stores are equal.`)
 
   async function copied() {
     try {
-      const options = { from: source, to: target, whileRunning: whileRunning === true, onProgress: progress.update }
+      const choices = { whileRunning: whileRunning === true, otherBuild: otherBuild === true }
+      const options = { from: source, to: target, ...choices, onProgress: progress.update }
       return await server.copy(options)
     } catch (error) {
       throw error instanceof server.StoreRefused ? failed(error.message) : error

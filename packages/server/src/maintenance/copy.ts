@@ -18,7 +18,7 @@ export async function copy({ from, to, whileRunning = false, ...watch }: CopyOpt
   if (from === to || (source.directory !== null && source.directory === target.directory)) {
     throw new StoreRefused('The source and the target must be different stores.')
   }
-  const opened = await openSource(source, whileRunning)
+  const opened = await openSource(source, whileRunning, watch.otherBuild)
   try {
     const into = await openTarget(target)
     try {
@@ -46,9 +46,9 @@ function parsePlace(given: string): Place {
 const postgres = () => import('../storage/copy/postgres-side.ts')
 const sqlite = () => import('../storage/copy/sqlite-side.ts')
 
-async function openSource({ directory, url }: Place, whileRunning: boolean): Promise<Source> {
+async function openSource({ directory, url }: Place, whileRunning: boolean, otherBuild = false): Promise<Source> {
   if (directory === null) return (await postgres()).openPostgresSource(url, whileRunning)
-  return (await sqlite()).openSqliteSource(directory)
+  return (await sqlite()).openSqliteSource(directory, otherBuild)
 }
 
 async function openTarget({ directory, url }: Place): Promise<Target> {

@@ -417,3 +417,29 @@ test('a statement on a large store may take as long as it needs', async (t) => {
   })
   assert.equal(report.outcome, 'copied')
 })
+
+test('a file that another build made, with fewer and other columns, is copied as far as both schemas agree', async (t) => {
+  const [first, last] = [directory(t), directory(t)]
+  const env = newId()
+  await using(openSqlite(first), async (storage) => {
+    const workspaceId = newId()
+    await storage.createWorkspace({ id: workspaceId, name: 'moved', createdAt: NOON }, [])
+    await storage.createEnvironment({ id: env, workspaceId, name: 'e', createdAt: NOON }, [])
+    await append(storage, env, event())
+  })
+  const db = new Database(path.join(first, 'tacho.db'))
+  db.exec("UPDATE migrations SET sha256 = 'another build'")
+  db.exec("ALTER TABLE workspaces ADD COLUMN colour TEXT DEFAULT 'red'; DROP TABLE slack_links")
+  db.close()
+  const [from, to] = [`sqlite:${first}`, `sqlite:${last}`]
+  await assert.rejects(copy({ from, to }), /Another build of Tacho made this store/)
+  const report = await copy({ from, to, otherBuild: true })
+  assert.deepEqual(report.left, ['workspaces.colour'])
+  await using(openSqlite(last), async (storage) => {
+    assert.equal((await runOf(storage, env)).eventCount, 1)
+    assert.deepEqual(
+      (await storage.listWorkspaces({ limit: 10, after: null })).rows.map(({ name }) => name),
+      ['moved'],
+    )
+  })
+})

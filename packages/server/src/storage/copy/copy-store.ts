@@ -15,6 +15,8 @@ export interface CopyWatch {
   onProgress?: (phase: 'copy' | 'verify', rows: number, total: number, table: string) => void
   now?: () => number
   rowsPerBatch?: number
+  /** The source has the schema of another build: copies what both have. */
+  otherBuild?: boolean
 }
 
 export interface CopyReport {
@@ -23,6 +25,8 @@ export interface CopyReport {
   outcome: 'copied' | 'resumed' | 'already_copied'
   rows: number
   tables: { name: string; rows: number; checksum: string }[]
+  /** Columns of the source that this version has no place for. */
+  left: string[]
 }
 
 /** A batch of the largest payloads is in memory twice. */
@@ -30,8 +34,9 @@ const ROWS_PER_BATCH = 500
 const CURSORS = 'cursors'
 
 export async function copyStore(source: Source, target: Target, watch: CopyWatch = {}): Promise<CopyReport> {
-  const { now = Date.now, onProgress = () => undefined, rowsPerBatch = ROWS_PER_BATCH } = watch
-  const expected = await countAll(source)
+  const { now = Date.now, onProgress = () => undefined, rowsPerBatch = ROWS_PER_BATCH, otherBuild = false } = watch
+  const { columns, left } = await columnsOf(source, target, otherBuild)
+  const expected = await countAll(source, columns)
   const found = await target.state()
   const identity = await source.identity()
   const state: CopyState = found ?? { source: identity, startedAt: now(), finishedAt: null, expected, progress: {} }
@@ -42,7 +47,7 @@ export async function copyStore(source: Source, target: Target, watch: CopyWatch
     refuseOther(state, identity, source, target, expected)
   }
   const total = Object.values(expected).reduce((sum, count) => sum + count, 0)
-  const context: Context = { source, target, state, rowsPerBatch, columns: await columnsOf(source, target) }
+  const context: Context = { source, target, state, rowsPerBatch, columns }
   if (state.finishedAt === null) {
     let rows = 0
     for (const table of COPIED_TABLES) {
@@ -58,7 +63,7 @@ export async function copyStore(source: Source, target: Target, watch: CopyWatch
     await target.finish(state)
   }
   const rows = tables.reduce((sum, table) => sum + table.rows, 0)
-  return { from: source.place, to: target.place, outcome, rows, tables }
+  return { from: source.place, to: target.place, outcome, rows, tables, left }
 }
 
 interface Context {
@@ -73,9 +78,9 @@ function progressOf({ progress }: CopyState, { name }: NamedTable): TableProgres
   return (progress[name] ??= { rows: 0, after: null, done: false, numbering: null })
 }
 
-async function countAll(source: Source): Promise<Record<string, number>> {
+async function countAll(source: Source, columns: Map<string, string[]>): Promise<Record<string, number>> {
   const counts: Record<string, number> = {}
-  for (const { name } of COPIED_TABLES) counts[name] = await source.count(name)
+  for (const { name } of COPIED_TABLES) counts[name] = columns.get(name)?.length === 0 ? 0 : await source.count(name)
   return counts
 }
 
@@ -106,19 +111,22 @@ function refuseOther(
   )
 }
 
-async function columnsOf(source: Source, target: Target): Promise<Map<string, string[]>> {
+async function columnsOf(source: Source, target: Target, otherBuild: boolean) {
   const columns = new Map<string, string[]>()
+  const left: string[] = []
   for (const { name, only = {} } of COPIED_TABLES) {
     const known = [...(only.sqlite ?? []), ...(only.postgres ?? [])]
     const [from, to] = [await source.columns(name), await target.columns(name)]
     const differing = [...from.keys(), ...to.keys()].filter(
       (column) => !(from.has(column) && to.has(column)) && !known.includes(column),
     )
-    if (differing.length > 0 || to.size === 0) throw new Error(`${name} differs in ${differing.join(', ')}`)
+    left.push(...differing.filter((column) => from.has(column)).map((column) => `${name}.${column}`))
+    if ((differing.length > 0 && !otherBuild) || to.size === 0)
+      throw new Error(`${name} differs in ${differing.join(', ')}`)
     // The copy computes columns that only the target has, and skips what each embedded store makes for itself.
     columns.set(name, [...to.keys()].filter((column) => from.has(column) || only.postgres?.includes(column)).toSorted())
   }
-  return columns
+  return { columns, left }
 }
 
 async function copyTable(context: Context, table: NamedTable, onRows: (rows: number) => void): Promise<void> {
@@ -126,6 +134,8 @@ async function copyTable(context: Context, table: NamedTable, onRows: (rows: num
   const progress = progressOf(state, table)
   const columns = context.columns.get(table.name) ?? []
   if (progress.done) return
+  // A table that the other build did not have.
+  if (columns.length === 0) return
   for await (const { rows, after, numbering } of walk(context, table, progress)) {
     Object.assign(progress, { rows: progress.rows + rows.length, after, numbering })
     await target.write(table.name, columns, rows, state)
@@ -173,6 +183,7 @@ async function verify(context: Context, onRows: (rows: number, table: string) =>
   let done = 0
   for (const table of COPIED_TABLES) {
     const columns = context.columns.get(table.name) ?? []
+    if (columns.length === 0) continue
     const [from, to] = [newChecksum(), newChecksum()]
     const start = { rows: 0, after: null, done: false, numbering: null }
     for await (const { rows } of walk(context, table, start)) {

@@ -15,15 +15,16 @@ const TARGET_CACHE_KIB = 262_144
 /** About 80 MB of log. */
 const PAGES_PER_CHECKPOINT = 20_000
 
-export function openSqliteSource(directory: string): Source {
+/** `isOther`: of a build whose schema is not this one's. */
+export function openSqliteSource(directory: string, isOther = false): Source {
   const file = path.join(directory, STORE_FILE)
   if (!existsSync(file)) throw new StoreRefused(`There is no store in ${directory}.`)
   const unlock = lockStore(directory)
   try {
     const db = openDatabase(file, { readonly: true })
     const applied = appliedMigrations(db)
-    checkApplied(applied, knownMigrations())
-    if (applied.length < knownMigrations().length) {
+    if (!isOther) checkApplied(applied, knownMigrations())
+    if (!isOther && applied.length < knownMigrations().length) {
       throw new StoreRefused(
         `The store in ${directory} is from an older version of Tacho. Start this version on it once, and stop it again.`,
       )
