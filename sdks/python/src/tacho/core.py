@@ -18,6 +18,8 @@ from .exact import class_name, exact_text
 from .guarding.asked_calls import AskedCalls
 from .guarding.held import HeldCalls
 from .options import Settings, resolve
+from .policy.input_hash import input_hash
+from .policy.sealed_input import seal_key, sealed_input
 from .recording.context import RunScope, Span, current_of, prompt_facts_of
 from .recording.event import OUTCOME, PROTECTED_TYPES, make_event
 from .recording.ids import Ids
@@ -26,7 +28,7 @@ from .recording.moment import Moment, unix_seconds
 from .recording.open_runs import OpenRuns
 from .recording.open_telemetry import active_trace
 from .recording.payload import Payload, Payloads
-from .recording.plain import read_safely
+from .recording.plain import dump, read_safely
 from .recording.run_state import SharedStates
 from .recording.score import score_payload
 from .recording.text import well_formed
@@ -53,6 +55,8 @@ class Core:
         # Closures, so that no printable object holds the key.
         key_of = self._rotating.current if self._rotating else lambda: str(api_key)
         self.identity = lambda: f"{settings.base_url}\n{hash_of(key_of)}"
+        self._seal_key: bytes | None = None
+        self._key_of: Callable[[], str] = key_of
         self.connections = Connections(settings.base_url, key_of)
         send: Request = self.connections.request
         self.request: Request = request or (self._rotating.sending(send) if self._rotating else send)
@@ -164,6 +168,31 @@ class Core:
                 recorder.next_number()
             recorder.drop("failed", now_ms())
             return None
+
+    def hash_input(self, tool_name: str, form: object, shown: object) -> tuple[str, dict[str, str] | None]:
+        """
+        The hash that an approval is bound to. If masking changes what people see of the input, with the seals by which they can
+        check it. Raises NotPlainJson.
+        """
+        if self.settings.capture == "full":
+            sealed = read_safely(lambda: self._sealed(tool_name, form, shown), None)
+            if sealed is not None:
+                return sealed[1], sealed[0]
+        return input_hash(tool_name, form), None
+
+    def _sealed(self, tool_name: str, form: object, shown: object) -> tuple[dict[str, str], str] | None:
+        payload: dict[str, Any] = {"input": shown}
+        if not self.mask.touches(dump(payload)):
+            return None
+        masked: Any = self.mask.value(payload)
+        if masked == payload:
+            return None
+        # One key for the life of the client, also if the API key changes.
+        api_key = self._key_of()
+        if self._seal_key is None and not api_key:
+            return None  # Anybody could guess what is masked.
+        self._seal_key = self._seal_key or seal_key(api_key)
+        return sealed_input(self._seal_key, tool_name, form, masked["input"])
 
     def score(
         self,

@@ -219,6 +219,7 @@ class Guard:
         # A blocked call has no TOOL_CALL event, so record its input here.
         if decision.action in ("BLOCK", "REQUIRE_APPROVAL"):
             payload["input"] = call.shown
+            payload["inputSeals"] = call.input_seals
         present = {name: value for name, value in payload.items() if value is not None}
         self.core.record(scope, "POLICY_DECISION", f"{decision.action} {call.tool_name}", present)
 

@@ -122,7 +122,7 @@ def decide_call(
     """Decides and records, without running anything. Outside a run, a decision that is recorded becomes a run of its own."""
     around = _Around(guard.core)
     with around.within():
-        judged = guard.decide(around.scope, take(_name(tool_name), read(), tuple(risk_signals)), rules)
+        judged = guard.decide(around.scope, take(guard.core.hash_input, _name(tool_name), read(), tuple(risk_signals)), rules)
     around.end_if_recorded(judged)
     return judged.decision
 
@@ -217,7 +217,8 @@ class _GuardedCall:
         self._scope = scope
         self._request = request
         call_id = exact_text(request.tool_call_id) or None
-        self._call = take(_name(request.tool_name), request.read(), tuple(request.risk_signals), call_id)
+        signals = tuple(request.risk_signals)
+        self._call = take(guard.core.hash_input, _name(request.tool_name), request.read(), signals, call_id)
         self._held: HeldCall | None = None
         self._start_id: str | None = None
         self._started = 0.0

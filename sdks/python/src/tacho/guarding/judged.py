@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 from ..exact import class_name, exact_number, exact_text
 from ..policy.decide import Decision
-from ..policy.input_hash import input_hash
 from ..policy.plain_json import NotPlainJson
 from ..recording.plain import Json, read_of_error, read_safely
 from .json_form import is_readable, json_form, shown
@@ -29,6 +29,8 @@ class Call:
     """The same as it is recorded."""
     input_hash: str | None
     """None if a part of the input has no JSON form."""
+    input_seals: dict[str, str] | None
+    """In place of what masking changes in `shown`."""
     risk_signals: tuple[str, ...]
     tool_call_id: str | None
     """By which the model names the call."""
@@ -39,10 +41,25 @@ def form_of(given: object) -> Any:
     return json_form({} if given is None else given)
 
 
-def take(tool_name: str, given: object, risk_signals: tuple[str, ...], tool_call_id: str | None = None) -> Call:
+HashInput = Callable[[str, object, object], tuple[str, "dict[str, str] | None"]]
+
+
+def take(
+    hash_input: HashInput,
+    tool_name: str,
+    given: object,
+    risk_signals: tuple[str, ...],
+    tool_call_id: str | None = None,
+) -> Call:
     form = form_of(given)
-    digest = _hash_of(tool_name, form) if is_readable(form) else None
-    return Call(tool_name, form, shown(form), digest, risk_signals, tool_call_id)
+    visible = shown(form)
+    digest, seals = None, None
+    if is_readable(form):
+        try:
+            digest, seals = hash_input(tool_name, form, visible)
+        except (NotPlainJson, RecursionError):
+            pass
+    return Call(tool_name, form, visible, digest, seals, risk_signals, tool_call_id)
 
 
 @dataclass(frozen=True)
@@ -90,10 +107,3 @@ def reason_code_of(error: BaseException) -> str:
     # A very long int has no text.
     text = exact_text(code) if number is None else read_safely(lambda: str(number), None)
     return text or class_name(error)
-
-
-def _hash_of(tool_name: str, form: Any) -> str | None:
-    try:
-        return input_hash(tool_name, form)
-    except (NotPlainJson, RecursionError):
-        return None

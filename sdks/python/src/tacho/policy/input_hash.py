@@ -25,13 +25,14 @@ def input_hash(tool_name: str, given: object) -> str:
     if name is None:
         raise TypeError("tool_name must be a text.")
     try:
-        text = f'["{_VERSION}",{quoted(name)},{_canonical(copied)}]'.encode()
+        text = f'["{_VERSION}",{quoted(name)},{canonical(copied)}]'.encode()
     except UnicodeEncodeError:
         raise NotPlainJson([], "or the tool name is not well-formed Unicode") from None
     return hashlib.sha256(text).hexdigest()
 
 
-def _canonical(value: Any) -> str:
+def canonical(value: Any) -> str:
+    """The RFC 8785 text of what `copy_json` returned."""
     if value is None or isinstance(value, bool):
         return {None: "null", True: "true", False: "false"}[value]
     if isinstance(value, float):
@@ -41,7 +42,7 @@ def _canonical(value: Any) -> str:
     if isinstance(value, list):
         if value and set(map(type, value)) == {float}:
             return f"[{','.join(map(number_text, value))}]"
-        return f"[{','.join(map(_canonical, value))}]"
+        return f"[{','.join(map(canonical, value))}]"
     # RFC 8785 orders keys by UTF-16 units.
     keys = sorted(value, key=lambda key: key.encode("utf-16-be"))
-    return f"{{{','.join(f'{quoted(key)}:{_canonical(value[key])}' for key in keys)}}}"
+    return f"{{{','.join(f'{quoted(key)}:{canonical(value[key])}' for key in keys)}}}"

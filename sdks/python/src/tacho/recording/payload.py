@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Mapping
 from itertools import islice
 from typing import Literal
@@ -69,6 +70,8 @@ _FIELDS = FIELDS_MAX + 1
 # More policies than this do not fail for one call.
 _FAILURES_MAX = 500
 
+_SEAL = re.compile(r"[0-9a-f]{64}\Z")
+
 PayloadWriter = Callable[..., str]
 _EMPTY = Plain({}, False, 2)
 
@@ -96,7 +99,11 @@ class Payloads:
         try:
             if self._mask.touches(text):
                 masked = self._mask.value(plain)
+                seals = plain.get("inputSeals")
                 plain = masked if isinstance(masked, dict) else {"masked": "[masked:error]"}
+                if isinstance(seals, dict) and all(isinstance(one, str) and _SEAL.match(one) for one in seals.values()):
+                    # A seal stands under the name of what it seals, and says nothing of it.
+                    plain["inputSeals"] = seals
                 text = dump(plain)
         except Exception:
             self._diagnostics.report("error", "masking_failed", "Masking failed: the payload was dropped.")
