@@ -27,6 +27,14 @@ async function done(...args: string[]): Promise<string> {
 }
 const STAGING = ['--environment', 'default/staging']
 
+test('deploy --wait waits for the clients that ask, and exits with 1 if one lacks it', async () => {
+  await done('prompts', 'create', 'awaited', '--content', 'Be kind.')
+  assert.match(await done('prompts', 'deploy', 'awaited', ...STAGING, '--wait', '1'), /No client asks for/)
+  const wrong = await server.tacho(['prompts', 'deploy', 'awaited', ...STAGING, '--wait', 'soon'])
+  assert.equal(wrong.code, 2)
+  await done('prompts', 'undeploy', 'awaited', ...STAGING)
+})
+
 test('a prompt can be given on the command line', async () => {
   assert.match(await done('prompts', 'create', 'inline', '--content', 'Be kind.'), /version 1/)
   assert.match(await done('prompts', 'push', 'inline', '--content', 'Be brief.'), /^Version 2 of inline/)

@@ -1,7 +1,16 @@
 /** deploy, undeploy, promote and rollback, shared by prompts and policies. */
 import type { DeployableKind, PublicationResult } from '@tacho/contract/operator/deployment.ts'
 import type { Command } from 'commander'
-import { connect, inEnvironment, type EnvironmentOptions, type ServerOptions, asOperator } from '../settings/options.ts'
+import { setTimeout as sleep } from 'node:timers/promises'
+import type { OperatorClient } from '../calls/operator-client.ts'
+import {
+  asOperator,
+  connect,
+  inEnvironment,
+  wholeNumber,
+  type EnvironmentOptions,
+  type ServerOptions,
+} from '../settings/options.ts'
 import { printable, printJson, printLine } from '../terminal/output.ts'
 import { wrongUsage } from '../stop.ts'
 import { findPlace } from '../calls/tenants.ts'
@@ -9,6 +18,9 @@ import { findItem } from './noun.ts'
 
 /** Digits of a revision that people need to tell two revisions apart. */
 const SHOWN_DIGITS = 12
+const WAIT_SECONDS = 120
+const WAIT_SECONDS_MAX = 3_600
+const WAIT_POLL_MS = 1_000
 
 interface NoteOptions {
   note?: string
@@ -16,6 +28,7 @@ interface NoteOptions {
 
 interface DeployOptions extends EnvironmentOptions, NoteOptions {
   number?: string
+  wait?: true | number
 }
 
 interface PromoteOptions extends ServerOptions, NoteOptions {
@@ -31,9 +44,14 @@ export function addDeploying(commands: Command, kind: DeployableKind, one: strin
   inEnvironment(commands.command(`deploy <${one}>`).description(`deploy a version of a ${kind} to an environment`))
     .option('--number <version>', 'default: the newest')
     .option('--note <text>', 'reason, stored with the deployment')
+    .option(
+      '--wait [seconds]',
+      `wait until the clients that ask have it, at most so long; default: ${WAIT_SECONDS}`,
+      wholeNumber(WAIT_SECONDS_MAX),
+    )
     .addHelpText(
       'after',
-      `\nAll nodes serve the new version within a second.\n\nExample:\n  tacho ${plural} deploy refunds --environment acme/staging`,
+      `\nAll nodes serve the new version within a second. Agents get it at their next refresh: by default every 30 seconds, or at the\ninterval that they set. --wait exits with 1 if clients still lack it; the service writes which has it once a minute.\n\nExample:\n  tacho ${plural} deploy refunds --environment acme/staging`,
     )
     .action((name: string, options: DeployOptions) => deploy(kind, name, options))
 
@@ -72,7 +90,37 @@ async function deploy(kind: DeployableKind, name: string, options: DeployOptions
     params: { environmentId: place.environment.id },
     body: { items: [{ kind, id: item.id, version }], ...noteOf(options) },
   })
+  if (options.wait !== undefined && !options.json) printLine('Waiting for the clients …')
+  const has = options.wait === undefined ? null : await untilClientsHaveIt(client, place.environment.id, options.wait)
   tell(result, place.name, options, `Version ${version} of ${kind} ${printable(item.name)} is already deployed there.`)
+  if (has !== null && !options.json) tellClients(has)
+  if (has !== null && has.current < has.asking) process.exitCode = 1
+}
+
+interface ClientCounts {
+  current: number
+  asking: number
+}
+
+/** Of the clients that still ask. Until a client asks again, it counts as one that lacks the configuration. */
+async function untilClientsHaveIt(
+  client: OperatorClient,
+  environmentId: string,
+  wait: true | number,
+): Promise<ClientCounts> {
+  const deadline = Date.now() + 1_000 * (wait === true ? WAIT_SECONDS : wait)
+  for (;;) {
+    const { counts } = await client.listConfigurationClients({ params: { environmentId }, query: { limit: 1 } })
+    const { current, updating, behind } = counts
+    const asking = current + updating + behind
+    if (current === asking || Date.now() >= deadline) return { current, asking }
+    await sleep(Math.min(WAIT_POLL_MS, Math.max(1, deadline - Date.now())))
+  }
+}
+
+function tellClients({ current, asking }: ClientCounts): void {
+  if (asking === 0) return printLine('No client asks for the configuration of this environment.')
+  printLine(`${current} of ${asking} clients have it.`)
 }
 
 async function undeploy(kind: DeployableKind, name: string, options: DeployOptions): Promise<void> {
@@ -130,5 +178,6 @@ function tell(result: PublicationResult, environment: string, options: { json?: 
     if (to === null) printLine(`${item} is no longer deployed in ${place} (was version ${from}).`)
     else printLine(`${item} is deployed in ${place} with version ${to} (before: ${from ?? 'none'}).`)
   }
+  printLine('Agents get it at their next refresh, by default within 30 seconds.')
   printLine(`The configuration has revision ${result.revision.slice(0, SHOWN_DIGITS)}; --json has all of it.`)
 }

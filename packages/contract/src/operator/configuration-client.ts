@@ -7,7 +7,7 @@ export const ClientStanding = Type.Enum([...CLIENT_STANDINGS], {
   $id: 'ClientStanding',
   description:
     'CURRENT: has the revision of the environment. UPDATING: had another one when it last asked, at most two minutes ' +
-    'after the revision changed. BEHIND: had another one later than that. SILENT: last asked more than ten minutes ' +
+    'after the revision changed. BEHIND: had another one later than that. SILENT: last asked more than three minutes ' +
     'before another client did',
 })
 export type ClientStanding = (typeof CLIENT_STANDINGS)[number]

@@ -73,6 +73,7 @@ export class Guard {
     act: () => T,
   ): Promise<Awaited<T>> {
     const read = () => (input ?? inputOfArguments)(...args)
+    if (!input && args.length > 1) this.#parts.core.diagnostics.report('warning', 'guard_input', unnamedArguments(name))
     const call: TakenCall = {
       toolName: name,
       input: takeInput(read()),
@@ -126,6 +127,10 @@ export class Guard {
     const continues = context?.continues
     return { guarded: new GuardedCall(this.#parts, this.#judge, part, call, { hashed, record, continues }), record }
   }
+}
+
+function unnamedArguments(name: string): string {
+  return `${name} was called with several arguments, so policies see them as tool.input.args, without their names. Give guard() an input, such as input: (id, amount) => ({ id, amount }).`
 }
 
 function takenOf(

@@ -235,6 +235,27 @@ test('no guarded tool runs until policies were loaded once', async (t) => {
   service.setDown(false)
 })
 
+test('a function with several arguments and no input is reported, and the reason says what failed', async (t) => {
+  const told: string[] = []
+  const service = fake(t, {
+    onDiagnostic: ({ code, message }) => told.push(`${code} ${message}`),
+    deployedPolicies: [
+      policy('BLOCK', 'tool.input.amount > 100.0', { name: 'The "large" ones', severity: 'LOW', onError: 'act' }),
+    ],
+  })
+  const call = service.tacho.guard(async (_id: string, _amount: number) => 'ran', { name: 'refund' })
+  const error = await service.tacho.run(RUN, () => blockedBy(call('1007', 30)))
+  const why = `policy "The 'large' ones" (its condition could not be evaluated: missing key "amount")`
+  assert.equal(error.reason, why)
+  assert.ok(
+    told.some((one) => one.startsWith('guard_input refund was called with several arguments')),
+    told.join('\n'),
+  )
+  const input = (id: string, amount: number) => ({ id, amount })
+  const named = service.tacho.guard(async (_id: string, _amount: number) => 'ran', { name: 'refund', input })
+  assert.equal(await service.tacho.run(RUN, () => named('1007', 30)), 'ran')
+})
+
 test('a tool may run without policies if it is told so, and that is reported', async (t) => {
   const codes: string[] = []
   const service = fake(t, { onDiagnostic: ({ code }) => codes.push(code) })
