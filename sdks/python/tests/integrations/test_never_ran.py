@@ -159,3 +159,51 @@ def test_a_graph(make: Make, service: Service, reason: str, is_async: bool) -> N
         assert {call["id"]: call["arguments"] for call in asked["toolCalls"]}["c1"] == ASKED[0][2]
         assert all(outcome == "never_ran" for _, outcome, _ in calls_of(service))
         assert ("c4", "never_ran", "cut") in calls_of(service)
+
+
+@pytest.mark.parametrize("status", ["completed", "incomplete"])
+def test_an_agent_of_openai(make: Make, service: Service, status: str) -> None:
+    agents: Any = pytest.importorskip("agents")
+    from agents.items import ModelResponse
+    from agents.usage import Usage
+    from openai.types.responses import ResponseFunctionToolCall
+
+    from tacho.integrations.openai_agents import TachoHooks, guard_agent
+
+    client, ran = make().tacho, list[int]()
+
+    @agents.function_tool  # type: ignore[untyped-decorator]
+    def refund(order: int, amount: int) -> str:
+        """Refunds."""
+        ran.append(order)
+        return "refunded"
+
+    def item(call_id: str, name: str, text: str) -> Any:
+        given: Any = {"type": "function_call", "call_id": call_id, "name": name, "arguments": text, "status": status}
+        return ResponseFunctionToolCall(**given)
+
+    class Model(agents.Model):  # type: ignore[misc]
+        answers = [
+            [item("h", "transfer_to_other", "{}")],
+            [item(*one) for one in (ASKED[0], ASKED[2], ASKED[3])],
+            [item(*ASKED[1])],
+        ]
+
+        async def get_response(self, *_: Any, **__: Any) -> Any:
+            return ModelResponse(output=self.answers.pop(0), usage=Usage(), response_id=None)
+
+        def stream_response(self, *_: Any, **__: Any) -> Any: ...
+
+    model = Model()
+    other = agents.Agent(name="other", model=model, tools=[refund])
+    agent = guard_agent(agents.Agent(name="first", model=model, handoffs=[other]), client)
+    with client.run(), pytest.raises(agents.exceptions.ModelBehaviorError):
+        agents.Runner.run_sync(agent, "Refund", hooks=TachoHooks(client))
+    client.flush(120)
+    if status == "completed":
+        assert ran == [8] and calls_of(service) == WANT
+    else:
+        assert ran == [] and ("c4", "never_ran", "cut") in calls_of(service)
+    events = [(event["eventType"], event["payload"]) for event in service.events]
+    assert [payload for kind, payload in events if kind == "HANDOFF"] == [{"from": "first", "to": "other"}]
+    assert [payload.get("agent") for kind, payload in events if kind == "LLM_CALL"] == [None, "other", "other"]

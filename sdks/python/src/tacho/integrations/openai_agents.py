@@ -8,9 +8,12 @@ from __future__ import annotations
 
 from typing import Any, TypeVar
 
-from agents import Agent, RunHooks
+from agents import Agent, Handoff, RunHooks
+
+import tacho as tacho_module
 
 from ..client import Tacho
+from ..guarding.asked_calls import record_never_ran
 from .messages import answer_of, fields_of, messages_of, with_system
 from .model_call import ModelCall, nonzero_usage
 from .openai_agents_tools import Guarding
@@ -32,12 +35,14 @@ class TachoHooks(RunHooks[Any]):
     def __init__(self, tacho: Tacho | None = None) -> None:
         self._tacho = tacho
         self._calls: dict[int, ModelCall] = {}
+        self._handed_over: set[int] = set()
 
     async def on_llm_start(self, context: Any, agent: Any, system_prompt: str | None, input_items: list[Any]) -> None:
         def request() -> dict[str, Any]:
             model = getattr(agent, "model", None)
             name = model if isinstance(model, str) else getattr(model, "model", None)
-            return {"model": name, "messages": with_system(system_prompt, messages_of(input_items))}
+            request = {"model": name, "messages": with_system(system_prompt, messages_of(input_items))}
+            return {**request, "agent": agent.name} if id(context.usage) in self._handed_over else request
 
         if len(self._calls) >= _OPEN_MAX:
             self._calls.pop(next(iter(self._calls)), None)
@@ -47,6 +52,34 @@ class TachoHooks(RunHooks[Any]):
         call = self._calls.pop(id(context), None)
         if call:
             call.end(lambda: _result_of(response))
+        try:
+            await self._record_unknown(context, agent, response)
+        except Exception:
+            pass
+
+    async def on_handoff(self, context: Any, from_agent: Any, to_agent: Any) -> None:
+        core = (self._tacho or tacho_module.client()).core
+        names = {"from": from_agent.name, "to": to_agent.name}
+        if (scope := core.current_scope()) is not None:
+            core.record(scope, "HANDOFF", f"{from_agent.name} to {to_agent.name}", names)
+        if len(self._handed_over) >= _OPEN_MAX:
+            self._handed_over.clear()
+        # Of one run: its contexts share it.
+        self._handed_over.add(id(context.usage))
+
+    async def _record_unknown(self, context: Any, agent: Any, response: Any) -> None:
+        """The SDK ends the run for a tool that it does not know."""
+        calls = [fields_of(item) for item in response.output]
+        asked = [call for call in calls if call.get("type") == "function_call"]
+        if not asked:
+            return
+        known = {tool.name for tool in await agent.get_all_tools(context)}
+        known |= {one.tool_name if isinstance(one, Handoff) else Handoff.default_tool_name(one) for one in agent.handoffs}
+        guarding = (self._tacho or tacho_module.client()).guarding
+        for call in asked:
+            if call["name"] not in known:
+                answer = f"There is no tool {call['name']}."
+                record_never_ran(guarding, call["name"], "unknown_tool", answer, call.get("arguments"), call.get("call_id"))
 
 
 def _result_of(response: Any) -> dict[str, Any]:
@@ -56,6 +89,7 @@ def _result_of(response: Any) -> dict[str, Any]:
         parts.extend(read.get("content") or () if read.get("type") == "message" else [item])
     return {
         "output": answer_of(parts),
+        "finishReason": "incomplete" if any(fields_of(one).get("status") == "incomplete" for one in response.output) else None,
         "usage": nonzero_usage(response.usage),
     }
 

@@ -9,6 +9,7 @@ import functools
 import inspect
 import weakref
 from collections.abc import Callable
+from contextvars import ContextVar
 from typing import Any, TypeVar
 
 from agents import Agent, FunctionTool, Handoff, function_tool
@@ -18,6 +19,7 @@ from agents.tool_context import ToolContext
 import tacho
 
 from ..client import Tacho
+from ..guarding.asked_calls import NeverRan, record_never_ran
 from ..guarding.blocked import ToolBlockedError
 from .tool_input import Unreadable, arguments_of, exact_float
 from .unguarded import GUARDED, Unguarded, cannot_guard, is_generator
@@ -132,11 +134,13 @@ class Guarding:
 
         adapter = tool._output_type_adapter
 
+        reached: ContextVar[list[bool]] = ContextVar("tacho_reached")
         takes_context = function_schema(function, use_docstring_info=False, strict_json_schema=False).takes_context
 
         @functools.wraps(function)
         async def guarded(context: ToolContext[Any], /, *args: Any, **named: Any) -> Any:
             given = (context, *args) if takes_context else args
+            reached.get().append(True)
             name, call_id = _called(context, tool)
             try:
                 return await self._recorder.arun_tool(name, act, given, named, tool_call_id=call_id)
@@ -156,7 +160,27 @@ class Guarding:
             strict_mode=tool.strict_json_schema,
             output_type=None if adapter is None else adapter._type,
         )
-        return dataclasses.replace(tool, on_invoke_tool=made.on_invoke_tool)
+
+        async def on_invoke_tool(context: ToolContext[Any], arguments: str) -> Any:
+            calls: list[bool] = []
+            reached.set(calls)
+            said: Any = None
+            try:
+                said = await made.on_invoke_tool(context, arguments)
+            except Exception as error:
+                said = error
+                raise
+            finally:
+                # The SDK refused the arguments before it called the function.
+                if not calls and said is not None:
+                    name, call_id = _called(context, tool)
+                    is_read = isinstance(arguments_of(arguments), dict)
+                    code: NeverRan = "unfit" if is_read else "unreadable"
+                    record_never_ran(self._recorder.guarding, name, code, str(said), arguments, call_id)
+            return said
+
+        setattr(on_invoke_tool, GUARDED, True)
+        return dataclasses.replace(tool, on_invoke_tool=on_invoke_tool)
 
     def _raw_tool(self, tool: FunctionTool) -> FunctionTool:
         """Its function gets the model's text, so the text is judged by the one meaning that it has as JSON."""
