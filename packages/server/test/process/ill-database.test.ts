@@ -113,10 +113,10 @@ test('a lock that stops all commits ends readiness after the set time, and docto
     assert.ok((await metric('tacho_store_commit_wait_seconds')) > 1)
     assert.equal(await metric('tacho_store_writable'), 0)
     const detail = await eventually(async () => {
-      const { body: report } = await service.operator<{ checks: { name: string; ok: boolean; detail: string }[] }>(
+      const { body: report } = await service.operator<{ checks?: { name: string; ok: boolean; detail: string }[] }>(
         '/doctor',
       )
-      return report.checks.find(({ name, ok }) => name === 'commits' && !ok)?.detail
+      return report.checks?.find(({ name, ok }) => name === 'commits' && !ok)?.detail
     }, 'the doctor')
     assert.match(detail, new RegExp(`lock of session ${rows[0]?.pid} of postgres \\(night job\\)`))
   } finally {
@@ -146,10 +146,8 @@ test('after a failover to an empty database nothing is served, with that reason;
 
   await swap(name, 'empty')
   await swap('original', name)
-  const backAt = performance.now()
-  await until(200)
-  assert.equal((await service.record([event()])).status, 200)
-  assert.ok(performance.now() - backAt < 10_000)
+  await eventually(async () => (await readiness()).status === 200, 'readiness', 2_000)
+  assert.ok(!isRefused(await service.record([event()])))
 
   // Another installation, such as the wrong cluster of the same company.
   await swap(name, 'original')

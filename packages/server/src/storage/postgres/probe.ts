@@ -12,9 +12,10 @@ import { otherDatabase, readIdentity, type Identity } from './identity.ts'
 import type { Reachability } from './reachability.ts'
 
 const PROBE_MS = 500
-/** A busy machine answers later than an idle one, and requests then take as long. */
+/** In turns of this process. A busy machine answers later than an idle one. */
 const LATE_MS = 2_000
-const GIVE_UP_MS = 5_000
+const GIVE_UP_MS = 7_000
+const TURN_MS = 100
 const TOO_MANY_CONNECTIONS = '53300'
 const BLOCKERS = `SELECT DISTINCT b.pid, b.usename AS "user", b.application_name AS application,
     round(extract(epoch FROM clock_timestamp() - b.xact_start))::int AS seconds
@@ -49,17 +50,16 @@ export function startProbe({ address, identity, reachability }: ProbeOptions) {
   }
 
   async function ask(): Promise<void> {
-    const lateTimer = setTimeout(
-      // An answer may have arrived while this process was busy.
-      () => setImmediate(() => isOpen && reachability.probeFailed('The database does not answer')),
-      LATE_MS,
-    )
-    const giveUpTimer = setTimeout(() => drop(), GIVE_UP_MS + LATE_MS)
-    let isOpen = true
+    let turns = 0
+    // Not one timer: while this process is busy, such as at its start, an answer lies unread. That is not the database's time.
+    const timer = setInterval(() => {
+      turns++
+      if (turns === LATE_MS / TURN_MS) reachability.probeFailed('The database does not answer')
+      if (turns === GIVE_UP_MS / TURN_MS) drop()
+    }, TURN_MS)
     try {
       client ??= await connect()
       const answer = await readIdentity(client)
-      isOpen = false
       const fault = otherDatabase(answer, identity)
       if (fault !== null) {
         reachability.probeFailed(fault)
@@ -69,14 +69,12 @@ export function startProbe({ address, identity, reachability }: ProbeOptions) {
         reachability.probeAnswered()
       }
     } catch (error) {
-      isOpen = false
       drop()
       // Requests have their connections.
       const isCrowded = error instanceof DatabaseError && error.code === TOO_MANY_CONNECTIONS
       if (!isCrowded && !stopping.signal.aborted) reachability.probeFailed('The database cannot be reached')
     } finally {
-      clearTimeout(lateTimer)
-      clearTimeout(giveUpTimer)
+      clearInterval(timer)
     }
   }
 
