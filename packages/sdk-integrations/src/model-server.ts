@@ -15,6 +15,8 @@ export interface Answer {
   usage?: { input: number; output: number; cached: number }
   /** Replies with an error of this status. */
   status?: number
+  /** The length limit ended the answer. */
+  isLong?: boolean
   /** Ends the connection after the first text of a stream. */
   isCut?: boolean
 }
@@ -31,7 +33,7 @@ export interface ModelServer {
 }
 
 type Wire = (
-  answer: Required<Pick<Answer, 'text' | 'toolCalls' | 'items' | 'usage'>>,
+  answer: Required<Pick<Answer, 'text' | 'toolCalls' | 'items' | 'usage' | 'isLong'>>,
   model: string,
   id: string,
 ) => WireAnswer
@@ -85,8 +87,12 @@ function send(response: ServerResponse, wire: Wire, { body }: ModelRequest, answ
     const error = { type: 'invalid_request_error', code: 'scripted', message: 'The script says no' }
     return reply(response, answer.status, { type: 'error', error })
   }
-  const { text = '', toolCalls = [], items = [], usage = { input: 20, output: 10, cached: 5 } } = answer
-  const { whole, chunks, end } = wire({ text, toolCalls, items, usage }, body.model ?? 'scripted', String(count))
+  const { text = '', toolCalls = [], items = [], isLong = false, usage = { input: 20, output: 10, cached: 5 } } = answer
+  const { whole, chunks, end } = wire(
+    { text, toolCalls, items, usage, isLong },
+    body.model ?? 'scripted',
+    String(count),
+  )
   if (body.stream !== true) return reply(response, 200, whole)
   response.writeHead(200, { 'content-type': 'text/event-stream' })
   const sent = answer.isCut ? chunks.slice(0, Math.ceil(chunks.length / 2)) : chunks
@@ -109,14 +115,18 @@ async function readJson(request: IncomingMessage): Promise<ModelRequest['body']>
   return text === '' ? {} : (JSON.parse(text) as ModelRequest['body'])
 }
 
-function chatCompletions({ text, toolCalls, usage }: Parameters<Wire>[0], model: string, id: string): WireAnswer {
+function chatCompletions(
+  { text, toolCalls, usage, isLong }: Parameters<Wire>[0],
+  model: string,
+  id: string,
+): WireAnswer {
   const calls = toolCalls.map(({ name, input, text: json = JSON.stringify(input) }, index) => ({
     index,
     id: `call_${id}_${index}`,
     type: 'function',
     function: { name, arguments: json },
   }))
-  const finish = calls.length > 0 ? 'tool_calls' : 'stop'
+  const finish = isLong ? 'length' : calls.length > 0 ? 'tool_calls' : 'stop'
   const used = {
     prompt_tokens: usage.input,
     completion_tokens: usage.output,
@@ -153,7 +163,11 @@ function chatCompletions({ text, toolCalls, usage }: Parameters<Wire>[0], model:
   }
 }
 
-function responses({ text, toolCalls, items, usage }: Parameters<Wire>[0], model: string, id: string): WireAnswer {
+function responses(
+  { text, toolCalls, items, usage, isLong }: Parameters<Wire>[0],
+  model: string,
+  id: string,
+): WireAnswer {
   const part = { type: 'output_text', text, annotations: [], logprobs: [] }
   const message = { type: 'message', id: `msg_${id}`, status: 'completed', role: 'assistant', content: [part] }
   const calls = toolCalls.map(({ name, input, text: json = JSON.stringify(input) }, index) => ({
@@ -162,7 +176,7 @@ function responses({ text, toolCalls, items, usage }: Parameters<Wire>[0], model
     call_id: `call_${id}_${index}`,
     name,
     arguments: json,
-    status: 'completed',
+    status: isLong && index === toolCalls.length - 1 ? 'incomplete' : 'completed',
   }))
   const output = [...(text === '' ? [] : [message]), ...calls, ...items]
   const base = {
@@ -183,7 +197,8 @@ function responses({ text, toolCalls, items, usage }: Parameters<Wire>[0], model
   const begun = { ...base, status: 'in_progress', output: [], usage: null }
   const whole = {
     ...base,
-    status: 'completed',
+    status: isLong ? 'incomplete' : 'completed',
+    incomplete_details: isLong ? { reason: 'max_output_tokens' } : null,
     output,
     usage: {
       input_tokens: usage.input,
@@ -224,12 +239,12 @@ function responses({ text, toolCalls, items, usage }: Parameters<Wire>[0], model
         { type: 'response.output_item.done', output_index: where.output_index, item },
       ]
     }),
-    { type: 'response.completed', response: whole },
+    { type: isLong ? 'response.incomplete' : 'response.completed', response: whole },
   ]
   return { whole, chunks: chunks.map((chunk, sequence_number) => ({ ...chunk, sequence_number })) }
 }
 
-function messages({ text, toolCalls, usage }: Parameters<Wire>[0], model: string, id: string): WireAnswer {
+function messages({ text, toolCalls, usage, isLong }: Parameters<Wire>[0], model: string, id: string): WireAnswer {
   const used = {
     input_tokens: usage.input - usage.cached,
     cache_read_input_tokens: usage.cached,
@@ -238,23 +253,35 @@ function messages({ text, toolCalls, usage }: Parameters<Wire>[0], model: string
   }
   const blocks = [
     ...(text === '' ? [] : [{ type: 'text', text, citations: null }]),
-    ...toolCalls.map(({ name, input }, index) => ({ type: 'tool_use', id: `toolu_${id}_${index}`, name, input })),
+    ...toolCalls.map(({ name, input, text: json }, index) => ({
+      type: 'tool_use',
+      id: `toolu_${id}_${index}`,
+      name,
+      input,
+      json: json ?? JSON.stringify(input),
+    })),
   ]
-  const stop_reason = toolCalls.length > 0 ? 'tool_use' : 'end_turn'
+  const stop_reason = isLong ? 'max_tokens' : toolCalls.length > 0 ? 'tool_use' : 'end_turn'
   const base = { id: `msg_${id}`, type: 'message', role: 'assistant', model, stop_sequence: null }
   return {
-    whole: { ...base, content: blocks, stop_reason, usage: used },
+    whole: {
+      ...base,
+      content: blocks.map(({ json: _, ...block }: { json?: string }) => block),
+      stop_reason,
+      usage: used,
+    },
     chunks: [
       {
         type: 'message_start',
         message: { ...base, content: [], stop_reason: null, usage: { ...used, output_tokens: 1 } },
       },
       ...blocks.flatMap((block, index) => {
-        const start = 'text' in block ? { ...block, text: '' } : { ...block, input: {} }
+        const { json = '', ...given } = block as { json?: string; text?: string }
+        const start = 'text' in block ? { ...given, text: '' } : { ...given, input: {} }
         const deltas =
           'text' in block
             ? pieces(block.text).map((piece) => ({ type: 'text_delta', text: piece }))
-            : [{ type: 'input_json_delta', partial_json: JSON.stringify(block.input) }]
+            : [{ type: 'input_json_delta', partial_json: json }]
         return [
           { type: 'content_block_start', index, content_block: start },
           ...deltas.map((delta) => ({ type: 'content_block_delta', index, delta })),

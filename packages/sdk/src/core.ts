@@ -12,7 +12,7 @@ import { activeTrace, untraced } from './open-telemetry.ts'
 import { resolveOptions, type Settings, type TachoOptions } from './options.ts'
 import { createPayloadCapture, nameOf, type Payload, type PayloadCapture } from './payload.ts'
 import { noteDrop } from './queue.ts'
-import type { SharedStates } from './run-state.ts'
+import type { RunState, SharedStates } from './run-state.ts'
 import type { RotatingKey } from './rotating-key.ts'
 import { scoreOf } from './score.ts'
 import { createRunUsages, type RunUsages } from './run-usage.ts'
@@ -58,6 +58,8 @@ export interface Core {
   ) => string | undefined
   /** MAC under the present API key, in hex. Rejects if the host's function for it does. */
   readonly sign: (text: string) => Promise<string>
+  /** Set by the first integration that records a model. */
+  asked?: AskedBefore
   /** Set when the first guard is loaded. */
   hashInput?: HashInput
   /** Called before masking, for detectors. */
@@ -85,6 +87,22 @@ export interface Endable {
 export interface Held {
   /** @param ended only if it is a call of this run. */
   leave(reason: 'run_ended' | 'process_ended' | 'handed_over', ended?: RunScope): void
+}
+
+/** What a model's answer asked for, as integrations know it. */
+export interface AskedBefore {
+  /** A guard begins a call. With a `problem`, it must not run. */
+  begin(state: RunState, toolName: string, id: string | undefined, input: unknown): Asked | undefined
+  refused(asked: Asked, message: string): void
+  /** Resolves when the answer with this call has ended. */
+  whole(id: string | undefined): Promise<void> | undefined
+}
+
+export interface Asked {
+  readonly id: string | undefined
+  readonly name: string
+  readonly raw: string | undefined
+  readonly problem: 'cut' | 'unreadable' | undefined
 }
 
 /** Before the outcome of the run is recorded, so that what it leaves behind stands before it. */

@@ -157,7 +157,7 @@ export class CallApproval {
       inputHash,
       reason: reason === null ? undefined : core.writing().text(reason),
       timeoutMs: Math.round(Math.min(Math.max(timeoutMs, APPROVAL_TIMEOUT_MIN_MS), APPROVAL_TIMEOUT_MAX_MS)),
-      toolCallId: own,
+      toolCallId: call.toolCallId ?? own,
       policyVersion: policyVersion ?? undefined,
       recordsInput: core.settings.capture === 'full' ? undefined : (false as const),
     }

@@ -145,8 +145,8 @@ export class CallRecord {
 
   /** The model's id of the call, or the host's own key. */
   get #callId(): Payload {
-    const { key } = this.#call
-    return key === undefined ? {} : { toolCallId: key }
+    const { key, toolCallId = key } = this.#call
+    return toolCallId === undefined ? {} : { toolCallId }
   }
 
   get #agent(): string {

@@ -3,13 +3,14 @@ import type { Context } from '../context.ts'
 import { beginPart, enclosingPart, type Part } from '../part.ts'
 import { outcomeOf } from '../run.ts'
 import type { StopSignal } from '../runtime.ts'
-import { isPending } from './blocked.ts'
+import { isPending, ToolBlockedError } from './blocked.ts'
 import { continueCall } from './continue-call.ts'
 import { CallRecord } from './call-record.ts'
 import type { CallParts } from './call-approval.ts'
 import { GuardedCall } from './guarded-call.ts'
 import { inputOfArguments, takeInput, type TakenCall } from './input.ts'
 import { Judge } from './judgement.ts'
+import { modelText } from './model-text.ts'
 import { createRecoveries } from './recoveries.ts'
 import type {
   Authorization,
@@ -54,8 +55,8 @@ export class Guard {
     signal: StopSignal | undefined,
   ): Promise<Authorization> {
     const part = enclosingPart(this.#parts.core, context)
-    const { guarded, record } = this.#begin(part, takenOf(call, rules, signal), context)
     try {
+      const { guarded, record } = this.#begin(part, this.#asked(part, takenOf(call, rules, signal)), context)
       const { decision, approvalId } = await guarded.admit((admitted) => admitted)
       if (!record.isEmpty) part.end('COMPLETED')
       return { ...decision, approvalId }
@@ -112,12 +113,25 @@ export class Guard {
   async #call<T>(context: Context | undefined, call: TakenCall, act: (input: unknown) => T): Promise<Awaited<T>> {
     const part = beginPart(this.#parts.core, context)
     try {
-      const { guarded } = this.#begin(part, call, context)
+      const { guarded } = this.#begin(part, this.#asked(part, call), context)
       return await guarded.run(act, (failure) => part.end(failure ? outcomeOf(failure.error) : 'COMPLETED'))
     } catch (error) {
       leaveOrEnd(part, error)
       throw error
     }
+  }
+
+  /** @throws ToolBlockedError if the model's answer ended before its arguments were complete. */
+  #asked({ core, context }: Part, call: TakenCall): TakenCall {
+    const { toolName, key, input } = call
+    const asked = core.asked?.begin(context.scope.state, toolName, key, input.recorded)
+    if (!asked) return call
+    if (asked.problem === undefined) return { ...call, toolCallId: key ?? asked.id }
+    const none = { inputHash: null, policyIds: [], approvalId: null, decisionReason: null, policyMessage: null }
+    const facts = { code: 'call_cut', toolName, reason: 'the arguments are not complete', ...none } as const
+    const error = new ToolBlockedError(facts, modelText(facts))
+    core.asked?.refused(asked, error.modelText)
+    throw error
   }
 
   #begin(part: Part, call: TakenCall, context: Context | undefined): { guarded: GuardedCall; record: CallRecord } {

@@ -30,6 +30,8 @@ export interface TakenCall {
   /** Set if the tool could get another input than the one that was judged. */
   readonly readAgain?: (() => unknown) | undefined
   readonly key: string | undefined
+  /** The model's id of the call, if it is no key. */
+  readonly toolCallId?: string | undefined
   /** To call it again after a hand-over. */
   readonly args: readonly unknown[]
 }

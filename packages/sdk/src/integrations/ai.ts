@@ -6,7 +6,8 @@ import { attempt } from '../core.ts'
 import { readSafely } from '../json.ts'
 import type { StopSignal } from '../runtime.ts'
 import { coreOf, type Tacho } from '../tacho.ts'
-import { fields, guarded, number, text, withFunction } from './host.ts'
+import { askedCallsOf } from './asked-calls.ts'
+import { fields, guarded, number, text, toolNames, withFunction, type Fields } from './host.ts'
 import { answerOf, messagesOf } from './messages.ts'
 import { callUsage } from './call-usage.ts'
 import { ModelCall, type ModelResult } from './model-call.ts'
@@ -38,6 +39,7 @@ function recorded<Model extends LanguageModel>(model: Model, tacho: Tacho): Mode
       model: model.modelId,
       provider: text((model as { provider?: unknown }).provider),
       messages: messagesOf(fields(options)['prompt']),
+      tools: toolNames(fields(options)['tools']),
     }))
   async function doGenerate(options: never): Promise<unknown> {
     const recorded = call(options)
@@ -86,6 +88,7 @@ export function guardTools<Tools extends Readonly<Record<string, object>>>(
   const guard = (name: string, tool: object) => {
     const why = whyNot(tool)
     if (why !== null) return unguarded(tacho, tool, name, why, options)
+    askedCallsOf(tacho).guard(name)
     return withFunction(tool, 'execute', (execute) => {
       const isGenerator = execute.constructor.name === 'AsyncGeneratorFunction'
       const run = (...args: unknown[]): unknown => {
@@ -173,6 +176,8 @@ function observedStream(stream: ReadableStream, recorded: ModelCall): unknown {
 class StreamedParts {
   #text = ''
   readonly #content: unknown[] = []
+  /** As received, also of calls that never became whole. */
+  readonly #inputs = new Map<unknown, Fields & { input: string }>()
   #model: unknown
   #usage: unknown
   #finishReason: unknown
@@ -182,23 +187,47 @@ class StreamedParts {
     const type = String(part['type'])
     if (type.endsWith('-delta')) recorded.token()
     if (type === 'text-delta') this.#text += text(part['delta'] ?? part['textDelta']) ?? ''
-    else if (type === 'tool-call') this.#content.push(part)
+    else if (type === 'tool-call') {
+      this.#content.push(part)
+      recorded.streams(part['toolCallId'])
+    } else if (type === 'tool-input-start')
+      this.#inputs.set(part['id'], { ...part, type: 'tool-call', toolCallId: part['id'], input: '' })
+    else if (type === 'tool-input-delta') this.#addInput(part)
     else if (type === 'response-metadata') this.#model = part['modelId'] ?? this.#model
     else if (type === 'error') recorded.fail(part['error'], () => this.result())
     else if (type === 'finish') [this.#usage, this.#finishReason] = [part['usage'], part['finishReason']]
   }
 
+  #addInput({ id, delta }: Fields): void {
+    const call = this.#inputs.get(id)
+    if (call) call.input += text(delta) ?? ''
+  }
+
   result(): ModelResult {
+    const ids = new Set(this.#content.map((part) => fields(part)['toolCallId']))
+    const partial = [...this.#inputs.values()].filter(({ toolCallId }) => !ids.has(toolCallId))
     const content = this.#text === '' ? this.#content : [{ type: 'text', text: this.#text }, ...this.#content]
     const output = content.length > 0 ? answerOf(content) : undefined
-    return { model: this.#model, usage: callUsage(this.#usage), output, finishReason: reasonOf(this.#finishReason) }
+    return {
+      model: this.#model,
+      usage: callUsage(this.#usage),
+      output,
+      finishReason: reasonOf(this.#finishReason),
+      asked: [...this.#content, ...partial],
+    }
   }
 }
 
 function wholeResult(given: unknown): ModelResult {
   const { content, usage, finishReason, response } = fields(given)
   const model = fields(response)['modelId']
-  return { model, usage: callUsage(usage), output: answerOf(content), finishReason: reasonOf(finishReason) }
+  return {
+    model,
+    usage: callUsage(usage),
+    output: answerOf(content),
+    finishReason: reasonOf(finishReason),
+    asked: content,
+  }
 }
 
 /** Since AI SDK 6 an object: `{ unified, raw }`. */

@@ -34,16 +34,19 @@ export class MessageStream implements Collector {
   }
 
   result(): ModelResult {
-    const content = [...this.#blocks.values()].map(({ start, ...block }) => {
+    const blocks = [...this.#blocks.values()]
+    // As received: what the client makes of it may be mended.
+    const asked = blocks.map(({ start, json }) => (json === '' ? start : { ...start, input: json }))
+    const content = blocks.map(({ start, ...block }) => {
       if (start['type'] === 'text') return { type: 'text', text: block.text }
       if (start['type'] === 'thinking') return { type: 'thinking', thinking: block.text }
       return block.json === '' ? start : { ...start, input: parsed(block.json) }
     })
-    return messageResult({ ...this.#message, content, stop_reason: this.#stopReason, usage: this.#usage })
+    return { ...messageResult({ ...this.#message, content, stop_reason: this.#stopReason, usage: this.#usage }), asked }
   }
 }
 
 export function messageResult({ model, content, stop_reason: finishReason, usage }: Fields): ModelResult {
   const output = Array.isArray(content) && content.length > 0 ? answerOf(content) : undefined
-  return { model, usage: callUsage(usage), output, finishReason }
+  return { model, usage: callUsage(usage), output, finishReason, asked: content }
 }

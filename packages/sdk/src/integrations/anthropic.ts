@@ -2,8 +2,9 @@
 import type { StopSignal } from '../runtime.ts'
 import type { Tacho } from '../tacho.ts'
 import { MessageStream, messageResult } from './anthropic-messages.ts'
+import { askedCallsOf } from './asked-calls.ts'
 import { recordMethods, type Method } from './client.ts'
-import { fields, guarded, text, withFunction, type Fields } from './host.ts'
+import { fields, guarded, text, toolNames, withFunction, type Fields } from './host.ts'
 import { messagesOf, withSystem } from './messages.ts'
 import { unguarded, type WrapOptions } from './unguarded.ts'
 
@@ -30,6 +31,7 @@ export function guardTools<Tools extends readonly object[]>(tools: Tools, tacho:
       return unguarded(tacho, tool, name, 'it has no run, so the provider runs it.', options)
     if (toolsetName !== undefined || text(given) === undefined || String(type).includes('_toolset_'))
       return unguarded(tacho, tool, name, 'it is a toolset, which runs many tools.', options)
+    askedCallsOf(tacho).guard(name)
     return withFunction(tool, 'run', () => (input: unknown, context: unknown, ...more: unknown[]) => {
       const { signal: given, toolUse, toolUseBlock } = fields(context)
       const signal = given as StopSignal | undefined
@@ -50,8 +52,9 @@ export function guardTools<Tools extends readonly object[]>(tools: Tools, tacho:
 
 const METHODS: readonly Method[] = [['messages'], ['beta', 'messages']].map((path) => ({
   path: [...path, 'create'],
-  request: ({ model, system, messages }: Fields) => ({
+  request: ({ model, system, messages, tools }: Fields) => ({
     model,
+    tools: toolNames(tools),
     provider: 'anthropic',
     messages: withSystem(system, messagesOf(messages)),
   }),

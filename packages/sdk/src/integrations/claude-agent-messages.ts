@@ -205,7 +205,7 @@ export class AgentMessages {
 }
 
 function resultOf({ stream, whole }: Call): ModelResult {
-  return stream ? stream.result() : messageResult(whole)
+  return { ...(stream ? stream.result() : messageResult(whole)), isGuarded: true }
 }
 
 function list(given: unknown): unknown[] {

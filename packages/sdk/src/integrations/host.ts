@@ -38,6 +38,14 @@ export function beginPart(tacho: Tacho, parent?: Context, options?: RunOptions):
   return childPart(coreOf(tacho), parent, options)
 }
 
+/** Undefined if the request says nothing of tools. */
+export function toolNames(tools: unknown): string[] | undefined {
+  if (!Array.isArray(tools)) return undefined
+  const names = tools.map((tool) => text(fields(fields(tool)['function'])['name']) ?? text(fields(tool)['name']))
+  // A tool of the provider has no name here, so any name may be its.
+  return names.includes(undefined) ? undefined : (names as string[])
+}
+
 const OPEN_MAX = 10_000
 
 /** Forgets the oldest when their ends never arrive. */
@@ -88,7 +96,8 @@ export async function guarded<T>(
   act: (input: unknown) => T,
   onBlocked: (error: ToolBlockedError) => Awaited<T>,
 ): Promise<Awaited<T>> {
-  const { context } = coreOf(tacho)
+  const { context, asked } = coreOf(tacho)
+  await asked?.whole(keyOf(callId))
   const guard = () => tacho.guardedCall({ ...call, key: keyOf(callId), hasDates: true, call: act })
   try {
     return await (parent ? context.run(parent, guard) : guard())

@@ -8,6 +8,7 @@ import type { ToolBlockedError } from '../guard/blocked.ts'
 import { readSafely } from '../json.ts'
 import type { StopSignal } from '../runtime.ts'
 import type { Tacho } from '../tacho.ts'
+import { askedCallsOf } from './asked-calls.ts'
 import {
   beginPart,
   enclosingPart,
@@ -17,6 +18,7 @@ import {
   OpenSpans,
   set,
   text,
+  toolNames,
   withFunction,
   type Fields,
   type Part,
@@ -109,6 +111,7 @@ export function recordCalls(tacho: Tacho): CallHandler {
     begin(runId, parentRunId, (parent) => {
       const { invocation_params: parameters } = fields(extra)
       const request = () => ({
+        tools: toolNames(fields(parameters)['tools']),
         model: fields(parameters)['model'] ?? fields(fields(model)['kwargs'])['model'],
         messages: messages(),
       })
@@ -204,6 +207,7 @@ export function guardTools<Tools extends readonly object[]>(tools: Tools, tacho:
     const own = ownRunner(tool)
     if (own !== null)
       return unguarded(tacho, tool, givenName, `it has its own ${own}, which may call anything.`, options)
+    askedCallsOf(tacho).guard(givenName)
     const refused = ({ modelText }: ToolBlockedError) =>
       responseFormat === 'content_and_artifact' ? [modelText, undefined] : modelText
     const guardedCall = (run: Function) =>
@@ -314,6 +318,19 @@ function resultOf(given: unknown): ModelResult {
     model: metadata['model_name'] ?? metadata['model'] ?? fields(llmOutput)['model_name'],
     usage: callUsage(message['usage_metadata']),
     output: generation['message'] ? langchainMessage(message) : generation['text'],
+    asked: askedIn(fields(generations)[0]),
+    isMended: true,
     finishReason: metadata['finish_reason'] ?? metadata['stop_reason'] ?? metadata['status'],
   }
+}
+
+/** As received: LangChain closes the brackets of a call that was cut off. */
+function askedIn(candidates: unknown): unknown[] {
+  return (Array.isArray(candidates) ? candidates : []).flatMap((candidate) => {
+    const message = fields(fields(candidate)['message'])
+    const lists = ['tool_calls', 'invalid_tool_calls'].map((name) => message[name])
+    const pieces = message['tool_call_chunks']
+    const calls = Array.isArray(pieces) && pieces.length > 0 ? pieces : lists.filter(Array.isArray).flat()
+    return calls.map((call) => ({ ...fields(call), type: 'tool_call' }))
+  })
 }

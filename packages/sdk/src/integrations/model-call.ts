@@ -5,6 +5,7 @@ import { isAbort } from '../exception.ts'
 import { readSafely } from '../json.ts'
 import type { Payload } from '../payload.ts'
 import type { Tacho } from '../tacho.ts'
+import { askedCalls, askedCallsOf, type AskedCalls } from './asked-calls.ts'
 import { beginPart, set, text, type Part } from './host.ts'
 import type { Usage } from './call-usage.ts'
 
@@ -12,6 +13,8 @@ export interface ModelRequest {
   model?: unknown
   provider?: string | undefined
   messages?: unknown
+  /** Names of the tools that the request offers, if they are known. */
+  tools?: readonly string[] | undefined
 }
 
 export interface ModelResult {
@@ -22,21 +25,37 @@ export interface ModelResult {
   /** Why no sum counts the call: `cache`. */
   notCounted?: string | undefined
   finishReason?: unknown
+  /** The messages, items or parts of the answer as the provider sent them, of every candidate: for what they ask for. */
+  asked?: unknown
+  /** The framework closes what was cut off. */
+  isMended?: boolean
+  /** Every tool is guarded, by hooks. */
+  isGuarded?: boolean
 }
 
 const UNREADABLE = '[unreadable]'
 
 export class ModelCall {
   readonly #part: Part
+  readonly #asked: AskedCalls
+  readonly #around: Context
+  readonly #isOutside: boolean
   #request: ModelRequest
   readonly #begun: number
   #firstToken: number | undefined
   #isEnded = false
+  #end: () => void = () => undefined
+  #ended: Promise<void> | undefined
 
   /** `request` is read now, because the host may change it later. */
   constructor(tacho: Tacho, request: () => ModelRequest, parent?: Context) {
     this.#part = beginPart(tacho, parent)
+    this.#asked = askedCallsOf(tacho)
+    const around = parent ?? this.#part.core.context.getStore()
+    this.#around = around ?? this.#part.context
+    this.#isOutside = around === undefined
     this.#request = readSafely<ModelRequest>(request, { messages: UNREADABLE })
+    this.#noteAnswers()
     this.#begun = this.#now()
   }
 
@@ -51,11 +70,18 @@ export class ModelCall {
   /** Some frameworks complete the request during the call. */
   complete(request: () => ModelRequest): void {
     this.#request = readSafely(request, this.#request)
+    this.#noteAnswers()
   }
 
   /** Later calls do nothing. */
   token(): void {
     this.#firstToken ??= this.#now()
+  }
+
+  /** A framework may run this call before the answer has ended. */
+  streams(callId: unknown): void {
+    this.#ended ??= new Promise((resolve) => (this.#end = resolve))
+    if (typeof callId === 'string') this.#asked.stream(callId, this.#ended)
   }
 
   end(result: () => ModelResult): void {
@@ -79,22 +105,38 @@ export class ModelCall {
     attempt(() => {
       const { core, context } = this.#part
       const result = readSafely<ModelResult>(read, { output: UNREADABLE })
-      const model = text(result.model) ?? text(this.#request.model)
+      const { tools, ...request } = this.#request
+      const model = text(result.model) ?? text(request.model)
+      const finishReason = result.finishReason ?? undefined
+      const calls = readSafely(() => askedCalls(result.asked, finishReason), [])
+      const toolCalls = calls.map(({ id, name, raw, problem }) =>
+        set({ id, name, ...(problem !== undefined && { arguments: raw, problem }) }),
+      )
       const payload = set({
-        ...this.#request,
+        ...request,
         model,
         usage: result.usage && set({ ...result.usage }),
         output: result.output,
         cost: result.cost,
         notCounted: result.notCounted,
-        finishReason: result.finishReason ?? undefined,
+        finishReason,
+        toolCalls: toolCalls.length > 0 ? toolCalls : undefined,
         latency: this.#since(this.#now()),
         timeToFirstOutput: this.#firstToken === undefined ? undefined : this.#since(this.#firstToken),
         ...more,
       })
       core.record(context.scope, { type: 'LLM_CALL', label: model ?? 'model call', payload, span: context.span })
+      const isMended = result.isMended === true
+      const isGuarded = result.isGuarded === true
+      this.#asked.add(calls, { tools, context: this.#around, isOutside: this.#isOutside, isMended, isGuarded })
+      this.#end()
       this.#part.end(status, 'error' in more ? { error: more['error'] } : undefined)
     })
+  }
+
+  /** Answers to the calls of earlier answers. */
+  #noteAnswers(): void {
+    attempt(() => this.#asked.answered(this.#part.context.scope.state, this.#request.messages))
   }
 
   #now(): number {

@@ -5,7 +5,8 @@
 import { attempt } from '../core.ts'
 import type { StopSignal } from '../runtime.ts'
 import { coreOf, type Tacho } from '../tacho.ts'
-import { beginPart, enclosingPart, fields, number, OpenSpans, text, type Fields, type Part } from './host.ts'
+import { askedCallsOf } from './asked-calls.ts'
+import { beginPart, enclosingPart, fields, number, OpenSpans, text, toolNames, type Fields, type Part } from './host.ts'
 import { messagesOf, parsed, withSystem, type Message } from './messages.ts'
 import { nonzeroUsage } from './call-usage.ts'
 import { ModelCall, type ModelResult } from './model-call.ts'
@@ -173,6 +174,7 @@ export function guardMcpServer<Server extends object>(server: Server, tacho: Tac
     ([given]: readonly unknown[]) => {
       const name = String(given)
       names.add(name)
+      askedCallsOf(tacho).guard(name)
       return {
         name,
         at: 1,
@@ -192,6 +194,8 @@ function namesOf(tacho: Tacho): Set<string> {
   return names
 }
 
+const list = (given: unknown): unknown[] => (Array.isArray(given) ? given : [])
+
 const isModelCall = ({ type }: Fields) => type === 'generation' || type === 'response'
 
 const messageOf = (error: unknown) => text(fields(error)['message']) ?? 'error'
@@ -199,7 +203,8 @@ const messageOf = (error: unknown) => text(fields(error)['message']) ?? 'error'
 function requestOf(data: Fields) {
   const response = fields(data['_response'])
   const messages = messagesOf(data['input'] ?? data['_input'])
-  return { model: data['model'] ?? response['model'], messages: withSystem(response['instructions'], messages) }
+  const tools = toolNames(response['tools'])
+  return { model: data['model'] ?? response['model'], messages: withSystem(response['instructions'], messages), tools }
 }
 
 function resultOf(data: Fields): ModelResult {
@@ -220,6 +225,9 @@ function resultOf(data: Fields): ModelResult {
     model: data['model'] ?? response['model'],
     usage,
     output,
-    finishReason: choice['finish_reason'] ?? response['status'],
+    finishReason: choice['finish_reason'] ?? fields(response['incomplete_details'])['reason'] ?? response['status'],
+    asked: choice['message']
+      ? list(completion['choices']).map((one) => fields(one)['message'])
+      : (response['output'] ?? data['output']),
   }
 }

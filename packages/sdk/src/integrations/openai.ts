@@ -1,7 +1,8 @@
 /** The OpenAI client, 4 to 7: `const openai = recordClient(new OpenAI(), tacho)`. */
 import type { Tacho } from '../tacho.ts'
+import { askedCallsOf } from './asked-calls.ts'
 import { recordMethods, type Collector, type Method } from './client.ts'
-import { fields, guarded, number, text, withFunction, withProperty, type Fields } from './host.ts'
+import { fields, guarded, number, text, toolNames, withFunction, withProperty, type Fields } from './host.ts'
 import { answerOf, messagesOf, withSystem, type Message } from './messages.ts'
 import { callUsage } from './call-usage.ts'
 import type { ModelResult } from './model-call.ts'
@@ -29,6 +30,7 @@ export function guardTools<Tools extends readonly object[]>(tools: Tools, tacho:
     const { name: given, function: run } = fields(runnable)
     const ownName = typeof run === 'function' ? text(run.name) : undefined
     const givenName = text(given) ?? text(ofResponses) ?? ownName ?? String(type)
+    askedCallsOf(tacho).guard(givenName)
     const guardedRun = (run: Function) =>
       function (this: unknown, ...args: unknown[]) {
         const [input, ...more] = args
@@ -51,24 +53,26 @@ export function guardTools<Tools extends readonly object[]>(tools: Tools, tacho:
 const METHODS: readonly Method[] = [
   {
     path: ['chat', 'completions', 'create'],
-    request: ({ model, messages }) => ({ model, provider: 'openai', messages: messagesOf(messages) }),
+    request: ({ model, messages, tools }) => ({
+      model,
+      provider: 'openai',
+      messages: messagesOf(messages),
+      tools: toolNames(tools),
+    }),
     result: (answer) => {
       const choice = fields(fields(answer['choices'])[0])
       const output = messagesOf([choice['message']])[0]
-      return {
-        model: answer['model'],
-        usage: callUsage(answer['usage']),
-        output,
-        finishReason: choice['finish_reason'],
-      }
+      const asked = list(answer['choices']).map((one) => fields(one)['message'])
+      const finishReason = choice['finish_reason']
+      return { model: answer['model'], usage: callUsage(answer['usage']), output, finishReason, asked }
     },
     stream: () => new ChatStream(),
   },
   {
     path: ['responses', 'create'],
-    request: ({ model, instructions, input }) => {
+    request: ({ model, instructions, input, tools }) => {
       const messages = withSystem(instructions, messagesOf(input))
-      return { model, provider: 'openai', messages }
+      return { model, provider: 'openai', messages, tools: toolNames(tools) }
     },
     result: responseResult,
     stream: () => new ResponseStream(),
@@ -80,6 +84,10 @@ const METHODS: readonly Method[] = [
     stream: () => new ChatStream(),
   },
 ]
+
+function list(given: unknown): unknown[] {
+  return Array.isArray(given) ? given : []
+}
 
 interface ToolCallPieces {
   id: unknown
@@ -117,7 +125,13 @@ class ChatStream implements Collector {
   result(): ModelResult {
     const message = { role: 'assistant', content: this.#content || undefined, tool_calls: [...this.#calls.values()] }
     const output = messagesOf([message])[0]
-    return { model: this.#model, usage: callUsage(this.#usage), output, finishReason: this.#finishReason }
+    return {
+      model: this.#model,
+      usage: callUsage(this.#usage),
+      output,
+      finishReason: this.#finishReason,
+      asked: [message],
+    }
   }
 }
 
@@ -143,7 +157,7 @@ class ResponseStream implements Collector {
 function responseResult(answer: Fields): ModelResult {
   const { model, usage, status, output, error } = answer
   const reason = fields(answer['incomplete_details'])['reason'] ?? fields(error)['message'] ?? status
-  return { model, usage: callUsage(usage), output: merged(messagesOf(output)), finishReason: reason }
+  return { model, usage: callUsage(usage), output: merged(messagesOf(output)), finishReason: reason, asked: output }
 }
 
 /** The items of a response are parts of one message. */

@@ -1,0 +1,233 @@
+/**
+ * What the answers of models asked for, until it is known what became of it:
+ *
+ *   asked --the guard begins it--> judged (guarded-call.ts)
+ *     |  \--the guard begins it, but it was cut--> refused, never ran
+ *     |--the next request answers it, and no guard began it--> never ran
+ *     \--its run ends, and it was cut, unreadable or of an unknown tool--> never ran
+ *
+ * A call of a tool that no guard has is the host's: nobody knows whether it ran.
+ */
+import { childSpan, type Context } from '../context.ts'
+import type { Asked, AskedBefore, Core, Held } from '../core.ts'
+import { createLoopDetector, type LoopDetector } from '../guard/detectors.ts'
+import { readSafely } from '../json.ts'
+import type { RunState } from '../run-state.ts'
+import { coreOf, type Tacho } from '../tacho.ts'
+import { fields, text } from './host.ts'
+import type { Message } from './messages.ts'
+
+interface OpenCall extends Asked {
+  readonly context: Context
+  /** Its model call is a run of its own. */
+  readonly isOutside: boolean
+  readonly isUnknown: boolean
+  /** The framework mends what cannot be read. */
+  readonly isMended: boolean
+  /** Every tool is guarded, as where hooks guard. */
+  readonly isGuarded: boolean
+  isRecorded: boolean
+}
+
+const OPEN_MAX = 1_000
+const CUT = new Set(
+  (
+    'length max_tokens max_output_tokens max_completion_tokens model_context_window_exceeded content_filter content-filter ' +
+    'safety recitation blocklist prohibited_content malformed_function_call incomplete aborted cancelled error failed'
+  ).split(' '),
+)
+const DECLINED = /\b(?:not approved|denied|declined|rejected)\b/i
+const UNKNOWN = /not found|unknown tool|no such tool|unavailable tool|does not exist|not available|invalid tool_call/i
+
+/** `finishReason` as the provider said it; a provider that says nothing ended its answer. */
+export function askedCalls(given: unknown, finishReason: unknown): Asked[] {
+  const isCut = CUT.has(String(finishReason).toLowerCase())
+  return itemsIn(given).map((item) => {
+    const named = fields(item['function'] ?? item)
+    const args = named['arguments'] ?? named['input'] ?? named['args']
+    const raw = typeof args === 'string' ? args : undefined
+    const isText = String(item['type']).startsWith('custom')
+    const isReadable = isText || raw === undefined || raw === '' || readSafely(() => (JSON.parse(raw), true), false)
+    const isWhole = !isCut || (isReadable && item['status'] === 'completed')
+    return {
+      id: text(item['call_id'] ?? item['callId'] ?? item['toolCallId'] ?? item['id']),
+      name: text(named['name'] ?? named['toolName']) ?? 'tool',
+      raw: raw ?? (isWhole ? undefined : readSafely(() => JSON.stringify(args), undefined)),
+      problem: !isWhole ? 'cut' : isReadable ? undefined : 'unreadable',
+    }
+  })
+}
+
+const CALLS = new Set(['tool_use', 'tool-call', 'function_call', 'tool_call', 'custom_tool_call'])
+
+/** Messages, items of a response, blocks and parts. What the provider runs is no call of the host. */
+function itemsIn(given: unknown): Record<string, unknown>[] {
+  if (!Array.isArray(given)) return []
+  return given.map(fields).flatMap((item) => {
+    if (item['providerExecuted'] === true) return []
+    if (CALLS.has(String(item['type']))) return [item]
+    if (item['function'] !== undefined && item['role'] === undefined) return [item]
+    return [...itemsIn(item['tool_calls']), ...(item['role'] === undefined ? [] : itemsIn(item['content']))]
+  })
+}
+
+const ledgers = new WeakMap<Core, AskedCalls>()
+
+export function askedCallsOf(tacho: Tacho): AskedCalls {
+  const core = coreOf(tacho)
+  const ledger = ledgers.get(core) ?? new AskedCalls(tacho, core)
+  ledgers.set(core, ledger)
+  return ledger
+}
+
+export class AskedCalls implements Held, AskedBefore {
+  readonly #tacho: Tacho
+  readonly #core: Core
+  readonly #open = new Set<OpenCall>()
+  readonly #guarded = new Set<string>()
+  readonly #loops = new WeakMap<RunState, LoopDetector>()
+  /** Began before the model's answer had ended, or was recorded. */
+  readonly #begun = new WeakMap<RunState, Set<string>>()
+  /** Calls of answers that still stream: nobody knows if they are whole. */
+  readonly #streamed = new Map<string, Promise<void>>()
+
+  constructor(tacho: Tacho, core: Core) {
+    this.#tacho = tacho
+    this.#core = core
+    core.asked = this
+    core.heldCalls.add(this)
+  }
+
+  guard(name: string): void {
+    if (this.#guarded.size < OPEN_MAX) this.#guarded.add(name)
+  }
+
+  /** @param tools what the request offered, if it is known. */
+  add(
+    calls: readonly Asked[],
+    {
+      tools,
+      ...more
+    }: {
+      tools: readonly string[] | undefined
+      context: Context
+      isOutside: boolean
+      isMended: boolean
+      isGuarded: boolean
+    },
+  ): void {
+    for (const call of calls) {
+      if (call.id !== undefined && this.#begun.get(more.context.scope.state)?.delete(call.id)) continue
+      const isUnknown = tools !== undefined && tools.length > 0 && !tools.includes(call.name)
+      this.#open.add({ ...call, ...more, isUnknown, isRecorded: false })
+    }
+    for (const oldest of this.#open) if (this.#open.size > OPEN_MAX) this.#open.delete(oldest)
+  }
+
+  /** The guard begins a call. A call with a problem must not run. */
+  begin(state: RunState, toolName: string, id: string | undefined, input: unknown): Asked | undefined {
+    const call = this.#find(state, toolName, id, input)
+    if (!call && id !== undefined) this.#begun.set(state, (this.#begun.get(state) ?? new Set<string>()).add(id))
+    if (!call) return undefined
+    const isRefused = call.problem === 'cut' || (call.problem === 'unreadable' && call.isMended)
+    if (!isRefused) this.#open.delete(call)
+    return isRefused ? call : { ...call, problem: undefined }
+  }
+
+  /** The answer with this call streams until `end`. */
+  stream(id: string, end: Promise<void>): void {
+    if (this.#streamed.size >= OPEN_MAX) return
+    this.#streamed.set(id, end)
+    void end.then(() => this.#streamed.delete(id))
+  }
+
+  /** Resolves when the answer with this call has ended. */
+  whole(id: string | undefined): Promise<void> | undefined {
+    return id === undefined ? undefined : this.#streamed.get(id)
+  }
+
+  refused(call: Asked, message: string): void {
+    const open = [...this.#open].find((one) => one.id === call.id && one.name === call.name && one.raw === call.raw)
+    if (open) this.#neverRan(open, open.problem ?? 'cut', message)
+  }
+
+  /** The messages of the next request. */
+  answered(state: RunState, messages: unknown): void {
+    if (this.#open.size === 0 || !Array.isArray(messages)) return
+    for (const { role, toolCallId, content } of messages.slice(-OPEN_MAX) as Message[]) {
+      if (role !== 'tool') continue
+      const call = [...this.#open].findLast(({ id, ...one }) => id === toolCallId && isIn(one, state))
+      if (!call) continue
+      this.#open.delete(call)
+      const message = textIn(content)
+      const isKnown = call.isGuarded || this.#guarded.has(call.name) || call.isUnknown || call.problem !== undefined
+      if (isKnown) this.#neverRan(call, reasonOf(call, message), message)
+    }
+  }
+
+  /** The run ends: what failed before its tool is said, also if no request followed. */
+  leave(_reason: string, ended?: Context['scope']): void {
+    for (const call of this.#open) {
+      if (ended !== undefined && call.context.scope !== ended) continue
+      if (call.problem !== undefined || call.isUnknown) this.#neverRan(call, reasonOf(call, ''), undefined)
+      // A guard outside a run may still begin it.
+      if (!call.isOutside) this.#open.delete(call)
+    }
+  }
+
+  #find(state: RunState, toolName: string, id: string | undefined, input: unknown): OpenCall | undefined {
+    const open = [...this.#open].filter((call) => isIn(call, state))
+    if (id !== undefined) return open.findLast((call) => call.id === id)
+    const own = open.filter(({ name }) => name === toolName)
+    const given = readSafely(() => JSON.stringify(input), undefined)
+    const whole = (raw: string) => readSafely(() => JSON.stringify(JSON.parse(raw)), undefined)
+    const isSame = ({ raw }: OpenCall) => raw !== undefined && (raw === fields(input)['input'] || whole(raw) === given)
+    return own.find(isSame) ?? own.find(({ problem }) => problem === undefined)
+  }
+
+  #neverRan(call: OpenCall, reasonCode: string, message: string | undefined): void {
+    if (call.isRecorded) return
+    call.isRecorded = true
+    const { context, name: toolName, id: toolCallId, raw } = call
+    const span = childSpan(this.#core.ids.span(), context.span)
+    const error = message === undefined ? {} : { error: { message } }
+    const payload = { toolName, toolCallId, outcome: 'never_ran', reasonCode, arguments: raw, ...error }
+    const eventId = this.#core.record(context.scope, { type: 'TOOL_CALL', label: toolName, payload, span })
+    if (reasonCode === 'declined') return
+    this.#core.context.run({ scope: context.scope, span }, () => {
+      this.#tacho.reportIssue({ detectionType: 'TOOL_FAILED', payload: { toolName, reasonCode }, eventId })
+      const loop = this.#loopOf(context.scope.state)?.observe(toolName, raw ?? '')
+      if (!loop?.isNew) return
+      const evidence = { decision: loop.action }
+      this.#tacho.reportIssue({
+        detectionType: loop.type,
+        payload: { toolName, reasonCode: loop.reasonCode },
+        evidence,
+      })
+    })
+  }
+
+  #loopOf(state: RunState): LoopDetector | null {
+    const { loop = {} } = this.#core.options.guard ?? {}
+    if (loop === false) return null
+    const detector = this.#loops.get(state) ?? createLoopDetector(loop, state.recentCalls)
+    this.#loops.set(state, detector)
+    return detector
+  }
+}
+
+function isIn({ isOutside, context }: Pick<OpenCall, 'isOutside' | 'context'>, state: RunState): boolean {
+  return isOutside || context.scope.state === state
+}
+
+function reasonOf({ problem, isUnknown }: OpenCall, message: string): string {
+  if (problem) return problem
+  if (isUnknown) return 'unknown_tool'
+  if (DECLINED.test(message)) return 'declined'
+  return UNKNOWN.test(message) ? 'unknown_tool' : 'unfit'
+}
+
+function textIn(content: unknown): string {
+  const whole = fields(content)['value'] ?? content
+  return typeof whole === 'string' ? whole : (readSafely(() => JSON.stringify(whole), undefined) ?? '')
+}
