@@ -1,5 +1,5 @@
 import type { Collector } from './client.ts'
-import { fields, number, text, type Fields } from './host.ts'
+import { fields, text, type Fields } from './host.ts'
 import { answerOf, parsed } from './messages.ts'
 import { callUsage } from './call-usage.ts'
 import type { ModelResult } from './model-call.ts'

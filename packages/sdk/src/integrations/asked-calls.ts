@@ -14,7 +14,7 @@ import { createLoopDetector, type LoopDetector } from '../guard/detectors.ts'
 import { readSafely } from '../json.ts'
 import type { RunState } from '../run-state.ts'
 import { coreOf, type Tacho } from '../tacho.ts'
-import { fields, text } from './host.ts'
+import { fields, text, type OfferedTools } from './host.ts'
 import type { Message } from './messages.ts'
 
 interface OpenCall extends Asked {
@@ -37,6 +37,7 @@ const CUT = new Set(
   ).split(' '),
 )
 const DECLINED = /\b(?:not approved|denied|declined|rejected)\b/i
+const HOOK_ERROR = /^\W*(?:<?tool_use_error|error\b|inputvalidationerror|no such tool)/i
 const UNKNOWN = /not found|unknown tool|no such tool|unavailable tool|does not exist|not available|invalid tool_call/i
 
 /** `finishReason` as the provider said it; a provider that says nothing ended its answer. */
@@ -109,7 +110,7 @@ export class AskedCalls implements Held, AskedBefore {
       tools,
       ...more
     }: {
-      tools: readonly string[] | undefined
+      tools: OfferedTools
       context: Context
       isOutside: boolean
       isMended: boolean
@@ -118,7 +119,7 @@ export class AskedCalls implements Held, AskedBefore {
   ): void {
     for (const call of calls) {
       if (call.id !== undefined && this.#begun.get(more.context.scope.state)?.delete(call.id)) continue
-      const isUnknown = tools !== undefined && tools.length > 0 && !tools.includes(call.name)
+      const isUnknown = typeof tools === 'function' ? !tools(call.name) : !!tools?.length && !tools.includes(call.name)
       this.#open.add({ ...call, ...more, isUnknown, isRecorded: false })
     }
     for (const oldest of this.#open) if (this.#open.size > OPEN_MAX) this.#open.delete(oldest)
@@ -160,7 +161,12 @@ export class AskedCalls implements Held, AskedBefore {
       if (!call) continue
       this.#open.delete(call)
       const message = textIn(content)
-      const isKnown = call.isGuarded || this.#guarded.has(call.name) || call.isUnknown || call.problem !== undefined
+      // A tool whose hook was not asked can have run: only an error says that it did not.
+      const isKnown =
+        (call.isGuarded && HOOK_ERROR.test(message)) ||
+        this.#guarded.has(call.name) ||
+        call.isUnknown ||
+        call.problem !== undefined
       if (isKnown) this.#neverRan(call, reasonOf(call, message), message)
     }
   }

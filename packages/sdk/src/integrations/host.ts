@@ -38,6 +38,9 @@ export function beginPart(tacho: Tacho, parent?: Context, options?: RunOptions):
   return childPart(coreOf(tacho), parent, options)
 }
 
+/** Names, or what knows them; undefined if nobody does. */
+export type OfferedTools = readonly string[] | ((name: string) => boolean) | undefined
+
 /** Undefined if the request says nothing of tools. */
 export function toolNames(tools: unknown): string[] | undefined {
   if (!Array.isArray(tools)) return undefined

@@ -14,7 +14,6 @@ import {
   enclosingPart,
   fields,
   guarded,
-  number,
   OpenSpans,
   set,
   text,

@@ -6,7 +6,7 @@ import { readSafely } from '../json.ts'
 import type { Payload } from '../payload.ts'
 import type { Tacho } from '../tacho.ts'
 import { askedCalls, askedCallsOf, type AskedCalls } from './asked-calls.ts'
-import { beginPart, set, text, type Part } from './host.ts'
+import { beginPart, set, text, type OfferedTools, type Part } from './host.ts'
 import type { Usage } from './call-usage.ts'
 
 export interface ModelRequest {
@@ -14,7 +14,7 @@ export interface ModelRequest {
   provider?: string | undefined
   messages?: unknown
   /** Names of the tools that the request offers, if they are known. */
-  tools?: readonly string[] | undefined
+  tools?: OfferedTools
 }
 
 export interface ModelResult {

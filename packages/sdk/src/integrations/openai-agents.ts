@@ -6,7 +6,7 @@ import { attempt } from '../core.ts'
 import type { StopSignal } from '../runtime.ts'
 import { coreOf, type Tacho } from '../tacho.ts'
 import { askedCallsOf } from './asked-calls.ts'
-import { beginPart, enclosingPart, fields, number, OpenSpans, text, toolNames, type Fields, type Part } from './host.ts'
+import { beginPart, enclosingPart, fields, OpenSpans, text, type Fields, type Part } from './host.ts'
 import { messagesOf, parsed, withSystem, type Message } from './messages.ts'
 import { nonzeroUsage } from './call-usage.ts'
 import { ModelCall, type ModelResult } from './model-call.ts'
@@ -26,6 +26,9 @@ export interface TraceProcessor {
 interface Open {
   readonly part: Part
   readonly begun: number
+  /** Of an agent, when a model is called in it. */
+  readonly data?: Fields
+  readonly around?: Open | undefined
   call?: ModelCall
 }
 
@@ -42,8 +45,8 @@ export function recordTraces(tacho: Tacho): TraceProcessor {
   /** By the id of a trace or span. */
   const open = new OpenSpans<Open>()
 
-  function begin(id: string, part: Part): Open {
-    const opened: Open = { part, begun: core.runtime.now() }
+  function begin(id: string, part: Part, more: Pick<Open, 'data' | 'around'> = {}): Open {
+    const opened: Open = { part, begun: core.runtime.now(), ...more }
     open.set(id, opened)
     return opened
   }
@@ -62,7 +65,7 @@ export function recordTraces(tacho: Tacho): TraceProcessor {
     const { spanId, parentId, traceId, spanData } = fields(given)
     const around = open.get(String(parentId)) ?? open.get(String(traceId))
     const data = fields(spanData)
-    const opened = begin(String(spanId), beginPart(tacho, around?.part.context))
+    const opened = begin(String(spanId), beginPart(tacho, around?.part.context), { data, around })
     if (isModelCall(data)) opened.call = new ModelCall(tacho, () => requestOf(data), around?.part.context)
   }
 
@@ -74,7 +77,7 @@ export function recordTraces(tacho: Tacho): TraceProcessor {
     const { part, begun, call } = opened
     if (call) {
       // The request is complete only at the end of the span.
-      call.complete(() => requestOf(data))
+      call.complete(() => ({ ...requestOf(data), tools: toolsOf(opened) }))
       return error ? call.fail(messageOf(error), () => resultOf(data)) : call.end(() => resultOf(data))
     }
     const failure = error ? { error: messageOf(error) } : {}
@@ -194,6 +197,13 @@ function namesOf(tacho: Tacho): Set<string> {
   return names
 }
 
+/** Undefined outside an agent. A hand-off is a tool that the list of the agent does not have. */
+function toolsOf({ data = {}, around }: Open): ((name: string) => boolean) | undefined {
+  const { type, tools } = data
+  if (type !== 'agent') return around && toolsOf(around)
+  return Array.isArray(tools) ? (name) => tools.includes(name) || name.startsWith('transfer_to_') : undefined
+}
+
 const list = (given: unknown): unknown[] => (Array.isArray(given) ? given : [])
 
 const isModelCall = ({ type }: Fields) => type === 'generation' || type === 'response'
@@ -203,8 +213,7 @@ const messageOf = (error: unknown) => text(fields(error)['message']) ?? 'error'
 function requestOf(data: Fields) {
   const response = fields(data['_response'])
   const messages = messagesOf(data['input'] ?? data['_input'])
-  const tools = toolNames(response['tools'])
-  return { model: data['model'] ?? response['model'], messages: withSystem(response['instructions'], messages), tools }
+  return { model: data['model'] ?? response['model'], messages: withSystem(response['instructions'], messages) }
 }
 
 function resultOf(data: Fields): ModelResult {

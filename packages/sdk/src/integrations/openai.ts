@@ -2,7 +2,7 @@
 import type { Tacho } from '../tacho.ts'
 import { askedCallsOf } from './asked-calls.ts'
 import { recordMethods, type Collector, type Method } from './client.ts'
-import { fields, guarded, number, text, toolNames, withFunction, withProperty, type Fields } from './host.ts'
+import { fields, guarded, text, toolNames, withFunction, withProperty, type Fields } from './host.ts'
 import { answerOf, messagesOf, withSystem, type Message } from './messages.ts'
 import { callUsage } from './call-usage.ts'
 import type { ModelResult } from './model-call.ts'
