@@ -88,6 +88,8 @@ export function recordCalls(tacho: Tacho): CallHandler {
     start: (parent: Context | undefined) => Running,
   ): void {
     attempt(() => {
+      // A handler of the model and one of the call see the same call.
+      if (running.get(runId) !== undefined) return
       const parent = parentRunId === undefined ? undefined : running.get(parentRunId)?.context
       running.set(runId, start(parent))
     })

@@ -231,3 +231,21 @@ def test_an_agent_that_gave_up_runs_nothing_later(
     else:
         act()
         leaving.check(client, ran, {"cancelled", "run_ended"})
+
+
+def test_a_call_that_a_cache_answers_or_two_handlers_see_is_paid_once(
+    scene: Scene, model: ModelServer, service: Service
+) -> None:
+    from langchain_core.caches import InMemoryCache
+    from langchain_openai import ChatOpenAI
+
+    from tacho.integrations.langchain import TachoHandler
+
+    handlers = [TachoHandler(scene.tacho), TachoHandler(scene.tacho)]
+    chat = ChatOpenAI(model="m", base_url=f"{model.url}/v1", cache=InMemoryCache(), callbacks=handlers[:1])
+    with scene.tacho.run():
+        for _ in range(2):
+            chat.invoke("Refund 1, 2 and 3", {"callbacks": handlers[1:]})
+    scene.tacho.flush()
+    calls = [event["payload"] for event in service.events if event["eventType"] == "LLM_CALL"]
+    assert [call.get("notCounted") for call in calls] == [None, "cache"]

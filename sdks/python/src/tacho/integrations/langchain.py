@@ -37,6 +37,11 @@ _ROLES = {"human": "user", "ai": "assistant", "AIMessageChunk": "assistant", "to
 _OPEN_MAX = 10_000
 
 
+_CLAIMS: dict[tuple[int, UUID], int] = {}
+_CLAIMS_LOCK = threading.Lock()
+_CLAIMS_MAX = 10_000
+
+
 class TachoHandler(BaseCallbackHandler):
     """
     Records the model calls of a chain or graph as LLM_CALL events, tools that are not guarded as TOOL_CALL events, and nodes of
@@ -142,8 +147,19 @@ class TachoHandler(BaseCallbackHandler):
             call.fail(error)
 
     def _begin_call(self, run_id: UUID, parent_run_id: UUID | None, request: Callable[[], dict[str, Any]]) -> None:
+        if not self._claims(run_id):
+            return
         parent = self._scopes.get(parent_run_id) if parent_run_id else None
         _add(self._calls, run_id, ModelCall(self._client, request, self._client.core.current_scope() or parent))
+
+    def _claims(self, run_id: UUID) -> bool:
+        """A handler of the model and one of the call, or of a sub-agent, see the same call: the first one records it."""
+        key = (id(self._client.core), run_id)
+        with _CLAIMS_LOCK:
+            owner = _CLAIMS.setdefault(key, id(self))
+            if len(_CLAIMS) > _CLAIMS_MAX:
+                del _CLAIMS[next(iter(_CLAIMS))]
+        return owner == id(self)
 
     def _begin_chain(self, run_id: UUID, parent_run_id: UUID | None) -> None:
         core = self._client.core
@@ -158,6 +174,8 @@ class TachoHandler(BaseCallbackHandler):
             CURRENT.set(Context(core.lineage, scope, scope.span, CURRENT.get()))
 
     def _begin_step(self, run_id: UUID, event_type: str, label: Any, read: Callable[[], dict[str, Any]]) -> None:
+        if not self._claims(run_id):
+            return
         facts: dict[str, Any] = read_safely(read, dict[str, Any]())
         _add(self._steps, run_id, _Step(event_type, str(label), facts, time.monotonic()))
 
