@@ -23,11 +23,16 @@ export async function checkPayloads(snapshot: <Result>(work: (sql: Sql) => Promi
   for (const { id } of environments) {
     for (let after: CheckedRow | null = null; ;) {
       const rows: CheckedRow[] = await snapshot((sql) => readPage(sql, id, after))
-      for (const { eventId, payloadDamaged, runId } of rows) {
+      for (const { run, eventId, payloadDamaged } of rows) {
         checked.payloads++
         if (!payloadDamaged) continue
         checked.damaged++
-        checked.first ??= { environmentId: id, eventId, seq: null, runId }
+        checked.first ??= {
+          environmentId: id,
+          eventId,
+          seq: null,
+          runId: await snapshot((sql) => runIdOf(sql, id, run)),
+        }
       }
       after = rows.at(-1) ?? null
       if (rows.length < ROWS_PER_PAGE) break
@@ -36,17 +41,20 @@ export async function checkPayloads(snapshot: <Result>(work: (sql: Sql) => Promi
   return checked
 }
 
+async function runIdOf(sql: Sql, env: string, run: number): Promise<string | null> {
+  const text = 'SELECT run_id AS "runId" FROM runs WHERE environment_id = :env AND number = :run'
+  return (await sql.get<{ runId: string }>(text, { env, run }))?.runId ?? null
+}
+
 interface CheckedRow {
   run: number
-  runId: string
   eventId: string
   payload: string
   payloadDamaged?: true
 }
 
 async function readPage(sql: Sql, environmentId: string, after: CheckedRow | null): Promise<CheckedRow[]> {
-  const text = `SELECT e.run, r.run_id AS "runId", e.event_id AS "eventId", ${PAYLOAD} FROM events e
-    LEFT JOIN runs r ON r.environment_id = :env AND r.number = e.run
+  const text = `SELECT e.run, e.event_id AS "eventId", ${PAYLOAD} FROM events e
     WHERE e.environment_id = ${eventEnvironment(sql)} AND (e.run, e.event_id) > (:run, :eventId)
     ORDER BY e.run, e.event_id LIMIT ${ROWS_PER_PAGE}`
   const params = { env: environmentId, run: after?.run ?? 0, eventId: after?.eventId ?? '' }
