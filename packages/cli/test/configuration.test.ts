@@ -96,8 +96,14 @@ test('a simulation begins with its warnings, and lists only the tools with hits'
   assert.equal(reply.status, 200)
   const condition = 'tool.name == "pay" && !has(tool.input.curency)'
   const text = await done('policies', 'simulate', '--condition', condition, '--action', 'BLOCK', ...STAGING)
-  assert.match(text, /^Warning: None of the \d+ recorded calls has tool\.input\.curency\.\nIt would block 2 of /)
+  assert.match(text, /^Warning: .*has tool\.input\.curency.*\.\nIt would block 2 of /)
   assert.match(text, /^pay +2 +2$/m)
+  const misspelled = ['policies', 'check', '--condition', 'tool.name == "pay" && tool.input.amout > 5.0']
+  assert.equal(await done(...misspelled), 'condition: valid\n')
+  assert.equal(
+    await done(...misspelled, ...STAGING),
+    'condition: valid\ncondition: warning: No recorded call of pay has tool.input.amout; tool.input.amount is in 2 of 2\n',
+  )
   assert.doesNotMatch(text, /^look /m)
   assert.match(await done('policies', 'simulate', '--help'), /--severity[\s\S]*MEDIUM\s+for a\s+condition/)
 })

@@ -8,6 +8,8 @@ import { type VariableName, VARIABLE_NAMES } from './variables.ts'
 export type Fields = {
   readonly variables: readonly VariableName[]
   readonly inputPaths: readonly Path[]
+  /** The only tools that the condition can match, as it names them. Empty: also others. */
+  readonly toolNames: readonly string[]
   /** The expected type of each path, if comparisons or methods show one. */
   readonly inputTypes: readonly { readonly path: Path; readonly type: InputType }[]
 }
@@ -47,7 +49,32 @@ export function fieldsIn(root: Node): Fields {
   }
 
   visit(root)
-  return { variables: [...variables], inputPaths: [...inputPaths.values()], inputTypes: [...inputTypes.values()] }
+  return {
+    variables: [...variables],
+    inputPaths: [...inputPaths.values()],
+    toolNames: [...new Set(toolNamesIn(root))],
+    inputTypes: [...inputTypes.values()],
+  }
+}
+
+/** A conjunction matches only the tools of each part; an alternative, those of both sides, if both name some. */
+function toolNamesIn(node: Node): readonly string[] {
+  if (node.kind !== 'binary') return []
+  const { operator, left, right } = node
+  if (operator === '&&' || operator === '||') {
+    const [one, other] = [toolNamesIn(left), toolNamesIn(right)]
+    if (operator === '&&') return one.length > 0 ? one : other
+    return one.length > 0 && other.length > 0 ? [...one, ...other] : []
+  }
+  if (operator === '==' && variableOf(right) === 'tool.name') return textsIn([left])
+  if (variableOf(left) !== 'tool.name') return []
+  if (operator === '==') return textsIn([right])
+  return operator === 'in' && right.kind === 'list' ? textsIn(right.elements) : []
+}
+
+function textsIn(nodes: readonly Node[]): string[] {
+  const texts = nodes.map(literalText).filter((text) => text !== undefined)
+  return texts.length === nodes.length ? texts : []
 }
 
 /** The parts of an expression whose type follows from a literal beside them. */

@@ -9,9 +9,24 @@ test('every variable of a condition is listed once', () => {
   assert.deepEqual(of('tool.name == "a" && (tool.name != agent.id || run.cost > 1.0) && now > timestamp(0)'), {
     variables: ['tool.name', 'agent.id', 'run.cost', 'now'],
     inputPaths: [],
+    toolNames: ['a'],
     inputTypes: [],
   })
-  assert.deepEqual(of('true'), { variables: [], inputPaths: [], inputTypes: [] })
+  assert.deepEqual(of('true'), { variables: [], inputPaths: [], toolNames: [], inputTypes: [] })
+})
+
+test('the tools of a condition are those that it can match, if it says so', () => {
+  for (const [source, ...toolNames] of [
+    ['"a" == tool.name && true', 'a'],
+    ['run.cost > 1.0 && (tool.name in ["a", "b"] || tool.name == "c")', 'a', 'b', 'c'],
+    ['tool.name == "a" || run.cost > 1.0'],
+    ['!(tool.name == "a")'],
+    ['tool.name != "a"'],
+    ['tool.name in ["a", agent.id]'],
+    ['tool.name.startsWith("a")'],
+  ] as const) {
+    assert.deepEqual(of(source).toolNames, toolNames, source)
+  }
 })
 
 test('paths of tool.input are listed as far as they are literal', () => {

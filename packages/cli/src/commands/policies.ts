@@ -8,7 +8,7 @@ import { diffPolicy, listPolicies, showPolicy } from '../configuration/policies.
 import { simulatePolicy } from '../configuration/simulate-policy.ts'
 import { createPolicy, pushPolicy } from '../configuration/write-policy.ts'
 import { addLife } from '../settings/life.ts'
-import { asOperator, inEnvironment, wholeNumber, withJson } from '../settings/options.ts'
+import { asOperator, inEnvironment, wholeNumber } from '../settings/options.ts'
 import { ON_ERRORS, POLICY_ACTIONS, SEVERITIES } from '@tacho/contract/words.ts'
 
 const ON_ERROR =
@@ -82,11 +82,13 @@ function addWriting(policies: Command): void {
 }
 
 function addTrying(policies: Command): void {
-  withJson(policies.command('check [file...]').description('check conditions without a server; - reads standard input'))
+  inEnvironment(
+    policies.command('check [file...]').description('check conditions without a server; - reads standard input'),
+  )
     .option('--condition <expression>', 'the condition itself')
     .addHelpText(
       'after',
-      '\nThe exit code is 1 if a condition is invalid.\n\nExamples:\n  tacho policies check policies/*.cel\n  tacho policies check --condition \'tool.name == "refund"\'',
+      '\nThe exit code is 1 if a condition is invalid. With --environment, fields and tools are compared with its recorded calls of 30 days.\n\nExamples:\n  tacho policies check policies/*.cel\n  tacho policies check refunds.cel --environment acme/production\n  tacho policies check --condition \'tool.name == "refund"\'',
     )
     .action(check)
 

@@ -4,22 +4,35 @@ import { printJson, printLine } from '../terminal/output.ts'
 import { wrongUsage } from '../stop.ts'
 import { faultLines } from './fault-lines.ts'
 import { readCondition } from './source-file.ts'
+import { findPlace } from '../calls/tenants.ts'
+import { connect, type EnvironmentOptions } from '../settings/options.ts'
+import { runSimulation } from './simulate.ts'
 
-export interface CheckOptions {
+export interface CheckOptions extends EnvironmentOptions {
   condition?: string
-  json?: true
 }
+
+/** Long enough for tools that are called rarely. */
+const DAYS = 30
 
 const COST_NOTE =
   'note: run.cost is the sum of the costs that the agent recorded. It stays 0 if its integration records none; run.totalTokens counts for all.'
 
 export async function check(files: string[], options: CheckOptions): Promise<void> {
   const sources = await readSources(files, options.condition)
-  const checked = sources.map(({ name, source }) => {
-    const compiled = compileCondition(source)
-    const readsCost = compiled.ok && compiled.condition.fields.variables.includes('run.cost')
-    return { name, source, faults: compiled.ok ? [] : [...compiled.faults], notes: readsCost ? [COST_NOTE] : [] }
-  })
+  const compared = await comparedWith(options)
+  const checked = await Promise.all(
+    sources.map(async ({ name, source }) => {
+      const compiled = compileCondition(source)
+      const readsCost = compiled.ok && compiled.condition.fields.variables.includes('run.cost')
+      return {
+        name,
+        source,
+        faults: compiled.ok ? [] : [...compiled.faults],
+        notes: [...(readsCost ? [COST_NOTE] : []), ...(compiled.ok ? await compared(source) : [])],
+      }
+    }),
+  )
   if (checked.some(({ faults }) => faults.length > 0)) process.exitCode = 1
   if (options.json) {
     return printJson({
@@ -30,6 +43,22 @@ export async function check(files: string[], options: CheckOptions): Promise<voi
     if (faults.length === 0) printLine(`${name}: valid`)
     for (const note of notes) printLine(`${name}: ${note}`)
     for (const fault of faults) for (const line of faultLines(name, source, fault)) printLine(line)
+  }
+}
+
+/** With an environment: what its recorded calls say of the condition. A simulation reads them; nothing changes. */
+async function comparedWith(options: CheckOptions): Promise<(condition: string) => Promise<string[]>> {
+  if (options.environment === undefined) return () => Promise.resolve([])
+  const client = connect(options)
+  const { environment } = await findPlace(client, options.environment, '--environment')
+  let before: Promise<unknown> = Promise.resolve()
+  return (condition) => {
+    // One after the other: few can wait at once.
+    const simulation = before.then(() =>
+      runSimulation(client, environment.id, { condition, action: 'ALLOW', severity: 'LOW', days: DAYS }),
+    )
+    before = simulation.catch(() => undefined)
+    return simulation.then(({ result }) => (result?.warnings ?? []).map(({ message }) => `warning: ${message}`))
   }
 }
 

@@ -60,7 +60,7 @@ const field = Type.Object({
 })
 
 const warning = Type.Object({
-  code: Type.Enum(['never_recorded', 'other_type', 'no_input', 'not_all_looked_at']),
+  code: Type.Enum(['never_recorded', 'unknown_tool', 'other_type', 'no_input', 'not_all_looked_at']),
   field: nullableText('The affected field'),
   message: Type.String(),
 })
@@ -98,7 +98,9 @@ export const SimulationResult = Type.Object(
       { hits: Type.Object(decided), others: Type.Object(decided) },
       { description: 'Outcomes of the approvals requested for the examined calls, whether or not the policy hit them' },
     ),
-    fields: Type.Array(field, { description: 'The parts of tool.input that the condition uses' }),
+    fields: Type.Array(field, {
+      description: 'The parts of tool.input that the condition uses, in calls of the tools that it can match',
+    }),
     warnings: Type.Array(warning),
   },
   { $id: 'SimulationResult', description: 'What a policy would have done' },

@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs'
 import { LIMITS } from '@tacho/contract/limits.ts'
 import { API_KEY_FORM, OPERATOR_TOKEN_FORM, parseApiKey, parseOperatorToken } from '../domain/credential.ts'
-import { nearestName } from './nearest-name.ts'
+import { nearestName } from '../domain/nearest-name.ts'
 import { isEmail, lowerCase } from '../domain/email.ts'
 import { smtpServerOf } from '../domain/smtp-server.ts'
 import {

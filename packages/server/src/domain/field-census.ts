@@ -1,11 +1,19 @@
 import { number } from '@tacho/contract/format.ts'
 import type { SimulationResult } from '@tacho/contract/operator/simulation.ts'
 import type { Fields } from '@tacho/policy/compile.ts'
+import { nearestName } from './nearest-name.ts'
 
 export type Path = readonly (string | number)[]
 type Warning = SimulationResult['warnings'][number]
 
-export function fieldCensus({ variables, inputPaths, inputTypes }: Fields) {
+/** Members beside a field that are counted. */
+const SIBLINGS_COUNTED = 100
+const TOOLS_COUNTED = 1_000
+const TOOLS_NAMED = 3
+/** A longer name is not compared with others. */
+const NAME_CHARS = 100
+
+export function fieldCensus({ variables, inputPaths, inputTypes, toolNames }: Fields) {
   const readsInput = variables.includes('tool.input')
   const expected = Map.groupBy(inputTypes, ({ path }) => spelled(path))
   const counts = inputPaths.map((path) => {
@@ -15,25 +23,40 @@ export function fieldCensus({ variables, inputPaths, inputTypes }: Fields) {
       field,
       expected: expected.get(field)?.map(({ type }) => type) ?? [],
       types: new Map<string, number>(),
+      siblings: new Map<string, number>(),
     }
   })
+  const named = new Set(toolNames)
+  const tools = new Set<string>()
+  let isEveryToolKnown = true
+  let seen = 0
   let calls = 0
   let withoutInput = 0
 
   return {
-    count(input: unknown): void {
+    /** @param names of the tool, as the client says it and without its server. */
+    count(input: unknown, names: readonly string[] = []): void {
+      seen += 1
+      if (tools.size < TOOLS_COUNTED) for (const name of names) tools.add(name)
+      else isEveryToolKnown = false
+      // A field that only other tools have does not help.
+      if (named.size > 0 && names.length > 0 && !names.some((name) => named.has(name))) return
       calls += 1
       if (input === undefined) withoutInput += 1
-      for (const { path, types } of counts) {
+      for (const { path, types, siblings } of counts) {
+        countSiblings(siblings, input, path)
         const value = valueAt(input, path)
         if (value !== undefined) types.set(celTypeOf(value), (types.get(celTypeOf(value)) ?? 0) + 1)
       }
     },
     fields: () => counts.map(({ field, types }) => ({ field, recorded: sum(types), types: Object.fromEntries(types) })),
     warnings(): Warning[] {
-      if (calls === 0) return []
-      const warnings = counts.flatMap(({ field, types, expected: as }) => [
-        ...neverRecorded(field, types, calls),
+      const unknown =
+        calls === 0 && named.size > 0 && seen > 0 && isEveryToolKnown ? [unknownTool(toolNames, tools)] : []
+      if (calls === 0) return unknown
+      const of = named.size > 0 && tools.size > 0 ? toolNames.slice(0, TOOLS_NAMED).join(', ') : null
+      const warnings = counts.flatMap(({ field, path, types, siblings, expected: as }) => [
+        ...(sum(types) > 0 ? [] : [neverRecorded(field, nearest(path, siblings), calls, of)]),
         ...otherTypes(field, types, as),
       ])
       if (readsInput && withoutInput > 0) {
@@ -45,9 +68,44 @@ export function fieldCensus({ variables, inputPaths, inputTypes }: Fields) {
   }
 }
 
-function neverRecorded(field: string, types: Map<string, number>, calls: number): Warning[] {
-  if (sum(types) > 0) return []
-  return [{ code: 'never_recorded', field, message: `None of the ${number(calls)} recorded calls has ${field}` }]
+interface Near {
+  field: string
+  calls: number
+}
+
+function neverRecorded(field: string, near: Near | null, calls: number, of: string | null): Warning {
+  const none = of === null ? `None of the ${number(calls)} recorded calls has` : `No recorded call of ${of} has`
+  const hint = near === null ? '' : `; ${near.field} is in ${number(near.calls)} of ${number(calls)}`
+  return { code: 'never_recorded', field, message: `${none} ${field}${hint}` }
+}
+
+/** The condition names tools, and no recorded call is of one of them. */
+function unknownTool(toolNames: readonly string[], tools: ReadonlySet<string>): Warning {
+  const known = [...tools].filter(isShort)
+  const near = toolNames
+    .filter(isShort)
+    .map((name) => nearestName(name, known))
+    .find((name) => name !== null)
+  const hint = near === undefined ? '' : `; did you mean ${near}?`
+  const names = toolNames.slice(0, TOOLS_NAMED).join(', ')
+  return { code: 'unknown_tool', field: 'tool.name', message: `No recorded call is of ${names}${hint}` }
+}
+
+function countSiblings(siblings: Map<string, number>, input: unknown, path: Path): void {
+  const parent = valueAt(input, path.slice(0, -1))
+  if (typeof parent !== 'object' || parent === null || Array.isArray(parent)) return
+  for (const key of Object.keys(parent).slice(0, SIBLINGS_COUNTED)) {
+    if (!isShort(key)) continue
+    if (siblings.has(key) || siblings.size < SIBLINGS_COUNTED) siblings.set(key, (siblings.get(key) ?? 0) + 1)
+  }
+}
+
+const isShort = (name: string) => name.length <= NAME_CHARS
+
+function nearest(path: Path, siblings: ReadonlyMap<string, number>): Near | null {
+  const name = String(path.at(-1))
+  const key = isShort(name) ? nearestName(name, [...siblings.keys()]) : null
+  return key === null ? null : { field: spelled([...path.slice(0, -1), key]), calls: siblings.get(key) ?? 0 }
 }
 
 /** Values on which the condition fails: not of the expected type or, if none is expected, of the usual one. */

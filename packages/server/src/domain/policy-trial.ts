@@ -1,6 +1,7 @@
 import type { CallState, SimulationResult } from '@tacho/contract/operator/simulation.ts'
 import { compileCondition, fieldsOf, type Condition } from '@tacho/policy/compile.ts'
 import { actsOnError } from '@tacho/policy/decide.ts'
+import { toolNameOf } from '@tacho/policy/tool-name.ts'
 import { evaluate } from '@tacho/policy/evaluate.ts'
 import type { CallKind, SimulationRow, ToolCallRow } from '../storage/simulations.ts'
 import { largestHits, type Hit } from './largest-hits.ts'
@@ -118,7 +119,7 @@ export function createTrial(condition: Condition, policy: TrialPolicy) {
           if (keys.some((key) => held.has(key))) continue
           const result = tried(row, call, call.action === 'BLOCK' ? 'blocked' : 'held', keys)
           for (const key of keys) held.set(key, result)
-          census.count(call.input)
+          census.count(call.input, namesOf(call))
           if (approvalId !== null) asked.push({ approvalId, hit: result.hit })
           continue
         }
@@ -127,7 +128,7 @@ export function createTrial(condition: Condition, policy: TrialPolicy) {
         const result = tried(row, call, call.outcome === 'never_ran' ? 'neverRan' : 'ran', keys)
         count(result)
         if (before) continue
-        if (result.outcome !== 'unjudged') census.count(call.input)
+        if (result.outcome !== 'unjudged') census.count(call.input, namesOf(call))
         if (approvalId !== null) asked.push({ approvalId, hit: result.hit })
       }
       return asked
@@ -155,6 +156,10 @@ export function createTrial(condition: Condition, policy: TrialPolicy) {
       }
     },
   }
+}
+
+function namesOf({ toolName, server }: RecordedCall): string[] {
+  return [toolName, toolNameOf(toolName, server).own]
 }
 
 const none = () => ({ calls: 0, hits: 0 })

@@ -5,7 +5,7 @@ import { fieldCensus } from '../../src/domain/field-census.ts'
 
 test('a field is found where the condition finds it, and nowhere else', () => {
   const inputPaths = [['a', 'b'], ['list', 0, 'price'], ['odd key'], ['toString'], ['__proto__']]
-  const census = fieldCensus({ variables: ['tool.input'], inputPaths, inputTypes: [] })
+  const census = fieldCensus({ variables: ['tool.input'], inputPaths, inputTypes: [], toolNames: [] })
   const inputs = [
     '{"a":{"b":1},"list":[{"price":2.5}],"odd key":true,"toString":"x","__proto__":null}',
     '{"a":{"b":null},"list":[{}],"odd key":[]}',
@@ -26,15 +26,15 @@ test('a field is found where the condition finds it, and nowhere else', () => {
 })
 
 test('there is no warning without calls, or for an input that the condition does not read', () => {
-  const census = fieldCensus({ variables: ['tool.input'], inputPaths: [['a']], inputTypes: [] })
+  const census = fieldCensus({ variables: ['tool.input'], inputPaths: [['a']], inputTypes: [], toolNames: [] })
   assert.deepEqual(census.warnings(), [])
-  const none = fieldCensus({ variables: [], inputPaths: [], inputTypes: [] })
+  const none = fieldCensus({ variables: [], inputPaths: [], inputTypes: [], toolNames: [] })
   none.count(undefined)
   assert.deepEqual(none.warnings(), [])
 })
 
 test('large counts are written with separators', () => {
-  const census = fieldCensus({ variables: ['tool.input'], inputPaths: [['a']], inputTypes: [] })
+  const census = fieldCensus({ variables: ['tool.input'], inputPaths: [['a']], inputTypes: [], toolNames: [] })
   for (let call = 0; call < 3_385; call++) census.count(call < 1_200 ? undefined : { b: 1 })
   assert.deepEqual(
     census.warnings().map(({ message }) => message),
@@ -63,4 +63,32 @@ test('a field recorded with another type than the condition expects causes a war
     'other_type: tool.input.id is double, not string, in 1 of the 3 calls that have it',
   ])
   assert.deepEqual(warned('tool.input.amount > 3', { amount: 1 }, {}), [])
+})
+
+test('a misspelled field is compared with what the tools of the condition recorded, and a misspelled tool with the recorded ones', () => {
+  const censusOf = (source: string) => {
+    const compiled = compileCondition(source)
+    assert.ok(compiled.ok)
+    const census = fieldCensus(fieldsOf(compiled.condition))
+    for (let call = 0; call < 701; call++) census.count({ amount: 5, to: { iban: 'x' } }, ['refund_payment'])
+    census.count({ amout: 1 }, ['other'])
+    return census.warnings().map(({ code, message }) => `${code} ${message}`)
+  }
+  const near = 'No recorded call of refund_payment has tool.input.amout; tool.input.amount is in 701 of 701'
+  assert.deepEqual(censusOf('tool.name == "refund_payment" && tool.input.amout > 500.0'), [`never_recorded ${near}`])
+  assert.deepEqual(censusOf('tool.input.amout > 1.0 && (tool.name in ["refund_payment"] || "x" == tool.name)'), [
+    `never_recorded ${near.replace('payment has', 'payment, x has')}`,
+  ])
+  // It can match other tools too, one of which has the field.
+  assert.deepEqual(censusOf('tool.name == "refund_payment" || tool.input.amout > 500.0'), [])
+  assert.deepEqual(censusOf('!(tool.name in ["refund_payment"]) && tool.input.amout > 500.0'), [])
+  assert.deepEqual(censusOf('tool.name == "refund_paymnet" && tool.input.amount > 1.0'), [
+    'unknown_tool No recorded call is of refund_paymnet; did you mean refund_payment?',
+  ])
+  assert.deepEqual(censusOf('tool.name == "refund_payment" && tool.input.to.ibn == "x"'), [
+    'never_recorded No recorded call of refund_payment has tool.input.to.ibn; tool.input.to.iban is in 701 of 701',
+  ])
+  assert.deepEqual(censusOf('tool.name == "refund_payment" && tool.input.zzz == 1.0'), [
+    'never_recorded No recorded call of refund_payment has tool.input.zzz',
+  ])
 })

@@ -80,7 +80,8 @@ test('a simulation counts the decisions of the policy, and the runs and tools th
     { toolName: 'refund', calls: 4, hits: 3 },
     { toolName: 'search', calls: 1, hits: 0 },
   ])
-  assert.deepEqual(result.fields, [{ field: 'tool.input.amount', recorded: 5, types: { double: 5 } }])
+  // Only of refund: the condition matches no other tool.
+  assert.deepEqual(result.fields, [{ field: 'tool.input.amount', recorded: 4, types: { double: 4 } }])
   assert.deepEqual([result.warnings, result.failureReasons, result.moreTools], [[], [], false])
   assert.equal((await simulated({ condition, action: 'BLOCK' }, environmentId)).blocked, 3)
   assert.equal((await simulated({ condition, action: 'WARN' }, environmentId)).warned, 3)
@@ -178,7 +179,11 @@ test('fields that were never recorded, or have several types, cause a warning', 
     warnings.map(({ code, field, message }) => [code, field, message]),
     [
       ['other_type', 'tool.input.amount', 'tool.input.amount is string, not double, in 1 of the 9 calls that have it'],
-      ['never_recorded', 'tool.input.ammount', 'None of the 10 recorded calls has tool.input.ammount'],
+      [
+        'never_recorded',
+        'tool.input.ammount',
+        'None of the 10 recorded calls has tool.input.ammount; tool.input.amount is in 9 of 10',
+      ],
       ['no_input', 'tool.input', '1 of 10 calls were recorded without their input'],
     ],
   )

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { nearestName } from '@tacho/server/config/nearest-name.ts'
+import { nearestName } from '@tacho/server/domain/nearest-name.ts'
 
 const known = ['--port', '--host', '--data-dir']
 
