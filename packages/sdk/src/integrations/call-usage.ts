@@ -18,3 +18,9 @@ export function nonzeroUsage(given: unknown): Usage | undefined {
   const usage = callUsage(given)
   return usage && Object.values(usage).some((count) => count > 0) ? usage : undefined
 }
+
+/** What a gateway such as OpenRouter says it charges. */
+export function gatewayCost(usage: unknown): number | undefined {
+  const { cost } = Object(usage) as { cost?: unknown }
+  return typeof cost === 'number' && cost >= 0 ? cost : undefined
+}

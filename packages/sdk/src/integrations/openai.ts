@@ -4,7 +4,7 @@ import { askedCallsOf } from './asked-calls.ts'
 import { recordMethods, type Collector, type Method } from './client.ts'
 import { fields, guarded, text, toolNames, withFunction, withProperty, type Fields } from './host.ts'
 import { answerOf, messagesOf, withSystem, type Message } from './messages.ts'
-import { callUsage } from './call-usage.ts'
+import { callUsage, gatewayCost } from './call-usage.ts'
 import type { ModelResult } from './model-call.ts'
 import { unguarded, type WrapOptions } from './unguarded.ts'
 
@@ -64,7 +64,14 @@ const METHODS: readonly Method[] = [
       const output = messagesOf([choice['message']])[0]
       const asked = list(answer['choices']).map((one) => fields(one)['message'])
       const finishReason = choice['finish_reason']
-      return { model: answer['model'], usage: callUsage(answer['usage']), output, finishReason, asked }
+      return {
+        model: answer['model'],
+        usage: callUsage(answer['usage']),
+        cost: gatewayCost(answer['usage']),
+        output,
+        finishReason,
+        asked,
+      }
     },
     stream: () => new ChatStream(),
   },
@@ -80,7 +87,7 @@ const METHODS: readonly Method[] = [
   {
     path: ['embeddings', 'create'],
     request: ({ model, input }) => ({ model, provider: 'openai', messages: [{ role: 'user', content: input }] }),
-    result: ({ model, usage }) => ({ model, usage: callUsage(usage) }),
+    result: ({ model, usage }) => ({ model, usage: callUsage(usage), cost: gatewayCost(usage) }),
     stream: () => new ChatStream(),
   },
 ]
@@ -128,6 +135,7 @@ class ChatStream implements Collector {
     return {
       model: this.#model,
       usage: callUsage(this.#usage),
+      cost: gatewayCost(this.#usage),
       output,
       finishReason: this.#finishReason,
       asked: [message],
@@ -157,7 +165,14 @@ class ResponseStream implements Collector {
 function responseResult(answer: Fields): ModelResult {
   const { model, usage, status, output, error } = answer
   const reason = fields(answer['incomplete_details'])['reason'] ?? fields(error)['message'] ?? status
-  return { model, usage: callUsage(usage), output: merged(messagesOf(output)), finishReason: reason, asked: output }
+  return {
+    model,
+    usage: callUsage(usage),
+    cost: gatewayCost(usage),
+    output: merged(messagesOf(output)),
+    finishReason: reason,
+    asked: output,
+  }
 }
 
 /** The items of a response are parts of one message. */

@@ -20,7 +20,7 @@ export function usageOf(eventType: string, payload: Payload): NewUsage | null {
   if (eventType !== 'LLM_CALL' || !isCountedCall(payload)) return null
   const counts = callCounts(payload['usage'])
   const { promptTokens = null, completionTokens = null, totalTokens = null } = counts ?? {}
-  const cost = costNanos(payload['cost'])
+  const cost = costNanos(payload['cost']) ?? gatewayNanos(payload['usage'])
   return {
     model: modelOf(payload['model']),
     promptTokens: promptTokens ?? 0,
@@ -77,6 +77,13 @@ const toMs = (latency: number) => Number(latency.toPrecision(3))
 
 export function toLatency(row: LatencyRow | null): Latency {
   return row && { calls: row.calls, p50Ms: toMs(row.p50), p95Ms: toMs(row.p95) }
+}
+
+/** OpenRouter, LiteLLM and the Claude Agent SDK say in the usage what they charge. */
+function gatewayNanos(usage: unknown): number | null {
+  if (!isObject(usage)) return null
+  const name = ['cost', 'total_cost', 'costUSD', 'response_cost'].find((each) => typeof usage[each] === 'number')
+  return name === undefined ? null : costNanos(usage[name])
 }
 
 function costNanos(value: unknown): number | null {

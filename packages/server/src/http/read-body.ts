@@ -78,7 +78,13 @@ export async function readBody(
     announced > wireBytes
       ? tooLarge(maxBytes)
       : await collect(request, response, decoder?.() ?? null, { maxBytes, wireBytes, memory, holder })
-  if (isRefusal(body) && body.code === 'body_too_large') return body
+  if (isRefusal(body) && body.code === 'body_too_large') {
+    // Only OpenTelemetry is binary. Its exporters never repeat a request that is too large.
+    return binaryType === undefined ? body : refuse('body_too_large', `${TOO_LARGE(maxBytes)}: ${SMALLER_EXPORTS}`)
+  }
+  if (binaryType !== undefined && mediaType(request.headers).startsWith('application/grpc')) {
+    return refuse('unsupported_media_type', 'There is no gRPC: set OTEL_EXPORTER_OTLP_PROTOCOL=http/protobuf')
+  }
   const isBinary = binaryType !== undefined && mediaType(request.headers) === binaryType
   const refusal = isBinary
     ? encodingRefusal(decoder !== undefined)
@@ -154,8 +160,11 @@ function collect(
 }
 
 function tooLarge(maxBytes: number): Refusal {
-  return refuse('body_too_large', `The body must have at most ${maxBytes} bytes after decompression`)
+  return refuse('body_too_large', TOO_LARGE(maxBytes))
 }
+
+const TOO_LARGE = (maxBytes: number) => `The body must have at most ${maxBytes} bytes after decompression`
+const SMALLER_EXPORTS = "lower OTEL_BSP_MAX_EXPORT_BATCH_SIZE, or send_batch_max_size of a Collector's batch processor"
 
 /** Some platforms start every text with a byte order mark; RFC 8259 lets a parser ignore it. */
 function withoutByteOrderMark(body: Buffer): Buffer {

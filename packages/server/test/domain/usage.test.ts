@@ -67,6 +67,13 @@ test('a cost counts from 0 to 1e6 and is kept in integers of 1e-9', () => {
   assert.equal(toUsage({ promptTokens: 0, completionTokens: 0, totalTokens: 0, costNanos: 300_000_000 }).cost, 0.3)
 })
 
+test('what a gateway charges is in its usage, and the cost of the call wins', () => {
+  const usage = { prompt_tokens: 194, completion_tokens: 2, cost: 0.0123 }
+  assert.deepEqual([call({ usage })?.costNanos, call({ usage })?.uncosted], [12_300_000, null])
+  assert.equal(call({ usage, cost: 1 })?.costNanos, 1e9)
+  for (const bad of ['0.1', -1, null]) assert.equal(call({ usage: { ...usage, cost: bad } })?.costNanos, 0)
+})
+
 test('a model is named when it is a text that can be stored', () => {
   assert.equal(call({ model: 'gpt-4o' })?.model, 'gpt-4o')
   for (const bad of [4, null, 'a\0b', '\ud800', 'x'.repeat(256)]) assert.equal(call({ model: bad })?.model, '')

@@ -402,7 +402,9 @@ test('a request of up to 20 MiB is accepted, a larger one is refused, compressed
   assert.ok(text.length > 3_700_000 && text.length < LIMITS.otlpBytes)
   const full = text + ' '.repeat(LIMITS.otlpBytes - text.length)
   assert.deepEqual((await send(gzipSync(full), 'traces', { 'content-encoding': 'gzip' })).body, {})
-  assert.equal((await send(`${full} `)).status, 413)
+  const refused = await send(`${full} `)
+  assert.equal(refused.status, 413)
+  assert.match((refused.body as { detail?: string }).detail ?? '', /: lower OTEL_BSP_MAX_EXPORT_BATCH_SIZE/)
   assert.equal((await send(gzipSync(`${full} `), 'traces', { 'content-encoding': 'gzip' })).status, 413)
 })
 
@@ -421,6 +423,8 @@ test('a body that is not an OTLP request, another media type or encoding, or a k
   const protobuf = { 'content-type': 'application/x-protobuf' }
   assert.equal((await send(Buffer.from([0xff, 0xff, 0xff]), 'traces', protobuf)).status, 400)
   assert.equal((await send('x', 'traces', { 'content-type': 'text/plain' })).status, 415)
+  const grpc = await send('x', 'traces', { 'content-type': 'application/grpc' })
+  assert.match((grpc.body as { detail?: string }).detail ?? '', /OTEL_EXPORTER_OTLP_PROTOCOL=http\/protobuf/)
   assert.equal((await send('{}', 'traces', { 'content-encoding': 'constructor' })).status, 415)
   const key = await service.newKey({ scopes: ['usage:read'] })
   assert.equal((await send('{}', 'traces', { 'x-api-key': key })).status, 403)

@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
 from ..client import Tacho
-from ..recording.usage_shapes import call_usage
+from ..recording.usage_shapes import call_usage, gateway_cost
 from .messages import answer_of, fields_of, messages_of, with_system
 from .methods import Method, record_methods
 from .tool_calls import AskedCall, Tools, aguarded_answer, guarded_answer
@@ -90,7 +90,13 @@ def _chat_result(answer: Mapping[str, Any]) -> dict[str, Any]:
     output = said[0] if len(said) == 1 else said or None
     choice = choices[0] if choices else {}
     usage = call_usage(answer.get("usage"))
-    return {"model": answer.get("model"), "usage": usage, "output": output, "finishReason": choice.get("finish_reason")}
+    return {
+        "model": answer.get("model"),
+        "usage": usage,
+        "cost": gateway_cost(answer.get("usage")),
+        "output": output,
+        "finishReason": choice.get("finish_reason"),
+    }
 
 
 def _response_request(named: dict[str, Any]) -> dict[str, Any]:
@@ -104,7 +110,13 @@ def _response_result(answer: Mapping[str, Any]) -> dict[str, Any]:
         read = fields_of(item)
         parts.extend(read.get("content") or () if read.get("type") == "message" else [item])
     usage = call_usage(answer.get("usage"))
-    return {"model": answer.get("model"), "usage": usage, "output": answer_of(parts), "finishReason": answer.get("status")}
+    return {
+        "model": answer.get("model"),
+        "usage": usage,
+        "cost": gateway_cost(answer.get("usage")),
+        "output": answer_of(parts),
+        "finishReason": answer.get("status"),
+    }
 
 
 def _embedding_request(named: dict[str, Any]) -> dict[str, Any]:
@@ -113,7 +125,7 @@ def _embedding_request(named: dict[str, Any]) -> dict[str, Any]:
 
 
 def _embedding_result(answer: Mapping[str, Any]) -> dict[str, Any]:
-    return {"model": answer.get("model"), "usage": call_usage(answer.get("usage"))}
+    return {"model": answer.get("model"), "usage": call_usage(answer.get("usage")), "cost": gateway_cost(answer.get("usage"))}
 
 
 class _ChatStream:
@@ -150,7 +162,13 @@ class _ChatStream:
         message = {"role": "assistant", "content": "".join(self._content) or None, "tool_calls": [*self._calls.values()]}
         output = messages_of([message])[0]
         usage = call_usage(self._usage)
-        return {"model": self._model, "usage": usage, "output": output, "finishReason": self._finish_reason}
+        return {
+            "model": self._model,
+            "usage": usage,
+            "cost": gateway_cost(self._usage),
+            "output": output,
+            "finishReason": self._finish_reason,
+        }
 
 
 class _ResponseStream:

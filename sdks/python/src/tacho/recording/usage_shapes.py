@@ -238,6 +238,12 @@ def call_usage(usage: object) -> dict[str, int] | None:
     return {**known, **{name: count for name, count in parts.items() if count > 0}}
 
 
+def gateway_cost(usage: object) -> float | None:
+    """What a gateway such as OpenRouter says it charges."""
+    cost = (_members_of(usage) or {}).get("cost")
+    return cost if type(cost) in (int, float) and cost >= 0 else None  # type: ignore[operator, return-value]
+
+
 _Found = tuple[str, object]
 
 
