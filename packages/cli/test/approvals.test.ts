@@ -13,6 +13,7 @@ import type {
   OperatorApproval,
 } from '@tacho/contract/operator/approval.ts'
 import { runScreen } from '../src/approvals/live.ts'
+import { inputHash } from '@tacho/policy/input-hash.ts'
 import { operatorClient, Refused, type OperatorClient } from '../src/calls/operator-client.ts'
 import { API_KEY, OPERATOR_TOKEN, startServer, startTacho, type Ended } from './tacho.ts'
 import { eventually } from '../../server/test/setup/eventually.ts'
@@ -95,13 +96,21 @@ test('an unknown approval is named, with the command that lists them', async () 
 })
 
 test('show prints the recorded input, escaped', async () => {
-  const id = await ask({ toolName: 'see', runId: 'seen' })
-  assert.match(await text('show', id), /The client recorded no input for this approval\./)
   const input = { amount: 500, note: 'a\u001b[31mb' }
-  await record({ toolName: 'see', inputHash: HASH, approvalId: id, input }, 'seen', 'POLICY_DECISION')
+  const hash = inputHash('see', input)
+  const id = await ask({ toolName: 'see', runId: 'seen', inputHash: hash })
+  assert.match(await text('show', id), /The client recorded no input for this approval\./)
+  await record({ toolName: 'see', inputHash: hash, approvalId: id, input }, 'seen', 'POLICY_DECISION')
   const shown = await text('show', id)
   assert.match(shown, /Input, masked, as the client recorded it:\n  \{"amount":500,"note":"a\\u001b\[31mb"\}/)
+  assert.match(shown, /^It matches what was asked\.$/m)
   assert.doesNotMatch(shown, /Warning/)
+  const lie = await ask({ toolName: 'see', runId: 'seen', inputHash: HASH })
+  await record({ toolName: 'see', inputHash: HASH, approvalId: lie, input }, 'seen', 'POLICY_DECISION')
+  assert.match(await text('show', lie), /Warning: the input DOES NOT MATCH what was asked/)
+  assert.match(await text('list', '--tool', 'see'), /DOES NOT MATCH/)
+  assert.equal((await run('approve', lie)).code, 1)
+  assert.match(await text('approve', lie, '--confirm-mismatch'), /APPROVED/)
   const cut = await ask({ toolName: 'see', runId: 'seen' })
   const payload = { toolName: 'see', inputHash: HASH, approvalId: cut, input, tachoShortened: {} }
   await record(payload, 'seen', 'POLICY_DECISION')
@@ -237,8 +246,10 @@ test('the screen of watch asks what is true when the answer of a decision is los
 
 test('the screen of watch shows the recorded input, and one key decides', async () => {
   const { client, environmentId } = await emptyQueue()
+  const recorded = { to: 'Ada\u001b[2J' }
+  const hash = inputHash('first', recorded)
   const [one, two, elsewhere] = [
-    await ask({ toolName: 'first', runId: 'screen', timeoutMs: 600_000 }),
+    await ask({ toolName: 'first', runId: 'screen', inputHash: hash, timeoutMs: 600_000 }),
     await ask({ toolName: 'second', timeoutMs: 700_000 }),
     await ask({ toolName: 'third', inputHash: 'cd'.repeat(32), timeoutMs: 800_000 }),
   ]
@@ -249,7 +260,7 @@ test('the screen of watch shows the recorded input, and one key decides', async 
   const shows = (part: string) => eventually(() => shown.includes(part), part)
   await shows('1 of 3')
   // A client records the input just after its request.
-  const payload = { toolName: 'first', inputHash: HASH, approvalId: one, input: { to: 'Ada\u001b[2J' } }
+  const payload = { toolName: 'first', inputHash: hash, approvalId: one, input: recorded }
   await record(payload, 'screen', 'POLICY_DECISION')
   input.write('jk')
   await shows('"to": "Ada\\u001b[2J"')

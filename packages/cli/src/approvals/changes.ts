@@ -30,7 +30,7 @@ export async function* approvalChanges(
   tell: (trouble: string) => void = (trouble) => void process.stderr.write(`${trouble}\n`),
 ): AsyncGenerator<Change> {
   const seen = new Map<string, string>()
-  const isNews: IsNews = ({ id, status }) => seen.get(id) !== status
+  const isNews: IsNews = (hint) => seen.get(hint.id) !== stateOf(hint)
   const pending = () => [...seen].filter(([, status]) => status === 'PENDING').map(([id]) => id)
   for (let attempt = 0; ; attempt++) {
     try {
@@ -38,7 +38,7 @@ export async function* approvalChanges(
         attempt = 0
         for (const approval of approvals.filter(isNews)) {
           seen.delete(approval.id)
-          seen.set(approval.id, approval.status)
+          seen.set(approval.id, stateOf(approval))
           yield approval
         }
         for (const id of seen.keys().take(Math.max(0, seen.size - REMEMBERED))) seen.delete(id)
@@ -53,7 +53,15 @@ export async function* approvalChanges(
   }
 }
 
-type IsNews = (hint: Pick<Change, 'id' | 'status'>) => boolean
+type IsNews = (hint: Hint) => boolean
+type Hint = Pick<Change, 'id' | 'status'> & { isWithdrawn?: boolean; waiting?: OperatorApproval['waiting'] }
+
+const WITHDRAWN = 'WITHDRAWN'
+
+/** A withdrawn request is no longer one that waits. */
+function stateOf({ status, isWithdrawn, waiting }: Hint): string {
+  return status === 'PENDING' && (isWithdrawn ?? waiting?.state === 'withdrawn') ? WITHDRAWN : status
+}
 
 /** What the reader of the stream has already. */
 interface Known {

@@ -14,11 +14,13 @@ export interface DecideOptions extends EnvironmentOptions {
   reason?: string
   tool?: string
   input?: string
+  confirmMismatch?: true
 }
 
 /** Decides the given approvals, or all pending ones of a tool and input. Exit code 1 unless all were decided. */
 export async function decide(decision: Decision, ids: string[], options: DecideOptions): Promise<void> {
   const { tool, input, reason } = options
+  const confirmMismatch = options.confirmMismatch === true
   const byTool = tool !== undefined && input !== undefined
   if (byTool ? ids.length > 0 : ids.length === 0 || (tool ?? input) !== undefined) {
     throw wrongUsage('Give either approval ids, or both --tool and --input.')
@@ -26,14 +28,19 @@ export async function decide(decision: Decision, ids: string[], options: DecideO
   const { client, environmentId } = await connected(options)
   const [id] = ids
   if (ids.length === 1 && id !== undefined) {
-    const body = bodyOf(decision, reason)
+    const body = bodyOf({ decision, reason, confirmMismatch })
     const decided = (approvalId: string) => client.decideApproval({ params: { environmentId, approvalId }, body })
     const approval = await known('approval', id, { client, environmentId }, decided)
     if (options.json) printJson(approval)
     else printLine(approvalLine(approval, Date.now()))
     return
   }
-  const items = await decideMany(client, environmentId, decision, reason, byTool ? { tool, input } : { ids })
+  const items = await decideMany(
+    client,
+    environmentId,
+    { decision, reason, confirmMismatch },
+    byTool ? { tool, input } : { ids },
+  )
   if (items.length === 0)
     throw failed(`No approval of ${tool} with this input is waiting. \`tacho approvals list\` shows all.`)
   if (options.json) printJson({ items })
@@ -46,13 +53,12 @@ type Which = { ids: string[] } | { tool: string; input: string }
 async function decideMany(
   client: OperatorClient,
   environmentId: string,
-  decision: Decision,
-  reason: string | undefined,
+  given: Given,
   which: Which,
 ): Promise<DecisionOutcome[]> {
   const items: DecisionOutcome[] = []
   const call = async (chosen: object) => {
-    const body = { ...bodyOf(decision, reason), ...chosen }
+    const body = { ...bodyOf(given), ...chosen }
     const reply = await client.decideApprovals({ params: { environmentId }, body })
     items.push(...reply.items)
     return reply.more
@@ -67,12 +73,20 @@ async function decideMany(
   return items
 }
 
-function bodyOf(decision: Decision, reason: string | undefined) {
-  return { decision, ...(reason === undefined ? {} : { reason }) }
+interface Given {
+  decision: Decision
+  reason: string | undefined
+  confirmMismatch: boolean
+}
+
+function bodyOf({ decision, reason, confirmMismatch }: Given) {
+  const confirmed = decision === 'APPROVED' && confirmMismatch
+  return { decision, ...(reason === undefined ? {} : { reason }), ...(confirmed && { confirmMismatch }) }
 }
 
 function outcomeLine({ id, outcome, approval }: DecisionOutcome): string {
   if (approval === null) return `${id}  approval not found`
   const line = approvalLine(approval, Date.now())
+  if (outcome === 'mismatch') return `${line}  (not decided: its input does not match; see --confirm-mismatch)`
   return outcome === 'refused' ? `${line}  (not by this decision)` : line
 }

@@ -1,4 +1,5 @@
 /** Formats approvals for people. */
+import { inputCheckText, ranBeforeText, waitingText } from '@tacho/contract/approval-text.ts'
 import { duration } from '@tacho/contract/format.ts'
 import type { JudgedCall } from '@tacho/contract/operator/aftermath.ts'
 import type { ApprovalCard, ApprovalDetail, InputPreview, OperatorApproval } from '@tacho/contract/operator/approval.ts'
@@ -29,11 +30,14 @@ export function agentText({ agentName, agentId }: OperatorApproval): string | nu
 export function stateText(approval: OperatorApproval, now: number) {
   const { status, expiresAt, decidedAt, decidedBy, decisionReason, importedAt } = approval
   if (importedAt !== null) return `imported ${spokenTime(importedAt)}, ${importedText({ status, decidedBy })}`
-  if (status === 'PENDING') return deadlineText(expiresAt, now)
+  const waits = waitingText(approval.waiting, now)
+  if (status === 'PENDING') return [deadlineText(expiresAt, now), ...(waits === null ? [] : [waits])].join('; ')
   if (status === 'EXPIRED') return `expired ${spokenTime(expiresAt)} without a decision`
   const why = decisionReason === null || decisionReason === '' ? '' : `: ${printable(decisionReason)}`
   const where = decidedBy?.via === 'slack' ? ' in Slack' : ''
-  return `by ${printable(decidedBy?.name ?? 'an operator')}${where} ${decidedAt === null ? '' : spokenTime(decidedAt)}${why}`
+  const nothing = approval.waiting.state === 'withdrawn' ? `; ${waits}` : ''
+  const by = `by ${printable(decidedBy?.name ?? 'an operator')}${where}`
+  return `${by} ${decidedAt === null ? '' : spokenTime(decidedAt)}${why}${nothing}`
 }
 
 /** This installation did not see what an imported approval says. */
@@ -64,7 +68,16 @@ export function cardLines(card: ApprovalCard, now: number): string[] {
     ...line('State', stateText(card, now)),
     ...line('Id', card.id),
     ...(asked.burst ? [burst] : []),
+    ...alarms(card, now),
     ...letterWarnings(card),
+  ]
+}
+
+/** What a person must know before they approve it. */
+export function alarms({ inputCheck, ranBefore }: ApprovalCard, now: number): string[] {
+  return [
+    ...(inputCheck?.result === 'does_not_match' ? [`Warning: the input ${inputCheckText(inputCheck)}`] : []),
+    ...(ranBefore === null ? [] : [`Warning: ${ranBeforeText(ranBefore, now)}`]),
   ]
 }
 
@@ -105,8 +118,14 @@ function inputLines({ inputPreview, runId }: { inputPreview: InputPreview | null
   const { json, isTruncated, isShortened, bytes } = inputPreview
   const isCut = isTruncated || json.length > SHOWN_CHARS
   const end = isCut ? ` … (${bytes} bytes)` : ''
+  const check = `It ${inputCheckText(inputPreview.check)}.`
   const warning = isShortened ? ['Warning: the input was too large to record whole; parts of it are missing here'] : []
-  return ['Input, masked, as the client recorded it:', `  ${printable(json.slice(0, SHOWN_CHARS))}${end}`, ...warning]
+  return [
+    'Input, masked, as the client recorded it:',
+    `  ${printable(json.slice(0, SHOWN_CHARS))}${end}`,
+    check,
+    ...warning,
+  ]
 }
 
 /** One recorded tool call and how it relates to the approval. */

@@ -1,10 +1,11 @@
 /** `tacho approvals list` and `tacho approvals show`. */
 import { eachItem, taken } from '@tacho/client/items.ts'
+import type { ApprovalCard } from '@tacho/contract/operator/approval.ts'
 import { known } from '../calls/known.ts'
 import type { Input, OperatorClient } from '../calls/operator-client.ts'
 import { pageSize } from '../settings/options.ts'
 import { printJson, printLine, printMore, printTable, spokenNumber, type Column } from '../terminal/output.ts'
-import { callLine, deadlineText, detailLines, requesterOf, stateText } from './lines.ts'
+import { alarms, callLine, deadlineText, detailLines, requesterOf, stateText } from './lines.ts'
 
 export interface ApprovalsWanted {
   query: NonNullable<Input<'listApprovals'>['query']>
@@ -53,12 +54,15 @@ export async function listApprovals(
       card.inputInShort ?? '',
       requesterOf(card),
       card.runId ?? '',
-      `${stateText(card, now)}${card.askedLately.burst ? ' (unusually many requests from this agent)' : ''}`,
+      [stateText(card, now), ...burst(card), ...alarms(card, now)].join('; '),
     ]),
     'No matching approvals. `tacho approvals list --status ALL` shows earlier ones too.',
   )
   printMore(hasMore)
 }
+
+const burst = ({ askedLately }: ApprovalCard): string[] =>
+  askedLately.burst ? ['unusually many requests from this agent'] : []
 
 export async function listGroups(client: OperatorClient, environmentId: string, asJson: boolean): Promise<void> {
   const groups = await client.listApprovalGroups({ params: { environmentId } })

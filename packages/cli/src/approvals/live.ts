@@ -166,9 +166,9 @@ async function decide(
   environmentId: string,
   act: Act & { kind: 'decide' },
 ): Promise<{ notice: string; decided: OperatorApproval[] }> {
-  const { decision, reason, approval, isGroup } = act
+  const { decision, reason, approval, isGroup, confirmMismatch } = act
   const params = { environmentId }
-  const body = { decision, ...(reason === '' ? {} : { reason }) }
+  const body = { decision, ...(reason === '' ? {} : { reason }), ...(confirmMismatch && { confirmMismatch }) }
   const word = decision.toLowerCase()
   if (!isGroup) {
     const call = { params: { ...params, approvalId: approval.id }, body }

@@ -4,6 +4,8 @@
  *   choosing --a, r--> deciding --> choosing
  *   choosing --A, R--> asked for a reason --Enter--> deciding; --Esc--> choosing
  *
+ * Approving an input that is not the one that would run takes the key twice.
+ *
  * If the selected approval is decided elsewhere or expires, the next one takes its place. Keys decide nothing for a moment
  * then: they were meant for the one that is gone.
  */
@@ -14,7 +16,8 @@ import { cutEnd, pad } from '../terminal/cut.ts'
 import { indented } from '@tacho/contract/json-text.ts'
 import { printable } from '@tacho/contract/shown-text.ts'
 import { toned } from '../terminal/tone.ts'
-import { agentText, letterWarnings, requesterOf } from './lines.ts'
+import { inputCheckText, waitingText } from '@tacho/contract/approval-text.ts'
+import { agentText, alarms, letterWarnings, requesterOf } from './lines.ts'
 
 export interface Screen {
   /** Pending ones, by id. */
@@ -26,13 +29,22 @@ export interface Screen {
   /** The reason that is being typed. */
   reason: { decision: Decision; text: string } | null
   notice: string | null
+  /** Approved once although its input does not match; the same key again decides. */
+  confirming: string | null
   /** No key decides before this time. */
   steadyAt: number
 }
 
 export type Act =
   | { kind: 'quit' }
-  | { kind: 'decide'; decision: Decision; reason: string; approval: OperatorApproval; isGroup: boolean }
+  | {
+      kind: 'decide'
+      decision: Decision
+      reason: string
+      approval: OperatorApproval
+      isGroup: boolean
+      confirmMismatch: boolean
+    }
 
 /** A key as `node:readline` names it. */
 export interface Key {
@@ -51,6 +63,7 @@ export const EMPTY_SCREEN: Screen = {
   isGroup: false,
   reason: null,
   notice: null,
+  confirming: null,
   steadyAt: 0,
 }
 
@@ -61,11 +74,14 @@ export function waiting({ pending }: Screen): OperatorApproval[] {
 
 export function withApproval(screen: Screen, approval: OperatorApproval, now: number): Screen {
   const pending = new Map(screen.pending)
-  if (approval.status === 'PENDING' && approval.importedAt === null) pending.set(approval.id, approval)
+  const isOpen = approval.status === 'PENDING' && approval.importedAt === null
+  if (isOpen && approval.waiting.state !== 'withdrawn') pending.set(approval.id, approval)
   else pending.delete(approval.id)
-  const isGone = screen.pending.has(approval.id) && approval.status !== 'PENDING'
+  const isGone = screen.pending.has(approval.id) && !pending.has(approval.id)
   const by = approval.decidedBy === null ? '' : ` by ${approval.decidedBy.name}`
-  const notice = isGone ? `${approval.toolName} was ${approval.status.toLowerCase()}${by}.` : screen.notice
+  const what =
+    approval.waiting.state === 'withdrawn' ? 'withdrawn by its client' : `${approval.status.toLowerCase()}${by}`
+  const notice = isGone ? `${approval.toolName} was ${what}.` : screen.notice
   return selecting({ ...screen, pending, notice }, screen, now)
 }
 
@@ -115,9 +131,18 @@ export function pressed(screen: Screen, key: Key, now: number): { screen: Screen
     case 'R': {
       if (!approval || now < screen.steadyAt) return stay
       const decision = key.sequence.toLowerCase() === 'a' ? 'APPROVED' : 'REJECTED'
+      const differs = decision === 'APPROVED' && isMismatched(screen, approval)
+      if (differs && screen.confirming !== approval.id) {
+        const notice = `Its input does not match what would run. ${key.sequence} again approves it all the same.`
+        return { screen: { ...screen, confirming: approval.id, notice }, act: null }
+      }
       if (key.sequence !== key.sequence.toLowerCase())
         return { screen: { ...screen, reason: { decision, text: '' } }, act: null }
-      return { screen, act: { kind: 'decide', decision, reason: '', approval, isGroup: screen.isGroup } }
+      const confirmMismatch = differs
+      return {
+        screen: { ...screen, confirming: null },
+        act: { kind: 'decide', decision, reason: '', approval, isGroup: screen.isGroup, confirmMismatch },
+      }
     }
     case 'j':
       return { screen: moved(screen, 1), act: null }
@@ -139,8 +164,11 @@ function typed(
   if (key.name === 'escape') return { screen: { ...screen, reason: null }, act: null }
   if (key.name === 'backspace') return editing(Array.from(text).slice(0, -1).join(''))
   if (key.name === 'return' || key.name === 'enter') {
-    const act: Act = { kind: 'decide', decision, reason: text.trim(), approval, isGroup: screen.isGroup }
-    return { screen: { ...screen, reason: null }, act }
+    const { isGroup } = screen
+    // The key that asked for the reason was pressed twice.
+    const confirmMismatch = decision === 'APPROVED' && isMismatched(screen, approval)
+    const act: Act = { kind: 'decide', decision, reason: text.trim(), approval, isGroup, confirmMismatch }
+    return { screen: { ...screen, reason: null, confirming: null }, act }
   }
   const character = key.sequence ?? ''
   return key.ctrl || /\p{Cc}/u.test(character) ? editing(text) : editing((text + character).slice(0, REASON_CHARS))
@@ -150,7 +178,11 @@ function moved(screen: Screen, by: number): Screen {
   const all = waiting(screen)
   const place = all.findIndex(({ id }) => id === screen.selected)
   const next = all[Math.min(all.length - 1, Math.max(0, place + by))]
-  return { ...screen, selected: next?.id ?? null, isGroup: false, notice: null }
+  return { ...screen, selected: next?.id ?? null, isGroup: false, notice: null, confirming: null }
+}
+
+function isMismatched({ details }: Screen, { id }: OperatorApproval): boolean {
+  return details.get(id)?.inputCheck?.result === 'does_not_match'
 }
 
 /** Requests with the tool and input of this one. */
@@ -206,6 +238,8 @@ function detailText(screen: Screen, approval: OperatorApproval, now: number): st
     ...line('Policy', approval.policyId),
     ...line('Expires', `in ${duration(Math.max(0, Date.parse(approval.expiresAt) - now))}`),
     ...(asked?.burst ? [`Warning: ${asked.requests} requests of this agent within ${duration(asked.windowMs)}`] : []),
+    ...line('Waits', waitingText((detail ?? approval).waiting, now)),
+    ...(detail === undefined ? [] : alarms(detail, now)),
     ...letterWarnings(approval, detail?.inputPreview),
     '',
     ...inputText(detail),
@@ -218,7 +252,12 @@ function inputText(detail: ApprovalDetail | undefined): string[] {
   if (input === null) return ['The client recorded no input for this approval.']
   const lines = input.isTruncated ? [input.json] : indented(input.json).split('\n')
   const warning = input.isShortened || input.isTruncated ? ['Warning: parts of the input are missing here'] : []
-  return ['Input, masked, as the client recorded it:', ...lines.map((line) => `  ${printable(line)}`), ...warning]
+  return [
+    'Input, masked, as the client recorded it:',
+    ...lines.map((line) => `  ${printable(line)}`),
+    `It ${inputCheckText(input.check)}.`,
+    ...warning,
+  ]
 }
 
 function footLine(screen: Screen, approval: OperatorApproval | undefined): string {

@@ -13,6 +13,7 @@ interface ListOptions extends EnvironmentOptions, PageOptions {
   policy?: string
   run?: string
   groups?: true
+  withdrawn?: 'only' | 'without'
 }
 
 const LISTED = 50
@@ -29,6 +30,7 @@ export function addApprovals(approvals: Command): void {
     .option('--agent <id>', 'approvals requested by one agent, by its external id')
     .option('--policy <id>', 'approvals required by one policy')
     .option('--run <id>', 'approvals of one run, by its external id')
+    .option('--withdrawn <which>', 'pending requests that their clients withdrew: only or without', parseWithdrawn)
     .option('--groups', 'count pending approvals by tool and input')
     .addHelpText(
       'after',
@@ -52,7 +54,12 @@ export function addApprovals(approvals: Command): void {
     ['approve', 'APPROVED'],
     ['reject', 'REJECTED'],
   ] as const) {
-    inEnvironment(approvals.command(`${verb} [approvalId...]`).description(`${verb} approvals that are pending`))
+    const command = inEnvironment(
+      approvals.command(`${verb} [approvalId...]`).description(`${verb} approvals that are pending`),
+    )
+    if (verb === 'approve')
+      command.option('--confirm-mismatch', 'also if the recorded input is not the one that would run')
+    command
       .option('--reason <text>', 'reason, stored and sent to the client')
       .option('--tool <name>', 'all pending approvals of this tool and --input')
       .option('--input <hash>', 'hash of the input')
@@ -73,8 +80,13 @@ function parseStatus(text: string): ApprovalStatus | 'ALL' {
   throw new InvalidArgumentError(`It must be one of ${APPROVAL_STATUSES.join(', ')} or ALL.`)
 }
 
+function parseWithdrawn(text: string): 'only' | 'without' {
+  if (text === 'only' || text === 'without') return text
+  throw new InvalidArgumentError('It must be only or without.')
+}
+
 async function list(options: ListOptions): Promise<void> {
-  const { status, tool, input, agent, policy, run, groups } = options
+  const { status, tool, input, agent, policy, run, groups, withdrawn } = options
   const { client, environmentId } = await connected(options)
   const { listApprovals, listGroups } = await import('../approvals/list.ts')
   if (groups) return listGroups(client, environmentId, options.json === true)
@@ -85,6 +97,7 @@ async function list(options: ListOptions): Promise<void> {
     ...(agent === undefined ? {} : { agentId: agent }),
     ...(policy === undefined ? {} : { policyId: policy }),
     ...(run === undefined ? {} : { runId: run }),
+    ...(withdrawn === undefined ? {} : { withdrawn }),
   }
   await listApprovals(client, environmentId, { query, limit: mostOf(options) }, options.json === true)
 }

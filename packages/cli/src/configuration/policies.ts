@@ -5,8 +5,17 @@ import type { OperatorClient } from '../calls/operator-client.ts'
 import { messageOf, purposeOf } from '@tacho/policy/message.ts'
 import { connect, type ServerOptions } from '../settings/options.ts'
 import { authorText } from '../terminal/author.ts'
-import { printable, printEmpty, printJson, printLine, printTable, spokenTime } from '../terminal/output.ts'
-import { findWorkspace } from '../calls/tenants.ts'
+import {
+  printable,
+  printEmpty,
+  printJson,
+  printLine,
+  printTable,
+  spokenNumber,
+  spokenTime,
+} from '../terminal/output.ts'
+import { environmentsOf, findWorkspace } from '../calls/tenants.ts'
+import type { Workspace } from '@tacho/contract/operator/workspace.ts'
 import { diffLines, diffQuery } from './diff-lines.ts'
 import { inForce, spokenPlaces } from './in-force.ts'
 import { findItem } from './noun.ts'
@@ -97,8 +106,24 @@ export async function showPolicy(policyId: string, options: ShowOptions): Promis
     `Written      ${spokenTime(version.createdAt)} by ${printable(authorText(version.author, version.importedAt))}`,
   )
   if (version.note !== null) printLine(`Note         ${printable(version.note)}`)
+  for (const line of await unansweredLines(client, workspace, policyId)) printLine(`Unanswered   ${line}`)
   printLine()
   for (const line of version.condition.split(/\r?\n/)) printLine(printable(line))
+}
+
+/** Requests of the last week that expired undecided, by environment. */
+async function unansweredLines(client: OperatorClient, workspace: Workspace, policyId: string): Promise<string[]> {
+  const lines: string[] = []
+  for (const { id: environmentId, name } of await environmentsOf(client, workspace)) {
+    const query = { policyId }
+    const { items, capped } = await client.countUnansweredRequests({ params: { environmentId }, query })
+    const [{ expired, withdrawn } = { expired: 0, withdrawn: 0 }] = items
+    if (expired === 0) continue
+    const count = `${spokenNumber(expired)}${capped ? ' or more' : ''} ${expired === 1 ? 'request' : 'requests'}`
+    const some = withdrawn === 0 ? '' : `, ${spokenNumber(withdrawn)} of them withdrawn before`
+    lines.push(`${count} expired undecided in ${printable(name)} within seven days${some}`)
+  }
+  return lines
 }
 
 /** What happens with a call on which the condition cannot be evaluated. */

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import type { ApprovalStatus } from '@tacho/contract/approval.ts'
-import type { OperatorApproval } from '@tacho/contract/operator/approval.ts'
+import type { ApprovalDetail, OperatorApproval } from '@tacho/contract/operator/approval.ts'
 import {
   atTime,
   EMPTY_SCREEN,
@@ -34,6 +34,7 @@ function approval(id: string, minutes: number, status: ApprovalStatus = 'PENDING
     timeoutMs: 1,
     decidedBy: null,
     importedAt: null,
+    waiting: { state: 'unknown', lastSeenAt: null, reason: null },
   }
   return {
     id,
@@ -110,4 +111,35 @@ test('a reason is typed; Escape leaves it, Enter decides with it', () => {
   const { act } = pressed(screen, { name: 'return', sequence: '\r' }, NOW)
   assert.ok(act?.kind === 'decide')
   assert.deepEqual([act.decision, act.reason], ['REJECTED', 'nq'])
+})
+
+test('an input that does not match is loud, and approving it takes the key twice', () => {
+  const card = approval('a', 1)
+  const inputCheck = { result: 'does_not_match', reason: null, sealed: 0 } as const
+  const inputPreview = { json: '{"amount":5}', isTruncated: false, isShortened: false, bytes: 12, check: inputCheck }
+  const ran = { approvalId: 'before', at: new Date(NOW - 8_000).toISOString(), status: 'returned' } as const
+  const asked = { requests: 1, capped: false, windowMs: 1, burst: false }
+  const detail = { ...card, inputCheck, inputPreview, ranBefore: ran, askedLately: asked } as unknown as ApprovalDetail
+  const screen = { ...withAll(card), details: new Map([['a', detail]]) }
+  assert.match(text(screen), /Warning: the input DOES NOT MATCH what was asked/)
+  assert.match(text(screen), /Warning: this very call ran 8\.0 s ago under approval before, and returned/)
+  const first = press(screen, 'a')
+  assert.equal(first.act, null)
+  assert.match(text(first.screen), /a again approves it all the same/)
+  const second = press(first.screen, 'a')
+  assert.ok(second.act?.kind === 'decide' && second.act.confirmMismatch)
+  const reject = press(screen, 'r')
+  assert.ok(reject.act?.kind === 'decide' && !reject.act.confirmMismatch)
+  const moved = press({ ...withApproval(first.screen, approval('b', 2), NOW) }, 'j').screen
+  assert.equal(press({ ...moved, selected: 'a' }, 'a').act, null, 'the first press is forgotten')
+})
+
+test('a request says when its agent stopped waiting; a withdrawn one leaves the screen', () => {
+  const lastSeenAt = new Date(NOW - 120_000).toISOString()
+  const stopped = { ...approval('a', 1), waiting: { state: 'stopped', lastSeenAt, reason: null } as const }
+  assert.match(text(withAll(stopped)), /the agent stopped waiting 2 m 00 s ago/)
+  const withdrawn = { ...stopped, waiting: { state: 'withdrawn', lastSeenAt, reason: 'cancelled' } as const }
+  const screen = withApproval(withAll(stopped), withdrawn, NOW)
+  assert.match(text(screen), /Nothing waits/)
+  assert.match(text(screen), /tool-a was withdrawn by its client/)
 })

@@ -54,7 +54,10 @@ export function approvalDecisionsRoutes(deps: OperatorDeps, { feed }: ApprovalRe
       const named = await namedApprovals(storage, environment.id, mismatched, now())
       const refused = named.map((approval): DecisionOutcome => ({ id: approval.id, outcome: 'mismatch', approval }))
       const unknown = chosen.unknown.map((id): DecisionOutcome => ({ id, outcome: 'not_found', approval: null }))
-      return { items: [...decided.map((each) => toOutcome(each, now())), ...refused, ...unknown], more: chosen.more }
+      return {
+        items: [...decided.map((each) => toOutcome(each, now())), ...refused, ...unknown], // Those with another input stay pending: nobody gets further by sending the request again.
+        more: chosen.more && decided.length > 0,
+      }
     },
     auditRefused,
   )

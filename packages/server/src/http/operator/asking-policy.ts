@@ -14,12 +14,12 @@ export async function findAskingPolicy(
   { policyId, policyVersion, createdAt }: ApprovalRow,
 ): Promise<AskingPolicy | null> {
   if (policyId === null) return null
-  const [policy, { then, now }] = await Promise.all([
+  const [policy, { atThatTime, now }] = await Promise.all([
     storage.findPolicy(workspaceId, policyId),
     storage.findVersionsInForce(environmentId, 'policy', policyId, createdAt),
   ])
   const isNamed = policyVersion !== null && VERSION.test(policyVersion)
-  const number = isNamed ? Number(policyVersion) : then
+  const number = isNamed ? Number(policyVersion) : atThatTime
   if (policy === null || number === null) return null
   const version = await storage.findPolicyVersion(workspaceId, policyId, number)
   if (version === null) return null

@@ -38,11 +38,11 @@ async function findVersionsInForce(sql: Sql, environmentId: string, kind: Deploy
   const item = 'environment_id = :env AND kind = :kind AND item_id = :id'
   const change = `SELECT to_version AS version FROM deployment_changes WHERE ${item} AND at <= :at
     ORDER BY publication DESC LIMIT 1`
-  const [then, now] = await Promise.all([
+  const [earlier, current] = await Promise.all([
     sql.get<{ version: number | null }>(change, { ...of, at }),
     sql.get<{ version: number }>(`SELECT version FROM deployments WHERE ${item}`, of),
   ])
-  return { then: then?.version ?? null, now: now?.version ?? null }
+  return { atThatTime: earlier?.version ?? null, now: current?.version ?? null }
 }
 
 /** Names one such environment. */

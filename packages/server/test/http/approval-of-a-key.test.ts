@@ -1,0 +1,215 @@
+/** An approval belongs to the client and the API key that asked. */
+import assert from 'node:assert/strict'
+import { randomUUID } from 'node:crypto'
+import { after, before, test } from 'node:test'
+import type { CreatedApiKey } from '@tacho/contract/operator/api-key.ts'
+import type { ApprovalDetail } from '@tacho/contract/operator/approval.ts'
+import { inputHash } from '@tacho/policy/input-hash.ts'
+import { approvalCalls, CLIENT, HASH, type ApprovalCalls } from '../setup/approval-service.ts'
+import { event, startService, type Service } from '../setup/service.ts'
+
+let service: Service
+let calls: ApprovalCalls
+let jump = 0
+before(async () => {
+  service = await startService({}, () => Date.now() + jump)
+  calls = approvalCalls(service)
+})
+after(() => service.close())
+
+const SCOPES = ['policies:read', 'events:write']
+const INPUT = { amount: 99_999, to: 'attacker' }
+
+const environment = (rest: string) => `/environments/${service.environmentId}${rest}`
+const detail = async (id: string) => (await service.operator<ApprovalDetail>(environment(`/approvals/${id}`))).body
+
+async function newKey(): Promise<CreatedApiKey> {
+  return (await service.operator<CreatedApiKey>(environment('/keys'), { body: { name: 'k', scopes: SCOPES } })).body
+}
+const withKey = (key: string) => ({ 'x-api-key': key, 'x-service-client-id': CLIENT })
+
+/** Records an event about an approval, as the client that asked unless `given` says otherwise. */
+async function record(
+  approvalId: string,
+  runId: string,
+  payload: object,
+  given: { key?: string } & Partial<Record<'clientId' | 'eventType', string>> = {},
+) {
+  const { key = service.apiKey, ...more } = given
+  const about = { toolName: 'transfer', inputHash: inputHash('transfer', INPUT), approvalId, ...payload }
+  const body = [event({ runId, clientId: CLIENT, eventType: 'POLICY_DECISION', payload: about, ...more })]
+  const { status } = await service.api('/events/batch', { body, headers: { 'x-api-key': key } })
+  assert.equal(status, 200)
+}
+
+async function ask(fields: object = {}, headers: Record<string, string> = {}) {
+  const runId = randomUUID()
+  const { body } = await calls.ask({ runId, inputHash: inputHash('transfer', INPUT), ...fields }, headers)
+  return { id: body.id, runId }
+}
+
+type Claimed = Partial<Record<'sdkInstanceId' | 'clientRecordId' | 'detectionType', string>>
+const claim = (id: string, { key = service.apiKey, ...given }: Claimed & { key?: string } = {}) =>
+  service.api<{ isNew: boolean; detail: string }>('/issue-records', {
+    headers: { 'x-api-key': key },
+    body: {
+      sdkInstanceId: CLIENT,
+      clientRecordId: `run-${id}`,
+      recordKind: 'RECOVERY',
+      detectionType: 'APPROVAL_PENDING',
+      agentId: 'a',
+      detectedAt: Date.now(),
+      ...given,
+    },
+  })
+
+test('another key learns nothing of an approval, whatever client it names; the successor of the key does', async () => {
+  const [first, other] = [await newKey(), await newKey()]
+  const clientRequestId = randomUUID()
+  const { id } = await ask({ clientRequestId }, withKey(first.key))
+  const read = async (key: string, query = '') => {
+    const { status, text } = await service.api(`/firewall-approvals/${id}${query}`, { headers: withKey(key) })
+    return [status, text.includes('The approval does not exist')]
+  }
+  assert.deepEqual(
+    [await read(other.key), await read(other.key, '?wait=1')],
+    [
+      [404, true],
+      [404, true],
+    ],
+  )
+  const retry = await ask({ clientRequestId }, withKey(other.key))
+  assert.notEqual(retry.id, id)
+  const oldValidUntil = new Date(Date.now() + 3_600_000).toISOString()
+  const rotation = environment(`/keys/${first.id}/rotate`)
+  const rotated = await service.operator<CreatedApiKey>(rotation, { body: { oldValidUntil } })
+  assert.equal(rotated.status, 201, rotated.text)
+  assert.deepEqual(
+    [await read(first.key), await read(rotated.body.key)],
+    [
+      [200, false],
+      [200, false],
+    ],
+  )
+  assert.equal((await ask({ clientRequestId }, withKey(rotated.body.key))).id, id)
+})
+
+test('nobody else puts an input beside a request, and none is shown for a client that records none', async () => {
+  const other = await newKey()
+  const lie = { input: { amount: 5, to: 'ada' } }
+  const silent = await ask({ recordsInput: false })
+  await record(silent.id, silent.runId, lie, { key: other.key })
+  await record(silent.id, silent.runId, lie)
+  assert.equal((await detail(silent.id)).inputPreview, null)
+  const { id, runId } = await ask()
+  await record(id, runId, lie, { key: other.key })
+  await record(id, runId, lie, { clientId: 'another' })
+  assert.deepEqual([(await detail(id)).inputPreview, (await detail(id)).inputCheck?.reason], [null, 'not_recorded'])
+  await record(id, runId, { input: INPUT })
+  assert.equal((await detail(id)).inputPreview?.check.result, 'matches')
+})
+
+test('an input that is not the approved one is said, and is approved in a second step only', async () => {
+  const { id, runId } = await ask()
+  await record(id, runId, { input: { amount: 5, to: 'ada' } })
+  assert.equal((await detail(id)).inputPreview?.check.result, 'does_not_match')
+  const path = environment(`/approvals/${id}/decision`)
+  assert.equal((await service.operator(path, { body: { decision: 'APPROVED' } })).status, 409)
+  const many = await service.operator<{ items: { outcome: string }[] }>(environment('/approvals/decisions'), {
+    body: { decision: 'APPROVED', ids: [id] },
+  })
+  assert.deepEqual(
+    many.body.items.map(({ outcome }) => outcome),
+    ['mismatch'],
+  )
+  assert.equal((await detail(id)).status, 'PENDING')
+  const second = await service.operator(path, { body: { decision: 'APPROVED', confirmMismatch: true } })
+  assert.equal(second.status, 200)
+  const another = await ask()
+  await record(another.id, another.runId, { input: { amount: 5 } })
+  assert.equal((await calls.decide(another.id, 'REJECTED')).status, 200, 'rejecting needs no second step')
+})
+
+test('only the client and key that asked claim an approval, approved, once, and before its end', async () => {
+  const other = await newKey()
+  const { id } = await ask()
+  assert.equal((await claim(id)).status, 409)
+  await calls.decide(id, 'APPROVED')
+  assert.equal((await claim(id, { key: other.key })).status, 404)
+  assert.equal((await claim(id, { key: other.key, detectionType: 'TOOL_BLOCKED' })).status, 404)
+  assert.equal((await claim(id, { sdkInstanceId: 'another' })).status, 404)
+  assert.equal((await claim(id, { clientRecordId: `run-${id.toUpperCase()}` })).status, 404)
+  assert.equal((await claim(randomUUID())).status, 404)
+  assert.deepEqual([(await claim(id)).body.isNew, (await claim(id)).body.isNew], [true, false])
+  const late = await ask({ timeoutMs: 60_000 })
+  await calls.decide(late.id, 'APPROVED')
+  jump += 60_001
+  const { status, body } = await claim(late.id)
+  assert.deepEqual([status, /expired at/.test(body.detail)], [409, true])
+})
+
+test('a withdrawn request can be decided, and the service never says APPROVED of it', async () => {
+  const other = await newKey()
+  const { id, runId } = await ask()
+  const withdraw = (key?: string) =>
+    record(id, runId, { reason: 'cancelled' }, { eventType: 'APPROVAL_WITHDRAWN', ...(key && { key }) })
+  await withdraw(other.key)
+  assert.equal((await detail(id)).waiting.state, 'unknown')
+  await withdraw()
+  const { waiting, status } = await detail(id)
+  assert.deepEqual([status, waiting.state, waiting.reason], ['PENDING', 'withdrawn', 'cancelled'])
+  const decided = await calls.decide(id, 'APPROVED')
+  assert.deepEqual([decided.body.status, decided.body.waiting.state], ['APPROVED', 'withdrawn'])
+  const { body } = await calls.read(id)
+  assert.equal(body.status, 'REJECTED')
+  assert.match(body.decisionReason ?? '', /withdrawn/)
+  assert.equal((await claim(id)).status, 409)
+  const audit = await service.operator('/audit?action=approval.approve')
+  assert.match(audit.text, /"nothingRuns":"withdrawn"/)
+})
+
+test('a request says whether its client waits: not yet, waiting, stopped', async () => {
+  const { id } = await ask()
+  await calls.read(id)
+  assert.equal((await detail(id)).waiting.state, 'unknown', 'one question is no wait')
+  const leaving = new AbortController()
+  const poll = calls.read(id, '?wait=30', leaving.signal).catch(() => null)
+  const until = async (state: string) => {
+    for (let tries = 0; tries < 100; tries++) {
+      if ((await detail(id)).waiting.state === state) return true
+      await new Promise((resolve) => setTimeout(resolve, 100))
+    }
+    return false
+  }
+  assert.ok(await until('waiting'))
+  leaving.abort()
+  await poll
+  jump += 40_000
+  const { waiting } = await detail(id)
+  assert.equal(waiting.state, 'stopped')
+  assert.ok(waiting.lastSeenAt)
+})
+
+test('the next request for the very call that ran says so, and lists of inputs have their check', async () => {
+  const { id, runId } = await ask({ toolCallId: 'call-1' })
+  await calls.decide(id, 'APPROVED')
+  await record(id, runId, { toolCallId: 'call-1', output: 'ok' }, { eventType: 'TOOL_CALL' })
+  const next = await calls.ask({ runId, inputHash: inputHash('transfer', INPUT), toolCallId: 'call-1' })
+  assert.deepEqual(
+    [(await detail(next.body.id)).ranBefore?.approvalId, (await detail(next.body.id)).ranBefore?.status],
+    [id, 'returned'],
+  )
+  assert.equal((await detail(id)).ranBefore, null)
+})
+
+test('requests that nobody answered are counted by policy', async () => {
+  const policyId = randomUUID()
+  await ask({ policyId, timeoutMs: 1_000 })
+  jump += 1_001
+  await calls.read((await calls.ask({ inputHash: HASH })).body.id)
+  const { body } = await service.operator<{ items: { policyId: string; expired: number }[] }>(
+    environment(`/approvals/unanswered?policyId=${policyId}`),
+  )
+  // The job that expires them may come later than this request.
+  assert.ok(body.items.every((item) => item.policyId === policyId && item.expired === 1))
+})
