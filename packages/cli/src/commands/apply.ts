@@ -1,16 +1,12 @@
-import path from 'node:path'
 import type { Command } from 'commander'
 import { carryOut } from '../apply/carry-out.ts'
 import { readDiffs, type WriteDiff } from '../apply/diffs.ts'
-import type { FileFault, Manifest } from '../apply/manifest.ts'
+import { faultyFile, manifestOf } from '../apply/manifest-file.ts'
 import { isEmpty, planOf, type Plan } from '../apply/plan.ts'
 import { keptLines, planLines } from '../apply/plan-lines.ts'
 import { readPresent } from '../apply/present.ts'
-import { readManifest } from '../apply/read-manifest.ts'
-import { readSource, readText } from '../configuration/source-file.ts'
 import { asOperator, connect, type ServerOptions } from '../settings/options.ts'
-import { printable, printJson, printLine } from '../terminal/output.ts'
-import { wrongUsage } from '../stop.ts'
+import { printJson, printLine } from '../terminal/output.ts'
 import { canAsk, confirmed } from '../terminal/confirm.ts'
 import { findWorkspace } from '../calls/tenants.ts'
 
@@ -52,6 +48,7 @@ stay unchanged, and so do prompts or policies of an environment without such a l
       condition: tool.name == "refund_payment" && tool.input.amount > 100.0   # or file: policies/refunds.cel
       severity: HIGH                   # LOW, MEDIUM, HIGH, CRITICAL
       action: REQUIRE_APPROVAL         # ALLOW, WARN, REQUIRE_APPROVAL, BLOCK
+      onError: act                     # optional: a condition that cannot be evaluated counts as a match; or ignore
   environments:
     staging:
       prompts: [greeting]              # the newest version, as in this file
@@ -76,7 +73,7 @@ async function apply(options: Options): Promise<void> {
   const workspace = await findWorkspace(client, options.workspace ?? manifest.workspace ?? undefined)
   const present = await readPresent(client, workspace, manifest)
   const planned = planOf(manifest, present, { prune: options.prune === true })
-  if (!planned.ok) throw faulty(options.file, planned.faults)
+  if (!planned.ok) throw faultyFile(options.file, planned.faults)
   const { plan } = planned
   const different = !isEmpty(plan)
   if (!options.json) {
@@ -101,16 +98,4 @@ async function mayChange({ yes, dryRun, json }: Options): Promise<boolean> {
   if (dryRun) return false
   if (yes) return true
   return canAsk({ json }) && confirmed('Apply these changes?')
-}
-
-async function manifestOf(file: string): Promise<Manifest> {
-  const directory = file === '-' ? process.cwd() : path.dirname(path.resolve(file))
-  const read = readManifest(await readSource(file), (name) => readText(path.resolve(directory, name)))
-  if (!read.ok) throw faulty(file, read.faults)
-  return read.manifest
-}
-
-function faulty(file: string, faults: FileFault[]) {
-  const lines = faults.map(({ place, message }) => `${printable(file)}:${place.line}:${place.column}: ${message}`)
-  return wrongUsage(`The file is invalid; nothing was changed.\n${lines.join('\n')}`)
 }

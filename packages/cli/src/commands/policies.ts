@@ -5,10 +5,11 @@ import { check } from '../configuration/check.ts'
 import { addDeploying } from '../configuration/deploy.ts'
 import { findItem } from '../configuration/noun.ts'
 import { diffPolicy, listPolicies, showPolicy } from '../configuration/policies.ts'
+import { testPolicies } from '../configuration/test-policies.ts'
 import { simulatePolicy } from '../configuration/simulate-policy.ts'
 import { createPolicy, pushPolicy } from '../configuration/write-policy.ts'
 import { addLife } from '../settings/life.ts'
-import { asOperator, inEnvironment, wholeNumber } from '../settings/options.ts'
+import { asOperator, inEnvironment, wholeNumber, withJson } from '../settings/options.ts'
 import { ON_ERRORS, POLICY_ACTIONS, SEVERITIES } from '@tacho/contract/words.ts'
 
 const ON_ERROR =
@@ -91,6 +92,30 @@ function addTrying(policies: Command): void {
       '\nThe exit code is 1 if a condition is invalid. With --environment, fields and tools are compared with its recorded calls of 30 days.\n\nExamples:\n  tacho policies check policies/*.cel\n  tacho policies check refunds.cel --environment acme/production\n  tacho policies check --condition \'tool.name == "refund"\'',
     )
     .action(check)
+
+  withJson(
+    policies.command('test [examples]').description('decide example calls by the policies of a file, without a server'),
+  )
+    .option('-f, --file <file>', 'file with the policies, as for `tacho apply`', 'tacho.yaml')
+    .option('--junit <file>', 'also write the results as JUnit XML')
+    .addHelpText(
+      'after',
+      `
+The examples are YAML or JSON, by default policies.test.yaml beside the file:
+
+  - name: a large refund asks a person     # optional
+    tool: refund_payment                   # also: server, annotations, agent, run, session, risk, now
+    input: { amount: 500 }
+    expect: REQUIRE_APPROVAL               # ALLOW, WARN, REQUIRE_APPROVAL, BLOCK
+    policies: [refunds]                    # optional: exactly the policies that match
+
+Exit codes: 0 all are decided as expected; 1 one is not; 2 a file is invalid.
+
+Examples:
+  tacho policies test
+  tacho policies test policies/examples.yaml -f tacho.yaml --junit policies.xml`,
+    )
+    .action(testPolicies)
 
   withSource(inEnvironment(policies.command('simulate [policy]').description('try a policy on recorded tool calls')))
     .option('--number <version>', 'version of the policy; default: the newest')
