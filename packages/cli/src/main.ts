@@ -280,7 +280,9 @@ async function run(args: readonly string[]): Promise<number> {
     }
     const [code, sentence] =
       error instanceof Stop ? [error.exitCode, error.message] : [1, `Unexpected error: ${String(error)}`]
-    process.stderr.write(`tacho: ${sentence}\n`)
+    // Names and texts of clients may stand in it.
+    const { printable } = await import('@tacho/contract/shown-text.ts')
+    process.stderr.write(`tacho: ${sentence.split('\n').map(printable).join('\n')}\n`)
     return code
   }
 }

@@ -123,3 +123,12 @@ test('without a command, the help is shown as wrong usage', async () => {
   assert.deepEqual([code, stdout], [2, ''])
   assert.match(stderr, /^Usage: tacho/)
 })
+
+test('an error shows no character that could hide or reorder what it says', async () => {
+  const { code, stderr } = await runCommand(
+    ['runs', 'show', 'a\u202eb\u009bc', '--url', 'http://127.0.0.1:1/\u202e\u009b'],
+    NOWHERE,
+  )
+  assert.notEqual(code, 0)
+  assert.doesNotMatch(stderr, /[\u202e\u009b]/)
+})

@@ -35,10 +35,17 @@ export function mailMessage(news: WebhookNews, to: string): MailMessage {
   }
 }
 
+/** Without slashes. */
+const SCHEMES = /\b(mailto|tel|sms|callto|skype|news|data|javascript):/gi
+/** Of a name, also in the forms that browsers take for a dot. A file may be called `report.zip`, which is a host, too. */
+const HOST_DOTS = /(?<=[\p{L}\p{N}_-])[.\u3002\uff0e\uff61](?=\p{L}[\p{L}\p{N}-]|xn--)/gu
+const ADDRESS = /(?<![\d.])\d{1,3}(?:\.\d{1,3}){3}(?!\d|\.\d)/g
+
 /** Mail programs make links of addresses in plain text: those of clients must not stand beside ours. */
 function asText(text: string): string {
   return text
     .replaceAll('://', '[:]//')
-    .replace(/\bwww\./gi, 'www[.]')
-    .replace(/\.(?=[a-z]{2,63}[/:?])/gi, '[.]')
+    .replace(SCHEMES, '$1[:]')
+    .replace(HOST_DOTS, '[.]')
+    .replace(ADDRESS, (address) => address.replaceAll('.', '[.]'))
 }

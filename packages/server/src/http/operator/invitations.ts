@@ -112,7 +112,7 @@ export function invitationsRoutes(
   }
 
   async function present(
-    { operator, email, createsAccount }: FoundInvitation,
+    { id, operator, email, createsAccount }: FoundInvitation,
     { password }: Acceptance,
     request: FastifyRequest,
   ): Promise<{ id: string }> {
@@ -122,9 +122,21 @@ export function invitationsRoutes(
     attempts.on(email)
     // An address without an account takes as long and gets the same answer: owners of a workspace may invite any.
     const isRight = await attempts.inTurn(request, () => verifyPassword(password, operator?.passwordHash ?? null))
-    if (!isRight || operator === null) throw createsAccount ? wrongPassword(email) : NO_OWN_ACCOUNT
+    if (!isRight || operator === null) {
+      if (operator !== null) logRefused(operator.id, email, id, request)
+      throw createsAccount ? wrongPassword(email) : NO_OWN_ACCOUNT
+    }
     attempts.succeeded(email, request.ip)
     return { id: operator.id }
+  }
+
+  /** Not awaited: the reply's time would reveal that the account exists. */
+  function logRefused(id: string, email: string, invitation: string, request: FastifyRequest): void {
+    const detail = { why: 'wrong_password', invitation }
+    const entry = personalEntry({ id, email }, now(), 'operator.sign_in.refused', null, detail, request)
+    void storage
+      .appendAudit([entry])
+      .catch((err: unknown) => request.log.error({ err }, 'could not log a refused acceptance'))
   }
 
   async function future(email: string, { name, password }: Acceptance, request: FastifyRequest): Promise<NewOperator> {

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
+import { eventually } from '../../setup/eventually.ts'
 import { LIMITS } from '@tacho/contract/limits.ts'
 import { startService, type Service } from '../../setup/service.ts'
 import { invite, newPerson, openBrowser, PASSWORD, signIn, type Browser } from './browser.ts'
@@ -171,6 +172,12 @@ test('a person with an account accepts with their existing password, and keeps i
   const browser = openBrowser(service)
   const accept = (password: string) => browser.post('/invitations/accept', { token, password })
   assert.deepEqual(refusalOf(await accept('some other password')), [403, 'forbidden'])
+  // The reply does not wait for the entry, as at sign-in.
+  const guesses = async () => {
+    const { text } = await service.operator('/audit?action=operator.sign_in.refused')
+    return text.includes('"why":"wrong_password"') && text.includes('"invitation":"') && !text.includes('some other')
+  }
+  await eventually(guesses, 'the entry of the refused acceptance')
   assert.equal(replyOf('acceptInvitation', await accept(PASSWORD)).created, false)
   await signIn(browser, email)
   const { workspaces } = replyOf('readMe', await browser.get('/me'))

@@ -122,11 +122,17 @@ export function slackLinksSuite(open: OpenStorage) {
       assert.equal(await storage().deleteOperator(ben, NOON, []), 'changed')
       assert.deepEqual(await listed(webhook), [])
 
+      await link(webhook, ann)
+      const { url } = (await storage().findWebhook(environmentId, id))!
+      await storage().changeWebhook(environmentId, id, { description: 'new', url }, [])
+      assert.equal((await listed(webhook)).length, 1)
+      for (const change of [{ url: 'https://hooks.slack.com/other' }, { secret: 'whsec_bmV3' }]) {
+        await storage().changeWebhook(environmentId, id, change, [])
+        assert.deepEqual(await listed(webhook), [], JSON.stringify(change))
+        await link(webhook, ann)
+      }
       const waiting = codeFor(webhook)
       await storage().askSlackLink(waiting)
-      await link(webhook, ann)
-      await storage().changeWebhook(environmentId, id, { description: 'new' }, [])
-      assert.equal((await listed(webhook)).length, 1)
       await storage().changeWebhook(environmentId, id, { signingSecret: 'n'.repeat(32) }, [])
       assert.deepEqual(await listed(webhook), [])
       assert.equal(await storage().findSlackCode(environmentId, id, waiting.codeHash, NOON), null)

@@ -52,10 +52,14 @@ async function changeWebhook(sql: Sql, environmentId: string, id: string, change
   if (names.length > 0) {
     const set = names.map((name) => `${columnOf(name)} = :${name}`).join(', ')
     const values = Object.fromEntries(names.map((name) => [name, stored(change[name])]))
+    const before = await findWebhook(sql, environmentId, id)
     const text = `UPDATE webhooks SET ${set} WHERE environment_id = :env AND id = :id`
     if ((await sql.run(text, { ...values, env: environmentId, id })) === 0) return null
-    // People confirmed their links for the Slack app of the old secret.
-    if (change.signingSecret !== undefined) await sql.run(UNLINK, { env: environmentId, id })
+    // People confirmed their links for the app and the channel of before.
+    const isAnother = (['secret', 'url'] as const).some(
+      (name) => change[name] !== undefined && change[name] !== before?.[name],
+    )
+    if (change.signingSecret !== undefined || isAnother) await sql.run(UNLINK, { env: environmentId, id })
     await insertAudit(sql, audit)
   }
   return findWebhook(sql, environmentId, id)
