@@ -14,6 +14,7 @@ import type { HookAccount } from './account.ts'
 import { AGENTS, signalsOf, type AgentName } from './agents.ts'
 import { deny, notConfigured, warn } from './answer.ts'
 import { closeCalls, recordStart, recordStarts, sessionRun } from './call-events.ts'
+import { openAskedPeople } from './asked-people.ts'
 import { isCommandOf } from './command.ts'
 import { callInShort, denialText } from './denial.ts'
 import { openHandoffs } from './handoffs.ts'
@@ -49,6 +50,8 @@ const FRESH_AFTER_MS = 15_000
 const CONFIGURATION_WAIT_MS = 1_000
 /** Longest wait for delivery. Codex gives the end of a session 3 seconds. */
 const DELIVERY_MS = 1_500
+/** The agent does not wait for a hook that it stopped. */
+const STOPPED_MS = 500
 const OLD_CONFIGURATION_MS = 60_000
 
 /** Older policies decide nothing. */
@@ -71,6 +74,8 @@ export async function runHook(
   const { agent } = options
   const state = openState(account)
   const outage = watchOutage(state.directory, httpFetch, record.event === 'SessionStart')
+  const asked = openAskedPeople(state.directory)
+  const asking = asked.watch(agent, record)
   const isBeforeTool = record.event === 'PreToolUse'
   const isAfterTool = record.event.startsWith('PostToolUse')
   const cacheFreshMs = isBeforeTool ? FRESH_MS : isAfterTool ? FRESH_AFTER_MS : 0
@@ -78,7 +83,7 @@ export async function runHook(
     apiKey: account.apiKey,
     baseUrl: account.url,
     clientId: state.clientId,
-    fetch: isBeforeTool ? withoutDelivery(outage.fetch) : outage.fetch,
+    fetch: isBeforeTool ? withoutDelivery(outage.fetch, asking.see) : outage.fetch,
     spool: state.spool,
     configuration: { cacheFile: state.configurationFile, cacheMaxAgeMs: POLICIES_MAX_AGE_MS, cacheFreshMs },
     guard: { whenUnconfigured: 'block', configurationWaitMs: CONFIGURATION_WAIT_MS, loop: false },
@@ -107,7 +112,11 @@ export async function runHook(
     const place = placeOf(record)
     const conditions = openKeptConditions(state.directory, account)
     keepConditionsIn(conditions)
-    const decided = await decide(tacho, run, record, { ...options, url: account.url, place }, rejected)
+    const stop = stopSignal()
+    const decided = await decide(tacho, run, record, { ...options, url: account.url, place, stop }, rejected)
+    asking.end()
+    // The agent stopped the hook: an approver must not wait for the next one.
+    if (stop.aborted) deliveryMs = STOPPED_MS
     answer = decided.answer
     conditions.save()
     noteJudged(state.directory, record, { agent, place, ...decided })
@@ -129,7 +138,10 @@ export async function runHook(
     const event = eventOf(record)
     if (event) run.record({ type: event.type, label: event.label, payload: event.payload, eventId: record.eventId })
   }
-  if (!isBeforeTool) recordStarts(tacho, calls)
+  if (!isBeforeTool) {
+    recordStarts(tacho, calls)
+    asked.recordLeft(tacho)
+  }
   if (record.event === 'SessionStart') {
     calls.deleteOld(Date.now())
     handoffs.deleteOld(Date.now())
@@ -162,20 +174,39 @@ export async function runHook(
  * The agent waits for a hook before a tool: what it records stays in the spool, and the next hook delivers it. Once a person is
  * asked, all of it passes: they see what they approve by the event, and an issue record uses up the approval.
  */
-function withoutDelivery(fetch: Outage['fetch']): Outage['fetch'] {
+function withoutDelivery(fetch: Outage['fetch'], see: (url: string, body: unknown) => void): Outage['fetch'] {
   let isAsking = false
   return (url, options) => {
+    see(url, options.body)
     isAsking ||= url.includes('/firewall-approvals')
     const isRecorded = url.endsWith('/events/batch') || url.endsWith('/issue-records')
     return isRecorded && !isAsking ? Promise.reject(new Error('the next hook delivers')) : fetch(url, options)
   }
 }
 
+/** The agent gives up: its user interrupted it, or its own timeout is over. */
+function stopSignal(): AbortSignal {
+  const stop = new AbortController()
+  for (const name of ['SIGTERM', 'SIGINT', 'SIGHUP'] as const) process.once(name, () => stop.abort('cancelled'))
+  return stop.signal
+}
+
 async function decide(
   tacho: Tacho,
   run: Run,
   record: HookRecord,
-  { agent, approvalTimeoutMs, unconfigured, url, place }: HookOptions & { url: string; place: Place },
+  {
+    agent,
+    approvalTimeoutMs,
+    unconfigured,
+    url,
+    place,
+    stop,
+  }: HookOptions & {
+    url: string
+    place: Place
+    stop: AbortSignal
+  },
   rejected: ReturnType<typeof openSessionRefusals>,
 ): Promise<{ answer: string } & Pick<Judged, 'outcome' | 'facts'>> {
   const refused = (answer: string) => ({ answer, outcome: 'refused' as const, facts: NOT_ALLOWED })
@@ -192,7 +223,7 @@ async function decide(
     return refused(deny(text, agent))
   }
   try {
-    const authorization = await run.within(() => tacho.authorize(call, { approvalTimeoutMs }))
+    const authorization = await run.within(() => tacho.authorize(call, { approvalTimeoutMs }, stop))
     const { action, reason, inputHash, approvalId } = authorization
     const facts = { inputHash, approvalId }
     if (action !== 'WARN') return { answer: '', outcome: 'allowed', facts }

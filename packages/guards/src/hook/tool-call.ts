@@ -13,14 +13,15 @@ export interface ToolCall {
   readonly toolName: string
   readonly input: unknown
   readonly riskSignals: readonly string[]
+  readonly toolCallId?: string | undefined
 }
 
-export function toolCallIn(agent: AgentName, { fields }: HookRecord, place: Place): ToolCall {
+export function toolCallIn(agent: AgentName, { fields, toolCallId }: HookRecord, place: Place): ToolCall {
   const toolName = textOf(fields['tool_name']) ?? ''
   const input = fields['tool_input'] ?? {}
   const riskSignals = signalsOf(agent, toolName)
   if (writesOutside(agent, toolName, input, place)) riskSignals.push(WRITES_OUTSIDE)
-  return { toolName, input, riskSignals }
+  return { toolName, input, riskSignals, toolCallId }
 }
 
 /** Where the session works, and where it began: a model can change only the first. */

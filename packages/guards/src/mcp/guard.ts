@@ -31,6 +31,7 @@ import {
   type Json,
   type Message,
 } from './message.ts'
+import { abandon, cancel, type Answer, type Call } from './open-call.ts'
 import { OpenRequests } from './open-requests.ts'
 import { reportProgress } from './progress.ts'
 import { TaskAnswers } from './task-answers.ts'
@@ -59,21 +60,6 @@ interface GuardParts {
   readonly toClient: (line: string) => Promise<void>
   readonly toServer: (line: string) => Promise<void>
   readonly warn: (message: string) => void
-}
-
-interface Call {
-  readonly id: unknown
-  readonly bytes: number
-  /** Ends the wait for a person. */
-  readonly cancel: AbortController
-  isCancelled: boolean
-  /** Takes the server's answer, once. Undefined while the server does not have the call. */
-  forwarded?: { resolve(answer: Answer): void; reject(error: ToolFailure): void } | undefined
-}
-
-interface Answer {
-  readonly message: Message
-  readonly line: string
 }
 
 const CALLS_MAX = 1_000
@@ -159,11 +145,7 @@ export class McpGuard {
   /** Everything that waits for the server ends with an error at once, and what comes later too. */
   async serverLeft(why: string): Promise<void> {
     const errors = this.#open.end(why)
-    for (const call of this.#calls.values()) {
-      if (call.forwarded) call.forwarded.reject(new ToolFailure('connection_closed', why))
-      else call.cancel.abort()
-      call.forwarded = undefined
-    }
+    for (const call of this.#calls.values()) abandon(call, why)
     this.#taskAnswers.cancelAll()
     this.#tasks.close()
     for (const error of errors) await this.#parts.toClient(error)
@@ -267,8 +249,14 @@ export class McpGuard {
     }
     const approvalTimeoutMs = token === null ? settings.silentApprovalTimeoutMs : settings.approvalTimeoutMs
     const { signal } = call.cancel
-    const { riskSignals, annotations } = this.#claimsOf(name)
-    const more = { riskSignals, ...(annotations && { annotations: () => annotations }) }
+    const { riskSignals, annotations, server } = this.#claimsOf(name)
+    const { toolCallId } = judged
+    const more = {
+      toolCallId: () => toolCallId,
+      server,
+      riskSignals,
+      ...(annotations && { annotations: () => annotations }),
+    }
     const act = async () => resultOf(await forward())
     const guarded = tacho.guard(act, { name, input: () => input, ...more, approvalTimeoutMs, signal: () => signal })
     const misfit = this.#tools.misfitOf(name, input)
@@ -278,9 +266,13 @@ export class McpGuard {
       if (refusal) reply = toolError(call.id, params, refuseAgain(run, judged, refusal))
       else if (misfit === null) await run.within(() => guarded())
       else {
-        const facts = { ...judged, riskSignals: riskSignals(), annotations }
+        const facts = { ...judged, server, riskSignals: riskSignals(), annotations }
         await run.within(() => tacho.authorize(facts, { approvalTimeoutMs }, signal))
-        await recordUnfit({ tacho, run }, { ...judged, misfit, isCancelled: () => call.isCancelled }, forward)
+        await recordUnfit(
+          { tacho, run },
+          { ...judged, toolServer: server, misfit, isCancelled: () => call.isCancelled },
+          forward,
+        )
       }
     } catch (error) {
       if (error instanceof ToolBlockedError) {
@@ -295,7 +287,8 @@ export class McpGuard {
   }
 
   #claimsOf(name: string) {
-    return { riskSignals: () => this.#tools.signalsOf(name), annotations: this.#tools.annotationsOf(name) }
+    const annotations = this.#tools.annotationsOf(name)
+    return { riskSignals: () => this.#tools.signalsOf(name), annotations, server: this.#serverName }
   }
 
   get #revision(): string | null {
@@ -343,7 +336,7 @@ export class McpGuard {
     if (call ?? this.#answered.has(key)) return warn('The server answered a call that it does not have, or twice.')
     if (this.#lists.delete(key)) {
       const run = this.#run ?? this.#begin(null)
-      return toClient(await this.#tools.shown(run, this.#agent, message, line))
+      return toClient(await this.#tools.shown(run, { ...this.#agent, server: this.#serverName }, message, line))
     }
     if (key === this.#greeting) this.#noteServer(message)
     await toClient(line)
@@ -357,11 +350,10 @@ export class McpGuard {
     if (this.#isServerKnown) return
     this.#isServerKnown = true
     const serverInfo = serverInfoOf(result)
-    const given = typeof serverInfo?.['name'] === 'string' ? serverInfo['name'] : 'server'
-    const name = (this.#serverName ??= given)
+    const name = (this.#serverName ??= typeof serverInfo?.['name'] === 'string' ? serverInfo['name'] : 'server')
     const run = this.#run ?? this.#begin(null)
     // In every later event: two servers can have tools of one name.
-    run.annotate({ mcpServer: given, toolServer: name })
+    run.annotate({ mcpServer: name })
     run.step(`connected to ${name}`, { serverInfo, protocolVersion })
   }
 
@@ -388,12 +380,4 @@ export class McpGuard {
     if (this.#answered.size >= ANSWERED_MAX) this.#answered.clear()
     this.#answered.add(key)
   }
-}
-
-/** The client does not wait for it any more. */
-function cancel(call: Call): void {
-  call.isCancelled = true
-  call.cancel.abort()
-  call.forwarded?.reject(new ToolFailure('cancelled', 'The client cancelled the call.'))
-  call.forwarded = undefined
 }

@@ -4,15 +4,17 @@ import { decide, type Policy } from '@tacho/policy/decide.ts'
 import type { VariableName } from '@tacho/policy/variables.ts'
 
 /** Facts that are the same for every call of a connection. */
-const FIXED: ReadonlySet<VariableName> = new Set(['tool.name', 'agent.id', 'agent.name'])
+const FIXED: ReadonlySet<VariableName> = new Set(['tool.name', 'tool.server', 'agent.id', 'agent.name'])
 
 export interface Agent {
   readonly id: string
   readonly name: string
+  /** Of the tools that it calls. */
+  readonly server?: string | undefined
 }
 
 /**
- * A tool is hidden if a policy blocks each of its calls: the policy's condition reads only the tool's name and the agent,
+ * A tool is hidden if a policy blocks each of its calls: the policy's condition reads only the tool's name, its server and the agent,
  * and its action is BLOCK. A condition that also reads the input, the time or the run does not hide the tool.
  */
 export function toolHider(policies: readonly Policy[], agent: Agent): (toolName: string) => boolean {
@@ -20,5 +22,7 @@ export function toolHider(policies: readonly Policy[], agent: Agent): (toolName:
     const compiled = compileCondition(condition)
     return compiled.ok && compiled.condition.fields.variables.every((name) => FIXED.has(name))
   })
-  return (toolName) => fixed.length > 0 && decide(fixed, { tool: { name: toolName }, agent, now: 0 }).action === 'BLOCK'
+  return (toolName) =>
+    fixed.length > 0 &&
+    decide(fixed, { tool: { name: toolName, server: agent.server }, agent, now: 0 }).action === 'BLOCK'
 }

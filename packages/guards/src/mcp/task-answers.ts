@@ -14,7 +14,11 @@ interface AnswerParts {
   readonly tasks: Tasks
   readonly refusals: Refusals
   readonly approvalTimeoutMs: number
-  readonly claimsOf: (toolName: string) => { riskSignals: () => string[]; annotations: Json | undefined }
+  readonly claimsOf: (toolName: string) => {
+    riskSignals: () => string[]
+    annotations: Json | undefined
+    server: string | undefined
+  }
 }
 
 export class TaskAnswers {
@@ -33,8 +37,8 @@ export class TaskAnswers {
     const input = inputOf({ arguments: task.input, inputResponses })
     if (input === null) return NOT_A_CALL
     const { toolName, toolCallId } = task
-    const { riskSignals, annotations } = claimsOf(toolName)
-    const call = { toolName, input, riskSignals: riskSignals(), annotations }
+    const { riskSignals, annotations, server } = claimsOf(toolName)
+    const call = { toolName, toolCallId, input, server, riskSignals: riskSignals(), annotations }
     const stop = new AbortController()
     const key = keyOf(id) ?? ''
     this.#waiting.set(key, stop)
@@ -55,11 +59,11 @@ export class TaskAnswers {
 
   /** False if no such request waits for a person. */
   cancel(key: string): boolean {
-    this.#waiting.get(key)?.abort()
+    this.#waiting.get(key)?.abort('cancelled')
     return this.#waiting.has(key)
   }
 
   cancelAll(): void {
-    for (const stop of this.#waiting.values()) stop.abort()
+    for (const stop of this.#waiting.values()) stop.abort('cancelled')
   }
 }

@@ -11,6 +11,7 @@ export type Misfit = 'unknown_tool' | 'unfit'
 interface UnfitCall {
   readonly toolName: string
   readonly toolCallId: string
+  readonly toolServer: string | undefined
   readonly input: Readonly<Record<string, unknown>>
   readonly misfit: Misfit
   readonly isCancelled: () => boolean

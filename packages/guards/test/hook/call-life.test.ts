@@ -1,6 +1,6 @@
 /** The life of a call in the hooks of a coding agent: started, and how it ended, also when no hook comes after it. */
 import assert from 'node:assert/strict'
-import { mkdtempSync, readdirSync, rmSync, utimesSync } from 'node:fs'
+import { existsSync, mkdtempSync, readdirSync, rmSync, utimesSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import path from 'node:path'
 import { after, before, test } from 'node:test'
@@ -9,7 +9,11 @@ import { allowPlainCall } from '../../src/hook/plain-calls.ts'
 import { readRecord } from '../../src/hook/record.ts'
 import { runHook } from '../../src/hook/run-hook.ts'
 import { stateDirectory } from '../../src/state.ts'
+import { ended, startTacho } from '../../../cli/test/tacho.ts'
+import { eventually } from '../../../server/test/setup/eventually.ts'
 import { startGuardedServer, type GuardedServer, type RecordedEvent } from '../guarded-server.ts'
+
+const COMMAND = 'has(tool.input.command) && tool.input.command'
 
 let server: GuardedServer
 let directory: string
@@ -21,7 +25,8 @@ before(async () => {
   const { TACHO_URL: url = '', TACHO_API_KEY: apiKey = '' } = server.variables
   account = { url, apiKey }
   await server.deploy({
-    'no-rm': { condition: 'tool.input.command.startsWith("rm ")', action: 'BLOCK', severity: 'LOW' },
+    'no-rm': { condition: `${COMMAND}.startsWith("rm ")`, action: 'BLOCK' },
+    'ask-push': { condition: `${COMMAND}.startsWith("push")`, action: 'REQUIRE_APPROVAL' },
   })
 })
 after(async () => {
@@ -203,6 +208,41 @@ test('two sub-agents of one kind at once, and one below another, are joined with
     [['TOOL_CALL', 't-3', 'did_not_report']],
   )
 })
+
+for (const [signal, reason] of [
+  ['SIGTERM', 'cancelled'],
+  ['SIGKILL', 'process_ended'],
+] as const) {
+  test(`the agent stops a hook that waits for a person by ${signal}: the request is withdrawn`, async () => {
+    const id = `stopped-${signal}`
+    const hook = session(id)
+    await hook('UserPromptSubmit', { prompt: 'Push.' })
+    const child = startTacho(['hook', 'claude-code'], { ...server.variables, TACHO_STATE_DIR: directory })
+    const end = ended(child)
+    const call = { session_id: id, hook_event_name: 'PreToolUse', cwd: directory, ...bash(`push ${signal}`, 't-1') }
+    child.stdin?.end(JSON.stringify(call))
+    const { operator, environmentId } = server
+    const approval = await eventually(async () => {
+      const query = { status: 'PENDING' } as const
+      const { items } = await operator.listApprovals({ params: { environmentId }, query })
+      const own = items.find(({ runId }) => runId === id)
+      return existsSync(path.join(stateDirectory(account), 'asked', `${own?.id}.json`)) ? own : undefined
+    }, 'the approval')
+    child.kill(signal)
+    assert.doesNotMatch((await end).stdout, /^\{\}/)
+    await hook('UserPromptSubmit', { prompt: 'Go on.' })
+    await hook('SessionEnd', { reason: 'other' })
+    const events = await seen(id)
+    const withdrawn = events.find(({ eventType }) => eventType === 'APPROVAL_WITHDRAWN')?.payload
+    const decision = events.find(({ eventType }) => eventType === 'POLICY_DECISION')?.payload
+    assert.deepEqual(
+      [withdrawn?.['approvalId'], withdrawn?.['toolCallId'], withdrawn?.['reason'], withdrawn?.['inputHash']],
+      [approval.id, 't-1', reason, decision?.['inputHash']],
+    )
+    assert.equal(decision?.['toolCallId'], 't-1')
+    assert.deepEqual(calls(events), [])
+  })
+}
 
 test('files of calls that ended are deleted', async () => {
   const folder = path.join(stateDirectory(account), 'calls')

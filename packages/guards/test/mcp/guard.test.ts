@@ -128,7 +128,7 @@ test('server-everything: calls are recorded with input, result and latency; othe
   assert.ok(String(echo?.['mcpServer']).length > 0)
   const { mcpServer, toolServer } = echo ?? {}
   assert.equal(toolServer, mcpServer)
-  assert.deepEqual(typed(events, 'SESSION_OUTCOME'), [{ status: 'COMPLETED', mcpServer, toolServer }])
+  assert.deepEqual(typed(events, 'SESSION_OUTCOME'), [{ status: 'COMPLETED', mcpServer }])
 })
 
 test('server-filesystem: a person approves a write, and the file appears only then', async () => {

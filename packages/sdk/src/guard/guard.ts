@@ -69,7 +69,7 @@ export class Guard {
   /** One call of a wrapped tool. @param args nothing else holds them. */
   wrapped<Args extends unknown[], T>(
     context: Context | undefined,
-    { name, input, riskSignals, annotations, server, signal, key, ...rules }: GuardOptions<Args>,
+    { name, input, riskSignals, annotations, server, signal, key, toolCallId, ...rules }: GuardOptions<Args>,
     args: Args,
     act: () => T,
   ): Promise<Awaited<T>> {
@@ -85,6 +85,7 @@ export class Guard {
       signal: signal?.(...args),
       readAgain: input && read,
       key: key?.(...args),
+      toolCallId: toolCallId?.(...args),
       args,
     }
     return this.#call(context, call, act)
@@ -103,11 +104,13 @@ export class Guard {
       server,
       signal,
       key,
+      toolCallId,
       ...rules
     }: GuardedCallOptions<Input, T>,
   ): Promise<Awaited<T>> {
     const facts = { toolName: name, input: takeInput(input, hasDates), riskSignals, annotations, server }
-    return this.#call(context, { ...facts, rules, signal, key, args: [input] }, (given) => call(given as Input))
+    const taken = { ...facts, rules, signal, key, toolCallId, args: [input] }
+    return this.#call(context, taken, (given) => call(given as Input))
   }
 
   async #call<T>(context: Context | undefined, call: TakenCall, act: (input: unknown) => T): Promise<Awaited<T>> {
@@ -126,7 +129,7 @@ export class Guard {
     const { toolName, key, input } = call
     const asked = core.asked?.begin(context.scope.state, toolName, key, input.recorded)
     if (!asked) return call
-    if (asked.problem === undefined) return { ...call, toolCallId: key ?? asked.id }
+    if (asked.problem === undefined) return { ...call, toolCallId: call.toolCallId ?? key ?? asked.id }
     const none = { inputHash: null, policyIds: [], approvalId: null, decisionReason: null, policyMessage: null }
     const facts = { code: 'call_cut', toolName, reason: 'the arguments are not complete', ...none } as const
     const error = new ToolBlockedError(facts, modelText(facts))
@@ -148,11 +151,12 @@ function unnamedArguments(name: string): string {
 }
 
 function takenOf(
-  { toolName, input, riskSignals = [], annotations, server, key }: Call,
+  { toolName, input, riskSignals = [], annotations, server, key, toolCallId }: Call,
   rules: GuardRules,
   signal?: StopSignal,
 ): TakenCall {
-  return { toolName, input: takeInput(input), riskSignals, annotations, server, rules, signal, key, args: [input] }
+  const facts = { toolName, input: takeInput(input), riskSignals, annotations, server }
+  return { ...facts, rules, signal, key, toolCallId, args: [input] }
 }
 
 /** The run of a pending call ends where the call is continued. */

@@ -54,6 +54,8 @@ export interface GuardOptions<Args extends unknown[]> extends GuardRules {
    * approval lets it run once, in all processes. Default: its number in the run.
    */
   key?: ((...args: Args) => string) | undefined
+  /** The model's id of the call, for events and the approval's page. Default: `key`. */
+  toolCallId?: ((...args: Args) => string) | undefined
 }
 
 /** A call, and what runs it. */
@@ -82,6 +84,8 @@ export interface GuardedCall<Input, T> extends GuardRules {
   signal?: StopSignal | undefined
   /** Tells this call apart from others of the run with the same input. See `GuardOptions`. */
   key?: string | undefined
+  /** The model's id of the call, for events and the approval's page. Default: `key`. */
+  toolCallId?: string | undefined
 }
 
 /** A call that has not run yet. */
@@ -97,6 +101,8 @@ export interface Call {
   server?: string | undefined
   /** Tells this call apart from others of the run with the same input. See `GuardOptions`. */
   key?: string | undefined
+  /** The model's id of the call, for events and the approval's page. Default: `key`. */
+  toolCallId?: string | undefined
 }
 
 /** The decision about a call that may run. */
