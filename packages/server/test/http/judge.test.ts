@@ -26,7 +26,10 @@ test('a body is judged the same on a thread as inline', async () => {
     ]
     const request = Buffer.from(JSON.stringify({ resourceSpans: [{ scopeSpans: [{ spans }] }] }))
     const judged = await direct.judgeTelemetry(request, format, context)
-    assert.equal(judged.ok && judged.unreadable, 1)
+    assert.deepEqual(judged.ok && judged.unreadable.map(({ reason }) => reason), [
+      'its startTimeUnixNano must be nanoseconds since 1970',
+      'its span_id cannot be read',
+    ])
     assert.deepEqual(await threaded.judgeTelemetry(request, format, context), judged)
     assert.deepEqual(await threaded.judge(Buffer.from(`{${' '.repeat(body.length)}`), context), {
       ok: false,

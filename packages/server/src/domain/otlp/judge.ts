@@ -64,7 +64,10 @@ export function judgeTelemetry(
   if (payloadBytes > LIMITS.otlpPayloadBytes) {
     return tooLarge(`spans or log records that are at most ${LIMITS.otlpPayloadBytes} bytes as events`)
   }
-  const unreadable = read.filter((ofItem) => ofItem instanceof Unreadable)
+  // Plain objects, as they arrive from a thread.
+  const unreadable = read
+    .filter((ofItem) => ofItem instanceof Unreadable)
+    .map(({ runId, id, name, reason }) => ({ runId, id, name, reason }))
   for (const { runId, id, reason } of unreadable) {
     // Under a run of the same id, `tacho doctor` finds it.
     if (runId !== '' && id !== '') {

@@ -96,7 +96,8 @@ export function eventsSuite(open: OpenStorage) {
       assert.equal(await storage().findRun(env, 'bad'), null)
       assert.equal((await runOf(storage(), env, 'better')).eventCount, 1)
       const rejection = await storage().findRejection(env, 'bad', bad.eventId)
-      assert.deepEqual(rejection, { runId: 'bad', eventId: bad.eventId, code: 'unstorable', rejectedAt: NOON })
+      const expected = { runId: 'bad', eventId: bad.eventId, code: 'unstorable', message: null, rejectedAt: NOON }
+      assert.deepEqual(rejection, expected)
       assert.deepEqual(await append(storage(), env, event(), good), ['stored', 'duplicate'])
     })
 

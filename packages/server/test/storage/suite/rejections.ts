@@ -11,6 +11,7 @@ export function rejectionsSuite(open: OpenStorage) {
       runId: 'run',
       eventId: 'event',
       code: 'too_long',
+      message: null,
       rejectedAt: NOON,
       ...given,
     })
@@ -19,9 +20,9 @@ export function rejectionsSuite(open: OpenStorage) {
     test('are remembered by run and event, the newest of each', async () => {
       const env = newId()
       await storage().appendEvents(batch(env, [event()], { rejections: [row(), row({ eventId: 'second' })] }))
-      await keep(env, row({ code: 'empty', rejectedAt: NOON + 1 }))
-      const found = await storage().findRejection(env, 'run', 'event')
-      assert.deepEqual(found, row({ code: 'empty', rejectedAt: NOON + 1 }))
+      const newer = row({ code: 'empty', message: 'its name is empty', rejectedAt: NOON + 1 })
+      await keep(env, newer)
+      assert.deepEqual(await storage().findRejection(env, 'run', 'event'), newer)
       assert.deepEqual(await storage().findRejection(env, 'run', 'second'), row({ eventId: 'second' }))
     })
 
