@@ -233,7 +233,7 @@ def test_a_text_that_is_cut_before_masking_holds_no_part_of_a_credential() -> No
         assert "user" not in text and "… [cut: " in text
 
 
-def test_a_long_text_keeps_its_end_and_a_file_in_base64_is_whole_or_its_type_and_size():
+def test_a_long_text_keeps_its_end_and_a_file_in_base64_is_whole_or_its_type_and_size() -> None:
     log = f"start {'😀 step ' * 60_000}Error: out of stock"
     text = written({"log": log})["log"]
     assert text.startswith("start 😀 step") and text.endswith("Error: out of stock") and "… [cut: " in text

@@ -241,7 +241,7 @@ def test_a_call_that_a_cache_answers_or_two_handlers_see_is_paid_once(
 
     from tacho.integrations.langchain import TachoHandler
 
-    handlers = [TachoHandler(scene.tacho), TachoHandler(scene.tacho)]
+    handlers: list[Any] = [TachoHandler(scene.tacho), TachoHandler(scene.tacho)]
     chat = ChatOpenAI(model="m", base_url=f"{model.url}/v1", cache=InMemoryCache(), callbacks=handlers[:1])
     with scene.tacho.run():
         for _ in range(2):
