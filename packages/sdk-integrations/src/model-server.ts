@@ -266,7 +266,7 @@ function messages({ text, toolCalls, usage, isLong }: Parameters<Wire>[0], model
   return {
     whole: {
       ...base,
-      content: blocks.map(({ json: _, ...block }: { json?: string }) => block),
+      content: blocks.map(({ json: _, ...block }: { type: string; json?: string }) => block),
       stop_reason,
       usage: used,
     },

@@ -95,7 +95,7 @@ const langchainAgent = (scene: Scene) =>
     }),
     tools: langchain.guardTools(
       [
-        langchainTool(async ({ order }) => JSON.stringify(scene.refund(order)), {
+        langchainTool(async ({ order }: { order: number }) => JSON.stringify(scene.refund(order)), {
           name: 'refund',
           description: 'Refunds',
           schema: REFUND,

@@ -43,6 +43,7 @@ export function createControl(
         core.sign(SEAL_KEY).catch(() => undefined),
         // What masks change is part of a hash.
         core.writing().isChecked,
+        core.usages.load(),
       ]).then(
         ([engine, sealKey]) => {
           const hashInput = (core.hashInput = createHashInput(core, engine, sealKey))

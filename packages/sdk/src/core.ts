@@ -11,6 +11,7 @@ import { LIMITS } from './limits.ts'
 import { activeTrace, untraced } from './open-telemetry.ts'
 import { resolveOptions, type Settings, type TachoOptions } from './options.ts'
 import { createPayloadCapture, nameOf, type Payload, type PayloadCapture } from './payload.ts'
+import type { HostProcess } from './process/node.ts'
 import { noteDrop } from './queue.ts'
 import type { RunState, SharedStates } from './run-state.ts'
 import type { RotatingKey } from './rotating-key.ts'
@@ -116,7 +117,6 @@ export type OpenRun = 'own' | 'started'
 
 /** For a part that could not be loaded. */
 const FAILED: Writing = {
-  isChecked: undefined,
   payload: () => '{"masked":"[masked:error]"}',
   text: () => '[masked:error]',
 }
@@ -267,9 +267,9 @@ export function createCore(given: TachoOptions, runtime: Runtime): Core {
   /** Opens the folder before it returns. */
   async function open(folder: string): Promise<void> {
     try {
-      if (!hostProcess) throw new TypeError('no files')
       const events = { suffix: '.events', id: 'eventId', sender, bounds: settings, counts: diagnostics } as const
-      await hostProcess.spoolQueue(folder, events, { settings, runtime, ids, diagnostics })
+      // A TypeError where there are no files.
+      await (hostProcess as HostProcess).spoolQueue(folder, events, { settings, runtime, ids, diagnostics })
     } catch (error) {
       diagnostics.report('error', 'spool_failed', `The spool cannot be used here (${nameOf(error)}).`)
     }

@@ -1,16 +1,18 @@
 /** What a run used so far, for policies and budgets. Counted when events are recorded. */
+import { host as hostProcess } from '#process'
 import type { RunScope } from './context.ts'
 import type { Draft } from './event.ts'
 import type { RunState } from './run-state.ts'
 import type { Runtime } from './runtime.ts'
-import { callCounts } from './usage-shapes.ts'
 
 export interface RunUsage {
   toolCalls: number
   totalTokens: number
   cost: number
   /** By tool. Counted at admission, so their TOOL_CALL events are not counted again. */
-  readonly admitted: Map<string, number>
+  readonly admitted: Map<unknown, number>
+  /** As they were sent, until the table of their shapes is loaded. */
+  readonly uncounted: unknown[]
   /** In milliseconds, without the time between the run's processes. */
   since: number
 }
@@ -19,11 +21,12 @@ export interface RunUsages {
   of(scope: Pick<RunScope, 'state' | 'usedBefore'>): RunUsage
   /** By the count of another process of the run. */
   atLeast(scope: RunScope, used: unknown): void
-  /** Counted before it runs: budgets bind the calls beside it. */
-  admit(scope: RunScope, toolName: string): void
+  /** Before, tokens may not be counted. Node needs no wait. */
+  load(): Promise<void>
 }
 
 const TOOLS_MAX = 1_000
+const UNCOUNTED_MAX = 1_000
 
 interface Parts {
   readonly observers: Set<(scope: RunScope, draft: Draft) => void>
@@ -33,11 +36,20 @@ interface Parts {
 /** Keyed weakly by the state of a run, so nothing outlives it. */
 export function createRunUsages({ observers, runtime }: Parts): RunUsages {
   const usages = new WeakMap<RunState, RunUsage>()
+  /** The table is as large as an eighth of the core. */
+  let countsOf = hostProcess?.callCounts
+  const load = async () => {
+    countsOf ??= (await import('./usage-shapes.ts')).callCounts
+  }
   function of({ state, usedBefore }: Pick<RunScope, 'state' | 'usedBefore'>): RunUsage {
     let usage = usages.get(state)
     if (!usage) {
-      usage = { ...usedOf(usedBefore, runtime.now()), admitted: new Map() }
+      usage = { ...usedOf(usedBefore, runtime.now()), admitted: new Map(), uncounted: [] }
       usages.set(state, usage)
+    }
+    for (const sent of countsOf ? usage.uncounted.splice(0) : []) {
+      const { promptTokens, completionTokens, totalTokens } = countsOf?.(sent) ?? {}
+      usage.totalTokens += totalTokens ?? (promptTokens ?? 0) + (completionTokens ?? 0)
     }
     return usage
   }
@@ -47,16 +59,29 @@ export function createRunUsages({ observers, runtime }: Parts): RunUsages {
     for (const name of ['toolCalls', 'totalTokens', 'cost'] as const) usage[name] = Math.max(usage[name], other[name])
     usage.since = Math.min(usage.since, other.since)
   }
-  function admit(scope: RunScope, toolName: string): void {
+  observers.add((scope, { type, payload }) => {
     const usage = of(scope)
-    usage.toolCalls++
-    const { admitted } = usage
-    admitted.set(toolName, (admitted.get(toolName) ?? 0) + 1)
-    const [oldest] = admitted.size > TOOLS_MAX ? admitted.keys() : []
-    if (oldest !== undefined) admitted.delete(oldest)
-  }
-  observers.add((scope, draft) => count(of(scope), draft))
-  return { of, atLeast, admit }
+    const { toolName, notCounted, cost, usage: sent } = payload ?? {}
+    if (type === 'TOOL_CALL') {
+      const calls = usage.admitted.get(toolName)
+      if (calls) usage.admitted.set(toolName, calls - 1)
+      else usage.toolCalls++
+    }
+    if (type !== 'LLM_CALL' || notCounted) return
+    usage.cost += amount(cost)
+    if (usage.uncounted.length < UNCOUNTED_MAX) usage.uncounted.push(sent)
+    if (!countsOf) load().catch(() => undefined)
+  })
+  return { of, atLeast, load }
+}
+
+/** Counted before it runs: budgets bind the calls beside it. */
+export function admit(usage: RunUsage, toolName: string): void {
+  usage.toolCalls++
+  const { admitted } = usage
+  admitted.set(toolName, (admitted.get(toolName) ?? 0) + 1)
+  const [oldest] = admitted.size > TOOLS_MAX ? admitted.keys() : []
+  if (oldest !== undefined) admitted.delete(oldest)
 }
 
 function usedOf(used: unknown, now: number) {
@@ -67,23 +92,6 @@ function usedOf(used: unknown, now: number) {
     cost: amount(cost),
     since: now - amount(seconds) * 1_000,
   }
-}
-
-function count(usage: RunUsage, { type, payload }: Draft): void {
-  if (type === 'TOOL_CALL' && !takeAdmitted(usage, payload?.['toolName'])) usage.toolCalls++
-  if (type !== 'LLM_CALL' || payload?.['notCounted']) return
-  const { cost, usage: sent } = payload ?? {}
-  usage.cost += amount(cost)
-  const { promptTokens, completionTokens, totalTokens } = callCounts(sent) ?? {}
-  usage.totalTokens += totalTokens ?? (promptTokens ?? 0) + (completionTokens ?? 0)
-}
-
-function takeAdmitted({ admitted }: RunUsage, toolName: unknown): boolean {
-  const name = toolName as string
-  const calls = admitted.get(name) ?? 0
-  if (calls > 1) admitted.set(name, calls - 1)
-  else admitted.delete(name)
-  return calls > 0
 }
 
 function amount(value: unknown): number {

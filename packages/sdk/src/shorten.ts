@@ -17,7 +17,8 @@ const SUMMARY_BYTES = 160
  */
 export function shorten(payload: JsonObject, originalBytes: number, maxBytes: number): string {
   const room = maxBytes - SUMMARY_BYTES
-  const { sizes, levels } = measure(payload)
+  const sizes: number[] = []
+  const levels = measure(payload, sizes)
   const structure = originalBytes - sizes.reduce((sum, bytes) => sum + bytes, 0)
   const level = Math.max(TEXT_BYTES_MIN, waterLevel(sizes, room - structure - levels * LIST_MARK_BYTES))
   const { text, cutTexts, cutLists } = write(payload, level, room)
@@ -25,18 +26,14 @@ export function shorten(payload: JsonObject, originalBytes: number, maxBytes: nu
   return `${text.slice(0, -1)}${text === '{}' ? '' : ','}"tachoShortened":${summary}}`
 }
 
-/** JSON sizes of texts without quotes. */
-function measure(payload: Json): { sizes: number[]; levels: number } {
-  const sizes: number[] = []
-  let levels = 0
-  function visit(value: Json, level: number): void {
-    if (typeof value === 'string') sizes.push(byteLength(JSON.stringify(value)) - 2)
-    if (typeof value !== 'object' || value === null) return
-    levels = Math.max(levels, level)
-    for (const item of Object.values(value)) visit(item, level + 1)
-  }
-  visit(payload, 1)
-  return { sizes, levels }
+/** In JSON, without quotes. */
+const sizeOf = (text: string): number => byteLength(JSON.stringify(text)) - 2
+
+/** Adds the sizes of texts. @returns how many levels the value has. */
+function measure(value: Json, sizes: number[]): number {
+  if (typeof value === 'string') sizes.push(sizeOf(value))
+  if (typeof value !== 'object' || value === null) return 0
+  return 1 + Object.values(value).reduce<number>((levels, item) => Math.max(levels, measure(item, sizes)), 0)
 }
 
 /** The largest limit at which all texts, cut to it, fit together. */
@@ -71,8 +68,7 @@ function write(payload: JsonObject, level: number, maxBytes: number) {
       container(source)
       return true
     }
-    const isCut =
-      typeof source === 'string' && source.length * 6 > level && byteLength(JSON.stringify(source)) - 2 > level
+    const isCut = typeof source === 'string' && source.length * 6 > level && sizeOf(source) > level
     const text = isCut ? cutText(source, level) : JSON.stringify(source)
     if (room < byteLength(before) + byteLength(text)) return false
     if (isCut) cutTexts++
@@ -90,10 +86,8 @@ function write(payload: JsonObject, level: number, maxBytes: number) {
       const before = `${index > 0 ? ',' : ''}${isList ? '' : `${JSON.stringify(key)}:`}`
       if (value(item, before)) continue
       cutLists++
-      room += LIST_MARK_BYTES
-      const left = `"[cut: ${entries.length - index} more]"`
-      put(`${index > 0 ? ',' : ''}${isList ? left : `${left}:true`}${isList ? ']' : '}'}`)
-      return
+      put(`${index > 0 ? ',' : ''}"[cut: ${entries.length - index} more]"${isList ? '' : ':true'}`)
+      break
     }
     room += LIST_MARK_BYTES
     put(isList ? ']' : '}')
@@ -103,42 +97,21 @@ function write(payload: JsonObject, level: number, maxBytes: number) {
   return { text: parts.join(''), cutTexts, cutLists }
 }
 
-const DATA_URL = /^data:([\w.+-]+\/[\w.+-]+)(?:;[\w=.+-]+)*;base64,([\w+/-]+={0,2})$/
+const DATA_URL = /^data:([\w.+/-]{3,99})[^,]{0,99};base64,([\w+/-]+)=*$/
 
 /** As JSON of at most `maxBytes` plus a mark: the beginning and the end, where a log has its error. Half of a file is worth nothing. */
 function cutText(text: string, maxBytes: number): string {
   const [, type, base64 = ''] = DATA_URL.exec(text) ?? []
-  if (type !== undefined)
-    return JSON.stringify(`[cut: ${type}, ${Math.floor((base64.replace(/=+$/, '').length * 3) / 4)} bytes]`)
-  const tailBytes = Math.floor(maxBytes / 3)
-  const end = unitsWithin(text, maxBytes - tailBytes, (units) => text.codePointAt(units) as number)
-  const left = text.length - end
-  const tail = unitsWithin(text.slice(end), tailBytes, (units) => {
-    const last = text.codePointAt(text.length - units - 1) as number
-    const isLow = last >= 0xdc00 && last <= 0xdfff && units + 1 < left
-    return isLow ? (text.codePointAt(text.length - units - 2) as number) : last
-  })
-  const missing = left - tail
-  if (missing <= 0) return JSON.stringify(text)
-  return JSON.stringify(`${text.slice(0, end)}… [cut: ${missing} characters]${text.slice(text.length - tail)}`)
-}
-
-function unitsWithin(text: string, maxBytes: number, codeAt: (units: number) => number): number {
-  let [bytes, units] = [0, 0]
-  while (units < text.length) {
-    const code = codeAt(units)
-    bytes += jsonBytes(code)
-    if (bytes > maxBytes) break
-    units += code > 0xffff ? 2 : 1
+  if (type !== undefined) return JSON.stringify(`[cut: ${type}, ${Math.floor((base64.length * 3) / 4)} bytes]`)
+  let cut = ''
+  for (let step = 2 ** 18, units = 0; step >= 1; step /= 2) {
+    const tail = Math.floor((units + step) / 3)
+    // Without half of a surrogate pair.
+    const start = text.slice(0, units + step - tail).replace(/\p{Cs}/u, '')
+    const end = text.slice(-tail).replace(/\p{Cs}/u, '')
+    if (sizeOf(start + end) > maxBytes) continue
+    units += step
+    cut = `${start}… [cut: ${text.length - start.length - end.length} characters]${end}`
   }
-  return units
-}
-
-/** Inside a JSON text. Payloads have no half surrogate pairs. */
-function jsonBytes(code: number): number {
-  if (code === 0x22 || code === 0x5c) return 2
-  if (code < 0x20) return [8, 9, 10, 12, 13].includes(code) ? 2 : 6
-  if (code < 0x80) return 1
-  if (code < 0x800) return 2
-  return code > 0xffff ? 4 : 3
+  return JSON.stringify(cut)
 }

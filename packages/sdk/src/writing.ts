@@ -17,7 +17,7 @@ const ESCAPE = /\\(?:u.{4}|.)/g
 
 export interface Writing {
   /** Resolves when numbers are checked too; before, everything like a number is masked. */
-  readonly isChecked: Promise<unknown> | undefined
+  readonly isChecked?: Promise<unknown> | undefined
   /** `maxBytes`: default and most 256 KiB. */
   payload(text: JsonText, maxBytes?: number): string
   text(text: string): string
@@ -43,8 +43,7 @@ export function createWriting({ masking }: Pick<Settings, 'masking'>, diagnostic
       return '{"masked":"[masked:error]"}'
     }
     // A UTF-16 unit has at most three bytes, so most texts need no byte count.
-    if (!isCut && text.length * 3 <= maxBytes) return text
-    const bytes = byteLength(text)
+    const bytes = isCut || text.length * 3 > maxBytes ? byteLength(text) : 0
     if (!isCut && bytes <= maxBytes) return text
     diagnostics.count('shortened')
     diagnostics.report('warning', 'payload_shortened', `A payload of ${bytes} bytes was shortened to ${maxBytes}.`)

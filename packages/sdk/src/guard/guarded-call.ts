@@ -18,6 +18,7 @@ import { observeGenerator, type Failure } from '../ending.ts'
 import type { Part } from '../part.ts'
 import { handleOf } from '../run.ts'
 import type { OpenCall } from '../run-state.ts'
+import { admit } from '../run-usage.ts'
 import { isAbort } from '../exception.ts'
 import { ToolBlockedError, type BlockCode, type BlockFacts, type PendingCall } from './blocked.ts'
 import { CallApproval, type Asked, type CallParts } from './call-approval.ts'
@@ -131,7 +132,7 @@ export class GuardedCall {
     if (approvalId === null) this.#recordUnlessPlain(judgement)
     const change = this.#change()
     if (change) throw this.#refusal(judgement, change, { approvalId })
-    this.#parts.core.usages.admit(this.#judged.scope, this.#call.toolName)
+    admit(this.#parts.core.usages.of(this.#judged.scope), this.#call.toolName)
     held.close()
     return { running: act({ decision, approvalId }) }
   }

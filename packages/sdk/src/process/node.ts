@@ -6,6 +6,7 @@ import { endRunsAtEnd } from '../process-end.ts'
 import { timers } from '../runtime.ts'
 import type { Sender } from '../sender.ts'
 import { spoolQueue } from '../spool-queue.ts'
+import { callCounts } from '../usage-shapes.ts'
 import { createWriting } from '../writing.ts'
 import { deliverNow, issuesOf } from './deliver-now.ts'
 import { streamed } from './streamed.ts'
@@ -30,7 +31,7 @@ function openIssues(core: IssueParts & { readonly sender: Sender }): IssueRecord
 // Those of the globals may be fake before the import: Jest's `fakeTimers: { enableGlobally: true }`.
 Object.assign(timers, { setTimeout, clearTimeout })
 
-const parts = { createDiskCache, endRunsAtEnd, spoolQueue, createWriting, deliverNow, openIssues, streamed }
+const parts = { callCounts, createDiskCache, endRunsAtEnd, spoolQueue, createWriting, deliverNow, openIssues, streamed }
 
 export type HostProcess = typeof parts
 

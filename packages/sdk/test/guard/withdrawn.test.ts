@@ -22,7 +22,7 @@ function scene(t: TestContext) {
     const created = isAsking ? await answer(url, init) : undefined
     const id = isAsking
       ? idOf(await new Response(created!.body as unknown as ReadableStream).json())
-      : pathname.split('/').at(-1)
+      : (pathname.split('/').at(-1) ?? '')
     if (isDecided)
       await answer(`${url.slice(0, url.indexOf('/firewall-approvals'))}/firewall-approvals/${id}`, {
         ...init,
