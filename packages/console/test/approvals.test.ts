@@ -5,7 +5,8 @@ import type { Page } from 'playwright-core'
 import { STALLED_MS } from '@tacho/contract/stalled.ts'
 import type { ApprovalPage } from '@tacho/contract/operator/approval.ts'
 import { newPerson } from '../../server/test/http/operator/browser.ts'
-import { approvalCalls, CLIENT, HASH, type ApprovalCalls } from '../../server/test/setup/approval-service.ts'
+import { inputHash as hashOf } from '../../policy/src/input-hash.ts'
+import { approvalCalls, CLIENT, type ApprovalCalls } from '../../server/test/setup/approval-service.ts'
 import { configurationCalls } from '../../server/test/setup/configuration-service.ts'
 import { event } from '../../server/test/setup/service.ts'
 import { withoutChromium } from './setup/chromium.ts'
@@ -35,15 +36,18 @@ describe('approvals', { skip: withoutChromium }, () => {
 
   /** As an agent asks: the step, the decision of its policy with the input, the request. */
   async function ask(runId: string, fields: Record<string, unknown> = {}): Promise<string> {
+    const { toolName = 'transfer', input = INPUT } = fields
+    const inputHash = fields['inputHash'] ?? hashOf(String(toolName), input)
     const { body, status } = await calls.ask({
+      inputHash,
       runId,
       agentId: 'payer',
       policyId: 'transfer-limit',
+      policyVersion: '1',
       reason: `Transfer in ${runId}`,
       ...fields,
     })
     assert.equal(status, 201)
-    const { toolName = 'transfer', inputHash = HASH, input = INPUT } = fields
     const decided = { action: 'REQUIRE_APPROVAL', toolName, inputHash, approvalId: body.id, input }
     await tacho.service.record([
       event({ runId, eventType: 'USER_INPUT', label: 'Pay the invoice', timestamp: Date.now() - 2_000 }),
@@ -53,7 +57,7 @@ describe('approvals', { skip: withoutChromium }, () => {
   }
 
   async function ran(runId: string, approvalId: string, change: Record<string, unknown> = {}): Promise<void> {
-    const payload = { toolName: 'transfer', inputHash: HASH, approvalId, output: 'ok', ...change }
+    const payload = { toolName: 'transfer', inputHash: hashOf('transfer', INPUT), approvalId, output: 'ok', ...change }
     await tacho.service.record([event({ runId, eventType: 'TOOL_CALL', label: 'transfer', payload })])
   }
 
@@ -91,7 +95,7 @@ describe('approvals', { skip: withoutChromium }, () => {
 
   test('the list says what would run in one line, with hidden characters as escapes, and only one line of it', async () => {
     const command = `cat .env ${String.fromCodePoint(0x202e)}gpj\n${'x'.repeat(300)} end`
-    const id = await ask('shell', { toolName: 'Bash', inputHash: 'cd'.repeat(32), input: { command } })
+    const id = await ask('shell', { toolName: 'Bash', input: { command } })
     await ask('file', { toolName: 'Edit', input: { file_path: '/srv/app/main.ts', old_string: 'a', new_string: 'b' } })
     await ask('plain', { toolName: 'wire' })
     const { page, close } = await tacho.open(approvals())
@@ -153,7 +157,7 @@ describe('approvals', { skip: withoutChromium }, () => {
 
   test('several are decided at once, after a list of what will be decided', async () => {
     for (const run of ['a', 'b']) await ask(`many-${run}`)
-    const other = await ask('many-c', { toolName: 'mail', inputHash: 'cd'.repeat(32) })
+    const other = await ask('many-c', { toolName: 'mail' })
     const { page, close } = await tacho.open(approvals())
     await page.getByLabel('Mark all 2 of transfer').check()
     await page.keyboard.press('Escape')
@@ -227,10 +231,10 @@ describe('approvals', { skip: withoutChromium }, () => {
   })
 
   test('recorded words are text', async () => {
-    const fields = { toolName: HARM, reason: HARM, agentId: HARM, policyId: HARM, inputHash: 'ef'.repeat(32) }
+    const fields = { toolName: HARM, reason: HARM, agentId: HARM, policyId: HARM }
     const id = await ask(HARM, fields)
     const { page, close } = await tacho.open(`${approvals()}/${id}`)
-    await pane(page).getByText('This workspace has no policy with this id.').waitFor()
+    await pane(page).getByText('This workspace has no such version.').waitFor()
     await pane(page).getByText('Pay the invoice').waitFor()
     assert.equal(await page.locator('img, #root script').count(), 0)
     await calls.decide(id, 'REJECTED', HARM)
@@ -242,7 +246,7 @@ describe('approvals', { skip: withoutChromium }, () => {
   })
 
   test('a text cannot lie: what does not show, letters that look like others, and texts that look like numbers', async () => {
-    const fields = { toolName: 'r\u0435fund', reason: 'Pay 5\u200b00\u202e now\nand go', inputHash: '34'.repeat(32) }
+    const fields = { toolName: 'r\u0435fund', reason: 'Pay 5\u200b00\u202e now\nand go' }
     const id = await ask('lies', {
       ...fields,
       input: { order: 'ORD-4711', amount: 500, code: '500', to: 'a\u2066b', note: 'one\ntwo' },
@@ -278,7 +282,7 @@ describe('approvals', { skip: withoutChromium }, () => {
     const [lost, late, never] = [await ask('lost'), await ask('late'), await ask('never')]
     await newPerson(tacho.service, 'second@example.com', 'approver', null)
     const { page } = await tacho.open(`${approvals()}/${lost}`)
-    await pane(page).getByText('Can also decide: second@example.com.').waitFor()
+    await pane(page).getByText('Can also decide: second@example.com, programs with an operator token.').waitFor()
     // The decision arrives, its answer does not.
     await page.route('**/decision', async (route) => {
       await route.fetch()
@@ -311,7 +315,7 @@ describe('approvals', { skip: withoutChromium }, () => {
   })
 
   test('without network, nothing is sent or kept for later: the page says so, keeps the reason, and the last word counts', async () => {
-    const [id, other] = [await ask('offline'), await ask('offline-2', { toolName: 'mail', inputHash: 'cd'.repeat(32) })]
+    const [id, other] = [await ask('offline'), await ask('offline-2', { toolName: 'mail' })]
     const { page } = await tacho.open(`${approvals()}/${id}`, { ...PHONE, hasTouch: true })
     const approve = page.getByRole('button', { name: 'Approve' })
     const reject = page.getByRole('button', { name: 'Reject', exact: true })
@@ -406,19 +410,108 @@ describe('approvals', { skip: withoutChromium }, () => {
   test('a part that cannot be read does not say that there is nothing', async () => {
     const id = await ask('unread')
     const { page } = await tacho.open()
-    await page.route(/\/(events|event-rows|timeline)\b|policies\/transfer-limit/, (route) => route.abort())
+    await page.route(/\/(events|event-rows|timeline)\b/, (route) => route.abort())
     await page.goto(`${approvals()}/${id}`)
-    for (const name of ['Last steps of the run', 'The policy that asked'])
-      await pane(page).getByRole('region', { name }).getByText('This could not be read.').waitFor()
+    const steps = pane(page).getByRole('region', { name: 'Last steps of the run' })
+    await steps.getByText('This could not be read.').waitFor()
     assert.equal(await pane(page).getByText('has been recorded').count(), 0)
     await page.context().close()
+  })
+
+  test('whether the input is what was asked: calm, doubtful, and loud with a second step that no group decides', async () => {
+    const right = await ask('right')
+    const wrong = await ask('wrong', {
+      inputHash: hashOf('transfer', { to: 'attacker', amount: 99_999 }),
+      toolCallId: 'call_7',
+    })
+    const { page, close } = await tacho.open(`${approvals()}/${right}`)
+    await pane(page).getByText('It matches what was asked.').waitFor()
+    await page.goto(`${approvals()}/${wrong}`)
+    await list(page).getByText('This input does not match what was asked').waitFor()
+    await pane(page).getByText('This input DOES NOT MATCH what was asked').waitFor()
+    await pane(page).getByText('call_7').waitFor()
+    await page.getByRole('button', { name: 'Approve' }).click()
+    await page.getByRole('alert').getByText('The input above does not match what was asked').waitFor()
+    assert.equal((await calls.read(wrong)).body.status, 'PENDING')
+    await assertLooks(page, 'approval that does not match')
+    await page.getByRole('button', { name: 'Not now' }).click()
+    for (const mark of await page.getByLabel('Mark transfer of').all()) await mark.check()
+    await page.getByRole('button', { name: 'Decide 2…' }).click()
+    const dialog = page.getByRole('dialog')
+    await dialog.getByText('Approving leaves it out.').waitFor()
+    await assertLooks(page, 'approvals of which one does not match')
+    await dialog.getByRole('button', { name: 'Approve 1' }).click()
+    await dialog.getByRole('button', { name: 'Close' }).click()
+    const states = async () => [(await calls.read(right)).body.status, (await calls.read(wrong)).body.status]
+    assert.deepEqual(await states(), ['APPROVED', 'PENDING'])
+    await page.goto(`${approvals()}/${wrong}`)
+    await page.getByRole('button', { name: 'Approve' }).click()
+    await page.getByRole('button', { name: 'Approve the input that is not shown' }).click()
+    await pane(page).getByText('Your decision counts: approved.').waitFor()
+    assert.deepEqual(await states(), ['APPROVED', 'APPROVED'])
+    await close()
+  })
+
+  test('a request whose caller gave up says so, needs no person, and a call that ran before says under which approval', async () => {
+    const [gone, kept] = [await ask('gone', { toolCallId: 'call_1' }), await ask('kept', { toolCallId: 'call_2' })]
+    const about = (approvalId: string, toolCallId: string) => ({
+      toolName: 'transfer',
+      toolCallId,
+      inputHash: hashOf('transfer', INPUT),
+      approvalId,
+    })
+    const record = (runId: string, eventType: string, payload: object) =>
+      tacho.service.record([event({ runId, eventType, label: 'transfer', payload, clientId: CLIENT })])
+    await record('gone', 'APPROVAL_WITHDRAWN', { ...about(gone, 'call_1'), reason: 'timeout' })
+    await calls.decide(kept, 'APPROVED')
+    await record('kept', 'TOOL_CALL', { ...about(kept, 'call_2'), outcome: 'returned', output: 'ok' })
+    const again = await ask('kept', { toolCallId: 'call_2' })
+    const { page, close } = await tacho.open(approvals())
+    await list(page).getByText('Nobody waits for these any more').waitFor()
+    await list(page).getByText('withdrawn: the caller did not wait longer').waitFor()
+    await list(page).getByText(`under approval ${kept}`).waitFor()
+    await page.waitForFunction(() => document.title.startsWith('(1) '))
+    await assertLooks(page, 'approvals that nobody waits for')
+    await page.setViewportSize({ width: 1280, height: 800 })
+    await page.goto(`${approvals()}/${again}`)
+    await pane(page)
+      .getByText(/This very call ran .+ ago under approval .+ and returned/)
+      .waitFor()
+    await page.goto(`${approvals()}/${gone}`)
+    await pane(page).getByText('Nobody waits for this decision any more').waitFor()
+    await assertLooks(page, 'approval that nobody waits for')
+    await page.goto(tacho.home)
+    await page.getByRole('link', { name: '1 waiting', exact: true }).waitFor()
+    await close()
+  })
+
+  test('the page shows the version of the policy that asked, and that a newer one is drafted', async () => {
+    const { newPolicy, pushPolicy } = await configurationCalls(tacho.service)
+    await newPolicy({
+      policyId: 'versions',
+      name: 'Versions',
+      action: 'REQUIRE_APPROVAL',
+      condition: 'tool.input.amount > 1.0',
+    })
+    const id = await ask('versions', { policyId: 'versions', policyVersion: '1' })
+    await pushPolicy('versions', 'tool.input.amount > 900.0')
+    const { page, close } = await tacho.open(`${approvals()}/${id}`)
+    const policy = pane(page).getByRole('region', { name: 'The policy that asked' })
+    await policy.getByText('tool.input.amount > 1.0').waitFor()
+    await policy.getByText('Version 2 is drafted, and not in force.').waitFor()
+    assert.equal(await policy.getByText('900').count(), 0)
+    await assertLooks(page, 'approval by an older version')
+    await calls.decide(id, 'REJECTED')
+    await page.goto(`${approvals()}/${id}?show=history`)
+    await policy.getByText('tool.input.amount > 1.0').waitFor()
+    await close()
   })
 
   test('the pages are accessible and fit, light, dark and on a phone', async () => {
     await calls.decide(await ask('look-0'), 'REJECTED', 'Not ours')
     const lasting = { timeoutMs: 3_600_000 }
     const ids = [await ask('look-1', lasting), await ask('look-2', lasting)]
-    await ask('look-3', { toolName: 'delete_account', inputHash: '12'.repeat(32), timeoutMs: 50_000 })
+    await ask('look-3', { toolName: 'delete_account', timeoutMs: 50_000 })
     const { page, close } = await tacho.open(approvals())
     await list(page).getByText('Transfer in look-2').waitFor()
     await assertLooks(page, 'approvals')

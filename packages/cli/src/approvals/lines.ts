@@ -4,7 +4,7 @@ import { duration } from '@tacho/contract/format.ts'
 import type { JudgedCall } from '@tacho/contract/operator/aftermath.ts'
 import type { ApprovalCard, ApprovalDetail, InputPreview, OperatorApproval } from '@tacho/contract/operator/approval.ts'
 import { lookalikes } from '@tacho/contract/shown-text.ts'
-import { printable, spokenTime, strong } from '../terminal/output.ts'
+import { counted, printable, spokenTime, strong } from '../terminal/output.ts'
 import { toned, tonedWord, toneOf } from '../terminal/tone.ts'
 
 /** One approval on one line. */
@@ -96,10 +96,11 @@ export function detailLines(detail: ApprovalDetail, now: number): string[] {
   const { inputPreview, deciders } = detail
   const warned = new Set(cardLines(detail, now))
   const names = deciders?.people.map(({ name }) => printable(name)).join(', ')
+  const tokens = deciders?.tokens ? `, and ${counted(deciders.tokens, 'operator token')},` : ''
   return [
     ...warned,
     ...letterWarnings(detail, inputPreview).filter((line) => !warned.has(line)),
-    ...(names ? [`Decide   ${names}${deciders?.more ? ' and others' : ''} can`] : []),
+    ...(names ? [`Decide   ${names}${deciders?.more ? ' and others' : ''}${tokens} can`] : []),
     ...inputLines(detail),
   ]
 }

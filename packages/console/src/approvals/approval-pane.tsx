@@ -2,7 +2,6 @@ import type { ApprovalDetail } from '@tacho/contract/operator/approval.ts'
 import { useQuery } from '@tanstack/react-query'
 import { getRouteApi, Link } from '@tanstack/react-router'
 import { refusalOf } from '../api.ts'
-import { policyQuery } from '../policies/queries.ts'
 import { EventType } from '../runs/event-type.tsx'
 import { ProblemMark, StepNote } from '../runs/problem-mark.tsx'
 import { Chip } from '../ui/chip.tsx'
@@ -16,6 +15,7 @@ import { LetterWarnings, ShownText } from '../ui/shown-text.tsx'
 import { PagePending, Skeleton, Trouble, isBlocking } from '../ui/states.tsx'
 import { Time } from '../ui/time.tsx'
 import { Aftermath } from './aftermath.tsx'
+import { AskingPolicy } from './asking-policy.tsx'
 import { ApprovalStatusChip } from './approval-status.tsx'
 import { BackToList } from './approvals-page.tsx'
 import { Decide, Others } from './decide.tsx'
@@ -23,6 +23,7 @@ import { Earlier, EarlierOnInput } from './earlier.tsx'
 import { LastResult } from './last-result.tsx'
 import { Requester } from './requester.tsx'
 import { RecordedInput } from './recorded-input.tsx'
+import { needsPerson, WaitingNotes } from './still-waiting.tsx'
 import { approvalQuery, useLastSteps } from './queries.ts'
 
 const route = getRouteApi('/w/$workspace/$environment/approvals/$approvalId')
@@ -47,7 +48,7 @@ export function ApprovalPane() {
         {data.runId !== null && data.inputPreview !== null && (
           <LastResult environmentId={environmentId} runId={data.runId} input={data.inputPreview} />
         )}
-        {data.policyId !== null && <AskingPolicy workspaceId={place.workspace.id} policyId={data.policyId} />}
+        <AskingPolicy approval={data} />
         {data.runId !== null && <LastSteps environmentId={environmentId} runId={data.runId} />}
         <Earlier environmentId={environmentId} approval={data} />
       </div>
@@ -75,7 +76,13 @@ function Heading({ approval }: { approval: ApprovalDetail }) {
             <ShownText text={approval.toolName} />
           </bdi>
         </h2>
-        <ApprovalStatusChip status={approval.status} />
+        {approval.status === 'PENDING' && !needsPerson(approval) ? (
+          <Chip>
+            <span aria-hidden>–</span>Nobody waits
+          </Chip>
+        ) : (
+          <ApprovalStatusChip status={approval.status} />
+        )}
         {approval.status === 'PENDING' && <Countdown until={approval.expiresAt} />}
         <Copy text={() => window.location.href} label="Copy link" className="ml-auto" />
       </div>
@@ -93,6 +100,7 @@ function Heading({ approval }: { approval: ApprovalDetail }) {
           approval.inputPreview?.json ?? null,
         ]}
       />
+      <WaitingNotes of={approval} />
       {approval.status === 'PENDING' && askedLately.burst && (
         <p role="note" className="mt-3 rounded-lg bg-amber-wash px-3 py-2 text-sm text-amber">
           ! This agent asked {counted(askedLately.requests, 'time')}
@@ -150,6 +158,16 @@ function Heading({ approval }: { approval: ApprovalDetail }) {
             <LongText text={approval.decisionReason} quoted />
           </Fact>
         )}
+        {approval.toolCallId !== null && (
+          <Fact name="Call">
+            <span className="flex items-center gap-1" title="The model's id of the call">
+              <code className="min-w-0 truncate font-mono text-[0.8125rem]">
+                <ShownText text={approval.toolCallId} />
+              </code>
+              <Copy text={approval.toolCallId} />
+            </span>
+          </Fact>
+        )}
         <Fact name="Input hash">
           <span className="flex items-center gap-1">
             <code className="min-w-0 truncate font-mono text-[0.8125rem]">{approval.inputHash}</code>
@@ -202,45 +220,6 @@ function LastSteps({ environmentId, runId }: { environmentId: string; runId: str
         <Nothing>No event of this run has been recorded.</Nothing>
       ) : (
         <Skeleton className="h-24" />
-      )}
-    </Section>
-  )
-}
-
-function AskingPolicy({ workspaceId, policyId }: { workspaceId: string; policyId: string }) {
-  const params = route.useParams()
-  const { data, error } = useQuery(policyQuery(workspaceId, policyId))
-  return (
-    <Section title="The policy that asked" error={!data && !isUnknown(error) && error}>
-      {data ? (
-        <>
-          <p className="flex flex-wrap items-center gap-2">
-            <Link
-              to="/w/$workspace/$environment/policies/$policyId"
-              params={{ workspace: params.workspace, environment: params.environment, policyId }}
-              className="link font-medium"
-            >
-              <bdi>{data.newest.name}</bdi>
-            </Link>
-            <Chip>version {data.newest.version}</Chip>
-            <Chip tone={data.newest.severity === 'CRITICAL' || data.newest.severity === 'HIGH' ? 'red' : 'plain'}>
-              {data.newest.severity}
-            </Chip>
-          </p>
-          {data.newest.description !== null && <p className="mt-1 text-soft">{data.newest.description}</p>}
-          <pre className="mt-2 rounded-lg border border-line bg-side p-3 font-mono text-[0.8125rem] whitespace-pre-wrap">
-            {data.newest.condition}
-          </pre>
-        </>
-      ) : isUnknown(error) ? (
-        <Nothing>
-          <bdi>
-            <ShownText text={policyId} />
-          </bdi>
-          . This workspace has no policy with this id.
-        </Nothing>
-      ) : (
-        <Skeleton className="h-16" />
       )}
     </Section>
   )

@@ -1,4 +1,4 @@
-import type { ApprovalCard } from '@tacho/contract/operator/approval.ts'
+import type { ApprovalCard, ApprovalPage } from '@tacho/contract/operator/approval.ts'
 import { useQuery } from '@tanstack/react-query'
 import { getRouteApi, Link, Outlet, useNavigate, useParams } from '@tanstack/react-router'
 import { useEffect, useState } from 'react'
@@ -11,6 +11,7 @@ import { DecideMany } from './decide-many.tsx'
 import { HistoryFilters, HistoryList } from './history-list.tsx'
 import { NotifyButton } from './notify-button.tsx'
 import { pendingQuery, useHistory } from './queries.ts'
+import { needsPerson } from './still-waiting.tsx'
 import type { ApprovalsSearch } from './search.ts'
 import { groupsOf, WaitingList } from './waiting-list.tsx'
 
@@ -180,6 +181,7 @@ export function BackToList() {
   )
 }
 
-function countText({ items, nextCursor }: { items: unknown[]; nextCursor: string | null }): string {
-  return nextCursor === null ? String(items.length) : `${items.length}+`
+function countText({ items, nextCursor }: ApprovalPage): string {
+  const count = items.filter(needsPerson).length
+  return nextCursor === null ? String(count) : `${count}+`
 }

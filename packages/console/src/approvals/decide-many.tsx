@@ -15,6 +15,7 @@ import { decideTogether, isBeingDecided, isUnderWay, leaveOut, useDecision } fro
 import { differencesOf, type Part } from './input-differences.ts'
 import { approvalQuery } from './queries.ts'
 import { Requester } from './requester.tsx'
+import { WaitingLines } from './still-waiting.tsx'
 import { groupsOf } from './waiting-list.tsx'
 
 interface Props {
@@ -32,12 +33,14 @@ export function DecideMany({ environmentId, approvals, onClose, onDecided }: Pro
   const cache = useQueryClient()
   const { data: me } = useQuery(meQuery)
   const reason = useRef<HTMLInputElement>(null)
+  // What is shown of the others is not what would run: each is approved on its own page.
+  const approvable = approvals.filter(({ inputCheck }) => inputCheck?.result !== 'does_not_match')
   const decide = useMutation({
     mutationFn: async (decision: Decision) => {
       const body = { decision, reason: reason.current?.value.trim() || null }
       // One decision covers one tool and input.
       let isHeard = true
-      for (const { items } of groupsOf(approvals)) {
+      for (const { items } of groupsOf(decision === 'APPROVED' ? approvable : approvals)) {
         const ids = items.map(({ id }) => id)
         if (isHeard) isHeard = await decideTogether(cache, { environmentId, me: me?.id }, ids, body)
         else leaveOut(cache, ids, body)
@@ -94,10 +97,11 @@ export function DecideMany({ environmentId, approvals, onClose, onDecided }: Pro
               <Button
                 look="accent"
                 className="h-10 flex-1"
+                disabled={approvable.length === 0}
                 busy={decide.isPending || isHeld}
                 onClick={() => decide.mutate('APPROVED')}
               >
-                Approve {approvals.length}
+                Approve {approvable.length}
               </Button>
               <Refused error={decide.error} className="w-full" />
             </>
@@ -126,7 +130,13 @@ function Tool({ environmentId, toolName, items, isDecided }: ToolProps) {
     queries: items.slice(0, INPUTS_READ).map(({ id }) => ({ ...approvalQuery(environmentId, id), staleTime: 5_000 })),
   })
   const isRead = details.every(({ isPending }) => !isPending)
-  const { same, own } = differencesOf(items.map((_, at) => details[at]?.data?.inputPreview?.json ?? null))
+  const { same, own } = differencesOf(
+    items.map((_, at) => {
+      const shown = details[at]?.data?.inputPreview
+      // Another input would run: it is not the same as the others, whatever it shows.
+      return shown && shown.check.result !== 'does_not_match' ? shown.json : null
+    }),
+  )
   const isOne = new Set(items.map(({ inputHash }) => inputHash)).size === 1
   return (
     <section aria-label={toolName} className="border-b border-line last:border-0">
@@ -206,6 +216,12 @@ function Row({ approval, own, isDecided }: RowProps) {
       ) : (
         own.length > 0 && <Parts label="Differs" parts={own} />
       )}
+      {approval.inputCheck?.result === 'does_not_match' && (
+        <p className="mt-0.5 font-semibold text-red">
+          <span aria-hidden>✕ </span>This input does not match what was asked. Approving leaves it out.
+        </p>
+      )}
+      <WaitingLines of={approval} />
       {approval.reason !== null && (
         <p className="mt-0.5 line-clamp-2 text-soft [overflow-wrap:anywhere] [unicode-bidi:isolate]">
           <ShownText text={approval.reason} quoted />

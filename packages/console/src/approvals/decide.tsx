@@ -1,8 +1,8 @@
 import type { Decision } from '@tacho/contract/approval.ts'
-import type { ApprovalDetail } from '@tacho/contract/operator/approval.ts'
+import type { ApprovalDetail, NewDecision } from '@tacho/contract/operator/approval.ts'
 import { LIMITS } from '@tacho/contract/limits.ts'
 import { useQuery, useQueryClient } from '@tanstack/react-query'
-import { useRef } from 'react'
+import { useRef, useState } from 'react'
 import { meQuery } from '../queries.ts'
 import { Button } from '../ui/button.tsx'
 import { useKeys } from '../ui/keys.ts'
@@ -28,9 +28,8 @@ export function Decide({ environmentId, approval }: { environmentId: string; app
           sent={sent}
           deciders={approval.deciders}
           me={me?.id}
-          onDecide={(decision, reason) =>
-            void decideApproval(cache, { environmentId, me: me?.id }, approval.id, { decision, reason })
-          }
+          mismatch={approval.inputPreview?.check.result === 'does_not_match'}
+          onDecide={(body) => void decideApproval(cache, { environmentId, me: me?.id }, approval.id, body)}
         />
       )}
     </div>
@@ -76,15 +75,27 @@ interface FormProps {
   sent: SentDecision | null
   deciders: ApprovalDetail['deciders']
   me: string | undefined
-  onDecide: (decision: Decision, reason: string | null) => void
+  /** The input that is shown is not the one that would run. */
+  mismatch: boolean
+  onDecide: (body: NewDecision) => void
 }
 
-function DecisionForm({ sent, deciders, me, onDecide }: FormProps) {
+function DecisionForm({ sent, deciders, me, mismatch, onDecide }: FormProps) {
   const reason = useRef<HTMLInputElement>(null)
   const approve = useRef<HTMLButtonElement>(null)
   const reject = useRef<HTMLButtonElement>(null)
   const isBusy = isUnderWay(sent)
-  const decide = (decision: Decision) => onDecide(decision, reason.current?.value.trim() || null)
+  const [isConfirming, setConfirming] = useState(false)
+  const decide = (decision: Decision) => {
+    if (mismatch && decision === 'APPROVED' && !isConfirming) return setConfirming(true)
+    const isMismatch = mismatch && decision === 'APPROVED'
+    setConfirming(false)
+    onDecide({
+      decision,
+      reason: reason.current?.value.trim() || null,
+      ...(isMismatch && { confirmMismatch: true }),
+    })
+  }
   // A key moves to the button; Enter decides.
   useKeys({
     a: { name: 'Approve (Enter decides)', act: () => approve.current?.focus() },
@@ -122,19 +133,33 @@ function DecisionForm({ sent, deciders, me, onDecide }: FormProps) {
         busy={isBusy}
         onClick={() => decide('APPROVED')}
       >
-        Approve
+        {isConfirming ? 'Approve the input that is not shown' : 'Approve'}
       </Button>
+      {isConfirming && (
+        <p role="alert" className="w-full text-sm font-semibold text-red">
+          <span aria-hidden>✕ </span>The input above does not match what was asked: the tool would run with another
+          input, which nobody can see here. Approve it all the same?{' '}
+          <Button look="quiet" onClick={() => setConfirming(false)}>
+            Not now
+          </Button>
+        </p>
+      )}
       <Others deciders={deciders} me={me} />
     </form>
   )
 }
 
-/** Who else can decide, for a person who should not. */
+/** Who else can decide: people with the role, and programs with a token. */
 export function Others({ deciders, me }: { deciders: ApprovalDetail['deciders']; me: string | undefined }) {
   if (deciders === null) return null
-  const others = deciders.people.filter(({ id }) => id !== me).map(({ name }) => name)
-  const said = [...others.slice(0, NAMED), ...(others.length > NAMED || deciders.more ? ['others'] : [])]
-  const nobody = deciders.people.length > 0 ? 'Only you can decide this.' : 'Nobody else can decide this.'
+  const { people, more, tokens } = deciders
+  const others = people.filter(({ id }) => id !== me).map(({ name }) => name)
+  const said = [
+    ...others.slice(0, NAMED),
+    ...(others.length > NAMED || more ? ['others'] : []),
+    ...(tokens > 0 ? [`programs with ${tokens === 1 ? 'an operator token' : `${tokens} operator tokens`}`] : []),
+  ]
+  const nobody = people.length > 0 ? 'Only you can decide this.' : 'Nobody else can decide this.'
   return (
     <p className="w-full text-xs text-soft">
       {said.length === 0 ? nobody : <ShownText text={`Can also decide: ${said.join(', ')}.`} />}

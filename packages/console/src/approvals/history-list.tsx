@@ -11,6 +11,7 @@ import { approvalWord, ApprovalStatusChip } from './approval-status.tsx'
 import { InputInShort } from './input-in-short.tsx'
 import type { useHistory } from './queries.ts'
 import { Requester } from './requester.tsx'
+import { WaitingLines } from './still-waiting.tsx'
 import type { ApprovalsSearch } from './search.ts'
 
 const route = getRouteApi('/w/$workspace/$environment/approvals')
@@ -108,6 +109,7 @@ function Item({ item, isCurrent }: { item: ApprovalCard; isCurrent: boolean }) {
         <ApprovalStatusChip status={item.status} />
       </div>
       <InputInShort of={item} />
+      {item.waiting.state === 'withdrawn' && <WaitingLines of={{ waiting: item.waiting, ranBefore: null }} />}
       <p className="mt-0.5 flex items-baseline justify-between gap-3 text-sm text-soft">
         <bdi className="min-w-0 truncate">
           {item.importedAt !== null && 'imported, '}

@@ -1,11 +1,12 @@
-import type { ApprovalDetail } from '@tacho/contract/operator/approval.ts'
+import { inputCheckText } from '@tacho/contract/approval-text.ts'
+import type { ApprovalDetail, InputCheck } from '@tacho/contract/operator/approval.ts'
 import type { ReactNode } from 'react'
 import { Copy } from '../ui/copy.tsx'
 import { bytes } from '../ui/format.ts'
 import { JsonText } from '../ui/json-text.tsx'
 import { Nothing, Section } from '../ui/section.tsx'
 
-/** What the tool would get. The service sees only its hash, so the input is the agent's word. */
+/** What the tool would get, and whether it is what was asked: the service compares it with the hash that is approved. */
 export function RecordedInput({ approval, children }: { approval: ApprovalDetail; children: ReactNode }) {
   const { inputPreview } = approval
   if (inputPreview === null) {
@@ -19,7 +20,7 @@ export function RecordedInput({ approval, children }: { approval: ApprovalDetail
       </Section>
     )
   }
-  const { json, isTruncated, isShortened } = inputPreview
+  const { json, isTruncated, isShortened, check } = inputPreview
   return (
     <Section
       title="Input"
@@ -29,15 +30,45 @@ export function RecordedInput({ approval, children }: { approval: ApprovalDetail
         </span>
       }
     >
+      {check.result === 'does_not_match' && <CheckNote check={check} />}
       <div className="rounded-lg border border-line bg-side px-3 py-2">
         <JsonText json={json} />
       </div>
-      <p className="mt-2 text-sm text-soft">
-        As the agent recorded it, with secrets masked. The service cannot verify it.
-        {isShortened && ' The agent shortened it to fit into an event.'}
-        {isTruncated && ' Only its beginning is shown.'}
-      </p>
+      {check.result !== 'does_not_match' && <CheckNote check={check} />}
+      {(isShortened || isTruncated) && (
+        <p className="mt-1 text-sm text-soft">
+          {isShortened && 'The agent shortened it to fit into an event. '}
+          {isTruncated && 'Only its beginning is shown.'}
+        </p>
+      )}
       {children}
     </Section>
+  )
+}
+
+/** The three answers: calm, doubtful, loud. */
+export function CheckNote({ check }: { check: InputCheck }) {
+  const text = inputCheckText(check)
+  if (check.result === 'does_not_match') {
+    return (
+      <p role="note" className="mb-2 rounded-lg bg-red-wash px-3 py-2 text-sm font-semibold text-red">
+        <span aria-hidden>✕ </span>This input {text}.
+      </p>
+    )
+  }
+  if (check.result === 'matches') {
+    return (
+      <p className="mt-2 text-sm text-soft">
+        <span aria-hidden className="text-green">
+          ✓{' '}
+        </span>
+        It {text}.
+      </p>
+    )
+  }
+  return (
+    <p className="mt-2 text-sm text-amber">
+      <span aria-hidden>? </span>Whether it is what was asked {text}.
+    </p>
   )
 }

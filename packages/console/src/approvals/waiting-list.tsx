@@ -8,6 +8,7 @@ import { ShownText } from '../ui/shown-text.tsx'
 import { Empty } from '../ui/states.tsx'
 import { InputInShort } from './input-in-short.tsx'
 import { Requester, requesterOf } from './requester.tsx'
+import { needsPerson, WaitingLines } from './still-waiting.tsx'
 
 const route = getRouteApi('/w/$workspace/$environment/approvals')
 
@@ -18,16 +19,21 @@ export interface Group {
   items: ApprovalCard[]
 }
 
-/** In the order of the earliest deadline in each. */
+/** Those for which somebody waits first; then in the order of the earliest deadline in each. */
 export function groupsOf(pending: readonly ApprovalCard[]): Group[] {
   const groups = new Map<string, Group>()
-  for (const item of pending) {
-    const key = `${item.inputHash} ${item.toolName}`
+  for (const item of [...pending.filter(needsPerson), ...pending.filter((item) => !needsPerson(item))]) {
+    const key = `${needsPerson(item)} ${item.inputHash} ${item.toolName}`
     const group = groups.get(key)
     if (group) group.items.push(item)
     else groups.set(key, { key, toolName: item.toolName, items: [item] })
   }
   return [...groups.values()]
+}
+
+function isFirstLeft(groups: readonly Group[], at: number): boolean {
+  const isLeft = (group: Group | undefined) => group?.items.some((item) => !needsPerson(item)) === true
+  return isLeft(groups[at]) && !isLeft(groups[at - 1])
 }
 
 interface Props {
@@ -50,8 +56,13 @@ export function WaitingList({ groups, isMore, current, marked, onMark }: Props) 
   }
   return (
     <div role="list" aria-label="Waiting approvals">
-      {groups.map(({ key, toolName, items }) => (
+      {groups.map(({ key, toolName, items }, at) => (
         <Fragment key={key}>
+          {isFirstLeft(groups, at) && (
+            <p role="listitem" className="border-b border-line bg-side px-4 py-2 text-sm font-medium">
+              Nobody waits for these any more
+            </p>
+          )}
           {items.length > 1 && (
             <div role="listitem" className="flex items-center gap-2.5 bg-side px-4 py-1.5 text-sm">
               {marked && (
@@ -140,6 +151,10 @@ function Item({ item, isCurrent, isMarked, onMark }: ItemProps) {
           <Countdown until={item.expiresAt} />
         </div>
         <InputInShort of={item} />
+        {item.inputCheck?.result === 'does_not_match' && (
+          <p className="mt-0.5 text-sm font-semibold text-red">✕ This input does not match what was asked</p>
+        )}
+        <WaitingLines of={item} />
         {item.reason !== null && (
           <p dir="auto" className="mt-0.5 line-clamp-2 text-sm [unicode-bidi:isolate]">
             <ShownText text={item.reason} quoted />

@@ -9,12 +9,13 @@ import { useTitleCount } from '../ui/title.ts'
 import { useFollowApprovals } from './follow.ts'
 import { mayNotify } from './notify.ts'
 import { pendingQuery } from './queries.ts'
+import { needsPerson } from './still-waiting.tsx'
 
 const route = getRouteApi('/w/$workspace/$environment')
 
 export function usePendingCount(environmentId: string): { count: number; text: string } {
   const { data } = useQuery(pendingQuery(environmentId))
-  const count = data?.items.length ?? 0
+  const count = data?.items.filter(needsPerson).length ?? 0
   return { count, text: data?.nextCursor ? `${count}+` : String(count) }
 }
 
@@ -28,13 +29,13 @@ export function WaitingApprovals() {
   const { data } = useQuery(pendingQuery(environmentId))
   const [spoken, setSpoken] = useState('')
   const known = useRef<{ environmentId: string; ids: Set<string> } | null>(null)
-  useTitleCount(data?.items.length ?? 0)
+  useTitleCount(data?.items.filter(needsPerson).length ?? 0)
 
   useEffect(() => {
     if (!data) return
     const before = known.current?.environmentId === environmentId ? known.current.ids : null
     known.current = { environmentId, ids: new Set(data.items.map(({ id }) => id)) }
-    const fresh = before === null ? [] : data.items.filter(({ id }) => !before.has(id))
+    const fresh = before === null ? [] : data.items.filter((item) => !before.has(item.id) && needsPerson(item))
     const [first] = fresh
     if (!first) return
     setSpoken(

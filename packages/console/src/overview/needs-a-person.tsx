@@ -1,5 +1,5 @@
 /** What a person must look at, the most urgent first: requests that wait, issues that came back, stalled runs, lost events. */
-import type { ApprovalCard } from '@tacho/contract/operator/approval.ts'
+import type { ApprovalCard, UnansweredRequests } from '@tacho/contract/operator/approval.ts'
 import type { IssueSummary } from '@tacho/contract/operator/issue.ts'
 import type { OperatorRun } from '@tacho/contract/operator/run.ts'
 import { printable } from '@tacho/contract/shown-text.ts'
@@ -13,7 +13,7 @@ import { counted, number } from '../ui/format.ts'
 import type { Range } from '../ui/range.ts'
 import { Nothing, Section } from '../ui/section.tsx'
 import { Time } from '../ui/time.tsx'
-import { countText, useOpenIssues, useRunsThat, useWaitingApprovals, type Count } from './queries.ts'
+import { countText, useOpenIssues, useRunsThat, useUnanswered, useWaitingApprovals, type Count } from './queries.ts'
 import { Row } from './row.tsx'
 
 const route = getRouteApi('/w/$workspace/$environment')
@@ -26,6 +26,8 @@ export function NeedsAPerson({ range }: { range: Range }) {
   const issues = useOpenIssues(environmentId)
   const stalled = useRunsThat(environmentId, range, { activity: 'STALLED' })
   const gaps = useRunsThat(environmentId, range, { completeness: 'GAPS' })
+  const unanswered = useUnanswered(environmentId)
+  const expired = unanswered.data?.items.reduce((sum, one) => sum + one.expired, 0) ?? 0
   const all = [approvals, issues, stalled, gaps]
   const error = all.find((query) => query.error !== null && query.data === undefined)?.error
   const isRead = all.every(({ data }) => data !== undefined)
@@ -44,6 +46,17 @@ export function NeedsAPerson({ range }: { range: Range }) {
   )
   const counts = [
     waiting,
+    expired > 0 && (
+      <Link
+        to="/w/$workspace/$environment/approvals"
+        params={params}
+        search={{ show: 'history', status: 'EXPIRED' }}
+        className="link"
+      >
+        {number(expired)}
+        {unanswered.data?.capped ? '+' : ''} unanswered in 7 days
+      </Link>
+    ),
     runs(stalled.data, 'stalled', { ...range, status: 'STALLED' }),
     runs(gaps.data, 'with missing events', { ...range, completeness: 'GAPS' }),
   ].filter((link) => link !== false)
@@ -60,6 +73,9 @@ export function NeedsAPerson({ range }: { range: Range }) {
       {approvals.data?.items.map((approval) => (
         <Waiting key={approval.id} approval={approval} />
       ))}
+      {unanswered.data?.items.slice(0, SHOWN).map((one) => (
+        <Unanswered key={one.policyId ?? ''} of={one} />
+      ))}
       {returned.slice(0, SHOWN).map((issue) => (
         <CameBack key={issue.id} issue={issue} />
       ))}
@@ -74,6 +90,8 @@ export function NeedsAPerson({ range }: { range: Range }) {
 }
 
 const SHOWN = 3
+
+type UnansweredOfPolicy = UnansweredRequests['items'][number]
 
 function Waiting({ approval }: { approval: ApprovalCard }) {
   const params = route.useParams()
@@ -92,6 +110,27 @@ function Waiting({ approval }: { approval: ApprovalCard }) {
       // What it is about comes first: a phone cuts the rest.
       note={printable([approval.reason, approval.inputInShort, requester].filter((text) => text !== null).join(' · '))}
       aside={<Countdown until={approval.expiresAt} />}
+    />
+  )
+}
+
+/** A policy whose requests nobody answers stops its agents without protecting anything. */
+function Unanswered({ of: { policyId, expired, withdrawn, lastExpiredAt } }: { of: UnansweredOfPolicy }) {
+  const params = route.useParams()
+  return (
+    <Row
+      link={(props) => (
+        <Link
+          to="/w/$workspace/$environment/approvals"
+          params={params}
+          search={{ show: 'history', status: 'EXPIRED', ...(policyId !== null && { policy: policyId }) }}
+          {...props}
+        />
+      )}
+      chip={<Chip>– Unanswered</Chip>}
+      name={printable(policyId ?? 'Requests without a policy')}
+      note={`nobody answered ${counted(expired, 'request')}${withdrawn > 0 ? `, ${number(withdrawn)} of them withdrawn` : ''}`}
+      aside={<Time at={lastExpiredAt} />}
     />
   )
 }

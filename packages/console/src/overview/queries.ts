@@ -4,6 +4,7 @@ import type { OperatorRunsQuery } from '@tacho/contract/operator/run.ts'
 import type { UsagePoint } from '@tacho/contract/operator/usage.ts'
 import { keepPreviousData, useQuery } from '@tanstack/react-query'
 import { api } from '../api.ts'
+import { needsPerson } from '../approvals/still-waiting.tsx'
 import { outcomesOf, type Outcomes } from '../runs/outcomes.ts'
 import { costsOf, wholeCost } from '../ui/costs.ts'
 import { hoursBefore, hoursOf, hourTimes, runsRange, timesOfRange, type Range, type Since } from '../ui/range.ts'
@@ -39,9 +40,20 @@ export function useWaitingApprovals(environmentId: string) {
     queryKey: ['overview', 'approvals', environmentId],
     queryFn: async () => {
       const page = await api.listApprovals({ params: { environmentId }, query: { status: 'PENDING', limit: PAGE } })
-      return { ...countOf(page), items: page.items.slice(0, 5) }
+      const items = page.items.filter(needsPerson)
+      return { ...countOf({ ...page, items }), items: items.slice(0, 5) }
     },
     refetchInterval: REFRESH_MS,
+  })
+}
+
+/** Requests of the last week that expired undecided, by policy. */
+export function useUnanswered(environmentId: string, policyId?: string) {
+  return useQuery({
+    queryKey: ['approvals', environmentId, 'unanswered', policyId],
+    queryFn: ({ signal }) =>
+      api.countUnansweredRequests({ params: { environmentId }, query: { policyId } }, { signal }),
+    refetchInterval: DAY_REFRESH_MS,
   })
 }
 

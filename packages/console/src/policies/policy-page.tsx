@@ -7,6 +7,7 @@ import { Requester } from '../approvals/requester.tsx'
 import { ItemHead } from '../deployments/item-head.tsx'
 import { DeploymentHistory } from '../deployments/history.tsx'
 import { InForceSection } from '../deployments/in-force.tsx'
+import { counted } from '../ui/format.ts'
 import { Nothing, Section } from '../ui/section.tsx'
 import { PagePending, Trouble, isBlocking } from '../ui/states.tsx'
 import { Tabs } from '../ui/tabs.tsx'
@@ -15,6 +16,7 @@ import { useTitle } from '../ui/title.ts'
 import { VersionHistory } from '../ui/version-history.tsx'
 import { ActionChip } from './policy-look.tsx'
 import { PolicyEditor } from './policy-editor.tsx'
+import { useUnanswered } from '../overview/queries.ts'
 import { policyQuery, useAskedBy, usePolicyVersions } from './queries.ts'
 
 const route = getRouteApi('/w/$workspace/$environment/policies/$policyId')
@@ -99,8 +101,13 @@ function Versions({ policy: { workspaceId, policyId, newest } }: { policy: Polic
 function AskedLately({ environmentId, policyId }: { environmentId: string; policyId: string }) {
   const params = route.useParams()
   const { data } = useAskedBy(environmentId, policyId)
+  const unanswered = useUnanswered(environmentId, policyId)
+  const expired = unanswered.data?.items.find((one) => one.policyId === policyId)?.expired ?? 0
   return (
-    <Section title="What it asked lately">
+    <Section
+      title="What it asked lately"
+      note={expired > 0 && <UnansweredNote policyId={policyId} expired={expired} />}
+    >
       {data?.items.length === 0 && <Nothing>It has not asked a person in this environment.</Nothing>}
       <ul>
         {data?.items.map((approval) => (
@@ -128,5 +135,19 @@ function AskedLately({ environmentId, policyId }: { environmentId: string; polic
         ))}
       </ul>
     </Section>
+  )
+}
+
+function UnansweredNote({ policyId, expired }: { policyId: string; expired: number }) {
+  const { workspace, environment } = route.useParams()
+  return (
+    <Link
+      to="/w/$workspace/$environment/approvals"
+      params={{ workspace, environment }}
+      search={{ show: 'history', status: 'EXPIRED', policy: policyId }}
+      className="link"
+    >
+      Nobody answered {counted(expired, 'request')} in 7 days
+    </Link>
   )
 }

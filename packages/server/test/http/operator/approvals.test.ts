@@ -64,7 +64,7 @@ test("a card shows the client's request, still undecided", async () => {
     toolCallId: null,
     policyVersion: null,
     askingPolicy: null,
-    deciders: { people: [], more: false },
+    deciders: { people: [], more: false, tokens: 1 },
     inputPreview: null,
   })
   assert.equal(Date.parse(card.expiresAt) - Date.parse(card.createdAt), 90_000)

@@ -44,6 +44,21 @@ export function accessSuite(open: OpenStorage) {
       return id
     }
 
+    test('tokens that decide have the role in the workspace or everywhere, and are neither revoked nor expired', async () => {
+      const [home, other] = [await newWorkspace(), await newWorkspace()]
+      const before = await storage().countDecidingTokens(home, NOON)
+      const rows = [
+        operatorToken(),
+        operatorToken({ workspaceId: home, role: 'approver' }),
+        operatorToken({ workspaceId: home, role: 'viewer' }),
+        operatorToken({ workspaceId: other, role: 'approver' }),
+        operatorToken({ workspaceId: home, role: 'admin', expiresAt: NOON }),
+        operatorToken({ workspaceId: home, role: 'admin', revokedAt: NOON }),
+      ]
+      for (const row of rows) await storage().createOperatorToken(row, [])
+      assert.equal((await storage().countDecidingTokens(home, NOON)) - before, 2)
+    })
+
     test('tokens are listed and revoked within their workspace, or among those for all workspaces', async () => {
       const [home, other] = [await newWorkspace(), await newWorkspace()]
       const rows = [operatorToken({ workspaceId: home, role: 'viewer' }), operatorToken({ workspaceId: other })]

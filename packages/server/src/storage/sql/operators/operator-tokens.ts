@@ -5,9 +5,10 @@ import type { OperatorTokenRow } from '../../operator-tokens.ts'
 import { auditControl, growRevision } from '../revision.ts'
 import { insertRows } from '../rows/insert-rows.ts'
 import { selectList, type Sql } from '../sql.ts'
+import { DECIDING } from './operators.ts'
 
 export const operatorTokensActs = {
-  ...read({ listOperatorTokens, findOperatorToken }),
+  ...read({ listOperatorTokens, findOperatorToken, countDecidingTokens }),
   ...write({ createOperatorToken, revokeOperatorToken, revokeOtherOperatorTokens }),
 }
 
@@ -42,6 +43,13 @@ async function revokeOtherOperatorTokens(sql: Sql, keptId: string, now: number):
   const revoked = await sql.run(text, { now, keptId })
   if (revoked > 0) await growRevision(sql)
   return revoked
+}
+
+/** Those that can decide approvals of the workspace now. */
+async function countDecidingTokens(sql: Sql, workspaceId: string, now: number): Promise<number> {
+  const text = `SELECT count(*) AS tokens FROM operator_tokens WHERE (${inScope(null)} OR ${inScope(workspaceId)})
+    AND role IN (${DECIDING}) AND revoked_at IS NULL AND (expires_at IS NULL OR expires_at > :now)`
+  return (await sql.get<{ tokens: number }>(text, { workspaceId, now }))?.tokens ?? 0
 }
 
 function findOperatorToken(sql: Sql, id: string): Promise<OperatorTokenRow | null> {

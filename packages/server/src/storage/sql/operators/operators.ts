@@ -47,7 +47,7 @@ function findOperator(sql: Sql, workspaceId: string | null, id: string): Promise
 }
 
 /** Each role includes the roles before it. */
-const DECIDING = ROLES.slice(ROLES.indexOf('approver'))
+export const DECIDING = ROLES.slice(ROLES.indexOf('approver'))
   .map((role) => `'${role}'`)
   .join(', ')
 
