@@ -154,10 +154,7 @@ export const Deciders = Type.Object(
       description: `At most ${LIMITS.decidersMax}`,
     }),
     more: Type.Boolean({ description: 'Whether more people can' }),
-    tokens: Type.Integer({
-      minimum: 0,
-      description: 'Operator tokens that can, in its workspace or in the whole installation',
-    }),
+    tokens: Type.Integer({ minimum: 0, description: 'Operator tokens that can decide it' }),
   },
   { $id: 'Deciders' },
 )
