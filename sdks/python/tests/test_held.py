@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import functools
 import json
 import os
 import signal
@@ -13,6 +14,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import TimeoutError as FutureTimeout
 from pathlib import Path
 from typing import Any
 
@@ -83,6 +85,14 @@ def by_cancel_of_a_future(process: Process, call: Callable[[], Any]) -> None:
         future.cancel()
 
 
+def by_timeout_of_a_future(process: Process, call: Callable[[], Any]) -> None:
+    with pytest.raises(FutureTimeout), ThreadPoolExecutor() as pool:
+        future = pool.submit(process.call_guarded, "refund", {"n": 1}, call)
+        until(is_asked(process._service))
+        threading.Timer(0.5, process._service.decide).start()
+        future.result(timeout=0.1)
+
+
 def by_end_of_the_run(process: Process, call: Callable[[], Any]) -> None:
     with process.run() as run:
         thread = threading.Thread(target=lambda: _within(process, run, call))
@@ -130,6 +140,7 @@ LEAVES: list[tuple[Leave, str]] = [
     (by_timeout_of_a_task, "cancelled"),
     (by_timeout_around_a_thread, "cancelled"),
     (by_cancel_of_a_future, "cancelled"),
+    (by_timeout_of_a_future, "cancelled"),
     (by_end_of_the_run, "run_ended"),
     (by_closing_a_generator, "run_ended"),
     (by_signal_of_the_host, "aborted"),
@@ -157,6 +168,26 @@ def test_nothing_runs_after_the_caller_left_and_the_record_says_so(
     }
     types = [event.event_type for event in service.events if event.run_id == withdrawn.run_id]
     assert "TOOL_START" not in types and types.index("APPROVAL_WITHDRAWN") < types.index("SESSION_OUTCOME")
+
+
+def test_nobody_is_asked_for_a_call_whose_caller_left_before(start: Callable[..., Process], service: Outliving) -> None:
+    """As an agent of CrewAI whose time was over while its model wrote the call."""
+    process, ran, codes = start("one"), list[int](), list[Any]()
+    service.decide()
+
+    def late() -> None:
+        time.sleep(0.5)
+        with ThreadPoolExecutor() as inner:
+            call = functools.partial(process.call_guarded, "refund", {"n": 1}, lambda: ran.append(1))
+            codes.append(inner.submit(result_of, call).result())
+
+    with pytest.raises(FutureTimeout), ThreadPoolExecutor() as pool:
+        pool.submit(late).result(timeout=0.1)
+    assert ran == [] and codes == ["caller_gone"] and not service.approvals
+    # The end of a block without an exception waits for its calls.
+    with ThreadPoolExecutor() as pool:
+        pool.submit(late)
+    assert ran == [1]
 
 
 @pytest.mark.parametrize("is_resumed", [False, True])

@@ -119,11 +119,15 @@ class Leaving:
     def until_held(self, calls: int = 3) -> None:
         self._service.until(lambda: len(self._service.of("/firewall-approvals/id")) >= calls)
 
-    def check(self, client: Any, ran: list[int], reasons: set[str], ids: set[str | None] | None = None) -> None:
+    def check(
+        self, client: Any, ran: list[int], reasons: set[str], ids: set[str | None] | None = None, by_time: bool = False
+    ) -> None:
+        """`by_time`: on a slow machine, the time may be over before anybody is asked."""
         self.is_decided = True
         time.sleep(1.5)
         client.flush(120)
         assert ran == []
         withdrawn = [one["payload"] for one in self._service.events if one["eventType"] == "APPROVAL_WITHDRAWN"]
-        assert {one.get("toolCallId") for one in withdrawn} == (ids or {call_id for call_id, _ in CALLS})
+        if withdrawn or not by_time:
+            assert {one.get("toolCallId") for one in withdrawn} == (ids or {call_id for call_id, _ in CALLS})
         assert {one["reason"] for one in withdrawn} <= reasons

@@ -4,14 +4,19 @@ from __future__ import annotations
 
 import asyncio
 import importlib
+import importlib.util
 import json
+import threading
 from collections.abc import Callable
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 import pytest
 
 from conftest import Client, Service
+from tacho.guarding.asked_calls import tool_calls_of
 from tacho.integrations.fitting import Unfit, _fit_simple, fitted
+from tacho.integrations.messages import messages_of
 
 ASKED = [
     ("c1", "refund", '{"order": 7, "amount": 5'),
@@ -207,3 +212,198 @@ def test_an_agent_of_openai(make: Make, service: Service, status: str) -> None:
     events = [(event["eventType"], event["payload"]) for event in service.events]
     assert [payload for kind, payload in events if kind == "HANDOFF"] == [{"from": "first", "to": "other"}]
     assert [payload.get("agent") for kind, payload in events if kind == "LLM_CALL"] == [None, "other", "other"]
+
+
+def pieces_of(reason: str, calls: Any = ASKED) -> list[dict[str, Any]]:
+    """A streamed chat completion."""
+    asked = [
+        {"index": n, "id": id_, "type": "function", "function": {"name": name, "arguments": text}}
+        for n, (id_, name, text) in enumerate(calls)
+    ]
+    choice: dict[str, Any] = {"index": 0, "delta": {"role": "assistant", "tool_calls": asked}, "finish_reason": None}
+    end = {"index": 0, "delta": {}, "finish_reason": reason}
+    return [
+        {"id": "x", "object": "chat.completion.chunk", "created": 1, "model": "m", "choices": [one]} for one in (choice, end)
+    ]
+
+
+@pytest.fixture
+def answering() -> Any:
+    """A server that gives these answers, each as the stream of a chat completion, and then a text."""
+    servers = []
+
+    def start(*answers: list[dict[str, Any]]) -> str:
+        left = [*answers]
+        text = {"index": 0, "delta": {"role": "assistant", "content": "done"}, "finish_reason": "stop"}
+
+        class Handler(BaseHTTPRequestHandler):
+            def do_POST(self) -> None:
+                self.rfile.read(int(self.headers["content-length"]))
+                pieces = left.pop(0) if left else [{**pieces_of("stop", [])[0], "choices": [text]}]
+                lines = [f"data: {one if isinstance(one, str) else json.dumps(one)}\n\n" for one in [*pieces, "[DONE]"]]
+                self.send_response(200)
+                self.send_header("content-type", "text/event-stream")
+                self.end_headers()
+                self.wfile.write("".join(lines).encode())
+
+            def log_message(self, *_: Any) -> None: ...
+
+        server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        servers.append(server)
+        return f"http://127.0.0.1:{server.server_port}/v1"
+
+    yield start
+    for server in servers:
+        server.shutdown()
+        server.server_close()
+
+
+@pytest.mark.parametrize("reason", ["tool_calls", "length"])
+@pytest.mark.parametrize("is_stream", [False, True])
+def test_pydantic_ai(make: Make, service: Service, answering: Any, reason: str, is_stream: bool) -> None:
+    pydantic_ai: Any = pytest.importorskip("pydantic_ai")
+    from pydantic_ai.messages import ModelResponse, TextPart, ToolCallPart
+    from pydantic_ai.models.function import DeltaToolCall, FunctionModel
+    from pydantic_ai.toolsets import FunctionToolset
+
+    from tacho.integrations.pydantic_ai import guard_toolset, record_model
+
+    client, ran = make().tacho, list[int]()
+
+    def refund(order: int, amount: int) -> str:
+        ran.append(order)
+        return "refunded"
+
+    def answer(messages: Any, _: Any) -> ModelResponse:
+        if len(messages) > 1:
+            return ModelResponse(parts=[TextPart("done")])
+        calls = [ToolCallPart(name, text, tool_call_id=id_) for id_, name, text in ASKED]
+        given: Any = {"finish_reason": "length" if reason == "length" else "tool_call"}
+        return ModelResponse(parts=calls, **given)
+
+    async def stream(messages: Any, _: Any) -> Any:
+        if len(messages) > 1:
+            yield "done"
+            return
+        yield {n: DeltaToolCall(name, text, tool_call_id=id_) for n, (id_, name, text) in enumerate(ASKED)}
+
+    async def main() -> None:
+        model = record_model(FunctionModel(answer, stream_function=stream), client)
+        toolset: FunctionToolset[Any] = FunctionToolset([refund])
+        agent = pydantic_ai.Agent(model, toolsets=[guard_toolset(toolset, client)], retries=3)
+        async with client.run():
+            if is_stream:
+                async with agent.run_stream("Refund") as result:
+                    await result.get_output()
+            else:
+                await agent.run("Refund")
+
+    if is_stream and reason == "length":
+        pytest.skip("this model says no reason of its streams")
+    asyncio.run(main())
+    client.flush(120)
+    if reason == "tool_calls":
+        assert ran == [8] and calls_of(service) == WANT
+    else:
+        assert ran == [] and ("c1", "never_ran", "cut") in calls_of(service) and ("c4", "never_ran", "cut") in calls_of(service)
+
+
+CUT = [("c1", "refund", '{"order": 7, "amount": 5')]
+
+
+def test_a_cut_stream_of_openai_and_langchain_and_agents(make: Make, service: Service, answering: Any) -> None:
+    openai_client: Any = pytest.importorskip("openai")
+    agents: Any = pytest.importorskip("agents")
+    pytest.importorskip("langgraph")
+    from langchain_core.tools import tool
+    from langchain_openai import ChatOpenAI
+    from langgraph.prebuilt import create_react_agent
+
+    from tacho.integrations.langchain import TachoHandler, guard_tools
+    from tacho.integrations.openai import call_tools, record_client
+    from tacho.integrations.openai_agents import TachoHooks, guard_agent
+    from tacho.integrations.pydantic_ai import guard_toolset, record_model
+
+    client, ran = make().tacho, list[int]()
+
+    def refund(order: int, amount: int) -> str:
+        """Refunds."""
+        ran.append(amount)
+        return "refunded"
+
+    with client.run(run_id="openai"):
+        sdk = record_client(openai_client.OpenAI(base_url=answering(pieces_of("length", CUT)), api_key="k"), client)
+        list(sdk.chat.completions.create(model="m", messages=[], stream=True))
+        calls = [{"id": id_, "function": {"name": name, "arguments": text + "}"}} for id_, name, text in CUT]
+        call_tools({"tool_calls": calls}, [refund], client)
+    with client.run(run_id="langchain"):
+        chat: Any = ChatOpenAI(model="m", base_url=answering(pieces_of("length", CUT)), api_key="k", streaming=True)  # type: ignore[arg-type]
+        graph = create_react_agent(chat, guard_tools([tool(refund)], client))
+        list(graph.stream({"messages": "Refund"}, {"callbacks": [TachoHandler(client)]}, stream_mode="messages"))
+
+    async def run_agents() -> None:
+        sdk = openai_client.AsyncOpenAI(base_url=answering(pieces_of("length", CUT)), api_key="k")
+        model = agents.OpenAIChatCompletionsModel("m", sdk)
+        agent = guard_agent(agents.Agent(name="a", model=model, tools=[agents.function_tool(refund)]), client)
+        async with client.run(run_id="agents"):
+            result = agents.Runner.run_streamed(agent, "Refund", hooks=TachoHooks(client))
+            async for _ in result.stream_events():
+                pass
+
+    async def run_pydantic_ai() -> None:
+        from pydantic_ai import Agent
+        from pydantic_ai.models.openai import OpenAIChatModel
+        from pydantic_ai.providers.openai import OpenAIProvider
+        from pydantic_ai.toolsets import FunctionToolset
+
+        url = answering(pieces_of("length", CUT))
+        model = OpenAIChatModel("m", provider=OpenAIProvider(base_url=url, api_key="k"))
+        toolset: FunctionToolset[Any] = FunctionToolset([refund])
+        agent: Any = Agent(record_model(model, client), toolsets=[guard_toolset(toolset, client)])
+        async with client.run(run_id="pydantic"), agent.run_stream("Refund") as result:
+            await result.get_output()
+
+    asyncio.run(run_agents())
+    if importlib.util.find_spec("pydantic_ai"):
+        asyncio.run(run_pydantic_ai())
+    client.flush(120)
+    assert ran == []
+    by_run = {
+        name: [
+            event["payload"].get("reasonCode")
+            for event in service.events
+            if event["runId"] == name and event["eventType"] == "TOOL_CALL"
+        ]
+        for name in ("openai", "langchain", "agents", "pydantic")
+    }
+    # The OpenAI Agents SDK passes on no finish reason of a chat model.
+    assert by_run == {"openai": ["cut"], "langchain": ["cut"], "agents": ["unreadable"], "pydantic": ["cut"]}
+
+
+def test_candidates_of_a_stream_and_free_text(make: Make, service: Service, answering: Any) -> None:
+    openai_client: Any = pytest.importorskip("openai")
+    from tacho.integrations.openai import record_client
+
+    client = make().tacho
+    first, end = pieces_of("tool_calls", ASKED[3:])
+    custom = {"index": 0, "id": "x1", "type": "custom", "custom": {"name": "shell", "input": "ls -la"}}
+    second = {"index": 1, "delta": {"tool_calls": [custom]}, "finish_reason": "length"}
+    sdk = record_client(
+        openai_client.OpenAI(base_url=answering([first, {**first, "choices": [second]}, end]), api_key="k"), client
+    )
+    with client.run():
+        list(sdk.chat.completions.create(model="m", messages=[], n=2, stream=True))
+    client.flush(120)
+    (call,) = [event["payload"] for event in service.events if event["eventType"] == "LLM_CALL"]
+    assert call["toolCalls"] == [
+        {"id": "c4", "name": "refund"},
+        {"id": "x1", "name": "shell", "problem": "cut", "arguments": "ls -la"},
+    ]
+    assert messages_of({"type": "custom_tool_call", "call_id": "x", "name": "shell", "input": "ls"})[0]["toolCalls"] == [
+        {"id": "x", "name": "shell", "arguments": "ls"}
+    ]
+    said = messages_of(
+        {"role": "assistant", "content": [{"type": "custom_tool_call", "call_id": "x", "name": "s", "input": "ls"}]}
+    )
+    assert tool_calls_of(client.core, said, "completed") == [{"id": "x", "name": "s"}]

@@ -27,6 +27,10 @@ _CUT = frozenset(
 _KNOWN_MAX = 10_000
 
 
+class FreeText(str):
+    """What a model wrote for a custom tool of OpenAI: no JSON."""
+
+
 def is_cut(finish_reason: object) -> bool:
     return isinstance(finish_reason, str) and finish_reason.lower() in _CUT
 
@@ -82,13 +86,15 @@ def tool_calls_of(core: Core, output: object, finish_reason: object) -> list[dic
     found: list[dict[str, Any]] = []
     for message in output if isinstance(output, list) else [output]:
         calls = message.get("toolCalls") if isinstance(message, Mapping) else None
+        reason = (message.get("finishReason") if isinstance(message, Mapping) else None) or finish_reason
         for call in calls if isinstance(calls, list) else ():
             if not isinstance(call, Mapping):
                 continue
             one = {name: call[name] for name in ("id", "name") if call.get(name) is not None}
-            arguments = call.get("raw", call.get("arguments"))
-            cut = is_cut(call.get("finishReason") or finish_reason) and call.get("status") != "completed"
-            problem = "cut" if cut else "unreadable" if isinstance(arguments, str) and "raw" not in call else None
+            arguments = call.get("arguments")
+            cut = is_cut(reason) and call.get("status") != "completed"
+            is_broken = isinstance(arguments, str) and not isinstance(arguments, FreeText)
+            problem = "cut" if cut else "unreadable" if is_broken else None
             if problem is not None:
                 one |= {"problem": problem, **({} if arguments is None else {"arguments": arguments})}
             core.asked_calls.note(call.get("id"), cut)

@@ -11,7 +11,7 @@ from __future__ import annotations
 import asyncio
 import sys
 from collections.abc import Callable, Iterator
-from concurrent.futures import Future
+from concurrent.futures import Executor, Future
 from concurrent.futures.thread import _WorkItem
 from threading import get_ident
 from typing import TYPE_CHECKING, Any, Literal
@@ -41,8 +41,12 @@ class HeldCall:
         held.add(self)
         if stop is not None:
             self._forget.append(stop.listen(lambda: self.leave("aborted")))
-        for caller in _callers_of_thread():
+        self._thread = get_ident()
+        callers, has_left = _callers_of(self._thread)
+        for caller in callers:
             self._forget.append(_listen(caller, lambda: self.leave("cancelled")))
+        if has_left:
+            self.leave("cancelled")
         if scope.is_ended:
             self.leave("run_ended")
 
@@ -58,6 +62,8 @@ class HeldCall:
 
     def close(self) -> bool:
         """The call runs or was refused. Whether its caller is still there."""
+        if self.gone is None and _callers_of(self._thread)[1]:
+            self.leave("cancelled")
         self._held.remove(self)
         self._unlisten()
         return self.gone is None
@@ -100,25 +106,44 @@ class HeldCalls:
             call.leave(reason)
 
 
-def _callers_of_thread() -> list[Future[Any]]:
-    """
-    The futures of this thread, of the threads that wait for it, and so on. A thread cannot be cancelled: asyncio, LangGraph and
-    CrewAI call `cancel` on its future in vain, and go on without it. Nothing else says that they left.
-    """
-    return read_safely(_read_callers, list[Future[Any]]())
+_Callers = tuple[list[Future[Any]], bool]
 
 
-def _read_callers() -> list[Future[Any]]:
+def _callers_of(thread: int) -> _Callers:
+    """
+    The futures of this thread, of the threads that wait for it, and so on; and whether one of their callers has left. A thread
+    cannot be cancelled: asyncio, LangGraph and CrewAI call `cancel` on its future in vain, and go on without it. Nothing else
+    says that they left, and nothing is left of it for a call that begins later, except that an exception ends the `with` block
+    of the executor.
+    """
+    nothing: _Callers = ([], False)
+    return read_safely(lambda: _read_callers(thread), nothing)
+
+
+def _read_callers(thread: int) -> _Callers:
     stacks: dict[int, Any] = sys._current_frames()
-    waiting: list[Any] = [stacks.pop(get_ident(), None)]
+    waiting: list[tuple[int, Any]] = [(thread, stacks.pop(thread, None))]
     found: list[Future[Any]] = []
+    has_left = False
     while waiting:
-        for frame in _frames(waiting.pop()):
+        worker, stack = waiting.pop()
+        for frame in _frames(stack):
             if frame.f_code is _WorkItem.run.__code__:
                 future = frame.f_locals["self"].future
                 found.append(future)
-                waiting += [stacks.pop(thread) for thread in _threads_that_wait(stacks, future)]
-    return found
+                has_left = has_left or any(_leaves(one, worker) for one in stacks.values())
+                waiting += [(one, stacks.pop(one)) for one in _threads_that_wait(stacks, future)]
+    return found, has_left
+
+
+def _leaves(stack: Any, worker: int) -> bool:
+    """Whether an exception ends the block of the executor that has this thread."""
+    return any(
+        frame.f_code is Executor.__exit__.__code__
+        and frame.f_locals["exc_val"] is not None
+        and worker in {one.ident for one in frame.f_locals["self"]._threads}
+        for frame in _frames(stack)
+    )
 
 
 def _frames(frame: Any) -> Iterator[Any]:

@@ -9,9 +9,11 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
+from ..guarding.asked_calls import FreeText
+
 # Only this many messages of a list are read, the newest.
 _MESSAGES_MAX = 10_000
-_CALLS = frozenset({"tool_use", "function_call", "tool_call", "server_tool_use"})
+_CALLS = frozenset({"tool_use", "function_call", "custom_tool_call", "tool_call", "server_tool_use"})
 _TEXTS = frozenset({"text", "input_text", "output_text"})
 
 Message = dict[str, Any]
@@ -101,9 +103,11 @@ def _result(part: Mapping[str, Any]) -> Message:
 
 
 def _tool_call(call: Mapping[str, Any]) -> Message:
-    named = fields_of(call["function"]) if call.get("function") else call
+    named = fields_of(call.get("function") or call.get("custom") or call)
     arguments = named.get("arguments", named.get("input", named.get("args")))
-    given = {"id": call.get("call_id") or call.get("id"), "name": named.get("name"), "arguments": parsed(arguments)}
+    is_text = str(call.get("type")).startswith("custom") and isinstance(arguments, str)
+    read = FreeText(arguments) if is_text else parsed(arguments)
+    given = {"id": call.get("call_id") or call.get("id"), "name": named.get("name"), "arguments": read}
     return _present(given)
 
 

@@ -61,7 +61,8 @@ def _calls_of(message: Any) -> list[tuple[AskedCall, _Shape]]:
     if "message" in read and "tool_calls" not in read:
         read = fields_of(read["message"])
     if read.get("tool_calls"):
-        return [_chat_call(fields_of(call), reason) for call in read["tool_calls"]]
+        calls = [fields_of(call) for call in read["tool_calls"]]
+        return [_chat_call(call, reason) for call in calls if call.get("function")]
     items = [fields_of(item) for item in read.get("output") or ()]
     return [_response_call(item, read.get("status")) for item in items if item.get("type") == "function_call"]
 
@@ -86,8 +87,12 @@ def _chat_request(named: dict[str, Any]) -> dict[str, Any]:
 
 def _chat_result(answer: Mapping[str, Any]) -> dict[str, Any]:
     choices = [fields_of(choice) for choice in answer.get("choices") or ()]
-    said = [messages_of([choice["message"]])[0] for choice in choices if choice.get("message")]
-    output = said[0] if len(said) == 1 else said or None
+    answered = [
+        (messages_of([choice["message"]])[0], choice.get("finish_reason")) for choice in choices if choice.get("message")
+    ]
+    output: Any = [{**said, "finishReason": reason} for said, reason in answered] or None
+    if len(answered) == 1:
+        output = answered[0][0]
     choice = choices[0] if choices else {}
     usage = call_usage(answer.get("usage"))
     return {
@@ -131,44 +136,48 @@ def _embedding_result(answer: Mapping[str, Any]) -> dict[str, Any]:
 class _ChatStream:
     def __init__(self) -> None:
         self.is_complete = False
-        self._model: Any = None
-        self._usage: Any = None
-        self._finish_reason: Any = None
+        self._answer: dict[str, Any] = {}
+        self._candidates: dict[Any, _Candidate] = {}
+
+    def add(self, piece: Mapping[str, Any]) -> bool:
+        self._answer.update({name: piece[name] for name in ("model", "usage") if piece.get(name)})
+        is_output = False
+        for given in piece.get("choices") or ():
+            choice = fields_of(given)
+            candidate = self._candidates.setdefault(choice.get("index"), _Candidate())
+            is_output = candidate.add(choice) or is_output
+        self.is_complete = bool(self._candidates) and all(one.finish_reason for one in self._candidates.values())
+        return is_output
+
+    def result(self) -> dict[str, Any]:
+        return _chat_result({**self._answer, "choices": [one.choice() for one in self._candidates.values()]})
+
+
+class _Candidate:
+    def __init__(self) -> None:
+        self.finish_reason: Any = None
         self._content: list[str] = []
         self._calls: dict[Any, dict[str, Any]] = {}
 
-    def add(self, piece: Mapping[str, Any]) -> bool:
-        self._model = piece.get("model") or self._model
-        self._usage = piece.get("usage") or self._usage
-        choices = piece.get("choices") or ()
-        if not choices:
-            return False
-        choice = fields_of(choices[0])
+    def add(self, choice: Mapping[str, Any]) -> bool:
         delta = fields_of(choice.get("delta"))
-        self._finish_reason = choice.get("finish_reason") or self._finish_reason
-        self.is_complete = self._finish_reason is not None
+        self.finish_reason = choice.get("finish_reason") or self.finish_reason
         content, calls = delta.get("content"), delta.get("tool_calls") or ()
         if content:
             self._content.append(content)
         for given in calls:
             call = fields_of(given)
-            known = self._calls.setdefault(call.get("index"), {"id": call.get("id"), "name": "", "arguments": ""})
-            named = fields_of(call.get("function"))
-            known["name"] += named.get("name") or ""
-            known["arguments"] += named.get("arguments") or ""
+            known = self._calls.setdefault(call.get("index"), {"id": call.get("id"), "type": call.get("type")})
+            for kind, text in (("function", "arguments"), ("custom", "input")):
+                if call.get(kind):
+                    named, piece = known.setdefault(kind, {"name": "", text: ""}), fields_of(call[kind])
+                    named["name"] += piece.get("name") or ""
+                    named[text] += piece.get(text) or ""
         return bool(content or calls)
 
-    def result(self) -> dict[str, Any]:
+    def choice(self) -> dict[str, Any]:
         message = {"role": "assistant", "content": "".join(self._content) or None, "tool_calls": [*self._calls.values()]}
-        output = messages_of([message])[0]
-        usage = call_usage(self._usage)
-        return {
-            "model": self._model,
-            "usage": usage,
-            "cost": gateway_cost(self._usage),
-            "output": output,
-            "finishReason": self._finish_reason,
-        }
+        return {"message": message, "finish_reason": self.finish_reason}
 
 
 class _ResponseStream:

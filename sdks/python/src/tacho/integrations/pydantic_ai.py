@@ -11,11 +11,15 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 from pydantic_ai.messages import ModelMessage, ModelResponse
-from pydantic_ai.models import Model
+from pydantic_ai.models import Model, ModelRequestParameters
 from pydantic_ai.models.wrapper import WrapperModel
 from pydantic_ai.toolsets import AbstractToolset
 
+import tacho as tacho_module
+
 from ..client import Tacho
+from ..guarding.asked_calls import record_never_ran
+from ..recording.plain import read_safely
 from .messages import Message, parsed
 from .model_call import ModelCall, nonzero_usage
 from .pydantic_ai_tools import guarded_toolset
@@ -52,6 +56,7 @@ class _RecordedModel(WrapperModel):
             call.fail(error)
             raise
         call.end(lambda: _result_of(response))
+        read_safely(lambda: self._record_lost(response, more), None)
         return response
 
     @asynccontextmanager
@@ -64,7 +69,19 @@ class _RecordedModel(WrapperModel):
         except BaseException as error:
             call.fail(error)
             raise
-        call.end(lambda: _result_of(stream.get()))
+        response = stream.get()
+        call.end(lambda: _result_of(response))
+        read_safely(lambda: self._record_lost(response, more), None)
+
+    def _record_lost(self, response: ModelResponse, more: tuple[Any, ...]) -> None:
+        """Calls that Pydantic AI answers itself: no toolset has them."""
+        (offered,) = [one for one in more if isinstance(one, ModelRequestParameters)]
+        known = {tool.name for tool in (*offered.function_tools, *offered.output_tools)}
+        guarding = (self._tacho or tacho_module.client()).guarding
+        for part in response.parts:
+            if part.part_kind == "tool-call" and part.tool_name not in known:
+                answer = f"There is no tool {part.tool_name}."
+                record_never_ran(guarding, part.tool_name, "unknown_tool", answer, part.args, part.tool_call_id)
 
 
 def _messages_of(message: ModelMessage) -> list[Message]:

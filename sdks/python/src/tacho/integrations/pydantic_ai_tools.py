@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any
@@ -17,11 +18,14 @@ from pydantic_ai.toolsets import (
     PreparedToolset,
     WrapperToolset,
 )
+from pydantic_core import ValidationError
 
 import tacho as tacho_module
 
 from ..client import Tacho
+from ..guarding.asked_calls import NeverRan, record_never_ran
 from ..guarding.blocked import ToolBlockedError
+from ..recording.plain import read_safely
 from .unguarded import Unguarded, cannot_guard, is_generator, own_method
 
 # They keep names and arguments, and may stop a call, so the guard decides only what they let pass.
@@ -100,7 +104,10 @@ class GuardedToolset(WrapperToolset[Any]):
         for name, tool in tools.items():
             if tool.tool_def.kind == "external" and self.unguarded != "allow":
                 cannot_guard(self.unguarded, self.tacho, name, "it runs outside of the agent, which gets only its result")
-        return tools
+        return {name: replace(tool, args_validator=self._validator(name, tool.args_validator)) for name, tool in tools.items()}
+
+    def _validator(self, name: str, validator: Any) -> Any:
+        return validator if isinstance(validator, _Validator) else _Validator(name, validator, self.tacho)
 
     async def call_tool(self, name: str, tool_args: dict[str, Any], ctx: Any, tool: Any) -> Any:
         client = self.tacho or tacho_module.client()
@@ -115,3 +122,40 @@ class GuardedToolset(WrapperToolset[Any]):
             )
         except ToolBlockedError as error:
             return error.model_text
+
+
+class _Validator:
+    """Arguments that do not fit never reach the toolset."""
+
+    def __init__(self, name: str, validator: Any, client: Tacho | None) -> None:
+        self._name = name
+        self._validator = validator
+        self._client = client
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._validator, name)
+
+    def validate_json(self, given: Any, **more: Any) -> Any:
+        return self._validated(self._validator.validate_json, given, more)
+
+    def validate_python(self, given: Any, **more: Any) -> Any:
+        return self._validated(self._validator.validate_python, given, more)
+
+    def _validated(self, validate: Any, given: Any, more: dict[str, Any]) -> Any:
+        try:
+            return validate(given, **more)
+        except ValidationError as error:
+            if more.get("allow_partial") in (None, False, "off"):
+                said = error
+                # Pydantic AI tells the model's id of the call to nobody but its own method.
+                caller = sys._getframe(2)
+                call_id = read_safely(lambda: caller.f_locals["call"].tool_call_id, None)
+                read_safely(lambda: self._record(said, given, call_id), None)
+            raise
+
+    def _record(self, error: ValidationError, given: Any, call_id: Any) -> None:
+        client = self._client or tacho_module.client()
+        is_read = not any(one["type"] == "json_invalid" for one in error.errors(include_context=False))
+        is_cut = client.core.asked_calls.is_cut(call_id)
+        code: NeverRan = "cut" if is_cut else "unfit" if is_read else "unreadable"
+        record_never_ran(client.guarding, self._name, code, str(error), given, call_id)
