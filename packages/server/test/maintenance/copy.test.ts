@@ -312,7 +312,7 @@ test('a target that is not empty, or contains a copy of another store, is refuse
     await storage.secret('cursors', 'one')
   })
   await using(openPostgresStorage({ url }), record)
-  await assert.rejects(copy({ from: `sqlite:${at}`, to: url }), refused(/is not empty: it has rows in agents/))
+  await assert.rejects(copy({ from: `sqlite:${at}`, to: url }), refused(/is not empty: it has rows in secrets/))
   const empty = await database(t)
   await copy({ from: `sqlite:${at}`, to: empty })
   await using(openSqlite(other), (storage) => storage.secret('cursors', 'two'))
