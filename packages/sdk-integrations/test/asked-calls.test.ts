@@ -103,10 +103,15 @@ const langchainAgent = (scene: Scene) =>
       ],
       scene.fake.tacho,
     ),
-  }).invoke(
-    { messages: [{ role: 'user' as const, content: 'Refund all' }] },
-    { callbacks: [langchain.recordCalls(scene.fake.tacho)] },
-  )
+  })
+const LANGCHAIN_ASK = { messages: [{ role: 'user' as const, content: 'Refund all' }] }
+const recordedIn = ({ fake }: Scene) => ({ callbacks: [langchain.recordCalls(fake.tacho)] })
+
+/** Not the option `streaming` of the model, with which LangChain loads a table to estimate tokens from the network. */
+async function langchainStream(scene: Scene) {
+  const stream = await langchainAgent(scene).stream(LANGCHAIN_ASK, { ...recordedIn(scene), streamMode: 'messages' })
+  for await (const _ of stream);
+}
 
 function agentsRun(scene: Scene, stream: boolean) {
   setTraceProcessors([agents.recordTraces(scene.fake.tacho)])
@@ -192,7 +197,8 @@ const WAYS: Record<string, Way> = {
         .chat.completions.runTools({ ...ASK, stream: true, tools: openaiTools(scene) })
         .done(),
   },
-  LangChain: { run: (scene) => langchainAgent(scene) },
+  LangChain: { run: (scene) => langchainAgent(scene).invoke(LANGCHAIN_ASK, recordedIn(scene)) },
+  'LangChain, streamed': { run: langchainStream },
   Mastra: { run: (scene) => mastraAgent(scene).generate('Refund all') },
   'Mastra, streamed': { run: async (scene) => (await mastraAgent(scene).stream('Refund all')).text },
   // An unknown tool ends its run.

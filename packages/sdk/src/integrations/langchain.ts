@@ -321,8 +321,27 @@ function resultOf(given: unknown): ModelResult {
     output: generation['message'] ? langchainMessage(message) : generation['text'],
     asked: askedIn(fields(generations)[0]),
     isMended: true,
-    finishReason: metadata['finish_reason'] ?? metadata['stop_reason'] ?? metadata['status'],
+    finishReason: reasonIn(metadata) ?? reasonIn(fields(generation['generationInfo'])),
   }
+}
+
+/** A stream of OpenAI has it beside the message. */
+function reasonIn({
+  finish_reason: chat,
+  stop_reason: anthropic,
+  finishReason: google,
+  stopReason: bedrock,
+  ...more
+}: Fields): unknown {
+  return (
+    chat ??
+    anthropic ??
+    google ??
+    bedrock ??
+    fields(more['incomplete_details'])['reason'] ??
+    more['done_reason'] ??
+    more['status']
+  )
 }
 
 /** As received: LangChain closes the brackets of a call that was cut off. */
