@@ -95,6 +95,8 @@ export interface AskedBefore {
   /** A guard begins a call. With a `problem`, it must not run. */
   begin(state: RunState, toolName: string, id: string | undefined, input: unknown): Asked | undefined
   refused(asked: Asked, message: string): void
+  /** That asked for the call, unless it is the run's. */
+  agentOf(id: string | undefined): string | undefined
   /** Resolves when the answer with this call has ended. */
   whole(id: string | undefined): Promise<void> | undefined
 }

@@ -4,6 +4,7 @@
  *   asked --the guard begins it--> judged (guarded-call.ts)
  *     |  \--the guard begins it, but it was cut--> refused, never ran
  *     |--the next request answers it, and no guard began it--> never ran
+ *     |--its agent fails, and no guard began it--> never ran
  *     \--its run ends, and it was cut, unreadable or of an unknown tool--> never ran
  *
  * A call of a tool that no guard has is the host's: nobody knows whether it ran.
@@ -40,10 +41,24 @@ const DECLINED = /\b(?:not approved|denied|declined|rejected)\b/i
 const HOOK_ERROR = /^\W*(?:<?tool_use_error|error\b|inputvalidationerror|no such tool)/i
 const UNKNOWN = /not found|unknown tool|no such tool|unavailable tool|does not exist|not available|invalid tool_call/i
 
-/** `finishReason` as the provider said it; a provider that says nothing ended its answer. */
+/** `finishReason` as the provider said it, unless a candidate has its own; a provider that says nothing ended its answer. */
 export function askedCalls(given: unknown, finishReason: unknown): Asked[] {
+  return list(given).flatMap((one) => callsIn(one, fields(one)['finish_reason'] ?? finishReason))
+}
+
+/** The messages of a chat completion, each with the reason why it ended. */
+export function candidatesIn(choices: unknown): Record<string, unknown>[] {
+  return list(choices).map((choice) => {
+    const { message, finish_reason } = fields(choice)
+    return { ...fields(message), finish_reason }
+  })
+}
+
+const list = (given: unknown): unknown[] => (Array.isArray(given) ? given : [])
+
+function callsIn(candidate: unknown, finishReason: unknown): Asked[] {
   const isCut = CUT.has(String(finishReason).toLowerCase())
-  return itemsIn(given).map((item) => {
+  return itemsIn([candidate]).map((item) => {
     const named = fields(item['function'] ?? item)
     const args = named['arguments'] ?? named['input'] ?? named['args']
     const raw = typeof args === 'string' ? args : undefined
@@ -171,6 +186,29 @@ export class AskedCalls implements Held, AskedBefore {
     }
   }
 
+  /** What runs the calls of this span failed: those that no guard began never run. */
+  failed({ scope, span }: Context, message: string): void {
+    for (const call of this.#open) {
+      const { scope: askedIn, span: around } = call.context
+      if (askedIn !== scope || (around.spanId !== span.spanId && around.parentSpanId !== span.spanId)) continue
+      if (call.problem !== undefined || call.isUnknown) this.#neverRan(call, reasonOf(call, ''), message)
+      else if (this.#guarded.has(call.name)) this.#neverRan(call, undefined, message)
+      this.#open.delete(call)
+    }
+  }
+
+  /** A framework runs this call itself. @returns its id. */
+  take(state: RunState, isIt: (name: string) => boolean): string | undefined {
+    const call = [...this.#open].findLast((one) => isIn(one, state) && isIt(one.name))
+    if (call) this.#open.delete(call)
+    return call?.id
+  }
+
+  agentOf(id: string | undefined): string | undefined {
+    const call = id === undefined ? undefined : [...this.#open].findLast((one) => one.id === id)
+    return call?.context.span.marks?.agent
+  }
+
   /** The run ends: what failed before its tool is said, also if no request followed. */
   leave(_reason: string, ended?: Context['scope']): void {
     for (const call of this.#open) {
@@ -191,7 +229,7 @@ export class AskedCalls implements Held, AskedBefore {
     return own.find(isSame) ?? own.find(({ problem }) => problem === undefined)
   }
 
-  #neverRan(call: OpenCall, reasonCode: string, message: string | undefined): void {
+  #neverRan(call: OpenCall, reasonCode: string | undefined, message: string | undefined): void {
     if (call.isRecorded) return
     call.isRecorded = true
     const { context, name: toolName, id: toolCallId, raw } = call

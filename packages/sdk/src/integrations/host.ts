@@ -101,13 +101,21 @@ export async function guarded<T>(
 ): Promise<Awaited<T>> {
   const { context, asked } = coreOf(tacho)
   await asked?.whole(keyOf(callId))
+  const around = parent ?? context.getStore()
+  const agent = asked?.agentOf(keyOf(callId))
+  const actsIn = around && agent !== undefined ? withAgent(around, agent) : parent
   const guard = () => tacho.guardedCall({ ...call, key: keyOf(callId), hasDates: true, call: act })
   try {
-    return await (parent ? context.run(parent, guard) : guard())
+    return await (actsIn ? context.run(actsIn, guard) : guard())
   } catch (error) {
     if (readSafely(() => error instanceof ToolBlockedError, false)) return onBlocked(error as ToolBlockedError)
     throw error
   }
+}
+
+/** What follows in this context names the agent. */
+export function withAgent({ span, ...context }: Context, agent: string): Context {
+  return { ...context, span: { ...span, marks: { ...span.marks, agent } } }
 }
 
 /** Keeps the prototype, so that the framework knows its tools. */

@@ -351,6 +351,8 @@ function askedIn(candidates: unknown): unknown[] {
     const lists = ['tool_calls', 'invalid_tool_calls'].map((name) => message[name])
     const pieces = message['tool_call_chunks']
     const calls = Array.isArray(pieces) && pieces.length > 0 ? pieces : lists.filter(Array.isArray).flat()
-    return calls.map((call) => ({ ...fields(call), type: 'tool_call' }))
+    const reason =
+      reasonIn(fields(message['response_metadata'])) ?? reasonIn(fields(fields(candidate)['generationInfo']))
+    return calls.map((call) => ({ ...fields(call), type: 'tool_call', finish_reason: reason }))
   })
 }

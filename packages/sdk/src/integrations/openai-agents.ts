@@ -5,8 +5,8 @@
 import { attempt } from '../core.ts'
 import type { StopSignal } from '../runtime.ts'
 import { coreOf, type Tacho } from '../tacho.ts'
-import { askedCallsOf } from './asked-calls.ts'
-import { beginPart, enclosingPart, fields, OpenSpans, text, type Fields, type Part } from './host.ts'
+import { askedCallsOf, candidatesIn } from './asked-calls.ts'
+import { beginPart, enclosingPart, fields, OpenSpans, text, withAgent, type Fields, type Part } from './host.ts'
 import { messagesOf, parsed, withSystem, type Message } from './messages.ts'
 import { nonzeroUsage } from './call-usage.ts'
 import { ModelCall, type ModelResult } from './model-call.ts'
@@ -26,6 +26,8 @@ export interface TraceProcessor {
 interface Open {
   readonly part: Part
   readonly begun: number
+  /** Of a trace: its first agent is the run's. */
+  first?: string | undefined
   /** Of an agent, when a model is called in it. */
   readonly data?: Fields
   readonly around?: Open | undefined
@@ -36,9 +38,9 @@ interface Open {
 const guardedTools = new WeakMap<Tacho, Set<string>>()
 
 /**
- * Records the spans of every trace: model calls as LLM_CALL events, agents, hand-offs and guardrails as AGENT_STEP events,
- * tools that are not guarded as TOOL_CALL events. Outside `tacho.run`, each trace becomes a run of its own, with its group as
- * session.
+ * Records the spans of every trace: model calls as LLM_CALL events, hand-offs as HANDOFF events, agents and guardrails as
+ * AGENT_STEP events, tools that are not guarded as TOOL_CALL events. Outside `tacho.run`, each trace becomes a run of its own,
+ * with its group as session. After a hand-off, events name their agent.
  */
 export function recordTraces(tacho: Tacho): TraceProcessor {
   const core = coreOf(tacho)
@@ -65,8 +67,21 @@ export function recordTraces(tacho: Tacho): TraceProcessor {
     const { spanId, parentId, traceId, spanData } = fields(given)
     const around = open.get(String(parentId)) ?? open.get(String(traceId))
     const data = fields(spanData)
-    const opened = begin(String(spanId), beginPart(tacho, around?.part.context), { data, around })
+    const opened = begin(String(spanId), agentPart(beginPart(tacho, around?.part.context), data, String(traceId)), {
+      data,
+      around,
+    })
     if (isModelCall(data)) opened.call = new ModelCall(tacho, () => requestOf(data), around?.part.context)
+  }
+
+  function agentPart(part: Part, { type, name }: Fields, traceId: string): Part {
+    const trace = open.get(traceId)
+    const agent = text(name)
+    if (type !== 'agent' || agent === undefined || !trace) return part
+    trace.first ??= agent
+    return agent === trace.first && !part.context.span.marks?.agent
+      ? part
+      : { ...part, context: withAgent(part.context, agent) }
   }
 
   function spanEnded(given: unknown): void {
@@ -91,6 +106,15 @@ export function recordTraces(tacho: Tacho): TraceProcessor {
       if (guardedTools.get(tacho)?.has(name)) return
       const payload = { toolName: name, input: parsed(data['input']), output: data['output'], latency, ...failure }
       core.record(scope, { type: 'TOOL_CALL', label: name, payload, span })
+      return
+    }
+    if (type === 'agent' && error) askedCallsOf(tacho).failed(part.context, messageOf(error))
+    const [from, to] = [text(data['from_agent']), text(data['to_agent'])]
+    if (type === 'handoff' && from !== undefined && to !== undefined) {
+      const isTransfer = (tool: string) => tool.startsWith('transfer_to_')
+      const toolCallId = askedCallsOf(tacho).take(scope.state, isTransfer)
+      const payload = { from, to, toolCallId, latency, ...failure }
+      core.record(scope, { type: 'HANDOFF', label: `${from} to ${to}`, payload, span })
       return
     }
     const payload = { ...details, latency, ...failure }
@@ -204,8 +228,6 @@ function toolsOf({ data = {}, around }: Open): ((name: string) => boolean) | und
   return Array.isArray(tools) ? (name) => tools.includes(name) || name.startsWith('transfer_to_') : undefined
 }
 
-const list = (given: unknown): unknown[] => (Array.isArray(given) ? given : [])
-
 const isModelCall = ({ type }: Fields) => type === 'generation' || type === 'response'
 
 const messageOf = (error: unknown) => text(fields(error)['message']) ?? 'error'
@@ -235,8 +257,6 @@ function resultOf(data: Fields): ModelResult {
     usage,
     output,
     finishReason: choice['finish_reason'] ?? fields(response['incomplete_details'])['reason'] ?? response['status'],
-    asked: choice['message']
-      ? list(completion['choices']).map((one) => fields(one)['message'])
-      : (response['output'] ?? data['output']),
+    asked: choice['message'] ? candidatesIn(completion['choices']) : (response['output'] ?? data['output']),
   }
 }

@@ -1,6 +1,6 @@
 /** The OpenAI client, 4 to 7: `const openai = recordClient(new OpenAI(), tacho)`. */
 import type { Tacho } from '../tacho.ts'
-import { askedCallsOf } from './asked-calls.ts'
+import { askedCallsOf, candidatesIn } from './asked-calls.ts'
 import { recordMethods, type Collector, type Method } from './client.ts'
 import { fields, guarded, text, toolNames, withFunction, withProperty, type Fields } from './host.ts'
 import { answerOf, messagesOf, withSystem, type Message } from './messages.ts'
@@ -60,18 +60,7 @@ const METHODS: readonly Method[] = [
       tools: toolNames(tools),
     }),
     result: (answer) => {
-      const choice = fields(fields(answer['choices'])[0])
-      const output = messagesOf([choice['message']])[0]
-      const asked = list(answer['choices']).map((one) => fields(one)['message'])
-      const finishReason = choice['finish_reason']
-      return {
-        model: answer['model'],
-        usage: callUsage(answer['usage']),
-        cost: gatewayCost(answer['usage']),
-        output,
-        finishReason,
-        asked,
-      }
+      return chatResult(answer['model'], answer['usage'], candidatesIn(answer['choices']))
     },
     stream: () => new ChatStream(),
   },
@@ -92,8 +81,27 @@ const METHODS: readonly Method[] = [
   },
 ]
 
-function list(given: unknown): unknown[] {
-  return Array.isArray(given) ? given : []
+/** The output of several candidates is a list. */
+function chatResult(model: unknown, usage: unknown, asked: readonly Fields[]): ModelResult {
+  const messages = messagesOf(asked)
+  return {
+    model,
+    usage: callUsage(usage),
+    cost: gatewayCost(usage),
+    output: messages.length > 1 ? messages : messages[0],
+    finishReason: asked[0]?.['finish_reason'],
+    asked,
+  }
+}
+
+/** More than any provider sends. */
+const CHOICES_MAX = 256
+
+/** Of a candidate. */
+interface ChoicePieces {
+  content: string
+  finishReason: unknown
+  readonly calls: Map<unknown, ToolCallPieces>
 }
 
 interface ToolCallPieces {
@@ -102,45 +110,51 @@ interface ToolCallPieces {
 }
 
 class ChatStream implements Collector {
-  isComplete = false
   #model: unknown
   #usage: unknown
-  #finishReason: unknown
-  #content = ''
-  readonly #calls = new Map<unknown, ToolCallPieces>()
+  /** By index: their pieces arrive in any order. */
+  readonly #choices = new Map<unknown, ChoicePieces>()
+
+  get isComplete(): boolean {
+    const choices = [...this.#choices.values()]
+    return choices.length > 0 && choices.every(({ finishReason }) => finishReason !== undefined)
+  }
 
   add(chunk: Fields): boolean {
     this.#model = chunk['model'] ?? this.#model
     this.#usage = chunk['usage'] ?? this.#usage
-    const choice = fields(fields(chunk['choices'])[0])
-    const { content, tool_calls: calls } = fields(choice['delta'])
-    this.#finishReason = choice['finish_reason'] ?? this.#finishReason
-    this.isComplete ||= this.#finishReason !== undefined
-    this.#content += text(content) ?? ''
-    if (Array.isArray(calls)) for (const call of calls) this.#addCall(fields(call))
+    const { choices } = chunk
+    return Array.isArray(choices) && choices.filter((choice) => this.#addPiece(fields(choice))).length > 0
+  }
+
+  #addPiece({ index = 0, delta, finish_reason: reason }: Fields): boolean {
+    const choice = this.#choices.get(index) ?? { content: '', finishReason: undefined, calls: new Map() }
+    const { content, tool_calls: calls } = fields(delta)
+    choice.finishReason = reason ?? choice.finishReason
+    choice.content += text(content) ?? ''
+    if (Array.isArray(calls)) for (const call of calls) addCall(choice, fields(call))
+    if (this.#choices.size < CHOICES_MAX) this.#choices.set(index, choice)
     return text(content) !== undefined || calls !== undefined
   }
 
-  #addCall(piece: Fields): void {
-    const call = this.#calls.get(piece['index']) ?? { id: piece['id'], function: { name: '', arguments: '' } }
-    const named = fields(piece['function'])
-    call.function.name += text(named['name']) ?? ''
-    call.function.arguments += text(named['arguments']) ?? ''
-    this.#calls.set(piece['index'], call)
-  }
-
   result(): ModelResult {
-    const message = { role: 'assistant', content: this.#content || undefined, tool_calls: [...this.#calls.values()] }
-    const output = messagesOf([message])[0]
-    return {
-      model: this.#model,
-      usage: callUsage(this.#usage),
-      cost: gatewayCost(this.#usage),
-      output,
-      finishReason: this.#finishReason,
-      asked: [message],
-    }
+    const choices = [...this.#choices].toSorted(([a], [b]) => Number(a) - Number(b))
+    const messages = choices.map(([, { content, finishReason, calls }]) => ({
+      role: 'assistant',
+      content: content || undefined,
+      tool_calls: [...calls.values()],
+      finish_reason: finishReason,
+    }))
+    return chatResult(this.#model, this.#usage, messages)
   }
+}
+
+function addCall({ calls }: ChoicePieces, piece: Fields): void {
+  const call = calls.get(piece['index']) ?? { id: piece['id'], function: { name: '', arguments: '' } }
+  const named = fields(piece['function'])
+  call.function.name += text(named['name']) ?? ''
+  call.function.arguments += text(named['arguments']) ?? ''
+  calls.set(piece['index'], call)
 }
 
 class ResponseStream implements Collector {
