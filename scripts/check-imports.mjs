@@ -122,6 +122,8 @@ const layers = [
       `${server}/domain/export-lines.ts`,
       // The differences of versions, as the server shows them.
       `${server}/domain/diff.ts`,
+      // The reader of spans, so that imported ones become the same events.
+      `${server}/domain/otlp/*.ts`,
       ...anyPackage,
     ],
   },

@@ -2,7 +2,7 @@
 import type { Failure, Refusal } from '@tacho/client/call.ts'
 import { JsonText } from '@tacho/client/json-text.ts'
 import { createPublicClient } from '@tacho/client/public.ts'
-import type { BatchResult, Event, EventInput } from '@tacho/contract/event.ts'
+import { IMPORT_HEADER, type BatchResult, type Event, type EventInput } from '@tacho/contract/event.ts'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { judgedBy } from '../../../sdk/src/answer.ts'
 import { delayMs } from '../../../sdk/src/retry.ts'
@@ -35,6 +35,8 @@ export interface Recorder {
 export interface RecorderOptions {
   /** Called once, on the first retry: retries may take a while. */
   onTrouble?: (sentence: string) => void
+  /** Events may be older than 30 days. */
+  isImport?: boolean
   /** Sleep and random numbers, replaceable in tests. */
   patience?: Patience
 }
@@ -48,8 +50,8 @@ const PATIENCE: Patience = { sleep: (ms) => sleep(ms), random: Math.random }
 
 /** `url` comes from `readUrl`. */
 export function openRecorder(url: string, apiKey: string, options: RecorderOptions = {}): Recorder {
-  const { onTrouble = () => undefined, patience = PATIENCE } = options
-  const client = createPublicClient({ url, apiKey })
+  const { onTrouble = () => undefined, patience = PATIENCE, isImport = false } = options
+  const client = createPublicClient({ url, apiKey, ...(isImport ? { fetch: fetchAsImport } : {}) })
   let hasTold = false
   return {
     async record(events) {
@@ -106,6 +108,12 @@ export function openRecorder(url: string, apiKey: string, options: RecorderOptio
       await patience.sleep(delayMs(attempt, result.retryAfterMs ?? undefined, patience.random()))
     }
   }
+}
+
+const fetchAsImport: typeof fetch = (address, init) => {
+  const headers = new Headers(init?.headers)
+  headers.set(IMPORT_HEADER, 'true')
+  return fetch(address, { ...init, headers })
 }
 
 /** Sorts a batch by the answer. */

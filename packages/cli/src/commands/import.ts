@@ -1,6 +1,6 @@
 import type { RunOutcome } from '@tacho/contract/run.ts'
 import { LIMITS } from '@tacho/contract/limits.ts'
-import { InvalidArgumentError, type Command } from 'commander'
+import { InvalidArgumentError, Option, type Command } from 'commander'
 import { createReadStream } from 'node:fs'
 import { stat } from 'node:fs/promises'
 import { withJson, withUrl, type OutputOptions } from '../settings/options.ts'
@@ -9,9 +9,10 @@ import { startProgress } from '../terminal/progress.ts'
 import { openRecorder } from '../calls/recorder-client.ts'
 import { readApiKey, readUrl } from '../settings/credentials.ts'
 import { Stop, wrongUsage } from '../stop.ts'
-import { importLines } from '../transcript/import-lines.ts'
+import { importLines, type Import } from '../transcript/import-lines.ts'
 import { newReport, spokenProblem, spokenReport, type ImportReport } from '../transcript/report.ts'
 import { HASH_CHARS, type ImportOptions } from '../transcript/run-draft.ts'
+import { SPAN_FORMATS, type SpanFormat } from '../transcript/span-files.ts'
 
 interface Options extends OutputOptions {
   url?: string
@@ -22,6 +23,7 @@ interface Options extends OutputOptions {
   defaultOutcome?: RunOutcome
   runPrefix: string
   dryRun?: true
+  format: 'openai' | SpanFormat
 }
 
 interface Target {
@@ -33,6 +35,9 @@ const OUTCOMES: readonly RunOutcome[] = ['COMPLETED', 'FAILED', 'CANCELLED']
 
 export function addImport(command: Command): void {
   withJson(withUrl(command))
+    .addOption(
+      new Option('--format <name>', 'format of the file').choices(['openai', ...SPAN_FORMATS]).default('openai'),
+    )
     .option('--agent-name <text>', 'name of the agent', text, 'Imported agent')
     .option('--agent-id <text>', 'stable external id of the agent', text)
     .option('--session-field <path>', 'field with the session id, such as user.id')
@@ -43,16 +48,21 @@ export function addImport(command: Command): void {
     .addHelpText(
       'after',
       `
-The file has one JSON object per line, with "messages" in OpenAI's chat format. Each line becomes a run. Importing a
-file again changes nothing, so repeat an import that was interrupted.
+openai: one JSON object per line, with "messages" in OpenAI's chat format. Each line becomes a run.
+otlp: spans of OTLP/JSON, one request or span per line, as the Collector's file exporter writes them, or one request.
+langfuse: traces with observations, or observations: the JSON or JSONL of its export or API.
+phoenix: spans of its API, or rows of get_spans_dataframe() with to_json(): JSON or JSONL.
+Each trace becomes a run. A run without an outcome is closed at its last time. Times are kept, also those older than 30
+days. Importing a file again changes nothing, so repeat an import that was interrupted.
 The API key in TACHO_API_KEY needs the scopes events:write and usage:read.
 Outcomes: 1, true and words such as "COMPLETED" or "success" end a run as COMPLETED; 0, false, "FAILED" as FAILED;
-"CANCELLED" as CANCELLED. A line without the field gets no outcome, unless --default-outcome is given.
+"CANCELLED" as CANCELLED. Without the field, a line is FAILED if its last event is an error, else COMPLETED, unless --default-outcome is given.
 Each line with a problem is reported, the other lines are imported, and the exit code is 1.
 
 Examples:
   tacho import runs.jsonl --agent-name "Airline agent"
   tacho import chats.jsonl --session-field user.id --dry-run
+  tacho import traces.jsonl --format langfuse
   zcat chats.jsonl.gz | tacho import - --json`,
     )
     .action(importFile)
@@ -92,10 +102,10 @@ async function importFile(file: string, options: Options): Promise<void> {
 async function run(file: string, report: ImportReport, target: Target | null, options: Options): Promise<void> {
   const source = await openSource(file)
   const progress = await startProgress('Import', source.bytes)
-  const recorder = target && openRecorder(target.url, target.apiKey, { onTrouble: progress.note })
+  const recorder = target && openRecorder(target.url, target.apiKey, { onTrouble: progress.note, isImport: true })
   let done = 0
   try {
-    await importLines(source.stream, report, {
+    const given: Import = {
       options: importOptions(options),
       recorder,
       now: Date.now(),
@@ -104,7 +114,13 @@ async function run(file: string, report: ImportReport, target: Target | null, op
         done += bytes
         progress.update(Math.min(done, source.bytes ?? done), `${spokenNumber(report.runs)} runs`)
       },
-    })
+    }
+    if (options.format === 'openai') await importLines(source.stream, report, given)
+    else {
+      // Its protobuf reader is loaded only here.
+      const { importSpans } = await import('../transcript/import-spans.ts')
+      await importSpans(source.stream, options.format, report, given)
+    }
   } finally {
     progress.end(`Import: ${spokenNumber(report.runs)} runs`)
   }
@@ -124,7 +140,7 @@ function importOptions(options: Options): ImportOptions {
 function finish(report: ImportReport, options: Options): void {
   if (report.problemLines > 0) process.exitCode = 1
   if (options.json) printJson(report)
-  else for (const line of spokenReport(report, options.runPrefix)) printLine(line)
+  else for (const line of spokenReport(report, options.format === 'openai' ? options.runPrefix : '')) printLine(line)
 }
 
 /** The bytes of the file or of standard input. A read error ends the command with a sentence. */

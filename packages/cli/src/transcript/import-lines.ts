@@ -73,6 +73,7 @@ async function importLine(line: Line, report: ImportReport, seen: Set<string>, g
   report.runs += 1
   report.events += run.events.length
   if (needsBase(run, given.now)) report.generatedTimes += 1
+  if (run.isClosed) report.closedRuns += 1
   if (given.recorder === null) return run.problems
   const times = timesOf(run, given.now, await storedEvent(run, given.recorder, given.now))
   const { accepted, refused } = await given.recorder.record(timedEvents(run, times, given.options))

@@ -21,6 +21,8 @@ export interface ImportReport {
   events: number
   /** Runs whose lines have no usable times, so the times are made up. */
   generatedTimes: number
+  /** Runs without an outcome, or traces without a root: the import ended them. */
+  closedRuns: number
   /** Stored now or by an earlier import; the server does not say which. */
   acceptedEvents: number
   rejectedEvents: number
@@ -42,6 +44,7 @@ export function newReport(file: string, dryRun: boolean): ImportReport {
     repeatedLines: 0,
     events: 0,
     generatedTimes: 0,
+    closedRuns: 0,
     acceptedEvents: 0,
     rejectedEvents: 0,
     problemLines: 0,
@@ -71,7 +74,8 @@ export function spokenRefusals(refused: readonly RefusedEvent[]): string[] {
 }
 
 export function spokenReport(report: ImportReport, runPrefix: string): string[] {
-  const { runs, events, acceptedEvents, rejectedEvents, repeatedLines, problemLines, generatedTimes } = report
+  const { runs, events, acceptedEvents, rejectedEvents, repeatedLines, problemLines, generatedTimes, closedRuns } =
+    report
   const found = `${counted(runs, 'run')} with ${counted(events, 'event')}`
   const done = report.dryRun
     ? `${found} would be recorded; nothing was sent.`
@@ -80,6 +84,7 @@ export function spokenReport(report: ImportReport, runPrefix: string): string[] 
     done,
     ...(repeatedLines > 0 ? [`${counted(repeatedLines, 'line')} repeated earlier lines and added nothing.`] : []),
     ...(generatedTimes > 0 ? [madeUpText(generatedTimes, runs)] : []),
+    ...(closedRuns > 0 ? [`${counted(closedRuns, 'run')} had no outcome: closed at the last recorded time.`] : []),
     ...(problemLines > 0 ? [`${counted(problemLines, 'line')} had problems.`] : []),
     ...(report.finished ? [] : ['The import stopped early: run the same command again to continue.']),
     ...(report.dryRun || acceptedEvents === 0 || runPrefix === ''
@@ -90,5 +95,5 @@ export function spokenReport(report: ImportReport, runPrefix: string): string[] 
 
 function madeUpText(count: number, runs: number): string {
   const which = count === runs ? 'all runs' : counted(count, 'run')
-  return `The times of ${which} are made up, because the messages have no times within the last 30 days.`
+  return `The times of ${which} are made up, because the messages have no usable times.`
 }

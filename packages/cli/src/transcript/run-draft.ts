@@ -23,6 +23,8 @@ export interface RunDraft {
   runId: string
   sessionId: string | null
   events: EventDraft[]
+  /** The transcript says no outcome, so its last event says it. */
+  isClosed: boolean
   /** What could not be imported unchanged; each is part of a sentence. */
   problems: string[]
 }
@@ -36,14 +38,23 @@ export function draftRun(transcript: Transcript, options: ImportOptions): RunDra
   const { hash, fields } = transcript
   const problems: string[] = []
   const events = draftMessages(transcript, problems)
-  const outcome = draftOutcome(hash, fields, options, problems)
+  const outcome = draftOutcome(hash, fields, options, problems) ?? closingOutcome(hash, events)
   return {
     hash,
     runId: options.runPrefix + hash,
     sessionId: readSession(fields, options.sessionField, problems),
-    events: [...events, ...(outcome ? [outcome] : [])].map((event) => fitted(event, problems)),
+    events: [...events, outcome].map((event) => fitted(event, problems)),
+    isClosed: Object.hasOwn(outcome.payload, 'closedBy'),
     problems,
   }
+}
+
+/** An imported run ended long ago: it must not wait an hour for an outcome. */
+function closingOutcome(hash: string, events: readonly EventDraft[]): EventDraft {
+  const error = events.at(-1)?.payload['error']
+  const status: RunOutcome = error === undefined || error === null ? 'COMPLETED' : 'FAILED'
+  const payload = { status, closedBy: 'import', ...(status === 'FAILED' ? { error } : {}) }
+  return { eventId: outcomeId(hash), eventType: 'SESSION_OUTCOME', label: status, payload, time: null }
 }
 
 function draftOutcome(
@@ -55,7 +66,7 @@ function draftOutcome(
   const value = outcomeField === null ? undefined : fieldAt(fields, outcomeField)
   const outcome = outcomeOf(value)
   if (outcome.kind === 'unclear') {
-    problems.push(`its ${outcomeField} is neither success nor failure, so the run has no outcome`)
+    problems.push(`its ${outcomeField} is neither success nor failure, so its last event says the outcome`)
     return null
   }
   const status = outcome.kind === 'known' ? outcome.status : defaultOutcome

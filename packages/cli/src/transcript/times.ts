@@ -2,12 +2,10 @@
  * The times of a transcript's events: its own if usable, otherwise generated. Times of a run strictly increase, so its
  * timeline keeps the message order. Pure; milliseconds.
  */
-import { LIMITS } from '@tacho/contract/limits.ts'
-
 const DAY_MS = 86_400_000
 const LONGEST_STEP_MS = 1_000
-/** Margin: an event that is almost too old would be too old on arrival. */
-const MARGIN_MS = 3_600_000
+/** An earlier time is no time of a conversation with a model. */
+const OLDEST_MS = Date.UTC(2000, 0)
 
 /** Time of a message in milliseconds: ISO 8601 text, or Unix time in seconds or milliseconds. Null if missing. */
 export function messageTime(source: Record<string, unknown>): number | null {
@@ -20,13 +18,12 @@ export function messageTime(source: Record<string, unknown>): number | null {
 }
 
 /**
- * One time per event from the known ones (null: unknown). Returns null if none is known, or one is outside the range
- * that the server accepts. An unknown time, or one that steps back, becomes the time just after the previous one.
+ * One time per event from the known ones (null: unknown). Returns null if none is known, or one cannot be true. An unknown time, or one that steps back, becomes the time just after the previous one.
  */
 export function ownTimes(known: readonly (number | null)[], now: number): number[] | null {
   const given = known.filter((time) => time !== null)
   const first = known.findIndex((time) => time !== null)
-  if (first === -1 || given.some((time) => time < now - LIMITS.eventPastMs + MARGIN_MS || time > now)) return null
+  if (first === -1 || given.some((time) => time < OLDEST_MS || time > now)) return null
   const times: number[] = []
   let last = (known[first] ?? 0) - first - 1
   for (const time of known) {

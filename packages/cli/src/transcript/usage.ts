@@ -1,11 +1,8 @@
 /** Model, tokens and cost of a model call, under the keys that the server sums. Pure. */
+import { callCounts } from '@tacho/contract/usage-shapes.ts'
 import type { Message } from './transcript.ts'
 
-const TOKENS = {
-  promptTokens: ['promptTokens', 'prompt_tokens', 'input_tokens'],
-  completionTokens: ['completionTokens', 'completion_tokens', 'output_tokens'],
-  totalTokens: ['totalTokens', 'total_tokens'],
-} as const
+const SUMS: readonly string[] = ['promptTokens', 'completionTokens', 'totalTokens']
 
 /**
  * `model`, `usage`, `cost` and `latency` of one message or its line. Totals of the line cover the whole conversation, so
@@ -30,14 +27,15 @@ export function modelUsage(
   return Object.fromEntries(Object.entries(known).filter(([, value]) => value !== undefined))
 }
 
-function tokens(usage: unknown): Record<string, unknown> | undefined {
-  if (typeof usage !== 'object' || usage === null) return undefined
-  const given = usage as Record<string, unknown>
-  const found = Object.entries(TOKENS).flatMap(([name, keys]) => {
-    const key = keys.find((one) => typeof given[one] === 'number')
-    return key === undefined ? [] : [[name, given[key]]]
-  })
-  return found.length === 0 ? undefined : (Object.fromEntries(found) as Record<string, unknown>)
+/** A count that is no count stays as it is written, so that the server warns of it. */
+function tokens(usage: unknown): unknown {
+  const counts = callCounts(usage)
+  if (counts === null) return undefined
+  const { invalid, ...known } = counts
+  if (invalid.length > 0) return usage
+  return Object.fromEntries(
+    Object.entries(known).filter(([name, count]) => count !== null && (count > 0 || SUMS.includes(name))),
+  )
 }
 
 function text(value: unknown): string | undefined {

@@ -75,7 +75,7 @@ test('a few runs are recorded concurrently', async () => {
     Array.from({ length: 50 }, (_, index) => `{"n":${index},"messages":[{"role":"user","content":"x"}]}\n`),
     recorder,
   )
-  assert.equal(recorder.events.length, 50)
+  assert.equal(recorder.events.length, 100)
   assert.equal(recorder.most, 4)
 })
 

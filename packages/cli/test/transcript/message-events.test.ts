@@ -73,7 +73,7 @@ test('a call without a result follows its model call', () => {
   })
   assert.deepEqual(
     events.map(({ label }) => label),
-    ['lost, found', 'lost', 'Hello?', 'found'],
+    ['lost, found', 'lost', 'Hello?', 'found', 'COMPLETED'],
   )
 })
 
@@ -101,13 +101,16 @@ test('usage of a message counts with it, usage of the line once, with the last m
     usage: { prompt_tokens: 3, completion_tokens: 2, total_tokens: 5 },
   }
   const bare = { role: 'assistant', content: 'b' }
-  const usages = (line: object): unknown[] => draftOf(line).events.map(({ payload }) => payload['usage'])
+  const usages = (line: object): unknown[] =>
+    draftOf(line)
+      .events.slice(0, 2)
+      .map(({ payload }) => payload['usage'])
   const tokens = { promptTokens: 3, completionTokens: 2, totalTokens: 5 }
   assert.deepEqual(usages({ messages: [own, bare], usage: { prompt_tokens: 99 } }), [tokens, undefined])
   assert.deepEqual(usages({ messages: [bare, bare], usage: { promptTokens: 9 } }), [undefined, { promptTokens: 9 }])
   const { events } = draftOf({ messages: [own, bare], model: 'm2', cost: 0.5 })
   assert.deepEqual(
-    events.map(({ payload }) => [payload['model'], payload['cost']]),
+    events.slice(0, 2).map(({ payload }) => [payload['model'], payload['cost']]),
     [
       ['m1', undefined],
       ['m2', 0.5],
@@ -125,7 +128,7 @@ test('the first event has all other fields of the line', () => {
   })
   assert.deepEqual(
     events.map(({ payload }) => payload['transcript']),
-    [{ taskId: 7 }, undefined],
+    [{ taskId: 7 }, undefined, undefined],
   )
 })
 
@@ -145,11 +148,30 @@ test('a label is one short line', () => {
   assert.equal(Array.from(events[0]?.label ?? '').length, 100)
 })
 
+test('without an outcome, the last event says it', () => {
+  const { events, isClosed } = draftOf({
+    messages: [
+      { role: 'assistant', tool_calls: [call('c1', 'f', '{}')] },
+      { role: 'tool', tool_call_id: 'c1', content: 'Error: no such order' },
+    ],
+  })
+  const error = 'Error: no such order'
+  assert.deepEqual([isClosed, events.at(-1)?.payload], [true, { status: 'FAILED', closedBy: 'import', error }])
+  assert.equal(draftOf({ messages: [{ role: 'user', content: 'x' }], reward: 1 }).isClosed, false)
+})
+
+test('usage of Anthropic, with its cache apart, is counted by the table of the service', () => {
+  const usage = { input_tokens: 100, output_tokens: 10, cache_read_input_tokens: 10_000 }
+  const { events } = draftOf({ messages: [{ role: 'assistant', content: 'a', usage }] })
+  const expected = { promptTokens: 10_100, completionTokens: 10, cachedTokens: 10_000 }
+  assert.deepEqual(events[0]?.payload['usage'], expected)
+})
+
 test('an unclear outcome is reported, and a missing one uses the default if given', () => {
   const line = { messages: [{ role: 'user', content: 'x' }] }
   assert.deepEqual(draftOf({ ...line, reward: 0.5 }).problems, [
-    'its reward is neither success nor failure, so the run has no outcome',
+    'its reward is neither success nor failure, so its last event says the outcome',
   ])
-  assert.equal(draftOf(line).events.length, 1)
+  assert.deepEqual(draftOf(line).events[1]?.payload, { status: 'COMPLETED', closedBy: 'import' })
   assert.equal(draftOf(line, { defaultOutcome: 'CANCELLED' }).events[1]?.payload['status'], 'CANCELLED')
 })

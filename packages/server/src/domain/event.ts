@@ -25,6 +25,8 @@ const eventInput = Compile(EventInput)
 export interface JudgeContext {
   workspaceId: string
   now: number
+  /** Events of another system: they may be older than 30 days. */
+  isImport?: boolean
 }
 
 /** `indexes[i]` is the position of `events[i]` in the request; `ids` has the usable id of every item. */
@@ -118,7 +120,8 @@ function judgeItem(item: unknown, payload: () => PayloadText, context: JudgeCont
   if (item.timestamp > context.now + LIMITS.eventFutureMs) {
     return fault('timestamp_too_new', timestampMessage('timestamp_too_new', item.timestamp))
   }
-  return toNewEvent(item, json, item.timestamp < context.now - LIMITS.eventPastMs)
+  const isTooOld = context.isImport !== true && item.timestamp < context.now - LIMITS.eventPastMs
+  return toNewEvent(item, json, isTooOld)
 }
 
 function toNewEvent(item: EventInput, payload: string, onlyIfStored: boolean): NewEvent {

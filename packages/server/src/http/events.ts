@@ -1,4 +1,4 @@
-import type { BatchResult } from '@tacho/contract/event.ts'
+import { IMPORT_HEADER, type BatchResult } from '@tacho/contract/event.ts'
 import { ROUTES } from '@tacho/contract/routes.ts'
 import type { FastifyInstance, FastifyRequest } from 'fastify'
 import type { Deps } from './deps.ts'
@@ -21,7 +21,9 @@ export function eventsRoutes(app: FastifyInstance, deps: Deps): void {
     async ({ request }): Promise<BatchResult | ReturnType<typeof refuse>> => {
       const { workspaceId, environmentId } = tenantOf(request)
       const receivedAt = now()
-      const judged = await judge.judge(request.bodyBytes ?? Buffer.alloc(0), { workspaceId, now: receivedAt })
+      const isImport = request.headers[IMPORT_HEADER] === 'true'
+      const body = request.bodyBytes ?? Buffer.alloc(0)
+      const judged = await judge.judge(body, { workspaceId, now: receivedAt, isImport })
       if (!judged.ok) return refuse(judged.code, judged.detail)
       const result = batchResult(
         judged.batch,
