@@ -131,7 +131,7 @@ def test_values_that_json_cannot_express_are_readable() -> None:
             7: 8,
         }
     ) == {
-        "cycle": {"big": 2**60, "huge": "[integer: 6644 bits]", "nan": None, "inf": None, "again": "[circular]"},
+        "cycle": {"big": 2**60, "huge": "[integer: 6644 bits]", "nan": "[NaN]", "inf": "[Infinity]", "again": "[circular]"},
         "bytes": "[binary: 3 bytes]",
         "set": [1],
         "tuple": [1, 2],

@@ -19,6 +19,7 @@ import pytest
 
 import tacho
 from conftest import Client, Service, assert_balanced
+from tacho import core
 
 Make = Callable[..., Client]
 
@@ -276,6 +277,52 @@ def test_observe_records_any_function(make: Make, service: Service) -> None:
     assert inner["parentSpanId"] == outer["spanId"] and inner["runId"] == outer["runId"]
     assert "input" not in events[3]["payload"] and "no" in events[3]["payload"]["error"]
     assert events[5]["payload"]["input"] == {"n": 1}
+
+
+@pytest.mark.parametrize("is_decorated", [False, True])
+def test_a_run_begins_when_it_was_entered(
+    make: Make, service: Service, monkeypatch: pytest.MonkeyPatch, is_decorated: bool
+) -> None:
+    monkeypatch.setattr(core, "RUN_STARTED_MS", 50)
+    client = make()
+
+    def work() -> None:
+        time.sleep(0.2)
+        client.tacho.record("LLM_CALL", "m")
+        time.sleep(0.2)
+        client.tacho.record("X", "x")
+
+    before = time.time_ns() // 1_000_000
+    if is_decorated:
+        client.tacho.run(work)()
+    else:
+        with client.tacho.run():
+            work()
+    with client.tacho.run():
+        client.tacho.record("X", "at once")
+    events = sent(client, service)
+    labels = [event["label"] for event in events]
+    assert labels == ["run started", "m", "x", "completed", "at once", "completed"]
+    assert before <= events[0]["timestamp"] <= events[1]["timestamp"] - 200 and events[0]["spanId"] == events[1]["spanId"]
+
+
+def test_closing_an_observed_generator_is_no_error(make: Make, service: Service) -> None:
+    client = make()
+
+    @client.tacho.observe
+    async def pieces() -> Any:
+        yield 1
+        yield 2
+
+    async def main() -> None:
+        generator = pieces()
+        await generator.asend(None)
+        await generator.aclose()
+
+    asyncio.run(main())
+    step, end = sent(client, service)
+    assert "error" not in step["payload"] and "exception" not in step["payload"]
+    assert end["payload"] == {"status": "CANCELLED"}
 
 
 def test_a_run_ends_when_what_its_function_returned_has_run(make: Make, service: Service) -> None:

@@ -33,6 +33,9 @@ from .recording.run_state import SharedStates
 from .recording.score import score_payload
 from .recording.text import well_formed
 
+RUN_STARTED_MS = 500
+"""A run begins at its first event. If that comes later than this after the host entered the run, an event says so first."""
+
 
 class Core:
     settings: Settings
@@ -139,6 +142,9 @@ class Core:
                     noted |= {"traceId": trace.trace_id, "traceSpanId": trace.span_id}
                 payload = {**noted, **scope.annotations, **(payload or {})}
             when = now_ms() if at is None else round(unix_seconds(at) * 1_000)
+            entered_at, scope.entered_at = scope.entered_at, None
+            if scope.is_sampled and entered_at is not None and when - entered_at >= RUN_STARTED_MS:
+                self.record(scope, "AGENT_STEP", "run started", at=entered_at / 1_000, span=scope.span)
             own_id = None if event_id is None else well_formed(str.__str__(str(event_id)))
             # A repeated id of the host is stored once: its second number would seem to be missing.
             if not own_id:

@@ -154,6 +154,7 @@ def test_unguarded_tools_and_nodes_are_recorded_and_a_failure_says_why(scene: Sc
     ]
     call, _, failed, end = events[-4:]
     assert (call["payload"]["input"], call["payload"]["output"]) == ({"city": "Oslo"}, "sunny in Oslo")
+    assert call["payload"]["outcome"] == "returned"
     for event in (failed, end):
         exception = event["payload"]["exception"]
         assert (exception["type"], exception["causes"]) == ("ValueError", [{"type": "KeyError", "message": "'bank'"}])
@@ -249,3 +250,21 @@ def test_a_call_that_a_cache_answers_or_two_handlers_see_is_paid_once(
     scene.tacho.flush()
     calls = [event["payload"] for event in service.events if event["eventType"] == "LLM_CALL"]
     assert [call.get("notCounted") for call in calls] == [None, "cache"]
+
+
+@pytest.mark.parametrize("is_cancelled", [True, False])
+def test_a_tool_that_only_the_handler_sees_has_an_outcome(scene: Scene, service: Service, is_cancelled: bool) -> None:
+    from langchain_core.tools import tool
+
+    from tacho.integrations.langchain import TachoHandler
+
+    @tool
+    def slow(n: int) -> str:
+        """Slow."""
+        raise KeyboardInterrupt if is_cancelled else ValueError("no")
+
+    with scene.tacho.run(), pytest.raises((KeyboardInterrupt, ValueError)):
+        slow.invoke({"n": 1}, {"callbacks": [TachoHandler(scene.tacho)]})
+    scene.tacho.flush()
+    (call,) = [event["payload"] for event in service.events if event["eventType"] == "TOOL_CALL"]
+    assert call["outcome"] == ("cancelled" if is_cancelled else "failed") and ("error" in call) is not is_cancelled

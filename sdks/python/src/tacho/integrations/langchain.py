@@ -184,7 +184,10 @@ class TachoHandler(BaseCallbackHandler):
         if step is None or scope is None:
             return
         latency = max(0, round((time.monotonic() - step.begun) * 1_000))
-        payload = {**step.facts, "latency": latency, **read_safely(read, dict[str, Any]())}
+        facts = read_safely(read, dict[str, Any]())
+        if step.event_type == "TOOL_CALL" and "paused" not in facts:
+            facts = {"outcome": "failed" if "error" in facts else "returned", **facts}
+        payload = {**step.facts, "latency": latency, **facts}
         core = self._client.core
         span = Span(core.ids.span(), core.span_of(scope).span_id)
         core.record(scope, step.event_type, step.label, payload, span=span)
@@ -221,7 +224,9 @@ def _is_node(tags: Any, name: Any) -> bool:
 
 def _failure(error: BaseException) -> dict[str, Any]:
     """A pause of a graph, or a hand-over to another, is no failure."""
-    return {"paused": type(error).__name__} if isinstance(error, PAUSES) else {"error": error}
+    if isinstance(error, PAUSES):
+        return {"paused": type(error).__name__}
+    return {"outcome": "cancelled"} if outcome_of(error) == "CANCELLED" else {"error": error}
 
 
 def _add(entries: dict[UUID, Any], key: UUID, value: Any) -> None:

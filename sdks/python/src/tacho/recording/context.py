@@ -48,6 +48,8 @@ class RunScope:
     """Its outcome is recorded. It is current nowhere: a generator or a task may keep the context of a run that ended."""
     is_of_call: bool = False
     """It began for one guarded call outside a run."""
+    entered_at: int | None = None
+    """When the host entered it, as Unix time in milliseconds. None after its first event."""
 
     @property
     def usage(self) -> RunUsage:

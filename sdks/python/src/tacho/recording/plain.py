@@ -147,7 +147,7 @@ class _Copy:
             return self._text(text)
         number = exact_number(source)
         if number is not None:
-            return self._int(number) if type(number) is int else number if math.isfinite(number) else None
+            return self._int(number) if type(number) is int else number if math.isfinite(number) else _mark_of(number)
         return self._container(source)
 
     def _text(self, given: str) -> str:
@@ -240,6 +240,10 @@ class _Copy:
             if copied is not _ABSENT:
                 copies[name] = copied
         return copies
+
+
+def _mark_of(number: float) -> str:
+    return "[NaN]" if math.isnan(number) else "[Infinity]" if number > 0 else "[-Infinity]"
 
 
 def _named(source: object) -> str:

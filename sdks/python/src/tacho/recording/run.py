@@ -303,7 +303,8 @@ class SpanBlock(Block):
     def _finish(self, error: BaseException | None) -> None:
         span = self._open.pop()
         facts: dict[str, object] = {"latency": round((time.monotonic() - span._begun) * 1_000)}
-        if error is not None:
+        # The host closed a generator: that is no failure.
+        if error is not None and not issubclass(type(error), GeneratorExit):
             facts["error"] = error
         payload = {**facts, **_fields(self._payload), **span._fields}
         self._run._core.record(self._run._scope, "AGENT_STEP", self._name, payload, span=span._span)
@@ -332,6 +333,7 @@ class RunBlock(Block):
     def _begin(self) -> Run:
         core = self._core_of()
         run = Run(core, begin_scope(core, self._options))
+        run._scope.entered_at = time.time_ns() // 1_000_000
         self._runs.append(run)
         return run
 
