@@ -1,9 +1,14 @@
 /** What another agent of a run does names it, and the hand-over is an event. Several candidates of an answer stay apart. */
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import { ToolMessage } from '@langchain/core/messages'
+import { Command, MessagesAnnotation, START, StateGraph } from '@langchain/langgraph'
+import { ChatOpenAI } from '@langchain/openai'
 import { Agent, OpenAIProvider, Runner, setTraceProcessors, tool } from '@openai/agents'
+import * as langchain from '@tacho/sdk/langchain'
 import * as openai from '@tacho/sdk/openai'
 import * as agents from '@tacho/sdk/openai-agents'
+import { createAgent, tool as langchainTool } from 'langchain'
 import OpenAI from 'openai'
 import { z } from 'zod'
 import { startScene, type Scene } from './scene.ts'
@@ -59,6 +64,50 @@ for (const stream of [false, true]) {
     assert.deepEqual(scene.refunded, [1])
   })
 }
+
+test('LangGraph: a transfer tool hands over, and what follows names the agent', async (t) => {
+  const scene = await startScene(
+    t,
+    { toolCalls: [{ name: 'transfer_to_billing', input: {} }] },
+    { toolCalls: [{ name: 'refund', input: { order: 1 } }] },
+    { text: 'Done.' },
+  )
+  const { tacho } = scene.fake
+  const configuration = { baseURL: `${scene.model.url}/v1` }
+  const model = new ChatOpenAI({ model: 'gpt-5', apiKey: 'key', maxRetries: 0, configuration })
+  const transfer = langchainTool(
+    (_: object, { toolCallId }: { toolCallId: string }) => {
+      const answer = new ToolMessage({ content: 'Transferred.', tool_call_id: toolCallId })
+      return new Command({ goto: 'billing', graph: Command.PARENT, update: { messages: [answer] } })
+    },
+    { name: 'transfer_to_billing', description: 'Hands over', schema: z.object({}) },
+  )
+  const refund = langchainTool(({ order }: { order: number }) => JSON.stringify(scene.refund(order)), {
+    name: 'refund',
+    description: 'Refunds',
+    schema: z.object({ order: z.number() }),
+  })
+  const triage = createAgent({ model, name: 'triage', tools: langchain.guardTools([transfer], tacho) })
+  const billing = createAgent({ model, name: 'billing', tools: langchain.guardTools([refund], tacho) })
+  const graph = new StateGraph(MessagesAnnotation)
+    .addNode('triage', triage.graph, { ends: ['billing'] })
+    .addNode('billing', billing.graph)
+    .addEdge(START, 'triage')
+    .compile()
+  await tacho.run(() =>
+    graph.invoke({ messages: [{ role: 'user', content: 'Refund 1' }] }, { callbacks: [langchain.recordCalls(tacho)] }),
+  )
+  const events = await told(scene)
+  assert.deepEqual(events, [
+    ['LLM_CALL', undefined],
+    ['TOOL_CALL', undefined, 'transfer_to_billing'],
+    ['HANDOFF', undefined, ['triage', 'billing', 'call_1_0']],
+    ['LLM_CALL', 'billing'],
+    ['TOOL_CALL', 'billing', 'refund'],
+    ['LLM_CALL', 'billing'],
+  ])
+  assert.deepEqual(scene.refunded, [1])
+})
 
 const call = (id: string, text: string) => ({ id, type: 'function', function: { name: 'refund', arguments: text } })
 /** The second candidate was cut. */

@@ -18,13 +18,14 @@ import {
   set,
   text,
   toolNames,
+  withAgent,
   withFunction,
   type Fields,
   type Part,
 } from './host.ts'
 import { messagesOf } from './messages.ts'
-import { callUsage } from './call-usage.ts'
-import { ModelCall, type ModelResult } from './model-call.ts'
+import { langchainMessages, resultOf } from './langchain-messages.ts'
+import { ModelCall } from './model-call.ts'
 import { unguarded, type WrapOptions } from './unguarded.ts'
 
 /** A callback handler as LangChain takes it: an object with a name. */
@@ -68,30 +69,43 @@ interface Running {
   call?: ModelCall
   node?: { name: string; begun: number }
   tool?: { name: string; input: unknown; begun: number; parent: Context | undefined }
+  /** Of a tool: the agent whose model called it. */
+  agent?: string | undefined
 }
 
+/** The agents of one invocation. */
+interface Team {
+  /** The run's own. */
+  first?: string | undefined
+  /** Agents that others handed over to. */
+  readonly members: Set<string>
+}
+
+const MEMBERS_MAX = 100
+
 /** By LangChain's run id. A guarded tool finds its run here, also outside `tacho.run`. */
-const runningOf = new WeakMap<Tacho, OpenSpans<Running>>()
+const runningOf = new WeakMap<Tacho, OpenSpans<Running & { team?: Team }>>()
 
 /**
  * Records model calls as LLM_CALL events, tools that are not guarded as TOOL_CALL events, and nodes of a graph as AGENT_STEP
  * events, of the current run. Outside a run, the outermost chain becomes a run of its own.
  */
 export function recordCalls(tacho: Tacho): CallHandler {
-  const running = runningOf.get(tacho) ?? new OpenSpans<Running>()
+  const running = runningOf.get(tacho) ?? new OpenSpans<Running & { team?: Team }>()
   runningOf.set(tacho, running)
 
   /** Handlers never throw into the host. */
   function begin(
     runId: string,
     parentRunId: string | undefined,
-    start: (parent: Context | undefined) => Running,
+    start: (parent: Context | undefined, team: Team) => Running,
   ): void {
     attempt(() => {
       // A handler of the model and one of the call see the same call.
       if (running.get(runId) !== undefined) return
-      const parent = parentRunId === undefined ? undefined : running.get(parentRunId)?.context
-      running.set(runId, start(parent))
+      const around = parentRunId === undefined ? undefined : running.get(parentRunId)
+      const team = around?.team ?? { members: new Set() }
+      running.set(runId, { ...start(around?.context, team), team })
     })
   }
 
@@ -133,6 +147,24 @@ export function recordCalls(tacho: Tacho): CallHandler {
     })
   }
 
+  /** A tool that returns a Command goes on at another node. */
+  function noteHandoff(output: unknown, { part, team, agent }: Running & { team?: Team }): void {
+    const { lg_name: kind, goto: next, update } = fields(output)
+    if (kind !== 'Command' || !part || !team) return
+    const { core, context } = part
+    const from = agent ?? context.scope.agentName
+    const messages = fields(update)['messages']
+    const answer = fields(Array.isArray(messages) ? messages.findLast((one) => fields(one)['tool_call_id']) : undefined)
+    for (const given of Array.isArray(next) ? next : [next]) {
+      const to = text(given) ?? text(fields(given)['node'])
+      if (to === undefined || to === '__end__') continue
+      team.first ??= from
+      if (team.members.size < MEMBERS_MAX) team.members.add(to)
+      const payload = set({ from, to, toolCallId: text(answer['tool_call_id']) })
+      core.record(context.scope, { type: 'HANDOFF', label: `${from} to ${to}`, payload, span: context.span })
+    }
+  }
+
   function endChain(runId: string, failure?: { error: unknown }): void {
     end(runId, ({ part, node }) => {
       if (!part) return
@@ -152,16 +184,23 @@ export function recordCalls(tacho: Tacho): CallHandler {
   return {
     name: 'tacho',
     awaitHandlers: true,
-    handleChainStart(_chain, _inputs, runId, parentRunId, tags, _metadata, _runType, runName) {
-      begin(runId, parentRunId, (parent) => {
+    handleChainStart(_chain, _inputs, runId, parentRunId, tags, metadata, _runType, runName) {
+      begin(runId, parentRunId, (parent, team) => {
+        const own = text(fields(metadata)['lc_agent_name'])
+        team.first ??= own
+        const agent = own ?? (runName !== undefined && team.members.has(runName) ? runName : undefined)
+        const acting = (context: Context) =>
+          agent === undefined || agent === (context.span.marks?.agent ?? team.first)
+            ? context
+            : withAgent(context, agent)
         if (!parent) {
           const part = enclosingPart(tacho)
           return { context: part.context, part }
         }
         // Other chains add nothing to a timeline: their calls belong to the span around the outermost.
-        if (!isNode(tags, runName)) return { context: parent }
+        if (!isNode(tags, runName)) return { context: acting(parent) }
         const part = beginPart(tacho, parent)
-        return { context: part.context, part, node: { name: runName, begun: part.core.runtime.now() } }
+        return { context: acting(part.context), part, node: { name: runName, begun: part.core.runtime.now() } }
       })
     },
     handleChainEnd: (_outputs, runId) => endChain(runId),
@@ -178,14 +217,19 @@ export function recordCalls(tacho: Tacho): CallHandler {
       end(runId, ({ call }) => call?.end(() => ({ ...resultOf(output), notCounted })))
     },
     handleLLMError: (error, runId) => end(runId, ({ call }) => call?.fail(error)),
-    handleToolStart(tool, input, runId, parentRunId, _tags, _metadata, runName) {
+    handleToolStart(tool, input, runId, parentRunId, _tags, metadata, runName) {
       begin(runId, parentRunId, (parent) => {
         const part = beginPart(tacho, parent)
         const name = runName ?? text(fields(tool)['name']) ?? 'tool'
-        return { context: part.context, part, tool: { name, input, begun: part.core.runtime.now(), parent } }
+        const agent = agentIn(fields(metadata))
+        return { context: part.context, part, agent, tool: { name, input, begun: part.core.runtime.now(), parent } }
       })
     },
-    handleToolEnd: (output, runId) => endTool(runId, { output: fields(output)['content'] ?? output }),
+    handleToolEnd(output, runId) {
+      const ended = running.get(runId)
+      endTool(runId, { output: fields(output)['content'] ?? output })
+      if (ended) attempt(() => noteHandoff(output, ended))
+    },
     handleToolError: (error, runId) => endTool(runId, isPause(error) ? { output: new Paused(error) } : { error }),
   }
 }
@@ -273,6 +317,11 @@ function isNode(tags: unknown, name: string | undefined): name is string {
   return tags.some((tag) => typeof tag === 'string' && tag.startsWith('graph:step:'))
 }
 
+/** An agent without a name is the node that it is. */
+function agentIn({ lc_agent_name: name, langgraph_checkpoint_ns: path }: Fields): string | undefined {
+  return text(name) ?? text(text(path)?.split(':')[0])
+}
+
 function isPause(error: unknown): boolean {
   return readSafely(() => fields(error)['is_bubble_up'] === true, false)
 }
@@ -284,75 +333,4 @@ async function pausable(act: () => unknown): Promise<unknown> {
     if (isPause(error)) return new Paused(error)
     throw error
   }
-}
-
-const ROLES = new Map([
-  ['human', 'user'],
-  ['ai', 'assistant'],
-])
-
-function langchainMessages(given: unknown): unknown[] {
-  return Array.isArray(given) ? given.map(langchainMessage) : []
-}
-
-function langchainMessage(given: unknown): unknown {
-  const message = fields(given)
-  const { type } = message as { type?: unknown }
-  const kind = String(type ?? (message as { getType?(): unknown }).getType?.())
-  const [shaped] = messagesOf([
-    {
-      role: ROLES.get(kind) ?? kind,
-      content: message['content'],
-      tool_calls: message['tool_calls'],
-      tool_call_id: message['tool_call_id'],
-    },
-  ])
-  return shaped?.content === '' ? set({ ...shaped, content: undefined }) : shaped
-}
-
-function resultOf(given: unknown): ModelResult {
-  const { generations, llmOutput } = fields(given)
-  const generation = fields(fields(fields(generations)[0])[0])
-  const message = fields(generation['message'])
-  const metadata = fields(message['response_metadata'])
-  return {
-    model: metadata['model_name'] ?? metadata['model'] ?? fields(llmOutput)['model_name'],
-    usage: callUsage(message['usage_metadata']),
-    output: generation['message'] ? langchainMessage(message) : generation['text'],
-    asked: askedIn(fields(generations)[0]),
-    isMended: true,
-    finishReason: reasonIn(metadata) ?? reasonIn(fields(generation['generationInfo'])),
-  }
-}
-
-/** A stream of OpenAI has it beside the message. */
-function reasonIn({
-  finish_reason: chat,
-  stop_reason: anthropic,
-  finishReason: google,
-  stopReason: bedrock,
-  ...more
-}: Fields): unknown {
-  return (
-    chat ??
-    anthropic ??
-    google ??
-    bedrock ??
-    fields(more['incomplete_details'])['reason'] ??
-    more['done_reason'] ??
-    more['status']
-  )
-}
-
-/** As received: LangChain closes the brackets of a call that was cut off. */
-function askedIn(candidates: unknown): unknown[] {
-  return (Array.isArray(candidates) ? candidates : []).flatMap((candidate) => {
-    const message = fields(fields(candidate)['message'])
-    const lists = ['tool_calls', 'invalid_tool_calls'].map((name) => message[name])
-    const pieces = message['tool_call_chunks']
-    const calls = Array.isArray(pieces) && pieces.length > 0 ? pieces : lists.filter(Array.isArray).flat()
-    const reason =
-      reasonIn(fields(message['response_metadata'])) ?? reasonIn(fields(fields(candidate)['generationInfo']))
-    return calls.map((call) => ({ ...fields(call), type: 'tool_call', finish_reason: reason }))
-  })
 }

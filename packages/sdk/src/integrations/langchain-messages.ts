@@ -1,0 +1,76 @@
+/** What LangChain's handlers get of a model. */
+import { callUsage } from './call-usage.ts'
+import { fields, set, type Fields } from './host.ts'
+import { messagesOf } from './messages.ts'
+import type { ModelResult } from './model-call.ts'
+
+const ROLES = new Map([
+  ['human', 'user'],
+  ['ai', 'assistant'],
+])
+
+export function langchainMessages(given: unknown): unknown[] {
+  return Array.isArray(given) ? given.map(langchainMessage) : []
+}
+
+function langchainMessage(given: unknown): unknown {
+  const message = fields(given)
+  const { type } = message as { type?: unknown }
+  const kind = String(type ?? (message as { getType?(): unknown }).getType?.())
+  const [shaped] = messagesOf([
+    {
+      role: ROLES.get(kind) ?? kind,
+      content: message['content'],
+      tool_calls: message['tool_calls'],
+      tool_call_id: message['tool_call_id'],
+    },
+  ])
+  return shaped?.content === '' ? set({ ...shaped, content: undefined }) : shaped
+}
+
+export function resultOf(given: unknown): ModelResult {
+  const { generations, llmOutput } = fields(given)
+  const generation = fields(fields(fields(generations)[0])[0])
+  const message = fields(generation['message'])
+  const metadata = fields(message['response_metadata'])
+  return {
+    model: metadata['model_name'] ?? metadata['model'] ?? fields(llmOutput)['model_name'],
+    usage: callUsage(message['usage_metadata']),
+    output: generation['message'] ? langchainMessage(message) : generation['text'],
+    asked: askedIn(fields(generations)[0]),
+    isMended: true,
+    finishReason: reasonIn(metadata) ?? reasonIn(fields(generation['generationInfo'])),
+  }
+}
+
+/** A stream of OpenAI has it beside the message. */
+function reasonIn({
+  finish_reason: chat,
+  stop_reason: anthropic,
+  finishReason: google,
+  stopReason: bedrock,
+  ...more
+}: Fields): unknown {
+  return (
+    chat ??
+    anthropic ??
+    google ??
+    bedrock ??
+    fields(more['incomplete_details'])['reason'] ??
+    more['done_reason'] ??
+    more['status']
+  )
+}
+
+/** As received: LangChain closes the brackets of a call that was cut off. */
+function askedIn(candidates: unknown): unknown[] {
+  return (Array.isArray(candidates) ? candidates : []).flatMap((candidate) => {
+    const message = fields(fields(candidate)['message'])
+    const lists = ['tool_calls', 'invalid_tool_calls'].map((name) => message[name])
+    const pieces = message['tool_call_chunks']
+    const calls = Array.isArray(pieces) && pieces.length > 0 ? pieces : lists.filter(Array.isArray).flat()
+    const reason =
+      reasonIn(fields(message['response_metadata'])) ?? reasonIn(fields(fields(candidate)['generationInfo']))
+    return calls.map((call) => ({ ...fields(call), type: 'tool_call', finish_reason: reason }))
+  })
+}
