@@ -43,7 +43,8 @@ export function argumentsOf<Given>(
 function shortened(property: Property, description: string | undefined): object {
   const { type, enum: allowed, default: fallback } = property
   return {
-    ...(allowed ? { enum: allowed } : { type }),
+    // Leaving an argument out says what null would.
+    ...(allowed ? { enum: allowed.filter((value) => value !== null) } : { type }),
     ...(fallback !== undefined && { default: fallback }),
     ...(description !== undefined && { description }),
   }

@@ -57,6 +57,9 @@ export async function aliveNodes(client: Pick<Client, 'query'>): Promise<number>
   return Number(rows[0]?.alive)
 }
 
+/** Smaller differences cannot be told from the time that the question takes on a busy machine. */
+const UNCERTAIN_MS = 500
+
 export async function joinNodes({ connections, silentMs, now, onWarning }: NodeOptions) {
   const values = [randomUUID()]
   let place = { slot: 0, alive: 1 }
@@ -85,7 +88,8 @@ export async function joinNodes({ connections, silentMs, now, onWarning }: NodeO
       .rows
     const answered = now()
     if (row && (clockOffset === null || answered - asked <= LONGEST_READING_MS)) {
-      clockOffset = Math.round(row.now - (asked + answered) / 2)
+      const offset = Math.round(row.now - (asked + answered) / 2)
+      clockOffset = Math.abs(offset) <= UNCERTAIN_MS ? 0 : offset
     }
     return row && { slot: row.slot, alive: row.alive }
   }
