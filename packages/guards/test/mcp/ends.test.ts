@@ -146,8 +146,8 @@ test('a call that the server does not know, or whose arguments do not fit, never
   await greet()
   await ask('tools/list')
   assert.equal((await call('unknown')).error?.message, 'Unknown tool: unknown')
-  assert.equal((await call('refund', { order: 'seven' })).result?.isError, true)
-  assert.equal((await call('refund', { order: 7 })).result?.isError, undefined)
+  assert.equal((await call('ship', { order: 'seven' })).result?.isError, true)
+  assert.equal((await call('ship', { order: 7 })).result?.isError, undefined)
   const events = await recorded()
   assert.deepEqual(
     calls(events).map(({ toolName, outcome, reasonCode, arguments: given, toolServer }) => [
@@ -159,8 +159,8 @@ test('a call that the server does not know, or whose arguments do not fit, never
     ]),
     [
       ['unknown', 'never_ran', 'unknown_tool', '{}', 'scripted'],
-      ['refund', 'never_ran', 'unfit', '{"order":"seven"}', 'scripted'],
-      ['refund', 'returned', null, null, 'scripted'],
+      ['ship', 'never_ran', 'unfit', '{"order":"seven"}', 'scripted'],
+      ['ship', 'returned', null, null, 'scripted'],
     ],
   )
   const starts = events.filter(({ eventType }) => eventType === 'TOOL_START')
@@ -169,7 +169,7 @@ test('a call that the server does not know, or whose arguments do not fit, never
     [{ order: 7 }],
   )
   await eventually(
-    async () => (await failures()).filter((title) => /^(unknown|refund) /.test(title)).length === 2,
+    async () => (await failures()).filter((title) => /^(unknown|ship) /.test(title)).length === 2,
     'an issue of each',
   )
 })

@@ -44,8 +44,8 @@ createInterface({ input: process.stdin }).on('line', (line) => {
     const tools = [...NAMES, ...(process.env['ADDED']?.split(',') ?? [])].map((name) => tool(name))
     const wipe = { ...tool('wipe'), annotations: { destructiveHint: true } }
     const inputSchema = { type: 'object', properties: { order: { type: 'integer' } }, required: ['order'] }
-    const refund = { ...tool('refund'), inputSchema }
-    say({ id, result: { tools: [...tools, wipe, refund, tool('weather', process.env['WEATHER'])] } })
+    const ship = { ...tool('ship'), inputSchema }
+    say({ id, result: { tools: [...tools, wipe, ship, tool('weather', process.env['WEATHER'])] } })
   } else if (method === 'server/discover') {
     const _meta = { 'io.modelcontextprotocol/serverInfo': { name: 'scripted', version: '1' } }
     say({
@@ -82,7 +82,7 @@ function call(id: number | undefined, name: string | undefined, input: Record<st
   else if (name === 'break') say({ id, error: { code: -32_000, message: 'Broken.' } })
   else if (name === 'silent') return
   else if (name === 'unknown') say({ id, error: { code: -32_602, message: 'Unknown tool: unknown' } })
-  else if (name === 'refund' && typeof input['order'] !== 'number')
+  else if (name === 'ship' && typeof input['order'] !== 'number')
     say({ id, result: texts('Input validation error: order must be a number', { isError: true }) })
   else if (name === 'twice') {
     say({ id, result: texts('first') })
