@@ -485,6 +485,18 @@ describe('approvals', { skip: withoutChromium }, () => {
     await close()
   })
 
+  test('requests that nobody answered are counted on the overview and on the page of their policy', async () => {
+    for (const run of ['late-1', 'late-2']) await ask(run, { timeoutMs: 1_000 })
+    const { page, close } = await tacho.open(tacho.home)
+    await page.getByText('nobody answered 2 requests').waitFor()
+    await page.getByRole('link', { name: '2 unanswered in 7 days' }).waitFor()
+    await assertLooks(page, 'overview with unanswered requests')
+    await page.goto(`${tacho.home}/policies/transfer-limit`)
+    await page.getByRole('link', { name: 'Nobody answered 2 requests in 7 days' }).click()
+    await page.waitForURL('**/approvals?show=history&status=EXPIRED&policy=transfer-limit')
+    await close()
+  })
+
   test('the page shows the version of the policy that asked, and that a newer one is drafted', async () => {
     const { newPolicy, pushPolicy } = await configurationCalls(tacho.service)
     await newPolicy({

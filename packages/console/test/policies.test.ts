@@ -80,6 +80,51 @@ describe('policies and prompts', { skip: withoutChromium }, () => {
     await close()
   })
 
+  test('what a condition that cannot be evaluated counts as is shown and kept; held calls and wrong names are told', async () => {
+    const held = { action: 'REQUIRE_APPROVAL', toolName: 'payout', toolCallId: 'call_1', input: { amount: 900 } }
+    await tacho.service.record([
+      event({
+        runId: 'paid',
+        eventType: 'TOOL_CALL',
+        label: 'payout',
+        payload: { toolName: 'payout', input: { amount: 20 }, output: 'ok' },
+      }),
+      event({ runId: 'held', eventType: 'POLICY_DECISION', label: 'payout', payload: held }),
+    ])
+    const limit = 'tool.name == "payout" && tool.input.amount > 500.0'
+    await calls.newPolicy({
+      policyId: 'payout-limit',
+      condition: limit,
+      severity: 'HIGH',
+      action: 'REQUIRE_APPROVAL',
+      onError: 'ignore',
+    })
+    const { page, close } = await tacho.open(`${tacho.home}/policies/payout-limit`)
+    const onError = page.getByLabel('When it cannot be evaluated')
+    assert.equal(await onError.inputValue(), 'ignore')
+    await page.getByText('lets the call through without a word').waitFor()
+    await page.getByRole('button', { name: 'Simulate' }).click()
+    const states = page.getByRole('table', { name: 'What became of the calls' })
+    await states.getByRole('row').filter({ hasText: 'Held for a person' }).getByText('1').first().waitFor()
+    await assertLooks(page, 'a policy with its simulation')
+    await page.getByLabel('What it is for').fill('Payouts')
+    await page.getByRole('button', { name: 'Save version 2' }).click()
+    await page.getByText('version 2', { exact: true }).first().waitFor()
+    assert.equal(await onError.inputValue(), 'ignore')
+    await onError.selectOption('act')
+    await page.getByRole('button', { name: 'Save version 3' }).click()
+    await page.getByText('version 3', { exact: true }).first().waitFor()
+    await page.reload()
+    await page.getByText('version 3', { exact: true }).first().waitFor()
+    assert.equal(await onError.inputValue(), 'act')
+    await page.getByRole('textbox', { name: 'Condition' }).click()
+    await page.keyboard.press('Control+a')
+    await page.keyboard.type('tool.name == "payout" && tool.input.amout > 500.0 ')
+    await page.getByRole('button', { name: 'Simulate' }).click()
+    await page.getByText(/amount is in 2 of 2/).waitFor()
+    await close()
+  })
+
   test('a new version shows its differences, is promoted and rolled back', async () => {
     const { page, close } = await tacho.open(`${tacho.home}/policies/refund-limit`)
     await condition(page).click()

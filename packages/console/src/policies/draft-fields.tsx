@@ -54,11 +54,23 @@ export function DraftFields({ environmentId, draft, onChange, readOnly }: Props)
           />
         </Labelled>
       </div>
-      <p className="text-sm text-soft">
-        {draft.severity === 'HIGH' || draft.severity === 'CRITICAL'
-          ? 'If the condition cannot be evaluated, it counts as true.'
-          : 'If the condition cannot be evaluated, it counts as false, unless the input cannot be read.'}
-      </p>
+      <Labelled name="When it cannot be evaluated">
+        <Choice
+          label="When it cannot be evaluated"
+          value={draft.onError}
+          options={[
+            ['act', 'It counts as true'],
+            ['ignore', 'It counts as false'],
+          ]}
+          onChange={(onError) => set({ onError: onError as Draft['onError'] })}
+          className="h-10 w-full text-base"
+        />
+      </Labelled>
+      {draft.onError === 'ignore' && (draft.action === 'BLOCK' || draft.action === 'REQUIRE_APPROVAL') && (
+        <p className="text-sm text-amber">
+          ! A field that a call lacks, or a wrong name in the condition, lets the call through without a word.
+        </p>
+      )}
       <Field
         label="Name"
         maxLength={LIMITS.nameChars}

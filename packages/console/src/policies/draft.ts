@@ -10,6 +10,7 @@ export interface Draft {
   condition: string
   severity: PolicyVersion['severity']
   action: PolicyVersion['action']
+  onError: NonNullable<PolicyVersion['onError']>
 }
 
 export const EMPTY_DRAFT: Draft = {
@@ -19,15 +20,18 @@ export const EMPTY_DRAFT: Draft = {
   condition: '',
   severity: 'MEDIUM',
   action: 'REQUIRE_APPROVAL',
+  onError: 'act',
 }
 
-export const draftOf = ({ name, description, condition, severity, action }: PolicyVersion): Draft => ({
+export const draftOf = ({ name, description, condition, severity, action, onError }: PolicyVersion): Draft => ({
   name,
   purpose: purposeOf(description) ?? '',
   message: messageOf(description) ?? '',
   condition,
   severity,
   action,
+  // Written before this could be set: the severity decides.
+  onError: onError ?? (severity === 'HIGH' || severity === 'CRITICAL' ? 'act' : 'ignore'),
 })
 
 /** The body for the API. An empty text becomes null. */
@@ -37,6 +41,7 @@ export const bodyOf = (draft: Draft, note: string) => ({
   condition: draft.condition,
   severity: draft.severity,
   action: draft.action,
+  onError: draft.onError,
   note: note.trim() || null,
 })
 

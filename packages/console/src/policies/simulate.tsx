@@ -28,8 +28,9 @@ export function Simulate({ environment, draft, canSimulate }: Props) {
   const { data } = useSimulation(environmentId, simulationId)
   const start = useMutation({
     mutationFn: () => {
-      const { condition, severity, action } = draft
-      return api.createSimulation({ params: { environmentId }, body: { condition, severity, action, days } })
+      const { condition, severity, action, onError } = draft
+      const body = { condition, severity, action, onError, days }
+      return api.createSimulation({ params: { environmentId }, body })
     },
     onSuccess: ({ id }) => setSimulationId(id),
   })
@@ -71,7 +72,7 @@ export function Simulate({ environment, draft, canSimulate }: Props) {
       </div>
       {data?.result && (
         <>
-          {(data.condition !== draft.condition || data.action !== draft.action) && (
+          {(data.condition !== draft.condition || data.action !== draft.action || data.onError !== draft.onError) && (
             <p className="mb-2 text-sm text-amber">! The draft has changed since this simulation.</p>
           )}
           <SimulationResult result={data.result} />

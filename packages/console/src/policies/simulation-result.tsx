@@ -1,13 +1,16 @@
-import type { SimulationResult as Result } from '@tacho/contract/operator/simulation.ts'
+import type { CallState, SimulationResult as Result } from '@tacho/contract/operator/simulation.ts'
 import { getRouteApi, Link } from '@tanstack/react-router'
 import { isObject } from '@tacho/contract/read-payload.ts'
 import { callInShort } from '@tacho/contract/told-call.ts'
 import { useQuery } from '@tanstack/react-query'
 import { eventQuery } from '../runs/run-queries.ts'
 import { counted, number } from '../ui/format.ts'
+import { ShownText } from '../ui/shown-text.tsx'
 import { Time } from '../ui/time.tsx'
 
 const route = getRouteApi('/w/$workspace/$environment')
+/** In the order of the table. The contract's list is in a larger file. */
+const CALL_STATES: readonly CallState[] = ['ran', 'held', 'blocked', 'neverRan']
 const RUNS_SHOWN = 10
 const INPUT_CHARS = 300
 
@@ -34,6 +37,26 @@ export function SimulationResult({ result }: { result: Result }) {
             <li key={`${code} ${field}`}>! {message}</li>
           ))}
         </ul>
+      )}
+      {result.states && <States states={result.states} />}
+      {result.largest !== undefined && result.largest.length > 0 && (
+        <div>
+          <p className="text-xs text-soft">The largest it hits</p>
+          <ul>
+            {result.largest.map(({ runId, eventId, message }) => (
+              <li key={`${runId} ${eventId}`}>
+                <Link
+                  to="/w/$workspace/$environment/runs/$runId"
+                  params={{ ...params, runId }}
+                  search={{ step: eventId }}
+                  className="link"
+                >
+                  <ShownText text={message} />
+                </Link>
+              </li>
+            ))}
+          </ul>
+        </div>
       )}
       <Agreement approvals={result.approvals} />
       {result.tools.length > 0 && (
@@ -86,6 +109,37 @@ export function SimulationResult({ result }: { result: Result }) {
         </div>
       )}
     </div>
+  )
+}
+
+const STATE_WORDS: Record<CallState, string> = {
+  ran: 'Ran',
+  held: 'Held for a person, and did not run',
+  blocked: 'Blocked by a policy',
+  neverRan: 'Never started by the agent',
+}
+
+/** Calls that did not run are calls too. */
+function States({ states }: { states: NonNullable<Result['states']> }) {
+  return (
+    <table aria-label="What became of the calls" className="w-full">
+      <thead>
+        <tr className="border-b border-line text-left text-xs text-soft">
+          <th className="py-1 font-normal">What became of the calls</th>
+          <th className="py-1 pl-4 text-right font-normal">Calls</th>
+          <th className="py-1 pl-4 text-right font-normal">Hits</th>
+        </tr>
+      </thead>
+      <tbody>
+        {CALL_STATES.map((state) => (
+          <tr key={state} className="border-b border-line">
+            <td className="py-1">{STATE_WORDS[state]}</td>
+            <td className="py-1 pl-4 text-right">{number(states[state].calls)}</td>
+            <td className="py-1 pl-4 text-right font-medium">{number(states[state].hits)}</td>
+          </tr>
+        ))}
+      </tbody>
+    </table>
   )
 }
 
