@@ -4,7 +4,8 @@ import type { DatedRates, ModelRates, Rate, Rates } from '../domain/estimate.ts'
 
 /** Null: the package lacks the model, or the prices of its tokens. */
 export function packageRates(name: string): ModelRates | null {
-  const prices = find(name)
+  if (name.endsWith(':free')) return [{ rates: { input: 0, output: 0 } }]
+  const prices = find(name) ?? find(plainName(name))
   if (prices === null) return null
   const dated = Array.isArray(prices) ? prices : [{ prices }]
   const rates = dated.map(toDated)
@@ -21,6 +22,17 @@ function find(name: string): ModelPrice | ConditionalPrice[] | null {
     // Names of Amazon Bedrock.
     pricesOf(name, 'aws')
   )
+}
+
+/** OpenRouter's variants choose a provider or a tool, not a model. Gateways put a version of Claude before its family. */
+function plainName(name: string): string {
+  return name
+    .replace(/:(?:nitro|floor|online|exacto|beta|extended|thinking)$/, '')
+    .replace(
+      /\bclaude-(\d)(?:[.-](\d))?-(opus|sonnet|haiku)\b/,
+      (whole, major: string, minor: string | undefined, family: string) =>
+        Number(major) < 4 ? whole : `claude-${family}-${[major, minor].filter(Boolean).join('-')}`,
+    )
 }
 
 function pricesOf(model: string, providerId?: string): ModelPrice | ConditionalPrice[] | null {

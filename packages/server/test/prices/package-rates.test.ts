@@ -125,3 +125,18 @@ test('prices follow the time where the package says so', () => {
     assert.equal(estimated, expected, `${hour}:00`)
   }
 })
+
+test('variants of gateways and reordered names have the price of their model', () => {
+  for (const [name, plain] of [
+    ['openai/gpt-4o:nitro', 'openai/gpt-4o'],
+    ['openai/gpt-4o:online', 'openai/gpt-4o'],
+    ['claude-4.5-sonnet-20250929', 'claude-sonnet-4-5-20250929'],
+    ['anthropic/claude-4-sonnet:floor', 'anthropic/claude-sonnet-4'],
+    ['claude-3.5-sonnet', 'claude-3-5-sonnet'],
+  ] as const) {
+    assert.notEqual(packageRates(plain), null, plain)
+    assert.deepEqual(packageRates(name), packageRates(plain), name)
+  }
+  assert.deepEqual(packageRates('meta-llama/llama-3.3-70b-instruct:free'), [{ rates: { input: 0, output: 0 } }])
+  assert.equal(packageRates('nobody/knows-it:nitro'), null)
+})
