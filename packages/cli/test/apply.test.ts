@@ -198,3 +198,22 @@ test('a policy of the file has a message, which is part of its description on th
   write('speaks.yaml', speaking(String.raw`description: "A\nMessage: b", message: ask ada`) + environments)
   assert.match((await apply('-f', SPEAKS, '--yes')).stderr, /not in both/)
 })
+
+test('apply restores what is archived and in the file, and the plan says so', async () => {
+  const items = `prompts: { put-away: { content: Hi } }\n${POLICIES.replace('refunds', 'put-away')}`
+  write('tacho.yaml', items)
+  assert.equal((await apply('--yes')).code, 0)
+  for (const noun of ['prompts', 'policies']) {
+    const { code, stderr } = await server.tacho([noun, 'archive', 'put-away'])
+    assert.equal(code, 0, stderr)
+  }
+  write('tacho.yaml', `${items}environments:\n  staging: { policies: [put-away] }\n`)
+  const dry = await apply('--dry-run')
+  assert.equal(dry.code, 3)
+  assert.match(dry.stdout, /\+ prompt put-away: restore \(was archived\)\n/)
+  assert.match(dry.stdout, /Plan: 2 restored, 1 deployed\.\n/)
+  const applied = await apply('--yes')
+  assert.deepEqual([applied.code, applied.stderr], [0, ''])
+  const again = await apply('--yes')
+  assert.match(again.stdout, /^Nothing to change: the server matches the file\.\n/)
+})

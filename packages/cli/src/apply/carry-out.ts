@@ -1,5 +1,5 @@
 /**
- * Executes a plan: versions first, then one publication per environment. Fails if another operator has changed an item
+ * Executes a plan: restores and versions first, then one publication per environment. Fails if another operator has changed an item
  * since the plan was made. Applying again makes a new plan and continues.
  */
 import type { OperatorClient } from '../calls/operator-client.ts'
@@ -12,9 +12,16 @@ export async function carryOut(
   workspaceId: string,
   manifest: Manifest,
   present: Present,
-  { writes, deployments }: Plan,
+  { restores, writes, deployments }: Plan,
   note: string | null,
 ): Promise<void> {
+  for (const { kind, name } of restores) {
+    if (kind === 'policy') await client.restorePolicy({ params: { workspaceId, policyId: name } })
+    else {
+      const promptId = present.prompts.get(name)?.promptId ?? ''
+      await client.restorePrompt({ params: { workspaceId, promptId } })
+    }
+  }
   const created = new Map<string, string>()
   for (const write of writes) {
     if (write.kind === 'policy') await writePolicy(client, workspaceId, manifest, write, note)

@@ -8,11 +8,12 @@ import type { DeploymentChange, Kept, Plan, Write } from './plan.ts'
 /** `diffs`: what each write changes, by `diffKey`. */
 export function planLines(
   workspace: string,
-  { writes, deployments }: Pick<Plan, 'writes' | 'deployments'>,
+  { restores, writes, deployments }: Omit<Plan, 'kept'>,
   diffs: ReadonlyMap<string, WriteDiff>,
 ): string[] {
   const lines: string[] = []
-  if (writes.length > 0) lines.push(strong(`Workspace ${printable(workspace)}`))
+  if (restores.length + writes.length > 0) lines.push(strong(`Workspace ${printable(workspace)}`))
+  lines.push(...restores.map(({ kind, name }) => green(`  + ${kind} ${printable(name)}: restore (was archived)`)))
   for (const write of writes) {
     const diff = diffs.get(diffKey(write))
     lines.push(writeLine(write), ...(diff === undefined ? [] : diffLines(diff).map((line) => `      ${line}`)))
@@ -20,7 +21,7 @@ export function planLines(
   for (const { environment, changes } of deployments) {
     lines.push(strong(`Environment ${printable(environment)}`), ...changes.map(changeLine))
   }
-  return [...lines, '', summary({ writes, deployments })]
+  return [...lines, '', summary({ restores, writes, deployments })]
 }
 
 /** What stays deployed though the file does not list it. */
@@ -45,11 +46,12 @@ function changeLine({ kind, name, from, to }: DeploymentChange): string {
   return yellow(`  ~ ${item}: version ${from} -> ${to}`)
 }
 
-function summary({ writes, deployments }: Pick<Plan, 'writes' | 'deployments'>): string {
+function summary({ restores, writes, deployments }: Omit<Plan, 'kept'>): string {
   const created = writes.filter(({ changed }) => changed === null).length
   const changes = deployments.flatMap((deployment) => deployment.changes)
   const removed = changes.filter(({ to }) => to === null).length
   const parts = [
+    restores.length > 0 ? `${restores.length} restored` : '',
     created > 0 ? `${created} created` : '',
     writes.length > created ? counted(writes.length - created, 'new version') : '',
     changes.length > removed ? `${changes.length - removed} deployed` : '',

@@ -21,6 +21,8 @@ export interface PresentEnvironment {
 }
 
 export interface Plan {
+  /** Archived, but in the file. */
+  restores: Restore[]
   writes: Write[]
   deployments: Deployment[]
   /** Deployed, but not in the file: somebody else's, so it stays. Empty with `prune`. */
@@ -32,6 +34,12 @@ export interface Kept {
   kind: DeployableKind
   name: string
   version: string
+}
+
+export interface Restore {
+  kind: DeployableKind
+  /** Name of the prompt, id of the policy. */
+  name: string
 }
 
 /** A version to write. `changed` names the fields that differ from the newest version; null: create the item. */
@@ -64,6 +72,7 @@ export type Planned = { ok: true; plan: Plan } | { ok: false; faults: FileFault[
 /** `prune`: undeploy what the file does not list. */
 export function planOf(manifest: Manifest, present: Present, { prune }: { prune: boolean }): Planned {
   const faults: FileFault[] = []
+  const restores = restoresOf(manifest, present)
   const writes = [...promptWrites(manifest, present), ...policyWrites(manifest, present)]
   const newest = newestVersions(present, writes)
   const deployments: Deployment[] = []
@@ -85,12 +94,26 @@ export function planOf(manifest: Manifest, present: Present, { prune }: { prune:
     const changes = [...(prune ? removed : []), ...changesOf(wanted, environment, present, newest, faults)]
     if (changes.length > 0) deployments.push({ environment: name, environmentId: environment.id, changes })
   }
-  return faults.length > 0 ? { ok: false, faults } : { ok: true, plan: { writes, deployments, kept } }
+  return faults.length > 0 ? { ok: false, faults } : { ok: true, plan: { restores, writes, deployments, kept } }
 }
 
 /** Whether nothing would change. */
-export function isEmpty({ writes, deployments }: Plan): boolean {
-  return writes.length === 0 && deployments.length === 0
+export function isEmpty({ restores, writes, deployments }: Plan): boolean {
+  return restores.length === 0 && writes.length === 0 && deployments.length === 0
+}
+
+// --- archived items
+
+function restoresOf({ prompts, policies, environments }: Manifest, present: Present): Restore[] {
+  const listed = [...environments.values()]
+  const namesOf = (kind: 'prompts' | 'policies', items: ReadonlyMap<string, unknown>) => {
+    const names = new Set([...items.keys(), ...listed.flatMap((wanted) => [...(wanted[kind]?.keys() ?? [])])])
+    return [...names].filter((name) => (present[kind].get(name)?.archivedAt ?? null) !== null)
+  }
+  return [
+    ...namesOf('prompts', prompts).map((name): Restore => ({ kind: 'prompt', name })),
+    ...namesOf('policies', policies).map((name): Restore => ({ kind: 'policy', name })),
+  ]
 }
 
 // --- versions

@@ -8,8 +8,10 @@ import type { Present, PresentEnvironment } from './plan.ts'
 
 export async function readPresent(client: OperatorClient, workspace: Workspace, manifest: Manifest): Promise<Present> {
   const params = { workspaceId: workspace.id }
-  const prompts = await allItems(client.listPrompts, { params })
-  const policies = await allItems(client.listPolicies, { params })
+  // An archived one keeps its name.
+  const query = { archived: 'true' } as const
+  const prompts = await allItems(client.listPrompts, { params, query })
+  const policies = await allItems(client.listPolicies, { params, query })
   const environments = new Map<string, PresentEnvironment>()
   for (const { id, name } of await environmentsOf(client, workspace)) {
     if (!manifest.environments.has(name)) continue

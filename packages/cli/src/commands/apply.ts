@@ -37,6 +37,7 @@ The plan is shown first. Nothing changes without --yes or your confirmation on a
 nothing the second time. An environment gets the versions that the file lists. What else is deployed there stays, so
 several files can share an environment; with --prune it is undeployed, and the plan says so first. Other environments
 stay unchanged, and so do prompts or policies of an environment without such a list. Nothing is ever deleted.
+An archived prompt or policy that the file lists is restored.
 
   workspace: acme                      # optional if there is only one
   prompts:
