@@ -70,11 +70,14 @@ export function isAsker(row: ApprovalRow, by: { clientId: string; keyFamily: str
   return isOfKey && row.clientId === by.clientId && row.importedAt === null
 }
 
-const CLAIM = /^run-(.+)$/
+const NAMED = /^(?:run|withdrawn)-(.+)$/
 
-/** The approval that a record names by its id. Such a record is a claim: only the first one may run the call. */
+/**
+ * The approval that a record names by its id: `run-` is a claim, and only the first one may run the call; `withdrawn-` tells a
+ * resumed process that the call is gone.
+ */
 export function claimedApproval({ clientRecordId }: Pick<NewIssueRecord, 'clientRecordId'>): string | null {
-  const id = CLAIM.exec(clientRecordId)?.[1]
+  const id = NAMED.exec(clientRecordId)?.[1]
   return id !== undefined && isUuid(id) ? id : null
 }
 

@@ -63,7 +63,25 @@ async function linkedInputs(
   if (linked.length === 0) return new Map()
   const links = linked.map(({ runId, eventId }) => ({ runId, eventId }))
   const found = await storage.findLinkedInputs(environmentId, links, INPUTS_BOUNDS.bytes)
-  return new Map(linked.map(({ id }, at) => [id, found[at] === 'too_large' ? undefined : (found[at] as Recorded)]))
+  const byId = new Map(rows.map((row) => [row.id, row]))
+  return new Map(
+    linked.map(({ id }, at): [string, Recorded] => {
+      const [row, recorded] = [byId.get(id), found[at] ?? null]
+      if (recorded === 'too_large') return [id, undefined]
+      return [id, row && recorded && isOf(row, recorded) ? recorded : null]
+    }),
+  )
+}
+
+/**
+ * Retention removes runs whose approvals stay, and then anybody can record an event of the same id: it is not what the person
+ * saw, and neither is an input that came after the decision.
+ */
+function isOf({ id, toolName, inputHash, decidedAt }: ApprovalRow, { payload, receivedAt }: RecordedInputRow): boolean {
+  const said = JSON.parse(payload) as Record<string, unknown>
+  const isNamed = said['approvalId'] === id && said['toolName'] === toolName
+  const isOfHash = String(said['inputHash']).toLowerCase() === inputHash
+  return isNamed && isOfHash && (decidedAt === null || receivedAt <= decidedAt)
 }
 
 function inShort(payload: string): string {
@@ -115,5 +133,7 @@ function shownInput(payload: string): ShownInput | null {
   if (!input) return null
   const json = payload.slice(input.start, input.end)
   const sealsText = seals ? payload.slice(seals.start, seals.end) : 'null'
-  return { json, seals: JSON.parse(sealsText) as unknown, isShortened: shortened !== null }
+  // A number or a text in its place is no mark of an SDK.
+  const isShortened = !!shortened && payload[shortened.start] === '{'
+  return { json, seals: JSON.parse(sealsText) as unknown, isShortened }
 }

@@ -30,9 +30,10 @@ export function issueRecordsRoutes(
     if (approvalId !== null) {
       const by = { clientId: record.sdkInstanceId, keyFamily: familyOf(request) }
       const row = await current.find(environmentId, approvalId.toLowerCase())
-      const isClaim = record.detectionType === CLAIM_TYPE
+      const isClaim = record.clientRecordId.startsWith('run-')
+      const isOfSdk = record.detectionType === CLAIM_TYPE
       // Other records must not take the id of a claim.
-      if (row === null ? isClaim : row.id !== approvalId || !isAsker(row, by)) return NO_APPROVAL
+      if (row === null ? isOfSdk : row.id !== approvalId || !isAsker(row, by)) return NO_APPROVAL
       const fault = row && isClaim ? claimFault(row, receivedAt) : null
       if (fault !== null) return refuse('conflict', `The approval ${fault}: run nothing under it`)
     }

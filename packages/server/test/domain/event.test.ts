@@ -181,7 +181,9 @@ test('rejections that name a run and an event are kept for the doctor', () => {
     { ...good, runId: 'a\0', label: 1 },
     { ...good, runId: '' },
   )
-  assert.deepEqual(batch.refused, [{ runId: 'r1', eventId: 'e1', code: 'invalid_type', message: 'label must be a string', rejectedAt: NOW }])
+  assert.deepEqual(batch.refused, [
+    { runId: 'r1', eventId: 'e1', code: 'invalid_type', message: 'label must be a string', rejectedAt: NOW },
+  ])
 })
 
 test('the answer counts events that are stored, now or before, and names the rest', () => {

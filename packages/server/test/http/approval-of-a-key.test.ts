@@ -148,6 +148,48 @@ test('only the client and key that asked claim an approval, approved, once, and 
   assert.deepEqual([status, /expired at/.test(body.detail)], [409, true])
 })
 
+test('many large inputs that do not match are not approved in one step either', async () => {
+  const asked = await Promise.all(Array.from({ length: 6 }, () => ask()))
+  const text = 'x'.repeat(240_000)
+  for (const { id, runId } of asked) await record(id, runId, { input: { amount: 5, text } })
+  const body = { ids: asked.map(({ id }) => id), decision: 'APPROVED' }
+  const { body: decided } = await service.operator<{ items: { outcome: string }[] }>(
+    environment('/approvals/decisions'),
+    { body },
+  )
+  assert.deepEqual(
+    decided.items.map(({ outcome }) => outcome),
+    asked.map(() => 'mismatch'),
+  )
+})
+
+test('no record of another key takes the ids by which processes learn of a claim or a withdrawal', async () => {
+  const other = await newKey()
+  const { id } = await ask()
+  for (const clientRecordId of [`run-${id}`, `withdrawn-${id}`]) {
+    const { status } = await claim(id, { key: other.key, clientRecordId })
+    assert.equal(status, 404, clientRecordId)
+  }
+  // Whatever the record calls itself, nothing may run before the approval.
+  assert.equal((await claim(id, { detectionType: 'TOOL_RUN' })).status, 409)
+  assert.equal((await claim(id, { clientRecordId: `withdrawn-${id}` })).body.isNew, true)
+})
+
+test('an input that is recorded after the decision is not what the person saw', async () => {
+  const { id, runId } = await ask()
+  await calls.decide(id, 'APPROVED')
+  jump += 1_000
+  await record(id, runId, { input: INPUT })
+  assert.equal((await detail(id)).inputPreview, null)
+})
+
+test('a call that claims to run before the decision can still be withdrawn', async () => {
+  const { id, runId } = await ask()
+  await record(id, runId, {}, { eventType: 'TOOL_START' })
+  await record(id, runId, { reason: 'cancelled' }, { eventType: 'APPROVAL_WITHDRAWN' })
+  assert.equal((await detail(id)).waiting.state, 'withdrawn')
+})
+
 test('a withdrawn request can be decided, and the service never says APPROVED of it', async () => {
   const other = await newKey()
   const { id, runId } = await ask()

@@ -19,9 +19,14 @@ export type Decide = (by: Deciding, rows: ApprovalRow[], decision: NewDecision) 
 export function createDiffering(storage: Deps['storage']) {
   return async (environmentId: string, rows: ApprovalRow[], { decision, confirmMismatch = false }: NewDecision) => {
     if (decision !== 'APPROVED' || confirmMismatch) return new Set<string>()
+    const differs = new Set<string>()
     const inputs = await inputsInShort(storage, environmentId, rows)
-    const differs = rows.filter((_, at) => inputs[at]?.check?.result === 'does_not_match')
-    return new Set(differs.map(({ id }) => id))
+    for (const [at, row] of rows.entries()) {
+      // A list reads a bounded number of bytes of all inputs; a decision looks at each.
+      const [input] = inputs[at]?.check ? [inputs[at]] : await inputsInShort(storage, environmentId, [row])
+      if ((input?.check?.result ?? 'does_not_match') === 'does_not_match') differs.add(row.id)
+    }
+    return differs
   }
 }
 

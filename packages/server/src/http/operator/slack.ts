@@ -124,7 +124,7 @@ export function slackRoutes(
       return [onlyForThem(NOT_ALLOWED)]
     }
     const row = isUuid(approvalId) ? await current.find(environmentId, approvalId) : null
-    if (row && (await differing(environmentId, [row], { decision })).has(approvalId)) {
+    if (row && (await differing(environmentId, [row], { decision })).has(row.id)) {
       return [onlyForThem(mismatchText(`${placeOf(environment)}/approvals/${approvalId}`))]
     }
     const [decided] = row ? await decide(by, [row], { decision }) : []
