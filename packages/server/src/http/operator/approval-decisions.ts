@@ -13,7 +13,7 @@ import type { OperatorDeps } from './serve.ts'
 
 const MISMATCH = refuse(
   'conflict',
-  'The recorded input does not match the hash that would be approved. To approve it all the same, send confirmMismatch: true',
+  'The recorded input does not match the hash that would be approved. To approve it all the same, confirm the mismatch: confirmMismatch, or --confirm-mismatch',
 )
 
 interface Chosen {
