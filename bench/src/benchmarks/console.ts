@@ -196,7 +196,7 @@ async function followLive(server: Server, page: Page, seconds: number) {
 /** The scripts that the page itself names. */
 function shellFiles(): { bytes: number; gzipped: number } {
   const html = readFileSync(path.join(DIST, 'index.html'), 'utf8')
-  const files = [...html.matchAll(/"\/(assets\/[^"]+\.js)"/g)].map(([, file = '']) => path.join(DIST, file))
+  const files = [...html.matchAll(/"\.\/(assets\/[^"]+\.js)"/g)].map(([, file = '']) => path.join(DIST, file))
   const sizeOf = (ending: string) => files.reduce((sum, file) => sum + statSync(file + ending).size, 0)
   return { bytes: sizeOf(''), gzipped: sizeOf('.gz') }
 }

@@ -16,7 +16,7 @@ const build = () =>
 test('the shell has less than 150 kB of script, gzipped, and nothing inline', () => {
   assert.equal(build().status, 0)
   const page = readFileSync(path.join(DIST, 'index.html'), 'utf8')
-  const scripts = [...page.matchAll(/(?:src|href)="\/(assets\/[^"]+\.js)"/g)].map(([, file = '']) => file)
+  const scripts = [...page.matchAll(/(?:src|href)="\.\/(assets\/[^"]+\.js)"/g)].map(([, file = '']) => file)
   assert.ok(scripts.length > 0)
   const bytes = scripts.map((file) => gzipSync(readFileSync(path.join(DIST, file))).length)
   const sum = bytes.reduce((all, one) => all + one, 0)

@@ -61,6 +61,6 @@ test('qwen-code: a hook names a call otherwise than the session file, and the tw
   const record = readRecord('qwen-code', JSON.stringify({ ...step, tool_name: name, tool_input: args }))
   assert.deepEqual(
     calls.map(({ callId }) => callId),
-    [record?.fields['tool_use_id']],
+    [record?.callId],
   )
 })

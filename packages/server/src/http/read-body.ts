@@ -18,8 +18,11 @@ export class BodyMemory {
 
   constructor(maxBytes: number) {
     this.maxBytes = maxBytes
-    const ofWorkspace = Math.max(maxBytes / WORKSPACES, 2 * LIMITS.otlpBytes)
-    this.#shares = new Shares({ most: maxBytes, ofWorkspace, ofCredential: ofWorkspace / 2 })
+    const ofWorkspace = Math.max(maxBytes / WORKSPACES, Math.min(2 * LIMITS.otlpBytes, maxBytes / 2))
+    // The largest body fits, where that leaves room for others.
+    const ofLargest = LIMITS.otlpBytes + UNFINISHED_BYTES
+    const ofCredential = ofLargest <= ofWorkspace ? Math.max(ofWorkspace / 2, ofLargest) : ofWorkspace / 2
+    this.#shares = new Shares({ most: maxBytes, ofWorkspace, ofCredential })
   }
 
   get bytes(): number {

@@ -183,13 +183,6 @@ test('an input that is recorded after the decision is not what the person saw', 
   assert.equal((await detail(id)).inputPreview, null)
 })
 
-test('a call that claims to run before the decision can still be withdrawn', async () => {
-  const { id, runId } = await ask()
-  await record(id, runId, {}, { eventType: 'TOOL_START' })
-  await record(id, runId, { reason: 'cancelled' }, { eventType: 'APPROVAL_WITHDRAWN' })
-  assert.equal((await detail(id)).waiting.state, 'withdrawn')
-})
-
 test('a withdrawn request can be decided, and the service never says APPROVED of it', async () => {
   const other = await newKey()
   const { id, runId } = await ask()

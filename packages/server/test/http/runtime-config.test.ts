@@ -74,6 +74,7 @@ test('deployed versions are served as written, with correct hashes, and change t
       condition,
       severity: 'CRITICAL',
       action: 'BLOCK',
+      onError: 'act',
     },
   )
   const { revision, ...rest } = config

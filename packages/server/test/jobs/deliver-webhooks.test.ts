@@ -234,7 +234,8 @@ test('a message that shows the input waits a moment for it, reads it when it is 
   assert.deepEqual([sent.length, postponed], [0, [1_000_500]])
   await go('closed-1')
   assert.equal(sent.length, 1, 'a webhook that shows no input waits for none')
-  recorded = JSON.stringify({ input: { command: 'cat .env' } })
+  const { id: approvalId, toolName, inputHash } = approval
+  recorded = JSON.stringify({ approvalId, toolName, inputHash, input: { command: 'cat .env' } })
   await go('open-1')
   assert.ok(sent[1]?.includes('$ cat .env') && !sent[0]?.includes('cat .env'))
   recorded = null

@@ -9,7 +9,6 @@ import type { RunRow } from '../../storage/runs.ts'
 import type { Storage } from '../../storage/storage.ts'
 import type { ApprovalReader } from '../approval-reader.ts'
 import { found, refuse } from '../reply-error.ts'
-import { refuseField } from '../field.ts'
 import { findAskingPolicy } from './asking-policy.ts'
 import { namedApprovals } from './named-approvals.ts'
 import { readPage, NOTHING } from '../paging.ts'
@@ -23,8 +22,11 @@ export const NO_APPROVAL = refuse('not_found', 'The approval does not exist')
 
 export function operatorApprovalsRoutes({ serve, storage, now }: OperatorDeps, { current }: ApprovalReader): void {
   serve('listApprovals', async ({ query, environment, walk }) => {
-    const { status, toolName, agentId, policyId, runId, withdrawn } = query
-    if (withdrawn !== undefined && status !== 'PENDING') return refuseField('withdrawn', 'needs status=PENDING')
+    const { toolName, agentId, policyId, runId } = query
+    // Only requests that wait can be withdrawn.
+    const status = query.status ?? (query.withdrawn === undefined ? undefined : 'PENDING')
+    const withdrawn = status === 'PENDING' ? query.withdrawn : undefined
+    if (query.withdrawn === 'only' && withdrawn === undefined) return NOTHING
     const filter = { status, toolName, inputHash: query.inputHash?.toLowerCase(), agentId, policyId, runId, withdrawn }
     if (!Object.values(filter).every((text) => isStorableText(text ?? ''))) return NOTHING
     const { rows, nextCursor } = await readPage(

@@ -64,13 +64,7 @@ function inputChange(row: ApprovalRow, { eventId }: NewEvent, { policyVersions }
   return { inputEventId: eventId, policyVersion: policyVersion ?? said ?? null }
 }
 
-function ranChange(
-  { ranAt, ranStatus, status: decided }: ApprovalRow,
-  { status }: ApprovalNote,
-  now: number,
-): Change | null {
-  // A call that claims to run before the decision does not run under it, and must not keep its caller from withdrawing.
-  if (decided !== 'APPROVED') return null
+function ranChange({ ranAt, ranStatus }: ApprovalRow, { status }: ApprovalNote, now: number): Change | null {
   if (ranAt === null) return { ranAt: now, ranStatus: status }
   return ranStatus === 'started' && status !== 'started' ? { ranStatus: status } : null
 }
