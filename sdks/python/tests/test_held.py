@@ -77,6 +77,25 @@ def by_timeout_around_a_thread(process: Process, call: Callable[[], Any]) -> Non
     asyncio.run(main())
 
 
+def by_timeout_around_a_thread_that_waits_late(process: Process, call: Callable[[], Any]) -> None:
+    def work() -> Any:
+        with ThreadPoolExecutor() as pool:
+            future = pool.submit(process.call_guarded, "refund", {"n": 1}, call)
+            until(is_asked(process._service))
+            # As LangGraph on a busy machine: its tool asks before its own thread waits for it.
+            time.sleep(0.5)
+            return future.result()
+
+    async def main() -> None:
+        with pytest.raises(asyncio.TimeoutError):
+            await asyncio.wait_for(asyncio.to_thread(work), 1)
+
+    decision = threading.Timer(8, process._service.decide)
+    decision.start()
+    asyncio.run(main())
+    decision.cancel()
+
+
 def by_cancel_of_a_future(process: Process, call: Callable[[], Any]) -> None:
     with ThreadPoolExecutor() as pool:
         future = pool.submit(process.call_guarded, "refund", {"n": 1}, call)
@@ -139,6 +158,7 @@ def _async(call: Callable[[], Any]) -> Callable[[], Any]:
 LEAVES: list[tuple[Leave, str]] = [
     (by_timeout_of_a_task, "cancelled"),
     (by_timeout_around_a_thread, "cancelled"),
+    (by_timeout_around_a_thread_that_waits_late, "cancelled"),
     (by_cancel_of_a_future, "cancelled"),
     (by_timeout_of_a_future, "cancelled"),
     (by_end_of_the_run, "run_ended"),

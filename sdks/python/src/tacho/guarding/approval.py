@@ -91,6 +91,7 @@ class Asking:
     """Called once with the approval's id and its end, before the first wait."""
     stop: StopSignal
     """Ends the wait with the outcome `aborted`."""
+    before_poll: Callable[[], object]
 
 
 def ask_approval(core: Core, asking: Asking) -> ApprovalOutcome:
@@ -181,6 +182,7 @@ class _Waiting:
                 raise self._refusal("unavailable", "unknown status")
             if not self._is_patient and time.monotonic() >= self._deadline and not self._stop.is_set:
                 return ApprovalOutcome("pending", approval.id, expires_at=approval.expires_at)
+            self._asking.before_poll()
             try:
                 reply = self._answered("GET", path, _WAIT_SECONDS_MAX + _ANSWER_SECONDS)
             except _Refused as refused:

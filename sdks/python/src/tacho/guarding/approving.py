@@ -170,7 +170,7 @@ class Approving:
             core.sender.flush_soon()
 
         wait = timeout if waits is None else max(0.0, waits)
-        asking = Asking(request, scope.approval_client_id, timeout, wait, on_created, held.stop)
+        asking = Asking(request, scope.approval_client_id, timeout, wait, on_created, held.stop, held.find_callers)
         outcome = ask_approval(core, asking)
         if not is_recorded:
             guard.record_decision(scope, call, judged)

@@ -42,13 +42,20 @@ class HeldCall:
         if stop is not None:
             self._forget.append(stop.listen(lambda: self.leave("aborted")))
         self._thread = get_ident()
-        callers, has_left = _callers_of(self._thread)
-        for caller in callers:
-            self._forget.append(_listen(caller, lambda: self.leave("cancelled")))
-        if has_left:
-            self.leave("cancelled")
+        self._callers: list[Future[Any]] = []
+        self.find_callers()
         if scope.is_ended:
             self.leave("run_ended")
+
+    def find_callers(self) -> None:
+        """Called again while it waits: a caller that started this thread may only later begin to wait for it."""
+        callers, has_left = _callers_of(self._thread)
+        for caller in callers:
+            if caller not in self._callers:
+                self._callers.append(caller)
+                self._forget.append(_listen(caller, lambda: self.leave("cancelled")))
+        if has_left:
+            self.leave("cancelled")
 
     def leave(self, reason: LeaveReason | Literal["handed_over"]) -> None:
         if not self._held.remove(self):
