@@ -4,9 +4,6 @@ import { LIMITS } from './limits.ts'
 import { PAYLOADS } from './payload.ts'
 import { REJECTIONS, WARNINGS, type RejectionCode, type WarningCode } from './errors.ts'
 
-/** With the value `true`, a batch may have events older than 30 days: they come from another system. Lower case, as Node has it. */
-export const IMPORT_HEADER = 'x-tacho-import'
-
 /** Event, write shape (interface: "Event (write shape, sent in batches)"). Unknown fields are ignored. */
 export const EventInput = Type.Object(
   {

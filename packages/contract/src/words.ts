@@ -174,3 +174,6 @@ export type ScoreKind = (typeof SCORE_KINDS)[number]
 
 /** Filters compare names by < > =, and trim them. */
 export const SCORE_NAME_PATTERN = '^[^<>=\\s](?:[^<>=\\x00-\\x1f]*[^<>=\\s])?$'
+
+/** With the value `true`, a batch may have events older than 30 days: they come from another system. Lower case, as Node has it. */
+export const IMPORT_HEADER = 'x-tacho-import'

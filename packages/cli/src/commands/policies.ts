@@ -103,11 +103,14 @@ function addTrying(policies: Command): void {
       `
 The examples are YAML or JSON, by default policies.test.yaml beside the file:
 
-  - name: a large refund asks a person     # optional
-    tool: refund_payment                   # also: server, annotations, agent, run, session, risk, now
+  - name: a large refund asks a person  # optional
+    # also: server, annotations, agent, run, session, risk, now
+    tool: refund_payment
     input: { amount: 500 }
-    expect: REQUIRE_APPROVAL               # ALLOW, WARN, REQUIRE_APPROVAL, BLOCK
-    policies: [refunds]                    # optional: exactly the policies that match
+    # or ALLOW, WARN, BLOCK
+    expect: REQUIRE_APPROVAL
+    # optional: exactly the policies that match
+    policies: [refunds]
 
 Exit codes: 0 all are decided as expected; 1 one is not; 2 a file is invalid.
 

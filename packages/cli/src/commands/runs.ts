@@ -1,7 +1,6 @@
 import { RUN_SORTS, type RunSort } from '@tacho/contract/words.ts'
 import { Option, type Command } from 'commander'
 import {
-  connect,
   inEnvironment,
   mostOf,
   wholeNumber,
@@ -13,8 +12,6 @@ import { runQuery, withRunFilters, type RunFilterOptions } from '../runs/filters
 import type { GapsOptions } from '../runs/gaps.ts'
 import type { ShowOptions } from '../runs/show.ts'
 import { addViews, findView, queryOfView } from '../runs/views.ts'
-import { connected } from '../calls/connected.ts'
-import { findEnvironment } from '../calls/tenants.ts'
 import type { OperatorClient } from '../calls/operator-client.ts'
 import { failed } from '../stop.ts'
 
@@ -132,26 +129,26 @@ Examples:
 async function list(options: ListOptions): Promise<void> {
   const now = Date.now()
   const given = runQuery(options, now)
-  const client = connect(options)
-  const environment = await findEnvironment(client, options.environment)
+  const { connected } = await import('../calls/connected.ts')
+  const { client, environmentId } = await connected(options)
   const limit = mostOf(options)
-  const view = options.view === undefined ? {} : queryOfView(await findView(client, environment.id, options.view), now)
+  const view = options.view === undefined ? {} : queryOfView(await findView(client, environmentId, options.view), now)
   // A given agent, under either name, replaces the agent of the view.
   const { agent: viewAgent, agentId, ...query } = { ...view, ...given }
   const agent = options.agent ?? agentId ?? viewAgent
   const { listRuns } = await import('../runs/list.ts')
   await listRuns(
     client,
-    environment.id,
+    environmentId,
     { query: { ...query, scoreOrder: options.order, sort: options.sort }, agent, limit },
     options.json === true,
   )
 }
 
 async function show(runId: string | undefined, options: ShowOptions & EnvironmentOptions): Promise<void> {
-  const client = connect(options)
-  const environment = await findEnvironment(client, options.environment)
-  const place = { environmentId: environment.id, runId: runId ?? (await newestRun(client, environment.id)) }
+  const { connected } = await import('../calls/connected.ts')
+  const { client, environmentId } = await connected(options)
+  const place = { environmentId, runId: runId ?? (await newestRun(client, environmentId)) }
   const { showRun } = await import('../runs/show.ts')
   await showRun(client, place, options)
 }
@@ -162,6 +159,7 @@ async function gaps(options: GapsOptions): Promise<void> {
 }
 
 async function exportOne(runId: string, options: ExportOptions): Promise<void> {
+  const { connected } = await import('../calls/connected.ts')
   const { client, environmentId } = await connected(options)
   const { exportRun } = await import('../runs/export.ts')
   await exportRun(client, { environmentId, runId }, options)
@@ -174,16 +172,17 @@ async function newestRun(client: OperatorClient, environmentId: string): Promise
 }
 
 async function pinOne(act: 'pinRun' | 'unpinRun', runId: string, options: EnvironmentOptions): Promise<void> {
+  const { connected } = await import('../calls/connected.ts')
   const { client, environmentId } = await connected(options)
   const { pinRun } = await import('../runs/pin.ts')
   await pinRun(client, { act, environmentId, runId }, options.json === true)
 }
 
 async function follow(runId: string | undefined, options: EnvironmentOptions): Promise<void> {
-  const client = connect(options)
-  const environment = await findEnvironment(client, options.environment)
+  const { connected } = await import('../calls/connected.ts')
+  const { client, environmentId } = await connected(options)
   const asJson = options.json === true
   const { followRun, followRuns } = await import('../runs/follow.ts')
-  if (runId === undefined) await followRuns(client, environment.id, asJson)
-  else await followRun(client, { environmentId: environment.id, runId }, asJson)
+  if (runId === undefined) await followRuns(client, environmentId, asJson)
+  else await followRun(client, { environmentId, runId }, asJson)
 }

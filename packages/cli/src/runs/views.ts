@@ -1,10 +1,8 @@
 /** `tacho runs views`: the saved views of an environment, and the query of a view. */
-import { allItems } from '@tacho/client/items.ts'
 import type { RunFilter } from '@tacho/contract/operator/run.ts'
 import type { RunColumn, RunView } from '@tacho/contract/operator/run-view.ts'
 import { RUN_COLUMNS } from '@tacho/contract/words.ts'
 import { InvalidArgumentError, type Command } from 'commander'
-import { connected } from '../calls/connected.ts'
 import type { OperatorClient } from '../calls/operator-client.ts'
 import { inEnvironment, wholeNumber, type EnvironmentOptions } from '../settings/options.ts'
 import { wrongUsage } from '../stop.ts'
@@ -56,9 +54,14 @@ function parseColumns(text: string): RunColumn[] {
   })
 }
 
+async function viewsOf(client: OperatorClient, environmentId: string): Promise<RunView[]> {
+  const { allItems } = await import('@tacho/client/items.ts')
+  return allItems(client.listRunViews, { params: { environmentId } })
+}
+
 /** The view with this name or id. */
 export async function findView(client: OperatorClient, environmentId: string, given: string): Promise<RunView> {
-  const items = await allItems(client.listRunViews, { params: { environmentId } })
+  const items = await viewsOf(client, environmentId)
   const view = items.find(({ name }) => name === given) ?? items.find(({ id }) => id === given.toLowerCase())
   if (view !== undefined) return view
   throw wrongUsage(`Unknown view "${printable(given)}": \`tacho runs views list\` shows all.`)
@@ -70,8 +73,9 @@ export function queryOfView({ query, lastHours }: RunView, now: number): RunFilt
 }
 
 async function list(options: EnvironmentOptions): Promise<void> {
+  const { connected } = await import('../calls/connected.ts')
   const { client, environmentId } = await connected(options)
-  const items = await allItems(client.listRunViews, { params: { environmentId } })
+  const items = await viewsOf(client, environmentId)
   if (options.json) return printJson({ items, hasMore: false })
   printTable(
     [
@@ -95,6 +99,7 @@ async function list(options: EnvironmentOptions): Promise<void> {
 }
 
 async function create(name: string, { filter, lastHours, columns, ...options }: CreateOptions): Promise<void> {
+  const { connected } = await import('../calls/connected.ts')
   const { client, environmentId } = await connected(options)
   const body = { name, query: filter, ...(lastHours !== undefined && { lastHours }), ...(columns && { columns }) }
   const view = await client.createRunView({ params: { environmentId }, body })
@@ -103,6 +108,7 @@ async function create(name: string, { filter, lastHours, columns, ...options }: 
 }
 
 async function rename(given: string, name: string, options: EnvironmentOptions): Promise<void> {
+  const { connected } = await import('../calls/connected.ts')
   const { client, environmentId } = await connected(options)
   const { id: runViewId } = await findView(client, environmentId, given)
   const view = await client.changeRunView({ params: { environmentId, runViewId }, body: { name } })
@@ -111,6 +117,7 @@ async function rename(given: string, name: string, options: EnvironmentOptions):
 }
 
 async function remove(given: string, options: EnvironmentOptions): Promise<void> {
+  const { connected } = await import('../calls/connected.ts')
   const { client, environmentId } = await connected(options)
   const { id: runViewId } = await findView(client, environmentId, given)
   const view = await client.removeRunView({ params: { environmentId, runViewId } })

@@ -1,4 +1,5 @@
-import { IMPORT_HEADER, type BatchResult } from '@tacho/contract/event.ts'
+import type { BatchResult } from '@tacho/contract/event.ts'
+import { IMPORT_HEADER } from '@tacho/contract/words.ts'
 import { ROUTES } from '@tacho/contract/routes.ts'
 import type { FastifyInstance, FastifyRequest } from 'fastify'
 import type { Deps } from './deps.ts'
