@@ -178,6 +178,11 @@ async function insertNew(
       if (run && !takeRoom(run.room, String(row['name']))) continue
       const stored = { ...added, ...membersOf(parts.columns, row), ...computed(table, row) }
       await insertRows(sql, parts.name, [stored], 'ON CONFLICT DO NOTHING')
+      // Keys of two families asked with the same id: the second request keeps its own key.
+      if (table === 'approval' && (await findRow(sql, target, row)) === null) {
+        const own = { ...stored, requestKey: requestKey(requestOf(row)) }
+        await insertRows(sql, parts.name, [own], 'ON CONFLICT DO NOTHING')
+      }
       run?.writtenNames.add(String(row['name']))
       written++
     }
@@ -207,9 +212,9 @@ async function wasErased(sql: Sql, { environmentId, table }: Target, row: Export
     return isKeyErased(sql, environmentId, key, Number(row['nameTime']))
   }
   if (table !== 'approval' && table !== 'issueRecord') return false
-  const { requestKey: request, recordKey: record } = computed(table, row)
   const isApproval = table === 'approval'
-  return isErased(sql, environmentId, erasedKey(isApproval ? 'approval' : 'record', String(request ?? record)), {
+  const key = isApproval ? requestKey(requestOf(row)) : String(computed(table, row)['recordKey'])
+  return isErased(sql, environmentId, erasedKey(isApproval ? 'approval' : 'record', key), {
     runId: textIn(row, 'runId'),
     sessionId: textIn(row, 'sessionId'),
     agentId: textIn(row, 'agentId'),
@@ -263,6 +268,11 @@ async function addedMembers(
 
 const textIn = (row: ExportedRow, member: string): string | null => row[member]?.toString() ?? null
 
+function requestOf(row: ExportedRow): Parameters<typeof requestKey>[0] {
+  const [clientId, clientRequestId] = [String(row['clientId']), String(row['clientRequestId'])]
+  return { clientId, clientRequestId, keyFamily: textIn(row, 'keyFamily') }
+}
+
 function computed(table: ExportedTable, row: ExportedRow): Record<string, SqlValue> {
   const text = (member: string) => String(row[member])
   const keyOrNull = (member: string) => (typeof row[member] === 'string' ? textKey(row[member]) : null)
@@ -277,10 +287,12 @@ function computed(table: ExportedTable, row: ExportedRow): Record<string, SqlVal
             : clientRecordKey(text('sdkInstanceId'), text('clientRecordId')),
       }
     case 'approval': {
-      const keyFamily = textIn(row, 'keyFamily')
-      const request = { clientId: text('clientId'), clientRequestId: text('clientRequestId'), keyFamily }
+      const request = requestOf(row)
       return {
-        requestKey: row['withdrawnAt'] ? withdrawnKey(request, text('id')) : requestKey(request),
+        // No API key here is of its family, and a client of any family must find it.
+        requestKey: row['withdrawnAt']
+          ? withdrawnKey(request, text('id'))
+          : requestKey({ ...request, keyFamily: null }),
         toolKey: textKey(text('toolName')),
         agentKey: agentKeyOf({ agentId: textIn(row, 'agentId'), clientId: text('clientId') }),
         policyKey: keyOrNull('policyId'),

@@ -173,7 +173,7 @@ export async function noteRemoval(sql: Sql, environmentId: string): Promise<void
   await sql.run(text, { revision, env: environmentId })
 }
 
-/** Its own, and the one that it had before families of keys were recorded. */
+/** Its own, and the one of requests from before families of keys were recorded, and of imported ones. */
 const requestKeys = (request: NewApprovalRow): string[] => [
   requestKey(request),
   requestKey({ ...request, keyFamily: null }),
@@ -183,7 +183,7 @@ async function findRequest(sql: Sql, request: NewApprovalRow): Promise<ApprovalR
   const text = `SELECT ${COLUMNS} FROM approvals WHERE environment_id = :env AND request_key IN (:own, :earlier)`
   const [own, earlier] = requestKeys(request)
   const rows = await sql.all<ApprovalRow>(text, { env: request.environmentId, own, earlier })
-  return rows.find(({ keyFamily }) => keyFamily !== null) ?? rows[0] ?? null
+  return rows.find(({ keyFamily }) => keyFamily === request.keyFamily) ?? rows[0] ?? null
 }
 
 async function insert(sql: Sql, approval: ApprovalRow): Promise<void> {

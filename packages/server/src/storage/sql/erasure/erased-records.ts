@@ -56,8 +56,8 @@ export async function removeRecords(
 
 async function removeApprovals(sql: Sql, environmentId: string, column: string, names: readonly string[]) {
   const values = column.endsWith('_key') ? names.map(textKey) : names
-  const selected = `SELECT ${selectList('id client_id client_request_id key_family')} FROM approvals`
-  const found = await findNamed<{ id: string } & Parameters<typeof requestKey>[0]>(
+  const selected = `SELECT ${selectList('id client_id client_request_id key_family imported_at')} FROM approvals`
+  const found = await findNamed<{ id: string; importedAt: number | null } & Parameters<typeof requestKey>[0]>(
     sql,
     environmentId,
     selected,
@@ -67,7 +67,10 @@ async function removeApprovals(sql: Sql, environmentId: string, column: string, 
   if (found.length === 0) return []
   await noteRemoval(sql, environmentId)
   const ids = found.map(({ id }) => id)
-  const keys = found.map((row) => ({ key: erasedKey('approval', requestKey(row)), until: FOR_EVER }))
+  const keys = found
+    // Clients find an imported request without its family.
+    .flatMap((row) => [row, ...(row.importedAt === null ? [] : [{ ...row, keyFamily: null }])])
+    .map((row) => ({ key: erasedKey('approval', requestKey(row)), until: FOR_EVER }))
   await addErasedKeys(sql, environmentId, keys)
   const remove = 'DELETE FROM approvals WHERE environment_id = :env AND id IN (:ids)'
   for (const chunk of chunksOf(ids)) await sql.run(remove, { env: environmentId, ids: chunk })
