@@ -277,7 +277,7 @@ test('follow prints new runs, and an interrupt ends it silently', async () => {
   }
   child.kill('SIGINT')
   const { stdout, stderr } = await end
-  assert.match(stdout, /STALLED +live-[0-9a-f]{32} +Imported agent/)
+  assert.match(stdout, /COMPLETED +live-[0-9a-f]{32} +Imported agent/)
   assert.equal(stderr, '')
 })
 
