@@ -2,7 +2,6 @@
 import type { Failure, Input as CallInput, Refusal, Value } from '@tacho/client/call.ts'
 import { createOperatorClient, type OperatorClient as Answers, type OperatorRoutes } from '@tacho/client/operator.ts'
 import { throwing, type Throwing } from '@tacho/client/throwing.ts'
-import { patientFetch } from './patient-fetch.ts'
 import { sentenceOf } from './server-trouble.ts'
 import { Stop } from '../stop.ts'
 
@@ -36,7 +35,12 @@ export class Refused extends Stop {
 
 /** `url` and `token` come from `readAccount`. */
 export function operatorClient(url: string, token: string, defaults: Defaults = {}): OperatorClient {
-  const whole = createOperatorClient({ url, token, fetch: patientFetch() })
+  // Loaded by the first call: no help makes one.
+  const fetch: typeof globalThis.fetch = async (target, request) => {
+    const { patientFetch } = await import('./patient-fetch.ts')
+    return patientFetch()(target, request)
+  }
+  const whole = createOperatorClient({ url, token, fetch })
   return { ...throwing(whole, (result) => new Refused(url, result)), url, defaults, whole }
 }
 

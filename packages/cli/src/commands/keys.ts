@@ -7,7 +7,6 @@ import { connect, inEnvironment, wholeNumber, withYes, type EnvironmentOptions }
 import { assertConfirmed, type ConfirmOptions } from '../terminal/confirm.ts'
 import { printable, printJson, printLine, printTable, spokenTime } from '../terminal/output.ts'
 import { connected } from '../calls/connected.ts'
-import { findEnvironment } from '../calls/tenants.ts'
 import { wrongUsage } from '../stop.ts'
 import { moment } from '../terminal/time-text.ts'
 
@@ -99,6 +98,7 @@ function parseScopes(text: string): Scope[] {
 
 async function list(options: EnvironmentOptions): Promise<void> {
   const client = connect(options)
+  const { findEnvironment } = await import('../calls/tenants.ts')
   const environment = await findEnvironment(client, options.environment)
   const items = await allItems(client.listApiKeys, { params: { environmentId: environment.id } })
   if (options.json) return printJson({ items, hasMore: false })
@@ -136,6 +136,7 @@ async function create(options: CreateOptions): Promise<void> {
   const { name, scopes, expires, rate } = options
   const expiresAt = expires === undefined ? null : moment('--expires', expires, 1, Date.now())
   const client = connect(options)
+  const { findEnvironment } = await import('../calls/tenants.ts')
   const environment = await findEnvironment(client, options.environment)
   const key = await client.createApiKey({
     params: { environmentId: environment.id },
@@ -196,6 +197,7 @@ function parseRate(given: string): number | null {
 async function revoke(keyId: string, options: EnvironmentOptions & ConfirmOptions): Promise<void> {
   await assertConfirmed(`Revoke the API key ${keyId}?`, options)
   const client = connect(options)
+  const { findEnvironment } = await import('../calls/tenants.ts')
   const { id: environmentId } = await findEnvironment(client, options.environment)
   const key = await client.revokeApiKey({ params: { environmentId, keyId } })
   if (options.json) printJson(key)
