@@ -42,11 +42,13 @@ export function startProbe({ address, identity, reachability }: ProbeOptions) {
   const stopping = new AbortController()
   let client: pg.Client | null = null
 
+  /** Known before it is connected, so that `drop` also ends an attempt. */
   async function connect(): Promise<pg.Client> {
-    const made = new pg.Client({ ...address, connectionTimeoutMillis: GIVE_UP_MS, keepAlive: true })
-    made.on('error', () => undefined)
-    await made.connect()
-    return made
+    client = new pg.Client({ ...address, connectionTimeoutMillis: GIVE_UP_MS, keepAlive: true })
+    client.on('error', () => undefined)
+    const attempt = client
+    await attempt.connect()
+    return attempt
   }
 
   async function ask(): Promise<void> {
@@ -58,8 +60,7 @@ export function startProbe({ address, identity, reachability }: ProbeOptions) {
       if (turns === GIVE_UP_MS / TURN_MS) drop()
     }, TURN_MS)
     try {
-      client ??= await connect()
-      const answer = await readIdentity(client)
+      const answer = await readIdentity(client ?? (await connect()))
       const fault = otherDatabase(answer, identity)
       if (fault !== null) {
         reachability.probeFailed(fault)

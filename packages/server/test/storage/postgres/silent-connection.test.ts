@@ -3,11 +3,13 @@ import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import { connect, createServer, type AddressInfo, type Socket } from 'node:net'
 import { test } from 'node:test'
+import { setTimeout as sleep } from 'node:timers/promises'
 import { openPostgresStorage } from '../../../src/storage/postgres/open.ts'
+import { eventually } from '../../setup/eventually.ts'
 import { append, event, newId, NOON } from '../suite/sample.ts'
 import { refusal, retried, useTestDatabase } from './store-trouble.ts'
 
-const { url: databaseUrl, withStorage } = useTestDatabase()
+const { url: databaseUrl, query, withStorage } = useTestDatabase()
 
 /** Forwards to the database until a connection sends the text. Then it forwards so many more bytes and stops. */
 async function proxyFallingSilentAt(text: string, more = 200) {
@@ -79,4 +81,15 @@ test('a database whose connection is cut during a statement counts as unreachabl
   } finally {
     proxy.close()
   }
+})
+
+test('a store that is closed while it connects leaves no connection open', async () => {
+  for (let delay = 0; delay < 10; delay++) {
+    const storage = await openPostgresStorage({ url: databaseUrl() })
+    await sleep(delay)
+    await storage.close()
+  }
+  const open =
+    "SELECT count(*)::int AS open FROM pg_stat_activity WHERE application_name = 'tacho' AND datname = current_database()"
+  await eventually(async () => (await query(open)).rows[0]?.['open'] === 0, 'no connection of a closed store')
 })
