@@ -78,7 +78,7 @@ validated input of the tool as plain JSON, taken immediately before its function
 framework. The tool writes down its input, and the test compares:
 
 - **guarded**: the tool got exactly the input that was judged, hashed, approved and recorded. A blocked call does not run. A rejected call does not
-  run, and nobody is asked again.
+  run, and nobody is asked again. In the rows "cut" to "handed off": what [the row](#the-rows) says.
 - **refused**: it cannot be guarded, so the wrapper throws. With the option \`unguarded: 'allow'\` (Python: \`unguarded="allow"\`) the wrapper lets
   the tool through, and records that it runs unguarded: a diagnostic \`unguarded_tool\` and an AGENT_STEP event with \`isGuarded: false\`.
 - **no**: it cannot be guarded, and the wrapper does not see it. The list below each table says why.
