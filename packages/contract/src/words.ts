@@ -177,3 +177,6 @@ export const SCORE_NAME_PATTERN = '^[^<>=\\s](?:[^<>=\\x00-\\x1f]*[^<>=\\s])?$'
 
 /** With the value `true`, a batch may have events older than 30 days: they come from another system. Lower case, as Node has it. */
 export const IMPORT_HEADER = 'x-tacho-import'
+
+/** With the value `true`, a client asks for the configuration for the last time, because it ends. */
+export const CLOSING_HEADER = 'x-tacho-closing'

@@ -1,5 +1,5 @@
 import { LIMITS } from '@tacho/contract/limits.ts'
-import type { ConfigurationClientSeen } from '../storage/configuration-clients.ts'
+import { ENDED, type ConfigurationClientSeen } from '../storage/configuration-clients.ts'
 
 export interface Poll {
   environmentId: string
@@ -8,6 +8,8 @@ export interface Poll {
   /** ETag that the client had; '' if none. */
   had: string
   tag: string
+  /** It ends with this poll. */
+  isClosing: boolean
 }
 
 export type ConfigurationClientsSeen = ReturnType<typeof createConfigurationClients>
@@ -66,8 +68,8 @@ export function createConfigurationClients({ now, maxInAll = MAX_IN_ALL }: Confi
   }
 }
 
-function toSeen(id: string, { keyId, had, tag, at }: Seen): ConfigurationClientSeen {
-  const revision = REVISION.exec(had)?.[1] ?? REVISION.exec(tag)?.[1] ?? ''
+function toSeen(id: string, { keyId, had, tag, isClosing, at }: Seen): ConfigurationClientSeen {
+  const revision = isClosing ? ENDED : (REVISION.exec(had)?.[1] ?? REVISION.exec(tag)?.[1] ?? '')
   const place = id.startsWith('=')
     ? { identifiedBy: 'client' as const, clientId: id.slice(1) }
     : { identifiedBy: 'key' as const, clientId: id }

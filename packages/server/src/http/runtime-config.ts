@@ -1,5 +1,6 @@
 import { CLIENT_ID_HEADER } from '@tacho/contract/approval.ts'
 import { ROUTES } from '@tacho/contract/routes.ts'
+import { CLOSING_HEADER } from '@tacho/contract/words.ts'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { tenantOf } from './api-key.ts'
 import type { Deps } from './deps.ts'
@@ -37,6 +38,7 @@ export function runtimeConfigRoutes(app: FastifyInstance, deps: Deps): void {
       clientId: typeof clientId === 'string' ? clientId : '',
       had,
       tag,
+      isClosing: request.headers[CLOSING_HEADER] === 'true',
     })
   }
 

@@ -5,6 +5,7 @@
 import { randomUUID } from 'node:crypto'
 import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http'
 import { PUBLIC_PREFIX, ROUTES } from '@tacho/contract/routes.ts'
+import { CLOSING_HEADER } from '@tacho/contract/words.ts'
 import type { FastifyInstance } from 'fastify'
 import { missingScopes } from './api-key.ts'
 import type { Deps } from './deps.ts'
@@ -44,7 +45,8 @@ function answerUnchanged(request: IncomingMessage, response: ServerResponse, dep
   const { limit, remaining, resetSeconds, refusal } = deps.rateLimit.count(key.id, key.requestsPerSecond)
   if (refusal !== null) return false
   const { environmentId, id: keyId } = key
-  deps.configurationClients.record({ environmentId, keyId, clientId: given.clientId, had: tag, tag })
+  const { clientId, isClosing } = given
+  deps.configurationClients.record({ environmentId, keyId, clientId, had: tag, tag, isClosing })
   response.writeHead(304, [
     'x-request-id',
     randomUUID(),
@@ -67,6 +69,7 @@ interface Given {
   apiKey: string
   ifNoneMatch: string
   clientId: string
+  isClosing: boolean
 }
 
 /** Every header on which the answer depends. */
@@ -77,6 +80,7 @@ const NO_HEADERS = {
   authorization: '',
   'x-service-client-id': '',
   'transfer-encoding': '',
+  [CLOSING_HEADER]: '',
 }
 
 function plainHeaders(rawHeaders: readonly string[]): Given | null {
@@ -90,7 +94,9 @@ function plainHeaders(rawHeaders: readonly string[]): Given | null {
   const { host, 'x-api-key': apiKey, 'if-none-match': ifNoneMatch, 'x-service-client-id': clientId } = found
   // The framework's hooks close the connection of an unread body.
   if (found['transfer-encoding'] !== '') return null
-  return host === '' || apiKey === '' || ifNoneMatch === '' ? null : { apiKey, ifNoneMatch, clientId }
+  return host === '' || apiKey === '' || ifNoneMatch === ''
+    ? null
+    : { apiKey, ifNoneMatch, clientId, isClosing: found[CLOSING_HEADER] === 'true' }
 }
 
 function isPlainHeader(name: string): name is keyof typeof NO_HEADERS {

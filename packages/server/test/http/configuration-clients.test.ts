@@ -4,7 +4,7 @@ import { LIMITS } from '@tacho/contract/limits.ts'
 import { createConfigurationClients } from '@tacho/server/http/configuration-clients.ts'
 import { flushConfigurationClients } from '@tacho/server/jobs/flush-configuration-clients.ts'
 import { eventually } from '../setup/eventually.ts'
-import { CLIENTS_KEPT_MS, type ConfigurationClientSeen } from '@tacho/server/storage/configuration-clients.ts'
+import { CLIENTS_KEPT_MS, ENDED, type ConfigurationClientSeen } from '@tacho/server/storage/configuration-clients.ts'
 
 const [OLD, NEW] = ['a'.repeat(64), 'b'.repeat(64)]
 const tag = `W/"${NEW}"`
@@ -14,6 +14,7 @@ const poll = (given: Partial<Parameters<ReturnType<typeof createConfigurationCli
   clientId: '',
   had: tag,
   tag,
+  isClosing: false,
   ...given,
 })
 
@@ -32,6 +33,21 @@ test('a client has the revision it names; without a valid one, the revision it g
     assert.deepEqual(clients.take().get('e'), [expected])
     assert.equal(clients.take().size, 0)
   }
+})
+
+test('a client that says that it ends has none, until it asks again', () => {
+  const clients = createConfigurationClients({ now: () => 5 })
+  const revisions = () =>
+    clients
+      .take()
+      .get('e')
+      ?.map(({ revision }) => revision)
+  clients.record(poll())
+  clients.record(poll({ isClosing: true }))
+  assert.deepEqual(revisions(), [ENDED])
+  clients.record(poll({ isClosing: true }))
+  clients.record(poll())
+  assert.deepEqual(revisions(), [NEW])
 })
 
 test('a client without an id, or with one that is too long, is the key; no id of a client is taken for a key', () => {

@@ -29,6 +29,13 @@ test('the polls of clients say which revision each has, after a restart too; oth
   const byRoute = { 'x-api-key': first, ...given, 'x-service-client-id': 'route' }
   assert.equal((await service.api('/runtime-config?unknown=1', { headers: byRoute })).status, 304)
 
+  // These have ended: one said so to each of the two.
+  for (const path of ['/runtime-config', '/runtime-config?unknown=1']) {
+    const ending = { 'x-api-key': first, ...given, 'x-service-client-id': `ended ${path}` }
+    assert.equal((await service.api(path, { headers: ending })).status, 304)
+    assert.equal((await service.api(path, { headers: { ...ending, 'x-tacho-closing': 'true' } })).status, 304)
+  }
+
   await service.stop()
   const read = readConfig({ port: '0', dataDir: service.directory, logLevel: 'silent' }, {})
   assert.ok(read.ok)

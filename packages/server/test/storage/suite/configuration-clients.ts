@@ -3,6 +3,7 @@ import { describe, test } from 'node:test'
 import { LIMITS } from '@tacho/contract/limits.ts'
 import { CLIENT_STANDINGS } from '@tacho/contract/words.ts'
 import {
+  ENDED,
   SILENT_AFTER_MS,
   TAKES_UP_MS,
   type ConfigurationClientRow,
@@ -42,6 +43,20 @@ export function configurationClientsSuite(open: OpenStorage) {
       )
       assert.deepEqual(await ids(other), ['c'])
       assert.deepEqual(await ids(newId()), [])
+    })
+
+    test('are left out from their end on, also if an earlier poll of theirs is written later', async () => {
+      const env = newId()
+      await keep(env, seen('a', NOON), seen('b', NOON))
+      await keep(env, seen('a', NOON + 2, { revision: ENDED }))
+      await keep(env, seen('a', NOON + 1))
+      assert.deepEqual(await ids(env), ['b'])
+      assert.deepEqual(
+        (await list(env)).counts.map(({ clients }) => clients),
+        [1],
+      )
+      await keep(env, seen('a', NOON + 3))
+      assert.deepEqual(await ids(env), ['a', 'b'])
     })
 
     test('of processes that write at the same time are all kept', async () => {

@@ -1,6 +1,7 @@
 import type { ClientStanding } from '@tacho/contract/operator/configuration-client.ts'
 import { LIMITS } from '@tacho/contract/limits.ts'
 import {
+  ENDED,
   SILENT_AFTER_MS,
   TAKES_UP_MS,
   type ConfigurationClientRow,
@@ -51,7 +52,7 @@ const COLUMNS = selectList('identified_by client_id key_id revision seen_at')
 const STANDING = `CASE WHEN seen_at < :silent THEN 'SILENT' WHEN revision = :revision THEN 'CURRENT'
   WHEN seen_at > :behind THEN 'BEHIND' ELSE 'UPDATING' END`
 
-/** `counts`: over all pages. A standing without clients is missing. */
+/** Those that have not ended. `counts`: over all pages; a standing without clients is missing. */
 async function listConfigurationClients(
   sql: Sql,
   environmentId: string,
@@ -65,17 +66,17 @@ async function listConfigurationClients(
     AND publication = (SELECT publication FROM configurations WHERE environment_id = :env)`)
   const newest = await latest('SELECT max(seen_at) AS at FROM configuration_clients WHERE environment_id = :env')
   // Compared with each other, not with the clock: processes write what they have seen up to a minute later.
-  const of = { env, silent: newest - SILENT_AFTER_MS, revision, behind: changedAt + TAKES_UP_MS }
+  const of = { env, ended: ENDED, silent: newest - SILENT_AFTER_MS, revision, behind: changedAt + TAKES_UP_MS }
   const counts = await sql.all<{ standing: ClientStanding; clients: number }>(
     `SELECT standing, count(*) AS clients FROM
-      (SELECT ${STANDING} AS standing FROM configuration_clients WHERE environment_id = :env) page GROUP BY standing`,
+      (SELECT ${STANDING} AS standing FROM configuration_clients WHERE environment_id = :env AND revision <> :ended) page GROUP BY standing`,
     of,
   )
   const further = after ? ' AND (identified_by, client_id) > (:identifiedBy, :clientId)' : ''
   const chosen = standing === undefined ? '' : 'WHERE standing = :standing'
   const page = await sql.page<ConfigurationClientRow>(
     `SELECT * FROM (SELECT ${COLUMNS}, ${STANDING} AS standing
-      FROM configuration_clients WHERE environment_id = :env${further}) page ${chosen}
+      FROM configuration_clients WHERE environment_id = :env AND revision <> :ended${further}) page ${chosen}
       ORDER BY "identifiedBy", "clientId"`,
     { ...of, identifiedBy: after?.identifiedBy, clientId: after?.clientId, standing },
     limit,
