@@ -81,13 +81,6 @@ export function claimedApproval({ clientRecordId }: Pick<NewIssueRecord, 'client
   return id !== undefined && isUuid(id) ? id : null
 }
 
-/** Why a call must not run under it. */
-export function claimFault({ status, withdrawnAt, expiresAt }: ApprovalRow, now: number): string | null {
-  if (withdrawnAt !== null) return 'was withdrawn'
-  if (status !== 'APPROVED') return `is ${status}`
-  return expiresAt <= now ? `expired at ${isoTime(expiresAt)}` : null
-}
-
 const WITHDRAWN = 'The request was withdrawn, because the call that asked is gone: nothing runs under this approval'
 
 /** For clients: nothing may run under a withdrawn approval, whatever a person decided. */

@@ -1,7 +1,8 @@
 import { ROUTES } from '@tacho/contract/routes.ts'
 import type { FastifyInstance } from 'fastify'
 import { isFieldFault, toNewIssueRecord } from '../domain/issue-record.ts'
-import { claimedApproval, isAsker, claimFault } from '../domain/approval.ts'
+import { claimedApproval, isAsker } from '../domain/approval.ts'
+import { claimFault } from '../storage/approvals.ts'
 import { uuidv7 } from '../storage/uuid.ts'
 import { familyOf, tenantOf } from './api-key.ts'
 import type { ApprovalReader } from './approval-reader.ts'
@@ -11,8 +12,6 @@ import { admitWrites } from './events.ts'
 import { refuseField } from './field.ts'
 import { refuse } from './reply-error.ts'
 import { serveRoute } from './serve-route.ts'
-
-const CLAIM_TYPE = 'APPROVAL_PENDING'
 
 export function issueRecordsRoutes(
   app: FastifyInstance,
@@ -30,15 +29,16 @@ export function issueRecordsRoutes(
     if (approvalId !== null) {
       const by = { clientId: record.sdkInstanceId, keyFamily: familyOf(request) }
       const row = await current.find(environmentId, approvalId.toLowerCase())
-      const isClaim = record.clientRecordId.startsWith('run-')
-      const isOfSdk = record.detectionType === CLAIM_TYPE
-      // Other records must not take the id of a claim.
-      if (row === null ? isOfSdk : row.id !== approvalId || !isAsker(row, by)) return NO_APPROVAL
-      const fault = row && isClaim ? claimFault(row, receivedAt) : null
-      if (fault !== null) return refuse('conflict', `The approval ${fault}: run nothing under it`)
+      // Whatever the record calls itself: an unknown id and another's get the same answer, and nobody else takes the id.
+      if (row?.id !== approvalId || !isAsker(row, by)) return NO_APPROVAL
     }
-    const received = await storage.receiveIssueRecord(record)
+    const isClaim = approvalId !== null && record.clientRecordId.startsWith('run-')
+    const received = await (isClaim ? storage.claimApproval(approvalId, record) : storage.receiveIssueRecord(record))
     if (received === null) return refuse('conflict', 'An operator erased this record, or its run, session or agent')
+    if ('unclaimed' in received) {
+      const fault = received.unclaimed && claimFault(received.unclaimed, receivedAt)
+      return fault === null ? NO_APPROVAL : refuse('conflict', `The approval ${fault}: run nothing under it`)
+    }
     const { id, status, isNew } = received
     if (isNew) work.wake('review_issue_record')
     return { recordId: id, status, isNew }

@@ -47,6 +47,13 @@ export const UNDECIDED = {
 } as const
 export type NewApprovalRow = Omit<ApprovalRow, keyof typeof UNDECIDED | 'revision'>
 
+/** Why a call must not run under it. */
+export function claimFault({ status, withdrawnAt, expiresAt }: ApprovalRow, now: number): string | null {
+  if (withdrawnAt !== null) return 'was withdrawn'
+  if (status !== 'APPROVED') return `is ${status}`
+  return expiresAt <= now ? `expired at ${isoTime(expiresAt)}` : null
+}
+
 export function approvalData(approval: ApprovalRow, agentName: string | null): Record<string, unknown> {
   const { environmentId, id, status, toolName, inputHash, agentId, runId, sessionId, policyId, reason } = approval
   const { decisionReason, deciderName, decidedVia } = approval

@@ -1,10 +1,16 @@
 import type { RecordKind, RecordOrigin, RecordStatus } from '@tacho/contract/issue-record.ts'
+import type { ApprovalRow } from './approvals.ts'
 import type { RowOf } from './tables.ts'
 
 export interface IssueRecordReceived {
   id: string
   status: RecordStatus
   isNew: boolean
+}
+
+/** A claim of an approval under which nothing may run. Null: it was erased. */
+export interface RefusedClaim {
+  unclaimed: ApprovalRow | null
 }
 
 interface StoredRecord extends RowOf<'issue_records'> {

@@ -175,6 +175,33 @@ test('no record of another key takes the ids by which processes learn of a claim
   assert.equal((await claim(id, { clientRecordId: `withdrawn-${id}` })).body.isNew, true)
 })
 
+test('an unknown approval and one of another client get the same answer, whatever the record is', async () => {
+  const other = await newKey()
+  const { id } = await ask()
+  await calls.decide(id, 'APPROVED')
+  for (const detectionType of ['APPROVAL_PENDING', 'TOOL_BLOCKED', 'LOOP_DETECTED']) {
+    for (const name of ['run', 'withdrawn']) {
+      const answers = await Promise.all([
+        claim(randomUUID(), { detectionType, clientRecordId: `${name}-${randomUUID()}` }),
+        claim(id, { detectionType, clientRecordId: `${name}-${id}`, key: other.key }),
+        claim(id, { detectionType, clientRecordId: `${name}-${id}`, sdkInstanceId: 'another' }),
+      ])
+      const told = answers.map(({ status, body }) => [status, body.detail])
+      assert.deepEqual(told, Array(3).fill([404, 'The approval does not exist']), `${name} ${detectionType}`)
+    }
+  }
+  assert.equal((await claim(id, { clientRecordId: 'run-7' })).status, 202, 'other ids are free')
+})
+
+test('a claimed approval cannot be withdrawn: the answer to its client stays', async () => {
+  const { id, runId } = await ask()
+  await calls.decide(id, 'APPROVED')
+  assert.equal((await claim(id)).body.isNew, true)
+  await record(id, runId, { reason: 'cancelled' }, { eventType: 'APPROVAL_WITHDRAWN' })
+  assert.notEqual((await detail(id)).waiting.state, 'withdrawn')
+  assert.equal((await calls.read(id)).body.status, 'APPROVED')
+})
+
 test('an input that is recorded after the decision is not what the person saw', async () => {
   const { id, runId } = await ask()
   await calls.decide(id, 'APPROVED')

@@ -19,6 +19,9 @@ export function clientRecordKey(sdkInstanceId: string, clientRecordId: string): 
   return textKey(`${sdkInstanceId}\0${clientRecordId}`)
 }
 
+/** Of the record by which a client claims its approval. */
+export const claimKey = (clientId: string, approvalId: string): string => clientRecordKey(clientId, `run-${approvalId}`)
+
 /** For a failure that the service saw. It begins with NUL: no client's key does. */
 export function serviceRecordKey(runId: string, eventId: string | null): string {
   return textKey(`\0${runId}\0${eventId ?? ''}`)

@@ -4,6 +4,7 @@ import type { ApprovalNote, NewApprovalRow } from '../../../src/storage/approval
 import type { NewEvent } from '../../../src/storage/events.ts'
 import { ask, decision, HASH, MINUTE, request } from './approval-sample.ts'
 import { sharedStorage, type OpenStorage } from './open.ts'
+import { issueRecord } from './issue-sample.ts'
 import { event, newEnvironment, newId, NOON } from './sample.ts'
 
 /** What events say about the approvals that they name. */
@@ -90,9 +91,50 @@ export function approvalNotesSuite(open: OpenStorage) {
       const [decided] = await storage().decideApprovals(env, [id], decision(), [])
       assert.deepEqual([decided?.outcome, decided?.approval?.withdrawnReason], ['decided', 'timeout'])
       const ran = await ask(storage(), env, asked)
+      await storage().decideApprovals(env, [ran.id], decision({ now: NOON }), [])
       await record(env, [noting(ran.id, { kind: 'ran', status: 'started' })])
       await gone(ran.id)
       assert.equal((await find(env, ran.id)).withdrawnAt, null, 'it ran')
+    })
+
+    test('a claimed approval is not withdrawn, and a withdrawn one is not claimed', async () => {
+      const env = newId()
+      const gone = (id: string) => record(env, [noting(id, { kind: 'withdrawn', reason: 'timeout' })])
+      const claim = ({ id, clientId }: { id: string; clientId: string }) => {
+        const named = { sdkInstanceId: clientId, clientRecordId: `run-${id}`, receivedAt: NOON }
+        return storage().claimApproval(id, issueRecord(env, named))
+      }
+      const [one, two] = [await ask(storage(), env, asked), await ask(storage(), env, asked)]
+      assert.deepEqual(await claim(one), { unclaimed: await find(env, one.id) }, 'nobody has approved it')
+      await storage().decideApprovals(env, [one.id, two.id], decision(), [])
+      const claimed = await claim(one)
+      assert.ok(claimed && 'isNew' in claimed && claimed.isNew)
+      await gone(one.id)
+      await gone(two.id)
+      assert.equal((await find(env, one.id)).withdrawnAt, null)
+      assert.deepEqual(await claim(two), { unclaimed: await find(env, two.id) })
+      assert.ok((await find(env, two.id)).withdrawnAt)
+      assert.deepEqual(await claim({ ...two, id: newId() }), { unclaimed: null })
+    })
+
+    test('a call that began before the decision keeps nobody from withdrawing its request', async () => {
+      const env = newId()
+      const start = (id: string, at: number) =>
+        record(env, [noting(id, { kind: 'ran', status: 'started' })], 'key-1', at)
+      const gone = (id: string) => record(env, [noting(id, { kind: 'withdrawn', reason: 'timeout' })])
+      const [pending, early, late] = await Promise.all([1, 2, 3].map(() => ask(storage(), env, asked)))
+      assert.ok(pending && early && late)
+      for (const { id } of [pending, early, late]) await start(id, NOON - 5)
+      await gone(pending.id)
+      assert.ok((await find(env, pending.id)).withdrawnAt)
+      await storage().decideApprovals(env, [early.id, late.id], decision(), [])
+      await gone(early.id)
+      assert.ok((await find(env, early.id)).withdrawnAt)
+      const { decidedAt } = await find(env, late.id)
+      await start(late.id, Number(decidedAt) + 1)
+      await gone(late.id)
+      const { ranAt, withdrawnAt } = await find(env, late.id)
+      assert.deepEqual([ranAt, withdrawnAt], [Number(decidedAt) + 1, null])
     })
 
     test('the same request id asks anew once it is withdrawn, and asks for each key apart', async () => {

@@ -6,8 +6,9 @@
 import type { ApprovalNote, ApprovalRow } from '../../approvals.ts'
 import type { NewEvent } from '../../events.ts'
 import type { SqlValue, Sql } from '../sql.ts'
-import { withdrawnKey } from '../keys.ts'
+import { claimKey, withdrawnKey } from '../keys.ts'
 import { columnOf } from '../../exported-tables.ts'
+import { inChunks } from '../rows/chunks.ts'
 import { findApprovals } from './approval-rows.ts'
 import { nextRevision } from './approvals.ts'
 
@@ -32,9 +33,11 @@ export async function noteApprovals(
   if (changing.length === 0) return
   const revision = await nextRevision(sql, environmentId, null)
   // Read again, because others may have changed them before the lock.
-  for (const row of await findApprovals(sql, environmentId, changing)) {
+  const locked = await findApprovals(sql, environmentId, changing)
+  const claims = await findClaims(sql, environmentId, locked)
+  for (const row of locked) {
     let changed: Change = {}
-    for (const one of noted) changed = { ...changed, ...changeOf({ ...row, ...changed }, one, now) }
+    for (const one of noted) changed = { ...changed, ...changeOf({ ...row, ...changed }, one, now, claims) }
     const members = Object.entries(changed)
     if (members.length === 0) continue
     const set = members.map(([member]) => `${columnOf(member)} = :${member}`).join(', ')
@@ -46,14 +49,21 @@ export async function noteApprovals(
 type Change = Partial<ApprovalRow> & { requestKey?: string }
 
 /** Null: it says nothing new, or may not say it. */
-function changeOf(row: ApprovalRow, { event, note, keyFamily }: NotedEvent, now: number): Change | null {
+function changeOf(
+  row: ApprovalRow,
+  { event, note, keyFamily }: NotedEvent,
+  now: number,
+  claims: ReadonlySet<string> = new Set(),
+): Change | null {
   if (note.approvalId !== row.id || keyFamily !== row.keyFamily || event.clientId !== row.clientId) return null
   if (row.importedAt !== null || row.runId !== event.runId) return null
   if (note.toolName !== row.toolName || note.inputHash !== row.inputHash) return null
   if (note.kind === 'input') return inputChange(row, event, note)
   if (note.kind === 'ran') return ranChange(row, note, now)
-  const isOver = row.withdrawnAt !== null || row.ranAt !== null || row.status === 'REJECTED' || row.status === 'EXPIRED'
-  if (isOver) return null
+  const isOver = row.withdrawnAt !== null || row.status === 'REJECTED' || row.status === 'EXPIRED'
+  // A call that began before the decision ran without it: the approval is still unused.
+  const isUsed = claims.has(claimKey(row.clientId, row.id)) || (row.ranAt !== null && !ranBeforeDecision(row))
+  if (isOver || isUsed) return null
   return { withdrawnAt: now, withdrawnReason: note.reason, requestKey: withdrawnKey(row, row.id) }
 }
 
@@ -64,7 +74,21 @@ function inputChange(row: ApprovalRow, { eventId }: NewEvent, { policyVersions }
   return { inputEventId: eventId, policyVersion: policyVersion ?? said ?? null }
 }
 
-function ranChange({ ranAt, ranStatus }: ApprovalRow, { status }: ApprovalNote, now: number): Change | null {
-  if (ranAt === null) return { ranAt: now, ranStatus: status }
+const ranBeforeDecision = ({ ranAt, decidedAt }: ApprovalRow): boolean =>
+  ranAt !== null && (decidedAt === null || ranAt < decidedAt)
+
+/** Keys of the claims that are stored. */
+async function findClaims(sql: Sql, environmentId: string, rows: readonly ApprovalRow[]): Promise<Set<string>> {
+  const approved = rows.filter(({ status, withdrawnAt }) => status === 'APPROVED' && withdrawnAt === null)
+  const text = 'SELECT record_key AS "key" FROM issue_records WHERE environment_id = :env AND record_key IN (:keys)'
+  const keys = approved.map(({ id, clientId }) => claimKey(clientId, id))
+  const claims = await inChunks(keys, (chunk) => sql.all<{ key: string }>(text, { env: environmentId, keys: chunk }))
+  return new Set(claims.map(({ key }) => key))
+}
+
+function ranChange(row: ApprovalRow, { status }: ApprovalNote, now: number): Change | null {
+  const { ranAt, ranStatus, decidedAt } = row
+  const isStart = status === 'started' && decidedAt !== null && ranBeforeDecision(row)
+  if (ranAt === null || isStart) return { ranAt: now, ranStatus: status }
   return ranStatus === 'started' && status !== 'started' ? { ranStatus: status } : null
 }

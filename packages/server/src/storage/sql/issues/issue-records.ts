@@ -13,13 +13,17 @@ import type {
   IssueRecordRow,
   IssueRecordWhole,
   NewIssueRecord,
+  RefusedClaim,
   RecordInReview,
 } from '../../issue-records.ts'
 import type { AuditEntry } from '../../audit.ts'
+import { claimFault } from '../../approvals.ts'
+import { findApproval } from '../approvals/approval-rows.ts'
+import { nextRevision } from '../approvals/approvals.ts'
 import { insertAudit } from '../audit.ts'
 import { firstRows, type PageById } from '../../page.ts'
 import { chunksOf } from '../rows/chunks.ts'
-import { erasedKey, isErased } from '../erasure/erased-keys.ts'
+import { erasedKey, isErased, keepRemovalsWaiting } from '../erasure/erased-keys.ts'
 import { eventEnvironment } from '../events.ts'
 import { clientRecordKey } from '../keys.ts'
 import { insertRows } from '../rows/insert-rows.ts'
@@ -29,7 +33,7 @@ import { enqueueWork, removeWork } from '../work.ts'
 
 export const issueRecordsActs = {
   ...read({ findIssueRecord, listIssueRecords }),
-  ...write({ receiveIssueRecord, startReview, failIssueRecord, retryIssueRecord }),
+  ...write({ receiveIssueRecord, claimApproval, startReview, failIssueRecord, retryIssueRecord }),
 }
 
 const LISTED = columnsOfRow('issue_records').filter((column) => column !== 'payload' && column !== 'evidence')
@@ -70,6 +74,20 @@ async function receiveIssueRecord(sql: Sql, record: NewIssueRecord): Promise<Iss
   const known = await sql.get<Pick<IssueRecordReceived, 'id' | 'status'>>(select, { env: environmentId, key })
   if (known === null) throw new Error('A conflicting record is missing')
   return { ...known, isNew: false }
+}
+
+/** A withdrawal takes the same lock: it comes before the claim and refuses it, or after it and changes nothing. */
+async function claimApproval(
+  sql: Sql,
+  approvalId: string,
+  record: NewIssueRecord,
+): Promise<IssueRecordReceived | RefusedClaim | null> {
+  const { environmentId, receivedAt } = record
+  await keepRemovalsWaiting(sql, environmentId)
+  await nextRevision(sql, environmentId, null)
+  const approval = await findApproval(sql, environmentId, approvalId)
+  const isRefused = approval === null || claimFault(approval, receivedAt) !== null
+  return isRefused ? { unclaimed: approval } : receiveIssueRecord(sql, record)
 }
 
 function findIssueRecord(sql: Sql, environmentId: string, id: string) {
