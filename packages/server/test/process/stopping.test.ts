@@ -1,7 +1,10 @@
 /** How a server process ends, and where it keeps the first credentials. */
 import assert from 'node:assert/strict'
+import { once } from 'node:events'
 import { readFileSync, statSync, writeFileSync } from 'node:fs'
+import { connect } from 'node:net'
 import path from 'node:path'
+import { text as readText } from 'node:stream/consumers'
 import { test } from 'node:test'
 import { eventually } from '../setup/eventually.ts'
 import { startProcess, temporaryDirectory } from '../setup/process.ts'
@@ -25,6 +28,26 @@ for (const signal of ['SIGTERM', 'SIGHUP'] as const) {
     assert.ok(performance.now() - signalledAt >= 1_500)
   })
 }
+
+test('a request that is on its way when the server stops is answered', async (t) => {
+  const server = startProcess(t, temporaryDirectory(t), { TACHO_DRAIN_DELAY: '0s' })
+  const { hostname, port } = new URL(await server.ready())
+  const late = connect(Number(port), hostname)
+  await once(late, 'connect')
+  server.signal('SIGTERM')
+  await eventually(async () => {
+    const other = connect(Number(port), hostname)
+    const refused = await once(other, 'connect').then(
+      () => false,
+      () => true,
+    )
+    other.destroy()
+    return refused
+  }, 'the end of listening')
+  late.write('GET /healthz HTTP/1.1\r\nHost: tacho\r\n\r\n')
+  assert.match(await readText(late), /^HTTP\/1\.1 200 [^]*\r\nconnection: close\r\n/i)
+  assert.equal(await server.ended(), 0)
+})
 
 test('Ctrl-C waits for no load balancer', async (t) => {
   const server = startProcess(t, temporaryDirectory(t), { TACHO_DRAIN_DELAY: '10m' })
