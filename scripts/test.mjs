@@ -59,6 +59,7 @@ async function runChecks() {
     check(inTurn, 'format', [`${bin}/oxfmt`, '--check']),
     check(inTurn, 'imports', ['scripts/check-imports.mjs']),
     check(inTurn, 'prose', ['scripts/check-prose.mjs']),
+    check(inTurn, 'names', ['scripts/check-names.mjs']),
     check(inTurn, 'versions', ['scripts/check-versions.mjs']),
     check(inTurn, 'migrations', ['scripts/check-migrations.mjs']),
     check(inTurn, 'lockfile', ['scripts/lock.mjs', '--check']),

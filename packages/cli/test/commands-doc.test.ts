@@ -45,7 +45,7 @@ test('the page of commands has every command with its flags', async () => {
   }
   const page = `# Commands
 
-\`tacho\` means \`npx tacho\` in the clone. Or run \`export PATH=$PWD/packages/cli/bin:$PATH\` there once. Variables, exit codes and the
+\`tacho\` means \`./tacho\` in the clone. Or run \`export PATH=$PWD:$PATH\` there once. Variables, exit codes and the
 shapes of \`--json\` are in [automation](automation.md). This page is what \`--help\` prints.
 
 ${parts.join('\n')}`

@@ -104,6 +104,7 @@ export const COMMANDS: Record<string, { matched: readonly string[]; free: readon
       'rm -rf ~/.local/state/tacho',
       'tacho hook uninstall claude-code --yes',
       'npx tacho apply -f none.yaml --prune --yes',
+      './tacho apply -f none.yaml --prune --yes',
       'tacho approvals approve 1',
       '/usr/local/bin/tacho policies rollback x',
       'claude --bare -p "rm it"',

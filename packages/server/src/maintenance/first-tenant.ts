@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto'
-import { writeFileSync } from 'node:fs'
+import { existsSync, writeFileSync } from 'node:fs'
 import path from 'node:path'
 import { PUBLIC_PREFIX, ROUTES } from '@tacho/contract/routes.ts'
 import { LIMITS } from '@tacho/contract/limits.ts'
@@ -122,10 +122,10 @@ export function keepCredentials(
   }
 }
 
-/** After `npx ./tacho-….tgz`, `npx tacho` would download another package, with the token in its environment. */
+/** In a clone, where a package is installed, and in the cache of npx, from which no name leads to the command. */
 export function commandAt(root: string): string {
-  const isCached = root.includes(`${path.sep}_npx${path.sep}`)
-  return isCached ? `'${path.join(root, 'packages/cli/bin/tacho')}'` : 'npx tacho'
+  if (existsSync(path.join(root, 'packages/cli/src'))) return './tacho'
+  return root.includes(`${path.sep}_npx${path.sep}`) ? `'${path.join(root, 'packages/cli/bin/tacho')}'` : 'tacho'
 }
 
 function curlLine(url: string, apiKey: string): string {
