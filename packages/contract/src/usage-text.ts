@@ -1,21 +1,30 @@
-/** The words for tokens and costs that nobody recorded: they are not zero. Lists of the console and the commands use the same. */
+/** The words for tokens and costs that are not known: they are not zero. Console, commands and messages use the same. */
 interface Used {
   usage: { cost: number; totalTokens: number }
   estimatedCost: number | null
-  /** Calls that have neither a cost nor a price. */
+  /** Calls whose cost is not in the other two, or not all of it. */
   unpricedCalls: number
 }
 
-export type UnknownWord = 'unknown' | 'not recorded'
+const UNKNOWN = 'unknown'
 
-/** `unknown`: there were calls. `not recorded`: nothing says that a model was called. Null: the cost is known. */
-export function unknownCost({ usage, estimatedCost, unpricedCalls }: Used): UnknownWord | null {
-  if (usage.cost > 0 || estimatedCost !== null) return null
-  if (unpricedCalls > 0) return 'unknown'
-  return usage.totalTokens === 0 ? 'not recorded' : null
+/** Sent and estimated: `$1.20`, `≈ $1.20` if a part is estimated, `at least $1.20` if a part is missing, or `unknown`. */
+export function costWords({ usage, estimatedCost, unpricedCalls }: Used, shown: (cost: number) => string): string {
+  const isNone = usage.cost === 0 && estimatedCost === null
+  if (isNone && usage.totalTokens === 0) return UNKNOWN
+  const whole = shown(Math.round((usage.cost + (estimatedCost ?? 0)) * 1e9) / 1e9)
+  if (unpricedCalls > 0) return isNone ? UNKNOWN : `at least ${whole}`
+  return estimatedCost === null ? whole : `≈ ${whole}`
 }
 
-export function unknownTokens({ usage, estimatedCost, unpricedCalls }: Used): UnknownWord | null {
-  if (usage.totalTokens > 0) return null
-  return usage.cost > 0 || estimatedCost !== null || unpricedCalls > 0 ? 'unknown' : 'not recorded'
+/** A sum of money without its parts. */
+export function spentWords(cost: number, unpricedCalls: number, shown: (cost: number) => string): string {
+  return costWords({ usage: { cost, totalTokens: 1 }, estimatedCost: null, unpricedCalls }, shown)
 }
+
+export const tokenWords = (totalTokens: number, shown: (tokens: number) => string): string =>
+  totalTokens === 0 ? UNKNOWN : shown(totalTokens)
+
+/** In a sentence: `15 tokens`, `tokens unknown`. */
+export const tokensText = (totalTokens: number, shown: (tokens: number) => string): string =>
+  totalTokens === 0 ? `tokens ${UNKNOWN}` : `${shown(totalTokens)} tokens`

@@ -1,4 +1,5 @@
 import type { Alert, AlertChange, AlertKind } from '@tacho/contract/operator/alert.ts'
+import { spentWords } from '@tacho/contract/usage-text.ts'
 import { ALERT_KINDS } from '@tacho/contract/words.ts'
 import { InvalidArgumentError, Option, type Command } from 'commander'
 import { agentIdOf } from '../calls/agent-id.ts'
@@ -110,14 +111,17 @@ async function list(options: EnvironmentOptions): Promise<void> {
       alert.name,
       alert.kind,
       alert.kind === 'no_runs' ? '' : measured(alert, alert.threshold),
-      alert.value === null ? '' : measured(alert, alert.value),
-      alert.kind === 'budget' ? `${alert.percentTold} % told` : alert.status,
+      alert.value === null ? '' : spentWords(alert.value, alert.unpricedCalls, (value) => measured(alert, value)),
+      alert.kind === 'budget' ? toldText(alert) : alert.status,
       alert.since,
       alert.checkedAt ?? '',
     ]),
     'No alerts. `tacho alerts create --help` shows how to make one.',
   )
 }
+
+const toldText = ({ percentTold, unpricedCalls }: Alert): string =>
+  `${unpricedCalls > 0 ? 'at least ' : ''}${percentTold} % told`
 
 function measured({ kind }: Alert, value: number): string {
   const digits = kind === 'error_rate' ? 10 : 1e6

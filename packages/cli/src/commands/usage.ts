@@ -2,6 +2,7 @@ import { eachItem, taken } from '@tacho/client/items.ts'
 import { number } from '@tacho/contract/format.ts'
 import { LIMITS } from '@tacho/contract/limits.ts'
 import type { UsageHour } from '@tacho/contract/operator/usage.ts'
+import { tokenWords } from '@tacho/contract/usage-text.ts'
 import { Option, type Command } from 'commander'
 import { connected } from '../calls/connected.ts'
 import { inEnvironment, mostOf, withPages, type EnvironmentOptions, type PageOptions } from '../settings/options.ts'
@@ -13,12 +14,12 @@ import {
   printLine,
   printMore,
   printTable,
-  spokenMoney,
+  spokenCost,
   type Column,
 } from '../terminal/output.ts'
 import { moment } from '../terminal/time-text.ts'
 import { POINT_KEYS, pointColumns, pointQuery, pointRows, sumPoints, type PointKey } from '../usage/points.ts'
-import { hasEstimates, totalOf, usageCells, usageColumns, usageRows, usageSummer } from '../usage/sums.ts'
+import { totalOf, USAGE_COLUMNS, usageCells, usageRows, usageSummer } from '../usage/sums.ts'
 
 interface Options extends EnvironmentOptions, PageOptions {
   by?: PointKey | 'day' | 'hour'
@@ -36,7 +37,6 @@ const HOUR_COLUMNS: Column[] = [
   { title: 'PROMPT', align: 'right' },
   { title: 'COMPLETION', align: 'right' },
   { title: 'COST', align: 'right' },
-  { title: 'ESTIMATED', align: 'right', isOptional: true },
 ]
 
 export function addUsage(command: Command): void {
@@ -89,7 +89,7 @@ async function usage(options: Options): Promise<void> {
     if (options.json) return printJson({ from, to, items, hasMore })
     if (items.length === 0) return printNothing(from, to)
     printPeriod(from, to)
-    printTable(pointColumns(by, items), pointRows(by, items))
+    printTable(pointColumns(by), pointRows(by, items))
     return printMore(hasMore)
   }
   const summer = usageSummer()
@@ -99,14 +99,13 @@ async function usage(options: Options): Promise<void> {
   const hasMore = sums.length < all.length
   if (options.json) return printJson({ from, to, items: sums, hasMore })
   if (sums.length === 0) return printNothing(from, to)
-  const total = usageCells(totalOf(sums, hasMore ? 'Total of these' : 'Total'), hasEstimates(sums))
+  const total = usageCells(totalOf(sums, hasMore ? 'Total of these' : 'Total'))
   const { width } = currentLook()
-  const columns = usageColumns(sums)
   const rows = [...usageRows(sums), [...total, '']]
   printPeriod(from, to)
   // A program needs no bar.
   printTable(
-    width === null ? columns.slice(0, -1) : columns,
+    width === null ? USAGE_COLUMNS.slice(0, -1) : USAGE_COLUMNS,
     width === null ? rows.map((row) => row.slice(0, -1)) : rows,
   )
   printMore(hasMore)
@@ -122,13 +121,13 @@ async function printHours(
   if (items.length === 0) return printNothing(from, to)
   printTable(
     HOUR_COLUMNS,
-    items.map(({ hour, agent, model, events, usage: { promptTokens, completionTokens, cost }, estimatedCost }) => [
-      `${hour.slice(0, 13).replace('T', ' ')}:00`,
-      agent.name,
-      model,
-      ...[events, promptTokens, completionTokens].map(number),
-      spokenMoney(cost),
-      estimatedCost === null ? '' : spokenMoney(estimatedCost),
+    items.map((each) => [
+      `${each.hour.slice(0, 13).replace('T', ' ')}:00`,
+      each.agent.name,
+      each.model,
+      number(each.events),
+      ...[each.usage.promptTokens, each.usage.completionTokens].map((tokens) => tokenWords(tokens, number)),
+      spokenCost(each),
     ]),
   )
   printMore(hasMore)

@@ -6,6 +6,7 @@ import { scoreText } from '@tacho/contract/score-text.ts'
 import { findPlace } from '../calls/tenants.ts'
 import { connect, type EnvironmentOptions } from '../settings/options.ts'
 import {
+  counted,
   printable,
   printJson,
   printLine,
@@ -14,10 +15,9 @@ import {
   spokenNumber,
   type Column,
 } from '../terminal/output.ts'
-import { hasEstimates } from '../usage/sums.ts'
 import { findItem } from './noun.ts'
 
-const columns = (withEstimate: boolean): Column[] => [
+const COLUMNS: Column[] = [
   { title: 'VERSION' },
   { title: 'RUNS', align: 'right' },
   { title: 'COMPLETED', align: 'right' },
@@ -32,7 +32,6 @@ const columns = (withEstimate: boolean): Column[] => [
   { title: 'P95 TOOL', align: 'right', isOptional: true },
   { title: 'TOKENS/RUN', align: 'right' },
   { title: 'COST/RUN', align: 'right' },
-  ...(withEstimate ? [{ title: 'ESTIMATED/RUN', align: 'right' as const }] : []),
   { title: 'SCORES', isOptional: true },
   { title: 'LAST USED', as: 'time', isOptional: true },
 ]
@@ -48,9 +47,7 @@ export async function results(name: string, options: EnvironmentOptions): Promis
       `No recorded event names a version of ${printable(found.name)}. Agents must send versionId as promptVersionId.`,
     )
   }
-  const withEstimate = hasEstimates(found.items)
-  const rows = found.items.map((result) => rowOf(result, withEstimate))
-  printTable(columns(withEstimate), rows)
+  printTable(COLUMNS, found.items.map(rowOf))
   if (found.items.some(({ runs }) => runs === LIMITS.promptResultRuns)) {
     process.stderr.write(`Only the newest ${spokenNumber(LIMITS.promptResultRuns)} runs of each version are counted.\n`)
   }
@@ -59,10 +56,15 @@ export async function results(name: string, options: EnvironmentOptions): Promis
 const sumText = ({ name, mean, categories }: PromptResult['scores'][number]): string =>
   `${name} ${mean === null ? categories.map(({ value, runs }) => `${value}×${runs}`).join(' ') : scoreText(mean)}`
 
-function rowOf(result: PromptResult, withEstimate: boolean): string[] {
-  const { version, runs, completed, failed, cancelled, errors, blocked, approvals, usage, estimatedCost } = result
+function rowOf(result: PromptResult): string[] {
+  const { version, runs, completed, failed, cancelled, errors, blocked, approvals, estimatedCost } = result
   const length = (ms: number | null) => (ms === null ? '' : duration(ms))
-  const perRun = (cost: number) => spokenMoney(Math.round((cost / runs) * 1e6) / 1e6)
+  const perRun = ({ mean, runs: known }: PromptResult['costPerRun'], shown: (mean: number) => string) => {
+    if (runs === 0) return ''
+    if (mean === null) return 'unknown'
+    return known === runs ? shown(mean) : `${shown(mean)} (${spokenNumber(known)} of ${counted(runs, 'run')})`
+  }
+  const money = (mean: number) => `${estimatedCost === null ? '' : '≈ '}${spokenMoney(Math.round(mean * 1e6) / 1e6)}`
   const share = (count: number) => (runs === 0 ? '' : `${count} (${Math.round((100 * count) / runs)} %)`)
   return [
     version,
@@ -77,9 +79,8 @@ function rowOf(result: PromptResult, withEstimate: boolean): string[] {
     length(result.lengthP95Ms),
     length(result.llmLatency?.p95Ms ?? null),
     length(result.toolLatency?.p95Ms ?? null),
-    runs === 0 ? '' : spokenNumber(Math.round(usage.totalTokens / runs)),
-    runs === 0 ? '' : perRun(usage.cost),
-    ...(withEstimate ? [estimatedCost === null ? '' : perRun(estimatedCost)] : []),
+    perRun(result.tokensPerRun, (mean) => spokenNumber(Math.round(mean))),
+    perRun(result.costPerRun, money),
     result.scores.map(sumText).join(', '),
     result.lastAt ?? '',
   ]

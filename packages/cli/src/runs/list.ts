@@ -3,7 +3,6 @@ import { whyEnded, whyLook } from '@tacho/contract/failure.ts'
 import { duration } from '@tacho/contract/format.ts'
 import { LIMITS } from '@tacho/contract/limits.ts'
 import type { OperatorRun } from '@tacho/contract/operator/run.ts'
-import { unknownTokens } from '@tacho/contract/usage-text.ts'
 import { runScoreText } from '@tacho/contract/score-text.ts'
 import { runLength, stalledMs } from '@tacho/contract/stalled.ts'
 import type { Input, OperatorClient } from '../calls/operator-client.ts'
@@ -14,7 +13,7 @@ import {
   printMore,
   spokenCost,
   spokenNumber,
-  spokenTokens,
+  spokenUsage,
   spokenTime,
   tableWriter,
   type Column,
@@ -109,7 +108,7 @@ function runCells(run: OperatorRun, now: number, withFailures: boolean): string[
     scoresText(run),
     run.sessionId ?? '',
     spokenNumber(run.eventCount),
-    unknownTokens(run) ?? spokenTokens(run.usage.totalTokens),
+    spokenUsage(run.usage.totalTokens),
   ]
 }
 

@@ -21,7 +21,7 @@ import type { OperatorRun } from '@tacho/contract/operator/run.ts'
 import { runScoreText } from '@tacho/contract/score-text.ts'
 import { runLength, stalledMs } from '@tacho/contract/stalled.ts'
 import { indented, memberText } from '@tacho/contract/json-text.ts'
-import { unknownCost, unknownTokens } from '@tacho/contract/usage-text.ts'
+import { tokensText } from '@tacho/contract/usage-text.ts'
 import { known } from '../calls/known.ts'
 import { answered, type OperatorClient } from '../calls/operator-client.ts'
 import { currentLook } from '../terminal/look.ts'
@@ -31,6 +31,7 @@ import {
   printEmpty,
   printJsonItems,
   printLine,
+  spokenCost,
   spokenMoney,
   spokenNumber,
   spokenTime,
@@ -236,7 +237,7 @@ function runLines(run: OperatorRun, end: RunEnd, now: number): string[] {
     `Agent    ${printable(run.agent.name)}${run.agentId === null ? '' : ` (${printable(run.agentId)})`}`,
     ...(run.sessionId === null ? [] : [`Session  ${printable(run.sessionId)}`]),
     `Time     started ${spokenTime(run.startedAt)}, ${ended}`,
-    `Usage    ${unknownTokens(run) === null ? `${spokenNumber(usage.totalTokens)} tokens (${tokens})` : `tokens ${unknownTokens(run)}`}, cost ${unknownCost(run) ?? `${spokenMoney(usage.cost)}${estimateText(run)}`}`,
+    `Usage    ${tokensText(usage.totalTokens, spokenNumber)}${usage.totalTokens === 0 ? '' : ` (${tokens})`}, cost ${spokenCost(run)}${costNote(run)}`,
     `Events   ${counted(run.eventCount, 'event')}${errors}${differing(run.differingRetries)}`,
     arrivedLine(run),
     ...(run.scores.length === 0
@@ -304,7 +305,7 @@ function differing(count: number): string {
   return `; ${counted(count, 'retried event')} had different content; the first version was kept`
 }
 
-function estimateText({ estimatedCost, priceTable, unpricedCalls }: OperatorRun): string {
-  const estimate = estimatedCost === null ? '' : `, estimated ${spokenMoney(estimatedCost)} more by ${priceTable}`
-  return unpricedCalls === 0 ? estimate : `${estimate}, ${counted(unpricedCalls, 'call')} without a price`
+function costNote({ estimatedCost, priceTable, unpricedCalls }: OperatorRun): string {
+  const estimate = estimatedCost === null ? '' : `, ${spokenMoney(estimatedCost)} of it estimated by ${priceTable}`
+  return unpricedCalls === 0 ? estimate : `${estimate}, ${counted(unpricedCalls, 'call')} without a known cost`
 }

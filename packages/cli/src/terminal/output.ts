@@ -1,5 +1,5 @@
 /** Output on stdout: tables and lines for people, JSON for programs. */
-import { unknownCost } from '@tacho/contract/usage-text.ts'
+import { costWords, tokenWords } from '@tacho/contract/usage-text.ts'
 import { compact, money } from '@tacho/contract/format.ts'
 import { writeJson, writeJsonLine } from './json-sink.ts'
 import { currentLook } from './look.ts'
@@ -91,13 +91,10 @@ export function spokenMoney(amount: number): string {
   return currentLook().width === null ? `$${spokenNumber(amount)}` : money(amount)
 }
 
-/** As clients sent it; `≈` if a part is estimated. */
-export function spokenCost({ usage, estimatedCost, unpricedCalls }: Parameters<typeof unknownCost>[0]): string {
-  const unknown = unknownCost({ usage, estimatedCost, unpricedCalls })
-  if (unknown !== null) return unknown
-  if (estimatedCost === null) return spokenMoney(usage.cost)
-  return `≈ ${spokenMoney(usage.cost + estimatedCost)}`
-}
+/** Sent and estimated. */
+export const spokenCost = (used: Parameters<typeof costWords>[0]): string => costWords(used, spokenMoney)
+
+export const spokenUsage = (totalTokens: number): string => tokenWords(totalTokens, spokenTokens)
 
 /** A time of the server, as a table shows it. */
 export function spokenTime(time: string): string {

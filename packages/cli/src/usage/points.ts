@@ -2,8 +2,8 @@
 import { duration, number } from '@tacho/contract/format.ts'
 import type { Latency, UsagePoint } from '@tacho/contract/operator/usage.ts'
 import { currentLook } from '../terminal/look.ts'
-import { spokenMoney, spokenTokens, type Column } from '../terminal/output.ts'
-import { barsOf, addTo, emptySum, hasEstimates, weight, type UsageSum } from './sums.ts'
+import { spokenUsage, type Column } from '../terminal/output.ts'
+import { barsOf, addTo, costCell, emptySum, weight, type UsageSum } from './sums.ts'
 
 export const POINT_KEYS = ['agent', 'model', 'prompt-version', 'tool', 'session', 'month'] as const
 export type PointKey = (typeof POINT_KEYS)[number]
@@ -58,7 +58,7 @@ function emptyPoint(key: string, point: UsagePoint | null): PointSum {
   return { ...emptySum(key), runs: 0, completed: 0, failed: 0, cancelled: 0, llmLatency, toolLatency, calls }
 }
 
-export function pointColumns(by: PointKey, sums: readonly PointSum[]): Column[] {
+export function pointColumns(by: PointKey): Column[] {
   if (by === 'tool') return TOOL_COLUMNS
   const latencies = [
     { title: 'MODEL P50', align: 'right', isOptional: true },
@@ -72,7 +72,6 @@ export function pointColumns(by: PointKey, sums: readonly PointSum[]): Column[] 
     ...(by === 'model' ? [] : ([...OUTCOMES].map((title) => ({ title, align: 'right' })) as Column[])),
     { title: 'TOKENS', align: 'right' },
     { title: 'COST', align: 'right' },
-    ...(hasEstimates(sums) ? [{ title: 'ESTIMATED', align: 'right' as const }] : []),
     ...(isTerminal() ? [{ title: '', as: 'whole' as const, isOptional: true as const }] : []),
     ...(hasLatencies(by) ? latencies : []),
   ]
@@ -99,14 +98,12 @@ function toolRow({ key, events, calls, toolLatency }: PointSum): string[] {
 
 export function pointRows(by: PointKey, sums: readonly PointSum[]): string[][] {
   if (by === 'tool') return sums.map(toolRow)
-  const withEstimate = hasEstimates(sums)
   const bars = isTerminal() ? barsOf(sums).map((bar) => [bar]) : []
   return sums.map((sum, at) => [
     sum.key,
     ...(by === 'model' ? [] : COUNTS.map((name) => number(sum[name]))),
-    spokenTokens(sum.totalTokens),
-    spokenMoney(sum.cost),
-    ...(withEstimate ? [sum.estimatedCost === null ? '' : spokenMoney(sum.estimatedCost)] : []),
+    spokenUsage(sum.totalTokens),
+    costCell(sum),
     ...(bars[at] ?? []),
     ...(hasLatencies(by) ? [...latencyCells(sum.llmLatency), ...latencyCells(sum.toolLatency)] : []),
   ])

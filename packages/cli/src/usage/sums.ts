@@ -1,7 +1,7 @@
 /** Sums hours of usage by day, with a bar. */
 import { number } from '@tacho/contract/format.ts'
 import type { UsageHour } from '@tacho/contract/operator/usage.ts'
-import { spokenMoney, spokenTokens, type Column } from '../terminal/output.ts'
+import { spokenCost, spokenUsage, type Column } from '../terminal/output.ts'
 
 export interface UsageSum {
   key: string
@@ -12,6 +12,7 @@ export interface UsageSum {
   cost: number
   /** What the calls without a cost probably cost; null: no estimate. */
   estimatedCost: number | null
+  unpricedCalls: number
 }
 
 const BAR_CELLS = 10
@@ -37,20 +38,26 @@ export function usageSummer() {
 
 export function totalOf(sums: readonly UsageSum[], key: string): UsageSum {
   const total = emptySum(key)
-  for (const { events, estimatedCost, ...usage } of sums) addTo(total, { events, estimatedCost, usage })
+  for (const { events, estimatedCost, unpricedCalls, ...usage } of sums) {
+    addTo(total, { events, estimatedCost, unpricedCalls, usage })
+  }
   return total
 }
 
 export function emptySum(key: string): UsageSum {
   const usage = { promptTokens: 0, completionTokens: 0, totalTokens: 0, cost: 0 }
-  return { key, events: 0, ...usage, estimatedCost: null }
+  return { key, events: 0, ...usage, estimatedCost: null, unpricedCalls: 0 }
 }
 
 export function addTo(
   sum: UsageSum,
-  { events, usage, estimatedCost }: Pick<UsageHour, 'events' | 'usage' | 'estimatedCost'>,
+  { events, usage, estimatedCost, unpricedCalls }: Pick<
+    UsageHour,
+    'events' | 'usage' | 'estimatedCost' | 'unpricedCalls'
+  >,
 ) {
   sum.events += events
+  sum.unpricedCalls += unpricedCalls
   sum.promptTokens += usage.promptTokens
   sum.completionTokens += usage.completionTokens
   sum.totalTokens += usage.totalTokens
@@ -67,21 +74,18 @@ export function weight({ cost, estimatedCost }: Weighed): number {
   return added(cost, estimatedCost ?? 0)
 }
 
-export function usageColumns(sums: readonly UsageSum[]): Column[] {
-  return [
-    { title: 'DAY' },
-    { title: 'EVENTS', align: 'right', isOptional: true },
-    { title: 'TOKENS', align: 'right' },
-    { title: 'COST', align: 'right' },
-    ...(hasEstimates(sums) ? [{ title: 'ESTIMATED', align: 'right' as const }] : []),
-    { title: '', as: 'whole', isOptional: true },
-  ]
-}
+export const USAGE_COLUMNS: readonly Column[] = [
+  { title: 'DAY' },
+  { title: 'EVENTS', align: 'right', isOptional: true },
+  { title: 'TOKENS', align: 'right' },
+  { title: 'COST', align: 'right' },
+  { title: '', as: 'whole', isOptional: true },
+]
 
 /** One row each, with its bar. */
 export function usageRows(sums: readonly UsageSum[]): string[][] {
   const bars = barsOf(sums)
-  return sums.map((sum, at) => [...usageCells(sum, hasEstimates(sums)), bars[at] ?? ''])
+  return sums.map((sum, at) => [...usageCells(sum), bars[at] ?? ''])
 }
 
 type Weighed = Pick<UsageSum, 'cost' | 'estimatedCost' | 'totalTokens'>
@@ -93,14 +97,12 @@ export function barsOf(sums: readonly Weighed[]): string[] {
   return sums.map((sum) => bar(measure(sum) / greatest))
 }
 
-export function usageCells({ key, events, totalTokens, cost, estimatedCost }: UsageSum, withEstimate: boolean) {
-  const estimate = estimatedCost === null ? '' : spokenMoney(estimatedCost)
-  return [key, number(events), spokenTokens(totalTokens), spokenMoney(cost), ...(withEstimate ? [estimate] : [])]
+export function usageCells({ key, events, ...used }: UsageSum): string[] {
+  return [key, number(events), spokenUsage(used.totalTokens), costCell(used)]
 }
 
-export function hasEstimates(sums: readonly Pick<UsageSum, 'estimatedCost'>[]): boolean {
-  return sums.some(({ estimatedCost }) => estimatedCost !== null)
-}
+export const costCell = ({ cost, totalTokens, ...rest }: Omit<UsageSum, 'key' | 'events'>): string =>
+  spokenCost({ usage: { cost, totalTokens }, ...rest })
 
 function bar(share: number): string {
   const eighths = Number.isFinite(share) ? Math.round(share * BAR_CELLS * 8) : 0

@@ -60,7 +60,7 @@ test('points are shown by agent with outcomes and latencies, and summed up by mo
   ])
   for (const by of POINT_KEYS) {
     const [first] = await rows(by)
-    assert.equal(pointColumns(by, await sumPoints(Readable.from(points), by)).length, first?.length, by)
+    assert.equal(pointColumns(by).length, first?.length, by)
   }
 })
 

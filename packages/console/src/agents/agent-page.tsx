@@ -1,5 +1,6 @@
 import { whyMissing } from '@tacho/contract/completeness.ts'
 import type { OperatorRun } from '@tacho/contract/operator/run.ts'
+import { tokenWords } from '@tacho/contract/usage-text.ts'
 import { getRouteApi, Link, useNavigate } from '@tanstack/react-router'
 import { type ReactNode } from 'react'
 import { ApprovalStatusChip } from '../approvals/approval-status.tsx'
@@ -173,7 +174,7 @@ function Numbers({ runs, isAll, range, agent }: NumbersProps) {
     ['Running', number(group.running), { agent, status: 'RUNNING' }],
     ['With errors', number(withErrors), { agent, hasErrors: true }],
     ['p95 length', group.p95 === null ? '–' : duration(group.p95), { agent }],
-    ['Tokens', compact(group.tokens), { agent }],
+    ['Tokens', tokenWords(group.cost.tokens, compact), { agent }],
     ['Cost', costText(group.cost), { agent }, costNote(group.cost)],
   ]
   return (

@@ -1,5 +1,6 @@
 /** An alert in words. */
 import type { Alert, AlertKind } from '@tacho/contract/operator/alert.ts'
+import { spentWords } from '@tacho/contract/usage-text.ts'
 import { counted, duration, money, number } from '../ui/format.ts'
 
 interface KindLook {
@@ -87,6 +88,14 @@ export function ruleText({ kind, threshold, windowMinutes, period }: Alert): str
       return `${limit} a ${period}`
   }
 }
+
+/** The measured value. Calls without a known cost make it the least that was spent. */
+export function valueText({ kind, value, unpricedCalls }: Alert): string {
+  return value === null ? '' : spentWords(value, unpricedCalls, KINDS[kind].format)
+}
+
+export const unpricedNote = ({ unpricedCalls }: Alert): string | undefined =>
+  unpricedCalls === 0 ? undefined : `${counted(unpricedCalls, 'call')} without a cost or a known price`
 
 export const shareOf = ({ value, threshold }: Alert): number => (threshold === 0 ? 0 : (100 * (value ?? 0)) / threshold)
 

@@ -1,6 +1,6 @@
 import type { Alert, AlertStatus } from '@tacho/contract/operator/alert.ts'
 import { Chip, type Tone } from '../ui/chip.tsx'
-import { KINDS, shareOf } from './alert-rule.ts'
+import { KINDS, shareOf, unpricedNote, valueText } from './alert-rule.ts'
 
 const LOOKS: Record<AlertStatus, { tone: Tone; word: string; sign: string; note: string }> = {
   OK: { tone: 'green', word: 'OK', sign: '✓', note: 'The condition does not hold' },
@@ -28,9 +28,14 @@ function BudgetState({ alert }: { alert: Alert }) {
   return (
     <Chip tone={tone}>
       {share >= 100 && <span aria-hidden>!</span>}
-      {share} % used
+      {usedText(alert)}
     </Chip>
   )
+}
+
+function usedText(alert: Alert): string {
+  const share = `${Math.floor(shareOf(alert))} % used`
+  return alert.unpricedCalls > 0 ? `at least ${share}` : share
 }
 
 /** How much of a budget is used, with its three marks. */
@@ -46,7 +51,7 @@ export function BudgetBar({ alert }: { alert: Alert }) {
         aria-valuenow={Math.min(100, Math.round(share))}
         aria-valuemin={0}
         aria-valuemax={100}
-        aria-valuetext={`${Math.floor(share)} % used`}
+        aria-valuetext={usedText(alert)}
         className="relative h-2 w-full max-w-60 min-w-24 overflow-hidden rounded-full bg-hover"
       >
         <div className={`h-full ${fill}`} style={{ width: `${Math.min(100, share)}%` }} />
@@ -54,8 +59,8 @@ export function BudgetBar({ alert }: { alert: Alert }) {
           <span key={mark} className="absolute inset-y-0 w-px bg-edge" style={{ left: `${mark}%` }} />
         ))}
       </div>
-      <span className="tabular whitespace-nowrap text-soft">
-        {format(alert.value ?? 0)} of {format(alert.threshold)}
+      <span className="tabular whitespace-nowrap text-soft" title={unpricedNote(alert)}>
+        {alert.value === null ? format(0) : valueText(alert)} of {format(alert.threshold)}
       </span>
     </div>
   )

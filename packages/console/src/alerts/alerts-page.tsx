@@ -16,7 +16,7 @@ import { RowMenu } from '../ui/row-menu.tsx'
 import { Empty } from '../ui/states.tsx'
 import { Time } from '../ui/time.tsx'
 import { AlertDialog } from './alert-dialog.tsx'
-import { KINDS, ruleText } from './alert-rule.ts'
+import { ruleText, unpricedNote, valueText } from './alert-rule.ts'
 import { AlertState, BudgetBar } from './alert-state.tsx'
 import { agentNamesQuery, alertsQuery } from './queries.ts'
 
@@ -73,7 +73,9 @@ export function AlertsPage() {
         alert.kind === 'budget' ? (
           <BudgetBar alert={alert} />
         ) : (
-          <span className="tabular">{alert.value === null ? '' : KINDS[alert.kind].format(alert.value)}</span>
+          <span className="tabular" title={unpricedNote(alert)}>
+            {valueText(alert)}
+          </span>
         ),
     },
     { head: 'Since', wide: true, cell: (alert) => <Time at={alert.since} /> },

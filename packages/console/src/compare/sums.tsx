@@ -3,7 +3,7 @@ import { whyEnded } from '@tacho/contract/failure.ts'
 import { getRouteApi, Link } from '@tanstack/react-router'
 import { RunStatusChip } from '../runs/run-status.tsx'
 import { Cost } from '../ui/cost.tsx'
-import { costsOf, wholeCost } from '../ui/costs.ts'
+import { costsOf, costText, wholeCost } from '../ui/costs.ts'
 import { compact, duration, money, number } from '../ui/format.ts'
 
 const route = getRouteApi('/w/$workspace/$environment/compare')
@@ -14,8 +14,8 @@ export function Sums({ a, b }: { a: OperatorRun; b: OperatorRun }) {
   const rows: [name: string, of: (run: OperatorRun) => number | null, format: (value: number) => string][] = [
     ['Length', lengthOf, duration],
     ['Steps', ({ eventCount }) => eventCount, number],
-    ['Tokens', ({ usage }) => usage.totalTokens, compact],
-    ['Cost', (run) => wholeCost(costsOf(run)), money],
+    ['Tokens', ({ usage }) => usage.totalTokens || null, compact],
+    ['Cost', costOf, money],
   ]
   return (
     <table aria-label="Sums" className="mt-3 w-full table-fixed text-sm">
@@ -52,10 +52,10 @@ export function Sums({ a, b }: { a: OperatorRun; b: OperatorRun }) {
                 {name}
               </th>
               <td className="py-1.5">
-                {left === null ? 'running' : name === 'Cost' ? <Cost of={costsOf(a)} /> : format(left)}
+                {name === 'Cost' ? <Cost of={costsOf(a)} /> : shown(name, left, format)}
               </td>
               <td className={`py-1.5 ${differ ? 'font-medium' : ''}`}>
-                {right === null ? 'running' : name === 'Cost' ? <Cost of={costsOf(b)} /> : format(right)}
+                {name === 'Cost' ? <Cost of={costsOf(b)} /> : shown(name, right, format)}
                 {left !== null && right !== null && differ && (
                   <span className="ml-2 text-soft">
                     {right > left ? '+' : '−'}
@@ -81,6 +81,17 @@ export function Sums({ a, b }: { a: OperatorRun; b: OperatorRun }) {
       </tbody>
     </table>
   )
+}
+
+function shown(name: string, value: number | null, format: (value: number) => string): string {
+  if (value !== null) return format(value)
+  return name === 'Length' ? 'running' : 'unknown'
+}
+
+/** Null: unknown, or only a part is known. No difference is shown then. */
+function costOf(run: OperatorRun): number | null {
+  const costs = costsOf(run)
+  return costs.unpriced > 0 || costText(costs) === 'unknown' ? null : wholeCost(costs)
 }
 
 function lengthOf({ startedAt, endedAt }: OperatorRun): number | null {

@@ -1,4 +1,5 @@
 /** The agents of a time: how often they fail, how long their calls take, and what they cost. */
+import { tokensText, tokenWords } from '@tacho/contract/usage-text.ts'
 import type { UsagePoint } from '@tacho/contract/operator/usage.ts'
 import { getRouteApi, Link } from '@tanstack/react-router'
 import { Cost } from '../ui/cost.tsx'
@@ -56,15 +57,15 @@ export function AgentsOfTime({ range }: { range: Range }) {
       wide: true,
       cell: ({ toolLatency }) => toolLatency && `≈ ${duration(toolLatency.p95Ms)}`,
     },
-    { head: 'Tokens', right: true, wide: true, cell: ({ usage }) => compact(usage.totalTokens) },
+    { head: 'Tokens', right: true, wide: true, cell: ({ usage }) => tokenWords(usage.totalTokens, compact) },
     { head: 'Cost', right: true, cell: (agent) => <Cost of={costsOf(agent)} /> },
   ]
   const title = `Agents, ${rangeText(range).toLowerCase()}`
+  const costs = sumCosts(data?.agents ?? [])
   const note = data && (
     <Link to="/w/$workspace/$environment/usage" params={params} search={range} className="link">
       {data.agents.length > SHOWN && `${SHOWN} of ${number(data.agents.length)} agents · `}
-      {compact(data.agents.reduce((sum, { usage }) => sum + usage.totalTokens, 0))} tokens · cost{' '}
-      {costText(sumCosts(data.agents))}
+      {tokensText(costs.tokens, compact)} · cost {costText(costs)}
     </Link>
   )
   return (

@@ -2,10 +2,8 @@ import type { PromptResult } from '@tacho/contract/operator/prompt.ts'
 import { useQuery } from '@tanstack/react-query'
 import { scoreSumText } from '../scores/score-sums.tsx'
 import { DataTable, type Column } from '../ui/data-table.tsx'
-import { Cost } from '../ui/cost.tsx'
-import { costsOf, type Costs } from '../ui/costs.ts'
 import { endedOf, Failed, failedShare } from '../ui/failed.tsx'
-import { compact, number, percent, percentiles } from '../ui/format.ts'
+import { compact, counted, money, number, percent, percentiles } from '../ui/format.ts'
 import { Empty, Skeleton, Trouble, isBlocking } from '../ui/states.tsx'
 import { Time } from '../ui/time.tsx'
 import { Chip } from '../ui/chip.tsx'
@@ -99,9 +97,17 @@ const COLUMNS: readonly ResultColumn[] = [
     head: 'Tokens a run',
     right: true,
     wide: true,
-    cell: ({ runs, usage }) => runs > 0 && compact(Math.round(usage.totalTokens / runs)),
+    cell: ({ runs, tokensPerRun }) =>
+      runs > 0 && <Mean of={tokensPerRun} runs={runs} format={(tokens) => compact(Math.round(tokens))} />,
   },
-  { head: 'Cost a run', right: true, cell: (result) => result.runs > 0 && <Cost of={costsOfRun(result)} /> },
+  {
+    head: 'Cost a run',
+    right: true,
+    cell: ({ runs, costPerRun, estimatedCost }) =>
+      runs > 0 && (
+        <Mean of={costPerRun} runs={runs} format={(cost) => `${estimatedCost === null ? '' : '≈ '}${money(cost)}`} />
+      ),
+  },
   {
     head: 'Scores',
     wide: true,
@@ -124,8 +130,19 @@ function share({ runs }: PromptResult, count: number): string {
   return runs === 0 ? '' : `${number(count)} (${percent(count, runs)})`
 }
 
-/** Mean cost of a run. */
-function costsOfRun(result: PromptResult): Costs {
-  const { recorded, estimated, ...rest } = costsOf(result)
-  return { ...rest, recorded: recorded / result.runs, estimated: estimated === null ? null : estimated / result.runs }
+interface MeanProps {
+  of: PromptResult['costPerRun']
+  runs: number
+  format: (mean: number) => string
+}
+
+/** Without the runs whose figures are not known: they would make a version look cheaper. */
+function Mean({ of: { mean, runs: known }, runs, format }: MeanProps) {
+  if (mean === null) return <span className="text-soft">unknown</span>
+  return (
+    <>
+      {format(mean)}
+      {known < runs && <span className="block text-xs text-soft">of {number(known)} of {counted(runs, 'run')}</span>}
+    </>
+  )
 }

@@ -257,7 +257,7 @@ function ModelFacts({ event, payload }: { event: OperatorEvent; payload: Json })
     textAt(payload, 'model'),
     latency === null ? null : duration(latency),
     sent === null && answered === null
-      ? 'tokens not recorded'
+      ? 'tokens unknown'
       : `${sent === null ? 'unknown' : compact(sent)} → ${answered === null ? 'unknown' : compact(answered)} tokens`,
     callCost(event, numberAt(payload, 'cost')),
   ].filter((fact) => fact !== null)
@@ -266,8 +266,9 @@ function ModelFacts({ event, payload }: { event: OperatorEvent; payload: Json })
 
 function callCost({ estimatedCost, priceTable, unpricedCalls }: OperatorEvent, recorded: number | null): string | null {
   if (recorded !== null) return `cost ${money(recorded)}`
-  if (estimatedCost !== null) return `cost ≈ ${money(estimatedCost)}, estimated with ${priceTable}`
-  return unpricedCalls > 0 ? 'cost unknown: this model has no price' : null
+  if (estimatedCost === null) return 'cost unknown'
+  const mark = unpricedCalls > 0 ? 'at least' : '≈'
+  return `cost ${mark} ${money(estimatedCost)}, estimated with ${priceTable}`
 }
 
 /** The call that a decision or a question is about. */

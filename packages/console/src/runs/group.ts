@@ -13,7 +13,6 @@ export interface RunGroup {
   cancelled: number
   /** 95 of 100 ended runs took at most this long, in ms; null while none has ended. */
   p95: number | null
-  tokens: number
   cost: Costs
   /** Start of the newest run, ISO 8601. */
   lastStartedAt: string
@@ -36,7 +35,6 @@ export function groupRuns(runs: readonly OperatorRun[], by: 'agent' | 'session')
     const { group, lengths } = found
     group.runs++
     group[COUNTS[run.status]]++
-    group.tokens += run.usage.totalTokens
     group.cost = addCosts(group.cost, costsOf(run))
     if (run.endedAt !== null) lengths.push(Date.parse(run.endedAt) - Date.parse(run.startedAt))
   }
@@ -51,5 +49,5 @@ function percentile(values: readonly number[], part: number): number | null {
 
 function emptyGroup(key: string, name: string, { startedAt }: OperatorRun): RunGroup {
   const counts = { runs: 0, running: 0, completed: 0, failed: 0, cancelled: 0 }
-  return { key, name, ...counts, p95: null, tokens: 0, cost: NO_COSTS, lastStartedAt: startedAt }
+  return { key, name, ...counts, p95: null, cost: NO_COSTS, lastStartedAt: startedAt }
 }

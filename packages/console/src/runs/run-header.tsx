@@ -1,6 +1,6 @@
 import { completenessText } from '@tacho/contract/completeness.ts'
 import type { OperatorRun } from '@tacho/contract/operator/run.ts'
-import { unknownTokens } from '@tacho/contract/usage-text.ts'
+import { tokensText } from '@tacho/contract/usage-text.ts'
 import { cancellationOf, causeLines, failureOf, SILENT_CAUSES, whyEnded } from '@tacho/contract/failure.ts'
 import { ownFrame } from '@tacho/contract/own-frame.ts'
 import { isObject } from '@tacho/contract/read-payload.ts'
@@ -113,9 +113,7 @@ export function RunHeader({ run, question, failed, onCompare, onJudge, onFailure
         )}
         <Fact name="Steps">{counted(run.eventCount, 'step')}</Fact>
         <Arrived run={run} />
-        <Fact name="Tokens">
-          {unknownTokens(run) === null ? `${compact(run.usage.totalTokens)} tokens` : `tokens ${unknownTokens(run)}`}
-        </Fact>
+        <Fact name="Tokens">{tokensText(run.usage.totalTokens, compact)}</Fact>
         <Fact name="Cost">
           cost <Cost of={costs} />
           {costs.table !== null && costs.estimated !== null && `, estimated with ${costs.table}`}

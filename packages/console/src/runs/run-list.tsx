@@ -8,7 +8,7 @@ import { useWindowVirtualizer } from '@tanstack/react-virtual'
 import { useEffect, useRef, type MouseEvent, type ReactNode } from 'react'
 import { ScoreChip } from '../scores/run-scores.tsx'
 import { Chip } from '../ui/chip.tsx'
-import { unknownTokens } from '@tacho/contract/usage-text.ts'
+import { tokenWords } from '@tacho/contract/usage-text.ts'
 import { Cost } from '../ui/cost.tsx'
 import { costsOf } from '../ui/costs.ts'
 import { compact, duration, number } from '../ui/format.ts'
@@ -80,11 +80,11 @@ const COLUMNS: Record<RunColumn, Column> = {
     width: '6rem',
     right: true,
     wide: true,
-    cell: (run) => unknownTokens(run) ?? compact(run.usage.totalTokens),
+    cell: ({ usage }) => tokenWords(usage.totalTokens, compact),
   },
-  // Room for `≈ $0.000123`.
+  // Room for `at least $0.000123`.
   cost: {
-    width: '7rem',
+    width: '9rem',
     right: true,
     wide: true,
     cell: (run) => <Cost of={costsOf(run)} />,

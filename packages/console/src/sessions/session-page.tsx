@@ -1,5 +1,6 @@
 import type { OperatorRun } from '@tacho/contract/operator/run.ts'
 import { runLength } from '@tacho/contract/stalled.ts'
+import { tokensText } from '@tacho/contract/usage-text.ts'
 import { getRouteApi, Link } from '@tanstack/react-router'
 import { useCallback, useMemo, useState, type ReactNode } from 'react'
 import { EraseMenu } from '../data/erase-menu.tsx'
@@ -82,13 +83,13 @@ export function SessionPage() {
 
 function Sums({ runs, isAll }: { runs: readonly OperatorRun[]; isAll: boolean }) {
   const { workspace, environment, sessionId } = route.useParams()
-  const tokens = runs.reduce((sum, { usage }) => sum + usage.totalTokens, 0)
+  const costs = sumCosts(runs)
   return (
     <p className="tabular mt-1 flex flex-wrap gap-x-4 text-sm text-soft">
       <span>{isAll ? counted(runs.length, 'run') : `the newest ${RUNS_READ} runs`}</span>
-      <span>{compact(tokens)} tokens</span>
+      <span>{tokensText(costs.tokens, compact)}</span>
       <span>
-        cost <Cost of={sumCosts(runs)} />
+        cost <Cost of={costs} />
       </span>
       <Link
         to="/w/$workspace/$environment/runs"

@@ -2,7 +2,11 @@ import { costNote, costText, type Costs } from './costs.ts'
 
 export function Cost({ of }: { of: Costs }) {
   const note = costNote(of)
-  if (of.isAbsent) return <span className="font-normal text-soft">{costText(of)}</span>
-  if (note === '') return costText(of)
-  return <span title={note}>{costText(of)}</span>
+  const text = costText(of)
+  if (note === '' && text !== 'unknown') return text
+  return (
+    <span title={note || undefined} className={text === 'unknown' ? 'font-normal text-soft' : undefined}>
+      {text}
+    </span>
+  )
 }

@@ -1,5 +1,5 @@
 /** What calls cost: as clients recorded it, and as the server estimates it where they did not. */
-import { unknownCost } from '@tacho/contract/usage-text.ts'
+import { costWords } from '@tacho/contract/usage-text.ts'
 import type { EstimateFields } from '@tacho/contract/operator/estimate.ts'
 import { counted, money } from './format.ts'
 
@@ -11,19 +11,19 @@ export interface Costs {
   unpriced: number
   /** Name and version of the price table behind the estimate. */
   table: string | null
-  /** No cost and no token was recorded: that is not the same as free. */
-  isAbsent: boolean
+  /** No cost and no token is unknown. That is not the same as free. */
+  tokens: number
 }
 
-export const NO_COSTS: Costs = { recorded: 0, estimated: null, unpriced: 0, table: null, isAbsent: true }
+export const NO_COSTS: Costs = { recorded: 0, estimated: null, unpriced: 0, table: null, tokens: 0 }
 
 interface Costing extends EstimateFields {
   usage: { cost: number; totalTokens: number }
 }
 
 export function costsOf({ usage, estimatedCost, unpricedCalls, priceTable }: Costing): Costs {
-  const isAbsent = unknownCost({ usage, estimatedCost, unpricedCalls }) === 'not recorded'
-  return { recorded: usage.cost, estimated: estimatedCost, unpriced: unpricedCalls, table: priceTable, isAbsent }
+  const { cost: recorded, totalTokens: tokens } = usage
+  return { recorded, estimated: estimatedCost, unpriced: unpricedCalls, table: priceTable, tokens }
 }
 
 export function addCosts(a: Costs, b: Costs): Costs {
@@ -32,7 +32,7 @@ export function addCosts(a: Costs, b: Costs): Costs {
     estimated: a.estimated === null ? b.estimated : a.estimated + (b.estimated ?? 0),
     unpriced: a.unpriced + b.unpriced,
     table: a.table ?? b.table,
-    isAbsent: a.isAbsent && b.isAbsent,
+    tokens: a.tokens + b.tokens,
   }
 }
 
@@ -40,12 +40,8 @@ export const sumCosts = (all: readonly Costing[]): Costs => all.map(costsOf).red
 
 export const wholeCost = ({ recorded, estimated }: Costs): number => recorded + (estimated ?? 0)
 
-/** `0.12`, `≈ 0.12` if a part is estimated, `unknown` without a price, or `not recorded`. */
-export function costText(costs: Costs): string {
-  if (costs.isAbsent) return 'not recorded'
-  const whole = wholeCost(costs)
-  if (costs.estimated !== null) return `≈ ${money(whole)}`
-  return whole === 0 && costs.unpriced > 0 ? 'unknown' : money(whole)
+export function costText({ recorded: cost, estimated: estimatedCost, unpriced: unpricedCalls, tokens }: Costs): string {
+  return costWords({ usage: { cost, totalTokens: tokens }, estimatedCost, unpricedCalls }, money)
 }
 
 /** Which part is estimated, by which prices, and what it leaves out; empty if everything is recorded. */

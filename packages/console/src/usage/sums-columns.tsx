@@ -1,4 +1,5 @@
 /** What lists of agents and sessions share: the choices above, and the columns of their sums. */
+import { tokenWords } from '@tacho/contract/usage-text.ts'
 import type { UsagePoint } from '@tacho/contract/operator/usage.ts'
 import { Cost } from '../ui/cost.tsx'
 import { costsOf } from '../ui/costs.ts'
@@ -58,6 +59,6 @@ export const SUM_COLUMNS: readonly Column<UsagePoint>[] = [
     wide: true,
     cell: ({ runs, completed, failed, cancelled }) => number(runs - completed - failed - cancelled),
   },
-  { head: 'Tokens', right: true, wide: true, cell: ({ usage }) => compact(usage.totalTokens) },
+  { head: 'Tokens', right: true, wide: true, cell: ({ usage }) => tokenWords(usage.totalTokens, compact) },
   { head: 'Cost', right: true, wide: true, cell: (sum) => <Cost of={costsOf(sum)} /> },
 ]

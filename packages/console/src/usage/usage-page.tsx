@@ -1,4 +1,5 @@
 import { allItems } from '@tacho/client/items.ts'
+import { tokenWords } from '@tacho/contract/usage-text.ts'
 import type { UsagePoint } from '@tacho/contract/operator/usage.ts'
 import { keepPreviousData, useQuery } from '@tanstack/react-query'
 import { getRouteApi, Link, useNavigate } from '@tanstack/react-router'
@@ -232,7 +233,7 @@ const NONE: UsagePoint[] = []
 
 const USED_COLUMNS: Column<UsagePoint>[] = [
   { head: 'Steps', right: true, wide: true, cell: ({ events }) => number(events) },
-  { head: 'Tokens', right: true, cell: ({ usage: { totalTokens } }) => number(totalTokens) },
+  { head: 'Tokens', right: true, cell: ({ usage: { totalTokens } }) => tokenWords(totalTokens, number) },
   { head: 'Cost', right: true, cell: (sum) => <Cost of={costsOf(sum)} /> },
 ]
 

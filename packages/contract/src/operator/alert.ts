@@ -55,6 +55,10 @@ export const Alert = Type.Object(
       type: ['number', 'null'],
       description: 'The latest value; null: not checked, or nothing to measure',
     }),
+    unpricedCalls: Type.Integer({
+      minimum: 0,
+      description: 'For money: calls that the value leaves out, because they have neither a cost nor a price. Above 0, the value is at least what it says',
+    }),
     percentTold: Type.Integer({
       minimum: 0,
       description: 'For a budget: the highest percentage reported in this period',

@@ -96,6 +96,15 @@ const count = (description: string) => Type.Integer({ minimum: 0, description })
 const length = (description: string) =>
   Type.Unsafe<number | null>({ type: ['integer', 'null'], minimum: 0, description })
 
+const perRun = (what: string, of: string) =>
+  Type.Object(
+    {
+      mean: Type.Unsafe<number | null>({ type: ['number', 'null'], description: 'null: of no run are they known' }),
+      runs: count(`Runs whose ${of} are known; the others are left out`),
+    },
+    { description: `${what} of these events in a run, as a mean` },
+  )
+
 export const PromptResult = Type.Object(
   {
     versionId: uuid('Id of the version, as clients receive it'),
@@ -115,6 +124,8 @@ export const PromptResult = Type.Object(
     approvals: count('Tool calls among them that waited for a person'),
     usage: Usage,
     ...ESTIMATE,
+    tokensPerRun: perRun('Tokens', 'tokens'),
+    costPerRun: perRun('Cost, with estimates,', 'cost'),
     firstAt: nullableTime('When the first of these runs used the version; null if none did'),
     lastAt: nullableTime('When the last one began to'),
     scores: Type.Array(ScoreSum, { description: 'What scores say of these runs, by name' }),

@@ -75,6 +75,12 @@ const alert = Type.Object(
     agentId: nullableText('Internal id of the agent that it is about; null: all'),
     agentName: nullableText('Its name, as operators see it; null: all agents, or it has no run any more'),
     value: Type.Unsafe<number | null>({ type: ['number', 'null'], description: 'What was measured' }),
+    unpricedCalls: Type.Optional(
+      Type.Integer({
+        minimum: 0,
+        description: 'For money: calls without a cost or a price. Above 0, the value is at least what it says',
+      }),
+    ),
     percent: Type.Integer({ minimum: 0, description: 'For a budget: 50, 80 or 100' }),
     isTest: Type.Optional(Type.Boolean({ description: 'An operator sent it to test the alert' })),
     url,

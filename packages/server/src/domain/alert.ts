@@ -7,6 +7,8 @@
  *
  * A budget is OK; in each period it tells 50, 80 and 100 percent once (budget.reached), and starts again with the next.
  */
+import { spentWords } from '@tacho/contract/usage-text.ts'
+import { money } from '@tacho/contract/format.ts'
 import type { AlertRow, AlertRule, AlertState } from '../storage/alerts.ts'
 
 export type AlertNews = 'alert.firing' | 'alert.resolved' | 'budget.reached'
@@ -45,9 +47,13 @@ function nextBudget(rule: AlertRule, state: AlertState, value: number, now: numb
 
 export const isMoney = (kind: unknown): boolean => kind === 'cost' || kind === 'budget'
 
-export function alertNews({ id, environmentId, rule }: AlertRow, { value, percentTold }: AlertState) {
+/** Of money: calls without a price make it the least that was spent. */
+export const spentText = (value: number, unpricedCalls: number): string =>
+  spentWords(value, unpricedCalls, money)
+
+export function alertNews({ id, environmentId, rule }: AlertRow, { value, unpricedCalls = 0, percentTold }: AlertState) {
   const { name, kind, threshold, agentId } = rule
-  return { environmentId, alertId: id, title: name, kind, threshold, agentId, value, percent: percentTold }
+  return { environmentId, alertId: id, title: name, kind, threshold, agentId, value, unpricedCalls, percent: percentTold }
 }
 
 export function periodStart(period: AlertRule['period'], now: number): number {

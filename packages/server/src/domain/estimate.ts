@@ -12,7 +12,6 @@ import {
 export interface Estimator {
   ofCalls(calls: readonly UncostedCalls[], time: number): EstimateFields
   ofSums(sums: readonly UncostedSum[]): EstimateFields
-  nanosOf(sums: readonly UncostedSum[]): number
   hasPrice(model: string): boolean
 }
 

@@ -12,6 +12,7 @@ import type {
 import type { Severity } from '@tacho/contract/runtime-config.ts'
 import { SEVERITIES } from '@tacho/contract/words.ts'
 import type { BrowserRow, NoticeRow, NotificationSettingsRow, ToldBrowser } from '../storage/notifications.ts'
+import type { AlertRow } from '../storage/alerts.ts'
 import { alertNews } from './alert.ts'
 import { attempt } from './attempt.ts'
 import { isoOf, pick } from './shown.ts'
@@ -116,7 +117,7 @@ export function notificationText(
   const others = event === 'approval.requested' && notice.isCurrent ? waiting - 1 : 0
   const lines = [
     subject === about ? null : about,
-    event === 'budget.reached' && alert ? `${alert.state.percentTold} % of ${money(alert.rule.threshold)}` : null,
+    event === 'budget.reached' && alert ? budgetText(alert) : null,
     [notice.isCurrent ? undefined : textOf('Decision'), textOf('Agent'), textOf('Environment')]
       .filter((text) => text !== undefined)
       .join(' · '),
@@ -127,6 +128,10 @@ export function notificationText(
     body: lines.flatMap((line) => (line === null || line === '' ? [] : [cut(line, LINE_CHARS)])).join('\n'),
     path: url ?? place.url,
   }
+}
+
+function budgetText({ rule, state: { percentTold, unpricedCalls = 0 } }: AlertRow): string {
+  return `${unpricedCalls > 0 ? 'at least ' : ''}${percentTold} % of ${money(rule.threshold)}`
 }
 
 function eventNow(event: NotificationEvent, { isCurrent, data }: NoticeRow): string {

@@ -1,10 +1,11 @@
 import type { Prompt, PromptResult, PromptVersion, PromptVersionRow as Row } from '@tacho/contract/operator/prompt.ts'
-import type { PromptRow, PromptVersionInfo, PromptVersionRow, VersionResultRow } from '../storage/prompts.ts'
+import type { PromptRow, PromptVersionInfo, PromptVersionRow, VersionResultRow, VersionRunGroup } from '../storage/prompts.ts'
 import type { Estimator } from './estimate.ts'
 import { isoTime } from '../storage/iso-time.ts'
+import { UNKNOWN_USAGE } from '../storage/uncosted.ts'
 import { toScoreSums } from './score.ts'
 import { isoOf, pick } from './shown.ts'
-import { toLatency, toUsage } from './usage.ts'
+import { NANOS, toLatency, toUsage } from './usage.ts'
 
 export function toPrompt(row: PromptRow): Prompt {
   const { id: promptId, workspaceId, name, newest } = row
@@ -44,8 +45,29 @@ export function toPromptResult(
     toolLatency: toLatency(result?.tool ?? null),
     usage: toUsage(result ?? NO_USAGE),
     ...estimator.ofSums(result?.uncosted ?? []),
+    ...meansOf(result?.groups ?? [], estimator),
     firstAt: result && isoTime(result.firstAt),
     lastAt: result && isoTime(result.lastAt),
     scores: toScoreSums(result?.scores ?? []),
   }
+}
+
+/** Runs without figures, or with a part of them, would make a version look cheaper than it is. */
+function meansOf(groups: readonly VersionRunGroup[], estimator: Pick<Estimator, 'ofSums'>) {
+  const [tokens, cost] = [
+    { sum: 0, runs: 0 },
+    { sum: 0, runs: 0 },
+  ]
+  for (const { runs, totalTokens, costNanos, uncosted } of groups) {
+    if (totalTokens > 0 && uncosted.every(({ context }) => context !== UNKNOWN_USAGE)) {
+      tokens.sum += totalTokens
+      tokens.runs += runs
+    }
+    const { estimatedCost, unpricedCalls } = estimator.ofSums(uncosted)
+    if (unpricedCalls > 0 || (costNanos === 0 && estimatedCost === null && totalTokens === 0)) continue
+    cost.sum += costNanos / NANOS + (estimatedCost ?? 0)
+    cost.runs += runs
+  }
+  const mean = ({ sum, runs }: typeof tokens) => ({ mean: runs === 0 ? null : sum / runs, runs })
+  return { tokensPerRun: mean(tokens), costPerRun: mean(cost) }
 }

@@ -6,6 +6,7 @@ import type { OperatorApproval } from '@tacho/contract/operator/approval.ts'
 import type { IssueSummary } from '@tacho/contract/operator/issue.ts'
 import type { OperatorRun } from '@tacho/contract/operator/run.ts'
 import { stalledMs } from '@tacho/contract/stalled.ts'
+import { costWords, tokenWords } from '@tacho/contract/usage-text.ts'
 import { EVENT_TYPE_WORDS } from '@tacho/contract/words.ts'
 import type { EventRowRead } from '../storage/events.ts'
 import { html, type Html } from './html.ts'
@@ -142,6 +143,7 @@ function leftOut(
 
 function factsOf({ run, writtenAt }: RunFile): [string, string][] {
   const { usage, agent, estimatedCost, priceTable, unpricedCalls } = run
+  const { totalTokens, promptTokens, completionTokens } = usage
   const silence = stalledMs(run, writtenAt)
   const running = silence === null ? 'still running' : `stalled: no event for ${duration(silence)}`
   const took = Math.max(0, Date.parse(run.endedAt ?? run.lastEventAt) - Date.parse(run.startedAt))
@@ -155,11 +157,11 @@ function factsOf({ run, writtenAt }: RunFile): [string, string][] {
     ['Errors', number(run.errorCount)],
     [
       'Tokens',
-      `${number(usage.totalTokens)} (${number(usage.promptTokens)} prompt, ${number(usage.completionTokens)} completion)`,
+      tokenWords(totalTokens, (all) => `${number(all)} (${number(promptTokens)} prompt, ${number(completionTokens)} completion)`),
     ],
-    ['Cost', `$${number(usage.cost)}`],
-    ['Estimated cost', estimatedCost === null ? null : `$${number(estimatedCost)} more, by ${priceTable}`],
-    ['Calls without a price', unpricedCalls === 0 ? null : number(unpricedCalls)],
+    ['Cost', costWords(run, (cost) => `$${number(cost)}`)],
+    ['Estimated', estimatedCost === null ? null : `$${number(estimatedCost)} of it, by ${priceTable}`],
+    ['Calls without a known cost', unpricedCalls === 0 ? null : number(unpricedCalls)],
     ['Models', run.models.join(', ') || null],
     ['Tools', run.tools.join(', ') || null],
   ]

@@ -1,10 +1,9 @@
 /** Texts of clients stay text: no service reads markup, mentions or links in them. Invisible characters are escaped. */
 import { inputCheckText } from '@tacho/contract/approval-text.ts'
-import { money } from '@tacho/contract/format.ts'
 import type { InputCheck } from '@tacho/contract/operator/approval.ts'
 import type { WebhookEvent, WebhookFormat } from '@tacho/contract/operator/webhook.ts'
 import { lookalikes, printable } from '@tacho/contract/shown-text.ts'
-import { isMoney } from './alert.ts'
+import { isMoney, spentText } from './alert.ts'
 import { isoTime } from '../storage/iso-time.ts'
 
 export interface WebhookPlace {
@@ -62,6 +61,7 @@ const SHOWN = {
   value: 'Value',
   threshold: 'Threshold',
   percent: 'Percent of the budget',
+  unpricedCalls: 'Calls without a known cost',
 } as const
 
 export function consolePageOf({ data, place }: Pick<WebhookNews, 'data' | 'place'>): string | null {
@@ -84,7 +84,7 @@ export function toTold(news: WebhookNews) {
   const said = data['title'] ?? data['reason']
   const about = typeof said === 'string' && said !== '' ? cut(said, ABOUT_CHARS) : null
   const facts = Object.entries(SHOWN)
-    .filter(([name]) => data[name] !== null && data[name] !== undefined)
+    .filter(([name]) => data[name] !== null && data[name] !== undefined && (name !== 'unpricedCalls' || data[name] !== 0))
     .map(([name, label]) => ({ label, text: printable(cut(shown(data, name), FACT_CHARS)) }))
   const warnings = [...new Set([about, data['toolName'], data['agentName']].flatMap(warningsOf))]
   return {
@@ -108,7 +108,9 @@ function shown(data: Record<string, unknown>, name: string): string {
   if (name === 'agentId' && typeof data['agentName'] === 'string') return `${data['agentName']} (${String(value)})`
   const isAmount = isMoney(data['kind']) && (name === 'value' || name === 'threshold')
   if (name === 'inputCheck') return inputCheckText(value as InputCheck)
-  if (isAmount && typeof value === 'number') return money(value)
+  const unpriced = name === 'value' ? Number(data['unpricedCalls'] ?? 0) : 0
+  if (isAmount && typeof value === 'number') return spentText(value, unpriced)
+  if (name === 'percent' && Number(data['unpricedCalls'] ?? 0) > 0) return `at least ${String(value)}`
   return typeof value === 'string' ? value : JSON.stringify(value)
 }
 

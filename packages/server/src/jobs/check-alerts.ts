@@ -1,6 +1,5 @@
 import { HOUR_MS, hourOf } from '../storage/hours.ts'
 import { alertNews, isMoney, nextAlert, periodStart } from '../domain/alert.ts'
-import { NANOS } from '../domain/usage.ts'
 import type { PriceTable } from '../prices/price-table.ts'
 import { estimatorOf } from '../prices/estimator.ts'
 import type { AlertRow, AlertRule, AlertWindow } from '../storage/alerts.ts'
@@ -10,6 +9,7 @@ import type { HandlerOptions, ItemHandler, Next } from './work.ts'
 type Acts = 'startAlertCheck' | 'measureAlert' | 'recordAlertCheck' | 'sumUncosted' | 'listPrices'
 
 const INTERVAL_MS = 60_000
+const NOTHING = { cost: null, unpricedCalls: 0 }
 
 export function checkAlerts({ storage, prices, now }: HandlerOptions<Acts> & { prices: PriceTable }): ItemHandler {
   async function check({ environmentId, subjectId: id }: WorkItem, { owner }: WorkHold): Promise<Next> {
@@ -21,8 +21,10 @@ export function checkAlerts({ storage, prices, now }: HandlerOptions<Acts> & { p
     if (isArchived) return { dueAt: at + INTERVAL_MS }
     const window = windowOf(alert.rule, at)
     const measured = await storage.measureAlert(environmentId, alert.rule, window)
-    const value = isMoney(alert.rule.kind) ? (measured ?? 0) + (await estimate(workspaceId, alert, window)) : measured
-    const { state, news } = nextAlert(alert, value, at)
+    const { cost, unpricedCalls } = isMoney(alert.rule.kind) ? await estimate(workspaceId, alert, window) : NOTHING
+    const value = cost === null ? measured : (measured ?? 0) + cost
+    const { state: next, news } = nextAlert(alert, value, at)
+    const state = { ...next, unpricedCalls }
     const data = alertNews(alert, { ...state, value })
     const nextAt = at + INTERVAL_MS
     await storage.recordAlertCheck({ environmentId, id, owner, at, state, nextAt, news: news && { type: news, data } })
@@ -33,10 +35,11 @@ export function checkAlerts({ storage, prices, now }: HandlerOptions<Acts> & { p
     workspaceId: string,
     { environmentId, rule }: AlertRow,
     window: AlertWindow,
-  ): Promise<number> {
+  ): Promise<{ cost: number | null; unpricedCalls: number }> {
     const { from, to } = window
     const sums = await storage.sumUncosted(environmentId, { from, to, agentId: rule.agentId })
-    return (await estimatorOf({ storage, prices }, workspaceId, sums)).nanosOf(sums) / NANOS
+    const { estimatedCost, unpricedCalls } = (await estimatorOf({ storage, prices }, workspaceId, sums)).ofSums(sums)
+    return { cost: estimatedCost ?? 0, unpricedCalls }
   }
 
   return {

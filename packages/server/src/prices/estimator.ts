@@ -44,7 +44,6 @@ export async function estimatorOf(
   return {
     ofCalls: (list, time) => estimate(list, () => time),
     ofSums: (sums) => estimate(sums, atOf),
-    nanosOf: (sums) => toNanos(estimateCalls(sums, ratesOf, atOf).femtos),
     hasPrice: (model) => ratesOf(model) !== null,
   }
 }

@@ -25,6 +25,8 @@ export interface AlertState {
   /** While firing: since when the condition no longer holds. */
   overSince: number | null
   value: number | null
+  /** Of money: calls that the value leaves out. States of an earlier build have none. */
+  unpricedCalls?: number
   /** For a budget: start of the last checked period, and the highest percentage reported in it. */
   period: number
   percentTold: number

@@ -27,9 +27,19 @@ export type VersionPage = PageAfter<number>
 
 type Counted = 'runs' | 'completed' | 'failed' | 'cancelled' | 'events' | 'errors' | 'blocked' | 'approvals'
 
+/** Some of its runs, with what their events that name the version spent. */
+export interface VersionRunGroup {
+  runs: number
+  totalTokens: number
+  costNanos: number
+  uncosted: UncostedSum[]
+}
+
 export interface VersionResultRow extends UsageSums, Pick<PromptResult, Counted> {
   /** Each as of the day on which its run started. */
   uncosted: UncostedSum[]
+  /** All of its runs. In a group, figures are known of all or of none. */
+  groups: VersionRunGroup[]
   /** Start of its first and its last run: the first event with this version. */
   firstAt: number
   lastAt: number

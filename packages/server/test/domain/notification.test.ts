@@ -129,6 +129,9 @@ test('a notification says what it is about now, in one bounded text', () => {
     body: '80 % of $1.00\nprod\\u202e',
     path: '/w/1/2/alerts',
   })
+  const row = alertRow({ kind: 'budget' }, 80)
+  const partly = noticeRow({ alert: { ...row, state: { ...row.state, unpricedCalls: 3 } } })
+  assert.match(notificationText('budget.reached', partly, place, 0).body, /^at least 80 % of \$1.00\n/)
 })
 
 test('time zones, addresses and keys', () => {

@@ -53,6 +53,39 @@ test('every kind is measured from what was recorded, and tells webhooks once', a
   assert.deepEqual(items.map(({ type }) => type).toSorted(), ['alert.firing', 'alert.firing', 'budget.reached'])
 })
 
+test('money says that calls without a known cost are left out, in lists and in messages', async () => {
+  const { environmentId } = await service.newTenant('alerts of unpriced calls')
+  const key = await service.newKey({ scopes: ['events:write'], environmentId })
+  const place = (path: string) => `/environments/${environmentId}/${path}`
+  const hook = { url: 'http://127.0.0.1:9/', events: ['alert.firing', 'budget.reached'] }
+  const { body } = await service.operator<{ id: string }>(place('webhooks'), { body: hook })
+  const call = (payload: object) => event({ runId: 'r', eventType: 'LLM_CALL', payload: { ...payload } })
+  const unpriced = call({ model: 'our-llama', usage: { promptTokens: 10 } })
+  await service.record([call({ cost: 2 }), unpriced, call({ model: 'gpt-4o', error: { message: '503' } })], key)
+  const rules = [
+    { name: 'cost', kind: 'cost', threshold: 1 },
+    { name: 'budget', kind: 'budget', threshold: 4 },
+    { name: 'runs', kind: 'no_runs', threshold: 0 },
+  ]
+  for (const rule of rules) {
+    replyOf('createAlert', await service.operator(place('alerts'), { body: { ...rule, holdMinutes: 0 } }))
+  }
+  const items = await eventually(async () => {
+    const alerts = replyOf('listAlerts', await service.operator(place('alerts')))
+    return alerts.items.every(({ checkedAt }) => checkedAt !== null) ? alerts.items : null
+  }, 'every rule is checked')
+  assert.deepEqual(
+    items.map(({ value, unpricedCalls }) => [value, unpricedCalls]),
+    [
+      [2, 2],
+      [2, 2],
+      [1, 0],
+    ],
+  )
+  const sent = replyOf('listDeliveries', await service.operator(place(`webhooks/${body.id}/deliveries`)))
+  assert.deepEqual(sent.items.map(({ type }) => type).toSorted(), ['alert.firing', 'budget.reached'])
+})
+
 test('a rule is checked, and a removed one is gone', async () => {
   const rule = { name: 'x', kind: 'cost', threshold: 1 }
   for (const wrong of [

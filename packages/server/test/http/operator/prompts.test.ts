@@ -255,6 +255,8 @@ test('each version of a prompt has the results of its runs in one environment, c
       estimatedCost: null,
       priceTable: null,
       unpricedCalls: 0,
+      tokensPerRun: { mean: null, runs: 0 },
+      costPerRun: { mean: null, runs: 0 },
       scores: [],
     },
     {
@@ -279,9 +281,21 @@ test('each version of a prompt has the results of its runs in one environment, c
       estimatedCost: 0.0035,
       priceTable: replyOf('readOperatorRun', await service.operator(ofRun)).priceTable,
       unpricedCalls: 1,
+      tokensPerRun: { mean: 1_103, runs: 2 },
+      // One of the runs called a model without a price.
+      costPerRun: { mean: 0.5, runs: 1 },
       scores: [],
     },
   ])
+  // A stream without usage, and a run without a model call.
+  const unknown = { runId: 'no figures', payload: { model: 'gpt-4o', promptVersionId: newest.versionId } }
+  const step = { runId: 'no call', payload: { promptVersionId: newest.versionId } }
+  await service.record([event({ ...unknown, eventType: 'LLM_CALL' }), event({ ...step, eventType: 'AGENT_STEP' })])
+  const [, later] = replyOf('readPromptResults', await service.operator(path(service.environmentId))).items
+  assert.deepEqual(
+    [later?.runs, later?.tokensPerRun, later?.costPerRun],
+    [4, { mean: 1_103, runs: 2 }, { mean: 0.5, runs: 1 }],
+  )
   const staging = replyOf('readPromptResults', await service.operator(path(calls.staging)))
   assert.ok(staging.items.every(({ runs }) => runs === 0))
   const foreign = await service.newTenant('results')

@@ -51,12 +51,15 @@ export function resultsSuite(open: OpenStorage) {
       await append(storage(), env, end, ...first)
       const none = { errors: 0, blocked: 0, approvals: 0, promptTokens: 0, completionTokens: 0, totalTokens: 0 }
       const length = { lengthP50: 100, lengthP95: 100, llm: null, tool: null, uncosted: [], scores: [] }
+      const group = (runs: number, totalTokens: number, costNanos: number) => {
+        return { runs, totalTokens, costNanos, uncosted: [] }
+      }
       const ended = { completed: 0, failed: 1, cancelled: 0 }
       const counted = { errors: 1, blocked: 1, approvals: 1, totalTokens: 10, costNanos: 7 }
       const times = { firstAt: NOON - 9, lastAt: NOON }
       assert.deepEqual(await results(env), [
-        { ...none, ...ended, ...length, ...times, ...counted, runs: 2, events: 5 },
-        { ...none, ...ended, ...length, runs: 1, events: 1, costNanos: 0, firstAt: NOON, lastAt: NOON },
+        { ...none, ...ended, ...length, ...times, ...counted, runs: 2, events: 5, groups: [group(1, 0, 0), group(1, 10, 7)] },
+        { ...none, ...ended, ...length, runs: 1, events: 1, costNanos: 0, firstAt: NOON, lastAt: NOON, groups: [group(1, 0, 0)] },
       ])
       assert.deepEqual(await results(newId()), [null, null])
     })

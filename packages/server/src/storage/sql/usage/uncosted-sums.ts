@@ -59,11 +59,16 @@ export async function readUncostedRuns(
     const period = at - (at % periodMs)
     for (const { versionId, ...calls } of readUncosted(uncosted)) {
       if (keyIs === 'promptVersion' && versionId !== key) continue
-      const sort = `${period} ${calls.context} ${calls.model}`
-      const same = ofPlace.get(sort)
-      if (same === undefined) ofPlace.set(sort, { ...calls, at: period })
-      else for (const part of ['calls', ...TOKEN_PARTS] as const) same[part] = saturating(same[part], calls[part])
+      addCalls(ofPlace, { ...calls, at: period })
     }
   }
   return new Map(Array.from(sums, ([place, ofPlace]) => [place, [...ofPlace.values()]]))
+}
+
+/** Calls of one model, length of context and period are one sum. */
+export function addCalls(sums: Map<string, UncostedSum>, calls: UncostedSum): void {
+  const sort = `${calls.at} ${calls.context} ${calls.model}`
+  const same = sums.get(sort)
+  if (same === undefined) sums.set(sort, { ...calls })
+  else for (const part of ['calls', ...TOKEN_PARTS] as const) same[part] = saturating(same[part], calls[part])
 }

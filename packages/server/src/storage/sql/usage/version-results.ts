@@ -1,10 +1,12 @@
-import type { VersionResultRow } from '../../prompts.ts'
+import type { VersionResultRow, VersionRunGroup } from '../../prompts.ts'
 import { read } from '../act.ts'
 import { latenciesOfVersion } from './latencies.ts'
 import type { Sql } from '../sql.ts'
 import { scoresOfVersion } from '../scores.ts'
-import { sumsOf, USAGE_COLUMNS } from './sums.ts'
-import { readUncostedRuns } from './uncosted-sums.ts'
+import { saturating, sumsOf, USAGE_COLUMNS } from './sums.ts'
+import { DAY_MS } from '../../hours.ts'
+import { readUncosted, UNKNOWN_USAGE, type UncostedSum } from '../../uncosted.ts'
+import { addCalls } from './uncosted-sums.ts'
 
 export const versionResultsActs = read({ readVersionResults })
 
@@ -20,8 +22,6 @@ const COUNTED = `SELECT CAST(COUNT(*) AS BIGINT) AS runs,
     MIN(first_at) AS "firstAt", MAX(first_at) AS "lastAt",
     ${lengthAt(50, 'lengthP50')}, ${lengthAt(95, 'lengthP95')}`
 
-const ONE_STEP = { start: 0, stepMs: Infinity }
-
 /** In the order of the versions; null: no run used it. */
 async function readVersionResults(sql: Sql, environmentId: string, versionIds: readonly string[], runs: number) {
   // Newer runs have larger ids.
@@ -32,25 +32,46 @@ async function readVersionResults(sql: Sql, environmentId: string, versionIds: r
       ROW_NUMBER() OVER (PARTITION BY r.ended_at IS NULL ORDER BY r.ended_at - r.started_at) AS place
     ${joined}`
   const text = `${COUNTED} FROM (${measured}) page`
-  const calls = `SELECT named.prompt_version_id AS key, r.started_at AS at, r.uncosted ${joined}`
+  const spent = `SELECT named.total_tokens AS "totalTokens", named.cost_nanos AS "costNanos", r.started_at AS at, r.uncosted ${joined}`
   const results: (VersionResultRow | null)[] = []
   for (const versionId of versionIds) {
     const params = { env: environmentId, versionId, runs }
-    const row = await sql.get<Omit<VersionResultRow, 'llm' | 'tool' | 'uncosted' | 'scores'>>(text, params)
+    const row = await sql.get<Omit<VersionResultRow, 'llm' | 'tool' | 'uncosted' | 'groups' | 'scores'>>(text, params)
     if (row === null || row.runs === 0) {
       results.push(null)
       continue
     }
     const latencies = await latenciesOfVersion(sql, environmentId, versionId, row.firstAt)
-    const ofVersion = { text: calls, params }
-    const uncosted = await readUncostedRuns(sql, ofVersion, ONE_STEP, new Set([versionId]), 'promptVersion')
+    const groups = groupsOf(await sql.all<SpentRow>(spent, params), versionId)
+    const uncosted = new Map<string, UncostedSum>()
+    for (const sum of groups.flatMap((group) => group.uncosted)) addCalls(uncosted, sum)
     results.push({
       ...row,
       scores: await scoresOfVersion(sql, environmentId, versionId, runs),
-      uncosted: [...uncosted.values()].flat(),
+      uncosted: [...uncosted.values()],
+      groups,
       llm: latencies.get('LLM_CALL') ?? null,
       tool: latencies.get('TOOL_CALL') ?? null,
     })
   }
   return results
+}
+
+type SpentRow = Pick<VersionRunGroup, 'totalTokens' | 'costNanos'> & { at: number; uncosted: string | null }
+
+/** Runs whose figures are known or unknown together, because they called the same models. */
+function groupsOf(rows: readonly SpentRow[], versionId: string): VersionRunGroup[] {
+  const groups = new Map<string, Omit<VersionRunGroup, 'uncosted'> & { sums: Map<string, UncostedSum> }>()
+  for (const { totalTokens, costNanos, at, uncosted } of rows) {
+    const calls = readUncosted(uncosted).filter((call) => call.versionId === versionId)
+    const models = calls.map(({ model, context }) => (context === UNKNOWN_USAGE ? context : model))
+    const key = JSON.stringify([totalTokens > 0, costNanos > 0, ...new Set(models.toSorted())])
+    const group = groups.get(key) ?? { runs: 0, totalTokens: 0, costNanos: 0, sums: new Map<string, UncostedSum>() }
+    groups.set(key, group)
+    group.runs++
+    group.totalTokens = saturating(group.totalTokens, totalTokens)
+    group.costNanos = saturating(group.costNanos, costNanos)
+    for (const { versionId: _, ...call } of calls) addCalls(group.sums, { ...call, at: at - (at % DAY_MS) })
+  }
+  return Array.from(groups.values(), ({ sums, ...group }) => ({ ...group, uncosted: [...sums.values()] }))
 }
