@@ -31,7 +31,7 @@ type Counted = Exclude<keyof CallCounts, 'invalid'>
 
 /**
  * The first name with a value counts. Each name stands for its snake case too. A dot leads into an object, or into each
- * object of a list; `[AUDIO]` is the `tokenCount` of a list's item with that `modality`.
+ * object of a list; `[AUDIO]` is the `tokenCount` of a list's item with that `modality`, `[1h]` the `inputTokens` with that `ttl`.
  */
 export const USAGE_NAMES = {
   promptTokens: [
@@ -44,6 +44,7 @@ export const USAGE_NAMES = {
     'promptEvalCount',
     'tokens.inputTokens',
     'billedUnits.inputTokens',
+    'tokens',
     'input',
     'prompt',
   ],
@@ -73,8 +74,12 @@ export const USAGE_NAMES = {
     'promptTokensDetails.cachedTokens',
     'promptTokensDetails.cacheRead',
     'promptDetails.cacheRead',
+    'promptDetails.cacheInput',
     'cacheRead.inputTokens',
     'details.cacheReadTokens',
+    'details.cacheReadInputTokens',
+    'details.cachedTokens',
+    'details.cachedContentTokens',
     'promptTokenDetails.cachedTokens',
     'inputTokensDetails.cachedTokens',
     'inputTokenDetails.cachedTokens',
@@ -97,7 +102,9 @@ export const USAGE_NAMES = {
     'promptTokensDetails.cacheCreationTokens',
     'promptDetails.cacheWrite',
     'cacheCreation.inputTokens',
+    'cacheWrite.inputTokens',
     'details.cacheWriteTokens',
+    'details.cacheCreationInputTokens',
     'inputTokensDetails.cacheWriteTokens',
     'inputTokenDetails.cacheWriteTokens',
     'inputTokenDetails.cacheCreation',
@@ -110,6 +117,8 @@ export const USAGE_NAMES = {
     'cacheWrite1hTokens',
     'cacheCreation.ephemeral1hInputTokens',
     'inputTokenDetails.ephemeral1hInputTokens',
+    'cacheDetails[1h]',
+    'promptTokensDetails.cacheCreationTokenDetails.ephemeral1hInputTokens',
   ],
   reasoningTokens: [
     'reasoningTokens',
@@ -118,11 +127,14 @@ export const USAGE_NAMES = {
     'completionDetails.reasoning',
     'reasoning.outputTokens',
     'outputTokensDetails.reasoningTokens',
+    'outputTokensDetails.thinkingTokens',
     'outputTokenDetails.reasoningTokens',
     'outputTokenDetails.reasoning',
     'outputDetails.reasoning',
     'outputTokens.reasoning',
     'details.reasoningTokens',
+    'details.thinkingTokens',
+    'details.thoughtsTokens',
     'thoughtsTokenCount',
     'outputReasoningTokens',
     'outputReasoning',
@@ -143,6 +155,8 @@ export const USAGE_NAMES = {
   cachedAudioTokens: [
     'cachedAudioTokens',
     'cacheAudioReadTokens',
+    'details.cacheAudioReadTokens',
+    'promptTokensDetails.cachedTokensDetails.audioTokens',
     'inputTokenDetails.cachedTokensDetails.audioTokens',
     'cacheTokensDetails[AUDIO]',
   ],
@@ -152,6 +166,7 @@ export const USAGE_NAMES = {
     'inputTokensDetails.imageTokens',
     'inputTokenDetails.imageTokens',
     'inputDetails.image',
+    'promptDetails.image',
     'promptTokensDetails[IMAGE]',
   ],
   cachedImageTokens: [
@@ -177,6 +192,7 @@ export const USAGE_NAMES = {
     'imageOutputTokens',
     'completionTokensDetails.imageTokens',
     'outputTokensDetails.imageTokens',
+    'outputTokenDetails.imageTokens',
     'outputDetails.image',
     'candidatesTokensDetails[IMAGE]',
   ],
@@ -250,9 +266,11 @@ export function callCounts(usage: unknown): CallCounts | null {
   const apart = CACHE_APART.get(prompt?.name ?? '')
   const promptTokens = atLeast(sentPrompt, totalTokens, (known) => {
     const cached = cachedTokens + cacheWriteTokens
+    // OpenLLMetry sends names of Anthropic with the cached tokens in the input: its total shows it.
+    const isWithin = cached <= known && totalTokens === known + (sentCompletion ?? 0)
     const isApart =
       cached > known ||
-      [read, written].some((one) => one && apart?.test(one.name)) ||
+      (!isWithin && [read, written].some((one) => one && apart?.test(one.name))) ||
       totalTokens === known + cached + (sentCompletion ?? 0)
     return Math.max(known + more + (isApart ? cached : 0), media.audioInputTokens + media.imageInputTokens)
   })
@@ -301,7 +319,7 @@ function firstOf(usage: Fields, paths: readonly Path[]): Found | undefined {
 }
 
 /** Some shapes have an object where others have a count. */
-const WITH_PARTS: ReadonlySet<string> = new Set(['inputTokens', 'outputTokens'])
+const WITH_PARTS: ReadonlySet<string> = new Set(['inputTokens', 'outputTokens', 'tokens'])
 
 /** All names in both spellings, for attributes such as `gen_ai.usage.cache_read.input_tokens`. */
 const KNOWN_NAMES: ReadonlySet<string> = new Set(
@@ -341,6 +359,8 @@ const ITEMS_MAX = 100
 
 function ofModality(list: unknown, modality: string): unknown {
   if (!Array.isArray(list)) return undefined
-  const item: unknown = list.slice(0, ITEMS_MAX).find((one) => isFields(one) && one['modality'] === modality)
-  return isFields(item) ? (item['tokenCount'] ?? item['token_count']) : undefined
+  const item: unknown = list
+    .slice(0, ITEMS_MAX)
+    .find((one) => isFields(one) && (one['modality'] ?? one['ttl']) === modality)
+  return isFields(item) ? (item['tokenCount'] ?? item['token_count'] ?? item['inputTokens']) : undefined
 }

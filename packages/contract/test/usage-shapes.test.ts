@@ -57,7 +57,7 @@ test('a count that is no count of tokens is named, and the next name does not hi
       'prompt_tokens_details.cached_tokens',
     ])
   }
-  for (const none of [null, undefined, [], 'x', {}, { tokens: 7 }, { promptTokens: null }])
+  for (const none of [null, undefined, [], 'x', {}, { tokens: {} }, { promptTokens: null }])
     assert.equal(callCounts(none), null)
   assert.equal(callCounts(JSON.parse('{"__proto__":{"promptTokens":5},"constructor":1}')), null)
 })

@@ -51,10 +51,12 @@ export function emptySum(key: string): UsageSum {
 
 export function addTo(
   sum: UsageSum,
-  { events, usage, estimatedCost, unpricedCalls }: Pick<
-    UsageHour,
-    'events' | 'usage' | 'estimatedCost' | 'unpricedCalls'
-  >,
+  {
+    events,
+    usage,
+    estimatedCost,
+    unpricedCalls,
+  }: Pick<UsageHour, 'events' | 'usage' | 'estimatedCost' | 'unpricedCalls'>,
 ) {
   sum.events += events
   sum.unpricedCalls += unpricedCalls

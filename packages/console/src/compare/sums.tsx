@@ -51,9 +51,7 @@ export function Sums({ a, b }: { a: OperatorRun; b: OperatorRun }) {
               <th scope="row" className="py-1.5 text-left font-normal text-soft">
                 {name}
               </th>
-              <td className="py-1.5">
-                {name === 'Cost' ? <Cost of={costsOf(a)} /> : shown(name, left, format)}
-              </td>
+              <td className="py-1.5">{name === 'Cost' ? <Cost of={costsOf(a)} /> : shown(name, left, format)}</td>
               <td className={`py-1.5 ${differ ? 'font-medium' : ''}`}>
                 {name === 'Cost' ? <Cost of={costsOf(b)} /> : shown(name, right, format)}
                 {left !== null && right !== null && differ && (

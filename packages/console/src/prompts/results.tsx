@@ -142,7 +142,11 @@ function Mean({ of: { mean, runs: known }, runs, format }: MeanProps) {
   return (
     <>
       {format(mean)}
-      {known < runs && <span className="block text-xs text-soft">of {number(known)} of {counted(runs, 'run')}</span>}
+      {known < runs && (
+        <span className="block text-xs text-soft">
+          of {number(known)} of {counted(runs, 'run')}
+        </span>
+      )}
     </>
   )
 }

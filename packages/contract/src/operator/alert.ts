@@ -57,7 +57,8 @@ export const Alert = Type.Object(
     }),
     unpricedCalls: Type.Integer({
       minimum: 0,
-      description: 'For money: calls that the value leaves out, because they have neither a cost nor a price. Above 0, the value is at least what it says',
+      description:
+        'For money: calls that the value leaves out, because they have neither a cost nor a price. Above 0, the value is at least what it says',
     }),
     percentTold: Type.Integer({
       minimum: 0,

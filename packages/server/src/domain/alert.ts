@@ -48,12 +48,24 @@ function nextBudget(rule: AlertRule, state: AlertState, value: number, now: numb
 export const isMoney = (kind: unknown): boolean => kind === 'cost' || kind === 'budget'
 
 /** Of money: calls without a price make it the least that was spent. */
-export const spentText = (value: number, unpricedCalls: number): string =>
-  spentWords(value, unpricedCalls, money)
+export const spentText = (value: number, unpricedCalls: number): string => spentWords(value, unpricedCalls, money)
 
-export function alertNews({ id, environmentId, rule }: AlertRow, { value, unpricedCalls = 0, percentTold }: AlertState) {
+export function alertNews(
+  { id, environmentId, rule }: AlertRow,
+  { value, unpricedCalls = 0, percentTold }: AlertState,
+) {
   const { name, kind, threshold, agentId } = rule
-  return { environmentId, alertId: id, title: name, kind, threshold, agentId, value, unpricedCalls, percent: percentTold }
+  return {
+    environmentId,
+    alertId: id,
+    title: name,
+    kind,
+    threshold,
+    agentId,
+    value,
+    unpricedCalls,
+    percent: percentTold,
+  }
 }
 
 export function periodStart(period: AlertRule['period'], now: number): number {

@@ -1,5 +1,11 @@
 import type { Prompt, PromptResult, PromptVersion, PromptVersionRow as Row } from '@tacho/contract/operator/prompt.ts'
-import type { PromptRow, PromptVersionInfo, PromptVersionRow, VersionResultRow, VersionRunGroup } from '../storage/prompts.ts'
+import type {
+  PromptRow,
+  PromptVersionInfo,
+  PromptVersionRow,
+  VersionResultRow,
+  VersionRunGroup,
+} from '../storage/prompts.ts'
 import type { Estimator } from './estimate.ts'
 import { isoTime } from '../storage/iso-time.ts'
 import { UNKNOWN_USAGE } from '../storage/uncosted.ts'

@@ -157,7 +157,10 @@ function factsOf({ run, writtenAt }: RunFile): [string, string][] {
     ['Errors', number(run.errorCount)],
     [
       'Tokens',
-      tokenWords(totalTokens, (all) => `${number(all)} (${number(promptTokens)} prompt, ${number(completionTokens)} completion)`),
+      tokenWords(
+        totalTokens,
+        (all) => `${number(all)} (${number(promptTokens)} prompt, ${number(completionTokens)} completion)`,
+      ),
     ],
     ['Cost', costWords(run, (cost) => `$${number(cost)}`)],
     ['Estimated', estimatedCost === null ? null : `$${number(estimatedCost)} of it, by ${priceTable}`],

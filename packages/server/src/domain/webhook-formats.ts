@@ -84,7 +84,9 @@ export function toTold(news: WebhookNews) {
   const said = data['title'] ?? data['reason']
   const about = typeof said === 'string' && said !== '' ? cut(said, ABOUT_CHARS) : null
   const facts = Object.entries(SHOWN)
-    .filter(([name]) => data[name] !== null && data[name] !== undefined && (name !== 'unpricedCalls' || data[name] !== 0))
+    .filter(
+      ([name]) => data[name] !== null && data[name] !== undefined && (name !== 'unpricedCalls' || data[name] !== 0),
+    )
     .map(([name, label]) => ({ label, text: printable(cut(shown(data, name), FACT_CHARS)) }))
   const warnings = [...new Set([about, data['toolName'], data['agentName']].flatMap(warningsOf))]
   return {

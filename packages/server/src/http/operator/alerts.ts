@@ -72,5 +72,15 @@ function checkThreshold(kind: AlertKind, { threshold }: AlertChange): void {
 function toAlert({ id, environmentId, rule, state, checkedAt, createdAt }: AlertRow): Alert {
   const { status, value, unpricedCalls = 0, percentTold, since } = state
   const times = { since: isoTime(since), checkedAt: isoTime(checkedAt) }
-  return { id, environmentId, ...rule, status, value, unpricedCalls, percentTold, ...times, createdAt: isoTime(createdAt) }
+  return {
+    id,
+    environmentId,
+    ...rule,
+    status,
+    value,
+    unpricedCalls,
+    percentTold,
+    ...times,
+    createdAt: isoTime(createdAt),
+  }
 }

@@ -58,8 +58,27 @@ export function resultsSuite(open: OpenStorage) {
       const counted = { errors: 1, blocked: 1, approvals: 1, totalTokens: 10, costNanos: 7 }
       const times = { firstAt: NOON - 9, lastAt: NOON }
       assert.deepEqual(await results(env), [
-        { ...none, ...ended, ...length, ...times, ...counted, runs: 2, events: 5, groups: [group(1, 0, 0), group(1, 10, 7)] },
-        { ...none, ...ended, ...length, runs: 1, events: 1, costNanos: 0, firstAt: NOON, lastAt: NOON, groups: [group(1, 0, 0)] },
+        {
+          ...none,
+          ...ended,
+          ...length,
+          ...times,
+          ...counted,
+          runs: 2,
+          events: 5,
+          groups: [group(1, 0, 0), group(1, 10, 7)],
+        },
+        {
+          ...none,
+          ...ended,
+          ...length,
+          runs: 1,
+          events: 1,
+          costNanos: 0,
+          firstAt: NOON,
+          lastAt: NOON,
+          groups: [group(1, 0, 0)],
+        },
       ])
       assert.deepEqual(await results(newId()), [null, null])
     })

@@ -20,6 +20,7 @@ _NAMES = {
         "promptEvalCount",
         "tokens.inputTokens",
         "billedUnits.inputTokens",
+        "tokens",
         "input",
         "prompt",
     ),
@@ -53,8 +54,12 @@ _NAMES = {
         "promptTokensDetails.cachedTokens",
         "promptTokensDetails.cacheRead",
         "promptDetails.cacheRead",
+        "promptDetails.cacheInput",
         "cacheRead.inputTokens",
         "details.cacheReadTokens",
+        "details.cacheReadInputTokens",
+        "details.cachedTokens",
+        "details.cachedContentTokens",
         "promptTokenDetails.cachedTokens",
         "inputTokensDetails.cachedTokens",
         "inputTokenDetails.cachedTokens",
@@ -77,7 +82,9 @@ _NAMES = {
         "promptTokensDetails.cacheCreationTokens",
         "promptDetails.cacheWrite",
         "cacheCreation.inputTokens",
+        "cacheWrite.inputTokens",
         "details.cacheWriteTokens",
+        "details.cacheCreationInputTokens",
         "inputTokensDetails.cacheWriteTokens",
         "inputTokenDetails.cacheWriteTokens",
         "inputTokenDetails.cacheCreation",
@@ -90,6 +97,8 @@ _NAMES = {
         "cacheWrite1hTokens",
         "cacheCreation.ephemeral1hInputTokens",
         "inputTokenDetails.ephemeral1hInputTokens",
+        "cacheDetails[1h]",
+        "promptTokensDetails.cacheCreationTokenDetails.ephemeral1hInputTokens",
     ),
     "reasoningTokens": (
         "reasoningTokens",
@@ -98,11 +107,14 @@ _NAMES = {
         "completionDetails.reasoning",
         "reasoning.outputTokens",
         "outputTokensDetails.reasoningTokens",
+        "outputTokensDetails.thinkingTokens",
         "outputTokenDetails.reasoningTokens",
         "outputTokenDetails.reasoning",
         "outputDetails.reasoning",
         "outputTokens.reasoning",
         "details.reasoningTokens",
+        "details.thinkingTokens",
+        "details.thoughtsTokens",
         "thoughtsTokenCount",
         "outputReasoningTokens",
         "outputReasoning",
@@ -123,6 +135,8 @@ _NAMES = {
     "cachedAudioTokens": (
         "cachedAudioTokens",
         "cacheAudioReadTokens",
+        "details.cacheAudioReadTokens",
+        "promptTokensDetails.cachedTokensDetails.audioTokens",
         "inputTokenDetails.cachedTokensDetails.audioTokens",
         "cacheTokensDetails[AUDIO]",
     ),
@@ -132,6 +146,7 @@ _NAMES = {
         "inputTokensDetails.imageTokens",
         "inputTokenDetails.imageTokens",
         "inputDetails.image",
+        "promptDetails.image",
         "promptTokensDetails[IMAGE]",
     ),
     "cachedImageTokens": (
@@ -157,6 +172,7 @@ _NAMES = {
         "imageOutputTokens",
         "completionTokensDetails.imageTokens",
         "outputTokensDetails.imageTokens",
+        "outputTokenDetails.imageTokens",
         "outputDetails.image",
         "candidatesTokensDetails[IMAGE]",
     ),
@@ -167,7 +183,7 @@ _CACHE_APART = {
     "input": re.compile(".+"),
 }
 _REASONING_APART = {"candidatesTokenCount", "responseTokenCount", "output"}
-_WITH_PARTS = {"inputTokens", "outputTokens"}
+_WITH_PARTS = {"inputTokens", "outputTokens", "tokens"}
 _TOKENS_MAX = 1_000_000_000
 _ITEMS_MAX = 100
 
@@ -206,9 +222,11 @@ def call_usage(usage: object) -> dict[str, int] | None:
     reasoning = part("reasoningTokens")
 
     def whole_prompt(known: int) -> int:
+        # OpenLLMetry sends names of Anthropic with the cached tokens in the input: its total shows it.
+        is_within = read + written <= known and total == known + (completion or 0)
         is_apart = (
             read + written > known
-            or (apart is not None and any(apart.fullmatch(name) for name in names))
+            or (not is_within and apart is not None and any(apart.fullmatch(name) for name in names))
             or total == known + read + written + (completion or 0)
         )
         return max(known + more + (read + written if is_apart else 0), part("audioInputTokens") + part("imageInputTokens"))
@@ -293,8 +311,8 @@ def _value_at(fields: object, steps: _Steps) -> object:
 def _of_modality(items: object, modality: str) -> object:
     for item in items[:_ITEMS_MAX] if isinstance(items, list) else []:
         members = _members_of(item) or {}
-        if members.get("modality") == modality:
-            return members.get("tokenCount", members.get("token_count"))
+        if members.get("modality", members.get("ttl")) == modality:
+            return members.get("tokenCount", members.get("token_count", members.get("inputTokens")))
     return None
 
 
