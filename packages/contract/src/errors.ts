@@ -25,6 +25,7 @@ export const ERRORS = {
   overloaded: { status: 503, retryable: true, title: 'The service is at capacity' },
   storage_unavailable: { status: 503, retryable: true, title: 'The store cannot be reached' },
   storage_full: { status: 503, retryable: true, title: 'The disk is nearly full; reads still work' },
+  configuration_damaged: { status: 503, retryable: true, title: 'The stored configuration is damaged' },
   sign_in_unavailable: { status: 503, retryable: true, title: 'The identity provider cannot be reached' },
   shutting_down: { status: 503, retryable: true, title: 'The service is shutting down' },
 } as const satisfies Record<string, { status: number; retryable: boolean; title: string }>

@@ -23,6 +23,7 @@ const EVERYWHERE = [
   'internal',
   'overloaded',
   'storage_unavailable',
+  'configuration_damaged',
   'shutting_down',
 ] as const satisfies readonly ErrorCode[]
 

@@ -3,7 +3,7 @@ import { nextCursor, nullableText, nullableTime, time, uuid } from '../fields.ts
 import { LIMITS } from '../limits.ts'
 import { ON_ERRORS, POLICY_ID_PATTERN, type OnError } from '../words.ts'
 import { PolicyAction, Severity } from '../runtime-config.ts'
-import { followsField, isNew, newVersionFields, Version, versionFields } from './version.ts'
+import { damaged, followsField, isNew, newVersionFields, Version, versionFields } from './version.ts'
 
 const policyVersionFields = {
   policyId: Type.String(),
@@ -19,6 +19,7 @@ const policyVersionFields = {
       'What a condition that cannot be evaluated counts as: `act` as a match, `ignore` as none. null: written before this ' +
       'could be set; `act` with severity HIGH or CRITICAL, else `ignore`',
   }),
+  damaged,
 }
 
 export const PolicyVersion = Type.Object(policyVersionFields, {

@@ -14,6 +14,10 @@ export const versionFields = {
   importedAt,
 }
 
+export const damaged = Type.Optional(
+  Type.Literal(true, { description: 'The stored version does not match its checksum: its text is left out' }),
+)
+
 export const newVersionFields = {
   note: Type.Optional(
     Type.Unsafe<string | null>({

@@ -12,5 +12,6 @@ export function toPolicyVersion(row: PolicyVersionRow): PolicyVersion {
     ...pick(row, 'policyId', 'name', 'description', 'condition', 'severity', 'action', 'onError', 'author', 'note'),
     version: String(row.number),
     ...isoOf(row, 'createdAt', 'importedAt'),
+    ...(row.damaged && { damaged: true as const }),
   }
 }

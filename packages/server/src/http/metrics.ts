@@ -140,6 +140,11 @@ function storeMetrics({ gauge, counter }: Meters, storage: Storage): void {
     'Reads of payloads that do not match their checksums',
     () => storage.gauges().damagedPayloads,
   )
+  counter(
+    'tacho_store_damaged_settings_total',
+    'Reads of policies, prompts and settings that do not match their checksums',
+    () => storage.gauges().damagedSettings,
+  )
   gauge(
     'tacho_store_damaged',
     '1 if the store has found its own structures damaged, otherwise 0',

@@ -178,7 +178,9 @@ function problem({ code, detail, more: { errors, current } }: Refusal, requestId
 function refusalOf(error: FastifyError | StorageError | Refusal): Refusal {
   if (isRefusal(error)) return error
   if (error instanceof StoreAway) return refuse(error.code, error.message)
-  if (error instanceof StorageError) return refuse(error.code)
+  if (error instanceof StorageError) {
+    return error.code === 'configuration_damaged' ? refuse(error.code, error.message) : refuse(error.code)
+  }
   if (error.statusCode === 414) return refuse('uri_too_long')
   if (error.statusCode !== undefined && error.statusCode < 500) return refuse('invalid_request', error.message)
   return refuse('internal')

@@ -7,9 +7,11 @@ export interface PolicyVersionRow extends RowOf<'policy_versions'> {
   severity: Severity
   action: PolicyAction
   onError: OnError | null
+  /** Then it has no text. */
+  damaged?: true
 }
 
-export type NewPolicyVersionRow = Omit<PolicyVersionRow, 'policyId' | 'number' | 'importedAt'>
+export type NewPolicyVersionRow = Omit<PolicyVersionRow, 'policyId' | 'number' | 'importedAt' | 'damaged'>
 
 export interface PolicyRow extends Omit<RowOf<'policies'>, 'newest'> {
   workspaceId: string

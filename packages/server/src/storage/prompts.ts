@@ -12,7 +12,10 @@ export interface PromptRow extends Omit<RowOf<'prompts'>, 'newest'> {
 }
 
 export type NewPromptRow = Omit<PromptRow, 'archivedAt' | 'newest'>
-export type PromptVersionRow = RowOf<'prompt_versions'>
+export type PromptVersionRow = RowOf<'prompt_versions'> & {
+  /** Then it has no content. */
+  damaged?: true
+}
 export type PromptVersionInfo = Omit<PromptVersionRow, 'content'>
 export type NewPromptVersionRow = Pick<PromptVersionRow, 'id' | 'content' | 'author' | 'note' | 'createdAt'>
 

@@ -1,22 +1,34 @@
+import { NO_PAYLOADS, payloadsCheck, type PayloadsChecked } from './sql/damage.ts'
 import type { StoreCheck } from './store.ts'
 
 const MIB = 1_048_576
-/** Reading a larger store would take too much of the disk or database from the service. */
-export const CHECKED_BYTES = 1_024 * MIB
+/** Reading a larger store at once would take too much of the disk or database from the service. */
+const LARGE_BYTES = 1_024 * MIB
+/** What one doctor spends on the payloads of a larger store. */
+const SLICE_MS = 5_000
+
+export interface PayloadSlices {
+  isLarge(bytes: number): boolean
+  next(): { done: PayloadsChecked; budgetMs: number }
+  /** Each pass begins anew after its end. */
+  checked(slice: PayloadsChecked): StoreCheck
+}
+
+/** The payloads of a large store are checked over several doctors. */
+export function createPayloadSlices({ largeBytes = LARGE_BYTES, budgetMs = SLICE_MS } = {}): PayloadSlices {
+  let done = NO_PAYLOADS
+  return {
+    isLarge: (bytes) => bytes > largeBytes,
+    next: () => ({ done, budgetMs }),
+    checked(slice) {
+      done = slice.next === null ? NO_PAYLOADS : slice
+      return payloadsCheck(slice)
+    },
+  }
+}
 
 export function mib(bytes: number): string {
   return `${Math.round(bytes / MIB).toLocaleString('en')} MiB`
-}
-
-const HOW =
-  'Check a copy: `tacho backup verify <file>` on a backup; of a database, doctor at a server of a restored copy'
-
-export function tooLargeToCheck(name: string, bytes: number): StoreCheck {
-  return {
-    name,
-    ok: true,
-    detail: `Not checked: ${mib(bytes)} is more than ${mib(CHECKED_BYTES)}, and reading it all would slow the service. ${HOW}`,
-  }
 }
 
 export function queueCheck({ queuedBytes, queueBytes }: Record<'queuedBytes' | 'queueBytes', number>, where = '') {

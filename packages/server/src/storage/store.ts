@@ -10,7 +10,7 @@ export interface Store {
    */
   appendEvents(batch: EventBatchRows): Promise<EventVerdict[]>
   /** Null: writes are accepted. Must cost nothing, because it is called before a body is read. */
-  writesRefused(): StorageErrorCode | null
+  writesRefused(): WriteRefusal | null
   /** Rejects with a StorageError unless the store answers a read and a write thread is alive. */
   ping(): Promise<void>
   /** Why this node should get no requests; null: it should. Costs nothing. A full queue does not count, because it drains. */
@@ -30,7 +30,7 @@ export interface Store {
 
 /** The reason is for clients: it names no secret and no machine. */
 export interface StoreTrouble {
-  code: Exclude<StorageErrorCode, 'overloaded'>
+  code: Exclude<WriteRefusal, 'overloaded'>
   reason: string
 }
 
@@ -52,6 +52,8 @@ export interface StorageGauges {
   /** Milliseconds that other writes took since the start, without waiting for their turn. */
   actMs: number
   damagedPayloads: number
+  /** Reads of rows of the configuration that do not match their checksums. */
+  damagedSettings: number
   diskFreeBytes: number | null
   storeBytes: number | null
   /** Of the file, for new rows; null: unknown. */
@@ -62,8 +64,10 @@ export interface StorageGauges {
 
 export type StoreWarning = (what: string, error: unknown) => void
 
-/** `overloaded`: the write queue is full. `storage_unavailable`: anything but a full queue or disk. */
-export type StorageErrorCode = 'overloaded' | 'storage_full' | 'storage_unavailable'
+/** Of all writes. `overloaded`: the write queue is full. `storage_unavailable`: anything but a full queue or disk. */
+export type WriteRefusal = 'overloaded' | 'storage_full' | 'storage_unavailable'
+/** `configuration_damaged`: of one row, which the message names. */
+export type StorageErrorCode = WriteRefusal | 'configuration_damaged'
 
 export class StorageError extends Error {
   readonly code: StorageErrorCode

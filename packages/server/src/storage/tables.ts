@@ -69,6 +69,7 @@ const DESCRIBED = {
     line: 'promptVersion',
     exported: 'prompt_id number# id author created_at# note? content_hash content_bytes# content',
     kept: 'imported_at#?',
+    computed: 'row_sum',
   },
   policies: {
     ...elsewhere('workspace_id id', 'Of a workspace.'),
@@ -80,12 +81,14 @@ const DESCRIBED = {
     line: 'policyVersion',
     exported: 'policy_id number# name description? condition severity action author created_at# note? on_error?',
     kept: 'imported_at#?',
+    computed: 'row_sum',
   },
   deployments: {
     ...ofEnvironment('environment_id kind item_id'),
     line: 'deployment',
     exported: 'kind item_id version# publication# deployed_at# deployed_by',
     kept: 'imported_at#?',
+    computed: 'row_sum',
   },
   deployment_changes: {
     ...ofEnvironment('environment_id publication kind item_id'),

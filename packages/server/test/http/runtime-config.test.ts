@@ -2,12 +2,15 @@ import assert from 'node:assert/strict'
 import { hash } from 'node:crypto'
 import { once } from 'node:events'
 import { connect } from 'node:net'
+import path from 'node:path'
 import { after, before, test } from 'node:test'
 import { setTimeout as wait } from 'node:timers/promises'
 import { RuntimeConfig } from '@tacho/contract/runtime-config.ts'
+import Database from 'better-sqlite3'
 import canonicalize from 'canonicalize'
 import { Compile } from 'typebox/compile'
 import { configurationCalls, type ConfigurationCalls } from '../setup/configuration-service.ts'
+import { eventually } from '../setup/eventually.ts'
 import { startService, type Service } from '../setup/service.ts'
 
 let service: Service
@@ -19,6 +22,27 @@ before(async () => {
 after(() => service.close())
 
 const schema = Compile(RuntimeConfig)
+
+test('a configuration that changed on disk gets 503 with the name of the policy, until it is deployed again', async () => {
+  const policy = await calls.newPolicy({ condition: 'tool.input.amount > 1000.0' })
+  await calls.deploy([['policy', policy.policyId, '1']])
+  const db = new Database(path.join(service.directory, 'tacho.db'))
+  // Without its cache, as after a start.
+  db.exec(`UPDATE configurations SET body = replace(body, '1000.0', '9000.0'), revision = revision || 'x'`)
+  db.exec('UPDATE control SET revision = revision + 1')
+  db.close()
+  const refused = await eventually(async () => {
+    const reply = await calls.load()
+    return reply.status === 200 ? null : reply
+  }, 'the next read finds the damage')
+  assert.equal(refused.status, 503)
+  assert.match(refused.text, /"code":"configuration_damaged"/)
+  assert.ok(refused.text.includes(policy.policyId), refused.text)
+  assert.equal((await calls.deploy([['policy', policy.policyId, '1']])).status, 200)
+  const { config } = await loaded()
+  assert.ok(config.policies.some(({ condition }) => condition === 'tool.input.amount > 1000.0'))
+  await calls.deploy([['policy', policy.policyId, null]])
+})
 
 async function loaded(): Promise<{ config: RuntimeConfig; etag: string }> {
   const { status, body, headers, text } = await calls.load()

@@ -10,6 +10,7 @@ function storeOf(actMs: number) {
     committedEvents: 0,
     actMs: 0,
     damagedPayloads: 0,
+    damagedSettings: 0,
     diskFreeBytes: null,
     storeBytes: null,
     freeBytes: null,

@@ -1,5 +1,6 @@
-import { checkPayloads, payloadsCheck } from '../sql/damage.ts'
-import { CHECKED_BYTES, mib, queueCheck, tooLargeToCheck } from '../store-checks.ts'
+import { checkSettings } from '../sql/configuration-damage.ts'
+import { checkPayloads, payloadsCheck, type Snapshot } from '../sql/damage.ts'
+import { mib, queueCheck, type PayloadSlices } from '../store-checks.ts'
 import type { StoreCheck } from '../store.ts'
 import type { Connections } from './connections.ts'
 import { CLOCKS } from './nodes.ts'
@@ -15,6 +16,7 @@ export interface Inspected {
   schema: number
   commitWaitMs: number
   blockers(): Promise<Blocker[]>
+  slices: PayloadSlices
 }
 
 interface Facts extends Record<'version' | 'synchronousCommit' | 'fsync' | 'fullPageWrites', string> {
@@ -53,7 +55,8 @@ const LONG_WAIT_MS = 5_000
 const MOST_OWNERS = 4
 
 export async function inspectDatabase(inspected: Inspected): Promise<StoreCheck[]> {
-  const { connections, poolSize, nodes } = inspected
+  const { connections, poolSize, nodes, slices } = inspected
+  const snapshot: Snapshot = (work) => connections.snapshot((client) => work(postgresSql(client)))
   const { facts, sessions, clocks } = await connections.use(async (client) => {
     const [found] = (await client.query<Facts>(FACTS)).rows
     if (found === undefined) throw new Error('The database returned no row')
@@ -87,10 +90,16 @@ export async function inspectDatabase(inspected: Inspected): Promise<StoreCheck[
       ok: schema === inspected.schema,
       detail: `The store has schema ${schema}, ${mib(bytes)}; this node knows ${inspected.schema}`,
     },
-    bytes > CHECKED_BYTES
-      ? tooLargeToCheck('payloads', bytes)
-      : payloadsCheck(await checkPayloads((work) => connections.snapshot((client) => work(postgresSql(client))))),
+    await checkSettings(snapshot),
+    await checkedPayloads(slices.isLarge(bytes) ? slices : null, snapshot),
   ]
+}
+
+/** A database may be large because of others, or of free pages: then a pass has few slices. */
+async function checkedPayloads(slices: PayloadSlices | null, snapshot: Snapshot): Promise<StoreCheck> {
+  if (slices === null) return payloadsCheck(await checkPayloads(snapshot))
+  const { done, budgetMs } = slices.next()
+  return slices.checked(await checkPayloads(snapshot, done, budgetMs))
 }
 
 function connectionsCheck(

@@ -4,11 +4,12 @@ import type { ActKind } from '../sql/act.ts'
 import { actMethods, runAct, type ActName } from '../sql/acts.ts'
 import { batchAppender } from '../sql/append/append.ts'
 import type { EventBatchRows } from '../events.ts'
-import { damagedPayload } from '../sql/damage.ts'
+import { damageText } from '../sql/damage.ts'
+import { createPayloadSlices, type PayloadSlices } from '../store-checks.ts'
 import { newestVersion } from '../sql/migrations.ts'
-import type { DamagedPayload } from '../sql/sql.ts'
+import type { DamagedPayload, DamagedRow } from '../sql/sql.ts'
 import type { Storage } from '../storage.ts'
-import { StorageError, type StorageErrorCode, type StoreTrouble, type StoreWarning } from '../store.ts'
+import { StorageError, type WriteRefusal, type StoreTrouble, type StoreWarning } from '../store.ts'
 import { createWaitingCommits } from '../waiting-commits.ts'
 import { parseAddress } from './address.ts'
 import { postgresAppendEngine, WRITERS_PER_NODE } from './append.ts'
@@ -36,6 +37,7 @@ export interface PostgresOptions {
   commitWaitMs?: number
   onReachable?: OnReachable
   onWarning?: StoreWarning
+  slices?: PayloadSlices
 }
 
 const MIB = 1_048_576
@@ -58,6 +60,7 @@ export async function openPostgresStorage(options: PostgresOptions): Promise<Sto
     commitWaitMs = 30_000,
     onReachable = () => undefined,
     onWarning,
+    slices = createPayloadSlices(),
   } = options
   const address = parseAddress(url)
   const timeouts = { ...TIMEOUTS, ...options.timeouts }
@@ -90,10 +93,10 @@ export async function openPostgresStorage(options: PostgresOptions): Promise<Sto
   })
 
   let actMs = 0
-  let damagedPayloads = 0
-  const onDamage = (found: DamagedPayload) => {
-    damagedPayloads++
-    onWarning?.(...damagedPayload(found))
+  const damaged = { damagedPayloads: 0, damagedSettings: 0 }
+  const onDamage = (found: DamagedPayload | DamagedRow) => {
+    damaged['table' in found ? 'damagedSettings' : 'damagedPayloads']++
+    onWarning?.(...damageText(found))
   }
 
   const commits = createWaitingCommits()
@@ -119,7 +122,7 @@ export async function openPostgresStorage(options: PostgresOptions): Promise<Sto
     }
   }
 
-  function writesRefused(): StorageErrorCode | null {
+  function writesRefused(): WriteRefusal | null {
     if (!reachability.isReachable()) return 'storage_unavailable'
     if (performance.now() < fullUntil) return 'storage_full'
     return queue.isFull() ? 'overloaded' : null
@@ -178,6 +181,7 @@ export async function openPostgresStorage(options: PostgresOptions): Promise<Sto
         schema,
         commitWaitMs: commits.oldestMs(),
         blockers: probe.blockers,
+        slices,
       }),
     backup: async () => ({ ok: false, reason: 'unsupported' }),
     nodes: nodes.alive,
@@ -186,7 +190,7 @@ export async function openPostgresStorage(options: PostgresOptions): Promise<Sto
     gauges: () => ({
       ...queue.counts,
       actMs,
-      damagedPayloads,
+      ...damaged,
       diskFreeBytes: null,
       freeBytes: null,
       storeBytes: nodes.databaseBytes(),

@@ -18,6 +18,7 @@ import { announceAlert } from './webhooks/announcements.ts'
 import { queueNotices } from './webhooks/notices.ts'
 import { findEnvironment, lockEnvironment } from './environments.ts'
 import { insertRows, withJson } from './rows/insert-rows.ts'
+import { assertSum, rowSum, withSum } from './rows/row-sums.ts'
 import { countOf, selectList, type Sql } from './sql.ts'
 import { stalledBefore } from './runs/stalled-rule.ts'
 import { enqueueWork, postponeWork, removeWork, RESTARTS } from './work.ts'
@@ -28,21 +29,27 @@ export const alertsActs = {
   ...write({ createAlert, changeAlert, testAlert, removeAlert, recordAlertCheck }),
 }
 
-const COLUMNS = selectList('id environment_id rule state checked_at created_at')
+const COLUMNS = `${withSum('alerts')}, ${selectList('environment_id state checked_at created_at')}`
 const NANOS = 1e9
 const RUNS_LOOKED_AT = 1_000
 
-const toRow = withJson<AlertRow>('rule', 'state')
+const parsed = withJson<AlertRow>('rule', 'state')
+
+function toRow(sql: Sql, environmentId: string, row: object): AlertRow {
+  assertSum(sql, 'alerts', row, environmentId, 'Restore a backup')
+  return parsed(row)
+}
 
 async function listAlerts(sql: Sql, environmentId: string): Promise<AlertRow[]> {
   const text = `SELECT ${COLUMNS} FROM alerts WHERE environment_id = :env ORDER BY id LIMIT :limit`
-  return (await sql.all<object>(text, { env: environmentId, limit: LIMITS.alerts })).map(toRow)
+  const rows = await sql.all<object>(text, { env: environmentId, limit: LIMITS.alerts })
+  return rows.map((row) => toRow(sql, environmentId, row))
 }
 
 export async function findAlert(sql: Sql, environmentId: string, id: string): Promise<AlertRow | null> {
   const text = `SELECT ${COLUMNS} FROM alerts WHERE environment_id = :env AND id = :id`
   const row = await sql.get<object>(text, { env: environmentId, id })
-  return row && toRow(row)
+  return row && toRow(sql, environmentId, row)
 }
 
 async function createAlert(sql: Sql, alert: AlertRow, audit: AuditEntry[]): Promise<'created' | 'too_many'> {
@@ -71,8 +78,11 @@ async function changeAlert(
   const rule = { ...alert.rule, ...change }
   const isOtherBudget = rule.kind === 'budget' && BUDGETS.some((name) => rule[name] !== alert.rule[name])
   const state = isOtherBudget ? fresh : alert.state
-  const text = 'UPDATE alerts SET rule = :rule, state = :state WHERE environment_id = :env AND id = :id'
-  await sql.run(text, { rule: JSON.stringify(rule), state: JSON.stringify(state), env: environmentId, id })
+  const text = `UPDATE alerts SET rule = :rule, row_sum = :sum, state = :state
+    WHERE environment_id = :env AND id = :id`
+  const changed = { id, rule: JSON.stringify(rule) }
+  const sum = rowSum('alerts', changed)
+  await sql.run(text, { ...changed, sum, state: JSON.stringify(state), env: environmentId })
   await insertAudit(sql, audit)
   return { ...alert, rule, state }
 }

@@ -1,41 +1,56 @@
-/** Names damaged payloads. Their text goes no further. */
+/** Names damaged payloads and rows of the configuration. Their text goes no further. */
 import type { StoreCheck } from '../store.ts'
 import { eventEnvironment } from './events.ts'
 import { PAYLOAD, withPayloads } from './payloads.ts'
-import type { DamagedPayload, Sql } from './sql.ts'
+import type { DamagedPayload, DamagedRow, Sql } from './sql.ts'
 
-export function damagedPayload({ environmentId, eventId, seq }: DamagedPayload): [what: string, error: Error] {
+export function damageText(found: DamagedPayload | DamagedRow): [what: string, error: Error] {
+  if ('table' in found) return ['a stored setting is damaged', new Error(`The ${found.name} of ${found.tenantId}`)]
+  const { environmentId, eventId, seq } = found
   const name = eventId === null ? `with seq ${seq}` : JSON.stringify(eventId)
   return ['a stored payload is damaged', new Error(`Event ${name} of environment ${environmentId}`)]
 }
+
+export type Snapshot = <Result>(work: (sql: Sql) => Promise<Result>) => Promise<Result>
+
+/** Where a check goes on. Null: it begins. */
+export type PayloadPlace = { environmentId: string; run: number; eventId: string } | null
 
 export interface PayloadsChecked {
   payloads: number
   damaged: number
   first: (DamagedPayload & { runId: string | null }) | null
+  /** Null: all are checked. */
+  next: PayloadPlace
 }
+
+export const NO_PAYLOADS: PayloadsChecked = { payloads: 0, damaged: 0, first: null, next: null }
 
 const ROWS_PER_PAGE = 100
 
-export async function checkPayloads(snapshot: <Result>(work: (sql: Sql) => Promise<Result>) => Promise<Result>) {
-  const checked: PayloadsChecked = { payloads: 0, damaged: 0, first: null }
-  const environments = await snapshot((sql) => sql.all<{ id: string }>('SELECT id FROM environments ORDER BY id'))
+/** Goes on from `done`, until about `budgetMs` are over. */
+export async function checkPayloads(snapshot: Snapshot, done = NO_PAYLOADS, budgetMs = Infinity) {
+  const until = performance.now() + budgetMs
+  const checked = { ...done, next: null as PayloadPlace }
+  const from = done.next
+  const after = from === null ? '' : 'WHERE id >= :from'
+  const text = `SELECT id FROM environments ${after} ORDER BY id`
+  const environments = await snapshot((sql) => sql.all<{ id: string }>(text, { from: from?.environmentId }))
   for (const { id } of environments) {
-    for (let after: CheckedRow | null = null; ;) {
-      const rows: CheckedRow[] = await snapshot((sql) => readPage(sql, id, after))
+    let place = from?.environmentId === id ? from : { environmentId: id, run: 0, eventId: '' }
+    for (;;) {
+      const rows: CheckedRow[] = await snapshot((sql) => readPage(sql, place))
       for (const { run, eventId, payloadDamaged } of rows) {
         checked.payloads++
         if (!payloadDamaged) continue
         checked.damaged++
-        checked.first ??= {
-          environmentId: id,
-          eventId,
-          seq: null,
-          runId: await snapshot((sql) => runIdOf(sql, id, run)),
-        }
+        const runId = checked.first === null ? await snapshot((sql) => runIdOf(sql, id, run)) : null
+        checked.first ??= { environmentId: id, eventId, seq: null, runId }
       }
-      after = rows.at(-1) ?? null
       if (rows.length < ROWS_PER_PAGE) break
+      const { run, eventId } = rows.at(-1)!
+      place = { environmentId: id, run, eventId }
+      if (performance.now() > until) return { ...checked, next: place }
     }
   }
   return checked
@@ -53,19 +68,19 @@ interface CheckedRow {
   payloadDamaged?: true
 }
 
-async function readPage(sql: Sql, environmentId: string, after: CheckedRow | null): Promise<CheckedRow[]> {
+async function readPage(sql: Sql, { environmentId, ...after }: NonNullable<PayloadPlace>): Promise<CheckedRow[]> {
   const text = `SELECT e.run, e.event_id AS "eventId", ${PAYLOAD} FROM events e
     WHERE e.environment_id = ${eventEnvironment(sql)} AND (e.run, e.event_id) > (:run, :eventId)
     ORDER BY e.run, e.event_id LIMIT ${ROWS_PER_PAGE}`
-  const params = { env: environmentId, run: after?.run ?? 0, eventId: after?.eventId ?? '' }
-  return withPayloads(sql, environmentId, await sql.all<CheckedRow>(text, params))
+  return withPayloads(sql, environmentId, await sql.all<CheckedRow>(text, { env: environmentId, ...after }))
 }
 
-export function payloadsCheck({ payloads, damaged, first }: PayloadsChecked): StoreCheck {
+export function payloadsCheck({ payloads, damaged, first, next }: PayloadsChecked): StoreCheck {
   const all = payloads.toLocaleString('en')
+  const more = next === null ? '' : ` so far. The store is large: each \`tacho doctor\` checks the next ones`
   const detail =
     first === null
-      ? `All ${all} payloads match their checksums`
-      : `${damaged.toLocaleString('en')} of ${all} payloads are damaged, the first of event ${JSON.stringify(first.eventId)} in run ${JSON.stringify(first.runId)} of environment ${first.environmentId}. A backup may still have them`
+      ? `${next === null ? `All ${all}` : `The first ${all}`} payloads match their checksums${more}`
+      : `${damaged.toLocaleString('en')} of ${all} payloads are damaged, the first of event ${JSON.stringify(first.eventId)} in run ${JSON.stringify(first.runId)} of environment ${first.environmentId}. A backup may still have them${more && `. That is${more}`}`
   return { name: 'payloads', ok: first === null, detail }
 }

@@ -5,7 +5,8 @@ import type { UncostedSum } from '../uncosted.ts'
 import { read, write } from './act.ts'
 import { insertAudit } from './audit.ts'
 import { insertRows, replacing, withJson } from './rows/insert-rows.ts'
-import { countOf, selectList, type Sql } from './sql.ts'
+import { assertSum, takeSum, withSum } from './rows/row-sums.ts'
+import { countOf, type Sql } from './sql.ts'
 import { readUncostedSums } from './usage/uncosted-sums.ts'
 import { lockWorkspace } from './workspaces.ts'
 
@@ -14,13 +15,15 @@ export const pricesActs = {
   ...write({ setPrice, removePrice }),
 }
 
-const COLUMNS = selectList('model rates changed_at')
+const COLUMNS = `${withSum('prices')}, changed_at AS "changedAt"`
 
 const toRow = withJson<PriceRow>('rates')
 
 async function listPrices(sql: Sql, workspaceId: string): Promise<PriceRow[]> {
   const text = `SELECT ${COLUMNS} FROM prices WHERE workspace_id = :workspaceId ORDER BY model LIMIT :limit`
-  return (await sql.all<object>(text, { workspaceId, limit: LIMITS.prices })).map(toRow)
+  const rows = await sql.all<object>(text, { workspaceId, limit: LIMITS.prices })
+  for (const row of rows) assertSum(sql, 'prices', row, workspaceId, 'Set the price again, or remove it')
+  return rows.map(toRow)
 }
 
 async function setPrice(
@@ -32,7 +35,7 @@ async function setPrice(
   await lockWorkspace(sql, workspaceId)
   const others = 'SELECT COUNT(*) AS count FROM prices WHERE workspace_id = :workspaceId AND model <> :model'
   if ((await countOf(sql, others, { workspaceId, model })) >= LIMITS.prices) return 'too_many'
-  const replaced = `ON CONFLICT (workspace_id, model) ${replacing(['rates', 'changed_at'])}`
+  const replaced = `ON CONFLICT (workspace_id, model) ${replacing(['rates', 'changed_at', 'row_sum'])}`
   await insertRows(sql, 'prices', [{ workspaceId, model, rates, changedAt }], replaced)
   await insertAudit(sql, audit)
   return 'set'
@@ -42,6 +45,7 @@ async function removePrice(sql: Sql, workspaceId: string, model: string, audit: 
   const text = `DELETE FROM prices WHERE workspace_id = :workspaceId AND model = :model RETURNING ${COLUMNS}`
   const row = await sql.get<object>(text, { workspaceId, model })
   if (row === null) return null
+  takeSum(sql, 'prices', row, workspaceId)
   await insertAudit(sql, audit)
   return toRow(row)
 }

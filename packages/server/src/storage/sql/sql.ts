@@ -4,7 +4,7 @@ import type { Page } from '../page.ts'
 
 export interface Sql {
   readonly dialect: 'sqlite' | 'postgres'
-  readonly onDamage: (found: DamagedPayload) => void
+  readonly onDamage: (found: DamagedPayload | DamagedRow) => void
   all<Row>(text: string, params?: NamedParams): Promise<Row[]>
   get<Row>(text: string, params?: NamedParams): Promise<Row | null>
   /** For a statement without LIMIT. Reads at least one row, and at most `limit` rows and about LIMITS.listBytes. */
@@ -17,6 +17,13 @@ export interface DamagedPayload {
   environmentId: string
   eventId: string | null
   seq: number | null
+}
+
+/** A row of the configuration. `name` says what it is, `tenantId` whose. */
+export interface DamagedRow {
+  table: string
+  name: string
+  tenantId: string
 }
 
 export type SqlValue = string | number | Uint8Array | null

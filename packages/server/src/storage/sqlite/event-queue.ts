@@ -1,12 +1,12 @@
 import type { EventBatchRows, EventVerdict } from '../events.ts'
 import { batchBytes } from '../sql/append/batch-bytes.ts'
-import { StorageError, type StorageErrorCode } from '../store.ts'
+import { StorageError, type WriteRefusal } from '../store.ts'
 import type { Disk } from './disk.ts'
 import type { WaitingCommits } from '../waiting-commits.ts'
 import { packBatch } from './packed-batch.ts'
 import type { Thread } from './thread.ts'
 
-const MESSAGES: Record<StorageErrorCode, string> = {
+const MESSAGES: Record<WriteRefusal, string> = {
   overloaded: 'Too many events wait for a commit',
   storage_full: 'The disk is nearly full',
   storage_unavailable: 'The store has failed',
@@ -21,7 +21,7 @@ export function eventQueue(
 ) {
   let queued = 0
 
-  function refused(bytes = 0): StorageErrorCode | null {
+  function refused(bytes = 0): WriteRefusal | null {
     if (!writer.alive() || isDamaged() || disk.gone() !== null) return 'storage_unavailable'
     if (disk.nearlyFull()) return 'storage_full'
     // A batch larger than the queue is taken alone.

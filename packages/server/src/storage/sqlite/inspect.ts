@@ -1,7 +1,8 @@
 import { statSync } from 'node:fs'
-import { CHECKED_BYTES, mib, queueCheck, tooLargeToCheck } from '../store-checks.ts'
+import { payloadsCheck } from '../sql/damage.ts'
+import { mib, queueCheck, type PayloadSlices } from '../store-checks.ts'
 import { StoreDamaged, type StoreCheck } from '../store.ts'
-import type { FileChecked } from './check-file.ts'
+import type { FileChecked, FileSlice } from './check-file.ts'
 import type { Disk } from './disk.ts'
 import type { Durability } from './durable.ts'
 import { runTask } from './run-task.ts'
@@ -20,6 +21,7 @@ export interface Inspected {
   missing: number
   queuedBytes: number
   queueBytes: number
+  slices: PayloadSlices
 }
 
 export async function inspectStore(store: Inspected): Promise<StoreCheck[]> {
@@ -65,7 +67,7 @@ export async function inspectStore(store: Inspected): Promise<StoreCheck[]> {
       detail: `${mib(store.freeBytes ?? 0)} in the file are free for new rows. To give them back to the disk, restore a backup`,
     },
     queueCheck(store),
-    ...(gone === null ? await integrity(store.file) : []),
+    ...(gone === null ? await integrity(store) : []),
   ]
 }
 
@@ -74,22 +76,31 @@ export function missingText(missing: number): string {
   return `${up}: its write-ahead log was removed or damaged, or an older copy took its place`
 }
 
-async function integrity(file: string): Promise<StoreCheck[]> {
+async function integrity({ file, slices }: Inspected): Promise<StoreCheck[]> {
   const { size } = statSync(file)
-  if (size > CHECKED_BYTES) return [tooLargeToCheck('integrity', size)]
+  const slice: FileSlice | null = slices.isLarge(size) ? slices.next() : null
   try {
-    const { structure, payloads } = (await runTask(file, 'check', [])) as FileChecked
-    const isIntact = structure === 'ok' && payloads !== null
-    const found = structure === 'ok' ? 'payloads cannot be read' : structure
+    const { structure, payloads, configuration } = (await runTask(file, 'check', [slice])) as FileChecked
+    const isReadable = payloads !== null && configuration !== null
+    const isIntact = (structure ?? 'ok') === 'ok' && isReadable
+    const found = isReadable ? structure : 'rows cannot be read'
+    const seen =
+      slice === null ? `The structure of all ${mib(size)} is intact: pages, tables and indexes` : largeText(size)
     const detail = isIntact
-      ? `The structure of all ${mib(size)} is intact: pages, tables and indexes. Of their content, payloads have checksums, below`
+      ? `${seen}. Payloads and configuration have checksums, below`
       : `The store is damaged: ${found}${REMEDY}`
-    return [{ name: 'integrity', ok: isIntact, detail }, ...(payloads === null ? [] : [payloads])]
+    const checks = [{ name: 'integrity', ok: isIntact, detail }]
+    if (configuration !== null) checks.push(configuration)
+    if (payloads !== null) checks.push(slice === null ? payloadsCheck(payloads) : slices.checked(payloads))
+    return checks
   } catch (error) {
     // The file can no longer be opened: the service may still have what it needs in memory.
     if (error instanceof StoreDamaged) return [{ name: 'integrity', ok: false, detail: `${error.message}${REMEDY}` }]
     throw error
   }
 }
+
+const largeText = (size: number) =>
+  `The store has ${mib(size)}: its rows are read in slices, and \`tacho backup\` reads its whole structure`
 
 const REMEDY = '. Restore a backup'

@@ -1,5 +1,5 @@
 import type { ActName } from '../sql/acts.ts'
-import type { DamagedPayload } from '../sql/sql.ts'
+import type { DamagedPayload, DamagedRow } from '../sql/sql.ts'
 import { StorageError, StoreDamaged } from '../store.ts'
 
 export interface Call {
@@ -20,7 +20,7 @@ export interface Replies {
   events?: number
   actMs?: number
   freeBytes?: number
-  damaged?: DamagedPayload[]
+  damaged?: (DamagedPayload | DamagedRow)[]
   warning?: { what: string; error: SentError }
 }
 

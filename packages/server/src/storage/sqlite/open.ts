@@ -16,7 +16,8 @@ import { inspectStore, missingText } from './inspect.ts'
 import { lockStore } from './lock.ts'
 import { receivedError, type Replies } from './messages.ts'
 import { migrate } from './migrate.ts'
-import { damagedPayload } from '../sql/damage.ts'
+import { damageText } from '../sql/damage.ts'
+import { createPayloadSlices, type PayloadSlices } from '../store-checks.ts'
 import { openReaders } from './readers.ts'
 import { runTask } from './run-task.ts'
 import { startReplacedThread, startThread } from './thread.ts'
@@ -31,6 +32,7 @@ export interface SqliteOptions {
   /** For the end of a thread that a new thread cannot fix: the process should end. */
   onTrouble: (error: Error) => void
   onWarning?: StoreWarning
+  slices?: PayloadSlices
 }
 
 const MIB = 1_048_576
@@ -44,12 +46,12 @@ const defaultReaders = (): number => Math.min(MOST_READERS, Math.max(2, Math.flo
 
 export async function openSqliteStorage(options: SqliteOptions): Promise<Storage> {
   const { directory, minFreeDiskBytes, queueBytes = 64 * MIB, readers: readerCount = defaultReaders() } = options
-  const { onTrouble, onWarning, commitWaitMs = 30_000 } = options
+  const { onTrouble, onWarning, commitWaitMs = 30_000, slices = createPayloadSlices() } = options
   const file = path.join(directory, STORE_FILE)
   const { unlock, missing } = prepare(directory, file)
   if (missing > 0) onWarning?.('the store is older than its last acknowledgement', new Error(missingText(missing)))
   const opened: (() => unknown)[] = [unlock]
-  const counts = { commits: 0, committedEvents: 0, actMs: 0, damagedPayloads: 0 }
+  const counts = { commits: 0, committedEvents: 0, actMs: 0, damagedPayloads: 0, damagedSettings: 0 }
   let damage: string | null = null
   let storeBytes: number | null = null
   let freeBytes: number | null = null
@@ -62,8 +64,10 @@ export async function openSqliteStorage(options: SqliteOptions): Promise<Storage
       counts.commits += commits
       counts.committedEvents += events
       counts.actMs += actMs
-      counts.damagedPayloads += damaged.length
-      for (const found of damaged) onWarning?.(...damagedPayload(found))
+      for (const found of damaged) {
+        counts['table' in found ? 'damagedSettings' : 'damagedPayloads']++
+        onWarning?.(...damageText(found))
+      }
       const error = replies.find((reply) => reply.error?.isDamage)?.error
       if (error && damage === null) {
         damage = `${error.message}. Restore a backup`
@@ -103,6 +107,7 @@ export async function openSqliteStorage(options: SqliteOptions): Promise<Storage
           missing,
           queuedBytes: queue.bytes(),
           queueBytes,
+          slices,
         })
       },
       backup: (target) =>

@@ -2,9 +2,9 @@ import { parentPort, workerData } from 'node:worker_threads'
 import Database from 'better-sqlite3'
 import { collectWhenIdle } from '../../threads/collect-when-idle.ts'
 import { runAct } from '../sql/acts.ts'
-import type { DamagedPayload } from '../sql/sql.ts'
+import type { DamagedPayload, DamagedRow } from '../sql/sql.ts'
 import type { BackupCounts } from '../store.ts'
-import { checkFile } from './check-file.ts'
+import { checkFile, type FileSlice } from './check-file.ts'
 import { openDatabase } from './database.ts'
 import { storageError } from './errors.ts'
 import { sentError, type Call, type Replies } from './messages.ts'
@@ -18,7 +18,7 @@ const CACHE_KIB = 8_192
 if (parentPort === null) throw new Error('reader.ts runs as a worker thread')
 const port = parentPort
 const db = openDatabase((workerData as { file: string }).file, { readonly: true, cacheKib: CACHE_KIB })
-const damaged: DamagedPayload[] = []
+const damaged: (DamagedPayload | DamagedRow)[] = []
 const sql = sqliteSql(db, (found) => damaged.push(found))
 collectWhenIdle()
 
@@ -42,7 +42,7 @@ async function perform({ act, args }: Call): Promise<unknown> {
   if (act === 'ping') return db.prepare('SELECT 1').get()
   // VACUUM INTO reads one snapshot in one step; an online backup restarts with every commit.
   if (act === 'backup') return backUp(String(args[0]))
-  if (act === 'check') return checkFile(db, sqliteSql(db))
+  if (act === 'check') return checkFile(db, sqliteSql(db), args[0] as FileSlice | null)
   return transaction(db, 'read', () => runAct(sql, act, args))
 }
 

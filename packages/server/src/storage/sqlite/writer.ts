@@ -1,7 +1,7 @@
 import { parentPort, workerData } from 'node:worker_threads'
 import { collectWhenIdle } from '../../threads/collect-when-idle.ts'
 import { changedRunsOf, runAct } from '../sql/acts.ts'
-import type { DamagedPayload } from '../sql/sql.ts'
+import type { DamagedPayload, DamagedRow } from '../sql/sql.ts'
 import { batchAppender } from '../sql/append/append.ts'
 import { sqliteAppendEngine } from './append.ts'
 import { countChanges } from './acknowledged.ts'
@@ -21,7 +21,7 @@ if (parentPort === null) throw new Error('writer.ts runs as a worker thread')
 const port = parentPort
 const { file } = workerData as { file: string }
 const db = openDatabase(file)
-const damaged: DamagedPayload[] = []
+const damaged: (DamagedPayload | DamagedRow)[] = []
 const sql = sqliteSql(db, (found) => damaged.push(found))
 const changes = countChanges(db, file)
 const engine = sqliteAppendEngine(db, sql, changes)

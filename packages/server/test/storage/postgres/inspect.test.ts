@@ -1,7 +1,8 @@
 /** What a node reports about its database, and the settings it enforces. */
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { append, event, newId, NOON, runOf } from '../suite/sample.ts'
+import { createPayloadSlices } from '../../../src/storage/store-checks.ts'
+import { append, event, newEnvironment, newId, NOON, runOf } from '../suite/sample.ts'
 import { useTestDatabase } from './store-trouble.ts'
 
 const { query, url, withStorage } = useTestDatabase()
@@ -23,6 +24,23 @@ test('the checks report a setting that may lose data, and too few connections', 
     assert.equal(checks['durability']?.ok, rows[0]?.safe)
     assert.deepEqual([checks['connections']?.ok, checks['clock']?.ok, checks['schema']?.ok], [false, true, true])
     assert.match(checks['database']?.detail ?? '', /^PostgreSQL \d+/)
+  })
+})
+
+test('the payloads of a large database are checked in slices, one with each doctor', async () => {
+  await withStorage({ slices: createPayloadSlices({ largeBytes: 0, budgetMs: 0 }) }, async (storage) => {
+    const env = await newEnvironment(storage)
+    await append(
+      storage,
+      env,
+      ...Array.from({ length: 150 }, (_, n) => event({ eventId: `e${n}`, payload: '{"a":1}' })),
+    )
+    const details: string[] = []
+    for (let n = 0; n < 20 && !details.at(-1)?.startsWith('All'); n++) {
+      details.push((await storage.inspect()).find(({ name }) => name === 'payloads')?.detail ?? '')
+    }
+    assert.match(details[0] ?? '', /^The first 100 payloads match their checksums so far/)
+    assert.match(details.at(-1) ?? '', /^All \d+ payloads match their checksums$/)
   })
 })
 

@@ -5,8 +5,10 @@ import path from 'node:path'
 import { test, type TestContext } from 'node:test'
 import Database from 'better-sqlite3'
 import type { Storage } from '../../../src/storage/storage.ts'
+import { createPayloadSlices } from '../../../src/storage/store-checks.ts'
 import { StoreDamaged } from '../../../src/storage/store.ts'
-import { append, event, newEnvironment, runOf, timelineOf } from '../suite/sample.ts'
+import { deploy, newHome, policyVersion } from '../suite/configuration-sample.ts'
+import { append, event, newEnvironment, NOON, runOf, timelineOf } from '../suite/sample.ts'
 import { openStore, temporaryDirectory } from './temporary.ts'
 
 const check = async (storage: Storage, name: string) => (await storage.inspect()).find((one) => one.name === name)
@@ -45,6 +47,40 @@ test('one changed byte of a payload is not answered as data, and doctor names it
   const found = await check(storage, 'payloads')
   assert.equal(found?.ok, false)
   assert.match(found.detail, /^1 of 2 payloads are damaged, the first of event "first"/)
+})
+
+test('a policy whose bytes changed wherever they lie is not served after a restart, and doctor names it', async (t) => {
+  const directory = temporaryDirectory(t)
+  const first = await openStore(t, { directory })
+  const { workspaceId, production } = await newHome(first)
+  const condition = 'tool.input.amount > 1000.0'
+  await first.createPolicy({ id: 'large', workspaceId, createdAt: NOON }, policyVersion({ condition }), [])
+  await deploy(first, production, ['policy', 'large', 1])
+  await first.close()
+  const file = path.join(directory, 'tacho.db')
+  const changed = readFileSync(file, 'latin1').replaceAll('> 1000.0', '> 9000.0')
+  writeFileSync(file, changed, 'latin1')
+  const storage = await openStore(t, { directory })
+  await assert.rejects(storage.readConfiguration(production, null), { code: 'configuration_damaged' })
+  assert.equal((await storage.findPolicy(workspaceId, 'large'))?.newest.condition, '')
+  const found = await check(storage, 'configuration')
+  assert.equal(found?.ok, false)
+  assert.match(found.detail, /^Damaged: version 1 of policy "large" \(\S+\); configuration in force/)
+})
+
+test('the payloads of a large store are checked in slices, one with each doctor', async (t) => {
+  const slices = createPayloadSlices({ largeBytes: 0, budgetMs: 0 })
+  const storage = await openStore(t, { slices })
+  const env = await newEnvironment(storage)
+  const events = Array.from({ length: 250 }, (_, n) => event({ eventId: `e${n}`, payload: `{"amount":${n}}` }))
+  await append(storage, env, ...events)
+  const details: string[] = []
+  for (let n = 0; n < 4; n++) details.push((await check(storage, 'payloads'))?.detail ?? '')
+  assert.match(details[0] ?? '', /^The first 100 payloads match their checksums so far/)
+  assert.match(details[1] ?? '', /^The first 200 payloads/)
+  assert.equal(details[2], 'All 250 payloads match their checksums')
+  assert.match(details[3] ?? '', /^The first 100 /)
+  assert.match((await check(storage, 'integrity'))?.detail ?? '', /rows are read in slices/)
 })
 
 test('a damaged page ends readiness and refuses events, and the reason is logged once', async (t) => {

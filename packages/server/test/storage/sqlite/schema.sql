@@ -18,7 +18,7 @@ CREATE TABLE alerts (
   state TEXT NOT NULL, -- JSON object
   checked_at INTEGER,
   created_at INTEGER NOT NULL
-) STRICT, WITHOUT ROWID;
+, row_sum INTEGER) STRICT, WITHOUT ROWID;
 
 CREATE INDEX alerts_by_environment ON alerts (environment_id, id);
 
@@ -196,7 +196,7 @@ CREATE TABLE deployments (
   publication INTEGER NOT NULL,
   deployed_at INTEGER NOT NULL,
   deployed_by TEXT NOT NULL,
-  imported_at INTEGER,
+  imported_at INTEGER, row_sum INTEGER,
   PRIMARY KEY (environment_id, kind, item_id)
 ) STRICT, WITHOUT ROWID;
 
@@ -636,7 +636,7 @@ CREATE TABLE policy_versions (
   author TEXT NOT NULL,
   created_at INTEGER NOT NULL,
   note TEXT,
-  imported_at INTEGER, on_error TEXT,
+  imported_at INTEGER, on_error TEXT, row_sum INTEGER,
   PRIMARY KEY (workspace_id, policy_id, number),
   FOREIGN KEY (workspace_id, policy_id) REFERENCES policies (workspace_id, id)
 ) STRICT;
@@ -645,7 +645,7 @@ CREATE TABLE prices (
   workspace_id TEXT NOT NULL REFERENCES workspaces (id),
   model TEXT NOT NULL,
   rates TEXT NOT NULL, -- JSON object
-  changed_at INTEGER NOT NULL,
+  changed_at INTEGER NOT NULL, row_sum INTEGER,
   PRIMARY KEY (workspace_id, model)
 ) STRICT, WITHOUT ROWID;
 
@@ -662,7 +662,7 @@ CREATE TABLE prompt_versions (
   created_at INTEGER NOT NULL,
   note TEXT,
   content TEXT NOT NULL,
-  imported_at INTEGER, -- here and below: when an import brought the row, whose author is then the word of the file
+  imported_at INTEGER, row_sum INTEGER, -- here and below: when an import brought the row, whose author is then the word of the file
   PRIMARY KEY (workspace_id, prompt_id, number),
   UNIQUE (workspace_id, id),
   FOREIGN KEY (workspace_id, prompt_id) REFERENCES prompts (workspace_id, id)
@@ -729,7 +729,7 @@ CREATE TABLE retention_settings (
   issue_days INTEGER,
   approval_days INTEGER,
   audit_days INTEGER,
-  keep_open_issue_runs INTEGER NOT NULL,
+  keep_open_issue_runs INTEGER NOT NULL, row_sum INTEGER,
   PRIMARY KEY (workspace_id, environment_id)
 ) STRICT, WITHOUT ROWID;
 
@@ -961,7 +961,7 @@ CREATE TABLE stalled_rules (
   environment_id TEXT NOT NULL PRIMARY KEY REFERENCES environments (id),
   idle_minutes INTEGER NOT NULL,
   close_as TEXT -- FAILED, CANCELLED; null: stalled runs stay open
-) STRICT, WITHOUT ROWID;
+, row_sum INTEGER) STRICT, WITHOUT ROWID;
 
 CREATE INDEX tool_calls_by_time ON events (environment_id, time) WHERE event_type = 'TOOL_CALL';
 
@@ -1088,7 +1088,7 @@ CREATE TABLE webhooks (
   disabled_at INTEGER,
   disabled_reason TEXT,
   dropped_deliveries INTEGER NOT NULL DEFAULT 0
-) STRICT, WITHOUT ROWID;
+, row_sum INTEGER) STRICT, WITHOUT ROWID;
 
 CREATE INDEX webhooks_by_environment ON webhooks (environment_id, id);
 

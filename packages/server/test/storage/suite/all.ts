@@ -7,6 +7,7 @@ import { approvalListsSuite } from './approval-lists.ts'
 import { approvalsSuite } from './approvals.ts'
 import { completenessSuite } from './completeness.ts'
 import { configurationClientsSuite } from './configuration-clients.ts'
+import { configurationDamageSuite } from './configuration-damage.ts'
 import { controlSuite } from './control.ts'
 import { damageSuite } from './damage.ts'
 import { deploymentsSuite } from './deployments.ts'
@@ -63,6 +64,7 @@ const SUITES = [
   exportsSuite,
   packingSuite,
   damageSuite,
+  configurationDamageSuite,
   runsSuite,
   runListsSuite,
   completenessSuite,

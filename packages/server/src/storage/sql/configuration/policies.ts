@@ -5,6 +5,7 @@ import type { SavedVersion, VersionPage } from '../../prompts.ts'
 import { mapPage, type PageById } from '../../page.ts'
 import { insertAudit } from '../audit.ts'
 import { insertRows } from '../rows/insert-rows.ts'
+import { takeSum } from '../rows/row-sums.ts'
 import { columnsOfRow } from '../rows/row-names.ts'
 import { selectList, type Sql } from '../sql.ts'
 import { findWorkspace } from '../workspaces.ts'
@@ -15,7 +16,7 @@ export const policiesActs = {
   ...write({ createPolicy, createPolicyVersion, archivePolicy }),
 }
 
-const VERSION = selectList(columnsOfRow('policy_versions'), 'v.')
+const VERSION = `${selectList(columnsOfRow('policy_versions'), 'v.')}, v.row_sum AS "rowSum"`
 
 const SELECT_POLICY = `SELECT p.workspace_id AS "workspaceId", p.created_at AS "policyCreatedAt",
   p.archived_at AS "archivedAt", ${VERSION}
@@ -27,8 +28,15 @@ const LOCK = 'UPDATE policies SET newest = newest WHERE workspace_id = :workspac
 
 type JoinedPolicy = PolicyVersionRow & { workspaceId: string; policyCreatedAt: number; archivedAt: number | null }
 
-function toPolicy({ workspaceId, policyCreatedAt, archivedAt, ...newest }: JoinedPolicy): PolicyRow {
+function toPolicy(sql: Sql, { workspaceId, policyCreatedAt, archivedAt, ...version }: JoinedPolicy): PolicyRow {
+  const newest = toVersion(sql, workspaceId, version)
   return { id: newest.policyId, workspaceId, createdAt: policyCreatedAt, archivedAt, newest }
+}
+
+/** The text of a damaged version is never answered as what somebody wrote. */
+function toVersion(sql: Sql, workspaceId: string, version: PolicyVersionRow): PolicyVersionRow {
+  if (takeSum(sql, 'policy_versions', version, workspaceId)) return version
+  return { ...version, description: null, condition: '', damaged: true }
 }
 
 async function createPolicy(
@@ -73,26 +81,29 @@ const CONTENT = ['name', 'description', 'condition', 'severity', 'action', 'onEr
 async function listPolicies(sql: Sql, workspaceId: string, { limit, after }: PageById, withArchived = false) {
   const used = withArchived ? '' : ' AND p.archived_at IS NULL'
   const text = `${SELECT_POLICY} WHERE p.workspace_id = :workspaceId AND p.id > :after${used} ORDER BY p.id`
-  return mapPage(await sql.page<JoinedPolicy>(text, { workspaceId, after: after ?? '' }, limit), toPolicy)
+  const page = await sql.page<JoinedPolicy>(text, { workspaceId, after: after ?? '' }, limit)
+  return mapPage(page, (row) => toPolicy(sql, row))
 }
 
 async function findPolicy(sql: Sql, workspaceId: string, policyId: string): Promise<PolicyRow | null> {
   const text = `${SELECT_POLICY} WHERE p.workspace_id = :workspaceId AND p.id = :policyId`
   const row = await sql.get<JoinedPolicy>(text, { workspaceId, policyId })
-  return row && toPolicy(row)
+  return row && toPolicy(sql, row)
 }
 
-function listPolicyVersions(sql: Sql, workspaceId: string, policyId: string, { limit, after }: VersionPage) {
+async function listPolicyVersions(sql: Sql, workspaceId: string, policyId: string, { limit, after }: VersionPage) {
   const earlier = after === null ? '' : ' AND v.number < :after'
   const text = `SELECT ${VERSION} FROM policy_versions v WHERE v.workspace_id = :workspaceId
     AND v.policy_id = :policyId${earlier} ORDER BY v.number DESC`
-  return sql.page<PolicyVersionRow>(text, { workspaceId, policyId, after }, limit)
+  const page = await sql.page<PolicyVersionRow>(text, { workspaceId, policyId, after }, limit)
+  return mapPage(page, (row) => toVersion(sql, workspaceId, row))
 }
 
-function findPolicyVersion(sql: Sql, workspaceId: string, policyId: string, number: number) {
+async function findPolicyVersion(sql: Sql, workspaceId: string, policyId: string, number: number) {
   const text = `SELECT ${VERSION} FROM policy_versions v
     WHERE v.workspace_id = :workspaceId AND v.policy_id = :policyId AND v.number = :number`
-  return sql.get<PolicyVersionRow>(text, { workspaceId, policyId, number })
+  const row = await sql.get<PolicyVersionRow>(text, { workspaceId, policyId, number })
+  return row && toVersion(sql, workspaceId, row)
 }
 
 async function archivePolicy(

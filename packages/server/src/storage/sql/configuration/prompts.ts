@@ -14,6 +14,7 @@ import { mapPage, type Page, type PageById } from '../../page.ts'
 import { insertAudit } from '../audit.ts'
 import type { TenantChange } from '../../workspaces.ts'
 import { insertRows } from '../rows/insert-rows.ts'
+import { nameOf, takeSum } from '../rows/row-sums.ts'
 import { selectList, type Sql } from '../sql.ts'
 import { findWorkspace } from '../workspaces.ts'
 import { deployedIn } from './deployments.ts'
@@ -119,10 +120,25 @@ function listPromptVersions(sql: Sql, workspaceId: string, promptId: string, { l
   return sql.page<PromptVersionInfo>(text, { workspaceId, promptId, after }, limit)
 }
 
-function findPromptVersion(sql: Sql, workspaceId: string, promptId: string, number: number) {
-  const text = `SELECT ${INFO}, v.content FROM prompt_versions v
+async function findPromptVersion(sql: Sql, workspaceId: string, promptId: string, number: number) {
+  const text = `SELECT ${INFO}, v.content, v.row_sum AS "rowSum" FROM prompt_versions v
     WHERE v.workspace_id = :workspaceId AND v.prompt_id = :promptId AND v.number = :number`
-  return sql.get<PromptVersionRow>(text, { workspaceId, promptId, number })
+  const row = await sql.get<PromptVersionRow>(text, { workspaceId, promptId, number })
+  if (row === null || isPromptIntact(sql, row, workspaceId)) return row
+  return { ...row, content: '', damaged: true as const }
+}
+
+/** Its row has a checksum, and its content a hash of its own. */
+export function isPromptIntact(
+  sql: Sql,
+  row: Pick<PromptVersionRow, 'content' | 'contentHash' | 'promptId' | 'number'>,
+  workspaceId: string,
+): boolean {
+  const hasSum = takeSum(sql, 'prompt_versions', row, workspaceId)
+  if (!hasSum || measureContent(row.content).contentHash === row.contentHash) return hasSum
+  const name = `content of ${nameOf('prompt_versions', row)}`
+  sql.onDamage({ table: 'prompt_versions', name, tenantId: workspaceId })
+  return false
 }
 
 async function changePrompt(

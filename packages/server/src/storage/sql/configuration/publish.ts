@@ -13,7 +13,7 @@ import type { Change, Intent, Item, ItemVersion, NewPublication, Published } fro
 import { uuidv7 } from '../../uuid.ts'
 import { insertAudit } from '../audit.ts'
 import { allIn, chunksOf } from '../rows/chunks.ts'
-import { keepConfiguration, lockConfiguration } from './configurations.ts'
+import { findConfiguration, isIntact, keepConfiguration, lockConfiguration } from './configurations.ts'
 import { findEnvironment } from '../environments.ts'
 import { insertRows } from '../rows/insert-rows.ts'
 import { growRevision } from '../revision.ts'
@@ -38,7 +38,13 @@ export async function publish(sql: Sql, publication: NewPublication, audit: Audi
   if (!Array.isArray(targets)) return targets
   const planned = await planAll(sql, workspaceId, deployed, targets)
   if (!Array.isArray(planned)) return planned
-  if (planned.length === 0) return { outcome: 'unchanged', revision: present.revision }
+  if (planned.length === 0) {
+    const stored = await findConfiguration(sql, environmentId)
+    if (stored !== null && isIntact(stored)) return { outcome: 'unchanged', revision: present.revision }
+    const revision = await keepConfiguration(sql, environmentId, present.publication)
+    await growRevision(sql)
+    return { outcome: 'unchanged', revision }
+  }
   const tooLarge = tooLargeAfter(deployed, planned)
   if (tooLarge !== null) return { outcome: 'too_large', limit: tooLarge }
   return writePublication(sql, publication, present.publication + 1, planned, audit)
@@ -174,7 +180,7 @@ async function writePublication(
     })
   const replaced = `ON CONFLICT (environment_id, kind, item_id) DO UPDATE SET version = excluded.version,
     publication = excluded.publication, deployed_at = excluded.deployed_at, deployed_by = excluded.deployed_by,
-    imported_at = NULL`
+    row_sum = excluded.row_sum, imported_at = NULL`
   await insertRows(sql, 'deployments', put, replaced)
   const revision = await keepConfiguration(sql, environmentId, publication)
   const source = intent.action === 'PROMOTE' ? intent.sourceEnvironmentId : null

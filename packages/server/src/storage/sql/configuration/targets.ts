@@ -3,6 +3,7 @@ import { DEPLOYABLE_KINDS } from '@tacho/contract/words.ts'
 import type { Intent, Item, ItemVersion, Published } from '../../deployments.ts'
 import { chunksOf, inChunks } from '../rows/chunks.ts'
 import { findEnvironment } from '../environments.ts'
+import { takeSum, withSum } from '../rows/row-sums.ts'
 import type { Sql } from '../sql.ts'
 
 /** `restores`: for a rollback, the publication that first deployed the version. */
@@ -16,13 +17,15 @@ export interface Deployed extends Item {
 export type Refused = Exclude<Published, { outcome: 'published' }>
 
 export async function readDeployed(sql: Sql, environmentId: string): Promise<Map<string, Deployed>> {
-  const text = `SELECT d.kind, d.item_id AS id, d.version, COALESCE(v.content_bytes, 0) AS bytes
+  const text = `SELECT ${withSum('deployments', 'd.')}, COALESCE(v.content_bytes, 0) AS bytes
     FROM deployments d JOIN environments e ON e.id = d.environment_id
     LEFT JOIN prompt_versions v ON d.kind = 'prompt' AND v.workspace_id = e.workspace_id AND v.prompt_id = d.item_id
       AND v.number = d.version
     WHERE d.environment_id = :env`
-  const rows = await sql.all<Deployed>(text, { env: environmentId })
-  return new Map(rows.map((row) => [keyOf(row), row]))
+  const rows = await sql.all<Omit<Deployed, 'id'> & { itemId: string }>(text, { env: environmentId })
+  // A damaged row counts as none, so that the same version can be deployed again.
+  const intact = rows.filter((row) => takeSum(sql, 'deployments', row, environmentId))
+  return new Map(intact.map(({ itemId: id, ...row }) => [keyOf({ ...row, id }), { ...row, id }]))
 }
 
 export function keyOf({ kind, id }: Item): string {

@@ -7,6 +7,7 @@ import { read, write } from '../act.ts'
 import { insertAudit } from '../audit.ts'
 import { findEnvironment } from '../environments.ts'
 import { insertRows, withJson } from '../rows/insert-rows.ts'
+import { takeSum, withSum } from '../rows/row-sums.ts'
 import { selectList, type Sql } from '../sql.ts'
 import { findRun } from '../runs/runs.ts'
 import { enqueueWork, RESTARTS } from '../work.ts'
@@ -17,16 +18,17 @@ export const retentionActs = {
   ...write({ changeRetention, pinRun, queueRetention, startRetention, endRetention }),
 }
 
-const SETTINGS = selectList(
-  'environment_id run_days payload_days issue_days approval_days audit_days keep_open_issue_runs',
-)
+const SETTINGS = withSum('retention_settings')
 
 /** Stands for the workspace, where an environment's id would be. */
 const DEFAULT = ''
 
 type StoredSettings = Omit<RetentionSettings, 'keepOpenIssueRuns'> & { environmentId: string; keepOpenIssueRuns: 0 | 1 }
 
-const toSettings = ({ environmentId: _, keepOpenIssueRuns, ...days }: StoredSettings): RetentionSettings => {
+/** Damaged settings keep everything until somebody sets them again. */
+function toSettings(sql: Sql, workspaceId: string, row: StoredSettings): RetentionSettings {
+  if (!takeSum(sql, 'retention_settings', row, row.environmentId || workspaceId)) return KEEP_ALL
+  const { environmentId: _, keepOpenIssueRuns, ...days } = row
   return { ...days, keepOpenIssueRuns: keepOpenIssueRuns === 1 }
 }
 
@@ -39,8 +41,8 @@ export async function settingsOf(
   const stored = await sql.all<StoredSettings>(text, { workspaceId, env: environmentId })
   const own = stored.find((row) => row.environmentId === environmentId)
   const ofWorkspace = stored.find((row) => row.environmentId === DEFAULT)
-  const workspace = ofWorkspace === undefined ? null : toSettings(ofWorkspace)
-  if (own !== undefined) return { settings: toSettings(own), source: 'environment', workspace }
+  const workspace = ofWorkspace === undefined ? null : toSettings(sql, workspaceId, ofWorkspace)
+  if (own !== undefined) return { settings: toSettings(sql, workspaceId, own), source: 'environment', workspace }
   if (workspace !== null) return { settings: workspace, source: 'workspace', workspace }
   return { settings: KEEP_ALL, source: 'none', workspace }
 }

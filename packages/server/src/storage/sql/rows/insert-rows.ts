@@ -1,20 +1,26 @@
 import { columnOf } from '../../exported-tables.ts'
 import type { TableName } from '../../tables.ts'
 import type { Sql, SqlValue } from '../sql.ts'
+import { isSummed, rowSum } from './row-sums.ts'
 
 /** Rows of one statement. Few sizes mean few texts, each prepared once. */
 const SIZES = [100, 10, 1]
 
-/** All rows have the members of the first, each the name of a column. */
+/** All rows have the members of the first, each the name of a column. Rows of the configuration get their checksum. */
 export async function insertRows(
   sql: Sql,
   table: TableName | `${TableName} AS ${string}`,
   rows: readonly object[],
   conflict = '',
 ): Promise<number> {
-  const members = Object.keys(rows[0] ?? {})
+  const given = Object.keys(rows[0] ?? {})
+  const members = isSummed(table) ? [...given, 'rowSum'] : given
   const text = `INSERT INTO ${table} (${members.map(columnOf).join(', ')}) VALUES :rows ${conflict}`
-  const values = rows.map((row) => members.map((member) => stored((row as Record<string, unknown>)[member])))
+  const values = rows.map((row) => {
+    const all = given.map((member) => stored((row as Record<string, unknown>)[member]))
+    if (!isSummed(table)) return all
+    return [...all, rowSum(table, Object.fromEntries(given.map((member, index) => [member, all[index]])))]
+  })
   let [start, written] = [0, 0]
   for (const size of SIZES) {
     for (; rows.length - start >= size; start += size) {

@@ -1,10 +1,14 @@
 import { DEFAULT_STALLED_RULE, type StalledRuleRow } from '../../stalled.ts'
+import { takeSum, withSum } from '../rows/row-sums.ts'
 import type { Part, Sql } from '../sql.ts'
 
 export async function readStalledRule(sql: Sql, environmentId: string): Promise<StalledRuleRow | null> {
-  const text =
-    'SELECT idle_minutes AS "idleMinutes", close_as AS "closeAs" FROM stalled_rules WHERE environment_id = :env'
-  return sql.get<StalledRuleRow>(text, { env: environmentId })
+  const text = `SELECT ${withSum('stalled_rules')} FROM stalled_rules WHERE environment_id = :env`
+  const row = await sql.get<StalledRuleRow>(text, { env: environmentId })
+  if (row === null) return null
+  // A damaged rule closes no run.
+  if (!takeSum(sql, 'stalled_rules', row, environmentId)) return { ...DEFAULT_STALLED_RULE, closeAs: null }
+  return { idleMinutes: row.idleMinutes, closeAs: row.closeAs }
 }
 
 /** Running runs whose last event is before this time are stalled. */

@@ -36,7 +36,7 @@ async function changeStalledRule(
   now: number,
   audit: AuditEntry[],
 ): Promise<void> {
-  const replaced = `ON CONFLICT (environment_id) ${replacing(['idle_minutes', 'close_as'])}`
+  const replaced = `ON CONFLICT (environment_id) ${replacing(['idle_minutes', 'close_as', 'row_sum'])}`
   await insertRows(sql, 'stalled_rules', [{ environmentId, idleMinutes, closeAs }], replaced)
   const work = { kind: 'close_stalled', environmentId, subjectId: environmentId, dueAt: now } as const
   if (closeAs !== null) await enqueueWork(sql, [work], RESTARTS)

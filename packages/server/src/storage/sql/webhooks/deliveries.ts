@@ -21,6 +21,7 @@ import { insertAudit } from '../audit.ts'
 import { keepRemovalsWaiting } from '../erasure/erased-keys.ts'
 import { allIn, chunksOf } from '../rows/chunks.ts'
 import { insertRows } from '../rows/insert-rows.ts'
+import { takeSum, withSum } from '../rows/row-sums.ts'
 import { OF_UUID } from '../runs/runs.ts'
 import { selectList, type Sql } from '../sql.ts'
 import { findWebhook } from './webhooks.ts'
@@ -59,11 +60,13 @@ export async function announce(
   shownIn?: string,
 ): Promise<number> {
   if (happened.length === 0) return 0
-  const listening = `SELECT id, events, signing_secret IS NOT NULL AS buttons FROM webhooks
+  const listening = `SELECT ${withSum('webhooks')}, signing_secret IS NOT NULL AS buttons FROM webhooks
     WHERE environment_id = :env AND disabled_at IS NULL ORDER BY id`
   const news = happened.map(({ at, data }) => ({ at, data: JSON.stringify(data) }))
   let webhooks = 0
-  for (const { id: webhookId, events, buttons } of await sql.all<Listening>(listening, { env: environmentId })) {
+  for (const row of await sql.all<Listening>(listening, { env: environmentId })) {
+    if (!takeSum(sql, 'webhooks', row, environmentId)) continue
+    const { id: webhookId, events, buttons } = row
     const chosen = JSON.parse(events) as WebhookEvent[]
     const asked = buttons && webhookId !== shownIn && OUTCOMES.has(type) && chosen.includes('approval.requested')
     if (!asked && !chosen.includes(type)) continue

@@ -6,6 +6,7 @@ import { insertAudit } from '../audit.ts'
 import { lockEnvironment } from '../environments.ts'
 import { columnOf } from '../../exported-tables.ts'
 import { insertRows, stored, withJson } from '../rows/insert-rows.ts'
+import { assertSum, rowSum, withSum } from '../rows/row-sums.ts'
 import { countOf, selectList, type Sql } from '../sql.ts'
 
 export const webhooksActs = {
@@ -15,14 +16,16 @@ export const webhooksActs = {
 
 const PER_ENVIRONMENT = 20
 
-const COLUMNS = selectList(`id environment_id url description format events secret previous_secret previous_until
-  signing_secret shows_input created_at disabled_at disabled_reason dropped_deliveries`)
+const COLUMNS = `${withSum('webhooks')}, ${selectList(`environment_id description secret previous_secret previous_until
+  signing_secret created_at disabled_at disabled_reason dropped_deliveries`)}`
 
 const UNLINK = 'DELETE FROM slack_links WHERE environment_id = :env AND webhook_id = :id'
 
 const parsed = withJson<Omit<WebhookRow, 'showsInput'> & { showsInput: 0 | 1 }>('events')
 
-function toRow(row: object): WebhookRow {
+/** Nothing is sent to an address that nobody entered. */
+function toRow(sql: Sql, environmentId: string, row: object): WebhookRow {
+  assertSum(sql, 'webhooks', row, environmentId, 'Restore a backup')
   const webhook = parsed(row)
   return { ...webhook, showsInput: webhook.showsInput === 1 }
 }
@@ -38,13 +41,14 @@ async function createWebhook(sql: Sql, webhook: WebhookRow, audit: AuditEntry[])
 
 async function listWebhooks(sql: Sql, environmentId: string, { limit, after }: PageById): Promise<Page<WebhookRow>> {
   const text = `SELECT ${COLUMNS} FROM webhooks WHERE environment_id = :env AND id > :after ORDER BY id`
-  return mapPage(await sql.page(text, { env: environmentId, after: after ?? '' }, limit), toRow)
+  const page = await sql.page<object>(text, { env: environmentId, after: after ?? '' }, limit)
+  return mapPage(page, (row) => toRow(sql, environmentId, row))
 }
 
 export async function findWebhook(sql: Sql, environmentId: string, id: string): Promise<WebhookRow | null> {
   const text = `SELECT ${COLUMNS} FROM webhooks WHERE environment_id = :env AND id = :id`
   const row = await sql.get<object>(text, { env: environmentId, id })
-  return row && toRow(row)
+  return row && toRow(sql, environmentId, row)
 }
 
 async function changeWebhook(sql: Sql, environmentId: string, id: string, change: WebhookPatch, audit: AuditEntry[]) {
@@ -55,6 +59,7 @@ async function changeWebhook(sql: Sql, environmentId: string, id: string, change
     const before = await findWebhook(sql, environmentId, id)
     const text = `UPDATE webhooks SET ${set} WHERE environment_id = :env AND id = :id`
     if ((await sql.run(text, { ...values, env: environmentId, id })) === 0) return null
+    await sumWebhook(sql, environmentId, id)
     // People confirmed their links for the app and the channel of before.
     const isAnother = (['secret', 'url'] as const).some(
       (name) => change[name] !== undefined && change[name] !== before?.[name],
@@ -63,6 +68,14 @@ async function changeWebhook(sql: Sql, environmentId: string, id: string, change
     await insertAudit(sql, audit)
   }
   return findWebhook(sql, environmentId, id)
+}
+
+async function sumWebhook(sql: Sql, environmentId: string, id: string): Promise<void> {
+  const of = { env: environmentId, id }
+  const one = 'WHERE environment_id = :env AND id = :id'
+  const row = await sql.get<object>(`SELECT ${withSum('webhooks')} FROM webhooks ${one}`, of)
+  if (row === null) return
+  await sql.run(`UPDATE webhooks SET row_sum = :sum ${one}`, { ...of, sum: rowSum('webhooks', row) })
 }
 
 async function removeWebhook(sql: Sql, environmentId: string, id: string, audit: AuditEntry[]) {
