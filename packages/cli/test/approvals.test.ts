@@ -9,9 +9,9 @@ import type {
   ApprovalCard,
   ApprovalDetail,
   ApprovalGroups,
-  DecisionOutcome,
   OperatorApproval,
 } from '@tacho/contract/operator/approval.ts'
+import type { DecisionOutcome } from '@tacho/contract/operator/approval-decision.ts'
 import { runScreen } from '../src/approvals/live.ts'
 import { inputHash } from '@tacho/policy/input-hash.ts'
 import { operatorClient, Refused, type OperatorClient } from '../src/calls/operator-client.ts'

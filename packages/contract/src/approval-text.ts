@@ -1,5 +1,6 @@
 /** What people read beside a request: the same sentences in the CLI, the console, messages and for models. */
 import { duration } from './format.ts'
+import { printable } from './shown-text.ts'
 import type { InputCheck, RanBefore, Waiting } from './operator/approval.ts'
 import type { RanStatus, WithdrawnReason } from './words.ts'
 
@@ -10,12 +11,23 @@ const CANNOT: Record<NonNullable<InputCheck['reason']>, string> = {
   not_recorded: 'the client recorded no input',
 }
 
-export function inputCheckText({ result, reason, sealed }: InputCheck): string {
+export function inputCheckText({ result, reason, sealed, sealedAt }: InputCheck): string {
   if (result === 'does_not_match') return 'DOES NOT MATCH what was asked: the call would run with another input'
   if (result === 'cannot_be_checked') return `cannot be checked: ${reason === null ? 'unknown' : CANNOT[reason]}`
   if (sealed === 0) return 'matches what was asked'
-  return `matches what was asked, with ${sealed} masked ${sealed === 1 ? 'value' : 'values'}`
+  return `matches what was asked, with ${sealed} masked ${sealed === 1 ? 'value' : 'values'}${sealedText(sealed, sealedAt)}`
 }
+
+/** `: /card/number, /to and 3 more`; the whole input as its pointer has no name. */
+function sealedText(sealed: number, sealedAt: readonly string[] = []): string {
+  const named = sealedAt
+    .slice(0, SEALED_NAMED)
+    .map((pointer) => printable(pointer === '' ? 'the whole input' : pointer))
+  const others = sealed - named.length
+  return named.length === 0 ? '' : `: ${named.join(', ')}${others === 0 ? '' : ` and ${others} more`}`
+}
+
+const SEALED_NAMED = 5
 
 const WHY: Record<WithdrawnReason, string> = {
   timeout: 'the caller did not wait longer',

@@ -116,6 +116,9 @@ export const LIMITS = {
   /** Characters of a recorded tool input to show with an approval. */
   inputPreviewChars: 65_536,
   inputInShortChars: 200,
+  /** JSON Pointers of masked members that a check names. */
+  sealedShown: 50,
+  sealedPointerChars: 200,
   /** Approvals in one request of decisions. */
   decisionsMax: 200,
   /** People who can decide an approval, as it names them. */

@@ -1,7 +1,7 @@
 /** `tacho approvals approve` and `tacho approvals reject`. */
 import type { Decision } from '@tacho/contract/approval.ts'
 import { LIMITS } from '@tacho/contract/limits.ts'
-import type { DecisionOutcome } from '@tacho/contract/operator/approval.ts'
+import type { DecisionOutcome } from '@tacho/contract/operator/approval-decision.ts'
 import { known } from '../calls/known.ts'
 import type { OperatorClient } from '../calls/operator-client.ts'
 import type { EnvironmentOptions } from '../settings/options.ts'
@@ -88,5 +88,6 @@ function outcomeLine({ id, outcome, approval }: DecisionOutcome): string {
   if (approval === null) return `${id}  approval not found`
   const line = approvalLine(approval, Date.now())
   if (outcome === 'mismatch') return `${line}  (not decided: its input does not match; see --confirm-mismatch)`
+  if (outcome === 'changed') return `${line}  (not decided: its input changed meanwhile; look at it again)`
   return outcome === 'refused' ? `${line}  (not by this decision)` : line
 }

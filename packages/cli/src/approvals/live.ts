@@ -83,7 +83,11 @@ export async function runScreen(
       show({ ...next, notice, steadyAt: 0 })
     } catch (error) {
       if (!(error instanceof Refused)) return leaving.abort(error)
-      if (!isLost(error)) return show({ ...screen, notice: error.message, steadyAt: 0 })
+      if (!isLost(error)) {
+        // The refusal can be about the input: it is read again.
+        const details = new Map([...screen.details].filter(([id]) => id !== act.approval.id))
+        return show({ ...screen, details, notice: error.message, steadyAt: 0 })
+      }
       await askWhatIsTrue(act.approval)
     }
   }
@@ -166,19 +170,21 @@ async function decide(
   environmentId: string,
   act: Act & { kind: 'decide' },
 ): Promise<{ notice: string; decided: OperatorApproval[] }> {
-  const { decision, reason, approval, isGroup, confirmMismatch } = act
+  const { decision, reason, approval, isGroup, confirmMismatch, seenInput } = act
   const params = { environmentId }
   const body = { decision, ...(reason === '' ? {} : { reason }), ...(confirmMismatch && { confirmMismatch }) }
   const word = decision.toLowerCase()
   if (!isGroup) {
-    const call = { params: { ...params, approvalId: approval.id }, body }
+    const seen = seenInput !== undefined && { seenInput }
+    const call = { params: { ...params, approvalId: approval.id }, body: { ...body, ...seen } }
     const one = await client.decideApproval(call, { timeoutMs: ANSWER_MS })
     return { notice: `${approval.toolName} was ${word}.`, decided: [one] }
   }
   const { toolName, inputHash } = approval
   const decided: OperatorApproval[] = []
   for (let more = true; more;) {
-    const call = { params, body: { ...body, toolName, inputHash } }
+    const seen = seenInput !== undefined && { seenInputs: [{ id: approval.id, eventId: seenInput }] }
+    const call = { params, body: { ...body, toolName, inputHash, ...seen } }
     const reply = await client.decideApprovals(call, { timeoutMs: ANSWER_MS })
     decided.push(...reply.items.flatMap((item) => (item.outcome === 'decided' && item.approval ? [item.approval] : [])))
     more = reply.more

@@ -44,6 +44,8 @@ export type Act =
       approval: OperatorApproval
       isGroup: boolean
       confirmMismatch: boolean
+      /** The event of the input on the screen; null: it says that none is recorded; undefined: it is not read yet. */
+      seenInput: string | null | undefined
     }
 
 /** A key as `node:readline` names it. */
@@ -141,7 +143,7 @@ export function pressed(screen: Screen, key: Key, now: number): { screen: Screen
       const confirmMismatch = differs
       return {
         screen: { ...screen, confirming: null },
-        act: { kind: 'decide', decision, reason: '', approval, isGroup: screen.isGroup, confirmMismatch },
+        act: decidingAct(screen, approval, { decision, reason: '', confirmMismatch }),
       }
     }
     case 'j':
@@ -164,14 +166,25 @@ function typed(
   if (key.name === 'escape') return { screen: { ...screen, reason: null }, act: null }
   if (key.name === 'backspace') return editing(Array.from(text).slice(0, -1).join(''))
   if (key.name === 'return' || key.name === 'enter') {
-    const { isGroup } = screen
     // The key that asked for the reason was pressed twice.
     const confirmMismatch = decision === 'APPROVED' && isMismatched(screen, approval)
-    const act: Act = { kind: 'decide', decision, reason: text.trim(), approval, isGroup, confirmMismatch }
+    const act = decidingAct(screen, approval, { decision, reason: text.trim(), confirmMismatch })
     return { screen: { ...screen, reason: null, confirming: null }, act }
   }
   const character = key.sequence ?? ''
   return key.ctrl || /\p{Cc}/u.test(character) ? editing(text) : editing((text + character).slice(0, REASON_CHARS))
+}
+
+type Deciding = Act & { kind: 'decide' }
+
+function decidingAct(
+  { isGroup, details }: Screen,
+  approval: OperatorApproval,
+  given: Pick<Deciding, 'decision' | 'reason' | 'confirmMismatch'>,
+): Deciding {
+  const shown = details.get(approval.id)?.inputPreview
+  const seenInput = shown === null ? null : shown?.eventId
+  return { kind: 'decide', ...given, approval, isGroup, seenInput }
 }
 
 function moved(screen: Screen, by: number): Screen {

@@ -1,5 +1,5 @@
 import type { Decision } from '@tacho/contract/approval.ts'
-import type { ApprovalCard } from '@tacho/contract/operator/approval.ts'
+import type { ApprovalCard, ApprovalDetail } from '@tacho/contract/operator/approval.ts'
 import { LIMITS } from '@tacho/contract/limits.ts'
 import { useMutation, useQueries, useQuery, useQueryClient } from '@tanstack/react-query'
 import { useRef } from 'react'
@@ -42,7 +42,11 @@ export function DecideMany({ environmentId, approvals, onClose, onDecided }: Pro
       let isHeard = true
       for (const { items } of groupsOf(decision === 'APPROVED' ? approvable : approvals)) {
         const ids = items.map(({ id }) => id)
-        if (isHeard) isHeard = await decideTogether(cache, { environmentId, me: me?.id }, ids, body)
+        const seenInputs = items.flatMap((item) =>
+          seenOf(item, cache.getQueryData(approvalQuery(environmentId, item.id).queryKey)),
+        )
+        const seen = { ...body, seenInputs }
+        if (isHeard) isHeard = await decideTogether(cache, { environmentId, me: me?.id }, ids, seen)
         else leaveOut(cache, ids, body)
       }
     },
@@ -110,6 +114,12 @@ export function DecideMany({ environmentId, approvals, onClose, onDecided }: Pro
       </div>
     </Dialog>
   )
+}
+
+/** Of a request beyond those that are read whole, only that no input was shown. */
+function seenOf({ id, inputCheck }: ApprovalCard, detail: ApprovalDetail | undefined) {
+  if (detail) return [{ id, eventId: detail.inputPreview?.eventId ?? null }]
+  return inputCheck?.reason === 'not_recorded' ? [{ id, eventId: null }] : []
 }
 
 function toolsOf(approvals: readonly ApprovalCard[]): { toolName: string; items: ApprovalCard[] }[] {

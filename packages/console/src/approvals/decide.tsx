@@ -1,5 +1,6 @@
 import type { Decision } from '@tacho/contract/approval.ts'
-import type { ApprovalDetail, NewDecision } from '@tacho/contract/operator/approval.ts'
+import type { ApprovalDetail } from '@tacho/contract/operator/approval.ts'
+import type { NewDecision } from '@tacho/contract/operator/approval-decision.ts'
 import { LIMITS } from '@tacho/contract/limits.ts'
 import { useQuery, useQueryClient } from '@tanstack/react-query'
 import { useRef, useState } from 'react'
@@ -29,7 +30,10 @@ export function Decide({ environmentId, approval }: { environmentId: string; app
           deciders={approval.deciders}
           me={me?.id}
           mismatch={approval.inputPreview?.check.result === 'does_not_match'}
-          onDecide={(body) => void decideApproval(cache, { environmentId, me: me?.id }, approval.id, body)}
+          onDecide={(body) => {
+            const seen = { ...body, seenInput: approval.inputPreview?.eventId ?? null }
+            void decideApproval(cache, { environmentId, me: me?.id }, approval.id, seen)
+          }}
         />
       )}
     </div>

@@ -10,7 +10,8 @@
  * Only `said` lets a person decide again. Nothing is sent by itself: not_sent and unknown read the request until there is an answer.
  */
 import type { Decision } from '@tacho/contract/approval.ts'
-import type { NewDecision, OperatorApproval } from '@tacho/contract/operator/approval.ts'
+import type { OperatorApproval } from '@tacho/contract/operator/approval.ts'
+import type { NewDecision, NewDecisions } from '@tacho/contract/operator/approval-decision.ts'
 import { useQuery, type QueryClient } from '@tanstack/react-query'
 import { api, isLost, isNotSent, refusalOf } from '../api.ts'
 import { exact } from '../ui/format.ts'
@@ -93,7 +94,7 @@ export async function decideTogether(
   cache: QueryClient,
   place: Place,
   ids: readonly string[],
-  body: NewDecision,
+  body: Pick<NewDecisions, 'decision' | 'reason' | 'seenInputs'>,
 ): Promise<boolean> {
   const free = ids.filter((id) => !isBeingDecided(cache, id))
   if (free.length === 0) return true
@@ -104,8 +105,13 @@ export async function decideTogether(
     const { items } = await api.decideApprovals(call, { timeoutMs: ANSWER_MS })
     const outcomes = new Map(items.map((item) => [item.id, item]))
     for (const id of free) {
-      const approval = outcomes.get(id)?.approval
-      const verdict = approval ? verdictOn(approval, body.decision, me) : not('The request is no longer there.')
+      const { approval, outcome } = outcomes.get(id) ?? {}
+      const verdict =
+        outcome === 'changed'
+          ? not(LOOK_AGAIN)
+          : approval
+            ? verdictOn(approval, body.decision, me)
+            : not('The request is no longer there.')
       sayer(cache, id, body)({ verdict })
     }
   } catch (error) {
@@ -160,7 +166,9 @@ async function readTruth(
   for (let looks = 0; ; looks++) {
     try {
       const approval = await api.readApproval({ params: { environmentId, approvalId } }, { timeoutMs: READ_MS })
-      const verdict = verdictOn(approval, body.decision, me)
+      // The service refuses to decide a request that still waits only for its input.
+      const isOfInput = phase === 'sending' && approval.status === 'PENDING' && approval.importedAt === null
+      const verdict = isOfInput ? not(LOOK_AGAIN) : verdictOn(approval, body.decision, me)
       return void say({ wasLost, verdict: wasLost ? afterLoss(verdict) : verdict })
     } catch (error) {
       if (!isLost(error)) return void say({ error })
@@ -204,5 +212,7 @@ export function verdictOn(approval: Decided, wanted: Decision, me: Me): Verdict 
   const at = decidedAt === null ? '' : ` at ${exact(Date.parse(decidedAt))}`
   return not(`${isMine ? 'You' : (decidedBy?.name ?? 'Another person')} ${word} it${at}.`)
 }
+
+const LOOK_AGAIN = 'Its input is not the one that was shown. Look at it, then decide again.'
 
 const not = (text: string): Verdict => ({ counted: false, text: `Your decision did not count. ${text}` })

@@ -1,5 +1,6 @@
 /** What several inputs of one tool share, and in what they differ. Pure. */
 import { isObject } from '@tacho/contract/read-payload.ts'
+import { isRecordedNumber, parseRecorded } from '@tacho/contract/recorded-json.ts'
 
 /** A value of an input: where it stands, such as `customer.id`, and its JSON. */
 export interface Part {
@@ -33,7 +34,7 @@ function partsOf(json: string | null): Map<string, string> | null {
   if (json === null) return null
   try {
     const parts = new Map<string, string>()
-    collect(JSON.parse(json), '', 0, parts)
+    collect(parseRecorded(json), '', 0, parts)
     return parts
   } catch {
     return null
@@ -41,7 +42,7 @@ function partsOf(json: string | null): Map<string, string> | null {
 }
 
 function collect(value: unknown, name: string, depth: number, parts: Map<string, string>): void {
-  const members = isObject(value) && depth < DEEPEST ? Object.entries(value) : []
+  const members = isObject(value) && !isRecordedNumber(value) && depth < DEEPEST ? Object.entries(value) : []
   if (members.length === 0 || parts.size >= PARTS) {
     const known = parts.get(name)
     const text = JSON.stringify(value)

@@ -11,13 +11,11 @@ import {
   ApprovalPage,
   ApprovalSnapshot,
   ApprovalsQuery,
-  DecisionOutcomes,
-  NewDecision,
-  NewDecisions,
   OperatorApproval,
   OperatorApprovalParams,
   StreamEnd,
 } from './approval.ts'
+import { DecisionOutcomes, NewDecision, NewDecisions } from './approval-decision.ts'
 import { EnvironmentParams } from './environment.ts'
 import { OperatorRunParams } from './run.ts'
 

@@ -1,5 +1,5 @@
 import Type, { type Static } from 'typebox'
-import { Approval, ApprovalStatus, ASKED, DECISIONS } from '../approval.ts'
+import { Approval, ApprovalStatus, ASKED } from '../approval.ts'
 import { cursor, nextCursor, nullableText, nullableTime, pageLimit, time, uuid } from '../fields.ts'
 import { LIMITS } from '../limits.ts'
 import { RAN_STATUSES, WAITING_STATES, WITHDRAWN_REASONS, type WithdrawnReason } from '../words.ts'
@@ -83,6 +83,11 @@ export const InputCheck = Type.Object(
       minimum: 0,
       description: 'Masked members that are covered by the hash although nobody can read them here',
     }),
+    sealedAt: Type.Optional(
+      Type.Array(Type.String(), {
+        description: `Their JSON Pointers, as the client recorded them: at most ${LIMITS.sealedShown}, each cut after ${LIMITS.sealedPointerChars} characters. Absent: there is none`,
+      }),
+    ),
   },
   { $id: 'InputCheck' },
 )
@@ -251,82 +256,6 @@ export const OperatorApprovalParams = Type.Object({
   environmentId: uuid('Environment id'),
   approvalId: uuid('Approval id'),
 })
-
-const decision = {
-  decision: Type.Enum([...DECISIONS]),
-  reason: Type.Optional(
-    Type.Unsafe<string | null>({
-      type: ['string', 'null'],
-      maxLength: LIMITS.decisionReasonChars,
-      description: 'Reason for the client and the audit log',
-    }),
-  ),
-}
-
-const confirmMismatch = Type.Optional(
-  Type.Boolean({ description: 'Approve although the recorded input does not match the hash that is approved' }),
-)
-
-/** Rejects unknown fields: the signed-in person decides, so a name in the body must not seem to count. */
-export const NewDecision = Type.Object(
-  { ...decision, confirmMismatch },
-  {
-    $id: 'NewDecision',
-    additionalProperties: false,
-    examples: [{ decision: 'APPROVED', reason: 'The customer is entitled to it' }],
-  },
-)
-export type NewDecision = Static<typeof NewDecision>
-
-export const NewDecisions = Type.Object(
-  {
-    ...decision,
-    confirmMismatch,
-    ids: Type.Optional(Type.Array(uuid('Approval id'), { minItems: 1, maxItems: LIMITS.decisionsMax })),
-    toolName: Type.Optional(Type.String({ minLength: 1, maxLength: LIMITS.textChars })),
-    inputHash: Type.Optional(Type.String({ minLength: 1, maxLength: LIMITS.inputHashDigitsMax })),
-  },
-  {
-    $id: 'NewDecisions',
-    description: 'Either `ids` of one tool and input, or `toolName` and `inputHash`',
-    additionalProperties: false,
-    examples: [
-      {
-        decision: 'REJECTED',
-        reason: 'Not without a ticket',
-        toolName: 'refund',
-        inputHash: '6b86b273ff34fce19d6b804eff5a3f57',
-      },
-    ],
-  },
-)
-export type NewDecisions = Static<typeof NewDecisions>
-
-export const DECISION_OUTCOMES = ['decided', 'refused', 'mismatch', 'not_found'] as const
-
-export const DecisionOutcome = Type.Object(
-  {
-    id: uuid('Approval id'),
-    outcome: Type.Enum([...DECISION_OUTCOMES], {
-      description:
-        'refused: it was already decided or expired; mismatch: the recorded input does not match, and the request has no `confirmMismatch`; `approval` is its current state',
-    }),
-    approval: Type.Unsafe<OperatorApproval | null>({ anyOf: [OperatorApproval, { type: 'null' }] }),
-  },
-  { $id: 'DecisionOutcome' },
-)
-export type DecisionOutcome = Static<typeof DecisionOutcome>
-
-export const DecisionOutcomes = Type.Object(
-  {
-    items: Type.Array(DecisionOutcome),
-    more: Type.Boolean({
-      description: 'Whether more requests of that tool and input are pending: send the request again',
-    }),
-  },
-  { $id: 'DecisionOutcomes' },
-)
-export type DecisionOutcomes = Static<typeof DecisionOutcomes>
 
 /** How many requests of a policy nobody answered. */
 export const UnansweredRequests = Type.Object(

@@ -5,7 +5,8 @@ import { anyObject, text, uuid } from '@tacho/contract/fields.ts'
 import { IssueRecordInput, RecordOrigin, RecordStatus } from '@tacho/contract/issue-record.ts'
 import { LIMITS } from '@tacho/contract/limits.ts'
 import { AgentName } from '@tacho/contract/operator/agent.ts'
-import { Decider, NewDecision } from '@tacho/contract/operator/approval.ts'
+import { Decider } from '@tacho/contract/operator/approval.ts'
+import { NewDecision } from '@tacho/contract/operator/approval-decision.ts'
 import { DeploymentChange, NewDeployment } from '@tacho/contract/operator/deployment.ts'
 import {
   Actor,

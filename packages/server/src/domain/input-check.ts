@@ -10,6 +10,7 @@
  * The text itself must say one thing only: duplicate keys, and numbers that a double cannot hold, read otherwise here than in
  * the tool.
  */
+import { LIMITS } from '@tacho/contract/limits.ts'
 import type { InputCheck } from '@tacho/contract/operator/approval.ts'
 import { isObject } from '@tacho/contract/read-payload.ts'
 import { inputHash } from '@tacho/policy/input-hash.ts'
@@ -46,10 +47,9 @@ export function checkInput(
   if (seals === null || !saysOneThing(json)) return DIFFERS
   const input = JSON.parse(json) as unknown
   const pointers = Object.keys(seals)
-  const sealed = pointers.length
-  if (sealed === 0) {
+  if (pointers.length === 0) {
     const isMasked = MASK.test(json)
-    if (hashOf(() => inputHash(toolName, input)) === hash) return isMasked ? cannot('masked') : matches(0)
+    if (hashOf(() => inputHash(toolName, input)) === hash) return isMasked ? cannot('masked') : matches([])
     return isCut ? cannot('shortened') : isMasked ? cannot('masked') : DIFFERS
   }
   if (hashOf(() => sealedInputHash(toolName, input, seals)) !== hash) return isCut ? cannot('shortened') : DIFFERS
@@ -58,11 +58,20 @@ export function checkInput(
   if (masked.some((value) => typeof value !== 'string' && typeof value !== 'object')) return DIFFERS
   // Inside a sealed list or object, and in a text without a mask, the hash covers nothing of what is shown.
   const isPlain = masked.every((value) => typeof value === 'string' && MASK.test(value))
-  return isPlain ? matches(sealed) : { ...cannot('masked'), sealed }
+  return isPlain ? matches(pointers) : { ...cannot('masked'), ...sealedIn(pointers) }
+}
+
+function sealedIn(pointers: readonly string[]): Pick<InputCheck, 'sealed' | 'sealedAt'> {
+  const shown = pointers
+    .slice(0, LIMITS.sealedShown)
+    .map((pointer) => pointer.slice(0, LIMITS.sealedPointerChars).toWellFormed())
+  return { sealed: pointers.length, ...(shown.length > 0 && { sealedAt: shown }) }
 }
 
 const DIFFERS: InputCheck = { result: 'does_not_match', reason: null, sealed: 0 }
-const matches = (sealed: number): InputCheck => ({ result: 'matches', reason: null, sealed })
+const matches = (pointers: readonly string[]): InputCheck => {
+  return { result: 'matches', reason: null, ...sealedIn(pointers) }
+}
 const cannot = (reason: InputCheck['reason']): InputCheck => ({ result: 'cannot_be_checked', reason, sealed: 0 })
 
 /** Null: they are no seals. */

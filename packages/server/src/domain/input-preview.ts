@@ -1,5 +1,6 @@
 import { LIMITS } from '@tacho/contract/limits.ts'
 import type { InputCheck, InputPreview } from '@tacho/contract/operator/approval.ts'
+import { parseRecorded } from '@tacho/contract/recorded-json.ts'
 import { callInShort } from '@tacho/contract/told-call.ts'
 import type { ApprovalRow, InputsBounds, RecordedInputRow } from '../storage/approvals.ts'
 import type { Storage } from '../storage/storage.ts'
@@ -21,6 +22,8 @@ type Recorded = RecordedInputRow | null | undefined
 
 export interface InputInShort {
   text: string | null
+  /** Of the event that has it. Null: none is recorded; undefined: it is not known. */
+  eventId?: string | null | undefined
   /** Null: the list would have to read too much. */
   check: InputCheck | null
 }
@@ -46,7 +49,8 @@ export async function inputsInShort(
     if (payload === undefined) return { text: null, check: null }
     const shown = payload === null ? null : shownInput(payload)
     const text = shown === null || payload === null ? null : inShort(payload)
-    return { text, check: checkInput(row, shown) }
+    const eventId = isSearched(row) ? undefined : ((shown && linked.get(row.id)?.eventId) ?? null)
+    return { text, eventId, check: checkInput(row, shown) }
   })
 }
 
@@ -85,7 +89,7 @@ function isOf({ id, toolName, inputHash, decidedAt }: ApprovalRow, { payload, re
 }
 
 function inShort(payload: string): string {
-  return callInShort(JSON.parse(payload) as Record<string, unknown>, LIMITS.inputInShortChars).toWellFormed()
+  return callInShort(parseRecorded(payload) as Record<string, unknown>, LIMITS.inputInShortChars).toWellFormed()
 }
 
 /** Whole, with its check. */

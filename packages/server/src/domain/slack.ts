@@ -11,7 +11,7 @@ import { sameHash } from './credential.ts'
 import { validatorOf } from './schema-faults.ts'
 import { pick } from './shown.ts'
 import { isStorableText } from './text.ts'
-import { SLACK_BUTTONS, slackMessage, slackText, type WebhookPlace } from './webhook-formats.ts'
+import { SLACK_BUTTONS, slackMessage, slackText, UNSEEN_MARK, type WebhookPlace } from './webhook-formats.ts'
 
 const SECOND_MS = 1_000
 /** Slack's advice against replays. */
@@ -38,6 +38,8 @@ export function isSignedBySlack(secret: string, { timestamp, signature }: SlackS
 
 export interface SlackPress extends SlackUser {
   approvalId: string
+  /** The message should show the input, and there was none yet. */
+  sawNoInput?: true
   decision: Decision
   responseUrl: string
 }
@@ -69,13 +71,15 @@ export function slackPressOf(body: Buffer): SlackPress | null {
   const [action] = actions
   const decision = DECISIONS.get(action?.action_id ?? '')
   if (!from || decision === undefined || action?.value === undefined) return null
+  const [approvalId = '', mark] = action.value.toLowerCase().split(' ')
   const named = { teamId: from.id, userId: user.id }
   if (!isStorableText(named.teamId) || !isStorableText(named.userId)) return null
   return {
     ...named,
     teamName: nameOf(from.domain ?? from.name),
     userName: nameOf(user.username ?? user.name),
-    approvalId: action.value.toLowerCase(),
+    approvalId,
+    ...(mark === UNSEEN_MARK && { sawNoInput: true }),
     decision,
     responseUrl,
   }
@@ -100,9 +104,14 @@ export function askedText(address: string): string {
   return `Nothing is decided yet: your Slack account is not linked to an account of Tacho. To link it, ${link}. The link works once, within ${minutes} minutes. Then press again.`
 }
 
-export function mismatchText(address: string): string {
+const NOT_SEEN = {
+  mismatch: 'the recorded input does not match the input that would run',
+  changed: 'the input was recorded after this message',
+} as const
+
+export function notSeenText(differs: keyof typeof NOT_SEEN, address: string): string {
   const link = `<${slackText(address, LIMITS.webhookUrlChars)}|Open it in the console>`
-  return `Nothing is decided: the recorded input does not match the input that would run. ${link} to look at it.`
+  return `Nothing is decided: ${NOT_SEEN[differs]}. ${link} to look at it.`
 }
 
 const STATES: Record<ApprovalRow['status'], string> = {

@@ -19,6 +19,8 @@ export interface WebhookNews {
   /** Null: the environment was deleted. */
   place: WebhookPlace | null
   hasButtons?: boolean
+  /** The webhook shows inputs, and none was recorded when the message was made. */
+  isInputMissing?: boolean
 }
 
 interface EventLook {
@@ -130,7 +132,7 @@ const FIELD_CHARS = 1_900
 const QUESTION_CHARS = 250
 const FIELDS = 10
 
-/** The `action_id` of each button, whose `value` is the approval's id. */
+/** The `action_id` of each button, whose `value` is the approval's id, and then the mark if the person saw no input. */
 export const SLACK_BUTTONS = { approve: 'tacho_approve', reject: 'tacho_reject' } as const
 
 export function slackMessage(news: WebhookNews): object {
@@ -152,9 +154,12 @@ export function slackMessage(news: WebhookNews): object {
 
 export const OPEN = 'Open in the console'
 
-function buttonsOf({ type, data, hasButtons = false }: WebhookNews): object[] {
-  const { approvalId: value, toolName } = data
-  if (!hasButtons || type !== 'approval.requested' || typeof value !== 'string') return []
+export const UNSEEN_MARK = 'unseen'
+
+function buttonsOf({ type, data, hasButtons = false, isInputMissing = false }: WebhookNews): object[] {
+  const { approvalId, toolName } = data
+  if (!hasButtons || type !== 'approval.requested' || typeof approvalId !== 'string') return []
+  const value = isInputMissing ? `${approvalId} ${UNSEEN_MARK}` : approvalId
   const plain = (text: string) => ({ type: 'plain_text', text })
   const button = (act: keyof typeof SLACK_BUTTONS, text: string, more: object) => {
     return { type: 'button', action_id: SLACK_BUTTONS[act], text: plain(text), value, ...more }

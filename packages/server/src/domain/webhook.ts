@@ -45,13 +45,15 @@ export function newsOf(
   const { id, type, createdAt } = delivery
   const said = JSON.parse(delivery.data) as Record<string, unknown>
   const data = input === null ? said : { ...said, inputInShort: input.text, inputCheck: input.check }
-  return { id, type, createdAt, data, place, hasButtons: webhook.signingSecret !== null }
+  const isInputMissing = input === null && showsInput(webhook)
+  return { id, type, createdAt, data, place, hasButtons: webhook.signingSecret !== null, isInputMissing }
 }
+
+const showsInput = (webhook: WebhookRow): boolean => webhook.showsInput && INPUT_FORMATS.includes(webhook.format)
 
 /** The approval whose input the message shows. */
 export function inputWanted({ webhook, delivery }: DeliveryOrder): string | null {
-  const isShown = webhook.showsInput && INPUT_FORMATS.includes(webhook.format)
-  if (!isShown || delivery.type !== 'approval.requested') return null
+  if (!showsInput(webhook) || delivery.type !== 'approval.requested') return null
   const { approvalId, runId } = JSON.parse(delivery.data) as Record<string, unknown>
   return typeof runId === 'string' ? String(approvalId) : null
 }

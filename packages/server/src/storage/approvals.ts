@@ -113,10 +113,12 @@ export interface DecisionRow {
   deciderName: string
   via: { kind: 'slack'; webhookId: string } | null
   now: number
+  /** By approval id: the input event that was looked at, null for none. One that has another by now is not decided. */
+  inputs?: Readonly<Record<string, string | null>>
 }
 
 export type Decided =
-  | { id: string; outcome: 'decided' | 'refused'; approval: ApprovalRow }
+  | { id: string; outcome: 'decided' | 'refused' | 'changed'; approval: ApprovalRow }
   | { id: string; outcome: 'not_found'; approval: null }
 
 export interface ApprovalRevision {

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import { inputCheckText } from '@tacho/contract/approval-text.ts'
 import { inputHash } from '@tacho/policy/input-hash.ts'
 import { sealedInputHash, sealInput, sealKey } from '@tacho/policy/sealed-input.ts'
 import { checkInput } from '../../src/domain/input-check.ts'
@@ -49,6 +50,19 @@ test('only the mark of an SDK says that an input was shortened', () => {
 test('without seals a mask hides whether it matches, also if the tool gets the mask itself', () => {
   assert.equal(check(hashOf({ token: 'k' }), `{"token":"${MASK}"}`), 'masked')
   assert.equal(check(hashOf({ token: MASK }), `{"token":"${MASK}"}`), 'masked')
+})
+
+test('a check names the members that it cannot show', () => {
+  const input = { token: 'k-1', to: { mail: 'ada@example.com' } }
+  const seals = sealInput(KEY, input, ['/token', '/to/mail'])
+  const request = { toolName: 'pay', inputHash: sealedInputHash('pay', input, seals), hashScheme: null }
+  const json = JSON.stringify({ token: MASK, to: { mail: '[masked:email]' } })
+  const checked = checkInput(request, { json, seals, isShortened: false })
+  assert.deepEqual(checked, { result: 'matches', reason: null, sealed: 2, sealedAt: ['/token', '/to/mail'] })
+  assert.equal(inputCheckText(checked), 'matches what was asked, with 2 masked values: /token, /to/mail')
+  const many = { ...checked, sealed: 9, sealedAt: ['/a', '/b', '/c', '/d', '/e', '/f\u202e'] }
+  assert.match(inputCheckText(many), /: \/a, \/b, \/c, \/d, \/e and 4 more$/)
+  assert.match(inputCheckText({ ...many, sealed: 1, sealedAt: ['/f\u202e'] }), /: \/f\\u202e$/)
 })
 
 test('sealed members are covered by the hash, and what is shown beside them too', () => {

@@ -33,7 +33,7 @@ async function record(
   approvalId: string,
   runId: string,
   payload: object,
-  given: { key?: string } & Partial<Record<'clientId' | 'eventType', string>> = {},
+  given: { key?: string } & Partial<Record<'clientId' | 'eventType' | 'eventId', string>> = {},
 ) {
   const { key = service.apiKey, ...more } = given
   const about = { toolName: 'transfer', inputHash: inputHash('transfer', INPUT), approvalId, ...payload }
@@ -200,6 +200,38 @@ test('a claimed approval cannot be withdrawn: the answer to its client stays', a
   await record(id, runId, { reason: 'cancelled' }, { eventType: 'APPROVAL_WITHDRAWN' })
   assert.notEqual((await detail(id)).waiting.state, 'withdrawn')
   assert.equal((await calls.read(id)).body.status, 'APPROVED')
+})
+
+test('an input that came after the look is not approved unseen, alone and together', async () => {
+  const [one, two] = [await ask(), await ask()]
+  const eventId = randomUUID()
+  for (const { id, runId } of [one, two]) await record(id, runId, { input: INPUT }, { eventId })
+  const decide = (body: object) => service.operator(environment(`/approvals/${one.id}/decision`), { body })
+  const unseen = await decide({ decision: 'APPROVED', seenInput: null })
+  assert.deepEqual([unseen.status, /not the one that was shown/.test(unseen.text)], [409, true])
+  assert.equal((await decide({ decision: 'APPROVED', seenInput: null, confirmMismatch: true })).status, 409)
+  const together = await service.operator<{ items: { outcome: string }[] }>(environment('/approvals/decisions'), {
+    body: { decision: 'APPROVED', ids: [two.id], seenInputs: [{ id: two.id, eventId: null }] },
+  })
+  assert.deepEqual(
+    together.body.items.map(({ outcome }) => outcome),
+    ['changed'],
+  )
+  assert.deepEqual([(await detail(one.id)).status, (await detail(two.id)).status], ['PENDING', 'PENDING'])
+  assert.equal((await decide({ decision: 'APPROVED', seenInput: eventId })).status, 200)
+  const rejected = await calls.ask({ runId: randomUUID(), inputHash: HASH })
+  const path = environment(`/approvals/${rejected.body.id}/decision`)
+  assert.equal((await service.operator(path, { body: { decision: 'REJECTED', seenInput: 'another' } })).status, 200)
+})
+
+test('the line of a list has numbers as they were recorded', async () => {
+  const { id, runId } = await ask()
+  const sent = event({ runId, clientId: CLIENT, eventType: 'POLICY_DECISION', payload: 'PAYLOAD' })
+  const about = `"toolName":"transfer","inputHash":"${inputHash('transfer', INPUT)}","approvalId":"${id}"`
+  const input = '{"account": 9007199254740993, "amount":1.0,"most":1e400, "to": [-0, 5e-1]}'
+  const body = JSON.stringify([sent]).replace('"PAYLOAD"', `{${about},"input":${input}}`)
+  assert.equal((await service.record(body)).status, 200)
+  assert.equal((await detail(id)).inputInShort, input.replaceAll(': ', ':').replaceAll(', ', ','))
 })
 
 test('an input that is recorded after the decision is not what the person saw', async () => {

@@ -1,5 +1,5 @@
 import { LIMITS } from '@tacho/contract/limits.ts'
-import type { DecisionOutcome, NewDecisions } from '@tacho/contract/operator/approval.ts'
+import type { DecisionOutcome, NewDecisions } from '@tacho/contract/operator/approval-decision.ts'
 import type { FastifyRequest } from 'fastify'
 import { toOperatorApproval } from '../../domain/approval.ts'
 import type { ApprovalRow } from '../../storage/approvals.ts'
@@ -16,6 +16,8 @@ const MISMATCH = refuse(
   'The recorded input does not match the hash that would be approved. To approve it all the same, confirm the mismatch: confirmMismatch, or --confirm-mismatch',
 )
 
+const CHANGED = 'Nothing is decided: the recorded input is not the one that was shown. Look at it, then decide again'
+
 interface Chosen {
   rows: ApprovalRow[]
   unknown: string[]
@@ -31,11 +33,14 @@ export function approvalDecisionsRoutes(deps: OperatorDeps, { feed }: ApprovalRe
     'decideApproval',
     async ({ params, body, request, environment }) => {
       const row = found(await storage.findApproval(environment.id, params.approvalId), NO_APPROVAL)
-      if ((await differing(environment.id, [row], body)).has(row.id)) return MISMATCH
+      const seen = new Map(body.seenInput === undefined ? [] : [[row.id, body.seenInput]])
+      const differs = (await differing(environment.id, [row], body, seen)).get(row.id)
+      if (differs !== undefined) return differs === 'mismatch' ? MISMATCH : refuse('conflict', CHANGED)
       const [decided] = await decide(actingIn(request), [row], body)
       if (!decided?.approval) return NO_APPROVAL
       const approval = toOperatorApproval(decided.approval, decided.agentName, now())
       if (decided.outcome === 'decided') return approval
+      if (decided.outcome === 'changed') return refuse('conflict', CHANGED)
       const reason =
         approval.importedAt === null ? `is already ${approval.status}` : 'was imported: no client waits for it'
       return refuse('conflict', `The approval ${reason}`, { current: { ...approval } })
@@ -47,16 +52,20 @@ export function approvalDecisionsRoutes(deps: OperatorDeps, { feed }: ApprovalRe
     'decideApprovals',
     async ({ body, request, environment }) => {
       const chosen = await choose(environment.id, body)
-      const differs = await differing(environment.id, chosen.rows, body)
+      const seen = new Map(body.seenInputs?.map(({ id, eventId }) => [id.toLowerCase(), eventId]))
+      const differs = await differing(environment.id, chosen.rows, body, seen)
       const agreeing = chosen.rows.filter(({ id }) => !differs.has(id))
       const decided = agreeing.length === 0 ? [] : await decide(actingIn(request), agreeing, body)
-      const mismatched = chosen.rows.filter(({ id }) => differs.has(id))
-      const named = await namedApprovals(storage, environment.id, mismatched, now())
-      const refused = named.map((approval): DecisionOutcome => ({ id: approval.id, outcome: 'mismatch', approval }))
+      const unapproved = chosen.rows.filter(({ id }) => differs.has(id))
+      const named = await namedApprovals(storage, environment.id, unapproved, now())
+      const refused = named.map((approval): DecisionOutcome => {
+        return { id: approval.id, outcome: differs.get(approval.id) ?? 'mismatch', approval }
+      })
       const unknown = chosen.unknown.map((id): DecisionOutcome => ({ id, outcome: 'not_found', approval: null }))
       return {
-        items: [...decided.map((each) => toOutcome(each, now())), ...refused, ...unknown], // Those with another input stay pending: nobody gets further by sending the request again.
-        more: chosen.more && decided.length > 0,
+        items: [...decided.map((each) => toOutcome(each, now())), ...refused, ...unknown],
+        // Those with another input stay pending: nobody gets further by sending the request again.
+        more: chosen.more && decided.some(({ outcome }) => outcome !== 'changed'),
       }
     },
     auditRefused,

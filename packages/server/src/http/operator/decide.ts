@@ -1,4 +1,4 @@
-import type { NewDecision } from '@tacho/contract/operator/approval.ts'
+import type { NewDecision } from '@tacho/contract/operator/approval-decision.ts'
 import type { ApprovalRow, Decided, DecisionRow } from '../../storage/approvals.ts'
 import type { SlackUser } from '../../storage/slack-links.ts'
 import type { ApprovalFeed } from '../approval-feed.ts'
@@ -14,19 +14,30 @@ export interface Deciding extends Acting {
 
 export type NamedDecided = Decided & { agentName: string | null }
 export type Decide = (by: Deciding, rows: ApprovalRow[], decision: NewDecision) => Promise<NamedDecided[]>
+/** By approval id: the event with the input that the person saw; null: they saw none. */
+export type SeenInputs = ReadonlyMap<string, string | null>
+type Unapprovable = 'mismatch' | 'changed'
 
-/** Ids of those that this decision would approve although the input that people see is another one. */
+/** Those that this decision would approve although the input differs from the hash, or from what the person saw. */
 export function createDiffering(storage: Deps['storage']) {
-  return async (environmentId: string, rows: ApprovalRow[], { decision, confirmMismatch = false }: NewDecision) => {
-    if (decision !== 'APPROVED' || confirmMismatch) return new Set<string>()
-    const differs = new Set<string>()
+  return async (
+    environmentId: string,
+    rows: ApprovalRow[],
+    { decision, confirmMismatch = false }: NewDecision,
+    seen: SeenInputs = new Map(),
+  ) => {
+    const differing = new Map<string, Unapprovable>()
+    if (decision !== 'APPROVED' || (confirmMismatch && seen.size === 0)) return differing
     const inputs = await inputsInShort(storage, environmentId, rows)
     for (const [at, row] of rows.entries()) {
       // A list reads a bounded number of bytes of all inputs; a decision looks at each.
       const [input] = inputs[at]?.check ? [inputs[at]] : await inputsInShort(storage, environmentId, [row])
-      if ((input?.check?.result ?? 'does_not_match') === 'does_not_match') differs.add(row.id)
+      const isMismatch = (input?.check?.result ?? 'does_not_match') === 'does_not_match'
+      const isChanged = seen.has(row.id) && input?.eventId !== undefined && input.eventId !== seen.get(row.id)
+      if (isChanged) differing.set(row.id, 'changed')
+      else if (isMismatch && !confirmMismatch) differing.set(row.id, 'mismatch')
     }
-    return differs
+    return differing
   }
 }
 
@@ -51,18 +62,30 @@ export function createDecide({ storage, now }: Pick<Deps, 'storage' | 'now'>, fe
     }
     const { kind: deciderKind, id: deciderId, name: deciderName } = actor
     const via: DecisionRow['via'] = by.slack ? { kind: 'slack', webhookId: by.slack.webhookId } : null
+    // What was compared with the hash, and with what the person saw, is what is approved.
+    const looked = decision === 'APPROVED' ? rows.map(({ id, inputEventId }) => [id, inputEventId] as const) : []
     const decided = await storage.decideApprovals(
       environment.id,
       rows.map(({ id }) => id),
-      { status: decision, reason, deciderKind, deciderId, deciderName, via, now: at },
+      {
+        status: decision,
+        reason,
+        deciderKind,
+        deciderId,
+        deciderName,
+        via,
+        now: at,
+        inputs: Object.fromEntries(looked),
+      },
       rows.map((row) => entry(row, `approval.${verb}`)),
     )
     feed.look()
-    const refused = decided.flatMap(({ outcome, approval }) => (outcome === 'refused' ? [approval] : []))
-    if (refused.length > 0) {
-      const entries = refused.map((row) => entry(row, `approval.${verb}.refused`, { status: row.status }))
-      await storage.appendAudit(entries)
-    }
+    const entries = decided.flatMap(({ outcome, approval: row }) => {
+      if (row === null || outcome === 'decided') return []
+      const why = outcome === 'changed' ? { input: 'changed' } : {}
+      return [entry(row, `approval.${verb}.refused`, { status: row.status, ...why })]
+    })
+    if (entries.length > 0) await storage.appendAudit(entries)
     return decided.map((each) => ({ ...each, agentName: names.get(each.approval?.agentId ?? '') ?? null }))
   }
 }

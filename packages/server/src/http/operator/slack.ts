@@ -8,7 +8,7 @@ import { newSlackCode } from '../../domain/credential.ts'
 import {
   askedText,
   isSignedBySlack,
-  mismatchText,
+  notSeenText,
   onlyForThem,
   outcomeMessage,
   refusedText,
@@ -124,12 +124,16 @@ export function slackRoutes(
       return [onlyForThem(NOT_ALLOWED)]
     }
     const row = isUuid(approvalId) ? await current.find(environmentId, approvalId) : null
-    if (row && (await differing(environmentId, [row], { decision })).has(row.id)) {
-      return [onlyForThem(mismatchText(`${placeOf(environment)}/approvals/${approvalId}`))]
+    const notSeen = (differs: 'mismatch' | 'changed') => {
+      return [onlyForThem(notSeenText(differs, `${placeOf(environment)}/approvals/${approvalId}`))]
     }
+    const seen = new Map(press.sawNoInput ? [[approvalId, null]] : [])
+    const differs = row && (await differing(environmentId, [row], { decision }, seen)).get(row.id)
+    if (differs) return notSeen(differs)
     const [decided] = row ? await decide(by, [row], { decision }) : []
     if (!decided?.approval) return [onlyForThem(NO_APPROVAL)]
     const { approval, agentName, outcome } = decided
+    if (outcome === 'changed') return notSeen(outcome)
     const place = { environment: environment.name, url: placeOf(environment) }
     const late = outcome === 'decided' ? [] : [onlyForThem(refusedText(approval))]
     if (outcome === 'decided' && approval.withdrawnAt !== null) late.push(onlyForThem(WITHDRAWN))

@@ -14,9 +14,9 @@ import type { ApprovalDetail } from '@tacho/contract/operator/approval.ts'
 import type { AuditPage } from '@tacho/contract/operator/audit.ts'
 import type { SlackLink } from '@tacho/contract/operator/slack-link.ts'
 import type { CreatedWebhook } from '@tacho/contract/operator/webhook.ts'
-import { approvalCalls, type ApprovalCalls } from '../../setup/approval-service.ts'
+import { approvalCalls, CLIENT, HASH, type ApprovalCalls } from '../../setup/approval-service.ts'
 import { eventually } from '../../setup/eventually.ts'
-import { startService, type Answer, type Service } from '../../setup/service.ts'
+import { event, startService, type Answer, type Service } from '../../setup/service.ts'
 import { newPerson, openBrowser, signIn, type Browser } from './browser.ts'
 import { replyOf } from './contract.ts'
 
@@ -259,6 +259,28 @@ test('what was decided in the console is told in Slack, also to a webhook that a
   const [replaced, told] = await press(id, { user: carol.user, act: 'reject', count: 2 })
   assert.ok(JSON.stringify(replaced).includes('APPROVED'))
   assert.ok(told?.text.includes('approved'))
+})
+
+test('a message that showed no input approves none that came later, and the case of an id does not matter', async () => {
+  const nia = await newLinkedPerson('nia')
+  const shows = await newWebhook('/services/shows', { showsInput: true })
+  const runId = randomUUID()
+  const { id } = await newApproval({ runId })
+  const found = () => messages.find(({ path, body }) => path === '/services/shows' && JSON.stringify(body).includes(id))
+  const { body } = await eventually(found, 'the message, which waits a moment for the input')
+  assert.ok(JSON.stringify(body).includes(`"value":"${id} unseen"`))
+  const payload = { approvalId: id, toolName: 'transfer', inputHash: HASH, input: { to: 'Ada' } }
+  const decision = event({ runId, clientId: CLIENT, eventType: 'POLICY_DECISION', payload })
+  assert.equal((await service.api('/events/batch', { body: [decision] })).status, 200)
+  const [told] = await press(`${id} unseen`, { user: nia.user })
+  assert.match(told?.text ?? '', /recorded after this message/)
+  assert.equal((await stateOf(id)).status, 'PENDING')
+  await press(`${id.toUpperCase()} unseen`, { user: nia.user, act: 'reject' })
+  assert.equal((await stateOf(id)).status, 'REJECTED')
+  const other = await newApproval()
+  await press(other.id.toUpperCase(), { user: nia.user })
+  assert.equal((await stateOf(other.id)).status, 'APPROVED')
+  await service.operator(`${home()}/webhooks/${shows.id}/remove`, { body: {} })
 })
 
 test('two who press at the same time make one decision', async () => {

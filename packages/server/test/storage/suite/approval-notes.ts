@@ -137,6 +137,25 @@ export function approvalNotesSuite(open: OpenStorage) {
       assert.deepEqual([ranAt, withdrawnAt], [Number(decidedAt) + 1, null])
     })
 
+    test('a request whose input was recorded after the look is not decided', async () => {
+      const env = newId()
+      const [one, two] = [await ask(storage(), env, asked), await ask(storage(), env, asked)]
+      await record(env, [noting(one.id)])
+      const inputs = { [one.id]: null, [two.id]: null }
+      const decide = () => storage().decideApprovals(env, [one.id, two.id], { ...decision(), inputs }, [])
+      assert.deepEqual(
+        (await decide()).map(({ outcome }) => outcome),
+        ['changed', 'decided'],
+      )
+      assert.equal((await find(env, one.id)).status, 'PENDING')
+      const { inputEventId } = await find(env, one.id)
+      inputs[one.id] = inputEventId as null
+      assert.deepEqual(
+        (await decide()).map(({ outcome }) => outcome),
+        ['decided', 'refused'],
+      )
+    })
+
     test('the same request id asks anew once it is withdrawn, and asks for each key apart', async () => {
       const env = newId()
       const again = (given: Partial<NewApprovalRow> = {}) =>

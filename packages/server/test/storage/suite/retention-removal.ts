@@ -8,6 +8,8 @@ import { KEEP_ALL } from '../../../src/storage/retention.ts'
 import { uuidv7At } from '../../../src/storage/uuid.ts'
 import { decision, request } from './approval-sample.ts'
 import { auditEntry, change, issueRecord, listAll, reviewed, newFailure } from './issue-sample.ts'
+import type { NewEvent } from '../../../src/storage/events.ts'
+import { inputsInShort } from '../../../src/domain/input-preview.ts'
 import type { Retaining } from './retention-sample.ts'
 import { found, indexAll } from './search.ts'
 import { append, batch, event, HOUR, llmCall, newId, NOON, outcome, timelineOf, sampleFailure } from './sample.ts'
@@ -45,6 +47,34 @@ export function retentionRemoval({ storage, newEnvironment, changeSettings, set,
     const { progress } = await storage().readRetention({ workspaceId: newId(), environmentId: env })
     assert.deepEqual(progress?.pass, { ...NOTHING, runs: 1, events: 2 })
     assert.deepEqual([progress?.lastSliceAt, progress?.passEndedAt], [NOON, null])
+  })
+
+  test('an input that is recorded again, after retention removed the first, is not what a person saw', async () => {
+    const { environmentId: env } = await newEnvironment({ runDays: 7 })
+    const asked = { ...request(env, { runId: 'run', keyFamily: 'key-1' }), createdAt: NOON - 9 * DAY_MS }
+    const { id } = (await storage().createApproval(asked)).approval ?? {}
+    assert.ok(id)
+    const deciding = (to: string): NewEvent => {
+      const { toolName, inputHash } = asked
+      const note = { approvalId: id, kind: 'input', toolName, inputHash, policyVersions: null, reason: null } as const
+      const payload = JSON.stringify({ approvalId: id, toolName, inputHash, input: { to } })
+      const named = { runId: 'run', eventId: 'decision', time: NOON - 9 * DAY_MS, eventType: 'POLICY_DECISION' }
+      return event({ ...named, payload, approval: { ...note, status: null } })
+    }
+    const record = (to: string, receivedAt: number) =>
+      storage().appendEvents({ ...batch(env, [deciding(to)], { receivedAt }), keyFamily: 'key-1' })
+    const shown = async () => {
+      const row = await storage().findApproval(env, id)
+      return row && (await inputsInShort(storage(), env, [row]))[0]?.text
+    }
+    await record('Ada', NOON - 9 * DAY_MS)
+    assert.equal(await shown(), '{"to":"Ada"}')
+    await storage().decideApprovals(env, [id], decision({ now: NOON - 9 * DAY_MS + 1 }), [])
+    await storage().startRetention(env, NOON)
+    assert.equal(await removeAll(env, 'runs'), 1)
+    assert.equal(await shown(), null)
+    await record('attacker', NOON)
+    assert.deepEqual([await shown(), (await storage().findApproval(env, id))?.inputEventId], [null, 'decision'])
   })
 
   test('counts the age from the arrival of a run whose client lies about the time', async () => {

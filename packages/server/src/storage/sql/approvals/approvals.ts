@@ -74,7 +74,10 @@ async function decideApprovals(
 ): Promise<Decided[]> {
   const { now } = decision
   const change = { environmentId, now, revision: await nextRevision(sql, environmentId, null) }
-  const decided = byId(await decide(sql, change, ids, decision))
+  // Events take the same lock to link an input.
+  const changed = await withOtherInputs(sql, environmentId, ids, decision)
+  const agreeing = ids.filter((id) => !changed.has(id))
+  const decided = byId(await decide(sql, change, agreeing, decision))
   const others = ids.filter((id) => !decided.has(id))
   const expired = byId(await expire(sql, change, others))
   const rest = others.filter((id) => !expired.has(id))
@@ -85,9 +88,16 @@ async function decideApprovals(
   return ids.map((id, index) => {
     const approval = decided.get(id) ?? expired.get(id) ?? unchanged.get(id) ?? null
     if (approval === null) return { id, outcome: 'not_found', approval }
+    if (approval.status === 'PENDING' && changed.has(id)) return { id, outcome: 'changed', approval }
     // Decide a repeated id once.
     return { id, outcome: decided.has(id) && ids.indexOf(id) === index ? 'decided' : 'refused', approval }
   })
+}
+
+async function withOtherInputs(sql: Sql, environmentId: string, ids: string[], { inputs = {} }: DecisionRow) {
+  const compared = ids.filter((id) => Object.hasOwn(inputs, id))
+  const rows = await findApprovals(sql, environmentId, compared)
+  return new Set(rows.filter(({ id, inputEventId }) => inputEventId !== inputs[id]).map(({ id }) => id))
 }
 
 function byId(approvals: ApprovalRow[]): Map<string, ApprovalRow> {
