@@ -3,7 +3,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { createMCPClient } from '@ai-sdk/mcp'
 import { createOpenAI } from '@ai-sdk/openai'
-import { guardTools } from '@tacho/sdk/ai'
+import { guardTools, recordModel } from '@tacho/sdk/ai'
 import { fakeTacho } from '@tacho/sdk/testing'
 import {
   dynamicTool,
@@ -18,6 +18,7 @@ import {
 } from 'ai'
 import { z } from 'zod'
 import { startMcpServer } from '../../src/mcp-server.ts'
+import { AMOUNT, delegated, delegation, handedOff, lifeOf, type How } from './life.ts'
 import { one, retried, testMatrix, TOOL, type Guarded, type Stage } from './matrix.ts'
 
 const modelOf = ({ model }: Stage) => createOpenAI({ apiKey: 'key', baseURL: `${model.url}/v1` })('gpt-5')
@@ -41,6 +42,32 @@ const typed = (inputSchema: z.ZodType, sent?: unknown, got?: unknown): Guarded =
   )
 
 const ORDER = z.object({ order: z.number() })
+
+const recordedOf = ({ model, tacho }: Stage) =>
+  recordModel(createOpenAI({ apiKey: 'key', baseURL: `${model.url}/v1` }).chat('gpt-5'), tacho)
+
+const actTool = ({ act }: Stage) => tool({ inputSchema: AMOUNT, execute: async (input) => act(input) })
+
+function play(stage: Stage, { stream, signal }: How, given = actTool(stage)): PromiseLike<unknown> {
+  const options = { ...optionsOf(stage, given), model: recordedOf(stage), abortSignal: signal }
+  return stream ? streamText({ ...options, onError: () => undefined }).text : generateText(options)
+}
+
+/** An agent as a tool of another. */
+function delegate(stage: Stage, how: How): PromiseLike<unknown> {
+  const billing = new ToolLoopAgent({
+    model: recordedOf(stage),
+    tools: guardTools({ [TOOL]: actTool(stage) }, stage.tacho),
+  })
+  const ask = tool({
+    inputSchema: z.object({ prompt: z.string() }),
+    execute: async ({ prompt }) =>
+      (await (how.stream ? billing.stream({ prompt }) : billing.generate({ prompt }))).text,
+  })
+  const tools = guardTools({ billing: ask }, stage.tacho)
+  const options = { model: recordedOf(stage), tools, prompt: 'Act', stopWhen: isStepCount(4) }
+  return how.stream ? streamText(options).text : generateText(options)
+}
 
 testMatrix({
   id: 'typescript-ai',
@@ -170,6 +197,8 @@ testMatrix({
     renamed: {
       cannot: 'policies see the key under which the tool was guarded. Guard the same object that the agent gets.',
     },
+    ...lifeOf({ play }),
+    'handed off': handedOff(true, delegation('billing'), delegate, delegated('billing', 'billing', 'call_1_0')),
     'unknown shape': {
       refuse: ({ tacho }, options) => guardTools({ [TOOL]: { run: () => 'ran' } }, tacho, options),
     },

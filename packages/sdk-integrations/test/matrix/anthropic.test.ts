@@ -5,9 +5,10 @@ import Anthropic from '@anthropic-ai/sdk'
 import { betaTool } from '@anthropic-ai/sdk/helpers/beta/json-schema'
 import { mcpTools } from '@anthropic-ai/sdk/helpers/beta/mcp'
 import { betaZodTool } from '@anthropic-ai/sdk/helpers/beta/zod'
-import { guardTools } from '@tacho/sdk/anthropic'
+import { guardTools, recordClient } from '@tacho/sdk/anthropic'
 import { fakeTacho } from '@tacho/sdk/testing'
 import { z } from 'zod'
+import { AMOUNT, delegated, delegation, handedOff, lifeOf, type How } from './life.ts'
 import { one, retried, testMatrix, TOOL, type Guarded, type Stage } from './matrix.ts'
 
 type Tools = Parameters<Anthropic['beta']['messages']['toolRunner']>[0]['tools']
@@ -40,6 +41,28 @@ const SCHEMA = { type: 'object', properties: {} } as const
 const NAMELESS = { description: 'Acts', inputSchema: SCHEMA }
 
 const plain = (stage: Stage) => betaTool({ ...NAMELESS, name: TOOL, run: async (input: unknown) => stage.act(input) })
+
+/** A tool that runs tools of its own. */
+async function delegate(stage: Stage, how: How): Promise<unknown> {
+  const ask = async () => {
+    await play(stage, how)
+    return 'Done.'
+  }
+  return playWith(stage, how, { ...plain(stage), name: 'billing', run: ask })
+}
+
+function play(stage: Stage, how: How): Promise<unknown> {
+  const run = async (input: unknown) => stage.act(input)
+  return playWith(stage, how, betaZodTool({ name: TOOL, description: 'Acts', inputSchema: AMOUNT, run }))
+}
+
+async function playWith(stage: Stage, { stream, signal }: How, tool: object): Promise<unknown> {
+  const body = requestOf(stage, [tool])
+  const { messages } = recordClient(clientOf(stage), stage.tacho).beta
+  if (!stream) return messages.toolRunner(body, { signal }).runUntilDone()
+  for await (const answer of messages.toolRunner({ ...body, stream }, { signal })) await answer.finalMessage()
+  return undefined
+}
 
 testMatrix({
   id: 'typescript-anthropic',
@@ -111,6 +134,8 @@ testMatrix({
       }
       return run(stage, mcpTools([{ name: TOOL, inputSchema: SCHEMA }], client as never))
     }),
+    ...lifeOf({ play, lost: ['unknown_tool', 'unfit'], hasTexts: false }),
+    'handed off': handedOff(true, delegation('billing'), delegate, delegated('billing', 'billing', 'toolu_1_0')),
     renamed: one((stage) => {
       const other = betaTool({ ...NAMELESS, name: 'other', run: async (input: unknown) => stage.act(input) })
       const tools = guardTools([other], stage.tacho).map((guarded) => ({ ...guarded, name: TOOL })) as unknown as Tools

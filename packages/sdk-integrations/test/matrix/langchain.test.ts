@@ -3,7 +3,8 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { StructuredTool, Tool } from '@langchain/core/tools'
 import { RunnableLambda } from '@langchain/core/runnables'
-import { Command, interrupt, MemorySaver } from '@langchain/langgraph'
+import { ToolMessage } from '@langchain/core/messages'
+import { Command, interrupt, MemorySaver, MessagesAnnotation, START, StateGraph } from '@langchain/langgraph'
 import { ChatOpenAI } from '@langchain/openai'
 import { guardTools, recordCalls } from '@tacho/sdk/langchain'
 import { fakeTacho } from '@tacho/sdk/testing'
@@ -11,6 +12,7 @@ import { MultiServerMCPClient } from '@langchain/mcp-adapters'
 import { createAgent, humanInTheLoopMiddleware, tool, toolRetryMiddleware } from 'langchain'
 import { z } from 'zod'
 import { startMcpServer } from '../../src/mcp-server.ts'
+import { AMOUNT, ASKED, delegated, delegation, DONE, handedOff, lifeOf, together, type How } from './life.ts'
 import { one, retried, testMatrix, TOOL, type Guarded, type Stage } from './matrix.ts'
 
 process.env['LANGSMITH_TRACING'] = 'false'
@@ -72,6 +74,50 @@ class TextTool extends Tool {
 }
 
 const orderTool = ({ act }: Stage) => tool(async (input) => act(input), { ...FIELDS, schema: ORDER })
+
+type Graph = Pick<ReturnType<typeof createAgent>, 'invoke' | 'stream'>
+
+/** Not the option `streaming` of the model, with which LangChain loads a table to estimate tokens from the network. */
+async function playGraph(stage: Stage, { stream, signal }: How, graph: Graph): Promise<unknown> {
+  const options = { callbacks: [recordCalls(stage.tacho)], signal }
+  if (!stream) return graph.invoke(INPUT, options)
+  for await (const _ of await graph.stream(INPUT, { ...options, streamMode: 'messages' }));
+  return undefined
+}
+
+const actTool = ({ act }: Stage) => tool(async (input) => act(input), { ...FIELDS, schema: AMOUNT })
+
+const play = (stage: Stage, how: How) => playGraph(stage, how, agentOf(stage, actTool(stage)))
+
+/** As supervisors and swarms of LangGraph hand over. */
+function transfer(stage: Stage, how: How): Promise<unknown> {
+  const move = tool(
+    (_: object, { toolCallId }: { toolCallId: string }) => {
+      const answer = new ToolMessage({ content: 'Transferred.', tool_call_id: toolCallId })
+      return new Command({ goto: 'billing', graph: Command.PARENT, update: { messages: [answer] } })
+    },
+    { name: 'transfer_to_billing', description: 'Hands over', schema: z.object({}) },
+  )
+  const graph = new StateGraph(MessagesAnnotation)
+    .addNode('triage', agentOf(stage, move, { name: 'triage' }).graph, { ends: ['billing'] })
+    .addNode('billing', agentOf(stage, actTool(stage), { name: 'billing' }).graph)
+    .addEdge(START, 'triage')
+    .compile()
+  return playGraph(stage, how, graph as unknown as Graph)
+}
+
+function delegate(stage: Stage, how: How): Promise<unknown> {
+  const ask = tool(
+    async ({ prompt }) => {
+      const { messages } = await agentOf(stage, actTool(stage)).invoke({
+        messages: [{ role: 'user', content: prompt }],
+      })
+      return messages.at(-1)?.text ?? ''
+    },
+    { name: 'billing', description: 'Asks', schema: z.object({ prompt: z.string() }) },
+  )
+  return playGraph(stage, how, agentOf(stage, ask))
+}
 
 testMatrix({
   id: 'typescript-langchain',
@@ -227,6 +273,23 @@ testMatrix({
       const config = { configurable: { thread_id: '1' } }
       await agent.invoke(INPUT, config)
       await agent.invoke(new Command({ resume: { decisions: [{ type: 'approve' }] } }) as never, config)
+    }),
+    ...lifeOf({ play }),
+    'handed off': together({
+      'by a transfer': handedOff(
+        true,
+        [{ toolCalls: [{ name: 'transfer_to_billing', input: {} }] }, ASKED, DONE],
+        transfer,
+        [
+          ['LLM_CALL', undefined],
+          ['TOOL_CALL', undefined, 'transfer_to_billing'],
+          ['HANDOFF', undefined, ['triage', 'billing', 'call_1_0']],
+          ['LLM_CALL', 'billing'],
+          ['TOOL_CALL', 'billing', TOOL],
+          ['LLM_CALL', 'billing'],
+        ],
+      ),
+      'as a tool': handedOff(true, delegation('billing'), delegate, delegated('billing', 'billing', 'call_1_0')),
     }),
     renamed: one((stage) => {
       const [guarded] = guardedTools(

@@ -5,10 +5,11 @@ import { Agent } from '@mastra/core/agent'
 import type { MastraModelConfig } from '@mastra/core/llm'
 import { createTool } from '@mastra/core/tools'
 import { MCPClient } from '@mastra/mcp'
-import { guardTools } from '@tacho/sdk/ai'
+import { guardTools, recordModel } from '@tacho/sdk/ai'
 import { guardTool } from '@tacho/sdk/mastra'
 import { z } from 'zod'
 import { startMcpServer } from '../../src/mcp-server.ts'
+import { AMOUNT, delegated, delegation, handedOff, lifeOf, type How } from './life.ts'
 import { one, retried, testMatrix, TOOL, type Guarded, type Stage } from './matrix.ts'
 
 type Options = Omit<Parameters<typeof createTool>[0], 'id' | 'description'>
@@ -46,6 +47,36 @@ async function listTools() {
   await server.close()
   return tools
 }
+
+const recordedOf = ({ model, tacho }: Stage) =>
+  recordModel(createOpenAI({ apiKey: 'key', baseURL: `${model.url}/v1` }).chat('gpt-5'), tacho) as MastraModelConfig
+
+const agentNamed = (stage: Stage, id: string, more: object) =>
+  new Agent({ id, name: id, description: id, instructions: 'Be brief', model: recordedOf(stage), ...more })
+
+async function delegate(stage: Stage, { stream }: How): Promise<unknown> {
+  const billing = agentNamed(stage, 'billing', { tools: { [TOOL]: actTool(stage) } })
+  const first = agentNamed(stage, 'first', { agents: { billing } })
+  return stream ? (await first.stream('Act')).text : first.generate('Act')
+}
+
+async function play(stage: Stage, { stream, signal }: How): Promise<unknown> {
+  const agent = new Agent({
+    id: 'agent',
+    name: 'Agent',
+    instructions: 'Be brief',
+    model: recordedOf(stage),
+    tools: { [TOOL]: actTool(stage) },
+  })
+  const options = { abortSignal: signal }
+  return stream ? (await agent.stream('Act', options)).text : agent.generate('Act', options)
+}
+
+const actTool = ({ tacho, act }: Stage) =>
+  guardTool(
+    createTool,
+    tacho,
+  )({ id: TOOL, description: 'Acts', inputSchema: AMOUNT, execute: async (input) => act(input) })
 
 testMatrix({
   id: 'typescript-mastra',
@@ -101,6 +132,13 @@ testMatrix({
       ),
     ),
     renamed: { cannot: 'policies see the `id` of `createTool`, also if the agent gives the tool another name.' },
+    ...lifeOf({ play }),
+    'handed off': handedOff(
+      true,
+      delegation('agent-billing'),
+      delegate,
+      delegated('billing', 'agent-billing', 'call_1_0'),
+    ),
     'MCP server': {
       refuse: ({ tacho }, options) => guardTools(toolsOfServer, tacho, options),
     },

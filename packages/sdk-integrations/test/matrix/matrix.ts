@@ -7,8 +7,8 @@ import assert from 'node:assert/strict'
 import { readFileSync, writeFileSync } from 'node:fs'
 import { test, type TestContext } from 'node:test'
 import { inputHash } from '@tacho/policy/input-hash.ts'
-import { fakeTacho, type FakeTacho } from '@tacho/sdk/testing'
-import { startModelServer, type Answer, type ModelServer } from '../../src/model-server.ts'
+import { fakeTacho, type FakeOptions, type FakeTacho } from '@tacho/sdk/testing'
+import { inTurn, startModelServer, type Answer, type ModelServer } from '../../src/model-server.ts'
 
 export const TOOL = 'act'
 
@@ -18,6 +18,7 @@ export interface Stage {
   readonly model: ModelServer
   /** The tool's own code: writes down what it gets, as JSON. */
   act(input: unknown): string
+  readonly gotten: readonly unknown[]
 }
 
 type Start = (stage: Stage) => unknown
@@ -48,7 +49,13 @@ export interface Cannot {
   readonly cannot: string
 }
 
-export type Way = Guarded | Refused | Cannot
+/** A row with tests of its own (life.ts). */
+export interface Shown {
+  /** Declares them. */
+  show(title: string): void
+}
+
+export type Way = Guarded | Refused | Cannot | Shown
 
 export interface Integration {
   /** The name of its file in `results`. */
@@ -86,6 +93,7 @@ export function testMatrix({ id, name, page, tested, ways, outside }: Integratio
   for (const [way, given] of Object.entries(ways)) {
     if ('sent' in given) testGuarded(`${name}, ${way}`, given)
     if ('refuse' in given) testRefused(`${name}, ${way}`, given)
+    if ('show' in given) given.show(`${name}, ${way}`)
   }
 
   test(`${name}: its results are those that the documentation prints`, () => {
@@ -97,7 +105,8 @@ export function testMatrix({ id, name, page, tested, ways, outside }: Integratio
     const results = Object.fromEntries(
       Object.keys(known).flatMap((way) => {
         const given = Object.hasOwn(ways, way) ? ways[way] : undefined
-        return given ? [[way, 'sent' in given ? 'guarded' : 'refuse' in given ? 'refused' : given]] : []
+        if (!given) return []
+        return [[way, 'refuse' in given ? 'refused' : 'cannot' in given ? given : 'guarded']]
       }),
     )
     const text = `${JSON.stringify({ language: 'TypeScript', integration: name, page, tested, ways: results, outside }, null, 2)}\n`
@@ -107,40 +116,48 @@ export function testMatrix({ id, name, page, tested, ways, outside }: Integratio
   })
 }
 
+/** Closed after the test. @param answers of the model, in turn; the last one again and again. */
+export async function openStage(t: TestContext, answers: readonly Answer[], options: FakeOptions = {}): Promise<Stage> {
+  const model = await startModelServer(inTurn(...answers))
+  const fake = fakeTacho({ agentName: 'Matrix', capture: 'full', ...options })
+  t.after(async () => {
+    await fake.close()
+    await model.close()
+  })
+  await fake.tacho.configuration.ready()
+  const gotten: unknown[] = []
+  const act = (input: unknown): string => {
+    const json = JSON.parse(JSON.stringify(input)) as unknown
+    // A text is judged as `tool.input.input`.
+    gotten.push(typeof json === 'object' && json !== null && !Array.isArray(json) ? json : { input: json })
+    return 'acted'
+  }
+  return { fake, tacho: fake.tacho, model, act, gotten }
+}
+
+export function policyFor(toolName: string, condition: string, action: 'BLOCK' | 'REQUIRE_APPROVAL') {
+  return {
+    policyId: 'p',
+    name: 'p',
+    version: '1',
+    condition: `tool.name == ${JSON.stringify(toolName)} && (${condition})`,
+    severity: 'MEDIUM' as const,
+    action,
+  }
+}
+
 export const RESULTS = new URL('../../results/', import.meta.url)
 
 function testGuarded(title: string, { sent, got, start, name = TOOL, calls = 1, answers }: Guarded): void {
   const script = answers ?? [{ toolCalls: sent.map((input) => ({ name: TOOL, input })) }, { text: 'Done.' }]
   const expected = got.map((input) => ({ input, hash: inputHash(name, input) })).toSorted(byHash)
   const isGot = (got as { [key: string]: unknown }[]).map((input) => `tool.input == ${literal(input)}`).join(' || ')
-  const policy = (action: 'BLOCK' | 'REQUIRE_APPROVAL') => ({
-    policyId: 'p',
-    name: 'p',
-    version: '1',
-    // Matches only what the tool gets: a condition about another input does not stop it.
-    condition: `tool.name == ${JSON.stringify(name)} && (${isGot})`,
-    severity: 'MEDIUM' as const,
-    action,
-  })
-
   const play = async (t: TestContext, action: 'BLOCK' | 'REQUIRE_APPROVAL' | null, approvals: 'approve' | 'reject') => {
-    let next = 0
-    const model = await startModelServer(() => script[Math.min(next++, script.length - 1)] ?? {})
-    const deployedPolicies = action === null ? [] : [policy(action)]
-    const fake = fakeTacho({ agentName: 'Matrix', deployedPolicies, approvals, capture: 'full' })
-    t.after(async () => {
-      await fake.close()
-      await model.close()
-    })
-    await fake.tacho.configuration.ready()
-    const gotten: unknown[] = []
-    const act = (input: unknown): string => {
-      const json = JSON.parse(JSON.stringify(input)) as unknown
-      // A text is judged as `tool.input.input`.
-      gotten.push(typeof json === 'object' && json !== null && !Array.isArray(json) ? json : { input: json })
-      return 'acted'
-    }
-    await fake.tacho.run(() => start({ fake, tacho: fake.tacho, model, act }))
+    // Matches only what the tool gets: a condition about another input does not stop it.
+    const deployedPolicies = action === null ? [] : [policyFor(name, isGot, action)]
+    const stage = await openStage(t, script, { deployedPolicies, approvals })
+    const { fake, gotten } = stage
+    await fake.tacho.run(() => start(stage))
     const events = await fake.events()
     const of = (type: string) =>
       events
@@ -187,7 +204,7 @@ function testRefused(title: string, { refuse }: Refused): void {
       await fake.close()
       await model.close()
     })
-    const stage: Stage = { fake, tacho: fake.tacho, model, act: () => assert.fail('ran unguarded') }
+    const stage: Stage = { fake, tacho: fake.tacho, model, act: () => assert.fail('ran unguarded'), gotten: [] }
     assert.throws(() => refuse(stage), TypeError)
     await fake.tacho.run(() => refuse(stage, { unguarded: 'allow' }))
     assert.deepEqual(warnings, ['unguarded_tool'])

@@ -11,8 +11,9 @@ import {
   tool,
   webSearchTool,
 } from '@openai/agents'
-import { guardMcpServer, guardTool, guardTools } from '@tacho/sdk/openai-agents'
+import { guardMcpServer, guardTool, guardTools, recordTraces } from '@tacho/sdk/openai-agents'
 import { z } from 'zod'
+import { AMOUNT, ASKED, delegated, delegation, DONE, handedOff, lifeOf, together, type How } from './life.ts'
 import { one, retried, testMatrix, TOOL, type Guarded, type Stage } from './matrix.ts'
 
 setTraceProcessors([])
@@ -46,6 +47,35 @@ const ORDER = z.object({ order: z.number() })
 const LOOSE = { type: 'object', properties: {}, required: [], additionalProperties: true }
 const loose = (define: (stage: Stage) => Partial<Given> = () => ({})) =>
   run((stage) => ({ parameters: LOOSE, strict: false, execute: async (input) => stage.act(input), ...define(stage) }))
+
+const providerOf = ({ model }: Stage) =>
+  new OpenAIProvider({ apiKey: 'key', baseURL: `${model.url}/v1`, useResponses: false })
+
+const recordedRunner = (stage: Stage) => {
+  setTraceProcessors([recordTraces(stage.tacho)])
+  return new Runner({ modelProvider: providerOf(stage) })
+}
+
+const actingAgent = (stage: Stage) => agentOf(stage, { parameters: AMOUNT, execute: async (input) => stage.act(input) })
+
+async function playAgent(stage: Stage, { stream, signal }: How, agent: Agent): Promise<unknown> {
+  const runner = recordedRunner(stage)
+  return stream ? (await runner.run(agent, 'Act', { signal, stream })).completed : runner.run(agent, 'Act', { signal })
+}
+
+const play = (stage: Stage, how: How) => playAgent(stage, how, actingAgent(stage))
+
+const playFirst = (stage: Stage, how: How, more: object) =>
+  playAgent(stage, how, new Agent({ name: 'First', model: 'gpt-5', ...more }))
+
+function delegate(stage: Stage, how: How): Promise<unknown> {
+  const billing = actingAgent(stage).asTool({
+    toolName: 'billing',
+    toolDescription: 'Asks',
+    runConfig: { modelProvider: providerOf(stage) },
+  })
+  return playFirst(stage, how, { tools: [billing] })
+}
 
 testMatrix({
   id: 'typescript-openai-agents',
@@ -199,6 +229,28 @@ testMatrix({
         { text: 'Done.' },
       ],
     },
+    // An unknown tool ends its run, and the third call is not read any more.
+    ...lifeOf({ play, lost: ['unreadable', 'unknown_tool'], endsAtLost: true }),
+    'handed off': together({
+      'by a transfer': handedOff(
+        true,
+        [{ toolCalls: [{ name: 'transfer_to_Agent', input: {} }] }, ASKED, DONE],
+        (stage, how) => playFirst(stage, how, { handoffs: [actingAgent(stage)] }),
+        [
+          ['LLM_CALL', undefined],
+          ['HANDOFF', undefined, ['First', 'Agent', 'call_1_0']],
+          ['LLM_CALL', 'Agent'],
+          ['TOOL_CALL', 'Agent', TOOL],
+          ['LLM_CALL', 'Agent'],
+        ],
+      ),
+      'as a tool': handedOff(
+        true,
+        delegation('billing', 'input'),
+        delegate,
+        delegated('Agent', 'billing', 'call_1_0', 'First'),
+      ),
+    }),
     renamed: one((stage) => {
       const other = made(stage, { name: 'other', parameters: ORDER, execute: async (input) => stage.act(input) })
       const tools = guardTools([{ ...other, name: TOOL }], stage.tacho)

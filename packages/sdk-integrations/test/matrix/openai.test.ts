@@ -1,10 +1,11 @@
 /** The ways of `runTools` of the OpenAI client. */
 import assert from 'node:assert/strict'
-import { guardTools } from '@tacho/sdk/openai'
+import { guardTools, recordClient } from '@tacho/sdk/openai'
 import OpenAI from 'openai'
 import { ResponsesToolRunner, runnerFunction } from 'openai/helpers/responses-tool-runner'
 import { zodFunction, zodResponsesFunction } from 'openai/helpers/zod'
 import { z } from 'zod'
+import { AMOUNT, delegated, delegation, handedOff, lifeOf, type How } from './life.ts'
 import { one, retried, testMatrix, TOOL, type Guarded, type Stage } from './matrix.ts'
 
 type Tools = Parameters<OpenAI['chat']['completions']['runTools']>[0]['tools']
@@ -38,6 +39,32 @@ const typed = (parameters: z.ZodObject, sent?: unknown, got?: unknown): Guarded 
   )
 
 const ORDER = z.object({ order: z.number() })
+
+function play(stage: Stage, { stream, signal }: How): Promise<unknown> {
+  const { tacho } = stage
+  const parse = (text: string) => AMOUNT.parse(JSON.parse(text))
+  const tools = guardTools([plain(stage, { parse })], tacho) as unknown as Tools
+  const body = { model: 'gpt-5', messages: [{ role: 'user' as const, content: 'Act' }], tools }
+  const { completions } = recordClient(clientOf(stage), tacho).chat
+  return stream
+    ? completions.runTools({ ...body, stream }, { signal }).done()
+    : completions.runTools(body, { signal }).done()
+}
+
+/** A tool that runs tools of its own. */
+function delegate(stage: Stage, how: How): Promise<unknown> {
+  const { completions } = recordClient(clientOf(stage), stage.tacho).chat
+  const ask = async () => {
+    await play(stage, how)
+    return 'Done.'
+  }
+  const tools = guardTools(
+    [plain(stage, { name: 'billing', parse: JSON.parse, function: ask })],
+    stage.tacho,
+  ) as unknown as Tools
+  const body = { model: 'gpt-5', messages: [{ role: 'user' as const, content: 'Ask' }], tools }
+  return how.stream ? completions.runTools({ ...body, stream: true }).done() : completions.runTools(body).done()
+}
 
 testMatrix({
   id: 'typescript-openai',
@@ -132,6 +159,9 @@ testMatrix({
       const [other] = guardTools([plain(stage, { name: 'other', parse: JSON.parse })], stage.tacho)
       return runTools(stage, [{ ...other, function: { ...other?.function, name: TOOL } }], (tools) => tools)
     }),
+    ...lifeOf({ play }),
+    // Its tools do not get the model's id of the call.
+    'handed off': handedOff(true, delegation('billing'), delegate, delegated('billing', 'billing', undefined)),
     'own runner': {
       refuse: ({ tacho }, options) => {
         const parameters = z.object({ order: z.number() })

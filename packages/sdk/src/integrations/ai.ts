@@ -2,12 +2,20 @@
  * Vercel AI SDK 5 to 7: `model: recordModel(openai('gpt-5'), tacho)` and `tools: guardTools({ … }, tacho)`. Also for the
  * models and tools of Mastra.
  */
-import { attempt } from '../core.ts'
 import { readSafely } from '../json.ts'
 import type { StopSignal } from '../runtime.ts'
 import { coreOf, type Tacho } from '../tacho.ts'
 import { askedCallsOf } from './asked-calls.ts'
-import { fields, guarded, text, toolNames, withFunction, type Fields } from './host.ts'
+import {
+  fields,
+  guarded,
+  observedStream,
+  text,
+  toolNames,
+  withFunction,
+  type Fields,
+  type ReadableStream,
+} from './host.ts'
 import { answerOf, messagesOf } from './messages.ts'
 import { callUsage } from './call-usage.ts'
 import { ModelCall, type ModelResult } from './model-call.ts'
@@ -57,7 +65,7 @@ function recorded<Model extends LanguageModel>(model: Model, tacho: Tacho): Mode
     try {
       const result = await recorded.within(() => model.doStream(options))
       const { stream } = result as { stream: ReadableStream }
-      return { ...(result as object), stream: observedStream(stream, recorded) }
+      return { ...(result as object), stream: observedParts(stream, recorded) }
     } catch (error) {
       recorded.fail(error)
       throw error
@@ -135,41 +143,14 @@ function whyNot(tool: object): string | null {
   return null
 }
 
-/** Without the types of web streams: hosts without them compile this too. */
-interface ReadableStream {
-  getReader(): { read(): Promise<{ done: boolean; value?: unknown }>; cancel(reason?: unknown): Promise<void> }
-}
-
-interface StreamController {
-  enqueue(value: unknown): void
-  close(): void
-  error(error: unknown): void
-}
-
-/** Each part is observed when the host takes it, so the stream is not read faster than before. */
-function observedStream(stream: ReadableStream, recorded: ModelCall): unknown {
-  const reader = stream.getReader()
+function observedParts(stream: ReadableStream, recorded: ModelCall): unknown {
   const parts = new StreamedParts()
-  const { ReadableStream: Stream } = globalThis as unknown as { ReadableStream: new (source: object) => unknown }
-  return new Stream({
-    async pull(controller: StreamController) {
-      try {
-        const { done, value } = await reader.read()
-        if (done) {
-          recorded.end(() => parts.result())
-          return controller.close()
-        }
-        attempt(() => parts.add(value, recorded))
-        controller.enqueue(value)
-      } catch (error) {
-        recorded.fail(error, () => parts.result())
-        controller.error(error)
-      }
-    },
-    cancel(reason: unknown) {
-      recorded.abort(() => parts.result())
-      return reader.cancel(reason)
-    },
+  const result = () => parts.result()
+  return observedStream(stream, {
+    item: (value) => parts.add(value, recorded),
+    end: () => recorded.end(result),
+    fail: (error) => recorded.fail(error, result),
+    left: () => recorded.abort(result),
   })
 }
 

@@ -33,6 +33,11 @@ export class MessageStream implements Collector {
     return false
   }
 
+  callId({ content_block: start }: Fields): unknown {
+    const { type, id } = fields(start)
+    return type === 'tool_use' ? id : undefined
+  }
+
   result(): ModelResult {
     const blocks = [...this.#blocks.values()]
     // As received: what the client makes of it may be mended.

@@ -11,7 +11,7 @@ import { unguarded, type WrapOptions } from './unguarded.ts'
 /**
  * The same client. Its model calls are recorded as LLM_CALL events of the current run; outside a run, each becomes a run of
  * its own. Recorded are `messages` and `beta.messages`, streamed or not, and the helpers that use them. The answers and
- * errors of the client stay the same. Not recorded: a copy made by `withOptions`, and a `toolRunner` that streams.
+ * errors of the client stay the same. Not recorded: a copy made by `withOptions`.
  */
 export function recordClient<Client extends object>(client: Client, tacho: Tacho): Client {
   return recordMethods(client, tacho, METHODS)

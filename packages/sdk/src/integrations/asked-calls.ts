@@ -15,7 +15,7 @@ import { createLoopDetector, type LoopDetector } from '../guard/detectors.ts'
 import { readSafely } from '../json.ts'
 import type { RunState } from '../run-state.ts'
 import { coreOf, type Tacho } from '../tacho.ts'
-import { fields, text, type OfferedTools } from './host.ts'
+import { fields, handOver, text, type OfferedTools } from './host.ts'
 import type { Message } from './messages.ts'
 
 interface OpenCall extends Asked {
@@ -28,7 +28,14 @@ interface OpenCall extends Asked {
   /** Every tool is guarded, as where hooks guard. */
   readonly isGuarded: boolean
   isRecorded: boolean
+  /** Mastra runs it as an agent, in this context. */
+  agent?: Context
 }
+
+/** Tools that Mastra makes and runs itself: no guard has them, and no host records them. */
+const OF_MASTRA =
+  /^(?:(?:agent|workflow)-.|mastra_workspace_|(?:search_tools|load_tool|search_skills|load_skill|updateWorkingMemory)$)/
+const AGENT = /^agent-(.+)/
 
 const OPEN_MAX = 1_000
 const CUT = new Set(
@@ -183,7 +190,21 @@ export class AskedCalls implements Held, AskedBefore {
         call.isUnknown ||
         call.problem !== undefined
       if (isKnown) this.#neverRan(call, reasonOf(call, message), message)
+      else if (OF_MASTRA.test(call.name)) this.#ran(call, content)
     }
+  }
+
+  /** The agent that Mastra runs as a tool, with this prompt. Undefined: it is another's call. */
+  agentFor(state: RunState, messages: unknown): Context | undefined {
+    if (this.#open.size === 0 || !Array.isArray(messages)) return undefined
+    const prompt = (messages as Message[]).findLast(({ role }) => role === 'user')?.content
+    const call = [...this.#open].findLast(
+      (one) => isIn(one, state) && AGENT.test(one.name) && fields(inputOf(one))['prompt'] === prompt,
+    )
+    if (!call || prompt === undefined) return undefined
+    const span = childSpan(this.#core.ids.span(), call.context.span)
+    const name = AGENT.exec(call.name)?.[1] as string
+    return (call.agent ??= handOver(this.#core, { ...call.context, span }, name, call.id))
   }
 
   /** What runs the calls of this span failed: those that no guard began never run. */
@@ -229,6 +250,18 @@ export class AskedCalls implements Held, AskedBefore {
     return own.find(isSame) ?? own.find(({ problem }) => problem === undefined)
   }
 
+  /** A framework ran it. */
+  #ran(call: OpenCall, content: unknown): void {
+    const { context, name: toolName, id: toolCallId, agent } = call
+    const isFailed = String(fields(content)['type']).startsWith('error')
+    const result = isFailed
+      ? { outcome: 'failed', error: { message: textIn(content) } }
+      : { outcome: 'returned', output: content }
+    const payload = { toolName, toolCallId, input: inputOf(call), ...result }
+    const span = { ...(agent?.span ?? childSpan(this.#core.ids.span(), context.span)), marks: context.span.marks }
+    this.#core.record(context.scope, { type: 'TOOL_CALL', label: toolName, payload, span })
+  }
+
   #neverRan(call: OpenCall, reasonCode: string | undefined, message: string | undefined): void {
     if (call.isRecorded) return
     call.isRecorded = true
@@ -269,6 +302,10 @@ function reasonOf({ problem, isUnknown }: OpenCall, message: string): string {
   if (isUnknown) return 'unknown_tool'
   if (DECLINED.test(message)) return 'declined'
   return UNKNOWN.test(message) ? 'unknown_tool' : 'unfit'
+}
+
+function inputOf({ raw }: Asked): unknown {
+  return readSafely(() => JSON.parse(raw ?? '') as unknown, raw)
 }
 
 function textIn(content: unknown): string {

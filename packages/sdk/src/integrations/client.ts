@@ -1,7 +1,15 @@
 /** The OpenAI and Anthropic clients have the same core. */
 import { attempt } from '../core.ts'
 import type { Tacho } from '../tacho.ts'
-import { fields, observedIterator, type Fields, type StreamObserver } from './host.ts'
+import { readSafely } from '../json.ts'
+import {
+  fields,
+  observedIterator,
+  observedStream,
+  type Fields,
+  type ReadableStream,
+  type StreamObserver,
+} from './host.ts'
 import { ModelCall, type ModelRequest, type ModelResult } from './model-call.ts'
 
 export interface Method {
@@ -19,6 +27,8 @@ export interface Collector {
   result(): ModelResult
   /** The model ended its answer. */
   readonly isComplete: boolean
+  /** Of a call that begins with the item, if a helper may run it before the answer has ended. */
+  callId?(item: Fields): unknown
 }
 
 /** Helpers of the client (`stream`, `parse`, runners) call these methods, so they are recorded too. */
@@ -56,6 +66,8 @@ function replace(client: object, tacho: Tacho, method: Method): void {
 interface ApiPromise extends PromiseLike<unknown> {
   responsePromise?: Promise<unknown>
   parseResponse?: (...args: unknown[]) => Promise<unknown>
+  /** A helper reads the body itself. */
+  _responseProps?: () => Promise<{ response?: unknown; options?: unknown }>
   _thenUnwrap?: (transform: (answer: unknown, ...more: unknown[]) => unknown) => unknown
 }
 
@@ -65,7 +77,7 @@ interface ApiPromise extends PromiseLike<unknown> {
  */
 function observe(given: unknown, call: ModelCall, method: Method): void {
   const promise = given as ApiPromise
-  const { parseResponse, responsePromise, _thenUnwrap: thenUnwrap } = promise
+  const { parseResponse, responsePromise, _thenUnwrap: thenUnwrap, _responseProps: propsOf } = promise
   let isAnswered = false
   const answered = (answer: unknown) => {
     if (!isAnswered) attempt(() => answerArrived(answer, call, method))
@@ -82,6 +94,14 @@ function observe(given: unknown, call: ModelCall, method: Method): void {
     } catch (error) {
       failed(error)
       throw error
+    }
+  }
+  if (typeof propsOf === 'function') {
+    promise._responseProps = async () => {
+      const props = await propsOf.call(promise)
+      if (isAnswered || fields(props.options)['stream'] !== true) return props
+      isAnswered = true
+      return readSafely(() => ({ ...props, response: observedResponse(props.response, call, method) }), props)
     }
   }
   if (typeof thenUnwrap !== 'function') return
@@ -101,14 +121,60 @@ function answerArrived(answer: unknown, call: ModelCall, method: Method): void {
   const stream = answer as Stream
   const { iterator } = stream
   if (typeof iterator !== 'function') return call.end(() => method.result(fields(answer)))
+  const observer = observerOf(call, method)
+  stream.iterator = () => observedIterator(iterator.call(stream), observer)
+}
+
+function observerOf(call: ModelCall, method: Method): StreamObserver {
   const collector = method.stream()
   const result = () => collector.result()
-  const observer: StreamObserver = {
+  return {
     item(value) {
-      if (collector.add(fields(value))) call.token()
+      const item = fields(value)
+      if (collector.add(item)) call.token()
+      const callId = collector.callId?.(item)
+      if (callId !== undefined) call.streams(callId)
     },
     end: () => (collector.isComplete ? call.end(result) : call.abort(result)),
     fail: (error) => call.fail(error, result),
   }
-  stream.iterator = () => observedIterator(iterator.call(stream), observer)
+}
+
+/** The same response. The events of its body are observed when they are read. */
+function observedResponse(given: unknown, call: ModelCall, method: Method): unknown {
+  const response = given as object & { body: ReadableStream }
+  const observer = observerOf(call, method)
+  const events = new ServerSentEvents(observer)
+  const body = observedStream(response.body, {
+    item: (bytes) => events.add(bytes),
+    end: () => observer.end(),
+    fail: (error) => observer.fail(error),
+  })
+  return new Proxy(response, {
+    get(target, name) {
+      if (name === 'body') return body
+      // Its getters refuse another object.
+      const value: unknown = Reflect.get(target, name, target)
+      return typeof value === 'function' ? (value.bind(target) as unknown) : value
+    },
+  })
+}
+
+/** An item of a stream of the two clients is one line of its data. */
+class ServerSentEvents {
+  readonly #observer: StreamObserver
+  readonly #decoder = new TextDecoder()
+  #line = ''
+
+  constructor(observer: StreamObserver) {
+    this.#observer = observer
+  }
+
+  add(bytes: unknown): void {
+    const lines = `${this.#line}${this.#decoder.decode(bytes as Uint8Array, { stream: true })}`.split(/\r?\n/)
+    this.#line = lines.pop() ?? ''
+    for (const line of lines) {
+      if (line.startsWith('data:')) attempt(() => this.#observer.item(JSON.parse(line.slice(5))))
+    }
+  }
 }

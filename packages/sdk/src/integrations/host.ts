@@ -1,6 +1,6 @@
 /** Reads values of a framework, and never throws into the host. */
-import type { Context } from '../context.ts'
-import { attempt } from '../core.ts'
+import type { Context, Span } from '../context.ts'
+import { attempt, type Core } from '../core.ts'
 import { ToolBlockedError } from '../guard/blocked.ts'
 import { readSafely } from '../json.ts'
 import { beginPart as childPart, enclosingPart as ownPart, type Part } from '../part.ts'
@@ -102,15 +102,42 @@ export async function guarded<T>(
   const { context, asked } = coreOf(tacho)
   await asked?.whole(keyOf(callId))
   const around = parent ?? context.getStore()
-  const agent = asked?.agentOf(keyOf(callId))
+  const agent = asked?.agentOf(keyOf(callId)) ?? (around && running.get(around.span)?.agent?.span.marks?.agent)
   const actsIn = around && agent !== undefined ? withAgent(around, agent) : parent
-  const guard = () => tacho.guardedCall({ ...call, key: keyOf(callId), hasDates: true, call: act })
+  const run = (input: unknown) => {
+    const { span } = context.getStore() ?? {}
+    if (span) running.set(span, { toolName: call.name, toolCallId: keyOf(callId) })
+    return act(input)
+  }
+  const guard = () => tacho.guardedCall({ ...call, key: keyOf(callId), hasDates: true, call: run })
   try {
     return await (actsIn ? context.run(actsIn, guard) : guard())
   } catch (error) {
     if (readSafely(() => error instanceof ToolBlockedError, false)) return onBlocked(error as ToolBlockedError)
     throw error
   }
+}
+
+/** Guarded calls, by their span. */
+const running = new WeakMap<Span, { toolName: string; toolCallId: string | undefined; agent?: Context }>()
+
+/** A model call with tools of its own, inside a guarded call, is another agent's: the tool is that agent. */
+export function agentInside(core: Core, around: Context, tools: OfferedTools, inside = around): Context {
+  const call = running.get(inside.span)
+  if (call && tools !== undefined && tools.length > 0) {
+    call.agent ??= handOver(core, inside, call.toolName, call.toolCallId)
+  }
+  // Later requests of a thread may not name their tools.
+  const agent = call?.agent?.span.marks?.agent
+  return agent === undefined ? around : withAgent(around, agent)
+}
+
+/** Records it in the span of the context. @returns where the agent acts. */
+export function handOver(core: Core, context: Context, to: string, toolCallId: string | undefined): Context {
+  const { scope, span } = context
+  const from = span.marks?.agent ?? scope.agentName
+  core.record(scope, { type: 'HANDOFF', label: `${from} to ${to}`, payload: set({ from, to, toolCallId }), span })
+  return withAgent(context, to)
 }
 
 /** What follows in this context names the agent. */
@@ -174,4 +201,38 @@ export function observedIterator(
       return this
     },
   }
+}
+
+/** Without the types of web streams: hosts without them compile this too. */
+export interface ReadableStream {
+  getReader(): { read(): Promise<{ done: boolean; value?: unknown }>; cancel(reason?: unknown): Promise<void> }
+}
+
+interface StreamController {
+  enqueue(value: unknown): void
+  close(): void
+  error(error: unknown): void
+}
+
+/** Each item is observed when the host takes it, so the stream is not read faster than before. */
+export function observedStream(stream: ReadableStream, observer: StreamObserver & { left?(): void }): unknown {
+  const reader = stream.getReader()
+  const { ReadableStream: Stream } = globalThis as unknown as { ReadableStream: new (source: object) => unknown }
+  return new Stream({
+    async pull(controller: StreamController) {
+      try {
+        const { done, value } = await reader.read()
+        attempt(() => (done ? observer.end() : observer.item(value)))
+        if (done) controller.close()
+        else controller.enqueue(value)
+      } catch (error) {
+        attempt(() => observer.fail(error))
+        controller.error(error)
+      }
+    },
+    cancel(reason: unknown) {
+      attempt(() => (observer.left ?? observer.end)())
+      return reader.cancel(reason)
+    },
+  })
 }

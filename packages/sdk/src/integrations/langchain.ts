@@ -7,7 +7,7 @@ import { attempt } from '../core.ts'
 import type { ToolBlockedError } from '../guard/blocked.ts'
 import { readSafely } from '../json.ts'
 import type { StopSignal } from '../runtime.ts'
-import type { Tacho } from '../tacho.ts'
+import { coreOf, type Tacho } from '../tacho.ts'
 import { askedCallsOf } from './asked-calls.ts'
 import {
   beginPart,
@@ -64,7 +64,9 @@ export interface CallHandler {
 }
 
 interface Running {
-  readonly context: Context
+  context: Context
+  /** The guarded call around it: an agent may run as a tool. */
+  inside?: Context | undefined
   part?: Part
   call?: ModelCall
   node?: { name: string; begun: number }
@@ -105,7 +107,7 @@ export function recordCalls(tacho: Tacho): CallHandler {
       if (running.get(runId) !== undefined) return
       const around = parentRunId === undefined ? undefined : running.get(parentRunId)
       const team = around?.team ?? { members: new Set() }
-      running.set(runId, { ...start(around?.context, team), team })
+      running.set(runId, { inside: around?.inside, ...start(around?.context, team), team })
     })
   }
 
@@ -130,7 +132,8 @@ export function recordCalls(tacho: Tacho): CallHandler {
         model: fields(parameters)['model'] ?? fields(fields(model)['kwargs'])['model'],
         messages: messages(),
       })
-      const call = new ModelCall(tacho, request, parent)
+      const inside = parentRunId === undefined ? undefined : running.get(parentRunId)?.inside
+      const call = new ModelCall(tacho, request, parent, inside)
       return { context: call.context, call }
     })
   }
@@ -264,7 +267,10 @@ export function guardTools<Tools extends readonly object[]>(tools: Tools, tacho:
         const parent = running?.tool?.parent
         // The guard records the call, so the handler must not.
         if (running) delete running.tool
-        const act = (judged: unknown) => pausable(() => run.call(tool, judged, manager, config, ...more) as unknown)
+        const act = (judged: unknown) => {
+          if (running) running.inside = running.context = coreOf(tacho).context.getStore() ?? running.context
+          return pausable(() => run.call(tool, judged, manager, config, ...more) as unknown)
+        }
         const signal = fields(config)['signal'] as StopSignal | undefined
         const { id: callId } = fields(fields(config)['toolCall'])
         const result = await guarded<unknown>(tacho, { name, input, signal, parent, callId }, act, refused)

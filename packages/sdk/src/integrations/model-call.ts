@@ -1,12 +1,12 @@
 /** An LLM_CALL in a span of its own. Nothing here throws into the host. */
 import type { Context } from '../context.ts'
-import { attempt } from '../core.ts'
+import { attempt, type Core } from '../core.ts'
 import { isAbort } from '../exception.ts'
 import { readSafely } from '../json.ts'
 import type { Payload } from '../payload.ts'
-import type { Tacho } from '../tacho.ts'
+import { coreOf, type Tacho } from '../tacho.ts'
 import { askedCalls, askedCallsOf, type AskedCalls } from './asked-calls.ts'
-import { beginPart, set, text, type OfferedTools, type Part } from './host.ts'
+import { agentInside, beginPart, set, text, type OfferedTools, type Part } from './host.ts'
 import type { Usage } from './call-usage.ts'
 
 export interface ModelRequest {
@@ -47,15 +47,16 @@ export class ModelCall {
   #end: () => void = () => undefined
   #ended: Promise<void> | undefined
 
-  /** `request` is read now, because the host may change it later. */
-  constructor(tacho: Tacho, request: () => ModelRequest, parent?: Context) {
-    this.#part = beginPart(tacho, parent)
+  /** `request` is read now, because the host may change it later. @param inside the guarded call around it, if `parent` is not. */
+  constructor(tacho: Tacho, request: () => ModelRequest, parent?: Context, inside?: Context) {
     this.#asked = askedCallsOf(tacho)
-    const around = parent ?? this.#part.core.context.getStore()
-    this.#around = around ?? this.#part.context
-    this.#isOutside = around === undefined
     this.#request = readSafely<ModelRequest>(request, { messages: UNREADABLE })
-    this.#noteAnswers()
+    const around = parent ?? coreOf(tacho).context.getStore()
+    const acting = around && readSafely(() => this.#agentIn(coreOf(tacho), around, inside), around)
+    this.#part = beginPart(tacho, acting)
+    this.#around = acting ?? this.#part.context
+    this.#isOutside = around === undefined
+    if (this.#isOutside) this.#noteAnswers()
     this.#begun = this.#now()
   }
 
@@ -132,6 +133,13 @@ export class ModelCall {
       this.#end()
       this.#part.end(status, 'error' in more ? { error: more['error'] } : undefined)
     })
+  }
+
+  /** Where the agent of this call acts. */
+  #agentIn(core: Core, around: Context, inside: Context | undefined): Context {
+    const { tools, messages } = this.#request
+    this.#asked.answered(around.scope.state, messages)
+    return this.#asked.agentFor(around.scope.state, messages) ?? agentInside(core, around, tools, inside)
   }
 
   /** Answers to the calls of earlier answers. */

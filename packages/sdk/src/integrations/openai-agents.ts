@@ -67,11 +67,27 @@ export function recordTraces(tacho: Tacho): TraceProcessor {
     const { spanId, parentId, traceId, spanData } = fields(given)
     const around = open.get(String(parentId)) ?? open.get(String(traceId))
     const data = fields(spanData)
+    noteAgentTool(around, data)
     const opened = begin(String(spanId), agentPart(beginPart(tacho, around?.part.context), data, String(traceId)), {
       data,
       around,
     })
     if (isModelCall(data)) opened.call = new ModelCall(tacho, () => requestOf(data), around?.part.context)
+  }
+
+  /** An agent that begins inside a function runs as a tool. */
+  function noteAgentTool(around: Open | undefined, { type, name }: Fields): void {
+    const called = type === 'agent' ? spanAround(around, 'function') : undefined
+    if (!called) return
+    const { scope } = called.part.context
+    const from = spanAround(called.around, 'agent')?.data?.['name'] ?? scope.agentName
+    const toolCallId = askedCallsOf(tacho).take(scope.state, (tool) => tool === called.data?.['name'])
+    recordHandoff(called.part, { from, to: name, toolCallId })
+  }
+
+  function recordHandoff({ context: { scope, span } }: Part, payload: Fields): void {
+    const { from: giver, to: taker } = payload
+    core.record(scope, { type: 'HANDOFF', label: `${String(giver)} to ${String(taker)}`, payload, span })
   }
 
   function agentPart(part: Part, { type, name }: Fields, traceId: string): Part {
@@ -113,9 +129,7 @@ export function recordTraces(tacho: Tacho): TraceProcessor {
     if (type === 'handoff' && from !== undefined && to !== undefined) {
       const isTransfer = (tool: string) => tool.startsWith('transfer_to_')
       const toolCallId = askedCallsOf(tacho).take(scope.state, isTransfer)
-      const payload = { from, to, toolCallId, latency, ...failure }
-      core.record(scope, { type: 'HANDOFF', label: `${from} to ${to}`, payload, span })
-      return
+      return recordHandoff(part, { from, to, toolCallId, latency, ...failure })
     }
     const payload = { ...details, latency, ...failure }
     core.record(scope, { type: 'AGENT_STEP', label: name === type ? type : `${type} ${name}`, payload, span })
@@ -219,6 +233,12 @@ function namesOf(tacho: Tacho): Set<string> {
   const names = guardedTools.get(tacho) ?? new Set<string>()
   guardedTools.set(tacho, names)
   return names
+}
+
+/** The nearest span of this kind in the same agent. */
+function spanAround(around: Open | undefined, kind: 'function' | 'agent'): Open | undefined {
+  const type = around?.data?.['type']
+  return type === kind ? around : type === 'agent' ? undefined : around && spanAround(around.around, kind)
 }
 
 /** Undefined outside an agent. A hand-off is a tool that the list of the agent does not have. */

@@ -1,4 +1,5 @@
 /** The OpenAI client, 4 to 7: `const openai = recordClient(new OpenAI(), tacho)`. */
+import type { StopSignal } from '../runtime.ts'
 import type { Tacho } from '../tacho.ts'
 import { askedCallsOf, candidatesIn } from './asked-calls.ts'
 import { recordMethods, type Collector, type Method } from './client.ts'
@@ -37,7 +38,9 @@ export function guardTools<Tools extends readonly object[]>(tools: Tools, tacho:
         // A host may rename a tool.
         const name = text(fields(this)['name']) ?? givenName
         const act = (judged: unknown) => Reflect.apply(run, runnable, [judged, ...more]) as unknown
-        return guarded<unknown>(tacho, { name, input }, act, (error) => error.modelText)
+        const { signal: given, controller } = fields(more[0])
+        const signal = (given ?? fields(controller)['signal']) as StopSignal | undefined
+        return guarded<unknown>(tacho, { name, input, signal }, act, (error) => error.modelText)
       }
     // A typed tool hides its function here, and its parser.
     const isTyped = typeof callback === 'function'
