@@ -54,12 +54,15 @@ test('every variable in the docs exists', () => {
   )
 })
 
-test('every metric in the docs is exported', async () => {
+test('every metric in the docs and on the dashboard is exported', async () => {
   // Request metrics appear after the first request.
   await fetch(`${server.url}/healthz`)
   const metrics = await (await fetch(`${server.url}/metrics`)).text()
+  const dashboard = readFileSync(path.join(ROOT, 'examples/grafana/tacho.json'), 'utf8')
   const named = new Set(
-    [...text.matchAll(/\b(?:tacho|nodejs|process)_[a-z0-9]+_[a-z0-9_]+\b|\btacho_nodes\b/g)].map(([name]) => name),
+    [...(text + dashboard).matchAll(/\b(?:tacho|nodejs|process)_[a-z0-9]+_[a-z0-9_]+\b|\btacho_nodes\b/g)].map(
+      ([name]) => name,
+    ),
   )
   assert.ok(named.size > 8)
   for (const name of named) assert.ok(metrics.includes(name), name)
