@@ -20,7 +20,7 @@ export const LIMITS = {
   otlpItems: 10_000,
   /** Attributes, values, events and links of an OTLP request: two bytes can be one, and each becomes several objects. */
   otlpValues: 500_000,
-  /** Values of any other JSON body, which the process parses between two requests of others. */
+  /** Values and names of members of any other JSON body, which the process parses between two requests of others. */
   bodyValues: 50_000,
   /** Payloads that one OTLP request can become: a small body can repeat its resource in every span. */
   otlpPayloadBytes: 32 * 1_048_576,

@@ -3,9 +3,13 @@
 export function jsonFault(text: string): string {
   if (text.trim() === '') return 'The body is empty'
   const at = faultAt(text)
-  const before = text.slice(0, at)
-  const line = before.split('\n').length
-  const place = `line ${line}, column ${at - before.lastIndexOf('\n')}`
+  // A text can have a line for each of its bytes, and a list of them would take a hundred times as much.
+  let [line, begin] = [1, 0]
+  for (let end = text.indexOf('\n'); end !== -1 && end < at; end = text.indexOf('\n', begin)) {
+    line++
+    begin = end + 1
+  }
+  const place = `line ${line}, column ${at - begin + 1}`
   return at === text.length
     ? `The body ends before its JSON is complete, at ${place}`
     : `The body is not valid JSON at ${place}`

@@ -1,10 +1,14 @@
-/** Counted before parsing: millions of empty lists fit in a body and take a hundred times its size. */
+/**
+ * Counted before parsing: millions of empty lists fit in a body and take a hundred times its size. A name that occurs once
+ * takes ten times as long as a value, so names count too, unless the body is a list of things with the same names.
+ */
 
 const QUOTE = 0x22
 const BACKSLASH = 0x5c
 const COMMA = 0x2c
+const COLON = 0x3a
 
-export function hasMoreValues(bytes: Uint8Array, most: number): boolean {
+export function hasMoreValues(bytes: Uint8Array, most: number, { names = true } = {}): boolean {
   if (bytes.length <= most) return false
   let values = 1
   let isText = false
@@ -15,7 +19,7 @@ export function hasMoreValues(bytes: Uint8Array, most: number): boolean {
       else if (byte === QUOTE) isText = false
     } else if (byte === QUOTE) isText = true
     // `[` and `{` differ in one bit.
-    else if (byte === COMMA || ((byte ?? 0) | 0x20) === 0x7b) {
+    else if (byte === COMMA || (names && byte === COLON) || ((byte ?? 0) | 0x20) === 0x7b) {
       values++
       if (values > most) return true
     }

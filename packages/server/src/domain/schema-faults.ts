@@ -40,6 +40,47 @@ export function schemaFaults(schema: TSchema, errors: readonly TLocalizedValidat
   }
 }
 
+/** Names that no schema knows are told one by one up to so many. */
+const UNKNOWN_NAMES_MAX = 100
+
+/**
+ * Lists and objects of more than the schema allows. Check them first: to name all faults, the library compares each item with
+ * every other one and describes each unknown name, which takes seconds for a body within its limits.
+ */
+export function sizeFaults(schema: TSchema, value: unknown): SchemaFault[] {
+  const faults: SchemaFault[] = []
+  addSizeFaults(faults, schema as Sized, value, '')
+  return faults.slice(0, FAULTS_MAX)
+}
+
+interface Sized extends Part {
+  properties?: Record<string, Sized>
+  items?: Sized
+  minItems?: number
+  maxItems?: number
+  additionalProperties?: unknown
+}
+
+function addSizeFaults(faults: SchemaFault[], schema: Sized, value: unknown, path: string): void {
+  const { properties = {}, items, minItems, maxItems, additionalProperties } = schema
+  if (Array.isArray(value)) {
+    if (maxItems !== undefined && value.length > maxItems) {
+      faults.push({ path, message: sizeMessage(minItems, maxItems, 'item') })
+    } else if (items) value.forEach((item, index) => addSizeFaults(faults, items, item, `${path}/${index}`))
+  } else if (typeof value === 'object' && value !== null) {
+    const unknown = Object.keys(value).length - Object.keys(properties).length
+    if (additionalProperties === false && unknown > UNKNOWN_NAMES_MAX) {
+      faults.push({ path, message: onlyFields(properties) })
+    }
+    for (const [name, member] of Object.entries(properties)) {
+      if (Object.hasOwn(value, name)) addSizeFaults(faults, member, value[name as never], `${path}/${name}`)
+    }
+  }
+}
+
+const onlyFields = (properties: object): string =>
+  `must have no fields other than ${Object.keys(properties).join(', ')}`
+
 export function faultLine(faults: readonly SchemaFault[], subject = ''): string {
   return faults.map(({ path, message }) => `${subject}${path.slice(1) || 'The body'} ${message}`).join('; ')
 }
@@ -76,7 +117,7 @@ function messageOf(error: TLocalizedValidationError, schema: Part): string {
     case 'format':
       return error.params.format === 'uuid' ? 'must be a UUID' : `must be a ${error.params.format} text`
     case 'additionalProperties':
-      return `must have no fields other than ${Object.keys(schema['properties'] ?? {}).join(', ')}`
+      return onlyFields(schema['properties'] ?? {})
     default:
       return error.message
   }

@@ -5,7 +5,7 @@ import type { Static, TObject, TSchema } from 'typebox'
 import { Compile, type Validator } from 'typebox/compile'
 import { jsonFault } from '../domain/json-fault.ts'
 import { hasMoreValues } from '../domain/json-values.ts'
-import { faultLine, FAULTS_MAX, numberOf, schemaFaults, type SchemaFault } from '../domain/schema-faults.ts'
+import { faultLine, FAULTS_MAX, numberOf, schemaFaults, sizeFaults, type SchemaFault } from '../domain/schema-faults.ts'
 import { isStorableText } from '../domain/text.ts'
 import { holderOf } from './holder.ts'
 import { readBody, type BodyLimits, type BodyMemory } from './read-body.ts'
@@ -224,7 +224,7 @@ function bodyChecker(schema: TSchema): (bytes: Buffer | null) => unknown {
   const compiled = compiledAtFirstUse(schema)
   return (bytes) => {
     if (bytes && hasMoreValues(bytes, LIMITS.bodyValues)) {
-      return refuse('body_too_large', `The body must have at most ${LIMITS.bodyValues} values`)
+      return refuse('body_too_large', `The body must have at most ${LIMITS.bodyValues} values and names`)
     }
     const text = bytes?.toString() ?? ''
     let body: unknown
@@ -233,7 +233,9 @@ function bodyChecker(schema: TSchema): (bytes: Buffer | null) => unknown {
     } catch {
       return refuse('invalid_json', jsonFault(text))
     }
-    return compiled().Check(body) ? body : schemaRefusal(schemaFaults(schema, compiled().Errors(body)))
+    if (compiled().Check(body)) return body
+    const tooMany = sizeFaults(schema, body)
+    return schemaRefusal(tooMany.length > 0 ? tooMany : schemaFaults(schema, compiled().Errors(body)))
   }
 }
 

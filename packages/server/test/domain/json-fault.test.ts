@@ -31,6 +31,7 @@ test('the sentence names the line and column of the first wrong token, and quote
 test('deep nesting and long strings do not overflow the stack', () => {
   assert.match(jsonFault('['.repeat(500_000)), /^The body ends before .* column 500001$/)
   assert.match(jsonFault(`["${'\\n'.repeat(500_000)}",]`), /column 1000005$/)
+  assert.match(jsonFault(`${'\n'.repeat(500_000)} x`), /line 500001, column 2$/)
 })
 
 test('everything before the place is the start of valid JSON', () => {

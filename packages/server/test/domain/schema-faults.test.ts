@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import Type, { type TSchema } from 'typebox'
 import { Compile } from 'typebox/compile'
-import { FAULTS_MAX, faultLine, schemaFaults } from '../../src/domain/schema-faults.ts'
+import { FAULTS_MAX, faultLine, schemaFaults, sizeFaults } from '../../src/domain/schema-faults.ts'
 
 const faultsOf = (schema: TSchema, value: unknown) => schemaFaults(schema, Compile(schema).Errors(value))
 const lineOf = (schema: TSchema, value: unknown) => faultLine(faultsOf(Type.Object({ a: schema }), { a: value }))
@@ -48,5 +48,21 @@ test('a field has at most one fault, and the number of faults is limited', () =>
     const faults = faultsOf(schema, value)
     assert.equal(faults.length, FAULTS_MAX)
     assert.equal(new Set(faults.map(({ path }) => path)).size, FAULTS_MAX)
+  }
+})
+
+test('too many items and too many unknown names are told without looking at each', () => {
+  const lines = Type.Array(Type.Enum(['x']), { maxItems: 4, uniqueItems: true })
+  const schema = Type.Object({ lines, of: Type.Array(Type.Object({ lines })) }, { additionalProperties: false })
+  const many = Array.from({ length: 30_000 }, (_, index) => index)
+  const names = Object.fromEntries(many.map((index) => [`n${index}`, 0]))
+  for (const [value, sentence] of [
+    [{ lines: many }, 'lines must have at most 4 items'],
+    [{ lines: ['x'], of: [{ lines: [] }, { lines: many }] }, 'of/1/lines must have at most 4 items'],
+    [{ ...names, lines: ['x'] }, 'The body must have no fields other than lines, of'],
+    [{ lines: ['x', 'y'], of: null, beside: 1 }, ''],
+    ['text', ''],
+  ] as const) {
+    assert.equal(faultLine(sizeFaults(schema, value)), sentence)
   }
 })

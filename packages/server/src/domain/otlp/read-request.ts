@@ -147,7 +147,7 @@ function readJson<Schema extends DescMessage>(
 ): Read<MessageShape<Schema>> {
   const sent: Sent<MessageShape<Schema>>[] = []
   return whole(() => {
-    if (hasMoreValues(body, LIMITS.otlpValues)) throw new TooMany()
+    if (hasMoreValues(body, LIMITS.otlpValues, { names: false })) throw new TooMany()
     const request = objectOf(otlpJson(body))
     if (Object.keys(request).length > 0 && member(request, resources) === undefined) throw new OtherShape()
     for (const group of listOf(member(request, resources)).map(objectOf)) {

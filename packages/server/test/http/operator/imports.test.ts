@@ -489,13 +489,13 @@ test('lines with a million values, levels or names are read beside the requests 
   }
 })
 
-test('a body of operators has at most 50,000 values', async () => {
+test('a body of operators has at most 50,000 values and names', async () => {
   const { service } = source
   const { environmentId } = await service.newTenant('values')
   const send = (count: number) =>
-    service.operator(`/environments/${environmentId}/import`, { body: `{"lines":[${'0,'.repeat(count - 3)}0]}` })
+    service.operator(`/environments/${environmentId}/import`, { body: `{"lines":[${'0,'.repeat(count - 4)}0]}` })
   assert.deepEqual(refusalOf(await send(LIMITS.bodyValues)), [400, 'invalid_request'])
   const refused = await send(LIMITS.bodyValues + 1)
   assert.deepEqual(refusalOf(refused), [413, 'body_too_large'])
-  assert.match((refused.body as { detail: string }).detail, /at most 50000 values/)
+  assert.match((refused.body as { detail: string }).detail, /at most 50000 values and names/)
 })
