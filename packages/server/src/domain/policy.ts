@@ -1,5 +1,7 @@
 import type { Policy, PolicyVersion } from '@tacho/contract/operator/policy.ts'
+import { compileCondition } from '@tacho/policy/compile.ts'
 import type { PolicyRow, PolicyVersionRow } from '../storage/policies.ts'
+import type { SchemaFault } from './schema-faults.ts'
 import { isoOf, pick } from './shown.ts'
 
 export function toPolicy(row: PolicyRow): Policy {
@@ -14,4 +16,13 @@ export function toPolicyVersion(row: PolicyVersionRow): PolicyVersion {
     ...isoOf(row, 'createdAt', 'importedAt'),
     ...(row.damaged && { damaged: true as const }),
   }
+}
+
+export function conditionFaults(condition: string): SchemaFault[] {
+  const compiled = compileCondition(condition)
+  if (compiled.ok) return []
+  return compiled.faults.map(({ message, position: { line, column } }) => ({
+    path: '/condition',
+    message: `${line}:${column}: ${message}`,
+  }))
 }

@@ -1,9 +1,5 @@
 /** A workspace gets a share of all, and a key or operator a part of that: neither can take the room of others. */
-
-export interface Holder {
-  workspace: string
-  credential: string
-}
+import type { Holder } from '../storage/turns-by-workspace.ts'
 
 export interface ShareBounds {
   most: number

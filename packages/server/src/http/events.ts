@@ -8,6 +8,7 @@ import type { EventVerdict } from '../storage/events.ts'
 import type { Storage } from '../storage/storage.ts'
 import { StorageError } from '../storage/store.ts'
 import { familyOf, tenantOf } from './api-key.ts'
+import { holderOf } from './holder.ts'
 import { refuse } from './reply-error.ts'
 import { serveRoute } from './serve-route.ts'
 
@@ -24,7 +25,7 @@ export function eventsRoutes(app: FastifyInstance, deps: Deps): void {
       const receivedAt = now()
       const isImport = request.headers[IMPORT_HEADER] === 'true'
       const body = request.bodyBytes ?? Buffer.alloc(0)
-      const judged = await judge.judge(body, { workspaceId, now: receivedAt, isImport })
+      const judged = await judge.judge(body, { workspaceId, now: receivedAt, isImport }, holderOf(request))
       if (!judged.ok) return refuse(judged.code, judged.detail)
       const result = batchResult(
         judged.batch,
@@ -54,8 +55,8 @@ export async function storeBatch(
 ): Promise<EventVerdict[] | null> {
   if (events.length === 0 && refused.length === 0) return []
   try {
-    const keyFamily = familyOf(request)
-    return await storage.appendEvents({ environmentId, receivedAt, events, rejections: refused, keyFamily })
+    const [holder, keyFamily] = [holderOf(request), familyOf(request)]
+    return await storage.appendEvents({ environmentId, receivedAt, events, rejections: refused, holder, keyFamily })
   } catch (error) {
     if (!(error instanceof StorageError)) throw error
     request.log.warn({ requestId: request.id, code: error.code, reason: error.message }, 'could not store events')

@@ -1,5 +1,5 @@
 import type { FastifyRequest } from 'fastify'
-import type { Holder } from '../domain/shares.ts'
+import type { Holder } from '../storage/turns-by-workspace.ts'
 import { network } from './network.ts'
 
 /** Before a workspace is known, the operator or the address counts as one. */

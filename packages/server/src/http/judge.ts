@@ -3,6 +3,8 @@
  *
  *   none --large body--> running --it runs out of memory, or fails--> none: that body is refused, others get a new thread
  *                           └──close──> none: all are rejected
+ *
+ * A thread has one body to work on and one to go on with. The others wait, and workspaces take turns.
  */
 import { Worker } from 'node:worker_threads'
 import { waitForTurn } from './turns.ts'
@@ -11,9 +13,15 @@ import { judgeBatch, type JudgeContext, type Judgement } from '../domain/event.t
 import type { Signal, TelemetryJudgement } from '../domain/otlp/judge.ts'
 import type { Import, ImportFault } from '../domain/import.ts'
 import type { Encoding } from '../domain/otlp/read-request.ts'
+import type { Holder } from '../storage/turns-by-workspace.ts'
+import type { SchemaFault } from '../domain/schema-faults.ts'
+import { TurnsByWorkspace } from '../storage/turns-by-workspace.ts'
 
 /** Up to these sizes, even the slowest body is validated within a few milliseconds. */
 const DIRECT_BYTES = { batch: 128 * 1024, telemetry: 32 * 1024 }
+/** Telemetry beyond it takes seconds: other telemetry does not wait for it. */
+const BULK_BYTES = 2 * 1_048_576
+const BODIES_IN_THREAD = 2
 
 /** Several times what the largest body takes. Beyond it, the thread ends instead of the process. */
 const HEAP_MEGABYTES = 256
@@ -40,9 +48,13 @@ interface ImportTask {
   lines: string[]
   workspaceId: string
 }
-type Task = BodyTask | ImportTask
+/** Patterns that ignore case take 50 ms to compile. */
+interface ConditionTask {
+  condition: string
+}
+type Task = BodyTask | ImportTask | ConditionTask
 export type JudgeTask = Task & { id: number }
-type Judged = Judgement | TelemetryJudgement | ReadImport
+type Judged = Judgement | TelemetryJudgement | ReadImport | SchemaFault[]
 type ReadImport = Import | ImportFault
 export interface JudgeAnswer {
   id: number
@@ -53,6 +65,10 @@ export async function performTask(task: Task): Promise<Judged> {
   if ('lines' in task) {
     const { readImport } = await import('../domain/import.ts')
     return readImport(task.lines, task.workspaceId)
+  }
+  if ('condition' in task) {
+    const { conditionFaults } = await import('../domain/policy.ts')
+    return conditionFaults(task.condition)
   }
   const { body, format, context } = task
   if (format) {
@@ -67,30 +83,48 @@ export function createJudge({ directBytes = DIRECT_BYTES, heapMegabytes = HEAP_M
   // Own threads: a span takes several times as long as an event, and batches must not wait for spans.
   const batches = createLane(directBytes.batch, heapMegabytes)
   const telemetry = createLane(directBytes.telemetry, heapMegabytes)
-  const imports = createLane(directBytes.telemetry, heapMegabytes)
+  const bulk = createLane(directBytes.telemetry, heapMegabytes)
   return {
-    judge: async (body: Buffer, context: JudgeContext) =>
-      (await batches.perform({ body, format: null, context })) as Judgement,
-    judgeTelemetry: async (body: Buffer, format: TelemetryFormat, context: JudgeContext) =>
-      (await telemetry.perform({ body, format, context })) as TelemetryJudgement,
-    readImport: async (lines: string[], workspaceId: string) =>
-      (await imports.perform({ lines, workspaceId })) as ReadImport | typeof TOO_MUCH_MEMORY,
+    judge: async (body: Buffer, context: JudgeContext, holder = holderIn(context)) =>
+      (await batches.perform({ body, format: null, context }, holder)) as Judgement,
+    judgeTelemetry: async (
+      body: Buffer,
+      format: TelemetryFormat,
+      context: JudgeContext,
+      holder = holderIn(context),
+    ) => {
+      const lane = body.length > BULK_BYTES ? bulk : telemetry
+      return (await lane.perform({ body, format, context }, holder)) as TelemetryJudgement
+    },
+    readImport: async (lines: string[], workspaceId: string, holder = holderIn({ workspaceId })) =>
+      (await bulk.perform({ lines, workspaceId }, holder)) as ReadImport | typeof TOO_MUCH_MEMORY,
+    conditionFaults: async (condition: string, holder: Holder) =>
+      (await bulk.perform({ condition }, holder)) as SchemaFault[] | typeof TOO_MUCH_MEMORY,
     async close(): Promise<void> {
-      await Promise.all([batches.close(), telemetry.close(), imports.close()])
+      await Promise.all([batches.close(), telemetry.close(), bulk.close()])
     },
   }
 }
 
+const holderIn = ({ workspaceId }: Pick<JudgeContext, 'workspaceId'>): Holder => ({
+  workspace: workspaceId,
+  credential: '',
+})
+
 function sizeOf(task: Task): number {
-  return 'lines' in task ? task.lines.reduce((sum, line) => sum + line.length, 0) : task.body.length
+  if ('lines' in task) return task.lines.reduce((sum, line) => sum + line.length, 0)
+  if ('condition' in task) return task.condition.includes('matches') ? Infinity : task.condition.length
+  return task.body.length
 }
 
-interface Sent extends PromiseWithResolvers<Judged> {
+interface Waiting extends PromiseWithResolvers<Judged> {
   task: JudgeTask
+  holder: Holder
 }
 
 function createLane(directBytes: number, heapMegabytes: number) {
-  const sent = new Map<number, Sent>()
+  const queue = new TurnsByWorkspace<Waiting>()
+  const sent = new Map<number, Waiting>()
   let thread: Worker | null = null
   let [lastId, isClosed] = [0, false]
 
@@ -102,6 +136,7 @@ function createLane(directBytes: number, heapMegabytes: number) {
     started.on('message', ({ id, judged }: JudgeAnswer) => {
       sent.get(id)?.resolve(judged)
       sent.delete(id)
+      sendNext()
     })
     started.once('error', (error) => (fault = error instanceof Error ? error : new Error(String(error))))
     // All its answers have arrived by now.
@@ -118,11 +153,24 @@ function createLane(directBytes: number, heapMegabytes: number) {
       if (fault && 'code' in fault && fault.code === 'ERR_WORKER_OUT_OF_MEMORY') failed.resolve(TOO_MUCH_MEMORY)
       else failed.reject(fault ?? new Error('the validation thread ended'))
       for (const { task } of others) post(task)
+      sendNext()
       return
     }
     for (const { reject } of sent.values()) reject(fault ?? new Error('the validation thread ended'))
     sent.clear()
+    for (let next = queue.shift(() => true); next; next = queue.shift(() => true)) {
+      next.reject(fault ?? new Error('the validation thread ended'))
+    }
     isClosed = false
+  }
+
+  function sendNext(): void {
+    while (sent.size < BODIES_IN_THREAD) {
+      const next = queue.shift(() => true)
+      if (next === null) return
+      sent.set(next.task.id, next)
+      post(next.task)
+    }
   }
 
   function post(task: JudgeTask): void {
@@ -131,15 +179,14 @@ function createLane(directBytes: number, heapMegabytes: number) {
   }
 
   return {
-    async perform(given: Task): Promise<Judged> {
+    async perform(given: Task, holder: Holder): Promise<Judged> {
       if (sizeOf(given) <= directBytes) {
-        await waitForTurn()
+        await waitForTurn(holder)
         return performTask(given)
       }
-      const task = { ...given, id: ++lastId }
-      post(task)
-      const waiting = { task, ...Promise.withResolvers<Judged>() }
-      sent.set(task.id, waiting)
+      const waiting = { task: { ...given, id: ++lastId }, holder, ...Promise.withResolvers<Judged>() }
+      queue.push(waiting)
+      sendNext()
       return waiting.promise
     },
     async close() {

@@ -11,6 +11,7 @@ import type { EventVerdict } from '../storage/events.ts'
 import { tenantOf } from './api-key.ts'
 import type { Deps } from './deps.ts'
 import { admitEvents, storeBatch } from './events.ts'
+import { holderOf } from './holder.ts'
 import { mediaType } from './read-body.ts'
 import { refuse, replyError } from './reply-error.ts'
 import { bodyHook } from './serve-route.ts'
@@ -26,7 +27,8 @@ export function otlpRoutes(app: FastifyInstance, deps: Deps): void {
     addRoute(signal, async (body, encoding, request, reply) => {
       const { workspaceId, environmentId } = tenantOf(request)
       const receivedAt = now()
-      const judged = await judge.judgeTelemetry(body, { signal, encoding }, { workspaceId, now: receivedAt })
+      const context = { workspaceId, now: receivedAt }
+      const judged = await judge.judgeTelemetry(body, { signal, encoding }, context, holderOf(request))
       if (!judged.ok) return replyError(request, reply, refuse(judged.code, judged.detail))
       const { batch, namesAgent } = judged
       const verdicts = await storeParts(batch, namesAgent, (part) =>

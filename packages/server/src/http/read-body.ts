@@ -6,7 +6,9 @@ import { LIMITS } from '@tacho/contract/limits.ts'
 import { isCut } from './body-pieces.ts'
 import { GrowingBuffer } from './growing-buffer.ts'
 import { isRefusal, refuse, type Refusal } from './reply-error.ts'
-import { Shares, type Holder } from '../domain/shares.ts'
+import { waitForTurn } from './turns.ts'
+import { Shares } from '../domain/shares.ts'
+import type { Holder } from '../storage/turns-by-workspace.ts'
 
 /** One workspace gets one part of this many. */
 const WORKSPACES = 4
@@ -61,6 +63,9 @@ const DECODERS = new Map<string, (() => Transform) | null>([
 
 /** How many times `maxBytes` may arrive compressed. It stops endless empty blocks, which decompress to nothing. */
 const COMPRESSED_SLACK = 2
+
+/** Node would read up to 2 MiB of each connection before it looks at another one: 40 large bodies take a tenth of a second. */
+const PACED_FROM_BYTES = 65_536
 
 /** Connection, headers and objects of a request whose body has not arrived. */
 const UNFINISHED_BYTES = 8_192
@@ -138,9 +143,15 @@ function collect(
   }
   const take = (chunk: Buffer): void => {
     const capacity = body.capacityFor(chunk)
-    if (body.size + chunk.length > maxBytes) settle(tooLarge(maxBytes))
-    else if (capacity !== body.capacity && !hold(UNFINISHED_BYTES + capacity)) settle(TOO_MANY_BODIES)
-    else body.append(chunk, capacity)
+    if (body.size + chunk.length > maxBytes) return settle(tooLarge(maxBytes))
+    if (capacity !== body.capacity && !hold(UNFINISHED_BYTES + capacity)) return settle(TOO_MANY_BODIES)
+    body.append(chunk, capacity)
+    if (body.size > PACED_FROM_BYTES) void pace()
+  }
+  const pace = async (): Promise<void> => {
+    source.pause()
+    await waitForTurn(holder)
+    source.resume()
   }
   const count = (chunk: Buffer): void => {
     wire += chunk.length

@@ -2,8 +2,9 @@
 import type { FastifyReply } from 'fastify'
 import { LIMITS } from '@tacho/contract/limits.ts'
 import { LEFT, refuse, type Refusal } from './reply-error.ts'
-import { Shares, type Holder } from '../domain/shares.ts'
-import { TurnsByWorkspace } from './turns-by-workspace.ts'
+import { Shares } from '../domain/shares.ts'
+import type { Holder } from '../storage/turns-by-workspace.ts'
+import { TurnsByWorkspace } from '../storage/turns-by-workspace.ts'
 
 export interface Page {
   built(reply: FastifyReply, bytes: number): void

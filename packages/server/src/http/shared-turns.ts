@@ -2,8 +2,9 @@ import { LIMITS } from '@tacho/contract/limits.ts'
 import type { FastifyReply } from 'fastify'
 import { holderOf } from './holder.ts'
 import { LEFT, refuse, type Refusal } from './reply-error.ts'
-import { Shares, type Holder, type ShareBounds } from '../domain/shares.ts'
-import { TurnsByWorkspace } from './turns-by-workspace.ts'
+import { Shares, type ShareBounds } from '../domain/shares.ts'
+import type { Holder } from '../storage/turns-by-workspace.ts'
+import { TurnsByWorkspace } from '../storage/turns-by-workspace.ts'
 
 export interface Turn<Result> {
   holder: Holder

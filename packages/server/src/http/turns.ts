@@ -1,16 +1,30 @@
-/** Spreads work of a millisecond or more, so that a small request does not wait for earlier batches. */
-const waiting: (() => void)[] = []
+/**
+ * Spreads work of a millisecond or more, so that a small request does not wait for earlier batches. Turns go round the
+ * workspaces: a request waits for one turn of each other workspace, however many requests that workspace has.
+ */
+import type { Holder } from '../storage/turns-by-workspace.ts'
+import { TurnsByWorkspace } from '../storage/turns-by-workspace.ts'
 
-export function waitForTurn(): Promise<void> {
+interface Waiting {
+  holder: Holder
+  begin: () => void
+}
+
+/** Work that is nobody's request. */
+const NOBODY: Holder = { workspace: '', credential: '' }
+
+const waiting = new TurnsByWorkspace<Waiting>()
+
+export function waitForTurn(holder: Holder = NOBODY): Promise<void> {
   const { promise, resolve } = Promise.withResolvers<void>()
-  waiting.push(resolve)
-  if (waiting.length === 1) setImmediate(next)
+  waiting.push({ holder, begin: resolve })
+  if (waiting.size === 1) setImmediate(next)
   return promise
 }
 
 function next(): void {
-  waiting.shift()?.()
-  if (waiting.length > 0) setImmediate(next)
+  waiting.shift(() => true)?.begin()
+  if (waiting.size > 0) setImmediate(next)
 }
 
 export async function mapInTurns<Item, Result>(

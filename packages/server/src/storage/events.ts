@@ -10,6 +10,7 @@ import type { Page, PageAfter } from './page.ts'
 import type { RunRow } from './runs.ts'
 import type { NewScore } from './scores.ts'
 import type { CallTokens } from './uncosted.ts'
+import type { Holder } from './turns-by-workspace.ts'
 import type { UsageSums } from './usage.ts'
 
 /** As JSON: anything may stand in it. */
@@ -70,6 +71,8 @@ export interface EventBatchRows {
   events: NewEvent[]
   rejections: RejectionRow[]
   importing?: ImportedRun | undefined
+  /** Whose turn it takes; by default, its environment's. */
+  holder?: Holder | undefined
   /** Of the API key that recorded them: only its own approvals are noted. */
   keyFamily?: string | undefined
 }

@@ -5,7 +5,7 @@ import fc from 'fast-check'
 import { isRefusal, LEFT } from '../../src/http/reply-error.ts'
 import { ReplyMemory } from '../../src/http/reply-memory.ts'
 import { Shares } from '../../src/domain/shares.ts'
-import { TurnsByWorkspace } from '../../src/http/turns-by-workspace.ts'
+import { TurnsByWorkspace } from '../../src/storage/turns-by-workspace.ts'
 
 const MIB = 1_048_576
 

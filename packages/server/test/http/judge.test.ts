@@ -41,6 +41,46 @@ test('a body is judged the same on a thread as inline', async () => {
   }
 })
 
+test('workspaces take turns on the thread, however many bodies of one wait', async () => {
+  const judge = createJudge({ directBytes: { batch: 0, telemetry: 0 } })
+  try {
+    const judged: string[] = []
+    const send = async (workspace: string) => {
+      await judge.judge(body, context, { workspace, credential: '1' })
+      judged.push(workspace)
+    }
+    await Promise.all([...Array.from({ length: 20 }, () => send('loud')), send('quiet'), send('quiet')])
+    // Two of the other were with the thread, and one took a turn between.
+    assert.deepEqual(
+      judged.flatMap((workspace, place) => (workspace === 'quiet' ? [place] : [])),
+      [3, 5],
+    )
+  } finally {
+    await judge.close()
+  }
+})
+
+test('patterns of a condition are compiled beside the requests of others', async () => {
+  const judge = createJudge()
+  try {
+    const holder = { workspace: 'w', credential: '1' }
+    let [turns, isOver] = [0, false]
+    const tick = () => {
+      turns += 1
+      if (!isOver) setImmediate(tick)
+    }
+    setImmediate(tick)
+    const faults = await judge.conditionFaults('tool.name.matches("(?i)[\\\\x{0}-\\\\x{ffff}]") && x', holder)
+    isOver = true
+    assert.ok(Array.isArray(faults))
+    assert.match(faults[0]?.message ?? '', /^1:48: unknown name x/)
+    // In this thread, it would be one or two.
+    assert.ok(turns > 20, `${turns}`)
+  } finally {
+    await judge.close()
+  }
+})
+
 test('closing rejects what still waits, and the next body starts a new thread', async () => {
   const judge = createJudge({ directBytes: { batch: 0, telemetry: 0 } })
   const waiting = judge.judge(body, context)

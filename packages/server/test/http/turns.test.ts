@@ -15,6 +15,17 @@ test('pieces of work run in order, one in each turn of the event loop', async ()
   assert.match(seen.join(''), /a-+b-+c/)
 })
 
+test('workspaces take turns, however many of one wait', async () => {
+  const seen: string[] = []
+  const work = async (workspace: string, credential: string): Promise<void> => {
+    await waitForTurn({ workspace, credential })
+    seen.push(workspace + credential)
+  }
+  const loud = Array.from({ length: 10 }, (_, n) => work('a', String(n % 2)))
+  await Promise.all([...loud, work('b', '0'), work('b', '0'), work('c', '0')])
+  assert.equal(seen.slice(0, 6).join(' '), 'a0 b0 c0 a1 b0 a0')
+})
+
 test('a long list is mapped in order, a bounded number of its items in each turn', async () => {
   let [mapped, most, isOver] = [0, 0, false]
   const tick = () => {

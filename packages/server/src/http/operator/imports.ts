@@ -2,6 +2,7 @@ import { RUN_FACTS, type ImportPart, type RunLine } from '../../domain/import.ts
 import type { EventVerdict } from '../../storage/events.ts'
 import type { ExportedTable } from '../../storage/tables.ts'
 import type { RunRow } from '../../storage/runs.ts'
+import { holderOf } from '../holder.ts'
 import { isRefusal, refuse, type Refusal } from '../reply-error.ts'
 import type { OperatorDeps } from './serve.ts'
 
@@ -19,10 +20,10 @@ interface Done {
 const RUNS_AT_ONCE = 32
 
 export function importsRoutes({ serve, storage, judge, now }: OperatorDeps): void {
-  serve('importEnvironment', async ({ body, environment, workspace, actor, at, audit }) => {
+  serve('importEnvironment', async ({ request, body, environment, workspace, actor, at, audit }) => {
     if (environment.archivedAt !== null || workspace.archivedAt !== null) return ARCHIVED
     const [environmentId, workspaceId] = [environment.id, workspace.id]
-    const read = await judge.readImport(body.lines, workspaceId)
+    const read = await judge.readImport(body.lines, workspaceId, holderOf(request))
     if ('ok' in read) return refuse(read.code, read.detail)
     if ('line' in read) return refuse('invalid_request', `lines[${read.line}] ${read.message}`)
     const { source } = read

@@ -1,9 +1,11 @@
 import type { NewPolicyVersion } from '@tacho/contract/operator/policy.ts'
 import { defaultOnError } from '@tacho/contract/words.ts'
-import { compileCondition } from '@tacho/policy/compile.ts'
+import type { FastifyRequest } from 'fastify'
 import { diffFields } from '../../domain/diff.ts'
 import { toPolicy, toPolicyVersion } from '../../domain/policy.ts'
 import type { NewPolicyVersionRow, PolicyVersionRow } from '../../storage/policies.ts'
+import { holderOf } from '../holder.ts'
+import type { Judge } from '../judge.ts'
 import { found, refuse } from '../reply-error.ts'
 import { newerVersion } from './versions.ts'
 import { listById, listPage, byNumber } from '../paging.ts'
@@ -12,12 +14,13 @@ import type { OperatorDeps } from './serve.ts'
 export const NO_POLICY = refuse('not_found', 'The workspace does not have this policy')
 const NO_VERSION = refuse('not_found', 'The policy does not have this version')
 
-export function policiesRoutes({ serve, storage }: OperatorDeps): void {
+export function policiesRoutes({ serve, storage, judge }: OperatorDeps): void {
   serve('listPolicies', ({ query, workspace, walk }) =>
     listById(walk, (page) => storage.listPolicies(workspace.id, page, query.archived === 'true'), toPolicy),
   )
 
-  serve('createPolicy', async ({ body, workspace, actor, at, audit }) => {
+  serve('createPolicy', async ({ request, body, workspace, actor, at, audit }) => {
+    await checkCondition(judge, body.condition, request)
     const first = newVersion(body.policyId, body, actor.name, at)
     const policy = { id: body.policyId, workspaceId: workspace.id, createdAt: at }
     const outcome = await storage.createPolicy(policy, first, audit(policy.id, auditDetail(first)))
@@ -36,7 +39,8 @@ export function policiesRoutes({ serve, storage }: OperatorDeps): void {
     return listPage(walk, (page) => storage.listPolicyVersions(workspaceId, id, page), toPolicyVersion, byNumber)
   })
 
-  serve('createPolicyVersion', async ({ params: { policyId: id }, body, workspace, actor, at, audit }) => {
+  serve('createPolicyVersion', async ({ request, params: { policyId: id }, body, workspace, actor, at, audit }) => {
+    await checkCondition(judge, body.condition, request)
     const version = newVersion(id, body, actor.name, at)
     const { newest } = await find(workspace.id, id)
     // A pipeline that writes an older policy again, unchanged, leaves its meaning as it is.
@@ -70,7 +74,6 @@ export function policiesRoutes({ serve, storage }: OperatorDeps): void {
 function newVersion(policyId: string, body: NewPolicyVersion, author: string, createdAt: number): NewPolicyVersionRow {
   const { name, description, condition, severity, action, note } = body
   const onError = body.onError ?? defaultOnError(body)
-  checkCondition(condition)
   const written = { author, note: note ?? null, createdAt }
   return { name: name ?? policyId, description: description ?? null, condition, severity, action, onError, ...written }
 }
@@ -94,12 +97,9 @@ function isSame(one: PolicyVersionRow, other: NewPolicyVersionRow): boolean {
   return JSON.stringify(contentOf(one)) === JSON.stringify(contentOf(other))
 }
 
-export function checkCondition(condition: string): void {
-  const compiled = compileCondition(condition)
-  if (compiled.ok) return
-  const errors = compiled.faults.map(({ message, position: { line, column } }) => ({
-    path: '/condition',
-    message: `${line}:${column}: ${message}`,
-  }))
-  throw refuse('invalid_request', `condition ${errors[0]?.message ?? 'cannot be compiled'}`, { errors })
+/** Compiles patterns beside the requests of others. */
+export async function checkCondition(judge: Judge, condition: string, request: FastifyRequest): Promise<void> {
+  const faults = await judge.conditionFaults(condition, holderOf(request))
+  if ('ok' in faults) throw refuse(faults.code, faults.detail)
+  if (faults[0]) throw refuse('invalid_request', `condition ${faults[0].message}`, { errors: faults })
 }

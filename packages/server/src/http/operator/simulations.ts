@@ -10,11 +10,11 @@ import type { OperatorDeps } from './serve.ts'
 
 const NO_SIMULATION = refuse('not_found', 'The environment does not have this simulation')
 
-export function simulationsRoutes({ serve, storage, work }: OperatorDeps): void {
-  serve('createSimulation', async ({ body, environment, actor, at, audit }) => {
+export function simulationsRoutes({ serve, storage, judge, work }: OperatorDeps): void {
+  serve('createSimulation', async ({ request, body, environment, actor, at, audit }) => {
     const { condition, action, severity = 'MEDIUM', days } = body
     const onError = body.onError ?? defaultOnError({ action, severity })
-    checkCondition(condition)
+    await checkCondition(judge, condition, request)
     const id = uuidv7(at)
     const asked = { condition, severity, action, onError, days, createdAt: at, createdBy: actor.name }
     const row: NewSimulationRow = { id, environmentId: environment.id, ...asked }

@@ -31,7 +31,8 @@ import type { OperatorLimits } from './limits.ts'
 import { createRateLimit, limitRate } from '../rate-limit.ts'
 import { readBody } from '../read-body.ts'
 import { isRefusal, refuse, replyError } from '../reply-error.ts'
-import { Shares, type Holder } from '../../domain/shares.ts'
+import { Shares } from '../../domain/shares.ts'
+import type { Holder } from '../../storage/turns-by-workspace.ts'
 
 const FORM = 'application/x-www-form-urlencoded'
 /** The same for every reason, so that strangers learn nothing. */

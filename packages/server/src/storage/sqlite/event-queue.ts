@@ -1,6 +1,11 @@
+/**
+ * Batches on their way to the writer. It gets as many at a time as one commit takes; the others wait, and workspaces take
+ * turns, so that none waits for all that another has sent.
+ */
 import type { EventBatchRows, EventVerdict } from '../events.ts'
 import { batchBytes } from '../sql/append/batch-bytes.ts'
 import { StorageError, type WriteRefusal } from '../store.ts'
+import { TurnsByWorkspace, type Holder } from '../turns-by-workspace.ts'
 import type { Disk } from './disk.ts'
 import type { WaitingCommits } from '../waiting-commits.ts'
 import { packBatch } from './packed-batch.ts'
@@ -12,14 +17,30 @@ const MESSAGES: Record<WriteRefusal, string> = {
   storage_unavailable: 'The store has failed',
 }
 
+/** What the writer has at a time, while one workspace records: about 1,400 events of 1 kB. */
+const WRITER_BYTES = 2 * 1_048_576
+/** While several record: commits are smaller, and a batch waits for less of others. */
+const SHARED_WRITER_BYTES = 512 * 1_024
+/** For so long after its last batch, a workspace counts as one that records. */
+const RECORDS_MS = 1_000
+
+interface Waiting {
+  holder: Holder
+  bytes: number
+  begin: () => void
+}
+
 export function eventQueue(
-  writer: Thread,
+  writer: Pick<Thread, 'call' | 'alive'>,
   disk: Disk,
   isDamaged: () => boolean,
   maxBytes: number,
   commits: WaitingCommits,
+  now = () => performance.now(),
 ) {
-  let queued = 0
+  const waiting = new TurnsByWorkspace<Waiting>()
+  let [queued, inWriter] = [0, 0]
+  const last = { workspace: '', otherAt: -Infinity }
 
   function refused(bytes = 0): WriteRefusal | null {
     if (!writer.alive() || isDamaged() || disk.gone() !== null) return 'storage_unavailable'
@@ -34,12 +55,42 @@ export function eventQueue(
     if (code !== null) throw new StorageError(code, MESSAGES[code])
     queued += bytes
     try {
-      return (await commits.during(writer.call('appendEvents', [packBatch(batch, bytes)]))) as EventVerdict[]
+      return await commits.during(write(batch, bytes))
     } catch (error) {
       if (error instanceof StorageError && error.code === 'storage_full') disk.reportFull()
       throw error
     } finally {
       queued -= bytes
+    }
+  }
+
+  async function write(batch: EventBatchRows, bytes: number): Promise<EventVerdict[]> {
+    await turn(batch.holder ?? { workspace: batch.environmentId, credential: '' }, bytes)
+    try {
+      return (await writer.call('appendEvents', [packBatch(batch, bytes)])) as EventVerdict[]
+    } finally {
+      inWriter -= bytes
+      sendNext()
+    }
+  }
+
+  function turn(holder: Holder, bytes: number): Promise<void> {
+    if (holder.workspace !== last.workspace) {
+      if (last.workspace !== '') last.otherAt = now()
+      last.workspace = holder.workspace
+    }
+    const { promise, resolve } = Promise.withResolvers<void>()
+    waiting.push({ holder, bytes, begin: resolve })
+    sendNext()
+    return promise
+  }
+
+  function sendNext(): void {
+    while (inWriter < (now() - last.otherAt < RECORDS_MS ? SHARED_WRITER_BYTES : WRITER_BYTES)) {
+      const next = waiting.shift(() => true)
+      if (next === null) return
+      inWriter += next.bytes
+      next.begin()
     }
   }
 

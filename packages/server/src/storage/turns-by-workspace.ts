@@ -1,5 +1,9 @@
 /** Turns go round the workspaces, and in a workspace round its keys and operators. */
-import type { Holder } from '../domain/shares.ts'
+
+export interface Holder {
+  workspace: string
+  credential: string
+}
 
 export class TurnsByWorkspace<Item extends { holder: Holder }> {
   size = 0
