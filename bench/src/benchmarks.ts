@@ -7,6 +7,8 @@ import { failing } from './benchmarks/failing.ts'
 import { hook } from './benchmarks/hook.ts'
 import { host } from './benchmarks/host.ts'
 import { largeRun } from './benchmarks/large-run.ts'
+import { loudTenant } from './benchmarks/loud-tenant.ts'
+import { neighbours } from './benchmarks/neighbours.ts'
 import { operations } from './benchmarks/operations.ts'
 import { otlp } from './benchmarks/otlp.ts'
 import { packed } from './benchmarks/packed.ts'
@@ -33,6 +35,8 @@ const ON_BOTH = [
   retentionFull,
   erasure,
   pressure,
+  neighbours,
+  loudTenant,
   operations,
 ]
 

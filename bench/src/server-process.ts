@@ -3,6 +3,7 @@ import { spawn, type ChildProcess } from 'node:child_process'
 import { once } from 'node:events'
 import { closeSync, openSync, readFileSync } from 'node:fs'
 import path from 'node:path'
+import type { Held } from './load/loop-probe.ts'
 import { ROOT } from './place.ts'
 
 export type ServerProcess = Awaited<ReturnType<typeof startProcess>>
@@ -22,16 +23,19 @@ export interface ServerProgram {
   variables?: Record<string, string>
   /** Answers 200 when the server is ready. */
   readyPath: string
+  /** Measures its event loop, by load/loop-probe.ts. */
+  probe?: boolean
 }
 
 const STOP_MS = 20_000
+const PROBE = new URL('load/loop-probe.ts', import.meta.url).href
 
 /** The program must print its address as `listens on http://…`. */
-export async function startProcess({ args, logFile, variables, readyPath }: ServerProgram) {
+export async function startProcess({ args, logFile, variables, readyPath, probe = false }: ServerProgram) {
   const log = openSync(logFile, 'a')
   const startedAt = performance.now()
-  const child = spawn(path.join(ROOT, 'scripts/node'), args, {
-    stdio: ['ignore', 'pipe', log],
+  const child = spawn(path.join(ROOT, 'scripts/node'), [...(probe ? ['--import', PROBE] : []), ...args], {
+    stdio: ['ignore', 'pipe', log, ...(probe ? ['ipc' as const] : [])],
     env: { ...usersEnvironment(), ...variables },
   })
   closeSync(log)
@@ -57,9 +61,16 @@ export async function startProcess({ args, logFile, variables, readyPath }: Serv
     await exited
   }
 
+  /** Milliseconds of processor time of the longest turn of its event loop since the call before; it needs `probe`. */
+  async function heldMs(): Promise<number> {
+    child.send({})
+    const [held] = (await once(child, 'message')) as [Held]
+    return held.heldMs
+  }
+
   /** Headers that each request to it needs. */
   const headers: Record<string, string> = {}
-  return { url, pid: child.pid ?? 0, headers, startMs, stop, kill: crash, [Symbol.asyncDispose]: stop }
+  return { url, pid: child.pid ?? 0, headers, startMs, stop, kill: crash, heldMs, [Symbol.asyncDispose]: stop }
 }
 
 /** The environment without Tacho settings from the user's shell. */

@@ -24,7 +24,7 @@ export const FIRST_TENANT = {
 
 let built: Promise<string> | undefined
 
-export async function startServer(directory: string, flags: readonly string[] = []) {
+export async function startServer(directory: string, flags: readonly string[] = [], { probe = false } = {}) {
   mkdirSync(directory, { recursive: true })
   const program = path.join(await (built ??= buildProgram()), 'main.js')
   const started = await startProcess({
@@ -32,6 +32,7 @@ export async function startServer(directory: string, flags: readonly string[] = 
     logFile: path.join(directory, 'log.jsonl'),
     variables: { TACHO_DRAIN_DELAY: '0s', TACHO_INIT_API_KEY: API_KEY, TACHO_INIT_OPERATOR_TOKEN: OPERATOR_TOKEN },
     readyPath: '/readyz',
+    probe,
   })
   const { url } = started
 

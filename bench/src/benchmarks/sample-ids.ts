@@ -1,4 +1,5 @@
 /** Ids of what a store has, and a prompt for it. */
+import { SCOPES } from '@tacho/contract/route.ts'
 import type { Server } from '../server.ts'
 
 /** As many lines as two versions may have to be compared line by line. */
@@ -19,4 +20,14 @@ export async function addPrompt(server: Server): Promise<{ promptId: string; ver
   const second = { content: content(2), follows: '1' }
   const { versionId } = await server.operator<{ versionId: string }>(`${prompts}/${promptId}/versions`, second)
   return { promptId, versionId }
+}
+
+/** The headers of a key of another workspace. */
+export async function addTenant(server: Server, name: string): Promise<Record<string, string>> {
+  const { id: workspaceId } = await server.operator<{ id: string }>('/workspaces', { name })
+  const environments = `/workspaces/${workspaceId}/environments`
+  const { id: environmentId } = await server.operator<{ id: string }>(environments, { name: 'production' })
+  const wanted = { name, scopes: [...SCOPES] }
+  const { key } = await server.operator<{ key: string }>(`/environments/${environmentId}/keys`, wanted)
+  return { 'x-api-key': key }
 }

@@ -16,7 +16,7 @@ export interface Store {
   /** For the driver alone. */
   at: Location
   /** Starts a server on it. The first start creates the environment. */
-  start(flags?: readonly string[]): Promise<Server>
+  start(flags?: readonly string[], options?: { probe?: boolean }): Promise<Server>
   /** Opens it as the server does, while none runs. */
   open(): Promise<Storage>
   /** Bytes on disk, and those that are free for new rows; null: unknown. */

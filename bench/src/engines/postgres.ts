@@ -27,7 +27,7 @@ const SIZE = 'SELECT pg_database_size(current_database()) AS bytes'
 function postgresStore(directory: string, url: string): Store {
   return {
     at: { url },
-    start: (flags = []) => startServer(directory, ['--database-url', url, ...flags]),
+    start: (flags = [], options) => startServer(directory, ['--database-url', url, ...flags], options),
     open: () => openPostgresStorage({ url }),
     async size() {
       const found = await withSql({ url }, (sql) => sql.get<{ bytes: number }>(SIZE))

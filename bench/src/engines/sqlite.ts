@@ -24,7 +24,7 @@ function sqliteStore(directory: string): Store {
   const at = { file: path.join(directory, STORE_FILE) }
   return {
     at,
-    start: (flags) => startServer(directory, flags),
+    start: (flags, options) => startServer(directory, flags, options),
     open: () => {
       const onTrouble = (error: Error) => {
         throw error

@@ -4,6 +4,7 @@ import { createConnection, type Socket } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { answer } from '../child.ts'
 import { requestHead } from './connection.ts'
+import { nestedLists } from './worst-telemetry.ts'
 
 /** Requests on one connection after another, whose answers the client never reads. */
 interface Pipelined {
@@ -55,7 +56,7 @@ export type Suffered = Record<string, number>
 /** What each request of a kind sends, and the headers that say so. */
 const BODIES = {
   none: () => ({ body: null, type: {} }),
-  'nested lists': () => ({ body: nestedLists(), type: { 'content-type': 'application/x-protobuf' } }),
+  'nested lists': () => ({ body: nestedLists(OTLP_BYTES - 1_000), type: { 'content-type': 'application/x-protobuf' } }),
   'mcp read': () => mcpMessage({ name: 'list_runs' }),
   'mcp simulation': () =>
     mcpMessage({ name: 'simulate_policy', arguments: { condition: 'true', action: 'BLOCK', days: 1 } }),
@@ -154,20 +155,4 @@ const closed = (socket: Socket): Promise<unknown> => new Promise((resolve) => so
 async function untilEnd(socket: Socket, end: number): Promise<void> {
   if (socket.destroyed) return
   await Promise.race([closed(socket), sleep(Math.max(0, end - performance.now()))])
-}
-
-/** One span whose only attribute is a list of empty lists: two bytes each, and several objects when decoded. */
-function nestedLists(): Uint8Array<ArrayBuffer> {
-  const field = (number: number, content: Uint8Array): Buffer => {
-    const size: number[] = []
-    let left = content.length
-    for (; left > 127; left >>>= 7) size.push((left & 127) | 128)
-    return Buffer.concat([Buffer.from([(number << 3) | 2, ...size, left]), content])
-  }
-  // AnyValue { array_value { values: AnyValue {} } }: the outer list has an empty value for each two bytes.
-  const values = Buffer.alloc(OTLP_BYTES - 1_000)
-  for (let at = 0; at < values.length; at += 2) values[at] = 0x0a
-  const attribute = Buffer.concat([field(1, Buffer.from('list')), field(2, field(5, values))])
-  const span = Buffer.concat([field(1, Buffer.alloc(16, 1)), field(2, Buffer.alloc(8, 1)), field(9, attribute)])
-  return Buffer.from(field(1, field(2, field(2, span))))
 }

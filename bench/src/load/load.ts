@@ -1,6 +1,7 @@
 /** Sends requests in a process of its own, and checks each reply. */
 import { answer } from '../child.ts'
 import { bodyWriter } from './bodies.ts'
+import { createLargeBatch } from './large-batch.ts'
 import { requestHead, withConnections, type Connection } from './connection.ts'
 import { BATCH_EVENTS } from './events.ts'
 import { paceRequests, type Pace, type Paced, type Send } from './pace.ts'
@@ -19,6 +20,8 @@ export type Sent =
   | { plot: Plot }
   /** Traces over OTLP, as large as a batch of events. */
   | { spans: true }
+  /** Batches of the largest size. */
+  | { large: true }
   /** Paths, requested in turn: each reply has this body, or JSON with so many items. */
   | { paths: string[]; status: number; expected: string | { items: number } }
 
@@ -37,6 +40,7 @@ answer<Load, Paced>((load) =>
 function lanesOf({ url, headers, send }: Load): Lanes {
   if ('plot' in send) return batches(url, headers, send.plot)
   if ('spans' in send) return traces(url, headers)
+  if ('large' in send) return largeBatches(url, headers)
   const heads = send.paths.map((path) => ({ path, head: requestHead('GET', `${url}${path}`, headers) }))
   const isExpected = typeof send.expected === 'string' ? hasBody(send.expected) : hasItems(send.expected.items)
   let asked = 0
@@ -93,6 +97,24 @@ function traces(url: string, headers: Record<string, string>): Lanes {
       const { status, body } = await connection.request([head, request])
       // An empty message: every span was accepted.
       if (status !== 200 || body.length > 0) throw wrong('A trace', status, body)
+    }
+  }
+}
+
+function largeBatches(url: string, headers: Record<string, string>): Lanes {
+  const { body: template, renew } = createLargeBatch()
+  const head = requestHead('POST', `${url}${PREFIX}/events/batch`, {
+    ...headers,
+    'content-type': 'application/json',
+    'content-length': template.length,
+  })
+  return (connection) => {
+    const request = Buffer.from(template)
+    return async () => {
+      renew(request)
+      const { status, body } = await connection.request([head, request])
+      // Beyond what a tenant may hold, requests are refused at once.
+      if (status !== 200 && status !== 503) throw wrong('A large batch', status, body)
     }
   }
 }

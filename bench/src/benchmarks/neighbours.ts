@@ -1,0 +1,167 @@
+/**
+ * The worst allowed request to every endpoint, from the routes' tables: how long it holds the event loop, and how long a quiet
+ * tenant waits meanwhile.
+ */
+import { setTimeout as sleep } from 'node:timers/promises'
+import { SCOPES } from '@tacho/contract/route.ts'
+import { populate } from '../../../packages/server/test/setup/route-samples.ts'
+import type { Answer, Request, Service } from '../../../packages/server/test/setup/service.ts'
+import { startChild } from '../child.ts'
+import { onBoth } from '../engines/on-both.ts'
+import type { Loud, Sent } from '../load/loud.ts'
+import type { Quiet, QuietTimes } from '../load/quiet.ts'
+import { ALL_ROWS, worstRequests } from '../load/worst-bodies.ts'
+import { below, row, type Row } from '../result.ts'
+import type { Server } from '../server.ts'
+import { spreadOf, timesOf } from '../stats.ts'
+import { figure } from '../text.ts'
+
+/** The rule of docs/limits.md. */
+const HELD_MS = 50
+const IDLE_MS = 2_000
+/** After an answer, for what it left behind. */
+const AFTER_MS = 30
+
+/** Ends what other rows need, so it has a tenant of its own. */
+const ENDS = /^(remove|revoke|archive|delete|end|restore)/
+
+const FLAGS = ['--operator-rate-limit', '1000000', '--rate-limit', '1000000', '--webhook-networks', '127.0.0.0/8']
+
+interface Found {
+  /** The longest of all its requests, and which it is. */
+  heldMs: number
+  kind: string
+  p99: number
+  worst: number
+}
+
+export const neighbours = onBoth({
+  sqlite: ['neighbours', 'Neighbours'],
+  postgres: ['postgres-neighbours', 'Neighbours, on PostgreSQL'],
+  about:
+    'Each endpoint of the routes tables gets its worst allowed requests, one after the other: most values, deepest, longest texts, most escapes and names, \
+most faults, worst compression, smallest chunks, widest filters, furthest cursors. Held is the processor time of the longest turn of the event loop, as the median of the rounds. \
+A quiet tenant records ten events again and again beside it.',
+  async measure(setting, engine) {
+    const { plan, say } = setting
+    const only = process.env['NEIGHBOURS']
+    const store = await engine.createStore('store')
+    await using server = await store.start(FLAGS, { probe: true })
+    await using loud = startChild<Loud, Sent>(new URL('../load/loud.ts', import.meta.url))
+    await using quiet = startChild<Quiet, QuietTimes>(new URL('../load/quiet.ts', import.meta.url))
+    const service = serviceOf(server)
+    const [own, spent] = [await populate(service, 'loud'), await populate(service, 'spent')]
+    const { environmentId } = await service.newTenant('quiet')
+    const quietKey = { 'x-api-key': await service.newKey({ scopes: [...SCOPES], environmentId }) }
+    const beside = async (work: () => Promise<unknown>): Promise<number[]> => {
+      await quiet.call({ begin: true, url: server.url, headers: quietKey })
+      try {
+        await work()
+      } finally {
+        await sleep(AFTER_MS)
+      }
+      return (await quiet.call({ begin: false })).took
+    }
+    await beside(() => sleep(200))
+    await server.heldMs()
+    const idleTook = await beside(() => sleep(plan.size === 'quick' ? 50 : IDLE_MS))
+    const idle = { heldMs: await server.heldMs(), ...timesOf(idleTook) }
+    const rows = ALL_ROWS.filter(({ name }) => only === undefined || new RegExp(only).test(name))
+    const found = new Map<string, Found>()
+    for (const each of rows) {
+      const key = `${each.prefix} ${each.name}`
+      const { ids, apiKey } = ENDS.test(each.name) ? spent : own
+      const headers = {
+        'x-service-client-id': 'loud',
+        ...(each.prefix === '/openapi/v1' ? { 'x-api-key': apiKey } : server.operatorHeaders),
+        ...(each.name === 'mcp' && { accept: 'application/json, text/event-stream' }),
+      }
+      const requests = plan.size === 'quick' ? worstRequests(each).slice(0, 1) : worstRequests(each)
+      const held: number[][] = requests.map(() => [])
+      const statuses: number[] = []
+      const took = await beside(async () => {
+        for (let round = 0; round < plan.rounds; round++) {
+          for (const at of requests.keys()) {
+            await server.heldMs()
+            const { status } = await loud.call({ url: server.url, row: key, request: at, headers, ids })
+            await sleep(AFTER_MS)
+            held[at]?.push(await server.heldMs())
+            statuses[at] = status
+          }
+        }
+      })
+      const medians = held.map((times) => spreadOf(times).median)
+      const heldMs = Math.max(...medians)
+      const kind = requests[medians.indexOf(heldMs)]?.kind ?? ''
+      found.set(key, { heldMs, kind, p99: timesOf(took).p99, worst: Math.max(...took) })
+      say(
+        `${key}: ${requests.map((one, at) => `${one.kind} ${figure(medians[at] ?? 0)} (${statuses[at]})`).join(', ')}; quiet p99 ${figure(timesOf(took).p99)}, worst ${figure(Math.max(...took))}`,
+      )
+    }
+    return { rows: resultRows(found, idle), notes: [], table: tableOf(found, idle) }
+  },
+})
+
+interface Idle {
+  heldMs: number
+  p99: number
+}
+
+function resultRows(found: ReadonlyMap<string, Found>, idle: Idle): Row[] {
+  const all = [...found.values()]
+  const most = (of: (one: Found) => number): number[] => [Math.max(...all.map(of))]
+  return [
+    row(
+      'the longest turn of all endpoints, beside none',
+      'ms',
+      most(({ heldMs }) => heldMs),
+      [idle.heldMs],
+      below(HELD_MS),
+    ),
+    row(
+      'quiet tenant, the largest p99 of all endpoints',
+      'ms',
+      most(({ p99 }) => p99),
+      [idle.p99],
+    ),
+  ]
+}
+
+function tableOf(found: ReadonlyMap<string, Found>, idle: Idle): string[] {
+  const rows = [...found].toSorted(([, a], [, b]) => b.heldMs - a.heldMs)
+  return [
+    '| endpoint | worst request | held | quiet tenant, p99 | worst |',
+    '|---|---|---|---|---|',
+    `| none | | ${figure(idle.heldMs)} | ${figure(idle.p99)} | |`,
+    ...rows.map(([key, { heldMs, kind, p99, worst }]) => {
+      return `| \`${key.trim()}\` | ${kind} | ${figure(heldMs)} | ${figure(p99)} | ${figure(worst)} |`
+    }),
+  ]
+}
+
+/** As the tests call a service. */
+function serviceOf(server: Server): Service {
+  const call = async <Body>(target: string, { method, headers = {}, body }: Request = {}): Promise<Answer<Body>> => {
+    const reply = await fetch(server.url + target, {
+      method: method ?? (body === undefined ? 'GET' : 'POST'),
+      headers: { 'content-type': 'application/json', ...headers },
+      ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+    })
+    const text = await reply.text()
+    return { status: reply.status, headers: reply.headers, text, body: (text ? JSON.parse(text) : null) as Body }
+  }
+  const operator: Service['operator'] = (target, request = {}) =>
+    call(`/operator/v1${target}`, { ...request, headers: { ...server.operatorHeaders, ...request.headers } })
+  const newKey: Service['newKey'] = async ({ environmentId, ...given }) =>
+    (await operator<{ key: string }>(`/environments/${environmentId}/keys`, { body: { name: 'k', ...given } })).body.key
+  const newTenant: Service['newTenant'] = async (name) => {
+    const { id: workspaceId } = (await operator<{ id: string }>('/workspaces', { body: { name } })).body
+    const made = await operator<{ id: string }>(`/workspaces/${workspaceId}/environments`, {
+      body: { name: 'production' },
+    })
+    return { workspaceId, environmentId: made.body.id }
+  }
+  const api: Service['api'] = (target, { headers, ...rest } = {}) =>
+    call(`/openapi/v1${target}`, { ...rest, headers: { ...server.headers, ...headers } })
+  return { url: server.url, call, api, operator, newKey, newTenant } as Service
+}

@@ -1,0 +1,74 @@
+/** The process that sends one worst request after another. */
+import { request as send } from 'node:http'
+import { answer } from '../child.ts'
+import { addressOf } from '../../../packages/server/test/setup/route-samples.ts'
+import { ALL_ROWS, worstRequests } from './worst-bodies.ts'
+import type { WorstRequest } from './worst-own.ts'
+
+export interface Loud {
+  url: string
+  row: string
+  /** Which of its worst requests; null: tell what they are. */
+  request: number | null
+  headers: Record<string, string>
+  ids: Record<string, string>
+}
+
+export interface Sent {
+  kinds: string[]
+  status: number
+}
+
+/** Streams end then. */
+const ANSWER_MS = 20_000
+const STREAM_MS = 300
+
+let made: { row: string; requests: WorstRequest[] } = { row: '', requests: [] }
+
+answer<Loud, Sent>(async ({ url, row: key, request, headers, ids }) => {
+  const row = ALL_ROWS.find(({ prefix, name }) => `${prefix} ${name}` === key)
+  if (!row) throw new Error(`There is no row ${key}`)
+  if (made.row !== key) made = { row: key, requests: worstRequests(row) }
+  const kinds = made.requests.map(({ kind }) => kind)
+  const chosen = request === null ? undefined : made.requests[request]
+  if (!chosen) return { kinds, status: 0 }
+  let query = chosen.query ?? {}
+  let status = 0
+  for (let page = 0; page <= (chosen.pages ?? 0); page++) {
+    const target = url + addressOf(row, ids, query)
+    const reply = await ask(target, row.route.method, { ...headers, ...chosen.headers }, chosen, row.route.replyType)
+    status = reply.status
+    const next = chosen.pages ? (JSON.parse(reply.text) as { nextCursor?: string | null }).nextCursor : null
+    if (!next) break
+    query = { ...query, cursor: next }
+  }
+  return { kinds, status }
+})
+
+async function ask(
+  target: string,
+  method: string,
+  headers: Record<string, string>,
+  { body, chunkBytes }: WorstRequest,
+  type: string | undefined,
+): Promise<{ status: number; text: string }> {
+  const { promise, resolve, reject } = Promise.withResolvers<{ status: number; text: string }>()
+  const isStream = type === 'text/event-stream'
+  const length = body && chunkBytes === undefined ? { 'content-length': body.length } : {}
+  const sent = send(target, { method, headers: { ...headers, ...length } }, (reply) => {
+    let text = ''
+    reply
+      .setEncoding('utf8')
+      .on('data', (piece: string) => (text += piece))
+      .on('end', () => resolve({ status: reply.statusCode ?? 0, text }))
+      .on('error', () => undefined)
+      .on('close', () => resolve({ status: reply.statusCode ?? 0, text }))
+    if (isStream) setTimeout(() => reply.destroy(), STREAM_MS)
+  })
+  sent.on('error', reject).setTimeout(ANSWER_MS, () => sent.destroy(new Error('no answer')))
+  if (body && chunkBytes !== undefined) {
+    for (let at = 0; at < body.length; at += chunkBytes) sent.write(body.subarray(at, at + chunkBytes))
+  } else if (body) sent.write(body)
+  sent.end()
+  return promise.catch((error: Error) => ({ status: error.message === 'no answer' ? -1 : -2, text: '{}' }))
+}

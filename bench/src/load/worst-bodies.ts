@@ -1,0 +1,207 @@
+/**
+ * The worst requests that the limits allow, made from a row of the routes' tables. A row that this file cannot make one for
+ * is an error: then it needs one in worst-own.ts or worst-telemetry.ts.
+ */
+import { brotliCompressSync, gzipSync } from 'node:zlib'
+import { LIMITS } from '@tacho/contract/limits.ts'
+import { MCP_ROUTE } from '@tacho/contract/operator/mcp.ts'
+import { OTLP_ROUTES } from '@tacho/contract/otlp.ts'
+import { PUBLIC_PREFIX } from '@tacho/contract/routes.ts'
+import {
+  queryOf,
+  ROWS,
+  sampleOf,
+  type JsonSchema,
+  type Row,
+} from '../../../packages/server/test/setup/route-samples.ts'
+import { ownMembers, type WorstRequest } from './worst-own.ts'
+import { telemetryBodies } from './worst-telemetry.ts'
+
+const OTLP_ROWS = Object.entries(OTLP_ROUTES).map(([name, route]): Row => ({ name, prefix: PUBLIC_PREFIX, route }))
+/** All rows that clients and operators can call. */
+export const ALL_ROWS: readonly Row[] = [...ROWS, ...OTLP_ROWS, { name: 'mcp', prefix: '', route: MCP_ROUTE }]
+
+const JSON_TYPE = { 'content-type': 'application/json' }
+/** Below the most pieces of a body: body-pieces.ts. */
+const CHUNKS = 4_000
+const PAGES = 20
+
+export function worstRequests(row: Row): WorstRequest[] {
+  const { route } = row
+  const bodies = route.body ? worstBodies(row) : []
+  const queries = route.query ? worstQueries(route.query as JsonSchema, queryOf(route)) : []
+  return [...bodies, ...queries, ...(bodies.length + queries.length === 0 ? [{ kind: 'as it is' }] : [])]
+}
+
+function worstBodies({ name, route }: Row): WorstRequest[] {
+  const { body, bodyBytes = 0 } = route
+  if (name === 'traces' || name === 'logs' || name === 'metrics') return telemetryBodies(name, bodyBytes)
+  const schema = body as JsonSchema
+  const texts = Object.entries(FILLERS).map(([kind, fill]): [string, string] => [kind, filled(schema, fill, bodyBytes)])
+  const own = Object.entries(ownMembers(name, bodyBytes)).map(([kind, members]): [string, string] => [
+    kind,
+    JSON.stringify({ ...(sampleOf(schema as never) as object), ...members }),
+  ])
+  const values = texts[0]?.[1] ?? ''
+  const padded = `${' '.repeat(Math.max(0, bodyBytes - values.length))}${values}`
+  const all: [string, string][] = [
+    ...texts,
+    ...own,
+    ['most of what the schema allows', JSON.stringify(fullOf(schema, bodyBytes))],
+    ['most faults', JSON.stringify(wrongOf(schema, bodyBytes))],
+    ['not complete', values.slice(0, -1)],
+    ['blank lines and a fault', `${'\n'.repeat(bodyBytes - 1)}x`],
+  ]
+  const plain = all.map(([kind, text]) => ({ kind, body: Buffer.from(text) }))
+  const compressed = [
+    { kind: 'gzip', body: gzipSync(padded), headers: { 'content-encoding': 'gzip' } },
+    { kind: 'brotli', body: brotliCompressSync(padded), headers: { 'content-encoding': 'br' } },
+  ]
+  const chunked = { kind: 'chunks of one byte', body: Buffer.from(values.slice(0, CHUNKS)), chunkBytes: 1 }
+  return [...plain, ...compressed, chunked].map((each: WorstRequest) => ({
+    ...each,
+    headers: { ...JSON_TYPE, ...each.headers },
+  }))
+}
+
+/** Fill the room of a free member, in bytes and in values. */
+type Filler = (bytes: number, values: number) => string
+
+const list = (item: string): Filler => {
+  const size = item.length + 1
+  // The limit counts a comma and what opens an object.
+  const each = item.startsWith('{') ? 2 : 1
+  return (bytes, values) =>
+    `[${`${item},`.repeat(Math.max(0, Math.min(Math.floor(values / each), Math.floor(bytes / size)) - 2))}${item}]`
+}
+const text =
+  (piece: string): Filler =>
+  (bytes) =>
+    `"${piece.repeat(Math.max(0, Math.floor((bytes - 2) / Buffer.byteLength(piece))))}"`
+
+const FILLERS: Record<string, Filler> = {
+  'most values': list('{}'),
+  'longest numbers': list('-1.2345678901234567e-300'),
+  'most names': (bytes, values) => {
+    const count = Math.max(0, Math.min(values, Math.floor(bytes / 10)) - 2)
+    return `{${Array.from({ length: count }, (_, n) => `"${n.toString(36)}_":0`).join()}}`
+  },
+  deepest: (bytes, values) => {
+    const levels = Math.max(1, Math.min(values - 2, Math.floor(bytes / 2)))
+    return '['.repeat(levels) + ']'.repeat(levels)
+  },
+  'longest text': text('x'),
+  'longest text beyond Latin': text('語'),
+  'most escapes': text('\\u8a9e'),
+}
+
+const HOLE = '@@hole@@'
+
+/** A valid body, with the filler in each member that takes anything, or in one beside those that the schema knows. */
+function filled(schema: JsonSchema, fill: Filler, bytes: number): string {
+  const whole = JSON.stringify(withHoles(schema))
+  const holes = whole.split(`"${HOLE}"`).length - 1
+  const room = Math.floor((bytes - whole.length) / holes)
+  const values = Math.floor((LIMITS.bodyValues - 1_000) / holes)
+  const content = fill(room, isRaw(schema) ? Infinity : values)
+  return whole.replaceAll(`"${HOLE}"`, () => content)
+}
+
+/** Lists of events have their own limit of values. */
+const isRaw = (schema: JsonSchema): boolean => schema.type === 'array'
+
+function withHoles(schema: JsonSchema): unknown {
+  if (schema.type === 'array') {
+    const most = (schema as { maxItems?: number }).maxItems ?? 1
+    return Array.from({ length: most }, (_, index) => ({
+      ...(withHoles(schema.items ?? {}) as object),
+      eventId: `${index}`,
+    }))
+  }
+  const body = sampleOf(schema as never) as Record<string, unknown>
+  const free = Object.entries(schema.properties ?? {}).filter(([, of]) => isFree(of))
+  if (free.length === 0) return { ...body, beside: HOLE }
+  return { ...body, ...Object.fromEntries(free.map(([name]) => [name, { in: HOLE }])) }
+}
+
+const isFree = ({ type, properties }: JsonSchema): boolean =>
+  [type].flat().includes('object') && Object.keys(properties ?? {}).length === 0
+
+interface Bounded extends JsonSchema {
+  maxItems?: number
+  maxLength?: number
+  maximum?: number
+}
+
+/** Every member, with the longest texts and lists. */
+function fullOf(given: JsonSchema, bytes: number, name = ''): unknown {
+  const schema = given as Bounded
+  const type = [schema.type].flat()[0]
+  if (schema.enum) return schema.enum.at(-1)
+  if (schema.anyOf?.[0]) return fullOf(schema.anyOf[0], bytes, name)
+  if (type === 'object') {
+    const members = Object.entries(schema.properties ?? {})
+    return Object.fromEntries(members.map(([key, of]) => [key, fullOf(of, Math.floor(bytes / members.length), key)]))
+  }
+  if (type === 'array') {
+    const one = JSON.stringify(fullOf(schema.items ?? {}, Math.floor(bytes / 4), name)).length + 1
+    const count = Math.max(1, Math.min(schema.maxItems ?? Infinity, Math.floor((bytes - 100) / one)))
+    return Array.from({ length: count }, () => fullOf(schema.items ?? {}, Math.floor(bytes / 4), name))
+  }
+  if (type !== 'string' || schema.format || schema.pattern) return sampleOf(schema as never, name)
+  return 'x'.repeat(Math.max(1, Math.min(schema.maxLength ?? bytes, Math.floor(bytes / 2))))
+}
+
+/** Lists whose items are all wrong, texts that are no texts, and many members that are not known. */
+function wrongOf(schema: JsonSchema, bytes: number): unknown {
+  if (schema.type === 'array') return Array.from({ length: 100 }, () => wrongOf(schema.items ?? {}, bytes / 100))
+  const members = Object.entries(schema.properties ?? {})
+  const lists = members.filter(([, { type }]) => [type].flat().includes('array')).length
+  const most = Math.min(LIMITS.bodyValues - 1_000, Math.floor(bytes / 12))
+  const each = lists === 0 ? 0 : Math.floor(most / lists)
+  const unknown = lists === 0 ? Object.fromEntries(Array.from({ length: most }, (_, n) => [`m${n}`, 0])) : {}
+  const values = members.map(([name, { type }]) => [
+    name,
+    [type].flat().includes('array') ? Array.from({ length: each }, () => 0) : [0],
+  ])
+  return { ...unknown, ...Object.fromEntries(values) }
+}
+
+function worstQueries({ properties = {} }: JsonSchema, required: Record<string, string>): WorstRequest[] {
+  const names = Object.keys(properties)
+  const limit = (properties['limit'] as Bounded | undefined)?.maximum
+  const widest: Record<string, string> = {
+    ...required,
+    ...(limit && { limit: String(limit) }),
+    ...(names.includes('from') && isTime(properties['from']) && { from: '2000-01-01T00:00:00.000Z' }),
+    ...(names.includes('to') && isTime(properties['to']) && { to: '2099-01-01T00:00:00.000Z' }),
+  }
+  const each = names.flatMap((name) =>
+    worstTexts(name, properties[name] ?? {}).map((value) => ({
+      kind: `${name}=${value.length > 20 ? `${value.slice(0, 8)}… (${value.length})` : value}`,
+      query: { ...widest, [name]: value },
+    })),
+  )
+  const walk = names.includes('cursor') ? [{ kind: 'furthest cursor', query: widest, pages: PAGES }] : []
+  return [{ kind: 'widest', query: widest }, ...each, ...walk]
+}
+
+const isTime = (schema: JsonSchema | undefined): boolean => schema?.format === 'date-time'
+
+const QUERY_CHARS = 12_000
+
+function worstTexts(name: string, given: JsonSchema): string[] {
+  const schema = given as Bounded
+  const type = [schema.type].flat()[0]
+  if (schema.enum) return schema.enum.map(String)
+  if (type === 'integer' || type === 'number') return schema.maximum === undefined ? [] : [String(schema.maximum)]
+  if (type !== 'string') throw new Error(`There is no worst value of the query parameter ${name}`)
+  if (schema.format) return []
+  const most = Math.min(schema.maxLength ?? QUERY_CHARS, QUERY_CHARS)
+  return [
+    'e'.repeat(most),
+    'e '.repeat(most / 2).trim(),
+    '"a b" '.repeat(Math.floor(most / 6)).trim(),
+    '%'.repeat(Math.floor(most / 3)),
+  ]
+}
