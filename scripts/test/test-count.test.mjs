@@ -10,6 +10,7 @@ const directory = mkdtempSync(path.join(os.tmpdir(), 'tacho-count-'))
 after(() => rmSync(directory, { recursive: true }))
 
 const GOOD = `test('one', () => {}); test('two', (t) => t.test('part', () => {})); test('later', { skip: true }, () => {})`
+const SKIPPED = `import { describe } from 'node:test'; describe('none', { skip: 'elsewhere' }, () => { test('x', () => {}) })`
 const FAULTS = {
   'a failed test': `test('fails', () => { throw new Error('no') })`,
   'an error at loading': `throw new Error('no')`,
@@ -28,6 +29,10 @@ const single = (name, text) => {
 }
 const all = (...groups) => ({ groups, names: [] })
 const scenarios = {
+  'a skipped suite': all(
+    single('suite', SKIPPED),
+    together(write('before-suite', GOOD), write('grouped-suite', SKIPPED)),
+  ),
   good: all(single('alone', GOOD), together(write('first', GOOD), write('second', GOOD))),
   'by name': { groups: [single('named', GOOD), single('none', GOOD.replaceAll('one', 'other'))], names: ['one'] },
   'a kill, by name': { groups: [single('killed', FAULTS['a kill'])], names: ['is killed'] },
@@ -46,6 +51,10 @@ const results = countAll()
 
 test('passed tests are counted once, skipped ones and the file itself not', () => {
   assert.deepEqual(results.good, { passed: 9, failed: 0, unfinished: [] })
+})
+
+test('a file whose only suite is skipped has not failed', () => {
+  assert.deepEqual(results['a skipped suite'], { passed: 3, failed: 0, unfinished: [] })
 })
 
 test('in a run of tests of some names, a file without any has not failed, but a killed one has', () => {
