@@ -45,6 +45,7 @@ function withoutCompilers(): never {
 
 export function createApp(deps: Deps, log?: FastifyBaseLogger): FastifyInstance {
   const { config } = deps
+  const path = new URL(config.publicUrl ?? 'http://localhost').pathname.replace(/\/$/, '')
   const app = fastify({
     ...(log ? { loggerInstance: log } : {}),
     // The framework's log lines contain the query.
@@ -54,6 +55,8 @@ export function createApp(deps: Deps, log?: FastifyBaseLogger): FastifyInstance 
     // A logger per request would cost more than the lines it writes.
     childLoggerFactory: (logger) => logger,
     genReqId: () => randomUUID(),
+    // A proxy may leave the path of the public address in place.
+    rewriteUrl: ({ url = '/' }) => (url.startsWith(`${path}/`) ? url.slice(path.length) : url),
     trustProxy: config.trustProxy.length > 0 ? [...config.trustProxy] : false,
     routerOptions: { maxParamLength: PATH_PARAMETER_CHARS },
     requestTimeout: config.requestTimeout,
@@ -90,6 +93,10 @@ export function createApp(deps: Deps, log?: FastifyBaseLogger): FastifyInstance 
   if (config.metrics) metricsRoutes(app, deps)
   frontRoute(app, { version: deps.version, docs: config.docs, console })
   if (console) consoleRoutes(app)
+  // Relative addresses of a page need the slash.
+  if (path !== '' && !app.hasRoute({ method: 'GET', url: path })) {
+    app.get(path, (_request, reply) => reply.redirect(`${path}/`, 308))
+  }
   if (config.docs) {
     documentsRoutes(app, { version: deps.version, now: deps.now })
     guideRoutes(app)
