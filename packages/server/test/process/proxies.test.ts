@@ -184,7 +184,13 @@ async function open(
   { method = 'GET', headers = {}, body }: Asked,
 ): Promise<IncomingMessage> {
   const request = httpsRequest({
-    ...{ host: '127.0.0.1', port, path: place, method, servername: HOST, rejectUnauthorized: false, agent: false },
+    host: '127.0.0.1',
+    port,
+    path: place,
+    method,
+    servername: HOST,
+    rejectUnauthorized: false,
+    agent: false,
     headers: { host: `${HOST}:${port}`, ...headers },
   })
   request.end(body)
