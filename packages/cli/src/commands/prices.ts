@@ -16,6 +16,12 @@ interface SetOptions extends WorkspaceOptions {
   cacheRead?: number
   cacheWrite?: number
   reasoning?: number
+  audioInput?: number
+  cachedAudio?: number
+  audioOutput?: number
+  imageInput?: number
+  cachedImage?: number
+  imageOutput?: number
   call?: number
 }
 
@@ -38,6 +44,12 @@ export function addPrices(prices: Command): void {
     .option('--cache-read <price>', 'input tokens read from a cache; default: as input', parsePrice)
     .option('--cache-write <price>', 'input tokens written to a cache; default: as input', parsePrice)
     .option('--reasoning <price>', 'reasoning tokens; default: as output', parsePrice)
+    .option('--audio-input <price>', `audio tokens of the input; ${AS_TEXT}`, parsePrice)
+    .option('--cached-audio <price>', `audio tokens read from a cache; ${AS_TEXT}`, parsePrice)
+    .option('--audio-output <price>', `audio tokens of the output; ${AS_TEXT}`, parsePrice)
+    .option('--image-input <price>', `image tokens of the input; ${AS_TEXT}`, parsePrice)
+    .option('--cached-image <price>', `image tokens read from a cache; ${AS_TEXT}`, parsePrice)
+    .option('--image-output <price>', `image tokens of the output; ${AS_TEXT}`, parsePrice)
     .option('--call <price>', 'each call, besides its tokens', parsePrice)
     .addHelpText(
       'after',
@@ -56,6 +68,10 @@ Example:
     .option('--to <when>', 'a time, or a duration ago; default: now')
     .action(unknown)
 }
+
+const AS_TEXT = 'default: as text, and costs are "at least"'
+const MEDIA = ['audioInput', 'cachedAudio', 'audioOutput', 'imageInput', 'cachedImage', 'imageOutput'] as const
+const OPTIONAL = ['cacheRead', 'cacheWrite', 'reasoning', ...MEDIA, 'call'] as const
 
 function parsePrice(text: string): number {
   const price = Number(text)
@@ -77,11 +93,14 @@ async function list(options: WorkspaceOptions): Promise<void> {
     [
       { title: 'MODEL' },
       ...['INPUT', 'OUTPUT', 'CACHE READ', 'CACHE WRITE', 'REASONING'].map(right),
+      { title: 'AUDIO AND IMAGES', isOptional: true },
       { title: 'SET', as: 'time' },
     ],
-    prices.items.map(({ model, input, output, cacheRead, cacheWrite, reasoning, changedAt }) => {
+    prices.items.map(({ model, input, output, cacheRead, cacheWrite, reasoning, changedAt, ...more }) => {
       const numbers = [input, output, cacheRead, cacheWrite, reasoning]
-      return [model, ...numbers.map((price) => (price === undefined ? '-' : spokenNumber(price))), changedAt]
+      const media = MEDIA.flatMap((name) => (more[name] === undefined ? [] : `${name} ${spokenNumber(more[name])}`))
+      const texts = numbers.map((price) => (price === undefined ? '-' : spokenNumber(price)))
+      return [model, ...texts, media.join(', '), changedAt]
     }),
   )
 }
@@ -89,8 +108,8 @@ async function list(options: WorkspaceOptions): Promise<void> {
 async function set(model: string, options: SetOptions): Promise<void> {
   const client = connect(options)
   const { id: workspaceId } = await findWorkspace(client, options.workspace)
-  const { input, output, cacheRead, cacheWrite, reasoning, call } = options
-  const optional = Object.entries({ cacheRead, cacheWrite, reasoning, call }).filter(([, price]) => price !== undefined)
+  const { input, output } = options
+  const optional = OPTIONAL.map((name) => [name, options[name]] as const).filter(([, price]) => price !== undefined)
   const body: NewPrice = { model, input, output, ...Object.fromEntries(optional) }
   const price = await client.setPrice({ params: { workspaceId }, body })
   if (options.json) return printJson(price)

@@ -11,6 +11,8 @@ const price = (description: string) =>
   })
 const optional = (description: string) => Type.Optional(price(description))
 
+const AS_TEXT = 'otherwise as text, and the cost is at least that'
+
 const tokens = {
   input: price('Input tokens'),
   output: price('Output tokens'),
@@ -18,6 +20,12 @@ const tokens = {
   cacheWrite: optional('Input tokens written to a cache; otherwise as input'),
   cacheWrite1h: optional('Input tokens written to a cache for an hour; otherwise as cacheWrite'),
   reasoning: optional('Reasoning tokens; otherwise as output'),
+  audioInput: optional(`Audio tokens of the input; ${AS_TEXT}`),
+  cachedAudio: optional(`Audio tokens read from a cache; ${AS_TEXT}`),
+  imageInput: optional(`Image tokens of the input; ${AS_TEXT}`),
+  cachedImage: optional(`Image tokens read from a cache; ${AS_TEXT}`),
+  audioOutput: optional(`Audio tokens of the output; ${AS_TEXT}`),
+  imageOutput: optional(`Image tokens of the output; ${AS_TEXT}`),
 }
 
 const longContext = Type.Object(

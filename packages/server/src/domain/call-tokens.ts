@@ -1,7 +1,7 @@
 /** Parts of a call's tokens. Each part has its own price. */
 import type { CallCounts } from '@tacho/contract/usage-shapes.ts'
 import { LONG_CONTEXTS } from '@tacho/contract/words.ts'
-import { TOKEN_PARTS, UNKNOWN_USAGE, type CallTokens } from '../storage/uncosted.ts'
+import { partsOf, UNKNOWN_USAGE, withMedia, type CallTokens } from '../storage/uncosted.ts'
 
 /** Null: the call has no tokens. */
 export function callTokens(counts: CallCounts | null): CallTokens | null {
@@ -9,27 +9,43 @@ export function callTokens(counts: CallCounts | null): CallTokens | null {
   const { promptTokens, completionTokens, totalTokens } = counts
   const prompt = promptTokens ?? Math.max(0, (totalTokens ?? 0) - (completionTokens ?? 0))
   const completion = completionTokens ?? Math.max(0, promptTokens === null ? 0 : (totalTokens ?? 0) - prompt)
-  const { cachedTokens, cacheWriteTokens, cacheWrite1hTokens, reasoningTokens } = counts
+  const { cachedTokens, cacheWriteTokens, cacheWrite1hTokens, reasoningTokens, cachedAudioTokens, cachedImageTokens } =
+    counts
   const cached = cachedTokens + cacheWriteTokens
   // Beside a total alone, the parts may say more.
   const all = Math.max(prompt, cached)
   const output = Math.max(completion, reasoningTokens)
   if (all + output === 0) return counts.invalid.length > 0 ? UNKNOWN : null
+  // Some shapes do not say which of the cached tokens are audio: those count as text.
+  const [audioInput, imageInput, input] = split(all - cached, [
+    counts.audioInputTokens - cachedAudioTokens,
+    counts.imageInputTokens - cachedImageTokens,
+  ])
+  const [cachedAudio, cachedImage, cacheRead] = split(cachedTokens, [cachedAudioTokens, cachedImageTokens])
+  const answered = output - reasoningTokens
+  const [audioOutput, imageOutput, text] = split(answered, [counts.audioOutputTokens, counts.imageOutputTokens])
+  const media = { audioInput, cachedAudio, imageInput, cachedImage, audioOutput, imageOutput }
+  const hasMedia = Object.values(media).some((tokens) => tokens > 0)
   return {
-    context: contextOf(all),
-    input: all - cached,
-    cacheRead: cachedTokens,
+    context: hasMedia ? withMedia(contextOf(all)) : contextOf(all),
+    input,
+    cacheRead,
     cacheWrite: cacheWriteTokens - cacheWrite1hTokens,
     cacheWrite1h: cacheWrite1hTokens,
-    output: output - reasoningTokens,
+    output: text,
     reasoning: reasoningTokens,
+    ...media,
   }
 }
 
-const UNKNOWN = {
-  context: UNKNOWN_USAGE,
-  ...(Object.fromEntries(TOKEN_PARTS.map((part) => [part, 0])) as Record<(typeof TOKEN_PARTS)[number], 0>),
-} satisfies CallTokens
+/** Two parts of a whole, and the rest of it. */
+function split(whole: number, [one, other]: [number, number]): [number, number, number] {
+  const first = Math.min(one, whole)
+  const second = Math.min(other, whole - first)
+  return [first, second, whole - first - second]
+}
+
+const UNKNOWN: CallTokens = { context: UNKNOWN_USAGE, ...partsOf(() => 0) }
 
 function contextOf(inputTokens: number): number {
   return LONG_CONTEXTS.findLast((start) => inputTokens > start) ?? 0

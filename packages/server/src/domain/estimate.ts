@@ -2,8 +2,10 @@
 import type { EstimateFields } from '@tacho/contract/operator/estimate.ts'
 import { DAY_MS } from '../storage/hours.ts'
 import {
+  MEDIA_PARTS,
   TOKEN_PARTS,
   UNKNOWN_USAGE,
+  withMedia,
   type UncostedCalls,
   type UncostedSum,
   type TokenParts,
@@ -12,7 +14,8 @@ import {
 export interface Estimator {
   ofCalls(calls: readonly UncostedCalls[], time: number): EstimateFields
   ofSums(sums: readonly UncostedSum[]): EstimateFields
-  hasPrice(model: string): boolean
+  /** All tokens of these calls have a price. */
+  hasPrice(calls: UncostedCalls): boolean
 }
 
 /** For a million tokens; above a threshold of input, another one. */
@@ -48,6 +51,12 @@ export const CONTAINED_IN = {
   cacheWrite1h: 'cacheWrite',
   output: 'output',
   reasoning: 'output',
+  audioInput: 'input',
+  cachedAudio: 'cacheRead',
+  imageInput: 'input',
+  cachedImage: 'cacheRead',
+  audioOutput: 'output',
+  imageOutput: 'output',
 } as const satisfies Record<keyof TokenParts, keyof TokenParts>
 
 export function estimateCalls<Calls extends UncostedCalls>(
@@ -59,11 +68,18 @@ export function estimateCalls<Calls extends UncostedCalls>(
   for (const each of calls) {
     const dated = ratesOf(each.model)
     const rates = dated && ratesAt(dated, timeOf(each))
-    if (each.context === UNKNOWN_USAGE) unpriced += each.calls
-    else if (rates) femtos += priceOf(each, rates)
-    else unpriced += each.calls
+    const isKnown = rates !== null && each.context !== UNKNOWN_USAGE
+    if (isKnown) femtos += priceOf(each, rates)
+    // Audio and images cost more than text: what they cost as text is the least.
+    if (!isKnown || lacksRate(each, rates)) unpriced += each.calls
   }
   return { femtos, unpriced }
+}
+
+/** Some of the audio or images have no price of their own. */
+export function lacksRate(calls: TokenParts, rates: Rates): boolean {
+  const isFree = rates.input === 0 && rates.output === 0
+  return !isFree && MEDIA_PARTS.some((part) => calls[part] > 0 && rates[part] === undefined)
 }
 
 export function toNanos(femtos: bigint): number {
@@ -83,9 +99,10 @@ function isWithin(second: number, { from, to }: { from: number; to: number }): b
 }
 
 function priceOf(calls: UncostedCalls, rates: Rates): bigint {
+  const context = calls.context < UNKNOWN_USAGE ? withMedia(calls.context) : calls.context
   let femtos = BigInt(calls.calls) * BigInt(Math.round((rates.call ?? 0) * FEMTOS))
   for (const part of TOKEN_PARTS) {
-    if (calls[part] > 0) femtos += BigInt(calls[part]) * rateOf(part, rates, calls.context)
+    if (calls[part] > 0) femtos += BigInt(calls[part]) * rateOf(part, rates, context)
   }
   return femtos
 }

@@ -4,6 +4,7 @@ import type { EstimateFields } from '@tacho/contract/operator/estimate.ts'
 import {
   CONTAINED_IN,
   estimateCalls,
+  lacksRate,
   toNanos,
   type Estimator,
   type ModelRates,
@@ -12,7 +13,7 @@ import {
 import { NANOS } from '../domain/usage.ts'
 import type { PriceRow } from '../storage/prices.ts'
 import type { Storage } from '../storage/storage.ts'
-import { TOKEN_PARTS, UNKNOWN_USAGE, type UncostedCalls, type UncostedSum } from '../storage/uncosted.ts'
+import { MEDIA_PARTS, TOKEN_PARTS, UNKNOWN_USAGE, type UncostedCalls, type UncostedSum } from '../storage/uncosted.ts'
 import type { PriceTable } from './price-table.ts'
 
 const NOTHING: EstimateFields = { estimatedCost: null, priceTable: null, unpricedCalls: 0 }
@@ -44,7 +45,7 @@ export async function estimatorOf(
   return {
     ofCalls: (list, time) => estimate(list, () => time),
     ofSums: (sums) => estimate(sums, atOf),
-    hasPrice: (model) => ratesOf(model) !== null,
+    hasPrice: (calls) => ratesOf(calls.model)?.every(({ rates }) => !lacksRate(calls, rates)) ?? false,
   }
 }
 
@@ -60,9 +61,12 @@ function ratesOfWorkspace({ rates: { longContext, call, ...tokens } }: PriceRow)
   if (longContext === undefined) return [{ rates }]
   const { above, ...long } = longContext
   // A part that only the long prices leave out is then priced as the part that contains it.
-  const tiered = TOKEN_PARTS.map((part) => {
-    return [part, { base: priceOf(part, tokens), above: [{ context: above, price: priceOf(part, long) }] }]
-  })
+  const isSet = (part: (typeof TOKEN_PARTS)[number]) => tokens[part] !== undefined || long[part] !== undefined
+  const tiered = TOKEN_PARTS.filter((part) => !(MEDIA_PARTS as readonly string[]).includes(part) || isSet(part)).map(
+    (part) => {
+      return [part, { base: priceOf(part, tokens), above: [{ context: above, price: priceOf(part, long) }] }]
+    },
+  )
   return [{ rates: { ...(Object.fromEntries(tiered) as Rates), call } }]
 }
 

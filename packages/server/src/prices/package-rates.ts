@@ -8,7 +8,7 @@ export function packageRates(name: string): ModelRates | null {
   const prices = find(name) ?? find(plainName(name))
   if (prices === null) return null
   const dated = Array.isArray(prices) ? prices : [{ prices }]
-  const rates = dated.map(toDated)
+  const rates = dated.map((each) => toDated(each, /(?:^|[/:])gemini/i.test(name)))
   return rates.every((each) => each !== null) ? rates : null
 }
 
@@ -39,8 +39,8 @@ function pricesOf(model: string, providerId?: string): ModelPrice | ConditionalP
   return calcPrice({}, model, providerId === undefined ? {} : { providerId })?.model.prices ?? null
 }
 
-function toDated({ prices, constraint }: ConditionalPrice): DatedRates | null {
-  const rates = toRates(prices)
+function toDated({ prices, constraint }: ConditionalPrice, isGemini: boolean): DatedRates | null {
+  const rates = toRates(prices, isGemini)
   if (rates === null) return null
   if (constraint?.type === 'start_date') return { from: Date.parse(constraint.start_date), rates }
   if (constraint?.type === 'time_of_date') {
@@ -49,7 +49,8 @@ function toDated({ prices, constraint }: ConditionalPrice): DatedRates | null {
   return { rates }
 }
 
-function toRates(prices: ModelPrice): Rates | null {
+/** Google's input price is that of text, images and video: ai.google.dev/gemini-api/docs/pricing. */
+function toRates(prices: ModelPrice, isGemini: boolean): Rates | null {
   const input = toRate(prices['input_mtok'])
   const output = toRate(prices['output_mtok'])
   const call = prices['requests_kcount']
@@ -62,6 +63,12 @@ function toRates(prices: ModelPrice): Rates | null {
     cacheWrite: toRate(prices['cache_write_mtok']),
     cacheWrite1h: toRate(prices['cache_write_1h_mtok']),
     reasoning: toRate(prices['output_reasoning_mtok']),
+    audioInput: toRate(prices['input_audio_mtok']),
+    cachedAudio: toRate(prices['cache_audio_read_mtok']),
+    imageInput: toRate(prices['input_image_mtok'] ?? (isGemini ? prices['input_mtok'] : undefined)),
+    cachedImage: toRate(prices['cache_image_read_mtok'] ?? (isGemini ? prices['cache_read_mtok'] : undefined)),
+    audioOutput: toRate(prices['output_audio_mtok']),
+    imageOutput: toRate(prices['output_image_mtok']),
     ...(typeof call === 'number' && { call: call / 1_000 }),
   }
 }

@@ -1,12 +1,25 @@
 /** Tokens of a model call by their price: no token is in two parts. `cacheWrite1h`: written to be kept for an hour. */
-export const TOKEN_PARTS = ['input', 'cacheRead', 'cacheWrite', 'cacheWrite1h', 'output', 'reasoning'] as const
+const TEXT_PARTS = ['input', 'cacheRead', 'cacheWrite', 'cacheWrite1h', 'output', 'reasoning'] as const
+/** Few models have prices of their own for these. */
+export const MEDIA_PARTS = [
+  'audioInput',
+  'cachedAudio',
+  'imageInput',
+  'cachedImage',
+  'audioOutput',
+  'imageOutput',
+] as const
+export const TOKEN_PARTS = [...TEXT_PARTS, ...MEDIA_PARTS] as const
 export type TokenParts = Record<(typeof TOKEN_PARTS)[number], number>
+
+/** As a context: the calls have audio or images, so sums keep them apart from calls whose prices are known. Also back. */
+export const withMedia = (context: number): number => -2 - context
 
 /** As a context: the calls do not say what they used, so no price applies to them. */
 export const UNKNOWN_USAGE = -1
 
 export interface CallTokens extends TokenParts {
-  /** The largest long-context threshold that the call's input exceeds; 0: none. Or `UNKNOWN_USAGE`. */
+  /** The largest long-context threshold that the call's input exceeds; 0: none. Or `UNKNOWN_USAGE`, or `withMedia`. */
   context: number
 }
 
@@ -54,13 +67,16 @@ export function addUncosted(
 export function uncostedText(list: readonly RunCalls[]): string | null {
   if (list.length === 0) return null
   const rows = list.map(({ model, context, calls, versionId, ...parts }) => {
-    const counts = [context, calls, ...TOKEN_PARTS.map((part) => parts[part])]
-    return versionId === null ? [model, ...counts] : [model, ...counts, versionId]
+    const row = [model, context, calls, ...TEXT_PARTS.map((part) => parts[part])]
+    const media = MEDIA_PARTS.map((part) => parts[part])
+    if (media.some((tokens) => tokens > 0)) return [...row, versionId, ...media]
+    return versionId === null ? row : [...row, versionId]
   })
   return JSON.stringify(rows)
 }
 
-const VERSION_AT = 3 + TOKEN_PARTS.length
+const VERSION_AT = 3 + TEXT_PARTS.length
+const WITH_MEDIA = VERSION_AT + 1 + MEDIA_PARTS.length
 
 export function isUncosted(text: unknown): boolean {
   if (typeof text !== 'string') return text === null
@@ -68,11 +84,14 @@ export function isUncosted(text: unknown): boolean {
     const rows: unknown = JSON.parse(text)
     const isRow = (row: unknown) =>
       Array.isArray(row) &&
-      (row.length === VERSION_AT || row.length === VERSION_AT + 1) &&
+      [VERSION_AT, VERSION_AT + 1, WITH_MEDIA].includes(row.length) &&
       typeof row[0] === 'string' &&
-      (isCount(row[1]) || row[1] === UNKNOWN_USAGE) &&
+      Number.isSafeInteger(row[1]) &&
       row.slice(2, VERSION_AT).every(isCount) &&
-      row.slice(VERSION_AT).every((version) => typeof version === 'string')
+      row
+        .slice(VERSION_AT, VERSION_AT + 1)
+        .every((id) => typeof id === 'string' || (id === null && row.length === WITH_MEDIA)) &&
+      row.slice(VERSION_AT + 1).every(isCount)
     return Array.isArray(rows) && rows.length <= MOST_PER_RUN + 1 && rows.every(isRow)
   } catch {
     return false
@@ -84,22 +103,17 @@ const isCount = (value: unknown): boolean => Number.isSafeInteger(value) && Numb
 export function readUncosted(text: string | null): RunCalls[] {
   if (text === null) return []
   const rows = JSON.parse(text) as Row[]
-  return rows.map(
-    ([model, context, calls, input, cacheRead, cacheWrite, cacheWrite1h, output, reasoning, versionId = null]) => {
-      return { model, context, calls, input, cacheRead, cacheWrite, cacheWrite1h, output, reasoning, versionId }
-    },
-  )
+  return rows.map(([model, context, calls, ...rest]) => {
+    const versionId = (rest[TEXT_PARTS.length] ?? null) as string | null
+    const counts = rest.toSpliced(TEXT_PARTS.length, 1)
+    return { model, context, calls, versionId, ...partsOf((at) => (counts[at] ?? 0) as number) }
+  })
 }
 
-type Row = [
-  model: string,
-  context: number,
-  calls: number,
-  input: number,
-  cacheRead: number,
-  cacheWrite: number,
-  cacheWrite1h: number,
-  output: number,
-  reasoning: number,
-  versionId?: string,
-]
+/** `at`: the place of the part in TOKEN_PARTS. */
+export function partsOf(tokensAt: (at: number) => number): TokenParts {
+  return Object.fromEntries(TOKEN_PARTS.map((part, at) => [part, tokensAt(at)])) as TokenParts
+}
+
+/** Tokens in the order of TOKEN_PARTS, with the version between those of text and those of audio and images. */
+type Row = [model: string, context: number, calls: number, ...rest: (number | string | null)[]]

@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
-import { UNKNOWN_USAGE } from '../../src/storage/uncosted.ts'
+import { partsOf, UNKNOWN_USAGE, withMedia } from '../../src/storage/uncosted.ts'
 import { usageOf } from '../../src/domain/usage.ts'
 
-const NONE = { context: 0, input: 0, cacheRead: 0, cacheWrite: 0, cacheWrite1h: 0, output: 0, reasoning: 0 }
+const NONE = { context: 0, ...partsOf(() => 0) }
 const tokensOf = (usage: unknown, rest = {}) => usageOf('LLM_CALL', { model: 'm', usage, ...rest })?.uncosted
 
 test('tokens are split as each provider reports them', () => {
@@ -68,6 +68,36 @@ test('tokens are split as each provider reports them', () => {
       { inputTokens: 5, cachedInputTokens: 60 },
       { input: 5, cacheRead: 60 },
     ],
+    [
+      'audio and images, of which a part is cached',
+      {
+        input_tokens: 1_000,
+        output_tokens: 300,
+        input_token_details: {
+          audio_tokens: 900,
+          image_tokens: 30,
+          cached_tokens: 200,
+          cached_tokens_details: { audio_tokens: 150, image_tokens: 10 },
+        },
+        output_token_details: { audio_tokens: 280 },
+      },
+      {
+        context: withMedia(0),
+        input: 30,
+        cacheRead: 40,
+        audioInput: 750,
+        cachedAudio: 150,
+        imageInput: 20,
+        cachedImage: 10,
+        output: 20,
+        audioOutput: 280,
+      },
+    ],
+    [
+      'more audio than uncached input: the rest is cached',
+      { promptTokens: 100, cachedTokens: 60, audioInputTokens: 90 },
+      { context: withMedia(0), audioInput: 40, cacheRead: 60 },
+    ],
     ['only a total', { totalTokens: 9 }, { input: 9 }],
     ['a total and one part', { totalTokens: 9, completionTokens: 4 }, { input: 5, output: 4 }],
     ['a total and the other part', { totalTokens: 9, promptTokens: 4 }, { input: 4, output: 5 }],
@@ -100,7 +130,14 @@ test('a context is long above a threshold, counting cached tokens', () => {
 
 test('no token is lost, whatever a usage says', () => {
   const count = fc.oneof(fc.nat(1_000), fc.constantFrom(null, -1, '7', 1e9))
-  const parts = ['cachedTokens', 'cacheWriteTokens', 'reasoningTokens', 'cache_read_input_tokens']
+  const parts = [
+    'cachedTokens',
+    'cacheWriteTokens',
+    'reasoningTokens',
+    'cache_read_input_tokens',
+    'audioInputTokens',
+    'imageOutputTokens',
+  ]
   const names = ['promptTokens', 'input_tokens', 'completionTokens', 'output_tokens', 'totalTokens', ...parts]
   fc.assert(
     fc.property(fc.dictionary(fc.constantFrom(...names), count), (usage) => {

@@ -6,6 +6,7 @@ import { LONG_CONTEXTS } from '@tacho/contract/words.ts'
 import fc from 'fast-check'
 import { usageOf } from '../../src/domain/usage.ts'
 import { estimateCalls, toNanos } from '../../src/domain/estimate.ts'
+import { partsOf } from '../../src/storage/uncosted.ts'
 import { packageRates } from '../../src/prices/package-rates.ts'
 
 const providers: Provider[] = (await waitForUpdate()) ?? []
@@ -98,15 +99,7 @@ test('prices follow the time where the package says so', () => {
   assert.ok(dated?.some(({ daily }) => daily !== undefined))
   const at = (hour: number) => {
     const time = Date.UTC(2026, 10, 22, hour)
-    const tokens = {
-      context: 0,
-      input: 1_000_000,
-      cacheRead: 0,
-      cacheWrite: 0,
-      cacheWrite1h: 0,
-      output: 0,
-      reasoning: 0,
-    }
+    const tokens = { context: 0, ...partsOf(() => 0), input: 1_000_000 }
     const calls = [{ model: 'deepseek-v4-pro', calls: 1, ...tokens }]
     const expected = calcPrice({ input_tokens: 1_000_000 }, 'deepseek-v4-pro', { timestamp: new Date(time) })
     return [
@@ -139,4 +132,52 @@ test('variants of gateways and reordered names have the price of their model', (
   }
   assert.deepEqual(packageRates('meta-llama/llama-3.3-70b-instruct:free'), [{ rates: { input: 0, output: 0 } }])
   assert.equal(packageRates('nobody/knows-it:nitro'), null)
+})
+
+test('audio and images have their own prices; without them, the cost is at least that of text', () => {
+  const time = Date.UTC(2026, 5, 1)
+  const details = {
+    audio_tokens: 900,
+    image_tokens: 40,
+    cached_tokens: 100,
+    cached_tokens_details: { audio_tokens: 80 },
+  }
+  const usage = {
+    input_tokens: 1_000,
+    output_tokens: 500,
+    input_token_details: details,
+    output_token_details: { audio_tokens: 400 },
+  }
+  const estimate = (model: string, sent: unknown) => {
+    const tokens = usageOf('LLM_CALL', { model, usage: sent })?.uncosted
+    assert.ok(tokens)
+    const { femtos, unpriced } = estimateCalls([{ model, calls: 1, ...tokens }], packageRates, () => time)
+    return [toNanos(femtos) / 1e9, unpriced]
+  }
+  const expected = calcPrice(
+    {
+      input_tokens: 1_000,
+      output_tokens: 500,
+      input_audio_tokens: 900,
+      input_image_tokens: 40,
+      cache_read_tokens: 100,
+      cache_audio_read_tokens: 80,
+      cache_image_read_tokens: 0,
+      output_audio_tokens: 400,
+    },
+    'gpt-realtime',
+    { timestamp: new Date(time) },
+  )
+  assert.ok(expected && expected.total_price > 0.05)
+  assert.deepEqual(estimate('gpt-realtime', usage), [expected.total_price, 0])
+  // The table has no price of audio: 2.50 and 10 dollars for a million tokens of text.
+  const chat = { prompt_tokens: 1_000, completion_tokens: 100, prompt_tokens_details: { audio_tokens: 900 } }
+  assert.deepEqual(estimate('gpt-4o-audio-preview', chat), [0.0035, 1])
+  const answer = { prompt_tokens: 1_000, completion_tokens: 100, completion_tokens_details: { audio_tokens: 50 } }
+  assert.deepEqual(estimate('gpt-4o-audio-preview', answer), [0.0035, 1])
+  const image = { promptTokenCount: 1_000, promptTokensDetails: [{ modality: 'IMAGE', tokenCount: 258 }] }
+  assert.deepEqual(estimate('gemini-2.5-flash', image), [0.0003, 0])
+  const audio = { promptTokenCount: 1_000, promptTokensDetails: [{ modality: 'AUDIO', tokenCount: 500 }] }
+  assert.deepEqual(estimate('gemini-2.5-flash', audio), [0.00065, 0])
+  assert.deepEqual(estimate('google/gemma-3-27b-it:free', audio), [0, 0])
 })

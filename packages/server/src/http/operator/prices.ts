@@ -21,8 +21,8 @@ export function pricesRoutes(deps: OperatorDeps): void {
   })
 
   serve('setPrice', async ({ body, workspace, at, audit }) => {
-    const { model, input, output, cacheRead, cacheWrite, cacheWrite1h, reasoning, call, longContext } = body
-    const rates = { input, output, cacheRead, cacheWrite, cacheWrite1h, reasoning, call, longContext }
+    const { model, call, longContext } = body
+    const rates = { ...Object.fromEntries(TOKEN_PARTS.map((part) => [part, body[part]])), call, longContext }
     const given = Object.fromEntries(Object.entries(rates).filter(([, rate]) => rate !== undefined))
     const row: PriceRow = { model, rates: given as PriceRow['rates'], changedAt: at }
     if ((await storage.setPrice(workspace.id, row, audit(model, given))) === 'too_many') return TOO_MANY
@@ -43,7 +43,7 @@ export function pricesRoutes(deps: OperatorDeps): void {
     const estimator = await estimatorOf(deps, environment.workspaceId, sums)
     const models = new Map<string, { model: string; calls: number; tokens: number; lastHour: number }>()
     for (const sum of sums) {
-      if (estimator.hasPrice(sum.model)) continue
+      if (estimator.hasPrice(sum)) continue
       const found = models.get(sum.model) ?? { model: sum.model, calls: 0, tokens: 0, lastHour: 0 }
       found.calls += sum.calls
       found.tokens += TOKEN_PARTS.reduce((tokens, part) => tokens + sum[part], 0)

@@ -21,7 +21,7 @@ const UNCOSTED = ['context', ...TOKEN_PARTS] as const
 const NO_TOKENS = Object.fromEntries(UNCOSTED.map((part) => [part, 0])) as unknown as CallTokens
 
 const [NULL, AS_BEFORE] = [-1, -2]
-const NUMBERS_PER_EVENT = 40
+const NUMBERS_PER_EVENT = 46
 
 export function packBatch({ events, ...batch }: EventBatchRows, bytes: number): PackedBatch {
   const numbers = new Float64Array(events.length * NUMBERS_PER_EVENT)

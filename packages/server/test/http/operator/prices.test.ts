@@ -177,3 +177,23 @@ test('a price of the workspace counts at once, also for earlier calls, and chang
   const actions = audit.items.map(({ action }) => action).filter((action) => action.startsWith('price.'))
   assert.deepEqual(actions.toSorted(), ['price.remove', 'price.set', 'price.set'])
 })
+
+test('audio without a price is at least what text costs, in runs, sums and lists, until a price is set', async () => {
+  const { key, read, change } = await environment('audio')
+  const usage = { prompt_tokens: 1_000, completion_tokens: 0, prompt_tokens_details: { audio_tokens: 900 } }
+  const model = 'gpt-4o-audio-preview'
+  await service.record(
+    [llmCall('spoken', usage, { model }), llmCall('spoken', { prompt_tokens: 1_000 }, { model })],
+    key,
+  )
+  const seen = async () => {
+    const run = replyOf('readOperatorRun', await read('runs/spoken'))
+    const [hour] = replyOf('readUsage', await read(`usage?${WINDOW}`)).items
+    const { items } = replyOf('listUnpricedModels', await read(`unpriced-models?${WINDOW}`))
+    const figures = [run, hour].map((one) => [one?.estimatedCost, one?.unpricedCalls])
+    return [...figures, items.map(({ calls, tokens }) => [calls, tokens])]
+  }
+  assert.deepEqual(await seen(), [[0.005, 1], [0.005, 1], [[1, 1_000]]])
+  replyOf('setPrice', await change('set', { model, input: 2.5, output: 10, audioInput: 40 }))
+  assert.deepEqual(await seen(), [[0.03875, 0], [0.03875, 0], []])
+})

@@ -3,6 +3,7 @@ import { test } from 'node:test'
 import fc from 'fast-check'
 import { anyCharacter } from '../../../../contract/test/any-character.ts'
 import type { EventBatchRows, NewEvent } from '../../../src/storage/events.ts'
+import { partsOf } from '../../../src/storage/uncosted.ts'
 import { packBatch, unpackBatch } from '../../../src/storage/sqlite/packed-batch.ts'
 
 /** Few values, so that neighbours are often equal, in every width a string may have. */
@@ -14,7 +15,9 @@ const count = fc.nat(1e9)
 const tokens = fc
   .record({ context: count, input: fc.integer({ min: 1, max: 1e9 }), cacheRead: count, cacheWrite: count })
   .chain((some) =>
-    fc.record({ cacheWrite1h: count, output: count, reasoning: count }).map((more) => ({ ...some, ...more })),
+    fc
+      .record({ cacheWrite1h: count, output: count, reasoning: count, media: count })
+      .map(({ media, ...more }) => ({ ...partsOf(() => media), ...some, ...more })),
   )
 
 const event: fc.Arbitrary<NewEvent> = fc

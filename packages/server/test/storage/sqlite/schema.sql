@@ -999,7 +999,7 @@ CREATE TABLE uncosted_hours (
   cache_write_tokens INTEGER NOT NULL,
   cache_write_1h_tokens INTEGER NOT NULL,
   output_tokens INTEGER NOT NULL,
-  reasoning_tokens INTEGER NOT NULL,
+  reasoning_tokens INTEGER NOT NULL, audio_input_tokens INTEGER NOT NULL DEFAULT 0, cached_audio_tokens INTEGER NOT NULL DEFAULT 0, image_input_tokens INTEGER NOT NULL DEFAULT 0, cached_image_tokens INTEGER NOT NULL DEFAULT 0, audio_output_tokens INTEGER NOT NULL DEFAULT 0, image_output_tokens INTEGER NOT NULL DEFAULT 0,
   PRIMARY KEY (environment_id, hour, agent_id, model_key, context, slot)
 ) STRICT, WITHOUT ROWID;
 

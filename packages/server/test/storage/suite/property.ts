@@ -3,7 +3,14 @@ import { describe, test } from 'node:test'
 import { hash } from 'node:crypto'
 import fc from 'fast-check'
 import type { NewEvent } from '../../../src/storage/events.ts'
-import { type TokenParts, readUncosted, TOKEN_PARTS, type UncostedCalls } from '../../../src/storage/uncosted.ts'
+import {
+  partsOf,
+  type TokenParts,
+  readUncosted,
+  TOKEN_PARTS,
+  type UncostedCalls,
+  withMedia,
+} from '../../../src/storage/uncosted.ts'
 import type { RunRow, UsageHourRow } from '../../../src/storage/runs.ts'
 import { traitLine } from '../../../src/storage/traits.ts'
 import { sharedStorage, type OpenStorage } from './open.ts'
@@ -27,15 +34,9 @@ const events = fc
           totalTokens: fc.oneof(fc.nat(1000), fc.constant(Number.MAX_SAFE_INTEGER)),
           costNanos: fc.nat(1e9),
           uncosted: fc.option(
-            fc.record({
-              context: fc.constantFrom(0, 200_000),
-              input: fc.nat(1000),
-              cacheRead: fc.nat(1000),
-              cacheWrite: fc.nat(1000),
-              cacheWrite1h: fc.nat(1000),
-              output: fc.integer({ min: 1, max: 1000 }),
-              reasoning: fc.nat(1000),
-            }),
+            fc
+              .record({ context: fc.constantFrom(0, 200_000, withMedia(0)), tokens: fc.array(fc.nat(1000)) })
+              .map(({ context, tokens }) => ({ context, ...partsOf((at) => tokens[at] ?? 1) })),
             { nil: null },
           ),
         }),

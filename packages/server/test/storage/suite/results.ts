@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import type { NewEvent, PromptUse } from '../../../src/storage/events.ts'
 import { latencyAt, bucketOf } from '../../../src/storage/latency-buckets.ts'
-import { isUncosted, readUncosted, type UncostedSum } from '../../../src/storage/uncosted.ts'
+import { isUncosted, partsOf, readUncosted, type UncostedSum } from '../../../src/storage/uncosted.ts'
 import type { UsageGroup, UsagePointRow, UsageSort } from '../../../src/storage/usage.ts'
 import { sharedStorage, type OpenStorage } from './open.ts'
 import { append, event, HOUR, llmCall, newId, NOON, outcome, runOf } from './sample.ts'
@@ -83,7 +83,7 @@ export function resultsSuite(open: OpenStorage) {
       assert.deepEqual(await results(newId()), [null, null])
     })
 
-    const tokens = { context: 0, input: 10, cacheRead: 0, cacheWrite: 0, cacheWrite1h: 0, output: 0, reasoning: 0 }
+    const tokens = { context: 0, ...partsOf(() => 0), input: 10 }
 
     test('of a prompt version have the calls without a cost that name it, of its newest runs, and usage has the same', async () => {
       const env = newId()

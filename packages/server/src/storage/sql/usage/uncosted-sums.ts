@@ -10,6 +10,12 @@ export const PART_COLUMNS = {
   cacheWrite1h: 'cache_write_1h_tokens',
   output: 'output_tokens',
   reasoning: 'reasoning_tokens',
+  audioInput: 'audio_input_tokens',
+  cachedAudio: 'cached_audio_tokens',
+  imageInput: 'image_input_tokens',
+  cachedImage: 'cached_image_tokens',
+  audioOutput: 'audio_output_tokens',
+  imageOutput: 'image_output_tokens',
 } as const
 
 export interface UncostedSums {
