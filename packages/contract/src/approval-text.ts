@@ -37,9 +37,13 @@ const WHY: Record<WithdrawnReason, string> = {
   process_ended: 'the process ended',
 }
 
+export function withdrawnText(reason: WithdrawnReason | null): string {
+  return `${reason === null ? 'the call is gone' : WHY[reason]}; nothing will run`
+}
+
 /** Null: nothing a person needs to know. */
 export function waitingText({ state, lastSeenAt, reason }: Waiting, now: number): string | null {
-  if (state === 'withdrawn') return `withdrawn: ${reason === null ? 'the call is gone' : WHY[reason]}; nothing will run`
+  if (state === 'withdrawn') return `withdrawn: ${withdrawnText(reason)}`
   if (state !== 'stopped' || lastSeenAt === null) return null
   return `the agent stopped waiting ${ago(lastSeenAt, now)}`
 }

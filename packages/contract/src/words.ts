@@ -83,6 +83,7 @@ export const WEBHOOK_EVENTS = [
   'approval.requested',
   'approval.decided',
   'approval.expired',
+  'approval.withdrawn',
   'issue.opened',
   'issue.regressed',
   'alert.firing',

@@ -16,6 +16,7 @@ const EVENT_NOTES: Record<WebhookEvent, string> = {
   'approval.requested': 'an agent waits for a decision',
   'approval.decided': 'a person decided',
   'approval.expired': 'not decided in time',
+  'approval.withdrawn': 'the call that asked is gone',
   'issue.opened': 'something new goes wrong',
   'issue.regressed': 'a resolved issue came back',
   'alert.firing': 'a rule about runs or costs holds',

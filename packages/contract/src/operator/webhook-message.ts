@@ -6,7 +6,8 @@ import { RunStatus } from '../run.ts'
 import { RunFailure } from './run.ts'
 import { Completeness } from './completeness.ts'
 import { IssueState } from './issue.ts'
-import { ALERT_KINDS, type WEBHOOK_EVENTS } from '../words.ts'
+import { RanBefore } from './approval.ts'
+import { ALERT_KINDS, WITHDRAWN_REASONS, type WEBHOOK_EVENTS } from '../words.ts'
 
 const at = time('When it happened')
 const url = nullableText('Its page in the console, for which a person signs in; null: there is none')
@@ -29,6 +30,9 @@ const approval = Type.Object(
     decisionReason: nullableText('The reason the person gave'),
     deciderName: nullableText('Who decided'),
     decidedVia: nullableText('Where: slack, by a button of a message; null: in the operator API, or undecided'),
+    withdrawnAt: Type.Optional(time('When the client withdrew the request. Absent: it did not')),
+    withdrawnReason: Type.Optional(Type.Enum([...WITHDRAWN_REASONS])),
+    ranBefore: Type.Optional(RanBefore),
     url,
   },
   { $id: 'ApprovalNews', description: 'The state of an approval when the message was created' },
@@ -51,7 +55,7 @@ const issue = Type.Object(
 
 export const ApprovalMessage = Type.Object(
   {
-    type: Type.Enum(['approval.requested', 'approval.decided', 'approval.expired']),
+    type: Type.Enum(['approval.requested', 'approval.decided', 'approval.expired', 'approval.withdrawn']),
     timestamp: at,
     data: approval,
   },
@@ -157,6 +161,7 @@ export const WEBHOOK_MESSAGES = {
   'approval.requested': { summary: 'A client requests approval', body: ApprovalMessage },
   'approval.decided': { summary: 'An operator approved or rejected', body: ApprovalMessage },
   'approval.expired': { summary: 'An approval expired undecided', body: ApprovalMessage },
+  'approval.withdrawn': { summary: 'The client withdrew a request: nothing runs under it', body: ApprovalMessage },
   'issue.opened': { summary: 'Records opened a new issue', body: IssueMessage },
   'issue.regressed': { summary: 'A resolved issue came back', body: IssueMessage },
   'alert.firing': { summary: 'The condition of an alert held long enough', body: AlertMessage },

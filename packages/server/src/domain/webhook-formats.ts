@@ -1,7 +1,8 @@
 /** Texts of clients stay text: no service reads markup, mentions or links in them. Invisible characters are escaped. */
-import { inputCheckText } from '@tacho/contract/approval-text.ts'
-import type { InputCheck } from '@tacho/contract/operator/approval.ts'
+import { inputCheckText, ranBeforeText, withdrawnText } from '@tacho/contract/approval-text.ts'
+import type { InputCheck, RanBefore } from '@tacho/contract/operator/approval.ts'
 import type { WebhookEvent, WebhookFormat } from '@tacho/contract/operator/webhook.ts'
+import type { WithdrawnReason } from '@tacho/contract/words.ts'
 import { lookalikes, printable } from '@tacho/contract/shown-text.ts'
 import { isMoney, spentText } from './alert.ts'
 import { isoTime } from '../storage/iso-time.ts'
@@ -35,6 +36,7 @@ const EVENTS = {
   'approval.requested': { title: 'Approval requested', severity: 'warning' },
   'approval.decided': { title: 'Approval decided', severity: 'info', resolves: true },
   'approval.expired': { title: 'Approval expired undecided', severity: 'warning', resolves: true },
+  'approval.withdrawn': { title: 'Approval withdrawn', severity: 'info', resolves: true },
   'issue.opened': { title: 'New issue', severity: 'warning' },
   'issue.regressed': { title: 'An issue came back', severity: 'error' },
   'alert.firing': { title: 'Alert', severity: 'error' },
@@ -50,6 +52,8 @@ const SHOWN = {
   toolName: 'Tool',
   inputInShort: 'Input, masked by the client',
   inputCheck: 'This input',
+  ranBefore: 'Ran before',
+  withdrawnReason: 'Withdrawn',
   status: 'Decision',
   agentId: 'Agent',
   runId: 'Run',
@@ -89,7 +93,7 @@ export function toTold(news: WebhookNews) {
     .filter(
       ([name]) => data[name] !== null && data[name] !== undefined && (name !== 'unpricedCalls' || data[name] !== 0),
     )
-    .map(([name, label]) => ({ label, text: printable(cut(shown(data, name), FACT_CHARS)) }))
+    .map(([name, label]) => ({ label, text: printable(cut(shown(news, name), FACT_CHARS)) }))
   const warnings = [...new Set([about, data['toolName'], data['agentName']].flatMap(warningsOf))]
   return {
     title: LOOKS.get(type)?.title ?? type,
@@ -107,11 +111,13 @@ export function toTold(news: WebhookNews) {
 
 const warningsOf = (text: unknown): string[] => (typeof text === 'string' ? lookalikes(cut(text, ABOUT_CHARS)) : [])
 
-function shown(data: Record<string, unknown>, name: string): string {
+function shown({ data, createdAt }: WebhookNews, name: string): string {
   const value = data[name]
   if (name === 'agentId' && typeof data['agentName'] === 'string') return `${data['agentName']} (${String(value)})`
   const isAmount = isMoney(data['kind']) && (name === 'value' || name === 'threshold')
   if (name === 'inputCheck') return inputCheckText(value as InputCheck)
+  if (name === 'ranBefore') return ranBeforeText(value as RanBefore, createdAt)
+  if (name === 'withdrawnReason') return withdrawnText(value as WithdrawnReason)
   const unpriced = name === 'value' ? Number(data['unpricedCalls'] ?? 0) : 0
   if (isAmount && typeof value === 'number') return spentText(value, unpriced)
   if (name === 'percent' && Number(data['unpricedCalls'] ?? 0) > 0) return `at least ${String(value)}`
@@ -139,12 +145,21 @@ export function slackMessage(news: WebhookNews): object {
   const { title, about, facts, url } = toTold(news)
   // Verbatim: Slack makes no links or mentions of names in it.
   const section = (text: string) => ({ type: 'mrkdwn', text, verbatim: true })
-  const fields = facts.slice(0, FIELDS).map(({ label, text }) => section(`*${label}*\n${slackText(text, FIELD_CHARS)}`))
+  const plain = (text: string) => ({ type: 'plain_text', text: withoutLinks(text), emoji: false })
+  // Slack knows no escape for * _ ~ ` and :emoji:, so a text with them stands in a block without any markup.
+  const outside = (text: string, chars: number, label = '') => {
+    const shown = slackText(text, chars)
+    if (MARKUP.test(text)) return plain(label === '' ? shown : `${label}\n${shown}`)
+    return section(label === '' ? shown : `*${label}*\n${shown}`)
+  }
+  const fields = facts.slice(0, FIELDS).map(({ label, text }) => outside(text, FIELD_CHARS, label))
   return {
-    text: `${title}${about === null ? '' : `: ${slackText(about, HEADER_CHARS)}`}`,
+    // Of the notification.
+    text: `${title}${about === null ? '' : `: ${withoutLinks(slackText(about, HEADER_CHARS))}`}`,
+    mrkdwn: false,
     blocks: [
       { type: 'header', text: { type: 'plain_text', text: title } },
-      ...(about === null ? [] : [{ type: 'section', text: section(slackText(about, TEXT_CHARS)) }]),
+      ...(about === null ? [] : [{ type: 'section', text: outside(about, TEXT_CHARS) }]),
       ...(fields.length > 0 ? [{ type: 'section', fields }] : []),
       ...buttonsOf(news),
       ...(url === null ? [] : [{ type: 'section', text: section(`<${slackText(url, TEXT_CHARS)}|${OPEN}>`) }]),
@@ -159,6 +174,7 @@ export const UNSEEN_MARK = 'unseen'
 function buttonsOf({ type, data, hasButtons = false, isInputMissing = false }: WebhookNews): object[] {
   const { approvalId, toolName } = data
   if (!hasButtons || type !== 'approval.requested' || typeof approvalId !== 'string') return []
+  if (data['withdrawnReason']) return []
   const value = isInputMissing ? `${approvalId} ${UNSEEN_MARK}` : approvalId
   const plain = (text: string) => ({ type: 'plain_text', text })
   const button = (act: keyof typeof SLACK_BUTTONS, text: string, more: object) => {
@@ -179,9 +195,27 @@ function buttonsOf({ type, data, hasButtons = false, isInputMissing = false }: W
   return [{ type: 'actions', elements }]
 }
 
+/** At the edge of a word, or as the first of a line. */
+const MARKUP = /(?:^|[^\p{L}\p{N}])[*_~`]|[*_~`](?:$|[^\p{L}\p{N}])|^\s*(?:>|[-•]\s)|:[\w+-]+:/u
+
 /** Slack reads & < > as markup; unescaped, a tool's name could notify a whole channel. */
 export function slackText(text: string, chars: number): string {
   return cut(text, chars).replaceAll('&', '&amp;').replaceAll('<', '&lt;').replaceAll('>', '&gt;')
+}
+
+/** Without slashes. */
+const SCHEMES = /\b(mailto|tel|sms|callto|skype|news|data|javascript):/gi
+/** Of a name, also in the forms that browsers take for a dot. A file may be called `report.zip`, which is a host, too. */
+const HOST_DOTS = /(?<=[\p{L}\p{N}_-])[.\u3002\uff0e\uff61](?=\p{L}[\p{L}\p{N}-]|xn--)/gu
+const ADDRESS = /(?<![\d.])\d{1,3}(?:\.\d{1,3}){3}(?!\d|\.\d)/g
+
+/** Programs make links of addresses in plain text: those of clients must not stand beside ours. */
+export function withoutLinks(text: string): string {
+  return text
+    .replaceAll('://', '[:]//')
+    .replace(SCHEMES, '$1[:]')
+    .replace(HOST_DOTS, '[.]')
+    .replace(ADDRESS, (address) => address.replaceAll('.', '[.]'))
 }
 
 export function cut(text: string, chars: number): string {
@@ -195,9 +229,9 @@ export function cut(text: string, chars: number): string {
 const CARD_TEXT_CHARS = 2_000
 const CARD_FACT_CHARS = 500
 
-/** Text runs have no markup; facts and text blocks would show links. */
+/** Text runs have no markup; facts and text blocks would show links. Apps of Teams find addresses in any text. */
 function teamsMessage({ title, about, facts, url }: Told): object {
-  const run = (text: string, look: object = {}) => ({ type: 'TextRun', text, ...look })
+  const run = (text: string, look: object = {}) => ({ type: 'TextRun', text: withoutLinks(text), ...look })
   const line = (...inlines: object[]) => ({ type: 'RichTextBlock', inlines })
   const content = {
     $schema: 'http://adaptivecards.io/schemas/adaptive-card.json',

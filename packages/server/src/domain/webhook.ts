@@ -1,8 +1,8 @@
 /** Messages of webhooks, signed according to Standard Webhooks. */
 import { createHmac } from 'node:crypto'
 import { SLACK_PATH } from '@tacho/contract/operator/slack-link.ts'
-import { INPUT_FORMATS } from '@tacho/contract/words.ts'
-import type { InputCheck } from '@tacho/contract/operator/approval.ts'
+import { INPUT_FORMATS, type WithdrawnReason } from '@tacho/contract/words.ts'
+import type { InputCheck, RanBefore } from '@tacho/contract/operator/approval.ts'
 import type { Delivery, Webhook } from '@tacho/contract/operator/webhook.ts'
 import type { DeliveryOrder, DeliveryRow, WebhookRow } from '../storage/webhooks.ts'
 import { isoTime } from '../storage/iso-time.ts'
@@ -37,14 +37,18 @@ export interface ShownOfInput {
   check: InputCheck
 }
 
+/** What is known of a request when its message is sent. Empty: nothing more than when it was made. */
+export type LaterNews = Partial<{ ranBefore: RanBefore; withdrawnAt: string | null; withdrawnReason: WithdrawnReason }>
+
 export function newsOf(
   { webhook, delivery }: DeliveryOrder,
   place: WebhookPlace | null,
   input: ShownOfInput | null = null,
+  later: LaterNews = {},
 ): WebhookNews {
   const { id, type, createdAt } = delivery
-  const said = JSON.parse(delivery.data) as Record<string, unknown>
-  const data = input === null ? said : { ...said, inputInShort: input.text, inputCheck: input.check }
+  const shown = input === null ? {} : { inputInShort: input.text, inputCheck: input.check }
+  const data = { ...(JSON.parse(delivery.data) as Record<string, unknown>), ...shown, ...later }
   const isInputMissing = input === null && showsInput(webhook)
   return { id, type, createdAt, data, place, hasButtons: webhook.signingSecret !== null, isInputMissing }
 }
@@ -63,8 +67,9 @@ export function webhookMessage(
   place: WebhookPlace | null,
   now: number,
   input: ShownOfInput | null = null,
+  later: LaterNews = {},
 ): WebhookMessage {
-  const news = newsOf({ webhook, delivery }, place, input)
+  const news = newsOf({ webhook, delivery }, place, input, later)
   const { id: _id, type, createdAt, data } = news
   const { url, body: content } =
     webhook.format === 'standard' || webhook.format === 'mail'

@@ -2,7 +2,11 @@
 import { LRUCache } from 'lru-cache'
 import { mailAddressOf, mailMessage } from '../domain/mail.ts'
 import { inputsInShort } from '../domain/input-preview.ts'
-import { inputWanted, newsOf, nextAttemptAt, webhookMessage, type ShownOfInput } from '../domain/webhook.ts'
+import { inputWanted, newsOf, nextAttemptAt, webhookMessage } from '../domain/webhook.ts'
+import type { LaterNews, ShownOfInput } from '../domain/webhook.ts'
+import type { WebhookNews } from '../domain/webhook-formats.ts'
+import type { ApprovalRow } from '../storage/approvals.ts'
+import { isoTime } from '../storage/iso-time.ts'
 import type { DeliveryAttempt, DeliveryHold, DeliveryOrder } from '../storage/webhooks.ts'
 import type { WorkHold, WorkItem } from '../storage/work.ts'
 import type { RunPages } from './run-pages.ts'
@@ -17,6 +21,7 @@ type Acts =
   | 'findApprovals'
   | 'findLinkedInputs'
   | 'findRecordedInputs'
+  | 'findRanBefore'
 
 export interface DeliverOptions extends HandlerOptions<Acts> {
   sender: Pick<WebhookSender, 'send'>
@@ -78,17 +83,22 @@ export function deliverWebhooks(options: DeliverOptions): ItemHandler {
     const startedAt = now()
     const begun = monotonicNow()
     const isMail = webhook.format === 'mail'
-    const paused = isMail ? `${environmentId} ${mailAddressOf(webhook.url)}` : webhook.id
-    const pausedUntil = pauses.get(paused)
-    if (pausedUntil !== undefined && startedAt < pausedUntil) return { dueAt: pausedUntil }
+    const row = await requestOf(environmentId, order)
     const wanted = inputWanted(order)
-    const input = wanted === null ? null : await inputOf(environmentId, wanted)
+    const input = wanted === null || row === null ? null : await inputOf(row)
     if (wanted && input === null && startedAt < delivery.createdAt + INPUT_WAIT_MS) {
       return { dueAt: startedAt + INPUT_PAUSE_MS }
     }
+    const later = row === null ? {} : await laterNews(row)
+    const paused = isMail ? `${environmentId} ${mailAddressOf(webhook.url)}` : webhook.id
+    const pausedUntil = pauses.get(paused)
+    if (pausedUntil !== undefined && startedAt < pausedUntil) return { dueAt: pausedUntil }
     // Before it is sent, because others of the batch are on their way too.
     if (isMail) pauses.set(paused, startedAt + MAIL_PAUSE_MS)
-    const sent = isMail ? await sendMail(order, input) : await sender.send(await requestOf(order, startedAt, input))
+    const place = await pages.placeOf(environmentId)
+    const sent = isMail
+      ? await sendMail(order, () => newsOf(order, place, input, later), place)
+      : await sender.send(webhookMessage(order, place, startedAt, input, later))
     if (sent === 'no_member') {
       const disable = 'The address belongs to no member of the workspace'
       return record(held, order, { status: 'FAILED', error: disable, disable })
@@ -114,23 +124,37 @@ export function deliverWebhooks(options: DeliverOptions): ItemHandler {
     })
   }
 
-  const requestOf = async (order: DeliveryOrder, at: number, input: ShownOfInput | null) =>
-    webhookMessage(order, await pages.placeOf(order.webhook.environmentId), at, input)
+  /** The request that the message is about. */
+  async function requestOf(environmentId: string, { delivery }: DeliveryOrder): Promise<ApprovalRow | null> {
+    if (delivery.type !== 'approval.requested') return null
+    const { approvalId } = JSON.parse(delivery.data) as Record<string, unknown>
+    return (await storage.findApprovals(environmentId, [String(approvalId)]))[0] ?? null
+  }
 
-  async function inputOf(environmentId: string, approvalId: string): Promise<ShownOfInput | null> {
-    const rows = await storage.findApprovals(environmentId, [approvalId])
-    const [input] = await inputsInShort(storage, environmentId, rows)
+  async function inputOf(row: ApprovalRow): Promise<ShownOfInput | null> {
+    const [input] = await inputsInShort(storage, row.environmentId, [row])
     return input?.text && input.check ? { text: input.text, check: input.check } : null
   }
 
+  async function laterNews(row: ApprovalRow): Promise<LaterNews> {
+    const { withdrawnAt, withdrawnReason: reason, toolCallId } = row
+    const [before] = toolCallId === null ? [] : await storage.findRanBefore(row.environmentId, [row])
+    return {
+      ...(before && { ranBefore: { ...before, at: isoTime(before.at) } }),
+      ...(withdrawnAt !== null && { withdrawnAt: isoTime(withdrawnAt), withdrawnReason: reason ?? 'cancelled' }),
+    }
+  }
+
   /** Checked for each mail: the person may have left since an admin chose the address. */
-  async function sendMail(order: DeliveryOrder, input: ShownOfInput | null): Promise<Sent | 'busy' | 'no_member'> {
-    const { url, environmentId } = order.webhook
+  async function sendMail(
+    { webhook: { url, environmentId } }: DeliveryOrder,
+    news: () => WebhookNews,
+    place: Awaited<ReturnType<RunPages['placeOf']>>,
+  ): Promise<Sent | 'busy' | 'no_member'> {
     const address = mailAddressOf(url)
     if (address === null || !(await storage.isMemberAt(environmentId, address))) return 'no_member'
     if (mail === null) return { ok: false, status: null, error: 'This server sends no mail: TACHO_SMTP_URL is not set' }
-    const place = await pages.placeOf(environmentId)
-    return mail.send(mailMessage(newsOf(order, place, input), address), place?.workspaceId ?? '')
+    return mail.send(mailMessage(news(), address), place?.workspaceId ?? '')
   }
 
   return {

@@ -56,7 +56,7 @@ export function claimFault({ status, withdrawnAt, expiresAt }: ApprovalRow, now:
 
 export function approvalData(approval: ApprovalRow, agentName: string | null): Record<string, unknown> {
   const { environmentId, id, status, toolName, inputHash, agentId, runId, sessionId, policyId, reason } = approval
-  const { decisionReason, deciderName, decidedVia } = approval
+  const { decisionReason, deciderName, decidedVia, withdrawnAt, withdrawnReason } = approval
   return {
     environmentId,
     approvalId: id,
@@ -74,6 +74,7 @@ export function approvalData(approval: ApprovalRow, agentName: string | null): R
     deciderName,
     decidedVia,
     agentName,
+    ...(withdrawnAt !== null && { withdrawnAt: isoTime(withdrawnAt), withdrawnReason }),
   }
 }
 

@@ -108,6 +108,18 @@ test('a message to Slack shows the amounts of a budget in dollars, and percent a
 
 const HARM = { toolName: 'r\u0435fund', reason: 'a\u202e [b](https://evil.example) <!here>', agentName: 'Bot' }
 
+interface SlackText {
+  type: string
+  text: string
+  emoji?: boolean
+  verbatim?: boolean
+}
+
+interface SlackBlock {
+  text?: SlackText
+  fields?: SlackText[]
+}
+
 /** The body of a message about a waiting approval, and where it goes. */
 function told(format: 'slack' | 'teams' | 'pagerduty', data: object, type = 'approval.requested') {
   const url =
@@ -126,6 +138,38 @@ test('texts of clients stay text in every service, and say what does not show', 
     assert.ok(text.includes('production'), format)
   }
   assert.ok(!told('slack', HARM).text.includes('<!here>'))
+})
+
+test('words of clients are neither markup nor addresses in Slack and Teams', () => {
+  const harm = '*Approved* by `admin`, see evil.example or 203.0.113.7/login :lock:'
+  const data = { approvalId: 'a', agentId: 'bot', toolName: '_refund_', reason: harm }
+  const { body } = told('slack', data)
+  const { text, mrkdwn, blocks } = body as { text: string; mrkdwn: boolean; blocks: SlackBlock[] }
+  assert.deepEqual([mrkdwn, /evil\.example|203\.0/.test(text)], [false, false])
+  const texts = blocks.flatMap(({ text: one, fields = [] }) => [...(one ? [one] : []), ...fields])
+  const [about, tool] = [harm, '_refund_'].map((word) => texts.find((one) => one.text.includes(word.slice(0, 8))))
+  assert.deepEqual([about?.type, about?.emoji, tool?.type], ['plain_text', false, 'plain_text'])
+  assert.ok(about?.text.includes('evil[.]example') && about.text.includes('203[.]0[.]113[.]7'))
+  for (const { type, text: one, verbatim } of texts) if (type === 'mrkdwn') assert.equal(verbatim, true, one)
+  assert.doesNotMatch(told('teams', data).text, /evil\.example|203\.0\.113/)
+  const plain = told('slack', { approvalId: 'a', agentId: 'a_b', toolName: 'get_order*2', reason: 'a - b' }).text
+  assert.ok(plain.includes('*Tool*\\nget_order*2'), 'no markup inside a word')
+})
+
+test('a withdrawn request says so, has no buttons, and ends the incident', () => {
+  const data = {
+    approvalId: 'a',
+    toolName: 'refund',
+    withdrawnAt: '2026-01-01T00:00:00.000Z',
+    withdrawnReason: 'timeout',
+  }
+  const withdrawn = told('pagerduty', data, 'approval.withdrawn').body
+  assert.deepEqual([withdrawn['event_action'], withdrawn['dedup_key']], ['resolve', 'tacho:a'])
+  const given = order({ format: 'slack', signingSecret: 'secret' }, data)
+  const asked = { webhook: given.webhook, delivery: { ...given.delivery, type: 'approval.requested' } }
+  const message = webhookMessage(asked, PLACE, NOW).body
+  assert.ok(message.includes('the caller did not wait longer; nothing will run'), message)
+  assert.ok(!message.includes('tacho_approve'))
 })
 
 test('a card for Teams has the shape that its workflows take, and no markup of clients', () => {

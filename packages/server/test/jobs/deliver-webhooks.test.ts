@@ -23,6 +23,7 @@ const NO_INPUTS = {
   findApprovals: () => Promise.resolve([]),
   findLinkedInputs: () => Promise.resolve([]),
   findRecordedInputs: () => Promise.resolve([]),
+  findRanBefore: () => Promise.resolve([]),
 }
 
 test('a receiver that does not answer delays its own messages, and no others', async () => {
@@ -201,7 +202,7 @@ test('a message that shows the input waits a moment for it, reads it when it is 
   const postponed: number[] = []
   const request = { approvalId: 'a', toolName: 'Bash', inputHash: 'ab', runId: 'r' }
   const approval = {
-    ...newRequest('env', { keyFamily: 'key', runId: 'r', toolName: 'Bash' }),
+    ...newRequest('env', { keyFamily: 'key', runId: 'r', toolName: 'Bash', toolCallId: 'call' }),
     ...UNDECIDED,
     revision: 1,
   }
@@ -216,6 +217,7 @@ test('a message that shows the input waits a moment for it, reads it when it is 
     recordAttempt: () => Promise.resolve(true),
     isMemberAt: () => Promise.resolve(true),
     findRecordedInputs: () => Promise.resolve([]),
+    findRanBefore: () => Promise.resolve([{ approvalId: 'earlier', at: 1_000_000, status: 'returned' }]),
     findApprovals: () => Promise.resolve([{ ...approval, inputEventId: recorded && 'event' }]),
     findLinkedInputs(_environment, links) {
       assert.deepEqual(links, [{ runId: 'r', eventId: 'event' }])
@@ -238,6 +240,7 @@ test('a message that shows the input waits a moment for it, reads it when it is 
   recorded = JSON.stringify({ approvalId, toolName, inputHash, input: { command: 'cat .env' } })
   await go('open-1')
   assert.ok(sent[1]?.includes('$ cat .env') && !sent[0]?.includes('cat .env'))
+  assert.match(sent[1] ?? '', /this very call ran 0 ms ago under approval earlier, and returned/)
   recorded = null
   clock += 3_000
   await go('open-2')

@@ -283,6 +283,23 @@ test('a message that showed no input approves none that came later, and the case
   await service.operator(`${home()}/webhooks/${shows.id}/remove`, { body: {} })
 })
 
+test('a request that is withdrawn says so in the channel, and a later press replaces the message', async () => {
+  const max = await newLinkedPerson('max')
+  const runId = randomUUID()
+  const { id } = await newApproval({ runId })
+  const payload = { approvalId: id, toolName: 'transfer', inputHash: HASH, reason: 'timeout' }
+  const gone = event({ runId, clientId: CLIENT, eventType: 'APPROVAL_WITHDRAWN', payload })
+  assert.equal((await service.api('/events/batch', { body: [gone] })).status, 200)
+  const found = () =>
+    messages.find(({ body }) => body.text.startsWith('Approval withdrawn') && JSON.stringify(body).includes(id))
+  const { path, body } = await eventually(found, 'the withdrawal')
+  assert.equal(path, '/services/T/B/main')
+  assert.ok(JSON.stringify(body).includes('nothing will run') && !JSON.stringify(body).includes('tacho_approve'))
+  const [replaced, told] = await press(id, { user: max.user, count: 2 })
+  assert.ok(replaced?.replace_original && JSON.stringify(replaced).includes('nothing will run'))
+  assert.match(told?.text ?? '', /nothing will run/)
+})
+
 test('two who press at the same time make one decision', async () => {
   const [one, two] = [await newLinkedPerson('one'), await newLinkedPerson('two')]
   const { id } = await newApproval()

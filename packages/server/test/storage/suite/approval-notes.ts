@@ -2,10 +2,12 @@ import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import type { ApprovalNote, NewApprovalRow } from '../../../src/storage/approvals.ts'
 import type { NewEvent } from '../../../src/storage/events.ts'
+import type { WebhookRow } from '../../../src/storage/webhooks.ts'
 import { ask, decision, HASH, MINUTE, request } from './approval-sample.ts'
 import { sharedStorage, type OpenStorage } from './open.ts'
 import { issueRecord } from './issue-sample.ts'
 import { event, newEnvironment, newId, NOON } from './sample.ts'
+import { newEnvironment as newWebhookEnvironment, newWebhook } from './webhooks.ts'
 
 /** What events say about the approvals that they name. */
 export function approvalNotesSuite(open: OpenStorage) {
@@ -95,6 +97,37 @@ export function approvalNotesSuite(open: OpenStorage) {
       await record(env, [noting(ran.id, { kind: 'ran', status: 'started' })])
       await gone(ran.id)
       assert.equal((await find(env, ran.id)).withdrawnAt, null, 'it ran')
+    })
+
+    test('a withdrawal is announced to all who were asked, and to programs that subscribe to it', async () => {
+      const env = await newWebhookEnvironment(storage())
+      const events = ['approval.requested'] as const
+      const given = [
+        { format: 'slack' },
+        { format: 'teams' },
+        { format: 'mail', url: 'mailto:ada@example.com' },
+        { format: 'pagerduty' },
+        { format: 'standard' },
+        { format: 'standard', events: ['approval.withdrawn'] },
+        { format: 'slack', events: ['run.failed'] },
+      ] as const
+      const webhooks = []
+      for (const one of given) {
+        webhooks.push(await newWebhook(storage(), env, { events: [...events], ...one } as Partial<WebhookRow>))
+      }
+      const { id } = await ask(storage(), env, asked)
+      for (const reason of ['timeout', 'aborted'] as const) {
+        await record(env, [noting(id, { kind: 'withdrawn', reason })])
+      }
+      const typesOf = async ({ id: webhookId }: WebhookRow) => {
+        const { rows } = await storage().listDeliveries(env, webhookId, {}, { limit: 10, after: null })
+        return rows.map(({ type }) => type.replace('approval.', '')).toReversed()
+      }
+      const both = ['requested', 'withdrawn']
+      const told = await Promise.all(webhooks.map(typesOf))
+      assert.deepEqual(told, [both, both, both, both, ['requested'], ['withdrawn'], []])
+      // Other tests claim all work of the store.
+      for (const { id: webhookId } of webhooks) await storage().removeWebhook(env, webhookId, [])
     })
 
     test('a claimed approval is not withdrawn, and a withdrawn one is not claimed', async () => {

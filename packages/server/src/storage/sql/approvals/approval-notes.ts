@@ -10,6 +10,7 @@ import { claimKey, withdrawnKey } from '../keys.ts'
 import { columnOf } from '../../exported-tables.ts'
 import { inChunks } from '../rows/chunks.ts'
 import { findApprovals } from './approval-rows.ts'
+import { announceApprovals } from '../webhooks/announcements.ts'
 import { nextRevision } from './approvals.ts'
 
 export interface NotedEvent {
@@ -35,6 +36,7 @@ export async function noteApprovals(
   // Read again, because others may have changed them before the lock.
   const locked = await findApprovals(sql, environmentId, changing)
   const claims = await findClaims(sql, environmentId, locked)
+  const withdrawn: ApprovalRow[] = []
   for (const row of locked) {
     let changed: Change = {}
     for (const one of noted) changed = { ...changed, ...changeOf({ ...row, ...changed }, one, now, claims) }
@@ -43,7 +45,9 @@ export async function noteApprovals(
     const set = members.map(([member]) => `${columnOf(member)} = :${member}`).join(', ')
     const text = `UPDATE approvals SET ${set}, revision = :revision WHERE environment_id = :env AND id = :id`
     await sql.run(text, { ...(changed as Record<string, SqlValue>), revision, env: environmentId, id: row.id })
+    if (row.withdrawnAt === null && changed.withdrawnAt) withdrawn.push({ ...row, ...changed })
   }
+  await announceApprovals(sql, environmentId, 'approval.withdrawn', withdrawn, now)
 }
 
 type Change = Partial<ApprovalRow> & { requestKey?: string }

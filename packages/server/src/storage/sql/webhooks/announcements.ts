@@ -12,7 +12,7 @@ import { queueNotices } from './notices.ts'
 export async function announceApprovals(
   sql: Sql,
   environmentId: string,
-  event: 'approval.requested' | 'approval.decided' | 'approval.expired',
+  event: 'approval.requested' | 'approval.decided' | 'approval.expired' | 'approval.withdrawn',
   approvals: ApprovalRow[],
   at: number,
   decidedBy?: string,

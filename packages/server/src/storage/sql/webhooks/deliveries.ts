@@ -11,7 +11,7 @@
 import { read, write } from '../act.ts'
 import { randomBytes } from 'node:crypto'
 import { LIMITS } from '@tacho/contract/limits.ts'
-import type { DeliveryStatus, WebhookEvent } from '@tacho/contract/operator/webhook.ts'
+import type { DeliveryStatus, WebhookEvent, WebhookFormat } from '@tacho/contract/operator/webhook.ts'
 import type { AuditEntry } from '../../audit.ts'
 import type { Page, PageById } from '../../page.ts'
 import { uuidv7 } from '../../uuid.ts'
@@ -46,12 +46,22 @@ const DELIVERY = selectList('id type status attempts created_at last_attempt_at 
 interface Listening {
   id: string
   events: string
+  format: WebhookFormat
   buttons: boolean | number
 }
 
-const OUTCOMES: ReadonlySet<WebhookEvent> = new Set(['approval.decided', 'approval.expired'])
+const OUTCOMES: ReadonlySet<WebhookEvent> = new Set(['approval.decided', 'approval.expired', 'approval.withdrawn'])
 
-/** Returns how many webhooks got it. One with buttons gets the outcome of what it asked, unless it is `shownIn`. */
+/**
+ * Whether a webhook that gets requests for approval also gets an outcome: buttons and incidents must end, and people who
+ * were asked must know that their answer is no longer needed.
+ */
+function endsRequest({ format, buttons }: Listening, type: WebhookEvent): boolean {
+  if (!OUTCOMES.has(type)) return false
+  return Boolean(buttons) || format === 'pagerduty' || (type === 'approval.withdrawn' && format !== 'standard')
+}
+
+/** Returns how many webhooks got it. One gets the outcome of what it asked (`endsRequest`), unless it is `shownIn`. */
 export async function announce(
   sql: Sql,
   environmentId: string,
@@ -66,9 +76,9 @@ export async function announce(
   let webhooks = 0
   for (const row of await sql.all<Listening>(listening, { env: environmentId })) {
     if (!takeSum(sql, 'webhooks', row, environmentId)) continue
-    const { id: webhookId, events, buttons } = row
+    const { id: webhookId, events } = row
     const chosen = JSON.parse(events) as WebhookEvent[]
-    const asked = buttons && webhookId !== shownIn && OUTCOMES.has(type) && chosen.includes('approval.requested')
+    const asked = webhookId !== shownIn && chosen.includes('approval.requested') && endsRequest(row, type)
     if (!asked && !chosen.includes(type)) continue
     const deliveries = news.map(({ at, data }): NewDelivery => {
       return { id: uuidv7(at, randomBytes), webhookId, environmentId, type, createdAt: at, data }
