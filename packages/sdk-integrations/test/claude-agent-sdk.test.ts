@@ -123,6 +123,22 @@ for (const [kind, skip] of KINDS) {
   })
 }
 
+test('a call that a person declines after the decision never ran, and opens no issue', async (t) => {
+  const scene = await startScene(t, { toolCalls: [{ name: TOOL, input: { order: 1 } }] }, DONE)
+  const decline = async () => ({
+    hookSpecificOutput: {
+      hookEventName: 'PermissionRequest',
+      decision: { behavior: 'deny', message: 'Too expensive' },
+    },
+  })
+  const query = guardQuery(scripted(scene), scene.fake.tacho)
+  await consume(query({ prompt: 'Refund', options: { hooks: { PermissionRequest: [{ hooks: [decline] }] } } }))
+  const { payload } = await scene.fake.assertEvent('TOOL_CALL', { outcome: 'never_ran', reasonCode: 'declined' })
+  assert.deepEqual(payload['error'], { message: 'Too expensive' })
+  assert.equal(typeof payload['toolCallId'], 'string')
+  assert.deepEqual([scene.refunded, await scene.fake.issues()], [[], []])
+})
+
 test('hooks that see the same input of one tool use share the decision: a person is asked once', async (t) => {
   const scene = await startScene(t, { toolCalls: [{ name: TOOL, input: { order: 3 } }] }, DONE)
   const same = async () => ({

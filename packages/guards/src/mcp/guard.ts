@@ -11,7 +11,6 @@
  */
 import { ToolBlockedError, type Run, type Tacho } from '@tacho/sdk'
 import { refuseAgain, Refusals } from '../refusals.ts'
-import { callIdOf } from './call-id.ts'
 import type { Definitions } from './definitions.ts'
 import { readMessages, type ExactMessage } from './exact-message.ts'
 import type { Agent } from './hidden-tools.ts'
@@ -31,8 +30,7 @@ import {
   type Json,
   type Message,
 } from './message.ts'
-import { abandon, cancel, type Answer, type Call } from './open-call.ts'
-import { OpenRequests } from './open-requests.ts'
+import { abandon, callIdOf, cancel, OpenRequests, type Answer, type Call } from './open-calls.ts'
 import { reportProgress } from './progress.ts'
 import { TaskAnswers } from './task-answers.ts'
 import { taskIdOf, Tasks } from './tasks.ts'

@@ -58,6 +58,7 @@ function delegate(stage: Stage, how: How): PromiseLike<unknown> {
   const billing = new ToolLoopAgent({
     model: recordedOf(stage),
     tools: guardTools({ [TOOL]: actTool(stage) }, stage.tacho),
+    stopWhen: isStepCount(4),
   })
   const ask = tool({
     inputSchema: z.object({ prompt: z.string() }),

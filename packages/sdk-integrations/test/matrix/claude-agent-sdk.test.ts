@@ -1,6 +1,7 @@
 /** The ways of the Claude Agent SDK, with a script of its messages and hooks: its binary has 364 MB. */
 import { guardQuery } from '@tacho/sdk/claude-agent-sdk'
 import { claudeCode, type QueryOptions } from '../../src/claude-code.ts'
+import { lifeOf } from './life.ts'
 import { one, retried, testMatrix, type Guarded, type Stage } from './matrix.ts'
 
 type Input = Record<string, unknown>
@@ -33,6 +34,9 @@ const changing = (event: string, output: (input: Input) => Changed): Guarded =>
     { order: 7, changed: true },
   )
 
+// The script has no signal of its own, no validation and no subagents.
+const { 'gave up': gaveUp, forked } = lifeOf({ play: (stage) => run(stage), hasSignal: false, streams: false })
+
 const OF_SERVER =
   'Claude Code sends the arguments of the model to the MCP server, whose schema changes them after the decision. Let the schema only check, or use `tacho.guard` inside the tool.'
 
@@ -57,6 +61,9 @@ testMatrix({
     },
     retry: retried((stage) => run(stage)),
     'MCP server': plain(),
+    'gave up': gaveUp,
+    forked,
+    cut: { cannot: 'Claude Code asks its hook before the end of the answer is known: what it read is judged.' },
     'changed by a hook': changing('PreToolUse', (input) => ({ updatedInput: { ...input, changed: true } })),
     'human in the loop': changing('PermissionRequest', (input) => ({
       decision: { behavior: 'allow', updatedInput: { ...input, changed: true } },

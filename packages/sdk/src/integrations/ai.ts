@@ -195,6 +195,7 @@ class StreamedParts {
       output,
       finishReason: reasonOf(this.#finishReason),
       asked: [...this.#content, ...partial],
+      hasApprovals: true,
     }
   }
 }
@@ -208,6 +209,7 @@ function wholeResult(given: unknown): ModelResult {
     output: answerOf(content),
     finishReason: reasonOf(finishReason),
     asked: content,
+    hasApprovals: true,
   }
 }
 

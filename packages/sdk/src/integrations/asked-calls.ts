@@ -27,6 +27,8 @@ interface OpenCall extends Asked {
   readonly isMended: boolean
   /** Every tool is guarded, as where hooks guard. */
   readonly isGuarded: boolean
+  /** A person may decline it, with any words. */
+  readonly hasApprovals: boolean
   isRecorded: boolean
   /** Mastra runs it as an agent, in this context. */
   agent?: Context
@@ -45,6 +47,7 @@ const CUT = new Set(
   ).split(' '),
 )
 const DECLINED = /\b(?:not approved|denied|declined|rejected)\b/i
+const UNFIT = /valid|schema|expected|pars[ei]|error|exception/i
 const HOOK_ERROR = /^\W*(?:<?tool_use_error|error\b|inputvalidationerror|no such tool)/i
 const UNKNOWN = /not found|unknown tool|no such tool|unavailable tool|does not exist|not available|invalid tool_call/i
 
@@ -137,6 +140,7 @@ export class AskedCalls implements Held, AskedBefore {
       isOutside: boolean
       isMended: boolean
       isGuarded: boolean
+      hasApprovals: boolean
     },
   ): void {
     for (const call of calls) {
@@ -297,11 +301,12 @@ function isIn({ isOutside, context }: Pick<OpenCall, 'isOutside' | 'context'>, s
   return isOutside || context.scope.state === state
 }
 
-function reasonOf({ problem, isUnknown }: OpenCall, message: string): string {
+function reasonOf({ problem, isUnknown, hasApprovals }: OpenCall, message: string): string {
   if (problem) return problem
   if (isUnknown) return 'unknown_tool'
   if (DECLINED.test(message)) return 'declined'
-  return UNKNOWN.test(message) ? 'unknown_tool' : 'unfit'
+  if (UNKNOWN.test(message)) return 'unknown_tool'
+  return hasApprovals && !UNFIT.test(message) ? 'declined' : 'unfit'
 }
 
 function inputOf({ raw }: Asked): unknown {

@@ -111,9 +111,10 @@ export class AgentMessages {
   }
 
   /** A tool that answers has run, so its hook must have been asked. */
-  #noticeAnswers(content: unknown): void {
-    for (const block of list(content)) {
-      const { type, tool_use_id: id, is_error: isError } = fields(block)
+  #noticeAnswers(blocks: unknown): void {
+    for (const block of list(blocks)) {
+      const { type, tool_use_id: id, is_error: isError, content } = fields(block)
+      if (type === 'tool_result' && isError === true) this.#tools.failed(id, content)
       if (type !== 'tool_result' || isError === true) continue
       const name = this.#asked.take(String(id))
       if (name !== undefined) this.#tools.answered(id, name)

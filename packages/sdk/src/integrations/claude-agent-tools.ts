@@ -25,6 +25,9 @@ interface Pending {
   readonly authorizations: Authorization[]
   /** By input hash: hooks that see the same input get the same decision, and a person is asked once. */
   readonly asked: Map<string, Promise<Authorization>>
+  readonly toolName: string
+  /** The guard did: it says so itself. */
+  isRefused?: boolean
 }
 
 /** Seconds. After it, Claude Code runs the tool: longer than the longest wait for a person, a day. */
@@ -92,6 +95,18 @@ export class AgentTools {
     this.#notice(context, toolName, 'not_judged', { toolUseId })
   }
 
+  /** Without a hook that says that it ran: a person or a permission rule declined it after the decision. */
+  failed(toolUseId: unknown, content: unknown): void {
+    const pending = this.#pending.take(String(toolUseId))
+    if (!pending || pending.isRefused) return
+    const { toolName, context } = pending
+    const [message] = messagesOf([{ role: 'tool', content }])
+    const error = { message: text(message?.content) ?? JSON.stringify(content) }
+    const payload = { toolName, toolCallId: toolUseId, outcome: 'never_ran', reasonCode: 'declined', error }
+    const { scope, span } = context
+    this.#begin(undefined).core.record(scope, { type: 'TOOL_CALL', label: toolName, payload, span })
+  }
+
   readonly #judge: Hook = async (input, _toolUseId, options) => {
     const { tool_input: given } = fields(input)
     const refusal = await this.#refusal(fields(input), given, options?.signal)
@@ -109,6 +124,7 @@ export class AgentTools {
         ...beginPart(this.#tacho, parent),
         authorizations: [],
         asked: new Map(),
+        toolName: String(toolName),
       }
       this.#pending.set(id, pending)
       const { context, authorizations, asked } = pending
@@ -128,6 +144,8 @@ export class AgentTools {
       }
       return null
     } catch (error) {
+      const pending = this.#pending.get(String(hook['tool_use_id']))
+      if (pending) pending.isRefused = true
       return error instanceof ToolBlockedError ? error.modelText : GUARD_FAILED
     }
   }
@@ -187,8 +205,11 @@ export class AgentTools {
     // The approval of another input stays with the call: the service compares the hashes and reports the difference.
     const approvalId = (authorization ?? authorizations.find((given) => given.approvalId !== null))?.approvalId
     const isFailure = hook['hook_event_name'] === 'PostToolUseFailure'
+    const isCancelled = isFailure && hook['is_interrupt'] === true
     const payload = set({
       toolName,
+      toolCallId: text(id),
+      outcome: isCancelled ? 'cancelled' : isFailure ? 'failed' : 'returned',
       input,
       ...(isFailure ? { error: hook['error'] } : { output: outputOf(hook['tool_response']) }),
       latency: number(hook['duration_ms']),
@@ -203,9 +224,8 @@ export class AgentTools {
       const facts = { inputHash, judgedInputHash, approvalId }
       this.#notice(context, toolName, authorizations.length > 0 ? changed : 'not_authorized', facts)
     }
-    if (!isFailure) return
-    const reasonCode = hook['is_interrupt'] === true ? 'interrupted' : 'tool_error'
-    const report = { detectionType: 'TOOL_FAILED', payload: { toolName, reasonCode }, eventId }
+    if (!isFailure || isCancelled) return
+    const report = { detectionType: 'TOOL_FAILED', payload: { toolName, reasonCode: 'tool_error' }, eventId }
     core.context.run(context, () => this.#tacho.reportIssue(report))
   }
 

@@ -39,6 +39,7 @@ export function resultOf(given: unknown): ModelResult {
     output: generation['message'] ? langchainMessage(message) : generation['text'],
     asked: askedIn(fields(generations)[0]),
     isMended: true,
+    hasApprovals: true,
     finishReason: reasonIn(metadata) ?? reasonIn(fields(generation['generationInfo'])),
   }
 }

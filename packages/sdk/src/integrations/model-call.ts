@@ -31,6 +31,8 @@ export interface ModelResult {
   isMended?: boolean
   /** Every tool is guarded, by hooks. */
   isGuarded?: boolean
+  /** The framework has approvals of its own. */
+  hasApprovals?: boolean
 }
 
 const UNREADABLE = '[unreadable]'
@@ -127,9 +129,9 @@ export class ModelCall {
         ...more,
       })
       core.record(context.scope, { type: 'LLM_CALL', label: model ?? 'model call', payload, span: context.span })
-      const isMended = result.isMended === true
-      const isGuarded = result.isGuarded === true
-      this.#asked.add(calls, { tools, context: this.#around, isOutside: this.#isOutside, isMended, isGuarded })
+      const { isMended = false, isGuarded = false, hasApprovals = false } = result
+      const facts = { tools, context: this.#around, isOutside: this.#isOutside, isMended, isGuarded, hasApprovals }
+      this.#asked.add(calls, facts)
       this.#end()
       this.#part.end(status, 'error' in more ? { error: more['error'] } : undefined)
     })

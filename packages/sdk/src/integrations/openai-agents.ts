@@ -276,6 +276,7 @@ function resultOf(data: Fields): ModelResult {
     model: data['model'] ?? response['model'],
     usage,
     output,
+    hasApprovals: true,
     finishReason: choice['finish_reason'] ?? fields(response['incomplete_details'])['reason'] ?? response['status'],
     asked: choice['message'] ? candidatesIn(completion['choices']) : (response['output'] ?? data['output']),
   }

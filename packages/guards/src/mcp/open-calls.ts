@@ -1,0 +1,78 @@
+/**
+ * A call of a tool under way.
+ *
+ *   held or judged --forwarded--> with the server --answered--> (recorded)
+ *        \--cancelled, the client leaves, the server ends--> stopped
+ *
+ * And the other requests of the client that wait for the server.
+ */
+import { ERRORS, errorReply, isObject, type Json, type Message } from './message.ts'
+import { ToolFailure } from './tool-failure.ts'
+
+/** The last part of its name: `claudecode/toolUseId`. */
+const NAMES: ReadonlySet<string> = new Set(['toolUseId', 'toolCallId', 'tool_use_id', 'tool_call_id'])
+const CHARS_MAX = 255
+const REQUESTS_MAX = 10_000
+
+/** The model's id of a call, if the client says it in `_meta`, as Claude Code does; else the id of the request. */
+export function callIdOf(id: unknown, params: Json): string {
+  const meta = isObject(params['_meta']) ? params['_meta'] : {}
+  const named = Object.entries(meta).find(([name]) => NAMES.has(name.slice(name.lastIndexOf('/') + 1)))?.[1]
+  return typeof named === 'string' && named !== '' && named.length <= CHARS_MAX ? named : String(id).slice(0, CHARS_MAX)
+}
+
+export interface Call {
+  readonly id: unknown
+  readonly bytes: number
+  /** Ends the wait for a person. */
+  readonly cancel: AbortController
+  isCancelled: boolean
+  /** Takes the server's answer, once. Undefined while the server does not have the call. */
+  forwarded?: { resolve(answer: Answer): void; reject(error: ToolFailure): void } | undefined
+}
+
+export interface Answer {
+  readonly message: Message
+  readonly line: string
+}
+
+/** The client does not wait for it any more. */
+export function cancel(call: Call): void {
+  call.isCancelled = true
+  call.cancel.abort('cancelled')
+  call.forwarded?.reject(new ToolFailure('cancelled', 'The client cancelled the call.'))
+  call.forwarded = undefined
+}
+
+/** The server answers nothing any more. The client still waits. */
+export function abandon(call: Call, why: string): void {
+  if (call.forwarded) call.forwarded.reject(new ToolFailure('connection_closed', why))
+  else call.cancel.abort()
+  call.forwarded = undefined
+}
+
+/** Each gets an error if the server ends first. */
+export class OpenRequests {
+  readonly #ids = new Map<string, unknown>()
+  /** Why no answer comes any more. */
+  #end: string | null = null
+
+  /** The error of a request that comes too late; null if it can pass. */
+  asked(key: string, id: unknown): string | null {
+    if (this.#end !== null) return errorReply(id, ERRORS.server, this.#end)
+    if (this.#ids.size < REQUESTS_MAX) this.#ids.set(key, id)
+    return null
+  }
+
+  answered(key: string): void {
+    this.#ids.delete(key)
+  }
+
+  /** The errors of all that wait. */
+  end(why: string): string[] {
+    this.#end ??= why
+    const errors = [...this.#ids.values()].map((id) => errorReply(id, ERRORS.server, why))
+    this.#ids.clear()
+    return errors
+  }
+}

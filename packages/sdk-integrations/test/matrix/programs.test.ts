@@ -1,0 +1,76 @@
+/** The rows about the life of a call for the programs that guard without an SDK. Their tests are beside them, by these names. */
+import assert from 'node:assert/strict'
+import { readFileSync } from 'node:fs'
+import { test } from 'node:test'
+import { keepResults, type Cannot } from './matrix.ts'
+
+interface Program {
+  readonly id: string
+  readonly name: string
+  readonly page: string
+  readonly tested: string
+  /** Or the title of the test that shows it, in this file of packages/guards/test. */
+  readonly ways: Readonly<Record<string, Cannot | readonly [file: string, title: string]>>
+}
+
+const PROGRAMS: readonly Program[] = [
+  {
+    id: 'programs-hooks',
+    name: 'Hooks of coding agents',
+    page: '../coding-agents.md',
+    tested: 'by their hooks',
+    ways: {
+      cut: { cannot: 'the agent asks its hook for calls that it read; how the answer ended is not shown to hooks.' },
+      'never reached the tool': {
+        cannot: 'the agent refuses unknown tools and invalid arguments before it asks its hook.',
+      },
+      'gave up': ['hook/call-life.test.ts', 'the agent stops a hook that waits for a person by'],
+      forked: ['hook/decisions.test.ts', 'policies that were confirmed a moment ago decide without the service'],
+      'handed off': [
+        'hook/call-life.test.ts',
+        'two sub-agents of one kind at once, and one below another, are joined with their calls',
+      ],
+    },
+  },
+  {
+    id: 'programs-mcp-guard',
+    name: 'MCP guard',
+    page: '../mcp-guard.md',
+    tested: 'protocols to 2026-07-28',
+    ways: {
+      cut: { cannot: 'the client sends calls that it read; MCP does not say how the answer of the model ended.' },
+      'never reached the tool': [
+        'mcp/ends.test.ts',
+        'a call that the server does not know, or whose arguments do not fit, never ran',
+      ],
+      'gave up': [
+        'mcp/ends.test.ts',
+        'a held call whose client cancels or leaves is withdrawn, and an approval of it starts nothing',
+      ],
+      'handed off': { cannot: 'MCP does not say which agent of the client calls.' },
+    },
+  },
+]
+
+for (const { id, name, page, tested, ways } of PROGRAMS) {
+  test(`${name}: its results are those that the documentation prints`, () => {
+    const results = Object.entries(ways).map(([way, given]) => {
+      if ('cannot' in given) return [way, given]
+      const [file, title] = given
+      const source = readFileSync(new URL(`../../../guards/test/${file}`, import.meta.url), 'utf8')
+      assert.ok(
+        source.includes(`test('${title}`) || source.includes(`test(\`${title}`),
+        `${file} has no test "${title}"`,
+      )
+      return [way, 'guarded']
+    })
+    keepResults(id, {
+      language: 'Programs',
+      integration: name,
+      page,
+      tested,
+      ways: Object.fromEntries(results),
+      outside: [],
+    })
+  })
+}
