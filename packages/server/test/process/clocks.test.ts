@@ -1,16 +1,15 @@
 /** Processes whose clock is wrong, or is set while they run. */
 import assert from 'node:assert/strict'
 import { randomBytes } from 'node:crypto'
-import { writeFileSync } from 'node:fs'
 import path from 'node:path'
 import { after, before, test } from 'node:test'
-import { pathToFileURL } from 'node:url'
 import Database from 'better-sqlite3'
 import { newApiKey, newOperatorToken } from '../../src/domain/credential.ts'
 import { eventually } from '../setup/eventually.ts'
 import { testDatabases, type TestDatabases } from '../setup/postgres-server.ts'
 import { startProcess, temporaryDirectory } from '../setup/process.ts'
 import { event } from '../setup/service.ts'
+import { wrongClock } from '../setup/wrong-clock.ts'
 
 const MINUTE = 60_000
 const DAY = 24 * 60 * MINUTE
@@ -20,23 +19,6 @@ before(async () => {
   databases = await testDatabases()
 })
 after(() => databases.close())
-
-/** NODE_OPTIONS of a process whose clock is ahead by the number in a file, in milliseconds. */
-function wrongClock(folder: string, offsetMs: number) {
-  const [offset, module] = [path.join(folder, 'offset'), path.join(folder, 'clock.mjs')]
-  writeFileSync(offset, String(offsetMs))
-  writeFileSync(
-    module,
-    `import { readFileSync } from 'node:fs'
-const now = Date.now
-let [readAt, ahead] = [-1000, 0]
-Date.now = () => {
-  if (performance.now() - readAt > 100) [readAt, ahead] = [performance.now(), Number(readFileSync(${JSON.stringify(offset)}, 'utf8'))]
-  return now() + ahead
-}`,
-  )
-  return { options: `--import=${pathToFileURL(module).href}`, set: (ms: number) => writeFileSync(offset, String(ms)) }
-}
 
 test('a node whose clock is five minutes behind takes current events, keeps approvals open, and is not ready', async (t) => {
   const { url: databaseUrl, drop } = await databases.create()
