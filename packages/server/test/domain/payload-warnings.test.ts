@@ -36,7 +36,7 @@ test('usage and cost that count as zero are named, with the rule and without the
   ])
   assert.deepEqual(codes('LLM_CALL', { usage: 5 }), ['usage_not_counted'])
   assert.match(
-    payloadWarnings('LLM_CALL', { usage: { tokens: 5 } })[0]?.message ?? '',
+    payloadWarnings('LLM_CALL', { usage: { amount: 5 } })[0]?.message ?? '',
     /usage must have one of promptTokens,/,
   )
   assert.deepEqual(codes('LLM_CALL', { cost: 1e6 + 1 }), ['cost_not_counted'])

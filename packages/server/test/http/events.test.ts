@@ -2,7 +2,8 @@ import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
 import { brotliCompressSync, deflateSync, gzipSync, zstdCompressSync } from 'node:zlib'
 import { LIMITS } from '@tacho/contract/limits.ts'
-import { event, startService, type RunDetail, type Service } from '../setup/service.ts'
+import { IMPORT_HEADER } from '@tacho/contract/words.ts'
+import { event, startService, type BatchResult, type RunDetail, type Service } from '../setup/service.ts'
 
 let service: Service
 before(async () => {
@@ -19,7 +20,7 @@ test('what of accepted events was not understood is told, at most 100 times, and
     event({ runId, eventType: 'LLM_CALL', payload: { usage }, ...more })
   const fine = await service.record([call({ input_tokens: 3, output_tokens: 4 })])
   assert.equal('warnings' in fine.body, false)
-  const [bad, unstored] = [call({ tokens: 5 }), call({ tokens: 6 }, { label: 'x'.repeat(256) })]
+  const [bad, unstored] = [call({ amount: 5 }), call({ amount: 6 }, { label: 'x'.repeat(256) })]
   const { body } = await service.record([call(null), unstored, bad])
   const message =
     'payload/usage must have one of promptTokens, prompt_tokens, inputTokens, input_tokens, completionTokens, ' +
@@ -161,6 +162,26 @@ test('an event older than 30 days is accepted only if it is already stored', asy
     assert.equal((await aged.api('/runs/never-seen')).status, 404)
   } finally {
     await aged.close()
+  }
+})
+
+test('an import has events of any age, but not in a run that was recorded live', async () => {
+  const headers = { [IMPORT_HEADER]: 'true' }
+  const record = (events: object[]) => service.api<BatchResult>('/events/batch', { body: events, headers })
+  const old = (runId: string, days: number) => event({ runId, timestamp: Date.now() - days * 86_400_000 })
+  const live = event({ runId: 'live' })
+  await service.record([live])
+  const { body } = await record([old('live', 400), old('live', 29), old('imported', 400)])
+  assert.deepEqual([body.accepted, body.rejections.map(({ code }) => code)], [2, ['timestamp_too_old']])
+  assert.equal((await record([old('imported', 500), old('imported', 1)])).body.accepted, 2)
+  const run = await service.api<RunDetail>('/runs/live')
+  assert.ok(Date.parse(run.body.startedAt) > Date.now() - LIMITS.eventPastMs)
+  for (const value of ['TRUE', '1', '', 'true, true']) {
+    const other = await service.api<BatchResult>('/events/batch', {
+      body: [old(`as ${value}`, 400)],
+      headers: { [IMPORT_HEADER]: value },
+    })
+    assert.equal(other.body.accepted, 0, value)
   }
 })
 

@@ -23,7 +23,7 @@ import { knownEnvelopes, type TakeNumbers } from './envelopes.ts'
 import type { OpenRows } from './known-rows.ts'
 import { isSameEvent, type PlacedEvent, type SoughtEvent } from './event-columns.ts'
 import { countRejected, keepRejections, rejectionRow, trimRejections } from './rejections.ts'
-import { addEvent, noteGaps, type Opening, type RunState } from './run-state.ts'
+import { addEvent, isLateInRun, noteGaps, type Opening, type RunState } from './run-state.ts'
 import { failureBudgets, noteFailedRun, queueFailedRuns, type FailedRuns } from './failed-runs.ts'
 import { knownNames, storeNames, type Buckets } from '../usage/known-names.ts'
 import { noteApprovals, type NotedEvent } from '../approvals/approval-notes.ts'
@@ -252,6 +252,10 @@ export function batchAppender<Connection>(engine: AppendEngine<Connection>, onWa
       if (run === undefined) {
         if (candidate.isJoining) throw new StaleCaches('The run of a score was removed meanwhile')
         throw new Error('A run was not opened before its events')
+      }
+      if (candidate.importing === null && isLateInRun(run, event, receivedAt)) {
+        candidate.verdict = 'absent'
+        continue
       }
       firsts.push(candidate)
       placed.push({ run, event, receivedAt, envelope })

@@ -6,6 +6,7 @@
  * start. A SCORE is no activity of its run: it neither opens it again nor moves its times, unless it is the first
  * event.
  */
+import { LIMITS } from '@tacho/contract/limits.ts'
 import type { RunStatus } from '@tacho/contract/run.ts'
 import { addArrived, hasGaps, type Recorder } from '../../completeness.ts'
 import type { NewEvent, ImportedRun } from '../../events.ts'
@@ -200,4 +201,10 @@ export function nameSession(run: RunState, { sessionId }: Pick<NewEvent, 'sessio
 export function ownSession(run: RunState, { sessionId }: Pick<NewEvent, 'sessionId'>): string | null {
   if (sessionId === null) return ''
   return run.session === null || run.session === shortText(sessionId) ? null : `=${sessionId}`
+}
+
+/** Only an import has events of any age. It must not move a run that was recorded live into the past, out of sight. */
+export function isLateInRun(run: RunState, { time, onlyIfStored }: NewEvent, receivedAt: number): boolean {
+  const limit = receivedAt - LIMITS.eventPastMs
+  return time < limit && !onlyIfStored && !run.isNew && run.startedAt >= limit
 }
