@@ -20,7 +20,7 @@ from .guarding.held import HeldCalls
 from .options import Settings, resolve
 from .policy.input_hash import input_hash
 from .policy.sealed_input import seal_key, sealed_input
-from .recording.context import RunScope, Span, current_of, prompt_facts_of
+from .recording.context import RunScope, Span, agent_in, current_of, prompt_facts_of
 from .recording.event import OUTCOME, PROTECTED_TYPES, make_event
 from .recording.ids import Ids
 from .recording.mask import Mask
@@ -133,11 +133,13 @@ class Core:
             if not scope.is_sampled and kind not in PROTECTED_TYPES:
                 self.diagnostics.drop("sampled")
                 return None
-            prompt = prompt_facts_of(self, scope)
+            prompt, agent = prompt_facts_of(self, scope), agent_in(self, scope)
             trace = active_trace() or scope.trace
             released = self.settings.released
-            if scope.annotations or prompt is not None or trace is not None or released:
+            if scope.annotations or prompt is not None or agent is not None or trace is not None or released:
                 noted: dict[str, object] = {**released, **(prompt or {})}
+                if agent is not None and kind != OUTCOME:
+                    noted["agent"] = agent
                 if trace is not None:
                     noted |= {"traceId": trace.trace_id, "traceSpanId": trace.span_id}
                 payload = {**noted, **scope.annotations, **(payload or {})}
@@ -229,6 +231,12 @@ class Core:
     def span_of(self, scope: RunScope) -> Span:
         current = current_of(self)
         return current.span if current is not None and current.scope is scope else scope.span
+
+    def hand_over(self, scope: RunScope, giver: str, taker: str, call_id: object = None) -> None:
+        """Records that an agent of the run hands over to another one."""
+        scope.team.hand_over(giver, taker)
+        names = {"from": giver, "to": taker, **({"toolCallId": call_id} if exact_text(call_id) else {})}
+        self.record(scope, "HANDOFF", f"{giver} to {taker}", names)
 
     def current_scope(self) -> RunScope | None:
         current = current_of(self)

@@ -11,6 +11,7 @@ import pytest
 
 from conftest import Client, Service
 
+from .life import rows_of
 from .matrix import WAYS, Spy, Way, check, check_results
 
 pytest.importorskip("openai")
@@ -129,6 +130,7 @@ def test_the_page_says_so() -> None:
         "Hosted tools: the provider runs them.",
     ]
     ways = [*PLAIN, *OWN]
-    check_results("python-openai", "OpenAI `call_tools`", ["openai"], ways, others, outside)
+    check_results("python-openai", "OpenAI `call_tools`", ["openai"], ways, others | rows_of("openai"), outside)
     others.pop("duplicate keys")
+    others |= rows_of("anthropic")
     check_results("python-anthropic", "Anthropic `call_tools`", ["anthropic"], ways, others, outside)

@@ -10,6 +10,7 @@ import pytest
 
 from conftest import Client, Service
 
+from .life import rows_of
 from .matrix import WAYS, Spy, Way, check, check_results
 
 pytest.importorskip("crewai")
@@ -176,6 +177,7 @@ def test_the_page_says_so() -> None:
         "resumed": "guarded",
         "renamed": "guarded",
         "unknown shape": "refused",
+        **rows_of("crewai"),
     }
     outside = [
         "Tools that CrewAI adds by itself: delegation, memory, files, code execution, and `mcps` of an agent.",

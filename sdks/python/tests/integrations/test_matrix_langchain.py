@@ -12,6 +12,7 @@ import pytest
 
 from conftest import Client, Service
 
+from .life import rows_of
 from .matrix import WAYS, Spy, Way, check, check_results
 
 pytest.importorskip("langgraph")
@@ -437,6 +438,7 @@ def test_the_page_says_so() -> None:
         "hosted tool": "refused",
         "own runner": "refused",
         "unknown shape": "refused",
+        **rows_of("langchain"),
     }
     outside = [
         "Tools that do not pass through `guard_tools`, such as those that middleware adds, and nodes of a graph.",

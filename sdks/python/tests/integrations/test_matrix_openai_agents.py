@@ -13,6 +13,7 @@ import pytest
 
 from conftest import Client, Service
 
+from .life import rows_of
 from .matrix import WAYS, Spy, Way, check, check_results
 
 pytest.importorskip("agents")
@@ -368,6 +369,7 @@ def test_the_page_says_so() -> None:
         "hosted tool": "refused",
         "shell": "refused",
         "custom tool": "refused",
+        **rows_of("openai_agents"),
     }
     outside = [
         "Hosted tools (web search, file search, code interpreter, hosted MCP): the provider runs them.",

@@ -9,6 +9,7 @@ import pytest
 
 from conftest import Client, Service
 
+from .life import rows_of
 from .matrix import WAYS, Spy, Way, check, check_results
 from .mcp_server import mcp_server
 
@@ -230,6 +231,7 @@ def test_the_page_says_so() -> None:
             "cannot": "native tools of the model are given to the agent, not to a toolset; the provider runs them."
         },
         "unknown shape": "refused",
+        **rows_of("pydantic_ai"),
     }
     outside = [
         "Tools that are given to the agent itself (`@agent.tool`, `tools=[…]`): put them into a `FunctionToolset`.",

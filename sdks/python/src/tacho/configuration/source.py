@@ -80,6 +80,8 @@ class RuntimeConfiguration:
         if self._is_started and not self._is_stopped:
             if self._current is not None:
                 self._schedule(self._core.settings.refresh_interval * random.random())
+                # Many processes may be forked at once: each looks at its next call.
+                self._due = 0.0
             self._worker.wake()
 
     def _make_anew(self) -> None:

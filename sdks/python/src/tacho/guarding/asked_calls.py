@@ -6,6 +6,7 @@ not fit. They leave a TOOL_CALL as calls that ran do, so that an agent that goes
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
 from ..delivery.issue_records import IssueReport
@@ -24,7 +25,8 @@ _CUT = frozenset(
     " recitation prohibited_content blocklist spii refusal incomplete in_progress aborted cancelled failed error"
     " malformed_function_call".split()
 )
-_KNOWN_MAX = 10_000
+_KNOWN_MAX = 1_000
+_TEXT_CHARS = 65_536
 
 
 class FreeText(str):
@@ -35,6 +37,15 @@ def is_cut(finish_reason: object) -> bool:
     return isinstance(finish_reason, str) and finish_reason.lower() in _CUT
 
 
+@dataclass(frozen=True)
+class Broken:
+    """Why the arguments of a call may not be what the model meant."""
+
+    code: Literal["cut", "unreadable"]
+    text: str | None
+    """The arguments as received, if they are a text."""
+
+
 class AskedCalls:
     """What answers of models said of their calls, by the model's id: frameworks do not tell it to a tool."""
 
@@ -43,21 +54,25 @@ class AskedCalls:
 
     def reset(self) -> None:
         self._lock = Lock()
-        self._cut: dict[str, bool] = {}
+        self._broken: dict[str, Broken] = {}
 
-    def note(self, call_id: object, cut: bool) -> None:
+    def note(self, call_id: object, broken: Broken | None) -> None:
         """The last answer with this id counts: some models give each call the same one."""
         if not isinstance(call_id, str) or not call_id:
             return
         with self._lock:
-            self._cut.pop(call_id, None)
-            if cut:
-                self._cut[call_id] = True
-            if len(self._cut) > _KNOWN_MAX:
-                del self._cut[next(iter(self._cut))]
+            self._broken.pop(call_id, None)
+            if broken is not None:
+                self._broken[call_id] = broken
+            if len(self._broken) > _KNOWN_MAX:
+                del self._broken[next(iter(self._broken))]
+
+    def broken(self, call_id: object) -> Broken | None:
+        return self._broken.get(call_id) if isinstance(call_id, str) else None
 
     def is_cut(self, call_id: object) -> bool:
-        return isinstance(call_id, str) and call_id in self._cut
+        broken = self.broken(call_id)
+        return broken is not None and broken.code == "cut"
 
 
 def record_never_ran(
@@ -65,6 +80,11 @@ def record_never_ran(
 ) -> None:
     """On the current run, or in one of its own. `answer`: what the model reads. `arguments`: as it wrote them."""
     core, current = guard.core, current_of(guard.core)
+    broken = core.asked_calls.broken(call_id)
+    if broken is not None:
+        # A framework may have mended the arguments, and knows not that the answer was cut.
+        code = broken.code if code in ("unreadable", "unfit") else code
+        arguments = arguments if broken.text is None else broken.text
     scope = begin_scope(core, {}) if current is None else current.scope
     facts: dict[str, Any] = {"toolName": tool_name, "outcome": "never_ran", "reasonCode": code, "error": {"message": answer}}
     facts |= {name: one for name, one in {"toolCallId": call_id, "arguments": arguments}.items() if one is not None}
@@ -93,10 +113,11 @@ def tool_calls_of(core: Core, output: object, finish_reason: object) -> list[dic
             one = {name: call[name] for name in ("id", "name") if call.get(name) is not None}
             arguments = call.get("arguments")
             cut = is_cut(reason) and call.get("status") != "completed"
-            is_broken = isinstance(arguments, str) and not isinstance(arguments, FreeText)
-            problem = "cut" if cut else "unreadable" if is_broken else None
-            if problem is not None:
-                one |= {"problem": problem, **({} if arguments is None else {"arguments": arguments})}
-            core.asked_calls.note(call.get("id"), cut)
+            text = arguments if isinstance(arguments, str) else None
+            is_broken = bool(text) and not isinstance(text, FreeText)
+            broken = Broken("cut" if cut else "unreadable", text and text[:_TEXT_CHARS]) if cut or is_broken else None
+            if broken is not None:
+                one |= {"problem": broken.code, **({} if arguments is None else {"arguments": arguments})}
+            core.asked_calls.note(call.get("id"), broken)
             found.append(one)
     return found

@@ -7,6 +7,7 @@ CrewAI.
 
 from __future__ import annotations
 
+import asyncio
 import copy
 import functools
 import inspect
@@ -31,8 +32,11 @@ import tacho as tacho_module
 
 from ..client import Tacho
 from ..guarding.blocked import ToolBlockedError
+from ..recording.context import acting
+from ..recording.plain import read_safely
 from ..recording.usage_shapes import call_usage
-from .messages import answer_of, fields_of, messages_of
+from .crewai_calls import LostCalls, caller, checked_schema, is_cut_answer, refuse_cut, wait_for_events
+from .messages import Message, answer_of, fields_of, messages_of
 from .model_call import ModelCall
 from .unguarded import GUARDED, Unguarded, cannot_guard, is_generator, own_method
 
@@ -61,6 +65,7 @@ class TachoListener(BaseEventListener):
         self._tacho = tacho
         self._lock = threading.Lock()
         self._calls: dict[str, _Call] = {}
+        self._lost = LostCalls(lambda: tacho or tacho_module.client())
         super().__init__()
 
     def setup_listeners(self, crewai_event_bus: CrewAIEventsBus) -> None:
@@ -87,6 +92,7 @@ class TachoListener(BaseEventListener):
         crewai_event_bus.on(LLMStreamChunkEvent)(on_chunk)
         crewai_event_bus.on(LLMCallCompletedEvent)(on_ended)
         crewai_event_bus.on(LLMCallFailedEvent)(on_ended)
+        self._lost.listen(crewai_event_bus)
 
     def _of(self, call_id: str) -> _Call:
         if call_id not in self._calls and len(self._calls) >= _OPEN_MAX:
@@ -102,11 +108,21 @@ class TachoListener(BaseEventListener):
         times = {"latency": _milliseconds(ended.timestamp.timestamp() - begun)}
         if call.first is not None:
             times["timeToFirstOutput"] = _milliseconds(call.first - begun)
-        recorded = ModelCall(self._tacho, lambda: {"model": started.model, "messages": messages_of(started.messages)})
+        scope = (self._tacho or tacho_module.client()).core.current_scope()
+        agent = None if scope is None else scope.team.naming(started.agent_role)
+        named = {} if agent is None else {"agent": agent}
+        request = {"model": started.model, "messages": messages_of(started.messages), **named}
+        recorded = ModelCall(self._tacho, lambda: request)
         if isinstance(ended, LLMCallFailedEvent):
             recorded.fail(_Failed(ended.error), lambda: {**times})
-        else:
-            recorded.end(lambda: {**_result_of(ended), **times})
+            return
+        result: dict[str, Any] = read_safely(lambda: _result_of(ended), {"output": None})
+        recorded.end(lambda: {**result, **times})
+        read_safely(lambda: self._note(started, result.get("output") or {}, ended.finish_reason), None)
+
+    def _note(self, started: LLMCallStartedEvent, message: Message, finish_reason: str | None) -> None:
+        self._lost.note_answer(started.agent_id, message, finish_reason)
+        self._lost.record(message, finish_reason, started.tools, started.agent_role)
 
 
 class _Failed(Exception):
@@ -146,6 +162,9 @@ def _guard_tool(tool: T, client: Tacho | None, unguarded: Unguarded) -> T:
         cannot_guard(unguarded, client, str(getattr(tool, "name", type(tool).__name__)), why)
         return tool
     guarded: T = tool.model_copy(update={"cache_function": _is_never_cached})
+    if tool.args_schema is not None:
+        schema = checked_schema(tool.args_schema, lambda: _name_of(guarded), lambda: client or tacho_module.client())
+        guarded.args_schema = schema
     _guard_parts(guarded, tool, client)
     return guarded
 
@@ -217,13 +236,18 @@ def _is_never_cached(*_: Any) -> bool:
     return False
 
 
-def _guarded(function: Callable[..., Any], tool: BaseTool, client: Tacho | None) -> Callable[..., Any]:
+def _guarded(function: Callable[..., Any], tool: BaseTool, given: Tacho | None) -> Callable[..., Any]:
     if inspect.iscoroutinefunction(function):
 
         @functools.wraps(function)
         async def guarded_async(*args: Any, **named: Any) -> Any:
+            held, client, name = caller(), given or tacho_module.client(), _name_of(tool)
+            await asyncio.to_thread(wait_for_events)
+            if is_cut_answer(held):
+                return ToolFailure(message=refuse_cut(client, name, held))
             try:
-                return await (client or tacho_module.client()).arun_tool(_name_of(tool), function, args, named)
+                with acting(client.core, held.agent):
+                    return await client.arun_tool(name, function, args, named, tool_call_id=held.call_id)
             except ToolBlockedError as error:
                 return ToolFailure(message=error.model_text)
 
@@ -232,8 +256,13 @@ def _guarded(function: Callable[..., Any], tool: BaseTool, client: Tacho | None)
 
     @functools.wraps(function)
     def guarded(*args: Any, **named: Any) -> Any:
+        held, client, name = caller(), given or tacho_module.client(), _name_of(tool)
+        wait_for_events()
+        if is_cut_answer(held):
+            return ToolFailure(message=refuse_cut(client, name, held))
         try:
-            return (client or tacho_module.client()).run_tool(_name_of(tool), function, args, named)
+            with acting(client.core, held.agent):
+                return client.run_tool(name, function, args, named, tool_call_id=held.call_id)
         except ToolBlockedError as error:
             return ToolFailure(message=error.model_text)
 

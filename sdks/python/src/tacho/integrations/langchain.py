@@ -25,6 +25,7 @@ from ..recording.context import CURRENT, Context, RunScope, Span
 from ..recording.plain import read_safely
 from ..recording.run import Run, begin_scope, failure_of, outcome_of
 from ..recording.usage_shapes import call_usage
+from .langchain_agents import Kind, Places
 from .langchain_tools import GUARDED_KEY, PAUSES, guard_tool
 from .messages import Message, fields_of, messages_of
 from .model_call import ModelCall
@@ -35,7 +36,7 @@ T = TypeVar("T", bound=BaseTool)
 _ROLES = {"human": "user", "ai": "assistant", "AIMessageChunk": "assistant", "tool": "tool", "system": "system"}
 # Bounds the chains whose end LangChain never reports.
 _OPEN_MAX = 10_000
-
+_ARGUMENTS_MAX = 262_144
 
 _CLAIMS: dict[tuple[int, UUID], int] = {}
 _CLAIMS_LOCK = threading.Lock()
@@ -60,6 +61,8 @@ class TachoHandler(BaseCallbackHandler):
         self._own: dict[UUID, Run] = {}
         self._steps: dict[UUID, _Step] = {}
         self._offered: dict[UUID, set[str]] = {}
+        self._pieces: dict[UUID, CallPieces] = {}
+        self._places = Places()
 
     @property
     def _client(self) -> Tacho:
@@ -68,34 +71,41 @@ class TachoHandler(BaseCallbackHandler):
     def on_chain_start(self, *args: Any, run_id: UUID, parent_run_id: UUID | None = None, **more: Any) -> None:
         read_safely(lambda: self._begin_chain(run_id, parent_run_id), None)
         name = more.get("name")
-        if _is_node(more.get("tags"), name):
+        is_node = _is_node(more.get("tags"), name)
+        self._enter(run_id, parent_run_id, "node" if is_node else "chain", more)
+        if is_node:
             self._begin_step(run_id, "AGENT_STEP", name, lambda: {"node": name})
 
-    def on_chain_end(self, *args: Any, run_id: UUID, **more: Any) -> None:
+    def on_chain_end(self, outputs: Any = None, *, run_id: UUID, **more: Any) -> None:
         self._end_step(run_id, dict)
+        self._leave(run_id, outputs)
         self._end_chain(run_id, None)
 
     def on_chain_error(self, error: BaseException, *, run_id: UUID, **more: Any) -> None:
         self._end_step(run_id, lambda: _failure(error))
+        self._leave(run_id, None)
         self._end_chain(run_id, error)
 
     def on_tool_start(
         self, serialized: Any, input_str: Any = None, *, run_id: UUID, parent_run_id: UUID | None = None, **more: Any
     ) -> None:
         read_safely(lambda: self._begin_chain(run_id, parent_run_id), None)
+        name = more.get("name") or fields_of(serialized).get("name") or "tool"
+        self._enter(run_id, parent_run_id, "tool", {**more, "name": name})
         if fields_of(more.get("metadata")).get(GUARDED_KEY):
             return
-        name = more.get("name") or fields_of(serialized).get("name") or "tool"
         given = more.get("inputs")
         facts = {"toolName": name, "input": input_str if given is None else given}
         self._begin_step(run_id, "TOOL_CALL", name, lambda: facts)
 
     def on_tool_end(self, output: Any = None, *, run_id: UUID, **more: Any) -> None:
         self._end_step(run_id, lambda: {"output": getattr(output, "content", output)})
+        self._leave(run_id, output)
         self._end_chain(run_id, None)
 
     def on_tool_error(self, error: BaseException, *, run_id: UUID, **more: Any) -> None:
         self._end_step(run_id, lambda: _failure(error))
+        self._leave(run_id, None)
         self._end_chain(run_id, error)
 
     def on_chat_model_start(
@@ -121,11 +131,12 @@ class TachoHandler(BaseCallbackHandler):
         call = self._calls.get(run_id)
         if call:
             call.token()
+            read_safely(lambda: self._pieces[run_id].add(more["chunk"].message.tool_call_chunks), None)
 
     def on_llm_end(self, response: Any, *, run_id: UUID, **more: Any) -> None:
-        call = self._calls.pop(run_id, None)
+        call, pieces = self._calls.pop(run_id, None), self._pieces.pop(run_id, CallPieces())
         if call:
-            call.end(lambda: _result_of(response))
+            call.end(lambda: _result_of(response, pieces))
             read_safely(lambda: self._record_lost(response, self._offered.pop(run_id, None)), None)
 
     def _record_lost(self, response: Any, offered: set[str] | None) -> None:
@@ -143,6 +154,7 @@ class TachoHandler(BaseCallbackHandler):
 
     def on_llm_error(self, error: BaseException, *, run_id: UUID, **more: Any) -> None:
         call = self._calls.pop(run_id, None)
+        self._pieces.pop(run_id, None)
         if call:
             call.fail(error)
 
@@ -150,7 +162,21 @@ class TachoHandler(BaseCallbackHandler):
         if not self._claims(run_id):
             return
         parent = self._scopes.get(parent_run_id) if parent_run_id else None
-        _add(self._calls, run_id, ModelCall(self._client, request, self._client.core.current_scope() or parent))
+        scope = self._client.core.current_scope() or parent
+        agent = None if scope is None else scope.team.naming(self._places.agent_of(parent_run_id))
+        named = request if agent is None else lambda: {**request(), "agent": agent}
+        call = ModelCall(self._client, named, scope)
+        call.enter()
+        _add(self._calls, run_id, call)
+        _add(self._pieces, run_id, CallPieces())
+
+    def _enter(self, run_id: UUID, parent_run_id: UUID | None, kind: Kind, more: Mapping[str, Any]) -> None:
+        scope = self._scopes.get(run_id)
+        if scope is not None:
+            read_safely(lambda: self._places.enter(self._client.core, scope, run_id, parent_run_id, kind, more), None)
+
+    def _leave(self, run_id: UUID, answer: object) -> None:
+        read_safely(lambda: self._places.leave(self._client.core, self._scopes.get(run_id), run_id, answer), None)
 
     def _claims(self, run_id: UUID) -> bool:
         """A handler of the model and one of the call, or of a sub-agent, see the same call: the first one records it."""
@@ -265,7 +291,7 @@ def _message_of(message: Any) -> Message:
     return {**given, "tool_call_id": call_id} if call_id else given
 
 
-def _result_of(response: Any) -> dict[str, Any]:
+def _result_of(response: Any, pieces: CallPieces) -> dict[str, Any]:
     generation = response.generations[0][0]
     message = getattr(generation, "message", None)
     if message is None:
@@ -273,8 +299,9 @@ def _result_of(response: Any) -> dict[str, Any]:
     usage = getattr(message, "usage_metadata", None)
     metadata = getattr(message, "response_metadata", None) or {}
     said = _message_of(message)
-    if is_cut(metadata.get("finish_reason") or metadata.get("stop_reason")):
-        # LangChain closes what is open, and so makes arguments that the model did not write.
+    if pieces.calls:
+        said["tool_calls"] = pieces.calls
+    elif is_cut(metadata.get("finish_reason") or metadata.get("stop_reason")):
         said["tool_calls"] = _as_received(message) or said.get("tool_calls")
     output = messages_of([said])
     return {
@@ -285,6 +312,26 @@ def _result_of(response: Any) -> dict[str, Any]:
         # LangChain's mark of an answer from its cache, which repeats the usage of the first one.
         "notCounted": "cache" if fields_of(usage).get("total_cost") == 0 else None,
     }
+
+
+class CallPieces:
+    """The calls of a stream as received: LangChain closes what is open, and so makes arguments that the model did not write."""
+
+    def __init__(self) -> None:
+        self._calls: dict[Any, dict[str, Any]] = {}
+
+    def add(self, pieces: Any) -> None:
+        for piece in pieces:
+            # Some models give no index, and each call in one piece.
+            index = piece.get("id") if piece.get("index") is None else piece["index"]
+            call = self._calls.setdefault(index, {"id": None, "name": None, "args": ""})
+            call["id"] = call["id"] or piece.get("id")
+            call["name"] = call["name"] or piece.get("name")
+            call["args"] = (call["args"] + (piece.get("args") or ""))[:_ARGUMENTS_MAX]
+
+    @property
+    def calls(self) -> list[dict[str, Any]]:
+        return [{**call, "args": call["args"] or {}} for call in self._calls.values() if call["name"]]
 
 
 def _as_received(message: Any) -> list[Any]:

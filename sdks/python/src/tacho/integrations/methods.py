@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 from ..client import Tacho
 from ..recording.plain import read_safely
 from .messages import fields_of
-from .model_call import ModelCall
+from .model_call import ClientCall, client_call
 from .raw_response import Collector, end_when_closed, record_raw
 
 C = TypeVar("C")
@@ -29,24 +29,25 @@ class Method:
     """It returns a context manager, which sends the request when it is entered."""
 
 
-def record_methods(client: C, tacho: Tacho | None, methods: list[Method]) -> C:
-    """The same client. A method that it does not have is left out."""
+def record_methods(client: C, tacho: Tacho | None, methods: list[Method], is_noted: bool = False) -> C:
+    """The same client. A method that it does not have is left out. `is_noted`: for the framework that records its calls."""
     for method in methods:
         *path, name = method.path.split(".")
         holder: Any = client
         for part in path:
             holder = getattr(holder, part, None)
         original = getattr(holder, name, None)
-        if callable(original) and not hasattr(original, "__tacho__"):
-            recorded = _recorded(original, tacho, method)
-            recorded.__tacho__ = True
+        mark = getattr(original, "__tacho__", None)
+        if callable(original) and (mark is None or (mark == "noted" and not is_noted)):
+            recorded = _recorded(original, tacho, method, is_noted)
+            recorded.__tacho__ = "noted" if is_noted else "recorded"
             setattr(holder, name, recorded)
     return client
 
 
-def _recorded(original: Any, tacho: Tacho | None, method: Method) -> Any:
-    def begin(named: dict[str, Any]) -> ModelCall:
-        return ModelCall(tacho, lambda: method.request(named))
+def _recorded(original: Any, tacho: Tacho | None, method: Method, is_noted: bool) -> Any:
+    def begin(named: dict[str, Any]) -> ClientCall:
+        return client_call(tacho, lambda: method.request(named), is_noted)
 
     @functools.wraps(original)
     def call(*args: Any, **named: Any) -> Any:
@@ -65,7 +66,7 @@ def _recorded(original: Any, tacho: Tacho | None, method: Method) -> Any:
     return call
 
 
-def _managed(manager: Any, begin: Callable[[], ModelCall], method: Method) -> Any:
+def _managed(manager: Any, begin: Callable[[], ClientCall], method: Method) -> Any:
     name = next((name for name in vars(manager) if name.endswith("__api_request")), None)
     request = None if name is None else vars(manager)[name]
     if inspect.isawaitable(request):
@@ -89,7 +90,7 @@ def _managed(manager: Any, begin: Callable[[], ModelCall], method: Method) -> An
     return manager
 
 
-async def _awaited(call: ModelCall, method: Method, answer: Awaitable[Any]) -> Any:
+async def _awaited(call: ClientCall, method: Method, answer: Awaitable[Any]) -> Any:
     try:
         received = await answer
     except BaseException as error:
@@ -98,7 +99,7 @@ async def _awaited(call: ModelCall, method: Method, answer: Awaitable[Any]) -> A
     return _received(call, method, received)
 
 
-def _received(call: ModelCall, method: Method, answer: Any) -> Any:
+def _received(call: ClientCall, method: Method, answer: Any) -> Any:
     """A stream is recorded at its end; it stays the host's own object, with another iterator inside."""
     iterator: Any = getattr(answer, "_iterator", None)
     collector = method.collector()
@@ -113,7 +114,7 @@ def _received(call: ModelCall, method: Method, answer: Any) -> Any:
     return answer
 
 
-def _tap(call: ModelCall, collector: Collector, pieces: Iterator[Any]) -> Iterator[Any]:
+def _tap(call: ClientCall, collector: Collector, pieces: Iterator[Any]) -> Iterator[Any]:
     try:
         for piece in pieces:
             _collect(call, collector, piece)
@@ -124,7 +125,7 @@ def _tap(call: ModelCall, collector: Collector, pieces: Iterator[Any]) -> Iterat
     _ended(call, collector, None)
 
 
-async def _tap_async(call: ModelCall, collector: Collector, pieces: AsyncIterator[Any]) -> AsyncIterator[Any]:
+async def _tap_async(call: ClientCall, collector: Collector, pieces: AsyncIterator[Any]) -> AsyncIterator[Any]:
     try:
         async for piece in pieces:
             _collect(call, collector, piece)
@@ -135,12 +136,12 @@ async def _tap_async(call: ModelCall, collector: Collector, pieces: AsyncIterato
     _ended(call, collector, None)
 
 
-def _collect(call: ModelCall, collector: Collector, piece: Any) -> None:
+def _collect(call: ClientCall, collector: Collector, piece: Any) -> None:
     if read_safely(lambda: collector.add(fields_of(piece)), False):
         call.token()
 
 
-def _ended(call: ModelCall, collector: Collector, error: BaseException | None) -> None:
+def _ended(call: ClientCall, collector: Collector, error: BaseException | None) -> None:
     # Hosts often stop after the last piece, without reading to the end.
     if error is None or (collector.is_complete and isinstance(error, GeneratorExit)):
         call.end(collector.result)

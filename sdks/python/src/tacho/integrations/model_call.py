@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Mapping
+from contextvars import ContextVar
+from typing import Any, Protocol
+from weakref import WeakKeyDictionary
 
 import tacho
 
 from ..client import Tacho
+from ..core import Core
 from ..guarding.asked_calls import tool_calls_of
-from ..recording.context import Context, RunScope, Span
+from ..recording.context import RunScope, Span
 from ..recording.plain import read_safely
 from ..recording.run import Outcome, Run, begin_scope, failure_of
 from ..recording.usage_shapes import call_usage
@@ -27,7 +30,8 @@ class ModelCall:
     """
 
     def __init__(self, client: Tacho | None, request: Read, parent: RunScope | None = None) -> None:
-        self._core = (client or tacho.client()).core
+        self.client = client or tacho.client()
+        self._core = self.client.core
         scope = parent or self._core.current_scope()
         self._own: Run | None = None
         if scope is None:
@@ -39,11 +43,27 @@ class ModelCall:
         self._begun = time.monotonic()
         self._first: float | None = None
         self._is_ended = False
+        self._outer: ModelCall | None = None
+        self._below: dict[str, Any] = {}
 
-    @property
-    def context(self) -> Context:
-        """For code that runs during the call."""
-        return Context(self._core.lineage, self._scope, self._span, None)
+    def enter(self) -> None:
+        """A recorded client that the framework calls for this does not record the same call again."""
+        self._outer = _entered.get()
+        _entered.set(self)
+
+    def enter_run(self) -> None:
+        """The same for a framework that tells of the call in another context."""
+        calls = _in_runs.setdefault(self._scope, [])
+        calls[:] = [call for call in calls if not call._is_ended][-_IN_RUN_MAX:]
+        calls.append(self)
+
+    def _waits(self, core: Core) -> bool:
+        """For its answer. Later, the host's own calls may run while it reads a stream."""
+        return self._core.lineage is core.lineage and not self._is_ended and self._first is None
+
+    def add_below(self, result: Mapping[str, Any]) -> None:
+        """The client's answer: it may say what the framework does not pass on."""
+        self._below = {name: result[name] for name in _PASSED_ON if result.get(name) is not None}
 
     def token(self) -> None:
         """The first piece of the answer has arrived; later calls do nothing."""
@@ -68,7 +88,10 @@ class ModelCall:
         if self._is_ended:
             return
         self._is_ended = True
+        if _entered.get() is self:
+            _entered.set(self._outer)
         result = read_safely(read, {"output": _UNREADABLE})
+        result = {**result, **{name: one for name, one in self._below.items() if result.get(name) is None}}
         model = result.get("model") or self._request.get("model")
         latency = _milliseconds(time.monotonic() - self._begun)
         # A framework that tells of a call only afterwards gives its own times.
@@ -82,6 +105,61 @@ class ModelCall:
         self._core.record(self._scope, "LLM_CALL", str(model or "model call"), present, span=self._span)
         if self._own is not None:
             self._own.end(status, failure_of(status, more.get("error")))
+
+
+_entered: ContextVar[ModelCall | None] = ContextVar("tacho_model_call", default=None)
+_in_runs: WeakKeyDictionary[RunScope, list[ModelCall]] = WeakKeyDictionary()
+_IN_RUN_MAX = 100
+_PASSED_ON = ("usage", "finishReason", "cost")
+
+
+class ClientCall(Protocol):
+    def token(self) -> None: ...
+
+    def end(self, result: Read) -> None: ...
+
+    def fail(self, error: BaseException, result: Read = dict) -> None: ...
+
+    def abort(self, result: Read) -> None: ...
+
+
+class NotedCall:
+    """A call of a client whose framework records it. Its answer says which calls of tools were cut."""
+
+    def __init__(self, client: Tacho | None, around: ModelCall | None) -> None:
+        self._client = client or tacho.client()
+        self._around = around
+        self._is_ended = False
+
+    def token(self) -> None: ...
+
+    def end(self, result: Read) -> None:
+        if not self._is_ended:
+            self._is_ended = True
+            read_safely(lambda: self._note(result()), None)
+
+    def fail(self, error: BaseException, result: Read = dict) -> None:
+        self.end(result)
+
+    def abort(self, result: Read) -> None:
+        self.end(result)
+
+    def _note(self, result: Mapping[str, Any]) -> None:
+        tool_calls_of(self._client.core, result.get("output"), result.get("finishReason"))
+        if self._around is not None:
+            self._around.add_below(result)
+
+
+def client_call(client: Tacho | None, request: Read, is_noted: bool = False) -> ClientCall:
+    """A call of a client: by the host, or by a framework that records it itself. `is_noted`: only the framework records."""
+    core, entered = (client or tacho.client()).core, _entered.get()
+    around = entered if entered is not None and entered._waits(core) else None
+    scope = core.current_scope()
+    if around is None and scope is not None and scope in _in_runs:
+        model = read_safely(lambda: request().get("model"), None)
+        waiting = [call for call in _in_runs[scope] if call._waits(core) and call._request.get("model") == model]
+        around = waiting[0] if waiting else None
+    return ModelCall(client, request) if around is None and not is_noted else NotedCall(client, around)
 
 
 def _milliseconds(seconds: float) -> int:

@@ -30,6 +30,11 @@ def record_client(client: C, tacho: Tacho | None = None) -> C:
     return record_methods(client, tacho, _METHODS)
 
 
+def note_client(client: object, tacho: Tacho | None) -> None:
+    """For a framework that does not pass on why an answer ended. Records no calls."""
+    record_methods(client, tacho, _METHODS, is_noted=True)
+
+
 def call_tools(message: Any, tools: Tools, tacho: Tacho | None = None) -> list[dict[str, Any]]:
     """
     Runs the tool calls of a completion or its message, or the function calls of a response, each guarded. Returns the messages,

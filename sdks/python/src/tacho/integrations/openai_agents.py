@@ -6,6 +6,7 @@ The OpenAI Agents SDK.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, TypeVar
 
 from agents import Agent, Handoff, RunHooks
@@ -13,7 +14,9 @@ from agents import Agent, Handoff, RunHooks
 import tacho as tacho_module
 
 from ..client import Tacho
+from ..core import Core
 from ..guarding.asked_calls import record_never_ran
+from ..guarding.blocked import ToolBlockedError
 from .messages import answer_of, fields_of, messages_of, with_system
 from .model_call import ModelCall, nonzero_usage
 from .openai_agents_tools import Guarding
@@ -35,18 +38,22 @@ class TachoHooks(RunHooks[Any]):
     def __init__(self, tacho: Tacho | None = None) -> None:
         self._tacho = tacho
         self._calls: dict[int, ModelCall] = {}
-        self._handed_over: set[int] = set()
+        self._asked: dict[int, dict[str, Any]] = {}
+        """The ids of the calls that the last answer asked for, by tool and by run: its contexts share the usage."""
 
     async def on_llm_start(self, context: Any, agent: Any, system_prompt: str | None, input_items: list[Any]) -> None:
         def request() -> dict[str, Any]:
             model = getattr(agent, "model", None)
             name = model if isinstance(model, str) else getattr(model, "model", None)
+            scope = self._core.current_scope()
+            acting = None if scope is None else scope.team.naming(agent.name)
             request = {"model": name, "messages": with_system(system_prompt, messages_of(input_items))}
-            return {**request, "agent": agent.name} if id(context.usage) in self._handed_over else request
+            return request if acting is None else {**request, "agent": acting}
 
         if len(self._calls) >= _OPEN_MAX:
             self._calls.pop(next(iter(self._calls)), None)
-        self._calls[id(context)] = ModelCall(self._tacho, request)
+        self._calls[id(context)] = call = _AgentCall(self._tacho, request)
+        call.enter_run()
 
     async def on_llm_end(self, context: Any, agent: Any, response: Any) -> None:
         call = self._calls.pop(id(context), None)
@@ -58,14 +65,15 @@ class TachoHooks(RunHooks[Any]):
             pass
 
     async def on_handoff(self, context: Any, from_agent: Any, to_agent: Any) -> None:
-        core = (self._tacho or tacho_module.client()).core
-        names = {"from": from_agent.name, "to": to_agent.name}
-        if (scope := core.current_scope()) is not None:
-            core.record(scope, "HANDOFF", f"{from_agent.name} to {to_agent.name}", names)
-        if len(self._handed_over) >= _OPEN_MAX:
-            self._handed_over.clear()
-        # Of one run: its contexts share it.
-        self._handed_over.add(id(context.usage))
+        if (scope := self._core.current_scope()) is not None:
+            asked = self._asked.pop(id(context.usage), {})
+            names = [_handoff_name(one) for one in from_agent.handoffs if _target_of(one) == to_agent.name]
+            call_id = next((asked[name] for name in names if name in asked), None)
+            self._core.hand_over(scope, from_agent.name, to_agent.name, call_id)
+
+    @property
+    def _core(self) -> Core:
+        return (self._tacho or tacho_module.client()).core
 
     async def _record_unknown(self, context: Any, agent: Any, response: Any) -> None:
         """The SDK ends the run for a tool that it does not know."""
@@ -73,13 +81,37 @@ class TachoHooks(RunHooks[Any]):
         asked = [call for call in calls if call.get("type") == "function_call"]
         if not asked:
             return
+        if len(self._asked) >= _OPEN_MAX:
+            self._asked.pop(next(iter(self._asked)), None)
+        self._asked[id(context.usage)] = {call["name"]: call.get("call_id") for call in asked}
         known = {tool.name for tool in await agent.get_all_tools(context)}
-        known |= {one.tool_name if isinstance(one, Handoff) else Handoff.default_tool_name(one) for one in agent.handoffs}
+        known |= {_handoff_name(one) for one in agent.handoffs}
         guarding = (self._tacho or tacho_module.client()).guarding
         for call in asked:
             if call["name"] not in known:
                 answer = f"There is no tool {call['name']}."
                 record_never_ran(guarding, call["name"], "unknown_tool", answer, call.get("arguments"), call.get("call_id"))
+
+
+class _AgentCall(ModelCall):
+    """The SDK ends the run for an incomplete response, and tells no hook of it."""
+
+    def add_below(self, result: Mapping[str, Any]) -> None:
+        super().add_below(result)
+        if result.get("finishReason") != "incomplete":
+            return
+        self.end(lambda: {**result})
+        for call in fields_of(result.get("output")).get("toolCalls") or ():
+            said = ToolBlockedError("call_cut", call["name"]).model_text
+            record_never_ran(self.client.guarding, call["name"], "cut", said, call.get("arguments"), call.get("id"))
+
+
+def _handoff_name(handoff: Any) -> str:
+    return handoff.tool_name if isinstance(handoff, Handoff) else Handoff.default_tool_name(handoff)
+
+
+def _target_of(handoff: Any) -> str:
+    return str(handoff.agent_name if isinstance(handoff, Handoff) else handoff.name)
 
 
 def _result_of(response: Any) -> dict[str, Any]:

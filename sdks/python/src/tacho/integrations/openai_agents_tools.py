@@ -9,6 +9,7 @@ import functools
 import inspect
 import weakref
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from contextvars import ContextVar
 from typing import Any, TypeVar
 
@@ -21,6 +22,9 @@ import tacho
 from ..client import Tacho
 from ..guarding.asked_calls import NeverRan, record_never_ran
 from ..guarding.blocked import ToolBlockedError
+from ..recording.context import acting
+from ..recording.plain import read_safely
+from .openai import note_client
 from .tool_input import Unreadable, arguments_of, exact_float
 from .unguarded import GUARDED, Unguarded, cannot_guard, is_generator
 
@@ -42,6 +46,16 @@ class Guarding:
     def _recorder(self) -> Tacho:
         return self._client or tacho.client()
 
+    def _acting(self, context: Any) -> AbstractContextManager[None]:
+        return acting(self._recorder.core, getattr(getattr(context, "agent", None), "name", None))
+
+    def _note_sub_agent(self, context: Any, tool: FunctionTool, call_id: str | None) -> None:
+        """An agent as a tool has its caller's run."""
+        core, agent = self._recorder.core, getattr(context, "agent", None)
+        scope = core.current_scope()
+        if tool._is_agent_tool and agent is not None and scope is not None:
+            read_safely(lambda: core.hand_over(scope, agent.name, str(tool._agent_instance.name), call_id), None)
+
     def agent(self, agent: A) -> A:
         if not isinstance(agent, Agent):
             cannot_guard(self._unguarded, self._client, str(getattr(agent, "name", agent)), "it is no Agent")
@@ -54,6 +68,7 @@ class Guarding:
         guarded = copy.copy(agent)
         guarded.__class__ = self._class(type(agent))
         self._agents[id(agent)] = (agent, guarded)
+        read_safely(lambda: note_client(getattr(agent.model, "_client"), self._client), None)  # noqa: B009
         guarded.tools = [self._tool(tool) for tool in agent.tools]
         guarded.handoffs = agent.handoffs
         # Reads them now, so that what cannot be guarded is refused here.
@@ -143,7 +158,8 @@ class Guarding:
             reached.get().append(True)
             name, call_id = _called(context, tool)
             try:
-                return await self._recorder.arun_tool(name, act, given, named, tool_call_id=call_id)
+                with self._acting(context):
+                    return await self._recorder.arun_tool(name, act, given, named, tool_call_id=call_id)
             except ToolBlockedError as error:
                 # A text is no answer of a tool with a declared output.
                 if adapter is not None:
@@ -176,7 +192,8 @@ class Guarding:
                     name, call_id = _called(context, tool)
                     is_read = isinstance(arguments_of(arguments), dict)
                     code: NeverRan = "unfit" if is_read else "unreadable"
-                    record_never_ran(self._recorder.guarding, name, code, str(said), arguments, call_id)
+                    with self._acting(context):
+                        record_never_ran(self._recorder.guarding, name, code, str(said), arguments, call_id)
             return said
 
         setattr(on_invoke_tool, GUARDED, True)
@@ -192,8 +209,14 @@ class Guarding:
             if not isinstance(given, dict) or (is_agent and not _is_plain_question(given)):
                 given = Unreadable()
             name, call_id = _called(context, tool)
+
+            async def act() -> Any:
+                self._note_sub_agent(context, tool, call_id)
+                return await invoke(context, arguments)
+
             try:
-                return await self._recorder.acall_guarded(name, given, lambda: invoke(context, arguments), tool_call_id=call_id)
+                with self._acting(context):
+                    return await self._recorder.acall_guarded(name, given, act, tool_call_id=call_id)
             except ToolBlockedError as error:
                 return error.model_text
 

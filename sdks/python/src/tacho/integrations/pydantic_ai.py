@@ -22,7 +22,7 @@ from ..guarding.asked_calls import record_never_ran
 from ..recording.plain import read_safely
 from .messages import Message, parsed
 from .model_call import ModelCall, nonzero_usage
-from .pydantic_ai_tools import guarded_toolset
+from .pydantic_ai_tools import guarded_toolset, note_agent
 from .unguarded import Unguarded
 
 _ROLES = {"system-prompt": "system", "user-prompt": "user", "retry-prompt": "user", "tool-return": "tool"}
@@ -42,11 +42,16 @@ class _RecordedModel(WrapperModel):
         self._tacho = tacho
 
     def _begin(self, messages: list[ModelMessage]) -> ModelCall:
+        agent = read_safely(lambda: note_agent(self._tacho or tacho_module.client()), None)
+
         def request() -> dict[str, Any]:
             said = [one for message in messages for one in _messages_of(message)]
-            return {"model": self.wrapped.model_name, "provider": self.wrapped.system, "messages": said}
+            facts = {"model": self.wrapped.model_name, "provider": self.wrapped.system, "messages": said}
+            return facts if agent is None else {**facts, "agent": agent}
 
-        return ModelCall(self._tacho, request)
+        call = ModelCall(self._tacho, request)
+        call.enter()
+        return call
 
     async def request(self, messages: list[ModelMessage], *more: Any, **named: Any) -> ModelResponse:
         call = self._begin(messages)

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator
+from contextvars import ContextVar
 from dataclasses import dataclass, replace
 from typing import Any
+from weakref import WeakKeyDictionary
 
+from pydantic_ai._run_context import get_current_run_context
 from pydantic_ai.exceptions import ApprovalRequired, CallDeferred
 from pydantic_ai.toolsets import (
     AbstractToolset,
@@ -25,6 +28,7 @@ import tacho as tacho_module
 from ..client import Tacho
 from ..guarding.asked_calls import NeverRan, record_never_ran
 from ..guarding.blocked import ToolBlockedError
+from ..recording.context import RunScope, acting
 from ..recording.plain import read_safely
 from .unguarded import Unguarded, cannot_guard, is_generator, own_method
 
@@ -116,12 +120,60 @@ class GuardedToolset(WrapperToolset[Any]):
         async def act(**given: Any) -> Any:
             return await inherited(name, given, ctx, tool)
 
+        scope, name_of_agent = client.core.current_scope(), read_safely(lambda: _name_of(ctx), None)
+        token = _caller.set(None if scope is None else _Caller(scope, name_of_agent, ctx.tool_call_id))
         try:
-            return await client.arun_tool(
-                name, act, (), tool_args, pauses=(ApprovalRequired, CallDeferred), tool_call_id=ctx.tool_call_id
-            )
+            with acting(client.core, name_of_agent):
+                return await client.arun_tool(
+                    name, act, (), tool_args, pauses=(ApprovalRequired, CallDeferred), tool_call_id=ctx.tool_call_id
+                )
         except ToolBlockedError as error:
             return error.model_text
+        finally:
+            _caller.reset(token)
+
+
+@dataclass(frozen=True)
+class _Caller:
+    """Whose guarded call runs here."""
+
+    scope: RunScope
+    name: str | None
+    call_id: str | None
+
+
+_caller: ContextVar[_Caller | None] = ContextVar("tacho_pydantic_ai", default=None)
+# Of each run, Pydantic AI's own runs with the names of their agents, the one that asked its model last at the end.
+_runs: WeakKeyDictionary[RunScope, dict[str, str | None]] = WeakKeyDictionary()
+_RUNS_MAX = 1_000
+
+
+def note_agent(client: Tacho) -> str | None:
+    """
+    The name that events of the agent carry that asks its model now; None for the first one of the run. An agent that begins in
+    a tool of another one, or after it, was handed over to.
+    """
+    ctx, scope = get_current_run_context(), client.core.current_scope()
+    if ctx is None or scope is None:
+        return None
+    name, runs, caller = _name_of(ctx), _runs.setdefault(scope, {}), _caller.get()
+    is_new, key = ctx.run_id not in runs, str(ctx.run_id)
+    before = next(reversed(runs.values()), name)
+    call_id = None
+    if caller is not None and caller.scope is scope:
+        before, call_id = caller.name, caller.call_id
+    runs.pop(key, None)
+    runs[key] = name
+    if len(runs) > _RUNS_MAX:
+        del runs[next(iter(runs))]
+    if is_new and name is not None and name != before:
+        client.core.hand_over(scope, before or scope.agent_name, name, call_id)
+    return scope.team.naming(name)
+
+
+def _name_of(ctx: Any) -> str | None:
+    name = getattr(ctx.agent, "name", None)
+    return name if isinstance(name, str) else None
 
 
 class _Validator:

@@ -9,7 +9,7 @@ from typing import Any, Protocol
 
 from ..recording.plain import read_safely
 from .messages import fields_of
-from .model_call import ModelCall
+from .model_call import ClientCall
 
 # More of an answer is not kept for the recording.
 _BYTES_MAX = 8 * 1_048_576
@@ -27,7 +27,7 @@ class Collector(Protocol):
 
 
 def record_raw(
-    call: ModelCall, answer: Any, result: Callable[[Mapping[str, Any]], dict[str, Any]], collector: Collector
+    call: ClientCall, answer: Any, result: Callable[[Mapping[str, Any]], dict[str, Any]], collector: Collector
 ) -> None:
     """Reads along while the host reads the body of the response."""
     response = answer.http_response
@@ -64,7 +64,7 @@ def end_when_closed(answer: Any, stop: Callable[[], None]) -> None:
 class _Body:
     def __init__(
         self,
-        call: ModelCall,
+        call: ClientCall,
         kind: str,
         result: Callable[[Mapping[str, Any]], dict[str, Any]],
         collector: Collector,

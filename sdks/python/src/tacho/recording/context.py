@@ -20,6 +20,31 @@ class Span:
     parent_span_id: str | None
 
 
+@dataclass
+class Team:
+    """The agents that act in one run. Events of the first one do not name it."""
+
+    first: str | None = None
+    """Empty if the framework gives it no name."""
+    members: set[str] = field(default_factory=set)
+    """Those that another one handed over to."""
+
+    def naming(self, agent: str | None) -> str | None:
+        """The name that events of this agent carry."""
+        if self.first is None:
+            self.first = agent or ""
+        return None if agent == self.first else agent or None
+
+    def hand_over(self, giver: str, taker: str) -> None:
+        if not self.first:
+            self.first = giver
+        if len(self.members) < _MEMBERS_MAX:
+            self.members.add(taker)
+
+
+_MEMBERS_MAX = 100
+
+
 @dataclass(eq=False)
 class RunScope:
     """What all events of a run share."""
@@ -50,6 +75,7 @@ class RunScope:
     """It began for one guarded call outside a run."""
     entered_at: int | None = None
     """When the host entered it, as Unix time in milliseconds. None after its first event."""
+    team: Team = field(default_factory=Team)
 
     @property
     def usage(self) -> RunUsage:
@@ -67,6 +93,8 @@ class Context:
     """Version of the prompt that was asked for last in this context: tasks and spans do not share it. (None,): a fallback."""
     continues: OpenCall | None = None
     """The call that a host continues here: its approval counts for this call only."""
+    agent: str | None = None
+    """Another agent of the run than its first one, which acts here."""
 
 
 CURRENT: ContextVar[Context | None] = ContextVar("tacho", default=None)
@@ -85,11 +113,32 @@ def current_of(owner: Owner) -> Context | None:
 
 
 def enter(owner: Owner, scope: RunScope, span: Span, prompt: tuple[str | None] | None = None) -> Token[Context | None]:
-    """Makes a run and a span the current ones. A prompt of the same run stays."""
+    """Makes a run and a span the current ones. A prompt and an agent of the same run stay."""
     around = current_of(owner)
-    if prompt is None and around is not None and around.scope is scope:
-        prompt = around.prompt
-    return CURRENT.set(Context(owner.lineage, scope, span, CURRENT.get(), prompt))
+    agent = None
+    if around is not None and around.scope is scope:
+        prompt, agent = prompt or around.prompt, around.agent
+    return CURRENT.set(Context(owner.lineage, scope, span, CURRENT.get(), prompt, agent=agent))
+
+
+@contextmanager
+def acting(owner: Owner, agent: str | None) -> Iterator[None]:
+    """Events in here are those of this agent of the current run."""
+    around = current_of(owner)
+    if around is None:
+        yield
+        return
+    token = CURRENT.set(replace(around, agent=around.scope.team.naming(agent), outer=CURRENT.get()))
+    try:
+        yield
+    finally:
+        CURRENT.reset(token)
+
+
+def agent_in(owner: Owner, scope: RunScope) -> str | None:
+    """Another agent of this run than its first one, which acts in this context."""
+    around = current_of(owner)
+    return around.agent if around is not None and around.scope is scope else None
 
 
 @contextmanager

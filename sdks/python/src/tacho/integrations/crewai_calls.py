@@ -1,0 +1,205 @@
+"""
+Calls of CrewAI: who makes them, those that never reach their tool, and delegation. CrewAI passes a tool neither its agent nor
+the model's id of the call, so both are read where CrewAI runs the call.
+"""
+
+from __future__ import annotations
+
+import functools
+import sys
+import threading
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+from weakref import WeakKeyDictionary
+
+from crewai.events import crewai_event_bus
+from crewai.events.types.tool_usage_events import ToolSelectionErrorEvent, ToolValidateInputErrorEvent
+from crewai.hooks import register_after_tool_call_hook, register_before_tool_call_hook
+from crewai.tools.agent_tools.base_agent_tools import BaseAgentTool
+from crewai.utilities.string_utils import sanitize_tool_name
+from pydantic import BaseModel, ValidationError
+
+from ..client import Tacho
+from ..guarding.asked_calls import NeverRan, is_cut, record_never_ran
+from ..guarding.blocked import ToolBlockedError
+from ..recording.context import acting
+from ..recording.plain import read_safely
+from .messages import Message, fields_of
+from .tool_input import arguments_of
+
+_RUNNERS = frozenset(["_execute_single_native_tool_call", "execute_single_native_tool_call", "_use", "_ause"])
+# CrewAI handles its events in threads. On a busy machine, they may be late.
+_EVENTS_SECONDS = 5.0
+_AGENTS_MAX = 10_000
+
+
+@dataclass(frozen=True)
+class Caller:
+    """Who calls a tool."""
+
+    agent: str | None = None
+    agent_id: str | None = None
+    call_id: str | None = None
+    text: str | None = None
+    """The arguments, if the model wrote the call into its text."""
+    is_repeated: bool = False
+    """CrewAI runs a call that failed again."""
+
+
+def caller() -> Caller:
+    frame: Any = sys._getframe(1)
+    while frame is not None:
+        if frame.f_code.co_name in _RUNNERS and str(frame.f_globals.get("__name__")).startswith("crewai."):
+            return read_safely(functools.partial(_caller_in, frame.f_locals), Caller())
+        frame = frame.f_back
+    return Caller()
+
+
+def _caller_in(held: Mapping[str, Any]) -> Caller:
+    runner = held.get("self")
+    agent = held["agent"] if "agent" in held else getattr(runner, "agent", None)
+    action = getattr(runner, "action", None)
+    call_id = held.get("call_id")
+    # CrewAI makes an id for a model that gives none.
+    is_made = call_id == f"call_{id(held.get('tool_call'))}"
+    return Caller(
+        getattr(agent, "role", None),
+        None if agent is None else str(agent.id),
+        None if is_made else call_id,
+        None if action is None else str(action.tool_input),
+        action is not None and runner is not None and runner._run_attempts > 1,
+    )
+
+
+class LostCalls:
+    """Knows whose last answer was cut, and records what never reaches its tool."""
+
+    def __init__(self, client: Callable[[], Tacho]) -> None:
+        self._client = client
+        self._lock = threading.Lock()
+        self._seen: WeakKeyDictionary[Any, bool] = WeakKeyDictionary()
+        """Calls in a text: CrewAI tries several times to read each."""
+
+    def listen(self, bus: Any) -> None:
+        def on_unknown(source: Any, event: ToolSelectionErrorEvent) -> None:
+            self._lost_text(source, event, "unknown_tool")
+
+        def on_unreadable(source: Any, event: ToolValidateInputErrorEvent) -> None:
+            self._lost_text(source, event, "unreadable")
+
+        bus.on(ToolSelectionErrorEvent)(on_unknown)
+        bus.on(ToolValidateInputErrorEvent)(on_unreadable)
+        register_before_tool_call_hook(self._before)
+        register_after_tool_call_hook(self._after)
+
+    def note_answer(self, agent_id: str | None, message: Message, finish_reason: object) -> None:
+        if agent_id is not None:
+            with _cut_lock:
+                _cut_agents.pop(agent_id, None)
+                if is_cut(finish_reason) and "toolCalls" not in message:
+                    _cut_agents[agent_id] = True
+                if len(_cut_agents) > _AGENTS_MAX:
+                    del _cut_agents[next(iter(_cut_agents))]
+
+    def record(self, message: Message, finish_reason: object, tools: Any, agent: str | None) -> None:
+        """Calls of an answer that CrewAI answers itself."""
+        known = {fields_of(fields_of(tool).get("function") or tool).get("name") for tool in tools or ()}
+        for call in message.get("toolCalls") or ():
+            name, arguments = str(call.get("name")), call.get("arguments")
+            if known and sanitize_tool_name(name) not in known:
+                self._lost(agent, name, "unknown_tool", "Tool not found", arguments, call.get("id"))
+            elif isinstance(arguments, str) and not isinstance(arguments_of(arguments), dict):
+                code: NeverRan = "cut" if is_cut(finish_reason) else "unreadable"
+                self._lost(agent, name, code, "Failed to parse tool arguments as JSON.", arguments, call.get("id"))
+
+    def _lost_text(self, source: Any, event: Any, code: NeverRan) -> None:
+        with self._lock:
+            if source in self._seen:
+                return
+            self._seen[source] = True
+        held = _caller_in({"self": source})
+        if code == "unreadable" and is_cut_answer(held):
+            code = "cut"
+        self._lost(held.agent, event.tool_name, code, str(event.error), held.text, None)
+
+    def _lost(self, agent: str | None, name: str, code: NeverRan, answer: str, arguments: object, call_id: Any) -> None:
+        client = self._client()
+        with acting(client.core, agent):
+            record_never_ran(client.guarding, name, code, answer, arguments, call_id)
+
+    def _before(self, context: Any) -> None:
+        read_safely(lambda: self._note_delegation(context), None)
+
+    def _note_delegation(self, context: Any) -> None:
+        tool, giver = getattr(context.tool, "_original_tool", None), getattr(context.agent, "role", None)
+        scope = self._client().core.current_scope()
+        if not isinstance(tool, BaseAgentTool) or giver is None or scope is None:
+            return
+        wait_for_events()
+        named = tool.sanitize_agent_name(tool._get_coworker(**context.tool_input) or "")
+        taker = next((one.role for one in tool.agents if tool.sanitize_agent_name(one.role) == named), None)
+        if taker is not None:
+            self._client().core.hand_over(scope, giver, taker, caller().call_id)
+
+    def _after(self, context: Any) -> None:
+        read_safely(lambda: self._note_declined(context), None)
+
+    def _note_declined(self, context: Any) -> None:
+        said = str(context.tool_result)
+        is_declined = said == f"Tool execution blocked by hook. Tool: {context.tool_name}"
+        if is_declined or said.startswith(f"Tool '{context.tool_name}' has reached its usage limit"):
+            role = getattr(context.agent, "role", None)
+            self._lost(role, context.tool_name, "declined", said, dict(context.tool_input), caller().call_id)
+
+
+_cut_agents: dict[str, bool] = {}
+_cut_lock = threading.Lock()
+
+
+def wait_for_events() -> None:
+    """Until the answer that asked for a call is known."""
+    read_safely(lambda: crewai_event_bus.flush(_EVENTS_SECONDS), False)
+
+
+def is_cut_answer(held: Caller) -> bool:
+    """CrewAI closes the brackets of a call in a text whose end is missing."""
+    return held.text is not None and held.agent_id in _cut_agents
+
+
+def refuse_cut(client: Tacho, name: str, held: Caller) -> str:
+    said = ToolBlockedError("call_cut", name).model_text
+    with acting(client.core, held.agent):
+        record_never_ran(client.guarding, name, "cut", said, held.text)
+    return said
+
+
+def checked_schema(schema: type[BaseModel], name: Callable[[], str], client: Callable[[], Tacho]) -> type[BaseModel]:
+    """CrewAI checks arguments before it calls a tool's function."""
+
+    def model_validate(_: type[BaseModel], /, given: Any, **more: Any) -> BaseModel:
+        try:
+            return schema.model_validate(given, **more)
+        except ValidationError as error:
+            said, held = str(error), caller()
+            if not held.is_repeated:
+                read_safely(lambda: _record_unfit(client(), name(), said, given, held), None)
+            raise
+
+    kind: Any = type(schema)
+    members = {
+        "model_validate": classmethod(model_validate),
+        "__module__": schema.__module__,
+        "__qualname__": schema.__qualname__,
+        "__doc__": schema.__doc__,
+    }
+    made: type[BaseModel] = kind(schema.__name__, (schema,), members)
+    return made
+
+
+def _record_unfit(client: Tacho, name: str, said: str, given: object, held: Caller) -> None:
+    wait_for_events()
+    was_cut = client.core.asked_calls.is_cut(held.call_id) or is_cut_answer(held)
+    with acting(client.core, held.agent):
+        arguments = given if held.text is None else held.text
+        record_never_ran(client.guarding, name, "cut" if was_cut else "unfit", said, arguments, held.call_id)

@@ -1,0 +1,119 @@
+"""
+Which agent of a graph acts, and when one hands over to another. An agent has a name of its own (`create_agent`), or that of its
+graph, or of the node or the tool that it is. A node hands over if it returns a `Command`, as does a tool that returns one; so
+does a tool that runs another agent.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any, Literal
+from uuid import UUID
+
+from ..core import Core
+from ..recording.context import CURRENT, Context, RunScope, current_of
+from .messages import fields_of
+
+_UNNAMED = "LangGraph"
+# Bounds the chains whose end LangChain never reports.
+_OPEN_MAX = 10_000
+
+Kind = Literal["chain", "node", "tool"]
+
+
+@dataclass
+class _Place:
+    """A chain, a node or a tool that runs now."""
+
+    kind: Kind
+    name: str
+    around: _Place | None
+    agent: str | None
+    call_id: object = None
+    entered: Context | None = None
+    """Names the agent for what runs inside."""
+    is_announced: bool = False
+    answer: object = None
+    """What the last tool in here returned."""
+
+
+class Places:
+    """By LangChain's id of each chain, node and tool."""
+
+    def __init__(self) -> None:
+        self._places: dict[UUID, _Place] = {}
+
+    def agent_of(self, run_id: UUID | None) -> str | None:
+        place = None if run_id is None else self._places.get(run_id)
+        return place.agent if place else None
+
+    def enter(
+        self, core: Core, scope: RunScope, run_id: UUID, parent_run_id: UUID | None, kind: Kind, more: Mapping[str, Any]
+    ) -> None:
+        around = None if parent_run_id is None else self._places.get(parent_run_id)
+        name, own = str(more.get("name")), fields_of(more.get("metadata")).get("lc_agent_name")
+        agent = own if isinstance(own, str) else around.agent if around else None
+        if kind == "node" and around is not None and not isinstance(own, str):
+            agent = name if name in scope.team.members else _agent_of_graph(around) or agent
+        place = _Place(kind, name, around, agent, more.get("tool_call_id"))
+        if len(self._places) >= _OPEN_MAX:
+            del self._places[next(iter(self._places))]
+        self._places[run_id] = place
+        if kind == "node" and agent is not None:
+            _announce(core, scope, place, agent)
+            current = current_of(core)
+            if current is not None and current.scope is scope:
+                place.entered = replace(current, agent=scope.team.naming(agent), outer=CURRENT.get())
+                CURRENT.set(place.entered)
+
+    def leave(self, core: Core, scope: RunScope | None, run_id: UUID, answer: object) -> None:
+        place = self._places.pop(run_id, None)
+        if place is None:
+            return
+        if place.entered is not None and CURRENT.get() is place.entered:
+            CURRENT.set(place.entered.outer)
+        if scope is None or place.kind == "chain" or (place.kind == "node" and answer is place.answer):
+            return
+        if place.kind == "tool" and place.around is not None:
+            place.around.answer = answer
+        giver = place.agent or (place.name if place.kind == "node" else scope.team.first) or scope.agent_name
+        for taker in _targets_of(answer):
+            if taker not in ("__end__", giver):
+                core.hand_over(scope, giver, taker, place.call_id)
+
+
+def _agent_of_graph(graph: _Place) -> str | None:
+    """Only a graph that runs inside of another one, or has a name, is an agent."""
+    if graph.name != _UNNAMED:
+        return graph.name
+    outer = graph.around
+    while outer is not None and outer.kind == "chain":
+        outer = outer.around
+    return outer.name if outer else None
+
+
+def _announce(core: Core, scope: RunScope, node: _Place, agent: str) -> None:
+    """A tool of one agent runs another one."""
+    graph = node.around
+    if graph is None or graph.is_announced:
+        return
+    graph.is_announced = True
+    outer = graph.around
+    while outer is not None and outer.kind == "chain":
+        outer = outer.around
+    if outer is not None and outer.kind == "tool" and outer.agent != agent:
+        core.hand_over(scope, outer.agent or scope.team.first or scope.agent_name, agent, outer.call_id)
+
+
+def _targets_of(answer: object) -> list[str]:
+    """The nodes at which a graph goes on after a `Command`."""
+    commands = answer if isinstance(answer, (list, tuple)) else [answer]
+    found: list[str] = []
+    for command in commands:
+        goto = getattr(command, "goto", None) if type(command).__name__ == "Command" else None
+        for one in goto if isinstance(goto, (list, tuple)) else [goto]:
+            taker = getattr(one, "node", one)
+            if isinstance(taker, str) and taker:
+                found.append(taker)
+    return found
