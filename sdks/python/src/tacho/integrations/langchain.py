@@ -38,9 +38,17 @@ _ROLES = {"human": "user", "ai": "assistant", "AIMessageChunk": "assistant", "to
 _OPEN_MAX = 10_000
 _ARGUMENTS_MAX = 262_144
 
-_CLAIMS: dict[tuple[int, UUID], int] = {}
+_CLAIMS: dict[tuple[int, object], object] = {}
 _CLAIMS_LOCK = threading.Lock()
 _CLAIMS_MAX = 10_000
+
+
+def _claim(key: tuple[int, object], owner: object) -> bool:
+    with _CLAIMS_LOCK:
+        first = _CLAIMS.setdefault(key, owner)
+        if len(_CLAIMS) > _CLAIMS_MAX:
+            del _CLAIMS[next(iter(_CLAIMS))]
+    return first == owner
 
 
 class TachoHandler(BaseCallbackHandler):
@@ -92,6 +100,7 @@ class TachoHandler(BaseCallbackHandler):
         read_safely(lambda: self._begin_chain(run_id, parent_run_id), None)
         name = more.get("name") or fields_of(serialized).get("name") or "tool"
         self._enter(run_id, parent_run_id, "tool", {**more, "name": name})
+        self._is_first(more.get("tool_call_id"))
         if fields_of(more.get("metadata")).get(GUARDED_KEY):
             return
         given = more.get("inputs")
@@ -115,6 +124,7 @@ class TachoHandler(BaseCallbackHandler):
             said = [_message_of(message) for batch in messages for message in batch]
             return {**_model_of(more), "messages": [one for given in said for one in messages_of([given])]}
 
+        read_safely(lambda: self._record_declined(messages[0]), None)
         self._begin_call(run_id, parent_run_id, request)
         offered = read_safely(lambda: _names_of(more["invocation_params"]["tools"]), set[str]())
         _add(self._offered, run_id, offered)
@@ -149,7 +159,23 @@ class TachoHandler(BaseCallbackHandler):
             if offered and call["name"] not in offered:
                 self._lost(call, "unknown_tool", f"There is no tool {call['name']}.", call["args"])
 
+    def _record_declined(self, messages: Sequence[Any]) -> None:
+        """Calls that middleware or a node answered with an error in place of their tool, such as one that asks a person."""
+        asked = {call["id"]: call for message in messages for call in getattr(message, "tool_calls", None) or ()}
+        for answer in reversed(messages):
+            if answer.type != "tool":
+                return
+            call = asked.get(answer.tool_call_id)
+            if call is not None and answer.status == "error" and self._is_first(call["id"]):
+                self._lost(call, "declined", str(answer.content), call["args"])
+
+    def _is_first(self, call_id: Any) -> bool:
+        """Whether nobody knows how this call went."""
+        scope = self._client.core.current_scope()
+        return call_id is not None and _claim((id(self._client.core), (scope and scope.run_id, call_id)), object())
+
     def _lost(self, call: Mapping[str, Any], code: NeverRan, answer: str, arguments: object) -> None:
+        self._is_first(call.get("id"))
         record_never_ran(self._client.guarding, str(call.get("name")), code, answer, arguments, call.get("id"))
 
     def on_llm_error(self, error: BaseException, *, run_id: UUID, **more: Any) -> None:
@@ -180,12 +206,7 @@ class TachoHandler(BaseCallbackHandler):
 
     def _claims(self, run_id: UUID) -> bool:
         """A handler of the model and one of the call, or of a sub-agent, see the same call: the first one records it."""
-        key = (id(self._client.core), run_id)
-        with _CLAIMS_LOCK:
-            owner = _CLAIMS.setdefault(key, id(self))
-            if len(_CLAIMS) > _CLAIMS_MAX:
-                del _CLAIMS[next(iter(_CLAIMS))]
-        return owner == id(self)
+        return _claim((id(self._client.core), run_id), id(self))
 
     def _begin_chain(self, run_id: UUID, parent_run_id: UUID | None) -> None:
         core = self._client.core

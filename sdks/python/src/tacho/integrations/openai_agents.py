@@ -17,6 +17,7 @@ from ..client import Tacho
 from ..core import Core
 from ..guarding.asked_calls import record_never_ran
 from ..guarding.blocked import ToolBlockedError
+from ..recording.plain import read_safely
 from .messages import answer_of, fields_of, messages_of, with_system
 from .model_call import ModelCall, nonzero_usage
 from .openai_agents_tools import Guarding
@@ -52,6 +53,7 @@ class TachoHooks(RunHooks[Any]):
 
         if len(self._calls) >= _OPEN_MAX:
             self._calls.pop(next(iter(self._calls)), None)
+        read_safely(lambda: self._record_rejected(context, input_items), None)
         self._calls[id(context)] = call = _AgentCall(self._tacho, request)
         call.enter_run()
 
@@ -74,6 +76,19 @@ class TachoHooks(RunHooks[Any]):
     @property
     def _core(self) -> Core:
         return (self._tacho or tacho_module.client()).core
+
+    def _record_rejected(self, context: Any, items: list[Any]) -> None:
+        """Calls that a person rejected in the framework: the SDK does not call their tools."""
+        read = [fields_of(item) for item in items]
+        asked = {item.get("call_id"): item for item in read if item.get("type") == "function_call"}
+        guarding = (self._tacho or tacho_module.client()).guarding
+        for answer in reversed(read):
+            if answer.get("type") != "function_call_output":
+                return
+            call = asked.get(answer.get("call_id"))
+            if call is not None and context.is_tool_approved(call["name"], call["call_id"]) is False:
+                given = (call["name"], "declined", str(answer.get("output")), call.get("arguments"), call["call_id"])
+                record_never_ran(guarding, *given)
 
     async def _record_unknown(self, context: Any, agent: Any, response: Any) -> None:
         """The SDK ends the run for a tool that it does not know."""

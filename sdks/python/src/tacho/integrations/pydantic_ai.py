@@ -42,7 +42,9 @@ class _RecordedModel(WrapperModel):
         self._tacho = tacho
 
     def _begin(self, messages: list[ModelMessage]) -> ModelCall:
-        agent = read_safely(lambda: note_agent(self._tacho or tacho_module.client()), None)
+        client = self._tacho or tacho_module.client()
+        agent = read_safely(lambda: note_agent(client), None)
+        read_safely(lambda: _record_denied(client, messages), None)
 
         def request() -> dict[str, Any]:
             said = [one for message in messages for one in _messages_of(message)]
@@ -87,6 +89,16 @@ class _RecordedModel(WrapperModel):
             if part.part_kind == "tool-call" and part.tool_name not in known:
                 answer = f"There is no tool {part.tool_name}."
                 record_never_ran(guarding, part.tool_name, "unknown_tool", answer, part.args, part.tool_call_id)
+
+
+def _record_denied(client: Tacho, messages: list[ModelMessage]) -> None:
+    """Calls that a person denied in the framework: no toolset is asked to run them."""
+    asked = {part.tool_call_id: part for message in messages for part in message.parts if part.part_kind == "tool-call"}
+    for part in messages[-1].parts:
+        if part.part_kind == "tool-return" and part.outcome == "denied":
+            call = asked.get(part.tool_call_id)
+            arguments = None if call is None else parsed(call.args)
+            record_never_ran(client.guarding, part.tool_name, "declined", str(part.content), arguments, part.tool_call_id)
 
 
 def _messages_of(message: ModelMessage) -> list[Message]:
