@@ -130,7 +130,7 @@ def test_langgraph(make: Make, service: Service, url: str, kind: str) -> None:
         agent = create_react_agent(chat, tools, post_model_hook=ask, checkpointer=InMemorySaver())
         resume = "not today"
     with client.tacho.run():
-        for given in ({"messages": "Go"}, Command(resume=resume)):
-            options: Any = {"callbacks": [TachoHandler(client.tacho)], "configurable": {"thread_id": "1"}}
-            agent.invoke(given, options)
+        turns: list[Any] = [{"messages": "Go"}, Command(resume=resume)]
+        for given in turns:
+            agent.invoke(given, {"callbacks": [TachoHandler(client.tacho)], "configurable": {"thread_id": "1"}})
     check(client, service)

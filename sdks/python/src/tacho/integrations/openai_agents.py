@@ -87,8 +87,8 @@ class TachoHooks(RunHooks[Any]):
                 return
             call = asked.get(answer.get("call_id"))
             if call is not None and context.is_tool_approved(call["name"], call["call_id"]) is False:
-                given = (call["name"], "declined", str(answer.get("output")), call.get("arguments"), call["call_id"])
-                record_never_ran(guarding, *given)
+                said, arguments = str(answer.get("output")), call.get("arguments")
+                record_never_ran(guarding, call["name"], "declined", said, arguments, call["call_id"])
 
     async def _record_unknown(self, context: Any, agent: Any, response: Any) -> None:
         """The SDK ends the run for a tool that it does not know."""
