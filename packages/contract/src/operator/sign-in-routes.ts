@@ -69,6 +69,7 @@ export const signInRoutes = {
     ...open,
     method: 'GET',
     path: '/sign-in/callback/oidc',
+    openQuery: true,
     summary: 'Receive the browser back from the identity provider and redirect it to the console',
     query: OidcAnswer,
     status: 303,

@@ -1,10 +1,11 @@
 import { LIMITS } from '@tacho/contract/limits.ts'
 import type { Route } from '@tacho/contract/route.ts'
 import type { FastifyInstance, FastifyReply, FastifyRequest, onRequestAsyncHookHandler } from 'fastify'
-import type { Static, TObject, TSchema } from 'typebox'
+import { Type, type Static, type TObject, type TSchema } from 'typebox'
 import { Compile, type Validator } from 'typebox/compile'
 import { jsonFault } from '../domain/json-fault.ts'
 import { hasMoreValues } from '../domain/json-values.ts'
+import { nearestName } from '../domain/nearest-name.ts'
 import { faultLine, FAULTS_MAX, numberOf, schemaFaults, sizeFaults, type SchemaFault } from '../domain/schema-faults.ts'
 import { isStorableText } from '../domain/text.ts'
 import { holderOf } from './holder.ts'
@@ -75,7 +76,10 @@ export function serveRoute<R extends Route>(
   const { once } = options
   const pageBytes = pageBytesOf(route)
   const checkParams = route.params && queryChecker(route.params)
-  const checkQuery = route.query && queryChecker(route.query)
+  const checkQuery =
+    'access' in route && !route.openQuery
+      ? queryChecker(route.query ?? NO_QUERY, { isClosed: true })
+      : route.query && queryChecker(route.query)
   const checkHeaders = route.headers && headerChecker(route.headers)
   const checkBody = route.body && !options.rawBody ? bodyChecker(route.body) : undefined
 
@@ -177,8 +181,24 @@ interface Property extends TSchema {
   default?: unknown
 }
 
+const NO_QUERY = Type.Object({})
+/** Longer names are no misspellings. */
+const SUGGESTED_CHARS = 64
+
+/** Without it, a misspelt filter would answer with everything. */
+function unknownParameters(values: object, schema: TObject): SchemaFault[] {
+  const known = Object.keys(schema.properties)
+  const unknown = Object.keys(values).filter((name) => !Object.hasOwn(schema.properties, name))
+  return unknown.slice(0, FAULTS_MAX).map((name) => {
+    const nearest = name.length > SUGGESTED_CHARS ? null : nearestName(name, known)
+    const hint =
+      nearest === null ? (known.length > 0 ? `: there are ${known.join(', ')}` : '') : `: did you mean ${nearest}?`
+    return { path: `/${name.slice(0, SUGGESTED_CHARS)}`, message: `is no parameter of this address${hint}` }
+  })
+}
+
 /** Defaults are filled in. Ids of the form UUID come in lower case, as the store has them. */
-function queryChecker(schema: TObject, subject = ''): (given: unknown) => object {
+function queryChecker(schema: TObject, { subject = '', isClosed = false } = {}): (given: unknown) => object {
   const compiled = compiledAtFirstUse(schema)
   const names = Object.entries(schema.properties).map(([name, property]: [string, Property]) => ({
     name,
@@ -189,7 +209,7 @@ function queryChecker(schema: TObject, subject = ''): (given: unknown) => object
   return (given) => {
     const values = given as Record<string, string | string[] | undefined>
     const checked: Record<string, unknown> = {}
-    const faults: SchemaFault[] = []
+    const faults = isClosed ? unknownParameters(values, schema) : []
     for (const { name, byDefault, isUuid, number } of names) {
       const value = values[name]
       if (value === undefined) {
@@ -208,7 +228,7 @@ function queryChecker(schema: TObject, subject = ''): (given: unknown) => object
 }
 
 function headerChecker(schema: TObject): (rawHeaders: string[]) => object {
-  const check = queryChecker(schema, 'The header ')
+  const check = queryChecker(schema, { subject: 'The header ' })
   return (rawHeaders) => {
     const given = Object.keys(schema.properties).map((name): [string, string | string[] | undefined] => {
       const values = rawHeaders.filter(
