@@ -104,6 +104,27 @@ test('a simulation begins with its warnings, and lists only the tools with hits'
     await done(...misspelled, ...STAGING),
     'condition: valid\ncondition: warning: No recorded call of pay has tool.input.amout; tool.input.amount is in 2 of 2\n',
   )
+  // Both warn before agents feel it, and neither stops.
+  const field = 'No recorded call of pay has tool.input.amout; tool.input.amount is in 2 of 2'
+  const policy = 'severity: LOW, action: WARN'
+  const file = fileOf(
+    'compared.yaml',
+    `policies:
+  spelled: { ${policy}, condition: 'tool.name == "pay" && tool.input.amout > 5.0' }
+  unmatched: { ${policy}, condition: 'tool.name == "payy"' }
+environments: { staging: { policies: [spelled, unmatched] } }
+`,
+  )
+  const dry = await server.tacho(['apply', '-f', file, '--dry-run'])
+  assert.equal(
+    dry.stderr.replace('Nothing was changed.\n', ''),
+    `Warning: spelled in staging: ${field}\nWarning: unmatched in staging: No recorded call is of payy; did you mean pay?\n`,
+  )
+  assert.equal((await server.tacho(['apply', '-f', file, '--yes'])).code, 0)
+  await done('policies', 'undeploy', 'spelled', ...STAGING)
+  const deployed = await server.tacho(['policies', 'deploy', 'spelled', ...STAGING])
+  assert.deepEqual([deployed.code, deployed.stderr], [0, `Warning: spelled in default/staging: ${field}\n`])
+  for (const name of ['spelled', 'unmatched']) await done('policies', 'undeploy', name, ...STAGING)
   assert.doesNotMatch(text, /^look /m)
   assert.match(await done('policies', 'simulate', '--help'), /--severity[\s\S]*MEDIUM\s+for a\s+condition/)
 })

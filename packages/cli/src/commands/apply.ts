@@ -1,4 +1,6 @@
 import type { Command } from 'commander'
+import type { Manifest } from '../apply/manifest.ts'
+import { warnOf, type Compared } from '../configuration/compared.ts'
 import { carryOut } from '../apply/carry-out.ts'
 import { readDiffs, type WriteDiff } from '../apply/diffs.ts'
 import { faultyFile, manifestOf } from '../apply/manifest-file.ts'
@@ -81,12 +83,26 @@ async function apply(options: Options): Promise<void> {
     const diffs = await readDiffs(client, workspace.id, manifest, present, plan)
     showPlan(workspace.name, plan, diffs)
   }
+  const warnings = await warnOf(client, comparedOf(manifest, plan))
   const applied = different && (await mayChange(options))
   if (applied) await carryOut(client, workspace.id, manifest, present, plan, options.note ?? null)
   if (different && !applied) process.exitCode = DIFFERENT
-  if (options.json) printJson({ workspace: workspace.name, different, applied, ...plan })
+  if (options.json)
+    printJson({ workspace: workspace.name, different, applied, ...plan, ...(warnings.length > 0 && { warnings }) })
   else if (applied) printLine('Done.')
   else if (different) process.stderr.write(`Nothing was changed${options.dryRun ? '' : '; add --yes to apply'}.\n`)
+}
+
+/** The policies that get another version, as the file has them. Those of a numbered version were compared when they were new. */
+function comparedOf({ policies, environments }: Manifest, { deployments }: Plan): Compared[] {
+  return deployments.flatMap(({ environment, environmentId, changes }) =>
+    changes.flatMap(({ kind, name: policy, to }): Compared[] => {
+      const condition = policies.get(policy)?.condition
+      const isNewest = environments.get(environment)?.policies?.get(policy)?.version === null
+      if (kind !== 'policy' || to === null || condition === undefined || !isNewest) return []
+      return [{ environmentId, environment, policy, condition }]
+    }),
+  )
 }
 
 function showPlan(workspace: string, plan: Plan, diffs: ReadonlyMap<string, WriteDiff>): void {

@@ -6,14 +6,11 @@ import { faultLines } from './fault-lines.ts'
 import { readCondition } from './source-file.ts'
 import { findPlace } from '../calls/tenants.ts'
 import { connect, type EnvironmentOptions } from '../settings/options.ts'
-import { runSimulation } from './simulate.ts'
+import { warningsOf } from './compared.ts'
 
 export interface CheckOptions extends EnvironmentOptions {
   condition?: string
 }
-
-/** Long enough for tools that are called rarely. */
-const DAYS = 30
 
 const COST_NOTE =
   'note: run.cost is the sum of the costs that the agent recorded. It stays 0 if its integration records none; run.totalTokens counts for all.'
@@ -53,12 +50,9 @@ async function comparedWith(options: CheckOptions): Promise<(condition: string) 
   const { environment } = await findPlace(client, options.environment, '--environment')
   let before: Promise<unknown> = Promise.resolve()
   return (condition) => {
-    // One after the other: few can wait at once.
-    const simulation = before.then(() =>
-      runSimulation(client, environment.id, { condition, action: 'ALLOW', severity: 'LOW', days: DAYS }),
-    )
-    before = simulation.catch(() => undefined)
-    return simulation.then(({ result }) => (result?.warnings ?? []).map(({ message }) => `warning: ${message}`))
+    const compared = before.then(() => warningsOf(client, environment.id, condition))
+    before = compared.catch(() => undefined)
+    return compared.then((messages) => messages.map((message) => `warning: ${message}`))
   }
 }
 

@@ -14,6 +14,7 @@ import {
 import { printable, printJson, printLine } from '../terminal/output.ts'
 import { wrongUsage } from '../stop.ts'
 import { findPlace } from '../calls/tenants.ts'
+import { warnOf } from './compared.ts'
 import { findItem } from './noun.ts'
 
 /** Digits of a revision that people need to tell two revisions apart. */
@@ -51,7 +52,7 @@ export function addDeploying(commands: Command, kind: DeployableKind, one: strin
     )
     .addHelpText(
       'after',
-      `\nAll nodes serve the new version within a second. Agents get it at their next refresh: by default every 30 seconds, or at the\ninterval that they set. --wait exits with 1 if clients still lack it; the service writes which has it once a minute.\n\nExample:\n  tacho ${plural} deploy refunds --environment acme/staging`,
+      `\nAll nodes serve the new version within a second. Agents get it at their next refresh: by default every 30 seconds, or at the\ninterval that they set. A policy is compared with the recorded calls, for warnings only. --wait exits\nwith 1 if clients still lack it; the service writes which has it once a minute.\n\nExample:\n  tacho ${plural} deploy refunds --environment acme/staging`,
     )
     .action((name: string, options: DeployOptions) => deploy(kind, name, options))
 
@@ -93,6 +94,12 @@ async function deploy(kind: DeployableKind, name: string, options: DeployOptions
   if (options.wait !== undefined && !options.json) printLine('Waiting for the clients …')
   const has = options.wait === undefined ? null : await untilClientsHaveIt(client, place.environment.id, options.wait)
   tell(result, place.name, options, `Version ${version} of ${kind} ${printable(item.name)} is already deployed there.`)
+  if (kind === 'policy' && result.changes.length > 0) {
+    const params = { workspaceId: place.workspace.id, policyId: item.id, version }
+    const { condition } = await client.readPolicyVersion({ params })
+    const { id: environmentId } = place.environment
+    await warnOf(client, [{ environmentId, environment: place.name, policy: item.id, condition }])
+  }
   if (has !== null && !options.json) tellClients(has)
   if (has !== null && has.current < has.asking) process.exitCode = 1
 }

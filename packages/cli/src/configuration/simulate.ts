@@ -9,11 +9,12 @@ import { failed } from '../stop.ts'
 
 const POLL_MS = 200
 
-/** Resolves with the finished simulation. Ctrl-C cancels it. */
+/** Resolves with the finished simulation. Ctrl-C cancels it, and so does the time `until`. */
 export async function runSimulation(
   client: OperatorClient,
   environmentId: string,
   body: NonNullable<Input<'createSimulation'>['body']>,
+  until = Number.POSITIVE_INFINITY,
 ): Promise<Simulation> {
   let simulation = await client.createSimulation({ params: { environmentId }, body })
   const params = { environmentId, simulationId: simulation.id }
@@ -23,6 +24,10 @@ export async function runSimulation(
   try {
     while (simulation.endedAt === null) {
       await sleep(POLL_MS)
+      if (Date.now() >= until) {
+        cancel()
+        throw failed('The comparison takes longer than a deployment waits.')
+      }
       simulation = await client.readSimulation({ params })
       const of = simulation.total === null ? '' : ` of ${spokenNumber(simulation.total)}`
       progress.update(simulation.scanned, `${spokenNumber(simulation.scanned)}${of} calls`)
