@@ -165,6 +165,8 @@ export const LIMITS = {
   /** Lines in one request to import an export. One line can have a payload with all characters escaped twice. */
   importedLines: 2_000,
   importBodyBytes: 4 * 1_048_576,
+  /** Requests of imports that a process works on at the same time, one of each workspace. */
+  importsAtOnce: 2,
   exportPlaceChars: 8_000,
   /** Exports that one process streams at the same time. */
   exportsAtOnce: 4,

@@ -236,8 +236,11 @@ function refusedRow(item: unknown, { code, message }: Fault, now: number): Rejec
     : refused
 }
 
+/** What the answer to a batch is made of. */
+type ToldBatch = Omit<JudgedBatch, 'events' | 'refused'> & { events: Pick<NewEvent, 'eventId' | 'time'>[] }
+
 /** `verdicts` is null when nothing could be stored. */
-export function batchResult(batch: JudgedBatch, verdicts: EventVerdict[] | null): BatchResult {
+export function batchResult(batch: ToldBatch, verdicts: EventVerdict[] | null): BatchResult {
   const rejections = [...batch.rejections]
   const retryable = new Set(verdicts === null ? batch.events.map(({ eventId }) => eventId) : [])
   for (const [place, { eventId, time }] of batch.events.entries()) {

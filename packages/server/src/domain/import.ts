@@ -1,4 +1,5 @@
 import { hash } from 'node:crypto'
+import { ImportedLines } from '@tacho/contract/operator/export.ts'
 import { compileCondition } from '@tacho/policy/compile.ts'
 import type { ExportedRow } from '../storage/exports.ts'
 import type { NewEvent, ImportedRun } from '../storage/events.ts'
@@ -15,6 +16,7 @@ import { attempt } from './attempt.ts'
 import { areRecorders } from './completeness.ts'
 import { judgeItems } from './event.ts'
 import { EXPORT_VERSION, readLine, type ReadLine } from './export-lines.ts'
+import { readJsonBody, type BodyFault } from './json-body.ts'
 import { payloadSlices } from './json-slices.ts'
 import { valueFault } from './imported-values.ts'
 import { isStorableText } from './text.ts'
@@ -43,6 +45,15 @@ export interface ImportFault {
 export interface Import {
   source: string
   parts: ImportPart[]
+}
+
+export type ReadImport = (Import & { resume: boolean }) | ImportFault | BodyFault
+
+export function readImportBody(body: Uint8Array, workspaceId: string): ReadImport {
+  const read = readJsonBody(ImportedLines, body)
+  if (!read.ok) return read
+  const { lines, resume = false } = read.body
+  return { resume, ...readImport(lines, workspaceId) }
 }
 
 export function readImport(lines: readonly string[], workspaceId: string): Import | ImportFault {

@@ -4,6 +4,7 @@ import { ROUTES } from '@tacho/contract/routes.ts'
 import type { FastifyInstance, FastifyRequest } from 'fastify'
 import type { Deps } from './deps.ts'
 import { batchResult, type JudgedBatch } from '../domain/event.ts'
+import type { TelemetryPart } from '../domain/otlp/packed-telemetry.ts'
 import type { EventVerdict } from '../storage/events.ts'
 import type { Storage } from '../storage/storage.ts'
 import { StorageError } from '../storage/store.ts'
@@ -50,13 +51,14 @@ export async function storeBatch(
   storage: Storage,
   environmentId: string,
   receivedAt: number,
-  { events, refused }: Pick<JudgedBatch, 'events' | 'refused'>,
+  { events, refused }: Pick<JudgedBatch, 'events' | 'refused'> | TelemetryPart,
   request: FastifyRequest,
 ): Promise<EventVerdict[] | null> {
-  if (events.length === 0 && refused.length === 0) return []
+  if ('length' in events && events.length === 0 && refused.length === 0) return []
   try {
     const [holder, keyFamily] = [holderOf(request), familyOf(request)]
-    return await storage.appendEvents({ environmentId, receivedAt, events, rejections: refused, holder, keyFamily })
+    const batch = { environmentId, receivedAt, rejections: refused, holder, keyFamily }
+    return await storage.appendEvents('length' in events ? { ...batch, events } : { ...batch, ...events })
   } catch (error) {
     if (!(error instanceof StorageError)) throw error
     request.log.warn({ requestId: request.id, code: error.code, reason: error.message }, 'could not store events')

@@ -1,5 +1,6 @@
 import { parentPort } from 'node:worker_threads'
 import { collectWhenIdle } from '../threads/collect-when-idle.ts'
+import { buffersOf } from '../domain/otlp/packed-telemetry.ts'
 import { performTask, type JudgeAnswer, type JudgeTask } from './judge.ts'
 
 collectWhenIdle()
@@ -11,6 +12,7 @@ parentPort?.on('message', ({ id, ...task }: JudgeTask) => {
   // A rejection ends the thread, as a throw would.
   last = last.then(async () => {
     const judged = await performTask(task)
-    parentPort?.postMessage({ id, judged } satisfies JudgeAnswer)
+    const moved = 'itemOf' in judged ? buffersOf(judged) : []
+    parentPort?.postMessage({ id, judged } satisfies JudgeAnswer, moved)
   })
 })

@@ -10,8 +10,9 @@ import { Worker } from 'node:worker_threads'
 import { waitForTurn } from './turns.ts'
 import { moduleUrl } from '../program/module-url.ts'
 import { judgeBatch, type JudgeContext, type Judgement } from '../domain/event.ts'
-import type { Signal, TelemetryJudgement } from '../domain/otlp/judge.ts'
-import type { Import, ImportFault } from '../domain/import.ts'
+import type { JudgedTelemetry, Signal, TelemetryJudgement } from '../domain/otlp/judge.ts'
+import { packTelemetry, type PackedTelemetry } from '../domain/otlp/packed-telemetry.ts'
+import type { ReadImport } from '../domain/import.ts'
 import type { Encoding } from '../domain/otlp/read-request.ts'
 import type { Holder } from '../storage/turns-by-workspace.ts'
 import type { SchemaFault } from '../domain/schema-faults.ts'
@@ -43,9 +44,9 @@ interface BodyTask {
   format: TelemetryFormat | null
   context: JudgeContext
 }
-/** A line can have as many values as a body, and no limit on the values of the body looks into it. */
+/** The lines of an import are JSON inside of JSON, each with as many values as fit. */
 interface ImportTask {
-  lines: string[]
+  importBody: Uint8Array
   workspaceId: string
 }
 /** Patterns that ignore case take 50 ms to compile. */
@@ -54,17 +55,17 @@ interface ConditionTask {
 }
 type Task = BodyTask | ImportTask | ConditionTask
 export type JudgeTask = Task & { id: number }
-type Judged = Judgement | TelemetryJudgement | ReadImport | SchemaFault[]
-type ReadImport = Import | ImportFault
+type Judged = Judgement | TelemetryAnswer | ReadImport | SchemaFault[]
+type TelemetryAnswer = PackedTelemetry | Exclude<TelemetryJudgement, JudgedTelemetry>
 export interface JudgeAnswer {
   id: number
   judged: Judged
 }
 
 export async function performTask(task: Task): Promise<Judged> {
-  if ('lines' in task) {
-    const { readImport } = await import('../domain/import.ts')
-    return readImport(task.lines, task.workspaceId)
+  if ('importBody' in task) {
+    const { readImportBody } = await import('../domain/import.ts')
+    return readImportBody(task.importBody, task.workspaceId)
   }
   if ('condition' in task) {
     const { conditionFaults } = await import('../domain/policy.ts')
@@ -74,7 +75,8 @@ export async function performTask(task: Task): Promise<Judged> {
   if (format) {
     // Most installations never need protobuf.
     const { judgeTelemetry } = await import('../domain/otlp/judge.ts')
-    return judgeTelemetry(format.signal, format.encoding, body, context)
+    const judged = judgeTelemetry(format.signal, format.encoding, body, context)
+    return judged.ok ? packTelemetry(judged) : judged
   }
   return judgeBatch(Buffer.from(body.buffer, body.byteOffset, body.byteLength).toString(), context)
 }
@@ -94,10 +96,10 @@ export function createJudge({ directBytes = DIRECT_BYTES, heapMegabytes = HEAP_M
       holder = holderIn(context),
     ) => {
       const lane = body.length > BULK_BYTES ? bulk : telemetry
-      return (await lane.perform({ body, format, context }, holder)) as TelemetryJudgement
+      return (await lane.perform({ body, format, context }, holder)) as TelemetryAnswer
     },
-    readImport: async (lines: string[], workspaceId: string, holder = holderIn({ workspaceId })) =>
-      (await bulk.perform({ lines, workspaceId }, holder)) as ReadImport | typeof TOO_MUCH_MEMORY,
+    readImport: async (importBody: Uint8Array, workspaceId: string, holder: Holder) =>
+      (await bulk.perform({ importBody, workspaceId }, holder)) as ReadImport,
     conditionFaults: async (condition: string, holder: Holder) =>
       (await bulk.perform({ condition }, holder)) as SchemaFault[] | typeof TOO_MUCH_MEMORY,
     async close(): Promise<void> {
@@ -112,7 +114,7 @@ const holderIn = ({ workspaceId }: Pick<JudgeContext, 'workspaceId'>): Holder =>
 })
 
 function sizeOf(task: Task): number {
-  if ('lines' in task) return task.lines.reduce((sum, line) => sum + line.length, 0)
+  if ('importBody' in task) return task.importBody.length
   if ('condition' in task) return task.condition.includes('matches') ? Infinity : task.condition.length
   return task.body.length
 }

@@ -1,10 +1,10 @@
 /** OTLP 1.9. If a part cannot be stored, the whole request is refused: exporters retry it, and nothing counts twice. */
 import type { BatchResult } from '@tacho/contract/event.ts'
-import { LIMITS } from '@tacho/contract/limits.ts'
 import { OTLP_ROUTES, type OtlpSignal } from '@tacho/contract/otlp.ts'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
-import { batchResult, type JudgedBatch } from '../domain/event.ts'
-import type { JudgedTelemetry, Signal } from '../domain/otlp/judge.ts'
+import { batchResult } from '../domain/event.ts'
+import type { Signal } from '../domain/otlp/judge.ts'
+import type { PackedTelemetry, TelemetryPart } from '../domain/otlp/packed-telemetry.ts'
 import type { Encoding } from '../domain/otlp/read-request.ts'
 import type { PartialSuccess } from '../domain/otlp/reply.ts'
 import type { EventVerdict } from '../storage/events.ts'
@@ -30,8 +30,8 @@ export function otlpRoutes(app: FastifyInstance, deps: Deps): void {
       const context = { workspaceId, now: receivedAt }
       const judged = await judge.judgeTelemetry(body, { signal, encoding }, context, holderOf(request))
       if (!judged.ok) return replyError(request, reply, refuse(judged.code, judged.detail))
-      const { batch, namesAgent } = judged
-      const verdicts = await storeParts(batch, namesAgent, (part) =>
+      const { batch, parts, namesAgent } = judged
+      const verdicts = await storeParts(parts, namesAgent, (part) =>
         storeBatch(storage, environmentId, receivedAt, part, request),
       )
       const result = batchResult(batch, verdicts)
@@ -65,15 +65,11 @@ export function otlpRoutes(app: FastifyInstance, deps: Deps): void {
   }
 }
 
-type Part = Pick<JudgedBatch, 'events' | 'refused'>
-
-/** In parts as large as batches, so that the largest request fits in a queue with room for a batch. */
 async function storeParts(
-  batch: JudgedBatch,
+  parts: readonly TelemetryPart[],
   isFirstAlone: boolean,
-  store: (part: Part) => Promise<EventVerdict[] | null>,
+  store: (part: TelemetryPart) => Promise<EventVerdict[] | null>,
 ): Promise<EventVerdict[] | null> {
-  const parts = partsOf(batch)
   const verdicts: EventVerdict[] = []
   for (let at = 0, atOnce = isFirstAlone ? 1 : PARTS_AT_ONCE; at < parts.length; at += atOnce, atOnce = PARTS_AT_ONCE) {
     for (const stored of await Promise.all(parts.slice(at, at + atOnce).map(store))) {
@@ -84,26 +80,8 @@ async function storeParts(
   return verdicts
 }
 
-function partsOf({ events, refused }: JudgedBatch): Part[] {
-  const parts: Part[] = []
-  let bytes = 0
-  for (const event of events) {
-    const last = parts.at(-1)
-    bytes += event.payload.length
-    if (last && last.events.length < LIMITS.batchEvents && bytes <= LIMITS.batchBytes) last.events.push(event)
-    else {
-      parts.push({ events: [event], refused: [] })
-      bytes = event.payload.length
-    }
-  }
-  for (let at = 0; at < refused.length; at += LIMITS.batchEvents) {
-    parts.push({ events: [], refused: refused.slice(at, at + LIMITS.batchEvents) })
-  }
-  return parts
-}
-
 /** Warnings are a partial success that rejects nothing (OTLP 1.9, "Partial Success"). */
-function partialSuccess({ batch, itemOf, unreadable }: JudgedTelemetry, result: BatchResult, signal: Signal) {
+function partialSuccess({ batch, itemOf, unreadable }: PackedTelemetry, result: BatchResult, signal: Signal) {
   const { rejections, warnings = [] } = result
   const rejected = new Set(rejections.map(({ index }) => itemOf[index])).size + unreadable.length
   const faults = [
@@ -119,7 +97,7 @@ function partialSuccess({ batch, itemOf, unreadable }: JudgedTelemetry, result: 
 
 const FAULTS_NAMED = 10
 
-function labelAt({ events, indexes }: JudgedBatch, index: number): string {
+function labelAt({ events, indexes }: PackedTelemetry['batch'], index: number): string {
   return events[indexes.indexOf(index)]?.label ?? ''
 }
 

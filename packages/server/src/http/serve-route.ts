@@ -3,10 +3,9 @@ import type { Route } from '@tacho/contract/route.ts'
 import type { FastifyInstance, FastifyReply, FastifyRequest, onRequestAsyncHookHandler } from 'fastify'
 import { Type, type Static, type TObject, type TSchema } from 'typebox'
 import { Compile, type Validator } from 'typebox/compile'
-import { jsonFault } from '../domain/json-fault.ts'
-import { hasMoreValues } from '../domain/json-values.ts'
+import { readJsonBody, type BodyFault } from '../domain/json-body.ts'
 import { nearestName } from '../domain/nearest-name.ts'
-import { faultLine, FAULTS_MAX, numberOf, schemaFaults, sizeFaults, type SchemaFault } from '../domain/schema-faults.ts'
+import { faultLine, FAULTS_MAX, numberOf, schemaFaults, type SchemaFault } from '../domain/schema-faults.ts'
 import { isStorableText } from '../domain/text.ts'
 import { holderOf } from './holder.ts'
 import { readBody, type BodyLimits, type BodyMemory } from './read-body.ts'
@@ -241,22 +240,14 @@ function headerChecker(schema: TObject): (rawHeaders: string[]) => object {
 }
 
 function bodyChecker(schema: TSchema): (bytes: Buffer | null) => unknown {
-  const compiled = compiledAtFirstUse(schema)
   return (bytes) => {
-    if (bytes && hasMoreValues(bytes, LIMITS.bodyValues)) {
-      return refuse('body_too_large', `The body must have at most ${LIMITS.bodyValues} values and names`)
-    }
-    const text = bytes?.toString() ?? ''
-    let body: unknown
-    try {
-      body = JSON.parse(text)
-    } catch {
-      return refuse('invalid_json', jsonFault(text))
-    }
-    if (compiled().Check(body)) return body
-    const tooMany = sizeFaults(schema, body)
-    return schemaRefusal(tooMany.length > 0 ? tooMany : schemaFaults(schema, compiled().Errors(body)))
+    const read = readJsonBody(schema, bytes)
+    return read.ok ? read.body : refuseBody(read)
   }
+}
+
+export function refuseBody({ code, detail, errors }: BodyFault): Refusal {
+  return refuse(code, detail, errors && { errors })
 }
 
 /** Most of a hundred endpoints are rarely called: this saves start time and memory. */

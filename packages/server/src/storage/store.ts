@@ -1,4 +1,5 @@
 import type { EventBatchRows, EventVerdict } from './events.ts'
+import type { PackedBatch } from './packed-batch.ts'
 import type { Engine } from './tables.ts'
 
 export interface Store {
@@ -8,7 +9,7 @@ export interface Store {
    * `batch.events`. Concurrent batches may share a commit; an event of one never fails another. Rejects with a
    * StorageError if the commit failed or its result is unknown; then the whole batch may be sent again.
    */
-  appendEvents(batch: EventBatchRows): Promise<EventVerdict[]>
+  appendEvents(batch: EventBatchRows | PackedBatch): Promise<EventVerdict[]>
   /** Null: writes are accepted. Must cost nothing, because it is called before a body is read. */
   writesRefused(): WriteRefusal | null
   /** Rejects with a StorageError unless the store answers a read and a write thread is alive. */

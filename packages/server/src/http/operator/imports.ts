@@ -1,10 +1,13 @@
+import { LIMITS } from '@tacho/contract/limits.ts'
 import { RUN_FACTS, type ImportPart, type RunLine } from '../../domain/import.ts'
 import type { EventVerdict } from '../../storage/events.ts'
 import type { ExportedTable } from '../../storage/tables.ts'
 import type { RunRow } from '../../storage/runs.ts'
 import { holderOf } from '../holder.ts'
 import { isRefusal, refuse, type Refusal } from '../reply-error.ts'
-import type { OperatorDeps } from './serve.ts'
+import { refuseBody } from '../serve-route.ts'
+import { createTurnsOfWorkspaces } from '../shared-turns.ts'
+import type { OperatorDeps, OperatorRequestOf } from './serve.ts'
 
 type PartOf<Kind extends ImportPart['kind']> = Extract<ImportPart, { kind: Kind }>
 
@@ -20,14 +23,26 @@ interface Done {
 const RUNS_AT_ONCE = 32
 
 export function importsRoutes({ serve, storage, judge, now }: OperatorDeps): void {
-  serve('importEnvironment', async ({ request, body, environment, workspace, actor, at, audit }) => {
+  // An import that fails takes its turn too.
+  const takeTurn = createTurnsOfWorkspaces(LIMITS.importsAtOnce, 'imports')
+
+  serve('importEnvironment', (asked) => takeTurn(asked.reply, () => importLines(asked)))
+
+  async function importLines({
+    request,
+    environment,
+    workspace,
+    actor,
+    at,
+    audit,
+  }: OperatorRequestOf<'importEnvironment'>): Promise<Refusal | Done> {
     if (environment.archivedAt !== null || workspace.archivedAt !== null) return ARCHIVED
     const [environmentId, workspaceId] = [environment.id, workspace.id]
-    const read = await judge.readImport(body.lines, workspaceId, holderOf(request))
-    if ('ok' in read) return refuse(read.code, read.detail)
+    const body = request.bodyBytes ?? Buffer.alloc(0)
+    const read = await judge.readImport(body, workspaceId, holderOf(request))
+    if ('ok' in read) return refuseBody(read)
     if ('line' in read) return refuse('invalid_request', `lines[${read.line}] ${read.message}`)
-    const { source } = read
-    const resume = body.resume === true
+    const { source, resume } = read
     const start = { environmentId, source, resume, actorId: actor.id, now: at }
     const begun = await storage.beginImport(start, audit(environmentId, { source, resumed: resume }))
     if (begun !== 'begun') return NOT_BEGUN[begun]
@@ -38,7 +53,7 @@ export function importsRoutes({ serve, storage, judge, now }: OperatorDeps): voi
       if (refusal) return refusal
     }
     return done
-  })
+  }
 
   function importPart(environmentId: string, part: ImportPart, done: Done): Promise<Refusal | null> {
     return part.kind === 'rows' ? importRows(environmentId, part, done) : importRun(environmentId, part, done)

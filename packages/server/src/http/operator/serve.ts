@@ -70,11 +70,12 @@ export function operatorDeps(app: FastifyInstance, deps: Deps): OperatorDeps {
         const route: OperatorRoute = OPERATOR_ROUTES[name]
         const namesRun = /\/runs\/\{runId\}(?!\/events\/)/.test(route.path)
         const once = onceByKey(route, storage, now)
-        serveRoute(app, route, { memory, replies, once, refused }, async (given) => {
+        // It takes long to parse, so a thread does it, and the lines have their own checks.
+        const rawBody = name === 'importEnvironment'
+        serveRoute(app, route, { memory, replies, once, refused, rawBody }, async (given) => {
           const { request, params } = given
           const at = now()
-          // The lines of an import have their own checks.
-          if (route.body && name !== 'importEnvironment') checkTexts(route.body, given.body)
+          if (route.body && !rawBody) checkTexts(route.body, given.body)
           const { environment = null } = request.operator ?? {}
           const { runId, ...ids } = params as Record<string, string>
           const run = namesRun && environment && runId ? await runOf(storage, environment.id, runId) : null

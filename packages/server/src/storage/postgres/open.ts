@@ -4,6 +4,7 @@ import type { ActKind } from '../sql/act.ts'
 import { actMethods, runAct, type ActName } from '../sql/acts.ts'
 import { batchAppender } from '../sql/append/append.ts'
 import type { EventBatchRows } from '../events.ts'
+import { isPacked, unpackBatch, type PackedBatch } from '../packed-batch.ts'
 import { damageText } from '../sql/damage.ts'
 import { createPayloadSlices, type PayloadSlices } from '../store-checks.ts'
 import { newestVersion } from '../sql/migrations.ts'
@@ -143,11 +144,13 @@ export async function openPostgresStorage(options: PostgresOptions): Promise<Sto
     return { code: 'storage_unavailable', reason: `The clock of this node is ${how}: synchronise it` }
   }
 
-  async function appendEvents(batch: EventBatchRows) {
+  async function appendEvents(batch: EventBatchRows | PackedBatch) {
     // It would wait behind batches of the same runs that the database does not answer.
     reachability.check()
     try {
-      return await commits.during(reachability.batchUntilAway(queue.append(batch)))
+      return await commits.during(
+        reachability.batchUntilAway(queue.append(isPacked(batch) ? unpackBatch(batch) : batch)),
+      )
     } catch (error) {
       if (error instanceof StorageError && error.code === 'storage_full') fullUntil = performance.now() + FULL_MS
       throw error

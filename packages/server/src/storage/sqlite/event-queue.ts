@@ -4,11 +4,11 @@
  */
 import type { EventBatchRows, EventVerdict } from '../events.ts'
 import { batchBytes } from '../sql/append/batch-bytes.ts'
+import { isPacked, packBatch, type PackedBatch } from '../packed-batch.ts'
 import { StorageError, type WriteRefusal } from '../store.ts'
 import { TurnsByWorkspace, type Holder } from '../turns-by-workspace.ts'
 import type { Disk } from './disk.ts'
 import type { WaitingCommits } from '../waiting-commits.ts'
-import { packBatch } from './packed-batch.ts'
 import type { Thread } from './thread.ts'
 
 const MESSAGES: Record<WriteRefusal, string> = {
@@ -49,8 +49,8 @@ export function eventQueue(
     return queued >= maxBytes || (queued > 0 && queued + bytes > maxBytes) ? 'overloaded' : null
   }
 
-  async function append(batch: EventBatchRows): Promise<EventVerdict[]> {
-    const bytes = batchBytes(batch)
+  async function append(batch: EventBatchRows | PackedBatch): Promise<EventVerdict[]> {
+    const bytes = isPacked(batch) ? batch.bytes : batchBytes(batch)
     const code = refused(bytes)
     if (code !== null) throw new StorageError(code, MESSAGES[code])
     queued += bytes
@@ -64,10 +64,10 @@ export function eventQueue(
     }
   }
 
-  async function write(batch: EventBatchRows, bytes: number): Promise<EventVerdict[]> {
+  async function write(batch: EventBatchRows | PackedBatch, bytes: number): Promise<EventVerdict[]> {
     await turn(batch.holder ?? { workspace: batch.environmentId, credential: '' }, bytes)
     try {
-      return (await writer.call('appendEvents', [packBatch(batch, bytes)])) as EventVerdict[]
+      return (await writer.call('appendEvents', [isPacked(batch) ? batch : packBatch(batch, bytes)])) as EventVerdict[]
     } finally {
       inWriter -= bytes
       sendNext()

@@ -10,7 +10,7 @@ import { openDatabase } from './database.ts'
 import { assertDurable, durability } from './durable.ts'
 import { storageError } from './errors.ts'
 import { sentError, type Call, type Replies, type Reply } from './messages.ts'
-import { unpackBatch, type PackedBatch } from './packed-batch.ts'
+import { unpackBatch, type PackedBatch } from '../packed-batch.ts'
 import { sqliteSql } from './sql.ts'
 import { counted } from './transaction.ts'
 

@@ -6,6 +6,7 @@ import { anyCharacter } from '../../../../contract/test/any-character.ts'
 import type { NewEvent, TimelinePlace } from '../../../src/storage/events.ts'
 import { KEEP_ALL } from '../../../src/storage/retention.ts'
 import { DAY_MS } from '../../../src/storage/hours.ts'
+import { isPacked, unpackBatch } from '../../../src/storage/packed-batch.ts'
 import type { PackedSlice } from '../../../src/storage/packing.ts'
 import type { Storage } from '../../../src/storage/storage.ts'
 import { sharedStorage, type OpenStorage } from './open.ts'
@@ -38,7 +39,8 @@ export function packingAtOnce(open: OpenStorage): OpenStorage {
       ...storage,
       async appendEvents(batch) {
         const verdicts = await storage.appendEvents(batch)
-        for (const runId of new Set(batch.events.map((one) => one.runId))) {
+        const { events } = isPacked(batch) ? unpackBatch(batch) : batch
+        for (const runId of new Set(events.map((one) => one.runId))) {
           if ((await storage.findRun(batch.environmentId, runId)) === null) continue
           // Batches that arrive together pack the same run together, and one of them wins.
           await packRun(storage, batch.environmentId, runId).catch((error: unknown) => {

@@ -3,18 +3,30 @@
  * that equals the one of the event before is not sent again, and is one string for the writer too.
  */
 import { PROBLEM_KINDS } from '@tacho/contract/words.ts'
-import type { ApprovalNote } from '../approvals.ts'
-import type { EventBatchRows, NewEvent } from '../events.ts'
-import type { EventFailure } from '../failure.ts'
-import type { NewScore } from '../scores.ts'
-import { TOKEN_PARTS, type CallTokens } from '../uncosted.ts'
+import type { ApprovalNote } from './approvals.ts'
+import type { EventBatchRows, NewEvent } from './events.ts'
+import type { EventFailure } from './failure.ts'
+import type { NewScore } from './scores.ts'
+import { batchBytes } from './sql/append/batch-bytes.ts'
+import { TOKEN_PARTS, type CallTokens } from './uncosted.ts'
 
-export interface PackedBatch extends Omit<EventBatchRows, 'events'> {
+export interface PackedEvents<Text extends string | Uint8Array = Uint8Array> {
   bytes: number
   events: number
-  text: string
+  text: Text
   /** For each event: lengths of its texts, flags, time and usage. */
   numbers: Float64Array
+}
+
+export type PackedBatch = Omit<EventBatchRows, 'events'> & PackedEvents<string | Uint8Array>
+
+export const isPacked = (batch: EventBatchRows | PackedBatch): batch is PackedBatch => typeof batch.events === 'number'
+
+/** In buffers, which can be moved between threads. The texts must be well-formed Unicode. */
+export function packEvents(events: NewEvent[]): PackedEvents {
+  const rows = { environmentId: '', receivedAt: 0, events, rejections: [] }
+  const { bytes, text, numbers } = packBatch(rows, batchBytes(rows))
+  return { bytes, events: events.length, text: new TextEncoder().encode(text), numbers }
 }
 
 const UNCOSTED = ['context', ...TOKEN_PARTS] as const
@@ -23,7 +35,7 @@ const NO_TOKENS = Object.fromEntries(UNCOSTED.map((part) => [part, 0])) as unkno
 const [NULL, AS_BEFORE] = [-1, -2]
 const NUMBERS_PER_EVENT = 46
 
-export function packBatch({ events, ...batch }: EventBatchRows, bytes: number): PackedBatch {
+export function packBatch({ events, ...batch }: EventBatchRows, bytes: number): PackedBatch & PackedEvents<string> {
   const numbers = new Float64Array(events.length * NUMBERS_PER_EVENT)
   let text = ''
   let at = 0
@@ -79,7 +91,8 @@ export function packBatch({ events, ...batch }: EventBatchRows, bytes: number): 
   return { ...batch, bytes, events: events.length, text, numbers }
 }
 
-export function unpackBatch({ events, text, numbers, bytes: _, ...batch }: PackedBatch): EventBatchRows {
+export function unpackBatch({ events, text: packed, numbers, bytes: _, ...batch }: PackedBatch): EventBatchRows {
+  const text = typeof packed === 'string' ? packed : new TextDecoder('utf-8', { ignoreBOM: true }).decode(packed)
   let [at, end] = [0, 0]
   const next = (): number => numbers[at++] ?? Number.NaN
   const maybe = (last: string | null | undefined): string | null => {

@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
-import { anyCharacter } from '../../../../contract/test/any-character.ts'
-import type { EventBatchRows, NewEvent } from '../../../src/storage/events.ts'
-import { partsOf } from '../../../src/storage/uncosted.ts'
-import { packBatch, unpackBatch } from '../../../src/storage/sqlite/packed-batch.ts'
+import { anyCharacter } from '../../../contract/test/any-character.ts'
+import type { EventBatchRows, NewEvent } from '../../src/storage/events.ts'
+import { packBatch, unpackBatch } from '../../src/storage/packed-batch.ts'
+import { partsOf } from '../../src/storage/uncosted.ts'
 
 /** Few values, so that neighbours are often equal, in every width a string may have. */
 const text = fc.oneof(fc.constantFrom('', 'a', 'agent', 'ä', '😀', '\ud83d', '\0'), fc.string({ unit: anyCharacter }))
