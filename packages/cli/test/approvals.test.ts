@@ -64,7 +64,7 @@ test('list shows pending approvals by deadline; others on request, filtered and 
   )
   const groups = await json<ApprovalGroups>('list', '--groups')
   assert.ok(groups.items.some(({ toolName, requests }) => toolName === 'list' && requests === 2))
-  assert.match(await text('list', '--groups'), /OLDEST DEADLINE +REQUESTS/)
+  assert.match(await text('list', '--groups'), /OLDEST DEADLINE +REQUESTS[\s\S]* list +\$ cat [.]env/)
   await text('reject', late)
   assert.match(await text('list', '--tool', 'list', '--status', 'rejected'), new RegExp(`REJECTED +${late}`))
   const all = await json<{ items: ApprovalCard[] }>('list', '--tool', 'list', '--status', 'ALL')
@@ -90,7 +90,10 @@ test('an unknown approval is named, with the command that lists them', async () 
     for (const verb of ['show', 'approve', 'reject']) {
       const { code, stdout, stderr } = await server.tacho(['approvals', verb, id])
       assert.deepEqual([code, stdout], [2, ''])
-      assert.equal(stderr, `tacho: Unknown approval "${id}": \`tacho approvals list\` shows all.\n`)
+      assert.equal(
+        stderr,
+        `tacho: Unknown approval "${id}": \`tacho approvals list\` shows those of the environment.\n`,
+      )
     }
   }
 })

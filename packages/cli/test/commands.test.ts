@@ -200,7 +200,10 @@ test('a run is shown with its timeline, payloads to the last digit', async () =>
   assert.match(several.stderr, /"demo-tour-0" is short for several runs: "demo-tour-0\d", .* and 4 more\.$/m)
   for (const verb of ['show', 'follow']) {
     const { code, stderr } = await refused('runs', verb, 'nothing', ...WHERE)
-    assert.deepEqual([code, stderr], [2, 'tacho: Unknown run "nothing": `tacho runs list` shows all.\n'])
+    assert.deepEqual(
+      [code, stderr],
+      [2, 'tacho: Unknown run "nothing": `tacho runs list` shows those of the environment.\n'],
+    )
   }
 })
 

@@ -147,6 +147,13 @@ test('a policy is created from a file, versioned, deployed and promoted', async 
   )
   assert.match(await done('policies', 'promote', '--all', ...places), /The same versions are already deployed/)
   assert.match(await done('policies', 'list'), /^refunds +2 +development 2, staging 2 +HIGH +WARN/m)
+  await done('policies', 'push', 'refunds', '--action', 'ALLOW', '--note', 'A draft')
+  const inForce = await done('policies', 'show', 'refunds')
+  assert.match(
+    inForce,
+    /version 2 +HIGH +WARN\nIn force +development 2, staging 2\nNewest +version 3; --number 3 shows it/,
+  )
+  assert.match(await done('policies', 'show', 'refunds', '--number', '3'), /version 3 +HIGH +ALLOW\nIn force/)
 })
 
 test('a policy gets a message beside its description; each keeps its value when the other changes', async () => {

@@ -39,7 +39,7 @@ async function opened(detectionType: string, more: object = {}): Promise<IssueSu
 
 test('an unknown issue is named, with the command that lists them', async () => {
   for (const id of ['nope', '019a0c44-3700-7686-a2e1-3c01640563f0']) {
-    const sentence = `tacho: Unknown issue "${id}": \`tacho issues list\` shows all.\n`
+    const sentence = `tacho: Unknown issue "${id}": \`tacho issues list\` shows those of the environment.\n`
     for (const args of [
       ['show', id],
       ['resolve', id],

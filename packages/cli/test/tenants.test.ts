@@ -91,6 +91,14 @@ test('a name that means two tenants chooses neither', async () => {
   await text('workspaces', 'create', 'globex-eu')
   await text('environments', 'create', 'eu-production', '-w', 'globex')
   await text('environments', 'create', 'production', '-w', 'globex-eu')
+  assert.deepEqual((await json<{ items: [] }>('keys', 'list', '-e', 'eu-production')).items, [])
+  await text('environments', 'create', 'twice', '-w', 'globex')
+  await text('environments', 'create', 'twice', '-w', 'globex-eu')
+  const short = await refused('keys', 'list', '-e', 'twice')
+  assert.match(
+    short.stderr,
+    /"twice" means more than one environment\. Use the whole name: "globex\/twice", "globex-eu\/twice"/,
+  )
   const { id: victim } = await json<{ id: string }>('workspaces', 'create', 'initech')
   // The API refuses such names; a store may have them from elsewhere.
   const store = new Database(path.join(server.dataDir, 'tacho.db'))

@@ -42,7 +42,9 @@ export async function decide(decision: Decision, ids: string[], options: DecideO
     byTool ? { tool, input } : { ids },
   )
   if (items.length === 0)
-    throw failed(`No approval of ${tool} with this input is waiting. \`tacho approvals list\` shows all.`)
+    throw failed(
+      `No approval of ${tool} with this input is waiting. \`tacho approvals list\` shows those of the environment.`,
+    )
   if (options.json) printJson({ items })
   else for (const item of items) printLine(outcomeLine(item))
   if (items.some(({ outcome }) => outcome !== 'decided')) process.exitCode = 1

@@ -30,8 +30,12 @@ const GROUP_COLUMNS: Column[] = [
   { title: 'RUNS', align: 'right' },
   { title: 'AGENTS', align: 'right' },
   { title: 'TOOL' },
-  { title: 'INPUT', as: 'whole' },
+  { title: 'INPUT', as: 'text' },
+  { title: 'HASH', isOptional: true },
 ]
+
+/** Of the newest requests. What clients recorded of an input is part of a request, not of the group. */
+const INPUTS_READ = 100
 
 export async function listApprovals(
   client: OperatorClient,
@@ -67,6 +71,10 @@ const burst = ({ askedLately }: ApprovalCard): string[] =>
 export async function listGroups(client: OperatorClient, environmentId: string, asJson: boolean): Promise<void> {
   const groups = await client.listApprovalGroups({ params: { environmentId } })
   if (asJson) return printJson(groups)
+  const query = { status: 'PENDING', limit: INPUTS_READ } as const
+  const { items } = await client.listApprovals({ params: { environmentId }, query })
+  const keyOf = ({ toolName, inputHash }: { toolName: string; inputHash: string }) => `${inputHash} ${toolName}`
+  const inputs = new Map(items.map((card) => [keyOf(card), card.inputInShort]))
   const now = Date.now()
   printTable(
     GROUP_COLUMNS,
@@ -76,6 +84,7 @@ export async function listGroups(client: OperatorClient, environmentId: string, 
       spokenNumber(group.runs),
       spokenNumber(group.agents),
       group.toolName,
+      inputs.get(keyOf(group)) ?? 'not recorded',
       group.inputHash,
     ]),
     'No pending approvals. `tacho approvals watch` waits for new ones.',

@@ -41,7 +41,7 @@ export async function known<Reply>(
 ): Promise<Reply> {
   const reply = (await orNull(call(given))) ?? (await orNull(call(await wholeId(noun, given, place))))
   if (reply !== null) return reply
-  throw unknown(noun, given, `${noun}s list`)
+  throw unknown(noun, given, `${noun}s list`, OF_ENVIRONMENT)
 }
 
 /** The only id that the text is short for. */
@@ -49,14 +49,16 @@ export async function wholeId(noun: Noun, given: string, place: EnvironmentPlace
   const { items } = await taken(IDS[noun](place, given), LOOKED_AT)
   const found = [...new Set(items)].filter((id) => isShortFor(given, id))
   if (found.length === 1 && found[0] !== undefined) return found[0]
-  if (found.length === 0) throw unknown(noun, given, `${noun}s list`)
+  if (found.length === 0) throw unknown(noun, given, `${noun}s list`, OF_ENVIRONMENT)
   const named = found.slice(0, MOST_NAMED).map((id) => JSON.stringify(id))
   const more = found.length > MOST_NAMED ? ` and ${found.length - MOST_NAMED} more` : ''
   throw wrongUsage(`${JSON.stringify(given)} is short for several ${noun}s: ${named.join(', ')}${more}.`)
 }
 
-export function unknown(noun: string, given: string, listing: string): Stop {
-  return wrongUsage(`Unknown ${noun} ${JSON.stringify(given)}: \`tacho ${listing}\` shows all.`)
+export const OF_ENVIRONMENT = 'those of the environment'
+
+export function unknown(noun: string, given: string, listing: string, those = 'all'): Stop {
+  return wrongUsage(`Unknown ${noun} ${JSON.stringify(given)}: \`tacho ${listing}\` shows ${those}.`)
 }
 
 /** Null if the server has no such thing: the id is unknown, or has not the form of an id. */

@@ -53,7 +53,7 @@ export async function findWorkspace(
   )
 }
 
-/** An environment by `workspace/environment` or id; without one, the default or the only one. */
+/** An environment by `workspace/environment`, its own name if no other has it, or id; without one, the default or the only one. */
 export async function findEnvironment(
   client: OperatorClient,
   given: string | undefined = client.defaults.environment,
@@ -83,6 +83,8 @@ export async function findPlace(
   const isMeant = ({ environment, name }: Place) =>
     given === undefined || name === given || environment.id === given.toLowerCase()
   let found = places.filter(isMeant)
+  // `staging`, if one workspace has it.
+  if (found.length === 0) found = places.filter(({ environment }) => environment.name === given)
   if (given === undefined && found.length > 1)
     found = found.filter(({ environment }) => environment.name !== DEMO_ENVIRONMENT)
   // An archived one keeps its name, and operators still read it.
@@ -91,11 +93,18 @@ export async function findPlace(
   }
   if (found.length === 1 && found[0]) return found[0]
   if (given !== undefined && found.length > 1)
-    throw severalMatch(
-      'environment',
-      given,
-      found.map(({ environment }) => environment.id),
-    )
+    throw found[0]?.name === given
+      ? severalMatch(
+          'environment',
+          given,
+          found.map(({ environment }) => environment.id),
+        )
+      : severalMatch(
+          'environment',
+          given,
+          found.map(({ name }) => JSON.stringify(name)),
+          'the whole name',
+        )
   throw wrongUsage(
     choose(
       'environment',
@@ -109,9 +118,8 @@ export async function findPlace(
 /** Those that `given` can mean. */
 async function allPlaces(client: OperatorClient, given: string | undefined, archived: boolean): Promise<Place[]> {
   const places: Place[] = []
-  const isId = given !== undefined && UUID.test(given)
   for (const workspace of await allWorkspaces(client, archived)) {
-    if (given !== undefined && !isId && !given.startsWith(`${workspace.name}/`)) continue
+    if (given?.includes('/') === true && !given.startsWith(`${workspace.name}/`)) continue
     for (const environment of await environmentsOf(client, workspace, archived)) {
       places.push({ workspace, environment, name: `${workspace.name}/${environment.name}` })
     }
@@ -122,9 +130,9 @@ async function allPlaces(client: OperatorClient, given: string | undefined, arch
 const MOST_NAMED = 10
 
 /** A name that means two tenants never chooses one. */
-function severalMatch(noun: string, given: string, ids: string[]): Stop {
-  const shown = ids.slice(0, MOST_NAMED).join(', ')
-  return wrongUsage(`${JSON.stringify(given)} means more than one ${noun}. Use an id: ${shown}.`)
+function severalMatch(noun: string, given: string, choices: string[], what = 'an id'): Stop {
+  const shown = choices.slice(0, MOST_NAMED).join(', ')
+  return wrongUsage(`${JSON.stringify(given)} means more than one ${noun}. Use ${what}: ${shown}.`)
 }
 
 function choose(noun: string, flag: string, given: string | undefined, names: string[]): string {

@@ -3,7 +3,7 @@ import { LIMITS } from '@tacho/contract/limits.ts'
 import type { Agent } from '@tacho/contract/operator/agent.ts'
 import type { Command } from 'commander'
 import { connected } from '../calls/connected.ts'
-import { unknown } from '../calls/known.ts'
+import { OF_ENVIRONMENT, unknown } from '../calls/known.ts'
 import type { OperatorClient } from '../calls/operator-client.ts'
 import { addLife } from '../settings/life.ts'
 import { inEnvironment, mostOf, withPages, type EnvironmentOptions, type PageOptions } from '../settings/options.ts'
@@ -79,7 +79,7 @@ async function findAgent(client: OperatorClient, environmentId: string, given: s
     if (agent.name === given || agent.reportedName === given) named.push(agent)
   }
   const [agent, other] = named
-  if (agent === undefined) throw unknown('agent', given, 'agents list --archived')
+  if (agent === undefined) throw unknown('agent', given, 'agents list --archived', OF_ENVIRONMENT)
   if (other === undefined) return agent
   throw wrongUsage(
     `Several agents are called ${printable(JSON.stringify(given))}: give the id that \`tacho agents list --json\` shows.`,

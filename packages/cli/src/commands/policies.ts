@@ -44,7 +44,7 @@ function addReading(policies: Command): void {
     .action(listPolicies)
 
   inWorkspace(policies.command('show <policy>').description('show a policy'))
-    .option('--number <version>', 'default: the newest')
+    .option('--number <version>', 'default: the deployed one; the newest if none or several are')
     .option('--history', 'list its versions')
     .addHelpText('after', '\nExample:\n  tacho policies show refunds --number 2')
     .action(showPolicy)

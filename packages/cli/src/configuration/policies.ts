@@ -94,9 +94,15 @@ export async function showPolicy(policyId: string, options: ShowOptions): Promis
       ]),
     )
   }
-  const version = await readVersion(client, params, options.number ?? newest)
+  const places = (await inForce(client, workspace, 'policy')).get(policyId) ?? []
+  const deployed = [...new Set(places.map((place) => place.version))]
+  // Agents follow what is deployed. The newest version may be a draft.
+  const [inUse = newest, another] = deployed
+  const version = await readVersion(client, params, options.number ?? (another === undefined ? inUse : newest))
   if (options.json) return printJson(version)
   printLine(`${printable(version.policyId)}  version ${version.version}  ${version.severity}  ${version.action}`)
+  printLine(`In force     ${places.length === 0 ? 'nowhere' : printable(spokenPlaces(places))}`)
+  if (version.version !== newest) printLine(`Newest       version ${newest}; --number ${newest} shows it`)
   printLine(`On error     ${onErrorText(version)}`)
   if (version.name !== policyId) printLine(`Name         ${printable(version.name)}`)
   const [purpose, message] = [purposeOf(version.description), messageOf(version.description)]
