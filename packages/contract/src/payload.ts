@@ -33,7 +33,8 @@ const totalTokens = tokens('Defaults to the sum of the other two. Other name: to
 
 /** Usage and cost are added to the sums of the run. */
 export const LlmCallPayload = convention('LlmCallPayload', 'Payload of an LLM_CALL', {
-  model: text('Name of the model'),
+  model: text('Name of the model that answered'),
+  requestModel: text('Name of the model that was asked for, if it is another one'),
   latency,
   cost: Type.Number({ minimum: 0, maximum: LIMITS.costPerCall, description: 'Cost of the call, shown as US dollars' }),
   usage: Type.Partial(Type.Object({ promptTokens, completionTokens, totalTokens }), {

@@ -253,8 +253,10 @@ function ModelFacts({ event, payload }: { event: OperatorEvent; payload: Json })
     numberAt(usage, 'completionTokens') ?? numberAt(usage, 'completion_tokens') ?? numberAt(usage, 'output_tokens'),
   ]
   const latency = numberAt(payload, 'latency')
+  const asked = textAt(payload, 'requestModel')
   const facts = [
     textAt(payload, 'model'),
+    asked === null || asked === textAt(payload, 'model') ? null : `asked for ${asked}`,
     latency === null ? null : duration(latency),
     sent === null && answered === null
       ? 'tokens unknown'

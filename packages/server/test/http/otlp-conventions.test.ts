@@ -33,6 +33,7 @@ const MODEL_CALLS: [string, Record<string, Value>, object][] = [
     },
     {
       model: 'gpt-5-2026',
+      requestModel: 'gpt-5',
       usage: { promptTokens: 7, completionTokens: 3, cachedTokens: 5, cacheWriteTokens: 1 },
       messages: [
         { role: 'system', content: 'Be brief' },

@@ -153,6 +153,10 @@ function typeOf(attributes: Attributes): EventType {
   return attributes.text('gen_ai.request.model') !== undefined ? 'LLM_CALL' : 'AGENT_STEP'
 }
 
+const ANSWERING_MODEL = ['gen_ai.response.model', 'llm.response.model_name', 'ai.response.model']
+const ASKED_MODEL = ['gen_ai.request.model', 'llm.request.model_name', 'ai.model.id']
+const SOME_MODEL = ['llm.model_name', 'embedding.model_name', 'langfuse.observation.model.name']
+
 interface FromEvents {
   messages: Json[]
   answers: Json[]
@@ -161,16 +165,11 @@ interface FromEvents {
 
 function payloadOf(type: EventType, attributes: Attributes, from: FromEvents): Record<string, Json | undefined> {
   if (type === 'LLM_CALL') {
+    const model = attributes.takeText(...ANSWERING_MODEL, ...ASKED_MODEL, ...SOME_MODEL)
     return {
-      model: attributes.takeText(
-        'gen_ai.response.model',
-        'gen_ai.request.model',
-        'llm.model_name',
-        'embedding.model_name',
-        'ai.response.model',
-        'ai.model.id',
-        'langfuse.observation.model.name',
-      ),
+      model,
+      // Taken with the first if both are equal.
+      requestModel: attributes.takeText(...ASKED_MODEL),
       usage: spanUsage(attributes),
       cost: spanCost(attributes),
       messages: inputMessages(attributes) ?? some(from.messages),
