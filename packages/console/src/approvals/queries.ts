@@ -16,6 +16,7 @@ const FALLBACK_MS = 30_000
 const PENDING_SHOWN = 200
 const INPUT_MS = 3_000
 const AFTERMATH_MS = 2_000
+const UNANSWERED_MS = 15_000
 const EARLIER_SHOWN = 5
 const EARLIER_COUNTED = 50
 const STEPS_SHOWN = 6
@@ -64,6 +65,16 @@ export const approvalQuery = (environmentId: string, approvalId: string) =>
       return data.inputPreview === null && data.runId !== null ? INPUT_MS : FALLBACK_MS
     },
   })
+
+/** Requests of the last week that expired undecided, by policy. */
+export function useUnanswered(environmentId: string, policyId?: string) {
+  return useQuery({
+    queryKey: [...approvalsKey(environmentId), 'unanswered', policyId],
+    queryFn: ({ signal }) =>
+      api.countUnansweredRequests({ params: { environmentId }, query: { policyId } }, { signal }),
+    refetchInterval: UNANSWERED_MS,
+  })
+}
 
 /** What the agent did then. It records that a moment after the decision: `isFollowed` looks until there is something. */
 export function useAftermath(environmentId: string, approvalId: string, isFollowed = false) {

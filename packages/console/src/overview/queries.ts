@@ -47,16 +47,6 @@ export function useWaitingApprovals(environmentId: string) {
   })
 }
 
-/** Requests of the last week that expired undecided, by policy. */
-export function useUnanswered(environmentId: string, policyId?: string) {
-  return useQuery({
-    queryKey: ['approvals', environmentId, 'unanswered', policyId],
-    queryFn: ({ signal }) =>
-      api.countUnansweredRequests({ params: { environmentId }, query: { policyId } }, { signal }),
-    refetchInterval: DAY_REFRESH_MS,
-  })
-}
-
 export function useOpenIssues(environmentId: string) {
   return useQuery({
     queryKey: ['overview', 'issues', environmentId],

@@ -17,6 +17,8 @@ const SCHEMAS = {
   postgres: { file: 'postgres/schema.txt', table: /^(\w+)$/gm },
 }
 
+const STALE = 'If a migration makes them, the snapshot is stale: TACHO_WRITE_SNAPSHOTS=1 npm test -- sqlite/migrate'
+
 const tablesOf = (engine: keyof typeof SCHEMAS): string[] => {
   const { file, table } = SCHEMAS[engine]
   const text = readFileSync(new URL(file, import.meta.url), 'utf8')
@@ -157,7 +159,7 @@ test('tables.ts has every column of the tables that it describes, and knows whic
     const forgotten = all.filter((column) => !known.includes(column.name))
     assert.deepEqual(named(forgotten), [], `${name}: say in storage/tables.ts whether an export has these columns`)
     const missing = columns.filter((column) => !all.some((one) => one.name === column))
-    assert.deepEqual(missing, [], `${name}: the migrations do not make these columns`)
+    assert.deepEqual(missing, [], `${name}: the snapshot ${SCHEMAS.sqlite.file} has no such columns. ${STALE}`)
     assert.deepEqual(
       named(exported.filter(({ type }) => type === 'INTEGER' || type === 'REAL')),
       numbers.toSorted(),

@@ -17,18 +17,24 @@ import { ANY_EMAIL, type FoundInvitation, type InvitationRow, type NewOperator }
 import { found, refuse, type Refusal } from '../reply-error.ts'
 import type { Attempts } from './sign-in/attempts.ts'
 import { newRecordId } from './sign-in/records.ts'
-import { personalEntry } from './audit.ts'
+import { entryOf, personalEntry } from './audit.ts'
+import type { AuditEntry } from '../../storage/audit.ts'
 import { refuseField } from '../field.ts'
 import { listById } from '../paging.ts'
 import { pick, isoOf } from '../../domain/shown.ts'
 import type { OperatorDeps } from './serve.ts'
 
+const HOUR_MS = 3_600_000
+/** In a process. */
+const GUESSES_PER_HOUR = 20
 const NO_INVITATION = refuse('not_found', 'The invitation is unknown, used, revoked or expired')
 
 export function invitationsRoutes(
   { serve, storage, now, publicUrl, refreshCredentials }: OperatorDeps,
   attempts: Attempts,
 ): void {
+  let guesses = { since: -Infinity, count: 0 }
+
   serve(['listInvitations', 'listInstallationInvitations'], ({ workspace, walk }) =>
     listById(walk, (page) => storage.listInvitations(workspace?.id ?? null, page), toInvitation),
   )
@@ -67,7 +73,7 @@ export function invitationsRoutes(
 
   serve('openInvitation', async ({ request, body }) => {
     attempts.from(request.ip)
-    const invitation = await find(body.token)
+    const invitation = await find(body.token, request)
     attempts.passed(request.ip)
     const { email, role, workspaceId, invitedBy, expiresAt } = invitation
     const workspace = workspaceId === null ? null : await storage.findWorkspace(workspaceId)
@@ -84,7 +90,7 @@ export function invitationsRoutes(
 
   serve('acceptInvitation', async ({ request, body }) => {
     attempts.from(request.ip)
-    const invitation = await find(body.token)
+    const invitation = await find(body.token, request)
     const { id, workspaceId, role, invitedBy } = invitation
     const email = invitation.email === ANY_EMAIL ? lowerCase(body.email ?? '') : invitation.email
     if (!isEmail(email)) return refuseField('email', 'must be your e-mail address: this invitation names none')
@@ -104,11 +110,39 @@ export function invitationsRoutes(
     return { email, role, created: invitation.operator === null }
   })
 
-  async function find(token: string): Promise<FoundInvitation> {
+  async function find(token: string, request: FastifyRequest): Promise<FoundInvitation> {
     const presented = parseInvitation(token)
     const row = presented && (await storage.findInvitation(presented.id, now()))
-    const isValid = row && sameHash(row.hash, presented.hash) && row.endedAt === null && row.expiresAt > now()
-    return found(isValid ? row : null, NO_INVITATION)
+    const isKnown = row !== null && presented !== null && sameHash(row.hash, presented.hash)
+    if (isKnown && row.endedAt === null && row.expiresAt > now()) return row
+    logGuess(row, isKnown ? 'ended' : 'unknown', request)
+    throw NO_INVITATION
+  }
+
+  /** Of strangers, so their number is bounded. An admin of the workspace sees guesses at its invitations. */
+  function logGuess(row: FoundInvitation | null, why: 'ended' | 'unknown', request: FastifyRequest): void {
+    const at = now()
+    if (at - guesses.since >= HOUR_MS) guesses = { since: at, count: 0 }
+    guesses.count++
+    if (guesses.count > GUESSES_PER_HOUR) {
+      const isFirst = guesses.count === GUESSES_PER_HOUR + 1
+      if (isFirst) request.log.warn('many unknown invitations: the audit log has no more of them this hour')
+      return
+    }
+    const scope = {
+      actor: { kind: 'operator', id: '', name: 'unknown' } as const,
+      workspace: row?.workspaceId ? { id: row.workspaceId } : null,
+      environment: null,
+    }
+    const target = { kind: 'invitation', id: row?.id ?? '' }
+    append(entryOf({ scope, request }, at, 'operator.accept_invitation.refused', target, { why }), request)
+  }
+
+  /** Not awaited: the reply's time would reveal what exists. */
+  function append(entry: AuditEntry, request: FastifyRequest): void {
+    void storage
+      .appendAudit([entry])
+      .catch((err: unknown) => request.log.error({ err }, 'could not log a refused acceptance'))
   }
 
   async function present(
@@ -130,13 +164,9 @@ export function invitationsRoutes(
     return { id: operator.id }
   }
 
-  /** Not awaited: the reply's time would reveal that the account exists. */
   function logRefused(id: string, email: string, invitation: string, request: FastifyRequest): void {
     const detail = { why: 'wrong_password', invitation }
-    const entry = personalEntry({ id, email }, now(), 'operator.sign_in.refused', null, detail, request)
-    void storage
-      .appendAudit([entry])
-      .catch((err: unknown) => request.log.error({ err }, 'could not log a refused acceptance'))
+    append(personalEntry({ id, email }, now(), 'operator.sign_in.refused', null, detail, request), request)
   }
 
   async function future(email: string, { name, password }: Acceptance, request: FastifyRequest): Promise<NewOperator> {

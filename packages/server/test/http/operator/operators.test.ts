@@ -164,6 +164,33 @@ test('an invitation expires after a week', async (t) => {
   assert.deepEqual(refusalOf(await accept(tokens[1])), [404, 'not_found'])
 })
 
+test('guesses of invitations are in the audit log with their address, and bounded', async (t) => {
+  let now = Date.now()
+  const guessed = await startService({}, () => now)
+  t.after(() => guessed.close())
+  const token = await invite(guessed, 'ada@example.com', 'viewer', null)
+  const accept = (given: string) =>
+    openBrowser(guessed).post('/invitations/accept', { token: given, password: PASSWORD })
+  const unknown = token.slice(0, -6) + (token.endsWith('aaaaaa') ? 'bbbbbb' : 'aaaaaa')
+  assert.deepEqual(refusalOf(await accept(unknown)), [404, 'not_found'])
+  now += LIMITS.invitationMs
+  assert.deepEqual(refusalOf(await accept(token)), [404, 'not_found'])
+  const listed = async () => {
+    const path = '/audit?action=operator.accept_invitation.refused&limit=200'
+    return replyOf('listAudit', await guessed.operator(path)).items
+  }
+  await eventually(async () => (await listed()).length === 2, 'both guesses')
+  const [ended, first] = await listed()
+  assert.deepEqual([ended?.detail, first?.detail], [{ why: 'ended' }, { why: 'unknown' }])
+  assert.deepEqual([ended?.target.kind, Boolean(ended?.target.id), Boolean(first?.address)], ['invitation', true, true])
+  assert.ok(!JSON.stringify([ended, first]).includes(unknown))
+  for (let n = 0; n < 25; n++) {
+    now += 120_000
+    assert.equal((await accept(unknown)).status, 404)
+  }
+  await eventually(async () => (await listed()).length === 21, 'one, and 20 within the next hour')
+})
+
 test('a person with an account accepts with their existing password, and keeps it', async () => {
   const email = 'both@example.com'
   const foreign = await service.newTenant('umbrella')
