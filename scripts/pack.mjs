@@ -1,9 +1,10 @@
 // Makes one package of the server, the console and the command, which runs without this repository:
-//   npm run pack            writes tacho-<version>.tgz
+//   npm run pack               writes tacho-<version>.tgz
 //   npx ./tacho-0.1.0.tgz serve
+//   npm run pack -- --offline  writes tacho-<version>-<platform>.tgz, with its packages and Node, for closed networks
 // Files are where they are in the repository, so the program finds them in the same way.
 import { execFileSync } from 'node:child_process'
-import { cpSync, globSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { cpSync, globSync, mkdirSync, mkdtempSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import path from 'node:path'
 import { fileURLToPath } from 'node:url'
@@ -23,6 +24,41 @@ const FILES = [
   'LICENSE',
 ]
 
+const PLATFORM = `${process.platform}-${process.arch}`
+
+/** Parts of the packages that run. What they need only to be built or counted stays out. */
+const BUNDLED = {
+  ...Object.fromEntries(EXTERNAL.map((name) => [name, ['**/*']])),
+  'better-sqlite3': ['package.json', 'LICENSE', 'lib/**/*', `prebuilds/${process.platform}*-${process.arch}.node`],
+}
+
+/** Copies the packages into the package, so that npm installs it without a network. */
+function bundle(staged, { dependencies, optionalDependencies, ...rest }) {
+  const node = Object.keys(optionalDependencies).find((name) => name.endsWith(PLATFORM))
+  const parts = node === undefined ? BUNDLED : { ...BUNDLED, [node]: ['package.json', 'LICENSE', 'bin/node'] }
+  for (const [name, globs] of Object.entries(parts)) {
+    const [from, to] = [root, staged].map((folder) => path.join(folder, 'node_modules', name))
+    for (const file of globSync(globs, { cwd: from, withFileTypes: true })) {
+      if (!file.isFile()) continue
+      const place = path.relative(from, path.join(file.parentPath, file.name))
+      mkdirSync(path.dirname(path.join(to, place)), { recursive: true })
+      cpSync(path.join(from, place), path.join(to, place))
+    }
+    const described = readJson(`node_modules/${name}/package.json`)
+    for (const member of ['dependencies', 'optionalDependencies', 'scripts', 'engines']) delete described[member]
+    writeFileSync(path.join(to, 'package.json'), JSON.stringify(described))
+  }
+  const own = node === undefined ? {} : { [node]: optionalDependencies[node] }
+  const all = { ...dependencies, ...own }
+  return {
+    ...rest,
+    os: [process.platform],
+    cpu: [process.arch],
+    dependencies: all,
+    bundleDependencies: Object.keys(all),
+  }
+}
+
 function manifest() {
   const { name, version, description, license, type, engines, optionalDependencies } = readJson('package.json')
   const files = globSync('packages/*/package.json', { cwd: root })
@@ -37,7 +73,7 @@ function readJson(file) {
 }
 
 /** Packs the package into `folder` and resolves with the path of the tarball. */
-export async function pack(folder) {
+export async function pack(folder, { offline = false } = {}) {
   execFileSync(process.execPath, [path.join(root, 'scripts/build-console.mjs')], {
     stdio: ['ignore', 'ignore', 'inherit'],
   })
@@ -47,16 +83,22 @@ export async function pack(folder) {
       cpSync(path.join(root, file), path.join(staged, file), { recursive: true })
     }
     await writeProgram(path.join(staged, 'packages/cli/dist'))
-    writeFileSync(path.join(staged, 'package.json'), `${JSON.stringify(manifest(), null, 2)}\n`)
+    const described = offline ? bundle(staged, manifest()) : manifest()
+    writeFileSync(path.join(staged, 'package.json'), `${JSON.stringify(described, null, 2)}\n`)
     const env = { ...process.env, PATH: `${path.join(root, 'node_modules/.bin')}${path.delimiter}${process.env.PATH}` }
     const args = ['pack', '--json', '--ignore-scripts', '--pack-destination', folder]
     const packed = execFileSync('npm', args, { cwd: staged, env, encoding: 'utf8' })
-    return path.join(folder, JSON.parse(packed)[0].filename)
+    const file = path.join(folder, JSON.parse(packed)[0].filename)
+    if (!offline) return file
+    const named = file.replace(/\.tgz$/, `-${PLATFORM}.tgz`)
+    renameSync(file, named)
+    return named
   } finally {
     rmSync(staged, { recursive: true })
   }
 }
 
 if (process.argv[1] === fileURLToPath(import.meta.url)) {
-  console.log(await pack(path.resolve(process.argv[2] ?? '.')))
+  const [folder = '.'] = process.argv.slice(2).filter((argument) => argument !== '--offline')
+  console.log(await pack(path.resolve(folder), { offline: process.argv.includes('--offline') }))
 }

