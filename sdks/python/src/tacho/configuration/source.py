@@ -38,6 +38,8 @@ Source = Literal["service", "disk"]
 _REPLY_BYTES_MAX = 32 * 1_048_576
 # A thread on time keeps no call waiting, also on a slow machine.
 _LATE_SECONDS = 1.0
+_CLOSING_HEADER = "x-tacho-closing"
+_GOODBYE_SECONDS = 1.0
 
 
 @dataclass(frozen=True)
@@ -70,12 +72,17 @@ class RuntimeConfiguration:
         self._is_stopped = not settings.enabled
         self._is_started = False
         self._is_old_reported = False
+        self._is_known = False
+        """The service has answered this process."""
+        self._is_forked = False
+        """Its parent has the same id, and may live on."""
         self._due = math.inf
         self._worker = Worker("tacho-configuration", self._step)
         self._make_anew()
 
     def reset(self) -> None:
         """Continues in a forked process with what is loaded, with a thread of its own if its parent had one."""
+        self._is_known, self._is_forked = False, True
         self._make_anew()
         if self._is_started and not self._is_stopped:
             if self._current is not None:
@@ -187,6 +194,16 @@ class RuntimeConfiguration:
         self.start()
         return lambda: self._listeners.remove(listener) if listener in self._listeners else None
 
+    def say_goodbye(self, timeout: float) -> None:
+        """Closes. The service waits no longer for a client that it knows, and that says that it ends."""
+        is_due = self._is_known and not self._is_stopped
+        self._is_known = False
+        if not is_due or timeout <= 0:
+            return
+        self.close()
+        headers = {**self._headers(), _CLOSING_HEADER: "true"}
+        self._core.request("GET", "/runtime-config", headers=headers, timeout=min(timeout, _GOODBYE_SECONDS))
+
     def close(self) -> None:
         with self._changed:
             self._is_stopped = True
@@ -285,6 +302,7 @@ class RuntimeConfiguration:
 
     def _confirm(self, source: Source) -> bool:
         self._failures = 0
+        self._is_known = not self._is_forked
         self._source = source
         self._confirmed_at = time.time()
         return True
