@@ -678,3 +678,26 @@ def test_a_run_without_a_trace_begins_one_when_its_traceparent_is_read(make: Mak
     version, trace_id, span_id, flags = given.split("-")
     assert (version, len(trace_id), span_id, flags) == ("00", 32, after["spanId"], "01")
     assert (after["payload"]["traceId"], after["payload"]["traceSpanId"]) == (trace_id, span_id)
+
+
+def test_what_is_missing_or_unknown_in_an_event_is_a_diagnostic(make: Any, service: Service) -> None:
+    client, wrong = make(), [{"eventType": "LLM_CALL"}, None, ""]
+    with client.tacho.run() as run:
+        run.record("X", "x", {"a": 1})
+        assert client.codes == []
+        for given in wrong:
+            run.record(given, "x")
+        run.record("X", None)
+        run.record("X", "x", ["a"])
+        run.end("DONE")
+    client.tacho.flush(120)
+    assert set(client.codes) == {"invalid_call"}
+    assert len(service.events) == 7
+
+
+def test_an_error_without_a_message_has_the_name_of_its_class(make: Any, service: Service) -> None:
+    client = make().tacho
+    with client.run() as run:
+        run.error(TimeoutError())
+    client.flush(120)
+    assert [event["payload"].get("message") for event in service.events if event["eventType"] == "ERROR"] == ["TimeoutError"]

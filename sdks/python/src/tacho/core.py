@@ -126,6 +126,9 @@ class Core:
         recorder = self._recorder_of(scope)
         number = 0
         try:
+            problem = _problem_of(event_type, label, payload)
+            if problem is not None:
+                self.diagnostics.report("warning", "invalid_call", problem)
             text = exact_text(event_type)
             kind = str.__str__(str(event_type)) if text is None else text
             if not is_counted:
@@ -267,6 +270,16 @@ class Core:
         except Exception:
             self.diagnostics.report("error", "masking_failed", "Masking failed: a label was dropped.")
             return "[masked:error]"
+
+
+def _problem_of(event_type: object, label: object, payload: object) -> str | None:
+    """What a host gave in place of the members of an event. It is recorded as far as it can be."""
+    for name, given in (("event_type", event_type), ("label", label)):
+        if not exact_text(given):
+            return f"The {name} of an event is missing or no text: record(event_type, label, payload)."
+    if payload is not None and not issubclass(type(payload), Mapping):
+        return "The payload of an event must be a mapping: its members are recorded by name."
+    return None
 
 
 def now_ms() -> int:

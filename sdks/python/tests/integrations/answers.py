@@ -18,6 +18,8 @@ class Answer:
     """Id, tool and arguments as text."""
     is_cut: bool = False
     text: str = "done"
+    usage: dict[str, Any] | None = None
+    """Of a whole chat completion."""
 
 
 class AnswerServer:
@@ -72,7 +74,8 @@ def _chat(answer: Answer) -> tuple[Any, Iterator[Any]]:
             yield {**base, "object": "chat.completion.chunk", "choices": [{"index": 0, "delta": one, "finish_reason": said}]}
         yield "[DONE]"
 
-    return {**base, "object": "chat.completion", "choices": [choice]}, stream()
+    counted = {"usage": answer.usage} if answer.usage else {}
+    return {**base, "object": "chat.completion", "choices": [choice], **counted}, stream()
 
 
 def _response(answer: Answer) -> tuple[Any, Iterator[Any]]:

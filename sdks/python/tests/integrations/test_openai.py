@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import time
 from typing import Any
 
 import pytest
@@ -113,3 +114,24 @@ def test_an_unknown_tool_and_a_failing_one_are_answers_for_the_model(scene: Scen
         "TypeError: The arguments are not a JSON object.",
     ]
     assert FINAL
+
+
+def test_a_stream_that_is_left_open_stands_before_the_outcome_of_its_run(
+    make: Any, service: Service, model: ModelServer
+) -> None:
+    from openai import OpenAI
+
+    from tacho.integrations.openai import record_client
+
+    client = make().tacho
+    sdk = record_client(OpenAI(base_url=f"{model.url}/v1"), client)
+    with client.run():
+        stream: Any = sdk.chat.completions.create(model="m", messages=[{"role": "user", "content": "Go"}], stream=True)
+        next(stream)
+        next(stream)
+    time.sleep(0.05)
+    stream.close()
+    client.flush(120)
+    events = sorted(service.events, key=lambda event: event["timestamp"])
+    assert [event["eventType"] for event in events] == ["LLM_CALL", "SESSION_OUTCOME"]
+    assert events[0]["payload"]["finishReason"] == "aborted" and events[0]["timestamp"] < events[1]["timestamp"]

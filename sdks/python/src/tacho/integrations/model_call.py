@@ -41,6 +41,8 @@ class ModelCall:
         self._span = Span(self._core.ids.span(), self._core.span_of(scope).span_id)
         self._request = read_safely(request, {"messages": _UNREADABLE})
         self._begun = time.monotonic()
+        # When the host read last. A stream that it leaves is closed at some later time, perhaps after its run.
+        self._touched = time.time()
         self._first: float | None = None
         self._is_ended = False
         self._outer: ModelCall | None = None
@@ -66,7 +68,8 @@ class ModelCall:
         self._below = {name: result[name] for name in _PASSED_ON if result.get(name) is not None}
 
     def token(self) -> None:
-        """The first piece of the answer has arrived; later calls do nothing."""
+        """A piece of the answer has arrived."""
+        self._touched = time.time()
         if self._first is None:
             self._first = time.monotonic()
 
@@ -90,8 +93,12 @@ class ModelCall:
         self._is_ended = True
         if _entered.get() is self:
             _entered.set(self._outer)
-        result = read_safely(read, {"output": _UNREADABLE})
-        result = {**result, **{name: one for name, one in self._below.items() if result.get(name) is None}}
+        result: dict[str, Any] = read_safely(read, {"output": _UNREADABLE})
+        below = self._below
+        if isinstance(result.get("usage"), dict):
+            # A framework may drop parts, such as audio tokens.
+            result = {**result, "usage": {**(below.get("usage") or {}), **result["usage"]}}
+        result = {**result, **{name: one for name, one in below.items() if result.get(name) is None}}
         model = result.get("model") or self._request.get("model")
         latency = _milliseconds(time.monotonic() - self._begun)
         # A framework that tells of a call only afterwards gives its own times.
@@ -102,7 +109,9 @@ class ModelCall:
         if self._first is not None:
             payload["timeToFirstOutput"] = _milliseconds(self._first - self._begun)
         present = {name: value for name, value in payload.items() if value is not None}
-        self._core.record(self._scope, "LLM_CALL", str(model or "model call"), present, span=self._span)
+        # Its event stands before the outcome.
+        at = self._touched - 0.001 if status == "CANCELLED" and self._scope.is_ended else None
+        self._core.record(self._scope, "LLM_CALL", str(model or "model call"), present, at=at, span=self._span)
         if self._own is not None:
             self._own.end(status, failure_of(status, more.get("error")))
 

@@ -116,7 +116,8 @@ class Run:
     def error(self, error: object, payload: Payload | None = None) -> str | None:
         """An error: `message`, and `code` if the error has one."""
         label = class_name(error) if is_error(error) else "error"
-        facts: dict[str, object] = {"message": read_of_error(lambda: str(error), "unreadable error")}
+        said = read_of_error(lambda: str.__str__(str(error)), "unreadable error")
+        facts: dict[str, object] = {"message": said or label}  # An exception may have no message.
         code = read_of_error(lambda: getattr(error, "code", None), None)
         if issubclass(type(code), (str, int)):
             facts["code"] = code
@@ -187,6 +188,8 @@ class Run:
         self._scope.is_ended = True
         self._core.open_runs.remove(self._scope)
         self._core.held_calls.leave("run_ended", self._scope)
+        if exact_text(status) not in ("COMPLETED", "FAILED", "CANCELLED"):
+            self._core.diagnostics.report("warning", "invalid_call", "A run ends COMPLETED, FAILED or CANCELLED.")
         rate = self._core.settings.sample_rate
         facts = {**_fields(payload), **({"sampleRate": rate} if rate < 1 else {}), "status": status}
         label = read_safely(lambda: str(status).lower(), "outcome")
