@@ -50,7 +50,7 @@ test('a file imported twice is stored and counted once', async () => {
   for (const stdout of [await server.tacho(line), await server.tacho(line)].map((result) => result.stdout)) {
     assert.match(
       stdout,
-      /^3 runs with 9 events: 9 are stored, by this import or an earlier one; 0 rejected\.\nThe times of all runs are made up, .*\n1 run had no outcome: closed at the last recorded time\.\nLook: `tacho runs list --search "import-"`\.\n$/,
+      /^3 runs with 9 events: 9 are stored, by this import or an earlier one; 0 rejected\.\nThe times of all runs are made up, .* on \d{4}-\d\d-\d\d \(UTC\), one second apart\.\n1 run had no outcome: closed at the last recorded time\.\nLook: `tacho runs list --search "import-"`\.\n$/,
     )
   }
   const runs = await runsOf('Twice')

@@ -16,15 +16,20 @@ export function joinCalls(messages: readonly Message[]): JoinedCalls {
   for (const message of messages) {
     for (const call of message.toolCalls) {
       open.add(call)
-      if (call.id === null) continue
-      const same = byId.get(call.id)
+      const id = call.id ?? functionId(call.name)
+      const same = byId.get(id)
       if (same) same.push(call)
-      else byId.set(call.id, [call])
+      else byId.set(id, [call])
     }
-    const call = message.toolCallId === null ? undefined : byId.get(message.toolCallId)?.shift()
+    const { toolCallId, source } = message
+    const id = toolCallId ?? (source['role'] === 'function' ? functionId(source['name']) : null)
+    const call = id === null ? undefined : byId.get(id)?.shift()
     if (message.role !== 'tool' || call === undefined) continue
     answered.set(message, call)
     open.delete(call)
   }
   return { answered, open }
 }
+
+/** Calls of the time before tools have no id. */
+const functionId = (name: unknown): string => `function\0${String(name)}`

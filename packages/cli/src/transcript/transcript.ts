@@ -31,7 +31,7 @@ export type Judged = { ok: true; transcript: Transcript } | { ok: false; problem
 /** Checks a UTF-8 line without its line end. A problem is part of a sentence: "message 3 is not an object". */
 export function readTranscript(line: Buffer): Judged {
   try {
-    const { messages, ...fields } = objectOf(parsed(line), 'the line')
+    const { messages, ...fields } = requestOf(objectOf(parsed(line), 'the line'))
     if (!Array.isArray(messages)) throw new Fault('it has no array "messages"')
     if (messages.length === 0) throw new Fault('its "messages" are empty')
     const judged = messages.map((message: unknown, index) => readMessage(message, `message ${index + 1}`))
@@ -40,6 +40,12 @@ export function readTranscript(line: Buffer): Judged {
     if (error instanceof Fault) return { ok: false, problem: error.message }
     throw error
   }
+}
+
+/** A line of OpenAI's Batch API has the request in its `body`. */
+function requestOf(line: Record<string, unknown>): Record<string, unknown> {
+  const { body, ...more } = line
+  return line['messages'] === undefined && typeof body === 'object' && body !== null ? { ...more, ...body } : line
 }
 
 class Fault extends Error {}
@@ -62,7 +68,9 @@ const ROLES = ['system', 'developer', 'user', 'assistant', 'tool'] as const
 
 function readMessage(value: unknown, name: string): Message {
   const source = objectOf(value, name)
-  const role = ROLES.find((known) => known === source['role'])
+  // Before tools, a function's result had a role of its own.
+  const sent = source['role'] === 'function' ? 'tool' : source['role']
+  const role = ROLES.find((known) => known === sent)
   if (role === undefined) throw new Fault(`${name} must have one of the roles ${ROLES.join(', ')}`)
   const { content = null, tool_calls: calls = null, tool_call_id: callId = null } = source
   if (content !== null && typeof content !== 'string' && !Array.isArray(content)) {
@@ -70,9 +78,9 @@ function readMessage(value: unknown, name: string): Message {
   }
   if (calls !== null && !Array.isArray(calls)) throw new Fault(`${name} has "tool_calls" that are not an array`)
   if (callId !== null && typeof callId !== 'string') throw new Fault(`${name} has a "tool_call_id" that is not text`)
-  const toolCalls = ((calls ?? []) as unknown[]).map((call, index) =>
-    readCall(call, `tool call ${index + 1} of ${name}`),
-  )
+  const { function_call: called = null } = source
+  const sentCalls = calls ?? (called === null ? [] : [{ function: called }])
+  const toolCalls = (sentCalls as unknown[]).map((call, index) => readCall(call, `tool call ${index + 1} of ${name}`))
   return { role, source, content, toolCalls, toolCallId: callId }
 }
 

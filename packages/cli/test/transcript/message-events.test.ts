@@ -63,6 +63,31 @@ test('results join their calls by id, and one id used twice is answered in order
   )
 })
 
+test('functions of the time before tools, and the requests of a batch file, are read', () => {
+  const { events, problems } = draftOf({
+    custom_id: 'request-1',
+    url: '/v1/chat/completions',
+    body: {
+      model: 'gpt-3.5-turbo-0613',
+      messages: [
+        { role: 'user', content: 'Weather?' },
+        { role: 'assistant', content: null, function_call: { name: 'get_weather', arguments: '{"city":"Bonn"}' } },
+        { role: 'function', name: 'get_weather', content: 'rain' },
+        { role: 'assistant', content: 'Rain.' },
+      ],
+    },
+  })
+  assert.deepEqual(problems, [])
+  const [, call, result] = events
+  assert.deepEqual([call?.eventType, call?.payload['model']], ['LLM_CALL', 'gpt-3.5-turbo-0613'])
+  assert.deepEqual(result?.payload, { toolName: 'get_weather', input: { city: 'Bonn' }, output: 'rain' })
+  assert.deepEqual(events[0]?.payload['transcript'], {
+    custom_id: 'request-1',
+    url: '/v1/chat/completions',
+    model: 'gpt-3.5-turbo-0613',
+  })
+})
+
 test('a call without a result follows its model call', () => {
   const { events } = draftOf({
     messages: [
