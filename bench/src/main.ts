@@ -26,6 +26,7 @@ import { percent } from './text.ts'
 const FILES = {
   results: path.join(ROOT, 'bench/results.jsonl'),
   page: path.join(ROOT, 'docs/benchmarks.md'),
+  limits: path.join(ROOT, 'docs/limits.md'),
   benchmarks: BENCHMARKS,
 }
 

@@ -3,10 +3,13 @@ import { existsSync, readFileSync, writeFileSync } from 'node:fs'
 import type { Benchmark } from './benchmark.ts'
 import { OTHERS_SHOWN, pageText } from './page.ts'
 import type { Measured } from './result.ts'
+import { percent } from './text.ts'
 
 export interface ResultFiles {
   results: string
   page: string
+  /** The document of the limits, which shows what they allow one request. */
+  limits?: string
   /** All benchmarks, in the order of the page. */
   benchmarks: readonly Benchmark[]
 }
@@ -24,8 +27,25 @@ export function saveResult(files: ResultFiles, measured: Measured, anyway: boole
   return true
 }
 
-export function writePage({ results, page, benchmarks }: ResultFiles): void {
-  writeFileSync(page, pageText(benchmarks, readResults(results)))
+export function writePage({ results, page, limits, benchmarks }: ResultFiles): void {
+  const found = readResults(results)
+  writeFileSync(page, pageText(benchmarks, found))
+  const matrix = found.get('neighbours')
+  if (limits === undefined || !matrix) return
+  const [before, rest = ''] = readFileSync(limits, 'utf8').split(BEGIN)
+  const [, after = ''] = rest.split(END)
+  writeFileSync(limits, `${before}${BEGIN}\n\n${limitsText(matrix)}\n\n${END}${after}`)
+}
+
+const [BEGIN, END] = ['<!-- npm run bench -- neighbours -->', '<!-- end of it -->']
+
+/** Machines differ, so the kind says enough. */
+function limitsText({ machine, rounds, table = [] }: Measured): string {
+  const kind = `${machine.cpu.split(' ', 1)[0]} processors`
+  const busy =
+    machine.others > OTHERS_SHOWN ? `, of which other programs used ${percent(machine.others)} meanwhile` : ''
+  const times = `Milliseconds, on a machine with ${kind}${busy}; the median of ${rounds} ${rounds === 1 ? 'round' : 'rounds'}.`
+  return [times, '', ...table].join('\n')
 }
 
 function readResults(file: string): Map<string, Measured> {

@@ -172,6 +172,8 @@ function worstQueries({ properties = {} }: JsonSchema, required: Record<string, 
   const limit = (properties['limit'] as Bounded | undefined)?.maximum
   const widest: Record<string, string> = {
     ...required,
+    // Of versions.
+    ...(names.includes('from') && !isTime(properties['from']) && { from: '1', to: '2' }),
     ...(limit && { limit: String(limit) }),
     ...(names.includes('from') && isTime(properties['from']) && { from: '2000-01-01T00:00:00.000Z' }),
     ...(names.includes('to') && isTime(properties['to']) && { to: '2099-01-01T00:00:00.000Z' }),

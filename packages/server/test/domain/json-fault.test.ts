@@ -21,6 +21,8 @@ test('the sentence names the line and column of the first wrong token, and quote
     ['[01]', at(1, 3)],
     ['["a\nb"]', at(1, 2)],
     ['["\\x"]', at(1, 2)],
+    ['["\\u12g4"]', at(1, 2)],
+    ['["\\', at(1, 2)],
     ['[1', ends(1, 3)],
     ['{"a":\n', ends(2, 1)],
   ] as const) {
@@ -32,6 +34,8 @@ test('deep nesting and long strings do not overflow the stack', () => {
   assert.match(jsonFault('['.repeat(500_000)), /^The body ends before .* column 500001$/)
   assert.match(jsonFault(`["${'\\n'.repeat(500_000)}",]`), /column 1000005$/)
   assert.match(jsonFault(`${'\n'.repeat(500_000)} x`), /line 500001, column 2$/)
+  assert.match(jsonFault(`["${'\\u8a9e'.repeat(100_000)}",`), /column 600005$/)
+  assert.equal(jsonFault(`${'\n'.repeat(2_000_000)}x`), 'The body is not valid JSON')
 })
 
 test('everything before the place is the start of valid JSON', () => {

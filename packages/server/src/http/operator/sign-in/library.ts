@@ -12,6 +12,7 @@ import { COOKIE_PREFIX } from './session-cookie.ts'
 import { createAdmission, PROVIDER_ID, verifiedEmail } from './identity-provider.ts'
 import { newRecordId, signInRecords } from './records.ts'
 import type { AuditedRequest } from '../audit.ts'
+import { waitForTurn } from '../../turns.ts'
 
 const SIGN_IN_PATH = '/operator/v1/sign-in'
 /** Only the server sets it: a header of this name from a client is dropped. */
@@ -67,11 +68,9 @@ export function createSignInLibrary(options: LibraryOptions) {
 }
 
 async function loadPasswordLibrary(options: LibraryOptions) {
-  const [{ betterAuth }, { twoFactor }, common] = await Promise.all([
-    import('better-auth/minimal'),
-    import('better-auth/plugins/two-factor'),
-    commonOptions(options),
-  ])
+  const common = await commonOptions(options)
+  const { twoFactor } = await inTurn(() => import('better-auth/plugins/two-factor'))
+  const { betterAuth } = await inTurn(() => import('better-auth/minimal'))
   return betterAuth({
     ...common,
     emailAndPassword: {
@@ -98,11 +97,9 @@ async function loadOidcLibrary(
   requests: AsyncLocalStorage<AuditedRequest>,
 ) {
   const { issuer, clientId, clientSecret, domain, domainRole } = provider
-  const [{ betterAuth }, { genericOAuth }, common] = await Promise.all([
-    import('better-auth/minimal'),
-    import('better-auth/plugins/generic-oauth'),
-    commonOptions(options),
-  ])
+  const common = await commonOptions(options)
+  const { genericOAuth } = await inTurn(() => import('better-auth/plugins/generic-oauth'))
+  const { betterAuth } = await inTurn(() => import('better-auth/minimal'))
   const { storage, now } = options
   const admit = createAdmission({ storage, issuer, clientId, domain, domainRole, now })
   return betterAuth({
@@ -140,11 +137,15 @@ async function loadOidcLibrary(
   })
 }
 
+/** All parts of the library at once stop the event loop for up to 0.1 s. */
+async function inTurn<Part>(load: () => Promise<Part>): Promise<Part> {
+  await waitForTurn()
+  return load()
+}
+
 async function commonOptions({ storage }: LibraryOptions) {
-  const [{ createAdapterFactory }, secret] = await Promise.all([
-    import('better-auth/adapters'),
-    storage.secret('sign-in', randomBytes(32).toString('hex')),
-  ])
+  const secret = await storage.secret('sign-in', randomBytes(32).toString('hex'))
+  const { createAdapterFactory } = await inTurn(() => import('better-auth/adapters'))
   return {
     appName: 'Tacho',
     secret,
