@@ -110,14 +110,17 @@ async function playVersions(stage: Stage): Promise<DemoRun[]> {
   return record(stage, versionRuns(stage.seed, stage.now, [ids[0] ?? '', ids[1] ?? '']))
 }
 
-/** A run that is there already would differ in its times. */
-async function record({ recorder, operator, place }: Stage, runs: DemoRun[]): Promise<DemoRun[]> {
+async function record(stage: Stage, runs: DemoRun[]): Promise<DemoRun[]> {
   for (const { runId, events } of runs) {
-    const params = { environmentId: place.environment.id, runId }
-    if (await orNull(operator.readOperatorRun({ params }))) continue
-    await recorder.record(events)
+    if (await isUnrecorded(stage, runId)) await stage.recorder.record(events)
   }
   return runs
+}
+
+/** A run that is there already would differ in its times. */
+async function isUnrecorded({ operator, place }: Stage, runId: string): Promise<boolean> {
+  const params = { environmentId: place.environment.id, runId }
+  return (await orNull(operator.readOperatorRun({ params }))) === null
 }
 
 function publicClient({ url, apiKey }: Pick<Stage, 'url' | 'apiKey'>) {
@@ -126,22 +129,28 @@ function publicClient({ url, apiKey }: Pick<Stage, 'url' | 'apiKey'>) {
 
 /** A refund that asks a person: it waits, or was decided and followed. */
 async function playRefund(stage: Stage, { after, ...input }: (typeof REFUNDS)[number]): Promise<DemoRun[]> {
-  const { operator, place, seed, now } = stage
+  const { operator, place, recorder, seed, now } = stage
   const plan = { toolName: 'refund_payment', input: { ...input, reason: 'broken' } }
   const runId = `demo-${seed}-refund-${input.orderId}`
   const hash = inputHash(plan.toolName, plan.input)
   const approval = await waitingApproval(stage, runId, hash, `Refund of ${input.amount} EUR is over 200`)
+  const run: DemoRun = { runId, about: `a large refund, ${after ?? 'waiting for a person'}`, events: [] }
+  const plot: Plot = largeRefund(plan, { inputHash: hash, approvalId: approval.id }, after)
+  const random = chance(runId)
+  plot(startStory({ runId, sessionId: null, agent: SUPPORT }, random, run.events), random)
+  const told = placed(run, now)
+  const isNew = await isUnrecorded(stage, runId)
+  // The person sees the input before the decision.
+  const asked = told.events.findIndex(({ eventType }) => eventType === 'POLICY_DECISION') + 1
+  if (isNew) await recorder.record(told.events.slice(0, asked))
   if (after !== null && approval.status === 'PENDING') {
     const params = { environmentId: place.environment.id, approvalId: approval.id }
     const approved = after === 'approved'
     const reason = approved ? 'Two complaints about this item today' : 'The order is older than the warranty'
     await operator.decideApproval({ params, body: { decision: approved ? 'APPROVED' : 'REJECTED', reason } })
   }
-  const run: DemoRun = { runId, about: `a large refund, ${after ?? 'waiting for a person'}`, events: [] }
-  const plot: Plot = largeRefund(plan, { inputHash: hash, approvalId: approval.id }, after)
-  const random = chance(runId)
-  plot(startStory({ runId, sessionId: null, agent: SUPPORT }, random, run.events), random)
-  return record(stage, [placed(run, now)])
+  if (isNew) await recorder.record(told.events.slice(asked))
+  return [told]
 }
 
 /**

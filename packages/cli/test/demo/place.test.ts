@@ -45,6 +45,15 @@ test('a demo leaves everything else as it is, is used only by name, and is remov
   assert.deepEqual((await json<Page<object>>('runs', 'list')).items, [])
   const ofDemo = async () => (await json<Page<object>>('runs', 'list', '-e', 'default/tacho-demo', '--all')).items
   assert.equal((await ofDemo()).length, 16 + 2 * 18 + 4)
+  const asked = async (status: string) => {
+    const of = ['-e', 'default/tacho-demo', '--status', status]
+    return (await json<Page<{ inputCheck: { result: string } }>>('approvals', 'list', ...of)).items
+  }
+  const checks = (await Promise.all(['PENDING', 'APPROVED', 'REJECTED'].map(asked))).flat()
+  assert.deepEqual(
+    checks.map(({ inputCheck }) => inputCheck.result),
+    Array(4).fill('matches'),
+  )
   const keys = await json<Page<{ revokedAt: string | null }>>('keys', 'list', '-e', 'default/tacho-demo')
   assert.ok(keys.items.length === 1 && keys.items[0]?.revokedAt)
   const search = await json<{ state: string }>('search', '--status', '-e', 'default/tacho-demo')
