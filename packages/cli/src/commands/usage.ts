@@ -126,7 +126,9 @@ async function printHours(
       each.agent.name,
       each.model,
       number(each.events),
-      ...[each.usage.promptTokens, each.usage.completionTokens].map((tokens) => tokenWords(tokens, number)),
+      ...[each.usage.promptTokens, each.usage.completionTokens].map((tokens) =>
+        tokenWords(each.usage.totalTokens, () => number(tokens)),
+      ),
       spokenCost(each),
     ]),
   )
