@@ -34,7 +34,7 @@ export function PoliciesPage() {
             <bdi>{newest.name}</bdi>
           </Link>
           <code className="block truncate font-mono text-xs text-soft" title={newest.condition}>
-            {newest.condition}
+            {newest.damaged ? 'Damaged in the store: write another version' : newest.condition}
           </code>
         </>
       ),

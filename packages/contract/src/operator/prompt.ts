@@ -7,7 +7,7 @@ import { ESTIMATE } from './estimate.ts'
 import { ScoreSum } from './score.ts'
 import { Latency } from './usage.ts'
 import { ArchivableQuery } from './workspace.ts'
-import { damaged, followsField, isNew, newVersionFields, Version, versionFields } from './version.ts'
+import { followsField, isNew, newVersionFields, Version, versionFields } from './version.ts'
 
 const promptVersionFields = {
   promptId: uuid('Prompt id'),
@@ -24,7 +24,7 @@ export const PromptVersionRow = Type.Object(promptVersionFields, {
 export type PromptVersionRow = Static<typeof PromptVersionRow>
 
 export const PromptVersion = Type.Object(
-  { ...promptVersionFields, content: Type.String({ description: 'Prompt text, unchanged' }), damaged },
+  { ...promptVersionFields, content: Type.String({ description: 'Prompt text, unchanged' }) },
   { $id: 'PromptVersion', description: 'A version of a prompt' },
 )
 export type PromptVersion = Static<typeof PromptVersion>

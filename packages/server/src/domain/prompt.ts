@@ -28,7 +28,7 @@ export function toPromptVersionRow(row: PromptVersionInfo): Row {
 }
 
 export function toPromptVersion(row: PromptVersionRow): PromptVersion {
-  return { ...toPromptVersionRow(row), content: row.content, ...(row.damaged && { damaged: true }) }
+  return { ...toPromptVersionRow(row), content: row.content }
 }
 
 const NO_RUNS = { runs: 0, completed: 0, failed: 0, cancelled: 0, events: 0, errors: 0, blocked: 0, approvals: 0 }

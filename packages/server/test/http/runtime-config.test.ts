@@ -23,14 +23,18 @@ after(() => service.close())
 
 const schema = Compile(RuntimeConfig)
 
+function damage(statements: string): void {
+  const db = new Database(path.join(service.directory, 'tacho.db'))
+  db.exec(statements)
+  db.close()
+}
+
 test('a configuration that changed on disk gets 503 with the name of the policy, until it is deployed again', async () => {
   const policy = await calls.newPolicy({ condition: 'tool.input.amount > 1000.0' })
   await calls.deploy([['policy', policy.policyId, '1']])
-  const db = new Database(path.join(service.directory, 'tacho.db'))
-  // Without its cache, as after a start.
-  db.exec(`UPDATE configurations SET body = replace(body, '1000.0', '9000.0'), revision = revision || 'x'`)
-  db.exec('UPDATE control SET revision = revision + 1')
-  db.close()
+  // Another revision, so that no cache answers: as after a start.
+  damage(`UPDATE configurations SET body = replace(body, '1000.0', '9000.0'), revision = revision || 'x';
+    UPDATE control SET revision = revision + 1`)
   const refused = await eventually(async () => {
     const reply = await calls.load()
     return reply.status === 200 ? null : reply
@@ -41,6 +45,12 @@ test('a configuration that changed on disk gets 503 with the name of the policy,
   assert.equal((await calls.deploy([['policy', policy.policyId, '1']])).status, 200)
   const { config } = await loaded()
   assert.ok(config.policies.some(({ condition }) => condition === 'tool.input.amount > 1000.0'))
+  damage(`UPDATE policy_versions SET condition = replace(condition, '1000.0', '9000.0')`)
+  const workspace = `${calls.policies}/${policy.policyId}`
+  const version = await service.operator(`${workspace}/versions/1`)
+  assert.deepEqual([version.status, version.text.includes('9000')], [503, false])
+  const { status, text } = await service.operator(workspace)
+  assert.deepEqual([status, text.includes('9000'), text.includes('"damaged":true')], [200, false, true])
   await calls.deploy([['policy', policy.policyId, null]])
 })
 

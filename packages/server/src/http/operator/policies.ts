@@ -12,6 +12,7 @@ import { listById, listPage, byNumber } from '../paging.ts'
 import type { OperatorDeps } from './serve.ts'
 
 export const NO_POLICY = refuse('not_found', 'The workspace does not have this policy')
+const DAMAGED = 'Write another one, or restore a backup'
 const NO_VERSION = refuse('not_found', 'The policy does not have this version')
 
 export function policiesRoutes({ serve, storage, judge }: OperatorDeps): void {
@@ -67,7 +68,9 @@ export function policiesRoutes({ serve, storage, judge }: OperatorDeps): void {
   }
 
   async function findVersion(workspaceId: string, policyId: string, version: string) {
-    return found(await storage.findPolicyVersion(workspaceId, policyId, Number(version)), NO_VERSION)
+    const row = found(await storage.findPolicyVersion(workspaceId, policyId, Number(version)), NO_VERSION)
+    if (row.damaged) throw refuse('configuration_damaged', `The stored version ${version} is damaged. ${DAMAGED}`)
+    return row
   }
 }
 

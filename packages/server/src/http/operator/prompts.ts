@@ -13,6 +13,7 @@ import { listById, listPage, byNumber, NOTHING } from '../paging.ts'
 import type { OperatorDeps } from './serve.ts'
 
 export const NO_PROMPT = refuse('not_found', 'The workspace does not have this prompt')
+const DAMAGED = 'Write another one, or restore a backup'
 const NO_VERSION = refuse('not_found', 'The prompt does not have this version')
 
 export function promptsRoutes(deps: OperatorDeps): void {
@@ -76,7 +77,9 @@ export function promptsRoutes(deps: OperatorDeps): void {
   }
 
   async function findVersion(workspaceId: string, promptId: string, version: string) {
-    return found(await storage.findPromptVersion(workspaceId, promptId, Number(version)), NO_VERSION)
+    const row = found(await storage.findPromptVersion(workspaceId, promptId, Number(version)), NO_VERSION)
+    if (row.damaged) throw refuse('configuration_damaged', `The stored version ${version} is damaged. ${DAMAGED}`)
+    return row
   }
 }
 
