@@ -17,6 +17,7 @@ import pytest
 import tacho
 from conftest import Client, Service, refuse
 from tacho.delivery import process_end
+from tacho.integrations.model_call import ModelCall
 
 Make = Callable[..., Client]
 forks = pytest.mark.skipif(not hasattr(os, "fork"), reason="this system cannot fork")
@@ -166,3 +167,21 @@ def test_the_first_prompt_waits_and_a_fallback_is_said_once_and_shown(make: Make
     payloads = {event["label"]: event["payload"] for event in service.events}
     assert payloads["deployed"] == {"promptVersionId": "v"} and payloads["fallback"] == {"promptFallback": True}
     assert other.codes.count("prompt_fallback") >= 1
+
+
+@forks
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+def test_a_model_call_that_is_open_at_a_fork_is_recorded_once(make: Make, service: Service) -> None:
+    client = make().tacho
+    with client.run():
+        call = ModelCall(client, lambda: {"model": "m"})
+        pid = os.fork()
+        if pid == 0:
+            # As when the child drops the stream.
+            call.abort(dict)
+            client.flush(60)
+            os._exit(0)
+        assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
+        call.end(dict)
+    client.flush(60)
+    assert [event["eventType"] for event in service.events] == ["LLM_CALL", "SESSION_OUTCOME"]

@@ -268,3 +268,30 @@ def test_a_tool_that_only_the_handler_sees_has_an_outcome(scene: Scene, service:
     scene.tacho.flush()
     (call,) = [event["payload"] for event in service.events if event["eventType"] == "TOOL_CALL"]
     assert call["outcome"] == ("cancelled" if is_cancelled else "failed") and ("error" in call) is not is_cancelled
+
+
+def test_two_handlers_tell_of_one_hand_off_and_leave_no_agent_behind(make: Any, service: Service) -> None:
+    from langgraph.graph import START, MessagesState, StateGraph
+    from langgraph.types import Command
+
+    from tacho.integrations.langchain import TachoHandler
+
+    client = make().tacho
+    graph: Any = StateGraph(MessagesState)
+    graph.add_node("first", lambda _: Command(goto="second"), destinations=("second",))
+    graph.add_node("second", lambda _: client.record("INSIDE", "inside") and {"messages": []})
+    graph.add_edge(START, "first")
+    with client.run():
+        options: Any = {"callbacks": [TachoHandler(client), TachoHandler(client)]}
+        graph.compile().invoke({"messages": []}, options)
+        client.record("AFTER", "after")
+    client.flush(120)
+    told = [(event["eventType"], event["payload"].get("agent")) for event in service.events]
+    assert told == [
+        ("AGENT_STEP", None),
+        ("HANDOFF", None),
+        ("INSIDE", "second"),
+        ("AGENT_STEP", "second"),
+        ("AFTER", None),
+        ("SESSION_OUTCOME", None),
+    ]

@@ -163,8 +163,8 @@ def _guard_tool(tool: T, client: Tacho | None, unguarded: Unguarded) -> T:
         return tool
     guarded: T = tool.model_copy(update={"cache_function": _is_never_cached})
     if tool.args_schema is not None:
-        schema = checked_schema(tool.args_schema, lambda: _name_of(guarded), lambda: client or tacho_module.client())
-        guarded.args_schema = schema
+        schema, given = tool.args_schema, lambda: client or tacho_module.client()
+        guarded.args_schema = read_safely(lambda: checked_schema(schema, lambda: _name_of(guarded), given), schema)
     _guard_parts(guarded, tool, client)
     return guarded
 

@@ -199,7 +199,8 @@ class TachoHandler(BaseCallbackHandler):
     def _enter(self, run_id: UUID, parent_run_id: UUID | None, kind: Kind, more: Mapping[str, Any]) -> None:
         scope = self._scopes.get(run_id)
         if scope is not None:
-            read_safely(lambda: self._places.enter(self._client.core, scope, run_id, parent_run_id, kind, more), None)
+            place = (scope, run_id, parent_run_id, kind, more, kind == "chain" or self._claims(run_id))
+            read_safely(lambda: self._places.enter(self._client.core, *place), None)
 
     def _leave(self, run_id: UUID, answer: object) -> None:
         read_safely(lambda: self._places.leave(self._client.core, self._scopes.get(run_id), run_id, answer), None)

@@ -33,6 +33,8 @@ class _Place:
     call_id: object = None
     entered: Context | None = None
     """Names the agent for what runs inside."""
+    is_told: bool = True
+    """No other handler tells of it."""
     is_announced: bool = False
     answer: object = None
     """What the last tool in here returned."""
@@ -49,18 +51,25 @@ class Places:
         return place.agent if place else None
 
     def enter(
-        self, core: Core, scope: RunScope, run_id: UUID, parent_run_id: UUID | None, kind: Kind, more: Mapping[str, Any]
+        self,
+        core: Core,
+        scope: RunScope,
+        run_id: UUID,
+        parent_run_id: UUID | None,
+        kind: Kind,
+        more: Mapping[str, Any],
+        is_told: bool,
     ) -> None:
         around = None if parent_run_id is None else self._places.get(parent_run_id)
         name, own = str(more.get("name")), fields_of(more.get("metadata")).get("lc_agent_name")
         agent = own if isinstance(own, str) else around.agent if around else None
         if kind == "node" and around is not None and not isinstance(own, str):
             agent = name if name in scope.team.members else _agent_of_graph(around) or agent
-        place = _Place(kind, name, around, agent, more.get("tool_call_id"))
+        place = _Place(kind, name, around, agent, more.get("tool_call_id"), is_told=is_told)
         if len(self._places) >= _OPEN_MAX:
             del self._places[next(iter(self._places))]
         self._places[run_id] = place
-        if kind == "node" and agent is not None:
+        if kind == "node" and agent is not None and is_told:
             _announce(core, scope, place, agent)
             current = current_of(core)
             if current is not None and current.scope is scope:
@@ -77,6 +86,8 @@ class Places:
             return
         if place.kind == "tool" and place.around is not None:
             place.around.answer = answer
+        if not place.is_told:
+            return
         giver = place.agent or (place.name if place.kind == "node" else scope.team.first) or scope.agent_name
         for taker in _targets_of(answer):
             if taker not in ("__end__", giver):

@@ -32,6 +32,7 @@ class ModelCall:
     def __init__(self, client: Tacho | None, request: Read, parent: RunScope | None = None) -> None:
         self.client = client or tacho.client()
         self._core = self.client.core
+        self._process = self._core.process
         scope = parent or self._core.current_scope()
         self._own: Run | None = None
         if scope is None:
@@ -88,7 +89,8 @@ class ModelCall:
         self._record("CANCELLED", result, {"finishReason": "aborted"})
 
     def _record(self, status: Outcome, read: Read, more: dict[str, Any]) -> None:
-        if self._is_ended:
+        # A forked child has a copy of the call: its parent records it.
+        if self._is_ended or self._process is not self._core.process:
             return
         self._is_ended = True
         if _entered.get() is self:

@@ -123,9 +123,9 @@ def enter(owner: Owner, scope: RunScope, span: Span, prompt: tuple[str | None] |
 
 @contextmanager
 def acting(owner: Owner, agent: str | None) -> Iterator[None]:
-    """Events in here are those of this agent of the current run."""
+    """Events in here are those of this agent of the current run. None: the framework does not name it."""
     around = current_of(owner)
-    if around is None:
+    if around is None or agent is None:
         yield
         return
     token = CURRENT.set(replace(around, agent=around.scope.team.naming(agent), outer=CURRENT.get()))
