@@ -8,7 +8,9 @@ import type {
   WebhookFormat,
 } from '@tacho/contract/operator/webhook.ts'
 import { InvalidArgumentError, Option, type Command } from 'commander'
+import { setTimeout as sleep } from 'node:timers/promises'
 import { connected } from '../calls/connected.ts'
+import type { OperatorClient } from '../calls/operator-client.ts'
 import {
   inEnvironment,
   mostOf,
@@ -20,8 +22,13 @@ import {
 } from '../settings/options.ts'
 import { askSecret } from '../terminal/secret.ts'
 import { assertConfirmed, type ConfirmOptions } from '../terminal/confirm.ts'
-import { printable, printJson, printLine, printMore, printTable } from '../terminal/output.ts'
+import { printable, printJson, printLine, printMore, printTable, spokenTime } from '../terminal/output.ts'
 import { DELIVERY_STATUSES, WEBHOOK_EVENTS, WEBHOOK_FORMATS } from '@tacho/contract/words.ts'
+
+/** A receiver has ten seconds to answer. */
+const ANSWER_WAIT_MS = 12_000
+const ANSWER_POLL_MS = 250
+const DELIVERIES_READ = 25
 
 interface CreateOptions extends EnvironmentOptions {
   events?: WebhookEvent[]
@@ -93,7 +100,9 @@ Examples:
   inEnvironment(
     webhooks.command('rotate <webhookId>').description('print a new secret; the old one stays valid for a day'),
   ).action(rotate)
-  inEnvironment(webhooks.command('test <webhookId>').description('send a test message')).action(test)
+  inEnvironment(
+    webhooks.command('test <webhookId>').description('send a test message, and wait for the answer'),
+  ).action(test)
   withYes(inEnvironment(webhooks.command('remove <webhookId>').description('remove a webhook and its log'))).action(
     remove,
   )
@@ -242,7 +251,26 @@ async function unlink(webhookId: string, linkId: string, options: EnvironmentOpt
 
 async function test(webhookId: string, options: EnvironmentOptions): Promise<void> {
   const { client, environmentId } = await connected(options)
-  printQueued(await client.testWebhook({ params: { environmentId, webhookId } }), options)
+  const params = { environmentId, webhookId }
+  const delivery = await attempted(client, params, await client.testWebhook({ params }))
+  const { attempts, status, responseStatus, error, nextAttemptAt } = delivery
+  if (attempts === 0) return printQueued(delivery, options)
+  if (status !== 'DELIVERED') process.exitCode = 1
+  if (options.json) return printJson(delivery)
+  if (status === 'DELIVERED') return printLine(`The receiver answered ${responseStatus ?? 'that it has the message'}.`)
+  const again = nextAttemptAt === null ? '' : `; the next attempt is ${spokenTime(nextAttemptAt)}`
+  printLine(`The message was not delivered: ${printable(error ?? String(responseStatus ?? 'no answer'))}${again}`)
+}
+
+/** The delivery after its first attempt, or as it is when the wait ends. */
+async function attempted(client: OperatorClient, params: { environmentId: string; webhookId: string }, sent: Delivery) {
+  for (const until = Date.now() + ANSWER_WAIT_MS; Date.now() < until;) {
+    await sleep(ANSWER_POLL_MS)
+    const { items } = await client.listDeliveries({ params, query: { limit: DELIVERIES_READ } })
+    const delivery = items.find(({ id }) => id === sent.id)
+    if (delivery && delivery.attempts > 0) return delivery
+  }
+  return sent
 }
 
 async function redeliver(webhookId: string, deliveryId: string, options: EnvironmentOptions): Promise<void> {
