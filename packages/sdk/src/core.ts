@@ -10,7 +10,7 @@ import { joined, readSafely } from './json.ts'
 import { LIMITS } from './limits.ts'
 import { activeTrace, untraced } from './open-telemetry.ts'
 import { resolveOptions, type Settings, type TachoOptions } from './options.ts'
-import { createPayloadCapture, nameOf, type Payload, type PayloadCapture } from './payload.ts'
+import { createPayloadCapture, nameOf, type Choosing, type Payload, type PayloadCapture } from './payload.ts'
 import type { HostProcess } from './process/node.ts'
 import { noteDrop } from './queue.ts'
 import type { RunState, SharedStates } from './run-state.ts'
@@ -32,7 +32,7 @@ export interface Core {
   readonly endRequests: () => void
   readonly diagnostics: Diagnostics
   /** Await `prepared` first. */
-  readonly writing: () => Writing
+  readonly writing: () => Writing & Choosing
   readonly prepared: Promise<unknown> | undefined
   /** Reduced to metadata if configured; masked and bounded when it is written. */
   readonly capturePayload: PayloadCapture
@@ -118,7 +118,7 @@ export function leaveCalls({ heldCalls }: Core, scope: RunScope, reason: 'run_en
 export type OpenRun = 'own' | 'started'
 
 /** For a part that could not be loaded. */
-const FAILED: Writing = {
+const FAILED: Writing & Choosing = {
   payload: () => '{"masked":"[masked:error]"}',
   text: () => '[masked:error]',
 }
@@ -163,7 +163,10 @@ export function createCore(given: TachoOptions, runtime: Runtime): Core {
     }
   }
   const context = createContext()
-  let written = hostProcess?.createWriting(settings, diagnostics)
+  let written = hostProcess && {
+    ...hostProcess.createWriting(settings, diagnostics),
+    metadata: hostProcess.metadataOf,
+  }
   const writing = () => written ?? FAILED
   const capturePayload = createPayloadCapture(settings, writing)
   const released = Object.entries(settings.released)
@@ -239,7 +242,8 @@ export function createCore(given: TachoOptions, runtime: Runtime): Core {
   async function prepare(): Promise<void> {
     sender.hold()
     try {
-      written = (await import('./writing.ts')).createWriting(settings, diagnostics)
+      const [{ createWriting }, { metadataOf }] = await Promise.all([import('./writing.ts'), import('./metadata.ts')])
+      written = { ...createWriting(settings, diagnostics), metadata: metadataOf }
     } catch {
       diagnostics.report('error', 'masking_failed', 'A part of the SDK is missing: payloads are dropped.')
     }

@@ -3,6 +3,7 @@
  * later, because the record call must not wait for that.
  */
 import type { RunScope, Span } from './context.ts'
+import type { Diagnostics } from './diagnostics.ts'
 import { LIMITS } from './limits.ts'
 import type { Captured, Payload } from './payload.ts'
 import type { Ids } from './uuid.ts'
@@ -40,14 +41,14 @@ export interface NewEvent {
 }
 
 /** @internal Only what a host may say. */
-export const draftOf = ({ type, label, payload, at, eventId, spanId }: NewEvent): Draft => ({
-  type,
-  label,
-  payload,
-  at,
-  eventId,
-  spanId,
-})
+export function draftOf({ report }: Pick<Diagnostics, 'report'>, event: NewEvent): Draft {
+  const { type, label, payload, at, eventId, spanId, ...others } = event
+  const faults = Object.keys(others).map((name) => `an unknown member ${cutText(name, 40)}`)
+  if (!type) faults.push('no type')
+  if (label === undefined) faults.push('no label')
+  if (faults.length > 0) report('warning', 'invalid_event', `An event has ${faults.join(', ')}.`)
+  return { type, label, payload, at, eventId, spanId }
+}
 
 /** @internal */
 export interface Draft extends NewEvent {

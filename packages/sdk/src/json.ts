@@ -59,6 +59,7 @@ function plainCopy(payload: unknown, maxLevels: number): { value: unknown; bytes
     spend(4)
     bytes += 4
     if (typeof value === 'bigint' || levels === 0) throw TOO_LARGE
+    if (typeof value === 'number') return numberOf(value)
     if (typeof value !== 'object' || value === null) return typeof value === 'function' ? undefined : value
     if (Array.isArray(value)) {
       spend(value.length)
@@ -85,6 +86,9 @@ function plainCopy(payload: unknown, maxLevels: number): { value: unknown; bytes
   if (value === undefined) throw TOO_LARGE
   return { value, bytes }
 }
+
+/** JSON has no NaN and no Infinity. */
+const numberOf = (value: number) => (Number.isFinite(value) ? value : `[${value}]`)
 
 /** JSON would show nothing of a Map, Headers or a Response. An object of the host's own class is not hidden. */
 function isHidden(value: object): boolean {
@@ -119,7 +123,7 @@ function copied(value: unknown, maxLevels: number): JsonText {
       case 'boolean':
         return source
       case 'number':
-        return Number.isFinite(source) ? source : null
+        return numberOf(source)
       case 'bigint':
         return source.toString()
       case 'object':

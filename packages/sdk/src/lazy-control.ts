@@ -65,7 +65,7 @@ export class LazyControl {
   }
 
   get hasQueued(): boolean {
-    return (this.issues?.counters?.queued ?? 0) > 0
+    return (this.issues?.counters?.queued ?? 0) > 0 || this.loaded?.configuration.isCounted === true
   }
 
   async flush(timeoutMs: number): Promise<void> {

@@ -163,7 +163,7 @@ export class Run {
 
   /** Records any event. */
   record(event: NewEvent): string | undefined {
-    return this.#add(() => draftOf(event))
+    return this.#add(() => draftOf(this.#core.diagnostics, event))
   }
 
   /**
@@ -271,6 +271,8 @@ export function handleOf(core: Core, { scope, span: { spanId: parentSpanId } }: 
   return { runId, sessionId, agentId, agentName, parentSpanId, ...traceparent, ...state }
 }
 
+const OPTIONS = ['runId', 'sessionId', 'agentId', 'agentName', 'parentSpanId', 'traceparent', 'usedBefore']
+
 /** @internal How a run ends that throws this. */
 export function outcomeOf(error: unknown): Outcome {
   return isAbort(error) ? 'CANCELLED' : 'FAILED'
@@ -280,6 +282,8 @@ export function outcomeOf(error: unknown): Outcome {
 export function createScope(core: Core, given: RunOptions, handle?: RunHandle): RunScope {
   const { settings, ids, diagnostics } = core
   const options = readSafely(() => ({ ...given }), {})
+  const [unknown] = handle ? [] : Object.keys(options).filter((name) => !OPTIONS.includes(name))
+  if (unknown) diagnostics.report('warning', 'invalid_option', `A run has no option ${cutText(unknown, 40)}.`)
 
   function text(
     name: Exclude<keyof (RunOptions & RunHandle), keyof Omit<CarriedState, 'clientId'> | 'usedBefore' | 'traceparent'>,

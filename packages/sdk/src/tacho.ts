@@ -78,6 +78,7 @@ export class Tacho {
   /** Reports the events that could not be delivered before the process ends. */
   async #flushAtEnd(): Promise<void> {
     const { left } = await this.flush()
+    await this.#control.loaded?.configuration.leave()
     if (left === 0) return
     this.#isGivenUp = true
     const { baseUrl, spool } = this.#core.settings
@@ -165,7 +166,7 @@ export class Tacho {
 
   /** Records an event on the current run: the innermost `run` or `within` around this call. */
   record(event: NewEvent): string | undefined {
-    return this.#core.record(this.#context?.scope, () => draftOf(event))
+    return this.#core.record(this.#context?.scope, () => draftOf(this.#core.diagnostics, event))
   }
 
   /**
@@ -311,6 +312,7 @@ export class Tacho {
    */
   async shutdown(timeoutMs?: number): Promise<FlushResult> {
     const result = await this.flush(timeoutMs)
+    await this.#control.loaded?.configuration.leave()
     this.#core.sender.close()
     this.#control.close()
     this.#core.endRequests()

@@ -2,10 +2,12 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
+import type { NewEvent } from '../src/event.ts'
 import { Tacho, type TachoOptions } from '../src/index.ts'
 import { resolveOptions } from '../src/options.ts'
 import { backoffMs, retryAfterMs, waitMs } from '../src/retry.ts'
 import { isSampled } from '../src/sampling.ts'
+import { fakeTacho } from '../src/testing/fake-tacho.ts'
 import { createIds } from '../src/uuid.ts'
 import { assertBalanced } from './balance.ts'
 import { acceptAll, simulate } from './simulation.ts'
@@ -345,4 +347,28 @@ test('waitUntil receives a promise that resolves after delivery; withRun without
   await plain.pass(10)
   assert.equal(await over, 'result')
   assert.equal(plain.tacho.counters().accepted, 1)
+})
+
+test('an event with unknown or missing members, and a run with an unknown option, are said', async () => {
+  const said: string[] = []
+  const fake = fakeTacho({ onDiagnostic: ({ code, message }) => void said.push(`${code}: ${message}`) })
+  const run = fake.tacho.startRun({ session: 'x' } as object)
+  run.record({ eventType: 'LLM_CALL', payload: {} } as unknown as NewEvent)
+  await fake.tacho.shutdown()
+  assert.deepEqual(said, [
+    'invalid_option: A run has no option session.',
+    'invalid_event: An event has an unknown member eventType, no type, no label.',
+  ])
+})
+
+test('numbers that JSON cannot express keep their mark', async () => {
+  const fake = fakeTacho()
+  const payload = { none: NaN, most: [Infinity, -Infinity, 1.5], date: new Date(NaN) }
+  await fake.tacho.run((run) => void run.step('a', payload))
+  // An own toJSON makes the SDK copy the payload in another way.
+  await fake.tacho.run((run) => void run.step('b', { ...payload, more: { toJSON: () => NaN } }))
+  const marks = { none: '[NaN]', most: ['[Infinity]', '[-Infinity]', 1.5] }
+  for (const event of await fake.events())
+    if (event.label.length === 1) assert.partialDeepStrictEqual(event.payload, marks)
+  await fake.close()
 })

@@ -7,6 +7,7 @@ import { createDiagnostics } from '../src/diagnostics.ts'
 import { exceptionOf } from '../src/exception.ts'
 import { snapshotOf } from '../src/json.ts'
 import type { MaskingOptions } from '../src/mask.ts'
+import { metadataOf } from '../src/metadata.ts'
 import { createPayloadCapture, type Payload } from '../src/payload.ts'
 import { createWriting } from '../src/writing.ts'
 
@@ -18,7 +19,7 @@ function writer(
   const codes: string[] = []
   const diagnostics = createDiagnostics(({ code }) => codes.push(code), { now: () => 0 })
   const { capture = 'full', metadataKeys = [], masking = {} } = options
-  const writing = createWriting({ masking }, diagnostics)
+  const writing = { ...createWriting({ masking }, diagnostics), metadata: metadataOf }
   const capturePayload = createPayloadCapture({ capture, metadataKeys: new Set(metadataKeys) }, () => writing)
   return { write: (payload: unknown) => capturePayload(payload as Payload).write(), codes }
 }

@@ -78,7 +78,7 @@ test('every option, counter, reason and diagnostic is described', () => {
 })
 
 test('metadata-only keeps the keys that the guide names', () => {
-  const [, keys = ''] = /const METADATA_KEYS[^(]*\(\s*\(?([\s\S]*?)\)?\.split/.exec(source('payload.ts')) ?? []
+  const [, keys = ''] = /const METADATA_KEYS[^(]*\(\s*\(?([\s\S]*?)\)?\.split/.exec(source('metadata.ts')) ?? []
   const kept = keys.match(/\w+/g) ?? []
   assert.ok(kept.length > 15)
   for (const key of kept.filter((name) => name !== 'sampleRate'))

@@ -11,6 +11,7 @@
  * judged after the next refresh was due refreshes first (`fresh`), within its wait.
  */
 import type { Core } from '../core.ts'
+import type { HttpResult } from '../http.ts'
 import { waitMs } from '../retry.ts'
 import type { Timer } from '../runtime.ts'
 import { checkConfiguration, type Configuration } from './configuration.ts'
@@ -32,6 +33,7 @@ const REFRESH_MS = 30_000
 const REFRESH_MIN_MS = 1_000
 const REFRESH_MAX_MS = 86_400_000
 const OLD_AFTER_MS = 300_000
+const LEAVE_MS = 1_000
 /** So late can a timer be on a busy machine. */
 const LATE_MS = 1_000
 /** Every HTTP client can send these characters in a header. */
@@ -65,6 +67,8 @@ export class ConfigurationSource {
   /** A timer on time keeps no call waiting. */
   #isLate = false
   #isOldReported = false
+  /** The service counts this client among those that ask. */
+  isCounted = false
 
   constructor(
     core: Core,
@@ -224,17 +228,11 @@ export class ConfigurationSource {
   }
 
   async #load(): Promise<boolean> {
-    const { request, runtime, settings, diagnostics } = this.#core
-    const reply = await request('GET', '/runtime-config', {
-      headers: {
-        ...(this.#etag !== null && { 'if-none-match': this.#etag }),
-        // Tells operators which client has which revision. Other characters cannot be sent in a header.
-        ...(HEADER_TEXT.test(settings.clientId) && { 'x-service-client-id': settings.clientId }),
-      },
-      timeoutMs: settings.requestTimeoutMs,
-      maxReplyBytes: REPLY_BYTES_MAX,
-    })
+    const { runtime, settings, diagnostics } = this.#core
+    const reply = await this.#ask({}, settings.requestTimeoutMs)
     if (reply.kind === 'no-reply') return this.#fail(reply.message, null)
+    // With a file, the next process goes on as the same client.
+    this.isCounted = !this.#cache && (reply.status === 200 || reply.status === 304)
     if (reply.status === 304 && this.#current) {
       this.#confirm()
       return true
@@ -264,6 +262,23 @@ export class ConfigurationSource {
     this.#source = 'service'
     void this.#cache?.write({ etag: this.#etag, confirmedAt: this.#confirmedAt, body: checked.configuration })
     return true
+  }
+
+  #ask(more: Record<string, string>, timeoutMs: number): Promise<HttpResult> {
+    const { request, settings } = this.#core
+    const headers = {
+      ...(this.#etag !== null && { 'if-none-match': this.#etag }),
+      // Tells operators which client has which revision. Other characters cannot be sent in a header.
+      ...(HEADER_TEXT.test(settings.clientId) && { 'x-service-client-id': settings.clientId, ...more }),
+    }
+    return request('GET', '/runtime-config', { headers, timeoutMs, maxReplyBytes: REPLY_BYTES_MAX })
+  }
+
+  /** Says that the process ends, so that operators do not wait for it. The next refresh says otherwise. */
+  async leave(): Promise<void> {
+    if (!this.isCounted) return
+    this.isCounted = false
+    await this.#ask({ 'x-tacho-closing': 'true' }, Math.min(LEAVE_MS, this.#core.settings.flushTimeoutMs))
   }
 
   #confirm(): void {

@@ -146,6 +146,7 @@ function whyNot(tool: object): string | null {
 function observedParts(stream: ReadableStream, recorded: ModelCall): unknown {
   const parts = new StreamedParts()
   const result = () => parts.result()
+  recorded.reads(result)
   return observedStream(stream, {
     item: (value) => parts.add(value, recorded),
     end: () => recorded.end(result),

@@ -128,6 +128,7 @@ function answerArrived(answer: unknown, call: ModelCall, method: Method): void {
 function observerOf(call: ModelCall, method: Method): StreamObserver {
   const collector = method.stream()
   const result = () => collector.result()
+  call.reads(result)
   return {
     item(value) {
       const item = fields(value)

@@ -1,6 +1,6 @@
 /** An LLM_CALL in a span of its own. Nothing here throws into the host. */
 import type { Context } from '../context.ts'
-import { attempt, type Core } from '../core.ts'
+import { attempt, type Core, type Held } from '../core.ts'
 import { isAbort } from '../exception.ts'
 import { readSafely } from '../json.ts'
 import type { Payload } from '../payload.ts'
@@ -46,6 +46,7 @@ export class ModelCall {
   readonly #begun: number
   #firstToken: number | undefined
   #isEnded = false
+  #left: Held | undefined
   #end: () => void = () => undefined
   #ended: Promise<void> | undefined
 
@@ -87,6 +88,19 @@ export class ModelCall {
     if (typeof callId === 'string') this.#asked.stream(callId, this.#ended)
   }
 
+  /** Its answer streams, with this so far. A run that ends has left it, and says so before its outcome. */
+  reads(result: () => ModelResult): void {
+    const { heldCalls } = this.#part.core
+    if (this.#isOutside || this.#isEnded) return
+    this.#left = {
+      leave: (_reason, ended) => void ((ended ?? this.context.scope) === this.context.scope && this.abort(result)),
+    }
+    heldCalls.add(this.#left)
+    // What it asked for is known then.
+    heldCalls.delete(this.#asked)
+    heldCalls.add(this.#asked)
+  }
+
   end(result: () => ModelResult): void {
     this.#record('COMPLETED', result, {})
   }
@@ -105,6 +119,7 @@ export class ModelCall {
   #record(status: 'COMPLETED' | 'FAILED' | 'CANCELLED', read: () => ModelResult, more: Payload): void {
     if (this.#isEnded) return
     this.#isEnded = true
+    if (this.#left) this.#part.core.heldCalls.delete(this.#left)
     attempt(() => {
       const { core, context } = this.#part
       const result = readSafely<ModelResult>(read, { output: UNREADABLE })

@@ -3,6 +3,7 @@ import { clearTimeout, setTimeout } from 'node:timers'
 import { createDiskCache } from '../configuration/disk-cache.ts'
 import { ISSUE_BOUNDS, IssueRecords, type IssueParts } from '../issue-records.ts'
 import { endRunsAtEnd } from '../process-end.ts'
+import { metadataOf } from '../metadata.ts'
 import { timers } from '../runtime.ts'
 import type { Sender } from '../sender.ts'
 import { spoolQueue } from '../spool-queue.ts'
@@ -31,7 +32,17 @@ function openIssues(core: IssueParts & { readonly sender: Sender }): IssueRecord
 // Those of the globals may be fake before the import: Jest's `fakeTimers: { enableGlobally: true }`.
 Object.assign(timers, { setTimeout, clearTimeout })
 
-const parts = { callCounts, createDiskCache, endRunsAtEnd, spoolQueue, createWriting, deliverNow, openIssues, streamed }
+const parts = {
+  callCounts,
+  createDiskCache,
+  endRunsAtEnd,
+  spoolQueue,
+  createWriting,
+  metadataOf,
+  deliverNow,
+  openIssues,
+  streamed,
+}
 
 export type HostProcess = typeof parts
 

@@ -225,3 +225,19 @@ test('a failed load names the address, the reason and what is used instead', asy
     `Could not load prompts and policies from ${service.url} (status 503); fallbacks are used.`,
   ])
 })
+
+test('a client that was counted says once that it ends; one that never asked says nothing', async (t) => {
+  const { service, open } = await start(t, serve('r1', 'Hello'))
+  const tacho = open()
+  await open().shutdown()
+  assert.equal(await tacho.configuration.ready(), true)
+  await tacho.shutdown()
+  await tacho.shutdown()
+  const asked = service
+    .requests('runtime-config')
+    .map(({ headers }) => [headers['x-tacho-closing'], headers['if-none-match']])
+  assert.deepEqual(asked, [
+    [undefined, undefined],
+    ['true', 'W/"r1"'],
+  ])
+})
