@@ -249,7 +249,7 @@ class Tacho(Calls):
         result = self.flush(timeout)
         if self._before is not None:
             self._before.shutdown(0)
-        self.configuration.say_goodbye(self.core.settings.flush_timeout if timeout is None else timeout)
+        self.configuration._say_goodbye(self.core.settings.flush_timeout if timeout is None else timeout)
         self.configuration.close()
         self.core.sender.close()
         self._issues.sender.close()
@@ -309,7 +309,7 @@ class Tacho(Calls):
             message = f"Not delivered to {settings.base_url}: {left} events. {self.core.sender.fate}"
             self.core.diagnostics.report("error", "events_undelivered", message)
         else:
-            self.configuration.say_goodbye(settings.flush_timeout)
+            self.configuration._say_goodbye(settings.flush_timeout)
 
     def after_fork(self) -> None:
         """Called in a forked process."""

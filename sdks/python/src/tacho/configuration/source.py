@@ -194,7 +194,7 @@ class RuntimeConfiguration:
         self.start()
         return lambda: self._listeners.remove(listener) if listener in self._listeners else None
 
-    def say_goodbye(self, timeout: float) -> None:
+    def _say_goodbye(self, timeout: float) -> None:
         """Closes. The service waits no longer for a client that it knows, and that says that it ends."""
         is_due = self._is_known and not self._is_stopped
         self._is_known = False
