@@ -11,7 +11,7 @@ export const SILENT_AFTER_MS = 3 * 60_000
 /** A client is deleted this long after its last request, because many clients get a new id at each start. */
 export const CLIENTS_KEPT_MS = 24 * 60 * 60_000
 /** The revision of a client that said that it ends. Its row stays, so that an earlier poll at another node cannot bring it back. */
-export const ENDED = ''
+export const ENDED = 'ended'
 
 interface ClientPlace {
   identifiedBy: 'client' | 'key'
