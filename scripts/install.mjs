@@ -1,5 +1,6 @@
-// Installs the packages of package-lock.json, unless they are installed already. Plain JavaScript for Node 20 or newer,
-// because it also installs the Node that runs everything else.
+// Installs the packages of package-lock.json, unless they are installed already: those that the server, the console and the
+// command need, or with --all also those of the tests and checks, which are most. Plain JavaScript for Node 20 or newer, because
+// it also installs the Node that runs everything else.
 import { spawn, spawnSync } from 'node:child_process'
 import { createHash } from 'node:crypto'
 import { existsSync, linkSync, mkdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
@@ -16,6 +17,8 @@ const lockFile = at('.cache/install.lock')
 const wantedText = readFileSync(at('package-lock.json'), 'utf8')
 // Includes the platform: a folder shared with a container may have the binaries of the other system.
 const stamp = `${createHash('sha256').update(wantedText).digest('hex')} ${process.platform}-${process.arch}\n`
+const wantsAll = process.argv.includes('--all')
+const COMPLETE = 'all '
 
 if (!isInstalled()) {
   checkPlatform()
@@ -26,22 +29,22 @@ if (!isInstalled()) {
 
 function isInstalled() {
   try {
-    return readFileSync(stampFile, 'utf8') === stamp
+    const installed = readFileSync(stampFile, 'utf8')
+    return installed === COMPLETE + stamp || (installed === stamp && !wantsAll)
   } catch {
     return false
   }
 }
 
 async function install() {
-  if (!madeByHand()) {
-    await withClock('Installing dependencies…', npmCi)
-  }
+  const byHand = madeByHand()
+  if (!byHand) await withProgress(npmCi)
   linkPinnedNode()
   if (existsSync(pinnedNode) && spawnSync(pinnedNode, ['--version']).status !== 0) {
     stop('the pinned Node does not run on this system (it needs glibc).')
   }
   if (!existsSync(pinnedNode) && !hostNodeIsNewEnough()) stop('npm did not install the pinned Node; try `npm ci`.')
-  writeFileSync(stampFile, stamp)
+  writeFileSync(stampFile, (byHand || wantsAll ? COMPLETE : '') + stamp)
 }
 
 /** npm 10 removes the link again, with the packages for other platforms. */
@@ -67,25 +70,37 @@ function madeByHand() {
   }
 }
 
-/** On a terminal, counts the seconds: the first installation takes up to a minute. */
-async function withClock(text, act) {
-  if (!process.stdout.isTTY) console.log(text)
+/** On a terminal, counts packages and seconds: the first installation takes up to a minute. */
+async function withProgress(act) {
+  const { packages } = JSON.parse(wantedText)
+  const places = Object.keys(packages).filter((where) => where.includes('node_modules/') && isWanted(packages[where]))
+  const text = `Installing ${places.length} packages${wantsAll ? ', with those of the tests' : ''}`
+  if (!process.stdout.isTTY) console.log(`${text}…`)
   const begun = Date.now()
-  const show = () =>
-    process.stdout.isTTY && process.stdout.write(`\r${text} ${Math.round((Date.now() - begun) / 1000)} s`)
-  show()
-  const clock = setInterval(show, 1_000)
+  const show = () => {
+    const done = places.filter((where) => existsSync(at(where, 'package.json'))).length
+    const seconds = Math.round((Date.now() - begun) / 1000)
+    process.stdout.write(`\r${text}: ${done} in ${seconds} s`)
+  }
+  const clock = process.stdout.isTTY ? setInterval(show, 1_000) : undefined
   try {
     await act()
+    if (clock) show()
   } finally {
     clearInterval(clock)
-    if (process.stdout.isTTY) process.stdout.write('\n')
+    if (clock) process.stdout.write('\n')
   }
 }
 
+function isWanted({ dev, link, os, cpu, libc }) {
+  const fits = (list, own) => list === undefined || list.includes(own)
+  const isHere = fits(os, process.platform) && fits(cpu, process.arch) && fits(libc, 'glibc')
+  return isHere && !link && (wantsAll || !dev)
+}
+
 async function npmCi() {
-  // Include everything, whatever NODE_ENV says: Node itself is an optional dependency, the checks are for development.
-  const args = ['ci', '--include=dev', '--include=optional', '--loglevel=error', '--fetch-retry-mintimeout=1000']
+  // Whatever NODE_ENV says. Node itself is an optional dependency.
+  const args = ['ci', wantsAll ? '--include=dev' : '--omit=dev', '--include=optional', '--loglevel=error', '--fetch-retry-mintimeout=1000']
   const npm = spawn('npm', args, { cwd: root, stdio: ['ignore', 'ignore', 'pipe'] })
   let errors = ''
   npm.stderr.setEncoding('utf8').on('data', (text) => (errors += text))
