@@ -100,7 +100,13 @@ function isWanted({ dev, link, os, cpu, libc }) {
 
 async function npmCi() {
   // Whatever NODE_ENV says. Node itself is an optional dependency.
-  const args = ['ci', wantsAll ? '--include=dev' : '--omit=dev', '--include=optional', '--loglevel=error', '--fetch-retry-mintimeout=1000']
+  const args = [
+    'ci',
+    wantsAll ? '--include=dev' : '--omit=dev',
+    '--include=optional',
+    '--loglevel=error',
+    '--fetch-retry-mintimeout=1000',
+  ]
   const npm = spawn('npm', args, { cwd: root, stdio: ['ignore', 'ignore', 'pipe'] })
   let errors = ''
   npm.stderr.setEncoding('utf8').on('data', (text) => (errors += text))

@@ -59,6 +59,10 @@ function bundle(staged, { dependencies, optionalDependencies, ...rest }) {
   }
 }
 
+/** Files of another package, so that it is not installed: its dependency reports each installation to a third party. */
+const COPIES = ['swagger-ui.css', 'swagger-ui-bundle.js', 'swagger-ui-standalone-preset.js', 'LICENSE', 'NOTICE']
+const [COPIED, COPIES_TO] = ['node_modules/swagger-ui-dist', 'packages/server/src/http/docs/swagger-ui']
+
 function manifest() {
   const { name, version, description, license, type, engines, optionalDependencies } = readJson('package.json')
   const files = globSync('packages/*/package.json', { cwd: root })
@@ -82,6 +86,7 @@ export async function pack(folder, { offline = false } = {}) {
     for (const file of globSync(FILES, { cwd: root })) {
       cpSync(path.join(root, file), path.join(staged, file), { recursive: true })
     }
+    for (const file of COPIES) cpSync(path.join(root, COPIED, file), path.join(staged, COPIES_TO, file))
     await writeProgram(path.join(staged, 'packages/cli/dist'))
     const described = offline ? bundle(staged, manifest()) : manifest()
     writeFileSync(path.join(staged, 'package.json'), `${JSON.stringify(described, null, 2)}\n`)

@@ -1,3 +1,4 @@
+import { existsSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import path from 'node:path'
 import { operatorDocument, publicDocument } from '@tacho/contract/openapi.ts'
@@ -9,7 +10,11 @@ import { sendInPieces } from '../unread-replies.ts'
 import { ROOT } from '../../program/root.ts'
 
 const FILES = path.join(ROOT, 'packages/server/src/http/docs')
-const ASSETS = path.dirname(createRequire(import.meta.url).resolve('swagger-ui-dist/package.json'))
+/** A packed program has copies (scripts/pack.mjs): installed with its package, another would report the installation to its makers. */
+const COPIES = path.join(FILES, 'swagger-ui')
+const ASSETS = existsSync(COPIES)
+  ? COPIES
+  : path.dirname(createRequire(import.meta.url).resolve('swagger-ui-dist/package.json'))
 
 // The page works under this policy because it has no inline scripts.
 const POLICY = "default-src 'self'; img-src 'self' data:; style-src 'self' 'unsafe-inline'; frame-ancestors 'none'"
