@@ -73,6 +73,12 @@ export const IssueRecordReceipt = Type.Object(
     isNew: Type.Boolean({
       description: 'False when a record with this sdkInstanceId and clientRecordId already existed',
     }),
+    isSame: Type.Optional(
+      Type.Boolean({
+        description:
+          "Only of a claim of an approval that is not new: whether the stored claim has the same evidence, byte by byte. A claim with a random value in its evidence is then its sender's own",
+      }),
+    ),
   },
   { $id: 'IssueRecordReceipt', description: 'The record is stored and will be reviewed in the background' },
 )

@@ -31,10 +31,21 @@ class Outliving(FakeService):
         self.policies = [policy()]
         self.is_decided = False
         self.receipt: Any = None
+        self.lost_claims = 0
+        self.knows_own_claims = True
 
     def request(self, method: str, path: str, **more: Any) -> Reply | NoReply:
         if path == "/issue-records" and self.receipt is not None:
             return Reply(202, {}, self.receipt)
+        if path == "/issue-records" and b'"run-' in more["body"]:
+            reply = super().request(method, path, **more)
+            if self.lost_claims > 0:
+                self.lost_claims -= 1
+                return NoReply("network", "the connection closed")
+            if not self.knows_own_claims:
+                assert isinstance(reply, Reply) and isinstance(reply.json, dict)
+                reply.json.pop("isSame", None)
+            return reply
         approval = path.partition("?")[0].removeprefix("/firewall-approvals/")
         if method == "GET" and path.startswith("/firewall-approvals/") and not self.is_decided:
             return Reply(200, {}, {"id": approval, "status": "PENDING", "expiresAt": "2099-01-01T00:00:00Z"})
@@ -190,6 +201,25 @@ def test_two_processes_that_continue_at_once_run_the_tool_once(start: Start, ser
         thread.join()
     assert sorted(results, key=str) == [1, "approval_used"]
     assert [*both[0].ran, *both[1].ran] == [("1007", 25)]
+
+
+def test_a_claim_whose_answer_is_lost_is_found_again_and_the_tool_runs(start: Start, service: Outliving) -> None:
+    error, handle = pending_of(lambda: start("one").refund("1007", amount=25))
+    service.decide()
+    service.lost_claims = 1
+    assert proceed(start("two"), handle, str(error.approval_id)) == 1
+    assert proceed(start("three"), handle, str(error.approval_id)) == "approval_used"
+
+
+def test_a_claim_of_which_nobody_knows_whose_it_is_runs_nothing_and_says_so(start: Start, service: Outliving) -> None:
+    error, handle = pending_of(lambda: start("one").refund("1007", amount=25))
+    service.decide()
+    service.lost_claims, service.knows_own_claims = 1, False
+    two = start("two")
+    with two.resume(handle).within(), pytest.raises(tacho.ToolBlockedError) as raised:
+        two.continue_call(str(error.approval_id), two.refund)
+    assert raised.value.code == "approval_used" and two.ran == []
+    assert "or may have" in raised.value.model_text
 
 
 def test_a_process_that_makes_the_same_call_again_finds_the_first_request(start: Start, service: Outliving) -> None:

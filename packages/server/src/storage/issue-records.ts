@@ -6,6 +6,8 @@ export interface IssueRecordReceived {
   id: string
   status: RecordStatus
   isNew: boolean
+  /** As the first of the records with this key has it. */
+  evidence: string
 }
 
 /** A claim of an approval under which nothing may run. Null: it was erased. */

@@ -48,9 +48,9 @@ async function ask(fields: object = {}, headers: Record<string, string> = {}) {
   return { id: body.id, runId }
 }
 
-type Claimed = Partial<Record<'sdkInstanceId' | 'clientRecordId' | 'detectionType', string>>
+type Claimed = Partial<Record<'sdkInstanceId' | 'clientRecordId' | 'detectionType', string>> & { evidence?: object }
 const claim = (id: string, { key = service.apiKey, ...given }: Claimed & { key?: string } = {}) =>
-  service.api<{ isNew: boolean; detail: string }>('/issue-records', {
+  service.api<{ isNew: boolean; isSame?: boolean; detail: string }>('/issue-records', {
     headers: { 'x-api-key': key },
     body: {
       sdkInstanceId: CLIENT,
@@ -146,6 +146,21 @@ test('only the client and key that asked claim an approval, approved, once, and 
   jump += 60_001
   const { status, body } = await claim(late.id)
   assert.deepEqual([status, /expired at/.test(body.detail)], [409, true])
+})
+
+test('a client whose claim got no answer finds that the stored claim is its own, by a random value in it', async () => {
+  const own = { evidence: { claimId: randomUUID() } }
+  const { id } = await ask()
+  await calls.decide(id, 'APPROVED')
+  const [first, again] = [await claim(id, own), await claim(id, own)]
+  assert.deepEqual([first.body.isNew, first.body.isSame], [true, undefined])
+  assert.deepEqual([again.body.isNew, again.body.isSame], [false, true])
+  assert.equal((await claim(id, { evidence: { claimId: randomUUID() } })).body.isSame, false)
+  assert.equal((await claim(id)).body.isSame, false)
+  const bare = await ask()
+  await calls.decide(bare.id, 'APPROVED')
+  assert.equal((await claim(bare.id)).body.isNew, true)
+  assert.equal((await claim(bare.id)).body.isSame, false, 'nobody knows whose it is')
 })
 
 test('many large inputs that do not match are not approved in one step either', async () => {

@@ -18,6 +18,7 @@ import math
 import random
 import re
 import time
+import uuid
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from email.utils import parsedate_to_datetime
@@ -111,7 +112,7 @@ def claim_approval(core: Core, asking: Asking, approval_id: str) -> Literal["cla
     """
     Takes the approval for this process. The service stores a record once for a client and its id, and says to one request only
     that the record is new (interface: Issue record). The record is a recovery, which opens no issue. `used`: the tool ran, or
-    another process runs it.
+    another process runs it. After a lost answer, `claimId` tells whether the stored record is this call's own.
     """
     settings, request = core.settings, asking.request
     shared = {name: request.get(name) for name in ("runId", "sessionId", "policyId")}
@@ -124,14 +125,20 @@ def claim_approval(core: Core, asking: Asking, approval_id: str) -> Literal["cla
         "agentId": request.get("agentId") or settings.agent_id or settings.agent_name,
         "detectedAt": time.time_ns() // 1_000_000,
         "payload": {"toolName": request["toolName"]},
-        "evidence": {"decision": "APPROVED", "approvalId": approval_id, "inputHash": request["inputHash"]},
+        "evidence": {
+            "decision": "APPROVED",
+            "approvalId": approval_id,
+            "inputHash": request["inputHash"],
+            "claimId": str(uuid.uuid4()),
+        },
     }
     body = dump(record).encode()
     for failures in range(1, _CLAIMS_MAX + 1):
         reply = core.request("POST", "/issue-records", body=body, timeout=settings.request_timeout)
         if isinstance(reply, Reply) and reply.ok and isinstance(reply.json, dict) and "recordId" in reply.json:
-            # After a lost answer, the record may be this process's own. Nobody knows, so the tool does not run.
-            return "claimed" if reply.json.get("isNew") is True else "used"
+            # Without `isSame`, nobody knows whose it is, so the tool does not run.
+            is_own = reply.json.get("isNew") is True or reply.json.get("isSame") is True
+            return "claimed" if is_own else "used"
         if isinstance(reply, Reply) and not _is_temporary(reply.status):
             return "unavailable"
         retry_after = None if isinstance(reply, NoReply) else reply.header("retry-after")

@@ -82,7 +82,7 @@ class FakeService:
         self.prompts: Mapping[str, str] = {}
         self.is_down = False
         self._ids: set[tuple[str, str]] = set()
-        self._record_ids: set[tuple[str, str]] = set()
+        self._records: dict[tuple[str, str], dict[str, Any]] = {}
         self._lock = threading.Lock()
 
     def request(
@@ -127,12 +127,13 @@ class FakeService:
     def _report(self, issue: dict[str, Any]) -> Reply:
         key = (issue["sdkInstanceId"], issue["clientRecordId"])
         with self._lock:
-            is_new = key not in self._record_ids
-            self._record_ids.add(key)
+            is_new = key not in self._records
+            same = self._records.setdefault(key, issue) == issue
             # A record that an approved call runs is no issue.
             if is_new and issue["detectionType"] != "APPROVAL_PENDING":
                 self.issues.append(RecordedIssue(**_fields(RecordedIssue, issue)))
-        return _reply(202, {"recordId": str(uuid.uuid4()), "status": "RECEIVED", "isNew": is_new})
+        more = {"isSame": same} if key[1].startswith("run-") and not is_new else {}
+        return _reply(202, {"recordId": str(uuid.uuid4()), "status": "RECEIVED", "isNew": is_new, **more})
 
     def _configuration(self, known: str | None) -> Reply:
         prompts = []

@@ -68,10 +68,10 @@ async function receiveIssueRecord(sql: Sql, record: NewIssueRecord): Promise<Iss
   const stored = { environmentId, recordKey: key, ...rowFor('issue_records', row) }
   if ((await insertRows(sql, 'issue_records', [stored], UNLESS_KNOWN)) === 1) {
     await enqueueWork(sql, [{ kind: 'review_issue_record', environmentId, subjectId: id, dueAt: receivedAt }])
-    return { id, status: 'RECEIVED', isNew: true }
+    return { id, status: 'RECEIVED', isNew: true, evidence: record.evidence }
   }
-  const select = 'SELECT id, status FROM issue_records WHERE environment_id = :env AND record_key = :key'
-  const known = await sql.get<Pick<IssueRecordReceived, 'id' | 'status'>>(select, { env: environmentId, key })
+  const select = 'SELECT id, status, evidence FROM issue_records WHERE environment_id = :env AND record_key = :key'
+  const known = await sql.get<Omit<IssueRecordReceived, 'isNew'>>(select, { env: environmentId, key })
   if (known === null) throw new Error('A conflicting record is missing')
   return { ...known, isNew: false }
 }
