@@ -15,7 +15,9 @@ after(() => service.close())
 
 test('every read refuses a parameter that it does not have', async () => {
   const { environmentId, workspaceId } = await service.newTenant('acme')
-  const ids = new Map(Object.entries({ environmentId, workspaceId, version: '1', sequence: '1', event: 'issue.opened' }))
+  const ids = new Map(
+    Object.entries({ environmentId, workspaceId, version: '1', sequence: '1', event: 'issue.opened' }),
+  )
   const reads = Object.values<OperatorRoute>(OPERATOR_ROUTES).filter(
     ({ method, access, openQuery }) => method === 'GET' && access !== 'anyone' && openQuery === undefined,
   )

@@ -65,7 +65,11 @@ function groupsOf(rows: readonly SpentRow[], versionId: string): VersionRunGroup
   for (const { totalTokens, costNanos, at, uncosted } of rows) {
     const calls = readUncosted(uncosted).filter((call) => call.versionId === versionId)
     const models = calls.map(({ model, context }) => (context === UNKNOWN_USAGE ? '\0' : model))
-    const key = JSON.stringify([totalTokens > 0, costNanos > 0, ...new Set(models.toSorted((one, other) => (one < other ? -1 : 1)))])
+    const key = JSON.stringify([
+      totalTokens > 0,
+      costNanos > 0,
+      ...new Set(models.toSorted((one, other) => (one < other ? -1 : 1))),
+    ])
     const group = groups.get(key) ?? { runs: 0, totalTokens: 0, costNanos: 0, sums: new Map<string, UncostedSum>() }
     groups.set(key, group)
     group.runs++
