@@ -493,3 +493,100 @@ test('one call seen by two instrumentations counts once, and a call inside a too
   const { body } = await service.operator<OperatorRun>(`/environments/${service.environmentId}/runs/${run.id}`)
   assert.equal(body.unpricedCalls, 2, 'the two that count name no model')
 })
+
+const chatSpan = (traceId: string, usage: Record<string, Value>, rest: Record<string, unknown> = {}) =>
+  span({
+    traceId,
+    ...rest,
+    attributes: { 'gen_ai.operation.name': 'chat', 'gen_ai.response.model': 'gpt-4o', ...usage },
+  })
+const tokensOf = (input: Value, output: Value) => ({
+  'gen_ai.usage.input_tokens': input,
+  'gen_ai.usage.output_tokens': output,
+})
+
+test('a call of another operation or model inside a call counts beside it', async () => {
+  const others: Record<string, Value>[] = [
+    { 'gen_ai.operation.name': 'embeddings', 'gen_ai.response.model': 'text-embedding-3-small' },
+    { 'gen_ai.operation.name': 'embeddings' },
+    { 'gen_ai.response.model': 'llama-guard-3' },
+  ]
+  for (const other of others) {
+    const traceId = randomBytes(16).toString('hex')
+    const outer = chatSpan(traceId, tokensOf(100, 20))
+    const inner = chatSpan(traceId, { ...tokensOf(9, 1), ...other }, { parentSpanId: outer.spanId })
+    await send(request([outer, inner]))
+    const { usage, events } = await timeline(traceId)
+    assert.deepEqual([usage.promptTokens, usage.completionTokens], [109, 21], JSON.stringify(other))
+    assert.ok(events.every(({ payload }) => payload['notCounted'] === undefined))
+  }
+  for (const name of ['openai/gpt-4o', 'gpt-4o-2024-08-06']) {
+    const traceId = randomBytes(16).toString('hex')
+    const outer = chatSpan(traceId, { ...tokensOf(100, 20), 'gen_ai.response.model': name })
+    await send(request([outer, chatSpan(traceId, tokensOf(100, 20), { parentSpanId: outer.spanId })]))
+    assert.equal((await timeline(traceId)).usage.totalTokens, 120, name)
+  }
+})
+
+test('of two spans of one call, each count is the one that is known', async () => {
+  const full = tokensOf(100, 20)
+  const cases: [inner: Record<string, Value>, outer: Record<string, Value>, usage: number[], cost?: number][] = [
+    [tokensOf(0, 0), full, [100, 20]],
+    [full, tokensOf(0, 0), [100, 20]],
+    [tokensOf('?', -1), full, [100, 20]],
+    [{ 'gen_ai.usage.output_tokens': 20 }, full, [100, 20]],
+    [{ 'gen_ai.usage.output_tokens': 20 }, { 'gen_ai.usage.input_tokens': 100 }, [100, 20]],
+    [{ 'gen_ai.usage.output_tokens': 20 }, { 'llm.usage.total_tokens': 120 }, [0, 20]],
+    [{ 'gen_ai.usage.cost': 0.01 }, full, [100, 20], 0.01],
+    [full, { ...full, 'gen_ai.usage.cost': 0.02, 'gen_ai.usage.cache_read.input_tokens': 60 }, [100, 20], 0.02],
+  ]
+  for (const [inner, outer, [promptTokens, completionTokens], cost = 0] of cases) {
+    const traceId = randomBytes(16).toString('hex')
+    const around = chatSpan(traceId, outer)
+    await send(request([around, chatSpan(traceId, inner, { parentSpanId: around.spanId })]))
+    const { usage, events } = await timeline(traceId)
+    const counted = [usage.promptTokens, usage.completionTokens, usage.cost]
+    assert.deepEqual(counted, [promptTokens, completionTokens, cost], JSON.stringify([inner, outer]))
+    assert.equal(usage.totalTokens, 120, JSON.stringify([inner, outer]))
+    const unchanged = events.filter(({ payload }) => payload['notCounted'] === undefined && 'model' in payload)
+    assert.equal(unchanged.length, 1)
+  }
+  const traceId = randomBytes(16).toString('hex')
+  const around = chatSpan(traceId, {})
+  await send(request([around, chatSpan(traceId, tokensOf('?', -1), { parentSpanId: around.spanId })]))
+  const run = await timeline(traceId)
+  const { body } = await service.operator<OperatorRun>(`/environments/${service.environmentId}/runs/${run.id}`)
+  assert.deepEqual([run.usage.totalTokens, body.unpricedCalls], [0, 1], 'unknown stays unknown')
+})
+
+test('attempts inside one call count once', async () => {
+  const attempts: [Record<string, Value>[], number][] = [
+    [[{}, tokensOf(100, 20)], 120],
+    [[tokensOf(100, 20), tokensOf(100, 20)], 240],
+    [[tokensOf(0, 0), {}], 120],
+    [[{ 'gen_ai.usage.output_tokens': 5 }, tokensOf(60, 15)], 120],
+  ]
+  for (const [inner, total] of attempts) {
+    const traceId = randomBytes(16).toString('hex')
+    const around = chatSpan(traceId, tokensOf(100, 20))
+    const spans = inner.map((usage) => chatSpan(traceId, usage, { parentSpanId: around.spanId }))
+    await send(request([around, ...spans]))
+    assert.equal((await timeline(traceId)).usage.totalTokens, total, JSON.stringify(inner))
+  }
+})
+
+test('a span that is its own parent counts, and of spans that are each others parents one does', async () => {
+  const traceId = randomBytes(16).toString('hex')
+  const [one, two] = [newSpanId(), newSpanId()]
+  await send(request([chatSpan(traceId, tokensOf(100, 20), { spanId: one, parentSpanId: one })]))
+  assert.equal((await timeline(traceId)).usage.totalTokens, 120)
+  const other = randomBytes(16).toString('hex')
+  const cycle = [
+    chatSpan(other, tokensOf(100, 20), { spanId: one, parentSpanId: two }),
+    chatSpan(other, tokensOf(7, 2), { spanId: two, parentSpanId: one }),
+  ]
+  await send(request(cycle))
+  const { usage, events } = await timeline(other)
+  assert.equal(events.filter(({ payload }) => payload['notCounted'] !== undefined).length, 1)
+  assert.ok(usage.totalTokens > 0)
+})
