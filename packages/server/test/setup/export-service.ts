@@ -1,5 +1,6 @@
 /** An environment with rows in every table that an export has, its export, and its import elsewhere. */
 import assert from 'node:assert/strict'
+import { randomUUID } from 'node:crypto'
 import type { IssuePage } from '@tacho/contract/operator/issue.ts'
 import { eventually } from './eventually.ts'
 import { issueRecord, reviewed } from './issue-service.ts'
@@ -86,6 +87,7 @@ export async function filled(
   ]
   await operator(`${at}/deployments`, { items })
   await archiveSome(service, workspaceId, environmentId)
+  await holdCalls(service, environmentId, apiKey)
   await noticed(service, environmentId)
   return { environmentId, workspaceId, apiKey }
 }
@@ -97,6 +99,35 @@ async function noticed(service: Service, environmentId: string): Promise<void> {
     const types = new Set(body.items.map(({ detectionType }) => detectionType))
     return types.has('run_failed') && types.has('error_recorded')
   }, 'issues of a failed run and a recorded error')
+}
+
+/** Two requests that have between them all that a request can have: one ran, the other was withdrawn. */
+async function holdCalls(service: Service, environmentId: string, apiKey: string): Promise<void> {
+  const [toolName, inputHash, clientId, runId] = ['pay', 'cd'.repeat(32), 'held', 'held']
+  const headers = { 'x-api-key': apiKey, 'x-service-client-id': clientId }
+  const ask = async (own: object): Promise<string> => {
+    const ids = { clientRequestId: randomUUID(), runId, sessionId: 's', agentId: 'a-2', toolCallId: 'call_1' }
+    const asked = { toolName, inputHash, reason: 'over the limit', policyId: 'old', policyVersion: '1' }
+    const { status, body, text } = await service.api<{ id: string }>('/firewall-approvals', {
+      headers,
+      body: { ...ids, ...asked, ...own },
+    })
+    assert.equal(status, 201, text)
+    return body.id
+  }
+  const say = async (approvalId: string, eventType: string, own: object = {}) => {
+    const said = event({ clientId, runId, eventType, payload: { approvalId, toolName, inputHash, ...own } })
+    assert.equal((await service.record([said], apiKey)).body.accepted, 1)
+  }
+  // Its client records no input.
+  const ran = await ask({ recordsInput: false, inputHashScheme: 'own' })
+  const path = `/environments/${environmentId}/approvals/${ran}/decision`
+  const decided = await service.operator(path, { body: { decision: 'APPROVED' } })
+  assert.equal(decided.status, 200, decided.text)
+  await say(ran, 'TOOL_START')
+  const withdrawn = await ask({ recordsInput: true })
+  await say(withdrawn, 'POLICY_DECISION', { input: { amount: 5 } })
+  await say(withdrawn, 'APPROVAL_WITHDRAWN', { reason: 'timeout' })
 }
 
 /** Archives a prompt and a policy that were deployed, and an agent with a given name. A draft stays. */

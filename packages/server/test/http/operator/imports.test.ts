@@ -6,7 +6,9 @@ import { request } from 'node:http'
 import { after, before, test } from 'node:test'
 import { fileURLToPath } from 'node:url'
 import { gzipSync, zstdCompressSync } from 'node:zlib'
-import { MOST_IMPORTED_COUNT, MOST_IMPORTED_VERSIONS } from '../../../src/domain/imported-values.ts'
+import { MOST_IMPORTED_COUNT, MOST_IMPORTED_VERSIONS, valueFault } from '../../../src/domain/imported-values.ts'
+import { EXPORTED_TABLES, memberOf } from '../../../src/storage/exported-tables.ts'
+import type { ExportedTable } from '../../../src/storage/tables.ts'
 import { LIMITS } from '@tacho/contract/limits.ts'
 import {
   exported,
@@ -105,6 +107,23 @@ test(
     }
   },
 )
+
+test('the export above has every column of a request for approval, and an import takes any number of any table', () => {
+  const sent = new Set(ofType(whole, 'approval').flatMap((line) => Object.keys(line)))
+  const { columns } = EXPORTED_TABLES.approval
+  assert.deepEqual(
+    columns.map(memberOf).filter((member) => !sent.has(member)),
+    ['decidedVia'],
+  )
+  for (const [table, { columns, numbers }] of Object.entries(EXPORTED_TABLES)) {
+    // A schema of the API may have another type than the column.
+    for (const column of columns) {
+      const faultOf = (value: unknown) => valueFault(table as ExportedTable, memberOf(column), value)
+      if (numbers.includes(column)) assert.ok(faultOf(1) === null || faultOf(LIMITS.approvalTimeoutMsMin) === null)
+      else assert.doesNotMatch(faultOf('x') ?? '', /must be (true or false|a (whole )?number)/)
+    }
+  }
+})
 
 function firstDifference(one: string, other: string): string {
   const [left, right] = [one.split('\n'), other.split('\n')]
@@ -233,6 +252,10 @@ test('each kind of line has the limits of the API that takes the same values', (
     ['approval', 'reason', LIMITS.approvalBodyBytes],
     ['approval', 'decisionReason', LIMITS.decisionReasonChars],
     ['approval', 'deciderName', LIMITS.textChars],
+    ['approval', 'toolCallId', LIMITS.textChars],
+    ['approval', 'policyVersion', LIMITS.textChars],
+    ['approval', 'hashScheme', LIMITS.textChars],
+    ['approval', 'inputEventId', LIMITS.textChars],
     ['issueRecord', 'clientRecordId', LIMITS.textChars],
     ['issueRecord', 'runId', LIMITS.textChars],
     ['issue', 'title', LIMITS.textChars],
@@ -265,6 +288,9 @@ test('each kind of line has the limits of the API that takes the same values', (
     ['run', 'totalTokens', 0, Number.MAX_SAFE_INTEGER],
     ['run', 'startedAt', 0, LIMITS.detectedAtMaxMs],
     ['approval', 'timeoutMs', LIMITS.approvalTimeoutMsMin, LIMITS.approvalTimeoutMsMax],
+    ['approval', 'recordsInput', 0, 1],
+    ['approval', 'withdrawnAt', 0, LIMITS.detectedAtMaxMs],
+    ['approval', 'ranAt', 0, LIMITS.detectedAtMaxMs],
     ['issueRecord', 'detectedAt', 0, LIMITS.detectedAtMaxMs],
     ['issue', 'occurrences', 0, MOST_IMPORTED_COUNT],
     ['issueFingerprint', 'lastSeen', 0, LIMITS.detectedAtMaxMs],
