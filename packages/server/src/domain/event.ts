@@ -25,7 +25,7 @@ const eventInput = Compile(EventInput)
 export interface JudgeContext {
   workspaceId: string
   now: number
-  /** Events of another system: they may be older than 30 days. */
+  /** Events of another system: they may be older than 30 days, but not from before 1970. */
   isImport?: boolean
 }
 
@@ -120,7 +120,11 @@ function judgeItem(item: unknown, payload: () => PayloadText, context: JudgeCont
   if (item.timestamp > context.now + LIMITS.eventFutureMs) {
     return fault('timestamp_too_new', timestampMessage('timestamp_too_new', item.timestamp))
   }
-  const isTooOld = context.isImport !== true && item.timestamp < context.now - LIMITS.eventPastMs
+  const isImport = context.isImport === true
+  if (isImport && item.timestamp < 0) {
+    return fault('timestamp_too_old', timestampMessage('timestamp_too_old', item.timestamp, 'before 1970'))
+  }
+  const isTooOld = !isImport && item.timestamp < context.now - LIMITS.eventPastMs
   return toNewEvent(item, json, isTooOld)
 }
 
@@ -186,15 +190,17 @@ const FAULT_CODES = new Map<string, RejectionCode>([
 const SECONDS_BELOW = 100_000_000_000
 const DATE_MAX_MS = 8_640_000_000_000_000
 
-function timestampMessage(code: 'timestamp_too_old' | 'timestamp_too_new', time: number): string {
+function timestampMessage(
+  code: 'timestamp_too_old' | 'timestamp_too_new',
+  time: number,
+  tooOld = 'more than 30 days in the past',
+): string {
   if (Math.abs(time) > DATE_MAX_MS) return `timestamp ${time} is not a date: ${SEND_MS}`
   const found = `timestamp is ${new Date(time).toISOString()}`
   if (code === 'timestamp_too_new') {
     return time > LIMITS.detectedAtMaxMs ? `${found}: ${SEND_MS}` : `${found}, more than 5 minutes in the future`
   }
-  return time >= 0 && time < SECONDS_BELOW
-    ? `${found}: ${SEND_MS}, not seconds`
-    : `${found}, more than 30 days in the past`
+  return time >= 0 && time < SECONDS_BELOW ? `${found}: ${SEND_MS}, not seconds` : `${found}, ${tooOld}`
 }
 
 const SEND_MS = 'send milliseconds since 1970'

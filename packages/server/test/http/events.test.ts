@@ -174,6 +174,13 @@ test('an import has events of any age, but not in a run that was recorded live',
   const { body } = await record([old('live', 400), old('live', 29), old('imported', 400)])
   assert.deepEqual([body.accepted, body.rejections.map(({ code }) => code)], [2, ['timestamp_too_old']])
   assert.equal((await record([old('imported', 500), old('imported', 1)])).body.accepted, 2)
+  const before1970 = [-1, -1e15].map((timestamp) => event({ runId: `at ${timestamp}`, timestamp }))
+  const refused = await record([...before1970, event({ runId: 'at 0', timestamp: 0 })])
+  assert.deepEqual([refused.body.accepted, refused.body.rejectedEventIds.length], [1, 2])
+  for (const { code, message } of refused.body.rejections) {
+    assert.equal(code, 'timestamp_too_old')
+    assert.match(message, /before 1970/)
+  }
   const run = await service.api<RunDetail>('/runs/live')
   assert.ok(Date.parse(run.body.startedAt) > Date.now() - LIMITS.eventPastMs)
   for (const value of ['TRUE', '1', '', 'true, true']) {
