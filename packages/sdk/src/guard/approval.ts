@@ -81,7 +81,7 @@ const ID = /^\w[\w-]{0,254}$/
 const REASON_CHARS = 2_000
 const TIME_CHARS = 40
 
-/** Only one process can create this record: the others get `isNew: false`. */
+/** Only one claim can create this record: the others get `isNew: false`, and no `isSame`. */
 export const CLAIM_TYPE = 'APPROVAL_PENDING'
 const CLAIMS_MAX = 4
 /** A difference of clocks below this is none: the header Date counts seconds. */
@@ -231,9 +231,10 @@ export async function claimApproval(
   asking: Asking,
   { approvalId, isFound }: { readonly approvalId: string; readonly isFound: boolean },
 ): Promise<Claim> {
-  const claim = await firstToSay(core, asking, approvalId, 'run')
+  const claimId = core.ids.uuid()
+  const claim = await firstToSay(core, asking, { approvalId, claimId }, 'run')
   if (claim !== 'claimed' || !isFound) return claim
-  const isLeft = await firstToSay(core, asking, approvalId, 'withdrawn')
+  const isLeft = await firstToSay(core, asking, { approvalId, claimId }, 'withdrawn')
   return isLeft === 'used' ? 'withdrawn' : isLeft
 }
 
@@ -248,14 +249,14 @@ export function withdrawnRecord(
 async function firstToSay(
   core: Core,
   { clientId, request }: Asking,
-  approvalId: string,
+  claim: { readonly approvalId: string; readonly claimId: string },
   what: 'run' | 'withdrawn',
 ): Promise<Exclude<Claim, 'withdrawn'>> {
   const { runtime, settings } = core
   const { runId, sessionId, agentId, policyId, toolName, inputHash } = request
   const body = JSON.stringify({
     sdkInstanceId: clientId,
-    clientRecordId: `${what}-${approvalId}`,
+    clientRecordId: `${what}-${claim.approvalId}`,
     recordKind: 'RECOVERY',
     detectionType: CLAIM_TYPE,
     runId,
@@ -264,14 +265,15 @@ async function firstToSay(
     policyId,
     detectedAt: runtime.now(),
     payload: { toolName },
-    evidence: { decision: 'APPROVED', approvalId, inputHash },
+    evidence: { decision: 'APPROVED', inputHash, ...claim },
   })
   for (let failures = 0; ;) {
     const timeoutMs = settings.requestTimeoutMs
     const reply = await core.request('POST', '/issue-records', { body, timeoutMs })
     if (reply.kind === 'reply' && reply.ok && isReceipt(reply.json)) {
-      // After a lost answer, the record may be this process's own. Nobody knows, so the tool does not run.
-      return (reply.json as { isNew?: unknown }).isNew === true ? 'claimed' : 'used'
+      // After a lost answer, the record is this claim's own: the service says so by its id.
+      const { isNew, isSame } = reply.json as { isNew?: unknown; isSame?: unknown }
+      return isNew === true || isSame === true ? 'claimed' : 'used'
     }
     if (reply.kind === 'reply' && !isTemporary(reply.status)) return 'unavailable'
     if (++failures >= CLAIMS_MAX) return 'unavailable'

@@ -17,7 +17,7 @@ export type BlockCode =
   | 'approval_timeout'
   /** No person has decided yet, and the call does not wait: see `pending`. */
   | 'approval_pending'
-  /** The tool ran already under this approval, or a process ended before it did. */
+  /** The tool ran already under this approval, or may have: a process ended, or nobody knows who claimed it. */
   | 'approval_used'
   /** The service could not be reached, or its answer was not understood. */
   | 'approval_unavailable'

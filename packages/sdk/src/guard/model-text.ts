@@ -9,7 +9,7 @@ const MODEL_TEXTS: Readonly<Record<BlockCode, string>> = {
   approval_timeout: "This call needs a person's approval and got none in time. Do not try it again; tell the user.",
   approval_pending: "This call waits for a person's approval. Do not make it again; tell the user that it waits.",
   approval_used:
-    'It ran already with these arguments, under an approval of a person. Tell the user; if it must run again, ask them first.',
+    'Its approval by a person is used up: it ran already with these arguments, or may have. Tell the user; if it must run again, ask them first.',
   approval_unavailable: "This call needs a person's approval, but it could not be requested. Tell the user; try later.",
   aborted: 'The call was cancelled before it was approved.',
   caller_gone: 'The caller stopped waiting before a person decided.',

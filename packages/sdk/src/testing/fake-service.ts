@@ -62,7 +62,8 @@ export class FakeService {
   /** Every request fails. */
   isDown = false
   readonly #eventIds = new Set<string>()
-  readonly #recordIds = new Set<string>()
+  /** Their evidence, as JSON. */
+  readonly #records = new Map<string, string>()
   #count = 0
 
   constructor(approver: Approver) {
@@ -105,11 +106,14 @@ export class FakeService {
 
   #report(issue: RecordedIssue & { sdkInstanceId: string }): FetchReply {
     const key = JSON.stringify([issue.sdkInstanceId, issue.clientRecordId])
-    const isNew = !this.#recordIds.has(key)
-    this.#recordIds.add(key)
+    const evidence = JSON.stringify(issue.evidence)
+    const isNew = !this.#records.has(key)
+    const isSame = this.#records.get(key) === evidence
+    if (isNew) this.#records.set(key, evidence)
     // It lets an approved call run, and is no issue.
-    if (isNew && issue.detectionType !== 'APPROVAL_PENDING') this.issues.push(issue)
-    return reply(202, { recordId: this.#id(), status: 'RECEIVED', isNew })
+    const isClaim = issue.detectionType === 'APPROVAL_PENDING'
+    if (isNew && !isClaim) this.issues.push(issue)
+    return reply(202, { recordId: this.#id(), status: 'RECEIVED', isNew, ...(isClaim && !isNew && { isSame }) })
   }
 
   async #configuration(known: string | undefined): Promise<FetchReply> {

@@ -13,10 +13,10 @@ function scene(t: TestContext) {
   const service = new FakeService('approve')
   service.setPolicies([policy('REQUIRE_APPROVAL')])
   let isDecided = false
-  const approve = service.fetch
   function client(clientId: string, guard: GuardDefaults = {}) {
-    const fetch: typeof approve = async (url, init) => {
+    const fetch: FakeService['fetch'] = async (url, init) => {
       const { pathname } = new URL(url)
+      const approve = service.fetch
       const isUndecided = init.method === 'GET' && pathname.includes('/firewall-approvals/') && !isDecided
       if (!isUndecided) return approve(url, init)
       const id = pathname.split('/').at(-1)
@@ -277,6 +277,49 @@ test('if the service does not say that the record is new, the tool does not run'
     const result = tacho.resume(handle).within(() => tacho.continueCall(pending.approvalId, refund))
     assert.match(String(await resultOf(result)), /^approval_(used|unavailable)$/)
   }
+})
+
+/** The service stores each record, and its first answer is lost on the way. @param isOld it says of none if it is the same. */
+function loseReceipts(service: FakeService, { isOld = false } = {}): void {
+  const { fetch } = service
+  const lost = new Set<unknown>()
+  const lossy: typeof fetch = async (url, init) => {
+    const reply = await fetch(url, init)
+    if (!url.endsWith('/issue-records')) return reply
+    const { clientRecordId } = JSON.parse(String(init.body)) as { clientRecordId: string }
+    if (!lost.has(clientRecordId)) throw (lost.add(clientRecordId), new TypeError('fetch failed'))
+    const { isSame, ...receipt } = (await (reply as Response).json()) as Record<string, unknown>
+    return new Response(JSON.stringify(isOld ? receipt : { ...receipt, isSame }), { status: 202 })
+  }
+  Object.assign(service, { fetch: lossy })
+}
+
+test('a claim whose answer was lost is its own: the tool runs, once', async (t) => {
+  const { service, client, decide } = scene(t)
+  const { pending, handle } = await pendingOf(client('one').refund(INPUT))
+  await decide()
+  loseReceipts(service)
+  const [next, last] = [client('two'), client('three')]
+  const proceed = ({ tacho, refund }: typeof next) =>
+    resultOf(tacho.resume(handle).within(() => tacho.continueCall(pending.approvalId, refund)))
+  assert.equal(await proceed(next), 1)
+  assert.equal(await proceed(last), 'approval_used', "another's claim is not")
+  assert.deepEqual([next.ran, last.ran], [[INPUT], []])
+})
+
+test('if the service cannot say whose claim it has, the tool does not run, and the model is told no lie', async (t) => {
+  const { service, client, decide } = scene(t)
+  const { pending, handle } = await pendingOf(client('one').refund(INPUT))
+  await decide()
+  loseReceipts(service, { isOld: true })
+  const next = client('two')
+  const call = next.tacho.resume(handle).within(() => next.tacho.continueCall(pending.approvalId, next.refund))
+  await assert.rejects(call, ({ code, modelText }: ToolBlockedError) => {
+    assert.equal(code, 'approval_used')
+    assert.match(modelText, /it ran already with these arguments, or may have/)
+    return true
+  })
+  assert.deepEqual(next.ran, [])
 })
 
 test('what a run used travels in its handle, and resumes of one process count together', async (t) => {
