@@ -76,7 +76,7 @@ export const IssueRecordReceipt = Type.Object(
     isSame: Type.Optional(
       Type.Boolean({
         description:
-          "Only of a claim of an approval that is not new: whether the stored claim has the same evidence, byte by byte. A claim with a random value in its evidence is then its sender's own",
+          "Only of a record about an approval that is not new, such as a claim: whether the stored one has the same evidence, byte by byte. With a random value in its evidence, it is then its sender's own",
       }),
     ),
   },

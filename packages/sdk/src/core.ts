@@ -96,9 +96,9 @@ export interface AskedBefore {
   begin(state: RunState, toolName: string, id: string | undefined, input: unknown): Asked | undefined
   refused(asked: Asked, message: string): void
   /** That asked for the call, unless it is the run's. */
-  agentOf(id: string | undefined): string | undefined
+  agentOf(state: RunState, id: string | undefined): string | undefined
   /** Resolves when the answer with this call has ended. */
-  whole(id: string | undefined): Promise<void> | undefined
+  whole(state: RunState | undefined, id: string | undefined): Promise<unknown> | undefined
 }
 
 export interface Asked {

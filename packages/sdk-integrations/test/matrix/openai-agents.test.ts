@@ -230,7 +230,7 @@ testMatrix({
       ],
     },
     // An unknown tool ends its run, and the third call is not read any more.
-    ...lifeOf({ play, lost: ['unreadable', 'unknown_tool'], endsAtLost: true }),
+    ...lifeOf({ play, endsAtLost: true }),
     'handed off': together({
       'by a transfer': handedOff(
         true,

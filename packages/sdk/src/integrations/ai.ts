@@ -5,7 +5,7 @@
 import { readSafely } from '../json.ts'
 import type { StopSignal } from '../runtime.ts'
 import { coreOf, type Tacho } from '../tacho.ts'
-import { askedCallsOf } from './asked-calls.ts'
+import { askedCallsOf, fitsSchema } from './asked-calls.ts'
 import {
   fields,
   guarded,
@@ -96,7 +96,8 @@ export function guardTools<Tools extends Readonly<Record<string, object>>>(
   const guard = (name: string, tool: object) => {
     const why = whyNot(tool)
     if (why !== null) return unguarded(tacho, tool, name, why, options)
-    askedCallsOf(tacho).guard(name)
+    const { inputSchema, parameters } = fields(tool)
+    askedCallsOf(tacho).guard(name, fitsSchema(inputSchema ?? parameters))
     return withFunction(tool, 'execute', (execute) => {
       const isGenerator = execute.constructor.name === 'AsyncGeneratorFunction'
       const run = (...args: unknown[]): unknown => {
@@ -190,12 +191,14 @@ class StreamedParts {
     const partial = [...this.#inputs.values()].filter(({ toolCallId }) => !ids.has(toolCallId))
     const content = this.#text === '' ? this.#content : [{ type: 'text', text: this.#text }, ...this.#content]
     const output = content.length > 0 ? answerOf(content) : undefined
+    const finishReason = reasonOf(this.#finishReason)
     return {
       model: this.#model,
       usage: callUsage(this.#usage),
       output,
-      finishReason: reasonOf(this.#finishReason),
-      asked: [...this.#content, ...partial],
+      finishReason,
+      // A stream that ends without a reason was cut.
+      asked: [...this.#content, ...partial].map((part) => ({ finish_reason: finishReason ?? 'cut', ...fields(part) })),
       hasApprovals: true,
     }
   }
@@ -214,7 +217,8 @@ function wholeResult(given: unknown): ModelResult {
   }
 }
 
-/** Since AI SDK 6 an object: `{ unified, raw }`. */
+/** Since AI SDK 6 an object: `{ unified, raw }`. Undefined if the provider said nothing. */
 function reasonOf(given: unknown): unknown {
-  return readSafely(() => fields(given)['unified'] ?? given, undefined)
+  const { unified = given, raw } = fields(given)
+  return unified === 'other' && typeof given === 'object' ? raw : unified === 'unknown' ? undefined : unified
 }

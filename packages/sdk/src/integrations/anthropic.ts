@@ -2,7 +2,7 @@
 import type { StopSignal } from '../runtime.ts'
 import type { Tacho } from '../tacho.ts'
 import { MessageStream, messageResult } from './anthropic-messages.ts'
-import { askedCallsOf } from './asked-calls.ts'
+import { askedCallsOf, fitsParser } from './asked-calls.ts'
 import { recordMethods, type Method } from './client.ts'
 import { fields, guarded, text, toolNames, withFunction, type Fields } from './host.ts'
 import { messagesOf, withSystem } from './messages.ts'
@@ -25,13 +25,13 @@ export function recordClient<Client extends object>(client: Client, tacho: Tacho
  */
 export function guardTools<Tools extends readonly object[]>(tools: Tools, tacho: Tacho, options?: WrapOptions): Tools {
   const guard = (tool: object) => {
-    const { name: given, type, run, toolsetName } = fields(tool)
+    const { name: given, type, run, parse, toolsetName } = fields(tool)
     const name = text(given) ?? String(toolsetName ?? type)
     if (typeof run !== 'function')
       return unguarded(tacho, tool, name, 'it has no run, so the provider runs it.', options)
     if (toolsetName !== undefined || text(given) === undefined || String(type).includes('_toolset_'))
       return unguarded(tacho, tool, name, 'it is a toolset, which runs many tools.', options)
-    askedCallsOf(tacho).guard(name)
+    askedCallsOf(tacho).guard(name, fitsParser(parse, JSON.parse))
     return withFunction(tool, 'run', () => (input: unknown, context: unknown, ...more: unknown[]) => {
       const { signal: given, toolUse, toolUseBlock } = fields(context)
       const signal = given as StopSignal | undefined

@@ -5,7 +5,7 @@
  *     |  \--the guard begins it, but it was cut--> refused, never ran
  *     |--the next request answers it, and no guard began it--> never ran
  *     |--its agent fails, and no guard began it--> never ran
- *     \--its run ends, and it was cut, unreadable or of an unknown tool--> never ran
+ *     \--its run ends, and it was cut, unreadable, of an unknown tool or unfit--> never ran
  *
  * A call of a tool that no guard has is the host's: nobody knows whether it ran.
  */
@@ -23,6 +23,8 @@ interface OpenCall extends Asked {
   /** Its model call is a run of its own. */
   readonly isOutside: boolean
   readonly isUnknown: boolean
+  /** The request named its tools. */
+  readonly isOffered: boolean
   /** The framework mends what cannot be read. */
   readonly isMended: boolean
   /** Every tool is guarded, as where hooks guard. */
@@ -39,17 +41,33 @@ const OF_MASTRA =
   /^(?:(?:agent|workflow)-.|mastra_workspace_|(?:search_tools|load_tool|search_skills|load_skill|updateWorkingMemory)$)/
 const AGENT = /^agent-(.+)/
 
+/** @param raw as received. Undefined: only the framework knows. */
+export type Fits = (raw: string) => boolean | undefined
+
 const OPEN_MAX = 1_000
-const CUT = new Set(
-  (
-    'length max_tokens max_output_tokens max_completion_tokens model_context_window_exceeded content_filter content-filter ' +
-    'safety recitation blocklist prohibited_content malformed_function_call incomplete aborted cancelled error failed'
-  ).split(' '),
+/** Reasons after which the calls of an answer are whole. Some streams say it again with each piece. */
+const WHOLE = new RegExp(
+  `^(?:${'stop completed complete end_turn tool_use tool_call tool_calls function_call stop_sequence eos eos_token done'.replaceAll(
+    ' ',
+    '|',
+  )})+$`,
 )
-const DECLINED = /\b(?:not approved|denied|declined|rejected)\b/i
-const UNFIT = /valid|schema|expected|pars[ei]|error|exception/i
+/** What frameworks answer in place of a person who declines without words. */
+const DECLINED =
+  /^\W*(?:tool call was not approved by the user|tool (?:call )?execution (?:was not approved|denied)|user rejected the tool call for )/i
+/** A person's own words, if nothing else can have been wrong. */
+const DECLINING = /\b(?:not approved|denied|declined|rejected)\b/i
+/** How errors of frameworks begin. What follows may quote any word of a schema. */
+const FAULT =
+  /^\W*(?:\w*error\b|\w*exception\b|an error occurred|invalid (?:input|json|tool_call|arguments)|tool input validation failed|received tool input|model tried to call|no such tool|unknown tool|tool \S+ not found|\S+ is not a valid tool)/i
 const HOOK_ERROR = /^\W*(?:<?tool_use_error|error\b|inputvalidationerror|no such tool)/i
-const UNKNOWN = /not found|unknown tool|no such tool|unavailable tool|does not exist|not available|invalid tool_call/i
+const UNKNOWN =
+  /^\W*(?:\w*error\b\W*)*(?:model tried to call unavailable tool|invalid tool_call\b|no such tool|unknown tool|tool \S+ (?:not found|does not exist|is not available)|\S+ is not a valid tool)/i
+
+/** Nobody said why it ended: it ended by itself. @param given as the provider said it. */
+export function isWhole(given: unknown): boolean {
+  return typeof given !== 'string' || given === '' || WHOLE.test(given.toLowerCase().replaceAll('-', '_'))
+}
 
 /** `finishReason` as the provider said it, unless a candidate has its own; a provider that says nothing ended its answer. */
 export function askedCalls(given: unknown, finishReason: unknown): Asked[] {
@@ -67,19 +85,19 @@ export function candidatesIn(choices: unknown): Record<string, unknown>[] {
 const list = (given: unknown): unknown[] => (Array.isArray(given) ? given : [])
 
 function callsIn(candidate: unknown, finishReason: unknown): Asked[] {
-  const isCut = CUT.has(String(finishReason).toLowerCase())
+  const isCut = !isWhole(finishReason)
   return itemsIn([candidate]).map((item) => {
     const named = fields(item['function'] ?? item)
     const args = named['arguments'] ?? named['input'] ?? named['args']
     const raw = typeof args === 'string' ? args : undefined
     const isText = String(item['type']).startsWith('custom')
     const isReadable = isText || raw === undefined || raw === '' || readSafely(() => (JSON.parse(raw), true), false)
-    const isWhole = !isCut || (isReadable && item['status'] === 'completed')
+    const isAll = !isCut || (isReadable && item['status'] === 'completed')
     return {
       id: text(item['call_id'] ?? item['callId'] ?? item['toolCallId'] ?? item['id']),
       name: text(named['name'] ?? named['toolName']) ?? 'tool',
-      raw: raw ?? (isWhole ? undefined : readSafely(() => JSON.stringify(args), undefined)),
-      problem: !isWhole ? 'cut' : isReadable ? undefined : 'unreadable',
+      raw: raw ?? readSafely(() => JSON.stringify(args), undefined),
+      problem: !isAll ? 'cut' : isReadable ? undefined : 'unreadable',
     }
   })
 }
@@ -110,12 +128,13 @@ export class AskedCalls implements Held, AskedBefore {
   readonly #tacho: Tacho
   readonly #core: Core
   readonly #open = new Set<OpenCall>()
-  readonly #guarded = new Set<string>()
+  /** Whether arguments fit the tool of this name, if its schema can say so. */
+  readonly #guarded = new Map<string, Fits>()
   readonly #loops = new WeakMap<RunState, LoopDetector>()
   /** Began before the model's answer had ended, or was recorded. */
   readonly #begun = new WeakMap<RunState, Set<string>>()
-  /** Calls of answers that still stream: nobody knows if they are whole. */
-  readonly #streamed = new Map<string, Promise<void>>()
+  /** Calls of answers that still stream, by run and id: nobody knows if they are whole. */
+  readonly #streamed = new Map<RunState | undefined, Map<string, Promise<unknown>>>()
 
   constructor(tacho: Tacho, core: Core) {
     this.#tacho = tacho
@@ -124,8 +143,8 @@ export class AskedCalls implements Held, AskedBefore {
     core.heldCalls.add(this)
   }
 
-  guard(name: string): void {
-    if (this.#guarded.size < OPEN_MAX) this.#guarded.add(name)
+  guard(name: string, fits: Fits = () => undefined): void {
+    if (this.#guarded.size < OPEN_MAX || this.#guarded.has(name)) this.#guarded.set(name, fits)
   }
 
   /** @param tools what the request offered, if it is known. */
@@ -145,8 +164,9 @@ export class AskedCalls implements Held, AskedBefore {
   ): void {
     for (const call of calls) {
       if (call.id !== undefined && this.#begun.get(more.context.scope.state)?.delete(call.id)) continue
-      const isUnknown = typeof tools === 'function' ? !tools(call.name) : !!tools?.length && !tools.includes(call.name)
-      this.#open.add({ ...call, ...more, isUnknown, isRecorded: false })
+      const isOffered = typeof tools === 'function' ? tools(call.name) : !!tools?.includes(call.name)
+      const isUnknown = !isOffered && (typeof tools === 'function' || !!tools?.length)
+      this.#open.add({ ...call, ...more, isUnknown, isOffered, isRecorded: false })
     }
     for (const oldest of this.#open) if (this.#open.size > OPEN_MAX) this.#open.delete(oldest)
   }
@@ -161,16 +181,23 @@ export class AskedCalls implements Held, AskedBefore {
     return isRefused ? call : { ...call, problem: undefined }
   }
 
-  /** The answer with this call streams until `end`. */
-  stream(id: string, end: Promise<void>): void {
-    if (this.#streamed.size >= OPEN_MAX) return
-    this.#streamed.set(id, end)
-    void end.then(() => this.#streamed.delete(id))
+  /** The answer with this call streams until `end`. @param state undefined: its model call is a run of its own. */
+  stream(state: RunState | undefined, id: string, end: Promise<void>): void {
+    const calls = this.#streamed.get(state) ?? new Map<string, Promise<unknown>>()
+    if (this.#streamed.size >= OPEN_MAX || calls.size >= OPEN_MAX) return
+    this.#streamed.set(state, calls)
+    const ends = Promise.all([calls.get(id), end])
+    calls.set(id, ends)
+    void ends.then(() => {
+      if (calls.get(id) === ends) calls.delete(id)
+      if (calls.size === 0) this.#streamed.delete(state)
+    })
   }
 
   /** Resolves when the answer with this call has ended. */
-  whole(id: string | undefined): Promise<void> | undefined {
-    return id === undefined ? undefined : this.#streamed.get(id)
+  whole(state: RunState | undefined, id: string | undefined): Promise<unknown> | undefined {
+    if (id === undefined) return undefined
+    return (state && this.#streamed.get(state)?.get(id)) ?? this.#streamed.get(undefined)?.get(id)
   }
 
   refused(call: Asked, message: string): void {
@@ -187,13 +214,14 @@ export class AskedCalls implements Held, AskedBefore {
       if (!call) continue
       this.#open.delete(call)
       const message = textIn(content)
+      const isDenied = fields(content)['type'] === 'execution-denied'
       // A tool whose hook was not asked can have run: only an error says that it did not.
       const isKnown =
         (call.isGuarded && HOOK_ERROR.test(message)) ||
         this.#guarded.has(call.name) ||
         call.isUnknown ||
         call.problem !== undefined
-      if (isKnown) this.#neverRan(call, reasonOf(call, message), message)
+      if (isKnown) this.#neverRan(call, isDenied ? 'declined' : this.#reasonOf(call, message), message)
       else if (OF_MASTRA.test(call.name)) this.#ran(call, content)
     }
   }
@@ -216,8 +244,8 @@ export class AskedCalls implements Held, AskedBefore {
     for (const call of this.#open) {
       const { scope: askedIn, span: around } = call.context
       if (askedIn !== scope || (around.spanId !== span.spanId && around.parentSpanId !== span.spanId)) continue
-      if (call.problem !== undefined || call.isUnknown) this.#neverRan(call, reasonOf(call, ''), message)
-      else if (this.#guarded.has(call.name)) this.#neverRan(call, undefined, message)
+      const reason = this.#faultOf(call)
+      if (reason !== undefined || this.#guarded.has(call.name)) this.#neverRan(call, reason, message)
       this.#open.delete(call)
     }
   }
@@ -229,8 +257,8 @@ export class AskedCalls implements Held, AskedBefore {
     return call?.id
   }
 
-  agentOf(id: string | undefined): string | undefined {
-    const call = id === undefined ? undefined : [...this.#open].findLast((one) => one.id === id)
+  agentOf(state: RunState, id: string | undefined): string | undefined {
+    const call = id === undefined ? undefined : [...this.#open].findLast((one) => one.id === id && isIn(one, state))
     return call?.context.span.marks?.agent
   }
 
@@ -238,7 +266,8 @@ export class AskedCalls implements Held, AskedBefore {
   leave(_reason: string, ended?: Context['scope']): void {
     for (const call of this.#open) {
       if (ended !== undefined && call.context.scope !== ended) continue
-      if (call.problem !== undefined || call.isUnknown) this.#neverRan(call, reasonOf(call, ''), undefined)
+      const reason = this.#faultOf(call)
+      if (reason !== undefined) this.#neverRan(call, reason, undefined)
       // A guard outside a run may still begin it.
       if (!call.isOutside) this.#open.delete(call)
     }
@@ -288,6 +317,27 @@ export class AskedCalls implements Held, AskedBefore {
     })
   }
 
+  /** What is wrong with the call, whatever anybody answered. */
+  #faultOf({ problem, isUnknown, ...call }: OpenCall): string | undefined {
+    if (problem) return problem
+    if (isUnknown) return 'unknown_tool'
+    return this.#fits(call) === false ? 'unfit' : undefined
+  }
+
+  /** Why a call never ran that was answered so. */
+  #reasonOf(call: OpenCall, message: string): string {
+    const fault = this.#faultOf(call)
+    if (fault !== undefined) return fault
+    if (DECLINED.test(message)) return 'declined'
+    if (!call.isOffered && UNKNOWN.test(message)) return 'unknown_tool'
+    if (FAULT.test(message)) return 'unfit'
+    return call.hasApprovals || (this.#fits(call) && DECLINING.test(message)) ? 'declined' : 'unfit'
+  }
+
+  #fits({ name, raw }: Pick<Asked, 'name' | 'raw'>): boolean | undefined {
+    return readSafely(() => this.#guarded.get(name)?.(raw ?? ''), undefined)
+  }
+
   #loopOf(state: RunState): LoopDetector | null {
     const { loop = {} } = this.#core.options.guard ?? {}
     if (loop === false) return null
@@ -301,16 +351,31 @@ function isIn({ isOutside, context }: Pick<OpenCall, 'isOutside' | 'context'>, s
   return isOutside || context.scope.state === state
 }
 
-function reasonOf({ problem, isUnknown, hasApprovals }: OpenCall, message: string): string {
-  if (problem) return problem
-  if (isUnknown) return 'unknown_tool'
-  if (DECLINED.test(message)) return 'declined'
-  if (UNKNOWN.test(message)) return 'unknown_tool'
-  return hasApprovals && !UNFIT.test(message) ? 'declined' : 'unfit'
-}
-
 function inputOf({ raw }: Asked): unknown {
   return readSafely(() => JSON.parse(raw ?? '') as unknown, raw)
+}
+
+/** What a schema of the Standard Schema or of the AI SDK says at once. */
+export function fitsSchema(schema: unknown): Fits {
+  return (raw) => {
+    const given = schema as Record<string, unknown> | null | undefined
+    const standard = fields(given?.['~standard'])
+    const [owner, validate] = standard['validate'] ? [standard, standard['validate']] : [given, given?.['validate']]
+    if (typeof validate !== 'function') return undefined
+    const result: unknown = Reflect.apply(validate, owner, [JSON.parse(raw || '{}')])
+    if (result instanceof Promise) return void result.catch(() => undefined)
+    const { issues, success } = fields(result)
+    return issues === undefined ? success !== false : false
+  }
+}
+
+/** What throws does not fit. */
+export function fitsParser(parse: unknown, read: (raw: string) => unknown): Fits {
+  return (raw) => {
+    if (typeof parse !== 'function') return undefined
+    const input = read(raw)
+    return readSafely(() => (parse(input), true), false)
+  }
 }
 
 function textIn(content: unknown): string {

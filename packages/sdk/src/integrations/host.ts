@@ -100,9 +100,11 @@ export async function guarded<T>(
   onBlocked: (error: ToolBlockedError) => Awaited<T>,
 ): Promise<Awaited<T>> {
   const { context, asked } = coreOf(tacho)
-  await asked?.whole(keyOf(callId))
   const around = parent ?? context.getStore()
-  const agent = asked?.agentOf(keyOf(callId)) ?? (around && running.get(around.span)?.agent?.span.marks?.agent)
+  const state = around?.scope.state
+  await asked?.whole(state, keyOf(callId))
+  const agent =
+    (state && asked?.agentOf(state, keyOf(callId))) ?? (around && running.get(around.span)?.agent?.span.marks?.agent)
   const actsIn = around && agent !== undefined ? withAgent(around, agent) : parent
   const run = (input: unknown) => {
     const { span } = context.getStore() ?? {}

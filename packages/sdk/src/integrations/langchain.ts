@@ -8,7 +8,7 @@ import type { ToolBlockedError } from '../guard/blocked.ts'
 import { readSafely } from '../json.ts'
 import type { StopSignal } from '../runtime.ts'
 import { coreOf, type Tacho } from '../tacho.ts'
-import { askedCallsOf } from './asked-calls.ts'
+import { askedCallsOf, fitsSchema } from './asked-calls.ts'
 import {
   beginPart,
   enclosingPart,
@@ -247,7 +247,7 @@ export function recordCalls(tacho: Tacho): CallHandler {
  */
 export function guardTools<Tools extends readonly object[]>(tools: Tools, tacho: Tacho, options?: WrapOptions): Tools {
   const guard = (tool: object) => {
-    const { name: given, type, _call: call, func, responseFormat } = fields(tool)
+    const { name: given, type, _call: call, func, schema, responseFormat } = fields(tool)
     const givenName = text(given) ?? text(type) ?? 'tool'
     if (typeof call !== 'function') {
       return unguarded(tacho, tool, givenName, 'it has no method _call, so something else runs it.', options)
@@ -255,7 +255,7 @@ export function guardTools<Tools extends readonly object[]>(tools: Tools, tacho:
     const own = ownRunner(tool)
     if (own !== null)
       return unguarded(tacho, tool, givenName, `it has its own ${own}, which may call anything.`, options)
-    askedCallsOf(tacho).guard(givenName)
+    askedCallsOf(tacho).guard(givenName, fitsSchema(schema))
     const refused = ({ modelText }: ToolBlockedError) =>
       responseFormat === 'content_and_artifact' ? [modelText, undefined] : modelText
     const guardedCall = (run: Function) =>

@@ -85,7 +85,8 @@ export class ModelCall {
   /** A framework may run this call before the answer has ended. */
   streams(callId: unknown): void {
     this.#ended ??= new Promise((resolve) => (this.#end = resolve))
-    if (typeof callId === 'string') this.#asked.stream(callId, this.#ended)
+    const state = this.#isOutside ? undefined : this.context.scope.state
+    if (typeof callId === 'string') this.#asked.stream(state, callId, this.#ended)
   }
 
   /** Its answer streams, with this so far. A run that ends has left it, and says so before its outcome. */
@@ -126,7 +127,9 @@ export class ModelCall {
       const { tools, ...request } = this.#request
       const model = text(result.model) ?? text(request.model)
       const finishReason = result.finishReason ?? undefined
-      const calls = readSafely(() => askedCalls(result.asked, finishReason), [])
+      // An answer that failed before it said why it ended has no whole calls.
+      const ended = finishReason ?? (status === 'FAILED' ? 'error' : undefined)
+      const calls = readSafely(() => askedCalls(result.asked, ended), [])
       const toolCalls = calls.map(({ id, name, raw, problem }) =>
         set({ id, name, ...(problem !== undefined && { arguments: raw, problem }) }),
       )

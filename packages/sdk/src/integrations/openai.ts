@@ -1,7 +1,7 @@
 /** The OpenAI client, 4 to 7: `const openai = recordClient(new OpenAI(), tacho)`. */
 import type { StopSignal } from '../runtime.ts'
 import type { Tacho } from '../tacho.ts'
-import { askedCallsOf, candidatesIn } from './asked-calls.ts'
+import { askedCallsOf, candidatesIn, fitsParser } from './asked-calls.ts'
 import { recordMethods, type Collector, type Method } from './client.ts'
 import { fields, guarded, text, toolNames, withFunction, withProperty, type Fields } from './host.ts'
 import { answerOf, messagesOf, withSystem, type Message } from './messages.ts'
@@ -28,10 +28,13 @@ export function recordClient<Client extends object>(client: Client, tacho: Tacho
 export function guardTools<Tools extends readonly object[]>(tools: Tools, tacho: Tacho, options?: WrapOptions): Tools {
   const guard = (tool: object) => {
     const { function: runnable, type, name: ofResponses, $callback: callback } = fields(tool)
-    const { name: given, function: run } = fields(runnable)
+    const { name: given, function: run, parse } = fields(runnable)
     const ownName = typeof run === 'function' ? text(run.name) : undefined
     const givenName = text(given) ?? text(ofResponses) ?? ownName ?? String(type)
-    askedCallsOf(tacho).guard(givenName)
+    askedCallsOf(tacho).guard(
+      givenName,
+      fitsParser(parse, (raw) => raw),
+    )
     const guardedRun = (run: Function) =>
       function (this: unknown, ...args: unknown[]) {
         const [input, ...more] = args

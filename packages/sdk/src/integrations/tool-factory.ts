@@ -2,7 +2,7 @@
 import type { ToolBlockedError } from '../guard/blocked.ts'
 import type { StopSignal } from '../runtime.ts'
 import type { Tacho } from '../tacho.ts'
-import { askedCallsOf } from './asked-calls.ts'
+import { askedCallsOf, fitsSchema } from './asked-calls.ts'
 import { fields, guarded, type Fields } from './host.ts'
 
 interface Framework {
@@ -40,7 +40,8 @@ export function guardedFactory<Create extends Function>(create: Create, tacho: T
     const changed = { ...options, execute: guardedExecute }
     const tool = make(changed) as object
     framework.made?.(tool)
-    askedCallsOf(tacho).guard(framework.name([], options, tool))
+    const { inputSchema, parameters } = options
+    askedCallsOf(tacho).guard(framework.name([], options, tool), fitsSchema(inputSchema ?? parameters))
     return tool
   }
   return guardedCreate as unknown as Create

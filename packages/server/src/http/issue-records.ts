@@ -42,7 +42,7 @@ export function issueRecordsRoutes(
     const { id, status, isNew, evidence } = received
     if (isNew) work.wake('review_issue_record')
     // A client whose first answer was lost finds its own claim by the random value in its evidence.
-    const more = isClaim && !isNew ? { isSame: evidence === record.evidence && evidence !== '{}' } : {}
+    const more = approvalId !== null && !isNew ? { isSame: evidence === record.evidence && evidence !== '{}' } : {}
     return { recordId: id, status, isNew, ...more }
   })
 }

@@ -157,6 +157,8 @@ test('a client whose claim got no answer finds that the stored claim is its own,
   assert.deepEqual([again.body.isNew, again.body.isSame], [false, true])
   assert.equal((await claim(id, { evidence: { claimId: randomUUID() } })).body.isSame, false)
   assert.equal((await claim(id)).body.isSame, false)
+  const left = { ...own, clientRecordId: `withdrawn-${id}` }
+  assert.deepEqual([(await claim(id, left)).body.isNew, (await claim(id, left)).body.isSame], [true, true])
   const bare = await ask()
   await calls.decide(bare.id, 'APPROVED')
   assert.equal((await claim(bare.id)).body.isNew, true)
