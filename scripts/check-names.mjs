@@ -9,7 +9,7 @@ const PUBLISHED = { npm: [], PyPI: [] }
 const NPM =
   /\b(?:npx|npm exec|npm (?:install|i|add)|pnpm (?:add|dlx)|yarn (?:add|dlx)|bun add|bunx|deno add npm:)\s+((?:-\S+\s+)*)(@?tacho(?:\/[a-z-]+)?)(?=[\s@`'"]|$)/gm
 const PYPI =
-  /\b(?:pip3? install|uv add|uv pip install|uvx|pipx (?:run|install)|poetry add)\s+((?:-\S+\s+)*)(tacho(?:[-_][a-z]+)?)(?=[\s=\[<>~`'"]|$)/gm
+  /\b(?:pip3? install|uv add|uv pip install|uvx|pipx (?:run|install)|poetry add)\s+((?:-\S+\s+)*)(tacho(?:[-_][a-z]+)?)(?=[\s=[<>~`'"]|$)/gm
 
 const files = execFileSync('git', ['ls-files'], { encoding: 'utf8', maxBuffer: 2 ** 26 })
   .trim()
