@@ -405,4 +405,4 @@ def test_candidates_of_a_stream_and_free_text(make: Make, service: Service, answ
     said = messages_of(
         {"role": "assistant", "content": [{"type": "custom_tool_call", "call_id": "x", "name": "s", "input": "ls"}]}
     )
-    assert tool_calls_of(client.core, said, "completed") == [{"id": "x", "name": "s"}]
+    assert tool_calls_of(client.core, said, "completed", None) == [{"id": "x", "name": "s"}]

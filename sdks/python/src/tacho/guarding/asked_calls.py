@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from ..delivery.issue_records import IssueReport
 from ..delivery.lock import Lock
-from ..recording.context import Span, current_of
+from ..recording.context import RunScope, Span, current_of
 from ..recording.run import Run, begin_scope
 
 if TYPE_CHECKING:
@@ -19,22 +19,35 @@ if TYPE_CHECKING:
     from .guard import Guard
 
 NeverRan = Literal["cut", "unreadable", "unknown_tool", "unfit", "declined"]
-# Of answers whose calls may miss their end, as providers say it. Others are whole.
-_CUT = frozenset(
-    "length max_tokens max_output_tokens model_length model_context_window_exceeded content_filter content-filter safety"
-    " recitation prohibited_content blocklist spii refusal incomplete in_progress aborted cancelled failed error"
-    " malformed_function_call".split()
+# Of answers whose calls are complete, as providers say it: packages/contract/vectors/finish-reasons.json.
+_WHOLE = frozenset(
+    "stop stopped tool_calls tool_call tool_use end_turn function_call completed complete stop_sequence eos eos_token"
+    " end_of_text stop_token pause_turn".split()
 )
-_KNOWN_MAX = 1_000
+UNFINISHED = "unfinished"
+"""The reason of a stream that ended, or that the host left, before a provider gave one."""
+_KNOWN_MAX = 2_000
+_WHOLE_MAX = 20_000
 _TEXT_CHARS = 65_536
+_REASON_CHARS = 100
 
 
 class FreeText(str):
     """What a model wrote for a custom tool of OpenAI: no JSON."""
 
 
+class ReceivedCall(dict[str, Any]):
+    """A call with a status of its own: it may be complete in an answer that is not, or the other way round."""
+
+    status: object = None
+
+
 def is_cut(finish_reason: object) -> bool:
-    return isinstance(finish_reason, str) and finish_reason.lower() in _CUT
+    """Whether calls may miss their end. So they may for a reason that nobody knows; None: nobody said why the answer ended."""
+    if finish_reason is None or finish_reason == "":
+        return False
+    said = getattr(finish_reason, "name", finish_reason)
+    return not isinstance(said, str) or said[:_REASON_CHARS].lower().replace("-", "_") not in _WHOLE
 
 
 @dataclass(frozen=True)
@@ -46,32 +59,57 @@ class Broken:
     """The arguments as received, if they are a text."""
 
 
+_Key = tuple[str | None, str]
+
+
 class AskedCalls:
-    """What answers of models said of their calls, by the model's id: frameworks do not tell it to a tool."""
+    """
+    What answers of models said of their calls, by the run and the model's id: frameworks do not tell it to a tool. Several runs
+    may have calls of one id, because some models count them from 0 in each answer.
+    """
 
     def __init__(self) -> None:
         self.reset()
 
     def reset(self) -> None:
         self._lock = Lock()
-        self._broken: dict[str, Broken] = {}
+        self._broken: dict[_Key, Broken] = {}
+        self._whole: dict[_Key, None] = {}
 
-    def note(self, call_id: object, broken: Broken | None) -> None:
-        """The last answer with this id counts: some models give each call the same one."""
+    def note(self, scope: RunScope | None, call_id: object, broken: Broken | None) -> None:
+        """The last answer of the run with this id counts. `scope`: None outside a run."""
         if not isinstance(call_id, str) or not call_id:
             return
+        # Also for tools that run in no run, as in a thread that does not know it.
+        keys: list[_Key] = [("" if scope is None else scope.run_id, call_id), (None, call_id)]
         with self._lock:
-            self._broken.pop(call_id, None)
-            if broken is not None:
-                self._broken[call_id] = broken
-            if len(self._broken) > _KNOWN_MAX:
-                del self._broken[next(iter(self._broken))]
+            for key in keys:
+                self._broken.pop(key, None)
+                self._whole.pop(key, None)
+                if broken is None:
+                    self._whole[key] = None
+                else:
+                    self._broken[key] = broken
+            for known, most in ((self._broken, _KNOWN_MAX), (self._whole, _WHOLE_MAX)):
+                while len(known) > most:
+                    del known[next(iter(known))]
 
-    def broken(self, call_id: object) -> Broken | None:
-        return self._broken.get(call_id) if isinstance(call_id, str) else None
+    def broken(self, core: Core, call_id: object) -> Broken | None:
+        """Of the current run, or else of a run around it, or of a call of a model outside any run."""
+        if not isinstance(call_id, str):
+            return None
+        context = current_of(core)
+        if context is None:
+            return self._broken.get((None, call_id))
+        while context is not None:
+            key = (context.scope.run_id, call_id)
+            if key in self._broken or key in self._whole:
+                return self._broken.get(key)
+            context = context.outer
+        return self._broken.get(("", call_id))
 
-    def is_cut(self, call_id: object) -> bool:
-        broken = self.broken(call_id)
+    def is_cut(self, core: Core, call_id: object) -> bool:
+        broken = self.broken(core, call_id)
         return broken is not None and broken.code == "cut"
 
 
@@ -80,7 +118,7 @@ def record_never_ran(
 ) -> None:
     """On the current run, or in one of its own. `answer`: what the model reads. `arguments`: as it wrote them."""
     core, current = guard.core, current_of(guard.core)
-    broken = core.asked_calls.broken(call_id)
+    broken = core.asked_calls.broken(core, call_id)
     if broken is not None:
         # A framework may have mended the arguments, and knows not that the answer was cut.
         code = broken.code if code in ("unreadable", "unfit") else code
@@ -98,10 +136,10 @@ def record_never_ran(
         Run(core, scope).end("FAILED", {"error": answer})
 
 
-def tool_calls_of(core: Core, output: object, finish_reason: object) -> list[dict[str, Any]]:
+def tool_calls_of(core: Core, output: object, finish_reason: object, scope: RunScope | None) -> list[dict[str, Any]]:
     """
     Of all candidates of an answer, for LLM_CALL. Arguments that cannot be read, or that may miss their end, stand there as
-    received. Notes which calls were cut.
+    received. Notes which calls were cut. `scope`: the run of the answer; None outside a run.
     """
     found: list[dict[str, Any]] = []
     for message in output if isinstance(output, list) else [output]:
@@ -112,12 +150,12 @@ def tool_calls_of(core: Core, output: object, finish_reason: object) -> list[dic
                 continue
             one = {name: call[name] for name in ("id", "name") if call.get(name) is not None}
             arguments = call.get("arguments")
-            cut = is_cut(reason) and call.get("status") != "completed"
+            cut = is_cut((call.status if isinstance(call, ReceivedCall) else None) or reason)
             text = arguments if isinstance(arguments, str) else None
             is_broken = bool(text) and not isinstance(text, FreeText)
             broken = Broken("cut" if cut else "unreadable", text and text[:_TEXT_CHARS]) if cut or is_broken else None
             if broken is not None:
                 one |= {"problem": broken.code, **({} if arguments is None else {"arguments": arguments})}
-            core.asked_calls.note(call.get("id"), broken)
+            core.asked_calls.note(scope, call.get("id"), broken)
             found.append(one)
     return found

@@ -372,7 +372,7 @@ class _GuardedCall:
 
 def _refuse_if_cut(guard: Guard, request: Request) -> None:
     """Frameworks mend arguments whose end is missing, so what the tool would get is not what the model meant."""
-    broken = guard.core.asked_calls.broken(request.tool_call_id)
+    broken = guard.core.asked_calls.broken(guard.core, request.tool_call_id)
     if broken is not None:
         error = ToolBlockedError("call_cut", _name(request.tool_name))
         shown_arguments = read_safely(lambda: shown(form_of(request.read())), None)

@@ -78,6 +78,7 @@ def _result(answer: Mapping[str, Any]) -> dict[str, Any]:
 class _Stream:
     def __init__(self) -> None:
         self.is_complete = False
+        self.news: list[tuple[object, bool]] = []
         self._message: dict[str, Any] = {}
         self._usage: dict[str, Any] = {}
         self._blocks: dict[Any, dict[str, Any]] = {}
@@ -88,12 +89,15 @@ class _Stream:
             self._message = dict(fields_of(piece.get("message")))
             self._count(self._message.get("usage"))
         elif kind == "content_block_start":
-            self._blocks[piece.get("index")] = {**fields_of(piece.get("content_block"))}
+            block = self._blocks[piece.get("index")] = {**fields_of(piece.get("content_block"))}
+            if block.get("type") == "tool_use":
+                self.news.append((block.get("id"), False))
         elif kind == "content_block_delta":
             self._append(self._blocks.setdefault(piece.get("index"), {"type": "text"}), fields_of(piece.get("delta")))
         elif kind == "message_delta":
             self._message["stop_reason"] = fields_of(piece.get("delta")).get("stop_reason")
             self._count(piece.get("usage"))
+            self.is_complete = self._message["stop_reason"] is not None
         elif kind == "message_stop":
             self.is_complete = True
         return kind == "content_block_delta"

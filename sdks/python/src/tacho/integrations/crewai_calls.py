@@ -199,7 +199,7 @@ def checked_schema(schema: type[BaseModel], name: Callable[[], str], client: Cal
 
 def _record_unfit(client: Tacho, name: str, said: str, given: object, held: Caller) -> None:
     wait_for_events()
-    was_cut = client.core.asked_calls.is_cut(held.call_id) or is_cut_answer(held)
+    was_cut = client.core.asked_calls.is_cut(client.core, held.call_id) or is_cut_answer(held)
     with acting(client.core, held.agent):
         arguments = given if held.text is None else held.text
         record_never_ran(client.guarding, name, "cut" if was_cut else "unfit", said, arguments, held.call_id)

@@ -26,6 +26,7 @@ from ..recording.plain import read_safely
 from ..recording.run import Run, begin_scope, failure_of, outcome_of
 from ..recording.usage_shapes import call_usage
 from .langchain_agents import Kind, Places
+from .langchain_answers import CallPieces, as_received, names_of, reason_of
 from .langchain_tools import GUARDED_KEY, PAUSES, guard_tool
 from .messages import Message, fields_of, messages_of
 from .model_call import ModelCall
@@ -36,7 +37,6 @@ T = TypeVar("T", bound=BaseTool)
 _ROLES = {"human": "user", "ai": "assistant", "AIMessageChunk": "assistant", "tool": "tool", "system": "system"}
 # Bounds the chains whose end LangChain never reports.
 _OPEN_MAX = 10_000
-_ARGUMENTS_MAX = 262_144
 
 _CLAIMS: dict[tuple[int, object], object] = {}
 _CLAIMS_LOCK = threading.Lock()
@@ -126,7 +126,7 @@ class TachoHandler(BaseCallbackHandler):
 
         read_safely(lambda: self._record_declined(messages[0]), None)
         self._begin_call(run_id, parent_run_id, request)
-        offered = read_safely(lambda: _names_of(more["invocation_params"]["tools"]), set[str]())
+        offered = read_safely(lambda: names_of(more["invocation_params"]["tools"]), set[str]())
         _add(self._offered, run_id, offered)
 
     def on_llm_start(
@@ -167,7 +167,9 @@ class TachoHandler(BaseCallbackHandler):
                 return
             call = asked.get(answer.tool_call_id)
             if call is not None and answer.status == "error" and self._is_first(call["id"]):
-                self._lost(call, "declined", str(answer.content), call["args"])
+                said = str(answer.content)
+                is_unknown = said.startswith(f"Error: {call['name']} is not a valid tool")
+                self._lost(call, "unknown_tool" if is_unknown else "declined", said, call["args"])
 
     def _is_first(self, call_id: Any) -> bool:
         """Whether nobody knows how this call went."""
@@ -283,13 +285,6 @@ def _add(entries: dict[UUID, Any], key: UUID, value: Any) -> None:
     entries[key] = value
 
 
-def _names_of(tools: Any) -> set[str]:
-    """Of the tools that the model was offered. Empty if one has no name."""
-    names = [fields_of(tool).get("name") or fields_of(fields_of(tool).get("function")).get("name") for tool in tools]
-    known = {name for name in names if isinstance(name, str)}
-    return known if len(known) == len(set(names)) else set()
-
-
 def _model_of(more: Mapping[str, Any]) -> dict[str, Any]:
     metadata, params = more.get("metadata") or {}, more.get("invocation_params") or {}
     model = metadata.get("ls_model_name") or params.get("model") or params.get("model_name")
@@ -320,48 +315,20 @@ def _result_of(response: Any, pieces: CallPieces) -> dict[str, Any]:
         return {"output": {"role": "assistant", "content": getattr(generation, "text", None)}}
     usage = getattr(message, "usage_metadata", None)
     metadata = getattr(message, "response_metadata", None) or {}
-    said = _message_of(message)
+    said, reason = _message_of(message), reason_of(metadata, getattr(generation, "generation_info", None))
     if pieces.calls:
         said["tool_calls"] = pieces.calls
-    elif is_cut(metadata.get("finish_reason") or metadata.get("stop_reason")):
-        said["tool_calls"] = _as_received(message) or said.get("tool_calls")
+    elif is_cut(reason):
+        said["tool_calls"] = as_received(message) or said.get("tool_calls")
     output = messages_of([said])
     return {
         "model": metadata.get("model_name") or metadata.get("model"),
         "output": output[0] if output else None,
-        "finishReason": metadata.get("finish_reason") or metadata.get("stop_reason"),
+        "finishReason": reason,
         "usage": call_usage(usage),
         # LangChain's mark of an answer from its cache, which repeats the usage of the first one.
         "notCounted": "cache" if fields_of(usage).get("total_cost") == 0 else None,
     }
-
-
-class CallPieces:
-    """The calls of a stream as received: LangChain closes what is open, and so makes arguments that the model did not write."""
-
-    def __init__(self) -> None:
-        self._calls: dict[Any, dict[str, Any]] = {}
-
-    def add(self, pieces: Any) -> None:
-        for piece in pieces:
-            # Some models give no index, and each call in one piece.
-            index = piece.get("id") if piece.get("index") is None else piece["index"]
-            call = self._calls.setdefault(index, {"id": None, "name": None, "args": ""})
-            call["id"] = call["id"] or piece.get("id")
-            call["name"] = call["name"] or piece.get("name")
-            call["args"] = (call["args"] + (piece.get("args") or ""))[:_ARGUMENTS_MAX]
-
-    @property
-    def calls(self) -> list[dict[str, Any]]:
-        return [{**call, "args": call["args"] or {}} for call in self._calls.values() if call["name"]]
-
-
-def _as_received(message: Any) -> list[Any]:
-    return (
-        getattr(message, "tool_call_chunks", None)
-        or fields_of(getattr(message, "additional_kwargs", None)).get("tool_calls")
-        or []
-    )
 
 
 def guard_tools(tools: Sequence[T], tacho: Tacho | None = None, *, unguarded: Unguarded = "refuse") -> list[T]:

@@ -9,7 +9,7 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from ..guarding.asked_calls import FreeText
+from ..guarding.asked_calls import FreeText, ReceivedCall
 
 # Only this many messages of a list are read, the newest.
 _MESSAGES_MAX = 10_000
@@ -108,7 +108,9 @@ def _tool_call(call: Mapping[str, Any]) -> Message:
     is_text = str(call.get("type")).startswith("custom") and isinstance(arguments, str)
     read = FreeText(arguments) if is_text else parsed(arguments)
     given = {"id": call.get("call_id") or call.get("id"), "name": named.get("name"), "arguments": read}
-    return _present(given)
+    received = ReceivedCall(_present(given))
+    received.status = call.get("status")
+    return received
 
 
 def parsed(value: object) -> Any:

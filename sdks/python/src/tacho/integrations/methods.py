@@ -108,6 +108,7 @@ def _received(call: ClientCall, method: Method, answer: Any) -> Any:
     elif hasattr(iterator, "__anext__") or hasattr(iterator, "__next__"):
         tap = _tap_async if hasattr(iterator, "__anext__") else _tap
         answer._iterator = tap(call, collector, iterator)
+        call.opened(lambda: _ended(call, collector, GeneratorExit()))
         end_when_closed(answer, lambda: _ended(call, collector, GeneratorExit()))
     else:
         call.end(lambda: method.result(fields_of(answer)))
@@ -137,13 +138,16 @@ async def _tap_async(call: ClientCall, collector: Collector, pieces: AsyncIterat
 
 
 def _collect(call: ClientCall, collector: Collector, piece: Any) -> None:
+    is_known = collector.is_complete
     if read_safely(lambda: collector.add(fields_of(piece)), False):
         call.token()
+    if collector.news or (collector.is_complete and not is_known):
+        read_safely(lambda: call.note(collector), None)
 
 
 def _ended(call: ClientCall, collector: Collector, error: BaseException | None) -> None:
     # Hosts often stop after the last piece, without reading to the end.
     if error is None or (collector.is_complete and isinstance(error, GeneratorExit)):
-        call.end(collector.result)
+        call.end(collector.result, not collector.is_complete)
     else:
         call.fail(error, collector.result)

@@ -13,7 +13,7 @@ import tacho
 
 from ..client import Tacho
 from ..core import Core
-from ..guarding.asked_calls import tool_calls_of
+from ..guarding.asked_calls import UNFINISHED, Broken, tool_calls_of
 from ..recording.context import RunScope, Span
 from ..recording.plain import read_safely
 from ..recording.run import Outcome, Run, begin_scope, failure_of
@@ -74,25 +74,37 @@ class ModelCall:
         if self._first is None:
             self._first = time.monotonic()
 
-    def end(self, result: Read) -> None:
-        self._record("COMPLETED", result, {})
+    def note(self, stream: Stream) -> None:
+        note_calls(self._core, stream, None if self._own else self._scope)
+
+    def opened(self, leave: Callable[[], object]) -> None:
+        """A stream. `leave` records it as the host has read it, before the outcome of its run."""
+        streams = self._scope.open_streams
+        streams[self] = leave
+        if len(streams) > _STREAMS_MAX:
+            del streams[next(iter(streams))]
+
+    def end(self, result: Read, is_open: bool = False) -> None:
+        """`is_open`: a stream ended, and nobody said that the answer did."""
+        self._record("COMPLETED", result, {}, is_open)
 
     def fail(self, error: BaseException, result: Read = dict) -> None:
         """`result` is what arrived before. A cancelled call ends as aborted."""
         if isinstance(error, (asyncio.CancelledError, GeneratorExit, KeyboardInterrupt)):
             self.abort(result)
         else:
-            self._record("FAILED", result, {"error": error})
+            self._record("FAILED", result, {"error": error}, True)
 
     def abort(self, result: Read) -> None:
         """The host stopped reading the stream."""
         self._record("CANCELLED", result, {"finishReason": "aborted"})
 
-    def _record(self, status: Outcome, read: Read, more: dict[str, Any]) -> None:
+    def _record(self, status: Outcome, read: Read, more: dict[str, Any], is_open: bool = False) -> None:
         # A forked child has a copy of the call: its parent records it.
         if self._is_ended or self._process is not self._core.process:
             return
         self._is_ended = True
+        self._scope.open_streams.pop(self, None)
         if _entered.get() is self:
             _entered.set(self._outer)
         result: dict[str, Any] = read_safely(read, {"output": _UNREADABLE})
@@ -106,8 +118,9 @@ class ModelCall:
         # A framework that tells of a call only afterwards gives its own times.
         payload: dict[str, Any] = {"latency": latency, **self._request, **result, "model": model}
         payload.update(more)
-        output, reason = payload.get("output"), payload.get("finishReason")
-        payload["toolCalls"] = read_safely(lambda: tool_calls_of(self._core, output, reason) or None, None)
+        reason = payload.get("finishReason") or (UNFINISHED if is_open else None)
+        asked = (payload.get("output"), reason, None if self._own else self._scope)
+        payload["toolCalls"] = read_safely(lambda: tool_calls_of(self._core, *asked) or None, None)
         if self._first is not None:
             payload["timeToFirstOutput"] = _milliseconds(self._first - self._begun)
         present = {name: value for name, value in payload.items() if value is not None}
@@ -121,13 +134,36 @@ class ModelCall:
 _entered: ContextVar[ModelCall | None] = ContextVar("tacho_model_call", default=None)
 _in_runs: WeakKeyDictionary[RunScope, list[ModelCall]] = WeakKeyDictionary()
 _IN_RUN_MAX = 100
+_STREAMS_MAX = 1_000
 _PASSED_ON = ("usage", "finishReason", "cost")
+
+
+class Stream(Protocol):
+    is_complete: bool
+    news: list[tuple[object, bool]]
+    """Ids of calls that began since the last look, or that the provider said to be whole."""
+
+    def result(self) -> dict[str, Any]: ...
+
+
+def note_calls(core: Core, stream: Stream, scope: RunScope | None) -> None:
+    """A host may run calls, and stop reading, before the stream ends: until its answer is complete, they miss their end."""
+    while stream.news:
+        call_id, is_whole = stream.news.pop(0)
+        core.asked_calls.note(scope, call_id, None if is_whole else Broken("cut", None))
+    if stream.is_complete:
+        result = stream.result()
+        tool_calls_of(core, result.get("output"), result.get("finishReason"), scope)
 
 
 class ClientCall(Protocol):
     def token(self) -> None: ...
 
-    def end(self, result: Read) -> None: ...
+    def note(self, stream: Stream) -> None: ...
+
+    def opened(self, leave: Callable[[], object]) -> None: ...
+
+    def end(self, result: Read, is_open: bool = False) -> None: ...
 
     def fail(self, error: BaseException, result: Read = dict) -> None: ...
 
@@ -142,21 +178,32 @@ class NotedCall:
         self._around = around
         self._is_ended = False
 
+    @property
+    def _scope(self) -> RunScope | None:
+        around = self._around
+        return self._client.core.current_scope() if around is None else None if around._own else around._scope
+
     def token(self) -> None: ...
 
-    def end(self, result: Read) -> None:
+    def note(self, stream: Stream) -> None:
+        note_calls(self._client.core, stream, self._scope)
+
+    def opened(self, leave: Callable[[], object]) -> None: ...
+
+    def end(self, result: Read, is_open: bool = False) -> None:
         if not self._is_ended:
             self._is_ended = True
-            read_safely(lambda: self._note(result()), None)
+            read_safely(lambda: self._note(result(), is_open), None)
 
     def fail(self, error: BaseException, result: Read = dict) -> None:
-        self.end(result)
+        self.end(result, True)
 
     def abort(self, result: Read) -> None:
-        self.end(result)
+        self.end(result, True)
 
-    def _note(self, result: Mapping[str, Any]) -> None:
-        tool_calls_of(self._client.core, result.get("output"), result.get("finishReason"))
+    def _note(self, result: Mapping[str, Any], is_open: bool) -> None:
+        reason = result.get("finishReason") or (UNFINISHED if is_open else None)
+        tool_calls_of(self._client.core, result.get("output"), reason, self._scope)
         if self._around is not None:
             self._around.add_below(result)
 

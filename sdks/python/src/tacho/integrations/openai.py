@@ -141,6 +141,7 @@ def _embedding_result(answer: Mapping[str, Any]) -> dict[str, Any]:
 class _ChatStream:
     def __init__(self) -> None:
         self.is_complete = False
+        self.news: list[tuple[object, bool]] = []
         self._answer: dict[str, Any] = {}
         self._candidates: dict[Any, _Candidate] = {}
 
@@ -150,7 +151,7 @@ class _ChatStream:
         for given in piece.get("choices") or ():
             choice = fields_of(given)
             candidate = self._candidates.setdefault(choice.get("index"), _Candidate())
-            is_output = candidate.add(choice) or is_output
+            is_output = candidate.add(choice, self.news) or is_output
         self.is_complete = bool(self._candidates) and all(one.finish_reason for one in self._candidates.values())
         return is_output
 
@@ -164,7 +165,7 @@ class _Candidate:
         self._content: list[str] = []
         self._calls: dict[Any, dict[str, Any]] = {}
 
-    def add(self, choice: Mapping[str, Any]) -> bool:
+    def add(self, choice: Mapping[str, Any], news: list[tuple[object, bool]]) -> bool:
         delta = fields_of(choice.get("delta"))
         self.finish_reason = choice.get("finish_reason") or self.finish_reason
         content, calls = delta.get("content"), delta.get("tool_calls") or ()
@@ -172,6 +173,8 @@ class _Candidate:
             self._content.append(content)
         for given in calls:
             call = fields_of(given)
+            if call.get("id"):
+                news.append((call["id"], False))
             known = self._calls.setdefault(call.get("index"), {"id": call.get("id"), "type": call.get("type")})
             for kind, text in (("function", "arguments"), ("custom", "input")):
                 if call.get(kind):
@@ -188,8 +191,10 @@ class _Candidate:
 class _ResponseStream:
     def __init__(self) -> None:
         self.is_complete = False
+        self.news: list[tuple[object, bool]] = []
         self._response: Mapping[str, Any] = {}
         self._content: list[str] = []
+        self._calls: dict[Any, dict[str, Any]] = {}
 
     def add(self, piece: Mapping[str, Any]) -> bool:
         kind = str(piece.get("type"))
@@ -199,13 +204,26 @@ class _ResponseStream:
         self.is_complete = self.is_complete or kind in ends
         if kind == "response.output_text.delta":
             self._content.append(str(piece.get("delta")))
+        self._add_call(kind, piece)
         return kind.endswith(".delta")
 
     def result(self) -> dict[str, Any]:
         result = _response_result(self._response)
         if result["output"] is None or not self.is_complete:
-            result["output"] = {"role": "assistant", "content": "".join(self._content)}
+            calls = [read for call in self._calls.values() for read in messages_of([call])[0]["toolCalls"]]
+            said = {"role": "assistant", "content": "".join(self._content)}
+            result["output"] = {**said, "toolCalls": calls} if calls else said
+        if not self.is_complete:
+            result["finishReason"] = None
         return result
+
+    def _add_call(self, kind: str, piece: Mapping[str, Any]) -> None:
+        item, place = fields_of(piece.get("item")), piece.get("output_index")
+        if item.get("type") in ("function_call", "custom_tool_call"):
+            self._calls[place] = dict(item)
+            self.news.append((item.get("call_id"), kind == "response.output_item.done" and item.get("status") == "completed"))
+        elif kind == "response.function_call_arguments.delta" and place in self._calls:
+            self._calls[place]["arguments"] = f"{self._calls[place].get('arguments') or ''}{piece.get('delta')}"
 
 
 _METHODS = [

@@ -208,6 +208,6 @@ class _Validator:
     def _record(self, error: ValidationError, given: Any, call_id: Any) -> None:
         client = self._client or tacho_module.client()
         is_read = not any(one["type"] == "json_invalid" for one in error.errors(include_context=False))
-        is_cut = client.core.asked_calls.is_cut(call_id)
+        is_cut = client.core.asked_calls.is_cut(client.core, call_id)
         code: NeverRan = "cut" if is_cut else "unfit" if is_read else "unreadable"
         record_never_ran(client.guarding, self._name, code, str(error), given, call_id)

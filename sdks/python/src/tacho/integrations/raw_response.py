@@ -19,6 +19,8 @@ class Collector(Protocol):
     """Collects the pieces of a stream."""
 
     is_complete: bool
+    news: list[tuple[object, bool]]
+    """See `Stream`."""
 
     def add(self, piece: Mapping[str, Any]) -> bool:
         """True if the piece holds output."""
@@ -39,6 +41,7 @@ def record_raw(
         return
     response.iter_bytes = _tapped(body, response.iter_bytes)
     response.aiter_bytes = _tapped_async(body, response.aiter_bytes)
+    call.opened(body.stop)
     end_when_closed(answer, body.stop)
 
 
@@ -80,7 +83,9 @@ class _Body:
             self._bytes += piece
 
     def end(self) -> None:
-        self._call.end(self._read)
+        result = read_safely(self._read, None)
+        is_open = self._is_stream and not self._collector.is_complete
+        self._call.end(lambda: result or {"output": "[unreadable]"}, is_open)
 
     def stop(self) -> None:
         """The host reads no further."""

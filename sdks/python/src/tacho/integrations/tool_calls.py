@@ -74,8 +74,8 @@ async def aguarded_answer(client: Tacho | None, tools: Tools, call: AskedCall) -
 def _prepared(client: Tacho, tools: Tools, call: AskedCall) -> tuple[Callable[..., Any], dict[str, Any]]:
     if call.finish_reason == "completed":
         # The provider says it of this call, in an answer that may be cut.
-        client.core.asked_calls.note(call.call_id, None)
-    if is_cut(call.finish_reason) or client.core.asked_calls.is_cut(call.call_id):
+        client.core.asked_calls.note(client.core.current_scope(), call.call_id, None)
+    if is_cut(call.finish_reason) or client.core.asked_calls.is_cut(client.core, call.call_id):
         raise _NeverRan("cut", ToolBlockedError("call_cut", call.name).model_text)
     named = arguments_of(call.arguments)
     if not isinstance(named, dict):

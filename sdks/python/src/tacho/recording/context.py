@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar, Token
 from dataclasses import dataclass, field, replace
@@ -10,6 +10,7 @@ from typing import Protocol
 
 from ..delivery.queue import Recorder
 from .open_telemetry import Trace
+from .plain import read_safely
 from .run_state import OpenCall, RunState
 from .usage import RunUsage
 
@@ -76,10 +77,16 @@ class RunScope:
     entered_at: int | None = None
     """When the host entered it, as Unix time in milliseconds. None after its first event."""
     team: Team = field(default_factory=Team)
+    open_streams: dict[object, Callable[[], object]] = field(default_factory=dict)
+    """Of models, which the host still reads or left. Each records what it knows."""
 
     @property
     def usage(self) -> RunUsage:
         return self.state.usage
+
+    def leave_streams(self) -> None:
+        for leave in list(self.open_streams.values()):
+            read_safely(leave, None)
 
 
 @dataclass(frozen=True, eq=False)

@@ -188,12 +188,12 @@ class Run:
         self._scope.is_ended = True
         self._core.open_runs.remove(self._scope)
         self._core.held_calls.leave("run_ended", self._scope)
+        self._scope.leave_streams()
         if exact_text(status) not in ("COMPLETED", "FAILED", "CANCELLED"):
             self._core.diagnostics.report("warning", "invalid_call", "A run ends COMPLETED, FAILED or CANCELLED.")
         rate = self._core.settings.sample_rate
         facts = {**_fields(payload), **({"sampleRate": rate} if rate < 1 else {}), "status": status}
-        label = read_safely(lambda: str(status).lower(), "outcome")
-        return self.record("SESSION_OUTCOME", label, facts)
+        return self.record("SESSION_OUTCOME", read_safely(lambda: str(status).lower(), "outcome"), facts)
 
     def _hand_over(self) -> None:
         """Another process, or a later call in this one, continues and ends it."""

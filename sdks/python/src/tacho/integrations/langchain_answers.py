@@ -1,0 +1,75 @@
+"""What an answer in LangChain says of its calls: why it ended, their arguments as received, and the tools that were offered."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from ..guarding.asked_calls import is_cut
+from .messages import fields_of
+
+_ARGUMENTS_MAX = 262_144
+# As the integrations of providers name it.
+_REASONS = ("finish_reason", "stop_reason", "stopReason", "finishReason", "done_reason", "completion_reason")
+# Of the Responses API. Others may mean the request by it.
+_STATUSES = frozenset("completed incomplete failed in_progress cancelled queued".split())
+_REPEATED = re.compile(r"(.+?)\1*", re.DOTALL)
+_REASON_CHARS = 100
+
+
+def reason_of(*said: object) -> Any:
+    """Why the answer ended. A reason that says so of a cut answer counts before others."""
+    found: list[Any] = []
+    for one in map(fields_of, said):
+        found += [one[name] for name in _REASONS if one.get(name)]
+        if one.get("status") in _STATUSES:
+            found.append(one["status"])
+    # LangChain joins the texts of a stream's pieces: `stopstop`.
+    read = [_REPEATED.fullmatch(one)[1] if isinstance(one, str) and len(one) < _REASON_CHARS else one for one in found]  # type: ignore[index]
+    return next((one for one in read if is_cut(one)), read[0] if read else None)
+
+
+class CallPieces:
+    """The calls of a stream as received: LangChain closes what is open, and so makes arguments that the model did not write."""
+
+    def __init__(self) -> None:
+        self._calls: dict[Any, dict[str, Any]] = {}
+
+    def add(self, pieces: Any) -> None:
+        for piece in pieces:
+            # Some models give no index, and each call in one piece.
+            index = piece.get("id") if piece.get("index") is None else piece["index"]
+            call = self._calls.setdefault(index, {"id": None, "name": None, "args": ""})
+            call["id"] = call["id"] or piece.get("id")
+            call["name"] = call["name"] or piece.get("name")
+            call["args"] = (call["args"] + (piece.get("args") or ""))[:_ARGUMENTS_MAX]
+
+    @property
+    def calls(self) -> list[dict[str, Any]]:
+        return [{**call, "args": call["args"] or {}} for call in self._calls.values() if call["name"]]
+
+
+def as_received(message: Any) -> list[Any]:
+    """With the texts of the arguments, and, of the Responses API, with the status of each call."""
+    content = getattr(message, "content", None)
+    parts = [part for part in content if fields_of(part).get("type") == "function_call"] if isinstance(content, list) else []
+    return (
+        parts
+        or getattr(message, "tool_call_chunks", None)
+        or fields_of(getattr(message, "additional_kwargs", None)).get("tool_calls")
+        or []
+    )
+
+
+def names_of(tools: Any) -> set[str]:
+    """Of the tools that the model was offered. Empty if one may have any name."""
+    known: set[str] = set()
+    for tool in map(fields_of, tools):
+        inner = tool.get("function_declarations") or tool.get("functionDeclarations")
+        parts = inner if isinstance(inner, (list, tuple)) else [tool.get("function") or tool.get("toolSpec") or tool]
+        names = [name for name in (fields_of(part).get("name") for part in parts) if isinstance(name, str)]
+        # The provider runs a tool that has only a type: its calls are none of the host's.
+        if not names and not isinstance(tool.get("type"), str):
+            return set()
+        known.update(names)
+    return known
