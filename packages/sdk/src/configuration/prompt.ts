@@ -1,4 +1,4 @@
-import { readSafely } from '../json.ts'
+import { isError, readSafely } from '../json.ts'
 import type { DeployedPrompt } from './configuration.ts'
 
 /** Objects and lists are written as JSON. */
@@ -26,7 +26,7 @@ export interface Prompt<Variables> {
   readonly versionId: string | null
   readonly isFallback: boolean
   /**
-   * The content with each `{{ name }}` replaced by its value; objects and lists as JSON. Placeholders inside values are not
+   * The content with each `{{ name }}` replaced by its value; objects and lists as JSON, also a Map, a Set and an error. Placeholders inside values are not
    * replaced. A placeholder without a value stays unchanged, and a diagnostic names it.
    */
   render(...variables: {} extends Variables ? [variables?: Variables] : [variables: Variables]): string
@@ -61,6 +61,19 @@ export function toPrompt<Variables extends Readonly<Record<string, PromptValue>>
   })
 }
 
-/** `String` would make `[object Object]` of an object. */
+/** `String` would make `[object Object]` of an object, and JSON an empty object of a Map, a Set or an error. */
 const textOf = (value: unknown) =>
-  typeof value === 'object' ? readSafely(() => JSON.stringify(value), '[unreadable]') : String(value as string)
+  typeof value === 'object' || typeof value === 'number'
+    ? readSafely(() => JSON.stringify(value, plain), '[unreadable]')
+    : String(value as string)
+
+function plain(this: unknown, key: string, value: unknown): unknown {
+  // A Buffer would list its bytes.
+  const given = (this as Record<string, unknown>)[key]
+  if (ArrayBuffer.isView(given)) return `[binary: ${given.byteLength} bytes]`
+  if (typeof value === 'bigint') return String(value)
+  if (typeof value !== 'object' || value === null) return value
+  if (value instanceof Map) return Object.fromEntries(value)
+  if (value instanceof Set) return [...value]
+  return isError(value) ? { name: value.name, message: value.message } : value
+}

@@ -80,3 +80,26 @@ test('any name that was given is filled, an object as JSON; what nothing fills i
   await fake.tacho.configuration.ready()
   assert.deepEqual(said, ['Nothing fills {{missing}} of the prompt p.'])
 })
+
+test('values that JSON would lose are written as what they hold', (t) => {
+  const fake = fakeTacho()
+  t.after(fake.close)
+  const prompt = fake.tacho.prompt('p', '{{value}}' as string)
+  const error = new TypeError('No such order')
+  const cases: [given: unknown, text: string][] = [
+    [new Map([['order', new Set([1, 'a'])]]), '{"order":[1,"a"]}'],
+    [new Map([[7, 'a']]), '{"7":"a"}'],
+    [new Set([new Map()]), '[{}]'],
+    [error, '{"name":"TypeError","message":"No such order"}'],
+    [{ errors: [error] }, '{"errors":[{"name":"TypeError","message":"No such order"}]}'],
+    [Number.NaN, 'null'],
+    [Number.NEGATIVE_INFINITY, 'null'],
+    [[Number.NaN, 1e21, -0], '[null,1e+21,0]'],
+    [{ id: 10n }, '{"id":"10"}'],
+    [10n, '10'],
+    [new Uint8Array(3), '"[binary: 3 bytes]"'],
+    [{ file: Buffer.from('abc') }, '{"file":"[binary: 3 bytes]"}'],
+    [true, 'true'],
+  ]
+  for (const [value, text] of cases) assert.equal(prompt.render({ value: value as never }), text)
+})
