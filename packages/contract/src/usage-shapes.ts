@@ -25,9 +25,11 @@ export interface CallCounts {
   imageOutputTokens: number
   /** Paths of members, as they were sent, whose value is no token count. */
   invalid: readonly string[]
+  /** Their tokens are at least those above. */
+  unknown: readonly ('promptTokens' | 'completionTokens')[]
 }
 
-type Counted = Exclude<keyof CallCounts, 'invalid'>
+type Counted = Exclude<keyof CallCounts, 'invalid' | 'unknown'>
 
 /**
  * The first name with a value counts. Each name stands for its snake case too. A dot leads into an object, or into each
@@ -42,8 +44,9 @@ export const USAGE_NAMES = {
     'inputTokenCount',
     'inputTextTokenCount',
     'promptEvalCount',
-    'tokens.inputTokens',
+    // Cohere bills these, which leave out what it adds itself.
     'billedUnits.inputTokens',
+    'tokens.inputTokens',
     'tokens',
     'input',
     'prompt',
@@ -58,8 +61,8 @@ export const USAGE_NAMES = {
     'outputTokenCount',
     'generatedTokenCount',
     'evalCount',
-    'tokens.outputTokens',
     'billedUnits.outputTokens',
+    'tokens.outputTokens',
     'output',
     'completion',
   ],
@@ -162,6 +165,7 @@ export const USAGE_NAMES = {
   ],
   imageInputTokens: [
     'imageInputTokens',
+    'inputImageTokens',
     'promptTokensDetails.imageTokens',
     'inputTokensDetails.imageTokens',
     'inputTokenDetails.imageTokens',
@@ -190,6 +194,7 @@ export const USAGE_NAMES = {
   ],
   imageOutputTokens: [
     'imageOutputTokens',
+    'outputImageTokens',
     'completionTokensDetails.imageTokens',
     'outputTokensDetails.imageTokens',
     'outputTokenDetails.imageTokens',
@@ -203,11 +208,9 @@ const CACHE_APART: ReadonlyMap<string, RegExp> = new Map([
   // Anthropic, Amazon Bedrock, the Claude Agent SDK.
   ['inputTokens', /^cache(?:Read|Write|Creation)InputTokens$/],
   ['inputTokenCount', /^cache(?:Read|Write)InputTokenCount$/],
-  // Langfuse: all parts are apart.
-  ['input', /./],
 ])
-/** These leave out the reasoning: Gemini and Langfuse. */
-const REASONING_APART: ReadonlySet<string> = new Set(['candidatesTokenCount', 'responseTokenCount', 'output'])
+/** These leave out the reasoning: Gemini. */
+const REASONING_APART: ReadonlySet<string> = new Set(['candidatesTokenCount', 'responseTokenCount'])
 const TOKENS_MAX = 1_000_000_000
 
 type Fields = Readonly<Record<string, unknown>>
@@ -215,8 +218,11 @@ type Found = Pick<Path, 'name' | 'steps'> & { value: unknown }
 
 const isFields = (value: unknown): value is Fields => typeof value === 'object' && value !== null
 const snake = (name: string) => name.replaceAll(/[A-Z]|\d\w/g, (found) => `_${found.toLowerCase()}`)
-const isCount = (value: unknown): value is number =>
-  Number.isInteger(value) && Number(value) >= 0 && Number(value) <= TOKENS_MAX
+/** Bridges send numbers as texts. */
+function countIn(sent: unknown): number | null {
+  const value = typeof sent === 'string' && /^\d{1,10}$/.test(sent) ? Number(sent) : sent
+  return typeof value === 'number' && Number.isInteger(value) && value >= 0 && value <= TOKENS_MAX ? value + 0 : null
+}
 
 interface Path {
   name: string
@@ -243,47 +249,69 @@ export function callCounts(usage: unknown): CallCounts | null {
   const found = (count: Counted): Found | undefined => firstOf(usage, PATHS[count])
   const countOf = (one: Found | undefined): number | null => {
     if (one === undefined) return null
-    if (isCount(one.value)) return one.value + 0
-    invalid.push(sentPath(usage, one.steps))
-    return null
+    const count = countIn(one.value)
+    if (count === null) invalid.push(sentPath(usage, one.steps))
+    return count
   }
   const part = (count: Counted): number => countOf(found(count)) ?? 0
-  const [prompt, completion, read, written] = SPLIT.map(found)
+  const [prompt, completion] = [found('promptTokens'), found('completionTokens')]
+  // The cached tokens of Cohere are those of its whole prompt, of which it bills a part.
+  const isBilled = prompt?.name.startsWith('billedUnits') === true
+  const [read, written] = isBilled ? [] : [found('cachedTokens'), found('cacheWriteTokens')]
+  const reasoning = found('reasoningTokens')
   const [sentPrompt, sentCompletion, totalTokens] = [
     countOf(prompt),
     countOf(completion),
     countOf(found('totalTokens')),
   ]
-  const [cachedTokens, cacheWriteTokens] = [countOf(read) ?? 0, countOf(written) ?? 0]
+  const [readTokens, writtenTokens, thought] = [countOf(read), countOf(written), countOf(reasoning)]
+  const [cachedTokens, cacheWriteTokens, reasoningTokens] = [readTokens ?? 0, writtenTokens ?? 0, thought ?? 0]
   const media = {
     audioInputTokens: part('audioInputTokens'),
     imageInputTokens: part('imageInputTokens'),
     audioOutputTokens: part('audioOutputTokens'),
     imageOutputTokens: part('imageOutputTokens'),
   }
-  const reasoningTokens = part('reasoningTokens')
   const more = countOf(firstOf(usage, MORE_PROMPT)) ?? 0
+  const ofLangfuse = (whole: Found | undefined, parts: (Found | undefined)[]): number | null =>
+    whole?.name === 'input' || whole?.name === 'output' ? besides(usage, whole.name, parts, invalid) : null
+  const besidesInput = ofLangfuse(prompt, [read, written])
   const apart = CACHE_APART.get(prompt?.name ?? '')
+  const isNamedApart = besidesInput !== null || [read, written].some((one) => one && apart?.test(one.name))
   const promptTokens = atLeast(sentPrompt, totalTokens, (known) => {
-    const cached = cachedTokens + cacheWriteTokens
+    const parts = besidesInput ?? cachedTokens + cacheWriteTokens
     // OpenLLMetry sends names of Anthropic with the cached tokens in the input: its total shows it.
-    const isWithin = cached <= known && totalTokens === known + (sentCompletion ?? 0)
+    const isWithin = parts <= known && totalTokens === known + (sentCompletion ?? 0)
     const isApart =
-      cached > known ||
-      (!isWithin && [read, written].some((one) => one && apart?.test(one.name))) ||
-      totalTokens === known + cached + (sentCompletion ?? 0)
-    return Math.max(known + more + (isApart ? cached : 0), media.audioInputTokens + media.imageInputTokens)
+      parts > known || (!isWithin && isNamedApart) || totalTokens === known + parts + (sentCompletion ?? 0)
+    return Math.max(known + more + (isApart ? parts : 0), media.audioInputTokens + media.imageInputTokens)
   })
+  const besidesOutput = ofLangfuse(completion, [reasoning])
+  const isReasoningApart = besidesOutput !== null || REASONING_APART.has(completion?.name ?? '')
   const completionTokens = atLeast(sentCompletion, totalTokens, (known) => {
+    const parts = besidesOutput ?? reasoningTokens
     // xAI: only the total shows that the reasoning is apart.
+    const isWithin = besidesOutput !== null && parts <= known && totalTokens === (promptTokens ?? 0) + known
     const isApart =
-      reasoningTokens > known ||
-      REASONING_APART.has(completion?.name ?? '') ||
-      totalTokens === (promptTokens ?? 0) + known + reasoningTokens
-    return Math.max(known + (isApart ? reasoningTokens : 0), media.audioOutputTokens + media.imageOutputTokens)
+      parts > known || (!isWithin && isReasoningApart) || totalTokens === (promptTokens ?? 0) + known + parts
+    return Math.max(known + (isApart ? parts : 0), media.audioOutputTokens + media.imageOutputTokens)
   })
   const sum = (promptTokens ?? 0) + (completionTokens ?? 0)
   const isMore = promptTokens !== sentPrompt || completionTokens !== sentCompletion
+  const isLost = (one: Found | undefined, count: number | null) => one !== undefined && count === null
+  const isLostBeside = (word: string) => invalid.some((path) => path.toLowerCase().includes(word))
+  const isUnknown = {
+    // An answer without a prompt does not exist; a prompt without an answer does: embeddings.
+    promptTokens:
+      (sentPrompt === null && totalTokens === null) ||
+      (isNamedApart && (isLost(read, readTokens) || isLost(written, writtenTokens))) ||
+      (besidesInput !== null && isLostBeside('input')),
+    completionTokens:
+      (isLost(completion, sentCompletion) && (totalTokens === null || promptTokens === null)) ||
+      (completion === undefined && totalTokens === null && saysNull(usage, PATHS.completionTokens)) ||
+      (isReasoningApart && isLost(reasoning, thought)) ||
+      (besidesOutput !== null && isLostBeside('output')),
+  }
   const counts = {
     promptTokens,
     completionTokens,
@@ -296,12 +324,30 @@ export function callCounts(usage: unknown): CallCounts | null {
     cachedAudioTokens: Math.min(cachedTokens, media.audioInputTokens, part('cachedAudioTokens')),
     cachedImageTokens: Math.min(cachedTokens, media.imageInputTokens, part('cachedImageTokens')),
     invalid,
+    unknown: (['promptTokens', 'completionTokens'] as const).filter((whole) => isUnknown[whole]),
   }
   const isKnown = promptTokens !== null || completionTokens !== null || totalTokens !== null || invalid.length > 0
   return isKnown ? counts : null
 }
 
-const SPLIT = ['promptTokens', 'completionTokens', 'cachedTokens', 'cacheWriteTokens'] as const
+/** Langfuse subtracts each part from the whole, under whatever name, and adds up all names with the word in them. */
+function besides(usage: Fields, word: string, parts: (Found | undefined)[], invalid: string[]): number {
+  let sum = 0
+  for (const part of parts) if (part && !sentPath(usage, part.steps).includes(word)) sum += countIn(part.value) ?? 0
+  for (const [name, value] of Object.entries(usage)) {
+    if (name === word || !name.toLowerCase().includes(word) || /cost/i.test(name)) continue
+    const count = countIn(value)
+    if (count !== null) sum += count
+    else if ((value ?? null) !== null && !isFields(value) && !invalid.includes(name)) invalid.push(name)
+  }
+  return sum
+}
+
+/** Many clients send null for what they do not know. */
+function saysNull(usage: Fields, paths: readonly Path[]): boolean {
+  const names = paths.flatMap(({ steps: [first, ...rest] }) => (rest.length === 0 ? (first ?? []) : []))
+  return names.some((name) => Object.hasOwn(usage, name) && usage[name] === null)
+}
 
 /** A count that is not sent stays unknown if a total is known, or if its parts say nothing. */
 function atLeast(sent: number | null, total: number | null, withParts: (sent: number) => number): number | null {
@@ -310,12 +356,14 @@ function atLeast(sent: number | null, total: number | null, withParts: (sent: nu
 }
 
 function firstOf(usage: Fields, paths: readonly Path[]): Found | undefined {
+  let withParts: Found | undefined
   for (const { name, steps, modality } of paths) {
     const value = modality === null ? valueAt(usage, steps, 0) : ofModality(valueAt(usage, steps, 0), modality)
     if (value === undefined || value === null) continue
-    if (!isFields(value) || !WITH_PARTS.has(name)) return { name, steps, value }
+    if (!isFields(value) || Array.isArray(value) || !WITH_PARTS.has(name)) return { name, steps, value }
+    if (Object.values(value).some((member) => (member ?? null) !== null)) withParts ??= { name, steps, value }
   }
-  return undefined
+  return withParts
 }
 
 /** Some shapes have an object where others have a count. */
@@ -351,8 +399,10 @@ function sentPath(fields: unknown, [names, ...steps]: Path['steps']): string {
 
 /** OpenAI Agents has a list of the details of each request. */
 function sumOf(values: unknown[]): unknown {
-  const counts = values.filter((value) => value !== undefined)
-  return counts.length > 0 && counts.every(isCount) ? counts.reduce((sum, value) => sum + value, 0) : counts[0]
+  const sent = values.filter((value) => value !== undefined)
+  const counts = sent.map(countIn).filter((count) => count !== null)
+  if (counts.length < sent.length) return sent.find((value) => countIn(value) === null)
+  return counts.length === 0 ? undefined : counts.reduce((sum, count) => sum + count, 0)
 }
 
 const ITEMS_MAX = 100

@@ -25,7 +25,7 @@ function usageIn({ answer, usageAt }: Vector): unknown {
 
 for (const vector of vectors) {
   test(`${vector.shape}: each token is counted, once`, () => {
-    assert.deepEqual(callCounts(usageIn(vector)), { ...NONE, ...vector.counts, invalid: [] })
+    assert.deepEqual(callCounts(usageIn(vector)), { ...NONE, ...vector.counts, invalid: [], unknown: [] })
   })
 }
 
@@ -51,7 +51,7 @@ test('the table of shapes in docs/cost.md is that of the vectors', () => {
 const USAGE_CHARS = 120
 
 test('a count that is no count of tokens is named, and the next name does not hide it', () => {
-  for (const bad of ['120', 1.5, -1, 1e9 + 1, true, [1]]) {
+  for (const bad of ['120 ', '1e3', '-1', '12345678901', 1.5, -1, 1e9 + 1, true, [1]]) {
     assert.deepEqual(callCounts({ promptTokens: bad, input_tokens: 4 })?.invalid, ['promptTokens'])
     assert.deepEqual(callCounts({ prompt_tokens: 4, prompt_tokens_details: { cached_tokens: bad } })?.invalid, [
       'prompt_tokens_details.cached_tokens',
@@ -66,4 +66,30 @@ test('input is never smaller than its parts', () => {
   assert.equal(callCounts({ promptTokens: 110, cachedTokens: 10_000 })?.promptTokens, 10_110)
   assert.equal(callCounts({ promptTokens: 5, audioInputTokens: 9 })?.promptTokens, 9)
   assert.equal(callCounts({ completionTokens: 5, reasoningTokens: 9 })?.completionTokens, 14)
+})
+
+test('a text that is a whole number counts, and a side that nobody can read is unknown', () => {
+  const texts = callCounts({
+    promptTokens: '120',
+    completion_tokens: '30',
+    prompt_tokens_details: { cached_tokens: '9' },
+  })
+  const { promptTokens, completionTokens, cachedTokens, invalid, unknown } = texts ?? {}
+  assert.deepEqual([promptTokens, completionTokens, cachedTokens, invalid, unknown], [120, 30, 9, [], []])
+  const cases: [object, string[]][] = [
+    [{ promptTokens: '120 ', completionTokens: 30 }, ['promptTokens']],
+    [{ promptTokens: 120, completionTokens: -1 }, ['completionTokens']],
+    [{ promptTokens: 120, completionTokens: null }, ['completionTokens']],
+    [{ completionTokens: 30 }, ['promptTokens']],
+    [{ inputTokens: { x: 120 }, outputTokens: 3 }, ['promptTokens']],
+    [{ input_tokens: [5], output_tokens: 3 }, ['promptTokens']],
+    [{ input_tokens: 10, cache_read_input_tokens: 'lots', output_tokens: 3 }, ['promptTokens']],
+    [{ candidatesTokenCount: 4, promptTokenCount: 9, thoughtsTokenCount: 1.5 }, ['completionTokens']],
+    [{ input: 10, input_odd_tokens: 'lots', output: 3 }, ['promptTokens']],
+    [{ promptTokens: 'x', completionTokens: 30, totalTokens: 150 }, []],
+    [{ promptTokens: 10, cachedTokens: 'lots', completionTokens: 3 }, []],
+    [{ promptTokens: 120 }, []],
+    [{ tokens: 12 }, []],
+  ]
+  for (const [usage, unknown] of cases) assert.deepEqual(callCounts(usage)?.unknown, unknown, JSON.stringify(usage))
 })

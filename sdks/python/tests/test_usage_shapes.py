@@ -18,6 +18,15 @@ def test_each_token_is_counted_once(vector: dict[str, Any]) -> None:
     assert call_usage(reduce(lambda value, step: value[step], steps, vector["answer"])) == vector["counts"]
 
 
-@pytest.mark.parametrize("usage", [None, [], "x", {}, {"promptTokens": None}, {"promptTokens": "7"}, {"promptTokens": True}])
+@pytest.mark.parametrize("usage", [None, [], "x", {}, {"promptTokens": None}, {"promptTokens": "7 "}, {"promptTokens": True}])
 def test_usage_that_says_nothing_is_unknown(usage: object) -> None:
     assert call_usage(usage) is None
+
+
+def test_texts_count_and_an_answer_that_cannot_be_read_is_unknown() -> None:
+    assert call_usage({"promptTokens": "120", "completionTokens": "30"}) == {"promptTokens": 120, "completionTokens": 30}
+    for unread in ("30 ", -1, {"x": 1}, [5], float("nan"), None):
+        usage = {"input_tokens": 120, "output_tokens": unread}
+        assert call_usage(usage) == {"promptTokens": 120, "completionTokens": None}, unread
+    assert call_usage({"input_tokens": {"x": 120}, "output_tokens": 3}) == {"completionTokens": 3}
+    assert call_usage({"promptTokens": 120}) == {"promptTokens": 120}

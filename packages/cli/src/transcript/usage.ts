@@ -31,7 +31,7 @@ export function modelUsage(
 function tokens(usage: unknown): unknown {
   const counts = callCounts(usage)
   if (counts === null) return undefined
-  const { invalid, ...known } = counts
+  const { invalid, unknown: _, ...known } = counts
   if (invalid.length > 0) return usage
   return Object.fromEntries(
     Object.entries(known).filter(([name, count]) => count !== null && (count > 0 || SUMS.includes(name))),

@@ -1,22 +1,25 @@
 import { callCounts, type CallCounts } from '../usage-shapes.ts'
 
-/** `cachedTokens` and other parts are part of `promptTokens` or `completionTokens`. Parts of zero tokens are left out. */
-export type Usage = { [Name in Exclude<keyof CallCounts, 'invalid'>]?: number }
+/** Null: unknown. `cachedTokens` and other parts are part of `promptTokens` or `completionTokens`. Parts of zero tokens are left out. */
+export type Usage = { [Name in Exclude<keyof CallCounts, 'invalid' | 'unknown'>]?: number | null }
 
 /** Undefined: the answer says nothing of its tokens. */
 export function callUsage(given: unknown): Usage | undefined {
   const counts = callCounts(given)
   if (counts === null) return undefined
-  const { invalid: _, ...known } = counts
+  const { invalid: _, unknown, ...known } = counts
   const isSaid = ([name, count]: [string, number | null]) =>
     count !== null && (count > 0 || /^(?:prompt|completion|total)Tokens$/.test(name))
-  return Object.fromEntries(Object.entries(known).filter(isSaid)) as Usage
+  const usage = Object.fromEntries(Object.entries(known).filter(isSaid)) as Usage
+  // An absent answer would mean that there is none, as in embeddings.
+  if (unknown.includes('completionTokens')) usage.completionTokens ??= null
+  return usage
 }
 
 /** Frameworks that start at zero say nothing with it. */
 export function nonzeroUsage(given: unknown): Usage | undefined {
   const usage = callUsage(given)
-  return usage && Object.values(usage).some((count) => count > 0) ? usage : undefined
+  return usage && Object.values(usage).some((count) => (count ?? 0) > 0) ? usage : undefined
 }
 
 /** What a gateway such as OpenRouter says it charges. */

@@ -1,7 +1,7 @@
 /** Parts of a call's tokens. Each part has its own price. */
 import type { CallCounts } from '@tacho/contract/usage-shapes.ts'
 import { LONG_CONTEXTS } from '@tacho/contract/words.ts'
-import { partsOf, UNKNOWN_USAGE, withMedia, type CallTokens } from '../storage/uncosted.ts'
+import { partsOf, UNKNOWN_USAGE, withMedia, withUnknown, type CallTokens } from '../storage/uncosted.ts'
 
 /** Null: the call has no tokens. */
 export function callTokens(counts: CallCounts | null): CallTokens | null {
@@ -15,7 +15,8 @@ export function callTokens(counts: CallCounts | null): CallTokens | null {
   // Beside a total alone, the parts may say more.
   const all = Math.max(prompt, cached)
   const output = Math.max(completion, reasoningTokens)
-  if (all + output === 0) return counts.invalid.length > 0 ? UNKNOWN : null
+  const isUnknown = counts.unknown.length > 0
+  if (all + output === 0) return isUnknown || counts.invalid.length > 0 ? UNKNOWN : null
   // Some shapes do not say which of the cached tokens are audio: those count as text.
   const [audioInput, imageInput, input] = split(all - cached, [
     counts.audioInputTokens - cachedAudioTokens,
@@ -26,8 +27,9 @@ export function callTokens(counts: CallCounts | null): CallTokens | null {
   const [audioOutput, imageOutput, text] = split(answered, [counts.audioOutputTokens, counts.imageOutputTokens])
   const media = { audioInput, cachedAudio, imageInput, cachedImage, audioOutput, imageOutput }
   const hasMedia = Object.values(media).some((tokens) => tokens > 0)
+  const context = hasMedia ? withMedia(contextOf(all)) : contextOf(all)
   return {
-    context: hasMedia ? withMedia(contextOf(all)) : contextOf(all),
+    context: isUnknown ? withUnknown(context) : context,
     input,
     cacheRead,
     cacheWrite: cacheWriteTokens - cacheWrite1hTokens,

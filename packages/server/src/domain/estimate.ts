@@ -2,10 +2,11 @@
 import type { EstimateFields } from '@tacho/contract/operator/estimate.ts'
 import { DAY_MS } from '../storage/hours.ts'
 import {
+  hasUnknown,
   MEDIA_PARTS,
+  thresholdOf,
   TOKEN_PARTS,
   UNKNOWN_USAGE,
-  withMedia,
   type UncostedCalls,
   type UncostedSum,
   type TokenParts,
@@ -70,8 +71,8 @@ export function estimateCalls<Calls extends UncostedCalls>(
     const rates = dated && ratesAt(dated, timeOf(each))
     const isKnown = rates !== null && each.context !== UNKNOWN_USAGE
     if (isKnown) femtos += priceOf(each, rates)
-    // Audio and images cost more than text: what they cost as text is the least.
-    if (!isKnown || lacksRate(each, rates)) unpriced += each.calls
+    // Audio and images cost more than text: what they cost as text is the least, like the known side of a call.
+    if (!isKnown || hasUnknown(each.context) || lacksRate(each, rates)) unpriced += each.calls
   }
   return { femtos, unpriced }
 }
@@ -99,7 +100,7 @@ function isWithin(second: number, { from, to }: { from: number; to: number }): b
 }
 
 function priceOf(calls: UncostedCalls, rates: Rates): bigint {
-  const context = calls.context < UNKNOWN_USAGE ? withMedia(calls.context) : calls.context
+  const context = thresholdOf(calls.context)
   let femtos = BigInt(calls.calls) * BigInt(Math.round((rates.call ?? 0) * FEMTOS))
   for (const part of TOKEN_PARTS) {
     if (calls[part] > 0) femtos += BigInt(calls[part]) * rateOf(part, rates, context)

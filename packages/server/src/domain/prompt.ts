@@ -8,7 +8,7 @@ import type {
 } from '../storage/prompts.ts'
 import type { Estimator } from './estimate.ts'
 import { isoTime } from '../storage/iso-time.ts'
-import { UNKNOWN_USAGE } from '../storage/uncosted.ts'
+import { hasUnknown } from '../storage/uncosted.ts'
 import { toScoreSums } from './score.ts'
 import { isoOf, pick } from './shown.ts'
 import { NANOS, toLatency, toUsage } from './usage.ts'
@@ -65,7 +65,7 @@ function meansOf(groups: readonly VersionRunGroup[], estimator: Pick<Estimator, 
     { sum: 0, runs: 0 },
   ]
   for (const { runs, totalTokens, costNanos, uncosted } of groups) {
-    if (totalTokens > 0 && uncosted.every(({ context }) => context !== UNKNOWN_USAGE)) {
+    if (totalTokens > 0 && !uncosted.some(({ context }) => hasUnknown(context))) {
       tokens.sum += totalTokens
       tokens.runs += runs
     }

@@ -18,8 +18,19 @@ export const withMedia = (context: number): number => -2 - context
 /** As a context: the calls do not say what they used, so no price applies to them. */
 export const UNKNOWN_USAGE = -1
 
+/** As a context, also one with media: the calls used at least these tokens, because one side of them is unknown. */
+export const withUnknown = (context: number): number => context - UNKNOWN_SIDE
+export const hasUnknown = (context: number): boolean => context === UNKNOWN_USAGE || context < -UNKNOWN_SIDE / 2
+const UNKNOWN_SIDE = 10_000_000
+
+/** The threshold alone. */
+export function thresholdOf(context: number): number {
+  const known = context < -UNKNOWN_SIDE / 2 ? context + UNKNOWN_SIDE : context
+  return known < UNKNOWN_USAGE ? withMedia(known) : known
+}
+
 export interface CallTokens extends TokenParts {
-  /** The largest long-context threshold that the call's input exceeds; 0: none. Or `UNKNOWN_USAGE`, or `withMedia`. */
+  /** The largest long-context threshold that the call's input exceeds; 0: none. Or `UNKNOWN_USAGE`, `withMedia`, `withUnknown`. */
   context: number
 }
 

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
-import { partsOf, UNKNOWN_USAGE, withMedia } from '../../src/storage/uncosted.ts'
+import { partsOf, thresholdOf, UNKNOWN_USAGE, withMedia, withUnknown } from '../../src/storage/uncosted.ts'
 import { usageOf } from '../../src/domain/usage.ts'
 
 const NONE = { context: 0, ...partsOf(() => 0) }
@@ -111,9 +111,28 @@ test('a call with a cost, and one without tokens, has nothing to estimate; witho
   assert.equal(tokensOf({ promptTokens: 1 }, { cost: 1.5 }), null)
   assert.deepEqual(tokensOf({ promptTokens: 1 }, { cost: 'free' }), { ...NONE, input: 1 })
   for (const usage of [{ promptTokens: 0 }, { input_tokens: 0, output_tokens: 0 }]) assert.equal(tokensOf(usage), null)
-  for (const usage of [undefined, null, {}, [], 'x', { promptTokens: '7' }, { promptTokens: null }]) {
+  for (const usage of [undefined, null, {}, [], 'x', { promptTokens: '7 ' }, { promptTokens: null }]) {
     assert.deepEqual(tokensOf(usage), { ...NONE, context: UNKNOWN_USAGE })
   }
+})
+
+test('a call with one unknown side is known to have used at least the other', () => {
+  for (const usage of [
+    { promptTokens: '120 ', completionTokens: 30 },
+    { promptTokens: { x: 1 }, completionTokens: 30 },
+    { completionTokens: 30 },
+  ]) {
+    assert.deepEqual(tokensOf(usage), { ...NONE, context: withUnknown(0), output: 30 }, JSON.stringify(usage))
+  }
+  const media = tokensOf({ input_tokens: 200_001, audioInputTokens: 1, output_tokens: -1 })
+  assert.deepEqual(media, { ...NONE, context: withUnknown(withMedia(200_000)), input: 200_000, audioInput: 1 })
+  assert.equal(thresholdOf(media?.context ?? 0), 200_000)
+  for (const context of [0, 128_000, 512_000]) {
+    for (const stored of [context, withMedia(context), withUnknown(context), withUnknown(withMedia(context))])
+      assert.equal(thresholdOf(stored), context)
+  }
+  assert.equal(tokensOf({ promptTokens: '120', completionTokens: 30 })?.context, 0)
+  assert.equal(tokensOf({ promptTokens: 'x', completionTokens: 30, totalTokens: 150 })?.input, 120)
 })
 
 test('a context is long above a threshold, counting cached tokens', () => {

@@ -22,7 +22,8 @@ test('only LLM_CALL events have usage', () => {
 
 test('a token number counts as an integer from 0 to 1e9', () => {
   assert.deepEqual(tokens({ promptTokens: 1e9, completionTokens: 0, totalTokens: 5 }), [1e9, 0, 5])
-  for (const bad of [1e9 + 1, -1, 1.5, '7', null, [1], 1e300, Number.NaN]) {
+  assert.deepEqual(tokens({ promptTokens: '7', completionTokens: 3 }), [7, 3, 10], 'a bridge sends texts')
+  for (const bad of [1e9 + 1, -1, 1.5, '7 ', '7.0', null, [1], 1e300, Number.NaN]) {
     assert.deepEqual(tokens({ promptTokens: bad, completionTokens: 3 }), [0, 3, 3], String(bad))
   }
   assert.ok(Object.is(tokens({ promptTokens: -0 })[0], 0))

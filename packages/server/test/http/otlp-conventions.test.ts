@@ -590,3 +590,15 @@ test('a span that is its own parent counts, and of spans that are each others pa
   assert.equal(events.filter(({ payload }) => payload['notCounted'] !== undefined).length, 1)
   assert.ok(usage.totalTokens > 0)
 })
+
+test('a count as a list or an object is unknown, and the known side of a call is at least its tokens', async () => {
+  for (const input of [['5'], { x: 120 }, '120 ']) {
+    const sent = chatSpan(randomBytes(16).toString('hex'), tokensOf(input, 3))
+    const { body } = await send(request([sent]))
+    assert.match(body.partialSuccess?.errorMessage ?? '', /payload\/usage\/input_tokens must be a whole number/)
+    const { id, usage } = await timeline(sent.traceId)
+    const run = await service.operator<OperatorRun>(`/environments/${service.environmentId}/runs/${id}`)
+    assert.deepEqual([usage.completionTokens, run.body.unpricedCalls], [3, 1], JSON.stringify(input))
+    assert.ok((run.body.estimatedCost ?? 0) > 0)
+  }
+})

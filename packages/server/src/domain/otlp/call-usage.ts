@@ -20,7 +20,9 @@ export function spanUsage(attributes: Attributes): JsonObject | undefined {
   const sent = usageIn(attributes)
   const counts = callCounts(sent)
   if (counts === null) return undefined
-  const { invalid, ...known } = counts
+  const { invalid, unknown, ...known } = counts
+  // Under the contract's names, a count would not say that it leaves out a part that nobody can read.
+  if (invalid.length > 0 && unknown.length > 0) return sent
   const usage = set(
     Object.fromEntries(
       Object.entries(known).map(([name, count]) => [

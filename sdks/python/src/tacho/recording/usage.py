@@ -42,7 +42,9 @@ class RunUsage:
             return
         tokens = call_usage(payload.get("usage")) or {}
         cost = _amount(payload.get("cost"))
-        total = tokens.get("totalTokens", tokens.get("promptTokens", 0) + tokens.get("completionTokens", 0))
+        total = tokens.get("totalTokens")
+        if total is None:
+            total = (tokens.get("promptTokens") or 0) + (tokens.get("completionTokens") or 0)
         # Nothing is called between reading and writing a sum, so no other thread runs between them.
         self.cost += cost
         self.total_tokens += total

@@ -18,8 +18,8 @@ _NAMES = {
         "inputTokenCount",
         "inputTextTokenCount",
         "promptEvalCount",
-        "tokens.inputTokens",
         "billedUnits.inputTokens",
+        "tokens.inputTokens",
         "tokens",
         "input",
         "prompt",
@@ -34,8 +34,8 @@ _NAMES = {
         "outputTokenCount",
         "generatedTokenCount",
         "evalCount",
-        "tokens.outputTokens",
         "billedUnits.outputTokens",
+        "tokens.outputTokens",
         "output",
         "completion",
     ),
@@ -142,6 +142,7 @@ _NAMES = {
     ),
     "imageInputTokens": (
         "imageInputTokens",
+        "inputImageTokens",
         "promptTokensDetails.imageTokens",
         "inputTokensDetails.imageTokens",
         "inputTokenDetails.imageTokens",
@@ -170,6 +171,7 @@ _NAMES = {
     ),
     "imageOutputTokens": (
         "imageOutputTokens",
+        "outputImageTokens",
         "completionTokensDetails.imageTokens",
         "outputTokensDetails.imageTokens",
         "outputTokenDetails.imageTokens",
@@ -180,9 +182,8 @@ _NAMES = {
 _CACHE_APART = {
     "inputTokens": re.compile("cache(?:Read|Write|Creation)InputTokens"),
     "inputTokenCount": re.compile("cache(?:Read|Write)InputTokenCount"),
-    "input": re.compile(".+"),
 }
-_REASONING_APART = {"candidatesTokenCount", "responseTokenCount", "output"}
+_REASONING_APART = {"candidatesTokenCount", "responseTokenCount"}
 _WITH_PARTS = {"inputTokens", "outputTokens", "tokens"}
 _TOKENS_MAX = 1_000_000_000
 _ITEMS_MAX = 100
@@ -204,12 +205,18 @@ _PATHS = {count: [_path_of(name) for name in names] for count, names in _NAMES.i
 _MORE_PROMPT = [_path_of("toolUsePromptTokenCount")]
 
 
-def call_usage(usage: object) -> dict[str, int] | None:
-    """In the words of the contract. None: it says nothing of tokens. Parts of zero tokens are left out."""
+def call_usage(usage: object) -> dict[str, int | None] | None:
+    """
+    In the words of the contract. None: it says nothing of tokens. Parts of zero tokens are left out, and a completion
+    that cannot be read is None: without it, there would be no answer, as in embeddings.
+    """
     usage = _members_of(usage)
     if usage is None:
         return None
     found = {count: _first_of(usage, paths) for count, paths in _PATHS.items()}
+    if _name_of(found["promptTokens"]).startswith("billedUnits"):
+        # The cached tokens of Cohere are those of its whole prompt, of which it bills a part.
+        found["cachedTokens"] = found["cacheWriteTokens"] = None
 
     def part(count: str) -> int:
         return _count_of(found[count]) or 0
@@ -219,25 +226,24 @@ def call_usage(usage: object) -> dict[str, int] | None:
     more = _count_of(_first_of(usage, _MORE_PROMPT)) or 0
     apart = _CACHE_APART.get(_name_of(found["promptTokens"]))
     names = [_name_of(found["cachedTokens"]), _name_of(found["cacheWriteTokens"])]
+    beside_input = _besides(usage, "input", found, ("promptTokens", "cachedTokens", "cacheWriteTokens"))
+    beside_output = _besides(usage, "output", found, ("completionTokens", "reasoningTokens"))
     reasoning = part("reasoningTokens")
 
     def whole_prompt(known: int) -> int:
+        parts = read + written if beside_input is None else beside_input
         # OpenLLMetry sends names of Anthropic with the cached tokens in the input: its total shows it.
-        is_within = read + written <= known and total == known + (completion or 0)
-        is_apart = (
-            read + written > known
-            or (not is_within and apart is not None and any(apart.fullmatch(name) for name in names))
-            or total == known + read + written + (completion or 0)
-        )
-        return max(known + more + (read + written if is_apart else 0), part("audioInputTokens") + part("imageInputTokens"))
+        is_within = parts <= known and total == known + (completion or 0)
+        is_named_apart = beside_input is not None or (apart is not None and any(apart.fullmatch(name) for name in names))
+        is_apart = parts > known or (not is_within and is_named_apart) or total == known + parts + (completion or 0)
+        return max(known + more + (parts if is_apart else 0), part("audioInputTokens") + part("imageInputTokens"))
 
     def whole_completion(known: int) -> int:
-        is_apart = (
-            reasoning > known
-            or _name_of(found["completionTokens"]) in _REASONING_APART
-            or total == (prompt_tokens or 0) + known + reasoning
-        )
-        return max(known + (reasoning if is_apart else 0), part("audioOutputTokens") + part("imageOutputTokens"))
+        parts = reasoning if beside_output is None else beside_output
+        is_within = beside_output is not None and parts <= known and total == (prompt_tokens or 0) + known
+        is_named_apart = beside_output is not None or _name_of(found["completionTokens"]) in _REASONING_APART
+        is_apart = parts > known or (not is_within and is_named_apart) or total == (prompt_tokens or 0) + known + parts
+        return max(known + (parts if is_apart else 0), part("audioOutputTokens") + part("imageOutputTokens"))
 
     prompt_tokens = _at_least(prompt, total, whole_prompt)
     completion_tokens = _at_least(completion, total, whole_completion)
@@ -252,8 +258,25 @@ def call_usage(usage: object) -> dict[str, int] | None:
         "cachedAudioTokens": min(read, part("audioInputTokens"), part("cachedAudioTokens")),
         "cachedImageTokens": min(read, part("imageInputTokens"), part("cachedImageTokens")),
     }
-    known = {name: count for name, count in wholes.items() if count is not None}
+    known: dict[str, int | None] = {name: count for name, count in wholes.items() if count is not None}
+    is_unread = found["completionTokens"] is not None or _says_none(usage, _PATHS["completionTokens"])
+    if completion_tokens is None and total is None and is_unread:
+        known["completionTokens"] = None
     return {**known, **{name: count for name, count in parts.items() if count > 0}}
+
+
+def _besides(usage: Mapping[str, object], word: str, found: Mapping[str, _Found | None], names: Sequence[str]) -> int | None:
+    """Langfuse subtracts each part from the whole, under whatever name, and adds up all names with the word in them."""
+    whole, *parts = (found[name] for name in names)
+    if _name_of(whole) != word:
+        return None
+    others = [value for name, value in usage.items() if name != word and word in name.lower() and "cost" not in name.lower()]
+    elsewhere = [_count_of(part) for part in parts if word not in _name_of(part).lower()]
+    return sum(count for count in [*map(_count, others), *elsewhere] if count is not None)
+
+
+def _says_none(usage: Mapping[str, object], paths: Sequence[_Path]) -> bool:
+    return any(name in usage and usage[name] is None for _, steps, _ in paths if len(steps) == 1 for name in steps[0])
 
 
 def gateway_cost(usage: object) -> float | None:
@@ -272,11 +295,14 @@ def _at_least(sent: int | None, total: int | None, with_parts: Callable[[int], i
 
 
 def _count_of(found: _Found | None) -> int | None:
-    return found[1] if found is not None and _is_count(found[1]) else None  # type: ignore[return-value]
+    return _count(found[1]) if found is not None else None
 
 
-def _is_count(value: object) -> bool:
-    return type(value) is int and 0 <= value <= _TOKENS_MAX
+def _count(value: object) -> int | None:
+    """Bridges send numbers as texts."""
+    if isinstance(value, str) and re.fullmatch("[0-9]{1,10}", value):
+        value = int(value)
+    return value if type(value) is int and 0 <= value <= _TOKENS_MAX else None
 
 
 def _name_of(found: _Found | None) -> str:
@@ -284,22 +310,29 @@ def _name_of(found: _Found | None) -> str:
 
 
 def _first_of(usage: Mapping[str, object], paths: Sequence[_Path]) -> _Found | None:
+    with_parts: _Found | None = None
     for name, steps, modality in paths:
         value = _value_at(usage, steps)
         if modality is not None:
             value = _of_modality(value, modality)
-        if value is None or (name in _WITH_PARTS and _members_of(value) is not None):
+        members = _members_of(value) if name in _WITH_PARTS else None
+        if value is None:
             continue
-        return name, value
-    return None
+        if members is None:
+            return name, value
+        if with_parts is None and any(member is not None for member in members.values()):
+            with_parts = name, value
+    return with_parts
 
 
 def _value_at(fields: object, steps: _Steps) -> object:
     if not steps:
         return fields
     if isinstance(fields, list):
-        counts = [count for count in (_value_at(item, steps) for item in fields[:_ITEMS_MAX]) if count is not None]
-        return sum(counts) if counts and all(map(_is_count, counts)) else (counts[0] if counts else None)  # type: ignore[arg-type]
+        sent = [value for value in (_value_at(item, steps) for item in fields[:_ITEMS_MAX]) if value is not None]
+        counts = [count for count in map(_count, sent) if count is not None]
+        unread = [value for value in sent if _count(value) is None]
+        return unread[0] if unread else (sum(counts) if counts else None)
     members = _members_of(fields) or {}
     for name in steps[0]:
         value = members.get(name)

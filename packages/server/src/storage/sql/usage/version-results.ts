@@ -5,7 +5,7 @@ import type { Sql } from '../sql.ts'
 import { scoresOfVersion } from '../scores.ts'
 import { saturating, sumsOf, USAGE_COLUMNS } from './sums.ts'
 import { DAY_MS } from '../../hours.ts'
-import { readUncosted, UNKNOWN_USAGE, type UncostedSum } from '../../uncosted.ts'
+import { hasUnknown, readUncosted, type UncostedSum } from '../../uncosted.ts'
 import { addCalls } from './uncosted-sums.ts'
 
 export const versionResultsActs = read({ readVersionResults })
@@ -64,7 +64,7 @@ function groupsOf(rows: readonly SpentRow[], versionId: string): VersionRunGroup
   const groups = new Map<string, Omit<VersionRunGroup, 'uncosted'> & { sums: Map<string, UncostedSum> }>()
   for (const { totalTokens, costNanos, at, uncosted } of rows) {
     const calls = readUncosted(uncosted).filter((call) => call.versionId === versionId)
-    const models = calls.map(({ model, context }) => (context === UNKNOWN_USAGE ? '\0' : model))
+    const models = calls.map(({ model, context }) => (hasUnknown(context) ? '\0' : model))
     const key = JSON.stringify([
       totalTokens > 0,
       costNanos > 0,
