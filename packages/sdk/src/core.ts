@@ -106,6 +106,8 @@ export interface Asked {
   readonly name: string
   readonly raw: string | undefined
   readonly problem: 'cut' | 'unreadable' | undefined
+  /** Helpers of Anthropic go on without it. */
+  readonly isPaused?: boolean
 }
 
 /** Before the outcome of the run is recorded, so that what it leaves behind stands before it. */

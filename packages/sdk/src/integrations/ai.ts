@@ -217,8 +217,8 @@ function wholeResult(given: unknown): ModelResult {
   }
 }
 
-/** Since AI SDK 6 an object: `{ unified, raw }`. Undefined if the provider said nothing. */
+/** Since AI SDK 6 an object: `{ unified, raw }`. `other` is none that the SDK knows. */
 function reasonOf(given: unknown): unknown {
   const { unified = given, raw } = fields(given)
-  return unified === 'other' && typeof given === 'object' ? raw : unified === 'unknown' ? undefined : unified
+  return unified === 'other' && typeof given === 'object' ? raw : unified
 }

@@ -47,7 +47,7 @@ export type Fits = (raw: string) => boolean | undefined
 const OPEN_MAX = 1_000
 /** Reasons after which the calls of an answer are whole. Some streams say it again with each piece. */
 const WHOLE = new RegExp(
-  `^(?:${'stop completed complete end_turn tool_use tool_call tool_calls function_call stop_sequence eos eos_token done'.replaceAll(
+  `^(?:${'stop stopped stop_sequence stop_token completed complete end_turn end_of_text eos eos_token tool_use tool_call tool_calls function_call pause_turn'.replaceAll(
     ' ',
     '|',
   )})+$`,
@@ -98,6 +98,7 @@ function callsIn(candidate: unknown, finishReason: unknown): Asked[] {
       name: text(named['name'] ?? named['toolName']) ?? 'tool',
       raw: raw ?? readSafely(() => JSON.stringify(args), undefined),
       problem: !isAll ? 'cut' : isReadable ? undefined : 'unreadable',
+      isPaused: finishReason === 'pause_turn',
     }
   })
 }
@@ -318,9 +319,10 @@ export class AskedCalls implements Held, AskedBefore {
   }
 
   /** What is wrong with the call, whatever anybody answered. */
-  #faultOf({ problem, isUnknown, ...call }: OpenCall): string | undefined {
+  #faultOf({ problem, isUnknown, isPaused, ...call }: OpenCall): string | undefined {
     if (problem) return problem
     if (isUnknown) return 'unknown_tool'
+    if (isPaused) return 'cut'
     return this.#fits(call) === false ? 'unfit' : undefined
   }
 
