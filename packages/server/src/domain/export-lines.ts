@@ -9,7 +9,7 @@
 import { hash } from 'node:crypto'
 import { isObject, parsed } from '@tacho/contract/read-payload.ts'
 import type { StoredEvent } from '../storage/events.ts'
-import type { ExportedKey, ExportedRow } from '../storage/exports.ts'
+import { DAMAGED_ROW, type ExportedKey, type ExportedRow } from '../storage/exports.ts'
 import type { RunRow } from '../storage/runs.ts'
 import { EXPORTED_TABLES, memberOf } from '../storage/exported-tables.ts'
 import type { ExportedTable } from '../storage/tables.ts'
@@ -53,7 +53,8 @@ export function headLine(workspace: string, environment: string, filter: object)
 
 export function rowLine(table: ExportedTable, row: ExportedRow): string {
   const json = EXPORTED_TABLES[table].json.map(memberOf)
-  const plain = Object.entries(row).filter(([name, value]) => value !== null && !json.includes(name))
+  const known = Object.entries(row).filter(([name, value]) => value !== null && !json.includes(name))
+  const plain = known.map(([name, value]) => [name, name === DAMAGED_ROW ? true : value])
   const members = json.flatMap((name) => {
     const text = row[name]
     return typeof text === 'string' ? [jsonMember(name, text)] : []

@@ -1,7 +1,7 @@
 import { hash } from 'node:crypto'
 import { ImportedLines } from '@tacho/contract/operator/export.ts'
 import { compileCondition } from '@tacho/policy/compile.ts'
-import type { ExportedRow } from '../storage/exports.ts'
+import { DAMAGED_ROW, type ExportedRow } from '../storage/exports.ts'
 import type { NewEvent, ImportedRun } from '../storage/events.ts'
 import { columnsIn, EXPORTED_TABLES, memberOf, type Columns } from '../storage/exported-tables.ts'
 import { measureContent } from '../storage/prompts.ts'
@@ -108,6 +108,7 @@ function copyMembers(
 }
 
 function addRow(parts: ImportPart[], line: ReadLine, table: ExportedTable, index: number): string | null {
+  if (line.members[DAMAGED_ROW] !== undefined) return 'is a row that was damaged where it was exported'
   const row: ExportedRow = {}
   const fault = copyMembers(row, line, table, EXPORTED_TABLES[table]) ?? rowFault(table, row)
   if (fault !== null) return fault

@@ -1,4 +1,6 @@
 export type ExportedRow = Record<string, string | number | null>
+/** 1: the disk changed it, so it has only its key. */
+export const DAMAGED_ROW = 'rowDamaged'
 export type ExportedKey = (string | number)[]
 
 export interface ImportStart {

@@ -2,19 +2,22 @@ import { changesRuns, read, write } from './act.ts'
 import type { DeployableKind } from '@tacho/contract/operator/deployment.ts'
 import type { AuditEntry } from '../audit.ts'
 import type { ItemVersion } from '../deployments.ts'
-import type { ExportedKey, ExportedRow, ImportStart, RowsImported } from '../exports.ts'
-import { EXPORTED_TABLES, memberOf, type TableParts } from '../exported-tables.ts'
+import { DAMAGED_ROW, type ExportedKey, type ExportedRow, type ImportStart, type RowsImported } from '../exports.ts'
+import { columnOf, EXPORTED_TABLES, memberOf, type TableParts } from '../exported-tables.ts'
 import { takeRoom } from '../scores.ts'
-import type { Page } from '../page.ts'
+import { mapPage, type Page } from '../page.ts'
+import type { PromptVersionRow } from '../prompts.ts'
 import { agentKeyOf } from './approvals/approval-rows.ts'
 import { nextRevision } from './approvals/approvals.ts'
 import { insertAudit } from './audit.ts'
 import { keepConfiguration, lockConfiguration } from './configuration/configurations.ts'
+import { isPromptIntact } from './configuration/prompts.ts'
 import { deploymentFault } from './configuration/publish.ts'
 import { findEnvironment } from './environments.ts'
 import { erasedKey, isErased, isKeyErased, keepRemovalsWaiting } from './erasure/erased-keys.ts'
 import { insertRows, replacing } from './rows/insert-rows.ts'
 import { columnsOfRow } from './rows/row-names.ts'
+import { isSummed, takeSum } from './rows/row-sums.ts'
 import { agentKey, clientRecordKey, serviceRecordKey, requestKey, textKey, withdrawnKey } from './keys.ts'
 import { growRevision } from './revision.ts'
 import { selectList, type Sql, type SqlValue } from './sql.ts'
@@ -55,9 +58,23 @@ async function readExported(
   const deployed =
     kind && `AND ${item} IN (SELECT item_id FROM deployment_changes WHERE environment_id = :env AND kind = '${kind}')`
   const owner = await ownerOf(sql, environmentId, parts)
-  const text = `SELECT ${selectList(parts.columns)} FROM ${parts.name}
+  const sum = isSummed(parts.name) ? ', row_sum AS "rowSum"' : ''
+  const text = `SELECT ${selectList(parts.columns)}${sum} FROM ${parts.name}
     WHERE ${parts.of}_id = :owner ${used} ${deployed ?? ''} ${further} ORDER BY ${key}`
-  return sql.page(text, { owner, ...(deployed && { env: environmentId }), after }, limit)
+  const page = await sql.page<ExportedRow>(text, { owner, ...(deployed && { env: environmentId }), after }, limit)
+  return mapPage(page, (row) => (isIntact(sql, parts, row, String(owner)) ? row : markDamaged(parts, row)))
+}
+
+/** Removes the checksum from the row. */
+function isIntact(sql: Sql, { name }: TableParts, row: ExportedRow, tenantId: string): boolean {
+  if (name === 'prompt_versions') return isPromptIntact(sql, row as unknown as PromptVersionRow, tenantId)
+  return !isSummed(name) || takeSum(sql, name, row, tenantId)
+}
+
+/** Nobody may read it as what somebody wrote, and no import gives it a new checksum. */
+function markDamaged({ key }: TableParts, row: ExportedRow): ExportedRow {
+  const named = Object.entries(row).filter(([member]) => key.includes(columnOf(member)))
+  return { ...Object.fromEntries(named), [DAMAGED_ROW]: 1 }
 }
 
 async function ownerOf(sql: Sql, environmentId: string, { of }: TableParts): Promise<string | null> {

@@ -1,6 +1,9 @@
 /** Policies, prompts and settings that are not what was stored: never served, never used, always named. */
 import assert from 'node:assert/strict'
 import { after, describe, test } from 'node:test'
+import { exportText } from '../../../src/domain/export.ts'
+import { readImport } from '../../../src/domain/import.ts'
+import { TABLES } from '../../../src/storage/tables.ts'
 import { deploy, newHome, newPolicy, newPrompt, policyVersion, type Home } from './configuration-sample.ts'
 import { changeShared, closeShared, sharedStorage, type OpenStorage } from './open.ts'
 import { newId, NOON } from './sample.ts'
@@ -104,6 +107,37 @@ export function configurationDamageSuite(open: OpenStorage) {
     })
     const flipBack = (table: string, column: string, from: string, to: string) =>
       `UPDATE ${table} SET ${flip(column, from, to)} WHERE workspace_id = ?`
+
+    test('is marked in an export, which then cannot be imported: an import would give it a new checksum', async () => {
+      const { workspaceId, production, policyId } = await deployed('tool.input.amount > 1000.0')
+      const promptId = await newPrompt(storage(), workspaceId, 'Be kind')
+      await deploy(storage(), production, ['prompt', promptId, 1])
+      const exported = async () => {
+        const request = { environmentId: production, workspace: 'w', environment: 'e', filter: {}, given: {} }
+        let text = ''
+        for await (const piece of exportText(storage(), { ...request, from: null })) text += piece
+        return text.trimEnd().split('\n')
+      }
+      const [head = '', ...intact] = await exported()
+      assert.ok(!('line' in readImport([head, ...intact], workspaceId)))
+      const changes: [table: string, change: string, of: string, id: string, key: object][] = [
+        ['policy_versions', flip('condition', '1000.0', '9000.0'), 'policy_id', policyId, { policyId, number: 2 }],
+        ['policy_versions', `on_error = 'ignore'`, 'policy_id', policyId, { policyId, number: 1 }],
+        ['prompt_versions', flip('content', 'kind', 'mind'), 'prompt_id', promptId, { promptId, number: 1 }],
+        ['deployments', 'version = 3', 'item_id', policyId, { kind: 'policy', itemId: policyId }],
+      ]
+      for (const [table, change, of, id, key] of changes) {
+        await changeShared(own, `UPDATE ${table} SET ${change} WHERE ${of} = ?`, id)
+        const type = TABLES.find(({ name }) => name === table)?.line
+        const line = JSON.stringify({ type, ...key, rowDamaged: true })
+        assert.ok((await exported()).includes(line), line)
+        const refused = readImport([head, line], workspaceId)
+        assert.deepEqual(refused, { line: 1, message: 'is a row that was damaged where it was exported' })
+      }
+      await remove('deployments', production)
+      await remove('policy_versions', workspaceId, 'workspace_id')
+      await remove('prompt_versions', workspaceId, 'workspace_id')
+    })
 
     test('of a deployment never puts another version in force', async () => {
       const { workspaceId, production, policyId } = await deployed('tool.name == "x"')
