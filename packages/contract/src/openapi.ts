@@ -29,15 +29,13 @@ interface Api {
 }
 
 /** Rules of all texts, which schemas cannot express. */
-const TEXTS =
-  'A text with NUL (U+0000) or an unpaired surrogate is refused. A parameter of an address does not repeat; ' +
-  'ones that an operation does not name are ignored.'
+const TEXTS = 'A text with NUL (U+0000) or an unpaired surrogate is refused. A parameter of an address does not repeat.'
 
 /** Builds the OpenAPI 3.1 document of the public interface. `version` is the product version. */
 export function publicDocument(version: string): Json {
   return document(version, {
     title: 'Tacho',
-    description: `Records what agents do. The API key selects the workspace and environment. ${TEXTS}`,
+    description: `Records what agents do. The API key selects the workspace and environment. ${TEXTS} Parameters that an operation does not name are ignored.`,
     prefix: PUBLIC_PREFIX,
     routes: ROUTES,
     security: {
@@ -57,7 +55,8 @@ export function operatorDocument(version: string): Json {
     title: 'Tacho operator API',
     description:
       'Everything operators can do. Scripts send an operator token. People sign in and send a session cookie. With a ' +
-      `cookie, changes are accepted only from the same origin. ${TEXTS}`,
+      `cookie, changes are accepted only from the same origin. ${TEXTS} Parameters and fields of a body that an operation does ` +
+      'not name are refused.',
     prefix: OPERATOR_PREFIX,
     routes: OPERATOR_ROUTES,
     security: {

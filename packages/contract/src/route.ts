@@ -24,6 +24,7 @@ export interface Route {
   readonly openQuery?: true
   /** Headers other than those for authentication and the body, by their documented names. */
   readonly headers?: TObject
+  /** The operator API refuses members that it does not name (`closedBodies`); the public interface ignores them. */
   readonly body?: TSchema
   /** Maximum size of the decoded body in bytes. */
   readonly bodyBytes?: number
@@ -41,4 +42,32 @@ export interface Route {
   readonly events?: Readonly<Record<string, TSchema>>
   /** Errors in addition to those that route-errors.ts adds. */
   readonly errors: readonly ErrorCode[]
+}
+
+interface Part {
+  readonly $id?: string
+  readonly properties?: Readonly<Record<string, Part>>
+  readonly items?: Part
+  readonly anyOf?: readonly Part[]
+}
+
+/** Without it, a misspelt `expiresAt` would make a token that never expires. Objects without fixed members stay open. */
+export function closedBodies<Routes extends Record<string, Route>>(routes: Routes): Routes {
+  const rows = Object.entries(routes).map(([name, route]) => {
+    const { body } = route
+    return [name, body === undefined ? route : { ...route, body: { ...closed(body as Part), $id: (body as Part).$id } }]
+  })
+  return Object.fromEntries(rows) as Routes
+}
+
+/** A nested schema loses its name, because replies have the open one. */
+function closed({ $id: _, ...part }: Part): Part {
+  const { properties, items, anyOf } = part
+  const members = Object.entries(properties ?? {}).map(([name, member]) => [name, closed(member)])
+  return {
+    ...part,
+    ...(properties && { properties: Object.fromEntries(members) as Record<string, Part>, additionalProperties: false }),
+    ...(items && { items: closed(items) }),
+    ...(anyOf && { anyOf: anyOf.map(closed) }),
+  }
 }

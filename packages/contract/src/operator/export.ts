@@ -40,6 +40,7 @@ export const ImportedLines = Type.Object(
   },
   {
     $id: 'ImportedLines',
+    additionalProperties: false,
     description: 'A part of an export to write back',
     examples: [
       {

@@ -1,5 +1,6 @@
 import Type from 'typebox'
 import { LIMITS } from '../limits.ts'
+import { closedBodies } from '../route.ts'
 import type { OperatorRoute } from './access.ts'
 import { alertRoutes } from './alert-routes.ts'
 import { archiveRoutes } from './archive-routes.ts'
@@ -57,7 +58,7 @@ const runs = { tag: 'Runs', params: EnvironmentParams } as const
 const run = { tag: 'Runs', params: OperatorRunParams } as const
 
 /** Every endpoint of the operator API. Authentication: `Authorization: Bearer <operator token>` or a session cookie. */
-export const OPERATOR_ROUTES = {
+export const OPERATOR_ROUTES = closedBodies({
   listWorkspaces: {
     ...read,
     tag: 'Tenants',
@@ -304,4 +305,4 @@ export const OPERATOR_ROUTES = {
   ...erasureRoutes,
   ...alertRoutes,
   ...exportRoutes,
-} as const satisfies Record<string, OperatorRoute>
+} as const satisfies Record<string, OperatorRoute>)

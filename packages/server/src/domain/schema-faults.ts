@@ -1,6 +1,7 @@
 import type { TSchema } from 'typebox'
 import { Compile, type Validator } from 'typebox/compile'
 import type { TLocalizedValidationError } from 'typebox/error'
+import { nearestName } from './nearest-name.ts'
 
 /** `path` is a JSON Pointer; `message` completes a sentence that starts with the field's name. */
 export interface SchemaFault {
@@ -9,6 +10,8 @@ export interface SchemaFault {
 }
 
 export const FAULTS_MAX = 8
+/** Longer names are no misspellings. */
+export const SUGGESTED_CHARS = 64
 
 /** Longer lists would fill a line; the documentation has them. */
 const ENUM_VALUES_MAX = 12
@@ -56,13 +59,15 @@ export function sizeFaults(schema: TSchema, value: unknown): SchemaFault[] {
 interface Sized extends Part {
   properties?: Record<string, Sized>
   items?: Sized
+  anyOf?: Sized[]
   minItems?: number
   maxItems?: number
   additionalProperties?: unknown
 }
 
 function addSizeFaults(faults: SchemaFault[], schema: Sized, value: unknown, path: string): void {
-  const { properties = {}, items, minItems, maxItems, additionalProperties } = schema
+  const { properties = {}, items, anyOf = [], minItems, maxItems, additionalProperties } = schema
+  for (const one of anyOf) addSizeFaults(faults, one, value, path)
   if (Array.isArray(value)) {
     if (maxItems !== undefined && value.length > maxItems) {
       faults.push({ path, message: sizeMessage(minItems, maxItems, 'item') })
@@ -78,8 +83,15 @@ function addSizeFaults(faults: SchemaFault[], schema: Sized, value: unknown, pat
   }
 }
 
-const onlyFields = (properties: object): string =>
-  `must have no fields other than ${Object.keys(properties).join(', ')}`
+/** Names fields of the schema only: one of the request may be a secret. */
+function onlyFields(properties: object, unknown: readonly string[] = []): string {
+  const known = Object.keys(properties)
+  const meant = unknown
+    .slice(0, FAULTS_MAX)
+    .flatMap((name) => (name.length > SUGGESTED_CHARS ? [] : [nearestName(name, known) ?? []].flat()))
+  const hint = meant.length === 0 ? '' : `: did you mean ${[...new Set(meant)].join(', ')}?`
+  return `must have no fields other than ${known.join(', ')}${hint}`
+}
 
 export function faultLine(faults: readonly SchemaFault[], subject = ''): string {
   return faults.map(({ path, message }) => `${subject}${path.slice(1) || 'The body'} ${message}`).join('; ')
@@ -117,7 +129,7 @@ function messageOf(error: TLocalizedValidationError, schema: Part): string {
     case 'format':
       return error.params.format === 'uuid' ? 'must be a UUID' : `must be a ${error.params.format} text`
     case 'additionalProperties':
-      return onlyFields(schema['properties'] ?? {})
+      return onlyFields(schema['properties'] ?? {}, error.params.additionalProperties)
     default:
       return error.message
   }

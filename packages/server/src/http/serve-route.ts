@@ -5,7 +5,14 @@ import { Type, type Static, type TObject, type TSchema } from 'typebox'
 import { Compile, type Validator } from 'typebox/compile'
 import { readJsonBody, type BodyFault } from '../domain/json-body.ts'
 import { nearestName } from '../domain/nearest-name.ts'
-import { faultLine, FAULTS_MAX, numberOf, schemaFaults, type SchemaFault } from '../domain/schema-faults.ts'
+import {
+  faultLine,
+  FAULTS_MAX,
+  numberOf,
+  schemaFaults,
+  SUGGESTED_CHARS,
+  type SchemaFault,
+} from '../domain/schema-faults.ts'
 import { isStorableText } from '../domain/text.ts'
 import { holderOf } from './holder.ts'
 import { readBody, type BodyLimits, type BodyMemory } from './read-body.ts'
@@ -181,8 +188,6 @@ interface Property extends TSchema {
 }
 
 const NO_QUERY = Type.Object({})
-/** Longer names are no misspellings. */
-const SUGGESTED_CHARS = 64
 
 /** Without it, a misspelt filter would answer with everything. */
 function unknownParameters(values: object, schema: TObject): SchemaFault[] {

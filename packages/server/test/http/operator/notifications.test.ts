@@ -302,7 +302,11 @@ test('addresses, keys, environments and quiet hours that cannot be are refused',
     ['/me/browsers', { keys, endpoint: long(LIMITS.pushEndpointChars + 1) }, 'endpoint'],
     ['/me/browsers', { endpoint, keys: { ...keys, p256dh: 'A'.repeat(87) } }, 'P-256'],
     ['/me/browsers', { endpoint, keys: { ...keys, auth: 'A'.repeat(21) } }, 'auth'],
-    ['/me/notifications/change', { environments: [everything(elsewhere)] }, 'does not exist'],
+    [
+      '/me/notifications/change',
+      { environments: [everything({ environmentId: elsewhere.environmentId })] },
+      'does not exist',
+    ],
     ['/me/notifications/change', { environments: [everything({ kinds: [] })] }, 'kinds'],
     [
       '/me/notifications/change',

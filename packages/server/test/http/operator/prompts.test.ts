@@ -23,7 +23,9 @@ const push = (promptId: string, body: object) => service.operator(versionsOf(pro
 
 test('a prompt is created with its first version, whose author is the authenticated caller', async () => {
   const content = ' Sei höflich.\r\n\t🙂 '
-  const prompt = replyOf('createPrompt', await create({ name: 'greeting', content, note: 'first', author: 'mallory' }))
+  const given = { name: 'greeting', content, note: 'first' }
+  assert.deepEqual(refusalOf(await create({ ...given, author: 'mallory' })), [400, 'invalid_request'])
+  const prompt = replyOf('createPrompt', await create(given))
   assert.deepEqual([prompt.name, prompt.workspaceId, prompt.newest.version], ['greeting', calls.workspaceId, '1'])
   assert.deepEqual([prompt.newest.author, prompt.newest.note], ['first token', 'first'])
   assert.equal(prompt.newest.contentHash, hash('sha256', content))
