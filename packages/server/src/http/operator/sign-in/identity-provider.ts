@@ -25,6 +25,9 @@ export interface AdmissionOptions {
   now: () => number
 }
 
+/** Between this machine and the provider. */
+const CLOCKS_DIFFER_S = 60
+
 export type Profile = Record<string, unknown>
 
 /** A text such as "true" does not count as verified. */
@@ -55,13 +58,16 @@ export function createAdmission({ storage, issuer, clientId, domain, domainRole,
     return accountId
   }
 
-  /** The library has verified signature, issuer, audience, times and nonce. */
+  /** The library has verified signature, issuer, audience, end and nonce, and that there is a time of issue. */
   function subjectOf(idToken: string | undefined): string {
     if (idToken === undefined) throw new Error('The answer has no id token')
-    const { sub, aud, azp } = JSON.parse(Buffer.from(idToken.split('.')[1] ?? '', 'base64url').toString()) as Profile
+    const { sub, aud, azp, iat } = JSON.parse(
+      Buffer.from(idToken.split('.')[1] ?? '', 'base64url').toString(),
+    ) as Profile
     // A token for several parties names the one that it was issued to (OpenID Connect Core 3.1.3.7).
     const isForUs = azp === undefined ? !Array.isArray(aud) || aud.length === 1 : azp === clientId
     if (!isForUs) throw new Error('The id token is for another party')
+    if (!(Number(iat) <= now() / 1000 + CLOCKS_DIFFER_S)) throw new Error('The id token is from the future')
     if (typeof sub !== 'string' || sub === '' || sub.length > 255) throw new Error('The subject is invalid')
     return sub
   }
