@@ -37,7 +37,7 @@ export function fieldCensus({ variables, inputPaths, inputTypes, toolNames }: Fi
     /** @param names of the tool, as the client says it and without its server. */
     count(input: unknown, names: readonly string[] = []): void {
       seen += 1
-      if (tools.size < TOOLS_COUNTED) for (const name of names) tools.add(name)
+      if (names.length > 0 && tools.size < TOOLS_COUNTED) for (const name of names) tools.add(name)
       else isEveryToolKnown = false
       // A field that only other tools have does not help.
       if (named.size > 0 && names.length > 0 && !names.some((name) => named.has(name))) return
@@ -51,8 +51,10 @@ export function fieldCensus({ variables, inputPaths, inputTypes, toolNames }: Fi
     },
     fields: () => counts.map(({ field, types }) => ({ field, recorded: sum(types), types: Object.fromEntries(types) })),
     warnings(): Warning[] {
-      const unknown =
-        calls === 0 && named.size > 0 && seen > 0 && isEveryToolKnown ? [unknownTool(toolNames, tools)] : []
+      const uncalled = seen > 0 && isEveryToolKnown ? toolNames.filter((name) => !tools.has(name)) : []
+      // Beside a tool that was called, another may be new: only a name like that of a third one is a misspelling.
+      const doubtful = calls === 0 ? uncalled : uncalled.filter((name) => !named.has(nearestTool(name, tools) ?? name))
+      const unknown = doubtful.length > 0 ? [unknownTool(doubtful, tools)] : []
       if (calls === 0) return unknown
       const of = named.size > 0 && tools.size > 0 ? toolNames.slice(0, TOOLS_NAMED).join(', ') : null
       const warnings = counts.flatMap(({ field, path, types, siblings, expected: as }) => [
@@ -63,7 +65,7 @@ export function fieldCensus({ variables, inputPaths, inputTypes, toolNames }: Fi
         const message = `${number(withoutInput)} of ${number(calls)} calls were recorded without their input`
         warnings.push({ code: 'no_input', field: 'tool.input', message })
       }
-      return warnings
+      return [...unknown, ...warnings]
     },
   }
 }
@@ -79,17 +81,16 @@ function neverRecorded(field: string, near: Near | null, calls: number, of: stri
   return { code: 'never_recorded', field, message: `${none} ${field}${hint}` }
 }
 
-/** The condition names tools, and no recorded call is of one of them. */
+/** The condition names tools that no recorded call is of. */
 function unknownTool(toolNames: readonly string[], tools: ReadonlySet<string>): Warning {
-  const known = [...tools].filter(isShort)
-  const near = toolNames
-    .filter(isShort)
-    .map((name) => nearestName(name, known))
-    .find((name) => name !== null)
+  const near = toolNames.map((name) => nearestTool(name, tools)).find((name) => name !== null)
   const hint = near === undefined ? '' : `; did you mean ${near}?`
   const names = toolNames.slice(0, TOOLS_NAMED).join(', ')
   return { code: 'unknown_tool', field: 'tool.name', message: `No recorded call is of ${names}${hint}` }
 }
+
+const nearestTool = (name: string, tools: ReadonlySet<string>): string | null =>
+  isShort(name) ? nearestName(name, [...tools].filter(isShort)) : null
 
 function countSiblings(siblings: Map<string, number>, input: unknown, path: Path): void {
   const parent = valueAt(input, path.slice(0, -1))

@@ -82,6 +82,9 @@ test('a misspelled field is compared with what the tools of the condition record
   // It can match other tools too, one of which has the field.
   assert.deepEqual(censusOf('tool.name == "refund_payment" || tool.input.amout > 500.0'), [])
   assert.deepEqual(censusOf('!(tool.name in ["refund_payment"]) && tool.input.amout > 500.0'), [])
+  const misspelt = 'unknown_tool No recorded call is of otherr; did you mean other?'
+  assert.deepEqual(censusOf('tool.name in ["refund_payment", "otherr"]'), [misspelt])
+  assert.deepEqual(censusOf('tool.name in ["refund_payment", "new_tool", "refund_payments"]'), [])
   assert.deepEqual(censusOf('tool.name == "refund_paymnet" && tool.input.amount > 1.0'), [
     'unknown_tool No recorded call is of refund_paymnet; did you mean refund_payment?',
   ])
