@@ -108,7 +108,7 @@ export function approvalNotesSuite(open: OpenStorage) {
         { format: 'mail', url: 'mailto:ada@example.com' },
         { format: 'pagerduty' },
         { format: 'standard' },
-        { format: 'standard', events: ['approval.withdrawn'] },
+        { format: 'standard', events: ['approval.withdrawn', 'approval.expired'] },
         { format: 'slack', events: ['run.failed'] },
       ] as const
       const webhooks = []
@@ -119,6 +119,8 @@ export function approvalNotesSuite(open: OpenStorage) {
       for (const reason of ['timeout', 'aborted'] as const) {
         await record(env, [noting(id, { kind: 'withdrawn', reason })])
       }
+      // It expires later, which is no news.
+      assert.equal(await storage().expireApprovals(env, NOON + 24 * 60 * MINUTE, 10), 1)
       const typesOf = async ({ id: webhookId }: WebhookRow) => {
         const { rows } = await storage().listDeliveries(env, webhookId, {}, { limit: 10, after: null })
         return rows.map(({ type }) => type.replace('approval.', '')).toReversed()

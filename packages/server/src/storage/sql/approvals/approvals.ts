@@ -130,7 +130,9 @@ async function expire(sql: Sql, { environmentId, now, revision }: ChangeOfApprov
     WHERE environment_id = :env AND id IN (:ids) AND status = 'PENDING' AND expires_at <= :now RETURNING ${COLUMNS}`
   const params = { env: environmentId, revision, now }
   const expired = await inChunks(ids, (chunk) => sql.all<ApprovalRow>(text, { ...params, ids: chunk }))
-  await announceApprovals(sql, environmentId, 'approval.expired', expired, now)
+  // approval.withdrawn was the last word on the others.
+  const news = expired.filter(({ withdrawnAt }) => withdrawnAt === null)
+  await announceApprovals(sql, environmentId, 'approval.expired', news, now)
   return expired
 }
 
