@@ -22,6 +22,9 @@ import pytest
 
 import tacho
 from conftest import Service
+from tacho.delivery.answer import Judged
+from tacho.delivery.issue_records import _verdict_of
+from tacho.delivery.transport import Reply
 from test_continued import Outliving, Process, result_of
 
 Leave = Callable[[Process, Callable[[], Any]], None]
@@ -312,3 +315,9 @@ def test_a_cancelled_tool_did_not_fail(start: Callable[..., Process], service: O
     assert call.payload["outcome"] == "cancelled" and "error" not in call.payload and call.payload["toolCallId"] == "c1"
     assert service.issues == []
     assert events_of(service, "TOOL_START")[0].payload["toolCallId"] == "c1"
+
+
+def test_a_withdrawal_whose_claim_the_service_refuses_is_no_rejected_record() -> None:
+    refusal = Reply(409, {}, {"code": "conflict"})
+    assert _verdict_of(refusal, ["run-a1"]) == Judged()
+    assert _verdict_of(refusal, ["r1"]) == Judged(rejected={"r1": "status 409"})

@@ -169,9 +169,16 @@ def _receipt_of(json: object, _ids: Sequence[str]) -> Judged | None:
     return Judged() if isinstance(json, dict) and "recordId" in json else None
 
 
+CLAIM_PREFIX = "run-"
+"""Of the id of a record that claims an approval."""
+
+
 def _verdict_of(result: Reply | NoReply, ids: Sequence[str]) -> Verdict:
     verdict = verdict_of(result, ids, _receipt_of)
     status = 0 if isinstance(result, NoReply) else result.status
+    if status == 409 and all(one.startswith(CLAIM_PREFIX) for one in ids):
+        # Of a call whose caller left: nothing runs under its approval, which is all that the record is for.
+        return Judged()
     is_at_fault = 400 <= status < 500 and status not in _TEMPORARY
     return Judged(rejected=dict.fromkeys(ids, f"status {status}")) if is_at_fault else verdict
 

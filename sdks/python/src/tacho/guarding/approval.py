@@ -24,6 +24,7 @@ from dataclasses import dataclass, replace
 from email.utils import parsedate_to_datetime
 from typing import TYPE_CHECKING, Literal
 
+from ..delivery.issue_records import CLAIM_PREFIX
 from ..delivery.retry import wait_seconds
 from ..delivery.transport import NoReply, Reply, StopSignal
 from ..recording.plain import Json, dump, read_safely
@@ -105,7 +106,7 @@ def ask_approval(core: Core, asking: Asking) -> ApprovalOutcome:
 
 
 def claim_id(approval_id: str) -> str:
-    return f"run-{approval_id}"
+    return f"{CLAIM_PREFIX}{approval_id}"
 
 
 def claim_approval(core: Core, asking: Asking, approval_id: str) -> Literal["claimed", "used", "unavailable"]:

@@ -117,8 +117,14 @@ def _signatures(function: Callable[..., Any]) -> tuple[inspect.Signature, bool]:
         return _read_signatures(function)  # Its object cannot be hashed.
 
 
+_ANY = inspect.Signature([inspect.Parameter("args", _POSITIONS), inspect.Parameter("named", _KEYWORDS)])
+
+
 def _read_signatures(function: Callable[..., Any]) -> tuple[inspect.Signature, bool]:
-    shown = inspect.signature(function)
+    try:
+        shown = inspect.signature(function)
+    except ValueError:
+        return _ANY, False  # Of Python's own, such as `max`.
     if hasattr(function, "__signature__"):
         return shown, True
     if not hasattr(function, "__wrapped__") or not inspect.isroutine(function):

@@ -5,7 +5,9 @@ installed, as frameworks do, else only simple hints. What is converted here is w
 
 from __future__ import annotations
 
+import functools
 import inspect
+import sys
 import types
 import typing
 from collections.abc import Callable
@@ -28,16 +30,48 @@ def fitted(function: Callable[..., Any], given: dict[str, Any]) -> dict[str, Any
         signature.bind(**given)
     except TypeError as error:
         raise Unfit(str(error)) from None
-    hints: dict[str, Any] = read_safely(lambda: typing.get_type_hints(_body_of(function), include_extras=True), {})
+    hints = _hints_of(function)
+    rest = next((one.name for one in signature.parameters.values() if one.kind is inspect.Parameter.VAR_KEYWORD), None)
+    others = _rest_hints(hints.pop(rest, _NO_HINT)) if rest is not None else {}
     fit = dict(given)
     for name, value in given.items():
-        parameter = signature.parameters.get(name)
-        if name in hints and parameter is not None and parameter.kind not in _VARIABLE and not is_context(value):
-            fit[name] = _fit(name, hints[name], value)
+        is_named = name in signature.parameters and name != rest
+        hint = hints.get(name, _NO_HINT) if is_named else others.get(name, others.get(None, _NO_HINT))
+        if hint is not _NO_HINT and not is_context(value):
+            fit[name] = _fit(name, hint, value)
     return fit
 
 
-_VARIABLE = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
+_NO_HINT = object()
+
+
+def _rest_hints(hint: Any) -> dict[str | None, Any]:
+    """Of `**rest`. None: of any name."""
+    if not str(typing.get_origin(hint)).endswith(".Unpack"):
+        return {None: hint}
+    return read_safely(lambda: dict[Any, Any](typing.get_type_hints(typing.get_args(hint)[0])), dict[Any, Any]())
+
+
+def _hints_of(function: Any) -> dict[str, Any]:
+    if isinstance(function, type):
+        # Fields of a model or a data class, and what __init__ says itself.
+        return {**_resolved(function), **_resolved(vars(function).get("__init__", function))}
+    return _resolved(_body_of(function))
+
+
+def _resolved(source: Any) -> dict[str, Any]:
+    """One that cannot be resolved, as of an import for type checkers only, leaves the others."""
+    found: dict[str, Any] = {}
+    known: dict[str, Any] | None = read_safely(lambda: typing.get_type_hints(source, include_extras=True), None)
+    if known is not None:
+        return {**known}
+    names: dict[str, Any] = read_safely(lambda: {**source.__annotations__}, {})
+    module = sys.modules.get(str(getattr(source, "__module__", None)))
+    scope = getattr(source, "__globals__", None) or vars(module or typing)
+    for name, hint in names.items():
+        one: Any = types.SimpleNamespace(__annotations__={name: hint})
+        found |= read_safely(functools.partial(typing.get_type_hints, one, scope, include_extras=True), dict[str, Any]())
+    return found
 
 
 def _body_of(function: Any) -> Any:
@@ -62,6 +96,9 @@ def _fit(name: str, hint: Any, value: Any) -> Any:
         first = error.errors(include_url=False, include_input=False, include_context=False)[0]
         place = ".".join(str(part) for part in (name, *first["loc"]))
         raise Unfit(f"{place}: {first['msg']}") from None
+    except Exception as error:
+        # Of a validator of the host.
+        raise Unfit(f"{name}: {type(error).__name__}") from None
 
 
 def _fit_simple(name: str, hint: Any, value: Any) -> Any:

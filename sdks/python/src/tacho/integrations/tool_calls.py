@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import contextvars
 import functools
 import inspect
 from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
 
@@ -47,7 +49,8 @@ def guarded_answer(client: Tacho | None, tools: Tools, call: AskedCall) -> tuple
     recorder = client or tacho.client()
     try:
         tool, named = _prepared(recorder, tools, call)
-        output = recorder.run_tool(call.name, tool, (), named, tool_call_id=call.call_id)
+        act = _in_a_loop(tool) if _is_async(tool) else tool
+        output = recorder.run_tool(call.name, act, (), named, tool_call_id=call.call_id)
     except Exception as error:
         return _error_answer(recorder, call, error), True
     return _text(output), False
@@ -61,7 +64,7 @@ async def aguarded_answer(client: Tacho | None, tools: Tools, call: AskedCall) -
 
         @functools.wraps(tool)
         async def act(*args: Any, **named: Any) -> Any:
-            if inspect.iscoroutinefunction(tool):
+            if _is_async(tool):
                 return await tool(*args, **named)
             return await asyncio.to_thread(tool, *args, **named)
 
@@ -69,6 +72,27 @@ async def aguarded_answer(client: Tacho | None, tools: Tools, call: AskedCall) -
     except Exception as error:
         return _error_answer(recorder, call, error), True
     return _text(output), False
+
+
+def _is_async(tool: Any) -> bool:
+    return inspect.iscoroutinefunction(tool) or inspect.iscoroutinefunction(getattr(tool, "__call__", None))  # noqa: B004
+
+
+def _in_a_loop(tool: Callable[..., Any]) -> Callable[..., Any]:
+    @functools.wraps(tool)
+    def act(*args: Any, **named: Any) -> Any:
+        async def main() -> Any:
+            return await tool(*args, **named)
+
+        try:
+            asyncio.get_running_loop()
+        except RuntimeError:
+            return asyncio.run(main())
+        # A host in asyncio that called `call_tools` waits here, as for any tool.
+        with ThreadPoolExecutor(1) as pool:
+            return pool.submit(contextvars.copy_context().run, asyncio.run, main()).result()
+
+    return act
 
 
 def _prepared(client: Tacho, tools: Tools, call: AskedCall) -> tuple[Callable[..., Any], dict[str, Any]]:
