@@ -209,9 +209,7 @@ const CACHE_APART: ReadonlyMap<string, RegExp> = new Map([
   ['inputTokens', /^cache(?:Read|Write|Creation)InputTokens$/],
   ['inputTokenCount', /^cache(?:Read|Write)InputTokenCount$/],
 ])
-/** These leave out the reasoning: Gemini. */
-const REASONING_APART: ReadonlySet<string> = new Set(['candidatesTokenCount', 'responseTokenCount'])
-const TOKENS_MAX = 1_000_000_000
+const REASONING_APART_GEMINI: ReadonlySet<string> = new Set(['candidatesTokenCount', 'responseTokenCount'])
 
 type Fields = Readonly<Record<string, unknown>>
 type Found = Pick<Path, 'name' | 'steps'> & { value: unknown }
@@ -221,7 +219,7 @@ const snake = (name: string) => name.replaceAll(/[A-Z]|\d\w/g, (found) => `_${fo
 /** Bridges send numbers as texts. */
 function countIn(sent: unknown): number | null {
   const value = typeof sent === 'string' && /^\d{1,10}$/.test(sent) ? Number(sent) : sent
-  return typeof value === 'number' && Number.isInteger(value) && value >= 0 && value <= TOKENS_MAX ? value + 0 : null
+  return typeof value === 'number' && Number.isInteger(value) && value >= 0 && value <= 1e9 ? value + 0 : null
 }
 
 interface Path {
@@ -248,24 +246,19 @@ export function callCounts(usage: unknown): CallCounts | null {
   const invalid: string[] = []
   const found = (count: Counted): Found | undefined => firstOf(usage, PATHS[count])
   const countOf = (one: Found | undefined): number | null => {
-    if (one === undefined) return null
-    const count = countIn(one.value)
-    if (count === null) invalid.push(sentPath(usage, one.steps))
+    const count = one ? countIn(one.value) : null
+    if (one && count === null) invalid.push(sentPath(usage, one.steps))
     return count
   }
   const part = (count: Counted): number => countOf(found(count)) ?? 0
   const [prompt, completion] = [found('promptTokens'), found('completionTokens')]
   // The cached tokens of Cohere are those of its whole prompt, of which it bills a part.
-  const isBilled = prompt?.name.startsWith('billedUnits') === true
-  const [read, written] = isBilled ? [] : [found('cachedTokens'), found('cacheWriteTokens')]
+  const [read, written] = prompt?.name.startsWith('billed') ? [] : [found('cachedTokens'), found('cacheWriteTokens')]
   const reasoning = found('reasoningTokens')
-  const [sentPrompt, sentCompletion, totalTokens] = [
-    countOf(prompt),
-    countOf(completion),
-    countOf(found('totalTokens')),
-  ]
-  const [readTokens, writtenTokens, thought] = [countOf(read), countOf(written), countOf(reasoning)]
-  const [cachedTokens, cacheWriteTokens, reasoningTokens] = [readTokens ?? 0, writtenTokens ?? 0, thought ?? 0]
+  const [sentPrompt, sentCompletion] = [countOf(prompt), countOf(completion)]
+  const totalTokens = countOf(found('totalTokens'))
+  const [cachedTokens, cacheWriteTokens] = [countOf(read) ?? 0, countOf(written) ?? 0]
+  const reasoningTokens = countOf(reasoning) ?? 0
   const media = {
     audioInputTokens: part('audioInputTokens'),
     imageInputTokens: part('imageInputTokens'),
@@ -281,36 +274,31 @@ export function callCounts(usage: unknown): CallCounts | null {
   const promptTokens = atLeast(sentPrompt, totalTokens, (known) => {
     const parts = besidesInput ?? cachedTokens + cacheWriteTokens
     // OpenLLMetry sends names of Anthropic with the cached tokens in the input: its total shows it.
-    const isWithin = parts <= known && totalTokens === known + (sentCompletion ?? 0)
-    const isApart =
-      parts > known || (!isWithin && isNamedApart) || totalTokens === known + parts + (sentCompletion ?? 0)
+    const whole = known + (sentCompletion ?? 0)
+    const isWithin = parts <= known && totalTokens === whole
+    const isApart = parts > known || (!isWithin && isNamedApart) || totalTokens === whole + parts
     return Math.max(known + more + (isApart ? parts : 0), media.audioInputTokens + media.imageInputTokens)
   })
   const besidesOutput = ofLangfuse(completion, [reasoning])
-  const isReasoningApart = besidesOutput !== null || REASONING_APART.has(completion?.name ?? '')
+  const isReasoningApart = besidesOutput !== null || REASONING_APART_GEMINI.has(completion?.name ?? '')
   const completionTokens = atLeast(sentCompletion, totalTokens, (known) => {
     const parts = besidesOutput ?? reasoningTokens
     // xAI: only the total shows that the reasoning is apart.
-    const isWithin = besidesOutput !== null && parts <= known && totalTokens === (promptTokens ?? 0) + known
-    const isApart =
-      parts > known || (!isWithin && isReasoningApart) || totalTokens === (promptTokens ?? 0) + known + parts
+    const whole = known + (promptTokens ?? 0)
+    const isWithin = besidesOutput !== null && parts <= known && totalTokens === whole
+    const isApart = parts > known || (!isWithin && isReasoningApart) || totalTokens === whole + parts
     return Math.max(known + (isApart ? parts : 0), media.audioOutputTokens + media.imageOutputTokens)
   })
   const sum = (promptTokens ?? 0) + (completionTokens ?? 0)
   const isMore = promptTokens !== sentPrompt || completionTokens !== sentCompletion
-  const isLost = (one: Found | undefined, count: number | null) => one !== undefined && count === null
-  const isLostBeside = (word: string) => invalid.some((path) => path.toLowerCase().includes(word))
   const isUnknown = {
     // An answer without a prompt does not exist; a prompt without an answer does: embeddings.
     promptTokens:
-      (sentPrompt === null && totalTokens === null) ||
-      (isNamedApart && (isLost(read, readTokens) || isLost(written, writtenTokens))) ||
-      (besidesInput !== null && isLostBeside('input')),
+      (sentPrompt ?? totalTokens) === null || (isNamedApart && invalid.some((path) => /cache|input/i.test(path))),
     completionTokens:
-      (isLost(completion, sentCompletion) && (totalTokens === null || promptTokens === null)) ||
-      (completion === undefined && totalTokens === null && saysNull(usage, PATHS.completionTokens)) ||
-      (isReasoningApart && isLost(reasoning, thought)) ||
-      (besidesOutput !== null && isLostBeside('output')),
+      ((sentCompletion ?? totalTokens) === null &&
+        (completion !== undefined || saysNull(usage, PATHS.completionTokens))) ||
+      (isReasoningApart && invalid.some((path) => /output|reasoning|thought/i.test(path))),
   }
   const counts = {
     promptTokens,
@@ -326,8 +314,7 @@ export function callCounts(usage: unknown): CallCounts | null {
     invalid,
     unknown: (['promptTokens', 'completionTokens'] as const).filter((whole) => isUnknown[whole]),
   }
-  const isKnown = promptTokens !== null || completionTokens !== null || totalTokens !== null || invalid.length > 0
-  return isKnown ? counts : null
+  return (promptTokens ?? completionTokens ?? totalTokens) === null && invalid.length === 0 ? null : counts
 }
 
 /** Langfuse subtracts each part from the whole, under whatever name, and adds up all names with the word in them. */
@@ -336,18 +323,14 @@ function besides(usage: Fields, word: string, parts: (Found | undefined)[], inva
   for (const part of parts) if (part && !sentPath(usage, part.steps).includes(word)) sum += countIn(part.value) ?? 0
   for (const [name, value] of Object.entries(usage)) {
     if (name === word || !name.toLowerCase().includes(word) || /cost/i.test(name)) continue
-    const count = countIn(value)
-    if (count !== null) sum += count
-    else if ((value ?? null) !== null && !isFields(value) && !invalid.includes(name)) invalid.push(name)
+    sum += countIn(value) ?? 0
+    if (countIn(value ?? 0) === null && !isFields(value) && !invalid.includes(name)) invalid.push(name)
   }
   return sum
 }
 
-/** Many clients send null for what they do not know. */
-function saysNull(usage: Fields, paths: readonly Path[]): boolean {
-  const names = paths.flatMap(({ steps: [first, ...rest] }) => (rest.length === 0 ? (first ?? []) : []))
-  return names.some((name) => Object.hasOwn(usage, name) && usage[name] === null)
-}
+const saysNull = (usage: Fields, paths: readonly Path[]): boolean =>
+  paths.some(({ steps }) => steps.length === 1 && steps[0]?.some((name) => usage[name] === null))
 
 /** A count that is not sent stays unknown if a total is known, or if its parts say nothing. */
 function atLeast(sent: number | null, total: number | null, withParts: (sent: number) => number): number | null {
@@ -400,9 +383,10 @@ function sentPath(fields: unknown, [names, ...steps]: Path['steps']): string {
 /** OpenAI Agents has a list of the details of each request. */
 function sumOf(values: unknown[]): unknown {
   const sent = values.filter((value) => value !== undefined)
-  const counts = sent.map(countIn).filter((count) => count !== null)
-  if (counts.length < sent.length) return sent.find((value) => countIn(value) === null)
-  return counts.length === 0 ? undefined : counts.reduce((sum, count) => sum + count, 0)
+  const unread = sent.find((value) => countIn(value) === null)
+  return unread === undefined && sent.length > 0
+    ? sent.reduce<number>((sum, one) => sum + (countIn(one) ?? 0), 0)
+    : unread
 }
 
 const ITEMS_MAX = 100
