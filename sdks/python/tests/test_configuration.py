@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import enum
 import hashlib
 import json
 import os
@@ -14,6 +15,7 @@ import pytest
 
 import tacho
 from conftest import Client, Service, refuse
+from tacho.configuration.prompt import prompt_of
 
 Make = Callable[..., Client]
 
@@ -147,3 +149,12 @@ def test_ready_for_asyncio_and_without_a_key(make: Make) -> None:
 
     assert asyncio.run(make().tacho.configuration.aready(120))
     assert not tacho.Tacho(enabled=False).configuration.ready(120)
+
+
+def test_a_value_of_a_prompt_is_a_text_that_a_model_can_read() -> None:
+    class Size(enum.Enum):
+        BIG = "big"
+
+    prompt = prompt_of(None, "p", "{{ x }}")
+    values = [Size.BIG, b"ab", float("nan"), float("-inf"), {1}, True]
+    assert [prompt.render(x=one) for one in values] == ["big", "[binary: 2 bytes]", "NaN", "-Infinity", "[1]", "true"]

@@ -25,6 +25,7 @@ from conftest import Service
 from tacho.delivery.answer import Judged
 from tacho.delivery.issue_records import _verdict_of
 from tacho.delivery.transport import Reply
+from tacho.guarding.held import _callers_of
 from test_continued import Outliving, Process, result_of
 
 Leave = Callable[[Process, Callable[[], Any]], None]
@@ -315,6 +316,27 @@ def test_a_cancelled_tool_did_not_fail(start: Callable[..., Process], service: O
     assert call.payload["outcome"] == "cancelled" and "error" not in call.payload and call.payload["toolCallId"] == "c1"
     assert service.issues == []
     assert events_of(service, "TOOL_START")[0].payload["toolCallId"] == "c1"
+
+
+def test_a_thread_of_anyio_knows_that_its_caller_left() -> None:
+    to_thread = pytest.importorskip("anyio.to_thread")
+    anyio = pytest.importorskip("anyio")
+    left, told, ended = threading.Event(), list[bool](), threading.Event()
+
+    def work() -> None:
+        told.append(_callers_of(threading.get_ident())[1])
+        left.wait(60)
+        told.append(_callers_of(threading.get_ident())[1])
+        ended.set()
+
+    async def main() -> None:
+        with anyio.move_on_after(0.1):
+            await to_thread.run_sync(work, abandon_on_cancel=True)
+        left.set()
+        assert ended.wait(60)
+
+    anyio.run(main)
+    assert told == [False, True]
 
 
 def test_a_withdrawal_whose_claim_the_service_refuses_is_no_rejected_record() -> None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import datetime
+import enum
+import math
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, is_dataclass
@@ -53,6 +55,12 @@ class Prompt:
 
 
 def _text_of(value: object) -> str:
+    if isinstance(value, enum.Enum):
+        return _text_of(value.value)
+    if isinstance(value, (bytes, bytearray, memoryview)):
+        return f"[binary: {len(value)} bytes]"
+    if isinstance(value, float) and not math.isfinite(value):
+        return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
     if isinstance(value, datetime.datetime):
         return value.isoformat()
     is_object = isinstance(value, (bool, Mapping, list, tuple, set, frozenset)) or is_dataclass(value)

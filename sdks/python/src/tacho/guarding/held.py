@@ -135,12 +135,19 @@ def _read_callers(thread: int) -> _Callers:
     while waiting:
         worker, stack = waiting.pop()
         for frame in _frames(stack):
+            has_left = has_left or _is_abandoned(frame)
             if frame.f_code is _WorkItem.run.__code__:
                 future = frame.f_locals["self"].future
                 found.append(future)
                 has_left = has_left or any(_leaves(one, worker) for one in stacks.values())
                 waiting += [(one, stacks.pop(one)) for one in _threads_that_wait(stacks, future)]
     return found, has_left
+
+
+def _is_abandoned(frame: Any) -> bool:
+    """Whether it is a thread of anyio (`abandon_on_cancel`) whose caller was cancelled, which no future tells."""
+    is_anyio = frame.f_code.co_name == "run" and frame.f_globals.get("__name__") == "anyio._backends._asyncio"
+    return is_anyio and bool(frame.f_locals["future"].cancelled())
 
 
 def _leaves(stack: Any, worker: int) -> bool:
