@@ -62,15 +62,20 @@ export function toPrompt<Variables extends Readonly<Record<string, PromptValue>>
 }
 
 /** `String` would make `[object Object]` of an object, and JSON an empty object of a Map, a Set or an error. */
-const textOf = (value: unknown) =>
-  typeof value === 'object' || typeof value === 'number'
+function textOf(value: unknown): string {
+  if (ArrayBuffer.isView(value)) return binaryText(value)
+  return typeof value === 'object'
     ? readSafely(() => JSON.stringify(value, plain), '[unreadable]')
     : String(value as string)
+}
+
+const binaryText = ({ byteLength }: ArrayBufferView) => `[binary: ${byteLength} bytes]`
 
 function plain(this: unknown, key: string, value: unknown): unknown {
   // A Buffer would list its bytes.
   const given = (this as Record<string, unknown>)[key]
-  if (ArrayBuffer.isView(given)) return `[binary: ${given.byteLength} bytes]`
+  if (ArrayBuffer.isView(given)) return binaryText(given)
+  if (typeof value === 'number' && !Number.isFinite(value)) return `[${value}]`
   if (typeof value === 'bigint') return String(value)
   if (typeof value !== 'object' || value === null) return value
   if (value instanceof Map) return Object.fromEntries(value)
