@@ -48,8 +48,16 @@ function upTo(max: number, value: unknown): number | null {
 export function uncounted({ usage, cost }: Payload): { usage: string[]; cost: string[] } {
   return {
     usage: (usage ?? null) === null ? [] : uncountedTokens(usage),
-    cost: (cost ?? null) === null || costNanos(cost) !== null ? [] : [`cost must be ${COST_RANGE}`],
+    cost:
+      (cost ?? null) === null ? uncountedCost(usage) : costNanos(cost) !== null ? [] : [`cost must be ${COST_RANGE}`],
   }
+}
+
+function uncountedCost(usage: unknown): string[] {
+  if (!isObject(usage) || gatewayNanos(usage) !== null) return []
+  return GATEWAY_COSTS.filter((name) => (usage[name] ?? null) !== null).map(
+    (name) => `usage/${name} must be ${COST_RANGE}`,
+  )
 }
 
 function uncountedTokens(usage: unknown): string[] {
@@ -82,9 +90,11 @@ export function toLatency(row: LatencyRow | null): Latency {
 /** OpenRouter, LiteLLM and the Claude Agent SDK say in the usage what they charge. */
 function gatewayNanos(usage: unknown): number | null {
   if (!isObject(usage)) return null
-  const name = ['cost', 'total_cost', 'costUSD', 'response_cost'].find((each) => typeof usage[each] === 'number')
-  return name === undefined ? null : costNanos(usage[name])
+  const costs = GATEWAY_COSTS.map((name) => costNanos(usage[name]))
+  return costs.find((cost) => cost !== null) ?? null
 }
+
+const GATEWAY_COSTS = ['cost', 'total_cost', 'costUSD', 'response_cost']
 
 function costNanos(value: unknown): number | null {
   const cost = upTo(LIMITS.costPerCall, value)

@@ -91,3 +91,10 @@ test('whatever a payload holds, there is a warning exactly when a count or cost 
     }),
   )
 })
+
+test('a cost in the usage that is none is a warning, and does not hide a good one', () => {
+  for (const cost of [-1, '1', Number.NaN])
+    assert.deepEqual(codes('LLM_CALL', { usage: { promptTokens: 5, cost } }), ['cost_not_counted'])
+  assert.deepEqual(codes('LLM_CALL', { usage: { promptTokens: 5, cost: -1, total_cost: 0.5 } }), [])
+  assert.equal(usageOf('LLM_CALL', { usage: { promptTokens: 5, cost: -1, total_cost: 0.5 } })?.costNanos, 5e8)
+})

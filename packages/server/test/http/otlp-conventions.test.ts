@@ -602,3 +602,43 @@ test('a count as a list or an object is unknown, and the known side of a call is
     assert.ok((run.body.estimatedCost ?? 0) > 0)
   }
 })
+
+test('a count or cost of a coding agent that nobody can read is unknown, and the reply warns of it', async () => {
+  const cases: [Record<string, Value>, RegExp, number[]][] = [
+    [{ input_tokens: 'many', output_tokens: 20 }, /usage\/input_tokens/, [0, 20, 1]],
+    [{ input_tokens: 10, output_tokens: 20, cache_read_tokens: '1,000' }, /cache_read_input_tokens/, [10, 20, 1]],
+    [{ input_tokens: 10, output_tokens: 20, cache_read_tokens: -5 }, /cache_read_input_tokens/, [10, 20, 1]],
+    [{ input_tokens: 10, output_tokens: 20, cache_read_tokens: 100.5 }, /cache_read_input_tokens/, [10, 20, 1]],
+    [{ input_tokens: '10', output_tokens: 20, cost_usd: '$1' }, /payload\/cost/, [10, 20, 0]],
+    [{ input_tokens: '10', output_tokens: 20, cost_usd: '1e-3' }, /^$/, [10, 20, 0]],
+  ]
+  for (const [at, [attributes, warning, expected]] of cases.entries()) {
+    const session = `unread-${at}`
+    const record = {
+      timeUnixNano: nanos(Date.now()),
+      body: { stringValue: 'claude_code.api_request' },
+      attributes: pairs({ 'session.id': session, model: 'claude-sonnet-4-5', ...attributes }),
+    }
+    const resource = { attributes: pairs({ 'service.name': 'claude-code' }) }
+    const { body } = await send({ resourceLogs: [{ resource, scopeLogs: [{ logRecords: [record] }] }] }, 'logs')
+    assert.match(body.partialSuccess?.errorMessage ?? '', warning)
+    const { id, usage } = await timeline(session)
+    const run = await service.operator<OperatorRun>(`/environments/${service.environmentId}/runs/${id}`)
+    const counted = [usage.promptTokens, usage.completionTokens, run.body.unpricedCalls]
+    assert.deepEqual(counted, expected, JSON.stringify(attributes))
+  }
+})
+
+test('the first cost that is one counts, also as a text, and the parts of a cost without a total', async () => {
+  const cases: [Record<string, Value>, unknown][] = [
+    [{ 'gen_ai.usage.cost': '1e-3' }, 0.001],
+    [{ 'gen_ai.usage.cost': '0.0000123456789012345' }, 0.0000123456789012345],
+    [{ 'llm.cost.total': 'x', 'gen_ai.usage.cost': 0.4 }, 0.4],
+    [{ 'langfuse.observation.cost_details': '{"input":0.1,"output":0.2}' }, 0.3],
+    [{ 'langfuse.observation.cost_details': '{"total":"x"}', 'gen_ai.usage.cost': 0.4 }, 0.4],
+  ]
+  for (const [attributes, cost] of cases) {
+    const { payload } = await eventOf({ attributes: { 'gen_ai.operation.name': 'chat', ...attributes } })
+    assert.equal(payload['cost'], cost)
+  }
+})

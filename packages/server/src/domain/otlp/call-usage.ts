@@ -17,7 +17,11 @@ const COSTS = [
 ]
 
 export function spanUsage(attributes: Attributes): JsonObject | undefined {
-  const sent = usageIn(attributes)
+  return usageFrom(usageIn(attributes))
+}
+
+/** In the words of the contract. A count that nobody can read stays as sent, so that the reply warns of it. */
+export function usageFrom(sent: JsonObject): JsonObject | undefined {
   const counts = callCounts(sent)
   if (counts === null) return undefined
   const { invalid, unknown, ...known } = counts
@@ -40,10 +44,22 @@ const isPart = (name: string) => !/^(?:prompt|completion|total)Tokens$/.test(nam
 
 export function spanCost(attributes: Attributes): Json | undefined {
   const details = attributes.peekJson('langfuse.observation.cost_details')
-  const total = isObject(details) ? numberOf(details['total'] ?? null) : undefined
-  if (typeof total === 'number') return total
-  const cost = attributes.take(...COSTS)
-  return cost === undefined ? undefined : numberOf(cost)
+  const parts = isObject(details) ? Object.values(details).map(costFrom) : []
+  const isSum = parts.length > 0 && parts.every(isCost)
+  const total = isObject(details) ? costFrom(details['total'] ?? (isSum ? sumOf(parts) : null)) : undefined
+  if (isCost(total)) return total
+  const good = COSTS.find((name) => isCost(costFrom(attributes.peek(name) ?? null)))
+  const cost = attributes.take(...(good === undefined ? COSTS : [good]))
+  return cost === undefined ? (total ?? undefined) : costFrom(cost)
+}
+
+const isCost = (cost: Json | undefined): cost is number => typeof cost === 'number' && cost >= 0
+/** Without the noise of fractions. */
+const sumOf = (parts: number[]): number => Number(parts.reduce((sum, cost) => sum + cost, 0).toFixed(12))
+
+/** A text that is a number, such as `1e-3`, or as sent, so that the reply warns of it. */
+export function costFrom(sent: Json): Json {
+  return typeof sent === 'string' && /^\d{1,15}(?:\.\d{1,40})?(?:e[-+]?\d{1,3})?$/i.test(sent) ? Number(sent) : sent
 }
 
 function usageIn(attributes: Attributes): JsonObject {
@@ -72,14 +88,14 @@ function put(usage: JsonObject, [name = '', ...rest]: string[], value: Json): vo
 }
 
 function numbersOf(value: Json): Json {
-  if (!isObject(value)) return numberOf(value)
+  if (!isObject(value)) return countFrom(value)
   return Object.fromEntries(
-    Object.entries(value).map(([name, member]) => [name, isObject(member) ? member : numberOf(member)]),
+    Object.entries(value).map(([name, member]) => [name, isObject(member) ? member : countFrom(member)]),
   )
 }
 
 /** Bridges send every attribute as a text, and some numbers as fractions without a part. */
-function numberOf(value: Json): Json {
+export function countFrom(value: Json): Json {
   return typeof value === 'string' && /^\d{1,15}(?:\.\d{1,12})?$/.test(value) ? Number(value) : value
 }
 

@@ -1,5 +1,6 @@
 /** Claude Code (`claude_code.*`) and Codex (`codex.*`). docs/otlp.md */
 import { type Attributes, set, textOf, type Json } from './attributes.ts'
+import { costFrom, countFrom, usageFrom } from './call-usage.ts'
 import type { OtlpEvent } from './span-event.ts'
 
 type AgentRecord = Pick<OtlpEvent, 'eventType' | 'label' | 'payload'>
@@ -60,21 +61,29 @@ function failed(name: string, attributes: Attributes): AgentRecord {
 function modelCall(attributes: Attributes): AgentRecord {
   const take = (...names: string[]) => takeNumber(attributes, ...names)
   const model = attributes.takeText('model')
-  // Claude Code counts cached tokens apart, Codex among the others.
-  const apart = [take('cache_read_tokens'), take('cache_creation_tokens')]
-  const fresh = take('input_tokens')
-  const promptTokens = take('input_token_count') ?? (fresh === undefined ? undefined : sum(fresh, ...apart))
-  const usage = set({
-    promptTokens,
-    completionTokens: take('output_tokens', 'output_token_count'),
-    cachedTokens: apart[0] ?? take('cached_token_count'),
-    cacheWriteTokens: apart[1] ?? take('cache_write_token_count'),
-    reasoningTokens: take('reasoning_token_count'),
-  })
+  const count = (name: string) => {
+    const sent = attributes.take(name)
+    return sent === undefined ? undefined : countFrom(sent)
+  }
+  // Claude Code counts cached tokens apart, as Anthropic does, and Codex among the others.
+  const usage = usageFrom(
+    set({
+      input_tokens: count('input_tokens'),
+      output_tokens: count('output_tokens'),
+      cache_read_input_tokens: count('cache_read_tokens'),
+      cache_creation_input_tokens: count('cache_creation_tokens'),
+      prompt_tokens: count('input_token_count'),
+      completion_tokens: count('output_token_count'),
+      cachedTokens: count('cached_token_count'),
+      cacheWriteTokens: count('cache_write_token_count'),
+      reasoningTokens: count('reasoning_token_count'),
+    }),
+  )
+  const cost = attributes.take('cost_usd')
   const payload = set({
     model,
     usage,
-    cost: take('cost_usd'),
+    cost: cost === undefined ? undefined : costFrom(cost),
     latency: take('duration_ms'),
     timeToFirstOutput: take('ttft_ms'),
   })
@@ -117,8 +126,6 @@ function callOf(attributes: Attributes): Record<string, Json | undefined> {
     input: input ?? attributes.takeJson('tool_parameters'),
   }
 }
-
-const sum = (...numbers: (number | undefined)[]) => numbers.reduce<number>((total, next) => total + (next ?? 0), 0)
 
 /** Both agents send some numbers as texts. */
 function takeNumber(attributes: Attributes, ...names: string[]): number | undefined {

@@ -240,7 +240,9 @@ function readEvents(span: Span, attributes: Attributes) {
     }
   }
   const type = attributes.text('error.type')
-  if (error === undefined && span.status?.code === STATUS_ERROR) error = set({ message: span.status.message, type })
+  if (error === undefined && span.status?.code === STATUS_ERROR) {
+    error = set({ message: span.status.message || 'The span failed and sent no message', type })
+  }
   return { error, events: some(events), messages, answers }
 }
 
