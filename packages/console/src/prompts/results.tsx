@@ -2,6 +2,7 @@ import type { PromptResult } from '@tacho/contract/operator/prompt.ts'
 import { useQuery } from '@tanstack/react-query'
 import { scoreSumText } from '../scores/score-sums.tsx'
 import { DataTable, type Column } from '../ui/data-table.tsx'
+import { costNote, costsOf } from '../ui/costs.ts'
 import { endedOf, Failed, failedShare } from '../ui/failed.tsx'
 import { compact, counted, money, number, percent, percentiles } from '../ui/format.ts'
 import { Empty, Skeleton, Trouble, isBlocking } from '../ui/states.tsx'
@@ -103,9 +104,11 @@ const COLUMNS: readonly ResultColumn[] = [
   {
     head: 'Cost a run',
     right: true,
-    cell: ({ runs, costPerRun, estimatedCost }) =>
+    cell: ({ runs, costPerRun, estimatedCost, ...result }) =>
       runs > 0 && (
-        <Mean of={costPerRun} runs={runs} format={(cost) => `${estimatedCost === null ? '' : '≈ '}${money(cost)}`} />
+        <span title={costNote(costsOf({ ...result, estimatedCost })) || undefined}>
+          <Mean of={costPerRun} runs={runs} format={(cost) => `${estimatedCost === null ? '' : '≈ '}${money(cost)}`} />
+        </span>
       ),
   },
   {
