@@ -43,7 +43,8 @@ describe('costs and data', { skip: withoutChromium }, () => {
 
   test('a missing cost is estimated and marked, with its price table; a model without a price gets one', async () => {
     const { page, close } = await tacho.open(`${tacho.home}/runs/estimated?step=known`)
-    await page.getByText(/^cost ≈ \$2\.50, estimated with genai-prices [\d.]+$/).waitFor()
+    // The other call of the run has no price.
+    await page.getByText(/^cost at least \$2\.50, estimated with genai-prices [\d.]+$/).waitFor()
     const inspector = page.getByRole('complementary', { name: 'Step' })
     await inspector.getByText(/cost ≈ \$2\.50, estimated with genai-prices/).waitFor()
     await page.keyboard.press('j')

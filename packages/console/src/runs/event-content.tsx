@@ -261,14 +261,18 @@ function ModelFacts({ event, payload }: { event: OperatorEvent; payload: Json })
     sent === null && answered === null
       ? 'tokens unknown'
       : `${sent === null ? 'unknown' : compact(sent)} → ${answered === null ? 'unknown' : compact(answered)} tokens`,
-    callCost(event, numberAt(payload, 'cost')),
+    callCost(event, numberAt(payload, 'cost'), sent !== null || answered !== null),
   ].filter((fact) => fact !== null)
   return facts.length === 0 ? null : <p className="tabular text-xs text-soft">{facts.join(' · ')}</p>
 }
 
-function callCost({ estimatedCost, priceTable, unpricedCalls }: OperatorEvent, recorded: number | null): string | null {
+function callCost(
+  { estimatedCost, priceTable, unpricedCalls }: OperatorEvent,
+  recorded: number | null,
+  hasTokens: boolean,
+): string {
   if (recorded !== null) return `cost ${money(recorded)}`
-  if (estimatedCost === null) return 'cost unknown'
+  if (estimatedCost === null) return hasTokens ? 'cost unknown: this model has no price' : 'cost unknown'
   const mark = unpricedCalls > 0 ? 'at least' : '≈'
   return `cost ${mark} ${money(estimatedCost)}, estimated with ${priceTable}`
 }
