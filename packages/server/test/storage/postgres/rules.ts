@@ -123,9 +123,12 @@ const TENANTS_TABLES = [
   'policy_versions',
 ]
 
+/** `tacho doctor` compares the checksums of the whole installation, and shows no row (storage/sql/configuration-damage.ts). */
+const OF_DOCTOR = /^SELECT [^;]* AS "key0"|^SELECT environment_id AS "environmentId" FROM configurations ORDER BY/
+
 /** The rule that a statement on those tables breaks, or null. */
 export function tenantFaultOf({ text }: Sent): string | null {
-  if (!/^\s*(WITH|SELECT|INSERT|UPDATE|DELETE)\b/.test(text)) return null
+  if (!/^\s*(WITH|SELECT|INSERT|UPDATE|DELETE)\b/.test(text) || OF_DOCTOR.test(text)) return null
   const { from } = tablesOf(text, TENANTS_TABLES)
   const isBound = /\b(environment_id|workspace_id)\s*=\s*\$\d+/.test(text)
   return from.length === 0 || isBound ? null : `names ${from.join(', ')} without workspace or environment`

@@ -21,9 +21,9 @@ test('rows become columns, JSON and numbers, in few statements', async () => {
     },
   } as unknown as Sql
   const rows = [{ id: 'a', showsInput: true, events: ['x'], createdAt: 1, bytes: new Uint8Array([1]) }]
-  await insertRows(sql, 'webhooks', rows)
+  await insertRows(sql, 'run_views', rows)
   const columns = '(id, shows_input, events, created_at, bytes)'
-  const expected = `INSERT INTO webhooks ${columns} VALUES (?, ?, ?, ?, ?)`
+  const expected = `INSERT INTO run_views ${columns} VALUES (?, ?, ?, ?, ?)`
   assert.deepEqual(run, [[expected, ['a', 1, '["x"]', 1, new Uint8Array([1])]]])
   run.length = 0
   const many = Array.from({ length: 112 }, (_, id) => ({ id, name: undefined }))

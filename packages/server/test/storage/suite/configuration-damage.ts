@@ -120,14 +120,25 @@ export function configurationDamageSuite(open: OpenStorage) {
       }
       const [head = '', ...intact] = await exported()
       assert.ok(!('line' in readImport([head, ...intact], workspaceId)))
-      const changes: [table: string, change: string, of: string, id: string, key: object][] = [
-        ['policy_versions', flip('condition', '1000.0', '9000.0'), 'policy_id', policyId, { policyId, number: 2 }],
-        ['policy_versions', `on_error = 'ignore'`, 'policy_id', policyId, { policyId, number: 1 }],
-        ['prompt_versions', flip('content', 'kind', 'mind'), 'prompt_id', promptId, { promptId, number: 1 }],
-        ['deployments', 'version = 3', 'item_id', policyId, { kind: 'policy', itemId: policyId }],
+      const ofWorkspace = 'WHERE workspace_id = ?'
+      const changes: [table: string, change: string, id: string, key: object][] = [
+        [
+          'policy_versions',
+          `${flip('condition', '1000.0', '9000.0')} ${ofWorkspace}`,
+          workspaceId,
+          { policyId, number: 2 },
+        ],
+        ['policy_versions', `on_error = 'ignore' ${ofWorkspace}`, workspaceId, { policyId, number: 1 }],
+        ['prompt_versions', `${flip('content', 'kind', 'mind')} ${ofWorkspace}`, workspaceId, { promptId, number: 1 }],
+        [
+          'deployments',
+          "version = 3 WHERE environment_id = ? AND kind = 'policy'",
+          production,
+          { kind: 'policy', itemId: policyId },
+        ],
       ]
-      for (const [table, change, of, id, key] of changes) {
-        await changeShared(own, `UPDATE ${table} SET ${change} WHERE ${of} = ?`, id)
+      for (const [table, change, id, key] of changes) {
+        await changeShared(own, `UPDATE ${table} SET ${change}`, id)
         const type = TABLES.find(({ name }) => name === table)?.line
         const line = JSON.stringify({ type, ...key, rowDamaged: true })
         assert.ok((await exported()).includes(line), line)
