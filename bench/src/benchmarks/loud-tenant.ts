@@ -55,7 +55,7 @@ same quiet tenant alone, in the same round.',
           })
           return { ...found, perSecond }
         },
-        // What the loud tenant gets with nobody beside it.
+        // The rate of the loud tenant alone.
         async by() {
           const { answered, seconds: took } = await load.send(server, { ...given, seconds })
           return { perSecond: answered / took }

@@ -90,15 +90,10 @@ function traces(url: string, headers: Record<string, string>): Lanes {
     'content-type': 'application/x-protobuf',
     'content-length': template.length,
   })
-  return (connection) => {
-    const request = Buffer.from(template)
-    return async () => {
-      renew(request)
-      const { status, body } = await connection.request([head, request])
-      // An empty message: every span was accepted.
-      if (status !== 200 || body.length > 0) throw wrong('A trace', status, body)
-    }
-  }
+  return renewed(head, template, renew, (status, body) => {
+    // An empty message: every span was accepted.
+    if (status !== 200 || body.length > 0) throw wrong('A trace', status, body)
+  })
 }
 
 function largeBatches(url: string, headers: Record<string, string>): Lanes {
@@ -108,13 +103,25 @@ function largeBatches(url: string, headers: Record<string, string>): Lanes {
     'content-type': 'application/json',
     'content-length': template.length,
   })
+  return renewed(head, template, renew, (status, body) => {
+    // Beyond what a tenant may hold, requests are refused at once.
+    if (status !== 200 && status !== 503) throw wrong('A large batch', status, body)
+  })
+}
+
+/** Each connection sends a copy of its own again and again, with new ids. */
+function renewed(
+  head: Buffer,
+  template: Uint8Array,
+  renew: (request: Buffer) => void,
+  check: (status: number, body: Buffer) => void,
+): Lanes {
   return (connection) => {
     const request = Buffer.from(template)
     return async () => {
       renew(request)
       const { status, body } = await connection.request([head, request])
-      // Beyond what a tenant may hold, requests are refused at once.
-      if (status !== 200 && status !== 503) throw wrong('A large batch', status, body)
+      check(status, body)
     }
   }
 }

@@ -18,8 +18,8 @@ export function addVersion(command: Command): void {
 Between releases, the version names the commit that the program was built from: 0.1.0-dev+23c70e77. It ends with .changed
 if sources had changes that are not in that commit. For the version of a server, use \`tacho doctor\`.
 
-\`--check\` reads the newest version from a file of yours: JSON with a member \`version\`, or a text that begins with it. It asks
-nobody, and exits with 1 if that version is newer.
+\`--check\` reads the newest version from a file of yours: JSON with a member \`version\`, or a text that begins with it. It makes
+no network request, and exits with 1 if that version is newer.
 
 Examples:
   tacho version

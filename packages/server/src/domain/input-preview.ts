@@ -1,6 +1,6 @@
 import { LIMITS } from '@tacho/contract/limits.ts'
 import type { InputCheck, InputPreview } from '@tacho/contract/operator/approval.ts'
-import { parseRecorded } from '@tacho/contract/recorded-json.ts'
+import { parseRecorded } from '@tacho/contract/json-text.ts'
 import { callInShort } from '@tacho/contract/told-call.ts'
 import type { ApprovalRow, InputsBounds, RecordedInputRow } from '../storage/approvals.ts'
 import type { Storage } from '../storage/storage.ts'
