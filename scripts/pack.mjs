@@ -104,6 +104,17 @@ export async function pack(folder, { offline = false } = {}) {
 }
 
 if (process.argv[1] === fileURLToPath(import.meta.url)) {
-  const [folder = '.'] = process.argv.slice(2).filter((argument) => argument !== '--offline')
-  console.log(await pack(path.resolve(folder), { offline: process.argv.includes('--offline') }))
+  const args = process.argv.slice(2)
+  const [folder = '.', ...more] = args.filter((argument) => argument !== '--offline')
+  const usage = `Usage: npm run pack -- [--offline] [folder]
+Writes the package of the server, the console and the command into the folder (default: this one), and prints its path.
+--offline: with its packages and Node for ${PLATFORM}, to install without a network.`
+  if (args.includes('--help') || args.includes('-h')) {
+    console.log(usage)
+  } else if (more.length > 0 || folder.startsWith('-')) {
+    console.error(usage)
+    process.exitCode = 2
+  } else {
+    console.log(await pack(path.resolve(folder), { offline: args.includes('--offline') }))
+  }
 }

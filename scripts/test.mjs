@@ -25,8 +25,14 @@ const { values: options, positionals: filters } = parseArgs({
     watch: { type: 'boolean', default: false },
     coverage: { type: 'boolean', default: false },
     slowest: { type: 'boolean', default: false },
+    help: { type: 'boolean', short: 'h', default: false },
   },
 })
+if (options.help) {
+  const head = readFileSync('scripts/test.mjs', 'utf8').split('import ', 1)[0]
+  console.log(head.replaceAll(/^\/\/ /gm, '').trim())
+  process.exit()
+}
 const count = { passed: 0, failed: 0 }
 
 if (filters.length === 0) await runChecks()

@@ -1,4 +1,5 @@
 /** `tacho`: the list of commands, and how each of them ends. */
+import { printable } from '@tacho/contract/shown-text.ts'
 import { programVersion } from '@tacho/server/program/version.ts'
 import { Command, CommanderError } from 'commander'
 import { Stop } from './stop.ts'
@@ -221,7 +222,7 @@ export async function createProgram(args: readonly string[]): Promise<Command> {
     .configureOutput({
       writeOut: (text) => void process.stdout.write(fitHelp(text, process.stdout)),
       writeErr: (text) => void process.stderr.write(fitHelp(text, process.stderr)),
-      outputError: (text, write) => write(text.replace(/^error: /, 'tacho: ')),
+      outputError: (text, write) => write(saidError(text)),
     })
     .addHelpText('after', ENVIRONMENT_HELP)
   const named = commandIn(args)
@@ -230,6 +231,12 @@ export async function createProgram(args: readonly string[]): Promise<Command> {
     if (name === named) (await load())(command, createProgram)
   }
   return program
+}
+
+/** Words of the command line stand in it as they were given. The hint of a similar word is a line of its own. */
+function saidError(text: string): string {
+  const [, error = '', hint = ''] = /^(?:error: )?(.*?)(\n\(Did you mean [^\n]*\?\))?\n*$/s.exec(text) ?? []
+  return `tacho: ${printable(error)}${hint}\n`
 }
 
 /** `tacho keys --help` and `tacho help keys` name the same command. */
@@ -281,7 +288,6 @@ async function run(args: readonly string[]): Promise<number> {
     const [code, sentence] =
       error instanceof Stop ? [error.exitCode, error.message] : [1, `Unexpected error: ${String(error)}`]
     // Names and texts of clients may stand in it.
-    const { printable } = await import('@tacho/contract/shown-text.ts')
     process.stderr.write(`tacho: ${sentence.split('\n').map(printable).join('\n')}\n`)
     return code
   }

@@ -48,7 +48,7 @@ test('the audit log lists changes and can be filtered', async () => {
     ['environment.create'],
   )
   assert.ok((await list('--installation', '--action', 'workspace.create')).items.length > 0)
-  assert.match(await text('audit', 'list', '-w', 'acme'), /first token +staging +environment\.create/)
+  assert.match(await text('audit', 'list', '-w', 'acme'), /first token +127\.0\.0\.1 +staging +environment\.create/)
 })
 
 test('people are invited, accept, change role and are removed', async () => {

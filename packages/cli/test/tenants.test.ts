@@ -45,7 +45,7 @@ test('workspaces and environments are renamed, archived, restored, and an archiv
   await text('runs', 'list', '-e', 'life/staging')
   const erased = await server.tacho(['erase', 'session', 's', '--yes', '-e', 'life/staging'])
   assert.match(erased.stdout + erased.stderr, /\(session\) is effective since/)
-  const entry = /^\S+ +first token +staging +environment\.archive /m
+  const entry = /^\S+ +first token +127\.0\.0\.1 +staging +environment\.archive /m
   assert.match(await text('audit', 'list', '-w', 'life'), entry, 'an archived one by its name')
   const unasked = await server.tacho(['environments', 'delete', 'life/staging'])
   assert.deepEqual([unasked.code, unasked.stderr], [1, 'Nothing was changed; add --yes to delete the environment.\n'])

@@ -69,6 +69,30 @@ test('an unknown option names the one that begins so, and serve --check starts n
   assert.equal((await runCommand(['serve', '--check', '--port', 'many'], NOWHERE)).code, 2)
 })
 
+test('an error shows words of the command line without what hides or reorders text', async () => {
+  const word = 'x\u009b31m\u202eEVIL\u0085\u2028\n(Did you mean --yes?)'
+  const shown = 'x\\u009b31m\\u202eEVIL\\u0085\\u2028\\n(Did you mean --yes?)'
+  const lines = [
+    [word],
+    ['runs', word],
+    ['runs', 'show', word, word],
+    ['runs', 'list', `--${word}`],
+    ['runs', 'list', '--status', word],
+    ['hook', 'check', word],
+    ['completion', word],
+    ['policies', 'check', '--condition', word],
+    ['import', word],
+  ]
+  for (const line of lines) {
+    const { code, stderr } = await runCommand(line, NOWHERE)
+    assert.notEqual(code, 0)
+    // The words that say what a condition's fault is are not those of the line.
+    if (line[0] !== 'policies') assert.ok(stderr.includes(shown), `${line[0]}: ${stderr}`)
+    // oxlint-disable-next-line no-control-regex
+    assert.doesNotMatch(stderr.trimEnd(), /[\u0000-\u0009\u000b-\u001f\u007f-\u009f\u2028-\u202e]/, line.join(' '))
+  }
+})
+
 test('days are a number with or without a d, up to their limit', () => {
   assert.deepEqual(['1', '30d', '3650', '3650d', 'forever'].map(parseDays), [1, 30, 3650, 3650, null])
   for (const text of ['0', '0d', '3651', '3651d', '30h', 'd', '', '1.5d', '-1'])

@@ -225,7 +225,7 @@ describe('settings', { skip: withoutChromium }, () => {
       body: { name: '=1+1', scopes: ['usage:read'] },
     })
     const { page, close } = await tacho.open(settings('/audit'))
-    await page.getByRole('row').filter({ hasText: made.body.id }).waitFor()
+    await page.getByRole('row').filter({ hasText: made.body.id }).filter({ hasText: '127.0.0.1' }).waitFor()
     await page.keyboard.press('/')
     await page.keyboard.type('api_key.create')
     await page.waitForURL('**/audit?action=api_key.create')
@@ -245,7 +245,7 @@ describe('settings', { skip: withoutChromium }, () => {
       return readFileSync(await download.path(), 'utf8')
     }
     const [, line = ''] = (await saved('CSV')).split('\r\n')
-    assert.match(line, new RegExp(`api_key\\.create,api_key,${made.body.id},`))
+    assert.match(line, new RegExp(`api_key\\.create,api_key,${made.body.id},.*,127\\.0\\.0\\.1,`))
     const [entry] = JSON.parse(await saved('JSON')) as { target: { id: string } }[]
     assert.equal(entry?.target.id, made.body.id)
     await close()

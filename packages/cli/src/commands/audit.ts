@@ -46,6 +46,7 @@ async function list(options: Options): Promise<void> {
     [
       { title: 'AT', as: 'time' },
       { title: 'WHO' },
+      { title: 'FROM', isOptional: true },
       { title: 'ENVIRONMENT', isOptional: true },
       { title: 'ACTION' },
       { title: 'TARGET' },
@@ -54,9 +55,10 @@ async function list(options: Options): Promise<void> {
     items.map((entry) => [
       entry.at,
       entry.actor.name,
+      entry.address ?? '',
       entry.environmentId === null ? '' : (names.get(entry.environmentId) ?? entry.environmentId),
       entry.action,
-      `${entry.target.kind}/${entry.target.id}`,
+      [entry.target.kind, entry.target.id].filter((word) => word !== '').join('/'),
       changeText(entry.detail),
     ]),
     'No matching entries. `tacho audit list` shows all changes and sign-ins.',

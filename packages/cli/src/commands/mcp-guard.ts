@@ -2,7 +2,7 @@ import { InvalidArgumentError, type Command } from 'commander'
 import { readApiKey, readUrl } from '../settings/credentials.ts'
 import { wholeNumber } from '../settings/options.ts'
 import { failed, wrongUsage } from '../stop.ts'
-import { printableJson } from '@tacho/contract/shown-text.ts'
+import { printable, printableJson } from '@tacho/contract/shown-text.ts'
 
 interface GuardOptions {
   url?: string
@@ -92,7 +92,7 @@ async function guard(words: readonly string[], options: GuardOptions): Promise<v
   const [command, ...args] = words
   const serverName = serverOf(words, options.url)
   const account = { url: readUrl(options.tachoUrl), apiKey: readApiKey() }
-  const warn = (message: string): void => void process.stderr.write(`tacho: ${message}\n`)
+  const warn = (message: string): void => void process.stderr.write(`tacho: ${printable(message)}\n`)
   // Loaded here, not for the help.
   const { guardServer } = await import('@tacho/guards/mcp/guard-server.ts')
   const server = command === undefined ? await remote(options, warn) : await local(command, args)

@@ -1,4 +1,5 @@
 import type { Command } from 'commander'
+import { printable } from '@tacho/contract/shown-text.ts'
 import { connect, withUrl, type ServerOptions } from '../settings/options.ts'
 
 /** Arguments of these tools are short. */
@@ -38,7 +39,7 @@ async function serve(options: ServerOptions, command: Command): Promise<void> {
   const transport = new StdioServerTransport(input, process.stdout)
   const handle = serveStdio(() => createTachoServer(client.whole, version), {
     transport,
-    onerror: (error) => process.stderr.write(`tacho: ${error.message}\n`),
+    onerror: (error) => process.stderr.write(`tacho: ${printable(error.message)}\n`),
   })
   input.once('end', () => void handle.close())
 }

@@ -49,7 +49,7 @@ export async function warnOf(client: OperatorClient, compared: readonly Compared
       warnings.push(...messages.map((message) => `${place}: ${printable(message)}`))
     } catch (error) {
       if (!(error instanceof Refused) && !(error instanceof Stop)) throw error
-      warnings.push(`${place}: not compared with recorded calls: ${error.message}`)
+      warnings.push(`${place}: not compared with recorded calls: ${printable(error.message)}`)
     }
   }
   for (const warning of warnings) process.stderr.write(`Warning: ${warning}\n`)

@@ -13,7 +13,7 @@ export function faultLines(name: string, source: string, { message, position }: 
   const before = shown(text.slice(0, column - 1))
   const place = shown(text.slice(column - 1, column - 1 + marked))
   const caret = `${' '.repeat(width(before))}^${'~'.repeat(Math.max(0, width(place) - 1))}`
-  return [`${printable(name)}:${line}:${column}: ${message}`, `  ${shown(text)}`, `  ${caret}`]
+  return [`${printable(name)}:${line}:${column}: ${printable(message)}`, `  ${shown(text)}`, `  ${caret}`]
 }
 
 function shown(text: string): string {

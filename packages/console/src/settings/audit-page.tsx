@@ -48,7 +48,7 @@ const COLUMNS: Column<AuditEntry>[] = [
       </>
     ),
   },
-  { head: 'Who', cell: ({ actor }) => <Actor {...actor} /> },
+  { head: 'Who', cell: (entry) => <Actor entry={entry} /> },
   { head: 'When', cell: ({ at }) => <Time at={at} /> },
 ]
 
@@ -148,11 +148,13 @@ function useAudit(workspaceId: string | null, search: AuditSearch) {
 /** A cursor holds for the filter it was made with, so the filter changes once a minute. */
 const minute = (time: number): number => Math.floor(time / 60_000) * 60_000
 
-function Actor({ kind, id, name }: AuditEntry['actor']) {
+function Actor({ entry: { actor, address } }: { entry: AuditEntry }) {
+  const title = `${actor.name} (${actor.kind} ${actor.id})${address === null ? '' : ` from ${address}`}`
   return (
-    <bdi className="block max-w-28 truncate sm:max-w-44" title={`${name} (${kind} ${id})`}>
-      {name}
-    </bdi>
+    <span className="block max-w-28 sm:max-w-44" title={title}>
+      <bdi className="block truncate">{actor.name}</bdi>
+      {address !== null && <span className="block truncate text-soft">{address}</span>}
+    </span>
   )
 }
 
@@ -169,9 +171,26 @@ function What({ entry: { target, detail } }: { entry: AuditEntry }) {
 const textOf = (value: unknown): string => (typeof value === 'string' ? value : JSON.stringify(value))
 
 function csvOfAudit(entries: readonly AuditEntry[]): string {
-  const heads = ['at', 'actor', 'actorKind', 'actorId', 'action', 'targetKind', 'targetId', 'detail', 'requestId']
-  const rows = entries.map(({ at, actor, action, target, detail, requestId }) =>
-    [at, actor.name, actor.kind, actor.id, action].concat(target.kind, target.id, JSON.stringify(detail), requestId),
+  const heads = [
+    'at',
+    'actor',
+    'actorKind',
+    'actorId',
+    'action',
+    'targetKind',
+    'targetId',
+    'detail',
+    'address',
+    'requestId',
+  ]
+  const rows = entries.map(({ at, actor, action, target, detail, address, requestId }) =>
+    [at, actor.name, actor.kind, actor.id, action].concat(
+      target.kind,
+      target.id,
+      JSON.stringify(detail),
+      address ?? '',
+      requestId,
+    ),
   )
   return csv([heads, ...rows])
 }

@@ -203,19 +203,24 @@ export function slackText(text: string, chars: number): string {
   return cut(text, chars).replaceAll('&', '&amp;').replaceAll('<', '&lt;').replaceAll('>', '&gt;')
 }
 
-/** Without slashes. */
-const SCHEMES = /\b(mailto|tel|sms|callto|skype|news|data|javascript):/gi
+/** Mail programs link them without slashes too. */
+const SCHEMES =
+  /\b(https?|ftps?|file|mailto|tel|sms|facetime|callto|sips?|skype|xmpp|im|news|nntp|geo|webcal|magnet|tg|whatsapp|spotify|slack|msteams|outlook|onenote|ms-[a-z-]+|data|javascript|vbscript)([:\uff1a])(?=\S)/gi
 /** Of a name, also in the forms that browsers take for a dot. A file may be called `report.zip`, which is a host, too. */
-const HOST_DOTS = /(?<=[\p{L}\p{N}_-])[.\u3002\uff0e\uff61](?=\p{L}[\p{L}\p{N}-]|xn--)/gu
+const HOST_DOTS = /(?<=[\p{L}\p{N}_-])[.\u2024\u3002\ufe52\uff0e\uff61](?=\p{L}[\p{L}\p{N}-]|xn--)/gu
 const ADDRESS = /(?<![\d.])\d{1,3}(?:\.\d{1,3}){3}(?!\d|\.\d)/g
 
 /** Programs make links of addresses in plain text: those of clients must not stand beside ours. */
 export function withoutLinks(text: string): string {
-  return text
-    .replaceAll('://', '[:]//')
-    .replace(SCHEMES, '$1[:]')
-    .replace(HOST_DOTS, '[.]')
-    .replace(ADDRESS, (address) => address.replaceAll('.', '[.]'))
+  return (
+    text
+      .replaceAll('://', '[:]//')
+      .replace(SCHEMES, '$1[:]')
+      // A share of Windows.
+      .replace(/(?<![\p{L}\p{N}:\\])\\\\(?=\\*[\p{L}\p{N}])/gu, '\\[\\]')
+      .replace(HOST_DOTS, '[.]')
+      .replace(ADDRESS, (address) => address.replaceAll('.', '[.]'))
+  )
 }
 
 export function cut(text: string, chars: number): string {

@@ -47,14 +47,24 @@ test('texts of clients make no links and no headers', () => {
 
 test('no word of a client is an address for a mail program', () => {
   const hosts = ['evil.com', 'evil.com#x', 'x.evil.co.uk', 'evil\u3002com', 'münchen.de', 'a.xn--p1ai']
-  const others = ['mailto:x@y', 'MAILTO:x@evil.com', 'tel:+123', '203.0.113.7/login', 'see 10.0.0.1.', 'ftp://a.b']
+  const others = [
+    'mailto:x@y',
+    'MAILTO:x@evil.com',
+    'tel:+123',
+    '203.0.113.7/login',
+    'see 10.0.0.1.',
+    'ftp://a.b',
+    '\\\\evil\\x',
+    'http:evil',
+    'evil\u2024com',
+  ]
   for (const reason of [...hosts, ...others]) {
     const { text, subject } = mailMessage(news({ reason, toolName: reason }), 'a@b.c')
     const ours = text.replaceAll(/https:\/\/tacho\.example\S*/g, '')
     for (const shown of [ours, subject]) {
       assert.doesNotMatch(
         shown,
-        /(?:mailto|tel):\S|:\/\/|\d\.\d+\.\d|[\p{L}\d][.\u3002](?:\p{L}{2}|xn--)/iu,
+        /(?:mailto|tel|http):\S|\\\\[a-z]|:\/\/|\d\.\d+\.\d|[\p{L}\d][.\u2024\u3002](?:\p{L}{2}|xn--)/iu,
         `${reason}: ${shown}`,
       )
     }
