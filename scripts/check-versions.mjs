@@ -11,7 +11,7 @@ const NUMBER = String.raw`\d+\.\d+\.\d+[^"]*`
 const PLACES = [
   { files: '{packages/*,bench}/package.json', form: `("(?:version|@tacho/[a-z]+)": ")(${NUMBER})` },
   { files: 'sdks/python/pyproject.toml', form: `(^version = ")(${NUMBER})` },
-  { files: 'sdks/python/src/tacho/__init__.py', form: `(^__version__ = ")(${NUMBER})` },
+  { files: 'sdks/python/src/tacho_sdk/__init__.py', form: `(^__version__ = ")(${NUMBER})` },
 ]
 
 for (const { files, form } of PLACES) {

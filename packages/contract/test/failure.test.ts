@@ -124,7 +124,7 @@ test('one line says what, where and why; causes follow', () => {
   assert.equal(failureLine(error, { kind: 'tool', name: 'get_order' }), 'TimeoutError in get_order: no answer')
   assert.equal(failureLine(error, { kind: 'model', name: 'gpt-5' }), 'TimeoutError from gpt-5: no answer')
   assert.equal(failureLine(error, { kind: 'run', name: null }), 'TimeoutError: no answer')
-  const blocked = { errorClass: 'tacho.ToolBlockedError', message: 'The tool pay was not run (policy): too much' }
+  const blocked = { errorClass: 'tacho_sdk.ToolBlockedError', message: 'The tool pay was not run (policy): too much' }
   assert.equal(failureLine(blocked, { kind: 'tool', name: 'pay' }), blocked.message)
   const failure = told('TOOL_CALL', { toolName: 'get_order', error: JS_STACK })
   assert.deepEqual(failure && causeLines(failure), ['because Error: connect ECONNREFUSED 127.0.0.1:5432'])

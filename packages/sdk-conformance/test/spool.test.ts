@@ -41,7 +41,7 @@ const TYPESCRIPT: Sdk = {
 const PYTHON: Sdk = {
   command: [interpreter, '-c'],
   record: `
-import os, time, tacho
+import os, time, tacho_sdk as tacho
 client = tacho.configure(spool=os.environ["SPOOL"], on_diagnostic=lambda _: None)
 run = tacho.start_run(run_id="spooled")
 run.user_input('ä\\n"😀"')
@@ -50,7 +50,7 @@ tacho.report_issue(tacho.IssueReport("CUSTOM"))
 print("ready", flush=True)
 time.sleep(3600)`,
   recover: `
-import os, tacho
+import os, tacho_sdk as tacho
 client = tacho.configure(spool=os.environ["SPOOL"])
 assert client.ready(60)
 left = client.shutdown(60).left

@@ -91,7 +91,7 @@ describe('documentation of the SDK', () => {
     )
     const first = await run(['--input-type=module-typescript', '--eval', typescript], variables())
     assert.deepEqual([first.code, first.stderr], [0, ''])
-    const python = inOneRun('python', 'import tacho\nrun = tacho.start_run(run_id="python")')
+    const python = inOneRun('python', 'import tacho_sdk as tacho\nrun = tacho.start_run(run_id="python")')
     const env = { ...process.env, ...variables(), PYTHONPATH: path.join(PYTHON_SDK, 'src') }
     const second = await ended(spawn(interpreter, ['-c', python], { env }))
     assert.deepEqual([second.code, second.stderr], [0, ''])

@@ -8,7 +8,7 @@ import threading
 from collections.abc import Callable
 from typing import Any
 
-import tacho
+import tacho_sdk as tacho
 
 _writing = threading.Lock()
 _clients: dict[str, _Client] = {}

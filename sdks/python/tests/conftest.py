@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
-import tacho
-from tacho import core
+import tacho_sdk as tacho
+from tacho_sdk import core
 
 Answer = Callable[[Any], tuple[int, Any, dict[str, str]]]
 

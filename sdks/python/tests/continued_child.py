@@ -6,7 +6,7 @@ import json
 import os
 import sys
 
-import tacho
+import tacho_sdk as tacho
 
 act, base_url, api_key, file, handle, approval_id, *_ = [*sys.argv[1:], "{}", ""]
 policy = tacho.Policy(policy_id="p", name="p", version="1", condition="true", severity="HIGH", action="REQUIRE_APPROVAL")

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-import tacho
+import tacho_sdk as tacho
 from conftest import Client, Service
 from test_guard import answer, ask
 

@@ -7,8 +7,8 @@ import inspect
 import re
 from pathlib import Path
 
-import tacho
-from tacho.testing import FakeTacho
+import tacho_sdk as tacho
+from tacho_sdk.testing import FakeTacho
 
 PAGE = Path(__file__).parents[3] / "docs" / "sdk" / "both.md"
 # Parts of a client that the SDK itself uses.
@@ -30,7 +30,7 @@ def test_the_page_names_every_function_and_option_and_no_other() -> None:
         named |= set(names)
     functions = {name for name in tacho.__all__ if inspect.isfunction(getattr(tacho, name))}
     has = {
-        *{"Tacho", "tacho.ThreadPoolExecutor", "tacho.testing.fake_tacho"},
+        *{"Tacho", "tacho.ThreadPoolExecutor", "tacho_sdk.testing.fake_tacho"},
         *{f"tacho.{name}" for name in functions},
         *members("tacho", tacho.Tacho),
         *members("run", tacho.Run),

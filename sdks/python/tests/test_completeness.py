@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-import tacho
+import tacho_sdk as tacho
 from conftest import Service, accept_all, judged, refuse
-from tacho.delivery.queue import Recorder
+from tacho_sdk.delivery.queue import Recorder
 
 Make = Callable[..., Any]
 

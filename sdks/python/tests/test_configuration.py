@@ -13,9 +13,9 @@ from typing import Any
 
 import pytest
 
-import tacho
+import tacho_sdk as tacho
 from conftest import Client, Service, refuse
-from tacho.configuration.prompt import prompt_of
+from tacho_sdk.configuration.prompt import prompt_of
 
 Make = Callable[..., Client]
 

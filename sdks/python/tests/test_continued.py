@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 
-import tacho
-from tacho.core import Core
-from tacho.delivery.transport import NoReply, Reply
-from tacho.testing.service import FakeService
+import tacho_sdk as tacho
+from tacho_sdk.core import Core
+from tacho_sdk.delivery.transport import NoReply, Reply
+from tacho_sdk.testing.service import FakeService
 
 INPUT = {"order": "1007", "amount": 25}
 

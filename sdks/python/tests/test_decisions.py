@@ -7,9 +7,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import tacho
+import tacho_sdk as tacho
 from conftest import Client, Service
-from tacho.policy.input_hash import input_hash
+from tacho_sdk.policy.input_hash import input_hash
 
 VECTORS = Path(__file__).parents[3] / "packages" / "policy" / "vectors" / "decisions.json"
 

@@ -12,10 +12,10 @@ from typing import Any
 
 import pytest
 
-import tacho
+import tacho_sdk as tacho
 from conftest import Client, Service, accept_all, assert_balanced, judged, refuse, refuse_key
-from tacho.delivery.retry import backoff_seconds, retry_after_seconds, wait_seconds
-from tacho.delivery.transport import Connections, NoReply
+from tacho_sdk.delivery.retry import backoff_seconds, retry_after_seconds, wait_seconds
+from tacho_sdk.delivery.transport import Connections, NoReply
 
 Make = Callable[..., Client]
 

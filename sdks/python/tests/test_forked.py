@@ -14,10 +14,10 @@ from typing import Any
 
 import pytest
 
-import tacho
+import tacho_sdk as tacho
 from conftest import Client, Service, refuse
-from tacho.delivery import process_end
-from tacho.integrations.model_call import ModelCall
+from tacho_sdk.delivery import process_end
+from tacho_sdk.integrations.model_call import ModelCall
 
 Make = Callable[..., Client]
 forks = pytest.mark.skipif(not hasattr(os, "fork"), reason="this system cannot fork")
@@ -56,7 +56,7 @@ def test_a_policy_that_is_deployed_after_a_fork_is_in_force_in_the_child(service
     service.script("/firewall-approvals", lambda _: (201, pending, {}))
     service.script("/firewall-approvals/id", lambda _: (200, pending, {}))
     code = f"""
-        import os, sys, threading, time, tacho
+        import os, sys, threading, time, tacho_sdk as tacho
 
         def until(condition):
             end = time.monotonic() + 60

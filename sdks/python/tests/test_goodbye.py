@@ -56,7 +56,7 @@ def test_at_the_end_of_a_process(service: Service, how: str) -> None:
         "fork": "if os.fork() == 0: client.configuration.refresh(); client.shutdown(); os._exit(0)\nos.wait(); os._exit(0)",
     }
     code = f"""
-        import os, time, tacho
+        import os, time, tacho_sdk as tacho
         client = tacho.configure(request_timeout=60, flush_timeout=60)
         assert client.configuration.ready(60)
         client.start_run().step("s")

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-import tacho
+import tacho_sdk as tacho
 from conftest import Client, Service, refuse
 
 Make = Callable[..., Client]

@@ -17,9 +17,9 @@ from typing import Any
 
 import pytest
 
-import tacho
+import tacho_sdk as tacho
 from conftest import Client, Service
-from tacho.guarding.arguments import Arguments
+from tacho_sdk.guarding.arguments import Arguments
 from test_guard import answer, ask, created
 
 Make = Callable[..., Client]

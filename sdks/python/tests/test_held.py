@@ -20,12 +20,12 @@ from typing import Any
 
 import pytest
 
-import tacho
+import tacho_sdk as tacho
 from conftest import Service
-from tacho.delivery.answer import Judged
-from tacho.delivery.issue_records import _verdict_of
-from tacho.delivery.transport import Reply
-from tacho.guarding.held import _callers_of
+from tacho_sdk.delivery.answer import Judged
+from tacho_sdk.delivery.issue_records import _verdict_of
+from tacho_sdk.delivery.transport import Reply
+from tacho_sdk.guarding.held import _callers_of
 from test_continued import Outliving, Process, result_of
 
 Leave = Callable[[Process, Callable[[], Any]], None]
@@ -272,7 +272,7 @@ def test_a_signal_withdraws_what_is_held(tmp_path: Path, number: signal.Signals,
         service.script("/firewall-approvals", lambda _: (201, approval, {}))
         service.script("/firewall-approvals/id", lambda _: (200, approval, {}))
         code = """
-            import asyncio, sys, tacho
+            import asyncio, sys, tacho_sdk as tacho
             client = tacho.configure(flush_timeout=60, request_timeout=60)
             async def held():
                 with client.run():

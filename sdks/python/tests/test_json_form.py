@@ -13,9 +13,9 @@ from typing import Any, NamedTuple
 
 import pytest
 
-import tacho
+import tacho_sdk as tacho
 from conftest import Client, Service
-from tacho.guarding.json_form import is_readable, is_same, json_form, shown
+from tacho_sdk.guarding.json_form import is_readable, is_same, json_form, shown
 
 Make = Callable[..., Client]
 

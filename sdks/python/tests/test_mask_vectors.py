@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 
-from tacho.recording.credential_words import mask_credentials, mask_pairs, may_hold_credentials
-from tacho.recording.credentials import CREDENTIAL_FORMS, CREDENTIAL_MARK, kind_of_name, mask_assignments
-from tacho.recording.mask import Mask, Masking
-from tacho.recording.plain import dump
+from tacho_sdk.recording.credential_words import mask_credentials, mask_pairs, may_hold_credentials
+from tacho_sdk.recording.credentials import CREDENTIAL_FORMS, CREDENTIAL_MARK, kind_of_name, mask_assignments
+from tacho_sdk.recording.mask import Mask, Masking
+from tacho_sdk.recording.plain import dump
 
 VECTORS = Path(__file__).parents[3] / "packages" / "sdk-conformance" / "vectors" / "mask.json"
 CASES: list[dict[str, Any]] = json.loads(VECTORS.read_text(encoding="utf-8"))
@@ -106,7 +106,7 @@ def test_the_search_skips_nothing_in_json(monkeypatch: pytest.MonkeyPatch) -> No
     given = [{"value": value(3)} for _ in range(5_000)]
     found = [mask.value(one) if mask.touches(dump(one)) else one for one in given]
     # The slow, plain way: every rule on every text.
-    monkeypatch.setattr("tacho.recording.credential_words.may_hold_credentials", lambda _: True)
+    monkeypatch.setattr("tacho_sdk.recording.credential_words.may_hold_credentials", lambda _: True)
     monkeypatch.setattr(mask, "touches", lambda _: True)
     for one, masked in zip(given, found, strict=True):
         assert masked == mask.value(one), one

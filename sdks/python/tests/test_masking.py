@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from tacho.recording.mask import Mask, Masking
-from tacho.recording.plain import dump
+from tacho_sdk.recording.mask import Mask, Masking
+from tacho_sdk.recording.plain import dump
 
 MARK = "[masked:credential]"
 ALL = Masking(email=True, card_number=True, phone=True, iban=True)

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-import tacho
+import tacho_sdk as tacho
 from conftest import Service
 
 sdk = pytest.importorskip("opentelemetry.sdk.trace")

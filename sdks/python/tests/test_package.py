@@ -12,15 +12,15 @@ from typing import Any
 
 import pytest
 
-import tacho
+import tacho_sdk as tacho
 from conftest import Client, Service
-from tacho.guarding import guard
+from tacho_sdk.guarding import guard
 
 ROOT = Path(__file__).parents[1]
 GUIDE = ROOT.parents[1] / "docs" / "sdk" / "python.md"
 WHEELS = os.environ.get("TACHO_TEST_WHEELS", "")
 PROGRAM = """
-import sys, tacho, importlib.resources
+import sys, tacho_sdk as tacho, importlib.resources
 waits = tacho.GuardDefaults(configuration_wait=120)
 client = tacho.Tacho(api_key="key", base_url=sys.argv[1], request_timeout=120, guard=waits)
 with client.run(agent_name="installed") as run:
@@ -29,8 +29,19 @@ assert client.decide("t", {"a": 1}).action == "ALLOW"
 client.shutdown(120)
 # The first event may have left before.
 assert client.counters().accepted == 2
-assert importlib.resources.files("tacho").joinpath("py.typed").is_file()
+assert importlib.resources.files("tacho_sdk").joinpath("py.typed").is_file()
 assert "site-packages" in tacho.__file__, tacho.__file__
+"""
+FORMER_NAME = """
+import warnings
+with warnings.catch_warnings(record=True) as said:
+    warnings.simplefilter("always")
+    import tacho
+    from tacho.testing import fake_tacho
+import tacho_sdk, tacho_sdk.testing
+assert tacho is tacho_sdk and fake_tacho is tacho_sdk.testing.fake_tacho
+assert tacho_sdk.testing.__spec__.name == "tacho_sdk.testing"
+assert ["named tacho_sdk now" in str(one.message) for one in said] == [True], said
 """
 
 
@@ -49,8 +60,14 @@ def test_pip_installs_it_in_an_empty_environment(service: Service, tmp_path: Pat
     install = ["install", "-q", "--no-index", "--find-links", WHEELS, str(copied)]
     subprocess.run([*pip, *install], env=variables, **quiet)
     listed = subprocess.run([*pip, "list", "--format=freeze"], env=variables, **quiet).stdout
-    assert [line.split("==")[0] for line in listed.split()] == ["tacho"]
+    assert [line.split("==")[0] for line in listed.split()] == ["tacho-sdk"]
     subprocess.run([str(python), "-W", "error", "-c", PROGRAM, service.url], env=variables, cwd=tmp_path, **quiet)
+    subprocess.run([str(python), "-c", FORMER_NAME], env=variables, cwd=tmp_path, **quiet)
+    # Another project on PyPI is named tacho: its package stays what it was, and is what `import tacho` finds.
+    (packages,) = tmp_path.glob("lib/*/site-packages")
+    (packages / "tacho").mkdir()
+    (packages / "tacho" / "__init__.py").write_text("theirs = True")
+    subprocess.run([str(python), "-W", "error", "-c", "import tacho_sdk, tacho; assert tacho.theirs"], env=variables, **quiet)
 
 
 def blocks() -> list[str]:
@@ -68,13 +85,13 @@ def test_the_code_of_the_guide_runs(
     # A slow machine must not be taken for a service without policies.
     monkeypatch.setattr(guard, "_CONFIGURATION_WAIT", 120.0)
     code = blocks()[number]
-    if "tacho.integrations" in code:
+    if "tacho_sdk.integrations" in code:
         pytest.skip("needs a framework and a model; tests/integrations tests the integration with a scripted one")
     exec(compile(code, f"{GUIDE.name} block {number}", "exec"), {"__name__": "__main__"})
     client = tacho.client()
     assert client.flush(120).left == 0
     assert client.counters().dropped == {}
-    assert len(service.events) > 0 or "tacho.testing" in code
+    assert len(service.events) > 0 or "tacho_sdk.testing" in code
     client.shutdown(0)
 
 
@@ -87,7 +104,7 @@ def test_the_guide_names_every_option_and_public_name() -> None:
 
 
 def test_the_limits_are_those_of_the_typescript_sdk() -> None:
-    from tacho import limits
+    from tacho_sdk import limits
 
     source = (ROOT.parents[1] / "packages" / "sdk" / "src" / "limits.ts").read_text()
     names = {"payloadDepthLevels": "PAYLOAD_LEVELS"}

@@ -12,11 +12,11 @@ from typing import Any, cast
 
 import pytest
 
-from tacho.delivery.diagnostics import Diagnostics
-from tacho.recording.exception import exception_details
-from tacho.recording.mask import Mask, Masking
-from tacho.recording.payload import Capture, Payloads
-from tacho.recording.plain import to_plain
+from tacho_sdk.delivery.diagnostics import Diagnostics
+from tacho_sdk.recording.exception import exception_details
+from tacho_sdk.recording.mask import Mask, Masking
+from tacho_sdk.recording.payload import Capture, Payloads
+from tacho_sdk.recording.plain import to_plain
 
 KIB256 = 262_144
 

@@ -11,14 +11,14 @@ from typing import Any
 
 import pytest
 
-import tacho
-from tacho.policy import limits
-from tacho.policy.compile import NotACondition, compile_condition, evaluate
-from tacho.policy.decide import decide
-from tacho.policy.facts import Facts
-from tacho.policy.input_hash import input_hash
-from tacho.policy.message import message_of
-from tacho.policy.plain_json import NotPlainJson
+import tacho_sdk as tacho
+from tacho_sdk.policy import limits
+from tacho_sdk.policy.compile import NotACondition, compile_condition, evaluate
+from tacho_sdk.policy.decide import decide
+from tacho_sdk.policy.facts import Facts
+from tacho_sdk.policy.input_hash import input_hash
+from tacho_sdk.policy.message import message_of
+from tacho_sdk.policy.plain_json import NotPlainJson
 
 POLICY = Path(__file__).parents[3] / "packages" / "policy"
 

@@ -32,7 +32,7 @@ def environment() -> dict[str, str]:
 
 
 # At its end, a process waits a second for a service that does not answer. A slow machine gets its time.
-PATIENT = "import tacho; tacho.configure(flush_timeout=120, request_timeout=120)"
+PATIENT = "import tacho_sdk as tacho; tacho.configure(flush_timeout=120, request_timeout=120)"
 
 
 def execute(code: str, *args: str) -> subprocess.CompletedProcess[str]:
@@ -77,7 +77,7 @@ def test_what_atexit_functions_record_is_delivered_too() -> None:
         """
         import atexit, sys
         atexit.register(lambda: (client.record("X", "late"), run.step("late"), tacho.flush(120)))
-        import tacho
+        import tacho_sdk as tacho
         client = tacho.configure(flush_timeout=120, request_timeout=120)
         run = tacho.start_run(run_id=sys.argv[1])
         run.step("step")
@@ -93,7 +93,7 @@ def test_a_fork_sends_each_event_once_from_the_process_that_recorded_it() -> Non
     run = run_id()
     ended = execute(
         """
-        import os, sys, threading, tacho
+        import os, sys, threading, tacho_sdk as tacho
         client = tacho.configure(flush_interval=3600)
         run = tacho.start_run(run_id=sys.argv[1])
         for n in range(5):
@@ -122,7 +122,7 @@ def test_a_fork_while_a_request_is_under_way_and_locks_are_held_does_not_hang() 
     run = run_id()
     ended = execute(
         """
-        import os, sys, threading, tacho
+        import os, sys, threading, tacho_sdk as tacho
         client = tacho.configure(flush_interval=0)
         run = tacho.start_run(run_id=sys.argv[1])
         stop = threading.Event()
@@ -158,7 +158,7 @@ def test_children_of_multiprocessing_deliver_when_they_end(method: str, tmp_path
     program.write_text(
         textwrap.dedent(
             """
-            import multiprocessing, sys, tacho
+            import multiprocessing, sys, tacho_sdk as tacho
 
             tacho.configure(flush_timeout=120, request_timeout=120)
 
@@ -195,7 +195,7 @@ def test_workers_of_gunicorn_record_after_the_application_is_loaded_in_the_maste
     (tmp_path / "web.py").write_text(
         textwrap.dedent(
             """
-            import os, sys, tacho
+            import os, sys, tacho_sdk as tacho
 
             tacho.configure(flush_timeout=120, request_timeout=120)
             run = tacho.start_run(run_id=os.environ["RUN"])

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-import tacho
+import tacho_sdk as tacho
 from conftest import Service
 
 pytestmark = pytest.mark.skipif(
@@ -25,8 +25,8 @@ MARKS = ("<!-- ends:python -->", "<!-- /ends:python -->")
 
 # After the first event, nothing is sent before the end. A slow machine gets its time.
 BEGIN = """
-import asyncio, os, resource, signal, sys, threading, time, tacho
-from tacho.integrations.model_call import ModelCall
+import asyncio, os, resource, signal, sys, threading, time, tacho_sdk as tacho
+from tacho_sdk.integrations.model_call import ModelCall
 
 guard = tacho.GuardDefaults(configuration_wait=120)
 options = dict(flush_interval=3600, flush_timeout=120, request_timeout=120, guard=guard, spool=os.environ.get("SPOOL"))
@@ -281,7 +281,8 @@ def test_what_is_recorded_while_the_interpreter_is_finalized_arrives_and_the_pro
 def test_with_the_service_down_the_process_ends_after_a_second_and_says_what_is_lost(service: Service) -> None:
     service.close()
     program = (
-        "import tacho, sys\nrun = tacho.start_run()\nrun.step('step')\nassert tacho.client().core.settings.exit_patience == 1"
+        "import tacho_sdk as tacho, sys\nrun = tacho.start_run()\nrun.step('step')\n"
+        "assert tacho.client().core.settings.exit_patience == 1"
     )
     code, errors = end(service, "down", program, begin="")
     assert code == 0

@@ -13,9 +13,9 @@ from typing import Any
 
 import pytest
 
-import tacho
+import tacho_sdk as tacho
 from conftest import Client, Service, accept_all, refuse_key
-from tacho.guarding import guard
+from tacho_sdk.guarding import guard
 
 Make = Callable[..., Client]
 
@@ -330,7 +330,7 @@ def test_objects_are_recorded_by_their_fields_or_their_text(make: Make, service:
 
 
 POOL = """
-import multiprocessing, sys, tacho
+import multiprocessing, sys, tacho_sdk as tacho
 
 # A slow machine gets its time.
 tacho.configure(flush_interval=3600, flush_timeout=120, request_timeout=120)
@@ -347,8 +347,8 @@ if __name__ == "__main__":
 
 
 SIGNAL_AT_EXIT = """
-import os, signal, threading, tacho
-from tacho.delivery import process_end
+import os, signal, threading, tacho_sdk as tacho
+from tacho_sdk.delivery import process_end
 
 tacho.configure(flush_interval=3600, flush_timeout=120, request_timeout=120)
 notify = threading.Condition.notify

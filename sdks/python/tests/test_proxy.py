@@ -7,8 +7,8 @@ import threading
 
 import pytest
 
-from tacho.delivery.proxy import proxy_of
-from tacho.delivery.transport import Connections, NoReply, Reply
+from tacho_sdk.delivery.proxy import proxy_of
+from tacho_sdk.delivery.transport import Connections, NoReply, Reply
 
 OK = b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\n{}"
 NAMES = [name for one in ("http", "https", "all", "no") for name in (f"{one}_proxy", f"{one.upper()}_PROXY")]

@@ -27,7 +27,7 @@ def needs(*packages: str) -> pytest.MarkDecorator:
 
 
 TOOL = """
-import asyncio, os, tacho
+import asyncio, os, tacho_sdk as tacho
 
 @tacho.guard
 def refund(order: int, amount: float) -> str:
@@ -282,7 +282,7 @@ def work(handle, amount):
         return result
 """
 CELERY_HOST = """
-import tacho
+import tacho_sdk as tacho
 from program import work
 
 with tacho.run(run_id="celery", agent_name="Worker") as run:
@@ -356,12 +356,12 @@ def test_jupyter(guarding: Service, tmp_path: Path) -> None:
 # Asking for a module inside a missing package raises.
 SQLITE = "langgraph.checkpoint.sqlite" if importlib.util.find_spec("langgraph") else "langgraph"
 LANGGRAPH = """
-import asyncio, sys, tacho
+import asyncio, sys, tacho_sdk as tacho
 from typing import TypedDict
 from langgraph.checkpoint.sqlite import SqliteSaver
 from langgraph.graph import END, START, StateGraph
 from langgraph.types import Command, interrupt
-from tacho.integrations.langchain import TachoHandler
+from tacho_sdk.integrations.langchain import TachoHandler
 from program import answer
 
 class State(TypedDict, total=False):
@@ -389,10 +389,10 @@ with SqliteSaver.from_conn_string("checkpoints") as saver:
             print(chunk)
 """
 LEFT = """
-import asyncio, tacho
+import asyncio, tacho_sdk as tacho
 from typing import TypedDict
 from langgraph.graph import END, START, StateGraph
-from tacho.integrations.langchain import TachoHandler
+from tacho_sdk.integrations.langchain import TachoHandler
 from program import answer
 
 class State(TypedDict, total=False):

@@ -17,9 +17,9 @@ from typing import Any
 
 import pytest
 
-import tacho
+import tacho_sdk as tacho
 from conftest import Client, Service, assert_balanced
-from tacho import core
+from tacho_sdk import core
 
 Make = Callable[..., Client]
 
@@ -65,7 +65,7 @@ def test_a_run_records_its_events_and_outcome(make: Make, service: Service) -> N
             tacho.ToolBlockedError("policy", "pay"),
             "FAILED",
             "ToolBlockedError: The tool pay was not run (policy)",
-            "tacho.ToolBlockedError: The tool pay was not run (policy)",
+            "tacho_sdk.ToolBlockedError: The tool pay was not run (policy)",
         ),
     ],
 )
@@ -454,7 +454,7 @@ def test_the_sample_keeps_outcomes_and_decisions(make: Make, service: Service) -
 
 
 def test_the_same_runs_are_sampled_as_in_other_sdks() -> None:
-    from tacho.recording.sampling import is_sampled
+    from tacho_sdk.recording.sampling import is_sampled
 
     # Computed by packages/sdk/src/sampling.ts.
     assert [is_sampled(f"run-{n}", 0.5) for n in range(12)] == SAMPLED

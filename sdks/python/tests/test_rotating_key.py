@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-import tacho
-from tacho.delivery import rotating_key
-from tacho.delivery.rotating_key import RotatingKey
-from tacho.delivery.transport import NoReply, Reply
+import tacho_sdk as tacho
+from tacho_sdk.delivery import rotating_key
+from tacho_sdk.delivery.rotating_key import RotatingKey
+from tacho_sdk.delivery.transport import NoReply, Reply
 
 REFUSED = Reply(401, {"content-type": "application/problem+json"}, {"type": "urn:tacho:error:unauthorized"})
 OK = Reply(200, {}, {"accepted": 1, "retryableEventIds": [], "rejectedEventIds": []})

@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-import tacho
+import tacho_sdk as tacho
 from conftest import Client, Service
-from tacho.policy.input_hash import input_hash
-from tacho.policy.sealed_input import seal_key, sealed_input
+from tacho_sdk.policy.input_hash import input_hash
+from tacho_sdk.policy.sealed_input import seal_key, sealed_input
 
 VECTORS = Path(__file__).parents[3] / "packages" / "policy" / "vectors" / "sealed-inputs.jsonl"
 CASES: list[dict[str, Any]] = [json.loads(line) for line in VECTORS.read_text(encoding="utf-8").splitlines()]

@@ -23,7 +23,7 @@ pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="signals are tho
 Make = Callable[..., Client]
 
 BEGIN = """
-import os, sys, threading, time, tacho
+import os, sys, threading, time, tacho_sdk as tacho
 
 client = tacho.configure(spool=os.environ["SPOOL"], flush_interval=0, flush_timeout=0.2)
 run = tacho.start_run(run_id="spooled")
@@ -139,7 +139,7 @@ def test_a_pool_and_workers_of_gunicorn_leave_everything_when_they_are_killed(
     (tmp_path / "web.py").write_text(
         textwrap.dedent(
             """
-            import multiprocessing, os, tacho
+            import multiprocessing, os, tacho_sdk as tacho
 
             client = tacho.configure(spool=os.environ["SPOOL"], flush_timeout=0)
             run = tacho.start_run(run_id="spooled")

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-import tacho
-from tacho.testing import FakeTacho, RequestedApproval, fake_tacho
+import tacho_sdk as tacho
+from tacho_sdk.testing import FakeTacho, RequestedApproval, fake_tacho
 
 LARGE = tacho.Policy("large", "Large refunds", 'tool.name == "refund" && tool.input.amount > 100.0', "REQUIRE_APPROVAL")
 
@@ -107,9 +107,9 @@ def test_the_client_of_before_is_back_after_the_fake() -> None:
 
 
 def test_the_fixture_of_pytest(tmp_path: Path) -> None:
-    (tmp_path / "conftest.py").write_text('pytest_plugins = ["tacho.testing.fixtures"]\n')
+    (tmp_path / "conftest.py").write_text('pytest_plugins = ["tacho_sdk.testing.fixtures"]\n')
     program = """
-        import tacho
+        import tacho_sdk as tacho
 
         def test_one(fake_tacho):
             with tacho.run():
@@ -126,6 +126,6 @@ def test_the_fixture_of_pytest(tmp_path: Path) -> None:
 
 
 def test_the_fake_needs_no_pytest() -> None:
-    program = "import sys, tacho.testing; assert 'pytest' not in sys.modules"
+    program = "import sys, tacho_sdk.testing; assert 'pytest' not in sys.modules"
     subprocess.run([sys.executable, "-c", program], check=True, timeout=120)
     assert FakeTacho.__doc__

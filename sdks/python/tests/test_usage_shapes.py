@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tacho.recording.usage_shapes import call_usage
+from tacho_sdk.recording.usage_shapes import call_usage
 
 VECTORS = Path(__file__).parents[3] / "packages" / "contract" / "vectors" / "usage-shapes.json"
 

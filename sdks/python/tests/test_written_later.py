@@ -8,8 +8,8 @@ from collections.abc import Callable
 from typing import Any
 
 from conftest import Client, Service, assert_balanced
-from tacho import Masking
-from tacho.recording.plain import Plain
+from tacho_sdk import Masking
+from tacho_sdk.recording.plain import Plain
 
 Make = Callable[..., Client]
 MIB = 1_048_576

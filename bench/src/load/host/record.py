@@ -19,7 +19,7 @@ Record = Callable[[str, str], object]
 
 
 def with_tacho(url: str) -> tuple[Record, Callable[[], object]]:
-    import tacho
+    import tacho_sdk as tacho
 
     client = tacho.Tacho(api_key="bench", base_url=url, client_id="bench")
     run = client.start_run(agent_id="bench", agent_name="Bench", session_id="session")

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from conftest import Client, Service
-from tacho.policy.input_hash import input_hash
+from tacho_sdk.policy.input_hash import input_hash
 
 from .model_server import CALLS, FINAL, ModelServer
 

@@ -10,7 +10,7 @@ import json
 from collections.abc import Awaitable, Callable
 from typing import Any
 
-from tacho import Tacho
+from tacho_sdk import Tacho
 
 Tools = list[Callable[..., Any]]
 Play = Callable[[Tacho, str, Tools, bool], Awaitable[None]]
@@ -21,7 +21,7 @@ _TURNS_MAX = 5
 async def openai(client: Tacho, url: str, tools: Tools, is_stream: bool) -> None:
     from openai import AsyncOpenAI
 
-    from tacho.integrations.openai import acall_tools, record_client
+    from tacho_sdk.integrations.openai import acall_tools, record_client
 
     sdk: Any = record_client(AsyncOpenAI(base_url=f"{url}/v1", api_key="k"), client)
     for _ in range(_TURNS_MAX):
@@ -39,7 +39,7 @@ async def openai(client: Tacho, url: str, tools: Tools, is_stream: bool) -> None
 async def anthropic(client: Tacho, url: str, tools: Tools, is_stream: bool) -> None:
     from anthropic import AsyncAnthropic
 
-    from tacho.integrations.anthropic import acall_tools, record_client
+    from tacho_sdk.integrations.anthropic import acall_tools, record_client
 
     sdk: Any = record_client(AsyncAnthropic(base_url=url, api_key="k"), client)
     for _ in range(_TURNS_MAX):
@@ -59,7 +59,7 @@ async def langchain(client: Tacho, url: str, tools: Tools, is_stream: bool) -> N
     from langchain_openai import ChatOpenAI
     from langgraph.prebuilt import create_react_agent
 
-    from tacho.integrations.langchain import TachoHandler, guard_tools
+    from tacho_sdk.integrations.langchain import TachoHandler, guard_tools
 
     chat = ChatOpenAI(model="m", base_url=f"{url}/v1", api_key="k", streaming=is_stream)  # type: ignore[arg-type]
     agent = create_react_agent(chat, guard_tools([tool(one) for one in tools], client))
@@ -72,7 +72,7 @@ async def openai_agents(client: Tacho, url: str, tools: Tools, is_stream: bool) 
     from agents.exceptions import ModelBehaviorError
     from openai import AsyncOpenAI
 
-    from tacho.integrations.openai_agents import TachoHooks, guard_agent
+    from tacho_sdk.integrations.openai_agents import TachoHooks, guard_agent
 
     model = OpenAIResponsesModel("m", AsyncOpenAI(base_url=f"{url}/v1", api_key="k"))
     agent = guard_agent(Agent(name="first", model=model, tools=[function_tool(one) for one in tools]), client)
@@ -94,7 +94,7 @@ async def pydantic_ai(client: Tacho, url: str, tools: Tools, is_stream: bool) ->
     from pydantic_ai.providers.openai import OpenAIProvider
     from pydantic_ai.toolsets import FunctionToolset
 
-    from tacho.integrations.pydantic_ai import guard_toolset, record_model
+    from tacho_sdk.integrations.pydantic_ai import guard_toolset, record_model
 
     model = record_model(OpenAIChatModel("m", provider=OpenAIProvider(base_url=f"{url}/v1", api_key="k")), client)
     toolset: Any = guard_toolset(FunctionToolset(tools), client)
@@ -111,7 +111,7 @@ async def crewai(client: Tacho, url: str, tools: Tools, is_stream: bool) -> None
     from crewai.events import crewai_event_bus
     from crewai.tools import tool
 
-    from tacho.integrations.crewai import TachoListener, guard_tools
+    from tacho_sdk.integrations.crewai import TachoListener, guard_tools
 
     with crewai_event_bus.scoped_handlers():
         TachoListener(client)
@@ -150,7 +150,7 @@ async def langgraph_goto(client: Tacho, url: str, tools: Tools, is_stream: bool)
     from langgraph.graph import START, MessagesState, StateGraph
     from langgraph.types import Command
 
-    from tacho.integrations.langchain import TachoHandler
+    from tacho_sdk.integrations.langchain import TachoHandler
 
     chat = ChatOpenAI(model="m", base_url=f"{url}/v1", api_key="k", streaming=is_stream)  # type: ignore[arg-type]
 
@@ -175,7 +175,7 @@ async def langgraph_transfer(client: Tacho, url: str, tools: Tools, is_stream: b
     from langgraph.graph import START, MessagesState, StateGraph
     from langgraph.types import Command
 
-    from tacho.integrations.langchain import TachoHandler
+    from tacho_sdk.integrations.langchain import TachoHandler
 
     def transfer_to_billing(call_id: Any) -> Any:
         """Hands over."""
@@ -196,7 +196,7 @@ async def langgraph_sub_agent(client: Tacho, url: str, tools: Tools, is_stream: 
     """A tool of an agent runs another one."""
     from langchain_openai import ChatOpenAI
 
-    from tacho.integrations.langchain import TachoHandler
+    from tacho_sdk.integrations.langchain import TachoHandler
 
     chat = ChatOpenAI(model="m", base_url=f"{url}/v1", api_key="k", streaming=is_stream)  # type: ignore[arg-type]
     billing = _graph_agent(client, chat, tools, "billing")
@@ -213,7 +213,7 @@ def _graph_agent(client: Tacho, chat: Any, tools: list[Any], name: str) -> Any:
     from langchain_core.tools import BaseTool, tool
     from langgraph.prebuilt import create_react_agent
 
-    from tacho.integrations.langchain import guard_tools
+    from tacho_sdk.integrations.langchain import guard_tools
 
     made = [one if isinstance(one, BaseTool) else tool(one) for one in tools]
     return create_react_agent(chat, guard_tools(made, client), name=name)
@@ -223,7 +223,7 @@ async def openai_agents_handoff(client: Tacho, url: str, tools: Tools, is_stream
     from agents import Agent, OpenAIChatCompletionsModel, function_tool
     from openai import AsyncOpenAI
 
-    from tacho.integrations.openai_agents import guard_agent
+    from tacho_sdk.integrations.openai_agents import guard_agent
 
     model = OpenAIChatCompletionsModel("m", AsyncOpenAI(base_url=f"{url}/v1", api_key="k"))
     billing = Agent(name="billing", model=model, tools=[function_tool(one) for one in tools])
@@ -234,7 +234,7 @@ async def openai_agents_as_tool(client: Tacho, url: str, tools: Tools, is_stream
     from agents import Agent, OpenAIChatCompletionsModel, function_tool
     from openai import AsyncOpenAI
 
-    from tacho.integrations.openai_agents import TachoHooks, guard_agent
+    from tacho_sdk.integrations.openai_agents import TachoHooks, guard_agent
 
     model = OpenAIChatCompletionsModel("m", AsyncOpenAI(base_url=f"{url}/v1", api_key="k"))
     billing = guard_agent(Agent(name="billing", model=model, tools=[function_tool(one) for one in tools]), client)
@@ -245,7 +245,7 @@ async def openai_agents_as_tool(client: Tacho, url: str, tools: Tools, is_stream
 async def _run_agent(client: Tacho, agent: Any, is_stream: bool) -> None:
     from agents import Runner
 
-    from tacho.integrations.openai_agents import TachoHooks
+    from tacho_sdk.integrations.openai_agents import TachoHooks
 
     if not is_stream:
         await Runner.run(agent, QUESTION, hooks=TachoHooks(client))
@@ -261,7 +261,7 @@ async def pydantic_ai_delegation(client: Tacho, url: str, tools: Tools, is_strea
     from pydantic_ai.providers.openai import OpenAIProvider
     from pydantic_ai.toolsets import FunctionToolset
 
-    from tacho.integrations.pydantic_ai import guard_toolset, record_model
+    from tacho_sdk.integrations.pydantic_ai import guard_toolset, record_model
 
     model = record_model(OpenAIChatModel("m", provider=OpenAIProvider(base_url=f"{url}/v1", api_key="k")), client)
     guarded: Any = guard_toolset(FunctionToolset(tools), client)
@@ -284,7 +284,7 @@ async def crewai_delegation(client: Tacho, url: str, tools: Tools, is_stream: bo
     from crewai.events import crewai_event_bus
     from crewai.tools import tool
 
-    from tacho.integrations.crewai import TachoListener, guard_tools
+    from tacho_sdk.integrations.crewai import TachoListener, guard_tools
 
     with crewai_event_bus.scoped_handlers():
         TachoListener(client)

@@ -24,7 +24,7 @@ import pydantic_core
 from typing_extensions import TypedDict
 
 from conftest import Client, Service
-from tacho.policy.input_hash import input_hash
+from tacho_sdk.policy.input_hash import input_hash
 
 NAMES = ("allowed", "blocked", "approved", "rejected")
 RESULTS = pathlib.Path(__file__).parents[4] / "packages" / "sdk-integrations" / "results"

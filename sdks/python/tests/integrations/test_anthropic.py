@@ -14,7 +14,7 @@ OPTIONS: dict[str, Any] = {"model": "m", "max_tokens": 100, "system": "Be brief.
 
 
 def test_messages(scene: Scene, model: ModelServer) -> None:
-    from tacho.integrations.anthropic import call_tools, record_client
+    from tacho_sdk.integrations.anthropic import call_tools, record_client
 
     client = record_client(anthropic.Anthropic(base_url=model.url), scene.tacho)
     with scene.tacho.run():
@@ -27,7 +27,7 @@ def test_messages(scene: Scene, model: ModelServer) -> None:
 
 
 def test_messages_async_streamed(scene: Scene, model: ModelServer) -> None:
-    from tacho.integrations.anthropic import acall_tools, record_client
+    from tacho_sdk.integrations.anthropic import acall_tools, record_client
 
     async def main() -> Any:
         client = record_client(anthropic.AsyncAnthropic(base_url=model.url), scene.tacho)

@@ -62,7 +62,7 @@ def test_a_recorded_client_below_a_recorded_framework_counts_once(
     pytest.importorskip({"langchain": "langgraph", "openai_agents": "agents"}.get(framework, framework))
     from openai import AsyncOpenAI
 
-    from tacho.integrations.openai import record_client
+    from tacho_sdk.integrations.openai import record_client
 
     client = make()
     sdk = record_client(AsyncOpenAI(base_url=f"{url}/v1", api_key="k"), client.tacho)
@@ -70,7 +70,7 @@ def test_a_recorded_client_below_a_recorded_framework_counts_once(
     async def langchain() -> None:
         from langchain_openai import ChatOpenAI
 
-        from tacho.integrations.langchain import TachoHandler
+        from tacho_sdk.integrations.langchain import TachoHandler
 
         handler = TachoHandler(client.tacho)
         chat = ChatOpenAI(model="m", api_key="k", async_client=sdk.chat.completions, callbacks=[handler], streaming=is_stream)  # type: ignore[arg-type]
@@ -81,7 +81,7 @@ def test_a_recorded_client_below_a_recorded_framework_counts_once(
         from pydantic_ai.models.openai import OpenAIChatModel
         from pydantic_ai.providers.openai import OpenAIProvider
 
-        from tacho.integrations.pydantic_ai import record_model
+        from tacho_sdk.integrations.pydantic_ai import record_model
 
         agent: Any = Agent(record_model(OpenAIChatModel("m", provider=OpenAIProvider(openai_client=sdk)), client.tacho))
         if is_stream:
@@ -93,7 +93,7 @@ def test_a_recorded_client_below_a_recorded_framework_counts_once(
     async def openai_agents() -> None:
         from agents import Agent, OpenAIChatCompletionsModel, Runner
 
-        from tacho.integrations.openai_agents import TachoHooks, guard_agent
+        from tacho_sdk.integrations.openai_agents import TachoHooks, guard_agent
 
         agent = guard_agent(Agent(name="a", model=OpenAIChatCompletionsModel("m", sdk)), client.tacho)
         if is_stream:

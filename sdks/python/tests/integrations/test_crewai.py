@@ -40,7 +40,7 @@ def test_a_crew(scene: Scene, model: ModelServer, is_stream: bool, kind: str) ->
     from crewai.events import crewai_event_bus
     from crewai.tools import tool
 
-    from tacho.integrations.crewai import TachoListener, guard_tools
+    from tacho_sdk.integrations.crewai import TachoListener, guard_tools
 
     with crewai_event_bus.scoped_handlers():
         TachoListener(scene.tacho)
@@ -60,7 +60,7 @@ def test_a_crew(scene: Scene, model: ModelServer, is_stream: bool, kind: str) ->
 def test_an_async_tool_outside_a_run_is_a_run_of_its_own(scene: Scene) -> None:
     from crewai.tools import tool
 
-    from tacho.integrations.crewai import guard_tools
+    from tacho_sdk.integrations.crewai import guard_tools
 
     async def refund(order: int, amount: int) -> str:
         """Refunds an order."""
@@ -79,7 +79,7 @@ def test_a_crew_that_gave_up_runs_nothing_later(
 ) -> None:
     from crewai.tools import tool
 
-    from tacho.integrations.crewai import guard_tools
+    from tacho_sdk.integrations.crewai import guard_tools
 
     leaving, client, ran = Leaving(service), make().tacho, list[int]()
 

@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 
 from conftest import Client, Service
-from tacho.guarding.asked_calls import is_cut, tool_calls_of
-from tacho.integrations.langchain_answers import names_of, reason_of
-from tacho.integrations.messages import messages_of
-from tacho.integrations.openai import call_tools, record_client
+from tacho_sdk.guarding.asked_calls import is_cut, tool_calls_of
+from tacho_sdk.integrations.langchain_answers import names_of, reason_of
+from tacho_sdk.integrations.messages import messages_of
+from tacho_sdk.integrations.openai import call_tools, record_client
 
 REASONS = json.loads((Path(__file__).parents[4] / "packages/contract/vectors/finish-reasons.json").read_text())
 Make = Callable[..., Client]

@@ -47,7 +47,7 @@ def test_pydantic_ai(make: Make, service: Service, url: str) -> None:
     from pydantic_ai.tools import DeferredToolRequests, DeferredToolResults, ToolDenied
     from pydantic_ai.toolsets import ApprovalRequiredToolset, FunctionToolset
 
-    from tacho.integrations.pydantic_ai import guard_toolset, record_model
+    from tacho_sdk.integrations.pydantic_ai import guard_toolset, record_model
 
     client = make()
     model = record_model(OpenAIChatModel("m", provider=OpenAIProvider(base_url=f"{url}/v1", api_key="k")), client.tacho)
@@ -66,7 +66,7 @@ def test_openai_agents(make: Make, service: Service, url: str, is_stream: bool) 
     agents: Any = pytest.importorskip("agents")
     from openai import AsyncOpenAI
 
-    from tacho.integrations.openai_agents import TachoHooks, guard_agent
+    from tacho_sdk.integrations.openai_agents import TachoHooks, guard_agent
 
     client = make()
     model = agents.OpenAIResponsesModel("m", AsyncOpenAI(base_url=f"{url}/v1", api_key="k"))
@@ -106,7 +106,7 @@ def test_langgraph(make: Make, service: Service, url: str, kind: str) -> None:
     from langgraph.prebuilt import create_react_agent
     from langgraph.types import Command, interrupt
 
-    from tacho.integrations.langchain import TachoHandler, guard_tools
+    from tacho_sdk.integrations.langchain import TachoHandler, guard_tools
 
     client = make()
     chat = ChatOpenAI(model="m", base_url=f"{url}/v1", api_key="k")  # type: ignore[arg-type]

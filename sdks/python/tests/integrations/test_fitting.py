@@ -12,7 +12,7 @@ import pytest
 from typing_extensions import TypedDict, Unpack
 
 from conftest import Client, Service
-from tacho.integrations.openai import acall_tools, call_tools
+from tacho_sdk.integrations.openai import acall_tools, call_tools
 
 if TYPE_CHECKING:
     from nowhere import Missing  # type: ignore[import-not-found]

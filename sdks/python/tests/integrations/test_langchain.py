@@ -19,7 +19,7 @@ def agent_of(scene: Scene, model: ModelServer, **options: Any) -> Any:
     from langchain_openai import ChatOpenAI
     from langgraph.prebuilt import create_react_agent
 
-    from tacho.integrations.langchain import guard_tools
+    from tacho_sdk.integrations.langchain import guard_tools
 
     chat = ChatOpenAI(model="m", base_url=f"{model.url}/v1", stream_usage=True, **options)
     return create_react_agent(chat, guard_tools([tool(scene.refund)], scene.tacho))
@@ -32,7 +32,7 @@ def answers_of(messages: list[Any]) -> list[Any]:
 
 
 def test_a_graph_in_a_run(scene: Scene, model: ModelServer) -> None:
-    from tacho.integrations.langchain import TachoHandler
+    from tacho_sdk.integrations.langchain import TachoHandler
 
     handler = TachoHandler(scene.tacho)
     with scene.tacho.run():
@@ -43,7 +43,7 @@ def test_a_graph_in_a_run(scene: Scene, model: ModelServer) -> None:
 
 
 def test_a_graph_async_streamed(scene: Scene, model: ModelServer) -> None:
-    from tacho.integrations.langchain import TachoHandler
+    from tacho_sdk.integrations.langchain import TachoHandler
 
     async def main() -> Any:
         agent = agent_of(scene, model, streaming=True)
@@ -58,7 +58,7 @@ def test_a_graph_async_streamed(scene: Scene, model: ModelServer) -> None:
 
 
 def test_outside_a_run_the_outermost_chain_is_one(scene: Scene, model: ModelServer, service: Service) -> None:
-    from tacho.integrations.langchain import TachoHandler
+    from tacho_sdk.integrations.langchain import TachoHandler
 
     given = {"messages": "Refund 1, 2 and 3"}
     result = agent_of(scene, model).invoke(given, {"callbacks": [TachoHandler(scene.tacho)]})
@@ -69,7 +69,7 @@ def test_outside_a_run_the_outermost_chain_is_one(scene: Scene, model: ModelServ
 
 
 def test_a_stream_that_is_left_leaves_no_run_behind(scene: Scene, model: ModelServer, service: Service) -> None:
-    from tacho.integrations.langchain import TachoHandler
+    from tacho_sdk.integrations.langchain import TachoHandler
 
     async def main() -> None:
         stream = agent_of(scene, model).astream({"messages": "Refund 1, 2 and 3"}, {"callbacks": [TachoHandler(scene.tacho)]})
@@ -86,7 +86,7 @@ def test_a_stream_that_is_left_leaves_no_run_behind(scene: Scene, model: ModelSe
 def test_a_tools_own_errors_stay_its_own(scene: Scene) -> None:
     from langchain_core.tools import ToolException, tool
 
-    from tacho.integrations.langchain import guard_tools
+    from tacho_sdk.integrations.langchain import guard_tools
 
     @tool
     def fails(order: int) -> str:
@@ -115,7 +115,7 @@ def _graph(**nodes: Any) -> Any:
 
 
 def _run(scene: Scene, service: Service, graph: Any, raises: type[BaseException] | None) -> list[dict[str, Any]]:
-    from tacho.integrations.langchain import TachoHandler
+    from tacho_sdk.integrations.langchain import TachoHandler
 
     options = {"callbacks": [TachoHandler(scene.tacho)], "configurable": {"thread_id": "x"}}
     if raises is None:
@@ -130,7 +130,7 @@ def _run(scene: Scene, service: Service, graph: Any, raises: type[BaseException]
 def test_unguarded_tools_and_nodes_are_recorded_and_a_failure_says_why(scene: Scene, service: Service) -> None:
     from langchain_core.tools import tool
 
-    from tacho.integrations.langchain import guard_tools
+    from tacho_sdk.integrations.langchain import guard_tools
 
     @tool
     def weather(city: str) -> str:
@@ -178,7 +178,7 @@ def test_an_agent_that_gave_up_runs_nothing_later(
     from langchain_openai import ChatOpenAI
     from langgraph.prebuilt import create_react_agent
 
-    from tacho.integrations.langchain import TachoHandler, guard_tools
+    from tacho_sdk.integrations.langchain import TachoHandler, guard_tools
 
     leaving, client, ran = Leaving(service), make().tacho, list[int]()
 
@@ -240,7 +240,7 @@ def test_a_call_that_a_cache_answers_or_two_handlers_see_is_paid_once(
     from langchain_core.caches import InMemoryCache
     from langchain_openai import ChatOpenAI
 
-    from tacho.integrations.langchain import TachoHandler
+    from tacho_sdk.integrations.langchain import TachoHandler
 
     handlers: list[Any] = [TachoHandler(scene.tacho), TachoHandler(scene.tacho)]
     chat = ChatOpenAI(model="m", base_url=f"{model.url}/v1", cache=InMemoryCache(), callbacks=handlers[:1])
@@ -256,7 +256,7 @@ def test_a_call_that_a_cache_answers_or_two_handlers_see_is_paid_once(
 def test_a_tool_that_only_the_handler_sees_has_an_outcome(scene: Scene, service: Service, is_cancelled: bool) -> None:
     from langchain_core.tools import tool
 
-    from tacho.integrations.langchain import TachoHandler
+    from tacho_sdk.integrations.langchain import TachoHandler
 
     @tool
     def slow(n: int) -> str:
@@ -274,7 +274,7 @@ def test_two_handlers_tell_of_one_hand_off_and_leave_no_agent_behind(make: Any, 
     from langgraph.graph import START, MessagesState, StateGraph
     from langgraph.types import Command
 
-    from tacho.integrations.langchain import TachoHandler
+    from tacho_sdk.integrations.langchain import TachoHandler
 
     client = make().tacho
     graph: Any = StateGraph(MessagesState)

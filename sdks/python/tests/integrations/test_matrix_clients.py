@@ -19,7 +19,7 @@ pytest.importorskip("anthropic")
 
 from openai.types.chat import ChatCompletionMessage
 
-from tacho.integrations import anthropic, openai
+from tacho_sdk.integrations import anthropic, openai
 
 # These clients validate nothing: a function gets what the model wrote.
 PLAIN = [

@@ -18,9 +18,9 @@ pytest.importorskip("crewai")
 import crewai
 from crewai.tools import BaseTool, tool
 
-import tacho
-from tacho.integrations.crewai import guard_tools
-from tacho.integrations.unguarded import CannotGuardError
+import tacho_sdk as tacho
+from tacho_sdk.integrations.crewai import guard_tools
+from tacho_sdk.integrations.unguarded import CannotGuardError
 
 # CrewAI gives a tool nested models as plain dicts, without what their own serializers leave out.
 LEFT_OUT = "model that hides a field when written"

@@ -25,8 +25,8 @@ from langgraph.graph import END, START, MessagesState, StateGraph
 from langgraph.prebuilt import InjectedState, ToolNode, ToolRuntime
 from langgraph.types import Command, interrupt
 
-from tacho.integrations.langchain import guard_tools
-from tacho.integrations.unguarded import CannotGuardError
+from tacho_sdk.integrations.langchain import guard_tools
+from tacho_sdk.integrations.unguarded import CannotGuardError
 
 SCHEMA = {
     "type": "object",

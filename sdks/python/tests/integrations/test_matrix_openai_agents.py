@@ -28,8 +28,8 @@ from agents.sandbox.capabilities import Filesystem, Shell
 from agents.sandbox.sandboxes.unix_local import UnixLocalSandboxClient
 from agents.testing import ModelStep, ScriptedModel, assistant_message, function_call
 
-from tacho.integrations.openai_agents import guard_agent
-from tacho.integrations.unguarded import CannotGuardError
+from tacho_sdk.integrations.openai_agents import guard_agent
+from tacho_sdk.integrations.unguarded import CannotGuardError
 
 SCHEMA = {"type": "object", "properties": {"amount": {"type": "number"}}, "additionalProperties": True}
 

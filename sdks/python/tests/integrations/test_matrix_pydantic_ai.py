@@ -30,8 +30,8 @@ from pydantic_ai.toolsets import (
     WrapperToolset,
 )
 
-from tacho.integrations.pydantic_ai import guard_toolset
-from tacho.integrations.unguarded import CannotGuardError
+from tacho_sdk.integrations.pydantic_ai import guard_toolset
+from tacho_sdk.integrations.unguarded import CannotGuardError
 
 SCHEMA = {"type": "object", "properties": {"amount": {"type": "number"}}}
 

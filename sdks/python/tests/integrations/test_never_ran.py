@@ -14,9 +14,9 @@ from typing import Any
 import pytest
 
 from conftest import Client, Service
-from tacho.guarding.asked_calls import tool_calls_of
-from tacho.integrations.fitting import Unfit, _fit_simple, fitted
-from tacho.integrations.messages import messages_of
+from tacho_sdk.guarding.asked_calls import tool_calls_of
+from tacho_sdk.integrations.fitting import Unfit, _fit_simple, fitted
+from tacho_sdk.integrations.messages import messages_of
 
 ASKED = [
     ("c1", "refund", '{"order": 7, "amount": 5'),
@@ -53,7 +53,7 @@ def response(status: str) -> dict[str, Any]:
 def test_call_tools_records_each_call_and_the_model_reads_why(
     make: Make, service: Service, answer: Any, is_async: bool
 ) -> None:
-    openai, client, ran = importlib.import_module("tacho.integrations.openai"), make().tacho, []
+    openai, client, ran = importlib.import_module("tacho_sdk.integrations.openai"), make().tacho, []
 
     def refund(order: int, amount: int) -> str:
         ran.append((order, amount))
@@ -74,7 +74,7 @@ def test_call_tools_records_each_call_and_the_model_reads_why(
 
 @pytest.mark.parametrize("reason", ["length", "content_filter"])
 def test_no_call_of_a_cut_answer_runs(make: Make, service: Service, reason: str) -> None:
-    openai, anthropic = (importlib.import_module(f"tacho.integrations.{name}") for name in ("openai", "anthropic"))
+    openai, anthropic = (importlib.import_module(f"tacho_sdk.integrations.{name}") for name in ("openai", "anthropic"))
     client, ran = make().tacho, list[int]()
 
     def refund(order: int, amount: int) -> None:
@@ -90,7 +90,7 @@ def test_no_call_of_a_cut_answer_runs(make: Make, service: Service, reason: str)
 
 
 def test_what_was_converted_is_what_policies_judge(make: Make, service: Service) -> None:
-    openai, client, ran = importlib.import_module("tacho.integrations.openai"), make().tacho, list[Any]()
+    openai, client, ran = importlib.import_module("tacho_sdk.integrations.openai"), make().tacho, list[Any]()
     service.deploy("tool.input.amount > 100", "BLOCK")
 
     def refund(order: int, amount: float) -> None:
@@ -127,7 +127,7 @@ def test_a_graph(make: Make, service: Service, reason: str, is_async: bool) -> N
     from langchain_core.tools import tool
     from langgraph.prebuilt import create_react_agent
 
-    from tacho.integrations.langchain import TachoHandler, guard_tools
+    from tacho_sdk.integrations.langchain import TachoHandler, guard_tools
 
     class Model(FakeMessagesListChatModel):
         def bind_tools(self, tools: Any, **_: Any) -> Any:
@@ -173,7 +173,7 @@ def test_an_agent_of_openai(make: Make, service: Service, status: str) -> None:
     from agents.usage import Usage
     from openai.types.responses import ResponseFunctionToolCall
 
-    from tacho.integrations.openai_agents import TachoHooks, guard_agent
+    from tacho_sdk.integrations.openai_agents import TachoHooks, guard_agent
 
     client, ran = make().tacho, list[int]()
 
@@ -267,7 +267,7 @@ def test_pydantic_ai(make: Make, service: Service, answering: Any, reason: str, 
     from pydantic_ai.models.function import DeltaToolCall, FunctionModel
     from pydantic_ai.toolsets import FunctionToolset
 
-    from tacho.integrations.pydantic_ai import guard_toolset, record_model
+    from tacho_sdk.integrations.pydantic_ai import guard_toolset, record_model
 
     client, ran = make().tacho, list[int]()
 
@@ -320,10 +320,10 @@ def test_a_cut_stream_of_openai_and_langchain_and_agents(make: Make, service: Se
     from langchain_openai import ChatOpenAI
     from langgraph.prebuilt import create_react_agent
 
-    from tacho.integrations.langchain import TachoHandler, guard_tools
-    from tacho.integrations.openai import call_tools, record_client
-    from tacho.integrations.openai_agents import TachoHooks, guard_agent
-    from tacho.integrations.pydantic_ai import guard_toolset, record_model
+    from tacho_sdk.integrations.langchain import TachoHandler, guard_tools
+    from tacho_sdk.integrations.openai import call_tools, record_client
+    from tacho_sdk.integrations.openai_agents import TachoHooks, guard_agent
+    from tacho_sdk.integrations.pydantic_ai import guard_toolset, record_model
 
     client, ran = make().tacho, list[int]()
 
@@ -382,7 +382,7 @@ def test_a_cut_stream_of_openai_and_langchain_and_agents(make: Make, service: Se
 
 def test_candidates_of_a_stream_and_free_text(make: Make, service: Service, answering: Any) -> None:
     openai_client: Any = pytest.importorskip("openai")
-    from tacho.integrations.openai import record_client
+    from tacho_sdk.integrations.openai import record_client
 
     client = make().tacho
     first, end = pieces_of("tool_calls", ASKED[3:])

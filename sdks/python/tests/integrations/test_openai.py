@@ -18,7 +18,7 @@ OPTIONS = {"stream": True, "stream_options": {"include_usage": True}}
 
 
 def test_chat_completions(scene: Scene, model: ModelServer) -> None:
-    from tacho.integrations.openai import call_tools, record_client
+    from tacho_sdk.integrations.openai import call_tools, record_client
 
     client = record_client(openai.OpenAI(base_url=f"{model.url}/v1"), scene.tacho)
     messages: list[Any] = [QUESTION]
@@ -30,7 +30,7 @@ def test_chat_completions(scene: Scene, model: ModelServer) -> None:
 
 
 def test_chat_completions_async_streamed(scene: Scene, model: ModelServer) -> None:
-    from tacho.integrations.openai import acall_tools, record_client
+    from tacho_sdk.integrations.openai import acall_tools, record_client
 
     async def main() -> Any:
         client = record_client(openai.AsyncOpenAI(base_url=f"{model.url}/v1"), scene.tacho)
@@ -57,7 +57,7 @@ def test_chat_completions_async_streamed(scene: Scene, model: ModelServer) -> No
 
 @pytest.mark.parametrize("is_stream", [False, True])
 def test_responses(scene: Scene, model: ModelServer, is_stream: bool) -> None:
-    from tacho.integrations.openai import call_tools, record_client
+    from tacho_sdk.integrations.openai import call_tools, record_client
 
     client = record_client(openai.OpenAI(base_url=f"{model.url}/v1"), scene.tacho)
 
@@ -78,7 +78,7 @@ def test_responses(scene: Scene, model: ModelServer, is_stream: bool) -> None:
 def test_outside_a_run_each_call_is_a_run_and_errors_stay_the_clients_own(
     scene: Scene, model: ModelServer, service: Service
 ) -> None:
-    from tacho.integrations.openai import record_client
+    from tacho_sdk.integrations.openai import record_client
 
     client = record_client(openai.OpenAI(base_url=f"{model.url}/v1", max_retries=0), scene.tacho)
     assert client.embeddings.create(model="embed", input="text").data[0].embedding == [0.1, 0.2]
@@ -100,7 +100,7 @@ def test_outside_a_run_each_call_is_a_run_and_errors_stay_the_clients_own(
 
 
 def test_an_unknown_tool_and_a_failing_one_are_answers_for_the_model(scene: Scene) -> None:
-    from tacho.integrations.openai import call_tools
+    from tacho_sdk.integrations.openai import call_tools
 
     def fails(order: int) -> None:
         raise ValueError("no such order")
@@ -121,7 +121,7 @@ def test_a_stream_that_is_left_open_stands_before_the_outcome_of_its_run(
 ) -> None:
     from openai import OpenAI
 
-    from tacho.integrations.openai import record_client
+    from tacho_sdk.integrations.openai import record_client
 
     client = make().tacho
     sdk = record_client(OpenAI(base_url=f"{model.url}/v1"), client)

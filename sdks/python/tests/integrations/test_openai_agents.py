@@ -16,7 +16,7 @@ agents = pytest.importorskip("agents")
 def test_an_agent(scene: Scene, model: ModelServer, is_stream: bool, api: str) -> None:
     from openai import AsyncOpenAI
 
-    from tacho.integrations.openai_agents import TachoHooks, guard_agent
+    from tacho_sdk.integrations.openai_agents import TachoHooks, guard_agent
 
     agents.set_tracing_disabled(True)
     kind = agents.OpenAIChatCompletionsModel if api == "chat" else agents.OpenAIResponsesModel

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-import tacho
+import tacho_sdk as tacho
 from conftest import Client, Service
 
 from .model_server import FINAL, ModelServer

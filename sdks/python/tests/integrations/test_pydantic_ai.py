@@ -18,7 +18,7 @@ def test_an_agent(scene: Scene, model: ModelServer, is_stream: bool) -> None:
     from pydantic_ai.providers.openai import OpenAIProvider
     from pydantic_ai.toolsets import FunctionToolset
 
-    from tacho.integrations.pydantic_ai import guard_toolset, record_model
+    from tacho_sdk.integrations.pydantic_ai import guard_toolset, record_model
 
     async def main() -> Any:
         scripted = OpenAIChatModel("m", provider=OpenAIProvider(base_url=f"{model.url}/v1", api_key="key"))

@@ -70,8 +70,8 @@ LEFT: dict[str, Callable[[Any, Any], Any]] = {
 
 
 def clients(client: Client, model: ModelServer, prefix: str = "") -> tuple[Any, Any]:
-    from tacho.integrations import anthropic as of_anthropic
-    from tacho.integrations import openai as of_openai
+    from tacho_sdk.integrations import anthropic as of_anthropic
+    from tacho_sdk.integrations import openai as of_openai
 
     return (
         of_openai.record_client(getattr(openai, f"{prefix}OpenAI")(base_url=f"{model.url}/v1"), client.tacho),

@@ -15,7 +15,7 @@ from pydantic_ai.models import Model, ModelRequestParameters
 from pydantic_ai.models.wrapper import WrapperModel
 from pydantic_ai.toolsets import AbstractToolset
 
-import tacho as tacho_module
+import tacho_sdk as tacho_module
 
 from ..client import Tacho
 from ..guarding.asked_calls import record_never_ran

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, is_dataclass, replace
 from typing import Any, Literal, TypeVar
 
-import tacho
+import tacho_sdk as tacho
 
 from ..client import Tacho
 from ..configuration.configuration import Policy

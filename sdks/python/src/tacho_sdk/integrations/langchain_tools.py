@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 from langchain_core.runnables import RunnableConfig
 from langchain_core.tools import BaseTool, InjectedToolArg, StructuredTool, Tool, ToolException
 
-import tacho
+import tacho_sdk as tacho
 
 from ..client import Tacho
 from ..guarding.asked_calls import record_never_ran

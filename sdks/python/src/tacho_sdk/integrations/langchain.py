@@ -17,7 +17,7 @@ from uuid import UUID
 from langchain_core.callbacks import BaseCallbackHandler
 from langchain_core.tools import BaseTool
 
-import tacho as tacho_module
+import tacho_sdk as tacho_module
 
 from ..client import Tacho
 from ..guarding.asked_calls import NeverRan, is_cut, record_never_ran

@@ -11,7 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
 
-import tacho
+import tacho_sdk as tacho
 
 from ..client import Tacho
 from ..guarding.asked_calls import NeverRan, is_cut, record_never_ran

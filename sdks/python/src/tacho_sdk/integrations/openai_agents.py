@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 
 from agents import Agent, Handoff, RunHooks
 
-import tacho as tacho_module
+import tacho_sdk as tacho_module
 
 from ..client import Tacho
 from ..core import Core

@@ -1,7 +1,7 @@
 """
 The flight recorder and firewall for AI agents.
 
-    import tacho
+    import tacho_sdk as tacho
 
     with tacho.run(agent_name="assistant") as run:
         run.user_input("Where is my order?")

@@ -72,7 +72,7 @@ class ToolBlockedError(Exception):
     """
 
     # Its public name: this is what tracebacks and recordings call it.
-    __module__ = "tacho"
+    __module__ = "tacho_sdk"
 
     def __init__(
         self,

@@ -17,7 +17,7 @@ from agents import Agent, FunctionTool, Handoff, function_tool
 from agents.function_schema import function_schema
 from agents.tool_context import ToolContext
 
-import tacho
+import tacho_sdk as tacho
 
 from ..client import Tacho
 from ..guarding.asked_calls import NeverRan, record_never_ran

@@ -7,7 +7,7 @@ import inspect
 from collections.abc import Iterable
 from typing import Literal
 
-import tacho
+import tacho_sdk as tacho
 
 from ..client import Tacho
 

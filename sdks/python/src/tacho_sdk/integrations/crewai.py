@@ -28,7 +28,7 @@ from crewai.tools.base_tool import Tool
 from crewai.tools.tool_failure import ToolFailure
 from crewai.utilities.string_utils import sanitize_tool_name
 
-import tacho as tacho_module
+import tacho_sdk as tacho_module
 
 from ..client import Tacho
 from ..guarding.blocked import ToolBlockedError

@@ -23,7 +23,7 @@ from pydantic_ai.toolsets import (
 )
 from pydantic_core import ValidationError
 
-import tacho as tacho_module
+import tacho_sdk as tacho_module
 
 from ..client import Tacho
 from ..guarding.asked_calls import NeverRan, record_never_ran

@@ -1,4 +1,4 @@
-"""A fixture of pytest. Write `pytest_plugins = ["tacho.testing.fixtures"]` in the `conftest.py` of your tests' root folder."""
+"""A fixture of pytest: `pytest_plugins = ["tacho_sdk.testing.fixtures"]` in the `conftest.py` of your tests' root folder."""
 
 from __future__ import annotations
 

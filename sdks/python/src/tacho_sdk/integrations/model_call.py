@@ -9,7 +9,7 @@ from contextvars import ContextVar
 from typing import Any, Protocol
 from weakref import WeakKeyDictionary
 
-import tacho
+import tacho_sdk as tacho
 
 from ..client import Tacho
 from ..core import Core

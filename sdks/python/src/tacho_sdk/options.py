@@ -111,7 +111,7 @@ def resolve(given: Mapping[str, Any], new_id: str) -> Resolved:
     masking = given.get("masking") or Masking()
     has_masking = isinstance(masking, Masking)
     if not has_masking:
-        problems.append("masking must be a tacho.Masking: only metadata is recorded.")
+        problems.append("masking must be a tacho_sdk.Masking: only metadata is recorded.")
     metadata_keys = given.get("metadata_keys") or ()
     has_keys = isinstance(metadata_keys, (list, tuple, set, frozenset)) and all(isinstance(name, str) for name in metadata_keys)
     if not has_keys:
