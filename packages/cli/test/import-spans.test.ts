@@ -202,6 +202,35 @@ test('observations of a blob export of Langfuse, in snake case, become a run', a
   assert.deepEqual([run.status, run.startedAt, run.sessionId, run.usage.cost], ['COMPLETED', iso(0), 's-2', 0.5])
 })
 
+test('counts and costs of Langfuse are read in every spelling, and one that nobody can read is said', async () => {
+  const cases: [name: string, fields: object, tokens: number, cost: number, unpriced: number, said: RegExp][] = [
+    ['columns', { inputUsage: 100, outputUsage: 5, totalUsage: 105, totalCost: 0.2 }, 105, 0.2, 0, /^$/],
+    ['zero', { usageDetails: { input: 100, output: 0 }, totalCost: 0, costDetails: { input: 0.1 } }, 100, 0.1, 0, /^$/],
+    ['parts', { costDetails: { input: 0.1, output: 0.2 }, usage: { input: 1, output: 2 } }, 3, 0.3, 0, /^$/],
+    ['total', { costDetails: { input: 0.1 }, totalCost: 0.3, usage: { input: 1, output: 2 } }, 3, 0.3, 0, /^$/],
+    [
+      'bad part',
+      { costDetails: { input: 0.1, output: '$1' }, usage: { input: 1, output: 2 } },
+      3,
+      0,
+      1,
+      /payload.cost/,
+    ],
+    ['bad total', { calculatedTotalCost: '$1', usage: { input: 1, output: 2 } }, 3, 0, 1, /payload.cost/],
+    ['bad count', { totalCost: 0.1, usageDetails: { input: 'many', output: 2 } }, 2, 0.1, 0, /payload.usage/],
+  ]
+  for (const [name, fields, tokens, cost, unpriced, said] of cases) {
+    const id = `spelling-${name}`
+    const times = { startTime: iso(0), endTime: iso(5) }
+    const row = { id: `${id}-call`, traceId: id, type: 'GENERATION', name: 'answer', model: 'own-model', ...times }
+    const { report } = await importText('langfuse', jsonl({ ...row, ...fields }))
+    const { run } = await show(id)
+    assert.deepEqual([name, run.usage.totalTokens, run.usage.cost], [name, tokens, cost])
+    assert.equal(run.unpricedCalls, unpriced, name)
+    assert.match(report.problems.map(({ problem }) => problem).join(), said, name)
+  }
+})
+
 const PHOENIX = 'c'.repeat(32)
 const phoenixRows = [
   {

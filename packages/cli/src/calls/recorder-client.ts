@@ -3,6 +3,7 @@ import type { Failure, Refusal } from '@tacho/client/call.ts'
 import { JsonText } from '@tacho/client/json-text.ts'
 import { createPublicClient } from '@tacho/client/public.ts'
 import type { BatchResult, Event, EventInput } from '@tacho/contract/event.ts'
+import type { WarningCode } from '@tacho/contract/errors.ts'
 import { IMPORT_HEADER } from '@tacho/contract/words.ts'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { judgedBy } from '../../../sdk/src/answer.ts'
@@ -12,6 +13,7 @@ import { sentenceOf } from './server-trouble.ts'
 import { failed } from '../stop.ts'
 
 const ATTEMPTS = 8
+const UNCOUNTED = new Set<string>(['usage_not_counted', 'cost_not_counted'] satisfies WarningCode[])
 
 export interface RefusedEvent {
   eventId: string
@@ -24,6 +26,8 @@ export interface Recorded {
   /** Stored now or earlier; the server does not say which. */
   accepted: number
   refused: RefusedEvent[]
+  /** Accepted, with a count or a cost that the server could not read. */
+  uncounted: RefusedEvent[]
 }
 
 export interface Recorder {
@@ -56,11 +60,12 @@ export function openRecorder(url: string, apiKey: string, options: RecorderOptio
   let hasTold = false
   return {
     async record(events) {
-      const sum: Recorded = { accepted: 0, refused: [] }
+      const sum: Recorded = { accepted: 0, refused: [], uncounted: [] }
       for (const batch of batches(Iterator.from(events).map(packed))) {
-        const { accepted, refused } = await recordBatch(batch)
+        const { accepted, refused, uncounted } = await recordBatch(batch)
         sum.accepted += accepted
         sum.refused.push(...refused)
+        sum.uncounted.push(...uncounted)
       }
       return sum
     },
@@ -74,6 +79,7 @@ export function openRecorder(url: string, apiKey: string, options: RecorderOptio
 
   async function recordBatch(batch: PackedEvent[]): Promise<Recorded> {
     const refused: RefusedEvent[] = []
+    const uncounted: RefusedEvent[] = []
     let left = batch
     for (let attempt = 0; left.length > 0; attempt++) {
       if (attempt === ATTEMPTS) throw failed(`${url} could not store ${left.length} events after ${ATTEMPTS} attempts.`)
@@ -90,9 +96,10 @@ export function openRecorder(url: string, apiKey: string, options: RecorderOptio
       if (!result.ok) throw failed(sentenceOf(url, result, 'API key'))
       const answer = verdicts(left, result.value)
       refused.push(...answer.refused)
+      uncounted.push(...(result.value.warnings ?? []).filter(({ code }) => UNCOUNTED.has(code)))
       left = answer.left
     }
-    return { accepted: batch.length - refused.length, refused }
+    return { accepted: batch.length - refused.length, refused, uncounted }
   }
 
   /** Retries temporary failures. */

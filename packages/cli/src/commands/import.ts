@@ -48,7 +48,7 @@ export function addImport(command: Command): void {
     .addHelpText(
       'after',
       `
-openai: one JSON object per line, with "messages" in OpenAI's chat format. Each line becomes a run.
+openai: one JSON object per line, with "messages" in OpenAI's chat format, or a request or answer of its Batch API. Each line becomes a run.
 otlp: spans of OTLP/JSON, one request or span per line, as the Collector's file exporter writes them, or one request.
 langfuse: traces with observations, or observations: the JSON or JSONL of its export or API.
 phoenix: spans of its API, or rows of get_spans_dataframe() with to_json(): JSON or JSONL.

@@ -2,7 +2,7 @@
 import type { Recorder } from '../calls/recorder-client.ts'
 import { Gate } from './gate.ts'
 import { lines, type Line } from './lines.ts'
-import { noteProblems, spokenRefusals, type ImportReport, type LineProblem } from './report.ts'
+import { noteProblems, spokenTrouble, type ImportReport, type LineProblem } from './report.ts'
 import {
   draftRun,
   needsBase,
@@ -13,10 +13,13 @@ import {
   type StoredEvent,
 } from './run-draft.ts'
 import { readTranscript } from './transcript.ts'
+import { wrongUsage } from '../stop.ts'
 
 /** Longer lines are skipped. */
 export const LONGEST_LINE_BYTES = 32 * 1024 ** 2
 const RUNS_AT_ONCE = 4
+/** The first line of indented JSON. */
+const DOCUMENT_STARTS = ['[', '{', '[{']
 /** Hashes kept to detect duplicate lines. */
 const REMEMBERED_LINES = 100_000
 
@@ -43,6 +46,11 @@ export async function importLines(
     for await (const line of lines(stream, LONGEST_LINE_BYTES)) {
       const bytes = 'bytes' in line ? line.bytes.length : LONGEST_LINE_BYTES
       if ('bytes' in line && isBlank(line.bytes)) continue
+      if (report.lines === 0 && 'bytes' in line && DOCUMENT_STARTS.includes(line.bytes.toString('latin1').trim())) {
+        throw wrongUsage(
+          "The file is one JSON document. --format openai reads one JSON object per line, such as `jq -c '.[]'` makes of a list.",
+        )
+      }
       await gate.enter(bytes, async () => {
         const problems = await importLine(line, report, seen, given)
         if (problems.length > 0 && noteProblems(report, line.number, problems)) {
@@ -76,10 +84,10 @@ async function importLine(line: Line, report: ImportReport, seen: Set<string>, g
   if (run.isClosed) report.closedRuns += 1
   if (given.recorder === null) return run.problems
   const times = timesOf(run, given.now, await storedEvent(run, given.recorder, given.now))
-  const { accepted, refused } = await given.recorder.record(timedEvents(run, times, given.options))
-  report.acceptedEvents += accepted
-  report.rejectedEvents += refused.length
-  return [...run.problems, ...spokenRefusals(refused)]
+  const recorded = await given.recorder.record(timedEvents(run, times, given.options))
+  report.acceptedEvents += recorded.accepted
+  report.rejectedEvents += recorded.refused.length
+  return [...run.problems, ...spokenTrouble(recorded)]
 }
 
 /** Reads the generated times of an earlier import; a continued import must not mix two base times. */

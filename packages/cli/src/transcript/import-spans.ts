@@ -7,7 +7,7 @@ import { Unreadable } from '@tacho/server/domain/otlp/unreadable.ts'
 import { wrongUsage } from '../stop.ts'
 import type { Import } from './import-lines.ts'
 import { fitPayload } from './payload.ts'
-import { noteProblems, spokenRefusals, type ImportReport } from './report.ts'
+import { noteProblems, spokenTrouble, type ImportReport } from './report.ts'
 import { keyValues, member, SpanFault, spansOf, type SourceSpan, type SpanFormat } from './span-files.ts'
 
 /** A run can only be closed when all of its spans are known, so the file is read as a whole. */
@@ -53,11 +53,13 @@ export async function importSpans(
     const { events, lines } = recorded
     Object.assign(recorded, { events: [], lines: new Map() })
     if (given.recorder === null || events.length === 0) return
-    const { accepted, refused } = await given.recorder.record(events)
-    report.acceptedEvents += accepted
-    report.rejectedEvents += refused.length
-    for (const [line, ofLine] of Map.groupBy(refused, ({ eventId }) => lines.get(eventId) ?? 1)) {
-      note(line, ...spokenRefusals(ofLine))
+    const answer = await given.recorder.record(events)
+    report.acceptedEvents += answer.accepted
+    report.rejectedEvents += answer.refused.length
+    const lineOf = ({ eventId }: { eventId: string }) => lines.get(eventId) ?? 1
+    const [refused, uncounted] = [Map.groupBy(answer.refused, lineOf), Map.groupBy(answer.uncounted, lineOf)]
+    for (const line of new Set([...refused.keys(), ...uncounted.keys()])) {
+      note(line, ...spokenTrouble({ refused: refused.get(line) ?? [], uncounted: uncounted.get(line) ?? [] }))
     }
   }
 }

@@ -1,7 +1,7 @@
 /** Counts the results and the problems of an import. */
 import { counted, printable, spokenNumber } from '../terminal/output.ts'
 import { hashedBase } from './times.ts'
-import type { RefusedEvent } from '../calls/recorder-client.ts'
+import type { Recorded, RefusedEvent } from '../calls/recorder-client.ts'
 
 export interface LineProblem {
   line: number
@@ -65,12 +65,15 @@ export function spokenProblem({ line, problem }: LineProblem): string {
   return `line ${line}: ${printable(problem)}.`
 }
 
-/** Refused events by reason, each as part of a sentence. */
-export function spokenRefusals(refused: readonly RefusedEvent[]): string[] {
-  const byCode = Map.groupBy(refused, ({ code }) => code)
-  return [...byCode].map(([code, events]) => {
-    const message = events[0]?.message.replace(/\.$/, '') ?? ''
-    return `the server rejected ${counted(events.length, 'event')}: ${message} (${code})`
+/** By reason, each as part of a sentence. */
+export function spokenTrouble({ refused, uncounted }: Pick<Recorded, 'refused' | 'uncounted'>): string[] {
+  return [...byReason('rejected', refused), ...byReason('cannot count all of', uncounted)]
+}
+
+function byReason(act: string, events: readonly RefusedEvent[]): string[] {
+  return [...Map.groupBy(events, ({ code }) => code)].map(([code, ofCode]) => {
+    const message = ofCode[0]?.message.replace(/\.$/, '') ?? ''
+    return `the server ${act} ${counted(ofCode.length, 'event')}: ${message} (${code})`
   })
 }
 

@@ -158,6 +158,10 @@ const TAKEN = new Set([
   'trace',
   'usage',
   'usageDetails',
+  'costDetails',
+  'inputUsage',
+  'outputUsage',
+  'totalUsage',
   'promptTokens',
   'completionTokens',
   'totalTokens',
@@ -186,6 +190,7 @@ function langfuseSpan(fields: Fields, { runId, spanId, start, isTrace }: Langfus
     'gen_ai.tool.name': operation === 'execute_tool' ? name : undefined,
     'gen_ai.request.model': isModel ? modelOf(fields) : undefined,
     'langfuse.observation.usage_details': isModel ? langfuseUsage(fields) : undefined,
+    'langfuse.observation.cost_details': isModel ? langfuseCosts(fields) : undefined,
     'gen_ai.usage.cost': isModel ? langfuseCost(fields) : undefined,
     [isModel ? 'gen_ai.input.messages' : 'input.value']: isModel ? messagesText(input, 'user') : jsonText(input),
     [isModel ? 'gen_ai.output.messages' : 'output.value']: isModel
@@ -214,24 +219,38 @@ function modelOf(fields: Fields): unknown {
 
 /** Langfuse writes zeros where it knows nothing. */
 function langfuseUsage(fields: Fields): string | undefined {
-  const { promptTokens, completionTokens, totalTokens } = fields
-  const given = [member(fields, 'usageDetails'), fields['usage'], { promptTokens, completionTokens, totalTokens }]
+  const counts = (...names: string[]) => Object.fromEntries(names.map((name) => [name, member(fields, name)]))
+  const given = [
+    member(fields, 'usageDetails'),
+    fields['usage'],
+    counts('promptTokens', 'completionTokens', 'totalTokens'),
+    {
+      input: member(fields, 'inputUsage'),
+      output: member(fields, 'outputUsage'),
+      total: member(fields, 'totalUsage'),
+    },
+  ]
   const known = given
     .filter(isObject)
-    .map((usage) => Object.fromEntries(Object.entries(usage).filter(([, count]) => typeof count === 'number')))
-    .find((usage) => Object.values(usage).some((count) => Number(count) > 0))
-  return known && JSON.stringify(known)
+    // Its unit is a text. A count that nobody can read stays, so that the import says it.
+    .map((usage) => Object.entries(usage).filter(([name, count]) => name !== 'unit' && count !== null))
+    .find((usage) => usage.some(([, count]) => isSaid(count)))
+  return known && JSON.stringify(Object.fromEntries(known))
 }
 
-function langfuseCost(fields: Fields): number | undefined {
-  const details = member(fields, 'costDetails')
-  const costs = [
-    member(fields, 'totalCost'),
-    member(fields, 'calculatedTotalCost'),
-    isObject(details) ? details['total'] : undefined,
-  ]
-  return costs.map(Number).find((cost) => cost > 0)
+/** A cost that nobody can read stays, so that the import says it. */
+function langfuseCost(fields: Fields): unknown {
+  const costs = [member(fields, 'totalCost'), member(fields, 'calculatedTotalCost')].filter(isSaid)
+  return costs.find((cost) => Number(cost) > 0) ?? costs[0]
 }
+
+function langfuseCosts(fields: Fields): string | undefined {
+  const details = member(fields, 'costDetails')
+  if (Number(langfuseCost(fields)) > 0) return undefined
+  return isObject(details) && Object.values(details).some(isSaid) ? JSON.stringify(details) : undefined
+}
+
+const isSaid = (value: unknown): boolean => value !== undefined && value !== null && Number(value) !== 0
 
 function jsonText(value: unknown): string | undefined {
   if (value === undefined || value === null) return undefined

@@ -1,5 +1,6 @@
 /** Parses one line of a transcript file: a conversation in OpenAI's chat format. Pure. */
 import { hash } from 'node:crypto'
+import { withMessages } from './openai-shapes.ts'
 
 /** A message with checked fields; `source` is the original. */
 export interface Message {
@@ -31,7 +32,7 @@ export type Judged = { ok: true; transcript: Transcript } | { ok: false; problem
 /** Checks a UTF-8 line without its line end. A problem is part of a sentence: "message 3 is not an object". */
 export function readTranscript(line: Buffer): Judged {
   try {
-    const { messages, ...fields } = requestOf(objectOf(parsed(line), 'the line'))
+    const { messages, ...fields } = withMessages(objectOf(parsed(line), 'the line'))
     if (!Array.isArray(messages)) throw new Fault('it has no array "messages"')
     if (messages.length === 0) throw new Fault('its "messages" are empty')
     const judged = messages.map((message: unknown, index) => readMessage(message, `message ${index + 1}`))
@@ -40,12 +41,6 @@ export function readTranscript(line: Buffer): Judged {
     if (error instanceof Fault) return { ok: false, problem: error.message }
     throw error
   }
-}
-
-/** A line of OpenAI's Batch API has the request in its `body`. */
-function requestOf(line: Record<string, unknown>): Record<string, unknown> {
-  const { body, ...more } = line
-  return line['messages'] === undefined && typeof body === 'object' && body !== null ? { ...more, ...body } : line
 }
 
 class Fault extends Error {}

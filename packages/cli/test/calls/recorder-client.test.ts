@@ -65,7 +65,7 @@ test('events are sent in order, in batches, with the API key', async () => {
     all(body, response, request)
   }
   await withServer([answer], async (recorder, seen) => {
-    assert.deepEqual(await recorder.record(events(101)), { accepted: 101, refused: [] })
+    assert.deepEqual(await recorder.record(events(101)), { accepted: 101, refused: [], uncounted: [] })
     assert.deepEqual(
       seen.map((ids) => ids.length),
       [100, 1],
@@ -74,7 +74,8 @@ test('events are sent in order, in batches, with the API key', async () => {
   })
 })
 
-test('only retryable events are resent, and rejected ones are returned with their reason', async () => {
+test('only retryable events are resent, and rejected ones and lost counts are returned with their reason', async () => {
+  const warning = { index: 0, eventId: 'e0', code: 'cost_not_counted', message: 'payload/cost must be a number' }
   const partial: Answer = (_body, response) =>
     reply(response, {
       success: false,
@@ -82,17 +83,18 @@ test('only retryable events are resent, and rejected ones are returned with thei
       retryableEventIds: ['e1'],
       rejectedEventIds: ['e2'],
       rejections: [{ index: 2, eventId: 'e2', code: 'too_long', message: 'label is too long' }],
+      warnings: [warning, { ...warning, code: 'payload_not_understood' }],
     })
   await withServer([partial, all], async (recorder, seen) => {
     const refused = [{ eventId: 'e2', code: 'too_long', message: 'label is too long' }]
-    assert.deepEqual(await recorder.record(events(3)), { accepted: 2, refused })
+    assert.deepEqual(await recorder.record(events(3)), { accepted: 2, refused, uncounted: [warning] })
     assert.deepEqual(seen, [['e0', 'e1', 'e2'], ['e1']])
   })
 })
 
 test('events that a reply neither counts nor names are resent', async () => {
   await withServer([(_body, response) => reply(response, { accepted: 1 }), all], async (recorder, seen) => {
-    assert.deepEqual(await recorder.record(events(2)), { accepted: 2, refused: [] })
+    assert.deepEqual(await recorder.record(events(2)), { accepted: 2, refused: [], uncounted: [] })
     assert.deepEqual(seen, [
       ['e0', 'e1'],
       ['e0', 'e1'],

@@ -26,7 +26,7 @@ function memory(): Recorder & { events: EventInput[]; most: number } {
       await new Promise((done) => setImmediate(done))
       recorder.events.push(...events)
       underWay -= 1
-      return { accepted: events.length, refused: [] }
+      return { accepted: events.length, refused: [], uncounted: [] }
     },
     firstEvent: async () => null,
   }
@@ -52,6 +52,12 @@ test('broken lines are reported by number and the others imported', async () => 
   ])
   assert.deepEqual([report.lines, report.runs, report.events, report.acceptedEvents], [3, 1, 2, 2])
   assert.ok(report.finished)
+})
+
+test('an indented JSON document is refused at once, with what makes lines of it', async () => {
+  for (const start of ['[\n  {', '\n{\r\n', '[{\n']) {
+    await assert.rejects(importText([`${start}"messages": []`], memory()), /one JSON object per line, such as `jq/)
+  }
 })
 
 test('a line over the limit is skipped without keeping it', async () => {
@@ -87,7 +93,7 @@ test('a dry run sends nothing and counts the same', async () => {
 
 test('rejected events are reported by line and reason', async () => {
   const refused = [{ eventId: 'x', code: 'timestamp_too_old', message: 'Too old.' }]
-  const recorder = { ...memory(), record: async () => ({ accepted: 1, refused }) }
+  const recorder = { ...memory(), record: async () => ({ accepted: 1, refused, uncounted: [] }) }
   const report = await importText([GOOD], recorder)
   assert.deepEqual(report.problems, [{ line: 1, problem: 'the server rejected 1 event: Too old (timestamp_too_old)' }])
   assert.equal(report.rejectedEvents, 1)

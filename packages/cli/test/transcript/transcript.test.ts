@@ -60,3 +60,63 @@ test('the hash depends on the bytes of the line', () => {
   assert.match(one.hash, /^[0-9a-f]{32}$/)
   assert.notEqual(one.hash, other.hash)
 })
+
+test('requests and answers of the Batch API and examples of preference tuning are conversations', () => {
+  const answer = { role: 'assistant', content: 'Hello.' }
+  const part = { type: 'output_text', text: 'Hello.' }
+  const call = { type: 'function_call', call_id: 'c', name: 'find', arguments: '{"a":1}' }
+  const result = { type: 'function_call_output', call_id: 'c', output: { rows: 2 } }
+  const lines: [line: object, messages: unknown[]][] = [
+    [{ body: { messages: [answer] } }, [['assistant', 'Hello.', []]]],
+    [{ response: { status_code: 200, body: { choices: [{ message: answer }] } } }, [['assistant', 'Hello.', []]]],
+    [
+      { body: { instructions: 'Be short.', input: 'Hi' } },
+      [
+        ['system', 'Be short.', []],
+        ['user', 'Hi', []],
+      ],
+    ],
+    [
+      { response: { body: { output: [{ type: 'reasoning', summary: [] }, { ...answer, content: [part] }, call] } } },
+      [['assistant', [{ type: 'reasoning', summary: [] }, part], ['find']]],
+    ],
+    [
+      { input: [{ role: 'user', content: 'Hi' }, call, result, answer] },
+      [
+        ['user', 'Hi', []],
+        ['assistant', [], ['find']],
+        ['tool', '{"rows":2}', []],
+        ['assistant', [{ type: 'text', text: 'Hello.' }], []],
+      ],
+    ],
+    [
+      { input: { messages: [{ role: 'user', content: 'Hi' }] }, preferred_output: [answer], non_preferred_output: [] },
+      [
+        ['user', 'Hi', []],
+        ['assistant', 'Hello.', []],
+      ],
+    ],
+  ]
+  for (const [line, messages] of lines) {
+    const read = transcriptOf(line)
+    const shown = read.messages.map(({ role, content, toolCalls }) => [
+      role,
+      content,
+      toolCalls.map(({ name }) => name),
+    ])
+    assert.deepEqual(shown, messages, JSON.stringify(line))
+  }
+  const timed = transcriptOf({
+    response: { body: { created: 1_700_000_000, choices: [{ message: answer }], usage: {} } },
+  })
+  assert.equal(timed.messages[0]?.source['created_at'], 1_700_000_000)
+  assert.deepEqual(Object.keys(timed.fields), ['created', 'usage'])
+  for (const line of [
+    '{"input":"for an embedding"}',
+    '{"choices":[]}',
+    '{"response":{"body":{"error":{}}}}',
+    '{"input":[7]}',
+  ]) {
+    assert.equal(problemOf(line), 'it has no array "messages"', line)
+  }
+})

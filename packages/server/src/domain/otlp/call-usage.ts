@@ -45,8 +45,10 @@ const isPart = (name: string) => !/^(?:prompt|completion|total)Tokens$/.test(nam
 export function spanCost(attributes: Attributes): Json | undefined {
   const details = attributes.peekJson('langfuse.observation.cost_details')
   const parts = isObject(details) ? Object.values(details).map(costFrom) : []
-  const isSum = parts.length > 0 && parts.every(isCost)
-  const total = isObject(details) ? costFrom(details['total'] ?? (isSum ? sumOf(parts) : null)) : undefined
+  // Without a total, a part that nobody can read is the cost as sent, so that the reply warns of it.
+  const badPart = parts.find((part) => part !== null && !isCost(part))
+  const partsCost = badPart ?? (parts.length > 0 && parts.every(isCost) ? sumOf(parts) : null)
+  const total = isObject(details) ? costFrom(details['total'] ?? partsCost) : undefined
   if (isCost(total)) return total
   const good = COSTS.find((name) => isCost(costFrom(attributes.peek(name) ?? null)))
   const cost = attributes.take(...(good === undefined ? COSTS : [good]))
