@@ -14,13 +14,16 @@ import { everyReplyHooks } from './http/every-reply.ts'
 import { healthRoutes } from './http/health.ts'
 import { issueRecordsRoutes } from './http/issue-records.ts'
 import { otlpRoutes } from './http/otlp.ts'
+import { createGrpcAnswers } from './http/grpc.ts'
+import { lostRequestHooks } from './http/lost-requests.ts'
 import { metricsHooks, metricsRoutes } from './http/metrics.ts'
 import { accessHook } from './http/operator/access.ts'
 import { callerAgainHook, callerHook } from './http/operator/caller.ts'
 import { createOperatorLimits } from './http/operator/limits.ts'
 import { mcpRoutes } from './http/operator/mcp.ts'
 import { operatorRoutes } from './http/operator/routes.ts'
-import { clientError, errorHandlers, frameworkErrors } from './http/reply-error.ts'
+import { NO_GRPC } from './http/exporters.ts'
+import { clientErrors, errorHandlers, frameworkErrors } from './http/reply-error.ts'
 import { requestLogHooks } from './http/request-log.ts'
 import { boundIdleConnections } from './http/idle-connections.ts'
 import { boundPipelines } from './http/pipelines.ts'
@@ -46,6 +49,11 @@ function withoutCompilers(): never {
 export function createApp(deps: Deps, log?: FastifyBaseLogger): FastifyInstance {
   const { config } = deps
   const path = new URL(config.publicUrl ?? 'http://localhost').pathname.replace(/\/$/, '')
+  const answerGrpc = createGrpcAnswers((caller) => {
+    deps.lostRequests
+      .count(caller, NO_GRPC)
+      .catch((err: unknown) => log?.warn({ err }, 'could not count a lost request'))
+  })
   const app = fastify({
     ...(log ? { loggerInstance: log } : {}),
     // The framework's log lines contain the query.
@@ -70,7 +78,7 @@ export function createApp(deps: Deps, log?: FastifyBaseLogger): FastifyInstance 
     // Still answer requests on open connections; the drain timeout bounds this.
     return503OnClosing: false,
     frameworkErrors,
-    clientErrorHandler: clientError,
+    clientErrorHandler: clientErrors(answerGrpc),
   })
   // At level debug the framework's hooks must log each 304.
   if (log?.level !== 'debug') answerUnchangedFirst(app, deps)
@@ -89,6 +97,7 @@ export function createApp(deps: Deps, log?: FastifyBaseLogger): FastifyInstance 
 
   metricsHooks(app, deps)
   requestLogHooks(app)
+  lostRequestHooks(app, deps)
   healthRoutes(app, deps)
   if (config.metrics) metricsRoutes(app, deps)
   frontRoute(app, { version: deps.version, docs: config.docs, console })

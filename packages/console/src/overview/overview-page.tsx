@@ -10,6 +10,7 @@ import { Empty, PagePending, isBlocking, Trouble } from '../ui/states.tsx'
 import { Time } from '../ui/time.tsx'
 import { useTitle } from '../ui/title.ts'
 import { AgentsOfTime } from './agents-of-time.tsx'
+import { LostRequests } from './lost-requests.tsx'
 import { NeedsAPerson } from './needs-a-person.tsx'
 import { countText, OVERVIEW_SINCE, useNewestRuns, useOpenIssues } from './queries.ts'
 import { Row } from './row.tsx'
@@ -29,9 +30,15 @@ export function OverviewPage() {
   if (!newest.data) return <PagePending />
   if (newest.data.items.length === 0) {
     return (
-      <Empty title={`Nothing has been recorded in ${place.environment.name} yet`} action={<GetStartedLink />}>
-        Record the first event of an agent, and this page shows what waits for you, what goes wrong, and what it costs.
-      </Empty>
+      <>
+        <div className="mx-auto w-full max-w-6xl px-4 sm:px-5">
+          <LostRequests />
+        </div>
+        <Empty title={`Nothing has been recorded in ${place.environment.name} yet`} action={<GetStartedLink />}>
+          Record the first event of an agent, and this page shows what waits for you, what goes wrong, and what it
+          costs.
+        </Empty>
+      </>
     )
   }
   return (
@@ -46,6 +53,7 @@ export function OverviewPage() {
         />
       </div>
       <UrgentAlerts />
+      <LostRequests />
       <NeedsAPerson range={range} />
       <RunsOfTime range={range} />
       <div className="mt-6 grid grid-cols-1 gap-x-8 gap-y-6 lg:grid-cols-2">

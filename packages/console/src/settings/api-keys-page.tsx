@@ -46,6 +46,7 @@ export function ApiKeysPage() {
     { head: 'Key', main: true, cell: (key) => <CredentialName {...key} /> },
     { head: 'Scopes', wide: true, cell: ({ scopes }) => <Scopes scopes={scopes} /> },
     { head: 'Limit', right: true, wide: true, cell: (key) => rateText(key) },
+    { head: 'Lost', right: true, wide: true, cell: (key) => <Lost apiKey={key} /> },
     { head: 'Last used', wide: true, cell: ({ lastUsedAt }) => (lastUsedAt ? <Time at={lastUsedAt} /> : 'never') },
     { head: 'Expires', wide: true, cell: ({ expiresAt }) => <Expires at={expiresAt} /> },
     { head: 'State', cell: (key) => <KeyState apiKey={key} now={now} /> },
@@ -143,6 +144,15 @@ function KeyState({ apiKey, now }: { apiKey: ApiKey; now: number }) {
   return (
     <span title={`${apiKey.replacedBy} takes its place. This key works until it expires.`}>
       <Chip tone="amber">Replaced</Chip>
+    </span>
+  )
+}
+
+function Lost({ apiKey: { lostRequests, lastLostReason } }: { apiKey: ApiKey }) {
+  if (lostRequests === 0) return null
+  return (
+    <span className="text-red" title={`OpenTelemetry requests that were refused for good: ${lastLostReason}`}>
+      {number(lostRequests)}
     </span>
   )
 }

@@ -27,6 +27,12 @@ const keyFields = {
   revokedAt: nullableTime('When it was revoked'),
   replacedBy: nullableText('Id of the key that a rotation created in its place; null: none'),
   lastUsedAt: nullableTime('Last use, accurate to about a minute'),
+  lostRequests: Type.Integer({
+    minimum: 0,
+    description: 'OpenTelemetry requests that were refused for good: exporters do not repeat them',
+  }),
+  lastLostAt: nullableTime('When the latest of them was refused; null: none was'),
+  lastLostReason: nullableText('Why the latest of them was refused'),
 }
 
 export const ApiKey = Type.Object(keyFields, { $id: 'ApiKey', description: 'An API key, without its secret' })

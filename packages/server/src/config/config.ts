@@ -70,6 +70,12 @@ export const SETTINGS = {
     to: LIMITS.requestsPerSecondMax,
     help: 'Requests per second for an operator token or session; an address gets four times as many',
   }),
+  otlpMaxBytes: bytes({
+    byDefault: '20MiB',
+    from: '1MiB',
+    to: '64MiB',
+    help: 'Largest body of an OpenTelemetry request, decompressed; exporters drop larger ones',
+  }),
   minFreeDisk: bytes({
     byDefault: '256MiB',
     from: '0B',

@@ -11,6 +11,7 @@ import type { ConfigurationClientsSeen } from './configuration-clients.ts'
 import type { ConfigurationCache } from './configuration-cache.ts'
 import type { CredentialCache } from './credential-cache.ts'
 import type { Judge } from './judge.ts'
+import type { LostRequestCounts } from './lost-requests.ts'
 import type { Metrics } from './metrics.ts'
 import type { RateLimit } from './rate-limit.ts'
 import type { SignInLibrary } from './operator/sign-in/library.ts'
@@ -28,6 +29,7 @@ export interface Deps {
   publicUrl: () => string
   configurations: ConfigurationCache
   configurationClients: ConfigurationClientsSeen
+  lostRequests: LostRequestCounts
   cursors: Cursors
   rateLimit: RateLimit
   judge: Judge

@@ -12,7 +12,7 @@ parentPort?.on('message', ({ id, ...task }: JudgeTask) => {
   // A rejection ends the thread, as a throw would.
   last = last.then(async () => {
     const judged = await performTask(task)
-    const moved = 'itemOf' in judged ? buffersOf(judged) : []
+    const moved = typeof judged === 'object' && 'itemOf' in judged ? buffersOf(judged) : []
     parentPort?.postMessage({ id, judged } satisfies JudgeAnswer, moved)
   })
 })

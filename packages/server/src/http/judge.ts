@@ -8,12 +8,13 @@
  */
 import { Worker } from 'node:worker_threads'
 import { waitForTurn } from './turns.ts'
+import { LIMITS } from '@tacho/contract/limits.ts'
 import { moduleUrl } from '../program/module-url.ts'
 import { judgeBatch, type JudgeContext, type Judgement } from '../domain/event.ts'
-import type { JudgedTelemetry, Signal, TelemetryJudgement } from '../domain/otlp/judge.ts'
+import type { JudgedTelemetry, TelemetryFormat, TelemetryJudgement } from '../domain/otlp/judge.ts'
 import { packTelemetry, type PackedTelemetry } from '../domain/otlp/packed-telemetry.ts'
-import type { ReadImport } from '../domain/import.ts'
 import type { Encoding } from '../domain/otlp/read-request.ts'
+import type { ReadImport } from '../domain/import.ts'
 import type { Holder } from '../storage/turns-by-workspace.ts'
 import type { SchemaFault } from '../domain/schema-faults.ts'
 import { TurnsByWorkspace } from '../storage/turns-by-workspace.ts'
@@ -34,14 +35,9 @@ const TOO_MUCH_MEMORY = {
 
 export type Judge = ReturnType<typeof createJudge>
 
-export interface TelemetryFormat {
-  signal: Signal
-  encoding: Encoding
-}
-
 interface BodyTask {
   body: Uint8Array
-  format: TelemetryFormat | null
+  format: (TelemetryFormat & { maxPayloadBytes: number }) | null
   context: JudgeContext
 }
 /** The lines of an import are JSON inside of JSON, each with as many values as fit. */
@@ -53,9 +49,13 @@ interface ImportTask {
 interface ConditionTask {
   condition: string
 }
-type Task = BodyTask | ImportTask | ConditionTask
+interface MetricsTask {
+  metricsBody: Uint8Array
+  encoding: Encoding
+}
+type Task = BodyTask | ImportTask | ConditionTask | MetricsTask
 export type JudgeTask = Task & { id: number }
-type Judged = Judgement | TelemetryAnswer | ReadImport | SchemaFault[]
+type Judged = number | Judgement | TelemetryAnswer | ReadImport | SchemaFault[]
 type TelemetryAnswer = PackedTelemetry | Exclude<TelemetryJudgement, JudgedTelemetry>
 export interface JudgeAnswer {
   id: number
@@ -71,21 +71,32 @@ export async function performTask(task: Task): Promise<Judged> {
     const { conditionFaults } = await import('../domain/policy.ts')
     return conditionFaults(task.condition)
   }
+  if ('metricsBody' in task) {
+    const { dataPointsIn } = await import('../domain/otlp/data-points.ts')
+    return dataPointsIn(task.metricsBody, task.encoding)
+  }
   const { body, format, context } = task
   if (format) {
     // Most installations never need protobuf.
     const { judgeTelemetry } = await import('../domain/otlp/judge.ts')
-    const judged = judgeTelemetry(format.signal, format.encoding, body, context)
+    const judged = judgeTelemetry(format, body, context)
     return judged.ok ? packTelemetry(judged) : judged
   }
   return judgeBatch(Buffer.from(body.buffer, body.byteOffset, body.byteLength).toString(), context)
 }
 
-export function createJudge({ directBytes = DIRECT_BYTES, heapMegabytes = HEAP_MEGABYTES } = {}) {
+/** By how much the limit of a telemetry request is above the default; the memory that one may take grows with it. */
+export const telemetryScale = (maxBytes: number): number => Math.max(1, maxBytes / LIMITS.otlpBytes)
+
+export function createJudge({
+  directBytes = DIRECT_BYTES,
+  heapMegabytes = HEAP_MEGABYTES,
+  telemetryScale: scale = 1,
+} = {}) {
   // Own threads: a span takes several times as long as an event, and batches must not wait for spans.
   const batches = createLane(directBytes.batch, heapMegabytes)
   const telemetry = createLane(directBytes.telemetry, heapMegabytes)
-  const bulk = createLane(directBytes.telemetry, heapMegabytes)
+  const bulk = createLane(directBytes.telemetry, Math.ceil(heapMegabytes * scale))
   return {
     judge: async (body: Buffer, context: JudgeContext, holder = holderIn(context)) =>
       (await batches.perform({ body, format: null, context }, holder)) as Judgement,
@@ -96,10 +107,17 @@ export function createJudge({ directBytes = DIRECT_BYTES, heapMegabytes = HEAP_M
       holder = holderIn(context),
     ) => {
       const lane = body.length > BULK_BYTES ? bulk : telemetry
-      return (await lane.perform({ body, format, context }, holder)) as TelemetryAnswer
+      const maxPayloadBytes = LIMITS.otlpPayloadBytes * scale
+      return (await lane.perform({ body, format: { ...format, maxPayloadBytes }, context }, holder)) as TelemetryAnswer
     },
     readImport: async (importBody: Uint8Array, workspaceId: string, holder: Holder) =>
       (await bulk.perform({ importBody, workspaceId }, holder)) as ReadImport,
+    /** Of metrics. */
+    dataPoints: async (metricsBody: Uint8Array, encoding: Encoding, holder: Holder) => {
+      const lane = metricsBody.length > BULK_BYTES ? bulk : telemetry
+      const counted = await lane.perform({ metricsBody, encoding }, holder)
+      return typeof counted === 'number' ? counted : 0
+    },
     conditionFaults: async (condition: string, holder: Holder) =>
       (await bulk.perform({ condition }, holder)) as SchemaFault[] | typeof TOO_MUCH_MEMORY,
     async close(): Promise<void> {
@@ -116,7 +134,7 @@ const holderIn = ({ workspaceId }: Pick<JudgeContext, 'workspaceId'>): Holder =>
 function sizeOf(task: Task): number {
   if ('importBody' in task) return task.importBody.length
   if ('condition' in task) return task.condition.includes('matches') ? Infinity : task.condition.length
-  return task.body.length
+  return 'metricsBody' in task ? task.metricsBody.length : task.body.length
 }
 
 interface Waiting extends PromiseWithResolvers<Judged> {

@@ -11,18 +11,17 @@ import type { EventVerdict } from '../storage/events.ts'
 import { tenantOf } from './api-key.ts'
 import type { Deps } from './deps.ts'
 import { admitEvents, storeBatch } from './events.ts'
+import { mediaType, PROTOBUF } from './exporters.ts'
 import { holderOf } from './holder.ts'
-import { mediaType } from './read-body.ts'
 import { refuse, replyError } from './reply-error.ts'
 import { bodyHook } from './serve-route.ts'
 
-const PROTOBUF = 'application/x-protobuf'
 const PARTS_AT_ONCE = 4
 
 const REJECTED = { traces: 'rejectedSpans', logs: 'rejectedLogRecords', metrics: 'rejectedDataPoints' } as const
 
 export function otlpRoutes(app: FastifyInstance, deps: Deps): void {
-  const { storage, judge, memory, metrics, now } = deps
+  const { storage, judge, memory, metrics, now, config } = deps
   for (const signal of ['traces', 'logs'] as const) {
     addRoute(signal, async (body, encoding, request, reply) => {
       const { workspaceId, environmentId } = tenantOf(request)
@@ -43,9 +42,10 @@ export function otlpRoutes(app: FastifyInstance, deps: Deps): void {
       return answer(reply, signal, encoding, partialSuccess(judged, result, signal))
     })
   }
-  addRoute('metrics', (_, encoding, _request, reply) =>
-    answer(reply, 'metrics', encoding, { rejected: 0, errorMessage: 'Metrics are not kept. Send traces and logs.' }),
-  )
+  addRoute('metrics', async (body, encoding, request, reply) => {
+    const rejected = await judge.dataPoints(body, encoding, holderOf(request))
+    return answer(reply, 'metrics', encoding, { rejected, errorMessage: 'Metrics are not kept. Send traces and logs.' })
+  })
 
   function addRoute(
     signal: OtlpSignal,
@@ -56,7 +56,7 @@ export function otlpRoutes(app: FastifyInstance, deps: Deps): void {
       method: 'POST',
       url: route.path,
       config: { route },
-      onRequest: bodyHook({ maxBytes: route.bodyBytes, memory, binaryType: PROTOBUF }, admitEvents(storage)),
+      onRequest: bodyHook({ maxBytes: config.otlpMaxBytes, memory, binaryType: PROTOBUF }, admitEvents(storage)),
       handler: (request, reply) => {
         const encoding = mediaType(request.headers) === PROTOBUF ? 'protobuf' : 'json'
         return handle(request.bodyBytes ?? Buffer.alloc(0), encoding, request, reply)

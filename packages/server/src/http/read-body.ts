@@ -4,6 +4,7 @@ import type { Transform } from 'node:stream'
 import { createBrotliDecompress, createGunzip, createInflate, createZstdDecompress } from 'node:zlib'
 import { LIMITS } from '@tacho/contract/limits.ts'
 import { isCut } from './body-pieces.ts'
+import { mediaType, NO_GRPC, speaksGrpc } from './exporters.ts'
 import { GrowingBuffer } from './growing-buffer.ts'
 import { isRefusal, refuse, type Refusal } from './reply-error.ts'
 import { waitForTurn } from './turns.ts'
@@ -18,11 +19,11 @@ export class BodyMemory {
   readonly maxBytes: number
   readonly #shares: Shares
 
-  constructor(maxBytes: number) {
+  constructor(maxBytes: number, largestBody: number = LIMITS.otlpBytes) {
     this.maxBytes = maxBytes
-    const ofWorkspace = Math.max(maxBytes / WORKSPACES, Math.min(2 * LIMITS.otlpBytes, maxBytes / 2))
+    const ofWorkspace = Math.max(maxBytes / WORKSPACES, Math.min(2 * largestBody, maxBytes / 2))
     // The largest body fits, where that leaves room for others.
-    const ofLargest = LIMITS.otlpBytes + UNFINISHED_BYTES
+    const ofLargest = largestBody + UNFINISHED_BYTES
     const ofCredential = ofLargest <= ofWorkspace ? Math.max(ofWorkspace / 2, ofLargest) : ofWorkspace / 2
     this.#shares = new Shares({ most: maxBytes, ofWorkspace, ofCredential })
   }
@@ -90,8 +91,8 @@ export async function readBody(
     // Only OpenTelemetry is binary. Its exporters never repeat a request that is too large.
     return binaryType === undefined ? body : refuse('body_too_large', `${TOO_LARGE(maxBytes)}: ${SMALLER_EXPORTS}`)
   }
-  if (binaryType !== undefined && mediaType(request.headers).startsWith('application/grpc')) {
-    return refuse('unsupported_media_type', 'There is no gRPC: set OTEL_EXPORTER_OTLP_PROTOCOL=http/protobuf')
+  if (binaryType !== undefined && speaksGrpc(request.headers)) {
+    return refuse('unsupported_media_type', NO_GRPC)
   }
   const isBinary = binaryType !== undefined && mediaType(request.headers) === binaryType
   const refusal = isBinary
@@ -183,10 +184,6 @@ const SMALLER_EXPORTS = "lower OTEL_BSP_MAX_EXPORT_BATCH_SIZE, or send_batch_max
 /** Some platforms start every text with a byte order mark; RFC 8259 lets a parser ignore it. */
 function withoutByteOrderMark(body: Buffer): Buffer {
   return body[0] === 0xef && body[1] === 0xbb && body[2] === 0xbf ? body.subarray(3) : body
-}
-
-export function mediaType(headers: IncomingHttpHeaders): string {
-  return (headers['content-type'] ?? '').split(';', 1)[0]?.trim().toLowerCase() ?? ''
 }
 
 function mediaRefusal(headers: IncomingHttpHeaders, knownEncoding: boolean): Refusal | null {

@@ -4,6 +4,8 @@ import type { Socket } from 'node:net'
 import { ERRORS, type ErrorCode, type Problem } from '@tacho/contract/errors.ts'
 import type { FastifyBaseLogger, FastifyError, FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { StorageError, StoreAway } from '../storage/store.ts'
+import { addressAdvice, GRPC_HEADERS, pathOf, speaksGrpc } from './exporters.ts'
+import { speaksHttp2, type GrpcAnswers, type ParserError } from './grpc.ts'
 import { answerLast } from './pipelines.ts'
 import { closeIfUnread } from './unread-bodies.ts'
 
@@ -82,18 +84,16 @@ export function errorHandlers(
     const allowed = request.is404 ? methodsOf(pathOf(request)) : []
     if (allowed.length === 0) return done()
     const allow = allowed.join(', ')
-    const detail = `${pathOf(request)} takes ${allow}, not ${request.method}`
+    const detail = `${pathOf(request)} takes ${allow}, not ${request.method}${addressAdvice(request)}`
     replyError(request, reply.header('allow', allow), refuse('method_not_allowed', detail))
   })
   app.setNotFoundHandler((request, reply) => {
     const page = pageOf(request, reply)
     if (page) return page
-    return replyError(request, reply, refuse('not_found', notFoundText(request.method, pathOf(request))))
+    if (speaksGrpc(request.headers)) void reply.headers(GRPC_HEADERS)
+    const detail = `There is no ${request.method} ${pathOf(request)}${addressAdvice(request)}`
+    return replyError(request, reply, refuse('not_found', detail))
   })
-}
-
-function pathOf(request: FastifyRequest): string {
-  return request.url.split('?', 1)[0] ?? ''
 }
 
 function methodsByPath(app: FastifyInstance): (path: string) => string[] {
@@ -129,12 +129,15 @@ export function frameworkErrors(error: FastifyError, request: FastifyRequest, re
 }
 
 /** A request the HTTP parser rejects has no request object, so write the reply to the socket. */
-export function clientError(this: FastifyInstance, error: NodeJS.ErrnoException, socket: Socket): void {
-  if (error.code === 'ECONNRESET' || !socket.writable) {
-    socket.destroy()
-    return
+export function clientErrors(answerGrpc: GrpcAnswers) {
+  return function clientError(this: FastifyInstance, error: ParserError, socket: Socket): void {
+    if (error.code === 'ECONNRESET' || !socket.writable) {
+      socket.destroy()
+      return
+    }
+    if (speaksHttp2(error)) answerGrpc(error, socket)
+    else answerLast(socket, () => endWithError(this.log, error, socket))
   }
-  answerLast(socket, () => endWithError(this.log, error, socket))
 }
 
 function endWithError(log: FastifyBaseLogger, error: NodeJS.ErrnoException, socket: Socket): void {
@@ -184,12 +187,4 @@ function refusalOf(error: FastifyError | StorageError | Refusal): Refusal {
   if (error.statusCode === 414) return refuse('uri_too_long')
   if (error.statusCode !== undefined && error.statusCode < 500) return refuse('invalid_request', error.message)
   return refuse('internal')
-}
-
-/** Exporters append the signal to a base address and never repeat a 404. */
-function notFoundText(method: string, path: string): string {
-  const [signal] = /\/v1\/(?:traces|logs|metrics)\/?$/.exec(path) ?? []
-  const text = `There is no ${method} ${path}`
-  if (signal === undefined) return text
-  return `${text}. OpenTelemetry goes to /openapi/v1/otlp${signal}: let OTEL_EXPORTER_OTLP_ENDPOINT end with /openapi/v1/otlp`
 }

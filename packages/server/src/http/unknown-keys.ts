@@ -16,8 +16,8 @@ export interface UnknownKeysOptions {
 export function createUnknownKeys({ perSecond = PER_ADDRESS_A_SECOND, ...clock }: UnknownKeysOptions = {}) {
   const addresses = createWindows({ windowMs: 1_000, ...clock })
   return {
-    count: ({ ip }: FastifyRequest) => void addresses.take(network(ip), perSecond),
-    refusal({ ip }: FastifyRequest): Refusal | null {
+    count: ({ ip }: Pick<FastifyRequest, 'ip'>) => void addresses.take(network(ip), perSecond),
+    refusal({ ip }: Pick<FastifyRequest, 'ip'>): Refusal | null {
       if (!addresses.isFull(network(ip), perSecond)) return null
       return refuse('rate_limited', `This address sent ${perSecond} invalid keys within a second`)
     },

@@ -13,13 +13,14 @@ import { createFirstTenant, firstTenantText, keepCredentials } from '../maintena
 import { createConfigurationClients } from '../http/configuration-clients.ts'
 import { createConfigurationCache } from '../http/configuration-cache.ts'
 import { createCredentialCache } from '../http/credential-cache.ts'
-import { createJudge } from '../http/judge.ts'
+import { createJudge, telemetryScale } from '../http/judge.ts'
+import { createLostRequestCounts } from '../http/lost-requests.ts'
 import { createMetrics, type ProcessFacts } from '../http/metrics.ts'
 import { createRateLimit } from '../http/rate-limit.ts'
 import { createSignInLibrary } from '../http/operator/sign-in/library.ts'
 import { BodyMemory } from '../http/read-body.ts'
 import { ReplyMemory } from '../http/reply-memory.ts'
-import { requestMemory, type RequestMemory } from './request-memory.ts'
+import { bodyMemory, requestMemory, type RequestMemory } from './request-memory.ts'
 import { checkAlerts } from '../jobs/check-alerts.ts'
 import { expireOverdueApprovals } from '../jobs/expire-approvals.ts'
 import { deliverWebhooks } from '../jobs/deliver-webhooks.ts'
@@ -28,6 +29,7 @@ import { deleteEnvironments } from '../jobs/delete-environments.ts'
 import { erase } from '../jobs/erase.ts'
 import { flushConfigurationClients } from '../jobs/flush-configuration-clients.ts'
 import { flushCredentialUses } from '../jobs/flush-credential-uses.ts'
+import { flushLostRequests } from '../jobs/flush-lost-requests.ts'
 import { deleteExpired } from '../jobs/delete-expired.ts'
 import { followControlRevision } from '../jobs/follow-control-revision.ts'
 import { findFailures } from '../jobs/find-failures.ts'
@@ -90,9 +92,9 @@ export async function serveStore(config: Config, storage: Storage, options: Star
     load: (id) => storage.findOperatorToken(id),
   })
   const configurations = createConfigurationCache({ storage })
-  const memory = new BodyMemory(bytes.bodies)
+  const memory = new BodyMemory(bodyMemory(bytes, config.otlpMaxBytes), config.otlpMaxBytes)
   const replies = new ReplyMemory(bytes.replies)
-  const judge = createJudge()
+  const judge = createJudge({ telemetryScale: telemetryScale(config.otlpMaxBytes) })
   const prices = createPriceTable()
   const metrics = createMetrics({ version, storage, memory, replies, workers: link, process: processFacts })
   link?.measure(metrics.registry)
@@ -101,6 +103,7 @@ export async function serveStore(config: Config, storage: Storage, options: Star
   const sender = createWebhookSender(config.webhookNetworks)
   const storeNow = () => now() + storage.clockOffsetMs()
   const configurationClients = createConfigurationClients({ now: storeNow })
+  const lostRequests = createLostRequestCounts({ keys, now: storeNow })
   const publicUrl = () => config.publicUrl ?? forPeople(listensOn)
   const pages = runPages(storage, publicUrl)
   const pushKeys = pushKeysOf(await storage.secret('push', newPushKey()))
@@ -149,6 +152,7 @@ export async function serveStore(config: Config, storage: Storage, options: Star
       publicUrl,
       configurations,
       configurationClients,
+      lostRequests,
       cursors: cursors(await storage.secret('cursors', randomBytes(32).toString('hex'))),
       rateLimit: createRateLimit({ requestsPerSecond: config.rateLimit, nodes: () => storage.nodes() }),
       judge,
@@ -207,6 +211,7 @@ export async function serveStore(config: Config, storage: Storage, options: Star
       ],
       onError: warnAbout('flush credential uses'),
     }),
+    flushLostRequests({ storage, lostRequests, onError: warnAbout('flush lost requests') }),
     flushConfigurationClients({
       storage,
       clients: configurationClients,

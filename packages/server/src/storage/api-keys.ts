@@ -10,7 +10,26 @@ export interface ApiKeyRow extends RowFor<ApiKey> {
 
 export const keyFamilyOf = ({ family, id }: Pick<ApiKeyRow, 'family' | 'id'>): string => family ?? id
 
-export type NewApiKeyRow = Omit<ApiKeyRow, 'replacedBy' | 'family'>
+export type NewApiKeyRow = Omit<ApiKeyRow, 'replacedBy' | 'family' | keyof typeof NONE_LOST>
+
+/** Of a key that is new. */
+export const NONE_LOST = { lostRequests: 0, lastLostAt: null, lastLostReason: null }
+
+/** Requests of a key that were refused since the last time, and why the latest was. */
+export interface LostRequests {
+  environmentId: string
+  keyId: string
+  requests: number
+  at: number
+  reason: string
+}
+
+/** The keys of the installation with such requests, and the one with the latest. */
+export interface LostRequestsSum {
+  keys: number
+  requests: number
+  latest: { keyName: string; workspaceName: string; environmentName: string; at: number; reason: string } | null
+}
 
 export type ApiKeyChange = PatchOf<ApiKeyRow, 'name' | 'scopes' | 'expiresAt' | 'requestsPerSecond'>
 

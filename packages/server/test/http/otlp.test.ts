@@ -440,6 +440,29 @@ test('metrics are accepted but not stored, and the answer says so', async () => 
   )
 })
 
+test('data points of metrics are counted as rejected, in JSON and in protobuf', async () => {
+  const points = (count: number) => Array.from({ length: count }, () => ({ asInt: '7' }))
+  const metrics = [
+    { name: 'a', gauge: { dataPoints: points(2) } },
+    { name: 'b', sum: { dataPoints: points(3) } },
+    { name: 'c', histogram: { data_points: points(1) } },
+    { name: 'd', exponentialHistogram: { dataPoints: points(1) } },
+    { name: 'e', summary: { dataPoints: points(4) } },
+  ]
+  const { body } = await send({ resourceMetrics: [{ scopeMetrics: [{ metrics }] }, {}] }, 'metrics')
+  assert.equal((body.partialSuccess as unknown as { rejectedDataPoints: string }).rejectedDataPoints, '11')
+  const message = (field: number, content: Buffer) =>
+    Buffer.concat([Buffer.from([(field << 3) | 2, content.length]), content])
+  const points3 = Buffer.concat(Array.from({ length: 3 }, () => message(1, Buffer.alloc(0))))
+  const name = message(1, Buffer.from('tokens'))
+  const metric = message(2, Buffer.concat([name, message(7, points3)]))
+  const sent = message(1, message(2, Buffer.concat([metric, metric])))
+  const headers = { 'x-api-key': service.apiKey, 'content-type': 'application/x-protobuf' }
+  const reply = await fetch(`${service.url}/openapi/v1/otlp/v1/metrics`, { method: 'POST', headers, body: sent })
+  const partial = fromBinary(ReplySchema, new Uint8Array(await reply.arrayBuffer())).partialSuccess
+  assert.equal(partial?.rejected, 6n)
+})
+
 test('log records become events of their trace or conversation, once each', async () => {
   const traceId = newTraceId()
   const sessionId = `talk-${newSpanId()}`
@@ -485,18 +508,36 @@ test('log records become events of their trace or conversation, once each', asyn
 })
 
 test('a wrong base address gets an error that names the right one', async () => {
-  for (const path of ['/v1/traces', '/api/v1/logs', '/openapi/v1/v1/traces', '/openapi/v1/v1/metrics']) {
+  for (const path of ['/v1/traces', '/v1/traces/', '/api/v1/logs', '/openapi/v1/v1/traces', '/openapi/v1/v1/metrics']) {
     const reply = await fetch(`${service.url}${path}`, { method: 'POST', headers: { 'x-api-key': service.apiKey } })
     assert.equal(reply.status, 404)
     const { detail } = (await reply.json()) as { detail: string }
-    assert.match(detail, new RegExp(`OpenTelemetry goes to /openapi/v1/otlp/v1/${path.split('/').at(-1)}: let OTEL_`))
+    assert.match(
+      detail,
+      new RegExp(`OpenTelemetry goes to /openapi/v1/otlp/v1/${/traces|logs|metrics/.exec(path)?.[0]}: let OTEL_`),
+    )
   }
 })
 
-test('1,000 spans of 10 kB, and 45 of 100 kB, are stored from one request each', async () => {
+test('the address of one signal without the signal gets an error that names it', async () => {
+  for (const path of ['/', '/v1', '/openapi/v1/otlp', '/openapi/v1/otlp/', '/openapi/v1/otlp/v1']) {
+    const headers = { 'x-api-key': service.apiKey, 'content-type': 'application/x-protobuf' }
+    const reply = await fetch(service.url + path, { method: 'POST', headers, body: 'x' })
+    assert.ok(reply.status === 404 || reply.status === 405, path)
+    const { detail } = (await reply.json()) as { detail: string }
+    assert.match(
+      detail,
+      /let OTEL_EXPORTER_OTLP_ENDPOINT end with .*, or OTEL_EXPORTER_OTLP_TRACES_ENDPOINT with/,
+      path,
+    )
+  }
+})
+
+test('1,000 spans of 10 kB, 45 of 100 kB, and 3,000 of 2 kB are stored from one request each', async () => {
   for (const [count, chars] of [
     [1_000, 10_000],
     [45, 100_000],
+    [3_000, 2_000],
   ] as const) {
     const traceId = newTraceId()
     const spans = Array.from({ length: count }, () => span({ traceId, attributes: { text: 'y'.repeat(chars) } }))

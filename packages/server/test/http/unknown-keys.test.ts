@@ -8,6 +8,7 @@ import { newApiKey, parseApiKey } from '../../src/domain/credential.ts'
 import { apiKeyHook, type FoundApiKey } from '../../src/http/api-key.ts'
 import { createCredentialCache } from '../../src/http/credential-cache.ts'
 import { createRateLimit } from '../../src/http/rate-limit.ts'
+import { NONE_LOST } from '../../src/storage/api-keys.ts'
 import { createUnknownKeys } from '../../src/http/unknown-keys.ts'
 
 const PER_SECOND = 3
@@ -24,6 +25,7 @@ async function open(t: TestContext) {
     replacedBy: null,
     lastUsedAt: null,
     family: null,
+    ...NONE_LOST,
   }
   const rows = made.map(({ id, hash }): FoundApiKey => {
     return { id, hash, environmentId: 'e', workspaceId: 'w', name: 'k', scopes: [...SCOPES], createdAt: 0, ...none }

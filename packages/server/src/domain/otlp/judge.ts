@@ -9,6 +9,11 @@ import { Unreadable } from './unreadable.ts'
 
 export type Signal = 'traces' | 'logs'
 
+export interface TelemetryFormat {
+  signal: Signal
+  encoding: Encoding
+}
+
 /** `itemOf[i]` is the position of the span or record that became event `i`. */
 export interface JudgedTelemetry {
   ok: true
@@ -24,8 +29,7 @@ export type TelemetryJudgement =
   | { ok: false; code: 'invalid_request' | 'body_too_large'; detail: string }
 
 export function judgeTelemetry(
-  signal: Signal,
-  encoding: Encoding,
+  { signal, encoding, maxPayloadBytes = LIMITS.otlpPayloadBytes }: TelemetryFormat & { maxPayloadBytes?: number },
   body: Uint8Array,
   context: JudgeContext,
 ): TelemetryJudgement {
@@ -53,7 +57,7 @@ export function judgeTelemetry(
     events,
     (index) => {
       // Nothing beyond the bound is stored.
-      const payload = payloadBytes > LIMITS.otlpPayloadBytes ? {} : (events[index]?.payload ?? {})
+      const payload = payloadBytes > maxPayloadBytes ? {} : (events[index]?.payload ?? {})
       const json = shortenedJson(payload, LIMITS.payloadBytes)
       payloadBytes += json.length
       // JSON texts and lists are no deeper than a payload may be.
@@ -61,8 +65,8 @@ export function judgeTelemetry(
     },
     context,
   )
-  if (payloadBytes > LIMITS.otlpPayloadBytes) {
-    return tooLarge(`spans or log records that are at most ${LIMITS.otlpPayloadBytes} bytes as events`)
+  if (payloadBytes > maxPayloadBytes) {
+    return tooLarge(`spans or log records that are at most ${maxPayloadBytes} bytes as events`)
   }
   // Plain objects, as they arrive from a thread.
   const unreadable = read

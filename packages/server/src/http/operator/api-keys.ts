@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto'
 import type { ApiKey, CreatedApiKey } from '@tacho/contract/operator/api-key.ts'
 import { newApiKey } from '../../domain/credential.ts'
-import type { ApiKeyRow } from '../../storage/api-keys.ts'
+import { NONE_LOST, type ApiKeyRow } from '../../storage/api-keys.ts'
 import { found, refuse } from '../reply-error.ts'
 import { timeOf, futureTimeOf } from '../field.ts'
 import { listById } from '../paging.ts'
@@ -21,7 +21,7 @@ export function apiKeysRoutes({ serve, storage, refreshCredentials }: OperatorDe
     const expiresAt = expiryOf(body.expiresAt, at) ?? null
     const { id, hash, text } = newApiKey(randomBytes)
     const given = { id, environmentId: environment.id, name, hash, scopes, requestsPerSecond, createdAt: at, expiresAt }
-    const row: ApiKeyRow = { ...given, revokedAt: null, replacedBy: null, lastUsedAt: null, family: null }
+    const row: ApiKeyRow = { ...given, revokedAt: null, replacedBy: null, lastUsedAt: null, family: null, ...NONE_LOST }
     const detail = { name, scopes, requestsPerSecond, expiresAt: body.expiresAt ?? null }
     const outcome = await storage.createApiKey(row, audit(id, detail))
     if (outcome === 'no_environment') return refuse('not_found', 'The environment does not exist')
@@ -64,7 +64,17 @@ function expiryOf(text: string | null | undefined, now: number): number | null |
 
 function toApiKey(row: ApiKeyRow): ApiKey {
   return {
-    ...pick(row, 'id', 'environmentId', 'name', 'scopes', 'requestsPerSecond', 'replacedBy'),
-    ...isoOf(row, 'createdAt', 'expiresAt', 'revokedAt', 'lastUsedAt'),
+    ...pick(
+      row,
+      'id',
+      'environmentId',
+      'name',
+      'scopes',
+      'requestsPerSecond',
+      'replacedBy',
+      'lostRequests',
+      'lastLostReason',
+    ),
+    ...isoOf(row, 'createdAt', 'expiresAt', 'revokedAt', 'lastUsedAt', 'lastLostAt'),
   }
 }

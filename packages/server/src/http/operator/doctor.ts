@@ -3,12 +3,15 @@ import type { Check } from '@tacho/contract/operator/doctor.ts'
 import { LIMITS } from '@tacho/contract/limits.ts'
 import ipaddr from 'ipaddr.js'
 import type { Config } from '../../config/config.ts'
+import type { LostRequestsSum } from '../../storage/api-keys.ts'
 import { workCheck } from './work-check.ts'
 import type { OperatorDeps } from './serve.ts'
 
 const CLOCK_DRIFT_MS = 60_000
 /** Of the store, threads, files and requests to other servers. */
 const OWN_DESCRIPTORS = 256
+/** Keys whose latest lost request is older are not mentioned. */
+const LOST_MS = 7 * 24 * 60 * 60_000
 const EARLIEST_NOW = Date.UTC(2026, 0, 1)
 
 /** Advice about settings does not make a check fail. */
@@ -24,6 +27,7 @@ export function doctorRoutes({ serve, storage, config, version, now, metrics: { 
       addressCheck(config),
       rateLimitCheck(config),
       descriptorsCheck(processFacts.maxDescriptors()),
+      lostRequestsCheck(await storage.sumLostRequests(now() - LOST_MS), config),
     ]
     return { ok: checks.every(({ ok }) => ok), version, checks }
   })
@@ -62,6 +66,22 @@ function descriptorsCheck(limit: number | null): Check {
     name,
     ok: true,
     detail: `${detail}. Warning: ${needed} are needed for ${LIMITS.idleConnections} connections: raise ulimit -n`,
+  }
+}
+
+/** Exporters drop such requests, so the runs they belong to look complete. */
+function lostRequestsCheck({ keys, requests, latest }: LostRequestsSum, { otlpMaxBytes }: Config): Check {
+  const name = 'telemetry'
+  const limit = `OpenTelemetry requests may have ${otlpMaxBytes} bytes (--otlp-max-bytes)`
+  if (latest === null) return { name, ok: true, detail: `${limit}. In the last 7 days, none was refused for good` }
+  const { workspaceName, environmentName, keyName, at, reason } = latest
+  const of = keys === 1 ? '' : ` of ${keys} keys, whose latest is`
+  const key = `key ${JSON.stringify(keyName)} of ${workspaceName}/${environmentName}`
+  const since = `last at ${new Date(at).toISOString()}: ${reason}`
+  return {
+    name,
+    ok: true,
+    detail: `Warning: ${requests} OpenTelemetry requests${of} from ${key} were refused and lost, because exporters do not repeat them; ${since}. ${limit}`,
   }
 }
 

@@ -1,7 +1,16 @@
 import { look, read, write } from './act.ts'
 import type { AuditEntry } from '../audit.ts'
 import { mapPage, type Page, type PageById } from '../page.ts'
-import { keyFamilyOf, type ApiKeyChange, type ApiKeyRotation, type ApiKeyRow, type NewApiKeyRow } from '../api-keys.ts'
+import {
+  keyFamilyOf,
+  NONE_LOST,
+  type ApiKeyChange,
+  type ApiKeyRotation,
+  type ApiKeyRow,
+  type LostRequests,
+  type LostRequestsSum,
+  type NewApiKeyRow,
+} from '../api-keys.ts'
 import { findEnvironment } from './environments.ts'
 import { auditControl } from './revision.ts'
 import { insertRows, withJson } from './rows/insert-rows.ts'
@@ -9,12 +18,13 @@ import { selectList, type Sql } from './sql.ts'
 
 export const apiKeysActs = {
   ...look({ findApiKey }),
-  ...read({ listApiKeys }),
-  ...write({ createApiKey, revokeApiKey, changeApiKey, rotateApiKey }),
+  ...read({ listApiKeys, sumLostRequests }),
+  ...write({ createApiKey, revokeApiKey, changeApiKey, rotateApiKey, addLostRequests }),
 }
 
 const OTHERS = selectList(
-  'id environment_id name hash family scopes requests_per_second created_at expires_at replaced_by last_used_at',
+  `id environment_id name hash family scopes requests_per_second created_at expires_at replaced_by last_used_at
+    lost_requests last_lost_at last_lost_reason`,
   'k.',
 )
 const COLUMNS = `${OTHERS}, k.revoked_at AS "revokedAt"`
@@ -111,6 +121,7 @@ async function rotateApiKey(
     expiresAt: expires,
     replacedBy: null,
     lastUsedAt: null,
+    ...NONE_LOST,
   }
   await insertRows(sql, 'api_keys', [added])
   const until = Math.min(old.expiresAt ?? oldValidUntil, oldValidUntil)
@@ -118,4 +129,32 @@ async function rotateApiKey(
   await sql.run(text, { until, newId, env: environmentId, id })
   await auditControl(sql, audit)
   return added
+}
+
+async function addLostRequests(sql: Sql, lost: LostRequests[]): Promise<void> {
+  const text = `UPDATE api_keys SET lost_requests = lost_requests + :requests, last_lost_at = :at,
+    last_lost_reason = :reason WHERE environment_id = :env AND id = :keyId`
+  // Sorted, so that two nodes cannot deadlock.
+  for (const { environmentId: env, keyId, requests, at, reason } of lost.toSorted((a, b) =>
+    a.keyId < b.keyId ? -1 : 1,
+  )) {
+    await sql.run(text, { requests, at, reason, env, keyId })
+  }
+}
+
+/** Keys are few, and only the doctor asks. */
+async function sumLostRequests(sql: Sql, since: number): Promise<LostRequestsSum> {
+  const lost = 'FROM api_keys k WHERE k.last_lost_at >= :since'
+  const sums = await sql.get<{ keys: number; requests: number }>(
+    `SELECT COUNT(*) AS keys, COALESCE(SUM(k.lost_requests), 0) AS requests ${lost}`,
+    { since },
+  )
+  const latest = await sql.get<NonNullable<LostRequestsSum['latest']>>(
+    `SELECT k.name AS "keyName", w.name AS "workspaceName", e.name AS "environmentName", k.last_lost_at AS at,
+      k.last_lost_reason AS reason
+    FROM api_keys k JOIN environments e ON e.id = k.environment_id JOIN workspaces w ON w.id = e.workspace_id
+    WHERE k.last_lost_at >= :since ORDER BY k.last_lost_at DESC, k.id LIMIT 1`,
+    { since },
+  )
+  return { keys: sums?.keys ?? 0, requests: Number(sums?.requests ?? 0), latest }
 }

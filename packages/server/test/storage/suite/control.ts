@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
-import type { ApiKeyRow } from '../../../src/storage/api-keys.ts'
+import { NONE_LOST, type ApiKeyRow } from '../../../src/storage/api-keys.ts'
 import type { FirstTenant } from '../../../src/storage/control.ts'
 import type { OperatorTokenRow } from '../../../src/storage/operator-tokens.ts'
 import { ownStorage, sharedStorage, type OpenStorage } from './open.ts'
@@ -30,6 +30,7 @@ function apiKey(environmentId: string, given: Partial<ApiKeyRow> = {}): ApiKeyRo
     revokedAt: null,
     replacedBy: null,
     lastUsedAt: null,
+    ...NONE_LOST,
     ...given,
   }
 }
@@ -195,6 +196,36 @@ export function controlSuite(open: OpenStorage) {
       assert.equal((await storage().findOperatorToken(token.id))?.lastUsedAt, NOON + 5)
       await touch(NOON + 6)
       assert.equal((await storage().findApiKey(key.id))?.lastUsedAt, NOON + 6)
+    })
+
+    test('lost requests of a key add up, the reason is that of the latest, and another key has none', async () => {
+      const { id } = await newEnvironment()
+      const [key, other] = [apiKey(id), apiKey(id)]
+      for (const each of [key, other]) await storage().createApiKey(each, [])
+      const before = await storage().sumLostRequests(NOON)
+      const lost = (requests: number, at: number, reason: string) => ({
+        ...{ environmentId: id, keyId: key.id },
+        ...{ requests, at, reason },
+      })
+      await storage().addLostRequests([lost(2, NOON + 1, 'too large')])
+      await storage().addLostRequests([lost(3, NOON + 2, 'no such address'), { ...lost(1, NOON, 'x'), keyId: newId() }])
+      const { rows } = await storage().listApiKeys(id, { after: null, limit: 10 })
+      assert.deepEqual(
+        [key, other].map(({ id: keyId }) => {
+          const listed = rows.find((row) => row.id === keyId)
+          return [listed?.lostRequests, listed?.lastLostAt, listed?.lastLostReason]
+        }),
+        [
+          [5, NOON + 2, 'no such address'],
+          [0, null, null],
+        ],
+      )
+      const sum = await storage().sumLostRequests(NOON)
+      assert.deepEqual([sum.keys - before.keys, sum.requests - before.requests], [1, 5])
+      assert.equal((await storage().sumLostRequests(NOON + 3)).latest, null)
+      const rotated = { ...{ id: newId(), hash: 'ef'.repeat(32) }, now: NOON, oldValidUntil: NOON, expiresAt: null }
+      const added = await storage().rotateApiKey(id, key.id, rotated, [])
+      assert.equal(added !== null && added !== 'ended' && added.lostRequests, 0)
     })
 
     test('the first value given for a secret stays', async () => {
