@@ -1,9 +1,10 @@
-import { childrenOf, dottedName, literalText, type Node } from './syntax.ts'
+import { childrenOf, dottedName, literalText, loopOf, type Node, type NodeOf } from './syntax.ts'
 import { type VariableName, VARIABLE_NAMES } from './variables.ts'
 
 /**
  * The variables and the literal paths of `tool.input` that a condition reads. `tool.input.cart[0].price`,
  * `tool.input["cart"]` and `"cart" in tool.input` have a literal path; `tool.input[agent.id]` has none.
+ * Loops have the paths of all elements: `tool.input.items.exists(i, i.price > 1)` reads `items`, null, `price`.
  */
 export type Fields = {
   readonly variables: readonly VariableName[]
@@ -16,7 +17,11 @@ export type Fields = {
 
 export type InputType = 'string' | 'double' | 'bool'
 
-type Path = readonly (string | number)[]
+/** Null: each element of a list, or each key of a map. */
+type Path = readonly (string | number | null)[]
+/** The loop variables. Undefined: not a part of the input. */
+type Scope = ReadonlyMap<string, Path | undefined>
+const NO_LOOP: Scope = new Map()
 
 const COMPARISONS: readonly string[] = ['==', '!=', '<', '<=', '>', '>=']
 const OF_TEXTS: readonly string[] = ['startsWith', 'endsWith', 'contains', 'matches']
@@ -26,21 +31,26 @@ export function fieldsIn(root: Node): Fields {
   const inputPaths = new Map<string, Path>()
   const inputTypes = new Map<string, { path: Path; type: InputType }>()
 
-  function visit(node: Node): void {
+  function visit(node: Node, scope: Scope): void {
     for (const [part, type] of typedParts(node)) {
-      const typed = pathOf(part)
+      const typed = pathOf(part, scope)
       if (typed && typed.length > 0) inputTypes.set(JSON.stringify([typed, type]), { path: typed, type })
     }
-    const path = pathOf(node)
+    const path = pathOf(node, scope)
     if (path) return addPath(path)
+    if (node.kind === 'method' && loopOf(node)) {
+      visit(node.receiver, scope)
+      for (const part of node.values.slice(1)) visit(part, scopeIn(node, scope))
+      return
+    }
     const name = variableOf(node)
     if (name) return void variables.add(name)
     if (node.kind === 'binary' && node.operator === 'in') {
-      const container = pathOf(node.right)
+      const container = pathOf(node.right, scope)
       const key = literalText(node.left)
       if (container && key !== undefined) return addPath([...container, key])
     }
-    for (const child of childrenOf(node)) visit(child)
+    for (const child of childrenOf(node)) visit(child, scope)
   }
 
   function addPath(path: Path): void {
@@ -48,7 +58,7 @@ export function fieldsIn(root: Node): Fields {
     if (path.length > 0) inputPaths.set(JSON.stringify(path), path)
   }
 
-  visit(root)
+  visit(root, NO_LOOP)
   return {
     variables: [...variables],
     inputPaths: [...inputPaths.values()],
@@ -102,12 +112,27 @@ function literalType(node: Node): InputType[] {
 }
 
 /** The literal path below `tool.input` that a node reads; [] for the whole input. */
-function pathOf(node: Node): Path | undefined {
+function pathOf(node: Node, scope: Scope): Path | undefined {
+  if (node.kind === 'name' && scope.has(node.name)) return scope.get(node.name)
   if (variableOf(node) === 'tool.input') return []
   if (node.kind !== 'field' && node.kind !== 'index') return undefined
-  const above = pathOf(node.object)
+  const above = pathOf(node.object, scope)
   const key = node.kind === 'field' ? node.key : keyOf(node.key)
   return above && key !== undefined ? [...above, key] : undefined
+}
+
+/** The scope of a loop's parts: its variable is an element of the receiver. */
+function scopeIn({ receiver, values: [variable] }: NodeOf<'method'>, scope: Scope): Scope {
+  return variable?.kind === 'name' ? new Map(scope).set(variable.name, elementOf(receiver, scope)) : scope
+}
+
+function elementOf(node: Node, scope: Scope): Path | undefined {
+  const loop = node.kind === 'method' ? loopOf(node) : undefined
+  if (node.kind === 'method' && loop === 'filter/2') return elementOf(node.receiver, scope)
+  const made = node.kind === 'method' && loop?.startsWith('map/') ? node.values.at(-1) : undefined
+  if (node.kind === 'method' && made) return pathOf(made, scopeIn(node, scope))
+  const path = pathOf(node, scope)
+  return path && [...path, null]
 }
 
 function keyOf(node: Node): string | number | undefined {

@@ -9,13 +9,16 @@ export function callTokens(counts: CallCounts | null): CallTokens | null {
   const { promptTokens, completionTokens, totalTokens } = counts
   const prompt = promptTokens ?? Math.max(0, (totalTokens ?? 0) - (completionTokens ?? 0))
   const completion = completionTokens ?? Math.max(0, promptTokens === null ? 0 : (totalTokens ?? 0) - prompt)
-  const { cachedTokens, cacheWriteTokens, cacheWrite1hTokens, reasoningTokens, cachedAudioTokens, cachedImageTokens } =
-    counts
+  const { cacheWriteTokens, cacheWrite1hTokens, reasoningTokens, cachedAudioTokens, cachedImageTokens } = counts
+  // As many tokens as the prompt has may be cached, which are the cheapest, if nobody can read how many.
+  const isWithin = !counts.unknown.includes('promptTokens')
+  const isReadUnknown = isWithin && counts.invalid.some((path) => /cache(?!.*(?:creat|writ))/i.test(path))
+  const cachedTokens = isReadUnknown ? Math.max(0, prompt - cacheWriteTokens) : counts.cachedTokens
   const cached = cachedTokens + cacheWriteTokens
   // Beside a total alone, the parts may say more.
   const all = Math.max(prompt, cached)
   const output = Math.max(completion, reasoningTokens)
-  const isUnknown = counts.unknown.length > 0
+  const isUnknown = counts.unknown.length > 0 || counts.invalid.some((path) => /cache|audio|image/i.test(path))
   if (all + output === 0) return isUnknown || counts.invalid.length > 0 ? UNKNOWN : null
   // Some shapes do not say which of the cached tokens are audio: those count as text.
   const [audioInput, imageInput, input] = split(all - cached, [

@@ -3,13 +3,15 @@ import type { SimulationResult } from '@tacho/contract/operator/simulation.ts'
 import type { Fields } from '@tacho/policy/compile.ts'
 import { nearestName } from './nearest-name.ts'
 
-export type Path = readonly (string | number)[]
+/** Null: each element of a list, or each key of a map. */
+export type Path = readonly (string | number | null)[]
 type Warning = SimulationResult['warnings'][number]
 
 /** Members beside a field that are counted. */
 const SIBLINGS_COUNTED = 100
 const TOOLS_COUNTED = 1_000
 const TOOLS_NAMED = 3
+const ELEMENTS_COUNTED = 1_000
 /** A longer name is not compared with others. */
 const NAME_CHARS = 100
 
@@ -22,6 +24,7 @@ export function fieldCensus({ variables, inputPaths, inputTypes, toolNames }: Fi
       path,
       field,
       expected: expected.get(field)?.map(({ type }) => type) ?? [],
+      recorded: 0,
       types: new Map<string, number>(),
       siblings: new Map<string, number>(),
     }
@@ -43,13 +46,14 @@ export function fieldCensus({ variables, inputPaths, inputTypes, toolNames }: Fi
       if (named.size > 0 && names.length > 0 && !names.some((name) => named.has(name))) return
       calls += 1
       if (input === undefined) withoutInput += 1
-      for (const { path, types, siblings } of counts) {
-        countSiblings(siblings, input, path)
-        const value = valueAt(input, path)
-        if (value !== undefined) types.set(celTypeOf(value), (types.get(celTypeOf(value)) ?? 0) + 1)
+      for (const count of counts) {
+        countSiblings(count.siblings, input, count.path)
+        const types = new Set(valuesAt(input, count.path).map(celTypeOf))
+        if (types.size > 0) count.recorded += 1
+        for (const type of types) count.types.set(type, (count.types.get(type) ?? 0) + 1)
       }
     },
-    fields: () => counts.map(({ field, types }) => ({ field, recorded: sum(types), types: Object.fromEntries(types) })),
+    fields: () => counts.map(({ field, recorded, types }) => ({ field, recorded, types: Object.fromEntries(types) })),
     warnings(): Warning[] {
       const uncalled = seen > 0 && isEveryToolKnown ? toolNames.filter((name) => !tools.has(name)) : []
       // Beside a tool that was called, another may be new: only a name like that of a third one is a misspelling.
@@ -57,9 +61,12 @@ export function fieldCensus({ variables, inputPaths, inputTypes, toolNames }: Fi
       const unknown = doubtful.length > 0 ? [unknownTool(doubtful, tools)] : []
       if (calls === 0) return unknown
       const of = named.size > 0 && tools.size > 0 ? toolNames.slice(0, TOOLS_NAMED).join(', ') : null
-      const warnings = counts.flatMap(({ field, path, types, siblings, expected: as }) => [
-        ...(sum(types) > 0 ? [] : [neverRecorded(field, nearest(path, siblings), calls, of)]),
-        ...otherTypes(field, types, as),
+      // Of a list that no call has, its elements need no warning.
+      const missing = counts.filter(({ recorded }) => recorded === 0)
+      const isInside = (path: Path) => missing.some((list) => isBefore([...list.path, null], path))
+      const warnings = counts.flatMap(({ field, path, recorded, types, siblings, expected: as }) => [
+        ...(recorded > 0 || isInside(path) ? [] : [neverRecorded(field, nearest(path, siblings), calls, of)]),
+        ...otherTypes(field, recorded, types, as),
       ])
       if (readsInput && withoutInput > 0) {
         const message = `${number(withoutInput)} of ${number(calls)} calls were recorded without their input`
@@ -92,11 +99,15 @@ function unknownTool(toolNames: readonly string[], tools: ReadonlySet<string>): 
 const nearestTool = (name: string, tools: ReadonlySet<string>): string | null =>
   isShort(name) ? nearestName(name, [...tools].filter(isShort)) : null
 
+const isBefore = (start: Path, path: Path) => start.every((key, index) => index < path.length && path[index] === key)
+
 function countSiblings(siblings: Map<string, number>, input: unknown, path: Path): void {
-  const parent = valueAt(input, path.slice(0, -1))
-  if (typeof parent !== 'object' || parent === null || Array.isArray(parent)) return
-  for (const key of Object.keys(parent).slice(0, SIBLINGS_COUNTED)) {
-    if (!isShort(key)) continue
+  const keys = new Set<string>()
+  for (const parent of path.at(-1) === null ? [] : valuesAt(input, path.slice(0, -1))) {
+    if (typeof parent !== 'object' || parent === null || Array.isArray(parent)) continue
+    for (const key of Object.keys(parent).slice(0, SIBLINGS_COUNTED)) if (isShort(key)) keys.add(key)
+  }
+  for (const key of keys) {
     if (siblings.has(key) || siblings.size < SIBLINGS_COUNTED) siblings.set(key, (siblings.get(key) ?? 0) + 1)
   }
 }
@@ -110,11 +121,15 @@ function nearest(path: Path, siblings: ReadonlyMap<string, number>): Near | null
 }
 
 /** Values on which the condition fails: not of the expected type or, if none is expected, of the usual one. */
-function otherTypes(field: string, types: Map<string, number>, expected: readonly string[]): Warning[] {
+function otherTypes(
+  field: string,
+  recorded: number,
+  types: Map<string, number>,
+  expected: readonly string[],
+): Warning[] {
   const [usual] = [...types].toSorted(([, a], [, b]) => b - a)
   if (!usual) return []
   const right = expected.length > 0 ? expected : [usual[0]]
-  const recorded = sum(types)
   return [...types]
     .filter(([type]) => !right.includes(type))
     .map(([type, count]) => {
@@ -123,25 +138,27 @@ function otherTypes(field: string, types: Map<string, number>, expected: readonl
     })
 }
 
-function sum(types: Map<string, number>): number {
-  return types.values().reduce((total, count) => total + count, 0)
-}
-
 export function spelled(path: Path): string {
-  const parts = path.map((key) =>
-    typeof key === 'string' && /^[A-Za-z_]\w*$/.test(key) ? `.${key}` : `[${JSON.stringify(key)}]`,
-  )
+  const parts = path.map((key) => {
+    if (key === null) return '[]'
+    return typeof key === 'string' && /^[A-Za-z_]\w*$/.test(key) ? `.${key}` : `[${JSON.stringify(key)}]`
+  })
   return `tool.input${parts.join('')}`
 }
 
-export function valueAt(input: unknown, path: Path): unknown {
-  let value = input
+/** At most one value, unless the path has all elements of a list. */
+export function valuesAt(input: unknown, path: Path): unknown[] {
+  let values = [input]
   for (const key of path) {
-    const isThere = typeof value === 'object' && value !== null && Object.hasOwn(value, key)
-    if (!isThere || Array.isArray(value) !== (typeof key === 'number')) return undefined
-    value = (value as Record<string | number, unknown>)[key]
+    values = values.flatMap((value) => {
+      if (typeof value !== 'object' || value === null) return []
+      if (key === null) return Array.isArray(value) ? (value as unknown[]) : Object.keys(value)
+      if (!Object.hasOwn(value, key) || Array.isArray(value) !== (typeof key === 'number')) return []
+      return [(value as Record<string | number, unknown>)[key]]
+    })
+    if (values.length > ELEMENTS_COUNTED) values.length = ELEMENTS_COUNTED
   }
-  return value
+  return values.filter((value) => value !== undefined)
 }
 
 function celTypeOf(value: unknown): string {

@@ -101,7 +101,7 @@ test('tokens are split as each provider reports them', () => {
     ['only a total', { totalTokens: 9 }, { input: 9 }],
     ['a total and one part', { totalTokens: 9, completionTokens: 4 }, { input: 5, output: 4 }],
     ['a total and the other part', { totalTokens: 9, promptTokens: 4 }, { input: 4, output: 5 }],
-    ['an invalid part', { promptTokens: 10, cachedTokens: -1, reasoningTokens: 1.5 }, { input: 10 }],
+    ['an invalid part', { promptTokens: 10, reasoningTokens: 1.5 }, { input: 10 }],
   ]
   for (const [name, usage, expected] of cases) assert.deepEqual(tokensOf(usage), { ...NONE, ...expected }, name)
 })
@@ -133,6 +133,26 @@ test('a call with one unknown side is known to have used at least the other', ()
   }
   assert.equal(tokensOf({ promptTokens: '120', completionTokens: 30 })?.context, 0)
   assert.equal(tokensOf({ promptTokens: 'x', completionTokens: 30, totalTokens: 150 })?.input, 120)
+})
+
+test('a part that cannot be read makes the cost at least what the cheapest parts cost', () => {
+  const counts = { promptTokens: 100, completionTokens: 10 }
+  const cheapest = { ...NONE, context: withUnknown(0), cacheRead: 100, output: 10 }
+  for (const part of [
+    { cachedTokens: 'many' },
+    { prompt_tokens_details: { cached_tokens: -1 } },
+    { cachedContentTokenCount: 1.5 },
+    { prompt_cache_hit_tokens: {} },
+  ]) {
+    assert.deepEqual(tokensOf({ ...counts, ...part }), cheapest, JSON.stringify(part))
+  }
+  const written = { ...counts, cacheWriteTokens: 30, cachedTokens: 'many' }
+  assert.deepEqual(tokensOf(written), { ...cheapest, cacheRead: 70, cacheWrite: 30 })
+  // Written tokens, audio and images cost more, and Anthropic leaves the cached tokens out of the input.
+  const whole = { ...NONE, context: withUnknown(0), input: 100, output: 10 }
+  assert.deepEqual(tokensOf({ ...counts, cacheWriteTokens: 'many' }), whole)
+  assert.deepEqual(tokensOf({ input_tokens: 100, output_tokens: 10, cache_read_input_tokens: 'many' }), whole)
+  assert.deepEqual(tokensOf({ ...counts, prompt_tokens_details: { audio_tokens: 'many' } }), whole)
 })
 
 test('a context is long above a threshold, counting cached tokens', () => {

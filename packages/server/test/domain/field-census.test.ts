@@ -25,6 +25,30 @@ test('a field is found where the condition finds it, and nowhere else', () => {
   ])
 })
 
+test('fields inside of loops are compared with the elements of the recorded lists', () => {
+  const warned = (source: string, ...inputs: object[]) => {
+    const compiled = compileCondition(source)
+    assert.ok(compiled.ok, source)
+    const census = fieldCensus(fieldsOf(compiled.condition))
+    for (const input of inputs) census.count(input)
+    return census.warnings().map(({ message }) => message)
+  }
+  const inputs = [{ items: [{ price: 2 }, { price: 3, tags: ['a'] }] }, { items: [{ price: 'x' }] }, { items: [] }]
+  assert.deepEqual(warned('tool.input.items.exists(i, i.prize > 1.0)', ...inputs), [
+    'None of the 3 recorded calls has tool.input.items[].prize; tool.input.items[].price is in 2 of 3',
+  ])
+  assert.deepEqual(warned('tool.input.items.filter(i, i.price > 1).size() > 1', ...inputs), [
+    'tool.input.items[].price is string, not double, in 1 of the 2 calls that have it',
+  ])
+  assert.deepEqual(warned('tool.input.items.exists(i, i.tags.exists(t, t == "a"))', ...inputs), [])
+  assert.deepEqual(warned('tool.input.itms.exists(i, i.prize > 1)', ...inputs), [
+    'None of the 3 recorded calls has tool.input.itms; tool.input.items is in 3 of 3',
+  ])
+  assert.deepEqual(warned('tool.input.headers.exists(k, k == "x")', { headers: { x: 1 } }), [])
+  const large = { items: Array.from({ length: 50_000 }, () => ({ price: 1 })) }
+  assert.deepEqual(warned('tool.input.items.all(i, i.price > 1)', ...Array.from({ length: 100 }, () => large)), [])
+})
+
 test('there is no warning without calls, or for an input that the condition does not read', () => {
   const census = fieldCensus({ variables: ['tool.input'], inputPaths: [['a']], inputTypes: [], toolNames: [] })
   assert.deepEqual(census.warnings(), [])
