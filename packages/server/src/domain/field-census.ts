@@ -48,7 +48,7 @@ export function fieldCensus({ variables, inputPaths, inputTypes, toolNames }: Fi
       if (input === undefined) withoutInput += 1
       for (const count of counts) {
         countSiblings(count.siblings, input, count.path)
-        const types = new Set(valuesAt(input, count.path).map(celTypeOf))
+        const types = new Set(inputValuesAt(input, count.path).map(celTypeOf))
         if (types.size > 0) count.recorded += 1
         for (const type of types) count.types.set(type, (count.types.get(type) ?? 0) + 1)
       }
@@ -103,7 +103,7 @@ const isBefore = (start: Path, path: Path) => start.every((key, index) => index 
 
 function countSiblings(siblings: Map<string, number>, input: unknown, path: Path): void {
   const keys = new Set<string>()
-  for (const parent of path.at(-1) === null ? [] : valuesAt(input, path.slice(0, -1))) {
+  for (const parent of path.at(-1) === null ? [] : inputValuesAt(input, path.slice(0, -1))) {
     if (typeof parent !== 'object' || parent === null || Array.isArray(parent)) continue
     for (const key of Object.keys(parent).slice(0, SIBLINGS_COUNTED)) if (isShort(key)) keys.add(key)
   }
@@ -147,7 +147,7 @@ export function spelled(path: Path): string {
 }
 
 /** At most one value, unless the path has all elements of a list. */
-export function valuesAt(input: unknown, path: Path): unknown[] {
+export function inputValuesAt(input: unknown, path: Path): unknown[] {
   let values = [input]
   for (const key of path) {
     values = values.flatMap((value) => {

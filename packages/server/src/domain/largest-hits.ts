@@ -3,7 +3,7 @@ import { number } from '@tacho/contract/format.ts'
 import type { CallState, SimulationResult } from '@tacho/contract/operator/simulation.ts'
 import type { Fields } from '@tacho/policy/compile.ts'
 import { isoTime } from '../storage/iso-time.ts'
-import { spelled, valuesAt, type Path } from './field-census.ts'
+import { spelled, inputValuesAt, type Path } from './field-census.ts'
 
 type LargestHit = NonNullable<SimulationResult['largest']>[number]
 
@@ -34,7 +34,7 @@ export function largestHits({ inputTypes }: Fields) {
   return {
     valuesOf: (input: unknown): Hit['values'] =>
       paths.slice(0, FIELDS_READ).flatMap((path) => {
-        const numbers = valuesAt(input, path).filter((value) => typeof value === 'number')
+        const numbers = inputValuesAt(input, path).filter((value) => typeof value === 'number')
         return numbers.length > 0 ? [{ path, value: Math.max(...numbers) }] : []
       }),
     add({ run: id, runId, eventId, time, toolName, state, values }: Hit): void {
