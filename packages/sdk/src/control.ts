@@ -3,10 +3,13 @@ import { host as hostProcess } from '#process'
 import type { ConfigurationOptions } from './configuration/options.ts'
 import { ConfigurationSource } from './configuration/source.ts'
 import type { Core } from './core.ts'
+import { noteUnknown } from './diagnostics.ts'
 import { Guard } from './guard/guard.ts'
-import type { GuardDefaults } from './guard/rules.ts'
+import { RULES, type GuardDefaults } from './guard/rules.ts'
 import { createHashInput, SEAL_KEY } from './guard/seal.ts'
 import { IssueRecords } from './issue-records.ts'
+
+const CONFIGURATION = ['refreshMs', 'oldAfterMs', 'cacheFile', 'cacheMaxAgeMs', 'cacheFreshMs']
 
 export interface ControlOptions {
   readonly configuration: ConfigurationOptions
@@ -27,6 +30,14 @@ export function createControl(
   issues: IssueRecords = new IssueRecords(core),
 ): Control {
   const { cacheFile } = configuration
+  for (const [of, given, names] of [
+    ['configuration', configuration, CONFIGURATION],
+    ['guard', guard, [...RULES, 'loop', 'budget']],
+    ['guard.loop', guard.loop || {}, ['calls', 'window', 'action']],
+    ['guard.budget', guard.budget ?? {}, ['toolCalls', 'totalTokens', 'cost', 'seconds', 'action']],
+  ] as const) {
+    noteUnknown(core.diagnostics, of, given, names)
+  }
   const warn = (message: string) => core.diagnostics.report('warning', 'configuration_not_kept', message)
   // A file on disk counts only for the key and the address, and only unchanged.
   const sign = (text: string) => core.sign(`${core.settings.baseUrl}\n${text}`)

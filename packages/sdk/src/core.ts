@@ -2,7 +2,7 @@
 import { host as hostProcess } from '#process'
 import type * as Delivery from './delivery.ts'
 import { createContext, outside, type CurrentContext, type RunScope, type Span } from './context.ts'
-import { createDiagnostics, type Diagnostics } from './diagnostics.ts'
+import { createDiagnostics, noteUnknown, type Diagnostics } from './diagnostics.ts'
 import type { Failure } from './ending.ts'
 import { makeEvent, PROTECTED_TYPES, type Draft } from './event.ts'
 import type { Request } from './http.ts'
@@ -15,7 +15,7 @@ import type { HostProcess } from './process/node.ts'
 import { noteDrop } from './queue.ts'
 import type { RunState, SharedStates } from './run-state.ts'
 import type { RotatingKey } from './rotating-key.ts'
-import { scoreOf } from './score.ts'
+import { DETAILS, scoreOf } from './score.ts'
 import { createRunUsages, type RunUsages } from './run-usage.ts'
 import { hostRuntime, inOnePiece, type Fetch, type Runtime } from './runtime.ts'
 import { Sender, type Deliver } from './sender.ts'
@@ -236,6 +236,7 @@ export function createCore(given: TachoOptions, runtime: Runtime): Core {
       diagnostics.report('warning', 'invalid_score', `A score was left out: ${said.problem}.`)
       return undefined
     }
+    noteUnknown(diagnostics, 'A score', said.details, DETAILS)
     const eventId = said.id ?? (isLate ? ids.uuid() : undefined)
     return record(scope, { type: 'SCORE', label: name as string, payload: said.payload, eventId })
   }

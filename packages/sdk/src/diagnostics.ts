@@ -1,4 +1,5 @@
 import type { Runtime } from './runtime.ts'
+import { cutText } from './text.ts'
 
 export type DiagnosticLevel = 'info' | 'warning' | 'error'
 
@@ -90,4 +91,15 @@ export function createDiagnostics(onDiagnostic: OnDiagnostic | undefined, { now 
     },
     counters: (queue) => ({ ...counts, ...queue, dropped: Object.fromEntries(dropped) }),
   }
+}
+
+/** @internal A misspelt option would have no effect in silence. */
+export function noteUnknown(
+  { report }: Pick<Diagnostics, 'report'>,
+  of: string,
+  given: object,
+  names: readonly string[],
+) {
+  const unknown = Object.keys(given).find((name) => !names.includes(name))
+  if (unknown) report('warning', 'invalid_option', `${of} has no option ${cutText(unknown, 40)}.`)
 }

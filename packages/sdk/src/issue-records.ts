@@ -1,7 +1,7 @@
 /** Their own sender delivers them one by one. */
 import { ACCEPTED, verdictOf, type Verdict } from './answer.ts'
 import type { CurrentContext, RunScope } from './context.ts'
-import { createDiagnostics, type Diagnostics, type DropReason } from './diagnostics.ts'
+import { createDiagnostics, noteUnknown, type Diagnostics, type DropReason } from './diagnostics.ts'
 import type { HttpResult, Reply, Request } from './http.ts'
 import { joined, readSafely } from './json.ts'
 import type { Settings } from './options.ts'
@@ -64,6 +64,8 @@ export interface IssueRecordCounters {
 /** With the other fields, a record stays below the 256 KiB of the interface. */
 const PAYLOAD_BYTES_MAX = 131_072
 const EVIDENCE_BYTES_MAX = 65_536
+
+const MEMBERS = ['recordKind', 'detectionType', 'policyId', 'eventId', 'promptVersionId', 'payload', 'evidence']
 
 /** @internal */
 export const ISSUE_BOUNDS = { maxQueuedEvents: 1_000, maxQueuedBytes: 4 * 1_048_576 }
@@ -148,7 +150,8 @@ export class IssueRecords {
     scope: RunScope | undefined,
     report: IssueReport,
   ): string {
-    const { settings, runtime, capturePayload } = this.#core
+    const { settings, runtime, capturePayload, diagnostics } = this.#core
+    noteUnknown(diagnostics, 'reportIssue()', report, MEMBERS)
     const text = (value: string | undefined): string | undefined =>
       value === undefined ? undefined : cutText(wellFormed(value), LIMITS.textChars)
     const { released } = settings

@@ -10,6 +10,7 @@ import type { Payload } from './payload.ts'
 import { carriedState, createRunState, resumedState, type CarriedState } from './run-state.ts'
 import { isSampled } from './sampling.ts'
 import type { ScoreDetails, ScoreValue } from './score.ts'
+import { noteUnknown } from './diagnostics.ts'
 import { cutText } from './text.ts'
 
 export type Outcome = 'COMPLETED' | 'FAILED' | 'CANCELLED'
@@ -282,8 +283,7 @@ export function outcomeOf(error: unknown): Outcome {
 export function createScope(core: Core, given: RunOptions, handle?: RunHandle): RunScope {
   const { settings, ids, diagnostics } = core
   const options = readSafely(() => ({ ...given }), {})
-  const [unknown] = handle ? [] : Object.keys(options).filter((name) => !OPTIONS.includes(name))
-  if (unknown) diagnostics.report('warning', 'invalid_option', `A run has no option ${cutText(unknown, 40)}.`)
+  if (!handle) noteUnknown(diagnostics, 'A run', options, OPTIONS)
 
   function text(
     name: Exclude<keyof (RunOptions & RunHandle), keyof Omit<CarriedState, 'clientId'> | 'usedBefore' | 'traceparent'>,

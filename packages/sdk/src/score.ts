@@ -15,6 +15,9 @@ export interface ScoreDetails {
   id?: string | undefined
 }
 
+/** @internal */
+export const DETAILS = ['comment', 'eventId', 'author', 'id', 'agentId', 'agentName']
+
 /** @internal A service takes no other name, because filters compare names by these signs. */
 const NAME = /^[^<>=\s](?:[^<>=]{0,62}[^<>=\s])?$/u
 const NUMBER_MAX = 1e9
@@ -24,7 +27,7 @@ export function scoreOf(
   name: unknown,
   value: unknown,
   given: unknown,
-): { payload: Payload; id: string | undefined } | { problem: string } {
+): { payload: Payload; id: string | undefined; details: object } | { problem: string } {
   if (typeof name !== 'string' || !NAME.test(name)) {
     return { problem: 'its name must be a text of 1 to 64 characters, without < > = and outer spaces' }
   }
@@ -41,5 +44,6 @@ export function scoreOf(
   return {
     payload: { name, value, ...Object.fromEntries(known) },
     id: typeof id === 'string' && id !== '' ? id : undefined,
+    details,
   }
 }

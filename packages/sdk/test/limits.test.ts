@@ -361,6 +361,43 @@ test('an event with unknown or missing members, and a run with an unknown option
   ])
 })
 
+test('an unknown or missing member of any other public call is said, and the call is carried out', async () => {
+  const run = (value: unknown) => value
+  const misspelt = { approvalTimeout: 5 } as object
+  type Act = (tacho: Tacho) => unknown
+  const cases: [act: Act, message: string, options?: object][] = [
+    [(tacho) => tacho.guard(run, { name: 'a', ...misspelt })(1), 'guard() has no option approvalTimeout.'],
+    [(tacho) => tacho.guard(run, {} as { name: string })(1), 'guard() needs the name of the tool.'],
+    [
+      (tacho) => tacho.guardedCall({ name: 'a', input: {}, call: run, ...misspelt }),
+      'guardedCall() has no option approvalTimeout.',
+    ],
+    [(tacho) => tacho.decide({ toolName: 'a', name: 'b' } as { toolName: string }), 'decide() has no option name.'],
+    [(tacho) => tacho.decide({ toolName: 'a' }, misspelt), 'decide() has no option approvalTimeout.'],
+    [(tacho) => tacho.authorize({ name: 'a' } as unknown as { toolName: string }), 'authorize() has no option name.'],
+    [(tacho) => tacho.score('r', 'quality', 1, { event: 'x' } as object), 'A score has no option event.'],
+    [(tacho) => tacho.startRun().score('quality', 1, { eventID: 'x' } as object), 'A score has no option eventID.'],
+    [
+      (tacho) => tacho.reportIssue({ detectionType: 'X', details: {} } as { detectionType: string }),
+      'reportIssue() has no option details.',
+    ],
+    [(tacho) => tacho.configuration.ready(), 'configuration has no option refresh.', { configuration: { refresh: 1 } }],
+    [(tacho) => tacho.decide({ toolName: 'a' }), 'guard has no option loops.', { guard: { loops: false } }],
+    [(tacho) => tacho.decide({ toolName: 'a' }), 'guard.loop has no option count.', { guard: { loop: { count: 3 } } }],
+    [(tacho) => tacho.decide({ toolName: 'a' }), 'guard.budget has no option usd.', { guard: { budget: { usd: 3 } } }],
+  ]
+  for (const [act, message, options] of cases) {
+    const said: string[] = []
+    const fake = fakeTacho({
+      ...options,
+      onDiagnostic: ({ code, message }) => code === 'invalid_option' && said.push(message),
+    })
+    await fake.tacho.run(() => act(fake.tacho))
+    await fake.close()
+    assert.deepEqual(said, [message])
+  }
+})
+
 test('numbers that JSON cannot express keep their mark', async () => {
   const fake = fakeTacho()
   const payload = { none: NaN, most: [Infinity, -Infinity, 1.5], date: new Date(NaN) }

@@ -1,5 +1,6 @@
 /** Stands between an agent and its tools. Each call is a GuardedCall. */
 import type { Context } from '../context.ts'
+import { noteUnknown } from '../diagnostics.ts'
 import { beginPart, enclosingPart, type Part } from '../part.ts'
 import { outcomeOf } from '../run.ts'
 import type { StopSignal } from '../runtime.ts'
@@ -11,13 +12,14 @@ import { inputOfArguments, takeInput, type TakenCall } from './input.ts'
 import { Judge } from './judgement.ts'
 import { modelText } from './model-text.ts'
 import { createRecoveries } from './recoveries.ts'
-import type {
-  Authorization,
-  Call,
-  CallDecision,
-  GuardedCall as GuardedCallOptions,
-  GuardOptions,
-  GuardRules,
+import {
+  RULES,
+  type Authorization,
+  type Call,
+  type CallDecision,
+  type GuardedCall as GuardedCallOptions,
+  type GuardOptions,
+  type GuardRules,
 } from './rules.ts'
 
 export class Guard {
@@ -40,7 +42,7 @@ export class Guard {
 
   async decide(context: Context | undefined, call: Call, rules: GuardRules): Promise<CallDecision> {
     const part = enclosingPart(this.#parts.core, context)
-    const { guarded, record } = this.#begin(part, takenOf(call, rules), context)
+    const { guarded, record } = this.#begin(part, this.#taken('decide()', call, rules), context)
     const decision = await guarded.decide()
     if (!record.isEmpty) part.end('COMPLETED')
     return decision
@@ -55,7 +57,11 @@ export class Guard {
   ): Promise<Authorization> {
     const part = enclosingPart(this.#parts.core, context)
     try {
-      const { guarded, record } = this.#begin(part, this.#asked(part, takenOf(call, rules, signal)), context)
+      const { guarded, record } = this.#begin(
+        part,
+        this.#asked(part, this.#taken('authorize()', call, rules, signal)),
+        context,
+      )
       const { decision, approvalId } = await guarded.admit((admitted) => admitted)
       if (!record.isEmpty) part.end('COMPLETED')
       return { ...decision, approvalId }
@@ -72,6 +78,7 @@ export class Guard {
     args: Args,
     act: () => T,
   ): Promise<Awaited<T>> {
+    this.#note('guard()', name, rules)
     const read = () => (input ?? inputOfArguments)(...args)
     if (!input && args.length > 1) this.#parts.core.diagnostics.report('warning', 'guard_input', unnamedArguments(name))
     const call: TakenCall = {
@@ -107,9 +114,29 @@ export class Guard {
       ...rules
     }: GuardedCallOptions<Input, T>,
   ): Promise<Awaited<T>> {
+    this.#note('guardedCall()', name, rules)
     const facts = { toolName: name, input: takeInput(input, hasDates), riskSignals, annotations, server }
     const taken = { ...facts, rules, signal, key, toolCallId, args: [input] }
     return this.#call(context, taken, (given) => call(given as Input))
+  }
+
+  #taken(
+    act: string,
+    { toolName, input, riskSignals = [], annotations, server, key, toolCallId, ...others }: Call,
+    rules: GuardRules,
+    signal?: StopSignal,
+  ): TakenCall {
+    this.#note(act, toolName, { ...others, ...rules })
+    const facts = { toolName, input: takeInput(input), riskSignals, annotations, server }
+    return { ...facts, rules, signal, key, toolCallId, args: [input] }
+  }
+
+  #note(act: string, name: unknown, rules: object): void {
+    const { diagnostics } = this.#parts.core
+    noteUnknown(diagnostics, act, rules, RULES)
+    if (typeof name !== 'string' || name === '') {
+      diagnostics.report('warning', 'invalid_option', `${act} needs the name of the tool.`)
+    }
   }
 
   async #call<T>(context: Context | undefined, call: TakenCall, act: (input: unknown) => T): Promise<Awaited<T>> {
@@ -147,15 +174,6 @@ export class Guard {
 
 function unnamedArguments(name: string): string {
   return `${name} was called with several arguments, so policies see them as tool.input.args, without their names. Give guard() an input, such as input: (id, amount) => ({ id, amount }).`
-}
-
-function takenOf(
-  { toolName, input, riskSignals = [], annotations, server, key, toolCallId }: Call,
-  rules: GuardRules,
-  signal?: StopSignal,
-): TakenCall {
-  const facts = { toolName, input: takeInput(input), riskSignals, annotations, server }
-  return { ...facts, rules, signal, key, toolCallId, args: [input] }
 }
 
 /** The run of a pending call ends where the call is continued. */

@@ -29,6 +29,15 @@ export interface GuardRules {
   approvalWaitMs?: number | undefined
 }
 
+/** @internal */
+export const RULES = [
+  'policies',
+  'whenUnconfigured',
+  'configurationWaitMs',
+  'approvalTimeoutMs',
+  'approvalWaitMs',
+] satisfies (keyof GuardRules)[]
+
 export interface GuardDefaults extends GuardRules {
   /** Detects repeated calls with the same input in one run; false disables it. */
   loop?: LoopOptions | false | undefined
