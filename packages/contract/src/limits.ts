@@ -278,6 +278,10 @@ export const LIMITS = {
   timeZoneChars: 64,
   auditFilterChars: 255,
   emailChars: 254,
+  /** Groups of an identity provider that TACHO_GROUP_ROLES names. */
+  mappedGroups: 1_000,
+  /** Groups of one person that a sign-in reads. With more, groups give no role. */
+  groupsOfPerson: 1_000,
   passwordCharsMin: 12,
   passwordCharsMax: 256,
   /** Longest key or token in a request. */

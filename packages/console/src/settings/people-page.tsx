@@ -51,7 +51,18 @@ export function PeoplePage() {
 
   const columns: Column<Operator>[] = [
     { head: 'Person', main: true, cell: (person) => <Person person={person} isMe={person.id === me?.id} /> },
-    { head: 'Role', cell: ({ role }) => (role ? roleWord(role) : <span className="text-soft">none</span>) },
+    {
+      head: 'Role',
+      cell: ({ role, fromGroups }) =>
+        role ? (
+          <>
+            {roleWord(role)}
+            {fromGroups && <span className="text-soft"> by group</span>}
+          </>
+        ) : (
+          <span className="text-soft">none</span>
+        ),
+    },
     { head: 'Second factor', wide: true, cell: ({ twoFactor }) => (twoFactor ? <Chip tone="green">On</Chip> : 'off') },
     { head: 'Last sign-in', wide: true, cell: ({ lastSignInAt: at }) => (at ? <Time at={at} /> : 'not lately') },
   ]

@@ -22,6 +22,9 @@ export const Operator = Type.Object(
       enum: [...ROLES, null],
       description: "The person's role in this workspace or in every workspace; null: none in every workspace",
     }),
+    fromGroups: Type.Boolean({
+      description: 'Whether groups of the identity provider gave the role, and take it away',
+    }),
     twoFactor: Type.Boolean({ description: 'Whether the person needs a second factor to sign in' }),
     createdAt: time('When the account was created'),
     lastSignInAt: nullableTime('When the person last signed in, if that session still exists'),

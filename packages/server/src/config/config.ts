@@ -4,6 +4,7 @@ import { API_KEY_FORM, OPERATOR_TOKEN_FORM, parseApiKey, parseOperatorToken } fr
 import { nearestName } from '../domain/nearest-name.ts'
 import { isEmail, lowerCase } from '../domain/email.ts'
 import { smtpServerOf } from '../domain/smtp-server.ts'
+import { groupRoles } from './group-roles.ts'
 import {
   bytes,
   choice,
@@ -143,6 +144,17 @@ export const SETTINGS = {
     'approver',
     'admin',
   ]),
+  oidcGroupsClaim: text(
+    { placeholder: 'name', byDefault: 'groups', help: "Claim of the id token with the person's groups" },
+    255,
+  ),
+  oidcScopes: optional(
+    { placeholder: 'scopes', help: 'More scopes to request, such as groups, separated by spaces' },
+    // RFC 6749 3.3
+    (given) => (/^[\x21\x23-\x5b\x5d-\x7e]+( [\x21\x23-\x5b\x5d-\x7e]+)*$/.test(given) ? given : null),
+    'scopes separated by single spaces',
+  ),
+  groupRoles: groupRoles('Roles that groups of the identity provider give, by group and workspace'),
   console: onOff('Serve the operator console at /, if it is built'),
   metrics: onOff('Serve /metrics, without a key'),
   docs: onOff('Serve /docs and the interface documents, without a key'),
@@ -241,7 +253,7 @@ function workersFault({ workers, databaseUrl }: Config): string | null {
 
 function identityProviderFault(config: Config): string | null {
   const needed = ['oidcIssuer', 'oidcClientId', 'oidcClientSecret', 'publicUrl'] as const
-  const given = (['oidcIssuer', 'oidcClientId', 'oidcClientSecret', 'oidcDomain'] as const).find(
+  const given = (['oidcIssuer', 'oidcClientId', 'oidcClientSecret', 'oidcDomain', 'groupRoles'] as const).find(
     (name) => config[name] !== null,
   )
   const missing = needed.filter((name) => config[name] === null).map(variableOf)

@@ -139,6 +139,8 @@ export async function serveStore(config: Config, storage: Storage, options: Star
   })
   const { identityProvider } = signInOptions(config)
   await storage.claimIdentities(identityProvider?.issuer ?? null)
+  const workspaces = await storage.missingWorkspaces([...(config.groupRoles?.values() ?? [])].flat())
+  if (workspaces.length > 0) log?.warn({ workspaces }, 'TACHO_GROUP_ROLES names workspaces that do not exist (yet)')
   let draining = false
   const app = createApp(
     {
@@ -246,8 +248,10 @@ function packs({ packPayloads: choice }: Config, { engine }: Storage): boolean {
 function signInOptions(config: Config) {
   const { publicUrl, oidcIssuer: issuer, oidcClientId: clientId, oidcClientSecret: clientSecret } = config
   const isSetUp = issuer !== null && clientId !== null && clientSecret !== null
-  const { oidcDomain: domain, oidcDomainRole: domainRole } = config
-  return { publicUrl, identityProvider: isSetUp ? { issuer, clientId, clientSecret, domain, domainRole } : null }
+  const { oidcDomain: domain, oidcDomainRole: domainRole, oidcGroupsClaim: groupsClaim, groupRoles } = config
+  const scopes = config.oidcScopes?.split(' ') ?? []
+  const provider = { domain, domainRole, groupsClaim, groupRoles, scopes }
+  return { publicUrl, identityProvider: isSetUp ? { issuer, clientId, clientSecret, ...provider } : null }
 }
 
 /** Not the framework's function, which listens twice for `localhost`. */

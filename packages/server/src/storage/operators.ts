@@ -3,11 +3,12 @@ import type { Invitation, Operator } from '@tacho/contract/operator/operator.ts'
 import type { Session } from '@tacho/contract/operator/sign-in.ts'
 import type { RowFor } from './row-for.ts'
 
-export interface MemberRow extends Omit<RowFor<Operator>, 'twoFactor'> {
+export interface MemberRow extends Omit<RowFor<Operator>, 'twoFactor' | 'fromGroups'> {
   twoFactor: number
+  fromGroups: number
 }
 
-export type OperatorRow = Omit<MemberRow, 'role' | 'lastSignInAt'>
+export type OperatorRow = Omit<MemberRow, 'role' | 'fromGroups' | 'lastSignInAt'>
 
 /** An invitation for a person who names their own address: the first one of a store. */
 export const ANY_EMAIL = ''
@@ -58,6 +59,18 @@ export interface SessionRow extends PersonRoles {
 
 export interface SessionListRow extends Omit<RowFor<Session>, 'current' | 'address'> {
   ipAddress: string | null
+}
+
+/** By a group of a directory. `workspace`: its name or id; null: every workspace. */
+export interface GrantedRole {
+  workspace: string | null
+  role: Role
+}
+
+export interface GroupRoleChange {
+  workspaceId: string | null
+  from: Role | null
+  to: Role | null
 }
 
 export type RoleChange = 'changed' | 'unknown' | 'last_owner'

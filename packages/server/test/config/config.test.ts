@@ -60,6 +60,9 @@ test('without flags and variables the server listens on loopback, port 4680, wit
     oidcName: 'Single sign-on',
     oidcDomain: null,
     oidcDomainRole: 'viewer',
+    oidcGroupsClaim: 'groups',
+    oidcScopes: null,
+    groupRoles: null,
   })
 })
 

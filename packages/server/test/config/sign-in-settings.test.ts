@@ -54,6 +54,46 @@ test('addresses, domains and e-mail addresses are validated', () => {
   }
 })
 
+test('roles of groups are an object of groups, workspaces and roles', () => {
+  const mapping = { 'cn=admins,dc=acme': { acme: 'admin', '*': 'viewer' }, __proto__: { acme: 'owner' } }
+  const read = readConfig({}, { ...WHOLE, TACHO_GROUP_ROLES: JSON.stringify(mapping) })
+  assert.ok(read.ok)
+  assert.deepEqual(
+    [...(read.config.groupRoles ?? [])],
+    [
+      [
+        'cn=admins,dc=acme',
+        [
+          { workspace: 'acme', role: 'admin' },
+          { workspace: null, role: 'viewer' },
+        ],
+      ],
+    ],
+  )
+  const many = Object.fromEntries(Array.from({ length: 1_001 }, (_, index) => [`g${index}`, { '*': 'viewer' }]))
+  for (const wrong of [
+    'admins',
+    '[]',
+    '{}',
+    'null',
+    '{"admins":"admin"}',
+    '{"admins":{}}',
+    '{"admins":{"acme":"boss"}}',
+    '{"admins":{"acme":["admin"]}}',
+    '{"admins":{"":"admin"}}',
+    '{"admins":{"a\\u0000":"admin"}}',
+    JSON.stringify(many),
+  ]) {
+    assert.match(
+      faults({ ...WHOLE, TACHO_GROUP_ROLES: wrong })[0] ?? '',
+      /^TACHO_GROUP_ROLES must be a JSON object/,
+      wrong,
+    )
+  }
+  assert.match(faults({ TACHO_GROUP_ROLES: '{"a":{"*":"viewer"}}' })[0] ?? '', /also needs TACHO_OIDC_ISSUER/)
+  assert.equal(faults({ ...WHOLE, TACHO_OIDC_SCOPES: 'groups  roles' }).length, 1)
+})
+
 test('the first start prints a one-time link for the first person, who becomes owner; the next prints none', async (t) => {
   const directory = temporaryDirectory(t)
   const variables = { TACHO_INIT_OPERATOR_EMAIL: 'ann@example.com' }

@@ -40,7 +40,12 @@ export const TOKEN_FAULTS = [
   'opaque id token',
   'userinfo of another person',
 ] as const
-export type Fault = 'none' | 'discovery of another issuer' | 'answer of another issuer' | (typeof TOKEN_FAULTS)[number]
+export type Fault =
+  | 'none'
+  | 'groups only in userinfo'
+  | 'discovery of another issuer'
+  | 'answer of another issuer'
+  | (typeof TOKEN_FAULTS)[number]
 
 interface Grant {
   claims: Record<string, unknown>
@@ -152,6 +157,7 @@ export async function startIdentityProvider(): Promise<IdentityProvider> {
       'not yet valid': { nbf: now + 60 },
       'no subject': { sub: undefined },
       'empty subject': { sub: '' },
+      'groups only in userinfo': { groups: undefined },
       // So that the answer of the userinfo endpoint counts.
       'userinfo of another person': { email: undefined },
     }

@@ -18,7 +18,7 @@ export function operatorsRoutes({ serve, storage, refreshCredentials }: Operator
     const before = found(await storage.findOperator(workspaceId, id), NO_OPERATOR)
     const entries = audit(id, { email: before.email, from: before.role, to: role })
     const refusal = await refusalOf(await storage.changeOperatorRole(workspaceId, id, role, at, entries))
-    return refusal ?? toOperator({ ...before, role })
+    return refusal ?? toOperator({ ...before, role, fromGroups: 0 })
   })
 
   serve('removeOperator', async ({ params: { operatorId: id }, workspace, at, audit }) => {
@@ -41,6 +41,11 @@ export function operatorsRoutes({ serve, storage, refreshCredentials }: Operator
 }
 
 function toOperator(row: MemberRow): Operator {
-  const twoFactor = row.twoFactor === 1
-  return { ...pick(row, 'id', 'name', 'email', 'role'), twoFactor, ...isoOf(row, 'createdAt', 'lastSignInAt') }
+  const [twoFactor, fromGroups] = [row.twoFactor === 1, row.fromGroups === 1]
+  return {
+    ...pick(row, 'id', 'name', 'email', 'role'),
+    fromGroups,
+    twoFactor,
+    ...isoOf(row, 'createdAt', 'lastSignInAt'),
+  }
 }

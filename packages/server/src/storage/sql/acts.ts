@@ -36,6 +36,7 @@ import { reviewActs } from './issues/review.ts'
 import { invitationsActs } from './operators/invitations.ts'
 import { notificationsActs } from './operators/notifications.ts'
 import { operatorTokensActs } from './operators/operator-tokens.ts'
+import { groupRolesActs } from './operators/group-roles.ts'
 import { operatorsActs } from './operators/operators.ts'
 import { sessionsActs } from './operators/sessions.ts'
 import { signInActs } from './operators/sign-in.ts'
@@ -102,6 +103,7 @@ export const ACTS = {
   ...invitationsActs,
   ...notificationsActs,
   ...operatorTokensActs,
+  ...groupRolesActs,
   ...operatorsActs,
   ...sessionsActs,
   ...signInActs,

@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
 import { startIdentityProvider, TOKEN_FAULTS, type IdentityProvider } from '../../setup/identity-provider.ts'
-import { freePort } from '../../setup/free-port.ts'
 import { startService, type Service } from '../../setup/service.ts'
-import { invite, newPerson, openBrowser, PASSWORD, signIn, type Browser } from './browser.ts'
+import { invite, newPerson, openBrowser, PASSWORD, signIn } from './browser.ts'
 import { refusalOf, replyOf } from './contract.ts'
+import { goThrough, personAt as person, startAt as startWith } from './sign-in/at-provider.ts'
 
 let provider: IdentityProvider
 let service: Service
@@ -19,31 +19,6 @@ after(async () => {
   await service.close()
   await provider.close()
 })
-
-async function startWith(
-  { issuer, clientId, clientSecret }: IdentityProvider,
-  more: object = {},
-  variables: Record<string, string> = {},
-): Promise<Service> {
-  const port = String(await freePort())
-  const flags = { port, host: '127.0.0.1', publicUrl: `http://127.0.0.1:${port}`, oidcIssuer: issuer }
-  const oidc = { oidcClientId: clientId, oidcName: 'Acme ID', oidcDomain: 'example.org', oidcDomainRole: 'approver' }
-  return startService({ ...flags, ...oidc, ...more }, Date.now, {
-    TACHO_OIDC_CLIENT_SECRET: clientSecret,
-    ...variables,
-  })
-}
-
-/** Goes to the identity provider and returns; resolves with the final page. */
-async function goThrough(browser: Browser): Promise<string> {
-  const { url } = replyOf('startOidc', await browser.post('/sign-in/oidc'))
-  const there = await browser.open(url)
-  const back = await browser.open(there.headers.get('location') ?? '')
-  assert.equal(back.status, 303)
-  return back.headers.get('location') ?? ''
-}
-
-const person = (sub: string, email: string, more: object = {}) => ({ sub, email, email_verified: true, ...more })
 
 test("sign-in shows the identity provider's name", async () => {
   const methods = replyOf('readSignInMethods', await service.call('/operator/v1/sign-in/methods'))

@@ -551,7 +551,7 @@ CREATE TABLE operator_roles (
   scope TEXT NOT NULL, -- id of a workspace, or 'installation': every workspace
   operator_id TEXT NOT NULL REFERENCES operators (id),
   role TEXT NOT NULL,
-  created_at INTEGER NOT NULL,
+  created_at INTEGER NOT NULL, from_groups INTEGER NOT NULL DEFAULT 0, hand_role TEXT,
   PRIMARY KEY (scope, operator_id)
 ) STRICT, WITHOUT ROWID;
 

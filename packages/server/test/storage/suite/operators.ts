@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
-import type { InvitationRow, NewOperator } from '../../../src/storage/operators.ts'
+import type { GrantedRole, InvitationRow, NewOperator } from '../../../src/storage/operators.ts'
 import type { SignInCondition } from '../../../src/storage/sign-in.ts'
 import { auditEntry } from './access.ts'
 import { sharedStorage, type OpenStorage } from './open.ts'
@@ -309,6 +309,45 @@ export function operatorsSuite(open: OpenStorage) {
       const other = `${newId()}@example.com`
       assert.equal(await storage().createOperator(person(other), 'viewer', []), 'created')
       assert.equal((await storage().findOperatorByEmail(email))?.emailVerified, 0)
+    })
+
+    test('groups give the highest of their roles, in workspaces that exist, and take away only what groups gave', async () => {
+      const home = newId()
+      await storage().createWorkspace({ id: home, name: `name of ${home}`, createdAt: NOON }, [])
+      const operator = person(`${newId()}@example.com`)
+      assert.equal(await storage().createOperator(operator, null, []), 'created')
+      const apply = (...granted: GrantedRole[]) =>
+        storage().applyGroupRoles(operator.id, granted, auditEntry({ action: 'operator.change_role' }))
+      const held = async (scope: string | null) => {
+        const row = await storage().findOperator(scope, operator.id)
+        return row && [row.role, row.fromGroups]
+      }
+      const gone = { workspace: newId(), role: 'owner' } as const
+      const given = await apply(
+        { workspace: `name of ${home}`, role: 'viewer' },
+        { workspace: home, role: 'admin' },
+        gone,
+      )
+      assert.deepEqual(given, [{ workspaceId: home, from: null, to: 'admin' }])
+      assert.deepEqual(await held(home), ['admin', 1])
+      assert.deepEqual(await apply({ workspace: home, role: 'admin' }), [])
+      await apply({ workspace: null, role: 'approver' })
+      assert.deepEqual([await held(home), await held(null)], [null, ['approver', 1]])
+      await storage().changeOperatorRole(null, operator.id, 'viewer', NOON, [])
+      await apply({ workspace: null, role: 'admin' })
+      assert.deepEqual(await held(null), ['admin', 1])
+      await apply()
+      assert.deepEqual(await held(null), ['viewer', 0])
+      const { rows } = await storage().listAudit(home, { limit: 10, after: null })
+      assert.deepEqual(
+        rows.map(({ detail }) => JSON.parse(detail) as unknown),
+        [
+          { from: 'admin', to: null },
+          { from: null, to: 'admin' },
+        ],
+      )
+      const named = [{ workspace: home, role: 'viewer' }, { workspace: null, role: 'viewer' }, gone] as const
+      assert.deepEqual(await storage().missingWorkspaces(named), [gone.workspace])
     })
 
     test('a code signs in once before it expires, also in a race', async () => {

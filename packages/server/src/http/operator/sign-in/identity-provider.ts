@@ -5,9 +5,12 @@
  *   unknown --verified address of an account without an identity of this issuer--> linked
  *   unknown --verified address of an account with another `sub` of this issuer--> refused, until an invitation
  *   linked --whatever address the provider gives--> the same account
+ *
+ * At each sign-in, the account gets the roles of the groups in the id token, and loses those of groups no longer there.
  */
 import type { Role } from '@tacho/contract/operator/access.ts'
 import { domainOf, isEmail, lowerCase } from '../../../domain/email.ts'
+import { groupsIn, rolesOfGroups, type GroupRoles } from '../../../domain/groups.ts'
 import { isStorableText } from '../../../domain/text.ts'
 import { uuidv7 } from '../../../storage/uuid.ts'
 import type { NewOperator } from '../../../storage/operators.ts'
@@ -22,6 +25,8 @@ export interface AdmissionOptions {
   clientId: string
   domain: string | null
   domainRole: Role
+  groupsClaim: string
+  groupRoles: GroupRoles | null
   now: () => number
 }
 
@@ -36,8 +41,14 @@ export function verifiedEmail(profile: Profile): string | null {
   return typeof email === 'string' && verified === true && isEmail(email) ? lowerCase(email) : null
 }
 
+function claimsOf(idToken: string | undefined): Profile {
+  if (idToken === undefined) throw new Error('The answer has no id token')
+  return JSON.parse(Buffer.from(idToken.split('.')[1] ?? '', 'base64url').toString()) as Profile
+}
+
 /** Only a person whom this admits gets an account, and so a session. */
-export function createAdmission({ storage, issuer, clientId, domain, domainRole, now }: AdmissionOptions) {
+export function createAdmission(options: AdmissionOptions) {
+  const { storage, issuer, clientId, domain, domainRole, groupsClaim, groupRoles, now } = options
   /**
    * The identity, as the sign-in library looks it up.
    *
@@ -45,25 +56,37 @@ export function createAdmission({ storage, issuer, clientId, domain, domainRole,
    *   issuer, audience nor nonce.
    */
   return async function admit(profile: Profile, idToken: string | undefined, request: AuditedRequest): Promise<string> {
-    const accountId = `${issuer} ${subjectOf(idToken)}`
-    const email = verifiedEmail(profile)
-    const linked = await storage.findIdentity(accountId)
-    if (email === null || (linked !== null && linked.email !== email)) return accountId
-    const isInvited = await admitAddress(email, profile, request)
-    const operator = linked === null ? await storage.findOperatorByEmail(email) : null
+    const claims = claimsOf(idToken)
+    const accountId = `${issuer} ${subjectOf(claims)}`
+    // Only of the id token: the answer of the userinfo endpoint is not signed.
+    const groups = groupsIn(Object.hasOwn(claims, groupsClaim) ? claims[groupsClaim] : [])
+    const granted = rolesOfGroups(groups ?? [], groupRoles)
+    await link(accountId, profile, granted.length > 0, request)
+    const operator = await storage.findIdentity(accountId)
     if (operator === null) return accountId
-    const audit = personalEntry({ id: operator.id, email }, now(), 'operator.link_identity', null, { issuer }, request)
-    const identity = { operatorId: operator.id, issuer, accountId }
-    await storage.linkIdentity(identity, { replaces: isInvited, now: now() }, [audit])
+    const detail = { email: operator.email, by: 'groups', ...(groups === null && { unreadable: groupsClaim }) }
+    await storage.applyGroupRoles(
+      operator.id,
+      granted,
+      personalEntry(operator, now(), 'operator.change_role', null, detail, request),
+    )
     return accountId
   }
 
+  async function link(accountId: string, profile: Profile, isInGroup: boolean, request: AuditedRequest): Promise<void> {
+    const email = verifiedEmail(profile)
+    const linked = await storage.findIdentity(accountId)
+    if (email === null || (linked !== null && linked.email !== email)) return
+    const isInvited = await admitAddress(email, profile, isInGroup, request)
+    const operator = linked === null ? await storage.findOperatorByEmail(email) : null
+    if (operator === null) return
+    const audit = personalEntry({ id: operator.id, email }, now(), 'operator.link_identity', null, { issuer }, request)
+    const identity = { operatorId: operator.id, issuer, accountId }
+    await storage.linkIdentity(identity, { replaces: isInvited, now: now() }, [audit])
+  }
+
   /** The library has verified signature, issuer, audience, end and nonce, and that there is a time of issue. */
-  function subjectOf(idToken: string | undefined): string {
-    if (idToken === undefined) throw new Error('The answer has no id token')
-    const { sub, aud, azp, iat } = JSON.parse(
-      Buffer.from(idToken.split('.')[1] ?? '', 'base64url').toString(),
-    ) as Profile
+  function subjectOf({ sub, aud, azp, iat }: Profile): string {
     // A token for several parties names the one that it was issued to (OpenID Connect Core 3.1.3.7).
     const isForUs = azp === undefined ? !Array.isArray(aud) || aud.length === 1 : azp === clientId
     if (!isForUs) throw new Error('The id token is for another party')
@@ -73,7 +96,12 @@ export function createAdmission({ storage, issuer, clientId, domain, domainRole,
   }
 
   /** Whether an invitation brought the person. */
-  async function admitAddress(email: string, profile: Profile, request: AuditedRequest): Promise<boolean> {
+  async function admitAddress(
+    email: string,
+    profile: Profile,
+    isInGroup: boolean,
+    request: AuditedRequest,
+  ): Promise<boolean> {
     const audit = (id: string, action: string, workspaceId: string | null, detail: object) => [
       personalEntry({ id, email }, now(), action, workspaceId, detail, request),
     ]
@@ -91,10 +119,13 @@ export function createAdmission({ storage, issuer, clientId, domain, domainRole,
       const entries = audit(operator.id, 'operator.accept_invitation', workspaceId, detail)
       await storage.acceptInvitation(id, operator, now(), entries)
     }
-    if (domain !== null && domainOf(email) === domain && !(await storage.findOperatorByEmail(email))) {
+    const isInDomain = domain !== null && domainOf(email) === domain
+    if ((isInDomain || isInGroup) && !(await storage.findOperatorByEmail(email))) {
       const operator = newOperator(email, profile)
-      const entries = audit(operator.id, 'operator.join_by_domain', null, { role: domainRole, domain })
-      await storage.createOperator(operator, domainRole, entries)
+      const entries = isInDomain
+        ? audit(operator.id, 'operator.join_by_domain', null, { role: domainRole, domain })
+        : audit(operator.id, 'operator.join_by_group', null, {})
+      await storage.createOperator(operator, isInDomain ? domainRole : null, entries)
     }
     return invitations.length > 0
   }

@@ -6,6 +6,7 @@ import { AsyncLocalStorage } from 'node:async_hooks'
 import { randomBytes } from 'node:crypto'
 import type { Role } from '@tacho/contract/operator/access.ts'
 import { LIMITS } from '@tacho/contract/limits.ts'
+import type { GroupRoles } from '../../../domain/groups.ts'
 import { hashPassword, verifyPassword } from '../../../domain/password.ts'
 import type { Storage } from '../../../storage/storage.ts'
 import { COOKIE_PREFIX } from './session-cookie.ts'
@@ -26,6 +27,10 @@ export interface IdentityProvider {
   clientSecret: string
   domain: string | null
   domainRole: Role
+  groupsClaim: string
+  groupRoles: GroupRoles | null
+  /** Beyond those that every sign-in needs. */
+  scopes: readonly string[]
 }
 
 export interface LibraryOptions {
@@ -96,12 +101,12 @@ async function loadOidcLibrary(
   publicUrl: string,
   requests: AsyncLocalStorage<AuditedRequest>,
 ) {
-  const { issuer, clientId, clientSecret, domain, domainRole } = provider
+  const { issuer, clientId, clientSecret, scopes } = provider
   const common = await commonOptions(options)
   const { genericOAuth } = await inTurn(() => import('better-auth/plugins/generic-oauth'))
   const { betterAuth } = await inTurn(() => import('better-auth/minimal'))
   const { storage, now } = options
-  const admit = createAdmission({ storage, issuer, clientId, domain, domainRole, now })
+  const admit = createAdmission({ ...provider, storage, now })
   return betterAuth({
     ...common,
     // An address with a path must be the whole base.
@@ -116,7 +121,7 @@ async function loadOidcLibrary(
             discoveryUrl: `${issuer}/.well-known/openid-configuration`,
             clientId,
             clientSecret,
-            scopes: ['openid', 'email', 'profile'],
+            scopes: [...new Set(['openid', 'email', 'profile', ...scopes])],
             pkce: true,
             requireIdTokenVerification: true,
             // Only the admission creates accounts.

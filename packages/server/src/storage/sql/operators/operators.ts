@@ -33,7 +33,7 @@ export const scopeOf = (workspaceId: string | null): string => workspaceId ?? IN
 export const WORKSPACE_OF_SCOPE = `CASE WHEN scope = '${INSTALLATION}' THEN NULL ELSE scope END`
 
 export const OPERATOR = `o.id, o.name, o.email, o.two_factor_enabled AS "twoFactor", o.created_at AS "createdAt"`
-const MEMBER = `${OPERATOR}, r.role,
+const MEMBER = `${OPERATOR}, r.role, COALESCE(r.from_groups, 0) AS "fromGroups",
   (SELECT max(s.created_at) FROM operator_sessions s WHERE s.operator_id = o.id) AS "lastSignInAt"`
 
 function listOperators(sql: Sql, workspaceId: string | null, { limit, after }: PageById): Promise<Page<MemberRow>> {
@@ -111,20 +111,20 @@ async function deleteOperator(sql: Sql, id: string, now: number, audit: AuditEnt
 }
 
 /**
- * Through a trusted identity provider, without an invitation. `changed`: the address already has an account. `ended`: its
+ * Through a trusted identity provider, without an invitation. Null: only groups give roles. `changed`: the address already has an account. `ended`: its
  * account was ended, so only an invitation brings it back.
  */
 async function createOperator(
   sql: Sql,
   operator: NewOperator,
-  role: Role,
+  role: Role | null,
   audit: AuditEntry[],
 ): Promise<'created' | 'changed' | 'ended'> {
   await lockControl(sql)
   const ended = 'SELECT ended_at FROM ended_operators WHERE email_key = :key'
   if ((await sql.get(ended, { key: textKey(operator.email) })) !== null) return 'ended'
   if (!(await insertOperator(sql, operator))) return 'changed'
-  await giveRole(sql, INSTALLATION, operator.id, role, operator.createdAt)
+  if (role !== null) await giveRole(sql, INSTALLATION, operator.id, role, operator.createdAt)
   await auditControl(sql, audit)
   return 'created'
 }
@@ -206,11 +206,12 @@ export async function rolesOf(sql: Sql, operatorId: string): Promise<PersonRoles
 
 export async function giveRole(sql: Sql, scope: string, operatorId: string, role: Role, now: number): Promise<void> {
   const text = `INSERT INTO operator_roles (scope, operator_id, role, created_at)
-    VALUES (:scope, :operatorId, :role, :now) ON CONFLICT (scope, operator_id) DO UPDATE SET role = excluded.role`
+    VALUES (:scope, :operatorId, :role, :now) ON CONFLICT (scope, operator_id) DO UPDATE SET
+      role = excluded.role, from_groups = 0, hand_role = NULL`
   await sql.run(text, { scope, operatorId, role, now })
 }
 
-async function isLastOwner(sql: Sql, scope: string, id: string): Promise<boolean> {
+export async function isLastOwner(sql: Sql, scope: string, id: string): Promise<boolean> {
   const text = `SELECT operator_id AS "id" FROM operator_roles WHERE scope = :scope AND role = 'owner' LIMIT 2`
   const owners = await sql.all<{ id: string }>(text, { scope })
   return owners.length === 1 && owners[0]?.id === id

@@ -1,0 +1,112 @@
+/**
+ * The role of a person in a scope:
+ *
+ *   none --a group--> by groups --no group--> none
+ *   by hand --a group with a higher role--> by groups, the former one kept --no higher group--> by hand
+ *   by groups --somebody changes it--> by hand, until the next sign-in compares again
+ */
+import type { Role } from '@tacho/contract/operator/access.ts'
+import { ROLES } from '@tacho/contract/words.ts'
+import type { AuditEntry } from '../../audit.ts'
+import type { GrantedRole, GroupRoleChange } from '../../operators.ts'
+import { uuidv7 } from '../../uuid.ts'
+import { read, write } from '../act.ts'
+import { auditControl, lockControl } from '../revision.ts'
+import { allIn } from '../rows/chunks.ts'
+import { insertRows } from '../rows/insert-rows.ts'
+import { selectList, type Sql } from '../sql.ts'
+import { INSTALLATION, isLastOwner } from './operators.ts'
+
+export const groupRolesActs = { ...read({ missingWorkspaces }), ...write({ applyGroupRoles }) }
+
+interface ScopeRole {
+  scope: string
+  role: Role
+  fromGroups: number
+  handRole: Role | null
+}
+
+type Target = Pick<ScopeRole, 'role' | 'fromGroups' | 'handRole'> | null
+
+/**
+ * Gives the person exactly these roles by groups. A workspace that does not exist gives none. The last owner of a scope
+ * stays one. `template`: the entry of each change, but for its id, workspace and detail.
+ */
+export async function applyGroupRoles(
+  sql: Sql,
+  operatorId: string,
+  granted: readonly GrantedRole[],
+  template: AuditEntry,
+): Promise<GroupRoleChange[]> {
+  await lockControl(sql)
+  const text = `SELECT ${selectList('scope role from_groups hand_role')} FROM operator_roles WHERE operator_id = :operatorId`
+  const held = new Map((await sql.all<ScopeRole>(text, { operatorId })).map((row) => [row.scope, row]))
+  const wanted = await scopesOf(sql, granted)
+  const changes: GroupRoleChange[] = []
+  for (const scope of new Set([...held.keys(), ...wanted.keys()])) {
+    const present = held.get(scope) ?? null
+    const target = targetOf(present, wanted.get(scope) ?? null)
+    if (target?.role === present?.role && target?.fromGroups === present?.fromGroups) continue
+    if (target?.role !== 'owner' && (await isLastOwner(sql, scope, operatorId))) continue
+    await store(sql, scope, operatorId, target, template.at)
+    const workspaceId = scope === INSTALLATION ? null : scope
+    changes.push({ workspaceId, from: present?.role ?? null, to: target?.role ?? null })
+  }
+  const entries = changes.map(({ workspaceId, from, to }) => {
+    const detail = JSON.stringify({ ...(JSON.parse(template.detail) as object), from, to })
+    return { ...template, id: uuidv7(template.at), workspaceId, detail }
+  })
+  if (entries.length > 0) await auditControl(sql, entries)
+  return changes
+}
+
+/** The highest role for each scope. */
+async function scopesOf(sql: Sql, granted: readonly GrantedRole[]): Promise<Map<string, Role>> {
+  const ids = await namedWorkspaces(sql, granted)
+  const highest = new Map<string, Role>()
+  for (const { workspace, role } of granted) {
+    const scope = workspace === null ? INSTALLATION : ids.get(workspace)
+    if (scope === undefined) continue
+    const other = highest.get(scope)
+    if (other === undefined || includesRole(role, other)) highest.set(scope, role)
+  }
+  return highest
+}
+
+async function namedWorkspaces(sql: Sql, granted: readonly GrantedRole[]): Promise<Map<string, string>> {
+  const names = [...new Set(granted.flatMap(({ workspace }) => workspace ?? []))]
+  const byId = await allIn<{ id: string }>(sql, 'SELECT id FROM workspaces WHERE id IN (:names)', { names })
+  const text = 'SELECT id, name FROM workspaces WHERE name IN (:names)'
+  const byName = await allIn<{ id: string; name: string }>(sql, text, { names })
+  // A name comes before an id of the same text.
+  return new Map([...byId.map(({ id }) => [id, id] as const), ...byName.map(({ id, name }) => [name, id] as const)])
+}
+
+/** Names and ids of the mapping that no workspace has. */
+async function missingWorkspaces(sql: Sql, granted: readonly GrantedRole[]): Promise<string[]> {
+  const ids = await namedWorkspaces(sql, granted)
+  return [...new Set(granted.flatMap(({ workspace }) => (workspace === null || ids.has(workspace) ? [] : workspace)))]
+}
+
+const includesRole = (role: Role, other: Role): boolean => ROLES.indexOf(role) >= ROLES.indexOf(other)
+
+function targetOf(present: ScopeRole | null, wanted: Role | null): Target {
+  const byHand = present === null || present.fromGroups === 1 ? (present?.handRole ?? null) : present.role
+  if (wanted !== null && (byHand === null || !includesRole(byHand, wanted))) {
+    return { role: wanted, fromGroups: 1, handRole: byHand }
+  }
+  return byHand === null ? null : { role: byHand, fromGroups: 0, handRole: null }
+}
+
+async function store(sql: Sql, scope: string, operatorId: string, target: Target, now: number): Promise<void> {
+  if (target === null) {
+    await sql.run('DELETE FROM operator_roles WHERE scope = :scope AND operator_id = :operatorId', {
+      scope,
+      operatorId,
+    })
+    return
+  }
+  const conflict = `ON CONFLICT (scope, operator_id) DO UPDATE SET
+    role = excluded.role, from_groups = excluded.from_groups, hand_role = excluded.hand_role`
+  await insertRows(sql, 'operator_roles', [{ scope, operatorId, ...target, createdAt: now }], conflict)
+}

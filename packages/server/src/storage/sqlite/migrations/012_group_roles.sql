@@ -1,0 +1,3 @@
+-- Roles that groups of the identity provider gave, and the role by hand that one of them stands in for.
+ALTER TABLE operator_roles ADD COLUMN from_groups INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE operator_roles ADD COLUMN hand_role TEXT;
