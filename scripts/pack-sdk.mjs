@@ -1,9 +1,10 @@
 // Makes the package that is published from packages/sdk, and prints the path of its tarball.
 //   scripts/node scripts/pack-sdk.mjs <folder>
-// Sources are compiled by tsc, file by file, as ES modules and as CommonJS. Only the policy engine is bundled: it comes from packages of this
-// repository that are not published, and the SDK must have no dependencies.
+// Sources are bundled into parts that entries share, with the policy engine: it comes from packages of this repository that are not published,
+// and the SDK must have no dependencies. The CommonJS modules are the same text with other imports and exports, and have the same file names:
+// npm sorts files by name, so gzip stores each pair almost once. That only works for files below 32 kB, its window.
 import { execFileSync, spawnSync } from 'node:child_process'
-import { cpSync, globSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { cpSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import path from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { build } from 'esbuild'
@@ -11,71 +12,108 @@ import { root } from './build.mjs'
 import { licencesOf } from './licences.mjs'
 
 const sdk = path.join(root, 'packages/sdk')
-/** The relative imports of compiled files and declarations. */
-const IMPORT = /((?:from |import\(|import |require\()["']\.[^"'\n]+)\.[jt]s(["'])/g
-const ESM = { format: 'esm', place: 'dist', code: '.js', types: '.d.ts', flags: [] }
-const COMMON_JS = {
-  format: 'cjs',
-  place: 'dist/cjs',
-  code: '.cjs',
-  types: '.d.cts',
-  flags: ['--module', 'commonjs', '--moduleResolution', 'bundler', '--verbatimModuleSyntax', 'false'],
-}
+const ESM = 'dist/esm'
+const COMMON_JS = 'dist/cjs'
+const CUT = 'cut-'
+/** Cuts the policy engine and what guards into files below 32 kB. */
+const CUTS = [
+  'node_modules/@bufbuild/re2/dist/esm/Parser.js',
+  'node_modules/@bufbuild/re2/dist/esm/UnicodeTables.js',
+  'node_modules/@bufbuild/re2/dist/esm/RE2.js',
+  'packages/policy/src/compile.ts',
+  'packages/policy/src/condition.ts',
+  'packages/sdk/src/guard/guard.ts',
+]
 
 /** Fills `folder` with the package, ready for `npm pack`. */
 export async function buildSdk(folder) {
   const manifest = readJson(path.join(sdk, 'package.json'))
   const entries = Object.values(manifest.exports)
-  await compile(folder, ESM, entries)
-  const metafile = await compile(folder, COMMON_JS, entries)
-  writeFileSync(path.join(folder, 'THIRD-PARTY-LICENSES'), licencesOf('dist/policies.js', metafile))
+  const metafile = await bundle(folder, [...new Set([...entries, ...Object.values(manifest.imports['#process'])])])
+  declare(folder, entries)
+  // Node reads the package.json that is nearest to a module.
+  const scope = { type: 'commonjs', imports: inside(manifest.imports, '.') }
+  writeFileSync(path.join(folder, COMMON_JS, 'package.json'), JSON.stringify(scope))
+  writeFileSync(path.join(folder, 'THIRD-PARTY-LICENSES'), licencesOf('dist', metafile))
   writeFileSync(path.join(folder, 'package.json'), `${JSON.stringify(published(manifest), null, 2)}\n`)
   cpSync(path.join(sdk, 'README.md'), path.join(folder, 'README.md'))
   cpSync(path.join(root, 'LICENSE'), path.join(folder, 'LICENSE'))
 }
 
-/** Compiles the sources and the policy engine. Returns what the engine consists of. */
-async function compile(folder, { format, place, code, types, flags }, entries) {
-  const dist = path.join(folder, place)
-  tsc('-p', path.join(sdk, 'tsconfig.build.json'), '--outDir', dist, ...flags)
-  // tsc keeps `.ts` in declarations, which older compilers refuse.
-  for (const file of globSync('**/*.{js,d.ts}', { cwd: dist, exclude: ['cjs'] })) {
-    const text = readFileSync(path.join(dist, file), 'utf8')
-    rmSync(path.join(dist, file))
-    const named = file.replace(/\.js$/, code).replace(/\.d\.ts$/, types)
-    writeFileSync(path.join(dist, named), text.replace(IMPORT, `$1${code}$2`))
-  }
-  keepPublicTypes(entries.map((source) => path.join(folder, compiled(source, place, types))))
-  const { metafile } = await build({
-    entryPoints: [path.join(sdk, 'src/policies.ts')],
-    outfile: path.join(dist, `policies${code}`),
+/** Writes the code, and returns what it consists of. */
+async function bundle(folder, entries) {
+  const { metafile, outputFiles } = await build({
+    absWorkingDir: root,
+    entryPoints: [
+      ...entries.map((source) => ({ in: path.join(sdk, source), out: compiled(source, '.', '') })),
+      ...CUTS.map((file, number) => ({ in: file, out: `${CUT}${number}` })),
+    ],
+    outdir: path.join(folder, ESM),
+    chunkNames: 'parts/[name]-[hash]',
     bundle: true,
-    format,
+    splitting: true,
+    format: 'esm',
     platform: 'neutral',
     target: 'es2023',
     mainFields: ['module', 'main'],
-    minifySyntax: true,
+    external: ['#process', 'node:*'],
+    minify: true,
+    // Node prints the line of an uncaught error.
+    lineLimit: 160,
+    legalComments: 'none',
     metafile: true,
-    allowOverwrite: true,
+    write: false,
     logLevel: 'warning',
   })
+  for (const { path: whole, text } of outputFiles) {
+    const file = path.relative(path.join(folder, ESM), whole)
+    // It only exports again what is in a part.
+    if (file.startsWith(CUT)) continue
+    write(whole, text)
+    write(path.join(folder, COMMON_JS, file), commonJs(text))
+  }
   return metafile
 }
 
-/** Removes the declarations that no entry reaches: those of our internals. */
-function keepPublicTypes(entries) {
-  const open = new Set(entries)
-  // A set grows while it is walked.
+/** How esbuild writes imports and, at the end of a module, exports. */
+const IMPORTS = /\bimport\s*(?:(?:\{([^}]*)\}|(?:\*\s*as\s+)?([\w$]+))\s*from\s*)?("(?:\.\.?\/|#|node:)[^"]+");/g
+const EXPORTS = /export\s*\{([^}]*)\};\s*$/
+
+/** The same module in CommonJS. Names have the values that they have at the end of the module: no source has `export let`. */
+function commonJs(text) {
+  const renamed = (names, form) => names.replaceAll(/([\w$]+) as ([\w$]+)/g, form)
+  const code = text
+    .replaceAll(IMPORTS, (_, names, whole, from) => {
+      const into = names === undefined ? whole : `{${renamed(names, '$1:$2')}}`
+      return `${into === undefined ? '' : `const ${into}=`}require(${from});`
+    })
+    .replaceAll(/\bimport\(("[^"]+")\)/g, 'Promise.resolve().then(()=>require($1))')
+    .replace(EXPORTS, (_, names) => `module.exports={${renamed(names, '$2:$1')}};\n`)
+  return `"use strict";${code}`
+}
+
+/** Writes the declarations that an entry reaches: the others are of our internals. */
+function declare(folder, entries) {
+  const whole = path.join(folder, 'declarations')
+  tsc('-p', path.join(sdk, 'tsconfig.build.json'), '--emitDeclarationOnly', '--outDir', whole)
+  const open = new Set(entries.map((source) => compiled(source, '.', '.d.ts')))
+  // A set grows while it is walked. tsc keeps `.ts`, which older compilers refuse.
   for (const file of open) {
-    const [, ending] = /(\.d\.c?ts)$/.exec(file)
-    for (const [, name] of readFileSync(file, 'utf8').matchAll(/(?:from |import\()'(\.[^'\n]+)\.c?js'/g))
-      open.add(path.join(path.dirname(file), `${name}${ending}`))
+    const text = readFileSync(path.join(whole, file), 'utf8').replaceAll(IMPORT, '$1.js$2')
+    for (const [, name] of text.matchAll(/(?:from |import\()'(\.[^'\n]+)\.js'/g)) {
+      open.add(path.join(path.dirname(file), `${name}.d.ts`))
+    }
+    for (const place of [ESM, COMMON_JS]) write(path.join(folder, place, file), text)
   }
-  const [first] = entries
-  const dist = path.dirname(first)
-  for (const file of globSync(`**/*${/\.d\.c?ts$/.exec(first)[0]}`, { cwd: dist })) {
-    if (!open.has(path.join(dist, file))) rmSync(path.join(dist, file))
-  }
+  rmSync(whole, { recursive: true })
+}
+
+/** The relative imports of declarations. */
+const IMPORT = /((?:from |import\()'\.[^'\n]+)\.ts(')/g
+
+function write(file, text) {
+  mkdirSync(path.dirname(file), { recursive: true })
+  writeFileSync(file, text)
 }
 
 function tsc(...args) {
@@ -88,22 +126,13 @@ function tsc(...args) {
 /** The manifest of the package. */
 function published({ private: _, devDependencies: __, exports, imports, ...manifest }) {
   const entries = Object.entries(exports).map(([name, source]) => {
-    const [esm, commonJs] = [ESM, COMMON_JS].map(({ place, code, types }) => ({
-      types: compiled(source, `./${place}`, types),
-      default: compiled(source, `./${place}`, code),
+    const [esm, commonJs] = [ESM, COMMON_JS].map((place) => ({
+      types: compiled(source, `./${place}`, '.d.ts'),
+      default: compiled(source, `./${place}`, '.js'),
     }))
     // Where Node can require ESM, a program that uses both has one SDK. TypeScript and old tools know only `require`.
     return { name, commonJs, conditions: { 'module-sync': esm, require: commonJs, default: esm } }
   })
-  const inside = ([name, conditions]) => [
-    name,
-    Object.fromEntries(
-      Object.entries(conditions).map(([condition, source]) => {
-        const [file, required] = [ESM, COMMON_JS].map(({ place, code }) => compiled(source, `./${place}`, code))
-        return [condition, { require: required, default: file }]
-      }),
-    ),
-  ]
   // For TypeScript's `moduleResolution: node10`, which does not read `exports`.
   const [main, ...others] = entries
   const oldTypes = others.map(({ name, commonJs }) => [name.slice(2), [commonJs.types]])
@@ -113,9 +142,18 @@ function published({ private: _, devDependencies: __, exports, imports, ...manif
     types: main.commonJs.types,
     typesVersions: { '*': Object.fromEntries(oldTypes) },
     exports: Object.fromEntries(entries.map(({ name, conditions }) => [name, conditions])),
-    imports: Object.fromEntries(Object.entries(imports).map(inside)),
+    imports: inside(imports, `./${ESM}`),
     files: ['dist', 'THIRD-PARTY-LICENSES'],
   }
+}
+
+/** The modules that conditions choose, in `place`. */
+function inside(imports, place) {
+  const built = (conditions) =>
+    Object.entries(conditions).map(([name, source]) => [name, compiled(source, place, '.js')])
+  return Object.fromEntries(
+    Object.entries(imports).map(([name, conditions]) => [name, Object.fromEntries(built(conditions))]),
+  )
 }
 
 /** What a source is compiled to. */

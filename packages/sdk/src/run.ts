@@ -100,6 +100,8 @@ export interface OpenSpan {
  * One agent execution. No method throws or waits. Recording methods return the event's id; undefined if it was dropped.
  */
 export class Run {
+  /** @internal Published code is minified, which would shorten it. */
+  static readonly name: string = 'Run'
   readonly #core: Core
   readonly #scope: RunScope
   #isEnded = false

@@ -36,6 +36,8 @@ export const coreOf = (tacho: Tacho): Core => readCore(tacho)
 
 /** A client of one environment. Recording never throws, never waits and never ends its host process. */
 export class Tacho {
+  /** @internal Published code is minified, which would shorten it. */
+  static readonly name: string = 'Tacho'
   readonly #core: Core
   readonly #control: LazyControl
   #forgetEnd: (() => void) | undefined

@@ -62,6 +62,8 @@ export interface PendingCall {
 
 /** A guarded tool did not run. You can give `modelText` to a model as the tool's answer; it holds no input values. */
 export class ToolBlockedError extends Error implements BlockFacts {
+  /** @internal Published code is minified, which would shorten it. */
+  static override readonly name: string = 'ToolBlockedError'
   override readonly name = 'ToolBlockedError'
   declare readonly code: BlockCode
   declare readonly toolName: string
