@@ -1,35 +1,46 @@
 // Installs the packages of package-lock.json, unless they are installed already: those that the server, the console and the
 // command need, or with --all also those of the tests and checks, which are most. Plain JavaScript for Node 20 or newer, because
 // it also installs the Node that runs everything else.
-import { spawn, spawnSync } from 'node:child_process'
+import { spawnSync } from 'node:child_process'
 import { createHash } from 'node:crypto'
 import { existsSync, linkSync, mkdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
 import path from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
+import { bringNode, isHostNewEnough, npmCi } from './bring-node.mjs'
 
 const root = fileURLToPath(new URL('..', import.meta.url))
 const at = (...parts) => path.join(root, ...parts)
-const pinnedNode = at('node_modules/.bin/node')
+/** Runs everything: the host's Node, or the pinned one where that is too old. */
+const linkedNode = at('node_modules/.bin/node')
 const stampFile = at('node_modules/.tacho-installed')
 const lockFile = at('.cache/install.lock')
 
 const wantedText = readFileSync(at('package-lock.json'), 'utf8')
+const nodeText = readFileSync(at('scripts/pinned-node/package-lock.json'), 'utf8')
 // Includes the platform: a folder shared with a container may have the binaries of the other system.
-const stamp = `${createHash('sha256').update(wantedText).digest('hex')} ${process.platform}-${process.arch}\n`
+const stamp = `${createHash('sha256')
+  .update(wantedText + nodeText)
+  .digest('hex')} ${process.platform}-${process.arch}\n`
 const wantsAll = process.argv.includes('--all')
 const COMPLETE = 'all '
 
 if (!isInstalled()) {
-  checkPlatform()
-  await takeLock()
-  process.on('exit', () => rmSync(lockFile, { force: true }))
-  if (!isInstalled()) await install()
+  try {
+    checkNode()
+    await takeLock()
+    process.on('exit', () => rmSync(lockFile, { force: true }))
+    if (!isInstalled()) await install()
+  } catch (error) {
+    stop(error.message)
+  }
 }
 
 function isInstalled() {
   try {
     const installed = readFileSync(stampFile, 'utf8')
+    // The link breaks when the host's Node is removed.
+    if (!existsSync(linkedNode)) return false
     return installed === COMPLETE + stamp || (installed === stamp && !wantsAll)
   } catch {
     return false
@@ -38,21 +49,17 @@ function isInstalled() {
 
 async function install() {
   const byHand = madeByHand()
-  if (!byHand) await withProgress(npmCi)
-  linkPinnedNode()
-  if (existsSync(pinnedNode) && spawnSync(pinnedNode, ['--version']).status !== 0) {
-    stop('the pinned Node does not run on this system (it needs glibc).')
+  // Node is fetched beside the packages. Until both are there, nothing may be linked: `npm ci` removes node_modules first.
+  const [program] = await Promise.all([
+    isHostNewEnough ? process.execPath : bringNode(),
+    byHand || withProgress(npmCiHere),
+  ])
+  if (spawnSync(program, ['--version']).status !== 0) {
+    throw new Error('The pinned Node does not run on this system (it needs glibc).')
   }
-  if (!existsSync(pinnedNode) && !hostNodeIsNewEnough()) stop('npm did not install the pinned Node; try `npm ci`.')
+  rmSync(linkedNode, { force: true })
+  symlinkSync(program === process.execPath ? program : path.relative(path.dirname(linkedNode), program), linkedNode)
   writeFileSync(stampFile, (byHand || wantsAll ? COMPLETE : '') + stamp)
-}
-
-/** npm 10 removes the link again, with the packages for other platforms. */
-function linkPinnedNode() {
-  const program = at(pinnedPackage() ?? '', 'bin/node')
-  if (existsSync(pinnedNode) || !existsSync(program)) return
-  rmSync(pinnedNode, { force: true })
-  symlinkSync(path.relative(path.dirname(pinnedNode), program), pinnedNode)
 }
 
 /** After a manual `npm install`, npm's own record shows what is installed, so nothing needs to be installed again. */
@@ -63,7 +70,7 @@ function madeByHand() {
     return Object.entries(wanted).every(([where, { integrity, optional }]) => {
       if (!where.includes('node_modules/')) return true
       const there = found[where]
-      return there ? there.integrity === integrity : optional && where !== pinnedPackage()
+      return there ? there.integrity === integrity : optional
     })
   } catch {
     return false
@@ -74,7 +81,8 @@ function madeByHand() {
 async function withProgress(act) {
   const { packages } = JSON.parse(wantedText)
   const places = Object.keys(packages).filter((where) => where.includes('node_modules/') && isWanted(packages[where]))
-  const text = `Installing ${places.length} packages${wantsAll ? ', with those of the tests' : ''}`
+  const what = wantsAll ? 'with those of the tests' : 'for the server, the console and the command'
+  const text = `Installing ${places.length} packages ${what}${isHostNewEnough ? '' : `, and a Node newer than ${process.version}`}`
   if (!process.stdout.isTTY) console.log(`${text}…`)
   const begun = Date.now()
   const show = () => {
@@ -98,51 +106,12 @@ function isWanted({ dev, link, os, cpu, libc }) {
   return isHere && !link && (wantsAll || !dev)
 }
 
-async function npmCi() {
-  // Whatever NODE_ENV says. Node itself is an optional dependency.
-  const args = [
-    'ci',
-    wantsAll ? '--include=dev' : '--omit=dev',
-    '--include=optional',
-    '--loglevel=error',
-    '--fetch-retry-mintimeout=1000',
-  ]
-  const npm = spawn('npm', args, { cwd: root, stdio: ['ignore', 'ignore', 'pipe'] })
-  let errors = ''
-  npm.stderr.setEncoding('utf8').on('data', (text) => (errors += text))
-  // npm must end with this process.
-  for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP']) process.once(signal, () => npm.kill(signal))
-  const code = await new Promise((done) => npm.on('error', () => done('missing')).on('close', done))
-  if (code === 0) return
-  if (code === 'missing') stop('npm is not on the PATH, so the dependencies cannot be installed.')
-  if (code === null) stop('the installation was interrupted.')
-  if (/\b(ENOTFOUND|EAI_AGAIN|ECONNREFUSED|ECONNRESET|ETIMEDOUT|ENETUNREACH|ENOTCACHED)\b/.test(errors)) {
-    stop('the npm registry cannot be reached, so the dependencies cannot be installed.')
-  }
-  process.stderr.write(errors)
-  stop('the dependencies could not be installed; npm printed the reason above.')
-}
+/** Whatever NODE_ENV says. */
+const npmCiHere = () => npmCi(root, [wantsAll ? '--include=dev' : '--omit=dev'])
 
-function checkPlatform() {
+function checkNode() {
   const [major] = process.versions.node.split('.')
-  if (Number(major) < 20) stop(`Node 20 or newer is needed to install; this is ${process.version}.`)
-  if (!pinnedPackage() && !hostNodeIsNewEnough()) {
-    stop(
-      `no pinned Node exists for ${process.platform}-${process.arch}; put Node 26 on the PATH (this is ${process.version}).`,
-    )
-  }
-}
-
-function pinnedPackage() {
-  const { packages } = JSON.parse(wantedText)
-  return Object.keys(packages[''].optionalDependencies)
-    .map((name) => `node_modules/${name}`)
-    .find((where) => packages[where].os === process.platform && packages[where].cpu === process.arch)
-}
-
-/** better-sqlite3 needs Node-API 10. On older versions it crashes without a message. */
-function hostNodeIsNewEnough() {
-  return Number(process.versions.napi) >= 10
+  if (Number(major) < 20) throw new Error(`Node 20 or newer is needed to install; this is ${process.version}.`)
 }
 
 /** A second start waits for the first. The lock file names its process, so the lock of a dead process is replaced. */

@@ -1,47 +1,53 @@
 // npm omits an optional package from package-lock.json if the registry does not have it (a mirror may have only some
 // platforms). Then `npm ci` refuses that file everywhere. This script adds the missing entries: enough for npm to skip them
 // on other platforms, and to fetch them on their own. Run it after every `npm install`.
-//   node scripts/lock.mjs           completes package-lock.json
+//   node scripts/lock.mjs           completes package-lock.json, also that of the pinned Node
 //   node scripts/lock.mjs --check   only reports what is missing
 import { readFileSync, writeFileSync } from 'node:fs'
 
-const file = new URL('../package-lock.json', import.meta.url)
-const lock = JSON.parse(readFileSync(file, 'utf8'))
 const systems = ['aix', 'android', 'darwin', 'freebsd', 'linux', 'netbsd', 'openbsd', 'openharmony', 'sunos', 'win32']
 const processors = ['arm', 'arm64', 'ia32', 'loong64', 'mips64el', 'ppc64', 'riscv64', 's390x', 'wasm32', 'x64']
 const libraries = { gnu: 'glibc', gnueabihf: 'glibc', musl: 'musl', musleabihf: 'musl' }
 const wrong = []
 
-for (const [where, { dev, optionalDependencies = {} }] of Object.entries(lock.packages)) {
-  for (const [name, version] of Object.entries(optionalDependencies)) {
-    const entries = [`${where}/node_modules/${name}`, `node_modules/${name}`]
-    if (entries.some((entry) => lock.packages[entry])) continue
-    const words = name.split(/[/-]/)
-    const os = words.filter((word) => systems.includes(word))
-    const cpu = words.filter((word) => processors.includes(word))
-    const libc = words.flatMap((word) => (os.includes('linux') && libraries[word]) || [])
-    wrong.push(`${name}@${version} is not in package-lock.json`)
-    if (os.length + cpu.length === 0) throw new Error(`Which platform is ${name} for? Its name does not say.`)
-    lock.packages[`node_modules/${name}`] = {
-      version,
-      ...(cpu.length > 0 && { cpu }),
-      ...(dev && { dev }),
-      ...(libc.length > 0 && { libc }),
-      optional: true,
-      ...(os.length > 0 && { os }),
+/** Completes the lock and says what was wrong. */
+function complete(lock) {
+  for (const [where, { dev, optionalDependencies = {} }] of Object.entries(lock.packages)) {
+    for (const [name, version] of Object.entries(optionalDependencies)) {
+      const entries = [`${where}/node_modules/${name}`, `node_modules/${name}`]
+      if (entries.some((entry) => lock.packages[entry])) continue
+      const words = name.split(/[/-]/)
+      const os = words.filter((word) => systems.includes(word))
+      const cpu = words.filter((word) => processors.includes(word))
+      const libc = words.flatMap((word) => (os.includes('linux') && libraries[word]) || [])
+      wrong.push(`${name}@${version} is not in package-lock.json`)
+      if (os.length + cpu.length === 0) throw new Error(`Which platform is ${name} for? Its name does not say.`)
+      lock.packages[`node_modules/${name}`] = {
+        version,
+        ...(cpu.length > 0 && { cpu }),
+        ...(dev && { dev }),
+        ...(libc.length > 0 && { libc }),
+        optional: true,
+        ...(os.length > 0 && { os }),
+      }
     }
   }
-}
-for (const [where, { resolved }] of Object.entries(lock.packages)) {
-  if (!/^https?:/.test(resolved)) continue
-  wrong.push(`${where} names the registry it came from`)
-  delete lock.packages[where].resolved
+  for (const [where, { resolved }] of Object.entries(lock.packages)) {
+    if (!/^https?:/.test(resolved)) continue
+    wrong.push(`${where} names the registry it came from`)
+    delete lock.packages[where].resolved
+  }
 }
 
-if (!process.argv.includes('--check')) {
+for (const place of ['../package-lock.json', '../scripts/pinned-node/package-lock.json']) {
+  const file = new URL(place, import.meta.url)
+  const lock = JSON.parse(readFileSync(file, 'utf8'))
+  complete(lock)
+  if (process.argv.includes('--check')) continue
   const byName = Object.entries(lock.packages).sort(([a], [b]) => (a < b ? -1 : 1))
   writeFileSync(file, `${JSON.stringify({ ...lock, packages: Object.fromEntries(byName) }, null, 2)}\n`)
-} else if (wrong.length > 0) {
+}
+if (process.argv.includes('--check') && wrong.length > 0) {
   console.error([...wrong, 'Run `node scripts/lock.mjs`.'].join('\n'))
   process.exit(1)
 }

@@ -8,6 +8,7 @@ import { cpSync, globSync, mkdirSync, mkdtempSync, readFileSync, renameSync, rmS
 import { tmpdir } from 'node:os'
 import path from 'node:path'
 import { fileURLToPath } from 'node:url'
+import { bringNode } from './bring-node.mjs'
 import { EXTERNAL, writeProgram } from './build-program.mjs'
 import { root } from './build.mjs'
 
@@ -19,7 +20,8 @@ const FILES = [
   'packages/server/src/**/*.{sql,css,svg}',
   'packages/policy/README.md',
   'docs',
-  'scripts/node',
+  'scripts/{node,bring-node.mjs}',
+  'scripts/pinned-node/*.json',
   'README.md',
   'LICENSE',
 ]
@@ -31,32 +33,27 @@ const BUNDLED = {
   ...Object.fromEntries(EXTERNAL.map((name) => [name, ['**/*']])),
   'better-sqlite3': ['package.json', 'LICENSE', 'lib/**/*', `prebuilds/${process.platform}*-${process.arch}.node`],
 }
+const NODE = ['package.json', 'LICENSE', 'bin/node']
 
-/** Copies the packages into the package, so that npm installs it without a network. */
-function bundle(staged, { dependencies, optionalDependencies, ...rest }) {
-  const node = Object.keys(optionalDependencies).find((name) => name.endsWith(PLATFORM))
-  const parts = node === undefined ? BUNDLED : { ...BUNDLED, [node]: ['package.json', 'LICENSE', 'bin/node'] }
-  for (const [name, globs] of Object.entries(parts)) {
-    const [from, to] = [root, staged].map((folder) => path.join(folder, 'node_modules', name))
-    for (const file of globSync(globs, { cwd: from, withFileTypes: true })) {
+/** Copies the packages and Node into the package, so that npm installs it without a network. */
+async function bundle(staged, { dependencies, ...rest }) {
+  const node = path.join(await bringNode(), '../..')
+  const all = { ...dependencies, [path.basename(node)]: readJson(path.join(node, 'package.json')).version }
+  for (const name of Object.keys(all)) {
+    const from = name in dependencies ? path.join(root, 'node_modules', name) : node
+    const to = path.join(staged, 'node_modules', name)
+    for (const file of globSync(BUNDLED[name] ?? NODE, { cwd: from, withFileTypes: true })) {
       if (!file.isFile()) continue
       const place = path.relative(from, path.join(file.parentPath, file.name))
       mkdirSync(path.dirname(path.join(to, place)), { recursive: true })
-      cpSync(path.join(from, place), path.join(to, place))
+      cpSync(path.join(file.parentPath, file.name), path.join(to, place))
     }
-    const described = readJson(`node_modules/${name}/package.json`)
+    const described = readJson(path.join(from, 'package.json'))
     for (const member of ['dependencies', 'optionalDependencies', 'scripts', 'engines']) delete described[member]
     writeFileSync(path.join(to, 'package.json'), JSON.stringify(described))
   }
-  const own = node === undefined ? {} : { [node]: optionalDependencies[node] }
-  const all = { ...dependencies, ...own }
-  return {
-    ...rest,
-    os: [process.platform],
-    cpu: [process.arch],
-    dependencies: all,
-    bundleDependencies: Object.keys(all),
-  }
+  const bundleDependencies = Object.keys(all)
+  return { ...rest, os: [process.platform], cpu: [process.arch], dependencies: all, bundleDependencies }
 }
 
 /** Files of another package, so that it is not installed: its dependency reports each installation to a third party. */
@@ -64,16 +61,16 @@ const COPIES = ['swagger-ui.css', 'swagger-ui-bundle.js', 'swagger-ui-standalone
 const [COPIED, COPIES_TO] = ['node_modules/swagger-ui-dist', 'packages/server/src/http/docs/swagger-ui']
 
 function manifest() {
-  const { name, version, description, license, type, engines, optionalDependencies } = readJson('package.json')
+  const { name, version, description, license, type, engines } = readJson('package.json')
   const files = globSync('packages/*/package.json', { cwd: root })
   const versions = new Map(files.flatMap((file) => Object.entries(readJson(file).dependencies ?? {})))
   const dependencies = Object.fromEntries(EXTERNAL.map((one) => [one, versions.get(one)]))
   const bin = { tacho: 'packages/cli/bin/tacho' }
-  return { name, version, description, license, type, engines, bin, dependencies, optionalDependencies }
+  return { name, version, description, license, type, engines, bin, dependencies }
 }
 
 function readJson(file) {
-  return JSON.parse(readFileSync(path.join(root, file), 'utf8'))
+  return JSON.parse(readFileSync(path.resolve(root, file), 'utf8'))
 }
 
 /** Packs the package into `folder` and resolves with the path of the tarball. */
@@ -88,7 +85,7 @@ export async function pack(folder, { offline = false } = {}) {
     }
     for (const file of COPIES) cpSync(path.join(root, COPIED, file), path.join(staged, COPIES_TO, file))
     await writeProgram(path.join(staged, 'packages/cli/dist'))
-    const described = offline ? bundle(staged, manifest()) : manifest()
+    const described = offline ? await bundle(staged, manifest()) : manifest()
     writeFileSync(path.join(staged, 'package.json'), `${JSON.stringify(described, null, 2)}\n`)
     const env = { ...process.env, PATH: `${path.join(root, 'node_modules/.bin')}${path.delimiter}${process.env.PATH}` }
     const args = ['pack', '--json', '--ignore-scripts', '--pack-destination', folder]
