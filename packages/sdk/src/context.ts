@@ -79,11 +79,15 @@ export function createContext(): CurrentContext {
 
 type Snapshot = () => <T>(act: () => T) => T
 
+/** Also where a bundler chose the parts for Node, whose modules are there. */
+export const isWorkerd =
+  (globalThis as { navigator?: { userAgent?: unknown } }).navigator?.userAgent === 'Cloudflare-Workers'
+
 /**
  * Background work is no part of the request in which a host first uses the SDK: its requests would be in that trace for
- * ever, and Next.js forbids clocks while it prerenders.
+ * ever, and Next.js forbids clocks while it prerenders. In workerd it is: nothing outlives its request there.
  */
 export const outside =
   // Some edge runtimes have a stub that throws.
-  readSafely(() => (AsyncLocalStorage as { snapshot?: Snapshot }).snapshot?.(), undefined) ??
+  readSafely(() => (isWorkerd ? undefined : (AsyncLocalStorage as { snapshot?: Snapshot }).snapshot?.()), undefined) ??
   (<T>(act: () => T): T => act())

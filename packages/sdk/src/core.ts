@@ -11,7 +11,6 @@ import { LIMITS } from './limits.ts'
 import { activeTrace, untraced } from './open-telemetry.ts'
 import { resolveOptions, type Settings, type TachoOptions } from './options.ts'
 import { createPayloadCapture, nameOf, type Choosing, type Payload, type PayloadCapture } from './payload.ts'
-import type { HostProcess } from './process/node.ts'
 import { noteDrop } from './queue.ts'
 import type { RunState, SharedStates } from './run-state.ts'
 import type { RotatingKey } from './rotating-key.ts'
@@ -119,6 +118,8 @@ export function leaveCalls({ heldCalls }: Core, scope: RunScope, reason: 'run_en
 /** `started`: by `startRun`, whose end may follow elsewhere. */
 export type OpenRun = 'own' | 'started'
 
+const HAND_OVER_MS = 1_000
+
 /** For a part that could not be loaded. */
 const FAILED: Writing & Choosing = {
   payload: () => '{"masked":"[masked:error]"}',
@@ -130,7 +131,7 @@ export type Observer = (scope: RunScope, draft: Draft) => void
 export function createCore(given: TachoOptions, runtime: Runtime): Core {
   const options = plainOptions(given)
   const ids = createIds(runtime)
-  const { settings, apiKey, problems } = resolveOptions(options, environment(), ids.uuid)
+  const { settings, apiKey, problems } = resolveOptions(options, environment(), ids.uuid, !hostProcess)
   const { onDiagnostic } = options
   const listener = typeof onDiagnostic === 'function' ? onDiagnostic : undefined
   const diagnostics = createDiagnostics(listener, runtime)
@@ -140,7 +141,9 @@ export function createCore(given: TachoOptions, runtime: Runtime): Core {
   // A host's own network gets what any fetch takes.
   const asBody = (fetch === hostRuntime.fetch && hostProcess?.streamed) || inOnePiece
   const send: Fetch = (url, init) => outside(() => untraced(() => fetch(url, asBody(init))))
-  const connection = { baseUrl: settings.baseUrl, fetch: send, timer: runtime.timer, isNode: hostProcess !== undefined }
+  const ends = new Set<() => void>()
+  const isNode = hostProcess !== undefined
+  const connection = { baseUrl: settings.baseUrl, fetch: send, timer: runtime.timer, isNode, ends }
   let rotating: RotatingKey | undefined
   /** Undefined for a fixed key. */
   const rotatingKey = async (): Promise<RotatingKey | undefined> => {
@@ -148,7 +151,6 @@ export function createCore(given: TachoOptions, runtime: Runtime): Core {
     const { createRotatingKey } = await import('./rotating-key.ts')
     return (rotating ??= createRotatingKey(apiKey, runtime))
   }
-  const closing = new AbortController()
   let loaded: typeof Delivery | undefined
   // A failed import is tried again with the next request.
   const delivery = async () => (loaded ??= await import('./delivery.ts'))
@@ -156,8 +158,7 @@ export function createCore(given: TachoOptions, runtime: Runtime): Core {
     try {
       const [method, path, options] = call
       const { sendRequest } = await delivery()
-      const act = (key: string) =>
-        sendRequest({ ...connection, apiKey: () => key }, method, path, { signal: closing.signal, ...options })
+      const act = (key: string) => sendRequest({ ...connection, apiKey: () => key }, method, path, options)
       const keys = await rotatingKey()
       return await (keys ? keys.send(act, options.timeoutMs) : act(apiKey as string))
     } catch {
@@ -179,7 +180,8 @@ export function createCore(given: TachoOptions, runtime: Runtime): Core {
   const observers = new Set<Observer>()
   // Usage before the run's first guarded call counts too.
   const usages = createRunUsages({ observers, runtime })
-  let isHandedOver = false
+  /** By then, the request that hands over has begun its flush, or ended. */
+  let handsOverUntil = -Infinity
   if (!settings.enabled) sender.close('disabled')
 
   /** Getters of the host's values can throw. With a draft from a function, the event then counts as failed. */
@@ -219,7 +221,7 @@ export function createCore(given: TachoOptions, runtime: Runtime): Core {
       // A function of the host runs inside its record call.
       if (settings.masking.custom && written) void event.written
       if (!sender.add(event)) return undefined
-      if (settings.waitUntil && !isHandedOver) handOver(settings.waitUntil)
+      if (settings.waitUntil && runtime.now() >= handsOverUntil) handOver(settings.waitUntil)
       return event.id
     } catch (error) {
       diagnostics.report('error', 'record_failed', `An event could not be recorded: ${nameOf(error)}.`)
@@ -265,32 +267,23 @@ export function createCore(given: TachoOptions, runtime: Runtime): Core {
 
   /** Record calls before the flush share one promise. */
   function handOver(waitUntil: (promise: Promise<unknown>) => void): void {
-    isHandedOver = true
+    handsOverUntil = runtime.now() + HAND_OVER_MS
     const delivered = new Promise<void>((resolve) => runtime.soon(resolve)).then(() => {
-      isHandedOver = false
+      handsOverUntil = -Infinity
       return sender.flush(settings.flushTimeoutMs)
     })
     attempt(() => waitUntil(delivered))
   }
 
-  /** Opens the folder before it returns. */
-  async function open(folder: string): Promise<void> {
-    try {
-      const events = { suffix: '.events', id: 'eventId', sender, bounds: settings, counts: diagnostics } as const
-      // A TypeError where there are no files.
-      await (hostProcess as HostProcess).spoolQueue(folder, events, { settings, runtime, ids, diagnostics })
-    } catch (error) {
-      diagnostics.report('error', 'spool_failed', `The spool cannot be used here (${nameOf(error)}).`)
-    }
-  }
-
-  const spooled = settings.spool && settings.enabled ? open(settings.spool) : undefined
+  const { spool } = settings
+  const spoolEvents = hostProcess?.spoolEvents ?? noSpool
+  const spooled = spool && settings.enabled && spoolEvents(spool, sender, { settings, runtime, ids, diagnostics })
   const opened = Promise.all([prepared, spooled]).then(() => writing().isChecked)
   const sign = async (text: string) => {
     const key = (await (await rotatingKey())?.get(settings.requestTimeoutMs)) ?? (apiKey as string)
     return (await import('./sha256.ts')).hmacSha256(key, text)
   }
-  const endRequests = () => closing.abort()
+  const endRequests = () => ends.forEach(attempt)
   const deliverNow = (timeoutMs: number) => {
     // Another process does not have the host's own network.
     const key = typeof apiKey === 'string' ? apiKey : rotating?.known
@@ -334,6 +327,10 @@ function annotated(
 /** A copy, so that no getter of the host runs later. Unreadable options disable the client. */
 function plainOptions(given: TachoOptions): TachoOptions {
   return readSafely(() => ({ ...given }), { enabled: false })
+}
+
+function noSpool(_folder: string, _sender: Sender, { diagnostics }: Pick<Core, 'diagnostics'>): void {
+  diagnostics.report('error', 'spool_failed', 'The spool cannot be used here.')
 }
 
 /** The host's function handles its own failure. */

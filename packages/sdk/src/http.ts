@@ -57,10 +57,15 @@ export interface Connection {
   readonly fetch: Fetch
   readonly timer: Runtime['timer']
   readonly isNode: boolean
+  /**
+   * The client's end calls them, unless the request has a signal. They are plain functions, because edge workers forbid an
+   * AbortController outside a request, and that of another request.
+   */
+  readonly ends: Set<() => void>
 }
 
 export async function sendRequest(
-  { baseUrl, apiKey, fetch, timer, isNode }: Connection,
+  { baseUrl, apiKey, fetch, timer, isNode, ends }: Connection,
   ...[method, path, { headers, body, timeoutMs, signal, maxReplyBytes = REPLY_BYTES_MAX }]: Parameters<Request>
 ): Promise<HttpResult> {
   const controller = new AbortController()
@@ -77,6 +82,7 @@ export async function sendRequest(
   // A request that was aborted before it began does not wait for it.
   ended.catch(() => undefined)
   const timeout = timer(timeoutMs, () => stop('timeout'))
+  if (!signal) ends.add(onAbort)
   signal?.addEventListener('abort', onAbort, { once: true })
   async function exchange(): Promise<HttpResult> {
     const init = {
@@ -102,6 +108,7 @@ export async function sendRequest(
     return { kind: 'no-reply', reason, message: reason === 'network' ? causeOf(error, apiKey()) : reason }
   } finally {
     timeout.cancel()
+    ends.delete(onAbort)
     signal?.removeEventListener('abort', onAbort)
   }
 }

@@ -72,6 +72,8 @@ export interface TachoOptions {
 
 /** @internal Checked, with every default. Holds no key. */
 export interface Settings {
+  /** Timers and requests may end with the request of the host that began them: browsers and edge workers. */
+  readonly isBound: boolean
   readonly enabled: boolean
   readonly baseUrl: string
   readonly clientId: string
@@ -127,7 +129,12 @@ const LOOPBACK = /^(localhost|127\.\d+\.\d+\.\d+|\[::1\])$/
  * @internal Never throws. A faulty option is reported and gets its default; a faulty privacy option gets the strictest
  * choice. Without a usable key or address the client is disabled.
  */
-export function resolveOptions(options: TachoOptions, environment: Environment, newId: () => string): Resolved {
+export function resolveOptions(
+  options: TachoOptions,
+  environment: Environment,
+  newId: () => string,
+  isBound = false,
+): Resolved {
   const fatal: string[] = []
   const problems: string[] = []
   const given = options as Readonly<Record<string, unknown>>
@@ -175,6 +182,7 @@ export function resolveOptions(options: TachoOptions, environment: Environment, 
   if (!canWait) problems.push('waitUntil must be a function.')
 
   const settings: Settings = {
+    isBound,
     enabled: choice('enabled', [true, false], false) && hasKey && base !== undefined,
     baseUrl: base?.text ?? '',
     clientId:

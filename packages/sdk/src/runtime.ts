@@ -1,5 +1,6 @@
 /** What the SDK uses from its process. Tests supply their own clock, randomness, timers and network. */
 import { outside } from './context.ts'
+import { readSafely } from './json.ts'
 
 /** @internal */
 export interface Timer {
@@ -50,8 +51,8 @@ export interface Runtime {
   now(): number
   /** From 0 (inclusive) to 1 (exclusive); for jitter, not for ids. */
   random(): number
-  /** Fills the array with cryptographically random bytes. */
-  fillRandom(bytes: Uint8Array<ArrayBuffer>): void
+  /** Fills the array with cryptographically random bytes. False if only weaker ones are there now. */
+  fillRandom(bytes: Uint8Array<ArrayBuffer>): boolean | void
   /** Calls `act` after `ms`. Only a timer with `hold` keeps the process running until then. */
   timer(ms: number, act: () => void, hold?: boolean): Timer
   /** Calls `act` after the host's current synchronous code. */
@@ -75,15 +76,19 @@ export const hostRuntime: Runtime = {
   fillRandom(bytes) {
     try {
       outside(() => crypto.getRandomValues(bytes))
+      return true
     } catch {
       // Edge workers forbid it while they load a module.
       for (const at of bytes.keys()) bytes[at] = Math.random() * 256
+      return false
     }
   },
   timer(ms, act, hold) {
     // Browsers refuse to call them as methods.
     const { setTimeout: startTimer, clearTimeout: stopTimer } = timers
-    const handle = outside(() => startTimer(act, Math.min(ms, TIMER_MAX_MS)))
+    // Edge workers forbid them while they load a module: the next flush does without.
+    const handle = readSafely(() => outside(() => startTimer(act, Math.min(ms, TIMER_MAX_MS))), undefined)
+    if (handle === undefined) return { cancel: () => undefined }
     // Some runtimes return a number, which cannot keep a process running.
     if (!hold) (handle as unknown as Unrefable).unref?.()
     return { cancel: () => stopTimer(handle) }

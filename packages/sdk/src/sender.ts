@@ -10,6 +10,9 @@
  *
  * Only `#enter` changes the state. Items leave the queue before a request begins. When it ends, for any reason, they
  * are finished or put back. Events and issue records have a sender each.
+ *
+ * Edge workers bind timers and requests to the host's request that began them: they end with it, without a word. There,
+ * each flush sends by itself (flush-here.ts), beside this machine.
  */
 import type { KeyRefusal, Verdict } from './answer.ts'
 import type { Diagnostics, DropReason } from './diagnostics.ts'
@@ -35,6 +38,8 @@ export interface SenderSettings extends Bounds {
   readonly requestTimeoutMs: number
   /** What it delivers, for messages: `events` or `issue records`. */
   readonly noun: string
+  /** Timers and requests may end with the host's request. */
+  readonly isBound: boolean
 }
 
 /** @internal Within `requestTimeoutMs`. */
@@ -48,7 +53,8 @@ const WRITTEN_BYTES = 262_144
 type State = 'idle' | 'waiting' | 'sending' | 'closed'
 type Outcome = 'sent' | 'rejected' | 'dropped'
 
-interface Flush {
+/** @internal */
+export interface Flush {
   /** Covers the events up to this one. */
   readonly upTo: number
   readonly counts: Record<Outcome, number>
@@ -78,9 +84,8 @@ export class Sender {
   readonly #flushes = new Set<Flush>()
   #sequence = 0
   #keeper: Keeper | undefined
-  /** The events of the current request, and when it counts as lost. */
-  #batch: QueuedItem[] = []
-  #lostAt = Infinity
+  /** Requests under way, and when each began. Several only where each flush sends by itself. */
+  readonly #batches = new Map<QueuedItem[], number>()
 
   constructor(settings: SenderSettings, deliver: Deliver, runtime: Runtime, diagnostics: Diagnostics) {
     this.#settings = settings
@@ -141,9 +146,23 @@ export class Sender {
       }
       if (left === 0 || this.#refusal) return flush.end()
       this.#flushes.add(flush)
+      if (this.#settings.isBound) return void this.#flushHere(flush).catch(() => flush.end())
       if (this.#state === 'sending') this.#giveUpLost()
       if (this.#state === 'waiting') this.#wait()
     })
+  }
+
+  async #flushHere(flush: Flush): Promise<void> {
+    // Their timers may have ended with another request.
+    this.#isSoon = this.#isWriting = false
+    const { flushHere } = await import('./flush-here.ts')
+    await flushHere(flush, this.#runtime, (patienceMs) => {
+      if (!this.#flushes.has(flush) || this.#refusal) return 'over'
+      const isReady = !this.#isHeld && this.#queue.length > 0 && this.#notBefore <= this.#runtime.now()
+      const batch = isReady ? this.#takeBatch(this.#maxBatch) : this.#oldBatch(patienceMs)
+      return batch && this.#deliver(batch)
+    })
+    if (this.#state === 'waiting') this.#wait()
   }
 
   /** Remaining events count as dropped; the spool keeps them for the next process. */
@@ -153,17 +172,18 @@ export class Sender {
     this.#enter('closed')
     this.#keeper?.close()
     this.#keeper = undefined
-    this.#queue.finish(this.#batch)
-    this.#drop([...this.#batch, ...this.#queue.clear()], reason)
-    this.#batch = []
+    const taken = [...this.#batches.keys()].flat()
+    this.#batches.clear()
+    this.#queue.finish(taken)
+    this.#drop([...taken, ...this.#queue.clear()], reason)
   }
 
   /** The process's end blocks until it is sent. Empty if there is none. */
   takeAtEnd(): QueuedItem[] {
     if (this.#state === 'closed' || this.#refusal) return []
     // The answer to a request under way comes too late. The service stores an item once.
-    this.#queue.putBack(this.#batch)
-    this.#batch = []
+    for (const batch of this.#batches.keys()) this.#queue.putBack(batch)
+    this.#batches.clear()
     this.#enter('sending')
     return this.#takeBatch(this.#settings.maxBatch)
   }
@@ -229,10 +249,11 @@ export class Sender {
     // A timer may fire a fraction of a millisecond early.
     if (this.#notBefore > this.#runtime.now()) return this.#wait()
     if (this.#isHeld) return
-    if (!this.#queue.isReady) return this.#sendSoon()
+    // A flush sent it all.
+    if (this.#queue.length === 0) return this.#enter('idle')
+    if (!this.#queue.isReady && !this.#settings.isBound) return this.#sendSoon()
     this.#enter('sending')
-    this.#batch = this.#takeBatch(this.#maxBatch)
-    void this.#deliver(this.#batch)
+    void this.#deliver(this.#takeBatch(this.#maxBatch))
   }
 
   #takeBatch(maxEvents: number): QueuedItem[] {
@@ -241,22 +262,27 @@ export class Sender {
   }
 
   async #deliver(batch: QueuedItem[]): Promise<void> {
-    this.#lostAt = this.#runtime.now() + this.#settings.requestTimeoutMs + LOST_MS
+    this.#batches.set(batch, this.#runtime.now())
     for (const event of batch) if (event.attempts++ > 0) this.#diagnostics.count('retried')
     const verdict = await this.#deliverBatch(batch).catch(() => retryLater('the SDK failed'))
     // If this request was given up, another request sent its events.
-    if (batch === this.#batch) this.#conclude(batch, verdict)
+    if (this.#batches.has(batch)) this.#conclude(batch, verdict)
   }
 
   #giveUpLost(): void {
-    if (this.#runtime.now() < this.#lostAt) return
-    this.#conclude(this.#batch, retryLater('a request was lost'))
+    const lost = this.#oldBatch(this.#settings.requestTimeoutMs + LOST_MS)
+    if (lost) this.#conclude(lost, retryLater('a request was lost'))
+  }
+
+  #oldBatch(ageMs: number): QueuedItem[] | undefined {
+    const now = this.#runtime.now()
+    for (const [batch, begunAt] of this.#batches) if (now - begunAt >= ageMs) return batch
+    return undefined
   }
 
   #conclude(batch: QueuedItem[], verdict: Verdict): void {
     const { noun, maxBatch } = this.#settings
-    this.#batch = []
-    this.#lostAt = Infinity
+    this.#batches.delete(batch)
     this.#sentAt = this.#runtime.now()
     this.#diagnostics.count('requests')
     if (verdict.kind !== 'judged') this.#diagnostics.count('failedRequests')
@@ -294,12 +320,12 @@ export class Sender {
       this.#refusal = verdict.reason
       this.#failures++
       this.#notBefore = this.#runtime.now() + REFUSED_MS
-      for (const flush of this.#flushes) flush.end()
+      if (!this.#settings.isBound) for (const flush of this.#flushes) flush.end()
     } else {
       this.#queue.finish(batch)
       this.#drop(batch, 'refused')
     }
-    if (this.#state === 'sending') this.#wait()
+    if (this.#state === 'sending' && this.#batches.size === 0) this.#wait()
   }
 
   #backOff(retryAfter: string | null, why: string): void {
@@ -338,7 +364,8 @@ export class Sender {
       const covered = events.filter(({ sequence }) => sequence <= flush.upTo).length
       flush.counts[outcome] += covered
       flush.left -= covered
-      if (flush.left === 0) flush.end()
+      // A flush that sends by itself ends in its own request.
+      if (flush.left === 0 && !this.#settings.isBound) flush.end()
     }
   }
 

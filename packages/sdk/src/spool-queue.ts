@@ -1,5 +1,7 @@
 import type { Diagnostics } from './diagnostics.ts'
 import { PROTECTED_TYPES } from './event.ts'
+import type { Settings } from './options.ts'
+import { nameOf } from './payload.ts'
 import { QueuedItem, type Bounds } from './queue.ts'
 import type { Sender } from './sender.ts'
 import { openSpool, type SpoolParts } from './spool.ts'
@@ -43,4 +45,18 @@ export function spoolQueue(
     },
     parts,
   )
+}
+
+/** Opens the folder before it returns. Never rejects. */
+export async function spoolEvents(
+  folder: string,
+  sender: Sender,
+  parts: SpoolParts & { readonly settings: Settings; readonly diagnostics: Diagnostics },
+): Promise<void> {
+  try {
+    const { settings: bounds, diagnostics: counts } = parts
+    await spoolQueue(folder, { suffix: '.events', id: 'eventId', sender, bounds, counts }, parts)
+  } catch (error) {
+    parts.diagnostics.report('error', 'spool_failed', `The spool cannot be used here (${nameOf(error)}).`)
+  }
 }

@@ -30,8 +30,9 @@ export function createIds({ now, fillRandom }: Pick<Runtime, 'now' | 'fillRandom
 
   function take(size: number): number {
     if (used + size > BLOCK_BYTES) {
-      fillRandom(block)
-      used = 0
+      // Weak bytes serve only this id.
+      const isStrong = fillRandom(block) !== false
+      used = isStrong ? 0 : BLOCK_BYTES - size
     }
     used += size
     return used - size

@@ -20,13 +20,13 @@ import { startScriptedServer } from './scripted-server.ts'
 
 const ROOT = fileURLToPath(new URL('../../..', import.meta.url))
 /** Limit for the recording core, minified and compressed. */
-const CORE_BYTES = 13_900
+const CORE_BYTES = 14_000
 /** Limit for `import { Tacho }`: the core, and the calls for prompts and guarded tools, which copy their input at once. */
-const ENTRY_BYTES = 15_900
+const ENTRY_BYTES = 16_300
 /** Limit for what masks and writes events; in Node it is loaded with the core. */
 const WRITING_BYTES = 4_900
 /** Limit for what the first batch loads: the network. */
-const DELIVERY_BYTES = 1_850
+const DELIVERY_BYTES = 1_900
 /** Limit for what npm downloads. */
 const PACKAGE_BYTES = 150_000
 
@@ -65,7 +65,7 @@ async function bundled(entry: string): Promise<{ bytes: number; inputs: string[]
   return { bytes, inputs: Object.keys(metafile.inputs) }
 }
 
-test('the recording core stays under 13.9 kB, and the entry loads only what every client needs', async () => {
+test('the recording core stays under 14 kB, and the entry loads only what every client needs', async () => {
   const core = await bundled(
     ['core', 'run', 'process-end', 'runtime'].map((name) => `export * from './${name}.ts'`).join('\n'),
   )

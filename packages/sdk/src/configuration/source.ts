@@ -106,11 +106,12 @@ export class ConfigurationSource {
 
   /** At most `timeoutMs`. True if a configuration is loaded. */
   async ready(timeoutMs: number): Promise<boolean> {
-    const started = this.start()
+    // The first load may have ended with another request.
+    const started = this.#core.settings.isBound ? undefined : this.start()
     if (this.#current || this.#isStopped) return this.#current !== null
     // The time is for the service: on a busy machine, it would pass before the file is read.
     await this.#kept?.catch(() => false)
-    await this.#atMost(timeoutMs, started)
+    await this.#atMost(timeoutMs, started ?? this.refresh())
     return this.#current !== null
   }
 
@@ -121,7 +122,7 @@ export class ConfigurationSource {
   async fresh(timeoutMs: number): Promise<void> {
     if (!this.#current) return void (await this.ready(timeoutMs))
     const { now } = this.#core.runtime
-    const since = this.#loading ? this.#loadingSince : now()
+    const since = this.#loading && !this.#core.settings.isBound ? this.#loadingSince : now()
     await this.#atMost(Math.max(0, since + timeoutMs - now()), this.refresh())
   }
 
@@ -141,7 +142,8 @@ export class ConfigurationSource {
   /** True if a call must not be judged before `fresh`. */
   get isDue(): boolean {
     if (!this.#current) return true
-    return !this.#isStopped && (this.#loading ? this.#isLate : this.#isOverdue)
+    const isAwaited = this.#loading && !this.#core.settings.isBound
+    return !this.#isStopped && (isAwaited ? this.#isLate : this.#isOverdue)
   }
 
   get #isOverdue(): boolean {
@@ -171,7 +173,8 @@ export class ConfigurationSource {
   /** True if the service confirmed the current configuration or sent a newer one. */
   refresh(): Promise<boolean> {
     if (this.#isStopped) return Promise.resolve(false)
-    if (!this.#loading) {
+    // A load of another request may never end.
+    if (!this.#loading || this.#core.settings.isBound) {
       this.#loadingSince = this.#core.runtime.now()
       this.#isLate = this.#isOverdue
       this.#loading = this.#loadAndSchedule()

@@ -1,12 +1,13 @@
 /** There from a client's first call on. */
 import { clearTimeout, setTimeout } from 'node:timers'
+import { isWorkerd } from '../context.ts'
 import { createDiskCache } from '../configuration/disk-cache.ts'
 import { ISSUE_BOUNDS, IssueRecords, type IssueParts } from '../issue-records.ts'
 import { endRunsAtEnd } from '../process-end.ts'
 import { metadataOf } from '../metadata.ts'
 import { timers } from '../runtime.ts'
 import type { Sender } from '../sender.ts'
-import { spoolQueue } from '../spool-queue.ts'
+import { spoolEvents, spoolQueue } from '../spool-queue.ts'
 import { callCounts } from '../usage-shapes.ts'
 import { createWriting } from '../writing.ts'
 import { deliverNow, issuesOf } from './deliver-now.ts'
@@ -36,7 +37,7 @@ const parts = {
   callCounts,
   createDiskCache,
   endRunsAtEnd,
-  spoolQueue,
+  spoolEvents,
   createWriting,
   metadataOf,
   deliverNow,
@@ -46,6 +47,6 @@ const parts = {
 
 export type HostProcess = typeof parts
 
-/** Undefined where `process` is missing although Node's modules are there. */
+/** Undefined where no process ends although Node's modules are there. */
 export const host: HostProcess | undefined =
-  typeof (globalThis as { process?: { on?: unknown } }).process?.on === 'function' ? parts : undefined
+  !isWorkerd && typeof (globalThis as { process?: { on?: unknown } }).process?.on === 'function' ? parts : undefined
