@@ -62,7 +62,7 @@ export const THREADS = {
 }
 
 /** They read files of their own, or are compiled for one system: an installed program finds them as packages. */
-export const EXTERNAL = ['@pydantic/genai-prices', 'better-sqlite3', 'jq-wasm']
+export const EXTERNAL = ['@pydantic/genai-prices', 'better-sqlite3']
 
 /** Tests start it in their own process. */
 const SERVER = { 'server-process': 'packages/server/src/process/main.ts' }

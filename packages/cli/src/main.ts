@@ -210,7 +210,7 @@ Variables:
 Never pass a key or token as an argument: every user of the machine can see arguments.
 
 Exit codes: 0 success; 1 failed; 2 wrong usage; 3 differences found (apply, hook); 130 interrupted. --json prints one JSON document on
-stdout, and --jq what a jq program makes of it; errors are on stderr.`
+stdout; errors are on stderr.`
 
 /** The command that `args` name is complete; of the others only name and description are known. */
 export async function createProgram(args: readonly string[]): Promise<Command> {
@@ -276,8 +276,6 @@ async function run(args: readonly string[]): Promise<number> {
     program = await createProgram(args)
     await program.parseAsync(isKnown(args) ? args : args.filter(isNoHelp), { from: 'user' })
     // Loaded here, so that `tacho --help` stays quick.
-    const { finishJson } = await import('./terminal/json-sink.ts')
-    await finishJson()
     return Number(process.exitCode ?? 0)
   } catch (error) {
     // Commander has already printed the error or the help.

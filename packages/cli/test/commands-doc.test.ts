@@ -8,12 +8,13 @@ import { OPERATOR_ROUTES } from '@tacho/contract/operator/routes.ts'
 import type { Command } from 'commander'
 import { readManifest } from '../src/apply/read-manifest.ts'
 import { COMMANDS, createProgram } from '../src/main.ts'
+import { COMMON_OPTIONS } from '../src/terminal/fit-help.ts'
 
 const ROOT = path.resolve(import.meta.dirname, '../../..')
 const FILE = path.join(ROOT, 'docs/commands.md')
 const WIDTH = 110
 
-/** What `--help` prints, without colours. */
+/** What `--help` prints, without colours. Of the flags that commands share, only the names. */
 function helpOf(command: Command): string {
   const lines: string[] = []
   command.configureOutput({
@@ -22,7 +23,22 @@ function helpOf(command: Command): string {
     getOutHasColors: () => false,
   })
   command.outputHelp()
-  return lines.join('').trim()
+  const namesOf = (block: string): string => block.match(/(?<=^ {2})(?:-\w, )?--[\w-]+/gm)?.join('  ') ?? ''
+  return lines
+    .join('')
+    .replace(/^ {2}-h, --help .*\n/m, '')
+    .replace(/^Options:\n\n/m, '')
+    .replace(/^Common options:\n((?: {2}.*\n?)+)/m, (_, block: string) => `Common options: ${namesOf(block)}\n`)
+    .trim()
+}
+
+/** Each flag that commands share, as a row of a table. */
+function commonRows(command: Command): string[] {
+  const own = command.options.filter(({ helpGroupHeading }) => helpGroupHeading === COMMON_OPTIONS)
+  return [
+    ...own.map(({ flags, description }) => `| \`${flags}\` | ${description} |`),
+    ...command.commands.flatMap(commonRows),
+  ]
 }
 
 function sections(command: Command, name: string): string[] {
@@ -37,16 +53,23 @@ function sections(command: Command, name: string): string[] {
 
 test('the page of commands has every command with its flags', async () => {
   const parts: string[] = []
+  const common = new Set<string>()
   for (const name of Object.keys(COMMANDS)) {
     const program = await createProgram([name])
     const command = program.commands.find((known) => known.name() === name)
     assert.ok(command, name)
     parts.push(...sections(command, `tacho ${name}`))
+    for (const row of commonRows(command)) common.add(row)
   }
   const page = `# Commands
 
 \`tacho\` means \`./tacho\` in the clone. Or run \`export PATH=$PWD:$PATH\` there once. Variables, exit codes and the
 shapes of \`--json\` are in [automation](automation.md). This page is what \`--help\` prints.
+Every command has \`-h, --help\`. The common options are:
+
+| option | |
+|---|---|
+${[...common].join('\n')}
 
 ${parts.join('\n')}`
   if (process.env['UPDATE_DOCS']) writeFileSync(FILE, page)

@@ -8,8 +8,7 @@ import { unreachable } from '../calls/server-trouble.ts'
 import { readAccount } from '../settings/credentials.ts'
 import { connect, type EnvironmentOptions } from '../settings/options.ts'
 import { failed, wrongUsage } from '../stop.ts'
-import { filterJson, writeJson } from '../terminal/json-sink.ts'
-import { printableJson } from '@tacho/contract/shown-text.ts'
+import { writeJson } from '../terminal/output.ts'
 
 interface Options extends EnvironmentOptions {
   method?: string
@@ -27,8 +26,6 @@ export function addApi(command: Command): void {
     .option('-e, --environment <workspace/environment>', 'fills {environmentId} and {workspaceId} of the route')
     .option('--url <address>', 'address of the server (TACHO_URL)')
     .option('--token-file <file>', 'file with the operator token, instead of TACHO_OPERATOR_TOKEN or `tacho login`')
-    .option('--jq <program>', 'print what a jq program makes of the answer')
-    .on('option:jq', filterJson)
     .addHelpText(
       'after',
       `
@@ -37,7 +34,7 @@ error answer goes to stdout too, and the exit code is 1.
 
 Examples:
   tacho api /workspaces
-  tacho api '/environments/{environmentId}/runs?limit=5' -e acme/production --jq '.items[].runId'
+  tacho api '/environments/{environmentId}/runs?limit=5' -e acme/production | jq -r '.items[].runId'
   tacho api /workspaces -d '{"name": "globex"}'`,
     )
     .action(call)
@@ -75,9 +72,7 @@ async function call(route: string, options: Options): Promise<void> {
     })
     const answer = await reply.text()
     const whole = answer === '' || answer.endsWith('\n') ? answer : `${answer}\n`
-    // An error is not what the program of --jq expects.
-    if (reply.ok) writeJson(whole)
-    else process.stdout.write(printableJson(whole))
+    writeJson(whole)
     if (!reply.ok) process.exitCode = 1
   } catch (error) {
     throw failed(unreachable(url, error))

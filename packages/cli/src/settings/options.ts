@@ -3,7 +3,6 @@ import { LIMITS } from '@tacho/contract/limits.ts'
 import { InvalidArgumentError, Option, type Command } from 'commander'
 import { operatorClient, type OperatorClient } from '../calls/operator-client.ts'
 import { readAccount } from './credentials.ts'
-import { filterJson } from '../terminal/json-sink.ts'
 import { COMMON_OPTIONS } from '../terminal/fit-help.ts'
 import { showExactTimes } from '../terminal/look.ts'
 
@@ -27,13 +26,7 @@ export interface EnvironmentOptions extends ServerOptions {
 }
 
 export function withJson(command: Command): Command {
-  return command
-    .addOption(common('--json', 'print JSON instead of text'))
-    .addOption(common('--jq <program>', 'print what a jq program makes of the JSON'))
-    .on('option:jq', (program: string) => {
-      filterJson(program)
-      command.setOptionValue('json', true)
-    })
+  return command.addOption(common('--json', 'print JSON instead of text'))
 }
 
 export function withUrl(command: Command): Command {

@@ -1,7 +1,7 @@
 /** Output on stdout: tables and lines for people, JSON for programs. */
 import { costWords, tokenWords } from '@tacho/contract/usage-text.ts'
 import { compact, money } from '@tacho/contract/format.ts'
-import { writeJson, writeJsonLine } from './json-sink.ts'
+import { printableJson } from '@tacho/contract/shown-text.ts'
 import { currentLook } from './look.ts'
 import { shownTime, tablePages, type Column } from './table.ts'
 import { toned } from './tone.ts'
@@ -9,13 +9,18 @@ import { toned } from './tone.ts'
 export type { Column } from './table.ts'
 export { printable } from '@tacho/contract/shown-text.ts'
 
+/** A part of one document. */
+export function writeJson(text: string): void {
+  process.stdout.write(printableJson(text))
+}
+
 export function printJson(value: unknown): void {
   writeJson(`${JSON.stringify(value, null, 2)}\n`)
 }
 
 /** One JSON value per line, for endless output. */
 export function printJsonLine(value: unknown): void {
-  writeJsonLine(`${JSON.stringify(value)}\n`)
+  writeJson(`${JSON.stringify(value)}\n`)
 }
 
 export function printLine(text = ''): void {

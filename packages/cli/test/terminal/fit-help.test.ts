@@ -14,7 +14,7 @@ test("the flags that commands share come after a command's own", async () => {
   const helps = (await allCommands()).map(helpOf).filter((help) => help.includes('\nCommon options:\n'))
   assert.ok(helps.length > 50)
   const flagsOf = (part = '') => [...part.matchAll(/^ {2}(?:-\w, )?(--[\w-]+)/gm)].map(([, flag]) => flag)
-  const shared = ['--environment', '--url', '--json', '--jq', '--token-file', '--utc']
+  const shared = ['--environment', '--url', '--json', '--token-file', '--utc']
   for (const help of helps) {
     const [, own, common] = help.split(/^(?:Options|Common options):\n/m)
     assert.equal(flagsOf(own).at(-1), '--help', help)
