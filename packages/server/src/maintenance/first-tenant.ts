@@ -87,20 +87,20 @@ export function firstTenantText(
 ): string {
   const lines = [`Created a new store with the workspace "${workspace}" and the environment "${environment}".`]
   if (url === null) lines.push('The server could not start, but the store stays: the next start uses it.')
-  if (apiKey !== null || operatorToken !== null) lines.push('Save these credentials. They are not shown again:', '')
+  if (apiKey !== null || operatorToken !== null) lines.push('Save these credentials. They are not shown again:')
   if (apiKey !== null) lines.push(`  API key         ${apiKey}`)
   if (operatorToken !== null) lines.push(`  Operator token  ${operatorToken}`)
+  if (apiKey !== null && url !== null) {
+    lines.push('Record a first event, and look at it:', `  ${curlLine(url, apiKey)}`)
+    const token = operatorToken === null ? '' : `TACHO_OPERATOR_TOKEN=${operatorToken} `
+    lines.push(`  ${token}${commandAt(ROOT)} runs show hello --url ${url}`)
+  }
+  // Last, and apart: most people go on with it.
   if (invitation !== null) {
     const { email, text } = invitation
     const open = 'To create the first account, open this link in a browser (works once, expires in a week):'
-    lines.push('', email === null ? open : `Invitation for ${email}, works once, expires in a week:`, '')
+    lines.push('', email === null ? open : `Invitation for ${email}, works once, expires in a week:`)
     lines.push(`  ${invitationLink(base ?? 'http://<address of the server>', text)}`)
-  }
-  if (apiKey !== null && url !== null) {
-    lines.push('', 'Record a first event:', '', curlLine(url, apiKey), '', 'Then look at it:', '')
-    if (operatorToken !== null) lines.push(`  export TACHO_OPERATOR_TOKEN=${operatorToken}`)
-    lines.push(`  ${commandAt(ROOT)} runs show hello --url ${url}`, '')
-    lines.push('Programs that record read the API key from TACHO_API_KEY.')
   }
   return `${lines.join('\n')}\n`
 }

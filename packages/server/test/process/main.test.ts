@@ -20,7 +20,7 @@ const json = 'application/json'
 const printed = (stdout: string) => ({
   key: /tacho_\w+/.exec(stdout)?.[0] ?? '',
   token: /tacho-operator_\w+/.exec(stdout)?.[0] ?? '',
-  curl: stdout.split('\n').find((line) => line.startsWith('curl ')) ?? '',
+  curl: stdout.split('\n').find((line) => line.startsWith('  curl ')) ?? '',
 })
 
 test('the first start prints a key, a token and a curl line that records an event; the second prints none', async (t) => {
@@ -30,7 +30,7 @@ test('the first start prints a key, a token and a curl line that records an even
   const { key, token, curl } = printed(first.stdout())
   const { stdout } = await run('sh', ['-c', curl])
   assert.equal((JSON.parse(stdout) as { accepted: number }).accepted, 1)
-  const next = `  export TACHO_OPERATOR_TOKEN=${token}\n  ./tacho runs show hello --url ${url}\n`
+  const next = `  TACHO_OPERATOR_TOKEN=${token} ./tacho runs show hello --url ${url}\n`
   assert.ok(first.stdout().includes(next), first.stdout())
   const runs = await fetch(`${url}/openapi/v1/runs`, { headers: { 'x-api-key': key } })
   assert.equal(((await runs.json()) as { items: unknown[] }).items.length, 1)

@@ -76,10 +76,15 @@ test('a file that exists gets no credentials', async (t) => {
   assert.equal(readFileSync(file, 'utf8'), 'kept')
 })
 
-test('the credentials are the last lines of a start', async (t) => {
+test('the credentials are the last of at most twelve lines of a start, and the link is the last of them', async (t) => {
   const server = startProcess(t, temporaryDirectory(t))
   await server.ready()
-  assert.match(server.stdout(), /listens on .*\n\nCreated a new store[^]*TACHO_API_KEY\.\n$/)
+  const stdout = server.stdout()
+  assert.match(
+    stdout,
+    /listens on .*\n\nCreated a new store[^]*\n\nTo create the first account, .*\n {2}http\S+\/invitation#\S+\n$/,
+  )
+  assert.ok(stdout.trimEnd().split('\n').length <= 12, stdout)
 })
 
 test('the line of a start, the metrics and the doctor name the same build', async (t) => {
