@@ -44,6 +44,8 @@ export interface Core {
   readonly usages: RunUsages
   /** Another process may continue these, or this one again. */
   readonly sharedStates: SharedStates
+  /** What integrations keep for all copies of them, by name. */
+  readonly shared: Map<string, unknown>
   /** Delivers before it returns, within a bound. */
   readonly deliverNow: (timeoutMs: number) => void
   /** Never throws and never waits. Undefined if the event was dropped. */
@@ -290,7 +292,7 @@ export function createCore(given: TachoOptions, runtime: Runtime): Core {
     if (key && fetch === hostRuntime.fetch) hostProcess?.deliverNow(sender, { ...settings, apiKey: key, timeoutMs })
   }
   const parts = {
-    options,
+    options: { ...options, apiKey: undefined },
     settings,
     runtime,
     ids,
@@ -307,6 +309,7 @@ export function createCore(given: TachoOptions, runtime: Runtime): Core {
     heldCalls: new Set<Held>(),
     usages,
     sharedStates: new Map(),
+    shared: new Map<string, unknown>(),
     deliverNow,
   }
   return { ...parts, record, score, observers, opened }

@@ -7,7 +7,8 @@ const ROOM = 16_777_216
 const VALUE = 256
 
 /** Copies of objects that had getters. They are not judged, because only a program knows what else a getter does. */
-const gotten = new WeakSet<object>()
+const gotten = ((globalThis as Record<symbol, unknown>)[Symbol.for('tacho.gotten')] ??=
+  new WeakSet()) as WeakSet<object>
 
 /**
  * Copies plain JSON and Dates; returns any other value itself. Getters are read once, so that the record has what the tool

@@ -1,4 +1,5 @@
 import { host as hostProcess } from '#process'
+import { CORE } from './border.ts'
 import { toPrompt, type Prompt, type VariablesOf } from './configuration/prompt.ts'
 import type { Context } from './context.ts'
 import { attempt, createCore, type Core, type OpenRun } from './core.ts'
@@ -30,10 +31,6 @@ function optionsAndAct<Options extends object, T>([first, act]: Given<Options, T
   return (typeof first === 'function' ? [{}, first] : [first, act]) as [Partial<Options>, (run: Run) => T]
 }
 
-let readCore: (tacho: Tacho) => Core
-/** @internal For the integrations, which record spans of their own. */
-export const coreOf = (tacho: Tacho): Core => readCore(tacho)
-
 /** A client of one environment. Recording never throws, never waits and never ends its host process. */
 export class Tacho {
   /** @internal Published code is minified, which would shorten it. */
@@ -46,16 +43,14 @@ export class Tacho {
   /** The deployed prompts and policies. */
   readonly configuration: RuntimeConfiguration
 
-  static {
-    readCore = (tacho) => tacho.#core
-  }
-
   constructor(options?: TachoOptions)
   /** @internal For our tests: another clock, network or source of randomness. */
   constructor(options?: TachoOptions, runtime?: Runtime)
   constructor(options: TachoOptions = {}, runtime: Runtime = hostRuntime) {
     const core = createCore(options, runtime)
     this.#core = core
+    // Not enumerable: a printed client stays short.
+    Object.defineProperty(this, CORE, { value: core })
     const { configuration = {}, guard = {} } = core.options
     this.#control = new LazyControl(core, { configuration, guard })
     this.configuration = new RuntimeConfiguration(this.#control)

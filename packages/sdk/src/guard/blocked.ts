@@ -60,8 +60,16 @@ export interface PendingCall {
   readonly expiresAt: string | null
 }
 
+const BLOCKED = Symbol.for('tacho.ToolBlockedError')
+
 /** A guarded tool did not run. You can give `modelText` to a model as the tool's answer; it holds no input values. */
 export class ToolBlockedError extends Error implements BlockFacts {
+  /** Also for errors of another copy of the SDK. */
+  static override [Symbol.hasInstance](error: unknown): boolean {
+    if (this !== ToolBlockedError) return Function.prototype[Symbol.hasInstance].call(this, error)
+    return readSafely(() => typeof error === 'object' && error !== null && BLOCKED in error, false)
+  }
+
   /** @internal Published code is minified, which would shorten it. */
   static override readonly name: string = 'ToolBlockedError'
   override readonly name = 'ToolBlockedError'
@@ -87,6 +95,7 @@ export class ToolBlockedError extends Error implements BlockFacts {
     const why = facts.reason === null ? '' : `: ${facts.reason}`
     super(`The tool ${facts.toolName} was not run (${facts.code})${why}`)
     Object.assign(this, facts)
+    Object.defineProperty(this, BLOCKED, { value: true })
     this.modelText = modelText
     this.pending = pending
     this.#handle = handle

@@ -2,9 +2,10 @@
  * Vercel AI SDK 5 to 7: `model: recordModel(openai('gpt-5'), tacho)` and `tools: guardTools({ … }, tacho)`. Also for the
  * models and tools of Mastra.
  */
+import { canRecord, coreOf } from '../border.ts'
 import { readSafely } from '../json.ts'
 import type { StopSignal } from '../runtime.ts'
-import { coreOf, type Tacho } from '../tacho.ts'
+import type { Tacho } from '../tacho.ts'
 import { askedCallsOf, fitsSchema } from './asked-calls.ts'
 import {
   fields,
@@ -35,6 +36,7 @@ export interface LanguageModel {
  * cannot be recorded, which a warning says.
  */
 export function recordModel<Model extends LanguageModel | string>(model: Model, tacho: Tacho): Model {
+  if (!canRecord(tacho, 'Model calls')) return model
   if (typeof model !== 'string') return recorded(model as Model & LanguageModel, tacho)
   const message = `The calls of ${String(model)} are not recorded: pass a model object instead of its name.`
   coreOf(tacho).diagnostics.report('warning', 'model_not_recorded', message)

@@ -9,12 +9,13 @@
  *
  * A call of a tool that no guard has is the host's: nobody knows whether it ran.
  */
+import { coreOf, sharedIn } from '../border.ts'
 import { childSpan, type Context } from '../context.ts'
 import type { Asked, AskedBefore, Core, Held } from '../core.ts'
 import { createLoopDetector, type LoopDetector } from '../guard/detectors.ts'
 import { readSafely } from '../json.ts'
 import type { RunState } from '../run-state.ts'
-import { coreOf, type Tacho } from '../tacho.ts'
+import type { Tacho } from '../tacho.ts'
 import { fields, handOver, text, type OfferedTools } from './host.ts'
 import type { Message } from './messages.ts'
 
@@ -116,13 +117,9 @@ function itemsIn(given: unknown): Record<string, unknown>[] {
   })
 }
 
-const ledgers = new WeakMap<Core, AskedCalls>()
-
 export function askedCallsOf(tacho: Tacho): AskedCalls {
   const core = coreOf(tacho)
-  const ledger = ledgers.get(core) ?? new AskedCalls(tacho, core)
-  ledgers.set(core, ledger)
-  return ledger
+  return sharedIn(core, 'asked', () => new AskedCalls(tacho, core))
 }
 
 export class AskedCalls implements Held, AskedBefore {

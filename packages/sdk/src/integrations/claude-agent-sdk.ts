@@ -1,6 +1,7 @@
 /** Claude Agent SDK: `const query = guardQuery(claude.query, tacho)`, used like the SDK's own. */
+import { coreOf } from '../border.ts'
 import { attempt } from '../core.ts'
-import { coreOf, type Tacho } from '../tacho.ts'
+import type { Tacho } from '../tacho.ts'
 import { AgentMessages } from './claude-agent-messages.ts'
 import { AgentTools } from './claude-agent-tools.ts'
 import { enclosingPart, fields, text, type Fields, type Part } from './host.ts'
@@ -12,6 +13,7 @@ import { enclosingPart, fields, text, type Fields, type Part } from './host.ts'
  * becomes a tool error, which the model reads. Allowed calls still need the permissions of the query.
  */
 export function guardQuery<Query extends (given: never) => object>(query: Query, tacho: Tacho): Query {
+  // Tools must not run unguarded.
   const core = coreOf(tacho)
   const guarded = (given: unknown): object => {
     const around = core.context.getStore()

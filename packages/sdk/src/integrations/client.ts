@@ -1,4 +1,5 @@
 /** The OpenAI and Anthropic clients have the same core. */
+import { canRecord, isMarked, mark } from '../border.ts'
 import { attempt } from '../core.ts'
 import type { Tacho } from '../tacho.ts'
 import { readSafely } from '../json.ts'
@@ -33,20 +34,22 @@ export interface Collector {
 
 /** Helpers of the client (`stream`, `parse`, runners) call these methods, so they are recorded too. */
 export function recordMethods<Client extends object>(client: Client, tacho: Tacho, methods: readonly Method[]): Client {
+  if (!canRecord(tacho, 'Model calls')) return client
   for (const method of methods) attempt(() => replace(client, tacho, method))
   return client
 }
 
 type Create = (this: unknown, body: unknown, ...more: unknown[]) => unknown
 
-const RECORDED = new WeakSet<object>()
+/** On a method that is recorded already. */
+const RECORDED = Symbol.for('tacho.recorded')
 
 function replace(client: object, tacho: Tacho, method: Method): void {
   const { path } = method
   const owner = path.slice(0, -1).reduce<unknown>((at, name) => fields(at)[name], client) as Record<string, unknown>
   const name = path.at(-1) ?? ''
   const create = fields(owner)[name]
-  if (typeof create !== 'function' || RECORDED.has(create)) return
+  if (typeof create !== 'function' || isMarked(create, RECORDED)) return
   const recorded: Create = function recorded(body, ...more) {
     const call = new ModelCall(tacho, () => method.request(fields(body)))
     let promise: unknown
@@ -59,7 +62,7 @@ function replace(client: object, tacho: Tacho, method: Method): void {
     attempt(() => observe(promise, call, method))
     return promise
   }
-  RECORDED.add(recorded)
+  mark(recorded, RECORDED)
   owner[name] = recorded
 }
 

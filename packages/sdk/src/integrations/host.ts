@@ -1,4 +1,5 @@
 /** Reads values of a framework, and never throws into the host. */
+import { coreOf, sharedIn } from '../border.ts'
 import type { Context, Span } from '../context.ts'
 import { attempt, type Core } from '../core.ts'
 import { ToolBlockedError } from '../guard/blocked.ts'
@@ -6,7 +7,7 @@ import { readSafely } from '../json.ts'
 import { beginPart as childPart, enclosingPart as ownPart, type Part } from '../part.ts'
 import type { RunOptions } from '../run.ts'
 import type { StopSignal } from '../runtime.ts'
-import { coreOf, type Tacho } from '../tacho.ts'
+import type { Tacho } from '../tacho.ts'
 
 export type { Part }
 export type Fields = Readonly<Record<string, unknown>>
@@ -99,7 +100,9 @@ export async function guarded<T>(
   act: (input: unknown) => T,
   onBlocked: (error: ToolBlockedError) => Awaited<T>,
 ): Promise<Awaited<T>> {
-  const { context, asked } = coreOf(tacho)
+  const core = coreOf(tacho)
+  const { context, asked } = core
+  const running = runningIn(core)
   const around = parent ?? context.getStore()
   const state = around?.scope.state
   await asked?.whole(state, keyOf(callId))
@@ -121,11 +124,16 @@ export async function guarded<T>(
 }
 
 /** Guarded calls, by their span. */
-const running = new WeakMap<Span, { toolName: string; toolCallId: string | undefined; agent?: Context }>()
+const runningIn = (core: Core) =>
+  sharedIn(
+    core,
+    'running',
+    () => new WeakMap<Span, { toolName: string; toolCallId: string | undefined; agent?: Context }>(),
+  )
 
 /** A model call with tools of its own, inside a guarded call, is another agent's: the tool is that agent. */
 export function agentInside(core: Core, around: Context, tools: OfferedTools, inside = around): Context {
-  const call = running.get(inside.span)
+  const call = runningIn(core).get(inside.span)
   if (call && tools !== undefined && tools.length > 0) {
     call.agent ??= handOver(core, inside, call.toolName, call.toolCallId)
   }

@@ -2,12 +2,13 @@
  * LangChain and LangGraph 1: `agent.invoke(input, { callbacks: [recordCalls(tacho)] })` and
  * `tools: guardTools([refund], tacho)`.
  */
+import { canRecord, coreOf, sharedIn } from '../border.ts'
 import type { Context } from '../context.ts'
 import { attempt } from '../core.ts'
 import type { ToolBlockedError } from '../guard/blocked.ts'
 import { readSafely } from '../json.ts'
 import type { StopSignal } from '../runtime.ts'
-import { coreOf, type Tacho } from '../tacho.ts'
+import type { Tacho } from '../tacho.ts'
 import { askedCallsOf, fitsSchema } from './asked-calls.ts'
 import {
   beginPart,
@@ -86,15 +87,15 @@ interface Team {
 const MEMBERS_MAX = 100
 
 /** By LangChain's run id. A guarded tool finds its run here, also outside `tacho.run`. */
-const runningOf = new WeakMap<Tacho, OpenSpans<Running & { team?: Team }>>()
+const runningOf = (tacho: Tacho) =>
+  sharedIn(coreOf(tacho), 'langchain.running', () => new OpenSpans<Running & { team?: Team }>())
 
 /**
  * Records model calls as LLM_CALL events, tools that are not guarded as TOOL_CALL events, and nodes of a graph as AGENT_STEP
  * events, of the current run. Outside a run, the outermost chain becomes a run of its own.
  */
 export function recordCalls(tacho: Tacho): CallHandler {
-  const running = runningOf.get(tacho) ?? new OpenSpans<Running & { team?: Team }>()
-  runningOf.set(tacho, running)
+  const running = canRecord(tacho, 'Calls') ? runningOf(tacho) : new OpenSpans<Running & { team?: Team }>()
 
   /** Handlers never throw into the host. */
   function begin(
@@ -263,7 +264,7 @@ export function guardTools<Tools extends readonly object[]>(tools: Tools, tacho:
         // A host may rename a tool.
         const name = text(fields(this)['name']) ?? givenName
         const runId = text(fields(manager)['runId']) ?? ''
-        const running = runningOf.get(tacho)?.get(runId)
+        const running = runningOf(tacho).get(runId)
         const parent = running?.tool?.parent
         // The guard records the call, so the handler must not.
         if (running) delete running.tool

@@ -1,10 +1,11 @@
 /** An LLM_CALL in a span of its own. Nothing here throws into the host. */
+import { coreOf } from '../border.ts'
 import type { Context } from '../context.ts'
 import { attempt, type Core, type Held } from '../core.ts'
 import { isAbort } from '../exception.ts'
 import { readSafely } from '../json.ts'
 import type { Payload } from '../payload.ts'
-import { coreOf, type Tacho } from '../tacho.ts'
+import type { Tacho } from '../tacho.ts'
 import { askedCalls, askedCallsOf, type AskedCalls } from './asked-calls.ts'
 import { agentInside, beginPart, set, text, type OfferedTools, type Part } from './host.ts'
 import type { Usage } from './call-usage.ts'

@@ -2,9 +2,10 @@
  * OpenAI Agents: `addTraceProcessor(recordTraces(tacho))` once, and `const tool = guardTool(agents.tool, tacho)`. Inside
  * `tacho.run`, its traces are part of that run.
  */
+import { canRecord, coreOf, isMarked, mark, sharedIn } from '../border.ts'
 import { attempt } from '../core.ts'
 import type { StopSignal } from '../runtime.ts'
-import { coreOf, type Tacho } from '../tacho.ts'
+import type { Tacho } from '../tacho.ts'
 import { askedCallsOf, candidatesIn } from './asked-calls.ts'
 import { beginPart, enclosingPart, fields, OpenSpans, text, withAgent, type Fields, type Part } from './host.ts'
 import { messagesOf, parsed, withSystem, type Message } from './messages.ts'
@@ -34,8 +35,15 @@ interface Open {
   call?: ModelCall
 }
 
-/** The guard records their calls. */
-const guardedTools = new WeakMap<Tacho, Set<string>>()
+const nothing = async (): Promise<void> => undefined
+const NOTHING_RECORDED: TraceProcessor = {
+  onTraceStart: nothing,
+  onTraceEnd: nothing,
+  onSpanStart: nothing,
+  onSpanEnd: nothing,
+  shutdown: nothing,
+  forceFlush: nothing,
+}
 
 /**
  * Records the spans of every trace: model calls as LLM_CALL events, hand-offs as HANDOFF events, agents and guardrails as
@@ -43,6 +51,7 @@ const guardedTools = new WeakMap<Tacho, Set<string>>()
  * with its group as session. After a hand-off, events name their agent.
  */
 export function recordTraces(tacho: Tacho): TraceProcessor {
+  if (!canRecord(tacho, 'Traces')) return NOTHING_RECORDED
   const core = coreOf(tacho)
   /** By the id of a trace or span. */
   const open = new OpenSpans<Open>()
@@ -119,7 +128,8 @@ export function recordTraces(tacho: Tacho): TraceProcessor {
     // A turn or a hand-off has no name.
     const name = text(data['name']) ?? type
     if (type === 'function') {
-      if (guardedTools.get(tacho)?.has(name)) return
+      // The guard records their calls.
+      if (namesOf(tacho).has(name)) return
       const payload = { toolName: name, input: parsed(data['input']), output: data['output'], latency, ...failure }
       core.record(scope, { type: 'TOOL_CALL', label: name, payload, span })
       return
@@ -171,13 +181,13 @@ export function guardTool<Create extends (options: never) => object>(tool: Creat
     made(given) {
       const { name, invoke } = fields(given)
       names.add(String(name))
-      invokes.add(invoke as Function)
+      mark(invoke as Function, GUARDED)
     },
   })
 }
 
-/** `invoke` of the tools that a guarded `tool` made: it stays when the framework copies them. */
-const invokes = new WeakSet<Function>()
+/** On `invoke` of the tools that a guarded `tool` made: it stays when the framework copies them. */
+const GUARDED = Symbol.for('tacho.guarded')
 
 /**
  * The tools of an agent. Those that a guarded `tool` made stay as they are; a local shell and an editor of patches are
@@ -191,7 +201,7 @@ export function guardTools<Tools extends readonly object[]>(tools: Tools, tacho:
     const call = () => ({ name: toolName, at: 0 })
     if (typeof invoke === 'function') {
       const why = 'its input is hidden in it. Make it with guardTool(tool, tacho).'
-      return invokes.has(invoke) ? tool : unguarded(tacho, tool, toolName, why, options)
+      return isMarked(invoke, GUARDED) ? tool : unguarded(tacho, tool, toolName, why, options)
     }
     if (type === 'shell' && typeof shell === 'object' && shell !== null) {
       return { ...tool, shell: guardedMethods(shell, tacho, new Map([['run', call]])) }
@@ -230,9 +240,7 @@ export function guardMcpServer<Server extends object>(server: Server, tacho: Tac
 }
 
 function namesOf(tacho: Tacho): Set<string> {
-  const names = guardedTools.get(tacho) ?? new Set<string>()
-  guardedTools.set(tacho, names)
-  return names
+  return sharedIn(coreOf(tacho), 'openai-agents.guarded', () => new Set<string>())
 }
 
 /** The nearest span of this kind in the same agent. */

@@ -1,0 +1,49 @@
+/**
+ * Between a client and the integrations. They may come from two copies of the SDK in one program, or from neighbouring versions:
+ * ES modules beside CommonJS, the layers of Next.js, the module registries of Jest, two packages of a workspace. So nothing
+ * here is found by a class, a private field or the state of a module. What they share is in the client, under a name that has
+ * a number: it changes when they no longer fit together.
+ */
+import type { Core } from './core.ts'
+import { readSafely } from './json.ts'
+
+export const CORE = Symbol.for('tacho.core.1')
+
+/** Undefined for a client of a version that does not fit. */
+export function coreIn(tacho: unknown): Core | undefined {
+  return readSafely(() => (tacho as { [CORE]?: Core })[CORE], undefined)
+}
+
+/** @throws TypeError for a client of a version that does not fit. */
+export function coreOf(tacho: object): Core {
+  const core = coreIn(tacho)
+  if (!core) throw new TypeError('The client is of another version of @tacho/sdk.')
+  return core
+}
+
+/** What the integrations of a client share. */
+export function sharedIn<T>(core: Core, name: string, make: () => T): T {
+  const { shared } = core
+  if (!shared.has(name)) shared.set(name, make())
+  return shared.get(name) as T
+}
+
+const warned = new Set<string>()
+
+/** Otherwise says once that nothing is recorded: the host goes on as without the SDK. */
+export function canRecord(tacho: unknown, what: string): boolean {
+  if (coreIn(tacho)) return true
+  const message = `tacho: ${what} are not recorded: the client is no client of this version of @tacho/sdk. Install one version.`
+  if (!warned.has(what)) readSafely(() => console.warn(message), undefined)
+  warned.add(what)
+  return false
+}
+
+/** On a function, for every copy: it is wrapped already. */
+export function isMarked(given: unknown, mark: symbol): boolean {
+  return readSafely(() => (given as Record<symbol, unknown>)[mark] === true, false)
+}
+
+export function mark(given: object, mark: symbol): void {
+  readSafely(() => Object.defineProperty(given, mark, { value: true }), undefined)
+}
