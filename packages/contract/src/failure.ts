@@ -170,10 +170,35 @@ function readError(error: unknown): Told {
   }
   const stack = read('stack', 'stacktrace', 'exception.stacktrace')
   const message = read('message', 'exception.message', 'detail')
-  const own = { ...NOTHING, errorClass: lineOf(read('type', 'name', 'exception.type'), FAILURE_CHARS.errorClass) }
+  const named = lineOf(read('type', 'name', 'exception.type'), FAILURE_CHARS.errorClass)
+  const own = { ...NOTHING, errorClass: classByCode(named, error) }
   const ofMessage = message === null ? NOTHING : readText(message, own.errorClass)
   const ofStack = stack === null ? NOTHING : { ...readText(stack, own.errorClass), stack: cutStack(stack) }
   return merged([{ ...own, causes: causesIn(error) }, ofMessage, ofStack])
+}
+
+/** As OpenAI's and Anthropic's clients name them. */
+const BY_STATUS = new Map([
+  [400, 'BadRequestError'],
+  [401, 'AuthenticationError'],
+  [403, 'PermissionDeniedError'],
+  [404, 'NotFoundError'],
+  [408, 'TimeoutError'],
+  [409, 'ConflictError'],
+  [422, 'UnprocessableEntityError'],
+  [429, 'RateLimitError'],
+])
+
+/** A minified class is an Error like every other: its status or code tells it apart. */
+function classByCode(named: string | null, error: object): string | null {
+  if (named !== 'Error') return named
+  const { status, code } = error as { status?: unknown; code?: unknown }
+  if (typeof status === 'number' && status >= 400) {
+    return BY_STATUS.get(status) ?? (status >= 500 ? 'InternalServerError' : `Error [${status}]`)
+  }
+  const text = typeof code === 'string' || typeof code === 'number' ? lineOf(String(code), 100) : null
+  // As Node prints it.
+  return text === null ? named : `Error [${text}]`
 }
 
 /** A list of errors inside a list is not followed. */

@@ -261,3 +261,18 @@ function assertBounded({ place, errorClass, message, stack, causes }: Failure): 
     assert.doesNotMatch(`${one.errorClass} ${one.message}`, /[\r\n]/)
   }
 }
+
+test('an error whose class a bundler shortened has the class of its status, or its code', () => {
+  const error = (exception: object) => told('LLM_CALL', { model: 'm', exception })?.errorClass
+  for (const [status, errorClass] of [
+    [401, 'AuthenticationError'],
+    [429, 'RateLimitError'],
+    [503, 'InternalServerError'],
+    [418, 'Error [418]'],
+  ] as const) {
+    assert.equal(error({ type: 'Error', message: 'm', status, code: 'x' }), errorClass)
+  }
+  assert.equal(error({ type: 'Error', message: 'm', code: 'ECONNREFUSED' }), 'Error [ECONNREFUSED]')
+  assert.equal(error({ type: 'Error', message: 'm', status: 200 }), 'Error')
+  assert.equal(error({ type: 'openai.RateLimitError', message: 'm', status: 500 }), 'openai.RateLimitError')
+})

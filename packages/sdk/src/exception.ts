@@ -1,5 +1,5 @@
 /** Describes a thrown value for a payload. Each part has a bounded length. */
-import { errorText, readSafely } from './json.ts'
+import { errorText, nameOf, readSafely } from './json.ts'
 import { shortenedAtWord } from './text.ts'
 
 const MESSAGE_CHARS = 4_096
@@ -8,17 +8,20 @@ const STACK_CHARS = 16_384
 const CAUSES = 10
 
 /** OpenAI's and Anthropic's error has no name of its own; Next.js throws the last one when a reader leaves. */
-const ABORTS = /^(?:AbortError|APIUserAbortError|ResponseAborted)$/
+const ABORTS = /^((APIUser)?AbortError|ResponseAborted)$/
 
 /** The host or a user stopped the work. */
 export function isAbort(thrown: unknown): boolean {
-  const names = () => [(thrown as Error).name, (thrown as Error).constructor.name]
-  return readSafely(names, []).some((name) => ABORTS.test(name))
+  return ABORTS.test(nameOf(thrown))
 }
 
 interface Facts {
   readonly type: string
   readonly message: string
+  /** Such as ECONNREFUSED or rate_limit_exceeded. */
+  readonly code?: string | number
+  /** Of the answer over HTTP. */
+  readonly status?: number
 }
 
 /** Accepts any thrown value. Causes of `cause` and of an AggregateError, the nearest first. */
@@ -34,14 +37,24 @@ export function exceptionOf(thrown: unknown): Facts & { stack?: string; causes?:
 
 function factsOf(thrown: unknown): Facts {
   const facts = () => {
-    const { name, message } = thrown as Error
-    return typeof message === 'string'
-      ? { type: String(name), message: shortenedAtWord(message, MESSAGE_CHARS) }
-      : undefined
+    const { message, code = '', statusCode, status = statusCode } = thrown as Coded
+    return (
+      typeof message === 'string' && {
+        type: nameOf(thrown),
+        message: shortenedAtWord(message, MESSAGE_CHARS),
+        // The host's members may have any type. A minified class is known by these alone.
+        ...(/^[\w.-]{1,99}$/.test(code as string) && { code }),
+        ...(status! > 99 && { status: status! }),
+      }
+    )
   }
-  return (
-    readSafely(facts, undefined) ?? { type: typeof thrown, message: shortenedAtWord(errorText(thrown), MESSAGE_CHARS) }
-  )
+  return readSafely(facts, false) || { type: typeof thrown, message: shortenedAtWord(errorText(thrown), MESSAGE_CHARS) }
+}
+
+interface Coded extends Error {
+  code?: string | number
+  status?: number
+  statusCode?: number
 }
 
 function causesOf(thrown: unknown): unknown[] {

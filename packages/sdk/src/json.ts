@@ -144,7 +144,7 @@ function copied(value: unknown, maxLevels: number): JsonText {
     if (ancestors.size >= maxLevels) return '[cut: nested too deeply]'
     ancestors.add(source)
     try {
-      if (isError(source)) return { name: copyText(source.name), message: copyText(source.message) }
+      if (isError(source)) return { name: copyText(nameOf(source)), message: copyText(source.message) }
       if (ArrayBuffer.isView(source)) return `[binary: ${source.byteLength} bytes]`
       const { toJSON } = source as { toJSON?: unknown }
       if (typeof toJSON === 'function') return copyValue((toJSON as () => unknown).call(source))
@@ -205,7 +205,15 @@ export function isError(value: unknown): value is Error {
 }
 
 export function errorText(error: unknown): string {
-  return readSafely(() => (isError(error) ? `${error.name}: ${error.message}` : String(error)), 'unreadable error')
+  return readSafely(() => (isError(error) ? `${nameOf(error)}: ${error.message}` : String(error)), 'unreadable error')
+}
+
+/** OpenAI's, Anthropic's and most hosts' classes leave a built-in name: then that of the class counts, if no bundler shortened it. */
+export function nameOf(error: unknown): string {
+  return readSafely(() => {
+    const { name, constructor } = error as Error
+    return name in globalThis && constructor.name[3] ? constructor.name : String(name)
+  }, 'unreadable error')
 }
 
 /** Getters and proxies of the host can throw. */

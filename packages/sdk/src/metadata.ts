@@ -33,8 +33,8 @@ export function metadataOf(facts: unknown, metadataKeys: ReadonlySet<string>, na
 }
 
 function classesOf(exception: unknown): Record<string, unknown> {
-  const { type, causes } = (exception ?? {}) as { type?: unknown; causes?: unknown }
-  return { type, ...(Array.isArray(causes) && { causes: causes.map(classesOf) }) }
+  const { type, code, status, causes } = (exception ?? {}) as Record<string, unknown>
+  return { type, code, status, ...(Array.isArray(causes) && { causes: causes.map(classesOf) }) }
 }
 
 function factsOf(item: unknown): Record<string, unknown> {

@@ -1,6 +1,6 @@
 /** Reduced to metadata if configured. writing.ts makes the JSON text. */
 import { exceptionOf } from './exception.ts'
-import { errorText, isError, joined, readSafely, snapshotOf, type JsonText } from './json.ts'
+import { errorText, isError, joined, nameOf, readSafely, snapshotOf, type JsonText } from './json.ts'
 import { LIMITS } from './limits.ts'
 import type { metadataOf } from './metadata.ts'
 import type { Settings } from './options.ts'
@@ -41,6 +41,7 @@ export function createPayloadCapture(
       ? joined(payload, { error: errorText(error), exception: payload['exception'] ?? exceptionOf(error) })
       : payload
     // Error messages quote their input; the error's class does not.
+    // An error's message could quote content.
     const named = isThrown ? nameOf(error) : '[left out]'
     const choose = (whole: unknown) => writing().metadata?.(whole, metadataKeys, named, type)
     const chosen = capture === 'full' ? facts : choose(facts)
@@ -56,9 +57,4 @@ export function createPayloadCapture(
 /** In browsers, what metadata-only keeps may be loaded after the call. */
 function chosenText(choose: (whole: unknown) => unknown, { text }: JsonText): JsonText {
   return { text: JSON.stringify(choose(JSON.parse(text)) ?? {}), isCut: false }
-}
-
-/** @internal An error's message could quote content. */
-export function nameOf(error: unknown): string {
-  return readSafely(() => String((error as Error).name), 'unreadable error')
 }

@@ -1,7 +1,7 @@
 import type { Diagnostics } from './diagnostics.ts'
 import { PROTECTED_TYPES } from './event.ts'
 import type { Settings } from './options.ts'
-import { nameOf } from './payload.ts'
+import { nameOf } from './json.ts'
 import { QueuedItem, type Bounds } from './queue.ts'
 import type { Sender } from './sender.ts'
 import { openSpool, type SpoolParts } from './spool.ts'

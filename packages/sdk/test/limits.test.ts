@@ -282,7 +282,7 @@ test('each run records one outcome, which says how it ended', async () => {
   const payloads = (await events()).map(({ payload }) => payload as { exception?: { type: string } })
   assert.deepEqual(
     payloads.map(({ exception }) => exception?.type),
-    [undefined, 'RangeError', 'AbortError', undefined, 'Error'],
+    [undefined, 'RangeError', 'AbortError', undefined, 'APIUserAbortError'],
   )
   const outcomes = payloads.map(({ exception: _, ...outcome }) => outcome)
   assert.deepEqual(outcomes, [
@@ -290,7 +290,7 @@ test('each run records one outcome, which says how it ended', async () => {
     { error: 'RangeError: own', status: 'FAILED' },
     { error: 'AbortError: stop', status: 'CANCELLED' },
     { status: 'CANCELLED' },
-    { error: 'Error: aborted', status: 'CANCELLED' },
+    { error: 'APIUserAbortError: aborted', status: 'CANCELLED' },
   ])
 })
 

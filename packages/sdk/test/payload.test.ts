@@ -129,6 +129,42 @@ test('values that JSON cannot express are marked, and never throw', () => {
   assert.match(stack, /^TypeError: no\n {4}at /)
 })
 
+test('errors are told apart by the name of their class, by their code and by the status of the answer', () => {
+  class APIError extends Error {
+    status: number | undefined
+    code: unknown
+    constructor(message: string, status?: number, code?: unknown) {
+      super(message)
+      this.status = status
+      this.code = code
+    }
+  }
+  class RateLimitError extends APIError {}
+  class OutOfStock extends TypeError {}
+  const minified = new (class tn extends APIError {})('m', 429, 'rate_limit_exceeded')
+  const dns = Object.assign(new Error('m'), { code: 'ECONNREFUSED', statusCode: 502 })
+  const named = Object.assign(new RateLimitError('m', 429), { name: 'Throttled', code: { no: 1 } })
+  const hostile = Object.defineProperty(new Error('m'), 'status', { get: () => assert.fail() })
+  const facts = (error: Error) => {
+    const { type, code, status } = exceptionOf(error)
+    return [type, code, status]
+  }
+  assert.deepEqual(
+    [new RateLimitError('m', 429, 'x y'), new OutOfStock('m'), minified, dns, named, hostile].map(facts),
+    [
+      ['RateLimitError', undefined, 429],
+      ['OutOfStock', undefined, undefined],
+      ['Error', 'rate_limit_exceeded', 429],
+      ['Error', 'ECONNREFUSED', 502],
+      ['Throttled', undefined, 429],
+      ['object', undefined, undefined],
+    ],
+  )
+  const failed = written({ error: new RateLimitError('no', 429), cause: new OutOfStock('m') })
+  assert.equal((failed as { error: string }).error, 'RateLimitError: no')
+  assert.deepEqual((failed as { cause: unknown }).cause, { name: 'OutOfStock', message: 'm' })
+})
+
 test('only the beginning of a huge value is read, so that recording does not block the host', () => {
   let reads = 0
   const endless = (): object =>
@@ -297,6 +333,8 @@ test('metadata-only keeps no content', () => {
     tenant: 'acme',
     exception: { type: 'RangeError' },
   })
+  const { error, exception } = JSON.parse(write({ error: Object.assign(new Error('secret plan'), { status: 429 }) }))
+  assert.deepEqual([error, exception], ['Error', { type: 'Error', status: 429 }])
   assert.deepEqual(JSON.parse(write({ model: 'x'.repeat(300), policyIds: ['p'], action: { no: 1 } })), {
     policyIds: ['p'],
   })

@@ -204,6 +204,37 @@ def test_an_error_in_masking_masks_everything_and_is_reported() -> None:
     assert codes == ["masking_failed"]
 
 
+def test_an_exception_has_its_code_and_the_status_of_the_answer() -> None:
+    class Answer:
+        status_code = 503
+
+    class RateLimitError(Exception):
+        status_code = 429
+        code = "rate_limit_exceeded"
+
+    class Failed(Exception):
+        code = "no code"
+        response = Answer()
+
+    class Hostile(Exception):
+        @property
+        def status_code(self) -> int:
+            raise ValueError
+
+    def facts(error: BaseException) -> list[object]:
+        details = exception_details(error)
+        return [str(details["type"]).rpartition(".")[2], details.get("code"), details.get("status")]
+
+    assert facts(RateLimitError("no")) == ["RateLimitError", "rate_limit_exceeded", 429]
+    assert facts(Failed("no")) == ["Failed", None, 503]
+    assert facts(Hostile("no")) == ["Hostile", None, None]
+    assert facts(SystemExit(3)) == ["SystemExit", 3, None]
+    write, _ = writer("metadata-only")
+    kept = json.loads(write({"error": RateLimitError("secret plan")}))
+    assert kept["error"] == "RateLimitError"
+    assert (kept["exception"]["code"], kept["exception"]["status"]) == ("rate_limit_exceeded", 429)
+
+
 def test_an_exception_is_bounded_and_cut_between_words() -> None:
     def raised(message: str, causes: int) -> BaseException:
         error: BaseException | None = None

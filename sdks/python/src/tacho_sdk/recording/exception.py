@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 import traceback
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any
 
 from ..exact import class_name
@@ -31,8 +33,12 @@ def exception_classes(details: object) -> dict[str, object]:
     if not isinstance(details, dict):
         return {}
     causes = details.get("causes")
-    kept = [{"type": cause["type"]} for cause in causes] if isinstance(causes, list) else []
-    return {"type": details.get("type"), **({"causes": kept} if kept else {})}
+    kept = [_classes(cause) for cause in causes] if isinstance(causes, list) else []
+    return {**_classes(details), **({"causes": kept} if kept else {})}
+
+
+def _classes(facts: dict[str, object]) -> dict[str, object]:
+    return {"type": facts.get("type"), **{name: facts[name] for name in ("code", "status") if name in facts}}
 
 
 def _facts(error: BaseException) -> dict[str, object]:
@@ -40,7 +46,30 @@ def _facts(error: BaseException) -> dict[str, object]:
     return {
         "type": read_of_error(lambda: _type_of(error), class_name(error)),
         "message": cut_at_words(message or _UNSAID.get(class_name(error), ""), _MESSAGE_CHARS, 0),
+        **_codes(error),
     }
+
+
+def _codes(error: BaseException) -> dict[str, object]:
+    """A code such as `rate_limit_exceeded`, and the status of the answer over HTTP."""
+    code = read_of_error(lambda: error.code, None)  # type: ignore[attr-defined]
+    told: dict[str, object] = {}
+    if (isinstance(code, str) and _CODE.match(code)) or (type(code) is int and abs(code) < 2**53):
+        told["code"] = code
+    for read in _STATUSES:
+        status = read_of_error(partial(read, error), None)
+        if type(status) is int and 100 <= status < 600:
+            return {**told, "status": int(status)}
+    return told
+
+
+_CODE = re.compile(r"[\w.:/-]{1,100}\Z", re.ASCII)
+_STATUSES: tuple[Callable[[Any], object], ...] = (
+    lambda error: error.status_code,
+    lambda error: error.status,
+    lambda error: error.response.status_code,
+    lambda error: error.response.status,
+)
 
 
 def _type_of(error: BaseException) -> str:
