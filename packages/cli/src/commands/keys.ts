@@ -128,8 +128,9 @@ async function list(options: EnvironmentOptions): Promise<void> {
   )
 }
 
-function stateOf({ revokedAt, expiresAt }: ApiKey, now: number): string {
+function stateOf({ revokedAt, expiresAt, damaged }: ApiKey, now: number): string {
   if (revokedAt !== null) return 'revoked'
+  if (damaged) return 'damaged'
   if (expiresAt === null) return 'valid'
   return Date.parse(expiresAt) <= now ? 'expired' : `valid until ${spokenTime(expiresAt)}`
 }

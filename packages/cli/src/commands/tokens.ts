@@ -80,8 +80,9 @@ async function list(options: ScopeOptions): Promise<void> {
   )
 }
 
-function stateOf({ revokedAt, expiresAt }: OperatorToken, now: number): string {
+function stateOf({ revokedAt, expiresAt, damaged }: OperatorToken, now: number): string {
   if (revokedAt !== null) return 'revoked'
+  if (damaged) return 'damaged'
   if (expiresAt === null) return 'valid'
   return Date.parse(expiresAt) <= now ? 'expired' : `valid until ${spokenTime(expiresAt)}`
 }

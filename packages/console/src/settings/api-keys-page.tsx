@@ -140,7 +140,8 @@ export function ApiKeysPage() {
 }
 
 function KeyState({ apiKey, now }: { apiKey: ApiKey; now: number }) {
-  if (apiKey.replacedBy === null || hasEnded(apiKey, now)) return <CredentialState credential={apiKey} />
+  if (apiKey.replacedBy === null || apiKey.damaged || hasEnded(apiKey, now))
+    return <CredentialState credential={apiKey} />
   return (
     <span title={`${apiKey.replacedBy} takes its place. This key works until it expires.`}>
       <Chip tone="amber">Replaced</Chip>

@@ -30,6 +30,7 @@ export function expiryOf(days: string): string | null {
 interface Credential {
   expiresAt: string | null
   revokedAt: string | null
+  damaged?: true
 }
 
 export const hasEnded = ({ expiresAt, revokedAt }: Credential, now: number): boolean =>
@@ -51,8 +52,15 @@ export function usefulFirst<Item extends Credential & { name: string; createdAt:
 
 export function CredentialState({ credential }: { credential: Credential }) {
   const now = useNow()
-  const { expiresAt, revokedAt } = credential
+  const { expiresAt, revokedAt, damaged } = credential
   if (revokedAt !== null) return <Chip>Revoked</Chip>
+  if (damaged) {
+    return (
+      <span title="It changed on the disk and is refused. Revoke it and create another one.">
+        <Chip tone="red">Damaged</Chip>
+      </span>
+    )
+  }
   if (expiresAt === null) return <Chip tone="green">Active</Chip>
   const left = Date.parse(expiresAt) - now
   if (left <= 0) return <Chip>Expired</Chip>

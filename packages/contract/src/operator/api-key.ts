@@ -3,11 +3,9 @@ import { id, nextCursor, nullableText, nullableTime, time, uuid } from '../field
 import { LIMITS } from '../limits.ts'
 import { SCOPES } from '../route.ts'
 
-const Scopes = Type.Array(Type.Enum([...SCOPES], { $id: 'Scope' }), {
-  minItems: 1,
-  maxItems: SCOPES.length,
-  uniqueItems: true,
-})
+const Scope = Type.Enum([...SCOPES], { $id: 'Scope' })
+const ofScopes = { maxItems: SCOPES.length, uniqueItems: true }
+const Scopes = Type.Array(Scope, { minItems: 1, ...ofScopes })
 
 const requestsPerSecond = Type.Unsafe<number | null>({
   type: ['integer', 'null'],
@@ -20,7 +18,7 @@ const keyFields = {
   id: Type.String({ description: 'Public part of the key' }),
   environmentId: uuid('Environment the key belongs to'),
   name: Type.String(),
-  scopes: Scopes,
+  scopes: Type.Array(Scope, ofScopes),
   requestsPerSecond,
   createdAt: time('When it was created'),
   expiresAt: nullableTime('When the key expires; null: never'),
@@ -33,6 +31,11 @@ const keyFields = {
   }),
   lastLostAt: nullableTime('When the latest of them was refused; null: none was'),
   lastLostReason: nullableText('Why the latest of them was refused'),
+  damaged: Type.Optional(
+    Type.Literal(true, {
+      description: 'The stored key does not match its checksum: it is refused, and has no scopes here',
+    }),
+  ),
 }
 
 export const ApiKey = Type.Object(keyFields, { $id: 'ApiKey', description: 'An API key, without its secret' })

@@ -18,6 +18,9 @@ const tokenFields = {
   expiresAt: nullableTime('When the token expires; null: never'),
   revokedAt: nullableTime('When it was revoked'),
   lastUsedAt: nullableTime('Last use, accurate to about a minute'),
+  damaged: Type.Optional(
+    Type.Literal(true, { description: 'The stored token does not match its checksum: it is refused' }),
+  ),
 }
 
 export const OperatorToken = Type.Object(tokenFields, {

@@ -142,7 +142,7 @@ function storeMetrics({ gauge, counter }: Meters, storage: Storage): void {
   )
   counter(
     'tacho_store_damaged_settings_total',
-    'Reads of policies, prompts and settings that do not match their checksums',
+    'Reads of policies, prompts, settings, keys and roles that do not match their checksums',
     () => storage.gauges().damagedSettings,
   )
   gauge(

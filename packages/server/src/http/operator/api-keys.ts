@@ -76,5 +76,6 @@ function toApiKey(row: ApiKeyRow): ApiKey {
       'lastLostReason',
     ),
     ...isoOf(row, 'createdAt', 'expiresAt', 'revokedAt', 'lastUsedAt', 'lastLostAt'),
+    ...(row.damaged && { damaged: true }),
   }
 }

@@ -42,5 +42,6 @@ function toOperatorToken(row: OperatorTokenRow): OperatorToken {
   return {
     ...pick(row, 'id', 'workspaceId', 'name', 'role'),
     ...isoOf(row, 'createdAt', 'expiresAt', 'revokedAt', 'lastUsedAt'),
+    ...(row.damaged && { damaged: true }),
   }
 }

@@ -14,6 +14,7 @@ import {
 import { findEnvironment } from './environments.ts'
 import { auditControl } from './revision.ts'
 import { insertRows, withJson } from './rows/insert-rows.ts'
+import { damagedError, nameOf, rowSum, takeSum, withSum } from './rows/row-sums.ts'
 import { selectList, type Sql } from './sql.ts'
 
 export const apiKeysActs = {
@@ -22,14 +23,25 @@ export const apiKeysActs = {
   ...write({ createApiKey, revokeApiKey, changeApiKey, rotateApiKey, addLostRequests }),
 }
 
-const OTHERS = selectList(
-  `id environment_id name hash family scopes requests_per_second created_at expires_at replaced_by last_used_at
-    lost_requests last_lost_at last_lost_reason`,
+const OTHERS = `${withSum('api_keys', 'k.')}, ${selectList(
+  'name requests_per_second created_at expires_at replaced_by last_used_at lost_requests last_lost_at last_lost_reason',
   'k.',
-)
+)}`
 const COLUMNS = `${OTHERS}, k.revoked_at AS "revokedAt"`
 
+const REMEDY = 'Revoke it and create another one, or restore a backup'
 const parsed = withJson<ApiKeyRow>('scopes')
+
+/** A damaged key is listed, so that it can be revoked, and allows nothing. */
+function toRow(sql: Sql, row: object): ApiKeyRow {
+  const isIntact = takeSum(sql, 'api_keys', row, (row as ApiKeyRow).environmentId)
+  return isIntact ? parsed(row) : { ...(row as ApiKeyRow), scopes: [], damaged: true }
+}
+
+function assertIntact<Key extends ApiKeyRow>(key: Key): Key {
+  if (key.damaged) throw damagedError(nameOf('api_keys', key), REMEDY)
+  return key
+}
 
 async function createApiKey(sql: Sql, key: NewApiKeyRow, audit: AuditEntry[]): Promise<'created' | 'no_environment'> {
   if ((await findEnvironment(sql, key.environmentId)) === null) return 'no_environment'
@@ -41,7 +53,7 @@ async function createApiKey(sql: Sql, key: NewApiKeyRow, audit: AuditEntry[]): P
 async function listApiKeys(sql: Sql, environmentId: string, page: PageById): Promise<Page<ApiKeyRow>> {
   const text = `SELECT ${COLUMNS} FROM api_keys k WHERE k.environment_id = :env AND k.id > :after ORDER BY k.id`
   const params = { env: environmentId, after: page.after ?? '' }
-  return mapPage(await sql.page(text, params, page.limit), parsed)
+  return mapPage(await sql.page<object>(text, params, page.limit), (row) => toRow(sql, row))
 }
 
 /** Searches all environments: the tenant is not yet known. An archived environment or workspace revokes its keys. */
@@ -51,7 +63,7 @@ async function findApiKey(sql: Sql, id: string): Promise<(ApiKeyRow & { workspac
     FROM api_keys k JOIN environments e ON e.id = k.environment_id JOIN workspaces w ON w.id = e.workspace_id
     WHERE k.id = :id`
   const row = await sql.get<{ workspaceId: string }>(text, { id })
-  return row && { ...parsed(row), workspaceId: row.workspaceId }
+  return row && { ...assertIntact(toRow(sql, row)), workspaceId: row.workspaceId }
 }
 
 async function revokeApiKey(sql: Sql, environmentId: string, id: string, now: number, audit: AuditEntry[]) {
@@ -65,7 +77,7 @@ async function revokeApiKey(sql: Sql, environmentId: string, id: string, now: nu
 async function readApiKey(sql: Sql, environmentId: string, id: string): Promise<ApiKeyRow | null> {
   const text = `SELECT ${COLUMNS} FROM api_keys k WHERE k.environment_id = :env AND k.id = :id`
   const row = await sql.get<object>(text, { env: environmentId, id })
-  return row && parsed(row)
+  return row && toRow(sql, row)
 }
 
 /** Locks the row, so that the second of two concurrent changes sees the first. */
@@ -78,7 +90,7 @@ async function holdApiKey(
   await sql.run('UPDATE api_keys SET name = name WHERE environment_id = :env AND id = :id', { env: environmentId, id })
   const key = await readApiKey(sql, environmentId, id)
   if (key === null) return null
-  const { revokedAt, expiresAt, replacedBy } = key
+  const { revokedAt, expiresAt, replacedBy } = assertIntact(key)
   return revokedAt !== null || replacedBy !== null || (expiresAt !== null && expiresAt <= now) ? 'ended' : key
 }
 
@@ -94,10 +106,13 @@ async function changeApiKey(
   if (key === null || key === 'ended') return key
   if (change.scopes?.some((scope) => !key.scopes.includes(scope))) return 'widened'
   const given = Object.entries(change).filter(([, value]) => value !== undefined)
-  const { name, scopes, expiresAt, requestsPerSecond }: ApiKeyRow = { ...key, ...Object.fromEntries(given) }
+  const changed: ApiKeyRow = { ...key, ...Object.fromEntries(given) }
+  const { name, expiresAt, requestsPerSecond } = changed
+  const scopes = JSON.stringify(changed.scopes)
   const text = `UPDATE api_keys SET name = :name, scopes = :scopes, expires_at = :expiresAt,
-    requests_per_second = :requestsPerSecond WHERE environment_id = :env AND id = :id`
-  await sql.run(text, { name, scopes: JSON.stringify(scopes), expiresAt, requestsPerSecond, env: environmentId, id })
+    requests_per_second = :requestsPerSecond, row_sum = :sum WHERE environment_id = :env AND id = :id`
+  const sum = rowSum('api_keys', { ...changed, scopes })
+  await sql.run(text, { name, scopes, expiresAt, requestsPerSecond, sum, env: environmentId, id })
   await auditControl(sql, audit)
   return readApiKey(sql, environmentId, id)
 }

@@ -23,10 +23,10 @@ export async function checkSettings(snapshot: Snapshot): Promise<StoreCheck> {
   await checkConfigurations(snapshot, checked)
   const { rows, unsummed, damaged } = checked
   const before = unsummed === 0 ? '' : `; ${unsummed.toLocaleString('en')} from before have none until they change`
-  const all = `All ${rows.toLocaleString('en')} policies, prompts and settings match their checksums${before}`
+  const all = `All ${rows.toLocaleString('en')} policies, prompts, settings, keys and roles match their checksums${before}`
   const named =
     damaged.slice(0, NAMED).join('; ') + (damaged.length > NAMED ? `; and ${damaged.length - NAMED} more` : '')
-  const detail = damaged.length === 0 ? all : `Damaged: ${named}. Set or deploy them again, or restore a backup`
+  const detail = damaged.length === 0 ? all : `Damaged: ${named}. Set, deploy or create them again, or restore a backup`
   return { name: 'configuration', ok: damaged.length === 0, detail }
 }
 

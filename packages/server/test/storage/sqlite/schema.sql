@@ -34,7 +34,7 @@ CREATE TABLE api_keys (
   revoked_at INTEGER,
   last_used_at INTEGER,
   replaced_by TEXT -- id of the key that a rotation created
-, family TEXT, lost_requests INTEGER NOT NULL DEFAULT 0, last_lost_at INTEGER, last_lost_reason TEXT) STRICT, WITHOUT ROWID;
+, family TEXT, lost_requests INTEGER NOT NULL DEFAULT 0, last_lost_at INTEGER, last_lost_reason TEXT, row_sum INTEGER) STRICT, WITHOUT ROWID;
 
 CREATE INDEX api_keys_by_environment ON api_keys (environment_id, id);
 
@@ -551,7 +551,7 @@ CREATE TABLE operator_roles (
   scope TEXT NOT NULL, -- id of a workspace, or 'installation': every workspace
   operator_id TEXT NOT NULL REFERENCES operators (id),
   role TEXT NOT NULL,
-  created_at INTEGER NOT NULL, from_groups INTEGER NOT NULL DEFAULT 0, hand_role TEXT,
+  created_at INTEGER NOT NULL, from_groups INTEGER NOT NULL DEFAULT 0, hand_role TEXT, row_sum INTEGER,
   PRIMARY KEY (scope, operator_id)
 ) STRICT, WITHOUT ROWID;
 
@@ -593,7 +593,7 @@ CREATE TABLE operator_tokens (
   last_used_at INTEGER,
   workspace_id TEXT REFERENCES workspaces (id), -- null: every workspace
   role TEXT NOT NULL DEFAULT 'owner'
-) STRICT, WITHOUT ROWID;
+, row_sum INTEGER) STRICT, WITHOUT ROWID;
 
 CREATE INDEX operator_tokens_by_workspace ON operator_tokens (workspace_id, id);
 

@@ -4,8 +4,10 @@ import { after, describe, test } from 'node:test'
 import { exportText } from '../../../src/domain/export.ts'
 import { readImport } from '../../../src/domain/import.ts'
 import { TABLES } from '../../../src/storage/tables.ts'
+import { apiKey, operatorToken } from './control.ts'
 import { deploy, newHome, newPolicy, newPrompt, policyVersion, type Home } from './configuration-sample.ts'
 import { changeShared, closeShared, sharedStorage, type OpenStorage } from './open.ts'
+import { person } from './operators.ts'
 import { newId, NOON } from './sample.ts'
 import { newWebhook } from './webhooks.ts'
 
@@ -221,6 +223,49 @@ export function configurationDamageSuite(open: OpenStorage) {
       await damage(env, flip('url', 'example', 'exbmple'), 'webhooks', 'environment_id', named)
       await assert.rejects(storage().findWebhook(env, hook.id), { ...DAMAGED, message: named })
       await remove('webhooks', env)
+    })
+
+    test('of what gives access is refused: a key, a token and a role that changed on disk allow nothing', async () => {
+      const { workspaceId, production: environmentId } = await newHome(storage())
+      const key = apiKey(environmentId, { scopes: ['usage:read'] })
+      assert.equal(await storage().createApiKey(key, []), 'created')
+      const named = new RegExp(`API key ${key.id}`)
+      await damage(key.id, flip('scopes', 'usage:read', 'events:write'), 'api_keys', 'id', named)
+      await assert.rejects(storage().findApiKey(key.id), { ...DAMAGED, message: named })
+      const [listed] = (await storage().listApiKeys(environmentId, { limit: 10, after: null })).rows
+      assert.deepEqual([listed?.id, listed?.scopes, listed?.damaged], [key.id, [], true])
+      await assert.rejects(storage().changeApiKey(environmentId, key.id, { scopes: [] }, NOON, []), DAMAGED)
+      assert.equal((await storage().revokeApiKey(environmentId, key.id, NOON, []))?.revokedAt, NOON)
+      await remove('api_keys', key.id, 'id')
+
+      const narrowed = apiKey(environmentId, { scopes: ['usage:read', 'events:write'] })
+      await storage().createApiKey(narrowed, [])
+      await storage().changeApiKey(environmentId, narrowed.id, { scopes: ['usage:read'] }, NOON, [])
+      const rotation = { id: newId(), hash: 'h', now: NOON, oldValidUntil: NOON + 1, expiresAt: undefined }
+      await storage().rotateApiKey(environmentId, narrowed.id, rotation, [])
+      for (const id of [narrowed.id, rotation.id]) {
+        assert.deepEqual((await storage().findApiKey(id))?.scopes, ['usage:read'])
+      }
+
+      const token = operatorToken({ workspaceId, role: 'viewer' })
+      await storage().createOperatorToken(token, [])
+      assert.equal((await storage().findOperatorToken(token.id))?.role, 'viewer')
+      await damage(token.id, "role = 'owner'", 'operator_tokens', 'id', new RegExp(`operator token ${token.id}`))
+      await assert.rejects(storage().findOperatorToken(token.id), DAMAGED)
+      const [shown] = (await storage().listOperatorTokens(workspaceId, { limit: 10, after: null })).rows
+      assert.deepEqual([shown?.id, shown?.damaged], [token.id, true])
+      await remove('operator_tokens', token.id, 'id')
+
+      const { id, ...operator } = person(`${newId()}@example.com`)
+      await storage().createOperator({ id, ...operator }, 'viewer', [])
+      const session = { id: newId(), userId: id, token: newId(), expiresAt: NOON * 2, createdAt: NOON, updatedAt: NOON }
+      await storage().createSignIn('session', session)
+      const everywhere = async () => (await storage().findSession(session.token))?.everywhere
+      assert.equal(await everywhere(), 'viewer')
+      await damage(id, "role = 'admin'", 'operator_roles', 'operator_id', new RegExp(`role of the person ${id}`))
+      await assert.rejects(everywhere(), DAMAGED)
+      assert.equal(await storage().changeOperatorRole(null, id, 'viewer', NOON, []), 'changed')
+      assert.equal(await everywhere(), 'viewer')
     })
 
     test('rows from before have no checksum, and get one when they are written again', async () => {

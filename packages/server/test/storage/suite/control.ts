@@ -16,7 +16,7 @@ const environment = (workspaceId: string, name = 'development') => ({
   deleteAt: null,
 })
 
-function apiKey(environmentId: string, given: Partial<ApiKeyRow> = {}): ApiKeyRow {
+export function apiKey(environmentId: string, given: Partial<ApiKeyRow> = {}): ApiKeyRow {
   return {
     id: newId(),
     environmentId,
@@ -35,7 +35,7 @@ function apiKey(environmentId: string, given: Partial<ApiKeyRow> = {}): ApiKeyRo
   }
 }
 
-function operatorToken(given: Partial<OperatorTokenRow> = {}): OperatorTokenRow {
+export function operatorToken(given: Partial<OperatorTokenRow> = {}): OperatorTokenRow {
   const times = { createdAt: NOON, expiresAt: null, revokedAt: null, lastUsedAt: null }
   return { id: newId(), name: 'script', hash: 'cd'.repeat(32), workspaceId: null, role: 'owner', ...times, ...given }
 }
@@ -204,8 +204,11 @@ export function controlSuite(open: OpenStorage) {
       for (const each of [key, other]) await storage().createApiKey(each, [])
       const before = await storage().sumLostRequests(NOON)
       const lost = (requests: number, at: number, reason: string) => ({
-        ...{ environmentId: id, keyId: key.id },
-        ...{ requests, at, reason },
+        environmentId: id,
+        keyId: key.id,
+        requests,
+        at,
+        reason,
       })
       await storage().addLostRequests([lost(2, NOON + 1, 'too large')])
       await storage().addLostRequests([lost(3, NOON + 2, 'no such address'), { ...lost(1, NOON, 'x'), keyId: newId() }])
@@ -223,7 +226,7 @@ export function controlSuite(open: OpenStorage) {
       const sum = await storage().sumLostRequests(NOON)
       assert.deepEqual([sum.keys - before.keys, sum.requests - before.requests], [1, 5])
       assert.equal((await storage().sumLostRequests(NOON + 3)).latest, null)
-      const rotated = { ...{ id: newId(), hash: 'ef'.repeat(32) }, now: NOON, oldValidUntil: NOON, expiresAt: null }
+      const rotated = { id: newId(), hash: 'ef'.repeat(32), now: NOON, oldValidUntil: NOON, expiresAt: null }
       const added = await storage().rotateApiKey(id, key.id, rotated, [])
       assert.equal(added !== null && added !== 'ended' && added.lostRequests, 0)
     })

@@ -25,7 +25,7 @@ function invitation(given: Partial<InvitationRow> = {}): InvitationRow {
   }
 }
 
-function person(email: string, given: Partial<NewOperator> = {}): NewOperator {
+export function person(email: string, given: Partial<NewOperator> = {}): NewOperator {
   const password = { accountId: newId(), hash: 'phc' }
   return { id: newId(), name: 'Ann', email, emailVerified: 0, createdAt: NOON, password, ...given }
 }

@@ -15,7 +15,7 @@ import { auditControl, lockControl } from '../revision.ts'
 import { allIn } from '../rows/chunks.ts'
 import { insertRows } from '../rows/insert-rows.ts'
 import { selectList, type Sql } from '../sql.ts'
-import { INSTALLATION, isLastOwner } from './operators.ts'
+import { INSTALLATION, isLastOwner, ROLE_REPLACED } from './operators.ts'
 
 export const groupRolesActs = { ...read({ missingWorkspaces }), ...write({ applyGroupRoles }) }
 
@@ -106,7 +106,5 @@ async function store(sql: Sql, scope: string, operatorId: string, target: Target
     })
     return
   }
-  const conflict = `ON CONFLICT (scope, operator_id) DO UPDATE SET
-    role = excluded.role, from_groups = excluded.from_groups, hand_role = excluded.hand_role`
-  await insertRows(sql, 'operator_roles', [{ scope, operatorId, ...target, createdAt: now }], conflict)
+  await insertRows(sql, 'operator_roles', [{ scope, operatorId, ...target, createdAt: now }], ROLE_REPLACED)
 }

@@ -1,18 +1,20 @@
 import { read, write } from '../act.ts'
 import type { AuditEntry } from '../../audit.ts'
-import type { PageById } from '../../page.ts'
+import { mapPage, type PageById } from '../../page.ts'
 import type { OperatorTokenRow } from '../../operator-tokens.ts'
 import { auditControl, growRevision } from '../revision.ts'
 import { insertRows } from '../rows/insert-rows.ts'
+import { assertSum, takeSum, withSum } from '../rows/row-sums.ts'
 import { selectList, type Sql } from '../sql.ts'
-import { DECIDING } from './operators.ts'
+import { DECIDING, INSTALLATION } from './operators.ts'
 
 export const operatorTokensActs = {
   ...read({ listOperatorTokens, findOperatorToken, countDecidingTokens }),
   ...write({ createOperatorToken, revokeOperatorToken, revokeOtherOperatorTokens }),
 }
 
-const COLUMNS = selectList('id name hash workspace_id role created_at expires_at revoked_at last_used_at')
+const COLUMNS = `${withSum('operator_tokens')}, ${selectList('name created_at expires_at revoked_at last_used_at')}`
+const REMEDY = 'Revoke it and create another one, or restore a backup'
 
 async function createOperatorToken(sql: Sql, token: OperatorTokenRow, audit: AuditEntry[]): Promise<void> {
   await insertRows(sql, 'operator_tokens', [token])
@@ -20,9 +22,16 @@ async function createOperatorToken(sql: Sql, token: OperatorTokenRow, audit: Aud
 }
 
 /** Null: tokens for every workspace. */
-function listOperatorTokens(sql: Sql, workspaceId: string | null, { limit, after }: PageById) {
+async function listOperatorTokens(sql: Sql, workspaceId: string | null, { limit, after }: PageById) {
   const text = `SELECT ${COLUMNS} FROM operator_tokens WHERE ${inScope(workspaceId)} AND id > :after ORDER BY id`
-  return sql.page<OperatorTokenRow>(text, { workspaceId, after: after ?? '' }, limit)
+  return mapPage(await sql.page<OperatorTokenRow>(text, { workspaceId, after: after ?? '' }, limit), (row) =>
+    toRow(sql, row),
+  )
+}
+
+/** A damaged token is listed, so that it can be revoked. */
+function toRow(sql: Sql, row: OperatorTokenRow): OperatorTokenRow {
+  return takeSum(sql, 'operator_tokens', row, row.workspaceId ?? INSTALLATION) ? row : { ...row, damaged: true }
 }
 
 async function revokeOperatorToken(sql: Sql, workspaceId: string | null, id: string, now: number, audit: AuditEntry[]) {
@@ -31,7 +40,11 @@ async function revokeOperatorToken(sql: Sql, workspaceId: string | null, id: str
   if ((await sql.run(revoke, { now, workspaceId, id })) === 1) {
     await auditControl(sql, audit)
   }
-  return sql.get<OperatorTokenRow>(`SELECT ${COLUMNS} FROM operator_tokens WHERE ${one}`, { workspaceId, id })
+  const row = await sql.get<OperatorTokenRow>(`SELECT ${COLUMNS} FROM operator_tokens WHERE ${one}`, {
+    workspaceId,
+    id,
+  })
+  return row && toRow(sql, row)
 }
 
 function inScope(workspaceId: string | null): string {
@@ -52,6 +65,8 @@ async function countDecidingTokens(sql: Sql, workspaceId: string, now: number): 
   return (await sql.get<{ tokens: number }>(text, { workspaceId, now }))?.tokens ?? 0
 }
 
-function findOperatorToken(sql: Sql, id: string): Promise<OperatorTokenRow | null> {
-  return sql.get(`SELECT ${COLUMNS} FROM operator_tokens WHERE id = :id`, { id })
+async function findOperatorToken(sql: Sql, id: string): Promise<OperatorTokenRow | null> {
+  const row = await sql.get<OperatorTokenRow>(`SELECT ${COLUMNS} FROM operator_tokens WHERE id = :id`, { id })
+  if (row !== null) assertSum(sql, 'operator_tokens', row, row.workspaceId ?? INSTALLATION, REMEDY)
+  return row
 }

@@ -8,7 +8,8 @@ import type { Page, PageById } from '../../page.ts'
 import type { TableName } from '../../tables.ts'
 import { auditControl, lockControl } from '../revision.ts'
 import { textKey } from '../keys.ts'
-import { insertRows } from '../rows/insert-rows.ts'
+import { insertRows, replacing } from '../rows/insert-rows.ts'
+import { assertSum, withSum } from '../rows/row-sums.ts'
 import type { Sql } from '../sql.ts'
 import { uuidv7 } from '../../uuid.ts'
 
@@ -195,20 +196,21 @@ export async function insertOperator(sql: Sql, operator: NewOperator): Promise<b
 }
 
 export async function rolesOf(sql: Sql, operatorId: string): Promise<PersonRoles> {
-  const text = `SELECT ${WORKSPACE_OF_SCOPE} AS "workspaceId", role FROM operator_roles
+  const text = `SELECT ${withSum('operator_roles')}, ${WORKSPACE_OF_SCOPE} AS "workspaceId" FROM operator_roles
     WHERE operator_id = :operatorId ORDER BY scope`
-  const roles = await sql.all<{ workspaceId: string | null; role: Role }>(text, { operatorId })
+  const roles = await sql.all<{ scope: string; workspaceId: string | null; role: Role }>(text, { operatorId })
+  for (const row of roles) assertSum(sql, 'operator_roles', row, row.scope, 'Give it again, or restore a backup')
   return {
     everywhere: roles.find(({ workspaceId }) => workspaceId === null)?.role ?? null,
     roles: roles.flatMap(({ workspaceId, role }) => (workspaceId === null ? [] : [{ workspaceId, role }])),
   }
 }
 
+export const ROLE_REPLACED = `ON CONFLICT (scope, operator_id) ${replacing(['role', 'from_groups', 'hand_role', 'row_sum'])}`
+
 export async function giveRole(sql: Sql, scope: string, operatorId: string, role: Role, now: number): Promise<void> {
-  const text = `INSERT INTO operator_roles (scope, operator_id, role, created_at)
-    VALUES (:scope, :operatorId, :role, :now) ON CONFLICT (scope, operator_id) DO UPDATE SET
-      role = excluded.role, from_groups = 0, hand_role = NULL`
-  await sql.run(text, { scope, operatorId, role, now })
+  const row = { scope, operatorId, role, fromGroups: 0, handRole: null, createdAt: now }
+  await insertRows(sql, 'operator_roles', [row], ROLE_REPLACED)
 }
 
 export async function isLastOwner(sql: Sql, scope: string, id: string): Promise<boolean> {

@@ -1,5 +1,5 @@
 /**
- * Checksums of stored configuration, as payloads have: CRC-32 of the key of a row and what it says. Rows that were
+ * Checksums of stored configuration and of what gives access, as payloads have: CRC-32 of the key of a row and what it says. Rows that were
  * stored before there were checksums have none, and count as intact until they are written again.
  */
 import { crc32 } from 'node:zlib'
@@ -16,6 +16,10 @@ const SUMMED = {
   prices: 'model rates',
   alerts: 'id rule',
   webhooks: 'id url format events shows_input',
+  // Without what nodes of an earlier build change while both run: ends and rotations.
+  api_keys: 'id environment_id hash family scopes',
+  operator_tokens: 'id hash workspace_id role',
+  operator_roles: 'scope operator_id role from_groups hand_role',
 } as const
 
 export type SummedTable = keyof typeof SUMMED
@@ -62,6 +66,9 @@ const NAMES: Record<SummedTable, (row: Record<string, string>) => string> = {
   prices: ({ model }) => `price of ${JSON.stringify(model)}`,
   alerts: ({ id }) => `rule of alert ${id}`,
   webhooks: ({ id }) => `webhook ${id}`,
+  api_keys: ({ id }) => `API key ${id}`,
+  operator_tokens: ({ id }) => `operator token ${id}`,
+  operator_roles: ({ operatorId }) => `role of the person ${operatorId}`,
 }
 
 export const nameOf = (table: SummedTable, row: object): string => NAMES[table](row as Record<string, string>)
