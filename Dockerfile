@@ -1,40 +1,35 @@
-# Console and program are built in a stage of their own: its tools stay out of the image.
+# The package of server, console and CLI is made in a stage of its own: its tools stay out of the image.
 FROM node:26-slim AS build
 WORKDIR /app
 # The commit, for `tacho version`: docker build --build-arg BUILD_COMMIT=$(git rev-parse HEAD) .
 ARG BUILD_COMMIT
+# The version, if it is a release.
+ARG BUILD_RELEASE
 COPY . .
-RUN npm ci --workspace=@tacho/console --workspace=@tacho/cli --include-workspace-root --no-audit --no-fund \
-  && node scripts/build-console.mjs \
-  && node scripts/build-program.mjs \
-  && test -f packages/console/dist/index.html -a -f packages/cli/dist/main.js
+RUN npm ci --omit=dev --workspace=@tacho/console --workspace=@tacho/cli --include-workspace-root \
+  && mkdir /package \
+  && node scripts/pack.mjs /package
 
-# The image brings its own Node 26, so npm leaves out the pinned one (all of it optional packages, as are the other
-# optional ones here: none is needed to serve). better-sqlite3 ships its binaries: nothing is compiled.
+# better-sqlite3 ships its binaries: nothing is compiled. The image has the Node that the package would bring.
 FROM node:26-slim AS install
-WORKDIR /app
-COPY . .
-RUN npm ci --omit=dev --omit=optional --workspace=@tacho/cli --no-audit --no-fund
+COPY --from=build /package /package
+RUN npm install --prefix /app --omit=dev --no-audit --no-fund --ignore-scripts /package/*.tgz
 
 FROM node:26-slim
 WORKDIR /app
 ENV NODE_ENV=production \
     TACHO_HOST=0.0.0.0 \
-    TACHO_DATA_DIR=/data
-# The code belongs to root: the service may write to /data only.
-COPY --from=install /app/package.json /app/LICENSE ./
+    TACHO_DATA_DIR=/data \
+    NODE_COMPILE_CACHE=/app/.cache
+# The code belongs to root: the service may write to /data only, and the root file system may be read-only.
 COPY --from=install /app/node_modules ./node_modules
-COPY --from=install /app/packages ./packages
-COPY --from=build /app/packages/console/dist ./packages/console/dist
-COPY --from=build /app/packages/cli/dist ./packages/cli/dist
-COPY --from=install /app/scripts/node ./scripts/node
-# A new volume takes its owner from the folder it covers; compiled modules are kept in .cache.
+# A new volume takes its owner from the folder it covers; compiled modules are kept in .cache, if it can be written.
 RUN mkdir /data .cache && chown node:node /data .cache
-VOLUME /data
 USER node
+VOLUME /data
 EXPOSE 4680
 HEALTHCHECK --interval=10s --timeout=3s --start-period=15s \
   CMD ["node", "-e", "fetch(`http://127.0.0.1:${process.env.TACHO_PORT || 4680}/healthz`).then((r) => process.exit(r.ok ? 0 : 1), () => process.exit(1))"]
 # The script sets the memory settings, then becomes Node: SIGTERM reaches the service, and it can drain.
-ENTRYPOINT ["/app/scripts/node", "/app/packages/cli/dist/main.js"]
+ENTRYPOINT ["/app/node_modules/tacho/scripts/node", "/app/node_modules/tacho/packages/cli/dist/main.js"]
 CMD ["serve"]

@@ -98,7 +98,7 @@ export async function writeProgram(folder) {
     target: 'node26',
     external: EXTERNAL,
     // For program/module-url.ts and program/version.ts.
-    define: { TACHO_BUILD: JSON.stringify(id), TACHO_VERSION: JSON.stringify(versionOfBuild(id)) },
+    define: { TACHO_BUILD: JSON.stringify(id), TACHO_VERSION: JSON.stringify(versionOfBuild()) },
     // Packages in CommonJS call it.
     banner: {
       js: "import { createRequire as requireFrom } from 'node:module'\nconst require = requireFrom(import.meta.url)",
@@ -139,14 +139,19 @@ export function builtModules() {
     .map((pair) => pair.map(urlOf))
 }
 
-/** A release is the commit with its tag. BUILD_COMMIT names the commit where there is no repository, as in an image. */
-function versionOfBuild(id) {
+/**
+ * The version of all packages. A release is the commit with its tag. An image has no repository: there, BUILD_COMMIT names the commit, and
+ * BUILD_RELEASE the version if it is a release.
+ */
+export function versionOfBuild() {
   const { version } = JSON.parse(readFileSync(path.join(root, 'package.json'), 'utf8'))
   const git = (...args) => spawnSync('git', args, { cwd: root, encoding: 'utf8' })
   const { status, stdout } = git('rev-parse', '--short=8', 'HEAD')
   const commit = status === 0 ? stdout.trim() : process.env.BUILD_COMMIT?.slice(0, 8)
-  if (!commit) return `${version}-dev+sources.${id}`
-  const isChanged = git('status', '--porcelain', '--', 'packages', 'package.json', 'package-lock.json').stdout !== ''
+  if (status !== 0 && process.env.BUILD_RELEASE === version) return version
+  if (!commit) return `${version}-dev+sources.${idOfSources()}`
+  const isChanged =
+    git('status', '--porcelain', '--', 'packages', 'sdks', 'package.json', 'package-lock.json').stdout !== ''
   const isRelease = status === 0 && git('tag', '--points-at', 'HEAD').stdout.split('\n').includes(`v${version}`)
   if (isChanged && status === 0) return `${version}-dev+${commit}.changed`
   return isRelease ? version : `${version}-dev+${commit}`

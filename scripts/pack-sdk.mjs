@@ -8,6 +8,7 @@ import { cpSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import path from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { build } from 'esbuild'
+import { versionOfBuild } from './build-program.mjs'
 import { root } from './build.mjs'
 import { licencesOf } from './licences.mjs'
 
@@ -138,6 +139,8 @@ function published({ private: _, devDependencies: __, exports, imports, ...manif
   const oldTypes = others.map(({ name, commonJs }) => [name.slice(2), [commonJs.types]])
   return {
     ...manifest,
+    version: versionOfBuild(),
+    repository: readJson(path.join(root, 'package.json')).repository,
     main: main.commonJs.default,
     types: main.commonJs.types,
     typesVersions: { '*': Object.fromEntries(oldTypes) },

@@ -9,7 +9,7 @@ import { tmpdir } from 'node:os'
 import path from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { bringNode } from './bring-node.mjs'
-import { EXTERNAL, writeProgram } from './build-program.mjs'
+import { EXTERNAL, versionOfBuild, writeProgram } from './build-program.mjs'
 import { root } from './build.mjs'
 
 const FILES = [
@@ -61,12 +61,13 @@ const COPIES = ['swagger-ui.css', 'swagger-ui-bundle.js', 'swagger-ui-standalone
 const [COPIED, COPIES_TO] = ['node_modules/swagger-ui-dist', 'packages/server/src/http/docs/swagger-ui']
 
 function manifest() {
-  const { name, version, description, license, type, engines } = readJson('package.json')
+  const { name, description, license, repository, type, engines } = readJson('package.json')
   const files = globSync('packages/*/package.json', { cwd: root })
   const versions = new Map(files.flatMap((file) => Object.entries(readJson(file).dependencies ?? {})))
   const dependencies = Object.fromEntries(EXTERNAL.map((one) => [one, versions.get(one)]))
   const bin = { tacho: 'packages/cli/bin/tacho' }
-  return { name, version, description, license, type, engines, bin, dependencies }
+  const version = versionOfBuild()
+  return { name, version, description, license, repository, type, engines, bin, dependencies }
 }
 
 function readJson(file) {

@@ -104,8 +104,14 @@ test('the Kubernetes manifest leaves time to drain, and its probes and settings 
   assert.ok(deployment && container)
   assert.equal(deployment.enableServiceLinks, false)
   const environment = Object.fromEntries((container.env ?? []).map(({ name, value }) => [name, value]))
-  const { TACHO_INIT_API_KEY_FILE: key, TACHO_INIT_OPERATOR_TOKEN_FILE: token, ...settings } = environment
+  const {
+    TACHO_INIT_API_KEY_FILE: key,
+    TACHO_INIT_OPERATOR_TOKEN_FILE: token,
+    TACHO_DATABASE_URL_FILE: database,
+    ...settings
+  } = environment
   assert.deepEqual([key, token], ['/run/secrets/tacho/api-key', '/run/secrets/tacho/operator-token'])
+  assert.equal(database, '/run/secrets/database/url')
   const read = readConfig({}, { ...settings, TACHO_DATABASE_URL: 'postgres://h/d' })
   assert.ok(read.ok, JSON.stringify(read))
   const { drainDelay, drainTimeout } = read.config

@@ -135,7 +135,7 @@ test('the offline package starts by npx where no registry answers, with an empty
   const folder = mkdtempSync(path.join(os.tmpdir(), 'tacho-offline-'))
   try {
     const archive = await pack(folder, { offline: true })
-    assert.equal(path.basename(archive), `tacho-0.1.0-${process.platform}-${process.arch}.tgz`)
+    assert.match(path.basename(archive), new RegExp(`^tacho-0\\.1\\.0.*-${process.platform}-${process.arch}\\.tgz$`))
     const env = {
       PATH: process.env['PATH'],
       HOME: folder,

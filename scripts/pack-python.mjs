@@ -1,0 +1,82 @@
+// Makes the wheel and the source distribution of the Python SDK, from a copy of its sources with the version of this build.
+import { execFileSync } from 'node:child_process'
+import {
+  cpSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  readdirSync,
+  renameSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs'
+import { tmpdir } from 'node:os'
+import path from 'node:path'
+import { versionOfBuild } from './build-program.mjs'
+import { root } from './build.mjs'
+
+/** What builds and checks the packages. */
+const TOOLS = ['setuptools==80.9.0', 'twine==7.0.0']
+const ENVIRONMENT = path.join(root, '.cache', `python-${TOOLS.join('+')}`)
+const BUILD = `import sys
+from setuptools import build_meta
+folder = sys.argv[1]
+build_meta.build_sdist(folder)
+build_meta.build_wheel(folder)`
+
+/** `0.1.0-dev+23c70e77` as PEP 440 writes it. */
+export const pythonVersion = (version) => version.replace('-dev', '.dev0')
+
+/** The interpreter with the tools. It is installed once. */
+export function toolsForPython() {
+  if (!existsSync(ENVIRONMENT)) {
+    const partial = `${ENVIRONMENT}.${process.pid}`
+    execFileSync('python3', ['-m', 'venv', partial])
+    execFileSync(path.join(partial, 'bin/python'), [
+      '-m',
+      'pip',
+      'install',
+      '-q',
+      '--disable-pip-version-check',
+      ...TOOLS,
+    ])
+    renameSync(partial, ENVIRONMENT)
+  }
+  return path.join(ENVIRONMENT, 'bin/python')
+}
+
+/** Writes both into `folder`, and returns their paths. */
+export function packPython(folder) {
+  const python = toolsForPython()
+  const version = pythonVersion(versionOfBuild())
+  const staged = mkdtempSync(path.join(tmpdir(), 'tacho-python-'))
+  const own = path.join(staged, 'out')
+  try {
+    for (const part of ['src', 'README.md', 'pyproject.toml']) {
+      cpSync(path.join(root, 'sdks/python', part), path.join(staged, part), {
+        recursive: true,
+        filter: (file) => !/__pycache__|\.egg-info/.test(file),
+      })
+    }
+    cpSync(path.join(root, 'LICENSE'), path.join(staged, 'LICENSE'))
+    for (const [file, form] of [
+      ['pyproject.toml', /^version = ".*"/m],
+      ['src/tacho_sdk/__init__.py', /^__version__ = ".*"/m],
+    ]) {
+      const text = readFileSync(path.join(staged, file), 'utf8')
+      writeFileSync(
+        path.join(staged, file),
+        text.replace(form, (line) => line.replace(/".*"/, `"${version}"`)),
+      )
+    }
+    mkdirSync(own)
+    execFileSync(python, ['-c', BUILD, own], { cwd: staged, stdio: 'pipe' })
+    return readdirSync(own).map((name) => {
+      cpSync(path.join(own, name), path.join(folder, name))
+      return path.join(folder, name)
+    })
+  } finally {
+    rmSync(staged, { recursive: true })
+  }
+}
