@@ -156,7 +156,9 @@ export function createCore(given: TachoOptions, runtime: Runtime): Core {
   let loaded: typeof Delivery | undefined
   // A failed import is tried again with the next request.
   const delivery = async () => (loaded ??= await import('./delivery.ts'))
+  const endRequests = () => ends.forEach(attempt)
   const request: Request = async (...call) => {
+    const watch = hostProcess?.endWithHost(endRequests, settings.flushTimeoutMs)
     try {
       const [method, path, options] = call
       const { sendRequest } = await delivery()
@@ -165,6 +167,8 @@ export function createCore(given: TachoOptions, runtime: Runtime): Core {
       return await (keys ? keys.send(act, options.timeoutMs) : act(apiKey as string))
     } catch {
       return { kind: 'no-reply', reason: 'network', message: 'the SDK failed' }
+    } finally {
+      watch?.()
     }
   }
   const context = createContext()
@@ -285,7 +289,6 @@ export function createCore(given: TachoOptions, runtime: Runtime): Core {
     const key = (await (await rotatingKey())?.get(settings.requestTimeoutMs)) ?? (apiKey as string)
     return (await import('./sha256.ts')).hmacSha256(key, text)
   }
-  const endRequests = () => ends.forEach(attempt)
   const deliverNow = (timeoutMs: number) => {
     // Another process does not have the host's own network.
     const key = typeof apiKey === 'string' ? apiKey : rotating?.known

@@ -63,7 +63,9 @@ export class Tacho {
         for (const [run, how] of core.openRuns) if (how === 'own' || isFailed) run.fail(status, failure)
       },
       deliverNow: (spentMs) => {
-        if (!this.#isGivenUp) core.deliverNow(core.settings.flushTimeoutMs - spentMs)
+        if (this.#isGivenUp) return
+        core.deliverNow(core.settings.flushTimeoutMs - spentMs)
+        this.#giveUp(core.sender.held.queued)
       },
       warn(clients) {
         const message = `${clients} clients are open. Create one for the process, or call shutdown on each.`
@@ -74,12 +76,19 @@ export class Tacho {
 
   /** Reports the events that could not be delivered before the process ends. */
   async #flushAtEnd(): Promise<void> {
-    const { left } = await this.flush()
-    await this.#control.loaded?.configuration.leave()
+    // The time of a flush has passed already.
+    const isOver = hostProcess?.isHostOver()
+    const { left } = await (isOver ? this.flush(0) : this.flush())
+    if (!isOver) await this.#control.loaded?.configuration.leave()
+    this.#giveUp(left)
+  }
+
+  #giveUp(left: number): void {
     if (left === 0) return
     this.#isGivenUp = true
+    this.#core.endRequests()
     const { baseUrl, spool } = this.#core.settings
-    const fate = spool ? 'The spool keeps them.' : 'They are lost.'
+    const fate = spool ? 'The spool keeps them.' : `They are lost.${hostProcess?.hint() ?? ''}`
     this.#core.diagnostics.report('error', 'events_undelivered', `Not delivered to ${baseUrl}: ${left} events. ${fate}`)
   }
 

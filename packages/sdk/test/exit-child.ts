@@ -6,7 +6,7 @@ const [way = '', baseUrl = '', options = '{}'] = process.argv.slice(2)
 const given = JSON.parse(options) as TachoOptions & { events?: number; copy?: string }
 const { events = 10, copy, ...rest } = given
 // "reports" has no listener, so diagnostics go to the console.
-const listener = way === 'reports' ? {} : { onDiagnostic: () => undefined }
+const listener = /reports|wait-for-flush/.test(way) ? {} : { onDiagnostic: () => undefined }
 const tacho = new Tacho({ apiKey: 'key', baseUrl, clientId: 'child', ...listener, ...rest })
 await tacho.ready()
 
@@ -42,7 +42,11 @@ switch (way) {
       throw new Error('the host failed')
     }, 1)
     break
+  case 'wait-for-flush':
+    await tacho.flush()
+    break
   case 'exit':
+  case 'exit-reports':
     process.exit(7)
     break
   case 'shutdown-500':

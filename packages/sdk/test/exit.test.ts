@@ -14,6 +14,7 @@ import {
   utimesSync,
   writeFileSync,
 } from 'node:fs'
+import { createServer, type AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
 import path from 'node:path'
 import { fileURLToPath } from 'node:url'
@@ -43,10 +44,11 @@ async function endOf(
   options: ChildOptions = {},
   onReady: (kill: (signal: NodeJS.Signals) => void) => void = () => undefined,
   onOutput: (output: string) => void = () => undefined,
+  flags: readonly string[] = [],
 ): Promise<End> {
   // A slow machine gets its time.
   const given = { flushTimeoutMs: 60_000, ...options }
-  const child = spawn(process.execPath, [CHILD, way, url, JSON.stringify(given)], {
+  const child = spawn(process.execPath, [...flags, CHILD, way, url, JSON.stringify(given)], {
     stdio: ['ignore', 'pipe', 'pipe'],
   })
   let output = ''
@@ -414,3 +416,26 @@ async function recover(baseUrl: string, spool: string, expected: number): Promis
   assertBalanced(tacho)
   return tacho
 }
+
+test('a service that accepts and never answers holds a process whose work is over for the time of a flush', async (t) => {
+  const server = createServer((socket) => socket.on('error', () => undefined).resume()).listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  t.after(() => server.close())
+  const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
+  for (const way of ['reports', 'wait-for-flush']) {
+    const begun = performance.now()
+    const { code, errors } = await endOf(way, url, { flushTimeoutMs: 500 })
+    assert.equal(code, 0)
+    assert.match(errors, /^events_undelivered|\nevents_undelivered|Not delivered to .*: 1\d events\. They are lost\./)
+    // A request alone may take 10 s.
+    assert.ok(performance.now() - begun < 9_000, way)
+  }
+})
+
+test('with --permission, a process that ends at once says that its events are lost, and what to allow', async (t) => {
+  const server = await serve(t)
+  const flags = ['--permission', '--allow-fs-read=*', '--allow-net']
+  const { code, errors } = await endOf('exit-reports', server.url, {}, undefined, undefined, flags)
+  assert.equal(code, 7)
+  assert.match(errors, /Not delivered to .*They are lost\. With --permission, .* --allow-child-process\./)
+})

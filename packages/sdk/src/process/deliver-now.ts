@@ -52,6 +52,16 @@ export const issuesOf = new WeakMap<Sender, IssueRecords>()
 
 type Post = readonly [path: string, body: string]
 
+interface Permission {
+  permission?: { has(scope: 'child'): boolean }
+}
+
+/** Why nothing could be sent at the end. */
+export const hint = (): string =>
+  (process as Permission).permission?.has('child') === false
+    ? ' With --permission, a process that ends at once delivers only with --allow-child-process.'
+    : ''
+
 /** Blocks at most `timeoutMs`. Never throws. */
 export function deliverNow(sender: Sender, service: Service): void {
   const issues = issuesOf.get(sender)?.sender

@@ -10,7 +10,8 @@ import type { Sender } from '../sender.ts'
 import { spoolEvents, spoolQueue } from '../spool-queue.ts'
 import { callCounts } from '../usage-shapes.ts'
 import { createWriting } from '../writing.ts'
-import { deliverNow, issuesOf } from './deliver-now.ts'
+import { deliverNow, hint, issuesOf } from './deliver-now.ts'
+import { endWithHost, isHostOver } from './idle-host.ts'
 import { streamed } from './streamed.ts'
 
 /** Elsewhere, issue records are loaded on first use. */
@@ -37,10 +38,13 @@ const parts = {
   callCounts,
   createDiskCache,
   endRunsAtEnd,
+  endWithHost,
+  isHostOver,
   spoolEvents,
   createWriting,
   metadataOf,
   deliverNow,
+  hint,
   openIssues,
   streamed,
 }

@@ -1,0 +1,41 @@
+/**
+ * A request keeps the process running. When the host's work is over, a service that never answers must not: after the time of
+ * a flush, the requests under way end, and `beforeExit` follows.
+ */
+import { clearTimeout, setTimeout } from 'node:timers'
+import process from 'node:process'
+
+const LOOKED_MS = 100
+const OVER_MS = 1_000
+/** Output to pipes and terminals is listed, and keeps no process running. */
+const OUTPUTS = new Set(['PipeWrap', 'TTYWrap'])
+const OUTPUTS_MAX = 2
+let requests = 0
+let overAt = -Infinity
+
+/** Whether requests were ended just now because only they kept the process running. */
+export const isHostOver = (): boolean => performance.now() - overAt < OVER_MS
+
+/** @returns ends the watch, with the request. */
+export function endWithHost(endRequests: () => void, afterMs: number): () => void {
+  requests += 1
+  let timer = setTimeout(look, afterMs).unref()
+  function look(): void {
+    timer = setTimeout(look, LOOKED_MS).unref()
+    if (!onlyRequestsLeft()) return
+    overAt = performance.now()
+    endRequests()
+  }
+  return () => {
+    requests -= 1
+    clearTimeout(timer)
+  }
+}
+
+/** If the host goes on after all, its events are sent again. Bun and Deno do not say what keeps them running. */
+function onlyRequestsLeft(): boolean {
+  const held = process.getActiveResourcesInfo?.().filter((name) => name !== 'TLSWrap') ?? []
+  const others = held.filter((name) => name !== 'TCPSocketWrap')
+  const sockets = held.length - others.length
+  return sockets > 0 && sockets <= requests && others.length <= OUTPUTS_MAX && others.every((name) => OUTPUTS.has(name))
+}
