@@ -209,7 +209,12 @@ describe('policies and prompts', { skip: withoutChromium }, () => {
       event({ runId: 'v2 bad', eventType: 'LLM_CALL', payload: { promptVersionId: body.versionId, ...unsent } }),
     ])
     await page.reload()
-    await page.getByText('Version 2 fails more often than version 1: 50 % of its ended runs, before 0 %.').waitFor()
+    await page
+      .getByText(
+        'No difference that these numbers can show (p ≈ 1): Version 2 failed in 1 of 2 ended runs (50 %, likely 9 to 91 %), ' +
+          'and 0 of 1 (0 %, likely 0 to 79 %) of version 1. About 8 runs of each would show a difference of this size.',
+      )
+      .waitFor()
     const row = page
       .getByRole('table', { name: 'Results by version' })
       .getByRole('row')

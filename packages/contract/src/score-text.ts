@@ -1,6 +1,6 @@
 /** What people read for a score, as every list and page says it. */
 import type { RunScore } from './operator/run.ts'
-import type { Score } from './operator/score.ts'
+import type { Score, ScoreSum } from './operator/score.ts'
 
 /** At most three digits after the point. */
 const short = (number: number): string => String(Math.round(number * 1_000) / 1_000)
@@ -19,6 +19,12 @@ export function runScoreText({
   if (kind === 'CATEGORY' || mean === null) return category ?? ''
   if (kind === 'NUMBER') return short(mean)
   return count === 1 || mean === 0 || mean === 1 ? scoreText(mean >= 0.5) : `${Math.round(mean * 100)} % yes`
+}
+
+/** `0.72 ± 0.08`: a mean of several runs, and how far the true one is likely to be from it. */
+export function meanText({ mean, meanMargin }: Pick<ScoreSum, 'mean' | 'meanMargin'>): string {
+  if (mean === null) return ''
+  return meanMargin === null ? short(mean) : `${short(mean)} ± ${short(meanMargin)}`
 }
 
 /** Parses typed text as a number, yes or no, or a category. */

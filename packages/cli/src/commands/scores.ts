@@ -1,6 +1,6 @@
 import { eachItem, taken } from '@tacho/client/items.ts'
 import type { Score, ScoreSums } from '@tacho/contract/operator/score.ts'
-import { scoreText, typedScore } from '@tacho/contract/score-text.ts'
+import { meanText, scoreText, typedScore } from '@tacho/contract/score-text.ts'
 import { Option, type Command } from 'commander'
 import { connected } from '../calls/connected.ts'
 import { known } from '../calls/known.ts'
@@ -153,7 +153,7 @@ function sumCells({ key, name, scores }: ScoreSums['items'][number], isGrouped: 
     ...(isGrouped ? [name ?? key] : []),
     sum.name,
     spokenNumber(sum.runs),
-    sum.mean === null ? '' : scoreText(sum.mean),
+    meanText(sum),
     sum.categories.map(({ value, runs }) => `${value} ${runs}`).join(', '),
   ])
 }

@@ -1,8 +1,9 @@
 /** `tacho prompts results`: what the runs of each version did, side by side. */
 import type { PromptResult } from '@tacho/contract/operator/prompt.ts'
-import { duration } from '@tacho/contract/format.ts'
+import { duration, percent } from '@tacho/contract/format.ts'
 import { LIMITS } from '@tacho/contract/limits.ts'
-import { scoreText } from '@tacho/contract/score-text.ts'
+import { meanText } from '@tacho/contract/score-text.ts'
+import { endedRuns, versionComparison } from '@tacho/contract/statistics.ts'
 import { findPlace } from '../calls/tenants.ts'
 import { connect, type EnvironmentOptions } from '../settings/options.ts'
 import {
@@ -48,13 +49,15 @@ export async function results(name: string, options: EnvironmentOptions): Promis
     )
   }
   printTable(COLUMNS, found.items.map(rowOf))
+  const comparison = versionComparison(found.items)
+  if (comparison !== null) printLine(`\n${comparison}`)
   if (found.items.some(({ runs }) => runs === LIMITS.promptResultRuns)) {
     process.stderr.write(`Only the newest ${spokenNumber(LIMITS.promptResultRuns)} runs of each version are counted.\n`)
   }
 }
 
-const sumText = ({ name, mean, categories }: PromptResult['scores'][number]): string =>
-  `${name} ${mean === null ? categories.map(({ value, runs }) => `${value}×${runs}`).join(' ') : scoreText(mean)}`
+const sumText = (sum: PromptResult['scores'][number]): string =>
+  `${sum.name} ${sum.mean === null ? sum.categories.map(({ value, runs }) => `${value}×${runs}`).join(' ') : meanText(sum)}`
 
 function rowOf(result: PromptResult): string[] {
   const { version, runs, completed, failed, cancelled, errors, blocked, approvals, estimatedCost } = result
@@ -65,7 +68,8 @@ function rowOf(result: PromptResult): string[] {
     return known === runs ? shown(mean) : `${shown(mean)} (${spokenNumber(known)} of ${counted(runs, 'run')})`
   }
   const money = (mean: number) => `${estimatedCost === null ? '' : '≈ '}${spokenMoney(Math.round(mean * 1e6) / 1e6)}`
-  const share = (count: number) => (runs === 0 ? '' : `${count} (${Math.round((100 * count) / runs)} %)`)
+  const ended = endedRuns(result)
+  const share = (count: number) => (ended === 0 ? '' : `${count} (${percent(count, ended)})`)
   return [
     version,
     String(runs),

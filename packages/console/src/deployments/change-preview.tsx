@@ -4,7 +4,8 @@ import { useQueries, useQuery } from '@tanstack/react-query'
 import { api } from '../api.ts'
 import { promptResultsQuery } from '../prompts/queries.ts'
 import { Diff } from '../ui/diff.tsx'
-import { endedOf, failedShare } from '../ui/failed.tsx'
+import { endedRuns } from '@tacho/contract/statistics.ts'
+import { failedShare } from '../ui/failed.tsx'
 import { counted } from '../ui/format.ts'
 import { Refused } from '../ui/refused.tsx'
 import { Skeleton } from '../ui/states.tsx'
@@ -69,7 +70,7 @@ function Elsewhere({ item, version, others }: { item: Item; version: string; oth
       <p key={environment.id} className="mt-2 text-sm text-soft">
         In force in <b>{environment.name}</b> since {deployment && <Time at={deployment.deployedAt} />}
         {result && result.runs > 0 && `: ${counted(result.runs, 'run')}`}
-        {result && endedOf(result) > 0 && `, ${failedShare(result)} of those that ended failed`}.
+        {result && endedRuns(result) > 0 && `, ${failedShare(result)} of those that ended failed`}.
       </p>
     )
   })

@@ -5,7 +5,8 @@ import { getRouteApi, Link } from '@tanstack/react-router'
 import { Cost } from '../ui/cost.tsx'
 import { costsOf, costText, sumCosts } from '../ui/costs.ts'
 import { DataTable, ROW_LINK, type Column } from '../ui/data-table.tsx'
-import { endedOf, failedShare } from '../ui/failed.tsx'
+import { endedRuns } from '@tacho/contract/statistics.ts'
+import { failedShare } from '../ui/failed.tsx'
 import { compact, duration, number } from '../ui/format.ts'
 import { rangeText } from '../ui/range-choice.tsx'
 import type { Range } from '../ui/range.ts'
@@ -43,7 +44,7 @@ export function AgentsOfTime({ range }: { range: Range }) {
           <Link
             {...runs}
             search={{ ...of(agent), status: 'FAILED' }}
-            title={`${number(agent.failed)} of ${number(endedOf(agent))} ended runs failed`}
+            title={`${number(agent.failed)} of ${number(endedRuns(agent))} ended runs failed`}
             className="link relative text-red"
           >
             {failedShare(agent)}

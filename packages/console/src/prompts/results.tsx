@@ -3,15 +3,14 @@ import { useQuery } from '@tanstack/react-query'
 import { scoreSumText } from '../scores/score-sums.tsx'
 import { DataTable, type Column } from '../ui/data-table.tsx'
 import { costNote, costsOf } from '../ui/costs.ts'
-import { endedOf, Failed, failedShare } from '../ui/failed.tsx'
+import { endedRuns, versionComparison } from '@tacho/contract/statistics.ts'
+import { Failed } from '../ui/failed.tsx'
 import { compact, counted, money, number, percent, percentiles } from '../ui/format.ts'
 import { Empty, Skeleton, Trouble, isBlocking } from '../ui/states.tsx'
 import { Time } from '../ui/time.tsx'
 import { Chip } from '../ui/chip.tsx'
 import { promptResultsQuery } from './queries.ts'
 
-/** Fewer runs are named as few when versions are compared. */
-const FEW_RUNS = 20
 /** Runs of a version that the service sums up: LIMITS.promptResultRuns, which stands in a larger file. */
 const MOST_RUNS = 1_000
 
@@ -29,11 +28,11 @@ export function Results({ environment, promptId }: { environment: { id: string; 
       </Empty>
     )
   }
-  const [newest, before] = used.filter((result) => endedOf(result) > 0)
+  const comparison = versionComparison(used)
   const columns = COLUMNS.filter(({ isUsed }) => isUsed === undefined || used.some(isUsed))
   return (
     <section aria-label="Results" className="mt-5">
-      {newest && before && <p className="mb-3">{comparison(newest, before)}</p>}
+      {comparison !== null && <p className="mb-3">{comparison}</p>}
       <DataTable label="Results by version" columns={columns} items={data.items} keyOf={({ versionId }) => versionId} />
       <p className="mt-2 text-sm text-soft">
         Of events in {environment.name} that name a version: tokens, cost, errors and latency are those of these events,
@@ -120,17 +119,10 @@ const COLUMNS: readonly ResultColumn[] = [
   { head: 'Last used', wide: true, cell: ({ lastAt }) => lastAt && <Time at={lastAt} /> },
 ]
 
-function comparison(one: PromptResult, other: PromptResult): string {
-  const failed = (result: PromptResult) => result.failed / endedOf(result)
-  const difference = failed(one) - failed(other)
-  const word = difference > 0 ? 'more' : difference < 0 ? 'less' : 'as'
-  const few = Math.min(one.runs, other.runs) < FEW_RUNS ? ' These are few runs.' : ''
-  const end = word === 'as' ? `as often as version ${other.version}` : `${word} often than version ${other.version}`
-  return `Version ${one.version} fails ${end}: ${failedShare(one)} of its ended runs, before ${failedShare(other)}.${few}`
-}
-
-function share({ runs }: PromptResult, count: number): string {
-  return runs === 0 ? '' : `${number(count)} (${percent(count, runs)})`
+/** Over the runs that ended, as the share of those that failed. */
+function share(result: PromptResult, count: number): string {
+  const ended = endedRuns(result)
+  return ended === 0 ? '' : `${number(count)} (${percent(count, ended)})`
 }
 
 interface MeanProps {

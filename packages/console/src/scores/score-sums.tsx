@@ -1,8 +1,8 @@
 import type { ScoreSum } from '@tacho/contract/operator/score.ts'
-import { scoreText } from '@tacho/contract/score-text.ts'
+import { meanText } from '@tacho/contract/score-text.ts'
 import { useQuery } from '@tanstack/react-query'
 import { DataTable, type Column } from '../ui/data-table.tsx'
-import { number } from '../ui/format.ts'
+import { counted, number } from '../ui/format.ts'
 import { Section } from '../ui/section.tsx'
 import { scoreSumsQuery } from './queries.ts'
 
@@ -40,7 +40,7 @@ const columns = (by: Props['by']): Column<Row>[] => [
   { head: by === 'agent' ? 'Agent' : 'Prompt version', main: true, cell: ({ group }) => <bdi>{group}</bdi> },
   { head: 'Score', cell: ({ name }) => <bdi>{name}</bdi> },
   { head: 'Runs', right: true, cell: ({ runs }) => number(runs) },
-  { head: 'Mean', right: true, cell: ({ mean }) => (mean === null ? '' : scoreText(mean)) },
+  { head: 'Mean', right: true, cell: meanText },
   { head: 'Categories', wide: true, cell: (sum) => <bdi>{categories(sum)}</bdi> },
 ]
 
@@ -54,5 +54,5 @@ const categories = ({ categories: all }: ScoreSum): string =>
 
 /** One score of several runs, in a few words. */
 export function scoreSumText(sum: ScoreSum): string {
-  return `${sum.name} ${sum.mean === null ? categories(sum) : scoreText(sum.mean)}`
+  return `${sum.name} ${sum.mean === null ? categories(sum) : `${meanText(sum)} (${counted(sum.runs, 'run')})`}`
 }

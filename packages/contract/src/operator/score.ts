@@ -80,6 +80,11 @@ export const ScoreSum = Type.Object(
       type: ['number', 'null'],
       description: 'Mean of the runs with numbers or yes and no, where yes is 1; null: all are categories',
     }),
+    meanMargin: Type.Unsafe<number | null>({
+      type: ['number', 'null'],
+      minimum: 0,
+      description: 'The true mean is likely (95 %) this much from it at most; null: fewer than two such runs',
+    }),
     categories: Type.Array(Type.Object({ value: Type.String(), runs: count('Runs whose latest value it is') }), {
       description: `The most frequent first, at most ${LIMITS.scoreCategories}`,
     }),

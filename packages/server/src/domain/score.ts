@@ -1,6 +1,7 @@
 /** Source: docs/decisions/0148-scores-come-as-events.md. */
 import { LIMITS } from '@tacho/contract/limits.ts'
 import type { Score, ScoreSum, ScoreSums } from '@tacho/contract/operator/score.ts'
+import { meanMargin } from '@tacho/contract/statistics.ts'
 import { SCORE_NAME_PATTERN } from '@tacho/contract/words.ts'
 import type { NewScore, ScoreRow, ScoreSumRow, ScoreValue } from '../storage/scores.ts'
 import { isoOf, pick } from './shown.ts'
@@ -76,14 +77,18 @@ export function toScore(row: ScoreRow): Score {
   }
 }
 
+const sixDigits = (value: number): number => Math.round(value * 1e6) / 1e6
+
 export function toScoreSums(rows: readonly ScoreSumRow[]): ScoreSum[] {
   return [...Map.groupBy(rows, ({ name }) => name)].map(([name, some]) => {
-    const { runs = 0, numbers = 0, total = 0 } = some[0] ?? {}
+    const { runs = 0, numbers = 0, total = 0, squares = 0 } = some[0] ?? {}
+    const margin = meanMargin({ count: numbers, sum: total, squares })
     return {
       name,
       runs,
       // The engines add up in different orders.
-      mean: numbers === 0 ? null : Math.round((total / numbers) * 1e6) / 1e6,
+      mean: numbers === 0 ? null : sixDigits(total / numbers),
+      meanMargin: margin === null ? null : sixDigits(margin),
       categories: some.flatMap(({ category, given }) => (category === null ? [] : { value: category, runs: given })),
     }
   })

@@ -56,10 +56,11 @@ export interface ScoreSumRow {
   name: string
   category: string | null
   given: number
-  /** Of the name: its runs, those among them with numbers, and the sum of these. */
+  /** Of the name: its runs, those among them with numbers, and the sums of these and of their squares. */
   runs: number
   numbers: number
   total: number
+  squares: number
 }
 
 /** The later by time, then by event id, replaces the stored row of the same id. */

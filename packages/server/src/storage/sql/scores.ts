@@ -252,15 +252,16 @@ const ofName = (sum: string) => `SUM(${sum}) OVER (PARTITION BY key, name)`
 /** Clients choose names and categories, so there may be as many as scores: `:rows` keeps the names with most runs. */
 function summed(scores: string, { join, key, name } = UNGROUPED): string {
   const counted = `SELECT ${key} AS key, MIN(${name}) AS "keyName", s.name, s.category, COUNT(*) AS given,
-    COUNT(s.number) AS numbered, COALESCE(SUM(s.number), 0) AS added FROM ${scores} s ${join}
+    COUNT(s.number) AS numbered, COALESCE(SUM(s.number), 0) AS added, COALESCE(SUM(s.number * s.number), 0) AS squared
+    FROM ${scores} s ${join}
     GROUP BY ${key === "''" ? '' : `${key}, `}s.name, s.category`
-  const ranked = `SELECT counted.*, ${ofName('given')} AS runs, ${ofName('numbered')} AS numbers, ${ofName('added')} AS total,
+  const ranked = `SELECT counted.*, ${ofName('given')} AS runs, ${ofName('numbered')} AS numbers, ${ofName('added')} AS total, ${ofName('squared')} AS squares,
     ROW_NUMBER() OVER (PARTITION BY key, name, category IS NULL ORDER BY given DESC, category) AS place FROM (${counted}) counted`
   const frequent = 'category IS NULL DESC, place'
   const kept = `SELECT * FROM (${ranked}) ranked WHERE place <= ${LIMITS.scoreCategories}
     ORDER BY runs DESC, key, name, ${frequent} LIMIT :rows`
   return `SELECT key, "keyName", name, category, CAST(given AS BIGINT) AS given, CAST(runs AS BIGINT) AS runs,
-    CAST(numbers AS BIGINT) AS numbers, total FROM (${kept}) kept ORDER BY key, name, ${frequent}`
+    CAST(numbers AS BIGINT) AS numbers, total, squares FROM (${kept}) kept ORDER BY key, name, ${frequent}`
 }
 
 async function sumScores(

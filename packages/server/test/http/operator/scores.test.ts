@@ -213,8 +213,9 @@ test('scores are summed up by agent and prompt version in a window', async () =>
       key: '',
       name: '',
       scores: [
-        { name: 'accuracy', runs: 2, mean: 0.5, categories: [] },
-        { name: 'tone', runs: 1, mean: null, categories: [{ value: 'kind', runs: 1 }] },
+        // Student's t for one degree of freedom: two runs show little.
+        { name: 'accuracy', runs: 2, mean: 0.5, meanMargin: 6.3531, categories: [] },
+        { name: 'tone', runs: 1, mean: null, meanMargin: null, categories: [{ value: 'kind', runs: 1 }] },
       ],
     },
   ])
