@@ -107,7 +107,9 @@ function isWanted({ dev, link, os, cpu, libc }) {
 }
 
 /** Whatever NODE_ENV says. */
-const npmCiHere = () => npmCi(root, [wantsAll ? '--include=dev' : '--omit=dev'])
+function npmCiHere() {
+  return npmCi(root, [wantsAll ? '--include=dev' : '--omit=dev'])
+}
 
 function checkNode() {
   const [major] = process.versions.node.split('.')
