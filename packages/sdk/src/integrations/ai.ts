@@ -17,6 +17,7 @@ import {
   type Fields,
   type ReadableStream,
 } from './host.ts'
+import { awaitedHostCall } from './host-call.ts'
 import { answerOf, messagesOf } from './messages.ts'
 import { callUsage } from './call-usage.ts'
 import { ModelCall, type ModelResult } from './model-call.ts'
@@ -51,28 +52,24 @@ function recorded<Model extends LanguageModel>(model: Model, tacho: Tacho): Mode
       messages: messagesOf(fields(options)['prompt']),
       tools: toolNames(fields(options)['tools']),
     }))
-  async function doGenerate(options: never): Promise<unknown> {
-    const recorded = call(options)
-    try {
-      const result = await recorded.within(() => model.doGenerate(options))
-      recorded.end(() => wholeResult(result))
-      return result
-    } catch (error) {
-      recorded.fail(error)
-      throw error
-    }
-  }
-  async function doStream(options: never): Promise<unknown> {
-    const recorded = call(options)
-    try {
-      const result = await recorded.within(() => model.doStream(options))
-      const { stream } = result as { stream: ReadableStream }
-      return { ...(result as object), stream: observedParts(stream, recorded) }
-    } catch (error) {
-      recorded.fail(error)
-      throw error
-    }
-  }
+  const doGenerate = (...given: [never]): Promise<unknown> =>
+    awaitedHostCall(tacho, {
+      begin: () => call(given[0]),
+      call: () => model.doGenerate(...given),
+      observe(recorded, result) {
+        recorded.end(() => wholeResult(result))
+        return result
+      },
+    })
+  const doStream = (...given: [never]): Promise<unknown> =>
+    awaitedHostCall(tacho, {
+      begin: () => call(given[0]),
+      call: () => model.doStream(...given),
+      observe(recorded, result) {
+        const { stream } = result as { stream: ReadableStream }
+        return { ...(result as object), stream: observedParts(stream, recorded) }
+      },
+    })
   // Models are classes with private fields, so methods run on the model itself.
   return new Proxy(model, {
     get(target, name) {
@@ -105,7 +102,7 @@ export function guardTools<Tools extends Readonly<Record<string, object>>>(
       const run = (...args: unknown[]): unknown => {
         const result = execute.call(tool, ...args) as unknown
         // Its body would never run.
-        if (!isGenerator && isIterable(result))
+        if (!isGenerator && readSafely(() => isIterable(result), false))
           throw new TypeError(`${name} returns a generator: declare it async function*`)
         return result
       }
@@ -132,7 +129,7 @@ export function guardTools<Tools extends Readonly<Record<string, object>>>(
 }
 
 function isIterable(value: unknown): boolean {
-  return readSafely(() => typeof (value as AsyncIterable<unknown> | null)?.[Symbol.asyncIterator] === 'function', false)
+  return typeof (value as AsyncIterable<unknown> | null)?.[Symbol.asyncIterator] === 'function'
 }
 
 const MASTRA_TOOL = Symbol.for('mastra.core.tool.Tool')

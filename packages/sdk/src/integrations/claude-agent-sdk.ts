@@ -2,6 +2,7 @@
 import { coreOf } from '../border.ts'
 import { attempt } from '../core.ts'
 import type { Tacho } from '../tacho.ts'
+import { readSafely } from '../json.ts'
 import { AgentMessages } from './claude-agent-messages.ts'
 import { AgentTools } from './claude-agent-tools.ts'
 import { enclosingPart, fields, text, type Fields, type Part } from './host.ts'
@@ -34,8 +35,8 @@ export function guardQuery<Query extends (given: never) => object>(query: Query,
       // Only the events of the stream have the tokens of a call.
       options: { ...settings, ...tools.options(settings), includePartialMessages: true },
     })
-    if (typeof prompt === 'string') messages.prompt(prompt)
-    return observed(result, messages, settings['includePartialMessages'] === true)
+    if (typeof prompt === 'string') attempt(() => messages.prompt(prompt))
+    return readSafely(() => observed(result, messages, settings['includePartialMessages'] === true), result)
   }
   return guarded as unknown as Query
 }

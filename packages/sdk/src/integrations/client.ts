@@ -11,6 +11,7 @@ import {
   type ReadableStream,
   type StreamObserver,
 } from './host.ts'
+import { hostCall } from './host-call.ts'
 import { ModelCall, type ModelRequest, type ModelResult } from './model-call.ts'
 
 export interface Method {
@@ -50,17 +51,15 @@ function replace(client: object, tacho: Tacho, method: Method): void {
   const name = path.at(-1) ?? ''
   const create = fields(owner)[name]
   if (typeof create !== 'function' || isMarked(create, RECORDED)) return
-  const recorded: Create = function recorded(body, ...more) {
-    const call = new ModelCall(tacho, () => method.request(fields(body)))
-    let promise: unknown
-    try {
-      promise = call.within(() => (create as Create).call(this, body, ...more))
-    } catch (error) {
-      call.fail(error)
-      throw error
-    }
-    attempt(() => observe(promise, call, method))
-    return promise
+  const recorded: Create = function recorded(...given) {
+    return hostCall(tacho, {
+      begin: () => new ModelCall(tacho, () => method.request(fields(given[0]))),
+      call: () => (create as Create).apply(this, given),
+      observe(call, promise) {
+        observe(promise, call, method)
+        return promise
+      },
+    })
   }
   mark(recorded, RECORDED)
   owner[name] = recorded
@@ -83,16 +82,17 @@ function observe(given: unknown, call: ModelCall, method: Method): void {
   const { parseResponse, responsePromise, _thenUnwrap: thenUnwrap, _responseProps: propsOf } = promise
   let isAnswered = false
   const answered = (answer: unknown) => {
-    if (!isAnswered) attempt(() => answerArrived(answer, call, method))
+    if (isAnswered) return
     isAnswered = true
+    answerArrived(answer, call, method)
   }
-  const failed = (error: unknown) => call.fail(error)
+  const failed = (error: unknown) => attempt(() => call.fail(error))
   if (typeof parseResponse !== 'function') return void promise.then(answered, failed)
   responsePromise?.catch(failed)
   promise.parseResponse = async (...args) => {
     try {
       const answer = await parseResponse.apply(promise, args)
-      answered(answer)
+      attempt(() => answered(answer))
       return answer
     } catch (error) {
       failed(error)
@@ -110,7 +110,7 @@ function observe(given: unknown, call: ModelCall, method: Method): void {
   if (typeof thenUnwrap !== 'function') return
   promise._thenUnwrap = (transform) =>
     thenUnwrap.call(promise, (answer, ...more) => {
-      answered(answer)
+      attempt(() => answered(answer))
       return transform(answer, ...more)
     })
 }
@@ -125,7 +125,10 @@ function answerArrived(answer: unknown, call: ModelCall, method: Method): void {
   const { iterator } = stream
   if (typeof iterator !== 'function') return call.end(() => method.result(fields(answer)))
   const observer = observerOf(call, method)
-  stream.iterator = () => observedIterator(iterator.call(stream), observer)
+  stream.iterator = () => {
+    const items = iterator.call(stream)
+    return readSafely<AsyncIterator<unknown>>(() => observedIterator(items, observer), items)
+  }
 }
 
 function observerOf(call: ModelCall, method: Method): StreamObserver {

@@ -1,5 +1,5 @@
 /** Reads values of a framework, and never throws into the host. */
-import { coreOf, sharedIn } from '../border.ts'
+import { coreIn, coreOf, sharedIn } from '../border.ts'
 import type { Context, Span } from '../context.ts'
 import { attempt, type Core } from '../core.ts'
 import { ToolBlockedError } from '../guard/blocked.ts'
@@ -100,27 +100,52 @@ export async function guarded<T>(
   act: (input: unknown) => T,
   onBlocked: (error: ToolBlockedError) => Awaited<T>,
 ): Promise<Awaited<T>> {
-  const core = coreOf(tacho)
+  const core = coreIn(tacho)
+  const key = readSafely(() => keyOf(callId), undefined)
+  const actsIn = (await whereToolActs(core, key, parent).catch(() => undefined)) ?? parent
+  let made: { readonly result: T } | undefined
+  const run = (input: unknown) => {
+    attempt(() => {
+      const { span } = core?.context.getStore() ?? {}
+      if (core && span) runningIn(core).set(span, { toolName: call.name, toolCallId: key })
+    })
+    made = { result: act(input) }
+    return made.result
+  }
+  const guard = () => tacho.guardedCall({ ...call, key, hasDates: true, call: run })
+  try {
+    return await (core && actsIn ? core.context.run(actsIn, guard) : guard())
+  } catch (error) {
+    const own = made ? await outcomeOf(made.result) : { error }
+    if (!('error' in own)) return own.result
+    if (readSafely(() => own.error instanceof ToolBlockedError, false)) return onBlocked(own.error as ToolBlockedError)
+    throw own.error
+  }
+}
+
+/** A tool that ran has its own result, whatever breaks after it. */
+async function outcomeOf<T>(given: T): Promise<{ result: Awaited<T> } | { error: unknown }> {
+  try {
+    return { result: await given }
+  } catch (error) {
+    return { error }
+  }
+}
+
+/** Undefined where no agent is known. */
+async function whereToolActs(
+  core: Core | undefined,
+  key: string | undefined,
+  parent: Context | undefined,
+): Promise<Context | undefined> {
+  if (!core) return undefined
   const { context, asked } = core
-  const running = runningIn(core)
   const around = parent ?? context.getStore()
   const state = around?.scope.state
-  await asked?.whole(state, keyOf(callId))
+  await asked?.whole(state, key)
   const agent =
-    (state && asked?.agentOf(state, keyOf(callId))) ?? (around && running.get(around.span)?.agent?.span.marks?.agent)
-  const actsIn = around && agent !== undefined ? withAgent(around, agent) : parent
-  const run = (input: unknown) => {
-    const { span } = context.getStore() ?? {}
-    if (span) running.set(span, { toolName: call.name, toolCallId: keyOf(callId) })
-    return act(input)
-  }
-  const guard = () => tacho.guardedCall({ ...call, key: keyOf(callId), hasDates: true, call: run })
-  try {
-    return await (actsIn ? context.run(actsIn, guard) : guard())
-  } catch (error) {
-    if (readSafely(() => error instanceof ToolBlockedError, false)) return onBlocked(error as ToolBlockedError)
-    throw error
-  }
+    (state && asked?.agentOf(state, key)) ?? (around && runningIn(core).get(around.span)?.agent?.span.marks?.agent)
+  return around && agent !== undefined ? withAgent(around, agent) : undefined
 }
 
 /** Guarded calls, by their span. */

@@ -185,7 +185,7 @@ export function recordCalls(tacho: Tacho): CallHandler {
     })
   }
 
-  return {
+  return neverThrowing({
     name: 'tacho',
     awaitHandlers: true,
     handleChainStart(_chain, _inputs, runId, parentRunId, tags, metadata, _runType, runName) {
@@ -235,7 +235,16 @@ export function recordCalls(tacho: Tacho): CallHandler {
       if (ended) attempt(() => noteHandoff(output, ended))
     },
     handleToolError: (error, runId) => endTool(runId, isPause(error) ? { output: new Paused(error) } : { error }),
-  }
+  })
+}
+
+/** LangChain tells of an error in a handler on the console. */
+function neverThrowing(handler: CallHandler): CallHandler {
+  const methods = Object.entries(handler).map(([name, member]: [string, unknown]) => {
+    if (typeof member !== 'function') return [name, member]
+    return [name, (...given: unknown[]) => attempt(() => void (member as Function)(...given))]
+  })
+  return Object.fromEntries(methods) as CallHandler
 }
 
 /**

@@ -1,0 +1,69 @@
+/**
+ * The border to the host: every integration calls the host's function here. Whatever breaks on our side, the function is
+ * called once, with its own arguments, and its own result or error comes back.
+ */
+import { coreIn } from '../border.ts'
+import { attempt } from '../core.ts'
+import { readSafely } from '../json.ts'
+
+interface Recording {
+  /** Makes its span the current one. */
+  within<T>(act: () => T): T
+  fail(error: unknown): void
+}
+
+export interface HostCall<Call extends Recording, T> {
+  /** Undefined if nothing can be recorded. */
+  begin(): Call | undefined
+  call(): T
+  /** Returns the result, or the same that is observed. */
+  observe(recording: Call, result: T): T
+}
+
+/** @throws only what the host's function throws. */
+export function hostCall<Call extends Recording, T>(tacho: unknown, { begin, call, observe }: HostCall<Call, T>): T {
+  const recording = safely(tacho, begin, undefined)
+  let made: { readonly result: T } | { readonly error: unknown } | undefined
+  const once = (): void => {
+    try {
+      made ??= { result: call() }
+    } catch (error) {
+      made = { error }
+    }
+  }
+  if (recording) safely(tacho, () => recording.within(once), undefined)
+  once()
+  const done = made as unknown as { readonly result: T } | { readonly error: unknown }
+  if (!('error' in done))
+    return recording ? safely(tacho, () => observe(recording, done.result), done.result) : done.result
+  safely(tacho, () => recording?.fail(done.error), undefined)
+  throw done.error
+}
+
+/** The same for a promise: `observe` gets what it resolves with. */
+export async function awaitedHostCall<Call extends Recording, T>(
+  tacho: unknown,
+  { begin, call, observe }: HostCall<Call, T> & { call(): T | PromiseLike<T> },
+): Promise<T> {
+  let recording: Call | undefined
+  const kept = () => (recording = begin())
+  try {
+    const result = await hostCall<Call, T | PromiseLike<T>>(tacho, { begin: kept, call, observe: (_, made) => made })
+    return recording ? safely(tacho, () => observe(recording as Call, result), result) : result
+  } catch (error) {
+    safely(tacho, () => recording?.fail(error), undefined)
+    throw error
+  }
+}
+
+/** What is ours to break. */
+function safely<T>(tacho: unknown, act: () => T, otherwise: T): T {
+  try {
+    return act()
+  } catch (error) {
+    const { name } = readSafely(() => ({ name: String((error as Error).name) }), { name: 'an error' })
+    const message = `A call is recorded in part or not at all: ${name}. The call itself is not affected.`
+    attempt(() => coreIn(tacho)?.diagnostics.report('error', 'record_failed', message))
+    return otherwise
+  }
+}
