@@ -282,6 +282,8 @@ export const LIMITS = {
   mappedGroups: 1_000,
   /** Groups of one person that a sign-in reads. With more, groups give no role. */
   groupsOfPerson: 1_000,
+  /** Addresses and networks of one API key or operator token. */
+  allowedAddresses: 50,
   passwordCharsMin: 12,
   passwordCharsMax: 256,
   /** Longest key or token in a request. */

@@ -117,7 +117,7 @@ export function createApp(deps: Deps, log?: FastifyBaseLogger): FastifyInstance 
       api.addHook('onRoute', (options) => {
         const { route } = options.config ?? {}
         if (!route) throw new Error(`${options.url} is not in the routes table`)
-        const byKey = apiKeyHook(route, deps.keys, deps.rateLimit, unknownKeys, deps.now)
+        const byKey = apiKeyHook(route, deps.keys, deps.rateLimit, unknownKeys, deps.reportAddress, deps.now)
         options.onRequest = [byKey, ...[options.onRequest ?? []].flat()]
         if (route.body) options.preHandler = keyAgainHook(deps.keys, deps.now)
       })

@@ -8,6 +8,7 @@ import { assertConfirmed, type ConfirmOptions } from '../terminal/confirm.ts'
 import { printable, printJson, printLine, printTable, spokenTime } from '../terminal/output.ts'
 import { connected } from '../calls/connected.ts'
 import { wrongUsage } from '../stop.ts'
+import { ALLOW_FROM, allowedFrom, networksFrom, networksOrAny } from '../settings/allow-from.ts'
 import { moment } from '../terminal/time-text.ts'
 
 interface CreateOptions extends EnvironmentOptions {
@@ -15,6 +16,7 @@ interface CreateOptions extends EnvironmentOptions {
   scopes: Scope[]
   expires?: string
   rate?: number
+  allowFrom?: string[]
 }
 
 interface ChangeOptions extends EnvironmentOptions {
@@ -22,6 +24,7 @@ interface ChangeOptions extends EnvironmentOptions {
   scopes?: Scope[]
   expires?: string
   rate?: number | null
+  allowFrom?: string[] | null
 }
 
 interface RotateOptions extends EnvironmentOptions {
@@ -43,13 +46,14 @@ export function addKeys(keys: Command): void {
       "requests per second; default: the server's default",
       wholeNumber(LIMITS.requestsPerSecondMax),
     )
+    .option('--allow-from <networks>', ALLOW_FROM, networksFrom)
     .addHelpText(
       'after',
       `
 Only the key is written to stdout, for use in scripts. --json prints the key with its details.
 
 Examples:
-  tacho keys create --environment acme/production --name recorder --scopes events:write
+  tacho keys create --environment acme/production --name recorder --scopes events:write --allow-from 192.0.2.0/24
   KEY=$(tacho keys create --environment acme/production --name ci --scopes all --expires 90d)`,
     )
     .action(create)
@@ -59,6 +63,7 @@ Examples:
     .option('--scopes <scopes>', 'the scopes to keep, separated by commas; the others are removed', parseScopes)
     .option('--expires <when>', 'a duration such as 90d, a time, or never')
     .option('--rate <number>', 'requests per second, or default', parseRate)
+    .option('--allow-from <networks>', 'addresses and networks from which the key is valid, or anywhere', networksOrAny)
     .addHelpText(
       'after',
       '\nSettings that you leave out stay as they are. Scopes can only be removed.\n\nExample:\n  tacho keys change 0123456789abcdef --scopes events:write --rate 50 -e acme/production',
@@ -110,6 +115,7 @@ async function list(options: EnvironmentOptions): Promise<void> {
       { title: 'STATE', as: 'word' },
       { title: 'SCOPES' },
       { title: 'RATE', isOptional: true },
+      { title: 'ALLOWED FROM', isOptional: true },
       { title: 'LOST', isOptional: true },
       { title: 'LAST USED', as: 'time' },
       { title: 'CREATED', as: 'time' },
@@ -120,6 +126,7 @@ async function list(options: EnvironmentOptions): Promise<void> {
       stateOf(key, now),
       key.scopes.join(','),
       key.requestsPerSecond === null ? 'default' : `${key.requestsPerSecond}/s`,
+      allowedFrom(key),
       key.lostRequests === 0 ? '' : String(key.lostRequests),
       key.lastUsedAt ?? 'never',
       key.createdAt,
@@ -136,14 +143,14 @@ function stateOf({ revokedAt, expiresAt, damaged }: ApiKey, now: number): string
 }
 
 async function create(options: CreateOptions): Promise<void> {
-  const { name, scopes, expires, rate } = options
+  const { name, scopes, expires, rate, allowFrom } = options
   const expiresAt = expires === undefined ? null : moment('--expires', expires, 1, Date.now())
   const client = connect(options)
   const { findEnvironment } = await import('../calls/tenants.ts')
   const environment = await findEnvironment(client, options.environment)
   const key = await client.createApiKey({
     params: { environmentId: environment.id },
-    body: { name, scopes, expiresAt, requestsPerSecond: rate ?? null },
+    body: { name, scopes, expiresAt, requestsPerSecond: rate ?? null, allowedAddresses: allowFrom ?? null },
   })
   if (options.json) return printJson(key)
   const until = key.expiresAt === null ? '' : `, until ${key.expiresAt}`
@@ -155,14 +162,16 @@ async function create(options: CreateOptions): Promise<void> {
 }
 
 async function change(keyId: string, options: ChangeOptions): Promise<void> {
-  const { name, scopes, expires, rate } = options
+  const { name, scopes, expires, rate, allowFrom } = options
   const body = {
     ...(name === undefined ? {} : { name }),
     ...(scopes === undefined ? {} : { scopes }),
     ...(expires === undefined ? {} : { expiresAt: expiry(expires) }),
     ...(rate === undefined ? {} : { requestsPerSecond: rate }),
+    ...(allowFrom === undefined ? {} : { allowedAddresses: allowFrom }),
   }
-  if (Object.keys(body).length === 0) throw wrongUsage('Give at least one of --name, --scopes, --expires and --rate.')
+  if (Object.keys(body).length === 0)
+    throw wrongUsage('Give at least one of --name, --scopes, --expires, --rate and --allow-from.')
   const { client, environmentId } = await connected(options)
   const key = await client.changeApiKey({ params: { environmentId, keyId }, body })
   if (options.json) printJson(key)

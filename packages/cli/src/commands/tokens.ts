@@ -6,6 +6,7 @@ import { connect, withYes } from '../settings/options.ts'
 import { assertConfirmed, type ConfirmOptions } from '../terminal/confirm.ts'
 import { printable, printJson, printLine, printTable, spokenTime } from '../terminal/output.ts'
 import { findScope, inScope, parseRole, spokenScope, type ScopeOptions } from '../settings/scope.ts'
+import { ALLOW_FROM, allowedFrom, networksFrom } from '../settings/allow-from.ts'
 import { moment } from '../terminal/time-text.ts'
 import { ROLES } from '@tacho/contract/words.ts'
 
@@ -13,6 +14,7 @@ interface CreateOptions extends ScopeOptions {
   name: string
   role: Role
   expires?: string
+  allowFrom?: string[]
 }
 
 export function addTokens(tokens: Command): void {
@@ -27,6 +29,7 @@ export function addTokens(tokens: Command): void {
     .requiredOption('--name <text>', 'what the token is for')
     .requiredOption('--role <role>', `${ROLES.join(', ')}; each includes those before it`, parseRole)
     .option('--expires <when>', 'a duration such as 90d, or a time such as 2027-01-31T00:00:00Z; default: never')
+    .option('--allow-from <networks>', ALLOW_FROM, networksFrom)
     .addHelpText(
       'after',
       `
@@ -65,6 +68,8 @@ async function list(options: ScopeOptions): Promise<void> {
       { title: 'NAME' },
       { title: 'ROLE' },
       { title: 'STATE', as: 'word' },
+      { title: 'ALLOWED FROM', isOptional: true },
+      { title: 'MADE BY', isOptional: true },
       { title: 'LAST USED', as: 'time' },
       { title: 'CREATED', as: 'time' },
     ],
@@ -73,6 +78,8 @@ async function list(options: ScopeOptions): Promise<void> {
       token.name,
       token.role,
       stateOf(token, now),
+      allowedFrom(token),
+      token.createdBy?.name ?? 'unknown',
       token.lastUsedAt ?? 'never',
       token.createdAt,
     ]),
@@ -88,11 +95,11 @@ function stateOf({ revokedAt, expiresAt, damaged }: OperatorToken, now: number):
 }
 
 async function create(options: CreateOptions): Promise<void> {
-  const { name, role, expires } = options
+  const { name, role, expires, allowFrom } = options
   const expiresAt = expires === undefined ? null : moment('--expires', expires, 1, Date.now())
   const client = connect(options)
   const scope = await findScope(client, options)
-  const body = { name, role, expiresAt }
+  const body = { name, role, expiresAt, allowedAddresses: allowFrom ?? null }
   const token =
     scope === null
       ? await client.createInstallationToken({ body })

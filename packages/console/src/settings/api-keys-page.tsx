@@ -13,6 +13,7 @@ import { useKeys } from '../ui/keys.ts'
 import { useNow } from '../ui/now.ts'
 import { Empty } from '../ui/states.tsx'
 import { Time } from '../ui/time.tsx'
+import { AllowedFrom } from './allowed-addresses.tsx'
 import { ChangeApiKey } from './change-api-key.tsx'
 import { Confirm } from './confirm.tsx'
 import { CredentialName, CredentialState, Expires, hasEnded, usefulFirst } from './credential.tsx'
@@ -45,6 +46,11 @@ export function ApiKeysPage() {
   const columns: Column<ApiKey>[] = [
     { head: 'Key', main: true, cell: (key) => <CredentialName {...key} /> },
     { head: 'Scopes', wide: true, cell: ({ scopes }) => <Scopes scopes={scopes} /> },
+    {
+      head: 'Allowed from',
+      wide: true,
+      cell: ({ allowedAddresses }) => <AllowedFrom networks={allowedAddresses} />,
+    },
     { head: 'Limit', right: true, wide: true, cell: (key) => rateText(key) },
     { head: 'Lost', right: true, wide: true, cell: (key) => <Lost apiKey={key} /> },
     { head: 'Last used', wide: true, cell: ({ lastUsedAt }) => (lastUsedAt ? <Time at={lastUsedAt} /> : 'never') },

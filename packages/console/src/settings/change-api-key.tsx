@@ -4,6 +4,7 @@ import { useState } from 'react'
 import { api } from '../api.ts'
 import { SelectField } from '../ui/field.tsx'
 import { FormDialog } from '../ui/form-dialog.tsx'
+import { AllowedAddressesField, networksIn } from './allowed-addresses.tsx'
 import { CheckList } from './check-list.tsx'
 import { EXPIRIES, expiryOf } from './credential.tsx'
 import { NameField } from './name-field.tsx'
@@ -25,6 +26,7 @@ export function ChangeApiKey({ environmentId, apiKey, onSettled, onClose }: Prop
   const [scopes, setScopes] = useState(apiKey.scopes)
   const [rate, setRate] = useState(apiKey.requestsPerSecond?.toString() ?? '')
   const [days, setDays] = useState(KEEP)
+  const [allowed, setAllowed] = useState(apiKey.allowedAddresses?.join(', ') ?? '')
   const save = useMutation({
     mutationFn: () =>
       api.changeApiKey({
@@ -33,6 +35,7 @@ export function ChangeApiKey({ environmentId, apiKey, onSettled, onClose }: Prop
           name: name.trim(),
           scopes,
           requestsPerSecond: rate === '' ? null : Number(rate),
+          allowedAddresses: networksIn(allowed),
           ...(days !== KEEP && { expiresAt: expiryOf(days) }),
         },
       }),
@@ -61,6 +64,7 @@ export function ChangeApiKey({ environmentId, apiKey, onSettled, onClose }: Prop
           <SelectField label="Expires" value={days} options={[[KEEP, 'As it is'], ...EXPIRIES]} onChange={setDays} />
           <RateField value={rate} onChange={setRate} />
         </div>
+        <AllowedAddressesField value={allowed} onChange={setAllowed} />
       </div>
     </FormDialog>
   )

@@ -6,6 +6,7 @@ import { useState } from 'react'
 import { api } from '../api.ts'
 import { FormDialog } from '../ui/form-dialog.tsx'
 import { number } from '../ui/format.ts'
+import { AllowedAddressesField, networksIn } from './allowed-addresses.tsx'
 import { ExpiryField, expiryOf } from './credential.tsx'
 import { CheckList } from './check-list.tsx'
 import { RadioCards } from './radio-cards.tsx'
@@ -44,6 +45,7 @@ export function NewApiKey({ environmentId, onCreated, onClose }: Props) {
   const [chosen, setChosen] = useState<Scope[]>(['events:write'])
   const [days, setDays] = useState('')
   const [rate, setRate] = useState('')
+  const [allowed, setAllowed] = useState('')
   const scopes = purpose === 'chosen' ? chosen : PURPOSE_SCOPES[purpose]
   const create = useMutation({
     mutationFn: () =>
@@ -54,6 +56,7 @@ export function NewApiKey({ environmentId, onCreated, onClose }: Props) {
           scopes,
           expiresAt: expiryOf(days),
           requestsPerSecond: rate === '' ? null : Number(rate),
+          allowedAddresses: networksIn(allowed),
         },
       }),
     onSuccess: onCreated,
@@ -78,6 +81,7 @@ export function NewApiKey({ environmentId, onCreated, onClose }: Props) {
           <ExpiryField days={days} onChange={setDays} />
           <RateField hint={`Up to ${number(LIMITS.requestsPerSecondMax)}`} value={rate} onChange={setRate} />
         </div>
+        <AllowedAddressesField value={allowed} onChange={setAllowed} />
       </div>
     </FormDialog>
   )

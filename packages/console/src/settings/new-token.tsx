@@ -3,6 +3,7 @@ import type { CreatedOperatorToken, NewOperatorToken } from '@tacho/contract/ope
 import { useMutation } from '@tanstack/react-query'
 import { useState } from 'react'
 import { FormDialog } from '../ui/form-dialog.tsx'
+import { AllowedAddressesField, networksIn } from './allowed-addresses.tsx'
 import { ExpiryField, expiryOf } from './credential.tsx'
 import { RoleChoice } from './role-choice.tsx'
 import { NameField } from './name-field.tsx'
@@ -17,8 +18,10 @@ export function NewToken({ create, onCreated, onClose }: Props) {
   const [name, setName] = useState('')
   const [role, setRole] = useState<Role>('viewer')
   const [days, setDays] = useState('90')
+  const [allowed, setAllowed] = useState('')
   const make = useMutation({
-    mutationFn: () => create({ name: name.trim(), role, expiresAt: expiryOf(days) }),
+    mutationFn: () =>
+      create({ name: name.trim(), role, expiresAt: expiryOf(days), allowedAddresses: networksIn(allowed) }),
     onSuccess: onCreated,
   })
   return (
@@ -35,6 +38,7 @@ export function NewToken({ create, onCreated, onClose }: Props) {
         <NameField hint="The script that will use it" value={name} onChange={setName} />
         <RoleChoice value={role} onChange={setRole} />
         <ExpiryField days={days} onChange={setDays} />
+        <AllowedAddressesField value={allowed} onChange={setAllowed} />
       </div>
     </FormDialog>
   )

@@ -11,6 +11,7 @@ import { useKeys } from '../ui/keys.ts'
 import { useNow } from '../ui/now.ts'
 import { Empty, Forbidden } from '../ui/states.tsx'
 import { Time } from '../ui/time.tsx'
+import { AllowedFrom } from './allowed-addresses.tsx'
 import { Confirm } from './confirm.tsx'
 import { CredentialName, CredentialState, Expires, hasEnded, usefulFirst } from './credential.tsx'
 import { ListedTable } from './listed.tsx'
@@ -44,6 +45,12 @@ export function TokensPage() {
   const columns: Column<OperatorToken>[] = [
     { head: 'Token', main: true, cell: (token) => <CredentialName {...token} /> },
     { head: 'Role', wide: true, cell: ({ role }) => roleWord(role) },
+    {
+      head: 'Allowed from',
+      wide: true,
+      cell: ({ allowedAddresses }) => <AllowedFrom networks={allowedAddresses} />,
+    },
+    { head: 'Made by', wide: true, cell: ({ createdBy }) => (createdBy ? <bdi>{createdBy.name}</bdi> : 'unknown') },
     { head: 'Last used', wide: true, cell: ({ lastUsedAt }) => (lastUsedAt ? <Time at={lastUsedAt} /> : 'never') },
     { head: 'Expires', wide: true, cell: ({ expiresAt }) => <Expires at={expiresAt} /> },
     { head: 'State', cell: (token) => <CredentialState credential={token} /> },
@@ -61,7 +68,7 @@ export function TokensPage() {
   return (
     <SectionPage
       title="Operator tokens"
-      note="Scripts and the command line use them in place of a person. A token has a role and does not end with the person who made it."
+      note="Service accounts for scripts and the command line. A token has a role, cannot sign in, and does not end with the person who made it."
       act={
         <Button look="accent" onClick={() => setOpen({ is: 'new' })}>
           New token

@@ -15,6 +15,10 @@ export function Dialog({ title, onClose, children, className = 'w-full max-w-lg'
   useLayoutEffect(() => {
     const dialog = element.current
     dialog?.showModal()
+    // Chromium focuses a part that scrolls before the fields in it.
+    if (document.activeElement?.matches('dialog div')) {
+      dialog?.querySelector<HTMLElement>('input, select, textarea, button')?.focus()
+    }
     return () => dialog?.close()
   }, [])
   return (

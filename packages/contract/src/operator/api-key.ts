@@ -14,12 +14,21 @@ const requestsPerSecond = Type.Unsafe<number | null>({
   description: "Rate limit of this key; null for the installation's default",
 })
 
+export const allowedAddresses = Type.Unsafe<string[] | null>({
+  type: ['array', 'null'],
+  items: { type: 'string', maxLength: 64 },
+  minItems: 1,
+  maxItems: LIMITS.allowedAddresses,
+  description: 'Addresses and networks (CIDR, IPv4 and IPv6) from which it is valid; null: from every address',
+})
+
 const keyFields = {
   id: Type.String({ description: 'Public part of the key' }),
   environmentId: uuid('Environment the key belongs to'),
   name: Type.String(),
   scopes: Type.Array(Scope, ofScopes),
   requestsPerSecond,
+  allowedAddresses,
   createdAt: time('When it was created'),
   expiresAt: nullableTime('When the key expires; null: never'),
   revokedAt: nullableTime('When it was revoked'),
@@ -53,6 +62,7 @@ export const NewApiKey = Type.Object(
     scopes: Scopes,
     expiresAt: Type.Optional(nullableTime('When the key expires, in the future; null or absent: never')),
     requestsPerSecond: Type.Optional(requestsPerSecond),
+    allowedAddresses: Type.Optional(allowedAddresses),
   },
   {
     $id: 'NewApiKey',
@@ -69,6 +79,7 @@ export const ApiKeyChange = Type.Object(
     scopes: Type.Optional(Scopes),
     expiresAt: NewApiKey.properties.expiresAt,
     requestsPerSecond: NewApiKey.properties.requestsPerSecond,
+    allowedAddresses: NewApiKey.properties.allowedAddresses,
   },
   {
     $id: 'ApiKeyChange',

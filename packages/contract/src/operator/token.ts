@@ -1,6 +1,7 @@
 import Type, { type Static } from 'typebox'
 import { id, nextCursor, nullableTime, time, uuid } from '../fields.ts'
 import { LIMITS } from '../limits.ts'
+import { allowedAddresses } from './api-key.ts'
 import { ROLES } from '../words.ts'
 
 const role = Type.Enum([...ROLES], { description: 'What the token can do; each role includes the roles before it' })
@@ -14,6 +15,13 @@ const tokenFields = {
   }),
   name: Type.String(),
   role,
+  allowedAddresses,
+  createdBy: Type.Unsafe<{ kind: 'operator' | 'token'; id: string; name: string } | null>({
+    type: ['object', 'null'],
+    required: ['kind', 'id', 'name'],
+    properties: { kind: { enum: ['operator', 'token'] }, id: { type: 'string' }, name: { type: 'string' } },
+    description: 'The person or token that made it; null: the service, or a build that did not record it',
+  }),
   createdAt: time('When it was created'),
   expiresAt: nullableTime('When the token expires; null: never'),
   revokedAt: nullableTime('When it was revoked'),
@@ -43,6 +51,7 @@ export const NewOperatorToken = Type.Object(
     name: id(LIMITS.nameChars, 'Purpose of the token'),
     role,
     expiresAt: Type.Optional(nullableTime('When the token expires; null or absent: never')),
+    allowedAddresses: Type.Optional(allowedAddresses),
   },
   { $id: 'NewOperatorToken', examples: [{ name: 'deploy script', role: 'admin' }] },
 )

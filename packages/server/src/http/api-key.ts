@@ -2,6 +2,7 @@ import type { Route, Scope } from '@tacho/contract/route.ts'
 import type { FastifyRequest, onRequestHookHandler, preHandlerHookHandler } from 'fastify'
 import { parseOperatorToken } from '../domain/credential.ts'
 import { keyFamilyOf, type ApiKeyRow } from '../storage/api-keys.ts'
+import { isAddressAllowed, wrongAddress, type ReportAddress } from './allowed-addresses.ts'
 import type { CredentialCache } from './credential-cache.ts'
 import { limitRate, type RateLimit } from './rate-limit.ts'
 import type { UnknownKeys } from './unknown-keys.ts'
@@ -20,12 +21,13 @@ export function apiKeyHook(
   keys: CredentialCache<FoundApiKey>,
   rateLimit: RateLimit,
   unknownKeys: UnknownKeys,
+  reportAddress: ReportAddress,
   now: () => number,
 ): onRequestHookHandler {
   return (request, reply, done) => {
     const presented = request.headers['x-api-key']
     const remembered = typeof presented === 'string' ? keys.findRemembered(presented, now()) : null
-    if (remembered !== null) return admit(withScopes(remembered, route))
+    if (remembered !== null) return admit(admitted(remembered, request, route))
     const tooMany = presented === undefined ? null : unknownKeys.refusal(request)
     if (tooMany) return void replyError(request, reply, tooMany)
     const found = currentKey(keys, request, now(), route)
@@ -34,7 +36,11 @@ export function apiKeyHook(
 
     function admit(key: FoundApiKey | Refusal): void {
       if (isRefusal(key)) {
-        if (key.code === 'unauthenticated' && presented !== undefined) unknownKeys.count(request)
+        if (key.code === 'unauthenticated' && typeof presented === 'string') {
+          unknownKeys.count(request)
+          const known = keys.findRemembered(presented, now())
+          if (known !== null) reportAddress(request, { kind: 'api_key', ...known })
+        }
         return void replyError(request, reply, key)
       }
       request.apiKey = key
@@ -68,8 +74,8 @@ export function currentKey(
   const presented = request.headers['x-api-key']
   if (typeof presented !== 'string' || presented === '') return refuse('unauthenticated', 'Send the header X-API-Key')
   const found = keys.find(presented, now)
-  const admitted = (key: FoundApiKey | null) => (key === null ? unknownKey(presented) : withScopes(key, route))
-  return found instanceof Promise ? found.then(admitted) : admitted(found)
+  const judged = (key: FoundApiKey | null) => (key === null ? unknownKey(presented) : admitted(key, request, route))
+  return found instanceof Promise ? found.then(judged) : judged(found)
 }
 
 const OPERATOR_TOKEN_SENT = 'This is an operator token; send it as Authorization: Bearer'
@@ -82,7 +88,8 @@ function unknownKey(presented: string): Refusal {
   )
 }
 
-function withScopes(key: FoundApiKey, route: Route | undefined): FoundApiKey | Refusal {
+function admitted(key: FoundApiKey, request: FastifyRequest, route: Route | undefined): FoundApiKey | Refusal {
+  if (!isAddressAllowed(key.allowedAddresses, request.ip)) return wrongAddress(request, 'API key')
   const missing = missingScopes(key, route?.scopes ?? [])
   return missing.length > 0 ? refuse('forbidden', `The API key lacks ${missing.join(', ')}`) : key
 }

@@ -6,6 +6,7 @@ import type { SessionRow } from '../storage/operators.ts'
 import type { Storage } from '../storage/storage.ts'
 import type { OperatorTokenRow } from '../storage/operator-tokens.ts'
 import type { WorkKind } from '../storage/work.ts'
+import type { ReportAddress } from './allowed-addresses.ts'
 import type { FoundApiKey } from './api-key.ts'
 import type { ConfigurationClientsSeen } from './configuration-clients.ts'
 import type { ConfigurationCache } from './configuration-cache.ts'
@@ -25,6 +26,7 @@ export interface Deps {
   keys: CredentialCache<FoundApiKey>
   operatorTokens: CredentialCache<OperatorTokenRow>
   sessions: CredentialCache<SessionRow>
+  reportAddress: ReportAddress
   signIn: SignInLibrary
   publicUrl: () => string
   configurations: ConfigurationCache

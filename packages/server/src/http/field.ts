@@ -1,3 +1,4 @@
+import { canonicalNetwork } from './allowed-addresses.ts'
 import { isStorableText, UNSTORABLE } from '../domain/text.ts'
 import { isUuid } from '../storage/uuid.ts'
 import { refuse, type Refusal } from './reply-error.ts'
@@ -37,6 +38,20 @@ export function futureTimeOf(name: string, text: string, now: number): number {
   const time = timeOf(name, text)
   if (time > now) return time
   throw refuseField(name, 'must be in the future')
+}
+
+/** In their one form, each once. */
+export function networksOf(texts: string[] | null | undefined): string[] | null | undefined {
+  if (texts === null || texts === undefined) return texts
+  const networks = texts.map((text, index) => {
+    const network = canonicalNetwork(text)
+    if (network !== null) return network
+    throw refuseField(
+      `allowedAddresses/${index}`,
+      'must be an address or a network, such as 192.0.2.0/24 or 2001:db8::/32',
+    )
+  })
+  return [...new Set(networks)]
 }
 
 export function optionalTimeOf(name: string, text: string | undefined): number | undefined {

@@ -1,5 +1,6 @@
 /** Counts OpenTelemetry requests that exporters never repeat, by API key: their spans are lost, and the run looks complete. */
 import type { FastifyInstance, FastifyRequest } from 'fastify'
+import { isAddressAllowed } from './allowed-addresses.ts'
 import type { LostRequests } from '../storage/api-keys.ts'
 import type { FoundApiKey } from './api-key.ts'
 import type { CredentialCache } from './credential-cache.ts'
@@ -22,7 +23,7 @@ export function createLostRequestCounts({ keys, now }: { keys: CredentialCache<F
       const presented = request.headers['x-api-key']
       if (typeof presented !== 'string' || unknownKeys.refusal(request) !== null) return
       const key = await keys.find(presented, now())
-      if (key === null) return unknownKeys.count(request)
+      if (key === null || !isAddressAllowed(key.allowedAddresses, request.ip)) return unknownKeys.count(request)
       const { id: keyId, environmentId } = key
       if (ofKeys.size >= KEYS_MAX && !ofKeys.has(keyId)) return
       const requests = (ofKeys.get(keyId)?.requests ?? 0) + 1

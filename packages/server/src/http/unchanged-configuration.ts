@@ -39,7 +39,8 @@ function answerUnchanged(request: IncomingMessage, response: ServerResponse, dep
   const given = plainHeaders(request.rawHeaders)
   if (given === null) return false
   const key = deps.keys.findRemembered(given.apiKey, deps.now())
-  if (key === null || missingScopes(key, SCOPES).length > 0) return false
+  // The framework resolves the client's address.
+  if (key === null || key.allowedAddresses !== null || missingScopes(key, SCOPES).length > 0) return false
   const tag = deps.configurations.rememberedTag(key.environmentId)
   if (tag === null || !matchesTag(given.ifNoneMatch, tag)) return false
   const { limit, remaining, resetSeconds, refusal } = deps.rateLimit.count(key.id, key.requestsPerSecond)

@@ -1,10 +1,18 @@
 import { SCOPES } from '@tacho/contract/route.ts'
 import type { Credential } from '../domain/credential.ts'
 
-const unused = (createdAt: number) => ({ createdAt, expiresAt: null, revokedAt: null, lastUsedAt: null })
+const unused = (createdAt: number) => ({
+  createdAt,
+  expiresAt: null,
+  revokedAt: null,
+  lastUsedAt: null,
+  allowedAddresses: null,
+})
+
+const MADE_HERE = { creatorKind: null, creatorId: null, creatorName: null }
 
 export function ownerToken({ id, hash }: Credential, name: string, now: number) {
-  return { id, name, hash, workspaceId: null, role: 'owner', ...unused(now) } as const
+  return { id, name, hash, workspaceId: null, role: 'owner', ...MADE_HERE, ...unused(now) } as const
 }
 
 export function fullKey({ id, hash }: Credential, name: string, environmentId: string, now: number) {

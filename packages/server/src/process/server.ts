@@ -10,6 +10,7 @@ import { cursors } from '../domain/cursor.ts'
 import { newPushKey, pushKeysOf } from '../domain/notification.ts'
 import { createDrain } from './drain.ts'
 import { createFirstTenant, firstTenantText, keepCredentials } from '../maintenance/first-tenant.ts'
+import { createAddressRefusals } from '../http/operator/address-refusals.ts'
 import { createConfigurationClients } from '../http/configuration-clients.ts'
 import { createConfigurationCache } from '../http/configuration-cache.ts'
 import { createCredentialCache } from '../http/credential-cache.ts'
@@ -150,6 +151,7 @@ export async function serveStore(config: Config, storage: Storage, options: Star
       keys,
       operatorTokens,
       sessions,
+      reportAddress: createAddressRefusals(storage, storeNow),
       signIn: createSignInLibrary({ ...signInOptions(config), storage, now: storeNow }),
       publicUrl,
       configurations,

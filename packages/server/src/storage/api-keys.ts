@@ -31,7 +31,10 @@ export interface LostRequestsSum {
   latest: { keyName: string; workspaceName: string; environmentName: string; at: number; reason: string } | null
 }
 
-export type ApiKeyChange = PatchOf<ApiKeyRow, 'name' | 'scopes' | 'expiresAt' | 'requestsPerSecond'>
+export type ApiKeyChange = PatchOf<
+  ApiKeyRow,
+  'name' | 'scopes' | 'expiresAt' | 'requestsPerSecond' | 'allowedAddresses'
+>
 
 export interface ApiKeyRotation {
   id: string

@@ -24,6 +24,7 @@ async function open(t: TestContext) {
     revokedAt: null,
     replacedBy: null,
     lastUsedAt: null,
+    allowedAddresses: null,
     family: null,
     ...NONE_LOST,
   }
@@ -44,7 +45,11 @@ async function open(t: TestContext) {
   const unknownKeys = createUnknownKeys({ perSecond: PER_SECOND, monotonicNow })
   const app = fastify()
   t.after(() => app.close())
-  app.get('/', { onRequest: apiKeyHook(ROUTES.listRuns, keys, rateLimit, unknownKeys, Date.now) }, () => 'ok')
+  app.get(
+    '/',
+    { onRequest: apiKeyHook(ROUTES.listRuns, keys, rateLimit, unknownKeys, () => undefined, Date.now) },
+    () => 'ok',
+  )
   const ask = async (key: string, remoteAddress = '192.0.2.1') => {
     const { statusCode, headers } = await app.inject({ url: '/', headers: { 'x-api-key': key }, remoteAddress })
     return [statusCode, headers['retry-after']]

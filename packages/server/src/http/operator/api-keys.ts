@@ -3,7 +3,7 @@ import type { ApiKey, CreatedApiKey } from '@tacho/contract/operator/api-key.ts'
 import { newApiKey } from '../../domain/credential.ts'
 import { NONE_LOST, type ApiKeyRow } from '../../storage/api-keys.ts'
 import { found, refuse } from '../reply-error.ts'
-import { timeOf, futureTimeOf } from '../field.ts'
+import { timeOf, futureTimeOf, networksOf } from '../field.ts'
 import { listById } from '../paging.ts'
 import { pick, isoOf } from '../../domain/shown.ts'
 import type { OperatorDeps } from './serve.ts'
@@ -18,11 +18,22 @@ export function apiKeysRoutes({ serve, storage, refreshCredentials }: OperatorDe
 
   serve('createApiKey', async ({ body, environment, at, audit }) => {
     const { name, scopes, requestsPerSecond = null } = body
+    const allowedAddresses = networksOf(body.allowedAddresses) ?? null
     const expiresAt = expiryOf(body.expiresAt, at) ?? null
     const { id, hash, text } = newApiKey(randomBytes)
-    const given = { id, environmentId: environment.id, name, hash, scopes, requestsPerSecond, createdAt: at, expiresAt }
+    const given = {
+      id,
+      environmentId: environment.id,
+      name,
+      hash,
+      scopes,
+      requestsPerSecond,
+      allowedAddresses,
+      createdAt: at,
+      expiresAt,
+    }
     const row: ApiKeyRow = { ...given, revokedAt: null, replacedBy: null, lastUsedAt: null, family: null, ...NONE_LOST }
-    const detail = { name, scopes, requestsPerSecond, expiresAt: body.expiresAt ?? null }
+    const detail = { name, scopes, requestsPerSecond, allowedAddresses, expiresAt: body.expiresAt ?? null }
     const outcome = await storage.createApiKey(row, audit(id, detail))
     if (outcome === 'no_environment') return refuse('not_found', 'The environment does not exist')
     return { ...toApiKey(row), key: text } satisfies CreatedApiKey
@@ -30,8 +41,9 @@ export function apiKeysRoutes({ serve, storage, refreshCredentials }: OperatorDe
 
   serve('changeApiKey', async ({ params: { keyId }, body, environment, at, audit }) => {
     const { name, scopes, requestsPerSecond } = body
-    const change = { name, scopes, expiresAt: expiryOf(body.expiresAt, at), requestsPerSecond }
-    const entries = audit(keyId, { name, scopes, requestsPerSecond, expiresAt: body.expiresAt })
+    const allowedAddresses = networksOf(body.allowedAddresses)
+    const change = { name, scopes, expiresAt: expiryOf(body.expiresAt, at), requestsPerSecond, allowedAddresses }
+    const entries = audit(keyId, { name, scopes, requestsPerSecond, allowedAddresses, expiresAt: body.expiresAt })
     const row = found(await storage.changeApiKey(environment.id, keyId, change, at, entries), NO_KEY)
     if (row === 'ended') return ENDED
     if (row === 'widened') return refuse('conflict', 'A key cannot get more scopes. Create another key')
@@ -71,6 +83,7 @@ function toApiKey(row: ApiKeyRow): ApiKey {
       'name',
       'scopes',
       'requestsPerSecond',
+      'allowedAddresses',
       'replacedBy',
       'lostRequests',
       'lastLostReason',

@@ -2,8 +2,9 @@ import type { OperatorRoute } from '@tacho/contract/operator/access.ts'
 import type { FastifyReply, FastifyRequest, onRequestAsyncHookHandler, preHandlerAsyncHookHandler } from 'fastify'
 import type { SessionRow } from '../../storage/operators.ts'
 import type { OperatorTokenRow } from '../../storage/operator-tokens.ts'
+import { isAddressAllowed, wrongAddress } from '../allowed-addresses.ts'
 import type { Deps } from '../deps.ts'
-import { refuse, replyError, type Refusal } from '../reply-error.ts'
+import { isRefusal, refuse, replyError, type Refusal } from '../reply-error.ts'
 import { foreignOrigin } from './same-origin.ts'
 import { sessionTokenOf } from './sign-in/session-cookie.ts'
 import { actorWith, admitAgain, personActor, type Actor } from './access.ts'
@@ -16,7 +17,7 @@ declare module 'fastify' {
   }
 }
 
-export type CallerDeps = Pick<Deps, 'operatorTokens' | 'sessions' | 'config' | 'now'>
+export type CallerDeps = Pick<Deps, 'operatorTokens' | 'sessions' | 'reportAddress' | 'config' | 'now'>
 
 type Caller = { token: OperatorTokenRow } | { session: SessionRow }
 
@@ -42,7 +43,7 @@ export function callerAgainHook(deps: CallerDeps): preHandlerAsyncHookHandler {
 
 export async function currentActor(deps: CallerDeps, request: FastifyRequest): Promise<Actor | null> {
   const caller = await findCaller(deps, request)
-  return caller && actorOfCaller(caller)
+  return caller === null || isRefusal(caller) ? null : actorOfCaller(caller)
 }
 
 async function admit(
@@ -57,6 +58,10 @@ async function admit(
   if (route?.access === 'anyone') return reads ? null : foreignOrigin(request, publicUrl, { byCookie: false })
   const caller = await findCaller(deps, request)
   if (caller === null) return unauthenticated(request, reply)
+  if (isRefusal(caller)) {
+    void reply.header('www-authenticate', 'Bearer realm="tacho", error="invalid_token"')
+    return caller
+  }
   request.actor = actorOfCaller(caller)
   const tooMany = limits.byCaller('token' in caller ? caller.token.id : caller.session.id, reply)
   if (tooMany) return tooMany
@@ -70,13 +75,15 @@ async function admit(
 
 /** A bad token fails even with a valid cookie. */
 async function findCaller(
-  { operatorTokens, sessions, now }: CallerDeps,
+  { operatorTokens, sessions, reportAddress, now }: CallerDeps,
   request: FastifyRequest,
-): Promise<Caller | null> {
+): Promise<Caller | Refusal | null> {
   if (request.headers.authorization !== undefined) {
     const text = bearerOf(request)
     const token = text === undefined ? null : await operatorTokens.find(text, now())
-    return token && { token }
+    if (token === null || isAddressAllowed(token.allowedAddresses, request.ip)) return token && { token }
+    reportAddress(request, { kind: 'operator_token', ...token })
+    return wrongAddress(request, 'operator token')
   }
   const sessionToken = sessionTokenOf(request)
   const session = sessionToken === null ? null : await sessions.find(sessionToken, now())

@@ -4,7 +4,7 @@ import type { OperatorToken } from '@tacho/contract/operator/token.ts'
 import { newOperatorToken } from '../../domain/credential.ts'
 import type { OperatorTokenRow } from '../../storage/operator-tokens.ts'
 import { found, refuse } from '../reply-error.ts'
-import { futureTimeOf } from '../field.ts'
+import { futureTimeOf, networksOf } from '../field.ts'
 import { listById } from '../paging.ts'
 import { pick, isoOf } from '../../domain/shown.ts'
 import type { OperatorDeps } from './serve.ts'
@@ -24,10 +24,12 @@ export function tokensRoutes({ serve, storage, refreshCredentials }: OperatorDep
     }
     const expiresAt = typeof body.expiresAt === 'string' ? futureTimeOf('expiresAt', body.expiresAt, at) : null
     const { id, hash, text } = newOperatorToken(randomBytes)
+    const allowedAddresses = networksOf(body.allowedAddresses) ?? null
+    const creator = { creatorKind: actor.kind, creatorId: actor.id, creatorName: actor.name }
     const times = { createdAt: at, expiresAt, revokedAt: null, lastUsedAt: null }
-    const row: OperatorTokenRow = { id, name, hash, workspaceId, role, ...times }
+    const row: OperatorTokenRow = { id, name, hash, workspaceId, role, allowedAddresses, ...creator, ...times }
     const shown = toOperatorToken(row)
-    await storage.createOperatorToken(row, audit(id, { name, role, expiresAt: shown.expiresAt }))
+    await storage.createOperatorToken(row, audit(id, { name, role, allowedAddresses, expiresAt: shown.expiresAt }))
     return { ...shown, token: text }
   })
 
@@ -39,8 +41,10 @@ export function tokensRoutes({ serve, storage, refreshCredentials }: OperatorDep
 }
 
 function toOperatorToken(row: OperatorTokenRow): OperatorToken {
+  const { creatorKind: kind, creatorId: id, creatorName: name } = row
   return {
-    ...pick(row, 'id', 'workspaceId', 'name', 'role'),
+    ...pick(row, 'id', 'workspaceId', 'name', 'role', 'allowedAddresses'),
+    createdBy: kind === null || id === null || name === null ? null : { kind, id, name },
     ...isoOf(row, 'createdAt', 'expiresAt', 'revokedAt', 'lastUsedAt'),
     ...(row.damaged && { damaged: true }),
   }

@@ -13,7 +13,7 @@ import {
 } from '../api-keys.ts'
 import { findEnvironment } from './environments.ts'
 import { auditControl } from './revision.ts'
-import { insertRows, withJson } from './rows/insert-rows.ts'
+import { insertRows, stored, withJson } from './rows/insert-rows.ts'
 import { damagedError, nameOf, rowSum, takeSum, withSum } from './rows/row-sums.ts'
 import { selectList, type Sql } from './sql.ts'
 
@@ -30,12 +30,12 @@ const OTHERS = `${withSum('api_keys', 'k.')}, ${selectList(
 const COLUMNS = `${OTHERS}, k.revoked_at AS "revokedAt"`
 
 const REMEDY = 'Revoke it and create another one, or restore a backup'
-const parsed = withJson<ApiKeyRow>('scopes')
+const parsed = withJson<ApiKeyRow>('scopes', 'allowedAddresses')
 
 /** A damaged key is listed, so that it can be revoked, and allows nothing. */
 function toRow(sql: Sql, row: object): ApiKeyRow {
   const isIntact = takeSum(sql, 'api_keys', row, (row as ApiKeyRow).environmentId)
-  return isIntact ? parsed(row) : { ...(row as ApiKeyRow), scopes: [], damaged: true }
+  return isIntact ? parsed(row) : { ...(row as ApiKeyRow), scopes: [], allowedAddresses: [], damaged: true }
 }
 
 function assertIntact<Key extends ApiKeyRow>(key: Key): Key {
@@ -108,11 +108,12 @@ async function changeApiKey(
   const given = Object.entries(change).filter(([, value]) => value !== undefined)
   const changed: ApiKeyRow = { ...key, ...Object.fromEntries(given) }
   const { name, expiresAt, requestsPerSecond } = changed
-  const scopes = JSON.stringify(changed.scopes)
-  const text = `UPDATE api_keys SET name = :name, scopes = :scopes, expires_at = :expiresAt,
+  const [scopes, allowedAddresses] = [stored(changed.scopes), stored(changed.allowedAddresses)]
+  const text = `UPDATE api_keys SET name = :name, scopes = :scopes, expires_at = :expiresAt, allowed_addresses = :allowedAddresses,
     requests_per_second = :requestsPerSecond, row_sum = :sum WHERE environment_id = :env AND id = :id`
-  const sum = rowSum('api_keys', { ...changed, scopes })
-  await sql.run(text, { name, scopes, expiresAt, requestsPerSecond, sum, env: environmentId, id })
+  const sum = rowSum('api_keys', { ...changed, scopes, allowedAddresses })
+  const values = { name, scopes, expiresAt, requestsPerSecond, allowedAddresses, sum }
+  await sql.run(text, { ...values, env: environmentId, id })
   await auditControl(sql, audit)
   return readApiKey(sql, environmentId, id)
 }

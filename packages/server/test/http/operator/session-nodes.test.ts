@@ -104,3 +104,16 @@ test('a challenge of one node is answered on the other, once', async () => {
   assert.equal(answers.filter(({ status }) => status === 200).length, 1)
   assert.ok(answers.every(({ status }) => status === 200 || status === 401))
 })
+
+test('a list of addresses set on one node is obeyed by the other within 5 seconds', async () => {
+  const { body: workspaces } = await operator('/workspaces')
+  const [workspace] = workspaces['items'] as Json[]
+  const { body: environments } = await operator(`/workspaces/${String(workspace?.['id'])}/environments`)
+  const [environment] = environments['items'] as Json[]
+  const keys = `/environments/${String(environment?.['id'])}/keys`
+  const { body: key } = await operator(keys, { name: 'k', scopes: ['usage:read'] })
+  const ask = () => fetch(`${nodes[1]?.url}/openapi/v1/runs`, { headers: { 'x-api-key': String(key['key']) } })
+  assert.equal((await ask()).status, 200)
+  await operator(`${keys}/${String(key['id'])}/change`, { allowedAddresses: ['192.0.2.1'] })
+  await becomes(401, ask)
+})

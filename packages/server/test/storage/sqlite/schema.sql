@@ -34,7 +34,7 @@ CREATE TABLE api_keys (
   revoked_at INTEGER,
   last_used_at INTEGER,
   replaced_by TEXT -- id of the key that a rotation created
-, family TEXT, lost_requests INTEGER NOT NULL DEFAULT 0, last_lost_at INTEGER, last_lost_reason TEXT, row_sum INTEGER) STRICT, WITHOUT ROWID;
+, family TEXT, lost_requests INTEGER NOT NULL DEFAULT 0, last_lost_at INTEGER, last_lost_reason TEXT, row_sum INTEGER, allowed_addresses TEXT) STRICT, WITHOUT ROWID;
 
 CREATE INDEX api_keys_by_environment ON api_keys (environment_id, id);
 
@@ -593,7 +593,7 @@ CREATE TABLE operator_tokens (
   last_used_at INTEGER,
   workspace_id TEXT REFERENCES workspaces (id), -- null: every workspace
   role TEXT NOT NULL DEFAULT 'owner'
-, row_sum INTEGER) STRICT, WITHOUT ROWID;
+, row_sum INTEGER, allowed_addresses TEXT, creator_kind TEXT, creator_id TEXT, creator_name TEXT) STRICT, WITHOUT ROWID;
 
 CREATE INDEX operator_tokens_by_workspace ON operator_tokens (workspace_id, id);
 

@@ -31,7 +31,9 @@ export function auditEntry(given: Partial<AuditEntry> = {}): AuditEntry {
 
 function operatorToken(given: Partial<OperatorTokenRow> = {}): OperatorTokenRow {
   const times = { createdAt: NOON, expiresAt: null, revokedAt: null, lastUsedAt: null }
-  return { id: newId(), name: 'script', hash: 'cd'.repeat(32), workspaceId: null, role: 'owner', ...times, ...given }
+  const made = { allowedAddresses: null, creatorKind: null, creatorId: null, creatorName: null }
+  const who = { id: newId(), name: 'script', hash: 'cd'.repeat(32), workspaceId: null, role: 'owner' } as const
+  return { ...who, ...made, ...times, ...given }
 }
 
 export function accessSuite(open: OpenStorage) {
@@ -83,7 +85,14 @@ export function accessSuite(open: OpenStorage) {
         (await storage().listAudit(workspaceId, all)).rows.map(({ action }) => action).toReversed()
       const row = { id: workspaceId, name: newId(), createdAt: NOON }
       const environment = { id: newId(), workspaceId, name: 'production', createdAt: NOON }
-      const unused = { revokedAt: null, lastUsedAt: null, expiresAt: null, requestsPerSecond: null, createdAt: NOON }
+      const unused = {
+        allowedAddresses: null,
+        revokedAt: null,
+        lastUsedAt: null,
+        expiresAt: null,
+        requestsPerSecond: null,
+        createdAt: NOON,
+      }
       const key = { id: newId(), environmentId: environment.id, name: 'k', hash: 'x', scopes: [], ...unused }
       const token = operatorToken({ workspaceId })
       await storage().createWorkspace(row, [entry('workspace')])

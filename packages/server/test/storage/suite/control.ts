@@ -30,14 +30,17 @@ export function apiKey(environmentId: string, given: Partial<ApiKeyRow> = {}): A
     revokedAt: null,
     replacedBy: null,
     lastUsedAt: null,
+    allowedAddresses: null,
     ...NONE_LOST,
     ...given,
   }
 }
 
 export function operatorToken(given: Partial<OperatorTokenRow> = {}): OperatorTokenRow {
-  const times = { createdAt: NOON, expiresAt: null, revokedAt: null, lastUsedAt: null }
-  return { id: newId(), name: 'script', hash: 'cd'.repeat(32), workspaceId: null, role: 'owner', ...times, ...given }
+  const times = { createdAt: NOON, expiresAt: null, revokedAt: null, lastUsedAt: null, allowedAddresses: null }
+  const made = { creatorKind: null, creatorId: null, creatorName: null }
+  const who = { id: newId(), name: 'script', hash: 'cd'.repeat(32), workspaceId: null, role: 'owner' } as const
+  return { ...who, ...made, ...times, ...given }
 }
 
 function firstTenant(): FirstTenant {

@@ -3,7 +3,7 @@ import type { AuditEntry } from '../../audit.ts'
 import { mapPage, type PageById } from '../../page.ts'
 import type { OperatorTokenRow } from '../../operator-tokens.ts'
 import { auditControl, growRevision } from '../revision.ts'
-import { insertRows } from '../rows/insert-rows.ts'
+import { insertRows, withJson } from '../rows/insert-rows.ts'
 import { assertSum, takeSum, withSum } from '../rows/row-sums.ts'
 import { selectList, type Sql } from '../sql.ts'
 import { DECIDING, INSTALLATION } from './operators.ts'
@@ -13,8 +13,11 @@ export const operatorTokensActs = {
   ...write({ createOperatorToken, revokeOperatorToken, revokeOtherOperatorTokens }),
 }
 
-const COLUMNS = `${withSum('operator_tokens')}, ${selectList('name created_at expires_at revoked_at last_used_at')}`
+const COLUMNS = `${withSum('operator_tokens')}, ${selectList(
+  'name creator_kind creator_id creator_name created_at expires_at revoked_at last_used_at',
+)}`
 const REMEDY = 'Revoke it and create another one, or restore a backup'
+const parsed = withJson<OperatorTokenRow>('allowedAddresses')
 
 async function createOperatorToken(sql: Sql, token: OperatorTokenRow, audit: AuditEntry[]): Promise<void> {
   await insertRows(sql, 'operator_tokens', [token])
@@ -31,7 +34,8 @@ async function listOperatorTokens(sql: Sql, workspaceId: string | null, { limit,
 
 /** A damaged token is listed, so that it can be revoked. */
 function toRow(sql: Sql, row: OperatorTokenRow): OperatorTokenRow {
-  return takeSum(sql, 'operator_tokens', row, row.workspaceId ?? INSTALLATION) ? row : { ...row, damaged: true }
+  const isIntact = takeSum(sql, 'operator_tokens', row, row.workspaceId ?? INSTALLATION)
+  return isIntact ? parsed(row) : { ...row, allowedAddresses: [], damaged: true }
 }
 
 async function revokeOperatorToken(sql: Sql, workspaceId: string | null, id: string, now: number, audit: AuditEntry[]) {
@@ -67,6 +71,7 @@ async function countDecidingTokens(sql: Sql, workspaceId: string, now: number): 
 
 async function findOperatorToken(sql: Sql, id: string): Promise<OperatorTokenRow | null> {
   const row = await sql.get<OperatorTokenRow>(`SELECT ${COLUMNS} FROM operator_tokens WHERE id = :id`, { id })
-  if (row !== null) assertSum(sql, 'operator_tokens', row, row.workspaceId ?? INSTALLATION, REMEDY)
-  return row
+  if (row === null) return null
+  assertSum(sql, 'operator_tokens', row, row.workspaceId ?? INSTALLATION, REMEDY)
+  return parsed(row)
 }
