@@ -5,7 +5,7 @@ import { InvalidArgumentError, Option, type Command } from 'commander'
 import { agentIdOf } from '../calls/agent-id.ts'
 import { connected } from '../calls/connected.ts'
 import type { OperatorClient } from '../calls/operator-client.ts'
-import { inEnvironment, type EnvironmentOptions } from '../settings/options.ts'
+import { inEnvironment, wholeNumber, type EnvironmentOptions } from '../settings/options.ts'
 import { failed, wrongUsage } from '../stop.ts'
 import { counted, printable, printJson, printLine, printTable, spokenNumber } from '../terminal/output.ts'
 import { durationMs } from '../terminal/time-text.ts'
@@ -16,6 +16,8 @@ interface RuleOptions extends EnvironmentOptions {
   window?: number
   hold?: number
   per?: 'month' | 'day'
+  leastRuns?: number
+  against?: 'last-week' | 'none'
 }
 
 interface ChangeOptions extends RuleOptions {
@@ -47,6 +49,7 @@ alerts get its messages: see \`tacho webhooks create\`.
 Examples:
   tacho alerts create error_rate "Many runs fail" --above 20
   tacho alerts create approval_waiting "Refunds wait" --above 10 --agent support --hold 1m
+  tacho alerts create cost "Cost doubled" --above 200 --against last-week --least-runs 20
   tacho alerts create no_runs "Nothing happens" --window 30m
   tacho alerts create budget "October" --above 500 --per month`,
     )
@@ -77,6 +80,17 @@ function withRule(command: Command): Command {
     .option('--agent <agent>', 'only this agent: its name, its external id or its internal id')
     .option('--window <duration>', 'how far back it looks, such as 30m or 24h; default 1h', parseMinutes)
     .option('--hold <duration>', 'how long the condition must hold, such as 0m or 10m; default 5m', parseMinutes)
+    .option(
+      '--least-runs <number>',
+      'of error_rate and cost: with fewer ended runs nothing is measured; default 5 for error_rate',
+      wholeNumber(1_000_000),
+    )
+    .addOption(
+      new Option(
+        '--against <time>',
+        'of error_rate and cost: --above is percent of the same hours a week before, 200 for twice as much; none: the value itself',
+      ).choices(['last-week', 'none']),
+    )
     .addOption(new Option('--per <period>', 'of a budget').choices(PERIODS))
 }
 
@@ -123,7 +137,8 @@ async function list(options: EnvironmentOptions): Promise<void> {
 const toldText = ({ percentTold, unpricedCalls }: Alert): string =>
   `${unpricedCalls > 0 ? 'at least ' : ''}${percentTold} % told`
 
-function measured({ kind }: Alert, value: number): string {
+function measured({ kind, against }: Alert, value: number): string {
+  if (against !== null) return `${spokenNumber(Math.round(value))} % of last week`
   const digits = kind === 'error_rate' ? 10 : 1e6
   const [unit, shown] = [UNITS[kind], spokenNumber(Math.round(value * digits) / digits)]
   return unit === '$' ? `$${shown}` : `${shown} ${unit}`.trimEnd()
@@ -154,11 +169,17 @@ async function change(alertId: string, options: ChangeOptions): Promise<void> {
   printAlert(await client.changeAlert({ params: { environmentId, alertId }, body }), 'changed', options)
 }
 
-async function ruleOf(client: OperatorClient, environmentId: string, { agent, window, hold, per }: RuleOptions) {
+async function ruleOf(
+  client: OperatorClient,
+  environmentId: string,
+  { agent, window, hold, per, leastRuns, against }: RuleOptions,
+) {
   return {
     ...(agent !== undefined && { agentId: await agentIdOf(client, environmentId, agent) }),
     ...(window !== undefined && { windowMinutes: window }),
     ...(hold !== undefined && { holdMinutes: hold }),
+    ...(leastRuns !== undefined && { leastRuns }),
+    ...(against !== undefined && { against: against === 'none' ? null : ('last_week' as const) }),
     ...(per !== undefined && { period: per }),
   }
 }

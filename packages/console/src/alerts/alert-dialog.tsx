@@ -6,7 +6,7 @@ import { api } from '../api.ts'
 import { NameField } from '../settings/name-field.tsx'
 import { Field, SelectField } from '../ui/field.tsx'
 import { FormDialog } from '../ui/form-dialog.tsx'
-import { KINDS } from './alert-rule.ts'
+import { canCompare, KINDS } from './alert-rule.ts'
 import { agentNamesQuery } from './queries.ts'
 
 const WINDOWS = [
@@ -15,6 +15,10 @@ const WINDOWS = [
   ['360', '6 hours'],
   ['1440', 'a day'],
   ['10080', 'a week'],
+] as const
+const MEASURES = [
+  ['', 'The value itself'],
+  ['last_week', 'Against the same hours of last week'],
 ] as const
 const PERIODS = [
   ['month', 'Each month'],
@@ -36,6 +40,9 @@ interface Draft {
   agentId: string
   windowMinutes: string
   holdMinutes: string
+  leastRuns: string
+  /** Empty: the value itself. */
+  against: '' | 'last_week'
   period: 'month' | 'day'
 }
 
@@ -46,6 +53,8 @@ const FIRST: Draft = {
   agentId: '',
   windowMinutes: '60',
   holdMinutes: '5',
+  leastRuns: '5',
+  against: '',
   period: 'month',
 }
 
@@ -54,7 +63,9 @@ export function AlertDialog({ environmentId, alert, onSettled, onClose }: Props)
   const set = (change: Partial<Draft>) => setDraft({ ...draft, ...change })
   const { data: agents } = useQuery(agentNamesQuery(environmentId))
   const { name, kind, threshold } = draft
-  const { label, hasWindow, note } = KINDS[kind]
+  const { hasWindow, note } = KINDS[kind]
+  const isCompared = canCompare(kind) && draft.against !== ''
+  const label = isCompared ? 'Percent of last week' : KINDS[kind].label
   const save = useMutation({
     mutationFn: () => {
       const body = bodyOf(draft)
@@ -87,19 +98,29 @@ export function AlertDialog({ environmentId, alert, onSettled, onClose }: Props)
             hint={note}
             value={kind}
             options={ALERT_KINDS.map((one) => [one, KINDS[one].name])}
-            onChange={(to) => set({ kind: to as AlertKind, threshold: '' })}
+            onChange={(to) =>
+              set({ kind: to as AlertKind, threshold: '', leastRuns: to === 'error_rate' ? '5' : '1', against: '' })
+            }
           />
         ) : (
           <p className="text-sm text-soft">{note}</p>
         )}
         <div className="grid gap-4 sm:grid-cols-2">
+          {canCompare(kind) && (
+            <SelectField
+              label="Measures"
+              value={draft.against}
+              options={MEASURES}
+              onChange={(to) => set({ against: to as Draft['against'], threshold: to === '' ? '' : '200' })}
+            />
+          )}
           {label !== null && (
             <Field
               label={label}
               type="number"
               inputMode="decimal"
               min={kind === 'budget' ? 0.01 : 0}
-              max={kind === 'error_rate' ? 100 : 1e9}
+              max={kind === 'error_rate' && !isCompared ? 100 : 1e9}
               step="any"
               required
               value={threshold}
@@ -134,6 +155,19 @@ export function AlertDialog({ environmentId, alert, onSettled, onClose }: Props)
               onChange={(event) => set({ holdMinutes: event.target.value })}
             />
           )}
+          {canCompare(kind) && (
+            <Field
+              label="Least ended runs"
+              type="number"
+              inputMode="numeric"
+              min={1}
+              max={1_000_000}
+              step={1}
+              required
+              value={draft.leastRuns}
+              onChange={(event) => set({ leastRuns: event.target.value })}
+            />
+          )}
           <SelectField
             label="Agent"
             value={draft.agentId}
@@ -146,9 +180,18 @@ export function AlertDialog({ environmentId, alert, onSettled, onClose }: Props)
   )
 }
 
-function draftOf({ name, kind, threshold, agentId, windowMinutes, holdMinutes, period }: Alert): Draft {
-  const texts = { threshold: String(threshold), windowMinutes: String(windowMinutes), holdMinutes: String(holdMinutes) }
-  return { name, kind, ...texts, agentId: agentId ?? '', period }
+function draftOf({ name, kind, agentId, period, against, ...alert }: Alert): Draft {
+  return {
+    name,
+    kind,
+    threshold: String(alert.threshold),
+    agentId: agentId ?? '',
+    windowMinutes: String(alert.windowMinutes),
+    holdMinutes: String(alert.holdMinutes),
+    leastRuns: String(alert.leastRuns),
+    against: against ?? '',
+    period,
+  }
 }
 
 type Options = readonly (readonly [value: string, word: string])[]
@@ -158,7 +201,17 @@ function withOwn(options: Options, value: string): Options {
   return options.some(([one]) => one === value) ? options : [...options, [value, value]]
 }
 
-function bodyOf({ name, kind, threshold, agentId, windowMinutes, holdMinutes, period }: Draft): NewAlert {
+function bodyOf({
+  name,
+  kind,
+  threshold,
+  agentId,
+  windowMinutes,
+  holdMinutes,
+  leastRuns,
+  against,
+  period,
+}: Draft): NewAlert {
   return {
     name: name.trim(),
     kind,
@@ -166,6 +219,8 @@ function bodyOf({ name, kind, threshold, agentId, windowMinutes, holdMinutes, pe
     agentId: agentId === '' ? null : agentId,
     windowMinutes: Number(windowMinutes),
     holdMinutes: Number(holdMinutes),
+    leastRuns: Number(leastRuns),
+    against: against === '' ? null : against,
     period,
   }
 }

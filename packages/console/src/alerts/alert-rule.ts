@@ -67,14 +67,27 @@ export const KINDS: Record<AlertKind, KindLook> = {
   },
 }
 
+export const canCompare = (kind: AlertKind): boolean => kind === 'error_rate' || kind === 'cost'
+
+/** Formats a measured value, or its percentage of last week. */
+const formatOf = ({ kind, against }: Pick<Alert, 'kind' | 'against'>): KindLook['format'] =>
+  against === null ? KINDS[kind].format : (value) => `${number(Math.round(value))} %`
+
 /** When it fires, after “Fires if” or “Tells of”. */
-export function ruleText({ kind, threshold, windowMinutes, period }: Alert): string {
-  const limit = KINDS[kind].format(threshold)
+export function ruleText(alert: Alert): string {
+  const base = ruleBase(alert)
+  return alert.leastRuns > 1 ? `${base}, of at least ${number(alert.leastRuns)} ended runs` : base
+}
+
+function ruleBase({ kind, threshold, windowMinutes, period, against }: Alert): string {
+  const limit = formatOf({ kind, against })(threshold)
   const window = minutes(windowMinutes)
   switch (kind) {
     case 'error_rate':
+      if (against !== null) return `the share that failed in ${window} is more than ${limit} of that a week before`
       return `more than ${limit} of the runs of ${window} failed`
     case 'cost':
+      if (against !== null) return `the cost of ${window} is more than ${limit} of that a week before`
       return `more than ${limit} in ${window}`
     case 'no_runs':
       return `no run started in ${window}`
@@ -90,8 +103,9 @@ export function ruleText({ kind, threshold, windowMinutes, period }: Alert): str
 }
 
 /** The measured value. Calls without a known cost make it the least that was spent. */
-export function valueText({ kind, value, unpricedCalls }: Alert): string {
-  return value === null ? '' : spentWords(value, unpricedCalls, KINDS[kind].format)
+export function valueText(alert: Alert): string {
+  const { value, unpricedCalls } = alert
+  return value === null ? '' : spentWords(value, unpricedCalls, formatOf(alert))
 }
 
 export const unpricedNote = ({ unpricedCalls }: Alert): string | undefined =>

@@ -39,6 +39,20 @@ const holdMinutes = Type.Integer({
   maximum: 1_440,
   description: 'How long the condition must hold before it fires, and must be over before it is resolved',
 })
+const leastRuns = Type.Integer({
+  minimum: 1,
+  maximum: 1_000_000,
+  description:
+    'For error_rate and cost: with fewer ended runs there is nothing to measure, because one failed run of one says little. ' +
+    'Of a new error_rate 5 if omitted, else 1',
+})
+const against = Type.Unsafe<'last_week' | null>({
+  type: ['string', 'null'],
+  enum: ['last_week', null],
+  description:
+    'For error_rate and cost. last_week: value and threshold are percent of the same hours a week before, so 200 is twice as much; ' +
+    'whole hours that are over are compared, and both need leastRuns. null: value and threshold are as the kind says',
+})
 const period = Type.Enum(['month', 'day'], { description: 'Period of a budget, in UTC' })
 
 export const Alert = Type.Object(
@@ -49,6 +63,8 @@ export const Alert = Type.Object(
     agentId,
     windowMinutes,
     holdMinutes,
+    leastRuns,
+    against,
     period,
     status: Type.Enum([...ALERT_STATUSES], { $id: 'AlertStatus' }),
     value: Type.Unsafe<number | null>({
@@ -78,6 +94,8 @@ export const NewAlert = Type.Object(
     agentId: Type.Optional(agentId),
     windowMinutes: Type.Optional(windowMinutes),
     holdMinutes: Type.Optional(holdMinutes),
+    leastRuns: Type.Optional(leastRuns),
+    against: Type.Optional(against),
     period: Type.Optional(period),
   },
   {
@@ -88,7 +106,16 @@ export const NewAlert = Type.Object(
 export type NewAlert = Static<typeof NewAlert>
 
 export const AlertChange = Type.Partial(
-  Type.Object({ name: rule.name, threshold: rule.threshold, agentId, windowMinutes, holdMinutes, period }),
+  Type.Object({
+    name: rule.name,
+    threshold: rule.threshold,
+    agentId,
+    windowMinutes,
+    holdMinutes,
+    leastRuns,
+    against,
+    period,
+  }),
   {
     $id: 'AlertChange',
     minProperties: 1,

@@ -76,6 +76,13 @@ const alert = Type.Object(
     title: Type.String({ description: 'Its name' }),
     kind: Type.Enum([...ALERT_KINDS]),
     threshold: Type.Number(),
+    against: Type.Optional(
+      Type.Unsafe<'last_week' | null>({
+        type: ['string', 'null'],
+        enum: ['last_week', null],
+        description: 'last_week: value and threshold are percent of the same hours a week before',
+      }),
+    ),
     agentId: nullableText('Internal id of the agent that it is about; null: all'),
     agentName: nullableText('Its name, as operators see it; null: all agents, or it has no run any more'),
     value: Type.Unsafe<number | null>({ type: ['number', 'null'], description: 'What was measured' }),

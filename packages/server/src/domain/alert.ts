@@ -45,7 +45,9 @@ function nextBudget(rule: AlertRule, state: AlertState, value: number, now: numb
   return { state: { ...state, value, period, percentTold }, news: percentTold > told ? 'budget.reached' : null }
 }
 
-export const isMoney = (kind: unknown): boolean => kind === 'cost' || kind === 'budget'
+/** A comparison with last week is in percent. */
+export const isMoney = ({ kind, against }: { kind?: unknown; against?: unknown }): boolean =>
+  kind === 'budget' || (kind === 'cost' && !against)
 
 /** Of money: calls without a price make it the least that was spent. */
 export const spentText = (value: number, unpricedCalls: number): string => spentWords(value, unpricedCalls, money)
@@ -54,13 +56,14 @@ export function alertNews(
   { id, environmentId, rule }: AlertRow,
   { value, unpricedCalls = 0, percentTold }: AlertState,
 ) {
-  const { name, kind, threshold, agentId } = rule
+  const { name, kind, threshold, agentId, against = null } = rule
   return {
     environmentId,
     alertId: id,
     title: name,
     kind,
     threshold,
+    against,
     agentId,
     value,
     unpricedCalls,

@@ -114,7 +114,7 @@ const warningsOf = (text: unknown): string[] => (typeof text === 'string' ? look
 function shown({ data, createdAt }: WebhookNews, name: string): string {
   const value = data[name]
   if (name === 'agentId' && typeof data['agentName'] === 'string') return `${data['agentName']} (${String(value)})`
-  const isAmount = isMoney(data['kind']) && (name === 'value' || name === 'threshold')
+  const isAmount = isMoney(data) && (name === 'value' || name === 'threshold')
   if (name === 'inputCheck') return inputCheckText(value as InputCheck)
   if (name === 'ranBefore') return ranBeforeText(value as RanBefore, createdAt)
   if (name === 'withdrawnReason') return withdrawnText(value as WithdrawnReason)

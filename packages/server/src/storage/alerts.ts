@@ -4,7 +4,9 @@ import type { WebhookEvent } from '@tacho/contract/operator/webhook.ts'
 export type AlertRule = Pick<
   Alert,
   'name' | 'kind' | 'threshold' | 'agentId' | 'windowMinutes' | 'holdMinutes' | 'period'
->
+> &
+  /** Rules of an earlier build have none. */
+  Partial<Pick<Alert, 'leastRuns' | 'against'>>
 
 export interface AlertRef {
   environmentId: string

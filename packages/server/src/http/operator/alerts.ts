@@ -18,7 +18,8 @@ export function alertsRoutes({ serve, storage, work }: OperatorDeps): void {
 
   serve('createAlert', async ({ body, environment: { id: environmentId }, at, audit }) => {
     const { name, kind, threshold, agentId = null, windowMinutes = 60, holdMinutes = 5, period = 'month' } = body
-    checkThreshold(kind, body)
+    const { leastRuns = kind === 'error_rate' ? LEAST_RUNS : 1, against = null } = body
+    checkRule(kind, body)
     const id = uuidv7(at)
     const rule = {
       name,
@@ -27,6 +28,8 @@ export function alertsRoutes({ serve, storage, work }: OperatorDeps): void {
       agentId: agentId && agentId.toLowerCase(),
       windowMinutes,
       holdMinutes,
+      leastRuns,
+      against,
       period,
     }
     const row: AlertRow = { id, environmentId, rule, state: firstState(at), checkedAt: null, createdAt: at }
@@ -37,7 +40,7 @@ export function alertsRoutes({ serve, storage, work }: OperatorDeps): void {
 
   serve('changeAlert', async ({ params, body, environment: { id: environmentId }, at, audit }) => {
     const { id, rule } = await find(environmentId, params.alertId)
-    checkThreshold(rule.kind, body)
+    checkRule(rule.kind, body)
     const change = body.agentId ? { ...body, agentId: body.agentId.toLowerCase() } : body
     const changed = await storage.changeAlert({ environmentId, id, at }, change, firstState(at), audit(id, change))
     const row = found(changed, NO_ALERT)
@@ -65,8 +68,14 @@ export function alertsRoutes({ serve, storage, work }: OperatorDeps): void {
   }
 }
 
-function checkThreshold(kind: AlertKind, { threshold }: AlertChange): void {
+/** Of error_rate: one failed run of one is no 100 percent. */
+const LEAST_RUNS = 5
+
+function checkRule(kind: AlertKind, { threshold, against }: AlertChange): void {
   if (kind === 'budget' && threshold === 0) throw refuseField('threshold', 'must be above 0 for a budget')
+  if (against && kind !== 'error_rate' && kind !== 'cost') {
+    throw refuseField('against', 'is for alerts of the kinds error_rate and cost')
+  }
 }
 
 function toAlert({ id, environmentId, rule, state, checkedAt, createdAt }: AlertRow): Alert {
@@ -76,6 +85,8 @@ function toAlert({ id, environmentId, rule, state, checkedAt, createdAt }: Alert
     id,
     environmentId,
     ...rule,
+    leastRuns: rule.leastRuns ?? 1,
+    against: rule.against ?? null,
     status,
     value,
     unpricedCalls,

@@ -116,7 +116,7 @@ async function startAlertCheck(sql: Sql, environmentId: string, id: string) {
 async function measureAlert(
   sql: Sql,
   environmentId: string,
-  { kind, agentId }: AlertRule,
+  { kind, agentId, leastRuns = 1 }: AlertRule,
   { since, from, to, now }: AlertWindow,
 ): Promise<number | null> {
   const ofAgent = agentId === null ? '' : ' AND agent_id = :agentId'
@@ -152,6 +152,7 @@ async function measureAlert(
     FROM usage_hours WHERE environment_id = :env AND hour >= :from AND hour < :to${ofAgent}`
   const sums = await sql.get<{ failed: number; ended: number; cost: number }>(text, { ...of, from, to })
   const { failed = 0, ended = 0, cost = 0 } = sums ?? {}
+  if (kind !== 'budget' && leastRuns > 1 && ended < leastRuns) return null
   if (kind === 'error_rate') return ended === 0 ? null : (100 * failed) / ended
   return cost / NANOS
 }

@@ -28,7 +28,9 @@ test('every kind is measured from what was recorded, and tells webhooks once', a
   const failed = event({ runId: 'failed', eventType: 'SESSION_OUTCOME', payload: { status: 'FAILED' } })
   await service.record([call, paid, failed])
   const rules = [
-    { name: 'errors', kind: 'error_rate', threshold: 99 },
+    { name: 'errors', kind: 'error_rate', threshold: 99, leastRuns: 1 },
+    // Five are the least if it does not say: one failed run of one is no 100 percent.
+    { name: 'few', kind: 'error_rate', threshold: 99 },
     { name: 'cost', kind: 'cost', threshold: 3.99 },
     { name: 'budget', kind: 'budget', threshold: 5 },
     { name: 'runs', kind: 'no_runs', threshold: 0 },
@@ -43,6 +45,7 @@ test('every kind is measured from what was recorded, and tells webhooks once', a
   const seen = checked.map(({ name, status, value, percentTold }) => [name, status, value, percentTold])
   assert.deepEqual(seen, [
     ['errors', 'FIRING', 100, 0],
+    ['few', 'OK', null, 0],
     ['cost', 'FIRING', 4, 0],
     ['budget', 'OK', 4, 80],
     ['runs', 'OK', 1, 0],
@@ -51,6 +54,60 @@ test('every kind is measured from what was recorded, and tells webhooks once', a
   ])
   const { items } = replyOf('listDeliveries', await service.operator(at(`webhooks/${hook.body.id}/deliveries`)))
   assert.deepEqual(items.map(({ type }) => type).toSorted(), ['alert.firing', 'alert.firing', 'budget.reached'])
+})
+
+test('a comparison with last week is in percent, of whole hours, and needs enough runs on both sides', async (t) => {
+  const { environmentId } = await service.newTenant('alerts against last week')
+  const key = await service.newKey({ scopes: ['events:write'], environmentId })
+  const place = (path: string) => `/environments/${environmentId}/${path}`
+  const hour = 3_600_000
+  const lastHour = Math.floor(Date.now() / hour) * hour - hour / 2
+  const runsAt = (timestamp: number, name: string, failed: number, cost: number) =>
+    Array.from({ length: 6 }, (_, at) => [
+      event({ runId: `${name}-${at}`, timestamp, eventType: 'LLM_CALL', payload: { cost } }),
+      event({
+        runId: `${name}-${at}`,
+        timestamp,
+        eventType: 'SESSION_OUTCOME',
+        payload: { status: at < failed ? 'FAILED' : 'COMPLETED' },
+      }),
+    ]).flat()
+  await service.record(
+    [
+      ...runsAt(lastHour, 'now', 4, 3),
+      ...runsAt(lastHour - 168 * hour, 'before', 2, 1),
+      ...runsAt(Date.now(), 'open', 6, 50),
+    ],
+    key,
+  )
+  const rules = [
+    { name: 'cost tripled', kind: 'cost', threshold: 200, against: 'last_week' },
+    { name: 'failures doubled', kind: 'error_rate', threshold: 150, against: 'last_week' },
+    { name: 'too few', kind: 'error_rate', threshold: 0, against: 'last_week', leastRuns: 7 },
+    { name: 'nothing then', kind: 'cost', threshold: 0, against: 'last_week', leastRuns: 1, agentId: UNKNOWN_ID },
+  ]
+  for (const rule of rules) {
+    const body = { ...rule, windowMinutes: 60, holdMinutes: 0 }
+    replyOf('createAlert', await service.operator(place('alerts'), { body }))
+  }
+  const items = await eventually(async () => {
+    const alerts = replyOf('listAlerts', await service.operator(place('alerts')))
+    return alerts.items.every(({ checkedAt }) => checkedAt !== null) ? alerts.items : null
+  }, 'every rule is checked')
+  if (Date.now() - lastHour > 1.5 * hour) return t.skip('the hour turned while the test ran')
+  assert.deepEqual(
+    items.map(({ name, status, value }) => [name, status, value]),
+    [
+      ['cost tripled', 'FIRING', 300],
+      ['failures doubled', 'FIRING', 200],
+      ['too few', 'OK', null],
+      ['nothing then', 'OK', null],
+    ],
+  )
+  const other = { name: 'x', kind: 'no_runs', threshold: 0, against: 'last_week' }
+  const refused = await service.operator(place('alerts'), { body: other })
+  assert.equal(refused.status, 400)
+  assert.match(JSON.stringify(refused.body), /against/)
 })
 
 test('money says that calls without a known cost are left out, in lists and in messages', async () => {
