@@ -6,6 +6,8 @@ export interface Judged {
   readonly retry: ReadonlySet<string>
   /** Reasons by event id. */
   readonly rejected: ReadonlyMap<string, string>
+  /** What is sent again was corrected. */
+  readonly now?: true
 }
 
 export type Verdict =

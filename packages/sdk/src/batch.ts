@@ -1,11 +1,16 @@
 import type { QueuedItem } from './queue.ts'
 
+/** By the address of a service whose clock is behind this machine's: an event's fields with the time of the service. */
+export const corrections = new Map<string, (fields: string) => string>()
+
 /** In pieces. Once for each recorder, an event says what was dropped before. */
-export function piecesOf(batch: readonly QueuedItem[]): string[] {
+export function piecesOf(batch: readonly QueuedItem[], baseUrl: string): string[] {
+  const corrected = corrections.get(baseUrl)
   const told = new Set()
   const pieces: string[] = []
   for (const { written, recorder } of batch) {
-    pieces.push(pieces.length === 0 ? '[' : ',', ...written)
+    const [fields, payload] = written
+    pieces.push(pieces.length === 0 ? '[' : ',', corrected?.(fields) ?? fields, payload)
     if (recorder?.dropped && !told.has(recorder)) {
       told.add(recorder)
       pieces.push(`,"dropped":${JSON.stringify(recorder.dropped)}`)

@@ -158,7 +158,7 @@ export function createCore(given: TachoOptions, runtime: Runtime): Core {
   const delivery = async () => (loaded ??= await import('./delivery.ts'))
   const endRequests = () => ends.forEach(attempt)
   const request: Request = async (...call) => {
-    const watch = hostProcess?.endWithHost(endRequests, settings.flushTimeoutMs)
+    const stop = hostProcess?.watch(endRequests, settings.flushTimeoutMs)
     try {
       const [method, path, options] = call
       const { sendRequest } = await delivery()
@@ -168,7 +168,7 @@ export function createCore(given: TachoOptions, runtime: Runtime): Core {
     } catch {
       return { kind: 'no-reply', reason: 'network', message: 'the SDK failed' }
     } finally {
-      watch?.()
+      stop?.()
     }
   }
   const context = createContext()
@@ -179,7 +179,7 @@ export function createCore(given: TachoOptions, runtime: Runtime): Core {
   const writing = () => written ?? FAILED
   const capturePayload = createPayloadCapture(settings, writing)
   const released = Object.entries(settings.released)
-  const deliver: Deliver = async (batch) => (await delivery()).sendBatch(request, batch, settings)
+  const deliver: Deliver = async (batch) => (await delivery()).sendBatch(request, batch, settings, runtime, diagnostics)
   const ofEvents = { noun: 'events', maxBatch: LIMITS.batchEvents }
   const sender = new Sender({ ...settings, ...ofEvents }, deliver, runtime, diagnostics)
   const prepared = written ? undefined : prepare()

@@ -304,7 +304,7 @@ export class Sender {
       this.#finished(sent, 'sent')
       this.#finished(rejected, 'rejected')
       this.#maxBatch = maxBatch
-      if (again.length > 0) this.#backOff(null, `the service could not store all ${noun}`)
+      if (again.length > 0 && !verdict.now) this.#backOff(null, `the service could not store all ${noun}`)
       else this.#recovered()
     } else if (verdict.kind === 'retry') {
       this.#queue.putBack(batch)

@@ -25,8 +25,8 @@ const CORE_BYTES = 14_000
 const ENTRY_BYTES = 16_300
 /** Limit for what masks and writes events; in Node it is loaded with the core. */
 const WRITING_BYTES = 4_900
-/** Limit for what the first batch loads: the network. */
-const DELIVERY_BYTES = 1_900
+/** Limit for what the first batch loads: the network, and the look at the service's clock. */
+const DELIVERY_BYTES = 2_000
 /** Limit for what npm downloads. */
 const PACKAGE_BYTES = 150_000
 

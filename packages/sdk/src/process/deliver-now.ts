@@ -69,7 +69,7 @@ export function deliverNow(sender: Sender, service: Service): void {
     {
       from: sender,
       path: '/events/batch',
-      bodyOf: (batch: QueuedItem[]) => piecesOf(batch).join(''),
+      bodyOf: (batch: QueuedItem[]) => piecesOf(batch, service.baseUrl).join(''),
       verdict: verdictOf,
     },
     ...(issues

@@ -38,7 +38,7 @@ const parts = {
   callCounts,
   createDiskCache,
   endRunsAtEnd,
-  endWithHost,
+  watch: endWithHost,
   isHostOver,
   spoolEvents,
   createWriting,

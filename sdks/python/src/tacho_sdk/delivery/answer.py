@@ -18,6 +18,8 @@ class Judged:
 
     retry: frozenset[str] = frozenset()
     rejected: dict[str, str] = field(default_factory=dict)
+    at_once: bool = False
+    """What is sent again was corrected."""
 
 
 @dataclass(frozen=True)

@@ -20,7 +20,8 @@ class Kind:
     path: str
     max_batch: int
     """Most items in a request."""
-    body_of: Callable[[Sequence[QueuedItem]], str]
+    body_of: Callable[[Sequence[QueuedItem], Callable[[str], str]], str]
+    """The second corrects the time of an event."""
     verdict_of: Callable[[Reply | NoReply, Sequence[str]], Verdict]
     suffix: str
     """Ending of its files in the spool."""
@@ -28,17 +29,17 @@ class Kind:
     """The id of a line of these files with these fields; not a text if the line is no item."""
 
 
-def _body_of(batch: Sequence[QueuedItem]) -> str:
+def _body_of(batch: Sequence[QueuedItem], corrected: Callable[[str], str]) -> str:
     """Once for each recorder, an event says what was dropped before."""
     told: set[Recorder] = set()
     texts: list[str] = []
     for event in batch:
-        recorder = event.recorder
+        recorder, text = event.recorder, corrected(event.json)
         if recorder and recorder.dropped and recorder not in told:
             told.add(recorder)
-            texts.append(f'{event.json[:-1]},"dropped":{json.dumps(dict(recorder.dropped))}}}')
+            texts.append(f'{text[:-1]},"dropped":{json.dumps(dict(recorder.dropped))}}}')
         else:
-            texts.append(event.json)
+            texts.append(text)
     return f"[{','.join(texts)}]"
 
 

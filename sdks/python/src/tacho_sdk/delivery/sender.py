@@ -29,6 +29,7 @@ from .kind import Kind
 from .lock import QueueLock
 from .queue import Queue, QueuedItem
 from .retry import wait_seconds
+from .service_clock import ServiceClock
 from .spool import Keeper, Spool, SpoolUser
 from .transport import Request
 from .worker import Worker
@@ -75,6 +76,7 @@ class Sender:
         self._settings = settings
         self._request = request
         self._diagnostics = diagnostics
+        self._clock = ServiceClock(diagnostics)
         self._closed_by: DropReason | None = None
         self._keeper: Keeper | None = None
         self._worker = Worker(f"tacho-{kind.suffix[1:]}", self._step)
@@ -272,7 +274,7 @@ class Sender:
         return max(0.0, self._sent_at + self._settings.flush_interval - now)
 
     def _deliver(self, batch: Sequence[QueuedItem]) -> Verdict:
-        body = self._kind.body_of(batch).encode()
+        body = self._kind.body_of(batch, self._clock.corrected).encode()
         headers: dict[str, str] = {}
         if self._settings.compress and len(body) >= _WORTH_BYTES:
             packed = gzip.compress(body, compresslevel=5)
@@ -280,7 +282,8 @@ class Sender:
                 body, headers = packed, {"content-encoding": "gzip"}
         timeout = self._settings.request_timeout
         reply = self._request("POST", self._kind.path, body=body, headers=headers, timeout=timeout)
-        return self._kind.verdict_of(reply, [event.id for event in batch])
+        verdict = self._kind.verdict_of(reply, [event.id for event in batch])
+        return self._clock.verdict(reply, verdict)
 
     def _conclude(self, batch: list[QueuedItem], verdict: Verdict) -> None:
         self._batch = []
@@ -326,7 +329,7 @@ class Sender:
         self._finished(rejected, "rejected")
         self._max_batch = self._kind.max_batch
         self._refused_by = None
-        if again:
+        if again and not verdict.at_once:
             self._back_off(None, f"the service could not store all {self._kind.noun}")
         else:
             if self._failures > 0:

@@ -1,0 +1,56 @@
+/**
+ * A container or a resumed machine may have a wrong clock. The service refuses events that are too far ahead of its own: then
+ * its `Date` says by how much, and all events are sent with that much less, so their order stays.
+ */
+import type { Judged } from './answer.ts'
+import { corrections } from './batch.ts'
+import type { Diagnostics } from './diagnostics.ts'
+
+const SURELY_MS = 60_000
+/** As much ahead is refused. */
+const SAID_MS = 300_000
+
+const offsets = new Map<string, number>()
+/** It was said of these addresses. */
+const behind = new Set<string>()
+
+/** The verdict, with what is sent again by the corrected clock. */
+export function byServiceClock(
+  baseUrl: string,
+  offset: number,
+  verdict: Judged,
+  report: Diagnostics['report'],
+): Judged {
+  if (offset > SAID_MS && !behind.has(baseUrl)) {
+    behind.add(baseUrl)
+    report('warning', 'clock_behind', `${clockText(offset)} behind. Events have its time.`)
+  }
+  // Not a number without a Date.
+  if (!(Math.abs(offset - (offsets.get(baseUrl) ?? 0)) > SURELY_MS)) return verdict
+  const early = [...verdict.rejected].filter(([, code]) => code === 'timestamp_too_new').map(([id]) => id)
+  if (early.length > 0 && offset < 0) {
+    correct(baseUrl, offset)
+    report('warning', 'clock_ahead', `${clockText(offset)} ahead. The times of events are corrected.`)
+    return again(verdict, new Set(early))
+  }
+  // The clock was set right.
+  offsets.delete(baseUrl)
+  corrections.delete(baseUrl)
+  return verdict
+}
+
+function correct(baseUrl: string, offset: number): void {
+  offsets.set(baseUrl, offset)
+  // Quotes inside a text are escaped, so the first is the event's own.
+  const time = /(?<="timestamp":)-?\d+/
+  corrections.set(baseUrl, (fields) => fields.replace(time, (sent) => String(Number(sent) + offset)))
+}
+
+const again = ({ retry, rejected }: Judged, early: ReadonlySet<string>): Judged => ({
+  kind: 'judged',
+  retry: new Set([...retry, ...early]),
+  rejected: new Map([...rejected].filter(([id]) => !early.has(id))),
+  now: true,
+})
+
+const clockText = (offset: number) => `The clock of this machine is ${Math.round(Math.abs(offset) / 60_000)} minutes`
