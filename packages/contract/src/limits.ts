@@ -128,6 +128,7 @@ export const LIMITS = {
   promptResultRuns: 1_000,
   /** Points of one call of usage over time: the window divided by the step. */
   usageSteps: 400,
+  zoneChars: 64,
   usagePointsPage: 2_000,
   /** Usage by prompt version sums up this many runs of the window, newest first. */
   usagePromptRuns: 100_000,

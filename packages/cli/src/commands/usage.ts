@@ -17,7 +17,7 @@ import {
   spokenCost,
   type Column,
 } from '../terminal/output.ts'
-import { moment } from '../terminal/time-text.ts'
+import { localTime, moment, parseZone } from '../terminal/time-text.ts'
 import { POINT_KEYS, pointColumns, pointQuery, pointRows, sumPoints, type PointKey } from '../usage/points.ts'
 import { totalOf, USAGE_COLUMNS, usageCells, usageRows, usageSummer } from '../usage/sums.ts'
 
@@ -25,6 +25,7 @@ interface Options extends EnvironmentOptions, PageOptions {
   by?: PointKey | 'day' | 'hour'
   from: string
   to?: string
+  zone: string
 }
 
 const LIMIT = 1_000
@@ -49,10 +50,21 @@ export function addUsage(command: Command): void {
       ]),
     )
     .option('--from <when>', 'a time, or a duration ago', '24h')
-    .option('--to <when>', 'a time, or a duration ago; default: now. By day and hour, at most 31 days after --from')
+    .option(
+      '--to <when>',
+      'a time, or a duration ago; exclusive; default: now. By day and hour, at most 31 days after --from',
+    )
+    .option(
+      '--zone <name>',
+      'time zone of days, months, and of times without one, such as Europe/Berlin',
+      parseZone,
+      'UTC',
+    )
     .addHelpText(
       'after',
       `
+Days and months begin at midnight in the time zone. --to is exclusive; sums are kept by hour, so an hour in which the time
+begins or ends counts as a whole.
 Without --by, text is by day, and --json has every hour, agent and model. By agent, prompt version and month it shows
 outcomes of runs; by agent and model also the latencies of model and tool calls that half and 95 percent stay within.
 By tool it shows calls, those that failed or that a policy held back, and their latencies; by session the most expensive
@@ -73,36 +85,42 @@ Examples:
 
 async function usage(options: Options): Promise<void> {
   const now = Date.now()
-  const from = moment('--from', options.from, -1, now)
-  const to = options.to === undefined ? new Date(now).toISOString() : moment('--to', options.to, -1, now)
+  const { zone } = options
+  const from = moment('--from', options.from, -1, now, zone)
+  const to = options.to === undefined ? new Date(now).toISOString() : moment('--to', options.to, -1, now, zone)
+  const period = { from, to, zone }
   const by = options.by ?? (options.json ? 'hour' : 'day')
   const { client, environmentId } = await connected(options)
   const query = { from, to, limit: LIMITS.operatorPageMax }
   const hours = eachItem(client.readUsage, { params: { environmentId }, query })
-  if (by === 'hour') return printHours(hours, { from, to }, options)
+  if (by === 'hour') return printHours(hours, period, options)
   if (by !== 'day') {
-    const found = { params: { environmentId }, query: { from, to, limit: LIMITS.usagePointsPage, ...pointQuery(by) } }
+    const found = { params: { environmentId }, query: { ...period, limit: LIMITS.usagePointsPage, ...pointQuery(by) } }
     const isSorted = by === 'session'
-    const sums = await sumPoints(eachItem(client.readUsagePoints, found), by, isSorted ? mostOf(options) : undefined)
+    const sums = await sumPoints(
+      eachItem(client.readUsagePoints, found),
+      { by, zone },
+      isSorted ? mostOf(options) : undefined,
+    )
     const items = sums.slice(0, mostOf(options))
     const hasMore = items.length < sums.length
-    if (options.json) return printJson({ from, to, items, hasMore })
-    if (items.length === 0) return printNothing(from, to)
-    printPeriod(from, to)
+    if (options.json) return printJson({ ...period, items, hasMore })
+    if (items.length === 0) return printNothing(period)
+    printPeriod(period)
     printTable(pointColumns(by), pointRows(by, items))
     return printMore(hasMore)
   }
-  const summer = usageSummer()
+  const summer = usageSummer(zone)
   for await (const hour of hours) summer.add(hour)
   const all = summer.sums()
   const sums = all.slice(0, mostOf(options))
   const hasMore = sums.length < all.length
-  if (options.json) return printJson({ from, to, items: sums, hasMore })
-  if (sums.length === 0) return printNothing(from, to)
+  if (options.json) return printJson({ ...period, items: sums, hasMore })
+  if (sums.length === 0) return printNothing(period)
   const total = usageCells(totalOf(sums, hasMore ? 'Total of these' : 'Total'))
   const { width } = currentLook()
   const rows = [...usageRows(sums), [...total, '']]
-  printPeriod(from, to)
+  printPeriod(period)
   // A program needs no bar.
   printTable(
     width === null ? USAGE_COLUMNS.slice(0, -1) : USAGE_COLUMNS,
@@ -111,18 +129,21 @@ async function usage(options: Options): Promise<void> {
   printMore(hasMore)
 }
 
-async function printHours(
-  hours: AsyncIterable<UsageHour>,
-  { from, to }: { from: string; to: string },
-  options: Options,
-) {
+interface Period {
+  from: string
+  to: string
+  zone: string
+}
+
+async function printHours(hours: AsyncIterable<UsageHour>, period: Period, options: Options) {
   const { items, hasMore } = await taken(hours, mostOf(options))
-  if (options.json) return printJson({ from, to, items, hasMore })
-  if (items.length === 0) return printNothing(from, to)
+  if (options.json) return printJson({ ...period, items, hasMore })
+  if (items.length === 0) return printNothing(period)
+  printPeriod(period)
   printTable(
     HOUR_COLUMNS,
     items.map((each) => [
-      `${each.hour.slice(0, 13).replace('T', ' ')}:00`,
+      localTime(each.hour, period.zone).slice(0, 16).replace('T', ' '),
       each.agent.name,
       each.model,
       number(each.events),
@@ -136,12 +157,12 @@ async function printHours(
 }
 
 /** On a terminal. Without --from, the sums cover only one day. */
-function printPeriod(from: string, to: string): void {
+function printPeriod({ from, to, zone }: Period): void {
   if (currentLook().width === null) return
-  const [start, end] = [from, to].map((time) => time.slice(0, 16).replace('T', ' '))
-  printLine(faint(`From ${start} to ${end} UTC. --from 30d shows more.`))
+  const [start, end] = [from, to].map((time) => localTime(time, zone).slice(0, 16).replace('T', ' '))
+  printLine(faint(`From ${start} to ${end} ${zone}. --from 30d shows more.`))
 }
 
-function printNothing(from: string, to: string): void {
+function printNothing({ from, to }: Period): void {
   printEmpty(`Nothing was recorded from ${from} to ${to}. \`tacho runs list\` shows the newest runs.`)
 }

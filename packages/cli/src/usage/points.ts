@@ -1,4 +1,5 @@
 /** Usage with outcomes and latencies: one row for each agent, model, prompt version, tool, session or month. */
+import { dateOf } from '@tacho/contract/days.ts'
 import { duration, number } from '@tacho/contract/format.ts'
 import type { Latency, UsagePoint } from '@tacho/contract/operator/usage.ts'
 import { currentLook } from '../terminal/look.ts'
@@ -32,11 +33,15 @@ export function pointQuery(by: PointKey) {
  * Months in their order, tools by calls, the rest by cost, then tokens. What is not a model call has no model. It reads no
  * more than `most` and one.
  */
-export async function sumPoints(points: AsyncIterable<UsagePoint>, by: PointKey, most = Infinity): Promise<PointSum[]> {
+export async function sumPoints(
+  points: AsyncIterable<UsagePoint>,
+  { by, zone }: { by: PointKey; zone: string },
+  most = Infinity,
+): Promise<PointSum[]> {
   const sums = new Map<string, PointSum>()
   for await (const point of points) {
     if (by === 'model' && point.name === '') continue
-    const key = by === 'month' ? point.from.slice(0, 7) : (point.name ?? point.key)
+    const key = by === 'month' ? dateOf(Date.parse(point.from), zone).slice(0, 7) : (point.name ?? point.key)
     // Two agents can have the same name.
     const place = by === 'month' ? key : point.key
     const sum = sums.get(place) ?? emptyPoint(key, by === 'month' ? null : point)

@@ -1,4 +1,5 @@
-/** Sums hours of usage by day, with a bar. */
+/** Sums hours of usage by day, with a bar. An hour belongs to the day in which it begins. */
+import { dateOf } from '@tacho/contract/days.ts'
 import { number } from '@tacho/contract/format.ts'
 import type { UsageHour } from '@tacho/contract/operator/usage.ts'
 import { spokenCost, spokenUsage, type Column } from '../terminal/output.ts'
@@ -20,11 +21,11 @@ const EIGHTHS = ['', '▏', '▎', '▍', '▌', '▋', '▊', '▉']
 /** Costs are summed in whole units of 1e-9: sums of fractions would be inexact. */
 const NANOS = 1e9
 
-export function usageSummer() {
+export function usageSummer(zone = 'UTC') {
   const sums = new Map<string, UsageSum>()
   return {
     add(hour: UsageHour): void {
-      const key = hour.hour.slice(0, 10)
+      const key = dateOf(Date.parse(hour.hour), zone)
       const sum = sums.get(key) ?? emptySum(key)
       addTo(sum, hour)
       sums.set(key, sum)

@@ -17,8 +17,8 @@ const HOURS = [
   hour('2026-11-20T01:00:00.000Z', 'a', '', 0),
 ]
 
-function sums() {
-  const summer = usageSummer()
+function sums(zone?: string) {
+  const summer = usageSummer(zone)
   for (const each of HOURS) summer.add(each)
   return summer.sums()
 }
@@ -32,6 +32,12 @@ test('usage is summed by day in order', () => {
       ['2026-11-22', 0.2, 2],
     ],
   )
+})
+
+test('a day begins at midnight in the zone', () => {
+  const keys = (zone: string) => sums(zone).map(({ key, events }) => `${key} ${events}`)
+  assert.deepEqual(keys('Europe/Berlin'), ['2026-11-20 2', '2026-11-22 4'])
+  assert.deepEqual(keys('America/New_York'), ['2026-11-19 2', '2026-11-21 4'])
 })
 
 function point(from: string, key: string, name: string | null, cost: number): UsagePoint {
@@ -48,7 +54,7 @@ test('points are shown by agent with outcomes and latencies, and summed up by mo
     point('2026-11-01T00:00:00.000Z', '2', 'constructor', 0.2),
     point('2026-10-20T00:00:00.000Z', '__proto__', null, 0.3),
   ]
-  const rows = async (by: PointKey) => pointRows(by, await sumPoints(Readable.from(points), by))
+  const rows = async (by: PointKey) => pointRows(by, await sumPoints(Readable.from(points), { by, zone: 'UTC' }))
   assert.deepEqual(await rows('agent'), [
     ['__proto__', '3', '1', '1', '0', '15', '$0.3', '40 ms', '1.3 s', '', ''],
     ['constructor', '3', '1', '1', '0', '15', '$0.2', '40 ms', '1.3 s', '', ''],

@@ -4,7 +4,7 @@ import { keepPreviousData, useQuery } from '@tanstack/react-query'
 import { getRouteApi } from '@tanstack/react-router'
 import { api } from '../api.ts'
 import { compact, counted } from '../ui/format.ts'
-import { hoursOf, orDefault, readRange, type Range, type Since } from '../ui/range.ts'
+import { hourTimes, hoursOf, orDefault, readRange, type Range, type Since } from '../ui/range.ts'
 import { rangeText } from '../ui/range-choice.tsx'
 import type { RunsSearch } from './search.ts'
 
@@ -50,9 +50,13 @@ function FacetList({ facet, range, search, onChange }: Props & { facet: Facet; r
   const { data } = useQuery({
     queryKey: ['facets', place.environment.id, by, range],
     queryFn: ({ signal }) => {
-      const { from, to } = hoursOf(range, BY_DEFAULT, Date.now())
-      const times = { from: new Date(from).toISOString(), to: new Date(to).toISOString() }
-      const query = { ...times, by, step: 'window', sort, limit: SHOWN } as const
+      const query = {
+        ...hourTimes(hoursOf(range, BY_DEFAULT, Date.now())),
+        by,
+        step: 'window',
+        sort,
+        limit: SHOWN,
+      } as const
       return api.readUsagePoints({ params: { environmentId: place.environment.id }, query }, { signal })
     },
     staleTime: STALE_MS,

@@ -3,6 +3,7 @@ import { meanText } from '@tacho/contract/score-text.ts'
 import { useQuery } from '@tanstack/react-query'
 import { DataTable, type Column } from '../ui/data-table.tsx'
 import { counted, number } from '../ui/format.ts'
+import { hourTimes } from '../ui/range.ts'
 import { Section } from '../ui/section.tsx'
 import { scoreSumsQuery } from './queries.ts'
 
@@ -19,7 +20,7 @@ interface Row extends ScoreSum {
 
 /** What was scored in a time, by agent or prompt version. Nothing, where nothing was. */
 export function ScoreSums({ environmentId, window, by }: Props) {
-  const of = { from: new Date(window.from).toISOString(), to: new Date(window.to).toISOString(), by }
+  const of = { ...hourTimes(window), by }
   const { data, error } = useQuery(scoreSumsQuery(environmentId, of))
   const rows = (data?.items ?? []).flatMap(({ key, name, scores }) =>
     scores.map((sum): Row => ({ ...sum, key, group: name ?? key })),

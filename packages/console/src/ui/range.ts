@@ -79,9 +79,9 @@ export function hoursOf({ since, from, to }: Range, byDefault: Since, now: numbe
   return { from: start, to: end, stepMs, isCut: wanted < longest || (isExact && from === undefined) }
 }
 
-/** A window as the API takes it. */
-export function hourTimes({ from, to }: HourWindow): { from: string; to: string } {
-  return { from: new Date(from).toISOString(), to: new Date(to).toISOString() }
+/** A window as the API takes it: its end is exclusive. */
+export function hourTimes({ from, to }: Pick<HourWindow, 'from' | 'to'>): { from: string; to: string } {
+  return { from: new Date(from).toISOString(), to: new Date(to + HOUR_MS).toISOString() }
 }
 
 /** The same time for a list of runs, whose times are exact: to is exclusive. A range that ends now has no end. */

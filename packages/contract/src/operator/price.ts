@@ -76,7 +76,7 @@ export const PriceList = Type.Object(
 
 export const UnpricedQuery = Type.Object({
   from: time('Start of the window; the whole hour is included'),
-  to: time('End of the window; the whole hour is included'),
+  to: time('End of the window, exclusive; an hour in which it ends counts as a whole'),
 })
 
 export const UnpricedModels = Type.Object(

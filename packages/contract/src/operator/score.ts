@@ -95,7 +95,7 @@ export type ScoreSum = Static<typeof ScoreSum>
 
 export const ScoreSumsQuery = Type.Object({
   from: time('Start of the window, by when scores were given; the whole hour is included'),
-  to: time('End of the window; the whole hour is included'),
+  to: time('End of the window, exclusive; an hour in which it ends counts as a whole'),
   by: Type.Optional(
     Type.Enum(['agent', 'promptVersion'], { description: 'Also by agent, or by the prompt version that the run used' }),
   ),

@@ -5,8 +5,8 @@ import { Usage } from '../run.ts'
 import { ESTIMATE } from './estimate.ts'
 
 export const UsageQuery = Type.Object({
-  from: time('Start of the window; the whole hour is included'),
-  to: time('End of the window; the whole hour is included. At most 31 days after from'),
+  from: time('Start of the window. Sums are kept by hour, so an hour in which it begins counts as a whole'),
+  to: time('End of the window, exclusive; an hour in which it ends counts as a whole. At most 31 days after from'),
   limit: pageLimit(LIMITS.operatorPageDefault, LIMITS.operatorPageMax),
   cursor,
 })
@@ -29,14 +29,23 @@ export const UsagePage = Type.Object({ items: Type.Array(UsageHour), nextCursor 
 export type UsagePage = Static<typeof UsagePage>
 
 export const UsagePointsQuery = Type.Object({
-  from: time('Start of the window; the whole hour is included'),
-  to: time('End of the window; the whole hour is included'),
+  from: time('Start of the window. Sums are kept by hour, so an hour in which it begins counts as a whole'),
+  to: time('End of the window, exclusive; an hour in which it ends counts as a whole'),
   by: Type.Enum(['agent', 'model', 'promptVersion', 'tool', 'session'], {
     description: `What to sum up by. By session, the newest ${LIMITS.usageSessionRuns} runs of the window with one count`,
   }),
   step: Type.Enum(['hour', 'day', 'month', 'window'], {
-    description: `Length of a point. window: one point for the whole window. Days begin at the hour of from; months are calendar months in UTC. At most ${LIMITS.usageSteps} steps`,
+    description: `Length of a point. window: one point for the whole window. Days and months begin at midnight in the zone; the first one begins at from. At most ${LIMITS.usageSteps} steps`,
   }),
+  zone: Type.Optional(
+    Type.String({
+      minLength: 1,
+      maxLength: LIMITS.zoneChars,
+      default: 'UTC',
+      description:
+        'Time zone of days and months, such as Europe/Berlin. Where midnight is inside of an hour, it is at its end',
+    }),
+  ),
   sort: Type.Optional(
     Type.Enum(['cost', 'tokens', 'events', 'runs', 'failed'], {
       description:

@@ -8,6 +8,7 @@ import { estimatorOf } from '../../prices/estimator.ts'
 import type { UsagePointPage, UsagePointRow, UsageWindow } from '../../storage/usage.ts'
 import type { UncostedSum } from '../../storage/uncosted.ts'
 import { refuseField } from '../field.ts'
+import { daysOf, isZone, monthsOf } from '@tacho/contract/days.ts'
 import { DAY_MS, HOUR_MS } from '../../storage/hours.ts'
 import { windowOf, type HourWindow } from './hours.ts'
 import { readPage } from '../paging.ts'
@@ -45,7 +46,9 @@ export function usageRoutes(deps: OperatorDeps): void {
     const hours = windowOf(query)
     const { by, step, sort } = query
     if (sort !== undefined && step !== 'window') return refuseField('sort', 'needs the step window')
-    const parts = partsOf(hours, step)
+    const { zone = 'UTC' } = query
+    if (!isZone(zone)) return refuseField('zone', 'must be a time zone such as Europe/Berlin')
+    const parts = partsOf(hours, step, zone)
     const steps = parts.reduce((sum, { from, to, stepMs }) => sum + Math.ceil((to - from) / stepMs), 0)
     if (steps > LIMITS.usageSteps) return refuseField('to', `must be at most ${LIMITS.usageSteps} steps after from`)
     const tenant = { environmentId: environment.id, workspaceId: environment.workspaceId }
@@ -88,20 +91,22 @@ export function usageRoutes(deps: OperatorDeps): void {
   }
 }
 
-const STEPS = { hour: HOUR_MS, day: DAY_MS } as const
-
 type Part = Omit<UsageWindow, 'by'>
 
-/** Steps of a part have one length: the months, or the whole window. */
-function partsOf({ from, to }: HourWindow, step: UsagePointsQuery['step']): [Part, ...Part[]] {
-  if (step !== 'month') return [{ from, to, stepMs: step === 'window' ? to - from : STEPS[step] }]
+/** Steps of a part have one length: neighbouring days or months of the same length, or the whole window. */
+function partsOf({ from, to }: HourWindow, step: UsagePointsQuery['step'], zone: string): [Part, ...Part[]] {
+  if (step === 'hour') return [{ from, to, stepMs: HOUR_MS }]
+  if (step === 'window') return [{ from, to, stepMs: Math.max(to - from, HOUR_MS) }]
   const parts: Part[] = []
   // One more than a caller may ask for, so that the check sees it.
-  for (let start = from; start < to && parts.length <= LIMITS.usageSteps;) {
-    const date = new Date(start)
-    const end = Math.min(to, Date.UTC(date.getUTCFullYear(), date.getUTCMonth() + 1))
-    parts.push({ from: start, to: end, stepMs: end - start })
-    start = end
+  const exact = (step === 'day' ? daysOf : monthsOf)({ from, to }, zone, LIMITS.usageSteps)
+  // Sums are kept by hour: where midnight is inside of one, this hour belongs to the day before.
+  const starts = exact.map((start) => Math.ceil(start / HOUR_MS) * HOUR_MS)
+  for (const [index, start] of starts.entries()) {
+    const end = starts[index + 1] ?? to
+    const last = parts.at(-1)
+    if (last?.stepMs === end - start) last.to = end
+    else if (end > start) parts.push({ from: start, to: end, stepMs: end - start })
   }
   return parts as [Part, ...Part[]]
 }

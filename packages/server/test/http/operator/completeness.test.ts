@@ -173,11 +173,11 @@ test('what is missing is summed up by client and by agent, the greatest loss fir
   // An agent of another environment has no runs here.
   assert.deepEqual((await sumsOf('client', `&agentId=${first?.key}`)).items, [])
   const other = await service.operator(
-    `/environments/${service.environmentId}/completeness?from=${new Date(NOW).toISOString()}&to=${new Date(NOW).toISOString()}&by=agent&cursor=${encodeURIComponent(page.nextCursor ?? '')}`,
+    `/environments/${service.environmentId}/completeness?from=${new Date(NOW).toISOString()}&to=${new Date(NOW + 1).toISOString()}&by=agent&cursor=${encodeURIComponent(page.nextCursor ?? '')}`,
   )
   assert.deepEqual(refusalOf(other), [400, 'invalid_cursor'])
   for (const wrong of ['by=run', 'by=__proto__', 'by=agent&agentId=constructor']) {
-    const times = `from=${new Date(NOW).toISOString()}&to=${new Date(NOW).toISOString()}`
+    const times = `from=${new Date(NOW).toISOString()}&to=${new Date(NOW + 1).toISOString()}`
     assert.deepEqual(refusalOf(await service.operator(at(`completeness?${times}&${wrong}`))), [400, 'invalid_request'])
   }
 })

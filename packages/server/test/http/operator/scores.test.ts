@@ -232,5 +232,5 @@ test('scores are summed up by agent and prompt version in a window', async () =>
     versions.map(({ key, name, scores }) => [key, name, scores.length]),
     [[promptVersionId, null, 2]],
   )
-  assert.deepEqual((await read<ScoreSums>(`/score-sums?from=${at(7_200_000)}&to=${at(7_200_000)}`)).items, [])
+  assert.deepEqual((await read<ScoreSums>(`/score-sums?from=${at(7_200_000)}&to=${at(7_200_001)}`)).items, [])
 })

@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict'
+import { startOfDay } from '@tacho/contract/days.ts'
 import { after, before, test } from 'node:test'
 import { event, startService, type Service } from '../../setup/service.ts'
 import { refusalOf, replyOf } from './contract.ts'
@@ -27,9 +28,10 @@ before(async () => {
 after(() => service.close())
 
 const usage = (query: string) => service.operator(`/environments/${service.environmentId}/usage?${query}`)
-const window = (from: number, to: number) => `from=${iso(from)}&to=${iso(to)}`
+/** `last`: in the last hour of the window. */
+const window = (from: number, last: number) => `from=${iso(from)}&to=${iso(last + HOUR_MS - (last % HOUR_MS))}`
 
-test('usage is summed by hour, agent and model; the hours of both ends are included', async () => {
+test('usage is summed by hour, agent and model; the hours in which the window begins and ends count', async () => {
   const { items } = replyOf('readUsage', await usage(window(HOUR + 1, HOUR + HOUR_MS - 1)))
   assert.deepEqual(
     items.map(({ hour, model, events, usage: sums }) => ({ hour, model, events, ...sums })),
@@ -43,10 +45,10 @@ test('usage is summed by hour, agent and model; the hours of both ends are inclu
 })
 
 test('the ends of a window are in order, at most 31 days apart', async () => {
-  replyOf('readUsage', await usage(window(HOUR - 31 * DAY_MS, HOUR)))
+  replyOf('readUsage', await usage(`from=${iso(HOUR - 31 * DAY_MS)}&to=${iso(HOUR)}`))
   const refused = [
-    window(HOUR - 31 * DAY_MS - 1, HOUR),
-    window(HOUR, HOUR - 1),
+    `from=${iso(HOUR - 31 * DAY_MS - 1)}&to=${iso(HOUR)}`,
+    `from=${iso(HOUR)}&to=${iso(HOUR - 1)}`,
     `from=${iso(HOUR)}`,
     `to=${iso(HOUR)}`,
     `from=x&to=${iso(HOUR)}`,
@@ -112,7 +114,9 @@ test('points have runs by outcome, tokens, cost and latency, by agent, model and
   assert.deepEqual([version?.key, version?.name, version?.failed], [promptVersionId, null, 1])
   const refused = [
     `${window(HOUR, HOUR + 400 * HOUR_MS)}&by=agent&step=hour`,
-    `${window(HOUR, HOUR - 1)}&by=agent&step=hour`,
+    `from=${iso(HOUR)}&to=${iso(HOUR - 1)}&by=agent&step=hour`,
+    `${window(HOUR, HOUR)}&by=agent&step=day&zone=Mars/Base`,
+    `${window(HOUR, HOUR)}&by=agent&step=day&zone=${'x'.repeat(65)}`,
     `${window(HOUR, HOUR)}&by=color&step=hour`,
     `${window(HOUR, HOUR)}&by=agent&step=week`,
     `${window(HOUR, HOUR)}&by=agent&step=hour&limit=2001`,
@@ -170,6 +174,43 @@ test('points by tool have calls, failures and latencies; by session they have ru
   ])
   const hourly = path.replace('step=window', 'step=hour')
   assert.deepEqual(refusalOf(await service.operator(`${hourly}&by=tool&sort=cost`)), [400, 'invalid_request'])
+})
+
+test('the end of a window is exclusive, so days and months add up to the whole', async () => {
+  const { environmentId } = await service.newTenant('windows')
+  const key = await service.newKey({ scopes: ['events:write'], environmentId })
+  const start = HOUR - 20 * DAY_MS
+  // One run in each hour of five days.
+  const runs = Array.from({ length: 120 }, (_, hour) =>
+    event({ runId: `r${hour}`, timestamp: start + hour * HOUR_MS + 1, eventType: 'LLM_CALL', payload: { cost: 1 } }),
+  )
+  for (let n = 0; n < runs.length; n += 100) await service.record(runs.slice(n, n + 100), key)
+  const read = async (from: number, to: number, rest: string) => {
+    const path = `/environments/${environmentId}/usage/points?from=${iso(from)}&to=${iso(to)}&by=agent&${rest}`
+    return replyOf('readUsagePoints', await service.operator(path)).items
+  }
+  const countOf = async (from: number, to: number) =>
+    (await read(from, to, 'step=window')).reduce((sum, point) => sum + point.runs, 0)
+  const [one, two, three] = await Promise.all(
+    [0, 1, 2].map((day) => countOf(start + day * DAY_MS, start + (day + 1) * DAY_MS)),
+  )
+  assert.deepEqual([one, two, three, await countOf(start, start + 3 * DAY_MS)], [24, 24, 24, 72])
+  assert.equal(await countOf(start, start + 1), 1)
+  for (const step of ['hour', 'day', 'month', 'window']) assert.deepEqual(await read(start, start, `step=${step}`), [])
+  const hours = `/environments/${environmentId}/usage?from=${iso(start)}&to=${iso(start + DAY_MS)}`
+  assert.equal(replyOf('readUsage', await service.operator(hours)).items.length, 24)
+  for (const zone of ['UTC', 'America/New_York', 'Asia/Kathmandu', 'Pacific/Auckland']) {
+    const days = await read(start, start + 5 * DAY_MS, `step=day&zone=${zone}`)
+    assert.equal(
+      days.reduce((sum, point) => sum + point.runs, 0),
+      120,
+      zone,
+    )
+    for (const { from, runs: ofDay } of days.slice(1, -1)) {
+      assert.equal(Date.parse(from), Math.ceil(startOfDay(Date.parse(from), zone) / HOUR_MS) * HOUR_MS, zone)
+      assert.equal(ofDay, 24, zone)
+    }
+  }
 })
 
 test('months are those of the calendar, page by page, up to 400', async () => {
