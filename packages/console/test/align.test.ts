@@ -32,9 +32,13 @@ describe('alignment', () => {
     assert.equal(pairs(align(a, b)), '00 -1 -2 13 24 3- 4- 55 -6')
   })
 
-  test('what is named otherwise in the same place stands side by side', () => {
-    const [a, b] = [run('S plan', 'T search', 'S write'), run('S plan', 'T browse', 'S write')]
+  test('what is named otherwise in the same place stands side by side, but not calls of different tools', () => {
+    const [a, b] = [run('S plan', 'S search', 'S write'), run('S plan', 'S browse', 'S write')]
     assert.equal(pairs(align(a, b)), '00 11 22')
+    const [one, other] = [run('M one', 'T search', 'M two'), run('M one', 'T refund', 'M two')]
+    assert.equal(pairs(align(one, other)), '00 1- -1 22')
+    const more = run('T refund', 'T mail', 'T refund', 'T close')
+    assert.equal(pairs(align(run('T search', 'T refund', 'T close'), more)), '0- 10 -1 -2 23')
     assert.equal(pairs(align(run('T one'), run('U hi'))), '0- -0')
     assert.equal(pairs(align([], run('U hi'))), '-0')
   })

@@ -1,4 +1,4 @@
-/** Aligns the steps of two runs: by role, such as "a user says something" or "get_order is called", then by position. Pure. */
+/** Aligns the steps of two runs: by role, such as "a user says something" or "get_order is called", then by kind. Pure. */
 import { diffArrays } from 'diff'
 
 /** What an alignment needs to know of a step. */
@@ -28,6 +28,8 @@ const STRETCH_MS = 2_000
 /** Their labels are what somebody said, another time in other words. */
 const SAYS = new Set(['USER_INPUT', 'LLM_CALL', 'ERROR', 'SESSION_OUTCOME'])
 
+const TOOL_TYPES = new Set(['TOOL_START', 'TOOL_CALL'])
+
 /** `onProgress`: how much of the first run is aligned, from 0 to 1. */
 export function align(
   a: readonly AlignedStep[],
@@ -44,9 +46,8 @@ export function align(
       places.push(...pairsOf(stretch))
       continue
     }
-    const typesIn = (steps: readonly AlignedStep[], range: Range) =>
-      steps.slice(...range).map(({ eventType }) => eventType)
-    for (const part of stretchesOf(typesIn(left, stretch.a), typesIn(right, stretch.b), STRETCH_MS)) {
+    const kindsIn = (steps: readonly AlignedStep[], range: Range) => steps.slice(...range).map(kindOf)
+    for (const part of stretchesOf(kindsIn(left, stretch.a), kindsIn(right, stretch.b), STRETCH_MS)) {
       const moved = { a: movedBy(stretch.a[0], part.a), b: movedBy(stretch.b[0], part.b) }
       isRough ||= part.isRough
       places.push(...(part.isSame || part.isRough ? pairsOf(moved) : alone(moved)))
@@ -54,6 +55,10 @@ export function align(
   }
   return { places, isRough }
 }
+
+/** Calls of different tools are different steps, whatever their place. */
+const kindOf = ({ eventType, label }: AlignedStep): string =>
+  TOOL_TYPES.has(eventType) ? JSON.stringify([eventType, label]) : eventType
 
 /** A model that asks for a tool does something else than one that answers. */
 function rolesOf(steps: readonly AlignedStep[]): (step: AlignedStep) => string {

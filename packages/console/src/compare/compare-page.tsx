@@ -78,12 +78,15 @@ function Pairs({ pairs, a, b }: { pairs: readonly Pair[]; a: string; b: string }
   const marked = pairs.map((pair, index) => ({ pair, index, mark: markOf(pair, read?.get(pair.a?.eventId ?? '')) }))
   const listed = isBrief ? marked.filter(({ pair, mark }) => mark !== '' || pair.a?.label !== pair.b?.label) : marked
   const alone = pairs.filter((pair) => pair.a === null || pair.b === null).length
+  const differ = marked.filter(({ mark }) => mark.startsWith('≠')).length
   return (
     <>
       <div className="mt-5 mb-1 flex flex-wrap items-center justify-between gap-x-4 gap-y-1 text-sm text-soft">
         <p>
-          {alone === 0 ? 'The runs took the same steps.' : `${counted(alone, 'step')} in one run only.`} Open a step to
-          compare what was recorded.
+          {alone > 0 ? `${counted(alone, 'step')} in one run only.` : 'The runs took the same steps.'}{' '}
+          {differ > 0 &&
+            `${counted(differ, 'step')} of both ${differ === 1 ? 'differs' : 'differ'} in what was recorded.`}{' '}
+          Open a step to compare.
         </p>
         <label className="flex items-center gap-1.5">
           <input type="checkbox" checked={isBrief} onChange={() => setBrief(!isBrief)} className="accent-accent-fill" />
