@@ -50,7 +50,7 @@ async function bundle(folder, entries) {
       ...CUTS.map((file, number) => ({ in: file, out: `${CUT}${number}` })),
     ],
     outdir: path.join(folder, ESM),
-    chunkNames: 'parts/[name]-[hash]',
+    chunkNames: 'parts/[hash]',
     bundle: true,
     splitting: true,
     format: 'esm',

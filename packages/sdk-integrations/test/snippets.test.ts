@@ -1,22 +1,45 @@
-/** The examples of docs/integrations compile at the versions that the pages name, and each page says what to install. */
+/** The TypeScript of every page compiles in a project that has the packed SDK, and each page of an integration says what to install. */
 import assert from 'node:assert/strict'
 import { execFileSync } from 'node:child_process'
-import { globSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
+import {
+  globSync,
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  readdirSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs'
+import { createRequire } from 'node:module'
 import { tmpdir } from 'node:os'
 import path from 'node:path'
-import { test } from 'node:test'
+import { after, before, test } from 'node:test'
 import { fileURLToPath } from 'node:url'
+import { packSdk } from '../../../scripts/pack-sdk.mjs'
 
 const ROOT = fileURLToPath(new URL('../../..', import.meta.url))
 /** Its package is too large for every installation. */
 const NOT_INSTALLED = ['claude-agent-sdk']
+/** What fragments leave out: the guide to recording shows single calls. */
+const PRELUDE: Record<string, string> = {
+  'docs/recording.md': `import { Tacho } from '@tacho/sdk'\nconst tacho = new Tacho()\nconst run = tacho.startRun()\n`,
+}
+const NEW = path.join(ROOT, 'node_modules/.bin/tsc')
+/** TypeScript 5.6, which are-the-types-wrong brings. */
+const OLD = createRequire(
+  createRequire(path.join(ROOT, 'packages/sdk/package.json')).resolve('@arethetypeswrong/core'),
+).resolve('typescript/bin/tsc')
 
-const pages = globSync('docs/integrations/*.md', { cwd: ROOT }).map((file) => {
+const pages = globSync(['README.md', 'docs/**/*.md', '{packages/sdk,sdks/python}/README.md'], {
+  cwd: ROOT,
+  exclude: ['docs/decisions/**', '**/node_modules/**'],
+}).map((file) => {
   const text = readFileSync(path.join(ROOT, file), 'utf8')
-  const snippets = Array.from(text.matchAll(/^```ts\n(.*?)^```$/gms), ([, code = '']) => code)
-  return { name: path.basename(file, '.md'), text, snippets }
+  const snippets = Array.from(text.matchAll(/^```(?:ts|typescript)\n(.*?)^```$/gms), ([, code = '']) => code)
+  return { file, name: path.basename(file, '.md'), text, snippets }
 })
-const inTypeScript = pages.filter(({ snippets }) => snippets.length > 0)
+const inTypeScript = pages.filter(({ file, snippets }) => file.startsWith('docs/integrations/') && snippets.length > 0)
 
 function packagesIn(code: string): string[] {
   const names = Array.from(code.matchAll(/from '([^']+)'/g), ([, name = '']) =>
@@ -25,35 +48,63 @@ function packagesIn(code: string): string[] {
   return [...new Set(names)].filter((name) => name !== '@tacho/sdk')
 }
 
-test('the examples compile', () => {
-  const folder = mkdtempSync(path.join(tmpdir(), 'tacho-snippets-'))
-  try {
-    symlinkSync(path.join(ROOT, 'node_modules'), path.join(folder, 'node_modules'))
-    for (const { name, snippets } of inTypeScript) {
-      if (NOT_INSTALLED.includes(name)) continue
-      for (const [n, code] of snippets.entries()) writeFileSync(path.join(folder, `${name}-${n}.ts`), code)
+let folder: string
+before(async () => {
+  folder = mkdtempSync(path.join(tmpdir(), 'tacho-snippets-'))
+  const modules = path.join(folder, 'node_modules')
+  const sdk = path.join(modules, '@tacho/sdk')
+  mkdirSync(sdk, { recursive: true })
+  // The packed SDK, and the frameworks as they are installed: nothing else of this repository.
+  execFileSync('tar', ['-xzf', await packSdk(folder), '-C', sdk, '--strip-components=1'])
+  for (const name of readdirSync(path.join(ROOT, 'node_modules')).filter(
+    (one) => one !== '@tacho' && !one.startsWith('.'),
+  )) {
+    symlinkSync(path.join(ROOT, 'node_modules', name), path.join(modules, name))
+  }
+  writeFileSync(path.join(folder, 'package.json'), '{"type":"module"}')
+  for (const { file, name, snippets } of pages) {
+    if (NOT_INSTALLED.includes(name)) continue
+    // A page that names its files is of an application, which a bundler builds.
+    const isApp = snippets.every((code) => /^\/\/ \S+\.tsx?\n/.test(code))
+    for (const [n, code] of snippets.entries()) {
+      const project = isApp ? 'application' : file.startsWith('docs/integrations/') ? 'frameworks' : 'alone'
+      const [, named = `${file.replaceAll('/', '-')}-${n}.ts`] = isApp ? (/^\/\/ (\S+)/.exec(code) ?? []) : []
+      const target = path.join(folder, project, named)
+      mkdirSync(path.dirname(target), { recursive: true })
+      // Else two scripts would share their names.
+      writeFileSync(target, `${PRELUDE[file] ?? ''}${code}\nexport {}\n`)
     }
+  }
+})
+after(() => rmSync(folder, { recursive: true }))
+
+const NODE = { module: 'nodenext' }
+const BUNDLER = { module: 'preserve', moduleResolution: 'bundler' }
+for (const { project, compiler, options } of [
+  { project: 'alone', compiler: NEW, options: NODE },
+  { project: 'alone', compiler: OLD, options: NODE },
+  { project: 'application', compiler: NEW, options: BUNDLER },
+  { project: 'frameworks', compiler: NEW, options: NODE },
+]) {
+  test(`the code of the pages compiles strictly: ${project}, TypeScript ${compiler === NEW ? 7 : '5.6'}`, () => {
     const compilerOptions = {
-      module: 'nodenext',
-      target: 'es2024',
+      ...options,
+      target: 'es2022',
       types: ['node'],
       strict: true,
       noEmit: true,
       skipLibCheck: true,
-      allowImportingTsExtensions: true,
     }
-    writeFileSync(path.join(folder, 'tsconfig.json'), JSON.stringify({ compilerOptions, include: ['*.ts'] }))
-    writeFileSync(path.join(folder, 'package.json'), '{"type":"module"}')
-    const compiler = path.join(ROOT, 'node_modules/.bin/tsc')
+    const place = path.join(folder, project)
+    assert.ok(readdirSync(place).length >= (project === 'application' ? 2 : 6))
+    writeFileSync(path.join(place, 'tsconfig.json'), JSON.stringify({ compilerOptions }))
     try {
-      execFileSync(compiler, ['-p', folder, '--checkers', '1'], { encoding: 'utf8' })
+      execFileSync(process.execPath, [compiler, '-p', place], { encoding: 'utf8', cwd: folder })
     } catch (error) {
       assert.fail((error as { stdout: string }).stdout)
     }
-  } finally {
-    rmSync(folder, { recursive: true })
-  }
-})
+  })
+}
 
 test('each page says what to install, and the version that it was tested with', () => {
   const { devDependencies } = JSON.parse(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ast
+import importlib.util
 import os
 import re
 import subprocess
@@ -68,6 +70,28 @@ def test_pip_installs_it_in_an_empty_environment(service: Service, tmp_path: Pat
     (packages / "tacho").mkdir()
     (packages / "tacho" / "__init__.py").write_text("theirs = True")
     subprocess.run([str(python), "-W", "error", "-c", "import tacho_sdk, tacho; assert tacho.theirs"], env=variables, **quiet)
+
+
+def every_block() -> list[tuple[str, str]]:
+    pages = [*ROOT.parents[1].glob("docs/**/*.md"), ROOT.parents[1] / "README.md", ROOT / "README.md"]
+    found = [
+        (page, code) for page in pages for code in re.findall(r"^```python\n(.*?)^```$", page.read_text("utf-8"), re.S | re.M)
+    ]
+    return [(str(page.relative_to(ROOT.parents[1])), code) for page, code in found]
+
+
+def test_the_code_of_every_page_compiles_and_names_what_the_package_has() -> None:
+    assert len(every_block()) >= 25
+    for page, code in every_block():
+        tree = compile(code, page, "exec", ast.PyCF_ONLY_AST | ast.PyCF_ALLOW_TOP_LEVEL_AWAIT)
+        for node in ast.walk(tree):
+            if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == "tacho":
+                assert hasattr(tacho, node.attr), f"{page}: tacho.{node.attr}"
+            if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("tacho_sdk"):
+                assert importlib.util.find_spec(str(node.module)) is not None, f"{page}: {node.module}"
+            assert not (isinstance(node, ast.Import) and node.names[0].name == "tacho"), (
+                f"{page} names the module of another project"
+            )
 
 
 def blocks() -> list[str]:
