@@ -22,6 +22,13 @@ export function spentWords(cost: number, unpricedCalls: number, shown: (cost: nu
   return costWords({ usage: { cost, totalTokens: 1 }, estimatedCost: null, unpricedCalls }, shown)
 }
 
+/** The sent cost, or null where it is not known: a run without one, or of which every cost is estimated. */
+export const knownCost = ({ usage, estimatedCost, unpricedCalls }: Used): number | null =>
+  usage.cost === 0 && (estimatedCost !== null || unpricedCalls > 0 || usage.totalTokens === 0) ? null : usage.cost
+
+/** In total, or null where nothing said it. */
+export const knownTokens = ({ totalTokens }: Used['usage']): number | null => (totalTokens === 0 ? null : totalTokens)
+
 export const tokenWords = (totalTokens: number, shown: (tokens: number) => string): string =>
   totalTokens === 0 ? UNKNOWN : shown(totalTokens)
 

@@ -131,7 +131,9 @@ async function unknown(options: UnknownOptions): Promise<void> {
   const to = options.to === undefined ? new Date(now).toISOString() : moment('--to', options.to, -1, now)
   const models = await client.listUnpricedModels({ params: { environmentId }, query: { from, to } })
   if (options.json) return printJson(models)
-  if (models.items.length === 0) return printLine(`Every call since ${from} has a cost or a price.`)
+  const period = `from ${from} to ${to}`
+  if (models.items.length === 0) return printLine(`Every call ${period} has a cost or a price.`)
+  printLine(`Calls without a cost and a price, ${period}. --from 30d shows more.`)
   printTable(
     [{ title: 'MODEL' }, right('CALLS'), right('TOKENS')],
     models.items.map(({ model, calls, tokens }) => [

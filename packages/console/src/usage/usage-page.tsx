@@ -1,5 +1,5 @@
 import { allItems } from '@tacho/client/items.ts'
-import { tokenWords } from '@tacho/contract/usage-text.ts'
+import { knownCost, knownTokens, tokenWords } from '@tacho/contract/usage-text.ts'
 import type { UsagePoint } from '@tacho/contract/operator/usage.ts'
 import { keepPreviousData, useQuery } from '@tanstack/react-query'
 import { getRouteApi, Link, useNavigate } from '@tanstack/react-router'
@@ -280,6 +280,7 @@ function rowsOf(points: readonly UsagePoint[], by: Group): (string | number)[][]
     'tokens',
     'cost in US dollars',
     'estimated cost in US dollars',
+    'calls without a known cost',
   ]
   const latencies = ['llm p50 ms', 'llm p95 ms', 'tool p50 ms', 'tool p95 ms']
   const calls = ['failed calls', 'blocked calls', 'approvals']
@@ -290,9 +291,10 @@ function rowsOf(points: readonly UsagePoint[], by: Group): (string | number)[][]
       nameOf(point),
       ...counts.map((count) => point[count]),
       point.events,
-      point.usage.totalTokens,
-      point.usage.cost,
+      knownTokens(point.usage) ?? '',
+      knownCost(point) ?? '',
       point.estimatedCost ?? '',
+      point.unpricedCalls,
       ...[point.llmLatency, point.toolLatency].flatMap((found) => [found?.p50Ms ?? '', found?.p95Ms ?? '']),
       point.calls?.failed ?? '',
       point.calls?.blocked ?? '',

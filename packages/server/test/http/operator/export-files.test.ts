@@ -8,7 +8,7 @@ import path from 'node:path'
 import { after, before, test } from 'node:test'
 import { zstdDecompressSync } from 'node:zlib'
 import { LIMITS } from '@tacho/contract/limits.ts'
-import { parquetReadObjects } from 'hyparquet'
+import { parquetMetadata, parquetReadObjects } from 'hyparquet'
 import { issueRecord, reviewed } from '../../setup/issue-service.ts'
 import { event, startService, type Answer, type Service } from '../../setup/service.ts'
 import { refusalOf } from './contract.ts'
@@ -274,6 +274,77 @@ test('events and runs of a filter are Parquet tables with the values that were s
   const path_ = `/environments/${environmentId}/export/parquet`
   assert.deepEqual(refusalOf(await source.service.operator(path_)), [400, 'invalid_request'])
   assert.equal((await source.service.operator(`${path_}?table=constructor`)).status, 400)
+})
+
+test('what is not known is null in a Parquet file, and a run has what the list shows', async () => {
+  const { service } = source
+  const { environmentId } = await service.newTenant('unknown is null')
+  const key = await service.newKey({ scopes: ['events:write'], environmentId })
+  const call = (runId: string, eventId: string, payload: object) =>
+    event({ runId, eventId, eventType: 'LLM_CALL', payload: { model: 'own', ...payload } })
+  const error = { type: 'TimeoutError', message: 'too late' }
+  await service.record(
+    [
+      call('r1', 'none', {}),
+      call('r1', 'failed', { error }),
+      call('r1', 'zero', { usage: { promptTokens: 0, completionTokens: 0 }, cost: 0 }),
+      call('r1', 'side', { usage: { promptTokens: 7 }, cost: 0.5 }),
+      call('r1', 'lost', { usage: { promptTokens: 7, completionTokens: 'many' } }),
+      call('r1', 'total', { usage: { totalTokens: 9 }, cost: 0.25 }),
+      event({ runId: 'r1', eventId: 'asked', eventType: 'USER_INPUT', payload: { text: 'Why?' } }),
+      event({ runId: 'r1', eventId: 'end', eventType: 'SESSION_OUTCOME', payload: { status: 'FAILED', error } }),
+      event({
+        runId: 'r1',
+        eventId: 'score',
+        eventType: 'SCORE',
+        label: 'good',
+        payload: { name: 'good', value: 0.5 },
+      }),
+      call('r2', 'priced', { model: 'gpt-4o', usage: { promptTokens: 1_000, completionTokens: 10 } }),
+      event({ runId: 'r3', eventId: 'step' }),
+    ],
+    key,
+  )
+  const events = new Map((await rowsOf('events', '', environmentId)).map((row) => [row['eventId'], row]))
+  const counts = ['none', 'failed', 'zero', 'side', 'lost', 'total', 'priced', 'step'].map((id) => {
+    const { promptTokens, completionTokens, totalTokens, cost } = events.get(id) ?? {}
+    return [id, promptTokens, completionTokens, totalTokens, cost]
+  })
+  assert.deepEqual(counts, [
+    ['none', null, null, null, null],
+    ['failed', null, null, null, null],
+    ['zero', 0n, 0n, 0n, 0],
+    ['side', 7n, null, 7n, 0.5],
+    ['lost', 7n, null, null, null],
+    ['total', null, null, 9n, 0.25],
+    ['priced', 1_000n, 10n, 1_010n, null],
+    ['step', null, null, null, null],
+  ])
+  const runs = new Map((await rowsOf('runs', '', environmentId)).map((row) => [row['runId'], row]))
+  const [first, second, third] = ['r1', 'r2', 'r3'].map((id) => runs.get(id))
+  assert.equal(first?.['cost'], 0.75)
+  assert.deepEqual(
+    [second?.['cost'], typeof second?.['estimatedCost'], second?.['totalTokens']],
+    [null, 'number', 1_010n],
+  )
+  assert.deepEqual([third?.['cost'], third?.['totalTokens'], third?.['failureErrorClass']], [null, null, null])
+  const { title, failureErrorClass, failureMessage, completeness, scores } = first ?? {}
+  assert.deepEqual(
+    [title, failureErrorClass, failureMessage, completeness],
+    ['Why?', 'TimeoutError', 'too late', 'UNKNOWN'],
+  )
+  assert.deepEqual(
+    (JSON.parse(String(scores)) as { name: string; mean: number }[]).map(({ name, mean }) => [name, mean]),
+    [['good', 0.5]],
+  )
+  const listed = await service.operator<{ items: Record<string, unknown>[] }>(`/environments/${environmentId}/runs`)
+  assert.equal(listed.body.items.find(({ runId }) => runId === 'r1')?.['title'], title)
+  const metadata = parquetMetadata(new Uint8Array(await parquetOf('runs', '', environmentId)).buffer)
+  const times = metadata.schema.filter(({ name }) => ['startedAt', 'endedAt', 'receivedAt'].includes(name))
+  assert.deepEqual(
+    times.map(({ logical_type: type }) => type),
+    Array(3).fill({ type: 'TIMESTAMP', isAdjustedToUTC: true, unit: 'MILLIS' }),
+  )
 })
 
 test('a Parquet file of many row groups has every event once', { timeout: 900_000 }, async () => {

@@ -1,5 +1,7 @@
 import type { OperatorRun } from '@tacho/contract/operator/run.ts'
 import { isErrorEvent } from '@tacho/contract/failure.ts'
+import { callCounts, type CallCounts } from '@tacho/contract/usage-shapes.ts'
+import { knownCost, knownTokens } from '@tacho/contract/usage-text.ts'
 import { usageOf } from '../../../domain/usage.ts'
 import type { StoredEvent } from '../../../storage/events.ts'
 
@@ -20,6 +22,8 @@ export interface ParquetEvent {
 interface ReadEvent extends ParquetEvent {
   payload: Record<string, unknown>
   usage: ReturnType<typeof usageOf>
+  /** Null: not a model call, or one that says nothing of tokens. */
+  counts: CallCounts | null
 }
 
 const column = <Row>(name: string, type: ParquetType, valueOf: (row: Row) => ParquetValue): ParquetColumn<Row> => ({
@@ -51,9 +55,9 @@ export const EVENT_COLUMNS: readonly ParquetColumn<ReadEvent>[] = [
     event.eventType === 'TOOL_CALL' ? textOf(payload['toolName']) : null,
   ),
   column('model', 'text', ({ usage }) => (usage === null || usage.model === '' ? null : usage.model)),
-  column('promptTokens', 'integer', ({ usage }) => usage && usage.promptTokens),
-  column('completionTokens', 'integer', ({ usage }) => usage && usage.completionTokens),
-  column('totalTokens', 'integer', ({ usage }) => usage && usage.totalTokens),
+  column('promptTokens', 'integer', ({ counts }) => counts?.promptTokens ?? null),
+  column('completionTokens', 'integer', ({ counts }) => counts?.completionTokens ?? null),
+  column('totalTokens', 'integer', ({ counts }) => totalOf(counts)),
   column('cost', 'number', ({ usage }) => (usage === null || usage.uncosted !== null ? null : usage.costNanos / NANOS)),
   // A stored payload has at least 2 bytes; 0 means that it was removed.
   column('payload', 'text', ({ event }) => (event.payloadBytes === 0 ? null : event.payload)),
@@ -66,12 +70,23 @@ const textOf = (value: unknown): string | null => (typeof value === 'string' ? v
 
 export function readEvent({ runId, event }: ParquetEvent): ReadEvent {
   const payload = JSON.parse(event.payload) as Record<string, unknown>
-  return { runId, event, payload, usage: usageOf(event.eventType, payload) }
+  const usage = usageOf(event.eventType, payload)
+  return { runId, event, payload, usage, counts: usage && callCounts(payload['usage']) }
+}
+
+/** A total without one of its parts is not known. */
+function totalOf(counts: CallCounts | null): number | null {
+  if (counts === null) return null
+  const { promptTokens, completionTokens, totalTokens, unknown } = counts
+  if (totalTokens !== null) return totalTokens
+  const isKnown = unknown.length === 0 && (promptTokens ?? completionTokens) !== null
+  return isKnown ? (promptTokens ?? 0) + (completionTokens ?? 0) : null
 }
 
 const ofRun = (name: keyof OperatorRun, type: ParquetType = 'text') =>
   column<OperatorRun>(name, type, (run) => run[name] as ParquetValue)
-const timeOf = (name: 'startedAt' | 'endedAt' | 'lastEventAt' | 'receivedAt' | 'pinnedAt') =>
+type TimeName = 'startedAt' | 'endedAt' | 'lastEventAt' | 'receivedAt' | 'pinnedAt' | 'closedByRuleAt'
+const timeOf = (name: TimeName) =>
   column<OperatorRun>(name, 'time', (run) => (run[name] === null ? null : Date.parse(run[name])))
 
 export const RUN_COLUMNS: readonly ParquetColumn<OperatorRun>[] = [
@@ -83,10 +98,11 @@ export const RUN_COLUMNS: readonly ParquetColumn<OperatorRun>[] = [
   ofRun('sessionId'),
   ofRun('agentId'),
   column('agentName', 'text', ({ agent }) => agent.name),
-  column('promptTokens', 'integer', ({ usage }) => usage.promptTokens),
-  column('completionTokens', 'integer', ({ usage }) => usage.completionTokens),
-  column('totalTokens', 'integer', ({ usage }) => usage.totalTokens),
-  column('cost', 'number', ({ usage }) => usage.cost),
+  // What the list calls unknown is null: a mean of zeros would be too small.
+  column('promptTokens', 'integer', ({ usage }) => knownTokens(usage) && usage.promptTokens),
+  column('completionTokens', 'integer', ({ usage }) => knownTokens(usage) && usage.completionTokens),
+  column('totalTokens', 'integer', ({ usage }) => knownTokens(usage)),
+  column('cost', 'number', knownCost),
   ofRun('estimatedCost', 'number'),
   ofRun('priceTable'),
   ofRun('unpricedCalls', 'integer'),
@@ -100,4 +116,20 @@ export const RUN_COLUMNS: readonly ParquetColumn<OperatorRun>[] = [
   timeOf('receivedAt'),
   timeOf('pinnedAt'),
   ofRun('payloadsRemoved', 'integer'),
+  ofRun('title'),
+  ofRun('answer'),
+  ...(['errorClass', 'message', 'place', 'name', 'eventId'] as const).map((name) =>
+    column<OperatorRun>(
+      `failure${name[0]?.toUpperCase()}${name.slice(1)}`,
+      'text',
+      ({ failure }) => failure?.[name] ?? null,
+    ),
+  ),
+  column('completeness', 'text', ({ completeness }) => completeness.state),
+  ...(['recorded', 'rejected', 'dropped', 'missing'] as const).map((name) =>
+    column<OperatorRun>(`${name}Events`, 'integer', ({ completeness }) => completeness[name]),
+  ),
+  ofRun('differingRetries', 'integer'),
+  timeOf('closedByRuleAt'),
+  column('scores', 'text', ({ scores }) => (scores.length === 0 ? null : JSON.stringify(scores))),
 ]

@@ -43,7 +43,11 @@ async function* runPages(deps: Reads, { environmentId, workspaceId, filter }: Pa
   for await (const rows of walkRuns(deps.storage, environmentId, filter, null)) {
     const calls = rows.flatMap(({ uncosted }) => readUncosted(uncosted))
     const estimator = await estimatorOf(deps, workspaceId, calls)
-    yield rows.map((row) => toOperatorRun(row, estimator))
+    const scores = await deps.storage.readRunScores(
+      environmentId,
+      rows.map(({ id }) => id),
+    )
+    yield rows.map((row) => toOperatorRun(row, estimator, scores.get(row.id)))
   }
 }
 

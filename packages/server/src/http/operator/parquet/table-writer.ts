@@ -61,7 +61,12 @@ const toBigInt = (value: ParquetValue): bigint | null => (typeof value === 'numb
 
 const TYPES: Readonly<Record<Exclude<ParquetType, 'texts'>, Omit<SchemaElement, 'name'>>> = {
   text: { type: 'BYTE_ARRAY', converted_type: 'UTF8' },
-  time: { type: 'INT64', converted_type: 'TIMESTAMP_MILLIS' },
+  // Readers take the converted type alone for the time of any zone, and count other days in each.
+  time: {
+    type: 'INT64',
+    converted_type: 'TIMESTAMP_MILLIS',
+    logical_type: { type: 'TIMESTAMP', isAdjustedToUTC: true, unit: 'MILLIS' },
+  },
   integer: { type: 'INT64' },
   number: { type: 'DOUBLE' },
   flag: { type: 'BOOLEAN' },
