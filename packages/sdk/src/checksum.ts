@@ -5,18 +5,18 @@ import { CARD_RUN, IBAN_RUN } from './number-runs.ts'
 export interface NumberForm {
   /** Matches text that may contain a number of this form. */
   readonly run: RegExp
-  /** How the first group of a number begins. */
-  readonly start: RegExp
+  /** Whether a group can begin a number. */
+  readonly begins: (text: string, at: number) => boolean
   readonly minChars: number
   readonly maxChars: number
-  /** Gets a number without separators. */
-  readonly isValid: (number: string) => boolean
+  /** Gets digits and letters as in base 36, without separators. */
+  readonly isValid: (values: readonly number[]) => boolean
   readonly mark: string
 }
 
 export const CARD_NUMBER: NumberForm = {
   run: CARD_RUN,
-  start: /^\d/,
+  begins: isDigit,
   minChars: 13,
   maxChars: 19,
   isValid: isCardNumber,
@@ -25,11 +25,19 @@ export const CARD_NUMBER: NumberForm = {
 
 export const IBAN: NumberForm = {
   run: IBAN_RUN,
-  start: /^[A-Z]{2}\d{2}/i,
+  begins: (text, at) => isLetter(text, at) && isLetter(text, at + 1) && isDigit(text, at + 2) && isDigit(text, at + 3),
   minChars: 15,
   maxChars: 34,
   isValid: isIban,
   mark: '[masked:iban]',
+}
+
+function isDigit(text: string, at: number): boolean {
+  return (valueOf(text, at) ?? 10) < 10
+}
+
+function isLetter(text: string, at: number): boolean {
+  return (valueOf(text, at) ?? 0) > 9
 }
 
 /** A number begins and ends with a group; the longest first, because other digits may stand beside it. */
@@ -37,25 +45,28 @@ export function maskNumbers(text: string, form: NumberForm): string {
   return text.replace(form.run, (run) => {
     let masked = ''
     let done = 0
-    for (const { 0: group, index } of run.matchAll(/[A-Z\d]+/gi)) {
-      if (index < done || !form.start.test(group)) continue
-      const end = endOfNumber(run, index, form)
+    for (let at = 0; at < run.length; at++) {
+      const isGroup = valueOf(run, at) !== undefined && valueOf(run, at - 1) === undefined
+      if (!isGroup || !form.begins(run, at)) continue
+      const end = endOfNumber(run, at, form)
       if (end === undefined) continue
-      masked += run.slice(done, index) + form.mark
+      masked += run.slice(done, at) + form.mark
       done = end
+      at = end - 1
     }
     return masked + run.slice(done)
   })
 }
 
 function endOfNumber(run: string, start: number, { minChars, maxChars, isValid }: NumberForm): number | undefined {
-  let number = ''
+  const values: number[] = []
   let end: number | undefined
-  for (let at = start; at < run.length && number.length < maxChars; at++) {
-    if (valueOf(run, at) === undefined) continue
-    number += run.charAt(at)
+  for (let at = start; at < run.length && values.length < maxChars; at++) {
+    const value = valueOf(run, at)
+    if (value === undefined) continue
+    values.push(value)
     const isGroupEnd = valueOf(run, at + 1) === undefined
-    if (isGroupEnd && number.length >= minChars && isValid(number)) end = at + 1
+    if (isGroupEnd && values.length >= minChars && isValid(values)) end = at + 1
   }
   return end
 }
@@ -69,22 +80,23 @@ function valueOf(text: string, at: number): number | undefined {
 }
 
 /** Luhn. */
-function isCardNumber(digits: string): boolean {
-  if (/^(.)\1+$/.test(digits)) return false
+function isCardNumber(digits: readonly number[]): boolean {
   let sum = 0
+  let isSame = true
   for (let place = 0; place < digits.length; place++) {
-    const digit = valueOf(digits, digits.length - 1 - place) ?? 0
+    const digit = digits[digits.length - 1 - place] ?? 0
     const doubled = place % 2 === 1 ? digit * 2 : digit
     sum += doubled > 9 ? doubled - 9 : doubled
+    isSame &&= digit === digits[0]
   }
-  return sum % 10 === 0
+  return sum % 10 === 0 && !isSame
 }
 
 /** ISO 13616: modulo 97 of the number without its first four characters, and these after it, is 1. */
-function isIban(iban: string): boolean {
+function isIban(iban: readonly number[]): boolean {
   let rest = 0
   for (let place = 0; place < iban.length; place++) {
-    const value = valueOf(iban, (place + 4) % iban.length) ?? 0
+    const value = iban[(place + 4) % iban.length] ?? 0
     rest = (rest * (value > 9 ? 100 : 10) + value) % 97
   }
   return rest === 1

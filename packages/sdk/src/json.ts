@@ -1,4 +1,4 @@
-import { byteLength, shortenedAtWord } from './text.ts'
+import { byteLength, shortenedAtWord, shortenedInside } from './text.ts'
 
 export type Json = null | boolean | number | string | Json[] | { [key: string]: Json }
 export type JsonObject = { [key: string]: Json }
@@ -13,11 +13,15 @@ export interface JsonText {
 const COPIED_VALUES = 131_072
 /** Characters and values of a payload that are read: eight times what the interface accepts. */
 const READ_MAX = 2_097_152
+/** Characters of texts that are masked: twice what the interface accepts. More would hold up the host. */
+const MASKED_MAX = 524_288
 /** Most fields that can fit in a payload: each takes six bytes, such as `"a":1,`. */
 const FIELDS_MAX = 43_690
 /** Longer texts are not read at all: reading even the beginning may first join their parts in memory. */
 const TEXT_MAX = 67_108_864
 const TOO_LARGE = 'too large'
+
+type LargeKeys = Map<object, string[]>
 
 export interface Snapshot {
   /** UTF-8, about as many as its JSON text. */
@@ -31,9 +35,11 @@ export interface Snapshot {
  * in place of each lost value. `write` returns `{}` for nothing.
  */
 export function snapshotOf(payload: unknown, maxLevels: number): Snapshot {
-  const plain = readSafely(() => plainCopy(payload, maxLevels), undefined)
+  // Listing the keys of a very large object takes longest: once is enough.
+  const largeKeys = new Map<object, string[]>()
+  const plain = readSafely(() => plainCopy(payload, maxLevels, largeKeys), undefined)
   if (plain) return { bytes: plain.bytes, write: () => asObject(JSON.stringify(plain.value), false) }
-  const { text, isCut } = copied(payload, maxLevels)
+  const { text, isCut } = copied(payload, maxLevels, largeKeys)
   return { bytes: byteLength(text), write: () => asObject(text, isCut) }
 }
 
@@ -43,8 +49,9 @@ const asObject = (text: string, isCut: boolean): JsonText => ({
 })
 
 /** JSON.stringify writes it like the original. @throws if it must not read the value. */
-function plainCopy(payload: unknown, maxLevels: number): { value: unknown; bytes: number } {
+function plainCopy(payload: unknown, maxLevels: number, largeKeys: LargeKeys): { value: unknown; bytes: number } {
   let room = READ_MAX
+  let chars = 0
   let bytes = 0
   const spend = (chars: number): void => {
     if ((room -= chars) < 0) throw TOO_LARGE
@@ -53,6 +60,7 @@ function plainCopy(payload: unknown, maxLevels: number): { value: unknown; bytes
   function copy(value: unknown, levels: number): unknown {
     if (typeof value === 'string') {
       spend(value.length)
+      if ((chars += maskedChars(value)) > MASKED_MAX) throw TOO_LARGE
       bytes += byteLength(value)
       return value
     }
@@ -74,7 +82,12 @@ function plainCopy(payload: unknown, maxLevels: number): { value: unknown; bytes
     if (value instanceof String || value instanceof Number || value instanceof Boolean) return value.valueOf()
     if (isHidden(value)) throw TOO_LARGE
     const fields: Record<string, unknown> = {}
-    for (const key of Object.keys(value)) {
+    const keys = Object.keys(value)
+    if (keys.length > FIELDS_MAX) {
+      largeKeys.set(value, keys)
+      throw TOO_LARGE
+    }
+    for (const key of keys) {
       spend(key.length + READ_MAX / FIELDS_MAX)
       if (key === '__proto__') throw TOO_LARGE
       bytes += key.length + 4
@@ -86,6 +99,9 @@ function plainCopy(payload: unknown, maxLevels: number): { value: unknown; bytes
   if (value === undefined) throw TOO_LARGE
   return { value, bytes }
 }
+
+/** A file in base64 is recorded whole, or as its type and size. */
+const maskedChars = (text: string): number => (text.startsWith('data:') ? 0 : text.length)
 
 /** JSON has no NaN and no Infinity. */
 const numberOf = (value: number) => (Number.isFinite(value) ? value : `[${value}]`)
@@ -110,7 +126,7 @@ function markOf(value: object): string {
 }
 
 /** Leaves out what JSON cannot express, and limits depth, values and characters. */
-function copied(value: unknown, maxLevels: number): JsonText {
+function copied(value: unknown, maxLevels: number, largeKeys: LargeKeys): JsonText {
   const ancestors = new Set<object>()
   let values = 0
   let chars = 0
@@ -134,9 +150,11 @@ function copied(value: unknown, maxLevels: number): JsonText {
   }
 
   function copyText(text: string): string {
-    const room = text.length > TEXT_MAX ? 0 : Math.max(0, READ_MAX - chars)
-    chars += text.length
-    return shortenedAtWord(text, room)
+    const most = maskedChars(text) > 0 ? MASKED_MAX : READ_MAX
+    const room = text.length > TEXT_MAX ? 0 : Math.max(0, most - chars)
+    chars += maskedChars(text)
+    // A cut in the middle is made far from both parts that are kept: masking, which follows, does not know half a credential.
+    return room > MASKED_MAX * 0.75 ? shortenedInside(text, room) : shortenedAtWord(text, room)
   }
 
   function copyObject(source: object): Json | undefined {
@@ -167,7 +185,7 @@ function copied(value: unknown, maxLevels: number): JsonText {
 
   function copyFields(source: object): Json {
     const fields: [string, Json][] = []
-    const keys = Object.keys(source)
+    const keys = largeKeys.get(source) ?? Object.keys(source)
     for (const [index, key] of keys.entries()) {
       // A field counts as three values, so that at most FIELDS_MAX are read.
       values += 2
@@ -183,7 +201,7 @@ function copied(value: unknown, maxLevels: number): JsonText {
   }
 
   const text = JSON.stringify(copyValue(value) ?? {})
-  return { text, isCut: values >= COPIED_VALUES || chars > READ_MAX }
+  return { text, isCut: values >= COPIED_VALUES || chars > MASKED_MAX }
 }
 
 /** At most one more than can fit in a payload. */

@@ -97,21 +97,30 @@ function write(payload: JsonObject, level: number, maxBytes: number) {
   return { text: parts.join(''), cutTexts, cutLists }
 }
 
+/** Without half of a surrogate pair. */
+function ends(text: string, units: number): [start: string, end: string] {
+  const tail = Math.floor(units / 3)
+  const end = tail > 0 ? text.slice(-tail) : ''
+  return [text.slice(0, units - tail).replace(/[\ud800-\udbff]$/, ''), end.replace(/^[\udc00-\udfff]/, '')]
+}
+
+/** A very long text was cut before it was masked. */
+const CUT_BEFORE = /… \[cut: (\d{1,9}) characters\]/
+
 const DATA_URL = /^data:([\w.+/-]{3,99})[^,]{0,99};base64,([\w+/-]+)=*$/
 
 /** As JSON of at most `maxBytes` plus a mark: the beginning and the end, where a log has its error. Half of a file is worth nothing. */
 function cutText(text: string, maxBytes: number): string {
   const [, type, base64 = ''] = DATA_URL.exec(text) ?? []
   if (type !== undefined) return JSON.stringify(`[cut: ${type}, ${Math.floor((base64.length * 3) / 4)} bytes]`)
-  let cut = ''
-  for (let step = 2 ** 18, units = 0; step >= 1; step /= 2) {
-    const tail = Math.floor((units + step) / 3)
-    // Without half of a surrogate pair.
-    const start = text.slice(0, units + step - tail).replace(/\p{Cs}/u, '')
-    const end = text.slice(-tail).replace(/\p{Cs}/u, '')
-    if (sizeOf(start + end) > maxBytes) continue
-    units += step
-    cut = `${start}… [cut: ${text.length - start.length - end.length} characters]${end}`
-  }
-  return JSON.stringify(cut)
+  let units = 0
+  // Each character of most texts takes one byte.
+  if (sizeOf(text) === text.length) units = maxBytes
+  else
+    for (let step = 2 ** 18; step >= 1; step /= 2)
+      if (sizeOf(ends(text, units + step).join('')) <= maxBytes) units += step
+  const [start, end] = ends(text, units)
+  const removed = text.slice(start.length, text.length - end.length)
+  const [mark = '', before = '0'] = CUT_BEFORE.exec(removed) ?? []
+  return JSON.stringify(`${start}… [cut: ${removed.length - mark.length + Number(before)} characters]${end}`)
 }

@@ -24,6 +24,13 @@ export function shortenedAtWord(text: string, units: number): string {
   return `${kept}… [cut: ${text.length - kept.length} characters]`
 }
 
+/** Keeps the end too, where a log has its error: a third. */
+export function shortenedInside(text: string, units: number): string {
+  if (text.length <= units) return text
+  const tail = Math.floor(units / 3)
+  return `${text.slice(0, units - tail)}… [cut: ${text.length - units} characters]${text.slice(text.length - tail)}`
+}
+
 /** Replaces half surrogate pairs and NUL by the replacement character. */
 export function wellFormed(text: string): string {
   const whole = text.isWellFormed() ? text : text.toWellFormed()

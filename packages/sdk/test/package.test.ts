@@ -20,7 +20,7 @@ import { startScriptedServer } from './scripted-server.ts'
 
 const ROOT = fileURLToPath(new URL('../../..', import.meta.url))
 /** Limit for the recording core, minified and compressed. */
-const CORE_BYTES = 14_000
+const CORE_BYTES = 14_200
 /** Limit for `import { Tacho }`: the core, and the calls for prompts and guarded tools, which copy their input at once. */
 const ENTRY_BYTES = 16_300
 /** Limit for what masks and writes events; in Node it is loaded with the core. */
@@ -65,7 +65,7 @@ async function bundled(entry: string): Promise<{ bytes: number; inputs: string[]
   return { bytes, inputs: Object.keys(metafile.inputs) }
 }
 
-test('the recording core stays under 14 kB, and the entry loads only what every client needs', async () => {
+test('the recording core stays under 14.2 kB, and the entry loads only what every client needs', async () => {
   const core = await bundled(
     ['core', 'run', 'process-end', 'runtime'].map((name) => `export * from './${name}.ts'`).join('\n'),
   )
