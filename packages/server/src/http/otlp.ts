@@ -1,5 +1,6 @@
 /** OTLP 1.9. If a part cannot be stored, the whole request is refused: exporters retry it, and nothing counts twice. */
 import type { BatchResult } from '@tacho/contract/event.ts'
+import { LIMITS } from '@tacho/contract/limits.ts'
 import { OTLP_ROUTES, type OtlpSignal } from '@tacho/contract/otlp.ts'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { batchResult } from '../domain/event.ts'
@@ -38,6 +39,12 @@ export function otlpRoutes(app: FastifyInstance, deps: Deps): void {
       if (result.retryableEventIds.length > 0) {
         const code = storage.writesRefused() ?? 'storage_unavailable'
         return replyError(request, reply, refuse(code, 'Retry the whole request; nothing is counted twice'))
+      }
+      if (judged.openTraces.length > 0) {
+        // When it is quiet depends on the rule of the environment.
+        const dueAt = receivedAt + LIMITS.stalledMinutesMin * 60_000
+        // If it fails, the stalled rule ends them.
+        await storage.queueTraceEnds(environmentId, judged.openTraces, dueAt).catch(() => undefined)
       }
       return answer(reply, signal, encoding, partialSuccess(judged, result, signal))
     })

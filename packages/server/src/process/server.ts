@@ -27,6 +27,7 @@ import { expireOverdueApprovals } from '../jobs/expire-approvals.ts'
 import { deliverWebhooks } from '../jobs/deliver-webhooks.ts'
 import { closeStalled } from '../jobs/close-stalled.ts'
 import { deleteEnvironments } from '../jobs/delete-environments.ts'
+import { endTraces } from '../jobs/end-traces.ts'
 import { erase } from '../jobs/erase.ts'
 import { flushConfigurationClients } from '../jobs/flush-configuration-clients.ts'
 import { flushCredentialUses } from '../jobs/flush-credential-uses.ts'
@@ -129,6 +130,7 @@ export async function serveStore(config: Config, storage: Storage, options: Star
       erase({ storage, now: storeNow }),
       deleteEnvironments({ storage, now: storeNow }),
       closeStalled({ storage, now: storeNow }),
+      endTraces({ storage, now: storeNow }),
       tellGaps({ storage, pages, now: storeNow }),
       checkAlerts({ storage, prices, now: storeNow }),
       deliverWebhooks({ storage, sender, mail: createMailSender(config), pages, now: storeNow }),

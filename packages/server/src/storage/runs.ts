@@ -111,3 +111,21 @@ export interface UsageHourRow extends UsageSums {
   events: number
   uncosted: UncostedSum[]
 }
+
+/** What a trace needs to find the span that ends it. */
+export interface TraceSpan {
+  eventId: string
+  eventType: string
+  spanId: string | null
+  parentSpanId: string | null
+  time: number
+  receivedAt: number
+  latencyMicros: number
+}
+
+export interface UnendedTrace {
+  runId: string
+  spans: TraceSpan[]
+  /** It ends after this time without an event. */
+  idleMs: number
+}

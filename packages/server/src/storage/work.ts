@@ -12,6 +12,7 @@ export const WORK_KINDS = [
   'erase',
   'delete_environment',
   'close_stalled',
+  'end_trace',
   'tell_gaps',
 ] as const
 export type WorkKind = (typeof WORK_KINDS)[number]

@@ -22,6 +22,8 @@ export interface JudgedTelemetry {
   /** The first events must be stored before the others. */
   namesAgent: boolean
   unreadable: Unreadable[]
+  /** Runs with a step whose parent is not in this request: perhaps it never comes. */
+  openTraces: string[]
 }
 
 export type TelemetryJudgement =
@@ -78,8 +80,26 @@ export function judgeTelemetry(
       batch.refused.push({ runId, eventId: id, code: 'unreadable', message: reason, rejectedAt: context.now })
     }
   }
-  return { ok: true, batch, itemOf, namesAgent: events[0]?.namesAgent === true, unreadable }
+  const openTraces = openTracesOf(events)
+  return { ok: true, batch, itemOf, namesAgent: events[0]?.namesAgent === true, unreadable, openTraces }
 }
+
+/** Traces that end with this request have an outcome in it. Beyond the bound, the stalled rule ends them. */
+function openTracesOf(events: readonly OtlpEvent[]): string[] {
+  const spans = new Set(events.map(({ spanId }) => spanId))
+  const ended = new Set(events.filter(({ eventType }) => eventType === 'SESSION_OUTCOME').map(({ runId }) => runId))
+  const open = events.filter(
+    ({ runId, eventType, spanId, parentSpanId }) =>
+      eventType === 'AGENT_STEP' &&
+      spanId !== undefined &&
+      parentSpanId !== undefined &&
+      !spans.has(parentSpanId) &&
+      !ended.has(runId),
+  )
+  return [...new Set(open.map(({ runId }) => runId))].slice(0, OPEN_TRACES_MAX)
+}
+
+const OPEN_TRACES_MAX = 200
 
 /** A run belongs to the agent of its first stored event, but the span that names it ends last: it comes first here. */
 function inStoredOrder<Made extends { event: OtlpEvent }>(made: Made[]): Made[] {

@@ -58,6 +58,7 @@ import { searchActs } from './search/search.ts'
 import { searchIndexActs } from './search/search-index.ts'
 import { searchSettingsActs } from './search/search-settings.ts'
 import { stalledActs } from './runs/stalled.ts'
+import { traceEndsActs } from './runs/trace-ends.ts'
 import { usageActs } from './usage/usage.ts'
 import { usagePointsActs } from './usage/usage-points.ts'
 import { versionResultsActs } from './usage/version-results.ts'
@@ -124,6 +125,7 @@ export const ACTS = {
   ...searchIndexActs,
   ...searchSettingsActs,
   ...stalledActs,
+  ...traceEndsActs,
   ...usageActs,
   ...usagePointsActs,
   ...versionResultsActs,

@@ -65,6 +65,29 @@ export function stalledSuite(open: OpenStorage) {
       assert.equal((await runOf(storage(), env)).status, 'RUNNING')
     })
 
+    test('a trace is read with its spans until an outcome ends it, and is queued once', async () => {
+      const env = await newEnvironment('FAILED')
+      await append(storage(), env, event({ eventId: 'a', spanId: 'a', parentSpanId: 'elsewhere', latencyMs: 3 }))
+      const { id } = await runOf(storage(), env)
+      for (const runIds of [['run', 'no run'], ['run']]) await storage().queueTraceEnds(env, runIds, NOON + 1)
+      const claim = { kind: 'end_trace', owner: newId(), now: NOON + 1, leaseUntil: NOON + HOUR, limit: 1_000 } as const
+      const queued = (await storage().claimWork(claim)).filter(({ environmentId }) => environmentId === env)
+      assert.deepEqual(
+        queued.map(({ subjectId }) => subjectId),
+        [id],
+      )
+      const trace = await storage().readUnendedTrace(env, id)
+      assert.deepEqual([trace?.runId, trace?.idleMs], ['run', 15 * MINUTE])
+      const [span, ...others] = trace?.spans ?? []
+      assert.deepEqual([span?.spanId, span?.parentSpanId, span?.latencyMicros], ['a', 'elsewhere', 3_000])
+      assert.equal(others.length, 0)
+      assert.deepEqual(await close(env, NOON + 2 * HOUR), ['run'])
+      assert.notEqual(await storage().readUnendedTrace(env, id), null, 'the rule is no outcome')
+      await append(storage(), env, outcome('COMPLETED', { eventId: 'b' }))
+      assert.equal(await storage().readUnendedTrace(env, id), null)
+      assert.equal(await storage().readUnendedTrace(newId(), id), null)
+    })
+
     test('queues the run that it closed, so that it becomes an issue', async () => {
       const env = await newEnvironment('FAILED')
       await append(storage(), env, event({ clientId: 'client-7' }))
