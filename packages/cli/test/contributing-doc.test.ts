@@ -1,6 +1,6 @@
-/** Keeps the places that CONTRIBUTING.md and docs/architecture.md name correct. */
+/** Keeps the places that CONTRIBUTING.md, docs/architecture.md and the decision records name correct. */
 import assert from 'node:assert/strict'
-import { existsSync, readFileSync } from 'node:fs'
+import { existsSync, globSync, readFileSync } from 'node:fs'
 import path from 'node:path'
 import { test } from 'node:test'
 
@@ -41,4 +41,41 @@ test('every file that the architecture names exists', () => {
     names.filter((name) => !folders.some((folder) => existsSync(path.join(ROOT, 'packages', folder, name)))),
     [],
   )
+})
+
+test('there are at most 40 decision records, the list has each, and every file that they name exists', () => {
+  const folder = path.join(ROOT, 'docs/decisions')
+  const records = globSync('0*.md', { cwd: folder }).toSorted()
+  assert.ok(records.length <= 40, `${records.length} records: add to the record of the subject`)
+  const list = readFileSync(path.join(folder, 'README.md'), 'utf8')
+  const listed = [...list.matchAll(/\((0[\w-]+\.md)\)/g)].map(([, name = '']) => name).toSorted()
+  assert.deepEqual(listed, records)
+  const missing = records.flatMap((record) => {
+    const names = [
+      ...readFileSync(path.join(folder, record), 'utf8').matchAll(/`((?:packages|sdks|scripts|bench)\/[\w./*{},-]+)`/g),
+    ]
+    return names
+      .map(([, name = '']) => name)
+      .filter((name) => name !== 'packages/cli/dist' && globSync(name, { cwd: ROOT }).length === 0)
+      .map((name) => `${record}: ${name}`)
+  })
+  assert.deepEqual(missing, [])
+})
+
+test('every decision record that a file names exists', () => {
+  const sources = [
+    'packages/*/{src,test}/**/*.ts',
+    'scripts/**/*.mjs',
+    'sdks/python/{src,tests}/**/*.py',
+    'bench/**/*.ts',
+  ]
+  const missing = globSync([...sources, '*.md', 'docs/**/*.md', 'packages/*/*.md'], {
+    cwd: ROOT,
+    exclude: ['**/node_modules/**'],
+  }).flatMap((file) =>
+    [...readFileSync(path.join(ROOT, file), 'utf8').matchAll(/decisions\/(0\d{3}-[\w-]+\.md)/g)]
+      .filter(([, name = '']) => !existsSync(path.join(ROOT, 'docs/decisions', name)))
+      .map(([, name = '']) => `${file}: ${name}`),
+  )
+  assert.deepEqual(missing, [])
 })

@@ -1,4 +1,4 @@
-/** The failure that an event tells: its error, and where it happened. Source: decision "Why a run failed". */
+/** The failure that an event tells: its error, and where it happened. Source: docs/decisions/0106-issues-from-what-fails.md. */
 import { isFailedCall, neverRanCode } from './call-life.ts'
 import { fit } from './fit.ts'
 import { duration } from './format.ts'

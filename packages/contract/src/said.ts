@@ -1,6 +1,6 @@
 /**
  * What an event says of the question and the answer of its run. Lists, pages and commands title a run with the first question.
- * Source: decision "The question of a run".
+ * Source: docs/decisions/0106-issues-from-what-fails.md.
  */
 import { fit } from './fit.ts'
 import { contentText, isObject, messagesAt, textAt, type Json } from './read-payload.ts'

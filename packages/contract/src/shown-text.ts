@@ -1,6 +1,6 @@
 /**
  * Text of clients as a person may read it: nothing invisible, nothing that reorders or hides other text, and no letter that
- * only looks like another. Pure, and linear in the text. Source: decision "Texts that cannot lie".
+ * only looks like another. Pure, and linear in the text. Source: docs/decisions/0153-texts-that-cannot-lie.md.
  */
 
 /** `escape`: a character that would not show. `lookalike`: a word with letters that look like others; `note` says which. */

@@ -1,6 +1,7 @@
 /**
  * The environment of the demo, and its end. All that a demo makes is in this environment, or in the workspace under a
- * name of the demo and deployed only here. So nothing that agents use changes.
+ * name of the demo and deployed only here. So nothing that agents use changes: in an environment in use, its approvals
+ * would wait before real approvers, and its runs would count in alerts and budgets.
  */
 import { allItems } from '@tacho/client/items.ts'
 import type { Environment } from '@tacho/contract/operator/environment.ts'

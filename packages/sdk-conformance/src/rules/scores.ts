@@ -1,4 +1,4 @@
-/** Scores of runs: decision "Scores come as events". */
+/** Scores of runs: docs/decisions/0006-runs.md. */
 import assert from 'node:assert/strict'
 import { RELEASE, type Rule } from '../rule.ts'
 import type { ScriptedService, SentEvent } from '../scripted-service.ts'

@@ -1,4 +1,4 @@
-/** By storage time: client clocks are not comparable ("What happened after an approval" in docs/decisions). */
+/** By storage time: client clocks are not comparable (docs/decisions/0024-approvals.md). */
 import { CALL_VERDICTS, type CallVerdict, type JudgedCall } from '@tacho/contract/operator/aftermath.ts'
 import type { ApprovalRow, ToolEventRow } from '../storage/approvals.ts'
 import type { RunRow } from '../storage/runs.ts'

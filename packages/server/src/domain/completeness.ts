@@ -1,4 +1,4 @@
-/** Source: decision "What of a run arrived" in docs/decisions. */
+/** Source: docs/decisions/0104-what-of-a-run-arrived.md. */
 import { LIMITS } from '@tacho/contract/limits.ts'
 import type { Completeness, RecorderCompleteness } from '@tacho/contract/operator/completeness.ts'
 import {

@@ -45,7 +45,7 @@ export interface FailureGrouping extends Grouping {
   family: string
 }
 
-/** Source: decisions 0106 and 0133. Without a place or an error of its own, a failure belongs to its agent. */
+/** Source: docs/decisions/0106-issues-from-what-fails.md. Without a place or an error of its own, a failure belongs to its agent. */
 export function failureGrouping({ kind, agent, toolName, model, error }: SeenFailure): FailureGrouping {
   const root = error.causes.at(-1)
   const said = {

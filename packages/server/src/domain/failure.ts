@@ -1,4 +1,4 @@
-/** Source: decision "Why a run failed" in docs/decisions. */
+/** Source: docs/decisions/0106-issues-from-what-fails.md. */
 import { cancellationOf, failureOf, isErrorEvent } from '@tacho/contract/failure.ts'
 import type { RunOutcome } from '@tacho/contract/run.ts'
 import type { EventFailure } from '../storage/failure.ts'

@@ -1,4 +1,4 @@
-/** Source: docs/decisions/0068-prompt-results.md. */
+/** Source: docs/decisions/0071-estimated-costs.md. */
 import { isErrorEvent } from '@tacho/contract/failure.ts'
 import { HELD_BACK } from '@tacho/contract/problem.ts'
 import type { ProblemKind } from '@tacho/contract/words.ts'

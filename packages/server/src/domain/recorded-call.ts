@@ -1,4 +1,4 @@
-/** Tool calls as the client's policies saw them. Source: docs/decisions/0015-payload-conventions.md. */
+/** Tool calls as the client's policies saw them. Source: docs/decisions/0004-payloads-are-kept-as-text.md. */
 import { textAt } from '@tacho/contract/read-payload.ts'
 import type { Facts } from '@tacho/policy/variables.ts'
 import type { ToolCallRow } from '../storage/simulations.ts'

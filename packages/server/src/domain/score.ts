@@ -1,4 +1,4 @@
-/** Source: docs/decisions/0148-scores-come-as-events.md. */
+/** Source: docs/decisions/0006-runs.md. */
 import { LIMITS } from '@tacho/contract/limits.ts'
 import type { Score, ScoreSum, ScoreSums } from '@tacho/contract/operator/score.ts'
 import { meanMargin } from '@tacho/contract/statistics.ts'

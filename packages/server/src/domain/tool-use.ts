@@ -1,4 +1,4 @@
-/** Source: decision "Usage by tool and session". */
+/** Source: docs/decisions/0071-estimated-costs.md. */
 import { LIMITS } from '@tacho/contract/limits.ts'
 import type { Payload, ToolUse } from '../storage/events.ts'
 import { problemKind } from './prompt-use.ts'

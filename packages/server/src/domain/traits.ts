@@ -1,4 +1,4 @@
-/** Source: docs/decisions/0062-filters-of-runs.md. */
+/** Source: docs/decisions/0132-runs-in-another-order.md. */
 import { LIMITS } from '@tacho/contract/limits.ts'
 import type { Payload, PromptUse } from '../storage/events.ts'
 import { traitLine, type TraitKind } from '../storage/traits.ts'

@@ -1,3 +1,4 @@
+/** The docs of the version that runs, also offline. Pages are rendered when they are first read: no build step, no script, no second copy. */
 import { existsSync, globSync } from 'node:fs'
 import { readFile } from 'node:fs/promises'
 import path from 'node:path'

@@ -1,3 +1,4 @@
+/** Saved views of an environment. Everyone who reads the environment sees them, so a viewer, who changes nothing, saves none. */
 import { LIMITS } from '@tacho/contract/limits.ts'
 import type { RunFilter } from '@tacho/contract/operator/run.ts'
 import type { RunView } from '@tacho/contract/operator/run-view.ts'
