@@ -60,7 +60,7 @@ async function bundle(folder, entries) {
     external: ['#process', 'node:*'],
     minify: true,
     // Node prints the line of an uncaught error.
-    lineLimit: 160,
+    lineLimit: 400,
     legalComments: 'none',
     metafile: true,
     write: false,
