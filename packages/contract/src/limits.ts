@@ -285,6 +285,14 @@ export const LIMITS = {
   groupsOfPerson: 1_000,
   /** Addresses and networks of one API key or operator token. */
   allowedAddresses: 50,
+  /** Of a SCIM request. */
+  directoryBodyBytes: 262_144,
+  directoryOperations: 100,
+  directoryMembers: 500,
+  /** People or groups in a list for a directory; groups with their members are fewer. */
+  directoryPage: 200,
+  directoryGroupPage: 20,
+  directoryTextChars: 255,
   passwordCharsMin: 12,
   passwordCharsMax: 256,
   /** Longest key or token in a request. */

@@ -30,6 +30,7 @@ import { boundPipelines } from './http/pipelines.ts'
 import { runsRoutes } from './http/runs.ts'
 import { runtimeConfigRoutes } from './http/runtime-config.ts'
 import { withoutBodyParsers } from './http/serve-route.ts'
+import { scimRoutes } from './http/operator/scim.ts'
 import { slackRoutes } from './http/operator/slack.ts'
 import { cutStalledReaders } from './http/unread-replies.ts'
 import { createUnknownKeys } from './http/unknown-keys.ts'
@@ -136,6 +137,7 @@ export function createApp(deps: Deps, log?: FastifyBaseLogger): FastifyInstance 
     nodes: () => deps.storage.nodes(),
   })
   slackRoutes(app, deps, approvals, limits)
+  scimRoutes(app, deps, limits)
 
   void app.register(async (operators) => {
     for (const name of ['operatorToken', 'session', 'actor', 'operator']) operators.decorateRequest(name, null)

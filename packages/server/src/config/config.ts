@@ -155,6 +155,14 @@ export const SETTINGS = {
     'scopes separated by single spaces',
   ),
   groupRoles: groupRoles('Roles that groups of the identity provider give, by group and workspace'),
+  scimToken: secretText(
+    {
+      placeholder: 'token',
+      help: 'Token of a directory that manages people and groups through SCIM; without it, SCIM is off',
+    },
+    (given) => /^[\x21-\x7e]{32,512}$/.test(given),
+    'a text of 32 to 512 visible ASCII characters',
+  ),
   console: onOff('Serve the operator console at /, if it is built'),
   metrics: onOff('Serve /metrics, without a key'),
   docs: onOff('Serve /docs and the interface documents, without a key'),
@@ -240,9 +248,9 @@ export function readConfig(flags: Flags, environment: Environment): ConfigRead {
   }
   if (faults.length > 0) return { ok: false, faults }
   const config = Object.freeze(values) as Config
-  const together = [workersFault(config), identityProviderFault(config), mailFault(config)].filter(
-    (fault) => fault !== null,
-  )
+  const together = [workersFault, identityProviderFault, groupRolesFault, mailFault]
+    .map((check) => check(config))
+    .filter((fault) => fault !== null)
   return together.length === 0 ? { ok: true, config } : { ok: false, faults: together }
 }
 
@@ -253,12 +261,17 @@ function workersFault({ workers, databaseUrl }: Config): string | null {
 
 function identityProviderFault(config: Config): string | null {
   const needed = ['oidcIssuer', 'oidcClientId', 'oidcClientSecret', 'publicUrl'] as const
-  const given = (['oidcIssuer', 'oidcClientId', 'oidcClientSecret', 'oidcDomain', 'groupRoles'] as const).find(
+  const given = (['oidcIssuer', 'oidcClientId', 'oidcClientSecret', 'oidcDomain'] as const).find(
     (name) => config[name] !== null,
   )
   const missing = needed.filter((name) => config[name] === null).map(variableOf)
   if (given === undefined || missing.length === 0) return null
   return `${variableOf(given)} configures an identity provider, which also needs ${missing.join(', ')}.`
+}
+
+function groupRolesFault({ groupRoles: mapping, oidcIssuer, scimToken }: Config): string | null {
+  if (mapping === null || oidcIssuer !== null || scimToken !== null) return null
+  return 'TACHO_GROUP_ROLES is for groups of an identity provider, which also needs TACHO_OIDC_ISSUER or TACHO_SCIM_TOKEN.'
 }
 
 function mailFault({ smtpUrl, mailFrom }: Config): string | null {

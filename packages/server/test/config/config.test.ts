@@ -36,6 +36,7 @@ test('without flags and variables the server listens on loopback, port 4680, wit
     logLevel: 'info',
     rateLimit: 5000,
     operatorRateLimit: 500,
+    otlpMaxBytes: 20_971_520,
     minFreeDisk: 268_435_456,
     packPayloads: 'auto',
     requestTimeout: 30_000,
@@ -63,6 +64,7 @@ test('without flags and variables the server listens on loopback, port 4680, wit
     oidcGroupsClaim: 'groups',
     oidcScopes: null,
     groupRoles: null,
+    scimToken: null,
   })
 })
 

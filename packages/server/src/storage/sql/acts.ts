@@ -36,6 +36,8 @@ import { reviewActs } from './issues/review.ts'
 import { invitationsActs } from './operators/invitations.ts'
 import { notificationsActs } from './operators/notifications.ts'
 import { operatorTokensActs } from './operators/operator-tokens.ts'
+import { directoryActs } from './operators/directory.ts'
+import { directoryGroupsActs } from './operators/directory-groups.ts'
 import { groupRolesActs } from './operators/group-roles.ts'
 import { operatorsActs } from './operators/operators.ts'
 import { sessionsActs } from './operators/sessions.ts'
@@ -104,6 +106,8 @@ export const ACTS = {
   ...invitationsActs,
   ...notificationsActs,
   ...operatorTokensActs,
+  ...directoryActs,
+  ...directoryGroupsActs,
   ...groupRolesActs,
   ...operatorsActs,
   ...sessionsActs,

@@ -200,6 +200,37 @@ CREATE TABLE deployments (
   PRIMARY KEY (environment_id, kind, item_id)
 ) STRICT, WITHOUT ROWID;
 
+CREATE TABLE directory_groups (
+  id TEXT NOT NULL PRIMARY KEY,
+  name TEXT NOT NULL,
+  name_key TEXT NOT NULL UNIQUE, -- in lower case
+  external_id TEXT,
+  created_at INTEGER NOT NULL,
+  updated_at INTEGER NOT NULL
+) STRICT, WITHOUT ROWID;
+
+CREATE INDEX directory_groups_by_external_id ON directory_groups (external_id);
+
+CREATE TABLE directory_members (
+  group_id TEXT NOT NULL REFERENCES directory_groups (id),
+  operator_id TEXT NOT NULL REFERENCES operators (id),
+  PRIMARY KEY (group_id, operator_id)
+) STRICT, WITHOUT ROWID;
+
+CREATE INDEX directory_members_by_operator ON directory_members (operator_id, group_id);
+
+CREATE TABLE directory_people (
+  operator_id TEXT NOT NULL PRIMARY KEY REFERENCES operators (id),
+  user_name TEXT NOT NULL,
+  user_key TEXT NOT NULL UNIQUE, -- in lower case
+  external_id TEXT,
+  active INTEGER NOT NULL,
+  created_at INTEGER NOT NULL,
+  updated_at INTEGER NOT NULL
+) STRICT, WITHOUT ROWID;
+
+CREATE INDEX directory_people_by_external_id ON directory_people (external_id);
+
 CREATE TABLE ended_operators (
   email_key TEXT NOT NULL PRIMARY KEY, -- SHA-256 of the address
   ended_at INTEGER NOT NULL
@@ -594,6 +625,8 @@ CREATE TABLE operator_tokens (
   workspace_id TEXT REFERENCES workspaces (id), -- null: every workspace
   role TEXT NOT NULL DEFAULT 'owner'
 , row_sum INTEGER, allowed_addresses TEXT, creator_kind TEXT, creator_id TEXT, creator_name TEXT) STRICT, WITHOUT ROWID;
+
+CREATE INDEX operator_tokens_by_creator ON operator_tokens (creator_id);
 
 CREATE INDEX operator_tokens_by_workspace ON operator_tokens (workspace_id, id);
 

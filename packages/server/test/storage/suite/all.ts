@@ -10,6 +10,7 @@ import { configurationClientsSuite } from './configuration-clients.ts'
 import { configurationDamageSuite } from './configuration-damage.ts'
 import { controlSuite } from './control.ts'
 import { damageSuite } from './damage.ts'
+import { directorySuite } from './directory.ts'
 import { deploymentsSuite } from './deployments.ts'
 import { envelopesSuite } from './envelopes.ts'
 import { environmentDeletionSuite } from './environment-deletion.ts'
@@ -81,6 +82,7 @@ const SUITES = [
   promptsSuite,
   policiesSuite,
   deploymentsSuite,
+  directorySuite,
   configurationClientsSuite,
   simulationsSuite,
   stalledSuite,

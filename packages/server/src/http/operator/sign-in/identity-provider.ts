@@ -60,11 +60,15 @@ export function createAdmission(options: AdmissionOptions) {
     const accountId = `${issuer} ${subjectOf(claims)}`
     // Only of the id token: the answer of the userinfo endpoint is not signed.
     const groups = groupsIn(Object.hasOwn(claims, groupsClaim) ? claims[groupsClaim] : [])
-    const granted = rolesOfGroups(groups ?? [], groupRoles)
+    const managed = await storage.findManagedPerson(accountId, verifiedEmail(profile))
+    if (managed?.active === 0) throw new Error('The directory has deactivated the person')
+    // A directory that sends its people also sends their groups.
+    const granted = rolesOfGroups(managed?.groups ?? groups ?? [], groupRoles)
     await link(accountId, profile, granted.length > 0, request)
     const operator = await storage.findIdentity(accountId)
     if (operator === null) return accountId
-    const detail = { email: operator.email, by: 'groups', ...(groups === null && { unreadable: groupsClaim }) }
+    const isUnreadable = managed === null && groups === null
+    const detail = { email: operator.email, by: 'groups', ...(isUnreadable && { unreadable: groupsClaim }) }
     await storage.applyGroupRoles(
       operator.id,
       granted,

@@ -102,13 +102,18 @@ async function deleteOperator(sql: Sql, id: string, now: number, audit: AuditEnt
   await lockControl(sql)
   const scopes = await sql.all<{ scope: string }>('SELECT scope FROM operator_roles WHERE operator_id = :id', { id })
   for (const { scope } of scopes) if (await isLastOwner(sql, scope, id)) return 'last_owner'
-  await deleteOf(sql, id, [...WAYS_IN, 'slack_links', 'notification_choices', 'quiet_hours'])
-  await deleteOf(sql, id, ['operator_accounts', 'operator_roles'])
-  const ended = await sql.get<{ email: string }>('DELETE FROM operators WHERE id = :id RETURNING email', { id })
-  if (ended === null) return 'unknown'
-  await insertRows(sql, 'ended_operators', [{ emailKey: textKey(ended.email), endedAt: now }], 'ON CONFLICT DO NOTHING')
+  if (!(await deleteAccount(sql, id, now))) return 'unknown'
   await auditControl(sql, audit)
   return 'changed'
+}
+
+export async function deleteAccount(sql: Sql, id: string, now: number): Promise<boolean> {
+  await deleteOf(sql, id, [...WAYS_IN, 'slack_links', 'notification_choices', 'quiet_hours'])
+  await deleteOf(sql, id, ['operator_accounts', 'operator_roles', 'directory_members', 'directory_people'])
+  const ended = await sql.get<{ email: string }>('DELETE FROM operators WHERE id = :id RETURNING email', { id })
+  if (ended === null) return false
+  await insertRows(sql, 'ended_operators', [{ emailKey: textKey(ended.email), endedAt: now }], 'ON CONFLICT DO NOTHING')
+  return true
 }
 
 /**
@@ -134,10 +139,16 @@ async function createOperator(
 async function verifyOperatorEmail(sql: Sql, id: string, now: number, audit: AuditEntry[]): Promise<void> {
   const verify = 'UPDATE operators SET email_verified = 1, updated_at = :now WHERE id = :id AND email_verified = 0'
   if ((await sql.run(verify, { now, id })) === 0) return
+  await endPassword(sql, id, now)
+  await auditControl(sql, audit)
+}
+
+/** And its second factor, sessions and sign-ins that wait for a code. */
+export async function endPassword(sql: Sql, id: string, now: number): Promise<void> {
   await deleteOf(sql, id, WAYS_IN)
   await sql.run('DELETE FROM operator_accounts WHERE operator_id = :id AND password IS NOT NULL', { id })
-  await sql.run('UPDATE operators SET two_factor_enabled = 0 WHERE id = :id', { id })
-  await auditControl(sql, audit)
+  await sql.run('DELETE FROM sign_in_challenges WHERE value = :id', { id })
+  await sql.run('UPDATE operators SET two_factor_enabled = 0, updated_at = :now WHERE id = :id', { now, id })
 }
 
 const OF_PROVIDER = "provider_id = 'oidc'"
@@ -219,8 +230,8 @@ export async function isLastOwner(sql: Sql, scope: string, id: string): Promise<
   return owners.length === 1 && owners[0]?.id === id
 }
 
-const WAYS_IN = ['operator_sessions', 'notified_browsers', 'operator_second_factors'] as const
+export const WAYS_IN = ['operator_sessions', 'notified_browsers', 'operator_second_factors'] as const
 
-async function deleteOf(sql: Sql, id: string, tables: readonly TableName[]): Promise<void> {
+export async function deleteOf(sql: Sql, id: string, tables: readonly TableName[]): Promise<void> {
   for (const table of tables) await sql.run(`DELETE FROM ${table} WHERE operator_id = :id`, { id })
 }

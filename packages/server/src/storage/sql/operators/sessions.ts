@@ -15,7 +15,8 @@ export const sessionsActs = {
 
 async function findSession(sql: Sql, tokenHash: string): Promise<SessionRow | null> {
   const text = `SELECT s.id AS "sessionId", s.expires_at AS "expiresAt", ${OPERATOR}
-    FROM operator_sessions s JOIN operators o ON o.id = s.operator_id WHERE s.token_hash = :tokenHash`
+    FROM operator_sessions s JOIN operators o ON o.id = s.operator_id WHERE s.token_hash = :tokenHash
+      AND NOT EXISTS (SELECT 1 FROM directory_people d WHERE d.operator_id = o.id AND d.active = 0)`
   const found = await sql.get<OperatorRow & Pick<SessionRow, 'sessionId' | 'expiresAt'>>(text, { tokenHash })
   if (found === null) return null
   const { sessionId, expiresAt, ...operator } = found
