@@ -3,7 +3,8 @@ import assert from 'node:assert/strict'
 import { after, before, describe, test } from 'node:test'
 import { issueRecord, openedIssue } from '../../server/test/setup/issue-service.ts'
 import { event } from '../../server/test/setup/service.ts'
-import { hoursBefore, hoursOf, readRange, runsRange, timesOfRange } from '../src/ui/range.ts'
+import { startOfDay } from '@tacho/contract/days.ts'
+import { hoursBefore, hoursOf, readRange, runsRange, stepAt, stepsOf, timesOfRange } from '../src/ui/range.ts'
 import { withoutChromium } from './setup/chromium.ts'
 import { assertLooks, startConsole, type TestConsole } from './setup/console.ts'
 
@@ -51,6 +52,31 @@ test('usage has whole hours, by the day above a week, and at most a year', () =>
   assert.deepEqual(hours({ to: '2026-11-02T00:00:00Z' }).isCut, true)
   assert.deepEqual(runsRange(exact, { to: 'x' }), { from: '2026-11-01T00:00:00.000Z', to: '2026-11-01T02:00:00.000Z' })
   assert.deepEqual(runsRange(day, { since: '24h' }), { from: '2026-11-19T11:00:00.000Z' })
+})
+
+test('days begin at midnight in the zone of the reader, and have 23 or 25 hours when the clock changes', () => {
+  const days = (now: string, zone: string) => hoursOf({ since: '30d' }, '7d', at(now), zone)
+  for (const zone of ['UTC', 'Europe/Berlin', 'America/New_York', 'Asia/Kathmandu']) {
+    for (const now of ['2026-11-20T10:20:00Z', '2026-11-02T10:20:00Z', '2026-04-01T23:40:00Z']) {
+      const window = days(now, zone)
+      assert.equal(window.starts.length, 30, `${zone} ${now}`)
+      assert.deepEqual(stepsOf(window), { step: 'day', zone })
+      const last = window.starts.at(-1) ?? 0
+      assert.equal(last, startOfDay(at(now), zone), 'the last day is today')
+      assert.deepEqual(stepAt(window, last - 1), { step: 28, end: last })
+      assert.deepEqual(stepAt(window, at(now)), { step: 29, end: window.to + HOUR_MS })
+      // However late it is, the first days are the same.
+      const later = hoursOf({ since: '30d' }, '7d', last + 23 * HOUR_MS - 1, zone)
+      assert.deepEqual(later.starts, window.starts)
+    }
+  }
+  const lengths = (now: string) => {
+    const { starts } = days(now, 'America/New_York')
+    return new Set(starts.slice(1).map((start, day) => (start - (starts[day] ?? 0)) / HOUR_MS))
+  }
+  assert.deepEqual(lengths('2026-03-20T12:00:00Z'), new Set([23, 24]))
+  assert.deepEqual(lengths('2026-11-20T12:00:00Z'), new Set([24, 25]))
+  assert.deepEqual(lengths('2026-08-20T12:00:00Z'), new Set([24]))
 })
 
 describe('the range of the pages', { skip: withoutChromium }, () => {

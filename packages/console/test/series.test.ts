@@ -26,7 +26,13 @@ const point = (hour: number, key: string, change: Partial<UsagePoint> = {}): Usa
   calls: null,
   ...change,
 })
-const hours = (count: number) => ({ from: START, to: START + (count - 1) * HOUR_MS, stepMs: HOUR_MS })
+const windowOf = (count: number, stepMs: number) => ({
+  from: START,
+  to: START + (count - 1) * stepMs,
+  stepMs,
+  starts: Array.from({ length: count }, (_, step) => START + step * stepMs),
+})
+const hours = (count: number) => windowOf(count, HOUR_MS)
 
 test('hours of a week are bars of a few hours, and nothing is lost; percentiles stay as they are', () => {
   const week = hours(168)
@@ -35,8 +41,7 @@ test('hours of a week are bars of a few hours, and nothing is lost; percentiles 
   assert.equal(shownWindow(week, 'llm').stepMs, HOUR_MS)
   assert.equal(shownWindow(hours(24), 'cost').stepMs, HOUR_MS)
   for (const days of [30, 90, 365]) {
-    const window = { from: START, to: START + (days - 1) * 24 * HOUR_MS, stepMs: 24 * HOUR_MS }
-    assert.ok(timesOf(shownWindow(window, 'tokens')).length <= 92, `${days} days`)
+    assert.ok(timesOf(shownWindow(windowOf(days, 24 * HOUR_MS), 'tokens')).length <= 92, `${days} days`)
   }
   const points = Array.from({ length: 168 }, (_, hour) => point(hour, hour % 2 ? 'a' : 'b'))
   const sums = [point(0, 'a'), point(0, 'b')]

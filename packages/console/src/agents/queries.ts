@@ -3,12 +3,11 @@ import { allItems } from '@tacho/client/items.ts'
 import type { Agent } from '@tacho/contract/operator/agent.ts'
 import { keepPreviousData, useQuery } from '@tanstack/react-query'
 import { api } from '../api.ts'
-import { hoursBefore, hoursOf, hourTimes, timesOfRange, type Range, type Since } from '../ui/range.ts'
+import { hoursBefore, hoursOf, hourTimes, stepsOf, timesOfRange, type Range, type Since } from '../ui/range.ts'
 
 const REFRESH_MS = 10_000
 const RUNS_READ = 200
 const LISTED = 10
-const HOUR_MS = 3_600_000
 /** The period of the page, unless the address has one. */
 export const AGENT_SINCE: Since = '30d'
 
@@ -50,11 +49,10 @@ export function useAgentUsage(environmentId: string, agentId: string, range: Ran
     queryKey: ['usage of agent', environmentId, agentId, range],
     queryFn: async () => {
       const window = hoursOf(range, AGENT_SINCE, Date.now())
-      const step = window.stepMs === HOUR_MS ? ('hour' as const) : ('day' as const)
       const [points, sums] = await Promise.all([
         allItems(api.readUsagePoints, {
           params: { environmentId },
-          query: { ...hourTimes(window), by: 'agent', step },
+          query: { ...hourTimes(window), by: 'agent', ...stepsOf(window) },
         }),
         allItems(api.readUsagePoints, {
           params: { environmentId },

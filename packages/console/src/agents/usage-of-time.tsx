@@ -4,7 +4,7 @@ import { seriesOf, shownWindow, sumOf, timesOf } from '../usage/series.ts'
 import { compact, money, number } from '../ui/format.ts'
 import { Plot } from '../ui/plot.tsx'
 import { beforeText, rangeText } from '../ui/range-choice.tsx'
-import { orDefault, type Range } from '../ui/range.ts'
+import { orDefault, type Range, stepAt } from '../ui/range.ts'
 import { Section } from '../ui/section.tsx'
 import { Skeleton } from '../ui/states.tsx'
 import { Tabs } from '../ui/tabs.tsx'
@@ -55,19 +55,19 @@ interface UsagePlotProps {
 }
 
 function UsagePlot({ data: { window, points, before }, show, range, onPick }: UsagePlotProps) {
-  const { stepMs, times, series } = useMemo(() => {
+  const { shown, times, series } = useMemo(() => {
     const shown = shownWindow(window, show)
-    return { stepMs: shown.stepMs, times: timesOf(shown), series: seriesOf(points, [], shown, show) }
+    return { shown, times: timesOf(shown), series: seriesOf(points, [], shown, show) }
   }, [window, points, show])
   return (
     <Plot
       label={`${show} over time`}
       times={times}
-      stepSeconds={stepMs / 1_000}
+      stepSeconds={shown.stepMs / 1_000}
       series={series}
       format={FORMATS[show]}
       before={{ sum: sumOf(before, show) ?? 0, period: beforeText(range, AGENT_SINCE) }}
-      onPick={(seconds) => onPick(seconds * 1_000, seconds * 1_000 + stepMs)}
+      onPick={(seconds) => onPick(seconds * 1_000, stepAt(shown, seconds * 1_000).end)}
     />
   )
 }

@@ -7,11 +7,20 @@ import { api } from '../api.ts'
 import { needsPerson } from '../approvals/still-waiting.tsx'
 import { outcomesOf, type Outcomes } from '../runs/outcomes.ts'
 import { costsOf, wholeCost } from '../ui/costs.ts'
-import { hoursBefore, hoursOf, hourTimes, runsRange, timesOfRange, type Range, type Since } from '../ui/range.ts'
+import {
+  hoursBefore,
+  hoursOf,
+  hourTimes,
+  runsRange,
+  stepAt,
+  stepsOf,
+  timesOfRange,
+  type Range,
+  type Since,
+} from '../ui/range.ts'
 
 const REFRESH_MS = 5_000
 const DAY_REFRESH_MS = 15_000
-const HOUR_MS = 3_600_000
 /** The period of the page, unless its address has one. */
 export const OVERVIEW_SINCE: Since = '24h'
 const RUNS_COUNTED = 50
@@ -87,10 +96,12 @@ export function useNewestRuns(environmentId: string) {
 export interface Bar {
   /** Milliseconds. */
   from: number
+  to: number
   /** Counts of the runs that started in this part of the time. */
   outcomes: Outcomes
 }
 
+const WHOLE = { step: 'window' } as const
 /** More bars than this would be too thin for a thumb. */
 const BARS = 31
 
@@ -101,21 +112,22 @@ export function useTime(environmentId: string, range: Range) {
     queryFn: async ({ signal }) => {
       const window = hoursOf(range, OVERVIEW_SINCE, Date.now())
       // Latencies of hours cannot be added up, so the server sums up the whole time too.
-      const read = (step: 'hour' | 'day' | 'window', time = window) =>
+      const read = (step: ReturnType<typeof stepsOf> | typeof WHOLE, time = window) =>
         allItems((input) => api.readUsagePoints(input, { signal }), {
           params: { environmentId },
-          query: { ...hourTimes(time), by: 'agent' as const, step, limit: POINTS_PAGE },
+          query: { ...hourTimes(time), by: 'agent' as const, ...step, limit: POINTS_PAGE },
         })
       const [points, agents, earlier] = await Promise.all([
-        read(window.stepMs === HOUR_MS ? 'hour' : 'day'),
-        read('window'),
-        read('window', hoursBefore(window)),
+        read(stepsOf(window)),
+        read(WHOLE),
+        read(WHOLE, hoursBefore(window)),
       ])
-      const steps = Math.ceil((window.to + HOUR_MS - window.from) / window.stepMs)
-      const barMs = Math.ceil(steps / BARS) * window.stepMs
-      const byBar = Map.groupBy(points, (point) => Math.floor((Date.parse(point.from) - window.from) / barMs))
-      const bars = Array.from({ length: Math.ceil((steps * window.stepMs) / barMs) }, (_, bar): Bar => {
-        return { from: window.from + bar * barMs, outcomes: outcomesOf(byBar.get(bar) ?? []) }
+      const steps = Math.ceil(window.starts.length / BARS)
+      const barMs = steps * window.stepMs
+      const shown = { ...window, starts: window.starts.filter((_, step) => step % steps === 0) }
+      const byBar = Map.groupBy(points, (point) => stepAt(shown, Date.parse(point.from)).step)
+      const bars = shown.starts.map((from, bar): Bar => {
+        return { from, to: stepAt(shown, from).end, outcomes: outcomesOf(byBar.get(bar) ?? []) }
       })
       const cost = (point: UsagePoint) => wholeCost(costsOf(point))
       agents.sort((a, b) => cost(b) - cost(a) || b.usage.totalTokens - a.usage.totalTokens || b.runs - a.runs)

@@ -94,19 +94,19 @@ const widths = (bars: number) => ({ '--bars': bars, '--bars-of-phone': Math.ceil
 
 const BAR = 'flex h-16 flex-col-reverse border-b border-edge px-px'
 
-function Bar({ bar: { from, outcomes }, barMs, most }: { bar: Part; barMs: number; most: number }) {
+function Bar({ bar: { from, to, outcomes }, barMs, most }: { bar: Part; barMs: number; most: number }) {
   const params = route.useParams()
   const runs = runsOf(outcomes)
   if (runs === 0) return <div className={BAR} />
   const parts = STACKED.filter((status) => outcomes[status] > 0)
   const words = parts.map((status) => `${number(outcomes[status])} ${statusWord(status).toLowerCase()}`).join(', ')
   const time = barMs === HOUR_MS ? hourOfDay : minuteOfDay
-  const label = `${time(from)} to ${time(from + barMs)}, ${counted(runs, 'run')}: ${words}`
+  const label = `${time(from)} to ${time(to)}, ${counted(runs, 'run')}: ${words}`
   return (
     <Link
       to="/w/$workspace/$environment/runs"
       params={params}
-      search={{ from: new Date(from).toISOString(), to: new Date(from + barMs).toISOString() }}
+      search={{ from: new Date(from).toISOString(), to: new Date(to).toISOString() }}
       aria-label={label}
       title={label}
       className={`${BAR} hover:bg-hover`}

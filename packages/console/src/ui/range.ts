@@ -2,6 +2,7 @@
  * The time that a page shows. Every page that has one reads it from its address in this form: a length before now, or from
  * and to. Without either, the page has its own default.
  */
+import { daysOf, offsetAt, ownZone, startOfDay, timeAt } from '@tacho/contract/days.ts'
 import { textOf } from './search.ts'
 
 const HOUR_MS = 3_600_000
@@ -56,27 +57,59 @@ export function timesOfRange({ since, from, to }: Range, now: number): { from?: 
 export interface HourWindow {
   from: number
   to: number
-  /** An hour for up to a week, a day for a longer time. */
+  /** An hour for up to a week, a day for a longer time. Days of this zone, which have 23 or 25 hours when its clock changes. */
   stepMs: number
+  /** When each step begins. */
+  starts: readonly number[]
+  zone: string
   /** Usage is read for a year at most: whether the range begins earlier. */
   isCut: boolean
 }
 
+const WEEK_MS = 7 * DAY_MS
 const LONGEST_MS = PERIODS['365d'] * HOUR_MS
 const hourOf = (time: number): number => Math.floor(time / HOUR_MS) * HOUR_MS
 
-export function hoursOf({ since, from, to }: Range, byDefault: Since, now: number): HourWindow {
+export function hoursOf({ since, from, to }: Range, byDefault: Since, now: number, zone = ownZone()): HourWindow {
   const isExact = from !== undefined || to !== undefined
   const end = hourOf(to === undefined ? now : Date.parse(to) - 1)
   const longest = end + HOUR_MS - LONGEST_MS
+  const periodMs = PERIODS[since ?? byDefault] * HOUR_MS
   const wanted = isExact
     ? from === undefined
       ? longest
       : Math.min(hourOf(Date.parse(from)), end)
-    : end + HOUR_MS - PERIODS[since ?? byDefault] * HOUR_MS
+    : periodMs > WEEK_MS
+      ? hourOf(daysBefore(now, periodMs / DAY_MS - 1, zone) + HOUR_MS - 1)
+      : end + HOUR_MS - periodMs
   const start = Math.max(wanted, longest)
-  const stepMs = end + HOUR_MS - start > 7 * DAY_MS ? DAY_MS : HOUR_MS
-  return { from: start, to: end, stepMs, isCut: wanted < longest || (isExact && from === undefined) }
+  const stepMs = end + HOUR_MS - start > WEEK_MS ? DAY_MS : HOUR_MS
+  const window = { from: start, to: end + HOUR_MS }
+  const starts = stepMs === DAY_MS ? daysOf(window, zone) : everyHour(window)
+  return { from: start, to: end, stepMs, starts, zone, isCut: wanted < longest || (isExact && from === undefined) }
+}
+
+/** So the last day is today, and the first one is whole. */
+function daysBefore(now: number, days: number, zone: string): number {
+  const today = startOfDay(now, zone)
+  return timeAt(today + offsetAt(today, zone) - days * DAY_MS, zone)
+}
+
+const everyHour = ({ from, to }: { from: number; to: number }): number[] =>
+  Array.from({ length: Math.ceil((to - from) / HOUR_MS) }, (_, hour) => from + hour * HOUR_MS)
+
+/** What the API needs to sum up by the steps of a window. */
+export function stepsOf({ stepMs, zone }: HourWindow): { step: 'hour' } | { step: 'day'; zone: string } {
+  return stepMs === DAY_MS ? { step: 'day', zone } : { step: 'hour' }
+}
+
+/** The step that a time is in, and when it ends. Where midnight is inside of an hour, the API says the hour before as the first. */
+export function stepAt({ starts, to }: Pick<HourWindow, 'starts' | 'to'>, time: number): { step: number; end: number } {
+  const step = Math.max(
+    0,
+    starts.findLastIndex((start) => start <= time),
+  )
+  return { step, end: starts[step + 1] ?? to + HOUR_MS }
 }
 
 /** A window as the API takes it: its end is exclusive. */

@@ -2,6 +2,7 @@
 import type { UsagePoint } from '@tacho/contract/operator/usage.ts'
 import { costsOf, wholeCost } from '../ui/costs.ts'
 import { OUTCOME_COLOURS, outcomesOf, STACKED } from '../runs/outcomes.ts'
+import { stepAt } from '../ui/range.ts'
 import { SERIES_COLOURS, type Series } from '../ui/plot-series.ts'
 import type { MEASURES } from './search.ts'
 
@@ -12,6 +13,8 @@ interface Window {
   from: number
   to: number
   stepMs: number
+  /** When each step begins. */
+  starts: readonly number[]
 }
 
 /** More than this is one series. */
@@ -37,9 +40,8 @@ export const areLines = (show: Measure): boolean => show === 'llm' || show === '
 /** The same window in steps that a person can see as bars. */
 export function shownWindow(window: Window, show: Measure): Window {
   if (areLines(show)) return window
-  const steps = (window.to - window.from) / window.stepMs + 1
-  const times = MERGED.find((one) => steps / one <= BARS) ?? MERGED.at(-1) ?? 1
-  return { ...window, stepMs: window.stepMs * times }
+  const times = MERGED.find((one) => window.starts.length / one <= BARS) ?? MERGED.at(-1) ?? 1
+  return { ...window, stepMs: window.stepMs * times, starts: window.starts.filter((_, step) => step % times === 0) }
 }
 
 /** Of a whole time. Latencies do not add up. */
@@ -50,8 +52,8 @@ export function sumOf(points: readonly UsagePoint[], show: Measure): number | nu
 }
 
 /** Unix seconds at which each step begins. */
-export function timesOf({ from, to, stepMs }: Window): number[] {
-  return Array.from({ length: Math.floor((to - from) / stepMs) + 1 }, (_, step) => (from + step * stepMs) / 1_000)
+export function timesOf({ starts }: Pick<Window, 'starts'>): number[] {
+  return starts.map((start) => start / 1_000)
 }
 
 /** The series of the plot: one for each of the first `sums`, in the order of the table. Without sums, one for all. */
@@ -62,7 +64,7 @@ export function seriesOf(
   show: Measure,
 ): Series[] {
   const { length } = timesOf(window)
-  const stepOf = ({ from }: UsagePoint) => Math.floor((Date.parse(from) - window.from) / window.stepMs)
+  const stepOf = ({ from }: UsagePoint) => stepAt(window, Date.parse(from)).step
   const added = (of: readonly UsagePoint[], measured: (point: UsagePoint) => number | null) => {
     const values = Array.from({ length }, () => 0)
     for (const point of of) values[stepOf(point)] = (values[stepOf(point)] ?? 0) + (measured(point) ?? 0)

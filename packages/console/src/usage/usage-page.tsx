@@ -21,6 +21,8 @@ import { useTitle } from '../ui/title.ts'
 import { RangeChoice, beforeText } from '../ui/range-choice.tsx'
 import {
   hourTimes,
+  stepAt,
+  stepsOf,
   hoursBefore,
   hoursOf,
   NO_RANGE,
@@ -107,7 +109,7 @@ export function UsagePage() {
       params,
       search: {
         from: at(time),
-        to: at(time + (window?.stepMs ?? HOUR_MS) / 1_000),
+        to: at(window ? stepAt(window, time * 1_000).end / 1_000 : time),
         ...(show === 'failed' && (by === 'tool' ? { hasErrors: true } : { status: 'FAILED' as const })),
       },
     })
@@ -194,6 +196,7 @@ export function UsagePage() {
           )}
           <p className="mt-1 mb-4 text-sm text-soft">
             Drag to zoom, double click to see all again, click to open the runs of that time.
+            {data.window.stepMs > HOUR_MS && ` Days begin at midnight in ${data.window.zone}.`}
             {data.window.isCut && ' Usage is shown for a year at most.'}
             {areLines(show) && ' Percentiles are at most 9 % from the exact ones.'}
           </p>
@@ -307,6 +310,8 @@ function rowsOf(points: readonly UsagePoint[], by: Group): (string | number)[][]
  * A point for each hour of up to a week, or for each day of a longer time; and the sums of the whole time. There can be many
  * sessions, so only the first are read; then the points count all runs.
  */
+const WHOLE = { step: 'window' } as const
+
 function useUsage(environmentId: string, search: Range, by: Group, show: Measure) {
   const range = readRange(search)
   const sort = by === 'session' ? SORTS[show as keyof typeof SORTS] : undefined
@@ -314,11 +319,10 @@ function useUsage(environmentId: string, search: Range, by: Group, show: Measure
     queryKey: ['usage', environmentId, range, by, sort],
     queryFn: async ({ signal }) => {
       const window = hoursOf(range, SUMS_SINCE, Date.now())
-      const step = window.stepMs === HOUR_MS ? ('hour' as const) : ('day' as const)
-      const read = (one: 'hour' | 'day' | 'window', of: Group, time: HourWindow = window) =>
+      const read = (one: ReturnType<typeof stepsOf> | typeof WHOLE, of: Group, time: HourWindow = window) =>
         allItems((input) => api.readUsagePoints(input, { signal }), {
           params: { environmentId },
-          query: { ...hourTimes(time), limit: PAGE, by: of, step: one },
+          query: { ...hourTimes(time), limit: PAGE, by: of, ...one },
         })
       const first = async () => {
         const found = {
@@ -329,9 +333,9 @@ function useUsage(environmentId: string, search: Range, by: Group, show: Measure
       }
       const of = by === 'session' ? 'agent' : by
       const [points, sums, before] = await Promise.all([
-        read(step, of),
-        by === 'session' ? first() : read('window', by),
-        read('window', of, hoursBefore(window)),
+        read(stepsOf(window), of),
+        by === 'session' ? first() : read(WHOLE, by),
+        read(WHOLE, of, hoursBefore(window)),
       ])
       return { window, points, sums, before }
     },
