@@ -63,8 +63,9 @@ test('the page of commands has every command with its flags', async () => {
   }
   const page = `# Commands
 
-\`tacho\` means \`./tacho\` in the clone. Or run \`export PATH=$PWD:$PATH\` there once. Variables, exit codes and the
-shapes of \`--json\` are in [automation](automation.md). This page is what \`--help\` prints.
+This reference lists every command of \`tacho\` as \`--help\` prints it, for operators and scripts. In a clone, run \`./tacho\`, or run
+\`export PATH=$PWD:$PATH\` once. Variables, exit codes and the
+shapes of \`--json\` are in [automation](automation.md).
 Every command has \`-h, --help\`. The common options are:
 
 | option | |

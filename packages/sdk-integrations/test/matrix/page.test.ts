@@ -73,7 +73,7 @@ test('the page says what the tests of both languages prove', () => {
   const languages = [...new Set(results.map(({ language }) => language))].toSorted().toReversed()
   const page = `# What is guarded
 
-A guarded tool gets exactly the input that the policies judged, that the approver saw, that is hashed and that is recorded: the
+This page shows which tools each integration guards, for developers who choose one. A guarded tool gets exactly the input that the policies judged, that the approver saw, that is hashed and that is recorded: the
 validated input of the tool as plain JSON, taken immediately before its function runs. Each cell below is a test with the real
 framework. The tool writes down its input, and the test compares:
 
