@@ -17,8 +17,8 @@ export interface Answer {
   status?: number
   /** The length limit ended the answer. */
   isLong?: boolean
-  /** Ends the connection after the first text of a stream. */
-  isCut?: boolean
+  /** After half of a stream: ends the connection, sends an error, or sends nothing more. */
+  half?: 'cut' | 'error' | 'open'
 }
 
 export interface ModelRequest {
@@ -95,13 +95,17 @@ function send(response: ServerResponse, wire: Wire, { body }: ModelRequest, answ
   )
   if (body.stream !== true) return reply(response, 200, whole)
   response.writeHead(200, { 'content-type': 'text/event-stream' })
-  const sent = answer.isCut ? chunks.slice(0, Math.ceil(chunks.length / 2)) : chunks
+  const { half } = answer
+  const sent = half ? chunks.slice(0, Math.ceil(chunks.length / 2)) : chunks
+  const fault = { code: 'overloaded', message: 'The model is overloaded' }
+  const error = { type: 'overloaded_error', ...fault }
+  if (half === 'error') sent.push('type' in (chunks[0] ?? {}) ? { type: 'error', ...fault, error } : { error })
   for (const chunk of sent) {
     const { type } = chunk as { type?: string }
     response.write(`${type === undefined ? '' : `event: ${type}\n`}data: ${JSON.stringify(chunk)}\n\n`)
   }
-  if (answer.isCut) setImmediate(() => response.destroy())
-  else response.end(end)
+  if (half === 'cut') setImmediate(() => response.destroy())
+  else if (half !== 'open') response.end(end)
 }
 
 function reply(response: ServerResponse, status: number, body: object): void {

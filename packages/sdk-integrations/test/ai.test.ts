@@ -84,7 +84,7 @@ test('an error of the model stays the same error, and is recorded', async (t) =>
 })
 
 test('a stream that breaks is recorded as failed', async (t) => {
-  const scene = await startScene(t, { text: 'A long answer that never ends', isCut: true })
+  const scene = await startScene(t, { text: 'A long answer that never ends', half: 'cut' })
   const { textStream } = await scene.fake.tacho.run(() => streamText({ ...optionsOf(scene), onError: () => undefined }))
   await textStream.pipeTo(new WritableStream()).catch(() => undefined)
   assert.ok((await onlyCall(scene))['error'] !== undefined)

@@ -1,4 +1,5 @@
 import { AsyncLocalStorage } from 'node:async_hooks'
+import type { Failure } from './ending.ts'
 import { readSafely } from './json.ts'
 import type { Trace } from './open-telemetry.ts'
 import type { OpenCall, RunState } from './run-state.ts'
@@ -26,6 +27,8 @@ export interface RunScope {
   trace?: Trace | undefined
   /** Its outcome is recorded: no approval starts a call of it any more. */
   hasEnded?: boolean
+  /** Of the last model call, if its framework passes no error on to the host. */
+  failure?: Failure | undefined
   /** By other processes, as the host gave it. */
   readonly usedBefore?: unknown
 }

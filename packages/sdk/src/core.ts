@@ -62,6 +62,8 @@ export interface Core {
   readonly sign: (text: string) => Promise<string>
   /** Set by the first integration that records a model. */
   asked?: AskedBefore
+  /** Set by the first one that may call a model in the background. */
+  background?: Background
   /** Set when the first guard is loaded. */
   hashInput?: HashInput
   /** Called before masking, for detectors. */
@@ -87,8 +89,27 @@ export interface Endable {
 
 /** Nothing runs under its approval when its caller has left. */
 export interface Held {
+  /** If it waits for a person now. */
+  readonly scope?: RunScope
   /** @param ended only if it is a call of this run. */
   leave(reason: 'run_ended' | 'process_ended' | 'handed_over', ended?: RunScope): void
+}
+
+/** `at`: when the last call ended in the background. */
+export type EndLate = (failure?: Failure, isCancelled?: boolean, at?: number) => Promise<unknown> | void
+
+/** Model calls that go on after their run returned. */
+export interface Background {
+  /** Calls `end` when a run that returned this has no model calls under way. Resolves when its host may go on; undefined: end it now. */
+  endWhenQuiet(
+    run: Endable,
+    scope: RunScope,
+    result: unknown,
+    isAwaited: boolean,
+    end: EndLate,
+  ): Promise<unknown> | undefined
+  /** Resolves when each run that returned has ended or is known to work on. */
+  untilKnown(timeoutMs: number): Promise<void>
 }
 
 /** What a model's answer asked for, as integrations know it. */

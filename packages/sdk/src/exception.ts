@@ -7,12 +7,12 @@ const MESSAGE_CHARS = 4_096
 const STACK_CHARS = 16_384
 const CAUSES = 10
 
-/** OpenAI's and Anthropic's error has no name of its own; Next.js throws the last one when a reader leaves. */
-const ABORTS = /^((APIUser)?AbortError|ResponseAborted)$/
+/** OpenAI's and Anthropic's error has no name of its own, LangChain's has it as message; Next.js throws the last one when a reader leaves. */
+const ABORTS = /^((APIUser|Error: )?AbortError|ResponseAborted)\b/
 
 /** The host or a user stopped the work. */
 export function isAbort(thrown: unknown): boolean {
-  return ABORTS.test(nameOf(thrown))
+  return ABORTS.test(errorText(thrown))
 }
 
 interface Facts {

@@ -217,7 +217,10 @@ export class Run {
   }
 
   /** Records the outcome once; later calls do nothing. */
-  end(status: Outcome = 'COMPLETED', payload?: Payload): string | undefined {
+  end(status?: Outcome, payload?: Payload): string | undefined
+  /** @internal */
+  end(status?: Outcome, payload?: Payload, at?: number): string | undefined
+  end(status: Outcome = 'COMPLETED', payload?: Payload, at?: number): string | undefined {
     if (this.#isEnded) return undefined
     this.#isEnded = true
     this.#core.openRuns.delete(this)
@@ -225,7 +228,7 @@ export class Run {
     const { sampleRate } = this.#core.settings
     return this.#add(() => {
       const facts = joined(payload, sampleRate < 1 && { sampleRate }, { status })
-      return { type: 'SESSION_OUTCOME', label: String(status).toLowerCase(), payload: facts }
+      return { type: 'SESSION_OUTCOME', label: String(status).toLowerCase(), payload: facts, at }
     })
   }
 

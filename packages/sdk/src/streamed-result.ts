@@ -1,6 +1,10 @@
 /** A run ends when the body of its result does. Loaded only for streams, Responses and async iterables. */
 import { observeSteps, once, type End, type Within } from './ending.ts'
 import { readSafely } from './json.ts'
+import type { Runtime } from './runtime.ts'
+
+/** A body that nobody began to read until then is not read any more. */
+const UNREAD_MS = 10_000
 
 /** Parts of the web's streams and of Node's, without their types: hosts without them compile this too. */
 interface Reader {
@@ -16,8 +20,9 @@ interface Controller {
   enqueue(value: unknown): void
   close(): void
 }
-interface WebResponse {
+export interface WebResponse {
   readonly body: WebStream
+  readonly headers: { get(name: string): string | null }
   readonly url: string
   readonly constructor: Make
 }
@@ -39,23 +44,35 @@ type Iterable = Record<symbol, Iterate>
 /**
  * Returns the result itself, or the same with an observed body. Calls `end` once, at once if nothing can be observed.
  */
-export async function observeResult(given: unknown, within: Within, onEnd: End): Promise<unknown> {
+export async function observeResult(given: unknown, act: Within, onEnd: End, { timer }: Runtime): Promise<unknown> {
   const { finish: end } = once(onEnd)
+  // Servers answer HEAD without reading the body.
+  const unread = timer(UNREAD_MS, () => void end(undefined, true))
+  const within: Within = (step) => {
+    unread.cancel()
+    return act(step)
+  }
   const observed = readSafely(() => {
     if (isWebStream(given)) return observedStream(given, within, end)
     if (isResponse(given)) return observedResponse(given, within, end)
-    if (isEventStream(given)) return observeEvents(given, end)
+    if (isEventStream(given)) {
+      // It does not say when it is read.
+      unread.cancel()
+      return observeEvents(given, end)
+    }
     return observeIterable(given, within, end)
   }, undefined)
-  if (observed === undefined) await end()
-  return observed ?? given
+  if (observed !== undefined) return observed
+  unread.cancel()
+  await end()
+  return given
 }
 
 function isWebStream(given: unknown): given is WebStream {
-  return typeof (given as Partial<WebStream>).getReader === 'function'
+  return typeof (given as Partial<WebStream> | null)?.getReader === 'function'
 }
 
-function isResponse(given: unknown): given is WebResponse {
+export function isResponse(given: unknown): given is WebResponse {
   const { body, status, headers } = given as { body?: unknown; status?: unknown; headers?: { get?: unknown } }
   return typeof status === 'number' && typeof headers?.get === 'function' && isWebStream(body)
 }
@@ -91,10 +108,13 @@ function observedStream(stream: WebStream, within: Within, end: End): unknown {
   return new (globalThis as unknown as Globals).ReadableStream(source, { highWaterMark: 0 })
 }
 
-/** Keeps the class of the response if its constructor takes what that of Response takes. */
 function observedResponse(response: WebResponse, within: Within, end: End): unknown {
   const body = observedStream(response.body, within, end)
-  if (body === undefined) return undefined
+  return body === undefined ? undefined : withBody(response, body)
+}
+
+/** Keeps the class of the response if its constructor takes what that of Response takes. */
+export function withBody(response: WebResponse, body: unknown): unknown {
   const { Response } = globalThis as unknown as Globals
   const same = readSafely(() => new response.constructor(body, response) as Partial<WebResponse>, undefined)
   const made = same?.body ? same : new Response(body, response)

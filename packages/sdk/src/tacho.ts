@@ -1,8 +1,8 @@
 import { host as hostProcess } from '#process'
 import { CORE } from './border.ts'
 import { toPrompt, type Prompt, type VariablesOf } from './configuration/prompt.ts'
-import type { Context } from './context.ts'
-import { attempt, createCore, type Core, type OpenRun } from './core.ts'
+import type { Context, RunScope } from './context.ts'
+import { attempt, createCore, type Core, type EndLate, type OpenRun } from './core.ts'
 import { isStreamed, observeGenerator, type Failure } from './ending.ts'
 import { detached } from './detach.ts'
 import type { Counters } from './diagnostics.ts'
@@ -101,7 +101,7 @@ export class Tacho {
   run<T>(options: RunOptions, act: (run: Run) => T): Promise<Awaited<T>>
   run<T>(...given: Given<RunOptions, T>): Promise<Awaited<T>> {
     const [options, act] = optionsAndAct(given)
-    return this.#act(options, act, () => undefined)
+    return this.#act(options, act)
   }
 
   /**
@@ -116,25 +116,29 @@ export class Tacho {
     const delivered = new Promise<void>((resolve) => (deliver = resolve)).then(() => this.flush())
     if (waitUntil) attempt(() => waitUntil(delivered))
     const isAwaited = !waitUntil && !this.#core.settings.waitUntil
-    return this.#act(options, act, () => {
+    const afterEnd = () => {
       deliver()
       return isAwaited ? delivered : undefined
-    })
+    }
+    return this.#act(options, act, afterEnd, isAwaited)
   }
 
   /** @param afterEnd is called when the run has ended. The result closes when its promise, if any, resolves. */
   async #act<T>(
     options: RunOptions,
     act: (run: Run) => T,
-    afterEnd: () => Promise<unknown> | undefined,
+    afterEnd: () => Promise<unknown> | undefined = () => undefined,
+    isAwaited = false,
   ): Promise<Awaited<T>> {
-    const run = this.#open(options, 'own')
+    const scope = createScope(this.#core, options)
+    const run = this.#open(scope, 'own')
     const within = <R>(step: () => R): R => run.within(step)
-    const end = (failure?: Failure, isCancelled = false) => {
+    const end: EndLate = (thrown?: Failure, isCancelled = false, at?: number) => {
+      const failure = thrown ?? (isCancelled ? undefined : scope.failure)
       // The run ends where the call is continued.
       if (failure && isPending(failure.error)) run.handOver()
       else if (failure) run.fail(isCancelled ? 'CANCELLED' : outcomeOf(failure.error), failure)
-      else run.end(isCancelled ? 'CANCELLED' : 'COMPLETED')
+      else run.end(isCancelled ? 'CANCELLED' : 'COMPLETED', undefined, at)
       return afterEnd()
     }
     let result: Awaited<T>
@@ -146,18 +150,19 @@ export class Tacho {
     }
     if (observeGenerator(result, within, end)) return result
     const streamed = isStreamed(result) && (await import('./streamed-result.ts').catch(() => undefined))
-    if (streamed) return (await streamed.observeResult(result, within, end)) as Awaited<T>
-    await end()
+    if (streamed) return (await streamed.observeResult(result, within, end, this.#core.runtime)) as Awaited<T>
+    const { background } = this.#core
+    await (readSafely(() => background?.endWhenQuiet(run, scope, result, isAwaited, end), undefined) ?? end())
     return result
   }
 
   /** Begins a run without a callback. Call its `end`, or the run stays RUNNING. */
   startRun(options: RunOptions = {}): Run {
-    return this.#open(options, 'started')
+    return this.#open(createScope(this.#core, options), 'started')
   }
 
-  #open(options: RunOptions, how?: OpenRun, handle?: RunHandle): Run {
-    const run = new Run(this.#core, createScope(this.#core, options, handle))
+  #open(scope: RunScope, how?: OpenRun): Run {
+    const run = new Run(this.#core, scope)
     const { openRuns } = this.#core
     if (how && this.#core.sender.isOpen) openRuns.set(run, how)
     const [oldest] = openRuns.keys()
@@ -167,7 +172,7 @@ export class Tacho {
 
   /** Continues a run that began elsewhere. Only one of its processes should call `end`. */
   resume(handle: RunHandle): Run {
-    return this.#open(handle, undefined, handle)
+    return this.#open(createScope(this.#core, handle, handle))
   }
 
   /** Records an event on the current run: the innermost `run` or `within` around this call. */
@@ -309,6 +314,8 @@ export class Tacho {
   async flush(timeoutMs: number = this.#core.settings.flushTimeoutMs): Promise<FlushResult> {
     // Untyped hosts may pass anything.
     if (typeof timeoutMs !== 'number') return this.flush()
+    const { background } = this.#core
+    if (background) await background.untilKnown(timeoutMs)
     const [result] = await Promise.all([this.#core.sender.flush(timeoutMs), this.#control.flush(timeoutMs)])
     return result
   }

@@ -11,7 +11,7 @@ const OF_SIGNALS: ReadonlySet<unknown> = new Set<LeaveReason>(['timeout', 'cance
 /** The run, its process, or the signal of the host says that nobody waits any more. */
 export class HeldCall {
   readonly #core: Core
-  readonly #scope: Context['scope']
+  readonly scope: Context['scope']
   readonly #signal: StopSignal | undefined
   readonly #stop = new AbortController()
   readonly #onAbort = () => this.leave(reasonOf(this.#signal))
@@ -22,7 +22,7 @@ export class HeldCall {
 
   constructor(core: Core, { scope }: Context, signal: StopSignal | undefined) {
     this.#core = core
-    this.#scope = scope
+    this.scope = scope
     this.#signal = signal
     core.heldCalls.add(this)
     signal?.addEventListener('abort', this.#onAbort, { once: true })
@@ -36,8 +36,8 @@ export class HeldCall {
   }
 
   /** @param ended only if it is a call of this run. */
-  leave(reason: LeaveReason | 'handed_over', ended: Context['scope'] = this.#scope): void {
-    if (this.gone !== null || ended !== this.#scope) return
+  leave(reason: LeaveReason | 'handed_over', ended: Context['scope'] = this.scope): void {
+    if (this.gone !== null || ended !== this.scope) return
     this.gone = reason
     this.close()
     if (reason !== 'handed_over') readSafely(() => this.onLeave?.(reason), undefined)

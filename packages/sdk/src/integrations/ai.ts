@@ -7,20 +7,13 @@ import { readSafely } from '../json.ts'
 import type { StopSignal } from '../runtime.ts'
 import type { Tacho } from '../tacho.ts'
 import { askedCallsOf, fitsSchema } from './asked-calls.ts'
-import {
-  fields,
-  guarded,
-  observedStream,
-  text,
-  toolNames,
-  withFunction,
-  type Fields,
-  type ReadableStream,
-} from './host.ts'
+import { fields, guarded, text, toolNames, withFunction, type Fields } from './host.ts'
 import { awaitedHostCall } from './host-call.ts'
 import { answerOf, messagesOf } from './messages.ts'
 import { callUsage } from './call-usage.ts'
 import { ModelCall, type ModelResult } from './model-call.ts'
+import { ModelStream, type Collector, type ReadableStream } from './model-stream.ts'
+import { openCallsOf } from './open-calls.ts'
 import { unguarded, type WrapOptions } from './unguarded.ts'
 
 /** A language model of the AI SDK, of any version of its provider interface. */
@@ -45,13 +38,16 @@ export function recordModel<Model extends LanguageModel | string>(model: Model, 
 }
 
 function recorded<Model extends LanguageModel>(model: Model, tacho: Tacho): Model {
-  const call = (options: unknown) =>
-    new ModelCall(tacho, () => ({
+  openCallsOf(coreOf(tacho))
+  const call = (options: unknown, isSilent = false) => {
+    const request = () => ({
       model: model.modelId,
       provider: text((model as { provider?: unknown }).provider),
       messages: messagesOf(fields(options)['prompt']),
       tools: toolNames(fields(options)['tools']),
-    }))
+    })
+    return new ModelCall(tacho, request, { isSilent })
+  }
   const doGenerate = (...given: [never]): Promise<unknown> =>
     awaitedHostCall(tacho, {
       begin: () => call(given[0]),
@@ -63,11 +59,12 @@ function recorded<Model extends LanguageModel>(model: Model, tacho: Tacho): Mode
     })
   const doStream = (...given: [never]): Promise<unknown> =>
     awaitedHostCall(tacho, {
-      begin: () => call(given[0]),
+      // `streamText` tells its host of a failure only in a callback or in a part.
+      begin: () => call(given[0], true),
       call: () => model.doStream(...given),
       observe(recorded, result) {
         const { stream } = result as { stream: ReadableStream }
-        return { ...(result as object), stream: observedParts(stream, recorded) }
+        return { ...(result as object), stream: new ModelStream(recorded, new StreamedParts()).web(stream) }
       },
     })
   // Models are classes with private fields, so methods run on the model itself.
@@ -143,19 +140,8 @@ function whyNot(tool: object): string | null {
   return null
 }
 
-function observedParts(stream: ReadableStream, recorded: ModelCall): unknown {
-  const parts = new StreamedParts()
-  const result = () => parts.result()
-  recorded.reads(result)
-  return observedStream(stream, {
-    item: (value) => parts.add(value, recorded),
-    end: () => recorded.end(result),
-    fail: (error) => recorded.fail(error, result),
-    left: () => recorded.abort(result),
-  })
-}
-
-class StreamedParts {
+class StreamedParts implements Collector {
+  isComplete = false
   #text = ''
   readonly #content: unknown[] = []
   /** As received, also of calls that never became whole. */
@@ -164,20 +150,28 @@ class StreamedParts {
   #usage: unknown
   #finishReason: unknown
 
-  add(value: unknown, recorded: ModelCall): void {
-    const part = fields(value)
+  add(part: Fields): boolean {
     const type = String(part['type'])
-    if (type.endsWith('-delta')) recorded.token()
     if (type === 'text-delta') this.#text += text(part['delta'] ?? part['textDelta']) ?? ''
-    else if (type === 'tool-call') {
-      this.#content.push(part)
-      recorded.streams(part['toolCallId'])
-    } else if (type === 'tool-input-start')
+    else if (type === 'tool-call') this.#content.push(part)
+    else if (type === 'tool-input-start')
       this.#inputs.set(part['id'], { ...part, type: 'tool-call', toolCallId: part['id'], input: '' })
     else if (type === 'tool-input-delta') this.#addInput(part)
     else if (type === 'response-metadata') this.#model = part['modelId'] ?? this.#model
-    else if (type === 'error') recorded.fail(part['error'], () => this.result())
-    else if (type === 'finish') [this.#usage, this.#finishReason] = [part['usage'], part['finishReason']]
+    else if (type === 'finish') {
+      this.isComplete = true
+      this.#usage = part['usage']
+      this.#finishReason = part['finishReason']
+    }
+    return type.endsWith('-delta')
+  }
+
+  callId({ type, toolCallId }: Fields): unknown {
+    return type === 'tool-call' ? toolCallId : undefined
+  }
+
+  errorIn({ type, error = 'error' }: Fields): unknown {
+    return type === 'error' ? error : undefined
   }
 
   #addInput({ id, delta }: Fields): void {

@@ -1,8 +1,8 @@
-import type { Collector } from './client.ts'
 import { fields, text, type Fields } from './host.ts'
 import { answerOf, parsed } from './messages.ts'
 import { callUsage } from './call-usage.ts'
 import type { ModelResult } from './model-call.ts'
+import type { Collector } from './model-stream.ts'
 
 export class MessageStream implements Collector {
   isComplete = false

@@ -170,7 +170,7 @@ export class AgentMessages {
     if (conversation.call) return conversation.call
     const context = this.#tools.contextOf(parent) ?? this.#begin().context
     const request = () => ({ provider: 'anthropic', messages: [...conversation.messages] })
-    conversation.call = { recorded: new ModelCall(this.#tacho, request, context), whole: {}, results: [] }
+    conversation.call = { recorded: new ModelCall(this.#tacho, request, { parent: context }), whole: {}, results: [] }
     return conversation.call
   }
 

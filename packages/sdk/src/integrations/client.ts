@@ -1,18 +1,15 @@
 /** The OpenAI and Anthropic clients have the same core. */
-import { canRecord, isMarked, mark } from '../border.ts'
+import { canRecord, coreOf, isMarked, mark } from '../border.ts'
 import { attempt } from '../core.ts'
 import type { Tacho } from '../tacho.ts'
 import { readSafely } from '../json.ts'
-import {
-  fields,
-  observedIterator,
-  observedStream,
-  type Fields,
-  type ReadableStream,
-  type StreamObserver,
-} from './host.ts'
+import { fields, text, type Fields } from './host.ts'
 import { hostCall } from './host-call.ts'
-import { ModelCall, type ModelRequest, type ModelResult } from './model-call.ts'
+import type { ModelRequest, ModelResult } from './model-call.ts'
+import { ModelStream, type Collector } from './model-stream.ts'
+import { clientCall, type ClientCall } from './noted-call.ts'
+import { openCallsOf } from './open-calls.ts'
+import { isResponse } from '../streamed-result.ts'
 
 export interface Method {
   /** For example `['chat', 'completions', 'create']`. */
@@ -23,19 +20,10 @@ export interface Method {
   stream(): Collector
 }
 
-export interface Collector {
-  /** True if the item holds a piece of the answer. */
-  add(item: Fields): boolean
-  result(): ModelResult
-  /** The model ended its answer. */
-  readonly isComplete: boolean
-  /** Of a call that begins with the item, if a helper may run it before the answer has ended. */
-  callId?(item: Fields): unknown
-}
-
 /** Helpers of the client (`stream`, `parse`, runners) call these methods, so they are recorded too. */
 export function recordMethods<Client extends object>(client: Client, tacho: Tacho, methods: readonly Method[]): Client {
   if (!canRecord(tacho, 'Model calls')) return client
+  openCallsOf(coreOf(tacho))
   for (const method of methods) attempt(() => replace(client, tacho, method))
   return client
 }
@@ -53,7 +41,7 @@ function replace(client: object, tacho: Tacho, method: Method): void {
   if (typeof create !== 'function' || isMarked(create, RECORDED)) return
   const recorded: Create = function recorded(...given) {
     return hostCall(tacho, {
-      begin: () => new ModelCall(tacho, () => method.request(fields(given[0]))),
+      begin: () => clientCall(tacho, () => method.request(fields(given[0]))),
       call: () => (create as Create).apply(this, given),
       observe(call, promise) {
         observe(promise, call, method)
@@ -68,6 +56,9 @@ function replace(client: object, tacho: Tacho, method: Method): void {
 interface ApiPromise extends PromiseLike<unknown> {
   responsePromise?: Promise<unknown>
   parseResponse?: (...args: unknown[]) => Promise<unknown>
+  /** Set when the body is read. */
+  parsedPromise?: unknown
+  asResponse?: () => Promise<unknown>
   /** A helper reads the body itself. */
   _responseProps?: () => Promise<{ response?: unknown; options?: unknown }>
   _thenUnwrap?: (transform: (answer: unknown, ...more: unknown[]) => unknown) => unknown
@@ -77,9 +68,9 @@ interface ApiPromise extends PromiseLike<unknown> {
  * The client's promise reads the body only when it is awaited, once for each way to await it. So its reading functions
  * are observed.
  */
-function observe(given: unknown, call: ModelCall, method: Method): void {
+function observe(given: unknown, call: ClientCall, method: Method): void {
   const promise = given as ApiPromise
-  const { parseResponse, responsePromise, _thenUnwrap: thenUnwrap, _responseProps: propsOf } = promise
+  const { parseResponse, responsePromise, asResponse, _thenUnwrap: thenUnwrap, _responseProps: propsOf } = promise
   let isAnswered = false
   const answered = (answer: unknown) => {
     if (isAnswered) return
@@ -99,12 +90,25 @@ function observe(given: unknown, call: ModelCall, method: Method): void {
       throw error
     }
   }
+  const observed = (response: unknown) => {
+    if (isAnswered || !isResponse(response)) return response
+    isAnswered = true
+    const isStream = String(response.headers.get('content-type')).includes('event-stream')
+    const stream = new ModelStream(call, isStream ? method.stream() : new WholeAnswer(method))
+    return readSafely(() => stream.response(response, isStream), response)
+  }
   if (typeof propsOf === 'function') {
     promise._responseProps = async () => {
       const props = await propsOf.call(promise)
-      if (isAnswered || fields(props.options)['stream'] !== true) return props
-      isAnswered = true
-      return readSafely(() => ({ ...props, response: observedResponse(props.response, call, method) }), props)
+      return fields(props.options)['stream'] === true ? { ...props, response: observed(props.response) } : props
+    }
+  }
+  if (typeof asResponse === 'function') {
+    promise.asResponse = async () => {
+      // `withResponse` reads the answer too.
+      const isRead = promise.parsedPromise !== undefined
+      const response = await asResponse.call(promise)
+      return isRead ? response : observed(response)
     }
   }
   if (typeof thenUnwrap !== 'function') return
@@ -120,68 +124,37 @@ interface Stream {
   controller?: { signal?: { aborted?: boolean } }
 }
 
-function answerArrived(answer: unknown, call: ModelCall, method: Method): void {
+function answerArrived(answer: unknown, call: ClientCall, method: Method): void {
   const stream = answer as Stream
   const { iterator } = stream
   if (typeof iterator !== 'function') return call.end(() => method.result(fields(answer)))
-  const observer = observerOf(call, method)
+  const isAborted = () => stream.controller?.signal?.aborted === true
+  const observed = new ModelStream(call, method.stream(), isAborted)
   stream.iterator = () => {
     const items = iterator.call(stream)
-    return readSafely<AsyncIterator<unknown>>(() => observedIterator(items, observer), items)
+    return readSafely<AsyncIterator<unknown>>(() => observed.iterator(items), items)
   }
 }
 
-function observerOf(call: ModelCall, method: Method): StreamObserver {
-  const collector = method.stream()
-  const result = () => collector.result()
-  call.reads(result)
-  return {
-    item(value) {
-      const item = fields(value)
-      if (collector.add(item)) call.token()
-      const callId = collector.callId?.(item)
-      if (callId !== undefined) call.streams(callId)
-    },
-    end: () => (collector.isComplete ? call.end(result) : call.abort(result)),
-    fail: (error) => call.fail(error, result),
-  }
-}
+/** More of an answer is not kept for the recording. */
+const ANSWER_CHARS = 8_388_608
 
-/** The same response. The events of its body are observed when they are read. */
-function observedResponse(given: unknown, call: ModelCall, method: Method): unknown {
-  const response = given as object & { body: ReadableStream }
-  const observer = observerOf(call, method)
-  const events = new ServerSentEvents(observer)
-  const body = observedStream(response.body, {
-    item: (bytes) => events.add(bytes),
-    end: () => observer.end(),
-    fail: (error) => observer.fail(error),
-  })
-  return new Proxy(response, {
-    get(target, name) {
-      if (name === 'body') return body
-      // Its getters refuse another object.
-      const value: unknown = Reflect.get(target, name, target)
-      return typeof value === 'function' ? (value.bind(target) as unknown) : value
-    },
-  })
-}
+/** The host reads an answer itself that is no stream. */
+class WholeAnswer implements Collector {
+  readonly isComplete = false
+  readonly #method: Method
+  #text = ''
 
-/** An item of a stream of the two clients is one line of its data. */
-class ServerSentEvents {
-  readonly #observer: StreamObserver
-  readonly #decoder = new TextDecoder()
-  #line = ''
-
-  constructor(observer: StreamObserver) {
-    this.#observer = observer
+  constructor(method: Method) {
+    this.#method = method
   }
 
-  add(bytes: unknown): void {
-    const lines = `${this.#line}${this.#decoder.decode(bytes as Uint8Array, { stream: true })}`.split(/\r?\n/)
-    this.#line = lines.pop() ?? ''
-    for (const line of lines) {
-      if (line.startsWith('data:')) attempt(() => this.#observer.item(JSON.parse(line.slice(5))))
-    }
+  add({ text: piece }: Fields): boolean {
+    if (this.#text.length < ANSWER_CHARS) this.#text += text(piece) ?? ''
+    return true
+  }
+
+  result(): ModelResult {
+    return this.#method.result(fields(JSON.parse(this.#text)))
   }
 }

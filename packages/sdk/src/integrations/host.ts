@@ -8,6 +8,7 @@ import { beginPart as childPart, enclosingPart as ownPart, type Part } from '../
 import type { RunOptions } from '../run.ts'
 import type { StopSignal } from '../runtime.ts'
 import type { Tacho } from '../tacho.ts'
+import { openCallsOf } from './open-calls.ts'
 
 export type { Part }
 export type Fields = Readonly<Record<string, unknown>>
@@ -110,6 +111,10 @@ export async function guarded<T>(
       if (core && span) runningIn(core).set(span, { toolName: call.name, toolCallId: key })
     })
     made = { result: act(input) }
+    attempt(() => {
+      const { scope } = parent ?? core?.context.getStore() ?? {}
+      if (core && scope) openCallsOf(core).tool(scope, made?.result)
+    })
     return made.result
   }
   const guard = () => tacho.guardedCall({ ...call, key, hasDates: true, call: run })
@@ -200,74 +205,4 @@ export function withProperty<Owner extends object>(owner: Owner, key: string, va
   const property = { value, enumerable, configurable: true, writable: true }
   const properties = { ...Object.getOwnPropertyDescriptors(owner), [key]: property }
   return Object.create(Object.getPrototypeOf(owner) as object, properties) as Owner
-}
-
-export interface StreamObserver {
-  item(value: unknown): void
-  end(): void
-  fail(error: unknown): void
-}
-
-/** Leaving the loop early ends it too. */
-export function observedIterator(
-  source: AsyncIterator<unknown>,
-  observer: StreamObserver,
-): AsyncIterableIterator<unknown> {
-  const failed = (error: unknown): never => {
-    attempt(() => observer.fail(error))
-    throw error
-  }
-  return {
-    async next() {
-      const result = await source.next().catch(failed)
-      attempt(() => (result.done ? observer.end() : observer.item(result.value)))
-      return result
-    },
-    async return(value?: unknown) {
-      attempt(() => observer.end())
-      return (await source.return?.(value)) ?? { done: true, value }
-    },
-    async throw(error?: unknown) {
-      attempt(() => observer.fail(error))
-      if (source.throw) return source.throw(error)
-      throw error
-    },
-    [Symbol.asyncIterator]() {
-      return this
-    },
-  }
-}
-
-/** Without the types of web streams: hosts without them compile this too. */
-export interface ReadableStream {
-  getReader(): { read(): Promise<{ done: boolean; value?: unknown }>; cancel(reason?: unknown): Promise<void> }
-}
-
-interface StreamController {
-  enqueue(value: unknown): void
-  close(): void
-  error(error: unknown): void
-}
-
-/** Each item is observed when the host takes it, so the stream is not read faster than before. */
-export function observedStream(stream: ReadableStream, observer: StreamObserver & { left?(): void }): unknown {
-  const reader = stream.getReader()
-  const { ReadableStream: Stream } = globalThis as unknown as { ReadableStream: new (source: object) => unknown }
-  return new Stream({
-    async pull(controller: StreamController) {
-      try {
-        const { done, value } = await reader.read()
-        attempt(() => (done ? observer.end() : observer.item(value)))
-        if (done) controller.close()
-        else controller.enqueue(value)
-      } catch (error) {
-        attempt(() => observer.fail(error))
-        controller.error(error)
-      }
-    },
-    cancel(reason: unknown) {
-      attempt(() => (observer.left ?? observer.end)())
-      return reader.cancel(reason)
-    },
-  })
 }

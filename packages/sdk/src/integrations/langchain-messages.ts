@@ -1,6 +1,6 @@
 /** What LangChain's handlers get of a model. */
 import { callUsage } from './call-usage.ts'
-import { fields, set, type Fields } from './host.ts'
+import { fields, set, text, type Fields } from './host.ts'
 import { messagesOf } from './messages.ts'
 import type { ModelResult } from './model-call.ts'
 
@@ -41,6 +41,30 @@ export function resultOf(given: unknown): ModelResult {
     isMended: true,
     hasApprovals: true,
     finishReason: reasonIn(metadata) ?? reasonIn(fields(generation['generationInfo'])),
+  }
+}
+
+/** What came of a stream that did not end. */
+export class StreamedPieces {
+  #text = ''
+  readonly #calls = new Map<unknown, { id: unknown; name: unknown; args: string }>()
+
+  /** @param message of the chunk, if the model is a chat model. */
+  add(token: unknown, message: unknown): void {
+    this.#text += text(fields(message)['text']) ?? text(token) ?? ''
+    const pieces = fields(message)['tool_call_chunks']
+    for (const piece of Array.isArray(pieces) ? pieces.map(fields) : []) {
+      const call = this.#calls.get(piece['index']) ?? { id: piece['id'], name: piece['name'], args: '' }
+      call.args += text(piece['args']) ?? ''
+      this.#calls.set(piece['index'], call)
+    }
+  }
+
+  result(): ModelResult {
+    const calls = [...this.#calls.values()].map((call) => ({ ...call, type: 'tool_call', finish_reason: 'cut' }))
+    const [output] = messagesOf([{ role: 'assistant', content: this.#text || undefined, tool_calls: calls }])
+    const isEmpty = this.#text === '' && calls.length === 0
+    return { output: isEmpty ? undefined : output, asked: calls, isMended: true, hasApprovals: true }
   }
 }
 

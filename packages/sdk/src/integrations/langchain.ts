@@ -25,8 +25,10 @@ import {
   type Part,
 } from './host.ts'
 import { messagesOf } from './messages.ts'
-import { langchainMessages, resultOf } from './langchain-messages.ts'
+import { langchainMessages, resultOf, StreamedPieces } from './langchain-messages.ts'
 import { ModelCall } from './model-call.ts'
+import { awaitClient } from './noted-call.ts'
+import { openCallsOf } from './open-calls.ts'
 import { unguarded, type WrapOptions } from './unguarded.ts'
 
 /** A callback handler as LangChain takes it: an object with a name. */
@@ -48,7 +50,14 @@ export interface CallHandler {
   handleChainError(error: unknown, runId: string): void
   handleChatModelStart(model: unknown, messages: unknown, runId: string, parentRunId?: string, extra?: unknown): void
   handleLLMStart(model: unknown, prompts: unknown, runId: string, parentRunId?: string, extra?: unknown): void
-  handleLLMNewToken(token: unknown, index: unknown, runId: string): void
+  handleLLMNewToken(
+    token: unknown,
+    index: unknown,
+    runId: string,
+    parentRunId?: string,
+    tags?: string[],
+    extra?: unknown,
+  ): void
   handleLLMEnd(output: unknown, runId: string, parentRunId?: string, tags?: string[], extra?: unknown): void
   handleLLMError(error: unknown, runId: string): void
   handleToolStart(
@@ -70,6 +79,7 @@ interface Running {
   inside?: Context | undefined
   part?: Part
   call?: ModelCall
+  pieces?: StreamedPieces
   node?: { name: string; begun: number }
   tool?: { name: string; input: unknown; begun: number; parent: Context | undefined }
   /** Of a tool: the agent whose model called it. */
@@ -96,6 +106,7 @@ const runningOf = (tacho: Tacho) =>
  */
 export function recordCalls(tacho: Tacho): CallHandler {
   const running = canRecord(tacho, 'Calls') ? runningOf(tacho) : new OpenSpans<Running & { team?: Team }>()
+  attempt(() => openCallsOf(coreOf(tacho)))
 
   /** Handlers never throw into the host. */
   function begin(
@@ -134,8 +145,9 @@ export function recordCalls(tacho: Tacho): CallHandler {
         messages: messages(),
       })
       const inside = parentRunId === undefined ? undefined : running.get(parentRunId)?.inside
-      const call = new ModelCall(tacho, request, parent, inside)
-      return { context: call.context, call }
+      const call = new ModelCall(tacho, request, { parent, inside })
+      awaitClient(tacho, call, request)
+      return { context: call.context, call, pieces: new StreamedPieces() }
     })
   }
 
@@ -215,7 +227,13 @@ export function recordCalls(tacho: Tacho): CallHandler {
     handleLLMStart(model, prompts, runId, parentRunId, extra) {
       beginCall(model, () => messagesOf(fields(prompts)[0]), runId, parentRunId, extra)
     },
-    handleLLMNewToken: (_token, _index, runId) => running.get(runId)?.call?.token(),
+    handleLLMNewToken(token, _index, runId, _parentRunId, _tags, extra) {
+      const { call, pieces } = running.get(runId) ?? {}
+      if (!call || !pieces) return
+      attempt(() => pieces.add(token, fields(fields(extra)['chunk'])['message']))
+      call.token()
+      call.reads(() => pieces.result())
+    },
     handleLLMEnd(output, runId, _parentRunId, _tags, extra) {
       const notCounted = fields(extra)['cached'] === true ? 'cache' : undefined
       end(runId, ({ call }) => call?.end(() => ({ ...resultOf(output), notCounted })))

@@ -9,6 +9,7 @@ import type { Tacho } from '../tacho.ts'
 import { askedCalls, askedCallsOf, type AskedCalls } from './asked-calls.ts'
 import { agentInside, beginPart, set, text, type OfferedTools, type Part } from './host.ts'
 import type { Usage } from './call-usage.ts'
+import { IDLE_MS, openCallsOf, SILENT_MS } from './open-calls.ts'
 
 export interface ModelRequest {
   model?: unknown
@@ -42,26 +43,49 @@ export class ModelCall {
   readonly #part: Part
   readonly #asked: AskedCalls
   readonly #around: Context
-  readonly #isOutside: boolean
+  /** A run of its own. */
+  readonly isOutside: boolean
   #request: ModelRequest
   readonly #begun: number
   #firstToken: number | undefined
-  #isEnded = false
-  #left: Held | undefined
+  readonly #isSilent: boolean
+  isEnded = false
+  readonly #left: Held
+  /** What has come of a stream. */
+  #read: (() => ModelResult) | undefined
+  /** The framework waits for the answer, or for the next piece of its stream. */
+  isWaiting = true
+  hasPieces = false
+  touchedAt: number
   #end: () => void = () => undefined
   #ended: Promise<void> | undefined
 
-  /** `request` is read now, because the host may change it later. @param inside the guarded call around it, if `parent` is not. */
-  constructor(tacho: Tacho, request: () => ModelRequest, parent?: Context, inside?: Context) {
+  /**
+   * `request` is read now, because the host may change it later. @param inside the guarded call around it, if `parent` is not.
+   * @param isSilent the framework passes no error on to the host.
+   */
+  constructor(
+    tacho: Tacho,
+    request: () => ModelRequest,
+    {
+      parent,
+      inside,
+      isSilent = false,
+    }: { parent?: Context | undefined; inside?: Context | undefined; isSilent?: boolean } = {},
+  ) {
     this.#asked = askedCallsOf(tacho)
     this.#request = readSafely<ModelRequest>(request, { messages: UNREADABLE })
     const around = parent ?? coreOf(tacho).context.getStore()
     const acting = around && readSafely(() => this.#agentIn(coreOf(tacho), around, inside), around)
     this.#part = beginPart(tacho, acting)
     this.#around = acting ?? this.#part.context
-    this.#isOutside = around === undefined
-    if (this.#isOutside) this.#noteAnswers()
-    this.#begun = this.#now()
+    this.isOutside = around === undefined
+    if (this.isOutside) this.#noteAnswers()
+    this.#isSilent = isSilent
+    this.#begun = this.touchedAt = this.#now()
+    this.#left = { leave: (_reason, ended) => this.#leave(ended) }
+    this.#part.core.heldCalls.add(this.#left)
+    openCallsOf(this.#part.core).began(this.context.scope, this)
   }
 
   get context(): Context {
@@ -86,21 +110,44 @@ export class ModelCall {
   /** A framework may run this call before the answer has ended. */
   streams(callId: unknown): void {
     this.#ended ??= new Promise((resolve) => (this.#end = resolve))
-    const state = this.#isOutside ? undefined : this.context.scope.state
+    const state = this.isOutside ? undefined : this.context.scope.state
     if (typeof callId === 'string') this.#asked.stream(state, callId, this.#ended)
   }
 
   /** Its answer streams, with this so far. A run that ends has left it, and says so before its outcome. */
   reads(result: () => ModelResult): void {
     const { heldCalls } = this.#part.core
-    if (this.#isOutside || this.#isEnded) return
-    this.#left = {
-      leave: (_reason, ended) => void ((ended ?? this.context.scope) === this.context.scope && this.abort(result)),
-    }
-    heldCalls.add(this.#left)
+    this.#read = result
+    this.isWaiting = false
+    this.touchedAt = this.#now()
+    // Nothing else ends a run of its own.
+    if (this.isOutside) this.#endWhenIdle()
     // What it asked for is known then.
     heldCalls.delete(this.#asked)
     heldCalls.add(this.#asked)
+  }
+
+  /** A piece has come. */
+  touch(): void {
+    this.isWaiting = false
+    this.hasPieces = true
+    this.touchedAt = this.#now()
+  }
+
+  #endWhenIdle(): void {
+    const { runtime } = this.#part.core
+    runtime.timer(IDLE_MS, () => {
+      if (this.isEnded) return
+      const isIdle = this.#now() - this.touchedAt >= (this.isWaiting ? SILENT_MS : IDLE_MS)
+      if (isIdle) this.abort()
+      else this.#endWhenIdle()
+    })
+  }
+
+  /** @param ended the run that does: its calls that have no answer yet may outlive it. Undefined: the process. */
+  #leave(ended: Context['scope'] | undefined): void {
+    const isLeft = this.#read !== undefined || this.#now() - this.touchedAt >= SILENT_MS
+    if (ended === undefined || (ended === this.context.scope && isLeft)) this.abort()
   }
 
   end(result: () => ModelResult): void {
@@ -108,22 +155,22 @@ export class ModelCall {
   }
 
   /** `result` is what arrived before. */
-  fail(error: unknown, result: () => ModelResult = () => ({})): void {
+  fail(error: unknown, result = this.#read ?? (() => ({}))): void {
     if (isAbort(error)) return this.abort(result)
     this.#record('FAILED', result, { error })
   }
 
   /** The host stopped reading the stream. */
-  abort(result: () => ModelResult): void {
+  abort(result = this.#read ?? (() => ({}))): void {
     this.#record('CANCELLED', () => ({ ...result(), finishReason: 'aborted' }), {})
   }
 
   #record(status: 'COMPLETED' | 'FAILED' | 'CANCELLED', read: () => ModelResult, more: Payload): void {
-    if (this.#isEnded) return
-    this.#isEnded = true
-    if (this.#left) this.#part.core.heldCalls.delete(this.#left)
+    if (this.isEnded) return
+    this.isEnded = true
     attempt(() => {
       const { core, context } = this.#part
+      core.heldCalls.delete(this.#left)
       const result = readSafely<ModelResult>(read, { output: UNREADABLE })
       const { tools, ...request } = this.#request
       const model = text(result.model) ?? text(request.model)
@@ -145,11 +192,19 @@ export class ModelCall {
         toolCalls: toolCalls.length > 0 ? toolCalls : undefined,
         latency: this.#since(this.#now()),
         timeToFirstOutput: this.#firstToken === undefined ? undefined : this.#since(this.#firstToken),
+        // Its run was ended before it.
+        outlivedRun: context.scope.hasEnded,
         ...more,
       })
       core.record(context.scope, { type: 'LLM_CALL', label: model ?? 'model call', payload, span: context.span })
+      // A later answer makes up for a failure.
+      context.scope.failure = this.#isSilent && 'error' in more ? { error: more['error'] } : undefined
+      openCallsOf(core).ended(context.scope, this, {
+        goesOn: calls.length > 0,
+        isAborted: status === 'CANCELLED',
+      })
       const { isMended = false, isGuarded = false, hasApprovals = false } = result
-      const facts = { tools, context: this.#around, isOutside: this.#isOutside, isMended, isGuarded, hasApprovals }
+      const facts = { tools, context: this.#around, isOutside: this.isOutside, isMended, isGuarded, hasApprovals }
       this.#asked.add(calls, facts)
       this.#end()
       this.#part.end(status, 'error' in more ? { error: more['error'] } : undefined)

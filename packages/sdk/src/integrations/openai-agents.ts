@@ -4,6 +4,8 @@
  */
 import { canRecord, coreOf, isMarked, mark, sharedIn } from '../border.ts'
 import { attempt } from '../core.ts'
+import type { Failure } from '../ending.ts'
+import type { Outcome } from '../run.ts'
 import type { StopSignal } from '../runtime.ts'
 import type { Tacho } from '../tacho.ts'
 import { askedCallsOf, candidatesIn } from './asked-calls.ts'
@@ -11,7 +13,9 @@ import { beginPart, enclosingPart, fields, OpenSpans, text, withAgent, type Fiel
 import { messagesOf, parsed, withSystem, type Message } from './messages.ts'
 import { nonzeroUsage } from './call-usage.ts'
 import { ModelCall, type ModelResult } from './model-call.ts'
+import { awaitClient } from './noted-call.ts'
 import { guardedFactory, guardedMethods } from './tool-factory.ts'
+import { openCallsOf } from './open-calls.ts'
 import { unguarded, type WrapOptions } from './unguarded.ts'
 
 /** A trace processor as OpenAI Agents takes it. */
@@ -29,6 +33,8 @@ interface Open {
   readonly begun: number
   /** Of a trace: its first agent is the run's. */
   first?: string | undefined
+  /** Of a trace: how its last model call ended. */
+  last?: { status: Outcome; failure?: Failure } | undefined
   /** Of an agent, when a model is called in it. */
   readonly data?: Fields
   readonly around?: Open | undefined
@@ -52,6 +58,7 @@ const NOTHING_RECORDED: TraceProcessor = {
  */
 export function recordTraces(tacho: Tacho): TraceProcessor {
   if (!canRecord(tacho, 'Traces')) return NOTHING_RECORDED
+  openCallsOf(coreOf(tacho))
   const core = coreOf(tacho)
   /** By the id of a trace or span. */
   const open = new OpenSpans<Open>()
@@ -68,8 +75,9 @@ export function recordTraces(tacho: Tacho): TraceProcessor {
   }
 
   function traceEnded(given: unknown): void {
-    const id = String(fields(given)['traceId'])
-    open.take(id)?.part.end('COMPLETED')
+    const ended = open.take(String(fields(given)['traceId']))
+    const { status = 'COMPLETED', failure } = ended?.last ?? {}
+    ended?.part.end(status, failure)
   }
 
   function spanStarted(given: unknown): void {
@@ -81,7 +89,9 @@ export function recordTraces(tacho: Tacho): TraceProcessor {
       data,
       around,
     })
-    if (isModelCall(data)) opened.call = new ModelCall(tacho, () => requestOf(data), around?.part.context)
+    if (!isModelCall(data)) return
+    opened.call = new ModelCall(tacho, () => requestOf(data), { parent: around?.part.context })
+    awaitClient(tacho, opened.call, () => requestOf(data))
   }
 
   /** An agent that begins inside a function runs as a tool. */
@@ -110,7 +120,7 @@ export function recordTraces(tacho: Tacho): TraceProcessor {
   }
 
   function spanEnded(given: unknown): void {
-    const { spanId, spanData, error } = fields(given)
+    const { spanId, traceId, spanData, error } = fields(given)
     const opened = open.take(String(spanId))
     if (!opened) return
     const data = fields(spanData)
@@ -118,6 +128,14 @@ export function recordTraces(tacho: Tacho): TraceProcessor {
     if (call) {
       // The request is complete only at the end of the span.
       call.complete(() => ({ ...requestOf(data), tools: toolsOf(opened) }))
+      const { output, _response: response } = data
+      const hasAnswer = output !== undefined || response !== undefined
+      const trace = open.get(String(traceId))
+      // The framework ends the span of a stream that its reader left like any other.
+      const status = isAborted(error) || (!hasAnswer && !error) ? 'CANCELLED' : error ? 'FAILED' : 'COMPLETED'
+      if (trace) trace.last = { status, ...(status === 'FAILED' && { failure: { error: messageOf(error) } }) }
+      if (status === 'CANCELLED') return call.abort()
+      if (!hasAnswer) return call.fail(messageOf(error))
       return error ? call.fail(messageOf(error), () => resultOf(data)) : call.end(() => resultOf(data))
     }
     const failure = error ? { error: messageOf(error) } : {}
@@ -257,6 +275,10 @@ function toolsOf({ data = {}, around }: Open): ((name: string) => boolean) | und
 }
 
 const isModelCall = ({ type }: Fields) => type === 'generation' || type === 'response'
+
+/** As the client says it: the framework passes on only its text. */
+const isAborted = (error: unknown) =>
+  /request was aborted|^AbortError/i.test(String(fields(fields(error)['data'])['error']))
 
 const messageOf = (error: unknown) => text(fields(error)['message']) ?? 'error'
 

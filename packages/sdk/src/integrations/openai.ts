@@ -2,11 +2,12 @@
 import type { StopSignal } from '../runtime.ts'
 import type { Tacho } from '../tacho.ts'
 import { askedCallsOf, candidatesIn, fitsParser } from './asked-calls.ts'
-import { recordMethods, type Collector, type Method } from './client.ts'
+import { recordMethods, type Method } from './client.ts'
 import { fields, guarded, text, toolNames, withFunction, withProperty, type Fields } from './host.ts'
 import { answerOf, messagesOf, withSystem, type Message } from './messages.ts'
 import { callUsage, gatewayCost } from './call-usage.ts'
 import type { ModelResult } from './model-call.ts'
+import type { Collector } from './model-stream.ts'
 import { unguarded, type WrapOptions } from './unguarded.ts'
 
 /**
