@@ -21,13 +21,14 @@ import { openStage, TOOL, type Stage } from './matrix/matrix.ts'
 
 process.env['LANGSMITH_TRACING'] = 'false'
 
-/** Undefined: the framework's own words. */
-type Decline = (stage: Stage, reason: string | undefined) => Promise<unknown>
+type InRun = <T>(act: () => Promise<T>) => Promise<T>
+/** `reason` undefined: the framework's own words. The request that waits and the one with the answer are each in a run of `inRun`. */
+type Decline = (stage: Stage, reason: string | undefined, inRun: InRun) => Promise<unknown>
 
 const modelOf = ({ model, tacho }: Stage) =>
   ai.recordModel(createOpenAI({ apiKey: 'key', baseURL: `${model.url}/v1` }).chat('gpt-5'), tacho)
 
-const aiSdk: Decline = async (stage, reason) => {
+const aiSdk: Decline = async (stage, reason, inRun) => {
   const options = {
     model: modelOf(stage),
     tools: ai.guardTools(
@@ -38,15 +39,16 @@ const aiSdk: Decline = async (stage, reason) => {
     stopWhen: isStepCount(3),
   }
   const prompt: ModelMessage[] = [{ role: 'user', content: 'Act' }]
-  const { content, response } = await generateText({ ...options, prompt })
+  const { content, response } = await inRun(() => generateText({ ...options, prompt }))
   const request = content.find((part) => part.type === 'tool-approval-request')
   assert.ok(request)
   const answer = { type: 'tool-approval-response' as const, approvalId: request.approvalId, approved: false }
   const declined = { ...answer, ...(reason !== undefined && { reason }) }
-  await generateText({ ...options, prompt: [...prompt, ...response.messages, { role: 'tool', content: [declined] }] })
+  const after: ModelMessage[] = [...prompt, ...response.messages, { role: 'tool', content: [declined] }]
+  await inRun(() => generateText({ ...options, prompt: after }))
 }
 
-const ofMastra: Decline = async (stage, reason) => {
+const ofMastra: Decline = async (stage, reason, inRun) => {
   const execute = async (input: unknown) => stage.act(input)
   const made = mastra.guardTool(
     createTool,
@@ -60,16 +62,20 @@ const ofMastra: Decline = async (stage, reason) => {
     tools: { [TOOL]: made },
   })
   new Mastra({ agents: { agent }, storage: new InMemoryStore(), logger: false })
-  const stream = await agent.stream('Act', { requireToolApproval: true })
   let toolCallId = ''
-  for await (const chunk of stream.fullStream)
-    if (chunk.type === 'tool-call-approval') toolCallId = chunk.payload.toolCallId
-  const { runId } = stream
-  const after = await agent.declineToolCall({ runId, toolCallId, ...(reason !== undefined && { reason }) } as never)
-  for await (const _ of after.fullStream);
+  const { runId } = await inRun(async () => {
+    const stream = await agent.stream('Act', { requireToolApproval: true })
+    for await (const chunk of stream.fullStream)
+      if (chunk.type === 'tool-call-approval') toolCallId = chunk.payload.toolCallId
+    return { runId: stream.runId }
+  })
+  await inRun(async () => {
+    const after = await agent.declineToolCall({ runId, toolCallId, ...(reason !== undefined && { reason }) } as never)
+    for await (const _ of after.fullStream);
+  })
 }
 
-const ofLangchain: Decline = async (stage, message) => {
+const ofLangchain: Decline = async (stage, message, inRun) => {
   const acting = langchainTool(async (input) => stage.act(input), { name: TOOL, description: 'Acts', schema: AMOUNT })
   const agent = createAgent({
     model: new ChatOpenAI({ model: 'gpt-5', apiKey: 'key', configuration: { baseURL: `${stage.model.url}/v1` } }),
@@ -78,12 +84,12 @@ const ofLangchain: Decline = async (stage, message) => {
     checkpointer: new MemorySaver(),
   })
   const config = { configurable: { thread_id: '1' }, callbacks: [langchain.recordCalls(stage.tacho)] }
-  await agent.invoke({ messages: [{ role: 'user', content: 'Act' }] }, config)
+  await inRun(() => agent.invoke({ messages: [{ role: 'user', content: 'Act' }] }, config))
   const decision = { type: 'reject', ...(message !== undefined && { message }) }
-  await agent.invoke(new Command({ resume: { decisions: [decision] } }) as never, config)
+  await inRun(() => agent.invoke(new Command({ resume: { decisions: [decision] } }) as never, config))
 }
 
-const ofAgents: Decline = async (stage, message) => {
+const ofAgents: Decline = async (stage, message, inRun) => {
   setTraceProcessors([agents.recordTraces(stage.tacho)])
   const execute = async (input: unknown) => stage.act(input)
   const options = { name: TOOL, description: 'Acts', parameters: AMOUNT, needsApproval: true, execute }
@@ -91,9 +97,9 @@ const ofAgents: Decline = async (stage, message) => {
   const agent = new Agent({ name: 'Agent', model: 'gpt-5', tools: [made] })
   const provider = new OpenAIProvider({ apiKey: 'key', baseURL: `${stage.model.url}/v1`, useResponses: false })
   const runner = new Runner({ modelProvider: provider })
-  const { state, interruptions } = await runner.run(agent, 'Act')
+  const { state, interruptions } = await inRun(() => runner.run(agent, 'Act'))
   for (const item of interruptions) state.reject(item, message === undefined ? {} : { message })
-  await runner.run(agent, state)
+  await inRun(() => runner.run(agent, state))
 }
 
 const WAYS = { 'AI SDK': aiSdk, Mastra: ofMastra, LangChain: ofLangchain, 'OpenAI Agents': ofAgents }
@@ -102,7 +108,7 @@ for (const [name, decline] of Object.entries(WAYS)) {
   for (const reason of [undefined, 'Too expensive for a Tuesday']) {
     test(`${name}: a declined call never ran, and opens no issue${reason === undefined ? '' : ', with words of its own'}`, async (t) => {
       const stage = await openStage(t, [ASKED, DONE])
-      await stage.tacho.run(async () => void (await decline(stage, reason)))
+      await stage.tacho.run(async () => void (await decline(stage, reason, (act) => act())))
       assert.deepEqual(stage.gotten, [])
       const { payload } = await stage.fake.assertEvent('TOOL_CALL', { toolName: TOOL, outcome: 'never_ran' })
       assert.deepEqual([payload['reasonCode'], payload['toolCallId']], ['declined', 'call_1_0'])
@@ -110,4 +116,34 @@ for (const [name, decline] of Object.entries(WAYS)) {
       assert.deepEqual(await stage.fake.issues(), [])
     })
   }
+}
+
+for (const [name, decline] of Object.entries(WAYS)) {
+  test(`${name}: a run whose call waits for a person says so, and its denial in a later run is an event of it`, async (t) => {
+    const stage = await openStage(t, [ASKED, DONE])
+    let number = 0
+    await decline(stage, undefined, async (act) => {
+      const result = await stage.tacho.run({ runId: `request ${++number}` }, act)
+      if (number === 1) await stage.fake.assertEvent('WAITING', { waitingFor: 'approval' })
+      return result
+    })
+    const events = await stage.fake.events()
+    const of = (runId: string) => events.filter((event) => event.runId === runId)
+    assert.deepEqual(
+      of('request 1').flatMap(({ eventType, payload }) =>
+        ['WAITING', 'TOOL_CALL', 'SESSION_OUTCOME'].includes(eventType)
+          ? [[eventType, payload['toolName'], payload['waitingFor'] ?? payload['reasonCode']]]
+          : [],
+      ),
+      [
+        ['WAITING', TOOL, 'approval'],
+        ['TOOL_CALL', TOOL, 'declined'],
+        ['SESSION_OUTCOME', undefined, undefined],
+      ],
+    )
+    assert.equal(
+      of('request 2').find(({ eventType }) => eventType === 'SESSION_OUTCOME')?.payload['status'],
+      'COMPLETED',
+    )
+  })
 }

@@ -117,6 +117,8 @@ export interface AskedBefore {
   /** A guard begins a call. With a `problem`, it must not run. */
   begin(state: RunState, toolName: string, id: string | undefined, input: unknown): Asked | undefined
   refused(asked: Asked, message: string): void
+  /** What a run says that ends while a person decides about a call in the host's framework. */
+  waiting(scope: RunScope): Draft | undefined
   /** That asked for the call, unless it is the run's. */
   agentOf(state: RunState, id: string | undefined): string | undefined
   /** Resolves when the answer with this call has ended. */

@@ -238,10 +238,18 @@ export class Run {
   }
 
   /** @internal Another process, or a later call in this one, continues and ends it. */
-  handOver(): void {
+  handOver(left?: Draft): void {
     this.#core.openRuns.delete(this)
     leaveCalls(this.#core, this.#scope, 'handed_over')
-    this.leave()
+    if (left) this.#add(() => left)
+    else this.leave()
+  }
+
+  /** @internal Ends it, unless it waits for a person. */
+  complete(at?: number): void {
+    const waits = !this.#isEnded && this.#core.asked?.waiting(this.#scope)
+    if (waits) this.handOver(waits)
+    else this.end('COMPLETED', undefined, at)
   }
 
   /** Says that this process records nothing more of the run, which another one ends: without that, nobody knows if its last events arrived. */

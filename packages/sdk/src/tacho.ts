@@ -138,7 +138,8 @@ export class Tacho {
       // The run ends where the call is continued.
       if (failure && isPending(failure.error)) run.handOver()
       else if (failure) run.fail(isCancelled ? 'CANCELLED' : outcomeOf(failure.error), failure)
-      else run.end(isCancelled ? 'CANCELLED' : 'COMPLETED', undefined, at)
+      else if (isCancelled) run.end('CANCELLED', undefined, at)
+      else run.complete(at)
       return afterEnd()
     }
     let result: Awaited<T>

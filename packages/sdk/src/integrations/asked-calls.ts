@@ -5,6 +5,7 @@
  *     |  \--the guard begins it, but it was cut--> refused, never ran
  *     |--the next request answers it, and no guard began it--> never ran
  *     |--its agent fails, and no guard began it--> never ran
+ *     |--its run ends, and a person decides in the framework--> waits; a later run continues it
  *     \--its run ends, and it was cut, unreadable, of an unknown tool or unfit--> never ran
  *
  * A call of a tool that no guard has is the host's: nobody knows whether it ran.
@@ -13,16 +14,18 @@ import { coreOf, sharedIn } from '../border.ts'
 import { childSpan, type Context } from '../context.ts'
 import type { Asked, AskedBefore, Core, Held } from '../core.ts'
 import { createLoopDetector, type LoopDetector } from '../guard/detectors.ts'
+import type { Draft } from '../event.ts'
 import { readSafely } from '../json.ts'
 import type { RunState } from '../run-state.ts'
 import type { Tacho } from '../tacho.ts'
+import type { Fits } from './fits.ts'
 import { fields, handOver, text, type OfferedTools } from './host.ts'
 import type { Message } from './messages.ts'
 
 interface OpenCall extends Asked {
   readonly context: Context
   /** Its model call is a run of its own. */
-  readonly isOutside: boolean
+  isOutside: boolean
   readonly isUnknown: boolean
   /** The request named its tools. */
   readonly isOffered: boolean
@@ -33,6 +36,8 @@ interface OpenCall extends Asked {
   /** A person may decline it, with any words. */
   readonly hasApprovals: boolean
   isRecorded: boolean
+  /** Its run was left open for the answer of a person. */
+  hasWaited?: boolean
   /** Mastra runs it as an agent, in this context. */
   agent?: Context
 }
@@ -41,9 +46,6 @@ interface OpenCall extends Asked {
 const OF_MASTRA =
   /^(?:(?:agent|workflow)-.|mastra_workspace_|(?:search_tools|load_tool|search_skills|load_skill|updateWorkingMemory)$)/
 const AGENT = /^agent-(.+)/
-
-/** @param raw as received. Undefined: only the framework knows. */
-export type Fits = (raw: string) => boolean | undefined
 
 const OPEN_MAX = 1_000
 /** Reasons after which the calls of an answer are whole. Some streams say it again with each piece. */
@@ -176,6 +178,7 @@ export class AskedCalls implements Held, AskedBefore {
     if (!call) return undefined
     const isRefused = call.problem === 'cut' || (call.problem === 'unreadable' && call.isMended)
     if (!isRefused) this.#open.delete(call)
+    this.#goesOn(call)
     return isRefused ? call : { ...call, problem: undefined }
   }
 
@@ -221,6 +224,7 @@ export class AskedCalls implements Held, AskedBefore {
         call.problem !== undefined
       if (isKnown) this.#neverRan(call, isDenied ? 'declined' : this.#reasonOf(call, message), message)
       else if (OF_MASTRA.test(call.name)) this.#ran(call, content)
+      this.#goesOn(call)
     }
   }
 
@@ -260,15 +264,34 @@ export class AskedCalls implements Held, AskedBefore {
     return call?.context.span.marks?.agent
   }
 
+  waiting(scope: Context['scope']): Draft | undefined {
+    const call = [...this.#open].find((one) => one.context.scope === scope && this.#waits(one))
+    if (!call) return undefined
+    const payload = { waitingFor: 'approval', toolName: call.name, toolCallId: call.id }
+    return { type: 'WAITING', label: `${call.name} waits for a person`, payload, isLast: true }
+  }
+
+  /** Frameworks with approvals run every other call of a guarded tool themselves. */
+  #waits(call: OpenCall): boolean {
+    return call.hasApprovals && this.#guarded.has(call.name) && !call.isRecorded && this.#faultOf(call) === undefined
+  }
+
   /** The run ends: what failed before its tool is said, also if no request followed. */
-  leave(_reason: string, ended?: Context['scope']): void {
+  leave(reason: string, ended?: Context['scope']): void {
     for (const call of this.#open) {
       if (ended !== undefined && call.context.scope !== ended) continue
-      const reason = this.#faultOf(call)
-      if (reason !== undefined) this.#neverRan(call, reason, undefined)
+      const fault = this.#faultOf(call)
+      if (fault !== undefined) this.#neverRan(call, fault, undefined)
+      if (reason === 'handed_over' && this.#waits(call)) call.isOutside = call.hasWaited = true
       // A guard outside a run may still begin it.
       if (!call.isOutside) this.#open.delete(call)
     }
+  }
+
+  /** The answer of a person arrived in another run: nothing more of the run that waited for it follows. */
+  #goesOn({ hasWaited, context: { scope } }: OpenCall): void {
+    if (!hasWaited || this.#core.context.getStore()?.scope.runId === scope.runId) return
+    this.#core.record(scope, { type: 'SESSION_OUTCOME', label: 'completed', payload: { status: 'COMPLETED' } })
   }
 
   #find(state: RunState, toolName: string, id: string | undefined, input: unknown): OpenCall | undefined {
@@ -352,29 +375,6 @@ function isIn({ isOutside, context }: Pick<OpenCall, 'isOutside' | 'context'>, s
 
 function inputOf({ raw }: Asked): unknown {
   return readSafely(() => JSON.parse(raw ?? '') as unknown, raw)
-}
-
-/** What a schema of the Standard Schema or of the AI SDK says at once. */
-export function fitsSchema(schema: unknown): Fits {
-  return (raw) => {
-    const given = schema as Record<string, unknown> | null | undefined
-    const standard = fields(given?.['~standard'])
-    const [owner, validate] = standard['validate'] ? [standard, standard['validate']] : [given, given?.['validate']]
-    if (typeof validate !== 'function') return undefined
-    const result: unknown = Reflect.apply(validate, owner, [JSON.parse(raw || '{}')])
-    if (result instanceof Promise) return void result.catch(() => undefined)
-    const { issues, success } = fields(result)
-    return issues === undefined ? success !== false : false
-  }
-}
-
-/** What throws does not fit. */
-export function fitsParser(parse: unknown, read: (raw: string) => unknown): Fits {
-  return (raw) => {
-    if (typeof parse !== 'function') return undefined
-    const input = read(raw)
-    return readSafely(() => (parse(input), true), false)
-  }
 }
 
 function textIn(content: unknown): string {

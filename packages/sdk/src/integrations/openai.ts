@@ -1,7 +1,8 @@
 /** The OpenAI client, 4 to 7: `const openai = recordClient(new OpenAI(), tacho)`. */
 import type { StopSignal } from '../runtime.ts'
 import type { Tacho } from '../tacho.ts'
-import { askedCallsOf, candidatesIn, fitsParser } from './asked-calls.ts'
+import { askedCallsOf, candidatesIn } from './asked-calls.ts'
+import { fitsParser } from './fits.ts'
 import { recordMethods, type Method } from './client.ts'
 import { fields, guarded, text, toolNames, withFunction, withProperty, type Fields } from './host.ts'
 import { answerOf, messagesOf, withSystem, type Message } from './messages.ts'

@@ -2,7 +2,8 @@
 import type { ToolBlockedError } from '../guard/blocked.ts'
 import type { StopSignal } from '../runtime.ts'
 import type { Tacho } from '../tacho.ts'
-import { askedCallsOf, fitsSchema } from './asked-calls.ts'
+import { askedCallsOf } from './asked-calls.ts'
+import { fitsSchema } from './fits.ts'
 import { fields, guarded, type Fields } from './host.ts'
 
 interface Framework {

@@ -65,6 +65,14 @@ export function stalledSuite(open: OpenStorage) {
       assert.equal((await runOf(storage(), env)).status, 'RUNNING')
     })
 
+    test('a run that waits for a person stays open, until another event follows', async () => {
+      const env = await newEnvironment('FAILED')
+      await append(storage(), env, event({}), event({ eventType: 'WAITING', time: NOON + 1 }))
+      assert.deepEqual(await close(env, NOON + 2 * HOUR), [])
+      await append(storage(), env, event({ time: NOON + 2 }))
+      assert.deepEqual(await close(env, NOON + 2 * HOUR), ['run'])
+    })
+
     test('a trace is read with its spans until an outcome ends it, and is queued once', async () => {
       const env = await newEnvironment('FAILED')
       await append(storage(), env, event({ eventId: 'a', spanId: 'a', parentSpanId: 'elsewhere', latencyMs: 3 }))

@@ -3,6 +3,8 @@
  *
  *   RUNNING --no event for the time of the rule, no pending approval--> closed by the rule --an outcome--> closed by it
  *      ^--------------------------------- any other event -----------------------|
+ *
+ * A run whose newest event is WAITING stays open.
  */
 import type { RunStatus } from '@tacho/contract/run.ts'
 import type { AuditEntry } from '../../audit.ts'
@@ -117,10 +119,12 @@ async function lockIdle(sql: Sql, environmentId: string, examined: Idle[], befor
   const stalled: Idle[] = []
   for (const run of locked.filter((each) => isIdle(each) && each.status === 'RUNNING')) {
     // Clients name the times of events. A run with an event that arrived lately is not stalled, however old the event claims to be.
-    const newest = `SELECT received_at AS at FROM events WHERE environment_id = ${eventEnvironment(sql)} AND run = :number
+    const newest = `SELECT received_at AS at, event_type AS "eventType" FROM events WHERE environment_id = ${eventEnvironment(sql)} AND run = :number
       ORDER BY time DESC, seq DESC LIMIT 1`
-    const event = await sql.get<{ at: number }>(newest, { env: environmentId, number: run.number })
-    if (event === null || event.at < before) stalled.push(run)
+    const event = await sql.get<{ at: number; eventType: string }>(newest, { env: environmentId, number: run.number })
+    // A person decides in the framework of the agent: that may take days.
+    const isWaiting = event?.eventType === 'WAITING'
+    if (event === null || (event.at < before && !isWaiting)) stalled.push(run)
   }
   return stalled
 }

@@ -1,0 +1,29 @@
+/** Whether the arguments of a call fit its tool, as far as its schema says so at once. */
+import { readSafely } from '../json.ts'
+import { fields } from './host.ts'
+
+/** @param raw as received. Undefined: only the framework knows. */
+export type Fits = (raw: string) => boolean | undefined
+
+/** What a schema of the Standard Schema or of the AI SDK says at once. */
+export function fitsSchema(schema: unknown): Fits {
+  return (raw) => {
+    const given = schema as Record<string, unknown> | null | undefined
+    const standard = fields(given?.['~standard'])
+    const [owner, validate] = standard['validate'] ? [standard, standard['validate']] : [given, given?.['validate']]
+    if (typeof validate !== 'function') return undefined
+    const result: unknown = Reflect.apply(validate, owner, [JSON.parse(raw || '{}')])
+    if (result instanceof Promise) return void result.catch(() => undefined)
+    const { issues, success } = fields(result)
+    return issues === undefined ? success !== false : false
+  }
+}
+
+/** What throws does not fit. */
+export function fitsParser(parse: unknown, read: (raw: string) => unknown): Fits {
+  return (raw) => {
+    if (typeof parse !== 'function') return undefined
+    const input = read(raw)
+    return readSafely(() => (parse(input), true), false)
+  }
+}
