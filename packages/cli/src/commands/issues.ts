@@ -149,8 +149,8 @@ async function list(options: ListOptions): Promise<void> {
     ...(run === undefined ? {} : { runId: run }),
     ...(assignee === undefined ? {} : { assignee }),
     ...(unassigned === undefined ? {} : { assigned: 'false' as const }),
-    ...(from === undefined ? {} : { seenFrom: moment('--from', from, -1, now) }),
-    ...(to === undefined ? {} : { seenTo: moment('--to', to, -1, now) }),
+    ...(from === undefined ? {} : { from: moment('--from', from, -1, now) }),
+    ...(to === undefined ? {} : { to: moment('--to', to, -1, now) }),
   }
   const { client, environmentId } = await connected(options)
   const { listIssues } = await import('../issues/list.ts')

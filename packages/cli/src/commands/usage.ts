@@ -156,11 +156,12 @@ async function printHours(hours: AsyncIterable<UsageHour>, period: Period, optio
   printMore(hasMore)
 }
 
-/** On a terminal. Without --from, the sums cover only one day. */
+/** On a terminal; a program that counts lines of stdout finds none. Without --from, the sums cover only one day. */
 function printPeriod({ from, to, zone }: Period): void {
-  if (currentLook().width === null) return
   const [start, end] = [from, to].map((time) => localTime(time, zone).slice(0, 16).replace('T', ' '))
-  printLine(faint(`From ${start} to ${end} ${zone}. --from 30d shows more.`))
+  const text = `From ${start} to ${end} ${zone}. --from 30d shows more.`
+  if (currentLook().width === null) process.stderr.write(`${text}\n`)
+  else printLine(faint(text))
 }
 
 function printNothing({ from, to }: Period): void {

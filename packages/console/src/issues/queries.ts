@@ -26,7 +26,7 @@ export function useIssues(environmentId: string, state: IssueState, search: Issu
     queryKey: ['issues', environmentId, 'list', state, search],
     async read(place, signal) {
       const times = place?.times ?? timesOfRange(search, Date.now())
-      const filter = { detectionType: type, agentId: agent, assignee, assigned, seenFrom: times.from, seenTo: times.to }
+      const filter = { detectionType: type, agentId: agent, assignee, assigned, ...times }
       const query = { state, ...filter, limit: 50, cursor: place?.cursor }
       const { items, nextCursor } = await api.listIssues({ params: { environmentId }, query }, { signal })
       return { items, nextCursor: nextCursor === null ? null : { times, cursor: nextCursor } }

@@ -106,8 +106,10 @@ export const IssuesQuery = Type.Object({
   runId: Type.Optional(Type.String({ minLength: 1, description: 'External run id' })),
   assignee: Type.Optional(Type.String({ minLength: 1 })),
   assigned: Type.Optional(Type.Enum(['true', 'false'], { description: 'Whether the issue is assigned' })),
-  seenFrom: Type.Optional(time('Issues whose last detection was at this time or later')),
-  seenTo: Type.Optional(time('Issues whose last detection was before this time')),
+  from: Type.Optional(time('Issues whose last detection was at this time or later')),
+  to: Type.Optional(time('Issues whose last detection was before this time')),
+  seenFrom: Type.Optional(time('The former name of from')),
+  seenTo: Type.Optional(time('The former name of to')),
 })
 
 export const IssuePage = Type.Object({ items: Type.Array(IssueSummary), nextCursor }, { $id: 'IssuePage' })

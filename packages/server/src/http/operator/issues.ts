@@ -26,14 +26,14 @@ type PartRequest = OperatorRequestOf<'listIssueActivity'>
 
 export function issuesRoutes({ serve, storage }: OperatorDeps): void {
   serve('listIssues', async ({ query, environment: { id: environmentId }, walk }) => {
-    const { limit: _, cursor: __, assigned, seenFrom, seenTo, ...rest } = query
+    const { limit: _, cursor: __, assigned, from, to, seenFrom, seenTo, ...rest } = query
     if (!Object.values(rest).every(isStorableText)) return NOTHING
     const filter: IssueFilter = {
       ...rest,
       ...(rest.detectionType === undefined ? {} : { detectionType: normalised(rest.detectionType) }),
       ...(assigned === undefined ? {} : { assigned: assigned === 'true' }),
-      seenFrom: optionalTimeOf('seenFrom', seenFrom),
-      seenTo: optionalTimeOf('seenTo', seenTo),
+      seenFrom: optionalTimeOf('from', from) ?? optionalTimeOf('seenFrom', seenFrom),
+      seenTo: optionalTimeOf('to', to) ?? optionalTimeOf('seenTo', seenTo),
     }
     return listPage(
       walk,

@@ -114,8 +114,12 @@ test('issues are listed by last seen and found by state, type, agent, run and as
   assert.deepEqual(await types('?agentId=fa&assigned=false'), ['filter one'])
   assert.deepEqual(await types('?agentId=fa&assigned=true'), ['filter two'])
   assert.deepEqual(await types('?agentId=%00'), [])
-  assert.deepEqual(await types('?agentId=fa&seenFrom=1970-01-01T00:00:02Z'), ['filter one'])
-  assert.deepEqual(await types('?agentId=fa&seenTo=1970-01-01T00:00:02Z'), ['filter two'])
+  for (const name of ['from', 'seenFrom']) {
+    assert.deepEqual(await types(`?agentId=fa&${name}=1970-01-01T00:00:02Z`), ['filter one'])
+  }
+  for (const name of ['to', 'seenTo']) {
+    assert.deepEqual(await types(`?agentId=fa&${name}=1970-01-01T00:00:02Z`), ['filter two'])
+  }
   assert.deepEqual(await types('?agentId=fa&seenFrom=1970-01-01T00:00:03Z'), [])
   for (const query of [
     'state=open',
@@ -125,6 +129,7 @@ test('issues are listed by last seen and found by state, type, agent, run and as
     'agentId=',
     'state=OPEN&state=OPEN',
     'seenFrom=1',
+    'from=1',
   ]) {
     assert.deepEqual(refusalOf(await at(`/issues?${query}`)), [400, 'invalid_request'], query)
   }
