@@ -140,6 +140,27 @@ test('the compose file is valid and leaves time to drain', () => {
   assert.ok(existsSync(path.join(ROOT, 'examples/compose', tacho.build, 'Dockerfile')))
 })
 
+test('the compose file for TLS adds a proxy that the server trusts, with the tested configuration', () => {
+  const [document] = parseAllDocuments(readFileSync(path.join(ROOT, 'examples/compose/tls.yaml'), 'utf8'))
+  assert.deepEqual(document?.errors, [])
+  const { services } = document?.toJS() as {
+    services: Record<
+      'tacho' | 'proxy',
+      { environment: Record<string, string>; network_mode: string; volumes: string[] }
+    >
+  }
+  const read = readConfig({}, services.tacho.environment)
+  assert.ok(read.ok, JSON.stringify(read))
+  assert.deepEqual([read.config.publicUrl, read.config.trustProxy], ['https://tacho.example.com', ['127.0.0.1']])
+  assert.equal(services.proxy.network_mode, 'service:tacho')
+  const files = services.proxy.volumes.flatMap((volume) =>
+    volume.startsWith('../') ? (volume.split(':')[0] ?? '') : [],
+  )
+  assert.deepEqual(files, ['../proxies/Caddyfile'])
+  const caddyfile = readFileSync(path.join(ROOT, 'examples/compose', files[0] ?? ''), 'utf8')
+  assert.ok(caddyfile.includes('reverse_proxy 127.0.0.1:4680') && caddyfile.includes('/etc/ssl/tacho.pem'))
+})
+
 test('the systemd unit starts the program and leaves time to drain', () => {
   const unit = readFileSync(path.join(ROOT, 'examples/systemd/tacho.service'), 'utf8')
   const read = readConfig({}, {})

@@ -192,6 +192,8 @@ export function operationsIn(body: unknown): Operation[] {
   })
 }
 
+const KEPT = new Set(['username', 'displayname', 'externalid', 'active'])
+
 /** The whole resource after the operations. */
 export function patchedPerson(row: DirectoryPersonRow, operations: readonly Operation[]): GivenPerson {
   const fields = lowered(personResource(row, ''))
@@ -201,7 +203,7 @@ export function patchedPerson(row: DirectoryPersonRow, operations: readonly Oper
       // Only the whole name is kept, so a part alone changes nothing.
       const whole = path === 'name' ? nameOf(value) : path === 'name.formatted' ? value : null
       if (op !== 'remove' && whole !== null) fields['displayname'] = whole
-    } else fields[path] = op === 'remove' ? undefined : value
+    } else if (KEPT.has(path)) fields[path] = op === 'remove' ? undefined : value
   }
   if (operations.some(({ path }) => path === 'id' || path === 'meta' || path === 'schemas')) {
     throw new ScimFault(400, 'id, meta and schemas cannot be changed', 'mutability')

@@ -130,6 +130,9 @@ for (const proxy of PROXIES) {
       const { status, location } = await answer(port, place)
       assert.deepEqual([status, new URL(location, origin).pathname], [308, `${place}/`])
     }
+    for (const place of ['/metrics', '/%6Detrics', '/metrics?x', '/tacho/metrics', '/tacho/%6Detrics']) {
+      assert.equal((await answer(port, place)).status, 404, place)
+    }
     await assertLogged(node)
   })
 }

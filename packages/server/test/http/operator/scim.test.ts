@@ -128,6 +128,9 @@ test('a person is created, found, changed and read, and cannot be created twice'
     value: { 'emails[type eq "work"].value': 'ann.lee@example.com', userName: 'ann.lee' },
   })
   assert.deepEqual([moved.body.userName, moved.body.emails[0]?.value], ['ann.lee', 'ann.lee@example.com'])
+  const polluted = { Operations: [{ op: 'add', path: '__proto__', value: { externalid: 'x', active: false } }] }
+  const kept = await scim(`/Users/${id}`, 'PATCH', JSON.stringify(polluted))
+  assert.deepEqual([kept.status, kept.body.externalId, kept.body.active], [200, 'ann-external', true])
   const put = await scim(`/Users/${id}`, 'PUT', {
     userName: 'ann@example.com',
     name: { givenName: 'Ann', familyName: 'Lee' },
