@@ -11,7 +11,7 @@ import { API_KEY, ended, OPERATOR_TOKEN, runCommand, startServer, type TestServe
 import { interpreter, PYTHON_SDK, withoutPython } from '../../sdk-conformance/test/python.ts'
 
 const ROOT = fileURLToPath(new URL('../../..', import.meta.url))
-const PAGES = ['../../README', 'guarding-tools', 'runtime-configuration', 'testing']
+const PAGES = ['../../README', '../long-approvals', 'guarding-tools', 'runtime-configuration', 'testing']
 
 const textOf = (page: string): string => readFileSync(`${ROOT}/docs/${page}.md`, 'utf8')
 const blocksOf = (page: string, language: string): string[] =>

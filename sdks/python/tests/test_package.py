@@ -95,7 +95,8 @@ def test_the_code_of_every_page_compiles_and_names_what_the_package_has() -> Non
 
 
 def blocks() -> list[str]:
-    return re.findall(r"```python\n(.*?)```", GUIDE.read_text(encoding="utf-8"), re.S)
+    pages = [GUIDE, GUIDE.parents[1] / "long-approvals.md"]
+    return [code for page in pages for code in re.findall(r"```python\n(.*?)```", page.read_text(encoding="utf-8"), re.S)]
 
 
 @pytest.mark.parametrize("number", range(len(blocks())))
