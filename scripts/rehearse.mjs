@@ -3,18 +3,16 @@
 //   node scripts/rehearse.mjs <folder>             a new folder outside of the clone
 //   node scripts/rehearse.mjs <folder> <release>   with a release that was made before
 // REHEARSE_RUNTIMES: folders of more `node`, `bun` and `deno`. REHEARSE_PYTHONS: interpreters; else python3.10 to python3.14 on the PATH.
-import { execFileSync, spawn, spawnSync } from 'node:child_process'
+import { spawnSync } from 'node:child_process'
 import { existsSync, mkdirSync, readFileSync, readdirSync, statSync, writeFileSync } from 'node:fs'
-import { createServer } from 'node:net'
 import path from 'node:path'
-import { setTimeout as sleep } from 'node:timers/promises'
 import { root } from './build.mjs'
+import { freePort, project, run, serve } from './rehearsal.mjs'
 
 const VERSION = '0.1.0'
 /** The tag of a package of Verdaccio is missing from the registry. */
 const VERDACCIO = { private: true, dependencies: { verdaccio: '6.10.4' }, overrides: { 'node-fetch': '2.6.7' } }
 const PYPISERVER = ['pypiserver==2.4.2', 'twine==7.0.0', 'setuptools==80.9.0']
-const START_MS = 60_000
 
 const TYPESCRIPT = `import { Tacho, ToolBlockedError } from '@tacho/sdk'
 const tacho = new Tacho({ agentName: 'rehearsal' })
@@ -57,17 +55,6 @@ if (given === undefined || given.startsWith('-')) {
 }
 const home = path.resolve(given)
 mkdirSync(home, { recursive: true })
-const children = []
-process.on('exit', () => children.forEach((child) => child.kill()))
-
-const run = (cwd, command, args, env = {}) =>
-  execFileSync(command, args, {
-    cwd,
-    env: { ...process.env, ...env },
-    encoding: 'utf8',
-    stdio: ['ignore', 'pipe', 'pipe'],
-  })
-
 /** Prints how long a step took, and what it says of it. */
 async function step(name, act) {
   const begun = performance.now()
@@ -83,41 +70,6 @@ function megabytes(place) {
         .reduce((sum, entry) => sum + statSync(path.join(entry.parentPath, entry.name)).size, 0)
     : statSync(place).size
   return `${(bytes / 1e6).toFixed(1)} MB`
-}
-
-async function freePort() {
-  const server = createServer().listen(0, '127.0.0.1')
-  await new Promise((resolve) => server.on('listening', resolve))
-  const { port } = server.address()
-  await new Promise((resolve) => server.close(resolve))
-  return port
-}
-
-/** Starts a program that serves, and waits until it answers. */
-async function serve(command, args, address, { cwd = home, env = {} } = {}) {
-  const child = spawn(command, args, { cwd, env: { ...process.env, ...env }, stdio: ['ignore', 'pipe', 'pipe'] })
-  children.push(child)
-  let output = ''
-  for (const stream of [child.stdout, child.stderr]) stream.setEncoding('utf8').on('data', (text) => (output += text))
-  const until = performance.now() + START_MS
-  while (child.exitCode === null && performance.now() < until) {
-    if (
-      await fetch(address).then(
-        ({ ok }) => ok,
-        () => false,
-      )
-    )
-      return () => output
-    await sleep(20)
-  }
-  throw new Error(`${command} ${args.join(' ')} does not answer:\n${output}`)
-}
-
-function project(name, files) {
-  const folder = path.join(home, name)
-  mkdirSync(folder)
-  for (const [file, text] of Object.entries(files)) writeFileSync(path.join(folder, file), text)
-  return folder
 }
 
 console.log('| step | time | |\n|---|---|---|')
@@ -172,7 +124,7 @@ const npm = await step('npm registry starts', async () => {
 })
 const npmrc = `registry=${npm}\n${npm.replace('http:', '')}:_authToken=rehearsal\n`
 await step('npm publish', () => {
-  const folder = project('publish', { '.npmrc': npmrc })
+  const folder = project(home, 'publish', { '.npmrc': npmrc })
   for (const file of [packed(/^tacho-sdk-.*\.tgz$/), packed(/^tacho-\d.*\.tgz$/)])
     run(folder, 'npm', ['publish', '--access', 'public', file])
 })
@@ -201,7 +153,7 @@ await step('twine upload', () => {
 })
 
 const server = await step('the server from npm', () => {
-  const folder = project('server', { '.npmrc': npmrc, 'package.json': '{"private":true}' })
+  const folder = project(home, 'server', { '.npmrc': npmrc, 'package.json': '{"private":true}' })
   run(folder, 'npm', ['install', '--no-audit', '--no-fund', 'tacho'])
   return { note: megabytes(path.join(folder, 'node_modules')), value: folder }
 })
@@ -215,7 +167,7 @@ const output = await step('tacho serve', async () => {
     TACHO_PORT: String(port),
     TACHO_INIT_CREDENTIALS_FILE: credentials,
   }
-  const said = await serve(tacho, ['serve'], `${url}/readyz`, { cwd: server, env })
+  const { output: said } = await serve(tacho, ['serve'], `${url}/readyz`, { cwd: server, env })
   return { note: run(server, tacho, ['version']).trim(), value: said }
 })
 const text = readFileSync(credentials, 'utf8')
@@ -224,7 +176,7 @@ const [token] = /tacho-operator_[0-9a-f]+_[0-9a-f]+/.exec(text)
 const agent = { TACHO_URL: url, TACHO_API_KEY: apiKey }
 
 const typescript = await step('the SDK from npm', () => {
-  const folder = project('typescript', {
+  const folder = project(home, 'typescript', {
     '.npmrc': npmrc,
     'package.json': '{"private":true,"type":"module"}',
     'agent.ts': TYPESCRIPT,
@@ -276,7 +228,7 @@ for (const python of pythons) {
     continue
   }
   const name = stdout.trim()
-  const folder = project(name.replace(' ', '-'), { 'agent.py': PYTHON })
+  const folder = project(home, name.replace(' ', '-'), { 'agent.py': PYTHON })
   const own = path.join(folder, 'venv')
   await step(`the SDK from PyPI: ${name}`, () => {
     run(folder, python, ['-m', 'venv', own])
