@@ -7,6 +7,12 @@ import { createConsoleRouter } from './router.tsx'
 import { applyTheme } from './ui/theme.ts'
 import './ui/theme.css'
 
+try {
+  new Intl.NumberFormat(navigator.language)
+} catch {
+  // Such as en-US@posix, which charts would throw for.
+  Object.defineProperty(navigator, 'language', { value: 'en-US', configurable: true })
+}
 applyTheme()
 const cache = createQueryClient(() => {
   const { pathname, href } = router.state.location

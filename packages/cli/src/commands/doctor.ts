@@ -4,7 +4,7 @@ import type { Command } from 'commander'
 import { answered, type OperatorClient } from '../calls/operator-client.ts'
 import { connect, inEnvironment, type EnvironmentOptions } from '../settings/options.ts'
 import { printable, printJson, printLine } from '../terminal/output.ts'
-import { readUrl } from '../settings/credentials.ts'
+import { knownUrl } from '../settings/credentials.ts'
 import { unreachable } from '../calls/server-trouble.ts'
 import { Stop, wrongUsage } from '../stop.ts'
 import { findEnvironment } from '../calls/tenants.ts'
@@ -36,7 +36,7 @@ async function doctor(options: Options): Promise<void> {
   }
   const { run, event } = options
   if (run !== undefined && event !== undefined) return traceEvent(connect(options), run, event, options)
-  const report = await reachable(readUrl(options.url))
+  const report = await reachable(knownUrl(options.url))
   printReport(report.answers ? await serverReport(report, options) : report, options)
 }
 

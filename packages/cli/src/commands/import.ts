@@ -7,7 +7,7 @@ import { withJson, withUrl, type OutputOptions } from '../settings/options.ts'
 import { printJson, printLine, spokenNumber } from '../terminal/output.ts'
 import { startProgress } from '../terminal/progress.ts'
 import { openRecorder } from '../calls/recorder-client.ts'
-import { readApiKey, readUrl } from '../settings/credentials.ts'
+import { knownUrl, readApiKey } from '../settings/credentials.ts'
 import { Stop, wrongUsage } from '../stop.ts'
 import { importLines, type Import } from '../transcript/import-lines.ts'
 import { newReport, spokenProblem, spokenReport, type ImportReport } from '../transcript/report.ts'
@@ -86,7 +86,7 @@ function parsePrefix(given: string): string {
 
 async function importFile(file: string, options: Options): Promise<void> {
   const dryRun = options.dryRun === true
-  const target = dryRun ? null : { url: readUrl(options.url), apiKey: readApiKey() }
+  const target = dryRun ? null : { url: knownUrl(options.url), apiKey: readApiKey() }
   const report = newReport(file, dryRun)
   try {
     await run(file, report, target, options)

@@ -5,6 +5,12 @@ import { chosenProfile, type Profile, type Variables } from './profiles.ts'
 
 export const DEFAULT_URL = 'http://localhost:4680'
 
+/** The address of commands that need no operator token: that of the profile in use, where no flag or variable names one. */
+export function knownUrl(flag: string | undefined, variables: Variables = process.env): string {
+  const isNamed = flag !== undefined || variables['TACHO_URL'] !== undefined
+  return isNamed ? readUrl(flag, variables) : (chosenProfile(variables)?.profile.url ?? DEFAULT_URL)
+}
+
 /** The origin of the server, plus the path of a proxy if any, without a trailing slash. */
 export function readUrl(flag: string | undefined, variables: Variables = process.env): string {
   const [name, given] = flag === undefined ? ['TACHO_URL', variables['TACHO_URL']] : ['--url', flag]

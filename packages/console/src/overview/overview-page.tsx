@@ -77,7 +77,9 @@ function OpenIssues() {
   return (
     <Section title="Open issues" note={note} error={error} className="min-w-0 lg:col-span-2">
       {data?.items.length === 0 && (
-        <Nothing>No issue is open. Clients report issues; a run that fails makes none by itself.</Nothing>
+        <Nothing>
+          No issue is open. A failed run, tool or model call opens one, and so does what clients report.
+        </Nothing>
       )}
       {data?.items.map((issue) => (
         <Row

@@ -123,8 +123,9 @@ export function keepCredentials(
 }
 
 /** In a clone, where a package is installed, and in the cache of npx, from which no name leads to the command. */
-export function commandAt(root: string): string {
+export function commandAt(root: string, cwd = process.cwd()): string {
   if (existsSync(path.join(root, 'packages/cli/src'))) return './tacho'
+  if (path.dirname(root) === path.join(cwd, 'node_modules')) return './node_modules/.bin/tacho'
   return root.includes(`${path.sep}_npx${path.sep}`) ? `'${path.join(root, 'packages/cli/bin/tacho')}'` : 'tacho'
 }
 

@@ -181,7 +181,13 @@ export async function serveStore(config: Config, storage: Storage, options: Star
   const first = await createFirstTenant(storage, config, storeNow())
   const url = await listen(app.server, config).catch(async (error: unknown) => {
     // The store is no longer new, so show the credentials now or never.
-    if (first) print(keepCredentials(config, firstTenantText(first, null, config.publicUrl)))
+    if (first)
+      print(
+        keepCredentials(
+          config,
+          firstTenantText(first, null, config.publicUrl ?? forPeople(`http://${config.host}:${config.port}`)),
+        ),
+      )
     await app.close()
     throw error
   })

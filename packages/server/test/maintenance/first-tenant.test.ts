@@ -53,6 +53,7 @@ test('with a given operator token no link is printed, because its owner can invi
 test('the first start names a command that no registry can answer', () => {
   assert.equal(commandAt(ROOT), './tacho')
   assert.equal(commandAt('/usr/lib/node_modules/tacho'), 'tacho')
+  assert.equal(commandAt('/project/node_modules/tacho', '/project'), './node_modules/.bin/tacho')
   const cache = path.resolve('/x/_npx/57c3/node_modules/tacho')
   const command = commandAt(cache).replaceAll("'", '')
   assert.ok(existsSync(path.join(ROOT, path.relative(cache, command))), command)
