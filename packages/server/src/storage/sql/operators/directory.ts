@@ -23,7 +23,7 @@ import { auditControl, lockControl } from '../revision.ts'
 import { allIn } from '../rows/chunks.ts'
 import { insertRows } from '../rows/insert-rows.ts'
 import { countOf, selectList, type Sql } from '../sql.ts'
-import { applyGroupRoles } from './group-roles.ts'
+import { applyToPeople } from './group-roles.ts'
 import { deleteAccount, deleteOf, endPassword, insertOperator, WAYS_IN } from './operators.ts'
 
 export const directoryActs = {
@@ -106,17 +106,18 @@ export async function applyDirectoryGroups(
 ): Promise<void> {
   const known = new Map(roles)
   const text = `SELECT o.id, o.email FROM ${PEOPLE} WHERE d.active = 1 AND o.id IN (:ids)`
-  for (const { id, email } of await allIn<{ id: string; email: string }>(sql, text, { ids: operatorIds })) {
-    const granted = (await groupsOf(sql, id)).flatMap((group) => known.get(group) ?? [])
+  const people = await allIn<{ id: string; email: string }>(sql, text, { ids: operatorIds })
+  const ids = people.map(({ id }) => id)
+  const memberships = `SELECT m.operator_id AS "id", g.name FROM directory_members m
+    JOIN directory_groups g ON g.id = m.group_id WHERE m.operator_id IN (:ids)`
+  const groups = Map.groupBy(await allIn<{ id: string; name: string }>(sql, memberships, { ids }), ({ id }) => id)
+  const given = people.map(({ id, email }) => {
+    const granted = (groups.get(id) ?? []).flatMap(({ name }) => known.get(name) ?? [])
     const detail = JSON.stringify({ email, by: 'groups' })
-    await applyGroupRoles(sql, id, granted, {
-      ...template,
-      action: 'operator.change_role',
-      targetKind: 'operator',
-      targetId: id,
-      detail,
-    })
-  }
+    const entry = { ...template, action: 'operator.change_role', targetKind: 'operator', targetId: id, detail }
+    return { operatorId: id, granted, template: entry }
+  })
+  if (given.length > 0) await applyToPeople(sql, given)
 }
 
 /** `taken`: the user name or address belongs to another person. The directory vouches for the address. */

@@ -20,6 +20,7 @@ import { INSTALLATION, isLastOwner, ROLE_REPLACED } from './operators.ts'
 export const groupRolesActs = { ...read({ missingWorkspaces }), ...write({ applyGroupRoles }) }
 
 interface ScopeRole {
+  operatorId: string
   scope: string
   role: Role
   fromGroups: number
@@ -32,37 +33,57 @@ type Target = Pick<ScopeRole, 'role' | 'fromGroups' | 'handRole'> | null
  * Gives the person exactly these roles by groups. A workspace that does not exist gives none. The last owner of a scope
  * stays one. `template`: the entry of each change, but for its id, workspace and detail.
  */
-export async function applyGroupRoles(
+async function applyGroupRoles(
   sql: Sql,
   operatorId: string,
   granted: readonly GrantedRole[],
   template: AuditEntry,
 ): Promise<GroupRoleChange[]> {
+  return applyToPeople(sql, [{ operatorId, granted, template }])
+}
+
+interface PersonGranted {
+  operatorId: string
+  granted: readonly GrantedRole[]
+  template: AuditEntry
+}
+
+/** A group has hundreds of people, so their roles and workspaces are read together. */
+export async function applyToPeople(sql: Sql, people: readonly PersonGranted[]): Promise<GroupRoleChange[]> {
   await lockControl(sql)
-  const text = `SELECT ${selectList('scope role from_groups hand_role')} FROM operator_roles WHERE operator_id = :operatorId`
-  const held = new Map((await sql.all<ScopeRole>(text, { operatorId })).map((row) => [row.scope, row]))
-  const wanted = await scopesOf(sql, granted)
+  const ids = people.map(({ operatorId }) => operatorId)
+  const columns = selectList('operator_id scope role from_groups hand_role')
+  const text = `SELECT ${columns} FROM operator_roles WHERE operator_id IN (:ids)`
+  const held = Map.groupBy(await allIn<ScopeRole>(sql, text, { ids }), (row) => row.operatorId)
+  const workspaces = await namedWorkspaces(
+    sql,
+    people.flatMap(({ granted }) => granted),
+  )
   const changes: GroupRoleChange[] = []
-  for (const scope of new Set([...held.keys(), ...wanted.keys()])) {
-    const present = held.get(scope) ?? null
-    const target = targetOf(present, wanted.get(scope) ?? null)
-    if (target?.role === present?.role && target?.fromGroups === present?.fromGroups) continue
-    if (target?.role !== 'owner' && (await isLastOwner(sql, scope, operatorId))) continue
-    await store(sql, scope, operatorId, target, template.at)
-    const workspaceId = scope === INSTALLATION ? null : scope
-    changes.push({ workspaceId, from: present?.role ?? null, to: target?.role ?? null })
+  const entries: AuditEntry[] = []
+  for (const { operatorId, granted, template } of people) {
+    const present = new Map(held.get(operatorId)?.map((row) => [row.scope, row]))
+    const wanted = highestRoles(granted, workspaces)
+    for (const scope of new Set([...present.keys(), ...wanted.keys()])) {
+      const row = present.get(scope) ?? null
+      const target = targetOf(row, wanted.get(scope) ?? null)
+      if (target?.role === row?.role && target?.fromGroups === row?.fromGroups) continue
+      const losesOwner = row?.role === 'owner' && target?.role !== 'owner'
+      if (losesOwner && (await isLastOwner(sql, scope, operatorId))) continue
+      await store(sql, scope, operatorId, target, template.at)
+      const workspaceId = scope === INSTALLATION ? null : scope
+      const change = { from: row?.role ?? null, to: target?.role ?? null }
+      const detail = JSON.stringify({ ...(JSON.parse(template.detail) as object), ...change })
+      changes.push({ workspaceId, ...change })
+      entries.push({ ...template, id: uuidv7(template.at), workspaceId, detail })
+    }
   }
-  const entries = changes.map(({ workspaceId, from, to }) => {
-    const detail = JSON.stringify({ ...(JSON.parse(template.detail) as object), from, to })
-    return { ...template, id: uuidv7(template.at), workspaceId, detail }
-  })
   if (entries.length > 0) await auditControl(sql, entries)
   return changes
 }
 
 /** The highest role for each scope. */
-async function scopesOf(sql: Sql, granted: readonly GrantedRole[]): Promise<Map<string, Role>> {
-  const ids = await namedWorkspaces(sql, granted)
+function highestRoles(granted: readonly GrantedRole[], ids: ReadonlyMap<string, string>): Map<string, Role> {
   const highest = new Map<string, Role>()
   for (const { workspace, role } of granted) {
     const scope = workspace === null ? INSTALLATION : ids.get(workspace)
