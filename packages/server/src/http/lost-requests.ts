@@ -41,9 +41,8 @@ export function lostRequestHooks(app: FastifyInstance, { lostRequests }: { lostR
   app.addHook('onSend', (request, reply, payload, done) => {
     done()
     if (!NEVER_REPEATED.has(reply.statusCode) || !isTelemetry(request)) return
-    lostRequests
-      .count(request, reasonOf(payload))
-      .catch((err: unknown) => request.log.warn({ err }, 'could not count a lost request'))
+    const count = async () => lostRequests.count(request, reasonOf(payload))
+    count().catch((err: unknown) => request.log.warn({ err }, 'could not count a lost request'))
   })
 }
 
