@@ -13,6 +13,7 @@ import {
   type Act,
   type Key,
   type Screen,
+  withCards,
   withoutApproval,
 } from './screen.ts'
 
@@ -22,6 +23,9 @@ export interface Terminal {
 }
 
 const TICK_MS = 1_000
+/** A client that stops waiting sends nothing: a list says it. */
+const CARDS_MS = 3_000
+const CARDS = 100
 const FRESH_MS = 5_000
 const INPUT_LOOKS = 8
 /** A person waits for it. */
@@ -125,6 +129,17 @@ export async function runScreen(
     }
   }
 
+  async function readCards(): Promise<void> {
+    while (!leaving.signal.aborted) {
+      await sleep(CARDS_MS, undefined, { signal: leaving.signal }).catch(() => undefined)
+      if (screen.pending.size === 0 || leaving.signal.aborted) continue
+      const query = { status: 'PENDING', limit: CARDS } as const
+      // Another try follows, and the stream says what is wrong.
+      const page = await client.listApprovals({ params: { environmentId }, query }).catch(() => null)
+      if (page !== null) show(withCards(screen, page.items))
+    }
+  }
+
   const failed = new Promise<never>((_, reject) => {
     leaving.signal.addEventListener('abort', () => reject(leaving.signal.reason as Error), { once: true })
   })
@@ -138,6 +153,7 @@ export async function runScreen(
   output.write(ENTER)
   draw()
   try {
+    void readCards()
     return await Promise.race([left, follow().then(() => false), failed])
   } finally {
     leaving.abort()

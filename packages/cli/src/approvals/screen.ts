@@ -11,7 +11,7 @@
  */
 import { duration } from '@tacho/contract/format.ts'
 import type { Decision } from '@tacho/contract/approval.ts'
-import type { ApprovalDetail, OperatorApproval } from '@tacho/contract/operator/approval.ts'
+import type { ApprovalCard, ApprovalDetail, OperatorApproval } from '@tacho/contract/operator/approval.ts'
 import { cutEnd, pad } from '../terminal/cut.ts'
 import { indented } from '@tacho/contract/json-text.ts'
 import { printable } from '@tacho/contract/shown-text.ts'
@@ -20,8 +20,8 @@ import { inputCheckText, waitingText } from '@tacho/contract/approval-text.ts'
 import { agentText, alarms, letterWarnings, requesterOf } from './lines.ts'
 
 export interface Screen {
-  /** Pending ones, by id. */
-  pending: ReadonlyMap<string, OperatorApproval>
+  /** Pending ones, by id; cards once a list was read. */
+  pending: ReadonlyMap<string, OperatorApproval & Partial<ApprovalCard>>
   details: ReadonlyMap<string, ApprovalDetail>
   selected: string | null
   /** Whether a decision is about all requests with the tool and input of the selected one. */
@@ -70,7 +70,7 @@ export const EMPTY_SCREEN: Screen = {
 }
 
 /** Pending ones, the earliest deadline first. */
-export function waiting({ pending }: Screen): OperatorApproval[] {
+export function waiting({ pending }: Screen): (OperatorApproval & Partial<ApprovalCard>)[] {
   return [...pending.values()].sort((one, other) => Date.parse(one.expiresAt) - Date.parse(other.expiresAt))
 }
 
@@ -85,6 +85,13 @@ export function withApproval(screen: Screen, approval: OperatorApproval, now: nu
     approval.waiting.state === 'withdrawn' ? 'withdrawn by its client' : `${approval.status.toLowerCase()}${by}`
   const notice = isGone ? `${approval.toolName} was ${what}.` : screen.notice
   return selecting({ ...screen, pending, notice }, screen, now)
+}
+
+/** What a list says of those on the screen: whether somebody still waits, and the input in short. A stream tells neither. */
+export function withCards(screen: Screen, cards: readonly ApprovalCard[]): Screen {
+  const pending = new Map(screen.pending)
+  for (const card of cards) if (pending.has(card.id)) pending.set(card.id, card)
+  return { ...screen, pending }
 }
 
 /** Leaves out what was erased. */
@@ -227,14 +234,16 @@ export function screenLines(screen: Screen, size: { width: number; height: numbe
   return [head, ...[...shown, ...foot].map((line) => cutEnd(line, size.width))]
 }
 
-function rowLine(screen: Screen, one: OperatorApproval, width: number, now: number): string {
+function rowLine(screen: Screen, one: OperatorApproval & Partial<ApprovalCard>, width: number, now: number): string {
   const group = groupOf(screen, one).length
   const left = duration(Math.max(0, Date.parse(one.expiresAt) - now))
   const who = requesterOf(one)
   const times = group > 1 ? `  ×${group}` : ''
   const mark = one.id === screen.selected ? '>' : ' '
   const end = `  ${pad(left, NAME_WIDTH, 'right')}`
-  const text = cutEnd(`${mark} ${printable(one.toolName)}  ${printable(who)}${times}`, width - end.length)
+  const dead = one.waiting.state === 'stopped' ? 'nobody waits: ' : ''
+  const what = [one.toolName, who, one.inputInShort ?? ''].filter(Boolean).map(printable).join('  ')
+  const text = cutEnd(`${mark} ${dead}${what}`, width - end.length - times.length) + times
   return pad(text, width - end.length) + end
 }
 
@@ -251,7 +260,7 @@ function detailText(screen: Screen, approval: OperatorApproval, now: number): st
     ...line('Policy', approval.policyId),
     ...line('Expires', `in ${duration(Math.max(0, Date.parse(approval.expiresAt) - now))}`),
     ...(asked?.burst ? [`Warning: ${asked.requests} requests of this agent within ${duration(asked.windowMs)}`] : []),
-    ...line('Waits', waitingText((detail ?? approval).waiting, now)),
+    ...line('Waits', waitingText(approval.waiting, now)),
     ...(detail === undefined ? [] : alarms(detail, now)),
     ...letterWarnings(approval, detail?.inputPreview),
     '',

@@ -1,13 +1,14 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import type { ApprovalStatus } from '@tacho/contract/approval.ts'
-import type { ApprovalDetail, OperatorApproval } from '@tacho/contract/operator/approval.ts'
+import type { ApprovalCard, ApprovalDetail, OperatorApproval } from '@tacho/contract/operator/approval.ts'
 import {
   atTime,
   EMPTY_SCREEN,
   pressed,
   screenLines,
   withApproval,
+  withCards,
   withoutApproval,
   type Screen,
 } from '../../src/approvals/screen.ts'
@@ -52,6 +53,18 @@ const withAll = (...all: OperatorApproval[]) =>
   all.reduce((screen, one) => withApproval(screen, one, NOW), EMPTY_SCREEN as Screen)
 const text = (screen: Screen, now = NOW) => screenLines(screen, SIZE, now).join('\n')
 const press = (screen: Screen, sequence: string, now = NOW + 10_000) => pressed(screen, { sequence }, now)
+
+test('a request for which nobody waits any more says so, in its row and in its details, and rows have their input', () => {
+  const [one, other] = [approval('1', 60), approval('2', 70)]
+  const waiting = { state: 'stopped', lastSeenAt: new Date(NOW - 55_000).toISOString(), reason: null } as const
+  const cards = [{ ...one, waiting, inputInShort: '{"amount":270}' }, approval('gone', 1)] as ApprovalCard[]
+  const screen = withCards(withAll(one, other), cards)
+  const lines = text(screen).split('\n')
+  assert.match(lines[1] ?? '', /^> nobody waits: tool-1 {2}bot {2}\{"amount":270\} /)
+  assert.match(lines[2] ?? '', /^ {2}tool-2 {2}bot +1 h/)
+  assert.match(text(screen), /Waits +the agent stopped waiting 55\.0 s ago/)
+  assert.deepEqual([...screen.pending.keys()], ['1', '2'])
+})
 
 test('approvals stand by deadline, which ticks; no line is wider or lower than the terminal', () => {
   const screen = withAll(...Array.from({ length: 30 }, (_, at) => approval(`${at}`, 60 - at)))
