@@ -28,7 +28,7 @@ const WRITING_BYTES = 4_900
 /** Limit for what the first batch loads: the network, and the look at the service's clock. */
 const DELIVERY_BYTES = 2_000
 /** Limit for what npm downloads. */
-const PACKAGE_BYTES = 152_000
+const PACKAGE_BYTES = 150_000
 
 let folder: string
 let tarball: string
@@ -113,7 +113,7 @@ test('the declarations name none of our internals', () => {
   }
 })
 
-test('the package stays under 152 kB, and each part is small enough that gzip stores its two forms once', () => {
+test('the package stays under 150 kB, and each part is small enough that gzip stores its two forms once', () => {
   assert.ok(
     statSync(tarball).size <= PACKAGE_BYTES,
     `${statSync(tarball).size} bytes, at most ${PACKAGE_BYTES} allowed`,
