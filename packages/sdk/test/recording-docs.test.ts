@@ -42,7 +42,9 @@ test('all code in the pages is typed correctly, runs, and records', async (t) =>
     const { stderr } = await run(process.execPath, [file], { env })
     assert.equal(stderr, '', path.basename(file))
     const isRecorded = server.events().length > before
-    assert.ok(isRecorded || readFileSync(file, 'utf8').includes('spool'), `${path.basename(file)} records nothing`)
+    // A platform calls the module with a default export.
+    const isCalled = !/spool|^export default/m.test(readFileSync(file, 'utf8'))
+    assert.ok(isRecorded || !isCalled, `${path.basename(file)} records nothing`)
   }
   const shown = JSON.stringify(server.events())
   assert.doesNotMatch(shown, /Ada|ada@example|CASE-12/)
