@@ -35,7 +35,8 @@ export function stateText(approval: OperatorApproval, now: number) {
   if (status === 'EXPIRED') return `expired ${spokenTime(expiresAt)} without a decision`
   const why = decisionReason === null || decisionReason === '' ? '' : `: ${printable(decisionReason)}`
   const where = decidedBy?.via === 'slack' ? ' in Slack' : ''
-  const nothing = approval.waiting.state === 'withdrawn' ? `; ${waits}` : ''
+  const isStopped = approval.waiting.state === 'stopped'
+  const nothing = waits === null ? '' : `; ${waits}${isStopped ? ', so nothing runs unless it asks again' : ''}`
   const by = `by ${printable(decidedBy?.name ?? 'an operator')}${where}`
   return `${by} ${decidedAt === null ? '' : spokenTime(decidedAt)}${why}${nothing}`
 }

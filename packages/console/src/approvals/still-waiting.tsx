@@ -22,18 +22,23 @@ export function WaitingLines({ of }: { of: Pick<ApprovalCard, 'waiting' | 'ranBe
   )
 }
 
-/** On the page of a request that is open. */
+/** On the page of a request. */
 export function WaitingNotes({ of }: { of: Pick<ApprovalCard, 'waiting' | 'ranBefore' | 'status'> }) {
   const params = route.useParams()
   const now = useNow()
   const { waiting, ranBefore, status } = of
-  const text = status === 'PENDING' ? waitingText(waiting, now) : null
+  const text = status === 'EXPIRED' ? null : waitingText(waiting, now)
+  const isOpen = status === 'PENDING'
+  const isShown = text !== null && (isOpen || waiting.state === 'stopped')
   return (
     <>
-      {text !== null && (
+      {isShown && (
         <p role="note" className="mt-3 rounded-lg bg-side px-3 py-2 text-sm font-medium">
-          Nobody waits for this decision any more: {text}.
-          {waiting.state === 'stopped' && ' A decision runs nothing unless the agent asks again.'}
+          {isOpen ? 'Nobody waits for this decision any more' : 'Nobody waited for this decision'}: {text}.
+          {waiting.state === 'stopped' &&
+            (isOpen
+              ? ' A decision runs nothing unless the agent asks again.'
+              : ' Nothing runs unless the agent asks again.')}
         </p>
       )}
       {ranBefore && (

@@ -28,7 +28,7 @@ const nullableDecider = Type.Unsafe<Static<typeof Decider> | null>({
 export const Waiting = Type.Object(
   {
     state: Type.Enum([...WAITING_STATES], {
-      description: `waiting: the client asked for the answer within the last ${LIMITS.approvalWaitingMs / 1_000} seconds; stopped: it did before, and no longer does; withdrawn: it said that the call is gone, so nothing runs under this approval; unknown: it has not begun to wait, as a call that lets a person decide later, or it need not wait any more`,
+      description: `waiting: the client asked for the answer within the last ${LIMITS.approvalWaitingMs / 1_000} seconds; stopped: it did before, and no longer does, or no longer did when a person decided; withdrawn: it said that the call is gone, so nothing runs under this approval; unknown: it has not begun to wait, as a call that lets a person decide later, or it need not wait any more`,
     }),
     lastSeenAt: nullableTime('When the client last asked for the answer, or withdrew the request; null: never'),
     reason: Type.Unsafe<WithdrawnReason | null>({

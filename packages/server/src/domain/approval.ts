@@ -92,13 +92,30 @@ export function toApproval(row: ApprovalRow): Approval {
 }
 
 export function toWaiting(
-  { status, importedAt, withdrawnAt, withdrawnReason, lastSeenAt }: ApprovalRow,
+  { status, importedAt, withdrawnAt, withdrawnReason, lastSeenAt, decidedAt }: ApprovalRow,
   now: number,
 ): Waiting {
   if (withdrawnAt !== null) return { state: 'withdrawn', lastSeenAt: isoTime(withdrawnAt), reason: withdrawnReason }
-  const isOpen = status === 'PENDING' && importedAt === null && lastSeenAt !== null
-  const state = isOpen ? (now - lastSeenAt < LIMITS.approvalWaitingMs ? 'waiting' : 'stopped') : 'unknown'
-  return { state, lastSeenAt: isoTime(lastSeenAt), reason: null }
+  return {
+    state: waitingState({ status, importedAt, lastSeenAt, decidedAt }, now),
+    lastSeenAt: isoTime(lastSeenAt),
+    reason: null,
+  }
+}
+
+function waitingState(
+  {
+    status,
+    importedAt,
+    lastSeenAt,
+    decidedAt,
+  }: Pick<ApprovalRow, 'status' | 'importedAt' | 'lastSeenAt' | 'decidedAt'>,
+  now: number,
+): Waiting['state'] {
+  if (importedAt !== null || lastSeenAt === null) return 'unknown'
+  if (status === 'PENDING') return now - lastSeenAt < LIMITS.approvalWaitingMs ? 'waiting' : 'stopped'
+  const isDecided = status !== 'EXPIRED' && decidedAt !== null
+  return isDecided && decidedAt - lastSeenAt >= LIMITS.approvalWaitingMs ? 'stopped' : 'unknown'
 }
 
 export function toOperatorApproval(row: ApprovalRow, agentName: string | null, now: number): OperatorApproval {

@@ -285,9 +285,9 @@ test('a request says whether its client waits: not yet, waiting, stopped', async
   assert.equal((await detail(id)).waiting.state, 'unknown', 'one question is no wait')
   const leaving = new AbortController()
   const poll = calls.read(id, '?wait=30', leaving.signal).catch(() => null)
-  const until = async (state: string) => {
+  const until = async (state: string, of = id) => {
     for (let tries = 0; tries < 100; tries++) {
-      if ((await detail(id)).waiting.state === state) return true
+      if ((await detail(of)).waiting.state === state) return true
       await new Promise((resolve) => setTimeout(resolve, 100))
     }
     return false
@@ -299,6 +299,14 @@ test('a request says whether its client waits: not yet, waiting, stopped', async
   const { waiting } = await detail(id)
   assert.equal(waiting.state, 'stopped')
   assert.ok(waiting.lastSeenAt)
+  await calls.decide(id, 'APPROVED')
+  assert.equal((await detail(id)).waiting.state, 'stopped', 'a decision for which nobody waited says so afterwards')
+  const awaited = await ask()
+  const answered = calls.read(awaited.id, '?wait=30')
+  assert.ok(await until('waiting', awaited.id))
+  await calls.decide(awaited.id, 'APPROVED')
+  await answered
+  assert.equal((await detail(awaited.id)).waiting.state, 'unknown')
 })
 
 test('the next request for the very call that ran says so, and lists of inputs have their check', async () => {
