@@ -21,9 +21,11 @@ export function requesterOf({ agentName, agentId, clientId }: OperatorApproval):
   return agentName ?? agentId ?? clientId
 }
 
-/** Its name, and the id behind it. */
+/** Its name, and the id behind it. A request without an id has the name of its run's agent. */
 export function agentText({ agentName, agentId }: OperatorApproval): string | null {
-  return agentName === null || agentName === agentId ? agentId : `${agentName} (${agentId})`
+  return agentName === null || agentId === null || agentName === agentId
+    ? (agentId ?? agentName)
+    : `${agentName} (${agentId})`
 }
 
 /** The outcome, or the time left. */

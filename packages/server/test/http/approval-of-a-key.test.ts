@@ -309,6 +309,17 @@ test('a request says whether its client waits: not yet, waiting, stopped', async
   assert.equal((await detail(awaited.id)).waiting.state, 'unknown')
 })
 
+test('a request that names no agent has the name of its run, in lists, too', async () => {
+  const { id, runId } = await ask()
+  assert.equal((await detail(id)).agentId, null)
+  await service.record([event({ runId, agentName: 'assistant', agentId: undefined })])
+  assert.equal((await detail(id)).agentName, 'assistant')
+  const { body } = await service.operator<{ items: { id: string; agentName: string | null }[] }>(
+    `/environments/${service.environmentId}/approvals`,
+  )
+  assert.equal(body.items.find((item) => item.id === id)?.agentName, 'assistant')
+})
+
 test('the next request for the very call that ran says so, and lists of inputs have their check', async () => {
   const { id, runId } = await ask({ toolCallId: 'call-1' })
   await calls.decide(id, 'APPROVED')

@@ -5,7 +5,7 @@ import type { ApprovalFeed } from '../approval-feed.ts'
 import type { Deps } from '../deps.ts'
 import { inputsInShort } from '../../domain/input-preview.ts'
 import { entryOf, type Acting } from './audit.ts'
-import { agentNames } from './named-approvals.ts'
+import { requesterNames } from './named-approvals.ts'
 
 /** Admission for the route `decideApproval` comes before. */
 export interface Deciding extends Acting {
@@ -46,11 +46,11 @@ export function createDecide({ storage, now }: Pick<Deps, 'storage' | 'now'>, fe
     const { environment, actor } = by.scope
     if (environment === null) throw new Error('a decision needs an environment')
     const at = now()
-    const names = await agentNames(storage, environment.id, rows)
+    const names = await requesterNames(storage, environment.id, rows)
     const verb = decision === 'APPROVED' ? 'approve' : 'reject'
     const entry = (row: ApprovalRow, action: string, more: object = {}) => {
       const { id, toolName, inputHash, agentId, policyId, runId } = row
-      const agentName = names.get(agentId ?? '') ?? null
+      const agentName = names.get(id) ?? null
       const slack = by.slack && { slack: by.slack }
       const about = { toolName, inputHash, agentId, agentName, policyId, runId, reason }
       const notes = {
@@ -86,6 +86,6 @@ export function createDecide({ storage, now }: Pick<Deps, 'storage' | 'now'>, fe
       return [entry(row, `approval.${verb}.refused`, { status: row.status, ...why })]
     })
     if (entries.length > 0) await storage.appendAudit(entries)
-    return decided.map((each) => ({ ...each, agentName: names.get(each.approval?.agentId ?? '') ?? null }))
+    return decided.map((each) => ({ ...each, agentName: names.get(each.id) ?? null }))
   }
 }

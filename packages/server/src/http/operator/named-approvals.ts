@@ -3,7 +3,7 @@ import { toOperatorApproval } from '../../domain/approval.ts'
 import type { ApprovalRow } from '../../storage/approvals.ts'
 import type { Storage } from '../../storage/storage.ts'
 
-type AgentNames = Pick<Storage, 'findAgentNames'>
+type AgentNames = Pick<Storage, 'findRequesterNames'>
 
 export async function namedApprovals(
   storage: AgentNames,
@@ -11,15 +11,16 @@ export async function namedApprovals(
   rows: readonly ApprovalRow[],
   now: number,
 ): Promise<OperatorApproval[]> {
-  const names = await agentNames(storage, environmentId, rows)
-  return rows.map((row) => toOperatorApproval(row, names.get(row.agentId ?? '') ?? null, now))
+  const names = await requesterNames(storage, environmentId, rows)
+  return rows.map((row) => toOperatorApproval(row, names.get(row.id) ?? null, now))
 }
 
-export async function agentNames(
+/** By approval. */
+export async function requesterNames(
   storage: AgentNames,
   environmentId: string,
   rows: readonly ApprovalRow[],
 ): Promise<ReadonlyMap<string, string>> {
-  const agentIds = rows.flatMap(({ agentId }) => agentId ?? [])
-  return new Map(agentIds.length === 0 ? [] : await storage.findAgentNames(environmentId, agentIds))
+  const requests = rows.map(({ id, agentId, runId }) => ({ id, agentId, runId }))
+  return new Map(requests.length === 0 ? [] : await storage.findRequesterNames(environmentId, requests))
 }

@@ -2,7 +2,7 @@
  *   shown --archived--> archived --restored, or a run starts--> shown
  *
  * Recording never reads or writes this: an archived agent counts as shown once a run of it started later. Lists and
- * changes skip an agent without a stored run: its names may be those of an erased run. `findAgentNames` does not.
+ * changes skip an agent without a stored run: its names may be those of an erased run. `findRequesterNames` does not.
  */
 import { LIMITS } from '@tacho/contract/limits.ts'
 import type { AgentChange, AgentFilter, AgentRow } from '../agents.ts'
@@ -17,7 +17,7 @@ import { allIn } from './rows/chunks.ts'
 import { containsFolded, folded, type Sql } from './sql.ts'
 
 export const agentListActs = {
-  ...look({ findAgentNames }),
+  ...look({ findRequesterNames }),
   ...read({ listAgents }),
   ...write({ changeAgent }),
 }
@@ -30,16 +30,42 @@ const AGENTS = `SELECT id, "externalId", "reportedName", "displayName", "lastRun
 
 const HAS_RUN = '"lastRunAt" IS NOT NULL'
 
-export async function findAgentNames(
+/**
+ * By approval: the name of the agent that asked, or of its run where the request names no agent. A run that has not begun has
+ * none.
+ */
+export async function findRequesterNames(
   sql: Sql,
   environmentId: string,
-  agentIds: readonly string[],
-): Promise<[agentId: string, name: string][]> {
-  const text = `SELECT external_id AS "agentId", COALESCE(display_name, name) AS name FROM agents
-    WHERE environment_id = :env AND agent_key IN (:keys)`
-  const keys = agentIds.map((agentId) => agentKey(agentId, ''))
-  const agents = await allIn<{ agentId: string; name: string }>(sql, text, { env: environmentId, keys })
-  return agents.map(({ agentId, name }) => [agentId, name])
+  requests: readonly Requester[],
+): Promise<[approvalId: string, name: string][]> {
+  const name = 'COALESCE(a.display_name, a.name) AS name'
+  const ofAgents = `SELECT external_id AS known, ${name} FROM agents a WHERE environment_id = :env AND agent_key IN (:keys)`
+  const ofRuns = `SELECT r.run_id AS known, ${name} FROM runs r
+    JOIN agents a ON a.environment_id = r.environment_id AND a.id = r.agent_id
+    WHERE r.environment_id = :env AND r.run_id IN (:keys)`
+  const keys = requests.flatMap(({ agentId }) => (agentId === null ? [] : agentKey(agentId, '')))
+  const runIds = requests.flatMap(({ agentId, runId }) => (agentId === null ? (runId ?? []) : []))
+  const find = async (text: string, of: string[]) =>
+    new Map(
+      (await allIn<Named>(sql, text, { env: environmentId, keys: of })).map(({ known, name: found }) => [known, found]),
+    )
+  const [agents, runs] = [await find(ofAgents, keys), await find(ofRuns, runIds)]
+  return requests.flatMap(({ id, agentId, runId }): [string, string][] => {
+    const found = agentId === null ? runs.get(runId ?? '') : agents.get(agentId)
+    return found === undefined ? [] : [[id, found]]
+  })
+}
+
+interface Named {
+  known: string
+  name: string
+}
+
+export interface Requester {
+  id: string
+  agentId: string | null
+  runId: string | null
 }
 
 function listAgents(sql: Sql, environmentId: string, page: PageById, { withArchived, search }: AgentFilter) {

@@ -3,7 +3,7 @@ import type { AlertNewsRow } from '../../alerts.ts'
 import { approvalData, type ApprovalRow } from '../../approvals.ts'
 import { isoTime } from '../../iso-time.ts'
 import type { IssueRow } from '../../issues.ts'
-import { findAgentNames } from '../agent-list.ts'
+import { findRequesterNames } from '../agent-list.ts'
 import { keepRemovalsWaiting } from '../erasure/erased-keys.ts'
 import type { Sql } from '../sql.ts'
 import { announce } from './deliveries.ts'
@@ -24,9 +24,8 @@ export async function announceApprovals(
 }
 
 export async function dataOfApprovals(sql: Sql, environmentId: string, approvals: readonly ApprovalRow[]) {
-  const agentIds = approvals.flatMap(({ agentId }) => agentId ?? [])
-  const names = new Map(agentIds.length > 0 ? await findAgentNames(sql, environmentId, agentIds) : [])
-  return approvals.map((approval) => approvalData(approval, names.get(approval.agentId ?? '') ?? null))
+  const names = new Map(await findRequesterNames(sql, environmentId, approvals))
+  return approvals.map((approval) => approvalData(approval, names.get(approval.id) ?? null))
 }
 
 export async function announceIssues(
