@@ -80,7 +80,7 @@ test('a route that pipes its answer in withRun: the run ends with the answer', a
   const url = await serve(t, (_request, response) => {
     void stage.tacho.withRun(() => {
       const { stream } = streamText({ model: modelOf(stage), prompt: 'Act', ...quiet })
-      pipeUIMessageStreamToResponse({ response, stream: toUIMessageStream({ stream }) })
+      void pipeUIMessageStreamToResponse({ response, stream: toUIMessageStream({ stream }) })
     })
   })
   assert.match(await (await fetch(url)).text(), /Hell/)
