@@ -135,6 +135,8 @@ its run says \`outlivedRun: true\`. A body that nobody begins to read within 10 
 
 ## Python
 
+OpenAI Agents: of an agent from \`guard_agent\`. Each stream is read by asyncio; "aborted" is a task that was cancelled.
+
 ${table(Object.keys(python), (name, way) => python[name]?.includes(way) ?? false)}
 
 The tests write this page: \`UPDATE_DOCS=1 npm test -- sdk-integrations/test/matrix\`.

@@ -141,7 +141,10 @@ class TachoHandler(BaseCallbackHandler):
         call = self._calls.get(run_id)
         if call:
             call.token()
-            read_safely(lambda: self._pieces[run_id].add(more["chunk"].message.tool_call_chunks), None)
+            pieces = self._pieces[run_id]
+            token = args[0] if args else None
+            read_safely(lambda: pieces.add(token, getattr(more.get("chunk"), "message", None)), None)
+            call.opened(lambda: call.abort(pieces.result))
 
     def on_llm_end(self, response: Any, *, run_id: UUID, **more: Any) -> None:
         call, pieces = self._calls.pop(run_id, None), self._pieces.pop(run_id, CallPieces())
@@ -182,9 +185,9 @@ class TachoHandler(BaseCallbackHandler):
 
     def on_llm_error(self, error: BaseException, *, run_id: UUID, **more: Any) -> None:
         call = self._calls.pop(run_id, None)
-        self._pieces.pop(run_id, None)
+        pieces = self._pieces.pop(run_id, CallPieces())
         if call:
-            call.fail(error)
+            call.fail(error, pieces.result)
 
     def _begin_call(self, run_id: UUID, parent_run_id: UUID | None, request: Callable[[], dict[str, Any]]) -> None:
         if not self._claims(run_id):

@@ -6,7 +6,7 @@ import re
 from typing import Any
 
 from ..guarding.asked_calls import is_cut
-from .messages import fields_of
+from .messages import fields_of, messages_of
 
 _ARGUMENTS_MAX = 262_144
 # As the integrations of providers name it.
@@ -34,15 +34,27 @@ class CallPieces:
 
     def __init__(self) -> None:
         self._calls: dict[Any, dict[str, Any]] = {}
+        self._texts: list[str] = []
 
-    def add(self, pieces: Any) -> None:
-        for piece in pieces:
+    def add(self, token: Any, message: Any) -> None:
+        """`message` of the chunk, if the model is a chat model."""
+        text = getattr(message, "text", None)
+        self._texts.append(str(text) if isinstance(text, str) else str(token or ""))
+        for piece in getattr(message, "tool_call_chunks", None) or ():
             # Some models give no index, and each call in one piece.
             index = piece.get("id") if piece.get("index") is None else piece["index"]
             call = self._calls.setdefault(index, {"id": None, "name": None, "args": ""})
             call["id"] = call["id"] or piece.get("id")
             call["name"] = call["name"] or piece.get("name")
             call["args"] = (call["args"] + (piece.get("args") or ""))[:_ARGUMENTS_MAX]
+
+    def result(self) -> dict[str, Any]:
+        """What came of a stream that did not end."""
+        content = "".join(self._texts)
+        if not content and not self.calls:
+            return {}
+        said = {"role": "assistant", "content": content or None}
+        return {"output": messages_of([{**said, "tool_calls": self.calls} if self.calls else said])[0]}
 
     @property
     def calls(self) -> list[dict[str, Any]]:

@@ -12,7 +12,7 @@ from ..client import Tacho
 from ..recording.plain import read_safely
 from .messages import fields_of
 from .model_call import ClientCall, client_call
-from .raw_response import Collector, end_when_closed, record_raw
+from .raw_response import Collector, end_when_closed, error_in, record_raw
 
 C = TypeVar("C")
 
@@ -141,6 +141,9 @@ def _collect(call: ClientCall, collector: Collector, piece: Any) -> None:
     is_known = collector.is_complete
     if read_safely(lambda: collector.add(fields_of(piece)), False):
         call.token()
+    error = read_safely(lambda: error_in(piece), None)
+    if error is not None:
+        call.fail(error, collector.result)
     if collector.news or (collector.is_complete and not is_known):
         read_safely(lambda: call.note(collector), None)
 

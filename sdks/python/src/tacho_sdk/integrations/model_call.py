@@ -56,7 +56,7 @@ class ModelCall:
 
     def enter_run(self) -> None:
         """The same for a framework that tells of the call in another context."""
-        calls = _in_runs.setdefault(self._scope, [])
+        calls = _in_runs.setdefault(self._scope, []) if self._own is None else _outside
         calls[:] = [call for call in calls if not call._is_ended][-_IN_RUN_MAX:]
         calls.append(self)
 
@@ -67,6 +67,9 @@ class ModelCall:
     def add_below(self, result: Mapping[str, Any]) -> None:
         """The client's answer: it may say what the framework does not pass on."""
         self._below = {name: result[name] for name in _PASSED_ON if result.get(name) is not None}
+
+    def below_failed(self, error: BaseException | None, result: Read) -> None:
+        """The client's call did, or was left (None). Most frameworks tell of it."""
 
     def token(self) -> None:
         """A piece of the answer has arrived."""
@@ -133,6 +136,8 @@ class ModelCall:
 
 _entered: ContextVar[ModelCall | None] = ContextVar("tacho_model_call", default=None)
 _in_runs: WeakKeyDictionary[RunScope, list[ModelCall]] = WeakKeyDictionary()
+_outside: list[ModelCall] = []
+"""Each is a run of its own."""
 _IN_RUN_MAX = 100
 _STREAMS_MAX = 1_000
 _PASSED_ON = ("usage", "finishReason", "cost")
@@ -197,9 +202,13 @@ class NotedCall:
 
     def fail(self, error: BaseException, result: Read = dict) -> None:
         self.end(result, True)
+        if self._around is not None:
+            self._around.below_failed(error, result)
 
     def abort(self, result: Read) -> None:
         self.end(result, True)
+        if self._around is not None:
+            self._around.below_failed(None, result)
 
     def _note(self, result: Mapping[str, Any], is_open: bool) -> None:
         reason = result.get("finishReason") or (UNFINISHED if is_open else None)
@@ -213,11 +222,19 @@ def client_call(client: Tacho | None, request: Read, is_noted: bool = False) -> 
     core, entered = (client or tacho.client()).core, _entered.get()
     around = entered if entered is not None and entered._waits(core) else None
     scope = core.current_scope()
-    if around is None and scope is not None and scope in _in_runs:
-        model = read_safely(lambda: request().get("model"), None)
-        waiting = [call for call in _in_runs[scope] if call._waits(core) and call._request.get("model") == model]
+    calls = _outside if scope is None else _in_runs.get(scope)
+    if around is None and calls:
+        asked = read_safely(request, dict[str, Any]())
+        waiting = [call for call in calls if call._waits(core) and call._request.get("model") == asked.get("model")]
+        if scope is None:
+            waiting = [call for call in waiting if _last_of(call._request) == _last_of(asked)]
         around = waiting[0] if waiting else None
     return ModelCall(client, request) if around is None and not is_noted else NotedCall(client, around)
+
+
+def _last_of(request: Mapping[str, Any]) -> object:
+    messages = request.get("messages")
+    return messages[-1].get("content") if isinstance(messages, list) and messages else None
 
 
 def _milliseconds(seconds: float) -> int:

@@ -32,8 +32,8 @@ _OPEN_MAX = 10_000
 class TachoHooks(RunHooks[Any]):
     """
     Records the model calls of `Runner.run`, streamed or not, as LLM_CALL events of the current run; outside a run, each becomes
-    a run of its own. Pass it as `hooks`. One object may serve all runs. A call that fails is not recorded, because the SDK
-    tells no hook of it.
+    a run of its own. Pass it as `hooks`. One object may serve all runs. The SDK tells no hook of a call that fails, or of a
+    stream that is left: these are recorded if the agent is guarded (`guard_agent`).
     """
 
     def __init__(self, tacho: Tacho | None = None) -> None:
@@ -119,6 +119,13 @@ class _AgentCall(ModelCall):
         for call in fields_of(result.get("output")).get("toolCalls") or ():
             said = ToolBlockedError("call_cut", call["name"]).model_text
             record_never_ran(self.client.guarding, call["name"], "cut", said, call.get("arguments"), call.get("id"))
+
+    def below_failed(self, error: BaseException | None, result: Any) -> None:
+        """Neither does it of a call that fails, nor of a stream that is left."""
+        if error is None:
+            self.abort(result)
+        else:
+            self.fail(error, result)
 
 
 def _handoff_name(handoff: Any) -> str:

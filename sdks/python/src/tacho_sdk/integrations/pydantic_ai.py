@@ -69,15 +69,25 @@ class _RecordedModel(WrapperModel):
     @asynccontextmanager
     async def request_stream(self, messages: list[ModelMessage], *more: Any, **named: Any) -> AsyncIterator[Any]:
         call = self._begin(messages)
+        stream: Any = None
+
+        def partial() -> dict[str, Any]:
+            return {} if stream is None else _result_of(stream.get())
+
         try:
             async with super().request_stream(messages, *more, **named) as stream:
                 call.token()
+                call.opened(lambda: call.abort(partial))
                 yield stream
         except BaseException as error:
-            call.fail(error)
+            call.fail(error, partial)
             raise
         response = stream.get()
-        call.end(lambda: _result_of(response))
+        # Its reader left it.
+        if response.finish_reason is None and getattr(stream, "state", "complete") != "complete":
+            call.abort(partial)
+        else:
+            call.end(lambda: _result_of(response))
         read_safely(lambda: self._record_lost(response, more), None)
 
     def _record_lost(self, response: ModelResponse, more: tuple[Any, ...]) -> None:

@@ -64,6 +64,11 @@ def end_when_closed(answer: Any, stop: Callable[[], None]) -> None:
         answer.close = closed
 
 
+def error_in(piece: Any) -> RuntimeError | None:
+    read = fields_of(piece)
+    return RuntimeError(str(read.get("message") or "error")) if read.get("type") == "error" else None
+
+
 class _Body:
     def __init__(
         self,
@@ -77,6 +82,8 @@ class _Body:
         self._result = result
         self._collector = collector
         self._bytes = bytearray()
+        self._error: RuntimeError | None = None
+        """In the stream: who reads it raises an error of its own, and leaves the stream."""
 
     def add(self, piece: bytes) -> None:
         if len(self._bytes) + len(piece) <= _BYTES_MAX:
@@ -85,12 +92,17 @@ class _Body:
     def end(self) -> None:
         result = read_safely(self._read, None)
         is_open = self._is_stream and not self._collector.is_complete
+        if self._error is not None:
+            self._call.fail(self._error, lambda: result or {})
+            return
         self._call.end(lambda: result or {"output": "[unreadable]"}, is_open)
 
     def stop(self) -> None:
         """The host reads no further."""
         result = read_safely(self._read, None)
-        if result is None or (self._is_stream and not self._collector.is_complete):
+        if self._error is not None:
+            self._call.fail(self._error, lambda: result or {})
+        elif result is None or (self._is_stream and not self._collector.is_complete):
             self._call.abort(lambda: result or {})
         else:
             self._call.end(lambda: result)
@@ -110,6 +122,7 @@ class _Body:
             if line.startswith("data:"):
                 piece = read_safely(lambda line=line: json.loads(line[5:]), None)  # type: ignore[misc]
                 read_safely(lambda piece=piece: self._collector.add(fields_of(piece)), False)  # type: ignore[misc]
+                self._error = self._error or read_safely(lambda piece=piece: error_in(piece), None)  # type: ignore[misc]
         return self._collector.result()
 
 
