@@ -45,8 +45,9 @@ F = TypeVar("F", bound=Callable[..., Any])
 T = TypeVar("T")
 P = ParamSpec("P")
 
-_lock = threading.RLock()
-_client: Tacho | None = None
+# `importlib.reload` keeps the client, and its open runs.
+_lock: threading.RLock = globals().get("_lock") or threading.RLock()
+_client: Tacho | None = globals().get("_client")
 
 
 def _with_options_of(_made: Callable[P, T]) -> Callable[[Callable[..., T]], Callable[P, T]]:

@@ -6,6 +6,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from ..shared import one_class
+
 BlockCode = Literal[
     "policy",
     "loop_detected",
@@ -66,6 +68,7 @@ class PendingCall:
         return {"status": "pending", **names}
 
 
+@one_class
 class ToolBlockedError(Exception):
     """
     A guarded tool did not run. You can give `model_text` to a model as the tool's answer; it holds no input values.

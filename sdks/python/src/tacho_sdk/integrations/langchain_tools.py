@@ -22,6 +22,7 @@ from ..guarding.asked_calls import record_never_ran
 from ..guarding.blocked import ToolBlockedError
 from ..guarding.json_form import is_readable, json_form
 from ..recording.plain import read_safely
+from ..shared import shared
 from .unguarded import GUARDED, Unguarded, cannot_guard, is_generator, own_method
 
 try:
@@ -110,7 +111,7 @@ class _Called:
         record_never_ran(client.guarding, self.name, "unfit", said, self._given, self.call_id)
 
 
-_called: ContextVar[_Called | None] = ContextVar("tacho_langchain_call", default=None)
+_called: ContextVar[_Called | None] = shared("langchain_call", lambda: ContextVar("tacho_langchain_call", default=None))
 
 
 def _take_called() -> tuple[str | None, Any]:

@@ -18,6 +18,7 @@ from ..recording.context import RunScope, Span
 from ..recording.plain import read_safely
 from ..recording.run import Outcome, Run, begin_scope, failure_of
 from ..recording.usage_shapes import call_usage
+from ..shared import shared
 
 Read = Callable[[], dict[str, Any]]
 _UNREADABLE = "[unreadable]"
@@ -134,9 +135,9 @@ class ModelCall:
             self._own.end(status, failure_of(status, more.get("error")))
 
 
-_entered: ContextVar[ModelCall | None] = ContextVar("tacho_model_call", default=None)
-_in_runs: WeakKeyDictionary[RunScope, list[ModelCall]] = WeakKeyDictionary()
-_outside: list[ModelCall] = []
+_entered: ContextVar[ModelCall | None] = shared("model_call", lambda: ContextVar("tacho_model_call", default=None))
+_in_runs: WeakKeyDictionary[RunScope, list[ModelCall]] = shared("calls_in_runs", lambda: WeakKeyDictionary())
+_outside: list[ModelCall] = shared("calls_outside_runs", list[ModelCall])
 """Each is a run of its own."""
 _IN_RUN_MAX = 100
 _STREAMS_MAX = 1_000

@@ -30,6 +30,7 @@ from ..guarding.asked_calls import NeverRan, record_never_ran
 from ..guarding.blocked import ToolBlockedError
 from ..recording.context import RunScope, acting
 from ..recording.plain import read_safely
+from ..shared import shared
 from .unguarded import Unguarded, cannot_guard, is_generator, own_method
 
 # They keep names and arguments, and may stop a call, so the guard decides only what they let pass.
@@ -142,9 +143,9 @@ class _Caller:
     call_id: str | None
 
 
-_caller: ContextVar[_Caller | None] = ContextVar("tacho_pydantic_ai", default=None)
+_caller: ContextVar[_Caller | None] = shared("pydantic_ai_call", lambda: ContextVar("tacho_pydantic_ai", default=None))
 # Of each run, Pydantic AI's own runs with the names of their agents, the one that asked its model last at the end.
-_runs: WeakKeyDictionary[RunScope, dict[str, str | None]] = WeakKeyDictionary()
+_runs: WeakKeyDictionary[RunScope, dict[str, str | None]] = shared("pydantic_ai_runs", lambda: WeakKeyDictionary())
 _RUNS_MAX = 1_000
 
 

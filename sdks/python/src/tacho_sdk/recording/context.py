@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 from ..delivery.queue import Recorder
+from ..shared import shared
 from .open_telemetry import Trace
 from .plain import read_safely
 from .run_state import OpenCall, RunState
@@ -104,7 +105,7 @@ class Context:
     """Another agent of the run than its first one, which acts here."""
 
 
-CURRENT: ContextVar[Context | None] = ContextVar("tacho", default=None)
+CURRENT: ContextVar[Context | None] = shared("current", lambda: ContextVar("tacho", default=None))
 
 
 class Owner(Protocol):
