@@ -5,8 +5,8 @@ import { CARD_RUN, IBAN_RUN } from './number-runs.ts'
 export interface NumberForm {
   /** Matches text that may contain a number of this form. */
   readonly run: RegExp
-  /** Whether a group can begin a number. */
-  readonly begins: (text: string, at: number) => boolean
+  /** How a number begins, at `lastIndex`. */
+  readonly start: RegExp
   readonly minChars: number
   readonly maxChars: number
   /** Gets digits and letters as in base 36, without separators. */
@@ -16,7 +16,7 @@ export interface NumberForm {
 
 export const CARD_NUMBER: NumberForm = {
   run: CARD_RUN,
-  begins: isDigit,
+  start: /\d/y,
   minChars: 13,
   maxChars: 19,
   isValid: isCardNumber,
@@ -25,19 +25,11 @@ export const CARD_NUMBER: NumberForm = {
 
 export const IBAN: NumberForm = {
   run: IBAN_RUN,
-  begins: (text, at) => isLetter(text, at) && isLetter(text, at + 1) && isDigit(text, at + 2) && isDigit(text, at + 3),
+  start: /[A-Z]{2}\d{2}/iy,
   minChars: 15,
   maxChars: 34,
   isValid: isIban,
   mark: '[masked:iban]',
-}
-
-function isDigit(text: string, at: number): boolean {
-  return (valueOf(text, at) ?? 10) < 10
-}
-
-function isLetter(text: string, at: number): boolean {
-  return (valueOf(text, at) ?? 0) > 9
 }
 
 /** A number begins and ends with a group; the longest first, because other digits may stand beside it. */
@@ -47,7 +39,8 @@ export function maskNumbers(text: string, form: NumberForm): string {
     let done = 0
     for (let at = 0; at < run.length; at++) {
       const isGroup = valueOf(run, at) !== undefined && valueOf(run, at - 1) === undefined
-      if (!isGroup || !form.begins(run, at)) continue
+      form.start.lastIndex = at
+      if (!isGroup || !form.start.test(run)) continue
       const end = endOfNumber(run, at, form)
       if (end === undefined) continue
       masked += run.slice(done, at) + form.mark

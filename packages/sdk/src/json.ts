@@ -21,7 +21,9 @@ const FIELDS_MAX = 43_690
 const TEXT_MAX = 67_108_864
 const TOO_LARGE = 'too large'
 
-type LargeKeys = Map<object, string[]>
+/** The object that was too large for a plain copy, and its keys: listing them takes longest, and once is enough. */
+let large: object | undefined
+let largeKeys: string[] = []
 
 export interface Snapshot {
   /** UTF-8, about as many as its JSON text. */
@@ -35,11 +37,11 @@ export interface Snapshot {
  * in place of each lost value. `write` returns `{}` for nothing.
  */
 export function snapshotOf(payload: unknown, maxLevels: number): Snapshot {
-  // Listing the keys of a very large object takes longest: once is enough.
-  const largeKeys = new Map<object, string[]>()
-  const plain = readSafely(() => plainCopy(payload, maxLevels, largeKeys), undefined)
+  const plain = readSafely(() => plainCopy(payload, maxLevels), undefined)
   if (plain) return { bytes: plain.bytes, write: () => asObject(JSON.stringify(plain.value), false) }
-  const { text, isCut } = copied(payload, maxLevels, largeKeys)
+  const { text, isCut } = copied(payload, maxLevels)
+  large = undefined
+  largeKeys = []
   return { bytes: byteLength(text), write: () => asObject(text, isCut) }
 }
 
@@ -49,7 +51,7 @@ const asObject = (text: string, isCut: boolean): JsonText => ({
 })
 
 /** JSON.stringify writes it like the original. @throws if it must not read the value. */
-function plainCopy(payload: unknown, maxLevels: number, largeKeys: LargeKeys): { value: unknown; bytes: number } {
+function plainCopy(payload: unknown, maxLevels: number): { value: unknown; bytes: number } {
   let room = READ_MAX
   let chars = 0
   let bytes = 0
@@ -84,7 +86,8 @@ function plainCopy(payload: unknown, maxLevels: number, largeKeys: LargeKeys): {
     const fields: Record<string, unknown> = {}
     const keys = Object.keys(value)
     if (keys.length > FIELDS_MAX) {
-      largeKeys.set(value, keys)
+      large = value
+      largeKeys = keys
       throw TOO_LARGE
     }
     for (const key of keys) {
@@ -126,7 +129,7 @@ function markOf(value: object): string {
 }
 
 /** Leaves out what JSON cannot express, and limits depth, values and characters. */
-function copied(value: unknown, maxLevels: number, largeKeys: LargeKeys): JsonText {
+function copied(value: unknown, maxLevels: number): JsonText {
   const ancestors = new Set<object>()
   let values = 0
   let chars = 0
@@ -185,7 +188,7 @@ function copied(value: unknown, maxLevels: number, largeKeys: LargeKeys): JsonTe
 
   function copyFields(source: object): Json {
     const fields: [string, Json][] = []
-    const keys = largeKeys.get(source) ?? Object.keys(source)
+    const keys = source === large ? largeKeys : Object.keys(source)
     for (const [index, key] of keys.entries()) {
       // A field counts as three values, so that at most FIELDS_MAX are read.
       values += 2

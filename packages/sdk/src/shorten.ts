@@ -97,13 +97,6 @@ function write(payload: JsonObject, level: number, maxBytes: number) {
   return { text: parts.join(''), cutTexts, cutLists }
 }
 
-/** Without half of a surrogate pair. */
-function ends(text: string, units: number): [start: string, end: string] {
-  const tail = Math.floor(units / 3)
-  const end = tail > 0 ? text.slice(-tail) : ''
-  return [text.slice(0, units - tail).replace(/[\ud800-\udbff]$/, ''), end.replace(/^[\udc00-\udfff]/, '')]
-}
-
 /** A very long text was cut before it was masked. */
 const CUT_BEFORE = /… \[cut: (\d{1,9}) characters\]/
 
@@ -113,13 +106,16 @@ const DATA_URL = /^data:([\w.+/-]{3,99})[^,]{0,99};base64,([\w+/-]+)=*$/
 function cutText(text: string, maxBytes: number): string {
   const [, type, base64 = ''] = DATA_URL.exec(text) ?? []
   if (type !== undefined) return JSON.stringify(`[cut: ${type}, ${Math.floor((base64.length * 3) / 4)} bytes]`)
+  const ends = (units: number) => {
+    const tail = Math.floor(units / 3)
+    // Half of a surrogate pair becomes the replacement character.
+    return [text.slice(0, units - tail), text.slice(text.length - tail)].map((end) => end.toWellFormed())
+  }
   let units = 0
   // Each character of most texts takes one byte.
   if (sizeOf(text) === text.length) units = maxBytes
-  else
-    for (let step = 2 ** 18; step >= 1; step /= 2)
-      if (sizeOf(ends(text, units + step).join('')) <= maxBytes) units += step
-  const [start, end] = ends(text, units)
+  else for (let step = 2 ** 18; step >= 1; step /= 2) if (sizeOf(ends(units + step).join('')) <= maxBytes) units += step
+  const [start = '', end = ''] = ends(units)
   const removed = text.slice(start.length, text.length - end.length)
   const [mark = '', before = '0'] = CUT_BEFORE.exec(removed) ?? []
   return JSON.stringify(`${start}… [cut: ${removed.length - mark.length + Number(before)} characters]${end}`)

@@ -24,11 +24,11 @@ const CORE_BYTES = 14_200
 /** Limit for `import { Tacho }`: the core, and the calls for prompts and guarded tools, which copy their input at once. */
 const ENTRY_BYTES = 16_600
 /** Limit for what masks and writes events; in Node it is loaded with the core. */
-const WRITING_BYTES = 4_900
+const WRITING_BYTES = 4_990
 /** Limit for what the first batch loads: the network, and the look at the service's clock. */
 const DELIVERY_BYTES = 2_000
 /** Limit for what npm downloads. */
-const PACKAGE_BYTES = 150_000
+const PACKAGE_BYTES = 149_500
 
 let folder: string
 let tarball: string
@@ -113,7 +113,7 @@ test('the declarations name none of our internals', () => {
   }
 })
 
-test('the package stays under 150 kB, and each part is small enough that gzip stores its two forms once', () => {
+test('the package stays under 149.5 kB, and each part is small enough that gzip stores its two forms once', () => {
   assert.ok(
     statSync(tarball).size <= PACKAGE_BYTES,
     `${statSync(tarball).size} bytes, at most ${PACKAGE_BYTES} allowed`,
