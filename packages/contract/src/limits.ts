@@ -293,6 +293,7 @@ export const LIMITS = {
   directoryPage: 200,
   directoryGroupPage: 20,
   directoryTextChars: 255,
+  directoryFilterChars: 1_000,
   passwordCharsMin: 12,
   passwordCharsMax: 256,
   /** Longest key or token in a request. */

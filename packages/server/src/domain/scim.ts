@@ -1,6 +1,12 @@
 /** SCIM 2.0 (RFC 7643 and 7644), as far as directories use it: people and groups, equality filters and PATCH. */
 import { LIMITS } from '@tacho/contract/limits.ts'
-import type { DirectoryGroup, DirectoryPersonRow, GivenPerson, GroupChange } from '../storage/directory.ts'
+import type {
+  DirectoryGroup,
+  DirectoryPersonRow,
+  GivenPerson,
+  GroupChange,
+  PersonChange,
+} from '../storage/directory.ts'
 import { isoTime } from '../storage/iso-time.ts'
 import { isEmail, lowerCase } from './email.ts'
 import { isStorableText } from './text.ts'
@@ -27,13 +33,17 @@ export class ScimFault extends Error {
 
 const invalid = (detail: string): ScimFault => new ScimFault(400, detail, 'invalidValue')
 
-const isObject = (value: unknown): value is Json =>
-  typeof value === 'object' && value !== null && !Array.isArray(value)
+const isObject = (value: unknown): value is Json => typeof value === 'object' && value !== null && !Array.isArray(value)
+
+/** A name cannot hold the space that ends it, so that a text of spaces takes linear time. */
+const EQUALITY = /^([\w.:]+(?:\[type eq "work"\][\w.]*)?)\s+eq\s+("(?:[^"\\]|\\.)*")$/i
 
 /** `name eq "value"`, the only form that Entra ID and Okta send. */
 export function equalityIn<Field extends string>(filter: string | undefined, fields: ReadonlyMap<string, Field>) {
   if (filter === undefined) return null
-  const [, name = '', text = ''] = /^\s*([\w.:[\] "]+?)\s+eq\s+("(?:[^"\\]|\\.)*")\s*$/i.exec(filter) ?? []
+  if (filter.length > LIMITS.directoryFilterChars)
+    throw new ScimFault(400, `The filter must have at most ${LIMITS.directoryFilterChars} characters`, 'invalidFilter')
+  const [, name = '', text = ''] = EQUALITY.exec(String(filter).trim()) ?? []
   const field = fields.get(attributeOf(name))
   const value = text === '' ? null : parsed(text)
   if (field === undefined || typeof value !== 'string' || !isStorableText(value)) {
@@ -101,7 +111,7 @@ function metaOf(
 }
 
 /** Of a whole resource. Attributes that are not kept are ignored. */
-export function readPerson(id: string, given: unknown): GivenPerson {
+export function readPerson(given: unknown): GivenPerson {
   if (!isObject(given)) throw new ScimFault(400, 'The body must be a User', 'invalidSyntax')
   const fields = lowered(given)
   const userName = textOf('userName', fields['username'], LIMITS.emailChars)
@@ -111,14 +121,7 @@ export function readPerson(id: string, given: unknown): GivenPerson {
   const name =
     textOf('displayName', fields['displayname'], LIMITS.nameChars, true) ?? nameOf(fields['name']) ?? userName
   const externalId = textOf('externalId', fields['externalid'], LIMITS.directoryTextChars)
-  return {
-    id,
-    userName,
-    externalId,
-    email: lowerCase(email),
-    name: cut(name),
-    active: activeOf(fields['active'] ?? true),
-  }
+  return { userName, externalId, email: lowerCase(email), name: cut(name), active: activeOf(fields['active']) }
 }
 
 function nameOf(given: unknown): string | null {
@@ -130,21 +133,26 @@ function nameOf(given: unknown): string | null {
 
 const cut = (name: string): string => Array.from(name).slice(0, LIMITS.nameChars).join('')
 
-/** The primary address, or the first one. */
+/** The primary address, else the one of work or without a type. Others, such as one of home, are not kept. */
 function emailOf(given: unknown): string | null {
   if (given === undefined || given === null) return null
   const emails = (Array.isArray(given) ? given : [given])
     .slice(0, 100)
     .map((one) => (isObject(one) ? lowered(one) : { value: one }))
-  const chosen = emails.find((one) => 'primary' in one && isTrue(one.primary)) ?? emails[0]
+  const isOf = (type: unknown, word: string) => typeof type === 'string' && type.toLowerCase() === word
+  const chosen =
+    emails.find((one: Json) => isTrue(one['primary'])) ??
+    emails.find((one: Json) => isOf(one['type'], 'work')) ??
+    emails.find((one: Json) => isOf(one['type'] ?? '', ''))
   return textOf('emails', chosen?.['value'], LIMITS.emailChars)
 }
 
 const isTrue = (value: unknown): boolean =>
   value === true || (typeof value === 'string' && value.toLowerCase() === 'true')
 
-/** Entra ID sends "False". */
-function activeOf(given: unknown): boolean {
+/** Entra ID sends "False". Undefined: it is not given, and stays as it is. */
+function activeOf(given: unknown): boolean | undefined {
+  if (given === undefined || given === null) return undefined
   const word = typeof given === 'string' ? given.toLowerCase() : given
   if (word === true || word === 'true') return true
   if (word === false || word === 'false') return false
@@ -192,23 +200,40 @@ export function operationsIn(body: unknown): Operation[] {
   })
 }
 
-const KEPT = new Set(['username', 'displayname', 'externalid', 'active'])
+const ADDRESS = /^emails(\[(type eq "work"|primary eq "?true"?)\])?(\.value)?$/
 
-/** The whole resource after the operations. */
-export function patchedPerson(row: DirectoryPersonRow, operations: readonly Operation[]): GivenPerson {
-  const fields = lowered(personResource(row, ''))
-  for (const { op, path, value } of operations) {
-    if (/^emails(\[.*\])?(\.value)?$/.test(path)) fields['emails'] = op === 'remove' ? undefined : value
-    else if (path === 'name' || path.startsWith('name.')) {
+/** A person always has a user name, an address and a state, so the two latter stay when they are removed. */
+export function personChangeIn(operations: readonly Operation[]): PersonChange {
+  const change: PersonChange = {}
+  for (const { op, path, value: given } of operations) {
+    const value = op === 'remove' ? null : given
+    if (ADDRESS.test(path)) {
+      const email = path === 'emails' ? emailOf(value) : emailOf(withoutType(value))
+      if (email !== null && !isEmail(email)) throw invalid('emails must have an e-mail address')
+      if (email !== null) change.email = lowerCase(email)
+    } else if (path === 'name' || path === 'name.formatted') {
       // Only the whole name is kept, so a part alone changes nothing.
-      const whole = path === 'name' ? nameOf(value) : path === 'name.formatted' ? value : null
-      if (op !== 'remove' && whole !== null) fields['displayname'] = whole
-    } else if (KEPT.has(path)) fields[path] = op === 'remove' ? undefined : value
+      const name = nameOf(path === 'name' ? value : { formatted: value })
+      if (name !== null) change.name = cut(name)
+    } else if (path === 'username') {
+      const userName = textOf('userName', value, LIMITS.emailChars)
+      if (userName === null) throw invalid('userName is required')
+      change.userName = userName
+    } else if (path === 'displayname') {
+      const name = textOf('displayName', value, LIMITS.nameChars, true)
+      change.name = name === null ? null : cut(name)
+    } else if (path === 'externalid') change.externalId = textOf('externalId', value, LIMITS.directoryTextChars)
+    else if (path === 'active') change.active = activeOf(value) ?? change.active
+    else if (path === 'id' || path === 'meta' || path === 'schemas')
+      throw new ScimFault(400, 'id, meta and schemas cannot be changed', 'mutability')
   }
-  if (operations.some(({ path }) => path === 'id' || path === 'meta' || path === 'schemas')) {
-    throw new ScimFault(400, 'id, meta and schemas cannot be changed', 'mutability')
-  }
-  return readPerson(row.id, fields)
+  return change
+}
+
+/** The path has chosen the address already. */
+function withoutType(value: unknown): unknown {
+  const one = Array.isArray(value) ? (value as unknown[])[0] : value
+  return isObject(one) ? lowered(one)['value'] : one
 }
 
 export function readGroup(given: unknown): GroupChange & { name: string } {

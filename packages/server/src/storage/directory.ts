@@ -24,9 +24,13 @@ export interface DirectoryGroup extends DirectoryGroupRow {
   members: { id: string; name: string }[]
 }
 
-export type GivenPerson = Pick<DirectoryPersonRow, 'id' | 'userName' | 'externalId' | 'name' | 'email'> & {
-  active: boolean
+/** Of a whole resource. `active`: undefined stays as it is, and a new person is active. */
+export type GivenPerson = Pick<DirectoryPersonRow, 'userName' | 'externalId' | 'name' | 'email'> & {
+  active: boolean | undefined
 }
+
+/** Undefined stays as it is. `name`: null is the user name. */
+export type PersonChange = Partial<Omit<GivenPerson, 'name'>> & { name?: string | null }
 
 /** Undefined stays as it is. `members`: exactly these, before `add` and `remove`. */
 export interface GroupChange {

@@ -18,7 +18,7 @@ import {
   groupResource,
   LIST_SCHEMA,
   operationsIn,
-  patchedPerson,
+  personChangeIn,
   personResource,
   readGroup,
   readPerson,
@@ -27,7 +27,7 @@ import {
 } from '../../domain/scim.ts'
 import { uuidv7 } from '../../storage/uuid.ts'
 import type { AuditEntry } from '../../storage/audit.ts'
-import type { DirectoryPersonRow } from '../../storage/directory.ts'
+import type { DirectoryPersonRow, PersonChange } from '../../storage/directory.ts'
 import type { Deps } from '../deps.ts'
 import { holderOf } from '../holder.ts'
 import { readBody } from '../read-body.ts'
@@ -89,19 +89,12 @@ export function scimRoutes(app: FastifyInstance, deps: Deps, limits: OperatorLim
   })
   route('GET', '/Users/:id', async ({ id }) => personResource(await personOf(id), base()))
   route('POST', '/Users', async (call) => {
-    const given = readPerson(uuidv7(now()), await call.body())
-    const id = await savePerson(call, 'create', given)
+    const given = readPerson(await call.body())
+    const id = await savedPerson(storage.createDirectoryPerson(uuidv7(now()), given, roles, template(call.request)))
     return created(call, personResource(await personOf(id), base()))
   })
-  route('PUT', '/Users/:id', async (call) => {
-    const id = await savePerson(call, 'replace', readPerson(call.id, await call.body()))
-    return personResource(await personOf(id), base())
-  })
-  route('PATCH', '/Users/:id', async (call) => {
-    const operations = operationsIn(await call.body())
-    const id = await savePerson(call, 'replace', patchedPerson(await personOf(call.id), operations))
-    return personResource(await personOf(id), base())
-  })
+  route('PUT', '/Users/:id', async (call) => changePerson(call, readPerson(await call.body())))
+  route('PATCH', '/Users/:id', async (call) => changePerson(call, personChangeIn(operationsIn(await call.body()))))
   route('DELETE', '/Users/:id', async ({ request, id }) => {
     if (!(await storage.deleteDirectoryPerson(id, template(request)))) throw new ScimFault(404, NO_PERSON)
     await refresh()
@@ -214,12 +207,13 @@ export function scimRoutes(app: FastifyInstance, deps: Deps, limits: OperatorLim
     return groupResource(rows[0], base(), withMembers)
   }
 
-  async function savePerson(
-    { request }: Call,
-    mode: 'create' | 'replace',
-    given: Parameters<typeof storage.saveDirectoryPerson>[1],
-  ) {
-    const saved = await storage.saveDirectoryPerson(mode, given, roles, template(request))
+  async function changePerson({ request, id }: Call, change: PersonChange): Promise<object> {
+    await savedPerson(storage.changeDirectoryPerson(id, change, roles, template(request)))
+    return personResource(await personOf(id), base())
+  }
+
+  async function savedPerson(saving: ReturnType<typeof storage.createDirectoryPerson>): Promise<string> {
+    const saved = await saving
     if (saved.outcome === 'saved') {
       await refresh()
       return saved.id
@@ -280,7 +274,7 @@ function chosenAttributes(body: object, { attributes, excludedAttributes }: Call
 const namesIn = (list: string | undefined): string[] =>
   String(list ?? '')
     .split(',')
-    .map((name) => attributeOf(name).replace(/[.[].*$/, ''))
+    .map((name) => attributeOf(name).split(/[.[]/, 1)[0] ?? '')
     .filter((name) => name !== '')
 
 function excludesMembers({ excludedAttributes }: Call['query']): boolean {

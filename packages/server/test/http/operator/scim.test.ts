@@ -2,6 +2,7 @@ import assert from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
 import { after, before, test } from 'node:test'
 import { LIMITS } from '@tacho/contract/limits.ts'
+import { equalityIn } from '../../../src/domain/scim.ts'
 import { startIdentityProvider, type IdentityProvider } from '../../setup/identity-provider.ts'
 import type { Answer, Service } from '../../setup/service.ts'
 import { newPerson, openBrowser, PASSWORD } from './browser.ts'
@@ -84,10 +85,14 @@ const roleOf = async (id: string) => {
   return items.find((one) => one.id === id)?.role ?? null
 }
 
-const audited = async (id: string, action: string) => {
+const audited = async (id: string, action: string): Promise<Record<string, unknown>[]> => {
   const query = new URLSearchParams({ action, targetId: id })
   const { items } = replyOf('listInstallationAudit', await service.operator(`/audit?${query.toString()}`))
-  return items.map(({ actor, detail, address }) => ({ actor: actor.name, address, ...(detail as object) }))
+  return items.map(({ actor, detail, address }) => ({
+    actor: actor.name,
+    address,
+    ...(detail as Record<string, unknown>),
+  }))
 }
 
 test('without its token, nothing is answered', async () => {
@@ -141,6 +146,81 @@ test('a person is created, found, changed and read, and cannot be created twice'
     items.filter((one) => one.id === id).map(({ name, email, role }) => [name, email, role]),
     [['Ann Lee', 'ann@example.com', null]],
   )
+})
+
+test('requests at the same time do not undo a deactivation, and only the state that is named changes', async () => {
+  const { id } = await newUser('hal')
+  const named = (word: string) => patch(`/Users/${id}`, { op: 'replace', path: 'displayName', value: word })
+  const out = () => patch(`/Users/${id}`, { op: 'replace', path: 'active', value: false })
+  for (let turn = 0; turn < 5; turn++) {
+    await patch(`/Users/${id}`, { op: 'replace', path: 'active', value: true })
+    await Promise.all([named('a'), out(), named('b'), named('c'), named(`turn ${turn}`)])
+    assert.equal((await scim(`/Users/${id}`)).body.active, false, `turn ${turn}`)
+  }
+  for (const operation of [
+    { op: 'remove', path: 'active' },
+    { op: 'replace', path: 'active', value: null },
+    { op: 'replace', value: { active: null, displayName: 'Hal' } },
+  ]) {
+    assert.deepEqual([(await patch(`/Users/${id}`, operation)).body.active], [false], JSON.stringify(operation))
+  }
+  for (const active of [undefined, null]) {
+    assert.equal((await scim(`/Users/${id}`, 'PUT', { userName: 'hal@example.com', active })).body.active, false)
+  }
+  assert.equal((await scim('/Users', 'POST', { userName: 'hall@example.com', active: null })).body.active, true)
+})
+
+test('only a primary address, or the one of work, is the address of a person', async () => {
+  const { id } = await newUser('ivy')
+  const addressAfter = async (...operations: object[]) => {
+    const { status, body, text } = await patch(`/Users/${id}`, ...operations)
+    assert.equal(status, 200, text)
+    return body.emails[0]?.value
+  }
+  const home = 'ivy@home.example.com'
+  for (const operation of [
+    { op: 'add', path: 'emails', value: [{ type: 'home', value: home }] },
+    { op: 'replace', path: 'emails[type eq "home"].value', value: home },
+    { op: 'replace', path: 'emails[type eq "work" or type eq "home"].value', value: home },
+    { op: 'replace', path: 'emails[type eq "work"].display', value: home },
+    { op: 'remove', path: 'emails' },
+    { op: 'remove', path: 'emails[type eq "work"].value' },
+  ]) {
+    assert.equal(await addressAfter(operation), 'ivy@example.com', JSON.stringify(operation))
+  }
+  const addresses = [
+    { type: 'home', value: home },
+    { type: 'work', value: 'Ivy@work.example.com' },
+  ]
+  assert.equal(await addressAfter({ op: 'replace', path: 'emails', value: addresses }), 'ivy@work.example.com')
+  const primary = [...addresses, { type: 'other', primary: 'True', value: 'ivy@first.example.com' }]
+  assert.equal(await addressAfter({ op: 'replace', path: 'emails', value: primary }), 'ivy@first.example.com')
+  const byPath = { op: 'replace', path: 'emails[primary eq true].value', value: 'ivy@example.org' }
+  assert.equal(await addressAfter(byPath), 'ivy@example.org')
+  const put = await scim(`/Users/${id}`, 'PUT', {
+    userName: 'ivy@example.com',
+    emails: [{ type: 'home', value: home }],
+  })
+  assert.equal(put.body.emails[0]?.value, 'ivy@example.com')
+  assert.deepEqual(
+    (await audited(id, 'operator.update')).slice(0, 2).map((entry) => [entry['formerEmail'], entry['email']]),
+    [
+      ['ivy@example.org', 'ivy@example.com'],
+      ['ivy@first.example.com', 'ivy@example.org'],
+    ],
+  )
+})
+
+test('a long filter is refused, and one of spaces takes no time', async () => {
+  const long = `userName eq "${'x'.repeat(LIMITS.directoryFilterChars)}"`
+  assert.equal((await scim(`/Users?filter=${encodeURIComponent(long)}`)).status, 400)
+  const started = performance.now()
+  for (const odd of [' '.repeat(900), '+'.repeat(900), `a${' '.repeat(900)}x`, `a${' eq'.repeat(300)}`]) {
+    assert.throws(() => equalityIn(odd, new Map([['username', 'userName']])), { status: 400 })
+  }
+  assert.ok(performance.now() - started < 500)
+  const spaced = '  urn:ietf:params:scim:schemas:core:2.0:User:userName   EQ   "nobody@example.com" '
+  assert.equal((await scim(`/Users?filter=${encodeURIComponent(spaced)}`)).status, 200)
 })
 
 test('groups give roles at once, and take them away', async () => {

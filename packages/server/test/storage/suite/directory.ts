@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
-import type { GivenPerson, GroupRoleEntries } from '../../../src/storage/directory.ts'
+import type { GivenPerson, GroupRoleEntries, PersonChange } from '../../../src/storage/directory.ts'
 import { auditEntry } from './access.ts'
 import { operatorToken } from './control.ts'
 import { sharedStorage, type OpenStorage } from './open.ts'
@@ -13,18 +13,21 @@ export function directorySuite(open: OpenStorage) {
     const storage = sharedStorage(open)
     const template = () => auditEntry({ at: NOON })
 
-    function person(given: Partial<GivenPerson> = {}): GivenPerson {
+    function person(given: Partial<GivenPerson> = {}) {
       const name = newId()
       const userName = `${name}@Example.com`
-      return { id: newId(), userName, externalId: null, name, email: userName.toLowerCase(), active: true, ...given }
+      const email = userName.toLowerCase()
+      return { id: newId(), userName, externalId: null, name, email, active: true, ...given }
     }
 
-    const save = (given: GivenPerson, roles: GroupRoleEntries = [], mode: 'create' | 'replace' = 'create') =>
-      storage().saveDirectoryPerson(mode, given, roles, template())
+    const create = ({ id, ...given }: ReturnType<typeof person>, roles: GroupRoleEntries = []) =>
+      storage().createDirectoryPerson(id, given, roles, template())
+    const change = (id: string, given: PersonChange, roles: GroupRoleEntries = []) =>
+      storage().changeDirectoryPerson(id, given, roles, template())
 
     test('people are found by what identifies them, and names and addresses are theirs alone', async () => {
       const given = person({ externalId: newId() })
-      assert.deepEqual(await save(given), { outcome: 'saved', id: given.id })
+      assert.deepEqual(await create(given), { outcome: 'saved', id: given.id })
       for (const [field, value] of [
         ['id', given.id],
         ['userName', given.userName.toUpperCase()],
@@ -34,14 +37,32 @@ export function directorySuite(open: OpenStorage) {
         const { total, rows } = await storage().listDirectoryPeople({ field, value }, one)
         assert.deepEqual([total, rows[0]?.id, rows[0]?.active], [1, given.id, 1], field)
       }
-      assert.equal((await save(person({ userName: given.userName }))).outcome, 'taken')
-      assert.equal((await save(person({ email: given.email }))).outcome, 'taken')
+      assert.equal((await create(person({ userName: given.userName }))).outcome, 'taken')
+      assert.equal((await create(person({ email: given.email }))).outcome, 'taken')
       const other = person()
-      await save(other)
-      assert.equal((await save({ ...other, email: given.email }, [], 'replace')).outcome, 'taken')
-      assert.equal((await save(person(), [], 'replace')).outcome, 'unknown')
+      await create(other)
+      assert.equal((await change(other.id, { email: given.email })).outcome, 'taken')
+      assert.equal((await change(newId(), {})).outcome, 'unknown')
       const { total } = await storage().listDirectoryPeople(null, { offset: 0, limit: 0 })
       assert.ok(total >= 2)
+    })
+
+    test('a change touches only what it names', async () => {
+      const given = person({ externalId: newId() })
+      await create(given)
+      const read = async () => (await storage().listDirectoryPeople({ field: 'id', value: given.id }, one)).rows[0]
+      await Promise.all([
+        change(given.id, { name: 'x' }),
+        change(given.id, { active: false }),
+        change(given.id, { externalId: null }),
+        change(given.id, { name: 'Ann' }),
+      ])
+      const { name, active, externalId, email, userName } = (await read()) ?? {}
+      assert.deepEqual([name, active, externalId, email, userName], ['Ann', 0, null, given.email, given.userName])
+      const moved = { email: `${newId()}@example.com`, name: null, active: undefined }
+      await change(given.id, { ...moved, userName: 'ann' })
+      const next = await read()
+      assert.deepEqual([next?.name, next?.active, next?.email], ['ann', 0, moved.email])
     })
 
     test('groups give and take roles, and deactivation ends all access at once', async () => {
@@ -49,19 +70,19 @@ export function directorySuite(open: OpenStorage) {
       await storage().createWorkspace({ id: home, name: newId(), createdAt: NOON }, [])
       const [name, given] = [newId(), person()]
       const roles: GroupRoleEntries = [[name, [{ workspace: home, role: 'admin' }]]]
-      await save(given, roles)
+      await create(given, roles)
       const group = newId()
-      const change = { add: [given.id], remove: [] }
-      assert.equal(await storage().createDirectoryGroup(group, { name, ...change }, roles, template()), 'saved')
+      const members = { add: [given.id], remove: [] }
+      assert.equal(await storage().createDirectoryGroup(group, { name, ...members }, roles, template()), 'saved')
       assert.equal(
-        await storage().createDirectoryGroup(newId(), { name: name.toUpperCase(), ...change }, roles, template()),
+        await storage().createDirectoryGroup(newId(), { name: name.toUpperCase(), ...members }, roles, template()),
         'taken',
       )
       assert.equal(
         await storage().changeDirectoryGroup(group, { add: [newId()], remove: [] }, roles, template()),
         'no_member',
       )
-      assert.equal(await storage().changeDirectoryGroup(newId(), change, roles, template()), 'unknown')
+      assert.equal(await storage().changeDirectoryGroup(newId(), members, roles, template()), 'unknown')
       const stranger = { name: newId(), add: [newId()], remove: [] }
       assert.equal(await storage().createDirectoryGroup(newId(), stranger, roles, template()), 'no_member')
       const left = await storage().listDirectoryGroups({ field: 'displayName', value: stranger.name }, one, false)
@@ -84,7 +105,7 @@ export function directorySuite(open: OpenStorage) {
       const token = operatorToken({ creatorKind: 'operator', creatorId: given.id, creatorName: given.email })
       await storage().createOperatorToken(token, [])
       assert.ok(await storage().findSession(session.token))
-      await save({ ...given, active: false }, roles, 'replace')
+      await change(given.id, { active: false }, roles)
       assert.equal(await storage().findSession(session.token), null)
       assert.equal((await storage().findOperatorToken(token.id))?.revokedAt, NOON)
       assert.equal(await role(), null)
@@ -93,7 +114,7 @@ export function directorySuite(open: OpenStorage) {
       await storage().createSignIn('session', { ...session, id: newId() })
       assert.equal(await storage().findSession(session.token), null)
 
-      await save(given, roles, 'replace')
+      await change(given.id, { active: true }, roles)
       assert.equal(await role(), 'admin')
       assert.equal(await storage().deleteDirectoryGroup(group, roles, template()), true)
       assert.equal(await role(), null)

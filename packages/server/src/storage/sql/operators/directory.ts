@@ -15,6 +15,7 @@ import type {
   DirectoryPersonRow,
   GivenPerson,
   GroupRoleEntries,
+  PersonChange,
 } from '../../directory.ts'
 import { uuidv7 } from '../../uuid.ts'
 import { read, write } from '../act.ts'
@@ -28,7 +29,7 @@ import { deleteAccount, deleteOf, endPassword, insertOperator, WAYS_IN } from '.
 
 export const directoryActs = {
   ...read({ listDirectoryPeople, listDirectoryGroups, findManagedPerson }),
-  ...write({ saveDirectoryPerson, deleteDirectoryPerson }),
+  ...write({ createDirectoryPerson, changeDirectoryPerson, deleteDirectoryPerson }),
 }
 
 const PERSON = `o.id, d.user_name AS "userName", d.external_id AS "externalId", o.name, o.email, d.active,
@@ -120,52 +121,87 @@ export async function applyDirectoryGroups(
   if (given.length > 0) await applyToPeople(sql, given)
 }
 
+type Saved = { outcome: 'saved'; id: string } | { outcome: 'taken' | 'unknown' | 'full' }
+
 /** `taken`: the user name or address belongs to another person. The directory vouches for the address. */
-async function saveDirectoryPerson(
+async function createDirectoryPerson(
   sql: Sql,
-  mode: 'create' | 'replace',
+  newId: string,
   given: GivenPerson,
   roles: GroupRoleEntries,
   template: AuditEntry,
-): Promise<{ outcome: 'saved'; id: string } | { outcome: 'taken' | 'unknown' | 'full' }> {
+): Promise<Saved> {
   await lockControl(sql)
-  const { userName, externalId, name, email, active } = given
-  const now = template.at
-  const userKey = userName.toLowerCase()
-  const sameAddress = await sql.get<{ id: string; emailVerified: number }>(
+  const { name, email } = given
+  const account = await sql.get<{ id: string; emailVerified: number }>(
     'SELECT id, email_verified AS "emailVerified" FROM operators WHERE email = :email',
     { email },
   )
-  const id = mode === 'create' ? (sameAddress?.id ?? given.id) : given.id
-  const former = await sql.get<{ active: number }>('SELECT active FROM directory_people WHERE operator_id = :id', {
-    id,
-  })
-  const others = await sql.get('SELECT 1 FROM directory_people WHERE user_key = :userKey AND operator_id <> :id', {
-    userKey,
-    id,
-  })
-  if (mode === 'replace' && former === null) return { outcome: 'unknown' }
-  if (others !== null || (mode === 'create' && former !== null)) return { outcome: 'taken' }
-  if (sameAddress !== null && sameAddress.id !== id) return { outcome: 'taken' }
-  if (mode === 'create' && (await countOf(sql, 'SELECT count(*) AS count FROM directory_people', {})) >= PEOPLE_MAX)
+  const id = account?.id ?? newId
+  if ((await personOf(sql, id)) !== null || (await isTaken(sql, id, given))) return { outcome: 'taken' }
+  if ((await countOf(sql, 'SELECT count(*) AS count FROM directory_people', {})) >= PEOPLE_MAX)
     return { outcome: 'full' }
-  if (mode === 'create' && sameAddress === null) {
-    await insertOperator(sql, { id, name, email, emailVerified: 1, createdAt: now, password: null })
-  } else {
-    // Whoever opened an account with an address that nobody had verified loses it.
-    if (sameAddress?.emailVerified === 0) await endPassword(sql, id, now)
-    const update =
-      'UPDATE operators SET name = :name, email = :email, email_verified = 1, updated_at = :now WHERE id = :id'
-    await sql.run(update, { name, email, now, id })
+  if (account === null)
+    await insertOperator(sql, { id, name, email, emailVerified: 1, createdAt: template.at, password: null })
+  // Whoever opened an account with an address that nobody had verified loses it.
+  else if (account.emailVerified === 0) await endPassword(sql, id, template.at)
+  return store(sql, id, null, { ...given, active: given.active ?? true }, roles, template)
+}
+
+/** Read and written under one lock, so that what is not named stays as another request has just left it. */
+async function changeDirectoryPerson(
+  sql: Sql,
+  id: string,
+  { externalId, name, ...change }: PersonChange,
+  roles: GroupRoleEntries,
+  template: AuditEntry,
+): Promise<Saved> {
+  await lockControl(sql)
+  const former = await personOf(sql, id)
+  if (former === null) return { outcome: 'unknown' }
+  const userName = change.userName ?? former.userName
+  const next = {
+    userName,
+    externalId: externalId === undefined ? former.externalId : externalId,
+    name: name === undefined ? former.name : (name ?? userName),
+    email: change.email ?? former.email,
+    active: change.active ?? former.active === 1,
   }
-  const row = { userName, userKey, externalId, active: active ? 1 : 0, updatedAt: now }
+  if (await isTaken(sql, id, next)) return { outcome: 'taken' }
+  return store(sql, id, former, next, roles, template)
+}
+
+function personOf(sql: Sql, id: string): Promise<DirectoryPersonRow | null> {
+  return sql.get(`SELECT ${PERSON} FROM ${PEOPLE} WHERE o.id = :id`, { id })
+}
+
+async function isTaken(sql: Sql, id: string, { userName, email }: GivenPerson): Promise<boolean> {
+  const text = `SELECT 1 FROM directory_people WHERE user_key = :userKey AND operator_id <> :id
+    UNION ALL SELECT 1 FROM operators WHERE email = :email AND id <> :id`
+  return (await sql.get(text, { userKey: userName.toLowerCase(), email, id })) !== null
+}
+
+async function store(
+  sql: Sql,
+  id: string,
+  former: DirectoryPersonRow | null,
+  { userName, externalId, name, email, active }: GivenPerson,
+  roles: GroupRoleEntries,
+  template: AuditEntry,
+): Promise<Saved> {
+  const now = template.at
+  const account =
+    'UPDATE operators SET name = :name, email = :email, email_verified = 1, updated_at = :now WHERE id = :id'
+  await sql.run(account, { name, email, now, id })
+  const row = { userName, userKey: userName.toLowerCase(), externalId, active: active ? 1 : 0, updatedAt: now }
   if (former === null) await insertRows(sql, 'directory_people', [{ operatorId: id, ...row, createdAt: now }])
   else {
     const update = `UPDATE directory_people SET user_name = :userName, user_key = :userKey, external_id = :externalId,
       active = :active, updated_at = :updatedAt WHERE operator_id = :id`
     await sql.run(update, { ...row, id })
   }
-  const entry = (action: string, detail: object) => entryFor(template, action, id, { email, ...detail })
+  const moved = former !== null && former.email !== email ? { formerEmail: former.email } : {}
+  const entry = (action: string, detail: object) => entryFor(template, action, id, { email, ...moved, ...detail })
   const entries = former === null ? [entry('operator.provision', { userName })] : []
   if (!active && former?.active !== 0) entries.push(entry('operator.deactivate', await endAccess(sql, id, now)))
   if (active && former?.active === 0) entries.push(entry('operator.activate', {}))
