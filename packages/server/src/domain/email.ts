@@ -13,8 +13,12 @@ export function isEmail(text: string): boolean {
   )
 }
 
+/** A letter that is not ASCII stays so: the Kelvin sign is no k, and `\u212aate@` not the address of kate@. */
 export function lowerCase(text: string): string {
-  return text.toLowerCase()
+  return text.replace(/[^\p{Ll}]/gu, (letter) => {
+    const lower = letter.toLowerCase()
+    return letter > '\u007f' && /[a-z]/.test(lower) ? letter : lower
+  })
 }
 
 export function domainOf(email: string): string {

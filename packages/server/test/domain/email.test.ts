@@ -35,5 +35,8 @@ test('an address has a name, an @ and a domain, and nothing that would break a h
 
 test('addresses are compared in lower case, and the domain follows the last @', () => {
   assert.equal(lowerCase('Ann@EXAMPLE.com'), 'ann@example.com')
+  assert.equal(lowerCase('JÜRGEN@Müller.example'), 'jürgen@müller.example')
+  // The Kelvin sign and the dotted I are other letters: their addresses belong to other people.
+  for (const other of ['\u212aate@example.com', '\u0130an@example.com']) assert.equal(lowerCase(other), other)
   assert.equal(domainOf('a@b.example'), 'b.example')
 })

@@ -10,6 +10,7 @@ import { pick, isoOf } from '../../domain/shown.ts'
 import type { OperatorDeps } from './serve.ts'
 
 const NO_TOKEN = refuse('not_found', 'The operator token does not exist')
+const ABOVE = refuse('forbidden', 'You cannot grant a role above your own')
 
 export function tokensRoutes({ serve, storage, refreshCredentials }: OperatorDeps): void {
   serve(['listTokens', 'listInstallationTokens'], ({ workspace, walk }) =>
@@ -20,7 +21,7 @@ export function tokensRoutes({ serve, storage, refreshCredentials }: OperatorDep
     const workspaceId = workspace?.id ?? null
     const { name, role } = body
     if (!includesRole(actor.roleIn(workspaceId ?? '') ?? 'viewer', role)) {
-      return refuse('forbidden', 'You cannot grant a role above your own')
+      return ABOVE
     }
     const expiresAt = typeof body.expiresAt === 'string' ? futureTimeOf('expiresAt', body.expiresAt, at) : null
     const { id, hash, text } = newOperatorToken(randomBytes)
@@ -29,7 +30,8 @@ export function tokensRoutes({ serve, storage, refreshCredentials }: OperatorDep
     const times = { createdAt: at, expiresAt, revokedAt: null, lastUsedAt: null }
     const row: OperatorTokenRow = { id, name, hash, workspaceId, role, allowedAddresses, ...creator, ...times }
     const shown = toOperatorToken(row)
-    await storage.createOperatorToken(row, audit(id, { name, role, allowedAddresses, expiresAt: shown.expiresAt }))
+    const entries = audit(id, { name, role, allowedAddresses, expiresAt: shown.expiresAt })
+    if ((await storage.createOperatorToken(row, entries)) === 'forbidden') return ABOVE
     return { ...shown, token: text }
   })
 

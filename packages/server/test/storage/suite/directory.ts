@@ -102,12 +102,19 @@ export function directorySuite(open: OpenStorage) {
         updatedAt: NOON,
       }
       await storage().createSignIn('session', session)
-      const token = operatorToken({ creatorKind: 'operator', creatorId: given.id, creatorName: given.email })
-      await storage().createOperatorToken(token, [])
+      const creator = { creatorKind: 'operator', creatorId: given.id, creatorName: given.email } as const
+      const made = { ...creator, workspaceId: home, role: 'admin' } as const
+      const token = operatorToken(made)
+      assert.equal(await storage().createOperatorToken(operatorToken({ ...made, role: 'owner' }), []), 'forbidden')
+      assert.equal(await storage().createOperatorToken(token, []), 'created')
       assert.ok(await storage().findSession(session.token))
       await change(given.id, { active: false }, roles)
       assert.equal(await storage().findSession(session.token), null)
       assert.equal((await storage().findOperatorToken(token.id))?.revokedAt, NOON)
+      // One that waited for the deactivation is not made.
+      const late = operatorToken(made)
+      assert.equal(await storage().createOperatorToken(late, []), 'forbidden')
+      assert.equal(await storage().findOperatorToken(late.id), null)
       assert.equal(await role(), null)
       assert.equal((await storage().findManagedPerson('none', given.email))?.active, 0)
       // A sign-in that was under way gets no session.

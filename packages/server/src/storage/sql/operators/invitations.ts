@@ -52,9 +52,18 @@ function toRow({ inviterKind: kind, inviterId: id, ...row }: Stored): Invitation
 
 /** Null: the inviter can no longer give the role, neither in the scope of the invitation nor everywhere. */
 async function standing(sql: Sql, { inviter, workspaceId, role }: InvitationRow, now: number) {
-  if (inviter === null) return { createsAccount: true }
-  const { id, kind } = inviter
-  const scope = scopeOf(workspaceId)
+  return inviter === null
+    ? { createsAccount: true }
+    : rightToGive(sql, inviter, { scope: scopeOf(workspaceId), role }, now)
+}
+
+/** Null: the person or token does not have the role, or a higher one, any more, neither in the scope nor everywhere. */
+export async function rightToGive(
+  sql: Sql,
+  { kind, id }: NonNullable<InvitationRow['inviter']>,
+  { scope, role }: { scope: string; role: Role },
+  now: number,
+): Promise<{ createsAccount: boolean } | null> {
   const text =
     kind === 'token'
       ? `SELECT COALESCE(workspace_id, '${INSTALLATION}') AS scope, role FROM operator_tokens

@@ -2,11 +2,12 @@ import { read, write } from '../act.ts'
 import type { AuditEntry } from '../../audit.ts'
 import { mapPage, type PageById } from '../../page.ts'
 import type { OperatorTokenRow } from '../../operator-tokens.ts'
-import { auditControl, growRevision } from '../revision.ts'
+import { auditControl, growRevision, lockControl } from '../revision.ts'
 import { insertRows, withJson } from '../rows/insert-rows.ts'
 import { assertSum, takeSum, withSum } from '../rows/row-sums.ts'
 import { selectList, type Sql } from '../sql.ts'
-import { DECIDING, INSTALLATION } from './operators.ts'
+import { rightToGive } from './invitations.ts'
+import { DECIDING, INSTALLATION, scopeOf } from './operators.ts'
 
 export const operatorTokensActs = {
   ...read({ listOperatorTokens, findOperatorToken, countDecidingTokens }),
@@ -19,9 +20,20 @@ const COLUMNS = `${withSum('operator_tokens')}, ${selectList(
 const REMEDY = 'Revoke it and create another one, or restore a backup'
 const parsed = withJson<OperatorTokenRow>('allowedAddresses')
 
-async function createOperatorToken(sql: Sql, token: OperatorTokenRow, audit: AuditEntry[]): Promise<void> {
+/** `forbidden`: whoever makes it has lost the role meanwhile. The lock makes it wait for one that ends their access. */
+async function createOperatorToken(
+  sql: Sql,
+  token: OperatorTokenRow,
+  audit: AuditEntry[],
+): Promise<'created' | 'forbidden'> {
+  await lockControl(sql)
+  const { creatorKind: kind, creatorId: id, role, createdAt } = token
+  const target = { scope: scopeOf(token.workspaceId), role }
+  if (kind !== null && id !== null && (await rightToGive(sql, { kind, id }, target, createdAt)) === null)
+    return 'forbidden'
   await insertRows(sql, 'operator_tokens', [token])
   await auditControl(sql, audit)
+  return 'created'
 }
 
 /** Null: tokens for every workspace. */
