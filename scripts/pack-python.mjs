@@ -13,6 +13,7 @@ import {
 } from 'node:fs'
 import { tmpdir } from 'node:os'
 import path from 'node:path'
+import { fileURLToPath } from 'node:url'
 import { versionOfBuild } from './build-program.mjs'
 import { root } from './build.mjs'
 
@@ -78,5 +79,19 @@ export function packPython(folder) {
     })
   } finally {
     rmSync(staged, { recursive: true })
+  }
+}
+
+if (process.argv[1] === fileURLToPath(import.meta.url)) {
+  const [folder] = process.argv.slice(2)
+  const usage =
+    'Usage: scripts/node scripts/pack-python.mjs <folder>\nWrites the wheel and the source distribution of the Python SDK there, and prints their paths.'
+  if (folder === '--help' || folder === '-h') {
+    console.log(usage)
+  } else if (!folder || folder.startsWith('-')) {
+    console.error(usage)
+    process.exitCode = 2
+  } else {
+    console.log(packPython(path.resolve(folder)).join('\n'))
   }
 }
