@@ -197,12 +197,13 @@ export function PeoplePage() {
   )
 }
 
-function Person({ person: { name, email }, isMe }: { person: Operator; isMe: boolean }) {
+function Person({ person: { name, email, deactivated }, isMe }: { person: Operator; isMe: boolean }) {
   return (
     <>
       <span className="flex items-center gap-2">
         <bdi className="min-w-0 truncate font-medium">{name}</bdi>
         {isMe && <Chip>you</Chip>}
+        {deactivated && <Chip tone="amber">deactivated</Chip>}
       </span>
       {email !== name && (
         <bdi className="block truncate text-soft" title={email}>

@@ -26,6 +26,9 @@ export const Operator = Type.Object(
       description: 'Whether groups of the identity provider gave the role, and take it away',
     }),
     twoFactor: Type.Boolean({ description: 'Whether the person needs a second factor to sign in' }),
+    deactivated: Type.Boolean({
+      description: 'Whether a directory has deactivated the account, which ends all access',
+    }),
     createdAt: time('When the account was created'),
     lastSignInAt: nullableTime('When the person last signed in, if that session still exists'),
   },

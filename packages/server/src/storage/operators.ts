@@ -3,12 +3,13 @@ import type { Invitation, Operator } from '@tacho/contract/operator/operator.ts'
 import type { Session } from '@tacho/contract/operator/sign-in.ts'
 import type { RowFor } from './row-for.ts'
 
-export interface MemberRow extends Omit<RowFor<Operator>, 'twoFactor' | 'fromGroups'> {
+export interface MemberRow extends Omit<RowFor<Operator>, 'twoFactor' | 'fromGroups' | 'deactivated'> {
   twoFactor: number
+  deactivated: number
   fromGroups: number
 }
 
-export type OperatorRow = Omit<MemberRow, 'role' | 'fromGroups' | 'lastSignInAt'>
+export type OperatorRow = Omit<MemberRow, 'role' | 'fromGroups' | 'deactivated' | 'lastSignInAt'>
 
 /** An invitation for a person who names their own address: the first one of a store. */
 export const ANY_EMAIL = ''
@@ -73,4 +74,4 @@ export interface GroupRoleChange {
   to: Role | null
 }
 
-export type RoleChange = 'changed' | 'unknown' | 'last_owner'
+export type RoleChange = 'changed' | 'unknown' | 'last_owner' | 'deactivated'

@@ -1,5 +1,5 @@
 import type { Operator } from '@tacho/contract/operator/operator.ts'
-import type { MemberRow } from '../../storage/operators.ts'
+import type { MemberRow, RoleChange } from '../../storage/operators.ts'
 import { found, refuse, type Refusal } from '../reply-error.ts'
 import { listById } from '../paging.ts'
 import { pick, isoOf } from '../../domain/shown.ts'
@@ -7,6 +7,10 @@ import type { OperatorDeps } from './serve.ts'
 
 const NO_OPERATOR = refuse('not_found', 'The operator does not exist')
 const LAST_OWNER = refuse('conflict', 'This is the last owner; make another person an owner first')
+const DEACTIVATED = refuse(
+  'conflict',
+  'The directory has deactivated the account, which can have no role until it is active again',
+)
 
 export function operatorsRoutes({ serve, storage, refreshCredentials }: OperatorDeps): void {
   serve(['listOperators', 'listInstallationOperators'], ({ workspace, walk }) =>
@@ -32,20 +36,22 @@ export function operatorsRoutes({ serve, storage, refreshCredentials }: Operator
     return (await refusalOf(await storage.deleteOperator(id, at, audit(id, { email })))) ?? { id }
   })
 
-  async function refusalOf(outcome: 'changed' | 'unknown' | 'last_owner'): Promise<Refusal | null> {
+  async function refusalOf(outcome: RoleChange): Promise<Refusal | null> {
     if (outcome === 'unknown') return NO_OPERATOR
     if (outcome === 'last_owner') return LAST_OWNER
+    if (outcome === 'deactivated') return DEACTIVATED
     await refreshCredentials()
     return null
   }
 }
 
 function toOperator(row: MemberRow): Operator {
-  const [twoFactor, fromGroups] = [row.twoFactor === 1, row.fromGroups === 1]
+  const [twoFactor, fromGroups, deactivated] = [row.twoFactor === 1, row.fromGroups === 1, row.deactivated === 1]
   return {
     ...pick(row, 'id', 'name', 'email', 'role'),
     fromGroups,
     twoFactor,
+    deactivated,
     ...isoOf(row, 'createdAt', 'lastSignInAt'),
   }
 }

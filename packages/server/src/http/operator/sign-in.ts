@@ -58,7 +58,7 @@ export function signInRoutes(deps: OperatorDeps, attempts: Attempts): void {
       attempts.passed(request.ip)
       return NEEDS_CODE
     }
-    return signedIn(request, answer, 'password')
+    return (await signedIn(request, answer, 'password')) ?? WRONG
   })
 
   serve('signInWithCode', async ({ request, reply, body }) => {
@@ -120,7 +120,7 @@ export function signInRoutes(deps: OperatorDeps, attempts: Attempts): void {
     const answer = await readAnswer(await signIn.within(request, () => library.api.callbackOAuth(callback)))
     setCookies(request, reply, answer.setCookies, config.publicUrl)
     if (sessionTokenIn(answer.setCookies) === null) return 'refused'
-    await signedIn(request, answer, 'oidc')
+    if ((await signedIn(request, answer, 'oidc')) === null) return 'refused'
     // Linking may have ended other sessions of the account.
     await refreshCredentials()
     attempts.finished(request.ip)
@@ -140,7 +140,7 @@ export function signInRoutes(deps: OperatorDeps, attempts: Attempts): void {
     const answer = await readAnswer(await ask(libraryHeaders(request, cookies)))
     if (answer.ok && onceCode !== null && !(await isFirstUse(answer, onceCode))) return WRONG_CODE
     setCookies(request, reply, answer.setCookies, config.publicUrl)
-    if (answer.ok) return signedIn(request, answer, method)
+    if (answer.ok) return (await signedIn(request, answer, method)) ?? WRONG
     const wrong = codeRefusal(answer)
     if (wrong === null) throw new Error(`The sign-in library answered ${answer.code}`)
     return wrong
@@ -149,20 +149,26 @@ export function signInRoutes(deps: OperatorDeps, attempts: Attempts): void {
   /** An observer must not use the code too while it is valid (RFC 6238 5.2). */
   async function isFirstUse(answer: LibraryAnswer, code: string): Promise<boolean> {
     const session = await sessionIn(answer)
+    if (session === null) return false
     if (await storage.useCode(session.operator.id, code, now())) return true
     await storage.endSessions(session.operator.id, { id: session.sessionId }, [])
     return false
   }
 
-  async function sessionIn(answer: LibraryAnswer): Promise<SessionRow> {
+  /** Null: a directory has just deactivated the person, or the account has ended. */
+  async function sessionIn(answer: LibraryAnswer): Promise<SessionRow | null> {
     const token = sessionTokenIn(answer.setCookies)
-    const session = token === null ? null : await storage.findSession(sessionCredential(token).hash)
-    if (session === null) throw new Error('The sign-in created no session')
-    return session
+    if (token === null) throw new Error('The sign-in created no session')
+    return storage.findSession(sessionCredential(token).hash)
   }
 
-  async function signedIn(request: FastifyRequest, answer: LibraryAnswer, method: string): Promise<SignInResult> {
+  async function signedIn(
+    request: FastifyRequest,
+    answer: LibraryAnswer,
+    method: string,
+  ): Promise<SignInResult | null> {
     const session = await sessionIn(answer)
+    if (session === null) return null
     attempts.succeeded(session.operator.email, request.ip)
     const audit = personalEntry(session.operator, now(), 'operator.sign_in', null, { method }, request)
     await storage.appendAudit([audit])

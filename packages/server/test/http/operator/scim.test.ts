@@ -1,11 +1,15 @@
 import assert from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
 import { after, before, test } from 'node:test'
+import { pino } from 'pino'
 import { LIMITS } from '@tacho/contract/limits.ts'
 import { equalityIn } from '../../../src/domain/scim.ts'
 import { startIdentityProvider, type IdentityProvider } from '../../setup/identity-provider.ts'
 import type { Answer, Service } from '../../setup/service.ts'
 import { newPerson, openBrowser, PASSWORD } from './browser.ts'
+import { openStorage } from '../../../src/process/open-storage.ts'
+import { serveStore } from '../../../src/process/server.ts'
+import type { Storage } from '../../../src/storage/storage.ts'
 import { refusalOf, replyOf } from './contract.ts'
 import { goThrough, personAt, startAt } from './sign-in/at-provider.ts'
 
@@ -16,11 +20,18 @@ const PATCH = 'urn:ietf:params:scim:api:messages:2.0:PatchOp'
 let provider: IdentityProvider
 let service: Service
 let acme: string
+let storage: Storage
+const errors: string[] = []
 
 before(async () => {
   provider = await startIdentityProvider()
   const roles = { admins: { acme: 'admin' }, staff: { acme: 'viewer' }, bosses: { '*': 'owner' } }
-  service = await startAt(provider, {}, { TACHO_SCIM_TOKEN: TOKEN, TACHO_GROUP_ROLES: JSON.stringify(roles) })
+  const variables = { TACHO_SCIM_TOKEN: TOKEN, TACHO_GROUP_ROLES: JSON.stringify(roles) }
+  service = await startAt(provider, {}, variables, async (config, options) => {
+    const log = pino({ level: 'error' }, { write: (line: string) => void errors.push(line) })
+    storage = await openStorage(config, { log, onTrouble: assert.ifError })
+    return serveStore(config, storage, { ...options, log })
+  })
   acme = (await service.newTenant('acme')).workspaceId
 })
 after(async () => {
@@ -279,6 +290,42 @@ test('a deactivated person is out at once: sessions, tokens and sign-in; activat
   assert.equal(replyOf('readMe', (await again?.get('/me')) as Answer<unknown>).everywhere, 'owner')
   assert.equal((await withToken()).status, 401)
   await scim(`/Groups/${group}`, 'DELETE')
+})
+
+test('a sign-in during the deactivation is refused, without an error in the log', async (t) => {
+  const { id } = await newUser('jon')
+  assert.ok(await signedIn('jon'))
+  const deactivate = () => patch(`/Users/${id}`, { op: 'replace', path: 'active', value: false })
+  const activate = () => patch(`/Users/${id}`, { op: 'replace', path: 'active', value: true })
+  for (const act of ['applyGroupRoles', 'findSession'] as const) {
+    await activate()
+    const real = storage[act].bind(storage) as (...args: unknown[]) => Promise<unknown>
+    const during = t.mock.method(storage as never as Record<string, typeof real>, act, async (...args: unknown[]) => {
+      during.mock.restore()
+      await deactivate()
+      return real(...args)
+    })
+    provider.person = personAt('jon', 'jon@example.com')
+    const browser = openBrowser(service)
+    assert.equal(await goThrough(browser), '/?sign-in=refused', act)
+    assert.equal((await browser.get('/me')).status, 401)
+    await activate()
+    assert.equal((await browser.get('/me')).status, 401, 'its session does not come back')
+  }
+  assert.deepEqual(errors, [])
+})
+
+test('a deactivated account is marked, and gets no role', async () => {
+  const { id } = await newUser('kim')
+  const marked = async () => {
+    const { items } = replyOf('listInstallationOperators', await service.operator('/operators'))
+    return items.find((one) => one.id === id)?.deactivated
+  }
+  assert.equal(await marked(), false)
+  await patch(`/Users/${id}`, { op: 'replace', path: 'active', value: false })
+  assert.equal(await marked(), true)
+  const given = await service.operator(`/operators/${id}/role`, { body: { role: 'owner' } })
+  assert.deepEqual(refusalOf(given), [409, 'conflict'])
 })
 
 test('a person with a password is taken over: an unverified one loses it, and deactivation ends it', async () => {

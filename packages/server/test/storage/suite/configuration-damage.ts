@@ -4,6 +4,7 @@ import { after, describe, test } from 'node:test'
 import { exportText } from '../../../src/domain/export.ts'
 import { readImport } from '../../../src/domain/import.ts'
 import { TABLES } from '../../../src/storage/tables.ts'
+import { auditEntry } from './access.ts'
 import { apiKey, operatorToken } from './control.ts'
 import { deploy, newHome, newPolicy, newPrompt, policyVersion, type Home } from './configuration-sample.ts'
 import { changeShared, closeShared, sharedStorage, type OpenStorage } from './open.ts'
@@ -264,8 +265,25 @@ export function configurationDamageSuite(open: OpenStorage) {
       assert.equal(await everywhere(), 'viewer')
       await damage(id, "role = 'admin'", 'operator_roles', 'operator_id', new RegExp(`role of the person ${id}`))
       await assert.rejects(everywhere(), DAMAGED)
+      // A sign-in, or a directory, must not seal it again.
+      for (const role of ['viewer', 'owner'] as const) {
+        const byGroup = storage().applyGroupRoles(id, [{ workspace: null, role }], auditEntry())
+        await assert.rejects(byGroup, { ...DAMAGED, message: new RegExp(`role of the person ${id}`) })
+      }
+      await assert.rejects(everywhere(), DAMAGED)
       assert.equal(await storage().changeOperatorRole(null, id, 'viewer', NOON, []), 'changed')
       assert.equal(await everywhere(), 'viewer')
+
+      const owners = [person(`${newId()}@example.com`), person(`${newId()}@example.com`)] as const
+      for (const one of owners) {
+        await storage().createOperator(one, null, [])
+        const role = one === owners[0] ? 'owner' : 'viewer'
+        await storage().applyGroupRoles(one.id, [{ workspace: workspaceId, role }], auditEntry())
+      }
+      await changeShared(own, "UPDATE operator_roles SET role = 'owner' WHERE operator_id = ?", owners[1].id)
+      const demoted = storage().changeOperatorRole(workspaceId, owners[0].id, null, NOON, [])
+      assert.equal(await demoted, 'last_owner', 'a role that a fault gave counts for nothing')
+      assert.equal(await storage().changeOperatorRole(workspaceId, owners[1].id, 'viewer', NOON, []), 'changed')
     })
 
     test('rows from before have no checksum, and get one when they are written again', async () => {

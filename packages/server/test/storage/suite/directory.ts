@@ -3,7 +3,8 @@ import { describe, test } from 'node:test'
 import type { GivenPerson, GroupRoleEntries, PersonChange } from '../../../src/storage/directory.ts'
 import { auditEntry } from './access.ts'
 import { operatorToken } from './control.ts'
-import { sharedStorage, type OpenStorage } from './open.ts'
+import { changeShared, sharedStorage, type OpenStorage } from './open.ts'
+import { invitation } from './operators.ts'
 import { newId, NOON } from './sample.ts'
 
 const one = { offset: 0, limit: 10 }
@@ -129,6 +130,80 @@ export function directorySuite(open: OpenStorage) {
       assert.equal(await storage().deleteDirectoryPerson(given.id, template()), true)
       assert.equal(await storage().deleteDirectoryPerson(given.id, template()), false)
       assert.equal(await storage().findOperatorByEmail(given.email), null)
+    })
+
+    const session = (userId: string) => {
+      const times = { expiresAt: NOON + 1, createdAt: NOON, updatedAt: NOON }
+      return { id: newId(), userId, token: newId(), ...times }
+    }
+
+    test('a sign-in that began before the deactivation gives no role, and leaves no session', async () => {
+      const given = person()
+      await create(given)
+      await change(given.id, { active: false })
+      const role = [{ workspace: null, role: 'admin' }] as const
+      assert.equal(await storage().applyGroupRoles(given.id, role, auditEntry()), 'deactivated')
+      assert.equal((await storage().findOperator(null, given.id))?.role, null)
+      const late = session(given.id)
+      await storage().createSignIn('session', late)
+      await change(given.id, { active: true })
+      assert.equal(await storage().findSession(late.token), null)
+      assert.notEqual(await storage().applyGroupRoles(given.id, role, auditEntry()), 'deactivated')
+      assert.equal((await storage().findOperator(null, given.id))?.role, 'admin')
+    })
+
+    test('a deactivated person gets no role, and neither owns nor decides', async () => {
+      const home = newId()
+      await storage().createWorkspace({ id: home, name: newId(), createdAt: NOON }, [])
+      const [out, owner] = [person(), person()]
+      for (const one of [out, owner]) {
+        await create(one)
+        await accept(home, one)
+      }
+      const set = (id: string, role: 'owner' | null) => storage().changeOperatorRole(home, id, role, NOON, [])
+      await change(out.id, { active: false })
+      assert.equal((await storage().findOperator(null, out.id))?.deactivated, 1)
+      // A role of a build before.
+      const former = `INSERT INTO operator_roles (scope, operator_id, role, created_at) VALUES (?, '${out.id}', 'owner', 1)`
+      await changeShared(open, former, home)
+      assert.equal(await storage().changeOperatorRole(home, out.id, 'viewer', NOON, []), 'deactivated')
+      assert.equal(await set(out.id, 'owner'), 'deactivated')
+      assert.equal(await set(owner.id, null), 'last_owner')
+      assert.equal(await storage().deleteOperator(owner.id, NOON, []), 'last_owner')
+      const { rows } = await storage().listDeciders(home, 1_000)
+      assert.deepEqual([rows.some(({ id }) => id === owner.id), rows.some(({ id }) => id === out.id)], [true, false])
+      assert.equal(await set(out.id, null), 'changed')
+      const again = invitation({ workspaceId: home, email: out.email })
+      await storage().createInvitation(again, [])
+      assert.equal(await storage().acceptInvitation(again.id, { id: out.id }, NOON, []), 'gone')
+    })
+
+    async function accept(workspaceId: string, { id, email }: { id: string; email: string }) {
+      const row = invitation({ workspaceId, email, role: 'owner' })
+      await storage().createInvitation(row, [])
+      assert.equal(await storage().acceptInvitation(row.id, { id }, NOON, []), 'accepted')
+    }
+
+    test('deletion and deactivation end the invitations to the address and by the person', async () => {
+      for (const end of ['delete', 'deactivate', 'by hand'] as const) {
+        const given = person()
+        await create(given)
+        const inviter = { kind: 'operator', id: given.id } as const
+        await storage().applyGroupRoles(given.id, [{ workspace: null, role: 'owner' }], auditEntry())
+        const [to, by, other] = [invitation({ email: given.email }), invitation({ inviter }), invitation()]
+        to.workspaceId = newId()
+        for (const one of [to, by, other]) await storage().createInvitation(one, [])
+        assert.equal((await storage().findInvitationsFor(by.email, NOON)).length, 1)
+        if (end === 'delete') await storage().deleteDirectoryPerson(given.id, template())
+        else if (end === 'by hand') await storage().deleteOperator(given.id, NOON, [])
+        else await change(given.id, { active: false })
+        for (const { email } of [to, by]) assert.deepEqual(await storage().findInvitationsFor(email, NOON), [], end)
+        assert.equal((await storage().findInvitationsFor(other.email, NOON)).length, 1)
+        if (end === 'deactivate') continue
+        const proven = { ...given, emailVerified: 1, createdAt: NOON, password: null }
+        assert.equal(await storage().acceptInvitation(to.id, proven, NOON, []), 'gone')
+        assert.equal(await storage().createOperator(proven, null, []), 'ended')
+      }
     })
   })
 }

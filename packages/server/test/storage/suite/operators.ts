@@ -9,7 +9,7 @@ import { newId, NOON } from './sample.ts'
 const all = { limit: 1000, after: null }
 const DAY = 86_400_000
 
-function invitation(given: Partial<InvitationRow> = {}): InvitationRow {
+export function invitation(given: Partial<InvitationRow> = {}): InvitationRow {
   const times = { createdAt: NOON, expiresAt: NOON + DAY, endedAt: null }
   const email = `${newId()}@example.com`
   return {

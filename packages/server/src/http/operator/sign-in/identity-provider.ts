@@ -30,6 +30,9 @@ export interface AdmissionOptions {
   now: () => number
 }
 
+/** The library turns it into a refusal. */
+const deactivated = () => new Error('The directory has deactivated the person')
+
 /** Between this machine and the provider. */
 const CLOCKS_DIFFER_S = 60
 
@@ -61,7 +64,7 @@ export function createAdmission(options: AdmissionOptions) {
     // Only of the id token: the answer of the userinfo endpoint is not signed.
     const groups = groupsIn(Object.hasOwn(claims, groupsClaim) ? claims[groupsClaim] : [])
     const managed = await storage.findManagedPerson(accountId, verifiedEmail(profile))
-    if (managed?.active === 0) throw new Error('The directory has deactivated the person')
+    if (managed?.active === 0) throw deactivated()
     // A directory that sends its people also sends their groups.
     const granted = rolesOfGroups(managed?.groups ?? groups ?? [], groupRoles)
     await link(accountId, profile, granted.length > 0, request)
@@ -69,11 +72,12 @@ export function createAdmission(options: AdmissionOptions) {
     if (operator === null) return accountId
     const isUnreadable = managed === null && groups === null
     const detail = { email: operator.email, by: 'groups', ...(isUnreadable && { unreadable: groupsClaim }) }
-    await storage.applyGroupRoles(
+    const changed = await storage.applyGroupRoles(
       operator.id,
       granted,
       personalEntry(operator, now(), 'operator.change_role', null, detail, request),
     )
+    if (changed === 'deactivated') throw deactivated()
     return accountId
   }
 

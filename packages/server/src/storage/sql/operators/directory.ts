@@ -4,7 +4,8 @@
  *   unknown --created--> active --deactivated--> ended --activated--> active, with the roles of the groups
  *   active or ended --deleted--> unknown, and the account is ended
  *
- * Deactivation ends sessions, passwords, second factors, links to Slack, roles and the tokens that the person made.
+ * Deactivation ends sessions, passwords, second factors, links to Slack, roles, the tokens and invitations that the person
+ * made, and invitations to the address.
  */
 import type { AuditEntry } from '../../audit.ts'
 import type {
@@ -25,7 +26,7 @@ import { allIn } from '../rows/chunks.ts'
 import { insertRows } from '../rows/insert-rows.ts'
 import { countOf, selectList, type Sql } from '../sql.ts'
 import { applyToPeople } from './group-roles.ts'
-import { deleteAccount, deleteOf, endPassword, insertOperator, WAYS_IN } from './operators.ts'
+import { deleteAccount, deleteOf, endInvitations, endPassword, insertOperator, WAYS_IN } from './operators.ts'
 
 export const directoryActs = {
   ...read({ listDirectoryPeople, listDirectoryGroups, findManagedPerson }),
@@ -203,8 +204,12 @@ async function store(
   const moved = former !== null && former.email !== email ? { formerEmail: former.email } : {}
   const entry = (action: string, detail: object) => entryFor(template, action, id, { email, ...moved, ...detail })
   const entries = former === null ? [entry('operator.provision', { userName })] : []
-  if (!active && former?.active !== 0) entries.push(entry('operator.deactivate', await endAccess(sql, id, now)))
-  if (active && former?.active === 0) entries.push(entry('operator.activate', {}))
+  if (!active && former?.active !== 0) entries.push(entry('operator.deactivate', await endAccess(sql, id, email, now)))
+  if (active && former?.active === 0) {
+    // A sign-in that was under way at the deactivation may have left a session.
+    await endAccess(sql, id, email, now)
+    entries.push(entry('operator.activate', {}))
+  }
   if (former?.active === Number(active)) await insertAudit(sql, [entry('operator.update', { userName })])
   await auditControl(sql, entries)
   await applyDirectoryGroups(sql, [id], roles, template)
@@ -216,7 +221,7 @@ async function deleteDirectoryPerson(sql: Sql, id: string, template: AuditEntry)
   await lockControl(sql)
   const person = await sql.get<{ email: string }>(`SELECT o.email FROM ${PEOPLE} WHERE o.id = :id`, { id })
   if (person === null) return false
-  const ended = await endAccess(sql, id, template.at)
+  const ended = await endAccess(sql, id, person.email, template.at)
   await deleteAccount(sql, id, template.at)
   await auditControl(sql, [entryFor(template, 'operator.delete', id, { ...person, ...ended })])
   return true
@@ -230,10 +235,11 @@ function entryFor(template: AuditEntry, action: string, id: string, detail: obje
   return { ...template, ...of, id: uuidv7(template.at), detail: JSON.stringify({ ...detail, by: 'scim' }) }
 }
 
-async function endAccess(sql: Sql, id: string, now: number): Promise<{ sessions: number; tokens: number }> {
+async function endAccess(sql: Sql, id: string, email: string, now: number) {
   const sessions = await sql.run('DELETE FROM operator_sessions WHERE operator_id = :id', { id })
   await endPassword(sql, id, now)
   await deleteOf(sql, id, [...WAYS_IN, 'slack_links', 'operator_roles'])
+  await endInvitations(sql, id, email, now)
   const revoke = `UPDATE operator_tokens SET revoked_at = :now
     WHERE creator_kind = 'operator' AND creator_id = :id AND revoked_at IS NULL`
   return { sessions, tokens: await sql.run(revoke, { now, id }) }

@@ -14,8 +14,9 @@ import { read, write } from '../act.ts'
 import { auditControl, lockControl } from '../revision.ts'
 import { allIn } from '../rows/chunks.ts'
 import { insertRows } from '../rows/insert-rows.ts'
-import { selectList, type Sql } from '../sql.ts'
-import { INSTALLATION, isLastOwner, ROLE_REPLACED } from './operators.ts'
+import { assertSum, withSum } from '../rows/row-sums.ts'
+import type { Sql } from '../sql.ts'
+import { INSTALLATION, isDeactivated, isLastOwner, ROLE_REMEDY, ROLE_REPLACED } from './operators.ts'
 
 export const groupRolesActs = { ...read({ missingWorkspaces }), ...write({ applyGroupRoles }) }
 
@@ -31,14 +32,17 @@ type Target = Pick<ScopeRole, 'role' | 'fromGroups' | 'handRole'> | null
 
 /**
  * Gives the person exactly these roles by groups. A workspace that does not exist gives none. The last owner of a scope
- * stays one. `template`: the entry of each change, but for its id, workspace and detail.
+ * stays one. `deactivated`: by a directory, maybe since the sign-in began. `template`: the entry of each change, but for its id, workspace and detail.
  */
 async function applyGroupRoles(
   sql: Sql,
   operatorId: string,
   granted: readonly GrantedRole[],
   template: AuditEntry,
-): Promise<GroupRoleChange[]> {
+): Promise<GroupRoleChange[] | 'deactivated'> {
+  await lockControl(sql)
+  const isOut = `SELECT 1 FROM operators o WHERE o.id = :operatorId AND ${isDeactivated('o.id')}`
+  if ((await sql.get(isOut, { operatorId })) !== null) return 'deactivated'
   return applyToPeople(sql, [{ operatorId, granted, template }])
 }
 
@@ -52,9 +56,11 @@ interface PersonGranted {
 export async function applyToPeople(sql: Sql, people: readonly PersonGranted[]): Promise<GroupRoleChange[]> {
   await lockControl(sql)
   const ids = people.map(({ operatorId }) => operatorId)
-  const columns = selectList('operator_id scope role from_groups hand_role')
-  const text = `SELECT ${columns} FROM operator_roles WHERE operator_id IN (:ids)`
-  const held = Map.groupBy(await allIn<ScopeRole>(sql, text, { ids }), (row) => row.operatorId)
+  const text = `SELECT ${withSum('operator_roles')} FROM operator_roles WHERE operator_id IN (:ids)`
+  const rows = await allIn<ScopeRole>(sql, text, { ids })
+  // A role that is written anew would get a checksum that fits the damage.
+  for (const row of rows) assertSum(sql, 'operator_roles', row, row.scope, ROLE_REMEDY)
+  const held = Map.groupBy(rows, (row) => row.operatorId)
   const workspaces = await namedWorkspaces(
     sql,
     people.flatMap(({ granted }) => granted),

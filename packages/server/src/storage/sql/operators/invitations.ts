@@ -5,7 +5,7 @@ import type { AuditEntry } from '../../audit.ts'
 import { ANY_EMAIL, type FoundInvitation, type InvitationRow, type NewOperator } from '../../operators.ts'
 import { mapPage, type PageById } from '../../page.ts'
 import { insertAudit } from '../audit.ts'
-import { giveRole, insertOperator, INSTALLATION, scopeOf, WORKSPACE_OF_SCOPE } from './operators.ts'
+import { giveRole, insertOperator, INSTALLATION, isDeactivated, scopeOf, WORKSPACE_OF_SCOPE } from './operators.ts'
 import { auditControl, lockControl } from '../revision.ts'
 import { insertRows } from '../rows/insert-rows.ts'
 import { selectList, type Sql } from '../sql.ts'
@@ -68,7 +68,8 @@ export async function rightToGive(
     kind === 'token'
       ? `SELECT COALESCE(workspace_id, '${INSTALLATION}') AS scope, role FROM operator_tokens
           WHERE id = :id AND revoked_at IS NULL AND COALESCE(expires_at > :now, 1 = 1)`
-      : `SELECT scope, role FROM operator_roles WHERE scope IN (:scope, '${INSTALLATION}') AND operator_id = :id`
+      : `SELECT scope, role FROM operator_roles WHERE scope IN (:scope, '${INSTALLATION}') AND operator_id = :id
+          AND NOT ${isDeactivated('operator_roles.operator_id')}`
   const held = await sql.all<{ scope: string; role: Role }>(text, kind === 'token' ? { id, now } : { id, scope })
   const valid = held.filter((one) => one.scope === scope || one.scope === INSTALLATION)
   const isEnough = valid.some((one) => ROLES.indexOf(one.role) >= ROLES.indexOf(role))
@@ -133,6 +134,10 @@ async function acceptInvitation(
     if (!isTheirs || !(await insertOperator(sql, operator))) return 'changed'
   } else if (found.operator?.id !== operator.id) {
     return 'changed'
+  } else if (
+    (await sql.get(`SELECT 1 FROM operators o WHERE o.id = :id AND ${isDeactivated('o.id')}`, operator)) !== null
+  ) {
+    return 'gone'
   }
   await sql.run('UPDATE operator_invitations SET ended_at = :now WHERE id = :id', { now, id })
   const scope = scopeOf(found.workspaceId)

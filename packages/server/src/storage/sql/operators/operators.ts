@@ -9,7 +9,7 @@ import type { TableName } from '../../tables.ts'
 import { auditControl, lockControl } from '../revision.ts'
 import { textKey } from '../keys.ts'
 import { insertRows, replacing } from '../rows/insert-rows.ts'
-import { assertSum, withSum } from '../rows/row-sums.ts'
+import { assertSum, takeSum, withSum } from '../rows/row-sums.ts'
 import type { Sql } from '../sql.ts'
 import { uuidv7 } from '../../uuid.ts'
 
@@ -35,7 +35,13 @@ export const WORKSPACE_OF_SCOPE = `CASE WHEN scope = '${INSTALLATION}' THEN NULL
 
 export const OPERATOR = `o.id, o.name, o.email, o.two_factor_enabled AS "twoFactor", o.created_at AS "createdAt"`
 const MEMBER = `${OPERATOR}, r.role, COALESCE(r.from_groups, 0) AS "fromGroups",
+  CASE WHEN ${isDeactivated('o.id')} THEN 1 ELSE 0 END AS "deactivated",
   (SELECT max(s.created_at) FROM operator_sessions s WHERE s.operator_id = o.id) AS "lastSignInAt"`
+
+/** By a directory. */
+export function isDeactivated(id: string): string {
+  return `EXISTS (SELECT 1 FROM directory_people d WHERE d.operator_id = ${id} AND d.active = 0)`
+}
 
 function listOperators(sql: Sql, workspaceId: string | null, { limit, after }: PageById): Promise<Page<MemberRow>> {
   const text = `SELECT ${MEMBER} FROM ${membersOf(workspaceId)} WHERE o.id > :after ORDER BY o.id`
@@ -55,13 +61,15 @@ export const DECIDING = ROLES.slice(ROLES.indexOf('approver'))
 function listDeciders(sql: Sql, workspaceId: string, limit: number): Promise<Page<Pick<OperatorRow, 'id' | 'email'>>> {
   const text = `SELECT o.id, o.email FROM operators o WHERE o.id IN (SELECT r.operator_id FROM operator_roles r
       WHERE r.scope IN (:workspaceId, '${INSTALLATION}') AND r.role IN (${DECIDING}))
+      AND NOT ${isDeactivated('o.id')}
     ORDER BY o.created_at, o.id`
   return sql.page(text, { workspaceId }, limit)
 }
 
 async function isMemberAt(sql: Sql, environmentId: string, email: string): Promise<boolean> {
   const text = `SELECT 1 AS found FROM operators o JOIN operator_roles r ON r.operator_id = o.id
-    WHERE o.email = :email AND r.scope IN ('${INSTALLATION}', (SELECT e.workspace_id FROM environments e WHERE e.id = :env))`
+    WHERE o.email = :email AND r.scope IN ('${INSTALLATION}', (SELECT e.workspace_id FROM environments e WHERE e.id = :env))
+      AND NOT ${isDeactivated('o.id')}`
   return (await sql.get<object>(text, { email, env: environmentId })) !== null
 }
 
@@ -87,7 +95,9 @@ async function changeOperatorRole(
   // Two owners who demote each other at the same time must not both succeed.
   await lockControl(sql)
   const scope = scopeOf(workspaceId)
-  if ((await findOperator(sql, workspaceId, id)) === null) return 'unknown'
+  const present = await findOperator(sql, workspaceId, id)
+  if (present === null) return 'unknown'
+  if (role !== null && present.deactivated === 1) return 'deactivated'
   if (role !== 'owner' && (await isLastOwner(sql, scope, id))) return 'last_owner'
   if (role === null) {
     await sql.run('DELETE FROM operator_roles WHERE scope = :scope AND operator_id = :id', { scope, id })
@@ -98,7 +108,12 @@ async function changeOperatorRole(
   return 'changed'
 }
 
-async function deleteOperator(sql: Sql, id: string, now: number, audit: AuditEntry[]): Promise<RoleChange> {
+async function deleteOperator(
+  sql: Sql,
+  id: string,
+  now: number,
+  audit: AuditEntry[],
+): Promise<Exclude<RoleChange, 'deactivated'>> {
   await lockControl(sql)
   const scopes = await sql.all<{ scope: string }>('SELECT scope FROM operator_roles WHERE operator_id = :id', { id })
   for (const { scope } of scopes) if (await isLastOwner(sql, scope, id)) return 'last_owner'
@@ -112,8 +127,16 @@ export async function deleteAccount(sql: Sql, id: string, now: number): Promise<
   await deleteOf(sql, id, ['operator_accounts', 'operator_roles', 'directory_members', 'directory_people'])
   const ended = await sql.get<{ email: string }>('DELETE FROM operators WHERE id = :id RETURNING email', { id })
   if (ended === null) return false
+  await endInvitations(sql, id, ended.email, now)
   await insertRows(sql, 'ended_operators', [{ emailKey: textKey(ended.email), endedAt: now }], 'ON CONFLICT DO NOTHING')
   return true
+}
+
+/** To the address, and by the person. */
+export async function endInvitations(sql: Sql, id: string, email: string, now: number): Promise<void> {
+  const text = `UPDATE operator_invitations SET ended_at = :now
+    WHERE ended_at IS NULL AND (email = :email OR inviter_kind = 'operator' AND inviter_id = :id)`
+  await sql.run(text, { now, email, id })
 }
 
 /**
@@ -206,11 +229,13 @@ export async function insertOperator(sql: Sql, operator: NewOperator): Promise<b
   return true
 }
 
+export const ROLE_REMEDY = 'Give it again, or restore a backup'
+
 export async function rolesOf(sql: Sql, operatorId: string): Promise<PersonRoles> {
   const text = `SELECT ${withSum('operator_roles')}, ${WORKSPACE_OF_SCOPE} AS "workspaceId" FROM operator_roles
     WHERE operator_id = :operatorId ORDER BY scope`
   const roles = await sql.all<{ scope: string; workspaceId: string | null; role: Role }>(text, { operatorId })
-  for (const row of roles) assertSum(sql, 'operator_roles', row, row.scope, 'Give it again, or restore a backup')
+  for (const row of roles) assertSum(sql, 'operator_roles', row, row.scope, ROLE_REMEDY)
   return {
     everywhere: roles.find(({ workspaceId }) => workspaceId === null)?.role ?? null,
     roles: roles.flatMap(({ workspaceId, role }) => (workspaceId === null ? [] : [{ workspaceId, role }])),
@@ -224,10 +249,13 @@ export async function giveRole(sql: Sql, scope: string, operatorId: string, role
   await insertRows(sql, 'operator_roles', [row], ROLE_REPLACED)
 }
 
+/** Of those who can act: neither deactivated people nor damaged roles count. */
 export async function isLastOwner(sql: Sql, scope: string, id: string): Promise<boolean> {
-  const text = `SELECT operator_id AS "id" FROM operator_roles WHERE scope = :scope AND role = 'owner' LIMIT 2`
-  const owners = await sql.all<{ id: string }>(text, { scope })
-  return owners.length === 1 && owners[0]?.id === id
+  const text = `SELECT ${withSum('operator_roles')} FROM operator_roles
+    WHERE scope = :scope AND role = 'owner' AND NOT ${isDeactivated('operator_roles.operator_id')}`
+  const rows = await sql.all<{ operatorId: string }>(text, { scope })
+  const owners = rows.filter((row) => takeSum(sql, 'operator_roles', row, scope))
+  return owners.length === 1 && owners[0]?.operatorId === id
 }
 
 export const WAYS_IN = ['operator_sessions', 'notified_browsers', 'operator_second_factors'] as const

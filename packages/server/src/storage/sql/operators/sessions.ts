@@ -3,7 +3,7 @@ import { LIMITS } from '@tacho/contract/limits.ts'
 import type { AuditEntry } from '../../audit.ts'
 import type { OperatorRow, SessionListRow, SessionRow } from '../../operators.ts'
 import { insertAudit } from '../audit.ts'
-import { OPERATOR, rolesOf } from './operators.ts'
+import { isDeactivated, OPERATOR, rolesOf } from './operators.ts'
 import { textKey } from '../keys.ts'
 import { auditControl } from '../revision.ts'
 import { selectList, type Sql } from '../sql.ts'
@@ -16,7 +16,7 @@ export const sessionsActs = {
 async function findSession(sql: Sql, tokenHash: string): Promise<SessionRow | null> {
   const text = `SELECT s.id AS "sessionId", s.expires_at AS "expiresAt", ${OPERATOR}
     FROM operator_sessions s JOIN operators o ON o.id = s.operator_id WHERE s.token_hash = :tokenHash
-      AND NOT EXISTS (SELECT 1 FROM directory_people d WHERE d.operator_id = o.id AND d.active = 0)`
+      AND NOT ${isDeactivated('o.id')}`
   const found = await sql.get<OperatorRow & Pick<SessionRow, 'sessionId' | 'expiresAt'>>(text, { tokenHash })
   if (found === null) return null
   const { sessionId, expiresAt, ...operator } = found

@@ -10,14 +10,13 @@ export async function startAt(
   { issuer, clientId, clientSecret }: IdentityProvider,
   more: object = {},
   variables: Record<string, string> = {},
+  start?: Parameters<typeof startService>[4],
 ): Promise<Service> {
   const port = String(await freePort())
   const flags = { port, host: '127.0.0.1', publicUrl: `http://127.0.0.1:${port}`, oidcIssuer: issuer }
   const oidc = { oidcClientId: clientId, oidcName: 'Acme ID', oidcDomain: 'example.org', oidcDomainRole: 'approver' }
-  return startService({ ...flags, ...oidc, ...more }, Date.now, {
-    TACHO_OIDC_CLIENT_SECRET: clientSecret,
-    ...variables,
-  })
+  const secrets = { TACHO_OIDC_CLIENT_SECRET: clientSecret, ...variables }
+  return startService({ ...flags, ...oidc, ...more }, Date.now, secrets, {}, start)
 }
 
 /** Goes to the identity provider and returns; resolves with the final page. */
