@@ -63,7 +63,10 @@ export function otlpRoutes(app: FastifyInstance, deps: Deps): void {
       method: 'POST',
       url: route.path,
       config: { route },
-      onRequest: bodyHook({ maxBytes: config.otlpMaxBytes, memory, binaryType: PROTOBUF }, admitEvents(storage)),
+      onRequest: bodyHook(
+        { maxBytes: config.otlpMaxBytes, memory, binaryType: PROTOBUF, isOfExporter: true },
+        admitEvents(storage),
+      ),
       handler: (request, reply) => {
         const encoding = mediaType(request.headers) === PROTOBUF ? 'protobuf' : 'json'
         return handle(request.bodyBytes ?? Buffer.alloc(0), encoding, request, reply)

@@ -49,6 +49,8 @@ export interface BodyLimits {
   memory: BodyMemory
   holder: Holder
   binaryType?: string
+  /** Refusals say what to set in an OpenTelemetry exporter. */
+  isOfExporter?: boolean
 }
 
 /** By Content-Encoding. A Map, because clients can send names such as those of Object.prototype. */
@@ -77,7 +79,7 @@ const TOO_MANY_PIECES = refuse('invalid_request', 'The body came in too many sma
 export async function readBody(
   request: IncomingMessage,
   response: ServerResponse,
-  { maxBytes, memory, holder, binaryType }: BodyLimits,
+  { maxBytes, memory, holder, binaryType, isOfExporter = false }: BodyLimits,
 ): Promise<Buffer | Refusal> {
   const encoding = (request.headers['content-encoding'] ?? '').trim().toLowerCase()
   const decoder = DECODERS.get(encoding)
@@ -88,10 +90,10 @@ export async function readBody(
       ? tooLarge(maxBytes)
       : await collect(request, response, decoder?.() ?? null, { maxBytes, wireBytes, memory, holder })
   if (isRefusal(body) && body.code === 'body_too_large') {
-    // Only OpenTelemetry is binary. Its exporters never repeat a request that is too large.
-    return binaryType === undefined ? body : refuse('body_too_large', `${TOO_LARGE(maxBytes)}: ${SMALLER_EXPORTS}`)
+    // Exporters never repeat a request that is too large.
+    return isOfExporter ? refuse('body_too_large', `${TOO_LARGE(maxBytes)}: ${SMALLER_EXPORTS}`) : body
   }
-  if (binaryType !== undefined && speaksGrpc(request.headers)) {
+  if (isOfExporter && speaksGrpc(request.headers)) {
     return refuse('unsupported_media_type', NO_GRPC)
   }
   const isBinary = binaryType !== undefined && mediaType(request.headers) === binaryType

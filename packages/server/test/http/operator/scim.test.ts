@@ -404,6 +404,9 @@ test('requests that are odd, too large or forged are refused in the form of SCIM
     assert.match(answer.headers.get('content-type') ?? '', /^application\/scim\+json/, what)
     assert.equal((answer.body as unknown as { status: string }).status, String(status), what)
   }
+  const large = await scim('/Users', 'POST', ' '.repeat(LIMITS.directoryBodyBytes + 1))
+  const { detail } = large.body as unknown as { detail: string }
+  assert.equal(detail, `The body must have at most ${LIMITS.directoryBodyBytes} bytes after decompression`)
   assert.equal((await scim(`/Users/${id}`)).body.userName, 'gus@example.com')
   assert.equal((await scim('/Users?startIndex=0&count=-1')).status, 200)
   assert.equal((await scim(`/Users/${id}`, 'PUT', { userName: 'ann@example.com' })).status, 409)
