@@ -8,7 +8,7 @@ import { auditEntry } from './access.ts'
 import { apiKey, operatorToken } from './control.ts'
 import { deploy, newHome, newPolicy, newPrompt, policyVersion, type Home } from './configuration-sample.ts'
 import { changeShared, closeShared, sharedStorage, type OpenStorage } from './open.ts'
-import { person } from './operators.ts'
+import { invitation, person } from './operators.ts'
 import { newId, NOON } from './sample.ts'
 import { newWebhook } from './webhooks.ts'
 
@@ -283,6 +283,9 @@ export function configurationDamageSuite(open: OpenStorage) {
       await changeShared(own, "UPDATE operator_roles SET role = 'owner' WHERE operator_id = ?", owners[1].id)
       const demoted = storage().changeOperatorRole(workspaceId, owners[0].id, null, NOON, [])
       assert.equal(await demoted, 'last_owner', 'a role that a fault gave counts for nothing')
+      const byDamaged = invitation({ workspaceId, role: 'owner', inviter: { kind: 'operator', id: owners[1].id } })
+      await storage().createInvitation(byDamaged, [])
+      assert.equal(await storage().findInvitation(byDamaged.id, NOON), null)
       assert.equal(await storage().changeOperatorRole(workspaceId, owners[1].id, 'viewer', NOON, []), 'changed')
     })
 

@@ -8,6 +8,7 @@ import { insertAudit } from '../audit.ts'
 import { giveRole, insertOperator, INSTALLATION, isDeactivated, scopeOf, WORKSPACE_OF_SCOPE } from './operators.ts'
 import { auditControl, lockControl } from '../revision.ts'
 import { insertRows } from '../rows/insert-rows.ts'
+import { takeSum, withSum } from '../rows/row-sums.ts'
 import { selectList, type Sql } from '../sql.ts'
 
 export const invitationsActs = {
@@ -66,12 +67,14 @@ export async function rightToGive(
 ): Promise<{ createsAccount: boolean } | null> {
   const text =
     kind === 'token'
-      ? `SELECT COALESCE(workspace_id, '${INSTALLATION}') AS scope, role FROM operator_tokens
+      ? `SELECT COALESCE(workspace_id, '${INSTALLATION}') AS scope, ${withSum('operator_tokens')} FROM operator_tokens
           WHERE id = :id AND revoked_at IS NULL AND COALESCE(expires_at > :now, 1 = 1)`
-      : `SELECT scope, role FROM operator_roles WHERE scope IN (:scope, '${INSTALLATION}') AND operator_id = :id
+      : `SELECT ${withSum('operator_roles')} FROM operator_roles WHERE scope IN (:scope, '${INSTALLATION}') AND operator_id = :id
           AND NOT ${isDeactivated('operator_roles.operator_id')}`
   const held = await sql.all<{ scope: string; role: Role }>(text, kind === 'token' ? { id, now } : { id, scope })
-  const valid = held.filter((one) => one.scope === scope || one.scope === INSTALLATION)
+  const table = kind === 'token' ? 'operator_tokens' : 'operator_roles'
+  const ofScope = held.filter((one) => one.scope === scope || one.scope === INSTALLATION)
+  const valid = ofScope.filter((one) => takeSum(sql, table, one, one.scope))
   const isEnough = valid.some((one) => ROLES.indexOf(one.role) >= ROLES.indexOf(role))
   return isEnough ? { createsAccount: valid.some((one) => one.scope === INSTALLATION) } : null
 }
