@@ -143,7 +143,7 @@ test('the compose file is valid and leaves time to drain', () => {
 test('the compose file for TLS adds a proxy that the server trusts, with the tested configuration', () => {
   const [document] = parseAllDocuments(readFileSync(path.join(ROOT, 'examples/compose/tls.yaml'), 'utf8'))
   assert.deepEqual(document?.errors, [])
-  const { services } = document?.toJS() as {
+  const { services } = document!.toJS() as {
     services: Record<
       'tacho' | 'proxy',
       { environment: Record<string, string>; network_mode: string; volumes: string[] }

@@ -45,7 +45,9 @@ export const OperatorApproval = Type.Object(
   {
     ...Approval.properties,
     ...ASKED,
-    agentName: nullableText('Its name, as operators see it, or that of the agent of its run if the request names none; null: no event names it'),
+    agentName: nullableText(
+      'Its name, as operators see it, or that of the agent of its run if the request names none; null: no event names it',
+    ),
     createdAt: time('When approval was requested'),
     importedAt: nullableTime(
       'When an import brought it, with its decision; null: a client of this installation asked. Clients never get an imported one',

@@ -45,9 +45,8 @@ F = TypeVar("F", bound=Callable[..., Any])
 T = TypeVar("T")
 P = ParamSpec("P")
 
-# `importlib.reload` keeps the client, and its open runs.
 _lock: threading.RLock = globals().get("_lock") or threading.RLock()
-_client: Tacho | None = globals().get("_client")
+_client: Tacho | None = globals().get("_client")  # `importlib.reload` keeps it, and its open runs.
 
 
 def _with_options_of(_made: Callable[P, T]) -> Callable[[Callable[..., T]], Callable[P, T]]:
