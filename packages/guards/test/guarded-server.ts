@@ -3,7 +3,7 @@ import assert from 'node:assert/strict'
 import { writeFileSync } from 'node:fs'
 import path from 'node:path'
 import { eventually } from '../../server/test/setup/eventually.ts'
-import { operatorClient, type OperatorClient } from '../../cli/src/calls/operator-client.ts'
+import { operatorClient, Refused, type OperatorClient } from '../../cli/src/calls/operator-client.ts'
 import { OPERATOR_TOKEN, startServer, type TestServer } from '../../cli/test/tacho.ts'
 
 export interface PolicyOf {
@@ -57,7 +57,10 @@ export async function startGuardedServer(): Promise<GuardedServer> {
         return items.find((approval) => approval.toolName === toolName)
       }, `an approval of ${toolName}`)
       const params = { environmentId, approvalId: id }
-      await operator.decideApproval({ params, body: { decision, ...(reason !== undefined && { reason }) } })
+      const body = { decision, ...(reason !== undefined && { reason }) }
+      // Refused if its input arrives in between: a person looks at it, and decides again.
+      const decide = () => operator.decideApproval({ params, body }).then(() => true, isOfChangedInput)
+      await eventually(decide, `a decision on ${toolName}`)
       return id
     },
     async events(runId) {
@@ -70,4 +73,9 @@ export async function startGuardedServer(): Promise<GuardedServer> {
       return items
     },
   }
+}
+
+function isOfChangedInput(error: unknown): false {
+  if (error instanceof Refused && error.message.includes('is not the one that was shown')) return false
+  throw error
 }
