@@ -55,17 +55,14 @@ const against = Type.Unsafe<'last_week' | null>({
 })
 const period = Type.Enum(['month', 'day'], { description: 'Period of a budget, in UTC' })
 
+const settings = { agentId, windowMinutes, holdMinutes, leastRuns, against, period }
+
 export const Alert = Type.Object(
   {
     id: uuid('Alert id'),
     environmentId: uuid('Its environment'),
     ...rule,
-    agentId,
-    windowMinutes,
-    holdMinutes,
-    leastRuns,
-    against,
-    period,
+    ...settings,
     status: Type.Enum([...ALERT_STATUSES], { $id: 'AlertStatus' }),
     value: Type.Unsafe<number | null>({
       type: ['number', 'null'],
@@ -109,12 +106,7 @@ export const AlertChange = Type.Partial(
   Type.Object({
     name: rule.name,
     threshold: rule.threshold,
-    agentId,
-    windowMinutes,
-    holdMinutes,
-    leastRuns,
-    against,
-    period,
+    ...settings,
   }),
   {
     $id: 'AlertChange',
