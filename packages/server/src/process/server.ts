@@ -231,10 +231,14 @@ export async function serveStore(config: Config, storage: Storage, options: Star
       onError: warnAbout('flush configuration clients'),
     }),
   ]
-  print(`Tacho ${version} listens on ${url}; its data is in ${storagePlace(config)}\n`)
   log?.info({ version, url, pid: process.pid }, 'ready')
-  // Last, so that no line pushes it off the screen.
-  if (first) print(`\n${keepCredentials(config, firstTenantText(first, url, config.publicUrl ?? forPeople(url)))}`)
+  const listening = `Tacho ${version} listens on ${url}; its data is in ${storagePlace(config)}\n`
+  // After the log, which would push it off the screen, and whole: a reader of the address finds the credentials too.
+  print(
+    first
+      ? `${listening}\n${keepCredentials(config, firstTenantText(first, url, config.publicUrl ?? forPeople(url)))}`
+      : listening,
+  )
 
   async function stop(): Promise<void> {
     draining = true

@@ -54,7 +54,7 @@ export function startProcess(t: TestContext, directory: string, variables: Recor
     return eventually(() => {
       if (child.exitCode !== null || child.signalCode !== null)
         throw new Error(`The server ended with ${child.exitCode ?? child.signalCode}: ${output.stderr}`)
-      // The log line follows the text for people.
+      // The log line comes first; the address and the first credentials are one text.
       return output.stderr.includes('"ready"') ? /listens on (\S+);/.exec(output.stdout)?.[1] : undefined
     }, 'a server that is ready')
   }
