@@ -1,20 +1,23 @@
 /**
- * Batches on their way to a commit. Those of one environment that wait share a transaction; environments take turns and
- * never share one, because on Citus they may lie on different machines.
+ * Batches on their way to a commit. Those of one environment that wait share a transaction; environments never share one,
+ * because on Citus they may lie on different machines. Workspaces take turns, in a workspace its environments, and in an
+ * environment its keys, so that none waits for all that another has sent.
  *
  *   batch: waiting --its runs are free--> in a transaction --the commit is sent--> committing --ended--> answered
  *
  * A batch waits while a transaction of this node, or a batch before it, writes to one of its runs. Once a commit has
  * been sent, a transaction of the same runs follows it on the same connection. So transactions of one node never wait
  * for each other's rows, the database never waits for this process between two of them, and no batch is overtaken by
- * another one of the same run, unless it fails and is tried again.
+ * another one of the same run and key, unless it fails and is tried again.
  */
 import type { EventBatchRows, EventVerdict } from '../events.ts'
 import type { Committed } from '../sql/append/append.ts'
 import { batchBytes } from '../sql/append/batch-bytes.ts'
 import { StorageError } from '../store.ts'
+import { TurnsByWorkspace, type Holder } from '../turns-by-workspace.ts'
 
-const TRANSACTIONS_PER_ENVIRONMENT = 4
+/** Fewer than a node runs, so that another workspace finds one free. */
+const TRANSACTIONS_PER_WORKSPACE = 4
 /** Enough to share the cost of a commit, and few enough that the batches behind do not wait long. */
 const EVENTS_PER_COMMIT = 1_000
 const BYTES_PER_COMMIT = 8 * 1_048_576
@@ -35,12 +38,19 @@ interface Queued {
   batch: EventBatchRows
   bytes: number
   runs: Set<string>
+  /** One more than its key's batch before. */
+  turn: number
   settle(committed: Committed | undefined): void
 }
 
 interface Environment<Pipeline> {
+  /** Its turn among workspaces; the environment stands for a credential. */
+  holder: Holder
+  /** By turn, then as they arrived. */
   waiting: Queued[]
   transactions: Set<Transaction<Pipeline>>
+  turn: number
+  lastTurns: Map<string, number>
 }
 
 interface Transaction<Pipeline> {
@@ -52,6 +62,9 @@ interface Transaction<Pipeline> {
 export function createBatchQueue<Pipeline>(options: BatchQueueOptions<Pipeline>) {
   const { queueBytes, transactions, openPipeline, commit } = options
   const environments = new Map<string, Environment<Pipeline>>()
+  /** Those with batches that wait. */
+  const turns = new TurnsByWorkspace<Environment<Pipeline>>()
+  const activeByWorkspace = new Map<string, number>()
   const counts = { queuedBytes: 0, commits: 0, committedEvents: 0 }
   let active = 0
   let isDue = false
@@ -60,6 +73,7 @@ export function createBatchQueue<Pipeline>(options: BatchQueueOptions<Pipeline>)
 
   async function append(batch: EventBatchRows): Promise<EventVerdict[]> {
     const { environmentId, events, rejections } = batch
+    const { workspace, credential } = batch.holder ?? { workspace: environmentId, credential: '' }
     if (events.length === 0 && rejections.length === 0) return []
     const bytes = batchBytes(batch)
     if (isFull() || (counts.queuedBytes > 0 && counts.queuedBytes + bytes > queueBytes)) {
@@ -69,12 +83,19 @@ export function createBatchQueue<Pipeline>(options: BatchQueueOptions<Pipeline>)
     const { promise, resolve, reject } = Promise.withResolvers<EventVerdict[]>()
     let environment = environments.get(environmentId)
     if (environment === undefined) {
-      environments.set(environmentId, (environment = { waiting: [], transactions: new Set() }))
+      const holder = { workspace, credential: environmentId }
+      environment = { holder, waiting: [], transactions: new Set(), turn: 0, lastTurns: new Map() }
+      environments.set(environmentId, environment)
     }
-    environment.waiting.push({
+    const { waiting, lastTurns } = environment
+    const turn = Math.max(environment.turn, (lastTurns.get(credential) ?? -1) + 1)
+    lastTurns.set(credential, turn)
+    if (waiting.length === 0) turns.push(environment)
+    waiting.splice(waiting.findLastIndex((other) => other.turn <= turn) + 1, 0, {
       batch,
       bytes,
       runs: new Set(events.map(({ runId }) => runId)),
+      turn,
       settle(committed = { error: new Error('No answer for a batch') }) {
         counts.queuedBytes -= bytes
         if ('error' in committed) reject(committed.error)
@@ -95,27 +116,26 @@ export function createBatchQueue<Pipeline>(options: BatchQueueOptions<Pipeline>)
   function start(): void {
     isDue = false
     if (active >= transactions) return
-    for (const [environmentId, environment] of environments) {
-      const { taken, pipeline } = take(environment, transactions - active)
-      if (taken.length === 0) continue
-      // To the end of the map: others come first the next time.
-      environments.delete(environmentId)
-      environments.set(environmentId, environment)
-      void perform(environmentId, environment, taken, pipeline ?? openPipeline())
-      startSoon()
-      return
-    }
+    let next: Taken<Pipeline> = { taken: [], pipeline: null }
+    const environment = turns.shift((candidate) => {
+      if (activeOf(candidate) >= TRANSACTIONS_PER_WORKSPACE) return false
+      next = take(candidate, transactions - active)
+      return next.taken.length > 0
+    })
+    if (environment === null) return
+    if (environment.waiting.length > 0) turns.push(environment)
+    void perform(environment, next.taken, next.pipeline ?? openPipeline())
+    startSoon()
   }
 
-  async function perform(
-    environmentId: string,
-    environment: Environment<Pipeline>,
-    taken: Queued[],
-    pipeline: Pipeline,
-  ): Promise<void> {
+  const activeOf = ({ holder }: Environment<Pipeline>) => activeByWorkspace.get(holder.workspace) ?? 0
+
+  async function perform(environment: Environment<Pipeline>, taken: Queued[], pipeline: Pipeline): Promise<void> {
+    const { workspace, credential: environmentId } = environment.holder
     const runs = new Set(taken.flatMap((queued) => [...queued.runs]))
     const transaction = { pipeline, runs, isSent: false }
     active++
+    activeByWorkspace.set(workspace, activeOf(environment) + 1)
     environment.transactions.add(transaction)
     const onSent = () => {
       transaction.isSent = true
@@ -126,6 +146,8 @@ export function createBatchQueue<Pipeline>(options: BatchQueueOptions<Pipeline>)
       { pipeline, onSent },
     )
     active--
+    activeByWorkspace.set(workspace, activeOf(environment) - 1)
+    if (activeOf(environment) === 0) activeByWorkspace.delete(workspace)
     environment.transactions.delete(transaction)
     const stored = taken.filter((_, index) => 'verdicts' in (committed[index] ?? {}))
     if (stored.length > 0) counts.commits++
@@ -146,10 +168,16 @@ export function createBatchQueue<Pipeline>(options: BatchQueueOptions<Pipeline>)
   }
 }
 
-/** `pipeline`: where they must follow another transaction. `free`: transactions that may begin now. */
-function take<Pipeline>({ waiting, transactions }: Environment<Pipeline>, free: number) {
+interface Taken<Pipeline> {
+  taken: Queued[]
+  /** The one of the transaction that they must follow. */
+  pipeline: Pipeline | null
+}
+
+/** `free`: transactions that may begin now. */
+function take<Pipeline>(environment: Environment<Pipeline>, free: number): Taken<Pipeline> {
+  const { waiting, transactions } = environment
   const [taken, left]: [Queued[], Queued[]] = [[], []]
-  if (transactions.size >= TRANSACTIONS_PER_ENVIRONMENT) return { taken, pipeline: null }
   const total = waiting.reduce((sum, { batch }) => sum + batch.events.length, 0)
   if (total < EVENTS_WORTH_A_COMMIT && transactions.size >= SMALL_TRANSACTIONS) return { taken, pipeline: null }
   const share = Math.max(EVENTS_WORTH_A_COMMIT, total / free)
@@ -175,7 +203,8 @@ function take<Pipeline>({ waiting, transactions }: Environment<Pipeline>, free: 
       for (const run of queued.runs) blocked.add(run)
     }
   }
-  waiting.splice(0, waiting.length, ...left)
+  environment.waiting = left
+  environment.turn = Math.max(environment.turn, taken[0]?.turn ?? 0)
   return { taken, pipeline }
 }
 

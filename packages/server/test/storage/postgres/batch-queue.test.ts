@@ -131,3 +131,90 @@ test('while two transactions are under way, a third begins only with 400 events'
   commits.at(-1)?.end()
   await Promise.all(appends)
 })
+
+/** Its commits wait until they are ended by hand. Each name is an environment, or an environment and a key. */
+function openQueue(transactions: number) {
+  const commits: { keys: string[]; end: () => void }[] = []
+  const queue = createBatchQueue<object>({
+    queueBytes: 1e9,
+    transactions,
+    openPipeline: () => ({}),
+    async commit(rows) {
+      const { promise, resolve } = Promise.withResolvers<void>()
+      commits.push({ keys: rows.map(({ holder }) => holder?.credential ?? ''), end: resolve })
+      await promise
+      return rows.map(({ events }) => ({ verdicts: events.map(() => 'stored' as const) }))
+    },
+  })
+  let runs = 0
+  const append = (workspace: string, environment: string, credential: string) => {
+    const rows = batch(environment, Array<NewEvent>(100).fill(event({ runId: `${runs++}` })))
+    return queue.append({ ...rows, holder: { workspace, credential } })
+  }
+  const turns = async () => {
+    for (let left = 10; left > 0; left--) await new Promise((resolve) => setImmediate(resolve))
+  }
+  const endAll = async (appends: Promise<unknown>[]) => {
+    for (let ended = 0; ended < commits.length; ended++) {
+      commits[ended]?.end()
+      await turns()
+    }
+    await Promise.all(appends)
+  }
+  return { commits, append, turns, endAll }
+}
+
+test('a workspace with many environments and batches leaves a transaction for another one', async () => {
+  const { commits, append, turns, endAll } = openQueue(5)
+  const flood = Array.from({ length: 120 }, (_, index) => append('loud', `loud ${index % 12}`, 'loud'))
+  await turns()
+  assert.equal(commits.length, 4)
+  const quiet = append('quiet', 'quiet', 'quiet')
+  await turns()
+  assert.deepEqual(commits.at(-1)?.keys, ['quiet'])
+  await endAll([...flood, quiet])
+})
+
+test('with all transactions taken, workspaces take turns for the next ones, however many environments they have', async () => {
+  const { commits, append, turns, endAll } = openQueue(1)
+  const flood = Array.from({ length: 24 }, (_, index) => append('loud', `loud ${index % 12}`, 'loud'))
+  await turns()
+  const quiet = append('quiet', 'quiet', 'quiet')
+  for (let ended = 0; ended < 2; ended++) {
+    commits[ended]?.end()
+    await turns()
+  }
+  assert.ok(commits.slice(1).some(({ keys }) => keys.includes('quiet')))
+  await endAll([...flood, quiet])
+})
+
+test('keys of an environment take turns for a place in its commits', async () => {
+  const { commits, append, turns, endAll } = openQueue(1)
+  const all = Array.from({ length: 100 }, () => append('one', 'one', 'loud'))
+  await turns()
+  for (let sent = 0; sent < 3; sent++) all.push(append('one', 'one', 'quiet'))
+  all.push(append('one', 'one', 'third'))
+  commits[0]?.end()
+  await turns()
+  // The keys' batches in turn, those that came later beside the ones that have waited.
+  const second = commits[1]?.keys ?? []
+  assert.equal(second.filter((key) => key === 'quiet').length, 3)
+  assert.equal(second.filter((key) => key === 'third').length, 1)
+  assert.ok(second.includes('loud'))
+  await endAll(all)
+})
+
+test('a key of many that wait is not passed over by those that go on sending', async () => {
+  const { commits, append, turns, endAll } = openQueue(1)
+  const keys = Array.from({ length: 30 }, (_, index) => `key ${index}`)
+  const all = Array.from({ length: 5 }, () => keys.map((key) => append('one', 'one', key))).flat()
+  for (let commit = 0; commit < 3; commit++) {
+    await turns()
+    const served = commits[commit]?.keys ?? []
+    all.push(...served.map((key) => append('one', 'one', key)))
+    commits[commit]?.end()
+  }
+  await turns()
+  assert.deepEqual(new Set(commits.slice(0, 3).flatMap((of) => of.keys)), new Set(keys))
+  await endAll(all)
+})
