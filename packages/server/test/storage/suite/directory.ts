@@ -151,6 +151,42 @@ export function directorySuite(open: OpenStorage) {
       assert.equal((await storage().findOperator(null, given.id))?.role, 'admin')
     })
 
+    test('a damaged role of one member stays refused and is reported, and the others of the group go on', async () => {
+      const [group, name, home] = [newId(), newId(), newId()]
+      await storage().createWorkspace({ id: home, name: home, createdAt: NOON }, [])
+      const roles: GroupRoleEntries = [
+        [
+          name,
+          [
+            { workspace: null, role: 'viewer' },
+            { workspace: home, role: 'admin' },
+          ],
+        ],
+      ]
+      const [ill, well] = [person(), person()]
+      for (const one of [ill, well]) await create(one, roles)
+      const members = { members: [ill.id, well.id], add: [], remove: [] }
+      assert.equal(await storage().createDirectoryGroup(group, { name, ...members }, roles, template()), 'saved')
+      const roleAt = async (workspaceId: string | null, id: string) =>
+        (await storage().findOperator(workspaceId, id))?.role ?? null
+      assert.deepEqual([await roleAt(home, ill.id), await roleAt(home, well.id)], ['admin', 'admin'])
+      await changeShared(
+        open,
+        "UPDATE operator_roles SET role = 'owner' WHERE scope = 'installation' AND operator_id = ?",
+        ill.id,
+      )
+      const gone = { members: [], add: [], remove: [] }
+      assert.equal(await storage().changeDirectoryGroup(group, gone, roles, template()), 'saved')
+      assert.deepEqual([await roleAt(home, ill.id), await roleAt(home, well.id)], [null, null])
+      assert.equal(await roleAt(null, well.id), null)
+      const said = (await storage().listAudit(null, { limit: 100, after: null })).rows
+        .filter(({ targetId }) => targetId === ill.id)
+        .map(({ detail }) => JSON.parse(detail) as { damaged?: boolean })
+      assert.ok(said.some(({ damaged }) => damaged === true))
+      // A sign-in of the person is refused until somebody gives the role again.
+      await assert.rejects(storage().applyGroupRoles(ill.id, [], auditEntry()), { code: 'configuration_damaged' })
+    })
+
     test('a deactivated person gets no role, and neither owns nor decides', async () => {
       const home = newId()
       await storage().createWorkspace({ id: home, name: newId(), createdAt: NOON }, [])

@@ -14,7 +14,7 @@ import { read, write } from '../act.ts'
 import { auditControl, lockControl } from '../revision.ts'
 import { allIn } from '../rows/chunks.ts'
 import { insertRows } from '../rows/insert-rows.ts'
-import { assertSum, withSum } from '../rows/row-sums.ts'
+import { damagedError, nameOf, takeSum, withSum } from '../rows/row-sums.ts'
 import type { Sql } from '../sql.ts'
 import { INSTALLATION, isDeactivated, isLastOwner, ROLE_REMEDY, ROLE_REPLACED } from './operators.ts'
 
@@ -43,7 +43,10 @@ async function applyGroupRoles(
   await lockControl(sql)
   const isOut = `SELECT 1 FROM operators o WHERE o.id = :operatorId AND ${isDeactivated('o.id')}`
   if ((await sql.get(isOut, { operatorId })) !== null) return 'deactivated'
-  return applyToPeople(sql, [{ operatorId, granted, template }])
+  const { changes, damaged } = await applyToPeople(sql, [{ operatorId, granted, template }])
+  const [first] = damaged
+  if (first !== undefined) throw damagedError(nameOf('operator_roles', first), ROLE_REMEDY)
+  return changes
 }
 
 interface PersonGranted {
@@ -52,14 +55,16 @@ interface PersonGranted {
   template: AuditEntry
 }
 
-/** A group has hundreds of people, so their roles and workspaces are read together. */
-export async function applyToPeople(sql: Sql, people: readonly PersonGranted[]): Promise<GroupRoleChange[]> {
+/**
+ * A group has hundreds of people, so their roles and workspaces are read together. A damaged role stays, which the audit log
+ * says, and the others change: written anew, it would get a checksum that fits the damage.
+ */
+export async function applyToPeople(sql: Sql, people: readonly PersonGranted[]) {
   await lockControl(sql)
   const ids = people.map(({ operatorId }) => operatorId)
   const text = `SELECT ${withSum('operator_roles')} FROM operator_roles WHERE operator_id IN (:ids)`
   const rows = await allIn<ScopeRole>(sql, text, { ids })
-  // A role that is written anew would get a checksum that fits the damage.
-  for (const row of rows) assertSum(sql, 'operator_roles', row, row.scope, ROLE_REMEDY)
+  const damaged = rows.filter((row) => !takeSum(sql, 'operator_roles', row, row.scope))
   const held = Map.groupBy(rows, (row) => row.operatorId)
   const workspaces = await namedWorkspaces(
     sql,
@@ -72,20 +77,27 @@ export async function applyToPeople(sql: Sql, people: readonly PersonGranted[]):
     const wanted = highestRoles(granted, workspaces)
     for (const scope of new Set([...present.keys(), ...wanted.keys()])) {
       const row = present.get(scope) ?? null
+      const workspaceId = scope === INSTALLATION ? null : scope
+      const addEntry = (said: object) => {
+        const detail = JSON.stringify({ ...(JSON.parse(template.detail) as object), ...said })
+        entries.push({ ...template, id: uuidv7(template.at), workspaceId, detail })
+      }
+      if (row !== null && damaged.includes(row)) {
+        addEntry({ damaged: true })
+        continue
+      }
       const target = targetOf(row, wanted.get(scope) ?? null)
       if (target?.role === row?.role && target?.fromGroups === row?.fromGroups) continue
       const losesOwner = row?.role === 'owner' && target?.role !== 'owner'
       if (losesOwner && (await isLastOwner(sql, scope, operatorId))) continue
       await store(sql, scope, operatorId, target, template.at)
-      const workspaceId = scope === INSTALLATION ? null : scope
       const change = { from: row?.role ?? null, to: target?.role ?? null }
-      const detail = JSON.stringify({ ...(JSON.parse(template.detail) as object), ...change })
       changes.push({ workspaceId, ...change })
-      entries.push({ ...template, id: uuidv7(template.at), workspaceId, detail })
+      addEntry(change)
     }
   }
   if (entries.length > 0) await auditControl(sql, entries)
-  return changes
+  return { changes, damaged }
 }
 
 /** The highest role for each scope. */
