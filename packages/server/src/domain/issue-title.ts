@@ -20,7 +20,7 @@ export function issueTitle({ detectionType, policyId, payload }: Reported): stri
   return title.length <= TITLE_CHARS ? title : `${title.slice(0, TITLE_CHARS - 1).toWellFormed()}…`
 }
 
-interface Facts {
+interface TitleFacts {
   tool: string
   reason: string | null
   policy: string | null
@@ -31,7 +31,7 @@ const by = (policy: string | null): string => (policy === null ? '' : ` by ${pol
 
 const WITHOUT_TOOL = new Map([['REPOSITORY_STARTS', 'A repository starts or sets what no policy sees']])
 
-const KNOWN = new Map<string, (facts: Facts) => string>([
+const KNOWN = new Map<string, (facts: TitleFacts) => string>([
   [
     'TOOL_FAILED',
     ({ tool, reason }) => (isClass(reason) ? `${reason} in ${tool}` : `${tool} failed${because(toolReason(reason))}`),
@@ -52,7 +52,7 @@ const KNOWN = new Map<string, (facts: Facts) => string>([
 
 function otherTitle(
   what: string,
-  { tool, reason, policy, model }: Omit<Facts, 'tool'> & { tool: string | null; model: string | null },
+  { tool, reason, policy, model }: Omit<TitleFacts, 'tool'> & { tool: string | null; model: string | null },
 ): string {
   const subject = what === '' ? 'Detection' : `${what.slice(0, 1).toUpperCase()}${what.slice(1)}`
   const place = tool === null ? '' : ` in ${tool}`

@@ -3,8 +3,8 @@
  * takes ten times as long as a value, so names count too, unless the body is a list of things with the same names.
  */
 
-const QUOTE = 0x22
-const BACKSLASH = 0x5c
+const QUOTE_BYTE = 0x22
+const BACKSLASH_BYTE = 0x5c
 const COMMA = 0x2c
 const COLON = 0x3a
 
@@ -15,9 +15,9 @@ export function hasMoreValues(bytes: Uint8Array, most: number, { names = true } 
   for (let at = 0; at < bytes.length; at++) {
     const byte = bytes[at]
     if (isText) {
-      if (byte === BACKSLASH) at++
-      else if (byte === QUOTE) isText = false
-    } else if (byte === QUOTE) isText = true
+      if (byte === BACKSLASH_BYTE) at++
+      else if (byte === QUOTE_BYTE) isText = false
+    } else if (byte === QUOTE_BYTE) isText = true
     // `[` and `{` differ in one bit.
     else if (byte === COMMA || (names && byte === COLON) || ((byte ?? 0) | 0x20) === 0x7b) {
       values++

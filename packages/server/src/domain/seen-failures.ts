@@ -28,7 +28,7 @@ export function isCounted(one: ToldFailure, told: readonly ToldFailure[]): boole
 
 /** The most precise first. */
 const RANKS = ['TOOL_CALL', 'LLM_CALL', 'ERROR', 'AGENT_STEP', 'AGENT_END', 'SESSION_OUTCOME']
-const KINDS = new Map<string, FailureKind>([
+const KIND_BY_EVENT = new Map<string, FailureKind>([
   ['TOOL_CALL', 'TOOL_FAILED'],
   ['LLM_CALL', 'MODEL_FAILED'],
   ['ERROR', 'ERROR_RECORDED'],
@@ -45,7 +45,7 @@ export function toldFailure(event: StoredEvent): ToldFailure | null {
   return {
     event,
     failure: {
-      kind: KINDS.get(eventType) ?? (isStep ? 'STEP_FAILED' : 'RUN_FAILED'),
+      kind: KIND_BY_EVENT.get(eventType) ?? (isStep ? 'STEP_FAILED' : 'RUN_FAILED'),
       agent: event.agentId ?? event.agentName,
       toolName: place.kind === 'tool' ? place.name : null,
       model: place.kind === 'model' ? place.name : null,
@@ -87,7 +87,7 @@ function ofPolicy({ failure: { error } }: ToldFailure): boolean {
 /** Of two steps with the same error, the one that began last is inside the other. */
 function isMorePrecise(other: ToldFailure, one: ToldFailure): boolean {
   if (other.rank !== one.rank) return other.rank < one.rank
-  if (KINDS.has(one.event.eventType)) return false
+  if (KIND_BY_EVENT.has(one.event.eventType)) return false
   return other.event.time > one.event.time || (other.event.time === one.event.time && other.event.seq > one.event.seq)
 }
 

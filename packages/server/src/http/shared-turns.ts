@@ -15,7 +15,7 @@ export interface Turn<Result> {
 /** Gives the turn up during `wait`, and waits for another one after it. */
 export type Away = <Result>(wait: () => Promise<Result>) => Promise<Result>
 
-interface Waiting {
+interface WaitingCall {
   holder: Holder
   begin: () => void
 }
@@ -23,7 +23,7 @@ interface Waiting {
 export function createSharedTurns(bounds: { running: ShareBounds; waiting: ShareBounds; tooMany: Refusal }) {
   const running = new Shares(bounds.running)
   const underWay = new Shares(sumOf(bounds.running, bounds.waiting))
-  const queue = new TurnsByWorkspace<Waiting>()
+  const queue = new TurnsByWorkspace<WaitingCall>()
 
   function beginNext(): void {
     for (;;) {

@@ -5,7 +5,7 @@
 import type { Holder } from '../storage/turns-by-workspace.ts'
 import { TurnsByWorkspace } from '../storage/turns-by-workspace.ts'
 
-interface Waiting {
+interface WaitingPiece {
   holder: Holder
   begin: () => void
 }
@@ -13,7 +13,7 @@ interface Waiting {
 /** Work that is nobody's request. */
 const NOBODY: Holder = { workspace: '', credential: '' }
 
-const waiting = new TurnsByWorkspace<Waiting>()
+const waiting = new TurnsByWorkspace<WaitingPiece>()
 
 export function waitForTurn(holder: Holder = NOBODY): Promise<void> {
   const { promise, resolve } = Promise.withResolvers<void>()

@@ -1,7 +1,7 @@
 import { createPace } from './pace.ts'
 import type { HandlerOptions, ItemHandler } from './work.ts'
 
-const AGAIN_MS = 60_000
+const DELETE_AGAIN_MS = 60_000
 
 type Acts = 'deleteFromEnvironment' | 'gauges' | 'engine'
 
@@ -23,6 +23,6 @@ export function deleteEnvironments({ storage, now }: HandlerOptions<Acts>): Item
       return 'done'
     },
     // The user was promised that nothing is left.
-    giveUp: async () => ({ dueAt: now() + AGAIN_MS }),
+    giveUp: async () => ({ dueAt: now() + DELETE_AGAIN_MS }),
   }
 }

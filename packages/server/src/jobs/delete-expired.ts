@@ -1,10 +1,10 @@
 import { IDEMPOTENCY_KEPT_MS } from '../storage/idempotency.ts'
 import { every, type Job, type JobOptions } from './every.ts'
 
-type Acts = 'deleteExpiredSignIns' | 'deleteOldIdempotencyKeys'
+type DeletingActs = 'deleteExpiredSignIns' | 'deleteOldIdempotencyKeys'
 const SLICE = 500
 
-export function deleteExpired({ storage, now, onError, intervalMs = 3_600_000 }: JobOptions<Acts>): Job {
+export function deleteExpired({ storage, now, onError, intervalMs = 3_600_000 }: JobOptions<DeletingActs>): Job {
   return every({
     intervalMs,
     onError,

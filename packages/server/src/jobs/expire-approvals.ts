@@ -1,13 +1,13 @@
 import { expireOverdue } from '../domain/approval.ts'
 import { every, type Job, type JobOptions } from './every.ts'
 
-type Acts = 'listOverdueEnvironments' | 'expireApprovals'
+type ExpiringActs = 'listOverdueEnvironments' | 'expireApprovals'
 
 const ENVIRONMENTS_AT_ONCE = 100
 const MOST_ROUNDS = 20
 
 /** Lists and streams must show EXPIRED even if no request has read the approval since its deadline. */
-export function expireOverdueApprovals({ storage, now, onError, intervalMs = 1_000 }: JobOptions<Acts>): Job {
+export function expireOverdueApprovals({ storage, now, onError, intervalMs = 1_000 }: JobOptions<ExpiringActs>): Job {
   return every({
     intervalMs,
     onError,

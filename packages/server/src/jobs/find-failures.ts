@@ -11,8 +11,8 @@ import type { WorkItem } from '../storage/work.ts'
 import type { RunPages } from './run-pages.ts'
 import type { HandlerOptions, ItemHandler } from './work.ts'
 
-type Acts = 'readFailures' | 'recordFailures' | 'nameReported' | 'tellOfRun'
-type Options = HandlerOptions<Acts> & { pages: Pick<RunPages, 'urlOf'>; random: Random }
+type FailureActs = 'readFailures' | 'recordFailures' | 'nameReported' | 'tellOfRun'
+type Options = HandlerOptions<FailureActs> & { pages: Pick<RunPages, 'urlOf'>; random: Random }
 
 const SLOTS = 4
 /** In a transaction: a batch of events waits no longer for them than for another batch. */

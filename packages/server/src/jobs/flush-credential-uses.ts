@@ -1,11 +1,11 @@
 import type { CredentialUse } from '../storage/control.ts'
 import { every, type Job, type JobOptions } from './every.ts'
 
-type Options = Omit<JobOptions<'touchCredentials'>, 'now'> & {
+type UsesOptions = Omit<JobOptions<'touchCredentials'>, 'now'> & {
   sources: readonly { kind: CredentialUse['kind']; credentials: { takeUses(): Map<string, number> } }[]
 }
 
-export function flushCredentialUses({ storage, sources, onError, intervalMs = 60_000 }: Options): Job {
+export function flushCredentialUses({ storage, sources, onError, intervalMs = 60_000 }: UsesOptions): Job {
   return every({ intervalMs, run: flush, onError, runsAtEnd: true })
 
   // A failed write loses its uses: only hints for people, and the next use is recorded again.

@@ -1,10 +1,10 @@
 import type { LostRequests } from '../storage/api-keys.ts'
 import { every, type Job, type JobOptions } from './every.ts'
 
-type Options = Omit<JobOptions<'addLostRequests'>, 'now'> & { lostRequests: { take(): LostRequests[] } }
+type LostRequestsOptions = Omit<JobOptions<'addLostRequests'>, 'now'> & { lostRequests: { take(): LostRequests[] } }
 
 /** Often, because a person who sets up an exporter looks at once. */
-export function flushLostRequests({ storage, lostRequests, onError, intervalMs = 2_000 }: Options): Job {
+export function flushLostRequests({ storage, lostRequests, onError, intervalMs = 2_000 }: LostRequestsOptions): Job {
   return every({ intervalMs, run: flush, onError, runsAtEnd: true })
 
   async function flush(): Promise<void> {

@@ -1,11 +1,11 @@
 import { every, type Job, type JobOptions } from './every.ts'
 
-type Options = Omit<JobOptions<'controlRevision'>, 'now'> & {
+type RevisionOptions = Omit<JobOptions<'controlRevision'>, 'now'> & {
   listeners: readonly { observeRevision(revision: number, askedAt: number): void }[]
 }
 
 /** Sends nothing while the store is silent. */
-export function followControlRevision({ storage, listeners, onError, intervalMs = 500 }: Options): Job {
+export function followControlRevision({ storage, listeners, onError, intervalMs = 500 }: RevisionOptions): Job {
   return every({
     intervalMs,
     onError,

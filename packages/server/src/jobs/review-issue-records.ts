@@ -4,9 +4,9 @@ import { uuidv7, type Random } from '../storage/uuid.ts'
 import type { IssueDecision, RecordInReview } from '../storage/issue-records.ts'
 import type { BatchHandler, HandlerOptions } from './work.ts'
 
-type Acts = 'startReview' | 'decideIssueRecords' | 'failIssueRecord'
+type ReviewActs = 'startReview' | 'decideIssueRecords' | 'failIssueRecord'
 
-export function reviewIssueRecords({ storage, now, random }: HandlerOptions<Acts> & { random: Random }): BatchHandler {
+export function reviewIssueRecords({ storage, now, random }: HandlerOptions<ReviewActs> & { random: Random }): BatchHandler {
   function decisionOf(record: RecordInReview): IssueDecision {
     const { facts, fingerprint } = groupingOf(record)
     return {

@@ -8,16 +8,16 @@ export class Unreadable {
   readonly reason: string
 
   constructor(names: { traceId?: unknown; spanId?: unknown; name?: unknown }, reason: string) {
-    this.runId = textOf(names.traceId)
-    this.id = textOf(names.spanId)
-    this.name = textOf(names.name)
+    this.runId = shownName(names.traceId)
+    this.id = shownName(names.spanId)
+    this.name = shownName(names.name)
     this.reason = reason
   }
 }
 
 const NAME_CHARS = 80
 
-const textOf = (value: unknown) => (typeof value === 'string' ? fit(value, NAME_CHARS) : '')
+const shownName = (value: unknown) => (typeof value === 'string' ? fit(value, NAME_CHARS) : '')
 
 /** protobuf's messages quote the value, which may be long or secret: only their field is kept. */
 export function unreadable(names: Record<string, unknown>, error: unknown): Unreadable {

@@ -28,7 +28,7 @@ export function operatorEventsRoutes(deps: OperatorDeps): void {
     const isFindable = before !== undefined && isStorableText(before)
     const named = isFindable ? await storage.findEvent(environment.id, run.runId, before) : null
     if (before !== undefined && named === null) return NO_EVENT
-    const after = walk.after<Position>() ?? (named && placeOf(named.event))
+    const after = walk.after<Position>() ?? (named && positionOf(named.event))
     const filter = filterOf(eventType, q)
     const { rows, more, lookedTo }: EventRowsRead = isStorableText(`${eventType ?? ''}${q ?? ''}`)
       ? await storage.listEventRows(environment.id, run.id, { limit, order, filter, after })
@@ -65,7 +65,7 @@ export function operatorEventsRoutes(deps: OperatorDeps): void {
   }
 }
 
-const placeOf = ({ time, seq }: StoredEvent): Position => ({ time, seq })
+const positionOf = ({ time, seq }: StoredEvent): Position => ({ time, seq })
 
 function filterOf(eventType: string | undefined, label: string | undefined): EventFilter | undefined {
   if (eventType === undefined && label === undefined) return undefined

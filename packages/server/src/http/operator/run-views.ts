@@ -1,6 +1,6 @@
 /** Saved views of an environment. Everyone who reads the environment sees them, so a viewer, who changes nothing, saves none. */
 import { LIMITS } from '@tacho/contract/limits.ts'
-import type { RunFilter } from '@tacho/contract/operator/run.ts'
+import type { RunFilter as RunFilterQuery } from '@tacho/contract/operator/run.ts'
 import type { RunView } from '@tacho/contract/operator/run-view.ts'
 import { isoTime } from '../../storage/iso-time.ts'
 import type { RunViewRow } from '../../storage/run-views.ts'
@@ -42,7 +42,7 @@ export function runViewsRoutes({ serve, storage }: OperatorDeps): void {
   )
 }
 
-function checkTimes({ from, to }: RunFilter): void {
+function checkTimes({ from, to }: RunFilterQuery): void {
   optionalTimeOf('query/from', from)
   optionalTimeOf('query/to', to)
 }

@@ -7,7 +7,7 @@ import type { Snapshot } from './damage.ts'
 import { nameOf, rowSum, SUMMED_TABLES, withSum, type SummedTable } from './rows/row-sums.ts'
 import { selectList, type Sql, type SqlValue } from './sql.ts'
 
-const ROWS_PER_PAGE = 200
+const CONFIGURATION_PER_PAGE = 200
 const NAMED = 5
 
 interface SettingsChecked {
@@ -37,10 +37,10 @@ async function checkTable(snapshot: Snapshot, table: SummedTable, checked: Setti
   for (let after: SqlValue[] | undefined; ;) {
     const text = `SELECT ${withSum(table)}, ${places}${content} FROM ${table}
       ${after === undefined ? '' : `WHERE (${key.join(', ')}) > (:after)`} ORDER BY ${key.join(', ')} LIMIT :limit`
-    const rows = await snapshot((sql) => sql.all<Record<string, SqlValue>>(text, { after, limit: ROWS_PER_PAGE }))
+    const rows = await snapshot((sql) => sql.all<Record<string, SqlValue>>(text, { after, limit: CONFIGURATION_PER_PAGE }))
     for (const row of rows) checkRow(table, row, checked)
     const last = rows.at(-1)
-    if (last === undefined || rows.length < ROWS_PER_PAGE) return
+    if (last === undefined || rows.length < CONFIGURATION_PER_PAGE) return
     after = key.map((_, at) => last[`key${at}`] ?? null)
   }
 }

@@ -26,7 +26,7 @@ export interface PayloadsChecked {
 
 export const NO_PAYLOADS: PayloadsChecked = { payloads: 0, damaged: 0, first: null, next: null }
 
-const ROWS_PER_PAGE = 100
+const PAYLOADS_PER_PAGE = 100
 
 /** Goes on from `done`, until about `budgetMs` are over. */
 export async function checkPayloads(snapshot: Snapshot, done = NO_PAYLOADS, budgetMs = Infinity) {
@@ -47,7 +47,7 @@ export async function checkPayloads(snapshot: Snapshot, done = NO_PAYLOADS, budg
         const runId = checked.first === null ? await snapshot((sql) => runIdOf(sql, id, run)) : null
         checked.first ??= { environmentId: id, eventId, seq: null, runId }
       }
-      if (rows.length < ROWS_PER_PAGE) break
+      if (rows.length < PAYLOADS_PER_PAGE) break
       const { run, eventId } = rows.at(-1)!
       place = { environmentId: id, run, eventId }
       if (performance.now() > until) return { ...checked, next: place }
@@ -71,7 +71,7 @@ interface CheckedRow {
 async function readPage(sql: Sql, { environmentId, ...after }: NonNullable<PayloadPlace>): Promise<CheckedRow[]> {
   const text = `SELECT e.run, e.event_id AS "eventId", ${PAYLOAD} FROM events e
     WHERE e.environment_id = ${eventEnvironment(sql)} AND (e.run, e.event_id) > (:run, :eventId)
-    ORDER BY e.run, e.event_id LIMIT ${ROWS_PER_PAGE}`
+    ORDER BY e.run, e.event_id LIMIT ${PAYLOADS_PER_PAGE}`
   return withPayloads(sql, environmentId, await sql.all<CheckedRow>(text, { env: environmentId, ...after }))
 }
 

@@ -9,7 +9,7 @@ import { selectList, type Sql } from './sql.ts'
 import { closeAfterMinutes } from '../stalled.ts'
 import { changeTenant } from './tenant-change.ts'
 import { enqueueWork, removeWork } from './work.ts'
-import { COLUMNS as WORKSPACE_COLUMNS, findWorkspace } from './workspaces.ts'
+import { WORKSPACE_COLUMNS, findWorkspace } from './workspaces.ts'
 
 export const environmentsActs = {
   ...look({ findTenant }),
@@ -17,7 +17,7 @@ export const environmentsActs = {
   ...write({ createEnvironment, changeEnvironment }),
 }
 
-const COLUMNS = selectList('id workspace_id name created_at archived_at delete_at')
+const ENVIRONMENT_COLUMNS = selectList('id workspace_id name created_at archived_at delete_at')
 const IS_NOT_BEING_DELETED = 'removed_at IS NULL'
 
 export async function insertEnvironment(sql: Sql, environment: NewEnvironmentRow): Promise<boolean> {
@@ -48,13 +48,13 @@ export async function lockEnvironment(sql: Sql, id: string): Promise<void> {
 
 function listEnvironments(sql: Sql, workspaceId: string, { limit, after }: PageById, withArchived = false) {
   const used = withArchived ? '' : ' AND archived_at IS NULL'
-  const text = `SELECT ${COLUMNS} FROM environments WHERE workspace_id = :workspaceId AND id > :after
+  const text = `SELECT ${ENVIRONMENT_COLUMNS} FROM environments WHERE workspace_id = :workspaceId AND id > :after
     AND ${IS_NOT_BEING_DELETED}${used} ORDER BY id`
   return sql.page<EnvironmentRow>(text, { workspaceId, after: after ?? '' }, limit)
 }
 
 export function findEnvironment(sql: Sql, id: string): Promise<EnvironmentRow | null> {
-  return sql.get(`SELECT ${COLUMNS} FROM environments WHERE id = :id AND ${IS_NOT_BEING_DELETED}`, { id })
+  return sql.get(`SELECT ${ENVIRONMENT_COLUMNS} FROM environments WHERE id = :id AND ${IS_NOT_BEING_DELETED}`, { id })
 }
 
 async function findTenant(sql: Sql, environmentId: string) {

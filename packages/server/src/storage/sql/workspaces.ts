@@ -13,7 +13,7 @@ export const workspacesActs = {
   ...write({ createWorkspace, changeWorkspace }),
 }
 
-export const COLUMNS = selectList('id name created_at archived_at')
+export const WORKSPACE_COLUMNS = selectList('id name created_at archived_at')
 
 export async function insertWorkspace(sql: Sql, workspace: NewWorkspaceRow): Promise<boolean> {
   return (await insertRows(sql, 'workspaces', [workspace], 'ON CONFLICT (name) DO NOTHING')) === 1
@@ -44,10 +44,10 @@ async function listWorkspaces(
   const start = after ?? ''
   const used = withArchived ? '' : ' AND archived_at IS NULL'
   if (within === null) {
-    return sql.page(`SELECT ${COLUMNS} FROM workspaces WHERE id > :start${used} ORDER BY id`, { start }, limit)
+    return sql.page(`SELECT ${WORKSPACE_COLUMNS} FROM workspaces WHERE id > :start${used} ORDER BY id`, { start }, limit)
   }
   // The first ids may belong to deleted workspaces, so the needed number is unknown.
-  const text = `SELECT ${COLUMNS} FROM workspaces WHERE id IN (:ids)${used} ORDER BY id`
+  const text = `SELECT ${WORKSPACE_COLUMNS} FROM workspaces WHERE id IN (:ids)${used} ORDER BY id`
   const rows: WorkspaceRow[] = []
   for (const ids of chunksOf(within.filter((id) => id > start).toSorted())) {
     rows.push(...(await sql.all<WorkspaceRow>(text, { ids })))
@@ -57,7 +57,7 @@ async function listWorkspaces(
 }
 
 export function findWorkspace(sql: Sql, id: string): Promise<WorkspaceRow | null> {
-  return sql.get(`SELECT ${COLUMNS} FROM workspaces WHERE id = :id`, { id })
+  return sql.get(`SELECT ${WORKSPACE_COLUMNS} FROM workspaces WHERE id = :id`, { id })
 }
 
 async function changeWorkspace(sql: Sql, id: string, change: TenantChange, audit: AuditEntry[]) {

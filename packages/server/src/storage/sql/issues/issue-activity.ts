@@ -13,12 +13,12 @@ export async function insertActivity(sql: Sql, issue: IssueRef, entry: NewActivi
   await insertRows(sql, 'issue_activity', [{ environmentId, issueId, text: null, detail: {}, ...entry }])
 }
 
-const COLUMNS = selectList('id at kind actor imported_at text detail')
+const ACTIVITY_COLUMNS = selectList('id at kind actor imported_at text detail')
 
 const toRow = withJson<IssueActivityRow>('actor')
 
 async function listIssueActivity(sql: Sql, environmentId: string, issueId: string, { limit, after }: PageBySeen) {
-  const text = `SELECT ${COLUMNS} FROM issue_activity
+  const text = `SELECT ${ACTIVITY_COLUMNS} FROM issue_activity
     WHERE environment_id = :env AND issue_id = :issueId ${after ? 'AND (at, id) < (:at, :key)' : ''}
     ORDER BY at DESC, id DESC`
   const params = { env: environmentId, issueId, at: after?.at, key: after?.key }

@@ -3,12 +3,12 @@ import { selectList, type Sql } from '../sql.ts'
 
 type Group = Omit<IssueGroupRow, 'fingerprint' | 'facts'> & Pick<IssueRow, 'title' | 'detectionType'>
 
-const COLUMNS = selectList('home_issue_id title detection_type first_seen last_seen occurrences recoveries runs agents')
+const FINGERPRINT_COLUMNS = selectList('home_issue_id title detection_type first_seen last_seen occurrences recoveries runs agents')
 
 export async function recountIssue(sql: Sql, environmentId: string, issueId: string): Promise<void> {
   const of = { env: environmentId, issueId }
   const groups = await sql.all<Group>(
-    `SELECT ${COLUMNS} FROM issue_fingerprints
+    `SELECT ${FINGERPRINT_COLUMNS} FROM issue_fingerprints
       WHERE environment_id = :env AND issue_id = :issueId ORDER BY first_seen, fingerprint`,
     of,
   )

@@ -105,7 +105,7 @@ async function readUsagePoints(
   const last = Math.min(from + (Math.max(...places) + 1) * stepMs, window.to)
   const steps = { start: from, stepMs, from: from + Math.min(...places) * stepMs, to: last }
   const latencies = await readLatencies(sql, environmentId, by, steps)
-  const uncosted = await readUncosted(sql, environmentId, by, steps, new Set(names.keys()))
+  const uncosted = await uncostedOfPoints(sql, environmentId, by, steps, new Set(names.keys()))
   const rows = points.rows.map(({ errors = 0, blocked = 0, approvals = 0, ...point }): UsagePointRow => {
     const latency = (call: Call) => latencies.get(`${point.step} ${point.key} ${call}`) ?? null
     return {
@@ -152,7 +152,7 @@ async function nameOf(sql: Sql, by: UsageGroup, tenantId: string, key: string): 
   return text && ((await sql.get<{ name: string }>(text, { tenantId, key }))?.name ?? null)
 }
 
-async function readUncosted(sql: Sql, environmentId: string, by: UsageGroup, steps: Steps, keys: ReadonlySet<string>) {
+async function uncostedOfPoints(sql: Sql, environmentId: string, by: UsageGroup, steps: Steps, keys: ReadonlySet<string>) {
   if (by === 'tool') return new Map<string, UncostedSum[]>()
   if (by === 'session' || by === 'promptVersion') {
     const runs = { text: GROUPS[by].rows, params: { env: environmentId, from: steps.from, to: steps.to } }

@@ -27,14 +27,14 @@ async function readUsage(sql: Sql, environmentId: string, fromHour: number, toHo
   const { hour, agentId, modelKey } = page.after ?? { hour: fromHour, agentId: NIL_UUID, modelKey: '' }
   const params = { env: environmentId, hour, agentId, modelKey, toHour, most: page.limit + 1 }
   const { rows, more } = await sql.page<Omit<UsageHourRow, 'uncosted'>>(text, params, page.limit)
-  const uncosted = await readUncosted(sql, environmentId, rows)
+  const uncosted = await uncostedOfHours(sql, environmentId, rows)
   const withUncosted = rows.map((row): UsageHourRow => {
     return { ...row, uncosted: uncosted.get(`${row.hour} ${row.agentId} ${row.model}`) ?? [] }
   })
   return { rows: withUncosted, more }
 }
 
-async function readUncosted(sql: Sql, environmentId: string, rows: readonly Pick<UsageHourRow, 'hour'>[]) {
+async function uncostedOfHours(sql: Sql, environmentId: string, rows: readonly Pick<UsageHourRow, 'hour'>[]) {
   const [first, last] = [rows[0]?.hour, rows.at(-1)?.hour]
   if (first === undefined || last === undefined) return new Map<string, UncostedSum[]>()
   const hours = { from: first, to: last + HOUR_MS, start: 0, stepMs: HOUR_MS }
