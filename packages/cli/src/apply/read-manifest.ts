@@ -63,7 +63,7 @@ function readPrompt(yaml: YamlReader, name: string, entry: Entry, readFile: Read
   }
   const fields = yaml.fields(entry, ['content', 'file'])
   if (fields === null) return null
-  const content = readSource(yaml, entry, fields.content, fields.file, 'content', readFile)
+  const content = sourceOf(yaml, entry, fields.content, fields.file, 'content', readFile)
   if (content === null) return null
   const bytes = Buffer.byteLength(content)
   if (bytes > LIMITS.promptContentBytes) {
@@ -91,7 +91,7 @@ function readPolicy(yaml: YamlReader, id: string, entry: Entry, readFile: ReadFi
   const severity = oneOf(yaml, entry, fields.severity, 'severity', SEVERITIES)
   const action = oneOf(yaml, entry, fields.action, 'action', POLICY_ACTIONS)
   const givenOnError = fields.onError ? oneOf(yaml, entry, fields.onError, 'onError', ON_ERRORS) : null
-  const source = readSource(yaml, entry, fields.condition, fields.file, 'condition', readFile)
+  const source = sourceOf(yaml, entry, fields.condition, fields.file, 'condition', readFile)
   if (source === null) return null
   const condition = withoutLastLineEnd(source)
   if (!checkCondition(yaml, fields.condition ?? fields.file ?? entry, condition)) return null
@@ -111,7 +111,7 @@ function checkCondition(yaml: YamlReader, entry: Entry, condition: string): bool
 }
 
 /** A text in the manifest, or in a file that it names. */
-function readSource(
+function sourceOf(
   yaml: YamlReader,
   entry: Entry,
   inline: Entry | undefined,

@@ -14,12 +14,12 @@ interface Managed {
   readonly flags: readonly string[]
 }
 
-interface Options {
+interface ManagedOptions {
   readonly yes?: true
   readonly approvalTimeout: number
 }
 
-export async function installManaged(managed: Managed, { yes, approvalTimeout }: Options): Promise<void> {
+export async function installManaged(managed: Managed, { yes, approvalTimeout }: ManagedOptions): Promise<void> {
   const { agent, account, program, flags } = managed
   const accountFile = managedAccountFile()
   const parts = { agent, program, flags: [...flags, '--account', accountFile], stateFolder: null }
@@ -30,7 +30,7 @@ export async function installManaged(managed: Managed, { yes, approvalTimeout }:
   if (AGENTS[agent].managed?.isAlone) printLine('Other hooks of users and projects no longer run in this agent.')
 }
 
-export async function uninstallManaged(agent: AgentName, { yes }: Pick<Options, 'yes'>): Promise<void> {
+export async function uninstallManaged(agent: AgentName, { yes }: Pick<ManagedOptions, 'yes'>): Promise<void> {
   await deleteOwnFile(ownFile(agent), yes)
 }
 

@@ -13,14 +13,14 @@ export interface OwnFile {
   readonly isOurs: (text: string) => boolean
 }
 
-interface Options {
+interface WriteOptions {
   readonly yes?: true | undefined
   /** Written first, so that no hook lacks it. */
   readonly first: () => void
 }
 
 /** Shows the change and asks. True if the file is now as wanted. */
-export async function writeOwnFile(own: OwnFile, text: string, { yes, first }: Options): Promise<boolean> {
+export async function writeOwnFile(own: OwnFile, text: string, { yes, first }: WriteOptions): Promise<boolean> {
   const { file, mode } = own
   const before = ownText(own)
   if (before === text) printLine(`${file} needs no change.`)

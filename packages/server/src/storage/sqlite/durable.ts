@@ -1,6 +1,6 @@
-import type { Database } from './database.ts'
+import type Database from 'better-sqlite3'
 
-export function assertDurable(db: Database): void {
+export function assertDurable(db: Database.Database): void {
   // Only a write proves it: before the first one, better-sqlite3 may report a setting it does not keep.
   db.prepare('UPDATE control SET revision = revision WHERE id = 1').run()
   const { synchronous, mode } = durability(db)
@@ -11,7 +11,7 @@ export function assertDurable(db: Database): void {
 
 export type Durability = ReturnType<typeof durability>
 
-export function durability(db: Database) {
+export function durability(db: Database.Database) {
   return {
     synchronous: db.pragma('synchronous', { simple: true }) as number,
     mode: db.pragma('journal_mode', { simple: true }) as string,

@@ -2,13 +2,14 @@ import path from 'node:path'
 import { ROOT } from '../../program/root.ts'
 import { checkApplied, readMigrations, type Applied, type Migration } from '../sql/migrations.ts'
 import { StoreRefused } from '../store.ts'
-import { APPLICATION_ID, type Database } from './database.ts'
+import type Database from 'better-sqlite3'
+import { APPLICATION_ID } from './database.ts'
 
 export function knownMigrations(): Migration[] {
   return readMigrations(path.join(ROOT, 'packages/server/src/storage/sqlite/migrations'))
 }
 
-export function migrate(db: Database, migrations: Migration[] = knownMigrations()): void {
+export function migrate(db: Database.Database, migrations: Migration[] = knownMigrations()): void {
   const apply = db.transaction(() => {
     const applied = appliedMigrations(db)
     checkApplied(applied, migrations)
@@ -22,7 +23,7 @@ export function migrate(db: Database, migrations: Migration[] = knownMigrations(
   apply.exclusive()
 }
 
-function create(db: Database): void {
+function create(db: Database.Database): void {
   if (db.prepare('SELECT 1 FROM sqlite_schema').get() !== undefined) {
     throw new StoreRefused(`${db.name} is another program's database, not a Tacho store.`)
   }
@@ -35,7 +36,7 @@ function create(db: Database): void {
   ) STRICT`)
 }
 
-export function appliedMigrations(db: Database): Applied[] {
+export function appliedMigrations(db: Database.Database): Applied[] {
   if (db.pragma('application_id', { simple: true }) !== APPLICATION_ID) return []
   return db.prepare<[], Applied>('SELECT version, name, sha256 FROM migrations ORDER BY version').all()
 }
