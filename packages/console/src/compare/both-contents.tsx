@@ -11,7 +11,7 @@ import type { Word } from './words.ts'
 
 const route = getRouteApi('/w/$workspace/$environment/compare')
 
-interface Props {
+interface BothContentsProps {
   pair: Pair
   /** Ids of the two runs. */
   a: string
@@ -19,7 +19,7 @@ interface Props {
 }
 
 /** What was recorded at one step in each run, part by part; words that differ stand out. */
-export function BothContents({ pair, a, b }: Props) {
+export function BothContents({ pair, a, b }: BothContentsProps) {
   const [left, right] = [useParts(a, pair.a), useParts(b, pair.b)]
   const error = left.error ?? right.error
   if (error) return <Refused error={error} className="p-2" />

@@ -6,7 +6,7 @@ export function useWords(a: string | null, b: string | null): BothWords | null {
   return useMemo(() => (a === null || b === null || a === b ? null : wordsOf(a, b)), [a, b])
 }
 
-interface Props {
+interface BothWordsProps {
   text: string
   words: readonly Word[] | undefined
   /** Of the first run or of the second. */
@@ -16,7 +16,7 @@ interface Props {
 const OWN = { a: 'rounded-xs bg-red-wash text-red', b: 'rounded-xs bg-green-wash text-green' }
 
 /** A text whose own words stand out, by colour and by a line under them. */
-export function Words({ text, words, side }: Props) {
+export function Words({ text, words, side }: BothWordsProps) {
   if (!words) return <ShownText text={text} lineBreaks />
   const rest = text.slice(COMPARED_CHARS)
   return (

@@ -6,7 +6,7 @@ import type { Pair } from './use-alignment.ts'
 import { useWords, Words } from './both-words.tsx'
 import type { Word } from './words.ts'
 
-interface Props {
+interface PairRowProps {
   pair: Pair
   /** Ids of the two runs. */
   a: string
@@ -16,7 +16,7 @@ interface Props {
 }
 
 /** One step of each run side by side; on a phone, one below the other. It opens to all that was recorded. */
-export function PairRow({ pair, a, b, mark }: Props) {
+export function PairRow({ pair, a, b, mark }: PairRowProps) {
   const [isOpen, setOpen] = useState(false)
   const words = useWords(pair.a?.label ?? null, pair.b?.label ?? null)
   const isAlone = pair.a === null || pair.b === null

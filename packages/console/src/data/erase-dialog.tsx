@@ -13,7 +13,7 @@ import { Refused } from '../ui/refused.tsx'
 import { KIND_NOTES, KIND_WORDS } from './erasure-kinds.ts'
 import { erasurePreviewQuery } from './queries.ts'
 
-interface Props {
+interface EraseDialogProps {
   place: Place
   /** What to erase; null: the person says it. */
   subject: Pick<ErasureSubject, 'kind' | 'id'> | null
@@ -21,7 +21,7 @@ interface Props {
 }
 
 /** Says what goes before it goes, and leads to the receipt. */
-export function EraseDialog({ place, subject, onClose }: Props) {
+export function EraseDialog({ place, subject, onClose }: EraseDialogProps) {
   const environmentId = place.environment.id
   const navigate = useNavigate()
   const cache = useQueryClient()

@@ -5,14 +5,14 @@ import { MenuItem } from '../ui/menu.tsx'
 import { Popover } from '../ui/popover.tsx'
 import { EraseDialog } from './erase-dialog.tsx'
 
-interface Props {
+interface EraseMenuProps {
   place: Place
   subject: Pick<ErasureSubject, 'kind' | 'id'>
   className?: string
 }
 
 /** What an admin can do with a session or an agent. */
-export function EraseMenu({ place, subject, className = '' }: Props) {
+export function EraseMenu({ place, subject, className = '' }: EraseMenuProps) {
   const [isErasing, setErasing] = useState(false)
   if (!place.may('admin')) return null
   return (

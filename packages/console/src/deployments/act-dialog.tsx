@@ -13,7 +13,7 @@ export type Act =
   | { kind: 'deploy'; environment: InForce['environment']; deployment: Deployment | null }
   | { kind: 'promote' | 'roll back'; environment: InForce['environment']; deployment: Deployment }
 
-interface Props {
+interface ActDialogProps {
   workspaceId: string
   act: Act
   item: Item
@@ -26,7 +26,7 @@ interface Props {
 const NONE = 'none'
 
 /** Agents take a change up within seconds, so it is said before what will change, and where. */
-export function ActDialog({ workspaceId, act, item, name, newestVersion, places, onClose }: Props) {
+export function ActDialog({ workspaceId, act, item, name, newestVersion, places, onClose }: ActDialogProps) {
   const cache = useQueryClient()
   const others = places.filter(({ environment }) => environment.id !== act.environment.id)
   const [version, setVersion] = useState(newestVersion)

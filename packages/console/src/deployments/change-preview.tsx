@@ -12,7 +12,7 @@ import { Skeleton } from '../ui/states.tsx'
 import { Time } from '../ui/time.tsx'
 import type { InForce, Item } from './queries.ts'
 
-interface Props {
+interface ChangePreviewProps {
   workspaceId: string
   item: Item
   /** In force now; null: nothing is. */
@@ -23,7 +23,7 @@ interface Props {
   others: readonly InForce[]
 }
 
-export function ChangePreview({ workspaceId, item, from, to, others }: Props) {
+export function ChangePreview({ workspaceId, item, from, to, others }: ChangePreviewProps) {
   const { data, error } = useQuery({
     queryKey: [item.kind, workspaceId, item.id, 'diff', from, to],
     queryFn: ({ signal }) => readDiff(workspaceId, item, { from: from ?? '', to: to ?? '' }, signal),

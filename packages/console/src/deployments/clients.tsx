@@ -16,8 +16,8 @@ import { Refused } from '../ui/refused.tsx'
 import { Nothing } from '../ui/section.tsx'
 import { Time } from '../ui/time.tsx'
 
-const route = getRouteApi('/w/$workspace/$environment')
-const REFRESH_MS = 10_000
+const placeRoute = getRouteApi('/w/$workspace/$environment')
+const CLIENTS_REFRESH_MS = 10_000
 const PAGE = 50
 
 const STANDINGS: Record<ClientStanding, { word: string; tone: Tone }> = {
@@ -57,7 +57,7 @@ export function Clients({ environmentId, name }: { environmentId: string; name: 
     queryKey: ['configuration clients', environmentId, 'counts'],
     queryFn: ({ signal }) =>
       api.listConfigurationClients({ params: { environmentId }, query: { limit: 1 } }, { signal }),
-    refetchInterval: REFRESH_MS,
+    refetchInterval: CLIENTS_REFRESH_MS,
   })
   if (error) return <Refused error={error} />
   if (!data) return null
@@ -82,14 +82,14 @@ export function Clients({ environmentId, name }: { environmentId: string; name: 
 }
 
 function ClientList({ environmentId, name }: { environmentId: string; name: string }) {
-  const { place } = route.useRouteContext()
+  const { place } = placeRoute.useRouteContext()
   const [erased, setErased] = useState<string | null>(null)
   const [standing, setStanding] = useState<ClientStanding>()
   const list = usePages<ConfigurationClient>({
     queryKey: ['configuration clients', environmentId, 'list', standing],
     read: (cursor, signal) =>
       api.listConfigurationClients({ params: { environmentId }, query: { standing, limit: PAGE, cursor } }, { signal }),
-    refreshMs: REFRESH_MS,
+    refreshMs: CLIENTS_REFRESH_MS,
   })
   // A key sends events under ids of its own choice.
   const erase: Column<ConfigurationClient> = {

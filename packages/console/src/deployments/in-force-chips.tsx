@@ -1,14 +1,14 @@
 import { Chip } from '../ui/chip.tsx'
 import { inForce, type Deployed, type Item } from './queries.ts'
 
-interface Props {
+interface InForceChipsProps {
   deployed: readonly Deployed[]
   item: Item
   newestVersion: string
 }
 
 /** Where an item is in force, and in which version; an older version stands out. */
-export function InForceChips({ deployed, item, newestVersion }: Props) {
+export function InForceChips({ deployed, item, newestVersion }: InForceChipsProps) {
   const places = inForce(deployed, item).filter(({ deployment }) => deployment !== null)
   return (
     <span className="flex flex-wrap gap-1">

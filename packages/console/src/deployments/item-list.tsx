@@ -7,7 +7,7 @@ import { useTitle } from '../ui/title.ts'
 
 const route = getRouteApi('/w/$workspace/$environment')
 
-interface Props<Item> {
+interface ItemListProps<Item> {
   title: 'Prompts' | 'Policies'
   list: { data: readonly Item[] | undefined; error: unknown; refetch: () => Promise<unknown> }
   columns: readonly Column<Item>[]
@@ -20,7 +20,7 @@ interface Props<Item> {
 }
 
 /** The page that lists prompts or policies. */
-export function ItemList<Item>(props: Props<Item>) {
+export function ItemList<Item>(props: ItemListProps<Item>) {
   const { title, list, columns, keyOf, open, empty, hasArchived, onArchived } = props
   const params = route.useParams()
   const { place } = route.useRouteContext()

@@ -7,7 +7,7 @@ import { meQuery } from '../queries.ts'
 import { Button } from '../ui/button.tsx'
 import { FormDialog } from '../ui/form-dialog.tsx'
 
-interface Props {
+interface AssignDialogProps {
   params: { environmentId: string; issueId: string }
   workspaceId: string
   current: string | null
@@ -15,7 +15,7 @@ interface Props {
   onDone: () => Promise<void>
 }
 
-export function AssignDialog({ params, workspaceId, current, onClose, onDone }: Props) {
+export function AssignDialog({ params, workspaceId, current, onClose, onDone }: AssignDialogProps) {
   const id = useId()
   const [name, setName] = useState(current ?? '')
   const { data: me } = useQuery(meQuery)

@@ -11,13 +11,13 @@ const TIMES = [
   ['until someone reopens it', null],
 ] as const
 
-interface Props {
+interface IgnoreDialogProps {
   params: { environmentId: string; issueId: string }
   onClose: () => void
   onDone: () => Promise<unknown>
 }
 
-export function IgnoreDialog({ params, onClose, onDone }: Props) {
+export function IgnoreDialog({ params, onClose, onDone }: IgnoreDialogProps) {
   const [chosen, setChosen] = useState(1)
   const ignore = useMutation({
     mutationFn: () => {

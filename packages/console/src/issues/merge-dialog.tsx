@@ -8,7 +8,7 @@ import { ISSUE_STATES } from '@tacho/contract/words.ts'
 import type { IssueState } from '@tacho/contract/operator/issue.ts'
 import { stateWord } from './issue-state.tsx'
 
-interface Props {
+interface MergeDialogProps {
   params: { environmentId: string; issueId: string }
   onClose: () => void
   onDone: (issueId: string) => Promise<void>
@@ -16,7 +16,7 @@ interface Props {
 
 const SHOWN = 100
 
-export function MergeDialog({ params, onClose, onDone }: Props) {
+export function MergeDialog({ params, onClose, onDone }: MergeDialogProps) {
   const { environmentId, issueId } = params
   const [into, setInto] = useState<string | null>(null)
   const [state, setState] = useState<IssueState>('OPEN')

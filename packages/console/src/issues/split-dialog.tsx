@@ -5,14 +5,14 @@ import { api } from '../api.ts'
 import { counted } from '../ui/format.ts'
 import { FormDialog } from '../ui/form-dialog.tsx'
 
-interface Props {
+interface SplitDialogProps {
   params: { environmentId: string; issueId: string }
   groups: readonly IssueGroup[]
   onClose: () => void
   onDone: (issueId: string) => Promise<void>
 }
 
-export function SplitDialog({ params, groups, onClose, onDone }: Props) {
+export function SplitDialog({ params, groups, onClose, onDone }: SplitDialogProps) {
   const [chosen, setChosen] = useState<readonly string[]>([])
   const split = useMutation({
     mutationFn: () => api.splitIssue({ params, body: { fingerprints: [...chosen] } }),

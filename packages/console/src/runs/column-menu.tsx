@@ -3,12 +3,12 @@ import { RUN_COLUMNS } from '@tacho/contract/words.ts'
 import { Popover } from '../ui/popover.tsx'
 import { columnWord } from './columns.ts'
 
-interface Props {
+interface ColumnMenuProps {
   columns: readonly RunColumn[]
   onChange: (columns: readonly RunColumn[]) => void
 }
 
-export function ColumnMenu({ columns, onChange }: Props) {
+export function ColumnMenu({ columns, onChange }: ColumnMenuProps) {
   const toggle = (column: RunColumn) =>
     onChange(RUN_COLUMNS.filter((one) => (one === column) !== columns.includes(one)))
   return (

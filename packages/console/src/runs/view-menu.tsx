@@ -12,7 +12,7 @@ import { Popover } from '../ui/popover.tsx'
 import type { RunsSearch } from './search.ts'
 import { toSearch, toView, viewsQuery } from './views.ts'
 
-interface Props {
+interface ViewMenuProps {
   place: Place
   search: RunsSearch
   onOpen: (search: RunsSearch) => void
@@ -23,7 +23,7 @@ const SEEN = 'Everyone who can read this environment sees the view.'
 type Opened = { is: 'save' } | { is: 'rename' | 'remove'; view: RunView }
 
 /** Opens, saves, renames and deletes the views of the environment. */
-export function ViewMenu({ place, search, onOpen }: Props) {
+export function ViewMenu({ place, search, onOpen }: ViewMenuProps) {
   const [opened, setOpened] = useState<Opened | null>(null)
   const cache = useQueryClient()
   const params = { environmentId: place.environment.id }

@@ -5,7 +5,7 @@ import { EventType } from '../runs/event-type.tsx'
 import { Marked } from '../ui/marked.tsx'
 import { Time } from '../ui/time.tsx'
 
-const route = getRouteApi('/w/$workspace/$environment')
+const placeRoute = getRouteApi('/w/$workspace/$environment')
 
 interface Props {
   items: readonly SearchHit[]
@@ -24,7 +24,7 @@ export function HitList({ items, current }: Props) {
 }
 
 function Hit({ hit: { run, event, snippet }, isCurrent }: { hit: SearchHit; isCurrent: boolean }) {
-  const params = route.useParams()
+  const params = placeRoute.useParams()
   const row = useRef<HTMLLIElement>(null)
   useEffect(() => {
     if (isCurrent) row.current?.scrollIntoView({ block: 'nearest' })

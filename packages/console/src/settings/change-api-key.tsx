@@ -11,7 +11,7 @@ import { NameField } from './name-field.tsx'
 import { RateField } from './rate-field.tsx'
 import { SCOPE_NOTES } from './scopes.ts'
 
-interface Props {
+interface ChangeApiKeyProps {
   environmentId: string
   apiKey: ApiKey
   onSettled: () => Promise<unknown>
@@ -21,7 +21,7 @@ interface Props {
 const KEEP = 'keep'
 
 /** A key can lose scopes, but never get more. */
-export function ChangeApiKey({ environmentId, apiKey, onSettled, onClose }: Props) {
+export function ChangeApiKey({ environmentId, apiKey, onSettled, onClose }: ChangeApiKeyProps) {
   const [name, setName] = useState(apiKey.name)
   const [scopes, setScopes] = useState(apiKey.scopes)
   const [rate, setRate] = useState(apiKey.requestsPerSecond?.toString() ?? '')

@@ -1,4 +1,4 @@
-interface Props<Value extends string> {
+interface CheckListProps<Value extends string> {
   legend: string
   options: readonly (readonly [value: Value, note: string])[]
   chosen: readonly Value[]
@@ -6,7 +6,7 @@ interface Props<Value extends string> {
 }
 
 /** A choice of several. */
-export function CheckList<Value extends string>({ legend, options, chosen, onChange }: Props<Value>) {
+export function CheckList<Value extends string>({ legend, options, chosen, onChange }: CheckListProps<Value>) {
   const toggled = (value: Value) =>
     options.map(([one]) => one).filter((one) => (one === value ? !chosen.includes(one) : chosen.includes(one)))
   return (

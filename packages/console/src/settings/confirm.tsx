@@ -2,7 +2,7 @@ import { useMutation } from '@tanstack/react-query'
 import type { ReactNode } from 'react'
 import { FormDialog } from '../ui/form-dialog.tsx'
 
-interface Props<Result> {
+interface ConfirmProps<Result> {
   title: string
   act: string
   /** What will happen. */
@@ -16,7 +16,15 @@ interface Props<Result> {
 }
 
 /** Asks before an act that cannot be undone. */
-export function Confirm<Result>({ title, act, children, run, onSettled, onClose, onDone = onClose }: Props<Result>) {
+export function Confirm<Result>({
+  title,
+  act,
+  children,
+  run,
+  onSettled,
+  onClose,
+  onDone = onClose,
+}: ConfirmProps<Result>) {
   const mutation = useMutation({ mutationFn: run, onSuccess: onDone, onSettled })
   return (
     <FormDialog

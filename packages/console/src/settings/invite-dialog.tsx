@@ -7,14 +7,14 @@ import { Field } from '../ui/field.tsx'
 import { FormDialog } from '../ui/form-dialog.tsx'
 import { RoleChoice } from './role-choice.tsx'
 
-interface Props {
+interface InviteDialogProps {
   where: string
   invite: (body: NewInvitation) => Promise<CreatedInvitation>
   onInvited: (invitation: CreatedInvitation) => void
   onClose: () => void
 }
 
-export function InviteDialog({ where, invite, onInvited, onClose }: Props) {
+export function InviteDialog({ where, invite, onInvited, onClose }: InviteDialogProps) {
   const [email, setEmail] = useState('')
   const [role, setRole] = useState<Role>('viewer')
   const send = useMutation({

@@ -2,7 +2,7 @@ import type { ReactNode } from 'react'
 import { DataTable, type Column } from '../ui/data-table.tsx'
 import { PagePending, Trouble, isBlocking } from '../ui/states.tsx'
 
-interface Props<Item> {
+interface ListedProps<Item> {
   label: string
   list: {
     data: readonly Item[] | undefined
@@ -17,7 +17,7 @@ interface Props<Item> {
 }
 
 /** A table in one of its states: failed, loading, empty, or there. */
-export function ListedTable<Item extends { id: string | number }>(props: Props<Item>) {
+export function ListedTable<Item extends { id: string | number }>(props: ListedProps<Item>) {
   const { label, list, columns, empty, current } = props
   const { data, error, refetch } = list
   if (isBlocking(error, data)) return <Trouble error={error} retry={() => void refetch()} />

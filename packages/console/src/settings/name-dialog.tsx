@@ -4,7 +4,7 @@ import { useState } from 'react'
 import { FormDialog } from '../ui/form-dialog.tsx'
 import { NameField } from './name-field.tsx'
 
-interface Props {
+interface NameDialogProps {
   title: string
   act?: string
   hint: string
@@ -17,7 +17,7 @@ interface Props {
 }
 
 /** Asks for the name of a new thing, or for a new name. */
-export function NameDialog(props: Props) {
+export function NameDialog(props: NameDialogProps) {
   const {
     title,
     act = 'Create',

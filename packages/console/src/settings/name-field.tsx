@@ -1,7 +1,7 @@
 import { LIMITS } from '@tacho/contract/limits.ts'
 import { Field } from '../ui/field.tsx'
 
-interface Props {
+interface NameFieldProps {
   hint: string
   value: string
   onChange: (name: string) => void
@@ -9,7 +9,7 @@ interface Props {
 }
 
 /** The first field of a dialog that makes something with a name. */
-export function NameField({ hint, value, onChange, maxLength = LIMITS.nameChars }: Props) {
+export function NameField({ hint, value, onChange, maxLength = LIMITS.nameChars }: NameFieldProps) {
   return (
     <Field
       label="Name"

@@ -33,13 +33,13 @@ const PURPOSE_SCOPES: Record<Exclude<Purpose, 'chosen'>, Scope[]> = {
   reading: ['usage:read'],
 }
 
-interface Props {
+interface NewApiKeyProps {
   environmentId: string
   onCreated: (key: CreatedApiKey) => void
   onClose: () => void
 }
 
-export function NewApiKey({ environmentId, onCreated, onClose }: Props) {
+export function NewApiKey({ environmentId, onCreated, onClose }: NewApiKeyProps) {
   const [name, setName] = useState('')
   const [purpose, setPurpose] = useState<Purpose>('agent')
   const [chosen, setChosen] = useState<Scope[]>(['events:write'])

@@ -1,6 +1,6 @@
 import { useId } from 'react'
 
-interface Props<Value extends string> {
+interface RadioCardsProps<Value extends string> {
   legend: string
   value: Value
   options: readonly { value: Value; name: string; note: string }[]
@@ -8,7 +8,7 @@ interface Props<Value extends string> {
 }
 
 /** A choice of one, each with a sentence about it. */
-export function RadioCards<Value extends string>({ legend, value, options, onChange }: Props<Value>) {
+export function RadioCards<Value extends string>({ legend, value, options, onChange }: RadioCardsProps<Value>) {
   const id = useId()
   return (
     <fieldset>

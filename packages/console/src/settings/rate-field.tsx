@@ -1,7 +1,7 @@
 import { LIMITS } from '@tacho/contract/limits.ts'
 import { Field } from '../ui/field.tsx'
 
-interface Props {
+interface RateFieldProps {
   hint?: string
   /** '' for the default of the service. */
   value: string
@@ -9,7 +9,7 @@ interface Props {
 }
 
 /** The rate of an API key. */
-export function RateField({ hint, value, onChange }: Props) {
+export function RateField({ hint, value, onChange }: RateFieldProps) {
   return (
     <Field
       label="Requests per second"

@@ -6,7 +6,7 @@ import { Button } from '../ui/button.tsx'
 import { FormDialog } from '../ui/form-dialog.tsx'
 import { RoleChoice } from './role-choice.tsx'
 
-interface Props {
+interface RoleDialogProps {
   person: Operator
   /** A person may have no role everywhere. */
   mayBeNone: boolean
@@ -15,7 +15,7 @@ interface Props {
   onClose: () => void
 }
 
-export function RoleDialog({ person, mayBeNone, change, onSettled, onClose }: Props) {
+export function RoleDialog({ person, mayBeNone, change, onSettled, onClose }: RoleDialogProps) {
   const [role, setRole] = useState<Role>(person.role ?? 'viewer')
   const save = useMutation({
     mutationFn: (chosen: Role | null) => change(person.id, chosen),

@@ -15,7 +15,7 @@ const OVERLAPS = [
 ] as const
 const KEEP = 'keep'
 
-interface Props {
+interface RotateApiKeyProps {
   environmentId: string
   apiKey: ApiKey
   onRotated: (key: CreatedApiKey) => void
@@ -23,7 +23,7 @@ interface Props {
 }
 
 /** A new key with the same scopes; the old one works until agents have the new one. */
-export function RotateApiKey({ environmentId, apiKey, onRotated, onClose }: Props) {
+export function RotateApiKey({ environmentId, apiKey, onRotated, onClose }: RotateApiKeyProps) {
   const [overlap, setOverlap] = useState('24')
   const [days, setDays] = useState(KEEP)
   const rotate = useMutation({

@@ -1,7 +1,7 @@
 import type { ReactNode } from 'react'
 import { useTitle } from '../ui/title.ts'
 
-interface Props {
+interface SectionPageProps {
   title: string
   note: ReactNode
   /** The button that makes a new one. */
@@ -10,7 +10,7 @@ interface Props {
 }
 
 /** One page of the settings: what it is about, what there is. */
-export function SectionPage({ title, note, act, children }: Props) {
+export function SectionPage({ title, note, act, children }: SectionPageProps) {
   useTitle(title)
   return (
     <>

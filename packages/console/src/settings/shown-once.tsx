@@ -2,7 +2,7 @@ import { Button } from '../ui/button.tsx'
 import { Code } from '../ui/code.tsx'
 import { Dialog } from '../ui/dialog.tsx'
 
-interface Props {
+interface ShownOnceProps {
   title: string
   /** What it is for, and to whom it may be given. */
   note: string
@@ -12,7 +12,7 @@ interface Props {
 }
 
 /** A new secret. The server cannot show it again, so only the button closes the dialog. */
-export function ShownOnce({ title, note, label, text, onClose }: Props) {
+export function ShownOnce({ title, note, label, text, onClose }: ShownOnceProps) {
   return (
     <Dialog title={title} onClose={onClose} isFirm>
       <div className="flex flex-col gap-3 p-5">

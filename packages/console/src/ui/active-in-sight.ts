@@ -7,7 +7,7 @@ export function useActiveInSight(place: string) {
     const element = row.current
     if (!element) return
     // Links grow when what they count arrives, and the last ones come with the person's role.
-    const watcher = new ResizeObserver(() => show(element))
+    const watcher = new ResizeObserver(() => bringIntoSight(element))
     const watch = () => {
       watcher.disconnect()
       for (const link of [element, ...element.children]) watcher.observe(link)
@@ -23,7 +23,7 @@ export function useActiveInSight(place: string) {
   return row
 }
 
-function show(row: HTMLElement): void {
+function bringIntoSight(row: HTMLElement): void {
   const active = row.querySelector<HTMLElement>('[data-status=active]')
   if (!active) return
   // Not scrollIntoView, which would scroll the page too.

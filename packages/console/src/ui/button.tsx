@@ -7,13 +7,20 @@ const LOOKS = {
   quiet: 'text-soft hover:bg-hover hover:text-ink',
 } as const
 
-interface Props extends ComponentProps<'button'> {
+interface ButtonProps extends ComponentProps<'button'> {
   look?: keyof typeof LOOKS
   /** Its act is under way. */
   busy?: boolean
 }
 
-export function Button({ look = 'plain', busy = false, className = '', disabled, type = 'button', ...rest }: Props) {
+export function Button({
+  look = 'plain',
+  busy = false,
+  className = '',
+  disabled,
+  type = 'button',
+  ...rest
+}: ButtonProps) {
   return (
     <button
       type={type}

@@ -11,7 +11,7 @@ export interface Column<Item> {
   main?: boolean
 }
 
-interface Props<Item> {
+interface DataTableProps<Item> {
   label: string
   columns: readonly Column<Item>[]
   items: readonly Item[]
@@ -21,7 +21,7 @@ interface Props<Item> {
 }
 
 /** A list of things that people made or that are few: not windowed. */
-export function DataTable<Item>({ label, columns, items, keyOf, current }: Props<Item>) {
+export function DataTable<Item>({ label, columns, items, keyOf, current }: DataTableProps<Item>) {
   return (
     <div className="overflow-x-auto" tabIndex={-1}>
       <table aria-label={label} className="w-full text-sm">

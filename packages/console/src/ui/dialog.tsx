@@ -1,6 +1,6 @@
 import { useLayoutEffect, useRef, type ReactNode } from 'react'
 
-interface Props {
+interface DialogProps {
   title: string
   onClose: () => void
   children: ReactNode
@@ -10,7 +10,7 @@ interface Props {
 }
 
 /** The browser's own modal dialog: it keeps the focus inside, closes on Escape and gives the focus back. */
-export function Dialog({ title, onClose, children, className = 'w-full max-w-lg', isFirm = false }: Props) {
+export function Dialog({ title, onClose, children, className = 'w-full max-w-lg', isFirm = false }: DialogProps) {
   const element = useRef<HTMLDialogElement>(null)
   useLayoutEffect(() => {
     const dialog = element.current

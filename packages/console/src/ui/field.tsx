@@ -1,13 +1,13 @@
 import { useId, type InputHTMLAttributes } from 'react'
 
-interface Props extends InputHTMLAttributes<HTMLInputElement> {
+interface FieldProps extends InputHTMLAttributes<HTMLInputElement> {
   label: string
   hint?: string
   /** What is wrong with the value; shown instead of the hint. */
   fault?: string | null
 }
 
-export function Field({ label, hint, fault = null, className = '', ...rest }: Props) {
+export function Field({ label, hint, fault = null, className = '', ...rest }: FieldProps) {
   const id = useId()
   const note = fault ?? hint
   return (

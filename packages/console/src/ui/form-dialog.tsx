@@ -3,7 +3,7 @@ import { Button } from './button.tsx'
 import { Dialog } from './dialog.tsx'
 import { Refused } from './refused.tsx'
 
-interface Props {
+interface FormDialogProps {
   title: string
   /** The word on the button that does it. */
   act: string
@@ -17,7 +17,7 @@ interface Props {
 }
 
 /** A dialog that asks for something and does one thing with it. A refusal shows in place. */
-export function FormDialog(props: Props) {
+export function FormDialog(props: FormDialogProps) {
   const { title, act, isReady = true, isBusy, error, onSubmit, onClose, children, className } = props
   return (
     <Dialog title={title} onClose={onClose} {...(className && { className })}>

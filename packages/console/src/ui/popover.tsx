@@ -1,6 +1,6 @@
 import { useId, type ReactNode } from 'react'
 
-interface Props {
+interface PopoverProps {
   label: string
   /** Shown instead of the label: a sign, or an element that names the button itself. */
   face?: ReactNode
@@ -15,7 +15,7 @@ interface Props {
  * A button with a panel beside it: the browser's own popover, which closes on Escape and on a click elsewhere. Its button is
  * its anchor (theme.css).
  */
-export function Popover(props: Props) {
+export function Popover(props: PopoverProps) {
   const { label, face, children, className = '', buttonClassName = 'field text-soft hover:bg-hover' } = props
   const id = useId()
   return (

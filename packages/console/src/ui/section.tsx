@@ -1,6 +1,6 @@
 import type { ReactNode } from 'react'
 
-interface Props {
+interface SectionProps {
   title: string
   note?: ReactNode
   /** Why the part could not be read. The other parts of the page stay. */
@@ -10,7 +10,7 @@ interface Props {
 }
 
 /** A titled part of a page. */
-export function Section({ title, note, error, children, className = 'mt-6' }: Props) {
+export function Section({ title, note, error, children, className = 'mt-6' }: SectionProps) {
   return (
     <section aria-label={title} className={className}>
       <div className="mb-2 flex flex-wrap items-baseline justify-between gap-x-3 border-b border-line pb-1">

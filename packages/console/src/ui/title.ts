@@ -4,24 +4,24 @@ let title = 'Tacho'
 /** The number of waiting approvals; the title of every page shows it. */
 let waiting = 0
 
-function show(): void {
+function showTitle(): void {
   document.title = waiting > 0 ? `(${waiting}) ${title}` : title
 }
 
 export function useTitle(name: string): void {
   useEffect(() => {
     title = `${name} · Tacho`
-    show()
+    showTitle()
   }, [name])
 }
 
 export function useTitleCount(count: number): void {
   useEffect(() => {
     waiting = count
-    show()
+    showTitle()
     return () => {
       waiting = 0
-      show()
+      showTitle()
     }
   }, [count])
 }
