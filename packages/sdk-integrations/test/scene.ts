@@ -6,7 +6,11 @@ import assert from 'node:assert/strict'
 import type { TestContext } from 'node:test'
 import { inputHash } from '@tacho/policy/input-hash.ts'
 import { fakeTacho, type FakeTacho } from '@tacho/sdk/testing'
+import { hostRuntime } from '../../sdk/src/runtime.ts'
 import { inTurn, startModelServer, type Answer, type ModelServer } from '../src/model-server.ts'
+
+// A slow machine is no late start.
+hostRuntime.lateStartMs = Infinity
 
 const policy = (policyId: string, condition: string, action: 'BLOCK' | 'REQUIRE_APPROVAL') => ({
   policyId,

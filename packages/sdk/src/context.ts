@@ -25,6 +25,8 @@ export interface RunScope {
    * own requests.
    */
   trace?: Trace | undefined
+  /** When the host entered it. Undefined after its first event. */
+  enteredAt?: number | undefined
   /** Its outcome is recorded: no approval starts a call of it any more. */
   hasEnded?: boolean
   /** Of the last model call, if its framework passes no error on to the host. */

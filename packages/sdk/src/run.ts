@@ -337,8 +337,11 @@ export function createScope(core: Core, given: RunOptions, handle?: RunHandle): 
     approvalClientId: (handle && text('clientId', clientId, LIMITS.clientIdChars)) ?? clientId,
     trace: traceOf(options.traceparent),
     usedBefore: options.usedBefore,
+    enteredAt: handle ? undefined : core.runtime.now(),
   }
   if (handle) core.usages.atLeast(scope, (options as CarriedState).used)
+  // Its time counts from now.
+  else core.usages.of(scope)
   return scope
 }
 

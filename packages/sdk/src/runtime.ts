@@ -58,6 +58,8 @@ export interface Runtime {
   /** Calls `act` after the host's current synchronous code. */
   soon(act: () => void): void
   fetch: Fetch
+  /** Default: 500. A test's slow machine is no late start of a run. */
+  lateStartMs?: number
 }
 
 /** The longest delay a timer supports; a longer one would fire at once. */

@@ -23,6 +23,9 @@ import type { FlushResult } from './sender.ts'
 /** Most open runs that the end of the process ends: a host may begin runs and never end them. */
 const OPEN_RUNS_MAX = 10_000
 
+/** A run begins at its first event. If that comes later than this, an event before it says when the host entered the run. */
+const LATE_START_MS = 500
+
 type ServerlessOptions = RunOptions & { waitUntil?: ((promise: Promise<unknown>) => void) | undefined }
 /** Arguments of `run`: the options are optional. */
 type Given<Options, T> = [act: (run: Run) => T] | [options: Options, act: (run: Run) => T]
@@ -49,12 +52,21 @@ export class Tacho {
   constructor(options: TachoOptions = {}, runtime: Runtime = hostRuntime) {
     const core = createCore(options, runtime)
     this.#core = core
+    core.observers.add((scope, { at }) => {
+      const { enteredAt: from = Infinity } = scope
+      scope.enteredAt = undefined
+      const isLate = Number(at ?? runtime.now()) - from >= (runtime.lateStartMs ?? LATE_START_MS)
+      if (isLate && scope.isSampled) {
+        core.record(scope, { type: 'AGENT_STEP', label: 'run started', at: from, span: scope.span })
+      }
+    })
     // Not enumerable: a printed client stays short.
     Object.defineProperty(this, CORE, { value: core })
     const { configuration = {}, guard = {} } = core.options
     this.#control = new LazyControl(core, { configuration, guard })
     this.configuration = new RuntimeConfiguration(this.#control)
-    this.#forgetEnd = hostProcess?.endRunsAtEnd({
+    if (!hostProcess) return
+    this.#forgetEnd = hostProcess.endRunsAtEnd({
       flushOnSignals: core.settings.flushOnSignals,
       hasQueued: () => core.sender.held.queued > 0 || this.#control.hasQueued,
       flush: () => this.#flushAtEnd(),
@@ -159,7 +171,10 @@ export class Tacho {
 
   /** Begins a run without a callback. Call its `end`, or the run stays RUNNING. */
   startRun(options: RunOptions = {}): Run {
-    return this.#open(createScope(this.#core, options), 'started')
+    const scope = createScope(this.#core, options)
+    // It may have begun elsewhere.
+    if (readSafely(() => options.runId !== undefined, false)) scope.enteredAt = undefined
+    return this.#open(scope, 'started')
   }
 
   #open(scope: RunScope, how?: OpenRun): Run {

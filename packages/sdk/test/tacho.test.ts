@@ -1,9 +1,10 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { runInNewContext } from 'node:vm'
-import { Tacho } from '../src/index.ts'
+import { Tacho, type Run } from '../src/index.ts'
 import { fakeTacho } from '../src/testing/fake-tacho.ts'
 import { startScriptedServer } from './scripted-server.ts'
+import { acceptAll, simulate } from './simulation.ts'
 
 test('a run records its events, spans and outcome in order', async (t) => {
   const server = await startScriptedServer()
@@ -28,6 +29,60 @@ test('a run records its events, spans and outcome in order', async (t) => {
   assert.deepEqual(outcome?.payload, { status: 'COMPLETED' })
   assert.equal(server.batches[0]?.headers['x-api-key'], 'tacho_key')
   assert.equal(tacho.counters().accepted, 4)
+})
+
+for (const [title, begin] of Object.entries({
+  run: (tacho, act) => tacho.run(act),
+  withRun: (tacho, act) => tacho.withRun({ runId: 'own-id' }, act),
+  startRun(tacho, act) {
+    const run = tacho.startRun()
+    return run.within(() => act(run)).then(() => run.end())
+  },
+} satisfies Record<string, (tacho: Tacho, act: (run: Run) => Promise<unknown>) => Promise<unknown>>)) {
+  for (const [works, labels] of [
+    [3_000, ['run started', 'gpt-5', 'completed']],
+    [499, ['gpt-5', 'completed']],
+  ] as const) {
+    test(`${title}: ${works} ms of work, then one model call: it began when it was entered`, async () => {
+      const { runtime, pass, now, requests } = simulate(acceptAll)
+      const tacho = new Tacho({ apiKey: 'key', baseUrl: 'http://127.0.0.1:9', flushIntervalMs: 0 }, runtime)
+      const entered = now()
+      const ended = begin(tacho, async (run) => {
+        await new Promise<void>((resolve) => void runtime.timer(works, resolve))
+        run.llmCall({ model: 'gpt-5', latency: 10 })
+      })
+      await pass(works)
+      await ended
+      void tacho.flush()
+      await pass(1_000)
+      const events = requests.flatMap((request) => request.events)
+      assert.deepEqual(
+        events.map(({ label }) => label),
+        labels,
+      )
+      const late = labels.length === 3 ? 0 : works
+      assert.deepEqual([events[0]?.timestamp, events.at(-1)?.timestamp], [entered + late, entered + works])
+      assert.equal(events[0]?.spanId, events.at(-1)?.spanId)
+    })
+  }
+}
+
+test('a run that is continued, or not sampled, says nothing of a late start', async () => {
+  const { runtime, pass, requests } = simulate(acceptAll)
+  const options = { apiKey: 'key', baseUrl: 'http://127.0.0.1:9', flushIntervalMs: 0 }
+  const tacho = new Tacho(options, runtime)
+  const unsampled = new Tacho({ ...options, sampleRate: 0 }, runtime)
+  const begun = tacho.startRun()
+  begun.step('begun')
+  const runs = [tacho.resume(begun.toHandle()), tacho.startRun({ runId: 'elsewhere' }), unsampled.startRun()]
+  await pass(3_000)
+  for (const run of runs) run.end()
+  assert.deepEqual(unsampled.counters().dropped, {})
+  void tacho.flush()
+  void unsampled.flush()
+  await pass(1_000)
+  const labels = requests.flatMap(({ events }) => events.map(({ label }) => label))
+  assert.deepEqual(labels, ['begun', 'completed', 'completed', 'completed'])
 })
 
 test('every record call reads at most as many keys as a payload can hold', () => {

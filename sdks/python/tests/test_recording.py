@@ -279,10 +279,8 @@ def test_observe_records_any_function(make: Make, service: Service) -> None:
     assert events[5]["payload"]["input"] == {"n": 1}
 
 
-@pytest.mark.parametrize("is_decorated", [False, True])
-def test_a_run_begins_when_it_was_entered(
-    make: Make, service: Service, monkeypatch: pytest.MonkeyPatch, is_decorated: bool
-) -> None:
+@pytest.mark.parametrize("kind", ["block", "decorated", "started"])
+def test_a_run_begins_when_it_was_entered(make: Make, service: Service, monkeypatch: pytest.MonkeyPatch, kind: str) -> None:
     monkeypatch.setattr(core, "RUN_STARTED_MS", 50)
     client = make()
 
@@ -293,16 +291,24 @@ def test_a_run_begins_when_it_was_entered(
         client.tacho.record("X", "x")
 
     before = time.time_ns() // 1_000_000
-    if is_decorated:
+    if kind == "decorated":
         client.tacho.run(work)()
+    elif kind == "started":
+        run = client.tacho.start_run()
+        with run.within():
+            work()
+        run.end()
     else:
         with client.tacho.run():
             work()
     with client.tacho.run():
         client.tacho.record("X", "at once")
+    continued = client.tacho.start_run(run_id="elsewhere")
+    time.sleep(0.1)
+    continued.step("late")
     events = sent(client, service)
     labels = [event["label"] for event in events]
-    assert labels == ["run started", "m", "x", "completed", "at once", "completed"]
+    assert labels == ["run started", "m", "x", "completed", "at once", "completed", "late"]
     assert before <= events[0]["timestamp"] <= events[1]["timestamp"] - 200 and events[0]["spanId"] == events[1]["spanId"]
 
 

@@ -1,7 +1,11 @@
 /** Parts of the tests of guarded calls. */
 import type { TestContext } from 'node:test'
 import { ToolBlockedError, type LocalPolicy } from '../../src/index.ts'
+import { hostRuntime } from '../../src/runtime.ts'
 import { fakeTacho, type FakeOptions } from '../../src/testing/fake-tacho.ts'
+
+// A slow machine is no late start.
+hostRuntime.lateStartMs = Infinity
 
 export function policy(action: string, condition = 'tool.name == "refund"', severity = 'HIGH'): LocalPolicy {
   return { policyId: `p-${action.toLowerCase()}`, name: action, version: '1', condition, severity, action }

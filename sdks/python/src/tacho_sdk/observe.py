@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
@@ -48,7 +47,6 @@ class ObserveBlock(Block):
         scope = core.current_scope()
         if scope is None:
             scope = begin_scope(core, {})
-            scope.entered_at = time.time_ns() // 1_000_000
             self._own = Run(core, scope)
         self._run = Run(core, scope)
         self._span = SpanBlock(self._run, self._name or "step", self._payload)

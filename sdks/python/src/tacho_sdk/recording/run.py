@@ -336,7 +336,6 @@ class RunBlock(Block):
     def _begin(self) -> Run:
         core = self._core_of()
         run = Run(core, begin_scope(core, self._options))
-        run._scope.entered_at = time.time_ns() // 1_000_000
         self._runs.append(run)
         return run
 
@@ -386,6 +385,9 @@ def failure_of(status: Outcome, error: BaseException | None) -> dict[str, object
 def begin_scope(core: Core, options: Mapping[str, Any], has_block: bool = True) -> RunScope:
     """A run that this process begins. `has_block`: something in this process ends it."""
     scope = create_scope(core, options)
+    # Without a block, an id of the host may be of a run that began elsewhere.
+    if has_block or options.get("run_id") is None:
+        scope.entered_at = time.time_ns() // 1_000_000
     core.open_runs.add(scope, has_block)
     core.on_run()
     return scope
