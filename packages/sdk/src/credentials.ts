@@ -126,7 +126,7 @@ function valueAt(pattern: RegExp, text: string, index: number): RegExpExecArray 
   return pattern.exec(text)
 }
 
-/** Also as a text, or at the beginning of one. */
-export function isCount(value: unknown): boolean {
-  return typeof value === 'number' || (typeof value === 'string' && /^\d[\d.,]*(?!\w)/.test(value))
+/** A number at the beginning, such as `-5` or `1e3`, or the mark `[NaN]`: the service says which it cannot count. */
+export function isCount(text: string): boolean {
+  return /^\[?-?(\d[\d.,]{0,20}(e[+-]?\d{1,9})?|Infinity|NaN)(?!\w)/i.test(text)
 }

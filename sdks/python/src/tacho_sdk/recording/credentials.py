@@ -137,9 +137,9 @@ def value_at(text: str, start: int, bare: re.Pattern[str]) -> tuple[int, int] | 
     return None if content == "" or (not quoted and _HARMLESS.match(content)) else (begin, value.end())
 
 
-_COUNT = re.compile(r"\d[\d.,]*(?!\w)", re.ASCII)
+_COUNT = re.compile(r"\[?-?(?:\d[\d.,]{0,20}(?:e[+-]?\d{1,9})?|Infinity|NaN)(?!\w)", re.ASCII | re.IGNORECASE)
 
 
-def is_count(value: object) -> bool:
-    """A number, perhaps as a text or at the beginning of one."""
-    return isinstance(value, (int, float)) or (isinstance(value, str) and _COUNT.match(value) is not None)
+def is_count(text: str) -> bool:
+    """A number at the beginning, such as `-5` or `1e3`, or the mark `[NaN]`: the service says which it cannot count."""
+    return _COUNT.match(text) is not None
