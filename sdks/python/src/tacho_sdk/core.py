@@ -20,7 +20,7 @@ from .guarding.held import HeldCalls
 from .options import Settings, resolve
 from .policy.input_hash import input_hash
 from .policy.sealed_input import seal_key, sealed_input
-from .recording.context import RunScope, Span, agent_in, current_of, prompt_facts_of
+from .recording.context import RunScope, Span, acting, agent_in, current_of, prompt_facts_of
 from .recording.event import OUTCOME, PROTECTED_TYPES, make_event
 from .recording.ids import Ids
 from .recording.mask import Mask
@@ -239,7 +239,9 @@ class Core:
         """Records that an agent of the run hands over to another one."""
         scope.team.hand_over(giver, taker)
         names = {"from": giver, "to": taker, **({"toolCallId": call_id} if exact_text(call_id) else {})}
-        self.record(scope, "HANDOFF", f"{giver} to {taker}", names)
+        # What the taker does may have begun.
+        with acting(self, giver):
+            self.record(scope, "HANDOFF", f"{giver} to {taker}", names)
 
     def current_scope(self) -> RunScope | None:
         current = current_of(self)

@@ -165,6 +165,63 @@ async def langgraph_goto(client: Tacho, url: str, tools: Tools, is_stream: bool)
     await graph.compile().ainvoke({"messages": QUESTION}, {"callbacks": [TachoHandler(client)]})
 
 
+async def langgraph_edge(client: Tacho, url: str, tools: Tools, is_stream: bool) -> None:
+    """A supervisor whose conditional edge leads to a worker, and back to it when the worker is done."""
+    await _supervise(client, url, lambda chat: _graph_agent(client, chat, tools, "billing"), is_stream)
+
+
+async def langgraph_edge_to_function(client: Tacho, url: str, tools: Tools, is_stream: bool) -> None:
+    """The same with a function that asks an agent without a name."""
+
+    def worker(chat: Any) -> Any:
+        async def billing(state: Any) -> Any:
+            return {"messages": (await _graph_agent(client, chat, tools).ainvoke(state))["messages"][-1:]}
+
+        return billing
+
+    await _supervise(client, url, worker, is_stream)
+
+
+async def langgraph_edge_to_model(client: Tacho, url: str, tools: Tools, is_stream: bool) -> None:
+    """The same with a function that calls its model and its tool."""
+    from langchain_core.tools import tool
+
+    from tacho_sdk.integrations.langchain import guard_tools
+
+    (refund,) = guard_tools([tool(one) for one in tools], client)
+
+    def worker(chat: Any) -> Any:
+        async def billing(state: Any) -> Any:
+            asked = await chat.bind_tools([refund]).ainvoke(state["messages"])
+            done = [await refund.ainvoke({**call, "type": "tool_call"}) for call in asked.tool_calls]
+            return {"messages": [await chat.ainvoke([*state["messages"], asked, *done])]}
+
+        return billing
+
+    await _supervise(client, url, worker, is_stream)
+
+
+async def _supervise(client: Tacho, url: str, worker: Callable[[Any], Any], is_stream: bool) -> None:
+    from langchain_openai import ChatOpenAI
+    from langgraph.graph import END, START, MessagesState, StateGraph
+
+    from tacho_sdk.integrations.langchain import TachoHandler
+
+    chat = ChatOpenAI(model="m", base_url=f"{url}/v1", api_key="k", streaming=is_stream)  # type: ignore[arg-type]
+
+    async def first(state: MessagesState) -> Any:
+        return {"messages": [await chat.ainvoke(state["messages"])]}
+
+    graph: Any = StateGraph(MessagesState)
+    graph.add_node("first", first)
+    graph.add_node("billing", worker(chat))
+    graph.add_edge(START, "first")
+    graph.add_edge("billing", "first")
+    ways = {"pay": "billing", "done": END}
+    graph.add_conditional_edges("first", lambda state: "pay" if len(state["messages"]) < 3 else "done", ways)
+    await graph.compile().ainvoke({"messages": QUESTION}, {"callbacks": [TachoHandler(client)]})
+
+
 async def langgraph_transfer(client: Tacho, url: str, tools: Tools, is_stream: bool) -> None:
     """A tool of a supervisor hands over, as in langgraph-supervisor and langgraph-swarm."""
     from typing import Annotated
@@ -209,7 +266,7 @@ async def langgraph_sub_agent(client: Tacho, url: str, tools: Tools, is_stream: 
     await _graph_agent(client, chat, [ask_billing], "first").ainvoke({"messages": QUESTION}, options)
 
 
-def _graph_agent(client: Tacho, chat: Any, tools: list[Any], name: str) -> Any:
+def _graph_agent(client: Tacho, chat: Any, tools: list[Any], name: str | None = None) -> Any:
     from langchain_core.tools import BaseTool, tool
     from langgraph.prebuilt import create_react_agent
 
@@ -302,6 +359,9 @@ _DELEGATION = json.dumps({"task": "Refund", "context": "None", "coworker": "bill
 HAND_OFFS: dict[str, list[tuple[Play, tuple[str, str] | None]]] = {
     "langchain": [
         (langgraph_goto, None),
+        (langgraph_edge, None),
+        (langgraph_edge_to_function, None),
+        (langgraph_edge_to_model, None),
         (langgraph_transfer, ("transfer_to_billing", "{}")),
         (langgraph_sub_agent, ("ask_billing", '{"question": "?"}')),
     ],

@@ -194,6 +194,8 @@ class TachoHandler(BaseCallbackHandler):
             return
         parent = self._scopes.get(parent_run_id) if parent_run_id else None
         scope = self._client.core.current_scope() or parent
+        if scope is not None:
+            read_safely(lambda: self._places.call_model(self._client.core, scope, parent_run_id), None)
         agent = None if scope is None else scope.team.naming(self._places.agent_of(parent_run_id))
         named = request if agent is None else lambda: {**request(), "agent": agent}
         call = ModelCall(self._client, named, scope)
@@ -240,7 +242,9 @@ class TachoHandler(BaseCallbackHandler):
         facts = read_safely(read, dict[str, Any]())
         if step.event_type == "TOOL_CALL" and "paused" not in facts:
             facts = {"outcome": "failed" if "error" in facts else "returned", **facts}
-        payload = {**step.facts, "latency": latency, **facts}
+        agent = self._places.agent_of(run_id)
+        named = {} if agent is None else {"agent": scope.team.naming(agent)}
+        payload = {**step.facts, "latency": latency, **facts, **{name: one for name, one in named.items() if one is not None}}
         core = self._client.core
         span = Span(core.ids.span(), core.span_of(scope).span_id)
         core.record(scope, step.event_type, step.label, payload, span=span)

@@ -1,7 +1,7 @@
 """
 Which agent of a graph acts, and when one hands over to another. An agent has a name of its own (`create_agent`), or that of its
 graph, or of the node or the tool that it is. A node hands over if it returns a `Command`, as does a tool that returns one; so
-does a tool that runs another agent.
+does a tool that runs another agent, and a node with a model whose conditional edge leads to another node with a model.
 """
 
 from __future__ import annotations
@@ -38,6 +38,17 @@ class _Place:
     is_announced: bool = False
     answer: object = None
     """What the last tool in here returned."""
+    step: object = None
+    """Of a node: the number that its graph gives it."""
+    acts_as: str | None = None
+    """Of a node that called a model."""
+    is_edge: bool = False
+    has_chosen: bool = False
+    """A node's conditional edge said where its graph goes on."""
+    chosen_by: str | None = None
+    """The agent whose conditional edge led to this node."""
+    choice: tuple[str, object] | None = None
+    """Of a graph: the agent that chose last, and the step for which it did."""
 
 
 class Places:
@@ -65,16 +76,41 @@ class Places:
         agent = own if isinstance(own, str) else around.agent if around else None
         if kind == "node" and around is not None and not isinstance(own, str):
             agent = name if name in scope.team.members else _agent_of_graph(around) or agent
-        place = _Place(kind, name, around, agent, more.get("tool_call_id"), is_told=is_told)
+        step = fields_of(more.get("metadata")).get("langgraph_step")
+        place = _Place(kind, name, around, agent, more.get("tool_call_id"), is_told=is_told, step=step)
+        if kind == "node" and around is not None and around.choice is not None and around.choice[1] == step:
+            place.chosen_by = around.choice[0]
+        # An edge is the second part of its node, or a later one.
+        place.is_edge = kind == "chain" and around is not None and around.kind == "node" and _is_part(more.get("tags"))
         if len(self._places) >= _OPEN_MAX:
             del self._places[next(iter(self._places))]
         self._places[run_id] = place
         if kind == "node" and agent is not None and is_told:
             _announce(core, scope, place, agent)
-            current = current_of(core)
-            if current is not None and current.scope is scope:
-                place.entered = replace(current, agent=scope.team.naming(agent), outer=CURRENT.get())
-                CURRENT.set(place.entered)
+            self._act(core, scope, place, agent)
+
+    def _act(self, core: Core, scope: RunScope, place: _Place, agent: str) -> None:
+        current = current_of(core)
+        if current is not None and current.scope is scope:
+            place.entered = replace(current, agent=scope.team.naming(agent), outer=CURRENT.get())
+            CURRENT.set(place.entered)
+
+    def call_model(self, core: Core, scope: RunScope, run_id: UUID | None) -> None:
+        """The nodes around the call are agents. The one that a conditional edge led to took over from another."""
+        place = None if run_id is None else self._places.get(run_id)
+        agent = place.agent if place else None
+        is_inner = True
+        while place is not None and place.kind != "tool":
+            if place.kind == "node":
+                place.acts_as = name = place.name if is_inner else agent or place.name
+                giver, place.chosen_by = place.chosen_by, None
+                if giver not in (None, name) and place.is_told:
+                    core.hand_over(scope, str(giver), name)
+                    if is_inner and place.agent != name:
+                        place.agent = name
+                        self._act(core, scope, place, name)
+                is_inner = False
+            place = place.around
 
     def leave(self, core: Core, scope: RunScope | None, run_id: UUID, answer: object) -> None:
         place = self._places.pop(run_id, None)
@@ -82,6 +118,11 @@ class Places:
             return
         if place.entered is not None and CURRENT.get() is place.entered:
             CURRENT.set(place.entered.outer)
+        graph = place.around
+        if place.is_edge and graph is not None:
+            graph.has_chosen = _is_choice(answer)
+        if place.has_chosen and place.acts_as is not None and graph is not None and isinstance(place.step, int):
+            graph.choice = place.acts_as, place.step + 1
         if scope is None or place.kind == "chain" or (place.kind == "node" and answer is place.answer):
             return
         if place.kind == "tool" and place.around is not None:
@@ -115,6 +156,16 @@ def _announce(core: Core, scope: RunScope, node: _Place, agent: str) -> None:
         outer = outer.around
     if outer is not None and outer.kind == "tool" and outer.agent != agent:
         core.hand_over(scope, outer.agent or scope.team.first or scope.agent_name, agent, outer.call_id)
+
+
+def _is_part(tags: object) -> bool:
+    return isinstance(tags, list) and any(isinstance(tag, str) and tag.startswith("seq:step:") for tag in tags)
+
+
+def _is_choice(answer: object) -> bool:
+    """Names of nodes or of edges, or a `Send` to each."""
+    chosen = answer if isinstance(answer, (list, tuple)) else [answer]
+    return bool(chosen) and all(isinstance(one, (str, bool)) or type(one).__name__ == "Send" for one in chosen)
 
 
 def _targets_of(answer: object) -> list[str]:
