@@ -383,7 +383,7 @@ def failure_of(status: Outcome, error: BaseException | None) -> dict[str, object
 
 
 def begin_scope(core: Core, options: Mapping[str, Any], has_block: bool = True) -> RunScope:
-    """A run of this process. `has_block`: something in here ends it. Without, a run of that `run_id` may have begun elsewhere."""
+    """A run of this process. `has_block`: something in here ends it. Without, that of a `run_id` may have begun elsewhere."""
     scope = create_scope(core, options)
     scope.entered_at = time.time_ns() // 1_000_000 if has_block or options.get("run_id") is None else None
     core.open_runs.add(scope, has_block)
