@@ -16,10 +16,6 @@ export function zoomed(range: Range, whole: Range, at: number, times: number): R
   return within({ from: at - part * length, to: at + (1 - part) * length }, whole)
 }
 
-export function moved(range: Range, whole: Range, by: number): Range | null {
-  return within({ from: range.from + by, to: range.to + by }, whole)
-}
-
 /** Moved so that it does not leave the run. Null: it is all of it. */
 export function within(range: Range, whole: Range): Range | null {
   const length = range.to - range.from

@@ -9,7 +9,6 @@ export const SIMULATION_STATUSES = ['QUEUED', 'RUNNING', 'DONE', 'CANCELLED', 'F
 export const CALL_STATES = ['ran', 'held', 'blocked', 'neverRan'] as const
 export type CallState = (typeof CALL_STATES)[number]
 
-export type SimulationStatus = (typeof SIMULATION_STATUSES)[number]
 
 const count = (description?: string) => Type.Integer({ minimum: 0, ...(description ? { description } : {}) })
 
