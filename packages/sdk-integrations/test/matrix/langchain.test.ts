@@ -4,7 +4,7 @@ import { test } from 'node:test'
 import { StructuredTool, Tool } from '@langchain/core/tools'
 import { RunnableLambda } from '@langchain/core/runnables'
 import { ToolMessage } from '@langchain/core/messages'
-import { Command, interrupt, MemorySaver, MessagesAnnotation, START, StateGraph } from '@langchain/langgraph'
+import { Command, END, interrupt, MemorySaver, MessagesAnnotation, START, StateGraph } from '@langchain/langgraph'
 import { ChatOpenAI } from '@langchain/openai'
 import { guardTools, recordCalls } from '@tacho/sdk/langchain'
 import { fakeTacho } from '@tacho/sdk/testing'
@@ -105,6 +105,63 @@ function transfer(stage: Stage, how: How): Promise<unknown> {
     .compile()
   return playGraph(stage, how, graph as unknown as Graph)
 }
+
+/** A supervisor whose edge leads to a worker, and back to it when the worker is done. */
+const supervised =
+  (worker: (stage: Stage) => (state: typeof MessagesAnnotation.State) => unknown) => (stage: Stage, how: How) => {
+    const graph = new StateGraph(MessagesAnnotation)
+      .addNode('triage', async ({ messages }) => ({ messages: [await modelOf(stage).invoke(messages)] }))
+      .addNode('billing', worker(stage) as never)
+      .addEdge(START, 'triage')
+      .addConditionalEdges('triage', ({ messages }) => (messages.length < 3 ? 'pay' : 'done'), {
+        pay: 'billing',
+        done: END,
+      })
+      .addEdge('billing', 'triage')
+      .compile()
+    return playGraph(stage, how, graph as unknown as Graph)
+  }
+
+const workers = {
+  'to an agent': (stage: Stage) => agentOf(stage, actTool(stage), { name: 'billing' }).graph as never,
+  'to a function that asks an agent': (stage: Stage) => async (state: typeof MessagesAnnotation.State) => ({
+    messages: (await agentOf(stage, actTool(stage)).invoke(state)).messages.slice(-1),
+  }),
+  'to a function with a model':
+    (stage: Stage) =>
+    async ({ messages }: typeof MessagesAnnotation.State) => {
+      const [guarded] = guardedTools(stage, actTool(stage))
+      const asked = await modelOf(stage)
+        .bindTools([guarded as never])
+        .invoke(messages)
+      const [call] = asked.tool_calls ?? []
+      const done = (await guarded?.invoke({ ...call, type: 'tool_call' } as never)) as never
+      return { messages: [await modelOf(stage).invoke([...messages, asked, done])] }
+    },
+}
+
+/** A node with a model hands over by a `Command`. */
+function goOn(stage: Stage, how: How): Promise<unknown> {
+  const triage = async ({ messages }: typeof MessagesAnnotation.State) => {
+    await modelOf(stage).invoke(messages)
+    return new Command({ goto: 'billing' })
+  }
+  const graph = new StateGraph(MessagesAnnotation)
+    .addNode('triage', triage, { ends: ['billing'] })
+    .addNode('billing', agentOf(stage, actTool(stage), { name: 'billing' }).graph)
+    .addEdge(START, 'triage')
+    .compile()
+  return playGraph(stage, how, graph as unknown as Graph)
+}
+
+/** From triage, by its code. */
+const ofCode = [
+  ['LLM_CALL', undefined],
+  ['HANDOFF', undefined, ['triage', 'billing', undefined]],
+  ['LLM_CALL', 'billing'],
+  ['TOOL_CALL', 'billing', TOOL],
+  ['LLM_CALL', 'billing'],
+] as const
 
 function delegate(stage: Stage, how: How): Promise<unknown> {
   const ask = tool(
@@ -288,6 +345,13 @@ testMatrix({
           ['TOOL_CALL', 'billing', TOOL],
           ['LLM_CALL', 'billing'],
         ],
+      ),
+      'by a node': handedOff(true, [DONE, ASKED, DONE], goOn, ofCode),
+      ...Object.fromEntries(
+        Object.entries(workers).map(([name, worker]) => [
+          `by an edge ${name}`,
+          handedOff(true, [DONE, ASKED, DONE, DONE], supervised(worker), [...ofCode, ['LLM_CALL', undefined]]),
+        ]),
       ),
       'as a tool': handedOff(true, delegation('billing'), delegate, delegated('billing', 'billing', 'call_1_0')),
     }),

@@ -17,15 +17,24 @@ import {
   fields,
   guarded,
   OpenSpans,
-  set,
   text,
   toolNames,
-  withAgent,
   withFunction,
   type Fields,
   type Part,
 } from './host.ts'
 import { messagesOf } from './messages.ts'
+import {
+  actingAs,
+  agentIn,
+  callsModel,
+  choose,
+  isNode,
+  nodeIn,
+  noteCommand,
+  type Place,
+  type Team,
+} from './langchain-agents.ts'
 import { langchainMessages, resultOf, StreamedPieces } from './langchain-messages.ts'
 import { ModelCall } from './model-call.ts'
 import { awaitClient } from './noted-call.ts'
@@ -74,53 +83,40 @@ export interface CallHandler {
   handleToolError(error: unknown, runId: string): void
 }
 
-interface Running {
-  context: Context
+interface Running extends Place {
   /** The guarded call around it: an agent may run as a tool. */
   inside?: Context | undefined
   part?: Part
   call?: ModelCall
   pieces?: StreamedPieces
-  node?: { name: string; begun: number }
   tool?: { name: string; input: unknown; begun: number; parent: Context | undefined }
   /** Of a tool: the agent whose model called it. */
   agent?: string | undefined
 }
 
-/** The agents of one invocation. */
-interface Team {
-  /** The run's own. */
-  first?: string | undefined
-  /** Agents that others handed over to. */
-  readonly members: Set<string>
-}
-
-const MEMBERS_MAX = 100
-
 /** By LangChain's run id. A guarded tool finds its run here, also outside `tacho.run`. */
-const runningOf = (tacho: Tacho) =>
-  sharedIn(coreOf(tacho), 'langchain.running', () => new OpenSpans<Running & { team?: Team }>())
+const runningOf = (tacho: Tacho) => sharedIn(coreOf(tacho), 'langchain.running', () => new OpenSpans<Running>())
 
 /**
  * Records model calls as LLM_CALL events, tools that are not guarded as TOOL_CALL events, and nodes of a graph as AGENT_STEP
  * events, of the current run. Outside a run, the outermost chain becomes a run of its own.
  */
 export function recordCalls(tacho: Tacho): CallHandler {
-  const running = canRecord(tacho, 'Calls') ? runningOf(tacho) : new OpenSpans<Running & { team?: Team }>()
+  const running = canRecord(tacho, 'Calls') ? runningOf(tacho) : new OpenSpans<Running>()
   attempt(() => openCallsOf(coreOf(tacho)))
 
   /** Handlers never throw into the host. */
   function begin(
     runId: string,
     parentRunId: string | undefined,
-    start: (parent: Context | undefined, team: Team) => Running,
+    start: (parent: Context | undefined, team: Team, around: Running | undefined) => Running,
   ): void {
     attempt(() => {
       // A handler of the model and one of the call see the same call.
       if (running.get(runId) !== undefined) return
       const around = parentRunId === undefined ? undefined : running.get(parentRunId)
       const team = around?.team ?? { members: new Set() }
-      running.set(runId, { inside: around?.inside, ...start(around?.context, team), team })
+      running.set(runId, { inside: around?.inside, ...start(around?.context, team, around), team, around })
     })
   }
 
@@ -138,7 +134,9 @@ export function recordCalls(tacho: Tacho): CallHandler {
     parentRunId: string | undefined,
     extra: unknown,
   ) {
-    begin(runId, parentRunId, (parent) => {
+    begin(runId, parentRunId, (_parent, _team, around) => {
+      attempt(() => callsModel(coreOf(tacho), around))
+      const parent = around?.context
       const { invocation_params: parameters } = fields(extra)
       const request = () => ({
         tools: toolNames(fields(parameters)['tools']),
@@ -164,27 +162,12 @@ export function recordCalls(tacho: Tacho): CallHandler {
     })
   }
 
-  /** A tool that returns a Command goes on at another node. */
-  function noteHandoff(output: unknown, { part, team, agent }: Running & { team?: Team }): void {
-    const { lg_name: kind, goto: next, update } = fields(output)
-    if (kind !== 'Command' || !part || !team) return
-    const { core, context } = part
-    const from = agent ?? context.scope.agentName
-    const messages = fields(update)['messages']
-    const answer = fields(Array.isArray(messages) ? messages.findLast((one) => fields(one)['tool_call_id']) : undefined)
-    for (const given of Array.isArray(next) ? next : [next]) {
-      const to = text(given) ?? text(fields(given)['node'])
-      if (to === undefined || to === '__end__') continue
-      team.first ??= from
-      if (team.members.size < MEMBERS_MAX) team.members.add(to)
-      const payload = set({ from, to, toolCallId: text(answer['tool_call_id']) })
-      core.record(context.scope, { type: 'HANDOFF', label: `${from} to ${to}`, payload, span: context.span })
-    }
-  }
-
-  function endChain(runId: string, failure?: { error: unknown }): void {
-    end(runId, ({ part, node }) => {
+  function endChain(runId: string, outputs?: unknown, failure?: { error: unknown }): void {
+    end(runId, (ended) => {
+      const { part, node } = ended
+      choose(ended, outputs)
       if (!part) return
+      if (node) noteCommand(part.core, outputs, ended, node.agent ?? ended.context.span.marks?.agent ?? node.name)
       if (node === undefined) return part.end(failure ? 'FAILED' : 'COMPLETED', failure)
       const { core, context } = part
       const latency = Math.max(0, core.runtime.now() - node.begun)
@@ -202,26 +185,27 @@ export function recordCalls(tacho: Tacho): CallHandler {
     name: 'tacho',
     awaitHandlers: true,
     handleChainStart(_chain, _inputs, runId, parentRunId, tags, metadata, _runType, runName) {
-      begin(runId, parentRunId, (parent, team) => {
+      begin(runId, parentRunId, (parent, team, around) => {
         const own = text(fields(metadata)['lc_agent_name'])
         team.first ??= own
         const agent = own ?? (runName !== undefined && team.members.has(runName) ? runName : undefined)
-        const acting = (context: Context) =>
-          agent === undefined || agent === (context.span.marks?.agent ?? team.first)
-            ? context
-            : withAgent(context, agent)
+        const named = agent ?? around?.named
         if (!parent) {
           const part = enclosingPart(tacho)
           return { context: part.context, part }
         }
         // Other chains add nothing to a timeline: their calls belong to the span around the outermost.
-        if (!isNode(tags, runName)) return { context: acting(parent) }
+        if (!isNode(tags, runName)) {
+          const isEdge = around?.node !== undefined && runName === 'RunnableLambda'
+          return { context: actingAs(parent, team, agent), named, isEdge }
+        }
         const part = beginPart(tacho, parent)
-        return { context: acting(part.context), part, node: { name: runName, begun: part.core.runtime.now() } }
+        const node = nodeIn(around, runName, metadata, part.core.runtime.now())
+        return { context: actingAs(part.context, team, agent), named, part, node }
       })
     },
-    handleChainEnd: (_outputs, runId) => endChain(runId),
-    handleChainError: (error, runId) => endChain(runId, { error }),
+    handleChainEnd: (outputs, runId) => endChain(runId, outputs),
+    handleChainError: (error, runId) => endChain(runId, undefined, { error }),
     handleChatModelStart(model, messages, runId, parentRunId, extra) {
       beginCall(model, () => langchainMessages(fields(messages)[0]), runId, parentRunId, extra)
     },
@@ -245,13 +229,21 @@ export function recordCalls(tacho: Tacho): CallHandler {
         const part = beginPart(tacho, parent)
         const name = runName ?? text(fields(tool)['name']) ?? 'tool'
         const agent = agentIn(fields(metadata))
-        return { context: part.context, part, agent, tool: { name, input, begun: part.core.runtime.now(), parent } }
+        return {
+          context: part.context,
+          part,
+          agent,
+          isTool: true,
+          tool: { name, input, begun: part.core.runtime.now(), parent },
+        }
       })
     },
     handleToolEnd(output, runId) {
       const ended = running.get(runId)
       endTool(runId, { output: fields(output)['content'] ?? output })
-      if (ended) attempt(() => noteHandoff(output, ended))
+      if (!ended?.part) return
+      const { core } = ended.part
+      attempt(() => noteCommand(core, output, ended, ended.agent ?? ended.context.scope.agentName))
     },
     handleToolError: (error, runId) => endTool(runId, isPause(error) ? { output: new Paused(error) } : { error }),
   })
@@ -344,17 +336,6 @@ class Paused {
   toJSON() {
     return { paused: fields(this.#error)['name'] }
   }
-}
-
-/** LangGraph tags the chain of a node with its step, and hides its own nodes. */
-function isNode(tags: unknown, name: string | undefined): name is string {
-  if (!Array.isArray(tags) || !name || name.startsWith('__') || tags.includes('langsmith:hidden')) return false
-  return tags.some((tag) => typeof tag === 'string' && tag.startsWith('graph:step:'))
-}
-
-/** An agent without a name is the node that it is. */
-function agentIn({ lc_agent_name: name, langgraph_checkpoint_ns: path }: Fields): string | undefined {
-  return text(name) ?? text(text(path)?.split(':')[0])
 }
 
 function isPause(error: unknown): boolean {

@@ -1,0 +1,136 @@
+/**
+ * Which agent of a graph acts, and when one hands over to another: a node or a tool that returns a `Command`, and a node with a
+ * model whose conditional edge leads to another node with a model.
+ */
+import type { Context } from '../context.ts'
+import type { Core } from '../core.ts'
+import { fields, set, text, withAgent, type Fields } from './host.ts'
+
+/** The agents of one invocation. */
+export interface Team {
+  /** The run's own. */
+  first?: string | undefined
+  /** Agents that others handed over to. */
+  readonly members: Set<string>
+  /** A node may return what its tool returned. */
+  command?: unknown
+}
+
+/** A chain, a node or a tool that runs. */
+export interface Place {
+  context: Context
+  team?: Team
+  around?: Place | undefined
+  isTool?: boolean
+  /** The agent that acts here, if it has a name. */
+  named?: string | undefined
+  node?: GraphNode | undefined
+  /** A function that chooses where the graph goes on after its node. */
+  isEdge?: boolean
+  /** Of a graph: who chose last, and for which step. */
+  choice?: { from: string; step: unknown }
+}
+
+interface GraphNode {
+  readonly name: string
+  readonly begun: number
+  /** The graph's number of it. */
+  readonly step: unknown
+  /** If it called a model. */
+  agent?: string
+  hasChosen?: boolean
+  /** The agent whose edge led to it. */
+  chosenBy?: string | undefined
+}
+
+const MEMBERS_MAX = 100
+
+/** LangGraph tags the chain of a node with its step, and hides its own nodes. */
+export function isNode(tags: unknown, name: string | undefined): name is string {
+  if (!Array.isArray(tags) || !name || name.startsWith('__') || tags.includes('langsmith:hidden')) return false
+  return tags.some((tag) => typeof tag === 'string' && tag.startsWith('graph:step:'))
+}
+
+/** An agent without a name is the node that it is. */
+export function agentIn({ lc_agent_name: name, langgraph_checkpoint_ns: path }: Fields): string | undefined {
+  return text(name) ?? text(text(path)?.split(':')[0])
+}
+
+export function nodeIn(around: Place | undefined, name: string, metadata: unknown, begun: number): GraphNode {
+  const step = fields(metadata)['langgraph_step']
+  const { choice } = around ?? {}
+  return { name, begun, step, chosenBy: choice?.step === step ? choice?.from : undefined }
+}
+
+export function actingAs(context: Context, team: Team, agent: string | undefined): Context {
+  return agent === undefined || agent === (context.span.marks?.agent ?? team.first)
+    ? context
+    : withAgent(context, agent)
+}
+
+/** The nodes around the call are agents. One that an edge led to took over. */
+export function callsModel(core: Core, caller: Place | undefined): void {
+  const named = caller?.named
+  const inside: Place[] = []
+  let isInner = true
+  for (let place = caller; place && !place.isTool; place = place.around) {
+    inside.push(place)
+    const { node, team, around } = place
+    if (!node) continue
+    node.agent = isInner ? node.name : (named ?? node.name)
+    isInner = false
+    const { chosenBy: from, agent: to } = node
+    node.chosenBy = undefined
+    if (!team || !around || from === undefined || from === to) continue
+    team.first ??= from
+    handOff(core, actingAs(around.context, team, from), team, from, to)
+    if (named === undefined) {
+      const agent = to === team.first ? undefined : to
+      for (const { context } of inside) context.span.marks = { ...context.span.marks, agent }
+    }
+  }
+  const outermost = inside.findLast(({ node }) => node)
+  if (outermost?.team) outermost.team.first ??= outermost.node?.agent
+}
+
+/** At its end. */
+export function choose({ isEdge, node, around }: Place, outputs: unknown): void {
+  if (!around) return
+  if (isEdge && around.node) around.node.hasChosen = isChoice(fields(outputs)['output'])
+  if (node?.hasChosen && node.agent !== undefined) {
+    around.choice = { from: node.agent, step: Number(node.step) + 1 }
+  }
+}
+
+/** Names of nodes or of edges, or a `Send` to each. */
+function isChoice(output: unknown): boolean {
+  const chosen: unknown[] = Array.isArray(output) ? output : [output]
+  return chosen.every((one) => ['string', 'boolean'].includes(typeof one) || fields(one)['lg_name'] === 'Send')
+}
+
+/** A node or a tool that returns a Command goes on at another node. */
+export function noteCommand(core: Core, output: unknown, { context, team }: Place, from: string): void {
+  const { lg_name: kind, goto: next, update } = fields(output)
+  if (kind !== 'Command' || !team || team.command === output) return
+  team.command = output
+  const messages = fields(update)['messages']
+  const answer = fields(Array.isArray(messages) ? messages.findLast((one) => fields(one)['tool_call_id']) : undefined)
+  for (const given of Array.isArray(next) ? next : [next]) {
+    const to = text(given) ?? text(fields(given)['node'])
+    if (to !== undefined && to !== '__end__' && to !== from)
+      handOff(core, context, team, from, to, text(answer['tool_call_id']))
+  }
+}
+
+function handOff(
+  core: Core,
+  { scope, span }: Context,
+  team: Team,
+  from: string,
+  to: string,
+  toolCallId?: string,
+): void {
+  team.first ??= from
+  if (team.members.size < MEMBERS_MAX) team.members.add(to)
+  core.record(scope, { type: 'HANDOFF', label: `${from} to ${to}`, payload: set({ from, to, toolCallId }), span })
+}
