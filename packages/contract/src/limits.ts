@@ -134,6 +134,10 @@ export const LIMITS = {
   usagePromptRuns: 100_000,
   /** Usage by session sums up this many runs of the window, newest first. */
   usageSessionRuns: 100_000,
+  /** Usage by tag or metadata sums up this many runs of a window, newest first. */
+  usageLabelRuns: 50_000,
+  /** The order by cost sums up what this many keys cost, with estimates. */
+  usageRankedKeys: 10_000,
   /** Completeness by client and agent sums up this many SDK instances of runs with gaps, newest runs first. */
   summedRecorders: 10_000,
   /** Content of a prompt, in UTF-8. */
@@ -197,6 +201,13 @@ export const LIMITS = {
   searchedAgentsOfName: 20,
   /** A page of runs filtered by cost, length, errors or names ends after this many runs were examined. */
   runsLookedAt: 5_000,
+  /** Tags that one event adds to its run, and keys of metadata. */
+  runTags: 50,
+  runMetadataKeys: 50,
+  /** So many calls of one tool with the same input are a loop. */
+  loopCalls: 5,
+  /** Among so many latest tool calls of a run. */
+  loopWindowCalls: 20,
   /** The filter for runs with approvals examines this many requests, newest first. */
   searchedApprovals: 5_000,
   /** A filtered page of a timeline ends after this many rows were examined. */

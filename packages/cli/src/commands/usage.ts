@@ -18,7 +18,7 @@ import {
   type Column,
 } from '../terminal/output.ts'
 import { localTime, moment, parseZone } from '../terminal/time-text.ts'
-import { POINT_KEYS, pointColumns, pointQuery, pointRows, sumPoints, type PointKey } from '../usage/points.ts'
+import { isOfRuns, POINT_KEYS, pointColumns, pointQuery, pointRows, sumPoints, type PointKey } from '../usage/points.ts'
 import { totalOf, USAGE_COLUMNS, usageCells, usageRows, usageSummer } from '../usage/sums.ts'
 
 interface Options extends EnvironmentOptions, PageOptions {
@@ -26,6 +26,8 @@ interface Options extends EnvironmentOptions, PageOptions {
   from: string
   to?: string
   zone: string
+  user?: string
+  metadata?: string
 }
 
 const LIMIT = 1_000
@@ -49,6 +51,8 @@ export function addUsage(command: Command): void {
         'hour',
       ]),
     )
+    .option('--user <id>', 'the sum of one end user; implies --by user')
+    .option('--metadata <key>', 'the key of --by metadata, such as task; implies it')
     .option('--from <when>', 'a time, or a duration ago', '24h')
     .option(
       '--to <when>',
@@ -67,8 +71,8 @@ Days and months begin at midnight in the time zone. --to is exclusive; sums are 
 begins or ends counts as a whole.
 Without --by, text is by day, and --json has every hour, agent and model. By agent, prompt version and month it shows
 outcomes of runs; by agent and model also the latencies of model and tool calls that half and 95 percent stay within.
-By tool it shows calls, those that failed or that a policy held back, and their latencies; by session the most expensive
-sessions first.
+By tool it shows calls, those that failed or that a policy held back, and their latencies; by session, user,
+tag and metadata the most expensive first.
 
 Examples:
   tacho usage --from 30d
@@ -76,6 +80,8 @@ Examples:
   tacho usage --by prompt-version --from 90d
   tacho usage --by tool --from 7d
   tacho usage --by session --limit 20
+  tacho usage --user customer-7 --from 2026-11-01 --to 2026-12-01
+  tacho usage --metadata task --from 30d
   tacho usage --by month --from 365d --json
   tacho usage --environment acme/production --from 7d --json
   tacho usage --by hour --from 2026-11-20 --to 2026-11-20T12:00:00Z`,
@@ -89,14 +95,21 @@ async function usage(options: Options): Promise<void> {
   const from = moment('--from', options.from, -1, now, zone)
   const to = options.to === undefined ? new Date(now).toISOString() : moment('--to', options.to, -1, now, zone)
   const period = { from, to, zone }
-  const by = options.by ?? (options.json ? 'hour' : 'day')
+  const label = {
+    ...(options.user !== undefined && { user: options.user }),
+    ...(options.metadata !== undefined && { metadata: options.metadata }),
+  }
+  const by = options.by ?? (options.user ? 'user' : options.metadata ? 'metadata' : options.json ? 'hour' : 'day')
   const { client, environmentId } = await connected(options)
   const query = { from, to, limit: LIMITS.operatorPageMax }
   const hours = eachItem(client.readUsage, { params: { environmentId }, query })
   if (by === 'hour') return printHours(hours, period, options)
   if (by !== 'day') {
-    const found = { params: { environmentId }, query: { ...period, limit: LIMITS.usagePointsPage, ...pointQuery(by) } }
-    const isSorted = by === 'session'
+    const found = {
+      params: { environmentId },
+      query: { ...period, limit: LIMITS.usagePointsPage, ...pointQuery(by), ...label },
+    }
+    const isSorted = isOfRuns(by)
     const sums = await sumPoints(
       eachItem(client.readUsagePoints, found),
       { by, zone },

@@ -9,6 +9,10 @@ export interface RunFilterOptions extends EnvironmentOptions {
   search?: string
   agent?: string
   session?: string
+  user?: string
+  tag?: string
+  metadata?: string
+  loops?: true
   status?: RunStatus
   from?: string
   to?: string
@@ -32,6 +36,9 @@ export function withRunFilters(command: Command): Command {
     .option('--search <text>', 'runs whose id begins with the text, or whose session or agent equals it')
     .option('--agent <agent>', 'runs of one agent: its name, its external id or its internal id')
     .option('--session <id>', 'runs of one session')
+    .option('--user <id>', 'runs for one end user')
+    .option('--tag <tag>', 'runs with this tag')
+    .option('--metadata <key=value>', 'runs with this metadata; a key alone for any value')
     .option('--status <status>', RUN_STATUSES.join(', '), parseStatus)
     .option('--stalled', 'running runs without an event for as long as the stalled rule says')
     .option('--from <when>', 'runs started since: a time such as 2026-11-20T09:30:00Z, or a duration ago such as 7d')
@@ -43,6 +50,7 @@ export function withRunFilters(command: Command): Command {
     )
     .option('--min-length <duration>', 'runs at least this long, such as 30s or 5m', parseLength)
     .option('--errors', 'runs with an error or a failed tool call')
+    .option('--loops', 'runs that called a tool again and again with the same input')
     .option('--approvals', 'runs that requested an approval')
     .option('--gaps', 'runs with events that did not arrive')
     .option('--tool <name>', 'runs that called this tool')
@@ -58,7 +66,11 @@ export function withRunFilters(command: Command): Command {
 export function runQuery(options: RunFilterOptions, now: number) {
   return {
     ...(options.search === undefined ? {} : { q: options.search }),
-    ...(options.session === undefined ? {} : { sessionId: options.session }),
+    ...(options.session === undefined ? {} : { session: options.session }),
+    ...(options.user === undefined ? {} : { user: options.user }),
+    ...(options.tag === undefined ? {} : { tag: options.tag }),
+    ...(options.metadata === undefined ? {} : { metadata: options.metadata }),
+    ...(options.loops && { loops: 'true' as const }),
     ...(options.status === undefined ? {} : { status: options.status }),
     ...(options.stalled && { activity: 'STALLED' as const }),
     ...(options.minCost === undefined ? {} : { minCost: options.minCost }),

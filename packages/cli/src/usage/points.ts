@@ -1,4 +1,4 @@
-/** Usage with outcomes and latencies: one row for each agent, model, prompt version, tool, session or month. */
+/** Usage with outcomes and latencies: one row for each agent, model, prompt version, tool, session, user, tag, value of metadata or month. */
 import { dateOf } from '@tacho/contract/days.ts'
 import { duration, number } from '@tacho/contract/format.ts'
 import type { Latency, UsagePoint } from '@tacho/contract/operator/usage.ts'
@@ -6,7 +6,17 @@ import { currentLook } from '../terminal/look.ts'
 import { spokenUsage, type Column } from '../terminal/output.ts'
 import { barsOf, addTo, costCell, emptySum, weight, type UsageSum } from './sums.ts'
 
-export const POINT_KEYS = ['agent', 'model', 'prompt-version', 'tool', 'session', 'month'] as const
+export const POINT_KEYS = [
+  'agent',
+  'model',
+  'prompt-version',
+  'tool',
+  'session',
+  'user',
+  'tag',
+  'metadata',
+  'month',
+] as const
 export type PointKey = (typeof POINT_KEYS)[number]
 
 export interface PointSum extends UsageSum {
@@ -21,11 +31,14 @@ export interface PointSum extends UsageSum {
   calls: UsagePoint['calls']
 }
 
+const RUN_KEYS: ReadonlySet<PointKey> = new Set(['session', 'user', 'tag', 'metadata'])
+/** Their rows are runs. There can be many: the most expensive ones come first, page by page. */
+export const isOfRuns = (by: PointKey): by is 'session' | 'user' | 'tag' | 'metadata' => RUN_KEYS.has(by)
+
 /** What to ask for, for each of these. */
 export function pointQuery(by: PointKey) {
   if (by === 'month') return { by: 'agent', step: 'month' } as const
-  // There can be many: the most expensive ones come first, page by page.
-  if (by === 'session') return { by, step: 'window', sort: 'cost' } as const
+  if (isOfRuns(by)) return { by, step: 'window', sort: 'cost' } as const
   return { by: by === 'prompt-version' ? 'promptVersion' : by, step: 'window' } as const
 }
 
@@ -84,7 +97,7 @@ export function pointColumns(by: PointKey): Column[] {
 
 const OUTCOMES = ['RUNS', 'COMPLETED', 'FAILED', 'CANCELLED']
 
-const hasLatencies = (by: PointKey): boolean => by !== 'month' && by !== 'session'
+const hasLatencies = (by: PointKey): boolean => by !== 'month' && !isOfRuns(by)
 
 const TOOL_COLUMNS: Column[] = [
   { title: 'TOOL' },

@@ -46,6 +46,7 @@ export const OperatorRun = Type.Object(
   {
     ...Run.properties,
     sessionId: nullableText('Session id of the first event that names one'),
+    userId: nullableText('End user: payload.userId of the first event that has one'),
     agentId: nullableText("External agent id; null when only the agent's name is known"),
     ...ESTIMATE,
     eventCount: Type.Integer({ minimum: 0 }),
@@ -71,6 +72,13 @@ export const OperatorRun = Type.Object(
     models: names('Models that it called'),
     policyIds: names('Policies that matched a call'),
     promptVersionIds: names('Prompt versions that its events name'),
+    tags: names('Tags, from payload.runTags of its events'),
+    metadata: Type.Record(Type.String(), Type.String(), {
+      description: 'From payload.runMetadata of its events; the latest value of a key, as text',
+    }),
+    loops: names(
+      `Tools that were called with the same input ${LIMITS.loopCalls} times within ${LIMITS.loopWindowCalls} tool calls`,
+    ),
     lastEventAt: time('Latest event time of the run'),
     receivedAt: time('When the first event of the run was stored'),
     pinnedAt: nullableTime('When it was pinned, so that retention keeps it; null: it is not'),
@@ -109,8 +117,14 @@ export const RUN_FILTERS = {
         `${LIMITS.searchedAgents} agents with an id in the environment, and finds at most ${LIMITS.searchedAgentsOfName} of one name`,
     ),
   ),
-  sessionId: Type.Optional(
+  session: Type.Optional(
     Type.String({ minLength: 1, maxLength: LIMITS.textChars, description: 'External session id' }),
+  ),
+  sessionId: Type.Optional(
+    Type.String({ minLength: 1, maxLength: LIMITS.textChars, description: 'The former name of session' }),
+  ),
+  user: Type.Optional(
+    Type.String({ minLength: 1, maxLength: LIMITS.textChars, description: 'Runs for this end user, by its id' }),
   ),
   status: Type.Optional(RunStatus),
   activity: Type.Optional(
@@ -161,6 +175,15 @@ export const RUN_FILTERS = {
   tool: Type.Optional(id(LIMITS.searchChars, `Runs with a TOOL_CALL of this toolName. ${SIFTED}`)),
   model: Type.Optional(id(LIMITS.searchChars, `Runs with an LLM_CALL of this model. ${SIFTED}`)),
   policyId: Type.Optional(id(LIMITS.searchChars, `Runs with a POLICY_DECISION of this policy. ${SIFTED}`)),
+  tag: Type.Optional(id(LIMITS.searchChars, `Runs with this tag. ${SIFTED}`)),
+  metadata: Type.Optional(
+    id(LIMITS.searchChars, `Runs with this metadata: key=value, or a key for any value. ${SIFTED}`),
+  ),
+  loops: Type.Optional(
+    Type.Enum(['true'], {
+      description: `Runs in which a tool was called with the same input ${LIMITS.loopCalls} times within ${LIMITS.loopWindowCalls} tool calls. ${SIFTED}`,
+    }),
+  ),
   promptVersionId: Type.Optional(uuid(`Runs with an event that names this prompt version. ${SIFTED}`)),
   score: Type.Optional(
     id(

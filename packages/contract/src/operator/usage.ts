@@ -31,8 +31,10 @@ export type UsagePage = Static<typeof UsagePage>
 export const UsagePointsQuery = Type.Object({
   from: time('Start of the window. Sums are kept by hour, so an hour in which it begins counts as a whole'),
   to: time('End of the window, exclusive; an hour in which it ends counts as a whole'),
-  by: Type.Enum(['agent', 'model', 'promptVersion', 'tool', 'session'], {
-    description: `What to sum up by. By session, the newest ${LIMITS.usageSessionRuns} runs of the window with one count`,
+  by: Type.Enum(['agent', 'model', 'promptVersion', 'tool', 'session', 'user', 'tag', 'metadata'], {
+    description:
+      `What to sum up by. By session and user, the newest ${LIMITS.usageSessionRuns} runs of the window with one count; ` +
+      `by tag and metadata, the newest ${LIMITS.usageLabelRuns}. A run with several tags counts for each`,
   }),
   step: Type.Enum(['hour', 'day', 'month', 'window'], {
     description: `Length of a point. window: one point for the whole window. Days and months begin at midnight in the zone; the first one begins at from. At most ${LIMITS.usageSteps} steps`,
@@ -46,10 +48,20 @@ export const UsagePointsQuery = Type.Object({
         'Time zone of days and months, such as Europe/Berlin. Where midnight is inside of an hour, it is at its end',
     }),
   ),
+  user: Type.Optional(
+    Type.String({ minLength: 1, maxLength: LIMITS.textChars, description: 'Only with by=user: this end user alone' }),
+  ),
+  metadata: Type.Optional(
+    Type.String({
+      minLength: 1,
+      maxLength: LIMITS.searchChars,
+      description: 'Only with by=metadata: the key, such as task',
+    }),
+  ),
   sort: Type.Optional(
     Type.Enum(['cost', 'tokens', 'events', 'runs', 'failed'], {
       description:
-        'Only with the step window: the greatest value first, then the most tokens. cost is the sent cost, without estimates; failed counts runs, or calls by tool. Without sort: by time, then by key',
+        'Only with the step window: the greatest value first, then the most tokens. cost is the sent cost and the estimated cost; failed counts runs, or calls by tool. Without sort: by time, then by key',
     }),
   ),
   limit: pageLimit(LIMITS.operatorPageDefault, LIMITS.usagePointsPage),
@@ -84,13 +96,16 @@ export const ToolCalls = Type.Unsafe<{ failed: number; blocked: number; approval
   },
 })
 
-/** Usage of one step of time and one agent, model, prompt version, tool or session. */
+/** Usage of one step of time and one agent, model, prompt version, tool, session or label of runs. */
 export const UsagePoint = Type.Object(
   {
     from: time('Start of the step, by event time'),
-    key: Type.String({ description: 'Internal agent id, prompt version id, or key of the model, tool or session' }),
+    key: Type.String({
+      description:
+        'Internal agent id, prompt version id, or key of the model, tool, session or user; a tag, or a value of metadata',
+    }),
     name: nullableText(
-      'Name of the agent, model or tool, the prompt and its version, or the session id. Empty: the events name no model, or no tool. Null: not a prompt version of the workspace',
+      'Name of the agent, model or tool, the prompt and its version, the id of the session or user, the tag, or the value of metadata. Empty: the events name no model, or no tool. Null: not a prompt version of the workspace',
     ),
     events: counted('Events of this step; by session, of the runs that started in it; by tool, its calls'),
     runs: counted(
@@ -105,7 +120,10 @@ export const UsagePoint = Type.Object(
     toolLatency: Latency,
     calls: ToolCalls,
   },
-  { $id: 'UsagePoint', description: 'Usage of one step of time by agent, model, prompt version, tool or session' },
+  {
+    $id: 'UsagePoint',
+    description: 'Usage of one step of time by agent, model, prompt version, tool, session, user, tag or metadata',
+  },
 )
 export type UsagePoint = Static<typeof UsagePoint>
 

@@ -16,8 +16,8 @@ import { scoreOf } from './score.ts'
 import { faultLine, schemaFaults } from './schema-faults.ts'
 import { hasAtMost, isStorableText, UNSTORABLE, unstorableField } from './text.ts'
 import { payloadWarnings } from './payload-warnings.ts'
-import { traitsOf } from './traits.ts'
-import { toolUseOf } from './tool-use.ts'
+import { traitsOf, userIdOf } from './traits.ts'
+import { callKeyOf, toolUseOf } from './tool-use.ts'
 import { isCountedCall, latencyOf, outcomeOf, usageOf } from './usage.ts'
 
 const eventInput = Compile(EventInput)
@@ -155,6 +155,8 @@ function toNewEvent(item: EventInput, payload: string, onlyIfStored: boolean): N
     failure: eventFailure(item.eventType, item.label, data, outcome),
     said: saidIn(item.eventType, item.label, data),
     traits: traitsOf(item.eventType, data, promptUse),
+    userId: userIdOf(data),
+    callKey: callKeyOf(item.eventType, data),
     score: scoreOf(item.eventType, data),
     approval: approvalNoteOf(item.eventType, data),
     number,

@@ -33,7 +33,7 @@ export interface RunLine extends ImportedRun {
 
 /** In the words of storage/tables.ts. */
 const RUN_COLUMNS = `status agent_id started_at# last_event_at# received_at# prompt_tokens# completion_tokens#
-  total_tokens# cost_nanos# event_count# differing_retries# payloads_removed# error_count# session_id? ended_at#?
+  total_tokens# cost_nanos# event_count# differing_retries# payloads_removed# error_count# session_id? user_id? ended_at#?
   pinned_at#? rule_closed_at#?`
 export const RUN_FACTS = columnsIn(RUN_COLUMNS).columns.map(memberOf) as (keyof RunRow)[]
 

@@ -8,7 +8,7 @@ import type { RunRow } from '../storage/runs.ts'
 import type { RunScoreRow } from '../storage/scores.ts'
 import { failurePlace, readFailure } from '../storage/failure.ts'
 import { readSaid } from '../storage/said.ts'
-import { readTraits } from '../storage/traits.ts'
+import { readMetadata, readTraits } from '../storage/traits.ts'
 import { readUncosted } from '../storage/uncosted.ts'
 import { isoTime } from '../storage/iso-time.ts'
 import { toCompleteness } from './completeness.ts'
@@ -40,14 +40,15 @@ export function toOperatorRun(
   activity?: RunActivity,
 ): OperatorRun {
   const said = readSaid(row.said)
-  const { tool: tools, model: models, policy: policyIds, prompt: promptVersionIds } = readTraits(row.traits)
+  const traits = readTraits(row.traits)
+  const { tool: tools, model: models, policy: policyIds, prompt: promptVersionIds, tag: tags, loop: loops } = traits
   return {
     ...toRun(row),
     ...statusOf(row),
     agent: { id: row.agentId, name: row.agentDisplayName ?? row.agentName },
     agentId: row.agentExternalId,
     ...estimator.ofCalls(readUncosted(row.uncosted), row.startedAt),
-    ...pick(row, 'sessionId', 'eventCount', 'differingRetries', 'errorCount', 'payloadsRemoved'),
+    ...pick(row, 'sessionId', 'userId', 'eventCount', 'differingRetries', 'errorCount', 'payloadsRemoved'),
     ...isoOf(row, 'lastEventAt', 'receivedAt', 'pinnedAt'),
     closedByRuleAt: isoTime(row.ruleClosedAt),
     completeness: toCompleteness(row),
@@ -58,6 +59,9 @@ export function toOperatorRun(
     models,
     policyIds,
     promptVersionIds,
+    tags,
+    metadata: readMetadata(traits),
+    loops,
     ...(activity && { activity }),
     scores: scores.map(toRunScore),
   }

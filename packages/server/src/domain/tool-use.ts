@@ -1,6 +1,8 @@
 /** Source: docs/decisions/0071-estimated-costs.md. */
+import { hash } from 'node:crypto'
 import { LIMITS } from '@tacho/contract/limits.ts'
 import type { Payload, ToolUse } from '../storage/events.ts'
+import { CALL_KEY_CHARS } from '../storage/loops.ts'
 import { problemKind } from './prompt-use.ts'
 import { isStorableText } from './text.ts'
 
@@ -12,4 +14,13 @@ export function toolUseOf(eventType: string, payload: Payload): ToolUse | null {
   const { toolName } = payload
   const isName = typeof toolName === 'string' && toolName.length <= LIMITS.searchChars && isStorableText(toolName)
   return { tool: isName ? toolName : '', problem }
+}
+
+/** The same for equal calls of one tool in one run. */
+export function callKeyOf(eventType: string, payload: Payload): string | null {
+  if (eventType !== 'TOOL_CALL') return null
+  const { toolName, inputHash, input = payload['arguments'] } = payload
+  if (typeof toolName !== 'string') return null
+  const of = typeof inputHash === 'string' ? inputHash : input === undefined ? null : JSON.stringify(input)
+  return of === null ? null : hash('sha256', `${toolName}\0${of}`, 'base64url').slice(0, CALL_KEY_CHARS)
 }

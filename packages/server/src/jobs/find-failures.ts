@@ -6,12 +6,14 @@ import { canonicalFacts, type Grouping } from '../domain/issue.ts'
 import { releaseIn } from '../domain/release.ts'
 import { isCounted, toldFailure, type FailedEvent, type ToldFailure } from '../domain/seen-failures.ts'
 import { readFailureSubject, type NamedFailure, type NewFailure, type RunInReview } from '../storage/failures.ts'
+import type { NewLoop } from '../storage/loops.ts'
+import { readTraits } from '../storage/traits.ts'
 import { uuidv7, type Random } from '../storage/uuid.ts'
 import type { WorkItem } from '../storage/work.ts'
 import type { RunPages } from './run-pages.ts'
 import type { HandlerOptions, ItemHandler } from './work.ts'
 
-type FailureActs = 'readFailures' | 'recordFailures' | 'nameReported' | 'tellOfRun'
+type FailureActs = 'readFailures' | 'recordFailures' | 'recordLoops' | 'nameReported' | 'tellOfRun'
 type Options = HandlerOptions<FailureActs> & { pages: Pick<RunPages, 'urlOf'>; random: Random }
 
 const SLOTS = 4
@@ -38,6 +40,8 @@ export function findFailures({ storage, pages, now, random }: Options): ItemHand
       const named = stored === some.length ? [] : some.flatMap(namedByMessage)
       if (named.length > 0) await storage.nameReported(environmentId, run.runId, named)
     }
+    const loops = loopsOf(review).map((loop) => ({ ...loop, id: newId() }))
+    if (loops.length > 0) await storage.recordLoops(environmentId, run.runId, loops, now())
     const news = subject.span === null || subject.span.ends ? failedRunNews(environmentId, run) : null
     return news && { run: run.id, data: { ...news, url: await pages.urlOf(environmentId, run.id) } }
   }
@@ -85,6 +89,14 @@ function ofEvent({ event, failure, release, promptVersionId }: FailedEvent): Fou
 function namedByMessage({ eventId, payload, decision: { title } }: NewFailure): NamedFailure[] {
   const { message } = JSON.parse(payload) as { message?: string }
   return eventId === null || message === undefined ? [] : [{ eventId, title }]
+}
+
+/** A loop that is recorded already is recorded once. */
+function loopsOf({ run, events }: RunInReview): Omit<NewLoop, 'id'>[] {
+  const { agentName, agentExternalId, sessionId, lastEventAt: time } = run
+  const clientId = events.at(-1)?.clientId ?? agentName
+  const of = { clientId, sessionId, agentId: agentExternalId ?? agentName, time }
+  return readTraits(run.traits).loop.map((toolName) => ({ ...of, toolName }))
 }
 
 /** An outcome may have arrived since the rule closed the run. */

@@ -42,6 +42,9 @@ export interface NewEvent extends SentEvent, Numbering {
   failure: EventFailure | null
   said: Said | null
   traits: string | null
+  userId: string | null
+  /** Short hash of a tool call with its input; null: no call, or its input is unknown. */
+  callKey: string | null
   score: NewScore | null
   approval: ApprovalNote | null
   /** Too old to be stored, but accepted if already stored. */

@@ -33,7 +33,7 @@ const UNCOSTED = ['context', ...TOKEN_PARTS] as const
 const NO_TOKENS = Object.fromEntries(UNCOSTED.map((part) => [part, 0])) as unknown as CallTokens
 
 const [NULL, AS_BEFORE] = [-1, -2]
-const NUMBERS_PER_EVENT = 46
+const NUMBERS_PER_EVENT = 48
 
 export function packBatch({ events, ...batch }: EventBatchRows, bytes: number): PackedBatch & PackedEvents<string> {
   const numbers = new Float64Array(events.length * NUMBERS_PER_EVENT)
@@ -70,6 +70,8 @@ export function packBatch({ events, ...batch }: EventBatchRows, bytes: number): 
     numbers[at++] = toolUse?.problem ? PROBLEM_KINDS.indexOf(toolUse.problem) : NULL
     numbers[at++] = event.latencyMs ?? NULL
     add(event.traits, before?.traits)
+    add(event.userId, before?.userId)
+    add(event.callKey, before?.callKey)
     add(event.number, null)
     add(event.drops, before?.drops)
     numbers[at++] = event.time
@@ -125,6 +127,8 @@ export function unpackBatch({ events, text: packed, numbers, bytes: _, ...batch 
       promptUse: null,
       toolUse: null,
       traits: null,
+      userId: null,
+      callKey: null,
       score: null,
       approval: null,
       number: null,
@@ -144,6 +148,8 @@ export function unpackBatch({ events, text: packed, numbers, bytes: _, ...batch 
     const latency = next()
     if (latency !== NULL) event.latencyMs = latency
     event.traits = maybe(before?.traits)
+    event.userId = maybe(before?.userId)
+    event.callKey = maybe(before?.callKey)
     event.number = maybe(null)
     event.drops = maybe(before?.drops)
     event.time = next()

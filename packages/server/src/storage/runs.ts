@@ -11,6 +11,7 @@ export interface RunRow extends UsageSums {
   id: string
   runId: string
   sessionId: string | null
+  userId: string | null
   status: RunStatus
   startedAt: number
   endedAt: number | null
@@ -54,6 +55,7 @@ export interface RunFilter {
   /** A run that the stalled rule closed counts as RUNNING. */
   onlyOutcomesEnd?: boolean | undefined
   sessionId?: string | undefined
+  userId?: string | undefined
   hasGaps?: true | undefined
   from?: number | undefined
   to?: number | undefined
@@ -85,7 +87,8 @@ export interface RunSift {
   /** To the end, or to the latest event. */
   lengthMsMin: number
   errorsMin: number
-  traits: Partial<Record<TraitKind, string>>
+  /** Null: any of this kind. */
+  traits: Partial<Record<TraitKind, string | null>>
   runsLookedAt: number
 }
 

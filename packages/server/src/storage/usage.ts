@@ -14,9 +14,13 @@ export interface UsageWindow {
   from: number
   to: number
   stepMs: number
+  /** By user, only this one; by metadata, the key. */
+  label?: string | undefined
 }
 
-export type UsageGroup = 'agent' | 'model' | 'promptVersion' | 'tool' | 'session'
+export type UsageGroup = 'agent' | 'model' | 'promptVersion' | 'tool' | 'session' | RunLabel
+/** What the rows of runs are summed up by, besides their sessions. */
+export type RunLabel = 'user' | 'tag' | 'metadata'
 export type UsageSort = 'cost' | 'tokens' | 'events' | 'runs' | 'failed'
 
 export interface UsagePointPage {
@@ -54,3 +58,13 @@ export interface LatencyRow {
   p50: number
   p95: number
 }
+
+type PointPlace = Pick<UsagePointRow, 'step' | 'key' | 'value' | 'totalTokens'>
+
+// The orders of points, as the statements have them.
+
+const byKey = (a: PointPlace, b: PointPlace): number => (a.key < b.key ? -1 : a.key > b.key ? 1 : 0)
+export const byStep = (a: PointPlace, b: PointPlace): number => a.step - b.step || byKey(a, b)
+/** The greatest value first. */
+export const byValue = (a: PointPlace, b: PointPlace): number =>
+  b.value - a.value || b.totalTokens - a.totalTokens || byKey(a, b)

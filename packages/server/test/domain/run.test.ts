@@ -9,6 +9,7 @@ const row: RunRow = {
   id: '00000000-0000-7000-8000-000000000001',
   runId: 'run',
   sessionId: null,
+  userId: null,
   status: 'FAILED',
   startedAt: 0,
   endedAt: 5,

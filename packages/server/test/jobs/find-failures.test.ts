@@ -375,6 +375,7 @@ test('the events of a run are read in turns of the event loop, and their failure
       return failures.length
     },
     nameReported: async () => undefined,
+    recordLoops: async () => undefined,
     tellOfRun: async () => true,
   }
   const pages = { urlOf: async () => null }

@@ -70,6 +70,8 @@ const event: fc.Arbitrary<NewEvent> = fc
       { nil: null },
     ),
     traits: optional,
+    userId: optional,
+    callKey: optional,
     approval: fc.option(
       fc.record({
         approvalId: text,

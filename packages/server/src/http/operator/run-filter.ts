@@ -6,7 +6,7 @@ import type { RunFilter, RunSift } from '../../storage/runs.ts'
 import { optionalTimeOf, refuseField } from '../field.ts'
 
 export function runFilterOf(query: RunFilterQuery, now: number): RunFilter {
-  const { activity, sessionId, agent, q, agentId } = query
+  const { activity, session: sessionId = query.sessionId, user: userId, agent, q, agentId } = query
   const from = optionalTimeOf('from', query.from)
   const to = optionalTimeOf('to', query.to)
   const approvalsLookedAt = query.hasApprovals === undefined ? undefined : LIMITS.searchedApprovals
@@ -15,19 +15,20 @@ export function runFilterOf(query: RunFilterQuery, now: number): RunFilter {
   const score = query.score === undefined ? undefined : readScoreFilter(query.score)
   if (score === null) throw refuseField('score', 'must be a name, or a name and a comparison such as helpful<0.5')
   const { unscored, share } = query
-  const found = { agentId, agent, sessionId, status, from, to, search: q, stalledAt }
+  const found = { agentId, agent, sessionId, userId, status, from, to, search: q, stalledAt }
   const hasGaps = query.completeness === 'GAPS' || undefined
   return { ...found, hasGaps, approvalsLookedAt, sift: siftOf(query), score, unscored, share }
 }
 
-export function isFindable({ sessionId, agent, search, sift, score, unscored }: RunFilter): boolean {
+export function isFindable({ sessionId, userId, agent, search, sift, score, unscored }: RunFilter): boolean {
   const scored = [score?.name, typeof score?.value === 'string' ? score.value : undefined, unscored]
-  const texts = [sessionId, agent, search, ...scored, ...Object.values(sift?.traits ?? {})]
-  return texts.every((text) => text === undefined || isStorableText(text))
+  const texts = [sessionId, userId, agent, search, ...scored, ...Object.values(sift?.traits ?? {})]
+  return texts.every((text) => text === undefined || text === null || isStorableText(text))
 }
 
 function siftOf(query: RunFilterQuery): RunSift | undefined {
-  const { activity, minCost, minLengthMs, hasErrors, tool, model, policyId, promptVersionId } = query
+  const { activity, minCost, minLengthMs, hasErrors, tool, model, policyId, promptVersionId, tag, metadata, loops } =
+    query
   const { score, unscored, share } = query
   const given = [
     activity,
@@ -38,6 +39,9 @@ function siftOf(query: RunFilterQuery): RunSift | undefined {
     model,
     policyId,
     promptVersionId,
+    tag,
+    metadata,
+    loops,
     score,
     unscored,
     share,
@@ -53,6 +57,9 @@ function siftOf(query: RunFilterQuery): RunSift | undefined {
       ...(model !== undefined && { model }),
       ...(policyId !== undefined && { policy: policyId }),
       ...(promptVersionId !== undefined && { prompt: promptVersionId }),
+      ...(tag !== undefined && { tag }),
+      ...(metadata !== undefined && { meta: metadata }),
+      ...(loops !== undefined && { loop: null }),
     },
   }
 }

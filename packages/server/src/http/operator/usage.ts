@@ -1,17 +1,19 @@
 import { LIMITS } from '@tacho/contract/limits.ts'
 import type { UsageHour, UsagePoint, UsagePointsQuery } from '@tacho/contract/operator/usage.ts'
 import { isoTime } from '../../storage/iso-time.ts'
-import { toLatency, toUsage } from '../../domain/usage.ts'
+import { NANOS, toLatency, toUsage } from '../../domain/usage.ts'
 import type { UsageHourRow } from '../../storage/runs.ts'
 import type { Estimator } from '../../domain/estimate.ts'
 import { estimatorOf } from '../../prices/estimator.ts'
-import type { UsagePointPage, UsagePointRow, UsageWindow } from '../../storage/usage.ts'
+import { byValue, type UsagePointPage, type UsagePointRow, type UsageWindow } from '../../storage/usage.ts'
 import type { UncostedSum } from '../../storage/uncosted.ts'
 import { refuseField } from '../field.ts'
 import { daysOf, isZone, monthsOf } from '@tacho/contract/days.ts'
 import { DAY_MS, HOUR_MS } from '../../storage/hours.ts'
 import { windowOf, type HourWindow } from './hours.ts'
-import { readPage } from '../paging.ts'
+import { NOTHING, readPage } from '../paging.ts'
+import { isStorableText } from '../../domain/text.ts'
+import { firstRows } from '../../storage/page.ts'
 import { pick } from '../../domain/shown.ts'
 import type { OperatorDeps } from './serve.ts'
 
@@ -44,7 +46,11 @@ export function usageRoutes(deps: OperatorDeps): void {
 
   serve('readUsagePoints', async ({ query, environment, walk }) => {
     const hours = windowOf(query)
-    const { by, step, sort } = query
+    const { by, step, sort, user, metadata } = query
+    if (user !== undefined && by !== 'user') return refuseField('user', 'needs by=user')
+    if ((metadata === undefined) !== (by !== 'metadata')) return refuseField('metadata', 'is the key of by=metadata')
+    const label = user ?? metadata
+    if (label !== undefined && !isStorableText(label)) return NOTHING
     if (sort !== undefined && step !== 'window') return refuseField('sort', 'needs the step window')
     const { zone = 'UTC' } = query
     if (!isZone(zone)) return refuseField('zone', 'must be a time zone such as Europe/Berlin')
@@ -54,7 +60,7 @@ export function usageRoutes(deps: OperatorDeps): void {
     const tenant = { environmentId: environment.id, workspaceId: environment.workspaceId }
     const { rows, nextCursor } = await readPage(
       walk,
-      readParts,
+      sort === 'cost' ? readDearest : readParts,
       ({ row: { step: last, key, value, totalTokens }, part }: PartRow): PartPlace => {
         return { part, step: last, key, ...(sort && { value, totalTokens }) }
       },
@@ -73,12 +79,36 @@ export function usageRoutes(deps: OperatorDeps): void {
         // The remaining parts may be empty; then the next page is empty.
         if (found.length === limit) return { rows: found, more: true }
         const left = { limit: limit - found.length, sort, after: place }
-        const page = await storage.readUsagePoints(tenant, { by, ...(parts[part] ?? parts[0]) }, left)
+        const page = await storage.readUsagePoints(tenant, { by, label, ...(parts[part] ?? parts[0]) }, left)
         found.push(...page.rows.map((row) => ({ row, part })))
         more = page.more
         place = null
       }
       return { rows: found, more }
+    }
+
+    /** By the shown cost: estimates depend on prices, which the store does not apply. */
+    async function readDearest({ limit, after }: { limit: number; after: PartPlace | null }) {
+      const found: UsagePointRow[] = []
+      let more = true
+      for (let place: UsagePointPage['after'] = null; more && found.length < LIMITS.usageRankedKeys;) {
+        const next = { limit: LIMITS.usagePointsPage, sort, after: place }
+        const page = await storage.readUsagePoints(tenant, { by, label, ...parts[0] }, next)
+        found.push(...page.rows)
+        more = page.more
+        place = page.rows.at(-1) ?? null
+      }
+      const estimator = await estimatorFor(environment, found)
+      const shown = found.map((row) => {
+        return {
+          ...row,
+          value: row.costNanos + Math.round((estimator.ofSums(row.uncosted).estimatedCost ?? 0) * NANOS),
+        }
+      })
+      const place = after && { value: 0, totalTokens: 0, ...after }
+      const rest = shown.filter((row) => place === null || byValue(place, row) < 0).toSorted(byValue)
+      const page = firstRows(rest, limit)
+      return { rows: page.rows.map((row) => ({ row, part: 0 })), more: page.more }
     }
   })
 

@@ -31,6 +31,7 @@ import { issueAffectedActs } from './issues/issue-affected.ts'
 import { issueChangesActs } from './issues/issue-changes.ts'
 import { issueGroupingActs } from './issues/issue-grouping.ts'
 import { issueRecordsActs } from './issues/issue-records.ts'
+import { loopsActs } from './issues/loops.ts'
 import { issuesActs } from './issues/issues.ts'
 import { reviewActs } from './issues/review.ts'
 import { invitationsActs } from './operators/invitations.ts'
@@ -102,6 +103,7 @@ export const ACTS = {
   ...issueGroupingActs,
   ...issueRecordsActs,
   ...issuesActs,
+  ...loopsActs,
   ...reviewActs,
   ...invitationsActs,
   ...notificationsActs,

@@ -246,6 +246,8 @@ const LOST_FACTS = [
   ...CLOSED_FACTS,
   'error_count',
   'traits',
+  'user_id',
+  'user_key',
   'uncosted',
   'failure',
   'failure_message',
@@ -259,7 +261,9 @@ async function importRun(sql: Sql, environmentId: string, runId: string, facts: 
   const columns = [...KEPT_FACTS, ...(facts['payloadsRemoved'] === 0 ? closed : LOST_FACTS)]
   const set = columns.map((column) => `${column} = :${memberOf(column)}`).join(', ')
   const text = `UPDATE runs SET ${set} WHERE environment_id = :env AND run_id = :runId`
-  await sql.run(text, { ...membersOf(columns, facts), env: environmentId, runId })
+  const user = textIn(facts, 'userId')
+  const members = membersOf(columns, { ...facts, userKey: user && textKey(user) })
+  await sql.run(text, { ...members, env: environmentId, runId })
 }
 
 /** The same for all rows. Locks what the rows share. */

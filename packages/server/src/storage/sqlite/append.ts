@@ -10,6 +10,7 @@ import { columnValues, RUN_COLUMNS, stateOf, STORED_RUN, type StoredRun } from '
 import { nameSession, openedRun, ownSession, UNCHANGED, type RunState } from '../sql/append/run-state.ts'
 import type { Sql } from '../sql/sql.ts'
 import { failureChars } from '../failure.ts'
+import { RECENT_CALLS_CHARS } from '../loops.ts'
 import { saidChars } from '../said.ts'
 import type { Changes } from './acknowledged.ts'
 import type { Database } from './database.ts'
@@ -103,8 +104,9 @@ export function sqliteAppendEngine(db: Database, sql: Sql, changes: Changes = NO
   const runs = new LRUCache<string, RunState>({
     maxSize: CACHE_BYTES,
     // The first event that names a session adds it to its run later.
-    sizeCalculation: ({ runId, traits, uncosted, recorders, failure, said }, place) => {
-      const chars = place.length + runId.length + SHORT_CHARS + traits.length
+    sizeCalculation: ({ runId, traits, userId, uncosted, recorders, failure, said }, place) => {
+      const chars =
+        place.length + runId.length + SHORT_CHARS + traits.length + (userId?.length ?? 0) + RECENT_CALLS_CHARS
       const lists = uncosted.length * UNCOSTED_BYTES + recorders.length * RECORDER_BYTES
       const texts = (failure === null ? 0 : failureChars(failure)) + (said === null ? 0 : saidChars(said))
       return entryBytes(chars + lists + texts)

@@ -168,9 +168,9 @@ test('points by tool have calls, failures and latencies; by session they have ru
     cursor = `&cursor=${nextCursor}`
   }
   assert.deepEqual(sessions, [
+    ['session 3', 0, 2.5, 1, null],
     ['session 2', 0.5, null, 0, null],
     ['session 1', 0.25, null, 0, null],
-    ['session 3', 0, 2.5, 1, null],
   ])
   const hourly = path.replace('step=window', 'step=hour')
   assert.deepEqual(refusalOf(await service.operator(`${hourly}&by=tool&sort=cost`)), [400, 'invalid_request'])

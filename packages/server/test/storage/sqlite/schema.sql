@@ -485,6 +485,8 @@ CREATE INDEX issues_assigned ON issues (environment_id, last_seen, id)
 CREATE INDEX issues_by_assignee ON issues (environment_id, assignee, last_seen, id)
   WHERE merged_into IS NULL AND assignee IS NOT NULL;
 
+CREATE INDEX issues_by_first_seen ON issues (environment_id, first_seen, id) WHERE merged_into IS NULL;
+
 CREATE INDEX issues_by_last_seen ON issues (environment_id, last_seen, id) WHERE merged_into IS NULL;
 
 CREATE INDEX issues_by_state ON issues (environment_id, state, last_seen, id) WHERE merged_into IS NULL;
@@ -837,7 +839,7 @@ CREATE TABLE runs (
   ranked_cost INTEGER GENERATED ALWAYS AS (CASE WHEN ended_at IS NOT NULL THEN NULLIF(cost_nanos, 0) END) VIRTUAL,
   ranked_length INTEGER GENERATED ALWAYS AS (CASE WHEN ended_at IS NOT NULL THEN NULLIF(ended_at - started_at, 0) END) VIRTUAL,
   ranked_tokens INTEGER GENERATED ALWAYS AS (CASE WHEN ended_at IS NOT NULL THEN NULLIF(total_tokens, 0) END) VIRTUAL,
-  ranked_failures INTEGER GENERATED ALWAYS AS (CASE WHEN ended_at IS NOT NULL THEN NULLIF(error_count, 0) END) VIRTUAL,
+  ranked_failures INTEGER GENERATED ALWAYS AS (CASE WHEN ended_at IS NOT NULL THEN NULLIF(error_count, 0) END) VIRTUAL, user_id TEXT, user_key TEXT, recent_calls TEXT,
   UNIQUE (environment_id, id),
   UNIQUE (environment_id, run_id)
 ) STRICT;
@@ -853,6 +855,8 @@ CREATE INDEX runs_by_session ON runs (environment_id, session_key, started_at, i
 CREATE INDEX runs_by_start ON runs (environment_id, started_at, id);
 
 CREATE INDEX runs_by_status ON runs (environment_id, status, started_at, id);
+
+CREATE INDEX runs_by_user ON runs (environment_id, user_key, started_at, id) WHERE user_key IS NOT NULL;
 
 CREATE INDEX runs_ranked_by_cost ON runs (environment_id, ranked_cost, id) WHERE ranked_cost IS NOT NULL;
 

@@ -35,6 +35,8 @@ export function event(given: Partial<NewEvent> = {}): NewEvent {
     failure: null,
     said: null,
     traits: null,
+    userId: null,
+    callKey: null,
     score: null,
     approval: null,
     number: null,

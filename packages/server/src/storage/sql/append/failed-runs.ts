@@ -1,4 +1,4 @@
-/** Queues runs with new failures for jobs/find-failures.ts: one row for a run and transaction. */
+/** Queues runs with new failures or loops for jobs/find-failures.ts: one row for a run and transaction. */
 import { LRUCache } from 'lru-cache'
 import type { NewEvent } from '../../events.ts'
 import { isError } from '../../failure.ts'
@@ -24,7 +24,8 @@ export function noteFailedRun(failed: FailedRuns, run: RunState, seq: number, ev
   const known: FailedSpan = failed.get(run) ?? { from: time, to: time, failures: 0 }
   // A run that was opened with its events already counts all of their errors.
   const errors = run.openedEvents > 0 ? known.failures + 1 : run.errorCount
-  if (!isEnd && !(isError(event) && errors <= FAILURES_OF_A_RUN)) return
+  const isLoop = run.hasNewLoop && event.callKey !== null
+  if (!isEnd && !isLoop && !(isError(event) && errors <= FAILURES_OF_A_RUN)) return
   const [from, to] = [Math.min(known.from, time), Math.max(known.to, time)]
   const ends = known.ends ?? isEnd
   failed.set(run, { from, to, ...(ends && { ends }), failures: known.failures + 1 })

@@ -23,6 +23,7 @@ export const RUN_COLUMNS = [
   ['differingRetries', 'differing_retries', 'bigint', 'counted'],
   ['errorCount', 'error_count', 'bigint', 'counted'],
   ['traits', 'traits', 'text', 'counted'],
+  ['recentCalls', 'recent_calls', 'text', 'counted'],
   ['recorders', 'recorders', 'text', 'counted'],
   ['uncosted', 'uncosted', 'text', 'counted'],
   ['failure', 'failure', 'text', 'counted'],
@@ -34,6 +35,8 @@ export const RUN_COLUMNS = [
   ['endedAt', 'ended_at', 'bigint', 'moved'],
   ['closingSeq', 'closing_seq', 'bigint', 'moved'],
   ['ruleClosedAt', 'rule_closed_at', 'bigint', 'moved'],
+  ['userId', 'user_id', 'text', 'moved'],
+  ['userKey', 'user_key', 'text', 'moved'],
   ['hasGaps', 'has_gaps', 'integer', 'moved'],
   ['packed', 'packed', 'integer', 'moved'],
 ] as const satisfies readonly Described[]

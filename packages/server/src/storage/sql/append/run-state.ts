@@ -12,10 +12,11 @@ import { addArrived, hasGaps, type Recorder } from '../../completeness.ts'
 import type { NewEvent, ImportedRun } from '../../events.ts'
 import { uuidv7 } from '../../uuid.ts'
 import { ownText } from './cached-text.ts'
-import { shortText } from '../keys.ts'
+import { shortText, textKey } from '../keys.ts'
 import { foundFailure, isError, keptFailure, type RunFailure } from '../../failure.ts'
+import { addCall, isLoop } from '../../loops.ts'
 import { keptSaid, type RunSaid } from '../../said.ts'
-import { addTraits, NO_TRAITS } from '../../traits.ts'
+import { addTraits, NO_TRAITS, traitLine } from '../../traits.ts'
 import { addUncosted, type RunCalls } from '../../uncosted.ts'
 import type { UsageSums } from '../../usage.ts'
 import { addUsage, noUsage } from '../usage/sums.ts'
@@ -34,6 +35,10 @@ export interface RunState extends UsageSums {
   differingRetries: number
   errorCount: number
   traits: string
+  userId: string | null
+  /** SHA-256 of `userId`. */
+  userKey: string | null
+  recentCalls: string | null
   failure: RunFailure | null
   said: RunSaid | null
   recorders: Recorder[]
@@ -58,6 +63,7 @@ export interface RunState extends UsageSums {
   /** This transaction added traits, models, recorders, a failure, a title or an answer. */
   hasGrown: boolean
   hasNewGaps: boolean
+  hasNewLoop: boolean
 }
 
 export interface Opening {
@@ -85,6 +91,9 @@ export function newRun(id: string, number: number, runId: string, agentId: strin
     differingRetries: 0,
     errorCount: 0,
     traits: NO_TRAITS,
+    userId: null,
+    userKey: null,
+    recentCalls: null,
     failure: null,
     said: null,
     recorders: [],
@@ -109,6 +118,7 @@ export const UNCHANGED = {
   isMoved: false,
   hasGrown: false,
   hasNewGaps: false,
+  hasNewLoop: false,
 } as const satisfies Partial<RunState>
 
 export function addEvent(run: RunState, seq: number, event: NewEvent): void {
@@ -116,6 +126,8 @@ export function addEvent(run: RunState, seq: number, event: NewEvent): void {
   const isActivity = event.eventType !== 'SCORE' || run.eventCount === 0
   nameSession(run, event)
   noteTraits(run, event)
+  noteUser(run, event)
+  noteCall(run, event)
   noteSaid(run, event)
   if (addArrived(run.recorders, event, ownText)) run.hasGrown = true
   run.eventCount++
@@ -178,13 +190,31 @@ export function noteGaps(run: RunState): void {
 }
 
 function noteTraits(run: RunState, event: NewEvent): void {
-  const { traits } = event
   if (isError(event)) run.errorCount++
-  if (traits === null) return
+  if (event.traits !== null) growTraits(run, event.traits)
+}
+
+function growTraits(run: RunState, traits: string): boolean {
   const all = addTraits(run.traits, traits)
-  if (all === run.traits) return
+  if (all === run.traits) return false
   run.traits = ownText(all)
   run.hasGrown = true
+  return true
+}
+
+/** The first that an event names, as with sessions. */
+function noteUser(run: RunState, { userId }: NewEvent): void {
+  if (userId === null || run.userId !== null) return
+  run.userId = ownText(userId)
+  run.userKey = textKey(userId)
+  run.isMoved = true
+  run.hasGrown = true
+}
+
+function noteCall(run: RunState, { callKey, toolUse }: NewEvent): void {
+  if (callKey === null || toolUse === null) return
+  run.recentCalls = addCall(run.recentCalls, callKey)
+  if (isLoop(run.recentCalls) && growTraits(run, traitLine('loop', toolUse.tool))) run.hasNewLoop = true
 }
 
 export function nameSession(run: RunState, { sessionId }: Pick<NewEvent, 'sessionId'>): void {

@@ -17,7 +17,7 @@ export const runsActs = look({ findRun, listRuns, listGaps })
 const GAP_COLUMNS = `${selectList('id run_id started_at agent_id recorders', 'r.')},
   a.name AS "agentName", a.display_name AS "agentDisplayName"`
 const COLUMNS = `${GAP_COLUMNS}, a.external_id AS "agentExternalId", ${selectList(
-  `session_id status ended_at prompt_tokens completion_tokens total_tokens cost_nanos event_count differing_retries
+  `session_id user_id status ended_at prompt_tokens completion_tokens total_tokens cost_nanos event_count differing_retries
     error_count traits uncosted failure failure_message said last_event_at received_at pinned_at rule_closed_at
     payloads_removed`,
   'r.',
@@ -191,9 +191,9 @@ async function walkOf(sql: Sql, environmentId: string, filter: PlainFilter, page
 
 /** Runs that an index finds, if they are few; null: they are many; 'all': there is no such filter. */
 async function fewRuns(sql: Sql, environmentId: string, filter: PlainFilter, named: Part | undefined) {
-  const { agentId, status, sessionId, hasGaps, approvalsLookedAt, from, to, sift, rankedBy } = filter
+  const { agentId, status, sessionId, userId, hasGaps, approvalsLookedAt, from, to, sift, rankedBy } = filter
   const isBounded = named !== undefined || approvalsLookedAt !== undefined
-  const isFiltered = [agentId, status, sessionId, hasGaps, from, to].some((value) => value !== undefined)
+  const isFiltered = [agentId, status, sessionId, userId, hasGaps, from, to].some((value) => value !== undefined)
   if (!isBounded && !isFiltered) return sift === undefined ? 'all' : null
   const looked = rankedBy?.runsLookedAt ?? 0
   const { text: all, params } = runsThat(sql, environmentId, filter, { limit: looked, after: null }, named)
@@ -225,10 +225,11 @@ function runsThat(
   const asked = approvalsLookedAt === undefined ? null : askedRuns(sql, environmentId, approvalsLookedAt)
   const source = walk?.runs ?? named ?? asked ?? ALL_RUNS
   const others = [named, asked].flatMap((other) => (other && other !== source ? other : []))
-  const { agentId, status, sessionId, hasGaps, isRuleClosed, onlyOutcomesEnd, from, to } = filter
+  const { agentId, status, sessionId, userId, hasGaps, isRuleClosed, onlyOutcomesEnd, from, to } = filter
   const sessionKey = sessionId === undefined ? null : textKey(sessionId)
+  const userKey = userId === undefined ? null : textKey(userId)
   const place = walk === null && after ? { startedAt: after.startedAt, id: after.id } : {}
-  const own: NamedParams = { env: environmentId, agentId, status, sessionKey, from, to, ...place }
+  const own: NamedParams = { env: environmentId, agentId, status, sessionKey, userKey, from, to, ...place }
   const params: NamedParams = Object.assign(own, source.params, ...others.map((other) => other.params))
   const conditions = [
     'environment_id = :env',
@@ -237,6 +238,7 @@ function runsThat(
     ...(isRuleClosed ? ['rule_closed_at IS NOT NULL'] : []),
     ...(!isRuleClosed && onlyOutcomesEnd && status !== undefined ? ['rule_closed_at IS NULL'] : []),
     'session_key = :sessionKey',
+    'user_key = :userKey',
     // A literal, for the partial indexes.
     ...(hasGaps ? ['has_gaps = 1'] : []),
     ...others.map((other) => `run_id IN (SELECT run_id FROM ${other.text})`),

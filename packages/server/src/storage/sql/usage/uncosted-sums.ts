@@ -45,13 +45,13 @@ export function readUncostedSums(sql: Sql, environmentId: string, { key, only, .
   return sql.all<UncostedSum & { step: number; key: string }>(text, { env: environmentId, ...window, periodMs, only })
 }
 
-/** `keyIs`: the keys are sessions, with all calls of their runs, or prompt versions, with the calls that name them. */
+/** `keyIs`: the keys are sessions or users, with all calls of their runs, or prompt versions, with the calls that name them. */
 export async function readUncostedRuns(
   sql: Sql,
   runs: Part,
   { start, stepMs }: Pick<UncostedSums, 'start' | 'stepMs'>,
   keys: ReadonlySet<string>,
-  keyIs: 'session' | 'promptVersion',
+  keyIs: 'session' | 'user' | 'promptVersion',
 ): Promise<Map<string, UncostedSum[]>> {
   const text = `SELECT key, at, uncosted FROM (${runs.text}) named WHERE uncosted IS NOT NULL`
   const rows = await sql.all<{ key: string; at: number; uncosted: string }>(text, runs.params)

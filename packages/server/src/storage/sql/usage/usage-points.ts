@@ -4,9 +4,11 @@ import type { UncostedSum } from '../../uncosted.ts'
 import { NIL_UUID } from '../../uuid.ts'
 import { LIMITS } from '@tacho/contract/limits.ts'
 import { read } from '../act.ts'
+import { textKey } from '../keys.ts'
 import { latencyRow, percentilesBy, type Call } from './latencies.ts'
 import type { Sql } from '../sql.ts'
 import { MAX_SUM, sumsOf, USAGE_COLUMNS } from './sums.ts'
+import { readLabelPoints } from './usage-labels.ts'
 import { readUncostedRuns, readUncostedSums, type UncostedSums } from './uncosted-sums.ts'
 
 export const usagePointsActs = read({ readUsagePoints })
@@ -31,6 +33,11 @@ const ofTools = (key: string) => `${key} AS key, 'TOOL_CALL' AS call FROM tool_h
 
 const ended = (status: string) => `CASE WHEN r.status = '${status}' THEN 1 ELSE 0 END AS ${status.toLowerCase()}`
 const ENDED = ['COMPLETED', 'FAILED', 'CANCELLED'].map(ended).join(', ')
+const runsBy = (key: string, name: string, condition = `${key} IS NOT NULL`) =>
+  `SELECT ${key} AS key, ${name} AS name, r.started_at AS at, r.event_count AS events, 1 AS runs,
+      ${ENDED}, r.prompt_tokens, r.completion_tokens, r.total_tokens, r.cost_nanos, r.uncosted
+    FROM runs r WHERE r.environment_id = :env AND ${condition} AND r.started_at >= :from AND r.started_at < :to
+    ORDER BY r.started_at DESC LIMIT ${LIMITS.usageSessionRuns}`
 
 interface Group {
   /** Selects `key`, `at` and what `usage_hours` counts, of the times from `:from` to `:to`. */
@@ -43,7 +50,12 @@ interface Group {
   name: string | null
 }
 
-const GROUPS: Record<UsageGroup, Group> = {
+/** Tags and metadata are in the texts of runs: usage-labels.ts. */
+type SqlGroup = Exclude<UsageGroup, 'tag' | 'metadata'>
+
+const OF_USER = runsBy('r.user_key', 'r.user_id', 'r.user_key = :userKey')
+
+const GROUPS: Record<SqlGroup, Group> = {
   agent: {
     rows: `SELECT *, agent_id AS key, hour AS at FROM usage_hours WHERE ${IN_HOURS}`,
     first: NIL_UUID,
@@ -64,10 +76,14 @@ const GROUPS: Record<UsageGroup, Group> = {
     name: 'SELECT tool AS name FROM tools WHERE environment_id = :tenantId AND tool_key = :key',
   },
   session: {
-    rows: `SELECT r.session_key AS key, r.session_id AS name, r.started_at AS at, r.event_count AS events, 1 AS runs,
-        ${ENDED}, r.prompt_tokens, r.completion_tokens, r.total_tokens, r.cost_nanos, r.uncosted
-      FROM runs r WHERE r.environment_id = :env AND r.session_key IS NOT NULL AND r.started_at >= :from AND r.started_at < :to
-      ORDER BY r.started_at DESC LIMIT ${LIMITS.usageSessionRuns}`,
+    rows: runsBy('r.session_key', 'r.session_id'),
+    columns: 'MIN(name) AS name, ',
+    first: '',
+    latencies: [],
+    name: null,
+  },
+  user: {
+    rows: runsBy('r.user_key', 'r.user_id'),
     columns: 'MIN(name) AS name, ',
     first: '',
     latencies: [],
@@ -90,12 +106,14 @@ const GROUPS: Record<UsageGroup, Group> = {
 async function readUsagePoints(
   sql: Sql,
   { environmentId, workspaceId }: { environmentId: string; workspaceId: string },
-  window: UsageWindow,
+  given: UsageWindow,
   page: UsagePointPage,
 ): Promise<Page<UsagePointRow>> {
+  const { by, stepMs, from } = given
+  if (by === 'tag' || by === 'metadata') return readLabelPoints(sql, environmentId, { ...given, by }, page)
+  const window = { ...given, by }
   const points = await readPoints(sql, environmentId, window, page)
   if (points.rows.length === 0) return { rows: [], more: false }
-  const { by, stepMs, from } = window
   const names = new Map<string, string | null>()
   for (const { key, name } of points.rows) {
     const tenantId = by === 'promptVersion' ? workspaceId : environmentId
@@ -105,7 +123,7 @@ async function readUsagePoints(
   const last = Math.min(from + (Math.max(...places) + 1) * stepMs, window.to)
   const steps = { start: from, stepMs, from: from + Math.min(...places) * stepMs, to: last }
   const latencies = await readLatencies(sql, environmentId, by, steps)
-  const uncosted = await uncostedOfPoints(sql, environmentId, by, steps, new Set(names.keys()))
+  const uncosted = await uncostedOfPoints(sql, environmentId, window, steps, new Set(names.keys()))
   const rows = points.rows.map(({ errors = 0, blocked = 0, approvals = 0, ...point }): UsagePointRow => {
     const latency = (call: Call) => latencies.get(`${point.step} ${point.key} ${call}`) ?? null
     return {
@@ -120,16 +138,23 @@ async function readUsagePoints(
   return { rows, more: points.more }
 }
 
-function readPoints(sql: Sql, environmentId: string, window: UsageWindow, { limit, sort, after }: UsagePointPage) {
+type SqlWindow = UsageWindow & { by: SqlGroup }
+
+/** Of one user, its index has the runs. */
+const rowsOf = ({ by, label }: SqlWindow) => (by === 'user' && label !== undefined ? OF_USER : GROUPS[by].rows)
+const userKeyOf = ({ by, label }: SqlWindow) => (by === 'user' && label !== undefined ? textKey(label) : undefined)
+
+function readPoints(sql: Sql, environmentId: string, window: SqlWindow, { limit, sort, after }: UsagePointPage) {
   const { by, from, to, stepMs } = window
   const place = sort === undefined ? after : null
   const start = from + Math.max(place?.step ?? 0, 0) * stepMs
-  const { rows, columns = '', first } = GROUPS[by]
+  const { columns = '', first } = GROUPS[by]
   const sums = `SELECT step, key, ${columns}${COUNTED}
-    FROM (SELECT *, CAST((at - :start) / :stepMs AS BIGINT) AS step FROM (${rows}) named) page
+    FROM (SELECT *, CAST((at - :start) / :stepMs AS BIGINT) AS step FROM (${rowsOf(window)}) named) page
     WHERE (step, key) > (:afterStep, :afterKey) GROUP BY step, key`
   const afterPlace = { afterStep: place?.step ?? -1, afterKey: place?.key ?? first }
-  const params = { env: environmentId, start: from, stepMs, from: start, to, ...afterPlace }
+  const userKey = userKeyOf(window)
+  const params = { env: environmentId, start: from, stepMs, from: start, to, userKey, ...afterPlace }
   const value = sort === undefined ? '0' : valueOf(by, sort)
   const isUsed = by === 'tool' ? 'events > 0 OR blocked > 0 OR approvals > 0' : 'events > 0 OR runs > 0'
   const used = `SELECT *, ${value} AS value FROM (${sums}) named WHERE ${isUsed}`
@@ -141,21 +166,29 @@ function readPoints(sql: Sql, environmentId: string, window: UsageWindow, { limi
   return sql.page<Point>(text, { ...params, most, tokens, lastKey }, limit)
 }
 
-function valueOf(by: UsageGroup, sort: UsageSort): string {
+function valueOf(by: SqlGroup, sort: UsageSort): string {
   if (sort === 'failed' && by === 'tool') return 'errors'
   return { cost: '"costNanos"', tokens: '"totalTokens"', events: 'events', runs: 'runs', failed: 'failed' }[sort]
 }
 
-async function nameOf(sql: Sql, by: UsageGroup, tenantId: string, key: string): Promise<string | null> {
+async function nameOf(sql: Sql, by: SqlGroup, tenantId: string, key: string): Promise<string | null> {
   if (key === '') return ''
   const { name: text } = GROUPS[by]
   return text && ((await sql.get<{ name: string }>(text, { tenantId, key }))?.name ?? null)
 }
 
-async function uncostedOfPoints(sql: Sql, environmentId: string, by: UsageGroup, steps: Steps, keys: ReadonlySet<string>) {
+async function uncostedOfPoints(
+  sql: Sql,
+  environmentId: string,
+  window: SqlWindow,
+  steps: Steps,
+  keys: ReadonlySet<string>,
+) {
+  const { by } = window
   if (by === 'tool') return new Map<string, UncostedSum[]>()
-  if (by === 'session' || by === 'promptVersion') {
-    const runs = { text: GROUPS[by].rows, params: { env: environmentId, from: steps.from, to: steps.to } }
+  if (by === 'session' || by === 'user' || by === 'promptVersion') {
+    const params = { env: environmentId, from: steps.from, to: steps.to, userKey: userKeyOf(window) }
+    const runs = { text: rowsOf(window), params }
     return readUncostedRuns(sql, runs, steps, keys, by)
   }
   const key = by === 'model' ? 'model_key' : 'agent_id'
@@ -163,7 +196,7 @@ async function uncostedOfPoints(sql: Sql, environmentId: string, by: UsageGroup,
   return Map.groupBy(sums, ({ step, key: of }) => `${step} ${of}`)
 }
 
-async function readLatencies(sql: Sql, environmentId: string, by: UsageGroup, steps: Steps) {
+async function readLatencies(sql: Sql, environmentId: string, by: SqlGroup, steps: Steps) {
   const { latencies } = GROUPS[by]
   if (latencies.length === 0) return new Map<string, LatencyRow>()
   const step = 'CAST((hour - :start) / :stepMs AS BIGINT) AS step'
