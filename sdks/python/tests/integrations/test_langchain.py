@@ -295,3 +295,47 @@ def test_two_handlers_tell_of_one_hand_off_and_leave_no_agent_behind(make: Any, 
         ("AFTER", None),
         ("SESSION_OUTCOME", None),
     ]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "reason"),
+    [
+        ({"order": "7"}, None),
+        ({"order": "seven"}, "order: "),
+        ({}, "missing a required argument: 'order'"),
+        ({"order": 7, "amuont": 5}, "unexpected keyword argument 'amuont'"),
+    ],
+)
+def test_a_class_without_a_schema_gets_arguments_that_fit_its_hints(
+    make: Any, service: Service, arguments: dict[str, Any], reason: str | None
+) -> None:
+    from langchain_core.runnables import RunnableConfig
+    from langchain_core.tools import BaseTool
+
+    from tacho_sdk.integrations.langchain import guard_tools
+
+    got: list[object] = []
+
+    class Unchecked(BaseTool):
+        name: str = "refund"
+        description: str = "Refunds an order"
+
+        def _run(self, order, amount=1, run_manager=None, *, config):  # type: ignore[no-untyped-def]
+            got.append(order)
+            return "refunded"
+
+    # LangChain cannot look up an annotation of this module.
+    Unchecked._run.__annotations__.update(order=int, amount=float, config=RunnableConfig)
+    client = make().tacho
+    (tool,) = guard_tools([Unchecked()], client)
+    call: Any = {"type": "tool_call", "id": "c1", "name": "refund", "args": arguments}
+    with client.run():
+        answer = tool.invoke(call)
+    client.flush()
+    (recorded,) = [event["payload"] for event in service.events if event["eventType"] == "TOOL_CALL"]
+    facts = [recorded.get(name) for name in ("toolCallId", "outcome", "reasonCode")]
+    if reason is None:
+        assert facts == ["c1", "returned", None] and got == [7] and recorded["input"] == {"order": 7, "amount": 1.0}
+    else:
+        assert facts == ["c1", "never_ran", "unfit"] and got == []
+        assert reason in answer.content and recorded["error"]["message"] == answer.content

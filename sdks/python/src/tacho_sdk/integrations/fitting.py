@@ -10,7 +10,7 @@ import inspect
 import sys
 import types
 import typing
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import Any
 
 from ..guarding.arguments import is_context, signature_of
@@ -23,8 +23,8 @@ class Unfit(Exception):
     """The message is for the model."""
 
 
-def fitted(function: Callable[..., Any], given: dict[str, Any]) -> dict[str, Any]:
-    """The arguments as the function gets them. Raises Unfit."""
+def fitted(function: Callable[..., Any], given: dict[str, Any], injected: Collection[str] = ()) -> dict[str, Any]:
+    """The arguments as the function gets them. Raises Unfit. `injected`: no model wrote these."""
     signature = signature_of(function)
     try:
         signature.bind(**given)
@@ -37,7 +37,7 @@ def fitted(function: Callable[..., Any], given: dict[str, Any]) -> dict[str, Any
     for name, value in given.items():
         is_named = name in signature.parameters and name != rest
         hint = hints.get(name, _NO_HINT) if is_named else others.get(name, others.get(None, _NO_HINT))
-        if hint is not _NO_HINT and not is_context(value):
+        if hint is not _NO_HINT and name not in injected and not is_context(value):
             fit[name] = _fit(name, hint, value)
     return fit
 

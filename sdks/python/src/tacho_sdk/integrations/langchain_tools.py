@@ -23,6 +23,7 @@ from ..guarding.blocked import ToolBlockedError
 from ..guarding.json_form import is_readable, json_form
 from ..recording.plain import read_safely
 from ..shared import shared
+from .fitting import Unfit, fitted
 from .unguarded import GUARDED, Unguarded, cannot_guard, is_generator, own_method
 
 try:
@@ -211,8 +212,14 @@ def _call_of(
         # The parameter's name is not the model's.
         name = _only_name(tool)
         return _Call(lambda **given: function(given.pop(name), **given), (), {**named, name: args[0]}, frozenset(named))
-    hidden = (name for name, is_always in injected.items() if is_always or not is_readable(json_form(named.get(name))))
-    return _Call(function, args, named, frozenset(hidden))
+    hidden = frozenset(name for name, is_always in injected.items() if is_always or not is_readable(json_form(named.get(name))))
+    # LangChain tells the model the hints of such a class, and does not check them. One text may come without a name.
+    if tool.args_schema is None and not args:
+        try:
+            named = fitted(function, named, hidden)
+        except Unfit as error:
+            raise _Refused(f"TypeError: The arguments do not fit {tool.name}: {error}") from error
+    return _Call(function, args, named, hidden)
 
 
 def _only_name(tool: Tool) -> str:
