@@ -179,7 +179,7 @@ for (const file of globSync(`${server}/**/*.ts`, { cwd: root })) {
 }
 
 const LINES_MAX = 400
-const generated = ['packages/client/src/endpoints/**', 'packages/server/src/domain/otlp/otlp_pb.ts']
+const generated = ['packages/client/src/endpoints/**', 'packages/server/src/domain/record/otlp/otlp_pb.ts']
 for (const file of globSync(['{packages/*,bench}/src/**/*.{ts,tsx}', 'scripts/*.mjs', 'sdks/python/src/**/*.py'], {
   cwd: root,
 })) {

@@ -2,7 +2,7 @@
 import { randomBytes } from 'node:crypto'
 import { mkdirSync } from 'node:fs'
 import path from 'node:path'
-import { newApiKey, newOperatorToken } from '@tacho/server/domain/credential.ts'
+import { newApiKey, newOperatorToken } from '@tacho/server/domain/people/credential.ts'
 import { buildProgram } from '../../scripts/build-program.mjs'
 import { startProcess, type Usage } from './server-process.ts'
 

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { spawnSync } from 'node:child_process'
 import { test } from 'node:test'
-import type { EventInput } from '@tacho/contract/event.ts'
+import type { EventInput } from '@tacho/contract/record/event.ts'
 import { rowMaker } from '../src/bare/recording.ts'
 import { bodyWriter } from '../src/load/bodies.ts'
 import { BATCH_EVENTS, EVENT_BYTES } from '../src/load/events.ts'

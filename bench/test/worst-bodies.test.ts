@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { brotliDecompressSync, gunzipSync } from 'node:zlib'
 import Type from 'typebox'
-import type { Route } from '@tacho/contract/route.ts'
+import type { Route } from '@tacho/contract/web/route.ts'
 import { ALL_ROWS, worstRequests } from '../src/load/worst-bodies.ts'
 import type { WorstRequest } from '../src/load/worst-own.ts'
 

@@ -1,9 +1,9 @@
 /** The limit of reading: what the server asks of its store for a page, by the driver alone. */
 import { setTimeout as sleep } from 'node:timers/promises'
-import { LIMITS } from '@tacho/contract/limits.ts'
-import { listEvents } from '@tacho/server/storage/sql/events.ts'
+import { LIMITS } from '@tacho/contract/engine/limits.ts'
+import { listEvents } from '@tacho/server/storage/sql/record/events.ts'
 import { findRun, listRuns } from '@tacho/server/storage/sql/runs/runs.ts'
-import type { Sql } from '@tacho/server/storage/sql/sql.ts'
+import type { Sql } from '@tacho/server/storage/sql/engine/sql.ts'
 import { timesOf, type Times } from '../stats.ts'
 
 type Place = { time: number; seq: number } | null

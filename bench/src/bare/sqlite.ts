@@ -2,8 +2,8 @@
  * The limit of the embedded engine: one process that writes the same events into its tables through better-sqlite3,
  * with the server's durability and checkpoints, and does nothing else.
  */
-import type { NewEvent } from '@tacho/server/storage/events.ts'
-import { writeCounts } from '@tacho/server/storage/sql/usage/counts.ts'
+import type { NewEvent } from '@tacho/server/storage/record/events.ts'
+import { writeCounts } from '@tacho/server/storage/sql/runs/usage-counts.ts'
 import { rowWriter } from '@tacho/server/storage/sqlite/append.ts'
 import { checkpointer } from '@tacho/server/storage/sqlite/checkpoint.ts'
 import { openDatabase } from '@tacho/server/storage/sqlite/database.ts'

@@ -1,5 +1,5 @@
 /** How long an erasure takes until it is effective. */
-import type { Erasure } from '@tacho/contract/operator/erasure.ts'
+import type { Erasure } from '@tacho/contract/data/erasure.ts'
 import type { Setting } from '../benchmark.ts'
 import type { Engine } from '../engines/engine.ts'
 import { fillStore, type Batch } from '../engines/fill.ts'

@@ -1,5 +1,5 @@
 /** Fills a tenant with what makes its answers as large as they may be. */
-import { LIMITS } from '@tacho/contract/limits.ts'
+import { LIMITS } from '@tacho/contract/engine/limits.ts'
 import type { PopulatedTenant } from '../../../packages/server/test/setup/route-samples.ts'
 import type { startLoad } from '../load/start.ts'
 import { newHistory } from '../load/shapes.ts'

@@ -2,7 +2,7 @@
 import { spawnSync } from 'node:child_process'
 import { readFileSync } from 'node:fs'
 import path from 'node:path'
-import { readManifest } from '@tacho/cli/apply/read-manifest.ts'
+import { readManifest } from '@tacho/cli/policies/apply/read-manifest.ts'
 import type { Benchmark } from '../benchmark.ts'
 import { ROOT } from '../place.ts'
 import { below, ratioAtLeast, row } from '../result.ts'

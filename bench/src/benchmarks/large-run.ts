@@ -1,5 +1,5 @@
 /** Reading a run with a great number of events. */
-import { LIMITS } from '@tacho/contract/limits.ts'
+import { LIMITS } from '@tacho/contract/engine/limits.ts'
 import { readTimeline } from '../bare/reading.ts'
 import { withSql } from '../bare/sql.ts'
 import type { Benchmark } from '../benchmark.ts'

@@ -3,7 +3,7 @@
  * tenant waits meanwhile.
  */
 import { setTimeout as sleep } from 'node:timers/promises'
-import { SCOPES } from '@tacho/contract/route.ts'
+import { SCOPES } from '@tacho/contract/web/route.ts'
 import { populate } from '../../../packages/server/test/setup/route-samples.ts'
 import type { Answer, Request, Service } from '../../../packages/server/test/setup/service.ts'
 import { startChild } from '../child.ts'

@@ -1,6 +1,6 @@
 /** Each read operation of the operator API beside the recording of another workspace. */
 import { setTimeout as sleep } from 'node:timers/promises'
-import { OPERATOR_ROUTES, OPERATOR_PREFIX } from '@tacho/contract/operator/routes.ts'
+import { OPERATOR_ROUTES, OPERATOR_PREFIX } from '@tacho/contract/web/operator-routes.ts'
 import type { Setting } from '../benchmark.ts'
 import { startChild } from '../child.ts'
 import type { Engine } from '../engines/engine.ts'

@@ -1,6 +1,6 @@
 /** What strangers and tenants can do to the service: its memory, and how long others wait. */
 import { setTimeout as sleep } from 'node:timers/promises'
-import { OPERATOR_PREFIX } from '@tacho/contract/operator/routes.ts'
+import { OPERATOR_PREFIX } from '@tacho/contract/web/operator-routes.ts'
 import { startBareServer } from '../bare/http-server.ts'
 import { startChild, type Child } from '../child.ts'
 import type { Setting } from '../benchmark.ts'

@@ -1,6 +1,6 @@
 /** What retention costs recording, how long it takes, and whether a crash in the middle changes what it removes. */
 import { setTimeout as wait } from 'node:timers/promises'
-import type { Retention } from '@tacho/contract/operator/retention.ts'
+import type { Retention } from '@tacho/contract/data/retention.ts'
 import { withSql } from '../bare/sql.ts'
 import type { Setting } from '../benchmark.ts'
 import type { Engine, Store } from '../engines/engine.ts'

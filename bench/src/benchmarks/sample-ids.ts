@@ -1,5 +1,5 @@
 /** Ids of what a store has, and a prompt for it. */
-import { SCOPES } from '@tacho/contract/route.ts'
+import { SCOPES } from '@tacho/contract/web/route.ts'
 import type { Server } from '../server.ts'
 
 /** As many lines as two versions may have to be compared line by line. */

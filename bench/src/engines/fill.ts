@@ -1,6 +1,6 @@
 /** Fills a store without a server, which would refuse events as old as these and takes longer. */
 import { Readable } from 'node:stream'
-import { judgeBatch } from '@tacho/server/domain/event.ts'
+import { judgeBatch } from '@tacho/server/domain/record/event.ts'
 import { createFirstTenant } from '@tacho/server/maintenance/first-tenant.ts'
 import { bodyWriter } from '../load/bodies.ts'
 import { BATCH_EVENTS } from '../load/events.ts'

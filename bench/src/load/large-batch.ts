@@ -1,6 +1,6 @@
 /** A batch of the largest size: 100 events of 10 kB. */
 import { randomUUID } from 'node:crypto'
-import { LIMITS } from '@tacho/contract/limits.ts'
+import { LIMITS } from '@tacho/contract/engine/limits.ts'
 import { BATCH_EVENTS } from './events.ts'
 
 const SPARE_BYTES = 400

@@ -2,7 +2,7 @@
 import { randomBytes } from 'node:crypto'
 import { create, toBinary } from '@bufbuild/protobuf'
 import { BinaryWriter, WireType } from '@bufbuild/protobuf/wire'
-import { KeyValueSchema, ResourceSchema, ScopeSchema, SpanSchema } from '@tacho/server/domain/otlp/otlp_pb.ts'
+import { KeyValueSchema, ResourceSchema, ScopeSchema, SpanSchema } from '@tacho/server/domain/record/otlp/otlp_pb.ts'
 import { BATCH_EVENTS, EVENT_BYTES } from './events.ts'
 
 const TRACE_ID = Buffer.alloc(16, 0xee)

@@ -3,10 +3,10 @@
  * is an error: then it needs one in worst-own.ts or worst-telemetry.ts.
  */
 import { brotliCompressSync, constants, gzipSync } from 'node:zlib'
-import { LIMITS } from '@tacho/contract/limits.ts'
-import { MCP_ROUTE } from '@tacho/contract/operator/mcp.ts'
-import { OTLP_ROUTES } from '@tacho/contract/otlp.ts'
-import { PUBLIC_PREFIX } from '@tacho/contract/routes.ts'
+import { LIMITS } from '@tacho/contract/engine/limits.ts'
+import { MCP_ROUTE } from '@tacho/contract/web/mcp.ts'
+import { OTLP_ROUTES } from '@tacho/contract/web/otlp.ts'
+import { PUBLIC_PREFIX } from '@tacho/contract/web/routes.ts'
 import {
   queryOf,
   ROWS,

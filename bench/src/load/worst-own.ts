@@ -1,5 +1,5 @@
 /** Worst bodies whose meaning the schema does not say: conditions, lines of an export, and messages to /mcp. */
-import { LIMITS } from '@tacho/contract/limits.ts'
+import { LIMITS } from '@tacho/contract/engine/limits.ts'
 import { POLICY_LIMITS } from '@tacho/policy/limits.ts'
 
 export interface WorstRequest {

@@ -1,9 +1,9 @@
 /** `tacho`: the list of commands, and how each of them ends. */
-import { printable } from '@tacho/contract/shown-text.ts'
+import { printable } from '@tacho/contract/engine/shown-text.ts'
 import { programVersion } from '@tacho/server/program/version.ts'
 import { Command, CommanderError } from 'commander'
-import { Stop } from './stop.ts'
-import { fitHelp, HELP_SETTINGS } from './terminal/fit-help.ts'
+import { Stop } from './engine/stop.ts'
+import { fitHelp, HELP_SETTINGS } from './engine/fit-help.ts'
 
 interface Entry {
   args?: string
@@ -17,186 +17,186 @@ interface Entry {
 export const COMMANDS: Record<string, Entry> = {
   serve: {
     about: 'run the server until Ctrl-C',
-    load: async () => (await import('./commands/serve.ts')).addServe,
+    load: async () => (await import('./web/serve.ts')).addServe,
   },
   login: {
     about: 'keep the address and operator token of a server, so that commands need no variables',
-    load: async () => (await import('./commands/login.ts')).addLogin,
+    load: async () => (await import('./people/login.ts')).addLogin,
   },
   logout: {
     about: 'forget a token that login kept',
-    load: async () => (await import('./commands/login.ts')).addLogout,
+    load: async () => (await import('./people/login.ts')).addLogout,
   },
   use: {
     args: '[workspace/environment]',
     about: 'choose the environment of commands that name none',
-    load: async () => (await import('./commands/use.ts')).addUse,
+    load: async () => (await import('./people/use.ts')).addUse,
   },
   workspaces: {
     about: 'customers, teams or products; each has environments',
-    load: async () => (await import('./commands/workspaces.ts')).addWorkspaces,
+    load: async () => (await import('./tenants/workspaces.ts')).addWorkspaces,
   },
   environments: {
     about: 'parts of a workspace, such as production; API keys belong to one',
-    load: async () => (await import('./commands/environments.ts')).addEnvironments,
+    load: async () => (await import('./tenants/environments.ts')).addEnvironments,
   },
   agents: {
     about: 'agents of an environment: their names, and which are listed',
-    load: async () => (await import('./commands/agents.ts')).addAgents,
+    load: async () => (await import('./runs/agents.ts')).addAgents,
   },
   keys: {
     about: 'API keys, with which agents record and read',
-    load: async () => (await import('./commands/keys.ts')).addKeys,
+    load: async () => (await import('./tenants/keys.ts')).addKeys,
   },
   tokens: {
     about: 'operator tokens, for scripts and this command',
-    load: async () => (await import('./commands/tokens.ts')).addTokens,
+    load: async () => (await import('./people/tokens.ts')).addTokens,
   },
   operators: {
     about: 'people, their roles, and invitations',
-    load: async () => (await import('./commands/operators.ts')).addOperators,
+    load: async () => (await import('./people/operators.ts')).addOperators,
   },
   whoami: {
     about: 'show the operator token in use and its roles',
-    load: async () => (await import('./commands/whoami.ts')).addWhoami,
+    load: async () => (await import('./people/whoami.ts')).addWhoami,
   },
   audit: {
     about: 'changes and sign-ins by operators and tokens',
-    load: async () => (await import('./commands/audit.ts')).addAudit,
+    load: async () => (await import('./people/audit.ts')).addAudit,
   },
   runs: {
     about: 'recorded runs of agents',
-    load: async () => (await import('./commands/runs.ts')).addRuns,
+    load: async () => (await import('./runs/runs.ts')).addRuns,
   },
   scores: {
     about: 'what people, users and programs say of runs',
-    load: async () => (await import('./commands/scores.ts')).addScores,
+    load: async () => (await import('./runs/scores.ts')).addScores,
   },
   approvals: {
     about: 'tool calls that wait for approval',
-    load: async () => (await import('./commands/approvals.ts')).addApprovals,
+    load: async () => (await import('./approvals/approvals.ts')).addApprovals,
   },
   issues: {
     about: 'problems of agents, grouped by what they have in common',
-    load: async () => (await import('./commands/issues.ts')).addIssues,
+    load: async () => (await import('./issues/issues.ts')).addIssues,
   },
   prompts: {
     about: 'versioned prompts, and where they are deployed',
-    load: async () => (await import('./commands/prompts.ts')).addPrompts,
+    load: async () => (await import('./policies/prompts.ts')).addPrompts,
   },
   policies: {
     about: 'versioned conditions on tool calls: what agents may do',
-    load: async () => (await import('./commands/policies.ts')).addPolicies,
+    load: async () => (await import('./policies/policies.ts')).addPolicies,
   },
   apply: {
     about: 'make prompts, policies and deployments match a file',
-    load: async () => (await import('./commands/apply.ts')).addApply,
+    load: async () => (await import('./policies/apply.ts')).addApply,
   },
   webhooks: {
     about: 'notify other programs, Slack, Teams or PagerDuty, or people by mail',
-    load: async () => (await import('./commands/webhooks.ts')).addWebhooks,
+    load: async () => (await import('./messages/webhooks.ts')).addWebhooks,
   },
   alerts: {
     about: 'notify webhooks of error rates, costs, missing runs and budgets',
-    load: async () => (await import('./commands/alerts.ts')).addAlerts,
+    load: async () => (await import('./messages/alerts.ts')).addAlerts,
   },
   search: {
     args: '[words...]',
     about: 'search the payloads and labels of events, or switch search on or off',
-    load: async () => (await import('./commands/search.ts')).addSearch,
+    load: async () => (await import('./runs/search.ts')).addSearch,
   },
   erase: {
     about: 'erase a run, session, agent, client or user forever',
-    load: async () => (await import('./commands/erase.ts')).addErase,
+    load: async () => (await import('./data/erase.ts')).addErase,
   },
   retention: {
     about: 'how long runs, payloads, issues, approvals and the audit log are kept',
-    load: async () => (await import('./commands/retention.ts')).addRetention,
+    load: async () => (await import('./data/retention.ts')).addRetention,
   },
   usage: {
     about: 'tokens, cost, outcomes and latencies by time, agent, model and prompt version',
-    load: async () => (await import('./commands/usage.ts')).addUsage,
+    load: async () => (await import('./runs/usage.ts')).addUsage,
   },
   prices: {
     about: 'what models cost, for estimates',
-    load: async () => (await import('./commands/prices.ts')).addPrices,
+    load: async () => (await import('./runs/prices.ts')).addPrices,
   },
   hook: {
     about: 'record and guard Claude Code and Codex',
-    load: async () => (await import('./commands/hook.ts')).addHook,
+    load: async () => (await import('./record/hook.ts')).addHook,
   },
   'mcp-guard': {
     args: '[command...]',
     about: 'record and guard the tool calls of an MCP client',
-    load: async () => (await import('./commands/mcp-guard.ts')).addMcpGuard,
+    load: async () => (await import('./record/mcp-guard.ts')).addMcpGuard,
   },
   'mcp-server': {
     about: 'let a model read runs, issues and usage, by MCP',
-    load: async () => (await import('./commands/mcp-server.ts')).addMcpServer,
+    load: async () => (await import('./web/mcp-server.ts')).addMcpServer,
   },
   import: {
     args: '<file>',
     about: 'record chat transcripts as runs; - reads standard input',
-    load: async () => (await import('./commands/import.ts')).addImport,
+    load: async () => (await import('./record/import.ts')).addImport,
   },
   demo: {
     about: 'record realistic sample runs, approvals and issues',
-    load: async () => (await import('./commands/demo.ts')).addDemo,
+    load: async () => (await import('./record/demo.ts')).addDemo,
   },
   backup: {
     args: '<file>',
     about: 'write a consistent snapshot of the store into a new file',
-    load: async () => (await import('./commands/backup.ts')).addBackup,
+    load: async () => (await import('./data/backup.ts')).addBackup,
   },
   restore: {
     args: '<file>',
     about: 'restore a backup into a data directory',
-    load: async () => (await import('./commands/restore.ts')).addRestore,
+    load: async () => (await import('./data/restore.ts')).addRestore,
   },
   export: {
     about: 'write an environment, or some of its runs, as JSON Lines',
-    load: async () => (await import('./commands/export.ts')).addExport,
+    load: async () => (await import('./data/export.ts')).addExport,
   },
   'restore-export': {
     args: '<file>',
     about: 'write an export into an empty environment; - reads standard input',
-    load: async () => (await import('./commands/restore-export.ts')).addRestoreExport,
+    load: async () => (await import('./data/restore-export.ts')).addRestoreExport,
   },
   recover: {
     about: 'replace a lost operator token or API key',
-    load: async () => (await import('./commands/recover.ts')).addRecover,
+    load: async () => (await import('./people/recover.ts')).addRecover,
   },
   migrate: {
     about: 'migrate a database to the schema of this version before its servers start',
-    load: async () => (await import('./commands/migrate.ts')).addMigrate,
+    load: async () => (await import('./data/migrate.ts')).addMigrate,
   },
   copy: {
     about: 'copy an installation into an empty store',
-    load: async () => (await import('./commands/copy.ts')).addCopy,
+    load: async () => (await import('./data/copy.ts')).addCopy,
   },
   doctor: {
     about: 'check the installation, or trace one event',
-    load: async () => (await import('./commands/doctor.ts')).addDoctor,
+    load: async () => (await import('./web/doctor.ts')).addDoctor,
   },
   version: {
     about: 'print the version of this program, with the commit that it was built from',
-    load: async () => (await import('./commands/version.ts')).addVersion,
+    load: async () => (await import('./web/version.ts')).addVersion,
   },
   api: {
     args: '<route>',
     about: 'call any endpoint of the operator API',
-    load: async () => (await import('./commands/api.ts')).addApi,
+    load: async () => (await import('./web/api.ts')).addApi,
   },
   completion: {
     args: '<shell>',
     about: 'print a script that completes commands: bash, zsh or fish',
-    load: async () => (await import('./commands/completion.ts')).addCompletion,
+    load: async () => (await import('./web/completion.ts')).addCompletion,
   },
   complete: {
     args: '[words...]',
     about: 'what the last word of a command line can become',
     hidden: true,
-    load: async () => (await import('./commands/completion.ts')).addComplete,
+    load: async () => (await import('./web/completion.ts')).addComplete,
   },
 }
 
@@ -262,7 +262,7 @@ function endWithReader(): void {
 }
 
 async function suggestOption(error: string, program: Command, args: readonly string[]): Promise<void> {
-  const { nearOption } = await import('./settings/near-option.ts')
+  const { nearOption } = await import('./engine/near-option.ts')
   const near = nearOption(error, program, args)
   if (near !== null) process.stderr.write(`(Did you mean ${near}?)\n`)
 }

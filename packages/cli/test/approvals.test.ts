@@ -4,17 +4,17 @@ import { createInterface } from 'node:readline'
 import { PassThrough } from 'node:stream'
 import { after, test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
-import type { Approval } from '@tacho/contract/approval.ts'
+import type { Approval } from '@tacho/contract/approvals/approval.ts'
 import type {
   ApprovalCard,
   ApprovalDetail,
   ApprovalGroups,
   OperatorApproval,
-} from '@tacho/contract/operator/approval.ts'
-import type { DecisionOutcome } from '@tacho/contract/operator/approval-decision.ts'
+} from '@tacho/contract/approvals/operator-approval.ts'
+import type { DecisionOutcome } from '@tacho/contract/approvals/approval-decision.ts'
 import { runScreen } from '../src/approvals/live.ts'
 import { inputHash } from '@tacho/policy/input-hash.ts'
-import { operatorClient, Refused, type OperatorClient } from '../src/calls/operator-client.ts'
+import { operatorClient, Refused, type OperatorClient } from '../src/engine/operator-client.ts'
 import { API_KEY, OPERATOR_TOKEN, startServer, startTacho, type Ended } from './tacho.ts'
 import { eventually } from '../../server/test/setup/eventually.ts'
 

@@ -3,12 +3,12 @@ import assert from 'node:assert/strict'
 import { existsSync, globSync, readFileSync, writeFileSync } from 'node:fs'
 import path from 'node:path'
 import { test } from 'node:test'
-import { ROUTES } from '@tacho/contract/routes.ts'
-import { OPERATOR_ROUTES } from '@tacho/contract/operator/routes.ts'
+import { ROUTES } from '@tacho/contract/web/routes.ts'
+import { OPERATOR_ROUTES } from '@tacho/contract/web/operator-routes.ts'
 import type { Command } from 'commander'
-import { readManifest } from '../src/apply/read-manifest.ts'
+import { readManifest } from '../src/policies/apply/read-manifest.ts'
 import { COMMANDS, createProgram } from '../src/main.ts'
-import { COMMON_OPTIONS } from '../src/terminal/fit-help.ts'
+import { COMMON_OPTIONS } from '../src/engine/fit-help.ts'
 
 const ROOT = path.resolve(import.meta.dirname, '../../..')
 const FILE = path.join(ROOT, 'docs/commands.md')

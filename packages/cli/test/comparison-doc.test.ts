@@ -4,8 +4,8 @@ import { readFileSync } from 'node:fs'
 import path from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { test } from 'node:test'
-import { OPERATOR_ROUTES } from '@tacho/contract/operator/routes.ts'
-import { ROUTES } from '@tacho/contract/routes.ts'
+import { OPERATOR_ROUTES } from '@tacho/contract/web/operator-routes.ts'
+import { ROUTES } from '@tacho/contract/web/routes.ts'
 
 const ROOT = fileURLToPath(new URL('../../..', import.meta.url))
 const text = readFileSync(path.join(ROOT, 'docs/comparison.md'), 'utf8')
@@ -19,7 +19,7 @@ interface Evidence {
   lacks?: RegExp
 }
 
-const EVENTS = 'packages/server/test/http/events.test.ts'
+const EVENTS = 'packages/server/test/http/record/events.test.ts'
 const GUARD = 'packages/sdk/test/guard/guard.test.ts'
 const CLAIMS: Record<string, Evidence> = {
   'Evaluation: no datasets': { has: /\/scores/, lacks: /dataset|experiment|evaluat/i },
@@ -27,7 +27,9 @@ const CLAIMS: Record<string, Evidence> = {
   'A proxy in front of model providers.': { lacks: /chat|completions|\/v1\/messages/i },
   'Replay of a run, or a fork of it': { lacks: /replay|fork/i },
   'OpenTelemetry by gRPC, and metrics.': {
-    tests: [['packages/server/test/http/lost-requests.test.ts', 'gRPC gets a status of gRPC that names http/protobuf']],
+    tests: [
+      ['packages/server/test/http/record/lost-requests.test.ts', 'gRPC gets a status of gRPC that names http/protobuf'],
+    ],
   },
   'Sign-in by SAML.': { has: /oidc/, lacks: /saml/i },
   'A hosted service.': {},
@@ -46,8 +48,8 @@ const CLAIMS: Record<string, Evidence> = {
   'Approvals are bound to tool and input': {
     tests: [
       [GUARD, 'the tool runs with the approved input, even if its caller changes it during the approval'],
-      ['packages/server/test/storage/suite/approvals.ts', 'from then on it is EXPIRED for good'],
-      ['packages/server/test/http/operator/slack.test.ts', 'a link decides nothing'],
+      ['packages/server/test/storage/suite/approvals/approvals.ts', 'from then on it is EXPIRED for good'],
+      ['packages/server/test/http/messages/slack.test.ts', 'a link decides nothing'],
     ],
   },
   'A failed guard stops the tool.': {
@@ -58,7 +60,7 @@ const CLAIMS: Record<string, Evidence> = {
     ],
   },
   'Issues explain themselves.': {
-    tests: [['packages/server/test/domain/issue.test.ts', 'facts are detection type, policy, tool, tool set']],
+    tests: [['packages/server/test/domain/issues/issue.test.ts', 'facts are detection type, policy, tool, tool set']],
   },
   'Small.': { tests: [['packages/cli/test/start.test.ts', 'test(']] },
 }

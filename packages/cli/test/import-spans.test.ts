@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
-import type { ImportReport } from '../src/transcript/report.ts'
+import type { ImportReport } from '../src/record/transcript/import-report.ts'
 import { startServer } from './tacho.ts'
 
 /** Files in the shapes of the public schemas, from a year ago. */

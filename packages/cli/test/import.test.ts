@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { writeFileSync } from 'node:fs'
 import path from 'node:path'
 import { after, test } from 'node:test'
-import type { ImportReport } from '../src/transcript/report.ts'
+import type { ImportReport } from '../src/record/transcript/import-report.ts'
 import { runCommand, startServer } from './tacho.ts'
 import { REAL_TRANSCRIPTS, withoutRealTranscripts } from './real-transcripts.ts'
 

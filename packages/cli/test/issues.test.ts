@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
-import type { IssueRecord } from '@tacho/contract/operator/issue-record.ts'
-import type { Issue, IssueSummary } from '@tacho/contract/operator/issue.ts'
+import type { IssueRecord } from '@tacho/contract/issues/operator-issue-record.ts'
+import type { Issue, IssueSummary } from '@tacho/contract/issues/issue.ts'
 import { API_KEY, startServer } from './tacho.ts'
 import { eventually } from '../../server/test/setup/eventually.ts'
 

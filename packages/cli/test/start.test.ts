@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { readdirSync } from 'node:fs'
 import { test } from 'node:test'
 import { fileURLToPath } from 'node:url'
-import { firstLogLevel } from '../src/commands/serve.ts'
+import { firstLogLevel } from '../src/web/serve.ts'
 import { ended, startTacho } from './tacho.ts'
 
 const NODE = fileURLToPath(new URL('../../../scripts/node', import.meta.url))
@@ -31,7 +31,7 @@ test('the list of commands loads no command', async () => {
     assert.deepEqual(
       files.flatMap((file) => file.split('/cli/src/').slice(1)).toSorted(),
       // The last two fit the help to the terminal.
-      ['main.ts', 'stop.ts', 'terminal/cut.ts', 'terminal/fit-help.ts'],
+      ['main.ts', 'stop.ts', 'engine/text-width.ts', 'engine/fit-help.ts'],
     )
   }
 })

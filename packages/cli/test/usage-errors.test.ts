@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { parseDays } from '../src/commands/retention.ts'
+import { parseDays } from '../src/data/retention.ts'
 import { freePort } from '../../server/test/setup/free-port.ts'
 import { COMMANDS } from '../src/main.ts'
 import { runCommand, type Variables } from './tacho.ts'

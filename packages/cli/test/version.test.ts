@@ -3,7 +3,7 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import os from 'node:os'
 import path from 'node:path'
 import { after, test } from 'node:test'
-import { isNewer } from '../src/commands/version.ts'
+import { isNewer } from '../src/web/version.ts'
 import { runCommand } from './tacho.ts'
 
 const directory = mkdtempSync(path.join(os.tmpdir(), 'tacho-version-'))

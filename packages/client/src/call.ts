@@ -1,7 +1,7 @@
 /** The types of one call, derived from its row of a routes table: what a caller must give, and what can come back. */
-import type { Problem } from '@tacho/contract/errors.ts'
-import type { Route } from '@tacho/contract/route.ts'
-import type { ErrorOf } from '@tacho/contract/route-errors.ts'
+import type { Problem } from '@tacho/contract/web/errors.ts'
+import type { Route } from '@tacho/contract/web/route.ts'
+import type { ErrorOf } from '@tacho/contract/web/route-errors.ts'
 import type { Static, TSchema } from 'typebox'
 import type { JsonText } from './json-text.ts'
 

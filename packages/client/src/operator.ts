@@ -1,5 +1,5 @@
 /** The operator API: everything the console shows. */
-import type { OPERATOR_PREFIX, OPERATOR_ROUTES } from '@tacho/contract/operator/routes.ts'
+import type { OPERATOR_PREFIX, OPERATOR_ROUTES } from '@tacho/contract/web/operator-routes.ts'
 import type { Client } from './call.ts'
 import { connectionTo, type ConnectionOptions } from './connection.ts'
 import { createClient } from './create-client.ts'

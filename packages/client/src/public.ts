@@ -1,5 +1,5 @@
 /** The public interface for agents: record events, report issues, request approval, read runs. */
-import type { PUBLIC_PREFIX, ROUTES } from '@tacho/contract/routes.ts'
+import type { PUBLIC_PREFIX, ROUTES } from '@tacho/contract/web/routes.ts'
 import type { Client } from './call.ts'
 import { connectionTo, type ConnectionOptions } from './connection.ts'
 import { createClient } from './create-client.ts'

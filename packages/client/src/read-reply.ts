@@ -1,5 +1,5 @@
 /** Reads a reply. Only replies with the service's own shape count as answers. */
-import type { Problem } from '@tacho/contract/errors.ts'
+import type { Problem } from '@tacho/contract/web/errors.ts'
 import type { Failure, Refusal } from './call.ts'
 import type { Endpoint } from './endpoint.ts'
 import { readMessages } from './messages.ts'

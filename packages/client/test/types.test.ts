@@ -4,9 +4,9 @@
  */
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import type { Approval } from '@tacho/contract/approval.ts'
-import type { RunPage } from '@tacho/contract/run.ts'
-import type { Issue } from '@tacho/contract/operator/issue.ts'
+import type { Approval } from '@tacho/contract/approvals/approval.ts'
+import type { RunPage } from '@tacho/contract/runs/run.ts'
+import type { Issue } from '@tacho/contract/issues/issue.ts'
 import { eachItem } from '../src/items.ts'
 import type { OperatorClient } from '../src/operator.ts'
 import type { PublicClient } from '../src/public.ts'

@@ -2,10 +2,10 @@ import { QueryClientProvider } from '@tanstack/react-query'
 import { RouterProvider, type AnyRoute } from '@tanstack/react-router'
 import { StrictMode } from 'react'
 import { createRoot } from 'react-dom/client'
-import { createQueryClient } from './queries.ts'
-import { createConsoleRouter } from './router.tsx'
-import { applyTheme } from './ui/theme.ts'
-import './ui/theme.css'
+import { createQueryClient } from './web/queries.ts'
+import { createConsoleRouter } from './web/router.tsx'
+import { applyTheme } from './web/ui/theme.ts'
+import './web/ui/theme.css'
 
 try {
   new Intl.NumberFormat(navigator.language)

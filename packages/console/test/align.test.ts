@@ -1,8 +1,8 @@
 /** Two runs side by side: which step stands beside which. */
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
-import { align, type AlignedStep, type Alignment } from '../src/compare/align.ts'
-import { wordsOf } from '../src/compare/words.ts'
+import { align, type AlignedStep, type Alignment } from '../src/runs/compare/align.ts'
+import { wordsOf } from '../src/runs/compare/words.ts'
 
 const TYPES = { U: 'USER_INPUT', M: 'LLM_CALL', T: 'TOOL_CALL', S: 'AGENT_STEP', E: 'SESSION_OUTCOME' } as const
 

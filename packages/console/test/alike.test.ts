@@ -1,7 +1,7 @@
 /** The good run that a failed one is compared with: the one that was asked the most alike. */
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { mostAlike } from '../src/runs/alike.ts'
+import { mostAlike } from '../src/runs/page/alike-runs.ts'
 
 const runs = (...titles: (string | null)[]) => titles.map((title) => ({ title }))
 const found = (title: string | null, ...titles: (string | null)[]) => mostAlike(title, runs(...titles))?.title

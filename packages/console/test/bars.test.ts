@@ -1,7 +1,7 @@
 /** From when to when the steps of a run are drawn. */
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { barsOf, extentOf, type DrawnStep } from '@tacho/contract/bars.ts'
+import { barsOf, extentOf, type DrawnStep } from '@tacho/contract/runs/timeline.ts'
 
 const NOON = 1_000_000
 

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict'
 import { existsSync, readFileSync } from 'node:fs'
 import { test } from 'node:test'
-import { CONNECTIONS } from '../src/get-started/connections.ts'
+import { CONNECTIONS } from '../src/record/connections.ts'
 
 const ROOT = new URL('../../../', import.meta.url)
 

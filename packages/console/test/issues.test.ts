@@ -1,8 +1,8 @@
 /** Issues: what goes wrong, why it is one issue, what changed before, and what people do about it. */
 import assert from 'node:assert/strict'
 import { after, before, describe, test } from 'node:test'
-import type { Issue } from '@tacho/contract/operator/issue.ts'
-import { newPerson } from '../../server/test/http/operator/browser.ts'
+import type { Issue } from '@tacho/contract/issues/issue.ts'
+import { newPerson } from '../../server/test/http/people/browser.ts'
 import { approvalCalls } from '../../server/test/setup/approval-service.ts'
 import { configurationCalls } from '../../server/test/setup/configuration-service.ts'
 import { issueRecord, openedIssue, reviewed, submit } from '../../server/test/setup/issue-service.ts'

@@ -1,7 +1,7 @@
 /** Search in a JSON value, and the paths of what it finds. */
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { searchJson } from '../src/ui/json-search.ts'
+import { searchJson } from '../src/web/text/json-search.ts'
 
 const paths = (value: unknown, text: string) => searchJson(value, text).hits.map(({ path }) => path)
 

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import type { Tokens } from 'marked'
-import { tokensOf } from '../src/ui/markdown-tokens.ts'
+import { tokensOf } from '../src/web/text/markdown-tokens.ts'
 
 test('a table has no more cells than characters', () => {
   const wide = `${'|a'.repeat(1_000)}|\n${'|-'.repeat(1_000)}|\n${'a\n'.repeat(2_990)}`

@@ -5,12 +5,12 @@
  */
 import assert from 'node:assert/strict'
 import { after, before, describe, test } from 'node:test'
-import type { NotificationSettings } from '@tacho/contract/operator/notification.ts'
+import type { NotificationSettings } from '@tacho/contract/messages/notification.ts'
 import type { Page, Worker } from 'playwright-core'
 import { approvalCalls } from '../../server/test/setup/approval-service.ts'
 import { eventually } from '../../server/test/setup/eventually.ts'
 import { startPushService, type PushBrowser, type PushService } from '../../server/test/setup/push-service.ts'
-import { newPerson, type Browser as Person } from '../../server/test/http/operator/browser.ts'
+import { newPerson, type Browser as Person } from '../../server/test/http/people/browser.ts'
 import { withoutChromium } from './setup/chromium.ts'
 import { assertLooks, startConsole, type TestConsole } from './setup/console.ts'
 

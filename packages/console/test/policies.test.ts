@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict'
 import { after, before, describe, test } from 'node:test'
 import type { Page } from 'playwright-core'
-import { newPerson } from '../../server/test/http/operator/browser.ts'
+import { newPerson } from '../../server/test/http/people/browser.ts'
 import { configurationCalls, type ConfigurationCalls } from '../../server/test/setup/configuration-service.ts'
 import { event } from '../../server/test/setup/service.ts'
 import { withoutChromium } from './setup/chromium.ts'

@@ -1,8 +1,8 @@
 /** Agents and sessions: their newest runs summed up, each leading to its runs. And the search over payloads. */
 import assert from 'node:assert/strict'
 import { after, before, describe, test } from 'node:test'
-import type { SearchHitPage } from '@tacho/contract/operator/search.ts'
-import { newPerson } from '../../server/test/http/operator/browser.ts'
+import type { SearchHitPage } from '@tacho/contract/runs/search.ts'
+import { newPerson } from '../../server/test/http/people/browser.ts'
 import { eventually } from '../../server/test/setup/eventually.ts'
 import { event } from '../../server/test/setup/service.ts'
 import { withoutChromium } from './setup/chromium.ts'

@@ -1,8 +1,8 @@
 /** Scores: shown with runs, filtered and sorted, given and withdrawn, and a queue of runs to judge by keys. */
 import assert from 'node:assert/strict'
 import { after, before, describe, test } from 'node:test'
-import type { OperatorRunPage } from '@tacho/contract/operator/run.ts'
-import { newPerson } from '../../server/test/http/operator/browser.ts'
+import type { OperatorRunPage } from '@tacho/contract/runs/operator-run.ts'
+import { newPerson } from '../../server/test/http/people/browser.ts'
 import { event } from '../../server/test/setup/service.ts'
 import { withoutChromium } from './setup/chromium.ts'
 import { assertLooks, HARM, startConsole, type TestConsole } from './setup/console.ts'

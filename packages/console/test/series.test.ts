@@ -3,8 +3,8 @@ import assert from 'node:assert/strict'
 import { readFileSync } from 'node:fs'
 import path from 'node:path'
 import { test } from 'node:test'
-import type { UsagePoint } from '@tacho/contract/operator/usage.ts'
-import { seriesOf, shownWindow, sorted, sumOf, timesOf } from '../src/usage/series.ts'
+import type { UsagePoint } from '@tacho/contract/runs/usage.ts'
+import { seriesOf, shownWindow, sorted, sumOf, timesOf } from '../src/runs/usage/series.ts'
 
 const HOUR_MS = 3_600_000
 const START = Date.parse('2026-11-20T00:00:00Z')

@@ -1,9 +1,9 @@
 /** The steps of a run, as they arrive page by page. */
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import type { EventRow } from '@tacho/contract/event.ts'
+import type { EventRow } from '@tacho/contract/record/event.ts'
 import fc from 'fast-check'
-import { withRows, type Step } from '../src/runs/run-queries.ts'
+import { withRows, type Step } from '../src/runs/queries.ts'
 
 const rowAt = (time: number, number: number) =>
   ({ eventId: String(number), timestamp: new Date(time).toISOString() }) as EventRow

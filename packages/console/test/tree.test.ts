@@ -1,10 +1,10 @@
 /** The steps of a run as a tree of its spans: order, branches, loops, and what stays in sight. */
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { barsOf } from '@tacho/contract/bars.ts'
+import { barsOf } from '@tacho/contract/runs/timeline.ts'
 import fc from 'fast-check'
-import type { Step } from '../src/runs/run-queries.ts'
-import { covers, foldableAt, NO_FOLDS, treeOf, turned, unfolded, type Branch, type Row } from '../src/runs/tree.ts'
+import type { Step } from '../src/runs/queries.ts'
+import { covers, foldableAt, NO_FOLDS, treeOf, turned, unfolded, type Branch, type Row } from '../src/runs/page/tree.ts'
 
 interface Given {
   span?: string | null

@@ -1,9 +1,9 @@
 /** The life of a tool call, read from the events of its run. */
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { askedCalls, callLife, callOutcome, isFailedCall, outcomeText, unusualEnd } from '../src/call-life.ts'
-import { failureLine, failureOf, isErrorEvent } from '../src/failure.ts'
-import { problemOf } from '../src/problem.ts'
+import { askedCalls, callLife, callOutcome, isFailedCall, outcomeText, unusualEnd } from '../src/runs/call-life.ts'
+import { failureLine, failureOf, isErrorEvent } from '../src/issues/failure.ts'
+import { problemOf } from '../src/runs/problem.ts'
 
 test('an outcome says how a call ended; without one, an error is a failure', () => {
   const cases: [Record<string, unknown>, string, boolean][] = [

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { dateOf, daysOf, isZone, monthsOf, offsetAt, startOfDay, timeAt } from '../src/days.ts'
+import { dateOf, daysOf, isZone, monthsOf, offsetAt, startOfDay, timeAt } from '../src/engine/days.ts'
 
 const HOUR_MS = 3_600_000
 const at = (text: string) => Date.parse(text)

@@ -4,12 +4,12 @@
  */
 import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
-import type { Issue } from '../src/operator/issue.ts'
-import { OPERATOR_ROUTES } from '../src/operator/routes.ts'
-import type { Route } from '../src/route.ts'
-import { ROUTES } from '../src/routes.ts'
+import type { Issue } from '../src/issues/issue.ts'
+import { OPERATOR_ROUTES } from '../src/web/operator-routes.ts'
+import type { Route } from '../src/web/route.ts'
+import { ROUTES } from '../src/web/routes.ts'
 import { Compile } from 'typebox/compile'
-import { openBrowser, type Browser } from '../../server/test/http/operator/browser.ts'
+import { openBrowser, type Browser } from '../../server/test/http/people/browser.ts'
 import { openedIssue } from '../../server/test/setup/issue-service.ts'
 import { startService, type Answer, type Service } from '../../server/test/setup/service.ts'
 

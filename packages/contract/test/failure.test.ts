@@ -12,7 +12,7 @@ import {
   whyCancelled,
   whyLook,
   type Failure,
-} from '../src/failure.ts'
+} from '../src/issues/failure.ts'
 import { anyCharacter } from './any-character.ts'
 
 const told = (eventType: string, payload: Record<string, unknown>, label = 'label'): Failure | null =>

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { duration, money, percent, relative, sizeLimit } from '../src/format.ts'
+import { duration, money, percent, relative, sizeLimit } from '../src/engine/format.ts'
 
 test('limits in bytes are readable and exact', () => {
   assert.deepEqual([1_048_576, 33_554_432, 262_144, 1_000].map(sizeLimit), [

@@ -9,7 +9,7 @@ import { after, before, test } from 'node:test'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 import openapiTypescript, { astToString } from 'openapi-typescript'
-import { operatorDocument, publicDocument } from '../src/openapi.ts'
+import { operatorDocument, publicDocument } from '../src/web/openapi.ts'
 import { startService, type Service } from '../../server/test/setup/service.ts'
 
 const run = promisify(execFile)

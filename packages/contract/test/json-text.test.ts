@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
 import { anyCharacter } from './any-character.ts'
-import { indented, memberText } from '../src/json-text.ts'
+import { indented, memberText } from '../src/record/json-text.ts'
 
 test('a member keeps its exact text', () => {
   const payload = '{ "big":9007199254740993, "one":1.0,"a":1,"a":2,"10":[],"2":"\\u00e9 } \\" ]"}'

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict'
 import { readFileSync } from 'node:fs'
 import { test } from 'node:test'
-import { LIMITS } from '../src/limits.ts'
+import { LIMITS } from '../src/engine/limits.ts'
 
 const UNITS: Record<'bytes' | 'ms', [string, number][]> = {
   bytes: [

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { neverEnded } from '../src/never-ended.ts'
-import { STALLED_MS } from '../src/stalled.ts'
+import { neverEnded } from '../src/runs/never-ended.ts'
+import { STALLED_MS } from '../src/runs/stalled.ts'
 
 const row = (eventType: string, eventId: string, spanId: string | null) => ({ eventType, eventId, spanId })
 const ROWS = [

@@ -2,12 +2,12 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { BaseResolver, createConfig, lintDocument, makeDocumentFromString } from '@redocly/openapi-core'
 import type { TSchema } from 'typebox'
-import { operatorDocument, publicDocument } from '../src/openapi.ts'
-import { OPERATOR_ROUTES } from '../src/operator/routes.ts'
-import { PAYLOADS } from '../src/payload.ts'
-import type { Route } from '../src/route.ts'
-import { errorsOf } from '../src/route-errors.ts'
-import { ROUTES } from '../src/routes.ts'
+import { operatorDocument, publicDocument } from '../src/web/openapi.ts'
+import { OPERATOR_ROUTES } from '../src/web/operator-routes.ts'
+import { PAYLOADS } from '../src/record/payload.ts'
+import type { Route } from '../src/web/route.ts'
+import { errorsOf } from '../src/web/route-errors.ts'
+import { ROUTES } from '../src/web/routes.ts'
 
 const DOCUMENTS = new Map([
   ['public', publicDocument('1.0.0')],

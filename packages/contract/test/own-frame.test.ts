@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { ownFrame } from '../src/own-frame.ts'
+import { ownFrame } from '../src/issues/stack-frame.ts'
 
 test('of a V8 stack, the newest call in the own code', () => {
   const stack = `TypeError: fetch failed

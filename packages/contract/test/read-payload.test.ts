@@ -1,7 +1,7 @@
 /** What pages and commands show of payloads. */
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { messagesAt } from '../src/read-payload.ts'
+import { messagesAt } from '../src/record/payload-reader.ts'
 
 test('a model that asks for a tool is understood in every shape', () => {
   const input = { order: '1007' }

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { saidIn, SAID_CHARS } from '../src/said.ts'
+import { saidIn, SAID_CHARS } from '../src/runs/question-answer.ts'
 
 const user = (content: unknown) => ({ role: 'user', content })
 

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
-import { lookalikes, printable, printableJson, shownParts } from '../src/shown-text.ts'
+import { lookalikes, printable, printableJson, shownParts } from '../src/engine/shown-text.ts'
 
 const seen = (text: string) => shownParts(text).map(({ text }) => text)
 const kinds = (text: string) => shownParts(text).map(({ kind }) => kind)

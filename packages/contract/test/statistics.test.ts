@@ -1,7 +1,7 @@
 /** A verdict needs more than a difference: intervals hold as often as they say, and noise is called noise. */
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { differenceP, failureComparison, meanMargin, neededEach, shareInterval } from '../src/statistics.ts'
+import { differenceP, failureComparison, meanMargin, neededEach, shareInterval } from '../src/runs/statistics.ts'
 
 const near = (actual: number, expected: number, within: number) =>
   assert.ok(Math.abs(actual - expected) <= within, `${actual} is not ${expected}`)

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { readFileSync } from 'node:fs'
 import { test } from 'node:test'
 import { fileURLToPath } from 'node:url'
-import { callInShort, decisionReason, outputInShort, pathEnd, toldCall, type ToldEdit } from '../src/told-call.ts'
+import { callInShort, decisionReason, outputInShort, pathEnd, toldCall, type ToldEdit } from '../src/runs/call-text.ts'
 
 const RECORDING = fileURLToPath(new URL('../../guards/test/hook/claude-code-session.json', import.meta.url))
 const recorded = (

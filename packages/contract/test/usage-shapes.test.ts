@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict'
 import { readFileSync, writeFileSync } from 'node:fs'
 import { test } from 'node:test'
-import { callCounts, USAGE_NAMES } from '../src/usage-shapes.ts'
+import { callCounts, USAGE_NAMES } from '../src/record/usage-shapes.ts'
 
 interface Vector {
   shape: string

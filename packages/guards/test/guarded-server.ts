@@ -3,7 +3,7 @@ import assert from 'node:assert/strict'
 import { writeFileSync } from 'node:fs'
 import path from 'node:path'
 import { eventually } from '../../server/test/setup/eventually.ts'
-import { operatorClient, Refused, type OperatorClient } from '../../cli/src/calls/operator-client.ts'
+import { operatorClient, Refused, type OperatorClient } from '../../cli/src/engine/operator-client.ts'
 import { OPERATOR_TOKEN, startServer, type TestServer } from '../../cli/test/tacho.ts'
 
 export interface PolicyOf {

@@ -14,7 +14,7 @@ import { build, type PluginBuild } from 'esbuild'
 import { publint } from 'publint'
 import { formatMessage } from 'publint/utils'
 import { packSdk } from '../../../scripts/pack-sdk.mjs'
-import { LIMITS as CONTRACT } from '@tacho/contract/limits.ts'
+import { LIMITS as CONTRACT } from '@tacho/contract/engine/limits.ts'
 import { LIMITS } from '../src/limits.ts'
 import { startScriptedServer } from './scripted-server.ts'
 

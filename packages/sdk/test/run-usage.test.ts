@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { TOKEN_NAMES } from '@tacho/contract/payload.ts'
+import { TOKEN_NAMES } from '@tacho/contract/record/payload.ts'
 import type { RunScope } from '../src/context.ts'
 import type { Observer } from '../src/core.ts'
 import { createRunState } from '../src/run-state.ts'

@@ -2,10 +2,10 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { allItems } from '@tacho/client/items.ts'
 import { BrokenStream } from '@tacho/client/messages.ts'
-import type { OperatorApproval } from '@tacho/contract/operator/approval.ts'
-import { answered, Refused, type OperatorClient } from '../calls/operator-client.ts'
-import { unreachable } from '../calls/server-trouble.ts'
-import { failed } from '../stop.ts'
+import type { OperatorApproval } from '@tacho/contract/approvals/operator-approval.ts'
+import { answered, Refused, type OperatorClient } from '../engine/operator-client.ts'
+import { unreachable } from '../engine/server-trouble.ts'
+import { failed } from '../engine/stop.ts'
 
 const FIRST_PAUSE_MS = 1_000
 const LONGEST_PAUSE_MS = 10_000

@@ -1,14 +1,14 @@
 /** `tacho approvals approve` and `tacho approvals reject`. */
-import type { Decision } from '@tacho/contract/approval.ts'
-import { LIMITS } from '@tacho/contract/limits.ts'
-import type { DecisionOutcome } from '@tacho/contract/operator/approval-decision.ts'
-import { known } from '../calls/known.ts'
-import type { OperatorClient } from '../calls/operator-client.ts'
-import type { EnvironmentOptions } from '../settings/options.ts'
-import { printJson, printLine } from '../terminal/output.ts'
-import { failed, wrongUsage } from '../stop.ts'
-import { connected } from '../calls/connected.ts'
-import { approvalLine } from './lines.ts'
+import type { Decision } from '@tacho/contract/approvals/approval.ts'
+import { LIMITS } from '@tacho/contract/engine/limits.ts'
+import type { DecisionOutcome } from '@tacho/contract/approvals/approval-decision.ts'
+import { known } from '../engine/known.ts'
+import type { OperatorClient } from '../engine/operator-client.ts'
+import type { EnvironmentOptions } from '../engine/options.ts'
+import { printJson, printLine } from '../engine/output.ts'
+import { failed, wrongUsage } from '../engine/stop.ts'
+import { connected } from '../engine/connected.ts'
+import { approvalLine } from './approval-lines.ts'
 
 export interface DecideOptions extends EnvironmentOptions {
   reason?: string

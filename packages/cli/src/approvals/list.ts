@@ -1,11 +1,11 @@
 /** `tacho approvals list` and `tacho approvals show`. */
 import { eachItem, taken } from '@tacho/client/items.ts'
-import type { ApprovalCard } from '@tacho/contract/operator/approval.ts'
-import { known } from '../calls/known.ts'
-import type { Input, OperatorClient } from '../calls/operator-client.ts'
-import { pageSize } from '../settings/options.ts'
-import { printJson, printLine, printMore, printTable, spokenNumber, type Column } from '../terminal/output.ts'
-import { alarms, callLine, deadlineText, detailLines, requesterOf, stateText } from './lines.ts'
+import type { ApprovalCard } from '@tacho/contract/approvals/operator-approval.ts'
+import { known } from '../engine/known.ts'
+import type { Input, OperatorClient } from '../engine/operator-client.ts'
+import { pageSize } from '../engine/options.ts'
+import { printJson, printLine, printMore, printTable, spokenNumber, type Column } from '../engine/output.ts'
+import { alarms, callLine, deadlineText, detailLines, requesterOf, stateText } from './approval-lines.ts'
 
 export interface ApprovalsWanted {
   query: NonNullable<Input<'listApprovals'>['query']>

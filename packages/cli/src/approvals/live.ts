@@ -1,8 +1,8 @@
 /** Runs the screen of `tacho approvals watch` on a terminal: keys in, lines out, decisions to the server. */
 import { emitKeypressEvents } from 'node:readline'
 import { setTimeout as sleep } from 'node:timers/promises'
-import type { ApprovalDetail, OperatorApproval } from '@tacho/contract/operator/approval.ts'
-import { Refused, type OperatorClient } from '../calls/operator-client.ts'
+import type { ApprovalDetail, OperatorApproval } from '@tacho/contract/approvals/operator-approval.ts'
+import { Refused, type OperatorClient } from '../engine/operator-client.ts'
 import { approvalChanges } from './changes.ts'
 import {
   atTime,

@@ -9,15 +9,15 @@
  * If the selected approval is decided elsewhere or expires, the next one takes its place. Keys decide nothing for a moment
  * then: they were meant for the one that is gone.
  */
-import { duration } from '@tacho/contract/format.ts'
-import type { Decision } from '@tacho/contract/approval.ts'
-import type { ApprovalCard, ApprovalDetail, OperatorApproval } from '@tacho/contract/operator/approval.ts'
-import { cutEnd, pad } from '../terminal/cut.ts'
-import { indented } from '@tacho/contract/json-text.ts'
-import { printable } from '@tacho/contract/shown-text.ts'
-import { toned } from '../terminal/tone.ts'
-import { inputCheckText, waitingText } from '@tacho/contract/approval-text.ts'
-import { agentText, alarms, letterWarnings, requesterOf } from './lines.ts'
+import { duration } from '@tacho/contract/engine/format.ts'
+import type { Decision } from '@tacho/contract/approvals/approval.ts'
+import type { ApprovalCard, ApprovalDetail, OperatorApproval } from '@tacho/contract/approvals/operator-approval.ts'
+import { cutEnd, pad } from '../engine/text-width.ts'
+import { indented } from '@tacho/contract/record/json-text.ts'
+import { printable } from '@tacho/contract/engine/shown-text.ts'
+import { toned } from '../engine/tone.ts'
+import { inputCheckText, waitingText } from '@tacho/contract/approvals/approval-text.ts'
+import { agentText, alarms, letterWarnings, requesterOf } from './approval-lines.ts'
 
 export interface Screen {
   /** Pending ones, by id; cards once a list was read. */

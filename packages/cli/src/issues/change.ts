@@ -1,14 +1,14 @@
 /** Commands that change issues. */
 import { allItems } from '@tacho/client/items.ts'
-import type { IssueRecord } from '@tacho/contract/operator/issue-record.ts'
-import type { Issue } from '@tacho/contract/operator/issue.ts'
-import { known } from '../calls/known.ts'
-import { Refused, type OperatorClient } from '../calls/operator-client.ts'
-import type { EnvironmentOptions } from '../settings/options.ts'
-import { counted, printable, printJson, printLine } from '../terminal/output.ts'
-import { wrongUsage } from '../stop.ts'
-import { moment } from '../terminal/time-text.ts'
-import { connected } from '../calls/connected.ts'
+import type { IssueRecord } from '@tacho/contract/issues/operator-issue-record.ts'
+import type { Issue } from '@tacho/contract/issues/issue.ts'
+import { known } from '../engine/known.ts'
+import { Refused, type OperatorClient } from '../engine/operator-client.ts'
+import type { EnvironmentOptions } from '../engine/options.ts'
+import { counted, printable, printJson, printLine } from '../engine/output.ts'
+import { wrongUsage } from '../engine/stop.ts'
+import { moment } from '../engine/time-text.ts'
+import { connected } from '../engine/connected.ts'
 
 export interface ChangeOptions extends EnvironmentOptions {
   comment?: string

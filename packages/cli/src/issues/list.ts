@@ -1,10 +1,10 @@
 /** `tacho issues list` and `tacho issues records`. */
 import { eachItem, taken } from '@tacho/client/items.ts'
-import type { IssueRecord } from '@tacho/contract/operator/issue-record.ts'
-import type { IssueSummary } from '@tacho/contract/operator/issue.ts'
-import type { Input, OperatorClient } from '../calls/operator-client.ts'
-import { pageSize } from '../settings/options.ts'
-import { printJson, printMore, printTable, spokenNumber, type Column } from '../terminal/output.ts'
+import type { IssueRecord } from '@tacho/contract/issues/operator-issue-record.ts'
+import type { IssueSummary } from '@tacho/contract/issues/issue.ts'
+import type { Input, OperatorClient } from '../engine/operator-client.ts'
+import { pageSize } from '../engine/options.ts'
+import { printJson, printMore, printTable, spokenNumber, type Column } from '../engine/output.ts'
 
 export interface IssuesWanted {
   query: NonNullable<Input<'listIssues'>['query']>

@@ -1,14 +1,14 @@
 /** `tacho issues show`: what happened, how often, and why its records are grouped. */
 import { eachItem, taken } from '@tacho/client/items.ts'
-import type { IssueRecord } from '@tacho/contract/operator/issue-record.ts'
-import type { Issue, IssueActivity, IssueGroup } from '@tacho/contract/operator/issue.ts'
-import { causeLines, failureLine, failureOf, type ToldEvent } from '@tacho/contract/failure.ts'
-import { known } from '../calls/known.ts'
-import { Refused, type OperatorClient } from '../calls/operator-client.ts'
-import { authorText } from '../terminal/author.ts'
-import { counted, printable, printJson, printLine, spokenTime, strong } from '../terminal/output.ts'
-import { toned, tonedWord } from '../terminal/tone.ts'
-import { pageSize } from '../settings/options.ts'
+import type { IssueRecord } from '@tacho/contract/issues/operator-issue-record.ts'
+import type { Issue, IssueActivity, IssueGroup } from '@tacho/contract/issues/issue.ts'
+import { causeLines, failureLine, failureOf, type ToldEvent } from '@tacho/contract/issues/failure.ts'
+import { known } from '../engine/known.ts'
+import { Refused, type OperatorClient } from '../engine/operator-client.ts'
+import { authorText } from '../engine/author.ts'
+import { counted, printable, printJson, printLine, spokenTime, strong } from '../engine/output.ts'
+import { toned, tonedWord } from '../engine/tone.ts'
+import { pageSize } from '../engine/options.ts'
 
 export interface IssuePlace {
   environmentId: string

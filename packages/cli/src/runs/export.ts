@@ -1,8 +1,8 @@
 /** `tacho runs export`: a run as a file. */
-import { known } from '../calls/known.ts'
-import type { OperatorClient } from '../calls/operator-client.ts'
-import { download, refuseExisting } from '../export/download.ts'
-import { printJson, printLine, spokenBytes } from '../terminal/output.ts'
+import { known } from '../engine/known.ts'
+import type { OperatorClient } from '../engine/operator-client.ts'
+import { download, refuseExisting } from '../engine/download.ts'
+import { printJson, printLine, spokenBytes } from '../engine/output.ts'
 import type { RunPlace } from './show.ts'
 
 export async function exportRun(

@@ -1,9 +1,9 @@
 /** Flags that choose runs, for every command that takes the filters of the list of runs. */
-import type { RunStatus } from '@tacho/contract/run.ts'
-import { RUN_STATUSES } from '@tacho/contract/words.ts'
+import type { RunStatus } from '@tacho/contract/runs/run.ts'
+import { RUN_STATUSES } from '@tacho/contract/engine/words.ts'
 import { InvalidArgumentError, type Command } from 'commander'
-import { wholeNumber, type EnvironmentOptions } from '../settings/options.ts'
-import { durationMs, moment } from '../terminal/time-text.ts'
+import { wholeNumber, type EnvironmentOptions } from '../engine/options.ts'
+import { durationMs, moment } from '../engine/time-text.ts'
 
 export interface RunFilterOptions extends EnvironmentOptions {
   search?: string

@@ -1,15 +1,15 @@
 /** `tacho runs follow`: polls the server; survives a server restart. */
-import type { EventRow } from '@tacho/contract/event.ts'
-import { LIMITS } from '@tacho/contract/limits.ts'
-import type { OperatorRun } from '@tacho/contract/operator/run.ts'
+import type { EventRow } from '@tacho/contract/record/event.ts'
+import { LIMITS } from '@tacho/contract/engine/limits.ts'
+import type { OperatorRun } from '@tacho/contract/runs/operator-run.ts'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { known } from '../calls/known.ts'
-import { Refused, type OperatorClient, type Reply } from '../calls/operator-client.ts'
-import { currentLook } from '../terminal/look.ts'
-import { printJsonLine, printLine } from '../terminal/output.ts'
+import { known } from '../engine/known.ts'
+import { Refused, type OperatorClient, type Reply } from '../engine/operator-client.ts'
+import { currentLook } from '../engine/look.ts'
+import { printJsonLine, printLine } from '../engine/output.ts'
 import { runLine } from './list.ts'
 import { stepsOf, type RunPlace } from './show.ts'
-import { stepLine } from './step.ts'
+import { stepLine } from './step-line.ts'
 
 const POLL_MS = 1_000
 /** Empty polls of an ended run before it counts as complete: late events may still arrive. */

@@ -1,15 +1,15 @@
 /** `tacho runs gaps`: which clients or agents lose events, how many and why. */
 import { eachItem, taken } from '@tacho/client/items.ts'
-import { whyMissing } from '@tacho/contract/completeness.ts'
-import { number } from '@tacho/contract/format.ts'
-import { LIMITS } from '@tacho/contract/limits.ts'
-import type { CompletenessQuery, CompletenessSum } from '@tacho/contract/operator/completeness.ts'
-import { agentIdOf } from '../calls/agent-id.ts'
-import { connected } from '../calls/connected.ts'
-import type { Input } from '../calls/operator-client.ts'
-import { mostOf, type EnvironmentOptions, type PageOptions } from '../settings/options.ts'
-import { faint, printEmpty, printJson, printLine, printMore, printTable, spokenTime } from '../terminal/output.ts'
-import { moment } from '../terminal/time-text.ts'
+import { whyMissing } from '@tacho/contract/record/completeness-text.ts'
+import { number } from '@tacho/contract/engine/format.ts'
+import { LIMITS } from '@tacho/contract/engine/limits.ts'
+import type { CompletenessQuery, CompletenessSum } from '@tacho/contract/record/completeness.ts'
+import { agentIdOf } from '../engine/agent-id.ts'
+import { connected } from '../engine/connected.ts'
+import type { Input } from '../engine/operator-client.ts'
+import { mostOf, type EnvironmentOptions, type PageOptions } from '../engine/options.ts'
+import { faint, printEmpty, printJson, printLine, printMore, printTable, spokenTime } from '../engine/output.ts'
+import { moment } from '../engine/time-text.ts'
 
 export interface GapsOptions extends EnvironmentOptions, PageOptions {
   by: CompletenessQuery['by']

@@ -1,11 +1,11 @@
 /** `tacho runs list`: prints each page when it arrives. */
-import { whyEnded, whyLook } from '@tacho/contract/failure.ts'
-import { duration } from '@tacho/contract/format.ts'
-import { LIMITS } from '@tacho/contract/limits.ts'
-import type { OperatorRun } from '@tacho/contract/operator/run.ts'
-import { runScoreText } from '@tacho/contract/score-text.ts'
-import { runLength, stalledMs } from '@tacho/contract/stalled.ts'
-import type { Input, OperatorClient } from '../calls/operator-client.ts'
+import { whyEnded, whyLook } from '@tacho/contract/issues/failure.ts'
+import { duration } from '@tacho/contract/engine/format.ts'
+import { LIMITS } from '@tacho/contract/engine/limits.ts'
+import type { OperatorRun } from '@tacho/contract/runs/operator-run.ts'
+import { runScoreText } from '@tacho/contract/runs/score-text.ts'
+import { runLength, stalledMs } from '@tacho/contract/runs/stalled.ts'
+import type { Input, OperatorClient } from '../engine/operator-client.ts'
 import {
   printable,
   printEmpty,
@@ -17,8 +17,8 @@ import {
   spokenTime,
   tableWriter,
   type Column,
-} from '../terminal/output.ts'
-import { toned, toneOf } from '../terminal/tone.ts'
+} from '../engine/output.ts'
+import { toned, toneOf } from '../engine/tone.ts'
 
 export interface RunsWanted {
   query: NonNullable<Input<'listOperatorRuns'>['query']>

@@ -1,7 +1,7 @@
 /** Pins a run, so that retention keeps it, or unpins it. */
-import { known } from '../calls/known.ts'
-import type { OperatorClient } from '../calls/operator-client.ts'
-import { printable, printJson, printLine, spokenTime } from '../terminal/output.ts'
+import { known } from '../engine/known.ts'
+import type { OperatorClient } from '../engine/operator-client.ts'
+import { printable, printJson, printLine, spokenTime } from '../engine/output.ts'
 
 interface Pin {
   act: 'pinRun' | 'unpinRun'

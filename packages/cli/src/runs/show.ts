@@ -1,7 +1,7 @@
 /** `tacho runs show`: a run and its timeline. */
 import { eachItem, taken } from '@tacho/client/items.ts'
-import { completenessText } from '@tacho/contract/completeness.ts'
-import type { EventRow } from '@tacho/contract/event.ts'
+import { completenessText } from '@tacho/contract/record/completeness-text.ts'
+import type { EventRow } from '@tacho/contract/record/event.ts'
 import {
   cancellationOf,
   causeLines,
@@ -11,20 +11,20 @@ import {
   whyEnded,
   type Failure,
   type ToldEvent,
-} from '@tacho/contract/failure.ts'
-import { duration } from '@tacho/contract/format.ts'
-import { LIMITS } from '@tacho/contract/limits.ts'
-import { neverEnded } from '@tacho/contract/never-ended.ts'
-import { ownFrame } from '@tacho/contract/own-frame.ts'
-import type { OperatorApproval } from '@tacho/contract/operator/approval.ts'
-import type { OperatorRun } from '@tacho/contract/operator/run.ts'
-import { runScoreText } from '@tacho/contract/score-text.ts'
-import { runLength, stalledMs } from '@tacho/contract/stalled.ts'
-import { indented, memberText } from '@tacho/contract/json-text.ts'
-import { tokensText } from '@tacho/contract/usage-text.ts'
-import { known } from '../calls/known.ts'
-import { answered, type OperatorClient } from '../calls/operator-client.ts'
-import { currentLook } from '../terminal/look.ts'
+} from '@tacho/contract/issues/failure.ts'
+import { duration } from '@tacho/contract/engine/format.ts'
+import { LIMITS } from '@tacho/contract/engine/limits.ts'
+import { neverEnded } from '@tacho/contract/runs/never-ended.ts'
+import { ownFrame } from '@tacho/contract/issues/stack-frame.ts'
+import type { OperatorApproval } from '@tacho/contract/approvals/operator-approval.ts'
+import type { OperatorRun } from '@tacho/contract/runs/operator-run.ts'
+import { runScoreText } from '@tacho/contract/runs/score-text.ts'
+import { runLength, stalledMs } from '@tacho/contract/runs/stalled.ts'
+import { indented, memberText } from '@tacho/contract/record/json-text.ts'
+import { tokensText } from '@tacho/contract/runs/usage-text.ts'
+import { known } from '../engine/known.ts'
+import { answered, type OperatorClient } from '../engine/operator-client.ts'
+import { currentLook } from '../engine/look.ts'
 import {
   counted,
   printable,
@@ -36,11 +36,11 @@ import {
   spokenNumber,
   spokenTime,
   strong,
-} from '../terminal/output.ts'
-import { paged } from '../terminal/pager.ts'
-import { toned, tonedWord } from '../terminal/tone.ts'
-import { storyLines } from './story.ts'
-import { isFailed, stepHead, stepLine, type Timeline } from './step.ts'
+} from '../engine/output.ts'
+import { paged } from '../engine/pager.ts'
+import { toned, tonedWord } from '../engine/tone.ts'
+import { storyLines } from './step-story.ts'
+import { isFailed, stepHead, stepLine, type Timeline } from './step-line.ts'
 import { shownStatus } from './list.ts'
 
 /** The run, by ids that the server accepts. */

@@ -1,12 +1,12 @@
 /** `tacho runs views`: the saved views of an environment, and the query of a view. */
-import type { RunFilter } from '@tacho/contract/operator/run.ts'
-import type { RunColumn, RunView } from '@tacho/contract/operator/run-view.ts'
-import { RUN_COLUMNS } from '@tacho/contract/words.ts'
+import type { RunFilter } from '@tacho/contract/runs/operator-run.ts'
+import type { RunColumn, RunView } from '@tacho/contract/runs/run-view.ts'
+import { RUN_COLUMNS } from '@tacho/contract/engine/words.ts'
 import { InvalidArgumentError, type Command } from 'commander'
-import type { OperatorClient } from '../calls/operator-client.ts'
-import { inEnvironment, wholeNumber, type EnvironmentOptions } from '../settings/options.ts'
-import { wrongUsage } from '../stop.ts'
-import { printable, printJson, printLine, printTable } from '../terminal/output.ts'
+import type { OperatorClient } from '../engine/operator-client.ts'
+import { inEnvironment, wholeNumber, type EnvironmentOptions } from '../engine/options.ts'
+import { wrongUsage } from '../engine/stop.ts'
+import { printable, printJson, printLine, printTable } from '../engine/output.ts'
 
 interface CreateOptions extends EnvironmentOptions {
   filter: RunFilter
@@ -73,7 +73,7 @@ export function queryOfView({ query, lastHours }: RunView, now: number): RunFilt
 }
 
 async function list(options: EnvironmentOptions): Promise<void> {
-  const { connected } = await import('../calls/connected.ts')
+  const { connected } = await import('../engine/connected.ts')
   const { client, environmentId } = await connected(options)
   const items = await viewsOf(client, environmentId)
   if (options.json) return printJson({ items, hasMore: false })
@@ -99,7 +99,7 @@ async function list(options: EnvironmentOptions): Promise<void> {
 }
 
 async function create(name: string, { filter, lastHours, columns, ...options }: CreateOptions): Promise<void> {
-  const { connected } = await import('../calls/connected.ts')
+  const { connected } = await import('../engine/connected.ts')
   const { client, environmentId } = await connected(options)
   const body = { name, query: filter, ...(lastHours !== undefined && { lastHours }), ...(columns && { columns }) }
   const view = await client.createRunView({ params: { environmentId }, body })
@@ -108,7 +108,7 @@ async function create(name: string, { filter, lastHours, columns, ...options }: 
 }
 
 async function rename(given: string, name: string, options: EnvironmentOptions): Promise<void> {
-  const { connected } = await import('../calls/connected.ts')
+  const { connected } = await import('../engine/connected.ts')
   const { client, environmentId } = await connected(options)
   const { id: runViewId } = await findView(client, environmentId, given)
   const view = await client.changeRunView({ params: { environmentId, runViewId }, body: { name } })
@@ -117,7 +117,7 @@ async function rename(given: string, name: string, options: EnvironmentOptions):
 }
 
 async function remove(given: string, options: EnvironmentOptions): Promise<void> {
-  const { connected } = await import('../calls/connected.ts')
+  const { connected } = await import('../engine/connected.ts')
   const { client, environmentId } = await connected(options)
   const { id: runViewId } = await findView(client, environmentId, given)
   const view = await client.removeRunView({ params: { environmentId, runViewId } })

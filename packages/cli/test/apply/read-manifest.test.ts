@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { LIMITS } from '@tacho/contract/limits.ts'
-import { readManifest } from '../../src/apply/read-manifest.ts'
+import { LIMITS } from '@tacho/contract/engine/limits.ts'
+import { readManifest } from '../../src/policies/apply/read-manifest.ts'
 
 const files: Record<string, string> = { 'a.md': 'Be kind.\n', 'p.cel': 'tool.name == "a"\n' }
 const read = (text: string) =>

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import type { ApprovalStatus } from '@tacho/contract/approval.ts'
-import type { ApprovalCard, ApprovalDetail, OperatorApproval } from '@tacho/contract/operator/approval.ts'
+import type { ApprovalStatus } from '@tacho/contract/approvals/approval.ts'
+import type { ApprovalCard, ApprovalDetail, OperatorApproval } from '@tacho/contract/approvals/operator-approval.ts'
 import {
   atTime,
   EMPTY_SCREEN,
@@ -12,7 +12,7 @@ import {
   withoutApproval,
   type Screen,
 } from '../../src/approvals/screen.ts'
-import { widthOf } from '../../src/terminal/cut.ts'
+import { widthOf } from '../../src/engine/text-width.ts'
 
 const NOW = Date.UTC(2026, 10, 22, 12)
 const SIZE = { width: 80, height: 24 }

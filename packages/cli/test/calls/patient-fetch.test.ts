@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { patientFetch } from '../../src/calls/patient-fetch.ts'
+import { patientFetch } from '../../src/engine/patient-fetch.ts'
 
 /** Answers with these statuses in turn, the last one forever. */
 function answering(statuses: number[], headers: Record<string, string> = {}) {

@@ -3,8 +3,8 @@ import { createServer, type IncomingMessage, type ServerResponse } from 'node:ht
 import type { AddressInfo } from 'node:net'
 import { test } from 'node:test'
 import { text } from 'node:stream/consumers'
-import type { EventInput } from '@tacho/contract/event.ts'
-import { openRecorder, type Recorder } from '../../src/calls/recorder-client.ts'
+import type { EventInput } from '@tacho/contract/record/event.ts'
+import { openRecorder, type Recorder } from '../../src/record/recorder-client.ts'
 
 type Answer = (body: EventInput[], response: ServerResponse, request: IncomingMessage) => void
 

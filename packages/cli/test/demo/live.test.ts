@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import type { EventInput } from '@tacho/contract/event.ts'
-import { playLive, type Outcome } from '../../src/demo/live.ts'
+import type { EventInput } from '@tacho/contract/record/event.ts'
+import { playLive, type Outcome } from '../../src/record/demo/live.ts'
 
 /** Plays until `enough` runs have ended. */
 async function played(enough: number, outcome: Outcome) {

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { LIMITS } from '@tacho/contract/limits.ts'
-import { demoRuns, LONG_RUN_EVENTS } from '../../src/demo/runs.ts'
+import { LIMITS } from '@tacho/contract/engine/limits.ts'
+import { demoRuns, LONG_RUN_EVENTS } from '../../src/record/demo/demo-runs.ts'
 
 const NOW = Date.UTC(2026, 10, 20)
 

@@ -5,9 +5,9 @@ import { tmpdir } from 'node:os'
 import path from 'node:path'
 import { after, test } from 'node:test'
 import { gzipSync, zstdCompressSync } from 'node:zlib'
-import { countLine, endLine, markLine, newExportState } from '@tacho/server/domain/export-lines.ts'
+import { countLine, endLine, markLine, newExportState } from '@tacho/server/domain/data/export-lines.ts'
 import fc from 'fast-check'
-import { checkedAt, checkedLines, formatOf, readExport } from '../../src/export/export-file.ts'
+import { checkedAt, checkedLines, formatOf, readExport } from '../../src/data/export-file.ts'
 
 const folder = mkdtempSync(path.join(tmpdir(), 'tacho-export-'))
 after(() => rmSync(folder, { recursive: true, force: true }))

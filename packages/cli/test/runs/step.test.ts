@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import type { EventRow } from '@tacho/contract/event.ts'
-import { isFailed, stepHead, stepLine } from '../../src/runs/step.ts'
-import { widthOf } from '../../src/terminal/cut.ts'
-import type { Look } from '../../src/terminal/look.ts'
+import type { EventRow } from '@tacho/contract/record/event.ts'
+import { isFailed, stepHead, stepLine } from '../../src/runs/step-line.ts'
+import { widthOf } from '../../src/engine/text-width.ts'
+import type { Look } from '../../src/engine/look.ts'
 
 const START = Date.UTC(2026, 10, 22, 12)
 const PIPE: Look = { width: null, isExact: false, now: START }

@@ -3,7 +3,7 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import os from 'node:os'
 import path from 'node:path'
 import { test } from 'node:test'
-import { readAccount, readApiKey, readUrl } from '../../src/settings/credentials.ts'
+import { readAccount, readApiKey, readUrl } from '../../src/engine/credentials.ts'
 
 const NO_PROFILES = { XDG_CONFIG_HOME: '/nonexistent' }
 

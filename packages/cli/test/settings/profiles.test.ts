@@ -3,8 +3,8 @@ import { mkdtempSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import os from 'node:os'
 import path from 'node:path'
 import { after, test } from 'node:test'
-import { readAccount } from '../../src/settings/credentials.ts'
-import { chosenProfile, profilesFile, readProfiles, writeProfiles } from '../../src/settings/profiles.ts'
+import { readAccount } from '../../src/engine/credentials.ts'
+import { chosenProfile, profilesFile, readProfiles, writeProfiles } from '../../src/engine/profiles.ts'
 
 const directory = mkdtempSync(path.join(os.tmpdir(), 'tacho-profiles-'))
 after(() => rmSync(directory, { recursive: true }))

@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
-import { printableJson } from '@tacho/contract/shown-text.ts'
+import { printableJson } from '@tacho/contract/engine/shown-text.ts'
 import { anyCharacter } from '../../../contract/test/any-character.ts'
-import { printable, spokenBytes, spokenNumber } from '../../src/terminal/output.ts'
+import { printable, spokenBytes, spokenNumber } from '../../src/engine/output.ts'
 
 test('text of clients cannot control a terminal', () => {
   assert.equal(printable('a\u001b[2Jb\nc\u0007\u009b\u202e'), 'a\\u001b[2Jb\\nc\\u0007\\u009b\\u202e')

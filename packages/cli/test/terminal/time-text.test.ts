@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { durationMs, localTime, moment, parseZone } from '../../src/terminal/time-text.ts'
+import { durationMs, localTime, moment, parseZone } from '../../src/engine/time-text.ts'
 
 const NOW = Date.UTC(2026, 10, 20, 12)
 

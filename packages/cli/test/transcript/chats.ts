@@ -1,8 +1,8 @@
 /** Generated transcripts for tests. */
 import fc from 'fast-check'
 import { anyCharacter } from '../../../contract/test/any-character.ts'
-import { draftRun, type ImportOptions, type RunDraft } from '../../src/transcript/run-draft.ts'
-import { readTranscript, type Transcript } from '../../src/transcript/transcript.ts'
+import { draftRun, type ImportOptions, type RunDraft } from '../../src/record/transcript/run-draft.ts'
+import { readTranscript, type Transcript } from '../../src/record/transcript/transcript.ts'
 
 export const OPTIONS: ImportOptions = {
   agentName: 'Agent',

@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
-import { LIMITS } from '@tacho/contract/limits.ts'
+import { LIMITS } from '@tacho/contract/engine/limits.ts'
 import { anyCharacter } from '../../../contract/test/any-character.ts'
-import { fitPayload } from '../../src/transcript/payload.ts'
+import { fitPayload } from '../../src/record/transcript/shortened-payload.ts'
 
 /** A payload whose JSON has exactly this many bytes. */
 function payloadOf(bytes: number): Record<string, unknown> {

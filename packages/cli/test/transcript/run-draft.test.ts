@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { LIMITS } from '@tacho/contract/limits.ts'
+import { LIMITS } from '@tacho/contract/engine/limits.ts'
 import fc from 'fast-check'
-import { draftRun, needsBase, timedEvents, timesOf, type RunDraft } from '../../src/transcript/run-draft.ts'
+import { draftRun, needsBase, timedEvents, timesOf, type RunDraft } from '../../src/record/transcript/run-draft.ts'
 import { anyLine, draftOf, OPTIONS, transcriptOf } from './chats.ts'
 
 const NOW = Date.UTC(2026, 10, 20, 15, 30)

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
-import { hashedBase, messageTime, ownTimes, steppedTimes } from '../../src/transcript/times.ts'
+import { hashedBase, messageTime, ownTimes, steppedTimes } from '../../src/record/transcript/times.ts'
 
 const NOW = Date.UTC(2026, 10, 20, 15, 30)
 const DAY = 86_400_000

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { readTranscript } from '../../src/transcript/transcript.ts'
+import { readTranscript } from '../../src/record/transcript/transcript.ts'
 import { transcriptOf } from './chats.ts'
 
 function problemOf(line: string | Buffer): string {

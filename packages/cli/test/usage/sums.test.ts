@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict'
 import { Readable } from 'node:stream'
 import { test } from 'node:test'
-import type { UsagePoint } from '@tacho/contract/operator/usage.ts'
-import { POINT_KEYS, pointColumns, pointRows, sumPoints, type PointKey } from '../../src/usage/points.ts'
-import { totalOf, usageRows, usageSummer } from '../../src/usage/sums.ts'
+import type { UsagePoint } from '@tacho/contract/runs/usage.ts'
+import { POINT_KEYS, pointColumns, pointRows, sumPoints, type PointKey } from '../../src/runs/usage-points.ts'
+import { totalOf, usageRows, usageSummer } from '../../src/runs/usage-days.ts'
 
 function hour(time: string, agent: string, model: string, cost: number, estimatedCost: number | null = null) {
   const usage = { promptTokens: 10, completionTokens: 5, totalTokens: 15, cost }

@@ -1,9 +1,9 @@
-import type { ApprovalAftermath, CallVerdict, JudgedCall } from '@tacho/contract/operator/aftermath.ts'
-import type { OperatorApproval } from '@tacho/contract/operator/approval.ts'
+import type { ApprovalAftermath, CallVerdict, JudgedCall } from '@tacho/contract/approvals/aftermath.ts'
+import type { OperatorApproval } from '@tacho/contract/approvals/operator-approval.ts'
 import { getRouteApi, Link } from '@tanstack/react-router'
-import { Section } from '../ui/section.tsx'
-import { Skeleton } from '../ui/states.tsx'
-import { Time } from '../ui/time.tsx'
+import { Section } from '../web/ui/section.tsx'
+import { Skeleton } from '../web/ui/states.tsx'
+import { Time } from '../web/text/time.tsx'
 import { useAftermath } from './queries.ts'
 
 const route = getRouteApi('/w/$workspace/$environment')

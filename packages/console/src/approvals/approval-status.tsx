@@ -1,5 +1,5 @@
-import type { ApprovalStatus } from '@tacho/contract/approval.ts'
-import { Chip, type Tone } from '../ui/chip.tsx'
+import type { ApprovalStatus } from '@tacho/contract/approvals/approval.ts'
+import { Chip, type Tone } from '../web/ui/chip.tsx'
 
 const LOOKS: Record<ApprovalStatus, { tone: Tone; word: string; sign: string }> = {
   PENDING: { tone: 'amber', word: 'Waiting', sign: '●' },

@@ -1,9 +1,9 @@
-import type { ApprovalDetail } from '@tacho/contract/operator/approval.ts'
+import type { ApprovalDetail } from '@tacho/contract/approvals/operator-approval.ts'
 import { getRouteApi, Link } from '@tanstack/react-router'
-import { ActionChip } from '../policies/policy-look.tsx'
-import { Chip } from '../ui/chip.tsx'
-import { Nothing, Section } from '../ui/section.tsx'
-import { ShownText } from '../ui/shown-text.tsx'
+import { ActionChip } from '../policies/action-chip.tsx'
+import { Chip } from '../web/ui/chip.tsx'
+import { Nothing, Section } from '../web/ui/section.tsx'
+import { ShownText } from '../web/text/shown-text.tsx'
 
 const route = getRouteApi('/w/$workspace/$environment/approvals/$approvalId')
 

@@ -9,12 +9,12 @@
  *
  * Only `said` lets a person decide again. Nothing is sent by itself: not_sent and unknown read the request until there is an answer.
  */
-import type { Decision } from '@tacho/contract/approval.ts'
-import type { OperatorApproval } from '@tacho/contract/operator/approval.ts'
-import type { NewDecision, NewDecisions } from '@tacho/contract/operator/approval-decision.ts'
+import type { Decision } from '@tacho/contract/approvals/approval.ts'
+import type { OperatorApproval } from '@tacho/contract/approvals/operator-approval.ts'
+import type { NewDecision, NewDecisions } from '@tacho/contract/approvals/approval-decision.ts'
 import { useQuery, type QueryClient } from '@tanstack/react-query'
-import { api, isLost, isNotSent, refusalOf } from '../api.ts'
-import { exact } from '../ui/format.ts'
+import { api, isLost, isNotSent, refusalOf } from '../web/api.ts'
+import { exact } from '../web/text/format.ts'
 import { approvalWord } from './approval-status.tsx'
 import { approvalsKey } from './queries.ts'
 

@@ -4,7 +4,7 @@
  */
 import { useQueryClient } from '@tanstack/react-query'
 import { useEffect, useState } from 'react'
-import { operator } from '../api.ts'
+import { operator } from '../web/api.ts'
 import { approvalsKey } from './queries.ts'
 
 const SILENCE_MS = 15_000

@@ -1,6 +1,6 @@
 /** What several inputs of one tool share, and in what they differ. Pure. */
-import { isObject } from '@tacho/contract/read-payload.ts'
-import { isRecordedNumber, parseRecorded } from '@tacho/contract/json-text.ts'
+import { isObject } from '@tacho/contract/record/payload-reader.ts'
+import { isRecordedNumber, parseRecorded } from '@tacho/contract/record/json-text.ts'
 
 /** A value of an input: where it stands, such as `customer.id`, and its JSON. */
 export interface Part {

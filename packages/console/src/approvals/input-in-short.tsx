@@ -1,5 +1,5 @@
-import type { ApprovalCard } from '@tacho/contract/operator/approval.ts'
-import { ShownText } from '../ui/shown-text.tsx'
+import type { ApprovalCard } from '@tacho/contract/approvals/operator-approval.ts'
+import { ShownText } from '../web/text/shown-text.tsx'
 
 /** What would run, in one line. Nothing where no input is recorded. */
 export function InputInShort({ of: { inputInShort } }: { of: ApprovalCard }) {

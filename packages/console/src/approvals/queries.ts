@@ -1,15 +1,15 @@
 /** What the pages of approvals read. Every key begins with the environment, so that one hint renews them all. */
-import type { ApprovalStatus } from '@tacho/contract/approval.ts'
-import type { ApprovalCard } from '@tacho/contract/operator/approval.ts'
-import type { EventRow } from '@tacho/contract/event.ts'
-import { problemOf } from '@tacho/contract/problem.ts'
-import { isObject } from '@tacho/contract/read-payload.ts'
+import type { ApprovalStatus } from '@tacho/contract/approvals/approval.ts'
+import type { ApprovalCard } from '@tacho/contract/approvals/operator-approval.ts'
+import type { EventRow } from '@tacho/contract/record/event.ts'
+import { problemOf } from '@tacho/contract/runs/problem.ts'
+import { isObject } from '@tacho/contract/record/payload-reader.ts'
 import { queryOptions, useQuery, useQueryClient } from '@tanstack/react-query'
-import { api } from '../api.ts'
-import { noteOf } from '../runs/notes.ts'
-import { tellProblem } from '../runs/problems.ts'
-import { eventQuery } from '../runs/run-queries.ts'
-import { usePages } from '../ui/pages.ts'
+import { api } from '../web/api.ts'
+import { noteOf } from '../runs/page/notes.ts'
+import { tellProblem } from '../runs/page/problems.ts'
+import { eventQuery } from '../runs/queries.ts'
+import { usePages } from '../web/pages.ts'
 
 /** If the stream of hints is down. */
 const FALLBACK_MS = 30_000

@@ -1,10 +1,10 @@
-import { inputCheckText } from '@tacho/contract/approval-text.ts'
-import type { ApprovalDetail, InputCheck } from '@tacho/contract/operator/approval.ts'
+import { inputCheckText } from '@tacho/contract/approvals/approval-text.ts'
+import type { ApprovalDetail, InputCheck } from '@tacho/contract/approvals/operator-approval.ts'
 import type { ReactNode } from 'react'
-import { Copy } from '../ui/copy.tsx'
-import { bytes } from '../ui/format.ts'
-import { JsonText } from '../ui/json-text.tsx'
-import { Nothing, Section } from '../ui/section.tsx'
+import { Copy } from '../web/ui/copy.tsx'
+import { bytes } from '../web/text/format.ts'
+import { JsonText } from '../web/text/json-text.tsx'
+import { Nothing, Section } from '../web/ui/section.tsx'
 
 /** What the tool would get, and whether it is what was asked: the service compares it with the hash that is approved. */
 export function RecordedInput({ approval, children }: { approval: ApprovalDetail; children: ReactNode }) {

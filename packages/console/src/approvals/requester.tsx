@@ -1,5 +1,5 @@
-import type { OperatorApproval } from '@tacho/contract/operator/approval.ts'
-import { ShownText } from '../ui/shown-text.tsx'
+import type { OperatorApproval } from '@tacho/contract/approvals/operator-approval.ts'
+import { ShownText } from '../web/text/shown-text.tsx'
 
 type Asked = Pick<OperatorApproval, 'agentId' | 'agentName' | 'clientId'>
 

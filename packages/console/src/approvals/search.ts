@@ -1,7 +1,7 @@
 /** What the address of the approvals holds. */
-import type { ApprovalStatus } from '@tacho/contract/approval.ts'
-import { APPROVAL_STATUSES } from '@tacho/contract/words.ts'
-import { textOf } from '../ui/search.ts'
+import type { ApprovalStatus } from '@tacho/contract/approvals/approval.ts'
+import { APPROVAL_STATUSES } from '@tacho/contract/engine/words.ts'
+import { textOf } from '../web/search.ts'
 
 export interface ApprovalsSearch {
   /** Waiting unless chosen. */

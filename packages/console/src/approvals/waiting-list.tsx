@@ -1,14 +1,14 @@
-import type { ApprovalCard } from '@tacho/contract/operator/approval.ts'
+import type { ApprovalCard } from '@tacho/contract/approvals/operator-approval.ts'
 import { getRouteApi, Link } from '@tanstack/react-router'
 import { Fragment } from 'react'
-import { Chip } from '../ui/chip.tsx'
-import { Countdown } from '../ui/countdown.tsx'
-import { counted } from '../ui/format.ts'
-import { ShownText } from '../ui/shown-text.tsx'
-import { Empty } from '../ui/states.tsx'
+import { Chip } from '../web/ui/chip.tsx'
+import { Countdown } from '../web/text/countdown.tsx'
+import { counted } from '../web/text/format.ts'
+import { ShownText } from '../web/text/shown-text.tsx'
+import { Empty } from '../web/ui/states.tsx'
 import { InputInShort } from './input-in-short.tsx'
 import { Requester, requesterOf } from './requester.tsx'
-import { needsPerson, WaitingLines } from './still-waiting.tsx'
+import { needsPerson, WaitingLines } from './caller-state.tsx'
 
 const route = getRouteApi('/w/$workspace/$environment/approvals')
 

@@ -1,15 +1,15 @@
 /** On every page: how many approvals wait, in the title, in the header, read out, and as a notification if allowed. */
-import type { ApprovalCard } from '@tacho/contract/operator/approval.ts'
-import { printable } from '@tacho/contract/shown-text.ts'
+import type { ApprovalCard } from '@tacho/contract/approvals/operator-approval.ts'
+import { printable } from '@tacho/contract/engine/shown-text.ts'
 import { useQuery } from '@tanstack/react-query'
 import { getRouteApi, useNavigate } from '@tanstack/react-router'
 import { useEffect, useRef, useState } from 'react'
-import { counted } from '../ui/format.ts'
-import { useTitleCount } from '../ui/title.ts'
+import { counted } from '../web/text/format.ts'
+import { useTitleCount } from '../web/ui/title.ts'
 import { useFollowApprovals } from './follow.ts'
 import { mayNotify } from './notify.ts'
 import { pendingQuery } from './queries.ts'
-import { needsPerson } from './still-waiting.tsx'
+import { needsPerson } from './caller-state.tsx'
 
 const route = getRouteApi('/w/$workspace/$environment')
 

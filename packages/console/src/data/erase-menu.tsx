@@ -1,8 +1,8 @@
-import type { ErasureSubject } from '@tacho/contract/operator/erasure.ts'
+import type { ErasureSubject } from '@tacho/contract/data/erasure.ts'
 import { useState } from 'react'
-import type { Place } from '../queries.ts'
-import { MenuItem } from '../ui/menu.tsx'
-import { Popover } from '../ui/popover.tsx'
+import type { Place } from '../web/queries.ts'
+import { MenuItem } from '../web/ui/menu.tsx'
+import { Popover } from '../web/ui/popover.tsx'
 import { EraseDialog } from './erase-dialog.tsx'
 
 interface EraseMenuProps {

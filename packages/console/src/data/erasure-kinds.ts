@@ -1,4 +1,4 @@
-import type { ErasureKind } from '@tacho/contract/operator/erasure.ts'
+import type { ErasureKind } from '@tacho/contract/data/erasure.ts'
 
 export const KIND_WORDS: Record<ErasureKind, string> = {
   run: 'Run',

@@ -1,7 +1,7 @@
-import type { RunFilter } from '@tacho/contract/operator/run.ts'
-import { BASE } from '../api.ts'
-import { MenuLink } from '../ui/menu.tsx'
-import { Popover } from '../ui/popover.tsx'
+import type { RunFilter } from '@tacho/contract/runs/operator-run.ts'
+import { BASE } from '../web/api.ts'
+import { MenuLink } from '../web/ui/menu.tsx'
+import { Popover } from '../web/ui/popover.tsx'
 
 interface Props {
   environmentId: string

@@ -1,9 +1,9 @@
 /** What the settings of an environment's data read. */
-import type { ErasureSubject } from '@tacho/contract/operator/erasure.ts'
-import type { RetentionSettings } from '@tacho/contract/operator/retention.ts'
+import type { ErasureSubject } from '@tacho/contract/data/erasure.ts'
+import type { RetentionSettings } from '@tacho/contract/data/retention.ts'
 import { queryOptions } from '@tanstack/react-query'
-import { api } from '../api.ts'
-import { usePages } from '../ui/pages.ts'
+import { api } from '../web/api.ts'
+import { usePages } from '../web/pages.ts'
 
 const FOLLOW_MS = 2_000
 const PASS_MS = 10_000

@@ -1,7 +1,7 @@
 import { getRouteApi, Link } from '@tanstack/react-router'
 import { Status } from '../runs/run-status.tsx'
-import { More } from '../ui/more.tsx'
-import { Nothing, Section } from '../ui/section.tsx'
+import { More } from '../web/ui/more.tsx'
+import { Nothing, Section } from '../web/ui/section.tsx'
 import { useAffectedAgents, useAffectedRuns } from './queries.ts'
 
 const route = getRouteApi('/w/$workspace/$environment/issues/$issueId')

@@ -1,11 +1,11 @@
-import { LIMITS } from '@tacho/contract/limits.ts'
+import { LIMITS } from '@tacho/contract/engine/limits.ts'
 import { allItems } from '@tacho/client/items.ts'
 import { useMutation, useQuery } from '@tanstack/react-query'
 import { useId, useState } from 'react'
-import { api } from '../api.ts'
-import { meQuery } from '../queries.ts'
-import { Button } from '../ui/button.tsx'
-import { FormDialog } from '../ui/form-dialog.tsx'
+import { api } from '../web/api.ts'
+import { meQuery } from '../web/queries.ts'
+import { Button } from '../web/ui/button.tsx'
+import { FormDialog } from '../web/ui/form-dialog.tsx'
 
 interface AssignDialogProps {
   params: { environmentId: string; issueId: string }

@@ -1,6 +1,6 @@
-import { Nothing, Section } from '../ui/section.tsx'
-import { duration } from '../ui/format.ts'
-import { Skeleton } from '../ui/states.tsx'
+import { Nothing, Section } from '../web/ui/section.tsx'
+import { duration } from '../web/text/format.ts'
+import { Skeleton } from '../web/ui/states.tsx'
 import { useChangesBefore } from './queries.ts'
 
 /** Deployments shortly before the first detection: often one of them is the cause. */

@@ -1,7 +1,7 @@
 import { useMutation } from '@tanstack/react-query'
 import { useState } from 'react'
-import { api } from '../api.ts'
-import { FormDialog } from '../ui/form-dialog.tsx'
+import { api } from '../web/api.ts'
+import { FormDialog } from '../web/ui/form-dialog.tsx'
 
 const HOUR_MS = 3_600_000
 const TIMES = [

@@ -1,5 +1,5 @@
-import type { IssueState, IssueSummary } from '@tacho/contract/operator/issue.ts'
-import { Chip, type Tone } from '../ui/chip.tsx'
+import type { IssueState, IssueSummary } from '@tacho/contract/issues/issue.ts'
+import { Chip, type Tone } from '../web/ui/chip.tsx'
 
 const LOOKS: Record<IssueState, { tone: Tone; word: string; sign: string }> = {
   OPEN: { tone: 'red', word: 'Open', sign: '●' },

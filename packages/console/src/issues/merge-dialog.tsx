@@ -1,11 +1,11 @@
 import { keepPreviousData, useMutation, useQuery } from '@tanstack/react-query'
 import { useState } from 'react'
-import { api } from '../api.ts'
-import { Choice } from '../ui/filters.tsx'
-import { counted } from '../ui/format.ts'
-import { FormDialog } from '../ui/form-dialog.tsx'
-import { ISSUE_STATES } from '@tacho/contract/words.ts'
-import type { IssueState } from '@tacho/contract/operator/issue.ts'
+import { api } from '../web/api.ts'
+import { Choice } from '../web/ui/filters.tsx'
+import { counted } from '../web/text/format.ts'
+import { FormDialog } from '../web/ui/form-dialog.tsx'
+import { ISSUE_STATES } from '@tacho/contract/engine/words.ts'
+import type { IssueState } from '@tacho/contract/issues/issue.ts'
 import { stateWord } from './issue-state.tsx'
 
 interface MergeDialogProps {

@@ -1,12 +1,12 @@
 /** What the pages of issues read. */
-import type { IssueState, IssueSummary } from '@tacho/contract/operator/issue.ts'
-import { LIMITS } from '@tacho/contract/limits.ts'
+import type { IssueState, IssueSummary } from '@tacho/contract/issues/issue.ts'
+import { LIMITS } from '@tacho/contract/engine/limits.ts'
 import { keepPreviousData, queryOptions, useQuery } from '@tanstack/react-query'
-import { api } from '../api.ts'
-import { withRows } from '../runs/run-queries.ts'
-import { timesOfRange } from '../ui/range.ts'
-import { usePages } from '../ui/pages.ts'
-import type { IssuesSearch } from './search.ts'
+import { api } from '../web/api.ts'
+import { withRows } from '../runs/queries.ts'
+import { timesOfRange } from '../web/range.ts'
+import { usePages } from '../web/pages.ts'
+import type { IssuesSearch } from './address.ts'
 
 const REFRESH_MS = 5_000
 const CHANGES_READ = 200

@@ -1,9 +1,9 @@
-import type { IssueGroup } from '@tacho/contract/operator/issue.ts'
+import type { IssueGroup } from '@tacho/contract/issues/issue.ts'
 import { useMutation } from '@tanstack/react-query'
 import { useState } from 'react'
-import { api } from '../api.ts'
-import { counted } from '../ui/format.ts'
-import { FormDialog } from '../ui/form-dialog.tsx'
+import { api } from '../web/api.ts'
+import { counted } from '../web/text/format.ts'
+import { FormDialog } from '../web/ui/form-dialog.tsx'
 
 interface SplitDialogProps {
   params: { environmentId: string; issueId: string }

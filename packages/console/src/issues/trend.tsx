@@ -1,5 +1,5 @@
-import { counted } from '../ui/format.ts'
-import { Spark } from '../ui/spark.tsx'
+import { counted } from '../web/text/format.ts'
+import { Spark } from './spark.tsx'
 
 /** Detections of each of the last days. */
 export function Trend({ days, className }: { days: readonly number[] | undefined; className?: string }) {

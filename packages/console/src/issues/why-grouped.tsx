@@ -1,8 +1,8 @@
-import type { Facts as IssueFacts, Issue } from '@tacho/contract/operator/issue.ts'
-import { Copy } from '../ui/copy.tsx'
-import { Fact, Facts } from '../ui/facts.tsx'
-import { counted } from '../ui/format.ts'
-import { Section } from '../ui/section.tsx'
+import type { Facts as IssueFacts, Issue } from '@tacho/contract/issues/issue.ts'
+import { Copy } from '../web/ui/copy.tsx'
+import { Fact, Facts } from '../web/ui/facts.tsx'
+import { counted } from '../web/text/format.ts'
+import { Section } from '../web/ui/section.tsx'
 
 const NAMES: Record<keyof IssueFacts, string> = {
   detectionType: 'Type',

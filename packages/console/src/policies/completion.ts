@@ -1,7 +1,7 @@
 /** What may come next in a condition. Pure. */
 import type { Completion, CompletionContext, CompletionResult } from '@codemirror/autocomplete'
 import { FUNCTION_SIGNATURES, METHOD_SIGNATURES } from '@tacho/policy/signatures.ts'
-import { isObject } from '@tacho/contract/read-payload.ts'
+import { isObject } from '@tacho/contract/record/payload-reader.ts'
 import { VARIABLES } from '@tacho/policy/variables.ts'
 import type { Recorded } from './recorded.ts'
 

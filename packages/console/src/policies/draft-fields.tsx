@@ -1,15 +1,15 @@
-import { LIMITS } from '@tacho/contract/limits.ts'
-import { POLICY_ACTIONS, SEVERITIES } from '@tacho/contract/words.ts'
+import { LIMITS } from '@tacho/contract/engine/limits.ts'
+import { POLICY_ACTIONS, SEVERITIES } from '@tacho/contract/engine/words.ts'
 import { compileCondition } from '@tacho/policy/compile.ts'
 import { POLICY_LIMITS } from '@tacho/policy/limits.ts'
 import { useQueryClient } from '@tanstack/react-query'
 import { useMemo, type ReactNode } from 'react'
-import { Field } from '../ui/field.tsx'
-import { Choice } from '../ui/filters.tsx'
+import { Field } from '../web/ui/field.tsx'
+import { Choice } from '../web/ui/filters.tsx'
 import { ConditionEditor } from './condition-editor.tsx'
 import type { Draft } from './draft.ts'
 import { recordedIn } from './recorded.ts'
-import { actionWord, severityWord } from './policy-look.tsx'
+import { actionWord, severityWord } from './action-chip.tsx'
 
 interface Props {
   environmentId: string

@@ -1,5 +1,5 @@
 /** What a person writes before it is a version. */
-import type { PolicyVersion } from '@tacho/contract/operator/policy.ts'
+import type { PolicyVersion } from '@tacho/contract/policies/policy.ts'
 import { messageOf, purposeOf, withMessage } from '@tacho/policy/message.ts'
 
 export interface Draft {

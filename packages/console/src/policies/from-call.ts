@@ -1,5 +1,5 @@
 /** A recorded call as the beginning of a condition. Pure. */
-import { isObject, textAt, type Json } from '@tacho/contract/read-payload.ts'
+import { isObject, textAt, type Json } from '@tacho/contract/record/payload-reader.ts'
 import { compileCondition } from '@tacho/policy/compile.ts'
 
 export interface Call {

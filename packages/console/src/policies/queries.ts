@@ -1,8 +1,8 @@
-import type { Simulation } from '@tacho/contract/operator/simulation.ts'
+import type { Simulation } from '@tacho/contract/policies/simulation.ts'
 import { allItems } from '@tacho/client/items.ts'
 import { queryOptions, useQuery } from '@tanstack/react-query'
-import { api } from '../api.ts'
-import { usePages } from '../ui/pages.ts'
+import { api } from '../web/api.ts'
+import { usePages } from '../web/pages.ts'
 
 const PROGRESS_MS = 500
 

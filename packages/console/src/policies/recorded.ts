@@ -1,8 +1,8 @@
 /** What agents recorded in the environment, for completion: names of tools, and the input of a tool's newest call. */
-import { isObject, textAt, type Json } from '@tacho/contract/read-payload.ts'
+import { isObject, textAt, type Json } from '@tacho/contract/record/payload-reader.ts'
 import type { QueryClient } from '@tanstack/react-query'
-import { api } from '../api.ts'
-import { eventQuery } from '../runs/run-queries.ts'
+import { api } from '../web/api.ts'
+import { eventQuery } from '../runs/queries.ts'
 
 const DAYS = 30
 const TOOLS = 200

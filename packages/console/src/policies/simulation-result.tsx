@@ -1,12 +1,12 @@
-import type { CallState, SimulationResult as Result } from '@tacho/contract/operator/simulation.ts'
+import type { CallState, SimulationResult as Result } from '@tacho/contract/policies/simulation.ts'
 import { getRouteApi, Link } from '@tanstack/react-router'
-import { isObject } from '@tacho/contract/read-payload.ts'
-import { callInShort } from '@tacho/contract/told-call.ts'
+import { isObject } from '@tacho/contract/record/payload-reader.ts'
+import { callInShort } from '@tacho/contract/runs/call-text.ts'
 import { useQuery } from '@tanstack/react-query'
-import { eventQuery } from '../runs/run-queries.ts'
-import { counted, number } from '../ui/format.ts'
-import { ShownText } from '../ui/shown-text.tsx'
-import { Time } from '../ui/time.tsx'
+import { eventQuery } from '../runs/queries.ts'
+import { counted, number } from '../web/text/format.ts'
+import { ShownText } from '../web/text/shown-text.tsx'
+import { Time } from '../web/text/time.tsx'
 
 const route = getRouteApi('/w/$workspace/$environment')
 /** In the order of the table. The contract's list is in a larger file. */

@@ -1,5 +1,5 @@
-import { EVENT_TYPE_WORDS } from '@tacho/contract/words.ts'
-import { Chip, type Tone } from '../ui/chip.tsx'
+import { EVENT_TYPE_WORDS } from '@tacho/contract/engine/words.ts'
+import { Chip, type Tone } from '../web/ui/chip.tsx'
 
 interface Look {
   tone: Tone

@@ -1,9 +1,9 @@
-import type { OperatorRun } from '@tacho/contract/operator/run.ts'
-import type { RunStatus } from '@tacho/contract/run.ts'
-import { stalledMs } from '@tacho/contract/stalled.ts'
-import { Chip, type Tone } from '../ui/chip.tsx'
-import { duration } from '../ui/format.ts'
-import { useNow } from '../ui/now.ts'
+import type { OperatorRun } from '@tacho/contract/runs/operator-run.ts'
+import type { RunStatus } from '@tacho/contract/runs/run.ts'
+import { stalledMs } from '@tacho/contract/runs/stalled.ts'
+import { Chip, type Tone } from '../web/ui/chip.tsx'
+import { duration } from '../web/text/format.ts'
+import { useNow } from '../web/text/now.ts'
 import { useWaitingFor } from './waiting.ts'
 
 const LOOKS: Record<RunStatus, { tone: Tone; word: string; sign: string }> = {

@@ -1,9 +1,9 @@
 /** What the addresses of the runs list and of a run hold. */
-import type { RunStatus } from '@tacho/contract/run.ts'
-import { RUN_SORTS } from '@tacho/contract/words.ts'
-import { readScoreFilter } from '@tacho/contract/score-filter.ts'
-import { readRange, type Range } from '../ui/range.ts'
-import { textOf } from '../ui/search.ts'
+import type { RunStatus } from '@tacho/contract/runs/run.ts'
+import { RUN_SORTS } from '@tacho/contract/engine/words.ts'
+import { readScoreFilter } from '@tacho/contract/runs/score-filter.ts'
+import { readRange, type Range } from '../web/range.ts'
+import { textOf } from '../web/search.ts'
 
 /** The contract's list stands in a file of schemas, which a page must not load. */
 export const STATUSES = ['RUNNING', 'COMPLETED', 'FAILED', 'CANCELLED'] as const satisfies readonly RunStatus[]

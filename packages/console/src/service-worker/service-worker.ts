@@ -2,7 +2,7 @@
  * Shows notifications, and opens their pages. A message has only ids: the text is read with the session of the person. Nothing
  * is kept for offline use, so the console is never older than its server.
  */
-import type { NotificationText, PushedNotification } from '@tacho/contract/operator/notification.ts'
+import type { NotificationText, PushedNotification } from '@tacho/contract/messages/notification.ts'
 
 declare const self: ServiceWorkerGlobalScope
 

@@ -1,8 +1,8 @@
 /** The list of runs: filters, order, columns, views and what a row says. Its tests also list the runs of the page's tests. */
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { printable } from '@tacho/contract/shown-text.ts'
-import { newPerson } from '../../../server/test/http/operator/browser.ts'
+import { printable } from '@tacho/contract/engine/shown-text.ts'
+import { newPerson } from '../../../server/test/http/people/browser.ts'
 import { event } from '../../../server/test/setup/service.ts'
 import { assertFine, assertLooks, HARM, PHONE, type TestConsole } from '../setup/console.ts'
 

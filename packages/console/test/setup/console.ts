@@ -4,7 +4,7 @@ import path from 'node:path'
 import axe, { type AxeResults, type RunOptions } from 'axe-core'
 import { chromium, type Browser, type BrowserContextOptions, type Page } from 'playwright-core'
 import type { Flags } from '../../../server/src/config/config.ts'
-import { newPerson, PASSWORD, type Browser as Person } from '../../../server/test/http/operator/browser.ts'
+import { newPerson, PASSWORD, type Browser as Person } from '../../../server/test/http/people/browser.ts'
 import { startService, type Service } from '../../../server/test/setup/service.ts'
 import { CHROMIUM } from './chromium.ts'
 

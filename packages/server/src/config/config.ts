@@ -1,9 +1,9 @@
 import { readFileSync } from 'node:fs'
-import { LIMITS } from '@tacho/contract/limits.ts'
-import { API_KEY_FORM, OPERATOR_TOKEN_FORM, parseApiKey, parseOperatorToken } from '../domain/credential.ts'
-import { nearestName } from '../domain/nearest-name.ts'
-import { isEmail, lowerCase } from '../domain/email.ts'
-import { smtpServerOf } from '../domain/smtp-server.ts'
+import { LIMITS } from '@tacho/contract/engine/limits.ts'
+import { API_KEY_FORM, OPERATOR_TOKEN_FORM, parseApiKey, parseOperatorToken } from '../domain/people/credential.ts'
+import { nearestName } from '../domain/web/nearest-name.ts'
+import { isEmail, lowerCase } from '../domain/people/email.ts'
+import { smtpServerOf } from '../domain/messages/smtp-server.ts'
 import { groupRoles } from './group-roles.ts'
 import {
   bytes,

@@ -1,7 +1,7 @@
-import { LIMITS } from '@tacho/contract/limits.ts'
-import { ROLES } from '@tacho/contract/words.ts'
-import { isStorableText } from '../domain/text.ts'
-import type { GrantedRole, GroupRoles } from '../domain/groups.ts'
+import { LIMITS } from '@tacho/contract/engine/limits.ts'
+import { ROLES } from '@tacho/contract/engine/words.ts'
+import { isStorableText } from '../domain/web/text.ts'
+import type { GrantedRole, GroupRoles } from '../domain/people/groups.ts'
 import type { Setting } from './setting.ts'
 
 const EVERYWHERE = '*'

@@ -1,7 +1,7 @@
 import path from 'node:path'
 import { copyStore, type CopyReport, type CopyWatch } from '../storage/copy/copy-store.ts'
 import type { Source, Target } from '../storage/copy/side.ts'
-import { StoreRefused } from '../storage/store.ts'
+import { StoreRefused } from '../storage/engine/store.ts'
 
 export { StoreRefused, type CopyReport }
 

@@ -1,8 +1,8 @@
 import { randomBytes } from 'node:crypto'
 import { existsSync, writeFileSync } from 'node:fs'
 import path from 'node:path'
-import { PUBLIC_PREFIX, ROUTES } from '@tacho/contract/routes.ts'
-import { LIMITS } from '@tacho/contract/limits.ts'
+import { PUBLIC_PREFIX, ROUTES } from '@tacho/contract/web/routes.ts'
+import { LIMITS } from '@tacho/contract/engine/limits.ts'
 import type { Config } from '../config/config.ts'
 import {
   invitationLink,
@@ -13,10 +13,10 @@ import {
   parseOperatorToken,
   type Credential,
   type NewCredential,
-} from '../domain/credential.ts'
-import { uuidv7 } from '../storage/uuid.ts'
+} from '../domain/people/credential.ts'
+import { uuidv7 } from '../storage/engine/uuid.ts'
 import { ROOT } from '../program/root.ts'
-import { ANY_EMAIL } from '../storage/operators.ts'
+import { ANY_EMAIL } from '../storage/people/operators.ts'
 import type { Storage } from '../storage/storage.ts'
 import { fullKey, ownerToken } from './full-access.ts'
 

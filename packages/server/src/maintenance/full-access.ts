@@ -1,5 +1,5 @@
-import { SCOPES } from '@tacho/contract/route.ts'
-import type { Credential } from '../domain/credential.ts'
+import { SCOPES } from '@tacho/contract/web/route.ts'
+import type { Credential } from '../domain/people/credential.ts'
 
 const unused = (createdAt: number) => ({
   createdAt,

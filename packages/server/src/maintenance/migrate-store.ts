@@ -1,8 +1,8 @@
 import { parseAddress } from '../storage/postgres/address.ts'
 import { knownMigrations } from '../storage/postgres/migrate.ts'
 import { distributeStore, prepareStore } from '../storage/postgres/prepare.ts'
-import { newestVersion } from '../storage/sql/migrations.ts'
-import { StoreRefused } from '../storage/store.ts'
+import { newestVersion } from '../storage/sql/engine/migrations.ts'
+import { StoreRefused } from '../storage/engine/store.ts'
 
 export { StoreRefused }
 

@@ -1,6 +1,6 @@
 /** Prices of the workspace come before the price table. */
 import { hash } from 'node:crypto'
-import type { EstimateFields } from '@tacho/contract/operator/estimate.ts'
+import type { EstimateFields } from '@tacho/contract/runs/estimate.ts'
 import {
   CONTAINED_IN,
   estimateCalls,
@@ -9,11 +9,17 @@ import {
   type Estimator,
   type ModelRates,
   type Rates,
-} from '../domain/estimate.ts'
-import { NANOS } from '../domain/usage.ts'
-import type { PriceRow } from '../storage/prices.ts'
+} from '../domain/runs/estimate.ts'
+import { NANOS } from '../domain/record/usage.ts'
+import type { PriceRow } from '../storage/runs/prices.ts'
 import type { Storage } from '../storage/storage.ts'
-import { MEDIA_PARTS, TOKEN_PARTS, UNKNOWN_USAGE, type UncostedCalls, type UncostedSum } from '../storage/uncosted.ts'
+import {
+  MEDIA_PARTS,
+  TOKEN_PARTS,
+  UNKNOWN_USAGE,
+  type UncostedCalls,
+  type UncostedSum,
+} from '../storage/runs/uncosted.ts'
 import type { PriceTable } from './price-table.ts'
 
 const NOTHING: EstimateFields = { estimatedCost: null, priceTable: null, unpricedCalls: 0 }

@@ -1,6 +1,6 @@
 /** Import it only in a thread or a test. */
 import { calcPrice, findProvider, type ConditionalPrice, type ModelPrice } from '@pydantic/genai-prices'
-import type { DatedRates, ModelRates, Rate, Rates } from '../domain/estimate.ts'
+import type { DatedRates, ModelRates, Rate, Rates } from '../domain/runs/estimate.ts'
 
 /** Null: the package lacks the model, or the prices of its tokens. */
 export function packageRates(name: string): ModelRates | null {

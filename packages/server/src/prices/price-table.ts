@@ -1,7 +1,7 @@
 /** The package's data takes 20 MB and a tenth of a second to load. The thread ends soon after, and with it the data. */
 import { createRequire } from 'node:module'
 import { LRUCache } from 'lru-cache'
-import type { ModelRates } from '../domain/estimate.ts'
+import type { ModelRates } from '../domain/runs/estimate.ts'
 import { moduleUrl } from '../program/module-url.ts'
 import { versionIn } from '../program/version.ts'
 import { createSharedThread, startCalledThread } from '../threads/called-thread.ts'

@@ -2,9 +2,9 @@ import { mkdirSync, readdirSync, rmSync } from 'node:fs'
 import path from 'node:path'
 import type { FastifyBaseLogger } from 'fastify'
 import type { Config } from '../config/config.ts'
-import { SNAPSHOT_PREFIX } from '../http/operator/backups.ts'
+import { SNAPSHOT_PREFIX } from '../http/data/backups.ts'
 import type { Storage } from '../storage/storage.ts'
-import { StoreAway, type StoreWarning } from '../storage/store.ts'
+import { StoreAway, type StoreWarning } from '../storage/engine/store.ts'
 
 const WARN_EVERY_MS = 60_000
 

@@ -1,5 +1,5 @@
 import os from 'node:os'
-import { LIMITS } from '@tacho/contract/limits.ts'
+import { LIMITS } from '@tacho/contract/engine/limits.ts'
 
 /** In bytes. */
 export type RequestMemory = Record<'bodies' | 'replies', number>

@@ -1,6 +1,6 @@
 import path from 'node:path'
 import type { Config } from '../config/config.ts'
-import { StorageError, StoreRefused } from '../storage/store.ts'
+import { StorageError, StoreRefused } from '../storage/engine/store.ts'
 
 export function startErrorText(error: unknown, { host, port, dataDir }: Config): string | null {
   if (error instanceof StoreRefused) return error.message

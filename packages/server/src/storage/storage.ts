@@ -6,6 +6,6 @@
  * difference writes and audits nothing. A rejected promise is a StorageError or a bug.
  */
 import type { ActMethods } from './sql/acts.ts'
-import type { Store } from './store.ts'
+import type { Store } from './engine/store.ts'
 
 export type Storage = ActMethods & Store

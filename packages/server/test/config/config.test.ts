@@ -5,7 +5,7 @@ import path from 'node:path'
 import { after, test } from 'node:test'
 import { randomBytes } from 'node:crypto'
 import { readConfig, settingTexts, SETTINGS, type Environment, type Flags } from '@tacho/server/config/config.ts'
-import { newApiKey, newOperatorToken } from '@tacho/server/domain/credential.ts'
+import { newApiKey, newOperatorToken } from '@tacho/server/domain/people/credential.ts'
 
 const folder = mkdtempSync(path.join(os.tmpdir(), 'tacho-config-'))
 after(() => rmSync(folder, { recursive: true }))

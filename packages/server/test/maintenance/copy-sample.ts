@@ -3,7 +3,7 @@ import { randomUUID } from 'node:crypto'
 import path from 'node:path'
 import Database from 'better-sqlite3'
 import pg from 'pg'
-import { COPIED_TABLES } from '../../src/storage/tables.ts'
+import { COPIED_TABLES } from '../../src/storage/engine/tables.ts'
 
 /** Rows of each table; the table `control` has one. */
 const ROWS = 3

@@ -8,13 +8,13 @@ import Database from 'better-sqlite3'
 import pg from 'pg'
 import { copy, StoreRefused } from '../../src/maintenance/copy.ts'
 import { migrateStore } from '../../src/maintenance/migrate-store.ts'
-import { COPIED_TABLES, TABLES } from '../../src/storage/tables.ts'
+import { COPIED_TABLES, TABLES } from '../../src/storage/engine/tables.ts'
 import { openPostgresStorage } from '../../src/storage/postgres/open.ts'
 import { openSqliteStorage } from '../../src/storage/sqlite/open.ts'
 import type { Storage } from '../../src/storage/storage.ts'
 import { fillEveryTable } from './copy-sample.ts'
 import { testDatabases, type TestDatabases } from '../setup/postgres-server.ts'
-import { issueRecord, reviewed, newFailure } from '../storage/suite/issue-sample.ts'
+import { issueRecord, reviewed, newFailure } from '../storage/suite/issues/issue-sample.ts'
 import {
   append,
   batch,

@@ -2,11 +2,11 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { calcPrice, waitForUpdate, type Provider } from '@pydantic/genai-prices'
-import { LONG_CONTEXTS } from '@tacho/contract/words.ts'
+import { LONG_CONTEXTS } from '@tacho/contract/engine/words.ts'
 import fc from 'fast-check'
-import { usageOf } from '../../src/domain/usage.ts'
-import { estimateCalls, toNanos } from '../../src/domain/estimate.ts'
-import { partsOf } from '../../src/storage/uncosted.ts'
+import { usageOf } from '../../src/domain/record/usage.ts'
+import { estimateCalls, toNanos } from '../../src/domain/runs/estimate.ts'
+import { partsOf } from '../../src/storage/runs/uncosted.ts'
 import { packageRates } from '../../src/prices/package-rates.ts'
 
 const providers: Provider[] = (await waitForUpdate()) ?? []

@@ -1,7 +1,7 @@
 /** Calls about approvals over HTTP, for tests. */
 import { randomUUID } from 'node:crypto'
-import type { Approval, Decision } from '@tacho/contract/approval.ts'
-import type { OperatorApproval } from '@tacho/contract/operator/approval.ts'
+import type { Approval, Decision } from '@tacho/contract/approvals/approval.ts'
+import type { OperatorApproval } from '@tacho/contract/approvals/operator-approval.ts'
 import { eventually } from './eventually.ts'
 import type { Answer, Service } from './service.ts'
 

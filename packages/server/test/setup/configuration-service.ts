@@ -1,9 +1,9 @@
 /** Calls about prompts, policies and deployments over HTTP, for tests. */
 import assert from 'node:assert/strict'
-import type { Policy } from '@tacho/contract/operator/policy.ts'
-import type { Prompt } from '@tacho/contract/operator/prompt.ts'
-import type { PublicationResult } from '@tacho/contract/operator/deployment.ts'
-import type { RuntimeConfig } from '@tacho/contract/runtime-config.ts'
+import type { Policy } from '@tacho/contract/policies/policy.ts'
+import type { Prompt } from '@tacho/contract/policies/prompt.ts'
+import type { PublicationResult } from '@tacho/contract/policies/deployment.ts'
+import type { RuntimeConfig } from '@tacho/contract/policies/runtime-config.ts'
 import type { Answer, Service } from './service.ts'
 
 export type Item = ['prompt' | 'policy', string]

@@ -1,7 +1,7 @@
 /** An environment with rows in every table that an export has, its export, and its import elsewhere. */
 import assert from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
-import type { IssuePage } from '@tacho/contract/operator/issue.ts'
+import type { IssuePage } from '@tacho/contract/issues/issue.ts'
 import { eventually } from './eventually.ts'
 import { issueRecord, reviewed } from './issue-service.ts'
 import { populate } from './route-samples.ts'

@@ -1,8 +1,8 @@
 /** Issue records of a running server, for tests. */
 import assert from 'node:assert/strict'
-import type { IssueRecordReceipt } from '@tacho/contract/issue-record.ts'
-import type { IssueRecordPage } from '@tacho/contract/operator/issue-record.ts'
-import type { Issue, IssuePage } from '@tacho/contract/operator/issue.ts'
+import type { IssueRecordReceipt } from '@tacho/contract/issues/issue-record.ts'
+import type { IssueRecordPage } from '@tacho/contract/issues/operator-issue-record.ts'
+import type { Issue, IssuePage } from '@tacho/contract/issues/issue.ts'
 import type { Answer, Service } from './service.ts'
 import { eventually } from './eventually.ts'
 

@@ -8,7 +8,7 @@ import { once } from 'node:events'
 import { createServer, type IncomingMessage } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { buffer } from 'node:stream/consumers'
-import type { NewNotifiedBrowser, PushedNotification } from '@tacho/contract/operator/notification.ts'
+import type { NewNotifiedBrowser, PushedNotification } from '@tacho/contract/messages/notification.ts'
 
 export interface Push {
   pushed: PushedNotification

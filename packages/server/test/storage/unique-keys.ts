@@ -5,8 +5,8 @@
 import assert from 'node:assert/strict'
 import { globSync, readFileSync } from 'node:fs'
 import path from 'node:path'
-import { OPERATOR_ROUTES } from '@tacho/contract/operator/routes.ts'
-import { EXPORTED_TABLES } from '../../src/storage/exported-tables.ts'
+import { OPERATOR_ROUTES } from '@tacho/contract/web/operator-routes.ts'
+import { EXPORTED_TABLES } from '../../src/storage/data/exported-tables.ts'
 
 /** A unique key of a table, without numbers that the store gives (`INTEGER PRIMARY KEY` in SQLite). */
 export interface UniqueKey {
@@ -24,14 +24,14 @@ const MADE_HERE = 'the service makes the ids, and no import brings rows'
  * rows. `assertMadeHere` checks the rest.
  */
 const MADE_IDS: Readonly<Record<string, { files: string[]; routes: (keyof typeof OPERATOR_ROUTES)[] }>> = {
-  alerts: { files: ['http/operator/alerts.ts'], routes: ['createAlert', 'changeAlert'] },
-  simulations: { files: ['http/operator/simulations.ts'], routes: ['createSimulation'] },
-  webhooks: { files: ['http/operator/webhooks.ts'], routes: ['createWebhook', 'changeWebhook'] },
+  alerts: { files: ['http/messages/alerts.ts'], routes: ['createAlert', 'changeAlert'] },
+  simulations: { files: ['http/policies/simulations.ts'], routes: ['createSimulation'] },
+  webhooks: { files: ['http/messages/webhooks.ts'], routes: ['createWebhook', 'changeWebhook'] },
   webhook_deliveries: {
-    files: ['http/operator/webhooks.ts', 'storage/sql/webhooks/deliveries.ts'],
+    files: ['http/messages/webhooks.ts', 'storage/sql/messages/deliveries.ts'],
     routes: ['createWebhook', 'changeWebhook'],
   },
-  audit_log: { files: ['http/operator/audit.ts'], routes: [] },
+  audit_log: { files: ['http/people/audit.ts'], routes: [] },
 }
 
 const EXEMPT: Readonly<Record<string, string>> = {
@@ -134,7 +134,7 @@ export function assertMadeHere(): void {
 const NAMES_TENANT = /\bWHERE (?:[^()]* AND )?(?:environment_id = :env|workspace_id = :workspace(?:Id)?)\b/
 /** The audit log of the installation has all workspaces; that of a workspace begins with it. */
 const READS_ALL: Readonly<Record<string, string>> = {
-  'sql/audit.ts': 'SELECT ${COLUMNS} FROM audit_log WHERE ${given:group} ORDER BY id DESC',
+  'sql/people/audit.ts': 'SELECT ${COLUMNS} FROM audit_log WHERE ${given:group} ORDER BY id DESC',
 }
 
 /** Statements and their inner SELECTs, each on its own, with the conditions that a constant of the file has. */

@@ -5,11 +5,11 @@
  * No server opens the target during a copy. Each transaction writes rows and the position in the source after them, so
  * an interrupted copy continues there. Running a finished copy again only verifies it.
  */
-import { StoreRefused } from '../store.ts'
+import { StoreRefused } from '../engine/store.ts'
 import { addRows, checksumText, newChecksum } from './checksum.ts'
 import { checkSeqs, firstNumbering, renumberEvents, renumberRuns } from './renumber.ts'
 import type { CopyState, Row, Source, TableProgress, Target, Value } from './side.ts'
-import { COPIED_TABLES, walkOf, type NamedTable } from '../tables.ts'
+import { COPIED_TABLES, walkOf, type NamedTable } from '../engine/tables.ts'
 
 export interface CopyWatch {
   onProgress?: (phase: 'copy' | 'verify', rows: number, total: number, table: string) => void

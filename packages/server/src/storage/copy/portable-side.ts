@@ -1,8 +1,8 @@
 import { hash } from 'node:crypto'
-import { COPYING, COPYING_VERSION } from '../sql/migrations.ts'
-import { insertRows } from '../sql/rows/insert-rows.ts'
-import type { Sql } from '../sql/sql.ts'
-import { walkOf } from '../tables.ts'
+import { COPYING, COPYING_VERSION } from '../sql/engine/migrations.ts'
+import { insertRows } from '../sql/engine/insert-rows.ts'
+import type { Sql } from '../sql/engine/sql.ts'
+import { walkOf } from '../engine/tables.ts'
 import type { CopyState, Row, Side, Source, Target } from './side.ts'
 
 export function readsOf(

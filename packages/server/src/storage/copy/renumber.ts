@@ -3,7 +3,7 @@
  * PostgreSQL can keep the seqs. In the embedded engine, each run's events get a range of their own, with the same order
  * and gaps. The result depends only on the source, so it can be verified.
  */
-import { StoreRefused } from '../store.ts'
+import { StoreRefused } from '../engine/store.ts'
 import type { Numbering, Row, Side } from './side.ts'
 
 export function firstNumbering(): Numbering {

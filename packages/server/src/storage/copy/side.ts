@@ -1,4 +1,4 @@
-import type { NamedTable, Engine } from '../tables.ts'
+import type { NamedTable, Engine } from '../engine/tables.ts'
 
 export type Value = string | number | Buffer | null
 export type Row = Record<string, Value>

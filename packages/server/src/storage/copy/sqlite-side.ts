@@ -1,13 +1,13 @@
 /** The copy holds the directory's lock, so no server runs on it. */
 import { existsSync, mkdirSync } from 'node:fs'
 import path from 'node:path'
-import { checkApplied, COPYING } from '../sql/migrations.ts'
+import { checkApplied, COPYING } from '../sql/engine/migrations.ts'
 import { openDatabase, STORE_FILE, type Database } from '../sqlite/database.ts'
 import { lockStore } from '../sqlite/lock.ts'
 import { appliedMigrations, knownMigrations, migrate } from '../sqlite/migrate.ts'
 import { sqliteSql } from '../sqlite/sql.ts'
 import { transaction } from '../sqlite/transaction.ts'
-import { StoreRefused } from '../store.ts'
+import { StoreRefused } from '../engine/store.ts'
 import { readsOf, writesOf } from './portable-side.ts'
 import type { Row, SeqSpan, Side, Source, Target } from './side.ts'
 

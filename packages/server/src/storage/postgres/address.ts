@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs'
 import type { ClientConfig } from 'pg'
-import { StoreRefused } from '../store.ts'
+import { StoreRefused } from '../engine/store.ts'
 
 export interface Address {
   config: Pick<ClientConfig, 'connectionString' | 'ssl' | 'application_name'>

@@ -7,11 +7,11 @@
  */
 import { LRUCache } from 'lru-cache'
 import pg, { type PoolClient } from 'pg'
-import type { AppendEngine, AppendTransaction } from '../sql/append/append.ts'
-import { entryBytes, ownText } from '../sql/append/cached-text.ts'
-import { withEnvelope, type TakeNumbers } from '../sql/append/envelopes.ts'
-import { removalLock } from '../sql/erasure/erased-keys.ts'
-import { COMPARED, comparedValues } from '../sql/append/event-columns.ts'
+import type { AppendEngine, AppendTransaction } from '../sql/record/append.ts'
+import { entryBytes, ownText } from '../sql/record/cached-text.ts'
+import { withEnvelope, type TakeNumbers } from '../sql/record/envelopes.ts'
+import { removalLock } from '../sql/data/erased-keys.ts'
+import { COMPARED, comparedValues } from '../sql/record/event-columns.ts'
 import {
   fieldOf,
   insertedJsonRows,
@@ -20,12 +20,12 @@ import {
   type Columns,
   type InsertedTable,
   type Row,
-} from '../sql/rows/json-rows.ts'
-import { comparePacked, PACKED, unlessPacked, type Compared } from '../sql/payloads.ts'
-import { columnValues, RUN_COLUMNS, stateOf, STORED_RUN, type StoredRun } from '../sql/append/run-columns.ts'
-import { addEvent, nameSession, noteGaps, openedRun, type RunState } from '../sql/append/run-state.ts'
-import type { NewEvent } from '../events.ts'
-import { StorageError } from '../store.ts'
+} from '../sql/engine/json-rows.ts'
+import { comparePacked, PACKED, unlessPacked, type Compared } from '../sql/record/payloads.ts'
+import { columnValues, RUN_COLUMNS, stateOf, STORED_RUN, type StoredRun } from '../sql/record/run-columns.ts'
+import { addEvent, nameSession, noteGaps, openedRun, type RunState } from '../sql/record/run-state.ts'
+import type { NewEvent } from '../record/events.ts'
+import { StorageError } from '../engine/store.ts'
 import type { AtCommit, Connections, Pipeline } from './connections.ts'
 import { isDataError, isRace, isTaken, storageError } from './errors.ts'
 import { encodeEvents, type EventCopy } from './event-copy.ts'

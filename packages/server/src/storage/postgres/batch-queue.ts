@@ -10,11 +10,11 @@
  * for each other's rows, the database never waits for this process between two of them, and no batch is overtaken by
  * another one of the same run and key, unless it fails and is tried again.
  */
-import type { EventBatchRows, EventVerdict } from '../events.ts'
-import type { Committed } from '../sql/append/append.ts'
-import { batchBytes } from '../sql/append/batch-bytes.ts'
-import { StorageError } from '../store.ts'
-import { TurnsByWorkspace, type Holder } from '../turns-by-workspace.ts'
+import type { EventBatchRows, EventVerdict } from '../record/events.ts'
+import type { Committed } from '../sql/record/append.ts'
+import { batchBytes } from '../record/batch-bytes.ts'
+import { StorageError } from '../engine/store.ts'
+import { TurnsByWorkspace, type Holder } from '../engine/turns-by-workspace.ts'
 
 /** Fewer than a node runs, so that another workspace finds one free. */
 const TRANSACTIONS_PER_WORKSPACE = 4

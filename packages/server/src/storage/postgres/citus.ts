@@ -1,6 +1,6 @@
 /** A Citus cluster distributes the tables whose environment_id is a uuid: all rows of a tenant are on one machine. */
 import type { Client } from 'pg'
-import { StoreRefused } from '../store.ts'
+import { StoreRefused } from '../engine/store.ts'
 import { SCHEMA } from './connections.ts'
 
 const DATA_TABLES = `SELECT c.relname AS name FROM pg_class c

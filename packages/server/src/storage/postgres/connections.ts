@@ -1,5 +1,5 @@
 import pg, { type ClientConfig, type PoolClient } from 'pg'
-import { StorageError } from '../store.ts'
+import { StorageError } from '../engine/store.ts'
 import { connectError, isPoolBusy, keepsConnection, storageError } from './errors.ts'
 import { firstFailure } from './first-failure.ts'
 import type { Reachability } from './reachability.ts'

@@ -1,5 +1,5 @@
 import { DatabaseError } from 'pg'
-import { StatementTimeout, StorageError, type StorageErrorCode } from '../store.ts'
+import { StatementTimeout, StorageError, type StorageErrorCode } from '../engine/store.ts'
 
 /** SQLSTATE classes: data exception, integrity constraint violation, program limit exceeded (an index row too long). */
 const DATA_CLASSES = ['22', '23', '54']

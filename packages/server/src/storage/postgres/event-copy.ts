@@ -8,10 +8,10 @@
  * known only later; they have a fixed place in the row. Its session is last, and mostly that of the run.
  */
 import pg, { type ClientBase, type Connection } from 'pg'
-import { ROW_COLUMNS, rowValues, type PlacedEvent } from '../sql/append/event-columns.ts'
-import { payloadSum } from '../sql/payloads.ts'
-import { ownSession } from '../sql/append/run-state.ts'
-import type { EventBatchRows, NewEvent } from '../events.ts'
+import { ROW_COLUMNS, rowValues, type PlacedEvent } from '../sql/record/event-columns.ts'
+import { payloadSum } from '../sql/record/payloads.ts'
+import { ownSession } from '../sql/record/run-state.ts'
+import type { EventBatchRows, NewEvent } from '../record/events.ts'
 
 /** Undocumented methods of pg's connection. */
 interface CopyConnection extends Connection {

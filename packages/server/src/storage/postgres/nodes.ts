@@ -9,7 +9,7 @@
  */
 import { randomUUID } from 'node:crypto'
 import type { Client, PoolClient } from 'pg'
-import type { StoreWarning } from '../store.ts'
+import type { StoreWarning } from '../engine/store.ts'
 import type { Connections } from './connections.ts'
 import { statement } from './statement.ts'
 

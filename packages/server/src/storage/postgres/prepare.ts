@@ -1,7 +1,7 @@
 /** On a separate connection without timeouts, before the store is served. */
 import { setTimeout as wait } from 'node:timers/promises'
 import pg, { DatabaseError } from 'pg'
-import { StoreRefused } from '../store.ts'
+import { StoreRefused } from '../engine/store.ts'
 import { parseAddress, type Address } from './address.ts'
 import { distribute } from './citus.ts'
 import { migrate } from './migrate.ts'

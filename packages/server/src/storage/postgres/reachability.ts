@@ -8,7 +8,7 @@
  * While it is away, requests fail at once, and those under way end too: reads at once, batches after BATCH_MS, because
  * the database may still answer. Pauses double up to LONGEST_PAUSE_MS. Only the probe's own answer ends what it found.
  */
-import { StorageError, StoreAway } from '../store.ts'
+import { StorageError, StoreAway } from '../engine/store.ts'
 import { connectError } from './errors.ts'
 import { OtherDatabase } from './identity.ts'
 

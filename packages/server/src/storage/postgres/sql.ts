@@ -1,6 +1,6 @@
-import { LIMITS } from '@tacho/contract/limits.ts'
+import { LIMITS } from '@tacho/contract/engine/limits.ts'
 import type { ClientBase } from 'pg'
-import { positional, type NamedParams, type Sql } from '../sql/sql.ts'
+import { positional, type NamedParams, type Sql } from '../sql/engine/sql.ts'
 import { portableStatement } from './statement.ts'
 
 export function postgresSql(client: ClientBase, onDamage: Sql['onDamage'] = () => undefined): Sql {

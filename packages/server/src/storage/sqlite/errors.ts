@@ -1,5 +1,5 @@
 import Database from 'better-sqlite3'
-import { StorageError, StoreDamaged } from '../store.ts'
+import { StorageError, StoreDamaged } from '../engine/store.ts'
 
 const DATA_ERRORS = /^SQLITE_(CONSTRAINT|TOOBIG|MISMATCH|RANGE)/
 const STORE_ERRORS = /^SQLITE_(IOERR|NOMEM|BUSY|LOCKED|READONLY|CANTOPEN|PROTOCOL|PERM|AUTH|INTERRUPT|NOLFS)/

@@ -2,13 +2,13 @@
  * Batches on their way to the writer. It gets as many at a time as one commit takes; the others wait, and workspaces take
  * turns, so that none waits for all that another has sent.
  */
-import type { EventBatchRows, EventVerdict } from '../events.ts'
-import { batchBytes } from '../sql/append/batch-bytes.ts'
-import { isPacked, packBatch, type PackedBatch } from '../packed-batch.ts'
-import { StorageError, type WriteRefusal } from '../store.ts'
-import { TurnsByWorkspace, type Holder } from '../turns-by-workspace.ts'
+import type { EventBatchRows, EventVerdict } from '../record/events.ts'
+import { batchBytes } from '../record/batch-bytes.ts'
+import { isPacked, packBatch, type PackedBatch } from '../record/packed-batch.ts'
+import { StorageError, type WriteRefusal } from '../engine/store.ts'
+import { TurnsByWorkspace, type Holder } from '../engine/turns-by-workspace.ts'
 import type { Disk } from './disk.ts'
-import type { WaitingCommits } from '../waiting-commits.ts'
+import type { WaitingCommits } from '../engine/waiting-commits.ts'
 import type { Thread } from './thread.ts'
 
 const MESSAGES: Record<WriteRefusal, string> = {

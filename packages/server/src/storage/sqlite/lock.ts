@@ -1,7 +1,7 @@
 /** Node has no flock, and pids are ambiguous across containers, so the process keeps a lock database open. */
 import path from 'node:path'
 import Database from 'better-sqlite3'
-import { StoreRefused } from '../store.ts'
+import { StoreRefused } from '../engine/store.ts'
 import { keepPrivate } from './files.ts'
 
 const LOCK_FILE = 'tacho.lock'

@@ -1,6 +1,6 @@
 import type { ActName } from '../sql/acts.ts'
-import type { DamagedPayload, DamagedRow } from '../sql/sql.ts'
-import { StorageError, StoreDamaged } from '../store.ts'
+import type { DamagedPayload, DamagedRow } from '../sql/engine/sql.ts'
+import { StorageError, StoreDamaged } from '../engine/store.ts'
 
 export interface Call {
   id: number

@@ -1,7 +1,7 @@
 import path from 'node:path'
 import { ROOT } from '../../program/root.ts'
-import { checkApplied, readMigrations, type Applied, type Migration } from '../sql/migrations.ts'
-import { StoreRefused } from '../store.ts'
+import { checkApplied, readMigrations, type Applied, type Migration } from '../sql/engine/migrations.ts'
+import { StoreRefused } from '../engine/store.ts'
 import type Database from 'better-sqlite3'
 import { APPLICATION_ID } from './database.ts'
 

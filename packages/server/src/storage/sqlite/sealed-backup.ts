@@ -7,7 +7,7 @@
 import { createHash } from 'node:crypto'
 import { closeSync, fstatSync, openSync, readSync } from 'node:fs'
 import { open } from 'node:fs/promises'
-import { StoreRefused, type BackupCounts } from '../store.ts'
+import { StoreRefused, type BackupCounts } from '../engine/store.ts'
 import type { Database } from './database.ts'
 
 const COUNTS_BYTES = 512

@@ -1,5 +1,5 @@
-import { firstRows } from '../page.ts'
-import { positional, type NamedParams, type Sql } from '../sql/sql.ts'
+import { firstRows } from '../engine/page.ts'
+import { positional, type NamedParams, type Sql } from '../sql/engine/sql.ts'
 import type { Database, Statement } from './database.ts'
 
 /** Promises are already resolved, because SQLite answers synchronously. */

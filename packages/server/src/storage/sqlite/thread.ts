@@ -10,7 +10,7 @@
  * retry. Everything the thread acknowledged is on disk.
  */
 import { Worker } from 'node:worker_threads'
-import { StorageError } from '../store.ts'
+import { StorageError } from '../engine/store.ts'
 import { storageError } from './errors.ts'
 import { receivedError, type Call, type Replies } from './messages.ts'
 import { moduleUrl } from '../../program/module-url.ts'

@@ -7,7 +7,7 @@ import path from 'node:path'
 import { after, before, describe, test } from 'node:test'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
-import type { OPERATOR_ROUTES } from '@tacho/contract/operator/routes.ts'
+import type { OPERATOR_ROUTES } from '@tacho/contract/web/operator-routes.ts'
 import { KEPT_BYTECODE, schemathesisInterpreter, withoutSchemathesis } from '../../../../sdk-conformance/test/python.ts'
 import { startService, type Service } from '../../setup/service.ts'
 

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
-import type { EventBatchRows, NewEvent } from '../../../src/storage/events.ts'
+import type { EventBatchRows, NewEvent } from '../../../src/storage/record/events.ts'
 import { createBatchQueue } from '../../../src/storage/postgres/batch-queue.ts'
 import { batch, event } from '../suite/sample.ts'
 

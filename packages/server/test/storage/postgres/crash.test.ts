@@ -9,7 +9,7 @@ import pg from 'pg'
 import { openPostgresStorage } from '../../../src/storage/postgres/open.ts'
 import { eventually } from '../../setup/eventually.ts'
 import { databasesOf, startPostgres, type PostgresServer, type TestDatabase } from '../../setup/postgres-server.ts'
-import { checkKilledRemovals } from '../suite/removal-crash.ts'
+import { checkKilledRemovals } from '../suite/data/removal-crash.ts'
 import { verify, writeUntil } from './load.ts'
 
 const LOAD = fileURLToPath(new URL('load.ts', import.meta.url))

@@ -1,7 +1,7 @@
 /** What a node reports about its database, and the settings it enforces. */
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { createPayloadSlices } from '../../../src/storage/store-checks.ts'
+import { createPayloadSlices } from '../../../src/storage/engine/store-checks.ts'
 import { append, event, newEnvironment, newId, NOON, runOf } from '../suite/sample.ts'
 import { useTestDatabase } from './store-trouble.ts'
 

@@ -5,9 +5,9 @@
  */
 import assert from 'node:assert/strict'
 import { openPostgresStorage } from '../../../src/storage/postgres/open.ts'
-import type { NewEvent } from '../../../src/storage/events.ts'
+import type { NewEvent } from '../../../src/storage/record/events.ts'
 import type { Storage } from '../../../src/storage/storage.ts'
-import { StorageError } from '../../../src/storage/store.ts'
+import { StorageError } from '../../../src/storage/engine/store.ts'
 import { append, llmCall, NOON } from '../suite/sample.ts'
 
 export const ENVIRONMENT = '00000000-0000-7000-8000-000000000001'

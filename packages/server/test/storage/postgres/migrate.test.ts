@@ -3,7 +3,7 @@ import assert from 'node:assert/strict'
 import { after, before, describe, test } from 'node:test'
 import pg from 'pg'
 import { appliedMigrations, knownMigrations, migrate } from '../../../src/storage/postgres/migrate.ts'
-import { newestVersion, type Migration } from '../../../src/storage/sql/migrations.ts'
+import { newestVersion, type Migration } from '../../../src/storage/sql/engine/migrations.ts'
 import { testDatabases, type TestDatabase, type TestDatabases } from '../../setup/postgres-server.ts'
 
 const known = knownMigrations()

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import { openPostgresStorage } from '../../../src/storage/postgres/open.ts'
-import { StoreRefused } from '../../../src/storage/store.ts'
+import { StoreRefused } from '../../../src/storage/engine/store.ts'
 import { useTestDatabase } from './store-trouble.ts'
 
 const { createEmpty, query, url: databaseUrl, withStorage } = useTestDatabase()

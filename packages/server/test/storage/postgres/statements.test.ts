@@ -4,7 +4,7 @@ import { parseAddress } from '../../../src/storage/postgres/address.ts'
 import { clientConfig, SCHEMA } from '../../../src/storage/postgres/connections.ts'
 import { postgresSql } from '../../../src/storage/postgres/sql.ts'
 import { testDatabases, type TestDatabase, type TestDatabases } from '../../setup/postgres-server.ts'
-import { statementsSuite } from '../suite/statements.ts'
+import { statementsSuite } from '../suite/engine/statements.ts'
 
 let databases: TestDatabases
 let database: TestDatabase

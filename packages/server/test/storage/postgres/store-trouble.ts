@@ -4,7 +4,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import pg from 'pg'
 import { openPostgresStorage, type PostgresOptions } from '../../../src/storage/postgres/open.ts'
 import type { Storage } from '../../../src/storage/storage.ts'
-import { StorageError } from '../../../src/storage/store.ts'
+import { StorageError } from '../../../src/storage/engine/store.ts'
 import { testDatabases, type TestDatabase, type TestDatabases } from '../../setup/postgres-server.ts'
 
 /** Creates a database before the tests of a file and drops it after them. */

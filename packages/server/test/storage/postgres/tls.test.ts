@@ -7,7 +7,7 @@ import path from 'node:path'
 import { after, before, describe, test } from 'node:test'
 import pg from 'pg'
 import { openPostgresStorage } from '../../../src/storage/postgres/open.ts'
-import { StoreRefused } from '../../../src/storage/store.ts'
+import { StoreRefused } from '../../../src/storage/engine/store.ts'
 import { startPostgres, type PostgresServer } from '../../setup/postgres-server.ts'
 
 const isMissing = spawnSync('openssl', ['version']).status !== 0

@@ -4,7 +4,7 @@ import path from 'node:path'
 import { test, type TestContext } from 'node:test'
 import Database from 'better-sqlite3'
 import { restoreSqlite, verifyBackup } from '../../../src/storage/sqlite/restore.ts'
-import { StoreRefused } from '../../../src/storage/store.ts'
+import { StoreRefused } from '../../../src/storage/engine/store.ts'
 import { append, event, newId, runOf, timelineOf } from '../suite/sample.ts'
 import { openStore, temporaryDirectory } from './temporary.ts'
 

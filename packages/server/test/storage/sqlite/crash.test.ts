@@ -4,7 +4,7 @@ import { once } from 'node:events'
 import path from 'node:path'
 import { test } from 'node:test'
 import Database from 'better-sqlite3'
-import { checkKilledRemovals } from '../suite/removal-crash.ts'
+import { checkKilledRemovals } from '../suite/data/removal-crash.ts'
 import { newId, NOON, runOf, timelineOf } from '../suite/sample.ts'
 import { openStore, temporaryDirectory } from './temporary.ts'
 

@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict'
 import { setImmediate as turn } from 'node:timers/promises'
 import { test } from 'node:test'
-import { judgeItems } from '../../../src/domain/event.ts'
+import { judgeItems } from '../../../src/domain/record/event.ts'
 import type { Disk } from '../../../src/storage/sqlite/disk.ts'
 import { eventQueue } from '../../../src/storage/sqlite/event-queue.ts'
-import { createWaitingCommits } from '../../../src/storage/waiting-commits.ts'
+import { createWaitingCommits } from '../../../src/storage/engine/waiting-commits.ts'
 
 const MIB = 1_048_576
 const disk = { nearlyFull: () => false, gone: () => null, reportFull: () => undefined } as unknown as Disk

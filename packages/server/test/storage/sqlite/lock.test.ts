@@ -4,7 +4,7 @@ import { once } from 'node:events'
 import { chmodSync, writeFileSync } from 'node:fs'
 import path from 'node:path'
 import { test, type TestContext } from 'node:test'
-import { StoreRefused } from '../../../src/storage/store.ts'
+import { StoreRefused } from '../../../src/storage/engine/store.ts'
 import { openStore, temporaryDirectory } from './temporary.ts'
 
 /** Opens the store in another process, which prints the result and then waits to be killed. */

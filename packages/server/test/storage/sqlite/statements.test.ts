@@ -1,7 +1,7 @@
 import Database from 'better-sqlite3'
 import { migrate } from '../../../src/storage/sqlite/migrate.ts'
 import { sqliteSql } from '../../../src/storage/sqlite/sql.ts'
-import { statementsSuite } from '../suite/statements.ts'
+import { statementsSuite } from '../suite/engine/statements.ts'
 
 const db = new Database(':memory:')
 migrate(db)

@@ -1,9 +1,9 @@
 /** Complete rows for tests. A test gives only the fields that matter to it. */
 import { randomUUID } from 'node:crypto'
-import type { EventBatchRows, EventVerdict, NewEvent, NewUsage } from '../../../src/storage/events.ts'
-import type { EventFailure } from '../../../src/storage/failure.ts'
-import type { NewScore } from '../../../src/storage/scores.ts'
-import type { RunRow } from '../../../src/storage/runs.ts'
+import type { EventBatchRows, EventVerdict, NewEvent, NewUsage } from '../../../src/storage/record/events.ts'
+import type { EventFailure } from '../../../src/storage/record/failure.ts'
+import type { NewScore } from '../../../src/storage/runs/scores.ts'
+import type { RunRow } from '../../../src/storage/runs/runs.ts'
 import type { Storage } from '../../../src/storage/storage.ts'
 
 /** 2026-09-21T14:00:00Z: the start of an hour. */

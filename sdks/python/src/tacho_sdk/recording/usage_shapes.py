@@ -1,6 +1,6 @@
 """
 Token counts of a model call, by the names that providers and frameworks give them. The same table as
-`packages/contract/src/usage-shapes.ts`, which says how names are read.
+`packages/contract/src/record/usage-shapes.ts`, which says how names are read.
 `packages/contract/vectors/usage-shapes.json` tests both.
 """
 

@@ -1,4 +1,4 @@
-import { look, read } from '../act.ts'
+import { look, read } from '../engine/act.ts'
 import type {
   ApprovalFilter,
   ApprovalGroupRow,
@@ -10,12 +10,12 @@ import type {
   RanBeforeRow,
   Requester,
   UnansweredRow,
-} from '../../approvals.ts'
-import type { Page } from '../../page.ts'
+} from '../../approvals/approvals.ts'
+import type { Page } from '../../engine/page.ts'
 import { agentKeyOf, COLUMNS } from './approval-rows.ts'
-import { inChunks } from '../rows/chunks.ts'
-import { textKey } from '../keys.ts'
-import { given, type Sql } from '../sql.ts'
+import { inChunks } from '../engine/chunks.ts'
+import { textKey } from '../engine/keys.ts'
+import { given, type Sql } from '../engine/sql.ts'
 
 export const approvalListsActs = {
   ...look({ approvalRevisions }),

@@ -3,14 +3,14 @@
  * Only events of the client and API key that asked count, in the run, and for the tool and input, of the request. The first
  * one wins: nothing that is recorded later changes what an operator has seen.
  */
-import type { ApprovalNote, ApprovalRow } from '../../approvals.ts'
-import type { NewEvent } from '../../events.ts'
-import type { SqlValue, Sql } from '../sql.ts'
-import { claimKey, withdrawnKey } from '../keys.ts'
-import { columnOf } from '../../exported-tables.ts'
-import { inChunks } from '../rows/chunks.ts'
+import type { ApprovalNote, ApprovalRow } from '../../approvals/approvals.ts'
+import type { NewEvent } from '../../record/events.ts'
+import type { SqlValue, Sql } from '../engine/sql.ts'
+import { claimKey, withdrawnKey } from '../engine/keys.ts'
+import { columnOf } from '../../data/exported-tables.ts'
+import { inChunks } from '../engine/chunks.ts'
 import { findApprovals } from './approval-rows.ts'
-import { announceApprovals } from '../webhooks/announcements.ts'
+import { announceApprovals } from '../messages/announcements.ts'
 import { nextRevision } from './approvals.ts'
 
 export interface NotedEvent {

@@ -1,9 +1,9 @@
-import { look, read } from '../act.ts'
-import type { ApprovalRow, Requester } from '../../approvals.ts'
-import { inChunks } from '../rows/chunks.ts'
-import { textKey } from '../keys.ts'
-import { columnsOfRow } from '../rows/row-names.ts'
-import { selectList, type Sql } from '../sql.ts'
+import { look, read } from '../engine/act.ts'
+import type { ApprovalRow, Requester } from '../../approvals/approvals.ts'
+import { inChunks } from '../engine/chunks.ts'
+import { textKey } from '../engine/keys.ts'
+import { columnsOfRow } from '../engine/row-names.ts'
+import { selectList, type Sql } from '../engine/sql.ts'
 
 export const approvalRowsActs = {
   ...look({ findApproval }),

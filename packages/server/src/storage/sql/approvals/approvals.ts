@@ -15,19 +15,19 @@
  * and holds it until it commits. So revisions are committed in their order on every node: a reader that has read
  * everything up to one revision never finds a smaller one later.
  */
-import { write } from '../act.ts'
-import { UNDECIDED, type ApprovalRow, type CreatedApproval, type Decided } from '../../approvals.ts'
-import type { DecisionRow, NewApprovalRow, SeenApproval } from '../../approvals.ts'
-import type { AuditEntry } from '../../audit.ts'
-import { announceApprovals } from '../webhooks/announcements.ts'
-import { insertAudit } from '../audit.ts'
-import { chunksOf, inChunks } from '../rows/chunks.ts'
-import { erasedKey, FOR_EVER, isErased } from '../erasure/erased-keys.ts'
-import { insertRows } from '../rows/insert-rows.ts'
-import { rowFor } from '../rows/row-names.ts'
+import { write } from '../engine/act.ts'
+import { UNDECIDED, type ApprovalRow, type CreatedApproval, type Decided } from '../../approvals/approvals.ts'
+import type { DecisionRow, NewApprovalRow, SeenApproval } from '../../approvals/approvals.ts'
+import type { AuditEntry } from '../../people/audit.ts'
+import { announceApprovals } from '../messages/announcements.ts'
+import { insertAudit } from '../people/audit.ts'
+import { chunksOf, inChunks } from '../engine/chunks.ts'
+import { erasedKey, FOR_EVER, isErased } from '../data/erased-keys.ts'
+import { insertRows } from '../engine/insert-rows.ts'
+import { rowFor } from '../engine/row-names.ts'
 import { agentKeyOf, COLUMNS, findApproval, findApprovals } from './approval-rows.ts'
-import { requestKey, textKey } from '../keys.ts'
-import type { Sql } from '../sql.ts'
+import { requestKey, textKey } from '../engine/keys.ts'
+import type { Sql } from '../engine/sql.ts'
 
 export const approvalsActs = write({ createApproval, decideApprovals, expireApprovals, noteApprovalsSeen })
 

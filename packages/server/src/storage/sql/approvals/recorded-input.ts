@@ -1,9 +1,15 @@
-import { read } from '../act.ts'
-import type { InputOfRequest, InputsBounds, LinkedInput, RecordedInputRow, SoughtInput } from '../../approvals.ts'
-import { ofRun, WITH_RUN } from '../events.ts'
-import { mayContain, PAYLOAD, PAYLOAD_BYTES, withPayloads, rowsThatFit } from '../payloads.ts'
+import { read } from '../engine/act.ts'
+import type {
+  InputOfRequest,
+  InputsBounds,
+  LinkedInput,
+  RecordedInputRow,
+  SoughtInput,
+} from '../../approvals/approvals.ts'
+import { ofRun, WITH_RUN } from '../record/events.ts'
+import { mayContain, PAYLOAD, PAYLOAD_BYTES, withPayloads, rowsThatFit } from '../record/payloads.ts'
 import { OF_RUN_ID } from '../runs/runs.ts'
-import type { Sql } from '../sql.ts'
+import type { Sql } from '../engine/sql.ts'
 
 export const recordedInputActs = read({ findLinkedInputs, findRecordedInput, findRecordedInputs })
 

@@ -3,9 +3,9 @@
  * its facts while they may open one, else that of its place, else that of its kind. Nodes that decide at once may open
  * a few more.
  */
-import type { FailureGroup, NewFailure } from '../../failures.ts'
-import { uuidv7At } from '../../uuid.ts'
-import { countOf, type Sql } from '../sql.ts'
+import type { FailureGroup, NewFailure } from '../../issues/failures.ts'
+import { uuidv7At } from '../../engine/uuid.ts'
+import { countOf, type Sql } from '../engine/sql.ts'
 
 /** Different messages of one place that have issues of their own: those seen in this time. */
 const MESSAGES = 50

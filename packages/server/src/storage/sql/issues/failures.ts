@@ -3,20 +3,20 @@
  * failure counts once: the service stores none that a client reported, and a report that arrives later joins the
  * service's record (review.ts). Both take the lock of the run first.
  */
-import type { StoredEvent } from '../../events.ts'
-import type { NamedFailure, NewFailure, TimeSpan } from '../../failures.ts'
-import type { IssueDecision, IssueRecordRow } from '../../issue-records.ts'
-import { read, write } from '../act.ts'
-import { erasedKey, isErased } from '../erasure/erased-keys.ts'
-import { listEventRows, listEvents } from '../events.ts'
-import { serviceRecordKey } from '../keys.ts'
-import { allIn } from '../rows/chunks.ts'
-import { insertRows } from '../rows/insert-rows.ts'
+import type { StoredEvent } from '../../record/events.ts'
+import type { NamedFailure, NewFailure, TimeSpan } from '../../issues/failures.ts'
+import type { IssueDecision, IssueRecordRow } from '../../issues/issue-records.ts'
+import { read, write } from '../engine/act.ts'
+import { erasedKey, isErased } from '../data/erased-keys.ts'
+import { listEventRows, listEvents } from '../record/events.ts'
+import { serviceRecordKey } from '../engine/keys.ts'
+import { allIn } from '../engine/chunks.ts'
+import { insertRows } from '../engine/insert-rows.ts'
 import { failureGroups } from './failure-groups.ts'
-import { holdFailures } from '../named-lock.ts'
+import { holdFailures } from '../engine/named-lock.ts'
 import { UNLESS_KNOWN } from './issue-records.ts'
 import { findByUuid } from '../runs/runs.ts'
-import type { Sql } from '../sql.ts'
+import type { Sql } from '../engine/sql.ts'
 import { decideIssueRecords } from './review.ts'
 
 export const failuresActs = {

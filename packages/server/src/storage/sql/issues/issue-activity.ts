@@ -1,8 +1,8 @@
-import { read } from '../act.ts'
-import type { IssueActivityRow, IssueRef, PageBySeen } from '../../issues.ts'
-import { mapPage } from '../../page.ts'
-import { insertRows, withJson } from '../rows/insert-rows.ts'
-import { selectList, type Sql } from '../sql.ts'
+import { read } from '../engine/act.ts'
+import type { IssueActivityRow, IssueRef, PageBySeen } from '../../issues/issues.ts'
+import { mapPage } from '../../engine/page.ts'
+import { insertRows, withJson } from '../engine/insert-rows.ts'
+import { selectList, type Sql } from '../engine/sql.ts'
 
 export const issueActivityActs = read({ listIssueActivity })
 

@@ -1,13 +1,13 @@
-import { read } from '../act.ts'
-import type { PageBySeen } from '../../issues.ts'
-import { firstRows } from '../../page.ts'
-import type { RunRow } from '../../runs.ts'
-import { allIn } from '../rows/chunks.ts'
-import { insertRows } from '../rows/insert-rows.ts'
+import { read } from '../engine/act.ts'
+import type { PageBySeen } from '../../issues/issues.ts'
+import { firstRows } from '../../engine/page.ts'
+import type { RunRow } from '../../runs/runs.ts'
+import { allIn } from '../engine/chunks.ts'
+import { insertRows } from '../engine/insert-rows.ts'
 import { fingerprintsOf, fromEachFingerprint } from './issue-fingerprints.ts'
 import { seenIn, spanWith, type DecidedRecord } from './issue-growth.ts'
-import { agentKey, textKey } from '../keys.ts'
-import type { Sql } from '../sql.ts'
+import { agentKey, textKey } from '../engine/keys.ts'
+import type { Sql } from '../engine/sql.ts'
 
 export const issueAffectedActs = read({ listAffectedRuns, listAffectedAgents })
 

@@ -1,4 +1,4 @@
-import type { NamedParams, Sql } from '../sql.ts'
+import type { NamedParams, Sql } from '../engine/sql.ts'
 
 export async function fingerprintsOf(sql: Sql, environmentId: string, issueId: string): Promise<string[]> {
   const text = `SELECT fingerprint FROM issue_fingerprints WHERE environment_id = :env AND issue_id = :issueId

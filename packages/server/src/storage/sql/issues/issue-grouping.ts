@@ -4,19 +4,19 @@
  * merged_into never names a merged issue: a merge forwards what was merged into its source before. An unmerged issue
  * has a fingerprint, so locking its fingerprints locks the issue. See review.ts for the order.
  */
-import { write } from '../act.ts'
-import { LIMITS } from '@tacho/contract/limits.ts'
-import type { AuditEntry } from '../../audit.ts'
-import type { IssueChange, IssueRef, IssueSplit, IssueWhole, MergeOutcome, SplitOutcome } from '../../issues.ts'
-import { StorageError } from '../../store.ts'
-import { insertAudit } from '../audit.ts'
-import { allIn } from '../rows/chunks.ts'
-import { insertRows } from '../rows/insert-rows.ts'
+import { write } from '../engine/act.ts'
+import { LIMITS } from '@tacho/contract/engine/limits.ts'
+import type { AuditEntry } from '../../people/audit.ts'
+import type { IssueChange, IssueRef, IssueSplit, IssueWhole, MergeOutcome, SplitOutcome } from '../../issues/issues.ts'
+import { StorageError } from '../../engine/store.ts'
+import { insertAudit } from '../people/audit.ts'
+import { allIn } from '../engine/chunks.ts'
+import { insertRows } from '../engine/insert-rows.ts'
 import { insertActivity } from './issue-activity.ts'
 import { fingerprintsOf } from './issue-fingerprints.ts'
 import { recountIssue } from './issue-recount.ts'
 import { findIssue } from './issues.ts'
-import type { Sql } from '../sql.ts'
+import type { Sql } from '../engine/sql.ts'
 
 export const issueGroupingActs = write({ mergeIssues, splitIssue })
 

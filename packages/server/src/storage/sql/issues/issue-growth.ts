@@ -1,9 +1,9 @@
-import type { IssueState } from '@tacho/contract/operator/issue.ts'
-import type { IssueDecision, IssueRecordRow } from '../../issue-records.ts'
-import type { IssueActor } from '../../issues.ts'
-import { insertRows } from '../rows/insert-rows.ts'
+import type { IssueState } from '@tacho/contract/issues/issue.ts'
+import type { IssueDecision, IssueRecordRow } from '../../issues/issue-records.ts'
+import type { IssueActor } from '../../issues/issues.ts'
+import { insertRows } from '../engine/insert-rows.ts'
 import { insertActivity } from './issue-activity.ts'
-import type { Sql } from '../sql.ts'
+import type { Sql } from '../engine/sql.ts'
 
 export type DecidedRecord = Pick<IssueRecordRow, 'id' | 'recordKind' | 'seenAt' | 'runId' | 'agentId'>
 

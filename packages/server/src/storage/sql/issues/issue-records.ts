@@ -6,7 +6,7 @@
  *
  * Every change is one compare-and-set on the status, so that any number of reviewers decide a record once.
  */
-import { read, write } from '../act.ts'
+import { read, write } from '../engine/act.ts'
 import type {
   IssueRecordFilter,
   IssueRecordReceived,
@@ -15,21 +15,21 @@ import type {
   NewIssueRecord,
   RefusedClaim,
   RecordInReview,
-} from '../../issue-records.ts'
-import type { AuditEntry } from '../../audit.ts'
-import { claimFault } from '../../approvals.ts'
+} from '../../issues/issue-records.ts'
+import type { AuditEntry } from '../../people/audit.ts'
+import { claimFault } from '../../approvals/approvals.ts'
 import { findApproval } from '../approvals/approval-rows.ts'
 import { nextRevision } from '../approvals/approvals.ts'
-import { insertAudit } from '../audit.ts'
-import { firstRows, type PageById } from '../../page.ts'
-import { chunksOf } from '../rows/chunks.ts'
-import { erasedKey, isErased, keepRemovalsWaiting } from '../erasure/erased-keys.ts'
-import { eventEnvironment } from '../events.ts'
-import { clientRecordKey } from '../keys.ts'
-import { insertRows } from '../rows/insert-rows.ts'
-import { columnsOfRow, rowFor } from '../rows/row-names.ts'
-import { given, selectList, type Sql } from '../sql.ts'
-import { enqueueWork, removeWork } from '../work.ts'
+import { insertAudit } from '../people/audit.ts'
+import { firstRows, type PageById } from '../../engine/page.ts'
+import { chunksOf } from '../engine/chunks.ts'
+import { erasedKey, isErased, keepRemovalsWaiting } from '../data/erased-keys.ts'
+import { eventEnvironment } from '../record/events.ts'
+import { clientRecordKey } from '../engine/keys.ts'
+import { insertRows } from '../engine/insert-rows.ts'
+import { columnsOfRow, rowFor } from '../engine/row-names.ts'
+import { given, selectList, type Sql } from '../engine/sql.ts'
+import { enqueueWork, removeWork } from '../engine/work.ts'
 
 export const issueRecordsActs = {
   ...read({ findIssueRecord, listIssueRecords }),

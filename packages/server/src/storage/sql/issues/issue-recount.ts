@@ -1,9 +1,11 @@
-import type { IssueGroupRow, IssueRow } from '../../issues.ts'
-import { selectList, type Sql } from '../sql.ts'
+import type { IssueGroupRow, IssueRow } from '../../issues/issues.ts'
+import { selectList, type Sql } from '../engine/sql.ts'
 
 type Group = Omit<IssueGroupRow, 'fingerprint' | 'facts'> & Pick<IssueRow, 'title' | 'detectionType'>
 
-const FINGERPRINT_COLUMNS = selectList('home_issue_id title detection_type first_seen last_seen occurrences recoveries runs agents')
+const FINGERPRINT_COLUMNS = selectList(
+  'home_issue_id title detection_type first_seen last_seen occurrences recoveries runs agents',
+)
 
 export async function recountIssue(sql: Sql, environmentId: string, issueId: string): Promise<void> {
   const of = { env: environmentId, issueId }

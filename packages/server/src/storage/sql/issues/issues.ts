@@ -1,6 +1,6 @@
-import { read } from '../act.ts'
-import type { RecordKind } from '@tacho/contract/issue-record.ts'
-import type { IssueRecordRow } from '../../issue-records.ts'
+import { read } from '../engine/act.ts'
+import type { RecordKind } from '@tacho/contract/issues/issue-record.ts'
+import type { IssueRecordRow } from '../../issues/issue-records.ts'
 import type {
   IssueFilter,
   IssueGroupRow,
@@ -9,15 +9,15 @@ import type {
   IssueWhole,
   PageBySeen,
   TrendSlots,
-} from '../../issues.ts'
-import { firstRows, mapPage, type Page } from '../../page.ts'
+} from '../../issues/issues.ts'
+import { firstRows, mapPage, type Page } from '../../engine/page.ts'
 import { idKey } from './issue-affected.ts'
 import { fingerprintsOf, fromEachFingerprint } from './issue-fingerprints.ts'
 import { recordsOf } from './issue-records.ts'
-import { textKey } from '../keys.ts'
-import { withJson } from '../rows/insert-rows.ts'
-import { columnsOfRow } from '../rows/row-names.ts'
-import { given, selectList, type Sql } from '../sql.ts'
+import { textKey } from '../engine/keys.ts'
+import { withJson } from '../engine/insert-rows.ts'
+import { columnsOfRow } from '../engine/row-names.ts'
+import { given, selectList, type Sql } from '../engine/sql.ts'
 
 export const issuesActs = read({ listIssues, findIssue, listIssueOccurrences, readIssueTrend })
 

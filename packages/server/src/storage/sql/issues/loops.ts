@@ -1,15 +1,15 @@
 /**
- * Loops that the service sees in the tool calls of a run (storage/loops.ts), whichever client recorded it. Each is an issue
+ * Loops that the service sees in the tool calls of a run (storage/issues/loops.ts), whichever client recorded it. Each is an issue
  * record of the service, which a review decides like a report of a client, so both have one issue.
  */
-import type { NewLoop } from '../../loops.ts'
-import { write } from '../act.ts'
-import { erasedKey, isErased } from '../erasure/erased-keys.ts'
-import { serviceRecordKey } from '../keys.ts'
-import { holdFailures } from '../named-lock.ts'
-import { insertRows } from '../rows/insert-rows.ts'
-import type { Sql } from '../sql.ts'
-import { enqueueWork } from '../work.ts'
+import type { NewLoop } from '../../issues/loops.ts'
+import { write } from '../engine/act.ts'
+import { erasedKey, isErased } from '../data/erased-keys.ts'
+import { serviceRecordKey } from '../engine/keys.ts'
+import { holdFailures } from '../engine/named-lock.ts'
+import { insertRows } from '../engine/insert-rows.ts'
+import type { Sql } from '../engine/sql.ts'
+import { enqueueWork } from '../engine/work.ts'
 import { UNLESS_KNOWN } from './issue-records.ts'
 
 export const loopsActs = write({ recordLoops })

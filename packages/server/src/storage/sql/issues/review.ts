@@ -5,15 +5,15 @@
  * key. Merging and splitting lock fingerprints too, so a locked fingerprint stays in its issue. The first decision
  * about a fingerprint inserts it and others wait, so one set of facts has one issue.
  */
-import { write } from '../act.ts'
-import type { DecidedIssues, IssueDecision } from '../../issue-records.ts'
-import { announceIssues } from '../webhooks/announcements.ts'
+import { write } from '../engine/act.ts'
+import type { DecidedIssues, IssueDecision } from '../../issues/issue-records.ts'
+import { announceIssues } from '../messages/announcements.ts'
 import { countAffected, type AffectedPlace } from './issue-affected.ts'
 import { growFingerprint, growIssue, seenIn, openIssue, type Decided, type DecidedRecord } from './issue-growth.ts'
 import { endReview } from './issue-records.ts'
-import { serviceRecordKey } from '../keys.ts'
-import type { Sql } from '../sql.ts'
-import { holdFailures } from '../named-lock.ts'
+import { serviceRecordKey } from '../engine/keys.ts'
+import type { Sql } from '../engine/sql.ts'
+import { holdFailures } from '../engine/named-lock.ts'
 
 export const reviewActs = write({ decideIssueRecords })
 

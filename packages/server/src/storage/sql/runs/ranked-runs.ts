@@ -2,8 +2,8 @@
  * Without further filters, an index has the ended runs in this order. If few runs match the filters, those are read and
  * sorted. Otherwise the runs of the index are checked one by one: so many match that they soon fill a page.
  */
-import type { RunPage, RunRanking } from '../../runs.ts'
-import type { Part, Sql } from '../sql.ts'
+import type { RunPage, RunRanking } from '../../runs/runs.ts'
+import type { Part, Sql } from '../engine/sql.ts'
 import { runWalk, type RunWalk } from './run-walk.ts'
 
 const COLUMNS: Record<RunRanking['by'], string> = {

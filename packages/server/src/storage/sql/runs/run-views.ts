@@ -1,12 +1,12 @@
-import { LIMITS } from '@tacho/contract/limits.ts'
-import type { AuditEntry } from '../../audit.ts'
-import { mapPage, type Page, type PageById } from '../../page.ts'
-import type { RunViewPatch, RunViewRow } from '../../run-views.ts'
-import { read, write } from '../act.ts'
-import { insertAudit } from '../audit.ts'
-import { lockEnvironment } from '../environments.ts'
-import { insertRows, withJson } from '../rows/insert-rows.ts'
-import { countOf, selectList, type Sql } from '../sql.ts'
+import { LIMITS } from '@tacho/contract/engine/limits.ts'
+import type { AuditEntry } from '../../people/audit.ts'
+import { mapPage, type Page, type PageById } from '../../engine/page.ts'
+import type { RunViewPatch, RunViewRow } from '../../runs/run-views.ts'
+import { read, write } from '../engine/act.ts'
+import { insertAudit } from '../people/audit.ts'
+import { lockEnvironment } from '../tenants/environments.ts'
+import { insertRows, withJson } from '../engine/insert-rows.ts'
+import { countOf, selectList, type Sql } from '../engine/sql.ts'
 
 export const runViewsActs = {
   ...read({ listRunViews }),

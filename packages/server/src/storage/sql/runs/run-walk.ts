@@ -1,6 +1,6 @@
 /** Walks over runs by a number, then by id, instead of by their start. */
-import type { RunPage, RunPlace } from '../../runs.ts'
-import type { Part, Sql } from '../sql.ts'
+import type { RunPage, RunPlace } from '../../runs/runs.ts'
+import type { Part, Sql } from '../engine/sql.ts'
 
 /** `alias`: that of the runs, with a dot. */
 export type RunOrder = (alias: string) => string

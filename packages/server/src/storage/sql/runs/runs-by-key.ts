@@ -2,9 +2,9 @@
  * PostgreSQL searches the index once for each key: for a list it may choose an index that has the key behind other
  * columns, and read the entries of all runs of the environment.
  */
-import { NIL_UUID } from '../../uuid.ts'
-import { inChunks } from '../rows/chunks.ts'
-import type { Sql } from '../sql.ts'
+import { NIL_UUID } from '../../engine/uuid.ts'
+import { inChunks } from '../engine/chunks.ts'
+import type { Sql } from '../engine/sql.ts'
 
 /** No run has it. It fills the last chunk, as NIL_UUID does: a key given twice would return its run twice. */
 const NO_NUMBER = -1

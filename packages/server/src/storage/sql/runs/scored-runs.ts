@@ -1,6 +1,6 @@
-import type { RunFilter, RunPage } from '../../runs.ts'
-import type { ScoreFilter } from '@tacho/contract/score-filter.ts'
-import type { Part, Sql } from '../sql.ts'
+import type { RunFilter, RunPage } from '../../runs/runs.ts'
+import type { ScoreFilter } from '@tacho/contract/runs/score-filter.ts'
+import type { Part, Sql } from '../engine/sql.ts'
 import { runWalk, type RunWalk } from './run-walk.ts'
 
 /** A subquery that gives one value is looked up for each run, whatever the statistics say. */

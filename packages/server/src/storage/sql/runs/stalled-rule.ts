@@ -1,6 +1,6 @@
-import { DEFAULT_STALLED_RULE, type StalledRuleRow } from '../../stalled.ts'
-import { takeSum, withSum } from '../rows/row-sums.ts'
-import type { Part, Sql } from '../sql.ts'
+import { DEFAULT_STALLED_RULE, type StalledRuleRow } from '../../data/stalled.ts'
+import { takeSum, withSum } from '../engine/row-sums.ts'
+import type { Part, Sql } from '../engine/sql.ts'
 
 export async function readStalledRule(sql: Sql, environmentId: string): Promise<StalledRuleRow | null> {
   const text = `SELECT ${withSum('stalled_rules')} FROM stalled_rules WHERE environment_id = :env`

@@ -6,23 +6,23 @@
  *
  * A run whose newest event is WAITING stays open.
  */
-import type { RunStatus } from '@tacho/contract/run.ts'
-import type { AuditEntry } from '../../audit.ts'
-import type { RunPlace } from '../../runs.ts'
-import { closeAfterMinutes, DEFAULT_STALLED_RULE, type StalledRuleRow } from '../../stalled.ts'
-import { changesRuns, look, read, write } from '../act.ts'
-import type { RunState } from '../append/run-state.ts'
-import { insertAudit } from '../audit.ts'
-import { allIn } from '../rows/chunks.ts'
-import { insertRows, replacing } from '../rows/insert-rows.ts'
-import { eventEnvironment } from '../events.ts'
-import { textKey } from '../keys.ts'
+import type { RunStatus } from '@tacho/contract/runs/run.ts'
+import type { AuditEntry } from '../../people/audit.ts'
+import type { RunPlace } from '../../runs/runs.ts'
+import { closeAfterMinutes, DEFAULT_STALLED_RULE, type StalledRuleRow } from '../../data/stalled.ts'
+import { changesRuns, look, read, write } from '../engine/act.ts'
+import type { RunState } from '../record/run-state.ts'
+import { insertAudit } from '../people/audit.ts'
+import { allIn } from '../engine/chunks.ts'
+import { insertRows, replacing } from '../engine/insert-rows.ts'
+import { eventEnvironment } from '../record/events.ts'
+import { textKey } from '../engine/keys.ts'
 import { lockRuns } from './runs-by-key.ts'
-import { selectList, type Sql } from '../sql.ts'
+import { selectList, type Sql } from '../engine/sql.ts'
 import { readStalledRule, stalledBefore } from './stalled-rule.ts'
-import { countRun, noCounts, slotOf, writeCounts } from '../usage/counts.ts'
-import { failureSubject } from '../../failures.ts'
-import { enqueueWork, RESTARTS } from '../work.ts'
+import { countRun, noCounts, slotOf, writeCounts } from './usage-counts.ts'
+import { failureSubject } from '../../issues/failures.ts'
+import { enqueueWork, RESTARTS } from '../engine/work.ts'
 
 export const stalledActs = {
   ...look({ readActivityRule }),

@@ -1,10 +1,10 @@
-/** The end of a trace whose topmost span is recorded elsewhere: see jobs/end-traces.ts. */
-import { read, write } from '../act.ts'
-import { DEFAULT_STALLED_RULE } from '../../stalled.ts'
-import type { TraceSpan, UnendedTrace } from '../../runs.ts'
-import { ofRun, WITH_RUN } from '../events.ts'
-import { selectList, type Sql } from '../sql.ts'
-import { enqueueWork } from '../work.ts'
+/** The end of a trace whose topmost span is recorded elsewhere: see jobs/runs/end-traces.ts. */
+import { read, write } from '../engine/act.ts'
+import { DEFAULT_STALLED_RULE } from '../../data/stalled.ts'
+import type { TraceSpan, UnendedTrace } from '../../runs/runs.ts'
+import { ofRun, WITH_RUN } from '../record/events.ts'
+import { selectList, type Sql } from '../engine/sql.ts'
+import { enqueueWork } from '../engine/work.ts'
 import { findByRunId, findRun } from './runs.ts'
 import { readStalledRule } from './stalled-rule.ts'
 

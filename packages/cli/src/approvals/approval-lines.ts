@@ -1,0 +1,144 @@
+/** Formats approvals for people. */
+import { inputCheckText, ranBeforeText, waitingText } from '@tacho/contract/approvals/approval-text.ts'
+import { duration } from '@tacho/contract/engine/format.ts'
+import type { JudgedCall } from '@tacho/contract/approvals/aftermath.ts'
+import type {
+  ApprovalCard,
+  ApprovalDetail,
+  InputPreview,
+  OperatorApproval,
+} from '@tacho/contract/approvals/operator-approval.ts'
+import { lookalikes } from '@tacho/contract/engine/shown-text.ts'
+import { counted, printable, spokenTime, strong } from '../engine/output.ts'
+import { toned, tonedWord, toneOf } from '../engine/tone.ts'
+
+/** One approval on one line. */
+export function approvalLine(approval: OperatorApproval, now: number): string {
+  const { createdAt, status, id, toolName, reason } = approval
+  const who = requesterOf(approval)
+  const why = reason === null || reason === '' ? '' : `  ${printable(reason)}`
+  const about = `${printable(toolName)}  ${printable(who)}  ${stateText(approval, now)}`
+  return `${spokenTime(createdAt)}  ${toned(toneOf(status), status.padEnd(8))}  ${id}  ${about}${why}`
+}
+
+/** Who asked: the agent by its name, or the client that named no agent. */
+export function requesterOf({ agentName, agentId, clientId }: OperatorApproval): string {
+  return agentName ?? agentId ?? clientId
+}
+
+/** Its name, and the id behind it. A request without an id has the name of its run's agent. */
+export function agentText({ agentName, agentId }: OperatorApproval): string | null {
+  return agentName === null || agentId === null || agentName === agentId
+    ? (agentId ?? agentName)
+    : `${agentName} (${agentId})`
+}
+
+/** The outcome, or the time left. */
+export function stateText(approval: OperatorApproval, now: number) {
+  const { status, expiresAt, decidedAt, decidedBy, decisionReason, importedAt } = approval
+  if (importedAt !== null) return `imported ${spokenTime(importedAt)}, ${importedText({ status, decidedBy })}`
+  const waits = waitingText(approval.waiting, now)
+  if (status === 'PENDING') return [deadlineText(expiresAt, now), ...(waits === null ? [] : [waits])].join('; ')
+  if (status === 'EXPIRED') return `expired ${spokenTime(expiresAt)} without a decision`
+  const why = decisionReason === null || decisionReason === '' ? '' : `: ${printable(decisionReason)}`
+  const where = decidedBy?.via === 'slack' ? ' in Slack' : ''
+  const isStopped = approval.waiting.state === 'stopped'
+  const nothing = waits === null ? '' : `; ${waits}${isStopped ? ', so nothing runs unless it asks again' : ''}`
+  const by = `by ${printable(decidedBy?.name ?? 'an operator')}${where}`
+  return `${by} ${decidedAt === null ? '' : spokenTime(decidedAt)}${why}${nothing}`
+}
+
+/** This installation did not see what an imported approval says. */
+function importedText({ status, decidedBy }: Pick<OperatorApproval, 'status' | 'decidedBy'>): string {
+  return decidedBy === null ? `as ${status}` : `as ${status} by ${printable(decidedBy.name)}`
+}
+
+/** `expires in 4 m 10 s` */
+export function deadlineText(expiresAt: string, now: number): string {
+  return `expires in ${duration(Math.max(0, Date.parse(expiresAt) - now))}`
+}
+
+/** All details of one approval. */
+export function cardLines(card: ApprovalCard, now: number): string[] {
+  const { askedLately: asked } = card
+  const line = (name: string, value: string | null) => (value === null ? [] : [`${name.padEnd(9)}${printable(value)}`])
+  const count = `${asked.requests}${asked.capped ? ' or more' : ''}`
+  const burst = `Warning: this agent requested ${count} approvals within ${duration(asked.windowMs)}; decide with care`
+  return [
+    `${tonedWord(card.status)}  ${strong(printable(card.toolName))}`,
+    ...line('Why', card.reason),
+    ...line('Agent', agentText(card)),
+    ...line('Client', card.clientId),
+    ...line('Run', card.runId),
+    ...line('Policy', card.policyId),
+    ...line('Input', card.inputHash),
+    ...line('Asked', spokenTime(card.createdAt)),
+    ...line('State', stateText(card, now)),
+    ...line('Id', card.id),
+    ...(asked.burst ? [burst] : []),
+    ...alarms(card, now),
+    ...letterWarnings(card),
+  ]
+}
+
+/** What a person must know before they approve it. */
+export function alarms({ inputCheck, ranBefore }: ApprovalCard, now: number): string[] {
+  return [
+    ...(inputCheck?.result === 'does_not_match' ? [`Warning: the input ${inputCheckText(inputCheck)}`] : []),
+    ...(ranBefore === null ? [] : [`Warning: ${ranBeforeText(ranBefore, now)}`]),
+  ]
+}
+
+/** Words whose letters look like others; an attacker can name a tool like a harmless one. */
+export function letterWarnings(approval: OperatorApproval, input: InputPreview | null = null): string[] {
+  const { toolName, reason, agentName, agentId } = approval
+  const texts = [toolName, reason, agentName, agentId, input?.json ?? null].filter((text) => text !== null)
+  const notes = [...new Set(texts.flatMap(lookalikes))]
+  return notes.slice(0, WARNINGS_SHOWN).map((note) => `Warning: ${printable(note)}`)
+}
+
+const WARNINGS_SHOWN = 5
+
+/** All details of one approval, with its recorded input. */
+export function detailLines(detail: ApprovalDetail, now: number): string[] {
+  const { inputPreview, deciders } = detail
+  const warned = new Set(cardLines(detail, now))
+  const names = deciders?.people.map(({ name }) => printable(name)).join(', ')
+  const tokens = deciders?.tokens ? `, and ${counted(deciders.tokens, 'operator token')},` : ''
+  return [
+    ...warned,
+    ...letterWarnings(detail, inputPreview).filter((line) => !warned.has(line)),
+    ...(names ? [`Decide   ${names}${deciders?.more ? ' and others' : ''}${tokens} can`] : []),
+    ...inputLines(detail),
+  ]
+}
+
+/** Maximum characters of an input on a terminal. */
+const SHOWN_CHARS = 4_000
+
+function inputLines({ inputPreview, runId }: { inputPreview: InputPreview | null; runId: string | null }): string[] {
+  if (inputPreview === null) {
+    return [
+      runId === null
+        ? 'The request has no run, so no input is shown.'
+        : 'The client recorded no input for this approval.',
+    ]
+  }
+  const { json, isTruncated, isShortened, bytes } = inputPreview
+  const isCut = isTruncated || json.length > SHOWN_CHARS
+  const end = isCut ? ` … (${bytes} bytes)` : ''
+  const check = `It ${inputCheckText(inputPreview.check)}.`
+  const warning = isShortened ? ['Warning: the input was too large to record whole; parts of it are missing here'] : []
+  return [
+    'Input, masked, as the client recorded it:',
+    `  ${printable(json.slice(0, SHOWN_CHARS))}${end}`,
+    check,
+    ...warning,
+  ]
+}
+
+/** One recorded tool call and how it relates to the approval. */
+export function callLine({ timestamp, message, toolName, outcome, eventId }: JudgedCall): string {
+  const what = `${printable(toolName ?? 'a tool')} (${outcome})`
+  return `${spokenTime(timestamp)}  ${what}  ${message}; event ${printable(eventId)}`
+}

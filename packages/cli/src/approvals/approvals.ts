@@ -1,0 +1,123 @@
+import type { ApprovalStatus } from '@tacho/contract/approvals/approval.ts'
+import { InvalidArgumentError, type Command } from 'commander'
+import { connected } from '../engine/connected.ts'
+import type { DecideOptions } from './decide.ts'
+import { inEnvironment, mostOf, withPages, type EnvironmentOptions, type PageOptions } from '../engine/options.ts'
+import { APPROVAL_STATUSES } from '@tacho/contract/engine/words.ts'
+
+interface ListOptions extends EnvironmentOptions, PageOptions {
+  status: ApprovalStatus | 'ALL'
+  tool?: string
+  input?: string
+  agent?: string
+  policy?: string
+  run?: string
+  groups?: true
+  withdrawn?: 'only' | 'without'
+}
+
+const LISTED = 50
+const EXAMPLE_ID = '019a0c44-3700-7686-a2e1-3c01640563f0'
+
+export function addApprovals(approvals: Command): void {
+  withPages(
+    inEnvironment(approvals.command('list').description('list approvals; pending ones, the oldest deadline first')),
+    LISTED,
+  )
+    .option('--status <status>', `${APPROVAL_STATUSES.join(', ')} or ALL`, parseStatus, 'PENDING' as const)
+    .option('--tool <name>', 'approvals of one tool')
+    .option('--input <hash>', 'approvals of one input, by its hash')
+    .option('--agent <id>', 'approvals requested by one agent, by its external id')
+    .option('--policy <id>', 'approvals required by one policy')
+    .option('--run <id>', 'approvals of one run, by its external id')
+    .option('--withdrawn <which>', 'pending requests that their clients withdrew: only or without', parseWithdrawn)
+    .option('--groups', 'count pending approvals by tool and input')
+    .addHelpText(
+      'after',
+      '\nExamples:\n  tacho approvals list\n  tacho approvals list --status EXPIRED --tool refund --json',
+    )
+    .action(list)
+
+  inEnvironment(approvals.command('show <approvalId>').description('show an approval and what happened after it'))
+    .addHelpText('after', `\nExample:\n  tacho approvals show ${EXAMPLE_ID}`)
+    .action(show)
+
+  inEnvironment(approvals.command('watch').description('show approvals live; on a terminal, decide them'))
+    .option('--no-decide', 'only show, never ask')
+    .addHelpText(
+      'after',
+      '\nOn a terminal: a list with deadlines that tick, and the selected request with its recorded input. a approves, r rejects,\nA and R ask for a reason, g decides all requests with the same tool and input, j and k choose, q quits.\n--json prints one line for each new or changed approval.\n\nExample:\n  tacho approvals watch --json | jq -r .toolName',
+    )
+    .action(watchAll)
+
+  for (const [verb, decision] of [
+    ['approve', 'APPROVED'],
+    ['reject', 'REJECTED'],
+  ] as const) {
+    const command = inEnvironment(
+      approvals.command(`${verb} [approvalId...]`).description(`${verb} approvals that are pending`),
+    )
+    if (verb === 'approve')
+      command.option('--confirm-mismatch', 'also if the recorded input is not the one that would run')
+    command
+      .option('--reason <text>', 'reason, stored and sent to the client')
+      .option('--tool <name>', 'all pending approvals of this tool and --input')
+      .option('--input <hash>', 'hash of the input')
+      .addHelpText(
+        'after',
+        `\nTo decide several together, they must have the same tool and input. The exit code is 1 unless all were decided.\n\nExamples:\n  tacho approvals ${verb} ${EXAMPLE_ID} --reason "known customer"\n  tacho approvals ${verb} --tool refund --input 9f86d081884c7d659a2feaa0c55ad015`,
+      )
+      .action(async (ids: string[], options: DecideOptions) => {
+        const { decide } = await import('./decide.ts')
+        await decide(decision, ids, options)
+      })
+  }
+}
+
+function parseStatus(text: string): ApprovalStatus | 'ALL' {
+  const word = [...APPROVAL_STATUSES, 'ALL' as const].find((known) => known === text.toUpperCase())
+  if (word !== undefined) return word
+  throw new InvalidArgumentError(`It must be one of ${APPROVAL_STATUSES.join(', ')} or ALL.`)
+}
+
+function parseWithdrawn(text: string): 'only' | 'without' {
+  if (text === 'only' || text === 'without') return text
+  throw new InvalidArgumentError('It must be only or without.')
+}
+
+async function list(options: ListOptions): Promise<void> {
+  const { status, tool, input, agent, policy, run, groups, withdrawn } = options
+  const { client, environmentId } = await connected(options)
+  const { listApprovals, listGroups } = await import('./list.ts')
+  if (groups) return listGroups(client, environmentId, options.json === true)
+  const query = {
+    ...(status === 'ALL' ? {} : { status }),
+    ...(tool === undefined ? {} : { toolName: tool }),
+    ...(input === undefined ? {} : { inputHash: input }),
+    ...(agent === undefined ? {} : { agentId: agent }),
+    ...(policy === undefined ? {} : { policyId: policy }),
+    ...(run === undefined ? {} : { runId: run }),
+    ...(withdrawn === undefined ? {} : { withdrawn }),
+  }
+  await listApprovals(client, environmentId, { query, limit: mostOf(options) }, options.json === true)
+}
+
+async function show(approvalId: string, options: EnvironmentOptions): Promise<void> {
+  const { client, environmentId } = await connected(options)
+  const { showApproval } = await import('./list.ts')
+  await showApproval(client, { environmentId, approvalId }, options.json === true)
+}
+
+async function watchAll(options: EnvironmentOptions & { decide: boolean }): Promise<void> {
+  const { client, environmentId } = await connected(options)
+  const isTerminal = process.stdin.isTTY && process.stdout.isTTY
+  if (isTerminal && options.decide && !options.json) {
+    const { stdin: input, stdout: output } = process
+    const { runScreen } = await import('./live.ts')
+    // The keyboard is raw, so Ctrl-C is a key.
+    if (await runScreen(client, environmentId, { input, output })) process.exitCode = 130
+    return
+  }
+  const { watch } = await import('./watch-lines.ts')
+  await watch(client, environmentId, options.json === true)
+}

@@ -1,0 +1,117 @@
+/** Address and credentials of client commands. */
+import { readFileSync } from 'node:fs'
+import { wrongUsage } from './stop.ts'
+import { chosenProfile, type Profile, type Variables } from './profiles.ts'
+
+export const DEFAULT_URL = 'http://localhost:4680'
+
+/** The address of commands that need no operator token: that of the profile in use, where no flag or variable names one. */
+export function knownUrl(flag: string | undefined, variables: Variables = process.env): string {
+  const isNamed = flag !== undefined || variables['TACHO_URL'] !== undefined
+  return isNamed ? readUrl(flag, variables) : (chosenProfile(variables)?.profile.url ?? DEFAULT_URL)
+}
+
+/** The origin of the server, plus the path of a proxy if any, without a trailing slash. */
+export function readUrl(flag: string | undefined, variables: Variables = process.env): string {
+  const [name, given] = flag === undefined ? ['TACHO_URL', variables['TACHO_URL']] : ['--url', flag]
+  if (given === undefined) return DEFAULT_URL
+  const url = URL.parse(present(name, given, `leave it out for ${DEFAULT_URL}`))
+  if (url === null || !/^https?:$/.test(url.protocol)) {
+    throw wrongUsage(`${name} must be an http or https address such as ${DEFAULT_URL}, not ${JSON.stringify(given)}.`)
+  }
+  if (url.username !== '' || url.password !== '') {
+    throw wrongUsage(`${name} must not contain a user name or password.`)
+  }
+  return url.origin + url.pathname.replace(/\/+$/, '')
+}
+
+export interface Account {
+  url: string
+  token: string
+  /** Null if the token does not come from a profile. */
+  profile: Profile | null
+}
+
+/**
+ * Address and operator token: from --token-file or TACHO_OPERATOR_TOKEN, else from the profile in use. The token is never
+ * in a flag, because other users can read the arguments of a process.
+ */
+export function readAccount(
+  { url, tokenFile }: { url?: string | undefined; tokenFile?: string | undefined },
+  variables: Variables = process.env,
+): Account {
+  if (tokenFile !== undefined || variables['TACHO_OPERATOR_TOKEN'] !== undefined) {
+    return { url: readUrl(url, variables), token: readOperatorToken(tokenFile, variables), profile: null }
+  }
+  const chosen = chosenProfile(variables)
+  if (chosen === null) {
+    throw wrongUsage(
+      'No operator token: run `tacho login`, set TACHO_OPERATOR_TOKEN, or pass a file with --token-file ' +
+        "(the server's first start prints a token; `tacho recover` makes a new one).",
+    )
+  }
+  const { name, profile } = chosen
+  const isNamed = url !== undefined || variables['TACHO_URL'] !== undefined
+  const wanted = isNamed ? readUrl(url, variables) : profile.url
+  if (wanted === profile.url) return { url: wanted, token: profile.token, profile }
+  throw wrongUsage(
+    `The token of the profile ${JSON.stringify(name)} is for ${profile.url}, not for ${wanted}: run \`tacho login --url ${wanted}\`.`,
+  )
+}
+
+function readOperatorToken(tokenFile: string | undefined, variables: Variables): string {
+  if (tokenFile !== undefined) return operatorToken('The file of --token-file', fileText(tokenFile))
+  return operatorToken('TACHO_OPERATOR_TOKEN', variables['TACHO_OPERATOR_TOKEN'] ?? '')
+}
+
+/** The API key of commands that record or guard. */
+export function readApiKey(variables: Variables = process.env): string {
+  const given = variables['TACHO_API_KEY']
+  if (given === undefined) {
+    throw wrongUsage(
+      "No API key: set TACHO_API_KEY (the server's first start prints a key; `tacho keys create` makes one).",
+    )
+  }
+  const key = credential('TACHO_API_KEY', given)
+  if (key.startsWith(OPERATOR_TOKEN)) {
+    throw wrongUsage('TACHO_API_KEY is an operator token: recording needs an API key (`tacho keys create` makes one).')
+  }
+  return key
+}
+
+/** The beginning of each kind of credential. It shows which kind was given. */
+const OPERATOR_TOKEN = 'tacho-operator_'
+const API_KEY = 'tacho_'
+
+/** Refuses what no operator token looks like. `name` says where it comes from. */
+export function operatorToken(name: string, given: string): string {
+  const token = credential(name, given)
+  if (token.startsWith(API_KEY)) {
+    throw wrongUsage(
+      `${name} is an API key: operator commands need an operator token (\`tacho recover\` makes a new one).`,
+    )
+  }
+  return token
+}
+
+function credential(name: string, given: string): string {
+  const text = present(name, given, 'unset it or fill it in')
+  if (!/^[\x21-\x7e]+$/.test(text)) throw wrongUsage(`${name} contains characters that no key or token has.`)
+  return text
+}
+
+function present(name: string, given: string, remedy: string): string {
+  const text = given.trim()
+  if (text === '') throw wrongUsage(`${name} is empty: ${remedy}.`)
+  return text
+}
+
+function fileText(file: string): string {
+  try {
+    return readFileSync(file, 'utf8')
+  } catch (error) {
+    throw wrongUsage(
+      `The token file ${JSON.stringify(file)} cannot be read (${(error as NodeJS.ErrnoException).code}).`,
+    )
+  }
+}

@@ -1,0 +1,124 @@
+/** Tables that fit the terminal. Pure, except for colours. */
+import { relative } from '@tacho/contract/engine/format.ts'
+import { cutEnd, cutMiddle, pad, widthOf } from './text-width.ts'
+import type { Look } from './look.ts'
+import { printable } from '@tacho/contract/engine/shown-text.ts'
+import { shortIds } from './short-id.ts'
+import { toned, tonedWord } from './tone.ts'
+
+export interface Column {
+  title: string
+  align?: 'left' | 'right'
+  /**
+   * time: relative on a terminal; id: shortened there; word: coloured by its meaning; whole: never cut; text: a sentence,
+   * cut at its end.
+   */
+  as?: 'time' | 'id' | 'word' | 'whole' | 'text'
+  /** Left out where not all columns have room. */
+  isOptional?: true
+}
+
+const GAP = '  '
+interface Least {
+  sentence: number
+  other: number
+}
+
+/** Cells that columns keep, from wide to narrow: a sentence needs more than an id or a name to say something. */
+const GOOD: Least = { sentence: 42, other: 14 }
+const STEPS: readonly Least[] = [GOOD, { sentence: 33, other: 11 }, { sentence: 16, other: 8 }]
+
+/** The lines of each page of a table. A column grows when a later row needs it and there is room. */
+export function tablePages(columns: readonly Column[], look: Look): (rows: string[][]) => string[] {
+  const natural = columns.map(({ title }) => title.length)
+  let places: number[] | null = null
+  return (rows) => {
+    const cells = shownCells(columns, rows, look)
+    for (const row of cells) row.forEach((cell, at) => (natural[at] = Math.max(natural[at] ?? 0, widthOf(cell))))
+    const isFirst = places === null
+    places ??= columnsWithRoom(columns, natural, look)
+    const widths = fittingWidths(columns, natural, places, look)
+    const line = (row: string[], style: (cell: string, column: Column) => string): string =>
+      (places ?? [])
+        .map((at, place) => {
+          const column = columns[at] ?? { title: '' }
+          const cut = column.as === 'text' ? cutEnd : cutMiddle
+          return style(pad(cut(row[at] ?? '', widths[place] ?? 0), widths[place] ?? 0, column.align), column)
+        })
+        .join(GAP)
+        .trimEnd()
+    const lines = cells.map((row) => line(row, styled))
+    if (!isFirst) return lines
+    const titles = columns.map(({ title }) => title)
+    return [
+      toned(
+        'strong',
+        line(titles, (title) => title),
+      ),
+      ...lines,
+    ]
+  }
+}
+
+function styled(cell: string, { as }: Column): string {
+  return as === 'word' ? tonedWord(cell) : cell
+}
+
+/** The texts of all cells, safe for a terminal. */
+function shownCells(columns: readonly Column[], rows: string[][], look: Look): string[][] {
+  const shown = rows.map((row) => row.map(printable))
+  if (look.width === null) return shown
+  columns.forEach(({ as }, at) => {
+    const texts = shown.map((row) => row[at] ?? '')
+    const short = as === 'id' ? shortIds(texts) : as === 'time' ? texts.map((text) => shownTime(text, look)) : texts
+    shown.forEach((row, place) => (row[at] = short[place] ?? ''))
+  })
+  return shown
+}
+
+/** A time, relative on a terminal. Other texts, such as `never`, stay. */
+export function shownTime(text: string, { width, isExact, now }: Look): string {
+  if (width === null || isExact || !/^\d{4}-\d\d-\d\dT/.test(text)) return text
+  const time = Date.parse(text)
+  return Number.isNaN(time) ? text : relative(time, now)
+}
+
+function narrowed({ title, align, as }: Column, natural: number, { sentence, other }: Least): number {
+  if (as === 'text') return Math.min(natural, sentence)
+  return align === 'right' || as !== undefined ? natural : Math.min(natural, Math.max(other, title.length))
+}
+
+/** All columns, or without the last optional ones while the rest has no room. */
+function columnsWithRoom(columns: readonly Column[], natural: readonly number[], { width }: Look): number[] {
+  const places = columns.map((_, at) => at)
+  const least = (): number =>
+    places.reduce((sum, at) => sum + narrowed(columns[at] ?? { title: '' }, natural[at] ?? 0, GOOD) + GAP.length, 0)
+  while (width !== null && least() - GAP.length > width) {
+    const optional = places.findLastIndex((at) => columns[at]?.isOptional)
+    if (optional === -1) break
+    places.splice(optional, 1)
+  }
+  return places
+}
+
+/** Narrows the widest column again and again, a sentence only where the others have no more to give. */
+function fittingWidths(
+  columns: readonly Column[],
+  natural: readonly number[],
+  places: readonly number[],
+  { width }: Look,
+): number[] {
+  const widths = places.map((at) => natural[at] ?? 0)
+  if (width === null) return widths
+  let excess = widths.reduce((sum, size) => sum + size + GAP.length, -GAP.length) - width
+  for (const step of STEPS) {
+    const least = places.map((at) => narrowed(columns[at] ?? { title: '' }, natural[at] ?? 0, step))
+    for (; excess > 0; excess--) {
+      const spare = widths.map((cells, place) => (cells > (least[place] ?? 0) ? cells : 0))
+      const widest = spare.indexOf(Math.max(...spare))
+      if ((spare[widest] ?? 0) === 0) break
+      widths[widest] = (widths[widest] ?? 0) - 1
+    }
+  }
+  return widths
+}

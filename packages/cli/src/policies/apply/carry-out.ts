@@ -1,0 +1,89 @@
+/**
+ * Executes a plan: restores and versions first, then one publication per environment. Fails if another operator has changed an item
+ * since the plan was made. Applying again makes a new plan and continues.
+ */
+import type { OperatorClient } from '../../engine/operator-client.ts'
+import { failed } from '../../engine/stop.ts'
+import type { Manifest } from './manifest.ts'
+import type { DeploymentChange, Plan, Present, Write } from './plan.ts'
+
+export async function carryOut(
+  client: OperatorClient,
+  workspaceId: string,
+  manifest: Manifest,
+  present: Present,
+  { restores, writes, deployments }: Plan,
+  note: string | null,
+): Promise<void> {
+  for (const { kind, name } of restores) {
+    if (kind === 'policy') await client.restorePolicy({ params: { workspaceId, policyId: name } })
+    else {
+      const promptId = present.prompts.get(name)?.promptId ?? ''
+      await client.restorePrompt({ params: { workspaceId, promptId } })
+    }
+  }
+  const created = new Map<string, string>()
+  for (const write of writes) {
+    if (write.kind === 'policy') await writePolicy(client, workspaceId, manifest, write, note)
+    else {
+      const known = present.prompts.get(write.name)?.promptId ?? null
+      created.set(write.name, await writePrompt(client, workspaceId, known, manifest, write, note))
+    }
+  }
+  const idOf = ({ name, id }: DeploymentChange) => id ?? created.get(name) ?? ''
+  for (const { environmentId, changes } of deployments) {
+    const items = changes.map((change) => ({ kind: change.kind, id: idOf(change), version: change.to }))
+    await client.deploy({ params: { environmentId }, body: { items, note } })
+  }
+}
+
+/** Returns the id of the prompt. */
+async function writePrompt(
+  client: OperatorClient,
+  workspaceId: string,
+  known: string | null,
+  { prompts }: Manifest,
+  { name, version }: Write,
+  note: string | null,
+): Promise<string> {
+  const content = prompts.get(name)?.content ?? ''
+  if (known === null) {
+    const { promptId } = await client.createPrompt({ params: { workspaceId }, body: { name, content, note } })
+    return promptId
+  }
+  const params = { workspaceId, promptId: known }
+  const body = { content, note, follows: before(version) }
+  const saved = await client.createPromptVersion({ params, body })
+  assertVersion('prompt', name, saved.version, version)
+  return known
+}
+
+async function writePolicy(
+  client: OperatorClient,
+  workspaceId: string,
+  { policies }: Manifest,
+  { name: policyId, version, changed }: Write,
+  note: string | null,
+): Promise<void> {
+  const wanted = policies.get(policyId)
+  if (wanted === undefined) return
+  const { name, description, condition, severity, action, onError } = wanted
+  const said = { name, description, condition, severity, action, onError, note }
+  if (changed === null) {
+    await client.createPolicy({ params: { workspaceId }, body: { policyId, ...said } })
+    return
+  }
+  const params = { workspaceId, policyId }
+  const saved = await client.createPolicyVersion({ params, body: { ...said, follows: before(version) } })
+  assertVersion('policy', policyId, saved.version, version)
+}
+
+function before(version: string): string {
+  return String(Number(version) - 1)
+}
+
+/** Environments must get exactly the versions of the plan. */
+function assertVersion(kind: string, name: string, written: string, planned: string): void {
+  if (written === planned) return
+  throw failed(`${kind} ${name} was changed by someone else (version ${written}, not ${planned}): apply again.`)
+}

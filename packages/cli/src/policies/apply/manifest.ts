@@ -1,0 +1,56 @@
+/** The validated content of tacho.yaml. */
+import type { PolicyAction, Severity } from '@tacho/contract/policies/runtime-config.ts'
+import type { OnError } from '@tacho/contract/engine/words.ts'
+
+export interface Manifest {
+  /** Null: the only workspace. */
+  workspace: string | null
+  /** By name. */
+  prompts: Map<string, WantedPrompt>
+  /** By id. */
+  policies: Map<string, WantedPolicy>
+  /** By name. */
+  environments: Map<string, WantedEnvironment>
+}
+
+export interface WantedPrompt {
+  content: string
+  place: Place
+}
+
+export interface WantedPolicy {
+  name: string
+  description: string | null
+  condition: string
+  severity: Severity
+  action: PolicyAction
+  onError: OnError
+  /** The file says it. Otherwise a version that was written before it existed stays as it is. */
+  saysOnError: boolean
+  place: Place
+}
+
+export interface WantedEnvironment {
+  place: Place
+  /** By name; null: keep the prompts of the environment unchanged. */
+  prompts: Map<string, WantedVersion> | null
+  /** By id; null: keep the policies of the environment unchanged. */
+  policies: Map<string, WantedVersion> | null
+}
+
+/** Null: the newest version, as in the file. */
+export interface WantedVersion {
+  version: string | null
+  place: Place
+}
+
+/** Position in the file, from 1. */
+export interface Place {
+  line: number
+  column: number
+}
+
+export interface FileFault {
+  place: Place
+  message: string
+}

@@ -1,0 +1,203 @@
+/** Computes the changes that make the server match the manifest. Pure. */
+import type { DeployableKind } from '@tacho/contract/policies/deployment.ts'
+import type { Policy } from '@tacho/contract/policies/policy.ts'
+import type { Prompt } from '@tacho/contract/policies/prompt.ts'
+import { hash } from 'node:crypto'
+import type { FileFault, Manifest, WantedEnvironment, WantedPolicy, WantedVersion } from './manifest.ts'
+
+/** The state of the server. */
+export interface Present {
+  /** By name. */
+  prompts: Map<string, Prompt>
+  /** By id. */
+  policies: Map<string, Policy>
+  /** By name: existing environments that the manifest names. */
+  environments: Map<string, PresentEnvironment>
+}
+
+export interface PresentEnvironment {
+  id: string
+  inForce: { kind: DeployableKind; id: string; name: string; version: string }[]
+}
+
+export interface Plan {
+  /** Archived, but in the file. */
+  restores: Restore[]
+  writes: Write[]
+  deployments: Deployment[]
+  /** Deployed, but not in the file: somebody else's, so it stays. Empty with `prune`. */
+  kept: Kept[]
+}
+
+export interface Kept {
+  environment: string
+  kind: DeployableKind
+  name: string
+  version: string
+}
+
+export interface Restore {
+  kind: DeployableKind
+  /** Name of the prompt, id of the policy. */
+  name: string
+}
+
+/** A version to write. `changed` names the fields that differ from the newest version; null: create the item. */
+export interface Write {
+  kind: DeployableKind
+  /** Name of the prompt, id of the policy. */
+  name: string
+  version: string
+  changed: string[] | null
+}
+
+/** The changes of one environment, made in one publication. */
+export interface Deployment {
+  environment: string
+  environmentId: string
+  changes: DeploymentChange[]
+}
+
+export interface DeploymentChange {
+  kind: DeployableKind
+  name: string
+  /** Null until the prompt is created. */
+  id: string | null
+  from: string | null
+  to: string | null
+}
+
+export type Planned = { ok: true; plan: Plan } | { ok: false; faults: FileFault[] }
+
+/** `prune`: undeploy what the file does not list. */
+export function planOf(manifest: Manifest, present: Present, { prune }: { prune: boolean }): Planned {
+  const faults: FileFault[] = []
+  const restores = restoresOf(manifest, present)
+  const writes = [...promptWrites(manifest, present), ...policyWrites(manifest, present)]
+  const newest = newestVersions(present, writes)
+  const deployments: Deployment[] = []
+  const kept: Kept[] = []
+  const workspace = manifest.workspace === null ? '' : ` --workspace ${JSON.stringify(manifest.workspace)}`
+  for (const [name, wanted] of manifest.environments) {
+    const environment = present.environments.get(name)
+    if (environment === undefined) {
+      const message = `environments.${name}: this environment does not exist; create it with \`tacho environments create ${JSON.stringify(name)}${workspace}\``
+      faults.push({ place: wanted.place, message })
+      continue
+    }
+    const unlisted = unlistedIn(wanted, environment)
+    if (!prune)
+      kept.push(...unlisted.map(({ kind, name: item, version }) => ({ environment: name, kind, name: item, version })))
+    const removed = unlisted.map(({ kind, name: item, id, version }): DeploymentChange => {
+      return { kind, name: item, id, from: version, to: null }
+    })
+    const changes = [...(prune ? removed : []), ...changesOf(wanted, environment, present, newest, faults)]
+    if (changes.length > 0) deployments.push({ environment: name, environmentId: environment.id, changes })
+  }
+  return faults.length > 0 ? { ok: false, faults } : { ok: true, plan: { restores, writes, deployments, kept } }
+}
+
+/** Whether nothing would change. */
+export function isEmpty({ restores, writes, deployments }: Plan): boolean {
+  return restores.length === 0 && writes.length === 0 && deployments.length === 0
+}
+
+// --- archived items
+
+function restoresOf({ prompts, policies, environments }: Manifest, present: Present): Restore[] {
+  const listed = [...environments.values()]
+  const namesOf = (kind: 'prompts' | 'policies', items: ReadonlyMap<string, unknown>) => {
+    const names = new Set([...items.keys(), ...listed.flatMap((wanted) => [...(wanted[kind]?.keys() ?? [])])])
+    return [...names].filter((name) => (present[kind].get(name)?.archivedAt ?? null) !== null)
+  }
+  return [
+    ...namesOf('prompts', prompts).map((name): Restore => ({ kind: 'prompt', name })),
+    ...namesOf('policies', policies).map((name): Restore => ({ kind: 'policy', name })),
+  ]
+}
+
+// --- versions
+
+function promptWrites({ prompts }: Manifest, present: Present): Write[] {
+  return [...prompts].flatMap(([name, { content }]): Write[] => {
+    const known = present.prompts.get(name)?.newest
+    if (known === undefined) return [{ kind: 'prompt', name, version: '1', changed: null }]
+    if (known.contentHash === hash('sha256', content)) return []
+    return [{ kind: 'prompt', name, version: after(known.version), changed: ['content'] }]
+  })
+}
+
+export const POLICY_FIELDS = ['condition', 'severity', 'action', 'onError', 'name', 'description'] as const
+
+function policyWrites({ policies }: Manifest, present: Present): Write[] {
+  return [...policies].flatMap(([name, wanted]): Write[] => {
+    const known = present.policies.get(name)?.newest
+    if (known === undefined) return [{ kind: 'policy', name, version: '1', changed: null }]
+    const changed = POLICY_FIELDS.filter((field) => known[field] !== (wanted satisfies WantedPolicy)[field])
+    const isOlder = known.onError === null && !wanted.saysOnError
+    return changed.every((field) => isOlder && field === 'onError')
+      ? []
+      : [{ kind: 'policy', name, version: after(known.version), changed }]
+  })
+}
+
+function after(version: string): string {
+  return String(Number(version) + 1)
+}
+
+/** The newest version after all writes, by kind and name. */
+function newestVersions(present: Present, writes: Write[]): Map<string, string> {
+  const newest = new Map<string, string>()
+  for (const [name, prompt] of present.prompts) newest.set(`prompt ${name}`, prompt.newest.version)
+  for (const [name, policy] of present.policies) newest.set(`policy ${name}`, policy.newest.version)
+  for (const { kind, name, version } of writes) newest.set(`${kind} ${name}`, version)
+  return newest
+}
+
+// --- environments
+
+function changesOf(
+  wanted: WantedEnvironment,
+  { inForce }: PresentEnvironment,
+  present: Present,
+  newest: Map<string, string>,
+  faults: FileFault[],
+): DeploymentChange[] {
+  const changes: DeploymentChange[] = []
+  for (const [kind, versions] of [
+    ['prompt', wanted.prompts],
+    ['policy', wanted.policies],
+  ] as const) {
+    if (versions === null) continue
+    const current = new Map(inForce.filter((row) => row.kind === kind).map((row) => [row.name, row]))
+    for (const [name, version] of versions) {
+      const to = versionOf(kind, name, version, newest, faults)
+      const id = kind === 'policy' ? name : (present.prompts.get(name)?.promptId ?? null)
+      const from = current.get(name)?.version ?? null
+      if (from !== to) changes.push({ kind, name, id, from, to })
+    }
+  }
+  return changes
+}
+
+/** What is deployed there, of the kinds that the file lists, without what it lists. */
+function unlistedIn(wanted: WantedEnvironment, { inForce }: PresentEnvironment): PresentEnvironment['inForce'] {
+  return inForce.filter(({ kind, name }) => {
+    const versions = kind === 'prompt' ? wanted.prompts : wanted.policies
+    return versions !== null && !versions.has(name)
+  })
+}
+
+function versionOf(
+  kind: DeployableKind,
+  name: string,
+  { version, place }: WantedVersion,
+  newest: Map<string, string>,
+  faults: FileFault[],
+): string {
+  const latest = newest.get(`${kind} ${name}`) ?? '1'
+  if (version !== null && Number(version) > Number(latest)) {
+    faults.push({ place, message: `${kind} ${name} has no version ${version}; the newest is ${latest}` })
+  }
+  return version ?? latest
+}

@@ -1,0 +1,190 @@
+/** deploy, undeploy, promote and rollback, shared by prompts and policies. */
+import type { DeployableKind, PublicationResult } from '@tacho/contract/policies/deployment.ts'
+import type { Command } from 'commander'
+import { setTimeout as sleep } from 'node:timers/promises'
+import type { OperatorClient } from '../engine/operator-client.ts'
+import {
+  asOperator,
+  connect,
+  inEnvironment,
+  wholeNumber,
+  type EnvironmentOptions,
+  type ServerOptions,
+} from '../engine/options.ts'
+import { printable, printJson, printLine } from '../engine/output.ts'
+import { wrongUsage } from '../engine/stop.ts'
+import { findPlace } from '../tenants/tenants.ts'
+import { warnOf } from './recorded-calls.ts'
+import { findItem } from './noun.ts'
+
+/** Digits of a revision that people need to tell two revisions apart. */
+const SHOWN_DIGITS = 12
+const WAIT_SECONDS = 120
+const WAIT_SECONDS_MAX = 3_600
+const WAIT_POLL_MS = 1_000
+
+interface NoteOptions {
+  note?: string
+}
+
+interface DeployOptions extends EnvironmentOptions, NoteOptions {
+  number?: string
+  wait?: true | number
+}
+
+interface PromoteOptions extends ServerOptions, NoteOptions {
+  from: string
+  to: string
+  all?: true
+}
+
+/** Adds the four commands to `prompts` or `policies`. `one` names the argument in the help. */
+export function addDeploying(commands: Command, kind: DeployableKind, one: string): void {
+  const plural = commands.name()
+
+  inEnvironment(commands.command(`deploy <${one}>`).description(`deploy a version of a ${kind} to an environment`))
+    .option('--number <version>', 'default: the newest')
+    .option('--note <text>', 'reason, stored with the deployment')
+    .option(
+      '--wait [seconds]',
+      `wait until the clients that ask have it, at most so long; default: ${WAIT_SECONDS}`,
+      wholeNumber(WAIT_SECONDS_MAX),
+    )
+    .addHelpText(
+      'after',
+      `\nAll nodes serve the new version within a second. Agents get it at their next refresh: by default every 30 seconds, or at the\ninterval that they set. A policy is compared with the recorded calls, for warnings only. --wait exits\nwith 1 if clients still lack it; the service writes which has it once a minute.\n\nExample:\n  tacho ${plural} deploy refunds --environment acme/staging`,
+    )
+    .action((name: string, options: DeployOptions) => deploy(kind, name, options))
+
+  inEnvironment(commands.command(`undeploy <${one}>`).description(`remove a ${kind} from an environment`))
+    .option('--note <text>', 'reason, stored with the deployment')
+    .addHelpText('after', `\nExample:\n  tacho ${plural} undeploy refunds --environment acme/staging`)
+    .action((name: string, options: DeployOptions) => undeploy(kind, name, options))
+
+  inEnvironment(commands.command(`rollback <${one}>`).description(`deploy the version before the current one`))
+    .option('--note <text>', 'reason, stored with the deployment')
+    .addHelpText(
+      'after',
+      `\nRolls back one version. Repeat to go further back.\n\nExample:\n  tacho ${plural} rollback refunds --environment acme/production`,
+    )
+    .action((name: string, options: DeployOptions) => rollBack(kind, name, options))
+
+  asOperator(commands.command(`promote [${one}...]`).description('deploy the same versions as another environment'))
+    .requiredOption('--from <workspace/environment>', 'environment to copy from')
+    .requiredOption('--to <workspace/environment>', 'environment to deploy to')
+    .option('--all', 'all prompts and policies; those deployed only in the --to environment stay')
+    .option('--note <text>', 'reason, stored with the deployment')
+    .addHelpText(
+      'after',
+      `\nExamples:\n  tacho ${plural} promote refunds --from acme/staging --to acme/production\n  tacho ${plural} promote --all --from acme/staging --to acme/production`,
+    )
+    .action((names: string[], options: PromoteOptions) => promote(kind, names, options))
+}
+
+async function deploy(kind: DeployableKind, name: string, options: DeployOptions): Promise<void> {
+  if (options.number !== undefined && !/^[1-9][0-9]{0,8}$/.test(options.number)) {
+    throw wrongUsage(`--number must be a number such as 3, not ${JSON.stringify(options.number)}.`)
+  }
+  const { client, place, item } = await target(kind, name, options)
+  const version = options.number ?? item.newest
+  const result = await client.deploy({
+    params: { environmentId: place.environment.id },
+    body: { items: [{ kind, id: item.id, version }], ...noteOf(options) },
+  })
+  if (options.wait !== undefined && !options.json) printLine('Waiting for the clients …')
+  const has = options.wait === undefined ? null : await untilClientsHaveIt(client, place.environment.id, options.wait)
+  tell(result, place.name, options, `Version ${version} of ${kind} ${printable(item.name)} is already deployed there.`)
+  if (kind === 'policy' && result.changes.length > 0) {
+    const params = { workspaceId: place.workspace.id, policyId: item.id, version }
+    const { condition } = await client.readPolicyVersion({ params })
+    const { id: environmentId } = place.environment
+    await warnOf(client, [{ environmentId, environment: place.name, policy: item.id, condition }])
+  }
+  if (has !== null && !options.json) tellClients(has)
+  if (has !== null && has.current < has.asking) process.exitCode = 1
+}
+
+interface ClientCounts {
+  current: number
+  asking: number
+}
+
+/** Of the clients that still ask. Until a client asks again, it counts as one that lacks the configuration. */
+async function untilClientsHaveIt(
+  client: OperatorClient,
+  environmentId: string,
+  wait: true | number,
+): Promise<ClientCounts> {
+  const deadline = Date.now() + 1_000 * (wait === true ? WAIT_SECONDS : wait)
+  for (;;) {
+    const { counts } = await client.listConfigurationClients({ params: { environmentId }, query: { limit: 1 } })
+    const { current, updating, behind } = counts
+    const asking = current + updating + behind
+    if (current === asking || Date.now() >= deadline) return { current, asking }
+    await sleep(Math.min(WAIT_POLL_MS, Math.max(1, deadline - Date.now())))
+  }
+}
+
+function tellClients({ current, asking }: ClientCounts): void {
+  if (asking === 0) return printLine('No client asks for the configuration of this environment.')
+  printLine(`${current} of ${asking} clients have it.`)
+}
+
+async function undeploy(kind: DeployableKind, name: string, options: DeployOptions): Promise<void> {
+  const { client, place, item } = await target(kind, name, options)
+  const result = await client.deploy({
+    params: { environmentId: place.environment.id },
+    body: { items: [{ kind, id: item.id, version: null }], ...noteOf(options) },
+  })
+  tell(result, place.name, options, `No version of ${kind} ${printable(item.name)} is deployed there.`)
+}
+
+async function rollBack(kind: DeployableKind, name: string, options: DeployOptions): Promise<void> {
+  const { client, place, item } = await target(kind, name, options)
+  const result = await client.rollBack({
+    params: { environmentId: place.environment.id },
+    body: { items: [{ kind, id: item.id }], ...noteOf(options) },
+  })
+  tell(result, place.name, options, 'Nothing to change.')
+}
+
+async function promote(kind: DeployableKind, names: string[], options: PromoteOptions): Promise<void> {
+  if (options.all && names.length > 0) throw wrongUsage('Give either names or --all.')
+  if (!options.all && names.length === 0) throw wrongUsage('Give the names to promote, or --all.')
+  const client = connect(options)
+  const from = await findPlace(client, options.from, '--from')
+  const to = await findPlace(client, options.to, '--to')
+  const items = []
+  for (const name of names) {
+    const { id } = await findItem(client, from.workspace.id, kind, name)
+    items.push({ kind, id })
+  }
+  const result = await client.promote({
+    params: { environmentId: to.environment.id },
+    body: { from: from.environment.id, ...(options.all ? {} : { items }), ...noteOf(options) },
+  })
+  tell(result, to.name, options, `The same versions are already deployed in ${printable(to.name)}.`)
+}
+
+async function target(kind: DeployableKind, name: string, options: EnvironmentOptions) {
+  const client = connect(options)
+  const place = await findPlace(client, options.environment, '--environment')
+  return { client, place, item: await findItem(client, place.workspace.id, kind, name) }
+}
+
+function noteOf({ note }: NoteOptions): NoteOptions {
+  return note === undefined ? {} : { note }
+}
+
+function tell(result: PublicationResult, environment: string, options: { json?: true }, otherwise: string): void {
+  if (options.json) return printJson(result)
+  if (result.changes.length === 0) return printLine(otherwise)
+  for (const { kind, name, from, to } of result.changes) {
+    const item = `${kind === 'prompt' ? 'Prompt' : 'Policy'} ${printable(name)}`
+    const place = printable(environment)
+    if (to === null) printLine(`${item} is no longer deployed in ${place} (was version ${from}).`)
+    else printLine(`${item} is deployed in ${place} with version ${to} (before: ${from ?? 'none'}).`)
+  }
+  printLine('Agents get it at their next refresh, by default within 30 seconds.')
+  printLine(`The configuration has revision ${result.revision.slice(0, SHOWN_DIGITS)}; --json has all of it.`)
+}

@@ -1,0 +1,57 @@
+/**
+ * Compares conditions with the recorded calls of an environment, by simulations: a field that no call of the tool has, a tool
+ * that nobody called. Nothing that is in force changes.
+ */
+import { compileCondition, type Fields } from '@tacho/policy/compile.ts'
+import { Refused, type OperatorClient } from '../engine/operator-client.ts'
+import { Stop } from '../engine/stop.ts'
+import { printable } from '../engine/output.ts'
+import { runSimulation } from './simulation.ts'
+
+/** Long enough for tools that are called rarely. */
+const DAYS = 30
+/** A deployment does not wait longer for the comparison. */
+const WAIT_MS = 15_000
+
+export interface Compared {
+  environmentId: string
+  /** Where the policy would be in force. */
+  environment: string
+  policy: string
+  condition: string
+}
+
+/** One simulation after the other: few can wait at once. */
+export async function warningsOf(
+  client: OperatorClient,
+  environmentId: string,
+  condition: string,
+  until = Number.POSITIVE_INFINITY,
+): Promise<string[]> {
+  const compiled = compileCondition(condition)
+  if (!compiled.ok || !readsCalls(compiled.condition.fields)) return []
+  const body = { condition, action: 'ALLOW', severity: 'LOW', days: DAYS } as const
+  const simulation = await runSimulation(client, environmentId, body, until)
+  return (simulation.result?.warnings ?? []).map(({ message }) => message)
+}
+
+const readsCalls = ({ inputPaths, toolNames, variables }: Fields): boolean =>
+  inputPaths.length > 0 || toolNames.length > 0 || variables.includes('tool.input')
+
+/** On stderr, and never a reason to stop: whoever deploys may deploy ahead of the first call. */
+export async function warnOf(client: OperatorClient, compared: readonly Compared[]): Promise<string[]> {
+  const until = Date.now() + WAIT_MS
+  const warnings: string[] = []
+  for (const { environmentId, environment, policy, condition } of compared) {
+    const place = `${printable(policy)} in ${printable(environment)}`
+    try {
+      const messages = await warningsOf(client, environmentId, condition, until)
+      warnings.push(...messages.map((message) => `${place}: ${printable(message)}`))
+    } catch (error) {
+      if (!(error instanceof Refused) && !(error instanceof Stop)) throw error
+      warnings.push(`${place}: not compared with recorded calls: ${printable(error.message)}`)
+    }
+  }
+  for (const warning of warnings) process.stderr.write(`Warning: ${warning}\n`)
+  return warnings
+}

@@ -1,0 +1,147 @@
+/** `tacho policies test`: decides example calls by the policies of a file, as agents would, without a server. */
+import { writeFileSync } from 'node:fs'
+import path from 'node:path'
+import { isObject, type Json } from '@tacho/contract/record/payload-reader.ts'
+import { POLICY_ACTIONS } from '@tacho/contract/engine/words.ts'
+import { decide, type Decision, type Policy } from '@tacho/policy/decide.ts'
+import type { Facts } from '@tacho/policy/variables.ts'
+import { parseDocument } from 'yaml'
+import { manifestOf } from './apply/manifest-file.ts'
+import { wrongUsage } from '../engine/stop.ts'
+import { counted, printable, printJson, printLine } from '../engine/output.ts'
+import { readSource } from './source-file.ts'
+
+interface TestOptions {
+  file: string
+  junit?: string
+  json?: true
+}
+
+interface Example {
+  name: string
+  facts: Facts
+  expect: string
+  /** The policies that must match, in any order; null: not compared. */
+  policies: readonly string[] | null
+}
+
+interface Result {
+  name: string
+  ok: boolean
+  expected: string
+  decided: string
+  policies: readonly string[]
+  failures: readonly { policyId: string; message: string }[]
+}
+
+const MEMBERS = [
+  'name',
+  'tool',
+  'server',
+  'input',
+  'annotations',
+  'agent',
+  'run',
+  'session',
+  'risk',
+  'now',
+  'expect',
+  'policies',
+]
+
+export async function testPolicies(given: string | undefined, options: TestOptions): Promise<void> {
+  const manifest = await manifestOf(options.file)
+  const policies = [...manifest.policies].map(([policyId, policy]): Policy => ({ policyId, version: '1', ...policy }))
+  const file = given ?? path.join(path.dirname(options.file), 'policies.test.yaml')
+  const examples = readExamples(file, await readSource(file), new Set(manifest.policies.keys()))
+  const results = examples.map((example) => resultOf(example, decide(policies, example.facts)))
+  const wrong = results.filter(({ ok }) => !ok)
+  if (options.junit !== undefined) writeFileSync(options.junit, junitOf(results))
+  if (wrong.length > 0) process.exitCode = 1
+  if (options.json) return printJson({ passed: results.length - wrong.length, failed: wrong.length, items: results })
+  for (const result of wrong) printLine(`✗ ${printable(result.name)}: ${printable(sentenceOf(result))}`)
+  printLine(`${results.length - wrong.length} of ${counted(results.length, 'example')} decided as expected.`)
+}
+
+function resultOf({ name, expect, policies }: Example, { action, matched, failures }: Decision): Result {
+  const ids = matched.map(({ policyId }) => policyId)
+  const hasPolicies = policies === null || policies.toSorted().join() === ids.toSorted().join()
+  return {
+    name,
+    ok: action === expect && hasPolicies,
+    expected: policies === null ? expect : `${expect} by ${policies.join(', ') || 'no policy'}`,
+    decided: action,
+    policies: ids,
+    failures: failures.map(({ policyId, message }) => ({ policyId, message })),
+  }
+}
+
+function sentenceOf({ expected, decided, policies, failures }: Result): string {
+  const failed = failures.map(
+    ({ policyId, message }) => `; the condition of ${policyId} could not be evaluated: ${message}`,
+  )
+  return `expected ${expected}, but it is ${decided} by ${policies.join(', ') || 'no policy'}${failed.join('')}`
+}
+
+function readExamples(file: string, text: string, known: ReadonlySet<string>): Example[] {
+  const refuse = (why: string) => wrongUsage(`${printable(file)}: ${why}.`)
+  const document = parseDocument(text, { prettyErrors: false })
+  const [error] = document.errors
+  if (error) throw refuse(error.message)
+  const root = document.toJS({ maxAliasCount: 0 }) as unknown
+  const list = isObject(root) ? root['tests'] : root
+  if (!Array.isArray(list) || list.length === 0) throw refuse('must be a list of examples, or have one in `tests`')
+  return list.map((one: unknown, index) => {
+    const place = `example ${index + 1}`
+    if (!isObject(one)) throw refuse(`${place} is not a mapping`)
+    const unknown = Object.keys(one).find((key) => !MEMBERS.includes(key))
+    if (unknown !== undefined) throw refuse(`${place} has the unknown field ${unknown}; use ${MEMBERS.join(', ')}`)
+    const { tool, expect, name = tool } = one
+    if (typeof tool !== 'string' || tool === '') throw refuse(`${place} needs tool: the name of the called tool`)
+    const action = POLICY_ACTIONS.find((each) => each === expect)
+    if (action === undefined) throw refuse(`${place} needs expect: one of ${POLICY_ACTIONS.join(', ')}`)
+    const { now: at } = one
+    const now = at === undefined ? Date.now() : typeof at === 'string' ? Date.parse(at) : Number.NaN
+    if (!Number.isFinite(now)) throw refuse(`now of ${place} must be a time such as 2026-01-31T12:00:00Z`)
+    const { policies = null } = one
+    const ids = policies as readonly string[] | null
+    if (ids !== null && !(Array.isArray(ids) && ids.every((id) => known.has(id)))) {
+      throw refuse(`policies of ${place} must be a list of policies of the file`)
+    }
+    return {
+      name: `${index + 1} ${typeof name === 'string' ? name : tool}`,
+      facts: factsOf(one, tool, now),
+      expect: action,
+      policies: ids,
+    }
+  })
+}
+
+/** A fact of a wrong type fails the conditions that read it, as in an agent. */
+function factsOf({ server, input, annotations, agent, run, session, risk }: Json, name: string, now: number): Facts {
+  return { tool: { name, server, input, annotations }, agent, run, session, risk, now } as Facts
+}
+
+function junitOf(results: readonly Result[]): string {
+  const failed = results.filter(({ ok }) => !ok).length
+  const cases = results.map((result) => {
+    const failure = result.ok ? '' : `<failure message="${escaped(sentenceOf(result))}"/>`
+    return `  <testcase classname="policies" name="${escaped(result.name)}">${failure}</testcase>\n`
+  })
+  const suite = `<testsuite name="tacho policies test" tests="${results.length}" failures="${failed}">`
+  return `<?xml version="1.0" encoding="UTF-8"?>\n${suite}\n${cases.join('')}</testsuite>\n`
+}
+
+const ENTITIES = new Map([
+  ['&', '&amp;'],
+  ['<', '&lt;'],
+  ['>', '&gt;'],
+  ['"', '&quot;'],
+])
+
+function escaped(text: string): string {
+  return text
+    .toWellFormed()
+    .replace(/[\p{Cc}\ufffe\uffff]/gu, ' ')
+    .replace(/[&<>"]/g, (one) => ENTITIES.get(one) ?? one)
+}

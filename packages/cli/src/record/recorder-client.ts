@@ -1,0 +1,136 @@
+/** Records events through the public API: batches, retries, stable ids. */
+import type { Failure, Refusal } from '@tacho/client/call.ts'
+import { JsonText } from '@tacho/client/json-text.ts'
+import { createPublicClient } from '@tacho/client/public.ts'
+import type { BatchResult, Event, EventInput } from '@tacho/contract/record/event.ts'
+import type { WarningCode } from '@tacho/contract/web/errors.ts'
+import { IMPORT_HEADER } from '@tacho/contract/engine/words.ts'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { judgedBy } from '../../../sdk/src/answer.ts'
+import { delayMs } from '../../../sdk/src/retry.ts'
+import { batchBody, batches, packed, type PackedEvent } from './batches.ts'
+import { sentenceOf } from '../engine/server-trouble.ts'
+import { failed } from '../engine/stop.ts'
+
+const ATTEMPTS = 8
+const UNCOUNTED = new Set<string>(['usage_not_counted', 'cost_not_counted'] satisfies WarningCode[])
+
+export interface RefusedEvent {
+  eventId: string
+  code: string
+  message: string
+}
+
+/** Each event is either accepted or refused. */
+export interface Recorded {
+  /** Stored now or earlier; the server does not say which. */
+  accepted: number
+  refused: RefusedEvent[]
+  /** Accepted, with a count or a cost that the server could not read. */
+  uncounted: RefusedEvent[]
+}
+
+export interface Recorder {
+  /** Resolves when every event is stored or refused. Rejects with a Stop when the server keeps failing. */
+  record(events: Iterable<EventInput>): Promise<Recorded>
+  /** First event on the timeline of a run; null if the run does not exist. */
+  firstEvent(runId: string): Promise<Event | null>
+}
+
+export interface RecorderOptions {
+  /** Called once, on the first retry: retries may take a while. */
+  onTrouble?: (sentence: string) => void
+  /** Events may be older than 30 days. */
+  isImport?: boolean
+  /** Sleep and random numbers, replaceable in tests. */
+  patience?: Patience
+}
+
+export interface Patience {
+  sleep: (ms: number) => Promise<unknown>
+  random: () => number
+}
+
+const PATIENCE: Patience = { sleep: (ms) => sleep(ms), random: Math.random }
+
+/** `url` comes from `readUrl`. */
+export function openRecorder(url: string, apiKey: string, options: RecorderOptions = {}): Recorder {
+  const { onTrouble = () => undefined, patience = PATIENCE, isImport = false } = options
+  const client = createPublicClient({ url, apiKey, ...(isImport ? { fetch: fetchAsImport } : {}) })
+  let hasTold = false
+  return {
+    async record(events) {
+      const sum: Recorded = { accepted: 0, refused: [], uncounted: [] }
+      for (const batch of batches(Iterator.from(events).map(packed))) {
+        const { accepted, refused, uncounted } = await recordBatch(batch)
+        sum.accepted += accepted
+        sum.refused.push(...refused)
+        sum.uncounted.push(...uncounted)
+      }
+      return sum
+    },
+    async firstEvent(runId) {
+      const result = await patiently(() => client.listRunEvents({ params: { runId }, query: { limit: 1 } }))
+      if (result.ok) return result.value.items[0] ?? null
+      if (result.code === 'not_found') return null
+      throw failed(sentenceOf(url, result, 'API key'))
+    },
+  }
+
+  async function recordBatch(batch: PackedEvent[]): Promise<Recorded> {
+    const refused: RefusedEvent[] = []
+    const uncounted: RefusedEvent[] = []
+    let left = batch
+    for (let attempt = 0; left.length > 0; attempt++) {
+      if (attempt === ATTEMPTS) throw failed(`${url} could not store ${left.length} events after ${ATTEMPTS} attempts.`)
+      if (attempt > 0) await patience.sleep(delayMs(attempt, undefined, patience.random()))
+      const body = new JsonText(batchBody(left))
+      const result = await patiently(() => client.recordEvents({ body }))
+      if (result.status === 413) {
+        // A proxy has a lower limit than the server. Its reply concerns this body only; later ones may fit.
+        refused.push(
+          ...left.map(({ eventId }) => ({ eventId, code: 'body_too_large', message: 'The body is too large' })),
+        )
+        break
+      }
+      if (!result.ok) throw failed(sentenceOf(url, result, 'API key'))
+      const answer = verdicts(left, result.value)
+      refused.push(...answer.refused)
+      uncounted.push(...(result.value.warnings ?? []).filter(({ code }) => UNCOUNTED.has(code)))
+      left = answer.left
+    }
+    return { accepted: batch.length - refused.length, refused, uncounted }
+  }
+
+  /** Retries temporary failures. */
+  async function patiently<Answer extends { ok: true }>(
+    call: () => Promise<Answer | Refusal | Failure>,
+  ): Promise<Answer | Refusal | Failure> {
+    for (let attempt = 1; ; attempt++) {
+      const result = await call()
+      if (result.ok || !result.temporary) return result
+      const trouble = sentenceOf(url, result, 'API key')
+      if (attempt === ATTEMPTS) throw failed(trouble)
+      if (!hasTold) onTrouble(`${trouble} Retrying.`)
+      hasTold = true
+      await patience.sleep(delayMs(attempt, result.retryAfterMs ?? undefined, patience.random()))
+    }
+  }
+}
+
+const fetchAsImport: typeof fetch = (address, init) => {
+  const headers = new Headers(init?.headers)
+  headers.set(IMPORT_HEADER, 'true')
+  return fetch(address, { ...init, headers })
+}
+
+/** Sorts a batch by the answer. */
+function verdicts(batch: PackedEvent[], result: BatchResult): { left: PackedEvent[]; refused: RefusedEvent[] } {
+  const ids = batch.map(({ eventId }) => eventId)
+  const { retry, rejected } = judgedBy(result, ids) ?? { retry: new Set(ids), rejected: new Map<string, string>() }
+  const messages = new Map((result.rejections ?? []).map(({ eventId, message }) => [eventId, message]))
+  const refused = [...rejected].map(([eventId, code]) => {
+    return { eventId, code, message: messages.get(eventId) ?? 'The server rejected the event' }
+  })
+  return { left: batch.filter(({ eventId }) => retry.has(eventId)), refused }
+}

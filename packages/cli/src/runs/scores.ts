@@ -1,0 +1,151 @@
+import { eachItem, taken } from '@tacho/client/items.ts'
+import type { Score, ScoreSums } from '@tacho/contract/runs/score.ts'
+import { meanText, scoreText, typedScore } from '@tacho/contract/runs/score-text.ts'
+import { Option, type Command } from 'commander'
+import { connected } from '../engine/connected.ts'
+import { known } from '../engine/known.ts'
+import { inEnvironment, type EnvironmentOptions } from '../engine/options.ts'
+import { printable, printEmpty, printJson, printLine, printTable, spokenNumber, type Column } from '../engine/output.ts'
+import { moment } from '../engine/time-text.ts'
+
+interface GiveOptions extends EnvironmentOptions {
+  comment?: string
+  event?: string
+}
+
+interface SumsOptions extends EnvironmentOptions {
+  from: string
+  to?: string
+  by?: 'agent' | 'promptVersion'
+}
+
+const MOST = 1_000
+
+export function addScores(scores: Command): void {
+  inEnvironment(scores.command('list <runId>').description('list what was said of a run and its steps')).action(list)
+
+  inEnvironment(
+    scores
+      .command('give <runId> <name> <value>')
+      .description('judge a run or a step; it replaces your score of this name'),
+  )
+    .option('--comment <text>', 'why')
+    .option('--event <eventId>', 'the step that you judge; default: the whole run')
+    .addHelpText(
+      'after',
+      `
+The value is a number, yes or no (also true, false, good, bad), or any other word as a category. Put -- before a negative
+number.
+
+Examples:
+  tacho scores give order-4711 quality no --comment "It promised a refund"
+  tacho scores give order-4711 accuracy 0.5 --event evt-9
+  tacho runs list --unscored quality --share 10`,
+    )
+    .action(give)
+
+  inEnvironment(
+    scores
+      .command('withdraw <runId> <scoreId>')
+      .description('withdraw your score; as admin also that of another person'),
+  ).action(withdraw)
+
+  inEnvironment(scores.command('names').description('list the names that scores have')).action(names)
+
+  inEnvironment(scores.command('sums').description('sum up the scores of a time range'))
+    .option('--from <when>', 'scores given since: a time, or a duration ago', '7d')
+    .option('--to <when>', 'scores given before: a time, or a duration ago; default: now')
+    .addOption(new Option('--by <group>', 'also by agent or prompt version').choices(['agent', 'promptVersion']))
+    .action(sums)
+}
+
+async function list(runId: string, options: EnvironmentOptions): Promise<void> {
+  const { client, environmentId } = await connected(options)
+  const read = (id: string) =>
+    taken(eachItem(client.listScores, { params: { environmentId, runId: id }, query: { limit: 200 } }), MOST)
+  const { items } = await known('run', runId, { client, environmentId }, read)
+  if (options.json) return printJson({ items })
+  const empty = 'This run has no scores. Give one with `tacho scores give`.' as const
+  printTable(COLUMNS, items.map(cells), empty)
+}
+
+const COLUMNS: Column[] = [
+  { title: 'GIVEN', as: 'time' },
+  { title: 'NAME' },
+  { title: 'VALUE' },
+  { title: 'BY' },
+  { title: 'STEP', isOptional: true },
+  { title: 'COMMENT', as: 'text' },
+  { title: 'ID', isOptional: true },
+]
+
+function cells({ scoredAt, name, value, author, eventId, comment, id, importedAt }: Score): string[] {
+  const by = author.name === '' ? author.kind : author.name
+  return [
+    scoredAt,
+    name,
+    scoreText(value),
+    importedAt === null ? by : `${by} (imported)`,
+    eventId ?? '',
+    comment ?? '',
+    id,
+  ]
+}
+
+async function give(runId: string, name: string, text: string, options: GiveOptions): Promise<void> {
+  const { client, environmentId } = await connected(options)
+  const { comment = null, event = null } = options
+  const body = { name, value: typedScore(text), comment, eventId: event }
+  const judge = (id: string) => client.giveScore({ params: { environmentId, runId: id }, body })
+  const score = await known('run', runId, { client, environmentId }, judge)
+  if (options.json) return printJson(score)
+  printLine(`${printable(score.name)} of ${printable(runId)} is ${printable(scoreText(score.value))}.`)
+}
+
+async function withdraw(runId: string, scoreId: string, options: EnvironmentOptions): Promise<void> {
+  const { client, environmentId } = await connected(options)
+  const score = await client.withdrawScore({ params: { environmentId, runId, scoreId } })
+  if (options.json) return printJson(score)
+  printLine(`${printable(score.name)} of ${printable(runId)} is withdrawn.`)
+}
+
+async function names(options: EnvironmentOptions): Promise<void> {
+  const { client, environmentId } = await connected(options)
+  const { items } = await client.listScoreNames({ params: { environmentId } })
+  if (options.json) return printJson({ items })
+  const columns: Column[] = [{ title: 'NAME' }, { title: 'KIND', as: 'word' }, { title: 'LAST GIVEN', as: 'time' }]
+  const rows = items.map(({ name, kind, lastAt }) => [name, kind, lastAt])
+  printTable(columns, rows, 'There are no scores yet. `tacho scores give` gives one.')
+}
+
+async function sums(options: SumsOptions): Promise<void> {
+  const now = Date.now()
+  const { client, environmentId } = await connected(options)
+  const from = moment('--from', options.from, -1, now)
+  const to = options.to === undefined ? new Date(now).toISOString() : moment('--to', options.to, -1, now)
+  const found = await client.readScoreSums({ params: { environmentId }, query: { from, to, by: options.by } })
+  if (options.json) return printJson(found)
+  const rows = found.items.flatMap((item) => sumCells(item, options.by !== undefined))
+  if (rows.length === 0) return printEmpty('No scores were given in this time. `tacho scores give` gives one.')
+  printTable(sumColumns(options.by), rows)
+  if (found.isCut)
+    process.stderr.write('Not all scores of this time are summed up: the latest, and the names with most runs.\n')
+}
+
+const sumColumns = (by: SumsOptions['by']): Column[] => [
+  ...(by === undefined ? [] : [{ title: by === 'agent' ? 'AGENT' : 'PROMPT VERSION' }]),
+  { title: 'NAME' },
+  { title: 'RUNS', align: 'right' },
+  { title: 'MEAN', align: 'right' },
+  { title: 'CATEGORIES', as: 'text' },
+]
+
+function sumCells({ key, name, scores }: ScoreSums['items'][number], isGrouped: boolean): string[][] {
+  return scores.map((sum) => [
+    ...(isGrouped ? [name ?? key] : []),
+    sum.name,
+    spokenNumber(sum.runs),
+    meanText(sum),
+    sum.categories.map(({ value, runs }) => `${value} ${runs}`).join(', '),
+  ])
+}

@@ -1,0 +1,122 @@
+import type { ApprovalCard } from '@tacho/contract/approvals/operator-approval.ts'
+import { getRouteApi, Link } from '@tanstack/react-router'
+import { Nothing, Section, Unread } from '../web/ui/section.tsx'
+import { ShownText } from '../web/text/shown-text.tsx'
+import { Skeleton } from '../web/ui/states.tsx'
+import { Time } from '../web/text/time.tsx'
+import { aftermathWord } from './aftermath.tsx'
+import { approvalWord, ApprovalStatusChip } from './approval-status.tsx'
+import { useAftermath, useEarlier } from './queries.ts'
+
+const route = getRouteApi('/w/$workspace/$environment/approvals/$approvalId')
+
+/** How people decided on this tool before, and what the agent did then. */
+export function Earlier({ environmentId, approval }: { environmentId: string; approval: ApprovalCard }) {
+  const { data, error } = useEarlier(environmentId, approval, 'tool')
+  const counts = data && Object.entries(data.counts).filter(([, count]) => count > 0)
+  return (
+    <Section
+      title="Earlier requests for this tool"
+      note={counts?.map(([status, count]) => `${count} ${status}`).join(' · ')}
+      error={!data && error}
+    >
+      {!data ? (
+        <Skeleton className="h-16" />
+      ) : data.latest.length === 0 ? (
+        <Nothing>This is the first.</Nothing>
+      ) : (
+        <ol>
+          {data.latest.map((earlier) => (
+            <EarlierRow
+              key={earlier.id}
+              environmentId={environmentId}
+              earlier={earlier}
+              isSameInput={earlier.inputHash === approval.inputHash}
+            />
+          ))}
+        </ol>
+      )}
+    </Section>
+  )
+}
+
+function DecidedWhy({ earlier: { decisionReason, decidedBy } }: { earlier: ApprovalCard }) {
+  if (decisionReason !== null) return <ShownText text={decisionReason} quoted />
+  return decidedBy ? <ShownText text={`by ${decidedBy.name}`} /> : 'not decided'
+}
+
+/** One sentence beside the input: how people decided on the very same. */
+export function EarlierOnInput({ environmentId, approval }: { environmentId: string; approval: ApprovalCard }) {
+  const params = route.useParams()
+  const { data, error } = useEarlier(environmentId, approval, 'input')
+  if (!data) return error ? <Unread /> : null
+  const [latest] = data.latest
+  if (!latest) return <p className="mt-2 text-sm text-soft">No earlier request had this input.</p>
+  const counts = Object.entries(data.counts).filter(([, count]) => count > 0)
+  return (
+    <p className="mt-2 text-sm">
+      <span className="font-medium">Same input before:</span>{' '}
+      {counts.map(([status, count]) => `${count} ${status}`).join(', ')}. Last{' '}
+      <Link
+        to="/w/$workspace/$environment/approvals/$approvalId"
+        params={{ ...params, approvalId: latest.id }}
+        search={{ show: 'history' }}
+        className="link underline"
+      >
+        {approvalWord(latest.status).toLowerCase()} <Time at={latest.decidedAt ?? latest.createdAt} />
+      </Link>
+      {latest.decidedBy && (
+        <>
+          {' by '}
+          <bdi>
+            <ShownText text={latest.decidedBy.name} />
+          </bdi>
+        </>
+      )}
+      {latest.decisionReason !== null && (
+        <>
+          : <ShownText text={latest.decisionReason} quoted />
+        </>
+      )}
+    </p>
+  )
+}
+
+interface RowProps {
+  environmentId: string
+  earlier: ApprovalCard
+  isSameInput: boolean
+}
+
+function EarlierRow({ environmentId, earlier, isSameInput }: RowProps) {
+  const params = route.useParams()
+  const { data } = useAftermath(environmentId, earlier.id)
+  const aftermath = data && aftermathWord(data, earlier)
+  return (
+    <li className="relative flex flex-wrap items-center gap-x-3 gap-y-0.5 border-b border-line py-1.5 text-sm last:border-0 hover:bg-hover">
+      <span className="w-24">
+        <ApprovalStatusChip status={earlier.status} />
+      </span>
+      <Link
+        to="/w/$workspace/$environment/approvals/$approvalId"
+        params={{ ...params, approvalId: earlier.id }}
+        search={{ show: 'history' }}
+        className="min-w-0 flex-1 basis-40 truncate after:absolute after:inset-0"
+      >
+        <bdi>
+          <DecidedWhy earlier={earlier} />
+        </bdi>
+        {isSameInput && <span className="text-soft"> · same input</span>}
+      </Link>
+      {aftermath && (
+        <span className={aftermath.fine ? 'text-soft' : 'font-medium text-red'}>
+          {aftermath.fine ? '' : '! '}
+          {aftermath.text}
+        </span>
+      )}
+      <span className="text-soft">
+        <Time at={earlier.createdAt} />
+      </span>
+    </li>
+  )
+}

@@ -1,0 +1,33 @@
+/** What the addresses of the list of issues and of an issue hold. */
+import type { IssueState } from '@tacho/contract/issues/issue.ts'
+import { ISSUE_STATES } from '@tacho/contract/engine/words.ts'
+import { readRange, type Range } from '../web/range.ts'
+import { textOf } from '../web/search.ts'
+
+/** The range is that of the last detection. */
+export interface IssuesSearch extends Range {
+  /** Open unless chosen. */
+  state?: IssueState
+  type?: string
+  agent?: string
+  assignee?: string
+  assigned?: 'true' | 'false'
+}
+
+export function readIssuesSearch(search: Record<string, unknown>): IssuesSearch {
+  const { state, assigned, ...texts } = textOf(search, ['state', 'type', 'agent', 'assignee', 'assigned'])
+  const known = ISSUE_STATES.find((one) => one === state)
+  return {
+    ...texts,
+    ...readRange(search),
+    ...(known && { state: known }),
+    ...((assigned === 'true' || assigned === 'false') && { assigned }),
+  }
+}
+
+export interface IssueSearch {
+  /** Id of the occurrence that is shown; the newest unless chosen. */
+  occurrence?: string
+}
+
+export const readIssueSearch = (search: Record<string, unknown>): IssueSearch => textOf(search, ['occurrence'])

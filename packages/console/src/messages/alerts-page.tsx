@@ -1,0 +1,181 @@
+import type { Alert } from '@tacho/contract/messages/alert.ts'
+import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query'
+import { getRouteApi, Link } from '@tanstack/react-router'
+import { useState } from 'react'
+import { api } from '../web/api.ts'
+import { Confirm } from '../web/ui/confirm.tsx'
+import { ListedTable } from '../web/ui/listed.tsx'
+import { SectionPage } from '../web/ui/section-page.tsx'
+import { webhooksQuery } from './webhook.tsx'
+import { Button } from '../web/ui/button.tsx'
+import type { Column } from '../web/ui/data-table.tsx'
+import { counted } from '../web/text/format.ts'
+import { useKeys } from '../web/ui/keys.ts'
+import { Refused } from '../web/ui/refused.tsx'
+import { RowMenu } from '../web/ui/row-menu.tsx'
+import { Empty } from '../web/ui/states.tsx'
+import { Time } from '../web/text/time.tsx'
+import { AlertDialog } from './alert-dialog.tsx'
+import { ruleText, unpricedNote, valueText } from './alert-rule.ts'
+import { AlertState, BudgetBar } from './alert-state.tsx'
+import { agentNamesQuery, alertsQuery } from './queries.ts'
+
+const route = getRouteApi('/w/$workspace/$environment/settings/alerts')
+
+type Open = { is: 'new' } | { is: 'change' | 'remove'; alert: Alert }
+
+export function AlertsPage() {
+  const names = route.useParams()
+  const { place } = route.useRouteContext()
+  const params = { environmentId: place.environment.id }
+  const cache = useQueryClient()
+  const [open, setOpen] = useState<Open | null>(null)
+  const close = () => setOpen(null)
+  const alerts = useQuery(alertsQuery(params.environmentId))
+  const { data: agents } = useQuery({
+    ...agentNamesQuery(params.environmentId),
+    enabled: alerts.data?.some(({ agentId }) => agentId !== null) === true,
+  })
+  const renew = () => cache.invalidateQueries({ queryKey: alertsQuery(params.environmentId).queryKey })
+  const canChange = place.may('admin')
+  const test = useMutation({
+    mutationFn: ({ id }: Alert) => api.testAlert({ params: { ...params, alertId: id } }),
+  })
+  useKeys(canChange ? { n: () => setOpen({ is: 'new' }) } : {})
+
+  const columns: Column<Alert>[] = [
+    { head: 'State', cell: (alert) => <AlertState alert={alert} /> },
+    {
+      head: 'Alert',
+      main: true,
+      cell: (alert) => (
+        <>
+          <bdi className="block truncate font-medium" title={alert.name}>
+            {alert.name}
+          </bdi>
+          <span className="block truncate text-soft" title={ruleText(alert)}>
+            {alert.kind === 'budget' ? 'Budget: ' : 'Fires if '}
+            {ruleText(alert)}
+            {alert.agentId !== null && (
+              <>
+                {' · '}
+                <bdi>{agents?.get(alert.agentId) ?? 'one agent'}</bdi>
+              </>
+            )}
+          </span>
+        </>
+      ),
+    },
+    {
+      head: 'Now',
+      wide: true,
+      cell: (alert) =>
+        alert.kind === 'budget' ? (
+          <BudgetBar alert={alert} />
+        ) : (
+          <span className="tabular" title={unpricedNote(alert)}>
+            {valueText(alert)}
+          </span>
+        ),
+    },
+    { head: 'Since', wide: true, cell: (alert) => <Time at={alert.since} /> },
+  ]
+  if (canChange) {
+    columns.push({
+      head: 'Actions',
+      right: true,
+      cell: (alert) => (
+        <RowMenu
+          name={alert.name}
+          acts={[
+            { word: 'Change…', act: () => setOpen({ is: 'change', alert }) },
+            { word: 'Send a test', act: () => test.mutate(alert) },
+            { word: 'Delete…', act: () => setOpen({ is: 'remove', alert }) },
+          ]}
+        />
+      ),
+    })
+  }
+  return (
+    <SectionPage
+      title="Alerts"
+      note={
+        <>
+          The server checks each rule once a minute and tells the{' '}
+          <Link to="/w/$workspace/$environment/settings/webhooks" params={names} className="link underline">
+            webhooks
+          </Link>{' '}
+          of {place.environment.name} when it fires and when it is over. A budget tells at 50, 80 and 100 %.
+        </>
+      }
+      act={
+        canChange && (
+          <Button look="accent" onClick={() => setOpen({ is: 'new' })}>
+            New alert
+          </Button>
+        )
+      }
+    >
+      <NotSent environmentId={params.environmentId} />
+      <Refused error={test.error} />
+      <p role="status" className="text-sm text-soft">
+        {test.data && testText(test.data.webhooks)}
+      </p>
+      <ListedTable
+        label="Alerts"
+        columns={columns}
+        list={alerts}
+        empty={
+          <Empty title={`${place.environment.name} has no alert yet`}>
+            {canChange
+              ? 'Create one for failing runs, a high cost, requests that wait, or a budget for the month.'
+              : 'An admin of this workspace can create one.'}
+          </Empty>
+        }
+      />
+      {open?.is === 'new' && (
+        <AlertDialog environmentId={params.environmentId} alert={null} onSettled={renew} onClose={close} />
+      )}
+      {open?.is === 'change' && (
+        <AlertDialog environmentId={params.environmentId} alert={open.alert} onSettled={renew} onClose={close} />
+      )}
+      {open?.is === 'remove' && (
+        <Confirm
+          title={`Delete ${open.alert.name}?`}
+          act="Delete"
+          run={() => api.removeAlert({ params: { ...params, alertId: open.alert.id } })}
+          onSettled={renew}
+          onClose={close}
+        >
+          It is no longer checked, and sends no message when it is resolved. No run is deleted.
+        </Confirm>
+      )}
+    </SectionPage>
+  )
+}
+
+function testText(webhooks: number): string {
+  return webhooks === 0
+    ? 'No webhook subscribes to this event, so no message was sent.'
+    : `A message, marked as a test, is on its way to ${counted(webhooks, 'webhook')}.`
+}
+
+/** People trust an alert, so they must know when no webhook sends it. */
+function NotSent({ environmentId }: { environmentId: string }) {
+  const names = route.useParams()
+  const { data } = useQuery(webhooksQuery(environmentId))
+  const isSent = data?.some(({ disabledAt, events }) => disabledAt === null && events.includes('alert.firing')) ?? true
+  if (isSent) return null
+  return (
+    <p className="mb-3 text-sm text-amber">
+      ! No webhook sends alerts: only people who chose them in{' '}
+      <Link to="/w/$workspace/$environment/settings/account" params={names} className="link underline">
+        their notifications
+      </Link>{' '}
+      are told.{' '}
+      <Link to="/w/$workspace/$environment/settings/webhooks" params={names} className="link underline">
+        Add a webhook
+      </Link>
+    </p>
+  )
+}

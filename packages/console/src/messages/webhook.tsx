@@ -1,0 +1,35 @@
+/** What the list of webhooks, the page of one and their dialogs share. */
+import { allItems } from '@tacho/client/items.ts'
+import type { Webhook, WebhookEvent } from '@tacho/contract/messages/webhook.ts'
+import { WEBHOOK_EVENTS } from '@tacho/contract/engine/words.ts'
+import { queryOptions } from '@tanstack/react-query'
+import { api } from '../web/api.ts'
+import { Chip } from '../web/ui/chip.tsx'
+
+export const webhooksQuery = (environmentId: string) =>
+  queryOptions({
+    queryKey: ['webhooks', environmentId],
+    queryFn: () => allItems(api.listWebhooks, { params: { environmentId }, query: { limit: 200 } }),
+  })
+
+const EVENT_NOTES: Record<WebhookEvent, string> = {
+  'approval.requested': 'an agent waits for a decision',
+  'approval.decided': 'a person decided',
+  'approval.expired': 'not decided in time',
+  'approval.withdrawn': 'the call that asked is gone',
+  'issue.opened': 'something new goes wrong',
+  'issue.regressed': 'a resolved issue came back',
+  'alert.firing': 'a rule about runs or costs holds',
+  'alert.resolved': 'such a rule is over',
+  'budget.reached': '50, 80 or 100 % are used',
+  'run.failed': 'a run failed, and why',
+  'run.incomplete': 'events of a run are missing',
+}
+
+/** The events with their notes, for a list of checks. */
+export const EVENT_OPTIONS = WEBHOOK_EVENTS.map((event) => [event, EVENT_NOTES[event]] as const)
+
+export function WebhookState({ webhook: { disabledAt, disabledReason } }: { webhook: Webhook }) {
+  if (disabledAt === null) return <Chip tone="green">Active</Chip>
+  return disabledReason === null ? <Chip>Disabled</Chip> : <Chip tone="red">Disabled by the server</Chip>
+}

@@ -1,0 +1,141 @@
+import { allItems } from '@tacho/client/items.ts'
+import type { CreatedOperatorToken, NewOperatorToken, OperatorToken } from '@tacho/contract/people/token.ts'
+import { useQuery, useQueryClient } from '@tanstack/react-query'
+import { getRouteApi, useNavigate } from '@tanstack/react-router'
+import { useState } from 'react'
+import { api } from '../web/api.ts'
+import { meQuery } from '../web/queries.ts'
+import { Button } from '../web/ui/button.tsx'
+import type { Column } from '../web/ui/data-table.tsx'
+import { useKeys } from '../web/ui/keys.ts'
+import { useNow } from '../web/text/now.ts'
+import { Empty, Forbidden } from '../web/ui/states.tsx'
+import { Time } from '../web/text/time.tsx'
+import { AllowedFrom } from '../tenants/allowed-addresses.tsx'
+import { Confirm } from '../web/ui/confirm.tsx'
+import { CredentialName, CredentialState, Expires, hasEnded, usefulFirst } from '../tenants/credential.tsx'
+import { ListedTable } from '../web/ui/listed.tsx'
+import { NewToken } from './new-token.tsx'
+import { roleWord } from './role-choice.tsx'
+import { ScopeTabs } from './scope.tsx'
+import { SectionPage } from '../web/ui/section-page.tsx'
+import { ShownOnce } from '../web/ui/shown-once.tsx'
+
+const route = getRouteApi('/w/$workspace/$environment/settings/tokens')
+
+type Open = { is: 'new' } | { is: 'created'; token: CreatedOperatorToken } | { is: 'revoke'; token: OperatorToken }
+
+export function TokensPage() {
+  const { place } = route.useRouteContext()
+  const { scope = 'workspace' } = route.useSearch()
+  const navigate = useNavigate()
+  const cache = useQueryClient()
+  const now = useNow()
+  const [open, setOpen] = useState<Open | null>(null)
+  const close = () => setOpen(null)
+  const { data: me } = useQuery(meQuery)
+  const isAllowed = scope === 'everywhere' ? me?.installation === true : place.may('owner')
+  const calls = tokensOf(scope === 'everywhere' ? null : place.workspace.id)
+  const tokens = useQuery({ queryKey: calls.key, queryFn: calls.list, enabled: isAllowed })
+  const renew = () => cache.invalidateQueries({ queryKey: calls.key })
+  useKeys(isAllowed ? { n: () => setOpen({ is: 'new' }) } : {})
+  if (!isAllowed && me)
+    return <Forbidden>Only an owner makes operator tokens. Ask an owner of {place.workspace.name}.</Forbidden>
+
+  const columns: Column<OperatorToken>[] = [
+    { head: 'Token', main: true, cell: (token) => <CredentialName {...token} /> },
+    { head: 'Role', wide: true, cell: ({ role }) => roleWord(role) },
+    {
+      head: 'Allowed from',
+      wide: true,
+      cell: ({ allowedAddresses }) => <AllowedFrom networks={allowedAddresses} />,
+    },
+    { head: 'Made by', wide: true, cell: ({ createdBy }) => (createdBy ? <bdi>{createdBy.name}</bdi> : 'unknown') },
+    { head: 'Last used', wide: true, cell: ({ lastUsedAt }) => (lastUsedAt ? <Time at={lastUsedAt} /> : 'never') },
+    { head: 'Expires', wide: true, cell: ({ expiresAt }) => <Expires at={expiresAt} /> },
+    { head: 'State', cell: (token) => <CredentialState credential={token} /> },
+    {
+      head: 'Actions',
+      right: true,
+      cell: (token) =>
+        !hasEnded(token, now) && (
+          <Button look="quiet" aria-label={`Revoke ${token.name}`} onClick={() => setOpen({ is: 'revoke', token })}>
+            Revoke
+          </Button>
+        ),
+    },
+  ]
+  return (
+    <SectionPage
+      title="Operator tokens"
+      note="Service accounts for scripts and the command line. A token has a role, cannot sign in, and does not end with the person who made it."
+      act={
+        <Button look="accent" onClick={() => setOpen({ is: 'new' })}>
+          New token
+        </Button>
+      }
+    >
+      <ScopeTabs
+        workspace={place.workspace.name}
+        scope={scope}
+        onChange={(next) => void navigate({ to: '.', search: next === 'everywhere' ? { scope: next } : {} })}
+      />
+      <ListedTable
+        label="Operator tokens"
+        columns={columns}
+        list={{ ...tokens, data: tokens.data && usefulFirst(tokens.data, now) }}
+        empty={<Empty title="No token yet">Make one for a script that deploys, exports or decides.</Empty>}
+      />
+      {open?.is === 'new' && (
+        <NewToken
+          create={calls.create}
+          onClose={close}
+          onCreated={(token) => {
+            setOpen({ is: 'created', token })
+            void renew()
+          }}
+        />
+      )}
+      {open?.is === 'created' && (
+        <ShownOnce
+          title="The new token"
+          note={`Give it to “${open.token.name}” as TACHO_OPERATOR_TOKEN. The server keeps only its hash.`}
+          label="Operator token"
+          text={open.token.token}
+          onClose={close}
+        />
+      )}
+      {open?.is === 'revoke' && (
+        <Confirm
+          title={`Revoke ${open.token.name}?`}
+          act="Revoke"
+          run={() => calls.revoke(open.token.id)}
+          onSettled={renew}
+          onClose={close}
+        >
+          Every server rejects this token within 5 seconds. This cannot be undone.
+        </Confirm>
+      )}
+    </SectionPage>
+  )
+}
+
+/** The same acts under two paths: for one workspace, or for every one. */
+function tokensOf(workspaceId: string | null) {
+  const query = { limit: 200 }
+  if (workspaceId === null) {
+    return {
+      key: ['tokens', 'everywhere'],
+      list: () => allItems(api.listInstallationTokens, { query }),
+      create: (body: NewOperatorToken) => api.createInstallationToken({ body }),
+      revoke: (tokenId: string) => api.revokeInstallationToken({ params: { tokenId } }),
+    }
+  }
+  const params = { workspaceId }
+  return {
+    key: ['tokens', workspaceId],
+    list: () => allItems(api.listTokens, { params, query }),
+    create: (body: NewOperatorToken) => api.createToken({ params, body }),
+    revoke: (tokenId: string) => api.revokeToken({ params: { ...params, tokenId } }),
+  }
+}

@@ -1,0 +1,56 @@
+import type { DeploymentChange } from '@tacho/contract/policies/deployment.ts'
+import { Author } from '../../web/ui/author.tsx'
+import { More } from '../../web/ui/more.tsx'
+import { Refused } from '../../web/ui/refused.tsx'
+import { Nothing, Section } from '../../web/ui/section.tsx'
+import { Time } from '../../web/text/time.tsx'
+import { useDeploymentChanges, type Item } from './queries.ts'
+
+const ACTS: Record<DeploymentChange['action'], string> = {
+  DEPLOY: 'deployed',
+  PROMOTE: 'promoted',
+  ROLL_BACK: 'rolled back',
+}
+
+interface Props {
+  environment: { id: string; name: string }
+  /** Without one: of everything. */
+  item?: Item
+}
+
+/** What was published in an environment, newest first. */
+export function DeploymentHistory({ environment, item }: Props) {
+  const list = useDeploymentChanges(environment.id, item)
+  return (
+    <Section title={`Changes in ${environment.name}`}>
+      <Refused error={list.error} />
+      {!list.isPending && list.items.length === 0 && <Nothing>Nothing has been deployed here yet.</Nothing>}
+      <ul>
+        {list.items.map((change) => (
+          <li
+            key={`${change.publication} ${change.kind} ${change.id}`}
+            className="flex flex-wrap gap-x-3 border-b border-line py-1.5 text-sm last:border-0"
+          >
+            <span className="w-20 text-soft">
+              <Time at={change.at} />
+            </span>
+            <span className="min-w-0 flex-1">
+              {!item && <bdi className="font-medium">{change.name} </bdi>}
+              {change.from === null ? '' : `version ${change.from} → `}
+              {change.to === null ? 'removed' : `version ${change.to}`}{' '}
+              <span className="text-soft">
+                {ACTS[change.action]} by <Author name={change.by} importedAt={change.importedAt} />
+              </span>
+              {change.note !== null && (
+                <span dir="auto" className="block text-soft">
+                  {change.note}
+                </span>
+              )}
+            </span>
+          </li>
+        ))}
+      </ul>
+      <More list={list} label="Show older changes" />
+    </Section>
+  )
+}

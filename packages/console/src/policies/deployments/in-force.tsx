@@ -1,0 +1,80 @@
+import { useState } from 'react'
+import { Author } from '../../web/ui/author.tsx'
+import { Button } from '../../web/ui/button.tsx'
+import { Nothing, Section } from '../../web/ui/section.tsx'
+import { Time } from '../../web/text/time.tsx'
+import { ActDialog, type Act } from './act-dialog.tsx'
+import { useInForce, type Item } from './queries.ts'
+
+interface Props {
+  workspaceId: string
+  item: Item
+  name: string
+  newestVersion: string
+  canDeploy: boolean
+}
+
+/** Which version of the item is in force in each environment, and the acts that change it. */
+export function InForceSection({ workspaceId, item, name, newestVersion, canDeploy }: Props) {
+  const places = useInForce(workspaceId, item)
+  const [act, setAct] = useState<Act | null>(null)
+  return (
+    <Section title="In force">
+      {places.length === 0 && <Nothing>This workspace has no environment.</Nothing>}
+      <ul>
+        {places.map(({ environment, deployment }) => (
+          <li
+            key={environment.id}
+            className="flex flex-wrap items-center gap-x-3 gap-y-1 border-b border-line py-1.5 text-sm last:border-0"
+          >
+            <bdi className="w-32 truncate font-medium" title={environment.name}>
+              {environment.name}
+            </bdi>
+            {deployment === null ? (
+              <span className="flex-1 text-soft">not deployed</span>
+            ) : (
+              <span className="min-w-0 flex-1">
+                version {deployment.version}{' '}
+                {deployment.version !== newestVersion && <span className="text-amber">newest is {newestVersion}</span>}{' '}
+                <span className="text-soft">
+                  since <Time at={deployment.deployedAt} />, by{' '}
+                  <Author name={deployment.deployedBy} importedAt={deployment.importedAt} />
+                </span>
+              </span>
+            )}
+            {canDeploy && (
+              <span className="flex gap-1.5">
+                <Button onClick={() => setAct({ kind: 'deploy', environment, deployment })}>
+                  {deployment === null ? 'Deploy…' : 'Change…'}
+                </Button>
+                {deployment !== null && (
+                  <>
+                    {places.length > 1 && (
+                      <Button look="quiet" onClick={() => setAct({ kind: 'promote', environment, deployment })}>
+                        Promote…
+                      </Button>
+                    )}
+                    <Button look="quiet" onClick={() => setAct({ kind: 'roll back', environment, deployment })}>
+                      Roll back…
+                    </Button>
+                  </>
+                )}
+              </span>
+            )}
+          </li>
+        ))}
+      </ul>
+      {act && (
+        <ActDialog
+          workspaceId={workspaceId}
+          act={act}
+          item={item}
+          name={name}
+          newestVersion={newestVersion}
+          places={places}
+          onClose={() => setAct(null)}
+        />
+      )}
+    </Section>
+  )
+}

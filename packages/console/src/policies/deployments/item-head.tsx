@@ -1,0 +1,81 @@
+import { useMutation, useQueryClient } from '@tanstack/react-query'
+import { getRouteApi, Link } from '@tanstack/react-router'
+import { useState, type ReactNode } from 'react'
+import { Confirm } from '../../web/ui/confirm.tsx'
+import { NameDialog } from '../../web/ui/name-dialog.tsx'
+import { Button } from '../../web/ui/button.tsx'
+import { Chip } from '../../web/ui/chip.tsx'
+import { MenuItem } from '../../web/ui/menu.tsx'
+import { Popover } from '../../web/ui/popover.tsx'
+import { Refused } from '../../web/ui/refused.tsx'
+
+const route = getRouteApi('/w/$workspace/$environment')
+
+interface Props {
+  kind: 'prompt' | 'policy'
+  name: string
+  version: string
+  archivedAt: string | null
+  /** Beside the name. */
+  children: ReactNode
+  /** Absent: the kind has a name in each version. */
+  rename?: (name: string) => Promise<unknown>
+  archive: () => Promise<unknown>
+  restore: () => Promise<unknown>
+}
+
+/** The head of a prompt or policy, with what can be done with it as a whole. */
+export function ItemHead({ kind, name, version, archivedAt, children, rename, archive, restore }: Props) {
+  const params = route.useParams()
+  const { place } = route.useRouteContext()
+  const cache = useQueryClient()
+  const [open, setOpen] = useState<'rename' | 'archive' | null>(null)
+  const close = () => setOpen(null)
+  const list = kind === 'prompt' ? 'prompts' : 'policies'
+  const renew = () => cache.invalidateQueries({ queryKey: [list, place.workspace.id] })
+  const restoring = useMutation({ mutationFn: restore, onSettled: renew })
+  return (
+    <header className="pt-5">
+      <Link to={`/w/$workspace/$environment/${list}`} params={params} className="link text-sm">
+        {kind === 'prompt' ? '‹ Prompts' : '‹ Policies'}
+      </Link>
+      <div className="mt-1 flex flex-wrap items-center gap-x-3 gap-y-1">
+        <h1 className="min-w-0 text-xl font-semibold">
+          <bdi>{name}</bdi>
+        </h1>
+        {archivedAt !== null && <Chip tone="amber">Archived</Chip>}
+        <Chip>version {version}</Chip>
+        {children}
+        {place.may('admin') &&
+          (archivedAt === null ? (
+            <Popover label="More" className="ml-auto" panelClassName="w-56 p-1">
+              {rename && <MenuItem onClick={() => setOpen('rename')}>Rename…</MenuItem>}
+              <MenuItem onClick={() => setOpen('archive')}>Archive…</MenuItem>
+            </Popover>
+          ) : (
+            <Button className="ml-auto" busy={restoring.isPending} onClick={() => restoring.mutate()}>
+              Restore
+            </Button>
+          ))}
+        <Refused error={restoring.error} className="w-full" />
+      </div>
+      {open === 'rename' && rename && (
+        <NameDialog
+          title={`Rename this ${kind}`}
+          act="Rename"
+          hint="Agents load it by its name, so one that is in force keeps its name."
+          name={name}
+          save={rename}
+          onSettled={renew}
+          onClose={close}
+        />
+      )}
+      {open === 'archive' && (
+        <Confirm title={`Archive ${name}?`} act="Archive" run={archive} onSettled={renew} onClose={close}>
+          It leaves the list and cannot be deployed. Its versions stay, and it can be restored. One that is in force
+          somewhere is refused.
+        </Confirm>
+      )}
+    </header>
+  )
+}

@@ -1,0 +1,79 @@
+import type { VersionDiff } from '@tacho/contract/policies/version.ts'
+import { useQuery } from '@tanstack/react-query'
+import { Author } from '../../web/ui/author.tsx'
+import { Diff } from '../../web/text/diff.tsx'
+import { Choice } from '../../web/ui/filters.tsx'
+import { More } from '../../web/ui/more.tsx'
+import { Refused } from '../../web/ui/refused.tsx'
+import { Section } from '../../web/ui/section.tsx'
+import { Skeleton } from '../../web/ui/states.tsx'
+import { Time } from '../../web/text/time.tsx'
+
+interface Version {
+  version: string
+  author: string
+  importedAt: string | null
+  note: string | null
+  createdAt: string
+}
+
+interface Props {
+  list: {
+    items: Version[]
+    hasNextPage: boolean
+    isFetchingNextPage: boolean
+    fetchNextPage: () => Promise<unknown>
+  }
+  from: string
+  to: string
+  onCompare: (change: { from: number } | { to: number }) => void
+  queryKey: readonly unknown[]
+  readDiff: (query: { from: string; to: string }, signal: AbortSignal) => Promise<VersionDiff>
+}
+
+/** The versions of a prompt or policy, and the differences between two of them. */
+export function VersionHistory({ list, from, to, onCompare, queryKey, readDiff }: Props) {
+  const { data, error } = useQuery({
+    queryKey: [...queryKey, 'diff', from, to],
+    queryFn: ({ signal }) => readDiff({ from, to }, signal),
+    staleTime: Infinity,
+  })
+  const options = list.items.map(({ version }) => [version, `Version ${version}`] as const)
+  return (
+    <>
+      <Section
+        title="Differences"
+        note={
+          <span className="flex items-center gap-1.5">
+            <Choice
+              label="From"
+              value={from}
+              options={options}
+              onChange={(chosen) => onCompare({ from: Number(chosen) })}
+            />
+            →
+            <Choice label="To" value={to} options={options} onChange={(chosen) => onCompare({ to: Number(chosen) })} />
+          </span>
+        }
+      >
+        {error ? <Refused error={error} /> : data ? <Diff diff={data} /> : <Skeleton className="h-24" />}
+      </Section>
+      <Section title="Versions">
+        <ol>
+          {list.items.map(({ version, author, note, createdAt, importedAt }) => (
+            <li key={version} className="flex gap-3 border-b border-line py-1.5 text-sm last:border-0">
+              <span className="w-20 shrink-0 font-medium">Version {version}</span>
+              <span dir="auto" className="min-w-0 flex-1 text-soft">
+                {note ?? 'no note'}
+              </span>
+              <span className="shrink-0 text-soft">
+                <Author name={author} importedAt={importedAt} />, <Time at={createdAt} />
+              </span>
+            </li>
+          ))}
+        </ol>
+        <More list={list} label="Show older versions" />
+      </Section>
+    </>
+  )
+}

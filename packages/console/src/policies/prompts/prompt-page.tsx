@@ -1,0 +1,181 @@
+import type { Prompt } from '@tacho/contract/policies/prompt.ts'
+import { LIMITS } from '@tacho/contract/engine/limits.ts'
+import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query'
+import { getRouteApi, Navigate, useNavigate } from '@tanstack/react-router'
+import { useState } from 'react'
+import { api } from '../../web/api.ts'
+import { DeploymentHistory } from '../deployments/deployment-history.tsx'
+import { InForceSection } from '../deployments/in-force.tsx'
+import { ItemHead } from '../deployments/item-head.tsx'
+import { Button } from '../../web/ui/button.tsx'
+import { Copy } from '../../web/ui/copy.tsx'
+import { Field } from '../../web/ui/field.tsx'
+import { Refused } from '../../web/ui/refused.tsx'
+import { Empty, PagePending, Skeleton, Trouble, isBlocking } from '../../web/ui/states.tsx'
+import { Tabs } from '../../web/ui/tabs.tsx'
+import { useTitle } from '../../web/ui/title.ts'
+import { VersionHistory } from '../deployments/version-history.tsx'
+import { PromptText } from './prompt-text.tsx'
+import { Results } from './prompt-results.tsx'
+import { promptOfNameQuery, promptQuery, promptVersionQuery, usePromptVersions } from '../prompt-queries.ts'
+
+const route = getRouteApi('/w/$workspace/$environment/prompts/$promptId')
+const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i
+
+/** By the id of the prompt, or by its name as in the command line. */
+export function PromptPage() {
+  const { promptId } = route.useParams()
+  return UUID.test(promptId) ? <OfId /> : <OfName name={promptId} />
+}
+
+function OfName({ name }: { name: string }) {
+  const params = route.useParams()
+  const search = route.useSearch()
+  const { place } = route.useRouteContext()
+  const { data, error, refetch } = useQuery(promptOfNameQuery(place.workspace.id, name))
+  if (isBlocking(error, data)) return <Trouble error={error} retry={() => void refetch()} />
+  if (data === undefined) return <PagePending />
+  if (data === null) return <Empty title="No prompt with this name">The workspace has no prompt called “{name}”.</Empty>
+  return (
+    <Navigate
+      to="/w/$workspace/$environment/prompts/$promptId"
+      params={{ ...params, promptId: data.promptId }}
+      search={search}
+      replace
+    />
+  )
+}
+
+function OfId() {
+  const params = route.useParams()
+  const { promptId } = params
+  const { show = 'edit' } = route.useSearch()
+  const { place } = route.useRouteContext()
+  const navigate = useNavigate()
+  const workspaceId = place.workspace.id
+  const { data, error, refetch } = useQuery(promptQuery(workspaceId, promptId))
+  useTitle(data?.name ?? 'Prompt')
+  if (isBlocking(error, data)) return <Trouble error={error} retry={() => void refetch()} />
+  if (!data) return <PagePending />
+  return (
+    <div className="mx-auto w-full max-w-6xl px-4 pb-12 sm:px-5">
+      <ItemHead
+        kind="prompt"
+        name={data.name}
+        version={data.newest.version}
+        archivedAt={data.archivedAt}
+        rename={(name) => api.renamePrompt({ params: { workspaceId, promptId }, body: { name } })}
+        archive={() => api.archivePrompt({ params: { workspaceId, promptId } })}
+        restore={() => api.restorePrompt({ params: { workspaceId, promptId } })}
+      >
+        <Copy text={data.newest.versionId} label="Copy version id" />
+      </ItemHead>
+      <Tabs
+        label="Parts of the prompt"
+        value={show}
+        options={[
+          ['edit', 'Text'],
+          ['versions', 'Versions'],
+          ['results', 'Results'],
+          ['deployments', 'Deployments'],
+        ]}
+        onChange={(chosen) =>
+          void navigate({ to: '.', search: chosen === 'edit' ? {} : { show: chosen }, replace: true })
+        }
+      />
+      {show === 'edit' && <Text key={data.newest.version} prompt={data} canWrite={place.may('admin')} />}
+      {show === 'versions' && <Versions prompt={data} />}
+      {show === 'results' && <Results environment={place.environment} promptId={promptId} />}
+      {show === 'deployments' && (
+        <>
+          <InForceSection
+            workspaceId={workspaceId}
+            item={{ kind: 'prompt', id: promptId }}
+            name={data.name}
+            newestVersion={data.newest.version}
+            canDeploy={place.may('admin')}
+          />
+          <DeploymentHistory environment={place.environment} item={{ kind: 'prompt', id: promptId }} />
+        </>
+      )}
+    </div>
+  )
+}
+
+function Text({ prompt: { workspaceId, promptId, newest }, canWrite }: { prompt: Prompt; canWrite: boolean }) {
+  const { data, error, refetch } = useQuery(promptVersionQuery(workspaceId, promptId, newest.version))
+  if (isBlocking(error, data)) return <Trouble error={error} retry={() => void refetch()} />
+  if (!data) return <Skeleton className="mt-5 h-80" />
+  return <Editor promptId={promptId} workspaceId={workspaceId} newest={data} canWrite={canWrite} />
+}
+
+interface EditorProps {
+  workspaceId: string
+  promptId: string
+  newest: { version: string; content: string }
+  canWrite: boolean
+}
+
+/** The newest version, to change. Saved, it is the next version; agents get it only once it is deployed. */
+function Editor({ workspaceId, promptId, newest, canWrite }: EditorProps) {
+  const cache = useQueryClient()
+  const [content, setContent] = useState(newest.content)
+  const [note, setNote] = useState('')
+  const save = useMutation({
+    mutationFn: () =>
+      api.createPromptVersion({
+        params: { workspaceId, promptId },
+        body: { content, note: note.trim() || null, follows: newest.version },
+      }),
+    onSuccess: () => cache.invalidateQueries({ queryKey: ['prompts', workspaceId] }),
+  })
+  return (
+    <form
+      className="mt-5"
+      onSubmit={(event) => {
+        event.preventDefault()
+        save.mutate()
+      }}
+    >
+      <PromptText value={content} onChange={setContent} readOnly={!canWrite} />
+      {canWrite && content !== newest.content && (
+        <>
+          <Field
+            label="What changed, and why"
+            className="mt-3"
+            maxLength={LIMITS.noteChars}
+            value={note}
+            onChange={(event) => setNote(event.target.value)}
+          />
+          <div className="mt-3 flex flex-wrap items-center gap-2">
+            <Button type="submit" look="accent" busy={save.isPending} disabled={content === ''}>
+              Save version {Number(newest.version) + 1}
+            </Button>
+            <Button look="quiet" onClick={() => setContent(newest.content)}>
+              Discard
+            </Button>
+            <span className="text-sm text-soft">Agents get it only once it is deployed.</span>
+            <Refused error={save.error} className="w-full" />
+          </div>
+        </>
+      )}
+    </form>
+  )
+}
+
+function Versions({ prompt: { workspaceId, promptId, newest } }: { prompt: Prompt }) {
+  const search = route.useSearch()
+  const navigate = useNavigate()
+  const versions = usePromptVersions(workspaceId, promptId)
+  const { to = Number(newest.version), from = Math.max(1, to - 1) } = search
+  return (
+    <VersionHistory
+      list={versions}
+      from={String(from)}
+      to={String(to)}
+      onCompare={(change) => void navigate({ to: '.', search: { ...search, from, to, ...change }, replace: true })}
+      queryKey={['prompts', workspaceId, promptId]}
+      readDiff={(query, signal) => api.diffPromptVersions({ params: { workspaceId, promptId }, query }, { signal })}
+    />
+  )
+}

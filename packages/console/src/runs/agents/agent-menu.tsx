@@ -1,0 +1,62 @@
+import { useMutation, useQueryClient } from '@tanstack/react-query'
+import { useState } from 'react'
+import { api } from '../../web/api.ts'
+import { EraseDialog } from '../../data/erase-dialog.tsx'
+import type { Place } from '../../web/queries.ts'
+import { NameDialog } from '../../web/ui/name-dialog.tsx'
+import { MenuItem } from '../../web/ui/menu.tsx'
+import { Popover } from '../../web/ui/popover.tsx'
+import { Refused } from '../../web/ui/refused.tsx'
+import { agentsKey, useAgents } from './queries.ts'
+
+interface Props {
+  place: Place
+  /** The external id, or the name of an agent without one. */
+  id: string
+  agent: { id: string; name: string }
+  className: string
+}
+
+/** What an admin can do with an agent. */
+export function AgentMenu({ place, id, agent, className }: Props) {
+  const [open, setOpen] = useState<'rename' | 'erase' | null>(null)
+  const cache = useQueryClient()
+  const environmentId = place.environment.id
+  const mayChange = place.may('admin')
+  const { data } = useAgents(environmentId, mayChange)
+  const listed = data?.find((one) => one.id === agent.id)
+  const isArchived = listed !== undefined && listed.archivedAt !== null
+  const given = { params: { environmentId, agentId: agent.id } }
+  const renew = () =>
+    Promise.all([
+      cache.invalidateQueries({ queryKey: agentsKey(environmentId) }),
+      cache.invalidateQueries({ queryKey: ['runs', environmentId] }),
+    ])
+  const moving = useMutation({
+    mutationFn: () => (isArchived ? api.restoreAgent(given) : api.archiveAgent(given)),
+    onSettled: renew,
+  })
+  if (!mayChange) return null
+  return (
+    <>
+      <Popover label="More" className={className} panelClassName="w-56 p-1">
+        {listed?.agentId && <MenuItem onClick={() => setOpen('rename')}>Rename…</MenuItem>}
+        {listed && <MenuItem onClick={() => moving.mutate()}>{isArchived ? 'Restore' : 'Archive'}</MenuItem>}
+        <MenuItem onClick={() => setOpen('erase')}>Erase this agent…</MenuItem>
+      </Popover>
+      <Refused error={moving.error} className="w-full" />
+      {open === 'rename' && (
+        <NameDialog
+          title="Rename the agent"
+          act="Rename"
+          hint={`It reports the name ${listed?.reportedName ?? agent.name}.`}
+          name={agent.name}
+          save={(name) => api.renameAgent({ ...given, body: { name } })}
+          onSettled={renew}
+          onClose={() => setOpen(null)}
+        />
+      )}
+      {open === 'erase' && <EraseDialog place={place} subject={{ kind: 'agent', id }} onClose={() => setOpen(null)} />}
+    </>
+  )
+}

@@ -1,0 +1,145 @@
+/** The agents of an environment: what they did in a time, and when they ran last. */
+import type { Agent } from '@tacho/contract/runs/agent.ts'
+import type { UsagePoint } from '@tacho/contract/runs/usage.ts'
+import { getRouteApi, Link, useNavigate } from '@tanstack/react-router'
+import { useMemo, useState } from 'react'
+import { GetStartedLink } from '../../web/ui/get-started-link.tsx'
+import { SUM_COLUMNS, SumsChoices } from './sums-columns.tsx'
+import { useSums } from './sums.ts'
+import { Button } from '../../web/ui/button.tsx'
+import { Chip } from '../../web/ui/chip.tsx'
+import { DataTable, ROW_LINK, type Column } from '../../web/ui/data-table.tsx'
+import { counted, duration } from '../../web/text/format.ts'
+import { readRange } from '../../web/range.ts'
+import { useListKeys } from '../../web/ui/list-keys.ts'
+import { Empty, PagePending, Trouble, isBlocking } from '../../web/ui/states.tsx'
+import { Time } from '../../web/text/time.tsx'
+import { useTitle } from '../../web/ui/title.ts'
+import { useAgents } from './queries.ts'
+
+const route = getRouteApi('/w/$workspace/$environment/agents')
+const SEARCH_ID = 'search-agents'
+
+interface Row extends UsagePoint {
+  agent: Agent | undefined
+}
+
+export function AgentsPage() {
+  const params = route.useParams()
+  const search = route.useSearch()
+  const { place } = route.useRouteContext()
+  const navigate = useNavigate()
+  const { order = 'cost', q } = search
+  const { data, error, refetch } = useSums(place.environment.id, 'agent', search, order)
+  const agents = useAgents(place.environment.id)
+  const [hasArchived, setArchived] = useState(false)
+  useTitle('Agents')
+  const rows = useMemo(() => {
+    const byId = new Map(agents.data?.map((agent) => [agent.id, agent]))
+    return data?.sums.map((sum): Row => ({ ...sum, agent: byId.get(sum.key) }))
+  }, [data, agents.data])
+  const isArchived = ({ agent }: Row) => agent !== undefined && agent.archivedAt !== null
+  const wanted = (q ?? '').toLowerCase()
+  const shown = (rows ?? []).filter(
+    (row) =>
+      (hasArchived || !isArchived(row)) &&
+      `${row.name ?? ''}\n${row.agent?.agentId ?? ''}`.toLowerCase().includes(wanted),
+  )
+  const pageOf = ({ agent, name }: Row) =>
+    ({
+      to: '/w/$workspace/$environment/agents/$agent',
+      params: { ...params, agent: agent?.agentId ?? name ?? '' },
+      search: readRange(search),
+    }) as const
+  const current = useListKeys({
+    items: shown,
+    keyOf: ({ key }) => key,
+    open: (row) => void navigate(pageOf(row)),
+    reset: search,
+    more: { '/': () => document.getElementById(SEARCH_ID)?.focus() },
+  })
+  const columns: Column<Row>[] = [
+    {
+      head: 'Agent',
+      main: true,
+      cell: (row) => (
+        <>
+          <Link {...pageOf(row)} title={row.name ?? ''} className={ROW_LINK}>
+            <bdi>{row.name}</bdi>
+          </Link>{' '}
+          {isArchived(row) && <Chip tone="amber">Archived</Chip>}
+          {row.agent?.agentId && row.agent.agentId !== row.name && (
+            <bdi className="block truncate font-mono text-xs text-soft">{row.agent.agentId}</bdi>
+          )}
+        </>
+      ),
+    },
+    ...SUM_COLUMNS,
+    {
+      head: 'Model p95',
+      right: true,
+      wide: true,
+      cell: ({ llmLatency }) => llmLatency && `≈ ${duration(llmLatency.p95Ms)}`,
+    },
+    { head: 'Last run', cell: ({ agent }) => agent && <Time at={agent.lastRunAt} /> },
+  ]
+  const idle = (agents.data ?? []).filter(({ id }) => data !== undefined && !data.sums.some(({ key }) => key === id))
+  return (
+    <div className="mx-auto w-full max-w-7xl px-3 pb-10 sm:px-5">
+      <div className="flex flex-wrap items-center justify-between gap-3 pt-5">
+        <h1 className="text-xl font-semibold">Agents</h1>
+        {agents.data?.some(({ archivedAt }) => archivedAt !== null) && (
+          <Button look="quiet" aria-pressed={hasArchived} onClick={() => setArchived(!hasArchived)}>
+            {hasArchived ? 'Hide archived' : 'Show archived'}
+          </Button>
+        )}
+      </div>
+      {isBlocking(error, data) ? (
+        <Trouble error={error} retry={() => void refetch()} />
+      ) : !rows ? (
+        <PagePending />
+      ) : rows.length === 0 && agents.data?.length === 0 ? (
+        <Empty title="No agent has run yet" action={<GetStartedLink />}>
+          Every agent appears here with its outcomes, tokens, cost and latency as soon as its first event arrives.
+        </Empty>
+      ) : (
+        <>
+          <SumsChoices
+            id={SEARCH_ID}
+            label="Agent"
+            search={search}
+            onChange={(to) => void navigate({ to: '.', search: to, replace: true })}
+          />
+          <DataTable label="Agents" columns={columns} items={shown} keyOf={({ key }) => key} current={current} />
+          {shown.length === 0 && <p className="py-3 text-sm text-soft">No agent of this time matches.</p>}
+          {idle.length > 0 && <Idle agents={idle} />}
+        </>
+      )}
+    </div>
+  )
+}
+
+const IDLE_SHOWN = 20
+
+/** They can be found too, though they have no numbers in the time that is chosen. */
+function Idle({ agents }: { agents: readonly Agent[] }) {
+  const params = route.useParams()
+  return (
+    <p className="mt-4 text-sm text-soft">
+      {counted(agents.length, 'other agent')} recorded nothing in this time:{' '}
+      {agents.slice(0, IDLE_SHOWN).map(({ id, agentId, name }, index) => (
+        <span key={id}>
+          {index > 0 && ', '}
+          <Link
+            to="/w/$workspace/$environment/agents/$agent"
+            params={{ ...params, agent: agentId ?? name }}
+            className="link"
+          >
+            <bdi>{name}</bdi>
+          </Link>
+        </span>
+      ))}
+      {agents.length > IDLE_SHOWN && ', …'}
+    </p>
+  )
+}

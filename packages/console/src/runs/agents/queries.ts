@@ -1,0 +1,128 @@
+/** What the page of an agent reads. An agent is named by its external id, or by its name if it has none. */
+import { allItems } from '@tacho/client/items.ts'
+import type { Agent } from '@tacho/contract/runs/agent.ts'
+import { keepPreviousData, useQuery } from '@tanstack/react-query'
+import { api } from '../../web/api.ts'
+import { hoursBefore, hoursOf, hourTimes, stepsOf, timesOfRange, type Range, type Since } from '../../web/range.ts'
+
+const REFRESH_MS = 10_000
+const RUNS_READ = 200
+const LISTED = 10
+/** The period of the page, unless the address has one. */
+export const AGENT_SINCE: Since = '30d'
+
+/** The newest ones of the range; without a range in the address, of all times. */
+export function useAgentRuns(environmentId: string, agent: string, range: Range) {
+  return useQuery({
+    queryKey: ['runs', environmentId, 'of agent', agent, range],
+    queryFn: ({ signal }) => {
+      const query = { agent, ...timesOfRange(range, Date.now()), limit: RUNS_READ }
+      return api.listOperatorRuns({ params: { environmentId }, query }, { signal })
+    },
+    refetchInterval: REFRESH_MS,
+    placeholderData: keepPreviousData,
+  })
+}
+
+/** Prompt and number of the versions used in the time shown, by version id. */
+export function useVersionNames(environmentId: string, range: Range): ReadonlyMap<string, string> {
+  const { data } = useQuery({
+    queryKey: ['names of prompt versions', environmentId, range],
+    queryFn: async () => {
+      const window = hourTimes(hoursOf(range, AGENT_SINCE, Date.now()))
+      const points = await allItems(api.readUsagePoints, {
+        params: { environmentId },
+        query: { ...window, by: 'promptVersion', step: 'window' },
+      })
+      return new Map(points.flatMap(({ key, name }) => (name === null ? [] : [[key, name] as const])))
+    },
+    staleTime: 60_000,
+  })
+  return data ?? NO_NAMES
+}
+
+const NO_NAMES = new Map<string, string>()
+
+/** Usage of the agent by hour or day, and of the time before. `agentId`: its internal id. */
+export function useAgentUsage(environmentId: string, agentId: string, range: Range) {
+  return useQuery({
+    queryKey: ['usage of agent', environmentId, agentId, range],
+    queryFn: async () => {
+      const window = hoursOf(range, AGENT_SINCE, Date.now())
+      const [points, sums] = await Promise.all([
+        allItems(api.readUsagePoints, {
+          params: { environmentId },
+          query: { ...hourTimes(window), by: 'agent', ...stepsOf(window) },
+        }),
+        allItems(api.readUsagePoints, {
+          params: { environmentId },
+          query: { ...hourTimes(hoursBefore(window)), by: 'agent', step: 'window' },
+        }),
+      ])
+      return {
+        window,
+        points: points.filter(({ key }) => key === agentId),
+        before: sums.filter(({ key }) => key === agentId),
+      }
+    },
+    staleTime: 60_000,
+    placeholderData: keepPreviousData,
+  })
+}
+
+export function useAgentIssues(environmentId: string, agentId: string) {
+  return useQuery({
+    queryKey: ['issues', environmentId, 'of agent', agentId],
+    queryFn: ({ signal }) =>
+      api.listIssues({ params: { environmentId }, query: { agentId, state: 'OPEN', limit: LISTED } }, { signal }),
+    refetchInterval: REFRESH_MS,
+  })
+}
+
+export function useAgentApprovals(environmentId: string, agentId: string) {
+  return useQuery({
+    queryKey: ['approvals', environmentId, 'of agent', agentId],
+    queryFn: ({ signal }) =>
+      api.listApprovals({ params: { environmentId }, query: { agentId, limit: LISTED } }, { signal }),
+    refetchInterval: REFRESH_MS,
+  })
+}
+
+/** Which clients lost events of the agent in the time shown. `agentId`: its internal id. */
+export function useAgentGaps(environmentId: string, agentId: string, range: Range) {
+  return useQuery({
+    queryKey: ['lost events of agent', environmentId, agentId, range],
+    queryFn: ({ signal }) => {
+      const window = hourTimes(hoursOf(range, AGENT_SINCE, Date.now()))
+      const query = { ...window, by: 'client', agentId, limit: LISTED } as const
+      return api.readCompleteness({ params: { environmentId }, query }, { signal })
+    },
+    staleTime: 60_000,
+  })
+}
+
+const AGENTS_PAGE = 200
+/** Bounds what a page reads. */
+const MOST_AGENTS = 1_000
+
+/** The agents that the service lists, archived ones too. */
+export function useAgents(environmentId: string, isWanted = true) {
+  return useQuery({
+    queryKey: agentsKey(environmentId),
+    queryFn: async ({ signal }) => {
+      const agents: Agent[] = []
+      let cursor: string | undefined
+      do {
+        const query = { archived: 'true', limit: AGENTS_PAGE, cursor } as const
+        const page = await api.listAgents({ params: { environmentId }, query }, { signal })
+        agents.push(...page.items)
+        cursor = page.nextCursor ?? undefined
+      } while (cursor !== undefined && agents.length < MOST_AGENTS)
+      return agents
+    },
+    enabled: isWanted,
+    refetchInterval: REFRESH_MS,
+  })
+}
+
+export const agentsKey = (environmentId: string) => ['agents', environmentId]

@@ -1,0 +1,108 @@
+import { useQuery } from '@tanstack/react-query'
+import { getRouteApi } from '@tanstack/react-router'
+import { useState } from 'react'
+import { runQuery, useSteps } from '../queries.ts'
+import { Button } from '../../web/ui/button.tsx'
+import { counted, number } from '../../web/text/format.ts'
+import { Empty, PagePending, Trouble } from '../../web/ui/states.tsx'
+import { useTitle } from '../../web/ui/title.ts'
+import { ALIGNED } from './align.ts'
+import { markOf, useDifferences } from './differences.ts'
+import { PairRow } from './pair-row.tsx'
+import { Sums } from './compared-figures.tsx'
+import { useAlignment, type Pair } from './use-alignment.ts'
+
+const route = getRouteApi('/w/$workspace/$environment/compare')
+const SHOWN = 200
+
+export function ComparePage() {
+  const { a, b } = route.useSearch()
+  useTitle('Compare')
+  if (a === undefined || b === undefined) {
+    return <Empty title="Two runs are needed">Open a run and press x to compare it with another one.</Empty>
+  }
+  return <Comparison key={`${a}\n${b}`} a={a} b={b} />
+}
+
+function Comparison({ a, b }: { a: string; b: string }) {
+  const { place } = route.useRouteContext()
+  const environmentId = place.environment.id
+  const [runA, runB] = [useQuery(runQuery(environmentId, a)), useQuery(runQuery(environmentId, b))]
+  const stepsA = useSteps(environmentId, a, false)
+  const stepsB = useSteps(environmentId, b, false)
+  const areComplete = stepsA.isComplete && stepsB.isComplete
+  const found = useAlignment(stepsA.steps, stepsB.steps, areComplete)
+  const error = runA.error ?? runB.error ?? stepsA.error ?? stepsB.error ?? ('error' in found ? found.error : null)
+  if (error) return <Trouble error={error} />
+  if (!runA.data || !runB.data) return <PagePending />
+  const read = stepsA.steps.length + stepsB.steps.length
+  return (
+    <div className="mx-auto w-full max-w-7xl px-3 pb-12 sm:px-5">
+      <h1 className="pt-5 text-xl font-semibold">Compare</h1>
+      <Sums a={runA.data} b={runB.data} />
+      {'pairs' in found ? (
+        <>
+          {found.isRough && (
+            <p className="mt-5 text-sm text-amber">
+              These runs have little in common: some of their steps stand beside each other by their position alone.
+            </p>
+          )}
+          <Pairs pairs={found.pairs} a={a} b={b} />
+        </>
+      ) : areComplete ? (
+        <Progress name="Aligning the steps" part={'part' in found ? found.part : 0} />
+      ) : (
+        <Progress name="Reading the steps" part={read / Math.max(1, runA.data.eventCount + runB.data.eventCount)} />
+      )}
+      {Math.max(stepsA.steps.length, stepsB.steps.length) > ALIGNED && (
+        <p className="mt-2 text-sm text-soft">The first {number(ALIGNED)} steps of each run are compared.</p>
+      )}
+    </div>
+  )
+}
+
+function Progress({ name, part }: { name: string; part: number }) {
+  return (
+    <label className="mt-8 flex flex-col gap-1 text-sm text-soft">
+      {name}
+      <progress value={Math.min(1, part)} className="h-2 w-full max-w-md accent-accent-fill" />
+    </label>
+  )
+}
+
+function Pairs({ pairs, a, b }: { pairs: readonly Pair[]; a: string; b: string }) {
+  const { place } = route.useRouteContext()
+  const [shown, setShown] = useState(SHOWN)
+  const [isBrief, setBrief] = useState(false)
+  const read = useDifferences(place.environment.id, a, b, pairs)
+  const marked = pairs.map((pair, index) => ({ pair, index, mark: markOf(pair, read?.get(pair.a?.eventId ?? '')) }))
+  const listed = isBrief ? marked.filter(({ pair, mark }) => mark !== '' || pair.a?.label !== pair.b?.label) : marked
+  const alone = pairs.filter((pair) => pair.a === null || pair.b === null).length
+  const differ = marked.filter(({ mark }) => mark.startsWith('≠')).length
+  return (
+    <>
+      <div className="mt-5 mb-1 flex flex-wrap items-center justify-between gap-x-4 gap-y-1 text-sm text-soft">
+        <p>
+          {alone > 0 ? `${counted(alone, 'step')} in one run only.` : 'The runs took the same steps.'}{' '}
+          {differ > 0 &&
+            `${counted(differ, 'step')} of both ${differ === 1 ? 'differs' : 'differ'} in what was recorded.`}{' '}
+          Open a step to compare.
+        </p>
+        <label className="flex items-center gap-1.5">
+          <input type="checkbox" checked={isBrief} onChange={() => setBrief(!isBrief)} className="accent-accent-fill" />
+          Only differences
+        </label>
+      </div>
+      <ol aria-label="Steps" className="border-t border-line">
+        {listed.slice(0, shown).map(({ pair, index, mark }) => (
+          <PairRow key={index} pair={pair} a={a} b={b} mark={mark} />
+        ))}
+      </ol>
+      {shown < listed.length && (
+        <div className="flex justify-center py-4">
+          <Button onClick={() => setShown(shown + SHOWN)}>Show more steps</Button>
+        </div>
+      )}
+    </>
+  )
+}

@@ -1,0 +1,68 @@
+/** What differs between two steps: their payloads are read for the first pairs of calls. */
+import { isObject, numberAt, type Json } from '@tacho/contract/record/payload-reader.ts'
+import { useQuery, useQueryClient } from '@tanstack/react-query'
+import { useMemo } from 'react'
+import { eventQuery, type Step } from '../queries.ts'
+import { duration, money } from '../../web/text/format.ts'
+import type { Pair } from './use-alignment.ts'
+
+/** For this many pairs, payloads are read and compared. For later pairs, only payload sizes are compared. */
+const PAIRS_READ = 75
+/** A smaller difference in time says nothing. */
+const LATER_MS = 100
+
+type Both = { a: Step; b: Step }
+const isBoth = (pair: Pair): pair is Both => pair.a !== null && pair.b !== null
+
+/** The differences of each pair, in words, by the id of its event in the first run. */
+export function useDifferences(environmentId: string, a: string, b: string, pairs: readonly Pair[]) {
+  const cache = useQueryClient()
+  const looked = useMemo(() => pairs.filter(isBoth).slice(0, PAIRS_READ), [pairs])
+  const { data } = useQuery({
+    queryKey: ['differences', environmentId, a, b, looked.length, looked.at(-1)?.a.eventId],
+    queryFn: async () => {
+      const read = async (runId: string, { eventId }: Step): Promise<Json> => {
+        const { event } = await cache.fetchQuery(eventQuery(environmentId, runId, eventId))
+        return isObject(event.payload) ? event.payload : {}
+      }
+      const words = await Promise.all(
+        looked.map(async (pair): Promise<[string, string[]]> => {
+          const [one, other] = await Promise.all([read(a, pair.a), read(b, pair.b)])
+          return [pair.a.eventId, differences(one, other)]
+        }),
+      )
+      return new Map(words)
+    },
+    structuralSharing: false,
+  })
+  return data
+}
+
+const PARTS = [
+  ['input', ['input', 'messages', 'text']],
+  ['output', ['output', 'content']],
+  ['error', ['error', 'message']],
+] as const
+
+/** Which parts of two payloads differ, in words. */
+export function differences(a: Json, b: Json): string[] {
+  const words = PARTS.flatMap(([word, keys]) => (keys.every((key) => isSame(a[key], b[key])) ? [] : [`≠ ${word}`]))
+  const dearer = (numberAt(b, 'cost') ?? 0) - (numberAt(a, 'cost') ?? 0)
+  return dearer === 0 ? words : [...words, `${sign(dearer)}${money(Math.abs(dearer))} cost`]
+}
+
+const isSame = (a: unknown, b: unknown): boolean => JSON.stringify(a) === JSON.stringify(b)
+const sign = (difference: number) => (difference > 0 ? '+' : '−')
+
+/** What differs in a step, in words. `read`: the differences of its payloads; undefined if they were not read. */
+export function markOf({ a, b }: Pair, read: readonly string[] | undefined): string {
+  if (a === null) return 'only in the second'
+  if (b === null) return 'only in the first'
+  const isOther = a.payloadBytes !== b.payloadBytes
+  const [took, tookLater] = a.latency === null || b.latency === null ? [a.gap, b.gap] : [a.latency, b.latency]
+  const later = tookLater - took
+  return [
+    ...(read ?? (isOther ? ['≠ size'] : [])),
+    ...(Math.abs(later) < LATER_MS ? [] : [`${sign(later)}${duration(Math.abs(later))}`]),
+  ].join(' · ')
+}

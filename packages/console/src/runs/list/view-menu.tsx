@@ -1,0 +1,113 @@
+import { LIMITS } from '@tacho/contract/engine/limits.ts'
+import type { RunView } from '@tacho/contract/runs/run-view.ts'
+import { useQuery, useQueryClient } from '@tanstack/react-query'
+import { useState } from 'react'
+import { api } from '../../web/api.ts'
+import type { Place } from '../../web/queries.ts'
+import { Confirm } from '../../web/ui/confirm.tsx'
+import { NameDialog } from '../../web/ui/name-dialog.tsx'
+import { Button } from '../../web/ui/button.tsx'
+import { MenuItem } from '../../web/ui/menu.tsx'
+import { Popover } from '../../web/ui/popover.tsx'
+import type { RunsSearch } from '../search.ts'
+import { toSearch, toView, viewsQuery } from './views.ts'
+
+interface ViewMenuProps {
+  place: Place
+  search: RunsSearch
+  onOpen: (search: RunsSearch) => void
+}
+
+const SEEN = 'Everyone who can read this environment sees the view.'
+
+type Opened = { is: 'save' } | { is: 'rename' | 'remove'; view: RunView }
+
+/** Opens, saves, renames and deletes the views of the environment. */
+export function ViewMenu({ place, search, onOpen }: ViewMenuProps) {
+  const [opened, setOpened] = useState<Opened | null>(null)
+  const cache = useQueryClient()
+  const params = { environmentId: place.environment.id }
+  const views = useQuery(viewsQuery(params.environmentId))
+  const canChange = place.may('approver')
+  const renew = () => cache.invalidateQueries({ queryKey: viewsQuery(params.environmentId).queryKey })
+  const close = () => setOpened(null)
+  return (
+    <>
+      <Popover label="Views" className="ml-auto" panelClassName="max-h-96 w-80 max-w-full overflow-y-auto p-1">
+        {views.data?.length === 0 && (
+          <p className="px-2.5 py-1.5 text-soft">A view keeps filters and columns under a name, for everyone here.</p>
+        )}
+        {views.error !== null && <p className="px-2.5 py-1.5 text-red">The views could not be read.</p>}
+        <ul>
+          {views.data?.map((view) => (
+            <li key={view.id} className="flex items-center">
+              <div className="min-w-0 flex-1">
+                <MenuItem onClick={() => onOpen(toSearch(view, Date.now()))}>
+                  <bdi className="truncate" title={view.name}>
+                    {view.name}
+                  </bdi>
+                </MenuItem>
+              </div>
+              {canChange && (
+                <>
+                  <Button
+                    look="quiet"
+                    data-closes
+                    aria-label={`Rename ${view.name}`}
+                    onClick={() => setOpened({ is: 'rename', view })}
+                  >
+                    Rename
+                  </Button>
+                  <Button
+                    look="quiet"
+                    data-closes
+                    aria-label={`Delete ${view.name}`}
+                    onClick={() => setOpened({ is: 'remove', view })}
+                  >
+                    Delete
+                  </Button>
+                </>
+              )}
+            </li>
+          ))}
+        </ul>
+        {canChange && <MenuItem onClick={() => setOpened({ is: 'save' })}>Save this view…</MenuItem>}
+      </Popover>
+      {opened?.is === 'save' && (
+        <NameDialog
+          title="Save this view"
+          act="Save"
+          hint={SEEN}
+          maxLength={LIMITS.runViewNameChars}
+          save={(name) => api.createRunView({ params, body: { name, ...toView(search) } })}
+          onSettled={renew}
+          onClose={close}
+        />
+      )}
+      {opened?.is === 'rename' && (
+        <NameDialog
+          title="Rename this view"
+          act="Rename"
+          hint={SEEN}
+          maxLength={LIMITS.runViewNameChars}
+          name={opened.view.name}
+          save={(name) => api.changeRunView({ params: { ...params, runViewId: opened.view.id }, body: { name } })}
+          onSettled={renew}
+          onClose={close}
+        />
+      )}
+      {opened?.is === 'remove' && (
+        <Confirm
+          title="Delete this view?"
+          act="Delete"
+          run={() => api.removeRunView({ params: { ...params, runViewId: opened.view.id } })}
+          onSettled={renew}
+          onClose={close}
+        >
+          <bdi className="font-medium text-ink">{opened.view.name}</bdi> disappears for everyone in this environment. No
+          run is deleted.
+        </Confirm>
+      )}
+    </>
+  )
+}

@@ -1,0 +1,63 @@
+/** Saved views of the list of runs: as the address of the list has them, and as the API has them. */
+import type { OperatorRunsQuery, RunFilter } from '@tacho/contract/runs/operator-run.ts'
+import type { NewRunView, RunView } from '@tacho/contract/runs/run-view.ts'
+import { allItems } from '@tacho/client/items.ts'
+import { queryOptions } from '@tanstack/react-query'
+import { api } from '../../web/api.ts'
+import { columnsIn } from './columns.ts'
+import { PERIODS, type Since } from '../../web/range.ts'
+import { readRunsSearch, type RunsSearch } from '../search.ts'
+
+const HOUR_MS = 3_600_000
+
+export const viewsQuery = (environmentId: string) =>
+  queryOptions({
+    queryKey: ['run views', environmentId],
+    queryFn: () => allItems(api.listRunViews, { params: { environmentId }, query: { limit: 200 } }),
+    select: (views) => views.toSorted((a, b) => a.name.localeCompare(b.name)),
+  })
+
+/** The filters in the names of the API, without `since`. */
+export function filterOf({
+  columns: _,
+  since: __,
+  scoreOrder: ___,
+  order: ____,
+  status,
+  minCost,
+  hasErrors,
+  hasApprovals,
+  ...filter
+}: RunsSearch): RunFilter {
+  const query: OperatorRunsQuery = {
+    ...filter,
+    ...(status === 'STALLED' ? { activity: status } : status && { status }),
+    // Never with an exponent.
+    ...(minCost !== undefined && { minCost: minCost.toFixed(9) }),
+    ...(hasErrors && { hasErrors: 'true' }),
+    ...(hasApprovals && { hasApprovals: 'true' }),
+  }
+  return query
+}
+
+export function toView(search: RunsSearch): Omit<NewRunView, 'name'> {
+  const lastHours = search.since === undefined ? null : PERIODS[search.since]
+  return { query: filterOf(search), lastHours, columns: columnsIn(search.columns) }
+}
+
+export function toSearch(
+  { query: { agentId, activity, ...query }, lastHours, columns }: RunView,
+  now: number,
+): RunsSearch {
+  const since = (Object.keys(PERIODS) as Since[]).find((one) => PERIODS[one] === lastHours)
+  // A length that the list does not offer counts from now.
+  const isOther = lastHours !== null && since === undefined && query.from === undefined
+  return readRunsSearch({
+    ...query,
+    ...(activity && { status: activity }),
+    ...(agentId !== undefined && { agent: agentId }),
+    ...(since !== undefined && { since }),
+    ...(isOther && { from: new Date(now - lastHours * HOUR_MS).toISOString() }),
+    ...(columns.length > 0 && { columns: columns.join(',') }),
+  })
+}

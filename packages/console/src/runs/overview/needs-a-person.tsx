@@ -1,0 +1,170 @@
+/** What a person must look at, the most urgent first: requests that wait, issues that came back, stalled runs, lost events. */
+import type { ApprovalCard, UnansweredRequests } from '@tacho/contract/approvals/operator-approval.ts'
+import type { IssueSummary } from '@tacho/contract/issues/issue.ts'
+import type { OperatorRun } from '@tacho/contract/runs/operator-run.ts'
+import { printable } from '@tacho/contract/engine/shown-text.ts'
+import { whyLook } from '@tacho/contract/issues/failure.ts'
+import { getRouteApi, Link } from '@tanstack/react-router'
+import type { RunsSearch } from '../search.ts'
+import { useUnanswered } from '../../approvals/queries.ts'
+import { requesterOf } from '../../approvals/requester.tsx'
+import { Chip } from '../../web/ui/chip.tsx'
+import { Countdown } from '../../web/text/countdown.tsx'
+import { counted, number } from '../../web/text/format.ts'
+import type { Range } from '../../web/range.ts'
+import { Nothing, Section } from '../../web/ui/section.tsx'
+import { Time } from '../../web/text/time.tsx'
+import { countText, useOpenIssues, useRunsThat, useWaitingApprovals, type Count } from './queries.ts'
+import { Row } from './row.tsx'
+
+const route = getRouteApi('/w/$workspace/$environment')
+
+export function NeedsAPerson({ range }: { range: Range }) {
+  const params = route.useParams()
+  const { place } = route.useRouteContext()
+  const environmentId = place.environment.id
+  const approvals = useWaitingApprovals(environmentId)
+  const issues = useOpenIssues(environmentId)
+  const stalled = useRunsThat(environmentId, range, { activity: 'STALLED' })
+  const gaps = useRunsThat(environmentId, range, { completeness: 'GAPS' })
+  const unanswered = useUnanswered(environmentId)
+  const expired = unanswered.data?.items.reduce((sum, one) => sum + one.expired, 0) ?? 0
+  const all = [approvals, issues, stalled, gaps]
+  const error = all.find((query) => query.error !== null && query.data === undefined)?.error
+  const isRead = all.every(({ data }) => data !== undefined)
+  const returned = issues.data?.returned ?? []
+  const runs = (count: Count | undefined, word: string, search: RunsSearch) =>
+    count !== undefined &&
+    count.count > 0 && (
+      <Link to="/w/$workspace/$environment/runs" params={params} search={search} className="link">
+        {countText(count)} {word}
+      </Link>
+    )
+  const waiting = approvals.data !== undefined && approvals.data.count > 0 && (
+    <Link to="/w/$workspace/$environment/approvals" params={params} className="link">
+      {countText(approvals.data)} waiting
+    </Link>
+  )
+  const counts = [
+    waiting,
+    expired > 0 && (
+      <Link
+        to="/w/$workspace/$environment/approvals"
+        params={params}
+        search={{ show: 'history', status: 'EXPIRED' }}
+        className="link"
+      >
+        {number(expired)}
+        {unanswered.data?.capped ? '+' : ''} unanswered in 7 days
+      </Link>
+    ),
+    runs(stalled.data, 'stalled', { ...range, status: 'STALLED' }),
+    runs(gaps.data, 'with missing events', { ...range, completeness: 'GAPS' }),
+  ].filter((link) => link !== false)
+  const note = counts.map((link, index) => (
+    <span key={index}>
+      {index > 0 && ' · '}
+      {link}
+    </span>
+  ))
+  const isQuiet = isRead && counts.length === 0 && returned.length === 0
+  return (
+    <Section title="Needs a person" note={note} error={error} className="mt-4">
+      {isQuiet && <Nothing>Nothing waits for a person: no request, no issue that came back, no stalled run.</Nothing>}
+      {approvals.data?.items.map((approval) => (
+        <Waiting key={approval.id} approval={approval} />
+      ))}
+      {unanswered.data?.items.slice(0, SHOWN).map((one) => (
+        <Unanswered key={one.policyId ?? ''} of={one} />
+      ))}
+      {returned.slice(0, SHOWN).map((issue) => (
+        <CameBack key={issue.id} issue={issue} />
+      ))}
+      {stalled.data?.items.map((run) => (
+        <RunRow key={run.id} run={run} word="! Stalled" note={whyLook(run, Date.now()) ?? ''} />
+      ))}
+      {gaps.data?.items.map((run) => (
+        <RunRow key={run.id} run={run} word="… Events missing" note={missingText(run)} />
+      ))}
+    </Section>
+  )
+}
+
+const SHOWN = 3
+
+type UnansweredOfPolicy = UnansweredRequests['items'][number]
+
+function Waiting({ approval }: { approval: ApprovalCard }) {
+  const params = route.useParams()
+  const requester = requesterOf(approval)
+  return (
+    <Row
+      link={(props) => (
+        <Link
+          to="/w/$workspace/$environment/approvals/$approvalId"
+          params={{ ...params, approvalId: approval.id }}
+          {...props}
+        />
+      )}
+      chip={<Chip tone="amber">‖ Waiting</Chip>}
+      name={approval.toolName}
+      // What it is about comes first: a phone cuts the rest.
+      note={printable([approval.reason, approval.inputInShort, requester].filter((text) => text !== null).join(' · '))}
+      aside={<Countdown until={approval.expiresAt} />}
+    />
+  )
+}
+
+/** A policy whose requests nobody answers stops its agents without protecting anything. */
+function Unanswered({ of: { policyId, expired, withdrawn, lastExpiredAt } }: { of: UnansweredOfPolicy }) {
+  const params = route.useParams()
+  return (
+    <Row
+      link={(props) => (
+        <Link
+          to="/w/$workspace/$environment/approvals"
+          params={params}
+          search={{ show: 'history', status: 'EXPIRED', ...(policyId !== null && { policy: policyId }) }}
+          {...props}
+        />
+      )}
+      chip={<Chip>– Unanswered</Chip>}
+      name={printable(policyId ?? 'Requests without a policy')}
+      note={`nobody answered ${counted(expired, 'request')}${withdrawn > 0 ? `, ${number(withdrawn)} of them withdrawn` : ''}`}
+      aside={<Time at={lastExpiredAt} />}
+    />
+  )
+}
+
+function CameBack({ issue }: { issue: IssueSummary }) {
+  const params = route.useParams()
+  return (
+    <Row
+      link={(props) => (
+        <Link to="/w/$workspace/$environment/issues/$issueId" params={{ ...params, issueId: issue.id }} {...props} />
+      )}
+      chip={<Chip tone="red">↩ Came back</Chip>}
+      name={issue.title}
+      note={`${number(issue.occurrences)}×`}
+      aside={<Time at={issue.lastRegressionAt ?? issue.lastSeenAt} />}
+    />
+  )
+}
+
+function RunRow({ run, word, note }: { run: OperatorRun; word: string; note: string }) {
+  const params = route.useParams()
+  return (
+    <Row
+      link={(props) => (
+        <Link to="/w/$workspace/$environment/runs/$runId" params={{ ...params, runId: run.runId }} {...props} />
+      )}
+      chip={<Chip tone="amber">{word}</Chip>}
+      name={run.title ?? run.runId}
+      note={`${run.agent.name} · ${note}`}
+      aside={<Time at={run.startedAt} />}
+    />
+  )
+}
+
+const missingText = ({ completeness: { recorded, arrived } }: OperatorRun): string =>
+  `${number(recorded - arrived)} of ${counted(recorded, 'event')} missing`

@@ -1,0 +1,140 @@
+/** The queries of the overview: the newest rows of each kind, counts that end at one page, and the usage of a time. */
+import { allItems } from '@tacho/client/items.ts'
+import type { OperatorRunsQuery } from '@tacho/contract/runs/operator-run.ts'
+import type { UsagePoint } from '@tacho/contract/runs/usage.ts'
+import { keepPreviousData, useQuery } from '@tanstack/react-query'
+import { api } from '../../web/api.ts'
+import { needsPerson } from '../../approvals/caller-state.tsx'
+import { outcomesOf, type Outcomes } from '../../web/ui/outcomes.ts'
+import { costsOf, wholeCost } from '../../web/text/costs.ts'
+import {
+  hoursBefore,
+  hoursOf,
+  hourTimes,
+  runsRange,
+  stepAt,
+  stepsOf,
+  timesOfRange,
+  type Range,
+  type Since,
+} from '../../web/range.ts'
+
+const REFRESH_MS = 5_000
+const DAY_REFRESH_MS = 15_000
+/** The period of the page, unless its address has one. */
+export const OVERVIEW_SINCE: Since = '24h'
+const RUNS_COUNTED = 50
+const RUNS_SHOWN = 3
+const PAGE = 200
+/** LIMITS.usagePointsPage, which is in a larger file. */
+const POINTS_PAGE = 2_000
+
+/** `isMore`: there are more than `count`. */
+export interface Count {
+  count: number
+  isMore: boolean
+}
+
+export function countText({ count, isMore }: Count): string {
+  return isMore ? `${count}+` : String(count)
+}
+
+const countOf = ({ items, nextCursor }: { items: unknown[]; nextCursor: string | null }): Count => ({
+  count: items.length,
+  isMore: nextCursor !== null,
+})
+
+export function useWaitingApprovals(environmentId: string) {
+  return useQuery({
+    queryKey: ['overview', 'approvals', environmentId],
+    queryFn: async () => {
+      const page = await api.listApprovals({ params: { environmentId }, query: { status: 'PENDING', limit: PAGE } })
+      const items = page.items.filter(needsPerson)
+      return { ...countOf({ ...page, items }), items: items.slice(0, 5) }
+    },
+    refetchInterval: REFRESH_MS,
+  })
+}
+
+export function useOpenIssues(environmentId: string) {
+  return useQuery({
+    queryKey: ['overview', 'issues', environmentId],
+    queryFn: async () => {
+      const page = await api.listIssues({ params: { environmentId }, query: { state: 'OPEN', limit: PAGE } })
+      const returned = page.items.filter(({ regressions }) => regressions > 0)
+      return { ...countOf(page), items: page.items.slice(0, 5), returned }
+    },
+    refetchInterval: REFRESH_MS,
+  })
+}
+
+/** Runs of the range that a person should look at. */
+export function useRunsThat(
+  environmentId: string,
+  range: Range,
+  filter: Pick<OperatorRunsQuery, 'activity' | 'completeness'>,
+) {
+  return useQuery({
+    queryKey: ['overview', 'runs that', environmentId, range, filter],
+    queryFn: async ({ signal }) => {
+      const query = { ...filter, ...timesOfRange(range, Date.now()), limit: RUNS_COUNTED }
+      const page = await api.listOperatorRuns({ params: { environmentId }, query }, { signal })
+      return { ...countOf(page), items: page.items.slice(0, RUNS_SHOWN) }
+    },
+    refetchInterval: DAY_REFRESH_MS,
+  })
+}
+
+export function useNewestRuns(environmentId: string) {
+  return useQuery({
+    queryKey: ['overview', 'newest runs', environmentId],
+    queryFn: () => api.listOperatorRuns({ params: { environmentId }, query: { limit: 8 } }),
+    refetchInterval: REFRESH_MS,
+  })
+}
+
+export interface Bar {
+  /** Milliseconds. */
+  from: number
+  to: number
+  /** Counts of the runs that started in this part of the time. */
+  outcomes: Outcomes
+}
+
+const WHOLE = { step: 'window' } as const
+/** More bars than this would be too thin for a thumb. */
+const BARS = 31
+
+/** The time in bars, with the outcomes of the runs; and the agents that recorded something, the dearest first. */
+export function useTime(environmentId: string, range: Range) {
+  return useQuery({
+    queryKey: ['overview', 'time', environmentId, range],
+    queryFn: async ({ signal }) => {
+      const window = hoursOf(range, OVERVIEW_SINCE, Date.now())
+      // Latencies of hours cannot be added up, so the server sums up the whole time too.
+      const read = (step: ReturnType<typeof stepsOf> | typeof WHOLE, time = window) =>
+        allItems((input) => api.readUsagePoints(input, { signal }), {
+          params: { environmentId },
+          query: { ...hourTimes(time), by: 'agent' as const, ...step, limit: POINTS_PAGE },
+        })
+      const [points, agents, earlier] = await Promise.all([
+        read(stepsOf(window)),
+        read(WHOLE),
+        read(WHOLE, hoursBefore(window)),
+      ])
+      const steps = Math.ceil(window.starts.length / BARS)
+      const barMs = steps * window.stepMs
+      const shown = { ...window, starts: window.starts.filter((_, step) => step % steps === 0) }
+      const byBar = Map.groupBy(points, (point) => stepAt(shown, Date.parse(point.from)).step)
+      const bars = shown.starts.map((from, bar): Bar => {
+        return { from, to: stepAt(shown, from).end, outcomes: outcomesOf(byBar.get(bar) ?? []) }
+      })
+      const cost = (point: UsagePoint) => wholeCost(costsOf(point))
+      agents.sort((a, b) => cost(b) - cost(a) || b.usage.totalTokens - a.usage.totalTokens || b.runs - a.runs)
+      const runs = runsRange(window, range)
+      return { runs, bars, barMs, outcomes: outcomesOf(agents), before: outcomesOf(earlier), agents }
+    },
+    refetchInterval: DAY_REFRESH_MS,
+    placeholderData: keepPreviousData,
+  })
+}

@@ -1,0 +1,125 @@
+/** Runs of a time by outcome: the sums, then bars. Each number and bar leads to its runs. */
+import type { RunStatus } from '@tacho/contract/runs/run.ts'
+import { getRouteApi, Link } from '@tanstack/react-router'
+import type { CSSProperties } from 'react'
+import { statusWord } from '../run-status.tsx'
+import { STATUSES } from '../search.ts'
+import { counted, dayOfYear, hourOfDay, minuteOfDay, number } from '../../web/text/format.ts'
+import { Nothing, Unread } from '../../web/ui/section.tsx'
+import { Skeleton } from '../../web/ui/states.tsx'
+import { OUTCOME_COLOURS, STACKED, type Outcomes } from '../../web/ui/outcomes.ts'
+import { beforeText, rangeText } from '../../web/ui/range-choice.tsx'
+import type { Range } from '../../web/range.ts'
+import { OVERVIEW_SINCE, useTime, type Bar as Part } from './queries.ts'
+
+const route = getRouteApi('/w/$workspace/$environment')
+const FILLS = { accent: 'bg-accent', green: 'bg-green', red: 'bg-red', soft: 'bg-soft' } as const
+const fillOf = (status: RunStatus) => FILLS[OUTCOME_COLOURS[status]]
+const HOUR_MS = 3_600_000
+const DAY_MS = 24 * HOUR_MS
+/** Labels below the bars, at most. */
+const LABELS = 8
+
+export function RunsOfTime({ range }: { range: Range }) {
+  const params = route.useParams()
+  const { place } = route.useRouteContext()
+  const { data, error } = useTime(place.environment.id, range)
+  const words = rangeText(range).toLowerCase()
+  return (
+    <section aria-label={`Runs, ${words}`} className="mt-4 overflow-hidden rounded-xl border border-line">
+      <div className="grid grid-cols-2 gap-px border-b border-line bg-line sm:grid-cols-4">
+        {STATUSES.map((status) => (
+          <Link
+            key={status}
+            to="/w/$workspace/$environment/runs"
+            params={params}
+            search={{ ...(data?.runs ?? range), status }}
+            className="bg-page px-4 py-3 hover:bg-hover"
+          >
+            <span className="flex items-center gap-1.5 text-sm text-soft">
+              <span aria-hidden className={`size-2 rounded-xs ${fillOf(status)}`} />
+              {statusWord(status)}
+            </span>
+            <span className="tabular mt-0.5 block text-xl font-semibold">
+              {data ? number(data.outcomes[status]) : error ? '–' : <Skeleton className="h-7 w-12" />}
+            </span>
+            {data && (
+              <span className="tabular text-xs text-soft">
+                {number(data.before[status])} in {beforeText(range, OVERVIEW_SINCE)}
+              </span>
+            )}
+          </Link>
+        ))}
+      </div>
+      <div className="px-4 py-2">{data ? <Bars {...data} /> : error ? <Unread /> : <Skeleton className="h-24" />}</div>
+    </section>
+  )
+}
+
+function Bars({ bars, barMs }: { bars: readonly Part[]; barMs: number }) {
+  const most = Math.max(...bars.map(({ outcomes }) => runsOf(outcomes)))
+  if (most === 0) return <Nothing>No run started in this time.</Nothing>
+  const title = `Runs per ${lengthText(barMs)}`
+  const labelled = Math.ceil(bars.length / LABELS)
+  const label = barMs < DAY_MS && bars.length * barMs <= DAY_MS ? hourOfDay : dayOfYear
+  return (
+    <>
+      <div className="flex justify-between gap-3 text-sm text-soft">
+        <h2>{title}</h2>
+        <span className="tabular">at most {number(most)}</span>
+      </div>
+      {/* Two lines on a phone: a thumb needs the width. */}
+      <ol aria-label={title} style={widths(bars.length)} className="bar-row mt-1 grid gap-y-2">
+        {bars.map((bar, index) => (
+          <li key={bar.from} className="min-w-0">
+            <Bar bar={bar} barMs={barMs} most={most} />
+            <span className="tabular block h-4 text-xs whitespace-nowrap text-soft">
+              {index % labelled === 0 && label(bar.from)}
+            </span>
+          </li>
+        ))}
+      </ol>
+    </>
+  )
+}
+
+/** `hour`, `6 hours`, `day`, `3 days`. */
+function lengthText(ms: number): string {
+  const [count, unit] = ms % DAY_MS === 0 ? [ms / DAY_MS, 'day'] : [ms / HOUR_MS, 'hour']
+  return count === 1 ? unit : `${count} ${unit}s`
+}
+
+/** For `.bar-row` in theme.css. */
+const widths = (bars: number) => ({ '--bars': bars, '--bars-of-phone': Math.ceil(bars / 2) }) as CSSProperties
+
+const BAR = 'flex h-16 flex-col-reverse border-b border-edge px-px'
+
+function Bar({ bar: { from, to, outcomes }, barMs, most }: { bar: Part; barMs: number; most: number }) {
+  const params = route.useParams()
+  const runs = runsOf(outcomes)
+  if (runs === 0) return <div className={BAR} />
+  const parts = STACKED.filter((status) => outcomes[status] > 0)
+  const words = parts.map((status) => `${number(outcomes[status])} ${statusWord(status).toLowerCase()}`).join(', ')
+  const time = barMs === HOUR_MS ? hourOfDay : minuteOfDay
+  const label = `${time(from)} to ${time(to)}, ${counted(runs, 'run')}: ${words}`
+  return (
+    <Link
+      to="/w/$workspace/$environment/runs"
+      params={params}
+      search={{ from: new Date(from).toISOString(), to: new Date(to).toISOString() }}
+      aria-label={label}
+      title={label}
+      className={`${BAR} hover:bg-hover`}
+    >
+      {parts.map((status) => (
+        <span
+          key={status}
+          style={{ height: `${(100 * outcomes[status]) / most}%` }}
+          className={`min-h-0.5 shrink border-t border-page ${fillOf(status)}`}
+        />
+      ))}
+    </Link>
+  )
+}
+
+const runsOf = (outcomes: Outcomes): number => STATUSES.reduce((sum, status) => sum + outcomes[status], 0)

@@ -1,0 +1,48 @@
+import { useMemo } from 'react'
+import { ShownText } from '../../web/text/shown-text.tsx'
+import { useNote, type NotesOf } from './notes.ts'
+import type { Problem, Told } from './problems.ts'
+import type { Step } from '../queries.ts'
+
+/** The problem of each step, by event id. */
+export function useProblemMarks(problems: readonly Problem[]): ReadonlyMap<string, Problem> {
+  return useMemo(() => new Map(problems.map((problem) => [problem.eventId, problem])), [problems])
+}
+
+/** In the row of a step: what went wrong, and why if there is room. */
+export function ProblemMark({ problem }: { problem: Omit<Told, 'text'> | undefined }) {
+  if (problem === undefined) return null
+  const { tone, word, why } = problem
+  const isRed = tone === 'red'
+  return (
+    <span
+      title={why === '' ? undefined : why}
+      className={`max-w-[60%] min-w-16 shrink-4 truncate text-xs font-medium ${isRed ? 'text-red' : 'text-amber'}`}
+    >
+      <span aria-hidden>{isRed ? '✕ ' : '! '}</span>
+      {word}
+      {why !== '' && (
+        <span className="font-normal">
+          : <bdi>{why}</bdi>
+        </span>
+      )}
+    </span>
+  )
+}
+
+/** The same for a row of a run, once it is in sight. */
+export function RowNote({ ofRun, step }: { ofRun: NotesOf; step: Step }) {
+  return <StepNote note={useNote(ofRun, step)} />
+}
+
+/** After the label of a step: what it asks for. */
+export function StepNote({ note = '' }: { note: string | undefined }) {
+  return note === '' ? null : (
+    <span className="text-soft">
+      {' '}
+      <bdi>
+        <ShownText text={note} />
+      </bdi>
+    </span>
+  )
+}

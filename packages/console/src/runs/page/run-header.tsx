@@ -1,0 +1,216 @@
+import { completenessText } from '@tacho/contract/record/completeness-text.ts'
+import type { OperatorRun } from '@tacho/contract/runs/operator-run.ts'
+import { tokensText } from '@tacho/contract/runs/usage-text.ts'
+import { cancellationOf, causeLines, failureOf, SILENT_CAUSES, whyEnded } from '@tacho/contract/issues/failure.ts'
+import { ownFrame } from '@tacho/contract/issues/stack-frame.ts'
+import { isObject } from '@tacho/contract/record/payload-reader.ts'
+import { runLength, stalledMs } from '@tacho/contract/runs/stalled.ts'
+import { useQuery } from '@tanstack/react-query'
+import { getRouteApi, Link } from '@tanstack/react-router'
+import type { ReactNode } from 'react'
+import { Button } from '../../web/ui/button.tsx'
+import { Chip } from '../../web/ui/chip.tsx'
+import { Copy } from '../../web/ui/copy.tsx'
+import { Cost } from '../../web/text/cost.tsx'
+import { costsOf } from '../../web/text/costs.ts'
+import { compact, counted, duration, exact, number } from '../../web/text/format.ts'
+import { useNow } from '../../web/text/now.ts'
+import { ShownText } from '../../web/text/shown-text.tsx'
+import { Time } from '../../web/text/time.tsx'
+import { GoodRun } from './good-run.tsx'
+import { RunMenu } from './run-menu.tsx'
+import { eventQuery, type Step } from '../queries.ts'
+import { RunStatusChip } from '../run-status.tsx'
+import { useWaitingFor } from '../waiting.ts'
+
+const route = getRouteApi('/w/$workspace/$environment')
+interface Props {
+  run: OperatorRun
+  /** What it was asked; null: not known. */
+  question: string | null
+  /** The step that failed, and how often it failed so; null: not known. */
+  failed: { step: Step; times: number } | null
+  onCompare: () => void
+  onJudge: () => void
+  /** Shows the step that tells the error. */
+  onFailure: () => void
+}
+
+export function RunHeader({ run, question, failed, onCompare, onJudge, onFailure }: Props) {
+  const params = route.useParams()
+  const { place } = route.useRouteContext()
+  const now = useNow()
+  const silence = stalledMs(run, now)
+  const approvalId = useWaitingFor(run.runId)
+  const costs = costsOf(run)
+  return (
+    <>
+      <div className="flex flex-wrap items-center gap-x-2.5 gap-y-1 lg:flex-nowrap">
+        <h1 className="flex min-w-0 items-baseline gap-2 max-sm:w-full" title={question ?? run.runId}>
+          {question !== null && (
+            <bdi className="min-w-0 truncate text-lg font-semibold max-sm:line-clamp-2 max-sm:whitespace-normal">
+              <ShownText text={question} />
+            </bdi>
+          )}
+          <bdi
+            className={
+              question === null
+                ? 'min-w-0 truncate text-lg font-semibold'
+                : 'max-w-40 shrink-0 truncate font-mono text-xs text-soft'
+            }
+          >
+            {run.runId}
+          </bdi>
+        </h1>
+        <span className="flex shrink-0 items-center gap-2.5">
+          <Copy text={run.runId} label="Copy id" />
+          <RunStatusChip run={run} />
+          {run.pinnedAt !== null && <Chip>Pinned</Chip>}
+        </span>
+        {approvalId !== null && run.status === 'RUNNING' ? (
+          <Link
+            to="/w/$workspace/$environment/approvals/$approvalId"
+            params={{ ...params, approvalId }}
+            className="link shrink-0 text-sm"
+          >
+            waits for an approval
+          </Link>
+        ) : (
+          silence !== null && <span className="shrink-0 text-sm text-amber">no event for {duration(silence)}</span>
+        )}
+        <span className="ml-auto flex shrink-0 flex-wrap items-center gap-x-2">
+          {(run.status === 'FAILED' || run.status === 'CANCELLED') && <GoodRun key={run.id} run={run} />}
+          <Button look="quiet" onClick={onCompare}>
+            Compare…
+          </Button>
+          {place.may('approver') && (
+            <Button look="quiet" aria-keyshortcuts="m" title="Key: m" onClick={onJudge}>
+              Judge…
+            </Button>
+          )}
+          <RunMenu place={place} run={run} />
+        </span>
+      </div>
+      <Why run={run} failed={failed} onFailure={onFailure} />
+      <dl className="mt-1 flex flex-wrap gap-x-4 gap-y-0.5 text-sm text-soft">
+        <Fact name="Agent">
+          <Link
+            to="/w/$workspace/$environment/agents/$agent"
+            params={{ ...params, agent: run.agentId ?? run.agent.name }}
+            className="link"
+          >
+            <bdi>{run.agent.name}</bdi>
+          </Link>
+        </Fact>
+        <Fact name="Started">
+          <Time at={run.startedAt} />
+        </Fact>
+        <Fact name="Length">{duration(runLength(run, now))}</Fact>
+        {run.status === 'RUNNING' && silence === null && (
+          <Fact name="Last event">
+            last event <Time at={run.lastEventAt} />
+          </Fact>
+        )}
+        <Fact name="Steps">{counted(run.eventCount, 'step')}</Fact>
+        <Arrived run={run} />
+        <Fact name="Tokens">{tokensText(run.usage.totalTokens, compact)}</Fact>
+        <Fact name="Cost">
+          cost <Cost of={costs} />
+          {costs.table !== null && costs.estimated !== null && `, estimated with ${costs.table}`}
+        </Fact>
+        {run.sessionId !== null && (
+          <Fact name="Session">
+            session{' '}
+            <Link
+              to="/w/$workspace/$environment/sessions/$sessionId"
+              params={{ ...params, sessionId: run.sessionId }}
+              className="link"
+            >
+              <bdi>{run.sessionId}</bdi>
+            </Link>
+          </Fact>
+        )}
+      </dl>
+    </>
+  )
+}
+
+/** Why it failed or was cancelled: the first thing that a person looks for. */
+function Why({ run, failed, onFailure }: Pick<Props, 'run' | 'failed' | 'onFailure'>) {
+  const why = whyEnded(run) ?? (run.status === 'FAILED' ? 'no event says why' : null)
+  if (why === null) return null
+  const { failure } = run
+  const isCancelled = run.status === 'CANCELLED'
+  return (
+    <div
+      role="note"
+      aria-label={isCancelled ? 'Why it was cancelled' : 'Why it failed'}
+      className={`mt-1.5 rounded-lg px-3 py-2 ${isCancelled ? 'bg-amber-wash text-amber' : 'bg-red-wash text-red'}`}
+    >
+      {!isCancelled && <span aria-hidden>✕ </span>}
+      {run.closedByRuleAt === null && (
+        <span>
+          {isCancelled ? 'Cancelled' : 'Failed'}
+          {!isCancelled && failed && ` at step ${number(failed.step.index + 1)}`}:{' '}
+        </span>
+      )}
+      <bdi className="font-medium [overflow-wrap:anywhere]">{why}</bdi>
+      {failed && failed.times > 1 && <span>, {timesInWords(failed.times)}</span>}
+      {run.closedByRuleAt !== null && (
+        <span className="text-sm">
+          {' '}
+          {SILENT_CAUSES} The last event came <Time at={run.lastEventAt} />. If more arrive, the run goes on.
+        </span>
+      )}
+      {failure !== null && (
+        <button type="button" onClick={onFailure} className="link ml-2 text-sm" title="Key: e">
+          {run.closedByRuleAt === null ? 'Show where' : 'Show its last error'}
+        </button>
+      )}
+      {failure !== null && run.closedByRuleAt === null && <Causes runId={run.runId} eventId={failure.eventId} />}
+    </div>
+  )
+}
+
+const timesInWords = (times: number) => ['', '', 'twice', 'three times'][times] ?? `${number(times)} times`
+
+/** The frame in the user's own code and the first cause are often what a person must mend. */
+function Causes({ runId, eventId }: { runId: string; eventId: string }) {
+  const { place } = route.useRouteContext()
+  const { data } = useQuery(eventQuery(place.environment.id, runId, eventId))
+  if (!data) return null
+  const { eventType, label, payload } = data.event
+  const told = { eventType, label, payload: isObject(payload) ? payload : {} }
+  const failure = failureOf(told) ?? cancellationOf(told)
+  const frame = failure?.stack ? ownFrame(failure.stack) : null
+  const lines = failure === null ? [] : [...(frame === null ? [] : [`in ${frame}`]), ...causeLines(failure)]
+  return lines.map((line, index) => (
+    <p key={index} className="pl-4 text-sm [overflow-wrap:anywhere]">
+      <bdi>{line}</bdi>
+    </p>
+  ))
+}
+
+/** Nothing, while a run of a numbering client runs without gaps, or if some events have no numbers, as those of hooks. */
+function Arrived({ run: { completeness, status } }: { run: OperatorRun }) {
+  const { state, recorders, unnumbered } = completeness
+  if (recorders.length === 0 || (state === 'OPEN' && status === 'RUNNING')) return null
+  if (state === 'UNKNOWN' && unnumbered > 0) return null
+  const text = completenessText(completeness, (iso) => exact(Date.parse(iso)))
+  return (
+    <Fact name="Arrived">
+      <span className={state === 'GAPS' ? 'text-amber' : ''} title={text}>
+        {state === 'COMPLETE' ? 'complete' : text}
+      </span>
+    </Fact>
+  )
+}
+
+function Fact({ name, children }: { name: string; children: ReactNode }) {
+  return (
+    <div className="tabular max-w-full truncate">
+      <dt className="sr-only">{name}</dt>
+      <dd className="inline">{children}</dd>
+    </div>
+  )
+}

@@ -1,0 +1,208 @@
+/** The steps of a run as a tree of its spans, in order of start, to fold branches and loops. Pure. */
+import type { Bar } from '@tacho/contract/runs/timeline.ts'
+import type { Step } from '../queries.ts'
+
+export interface Branch {
+  step: Step
+  depth: number
+  /** Number of steps below it. */
+  below: number
+  /** Until all of them ended. */
+  to: number
+  /** Of the step and of those below it. */
+  tokens: number
+  cost: number
+  /** Of the first of a loop: how many steps in a row do the same, and end alike. Else 1. */
+  times: number
+}
+
+/** Fewer stay as they are. */
+const LOOP = 4
+const DEEPEST = 8
+
+/** What two steps must share to be the same again. */
+export type AlikeOf = (step: Step) => string
+
+/** Each span with what is in it, its steps and its spans by their start. `alikeOf`: null folds nothing. */
+export function treeOf(steps: readonly Step[], bars: readonly Bar[], alikeOf: AlikeOf | null): Branch[] {
+  const rows = inSpans(steps, bars).map(({ step, depth }): Branch => {
+    const { tokens, cost } = step
+    return { step, depth, below: 0, to: barOf(bars, step).to, tokens: tokens ?? 0, cost: cost ?? 0, times: 1 }
+  })
+  // Those that are open, each deeper than the one before.
+  const open: Branch[] = []
+  const close = (depth: number): void => {
+    for (let last = open.at(-1); last && last.depth >= depth; last = open.at(-1)) {
+      open.pop()
+      const above = open.at(-1)
+      if (!above) continue
+      above.below += last.below + 1
+      above.to = Math.max(above.to, last.to)
+      add(above, last)
+    }
+  }
+  if (alikeOf === null) return rows
+  for (const row of rows) {
+    close(row.depth)
+    open.push(row)
+  }
+  close(0)
+  countLoops(rows, alikeOf)
+  return rows
+}
+
+const barOf = (bars: readonly Bar[], { index, time }: Step): Bar => bars[index] ?? { from: time, to: time, depth: 0 }
+
+function add(sum: Branch, { tokens, cost }: Branch): void {
+  sum.tokens += tokens
+  sum.cost += cost
+}
+
+function countLoops(rows: readonly Branch[], alikeOf: AlikeOf): void {
+  let at = 0
+  while (at < rows.length) {
+    const first = rows[at] as Branch
+    let end = at + 1
+    while (first.below === 0 && isAgain(first, rows[end], alikeOf)) end++
+    if (end - at >= LOOP) {
+      first.times = end - at
+      for (const row of rows.slice(at + 1, end)) {
+        first.to = Math.max(first.to, row.to)
+        add(first, row)
+      }
+    }
+    at = end
+  }
+}
+
+function isAgain(first: Branch, other: Branch | undefined, alikeOf: AlikeOf): boolean {
+  if (other === undefined || other.below > 0 || other.depth !== first.depth) return false
+  const { eventType, label } = first.step
+  return other.step.eventType === eventType && other.step.label === label && alikeOf(other.step) === alikeOf(first.step)
+}
+
+interface Span {
+  from: number
+  /** Its own steps, and spans inside of it. */
+  parts: { from: number; part: Step | Span }[]
+}
+
+interface Placed {
+  step: Step
+  depth: number
+}
+
+function inSpans(steps: readonly Step[], bars: readonly Bar[]): Placed[] {
+  const spans = new Map<string, Span>()
+  const parents = new Map<string, string>()
+  const root: Span = { from: 0, parts: [] }
+  for (const step of steps) {
+    // The step that closes a span is drawn from its start, and stands at its end.
+    const from = step.latency === null ? step.time : barOf(bars, step).from
+    const { spanId, parentSpanId } = step
+    if (spanId === null) {
+      root.parts.push({ from, part: step })
+      continue
+    }
+    const span = spans.get(spanId) ?? { from, parts: [] }
+    spans.set(spanId, span)
+    span.from = Math.min(span.from, from)
+    span.parts.push({ from, part: step })
+    if (parentSpanId !== null && !parents.has(spanId)) parents.set(spanId, parentSpanId)
+  }
+  cutCircles(parents)
+  for (const [spanId, span] of spans) {
+    // Not before the first step of the span around it.
+    const above = spans.get(parents.get(spanId) ?? '')
+    ;(above ?? root).parts.push({ from: Math.max(span.from, above?.from ?? span.from), part: span })
+  }
+  return flat(root)
+}
+
+/** Spans may name each other in a circle. One of them then lies at the top. */
+function cutCircles(parents: Map<string, string>): void {
+  const known = new Set<string>()
+  for (const spanId of parents.keys()) {
+    const path = new Set<string>()
+    let at: string | undefined = spanId
+    while (at !== undefined && !known.has(at) && !path.has(at)) {
+      path.add(at)
+      at = parents.get(at)
+    }
+    if (at !== undefined && path.has(at)) parents.delete(at)
+    for (const one of path) known.add(one)
+  }
+}
+
+/** Without recursion: spans may lie in each other thousands deep. */
+function flat(root: Span): Placed[] {
+  const rows: Placed[] = []
+  const open: { span: Span; at: number; depth: number }[] = [{ span: sorted(root), at: 0, depth: 0 }]
+  for (let top = open.at(-1); top; top = open.at(-1)) {
+    const next = top.span.parts[top.at++]?.part
+    if (next === undefined) open.pop()
+    else if ('eventId' in next) rows.push({ step: next, depth: Math.min(top.depth, DEEPEST) })
+    // What lies at the top is not indented.
+    else open.push({ span: sorted(next), at: 0, depth: top.span === root ? 0 : top.depth + 1 })
+  }
+  return rows
+}
+
+function sorted(span: Span): Span {
+  span.parts.sort((a, b) => a.from - b.from)
+  return span
+}
+
+/** What a person folded or opened, by event id. */
+export interface Folds {
+  closed: ReadonlySet<string>
+  /** Loops that are open. */
+  opened: ReadonlySet<string>
+}
+
+export const NO_FOLDS: Folds = { closed: new Set(), opened: new Set() }
+
+/** A row on screen. */
+export interface Row extends Branch {
+  /** What it hides is not on screen. */
+  isClosed: boolean
+}
+
+/** The rows that are not folded away. A step that is shown is never folded away. */
+export function unfolded(rows: readonly Branch[], { closed, opened }: Folds, shown: string | undefined): Row[] {
+  const seen: Row[] = []
+  const place = shown === undefined ? -1 : rows.findIndex(({ step }) => step.eventId === shown)
+  for (let at = 0; at < rows.length; at++) {
+    const row = rows[at] as Branch
+    const hidden = hiddenBy(row)
+    const isFolded = row.times > 1 ? !opened.has(row.step.eventId) : closed.has(row.step.eventId)
+    const isClosed = hidden > 0 && isFolded && !(place > at && place <= at + hidden)
+    seen.push({ ...row, isClosed })
+    if (isClosed) at += hidden
+  }
+  return seen
+}
+
+/** Steps that go out of sight with it. */
+const hiddenBy = ({ times, below }: Pick<Branch, 'times' | 'below'>): number => (times > 1 ? times - 1 : below)
+
+export const isFoldable = (row: Branch): boolean => hiddenBy(row) > 0
+
+/** Whether the step lies in the branch or the loop, behind its first. */
+export function covers(rows: readonly Branch[], { step, ...row }: Branch, eventId: string): boolean {
+  const at = rows.findIndex((one) => one.step === step)
+  return rows.slice(at + 1, at + 1 + hiddenBy(row)).some((one) => one.step.eventId === eventId)
+}
+
+/** The branch that a step begins or lies in. */
+export function foldableAt(rows: readonly Branch[], { eventId }: Step): Branch | undefined {
+  const place = rows.findIndex(({ step }) => step.eventId === eventId)
+  return rows.slice(0, place + 1).findLast((row, at) => isFoldable(row) && place - at <= hiddenBy(row))
+}
+
+/** Folds or opens it. */
+export function turned({ step: { eventId }, times, isClosed }: Row, { closed, opened }: Folds): Folds {
+  const one = new Set([eventId])
+  if (times > 1) return { closed, opened: isClosed ? opened.union(one) : opened.difference(one) }
+  return { closed: isClosed ? closed.difference(one) : closed.union(one), opened }
+}

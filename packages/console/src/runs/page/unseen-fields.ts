@@ -1,0 +1,45 @@
+/** Fields of a payload that the view of its event does not show. Pure. */
+import { isObject } from '@tacho/contract/record/payload-reader.ts'
+
+/** What a failure is read from. */
+const FAILURE = ['error', 'exception']
+const CALL = ['toolName', 'toolCallId', 'input', 'output', 'latency', 'outcome', 'reasonCode', 'arguments', ...FAILURE]
+
+const SEEN = new Map<string, readonly string[]>([
+  ['USER_INPUT', ['text', 'content']],
+  ['AGENT_STEP', ['text', 'content', 'input', ...FAILURE]],
+  [
+    'LLM_CALL',
+    [
+      'messages',
+      'output',
+      'model',
+      'requestModel',
+      'usage',
+      'latency',
+      'cost',
+      'finishReason',
+      'toolCalls',
+      ...FAILURE,
+    ],
+  ],
+  ['TOOL_START', CALL],
+  ['TOOL_CALL', CALL],
+  ['POLICY_DECISION', ['action', 'toolName', 'toolCallId', 'policyIds', 'reason', 'input', 'approvalId']],
+  ['APPROVAL_WITHDRAWN', ['approvalId', 'toolName', 'toolCallId', 'reason']],
+  ['HANDOFF', ['from', 'to', 'toolCallId']],
+  ['ERROR', ['message', 'type', 'name', 'stack', 'causes', 'code', ...FAILURE]],
+  ['SCORE', ['name', 'value', 'author', 'comment']],
+  ['SESSION_OUTCOME', ['status', 'message', 'reason', ...FAILURE]],
+])
+/** The inspector shows the ids of spans, and every view the sub-agent. */
+const ALWAYS = ['subagent', 'agent', 'spanId', 'parentSpanId']
+const NAME_CHARS = 60
+
+export function unseenFields(eventType: string, payload: unknown): string[] {
+  if (!isObject(payload)) return []
+  const seen = new Set([...(SEEN.get(eventType) ?? []), ...ALWAYS])
+  return Object.keys(payload).flatMap((name) =>
+    seen.has(name) ? [] : name.length > NAME_CHARS ? `${name.slice(0, NAME_CHARS)}…` : name,
+  )
+}

@@ -1,0 +1,350 @@
+import { barsOf, extentOf } from '@tacho/contract/runs/timeline.ts'
+import type { OperatorRun } from '@tacho/contract/runs/operator-run.ts'
+import { typedScore } from '@tacho/contract/runs/score-text.ts'
+import { useQuery } from '@tanstack/react-query'
+import { getRouteApi, Link, useNavigate } from '@tanstack/react-router'
+import { useEffect, useId, useMemo, useRef, useState } from 'react'
+import { api } from '../../web/api.ts'
+import { useSteps } from '../queries.ts'
+import { RunStatusChip, statusWord } from '../run-status.tsx'
+import { RunsTabs } from '../../web/ui/runs-tabs.tsx'
+import { STATUS_FILTERS } from '../search.ts'
+import { TranscriptView } from '../page/transcript-view.tsx'
+import { filterOf } from '../list/views.ts'
+import { Button } from '../../web/ui/button.tsx'
+import { changed, Choice, TextFilter } from '../../web/ui/filters.tsx'
+import { useKeys } from '../../web/ui/keys.ts'
+import { RangeChoice } from '../../web/ui/range-choice.tsx'
+import { NO_RANGE, timesOfRange } from '../../web/range.ts'
+import { Refused } from '../../web/ui/refused.tsx'
+import { Empty, PagePending, Trouble } from '../../web/ui/states.tsx'
+import { Time } from '../../web/text/time.tsx'
+import { useTitle } from '../../web/ui/title.ts'
+import { lastName, rememberName, scoreNamesQuery, useJudging } from './queries.ts'
+import type { JudgeSearch } from '../score-search.ts'
+
+const route = getRouteApi('/w/$workspace/$environment/judge')
+/** Runs that are read at once; the next ones follow when these are judged or passed over. */
+const READ_AT_ONCE = 20
+/** Requests, if few of the examined runs match. */
+const LOOKS = 4
+const SHARES = [5, 10, 25, 50] as const
+
+type Change = { [Name in keyof JudgeSearch]?: JudgeSearch[Name] | string | undefined }
+
+/** Unscored runs of a filter, one after the other. */
+export function JudgePage() {
+  const search = route.useSearch()
+  const { place } = route.useRouteContext()
+  const navigate = useNavigate()
+  const { name = lastName(), ...filter } = search
+  const environmentId = place.environment.id
+  useTitle('Judge')
+  const [passed, setPassed] = useState<ReadonlySet<string>>(new Set())
+  const [judged, setJudged] = useState<{ run: OperatorRun; scoreId: string }[]>([])
+  /** Whose judgement was taken back. */
+  const [returned, setReturned] = useState<OperatorRun | null>(null)
+  const { give, withdraw } = useJudging(environmentId)
+  const { queue, readAgain } = useQueue(environmentId, name, filter, passed)
+  const run = returned ?? queue.data?.find(({ id }) => !passed.has(id))
+  const pass = ({ id }: OperatorRun) => {
+    setReturned(null)
+    setPassed((known) => new Set([...known, id]))
+  }
+
+  const judge = (text: string, comment: string) => {
+    if (!run || give.isPending || text.trim() === '') return
+    const { runId } = run
+    rememberName(name)
+    const body = { name, value: typedScore(text), comment: comment.trim() || null }
+    give.mutate(
+      { runId, body },
+      {
+        onSuccess: ({ id: scoreId }) => {
+          setJudged((before) => [...before, { run, scoreId }])
+          pass(run)
+        },
+      },
+    )
+  }
+  const undo = () => {
+    const last = judged.at(-1)
+    if (!last || withdraw.isPending) return
+    withdraw.mutate(
+      { runId: last.run.runId, scoreId: last.scoreId },
+      {
+        onSuccess: () => {
+          setJudged((before) => before.slice(0, -1))
+          setPassed((known) => new Set([...known].filter((id) => id !== last.run.id)))
+          setReturned(last.run)
+        },
+      },
+    )
+  }
+  const set = (change: Change) => void navigate({ to: '.', search: changed(search, change), replace: true })
+  return (
+    <div className="full-height flex flex-col">
+      <div className="border-b border-line px-3 pt-5 pb-3 sm:px-5">
+        <h1 className="text-xl font-semibold">Runs</h1>
+        <RunsTabs />
+        <QueueFilters environmentId={environmentId} name={name} search={search} set={set} />
+        {!place.may('approver') && <p className="text-sm text-soft">Judging needs the role approver.</p>}
+        <p role="status" className="text-sm text-soft">
+          {judged.length > 0 && `${judged.length} judged now. `}
+          {passed.size > judged.length && `${passed.size - judged.length} passed over.`}
+        </p>
+      </div>
+      {queue.error ? (
+        <Trouble error={queue.error} retry={() => void queue.refetch()} />
+      ) : queue.isPending || (!run && queue.isFetching) ? (
+        <PagePending />
+      ) : run ? (
+        <>
+          <Judged key={run.id} environmentId={environmentId} run={run} />
+          <JudgeBar
+            key={`bar ${run.id}`}
+            isBusy={give.isPending || withdraw.isPending}
+            mayJudge={place.may('approver')}
+            canUndo={judged.length > 0}
+            error={give.error ?? withdraw.error}
+            onJudge={judge}
+            onPass={() => pass(run)}
+            onUndo={undo}
+          />
+        </>
+      ) : (
+        <Empty
+          title="No run is left to judge"
+          action={
+            <Button
+              onClick={() => {
+                setPassed(new Set())
+                setJudged([])
+                readAgain()
+              }}
+            >
+              Look again
+            </Button>
+          }
+        >
+          Every run of this filter has a score named {name}, or you passed over it. Choose other runs above, or another
+          name.
+        </Empty>
+      )}
+    </div>
+  )
+}
+
+/** Reads again when all that were read are judged or passed over. */
+function useQueue(environmentId: string, name: string, search: Omit<JudgeSearch, 'name'>, passed: ReadonlySet<string>) {
+  const [round, setRound] = useState(0)
+  const queue = useQuery({
+    queryKey: ['judge', environmentId, name, search, round],
+    queryFn: async ({ signal }) => {
+      const query = { ...filterOf(search), ...timesOfRange(search, Date.now()), unscored: name, limit: READ_AT_ONCE }
+      const items: OperatorRun[] = []
+      let cursor: string | undefined
+      for (let looks = 0; looks < LOOKS && items.length < READ_AT_ONCE; looks++) {
+        const page = await api.listOperatorRuns({ params: { environmentId }, query: { ...query, cursor } }, { signal })
+        items.push(...page.items.filter(({ id }) => !passed.has(id)))
+        cursor = page.nextCursor ?? undefined
+        if (cursor === undefined) break
+      }
+      return items
+    },
+    gcTime: 0,
+    staleTime: Infinity,
+  })
+  const readAgain = () => setRound((before) => before + 1)
+  const isThrough = queue.data !== undefined && queue.data.length > 0 && queue.data.every(({ id }) => passed.has(id))
+  useEffect(() => {
+    if (isThrough) setRound((before) => before + 1)
+  }, [isThrough])
+  return { queue, readAgain }
+}
+
+interface FiltersProps {
+  environmentId: string
+  name: string
+  search: JudgeSearch
+  set: (change: Change) => void
+}
+
+function QueueFilters({ environmentId, name, search, set }: FiltersProps) {
+  const { data: names = [] } = useQuery(scoreNamesQuery(environmentId))
+  const share = search.share?.toString()
+  return (
+    <div role="search" className="flex flex-wrap items-center gap-2 py-2">
+      <TextFilter
+        label="What you judge"
+        placeholder="quality"
+        pattern="[^<>=]{1,64}"
+        value={name}
+        suggestions={names.map((known) => known.name)}
+        onChange={(text) => set({ name: text })}
+      />
+      <Choice
+        label="Share of the runs"
+        all="All runs"
+        value={share}
+        options={[...new Set([...SHARES.map(String), ...(share === undefined ? [] : [share])])].map((one) => [
+          one,
+          `${one} % of the runs`,
+        ])}
+        onChange={(one) => set({ share: one })}
+      />
+      <TextFilter label="Agent" placeholder="Agent" value={search.agent} onChange={(agent) => set({ agent })} />
+      <Choice
+        label="Status"
+        all="Any status"
+        value={search.status}
+        options={STATUS_FILTERS.filter((status) => status !== 'STALLED').map((status) => [status, statusWord(status)])}
+        onChange={(status) => set({ status })}
+      />
+      <RangeChoice
+        label="Started"
+        range={search}
+        byDefault={null}
+        onChange={(range) => set({ ...NO_RANGE, ...range })}
+      />
+    </div>
+  )
+}
+
+const NO_PROBLEMS: never[] = []
+
+/** What the run did, as a conversation. */
+function Judged({ environmentId, run }: { environmentId: string; run: OperatorRun }) {
+  const params = route.useParams()
+  const { steps, isPending, error, query } = useSteps(environmentId, run.runId, false)
+  const { runId, agent, startedAt } = run
+  const bars = useMemo(() => barsOf(steps), [steps])
+  return (
+    <section aria-label="Run" className="flex min-h-0 flex-1 flex-col">
+      <div className="flex flex-wrap items-center gap-x-3 gap-y-1 border-b border-line px-3 py-2 text-sm sm:px-5">
+        <Link
+          to="/w/$workspace/$environment/runs/$runId"
+          params={{ ...params, runId }}
+          className="link min-w-0 truncate font-medium"
+        >
+          <bdi>{runId}</bdi>
+        </Link>
+        <RunStatusChip run={run} />
+        <bdi className="text-soft">{agent.name}</bdi>
+        <span className="text-soft">
+          <Time at={startedAt} />
+        </span>
+      </div>
+      {error ? (
+        <Trouble error={error} retry={() => void query.refetch()} />
+      ) : isPending ? (
+        <PagePending />
+      ) : (
+        <TranscriptView
+          environmentId={environmentId}
+          runId={runId}
+          steps={steps}
+          problems={NO_PROBLEMS}
+          bars={bars}
+          start={extentOf(bars).from}
+          selected={null}
+          onSelect={() => undefined}
+        />
+      )}
+    </section>
+  )
+}
+
+interface BarProps {
+  isBusy: boolean
+  mayJudge: boolean
+  canUndo: boolean
+  error: unknown
+  onJudge: (text: string, comment: string) => void
+  onPass: () => void
+  onUndo: () => void
+}
+
+/** By keys or by a thumb. */
+function JudgeBar({ isBusy, mayJudge, canUndo, error, onJudge, onPass, onUndo }: BarProps) {
+  const id = useId()
+  const [comment, setComment] = useState('')
+  const [other, setOther] = useState('')
+  const field = useRef<HTMLInputElement>(null)
+  useKeys({
+    1: { name: 'Judge as good', act: () => mayJudge && onJudge('yes', comment) },
+    0: { name: 'Judge as bad', act: () => mayJudge && onJudge('no', comment) },
+    n: { name: 'Pass over this run', act: onPass },
+    u: { name: 'Take the last judgement back', act: onUndo },
+    c: { name: 'Write why', act: () => field.current?.focus() },
+  })
+  return (
+    <form
+      aria-label="Judgement"
+      className="flex flex-wrap items-center gap-2 border-t border-line bg-page px-3 py-2 sm:px-5"
+      onSubmit={(event) => {
+        event.preventDefault()
+        if (mayJudge) onJudge(other, comment)
+      }}
+    >
+      <Refused error={error} className="basis-full" />
+      <input
+        ref={field}
+        aria-label="Why"
+        placeholder="Why (c)"
+        maxLength={2_000}
+        value={comment}
+        onChange={(event) => setComment(event.target.value)}
+        onKeyDown={(event) => event.key === 'Escape' && event.currentTarget.blur()}
+        className="field h-10 min-w-0 basis-full sm:h-8 sm:flex-1 sm:basis-40"
+      />
+      <Button
+        className="h-10 flex-1 sm:h-8 sm:flex-none"
+        disabled={!mayJudge}
+        busy={isBusy}
+        onClick={() => onJudge('yes', comment)}
+        aria-keyshortcuts="1"
+      >
+        <span className="text-green" aria-hidden>
+          ✓
+        </span>
+        Good <Key of="1" />
+      </Button>
+      <Button
+        className="h-10 flex-1 sm:h-8 sm:flex-none"
+        disabled={!mayJudge}
+        busy={isBusy}
+        onClick={() => onJudge('no', comment)}
+        aria-keyshortcuts="0"
+      >
+        <span className="text-red" aria-hidden>
+          ✕
+        </span>
+        Bad <Key of="0" />
+      </Button>
+      <input
+        id={id}
+        aria-label="A number or a word instead"
+        placeholder="or a number, a word"
+        maxLength={64}
+        value={other}
+        onChange={(event) => setOther(event.target.value)}
+        onKeyDown={(event) => event.key === 'Escape' && event.currentTarget.blur()}
+        className="field h-10 w-40 min-w-0 sm:h-8"
+      />
+      <Button type="submit" className="h-10 sm:h-8" disabled={!mayJudge || other.trim() === ''} busy={isBusy}>
+        Judge
+      </Button>
+      <Button look="quiet" className="h-10 sm:h-8" onClick={onPass} aria-keyshortcuts="n">
+        Pass over <Key of="n" />
+      </Button>
+      <Button look="quiet" className="h-10 sm:h-8" disabled={!canUndo} onClick={onUndo} aria-keyshortcuts="u">
+        Take back <Key of="u" />
+      </Button>
+    </form>
+  )
+}
+
+function Key({ of }: { of: string }) {
+  return <kbd className="hidden font-mono text-xs text-soft sm:inline">{of}</kbd>
+}

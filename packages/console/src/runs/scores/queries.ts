@@ -1,0 +1,58 @@
+/** Scores of a run, the names of scores, and what judging changes. */
+import { allItems } from '@tacho/client/items.ts'
+import type { NewScore, Score } from '@tacho/contract/runs/score.ts'
+import { queryOptions, useMutation, useQueryClient } from '@tanstack/react-query'
+import { api } from '../../web/api.ts'
+
+export const scoresQuery = (environmentId: string, runId: string) =>
+  queryOptions({
+    queryKey: ['scores', environmentId, runId],
+    queryFn: () => allItems(api.listScores, { params: { environmentId, runId }, query: { limit: 200 } }),
+  })
+
+export const scoreNamesQuery = (environmentId: string) =>
+  queryOptions({
+    queryKey: ['score names', environmentId],
+    queryFn: async () => (await api.listScoreNames({ params: { environmentId } })).items,
+    staleTime: 60_000,
+  })
+
+export const scoreSumsQuery = (
+  environmentId: string,
+  { from, to, by }: { from: string; to: string; by: 'agent' | 'promptVersion' },
+) =>
+  queryOptions({
+    queryKey: ['score sums', environmentId, from, to, by],
+    queryFn: () => api.readScoreSums({ params: { environmentId }, query: { from, to, by } }),
+  })
+
+/** Judging, and taking it back. Pages that show scores read again; the queue keeps its place. */
+export function useJudging(environmentId: string) {
+  const cache = useQueryClient()
+  const onSuccess = async (_: Score, { runId }: { runId: string }) => {
+    const keys = [
+      scoresQuery(environmentId, runId).queryKey,
+      ['run', environmentId, runId],
+      ['score names', environmentId],
+    ]
+    await Promise.all(keys.map((queryKey) => cache.invalidateQueries({ queryKey })))
+  }
+  const give = useMutation({
+    mutationFn: ({ runId, body }: { runId: string; body: NewScore }) =>
+      api.giveScore({ params: { environmentId, runId }, body }),
+    onSuccess,
+  })
+  const withdraw = useMutation({
+    mutationFn: ({ runId, scoreId }: { runId: string; scoreId: string }) =>
+      api.withdrawScore({ params: { environmentId, runId, scoreId } }),
+    onSuccess,
+  })
+  return { give, withdraw }
+}
+
+const NAME = 'tacho.score-name'
+const FIRST_NAME = 'quality'
+
+/** The name that this browser judged by last. */
+export const lastName = (): string => localStorage.getItem(NAME) ?? FIRST_NAME
+export const rememberName = (name: string): void => localStorage.setItem(NAME, name)

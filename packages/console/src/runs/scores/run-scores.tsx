@@ -1,0 +1,104 @@
+import type { OperatorRun } from '@tacho/contract/runs/operator-run.ts'
+import type { Score } from '@tacho/contract/runs/score.ts'
+import { runScoreText, scoreText } from '@tacho/contract/runs/score-text.ts'
+import { useQuery } from '@tanstack/react-query'
+import { useState } from 'react'
+import type { Place } from '../../web/queries.ts'
+import { meQuery } from '../../web/queries.ts'
+import { Button } from '../../web/ui/button.tsx'
+import { Chip, type Tone } from '../../web/ui/chip.tsx'
+import { Refused } from '../../web/ui/refused.tsx'
+import { Skeleton, Trouble } from '../../web/ui/states.tsx'
+import { Time } from '../../web/text/time.tsx'
+import { scoresQuery, useJudging } from './queries.ts'
+
+interface Props {
+  place: Place
+  run: OperatorRun
+  onStep: (eventId: string) => void
+}
+
+/** What was said of the run, in a line; each score with its comment below, when opened. */
+export function RunScores({ place, run, onStep }: Props) {
+  const [isOpen, setOpen] = useState(false)
+  const { scores } = run
+  if (scores.length === 0) return null
+  return (
+    <section aria-label="Scores" className="mt-2 text-sm">
+      <div className="flex flex-wrap items-center gap-1.5">
+        {scores.map((score) => (
+          <ScoreChip key={score.name} score={score} />
+        ))}
+        <Button look="quiet" className="h-6 px-2" aria-expanded={isOpen} onClick={() => setOpen(!isOpen)}>
+          {isOpen ? 'Hide scores' : 'Who, and why'}
+        </Button>
+      </div>
+      {isOpen && <ScoreList place={place} runId={run.runId} onStep={onStep} />}
+    </section>
+  )
+}
+
+/** Yes and no have a sign and a colour; a number or a word says itself. */
+export function ScoreChip({ score }: { score: OperatorRun['scores'][number] }) {
+  const { name, kind, mean, count } = score
+  const tone: Tone = kind !== 'BOOLEAN' || mean === null ? 'plain' : mean >= 0.5 ? 'green' : 'red'
+  const title = count === 1 ? name : `${name}: ${count} scores`
+  return (
+    <span title={title} className="inline-flex max-w-full">
+      <Chip tone={tone}>
+        <bdi>{name}</bdi> <bdi>{runScoreText(score)}</bdi>
+      </Chip>
+    </span>
+  )
+}
+
+function ScoreList({ place, runId, onStep }: { place: Place; runId: string; onStep: (eventId: string) => void }) {
+  const environmentId = place.environment.id
+  const { data, error, refetch } = useQuery(scoresQuery(environmentId, runId))
+  const { data: me } = useQuery(meQuery)
+  const { withdraw } = useJudging(environmentId)
+  if (error) return <Trouble error={error} retry={() => void refetch()} />
+  if (!data) return <Skeleton className="mt-2 h-16" />
+  const mayWithdraw = ({ author, sentAs }: Score) => sentAs === null && (author.id === me?.id || place.may('admin'))
+  return (
+    <>
+      <Refused error={withdraw.error} />
+      <ul className="mt-1 max-h-60 overflow-y-auto border-t border-line">
+        {data.map((score) => (
+          <li key={score.id} className="flex flex-wrap items-baseline gap-x-3 border-b border-line py-1.5">
+            <span className="font-medium">
+              <bdi>{score.name}</bdi> <bdi>{scoreText(score.value)}</bdi>
+            </span>
+            {score.comment !== null && (
+              <bdi className="min-w-0 basis-60 [overflow-wrap:anywhere] whitespace-pre-wrap">{score.comment}</bdi>
+            )}
+            <span className="ml-auto flex items-baseline gap-2 text-xs text-soft">
+              {score.eventId !== null && (
+                <button type="button" className="link" onClick={() => onStep(score.eventId ?? '')}>
+                  its step
+                </button>
+              )}
+              <bdi>{authorOf(score)}</bdi>
+              <Time at={score.scoredAt} />
+              {mayWithdraw(score) && (
+                <button
+                  type="button"
+                  className="link"
+                  disabled={withdraw.isPending}
+                  onClick={() => withdraw.mutate({ runId, scoreId: score.id })}
+                >
+                  Withdraw
+                </button>
+              )}
+            </span>
+          </li>
+        ))}
+      </ul>
+    </>
+  )
+}
+
+function authorOf({ author, importedAt }: Score): string {
+  const name = author.name === '' ? 'a client' : author.name
+  return importedAt === null ? name : `${name} (imported)`
+}

@@ -1,0 +1,176 @@
+/** Finds steps by the text of their payloads, and leads to them. */
+import type { SearchSettings } from '@tacho/contract/runs/search.ts'
+import { useQuery } from '@tanstack/react-query'
+import { getRouteApi, Link, useNavigate } from '@tanstack/react-router'
+import { refusalOf } from '../../web/api.ts'
+import { RunsTabs } from '../../web/ui/runs-tabs.tsx'
+import { changed, TextFilter } from '../../web/ui/filters.tsx'
+import { exact } from '../../web/text/format.ts'
+import { useListKeys } from '../../web/ui/list-keys.ts'
+import { More } from '../../web/ui/more.tsx'
+import { RangeChoice } from '../../web/ui/range-choice.tsx'
+import { NO_RANGE } from '../../web/range.ts'
+import { Refused } from '../../web/ui/refused.tsx'
+import { Empty, PagePending, Trouble, isBlocking } from '../../web/ui/states.tsx'
+import { useTitle } from '../../web/ui/title.ts'
+import { HitList } from './hit-list.tsx'
+import { searchSettingsQuery, useHits } from './queries.ts'
+import { SearchSwitch } from './search-switch.tsx'
+import { SEARCH_SINCE_DEFAULT, type PayloadSearch } from '../payload-search.ts'
+
+const route = getRouteApi('/w/$workspace/$environment/search')
+const QUERY_ID = 'search-payloads'
+
+export function SearchPage() {
+  const { place } = route.useRouteContext()
+  const environmentId = place.environment.id
+  const settings = useQuery(searchSettingsQuery(environmentId))
+  useTitle('Search')
+  return (
+    <div className="mx-auto w-full max-w-7xl px-3 pb-10 sm:px-5">
+      <h1 className="pt-5 text-xl font-semibold">Search</h1>
+      <RunsTabs />
+      {isBlocking(settings.error, settings.data) ? (
+        <Trouble error={settings.error} retry={() => void settings.refetch()} />
+      ) : !settings.data ? (
+        <PagePending />
+      ) : settings.data.state === 'OFF' || settings.data.state === 'REMOVING' ? (
+        <Off settings={settings.data} />
+      ) : (
+        <Search settings={settings.data} />
+      )}
+    </div>
+  )
+}
+
+function Off({ settings }: { settings: SearchSettings }) {
+  const { place } = route.useRouteContext()
+  const action = place.may('admin') ? (
+    <SearchSwitch environmentId={place.environment.id} settings={settings} />
+  ) : (
+    <p className="text-sm">An admin of this workspace can switch it on.</p>
+  )
+  return (
+    <Empty title={`Search is off in ${place.environment.name}`} action={action}>
+      It finds every step whose payload or label has your words: what a user wrote, what a tool returned, an order
+      number. It needs an index, which takes disk space and some processor time.
+    </Empty>
+  )
+}
+
+function Search({ settings }: { settings: SearchSettings }) {
+  const params = route.useParams()
+  const search = route.useSearch()
+  const { place } = route.useRouteContext()
+  const navigate = useNavigate()
+  const hits = useHits(place.environment.id, search, settings.state)
+  const { q = '' } = search
+  const set = (change: { [Name in keyof PayloadSearch]?: string | undefined }) =>
+    void navigate({ to: '.', search: changed(search, change), replace: true })
+  const current = useListKeys({
+    items: q === '' ? [] : hits.items,
+    keyOf: ({ event }) => event.id,
+    open: ({ run, event }) =>
+      void navigate({
+        to: '/w/$workspace/$environment/runs/$runId',
+        params: { ...params, runId: run.runId },
+        search: { step: event.eventId },
+      }),
+    reset: search,
+    more: { '/': () => document.getElementById(QUERY_ID)?.focus() },
+  })
+  // The server says which character of the query is wrong.
+  const isQueryWrong = refusalOf(hits.error)?.status === 400
+  return (
+    <>
+      <div role="search" className="flex flex-wrap items-center gap-2 py-3">
+        <TextFilter
+          id={QUERY_ID}
+          label="Search payloads"
+          placeholder="Words, “phrases”, tool:refund, -without"
+          className="w-full sm:w-112"
+          value={q}
+          onChange={(text) => set({ q: text })}
+        />
+        <RangeChoice
+          label="Time"
+          range={search}
+          byDefault={SEARCH_SINCE_DEFAULT}
+          onChange={(range) => set({ ...NO_RANGE, ...range })}
+        />
+      </div>
+      <IndexState settings={settings} />
+      {isQueryWrong ? (
+        <Refused error={hits.error} className="py-2" />
+      ) : isBlocking(hits.error, hits.data) ? (
+        <Trouble error={hits.error} retry={() => void hits.refetch()} />
+      ) : q === '' ? (
+        <HowTo />
+      ) : hits.isPending ? (
+        <PagePending />
+      ) : (
+        <>
+          {hits.items.length > 0 ? (
+            <HitList items={hits.items} current={current} />
+          ) : (
+            <Empty
+              title={
+                hits.hasNextPage
+                  ? 'Nothing found so far'
+                  : settings.state === 'INDEXING'
+                    ? 'Nothing found yet'
+                    : 'Nothing found'
+              }
+            >
+              Words are found whole: refund does not find refunds. Case and accents do not matter.
+            </Empty>
+          )}
+          <More list={hits} label={hits.items.length > 0 ? 'Show older steps' : 'Search older steps'} />
+        </>
+      )}
+    </>
+  )
+}
+
+/** What the index does not hold yet. */
+function IndexState({ settings: { state, error, olderRunsBefore, waitingRuns } }: { settings: SearchSettings }) {
+  const text =
+    state === 'FAILED'
+      ? `The index stopped: ${error ?? 'see the server’s log'}. Newer steps are not found.`
+      : state === 'INDEXING'
+        ? `The index is being built. ${olderRunsBefore === null ? 'Older runs' : `Runs before ${exact(Date.parse(olderRunsBefore))}`} are not found yet.`
+        : waitingRuns > 100
+          ? 'The index is behind: the newest steps are not found yet.'
+          : null
+  return text === null ? null : (
+    <p role="status" className="pb-2 text-sm text-amber">
+      {text}
+    </p>
+  )
+}
+
+const EXAMPLES = [
+  ['refund order', 'steps with both words'],
+  ['"order 4711"', 'these words side by side'],
+  ['refund -timeout', 'without a word'],
+  ['tool:refund type:error', 'by tool, type, agent, model or label'],
+] as const
+
+function HowTo() {
+  const params = route.useParams()
+  return (
+    <Empty title="Find a step by what it says">
+      <p>Everything in a payload is searched: messages, input and output of tools, errors. Newest first.</p>
+      <ul className="mt-3 flex flex-col gap-1.5 text-sm">
+        {EXAMPLES.map(([q, note]) => (
+          <li key={q}>
+            <Link to="/w/$workspace/$environment/search" params={params} search={{ q }} className="link font-mono">
+              {q}
+            </Link>{' '}
+            {note}
+          </li>
+        ))}
+      </ul>
+    </Empty>
+  )
+}

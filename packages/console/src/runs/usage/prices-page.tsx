@@ -1,0 +1,200 @@
+/** What models cost where clients do not say it: the prices of the workspace, and the models that have none. */
+import type { Price } from '@tacho/contract/runs/price.ts'
+import { keepPreviousData, useQuery, useQueryClient } from '@tanstack/react-query'
+import { getRouteApi } from '@tanstack/react-router'
+import { useState } from 'react'
+import { api } from '../../web/api.ts'
+import { Button } from '../../web/ui/button.tsx'
+import { DataTable, type Column } from '../../web/ui/data-table.tsx'
+import { compact, counted, number } from '../../web/text/format.ts'
+import { useKeys } from '../../web/ui/keys.ts'
+import { Nothing, Section } from '../../web/ui/section.tsx'
+import { PagePending, Trouble, isBlocking } from '../../web/ui/states.tsx'
+import { Time } from '../../web/text/time.tsx'
+import { Confirm } from '../../web/ui/confirm.tsx'
+import { PriceDialog } from './price-dialog.tsx'
+import { SectionPage } from '../../web/ui/section-page.tsx'
+
+const route = getRouteApi('/w/$workspace/$environment/settings/prices')
+const DAYS = 30
+const DAY_MS = 86_400_000
+
+interface UnpricedModel {
+  model: string
+  calls: number
+  tokens: number
+  lastHour: string | null
+}
+
+type Open = { is: 'set'; model: string; price?: Price } | { is: 'remove'; price: Price }
+
+export function PricesPage() {
+  const { place } = route.useRouteContext()
+  const workspaceId = place.workspace.id
+  const cache = useQueryClient()
+  const [open, setOpen] = useState<Open | null>(null)
+  const close = () => setOpen(null)
+  const prices = useQuery({
+    queryKey: ['prices', workspaceId],
+    queryFn: () => api.listPrices({ params: { workspaceId } }),
+  })
+  const unpriced = useUnpriced(place.environment.id)
+  const canChange = place.may('admin')
+  // A price counts for every estimate that was read.
+  const renew = () => cache.invalidateQueries()
+  useKeys(canChange ? { n: () => setOpen({ is: 'set', model: '' }) } : {})
+
+  const columns: Column<Price>[] = [
+    { head: 'Model', main: true, cell: ({ model }) => <ModelName model={model} /> },
+    { head: 'Input', right: true, cell: ({ input }) => priceText(input) },
+    { head: 'Output', right: true, cell: ({ output }) => priceText(output) },
+    { head: 'Cache read', right: true, wide: true, cell: ({ cacheRead }) => priceText(cacheRead) },
+    { head: 'Each call', right: true, wide: true, cell: ({ call }) => priceText(call) },
+    { head: 'Changed', wide: true, cell: ({ changedAt }) => <Time at={changedAt} /> },
+  ]
+  const unpricedColumns: Column<UnpricedModel>[] = [
+    {
+      head: 'Model',
+      main: true,
+      cell: ({ model }) => (model === '' ? <span className="text-soft">no name</span> : <ModelName model={model} />),
+    },
+    { head: 'Calls', right: true, cell: ({ calls }) => number(calls) },
+    { head: 'Tokens', right: true, wide: true, cell: ({ tokens }) => compact(tokens) },
+    { head: 'Last call', wide: true, cell: ({ lastHour }) => lastHour && <Time at={lastHour} /> },
+  ]
+  if (canChange) {
+    columns.push({
+      head: 'Actions',
+      right: true,
+      cell: (price) => (
+        <>
+          <Button
+            look="quiet"
+            aria-label={`Change ${price.model}`}
+            onClick={() => setOpen({ is: 'set', model: price.model, price })}
+          >
+            Change
+          </Button>
+          <Button look="quiet" aria-label={`Remove ${price.model}`} onClick={() => setOpen({ is: 'remove', price })}>
+            Remove
+          </Button>
+        </>
+      ),
+    })
+    unpricedColumns.push({
+      head: 'Actions',
+      right: true,
+      cell: ({ model }) =>
+        model !== '' && (
+          <Button look="quiet" aria-label={`Set a price for ${model}`} onClick={() => setOpen({ is: 'set', model })}>
+            Set price
+          </Button>
+        ),
+    })
+  }
+  return (
+    <SectionPage
+      title="Prices"
+      note="Calls without a recorded cost are estimated from their tokens and a price table that comes with the server. A price set here counts instead, for every environment of the workspace and for earlier calls too."
+      act={
+        canChange && (
+          <Button look="accent" onClick={() => setOpen({ is: 'set', model: '' })}>
+            Set a price
+          </Button>
+        )
+      }
+    >
+      {isBlocking(prices.error, prices.data) ? (
+        <Trouble error={prices.error} retry={() => void prices.refetch()} />
+      ) : !prices.data ? (
+        <PagePending />
+      ) : (
+        <>
+          <Section
+            title="Set by this workspace, in US dollars for a million tokens"
+            className=""
+            note={`Now in force: ${prices.data.priceTable}`}
+          >
+            {prices.data.items.length === 0 ? (
+              <Nothing>No price is set: the price table counts for every model that it knows.</Nothing>
+            ) : (
+              <DataTable
+                label="Prices for a million tokens"
+                columns={columns}
+                items={prices.data.items}
+                keyOf={({ model }) => model}
+              />
+            )}
+          </Section>
+          <Section
+            title="Models without a price"
+            note={`${place.environment.name}, last ${DAYS} days`}
+            className="mt-8"
+          >
+            {isBlocking(unpriced.error, unpriced.data) ? (
+              <Trouble error={unpriced.error} retry={() => void unpriced.refetch()} />
+            ) : unpriced.data?.items.length === 0 ? (
+              <Nothing>Every model that was called has a price, or its calls say what they cost.</Nothing>
+            ) : (
+              <DataTable
+                label="Models without a price"
+                columns={unpricedColumns}
+                items={unpriced.data?.items ?? []}
+                keyOf={({ model }) => model}
+              />
+            )}
+            {unpriced.data !== undefined && unpriced.data.others > 0 && (
+              <p className="py-2 text-sm text-soft">And {counted(unpriced.data.others, 'call')} of other models.</p>
+            )}
+          </Section>
+        </>
+      )}
+      {open?.is === 'set' && (
+        <PriceDialog
+          workspaceId={workspaceId}
+          model={open.model}
+          price={open.price ?? null}
+          onSettled={renew}
+          onClose={close}
+        />
+      )}
+      {open?.is === 'remove' && (
+        <Confirm
+          title="Remove this price?"
+          act="Remove"
+          run={() => api.removePrice({ params: { workspaceId }, body: { model: open.price.model } })}
+          onSettled={renew}
+          onClose={close}
+        >
+          Estimates for <bdi className="font-mono text-ink">{open.price.model}</bdi> use the price table again. Recorded
+          costs do not change.
+        </Confirm>
+      )}
+    </SectionPage>
+  )
+}
+
+function ModelName({ model }: { model: string }) {
+  return (
+    <bdi className="block truncate font-mono text-[0.8125rem]" title={model}>
+      {model}
+    </bdi>
+  )
+}
+
+/** As it was set: a small price keeps its digits. */
+function priceText(price: number | undefined): string {
+  return price === undefined ? '' : price.toLocaleString('en-US', { maximumFractionDigits: 9 })
+}
+
+function useUnpriced(environmentId: string) {
+  return useQuery({
+    queryKey: ['unpriced models', environmentId],
+    queryFn: () => {
+      const now = Date.now()
+      const [from, to] = [new Date(now - DAYS * DAY_MS).toISOString(), new Date(now).toISOString()]
+      return api.listUnpricedModels({ params: { environmentId }, query: { from, to } })
+    },
+    placeholderData: keepPreviousData,
+  })
+}

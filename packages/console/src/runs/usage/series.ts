@@ -1,0 +1,108 @@
+/** Points of usage as series over time. Pure. */
+import type { UsagePoint } from '@tacho/contract/runs/usage.ts'
+import { costsOf, wholeCost } from '../../web/text/costs.ts'
+import { OUTCOME_COLOURS, outcomesOf, STACKED } from '../../web/ui/outcomes.ts'
+import { stepAt } from '../../web/range.ts'
+import { SERIES_COLOURS, type Series } from '../../web/ui/plot-series.ts'
+import type { MEASURES } from '../usage-search.ts'
+
+export type Measure = (typeof MEASURES)[number]
+
+interface Window {
+  /** Milliseconds. */
+  from: number
+  to: number
+  stepMs: number
+  /** When each step begins. */
+  starts: readonly number[]
+}
+
+/** More than this is one series. */
+const SERIES = 5
+/** More bars than this would be thin lines: neighbours are added up. */
+const BARS = 92
+const MERGED = [1, 2, 3, 7]
+/** Without recorded latencies, a point is a gap. Latencies cannot be added up. */
+const MEASURED: Record<Exclude<Measure, 'outcomes'>, (point: UsagePoint) => number | null> = {
+  cost: (point) => wholeCost(costsOf(point)),
+  tokens: ({ usage }) => usage.totalTokens,
+  steps: ({ events }) => events,
+  // By tool, its calls.
+  failed: ({ failed, calls }) => calls?.failed ?? failed,
+  llm: ({ llmLatency }) => llmLatency?.p95Ms ?? null,
+  tool: ({ toolLatency }) => toolLatency?.p95Ms ?? null,
+}
+const OUTCOME_WORDS = { RUNNING: 'Running', COMPLETED: 'Completed', FAILED: 'Failed', CANCELLED: 'Cancelled' } as const
+
+/** Percentiles of steps, or of agents, do not add up. */
+export const areLines = (show: Measure): boolean => show === 'llm' || show === 'tool'
+
+/** The same window in steps that a person can see as bars. */
+export function shownWindow(window: Window, show: Measure): Window {
+  if (areLines(show)) return window
+  const times = MERGED.find((one) => window.starts.length / one <= BARS) ?? MERGED.at(-1) ?? 1
+  return { ...window, stepMs: window.stepMs * times, starts: window.starts.filter((_, step) => step % times === 0) }
+}
+
+/** Of a whole time. Latencies do not add up. */
+export function sumOf(points: readonly UsagePoint[], show: Measure): number | null {
+  if (areLines(show)) return null
+  const measured = show === 'outcomes' ? ({ runs }: UsagePoint) => runs : MEASURED[show]
+  return points.reduce((sum, point) => sum + (measured(point) ?? 0), 0)
+}
+
+/** Unix seconds at which each step begins. */
+export function timesOf({ starts }: Pick<Window, 'starts'>): number[] {
+  return starts.map((start) => start / 1_000)
+}
+
+/** The series of the plot: one for each of the first `sums`, in the order of the table. Without sums, one for all. */
+export function seriesOf(
+  points: readonly UsagePoint[],
+  sums: readonly UsagePoint[],
+  window: Window,
+  show: Measure,
+): Series[] {
+  const { length } = timesOf(window)
+  const stepOf = ({ from }: UsagePoint) => stepAt(window, Date.parse(from)).step
+  const added = (of: readonly UsagePoint[], measured: (point: UsagePoint) => number | null) => {
+    const values = Array.from({ length }, () => 0)
+    for (const point of of) values[stepOf(point)] = (values[stepOf(point)] ?? 0) + (measured(point) ?? 0)
+    return values
+  }
+  if (show === 'outcomes') {
+    return STACKED.map((status) => ({
+      name: OUTCOME_WORDS[status],
+      colour: OUTCOME_COLOURS[status],
+      values: added(points, (point) => outcomesOf([point])[status]),
+    }))
+  }
+  const measured = MEASURED[show]
+  if (sums.length === 0) return [{ name: 'all runs', colour: 'accent', values: added(points, measured) }]
+  const byKey = Map.groupBy(points, ({ key }) => key)
+  const seriesFor = (sum: UsagePoint, index: number): Series => {
+    const [of, name] = [byKey.get(sum.key) ?? [], nameOf(sum)]
+    const colour = SERIES_COLOURS[index] ?? 'edge'
+    if (!areLines(show)) return { name, colour, values: added(of, measured) }
+    const values: (number | null)[] = Array.from({ length }, () => null)
+    for (const point of of) values[stepOf(point)] = measured(point)
+    return { name, colour, values }
+  }
+  const drawn = sums.filter((sum) => (measured(sum) ?? 0) > 0)
+  if (drawn.length <= SERIES + 1 || areLines(show)) return drawn.slice(0, SERIES + 1).map(seriesFor)
+  const others = new Set(drawn.slice(SERIES).map(({ key }) => key))
+  const rest = points.filter(({ key }) => others.has(key))
+  return [
+    ...drawn.slice(0, SERIES).map(seriesFor),
+    { name: `${others.size} others`, colour: 'edge', values: added(rest, measured) },
+  ]
+}
+
+export function sorted(sums: readonly UsagePoint[], show: Measure): UsagePoint[] {
+  const measured = show === 'outcomes' ? ({ runs }: UsagePoint) => runs : MEASURED[show]
+  return sums.toSorted((a, b) => (measured(b) ?? 0) - (measured(a) ?? 0) || nameOf(a).localeCompare(nameOf(b)))
+}
+
+export function nameOf({ key, name }: Pick<UsagePoint, 'key' | 'name'>): string {
+  return name === null ? `version ${key.slice(0, 8)}` : name === '' ? 'not named' : name
+}

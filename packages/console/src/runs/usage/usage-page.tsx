@@ -1,0 +1,345 @@
+import { allItems } from '@tacho/client/items.ts'
+import { knownCost, knownTokens, tokenWords } from '@tacho/contract/runs/usage-text.ts'
+import type { UsagePoint } from '@tacho/contract/runs/usage.ts'
+import { keepPreviousData, useQuery } from '@tanstack/react-query'
+import { getRouteApi, Link, useNavigate } from '@tanstack/react-router'
+import { useMemo } from 'react'
+import { api } from '../../web/api.ts'
+import { ScoreSums } from '../scores/score-sums.tsx'
+import { Button } from '../../web/ui/button.tsx'
+import { DataTable, ROW_LINK, type Column } from '../../web/ui/data-table.tsx'
+import { csv, download } from '../../web/ui/download.ts'
+import { changed, Choice } from '../../web/ui/filters.tsx'
+import { Cost } from '../../web/text/cost.tsx'
+import { costNote, costsOf, sumCosts } from '../../web/text/costs.ts'
+import { Failed } from '../../web/text/failed.tsx'
+import { compact, duration, money, number, percent, percentiles } from '../../web/text/format.ts'
+import { Plot } from '../../web/ui/plot.tsx'
+import { Nothing } from '../../web/ui/section.tsx'
+import { Empty, PagePending, Trouble, isBlocking } from '../../web/ui/states.tsx'
+import { useTitle } from '../../web/ui/title.ts'
+import { RangeChoice, beforeText } from '../../web/ui/range-choice.tsx'
+import {
+  hourTimes,
+  stepAt,
+  stepsOf,
+  hoursBefore,
+  hoursOf,
+  NO_RANGE,
+  readRange,
+  runsRange,
+  type HourWindow,
+  type Range,
+} from '../../web/range.ts'
+import { MEASURES_OF, SUMS_SINCE, type GROUPS, type UsageSearch } from '../usage-search.ts'
+import { areLines, nameOf, seriesOf, shownWindow, sorted, sumOf, timesOf, type Measure } from './series.ts'
+
+type Group = (typeof GROUPS)[number]
+
+const route = getRouteApi('/w/$workspace/$environment/usage')
+const HOUR_MS = 3_600_000
+const REFRESH_MS = 60_000
+/** Points that one request reads: LIMITS.usagePointsPage. Importing the limits would make the page larger. */
+const PAGE = 2_000
+/** Rows of the table. The file has all that were read. */
+const ROWS = 200
+const MEASURE_WORDS = [
+  ['cost', 'Cost'],
+  ['tokens', 'Tokens'],
+  ['steps', 'Steps'],
+  ['outcomes', 'Runs by outcome'],
+  ['failed', 'Failed runs'],
+  ['llm', 'Model latency, p95'],
+  ['tool', 'Tool latency, p95'],
+] as const
+/** Of a tool. */
+const CALL_WORDS: Partial<Record<Measure, string>> = { steps: 'Calls', failed: 'Failed calls' }
+const GROUP_WORDS = [
+  ['agent', 'by agent'],
+  ['model', 'by model'],
+  ['promptVersion', 'by prompt version'],
+  ['tool', 'by tool'],
+  ['session', 'by session'],
+] as const
+const FORMATS: Record<Measure, (value: number) => string> = {
+  cost: money,
+  tokens: compact,
+  steps: compact,
+  outcomes: compact,
+  failed: compact,
+  llm: duration,
+  tool: duration,
+}
+const HEADS: Record<Group, string> = {
+  agent: 'Agent',
+  model: 'Model',
+  promptVersion: 'Prompt version',
+  tool: 'Tool',
+  session: 'Session',
+}
+const SORTS = { cost: 'cost', tokens: 'tokens', steps: 'events', outcomes: 'runs', failed: 'failed' } as const
+
+export function UsagePage() {
+  const params = route.useParams()
+  const search = route.useSearch()
+  const { place } = route.useRouteContext()
+  const navigate = useNavigate()
+  const { by = 'agent' } = search
+  const measures = MEASURES_OF[by]
+  const show = measures.find((one) => one === search.show) ?? measures[0] ?? 'cost'
+  const usage = useUsage(place.environment.id, search, by, show)
+  useTitle('Usage')
+  const { data } = usage
+  const sums = useMemo(() => data && sorted(data.sums, show), [data, show])
+  const window = useMemo(() => data && shownWindow(data.window, show), [data, show])
+  const times = useMemo(() => window && timesOf(window), [window])
+  const drawn = by === 'session' ? NONE : sums
+  const series = useMemo(
+    () => (data && drawn && window ? seriesOf(data.points, drawn, window, show) : []),
+    [data, drawn, window, show],
+  )
+  const before = data && sumOf(data.before, show)
+
+  const set = (change: { [Name in keyof UsageSearch]?: string | undefined }) =>
+    void navigate({ to: '.', search: changed(search, change), replace: true })
+  const openRuns = (time: number) => {
+    const at = (seconds: number) => new Date(seconds * 1_000).toISOString()
+    void navigate({
+      to: '/w/$workspace/$environment/runs',
+      params,
+      search: {
+        from: at(time),
+        to: at(window ? stepAt(window, time * 1_000).end / 1_000 : time),
+        ...(show === 'failed' && (by === 'tool' ? { hasErrors: true } : { status: 'FAILED' as const })),
+      },
+    })
+  }
+  const range = data && runsRange(data.window, search)
+  const columns: Column<UsagePoint>[] = [
+    {
+      head: HEADS[by],
+      main: true,
+      cell: (sum) =>
+        by === 'agent' || (by === 'tool' && sum.name) ? (
+          <Link
+            to="/w/$workspace/$environment/runs"
+            params={params}
+            search={{ [by]: nameOf(sum), ...range }}
+            className={ROW_LINK}
+          >
+            <bdi>{nameOf(sum)}</bdi>
+          </Link>
+        ) : by === 'session' ? (
+          <Link
+            to="/w/$workspace/$environment/sessions/$sessionId"
+            params={{ ...params, sessionId: nameOf(sum) }}
+            className={ROW_LINK}
+          >
+            <bdi>{nameOf(sum)}</bdi>
+          </Link>
+        ) : (
+          <bdi className="block truncate font-medium">{nameOf(sum)}</bdi>
+        ),
+    },
+    ...(by === 'tool' ? TOOL_COLUMNS : by === 'model' ? USED_COLUMNS : [...RUN_COLUMNS, ...USED_COLUMNS]),
+    ...(by === 'session' || by === 'tool' ? [] : LATENCY_COLUMNS),
+  ]
+  const save = () => {
+    if (!data) return
+    const rows = rowsOf(by === 'session' ? data.sums : data.points, by)
+    download(`usage-${place.environment.name}.csv`, 'text/csv', csv(rows))
+  }
+  const words = MEASURE_WORDS.filter(([one]) => measures.includes(one))
+  const options = by === 'tool' ? words.map(([one, word]) => [one, CALL_WORDS[one] ?? word] as const) : words
+  return (
+    <div className="mx-auto w-full max-w-7xl px-3 pb-10 sm:px-5">
+      <div className="flex flex-wrap items-center justify-between gap-3 pt-5 pb-3">
+        <h1 className="text-xl font-semibold">Usage</h1>
+        <div className="flex flex-wrap items-center gap-2">
+          <Choice label="Measure" value={show} options={options} onChange={(one) => set({ show: one })} />
+          <Choice label="By" value={by} options={GROUP_WORDS} onChange={(one) => set({ by: one })} />
+          <RangeChoice
+            label="Period"
+            range={search}
+            byDefault={SUMS_SINCE}
+            onChange={(range) => set({ ...NO_RANGE, ...range })}
+          />
+          <Button onClick={save} disabled={!data}>
+            CSV
+          </Button>
+        </div>
+      </div>
+      {isBlocking(usage.error, usage.data) ? (
+        <Trouble error={usage.error} retry={() => void usage.refetch()} />
+      ) : !data || !sums || !times || !window ? (
+        <PagePending />
+      ) : sums.length === 0 ? (
+        <Empty title="Nothing was recorded in this period">
+          Runs, steps, tokens, cost and latency appear here by agent, model, prompt version, tool and session, hour by
+          hour.
+        </Empty>
+      ) : (
+        <>
+          {series.length === 0 ? (
+            <Nothing>None of it was recorded in this period.</Nothing>
+          ) : (
+            <Plot
+              label={`${show} ${by === 'session' ? 'of all runs' : `by ${by}`} over time; the table below has the sums`}
+              times={times}
+              stepSeconds={window.stepMs / 1_000}
+              series={series}
+              areLines={areLines(show)}
+              format={FORMATS[show]}
+              before={typeof before === 'number' ? { sum: before, period: beforeText(search, SUMS_SINCE) } : undefined}
+              onPick={openRuns}
+            />
+          )}
+          <p className="mt-1 mb-4 text-sm text-soft">
+            Drag to zoom, double click to see all again, click to open the runs of that time.
+            {data.window.stepMs > HOUR_MS && ` Days begin at midnight in ${data.window.zone}.`}
+            {data.window.isCut && ' Usage is shown for a year at most.'}
+            {areLines(show) && ' Percentiles are at most 9 % from the exact ones.'}
+          </p>
+          <Estimated sums={sums} />
+          <DataTable label="Sums" columns={columns} items={sums.slice(0, ROWS)} keyOf={({ key }) => key} />
+          {(by === 'agent' || by === 'promptVersion') && (
+            <ScoreSums environmentId={place.environment.id} window={data.window} by={by} />
+          )}
+          {sums.length > ROWS && (
+            <p className="mt-2 text-sm text-soft">
+              The first {number(ROWS)} are shown. The CSV file has {by === 'session' ? `up to ${number(PAGE)}` : 'all'}.
+            </p>
+          )}
+        </>
+      )}
+    </div>
+  )
+}
+
+/** Which part of the cost is an estimate, and where prices are set. */
+function Estimated({ sums }: { sums: readonly UsagePoint[] }) {
+  const params = route.useParams()
+  const costs = sumCosts(sums)
+  const note = costNote(costs)
+  if (note === '') return null
+  return (
+    <p className="mb-4 text-sm text-soft">
+      Cost: {note}{' '}
+      <Link to="/w/$workspace/$environment/settings/prices" params={params} className="link underline">
+        Prices
+      </Link>
+    </p>
+  )
+}
+
+const NONE: UsagePoint[] = []
+
+const USED_COLUMNS: Column<UsagePoint>[] = [
+  { head: 'Steps', right: true, wide: true, cell: ({ events }) => number(events) },
+  { head: 'Tokens', right: true, cell: ({ usage: { totalTokens } }) => tokenWords(totalTokens, number) },
+  { head: 'Cost', right: true, cell: (sum) => <Cost of={costsOf(sum)} /> },
+]
+
+const RUN_COLUMNS: Column<UsagePoint>[] = [
+  { head: 'Runs', right: true, wide: true, cell: ({ runs }) => number(runs) },
+  {
+    head: 'Failed',
+    right: true,
+    wide: true,
+    cell: (sum) => <Failed of={sum} />,
+  },
+]
+
+const latency = (head: string, of: 'llmLatency' | 'toolLatency'): Column<UsagePoint> => ({
+  head,
+  right: true,
+  wide: true,
+  cell: ({ [of]: found }) => percentiles(found),
+})
+const TOOL_COLUMNS: Column<UsagePoint>[] = [
+  { head: 'Calls', right: true, cell: ({ events }) => number(events) },
+  {
+    head: 'Failed',
+    right: true,
+    cell: ({ events, calls }) => (
+      <span className={calls?.failed ? 'text-red' : ''}>
+        {number(calls?.failed ?? 0)} {events > 0 && `(${percent(calls?.failed ?? 0, events)})`}
+      </span>
+    ),
+  },
+  { head: 'Blocked', right: true, wide: true, cell: ({ calls }) => number(calls?.blocked ?? 0) },
+  { head: 'Approvals', right: true, wide: true, cell: ({ calls }) => number(calls?.approvals ?? 0) },
+  latency('p50 / p95', 'toolLatency'),
+]
+const LATENCY_COLUMNS = [latency('Model p50 / p95', 'llmLatency'), latency('Tool p50 / p95', 'toolLatency')]
+
+function rowsOf(points: readonly UsagePoint[], by: Group): (string | number)[][] {
+  const counts = ['runs', 'completed', 'failed', 'cancelled'] as const
+  const head = [
+    'time',
+    HEADS[by].toLowerCase(),
+    ...counts,
+    'steps',
+    'tokens',
+    'cost in US dollars',
+    'estimated cost in US dollars',
+    'calls without a known cost',
+  ]
+  const latencies = ['llm p50 ms', 'llm p95 ms', 'tool p50 ms', 'tool p95 ms']
+  const calls = ['failed calls', 'blocked calls', 'approvals']
+  return [
+    [...head, ...latencies, ...calls],
+    ...points.map((point) => [
+      point.from,
+      nameOf(point),
+      ...counts.map((count) => point[count]),
+      point.events,
+      knownTokens(point.usage) ?? '',
+      knownCost(point) ?? '',
+      point.estimatedCost ?? '',
+      point.unpricedCalls,
+      ...[point.llmLatency, point.toolLatency].flatMap((found) => [found?.p50Ms ?? '', found?.p95Ms ?? '']),
+      point.calls?.failed ?? '',
+      point.calls?.blocked ?? '',
+      point.calls?.approvals ?? '',
+    ]),
+  ]
+}
+
+/**
+ * A point for each hour of up to a week, or for each day of a longer time; and the sums of the whole time. There can be many
+ * sessions, so only the first are read; then the points count all runs.
+ */
+const WHOLE = { step: 'window' } as const
+
+function useUsage(environmentId: string, search: Range, by: Group, show: Measure) {
+  const range = readRange(search)
+  const sort = by === 'session' ? SORTS[show as keyof typeof SORTS] : undefined
+  return useQuery({
+    queryKey: ['usage', environmentId, range, by, sort],
+    queryFn: async ({ signal }) => {
+      const window = hoursOf(range, SUMS_SINCE, Date.now())
+      const read = (one: ReturnType<typeof stepsOf> | typeof WHOLE, of: Group, time: HourWindow = window) =>
+        allItems((input) => api.readUsagePoints(input, { signal }), {
+          params: { environmentId },
+          query: { ...hourTimes(time), limit: PAGE, by: of, ...one },
+        })
+      const first = async () => {
+        const found = {
+          params: { environmentId },
+          query: { ...hourTimes(window), limit: PAGE, by, step: 'window' as const, sort },
+        }
+        return (await api.readUsagePoints(found, { signal })).items
+      }
+      const of = by === 'session' ? 'agent' : by
+      const [points, sums, before] = await Promise.all([
+        read(stepsOf(window), of),
+        by === 'session' ? first() : read(WHOLE, by),
+        read(WHOLE, of, hoursBefore(window)),
+      ])
+      return { window, points, sums, before }
+    },
+    refetchInterval: REFRESH_MS,
+    placeholderData: keepPreviousData,
+  })
+}

@@ -1,0 +1,83 @@
+/** What keys and tokens share: a name, when they end, and whether they still work. */
+import { Chip } from '../web/ui/chip.tsx'
+import { SelectField } from '../web/ui/field.tsx'
+import { useNow } from '../web/text/now.ts'
+import { Time } from '../web/text/time.tsx'
+
+const DAY_MS = 86_400_000
+export const EXPIRIES = [
+  ['', 'Never'],
+  ['7', 'In 7 days'],
+  ['30', 'In 30 days'],
+  ['90', 'In 90 days'],
+  ['365', 'In a year'],
+] as const
+
+interface FieldProps {
+  /** In days; empty for never. */
+  days: string
+  onChange: (days: string) => void
+}
+
+export function ExpiryField({ days, onChange }: FieldProps) {
+  return <SelectField label="Expires" value={days} options={EXPIRIES} onChange={onChange} />
+}
+
+export function expiryOf(days: string): string | null {
+  return days === '' ? null : new Date(Date.now() + Number(days) * DAY_MS).toISOString()
+}
+
+interface Credential {
+  expiresAt: string | null
+  revokedAt: string | null
+  damaged?: true
+}
+
+export const hasEnded = ({ expiresAt, revokedAt }: Credential, now: number): boolean =>
+  revokedAt !== null || (expiresAt !== null && Date.parse(expiresAt) <= now)
+
+/** Those that still work come first; then by name, and the newest first. */
+export function usefulFirst<Item extends Credential & { name: string; createdAt: string }>(
+  items: readonly Item[],
+  now: number,
+): Item[] {
+  const byName = new Intl.Collator('en', { numeric: true }).compare
+  return items.toSorted(
+    (a, b) =>
+      Number(hasEnded(a, now)) - Number(hasEnded(b, now)) ||
+      byName(a.name, b.name) ||
+      Date.parse(b.createdAt) - Date.parse(a.createdAt),
+  )
+}
+
+export function CredentialState({ credential }: { credential: Credential }) {
+  const now = useNow()
+  const { expiresAt, revokedAt, damaged } = credential
+  if (revokedAt !== null) return <Chip>Revoked</Chip>
+  if (damaged) {
+    return (
+      <span title="It changed on the disk and is refused. Revoke it and create another one.">
+        <Chip tone="red">Damaged</Chip>
+      </span>
+    )
+  }
+  if (expiresAt === null) return <Chip tone="green">Active</Chip>
+  const left = Date.parse(expiresAt) - now
+  if (left <= 0) return <Chip>Expired</Chip>
+  return <Chip tone={left < 7 * DAY_MS ? 'amber' : 'green'}>Active</Chip>
+}
+
+export function Expires({ at }: { at: string | null }) {
+  return at === null ? <span className="text-soft">never</span> : <Time at={at} />
+}
+
+export function CredentialName({ id, name }: { id: string; name: string }) {
+  return (
+    <>
+      <bdi className="block truncate font-medium" title={name}>
+        {name}
+      </bdi>
+      <code className="block truncate font-mono text-xs text-soft">{id}</code>
+    </>
+  )
+}

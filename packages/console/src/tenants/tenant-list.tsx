@@ -1,0 +1,142 @@
+/** A list of workspaces or environments: renamed, archived and restored in their rows. */
+import { LIMITS } from '@tacho/contract/engine/limits.ts'
+import { useMutation } from '@tanstack/react-query'
+import { useState, type ReactNode } from 'react'
+import { Chip } from '../web/ui/chip.tsx'
+import type { Column } from '../web/ui/data-table.tsx'
+import { Refused } from '../web/ui/refused.tsx'
+import { RowMenu } from '../web/ui/row-menu.tsx'
+import { Empty } from '../web/ui/states.tsx'
+import { Time } from '../web/text/time.tsx'
+import { Confirm } from '../web/ui/confirm.tsx'
+import { ListedTable } from '../web/ui/listed.tsx'
+import { NameDialog } from '../web/ui/name-dialog.tsx'
+
+interface Tenant {
+  id: string
+  name: string
+  createdAt: string
+  archivedAt: string | null
+  /** When it is deleted with all its data; null: no deletion is ordered. Workspaces are not deleted. */
+  deleteAt?: string | null
+}
+
+interface Props {
+  kind: 'workspace' | 'environment'
+  list: { data: readonly Tenant[] | undefined; error: unknown; refetch: () => Promise<unknown> }
+  /** The one that the page is in. */
+  currentId: string
+  canChange: (tenant: Tenant) => boolean
+  /** Leads to one that is in use. */
+  link: (tenant: Tenant) => ReactNode
+  rename: (id: string, name: string) => Promise<unknown>
+  archive: (id: string) => Promise<unknown>
+  restore: (id: string) => Promise<unknown>
+  /** Orders the deletion of an archived one; absent: the person may not. */
+  remove?: (id: string) => Promise<unknown>
+  /** After any of these. */
+  onSettled: () => Promise<unknown>
+}
+
+type Open = { is: 'rename' | 'archive' | 'remove'; tenant: Tenant }
+
+export function Tenants(props: Props) {
+  const { kind, list, currentId, canChange, link, rename, archive, restore, remove, onSettled } = props
+  const [open, setOpen] = useState<Open | null>(null)
+  const close = () => setOpen(null)
+  const restoring = useMutation({ mutationFn: restore, onSettled })
+  const columns: Column<Tenant>[] = [
+    {
+      head: kind === 'workspace' ? 'Workspace' : 'Environment',
+      main: true,
+      cell: (tenant) => (
+        <span className="flex items-center gap-2">
+          {tenant.archivedAt === null ? link(tenant) : <bdi className="min-w-0 truncate text-soft">{tenant.name}</bdi>}
+          {tenant.id === currentId && <Chip>this one</Chip>}
+          {tenant.archivedAt !== null && <Archived tenant={tenant} />}
+        </span>
+      ),
+    },
+    { head: 'Id', wide: true, cell: ({ id }) => <code className="font-mono text-xs text-soft">{id}</code> },
+    { head: 'Created', wide: true, cell: ({ createdAt }) => <Time at={createdAt} /> },
+  ]
+  if (list.data?.some(canChange)) {
+    columns.push({
+      head: 'Actions',
+      right: true,
+      cell: (tenant) =>
+        canChange(tenant) && (
+          <RowMenu
+            name={tenant.name}
+            acts={[
+              { word: 'Rename…', act: () => setOpen({ is: 'rename', tenant }) },
+              tenant.archivedAt === null
+                ? { word: 'Archive…', act: () => setOpen({ is: 'archive', tenant }) }
+                : { word: 'Restore', act: () => restoring.mutate(tenant.id) },
+              ...(remove && tenant.archivedAt !== null && tenant.deleteAt === null
+                ? [{ word: 'Delete…', act: () => setOpen({ is: 'remove', tenant }) }]
+                : []),
+            ]}
+          />
+        ),
+    })
+  }
+  return (
+    <>
+      <Refused error={restoring.error} />
+      <ListedTable
+        label={kind === 'workspace' ? 'Workspaces' : 'Environments'}
+        list={list}
+        columns={columns}
+        empty={<Empty title={`No ${kind} yet`}>An admin can create one.</Empty>}
+      />
+      {open?.is === 'rename' && (
+        <NameDialog
+          title={`Rename this ${kind}`}
+          act="Rename"
+          hint="Links and commands that have the old name stop working. Keys and ids stay."
+          name={open.tenant.name}
+          save={(name) => rename(open.tenant.id, name)}
+          onSettled={onSettled}
+          onClose={close}
+        />
+      )}
+      {open?.is === 'archive' && (
+        <Confirm
+          title={`Archive ${open.tenant.name}?`}
+          act="Archive"
+          run={() => archive(open.tenant.id)}
+          onSettled={onSettled}
+          onClose={close}
+        >
+          It leaves every list, and its API keys are refused within 5 seconds: agents stop recording. Nothing is
+          deleted. It can be restored here.
+        </Confirm>
+      )}
+      {open?.is === 'remove' && remove && (
+        <Confirm
+          title={`Delete ${open.tenant.name}?`}
+          act={`Delete in ${LIMITS.environmentDeletionDays} days`}
+          run={() => remove(open.tenant.id)}
+          onSettled={onSettled}
+          onClose={close}
+        >
+          In {LIMITS.environmentDeletionDays} days all its runs, approvals, issues and keys are deleted forever. Until
+          then, restoring it cancels this.
+        </Confirm>
+      )}
+    </>
+  )
+}
+
+function Archived({ tenant: { deleteAt = null } }: { tenant: Tenant }) {
+  if (deleteAt === null) return <Chip tone="amber">Archived</Chip>
+  return (
+    <>
+      <Chip tone="red">To be deleted</Chip>
+      <span className="text-soft">
+        <Time at={deleteAt} />
+      </span>
+    </>
+  )
+}

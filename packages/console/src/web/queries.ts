@@ -1,0 +1,68 @@
+/** The cache of everything that was read, and what every page reads. */
+import { includesRole, type Role } from '@tacho/contract/web/access.ts'
+import { allItems } from '@tacho/client/items.ts'
+import { MutationCache, QueryCache, QueryClient, queryOptions } from '@tanstack/react-query'
+import { api, isLost, isSignedOut, isTemporary } from './api.ts'
+
+/** `onSignedOut` is called when the server says that the session has ended. */
+export function createQueryClient(onSignedOut: () => void): QueryClient {
+  const cache = new QueryClient({
+    queryCache: new QueryCache({ onError: (error) => isSignedOut(error) && onSignedOut() }),
+    // A lost change may have been stored: what the page shows is read again.
+    mutationCache: new MutationCache({ onError: (error) => void (isLost(error) && cache.invalidateQueries()) }),
+    defaultOptions: {
+      // The library would keep calls for later while the browser says that it is offline, and send them then.
+      mutations: { networkMode: 'always', retry: false },
+      queries: {
+        networkMode: 'always',
+        refetchOnReconnect: true,
+        staleTime: 5_000,
+        gcTime: 10 * 60_000,
+        retry: (failures, error) => isTemporary(error) && failures < 2,
+      },
+    },
+  })
+  return cache
+}
+
+export const meQuery = queryOptions({ queryKey: ['me'], queryFn: () => api.readMe(), staleTime: 60_000 })
+
+export const workspacesQuery = queryOptions({
+  queryKey: ['workspaces'],
+  queryFn: () => allItems(api.listWorkspaces, { query: { limit: 200 } }),
+  staleTime: 60_000,
+})
+
+export const environmentsQuery = (workspaceId: string) =>
+  queryOptions({
+    queryKey: ['environments', workspaceId],
+    queryFn: () => allItems(api.listEnvironments, { params: { workspaceId }, query: { limit: 200 } }),
+    staleTime: 60_000,
+  })
+
+/** Where a page is: the tenant that its address names, and what the person may do there. */
+export interface Place {
+  workspace: { id: string; name: string }
+  environment: { id: string; name: string }
+  may(role: Role): boolean
+}
+
+/** Null: there is no such workspace or environment, or the person has no role there. */
+export async function findPlace(cache: QueryClient, workspace: string, environment: string): Promise<Place | null> {
+  const [me, workspaces] = await Promise.all([cache.ensureQueryData(meQuery), cache.ensureQueryData(workspacesQuery)])
+  const foundWorkspace = findNamed(workspaces, workspace)
+  if (!foundWorkspace) return null
+  const environments = await cache.ensureQueryData(environmentsQuery(foundWorkspace.id))
+  const foundEnvironment = findNamed(environments, environment)
+  if (!foundEnvironment) return null
+  const roles = [me.everywhere, me.workspaces.find(({ id }) => id === foundWorkspace.id)?.role ?? null]
+  return {
+    workspace: foundWorkspace,
+    environment: foundEnvironment,
+    may: (wanted) => roles.some((role) => role !== null && includesRole(role, wanted)),
+  }
+}
+
+function findNamed<Item extends { id: string; name: string }>(items: readonly Item[], text: string): Item | null {
+  return items.find(({ name }) => name === text) ?? items.find(({ id }) => id === text) ?? null
+}

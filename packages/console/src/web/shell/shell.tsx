@@ -1,0 +1,118 @@
+/** What surrounds every page of an environment: where you are, where you can go, and the keys that work everywhere. */
+import { getRouteApi, Link, Outlet, useLocation, useNavigate } from '@tanstack/react-router'
+import { useEffect, useState } from 'react'
+import { usePendingCount, WaitingApprovals } from '../../approvals/waiting.tsx'
+import { rememberPlace } from '../home.ts'
+import { useActiveInSight } from '../ui/active-in-sight.ts'
+import { useKeys } from '../ui/keys.ts'
+import type { Range } from '../range.ts'
+import { Logo } from '../../people/logo.tsx'
+import { AccountMenu } from './account-menu.tsx'
+import { KeysDialog } from './keys-dialog.tsx'
+import { Outage } from './outage.tsx'
+import { useCarriedRange, withRange } from './carried-range.ts'
+import { HEADER_PAGES, PAGES } from './pages.ts'
+import { Palette } from './palette.tsx'
+import { PlaceMenu } from './place-menu.tsx'
+
+const route = getRouteApi('/w/$workspace/$environment')
+
+export function Shell() {
+  const params = route.useParams()
+  const { place } = route.useRouteContext()
+  const navigate = useNavigate()
+  const [open, setOpen] = useState<'palette' | 'keys' | null>(null)
+  const close = () => setOpen(null)
+  const range = useCarriedRange()
+
+  useEffect(() => rememberPlace(params), [params])
+  useEffect(renewNotifications, [])
+  const tabs = useActiveInSight(useLocation().pathname)
+  useKeys({
+    'mod+k': () => setOpen('palette'),
+    '?': () => setOpen('keys'),
+    ...Object.fromEntries(
+      PAGES.map((page) => [`g ${page.key}`, () => void navigate({ ...withRange(page, range), params })]),
+    ),
+  })
+
+  return (
+    <div className="flex min-h-dvh flex-col">
+      <a
+        href="#content"
+        className="absolute top-1 left-1 z-30 -translate-y-20 rounded-md bg-accent-fill px-3 py-1.5 text-sm text-on-accent focus:translate-y-0"
+      >
+        Skip to the content
+      </a>
+      <header className="sticky top-0 z-20 border-b border-line bg-page">
+        <div className="flex h-12 items-center gap-2 px-3 sm:gap-3 sm:px-4">
+          <Link to="/w/$workspace/$environment" params={params} aria-label="Overview" className="rounded-md p-1">
+            <Logo />
+          </Link>
+          <PlaceMenu place={place} />
+          <nav aria-label="Pages" className="ml-1 hidden items-center gap-0.5 xl:flex">
+            <PageLinks range={range} />
+          </nav>
+          <div className="ml-auto flex items-center gap-1.5">
+            <button
+              type="button"
+              onClick={() => setOpen('palette')}
+              className="flex h-8 items-center gap-2 rounded-md border border-line px-2.5 text-sm text-soft hover:bg-hover"
+            >
+              <span>Go to…</span>
+              <kbd className="hidden font-sans text-xs sm:inline">{isMac() ? '⌘K' : 'Ctrl K'}</kbd>
+            </button>
+            <AccountMenu onKeys={() => setOpen('keys')} />
+          </div>
+        </div>
+        <nav ref={tabs} aria-label="Pages" className="flex gap-0.5 overflow-x-auto px-2 pb-1.5 xl:hidden">
+          <PageLinks range={range} />
+        </nav>
+      </header>
+      <Outage />
+      <main id="content" tabIndex={-1} className="flex min-h-0 flex-1 flex-col outline-none">
+        <Outlet />
+      </main>
+      <WaitingApprovals />
+      {open === 'palette' && <Palette range={range} onClose={close} />}
+      {open === 'keys' && <KeysDialog onClose={close} />}
+    </div>
+  )
+}
+
+/** A browser with notifications belongs to the latest session in it. Others do not load the code for it. */
+function renewNotifications(): void {
+  if (!('Notification' in window) || Notification.permission !== 'granted') return
+  void import('../../messages/push.ts').then(({ renew }) => renew())
+}
+
+/** Pages that Runs leads to and that are not below it in the address. */
+const OF_RUNS = /^\/w\/[^/]+\/[^/]+\/(sessions|search|compare)(\/|$)/
+
+function PageLinks({ range }: { range: Range }) {
+  const params = route.useParams()
+  const { place } = route.useRouteContext()
+  const waiting = usePendingCount(place.environment.id)
+  const isOfRuns = OF_RUNS.test(useLocation().pathname)
+  return HEADER_PAGES.map(({ name, ...page }) => (
+    <Link
+      key={name}
+      {...withRange(page, range)}
+      params={params}
+      activeOptions={{ exact: page.to === '/w/$workspace/$environment', includeSearch: false }}
+      className={`rounded-md px-2.5 py-1 text-sm whitespace-nowrap text-soft hover:bg-hover hover:text-ink data-[status=active]:bg-hover data-[status=active]:font-medium data-[status=active]:text-ink${name === 'Runs' && isOfRuns ? ' bg-hover font-medium text-ink' : ''}`}
+    >
+      {name}
+      {name === 'Approvals' && waiting.count > 0 && (
+        <span className="tabular ml-1.5 rounded-full bg-amber-wash px-1.5 text-xs font-semibold text-amber">
+          {waiting.text}
+          <span className="sr-only"> waiting</span>
+        </span>
+      )}
+    </Link>
+  ))
+}
+
+function isMac(): boolean {
+  return navigator.userAgent.includes('Mac')
+}

@@ -1,0 +1,42 @@
+/** What only the console formats: sizes, exact times. The rest is shared with the terminal. */
+import { duration, number } from '@tacho/contract/engine/format.ts'
+
+export { compact, duration, money, number, percent, relative } from '@tacho/contract/engine/format.ts'
+
+const EXACT = new Intl.DateTimeFormat(undefined, { dateStyle: 'medium', timeStyle: 'long' })
+const CLOCK = new Intl.DateTimeFormat(undefined, {
+  hour: '2-digit',
+  minute: '2-digit',
+  second: '2-digit',
+  hour12: false,
+})
+/** `14:00`, also where the reader's language has half days. */
+const HOUR_OF_DAY = new Intl.DateTimeFormat(undefined, { hour: '2-digit', minute: '2-digit', hourCycle: 'h23' })
+
+export function bytes(count: number): string {
+  if (count < 1_000) return `${count} B`
+  if (count < 1_000_000) return `${(count / 1_000).toFixed(1)} kB`
+  return `${(count / 1_000_000).toFixed(1)} MB`
+}
+
+/** Median and 95th percentile of calls. `≈`: usage sums have buckets of latencies, not each one. */
+export function percentiles(latency: { p50Ms: number; p95Ms: number } | null): string {
+  return latency === null ? '' : `≈ ${duration(latency.p50Ms)} / ${duration(latency.p95Ms)}`
+}
+
+/** `Nov 3, 14:00` */
+const MINUTE_OF_DAY = new Intl.DateTimeFormat(undefined, {
+  month: 'short',
+  day: 'numeric',
+  hour: '2-digit',
+  minute: '2-digit',
+  hourCycle: 'h23',
+})
+const DAY_OF_YEAR = new Intl.DateTimeFormat(undefined, { month: 'short', day: 'numeric' })
+
+export const exact = (time: number): string => EXACT.format(time)
+export const clock = (time: number): string => CLOCK.format(time)
+export const hourOfDay = (time: number): string => HOUR_OF_DAY.format(time)
+export const minuteOfDay = (time: number): string => MINUTE_OF_DAY.format(time)
+export const dayOfYear = (time: number): string => DAY_OF_YEAR.format(time)
+export const counted = (count: number, noun: string): string => `${number(count)} ${noun}${count === 1 ? '' : 's'}`

@@ -1,0 +1,70 @@
+import { lookalikes, shownParts, type ShownPart } from '@tacho/contract/engine/shown-text.ts'
+
+interface Props {
+  text: string
+  /** In a text of several lines, line breaks show as they are. */
+  lineBreaks?: boolean
+  /** Between quotation marks: it is a client's word, not ours. */
+  quoted?: boolean
+}
+
+/** Text of clients: what would not show is an escape, and a word with letters of two scripts is marked. */
+export function ShownText({ text, lineBreaks = false, quoted = false }: Props) {
+  const parts = shownParts(text, { lineBreaks })
+  return (
+    <>
+      {quoted && <Mark>“</Mark>}
+      {/* A part has no other name than its place. */}
+      {parts.map((part, at) => (
+        <Part key={at} part={part} />
+      ))}
+      {quoted && <Mark>”</Mark>}
+    </>
+  )
+}
+
+function Part({ part }: { part: ShownPart }) {
+  if (part.kind === 'text') return part.text
+  if (part.kind === 'lookalike') {
+    return (
+      <span title={part.note} className="text-amber underline decoration-wavy">
+        {part.text}
+      </span>
+    )
+  }
+  return <Escape text={part.text} />
+}
+
+/** A character that is written as an escape, apart from the same letters typed by hand. */
+export function Escape({ text }: { text: string }) {
+  return (
+    <span title="A character that does not show" className="rounded-sm bg-amber-wash font-mono text-[0.9em] text-amber">
+      {text}
+    </span>
+  )
+}
+
+function Mark({ children }: { children: string }) {
+  return <span className="text-soft select-none">{children}</span>
+}
+
+/** What to know about the letters of these texts before one trusts them. */
+export function LetterWarnings({ texts }: { texts: readonly (string | null)[] }) {
+  const notes = [...new Set(texts.flatMap((text) => (text === null ? [] : lookalikes(text))))]
+  if (notes.length === 0) return null
+  return (
+    <div role="note" className="mt-3 rounded-lg bg-amber-wash px-3 py-2 text-sm text-amber">
+      <p className="font-medium">! Letters that look like others</p>
+      <ul>
+        {notes.slice(0, WARNINGS_SHOWN).map((note) => (
+          <li key={note} className="[overflow-wrap:anywhere]">
+            {note}
+          </li>
+        ))}
+        {notes.length > WARNINGS_SHOWN && <li>and {notes.length - WARNINGS_SHOWN} more words</li>}
+      </ul>
+    </div>
+  )
+}
+
+const WARNINGS_SHOWN = 5

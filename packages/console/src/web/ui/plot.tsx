@@ -1,0 +1,227 @@
+/** Values over time: stacked bars for what adds up, lines for what does not. Drag to zoom, double click to see all again, click to look behind a moment. */
+import { useEffect, useRef, useState } from 'react'
+import uPlot from 'uplot'
+import 'uplot/dist/uPlot.min.css'
+import { exact } from '../text/format.ts'
+import type { Series, SeriesColour } from './plot-series.ts'
+
+const SWATCHES: Record<SeriesColour, string> = {
+  accent: 'bg-accent',
+  cyan: 'bg-cyan',
+  pink: 'bg-pink',
+  olive: 'bg-olive',
+  violet: 'bg-violet',
+  edge: 'bg-edge',
+  green: 'bg-green',
+  red: 'bg-red',
+  soft: 'bg-soft',
+}
+
+/** The sum of the time before, of the same length. */
+export interface Before {
+  sum: number
+  /** Such as "the 7 days before". */
+  period: string
+}
+
+interface Props {
+  label: string
+  /** Unix seconds, ascending, one step after the other. */
+  times: readonly number[]
+  stepSeconds: number
+  /** The first stands at the bottom. */
+  series: readonly Series[]
+  /** Lines where values of different series, or of different times, do not add up. */
+  areLines?: boolean
+  format: (value: number) => string
+  before?: Before | undefined
+  /** The moment, in Unix seconds, at which the step that was clicked begins. */
+  onPick: (time: number) => void
+}
+
+const HEIGHT = 280
+const LABEL_PX = 12
+
+export function Plot(props: Props) {
+  const { label, times, stepSeconds, series, areLines = false, format, onPick } = props
+  const host = useRef<HTMLDivElement>(null)
+  const picked = useRef(onPick)
+  const [at, setAt] = useState<number | null>(null)
+  const looks = useLooks()
+  useEffect(() => {
+    picked.current = onPick
+  })
+  useEffect(() => {
+    const element = host.current
+    if (!element || times.length === 0) return
+    const colour = (name: string) => resolve(element, `--color-${name}`)
+    const axis = { stroke: colour('soft'), grid: { stroke: colour('line'), width: 1 } }
+    const heights = areLines ? series.map(({ values }) => [...values]) : stacked(series)
+    const drawn = series.map((one, index) => ({ one, heights: heights[index] ?? [] }))
+    // The highest stack first: what stands below it is drawn over it.
+    if (!areLines) drawn.reverse()
+    const bars = uPlot.paths.bars?.({ size: [0.85, 64], align: 0 })
+    const plot = new uPlot(
+      {
+        width: element.clientWidth,
+        height: HEIGHT,
+        series: [
+          {},
+          ...drawn.map(({ one }) => ({
+            label: one.name,
+            stroke: colour(one.colour),
+            width: areLines ? 2 : 0,
+            ...(areLines ? { points: { show: true, size: 5 } } : { fill: colour(one.colour), points: { show: false } }),
+            ...(!areLines && bars && { paths: bars }),
+          })),
+        ],
+        scales: {
+          // Half a step on each side: the first and the last bar are as wide as the others.
+          x: { range: (_, from, to) => [from - stepSeconds / 2, to + stepSeconds / 2] },
+          y: { range: (_, _from, to) => [0, to > 0 ? to * 1.1 : 1] },
+        },
+        fmtDate: (template) => uPlot.fmtDate(withoutHalfDays(template)),
+        axes: [axis, { ...axis, size: 64, values: (_, ticks) => ticks.map(format) }],
+        legend: { show: false },
+        cursor: { drag: { x: true, y: false }, points: { show: areLines } },
+        hooks: {
+          setCursor: [({ cursor: { idx } }) => setAt(typeof idx === 'number' ? idx : null)],
+          ...(!areLines && { draw: [(shown) => labelHighest(shown, format, colour('ink'))] }),
+        },
+      },
+      [[...times], ...drawn.map((one) => one.heights)],
+      element,
+    )
+    const onClick = () => {
+      const { idx } = plot.cursor
+      const time = typeof idx === 'number' ? times[idx] : undefined
+      // A drag zooms; it ends with a click too.
+      if (time !== undefined && plot.select.width === 0) picked.current(time)
+    }
+    plot.over.addEventListener('click', onClick)
+    const watcher = new ResizeObserver(() => plot.setSize({ width: element.clientWidth, height: HEIGHT }))
+    watcher.observe(element)
+    return () => {
+      watcher.disconnect()
+      plot.destroy()
+      setAt(null)
+    }
+  }, [times, stepSeconds, series, areLines, format, looks])
+  return (
+    <figure aria-label={label}>
+      <Legend {...props} at={at} />
+      <div ref={host} className="plot" />
+    </figure>
+  )
+}
+
+/** The height at which each series ends, above those before it. */
+function stacked(series: readonly Series[]): number[][] {
+  let below: number[] = []
+  return series.map(({ values }) => (below = values.map((value, at) => (value ?? 0) + (below[at] ?? 0))))
+}
+
+/** Says how high the highest bar is, above it. */
+function labelHighest(plot: uPlot, format: (value: number) => string, colour: string): void {
+  const [times = [], highest = []] = plot.data
+  const { min = 0, max = 0 } = plot.scales['x'] ?? {}
+  let best = -1
+  for (const [at, value] of highest.entries()) {
+    const time = times[at] ?? 0
+    if (time >= (min ?? 0) && time <= (max ?? 0) && (value ?? 0) > (highest[best] ?? 0)) best = at
+  }
+  const value = highest[best]
+  if (value === undefined || value === null) return
+  const { ctx } = plot
+  const ratio = window.devicePixelRatio
+  const text = format(value)
+  ctx.save()
+  ctx.font = `${LABEL_PX * ratio}px system-ui, sans-serif`
+  ctx.fillStyle = colour
+  ctx.textAlign = 'center'
+  const half = ctx.measureText(text).width / 2
+  const { left, width } = plot.bbox
+  const x = plot.valToPos(times[best] ?? 0, 'x', true)
+  const within = Math.min(Math.max(x, left + half), left + width - half)
+  ctx.fillText(text, within, plot.valToPos(value, 'y', true) - 4 * ratio)
+  ctx.restore()
+}
+
+/** Names, colours and sums; while the pointer is over the plot, the values of that time. */
+function Legend({ times, series, areLines = false, format, before, at }: Props & { at: number | null }) {
+  const sumOf = ({ values }: Series) => values.reduce<number>((sum, value) => sum + (value ?? 0), 0)
+  const whole = series.reduce((sum, one) => sum + sumOf(one), 0)
+  // A sum of zero is what nobody recorded, not something free.
+  const said = (sum: number) => (sum === 0 ? 'nothing recorded' : format(sum))
+  const valueOf = (one: Series) => {
+    if (at !== null) return one.values[at] ?? null
+    return areLines ? null : sumOf(one)
+  }
+  const time = at === null ? undefined : times[at]
+  return (
+    <div className="mb-1 flex min-h-10 flex-wrap items-baseline gap-x-4 gap-y-1 text-sm">
+      {!areLines && (
+        <p className="tabular mr-2">
+          <span className="text-xl font-semibold">
+            {at === null ? said(whole) : format(series.reduce((sum, { values }) => sum + (values[at] ?? 0), 0))}
+          </span>
+          {at === null && before && (
+            <span className="ml-2 text-soft">
+              {said(before.sum)} in {before.period}
+            </span>
+          )}
+        </p>
+      )}
+      {time !== undefined && <span className="tabular text-soft">{exact(time * 1_000)}</span>}
+      <ul className="flex min-w-0 flex-wrap gap-x-4 gap-y-1">
+        {series.map((one, index) => {
+          const value = valueOf(one)
+          return (
+            <li key={index} className="flex max-w-64 min-w-0 items-center gap-1.5">
+              <span aria-hidden className={`size-2.5 shrink-0 rounded-xs ${SWATCHES[one.colour]}`} />
+              <bdi className="min-w-0 truncate" title={one.name}>
+                {one.name}
+              </bdi>
+              {value !== null && <span className="tabular shrink-0 text-soft">{format(value)}</span>}
+            </li>
+          )
+        })}
+      </ul>
+    </div>
+  )
+}
+
+/** A template of uPlot with 24 hours, the month before the day and dashes between them, as everywhere else. */
+function withoutHalfDays(template: string): string {
+  return template
+    .replace('{M}/{D}/{YY}', '{YYYY}-{MM}-{DD}')
+    .replace('{M}/{D}', '{MM}-{DD}')
+    .replace(/\{h\}((?::\{\w+\})*)\{aa\}/, (_, rest: string) => `{HH}${rest || ':00'}`)
+}
+
+/** A canvas knows no variables. */
+function resolve(element: HTMLElement, name: string): string {
+  const probe = document.createElement('span')
+  probe.style.color = `var(${name})`
+  element.append(probe)
+  const { color } = getComputedStyle(probe)
+  probe.remove()
+  return color
+}
+
+/** Changes when the page turns light or dark. */
+function useLooks(): number {
+  const [looks, setLooks] = useState(0)
+  useEffect(() => {
+    const renew = () => setLooks((count) => count + 1)
+    const system = window.matchMedia('(prefers-color-scheme: dark)')
+    const chosen = new MutationObserver(renew)
+    system.addEventListener('change', renew)
+    chosen.observe(document.documentElement, { attributeFilter: ['data-theme'] })
+    return () => {
+      system.removeEventListener('change', renew)
+      chosen.disconnect()
+    }
+  }, [])
+  return looks
+}

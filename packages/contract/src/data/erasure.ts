@@ -1,0 +1,96 @@
+import Type, { type Static } from 'typebox'
+import { nextCursor, time, uuid } from '../web/fields.ts'
+import { LIMITS } from '../engine/limits.ts'
+import { ERASURE_KINDS, ERASURE_STATUSES } from '../engine/words.ts'
+
+export type ErasureKind = (typeof ERASURE_KINDS)[number]
+export type ErasureStatus = (typeof ERASURE_STATUSES)[number]
+
+const kind = Type.Enum([...ERASURE_KINDS], {
+  $id: 'ErasureKind',
+  description:
+    '`run`: one run. `session`: every run of a session. `agent`: every run of an agent. `client`: every run with an event that the client sent. `user`: every run whose session id, or a named payload field, is the user id',
+})
+const text = (description: string) => Type.String({ minLength: 1, maxLength: LIMITS.textChars, description })
+const count = (description: string) => Type.Integer({ minimum: 0, description })
+
+const field = Type.Array(text('A key'), {
+  minItems: 1,
+  maxItems: LIMITS.erasureFieldKeys,
+  description: 'Keys of the payload field with the user id, outermost first. Only with kind `user`',
+})
+
+export const ErasureSubject = Type.Object(
+  {
+    kind,
+    id: text(
+      'What to erase: an external run id, session id, agent id, client id or user id. An agent without an id is named by its name',
+    ),
+    field: Type.Optional(field),
+  },
+  { $id: 'ErasureSubject', examples: [{ kind: 'session', id: 'conversation-81' }] },
+)
+export type ErasureSubject = Static<typeof ErasureSubject>
+
+export const NewErasure = Type.Object(
+  {
+    ...ErasureSubject.properties,
+    reason: Type.Optional(
+      Type.String({ maxLength: LIMITS.erasureReasonChars, description: 'For the receipt. Never the erased id itself' }),
+    ),
+  },
+  {
+    $id: 'NewErasure',
+    examples: [{ kind: 'user', id: 'user-4711', field: ['customer', 'id'], reason: 'Request 2026-118' }],
+  },
+)
+export type NewErasure = Static<typeof NewErasure>
+
+export const Erasure = Type.Object(
+  {
+    id: uuid('Erasure id'),
+    environmentId: uuid('Its environment'),
+    kind,
+    subjectHash: Type.String({
+      description: 'SHA-256 (hex) of `<erasure id> <kind> <id>`: a person who knows the id can check the receipt',
+    }),
+    field: Type.Union([field, Type.Null()], { description: 'The payload field that was searched' }),
+    reason: Type.Union([Type.String(), Type.Null()]),
+    status: Type.Enum([...ERASURE_STATUSES], {
+      $id: 'ErasureStatus',
+      description:
+        '`SEARCHING`: runs are still being found. `REMOVING`: effective; stored rows are being deleted. `DONE`: everything is deleted',
+    }),
+    requestedBy: Type.Object({ kind: Type.String(), id: Type.String(), name: Type.String() }),
+    createdAt: time('When it was requested. Late retries are refused from then on'),
+    effectiveAt: Type.Union([time('When the last of it became invisible to every reader'), Type.Null()]),
+    finishedAt: Type.Union([time('When the last of it was deleted'), Type.Null()]),
+    searched: count('Runs searched so far'),
+    toSearch: count('Runs to search; 0 if an index finds them'),
+    runs: count('Runs erased'),
+    events: count('Events erased'),
+    eventsDeleted: count('Of these, events deleted from the store'),
+    approvals: count('Approvals erased'),
+    issueRecords: count('Issue records erased'),
+    issues: count('Issues that had no records left'),
+    checksum: Type.String({ description: 'Chain of SHA-256 over the erased runs; empty if there were none' }),
+  },
+  { $id: 'Erasure', description: 'What an operator erased on request' },
+)
+export type Erasure = Static<typeof Erasure>
+
+export const ErasurePreview = Type.Object(
+  {
+    runs: count('Runs that an index finds now'),
+    events: count('Their events'),
+    more: Type.Boolean({ description: 'There are more runs than were counted' }),
+    toSearch: count('Runs that have to be searched in addition, counted up to the same bound'),
+  },
+  { $id: 'ErasurePreview', description: 'What an erasure would remove now' },
+)
+export type ErasurePreview = Static<typeof ErasurePreview>
+
+export const ErasurePage = Type.Object({ items: Type.Array(Erasure), nextCursor }, { $id: 'ErasurePage' })
+export type ErasurePage = Static<typeof ErasurePage>
+
+export const ErasureParams = Type.Object({ environmentId: uuid('Environment id'), erasureId: uuid('Erasure id') })

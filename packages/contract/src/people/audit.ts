@@ -1,0 +1,48 @@
+import Type, { type Static } from 'typebox'
+import { anyObject, cursor, id, nextCursor, pageLimit, time } from '../web/fields.ts'
+import { LIMITS } from '../engine/limits.ts'
+
+const nullableId = (description: string) =>
+  Type.Unsafe<string | null>({ type: ['string', 'null'], format: 'uuid', description })
+
+export const AuditEntry = Type.Object(
+  {
+    id: Type.String({ format: 'uuid', description: 'Entry id' }),
+    at: time('When it happened'),
+    workspaceId: nullableId('Workspace; null when it concerns the whole installation'),
+    environmentId: nullableId('Environment; null when it concerns none in particular'),
+    actor: Type.Object({
+      kind: Type.Enum(['operator', 'token'], { description: 'A person, or a token' }),
+      id: Type.String(),
+      name: Type.String({ description: 'Name at that time' }),
+    }),
+    action: Type.String({ description: '`<noun>.<verb>`; a refused attempt ends in `.refused`' }),
+    target: Type.Object({ kind: Type.String(), id: Type.String() }),
+    detail: anyObject,
+    requestId: Type.String({ description: 'Same as in the reply and the log line' }),
+    address: Type.Unsafe<string | null>({
+      type: ['string', 'null'],
+      description:
+        'Network address of the caller; null: the service itself acted, or an earlier build logged the entry',
+    }),
+  },
+  { $id: 'AuditEntry', description: 'An action or attempt by an operator or token' },
+)
+export type AuditEntry = Static<typeof AuditEntry>
+
+export const AuditPage = Type.Object({ items: Type.Array(AuditEntry), nextCursor }, { $id: 'AuditPage' })
+export type AuditPage = Static<typeof AuditPage>
+
+const filter = (description: string) => Type.Optional(id(LIMITS.auditFilterChars, description))
+
+export const AuditQuery = Type.Object({
+  limit: pageLimit(LIMITS.operatorPageDefault, LIMITS.operatorPageMax),
+  cursor,
+  action: filter('Only this action, such as `api_key.create`'),
+  actorId: filter('Only actions of this operator or token'),
+  targetKind: filter('Only actions on this kind of target, such as `policy`'),
+  targetId: filter('Only actions on the target with this id'),
+  from: Type.Optional(time('At or after')),
+  to: Type.Optional(time('Before')),
+})
+export type AuditQuery = Static<typeof AuditQuery>

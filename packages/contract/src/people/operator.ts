@@ -1,0 +1,152 @@
+import Type, { type Static } from 'typebox'
+import { id, nextCursor, nullableText, nullableTime, time, uuid } from '../web/fields.ts'
+import { LIMITS } from '../engine/limits.ts'
+import type { Role } from '../web/access.ts'
+import { ROLES } from '../engine/words.ts'
+
+const role = Type.Enum([...ROLES], { description: 'What the person can do; each role includes the roles before it' })
+
+/** An e-mail address; compared and shown in lower case. */
+export const email = Type.String({
+  maxLength: LIMITS.emailChars,
+  pattern: '^[^\\s@\\u0000-\\u001f]+@[^\\s@\\u0000-\\u001f]+$',
+  description: 'E-mail address',
+})
+
+export const Operator = Type.Object(
+  {
+    id: uuid('Operator id'),
+    name: Type.String(),
+    email: Type.String(),
+    role: Type.Unsafe<Role | null>({
+      enum: [...ROLES, null],
+      description: "The person's role in this workspace or in every workspace; null: none in every workspace",
+    }),
+    fromGroups: Type.Boolean({
+      description: 'Whether groups of the identity provider gave the role, and take it away',
+    }),
+    twoFactor: Type.Boolean({ description: 'Whether the person needs a second factor to sign in' }),
+    deactivated: Type.Boolean({
+      description: 'Whether a directory has deactivated the account, which ends all access',
+    }),
+    createdAt: time('When the account was created'),
+    lastSignInAt: nullableTime('When the person last signed in, if that session still exists'),
+  },
+  { $id: 'Operator', description: 'A person' },
+)
+export type Operator = Static<typeof Operator>
+
+export const OperatorPage = Type.Object({ items: Type.Array(Operator), nextCursor }, { $id: 'OperatorPage' })
+export type OperatorPage = Static<typeof OperatorPage>
+
+const operatorId = uuid('Operator id')
+export const OperatorParams = Type.Object({ operatorId })
+export const WorkspaceOperatorParams = Type.Object({ workspaceId: uuid('Workspace id'), operatorId })
+
+export const NewRole = Type.Object({ role }, { $id: 'NewRole', examples: [{ role: 'approver' }] })
+export type NewRole = Static<typeof NewRole>
+
+/** The role in every workspace; null for a person without one. */
+export const NewInstallationRole = Type.Object(
+  {
+    role: Type.Unsafe<Role | null>({ enum: [...ROLES, null], description: 'null removes the role' }),
+  },
+  { $id: 'NewInstallationRole', examples: [{ role: 'viewer' }] },
+)
+export type NewInstallationRole = Static<typeof NewInstallationRole>
+
+const invitationFields = {
+  id: Type.String({ description: 'Public part of the link' }),
+  workspaceId: Type.Unsafe<string | null>({
+    type: ['string', 'null'],
+    format: 'uuid',
+    description: 'Workspace of the role; null: every workspace',
+  }),
+  email: Type.String(),
+  role,
+  invitedBy: Type.String(),
+  createdAt: time('When it was created'),
+  expiresAt: time('When the link expires'),
+}
+
+export const Invitation = Type.Object(invitationFields, {
+  $id: 'Invitation',
+  description: 'An invitation that has not been accepted',
+})
+export type Invitation = Static<typeof Invitation>
+
+export const CreatedInvitation = Type.Object(
+  {
+    ...invitationFields,
+    link: Type.String({ description: 'Give it only to the invited person. It is shown once and cannot be read again' }),
+  },
+  { $id: 'CreatedInvitation', description: 'A new invitation' },
+)
+export type CreatedInvitation = Static<typeof CreatedInvitation>
+
+export const NewInvitation = Type.Object(
+  { email, role },
+  { $id: 'NewInvitation', examples: [{ email: 'ada@example.com', role: 'approver' }] },
+)
+export type NewInvitation = Static<typeof NewInvitation>
+
+export const InvitationPage = Type.Object({ items: Type.Array(Invitation), nextCursor }, { $id: 'InvitationPage' })
+export type InvitationPage = Static<typeof InvitationPage>
+
+const invitationId = Type.String({ description: 'Public part of the link' })
+export const InvitationParams = Type.Object({ invitationId })
+export const WorkspaceInvitationParams = Type.Object({ workspaceId: uuid('Workspace id'), invitationId })
+
+export const password = Type.String({
+  minLength: LIMITS.passwordCharsMin,
+  maxLength: LIMITS.passwordCharsMax,
+  description: 'Password',
+})
+
+export const Acceptance = Type.Object(
+  {
+    token: id(LIMITS.credentialChars, 'The part of the link after #'),
+    name: Type.Optional(id(LIMITS.nameChars, 'Name to show to others; by default, part of the e-mail address')),
+    email: Type.Optional(
+      id(LIMITS.emailChars, 'E-mail address of the first person of a store; other invitations name the address'),
+    ),
+    password: Type.String({
+      minLength: 1,
+      maxLength: LIMITS.passwordCharsMax,
+      description: 'A new password, or the existing password if the person already has an account',
+    }),
+  },
+  {
+    $id: 'Acceptance',
+    examples: [
+      { token: 'tacho-invite_0123456789abcdef_secret', name: 'Ada', password: 'correct horse battery staple' },
+    ],
+  },
+)
+export type Acceptance = Static<typeof Acceptance>
+
+/** The token from the link is enough to see what the invitation offers. */
+export const InvitationLink = Type.Object(
+  { token: id(LIMITS.credentialChars, 'The part of the link after #') },
+  { $id: 'InvitationLink', examples: [{ token: 'tacho-invite_0123456789abcdef_secret' }] },
+)
+export type InvitationLink = Static<typeof InvitationLink>
+
+export const OpenedInvitation = Type.Object(
+  {
+    email: Type.String({ description: 'E-mail address of the invited person; empty: the first person names it' }),
+    role,
+    workspace: nullableText('Name of the workspace; null: every workspace'),
+    invitedBy: Type.String({ description: 'Who sent the invitation' }),
+    expiresAt: time('When the link expires'),
+    account: Type.Enum(['none', 'password', 'identity-provider', 'unknown'], {
+      description:
+        'Whether the address already has an account, and how that account signs in. `unknown`: it must have one; not told, because somebody of one workspace invites',
+    }),
+  },
+  { $id: 'OpenedInvitation', description: 'What an invitation offers, shown before it is accepted' },
+)
+export type OpenedInvitation = Static<typeof OpenedInvitation>
+
+export const Accepted = Type.Object({ email: Type.String(), role, created: Type.Boolean() }, { $id: 'Accepted' })
+export type Accepted = Static<typeof Accepted>

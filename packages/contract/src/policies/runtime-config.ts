@@ -1,0 +1,63 @@
+import Type, { type Static } from 'typebox'
+import { nullableText, uuid } from '../web/fields.ts'
+import { ON_ERRORS, POLICY_ACTIONS, SEVERITIES } from '../engine/words.ts'
+
+export const Severity = Type.Enum([...SEVERITIES], { $id: 'Severity' })
+export type Severity = (typeof SEVERITIES)[number]
+
+export const PolicyAction = Type.Enum([...POLICY_ACTIONS], { $id: 'PolicyAction' })
+export type PolicyAction = (typeof POLICY_ACTIONS)[number]
+
+export const OnError = Type.Enum([...ON_ERRORS], {
+  $id: 'OnError',
+  description:
+    'What a condition that cannot be evaluated counts as: `act` as a match, `ignore` as none. A condition that reads an ' +
+    'input that cannot be read always counts as a match',
+})
+
+export const RuntimePrompt = Type.Object(
+  {
+    promptId: uuid('Prompt id'),
+    name: Type.String(),
+    versionId: uuid('Send it as `promptVersionId` in reports about runs that used this version'),
+    version: Type.String(),
+    content: Type.String({ description: 'Prompt text, unchanged' }),
+    contentHash: Type.String({
+      pattern: '^[0-9a-f]{64}$',
+      description: 'SHA-256 of the UTF-8 bytes of `content`, in lower-case hex',
+    }),
+  },
+  { $id: 'RuntimePrompt', description: 'The deployed version of a prompt' },
+)
+export type RuntimePrompt = Static<typeof RuntimePrompt>
+
+export const RuntimePolicy = Type.Object(
+  {
+    policyId: Type.String(),
+    name: Type.String(),
+    description: nullableText('Purpose of the policy'),
+    version: Type.String(),
+    condition: Type.String({ description: 'CEL expression, unchanged; the client evaluates it' }),
+    severity: Severity,
+    action: PolicyAction,
+    onError: Type.Optional(
+      Type.Enum([...ON_ERRORS], { description: 'Absent: `act` with severity HIGH or CRITICAL, else `ignore`' }),
+    ),
+  },
+  { $id: 'RuntimePolicy', description: 'The deployed version of a policy' },
+)
+export type RuntimePolicy = Static<typeof RuntimePolicy>
+
+/** Runtime configuration (interface: "Runtime configuration"). */
+export const RuntimeConfig = Type.Object(
+  {
+    revision: Type.String({
+      pattern: '^[0-9a-f]{64}$',
+      description: 'SHA-256 of this object without `revision`, as canonical JSON (RFC 8785), in lower-case hex',
+    }),
+    prompts: Type.Array(RuntimePrompt, { description: 'Sorted by name' }),
+    policies: Type.Array(RuntimePolicy, { description: 'Sorted by policy id' }),
+  },
+  { $id: 'RuntimeConfig', description: 'The deployed prompts and policies of an environment' },
+)
+export type RuntimeConfig = Static<typeof RuntimeConfig>

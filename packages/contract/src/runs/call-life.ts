@@ -1,0 +1,141 @@
+/**
+ * The life of a tool call, as the events of its run tell it. The service, the console and the commands read it here.
+ *
+ *   asked ─┬─> never_ran                 cut, unreadable, unknown_tool, unfit; declined is no failure
+ *          └─> judged ─┬─> blocked
+ *                      ├─> held ─┬─> rejected, expired, withdrawn
+ *                      │         └─> approved ─┐
+ *                      └───────────────────────┴─> running ─> returned, failed, cancelled, did_not_report
+ *
+ * Each event tells one state. What became of a held call stands in its approval.
+ */
+import { isObject, textAt, type Json } from '../record/payload-reader.ts'
+
+export const CALL_OUTCOMES = ['returned', 'failed', 'cancelled', 'never_ran', 'did_not_report'] as const
+export type CallOutcome = (typeof CALL_OUTCOMES)[number]
+
+export type CallState = 'asked' | 'judged' | 'blocked' | 'held' | 'withdrawn' | 'handed_off' | 'running' | CallOutcome
+
+/** By the reason code of a call that never ran. */
+const NEVER_RAN = new Map<unknown, string>([
+  ['cut', 'the answer of the model was cut'],
+  ['unreadable', 'its arguments cannot be read'],
+  ['unknown_tool', 'unknown tool'],
+  ['unfit', 'its arguments do not fit the tool'],
+  ['declined', 'declined'],
+])
+
+/** Why a call never ran, in words. A code that is not known stays as it is. */
+export const reasonText = (code: string): string => NEVER_RAN.get(code) ?? code
+
+/** How a TOOL_CALL ended. Older clients do not say: then an error is a failure. */
+export function callOutcome(payload: Json): CallOutcome {
+  const outcome = CALL_OUTCOMES.find((one) => one === payload['outcome'])
+  return outcome ?? (isSet(payload['error']) || isSet(payload['exception']) ? 'failed' : 'returned')
+}
+
+const isSet = (value: unknown) => value !== undefined && value !== null && value !== false
+
+/** A call that was cancelled or declined is no failure, and one that did not report may have worked. */
+export function isFailedCall(payload: Json): boolean {
+  const outcome = callOutcome(payload)
+  return outcome === 'failed' || (outcome === 'never_ran' && payload['reasonCode'] !== 'declined')
+}
+
+/** Why a call never ran, as its client names it. Null: it ran, or the client does not say. */
+export function neverRanCode(payload: Json): string | null {
+  const code = callOutcome(payload) === 'never_ran' ? payload['reasonCode'] : undefined
+  return typeof code === 'string' && NEVER_RAN.has(code) ? code : null
+}
+
+/** How a call ended, in words: `never ran: unknown tool`. */
+export function outcomeText(payload: Json): string {
+  const outcome = callOutcome(payload)
+  if (outcome !== 'never_ran') return outcome.replaceAll('_', ' ').replace('report', 'report back')
+  const why = NEVER_RAN.get(payload['reasonCode'])
+  return why === undefined ? 'never ran' : `never ran: ${why}`
+}
+
+/** What a list says of a TOOL_CALL that neither returned nor failed; null for the others. */
+export function unusualEnd(eventType: string, payload: Json): string | null {
+  if (eventType !== 'TOOL_CALL') return null
+  const outcome = callOutcome(payload)
+  return outcome === 'returned' || outcome === 'failed' ? null : outcomeText(payload)
+}
+
+/** A call that a model asked for. */
+export interface AskedCall {
+  id: string | null
+  name: string
+  /** As received, where they are no JSON or the call was cut. */
+  arguments: string | null
+  problem: string | null
+}
+
+const ASKED_MAX = 100
+
+export function askedCalls(payload: Json): AskedCall[] {
+  const { toolCalls } = payload
+  if (!Array.isArray(toolCalls)) return []
+  return toolCalls
+    .slice(0, ASKED_MAX)
+    .filter(isObject)
+    .map((call) => ({
+      id: textAt(call, 'id'),
+      name: textAt(call, 'name') ?? 'tool',
+      arguments: textAt(call, 'arguments'),
+      problem: textAt(call, 'problem'),
+    }))
+}
+
+export interface CallEvent {
+  eventId: string
+  eventType: string
+  payload: Json
+}
+
+/** Event types that name a call by the model's id. */
+export const CALL_EVENTS: ReadonlySet<string> = new Set([
+  'LLM_CALL',
+  'TOOL_START',
+  'TOOL_CALL',
+  'POLICY_DECISION',
+  'APPROVAL_WITHDRAWN',
+  'HANDOFF',
+])
+
+/** The state that an event tells of the call with this id; null: it is not about the call. */
+export function callState({ eventType, payload }: Omit<CallEvent, 'eventId'>, toolCallId: string): CallState | null {
+  if (eventType === 'LLM_CALL') return askedCalls(payload).some(({ id }) => id === toolCallId) ? 'asked' : null
+  if (!CALL_EVENTS.has(eventType) || payload['toolCallId'] !== toolCallId) return null
+  if (eventType === 'TOOL_CALL') return callOutcome(payload)
+  if (eventType === 'TOOL_START') return 'running'
+  if (eventType === 'APPROVAL_WITHDRAWN') return 'withdrawn'
+  if (eventType === 'HANDOFF') return 'handed_off'
+  const { action } = payload
+  return action === 'BLOCK' ? 'blocked' : action === 'REQUIRE_APPROVAL' ? 'held' : 'judged'
+}
+
+/**
+ * The events of the call that `eventId` is about, in the order given, which is that of time. An id that several model calls
+ * used begins anew with each: an event belongs to the nearest one before it.
+ */
+export function callLife<Event extends CallEvent>(
+  events: readonly Event[],
+  toolCallId: string,
+  eventId: string,
+): { event: Event; state: CallState }[] {
+  let life: { event: Event; state: CallState }[] = []
+  let isIn = false
+  for (const event of events) {
+    const state = callState(event, toolCallId)
+    if (state === null) continue
+    if (state === 'asked') {
+      if (isIn) return life
+      life = []
+    }
+    life.push({ event, state })
+    isIn ||= event.eventId === eventId
+  }
+  return isIn ? life : []
+}

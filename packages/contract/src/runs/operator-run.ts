@@ -1,0 +1,310 @@
+import Type, { type Static } from 'typebox'
+import { Event, EventRow } from '../record/event.ts'
+import { cursor, id, nextCursor, nullableText, nullableTime, pageLimit, time, uuid } from '../web/fields.ts'
+import { LIMITS } from '../engine/limits.ts'
+import { Completeness } from '../record/completeness.ts'
+import { ESTIMATE } from './estimate.ts'
+import { REJECTIONS, WARNINGS, type RejectionCode, type WarningCode } from '../web/errors.ts'
+import { Run, RunStatus } from './run.ts'
+import { FAILURE_PLACES, RUN_ACTIVITIES, RUN_SORTS, SCORE_KINDS } from '../engine/words.ts'
+
+/** Names that events of a run give, in the order of their arrival. */
+const names = (description: string) => Type.Array(Type.String(), { description })
+
+export const RunFailure = Type.Object(
+  {
+    errorClass: nullableText('Class of the error, such as TimeoutError'),
+    message: nullableText(
+      'First line of its message; null if it has none, was not captured or was removed with the payloads',
+    ),
+    place: Type.Enum([...FAILURE_PLACES], { description: 'Where it happened' }),
+    name: nullableText('The tool, the model or the step'),
+    eventId: Type.String({ description: 'Client id of the event that tells it, which may have a stack and causes' }),
+  },
+  { $id: 'RunFailure', description: 'Why a run failed or was cancelled' },
+)
+export type RunFailure = Static<typeof RunFailure>
+
+export const RunScore = Type.Object(
+  {
+    name: Type.String(),
+    kind: Type.Enum([...SCORE_KINDS], { description: 'What its latest value is' }),
+    mean: Type.Unsafe<number | null>({
+      type: ['number', 'null'],
+      description: 'Mean of the numbers, and of yes and no, where yes is 1; null: all are categories',
+    }),
+    category: nullableText('The latest category; null: all are numbers or yes and no'),
+    count: Type.Integer({ minimum: 1, description: 'Scores of this name: of the run and its steps, by all authors' }),
+    scoredAt: time('When the latest was given'),
+  },
+  { $id: 'RunScore', description: 'What the scores of one name say of a run' },
+)
+export type RunScore = Static<typeof RunScore>
+
+/** A run for operators: the public fields and fields only the store knows. */
+export const OperatorRun = Type.Object(
+  {
+    ...Run.properties,
+    sessionId: nullableText('Session id of the first event that names one'),
+    userId: nullableText('End user: payload.userId of the first event that has one'),
+    agentId: nullableText("External agent id; null when only the agent's name is known"),
+    ...ESTIMATE,
+    eventCount: Type.Integer({ minimum: 0 }),
+    differingRetries: Type.Integer({
+      minimum: 0,
+      description: 'Events sent again with a stored id but different content; the first one was kept',
+    }),
+    completeness: Completeness,
+    errorCount: Type.Integer({
+      minimum: 0,
+      description:
+        'Events that tell an error: ERROR events, failed tool and model calls and steps, an outcome with an error',
+    }),
+    failure: Type.Union([RunFailure, Type.Null()], {
+      description:
+        'Why it failed or was cancelled: what its outcome says; unless it was cancelled, else its latest error. Null: no event tells it',
+    }),
+    title: nullableText(
+      'Its first question, in one line, or else the label of its first step; null if its payloads were removed',
+    ),
+    answer: nullableText('Its latest answer, in one line; null if no event has one, or its payloads were removed'),
+    tools: names('Tools that it called'),
+    models: names('Models that it called'),
+    policyIds: names('Policies that matched a call'),
+    promptVersionIds: names('Prompt versions that its events name'),
+    tags: names('Tags, from payload.runTags of its events'),
+    metadata: Type.Record(Type.String(), Type.String(), {
+      description: 'From payload.runMetadata of its events; the latest value of a key, as text',
+    }),
+    loops: names(
+      `Tools that were called with the same input ${LIMITS.loopCalls} times within ${LIMITS.loopWindowCalls} tool calls`,
+    ),
+    lastEventAt: time('Latest event time of the run'),
+    receivedAt: time('When the first event of the run was stored'),
+    pinnedAt: nullableTime('When it was pinned, so that retention keeps it; null: it is not'),
+    closedByRuleAt: nullableTime(
+      'When the stalled rule of the environment closed it, without an outcome; a later outcome replaces this. Null: it did not',
+    ),
+    activity: Type.Optional(
+      Type.Enum([...RUN_ACTIVITIES], {
+        description:
+          'What a RUNNING run does at the time of the reply: ACTIVE, WAITING_FOR_APPROVAL (a request is pending, so it is not stalled), ' +
+          'or STALLED (no event for as long as the stalled rule says). Absent for other runs',
+      }),
+    ),
+    payloadsRemoved: Type.Integer({
+      minimum: 0,
+      description: 'Events whose payloads retention removed; they are shown as {}',
+    }),
+    scores: Type.Array(RunScore, { description: 'By name' }),
+  },
+  { $id: 'OperatorRun', description: 'One agent execution, as operators see it' },
+)
+export type OperatorRun = Static<typeof OperatorRun>
+
+export const OperatorRunPage = Type.Object({ items: Type.Array(OperatorRun), nextCursor }, { $id: 'OperatorRunPage' })
+export type OperatorRunPage = Static<typeof OperatorRunPage>
+
+const SIFTED = `A page ends after ${LIMITS.runsLookedAt} examined runs: it can have few or no items and still a nextCursor`
+
+/** Parameters that choose runs. */
+export const RUN_FILTERS = {
+  agentId: Type.Optional(uuid('Internal agent id')),
+  agent: Type.Optional(
+    id(
+      LIMITS.searchChars,
+      'Runs of agents with this external id or name. A name search examines the newest ' +
+        `${LIMITS.searchedAgents} agents with an id in the environment, and finds at most ${LIMITS.searchedAgentsOfName} of one name`,
+    ),
+  ),
+  session: Type.Optional(
+    Type.String({ minLength: 1, maxLength: LIMITS.textChars, description: 'External session id' }),
+  ),
+  sessionId: Type.Optional(
+    Type.String({ minLength: 1, maxLength: LIMITS.textChars, description: 'The former name of session' }),
+  ),
+  user: Type.Optional(
+    Type.String({ minLength: 1, maxLength: LIMITS.textChars, description: 'Runs for this end user, by its id' }),
+  ),
+  status: Type.Optional(RunStatus),
+  activity: Type.Optional(
+    Type.Enum(['STALLED'], {
+      description: `RUNNING runs that are stalled: no event for as long as the stalled rule says, and no pending request. ${SIFTED}`,
+    }),
+  ),
+  from: Type.Optional(time('Runs started at or after this time')),
+  to: Type.Optional(time('Runs started before this time')),
+  q: Type.Optional(
+    id(
+      LIMITS.searchChars,
+      'Search: runs whose external id starts with this text, or whose session id, agent id or agent name equals it. ' +
+        'Combines with the other filters. Case-sensitive. When more than ' +
+        `${LIMITS.searchedRunIds} run ids start with it, the last ${LIMITS.searchedRunIds} in code point order are ` +
+        `examined. A name search examines the newest ${LIMITS.searchedAgents} agents with an id in the environment, ` +
+        `and finds at most ${LIMITS.searchedAgentsOfName} of one name`,
+    ),
+  ),
+  minCost: Type.Optional(
+    Type.String({
+      pattern: '^[0-9]{1,7}(\\.[0-9]{1,9})?$',
+      description: `Runs whose sent cost, without estimates, is at least this, in US dollars: a decimal number such as 0.25. ${SIFTED}`,
+    }),
+  ),
+  minLengthMs: Type.Optional(
+    Type.Integer({
+      minimum: 1,
+      maximum: Number.MAX_SAFE_INTEGER,
+      description: `Runs at least this long, from the start to the end or the latest event. ${SIFTED}`,
+    }),
+  ),
+  hasErrors: Type.Optional(
+    Type.Enum(['true'], {
+      description: `Runs with an event that tells an error, as errorCount counts them. ${SIFTED}`,
+    }),
+  ),
+  completeness: Type.Optional(
+    Type.Enum(['GAPS'], {
+      description: 'Runs with events that did not arrive: rejected, dropped by the client, or missing',
+    }),
+  ),
+  hasApprovals: Type.Optional(
+    Type.Enum(['true'], {
+      description: `Runs of the newest ${LIMITS.searchedApprovals} requests for approval in the environment`,
+    }),
+  ),
+  tool: Type.Optional(id(LIMITS.searchChars, `Runs with a TOOL_CALL of this toolName. ${SIFTED}`)),
+  model: Type.Optional(id(LIMITS.searchChars, `Runs with an LLM_CALL of this model. ${SIFTED}`)),
+  policyId: Type.Optional(id(LIMITS.searchChars, `Runs with a POLICY_DECISION of this policy. ${SIFTED}`)),
+  tag: Type.Optional(id(LIMITS.searchChars, `Runs with this tag. ${SIFTED}`)),
+  metadata: Type.Optional(
+    id(LIMITS.searchChars, `Runs with this metadata: key=value, or a key for any value. ${SIFTED}`),
+  ),
+  loops: Type.Optional(
+    Type.Enum(['true'], {
+      description: `Runs in which a tool was called with the same input ${LIMITS.loopCalls} times within ${LIMITS.loopWindowCalls} tool calls. ${SIFTED}`,
+    }),
+  ),
+  promptVersionId: Type.Optional(uuid(`Runs with an event that names this prompt version. ${SIFTED}`)),
+  score: Type.Optional(
+    id(
+      LIMITS.searchChars,
+      'Runs with a score: its name, or name<0.5, name<=, name>, name>=, name=1, compared with the mean of the run; name=true or ' +
+        `name=false, for what at least half or less than half of its scores say; name=word, for its latest category. ${SIFTED}`,
+    ),
+  ),
+  unscored: Type.Optional(id(LIMITS.scoreNameChars, `Runs without a score of this name. ${SIFTED}`)),
+  share: Type.Optional(
+    Type.Integer({
+      minimum: 1,
+      maximum: 100,
+      description: `About so many of 100 runs, chosen by their internal ids: always the same runs. ${SIFTED}`,
+    }),
+  ),
+}
+
+export const OperatorRunsQuery = Type.Object({
+  limit: pageLimit(LIMITS.operatorPageDefault, LIMITS.operatorPageMax),
+  cursor,
+  ...RUN_FILTERS,
+  sort: Type.Optional(
+    Type.Enum([...RUN_SORTS], {
+      default: 'newest',
+      description:
+        'The order. newest: by their start. The others list only runs that ended and have some of it, the greatest first: cost: the ' +
+        'sent cost, without estimates; length: from the start to the end; tokens: in total; failures: events that tell an error, as ' +
+        `errorCount counts them. With other filters that more than ${LIMITS.runsLookedAt} runs match: ${SIFTED}`,
+    }),
+  ),
+  scoreOrder: Type.Optional(
+    Type.Enum(['lowest', 'highest'], {
+      description: `Only with score: runs by the mean of that score, not by their start; those with categories alone are left out. ${SIFTED}`,
+    }),
+  ),
+})
+export type OperatorRunsQuery = Static<typeof OperatorRunsQuery>
+
+export const RunFilter = Type.Object(RUN_FILTERS, {
+  $id: 'RunFilter',
+  additionalProperties: false,
+  description: 'Filters of the list of runs, as in its query',
+})
+export type RunFilter = Static<typeof RunFilter>
+
+export const OperatorRunParams = Type.Object({
+  environmentId: uuid('Environment id'),
+  runId: Type.String({ description: 'External run id, or the internal run UUID' }),
+})
+
+export const EVENT_ORDERS = ['time', 'latest', 'arrival'] as const
+
+export const EventRowsQuery = Type.Object({
+  limit: pageLimit(LIMITS.eventsPageDefault, LIMITS.eventsPageMax),
+  cursor,
+  order: Type.Optional(
+    Type.Enum([...EVENT_ORDERS], {
+      default: 'time',
+      description:
+        'Event time, latest event time first, or arrival order. Arrival order always returns a nextCursor: use it to follow the run',
+    }),
+  ),
+  before: Type.Optional(
+    Type.String({
+      maxLength: LIMITS.eventIdChars,
+      description: 'Only with the order latest: events before the event with this id, the nearest first',
+    }),
+  ),
+  eventType: Type.Optional(id(LIMITS.eventTypeChars, 'Only events of exactly this type')),
+  q: Type.Optional(
+    id(
+      LIMITS.searchChars,
+      'Search: events whose label contains this text; A to Z match a to z. With this or with eventType, a page ends ' +
+        `after ${LIMITS.eventsLookedAt} examined rows: it can have few or no items and still a nextCursor`,
+    ),
+  ),
+})
+
+export const EventRowPage = Type.Object({ items: Type.Array(EventRow), nextCursor }, { $id: 'EventRowPage' })
+export type EventRowPage = Static<typeof EventRowPage>
+
+export const OperatorEventParams = Type.Object({
+  environmentId: uuid('Environment id'),
+  runId: Type.String({ description: 'External run id, or the internal run UUID' }),
+  eventId: Type.String({ description: 'Client event id' }),
+})
+
+const { payload, ...eventFields } = Event.properties
+
+/** An event for operators. The payload stays last. */
+export const OperatorEvent = Type.Object(
+  { ...eventFields, ...ESTIMATE, payload },
+  { $id: 'OperatorEvent', description: 'An event on the timeline of a run, as operators see it' },
+)
+export type OperatorEvent = Static<typeof OperatorEvent>
+
+/** History of one event: the answer to `tacho doctor --run <id> --event <id>`. */
+export const EventTrace = Type.Object(
+  {
+    outcome: Type.Enum(['stored', 'rejected', 'unknown'], {
+      description:
+        'stored: on the timeline; rejected: see the reason; unknown: the service never received it, or long ago',
+    }),
+    event: Type.Optional(Event),
+    position: Type.Optional(Type.Integer({ minimum: 1, description: 'Position on the timeline of its run, from 1' })),
+    countedUsage: Type.Optional(Type.Boolean({ description: 'Whether it added to the usage of its run' })),
+    closedRun: Type.Optional(Type.Boolean({ description: 'Whether it is the outcome that closed its run' })),
+    warnings: Type.Optional(
+      Type.Array(Type.Object({ code: Type.Enum(Object.keys(WARNINGS) as WarningCode[]), message: Type.String() }), {
+        description: 'Parts of the stored event that were not understood',
+      }),
+    ),
+    rejection: Type.Optional(
+      Type.Object({
+        code: Type.Enum(Object.keys(REJECTIONS) as RejectionCode[]),
+        message: Type.String(),
+        rejectedAt: time('When it was last rejected'),
+      }),
+    ),
+  },
+  { $id: 'EventTrace', description: 'What happened to one event' },
+)
+export type EventTrace = Static<typeof EventTrace>

@@ -1,0 +1,47 @@
+/**
+ * What an event says of the question and the answer of its run. Lists, pages and commands title a run with the first question.
+ * Source: docs/decisions/0106-issues-from-what-fails.md.
+ */
+import { fit } from '../engine/fit.ts'
+import { contentText, isObject, messagesAt, textAt, type Json } from '../record/payload-reader.ts'
+
+export interface Said {
+  /** In one line. */
+  question: string | null
+  answer: string | null
+}
+
+export const SAID_CHARS = 200
+/** Longer texts are not read beyond this. */
+const READ_CHARS = 2_000
+/** Instead of a text, in metadata-only mode. */
+const LEFT_OUT = '[left out]'
+
+/** Null: neither a question nor an answer. */
+export function saidIn(eventType: string, label: string, payload: Json): Said | null {
+  const said = { question: lineOf(questionIn(eventType, payload)), answer: lineOf(answerIn(eventType, label, payload)) }
+  return said.question === null && said.answer === null ? null : said
+}
+
+function questionIn(eventType: string, payload: Json): string {
+  if (eventType === 'USER_INPUT') return textAt(payload, 'text') ?? contentText(payload['content'])
+  if (eventType !== 'LLM_CALL' || !Array.isArray(payload['messages'])) return ''
+  // A conversation sends its earlier questions again: the last one is new.
+  for (const message of payload['messages'].toReversed() as unknown[]) {
+    const text =
+      isObject(message) && message['role'] === 'user' ? contentText(message['content'] ?? message['text']) : ''
+    if (text !== '') return text
+  }
+  return ''
+}
+
+function answerIn(eventType: string, label: string, payload: Json): string {
+  if (eventType === 'LLM_CALL') return messagesAt(payload, 'output').at(-1)?.text ?? ''
+  // Hooks of coding agents: the last message of a turn.
+  return eventType === 'AGENT_STEP' && label === 'answer' ? (textAt(payload, 'text') ?? '') : ''
+}
+
+function lineOf(text: string): string | null {
+  const line = text.slice(0, READ_CHARS).replaceAll(/\s+/g, ' ').trim()
+  return line === '' || line === LEFT_OUT ? null : fit(line, SAID_CHARS)
+}

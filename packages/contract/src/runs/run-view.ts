@@ -1,0 +1,68 @@
+import Type, { type Static } from 'typebox'
+import { id, nextCursor, time, uuid } from '../web/fields.ts'
+import { LIMITS } from '../engine/limits.ts'
+import { RUN_COLUMNS } from '../engine/words.ts'
+import { RunFilter } from './operator-run.ts'
+
+export type RunColumn = (typeof RUN_COLUMNS)[number]
+
+const name = id(LIMITS.runViewNameChars, 'Unique in the environment; case-sensitive')
+const lastHours = Type.Unsafe<number | null>({
+  type: ['integer', 'null'],
+  minimum: 1,
+  maximum: LIMITS.runViewHours,
+  description:
+    'Runs started in so many hours before the view is opened; null: no such limit. `from` in `query` takes precedence',
+})
+const columns = Type.Array(Type.Enum([...RUN_COLUMNS], { $id: 'RunColumn' }), {
+  maxItems: RUN_COLUMNS.length,
+  uniqueItems: true,
+  description: 'Columns to show; empty: those that the viewer last chose',
+})
+
+export const RunView = Type.Object(
+  {
+    id: uuid('View id'),
+    environmentId: uuid('Its environment'),
+    name,
+    query: RunFilter,
+    lastHours,
+    columns,
+    createdAt: time('When it was created'),
+  },
+  { $id: 'RunView', description: 'A saved view of the list of runs, shared by everyone who can read the environment' },
+)
+export type RunView = Static<typeof RunView>
+
+export const NewRunView = Type.Object(
+  { name, query: RunFilter, lastHours: Type.Optional(lastHours), columns: Type.Optional(columns) },
+  {
+    $id: 'NewRunView',
+    examples: [
+      {
+        name: 'Failed refunds',
+        query: { status: 'FAILED', tool: 'refund' },
+        lastHours: 24,
+        columns: ['status', 'run', 'started', 'cost'],
+      },
+    ],
+  },
+)
+export type NewRunView = Static<typeof NewRunView>
+
+/** Absent fields stay unchanged. */
+export const RunViewChange = Type.Object(
+  {
+    name: Type.Optional(name),
+    query: Type.Optional(RunFilter),
+    lastHours: Type.Optional(lastHours),
+    columns: Type.Optional(columns),
+  },
+  { $id: 'RunViewChange', examples: [{ name: 'Failed refunds of today' }] },
+)
+export type RunViewChange = Static<typeof RunViewChange>
+
+export const RunViewPage = Type.Object({ items: Type.Array(RunView), nextCursor }, { $id: 'RunViewPage' })
+export type RunViewPage = Static<typeof RunViewPage>
+
+export const RunViewParams = Type.Object({ environmentId: uuid('Environment id'), runViewId: uuid('View id') })

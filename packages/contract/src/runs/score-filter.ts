@@ -1,0 +1,29 @@
+/** The filter of runs by a score: `helpful`, `helpful=true`, `accuracy<0.5`, `tone=rude`. No schema library: commands use it. */
+import { LIMITS } from '../engine/limits.ts'
+
+export const SCORE_COMPARISONS = ['<=', '>=', '<', '>', '='] as const
+export type ScoreComparison = (typeof SCORE_COMPARISONS)[number]
+
+/** `compare` null: any value. A text is compared with `=` only, as are true and false. */
+export interface ScoreFilter {
+  name: string
+  compare: ScoreComparison | null
+  value: number | boolean | string | null
+}
+
+const FORM = new RegExp(`^([^<>=]{1,${LIMITS.scoreNameChars}})(?:(<=|>=|<|>|=)(.+))?$`, 'su')
+const NUMBER = /^-?[0-9]+(\.[0-9]+)?$/
+
+/** Null: the text is no such filter. */
+export function readScoreFilter(text: string): ScoreFilter | null {
+  const found = FORM.exec(text)
+  const name = found?.[1]?.trim() ?? ''
+  if (found === null || name === '') return null
+  const compare = (found[2] ?? null) as ScoreComparison | null
+  const given = found[3]?.trim()
+  if (compare === null) return { name, compare, value: null }
+  if (given === undefined || given === '') return null
+  if (NUMBER.test(given)) return { name, compare, value: Number(given) }
+  if (compare !== '=') return null
+  return { name, compare, value: given === 'true' ? true : given === 'false' ? false : given }
+}

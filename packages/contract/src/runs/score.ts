@@ -1,0 +1,122 @@
+import Type, { type Static } from 'typebox'
+import { cursor, importedAt, nextCursor, nullableText, optionalText, pageLimit, time } from '../web/fields.ts'
+import { LIMITS } from '../engine/limits.ts'
+import { scoreName, scoreValue } from '../record/payload.ts'
+import { SCORE_KINDS } from '../engine/words.ts'
+import { OperatorRunParams } from './operator-run.ts'
+
+const count = (description: string) => Type.Integer({ minimum: 0, description })
+
+export const SCORE_AUTHORS = ['client', 'operator', 'token'] as const
+
+export const Score = Type.Object(
+  {
+    id: Type.String({ description: 'Of this name, step and author in the run' }),
+    eventId: nullableText('Client event id of the step that it judges; null: the whole run'),
+    name: scoreName,
+    value: scoreValue,
+    comment: nullableText('Why; null also where retention removed it'),
+    author: Type.Object({
+      kind: Type.Enum([...SCORE_AUTHORS], {
+        description: 'client: a SCORE event; operator: a person; token: a script',
+      }),
+      id: Type.String({ description: 'Of a client: the author that it names; empty if it names none' }),
+      name: Type.String(),
+    }),
+    scoredAt: time('When it was given'),
+    sentAs: nullableText('Client event id of the SCORE event; null: an operator gave it'),
+    importedAt,
+  },
+  { $id: 'Score', description: 'What someone says of a run or of one of its steps' },
+)
+export type Score = Static<typeof Score>
+
+export const ScorePage = Type.Object({ items: Type.Array(Score), nextCursor }, { $id: 'ScorePage' })
+export type ScorePage = Static<typeof ScorePage>
+
+export const ScoresQuery = Type.Object({
+  limit: pageLimit(LIMITS.operatorPageDefault, LIMITS.operatorPageMax),
+  cursor,
+})
+
+export const NewScore = Type.Object(
+  {
+    name: scoreName,
+    value: scoreValue,
+    comment: optionalText('Why', LIMITS.scoreCommentChars),
+    eventId: optionalText('Client event id of the step; absent: the whole run', LIMITS.eventIdChars),
+  },
+  { $id: 'NewScore', examples: [{ name: 'quality', value: false, comment: 'It promised a refund' }] },
+)
+export type NewScore = Static<typeof NewScore>
+
+export const ScoreParams = Type.Object({
+  ...OperatorRunParams.properties,
+  scoreId: Type.String({ description: 'Id of the score' }),
+})
+
+export const ScoreName = Type.Object(
+  {
+    name: scoreName,
+    kind: Type.Enum([...SCORE_KINDS], { description: 'What its latest value is' }),
+    lastAt: time('When it was last given'),
+  },
+  { $id: 'ScoreName', description: 'A name that scores of the environment have' },
+)
+export type ScoreName = Static<typeof ScoreName>
+
+export const ScoreNames = Type.Object(
+  { items: Type.Array(ScoreName, { description: `By name, at most ${LIMITS.scoreNames}` }) },
+  { $id: 'ScoreNames' },
+)
+export type ScoreNames = Static<typeof ScoreNames>
+
+/** What runs with a score of one name add up to. */
+export const ScoreSum = Type.Object(
+  {
+    name: scoreName,
+    runs: count('Runs with a score of this name'),
+    mean: Type.Unsafe<number | null>({
+      type: ['number', 'null'],
+      description: 'Mean of the runs with numbers or yes and no, where yes is 1; null: all are categories',
+    }),
+    meanMargin: Type.Unsafe<number | null>({
+      type: ['number', 'null'],
+      minimum: 0,
+      description: 'The true mean is likely (95 %) this much from it at most; null: fewer than two such runs',
+    }),
+    categories: Type.Array(Type.Object({ value: Type.String(), runs: count('Runs whose latest value it is') }), {
+      description: `The most frequent first, at most ${LIMITS.scoreCategories}`,
+    }),
+  },
+  { $id: 'ScoreSum', description: 'Scores of one name over several runs' },
+)
+export type ScoreSum = Static<typeof ScoreSum>
+
+export const ScoreSumsQuery = Type.Object({
+  from: time('Start of the window, by when scores were given; the whole hour is included'),
+  to: time('End of the window, exclusive; an hour in which it ends counts as a whole'),
+  by: Type.Optional(
+    Type.Enum(['agent', 'promptVersion'], { description: 'Also by agent, or by the prompt version that the run used' }),
+  ),
+})
+export type ScoreSumsQuery = Static<typeof ScoreSumsQuery>
+
+export const ScoreSums = Type.Object(
+  {
+    items: Type.Array(
+      Type.Object({
+        key: Type.String({ description: 'Internal agent id or id of the prompt version; empty without by' }),
+        name: nullableText('Name of the agent, or prompt and version; null: the workspace does not have it'),
+        scores: Type.Array(ScoreSum),
+      }),
+    ),
+    isCut: Type.Boolean({
+      description:
+        `More than ${LIMITS.summedScores} were given: the latest are summed up. Or they have more than ${LIMITS.scoreSumRows} ` +
+        'names and categories, in all groups: those of the names with most runs are listed',
+    }),
+  },
+  { $id: 'ScoreSums' },
+)
+export type ScoreSums = Static<typeof ScoreSums>

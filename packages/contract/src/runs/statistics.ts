@@ -1,0 +1,131 @@
+/** What counts and means can show: intervals, and whether two shares differ. All intervals are of 95 %. */
+import { number, percent } from '../engine/format.ts'
+
+/** Quantiles of the normal distribution: for 95 % between both sides, and for 80 % below. */
+const [Z, Z_OF_POWER] = [1.959964, 0.841621]
+/** A difference is called one below this probability of numbers at least as far apart without any. */
+const MOST_P = 0.05
+/** Exact sums are long for more runs than this; there, the normal distribution is as good. */
+const EXACT_RUNS = 20_000
+
+/** So many of a whole, such as 4 failed runs of 30 that ended. */
+export interface Share {
+  part: number
+  whole: number
+}
+
+/** Where the true share is likely to be, from 0 to 1. Source: Wilson, JASA 22 (1927), 209. */
+export function shareInterval({ part, whole }: Share): [low: number, high: number] {
+  if (whole === 0) return [0, 1]
+  const [share, weight] = [part / whole, Z ** 2 / whole]
+  const middle = (share + weight / 2) / (1 + weight)
+  const half = (Z * Math.sqrt((share * (1 - share) + weight / 4) / whole)) / (1 + weight)
+  return [part === 0 ? 0 : middle - half, part === whole ? 1 : middle + half]
+}
+
+/** Half the interval of a mean, from the sums of the values and of their squares; null for fewer than two. Source: Student, 1908. */
+export function meanMargin({ count, sum, squares }: Record<'count' | 'sum' | 'squares', number>): number | null {
+  if (count < 2) return null
+  const variance = Math.max(0, squares - sum ** 2 / count) / (count - 1)
+  return studentQuantile(count - 1) * Math.sqrt(variance / count)
+}
+
+const FIRST_QUANTILES = [12.7062, 4.3027, 3.1824, 2.7764]
+
+/** 97.5 % of Student's distribution are below. Source: Abramowitz and Stegun 26.7.5, within 0.003. */
+function studentQuantile(freedom: number): number {
+  const [z3, z5, z7] = [Z ** 3, Z ** 5, Z ** 7]
+  const terms = [z3 + Z, 5 * z5 + 16 * z3 + 3 * Z, 3 * z7 + 19 * z5 + 17 * z3 - 15 * Z]
+  const rest = terms.reduce((total, term, at) => total + term / ([4, 96, 384][at]! * freedom ** (at + 1)), Z)
+  return FIRST_QUANTILES[freedom - 1] ?? rest
+}
+
+/** The probability of shares at least as far apart if there is no difference. Source: Fisher's exact test, both sides. */
+export function differenceP(one: Share, other: Share): number {
+  const whole = one.whole + other.whole
+  const part = one.part + other.part
+  if (one.whole === 0 || other.whole === 0 || part === 0 || part === whole) return 1
+  if (whole > EXACT_RUNS) return normalP(one, other)
+  const logs = new Float64Array(whole + 1)
+  for (let n = 2; n <= whole; n++) logs[n] = logs[n - 1]! + Math.log(n)
+  const choose = (n: number, k: number) => logs[n]! - logs[k]! - logs[n - k]!
+  const probability = (k: number) =>
+    Math.exp(choose(one.whole, k) + choose(other.whole, part - k) - choose(whole, part))
+  // Equal ones differ by rounding.
+  const most = probability(one.part) * (1 + 1e-7)
+  let sum = 0
+  for (let k = Math.max(0, part - other.whole); k <= Math.min(one.whole, part); k++) {
+    const own = probability(k)
+    if (own <= most) sum += own
+  }
+  return Math.min(1, sum)
+}
+
+function normalP(one: Share, other: Share): number {
+  const pooled = (one.part + other.part) / (one.whole + other.whole)
+  const error = Math.sqrt(pooled * (1 - pooled) * (1 / one.whole + 1 / other.whole))
+  const distance = Math.abs(one.part / one.whole - other.part / other.whole) / error
+  // Source: Abramowitz and Stegun 7.1.26, within 1.5e-7.
+  const t = 1 / (1 + 0.3275911 * (distance / Math.SQRT2))
+  const series = t * (0.254829592 + t * (-0.284496736 + t * (1.421413741 + t * (-1.453152027 + t * 1.061405429))))
+  return series * Math.exp(-(distance ** 2) / 2)
+}
+
+/** How many of each side would show a difference of this size, four times of five; null if the shares are equal. */
+export function neededEach(one: Share, other: Share): number | null {
+  const [a, b] = [one.part / one.whole, other.part / other.whole]
+  if (a === b) return null
+  return Math.ceil(((Z + Z_OF_POWER) ** 2 * (a * (1 - a) + b * (1 - b))) / (a - b) ** 2)
+}
+
+/** `4 of 30 (13 %, likely 5 to 30 %)`. */
+const shareText = (share: Share, what = ''): string => {
+  const [low, high] = shareInterval(share).map((edge) => Math.round(edge * 100))
+  const { part, whole } = share
+  return `${number(part)} of ${number(whole)}${what} (${percent(part, whole)}, likely ${low} to ${high} %)`
+}
+
+export interface Outcomes {
+  completed: number
+  failed: number
+  cancelled: number
+}
+
+export const endedRuns = ({ completed, failed, cancelled }: Outcomes): number => completed + failed + cancelled
+
+interface NamedOutcomes extends Outcomes {
+  name: string
+}
+
+/** One sentence on which of two fails more often, or that the numbers do not show it. Null if one has no run that ended. */
+export function failureComparison(one: NamedOutcomes, other: NamedOutcomes): string | null {
+  const [share, otherShare] = [one, other].map((of): Share => ({ part: of.failed, whole: endedRuns(of) })) as [
+    Share,
+    Share,
+  ]
+  if (share.whole === 0 || otherShare.whole === 0) return null
+  const p = differenceP(share, otherShare)
+  const probability = p < 0.001 ? 'p < 0.001' : `p ≈ ${Number(p.toPrecision(p < 0.095 ? 1 : 2))}`
+  const both = `${shareText(share, ' ended runs')}, and ${shareText(otherShare)} of ${other.name}`
+  if (p <= MOST_P) {
+    const word = share.part / share.whole > otherShare.part / otherShare.whole ? 'more' : 'less'
+    return `${one.name} fails ${word} often than ${other.name}: ${both}; ${probability}.`
+  }
+  const needed = neededEach(share, otherShare)
+  const more =
+    needed === null ? '' : ` About ${number(rounded(needed))} runs of each would show a difference of this size.`
+  return `No difference that these numbers can show (${probability}): ${one.name} failed in ${both}.${more}`
+}
+
+/** Of versions from newest to oldest, the newest two that have runs that ended. */
+export function versionComparison(results: readonly (Outcomes & { version: string })[]): string | null {
+  const [newest, before] = results.filter((result) => endedRuns(result) > 0)
+  if (!newest || !before) return null
+  return failureComparison(
+    { ...newest, name: `Version ${newest.version}` },
+    { ...before, name: `version ${before.version}` },
+  )
+}
+
+/** To two digits. */
+const rounded = (count: number): number => Number(count.toPrecision(2))

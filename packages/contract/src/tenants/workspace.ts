@@ -1,0 +1,32 @@
+import Type, { type Static } from 'typebox'
+import { cursor, id, nextCursor, nullableTime, pageLimit, time, uuid } from '../web/fields.ts'
+import { LIMITS } from '../engine/limits.ts'
+
+const archivedAt = nullableTime('When it was archived; null: it is in use')
+
+export const Workspace = Type.Object(
+  { id: uuid('Workspace id'), name: Type.String(), createdAt: time('When it was created'), archivedAt },
+  { $id: 'Workspace', description: 'A customer, team or product; holds environments' },
+)
+export type Workspace = Static<typeof Workspace>
+
+/**
+ * A new workspace or environment. Workspace names are unique in the installation, environment names in the workspace.
+ */
+export const NewName = Type.Object(
+  { name: id(LIMITS.nameChars, 'Unique in the workspace or installation') },
+  { $id: 'NewName', examples: [{ name: 'production' }] },
+)
+export type NewName = Static<typeof NewName>
+
+export const ListQuery = Type.Object({ limit: pageLimit(LIMITS.operatorPageDefault, LIMITS.operatorPageMax), cursor })
+
+export const ArchivableQuery = Type.Object({
+  ...ListQuery.properties,
+  archived: Type.Optional(Type.Enum(['true'], { description: 'Include archived ones' })),
+})
+
+export const WorkspacePage = Type.Object({ items: Type.Array(Workspace), nextCursor }, { $id: 'WorkspacePage' })
+export type WorkspacePage = Static<typeof WorkspacePage>
+
+export const WorkspaceParams = Type.Object({ workspaceId: uuid('Workspace id') })

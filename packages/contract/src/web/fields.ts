@@ -1,0 +1,61 @@
+import Type, { type TUnsafe } from 'typebox'
+import { LIMITS } from '../engine/limits.ts'
+
+/** Text; its length counts Unicode code points. */
+export function text(maxLength: number, description: string): Type.TString {
+  return Type.String({ maxLength, description })
+}
+
+/** Non-empty text: an identifier. */
+export function id(maxLength: number, description: string): Type.TString {
+  return Type.String({ minLength: 1, maxLength, description })
+}
+
+export function uuid(description: string): Type.TString {
+  return Type.String({ format: 'uuid', description })
+}
+
+/** ISO 8601 time in UTC with milliseconds. */
+export function time(description: string): Type.TString {
+  return Type.String({ format: 'date-time', description })
+}
+
+export function nullableTime(description: string): TUnsafe<string | null> {
+  return Type.Unsafe<string | null>({ type: ['string', 'null'], format: 'date-time', description })
+}
+
+/** For records that name their author: an import states authors, so imported records are marked. */
+export const importedAt = nullableTime('When an import brought it; null: it was done in this installation')
+
+/** An optional text in a request; null means the same as absent. */
+export function optionalText(
+  description: string,
+  maxLength: number = LIMITS.textChars,
+): Type.TOptional<TUnsafe<string | null>> {
+  return Type.Optional(Type.Unsafe<string | null>({ type: ['string', 'null'], maxLength, description }))
+}
+
+export function nullableText(description: string): TUnsafe<string | null> {
+  return Type.Unsafe<string | null>({ type: ['string', 'null'], description })
+}
+
+/** An integer in a query: `[1-9][0-9]*`, from 1 to `maximum`. */
+export function pageLimit(byDefault: number, maximum: number): Type.TOptional<Type.TInteger> {
+  return Type.Optional(Type.Integer({ minimum: 1, maximum, default: byDefault, description: 'Page size' }))
+}
+
+export const cursor = Type.Optional(
+  Type.String({
+    minLength: 1,
+    description:
+      'The opaque `nextCursor` of the previous page of this list; any other text is refused as `invalid_cursor`',
+  }),
+)
+
+export const nextCursor = Type.Unsafe<string | null>({
+  type: ['string', 'null'],
+  description: 'Cursor of the next page; null when there are no more pages',
+})
+
+/** A JSON object that the service stores without interpreting it. */
+export const anyObject = Type.Unsafe<Record<string, unknown>>({ type: 'object' })

@@ -1,0 +1,159 @@
+import { NewApproval, type Approval } from '@tacho/contract/approvals/approval.ts'
+import { LIMITS } from '@tacho/contract/engine/limits.ts'
+import type {
+  ApprovalGroup,
+  AskedLately,
+  OperatorApproval,
+  Waiting,
+} from '@tacho/contract/approvals/operator-approval.ts'
+import type { ApprovalGroupRow, ApprovalRow, NewApprovalRow } from '../../storage/approvals/approvals.ts'
+import type { NewIssueRecord } from '../../storage/issues/issue-records.ts'
+import type { Storage } from '../../storage/storage.ts'
+import { isUuid } from '../../storage/engine/uuid.ts'
+import { isoTime } from '../../storage/engine/iso-time.ts'
+import { isoOf, orNull, pick } from '../web/shown.ts'
+import { unstorableField } from '../web/text.ts'
+
+const MINUTE_MS = 60_000
+
+/** `burst`: this many requests of one agent in the window; counted up to `most`. */
+export const ASKED_LATELY = { windowMs: 5 * MINUTE_MS, burst: 20, most: 1_000 } as const
+
+const FIELDS = Object.keys(NewApproval.properties) as (keyof NewApproval)[]
+
+export function unstorableText(request: NewApproval): keyof NewApproval | null {
+  return unstorableField(request, FIELDS)
+}
+
+interface AskedBy {
+  id: string
+  environmentId: string
+  clientId: string
+  keyFamily?: string | null
+  now: number
+}
+
+export function toNewApproval(request: NewApproval, { now, keyFamily = null, ...asked }: AskedBy): NewApprovalRow {
+  const timeoutMs = request.timeoutMs ?? LIMITS.approvalTimeoutMsDefault
+  return {
+    ...asked,
+    ...pick(request, 'clientRequestId', 'toolName'),
+    ...orNull(request, 'runId', 'sessionId', 'agentId', 'policyId', 'reason', 'toolCallId', 'policyVersion'),
+    keyFamily,
+    recordsInput: request.recordsInput === false ? 0 : null,
+    hashScheme: request.inputHashScheme ?? null,
+    inputHash: request.inputHash.toLowerCase(),
+    timeoutMs,
+    createdAt: now,
+    expiresAt: now + timeoutMs,
+  }
+}
+
+/** PENDING, although its time has passed. Call `expireOverdue` before you show it: the store must say EXPIRED first. */
+export function isOverdue({ status, expiresAt }: ApprovalRow, now: number): boolean {
+  return status === 'PENDING' && expiresAt <= now
+}
+
+const EXPIRED_AT_ONCE = 200
+
+export async function expireOverdue(
+  storage: Pick<Storage, 'expireApprovals'>,
+  environmentId: string,
+  at: number,
+  { onExpired = () => undefined, mostRounds = Infinity }: { onExpired?: () => void; mostRounds?: number } = {},
+): Promise<void> {
+  for (let round = 0; round < mostRounds; round++) {
+    const expired = await storage.expireApprovals(environmentId, at, EXPIRED_AT_ONCE)
+    if (expired > 0) onExpired()
+    if (expired < EXPIRED_AT_ONCE) return
+  }
+}
+
+/** A client's id is only a name, so the key counts too. Of older requests, the key is not known. */
+export function isAsker(row: ApprovalRow, by: { clientId: string; keyFamily: string }): boolean {
+  const isOfKey = row.keyFamily === null || row.keyFamily === by.keyFamily
+  return isOfKey && row.clientId === by.clientId && row.importedAt === null
+}
+
+const NAMED = /^(?:run|withdrawn)-(.+)$/
+
+/**
+ * The approval that a record names by its id: `run-` is a claim, and only the first one may run the call; `withdrawn-` tells a
+ * resumed process that the call is gone.
+ */
+export function claimedApproval({ clientRecordId }: Pick<NewIssueRecord, 'clientRecordId'>): string | null {
+  const id = NAMED.exec(clientRecordId)?.[1]
+  return id !== undefined && isUuid(id) ? id : null
+}
+
+const WITHDRAWN = 'The request was withdrawn, because the call that asked is gone: nothing runs under this approval'
+
+/** For clients: nothing may run under a withdrawn approval, whatever a person decided. */
+export function toApproval(row: ApprovalRow): Approval {
+  const shown = { ...pick(row, 'id', 'status', 'decisionReason'), ...isoOf(row, 'expiresAt', 'decidedAt') }
+  return row.withdrawnAt === null || row.status !== 'APPROVED'
+    ? shown
+    : { ...shown, status: 'REJECTED', decisionReason: WITHDRAWN }
+}
+
+export function toWaiting(
+  { status, importedAt, withdrawnAt, withdrawnReason, lastSeenAt, decidedAt }: ApprovalRow,
+  now: number,
+): Waiting {
+  if (withdrawnAt !== null) return { state: 'withdrawn', lastSeenAt: isoTime(withdrawnAt), reason: withdrawnReason }
+  return {
+    state: waitingState({ status, importedAt, lastSeenAt, decidedAt }, now),
+    lastSeenAt: isoTime(lastSeenAt),
+    reason: null,
+  }
+}
+
+function waitingState(
+  {
+    status,
+    importedAt,
+    lastSeenAt,
+    decidedAt,
+  }: Pick<ApprovalRow, 'status' | 'importedAt' | 'lastSeenAt' | 'decidedAt'>,
+  now: number,
+): Waiting['state'] {
+  if (importedAt !== null || lastSeenAt === null) return 'unknown'
+  if (status === 'PENDING') return now - lastSeenAt < LIMITS.approvalWaitingMs ? 'waiting' : 'stopped'
+  const isDecided = status !== 'EXPIRED' && decidedAt !== null
+  return isDecided && decidedAt - lastSeenAt >= LIMITS.approvalWaitingMs ? 'stopped' : 'unknown'
+}
+
+export function toOperatorApproval(row: ApprovalRow, agentName: string | null, now: number): OperatorApproval {
+  const { deciderKind: kind, deciderId: id, deciderName: name, decidedVia: via } = row
+  return {
+    ...pick(
+      row,
+      'id',
+      'status',
+      'decisionReason',
+      'toolCallId',
+      'clientId',
+      'clientRequestId',
+      'runId',
+      'sessionId',
+      'agentId',
+      'policyId',
+      'toolName',
+      'inputHash',
+    ),
+    ...pick(row, 'reason', 'timeoutMs'),
+    ...isoOf(row, 'createdAt', 'expiresAt', 'decidedAt', 'importedAt'),
+    agentName,
+    decidedBy: kind === null ? null : { kind, id: id ?? '', name: name ?? '', via },
+    waiting: toWaiting(row, now),
+  }
+}
+
+export function toAskedLately(requests: number): AskedLately {
+  const { windowMs, burst, most } = ASKED_LATELY
+  return { requests, capped: requests >= most, windowMs, burst: requests >= burst }
+}
+
+export function toApprovalGroup(row: ApprovalGroupRow): ApprovalGroup {
+  return { ...row, ...isoOf(row, 'oldestExpiresAt', 'oldestCreatedAt') }
+}

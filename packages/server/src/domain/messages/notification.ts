@@ -1,0 +1,200 @@
+import { createECDH, ECDH, hash } from 'node:crypto'
+import { money } from '@tacho/contract/engine/format.ts'
+import type { AlertKind } from '@tacho/contract/messages/alert.ts'
+import type {
+  NotificationEvent,
+  NotificationKind,
+  NotificationSettings,
+  NotificationText,
+  NotifiedBrowser,
+  QuietHours,
+} from '@tacho/contract/messages/notification.ts'
+import type { Severity } from '@tacho/contract/policies/runtime-config.ts'
+import { SEVERITIES } from '@tacho/contract/engine/words.ts'
+import type {
+  BrowserRow,
+  NoticeRow,
+  NotificationSettingsRow,
+  ToldBrowser,
+} from '../../storage/messages/notifications.ts'
+import type { AlertRow } from '../../storage/messages/alerts.ts'
+import { alertNews } from './alert.ts'
+import { attempt } from '../web/attempt.ts'
+import { isoOf, pick } from '../web/shown.ts'
+import { cut, toTold, type WebhookPlace } from './webhook-formats.ts'
+
+const MINUTE_MS = 60_000
+const DAY_MINUTES = 24 * 60
+
+const KINDS: Record<NotificationEvent, NotificationKind> = {
+  'approval.requested': 'approvals',
+  'alert.firing': 'alerts',
+  'budget.reached': 'alerts',
+  'issue.opened': 'issues',
+  'issue.regressed': 'issues',
+}
+
+const OF_ALERTS: Record<Exclude<AlertKind, 'budget'>, Severity> = {
+  error_rate: 'HIGH',
+  cost: 'HIGH',
+  no_runs: 'HIGH',
+  approval_waiting: 'HIGH',
+  stalled_runs: 'MEDIUM',
+  incomplete_runs: 'LOW',
+}
+
+export type Notice = NoticeRow & { severity: Severity }
+
+export function toNotice(event: NotificationEvent, row: NoticeRow): Notice {
+  const { alert, policySeverity } = row
+  if (event === 'issue.regressed') return { ...row, severity: 'HIGH' }
+  if (alert === null) return { ...row, severity: policySeverity ?? 'MEDIUM' }
+  const { kind } = alert.rule
+  if (kind !== 'budget') return { ...row, severity: OF_ALERTS[kind] }
+  const { percentTold } = alert.state
+  return { ...row, severity: percentTold >= 100 ? 'CRITICAL' : percentTold >= 80 ? 'HIGH' : 'MEDIUM' }
+}
+
+const rank = (severity: Severity) => SEVERITIES.indexOf(severity)
+
+export function bySeverity(one: Notice, other: Notice): number {
+  return rank(other.severity) - rank(one.severity) || other.at - one.at
+}
+
+/** `notices`: the most severe first. Null: this browser gets none of them. */
+export function choose(
+  event: NotificationEvent,
+  notices: readonly Notice[],
+  { kinds, severity, quietHours }: Pick<ToldBrowser, 'kinds' | 'severity' | 'quietHours'>,
+  now: number,
+): { notice: Notice; at: number } | null {
+  if (!kinds.includes(KINDS[event])) return null
+  const wanted = notices.filter((notice) => rank(notice.severity) >= rank(severity))
+  const [first] = wanted
+  if (!first) return null
+  const quietUntil = quietHours && quietEnd(quietHours, now)
+  if (quietUntil === null || (quietHours?.exceptCritical && first.severity === 'CRITICAL')) {
+    return { notice: first, at: now }
+  }
+  const lasting = wanted.find(({ until }) => until === null || until > quietUntil)
+  return lasting ? { notice: lasting, at: quietUntil } : null
+}
+
+export function quietEnd({ fromMinute, toMinute, timeZone }: QuietHours, now: number): number | null {
+  const minute = minuteOfDay(now, timeZone)
+  const isQuiet =
+    fromMinute < toMinute ? minute >= fromMinute && minute < toMinute : minute >= fromMinute || minute < toMinute
+  if (!isQuiet) return null
+  const start = Math.floor(now / MINUTE_MS) * MINUTE_MS
+  const end = start + minutesTo(toMinute, minute) * MINUTE_MS
+  // The clocks may change in between: then the minute of the day is another one.
+  const off = minutesTo(toMinute, minuteOfDay(end, timeZone))
+  return end + (off > DAY_MINUTES / 2 ? off - DAY_MINUTES : off) * MINUTE_MS
+}
+
+const minutesTo = (to: number, from: number) => (to - from + DAY_MINUTES) % DAY_MINUTES
+
+function minuteOfDay(time: number, timeZone: string): number {
+  const parts = new Intl.DateTimeFormat('en', { timeZone, hour: 'numeric', minute: 'numeric', hourCycle: 'h23' })
+  const values = new Map(parts.formatToParts(time).map(({ type, value }) => [type, Number(value)]))
+  return (values.get('hour') ?? 0) * 60 + (values.get('minute') ?? 0)
+}
+
+/** Not an offset such as +01:00, which knows no summer time. */
+export function isTimeZone(name: string): boolean {
+  return /^[A-Za-z]/.test(name) && attempt(() => new Intl.DateTimeFormat('en', { timeZone: name })) !== undefined
+}
+
+const TITLE_CHARS = 120
+const LINE_CHARS = 200
+
+export function notificationText(
+  event: NotificationEvent,
+  notice: NoticeRow,
+  place: WebhookPlace,
+  waiting: number,
+): NotificationText {
+  const { alert, data: found, id, at } = notice
+  const data = alert === null ? found : { ...alertNews(alert, alert.state), ...found }
+  const { title, about, facts, url } = toTold({ id, type: eventNow(event, notice), createdAt: at, data, place })
+  const textOf = (name: string) => facts.find(({ label }) => label === name)?.text
+  const subject = textOf('Tool') ?? about
+  const others = event === 'approval.requested' && notice.isCurrent ? waiting - 1 : 0
+  const lines = [
+    subject === about ? null : about,
+    event === 'budget.reached' && alert ? budgetText(alert) : null,
+    [notice.isCurrent ? undefined : textOf('Decision'), textOf('Agent'), textOf('Environment')]
+      .filter((text) => text !== undefined)
+      .join(' · '),
+    others > 0 ? `${others} more ${others === 1 ? 'waits' : 'wait'}` : null,
+  ]
+  return {
+    title: cut(subject === null ? title : `${title}: ${subject}`, TITLE_CHARS),
+    body: lines.flatMap((line) => (line === null || line === '' ? [] : [cut(line, LINE_CHARS)])).join('\n'),
+    path: url ?? place.url,
+  }
+}
+
+function budgetText({ rule, state: { percentTold, unpricedCalls = 0 } }: AlertRow): string {
+  return `${unpricedCalls > 0 ? 'at least ' : ''}${percentTold} % of ${money(rule.threshold)}`
+}
+
+function eventNow(event: NotificationEvent, { isCurrent, data }: NoticeRow): string {
+  if (isCurrent) return event
+  if (event === 'approval.requested') return data['status'] === 'EXPIRED' ? 'approval.expired' : 'approval.decided'
+  return event === 'alert.firing' ? 'alert.resolved' : event
+}
+
+export function endpointFault(endpoint: string): string | null {
+  const url = URL.parse(endpoint)
+  if (url === null) return 'must be an https address'
+  // This machine. The address check refuses it unless the operator allows it.
+  const isLocal = url.hostname === '[::1]' || /^127(\.\d+){3}$/.test(url.hostname)
+  // The library reads other names differently, and would sign a token for a service that does not get the message.
+  if (/[^a-z0-9.:[\]-]/.test(url.hostname)) return 'must name a host in letters, digits, dots and hyphens'
+  if (url.protocol !== 'https:' && !(url.protocol === 'http:' && isLocal)) return 'must be an https address'
+  return null
+}
+
+export const endpointHash = (endpoint: string): string => hash('sha256', endpoint)
+
+const CURVE = 'prime256v1'
+
+/** Whether it is a point of the curve: nothing can be encrypted for another. */
+export function isPublicKey(text: string): boolean {
+  return attempt(() => ECDH.convertKey(text, CURVE, 'base64url', 'base64url', 'uncompressed')) !== undefined
+}
+
+/** The server's VAPID key, in the form that the store keeps. */
+export function newPushKey(): string {
+  const pair = createECDH(CURVE)
+  pair.generateKeys()
+  // A number that begins with zeros is shorter.
+  return pair.getPrivateKey('hex').padStart(64, '0')
+}
+
+export type PushKeys = ReturnType<typeof pushKeysOf>
+
+export function pushKeysOf(stored: string) {
+  const pair = createECDH(CURVE)
+  pair.setPrivateKey(stored, 'hex')
+  return {
+    publicKey: pair.getPublicKey('base64url'),
+    privateKey: Buffer.from(stored, 'hex').toString('base64url'),
+  }
+}
+
+export function toNotifiedBrowser(row: BrowserRow, sessionId: string): NotifiedBrowser {
+  const { endpointHash: endpoint } = row
+  const times = isoOf(row, 'addedAt', 'notifiedAt')
+  return { ...pick(row, 'id', 'userAgent'), ...times, endpoint, current: row.sessionId === sessionId }
+}
+
+export function toNotificationSettings(
+  { browsers, choices, quietHours }: NotificationSettingsRow,
+  publicKey: string,
+  sessionId: string,
+): NotificationSettings {
+  const shown = browsers.map((row) => toNotifiedBrowser(row, sessionId))
+  return { publicKey, browsers: shown, environments: choices, quietHours }
+}

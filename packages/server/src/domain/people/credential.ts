@@ -1,0 +1,56 @@
+import { hash, timingSafeEqual } from 'node:crypto'
+import type { Random } from '../../storage/engine/uuid.ts'
+
+export interface Credential {
+  id: string
+  hash: string
+}
+
+export interface NewCredential extends Credential {
+  text: string
+}
+
+const ID_BYTES = 8
+const SECRET_BYTES = 32
+
+export const { create: newApiKey, parse: parseApiKey, form: API_KEY_FORM } = credentials('tacho')
+export const {
+  create: newOperatorToken,
+  parse: parseOperatorToken,
+  form: OPERATOR_TOKEN_FORM,
+} = credentials('tacho-operator')
+export const { create: newInvitation, parse: parseInvitation } = credentials('tacho-invitation')
+export const { create: newSlackCode } = credentials('tacho-slack')
+
+function credentials(prefix: string) {
+  // No underscore, so a text has only one reading. Installations can bring keys that are longer or shorter than ours.
+  const pattern = new RegExp(`^${prefix}_([0-9A-Za-z]{8,64})_[0-9A-Za-z]{32,128}$`)
+  return {
+    form: `${prefix}_<id>_<secret>, id of 8 to 64 and secret of 32 to 128 letters and digits`,
+    create(random: Random): NewCredential {
+      const id = Buffer.from(random(ID_BYTES)).toString('hex')
+      const text = `${prefix}_${id}_${Buffer.from(random(SECRET_BYTES)).toString('hex')}`
+      return { id, text, hash: hash('sha256', text) }
+    },
+    parse(text: string): Credential | null {
+      const id = pattern.exec(text)?.[1]
+      return id === undefined ? null : { id, hash: hash('sha256', text) }
+    },
+  }
+}
+
+export function sessionCredential(token: string): Credential {
+  const digest = hash('sha256', token)
+  return { id: digest, hash: digest }
+}
+
+/** In constant time. As texts, because decoders of hex and base64url accept other texts for the same bytes. */
+export function sameHash(one: string, other: string): boolean {
+  const [a, b] = [Buffer.from(one), Buffer.from(other)]
+  return a.length === b.length && timingSafeEqual(a, b)
+}
+
+/** The credential follows the #, which browsers never send to a server. */
+export function invitationLink(base: string, text: string): string {
+  return `${base}/invitation#${text}`
+}

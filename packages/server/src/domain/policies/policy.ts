@@ -1,0 +1,28 @@
+import type { Policy, PolicyVersion } from '@tacho/contract/policies/policy.ts'
+import { compileCondition } from '@tacho/policy/compile.ts'
+import type { PolicyRow, PolicyVersionRow } from '../../storage/policies/policies.ts'
+import type { SchemaFault } from '../web/schema-faults.ts'
+import { isoOf, pick } from '../web/shown.ts'
+
+export function toPolicy(row: PolicyRow): Policy {
+  const { id: policyId, workspaceId, newest } = row
+  return { policyId, workspaceId, ...isoOf(row, 'createdAt', 'archivedAt'), newest: toPolicyVersion(newest) }
+}
+
+export function toPolicyVersion(row: PolicyVersionRow): PolicyVersion {
+  return {
+    ...pick(row, 'policyId', 'name', 'description', 'condition', 'severity', 'action', 'onError', 'author', 'note'),
+    version: String(row.number),
+    ...isoOf(row, 'createdAt', 'importedAt'),
+    ...(row.damaged && { damaged: true as const }),
+  }
+}
+
+export function conditionFaults(condition: string): SchemaFault[] {
+  const compiled = compileCondition(condition)
+  if (compiled.ok) return []
+  return compiled.faults.map(({ message, position: { line, column } }) => ({
+    path: '/condition',
+    message: `${line}:${column}: ${message}`,
+  }))
+}

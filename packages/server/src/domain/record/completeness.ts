@@ -1,0 +1,117 @@
+/** Source: docs/decisions/0104-what-of-a-run-arrived.md. */
+import { LIMITS } from '@tacho/contract/engine/limits.ts'
+import type { Completeness, RecorderCompleteness } from '@tacho/contract/record/completeness.ts'
+import {
+  droppedBy,
+  MOST_REASONS,
+  MOST_RECORDERS,
+  readRecorders,
+  recordedBy,
+  type Drop,
+  type Recorder,
+} from '../../storage/record/completeness.ts'
+import { isoTime } from '../../storage/engine/iso-time.ts'
+import { hasAtMost } from '../web/text.ts'
+
+/** Another number counts as absent: an event is never rejected for it. */
+const NUMBER = /^[0-9a-z]{5}[1-9a-z][0-9a-z]{0,6}\.?$/
+const NUMBER_MAX = 36 ** 7 - 1
+const RECORDER = /^[0-9a-z]{5}$/
+const REASON = /^[a-z_]{1,40}$/
+const DROPPED_MAX = 1_000_000_000
+
+export function numberInRunOf(n: unknown): string | null {
+  return typeof n === 'string' && NUMBER.test(n) ? n : null
+}
+
+export function dropsOf(number: string | null, dropped: unknown): string | null {
+  return number === null || dropped === undefined ? null : dropsText(dropped)
+}
+
+/** `{"queue_full":[3,1790000000000]}`: how many so far, and when the last. */
+function dropsText(dropped: unknown): string | null {
+  if (typeof dropped !== 'object' || dropped === null) return null
+  const drops: Drop[] = []
+  for (const [reason, said] of Object.entries(dropped).slice(0, MOST_REASONS)) {
+    const [count, lastAt] = Array.isArray(said) ? (said as unknown[]) : []
+    if (isDrop(reason, count, lastAt)) drops.push({ reason, count, lastAt } as Drop)
+  }
+  return drops.length === 0 ? null : JSON.stringify(drops)
+}
+
+const isDrop = (reason: unknown, count: unknown, lastAt: unknown): boolean =>
+  typeof reason === 'string' &&
+  REASON.test(reason) &&
+  isCount(count, DROPPED_MAX) &&
+  isCount(lastAt, LIMITS.detectedAtMaxMs)
+
+const isCount = (value: unknown, max: number): value is number =>
+  Number.isInteger(value) && Number(value) >= 0 && Number(value) <= max
+
+/** For imports: whether this many events could have left these recorders. */
+export function areRecorders(recorders: readonly Recorder[], eventCount: number): boolean {
+  const isRecorder = ({ id, clientId, highest, arrived, rejected, dropped }: Recorder) =>
+    RECORDER.test(id) &&
+    clientId !== '' &&
+    hasAtMost(clientId, LIMITS.clientIdChars) &&
+    [highest, arrived, rejected].every((count) => isCount(count, NUMBER_MAX)) &&
+    dropped.length <= MOST_REASONS &&
+    dropped.every(({ reason, count, lastAt }) => isDrop(reason, count, lastAt))
+  const arrived = recorders.reduce((sum, recorder) => sum + recorder.arrived, 0)
+  const ids = new Set(recorders.map(({ id }) => id))
+  return (
+    recorders.length <= MOST_RECORDERS &&
+    ids.size === recorders.length &&
+    recorders.every(isRecorder) &&
+    arrived <= eventCount
+  )
+}
+
+export function toCompleteness(run: { recorders: string | null; eventCount: number }): Completeness {
+  const recorders = readRecorders(run.recorders)
+  const each = recorders.map(toRecorder)
+  const counts = countsOf(each)
+  const unnumbered = Math.max(0, run.eventCount - counts.arrived)
+  const isContradiction = recorders.some(({ arrived, highest }) => arrived > highest)
+  const state =
+    counts.recorded > counts.arrived
+      ? 'GAPS'
+      : recorders.length === 0 || unnumbered > 0 || isContradiction
+        ? 'UNKNOWN'
+        : each.some(({ isDone }) => !isDone)
+          ? 'OPEN'
+          : 'COMPLETE'
+  return { state, ...counts, drops: toDrops(dropsOfAll(recorders)), unnumbered, recorders: each }
+}
+
+const COUNTS = ['recorded', 'arrived', 'rejected', 'dropped', 'missing'] as const
+export type Counts = Pick<Completeness, (typeof COUNTS)[number]>
+
+export function countsOf(each: readonly Counts[]): Counts {
+  const sums = COUNTS.map((name) => [name, each.reduce((sum, one) => sum + one[name], 0)])
+  return Object.fromEntries(sums) as Counts
+}
+
+export function toRecorder(recorder: Recorder): RecorderCompleteness {
+  const { clientId, arrived, isDone } = recorder
+  const recorded = Math.max(arrived, recordedBy(recorder))
+  // After a lost answer, an event can count as arrived and as rejected or dropped. So both explain at most what is missing.
+  const rejected = Math.min(recorder.rejected, recorded - arrived)
+  const dropped = Math.min(droppedBy(recorder), recorded - arrived - rejected)
+  return { clientId, recorded, arrived, rejected, dropped, missing: recorded - arrived - rejected - dropped, isDone }
+}
+
+export function dropsOfAll(recorders: readonly Recorder[], drops = new Map<string, Drop>()): Map<string, Drop> {
+  for (const recorder of recorders) {
+    if (recordedBy(recorder) <= recorder.arrived) continue
+    for (const { reason, count, lastAt } of recorder.dropped) {
+      const known = drops.get(reason) ?? { reason, count: 0, lastAt: 0 }
+      drops.set(reason, { reason, count: known.count + count, lastAt: Math.max(known.lastAt, lastAt) })
+    }
+  }
+  return drops
+}
+
+export function toDrops(drops: ReadonlyMap<string, Drop>): Completeness['drops'] {
+  return [...drops.values()].map((drop) => ({ ...drop, lastAt: isoTime(drop.lastAt) }))
+}

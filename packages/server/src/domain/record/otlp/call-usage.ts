@@ -1,0 +1,106 @@
+/** Conventions flatten a provider's usage into attributes: below a prefix, its names are those of usage-shapes.ts. */
+import { callCounts, isUsageName } from '@tacho/contract/record/usage-shapes.ts'
+import { isObject, parsed, set, type Attributes, type Json, type JsonObject } from './attributes.ts'
+
+/** The first one with a name counts. */
+const PREFIXES = ['gen_ai.usage.', 'llm.token_count.', 'llm.usage.', 'ai.usage.', 'gen_ai.response.']
+/** A whole usage as a JSON text. */
+const WHOLE = ['langfuse.observation.usage_details', 'mlflow.chat.tokenUsage', 'gen_ai.usage']
+const COSTS = [
+  'llm.cost.total',
+  'gen_ai.usage.cost',
+  'gen_ai.usage.total_cost',
+  'gen_ai.cost.total_cost',
+  'gen_ai.response.cost',
+  'llm.response.cost',
+  'operation.cost',
+]
+
+export function spanUsage(attributes: Attributes): JsonObject | undefined {
+  return usageFrom(usageIn(attributes))
+}
+
+/** In the words of the contract. A count that nobody can read stays as sent, so that the reply warns of it. */
+export function usageFrom(sent: JsonObject): JsonObject | undefined {
+  const counts = callCounts(sent)
+  if (counts === null) return undefined
+  const { invalid, unknown, ...known } = counts
+  // Under the contract's names, a count would not say that it leaves out a part that nobody can read.
+  if (invalid.length > 0 && unknown.length > 0) return sent
+  const usage = set(
+    Object.fromEntries(
+      Object.entries(known).map(([name, count]) => [
+        name,
+        count === 0 && isPart(name) ? undefined : (count ?? undefined),
+      ]),
+    ),
+  )
+  // As sent, so that the reply and the event's warning name it.
+  for (const path of invalid) put(usage, path.split('.'), valueAt(sent, path) ?? null)
+  return usage
+}
+
+const isPart = (name: string) => !/^(?:prompt|completion|total)Tokens$/.test(name)
+
+export function spanCost(attributes: Attributes): Json | undefined {
+  const details = attributes.peekJson('langfuse.observation.cost_details')
+  const parts = isObject(details) ? Object.values(details).map(costFrom) : []
+  // Without a total, a part that nobody can read is the cost as sent, so that the reply warns of it.
+  const badPart = parts.find((part) => part !== null && !isCost(part))
+  const partsCost = badPart ?? (parts.length > 0 && parts.every(isCost) ? sumOf(parts) : null)
+  const total = isObject(details) ? costFrom(details['total'] ?? partsCost) : undefined
+  if (isCost(total)) return total
+  const good = COSTS.find((name) => isCost(costFrom(attributes.peek(name) ?? null)))
+  const cost = attributes.take(...(good === undefined ? COSTS : [good]))
+  return cost === undefined ? (total ?? undefined) : costFrom(cost)
+}
+
+const isCost = (cost: Json | undefined): cost is number => typeof cost === 'number' && cost >= 0
+/** Without the noise of fractions. */
+const sumOf = (parts: number[]): number => Number(parts.reduce((sum, cost) => sum + cost, 0).toFixed(12))
+
+/** A text that is a number, such as `1e-3`, or as sent, so that the reply warns of it. */
+export function costFrom(sent: Json): Json {
+  return typeof sent === 'string' && /^\d{1,15}(?:\.\d{1,40})?(?:e[-+]?\d{1,3})?$/i.test(sent) ? Number(sent) : sent
+}
+
+function usageIn(attributes: Attributes): JsonObject {
+  const usage: JsonObject = {}
+  for (const prefix of PREFIXES) {
+    for (const name of attributes.namesUnder(prefix)) {
+      const path = name.slice(prefix.length)
+      if (path === 'token_count' || !(isUsageName(path) || path.endsWith('_details'))) continue
+      if (prefix === 'gen_ai.response.' && !/^(?:prompt|completion|total)_tokens$/.test(path)) continue
+      put(usage, path.split('.'), attributes.take(name) ?? null)
+    }
+  }
+  for (const name of WHOLE) {
+    const whole = attributes.peekJson(name)
+    if (!isObject(whole)) continue
+    attributes.take(name)
+    for (const [member, value] of Object.entries(whole)) put(usage, [member], value)
+  }
+  return usage
+}
+
+function put(usage: JsonObject, [name = '', ...rest]: string[], value: Json): void {
+  if (!Object.hasOwn(usage, name)) usage[name] = rest.length === 0 ? numbersOf(parsed(value)) : {}
+  const inner = usage[name]
+  if (rest.length > 0 && isObject(inner)) put(inner, rest, value)
+}
+
+function numbersOf(value: Json): Json {
+  if (!isObject(value)) return countFrom(value)
+  return Object.fromEntries(
+    Object.entries(value).map(([name, member]) => [name, isObject(member) ? member : countFrom(member)]),
+  )
+}
+
+/** Bridges send every attribute as a text, and some numbers as fractions without a part. */
+export function countFrom(value: Json): Json {
+  return typeof value === 'string' && /^\d{1,15}(?:\.\d{1,12})?$/.test(value) ? Number(value) : value
+}
+
+function valueAt(usage: Json | undefined, path: string): Json | undefined {
+  return path.split('.').reduce((value, step) => (isObject(value) ? value[step] : undefined), usage)
+}

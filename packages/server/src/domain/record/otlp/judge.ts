@@ -1,0 +1,116 @@
+import { LIMITS } from '@tacho/contract/engine/limits.ts'
+import { judgeItems, type JudgeContext, type JudgedBatch } from '../event.ts'
+import { logEvents } from './log-event.ts'
+import { readLogs, readSpans, type Encoding, type Read, type Sent } from './read-request.ts'
+import { markSameCalls } from './same-call.ts'
+import { shortenedJson } from './shorten.ts'
+import { spanEvents, type OtlpEvent } from './span-event.ts'
+import { Unreadable } from './unreadable.ts'
+
+export type Signal = 'traces' | 'logs'
+
+export interface TelemetryFormat {
+  signal: Signal
+  encoding: Encoding
+}
+
+/** `itemOf[i]` is the position of the span or record that became event `i`. */
+export interface JudgedTelemetry {
+  ok: true
+  batch: JudgedBatch
+  itemOf: number[]
+  /** The first events must be stored before the others. */
+  namesAgent: boolean
+  unreadable: Unreadable[]
+  /** Runs with a step whose parent is not in this request: perhaps it never comes. */
+  openTraces: string[]
+}
+
+export type TelemetryJudgement =
+  | JudgedTelemetry
+  | { ok: false; code: 'invalid_request' | 'body_too_large'; detail: string }
+
+export function judgeTelemetry(
+  { signal, encoding, maxPayloadBytes = LIMITS.otlpPayloadBytes }: TelemetryFormat & { maxPayloadBytes?: number },
+  body: Uint8Array,
+  context: JudgeContext,
+): TelemetryJudgement {
+  const read =
+    signal === 'traces'
+      ? eventsOf(readSpans(body, encoding), spanEvents)
+      : eventsOf(readLogs(body, encoding), logEvents)
+  if (read === 'malformed') {
+    return { ok: false, code: 'invalid_request', detail: `The body is not an OTLP ${signal} request in ${encoding}` }
+  }
+  if (read === 'other_shape') {
+    const member = signal === 'traces' ? 'resourceSpans' : 'resourceLogs'
+    return { ok: false, code: 'invalid_request', detail: `The body has no ${member}` }
+  }
+  if (read === 'too_many')
+    return tooLarge(`at most ${LIMITS.otlpItems} spans or log records, and ${LIMITS.otlpValues} values`)
+  const made = inStoredOrder(
+    read.flatMap((ofItem, item) => (ofItem instanceof Unreadable ? [] : ofItem.map((event) => ({ event, item })))),
+  )
+  const events = made.map(({ event }) => event)
+  markSameCalls(events)
+  const itemOf = made.map(({ item }) => item)
+  let payloadBytes = 0
+  const batch = judgeItems(
+    events,
+    (index) => {
+      // Nothing beyond the bound is stored.
+      const payload = payloadBytes > maxPayloadBytes ? {} : (events[index]?.payload ?? {})
+      const json = shortenedJson(payload, LIMITS.payloadBytes)
+      payloadBytes += json.length
+      // JSON texts and lists are no deeper than a payload may be.
+      return { json, levels: 1 }
+    },
+    context,
+  )
+  if (payloadBytes > maxPayloadBytes) {
+    return tooLarge(`spans or log records that are at most ${maxPayloadBytes} bytes as events`)
+  }
+  // Plain objects, as they arrive from a thread.
+  const unreadable = read
+    .filter((ofItem) => ofItem instanceof Unreadable)
+    .map(({ runId, id, name, reason }) => ({ runId, id, name, reason }))
+  for (const { runId, id, reason } of unreadable) {
+    // Under a run of the same id, `tacho doctor` finds it.
+    if (runId !== '' && id !== '') {
+      batch.refused.push({ runId, eventId: id, code: 'unreadable', message: reason, rejectedAt: context.now })
+    }
+  }
+  const openTraces = openTracesOf(events)
+  return { ok: true, batch, itemOf, namesAgent: events[0]?.namesAgent === true, unreadable, openTraces }
+}
+
+/** Traces that end with this request have an outcome in it. Beyond the bound, the stalled rule ends them. */
+function openTracesOf(events: readonly OtlpEvent[]): string[] {
+  const spans = new Set(events.map(({ spanId }) => spanId))
+  const ended = new Set(events.filter(({ eventType }) => eventType === 'SESSION_OUTCOME').map(({ runId }) => runId))
+  const open = events.filter(
+    ({ runId, eventType, spanId, parentSpanId }) =>
+      eventType === 'AGENT_STEP' &&
+      spanId !== undefined &&
+      parentSpanId !== undefined &&
+      !spans.has(parentSpanId) &&
+      !ended.has(runId),
+  )
+  return [...new Set(open.map(({ runId }) => runId))].slice(0, OPEN_TRACES_MAX)
+}
+
+const OPEN_TRACES_MAX = 200
+
+/** A run belongs to the agent of its first stored event, but the span that names it ends last: it comes first here. */
+function inStoredOrder<Made extends { event: OtlpEvent }>(made: Made[]): Made[] {
+  const [named, others] = [true, false].map((names) => made.filter(({ event }) => event.namesAgent === names))
+  return [...(named ?? []).sort((a, b) => a.event.timestamp - b.event.timestamp), ...(others ?? [])]
+}
+
+function eventsOf<Item>(read: Read<Item>, make: (sent: Sent<Item>) => OtlpEvent[] | Unreadable) {
+  return typeof read === 'string' ? read : read.map(make)
+}
+
+function tooLarge(most: string): TelemetryJudgement {
+  return { ok: false, code: 'body_too_large', detail: `The request must have ${most}; send smaller requests` }
+}

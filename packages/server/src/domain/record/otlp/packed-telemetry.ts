@@ -1,0 +1,51 @@
+/**
+ * Telemetry as the thread that judged it returns it. Ten thousand events as objects would take the thread of the requests a
+ * tenth of a second to receive, so they come as the parts that are stored, packed.
+ */
+import { LIMITS } from '@tacho/contract/engine/limits.ts'
+import type { NewEvent, RejectionRow } from '../../../storage/record/events.ts'
+import { packEvents, type PackedEvents } from '../../../storage/record/packed-batch.ts'
+import type { JudgedBatch } from '../event.ts'
+import type { JudgedTelemetry } from './judge.ts'
+
+/** In parts as large as batches, so that the largest request fits in a queue with room for a batch. */
+export interface TelemetryPart {
+  events: PackedEvents | []
+  refused: RejectionRow[]
+}
+
+/** What the answer says of an event. */
+export type ToldEvent = Pick<NewEvent, 'eventId' | 'time' | 'label'>
+
+export interface PackedTelemetry extends Omit<JudgedTelemetry, 'batch'> {
+  batch: Omit<JudgedBatch, 'events' | 'refused'> & { events: ToldEvent[] }
+  parts: TelemetryPart[]
+}
+
+export function packTelemetry({ batch: { events, refused, ...batch }, ...judged }: JudgedTelemetry): PackedTelemetry {
+  const told = events.map(({ eventId, time, label }) => ({ eventId, time, label }))
+  return { ...judged, batch: { ...batch, events: told }, parts: partsOf(events, refused) }
+}
+
+function partsOf(events: readonly NewEvent[], refused: readonly RejectionRow[]): TelemetryPart[] {
+  const parts: TelemetryPart[] = []
+  for (let from = 0; from < events.length;) {
+    let to = from
+    for (let bytes = 0; to < events.length && to - from < LIMITS.batchEvents; to++) {
+      bytes += events[to]?.payload.length ?? 0
+      if (to > from && bytes > LIMITS.batchBytes) break
+    }
+    parts.push({ events: packEvents(events.slice(from, to)), refused: [] })
+    from = to
+  }
+  for (let at = 0; at < refused.length; at += LIMITS.batchEvents) {
+    parts.push({ events: [], refused: refused.slice(at, at + LIMITS.batchEvents) })
+  }
+  return parts
+}
+
+/** Their buffers are moved between threads, not copied. */
+export const buffersOf = ({ parts }: PackedTelemetry): ArrayBuffer[] =>
+  parts.flatMap(({ events }) =>
+    'numbers' in events ? [events.text, events.numbers].map(({ buffer }) => buffer as ArrayBuffer) : [],
+  )

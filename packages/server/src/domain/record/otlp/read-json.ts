@@ -1,0 +1,62 @@
+/** Mends what clients write into OTLP/JSON and the reader of protobuf's JSON refuses, so that it costs no span. */
+import { isObject } from '@tacho/contract/record/payload-reader.ts'
+
+/** Throws if it is not JSON, also after mending. */
+export function otlpJson(body: Uint8Array): unknown {
+  const text = withWholeEscapes(Buffer.from(body.buffer, body.byteOffset, body.byteLength).toString())
+  try {
+    return JSON.parse(text)
+  } catch {
+    return JSON.parse(withQuotedNumbers(text))
+  }
+}
+
+/** An escape of half an emoji becomes that of U+FFFD. */
+function withWholeEscapes(text: string): string {
+  if (!/\\u[dD][89a-fA-F]/.test(text)) return text
+  return text.replaceAll(
+    /\\(?:u[dD][89abAB][\da-fA-F]{2}\\u[dD][c-fC-F][\da-fA-F]{2}|u[\da-fA-F]{4}|[^u])/g,
+    (escape) => (escape.length === 6 && /^\\u[dD][89a-fA-F]/.test(escape) ? String.raw`\ufffd` : escape),
+  )
+}
+
+/** Several JSON writers put NaN and Infinity without quotes. protobuf's JSON has them as texts. */
+function withQuotedNumbers(text: string): string {
+  return text.replaceAll(/"(?:[^"\\]|\\.)*"|-?\b(?:NaN|Infinity)\b/gs, (token) =>
+    token[0] === '"' ? token : `"${token}"`,
+  )
+}
+
+const LEVELS_MAX = 200
+const INT64 = { min: -(2n ** 63n), max: 2n ** 63n - 1n }
+
+/** A value that its type cannot have becomes a text. Called only if the item cannot be read as it was sent. */
+export function withReadableValues(given: unknown, level = 0): unknown {
+  if (level > LEVELS_MAX) return given
+  if (Array.isArray(given)) return given.map((item) => withReadableValues(item, level + 1))
+  if (!isObject(given)) return given
+  const members = Object.entries(given).map(([name, value]): [string, unknown] => {
+    const type = TYPES.get(name)
+    if (type === undefined) return [name, withReadableValues(value, level + 1)]
+    return type(value) || isObject(value) || Array.isArray(value) ? [name, value] : ['stringValue', String(value)]
+  })
+  return Object.fromEntries(members)
+}
+
+const TYPES = new Map<string, (value: unknown) => boolean>([
+  ['intValue', isInt64],
+  ['int_value', isInt64],
+  ['doubleValue', (value) => typeof value === 'number' || /^(?:NaN|-?Infinity)$/.test(String(value))],
+  ['double_value', (value) => typeof value === 'number' || /^(?:NaN|-?Infinity)$/.test(String(value))],
+  ['boolValue', (value) => typeof value === 'boolean'],
+  ['bool_value', (value) => typeof value === 'boolean'],
+  ['stringValue', (value) => typeof value === 'string'],
+  ['string_value', (value) => typeof value === 'string'],
+])
+
+function isInt64(value: unknown): boolean {
+  if (typeof value === 'number') return Number.isInteger(value)
+  if (typeof value !== 'string' || !/^-?\d{1,19}$/.test(value)) return false
+  const number = BigInt(value)
+  return number >= INT64.min && number <= INT64.max
+}

@@ -1,0 +1,277 @@
+/** Only the groups around spans are read as a whole: a span that cannot be decoded costs nothing but itself. */
+import { fromBinary, fromJson, type DescMessage, type JsonValue, type MessageShape } from '@bufbuild/protobuf'
+import { BinaryReader, WireType } from '@bufbuild/protobuf/wire'
+import { fit } from '@tacho/contract/engine/fit.ts'
+import { isObject } from '@tacho/contract/record/payload-reader.ts'
+import { LIMITS } from '@tacho/contract/engine/limits.ts'
+import { Attributes, type Json, type JsonObject } from './attributes.ts'
+import { attempt } from '../../web/attempt.ts'
+import { hasMoreValues } from '../../web/json-values.ts'
+import { MessageCount, TooMany } from './message-count.ts'
+import { LogRecordSchema, ResourceSchema, ScopeSchema, SpanSchema, type LogRecord, type Span } from './otlp_pb.ts'
+import { otlpJson, withReadableValues } from './read-json.ts'
+import { unreadable, type Unreadable } from './unreadable.ts'
+
+export type Encoding = 'protobuf' | 'json'
+
+export interface Sent<Item> {
+  resource: Resource
+  scope: JsonObject | undefined
+  item: Item | Unreadable
+}
+
+export type Resource = ReturnType<typeof resourceOf>
+
+export type Read<Item> = Sent<Item>[] | 'malformed' | 'too_many' | 'other_shape'
+
+export function readSpans(body: Uint8Array, encoding: Encoding): Read<Span> {
+  return encoding === 'protobuf'
+    ? readProtobuf(body, SpanSchema)
+    : readJson(body, ['resourceSpans', 'scopeSpans', 'spans'], SpanSchema)
+}
+
+export function readLogs(body: Uint8Array, encoding: Encoding): Read<LogRecord> {
+  return encoding === 'protobuf'
+    ? readProtobuf(body, LogRecordSchema)
+    : readJson(body, ['resourceLogs', 'scopeLogs', 'logRecords'], LogRecordSchema)
+}
+
+function whole<Item>(read: () => Sent<Item>[]): Read<Item> {
+  try {
+    return read()
+  } catch (error) {
+    if (error instanceof OtherShape) return 'other_shape'
+    return error instanceof TooMany ? 'too_many' : 'malformed'
+  }
+}
+
+/** Field numbers of opentelemetry-proto: the same for traces and logs, in a request, its groups and their scopes. */
+const FIRST = 1
+const SECOND = 2
+
+function readProtobuf<Schema extends DescMessage>(body: Uint8Array, schema: Schema): Read<MessageShape<Schema>> {
+  const sent: Sent<MessageShape<Schema>>[] = []
+  const counted = body.length / 2 > LIMITS.otlpValues ? new MessageCount(LIMITS.otlpValues) : null
+  return whole(() => {
+    for (const group of messagesOf(body).get(FIRST) ?? []) {
+      const inGroup = messagesOf(group)
+      const resource = resourceOf(binary(ResourceSchema, counted, inGroup.get(FIRST)))
+      for (const inner of inGroup.get(SECOND) ?? []) {
+        const inScope = messagesOf(inner)
+        const scope = scopeOf(binary(ScopeSchema, counted, inScope.get(FIRST)))
+        const items = inScope.get(SECOND) ?? []
+        if (sent.length + items.length > LIMITS.otlpItems) throw new TooMany()
+        for (const item of items) {
+          counted?.add(item, schema)
+          sent.push({
+            resource,
+            scope,
+            item: itemOf(
+              () => fromBinary(schema, item, KNOWN),
+              () => namesOf(item),
+            ),
+          })
+        }
+      }
+    }
+    return sent
+  })
+}
+
+const KNOWN = { readUnknownFields: false }
+
+/** The field numbers of a span. A log record has no id or name, and other types there, which are skipped. */
+const SPAN_NAMES = new Map([
+  [1, 'traceId'],
+  [2, 'spanId'],
+  [5, 'name'],
+] as const)
+
+/** What can be read before the fault. */
+function namesOf(bytes: Uint8Array): Record<string, unknown> {
+  const names: Record<string, unknown> = {}
+  attempt(() => {
+    const reader = new BinaryReader(bytes)
+    while (reader.pos < reader.len) {
+      const [field, wireType] = reader.tag()
+      const name = wireType === WireType.LengthDelimited ? SPAN_NAMES.get(field as 1) : undefined
+      if (name === undefined) reader.skip(wireType, field)
+      else names[name] = Buffer.from(reader.bytes()).toString(name === 'name' ? 'utf8' : 'hex')
+    }
+  })
+  return names
+}
+
+function itemOf<Item>(read: () => Item | undefined, names: () => Record<string, unknown>): Item | Unreadable {
+  try {
+    const item = read()
+    if (item !== undefined) return item
+  } catch (error) {
+    return unreadable(names(), error)
+  }
+  return unreadable(names(), undefined)
+}
+
+function messagesOf(bytes: Uint8Array): Map<number, Uint8Array[]> {
+  const found = new Map<number, Uint8Array[]>()
+  const reader = new BinaryReader(bytes)
+  while (reader.pos < reader.len) {
+    const [field, wireType] = reader.tag()
+    if (wireType !== WireType.LengthDelimited) {
+      reader.skip(wireType, field)
+      continue
+    }
+    const messages = found.get(field) ?? []
+    found.set(field, messages)
+    // Millions of empty messages fit in a body.
+    if (messages.push(reader.bytes()) > LIMITS.otlpItems) throw new TooMany()
+  }
+  return found
+}
+
+function binary<Schema extends DescMessage>(
+  schema: Schema,
+  counted: MessageCount | null,
+  found: Uint8Array[] = [],
+): MessageShape<Schema> | undefined {
+  const last = found.at(-1)
+  if (last) counted?.add(last, schema)
+  return last && fromBinary(schema, last, KNOWN)
+}
+
+/** OTLP/JSON has ids in hex where protobuf's JSON has base64, and clients differ in other ways. */
+function readJson<Schema extends DescMessage>(
+  body: Uint8Array,
+  [resources, scopes, items]: [string, string, string],
+  schema: Schema,
+): Read<MessageShape<Schema>> {
+  const sent: Sent<MessageShape<Schema>>[] = []
+  return whole(() => {
+    if (hasMoreValues(body, LIMITS.otlpValues, { names: false })) throw new TooMany()
+    const request = objectOf(otlpJson(body))
+    if (Object.keys(request).length > 0 && member(request, resources) === undefined) throw new OtherShape()
+    for (const group of listOf(member(request, resources)).map(objectOf)) {
+      const resource = resourceOf(json(ResourceSchema, group['resource']))
+      for (const inner of listOf(member(group, scopes)).map(objectOf)) {
+        const scope = scopeOf(json(ScopeSchema, inner['scope']))
+        const given = listOf(member(inner, items))
+        if (sent.length + given.length > LIMITS.otlpItems) throw new TooMany()
+        for (const item of given) {
+          const read = itemOf(
+            () => jsonItem(schema, objectOf(item)),
+            () => (isObject(item) ? camel(item) : {}),
+          )
+          sent.push({ resource, scope, item: read })
+        }
+      }
+    }
+    return sent
+  })
+}
+
+class OtherShape extends Error {}
+
+function jsonItem<Schema extends DescMessage>(schema: Schema, given: Record<string, unknown>) {
+  const item = withBinaryIds(camel(given))
+  return attempt(() => json(schema, item)) ?? json(schema, withReadableValues(item))
+}
+
+function json<Schema extends DescMessage>(schema: Schema, given: unknown): MessageShape<Schema> | undefined {
+  return given === undefined ? undefined : fromJson(schema, given as JsonValue, { ignoreUnknownFields: true })
+}
+
+const IDS = ['traceId', 'spanId', 'parentSpanId'] as const
+/** As protobuf's own JSON has them, which some clients send: snake case, and the code's name instead of its number. */
+const SNAKE_IDS = new Map<string, string>([
+  ['trace_id', 'traceId'],
+  ['span_id', 'spanId'],
+  ['parent_span_id', 'parentSpanId'],
+])
+const STATUS_CODES = new Map<unknown, number>([
+  ['STATUS_CODE_UNSET', 0],
+  ['STATUS_CODE_OK', 1],
+  ['STATUS_CODE_ERROR', 2],
+])
+
+function member(object: Record<string, unknown>, name: string): unknown {
+  return object[name] ?? object[name.replaceAll(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`)]
+}
+
+/** The reader of protobuf's JSON knows both spellings of the other fields. */
+function camel(given: Record<string, unknown>): Record<string, unknown> {
+  return Object.fromEntries(Object.entries(given).map(([name, value]) => [SNAKE_IDS.get(name) ?? name, value]))
+}
+
+function withBinaryIds(given: Record<string, unknown>): Record<string, unknown> {
+  const item = { ...given }
+  for (const name of IDS) {
+    const id = item[name]
+    if (typeof id !== 'string') continue
+    // Buffer would stop silently at the first other character.
+    if (!/^([0-9a-f]{2})*$/i.test(id)) throw new Error(`its ${name} is not in hex`)
+    item[name] = Buffer.from(id, 'hex').toString('base64')
+  }
+  const { status, links } = item
+  if (isObject(status) && STATUS_CODES.has(status['code'])) {
+    item['status'] = { ...status, code: STATUS_CODES.get(status['code']) }
+  }
+  if (links !== undefined) item['links'] = listOf(links).filter(isObject).map(linkOf)
+  return item
+}
+
+/** A link with an invalid id keeps its attributes. */
+function linkOf(given: Record<string, unknown>): Record<string, unknown> {
+  const link = camel(given)
+  return attempt(() => withBinaryIds(link)) ?? { attributes: link['attributes'] }
+}
+
+function listOf(value: unknown): unknown[] {
+  if (value === undefined || value === null) return []
+  if (Array.isArray(value)) return value
+  throw new TypeError('Not a list')
+}
+
+function objectOf(value: unknown): Record<string, unknown> {
+  if (isObject(value)) return value
+  throw new TypeError('Not an object')
+}
+
+/** Every event of a process repeats its resource. */
+const RESOURCE_BYTES = 4_000
+
+function resourceOf(sent: MessageShape<typeof ResourceSchema> | undefined) {
+  const attributes = new Attributes(sent?.attributes ?? [])
+  const text = (name: string, max: number): string | undefined => {
+    const found = attributes.text(name)
+    return found === undefined ? undefined : fit(found, max)
+  }
+  return {
+    service: text('service.name', LIMITS.textChars),
+    instance: text('service.instance.id', LIMITS.clientIdChars),
+    // One too many: a cut id could be another run's, so the event is rejected.
+    runId: text('tacho.run.id', LIMITS.runIdChars + 1),
+    sessionId: text('session.id', LIMITS.textChars + 1),
+    attributes: repeated(attributes.rest() ?? {}),
+  }
+}
+
+function repeated(attributes: JsonObject): JsonObject {
+  const kept: [string, Json][] = []
+  let room = RESOURCE_BYTES
+  let dropped = 0
+  for (const [name, value] of Object.entries(attributes)) {
+    const bytes = Buffer.byteLength(JSON.stringify([name, value]))
+    if (bytes > room) dropped++
+    else {
+      room -= bytes
+      kept.push([name, value])
+    }
+  }
+  return { ...Object.fromEntries(kept), ...(dropped > 0 ? { dropped } : {}) }
+}
+
+function scopeOf(scope: MessageShape<typeof ScopeSchema> | undefined): JsonObject | undefined {
+  if (!scope || scope.name === '') return undefined
+  const name = fit(scope.name, LIMITS.labelChars)
+  return scope.version === '' ? { name } : { name, version: fit(scope.version, LIMITS.labelChars) }
+}

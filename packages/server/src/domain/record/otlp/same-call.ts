@@ -1,0 +1,160 @@
+/**
+ * A client and a gateway in front of it (`litellm_request` around `openai.chat`), or two instrumentations of one client,
+ * each send a span of one model call. The span that knows its usage best counts, and gets what only the others know; of
+ * equal ones, the innermost. The others show `notCounted`.
+ *
+ * Spans are one call if one is inside the other, not below a tool, and their operations and models do not differ: a
+ * gateway's semantic cache asks an embedding model, and its guard a model of its own.
+ */
+import { callCounts, type CallCounts } from '@tacho/contract/record/usage-shapes.ts'
+import { isObject, textOf, type JsonObject } from './attributes.ts'
+import type { OtlpEvent } from './span-event.ts'
+
+/** Only spans of one request are compared: they end within milliseconds, and exporters send them together. */
+export function markSameCalls(events: readonly OtlpEvent[]): void {
+  const spans = new Map<string, OtlpEvent>()
+  for (const event of events) if (event.spanId !== undefined) spans.set(`${event.runId} ${event.spanId}`, event)
+  const calls = events.filter(({ eventType }) => eventType === 'LLM_CALL')
+  const outerOf = new Map<OtlpEvent, OtlpEvent>()
+  const waitsFor = new Map<OtlpEvent, number>()
+  for (const call of calls) {
+    const outer = sameCallAround(call, spans)
+    if (outer === undefined) continue
+    outerOf.set(call, outer)
+    waitsFor.set(outer, (waitsFor.get(outer) ?? 0) + 1)
+  }
+  /** The spans that count, of each call and those inside it. */
+  const counted = new Map<OtlpEvent, OtlpEvent[]>()
+  const inside = new Map<OtlpEvent, OtlpEvent[]>(Array.from(waitsFor.keys(), (outer) => [outer, []]))
+  // Spans that are each other's parents wait for each other: one of them begins after all others.
+  const waiting = calls.filter((call) => waitsFor.has(call))
+  const ready = [...waiting.toReversed(), ...calls.filter((call) => !waitsFor.has(call))]
+  for (let call = ready.pop(); call !== undefined; call = ready.pop()) {
+    if (counted.has(call)) continue
+    const best = countedOf(call, inside.get(call) ?? [])
+    counted.set(call, best)
+    const outer = outerOf.get(call)
+    if (outer === undefined || counted.has(outer)) continue
+    for (const one of best) inside.get(outer)?.push(one)
+    const left = (waitsFor.get(outer) ?? 0) - 1
+    waitsFor.set(outer, left)
+    if (left === 0) ready.push(outer)
+  }
+}
+
+const LEVELS_MAX = 20
+
+function sameCallAround(call: OtlpEvent, spans: ReadonlyMap<string, OtlpEvent>): OtlpEvent | undefined {
+  let around: OtlpEvent | undefined = call
+  for (let level = 0; level < LEVELS_MAX; level++) {
+    around = around.parentSpanId === undefined ? undefined : spans.get(`${around.runId} ${around.parentSpanId}`)
+    // A tool's own model calls are calls of their own.
+    if (around === undefined || around === call || around.eventType === 'TOOL_CALL') return undefined
+    if (around.eventType === 'LLM_CALL' && isSameCall(call, around)) return around
+  }
+  return undefined
+}
+
+function isSameCall(one: OtlpEvent, other: OtlpEvent): boolean {
+  const [operation, otherOperation] = [operationOf(one), operationOf(other)]
+  if (operation !== otherOperation && operation !== '' && otherOperation !== '') return false
+  const [models, others] = [modelsOf(one), modelsOf(other)]
+  return models.size === 0 || others.size === 0 || !models.isDisjointFrom(others)
+}
+
+const OPERATION = ['gen_ai.operation.name', 'llm.request.type', 'openinference.span.kind', 'ai.operationId']
+/** Instrumentations name an answer of Gemini in either way. */
+const ALIASES = new Map([
+  ['generate_content', 'chat'],
+  ['completion', 'text_completion'],
+  ['embedding', 'embeddings'],
+])
+
+/** Empty: it may be any call that answers with text. */
+function operationOf({ payload: { attributes } }: OtlpEvent): string {
+  const sent = isObject(attributes) ? OPERATION.map((name) => textOf(attributes[name])).find(Boolean) : undefined
+  const name = sent?.toLowerCase() ?? ''
+  if (/embed/.test(name)) return 'embeddings'
+  return name === 'llm' || name.startsWith('ai.') ? '' : (ALIASES.get(name) ?? name)
+}
+
+/** Asked and answering, without the provider that gateways put before the name, and without its date. */
+function modelsOf({ payload: { model, requestModel } }: OtlpEvent): Set<string> {
+  const names = [textOf(model), textOf(requestModel)].filter((name) => name !== undefined)
+  return new Set(
+    names.map((name) => (name.toLowerCase().split('/').at(-1) ?? '').replace(/[-@]20\d\d-?[01]\d-?[0-3]\d$/, '')),
+  )
+}
+
+function countedOf(outer: OtlpEvent, inner: readonly OtlpEvent[]): OtlpEvent[] {
+  const [first] = inner
+  if (first === undefined) return [outer]
+  if (inner.length === 1) {
+    const [best, other] = knownOf(first) >= knownOf(outer) ? [first, outer] : [outer, first]
+    complete(best, other)
+    return only([best], [other])
+  }
+  // Attempts of one client. What the outer span says may be their sum, or that of the last one.
+  const isBetter =
+    inner.some((call) => knownOf(call) < knownOf(outer)) &&
+    (['promptTokens', 'completionTokens'] as const).every((name) => countOf(outer, name) >= sumOf(inner, name))
+  if (isBetter) return only([outer], inner)
+  const isCounted = (call: OtlpEvent) => knownOf(outer) === 0 || knownOf(call) > 0 || costOf(call.payload) > 0
+  return only(inner.filter(isCounted), [outer, ...inner.filter((call) => !isCounted(call))])
+}
+
+function only(counted: OtlpEvent[], repeated: readonly OtlpEvent[]): OtlpEvent[] {
+  for (const { payload } of repeated) payload['notCounted'] = 'same_call'
+  return counted
+}
+
+type Whole = 'promptTokens' | 'completionTokens' | 'totalTokens'
+const WHOLES = ['promptTokens', 'completionTokens', 'totalTokens'] as const satisfies Whole[]
+const PARTS = {
+  promptTokens: [
+    'cachedTokens',
+    'cacheWriteTokens',
+    'cacheWrite1hTokens',
+    'audioInputTokens',
+    'cachedAudioTokens',
+    'imageInputTokens',
+    'cachedImageTokens',
+  ],
+  completionTokens: ['reasoningTokens', 'audioOutputTokens', 'imageOutputTokens'],
+  totalTokens: [],
+} as const satisfies Record<Whole, readonly (keyof CallCounts)[]>
+
+const countOf = ({ payload }: OtlpEvent, name: Whole): number => callCounts(payload['usage'])?.[name] ?? 0
+const sumOf = (calls: readonly OtlpEvent[], name: Whole) => calls.reduce((sum, call) => sum + countOf(call, name), 0)
+
+/** A zero is what a stream without usage says. */
+function knownOf(call: OtlpEvent): number {
+  const counts = (['promptTokens', 'completionTokens'] as const).filter((name) => countOf(call, name) > 0).length
+  return counts > 0 ? counts + 1 : Math.min(countOf(call, 'totalTokens'), 1)
+}
+
+const costOf = ({ cost }: JsonObject) => (typeof cost === 'number' && cost > 0 ? cost : 0)
+
+/** Each count that is missing, and the parts of an equal count. */
+function complete({ payload }: OtlpEvent, other: OtlpEvent): void {
+  const known = callCounts(payload['usage'])
+  const more = callCounts(other.payload['usage'])
+  const usage: JsonObject = isObject(payload['usage']) ? { ...payload['usage'] } : {}
+  for (const whole of more === null ? [] : WHOLES) {
+    const count = known?.[whole] ?? 0
+    const value = more?.[whole] ?? 0
+    if (count === 0 && value > 0) usage[whole] = value
+    if (value === 0 || (count !== 0 && count !== value)) continue
+    for (const part of PARTS[whole]) {
+      const tokens = more?.[part] ?? 0
+      if (tokens > 0 && (known?.[part] ?? 0) === 0) usage[part] = tokens
+    }
+  }
+  // A sum that one of them says without the other's part.
+  const { promptTokens, completionTokens, totalTokens } = callCounts(usage) ?? {}
+  const sum = (promptTokens ?? 0) + (completionTokens ?? 0)
+  if (typeof totalTokens === 'number' && totalTokens < sum) usage['totalTokens'] = sum
+  if (Object.keys(usage).length > 0) payload['usage'] = usage
+  const cost = costOf(other.payload)
+  if (cost > 0 && costOf(payload) === 0) payload['cost'] = cost
+}

@@ -1,0 +1,245 @@
+import { hash } from 'node:crypto'
+import { duration } from '@tacho/contract/engine/format.ts'
+import { indented } from '@tacho/contract/record/json-text.ts'
+import { LIMITS } from '@tacho/contract/engine/limits.ts'
+import type { OperatorApproval } from '@tacho/contract/approvals/operator-approval.ts'
+import type { IssueSummary } from '@tacho/contract/issues/issue.ts'
+import type { OperatorRun } from '@tacho/contract/runs/operator-run.ts'
+import { stalledMs } from '@tacho/contract/runs/stalled.ts'
+import { costWords, tokenWords } from '@tacho/contract/runs/usage-text.ts'
+import { EVENT_TYPE_WORDS } from '@tacho/contract/engine/words.ts'
+import type { EventRowRead } from '../../storage/record/events.ts'
+import { html, type Html } from './html.ts'
+import { isoTime } from '../../storage/engine/iso-time.ts'
+import { RUN_PAGE_STYLE } from './run-page-style.ts'
+import { failureLine, failureOf, isErrorEvent, whyEnded } from '@tacho/contract/issues/failure.ts'
+import { NANOS, usageOf } from '../record/usage.ts'
+
+export interface RunFile {
+  run: OperatorRun
+  workspace: string
+  environment: string
+  issues: IssueSummary[]
+  approvals: OperatorApproval[]
+  hasPayloads: boolean
+  writtenAt: number
+}
+
+/** Place and width are parts of the whole run. Times in milliseconds. */
+export interface Step {
+  row: EventRowRead
+  depth: number
+  left: number
+  width: number
+  since: number
+  latency: number | null
+}
+
+export const RUN_PAGE_POLICY = `default-src 'none'; style-src 'sha256-${hash('sha256', RUN_PAGE_STYLE, 'base64')}'; base-uri 'none'; form-action 'none'`
+
+/** Indenting makes a deep payload longer: at most by this factor. */
+const INDENTED_MOST = 3
+const FACT_CHARS = 200
+
+export function pageStart(file: RunFile, shown: { events: number; payloads: number }): string {
+  const { run, issues, approvals } = file
+  const title = `Run ${run.runId}: ${run.status}`
+  const start = html`<!doctype html>
+    <html lang="en">
+      <head>
+        <meta charset="utf-8" />
+        <meta http-equiv="Content-Security-Policy" content="${RUN_PAGE_POLICY}" />
+        <meta name="viewport" content="width=device-width, initial-scale=1" />
+        <meta name="color-scheme" content="light dark" />
+        <meta name="referrer" content="no-referrer" />
+        <title>${title}</title>
+     `
+  const body = html`</head>
+    <body>
+      <main>
+        <header>
+          <p class="soft">${file.workspace} / ${file.environment}</p>
+          <h1><bdi>${run.runId}</bdi> ${chip(run.status)}</h1>
+          ${whyHtml(run, file.hasPayloads)}
+          <dl>
+            ${factsOf(file).map(
+              ([name, value]) =>
+                html`<div>
+                  <dt>${name}</dt>
+                  <dd><bdi>${value}</bdi></dd>
+                </div>`,
+            )}
+          </dl>
+        </header>
+        ${leftOut(file, shown).map((text) => html`<p class="note">${text}</p> `)}${section('Issues', issues.map(issueHtml))}${section('Approvals', approvals.map(approvalHtml))}
+        <h2>Timeline</h2>
+        <ol>
+     `
+  return `${start.text}<style>${RUN_PAGE_STYLE}</style>\n${body.text}`
+}
+
+export function stepHtml(step: Step, payload: string | null): string {
+  const { row, depth, left, width, since, latency } = step
+  const data = payload === null ? {} : (JSON.parse(payload) as Record<string, unknown>)
+  const kind = EVENT_TYPE_WORDS.has(row.eventType) ? row.eventType.toLowerCase() : 'other'
+  const [x, length] = [Math.round(left * 1_000), Math.max(4, Math.round(width * 1_000))]
+  const line = html`<time>+${(since / 1_000).toFixed(3)}</time
+    ><b><bdi>${EVENT_TYPE_WORDS.get(row.eventType) ?? row.eventType}</bdi></b
+    ><span class="label"><bdi>${row.label}</bdi>${factLine(row, data)}</span
+    ><svg viewBox="0 0 1000 8" preserveAspectRatio="none" aria-hidden="true">
+      <rect x="${Math.min(x, 996)}" width="${length}" height="8" /></svg
+    ><span class="took">${latency === null ? '' : duration(latency)}</span>`
+  const classes = `d${depth} ${kind}${isErrorEvent(row.eventType, data) ? ' failed' : ''}`
+  // 0: retention removed the payload.
+  if (payload === null || row.payloadBytes <= EMPTY_BYTES)
+    return html`<li class="${classes}"><div class="row">${line}</div></li> `.text
+  const text = indented(payload, payload.length * INDENTED_MOST)
+  return html`<li class="${classes}">
+    <details>
+      <summary class="row">${line}</summary>
+      <pre tabindex="0">${text}</pre>
+    </details>
+  </li> `.text
+}
+
+const EMPTY_BYTES = 2
+
+export function pageEnd({ run, writtenAt, hasPayloads }: RunFile): string {
+  const payloads = hasPayloads ? '' : ' Payloads are not included.'
+  return html`</ol>
+<footer>Written by Tacho on ${timeText(isoTime(writtenAt))}. Internal id of the run: ${run.id}.${payloads}</footer>
+</main>
+</body>
+</html>
+`.text
+}
+
+/** Without payloads, the file has the class and place of the error, but not its message. */
+function whyHtml(run: OperatorRun, hasPayloads: boolean): Html {
+  const why = whyEnded(
+    hasPayloads || run.failure === null ? run : { ...run, failure: { ...run.failure, message: null } },
+  )
+  return why === null ? html`` : html`<p class="why"><span aria-hidden="true">✕ </span><bdi>${why}</bdi></p> `
+}
+
+function leftOut(
+  { run, hasPayloads, issues, approvals }: RunFile,
+  shown: { events: number; payloads: number },
+): string[] {
+  const { events, payloads } = shown
+  const texts: string[] = []
+  if (events < run.eventCount) {
+    texts.push(`This file shows the first ${number(events)} of ${number(run.eventCount)} events.`)
+  }
+  if (hasPayloads && payloads < events) {
+    const most = `${number(LIMITS.runFilePayloadBytes / 1_048_576)} MiB`
+    texts.push(`It has the payloads of the first ${number(payloads)} events: together they have at most ${most}.`)
+  }
+  if (run.payloadsRemoved > 0) texts.push(`Retention removed the payloads of ${number(run.payloadsRemoved)} events.`)
+  if (issues.length === LIMITS.runFileRows) texts.push(`It has the last ${LIMITS.runFileRows} issues.`)
+  if (approvals.length === LIMITS.runFileRows) texts.push(`It has the first ${LIMITS.runFileRows} approvals.`)
+  return texts
+}
+
+function factsOf({ run, writtenAt }: RunFile): [string, string][] {
+  const { usage, agent, estimatedCost, priceTable, unpricedCalls } = run
+  const { totalTokens, promptTokens, completionTokens } = usage
+  const silence = stalledMs(run, writtenAt)
+  const running = silence === null ? 'still running' : `stalled: no event for ${duration(silence)}`
+  const took = Math.max(0, Date.parse(run.endedAt ?? run.lastEventAt) - Date.parse(run.startedAt))
+  const facts: [string, string | null][] = [
+    ['Agent', run.agentId === null ? agent.name : `${agent.name} (${run.agentId})`],
+    ['Session', run.sessionId],
+    ['Started', timeText(run.startedAt)],
+    ['Ended', run.endedAt === null ? running : timeText(run.endedAt)],
+    ['Duration', duration(took)],
+    ['Events', number(run.eventCount)],
+    ['Errors', number(run.errorCount)],
+    [
+      'Tokens',
+      tokenWords(
+        totalTokens,
+        (all) => `${number(all)} (${number(promptTokens)} prompt, ${number(completionTokens)} completion)`,
+      ),
+    ],
+    ['Cost', costWords(run, (cost) => `$${number(cost)}`)],
+    ['Estimated', estimatedCost === null ? null : `$${number(estimatedCost)} of it, by ${priceTable}`],
+    ['Calls without a known cost', unpricedCalls === 0 ? null : number(unpricedCalls)],
+    ['Models', run.models.join(', ') || null],
+    ['Tools', run.tools.join(', ') || null],
+  ]
+  return facts.filter((fact): fact is [string, string] => fact[1] !== null)
+}
+
+function section(title: string, items: Html[]): Html {
+  return items.length === 0
+    ? html``
+    : html`<h2>${title}</h2>
+        <ul>
+          ${items}
+        </ul> `
+}
+
+const TONES = new Map([
+  ['COMPLETED', 'good'],
+  ['APPROVED', 'good'],
+  ['RESOLVED', 'good'],
+  ['FAILED', 'bad'],
+  ['REJECTED', 'bad'],
+  ['OPEN', 'bad'],
+  ['PENDING', 'warn'],
+  ['EXPIRED', 'warn'],
+  ['CANCELLED', 'warn'],
+])
+
+function chip(status: string): Html {
+  return html`<span class="chip ${TONES.get(status) ?? ''}">${status}</span>`
+}
+
+function issueHtml({ title, state, occurrences, firstSeenAt, lastSeenAt, assignee }: IssueSummary): Html {
+  const seen = `${number(occurrences)} ${occurrences === 1 ? 'time' : 'times'} from ${timeText(firstSeenAt)} to ${timeText(lastSeenAt)}`
+  return html`<li>
+    ${chip(state)} <bdi>${title}</bdi>
+    <p class="soft">${seen}${assignee === null ? '' : `, assigned to ${assignee}`}</p>
+  </li> `
+}
+
+function approvalHtml(approval: OperatorApproval): Html {
+  const { status, toolName, reason, createdAt, importedAt, decidedAt, decidedBy, decisionReason, inputHash } = approval
+  const by = decidedBy === null ? '' : ` by ${decidedBy.name}`
+  const decided = decidedAt === null ? '' : `, decided ${timeText(decidedAt)}${by}`
+  const imported = importedAt === null ? '' : `, imported ${timeText(importedAt)}`
+  const reasons = [reason, decisionReason].flatMap((text) => (text === null ? [] : [html`<p><bdi>${text}</bdi></p>`]))
+  return html`<li>
+    ${chip(status)} <bdi>${toolName}</bdi>${reasons}
+    <p class="soft">Requested ${timeText(createdAt)}${decided}${imported}. Input ${inputHash.slice(0, HASH_DIGITS)}…</p>
+  </li> `
+}
+
+const HASH_DIGITS = 16
+
+function factLine({ eventType, label }: EventRowRead, data: Record<string, unknown>): Html[] {
+  const text = (name: string) =>
+    typeof data[name] === 'string' ? [data[name].slice(0, FACT_CHARS).toWellFormed()] : []
+  const facts: string[] = []
+  const usage = usageOf(eventType, data)
+  if (usage !== null) {
+    facts.push(...text('model'))
+    if (usage.totalTokens > 0) facts.push(`${number(usage.totalTokens)} tokens`)
+    if (usage.costNanos > 0) facts.push(`cost ${number(usage.costNanos / NANOS)}`)
+  }
+  if (eventType === 'TOOL_CALL') facts.push(...text('toolName'))
+  if (eventType === 'POLICY_DECISION') facts.push(...text('action'), ...text('toolName'))
+  if (eventType === 'SESSION_OUTCOME') facts.push(...text('status'))
+  const failure = failureOf({ eventType, label, payload: data })
+  if (failure !== null) facts.push(failureLine(failure, null))
+  return facts.filter((fact) => fact !== label && fact !== '').map((fact) => html` <small><bdi>${fact}</bdi></small>`)
+}
+
+function number(value: number): string {
+  return value.toLocaleString('en-US', { maximumFractionDigits: 9 })
+}
+
+function timeText(iso: string): string {
+  return `${iso.slice(0, 10)} ${iso.slice(11, 23)} UTC`
+}

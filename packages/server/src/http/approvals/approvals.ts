@@ -1,0 +1,113 @@
+import type { ServerResponse } from 'node:http'
+import { CLIENT_ID_HEADER } from '@tacho/contract/approvals/approval.ts'
+import { LIMITS } from '@tacho/contract/engine/limits.ts'
+import { ROUTES } from '@tacho/contract/web/routes.ts'
+import type { FastifyInstance } from 'fastify'
+import { isAsker, toApproval, toNewApproval, unstorableText } from '../../domain/approvals/approval.ts'
+import { UNSTORABLE } from '../../domain/web/text.ts'
+import { isUuid, uuidv7 } from '../../storage/engine/uuid.ts'
+import type { ApprovalRow } from '../../storage/approvals/approvals.ts'
+import { currentKey, familyOf, tenantOf } from '../tenants/api-key.ts'
+import type { ApprovalReader } from './approval-reader.ts'
+import type { Deps } from '../web/deps.ts'
+import { admitWrites } from '../record/events.ts'
+import { refuseField } from '../web/field.ts'
+import { holderOf } from '../tenants/holder.ts'
+import { isRefusal, refuse } from '../web/reply-error.ts'
+import { serveRoute } from '../web/serve-route.ts'
+import { Shares } from '../../domain/tenants/shares.ts'
+import { within } from '../web/within.ts'
+
+/** Also for an approval of another tenant, client or key. */
+export const NO_APPROVAL = refuse('not_found', 'The approval does not exist')
+
+export function approvalsRoutes(app: FastifyInstance, deps: Deps, { feed, current, seen }: ApprovalReader): void {
+  const { storage, memory, replies, keys, now } = deps
+  const { approvalWaits: most, approvalWaitsOfWorkspace: ofWorkspace } = LIMITS
+  const waits = new Shares({ most, ofWorkspace, ofCredential: ofWorkspace / 2 })
+  const admit = admitWrites(storage)
+
+  serveRoute(app, ROUTES.createApproval, { memory, replies, admit }, async ({ body, headers, request }) => {
+    const unstorable = unstorableText(body)
+    if (unstorable) return refuseField(unstorable, UNSTORABLE)
+    const { environmentId } = tenantOf(request)
+    const askedAt = now()
+    const by = { environmentId, clientId: headers[CLIENT_ID_HEADER], keyFamily: familyOf(request) }
+    const asked = { id: uuidv7(askedAt), ...by, now: askedAt }
+    const { outcome, approval } = await storage.createApproval(toNewApproval(body, asked))
+    if (outcome === 'created') feed.look()
+    if (outcome === 'erased') return refuse('conflict', 'An operator erased this request, or its run')
+    if (outcome === 'imported') return refuse('conflict', 'This clientRequestId belongs to an imported approval')
+    if (outcome === 'conflict') return refuse('conflict', 'This clientRequestId belongs to a different tool or input')
+    return toApproval(approval)
+  })
+
+  serveRoute(app, ROUTES.readApproval, deps, async ({ params, query, headers, request, reply }) => {
+    const { environmentId } = tenantOf(request)
+    const id = params.approvalId.toLowerCase()
+    if (!isUuid(id)) return NO_APPROVAL
+    const by = { clientId: headers[CLIENT_ID_HEADER], keyFamily: familyOf(request) }
+    const own = (row: ApprovalRow | null) => (row && isAsker(row, by) ? row : null)
+    const find = async () => own(await current.find(environmentId, id))
+    const holder = holderOf(request)
+    // Each wait holds a connection. A client that gets its answer at once pauses before it asks again.
+    if (query.wait !== undefined && waits.take(holder, 1)) {
+      const waiting = waitWhilePending({ environmentId, id, find, own, ms: query.wait * 1_000, response: reply.raw })
+      const ended = await waiting.finally(() => waits.add(holder, -1))
+      // The key may have expired or been revoked during the wait.
+      const key = currentKey(keys, request, now())
+      if (ended && !(key instanceof Promise)) return isRefusal(key) ? key : toApproval(ended)
+      const found = await key
+      if (isRefusal(found)) return found
+    }
+    // The last step, so that an erasure before it is not missed.
+    const row = await find()
+    if (row?.status === 'PENDING') seen.note(environmentId, id, query.wait !== undefined)
+    return row ? toApproval(row) : NO_APPROVAL
+  })
+
+  interface Wait {
+    environmentId: string
+    id: string
+    find: () => Promise<ApprovalRow | null>
+    own: (row: ApprovalRow) => ApprovalRow | null
+    ms: number
+    response: ServerResponse
+  }
+
+  /** Null if the approval did not end. */
+  async function waitWhilePending({ environmentId, id, find, own, ms, response }: Wait): Promise<ApprovalRow | null> {
+    const until = performance.now() + ms
+    let over = false
+    let release: () => void = () => undefined
+    let wake: (row: ApprovalRow | null) => void = () => undefined
+    const look = () => wake(null)
+    const end = () => {
+      over = true
+      wake(null)
+    }
+    response.once('close', end)
+    const unfollow = await feed.follow(
+      environmentId,
+      { changed: ([row]) => wake(row ?? null), removed: look, ended: end },
+      id,
+    )
+    try {
+      for (let isFirst = true; ; isFirst = false) {
+        // Before the read, so no change after it is missed.
+        const news = new Promise<ApprovalRow | null>((resolve) => (wake = resolve))
+        const row = await find()
+        const left = until - performance.now()
+        if (!row || row.status !== 'PENDING') return row
+        if (isFirst) release = seen.hold(environmentId, id)
+        if (over || left <= 0) return null
+        const changed = await within(news, Math.min(left, Math.max(row.expiresAt - now(), 0) + 1), null)
+        if (changed && changed.status !== 'PENDING') return own(changed)
+      }
+    } finally {
+      response.off('close', end)
+      release()
+      unfollow()
+    }
+  }
+}

@@ -1,0 +1,91 @@
+import type { NewDecision } from '@tacho/contract/approvals/approval-decision.ts'
+import type { ApprovalRow, Decided, DecisionRow } from '../../storage/approvals/approvals.ts'
+import type { SlackUser } from '../../storage/messages/slack-links.ts'
+import type { ApprovalFeed } from './approval-feed.ts'
+import type { Deps } from '../web/deps.ts'
+import { inputsInShort } from '../../domain/approvals/input-preview.ts'
+import { entryOf, type Acting } from '../people/audit.ts'
+import { requesterNames } from './named-approvals.ts'
+
+/** Admission for the route `decideApproval` comes before. */
+export interface Deciding extends Acting {
+  slack?: SlackUser & { webhookId: string }
+}
+
+export type NamedDecided = Decided & { agentName: string | null }
+export type Decide = (by: Deciding, rows: ApprovalRow[], decision: NewDecision) => Promise<NamedDecided[]>
+/** By approval id: the event with the input that the person saw; null: they saw none. */
+export type SeenInputs = ReadonlyMap<string, string | null>
+type Unapprovable = 'mismatch' | 'changed'
+
+/** Those that this decision would approve although the input differs from the hash, or from what the person saw. */
+export function createDiffering(storage: Deps['storage']) {
+  return async (
+    environmentId: string,
+    rows: ApprovalRow[],
+    { decision, confirmMismatch = false }: NewDecision,
+    seen: SeenInputs = new Map(),
+  ) => {
+    const differing = new Map<string, Unapprovable>()
+    if (decision !== 'APPROVED' || (confirmMismatch && seen.size === 0)) return differing
+    const inputs = await inputsInShort(storage, environmentId, rows)
+    for (const [at, row] of rows.entries()) {
+      // A list reads a bounded number of bytes of all inputs; a decision looks at each.
+      const [input] = inputs[at]?.check ? [inputs[at]] : await inputsInShort(storage, environmentId, [row])
+      const isMismatch = (input?.check?.result ?? 'does_not_match') === 'does_not_match'
+      const isChanged = seen.has(row.id) && input?.eventId !== undefined && input.eventId !== seen.get(row.id)
+      if (isChanged) differing.set(row.id, 'changed')
+      else if (isMismatch && !confirmMismatch) differing.set(row.id, 'mismatch')
+    }
+    return differing
+  }
+}
+
+export function createDecide({ storage, now }: Pick<Deps, 'storage' | 'now'>, feed: ApprovalFeed): Decide {
+  return async (by, rows, { decision, reason = null, confirmMismatch = false }) => {
+    const { environment, actor } = by.scope
+    if (environment === null) throw new Error('a decision needs an environment')
+    const at = now()
+    const names = await requesterNames(storage, environment.id, rows)
+    const verb = decision === 'APPROVED' ? 'approve' : 'reject'
+    const entry = (row: ApprovalRow, action: string, more: object = {}) => {
+      const { id, toolName, inputHash, agentId, policyId, runId } = row
+      const agentName = names.get(id) ?? null
+      const slack = by.slack && { slack: by.slack }
+      const about = { toolName, inputHash, agentId, agentName, policyId, runId, reason }
+      const notes = {
+        ...(confirmMismatch && { confirmMismatch }),
+        ...(row.withdrawnAt !== null && { nothingRuns: 'withdrawn' }),
+      }
+      const detail = { ...about, ...notes, ...slack, ...more }
+      return entryOf(by, at, action, { kind: 'approval', id }, detail)
+    }
+    const { kind: deciderKind, id: deciderId, name: deciderName } = actor
+    const via: DecisionRow['via'] = by.slack ? { kind: 'slack', webhookId: by.slack.webhookId } : null
+    // What was compared with the hash, and with what the person saw, is what is approved.
+    const looked = decision === 'APPROVED' ? rows.map(({ id, inputEventId }) => [id, inputEventId] as const) : []
+    const decided = await storage.decideApprovals(
+      environment.id,
+      rows.map(({ id }) => id),
+      {
+        status: decision,
+        reason,
+        deciderKind,
+        deciderId,
+        deciderName,
+        via,
+        now: at,
+        inputs: Object.fromEntries(looked),
+      },
+      rows.map((row) => entry(row, `approval.${verb}`)),
+    )
+    feed.look()
+    const entries = decided.flatMap(({ outcome, approval: row }) => {
+      if (row === null || outcome === 'decided') return []
+      const why = outcome === 'changed' ? { input: 'changed' } : {}
+      return [entry(row, `approval.${verb}.refused`, { status: row.status, ...why })]
+    })
+    if (entries.length > 0) await storage.appendAudit(entries)
+    return decided.map((each) => ({ ...each, agentName: names.get(each.id) ?? null }))
+  }
+}

@@ -1,0 +1,113 @@
+import { LIMITS } from '@tacho/contract/engine/limits.ts'
+import type { ApprovalCard, Deciders } from '@tacho/contract/approvals/operator-approval.ts'
+import { ASKED_LATELY, toApprovalGroup, toAskedLately } from '../../domain/approvals/approval.ts'
+import { inputPreview, inputsInShort } from '../../domain/approvals/input-preview.ts'
+import { isoTime } from '../../storage/engine/iso-time.ts'
+import { isStorableText } from '../../domain/web/text.ts'
+import type { ApprovalRow } from '../../storage/approvals/approvals.ts'
+import type { RunRow } from '../../storage/runs/runs.ts'
+import type { Storage } from '../../storage/storage.ts'
+import type { ApprovalReader } from './approval-reader.ts'
+import { found, refuse } from '../web/reply-error.ts'
+import { findAskingPolicy } from './asking-policy.ts'
+import { namedApprovals } from './named-approvals.ts'
+import { readPage, NOTHING } from '../web/paging.ts'
+import type { OperatorDeps } from '../web/serve.ts'
+
+const GROUPED_REQUESTS = 10_000
+const HOUR_MS = 3_600_000
+const UNANSWERED_HOURS = 168
+
+export const NO_APPROVAL = refuse('not_found', 'The approval does not exist')
+
+export function operatorApprovalsRoutes({ serve, storage, now }: OperatorDeps, { current }: ApprovalReader): void {
+  serve('listApprovals', async ({ query, environment, walk }) => {
+    const { toolName, agentId, policyId, runId } = query
+    // Only requests that wait can be withdrawn.
+    const status = query.status ?? (query.withdrawn === undefined ? undefined : 'PENDING')
+    const withdrawn = status === 'PENDING' ? query.withdrawn : undefined
+    if (query.withdrawn === 'only' && withdrawn === undefined) return NOTHING
+    const filter = { status, toolName, inputHash: query.inputHash?.toLowerCase(), agentId, policyId, runId, withdrawn }
+    if (!Object.values(filter).every((text) => isStorableText(text ?? ''))) return NOTHING
+    const { rows, nextCursor } = await readPage(
+      walk,
+      (page) => current.read(environment.id, () => storage.listApprovals(environment.id, filter, page)),
+      (row: ApprovalRow) => ({ time: status === 'PENDING' ? row.expiresAt : row.createdAt, id: row.id }),
+    )
+    return { items: await toCards(environment.id, rows), nextCursor }
+  })
+
+  serve('listApprovalGroups', async ({ environment }) => {
+    const most = LIMITS.operatorPageMax
+    const bounds = { requests: GROUPED_REQUESTS, groups: most + 1 }
+    const groups = await storage.groupApprovals(environment.id, now(), bounds)
+    const requests = groups.reduce((sum, group) => sum + group.requests, 0)
+    return {
+      items: groups.slice(0, most).map(toApprovalGroup),
+      more: groups.length > most || requests === GROUPED_REQUESTS,
+    }
+  })
+
+  serve('readApproval', async ({ params, environment }) => {
+    const row = found(await current.find(environment.id, params.approvalId), NO_APPROVAL)
+    const [card] = await toCards(environment.id, [row])
+    if (!card) return NO_APPROVAL
+    const [preview, deciders, askingPolicy] = await Promise.all([
+      inputPreview(storage, row),
+      decidersOf(row, environment.workspaceId),
+      findAskingPolicy(storage, environment, row),
+    ])
+    // The list may have left the check out.
+    const inputCheck = preview?.check ?? card.inputCheck
+    return { ...card, inputCheck, deciders, inputPreview: preview, policyVersion: row.policyVersion, askingPolicy }
+  })
+
+  serve('countUnansweredRequests', async ({ query, environment }) => {
+    const { hours = UNANSWERED_HOURS, policyId = null } = query
+    const since = now() - hours * HOUR_MS
+    const bounds = { since, most: LIMITS.unansweredRequests, policies: LIMITS.unansweredPolicies }
+    const isKnown = policyId === null || isStorableText(policyId)
+    const { rows, capped } = isKnown
+      ? await storage.countUnanswered(environment.id, policyId, bounds)
+      : { rows: [], capped: false }
+    const items = rows.map((row) => ({ ...row, lastExpiredAt: isoTime(row.lastExpiredAt) }))
+    return { items, since: isoTime(since), capped }
+  })
+
+  /** Null if the approval was decided or imported: an imported one cannot be decided. */
+  async function decidersOf(row: ApprovalRow, workspaceId: string): Promise<Deciders | null> {
+    if (row.status !== 'PENDING' || row.importedAt !== null) return null
+    const [{ rows, more }, tokens] = await Promise.all([
+      storage.listDeciders(workspaceId, LIMITS.decidersMax),
+      storage.countDecidingTokens(workspaceId, now()),
+    ])
+    // By email: people choose their own names.
+    return { people: rows.map(({ id, email }) => ({ id, name: email })), more, tokens }
+  }
+
+  async function toCards(environmentId: string, rows: ApprovalRow[]): Promise<ApprovalCard[]> {
+    const keyOf = ({ agentId, clientId }: ApprovalRow) => JSON.stringify(agentId === null ? { clientId } : { agentId })
+    const requesters = new Map(rows.map((row) => [keyOf(row), { agentId: row.agentId, clientId: row.clientId }]))
+    const since = now() - ASKED_LATELY.windowMs
+    const counts = await storage.countRequests(environmentId, [...requesters.values()], since, ASKED_LATELY.most)
+    const countOf = new Map([...requesters.keys()].map((key, at) => [key, counts[at] ?? 0]))
+    const [approvals, inputs, ranBefore] = await Promise.all([
+      namedApprovals(storage, environmentId, rows, now()),
+      inputsInShort(storage, environmentId, rows),
+      storage.findRanBefore(environmentId, rows),
+    ])
+    return approvals.map((approval, at) => {
+      const row = rows[at]
+      const askedLately = toAskedLately((row && countOf.get(keyOf(row))) ?? 0)
+      const { text: inputInShort = null, check: inputCheck = null } = inputs[at] ?? {}
+      const ran = ranBefore[at] ?? null
+      return { ...approval, askedLately, inputInShort, inputCheck, ranBefore: ran && { ...ran, at: isoTime(ran.at) } }
+    })
+  }
+}
+
+export async function runOfApproval(storage: Pick<Storage, 'findRun'>, row: ApprovalRow): Promise<RunRow | null> {
+  const run = row.runId === null ? null : await storage.findRun(row.environmentId, row.runId)
+  // The approval names an external id, so ignore a run whose internal id matches it.
+  return run?.runId === row.runId ? run : null
+}

@@ -1,0 +1,157 @@
+import { LIMITS } from '@tacho/contract/engine/limits.ts'
+import { RUN_FACTS, type ImportPart, type RunLine } from '../../domain/data/import.ts'
+import type { EventVerdict } from '../../storage/record/events.ts'
+import type { ExportedTable } from '../../storage/engine/tables.ts'
+import type { RunRow } from '../../storage/runs/runs.ts'
+import { holderOf } from '../tenants/holder.ts'
+import { isRefusal, refuse, type Refusal } from '../web/reply-error.ts'
+import { refuseBody } from '../web/serve-route.ts'
+import { createTurnsOfWorkspaces } from '../web/shared-turns.ts'
+import type { OperatorDeps, OperatorRequestOf } from '../web/serve.ts'
+
+type PartOf<Kind extends ImportPart['kind']> = Extract<ImportPart, { kind: Kind }>
+
+/** Its keys are refused, so an import must not fill it either. */
+const ARCHIVED = refuse('conflict', 'The environment or its workspace is archived. Restore it before the import')
+
+interface Done {
+  written: number
+  known: number
+}
+
+/** Written at the same time, so that they share commits. */
+const RUNS_AT_ONCE = 32
+
+export function importsRoutes({ serve, storage, judge, now }: OperatorDeps): void {
+  // An import that fails takes its turn too.
+  const takeTurn = createTurnsOfWorkspaces(LIMITS.importsAtOnce, 'imports')
+
+  serve('importEnvironment', (asked) => takeTurn(asked.reply, () => importLines(asked)))
+
+  async function importLines({
+    request,
+    environment,
+    workspace,
+    actor,
+    at,
+    audit,
+  }: OperatorRequestOf<'importEnvironment'>): Promise<Refusal | Done> {
+    if (environment.archivedAt !== null || workspace.archivedAt !== null) return ARCHIVED
+    const [environmentId, workspaceId] = [environment.id, workspace.id]
+    const body = request.bodyBytes ?? Buffer.alloc(0)
+    const read = await judge.readImport(body, workspaceId, holderOf(request))
+    if ('ok' in read) return refuseBody(read)
+    if ('line' in read) return refuse('invalid_request', `lines[${read.line}] ${read.message}`)
+    const { source, resume } = read
+    const start = { environmentId, source, resume, actorId: actor.id, now: at }
+    const begun = await storage.beginImport(start, audit(environmentId, { source, resumed: resume }))
+    if (begun !== 'begun') return NOT_BEGUN[begun]
+    const done: Done = { written: 0, known: 0 }
+    for (const some of together(read.parts)) {
+      const refusals = await Promise.all(some.map((part) => importPart(environmentId, part, done)))
+      const refusal = refusals.find(isRefusal)
+      if (refusal) return refusal
+    }
+    return done
+  }
+
+  function importPart(environmentId: string, part: ImportPart, done: Done): Promise<Refusal | null> {
+    return part.kind === 'rows' ? importRows(environmentId, part, done) : importRun(environmentId, part, done)
+  }
+
+  async function importRows(environmentId: string, part: PartOf<'rows'>, done: Done): Promise<Refusal | null> {
+    const result = await storage.importRows(environmentId, part.table, part.rows, now())
+    if (result.outcome !== 'imported') {
+      return refuse('conflict', `lines[${part.lines[result.index]}]: ${ROW_FAULTS[result.outcome](part.table)}`)
+    }
+    done.written += result.written
+    done.known += part.rows.length - result.written
+    return null
+  }
+
+  async function importRun(environmentId: string, part: PartOf<'run'>, done: Done): Promise<Refusal | null> {
+    const { run, line } = part
+    const differs = (what: string): Refusal => refuse('conflict', `lines[${line}]: ${what}`)
+    const known = [await storage.findRun(environmentId, run.runId), await storage.findRun(environmentId, run.id)]
+    if (known.some((one) => one !== null && (one.id !== run.id || one.runId !== run.runId))) {
+      return differs('another run has its id')
+    }
+    for (const { receivedAt, events } of byArrival(part.events)) {
+      const verdicts = await storage.appendEvents({ environmentId, receivedAt, events, rejections: [], importing: run })
+      const refused = verdicts.findIndex((verdict) => !ACCEPTED.has(verdict))
+      if (refused >= 0) {
+        const eventId = JSON.stringify(events[refused]?.eventId)
+        return differs(`event ${eventId} of the run ${REASONS.get(verdicts[refused] ?? 'unstorable')}`)
+      }
+      const stored = verdicts.filter((verdict) => verdict === 'stored').length
+      done.written += stored
+      done.known += verdicts.length - stored
+    }
+    const imported = await storage.findRun(environmentId, run.runId)
+    // Its other events follow in another request.
+    if (imported?.eventCount !== run.facts['eventCount']) return null
+    const beyondEvents = ['pinnedAt', 'payloadsRemoved', 'ruleClosedAt', 'recorders'] as const
+    if (beyondEvents.some((name) => run.facts[name] !== imported?.[name])) {
+      await storage.importRun(environmentId, run.runId, run.facts)
+    }
+    const wrong = differingFact(await storage.findRun(environmentId, run.runId), run)
+    return wrong === null ? null : differs(`${wrong} of the run is not that of its events`)
+  }
+}
+
+const NOT_BEGUN = {
+  not_empty: refuse(
+    'conflict',
+    'The environment is not empty. Import into a new one, or resume the import of the same file',
+  ),
+  other_source: refuse(
+    'conflict',
+    'No import of this file began in the environment. Begin it in an empty environment, without resume',
+  ),
+}
+
+const ROW_FAULTS = {
+  differs: (table: ExportedTable) => `another ${table} is stored in its place`,
+  foreign: () => 'the workspace does not have its prompt or policy',
+  erased: () => 'was erased, or names what was erased',
+  too_large: () => 'more would be deployed than the limits allow',
+}
+
+const ACCEPTED: ReadonlySet<EventVerdict> = new Set(['stored', 'duplicate'])
+const REASONS: ReadonlyMap<EventVerdict, string> = new Map([
+  ['differing', 'is stored with other content'],
+  ['erased', 'was erased'],
+  ['unstorable', 'was rejected by the store'],
+])
+
+function* together(parts: readonly ImportPart[]): Generator<ImportPart[]> {
+  let runs: ImportPart[] = []
+  for (const part of parts) {
+    const isNext = part.kind === 'run' && runs.length < RUNS_AT_ONCE && !runs.some((one) => isSameRun(one, part))
+    if (!isNext && runs.length > 0) {
+      yield runs
+      runs = []
+    }
+    if (part.kind === 'run') runs.push(part)
+    else yield [part]
+  }
+  if (runs.length > 0) yield runs
+}
+
+/** An export made while the environment was recording can have a run twice. */
+const isSameRun = (one: ImportPart, other: ImportPart): boolean =>
+  one.kind === 'run' && other.kind === 'run' && one.run.runId === other.run.runId
+
+function byArrival(events: PartOf<'run'>['events']) {
+  const batches: { receivedAt: number; events: PartOf<'run'>['events'][number]['event'][] }[] = []
+  for (const { event, receivedAt } of events) {
+    const last = batches.at(-1)
+    if (last?.receivedAt === receivedAt) last.events.push(event)
+    else batches.push({ receivedAt, events: [event] })
+  }
+  return batches
+}
+
+function differingFact(run: RunRow | null, { facts }: RunLine): string | null {
+  return RUN_FACTS.find((name) => run?.[name] !== facts[name]) ?? null
+}

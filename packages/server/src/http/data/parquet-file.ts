@@ -1,0 +1,73 @@
+import { walkEvents, walkRuns } from '../../domain/data/export.ts'
+import { toOperatorRun } from '../../domain/runs/run.ts'
+import { estimatorOf } from '../../prices/estimator.ts'
+import type { RunFilter } from '../../storage/runs/runs.ts'
+import { readUncosted } from '../../storage/runs/uncosted.ts'
+import type { Deps } from '../web/deps.ts'
+import type { ParquetEvent } from './parquet-columns.ts'
+import type { ParquetFiles } from './parquet-files.ts'
+import type { ParquetTable } from './parquet-thread.ts'
+
+type Reads = Pick<Deps, 'storage' | 'prices'>
+
+export interface ParquetRequest {
+  environmentId: string
+  workspaceId: string
+  table: ParquetTable
+  filter: RunFilter
+}
+
+/** Sizes of one message to the thread. Ten times as much outlives young collections: 75 MB at the peak of two files. */
+const EVENTS_TOGETHER = 100
+const CHARS_TOGETHER = 131_072
+
+export async function* parquetFile(
+  files: ParquetFiles,
+  deps: Reads,
+  request: ParquetRequest,
+): AsyncGenerator<Uint8Array> {
+  const file = files.open(request.table)
+  try {
+    const pages = request.table === 'runs' ? runPages(deps, request) : eventPages(deps, request)
+    for await (const rows of pages) {
+      const bytes = await file.add(rows)
+      if (bytes.length > 0) yield bytes
+    }
+    yield await file.end()
+  } finally {
+    file.close()
+  }
+}
+
+async function* runPages(deps: Reads, { environmentId, workspaceId, filter }: ParquetRequest) {
+  for await (const rows of walkRuns(deps.storage, environmentId, filter, null)) {
+    const calls = rows.flatMap(({ uncosted }) => readUncosted(uncosted))
+    const estimator = await estimatorOf(deps, workspaceId, calls)
+    const scores = await deps.storage.readRunScores(
+      environmentId,
+      rows.map(({ id }) => id),
+    )
+    yield rows.map((row) => toOperatorRun(row, estimator, scores.get(row.id)))
+  }
+}
+
+async function* eventPages({ storage }: Reads, request: ParquetRequest): AsyncGenerator<ParquetEvent[]> {
+  const { environmentId, filter } = request
+  let together: ParquetEvent[] = []
+  let chars = 0
+  for await (const runs of walkRuns(storage, environmentId, filter, null)) {
+    for (const { id, runId, eventCount } of runs) {
+      for await (const events of walkEvents(storage, environmentId, id, 0, eventCount)) {
+        for (const event of events) {
+          chars += event.payload.length
+          together.push({ runId, event })
+        }
+        if (together.length < EVENTS_TOGETHER && chars < CHARS_TOGETHER) continue
+        yield together
+        together = []
+        chars = 0
+      }
+    }
+  }
+  yield together
+}

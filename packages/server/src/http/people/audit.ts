@@ -1,0 +1,72 @@
+import type { FastifyRequest } from 'fastify'
+import { uuidv7 } from '../../storage/engine/uuid.ts'
+import type { AuditEntry } from '../../storage/people/audit.ts'
+
+export interface Acting {
+  scope: {
+    actor: { kind: AuditEntry['actorKind']; id: string; name: string }
+    workspace: { id: string } | null
+    environment: { id: string } | null
+  }
+  request: AuditedRequest
+}
+
+/** A request of Fastify fits. */
+export interface AuditedRequest {
+  id: string
+  ip: string
+}
+
+export function actingIn(request: FastifyRequest): Acting {
+  const { operator } = request
+  if (!operator) throw new Error('the route is not behind the access hook')
+  return { scope: operator, request }
+}
+
+/** `detail` holds no secrets, payloads or comments. The actor comes from the credentials, never from the body. */
+export function auditOf(
+  request: FastifyRequest,
+  now: number,
+  action: string,
+  target: { kind: string; id: string },
+  detail: object = {},
+): AuditEntry {
+  return entryOf(actingIn(request), now, action, target, detail)
+}
+
+export function entryOf(
+  { scope: { actor, workspace, environment }, request }: Acting,
+  now: number,
+  action: string,
+  target: { kind: string; id: string },
+  detail: object,
+): AuditEntry {
+  return {
+    id: uuidv7(now),
+    workspaceId: workspace?.id ?? null,
+    environmentId: environment?.id ?? null,
+    at: now,
+    actorKind: actor.kind,
+    actorId: actor.id,
+    actorName: actor.name,
+    action,
+    targetKind: target.kind,
+    targetId: target.id,
+    detail: JSON.stringify(detail),
+    requestId: request.id,
+    address: request.ip,
+  }
+}
+
+export function personalEntry(
+  { id, email }: { id: string; email: string },
+  now: number,
+  action: string,
+  workspaceId: string | null,
+  detail: object,
+  request: AuditedRequest,
+): AuditEntry {
+  const actor = { kind: 'operator', id, name: email } as const
+  const scope = { actor, workspace: workspaceId === null ? null : { id: workspaceId }, environment: null }
+  return entryOf({ scope, request }, now, action, { kind: 'operator', id }, detail)
+}

@@ -1,0 +1,72 @@
+/** none --added--> unconfirmed --valid code--> confirmed (required to sign in) --removed--> none */
+import { refuse } from '../web/reply-error.ts'
+import { sessionCredential } from '../../domain/people/credential.ts'
+import { cookieHeader, SESSION_COOKIE, sessionTokenIn, setCookies } from './session-cookie.ts'
+import { codeRefusal, libraryHeaders, readAnswer } from './answer.ts'
+import type { Attempts } from './attempts.ts'
+import { DONE, checkPassword, sessionOf } from './sessions.ts'
+import type { OperatorDeps } from '../web/serve.ts'
+
+export function secondFactorRoutes(deps: OperatorDeps, attempts: Attempts): void {
+  const { serve, storage, signIn, config, now, refreshCredentials } = deps
+
+  serve('addSecondFactor', async ({ request, body: { password } }) => {
+    const session = sessionOf(request)
+    await checkPassword(deps, attempts, request, session, password)
+    const library = await signIn.passwords()
+    const headers = libraryHeaders(request, sessionCookie(request))
+    const response = await attempts.inTurn(request, () =>
+      library.api.enableTwoFactor({ body: { password }, headers, asResponse: true }),
+    )
+    const answer = await readAnswer(response)
+    if (answer.code === 'TOTP_ALREADY_ENABLED')
+      return refuse('conflict', 'There already is a second factor: remove it first')
+    const { totpURI, backupCodes } = answer.body
+    if (!answer.ok || typeof totpURI !== 'string' || !Array.isArray(backupCodes)) {
+      throw new Error(`The sign-in library answered ${answer.code}`)
+    }
+    return { uri: totpURI, recoveryCodes: backupCodes.map(String) }
+  })
+
+  serve('confirmSecondFactor', async ({ request, reply, body, audit }) => {
+    const session = sessionOf(request)
+    const { operator } = session
+    if (operator.twoFactor === 1) return refuse('conflict', 'The second factor is already confirmed')
+    attempts.from(request.ip)
+    attempts.on(operator.email)
+    const library = await signIn.passwords()
+    const headers = libraryHeaders(request, sessionCookie(request))
+    const code = body.code.replaceAll(' ', '')
+    // Used up before the check, so that an observer cannot sign in with it meanwhile.
+    if (!(await storage.useCode(operator.id, code, now())))
+      return refuse('forbidden', 'The code is wrong or was already used')
+    const answer = await readAnswer(await library.api.verifyTOTP({ body: { code }, headers, asResponse: true }))
+    if (!answer.ok) {
+      if (answer.code === 'TOTP_NOT_ENABLED') return refuse('conflict', 'There is no second factor to confirm')
+      if (codeRefusal(answer) === null) throw new Error(`The sign-in library answered ${answer.code}`)
+      return refuse('forbidden', 'The code is wrong')
+    }
+    attempts.succeeded(operator.email, request.ip)
+    setCookies(request, reply, answer.setCookies, config.publicUrl)
+    await storage.appendAudit(audit(operator.id))
+    // Other sessions began without the second factor. The library may have replaced the own one.
+    const token = sessionTokenIn(answer.setCookies)
+    const own = token === null ? session : await storage.findSession(sessionCredential(token).hash)
+    await storage.endSessions(operator.id, { exceptId: own?.sessionId ?? session.sessionId }, [])
+    await refreshCredentials()
+    return DONE
+  })
+
+  serve('removeSecondFactor', async ({ request, body: { password }, at, audit }) => {
+    const session = sessionOf(request)
+    await checkPassword(deps, attempts, request, session, password)
+    const { id } = session.operator
+    await storage.removeSecondFactor(id, at, audit(id))
+    await refreshCredentials()
+    return DONE
+  })
+}
+
+function sessionCookie(request: Parameters<typeof cookieHeader>[0]): string {
+  return cookieHeader(request, (name) => name === SESSION_COOKIE)
+}

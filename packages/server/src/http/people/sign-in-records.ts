@@ -1,0 +1,142 @@
+/** The library has no transactions here, so steps that belong together are acts of our own. */
+import type { CustomAdapter, Where } from 'better-auth/adapters'
+import { sessionCredential } from '../../domain/people/credential.ts'
+import { uuidv7 } from '../../storage/engine/uuid.ts'
+import type { SignInCondition, SignInModel, SignInRecord } from '../../storage/people/sign-in.ts'
+import type { Storage } from '../../storage/storage.ts'
+
+type Value = string | number | boolean | Date | null | undefined
+type Given = Record<string, Value>
+
+const TIMES = ['createdAt', 'updatedAt', 'expiresAt', 'lockedUntil']
+const FLAGS = ['emailVerified', 'twoFactorEnabled', 'verified']
+const MODELS = ['user', 'session', 'account', 'verification', 'twoFactor']
+const MANY = 10_000
+
+export const newRecordId = (): string => uuidv7(Date.now())
+
+/** The store has only hashes of session tokens; the library gets back the tokens it passed in. */
+export function signInRecords(
+  storage: Pick<Storage, 'findSignIn' | 'createSignIn' | 'updateSignIn' | 'deleteSignIn'>,
+): CustomAdapter {
+  async function find(model: string, where: Where[] | undefined, limit: number, newestFirst = false) {
+    const tokens = new Map<string, string>()
+    const records = await storage.findSignIn(modelOf(model), {
+      where: conditions(model, where, tokens),
+      limit,
+      newestFirst,
+    })
+    return records.map((record) => fromRecord(model, record, tokens))
+  }
+
+  return {
+    async create<T extends Record<string, unknown>>({ model, data }: { model: string; data: T }) {
+      const tokens = new Map<string, string>()
+      const record = toRecord(model, data as Given, tokens)
+      return fromRecord(model, await storage.createSignIn(modelOf(model), record), tokens) as T
+    },
+    async findOne<T>({ model, where }: { model: string; where: Where[] }) {
+      return ((await find(model, where, 1))[0] ?? null) as T | null
+    },
+    async findMany<T>({ model, where, limit, sortBy, offset }: FindMany) {
+      if (offset) throw new Error('Paging of records is not supported')
+      if (sortBy && (sortBy.field !== 'createdAt' || sortBy.direction !== 'desc')) {
+        throw new Error(`Sorting of records by ${sortBy.field} is not supported`)
+      }
+      return (await find(model, where, limit, sortBy !== undefined)) as T[]
+    },
+    async count({ model, where }) {
+      return (await find(model, where, MANY)).length
+    },
+    async update<T>({ model, where, update }: { model: string; where: Where[]; update: T }) {
+      return (await change(model, where, update as Given, {}))[0] as T | null
+    },
+    async updateMany({ model, where, update }) {
+      return (await change(model, where, update as Given, {})).length
+    },
+    async incrementOne<T>({ model, where, increment, set }: IncrementOne) {
+      return ((await change(model, where, (set ?? {}) as Given, increment))[0] ?? null) as T | null
+    },
+    async delete({ model, where }) {
+      await storage.deleteSignIn(modelOf(model), conditions(model, where, new Map()), false)
+    },
+    async deleteMany({ model, where }) {
+      return (await storage.deleteSignIn(modelOf(model), conditions(model, where, new Map()), false)).length
+    },
+    async consumeOne<T>({ model, where }: { model: string; where: Where[] }) {
+      const tokens = new Map<string, string>()
+      const [record] = await storage.deleteSignIn(modelOf(model), conditions(model, where, tokens), true)
+      return (record ? fromRecord(model, record, tokens) : null) as T | null
+    },
+  }
+
+  async function change(model: string, where: Where[], set: Given, increment: Record<string, number>) {
+    const tokens = new Map<string, string>()
+    const record = toRecord(model, set, tokens)
+    const rows = await storage.updateSignIn(modelOf(model), conditions(model, where, tokens), record, increment)
+    return rows.map((row) => fromRecord(model, row, tokens))
+  }
+}
+
+interface FindMany {
+  model: string
+  where?: Where[] | undefined
+  limit: number
+  sortBy?: { field: string; direction: 'asc' | 'desc' } | undefined
+  offset?: number | undefined
+}
+
+interface IncrementOne {
+  model: string
+  where: Where[]
+  increment: Record<string, number>
+  set?: Record<string, unknown> | undefined
+}
+
+function modelOf(model: string): SignInModel {
+  if (!MODELS.includes(model)) throw new Error(`There are no records of ${model}`)
+  return model as SignInModel
+}
+
+function toRecord(model: string, data: Given, tokens: Map<string, string>): SignInRecord {
+  const entries = Object.entries(data).filter(([, value]) => value !== undefined)
+  return Object.fromEntries(entries.map(([field, value]) => [field, stored(model, field, value, tokens)]))
+}
+
+function stored(model: string, field: string, value: Value, tokens: Map<string, string>): string | number | null {
+  if (value === null || value === undefined) return null
+  if (value instanceof Date) return value.getTime()
+  if (typeof value === 'boolean') return value ? 1 : 0
+  return model === 'session' && field === 'token' ? hashed(String(value), tokens) : value
+}
+
+function hashed(token: string, tokens: Map<string, string>): string {
+  const { hash } = sessionCredential(token)
+  tokens.set(hash, token)
+  return hash
+}
+
+function fromRecord(model: string, record: SignInRecord, tokens: Map<string, string>): Record<string, unknown> {
+  const entries = Object.entries(record).map(([field, value]) => {
+    if (value === null) return [field, null]
+    if (TIMES.includes(field)) return [field, new Date(Number(value))]
+    if (FLAGS.includes(field)) return [field, value === 1]
+    if (model === 'session' && field === 'token') return [field, tokens.get(String(value)) ?? '']
+    return [field, value]
+  })
+  return Object.fromEntries(entries) as Record<string, unknown>
+}
+
+function conditions(model: string, where: Where[] | undefined, tokens: Map<string, string>): SignInCondition[] {
+  return (where ?? []).map(({ field, operator = 'eq', value, connector, mode }) => {
+    if (connector === 'OR' || mode === 'insensitive')
+      throw new Error('Only AND conditions with exact case are supported')
+    if (operator === 'not_in' || operator === 'contains' || operator === 'starts_with' || operator === 'ends_with') {
+      throw new Error(`The operator ${operator} is not supported`)
+    }
+    const kept = Array.isArray(value)
+      ? value.map((one) => String(stored(model, field, one, tokens)))
+      : stored(model, field, value, tokens)
+    return { field, operator, value: kept }
+  })
+}

@@ -1,0 +1,77 @@
+import { LIMITS } from '@tacho/contract/engine/limits.ts'
+import { ENDED, type ConfigurationClientSeen } from '../../storage/policies/configuration-clients.ts'
+
+export interface Poll {
+  environmentId: string
+  keyId: string
+  clientId: string
+  /** ETag that the client had; '' if none. */
+  had: string
+  tag: string
+  /** It ends with this poll. */
+  isClosing: boolean
+}
+
+export type ConfigurationClientsSeen = ReturnType<typeof createConfigurationClients>
+
+export interface ConfigurationClientsOptions {
+  now: () => number
+  maxInAll?: number
+}
+
+interface Seen extends Poll {
+  at: number
+}
+
+const MAX_IN_ALL = 10_000
+const REVISION = /^(?:W\/)?"([0-9a-f]{64})"$/
+
+/** A client counts as current when it asks again after the change, which shows that it accepted the configuration. */
+export function createConfigurationClients({ now, maxInAll = MAX_IN_ALL }: ConfigurationClientsOptions) {
+  let environments = new Map<string, Map<string, Seen>>()
+  let inAll = 0
+
+  function drop(environmentId: string, clients: Map<string, Seen>): void {
+    for (const oldest of clients.keys()) {
+      clients.delete(oldest)
+      inAll--
+      if (clients.size === 0) environments.delete(environmentId)
+      return
+    }
+  }
+
+  function makeRoom(environmentId: string, clients: Map<string, Seen>): void {
+    if (clients.size >= LIMITS.configurationClients) return drop(environmentId, clients)
+    if (inAll < maxInAll) return
+    for (const [first, others] of environments) return drop(first, others)
+  }
+
+  return {
+    record(poll: Poll): void {
+      const { environmentId, keyId, clientId } = poll
+      // An id of a client starts with '=', so it never equals the id of a key.
+      const id = clientId === '' || clientId.length > LIMITS.textChars ? keyId : `=${clientId}`
+      const clients = environments.get(environmentId) ?? new Map<string, Seen>()
+      if (!clients.delete(id)) {
+        makeRoom(environmentId, clients)
+        inAll++
+      }
+      clients.set(id, { ...poll, at: now() })
+      if (clients.size === 1) environments.set(environmentId, clients)
+    },
+    take(): ReadonlyMap<string, ConfigurationClientSeen[]> {
+      const taken = environments
+      environments = new Map()
+      inAll = 0
+      return new Map([...taken].map(([id, clients]) => [id, [...clients].map(([key, seen]) => toSeen(key, seen))]))
+    },
+  }
+}
+
+function toSeen(id: string, { keyId, had, tag, isClosing, at }: Seen): ConfigurationClientSeen {
+  const revision = isClosing ? ENDED : (REVISION.exec(had)?.[1] ?? REVISION.exec(tag)?.[1] ?? '')
+  const place = id.startsWith('=')
+    ? { identifiedBy: 'client' as const, clientId: id.slice(1) }
+    : { identifiedBy: 'key' as const, clientId: id }
+  return { ...place, keyId, revision, seenAt: at }
+}

@@ -1,0 +1,143 @@
+import { LIMITS } from '@tacho/contract/engine/limits.ts'
+import type { Deployment, DeploymentChange, PublicationResult } from '@tacho/contract/policies/deployment.ts'
+import { isoTime } from '../../storage/engine/iso-time.ts'
+import { isStorableText } from '../../domain/web/text.ts'
+import type {
+  Change,
+  DeploymentChangeRow,
+  DeploymentRow,
+  Intent,
+  Item,
+  Published,
+} from '../../storage/policies/deployments.ts'
+import { isRefusal, refuse, type Refusal } from '../web/reply-error.ts'
+import { refuseField } from '../web/field.ts'
+import { listPage, NOTHING } from '../web/paging.ts'
+import type { OperatorDeps, OperatorRequestOf } from '../web/serve.ts'
+
+export function deploymentsRoutes({ serve, storage, configurations }: OperatorDeps): void {
+  serve('listDeployments', async ({ environment: { id }, walk }) => {
+    // Read first: a publication in between then shows in the rows or not at all.
+    const { revision } = await storage.readConfiguration(id, null)
+    const placeOf = (row: DeploymentRow) => ({ kind: row.kind, id: row.id })
+    const page = await listPage(walk, (asked) => storage.listDeployments(id, asked), toDeployment, placeOf)
+    return { revision, ...page }
+  })
+
+  serve('deploy', ({ body: { items, note }, ...asked }) => {
+    const versions = items.map(({ kind, id, version }) => ({
+      ...toItem({ kind, id }),
+      version: version === null ? null : Number(version),
+    }))
+    return publish(asked, { action: 'DEPLOY', items: versions }, note)
+  })
+
+  serve('promote', ({ body: { from, items, note }, ...asked }) => {
+    const sourceEnvironmentId = from.toLowerCase()
+    if (sourceEnvironmentId === asked.environment.id) return refuseField('from', 'must be another environment')
+    const chosen = items?.map(toItem) ?? null
+    return publish(asked, { action: 'PROMOTE', sourceEnvironmentId, items: chosen }, note)
+  })
+
+  serve('rollBack', ({ body: { items, note }, ...asked }) =>
+    publish(asked, { action: 'ROLL_BACK', items: items.map(toItem) }, note),
+  )
+
+  serve('listDeploymentChanges', async ({ query: { kind, id }, environment, walk }) => {
+    if (id !== undefined && kind === undefined) return refuseField('id', 'requires kind')
+    if (id !== undefined && !isStorableText(id)) return NOTHING
+    const filter = kind !== undefined && id !== undefined ? toItem({ kind, id }) : { kind }
+    return listPage(
+      walk,
+      (page) => storage.listDeploymentChanges(environment.id, filter, page),
+      toDeploymentChange,
+      (row: DeploymentChangeRow) => ({ publication: row.publication, kind: row.kind, id: row.id }),
+    )
+  })
+
+  async function publish(
+    { environment: { id: environmentId }, actor, at, audit, auditRefused }: Asked,
+    intent: Intent,
+    note: string | null = null,
+  ): Promise<PublicationResult | Refusal> {
+    checkItems(intent)
+    const publication = { environmentId, intent, by: actor.name, now: at, note }
+    const published = await storage.publish(publication, audit(environmentId))
+    if (published.outcome === 'published') configurations.published(environmentId)
+    const result = resultOf(published)
+    if (isRefusal(result)) {
+      const source = intent.action === 'PROMOTE' ? intent.sourceEnvironmentId : undefined
+      await storage.appendAudit(auditRefused(environmentId, { reason: result.detail, source }))
+    }
+    return result
+  }
+}
+
+type Asked = Pick<OperatorRequestOf<'deploy'>, 'environment' | 'actor' | 'at' | 'audit' | 'auditRefused'>
+
+/** Some clients write UUIDs in capitals. */
+function toItem({ kind, id }: Item): Item {
+  return { kind, id: kind === 'prompt' ? id.toLowerCase() : id }
+}
+
+function checkItems({ items }: Intent): void {
+  const seen = new Set<string>()
+  for (const [index, { kind, id }] of (items ?? []).entries()) {
+    if (seen.has(`${kind} ${id}`)) throw refuseField(`items/${index}`, 'must not appear twice')
+    seen.add(`${kind} ${id}`)
+  }
+}
+
+function resultOf(published: Published): PublicationResult | Refusal {
+  switch (published.outcome) {
+    case 'published':
+      return { ...published, changes: published.changes.map(toChange) } satisfies PublicationResult & object
+    case 'unchanged':
+      return { revision: published.revision, publication: null, changes: [] }
+    case 'no_environment':
+      return refuse('not_found', 'The environment does not exist')
+    case 'no_source_environment':
+      return refuse('not_found', 'The environment to promote from does not exist in the workspace')
+    case 'no_item': {
+      const { version } = published.item
+      const what = `${published.item.kind} ${published.item.id}`
+      return refuse('not_found', `The workspace has no ${what}${version === null ? '' : ` with version ${version}`}`)
+    }
+    case 'archived':
+      return refuse('conflict', `${itemName(published.item)} is archived; restore it first`)
+    case 'not_in_force':
+      return refuse('not_found', `${itemName(published.item)} is not deployed in the environment to promote from`)
+    case 'no_earlier':
+      return refuse('conflict', `There is no earlier version of ${itemName(published.item)} in this environment`)
+    case 'too_large':
+      return refuse('conflict', TOO_LARGE[published.limit])
+  }
+}
+
+const TOO_LARGE = {
+  prompts: `An environment can have at most ${LIMITS.deployedPrompts} deployed prompts`,
+  policies: `An environment can have at most ${LIMITS.deployedPolicies} deployed policies`,
+  bytes: `The deployed prompts of an environment can have at most ${LIMITS.deployedPromptBytes} bytes in total`,
+}
+
+function itemName({ kind, id }: Item): string {
+  return `${kind} ${id}`
+}
+
+function toChange({ kind, id, name, from, to }: Change): PublicationResult['changes'][number] {
+  return { kind, id, name, from: toVersion(from), to: toVersion(to) }
+}
+
+function toVersion(number: number | null): string | null {
+  return number === null ? null : String(number)
+}
+
+function toDeployment({ version, earlierVersion, deployedAt, importedAt, ...row }: DeploymentRow): Deployment {
+  const times = { deployedAt: isoTime(deployedAt), importedAt: isoTime(importedAt) }
+  return { ...row, version: String(version), earlierVersion: toVersion(earlierVersion), ...times }
+}
+
+function toDeploymentChange(row: DeploymentChangeRow): DeploymentChange {
+  const times = { at: isoTime(row.at), importedAt: isoTime(row.importedAt) }
+  return { ...row, from: toVersion(row.from), to: toVersion(row.to), ...times }
+}

@@ -1,0 +1,108 @@
+import type { NewPolicyVersion } from '@tacho/contract/policies/policy.ts'
+import { defaultOnError } from '@tacho/contract/engine/words.ts'
+import type { FastifyRequest } from 'fastify'
+import { diffFields } from '../../domain/policies/diff.ts'
+import { toPolicy, toPolicyVersion } from '../../domain/policies/policy.ts'
+import type { NewPolicyVersionRow, PolicyVersionRow } from '../../storage/policies/policies.ts'
+import { holderOf } from '../tenants/holder.ts'
+import type { Judge } from '../record/judge.ts'
+import { found, refuse } from '../web/reply-error.ts'
+import { newerVersion } from './versions.ts'
+import { listById, listPage, byNumber } from '../web/paging.ts'
+import type { OperatorDeps } from '../web/serve.ts'
+
+export const NO_POLICY = refuse('not_found', 'The workspace does not have this policy')
+const DAMAGED = 'Write another one, or restore a backup'
+const NO_VERSION = refuse('not_found', 'The policy does not have this version')
+
+export function policiesRoutes({ serve, storage, judge }: OperatorDeps): void {
+  serve('listPolicies', ({ query, workspace, walk }) =>
+    listById(walk, (page) => storage.listPolicies(workspace.id, page, query.archived === 'true'), toPolicy),
+  )
+
+  serve('createPolicy', async ({ request, body, workspace, actor, at, audit }) => {
+    await checkCondition(judge, body.condition, request)
+    const first = newVersion(body.policyId, body, actor.name, at)
+    const policy = { id: body.policyId, workspaceId: workspace.id, createdAt: at }
+    const outcome = await storage.createPolicy(policy, first, audit(policy.id, auditDetail(first)))
+    if (outcome === 'no_workspace') return refuse('not_found', 'The workspace does not exist')
+    if (outcome === 'id_taken') return refuse('conflict', 'The workspace already has a policy with this id')
+    const newest = { policyId: policy.id, number: 1, importedAt: null, ...first }
+    return toPolicy({ ...policy, archivedAt: null, newest })
+  })
+
+  serve('readPolicy', async ({ params, workspace }) => {
+    return toPolicy(await find(workspace.id, params.policyId))
+  })
+
+  serve('listPolicyVersions', async ({ params, workspace, walk }) => {
+    const { workspaceId, id } = await find(workspace.id, params.policyId)
+    return listPage(walk, (page) => storage.listPolicyVersions(workspaceId, id, page), toPolicyVersion, byNumber)
+  })
+
+  serve('createPolicyVersion', async ({ request, params: { policyId: id }, body, workspace, actor, at, audit }) => {
+    await checkCondition(judge, body.condition, request)
+    const version = newVersion(id, body, actor.name, at)
+    const { newest } = await find(workspace.id, id)
+    // A pipeline that writes an older policy again, unchanged, leaves its meaning as it is.
+    if (!body.onError && isSame(newest, { ...version, onError: null })) version.onError = null
+    const follows = body.follows === undefined ? null : Number(body.follows)
+    const entries = audit(id, auditDetail(version))
+    const saved = found(await storage.createPolicyVersion(workspace.id, id, version, follows, entries), NO_POLICY)
+    if (saved.outcome === 'conflict') return newerVersion(toPolicyVersion(saved.version))
+    return { ...toPolicyVersion(saved.version), isNew: saved.outcome === 'created' }
+  })
+
+  serve('readPolicyVersion', async ({ params, workspace }) => {
+    return toPolicyVersion(await findVersion(workspace.id, params.policyId, params.version))
+  })
+
+  serve('diffPolicyVersions', async ({ params, query, workspace }) => {
+    const from = await findVersion(workspace.id, params.policyId, query.from)
+    const to = await findVersion(workspace.id, params.policyId, query.to)
+    return { ...query, fields: await diffFields(contentOf(from), contentOf(to)) }
+  })
+
+  async function find(workspaceId: string, policyId: string) {
+    return found(await storage.findPolicy(workspaceId, policyId), NO_POLICY)
+  }
+
+  async function findVersion(workspaceId: string, policyId: string, version: string) {
+    const row = found(await storage.findPolicyVersion(workspaceId, policyId, Number(version)), NO_VERSION)
+    if (row.damaged) throw refuse('configuration_damaged', `The stored version ${version} is damaged. ${DAMAGED}`)
+    return row
+  }
+}
+
+function newVersion(policyId: string, body: NewPolicyVersion, author: string, createdAt: number): NewPolicyVersionRow {
+  const { name, description, condition, severity, action, note } = body
+  const onError = body.onError ?? defaultOnError(body)
+  const written = { author, note: note ?? null, createdAt }
+  return { name: name ?? policyId, description: description ?? null, condition, severity, action, onError, ...written }
+}
+
+function auditDetail({ severity, action, onError }: NewPolicyVersionRow) {
+  return { severity, action, onError }
+}
+
+function contentOf({
+  condition,
+  severity,
+  action,
+  onError,
+  name,
+  description,
+}: Omit<PolicyVersionRow, 'policyId' | 'number' | 'importedAt'>) {
+  return { condition, severity, action, onError, name, description }
+}
+
+function isSame(one: PolicyVersionRow, other: NewPolicyVersionRow): boolean {
+  return JSON.stringify(contentOf(one)) === JSON.stringify(contentOf(other))
+}
+
+/** Compiles patterns beside the requests of others. */
+export async function checkCondition(judge: Judge, condition: string, request: FastifyRequest): Promise<void> {
+  const faults = await judge.conditionFaults(condition, holderOf(request))
+  if ('ok' in faults) throw refuse(faults.code, faults.detail)
+  if (faults[0]) throw refuse('invalid_request', `condition ${faults[0].message}`, { errors: faults })
+}

@@ -1,0 +1,67 @@
+import type { BatchResult } from '@tacho/contract/record/event.ts'
+import { IMPORT_HEADER } from '@tacho/contract/engine/words.ts'
+import { ROUTES } from '@tacho/contract/web/routes.ts'
+import type { FastifyInstance, FastifyRequest } from 'fastify'
+import type { Deps } from '../web/deps.ts'
+import { batchResult, type JudgedBatch } from '../../domain/record/event.ts'
+import type { TelemetryPart } from '../../domain/record/otlp/packed-telemetry.ts'
+import type { EventVerdict } from '../../storage/record/events.ts'
+import type { Storage } from '../../storage/storage.ts'
+import { StorageError } from '../../storage/engine/store.ts'
+import { familyOf, tenantOf } from '../tenants/api-key.ts'
+import { holderOf } from '../tenants/holder.ts'
+import { refuse } from '../web/reply-error.ts'
+import { serveRoute } from '../web/serve-route.ts'
+
+export function eventsRoutes(app: FastifyInstance, deps: Deps): void {
+  const { storage, judge, memory, replies, metrics, now } = deps
+  const admit = admitEvents(storage)
+
+  serveRoute(
+    app,
+    ROUTES.recordEvents,
+    { memory, replies, admit, rawBody: true },
+    async ({ request }): Promise<BatchResult | ReturnType<typeof refuse>> => {
+      const { workspaceId, environmentId } = tenantOf(request)
+      const receivedAt = now()
+      const isImport = request.headers[IMPORT_HEADER] === 'true'
+      const body = request.bodyBytes ?? Buffer.alloc(0)
+      const judged = await judge.judge(body, { workspaceId, now: receivedAt, isImport }, holderOf(request))
+      if (!judged.ok) return refuse(judged.code, judged.detail)
+      const result = batchResult(
+        judged.batch,
+        await storeBatch(storage, environmentId, receivedAt, judged.batch, request),
+      )
+      metrics.recordBatch(result)
+      return result
+    },
+  )
+}
+
+/** On a full disk, valid events come back as retryable after validation. */
+export const admitEvents = (storage: Storage) => () =>
+  storage.writesRefused() === 'overloaded' ? refuse('overloaded') : null
+
+export const admitWrites = (storage: Storage) => () => {
+  const refused = storage.writesRefused()
+  return refused === null ? null : refuse(refused)
+}
+
+export async function storeBatch(
+  storage: Storage,
+  environmentId: string,
+  receivedAt: number,
+  { events, refused }: Pick<JudgedBatch, 'events' | 'refused'> | TelemetryPart,
+  request: FastifyRequest,
+): Promise<EventVerdict[] | null> {
+  if ('length' in events && events.length === 0 && refused.length === 0) return []
+  try {
+    const [holder, keyFamily] = [holderOf(request), familyOf(request)]
+    const batch = { environmentId, receivedAt, rejections: refused, holder, keyFamily }
+    return await storage.appendEvents('length' in events ? { ...batch, events } : { ...batch, ...events })
+  } catch (error) {
+    if (!(error instanceof StorageError)) throw error
+    request.log.warn({ requestId: request.id, code: error.code, reason: error.message }, 'could not store events')
+    return null
+  }
+}

@@ -1,0 +1,218 @@
+/**
+ * Validates small bodies directly and large ones on a thread, because parsing 1 MiB of JSON can take 30 ms.
+ *
+ *   none --large body--> running --it runs out of memory, or fails--> none: that body is refused, others get a new thread
+ *                           └──close──> none: all are rejected
+ *
+ * A thread has one body to work on and one to go on with. The others wait, and workspaces take turns.
+ */
+import { Worker } from 'node:worker_threads'
+import { waitForTurn } from '../web/turns.ts'
+import { LIMITS } from '@tacho/contract/engine/limits.ts'
+import { moduleUrl } from '../../program/module-url.ts'
+import { judgeBatch, type JudgeContext, type Judgement } from '../../domain/record/event.ts'
+import type { JudgedTelemetry, TelemetryFormat, TelemetryJudgement } from '../../domain/record/otlp/judge.ts'
+import { packTelemetry, type PackedTelemetry } from '../../domain/record/otlp/packed-telemetry.ts'
+import type { Encoding } from '../../domain/record/otlp/read-request.ts'
+import type { ReadImport } from '../../domain/data/import.ts'
+import type { Holder } from '../../storage/engine/turns-by-workspace.ts'
+import type { SchemaFault } from '../../domain/web/schema-faults.ts'
+import { TurnsByWorkspace } from '../../storage/engine/turns-by-workspace.ts'
+
+/** Up to these sizes, even the slowest body is validated within a few milliseconds. */
+const DIRECT_BYTES = { batch: 128 * 1024, telemetry: 32 * 1024 }
+/** Telemetry beyond it takes seconds: other telemetry does not wait for it. */
+const BULK_BYTES = 2 * 1_048_576
+const BODIES_IN_THREAD = 2
+
+/** Several times what the largest body takes. Beyond it, the thread ends instead of the process. */
+const HEAP_MEGABYTES = 256
+const TOO_MUCH_MEMORY = {
+  ok: false,
+  code: 'body_too_large',
+  detail: 'The body takes too much memory when it is decoded; send smaller requests',
+} as const
+
+export type Judge = ReturnType<typeof createJudge>
+
+interface BodyTask {
+  body: Uint8Array
+  format: (TelemetryFormat & { maxPayloadBytes: number }) | null
+  context: JudgeContext
+}
+/** The lines of an import are JSON inside of JSON, each with as many values as fit. */
+interface ImportTask {
+  importBody: Uint8Array
+  workspaceId: string
+}
+/** Patterns that ignore case take 50 ms to compile. */
+interface ConditionTask {
+  condition: string
+}
+interface MetricsTask {
+  metricsBody: Uint8Array
+  encoding: Encoding
+}
+type Task = BodyTask | ImportTask | ConditionTask | MetricsTask
+export type JudgeTask = Task & { id: number }
+type Judged = number | Judgement | TelemetryAnswer | ReadImport | SchemaFault[]
+type TelemetryAnswer = PackedTelemetry | Exclude<TelemetryJudgement, JudgedTelemetry>
+export interface JudgeAnswer {
+  id: number
+  judged: Judged
+}
+
+export async function performTask(task: Task): Promise<Judged> {
+  if ('importBody' in task) {
+    const { readImportBody } = await import('../../domain/data/import.ts')
+    return readImportBody(task.importBody, task.workspaceId)
+  }
+  if ('condition' in task) {
+    const { conditionFaults } = await import('../../domain/policies/policy.ts')
+    return conditionFaults(task.condition)
+  }
+  if ('metricsBody' in task) {
+    const { dataPointsIn } = await import('../../domain/record/otlp/data-points.ts')
+    return dataPointsIn(task.metricsBody, task.encoding)
+  }
+  const { body, format, context } = task
+  if (format) {
+    // Most installations never need protobuf.
+    const { judgeTelemetry } = await import('../../domain/record/otlp/judge.ts')
+    const judged = judgeTelemetry(format, body, context)
+    return judged.ok ? packTelemetry(judged) : judged
+  }
+  return judgeBatch(Buffer.from(body.buffer, body.byteOffset, body.byteLength).toString(), context)
+}
+
+/** By how much the limit of a telemetry request is above the default; the memory that one may take grows with it. */
+export const telemetryScale = (maxBytes: number): number => Math.max(1, maxBytes / LIMITS.otlpBytes)
+
+export function createJudge({
+  directBytes = DIRECT_BYTES,
+  heapMegabytes = HEAP_MEGABYTES,
+  telemetryScale: scale = 1,
+} = {}) {
+  // Own threads: a span takes several times as long as an event, and batches must not wait for spans.
+  const batches = createLane(directBytes.batch, heapMegabytes)
+  const telemetry = createLane(directBytes.telemetry, heapMegabytes)
+  const bulk = createLane(directBytes.telemetry, Math.ceil(heapMegabytes * scale))
+  return {
+    judge: async (body: Buffer, context: JudgeContext, holder = holderIn(context)) =>
+      (await batches.perform({ body, format: null, context }, holder)) as Judgement,
+    judgeTelemetry: async (
+      body: Buffer,
+      format: TelemetryFormat,
+      context: JudgeContext,
+      holder = holderIn(context),
+    ) => {
+      const lane = body.length > BULK_BYTES ? bulk : telemetry
+      const maxPayloadBytes = LIMITS.otlpPayloadBytes * scale
+      return (await lane.perform({ body, format: { ...format, maxPayloadBytes }, context }, holder)) as TelemetryAnswer
+    },
+    readImport: async (importBody: Uint8Array, workspaceId: string, holder: Holder) =>
+      (await bulk.perform({ importBody, workspaceId }, holder)) as ReadImport,
+    /** Of metrics. */
+    dataPoints: async (metricsBody: Uint8Array, encoding: Encoding, holder: Holder) => {
+      const lane = metricsBody.length > BULK_BYTES ? bulk : telemetry
+      const counted = await lane.perform({ metricsBody, encoding }, holder)
+      return typeof counted === 'number' ? counted : 0
+    },
+    conditionFaults: async (condition: string, holder: Holder) =>
+      (await bulk.perform({ condition }, holder)) as SchemaFault[] | typeof TOO_MUCH_MEMORY,
+    async close(): Promise<void> {
+      await Promise.all([batches.close(), telemetry.close(), bulk.close()])
+    },
+  }
+}
+
+const holderIn = ({ workspaceId }: Pick<JudgeContext, 'workspaceId'>): Holder => ({
+  workspace: workspaceId,
+  credential: '',
+})
+
+function sizeOf(task: Task): number {
+  if ('importBody' in task) return task.importBody.length
+  if ('condition' in task) return task.condition.includes('matches') ? Infinity : task.condition.length
+  return 'metricsBody' in task ? task.metricsBody.length : task.body.length
+}
+
+interface Waiting extends PromiseWithResolvers<Judged> {
+  task: JudgeTask
+  holder: Holder
+}
+
+function createLane(directBytes: number, heapMegabytes: number) {
+  const queue = new TurnsByWorkspace<Waiting>()
+  const sent = new Map<number, Waiting>()
+  let thread: Worker | null = null
+  let [lastId, isClosed] = [0, false]
+
+  function start(): Worker {
+    const resourceLimits = { maxOldGenerationSizeMb: heapMegabytes }
+    const started = new Worker(moduleUrl('judge-thread', import.meta.url), { resourceLimits })
+    let fault: Error | null = null
+    started.unref()
+    started.on('message', ({ id, judged }: JudgeAnswer) => {
+      sent.get(id)?.resolve(judged)
+      sent.delete(id)
+      sendNext()
+    })
+    started.once('error', (error) => (fault = error instanceof Error ? error : new Error(String(error))))
+    // All its answers have arrived by now.
+    started.once('exit', () => ended(fault))
+    return started
+  }
+
+  /** The thread failed at the first task. A new thread takes the others. */
+  function ended(fault: Error | null): void {
+    thread = null
+    const [failed, ...others] = sent.values()
+    if (failed && !isClosed) {
+      sent.delete(failed.task.id)
+      if (fault && 'code' in fault && fault.code === 'ERR_WORKER_OUT_OF_MEMORY') failed.resolve(TOO_MUCH_MEMORY)
+      else failed.reject(fault ?? new Error('the validation thread ended'))
+      for (const { task } of others) post(task)
+      sendNext()
+      return
+    }
+    for (const { reject } of sent.values()) reject(fault ?? new Error('the validation thread ended'))
+    sent.clear()
+    for (let next = queue.shift(() => true); next; next = queue.shift(() => true)) {
+      next.reject(fault ?? new Error('the validation thread ended'))
+    }
+    isClosed = false
+  }
+
+  function sendNext(): void {
+    while (sent.size < BODIES_IN_THREAD) {
+      const next = queue.shift(() => true)
+      if (next === null) return
+      sent.set(next.task.id, next)
+      post(next.task)
+    }
+  }
+
+  function post(task: JudgeTask): void {
+    thread ??= start()
+    thread.postMessage(task)
+  }
+
+  return {
+    async perform(given: Task, holder: Holder): Promise<Judged> {
+      if (sizeOf(given) <= directBytes) {
+        await waitForTurn(holder)
+        return performTask(given)
+      }
+      const waiting = { task: { ...given, id: ++lastId }, holder, ...Promise.withResolvers<Judged>() }
+      queue.push(waiting)
+      sendNext()
+      return waiting.promise
+    },
+    async close() {
+      if (thread === null) return
+      isClosed = true
+      await thread.terminate()
+    },
+  }
+}

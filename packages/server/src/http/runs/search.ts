@@ -1,0 +1,83 @@
+import { DAY_MS } from '../../storage/engine/hours.ts'
+import { LIMITS } from '@tacho/contract/engine/limits.ts'
+import type { SearchHit, SearchSettings } from '@tacho/contract/runs/search.ts'
+import { toEventRow, toRun } from '../../domain/runs/run.ts'
+import { isoTime } from '../../storage/engine/iso-time.ts'
+import { parseSearchQuery } from '../../domain/runs/search-query.ts'
+import type { SearchHitRow, SearchPlace, SearchSettingsRow } from '../../storage/runs/search.ts'
+import { createTurnsOfWorkspaces } from '../web/shared-turns.ts'
+import { refuse } from '../web/reply-error.ts'
+import { auditOf } from '../people/audit.ts'
+import { refuseField, timeOf } from '../web/field.ts'
+import type { OperatorDeps } from '../web/serve.ts'
+
+const OFF = refuse('conflict', 'Search is off in this environment. An admin can switch it on: `tacho search --enable`')
+const REMOVING = refuse('conflict', 'The previous index is still being deleted. Try again when its state is OFF')
+
+export function searchRoutes({ serve, storage, work }: OperatorDeps): void {
+  const takeTurn = createTurnsOfWorkspaces(LIMITS.searchesAtOnce, 'searches')
+
+  serve('searchEvents', async ({ query, reply, environment, at, walk: { limit, ...walk } }) => {
+    const parsed = parseSearchQuery(query.q)
+    if (!parsed.ok) return refuseField('q', `${parsed.message} (at character ${parsed.position})`)
+    const range = rangeOf(query, at)
+    // Without `from` and `to`, the first page says where the range begins.
+    const after = walk.after<SearchPlace & { from: number }>()
+    const settings = await storage.readSearchSettings(environment.id)
+    if (settings?.state !== 'ON') return OFF
+    const { from, to } = { ...range, ...(after && { from: after.from }) }
+    const { rows, more, lookedTo } = await takeTurn(reply, () =>
+      storage.searchEvents(environment.id, { clauses: parsed.clauses, from, to, limit, after }),
+    )
+    const last = lookedTo ?? rows.at(-1)?.place
+    return { items: rows.map(toHit), nextCursor: more && last ? walk.cursorAt({ ...last, from }) : null }
+  })
+
+  serve('readSearchSettings', async ({ environment }) => toSettings(await storage.readSearchSettings(environment.id)))
+
+  serve('switchSearch', async ({ body: { enabled }, request, environment: { id }, at }) => {
+    const audit = auditOf(request, at, `search.switch_${enabled ? 'on' : 'off'}`, { kind: 'environment', id })
+    const outcome = await storage.switchSearch(id, enabled, at, [audit])
+    if (outcome === 'removing') return REMOVING
+    work.wake('index_search')
+    return toSettings(await storage.readSearchSettings(id))
+  })
+}
+
+/** Events can be a few minutes ahead of the clock. */
+function rangeOf(query: { from?: string; to?: string }, now: number): { from: number; to: number } {
+  const last = now + LIMITS.eventFutureMs
+  const to = query.to === undefined ? last : timeOf('to', query.to)
+  const from = query.from === undefined ? to - LIMITS.searchedDaysDefault * DAY_MS : timeOf('from', query.from)
+  if (to < from) throw refuseField('to', 'must not be before from')
+  const days = LIMITS.searchedDaysMax
+  // The range may begin that long ago.
+  if (to - from > days * DAY_MS + LIMITS.eventFutureMs)
+    throw refuseField('from', `must be at most ${days} days before to`)
+  const within = (time: number) => Math.min(Math.max(time, 0), last)
+  return { from: within(from), to: within(to) }
+}
+
+function toHit({ run, event, snippet }: SearchHitRow): SearchHit {
+  const { id, runId, status, startedAt, agent } = toRun(run)
+  return { run: { id, runId, status, startedAt, agent }, event: toEventRow(run, event), snippet }
+}
+
+function toSettings(row: SearchSettingsRow | null): SearchSettings {
+  if (row === null) {
+    const nothing = { olderRunsBefore: null, waitingRuns: 0, waitingSince: null, error: null }
+    return { state: 'OFF', changedAt: null, indexedEvents: 0, ...nothing }
+  }
+  const { state, changedAt, olderBefore, indexedEvents, waitingRuns, waitingSince, error } = row
+  // Older runs wait since the switch, until their last portion is indexed.
+  const isIndexing = olderBefore !== null || (waitingSince !== null && waitingSince <= changedAt)
+  return {
+    state: state === 'REMOVING' ? state : error !== null ? 'FAILED' : isIndexing ? 'INDEXING' : 'ON',
+    changedAt: isoTime(changedAt),
+    indexedEvents,
+    olderRunsBefore: olderBefore === null ? null : isoTime(Math.min(olderBefore, changedAt)),
+    waitingRuns,
+    waitingSince: isoTime(waitingSince),
+    error,
+  }
+}

@@ -1,0 +1,166 @@
+import { LIMITS } from '@tacho/contract/engine/limits.ts'
+import type { UsageHour, UsagePoint, UsagePointsQuery } from '@tacho/contract/runs/usage.ts'
+import { isoTime } from '../../storage/engine/iso-time.ts'
+import { NANOS, toLatency, toUsage } from '../../domain/record/usage.ts'
+import type { UsageHourRow } from '../../storage/runs/runs.ts'
+import type { Estimator } from '../../domain/runs/estimate.ts'
+import { estimatorOf } from '../../prices/estimator.ts'
+import { byValue, type UsagePointPage, type UsagePointRow, type UsageWindow } from '../../storage/runs/usage.ts'
+import type { UncostedSum } from '../../storage/runs/uncosted.ts'
+import { refuseField } from '../web/field.ts'
+import { daysOf, isZone, monthsOf } from '@tacho/contract/engine/days.ts'
+import { DAY_MS, HOUR_MS } from '../../storage/engine/hours.ts'
+import { windowOf, type HourWindow } from './hours.ts'
+import { NOTHING, readPage } from '../web/paging.ts'
+import { isStorableText } from '../../domain/web/text.ts'
+import { firstRows } from '../../storage/engine/page.ts'
+import { pick } from '../../domain/web/shown.ts'
+import type { OperatorDeps } from '../web/serve.ts'
+
+interface PartRow {
+  row: UsagePointRow
+  part: number
+}
+type PartPlace = NonNullable<UsagePointPage['after']> & { part: number }
+
+const WINDOW_MS = 31 * DAY_MS
+
+export function usageRoutes(deps: OperatorDeps): void {
+  const { serve, storage } = deps
+
+  serve('readUsage', async ({ query, environment, walk }) => {
+    const window = windowOf(query)
+    const { from } = window
+    const to = window.to - HOUR_MS
+    if (Date.parse(query.to) - Date.parse(query.from) > WINDOW_MS) {
+      return refuseField('to', 'must be at most 31 days after from')
+    }
+    const { rows, nextCursor } = await readPage(
+      walk,
+      (page) => storage.readUsage(environment.id, from, to, page),
+      ({ hour, agentId, modelKey }: UsageHourRow) => ({ hour, agentId, modelKey }),
+    )
+    const estimator = await estimatorFor(environment, rows)
+    return { items: rows.map((row) => toUsageHour(row, estimator)), nextCursor }
+  })
+
+  serve('readUsagePoints', async ({ query, environment, walk }) => {
+    const hours = windowOf(query)
+    const { by, step, sort, user, metadata } = query
+    if (user !== undefined && by !== 'user') return refuseField('user', 'needs by=user')
+    if ((metadata === undefined) !== (by !== 'metadata')) return refuseField('metadata', 'is the key of by=metadata')
+    const label = user ?? metadata
+    if (label !== undefined && !isStorableText(label)) return NOTHING
+    if (sort !== undefined && step !== 'window') return refuseField('sort', 'needs the step window')
+    const { zone = 'UTC' } = query
+    if (!isZone(zone)) return refuseField('zone', 'must be a time zone such as Europe/Berlin')
+    const parts = partsOf(hours, step, zone)
+    const steps = parts.reduce((sum, { from, to, stepMs }) => sum + Math.ceil((to - from) / stepMs), 0)
+    if (steps > LIMITS.usageSteps) return refuseField('to', `must be at most ${LIMITS.usageSteps} steps after from`)
+    const tenant = { environmentId: environment.id, workspaceId: environment.workspaceId }
+    const { rows, nextCursor } = await readPage(
+      walk,
+      sort === 'cost' ? readDearest : readParts,
+      ({ row: { step: last, key, value, totalTokens }, part }: PartRow): PartPlace => {
+        return { part, step: last, key, ...(sort && { value, totalTokens }) }
+      },
+    )
+    const estimator = await estimatorFor(
+      environment,
+      rows.map(({ row }) => row),
+    )
+    return { items: rows.map(({ row, part }) => toUsagePoint(row, parts[part] ?? parts[0], estimator)), nextCursor }
+
+    async function readParts({ limit, after }: { limit: number; after: PartPlace | null }) {
+      const found: PartRow[] = []
+      let more = false
+      let place: UsagePointPage['after'] = after
+      for (let part = after?.part ?? 0; part < parts.length && !more; part++) {
+        // The remaining parts may be empty; then the next page is empty.
+        if (found.length === limit) return { rows: found, more: true }
+        const left = { limit: limit - found.length, sort, after: place }
+        const page = await storage.readUsagePoints(tenant, { by, label, ...(parts[part] ?? parts[0]) }, left)
+        found.push(...page.rows.map((row) => ({ row, part })))
+        more = page.more
+        place = null
+      }
+      return { rows: found, more }
+    }
+
+    /** By the shown cost: estimates depend on prices, which the store does not apply. */
+    async function readDearest({ limit, after }: { limit: number; after: PartPlace | null }) {
+      const found: UsagePointRow[] = []
+      let more = true
+      for (let place: UsagePointPage['after'] = null; more && found.length < LIMITS.usageRankedKeys;) {
+        const next = { limit: LIMITS.usagePointsPage, sort, after: place }
+        const page = await storage.readUsagePoints(tenant, { by, label, ...parts[0] }, next)
+        found.push(...page.rows)
+        more = page.more
+        place = page.rows.at(-1) ?? null
+      }
+      const estimator = await estimatorFor(environment, found)
+      const shown = found.map((row) => {
+        return {
+          ...row,
+          value: row.costNanos + Math.round((estimator.ofSums(row.uncosted).estimatedCost ?? 0) * NANOS),
+        }
+      })
+      const place = after && { value: 0, totalTokens: 0, ...after }
+      const rest = shown.filter((row) => place === null || byValue(place, row) < 0).toSorted(byValue)
+      const page = firstRows(rest, limit)
+      return { rows: page.rows.map((row) => ({ row, part: 0 })), more: page.more }
+    }
+  })
+
+  function estimatorFor({ workspaceId }: { workspaceId: string }, rows: readonly { uncosted: UncostedSum[] }[]) {
+    return estimatorOf(
+      deps,
+      workspaceId,
+      rows.flatMap(({ uncosted }) => uncosted),
+    )
+  }
+}
+
+type Part = Omit<UsageWindow, 'by'>
+
+/** Steps of a part have one length: neighbouring days or months of the same length, or the whole window. */
+function partsOf({ from, to }: HourWindow, step: UsagePointsQuery['step'], zone: string): [Part, ...Part[]] {
+  if (step === 'hour') return [{ from, to, stepMs: HOUR_MS }]
+  if (step === 'window') return [{ from, to, stepMs: Math.max(to - from, HOUR_MS) }]
+  const parts: Part[] = []
+  // One more than a caller may ask for, so that the check sees it.
+  const exact = (step === 'day' ? daysOf : monthsOf)({ from, to }, zone, LIMITS.usageSteps)
+  // Sums are kept by hour: where midnight is inside of one, this hour belongs to the day before.
+  const starts = exact.map((start) => Math.ceil(start / HOUR_MS) * HOUR_MS)
+  for (const [index, start] of starts.entries()) {
+    const end = starts[index + 1] ?? to
+    const last = parts.at(-1)
+    if (last?.stepMs === end - start) last.to = end
+    else if (end > start) parts.push({ from: start, to: end, stepMs: end - start })
+  }
+  return parts as [Part, ...Part[]]
+}
+
+function toUsageHour(row: UsageHourRow, estimator: Estimator): UsageHour {
+  return {
+    hour: isoTime(row.hour),
+    agent: { id: row.agentId, name: row.agentName },
+    model: row.model,
+    events: row.events,
+    usage: toUsage(row),
+    ...estimator.ofSums(row.uncosted),
+  }
+}
+
+function toUsagePoint(row: UsagePointRow, window: { from: number; stepMs: number }, estimator: Estimator): UsagePoint {
+  const { step, calls } = row
+  return {
+    from: isoTime(window.from + step * window.stepMs),
+    ...pick(row, 'key', 'name', 'events', 'runs', 'completed', 'failed', 'cancelled'),
+    usage: toUsage(row),
+    ...estimator.ofSums(row.uncosted),
+    llmLatency: toLatency(row.llm),
+    toolLatency: toLatency(row.tool),
+    calls: calls && { failed: calls.errors, blocked: calls.blocked, approvals: calls.approvals },
+  }
+}

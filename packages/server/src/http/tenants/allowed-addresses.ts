@@ -1,0 +1,61 @@
+/** Networks from which a credential is valid. */
+import { isIP } from 'node:net'
+import type { FastifyRequest } from 'fastify'
+import ipaddr from 'ipaddr.js'
+import { refuse, type Refusal } from '../web/reply-error.ts'
+
+type Network = [address: ipaddr.IPv4 | ipaddr.IPv6, prefix: number]
+
+const MAPPED_BITS = 96
+
+/** In its one form, such as 192.0.2.0/24 for 192.0.2.7/24, or null. IPv4 within IPv6 is IPv4. */
+export function canonicalNetwork(text: string): string | null {
+  const [address = '', prefix, ...more] = text.split('/')
+  // The library also reads forms such as 127.1 and 0x7f000001, and zones are names of one machine.
+  const version = address.includes('%') ? 0 : isIP(address)
+  const bits = version === 4 ? 32 : 128
+  if (version === 0 || more.length > 0 || (prefix !== undefined && !/^(0|[1-9]\d{0,2})$/.test(prefix))) return null
+  const length = prefix === undefined ? bits : Number(prefix)
+  if (length > bits) return null
+  const [found, used] = unmapped([ipaddr.parse(address), length])
+  const kind = found instanceof ipaddr.IPv4 ? ipaddr.IPv4 : ipaddr.IPv6
+  const network = kind.networkAddressFromCIDR(`${found.toString()}/${used}`).toString()
+  return used === (kind === ipaddr.IPv4 ? 32 : 128) ? network : `${network}/${used}`
+}
+
+function unmapped([address, length]: Network): Network {
+  const isMapped = address instanceof ipaddr.IPv6 && address.isIPv4MappedAddress() && length >= MAPPED_BITS
+  return isMapped ? [address.toIPv4Address(), length - MAPPED_BITS] : [address, length]
+}
+
+/** By the list of a cached credential, which is parsed once. */
+const parsed = new WeakMap<readonly string[], readonly Network[]>()
+
+/** Null allows every address. */
+export function isAddressAllowed(networks: readonly string[] | null, address: string): boolean {
+  if (networks === null) return true
+  if (!ipaddr.isValid(address)) return false
+  const from = ipaddr.process(address)
+  let known = parsed.get(networks)
+  if (known === undefined) {
+    known = networks.map((text) =>
+      ipaddr.parseCIDR(text.includes('/') ? text : `${text}/${text.includes(':') ? 128 : 32}`),
+    )
+    parsed.set(networks, known)
+  }
+  return known.some(([network, length]) => network.kind() === from.kind() && from.match(network, length))
+}
+
+export interface RefusedCredential {
+  kind: 'api_key' | 'operator_token'
+  id: string
+  name: string
+  workspaceId: string | null
+  environmentId?: string
+}
+
+export type ReportAddress = (request: FastifyRequest, credential: RefusedCredential) => void
+
+export function wrongAddress({ ip }: { ip: string }, what: string): Refusal {
+  return refuse('unauthenticated', `This ${what} is not valid from your address, ${ip}`)
+}

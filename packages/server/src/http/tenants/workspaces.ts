@@ -1,0 +1,30 @@
+import type { Workspace } from '@tacho/contract/tenants/workspace.ts'
+import { uuidv7 } from '../../storage/engine/uuid.ts'
+import type { WorkspaceRow } from '../../storage/tenants/workspaces.ts'
+import { refuse } from '../web/reply-error.ts'
+import { listById } from '../web/paging.ts'
+import { checkTenantName } from '../web/field.ts'
+import { pick, isoOf } from '../../domain/web/shown.ts'
+import type { OperatorDeps } from '../web/serve.ts'
+
+export function workspacesRoutes({ serve, storage }: OperatorDeps): void {
+  serve('listWorkspaces', ({ query, actor: { everywhere, ownWorkspaces }, walk }) => {
+    const within = everywhere === null ? ownWorkspaces : null
+    return listById(walk, (page) => storage.listWorkspaces(page, within, query.archived === 'true'), toWorkspace)
+  })
+
+  serve('createWorkspace', async ({ body: { name }, at, audit }) => {
+    checkTenantName(name)
+    const row = { id: uuidv7(at), name, createdAt: at, archivedAt: null }
+    // The workspace's owners see who created it.
+    const entries = audit(row.id, { name }).map((entry) => ({ ...entry, workspaceId: row.id }))
+    if ((await storage.createWorkspace(row, entries)) === 'name_taken') {
+      return refuse('conflict', 'A workspace with this name already exists')
+    }
+    return toWorkspace(row)
+  })
+}
+
+export function toWorkspace(row: WorkspaceRow): Workspace {
+  return { ...pick(row, 'id', 'name'), ...isoOf(row, 'createdAt', 'archivedAt') }
+}

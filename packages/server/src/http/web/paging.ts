@@ -1,0 +1,79 @@
+import { LIMITS } from '@tacho/contract/engine/limits.ts'
+import type { Cursors } from './cursor.ts'
+import type { Page } from '../../storage/engine/page.ts'
+import { refuse } from './reply-error.ts'
+
+export interface ListQuery {
+  limit?: number
+  cursor?: string
+}
+
+/** Through the pages of one list. */
+export interface Walk {
+  limit: number
+  /** Null: from the beginning. */
+  after: <Place>() => Place | null
+  cursorAt: (place: unknown) => string
+}
+
+/** A cursor is bound to `of`: the tenant, the list and the whole filter. */
+export function createWalk(cursors: Cursors, of: readonly unknown[], query: ListQuery): Walk {
+  const { limit = LIMITS.operatorPageDefault, cursor } = query
+  return {
+    limit,
+    after<Place>() {
+      if (cursor === undefined) return null
+      const after = cursors.read<Place>(of, cursor)
+      if (after !== null) return after
+      throw refuse('invalid_cursor', 'Start again without cursor', {
+        errors: [{ path: '/cursor', message: 'is damaged or belongs to another list' }],
+      })
+    },
+    cursorAt: (place) => cursors.write(of, place),
+  }
+}
+
+/** `lookedTo`: where to continue, if not after the last row. */
+type Read<Row, Place, More = unknown> = (page: {
+  limit: number
+  after: Place | null
+}) => Promise<Page<Row> & { lookedTo?: Place } & More>
+
+export async function readPage<Row, Place, More>(
+  { limit, after, cursorAt }: Walk,
+  read: Read<Row, Place, More>,
+  placeOf: (row: Row) => Place,
+): Promise<Page<Row> & More & { nextCursor: string | null }> {
+  const page = await read({ limit, after: after<Place>() })
+  const last = page.rows.at(-1)
+  const place = page.lookedTo ?? (last === undefined ? undefined : placeOf(last))
+  return { ...page, nextCursor: page.more && place !== undefined ? cursorAt(place) : null }
+}
+
+interface Listed<Item> {
+  items: Item[]
+  nextCursor: string | null
+}
+
+export async function listPage<Row, Item, Place>(
+  walk: Walk,
+  read: Read<Row, Place>,
+  toItem: (row: Row) => Item,
+  placeOf: (row: Row) => Place,
+): Promise<Listed<Item>> {
+  const { rows, nextCursor } = await readPage(walk, read, placeOf)
+  return { items: rows.map(toItem), nextCursor }
+}
+
+export function listById<Row extends { id: string }, Item>(
+  walk: Walk,
+  read: Read<Row, string>,
+  toItem: (row: Row) => Item,
+): Promise<Listed<Item>> {
+  return listPage(walk, read, toItem, ({ id }) => id)
+}
+
+export const byNumber = ({ number }: { number: number }): number => number
+
+/** A filter that no stored row can match. */
+export const NOTHING = { items: [], nextCursor: null }

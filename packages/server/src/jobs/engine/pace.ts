@@ -1,0 +1,64 @@
+/**
+ * How much one slice of a background job changes, and how long the next one waits.
+ *
+ * The size follows the time that slices take: one must be short, because commits of events wait for it, but not so short
+ * that its own commit is most of it. The pause follows what else the store does: while events wait for their commit, slices
+ * take at most a nineteenth of the time of the embedded engine, and an eighth of that of one connection to PostgreSQL. Together
+ * with the log and the pages that they cause, this costs recording less than a tenth. The time a slice waits for its turn does
+ * not count: otherwise nothing would happen on a busy store.
+ */
+import { setTimeout as wait } from 'node:timers/promises'
+import type { Storage } from '../../storage/storage.ts'
+
+export interface Pace {
+  /** `change` gets the number of rows it may change, and returns how many it changed. Then comes the pause. */
+  slice(change: (most: number, add: AddWork) => Promise<number>): Promise<number>
+}
+
+/** The pause also follows work that delays no commit, such as compressing; in milliseconds. */
+export type AddWork = (ms: number) => void
+
+const LEAST = 500
+const MOST = 5_000
+/** `pauses` are multiples of the slice's time. Busy: events waited for their commit when it began. */
+const ENGINES = {
+  // Commits wait for a slice.
+  sqlite: { sliceMs: { recording: 25, idle: 40 }, pauses: { busy: 18, recording: 8, idle: 0.5 } },
+  // A slice delays no commit, and most of it is round trips. Another node may record what this one cannot see.
+  postgres: { sliceMs: { recording: 200, idle: 200 }, pauses: { busy: 7, recording: 3, idle: 1 } },
+} as const
+/** A disk that is slow for a moment must not stop the work for long. */
+const LONGEST_PAUSE_MS = 5_000
+
+/** `patience` multiplies the pauses of a busy store, for work that nothing waits for. */
+export function createPace(storage: Pick<Storage, 'gauges' | 'engine'>, signal: AbortSignal, patience = 1): Pace {
+  const { sliceMs, pauses } = ENGINES[storage.engine]
+  let most = LEAST
+  let recorded = storage.gauges().committedEvents
+
+  function load(): 'recording' | 'idle' {
+    const { committedEvents, queuedBytes } = storage.gauges()
+    const recording = queuedBytes > 0 || committedEvents !== recorded
+    recorded = committedEvents
+    return recording ? 'recording' : 'idle'
+  }
+
+  return {
+    async slice(change) {
+      const before = storage.gauges()
+      let otherMs = 0
+      const changed = await change(most, (ms) => (otherMs += ms))
+      const took = storage.gauges().actMs - before.actMs
+      const during = load()
+      const part = took / sliceMs[during]
+      // A slice that changed little says nothing about a full one.
+      if (part > 1) most = Math.max(LEAST, Math.round(most * Math.max(0.5, 1 / part)))
+      else if (changed >= most / 2) most = Math.min(MOST, Math.round(most * Math.min(2, 1 / part)))
+      const busy = before.queuedBytes > 0
+      const times = busy ? pauses.busy * patience : pauses[during]
+      const pauseMs = Math.min((took + otherMs) * times, LONGEST_PAUSE_MS * (busy ? patience : 1))
+      await wait(pauseMs, undefined, { signal }).catch(() => undefined)
+      return changed
+    },
+  }
+}

@@ -1,0 +1,140 @@
+/** An append or the stalled rule queues a failed run. Its message to webhooks is stored with the end of that work. */
+import { setImmediate as turn } from 'node:timers/promises'
+import { failedRunNews } from '../../domain/messages/run-news.ts'
+import { failureGrouping, failureTitle, kindTitle, placeTitle } from '../../domain/issues/failure-issue.ts'
+import { canonicalFacts, type Grouping } from '../../domain/issues/issue.ts'
+import { releaseIn } from '../../domain/issues/release.ts'
+import { isCounted, toldFailure, type FailedEvent, type ToldFailure } from '../../domain/issues/seen-failures.ts'
+import {
+  readFailureSubject,
+  type NamedFailure,
+  type NewFailure,
+  type RunInReview,
+} from '../../storage/issues/failures.ts'
+import type { NewLoop } from '../../storage/issues/loops.ts'
+import { readTraits } from '../../storage/runs/traits.ts'
+import { uuidv7, type Random } from '../../storage/engine/uuid.ts'
+import type { WorkItem } from '../../storage/engine/work.ts'
+import type { RunPages } from '../messages/run-pages.ts'
+import type { HandlerOptions, ItemHandler } from '../engine/work.ts'
+
+type FailureActs = 'readFailures' | 'recordFailures' | 'recordLoops' | 'nameReported' | 'tellOfRun'
+type Options = HandlerOptions<FailureActs> & { pages: Pick<RunPages, 'urlOf'>; random: Random }
+
+const SLOTS = 4
+/** In a transaction: a batch of events waits no longer for them than for another batch. */
+const FAILURES_AT_ONCE = 20
+
+export function findFailures({ storage, pages, now, random }: Options): ItemHandler {
+  /** Null: nothing to send to webhooks, or not yet. */
+  async function find({ environmentId, subjectId }: WorkItem): Promise<{ run: string; data: object } | null> {
+    const subject = readFailureSubject(subjectId)
+    if (subject === null) return null
+    const review = await storage.readFailures(environmentId, subject.run, subject.span)
+    if (review === null) return null
+    const { run, events } = review
+    const found = subject.span === null ? stalled(review) : await failuresIn(events)
+    const newId = () => uuidv7(now(), random)
+    const failures = found.map((one): NewFailure => {
+      return { ...one, id: newId(), decision: { ...one.decision, newIssueId: newId() } }
+    })
+    for (let at = 0; at < failures.length; at += FAILURES_AT_ONCE) {
+      const some = failures.slice(at, at + FAILURES_AT_ONCE)
+      const stored = await storage.recordFailures(environmentId, run.runId, some, now())
+      // The others are stored already, perhaps from a report.
+      const named = stored === some.length ? [] : some.flatMap(namedByMessage)
+      if (named.length > 0) await storage.nameReported(environmentId, run.runId, named)
+    }
+    const loops = loopsOf(review).map((loop) => ({ ...loop, id: newId() }))
+    if (loops.length > 0) await storage.recordLoops(environmentId, run.runId, loops, now())
+    const news = subject.span === null || subject.span.ends ? failedRunNews(environmentId, run) : null
+    return news && { run: run.id, data: { ...news, url: await pages.urlOf(environmentId, run.id) } }
+  }
+
+  return {
+    kind: 'find_failures',
+    batch: SLOTS,
+    inTurn: true,
+    async perform(item, hold) {
+      const ended = await find(item)
+      // If it was queued again meanwhile, it is no longer held and stays.
+      if (ended === null) return 'done'
+      const news = { type: 'run.failed', at: now(), data: ended.data } as const
+      await storage.tellOfRun(hold, item.environmentId, ended.run, news)
+      return 'ended'
+    },
+    giveUp: async () => 'done',
+  }
+}
+
+/** In turns of the event loop: a payload takes milliseconds to read, and so do the messages of a run to compare. */
+async function failuresIn(events: RunInReview['events']): Promise<Found[]> {
+  const told: ToldFailure[] = []
+  for (const event of events) {
+    const one = toldFailure(event)
+    if (one !== null) told.push(one)
+    await turn()
+  }
+  const found: Found[] = []
+  for (const one of told) {
+    if (isCounted(one, told)) found.push(ofEvent(one))
+    await turn()
+  }
+  return found
+}
+
+type Found = Omit<NewFailure, 'id' | 'decision'> & { decision: Omit<NewFailure['decision'], 'newIssueId'> }
+
+function ofEvent({ event, failure, release, promptVersionId }: FailedEvent): Found {
+  const { eventId, clientId, sessionId, agentName, agentId, time } = event
+  const of = { eventId, clientId, sessionId, agentId: agentId ?? agentName, promptVersionId, time }
+  return { ...of, ...grouped(failure, agentName, release) }
+}
+
+function namedByMessage({ eventId, payload, decision: { title } }: NewFailure): NamedFailure[] {
+  const { message } = JSON.parse(payload) as { message?: string }
+  return eventId === null || message === undefined ? [] : [{ eventId, title }]
+}
+
+/** A loop that is recorded already is recorded once. */
+function loopsOf({ run, events }: RunInReview): Omit<NewLoop, 'id'>[] {
+  const { agentName, agentExternalId, sessionId, lastEventAt: time } = run
+  const clientId = events.at(-1)?.clientId ?? agentName
+  const of = { clientId, sessionId, agentId: agentExternalId ?? agentName, time }
+  return readTraits(run.traits).loop.map((toolName) => ({ ...of, toolName }))
+}
+
+/** An outcome may have arrived since the rule closed the run. */
+function stalled({ run, events }: RunInReview): Found[] {
+  const { ruleClosedAt, agentName, agentExternalId: agentId, sessionId, lastEventAt } = run
+  if (ruleClosedAt === null) return []
+  const error = { type: null, message: null, stack: null, causes: [] }
+  const agent = agentId ?? agentName
+  const failure = { kind: 'RUN_STALLED', agent, toolName: null, model: null, error } as const
+  const clientId = events.at(-1)?.clientId ?? agentName
+  const of = { clientId, sessionId, agentId: agent, promptVersionId: null, time: lastEventAt }
+  const release = releaseIn(events.at(-1)?.payload ?? '')
+  return [{ ...of, eventId: null, ...grouped(failure, agentName, release) }]
+}
+
+/** The message itself is only in the event, and is deleted with it. */
+function grouped(failure: FailedEvent['failure'], agentName: string, release: string | null) {
+  const grouping = failureGrouping(failure)
+  const { facts, family, place, kind } = grouping
+  const { detectionType = '', ...told } = facts
+  const group = ({ fingerprint, facts: hashed }: Grouping, title: string) => ({
+    fingerprint,
+    facts: canonicalFacts(hashed),
+    title,
+  })
+  return {
+    detectionType: failure.kind,
+    payload: JSON.stringify({ ...told, ...(release !== null && { release }) }),
+    decision: { ...group(grouping, failureTitle(facts, agentName)), detectionType },
+    broader: {
+      family,
+      place: group(place, placeTitle(grouping, agentName)),
+      kind: group(kind, kindTitle(failure.kind)),
+    },
+  }
+}

@@ -1,0 +1,189 @@
+/** Sends to public and allowed addresses only, against server-side request forgery. */
+import type { LookupAddress } from 'node:dns'
+import { isIP, type LookupFunction, type Socket } from 'node:net'
+import ipaddr from 'ipaddr.js'
+import type { Agent, buildConnector, request as requestWith } from 'undici'
+import type { WebhookMessage } from '../../domain/messages/webhook.ts'
+import { createHostResolver } from './resolve-host.ts'
+
+const TIMEOUT_MS = 10_000
+const RESPONSE_BYTES = 64 * 1024
+/** All that one connection may send: an answer, its headers and how they are framed. */
+const RECEIVED_BYTES = 2 * RESPONSE_BYTES
+
+export type Sent = { ok: true; status: number } | { ok: false; status: number | null; error: string; isFinal?: boolean }
+
+export interface WebhookSender {
+  /** Resolves the host. Returns why the address is refused, to append to the field name; null if it is allowed. */
+  check(url: string): Promise<string | null>
+  send(message: Omit<WebhookMessage, 'body'> & { body: string | Buffer }): Promise<Sent>
+  close(): Promise<void>
+}
+
+export function createWebhookSender(allowedNetworks: readonly string[]): WebhookSender {
+  const guard = addressGuard(allowedNetworks)
+  const faultOf = (addresses: LookupAddress[]) =>
+    addresses.map(({ address }) => guard(address)).find((fault) => fault !== null) ?? null
+  const resolveHost = createHostResolver()
+  // Checked during DNS resolution: the connection uses the same address without a second lookup.
+  const checkedLookup: LookupFunction = (hostname, options, callback) => {
+    const found = (addresses: LookupAddress[]) => {
+      const refused = faultOf(addresses)
+      if (refused !== null) return callback(new NotPublic(`The address ${refused}`), [])
+      const [first] = addresses
+      if (options.all || !first) callback(null, addresses)
+      else callback(null, first.address, first.family)
+    }
+    resolveHost(hostname).then(found, (error: Error) => callback(error, []))
+  }
+  // Most installations send no message.
+  let opened: Promise<{ agent: Agent; request: typeof requestWith }> | null = null
+  async function open() {
+    const { default: undici } = await import('undici')
+    const open = undici.buildConnector({ lookup: checkedLookup, timeout: TIMEOUT_MS, allowH2: false })
+    const connect: buildConnector.connector = (to, callback) =>
+      open(to, (...opened: Parameters<buildConnector.Callback>) => {
+        if (opened[1]) boundReceived(opened[1])
+        callback(...opened)
+      })
+    const timeouts = { headersTimeout: TIMEOUT_MS, bodyTimeout: TIMEOUT_MS }
+    return {
+      // A connection for each message: with keep-alive, receivers would decide how many stay open, for ten minutes.
+      agent: new undici.Agent({ connect, ...timeouts, pipelining: 0, maxResponseSize: RESPONSE_BYTES }),
+      request: undici.request,
+    }
+  }
+
+  return {
+    async check(given) {
+      const url = URL.parse(given)
+      if (url === null || !['http:', 'https:'].includes(url.protocol)) return 'must be an http or https address'
+      if (url.username !== '' || url.password !== '') return 'must not contain a user or password'
+      return resolveHost(literalOf(url)).then(faultOf, () => 'names a host that does not resolve')
+    },
+    async send({ url, headers, body }) {
+      // A literal address connects without a lookup.
+      const literal = literalOf(new URL(url))
+      const refused = isIP(literal) === 0 ? null : guard(literal)
+      if (refused) return { ok: false, status: null, error: `The address ${refused}` }
+      try {
+        const { agent, request } = await (opened ??= open())
+        const signal = AbortSignal.timeout(TIMEOUT_MS)
+        // A redirect could bypass the address check.
+        const response = await request(url, { method: 'POST', headers, body, dispatcher: agent, signal })
+        const status = response.statusCode
+        await response.body.dump({ limit: RESPONSE_BYTES })
+        if (status >= 200 && status < 300) return { ok: true, status }
+        return { ok: false, status, error: `The receiver answered ${status}` }
+      } catch (error) {
+        return { ok: false, status: null, error: reasonOf(error) }
+      }
+    },
+    async close() {
+      await (await opened)?.agent.close()
+    },
+  }
+}
+
+/**
+ * The library bounds headers and body, but parses interim answers and the framing of chunks for as long as they come.
+ */
+function boundReceived(socket: Socket): void {
+  const before = socket.bytesRead
+  // Before the library's own listener, which parses what has arrived.
+  socket.on('readable', () => {
+    if (socket.bytesRead - before > RECEIVED_BYTES) socket.destroy(new TooLarge())
+  })
+}
+
+/**
+ * Where clouds answer credentials and settings of the machine: AWS, Google, DigitalOcean and others, Azure's host, Alibaba,
+ * Oracle, and AWS and Google by IPv6. A network that contains one does not allow it; naming the address does.
+ */
+const METADATA = new Set(
+  [
+    '169.254.169.254',
+    '169.254.170.2',
+    '169.254.170.23',
+    '168.63.129.16',
+    '100.100.100.200',
+    '192.0.0.192',
+    'fd00:ec2::254',
+    'fd00:ec2::23',
+    'fd20:ce::254',
+  ].map((address) => ipaddr.parse(address).toString()),
+)
+
+function addressGuard(allowed: readonly string[]): (address: string) => string | null {
+  const networks = allowed.filter((network) => !NAMED.has(network)).map(parseNetwork)
+  return (address) => {
+    const parsed = ipaddr.process(address)
+    const refusal = 'resolves to an address that is not public; allow it with --webhook-networks'
+    const isIn = ([network, bits]: Network) => network.kind() === parsed.kind() && parsed.match(network, bits)
+    if (METADATA.has(parsed.toString())) {
+      return networks.some((network) => network[1] === parsed.toByteArray().length * 8 && isIn(network))
+        ? null
+        : refusal
+    }
+    const range = rangeOf(parsed)
+    if (range === 'unicast' || [...NAMED].some(([name, known]) => known.includes(range) && allowed.includes(name)))
+      return null
+    // Without the address and its range: they would tell tenants about the network of the service.
+    return networks.some(isIn) ? null : refusal
+  }
+}
+
+/** Only 2000::/3 of IPv6 is assigned (RFC 4291 2.4), but the library calls the rest unicast too. */
+function rangeOf(address: ipaddr.IPv4 | ipaddr.IPv6): string {
+  const range = address.range()
+  const isUnassigned = address instanceof ipaddr.IPv6 && (address.parts[0] ?? 0) >> 13 !== 1
+  return range === 'unicast' && isUnassigned ? 'reserved' : range
+}
+
+const NAMED = new Map([
+  ['loopback', ['loopback']],
+  ['linklocal', ['linkLocal']],
+  ['uniquelocal', ['private', 'uniqueLocal']],
+])
+
+function literalOf({ hostname }: URL): string {
+  return hostname.replace(/^\[|\]$/g, '')
+}
+
+type Network = [ipaddr.IPv4 | ipaddr.IPv6, number]
+
+function parseNetwork(network: string): Network {
+  if (network.includes('/')) return ipaddr.parseCIDR(network)
+  const address = ipaddr.parse(network)
+  return [address, address.kind() === 'ipv4' ? 32 : 128]
+}
+
+const REASONS = new Map([
+  ['ECONNREFUSED', 'The receiver refused the connection'],
+  ['ECONNRESET', 'The receiver closed the connection'],
+  ['UND_ERR_SOCKET', 'The receiver closed the connection'],
+  ['EHOSTUNREACH', 'The receiver cannot be reached'],
+  ['ENETUNREACH', 'The receiver cannot be reached'],
+  ['ENOTFOUND', 'The host does not resolve'],
+  ['EAI_AGAIN', 'The host does not resolve'],
+  ['UND_ERR_RES_EXCEEDED_MAX_SIZE', 'The answer is too large'],
+])
+
+class NotPublic extends Error {}
+
+class TooLarge extends Error {
+  readonly code = 'UND_ERR_RES_EXCEEDED_MAX_SIZE'
+}
+
+/** Without addresses, stacks or bodies: system messages name the address behind a name. */
+function reasonOf(error: unknown): string {
+  const { name, message, code = '' } = error as NodeJS.ErrnoException
+  if (error instanceof NotPublic) return message
+  if (name === 'TimeoutError' || code.includes('TIMEOUT') || code === 'ETIMEDOUT') {
+    return `No answer within ${TIMEOUT_MS / 1000} seconds`
+  }
+  // Only the code of TLS errors: their messages may quote names in the certificate.
+  return (
+    REASONS.get(code) ?? (/^[A-Z][A-Z0-9_]+$/.test(code) ? `The connection failed (${code})` : 'The connection failed')
+  )
+}

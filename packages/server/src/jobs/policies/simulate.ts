@@ -1,0 +1,173 @@
+/**
+ * In slices, so that readers and requests do not wait.
+ *
+ *   QUEUED --first progress--> RUNNING --all slices examined--> DONE
+ *      |                          |  +--keeps failing--> FAILED
+ *      +--------- cancelled ------+--> CANCELLED
+ *
+ * After a crash, another node or a restarted one starts from the beginning.
+ */
+import { DAY_MS } from '../../storage/engine/hours.ts'
+import { LIMITS } from '@tacho/contract/engine/limits.ts'
+import type { SimulationResult } from '@tacho/contract/policies/simulation.ts'
+import { conditionOf, needsRunUsage, type AskedApproval } from '../../domain/policies/policy-trial.ts'
+import { isoTime } from '../../storage/engine/iso-time.ts'
+import type { CallKind, CallPlace, SimulationRow, ToolCallRow } from '../../storage/policies/simulations.ts'
+import type { Storage } from '../../storage/storage.ts'
+import type { WorkItem } from '../../storage/engine/work.ts'
+import { readSteps } from './read-steps.ts'
+import { startTrial, type TrialThread } from './trial.ts'
+import type { HandlerOptions, ItemHandler, Next } from '../engine/work.ts'
+
+type Acts =
+  | 'findSimulation'
+  | 'reportSimulation'
+  | 'endSimulation'
+  | 'countToolCalls'
+  | 'listToolCalls'
+  | 'listRunSteps'
+  | 'findApprovals'
+
+export interface SimulateOptions extends HandlerOptions<Acts> {
+  maxCalls?: number
+  sliceCalls?: number
+}
+
+/** Calls are counted in steps of this length, newest first, until there are enough. */
+const COUNT_MS = 4 * 60 * 60 * 1000
+const SLICE_CALLS = 250
+const SLICE_BYTES = 524_288
+const REPORT_MS = 500
+
+class Interrupted extends Error {}
+
+export function simulate(options: SimulateOptions): ItemHandler {
+  const { storage, now } = options
+  async function fail({ environmentId, subjectId }: WorkItem, error: string): Promise<Next> {
+    await storage.endSimulation(environmentId, subjectId, { at: now(), status: 'FAILED', error })
+    return 'ended'
+  }
+  return {
+    kind: 'simulate',
+    batch: 1,
+    async perform(item, _, signal) {
+      const simulation = await storage.findSimulation(item.environmentId, item.subjectId)
+      if (simulation === null) return fail(item, 'The simulation was deleted')
+      await run(simulation, options, signal)
+      return 'ended'
+    },
+    giveUp: fail,
+  }
+}
+
+async function run(simulation: SimulationRow, options: SimulateOptions, signal: AbortSignal): Promise<void> {
+  const { storage, now, maxCalls = LIMITS.simulationCalls, sliceCalls = SLICE_CALLS } = options
+  const { id, environmentId, condition, severity, action, onError } = simulation
+  const needsSteps = needsRunUsage(conditionOf(condition))
+  const report = reporter(storage, simulation)
+  if (!(await report(0, null, true))) return
+  const window = await measure(storage, simulation, maxCalls)
+  const trial = startTrial({ condition, severity, action, onError })
+  const steps = needsSteps ? readSteps(storage, environmentId, trial) : null
+  const decided = countDecisions(storage, environmentId)
+  try {
+    let scanned = 0
+    let kind: CallKind = 'held'
+    let after: CallPlace | null = null
+    for (;;) {
+      if (signal.aborted) throw new Interrupted('the process is shutting down')
+      if (!(await report(scanned, window.total, false))) return
+      const limit = Math.min(sliceCalls, maxCalls - scanned)
+      const page = { kind, from: window.from, to: window.to, limit, pageBytes: SLICE_BYTES, after }
+      const calls: ToolCallRow[] = limit > 0 ? await storage.listToolCalls(environmentId, page) : []
+      const last = calls.at(-1)
+      if (last === undefined) {
+        if (kind === 'ran' || limit <= 0) break
+        // Those of them that ran are counted as such.
+        kind = 'ran'
+        after = null
+        steps?.startAgain()
+        continue
+      }
+      await steps?.readBefore(calls)
+      await decided.count(await trial.look(kind, calls))
+      scanned += calls.length
+      after = { time: last.time, run: last.run, seq: last.seq }
+    }
+    const result = await resultOf(trial, window, decided.counts, scanned)
+    await storage.endSimulation(environmentId, id, { at: now(), status: 'DONE', scanned, result })
+  } finally {
+    await trial.close()
+  }
+}
+
+type Window = Awaited<ReturnType<typeof measure>>
+
+async function measure(
+  storage: Pick<Storage, 'countToolCalls'>,
+  { environmentId, createdAt, days }: SimulationRow,
+  maxCalls: number,
+) {
+  const start = createdAt - days * DAY_MS
+  let total = 0
+  let from = createdAt
+  while (from > start) {
+    const earlier = Math.max(start, from - COUNT_MS)
+    const held = await storage.countToolCalls(environmentId, 'held', earlier, from)
+    const count = held + (await storage.countToolCalls(environmentId, 'ran', earlier, from))
+    const cut = total + count > maxCalls
+    // If one step alone exceeds the limit, examine it up to the limit.
+    if (cut && total > 0) return { from, to: createdAt, total, cut }
+    total += count
+    from = earlier
+    if (cut) return { from, to: createdAt, total: maxCalls, cut }
+  }
+  return { from, to: createdAt, total, cut: false }
+}
+
+function reporter(storage: Pick<Storage, 'reportSimulation'>, { id, environmentId }: SimulationRow) {
+  let reportedAt = Number.NEGATIVE_INFINITY
+  return async (scanned: number, total: number | null, always: boolean): Promise<boolean> => {
+    if (!always && performance.now() - reportedAt < REPORT_MS) return true
+    reportedAt = performance.now()
+    return storage.reportSimulation(environmentId, id, { scanned, total })
+  }
+}
+
+type ApprovalCounts = SimulationResult['approvals']
+
+function countDecisions(storage: Pick<Storage, 'findApprovals'>, environmentId: string) {
+  const counts: ApprovalCounts = {
+    hits: { approved: 0, rejected: 0, expired: 0 },
+    others: { approved: 0, rejected: 0, expired: 0 },
+  }
+  const names = { APPROVED: 'approved', REJECTED: 'rejected', EXPIRED: 'expired', PENDING: null } as const
+  return {
+    counts,
+    async count(asked: AskedApproval[]): Promise<void> {
+      if (asked.length === 0) return
+      const ids = [...new Set(asked.map(({ approvalId }) => approvalId))]
+      const found = await storage.findApprovals(environmentId, ids)
+      const statuses = new Map(found.map(({ id, status }) => [id, status]))
+      for (const { approvalId, hit } of asked) {
+        const name = names[statuses.get(approvalId) ?? 'PENDING']
+        if (name !== null) counts[hit ? 'hits' : 'others'][name] += 1
+      }
+    },
+  }
+}
+
+async function resultOf(
+  trial: TrialThread,
+  { from, to, cut }: Window,
+  approvals: ApprovalCounts,
+  scanned: number,
+): Promise<SimulationResult> {
+  const findings = await trial.findings()
+  const warnings = [...findings.warnings]
+  if (cut) {
+    const message = `Only ${scanned} calls were examined, from ${isoTime(from)} on; earlier ones were skipped`
+    warnings.push({ code: 'not_all_looked_at', field: null, message })
+  }
+  return { ...findings, from: isoTime(from), to: isoTime(to), approvals, warnings }
+}

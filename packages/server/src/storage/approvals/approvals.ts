@@ -1,0 +1,198 @@
+import type { ApprovalStatus, Decision } from '@tacho/contract/approvals/approval.ts'
+import type { RanStatus, WithdrawnReason } from '@tacho/contract/engine/words.ts'
+import type { ApprovalGroup } from '@tacho/contract/approvals/operator-approval.ts'
+import { isoTime } from '../engine/iso-time.ts'
+import type { PageAfter } from '../engine/page.ts'
+import type { RowFor } from '../engine/row-for.ts'
+import type { RowOf } from '../engine/tables.ts'
+
+export interface ApprovalRow extends RowOf<'approvals'> {
+  environmentId: string
+  status: ApprovalStatus
+  /** Null for EXPIRED too, because no person decided. */
+  deciderKind: 'operator' | 'token' | null
+  /** Null: in the operator API, or undecided. */
+  decidedVia: 'slack' | null
+  withdrawnReason: WithdrawnReason | null
+  ranStatus: RanStatus | null
+}
+
+/** What an event says about the approval that it names. Only the client and API key that asked may say it. */
+export interface ApprovalNote {
+  approvalId: string
+  kind: 'input' | 'withdrawn' | 'ran'
+  toolName: string | null
+  inputHash: string | null
+  /** Of the policies that decided. */
+  policyVersions: Readonly<Record<string, string>> | null
+  reason: WithdrawnReason | null
+  status: RanStatus | null
+}
+
+export const UNDECIDED = {
+  status: 'PENDING',
+  decidedAt: null,
+  decisionReason: null,
+  deciderKind: null,
+  deciderId: null,
+  deciderName: null,
+  decidedVia: null,
+  importedAt: null,
+  inputEventId: null,
+  withdrawnAt: null,
+  withdrawnReason: null,
+  ranAt: null,
+  ranStatus: null,
+  lastSeenAt: null,
+} as const
+export type NewApprovalRow = Omit<ApprovalRow, keyof typeof UNDECIDED | 'revision'>
+
+/** Why a call must not run under it. */
+export function claimFault({ status, withdrawnAt, expiresAt }: ApprovalRow, now: number): string | null {
+  if (withdrawnAt !== null) return 'was withdrawn'
+  if (status !== 'APPROVED') return `is ${status}`
+  return expiresAt <= now ? `expired at ${isoTime(expiresAt)}` : null
+}
+
+export function approvalData(approval: ApprovalRow, agentName: string | null): Record<string, unknown> {
+  const { environmentId, id, status, toolName, inputHash, agentId, runId, sessionId, policyId, reason } = approval
+  const { decisionReason, deciderName, decidedVia, withdrawnAt, withdrawnReason } = approval
+  return {
+    environmentId,
+    approvalId: id,
+    status,
+    toolName,
+    inputHash,
+    agentId,
+    runId,
+    sessionId,
+    policyId,
+    reason,
+    expiresAt: isoTime(approval.expiresAt),
+    decidedAt: isoTime(approval.decidedAt),
+    decisionReason,
+    deciderName,
+    decidedVia,
+    agentName,
+    ...(withdrawnAt !== null && { withdrawnAt: isoTime(withdrawnAt), withdrawnReason }),
+  }
+}
+
+export type CreatedApproval =
+  | { outcome: 'created' | 'existing' | 'conflict' | 'imported'; approval: ApprovalRow }
+  | { outcome: 'erased'; approval: null }
+
+export interface ApprovalFilter {
+  status?: ApprovalStatus | undefined
+  toolName?: string | undefined
+  inputHash?: string | undefined
+  agentId?: string | undefined
+  policyId?: string | undefined
+  runId?: string | undefined
+  withdrawn?: 'only' | 'without' | undefined
+}
+
+export type ApprovalPage = PageAfter<{ time: number; id: string }>
+
+export interface GroupBounds {
+  requests: number
+  groups: number
+}
+
+export type ApprovalGroupRow = RowFor<ApprovalGroup>
+
+export interface Requester {
+  agentId: string | null
+  clientId: string
+}
+
+export interface DecisionRow {
+  status: Decision
+  reason: string | null
+  deciderKind: 'operator' | 'token'
+  deciderId: string
+  deciderName: string
+  via: { kind: 'slack'; webhookId: string } | null
+  now: number
+  /** By approval id: the input event that was looked at, null for none. One that has another by now is not decided. */
+  inputs?: Readonly<Record<string, string | null>>
+}
+
+export type Decided =
+  | { id: string; outcome: 'decided' | 'refused' | 'changed'; approval: ApprovalRow }
+  | { id: string; outcome: 'not_found'; approval: null }
+
+export interface ApprovalRevision {
+  environmentId: string
+  revision: number
+  /** The revision at which approvals were last removed; 0: never. */
+  removedRevision: number
+}
+
+export interface ChangePlace {
+  revision: number
+  id: string
+}
+
+/** By the payload conventions. Null: absent, or not a text. */
+export interface ToolEventRow {
+  seq: number
+  eventId: string
+  kind: 'TOOL_CALL' | 'POLICY_DECISION'
+  label: string
+  time: number
+  receivedAt: number
+  toolName: string | null
+  inputHash: string | null
+  approvalId: string | null
+  action: string | null
+  outcome: 'output' | 'error' | 'unknown'
+}
+
+export interface SoughtInput {
+  approvalId: string
+  toolName: string
+  inputHash: string
+  until: number
+  bounds: { rowsLookedAt: number; limit: number; pageBytes: number }
+}
+
+export interface InputOfRequest extends Pick<SoughtInput, 'approvalId' | 'toolName' | 'inputHash'> {
+  runId: string
+}
+
+export interface InputsBounds {
+  perRun: number
+  bytes: number
+}
+
+/** The event of a run that has the input of an approval. */
+export interface LinkedInput {
+  runId: string
+  eventId: string
+}
+
+/** How many requests of a policy expired. */
+export interface UnansweredRow {
+  policyId: string | null
+  expired: number
+  withdrawn: number
+  lastExpiredAt: number
+}
+
+export interface RanBeforeRow {
+  approvalId: string
+  at: number
+  status: RanStatus
+}
+
+export interface SeenApproval {
+  id: string
+  at: number
+}
+
+export interface RecordedInputRow {
+  eventId: string
+  receivedAt: number
+  payload: string
+}

@@ -1,0 +1,174 @@
+/**
+ * One text and one array of numbers: cloning a hundred objects costs the thread of HTTP more than judging them. A text
+ * that equals the one of the event before is not sent again, and is one string for the writer too.
+ */
+import { PROBLEM_KINDS } from '@tacho/contract/engine/words.ts'
+import type { ApprovalNote } from '../approvals/approvals.ts'
+import type { EventBatchRows, NewEvent } from './events.ts'
+import type { EventFailure } from './failure.ts'
+import type { NewScore } from '../runs/scores.ts'
+import { batchBytes } from './batch-bytes.ts'
+import { TOKEN_PARTS, type CallTokens } from '../runs/uncosted.ts'
+
+export interface PackedEvents<Text extends string | Uint8Array = Uint8Array> {
+  bytes: number
+  events: number
+  text: Text
+  /** For each event: lengths of its texts, flags, time and usage. */
+  numbers: Float64Array
+}
+
+export type PackedBatch = Omit<EventBatchRows, 'events'> & PackedEvents<string | Uint8Array>
+
+export const isPacked = (batch: EventBatchRows | PackedBatch): batch is PackedBatch => typeof batch.events === 'number'
+
+/** In buffers, which can be moved between threads. The texts must be well-formed Unicode. */
+export function packEvents(events: NewEvent[]): PackedEvents {
+  const rows = { environmentId: '', receivedAt: 0, events, rejections: [] }
+  const { bytes, text, numbers } = packBatch(rows, batchBytes(rows))
+  return { bytes, events: events.length, text: new TextEncoder().encode(text), numbers }
+}
+
+const UNCOSTED = ['context', ...TOKEN_PARTS] as const
+const NO_TOKENS = Object.fromEntries(UNCOSTED.map((part) => [part, 0])) as unknown as CallTokens
+
+const [NULL, AS_BEFORE] = [-1, -2]
+const NUMBERS_PER_EVENT = 48
+
+export function packBatch({ events, ...batch }: EventBatchRows, bytes: number): PackedBatch & PackedEvents<string> {
+  const numbers = new Float64Array(events.length * NUMBERS_PER_EVENT)
+  let text = ''
+  let at = 0
+  const add = (value: string | null, last: string | null | undefined): void => {
+    if (value === null) numbers[at++] = NULL
+    else if (value === last) numbers[at++] = AS_BEFORE
+    else {
+      numbers[at++] = value.length
+      text += value
+    }
+  }
+  let before: NewEvent | null = null
+  for (const event of events) {
+    const { usage, promptUse, toolUse } = event
+    add(event.eventId, null)
+    add(event.clientId, before?.clientId)
+    add(event.runId, before?.runId)
+    add(event.sessionId, before?.sessionId)
+    add(event.agentId, before?.agentId)
+    add(event.agentName, before?.agentName)
+    add(event.eventType, before?.eventType)
+    add(event.label, before?.label)
+    add(event.payload, null)
+    add(event.spanId, before?.spanId)
+    add(event.parentSpanId, before?.parentSpanId)
+    add(event.schemaVersion, before?.schemaVersion)
+    add(event.outcome, null)
+    add(usage && usage.model, before?.usage?.model)
+    add(promptUse && promptUse.versionId, before?.promptUse?.versionId)
+    numbers[at++] = promptUse?.problem ? PROBLEM_KINDS.indexOf(promptUse.problem) : NULL
+    add(toolUse && toolUse.tool, before?.toolUse?.tool)
+    numbers[at++] = toolUse?.problem ? PROBLEM_KINDS.indexOf(toolUse.problem) : NULL
+    numbers[at++] = event.latencyMs ?? NULL
+    add(event.traits, before?.traits)
+    add(event.userId, before?.userId)
+    add(event.callKey, before?.callKey)
+    add(event.number, null)
+    add(event.drops, before?.drops)
+    numbers[at++] = event.time
+    numbers[at++] = event.onlyIfStored ? 1 : 0
+    add(event.failure && JSON.stringify(event.failure), null)
+    add(event.score && JSON.stringify(event.score), null)
+    add(event.approval && JSON.stringify(event.approval), null)
+    add(event.said && event.said.question, before?.said?.question)
+    add(event.said && event.said.answer, null)
+    numbers[at++] = usage?.promptTokens ?? 0
+    numbers[at++] = usage?.completionTokens ?? 0
+    numbers[at++] = usage?.totalTokens ?? 0
+    numbers[at++] = usage?.costNanos ?? 0
+    const uncosted = usage?.uncosted ?? null
+    if (uncosted === null) at += UNCOSTED.length
+    else for (const part of UNCOSTED) numbers[at++] = uncosted[part]
+    before = event
+  }
+  return { ...batch, bytes, events: events.length, text, numbers }
+}
+
+export function unpackBatch({ events, text: packed, numbers, bytes: _, ...batch }: PackedBatch): EventBatchRows {
+  const text = typeof packed === 'string' ? packed : new TextDecoder('utf-8', { ignoreBOM: true }).decode(packed)
+  let [at, end] = [0, 0]
+  const next = (): number => numbers[at++] ?? Number.NaN
+  const maybe = (last: string | null | undefined): string | null => {
+    const length = next()
+    if (length === NULL) return null
+    if (length === AS_BEFORE) return last ?? null
+    return text.slice(end, (end += length))
+  }
+  const always = (last?: string): string => maybe(last) ?? ''
+  let before: NewEvent | null = null
+  const unpacked: NewEvent[] = []
+  for (let count = 0; count < events; count++) {
+    // In the order in which packBatch adds them.
+    const event: NewEvent = {
+      eventId: always(),
+      clientId: always(before?.clientId),
+      runId: always(before?.runId),
+      sessionId: maybe(before?.sessionId),
+      agentId: maybe(before?.agentId),
+      agentName: always(before?.agentName),
+      eventType: always(before?.eventType),
+      label: always(before?.label),
+      payload: always(),
+      spanId: maybe(before?.spanId),
+      parentSpanId: maybe(before?.parentSpanId),
+      schemaVersion: maybe(before?.schemaVersion),
+      outcome: maybe(null) as NewEvent['outcome'],
+      usage: null,
+      latencyMs: null,
+      promptUse: null,
+      toolUse: null,
+      traits: null,
+      userId: null,
+      callKey: null,
+      score: null,
+      approval: null,
+      number: null,
+      drops: null,
+      time: 0,
+      onlyIfStored: false,
+      failure: null,
+      said: null,
+    }
+    const model = maybe(before?.usage?.model)
+    const versionId = maybe(before?.promptUse?.versionId)
+    const problem = PROBLEM_KINDS[next()] ?? null
+    if (versionId !== null) event.promptUse = { versionId, problem }
+    const tool = maybe(before?.toolUse?.tool)
+    const toolProblem = PROBLEM_KINDS[next()] ?? null
+    if (tool !== null) event.toolUse = { tool, problem: toolProblem }
+    const latency = next()
+    if (latency !== NULL) event.latencyMs = latency
+    event.traits = maybe(before?.traits)
+    event.userId = maybe(before?.userId)
+    event.callKey = maybe(before?.callKey)
+    event.number = maybe(null)
+    event.drops = maybe(before?.drops)
+    event.time = next()
+    event.onlyIfStored = next() === 1
+    const failure = maybe(null)
+    if (failure !== null) event.failure = JSON.parse(failure) as EventFailure
+    const score = maybe(null)
+    if (score !== null) event.score = JSON.parse(score) as NewScore
+    const approval = maybe(null)
+    if (approval !== null) event.approval = JSON.parse(approval) as ApprovalNote
+    const [question, answer] = [maybe(before?.said?.question), maybe(null)]
+    if (question !== null || answer !== null) event.said = { question, answer }
+    const usage = { promptTokens: next(), completionTokens: next(), totalTokens: next(), costNanos: next() }
+    const uncosted = { ...NO_TOKENS }
+    let tokens = 0
+    for (const part of UNCOSTED) tokens += uncosted[part] = next()
+    if (model !== null) event.usage = { model, ...usage, uncosted: tokens === 0 ? null : uncosted }
+    unpacked.push(event)
+    before = event
+  }
+  return { ...batch, events: unpacked }
+}

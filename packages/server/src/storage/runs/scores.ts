@@ -1,0 +1,118 @@
+import { hash } from 'node:crypto'
+import type { ScoreKind } from '@tacho/contract/engine/words.ts'
+import { LIMITS } from '@tacho/contract/engine/limits.ts'
+import { addExactly, meanOf, type ExactSum } from './exact-sum.ts'
+import type { RowOf } from '../engine/tables.ts'
+
+export type ScoreGroup = 'agent' | 'promptVersion'
+
+/** `number`: of a boolean 0 or 1; null: a category. */
+export interface ScoreValue {
+  kind: ScoreKind
+  number: number | null
+  category: string | null
+}
+
+export interface NewScore extends ScoreValue {
+  name: string
+  comment: string | null
+  /** Empty: no author is named. */
+  author: string
+  /** Client event id of the step; null: the run. */
+  target: string | null
+}
+
+/** Null `sentAs`: an operator gave it. */
+export type ScoreRow = RowOf<'scores'>
+
+type SentScore = Pick<ScoreRow, 'scoredAt' | 'sentAs'>
+
+export type SummedScore = SentScore & Pick<ScoreRow, 'id' | 'name' | 'kind' | 'number' | 'category'>
+
+export interface RunScoreRow extends ScoreValue {
+  name: string
+  /** Scores of this name. `number` is their mean; kind and category are those of the latest. */
+  count: number
+  scoredAt: number
+}
+
+/** Another score changes these. `numbers`: how many scores are not categories. `sum`: the sum of those. */
+export interface RunScoreSums extends RunScoreRow {
+  sentAs: string | null
+  numbers: number
+  sum: ExactSum
+}
+
+export interface ScoreNameRow {
+  name: string
+  kind: ScoreKind
+  scoredAt: number
+}
+
+/** `category` null: the row of its numbers. */
+export interface ScoreSumRow {
+  key: string
+  keyName: string | null
+  name: string
+  category: string | null
+  given: number
+  /** Of the name: its runs, those among them with numbers, and the sums of these and of their squares. */
+  runs: number
+  numbers: number
+  total: number
+  squares: number
+}
+
+/** The later by time, then by event id, replaces the stored row of the same id. */
+export function isLater(one: SentScore, other: SentScore): boolean {
+  if (one.scoredAt !== other.scoredAt) return one.scoredAt > other.scoredAt
+  return (one.sentAs ?? '') > (other.sentAs ?? '')
+}
+
+export type ScoreRoom = Map<string, number>
+
+export function takeRoom(room: ScoreRoom, name: string): boolean {
+  const of = room.get(name)
+  const kept = room.values().reduce((sum, count) => sum + count, 0)
+  if (kept >= LIMITS.scoresOfRun || (of === undefined && room.size >= LIMITS.scoreNamesOfRun)) return false
+  room.set(name, (of ?? 0) + 1)
+  return true
+}
+
+/** Scores with the same run, step, name and author have the same id: the latest replaces the others. */
+export function scoreId(of: Pick<ScoreRow, 'run' | 'eventId' | 'name' | 'authorKind' | 'authorId'>): string {
+  return hash('sha256', [of.run, of.eventId ?? '', of.name, of.authorKind, of.authorId].join('\0'))
+}
+
+/** By name. The same on every engine, whatever the order of arrival. */
+export function runScores(scores: readonly SummedScore[]): RunScoreSums[] {
+  const sums = new Map<string, RunScoreSums>()
+  for (const score of scores.toSorted((a, b) => (a.id < b.id ? -1 : 1))) {
+    sums.set(score.name, addScore(sums.get(score.name), score))
+  }
+  return [...sums.values()]
+}
+
+/** `replaced`: the score whose place it takes. It must be the earlier one. */
+export function addScore(
+  sums: RunScoreSums | undefined,
+  score: SummedScore,
+  replaced: SummedScore | null = null,
+): RunScoreSums {
+  const before = sums ?? { count: 0, numbers: 0, sum: [] }
+  let { numbers, sum } = before
+  if (score.number !== null) [numbers, sum] = [numbers + 1, addExactly(sum, score.number)]
+  if (replaced !== null && replaced.number !== null) [numbers, sum] = [numbers - 1, addExactly(sum, -replaced.number)]
+  const { kind, category, scoredAt, sentAs } = sums !== undefined && !isLater(score, sums) ? sums : score
+  return {
+    name: score.name,
+    kind: kind as ScoreKind,
+    number: numbers === 0 ? null : meanOf(sum, numbers),
+    category,
+    count: before.count + (replaced === null ? 1 : 0),
+    scoredAt,
+    sentAs,
+    numbers,
+    sum,
+  }
+}

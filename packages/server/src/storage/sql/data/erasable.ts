@@ -1,0 +1,130 @@
+import type { ErasurePreview } from '@tacho/contract/data/erasure.ts'
+import type { Erasable, ErasableRun, ErasureRow, ErasureSubject } from '../../data/erasures.ts'
+import { look, read } from '../engine/act.ts'
+import { allIn } from '../engine/chunks.ts'
+import { findErasure, type Searched } from './erasure-rows.ts'
+import { eventEnvironment } from '../record/events.ts'
+import { agentKey, textKey } from '../engine/keys.ts'
+import { countOf, type Sql, type SqlValue } from '../engine/sql.ts'
+import { hourOf } from '../../engine/hours.ts'
+
+export const erasableActs = {
+  ...look({ previewErasure, countToSearch, listCountedNames }),
+  ...read({ listErasable }),
+}
+
+/** Clocks of nodes differ: a run is erased if it was stored before the erasure by the clock of any node. */
+const CLOCKS_MS = 10_000
+
+export const takenUntil = (createdAt: number): number => createdAt + CLOCKS_MS
+
+const RUN = `r.id, r.number, r.event_count AS events, r.started_at AS "startedAt",
+  r.last_event_at AS "lastEventAt", CASE WHEN EXISTS (SELECT 1 FROM version_runs v
+    WHERE v.environment_id = r.environment_id AND v.run = r.id) THEN 1 ELSE 0 END AS "usesPrompts"`
+const STORED = 'r.received_at <= :storedBy'
+
+const needsSearch = ({ kind, field }: Pick<ErasureSubject, 'kind' | 'field'>): boolean =>
+  kind === 'client' || (kind === 'user' && field !== null)
+
+type Found = Omit<ErasableRun, 'isFound'>
+
+async function listErasable(sql: Sql, environmentId: string, id: string, limit: number): Promise<Erasable | null> {
+  const erasure = await findErasure(sql, environmentId, id)
+  return erasure && erasableOf(sql, erasure, limit)
+}
+
+export async function erasableOf(sql: Sql, erasure: ErasureRow & Searched, limit: number): Promise<Erasable> {
+  const { environmentId, kind, subject, field, createdAt, searchedTo } = erasure
+  const nothing = { erasure, runs: [], searchedTo, searched: 0, usageFrom: kind === 'agent' ? hourOf(createdAt) : null }
+  if (erasure.status !== 'SEARCHING' || subject === null) return nothing
+  const found = await indexedRuns(sql, environmentId, { kind, subject, field }, takenUntil(createdAt), limit)
+  if (found.length > 0) return { ...nothing, runs: found.map((run) => ({ ...run, isFound: true })) }
+  return needsSearch(erasure) ? walk(sql, erasure, limit, nothing) : nothing
+}
+
+/** External ids first, then names: an agent without an external id is identified by its name. */
+export async function namedAgents(sql: Sql, environmentId: string, subject: string): Promise<string[]> {
+  const text = 'SELECT id FROM agents WHERE environment_id = :env AND agent_key = :key'
+  const keys = [agentKey(subject, ''), agentKey(null, subject)]
+  const rows = await Promise.all(keys.map((key) => sql.get<{ id: string }>(text, { env: environmentId, key })))
+  return rows.flatMap((row) => (row === null ? [] : [row.id]))
+}
+
+async function indexedRuns(
+  sql: Sql,
+  environmentId: string,
+  { kind, subject }: ErasureSubject,
+  storedBy: number,
+  limit: number,
+): Promise<Found[]> {
+  const of = { env: environmentId, limit }
+  const runs = (condition: string, order: string, sought: SqlValue) =>
+    sql.all<Found>(
+      `SELECT ${RUN} FROM runs r WHERE r.environment_id = :env AND ${condition} AND ${STORED} ORDER BY ${order} LIMIT :limit`,
+      { ...of, sought, storedBy },
+    )
+  // By order as in OF_RUN_ID, and one by one, without a subquery: Citus looks up no prompts of what one returns.
+  if (kind === 'run') return runs('r.run_id >= :sought AND r.run_id <= :sought', 'r.run_id', subject)
+  if (kind === 'agent') {
+    const found: Found[] = []
+    for (const agentId of await namedAgents(sql, environmentId, subject)) {
+      found.push(...(await runs('r.agent_id = :sought', 'r.started_at, r.id', agentId)))
+    }
+    return found.slice(0, limit)
+  }
+  if (kind === 'client') return []
+  const own = await runs('r.session_key = :sought', 'r.started_at, r.id', textKey(subject))
+  if (own.length > 0) return own
+  const session = `=${subject}`
+  const named = sql.dialect === 'sqlite' ? 'own_session = :session' : 'md5(own_session) = md5(:session)'
+  const text = `SELECT DISTINCT run FROM events WHERE environment_id = ${eventEnvironment(sql)} AND own_session > '='
+    AND ${named} LIMIT :limit`
+  const numbers = await sql.all<{ run: number }>(text, { ...of, session })
+  const found = numbers.map(({ run }) => runs('r.number >= :sought AND r.number <= :sought', 'r.number', run))
+  return (await Promise.all(found)).flat()
+}
+
+async function walk(sql: Sql, erasure: ErasureRow & Searched, limit: number, nothing: Erasable): Promise<Erasable> {
+  const { environmentId, kind, subject, createdAt, searchedTo } = erasure
+  const storedBy = takenUntil(createdAt)
+  const text = `SELECT ${RUN} FROM runs r WHERE r.environment_id = :env AND r.number > :searchedTo AND ${STORED}
+    ORDER BY r.number LIMIT :limit`
+  const next = await sql.all<Found>(text, { env: environmentId, searchedTo, storedBy, limit })
+  const last = next.at(-1)
+  if (last === undefined) return nothing
+  const slice = { ...nothing, searchedTo: last.number, searched: next.length }
+  if (kind !== 'client') return { ...slice, runs: next.map((run) => ({ ...run, isFound: false })) }
+  const bySender = `SELECT DISTINCT run FROM events WHERE environment_id = ${eventEnvironment(sql)} AND run IN (:runs)
+    AND envelope IN (SELECT number FROM envelopes WHERE environment_id = :env AND client_id = :subject)`
+  const runs = next.map(({ number }) => number)
+  const sent = await allIn<{ run: number }>(sql, bySender, { env: environmentId, runs, subject })
+  const numbers = new Set(sent.map(({ run }) => run))
+  return { ...slice, runs: next.filter(({ number }) => numbers.has(number)).map((run) => ({ ...run, isFound: true })) }
+}
+
+async function countToSearch(sql: Sql, environmentId: string, subject: Pick<ErasureSubject, 'kind' | 'field'>) {
+  if (!needsSearch(subject)) return 0
+  const text = 'SELECT COUNT(*) AS count FROM runs WHERE environment_id = :env'
+  return countOf(sql, text, { env: environmentId })
+}
+
+/** Usage is summed up by these names; all others are summed up as one. */
+async function listCountedNames(sql: Sql, environmentId: string): Promise<string[]> {
+  const text = `SELECT model AS name FROM models WHERE environment_id = :env
+    UNION SELECT tool AS name FROM tools WHERE environment_id = :env`
+  return (await sql.all<{ name: string }>(text, { env: environmentId })).map(({ name }) => name)
+}
+
+async function previewErasure(
+  sql: Sql,
+  environmentId: string,
+  subject: ErasureSubject,
+  most: number,
+): Promise<ErasurePreview> {
+  const found = await indexedRuns(sql, environmentId, subject, Number.MAX_SAFE_INTEGER, most + 1)
+  const counted = found.slice(0, most)
+  const events = counted.reduce((sum, run) => sum + run.events, 0)
+  const text = 'SELECT COUNT(*) AS count FROM (SELECT 1 FROM runs WHERE environment_id = :env LIMIT :most) AS searched'
+  const toSearch = needsSearch(subject) ? await countOf(sql, text, { env: environmentId, most }) : 0
+  return { runs: counted.length, events, more: found.length > most, toSearch }
+}

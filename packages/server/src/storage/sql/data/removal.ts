@@ -1,0 +1,179 @@
+/**
+ * Erasure, retention and the deletion of environments share it.
+ *
+ *   stored --removeRuns--> removed: no reader finds it --deleteEvents, in slices--> (none)
+ *
+ * Readers find events only by their run, so a removed run of any size is invisible at once.
+ */
+import type { SimulationResult } from '@tacho/contract/policies/simulation.ts'
+import type { CountedEvents } from '../../data/erasures.ts'
+import type { RunState } from '../record/run-state.ts'
+import { eraseDetails } from '../people/audit.ts'
+import { chunksOf } from '../engine/chunks.ts'
+import { addErasedKeys, erasedKey, HELD, holdEnvironment } from './erased-keys.ts'
+import { removeRecords, type RemovedRecords } from './erased-records.ts'
+import { eventEnvironment } from '../record/events.ts'
+import { insertRows } from '../engine/insert-rows.ts'
+import { countForAgent, countRun, countVersionCall, noCounts, slotOf, usedNames, writeCounts } from '../runs/usage-counts.ts'
+import { knownNames } from '../runs/known-names.ts'
+import { deleteBlocks } from '../record/payloads.ts'
+import { runsByNumber } from '../runs/runs-by-key.ts'
+import { removeScores } from '../runs/scores.ts'
+import { removeFromSearch, removeRunsFromSearch } from '../runs/search-removal.ts'
+import { selectList, type Sql } from '../engine/sql.ts'
+
+export interface Removal {
+  environmentId: string
+  /** Null: not an erasure, so later events of the runs are accepted, and records stay. The caller has locked the runs. */
+  erasureId: string | null
+  now: number
+  /** By the run's number. Subtracted from usage; other runs keep theirs. */
+  counted: ReadonlyMap<number, CountedEvents>
+}
+
+export interface RunRemoval extends RemovedRecords {
+  runs: RemovedRun[]
+  events: number
+}
+
+type Kept = 'id' | 'number' | 'runId' | 'agentId' | 'status' | 'startedAt' | 'lastEventAt'
+type RemovedRun = Pick<RunState, Kept> & { events: number }
+
+const RUN = `${selectList('id number run_id agent_id status started_at last_event_at')}, event_count AS events`
+
+/**
+ * A run that got events after it was counted is not removed yet. An erasure then lets it take no more: otherwise an
+ * agent that keeps sending would keep it forever.
+ */
+export async function removeRuns(
+  sql: Sql,
+  { environmentId, erasureId, now, counted }: Removal,
+  numbers: readonly number[],
+): Promise<RunRemoval> {
+  if (erasureId !== null) await holdEnvironment(sql, environmentId)
+  const found = await runsByNumber<RemovedRun>(sql, environmentId, numbers, RUN)
+  const complete = found.filter(({ number, events }) => (counted.get(number)?.runEvents ?? events) === events)
+  // In a damaged store, these may differ from what the run says.
+  const runs = complete.map((run) => ({ ...run, events: counted.get(run.number)?.events ?? run.events }))
+  const rows = runs.map(({ id, number, events }) => ({ environmentId, number, id, erasureId, events, removedAt: now }))
+  await insertRows(sql, 'removed_runs', rows)
+  // One by one: for a list, PostgreSQL may read all rows of the environment.
+  for (const text of [
+    'DELETE FROM runs WHERE environment_id = :env AND id = :id',
+    'DELETE FROM version_runs WHERE environment_id = :env AND run = :id',
+  ]) {
+    await Promise.all(runs.map(({ id }) => sql.run(text, { env: environmentId, id })))
+  }
+  await Promise.all(runs.map(({ id }) => removeScores(sql, environmentId, id)))
+  // '0' is the character after '/'.
+  const work = `DELETE FROM work
+    WHERE environment_id = :env AND kind = 'find_failures' AND subject_id > :first AND subject_id < :last`
+  for (const { id } of runs) await sql.run(work, { env: environmentId, first: `${id}/`, last: `${id}0` })
+  await takeOut(sql, environmentId, runs, counted)
+  await removeSimulations(sql, environmentId, runs)
+  if (erasureId !== null) {
+    const keys = runs.map(({ runId, lastEventAt }) => {
+      return { key: erasedKey('run', runId), until: Math.max(now, lastEventAt) }
+    })
+    const grown = found.filter((run) => !complete.includes(run))
+    const held = grown.map(({ runId }) => ({ key: erasedKey('run', runId), until: HELD }))
+    await addErasedKeys(sql, environmentId, [...keys, ...held])
+    const ids = runs.map(({ id }) => id)
+    await eraseDetails(sql, environmentId, 'run', ids)
+  }
+  const names = erasureId === null ? [] : runs.map(({ runId }) => runId)
+  const records = await removeRecords(sql, environmentId, 'run', names)
+  return { ...records, runs, events: runs.reduce((sum, { events }) => sum + events, 0) }
+}
+
+async function takeOut(
+  sql: Sql,
+  environmentId: string,
+  runs: readonly RemovedRun[],
+  counted: ReadonlyMap<number, CountedEvents>,
+): Promise<void> {
+  const counts = noCounts()
+  for (const run of runs) {
+    const found = counted.get(run.number)
+    if (found === undefined) continue
+    const isOfAgent = (time: number) => found.agentFrom === null || time >= found.agentFrom
+    if (isOfAgent(run.startedAt)) countRun(counts, run, -1)
+    for (const { times, ...event } of found.usage) {
+      if (isOfAgent(event.time)) countForAgent(counts, run.agentId, event, -times)
+      countVersionCall(counts, event, -times)
+    }
+  }
+  const keys = await knownNames().bucketsOf(sql, environmentId, usedNames(counts))
+  await Promise.all(writeCounts(sql, environmentId, counts, keys, slotOf(sql, 'removal')))
+}
+
+/** Up to about `limit`. `erasureId` null: of runs that no erasure removed. */
+export async function deleteEvents(
+  sql: Sql,
+  environmentId: string,
+  which: { erasureId: string | null } | 'all',
+  limit: number,
+): Promise<{ events: number; runsLeft: boolean }> {
+  const erasureId = which === 'all' ? null : which.erasureId
+  const of = which === 'all' ? '' : erasureId === null ? ' AND erasure_id IS NULL' : ' AND erasure_id = :erasureId'
+  const text = `SELECT number, events FROM removed_runs WHERE environment_id = :env${of} ORDER BY number LIMIT :limit`
+  const params = { env: environmentId, erasureId, limit: RUNS_AT_ONCE + 1 }
+  const found = await sql.all<{ number: number; events: number }>(text, params)
+  let left = limit
+  const whole: number[] = []
+  for (const { number, events } of found.slice(0, RUNS_AT_ONCE)) {
+    if (events > left) break
+    left -= events
+    whole.push(number)
+  }
+  const [first] = found
+  if (whole.length === 0 && first) {
+    await removeFromSearch(sql, environmentId, first.number, limit)
+    const events = await deleteSome(sql, environmentId, first.number, limit)
+    const isWhole = events < limit && (await deleteBlocks(sql, environmentId, first.number))
+    if (isWhole) await forget(sql, environmentId, [first.number])
+    else {
+      const fewer = 'UPDATE removed_runs SET events = events - :events WHERE environment_id = :env AND number = :number'
+      await sql.run(fewer, { events, env: environmentId, number: first.number })
+    }
+    return { events, runsLeft: !isWhole || found.length > 1 }
+  }
+  await removeRunsFromSearch(sql, environmentId, whole)
+  let events = 0
+  const remove = `DELETE FROM events WHERE environment_id = ${eventEnvironment(sql)} AND run IN (:runs)`
+  for (const chunk of chunksOf(whole)) events += await sql.run(remove, { env: environmentId, runs: chunk })
+  await forget(sql, environmentId, whole)
+  return { events, runsLeft: found.length > whole.length }
+}
+
+const RUNS_AT_ONCE = 500
+
+async function removeSimulations(sql: Sql, environmentId: string, runs: readonly RemovedRun[]): Promise<void> {
+  const text = 'SELECT id, result FROM simulations WHERE environment_id = :env AND result IS NOT NULL'
+  const removed = new Set(runs.map(({ id }) => id))
+  for (const { id, result } of await sql.all<{ id: string; result: string }>(text, { env: environmentId })) {
+    const { hitRuns } = JSON.parse(result) as Pick<SimulationResult, 'hitRuns'>
+    if (!hitRuns.some((run) => removed.has(run.id))) continue
+    await sql.run('DELETE FROM simulations WHERE environment_id = :env AND id = :id', { env: environmentId, id })
+  }
+}
+
+async function forget(sql: Sql, environmentId: string, numbers: readonly number[]): Promise<void> {
+  for (const chunk of chunksOf(numbers)) {
+    const params = { env: environmentId, numbers: chunk }
+    await sql.run('DELETE FROM payload_blocks WHERE environment_id = :env AND run IN (:numbers)', params)
+    await sql.run('DELETE FROM removed_runs WHERE environment_id = :env AND number IN (:numbers)', params)
+  }
+}
+
+async function deleteSome(sql: Sql, environmentId: string, number: number, limit: number): Promise<number> {
+  const ofRun = `environment_id = ${eventEnvironment(sql)} AND run = :number`
+  const of = { env: environmentId, number }
+  const last = await sql.get<{ eventId: string }>(
+    `SELECT event_id AS "eventId" FROM events WHERE ${ofRun} ORDER BY event_id LIMIT 1 OFFSET :past`,
+    { ...of, past: limit - 1 },
+  )
+  const text = `DELETE FROM events WHERE ${ofRun}`
+  if (last === null) return sql.run(text, of)
+  return sql.run(`${text} AND event_id <= :eventId`, { ...of, ...last })
+}

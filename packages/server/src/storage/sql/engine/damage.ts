@@ -1,0 +1,86 @@
+/** Names damaged payloads and rows of the configuration. Their text goes no further. */
+import type { StoreCheck } from '../../engine/store.ts'
+import { eventEnvironment } from '../record/events.ts'
+import { PAYLOAD, withPayloads } from '../record/payloads.ts'
+import type { DamagedPayload, DamagedRow, Sql } from './sql.ts'
+
+export function damageText(found: DamagedPayload | DamagedRow): [what: string, error: Error] {
+  if ('table' in found) return ['a stored setting is damaged', new Error(`The ${found.name} of ${found.tenantId}`)]
+  const { environmentId, eventId, seq } = found
+  const name = eventId === null ? `with seq ${seq}` : JSON.stringify(eventId)
+  return ['a stored payload is damaged', new Error(`Event ${name} of environment ${environmentId}`)]
+}
+
+export type Snapshot = <Result>(work: (sql: Sql) => Promise<Result>) => Promise<Result>
+
+/** Where a check goes on. Null: it begins. */
+export type PayloadPlace = { environmentId: string; run: number; eventId: string } | null
+
+export interface PayloadsChecked {
+  payloads: number
+  damaged: number
+  first: (DamagedPayload & { runId: string | null }) | null
+  /** Null: all are checked. */
+  next: PayloadPlace
+}
+
+export const NO_PAYLOADS: PayloadsChecked = { payloads: 0, damaged: 0, first: null, next: null }
+
+const PAYLOADS_PER_PAGE = 100
+
+/** Goes on from `done`, until about `budgetMs` are over. */
+export async function checkPayloads(snapshot: Snapshot, done = NO_PAYLOADS, budgetMs = Infinity) {
+  const until = performance.now() + budgetMs
+  const checked = { ...done, next: null as PayloadPlace }
+  const from = done.next
+  const after = from === null ? '' : 'WHERE id >= :from'
+  const text = `SELECT id FROM environments ${after} ORDER BY id`
+  const environments = await snapshot((sql) => sql.all<{ id: string }>(text, { from: from?.environmentId }))
+  for (const { id } of environments) {
+    let place = from?.environmentId === id ? from : { environmentId: id, run: 0, eventId: '' }
+    for (;;) {
+      const rows: CheckedRow[] = await snapshot((sql) => readPage(sql, place))
+      for (const { run, eventId, payloadDamaged } of rows) {
+        checked.payloads++
+        if (!payloadDamaged) continue
+        checked.damaged++
+        const runId = checked.first === null ? await snapshot((sql) => runIdOf(sql, id, run)) : null
+        checked.first ??= { environmentId: id, eventId, seq: null, runId }
+      }
+      if (rows.length < PAYLOADS_PER_PAGE) break
+      const { run, eventId } = rows.at(-1)!
+      place = { environmentId: id, run, eventId }
+      if (performance.now() > until) return { ...checked, next: place }
+    }
+  }
+  return checked
+}
+
+async function runIdOf(sql: Sql, env: string, run: number): Promise<string | null> {
+  const text = 'SELECT run_id AS "runId" FROM runs WHERE environment_id = :env AND number = :run'
+  return (await sql.get<{ runId: string }>(text, { env, run }))?.runId ?? null
+}
+
+interface CheckedRow {
+  run: number
+  eventId: string
+  payload: string
+  payloadDamaged?: true
+}
+
+async function readPage(sql: Sql, { environmentId, ...after }: NonNullable<PayloadPlace>): Promise<CheckedRow[]> {
+  const text = `SELECT e.run, e.event_id AS "eventId", ${PAYLOAD} FROM events e
+    WHERE e.environment_id = ${eventEnvironment(sql)} AND (e.run, e.event_id) > (:run, :eventId)
+    ORDER BY e.run, e.event_id LIMIT ${PAYLOADS_PER_PAGE}`
+  return withPayloads(sql, environmentId, await sql.all<CheckedRow>(text, { env: environmentId, ...after }))
+}
+
+export function payloadsCheck({ payloads, damaged, first, next }: PayloadsChecked): StoreCheck {
+  const all = payloads.toLocaleString('en')
+  const more = next === null ? '' : ` so far. The store is large: each \`tacho doctor\` checks the next ones`
+  const detail =
+    first === null
+      ? `${next === null ? `All ${all}` : `The first ${all}`} payloads match their checksums${more}`
+      : `${damaged.toLocaleString('en')} of ${all} payloads are damaged, the first of event ${JSON.stringify(first.eventId)} in run ${JSON.stringify(first.runId)} of environment ${first.environmentId}. A backup may still have them${more && `. That is${more}`}`
+  return { name: 'payloads', ok: first === null, detail }
+}

@@ -1,0 +1,80 @@
+/**
+ * Checksums of stored configuration and of what gives access, as payloads have: CRC-32 of the key of a row and what it says. Rows that were
+ * stored before there were checksums have none, and count as intact until they are written again.
+ */
+import { crc32 } from 'node:zlib'
+import { memberOf } from '../../data/exported-tables.ts'
+import { StorageError } from '../../engine/store.ts'
+import { selectList, type Sql, type SqlValue } from './sql.ts'
+
+const SUMMED = {
+  policy_versions: 'policy_id number name description condition severity action on_error',
+  prompt_versions: 'prompt_id number id content_hash',
+  deployments: 'kind item_id version',
+  retention_settings: 'environment_id run_days payload_days issue_days approval_days audit_days keep_open_issue_runs',
+  stalled_rules: 'environment_id idle_minutes close_as',
+  prices: 'model rates',
+  alerts: 'id rule',
+  webhooks: 'id url format events shows_input',
+  // Without what nodes of an earlier build change while both run: ends and rotations.
+  api_keys: 'id environment_id hash family scopes allowed_addresses',
+  operator_tokens: 'id hash workspace_id role allowed_addresses',
+  operator_roles: 'scope operator_id role from_groups hand_role',
+} as const
+
+/** Columns that came after the checksum of their table. They count only when set, so that checksums from before stay valid. */
+const LATER = new Set(['allowed_addresses'])
+
+export type SummedTable = keyof typeof SUMMED
+
+export const SUMMED_TABLES = Object.keys(SUMMED) as SummedTable[]
+
+export const isSummed = (table: string): table is SummedTable => Object.hasOwn(SUMMED, table)
+
+/** Names every column that a checksum covers, and the checksum. */
+export const withSum = (table: SummedTable, prefix = ''): string => selectList(`${SUMMED[table]} row_sum`, prefix)
+
+/** `row`: with the values as the store has them. */
+export function rowSum(table: SummedTable, row: object): number {
+  const values = SUMMED[table].split(' ').flatMap((column) => {
+    const value = (row as Record<string, SqlValue>)[memberOf(column)] ?? null
+    return value === null && LATER.has(column) ? [] : [value]
+  })
+  return crc32(JSON.stringify([table, ...values])) | 0
+}
+
+/** Removes the checksum from the row. False: it is damaged, which is logged and counted. */
+export function takeSum(sql: Sql, table: SummedTable, row: object, tenantId: string): boolean {
+  const read = row as { rowSum?: number | null }
+  const { rowSum: sum = null } = read
+  delete read.rowSum
+  if (sum === null || rowSum(table, row) === sum) return true
+  sql.onDamage({ table, name: nameOf(table, row), tenantId })
+  return false
+}
+
+/** For a row that no reader can do without. */
+export function assertSum(sql: Sql, table: SummedTable, row: object, tenantId: string, remedy: string): void {
+  if (!takeSum(sql, table, row, tenantId)) throw damagedError(nameOf(table, row), remedy)
+}
+
+/** The message is for operators and clients: it names what is damaged, and never its content. */
+export function damagedError(name: string, remedy: string): StorageError {
+  return new StorageError('configuration_damaged', `The stored ${name} is damaged. ${remedy}`)
+}
+
+const NAMES: Record<SummedTable, (row: Record<string, string>) => string> = {
+  policy_versions: ({ policyId, number }) => `version ${number} of policy ${JSON.stringify(policyId)}`,
+  prompt_versions: ({ promptId, number }) => `version ${number} of prompt ${promptId}`,
+  deployments: ({ kind, itemId }) => `deployment of ${kind} ${JSON.stringify(itemId)}`,
+  retention_settings: () => 'retention setting',
+  stalled_rules: () => 'stalled rule',
+  prices: ({ model }) => `price of ${JSON.stringify(model)}`,
+  alerts: ({ id }) => `rule of alert ${id}`,
+  webhooks: ({ id }) => `webhook ${id}`,
+  api_keys: ({ id }) => `API key ${id}`,
+  operator_tokens: ({ id }) => `operator token ${id}`,
+  operator_roles: ({ operatorId }) => `role of the person ${operatorId}`,
+}
+
+export const nameOf = (table: SummedTable, row: object): string => NAMES[table](row as Record<string, string>)

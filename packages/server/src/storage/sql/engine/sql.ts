@@ -1,0 +1,105 @@
+/** Statements use quoted camelCase aliases, so that rows have the shape of the interface. */
+import { memberOf } from '../../data/exported-tables.ts'
+import type { Page } from '../../engine/page.ts'
+
+export interface Sql {
+  readonly dialect: 'sqlite' | 'postgres'
+  readonly onDamage: (found: DamagedPayload | DamagedRow) => void
+  all<Row>(text: string, params?: NamedParams): Promise<Row[]>
+  get<Row>(text: string, params?: NamedParams): Promise<Row | null>
+  /** For a statement without LIMIT. Reads at least one row, and at most `limit` rows and about LIMITS.listBytes. */
+  page<Row extends object>(text: string, params: NamedParams, limit: number): Promise<Page<Row>>
+  run(text: string, params?: NamedParams): Promise<number>
+}
+
+/** `eventId` or `seq` names the event, as far as its reader knows. */
+export interface DamagedPayload {
+  environmentId: string
+  eventId: string | null
+  seq: number | null
+}
+
+/** A row of the configuration. `name` says what it is, `tenantId` whose. */
+export interface DamagedRow {
+  table: string
+  name: string
+  tenantId: string
+}
+
+export type SqlValue = string | number | Uint8Array | null
+
+/**
+ * Values of `:name`, which may occur more than once, lists for `IN (:name)`, and lists of rows for `VALUES :name`. A
+ * name without a value is refused, and a value without its name in the text, unless it is null or undefined.
+ */
+export type NamedParams = Readonly<Record<string, SqlValue | SqlList | undefined>>
+type SqlList = readonly SqlValue[] | readonly (readonly SqlValue[])[]
+
+export interface Part {
+  text: string
+  params: NamedParams
+}
+
+/** Not of a cast, `::bigint`, nor in JSON, `"erased":true`. */
+const NAMED = /(?<![:"]):([a-z]\w*)/g
+
+/** The program has a bounded number of texts. */
+const known = new Map<string, { text: string; names: string[]; distinct: Set<string> }>()
+
+export function positional(text: string, named: NamedParams): [text: string, values: readonly SqlValue[]] {
+  let statement = known.get(text)
+  if (statement === undefined) {
+    const names = Array.from(text.matchAll(NAMED), ([, name = '']) => name)
+    statement = { text: text.replaceAll(NAMED, '?'), names, distinct: new Set(names) }
+    known.set(text, statement)
+  }
+  const { names, distinct } = statement
+  const values: SqlValue[] = []
+  let hasLists = false
+  for (const name of names) {
+    const value = Object.hasOwn(named, name) ? named[name] : undefined
+    if (value === undefined) throw new Error(`The statement has no value for :${name}`)
+    if (Array.isArray(value)) {
+      hasLists = true
+      values.push(...(value.flat() as SqlValue[]))
+    } else values.push(value as SqlValue)
+  }
+  const keys = Object.keys(named)
+  if (keys.length !== distinct.size) {
+    const unused = keys.find((name) => (named[name] ?? null) !== null && !distinct.has(name))
+    if (unused !== undefined) throw new Error(`The statement does not use :${unused}`)
+  }
+  return [hasLists ? text.replaceAll(NAMED, (_, name: string) => placesOf(named[name])) : statement.text, values]
+}
+
+function placesOf(value: unknown): string {
+  if (!Array.isArray(value)) return '?'
+  return value.map((one) => (Array.isArray(one) ? `(${placesOf(one)})` : '?')).join(', ')
+}
+
+export async function countOf(sql: Sql, text: string, params: NamedParams): Promise<number> {
+  return (await sql.get<{ count: number }>(text, params))?.count ?? 0
+}
+
+/** Whether `inner` is in `outer`: both are SQL, never a text of a client. */
+export const contains = ({ dialect }: Pick<Sql, 'dialect'>, outer: string, inner: string): string =>
+  `${dialect === 'postgres' ? 'strpos' : 'instr'}(${outer}, ${inner}) > 0`
+
+/** Both engines fold only A to Z; so must `inner` be, by `folded`. */
+export const containsFolded = (sql: Pick<Sql, 'dialect'>, outer: string, inner: string): string =>
+  contains(sql, sql.dialect === 'postgres' ? `lower(${outer} COLLATE "C")` : `lower(${outer})`, inner)
+
+export const folded = (text: string): string => text.replaceAll(/[A-Z]/g, (letter) => letter.toLowerCase())
+
+/** Those conditions of a filter whose values are all given, neither null nor undefined. */
+export function given(conditions: readonly string[], params: NamedParams): string {
+  const isGiven = ([, name = '']: RegExpExecArray) => (params[name] ?? null) !== null
+  const kept = conditions.filter((condition) => [...condition.matchAll(NAMED)].every(isGiven))
+  return kept.length === 0 ? 'true' : kept.join(' AND ')
+}
+
+/** Columns, each as the member of a row. A text has them in words. `prefix`: `r.` of a table r. */
+export function selectList(columns: string | readonly string[], prefix = ''): string {
+  const names = typeof columns === 'string' ? columns.trim().split(/\s+/) : columns
+  return names.map((column) => `${prefix}${column} AS "${memberOf(column)}"`).join(', ')
+}

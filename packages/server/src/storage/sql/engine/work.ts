@@ -1,0 +1,202 @@
+/**
+ * The queue of background work. A row exists while there is work to do.
+ *
+ *   waiting --claim, from due_at on--> held --finish--> deleted
+ *      ^                                |
+ *      +--postpone, restart, lease ends-+
+ *
+ * `due_at` of a held row is the end of its lease, so a dead node's work becomes due again.
+ */
+import { look, write } from './act.ts'
+import { WORK_COUNTED, WORK_KINDS } from '../../engine/work.ts'
+import type {
+  NewWork,
+  SharedWorkItem,
+  WorkBacklog,
+  WorkClaim,
+  WorkHold,
+  WorkItem,
+  WorkKind,
+  WorkPostponement,
+  WorkSubject,
+} from '../../engine/work.ts'
+import { insertRows } from './insert-rows.ts'
+import { selectList, type Sql, type SqlValue } from './sql.ts'
+
+export const workActs = {
+  ...look({ dueWork, workBacklog }),
+  ...write({ claimWork, claimWorkInTurn, extendWork, postponeWork, finishWork, replanWork }),
+}
+
+/** Transactions lock the rows of work in this order, so that they cannot deadlock. */
+function inOrder<Subject extends WorkSubject>(work: readonly Subject[]): Subject[] {
+  const placeOf = ({ environmentId, subjectId }: WorkSubject) => `${environmentId} ${subjectId}`
+  return work.toSorted((a, b) => (placeOf(a) < placeOf(b) ? -1 : 1))
+}
+
+const STAYS = 'DO NOTHING'
+export const RESTARTS = 'DO UPDATE SET due_at = excluded.due_at, lease_owner = NULL'
+
+/** Work already queued stays, or starts again: its holder, who may have read what has changed since, loses it. */
+export async function enqueueWork(
+  sql: Sql,
+  work: readonly NewWork[],
+  whenQueued: typeof STAYS | typeof RESTARTS = STAYS,
+): Promise<void> {
+  const rows = inOrder(work).map(({ kind, environmentId, subjectId, dueAt }) => {
+    return { environmentId, kind, subjectId, dueAt, attempts: 0 }
+  })
+  await insertRows(sql, 'work', rows, `ON CONFLICT (environment_id, kind, subject_id) ${whenQueued}`)
+}
+
+const KINDS = `(VALUES ${WORK_KINDS.map((kind) => `('${kind}')`).join(', ')}) AS asked`
+
+async function dueWork(sql: Sql, now: number): Promise<WorkKind[]> {
+  const text = `SELECT asked.column1 AS kind FROM ${KINDS}
+    WHERE EXISTS (SELECT 1 FROM work WHERE kind = asked.column1 AND due_at <= :now)`
+  const rows = await sql.all<{ kind: WorkKind }>(text, { now })
+  return rows.map(({ kind }) => kind)
+}
+
+function claimWork(sql: Sql, { kind, owner, now, leaseUntil, limit }: WorkClaim): Promise<WorkItem[]> {
+  return sql.all(claimText(sql, 'environment_id, subject_id'), { kind, owner, now, leaseUntil, limit })
+}
+
+function claimText({ dialect }: Sql, key: string, within = ''): string {
+  // PostgreSQL would run a plain subquery again for each row, and exceed the limit. The condition on due_at appears
+  // twice because PostgreSQL checks it again if another transaction took a row. The plus stops SQLite from scanning all
+  // due work by it.
+  return `WITH due AS MATERIALIZED (
+      SELECT ${key} FROM work WHERE ${within}kind = :kind AND due_at <= :now
+      ORDER BY due_at, ${key} LIMIT :limit ${dialect === 'postgres' ? 'FOR UPDATE SKIP LOCKED' : ''})
+    UPDATE work SET due_at = :leaseUntil, lease_owner = :owner, attempts = attempts + 1
+    WHERE ${within}kind = :kind AND +due_at <= :now AND (${key}) IN (SELECT ${key} FROM due)
+    RETURNING ${selectList('environment_id subject_id attempts last_error')}`
+}
+
+/**
+ * Environments are found one by one in the index, because one of them may have most of the work. The order by kind
+ * keeps PostgreSQL from reading the whole primary key instead.
+ */
+const firstAfter = (condition: string) => `(SELECT CASE WHEN kind = :kind THEN environment_id END FROM work
+    WHERE ${condition} ORDER BY kind, environment_id LIMIT 1)`
+const WAITING = `WITH RECURSIVE waiting (environment_id) AS (
+    SELECT ${firstAfter('kind >= :kind')}
+    UNION ALL
+    SELECT ${firstAfter('(kind, environment_id) > (:kind, waiting.environment_id)')}
+    FROM waiting WHERE waiting.environment_id IS NOT NULL)
+  SELECT waiting.environment_id AS "environmentId", e.workspace_id AS "workspaceId",
+    (SELECT COUNT(*) FROM (SELECT 1 FROM work
+      WHERE kind = :kind AND environment_id = waiting.environment_id AND due_at <= :now
+      ORDER BY due_at LIMIT :limit) AS counted) AS due
+  FROM waiting JOIN environments e ON e.id = waiting.environment_id`
+
+/** First from the workspaces that hold the least, and never as much of one as stays free for the others. */
+async function claimWorkInTurn(
+  sql: Sql,
+  { kind, owner, now, leaseUntil, limit }: WorkClaim,
+  held: [workspaceId: string, items: number][],
+): Promise<SharedWorkItem[]> {
+  const waiting = await sql.all<Waiting>(WAITING, { kind, now, limit })
+  const text = claimText(sql, 'subject_id', 'environment_id = :env AND ')
+  const items: SharedWorkItem[] = []
+  for (const { environmentId, workspaceId, count } of sharesOf(waiting, limit, held)) {
+    const share = { kind, env: environmentId, now, limit: count, leaseUntil, owner }
+    const claimed = await sql.all<WorkItem>(text, share)
+    items.push(...claimed.map((item) => ({ ...item, workspaceId })))
+  }
+  return items
+}
+
+interface Waiting {
+  environmentId: string
+  workspaceId: string
+  due: number
+}
+
+function sharesOf(waiting: Waiting[], limit: number, held: [workspaceId: string, items: number][]) {
+  const holds = new Map(held)
+  const shares = waiting
+    .filter(({ due }) => due > 0)
+    .map((each) => ({ ...each, count: 0, order: Math.random() }))
+    // So that no environment of a workspace is always the last.
+    .sort((one, other) => one.order - other.order)
+  const holdOf = ({ workspaceId }: Waiting) => holds.get(workspaceId) ?? 0
+  for (let free = limit; free > 0; free--) {
+    const open = shares.filter((share) => share.count < share.due && holdOf(share) < free)
+    const [next] = open.sort((one, other) => holdOf(one) - holdOf(other) || one.count - other.count)
+    if (!next) break
+    next.count++
+    holds.set(next.workspaceId, holdOf(next) + 1)
+  }
+  return shares.filter(({ count }) => count > 0)
+}
+
+/** Work that people or receivers planned for a time of their own. */
+const PLANNED_FAR: readonly WorkKind[] = ['reopen_issue', 'delete_environment']
+const WAITS_LONG: readonly WorkKind[] = ['deliver_webhook', 'notify_people']
+const LONG_MS = 24 * 3_600_000
+const LEASE_MS = 600_000
+
+/**
+ * After the clock was set back: what was planned by the wrong clock, later than work of its kind ever is, is due now. `latestMs`:
+ * how far ahead other work may be planned.
+ */
+async function replanWork(sql: Sql, now: number, latestMs: number): Promise<number> {
+  const others = WORK_KINDS.filter((kind) => ![...PLANNED_FAR, ...WAITS_LONG].includes(kind))
+  let replanned = 0
+  for (const [kinds, latest] of [
+    [others, latestMs],
+    [WAITS_LONG, LONG_MS],
+  ] as const) {
+    const text = `UPDATE work SET due_at = :now WHERE kind IN (:kinds)
+      AND due_at > CASE WHEN lease_owner IS NULL THEN :latest ELSE :lease END`
+    replanned += await sql.run(text, { now, kinds, latest: now + latest, lease: now + LEASE_MS })
+  }
+  return replanned
+}
+
+const HELD = 'environment_id = :env AND kind = :kind AND subject_id = :id AND lease_owner = :owner'
+
+async function forEachHeld(
+  sql: Sql,
+  { kind, owner, items }: WorkHold,
+  text: string,
+  params: Readonly<Record<string, SqlValue>> = {},
+): Promise<number> {
+  let held = 0
+  for (const { environmentId, subjectId } of inOrder(items)) {
+    held += await sql.run(text, { ...params, env: environmentId, kind, id: subjectId, owner })
+  }
+  return held
+}
+
+function extendWork(sql: Sql, hold: WorkHold, leaseUntil: number): Promise<number> {
+  return forEachHeld(sql, hold, `UPDATE work SET due_at = :leaseUntil WHERE ${HELD}`, { leaseUntil })
+}
+
+export function postponeWork(sql: Sql, hold: WorkHold, { dueAt, error, counts }: WorkPostponement): Promise<number> {
+  const text = `UPDATE work SET due_at = :dueAt, lease_owner = NULL, last_error = :error, attempts = attempts - :uncounted
+    WHERE ${HELD}`
+  return forEachHeld(sql, hold, text, { dueAt, error, uncounted: counts ? 0 : 1 })
+}
+
+export function finishWork(sql: Sql, hold: WorkHold): Promise<number> {
+  return forEachHeld(sql, hold, `DELETE FROM work WHERE ${HELD}`)
+}
+
+/** Its holder, if there is one, notices when it next reports. */
+export async function removeWork(sql: Sql, { kind, environmentId, subjectId }: Omit<NewWork, 'dueAt'>): Promise<void> {
+  const text = 'DELETE FROM work WHERE environment_id = :env AND kind = :kind AND subject_id = :subjectId'
+  await sql.run(text, { env: environmentId, kind, subjectId })
+}
+
+async function workBacklog(sql: Sql, now: number): Promise<WorkBacklog[]> {
+  const counted = (condition: string) => `(SELECT COUNT(*) FROM
+      (SELECT 1 FROM work WHERE kind = asked.column1${condition} LIMIT ${WORK_COUNTED}) AS counted)`
+  const text = `SELECT asked.column1 AS kind, ${counted('')} AS items, ${counted(' AND due_at <= :now')} AS due,
+      (SELECT due_at FROM work WHERE kind = asked.column1 AND due_at <= :now ORDER BY due_at LIMIT 1) AS "dueSince"
+    FROM ${KINDS}`
+  const backlog = await sql.all<WorkBacklog>(text, { now })
+  return backlog.filter(({ items }) => items > 0)
+}

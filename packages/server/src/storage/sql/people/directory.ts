@@ -1,0 +1,246 @@
+/**
+ * A person of a directory:
+ *
+ *   unknown --created--> active --deactivated--> ended --activated--> active, with the roles of the groups
+ *   active or ended --deleted--> unknown, and the account is ended
+ *
+ * Deactivation ends sessions, passwords, second factors, links to Slack, roles, the tokens and invitations that the person
+ * made, and invitations to the address.
+ */
+import type { AuditEntry } from '../../people/audit.ts'
+import type {
+  DirectoryFilter,
+  DirectoryGroup,
+  DirectoryGroupRow,
+  DirectoryPage,
+  DirectoryPersonRow,
+  GivenPerson,
+  GroupRoleEntries,
+  PersonChange,
+} from '../../people/directory.ts'
+import { uuidv7 } from '../../engine/uuid.ts'
+import { read, write } from '../engine/act.ts'
+import { insertAudit } from './audit.ts'
+import { auditControl, lockControl } from '../engine/revision.ts'
+import { allIn } from '../engine/chunks.ts'
+import { insertRows } from '../engine/insert-rows.ts'
+import { countOf, selectList, type Sql } from '../engine/sql.ts'
+import { applyToPeople } from './group-roles.ts'
+import { deleteAccount, deleteOf, endInvitations, endPassword, insertOperator, WAYS_IN } from './operators.ts'
+
+export const directoryActs = {
+  ...read({ listDirectoryPeople, listDirectoryGroups, findManagedPerson }),
+  ...write({ createDirectoryPerson, changeDirectoryPerson, deleteDirectoryPerson }),
+}
+
+const PERSON = `o.id, d.user_name AS "userName", d.external_id AS "externalId", o.name, o.email, d.active,
+  d.created_at AS "createdAt", d.updated_at AS "updatedAt"`
+const PEOPLE = 'directory_people d JOIN operators o ON o.id = d.operator_id'
+const PERSON_FIELDS = { id: 'o.id', userName: 'd.user_key', externalId: 'd.external_id', email: 'o.email' } as const
+const GROUP_FIELDS = { id: 'g.id', displayName: 'g.name_key', externalId: 'g.external_id' } as const
+
+export type PersonField = keyof typeof PERSON_FIELDS
+export type GroupField = keyof typeof GROUP_FIELDS
+
+interface Slice {
+  offset: number
+  limit: number
+}
+
+function condition(fields: Record<string, string>, filter: DirectoryFilter<string>): [string, { value?: string }] {
+  if (filter === null) return ['', {}]
+  const { field, value } = filter
+  const isExact = field === 'id' || field === 'externalId'
+  return [`WHERE ${fields[field]} = :value`, { value: isExact ? value : value.toLowerCase() }]
+}
+
+async function listDirectoryPeople(
+  sql: Sql,
+  filter: DirectoryFilter<PersonField>,
+  slice: Slice,
+): Promise<DirectoryPage<DirectoryPersonRow>> {
+  const [where, params] = condition(PERSON_FIELDS, filter)
+  const total = await countOf(sql, `SELECT count(*) AS count FROM ${PEOPLE} ${where}`, params)
+  const text = `SELECT ${PERSON} FROM ${PEOPLE} ${where} ORDER BY o.id LIMIT :limit OFFSET :offset`
+  return { total, rows: await sql.all(text, { ...params, ...slice }) }
+}
+
+async function listDirectoryGroups(
+  sql: Sql,
+  filter: DirectoryFilter<GroupField>,
+  slice: Slice,
+  withMembers: boolean,
+): Promise<DirectoryPage<DirectoryGroup>> {
+  const [where, params] = condition(GROUP_FIELDS, filter)
+  const total = await countOf(sql, `SELECT count(*) AS count FROM directory_groups g ${where}`, params)
+  const text = `SELECT ${selectList('id name external_id created_at updated_at', 'g.')} FROM directory_groups g ${where}
+    ORDER BY g.id LIMIT :limit OFFSET :offset`
+  const rows = await sql.all<DirectoryGroupRow>(text, { ...params, ...slice })
+  const groups: DirectoryGroup[] = []
+  const members = `SELECT o.id, o.name FROM directory_members m JOIN operators o ON o.id = m.operator_id
+    WHERE m.group_id = :id ORDER BY o.id`
+  for (const row of rows) groups.push({ ...row, members: withMembers ? await sql.all(members, { id: row.id }) : [] })
+  return { total, rows: groups }
+}
+
+/** By the identity that signs in or its address. Null: no directory manages the person. */
+async function findManagedPerson(sql: Sql, accountId: string, email: string | null) {
+  const text = `SELECT d.operator_id AS "id", d.active FROM ${PEOPLE}
+    WHERE o.id IN (SELECT a.operator_id FROM operator_accounts a WHERE a.provider_id = 'oidc' AND a.account_id = :accountId)
+      OR o.email = :email`
+  const found = await sql.all<{ id: string; active: number }>(text, { accountId, email })
+  const person = found.find(({ active }) => active === 0) ?? found[0]
+  return person === undefined ? null : { ...person, groups: await groupsOf(sql, person.id) }
+}
+
+async function groupsOf(sql: Sql, operatorId: string): Promise<string[]> {
+  const text = `SELECT g.name FROM directory_members m JOIN directory_groups g ON g.id = m.group_id
+    WHERE m.operator_id = :operatorId`
+  return (await sql.all<{ name: string }>(text, { operatorId })).map(({ name }) => name)
+}
+
+/** Active people get the roles of their groups. */
+export async function applyDirectoryGroups(
+  sql: Sql,
+  operatorIds: readonly string[],
+  roles: GroupRoleEntries,
+  template: AuditEntry,
+): Promise<void> {
+  const known = new Map(roles)
+  const text = `SELECT o.id, o.email FROM ${PEOPLE} WHERE d.active = 1 AND o.id IN (:ids)`
+  const people = await allIn<{ id: string; email: string }>(sql, text, { ids: operatorIds })
+  const ids = people.map(({ id }) => id)
+  const memberships = `SELECT m.operator_id AS "id", g.name FROM directory_members m
+    JOIN directory_groups g ON g.id = m.group_id WHERE m.operator_id IN (:ids)`
+  const groups = Map.groupBy(await allIn<{ id: string; name: string }>(sql, memberships, { ids }), ({ id }) => id)
+  const given = people.map(({ id, email }) => {
+    const granted = (groups.get(id) ?? []).flatMap(({ name }) => known.get(name) ?? [])
+    const detail = JSON.stringify({ email, by: 'groups' })
+    const entry = { ...template, action: 'operator.change_role', targetKind: 'operator', targetId: id, detail }
+    return { operatorId: id, granted, template: entry }
+  })
+  if (given.length > 0) await applyToPeople(sql, given)
+}
+
+type Saved = { outcome: 'saved'; id: string } | { outcome: 'taken' | 'unknown' | 'full' }
+
+/** `taken`: the user name or address belongs to another person. The directory vouches for the address. */
+async function createDirectoryPerson(
+  sql: Sql,
+  newId: string,
+  given: GivenPerson,
+  roles: GroupRoleEntries,
+  template: AuditEntry,
+): Promise<Saved> {
+  await lockControl(sql)
+  const { name, email } = given
+  const account = await sql.get<{ id: string; emailVerified: number }>(
+    'SELECT id, email_verified AS "emailVerified" FROM operators WHERE email = :email',
+    { email },
+  )
+  const id = account?.id ?? newId
+  if ((await personOf(sql, id)) !== null || (await isTaken(sql, id, given))) return { outcome: 'taken' }
+  if ((await countOf(sql, 'SELECT count(*) AS count FROM directory_people', {})) >= PEOPLE_MAX)
+    return { outcome: 'full' }
+  if (account === null)
+    await insertOperator(sql, { id, name, email, emailVerified: 1, createdAt: template.at, password: null })
+  // Whoever opened an account with an address that nobody had verified loses it.
+  else if (account.emailVerified === 0) await endPassword(sql, id, template.at)
+  return store(sql, id, null, { ...given, active: given.active ?? true }, roles, template)
+}
+
+/** Read and written under one lock, so that what is not named stays as another request has just left it. */
+async function changeDirectoryPerson(
+  sql: Sql,
+  id: string,
+  { externalId, name, ...change }: PersonChange,
+  roles: GroupRoleEntries,
+  template: AuditEntry,
+): Promise<Saved> {
+  await lockControl(sql)
+  const former = await personOf(sql, id)
+  if (former === null) return { outcome: 'unknown' }
+  const userName = change.userName ?? former.userName
+  const next = {
+    userName,
+    externalId: externalId === undefined ? former.externalId : externalId,
+    name: name === undefined ? former.name : (name ?? userName),
+    email: change.email ?? former.email,
+    active: change.active ?? former.active === 1,
+  }
+  if (await isTaken(sql, id, next)) return { outcome: 'taken' }
+  return store(sql, id, former, next, roles, template)
+}
+
+function personOf(sql: Sql, id: string): Promise<DirectoryPersonRow | null> {
+  return sql.get(`SELECT ${PERSON} FROM ${PEOPLE} WHERE o.id = :id`, { id })
+}
+
+async function isTaken(sql: Sql, id: string, { userName, email }: GivenPerson): Promise<boolean> {
+  const text = `SELECT 1 FROM directory_people WHERE user_key = :userKey AND operator_id <> :id
+    UNION ALL SELECT 1 FROM operators WHERE email = :email AND id <> :id`
+  return (await sql.get(text, { userKey: userName.toLowerCase(), email, id })) !== null
+}
+
+async function store(
+  sql: Sql,
+  id: string,
+  former: DirectoryPersonRow | null,
+  { userName, externalId, name, email, active }: GivenPerson,
+  roles: GroupRoleEntries,
+  template: AuditEntry,
+): Promise<Saved> {
+  const now = template.at
+  const account =
+    'UPDATE operators SET name = :name, email = :email, email_verified = 1, updated_at = :now WHERE id = :id'
+  await sql.run(account, { name, email, now, id })
+  const row = { userName, userKey: userName.toLowerCase(), externalId, active: active ? 1 : 0, updatedAt: now }
+  if (former === null) await insertRows(sql, 'directory_people', [{ operatorId: id, ...row, createdAt: now }])
+  else {
+    const update = `UPDATE directory_people SET user_name = :userName, user_key = :userKey, external_id = :externalId,
+      active = :active, updated_at = :updatedAt WHERE operator_id = :id`
+    await sql.run(update, { ...row, id })
+  }
+  const moved = former !== null && former.email !== email ? { formerEmail: former.email } : {}
+  const entry = (action: string, detail: object) => entryFor(template, action, id, { email, ...moved, ...detail })
+  const entries = former === null ? [entry('operator.provision', { userName })] : []
+  if (!active && former?.active !== 0) entries.push(entry('operator.deactivate', await endAccess(sql, id, email, now)))
+  if (active && former?.active === 0) {
+    // A sign-in that was under way at the deactivation may have left a session.
+    await endAccess(sql, id, email, now)
+    entries.push(entry('operator.activate', {}))
+  }
+  if (former?.active === Number(active)) await insertAudit(sql, [entry('operator.update', { userName })])
+  await auditControl(sql, entries)
+  await applyDirectoryGroups(sql, [id], roles, template)
+  return { outcome: 'saved', id }
+}
+
+/** Also of the last owner: `tacho recover` makes a new one. */
+async function deleteDirectoryPerson(sql: Sql, id: string, template: AuditEntry): Promise<boolean> {
+  await lockControl(sql)
+  const person = await sql.get<{ email: string }>(`SELECT o.email FROM ${PEOPLE} WHERE o.id = :id`, { id })
+  if (person === null) return false
+  const ended = await endAccess(sql, id, person.email, template.at)
+  await deleteAccount(sql, id, template.at)
+  await auditControl(sql, [entryFor(template, 'operator.delete', id, { ...person, ...ended })])
+  return true
+}
+
+/** More people than any installation has. */
+const PEOPLE_MAX = 100_000
+
+function entryFor(template: AuditEntry, action: string, id: string, detail: object): AuditEntry {
+  const of = { action, targetKind: 'operator', targetId: id }
+  return { ...template, ...of, id: uuidv7(template.at), detail: JSON.stringify({ ...detail, by: 'scim' }) }
+}
+
+async function endAccess(sql: Sql, id: string, email: string, now: number) {
+  const sessions = await sql.run('DELETE FROM operator_sessions WHERE operator_id = :id', { id })
+  await endPassword(sql, id, now)
+  await deleteOf(sql, id, [...WAYS_IN, 'slack_links', 'operator_roles'])
+  await endInvitations(sql, id, email, now)
+  const revoke = `UPDATE operator_tokens SET revoked_at = :now
+    WHERE creator_kind = 'operator' AND creator_id = :id AND revoked_at IS NULL`
+  return { sessions, tokens: await sql.run(revoke, { now, id }) }
+}

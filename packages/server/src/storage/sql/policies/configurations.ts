@@ -1,0 +1,151 @@
+import { read } from '../engine/act.ts'
+import { hash } from 'node:crypto'
+import type { RuntimePolicy, RuntimePrompt } from '@tacho/contract/policies/runtime-config.ts'
+import canonicalize from 'canonicalize'
+import type { Configuration } from '../../policies/deployments.ts'
+import type { PolicyVersionRow } from '../../policies/policies.ts'
+import type { PromptVersionRow } from '../../policies/prompts.ts'
+import { StorageError } from '../../engine/store.ts'
+import { assertSum, damagedError, nameOf, withSum } from '../engine/row-sums.ts'
+import type { Sql } from '../engine/sql.ts'
+import { isPromptIntact } from './prompts.ts'
+
+export const configurationsActs = read({ readConfiguration })
+
+/** The revision is the SHA-256 of the canonical JSON (RFC 8785) of the rest, so clients can compute it too. */
+function configurationOf(prompts: RuntimePrompt[], policies: RuntimePolicy[]): Configuration & { text: string } {
+  const content = {
+    prompts: prompts.toSorted((a, b) => (a.name < b.name ? -1 : 1)),
+    policies: policies.toSorted((a, b) => (a.policyId < b.policyId ? -1 : 1)),
+  }
+  const revision = hash('sha256', canonicalize(content) ?? '')
+  return { revision, text: JSON.stringify({ revision, ...content }) }
+}
+
+const EMPTY = configurationOf([], [])
+
+/** Its text is null if `knownRevision` is current. */
+async function readConfiguration(
+  sql: Sql,
+  environmentId: string,
+  knownRevision: string | null,
+): Promise<Configuration> {
+  const revision = await readRevision(sql, environmentId)
+  if (revision === knownRevision) return { revision, text: null }
+  const stored = await findConfiguration(sql, environmentId)
+  if (stored === null) return EMPTY
+  if (!isIntact(stored)) {
+    const name = await nameOfDamage(sql, environmentId, stored.text)
+    sql.onDamage({ table: 'configurations', name, tenantId: environmentId })
+    throw damagedError(name, REMEDY)
+  }
+  return stored
+}
+
+const REMEDY = 'Deploy it again, or restore a backup'
+
+export function findConfiguration(sql: Sql, environmentId: string) {
+  const text = 'SELECT revision, body AS text FROM configurations WHERE environment_id = :env'
+  return sql.get<Configuration & { text: string }>(text, { env: environmentId })
+}
+
+/** The revision is the checksum of the text: what clients get is what was published. */
+export function isIntact({ revision, text }: Configuration & { text: string }): boolean {
+  const read = parsed(text)
+  if (read === null || read['revision'] !== revision) return false
+  const { revision: _, ...content } = read
+  return hash('sha256', canonicalize(content) ?? '') === revision
+}
+
+function parsed(text: string): Record<string, unknown> | null {
+  try {
+    return JSON.parse(text) as Record<string, unknown>
+  } catch {
+    return null
+  }
+}
+
+/** The policies and prompts whose versions say something else, as far as they are intact themselves. */
+export async function nameOfDamage(sql: Sql, environmentId: string, text: string): Promise<string> {
+  const whole = 'configuration in force'
+  const { policies, prompts } = (parsed(text) ?? {}) as { policies?: unknown[]; prompts?: unknown[] }
+  if (!Array.isArray(policies) || !Array.isArray(prompts)) return whole
+  const same = new Set([...policies, ...prompts].map((item) => canonicalize(item)))
+  const deployed = await readDeployedContent(sql, environmentId).catch((error: unknown) => {
+    if (error instanceof StorageError && error.code === 'configuration_damaged') return null
+    throw error
+  })
+  if (deployed === null) return whole
+  const named = [
+    ...deployed.policies.map((item) => ({ item, name: `policy ${JSON.stringify(item.policyId)}` })),
+    ...deployed.prompts.map((item) => ({ item, name: `prompt ${JSON.stringify(item.name)}` })),
+  ]
+  const differing = named.filter(({ item }) => !same.has(canonicalize(item))).map(({ name }) => name)
+  return differing.length === 0 ? whole : `${differing.slice(0, 3).join(', ')} of the ${whole}`
+}
+
+export async function readRevision(sql: Sql, environmentId: string): Promise<string> {
+  const text = 'SELECT revision FROM configurations WHERE environment_id = :env'
+  return (await sql.get<{ revision: string }>(text, { env: environmentId }))?.revision ?? EMPTY.revision
+}
+
+/** Publications run one after another. Returns the current configuration. */
+export async function lockConfiguration(sql: Sql, environmentId: string) {
+  const create = `INSERT INTO configurations (environment_id, publication, revision, body)
+    VALUES (:env, 0, :revision, :text) ON CONFLICT (environment_id) DO NOTHING`
+  await sql.run(create, { env: environmentId, ...EMPTY })
+  const lock = `UPDATE configurations SET publication = publication WHERE environment_id = :env
+    RETURNING revision, publication`
+  const row = await sql.get<{ revision: string; publication: number }>(lock, { env: environmentId })
+  if (row === null) throw new Error('The configuration of an environment is missing')
+  return row
+}
+
+export async function keepConfiguration(sql: Sql, environmentId: string, publication: number): Promise<string> {
+  const { prompts, policies } = await readDeployedContent(sql, environmentId)
+  const { revision, text } = configurationOf(prompts, policies)
+  const keep = `UPDATE configurations SET publication = :publication, revision = :revision, body = :text
+    WHERE environment_id = :env`
+  await sql.run(keep, { publication, revision, text, env: environmentId })
+  return revision
+}
+
+/** Of damaged rows, nothing is published. */
+async function readDeployedContent(
+  sql: Sql,
+  env: string,
+): Promise<{ prompts: RuntimePrompt[]; policies: RuntimePolicy[] }> {
+  const deployments = `SELECT ${withSum('deployments')} FROM deployments WHERE environment_id = :env`
+  for (const row of await sql.all<object>(deployments, { env })) assertSum(sql, 'deployments', row, env, REMEDY)
+  const prompts = await sql.all<PromptVersionRow & { name: string }>(
+    `SELECT p.name, v.content, ${withSum('prompt_versions', 'v.')}
+      FROM deployments d JOIN environments e ON e.id = d.environment_id
+      JOIN prompts p ON p.workspace_id = e.workspace_id AND p.id = d.item_id
+      JOIN prompt_versions v ON v.workspace_id = p.workspace_id AND v.prompt_id = p.id AND v.number = d.version
+      WHERE d.environment_id = :env AND d.kind = 'prompt'`,
+    { env },
+  )
+  const policies = await sql.all<PolicyVersionRow>(
+    `SELECT ${withSum('policy_versions', 'v.')}
+      FROM deployments d JOIN environments e ON e.id = d.environment_id
+      JOIN policy_versions v ON v.workspace_id = e.workspace_id AND v.policy_id = d.item_id AND v.number = d.version
+      WHERE d.environment_id = :env AND d.kind = 'policy'`,
+    { env },
+  )
+  return {
+    prompts: prompts.map((row) => {
+      if (!isPromptIntact(sql, row, env)) throw damagedError(nameOf('prompt_versions', row), OTHER_VERSION)
+      const { promptId, name, id: versionId, number, content, contentHash } = row
+      return { promptId, name, versionId, version: String(number), content, contentHash }
+    }),
+    policies: policies.map((row) => {
+      assertSum(sql, 'policy_versions', row, env, OTHER_VERSION)
+      const { number, onError, policyId, name, description, condition, severity, action } = row
+      const policy = { policyId, name, description, version: String(number), condition, severity, action }
+      // Absent in versions that do not say it: their text and revision stay as they were.
+      return onError === null ? policy : { ...policy, onError }
+    }),
+  }
+}
+
+const OTHER_VERSION = 'Deploy another version of it, or restore a backup'

@@ -1,0 +1,125 @@
+import { read, write } from '../engine/act.ts'
+import type { AuditEntry } from '../../people/audit.ts'
+import type { NewPolicyRow, NewPolicyVersionRow, PolicyRow, PolicyVersionRow } from '../../policies/policies.ts'
+import type { SavedVersion, VersionPage } from '../../policies/prompts.ts'
+import { mapPage, type PageById } from '../../engine/page.ts'
+import { insertAudit } from '../people/audit.ts'
+import { insertRows } from '../engine/insert-rows.ts'
+import { takeSum } from '../engine/row-sums.ts'
+import { columnsOfRow } from '../engine/row-names.ts'
+import { selectList, type Sql } from '../engine/sql.ts'
+import { findWorkspace } from '../tenants/workspaces.ts'
+import { deployedIn } from './deployments.ts'
+
+export const policiesActs = {
+  ...read({ listPolicies, findPolicy, listPolicyVersions, findPolicyVersion }),
+  ...write({ createPolicy, createPolicyVersion, archivePolicy }),
+}
+
+const VERSION = `${selectList(columnsOfRow('policy_versions'), 'v.')}, v.row_sum AS "rowSum"`
+
+const SELECT_POLICY = `SELECT p.workspace_id AS "workspaceId", p.created_at AS "policyCreatedAt",
+  p.archived_at AS "archivedAt", ${VERSION}
+  FROM policies p
+  JOIN policy_versions v ON v.workspace_id = p.workspace_id AND v.policy_id = p.id AND v.number = p.newest`
+
+/** The transaction that holds the policy's row numbers its versions. */
+const LOCK = 'UPDATE policies SET newest = newest WHERE workspace_id = :workspaceId AND id = :policyId'
+
+type JoinedPolicy = PolicyVersionRow & { workspaceId: string; policyCreatedAt: number; archivedAt: number | null }
+
+function toPolicy(sql: Sql, { workspaceId, policyCreatedAt, archivedAt, ...version }: JoinedPolicy): PolicyRow {
+  const newest = toVersion(sql, workspaceId, version)
+  return { id: newest.policyId, workspaceId, createdAt: policyCreatedAt, archivedAt, newest }
+}
+
+/** The text of a damaged version is never answered as what somebody wrote. */
+function toVersion(sql: Sql, workspaceId: string, version: PolicyVersionRow): PolicyVersionRow {
+  if (takeSum(sql, 'policy_versions', version, workspaceId)) return version
+  return { ...version, description: null, condition: '', damaged: true }
+}
+
+async function createPolicy(
+  sql: Sql,
+  { id, workspaceId, createdAt }: NewPolicyRow,
+  first: NewPolicyVersionRow,
+  audit: AuditEntry[],
+): Promise<'created' | 'id_taken' | 'no_workspace'> {
+  if ((await findWorkspace(sql, workspaceId)) === null) return 'no_workspace'
+  const unlessTaken = 'ON CONFLICT (workspace_id, id) DO NOTHING'
+  const policy = { workspaceId, id, createdAt, newest: 1 }
+  if ((await insertRows(sql, 'policies', [policy], unlessTaken)) === 0) return 'id_taken'
+  await insertRows(sql, 'policy_versions', [{ workspaceId, policyId: id, number: 1, ...first }])
+  await insertAudit(sql, audit)
+  return 'created'
+}
+
+async function createPolicyVersion(
+  sql: Sql,
+  workspaceId: string,
+  policyId: string,
+  version: NewPolicyVersionRow,
+  follows: number | null,
+  audit: AuditEntry[],
+): Promise<SavedVersion<PolicyVersionRow> | null> {
+  await sql.run(LOCK, { workspaceId, policyId })
+  const policy = await findPolicy(sql, workspaceId, policyId)
+  if (policy === null) return null
+  const { newest } = policy
+  if (CONTENT.every((field) => newest[field] === version[field])) return { outcome: 'unchanged', version: newest }
+  if (follows !== null && follows !== newest.number) return { outcome: 'conflict', version: newest }
+  const saved: PolicyVersionRow = { policyId, number: newest.number + 1, importedAt: null, ...version }
+  await insertRows(sql, 'policy_versions', [{ workspaceId, ...saved }])
+  const grow = 'UPDATE policies SET newest = :number WHERE workspace_id = :workspaceId AND id = :policyId'
+  await sql.run(grow, { number: saved.number, workspaceId, policyId })
+  await insertAudit(sql, audit)
+  return { outcome: 'created', version: saved }
+}
+
+const CONTENT = ['name', 'description', 'condition', 'severity', 'action', 'onError'] as const
+
+async function listPolicies(sql: Sql, workspaceId: string, { limit, after }: PageById, withArchived = false) {
+  const used = withArchived ? '' : ' AND p.archived_at IS NULL'
+  const text = `${SELECT_POLICY} WHERE p.workspace_id = :workspaceId AND p.id > :after${used} ORDER BY p.id`
+  const page = await sql.page<JoinedPolicy>(text, { workspaceId, after: after ?? '' }, limit)
+  return mapPage(page, (row) => toPolicy(sql, row))
+}
+
+async function findPolicy(sql: Sql, workspaceId: string, policyId: string): Promise<PolicyRow | null> {
+  const text = `${SELECT_POLICY} WHERE p.workspace_id = :workspaceId AND p.id = :policyId`
+  const row = await sql.get<JoinedPolicy>(text, { workspaceId, policyId })
+  return row && toPolicy(sql, row)
+}
+
+async function listPolicyVersions(sql: Sql, workspaceId: string, policyId: string, { limit, after }: VersionPage) {
+  const earlier = after === null ? '' : ' AND v.number < :after'
+  const text = `SELECT ${VERSION} FROM policy_versions v WHERE v.workspace_id = :workspaceId
+    AND v.policy_id = :policyId${earlier} ORDER BY v.number DESC`
+  const page = await sql.page<PolicyVersionRow>(text, { workspaceId, policyId, after }, limit)
+  return mapPage(page, (row) => toVersion(sql, workspaceId, row))
+}
+
+async function findPolicyVersion(sql: Sql, workspaceId: string, policyId: string, number: number) {
+  const text = `SELECT ${VERSION} FROM policy_versions v
+    WHERE v.workspace_id = :workspaceId AND v.policy_id = :policyId AND v.number = :number`
+  const row = await sql.get<PolicyVersionRow>(text, { workspaceId, policyId, number })
+  return row && toVersion(sql, workspaceId, row)
+}
+
+async function archivePolicy(
+  sql: Sql,
+  workspaceId: string,
+  policyId: string,
+  archivedAt: number | null,
+  audit: AuditEntry[],
+): Promise<PolicyRow | { deployedIn: string } | null> {
+  await sql.run(LOCK, { workspaceId, policyId })
+  const policy = await findPolicy(sql, workspaceId, policyId)
+  if (policy === null || (archivedAt === null) === (policy.archivedAt === null)) return policy
+  const deployed = archivedAt === null ? null : await deployedIn(sql, workspaceId, 'policy', policyId)
+  if (deployed !== null) return deployed
+  const text = 'UPDATE policies SET archived_at = :archivedAt WHERE workspace_id = :workspaceId AND id = :policyId'
+  await sql.run(text, { archivedAt, workspaceId, policyId })
+  await insertAudit(sql, audit)
+  return { ...policy, archivedAt }
+}

@@ -1,0 +1,169 @@
+import { read, write } from '../engine/act.ts'
+import type { AuditEntry } from '../../people/audit.ts'
+import {
+  measureContent,
+  type NewPromptRow,
+  type NewPromptVersionRow,
+  type PromptRow,
+  type PromptVersionInfo,
+  type PromptVersionRow,
+  type SavedVersion,
+  type VersionPage,
+} from '../../policies/prompts.ts'
+import { mapPage, type Page, type PageById } from '../../engine/page.ts'
+import { insertAudit } from '../people/audit.ts'
+import type { TenantChange } from '../../tenants/workspaces.ts'
+import { insertRows } from '../engine/insert-rows.ts'
+import { nameOf, takeSum } from '../engine/row-sums.ts'
+import { selectList, type Sql } from '../engine/sql.ts'
+import { findWorkspace } from '../tenants/workspaces.ts'
+import { deployedIn } from './deployments.ts'
+
+export const promptsActs = {
+  ...read({ listPrompts, findPrompt, listPromptVersions, findPromptVersion }),
+  ...write({ createPrompt, createPromptVersion, changePrompt }),
+}
+
+const INFO = selectList('id prompt_id number content_hash content_bytes author note created_at imported_at', 'v.')
+
+const SELECT_PROMPT = `SELECT p.workspace_id AS "workspaceId", p.name, p.created_at AS "promptCreatedAt",
+  p.archived_at AS "archivedAt", ${INFO}
+  FROM prompts p JOIN prompt_versions v ON v.workspace_id = p.workspace_id AND v.prompt_id = p.id
+    AND v.number = p.newest`
+
+type JoinedPrompt = PromptVersionInfo & {
+  workspaceId: string
+  name: string
+  promptCreatedAt: number
+  archivedAt: number | null
+}
+
+function toPrompt({ workspaceId, name, promptCreatedAt, archivedAt, ...newest }: JoinedPrompt): PromptRow {
+  return { id: newest.promptId, workspaceId, name, createdAt: promptCreatedAt, archivedAt, newest }
+}
+
+async function createPrompt(
+  sql: Sql,
+  prompt: NewPromptRow,
+  first: NewPromptVersionRow,
+  audit: AuditEntry[],
+): Promise<'created' | 'name_taken' | 'no_workspace'> {
+  const { id, workspaceId, name, createdAt } = prompt
+  if ((await findWorkspace(sql, workspaceId)) === null) return 'no_workspace'
+  const unlessTaken = 'ON CONFLICT (workspace_id, name) DO NOTHING'
+  const row = { id, workspaceId, name, createdAt, newest: 1 }
+  if ((await insertRows(sql, 'prompts', [row], unlessTaken)) === 0) return 'name_taken'
+  await insertVersion(sql, workspaceId, id, 1, first)
+  await insertAudit(sql, audit)
+  return 'created'
+}
+
+async function createPromptVersion(
+  sql: Sql,
+  workspaceId: string,
+  promptId: string,
+  version: NewPromptVersionRow,
+  follows: number | null,
+  audit: AuditEntry[],
+): Promise<SavedVersion<PromptVersionInfo> | null> {
+  const lock = 'UPDATE prompts SET newest = newest WHERE workspace_id = :workspaceId AND id = :promptId'
+  await sql.run(lock, { workspaceId, promptId })
+  const prompt = await findPrompt(sql, workspaceId, promptId)
+  if (prompt === null) return null
+  const { newest } = prompt
+  if (newest.contentHash === measureContent(version.content).contentHash)
+    return { outcome: 'unchanged', version: newest }
+  if (follows !== null && follows !== newest.number) return { outcome: 'conflict', version: newest }
+  const saved = await insertVersion(sql, workspaceId, promptId, newest.number + 1, version)
+  const grow = 'UPDATE prompts SET newest = :number WHERE workspace_id = :workspaceId AND id = :promptId'
+  await sql.run(grow, { number: saved.number, workspaceId, promptId })
+  await insertAudit(sql, audit)
+  return { outcome: 'created', version: saved }
+}
+
+async function insertVersion(
+  sql: Sql,
+  workspaceId: string,
+  promptId: string,
+  number: number,
+  { id, content, author, note, createdAt }: NewPromptVersionRow,
+): Promise<PromptVersionInfo> {
+  const info = { id, promptId, number, ...measureContent(content), author, note, createdAt, importedAt: null }
+  await insertRows(sql, 'prompt_versions', [{ workspaceId, ...info, content }])
+  return info
+}
+
+async function listPrompts(
+  sql: Sql,
+  workspaceId: string,
+  name: string | null,
+  { limit, after }: PageById,
+  withArchived = false,
+): Promise<Page<PromptRow>> {
+  const named = name === null ? '' : ' AND p.name = :name'
+  const used = withArchived ? '' : ' AND p.archived_at IS NULL'
+  const text = `${SELECT_PROMPT} WHERE p.workspace_id = :workspaceId AND p.id > :after${named}${used} ORDER BY p.id`
+  const params = { workspaceId, after: after ?? '', name }
+  return mapPage(await sql.page<JoinedPrompt>(text, params, limit), toPrompt)
+}
+
+async function findPrompt(sql: Sql, workspaceId: string, promptId: string): Promise<PromptRow | null> {
+  const text = `${SELECT_PROMPT} WHERE p.workspace_id = :workspaceId AND p.id = :promptId`
+  const row = await sql.get<JoinedPrompt>(text, { workspaceId, promptId })
+  return row && toPrompt(row)
+}
+
+function listPromptVersions(sql: Sql, workspaceId: string, promptId: string, { limit, after }: VersionPage) {
+  const earlier = after === null ? '' : ' AND v.number < :after'
+  const text = `SELECT ${INFO} FROM prompt_versions v
+    WHERE v.workspace_id = :workspaceId AND v.prompt_id = :promptId${earlier} ORDER BY v.number DESC`
+  return sql.page<PromptVersionInfo>(text, { workspaceId, promptId, after }, limit)
+}
+
+async function findPromptVersion(sql: Sql, workspaceId: string, promptId: string, number: number) {
+  const text = `SELECT ${INFO}, v.content, v.row_sum AS "rowSum" FROM prompt_versions v
+    WHERE v.workspace_id = :workspaceId AND v.prompt_id = :promptId AND v.number = :number`
+  const row = await sql.get<PromptVersionRow>(text, { workspaceId, promptId, number })
+  if (row === null || isPromptIntact(sql, row, workspaceId)) return row
+  return { ...row, content: '', damaged: true as const }
+}
+
+/** Its row has a checksum, and its content a hash of its own. */
+export function isPromptIntact(
+  sql: Sql,
+  row: Pick<PromptVersionRow, 'content' | 'contentHash' | 'promptId' | 'number'>,
+  workspaceId: string,
+): boolean {
+  const hasSum = takeSum(sql, 'prompt_versions', row, workspaceId)
+  if (!hasSum || measureContent(row.content).contentHash === row.contentHash) return hasSum
+  const name = `content of ${nameOf('prompt_versions', row)}`
+  sql.onDamage({ table: 'prompt_versions', name, tenantId: workspaceId })
+  return false
+}
+
+async function changePrompt(
+  sql: Sql,
+  workspaceId: string,
+  promptId: string,
+  change: TenantChange,
+  audit: AuditEntry[],
+): Promise<PromptRow | 'name_taken' | { deployedIn: string } | null> {
+  // Renames of the workspace follow each other.
+  await sql.run('UPDATE workspaces SET name = name WHERE id = :workspaceId', { workspaceId })
+  const prompt = await findPrompt(sql, workspaceId, promptId)
+  if (prompt === null) return null
+  const isSame =
+    'name' in change ? change.name === prompt.name : (change.archivedAt === null) === (prompt.archivedAt === null)
+  if (isSame) return prompt
+  const deployed = await deployedIn(sql, workspaceId, 'prompt', promptId)
+  if (deployed !== null) return deployed
+  if ('name' in change) {
+    const named = 'SELECT id FROM prompts WHERE workspace_id = :workspaceId AND name = :name'
+    if ((await sql.get(named, { workspaceId, name: change.name })) !== null) return 'name_taken'
+  }
+  const [column, value] = 'name' in change ? ['name', change.name] : ['archived_at', change.archivedAt]
+  const text = `UPDATE prompts SET ${column} = :value WHERE workspace_id = :workspaceId AND id = :promptId`
+  await sql.run(text, { value, workspaceId, promptId })
+  await insertAudit(sql, audit)
+  return { ...prompt, ...change }
+}

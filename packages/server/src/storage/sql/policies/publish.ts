@@ -1,0 +1,219 @@
+/**
+ *   lock -> targets (requested, deployed elsewhere, or earlier) -> changes -> bounds -> written, with configuration
+ *
+ * All checks come before the first write.
+ */
+import { write } from '../engine/act.ts'
+import { randomBytes } from 'node:crypto'
+import { LIMITS } from '@tacho/contract/engine/limits.ts'
+import type { DeployableKind } from '@tacho/contract/policies/deployment.ts'
+import { DEPLOYABLE_KINDS } from '@tacho/contract/engine/words.ts'
+import type { AuditEntry } from '../../people/audit.ts'
+import type { Change, Intent, Item, ItemVersion, NewPublication, Published } from '../../policies/deployments.ts'
+import { uuidv7 } from '../../engine/uuid.ts'
+import { insertAudit } from '../people/audit.ts'
+import { allIn, chunksOf } from '../engine/chunks.ts'
+import { findConfiguration, isIntact, keepConfiguration, lockConfiguration } from './configurations.ts'
+import { findEnvironment } from '../tenants/environments.ts'
+import { insertRows } from '../engine/insert-rows.ts'
+import { growRevision } from '../engine/revision.ts'
+import type { Sql } from '../engine/sql.ts'
+import { idsOf, keyOf, readDeployed, targetsOf, type Deployed, type Refused, type Target } from './targets.ts'
+
+export const publishActs = write({ publish })
+
+interface Planned extends Change {
+  bytes: number
+  restores: number | null
+}
+
+export async function publish(sql: Sql, publication: NewPublication, audit: AuditEntry[]): Promise<Published> {
+  const { environmentId, intent } = publication
+  const environment = await findEnvironment(sql, environmentId)
+  if (environment === null) return { outcome: 'no_environment' }
+  const { workspaceId } = environment
+  const present = await lockConfiguration(sql, environmentId)
+  const deployed = await readDeployed(sql, environmentId)
+  const targets = await targetsOf(sql, workspaceId, environmentId, intent)
+  if (!Array.isArray(targets)) return targets
+  const planned = await planAll(sql, workspaceId, deployed, targets)
+  if (!Array.isArray(planned)) return planned
+  if (planned.length === 0) {
+    const stored = await findConfiguration(sql, environmentId)
+    if (stored !== null && isIntact(stored)) return { outcome: 'unchanged', revision: present.revision }
+    const revision = await keepConfiguration(sql, environmentId, present.publication)
+    await growRevision(sql)
+    return { outcome: 'unchanged', revision }
+  }
+  const tooLarge = tooLargeAfter(deployed, planned)
+  if (tooLarge !== null) return { outcome: 'too_large', limit: tooLarge }
+  return writePublication(sql, publication, present.publication + 1, planned, audit)
+}
+
+async function planAll(
+  sql: Sql,
+  workspaceId: string,
+  deployed: Map<string, Deployed>,
+  targets: Target[],
+): Promise<Planned[] | Refused> {
+  const names = await readNames(sql, workspaceId, targets)
+  const sizes = await readSizes(sql, workspaceId, targets)
+  const planned: Planned[] = []
+  for (const { kind, id, version, restores = null } of targets) {
+    const named = names.get(keyOf({ kind, id }))
+    const bytes = version === null ? 0 : sizes.get(versionKeyOf({ kind, id, version }))
+    if (named === undefined || bytes === undefined) return { outcome: 'no_item', item: { kind, id, version } }
+    const from = deployed.get(keyOf({ kind, id }))?.version ?? null
+    if (named.archivedAt !== null && version !== null) return { outcome: 'archived', item: { kind, id } }
+    if (from !== version) planned.push({ kind, id, name: named.name, from, to: version, bytes, restores })
+  }
+  return planned
+}
+
+const NAMES_OF: Record<DeployableKind, string> = {
+  prompt: `SELECT id, name, archived_at AS "archivedAt" FROM prompts WHERE workspace_id = :workspaceId AND id IN (:ids)`,
+  policy: `SELECT id, id AS name, archived_at AS "archivedAt" FROM policies WHERE workspace_id = :workspaceId AND id IN (:ids)`,
+}
+
+interface Named {
+  name: string
+  archivedAt: number | null
+}
+
+async function readNames(sql: Sql, workspaceId: string, items: Item[]): Promise<Map<string, Named>> {
+  const names = new Map<string, Named>()
+  for (const kind of DEPLOYABLE_KINDS) {
+    const ids = idsOf(kind, items)
+    const rows = await allIn<Named & { id: string }>(sql, NAMES_OF[kind], { workspaceId, ids })
+    for (const { id, ...named } of rows) names.set(keyOf({ kind, id }), named)
+  }
+  return names
+}
+
+const SIZES_OF: Record<DeployableKind, string> = {
+  prompt: `SELECT v.prompt_id AS id, v.number AS version, v.content_bytes AS bytes
+    FROM (VALUES :asked) AS asked JOIN prompts p ON p.workspace_id = :workspaceId AND p.id = asked.column1
+    JOIN prompt_versions v ON v.workspace_id = p.workspace_id AND v.prompt_id = p.id AND v.number = CAST(asked.column2 AS BIGINT)`,
+  policy: `SELECT v.policy_id AS id, v.number AS version, 0 AS bytes
+    FROM (VALUES :asked) AS asked JOIN policy_versions v
+      ON v.workspace_id = :workspaceId AND v.policy_id = asked.column1 AND v.number = CAST(asked.column2 AS BIGINT)`,
+}
+
+async function readSizes(sql: Sql, workspaceId: string, targets: Target[]): Promise<Map<string, number>> {
+  const sizes = new Map<string, number>()
+  for (const kind of DEPLOYABLE_KINDS) {
+    const asked = targets.flatMap((one) => (one.kind === kind && one.version !== null ? [[one.id, one.version]] : []))
+    for (const chunk of chunksOf(asked)) {
+      const params = { asked: chunk, workspaceId }
+      const rows = await sql.all<{ id: string; version: number; bytes: number }>(SIZES_OF[kind], params)
+      for (const { id, version, bytes } of rows) sizes.set(versionKeyOf({ kind, id, version }), bytes)
+    }
+  }
+  return sizes
+}
+
+function versionKeyOf({ kind, id, version }: ItemVersion): string {
+  return `${kind} ${version} ${id}`
+}
+
+const BOUNDS = {
+  prompts: LIMITS.deployedPrompts,
+  policies: LIMITS.deployedPolicies,
+  bytes: LIMITS.deployedPromptBytes,
+}
+type Bound = keyof typeof BOUNDS
+
+/** A change that only shrinks is always allowed, because a bound may have been lowered. */
+function tooLargeAfter(deployed: Map<string, Deployed>, planned: Planned[]): Bound | null {
+  const before = sizesOf(deployed.values())
+  const next = new Map(deployed)
+  for (const { kind, id, to, bytes } of planned) {
+    if (to === null) next.delete(keyOf({ kind, id }))
+    else next.set(keyOf({ kind, id }), { kind, id, version: to, bytes })
+  }
+  const after = sizesOf(next.values())
+  const isTooLarge = (bound: Bound) => after[bound] > BOUNDS[bound] && after[bound] > before[bound]
+  return (Object.keys(BOUNDS) as Bound[]).find(isTooLarge) ?? null
+}
+
+function sizesOf(deployed: Iterable<Deployed>): Record<Bound, number> {
+  const sizes = { prompts: 0, policies: 0, bytes: 0 }
+  for (const { kind, bytes } of deployed) {
+    sizes[kind === 'prompt' ? 'prompts' : 'policies'] += 1
+    sizes.bytes += bytes
+  }
+  return sizes
+}
+
+export async function deploymentFault(
+  sql: Sql,
+  workspaceId: string,
+  environmentId: string,
+  items: ItemVersion[],
+): Promise<{ outcome: 'foreign' | 'too_large'; index: number } | null> {
+  const deployed = await readDeployed(sql, environmentId)
+  const planned = await planAll(sql, workspaceId, deployed, items)
+  if (!Array.isArray(planned)) {
+    const refused = 'item' in planned ? keyOf(planned.item) : null
+    const index = items.findIndex((item) => keyOf(item) === refused)
+    return { outcome: 'foreign', index: Math.max(0, index) }
+  }
+  return tooLargeAfter(deployed, planned) === null ? null : { outcome: 'too_large', index: 0 }
+}
+
+async function writePublication(
+  sql: Sql,
+  { environmentId, intent, note, by, now }: NewPublication,
+  publication: number,
+  planned: Planned[],
+  audit: AuditEntry[],
+): Promise<Published> {
+  const gone = planned.filter(({ to }) => to === null)
+  for (const kind of DEPLOYABLE_KINDS) {
+    const remove = `DELETE FROM deployments WHERE environment_id = :env AND kind = :kind AND item_id IN (:ids)`
+    for (const ids of chunksOf(idsOf(kind, gone))) await sql.run(remove, { env: environmentId, kind, ids })
+  }
+  const put = planned
+    .filter(({ to }) => to !== null)
+    .map(({ kind, id, to }) => {
+      return { environmentId, kind, itemId: id, version: to, publication, deployedAt: now, deployedBy: by }
+    })
+  const replaced = `ON CONFLICT (environment_id, kind, item_id) DO UPDATE SET version = excluded.version,
+    publication = excluded.publication, deployed_at = excluded.deployed_at, deployed_by = excluded.deployed_by,
+    row_sum = excluded.row_sum, imported_at = NULL`
+  await insertRows(sql, 'deployments', put, replaced)
+  const revision = await keepConfiguration(sql, environmentId, publication)
+  const source = intent.action === 'PROMOTE' ? intent.sourceEnvironmentId : null
+  const records = planned.map(({ kind, id, from, to, restores }) => {
+    const item = { environmentId, publication, kind, itemId: id, action: intent.action }
+    const versions = { fromVersion: from, toVersion: to, restores }
+    return { ...item, ...versions, at: now, byName: by, note, sourceEnvironmentId: source, revision }
+  })
+  await insertRows(sql, 'deployment_changes', records)
+  const changes = planned.map(({ kind, id, name, from, to }): Change => ({ kind, id, name, from, to }))
+  const told = { publication, revision, note }
+  const entries = audit.flatMap((entry) => changes.map((change) => auditOf(entry, change, intent, told)))
+  await insertAudit(sql, entries)
+  await growRevision(sql)
+  return { outcome: 'published', revision, publication, changes }
+}
+
+/** One entry per prompt and policy, so that the log of each is complete. */
+function auditOf(
+  entry: AuditEntry,
+  { kind, id, name, from, to }: Change,
+  intent: Intent,
+  told: { publication: number; revision: string; note: string | null },
+): AuditEntry {
+  const verb = intent.action === 'DEPLOY' && to === null ? 'undeploy' : intent.action.toLowerCase()
+  const source = intent.action === 'PROMOTE' ? { source: intent.sourceEnvironmentId } : {}
+  const detail = JSON.stringify({ name, from, to, ...source, ...told })
+  return {
+    ...entry,
+    id: uuidv7(entry.at, randomBytes),
+    action: `${kind}.${verb}`,
+    targetKind: kind,
+    targetId: id,
+    detail,
+  }
+}

@@ -1,0 +1,65 @@
+/** Queues runs with new failures or loops for jobs/issues/find-failures.ts: one row for a run and transaction. */
+import { LRUCache } from 'lru-cache'
+import type { NewEvent } from '../../record/events.ts'
+import { isError } from '../../record/failure.ts'
+import { failureSubject, type TimeSpan } from '../../issues/failures.ts'
+import type { Sql } from '../engine/sql.ts'
+import { enqueueWork, RESTARTS } from '../engine/work.ts'
+import type { RunState } from './run-state.ts'
+
+const FAILURES_OF_A_RUN = 100
+/** Clients report what they saw a moment before or after the event. */
+const SETTLE_MS = 2_000
+
+export type FailedRuns = Map<RunState, FailedSpan>
+
+interface FailedSpan extends TimeSpan {
+  failures: number
+}
+
+/** Call this after the event changed its run. Later outcomes of an ended run count like its errors. */
+export function noteFailedRun(failed: FailedRuns, run: RunState, seq: number, event: NewEvent): void {
+  const { outcome, time } = event
+  const isEnd = outcome === 'FAILED' && run.closingSeq === seq
+  const known: FailedSpan = failed.get(run) ?? { from: time, to: time, failures: 0 }
+  // A run that was opened with its events already counts all of their errors.
+  const errors = run.openedEvents > 0 ? known.failures + 1 : run.errorCount
+  const isLoop = run.hasNewLoop && event.callKey !== null
+  if (!isEnd && !isLoop && !(isError(event) && errors <= FAILURES_OF_A_RUN)) return
+  const [from, to] = [Math.min(known.from, time), Math.max(known.to, time)]
+  const ends = known.ends ?? isEnd
+  failed.set(run, { from, to, ...(ends && { ends }), failures: known.failures + 1 })
+}
+
+export function queueFailedRuns(sql: Sql, environmentId: string, failed: FailedRuns, now: number): Promise<void> {
+  const work = Array.from(failed, ([run, span]) => {
+    const subjectId = failureSubject(run.id, span)
+    return { kind: 'find_failures' as const, environmentId, subjectId, dueAt: now + SETTLE_MS }
+  })
+  // The same span again: its worker has not read these events.
+  return enqueueWork(sql, work, RESTARTS)
+}
+
+/** If everything fails, this many failures a second, and this many at once, are examined. Others count in no issue. */
+const FAILURES_PER_SECOND = 50
+const FAILURES_AT_ONCE = 5_000
+const ENVIRONMENTS_KEPT = 10_000
+
+export function failureBudgets() {
+  const budgets = new LRUCache<string, { left: number; at: number }>({ max: ENVIRONMENTS_KEPT })
+  return {
+    within(environmentId: string, failed: FailedRuns, now: number): FailedRuns {
+      const { left, at } = budgets.get(environmentId) ?? { left: FAILURES_AT_ONCE, at: now }
+      let grown = Math.min(FAILURES_AT_ONCE, left + (Math.max(0, now - at) / 1_000) * FAILURES_PER_SECOND)
+      const within: FailedRuns = new Map()
+      for (const [run, span] of failed) {
+        if (grown < 1) break
+        // The last run may take more than is left, which then grows from below zero.
+        grown -= span.failures
+        within.set(run, span)
+      }
+      budgets.set(environmentId, { left: grown, at: now })
+      return within
+    },
+  }
+}

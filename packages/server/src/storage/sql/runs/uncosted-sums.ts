@@ -1,0 +1,80 @@
+import { DAY_MS } from '../../engine/hours.ts'
+import { readUncosted, type UncostedSum, TOKEN_PARTS } from '../../runs/uncosted.ts'
+import type { Part, Sql } from '../engine/sql.ts'
+import { saturating, sum } from './sums.ts'
+
+export const PART_COLUMNS = {
+  input: 'input_tokens',
+  cacheRead: 'cache_read_tokens',
+  cacheWrite: 'cache_write_tokens',
+  cacheWrite1h: 'cache_write_1h_tokens',
+  output: 'output_tokens',
+  reasoning: 'reasoning_tokens',
+  audioInput: 'audio_input_tokens',
+  cachedAudio: 'cached_audio_tokens',
+  imageInput: 'image_input_tokens',
+  cachedImage: 'cached_image_tokens',
+  audioOutput: 'audio_output_tokens',
+  imageOutput: 'image_output_tokens',
+} as const
+
+export interface UncostedSums {
+  key: 'agent_id' | 'model_key' | null
+  only?: string | undefined
+  /** Starts of hours: `from` inclusive, `to` exclusive. */
+  from: number
+  to: number
+  start: number
+  stepMs: number
+}
+
+const PARTS = [sum('calls', 'calls'), ...TOKEN_PARTS.map((part) => sum(PART_COLUMNS[part], part))].join(', ')
+
+/** Prices depend on the time, so a step longer than a day comes in days (UTC). */
+export function readUncostedSums(sql: Sql, environmentId: string, { key, only, ...window }: UncostedSums) {
+  const periodMs = Math.min(window.stepMs, DAY_MS)
+  const keyed = key ?? "''"
+  const one = only === undefined ? '' : ' AND agent_id = :only'
+  const named = `SELECT *, CAST((hour - :start) / :stepMs AS BIGINT) AS step, hour - hour % :periodMs AS at FROM uncosted_hours
+    WHERE environment_id = :env AND hour >= :from AND hour < :to${one}`
+  const sums = `SELECT step, ${keyed} AS key, model_key, context, at, ${PARTS} FROM (${named}) named
+    GROUP BY step, ${key === null ? '' : `${keyed}, `}model_key, context, at HAVING SUM(calls) > 0`
+  const text = `SELECT s.step, s.key, s.context, s.at, s.calls, COALESCE(m.model, '') AS model,
+      ${TOKEN_PARTS.map((part) => `s."${part}"`).join(', ')}
+    FROM (${sums}) s LEFT JOIN models m ON m.environment_id = :env AND m.model_key = s.model_key`
+  return sql.all<UncostedSum & { step: number; key: string }>(text, { env: environmentId, ...window, periodMs, only })
+}
+
+/** `keyIs`: the keys are sessions or users, with all calls of their runs, or prompt versions, with the calls that name them. */
+export async function readUncostedRuns(
+  sql: Sql,
+  runs: Part,
+  { start, stepMs }: Pick<UncostedSums, 'start' | 'stepMs'>,
+  keys: ReadonlySet<string>,
+  keyIs: 'session' | 'user' | 'promptVersion',
+): Promise<Map<string, UncostedSum[]>> {
+  const text = `SELECT key, at, uncosted FROM (${runs.text}) named WHERE uncosted IS NOT NULL`
+  const rows = await sql.all<{ key: string; at: number; uncosted: string }>(text, runs.params)
+  const periodMs = Math.min(stepMs, DAY_MS)
+  const sums = new Map<string, Map<string, UncostedSum>>()
+  for (const { key, at, uncosted } of rows) {
+    if (!keys.has(key)) continue
+    const place = `${Math.floor((at - start) / stepMs)} ${key}`
+    let ofPlace = sums.get(place)
+    if (ofPlace === undefined) sums.set(place, (ofPlace = new Map()))
+    const period = at - (at % periodMs)
+    for (const { versionId, ...calls } of readUncosted(uncosted)) {
+      if (keyIs === 'promptVersion' && versionId !== key) continue
+      addCalls(ofPlace, { ...calls, at: period })
+    }
+  }
+  return new Map(Array.from(sums, ([place, ofPlace]) => [place, [...ofPlace.values()]]))
+}
+
+/** Calls of one model, length of context and period are one sum. */
+export function addCalls(sums: Map<string, UncostedSum>, calls: UncostedSum): void {
+  const sort = `${calls.at} ${calls.context} ${calls.model}`
+  const same = sums.get(sort)
+  if (same === undefined) sums.set(sort, { ...calls })
+  else for (const part of ['calls', ...TOKEN_PARTS] as const) same[part] = saturating(same[part], calls[part])
+}

@@ -1,0 +1,151 @@
+/** Appends add with `times` 1; an erasure takes the same away with a negative one. */
+import { PROBLEM_KINDS, type ProblemKind } from '@tacho/contract/engine/words.ts'
+import { bucketOf } from '../../runs/latency-buckets.ts'
+import type { RunStatus } from '@tacho/contract/runs/run.ts'
+import type { CountedUsage } from '../../data/erasures.ts'
+import type { NewEvent, PromptUse } from '../../record/events.ts'
+import { hourOf } from '../../engine/hours.ts'
+import { TOKEN_PARTS, type CallTokens } from '../../runs/uncosted.ts'
+import type { UsageSums } from '../../runs/usage.ts'
+import type { RunState } from '../record/run-state.ts'
+import type { Sql } from '../engine/sql.ts'
+import type { Kind, NameKeys } from './known-names.ts'
+import { addChange, collectNames, noChanges, rollup, writeChanges, type Changes } from './rollup.ts'
+import { USAGE_COLUMNS, USAGE_SUMS } from './sums.ts'
+import { PART_COLUMNS } from './uncosted-sums.ts'
+
+const PROBLEMS = ['errors', 'blocked', 'approvals']
+const OUTCOMES = ['completed', 'failed', 'cancelled']
+
+const HOUR = { hour: 'bigint', agent_id: 'uuid' } as const
+const BUCKET = { bucket: 'integer' } as const
+
+/** `model` is empty for events without a model, and for runs, which count in the hour in which they start. */
+const HOURS = rollup('usage_hours', { key: { ...HOUR, model_key: 'text' } }, [
+  'events',
+  ...USAGE_COLUMNS,
+  'runs',
+  ...OUTCOMES,
+])
+/** Histograms add up, so the same rows give any percentile. */
+const LATENCIES = rollup('latency_hours', { key: { ...HOUR, model_key: 'text', ...BUCKET } }, ['calls'])
+const TOOLS = rollup('tool_hours', { key: { ...HOUR, tool_key: 'text', ...BUCKET } }, ['calls', ...PROBLEMS])
+/** Priced when they are read, so a changed price applies to all of them at once. */
+const UNCOSTED = rollup('uncosted_hours', { key: { ...HOUR, model_key: 'text', context: 'integer' } }, [
+  'calls',
+  ...TOKEN_PARTS.map((part) => PART_COLUMNS[part]),
+])
+/**
+ * One row for each run and version, which only the transaction that holds the run writes. The run's own row says how it
+ * ended, so nothing is counted twice and nothing must be corrected when a run ends later.
+ */
+const VERSION_RUNS = rollup(
+  'version_runs',
+  { key: { prompt_version_id: 'uuid', run: 'uuid' }, first: { first_at: 'bigint' }, hasSlots: false },
+  ['events', ...PROBLEMS, ...USAGE_COLUMNS],
+)
+const VERSION_LATENCIES = rollup(
+  'version_latencies',
+  { key: { hour: 'bigint', prompt_version_id: 'uuid', call: 'text', ...BUCKET } },
+  ['calls'],
+)
+
+/** Bucket of tool calls without a latency, and of decisions. */
+const NO_LATENCY = -1
+
+export type Counts = ReturnType<typeof noCounts>
+
+export const noCounts = () => ({
+  versions: noChanges(VERSION_RUNS),
+  hours: noChanges(HOURS),
+  latencies: noChanges(LATENCIES),
+  versionLatencies: noChanges(VERSION_LATENCIES),
+  uncosted: noChanges(UNCOSTED),
+  tools: noChanges(TOOLS),
+  /** Changed runs, as they were before the change. */
+  runs: new Map<RunState, CountedRun & Pick<RunState, 'isNew'>>(),
+})
+
+function changesOf({ versions, hours, latencies, versionLatencies, uncosted, tools }: Counts): readonly Changes[] {
+  return [versions, hours, latencies, versionLatencies, uncosted, tools]
+}
+
+type Counted = Omit<CountedUsage, 'times'>
+
+/** `agentId`: internal. `event` stands for `times` events, with the sums of their usage. */
+export function countForAgent(counts: Counts, agentId: string, event: Counted, times: number): void {
+  const { time, eventType, usage, latencyMs, toolUse } = event
+  const [hour, model] = [hourOf(time), usage?.model ?? '']
+  addChange(counts.hours, [hour, agentId, model], usage === null ? [times] : [times, ...usageSums(usage, times)])
+  if (eventType === 'LLM_CALL' && latencyMs !== null) {
+    addChange(counts.latencies, [hour, agentId, model, bucketOf(latencyMs)], [times])
+  }
+  if (usage?.uncosted) {
+    const { context } = usage.uncosted
+    addChange(counts.uncosted, [hour, agentId, model, context], [times, ...tokenSums(usage.uncosted, times)])
+  }
+  if (toolUse === null) return
+  const isCall = eventType === 'TOOL_CALL'
+  const bucket = isCall && latencyMs !== null ? bucketOf(latencyMs) : NO_LATENCY
+  const calls = [isCall ? times : 0, ...problemSums(toolUse.problem, times)]
+  addChange(counts.tools, [hour, agentId, toolUse.tool, bucket], calls)
+}
+
+export function countVersionCall(counts: Counts, { time, eventType, latencyMs, promptUse }: Counted, times: number) {
+  if (promptUse === null || latencyMs === null || (eventType !== 'LLM_CALL' && eventType !== 'TOOL_CALL')) return
+  const key = [hourOf(time), promptUse.versionId, eventType, bucketOf(latencyMs)]
+  addChange(counts.versionLatencies, key, [times])
+}
+
+/** Call this before the event changes its run. */
+export function countEvent(counts: Counts, run: RunState, event: NewEvent): void {
+  const { agentId, startedAt, status, isNew } = run
+  if (!counts.runs.has(run)) counts.runs.set(run, { agentId, startedAt, status, isNew })
+  countForAgent(counts, agentId, event, 1)
+  countVersionCall(counts, event, 1)
+  if (event.promptUse !== null) countVersionRun(counts, run.id, event, event.promptUse)
+}
+
+function countVersionRun(counts: Counts, runId: string, { time, usage }: NewEvent, { versionId, problem }: PromptUse) {
+  const sums = [1, ...problemSums(problem, 1), ...(usage === null ? [] : usageSums(usage, 1))]
+  addChange(counts.versions, [versionId, runId], sums, [time])
+}
+
+export type CountedRun = Pick<RunState, 'agentId' | 'startedAt' | 'status'>
+
+export function countRun(counts: Counts, { agentId, startedAt, status }: CountedRun, times: 1 | -1): void {
+  const is = (outcome: RunStatus) => (status === outcome ? times : 0)
+  const runs = [times, is('COMPLETED'), is('FAILED'), is('CANCELLED')]
+  addChange(counts.hours, [hourOf(startedAt), agentId, ''], [0, ...NO_USAGE, ...runs])
+}
+
+export function usedNames(counts: Counts): Record<Kind, Set<string>> {
+  const names = { models: new Set<string>(), tools: new Set<string>() }
+  for (const changes of changesOf(counts)) collectNames(changes, names)
+  return names
+}
+
+export function writeCounts(sql: Sql, environmentId: string, counts: Counts, keys: NameKeys, slot: number) {
+  // A run moves to another hour if an earlier event arrives.
+  for (const [run, before] of counts.runs) {
+    const { isNew } = before
+    if (!isNew && run.status === before.status && hourOf(run.startedAt) === hourOf(before.startedAt)) continue
+    if (!isNew) countRun(counts, before, -1)
+    countRun(counts, run, 1)
+  }
+  return changesOf(counts).map((changes) => writeChanges(sql, environmentId, changes, keys, slot))
+}
+
+/** Appends use other slots. The embedded engine has one writer. */
+export function slotOf({ dialect }: Sql, writer: 'removal' | 'stalledRule'): number {
+  if (dialect === 'sqlite') return 0
+  return writer === 'removal' ? -1 : -2
+}
+
+// Sums in the order of the columns of their rollup.
+
+const NO_USAGE = USAGE_SUMS.map(() => 0)
+const usageSums = (usage: UsageSums, times: number) => USAGE_SUMS.map((name) => Math.sign(times) * usage[name])
+const tokenSums = (tokens: CallTokens, times: number) => TOKEN_PARTS.map((part) => Math.sign(times) * tokens[part])
+const problemSums = (problem: ProblemKind | null, times: number) =>
+  PROBLEM_KINDS.map((kind) => (kind === problem ? times : 0))

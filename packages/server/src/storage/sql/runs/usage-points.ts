@@ -1,0 +1,208 @@
+import type { Page } from '../../engine/page.ts'
+import type { LatencyRow, UsageGroup, UsagePointPage, UsagePointRow, UsageSort, UsageWindow } from '../../runs/usage.ts'
+import type { UncostedSum } from '../../runs/uncosted.ts'
+import { NIL_UUID } from '../../engine/uuid.ts'
+import { LIMITS } from '@tacho/contract/engine/limits.ts'
+import { read } from '../engine/act.ts'
+import { textKey } from '../engine/keys.ts'
+import { latencyRow, percentilesBy, type Call } from './latencies.ts'
+import type { Sql } from '../engine/sql.ts'
+import { MAX_SUM, sumsOf, USAGE_COLUMNS } from './sums.ts'
+import { readLabelPoints } from './usage-labels.ts'
+import { readUncostedRuns, readUncostedSums, type UncostedSums } from './uncosted-sums.ts'
+
+export const usagePointsActs = read({ readUsagePoints })
+
+type Point = Omit<UsagePointRow, 'name' | 'uncosted' | 'calls' | 'llm' | 'tool'> & Partial<Named>
+
+interface Named {
+  name: string
+  errors: number
+  blocked: number
+  approvals: number
+}
+
+type Steps = Pick<UncostedSums, 'start' | 'stepMs' | 'from' | 'to'>
+
+const COUNTED = sumsOf(['events', 'runs', 'completed', 'failed', 'cancelled', ...USAGE_COLUMNS])
+const NO_RUNS = '0 AS runs, 0 AS completed, 0 AS failed, 0 AS cancelled'
+const NO_USAGE = '0 AS prompt_tokens, 0 AS completion_tokens, 0 AS total_tokens, 0 AS cost_nanos'
+const IN_HOURS = 'environment_id = :env AND hour >= :from AND hour < :to'
+const ofModels = (key: string) => `${key} AS key, 'LLM_CALL' AS call FROM latency_hours WHERE`
+const ofTools = (key: string) => `${key} AS key, 'TOOL_CALL' AS call FROM tool_hours WHERE bucket >= 0 AND`
+
+const ended = (status: string) => `CASE WHEN r.status = '${status}' THEN 1 ELSE 0 END AS ${status.toLowerCase()}`
+const ENDED = ['COMPLETED', 'FAILED', 'CANCELLED'].map(ended).join(', ')
+const runsBy = (key: string, name: string, condition = `${key} IS NOT NULL`) =>
+  `SELECT ${key} AS key, ${name} AS name, r.started_at AS at, r.event_count AS events, 1 AS runs,
+      ${ENDED}, r.prompt_tokens, r.completion_tokens, r.total_tokens, r.cost_nanos, r.uncosted
+    FROM runs r WHERE r.environment_id = :env AND ${condition} AND r.started_at >= :from AND r.started_at < :to
+    ORDER BY r.started_at DESC LIMIT ${LIMITS.usageSessionRuns}`
+
+interface Group {
+  /** Selects `key`, `at` and what `usage_hours` counts, of the times from `:from` to `:to`. */
+  rows: string
+  columns?: string
+  /** Sorts before every key. */
+  first: string
+  latencies: readonly string[]
+  /** Null: the rows have it. */
+  name: string | null
+}
+
+/** Tags and metadata are in the texts of runs: usage-labels.ts. */
+type SqlGroup = Exclude<UsageGroup, 'tag' | 'metadata'>
+
+const OF_USER = runsBy('r.user_key', 'r.user_id', 'r.user_key = :userKey')
+
+const GROUPS: Record<SqlGroup, Group> = {
+  agent: {
+    rows: `SELECT *, agent_id AS key, hour AS at FROM usage_hours WHERE ${IN_HOURS}`,
+    first: NIL_UUID,
+    latencies: [ofModels('agent_id'), ofTools('agent_id')],
+    name: 'SELECT COALESCE(display_name, name) AS name FROM agents WHERE environment_id = :tenantId AND id = :key',
+  },
+  model: {
+    rows: `SELECT *, model_key AS key, hour AS at FROM usage_hours WHERE ${IN_HOURS}`,
+    first: '',
+    latencies: [ofModels('model_key'), ofTools("''")],
+    name: 'SELECT model AS name FROM models WHERE environment_id = :tenantId AND model_key = :key',
+  },
+  tool: {
+    rows: `SELECT *, tool_key AS key, hour AS at, calls AS events, ${NO_RUNS}, ${NO_USAGE} FROM tool_hours WHERE ${IN_HOURS}`,
+    columns: `${sumsOf(['errors', 'blocked', 'approvals'])}, `,
+    first: '',
+    latencies: [ofTools('tool_key')],
+    name: 'SELECT tool AS name FROM tools WHERE environment_id = :tenantId AND tool_key = :key',
+  },
+  session: {
+    rows: runsBy('r.session_key', 'r.session_id'),
+    columns: 'MIN(name) AS name, ',
+    first: '',
+    latencies: [],
+    name: null,
+  },
+  user: {
+    rows: runsBy('r.user_key', 'r.user_id'),
+    columns: 'MIN(name) AS name, ',
+    first: '',
+    latencies: [],
+    name: null,
+  },
+  promptVersion: {
+    rows: `SELECT named.prompt_version_id AS key, named.first_at AS at, named.events, 1 AS runs, ${ENDED},
+        named.prompt_tokens, named.completion_tokens, named.total_tokens, named.cost_nanos, r.uncosted
+      FROM (SELECT * FROM version_runs WHERE environment_id = :env AND first_at >= :from AND first_at < :to
+        ORDER BY first_at DESC LIMIT ${LIMITS.usagePromptRuns}) named
+      JOIN runs r ON r.environment_id = :env AND r.id = named.run`,
+    first: NIL_UUID,
+    latencies: ['prompt_version_id AS key, call FROM version_latencies WHERE'],
+    name: `SELECT p.name || ' version ' || v.number AS name FROM prompt_versions v
+      JOIN prompts p ON p.workspace_id = v.workspace_id AND p.id = v.prompt_id
+      WHERE v.workspace_id = :tenantId AND v.id = :key`,
+  },
+}
+
+async function readUsagePoints(
+  sql: Sql,
+  { environmentId, workspaceId }: { environmentId: string; workspaceId: string },
+  given: UsageWindow,
+  page: UsagePointPage,
+): Promise<Page<UsagePointRow>> {
+  const { by, stepMs, from } = given
+  if (by === 'tag' || by === 'metadata') return readLabelPoints(sql, environmentId, { ...given, by }, page)
+  const window = { ...given, by }
+  const points = await readPoints(sql, environmentId, window, page)
+  if (points.rows.length === 0) return { rows: [], more: false }
+  const names = new Map<string, string | null>()
+  for (const { key, name } of points.rows) {
+    const tenantId = by === 'promptVersion' ? workspaceId : environmentId
+    if (!names.has(key)) names.set(key, name ?? (await nameOf(sql, by, tenantId, key)))
+  }
+  const places = points.rows.map(({ step }) => step)
+  const last = Math.min(from + (Math.max(...places) + 1) * stepMs, window.to)
+  const steps = { start: from, stepMs, from: from + Math.min(...places) * stepMs, to: last }
+  const latencies = await readLatencies(sql, environmentId, by, steps)
+  const uncosted = await uncostedOfPoints(sql, environmentId, window, steps, new Set(names.keys()))
+  const rows = points.rows.map(({ errors = 0, blocked = 0, approvals = 0, ...point }): UsagePointRow => {
+    const latency = (call: Call) => latencies.get(`${point.step} ${point.key} ${call}`) ?? null
+    return {
+      ...point,
+      name: names.get(point.key) ?? null,
+      uncosted: uncosted.get(`${point.step} ${point.key}`) ?? [],
+      calls: by === 'tool' ? { errors, blocked, approvals } : null,
+      llm: latency('LLM_CALL'),
+      tool: latency('TOOL_CALL'),
+    }
+  })
+  return { rows, more: points.more }
+}
+
+type SqlWindow = UsageWindow & { by: SqlGroup }
+
+/** Of one user, its index has the runs. */
+const rowsOf = ({ by, label }: SqlWindow) => (by === 'user' && label !== undefined ? OF_USER : GROUPS[by].rows)
+const userKeyOf = ({ by, label }: SqlWindow) => (by === 'user' && label !== undefined ? textKey(label) : undefined)
+
+function readPoints(sql: Sql, environmentId: string, window: SqlWindow, { limit, sort, after }: UsagePointPage) {
+  const { by, from, to, stepMs } = window
+  const place = sort === undefined ? after : null
+  const start = from + Math.max(place?.step ?? 0, 0) * stepMs
+  const { columns = '', first } = GROUPS[by]
+  const sums = `SELECT step, key, ${columns}${COUNTED}
+    FROM (SELECT *, CAST((at - :start) / :stepMs AS BIGINT) AS step FROM (${rowsOf(window)}) named) page
+    WHERE (step, key) > (:afterStep, :afterKey) GROUP BY step, key`
+  const afterPlace = { afterStep: place?.step ?? -1, afterKey: place?.key ?? first }
+  const userKey = userKeyOf(window)
+  const params = { env: environmentId, start: from, stepMs, from: start, to, userKey, ...afterPlace }
+  const value = sort === undefined ? '0' : valueOf(by, sort)
+  const isUsed = by === 'tool' ? 'events > 0 OR blocked > 0 OR approvals > 0' : 'events > 0 OR runs > 0'
+  const used = `SELECT *, ${value} AS value FROM (${sums}) named WHERE ${isUsed}`
+  if (sort === undefined) return sql.page<Point>(`${used} ORDER BY step, key`, params, limit)
+  const text = `SELECT * FROM (${used}) page
+    WHERE value < :most OR (value = :most AND ("totalTokens" < :tokens OR ("totalTokens" = :tokens AND key > :lastKey)))
+    ORDER BY value DESC, "totalTokens" DESC, key`
+  const { value: most = MAX_SUM, totalTokens: tokens = MAX_SUM, key: lastKey = first } = after ?? {}
+  return sql.page<Point>(text, { ...params, most, tokens, lastKey }, limit)
+}
+
+function valueOf(by: SqlGroup, sort: UsageSort): string {
+  if (sort === 'failed' && by === 'tool') return 'errors'
+  return { cost: '"costNanos"', tokens: '"totalTokens"', events: 'events', runs: 'runs', failed: 'failed' }[sort]
+}
+
+async function nameOf(sql: Sql, by: SqlGroup, tenantId: string, key: string): Promise<string | null> {
+  if (key === '') return ''
+  const { name: text } = GROUPS[by]
+  return text && ((await sql.get<{ name: string }>(text, { tenantId, key }))?.name ?? null)
+}
+
+async function uncostedOfPoints(
+  sql: Sql,
+  environmentId: string,
+  window: SqlWindow,
+  steps: Steps,
+  keys: ReadonlySet<string>,
+) {
+  const { by } = window
+  if (by === 'tool') return new Map<string, UncostedSum[]>()
+  if (by === 'session' || by === 'user' || by === 'promptVersion') {
+    const params = { env: environmentId, from: steps.from, to: steps.to, userKey: userKeyOf(window) }
+    const runs = { text: rowsOf(window), params }
+    return readUncostedRuns(sql, runs, steps, keys, by)
+  }
+  const key = by === 'model' ? 'model_key' : 'agent_id'
+  const sums = await readUncostedSums(sql, environmentId, { key, ...steps })
+  return Map.groupBy(sums, ({ step, key: of }) => `${step} ${of}`)
+}
+
+async function readLatencies(sql: Sql, environmentId: string, by: SqlGroup, steps: Steps) {
+  const { latencies } = GROUPS[by]
+  if (latencies.length === 0) return new Map<string, LatencyRow>()
+  const step = 'CAST((hour - :start) / :stepMs AS BIGINT) AS step'
+  const texts = latencies.map((of) => `SELECT bucket, calls, ${step}, ${of} ${IN_HOURS}`)
+  const text = percentilesBy('step, key, call', texts.join(' UNION ALL '))
+  const params = { env: environmentId, ...steps }
+  const rows = await sql.all<LatencyRow & { step: number; key: string; call: Call }>(text, params)
+  return new Map(rows.map((row) => [`${row.step} ${row.key} ${row.call}`, latencyRow(row)]))
+}

@@ -1,0 +1,156 @@
+import assert from 'node:assert/strict'
+import { randomUUID } from 'node:crypto'
+import { after, before, test } from 'node:test'
+import { approvalCalls, HASH, type ApprovalCalls } from '../../setup/approval-service.ts'
+import { event, startService, type Service } from '../../setup/service.ts'
+import { refusalOf, replyOf, UNKNOWN_ID } from '../web/contract.ts'
+
+const OTHER_HASH = 'cd'.repeat(32)
+
+let service: Service
+let calls: ApprovalCalls
+before(async () => {
+  service = await startService()
+  calls = approvalCalls(service)
+})
+after(() => service.close())
+
+async function ask(runId: string | null, fields: Record<string, unknown> = {}): Promise<string> {
+  const { status, body } = await calls.ask({ runId, ...fields })
+  assert.equal(status, 201)
+  return body.id
+}
+
+/** Records tool calls (or other events) of a run, in this order. */
+async function record(runId: string, ...payloads: Record<string, unknown>[]): Promise<string[]> {
+  const events = payloads.map(({ eventType = 'TOOL_CALL', ...payload }) => event({ runId, eventType, payload }))
+  assert.equal((await service.record(events)).body.success, true)
+  return events.map(({ eventId }) => eventId as string)
+}
+
+const ran = { toolName: 'transfer', inputHash: HASH, output: 'done' }
+
+const aftermath = async (id: string) =>
+  replyOf(
+    'readApprovalAftermath',
+    await service.operator(`/environments/${service.environmentId}/approvals/${id}/aftermath`),
+  )
+
+const ofRun = async (runId: string) =>
+  replyOf('listRunApprovals', await service.operator(`/environments/${service.environmentId}/runs/${runId}/approvals`))
+
+test('after an approval: the tool ran, with which event and outcome', async () => {
+  const run = randomUUID()
+  const id = await ask(run)
+  await calls.decide(id, 'APPROVED')
+  const [first, second] = await record(run, { ...ran, approvalId: id }, { ...ran, approvalId: id, error: 'broke' })
+  const { approval, calls: judged, truncated } = await aftermath(id)
+  assert.deepEqual([approval.id, approval.status, truncated], [id, 'APPROVED', false])
+  assert.deepEqual(
+    judged.map(({ eventId, verdict, outcome, linkedBy, hashChecked }) => [
+      eventId,
+      verdict,
+      outcome,
+      linkedBy,
+      hashChecked,
+    ]),
+    [
+      [first, 'as_approved', 'output', 'approvalId', true],
+      [second, 'ran_again', 'error', 'approvalId', true],
+    ],
+  )
+  const row = await service.operator<{ id: string }>(
+    `/environments/${service.environmentId}/runs/${run}/events/${first}`,
+  )
+  assert.equal(judged[0]?.id, row.body.id)
+})
+
+test('the tool ran after a rejection, after expiry, before anyone decided, or with another input', async () => {
+  const run = randomUUID()
+  const rejected = await ask(run, { toolName: 'a' })
+  const expired = await ask(run, { toolName: 'b', timeoutMs: 1_000 })
+  const undecided = await ask(run, { toolName: 'c' })
+  const approved = await ask(run, { toolName: 'd' })
+  await calls.decide(rejected, 'REJECTED')
+  await calls.decide(approved, 'APPROVED')
+  assert.equal((await calls.read(expired, '?wait=30')).body.status, 'EXPIRED')
+  await record(
+    run,
+    { ...ran, toolName: 'a' },
+    { ...ran, toolName: 'b' },
+    { ...ran, toolName: 'c' },
+    { ...ran, toolName: 'd', inputHash: OTHER_HASH },
+  )
+  const verdicts = async (id: string) => (await aftermath(id)).calls.map(({ verdict }) => verdict)
+  assert.deepEqual(await verdicts(rejected), ['after_rejection'])
+  assert.deepEqual(await verdicts(expired), ['after_expiry'])
+  assert.deepEqual(await verdicts(undecided), ['before_decision'])
+  assert.deepEqual(await verdicts(approved), ['other_input'])
+  const whole = await ofRun(run)
+  assert.deepEqual(
+    whole.approvals.map(({ id }) => id),
+    [rejected, expired, undecided, approved],
+  )
+  assert.equal(whole.calls.length, 4)
+})
+
+test('a run shows calls without approval, or with a missing or foreign one', async () => {
+  const [run, other] = [randomUUID(), randomUUID()]
+  const foreign = await ask(other)
+  await record(
+    run,
+    { eventType: 'POLICY_DECISION', toolName: 'delete', inputHash: HASH, action: 'REQUIRE_APPROVAL' },
+    { ...ran, toolName: 'delete' },
+    { ...ran, approvalId: UNKNOWN_ID },
+    { ...ran, approvalId: 'not an id' },
+    { ...ran, approvalId: foreign },
+    { ...ran, toolName: 'harmless' },
+  )
+  const { approvals, calls: judged } = await ofRun(run)
+  assert.deepEqual(approvals, [])
+  assert.deepEqual(
+    judged.map(({ verdict, approvalId }) => [verdict, approvalId]),
+    [
+      ['without_approval', null],
+      ['unknown_approval', UNKNOWN_ID],
+      ['unknown_approval', 'not an id'],
+      ['other_run', foreign],
+    ],
+  )
+})
+
+test('an approval of a run that is not recorded, or of no run, has no calls', async () => {
+  for (const run of [randomUUID(), null]) {
+    const { calls: judged, run: found } = await aftermath(await ask(run))
+    assert.deepEqual([judged, found], [[], null])
+  }
+})
+
+test('an approval whose run id is the internal id of another run does not take its calls', async () => {
+  const run = randomUUID()
+  await record(run, ran)
+  const { run: internal } = await ofRun(run)
+  const { calls: judged, run: found } = await aftermath(await ask(internal))
+  assert.deepEqual([judged, found], [[], null])
+})
+
+test('a run with more tool calls than the search bound says so', async () => {
+  const run = randomUUID()
+  const id = await ask(run)
+  for (let batch = 0; batch < 51; batch++) await record(run, ...Array.from({ length: 100 }, () => ({ toolName: 'x' })))
+  await record(run, { ...ran, approvalId: id })
+  const { calls: judged, truncated } = await aftermath(id)
+  assert.deepEqual([judged, truncated], [[], true])
+})
+
+test('an unknown run, or one of another environment, is not found', async () => {
+  const run = randomUUID()
+  await record(run, ran)
+  const { environmentId } = await service.newTenant('aftermath elsewhere')
+  for (const path of [
+    `/environments/${service.environmentId}/runs/${randomUUID()}/approvals`,
+    `/environments/${environmentId}/runs/${run}/approvals`,
+  ]) {
+    assert.deepEqual(refusalOf(await service.operator(path)), [404, 'not_found'])
+  }
+})

@@ -1,0 +1,105 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import type { IssuePage } from '@tacho/contract/issues/issue.ts'
+import { startOnBothEngines } from '../../setup/both-engines.ts'
+import { eventually } from '../../setup/eventually.ts'
+import { event, type Service } from '../../setup/service.ts'
+import { replyOf } from '../web/contract.ts'
+
+const services = startOnBothEngines({}, ({ engine, service }) => ({ engine, service }))
+
+function onBoth(name: string, run: (service: Service) => Promise<void>): void {
+  test(name, async (t) => {
+    for (const { engine, service } of services) await t.test(engine, () => run(service))
+  })
+}
+
+const HOUR = 3_600_000
+const START = Math.floor(Date.now() / HOUR) * HOUR - 2 * HOUR
+
+/** An environment of its own. */
+async function tenant(service: Service) {
+  const { environmentId } = await service.newTenant(`labels ${Math.random()}`)
+  const key = await service.newKey({ scopes: ['events:write'], environmentId })
+  const path = `/environments/${environmentId}`
+  const found = async (query: string) => {
+    const { items } = replyOf('listOperatorRuns', await service.operator(`${path}/runs${query}`))
+    return items.map(({ runId }) => runId).toSorted()
+  }
+  return {
+    path,
+    found,
+    async record(...events: object[]) {
+      const { body } = await service.record(events, key)
+      assert.ok(body.success, JSON.stringify(body))
+    },
+    async points(query: string) {
+      const of = `from=${new Date(START).toISOString()}&to=${new Date(START + HOUR).toISOString()}&step=window`
+      const { items } = replyOf('readUsagePoints', await service.operator(`${path}/usage/points?${of}&${query}`))
+      return items.map(({ name, runs, failed, usage }) => [name, runs, failed, usage.cost])
+    },
+  }
+}
+
+const labelled = (runId: string, at: number, payload: object, cost: number, status = 'COMPLETED') => [
+  event({ runId, timestamp: START + at, eventType: 'USER_INPUT', payload }),
+  event({ runId, timestamp: START + at + 1, eventType: 'LLM_CALL', payload: { model: 'm', cost } }),
+  event({ runId, timestamp: START + at + 2, eventType: 'SESSION_OUTCOME', payload: { status } }),
+]
+
+onBoth('runs have an end user, tags and metadata, and are found and summed up by them', async (service) => {
+  const { record, found, points } = await tenant(service)
+  await record(
+    ...labelled('r1', 0, { userId: 'ann', runTags: ['beta', 'eu'], runMetadata: { task: 'refund', tries: 2 } }, 1),
+    ...labelled('r2', 10, { userId: 'ann', runMetadata: { task: 'refund' } }, 0.5, 'FAILED'),
+    ...labelled('r3', 20, { userId: 'bob', runTags: ['beta'], runMetadata: { task: 'order' } }, 2),
+    ...labelled('r4', 30, { userId: 7, runTags: 'beta', runMetadata: ['task'] }, 4),
+  )
+  // The first user stays; the latest value of a key counts.
+  await record(event({ runId: 'r3', payload: { userId: 'ann', runMetadata: { task: 'return' } } }))
+  assert.deepEqual(await found('?user=ann'), ['r1', 'r2'])
+  assert.deepEqual(await found('?user=ann&status=FAILED'), ['r2'])
+  assert.deepEqual(await found('?user=7'), ['r4'])
+  assert.deepEqual(await found('?tag=beta'), ['r1', 'r3'])
+  assert.deepEqual(await found('?metadata=task%3Drefund'), ['r1', 'r2'])
+  assert.deepEqual(await found('?metadata=tries'), ['r1'])
+  assert.deepEqual(await found('?metadata=task%3Dorder'), [])
+  assert.deepEqual(await found('?metadata=tas'), [])
+  assert.deepEqual(await points('by=user&sort=cost'), [
+    ['7', 1, 0, 4],
+    ['bob', 1, 0, 2],
+    ['ann', 2, 1, 1.5],
+  ])
+  assert.deepEqual(await points('by=user&user=ann'), [['ann', 2, 1, 1.5]])
+  assert.deepEqual(await points('by=tag&sort=runs'), [
+    ['beta', 2, 0, 3],
+    ['eu', 1, 0, 1],
+  ])
+  assert.deepEqual(await points('by=metadata&metadata=task&sort=cost&limit=2'), [
+    ['return', 1, 0, 2],
+    ['refund', 2, 1, 1.5],
+  ])
+})
+
+onBoth('a loop in recorded tool calls opens an issue and marks its run', async (service) => {
+  const { record, found, path } = await tenant(service)
+  const call = (runId: string, index: number, input: object) =>
+    event({
+      runId,
+      timestamp: START + index,
+      eventType: 'TOOL_CALL',
+      payload: { toolName: 'get_order', input, output: 1 },
+    })
+  await record(
+    ...Array.from({ length: 16 }, (_, index) => call('loops', index, { id: index % 4 === 0 ? 1 : 100 + index })),
+  )
+  assert.deepEqual(await found('?loops=true'), [])
+  await record(call('loops', 16, { id: 1 }), call('loops', 17, { id: 1 }))
+  await record(...Array.from({ length: 9 }, (_, index) => call('not', index, { id: index % 4 })))
+  assert.deepEqual(await found('?loops=true'), ['loops'])
+  const issues = async () => (await service.operator<IssuePage>(`${path}/issues`)).body.items
+  await eventually(async () => (await issues()).length === 1, 'the issue of the loop')
+  const [issue] = await issues()
+  assert.equal(issue?.title, 'get_order is called again and again with the same input')
+  assert.equal(issue?.occurrences, 1)
+})

@@ -1,0 +1,156 @@
+import assert from 'node:assert/strict'
+import { describe, test } from 'node:test'
+import type { AuditEntry } from '../../../../src/storage/people/audit.ts'
+import type { OperatorTokenRow } from '../../../../src/storage/people/operator-tokens.ts'
+import { uuidv7At } from '../../../../src/storage/engine/uuid.ts'
+import { sharedStorage, type OpenStorage } from '../open.ts'
+import { newId, NOON } from '../sample.ts'
+
+const all = { limit: 1000, after: null }
+let count = 0
+
+/** Entries in time order, like UUIDv7 ids. */
+export function auditEntry(given: Partial<AuditEntry> = {}): AuditEntry {
+  return {
+    id: `${uuidv7At(NOON).slice(0, 24)}${String(++count).padStart(12, '0')}`,
+    workspaceId: null,
+    environmentId: null,
+    at: NOON,
+    actorKind: 'token',
+    actorId: 'someone',
+    actorName: 'Someone',
+    action: 'thing.change',
+    targetKind: 'thing',
+    targetId: 'one',
+    detail: '{}',
+    requestId: newId(),
+    address: '192.0.2.1',
+    ...given,
+  }
+}
+
+function operatorToken(given: Partial<OperatorTokenRow> = {}): OperatorTokenRow {
+  const times = { createdAt: NOON, expiresAt: null, revokedAt: null, lastUsedAt: null }
+  const made = { allowedAddresses: null, creatorKind: null, creatorId: null, creatorName: null }
+  const who = { id: newId(), name: 'script', hash: 'cd'.repeat(32), workspaceId: null, role: 'owner' } as const
+  return { ...who, ...made, ...times, ...given }
+}
+
+export function accessSuite(open: OpenStorage) {
+  describe('operator tokens and the audit log', () => {
+    const storage = sharedStorage(open)
+
+    async function newWorkspace(audit: AuditEntry[] = []): Promise<string> {
+      const id = newId()
+      await storage().createWorkspace({ id, name: newId(), createdAt: NOON }, audit)
+      return id
+    }
+
+    test('tokens that decide have the role in the workspace or everywhere, and are neither revoked nor expired', async () => {
+      const [home, other] = [await newWorkspace(), await newWorkspace()]
+      const before = await storage().countDecidingTokens(home, NOON)
+      const rows = [
+        operatorToken(),
+        operatorToken({ workspaceId: home, role: 'approver' }),
+        operatorToken({ workspaceId: home, role: 'viewer' }),
+        operatorToken({ workspaceId: other, role: 'approver' }),
+        operatorToken({ workspaceId: home, role: 'admin', expiresAt: NOON }),
+        operatorToken({ workspaceId: home, role: 'admin', revokedAt: NOON }),
+      ]
+      for (const row of rows) await storage().createOperatorToken(row, [])
+      assert.equal((await storage().countDecidingTokens(home, NOON)) - before, 2)
+    })
+
+    test('tokens are listed and revoked within their workspace, or among those for all workspaces', async () => {
+      const [home, other] = [await newWorkspace(), await newWorkspace()]
+      const rows = [operatorToken({ workspaceId: home, role: 'viewer' }), operatorToken({ workspaceId: other })]
+      const everywhere = operatorToken()
+      for (const row of [...rows, everywhere]) await storage().createOperatorToken(row, [])
+      assert.deepEqual((await storage().listOperatorTokens(home, all)).rows, rows.slice(0, 1))
+      assert.ok((await storage().listOperatorTokens(null, all)).rows.some(({ id }) => id === everywhere.id))
+      assert.ok(!(await storage().listOperatorTokens(null, all)).rows.some(({ id }) => id === rows[0]?.id))
+      const [row] = rows
+      assert.ok(row)
+      assert.equal(await storage().revokeOperatorToken(other, row.id, NOON, []), null)
+      assert.equal(await storage().revokeOperatorToken(null, row.id, NOON, []), null)
+      assert.deepEqual(await storage().revokeOperatorToken(home, row.id, NOON, []), { ...row, revokedAt: NOON })
+      assert.deepEqual(await storage().revokeOperatorToken(home, row.id, NOON + 1, []), { ...row, revokedAt: NOON })
+      assert.equal((await storage().revokeOperatorToken(null, everywhere.id, NOON, []))?.revokedAt, NOON)
+    })
+
+    test('every change is in the log as soon as it is stored, and an act that changes nothing is not', async () => {
+      const workspaceId = newId()
+      const entry = (action: string) => auditEntry({ workspaceId, action })
+      const log = async () =>
+        (await storage().listAudit(workspaceId, all)).rows.map(({ action }) => action).toReversed()
+      const row = { id: workspaceId, name: newId(), createdAt: NOON }
+      const environment = { id: newId(), workspaceId, name: 'production', createdAt: NOON }
+      const unused = {
+        allowedAddresses: null,
+        revokedAt: null,
+        lastUsedAt: null,
+        expiresAt: null,
+        requestsPerSecond: null,
+        createdAt: NOON,
+      }
+      const key = { id: newId(), environmentId: environment.id, name: 'k', hash: 'x', scopes: [], ...unused }
+      const token = operatorToken({ workspaceId })
+      await storage().createWorkspace(row, [entry('workspace')])
+      await storage().createWorkspace({ ...row, id: newId() }, [entry('taken')])
+      await storage().createEnvironment(environment, [entry('environment')])
+      await storage().createEnvironment({ ...environment, id: newId() }, [entry('taken')])
+      await storage().createApiKey(key, [entry('key')])
+      await storage().createApiKey({ ...key, id: newId(), environmentId: newId() }, [entry('nowhere')])
+      await storage().revokeApiKey(environment.id, key.id, NOON, [entry('revoke key')])
+      await storage().revokeApiKey(environment.id, key.id, NOON, [entry('again')])
+      await storage().createOperatorToken(token, [entry('token')])
+      await storage().revokeOperatorToken(workspaceId, token.id, NOON, [entry('revoke token')])
+      await storage().revokeOperatorToken(workspaceId, token.id, NOON, [entry('again')])
+      assert.deepEqual(await log(), ['workspace', 'environment', 'key', 'revoke key', 'token', 'revoke token'])
+    })
+
+    test('the log lists the newest first, page by page, of one workspace or of all', async () => {
+      const workspaceId = newId()
+      const entries = Array.from({ length: 5 }, (_, at) => auditEntry({ workspaceId, at: NOON + at }))
+      await storage().appendAudit([...entries, auditEntry()])
+      const newest = entries.toReversed()
+      assert.deepEqual((await storage().listAudit(workspaceId, { limit: 2, after: null })).rows, newest.slice(0, 2))
+      const after = newest[1]?.id ?? ''
+      assert.deepEqual((await storage().listAudit(workspaceId, { limit: 9, after })).rows, newest.slice(2))
+      assert.equal((await storage().listAudit(null, { limit: 1, after: null })).rows[0]?.workspaceId, null)
+    })
+
+    test('each part of a filter narrows the log; a time range includes its start but not its end', async () => {
+      const workspaceId = newId()
+      const entries = [
+        auditEntry({ workspaceId, action: 'a', actorId: 'x', targetKind: 'k', targetId: '1', at: NOON }),
+        auditEntry({ workspaceId, action: 'b', actorId: 'x', targetKind: 'k', targetId: '2', at: NOON + 1 }),
+        auditEntry({ workspaceId, action: 'b', actorId: 'y', targetKind: 'l', targetId: '1', at: NOON + 2 }),
+      ]
+      await storage().appendAudit(entries)
+      const of = async (filter: Parameters<ReturnType<typeof storage>['listAudit']>[2]) =>
+        (await storage().listAudit(workspaceId, all, filter)).rows.map(({ at }) => at - NOON).toReversed()
+      assert.deepEqual(await of({}), [0, 1, 2])
+      assert.deepEqual(await of({ action: 'b' }), [1, 2])
+      assert.deepEqual(await of({ action: 'b', actorId: 'x' }), [1])
+      assert.deepEqual(await of({ targetKind: 'k' }), [0, 1])
+      assert.deepEqual(await of({ targetId: '1' }), [0, 2])
+      assert.deepEqual(await of({ from: NOON + 1 }), [1, 2])
+      assert.deepEqual(await of({ from: NOON, to: NOON + 2 }), [0, 1])
+      assert.deepEqual(await of({ actorId: 'z' }), [])
+    })
+
+    test('workspaces are listed by ids, also when the ids are many or unknown', async () => {
+      const ids = []
+      for (let made = 0; made < 3; made++) ids.push(await newWorkspace())
+      const sorted = ids.toSorted()
+      const within = [...ids, ...Array.from({ length: 120 }, newId)]
+      const listed = async (page: { limit: number; after: string | null }) =>
+        (await storage().listWorkspaces(page, within)).rows.map(({ id }) => id)
+      assert.deepEqual(await listed(all), sorted)
+      assert.deepEqual(await listed({ limit: 2, after: null }), sorted.slice(0, 2))
+      assert.deepEqual(await listed({ limit: 2, after: sorted[1] ?? '' }), sorted.slice(2))
+      assert.deepEqual((await storage().listWorkspaces(all, [])).rows, [])
+    })
+  })
+}
