@@ -97,7 +97,7 @@ export async function writeProgram(folder) {
     platform: 'node',
     target: 'node26',
     external: EXTERNAL,
-    // For program/module-url.ts and program/version.ts.
+    // For program/program.ts and program/program.ts.
     define: { TACHO_BUILD: JSON.stringify(id), TACHO_VERSION: JSON.stringify(versionOfBuild()) },
     // Packages in CommonJS call it.
     banner: {

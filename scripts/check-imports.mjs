@@ -1,5 +1,5 @@
-// Imports run one way: contract <- policy <- server <- cli, contract <- client <- cli | console, and policy <- sdk | console; inside the server http | jobs -> domain -> storage/*.ts -> contract. storage/storage.ts takes its methods from the types of the acts in storage/sql.
-// Exported functions of the server have different names, and source files at most 400 lines. A table of allowed imports is easier to read than lint rules of forbidden ones. oxlint finds import cycles.
+// Imports run one way: contract <- policy <- server <- cli, contract <- client <- cli | console, and policy <- sdk | console; inside the server http | jobs -> domain -> storage -> contract. Every layer has the same rooms, and nothing flat beside them but its entry.
+// storage/storage.ts takes its methods from the types of the acts in storage/sql. Exported functions of the server have different names, and source files at most 400 lines. A table of allowed imports is easier to read than lint rules of forbidden ones. oxlint finds import cycles.
 import { globSync, readFileSync } from 'node:fs'
 import path from 'node:path'
 import { fileURLToPath } from 'node:url'
@@ -10,9 +10,30 @@ const client = 'packages/client/src/**'
 const mcp = 'packages/mcp/src/**'
 const server = 'packages/server/src'
 const sdk = 'packages/sdk/src'
+// The nouns, and the machinery: `web` is HTTP or the page around a page, `engine` what the nouns are made with.
+const rooms = [
+  'record',
+  'runs',
+  'approvals',
+  'policies',
+  'issues',
+  'people',
+  'tenants',
+  'messages',
+  'data',
+  'web',
+  'engine',
+]
+const inRooms = (folder) => `${folder}/{${rooms.join()}}/**`
 const storage = `${server}/storage`
+// What tables hold, in the words of all layers. Its rules are in domain, its statements in storage/sql.
+const rows = `{${storage}/storage.ts,${inRooms(storage)}}`
+const http = `${server}/http`
+const publicSide = `${http}/{record/!(operator-*),runs/runs,approvals/approval{s,-feed,-reader},policies/{runtime-config,configuration-c*},issues/issue-records,tenants/{api-key,credential-cache,rate-limit},web/!(operator-*|mcp|doctor)}.ts`
 // What storage loads of the contract. Each of its threads would load the schema library's hundreds of files again.
-const contractWords = ['limits', 'score-filter', 'words'].map((name) => `packages/contract/src/${name}.ts`)
+const contractWords = ['engine/limits', 'runs/score-filter', 'engine/words'].map(
+  (name) => `packages/contract/src/${name}.ts`,
+)
 // Any layer may run a thread, and finds files of this program.
 const threads = `${server}/{threads,program}/**`
 // Estimates, for replies and for alerts.
@@ -34,7 +55,7 @@ const layers = [
       contract,
       policy,
       `${server}/domain/**`,
-      `${storage}/*.ts`,
+      rows,
       'npm/@bufbuild/protobuf',
       'npm/diff',
       'npm/typebox',
@@ -45,13 +66,13 @@ const layers = [
   },
   {
     folder: `${storage}/sql/**`,
-    may: [contract, `${storage}/sql/**`, `${storage}/*.ts`, ...anyPackage],
+    may: [contract, `${storage}/sql/**`, rows, ...anyPackage],
     loads: [...contractWords, `${storage}/**`, ...anyPackage],
     not: ['npm/better-sqlite3', 'npm/pg', 'npm/fastify', 'npm/@fastify/*'],
   },
   ...['sqlite', 'postgres'].map((engine) => ({
     folder: `${storage}/${engine}/**`,
-    may: [contract, `${storage}/${engine}/**`, `${storage}/sql/**`, `${storage}/*.ts`, threads, ...anyPackage],
+    may: [contract, `${storage}/${engine}/**`, `${storage}/sql/**`, rows, threads, ...anyPackage],
     loads: [...contractWords, `${storage}/**`, threads, ...anyPackage],
     not: ['npm/fastify', 'npm/@fastify/*'],
   })),
@@ -61,19 +82,19 @@ const layers = [
     loads: [...contractWords, `${storage}/**`, ...anyPackage],
     not: ['npm/fastify', 'npm/@fastify/*'],
   },
-  // The operator API builds on the files of http, which do not know it. deps.ts lists what all routes need.
-  side(`${server}/http/deps.ts`, `${server}/http/**`),
   // Answers models with the tools of the MCP server, which read by the operator API.
   {
-    folder: `${server}/http/operator/mcp-answer.ts`,
+    folder: `${http}/web/mcp-answer.ts`,
     may: [client, mcp, 'npm/@modelcontextprotocol/server', 'npm/fastify'],
   },
-  side(`${server}/http/operator/**`, `${server}/http/**`),
-  side(`${server}/http/*.ts`, `${server}/http/*.ts`),
+  // The public side does not know the operator's: neither its rooms nor its files.
+  side(`${http}/web/deps.ts`, `${http}/**`),
+  side(publicSide, `${http}/{record,runs,approvals,policies,issues,tenants,web}/!(operator-*).ts`),
+  side(`${http}/**`, `${http}/**`),
   side(`${server}/jobs/**`, `${server}/jobs/**`, ['npm/fastify', 'npm/@fastify/*']),
   {
     folder: prices,
-    may: [contract, prices, threads, `${server}/domain/**`, `${storage}/*.ts`, ...anyPackage],
+    may: [contract, prices, threads, `${server}/domain/**`, rows, ...anyPackage],
     not: ['npm/better-sqlite3', 'npm/pg', 'npm/fastify', 'npm/@fastify/*'],
   },
   // Every layer loads these, so they import none.
@@ -112,18 +133,17 @@ const layers = [
       'packages/guards/src/**',
       // The SDK's rules of delivery: what an answer means, and when to try again.
       `${sdk}/{answer,retry}.ts`,
-      `${server}/program/version.ts`,
       'packages/cli/src/**',
       `${server}/process/serve.ts`,
-      `${server}/program/root.ts`,
+      `${server}/program/program.ts`,
       `${server}/config/config.ts`,
       `${server}/maintenance/**`,
       // The format of exports, which both sides write and check.
-      `${server}/domain/export-lines.ts`,
+      `${server}/domain/data/export-lines.ts`,
       // The differences of versions, as the server shows them.
-      `${server}/domain/diff.ts`,
+      `${server}/domain/policies/diff.ts`,
       // The reader of spans, so that imported ones become the same events.
-      `${server}/domain/otlp/*.ts`,
+      `${server}/domain/record/otlp/*.ts`,
       ...anyPackage,
     ],
   },
@@ -131,16 +151,7 @@ const layers = [
 
 /** A side of the server: `own` are the files of the same side that it may import. */
 function side(folder, own, not = []) {
-  const may = [
-    contract,
-    policy,
-    own,
-    `${server}/domain/**`,
-    `${storage}/*.ts`,
-    `${server}/config/config.ts`,
-    prices,
-    threads,
-  ]
+  const may = [contract, policy, own, `${server}/domain/**`, rows, `${server}/config/config.ts`, prices, threads]
   return { folder, may: [...may, ...anyPackage], not: ['npm/better-sqlite3', 'npm/pg', ...not] }
 }
 
@@ -175,6 +186,32 @@ for (const file of globSync(`${server}/**/*.ts`, { cwd: root })) {
     if (known === place) continue
     wrong++
     console.error(`${file}: ${name} is also a function of ${known}`)
+  }
+}
+
+const FILES_MAX = 24
+const layersWithRooms = [
+  ['packages/contract/src', 'packages/contract/src'],
+  ['packages/cli/src', 'packages/cli/src/main.ts'],
+  ['packages/console/src', 'packages/console/src/{main.tsx,service-worker/*}'],
+  [http, ''],
+  [`${server}/domain`, ''],
+  [`${server}/jobs`, ''],
+  [storage, `${storage}/{storage.ts,sqlite/*,postgres/*,copy/*,sql/**}`],
+  [`${storage}/sql`, `${storage}/sql/acts.ts`],
+]
+for (const [folder, entries] of layersWithRooms) {
+  const perFolder = new Map()
+  for (const file of globSync(`${folder}/**/*.{ts,tsx}`, { cwd: root })) {
+    perFolder.set(path.dirname(file), (perFolder.get(path.dirname(file)) ?? 0) + 1)
+    if (path.matchesGlob(file, inRooms(folder)) || path.matchesGlob(file, entries)) continue
+    wrong++
+    console.error(`${file}: lies in no room. Rooms: ${rooms.join(', ')}`)
+  }
+  for (const [name, files] of perFolder) {
+    if (files <= FILES_MAX) continue
+    wrong++
+    console.error(`${name}: ${files} files, more than ${FILES_MAX}`)
   }
 }
 

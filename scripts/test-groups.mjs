@@ -13,7 +13,7 @@ const ALONE = [
   'packages/server/test/storage/sqlite/cache-memory', // measures the heap
   'packages/guards/test/same-decisions', // sets an environment variable, as does the next
   'packages/sdk-conformance/test/python',
-  'packages/server/test/jobs/mail-sender', // changes the trusted certificates
+  'packages/server/test/jobs/messages/mail-sender', // changes the trusted certificates
 ]
 
 /** Started first, because they take long and often wait: at the end, nothing would run beside them. */
@@ -27,7 +27,7 @@ const FIRST = [
   'packages/guards/',
   'packages/server/test/process/',
   'packages/server/test/storage/postgres/',
-  'packages/server/test/http/operator/',
+  'packages/server/test/http/',
 ]
 
 /**

@@ -4,8 +4,7 @@
  */
 import { brotliCompressSync, constants, gzipSync } from 'node:zlib'
 import { LIMITS } from '@tacho/contract/engine/limits.ts'
-import { MCP_ROUTE } from '@tacho/contract/web/mcp.ts'
-import { OTLP_ROUTES } from '@tacho/contract/web/otlp.ts'
+import { MCP_ROUTE, OTLP_ROUTES } from '@tacho/contract/web/protocol-routes.ts'
 import { PUBLIC_PREFIX } from '@tacho/contract/web/routes.ts'
 import {
   queryOf,

@@ -1,7 +1,7 @@
 /** Worst requests of OpenTelemetry, in JSON and in protobuf. */
 import { gzipSync } from 'node:zlib'
 import { LIMITS } from '@tacho/contract/engine/limits.ts'
-import type { OtlpSignal } from '@tacho/contract/web/otlp.ts'
+import type { OtlpSignal } from '@tacho/contract/web/protocol-routes.ts'
 import type { WorstRequest } from './worst-own.ts'
 
 const JSON_TYPE = { 'content-type': 'application/json' }

@@ -1,9 +1,9 @@
 /** `tacho`: the list of commands, and how each of them ends. */
 import { printable } from '@tacho/contract/engine/shown-text.ts'
-import { programVersion } from '@tacho/server/program/version.ts'
+import { programVersion } from '@tacho/server/program/program.ts'
 import { Command, CommanderError } from 'commander'
 import { Stop } from './engine/stop.ts'
-import { fitHelp, HELP_SETTINGS } from './engine/fit-help.ts'
+import { fitHelp, HELP_SETTINGS } from './engine/help.ts'
 
 interface Entry {
   args?: string
@@ -58,7 +58,7 @@ export const COMMANDS: Record<string, Entry> = {
   },
   whoami: {
     about: 'show the operator token in use and its roles',
-    load: async () => (await import('./people/whoami.ts')).addWhoami,
+    load: async () => (await import('./people/login.ts')).addWhoami,
   },
   audit: {
     about: 'changes and sign-ins by operators and tokens',
@@ -262,7 +262,7 @@ function endWithReader(): void {
 }
 
 async function suggestOption(error: string, program: Command, args: readonly string[]): Promise<void> {
-  const { nearOption } = await import('./engine/near-option.ts')
+  const { nearOption } = await import('./engine/help.ts')
   const near = nearOption(error, program, args)
   if (near !== null) process.stderr.write(`(Did you mean ${near}?)\n`)
 }

@@ -8,7 +8,7 @@ import { OPERATOR_ROUTES } from '@tacho/contract/web/operator-routes.ts'
 import type { Command } from 'commander'
 import { readManifest } from '../src/policies/apply/read-manifest.ts'
 import { COMMANDS, createProgram } from '../src/main.ts'
-import { COMMON_OPTIONS } from '../src/engine/fit-help.ts'
+import { COMMON_OPTIONS } from '../src/engine/help.ts'
 
 const ROOT = path.resolve(import.meta.dirname, '../../..')
 const FILE = path.join(ROOT, 'docs/commands.md')

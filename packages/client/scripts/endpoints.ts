@@ -3,7 +3,7 @@
  * needs its method and path only. Run it after you change a table: `scripts/node packages/client/scripts/endpoints.ts`.
  */
 import { mkdirSync, writeFileSync } from 'node:fs'
-import { IDEMPOTENCY_KEY_HEADER } from '@tacho/contract/web/idempotency.ts'
+import { IDEMPOTENCY_KEY_HEADER } from '@tacho/contract/web/fields.ts'
 import { OPERATOR_ROUTES } from '@tacho/contract/web/operator-routes.ts'
 import type { Route } from '@tacho/contract/web/route.ts'
 import { ROUTES } from '@tacho/contract/web/routes.ts'

@@ -1,5 +1,5 @@
 /** Makes a client from a table of endpoints: an object with one call per endpoint. */
-import type { IDEMPOTENCY_KEY_HEADER } from '@tacho/contract/web/idempotency.ts'
+import type { IDEMPOTENCY_KEY_HEADER } from '@tacho/contract/web/fields.ts'
 import type { Route } from '@tacho/contract/web/route.ts'
 import type { CallOptions, Client, Failure, Refusal } from './call.ts'
 import type { Connection } from './connection.ts'

@@ -4,7 +4,7 @@ import { StrictMode } from 'react'
 import { createRoot } from 'react-dom/client'
 import { createQueryClient } from './web/queries.ts'
 import { createConsoleRouter } from './web/router.tsx'
-import { applyTheme } from './web/ui/theme.ts'
+import { applyTheme } from './web/ui/browser.ts'
 import './web/ui/theme.css'
 
 try {

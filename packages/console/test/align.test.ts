@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import { align, type AlignedStep, type Alignment } from '../src/runs/compare/align.ts'
-import { wordsOf } from '../src/runs/compare/words.ts'
+import { wordsOf } from '../src/runs/compare/compared-texts.ts'
 
 const TYPES = { U: 'USER_INPUT', M: 'LLM_CALL', T: 'TOOL_CALL', S: 'AGENT_STEP', E: 'SESSION_OUTCOME' } as const
 

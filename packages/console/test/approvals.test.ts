@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict'
 import { after, afterEach, before, describe, test } from 'node:test'
 import type { Page } from 'playwright-core'
-import { STALLED_MS } from '@tacho/contract/runs/stalled.ts'
+import { STALLED_MS } from '@tacho/contract/runs/run-activity.ts'
 import type { ApprovalPage } from '@tacho/contract/approvals/operator-approval.ts'
 import { newPerson } from '../../server/test/http/people/browser.ts'
 import { inputHash as hashOf } from '../../policy/src/input-hash.ts'

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { compileCondition } from '@tacho/policy/compile.ts'
-import { callOf } from '../src/policies/from-call.ts'
+import { callOf } from '../src/policies/draft.ts'
 
 test('fields that a condition can name are offered as they were, and each holds with the tool', () => {
   const input = {

@@ -1,7 +1,7 @@
 /** What several inputs share, and in what they differ. */
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { differencesOf } from '../src/approvals/input-differences.ts'
+import { differencesOf } from '../src/approvals/input-values.ts'
 
 test('members that all share stand once, the others at their input', () => {
   const inputs = ['{"order":7,"amount":20,"to":{"name":"Ada"}}', '{"amount":20,"order":8,"to":{"name":"Bob"}}']

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { newsOf } from '../src/runs/list/news.ts'
+import { newsOf } from '../src/runs/list/queries.ts'
 
 const rows = (...ids: string[]) => ids.map((id) => ({ id, status: 'RUNNING' }))
 

@@ -4,7 +4,7 @@ import { after, before, describe, test } from 'node:test'
 import { issueRecord, openedIssue } from '../../server/test/setup/issue-service.ts'
 import { event } from '../../server/test/setup/service.ts'
 import { startOfDay } from '@tacho/contract/engine/days.ts'
-import { hoursBefore, hoursOf, readRange, runsRange, stepAt, stepsOf, timesOfRange } from '../src/web/range.ts'
+import { hoursBefore, hoursOf, readRange, runsRange, stepAt, stepsOf, timesOfRange } from '../src/web/address.ts'
 import { withoutChromium } from './setup/chromium.ts'
 import { assertLooks, startConsole, type TestConsole } from './setup/console.ts'
 

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict'
 import { after, before, describe, test } from 'node:test'
 import type { Locator } from 'playwright-core'
-import { STALLED_MS } from '@tacho/contract/runs/stalled.ts'
+import { STALLED_MS } from '@tacho/contract/runs/run-activity.ts'
 import { event } from '../../server/test/setup/service.ts'
 import { testHarmfulTexts } from './runs/harmful-texts.ts'
 import { testRunList } from './runs/list.ts'

@@ -107,7 +107,7 @@ test('types of events have no hue of a status; an error is as red as what failed
   const types = tones('runs/event-type.tsx')
   const statuses = [
     ...tones('runs/run-status.tsx').values(),
-    ...tones('approvals/approval-status.tsx').values(),
+    ...tones('approvals/approval-summary.tsx').values(),
     ...tones('issues/issue-state.tsx').values(),
   ]
   assert.ok(types.size >= 9 && statuses.length >= 8)

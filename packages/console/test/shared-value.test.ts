@@ -1,7 +1,7 @@
 /** Which earlier result an approval's input depends on. */
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { sharedValue } from '../src/approvals/shared-value.ts'
+import { sharedValue } from '../src/approvals/input-values.ts'
 
 const shared = (input: unknown, result: unknown) => sharedValue(JSON.stringify(input), JSON.stringify(result))
 

@@ -1,7 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { neverEnded } from '../src/runs/never-ended.ts'
-import { STALLED_MS } from '../src/runs/stalled.ts'
+import { neverEnded, STALLED_MS } from '../src/runs/run-activity.ts'
 
 const row = (eventType: string, eventId: string, spanId: string | null) => ({ eventType, eventId, spanId })
 const ROWS = [

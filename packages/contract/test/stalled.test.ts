@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { runLength, STALLED_MS, stalledMs } from '../src/runs/stalled.ts'
+import { runLength, STALLED_MS, stalledMs } from '../src/runs/run-activity.ts'
 
 const startedAt = new Date(0).toISOString()
 const lastEventAt = new Date(60_000).toISOString()

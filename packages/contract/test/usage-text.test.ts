@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { costWords, spentWords, tokensText, tokenWords } from '../src/runs/usage-text.ts'
+import { costWords, spentWords, tokensText, tokenWords } from '../src/runs/run-text.ts'
 
 const shown = (value: number) => `$${value}`
 

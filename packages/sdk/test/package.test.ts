@@ -133,7 +133,7 @@ test('it has no dependencies', () => {
 })
 
 const PROGRAM = `
-import { Tacho, ToolBlockedError, type Diagnostic } from '@tacho/sdk'
+import { Tacho, ToolBlockedError, type Diagnostic, type TachoOptions } from '@tacho/sdk'
 import { fakeTacho } from '@tacho/sdk/testing'
 
 const tacho = new Tacho({ apiKey: 'key', baseUrl: process.argv[2], onDiagnostic: (said: Diagnostic) => console.log(said.code) })
@@ -153,7 +153,6 @@ console.log(JSON.stringify({ answer, sent, blocked, names: [Tacho.name, ToolBloc
 
 /** What hosts pass whose types differ from one another. Compiled, never run. */
 const TYPES = `
-import { Tacho, type TachoOptions } from '@tacho/sdk'
 
 const given: { enabled: boolean | undefined; agentName: string | undefined } = { enabled: undefined, agentName: undefined }
 const options: TachoOptions[] = [

@@ -10,7 +10,7 @@ import type {
 } from '@tacho/contract/approvals/operator-approval.ts'
 import { lookalikes } from '@tacho/contract/engine/shown-text.ts'
 import { counted, printable, spokenTime, strong } from '../engine/output.ts'
-import { toned, tonedWord, toneOf } from '../engine/tone.ts'
+import { toned, tonedWord, toneOf } from '../engine/display.ts'
 
 /** One approval on one line. */
 export function approvalLine(approval: OperatorApproval, now: number): string {

@@ -118,6 +118,6 @@ async function watchAll(options: EnvironmentOptions & { decide: boolean }): Prom
     if (await runScreen(client, environmentId, { input, output })) process.exitCode = 130
     return
   }
-  const { watch } = await import('./watch-lines.ts')
+  const { watch } = await import('./watch.ts')
   await watch(client, environmentId, options.json === true)
 }

@@ -2,7 +2,7 @@
 import type { Decision } from '@tacho/contract/approvals/approval.ts'
 import { LIMITS } from '@tacho/contract/engine/limits.ts'
 import type { DecisionOutcome } from '@tacho/contract/approvals/approval-decision.ts'
-import { known } from '../engine/known.ts'
+import { known } from '../engine/find-by-id.ts'
 import type { OperatorClient } from '../engine/operator-client.ts'
 import type { EnvironmentOptions } from '../engine/options.ts'
 import { printJson, printLine } from '../engine/output.ts'

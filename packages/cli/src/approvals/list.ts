@@ -1,7 +1,7 @@
 /** `tacho approvals list` and `tacho approvals show`. */
 import { eachItem, taken } from '@tacho/client/items.ts'
 import type { ApprovalCard } from '@tacho/contract/approvals/operator-approval.ts'
-import { known } from '../engine/known.ts'
+import { known } from '../engine/find-by-id.ts'
 import type { Input, OperatorClient } from '../engine/operator-client.ts'
 import { pageSize } from '../engine/options.ts'
 import { printJson, printLine, printMore, printTable, spokenNumber, type Column } from '../engine/output.ts'

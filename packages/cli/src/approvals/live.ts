@@ -3,7 +3,7 @@ import { emitKeypressEvents } from 'node:readline'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { ApprovalDetail, OperatorApproval } from '@tacho/contract/approvals/operator-approval.ts'
 import { Refused, type OperatorClient } from '../engine/operator-client.ts'
-import { approvalChanges } from './changes.ts'
+import { approvalChanges } from './watch.ts'
 import {
   atTime,
   EMPTY_SCREEN,

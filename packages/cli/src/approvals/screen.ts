@@ -15,7 +15,7 @@ import type { ApprovalCard, ApprovalDetail, OperatorApproval } from '@tacho/cont
 import { cutEnd, pad } from '../engine/text-width.ts'
 import { indented } from '@tacho/contract/record/json-text.ts'
 import { printable } from '@tacho/contract/engine/shown-text.ts'
-import { toned } from '../engine/tone.ts'
+import { toned } from '../engine/display.ts'
 import { inputCheckText, waitingText } from '@tacho/contract/approvals/approval-text.ts'
 import { agentText, alarms, letterWarnings, requesterOf } from './approval-lines.ts'
 

@@ -1,14 +1,12 @@
 import type { Command } from 'commander'
 import { createHash } from 'node:crypto'
 import { existsSync } from 'node:fs'
-import { writeNewFile } from '../engine/new-file.ts'
-import { answered } from '../engine/operator-client.ts'
+import { writeNewFile } from '../engine/files.ts'
+import { answered, unreachable } from '../engine/operator-client.ts'
 import { asOperator, connect, withJson, type OutputOptions, type ServerOptions } from '../engine/options.ts'
-import { countsText } from './backup-counts.ts'
-import { storeAct } from './store-act.ts'
+import { countsText, storeAct } from './store.ts'
 import { printJson, printLine, spokenBytes } from '../engine/output.ts'
 import { startProgress } from '../engine/progress.ts'
-import { unreachable } from '../engine/server-trouble.ts'
 import { failed, wrongUsage } from '../engine/stop.ts'
 
 export function addBackup(command: Command): void {

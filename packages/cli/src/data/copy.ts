@@ -1,5 +1,5 @@
 import type { Command } from 'commander'
-import { readDatabaseUrl } from './database-url.ts'
+import { readDatabaseUrl } from './store.ts'
 import { withJson, type OutputOptions } from '../engine/options.ts'
 import { counted, printJson, printLine, spokenNumber } from '../engine/output.ts'
 import { startProgress, type Progress } from '../engine/progress.ts'

@@ -5,7 +5,7 @@ import type { Command } from 'commander'
 import { connected } from '../engine/connected.ts'
 import { inEnvironment, type EnvironmentOptions } from '../engine/options.ts'
 import { wrongUsage } from '../engine/stop.ts'
-import { canAsk, confirmed } from '../engine/confirm.ts'
+import { canAsk, confirmed } from '../engine/ask.ts'
 import { counted, printJson, printLine, printTable } from '../engine/output.ts'
 
 interface EraseOptions extends EnvironmentOptions {

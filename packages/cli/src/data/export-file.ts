@@ -4,7 +4,7 @@ import { pipeline } from 'node:stream/promises'
 import { createGunzip, createGzip, createZstdCompress, createZstdDecompress } from 'node:zlib'
 import { countLine, newExportState, readLine, readMark, type ExportState } from '@tacho/server/domain/data/export-lines.ts'
 import { failed } from '../engine/stop.ts'
-import { lines } from '../engine/lines.ts'
+import { lines } from '../engine/files.ts'
 
 /** A line can have a payload whose characters are all escaped twice. */
 const LONGEST_LINE_MIB = 64

@@ -1,20 +1,19 @@
-import { Option, type Command } from 'commander'
 import { createWriteStream, existsSync } from 'node:fs'
 import { open, rename } from 'node:fs/promises'
 import path from 'node:path'
 import { Readable } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
+import { Option, type Command } from 'commander'
 import { connected } from '../engine/connected.ts'
-import { answered, type OperatorClient } from '../engine/operator-client.ts'
-import { unreachable } from '../engine/server-trouble.ts'
+import { answered, type OperatorClient, type Input, unreachable } from '../engine/operator-client.ts'
 import { findEnvironment } from '../tenants/tenants.ts'
 import { checkedAt, checkedLines, encoderOf, formatOf, readExport, type Checked } from './export-file.ts'
-import { exportParquet, PARQUET_TABLES, type ParquetTable } from './parquet.ts'
 import { runQuery, withRunFilters, type RunFilterOptions } from '../runs/filters.ts'
 import { connect, inEnvironment } from '../engine/options.ts'
 import { failed, Stop, wrongUsage } from '../engine/stop.ts'
-import { printJson, printLine, spokenNumber } from '../engine/output.ts'
+import { printJson, printLine, spokenNumber, spokenBytes } from '../engine/output.ts'
 import { startProgress, type Progress } from '../engine/progress.ts'
+import { download, refuseExisting } from '../engine/files.ts'
 
 interface Options extends RunFilterOptions {
   parquet?: ParquetTable
@@ -161,4 +160,25 @@ async function* keptOf(file: string, format: ReturnType<typeof formatOf>) {
   } catch {
     // The rest is asked for again.
   }
+}
+
+/** `tacho export --parquet`: runs or events as a file for analysis. */
+
+const PARQUET_TABLES = ['events', 'runs'] as const
+type ParquetTable = (typeof PARQUET_TABLES)[number]
+
+async function exportParquet(
+  client: OperatorClient,
+  input: Input<'exportParquet'>,
+  { output, json }: { output?: string | undefined; json?: true },
+): Promise<void> {
+  if (output !== undefined) refuseExisting(output)
+  const reply = await client.exportParquet(input)
+  if (output === undefined) return pipeline(Readable.fromWeb(reply), process.stdout, { end: false })
+  const progress = await startProgress('Export', null)
+  const onBytes = (bytes: number) => progress.update(bytes, spokenBytes(bytes))
+  const bytes = await download(output, reply, { url: client.url, ending: 'PAR1', onBytes })
+  progress.end(`Export: ${spokenBytes(bytes)}`)
+  if (json) printJson({ file: output, table: input.query.table, bytes })
+  else printLine(`Export of ${input.query.table} written to ${output} (${spokenBytes(bytes)}).`)
 }

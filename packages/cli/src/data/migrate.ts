@@ -1,5 +1,5 @@
 import type { Command } from 'commander'
-import { readDatabaseUrl } from './database-url.ts'
+import { readDatabaseUrl } from './store.ts'
 import { withJson, type OutputOptions } from '../engine/options.ts'
 import { counted, printJson, printLine } from '../engine/output.ts'
 import { failed } from '../engine/stop.ts'
@@ -31,7 +31,7 @@ Examples:
 
 async function migrate({ databaseUrl, citus, json }: Options): Promise<void> {
   const url = readDatabaseUrl(databaseUrl)
-  const { migrateStore, StoreRefused } = await import('@tacho/server/maintenance/migrate-store.ts')
+  const { migrateStore, StoreRefused } = await import('@tacho/server/maintenance/copy.ts')
   const done = await migrated()
   if (json) return printJson(done)
   const { database, schema, applied, distributed } = done

@@ -1,11 +1,9 @@
 import type { Command } from 'commander'
 import { existsSync } from 'node:fs'
-import { readDataDir, withDataDir, type DataDirOptions } from './data-dir.ts'
+import { readDataDir, withDataDir, type DataDirOptions, countsText, storeAct } from './store.ts'
 import { withJson, type OutputOptions } from '../engine/options.ts'
 import { printJson, printLine, spokenBytes } from '../engine/output.ts'
 import { wrongUsage } from '../engine/stop.ts'
-import { countsText } from './backup-counts.ts'
-import { storeAct } from './store-act.ts'
 
 interface Options extends DataDirOptions, OutputOptions {
   replace?: true

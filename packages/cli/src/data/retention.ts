@@ -12,7 +12,7 @@ import { connected } from '../engine/connected.ts'
 import { findWorkspace } from '../tenants/tenants.ts'
 import { connect, inEnvironment, type EnvironmentOptions } from '../engine/options.ts'
 import { wrongUsage } from '../engine/stop.ts'
-import { canAsk, confirmed } from '../engine/confirm.ts'
+import { canAsk, confirmed } from '../engine/ask.ts'
 import { counted, printJson, printLine, spokenBytes, spokenNumber, strong } from '../engine/output.ts'
 
 interface Options extends EnvironmentOptions {

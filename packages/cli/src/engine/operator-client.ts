@@ -2,15 +2,15 @@
 import type { Failure, Input as CallInput, Refusal, Value } from '@tacho/client/call.ts'
 import { createOperatorClient, type OperatorClient as Answers, type OperatorRoutes } from '@tacho/client/operator.ts'
 import { throwing, type Throwing } from '@tacho/client/throwing.ts'
-import { sentenceOf } from './server-trouble.ts'
 import { Stop } from './stop.ts'
+import { printable } from './output.ts'
 
 /** Input and result of the call with this name. */
 export type Input<Name extends keyof Answers> = CallInput<OperatorRoutes[Name]>
 export type Reply<Name extends keyof Answers> = Value<OperatorRoutes[Name]>
 
 /** Used where a command names none: an id, or `workspace/environment`. */
-export interface Defaults {
+interface Defaults {
   environment?: string | undefined
   workspace?: string | undefined
 }
@@ -48,4 +48,83 @@ export function operatorClient(url: string, token: string, defaults: Defaults = 
 export function answered<Answer extends { ok: true }>(url: string, result: Answer | Refusal | Failure): Answer {
   if (result.ok) return result
   throw new Refused(url, result)
+}
+
+/** Describes a failed call in one sentence. */
+
+const CAUSES = new Map(
+  Object.entries({
+    ECONNREFUSED: 'the connection was refused',
+    ENOTFOUND: 'the host name does not exist',
+    EAI_AGAIN: 'the DNS lookup failed; it may work later',
+    ECONNRESET: 'the connection was lost',
+    UND_ERR_SOCKET: 'the connection was lost',
+    ETIMEDOUT: 'the connection timed out',
+    UND_ERR_CONNECT_TIMEOUT: 'the connection timed out',
+    UND_ERR_HEADERS_TIMEOUT: 'the connection timed out',
+    TimeoutError: 'the request timed out',
+    EHOSTUNREACH: 'there is no network route to it',
+    ENETUNREACH: 'there is no network route to it',
+    DEPTH_ZERO_SELF_SIGNED_CERT: 'its certificate is self-signed: set NODE_EXTRA_CA_CERTS',
+    SELF_SIGNED_CERT_IN_CHAIN: 'its certificate is self-signed: set NODE_EXTRA_CA_CERTS',
+    UNABLE_TO_VERIFY_LEAF_SIGNATURE: 'its certificate cannot be verified: set NODE_EXTRA_CA_CERTS',
+    CERT_HAS_EXPIRED: 'its certificate has expired',
+    ERR_SSL_WRONG_VERSION_NUMBER: 'it does not speak https',
+    ERR_SSL_PACKET_LENGTH_TOO_LONG: 'it does not speak https',
+  }),
+)
+
+/** What a call shows the server. */
+type Credential = 'operator token' | 'API key'
+
+const CREDENTIALS: Record<Credential, string> = {
+  'operator token': 'TACHO_OPERATOR_TOKEN, or the file of --token-file',
+  'API key': 'TACHO_API_KEY',
+}
+
+/** A sentence about a call that failed. */
+export function sentenceOf(url: string, result: Refusal | Failure, credential: Credential): string {
+  switch (result.reason) {
+    case 'refused':
+      return refusal(result.problem, credential)
+    case 'no_answer':
+    case 'timeout':
+    case 'aborted':
+      return unreachable(url, result.cause)
+    case 'not_tacho':
+      return `${url} answered ${result.status}, but is not a Tacho server: check the address.`
+    case 'too_large':
+      return `${url} answered ${result.status} with too much data for this command: request less.`
+    case 'no_address':
+      return 'An id must not be empty, "." or "..".'
+  }
+}
+
+/** A sentence about a request without a response. */
+export function unreachable(url: string, error: unknown): string {
+  const code = errorCode(error)
+  const cause = CAUSES.get(code) ?? `the request failed (${code})`
+  return `No answer from ${url}: ${cause}. Start the server with \`tacho serve\`, or set its address with TACHO_URL or --url.`
+}
+
+/** fetch wraps the system error; for a name with several addresses that wraps one error per address. */
+function errorCode(error: unknown): string {
+  if (!(error instanceof Error)) return 'no reason given'
+  if ('code' in error && typeof error.code === 'string') return error.code
+  const inner = error instanceof AggregateError ? (error.errors as unknown[])[0] : error.cause
+  if (inner !== undefined) return errorCode(inner)
+  return error.name === 'TimeoutError' ? error.name : error.message
+}
+
+/** A sentence about an error response. */
+function refusal(
+  { code, title, detail = title, errors = [], requestId }: Refusal['problem'],
+  credential: Credential,
+): string {
+  const fields = errors
+    .filter(({ message }) => !detail.includes(message))
+    .map(({ path, message }) => `${path} ${message}`)
+  const said = [detail, ...fields].map((text) => printable(text).replace(/\.$/, ''))
+  const hint = code === 'unauthenticated' ? `: check ${CREDENTIALS[credential]}` : ''
+  return `${said.join('; ')}${hint} (${printable(code)}, request ${printable(requestId)}).`
 }

@@ -1,10 +1,10 @@
 /** Flags that several commands share. */
-import { LIMITS } from '@tacho/contract/engine/limits.ts'
 import { InvalidArgumentError, Option, type Command } from 'commander'
+import { LIMITS } from '@tacho/contract/engine/limits.ts'
 import { operatorClient, type OperatorClient } from './operator-client.ts'
 import { readAccount } from './credentials.ts'
-import { COMMON_OPTIONS } from './fit-help.ts'
-import { showExactTimes } from './look.ts'
+import { COMMON_OPTIONS } from './help.ts'
+import { showExactTimes } from './display.ts'
 
 export interface OutputOptions {
   json?: true
@@ -101,3 +101,15 @@ export function pageSize(most: number): number {
 export function withYes(command: Command): Command {
   return command.option('-y, --yes', 'do not ask')
 }
+
+/** The networks from which a key or token is valid. The server checks them. */
+export const ALLOW_FROM = 'addresses and networks from which it is valid, separated by commas; default: anywhere'
+
+const ANYWHERE = 'anywhere'
+
+export const networksFrom = (given: string): string[] => given.split(',').map((part) => part.trim())
+
+export const networksOrAny = (given: string): string[] | null => (given === ANYWHERE ? null : networksFrom(given))
+
+export const allowedFrom = ({ allowedAddresses }: { allowedAddresses: string[] | null }): string =>
+  allowedAddresses?.join(',') ?? ANYWHERE

@@ -1,10 +1,9 @@
 /** Output on stdout: tables and lines for people, JSON for programs. */
-import { costWords, tokenWords } from '@tacho/contract/runs/usage-text.ts'
+import { costWords, tokenWords } from '@tacho/contract/runs/run-text.ts'
 import { compact, money } from '@tacho/contract/engine/format.ts'
 import { printableJson } from '@tacho/contract/engine/shown-text.ts'
-import { currentLook } from './look.ts'
+import { currentLook, toned } from './display.ts'
 import { shownTime, tablePages, type Column } from './table.ts'
-import { toned } from './tone.ts'
 
 export type { Column } from './table.ts'
 export { printable } from '@tacho/contract/engine/shown-text.ts'
@@ -28,7 +27,7 @@ export function printLine(text = ''): void {
 }
 
 /** The same empty state everywhere: a sentence and the command that helps. */
-export type EmptyText = `${string}. ${string}\`tacho ${string}\`${string}.`
+type EmptyText = `${string}. ${string}\`tacho ${string}\`${string}.`
 
 /** Writes a table page by page. */
 export function tableWriter(columns: readonly Column[]): (rows: string[][]) => void {
@@ -88,7 +87,7 @@ export function faint(text: string): string {
 }
 
 /** Tokens and money: short on a terminal, exact for a program. */
-export function spokenTokens(tokens: number): string {
+function spokenTokens(tokens: number): string {
   return currentLook().width === null ? spokenNumber(tokens) : compact(tokens)
 }
 
@@ -121,4 +120,9 @@ export function spokenBytes(bytes: number): string {
   const units = ['B', 'KiB', 'MiB', 'GiB', 'TiB']
   const power = Math.min(Math.floor(Math.log2(Math.max(bytes, 1)) / 10), units.length - 1)
   return `${power === 0 ? bytes : (bytes / 1024 ** power).toFixed(1)} ${units[power]}`
+}
+
+/** Who did something. What an import brought is the word of its file. */
+export function authorText(name: string, importedAt: string | null): string {
+  return importedAt === null ? name : `${name} (imported)`
 }

@@ -1,6 +1,6 @@
 /** Flags of commands for one workspace or the whole installation. */
 import type { Workspace } from '@tacho/contract/tenants/workspace.ts'
-import type { Role } from '@tacho/contract/web/access.ts'
+import type { Role } from '@tacho/contract/web/route.ts'
 import { InvalidArgumentError, type Command } from 'commander'
 import type { OperatorClient } from './operator-client.ts'
 import { asOperator, type ServerOptions } from './options.ts'

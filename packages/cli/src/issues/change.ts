@@ -2,7 +2,7 @@
 import { allItems } from '@tacho/client/items.ts'
 import type { IssueRecord } from '@tacho/contract/issues/operator-issue-record.ts'
 import type { Issue } from '@tacho/contract/issues/issue.ts'
-import { known } from '../engine/known.ts'
+import { known } from '../engine/find-by-id.ts'
 import { Refused, type OperatorClient } from '../engine/operator-client.ts'
 import type { EnvironmentOptions } from '../engine/options.ts'
 import { counted, printable, printJson, printLine } from '../engine/output.ts'

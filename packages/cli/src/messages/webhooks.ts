@@ -20,8 +20,7 @@ import {
   type EnvironmentOptions,
   type PageOptions,
 } from '../engine/options.ts'
-import { askSecret } from '../engine/secret.ts'
-import { assertConfirmed, type ConfirmOptions } from '../engine/confirm.ts'
+import { askSecret, assertConfirmed, type ConfirmOptions } from '../engine/ask.ts'
 import { printable, printJson, printLine, printMore, printTable, spokenTime } from '../engine/output.ts'
 import { DELIVERY_STATUSES, WEBHOOK_EVENTS, WEBHOOK_FORMATS } from '@tacho/contract/engine/words.ts'
 

@@ -1,11 +1,12 @@
+/** `tacho login, logout, whoami`. */
 import type { Command } from 'commander'
 import { operatorClient } from '../engine/operator-client.ts'
 import { operatorToken, readAccount, readUrl } from '../engine/credentials.ts'
-import { asOperator, withJson, type OutputOptions, type ServerOptions } from '../engine/options.ts'
+import { asOperator, withJson, type OutputOptions, type ServerOptions, connect } from '../engine/options.ts'
 import { DEFAULT_PROFILE, knownProfiles, readProfiles, writeProfiles } from '../engine/profiles.ts'
 import { wrongUsage } from '../engine/stop.ts'
 import { printable, printJson, printLine } from '../engine/output.ts'
-import { askSecret } from '../engine/secret.ts'
+import { askSecret } from '../engine/ask.ts'
 
 interface LoginOptions extends ServerOptions {
   profile: string
@@ -64,4 +65,17 @@ function logout(options: LogoutOptions): void {
   writeProfiles(profiles)
   if (options.json) return printJson({ profile: name })
   printLine(`Forgot the token of the profile ${printable(name)}.`)
+}
+
+export function addWhoami(command: Command): void {
+  asOperator(command).addHelpText('after', '\nExample:\n  tacho whoami --json').action(whoami)
+}
+
+async function whoami(options: ServerOptions): Promise<void> {
+  const me = await connect(options).readMe()
+  if (options.json) return printJson(me)
+  printLine(`${me.kind === 'token' ? 'Operator token' : 'Operator'} ${printable(me.name)} (${me.id})`)
+  if (me.installation) printLine('  runs the whole installation')
+  if (me.everywhere !== null) printLine(`  ${me.everywhere} of every workspace`)
+  for (const { name, role } of me.workspaces) printLine(`  ${role} of workspace ${printable(name)}`)
 }

@@ -1,10 +1,8 @@
 import type { Command } from 'commander'
-import { findDatabaseUrl } from '../data/database-url.ts'
-import { readDataDir, withDataDir, type DataDirOptions } from '../data/data-dir.ts'
+import { findDatabaseUrl, readDataDir, withDataDir, type DataDirOptions, storeAct } from '../data/store.ts'
 import { withJson, type OutputOptions } from '../engine/options.ts'
 import { counted, printJson, printLine } from '../engine/output.ts'
 import { wrongUsage } from '../engine/stop.ts'
-import { storeAct } from '../data/store-act.ts'
 
 interface Options extends DataDirOptions, OutputOptions {
   databaseUrl?: string

@@ -1,14 +1,14 @@
 /** `tacho policies check`: compiles conditions locally, without a server. */
 import { compileCondition } from '@tacho/policy/compile.ts'
-import { printJson, printLine } from '../engine/output.ts'
+import type { Fault } from '@tacho/policy/position.ts'
+import { printJson, printLine, printable } from '../engine/output.ts'
 import { wrongUsage } from '../engine/stop.ts'
-import { faultLines } from './fault-lines.ts'
 import { readCondition } from './source-file.ts'
 import { findPlace } from '../tenants/tenants.ts'
 import { connect, type EnvironmentOptions } from '../engine/options.ts'
 import { warningsOf } from './recorded-calls.ts'
 
-export interface CheckOptions extends EnvironmentOptions {
+interface CheckOptions extends EnvironmentOptions {
   condition?: string
 }
 
@@ -78,4 +78,28 @@ export function assertCondition(name: string, source: string): void {
   if (compiled.ok) return
   const lines = compiled.faults.flatMap((fault) => faultLines(name, source, fault))
   throw wrongUsage(`The condition is invalid.\n${lines.join('\n')}`)
+}
+
+/** Shows where a condition is invalid. Pure. */
+
+/**
+ * `name:2:6: what is wrong`, the source line, and a caret below the position. Tabs become one space, to keep the caret
+ * aligned.
+ */
+export function faultLines(name: string, source: string, { message, position }: Fault): string[] {
+  const { line, column, offset, endOffset } = position
+  const text = source.split(/\r\n|\r|\n/)[line - 1] ?? ''
+  const marked = Math.max(1, Math.min((endOffset ?? offset + 1) - offset, text.length - column + 1))
+  const before = shown(text.slice(0, column - 1))
+  const place = shown(text.slice(column - 1, column - 1 + marked))
+  const caret = `${' '.repeat(width(before))}^${'~'.repeat(Math.max(0, width(place) - 1))}`
+  return [`${printable(name)}:${line}:${column}: ${printable(message)}`, `  ${shown(text)}`, `  ${caret}`]
+}
+
+function shown(text: string): string {
+  return printable(text.replaceAll('\t', ' '))
+}
+
+function width(text: string): number {
+  return Array.from(text).length
 }

@@ -15,7 +15,7 @@ import { printable, printJson, printLine } from '../engine/output.ts'
 import { wrongUsage } from '../engine/stop.ts'
 import { findPlace } from '../tenants/tenants.ts'
 import { warnOf } from './recorded-calls.ts'
-import { findItem } from './noun.ts'
+import { findItem } from './versioned-item.ts'
 
 /** Digits of a revision that people need to tell two revisions apart. */
 const SHOWN_DIGITS = 12

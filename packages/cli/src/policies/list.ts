@@ -4,13 +4,19 @@ import type { PolicyVersion } from '@tacho/contract/policies/policy.ts'
 import type { OperatorClient } from '../engine/operator-client.ts'
 import { messageOf, purposeOf } from '@tacho/policy/message.ts'
 import { connect, type ServerOptions } from '../engine/options.ts'
-import { authorText } from '../engine/author.ts'
-import { printable, printEmpty, printJson, printLine, printTable, spokenNumber, spokenTime } from '../engine/output.ts'
+import {
+  authorText,
+  printable,
+  printEmpty,
+  printJson,
+  printLine,
+  printTable,
+  spokenNumber,
+  spokenTime,
+} from '../engine/output.ts'
 import { environmentsOf, findWorkspace } from '../tenants/tenants.ts'
 import type { Workspace } from '@tacho/contract/tenants/workspace.ts'
-import { diffLines, diffQuery } from './diff-lines.ts'
-import { inForce, spokenPlaces } from './in-force.ts'
-import { findItem } from './noun.ts'
+import { diffLines, diffQuery, inForce, spokenPlaces, findItem } from './versioned-item.ts'
 
 export interface WorkspaceOptions extends ServerOptions {
   workspace?: string

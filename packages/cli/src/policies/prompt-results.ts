@@ -2,7 +2,7 @@
 import type { PromptResult } from '@tacho/contract/policies/prompt.ts'
 import { duration, percent } from '@tacho/contract/engine/format.ts'
 import { LIMITS } from '@tacho/contract/engine/limits.ts'
-import { meanText } from '@tacho/contract/runs/score-text.ts'
+import { meanText } from '@tacho/contract/runs/run-text.ts'
 import { endedRuns, versionComparison } from '@tacho/contract/runs/statistics.ts'
 import { findPlace } from '../tenants/tenants.ts'
 import { connect, type EnvironmentOptions } from '../engine/options.ts'
@@ -16,7 +16,7 @@ import {
   spokenNumber,
   type Column,
 } from '../engine/output.ts'
-import { findItem } from './noun.ts'
+import { findItem } from './versioned-item.ts'
 
 const COLUMNS: Column[] = [
   { title: 'VERSION' },

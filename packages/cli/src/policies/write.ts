@@ -8,7 +8,7 @@ import { printable, printJson, printLine } from '../engine/output.ts'
 import { wrongUsage } from '../engine/stop.ts'
 import { findWorkspace } from '../tenants/tenants.ts'
 import { assertCondition } from './check.ts'
-import { findItem } from './noun.ts'
+import { findItem } from './versioned-item.ts'
 import { readVersion, type WorkspaceOptions } from './list.ts'
 import { readCondition } from './source-file.ts'
 

@@ -8,8 +8,8 @@ import { duration } from '@tacho/contract/engine/format.ts'
 import { allWorkspaces, environmentsOf } from '../tenants/tenants.ts'
 import { connect } from '../engine/options.ts'
 import { counted, printable, printLine, printTable, type Column } from '../engine/output.ts'
-import { toned } from '../engine/tone.ts'
-import { commandsIn, PLACES } from './check.ts'
+import { toned } from '../engine/display.ts'
+import { commandsIn, PLACES } from './hook-check.ts'
 
 interface Installed {
   agent: string

@@ -15,12 +15,16 @@ import {
   type InstallOptions,
 } from '@tacho/guards/hook/settings.ts'
 import { Argument, Option, type Command } from 'commander'
-import { check } from './check.ts'
+import { check, PROGRAM } from './hook-check.ts'
 import { status } from './hook-status.ts'
-import { isConfirmed } from './confirm.ts'
-import { installManaged, uninstallManaged } from './managed.ts'
-import { PROGRAM } from './program.ts'
-import { deleteOwnFile, writeOwnFile, type OwnFile } from './own-file.ts'
+import {
+  isConfirmed,
+  installManaged,
+  uninstallManaged,
+  deleteOwnFile,
+  writeOwnFile,
+  type OwnFile,
+} from './hook-files.ts'
 import { readApiKey, readUrl } from '../engine/credentials.ts'
 import { wholeNumber } from '../engine/options.ts'
 import { failed, wrongUsage } from '../engine/stop.ts'

@@ -1,15 +1,15 @@
 /** Records events through the public API: batches, retries, stable ids. */
+import { setTimeout as sleep } from 'node:timers/promises'
 import type { Failure, Refusal } from '@tacho/client/call.ts'
 import { JsonText } from '@tacho/client/json-text.ts'
 import { createPublicClient } from '@tacho/client/public.ts'
 import type { BatchResult, Event, EventInput } from '@tacho/contract/record/event.ts'
 import type { WarningCode } from '@tacho/contract/web/errors.ts'
 import { IMPORT_HEADER } from '@tacho/contract/engine/words.ts'
-import { setTimeout as sleep } from 'node:timers/promises'
+import { LIMITS } from '@tacho/contract/engine/limits.ts'
 import { judgedBy } from '../../../sdk/src/answer.ts'
 import { delayMs } from '../../../sdk/src/retry.ts'
-import { batchBody, batches, packed, type PackedEvent } from './batches.ts'
-import { sentenceOf } from '../engine/server-trouble.ts'
+import { sentenceOf } from '../engine/operator-client.ts'
 import { failed } from '../engine/stop.ts'
 
 const ATTEMPTS = 8
@@ -37,7 +37,7 @@ export interface Recorder {
   firstEvent(runId: string): Promise<Event | null>
 }
 
-export interface RecorderOptions {
+interface RecorderOptions {
   /** Called once, on the first retry: retries may take a while. */
   onTrouble?: (sentence: string) => void
   /** Events may be older than 30 days. */
@@ -46,7 +46,7 @@ export interface RecorderOptions {
   patience?: Patience
 }
 
-export interface Patience {
+interface Patience {
   sleep: (ms: number) => Promise<unknown>
   random: () => number
 }
@@ -133,4 +133,44 @@ function verdicts(batch: PackedEvent[], result: BatchResult): { left: PackedEven
     return { eventId, code, message: messages.get(eventId) ?? 'The server rejected the event' }
   })
   return { left: batch.filter(({ eventId }) => retry.has(eventId)), refused }
+}
+
+/** Packs events into request bodies. Pure. */
+
+/** An encoded event: every attempt sends the same bytes. */
+export interface PackedEvent {
+  eventId: string
+  text: string
+}
+
+function packed(event: EventInput): PackedEvent {
+  return { eventId: event.eventId, text: JSON.stringify(event) }
+}
+
+export function batchBody(batch: readonly PackedEvent[]): string {
+  return `[${batch.map(({ text }) => text).join(',')}]`
+}
+
+/**
+ * Events in order, in batches of at most 100 events and 1 MiB. A larger event gets its own batch, which the server
+ * rejects. No batch has an event id twice, because the reply gives verdicts by id.
+ */
+export function* batches(events: Iterable<PackedEvent>): Generator<PackedEvent[]> {
+  let batch: PackedEvent[] = []
+  let ids = new Set<string>()
+  let bytes = 2
+  for (const event of events) {
+    const more = Buffer.byteLength(event.text) + (batch.length > 0 ? 1 : 0)
+    const full = batch.length === LIMITS.batchEvents || bytes + more > LIMITS.batchBytes || ids.has(event.eventId)
+    if (batch.length > 0 && full) {
+      yield batch
+      batch = []
+      ids = new Set()
+      bytes = 2
+    }
+    bytes += Buffer.byteLength(event.text) + (batch.length > 0 ? 1 : 0)
+    batch.push(event)
+    ids.add(event.eventId)
+  }
+  if (batch.length > 0) yield batch
 }

@@ -3,8 +3,8 @@ import { whyEnded, whyLook } from '@tacho/contract/issues/failure.ts'
 import { duration } from '@tacho/contract/engine/format.ts'
 import { LIMITS } from '@tacho/contract/engine/limits.ts'
 import type { OperatorRun } from '@tacho/contract/runs/operator-run.ts'
-import { runScoreText } from '@tacho/contract/runs/score-text.ts'
-import { runLength, stalledMs } from '@tacho/contract/runs/stalled.ts'
+import { runScoreText } from '@tacho/contract/runs/run-text.ts'
+import { runLength, stalledMs } from '@tacho/contract/runs/run-activity.ts'
 import type { Input, OperatorClient } from '../engine/operator-client.ts'
 import {
   printable,
@@ -18,7 +18,7 @@ import {
   tableWriter,
   type Column,
 } from '../engine/output.ts'
-import { toned, toneOf } from '../engine/tone.ts'
+import { toned, toneOf } from '../engine/display.ts'
 
 export interface RunsWanted {
   query: NonNullable<Input<'listOperatorRuns'>['query']>

@@ -161,7 +161,7 @@ async function gaps(options: GapsOptions): Promise<void> {
 async function exportOne(runId: string, options: ExportOptions): Promise<void> {
   const { connected } = await import('../engine/connected.ts')
   const { client, environmentId } = await connected(options)
-  const { exportRun } = await import('./export.ts')
+  const { exportRun } = await import('./run-acts.ts')
   await exportRun(client, { environmentId, runId }, options)
 }
 
@@ -174,7 +174,7 @@ async function newestRun(client: OperatorClient, environmentId: string): Promise
 async function pinOne(act: 'pinRun' | 'unpinRun', runId: string, options: EnvironmentOptions): Promise<void> {
   const { connected } = await import('../engine/connected.ts')
   const { client, environmentId } = await connected(options)
-  const { pinRun } = await import('./pin.ts')
+  const { pinRun } = await import('./run-acts.ts')
   await pinRun(client, { act, environmentId, runId }, options.json === true)
 }
 

@@ -7,7 +7,7 @@ import { connected } from '../engine/connected.ts'
 import { inEnvironment, mostOf, withPages, type EnvironmentOptions, type PageOptions } from '../engine/options.ts'
 import { wrongUsage } from '../engine/stop.ts'
 import { cutEnd } from '../engine/text-width.ts'
-import { currentLook } from '../engine/look.ts'
+import { currentLook } from '../engine/display.ts'
 import {
   printable,
   printEmpty,

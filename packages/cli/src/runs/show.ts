@@ -14,17 +14,15 @@ import {
 } from '@tacho/contract/issues/failure.ts'
 import { duration } from '@tacho/contract/engine/format.ts'
 import { LIMITS } from '@tacho/contract/engine/limits.ts'
-import { neverEnded } from '@tacho/contract/runs/never-ended.ts'
+import { neverEnded, runLength, stalledMs } from '@tacho/contract/runs/run-activity.ts'
 import { ownFrame } from '@tacho/contract/issues/stack-frame.ts'
 import type { OperatorApproval } from '@tacho/contract/approvals/operator-approval.ts'
 import type { OperatorRun } from '@tacho/contract/runs/operator-run.ts'
-import { runScoreText } from '@tacho/contract/runs/score-text.ts'
-import { runLength, stalledMs } from '@tacho/contract/runs/stalled.ts'
+import { runScoreText, tokensText } from '@tacho/contract/runs/run-text.ts'
 import { indented, memberText } from '@tacho/contract/record/json-text.ts'
-import { tokensText } from '@tacho/contract/runs/usage-text.ts'
-import { known } from '../engine/known.ts'
+import { known } from '../engine/find-by-id.ts'
 import { answered, type OperatorClient } from '../engine/operator-client.ts'
-import { currentLook } from '../engine/look.ts'
+import { currentLook, toned, tonedWord } from '../engine/display.ts'
 import {
   counted,
   printable,
@@ -38,7 +36,6 @@ import {
   strong,
 } from '../engine/output.ts'
 import { paged } from '../engine/pager.ts'
-import { toned, tonedWord } from '../engine/tone.ts'
 import { storyLines } from './step-story.ts'
 import { isFailed, stepHead, stepLine, type Timeline } from './step-line.ts'
 import { shownStatus } from './list.ts'

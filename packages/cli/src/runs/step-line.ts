@@ -15,9 +15,8 @@ import {
 import { callInShort, decisionReason, outputInShort, pathEnd, toldCall } from '@tacho/contract/runs/call-text.ts'
 import { EVENT_TYPE_WORDS } from '@tacho/contract/engine/words.ts'
 import { cutEnd, pad, widthOf } from '../engine/text-width.ts'
-import type { Look } from '../engine/look.ts'
+import { type Look, toned, type Tone } from '../engine/display.ts'
 import { printable } from '@tacho/contract/engine/shown-text.ts'
-import { toned, type Tone } from '../engine/tone.ts'
 
 /** What is shown of a run besides the step. */
 export interface Timeline {

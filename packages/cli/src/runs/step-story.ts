@@ -5,7 +5,7 @@ import { toldCall, type DiffLine } from '@tacho/contract/runs/call-text.ts'
 import type { OperatorApproval } from '@tacho/contract/approvals/operator-approval.ts'
 import { stateText } from '../approvals/approval-lines.ts'
 import { printable } from '@tacho/contract/engine/shown-text.ts'
-import { toned, toneOf, type Tone } from '../engine/tone.ts'
+import { toned, toneOf, type Tone } from '../engine/display.ts'
 
 /** Lines of a step: the first ones, and the last ones of an output. */
 const LINES_MAX = 40

@@ -2,7 +2,7 @@
 import { dateOf } from '@tacho/contract/engine/days.ts'
 import { duration, number } from '@tacho/contract/engine/format.ts'
 import type { Latency, UsagePoint } from '@tacho/contract/runs/usage.ts'
-import { currentLook } from '../engine/look.ts'
+import { currentLook } from '../engine/display.ts'
 import { spokenUsage, type Column } from '../engine/output.ts'
 import { barsOf, addTo, costCell, emptySum, weight, type UsageSum } from './usage-days.ts'
 

@@ -2,11 +2,11 @@ import { eachItem, taken } from '@tacho/client/items.ts'
 import { number } from '@tacho/contract/engine/format.ts'
 import { LIMITS } from '@tacho/contract/engine/limits.ts'
 import type { UsageHour } from '@tacho/contract/runs/usage.ts'
-import { tokenWords } from '@tacho/contract/runs/usage-text.ts'
+import { tokenWords } from '@tacho/contract/runs/run-text.ts'
 import { Option, type Command } from 'commander'
 import { connected } from '../engine/connected.ts'
 import { inEnvironment, mostOf, withPages, type EnvironmentOptions, type PageOptions } from '../engine/options.ts'
-import { currentLook } from '../engine/look.ts'
+import { currentLook } from '../engine/display.ts'
 import {
   faint,
   printEmpty,

@@ -3,12 +3,21 @@ import type { ApiKey } from '@tacho/contract/tenants/api-key.ts'
 import { LIMITS } from '@tacho/contract/engine/limits.ts'
 import { SCOPES, type Scope } from '@tacho/contract/web/route.ts'
 import { InvalidArgumentError, type Command } from 'commander'
-import { connect, inEnvironment, wholeNumber, withYes, type EnvironmentOptions } from '../engine/options.ts'
-import { assertConfirmed, type ConfirmOptions } from '../engine/confirm.ts'
+import {
+  connect,
+  inEnvironment,
+  wholeNumber,
+  withYes,
+  type EnvironmentOptions,
+  ALLOW_FROM,
+  allowedFrom,
+  networksFrom,
+  networksOrAny,
+} from '../engine/options.ts'
+import { assertConfirmed, type ConfirmOptions } from '../engine/ask.ts'
 import { printable, printJson, printLine, printTable, spokenTime } from '../engine/output.ts'
 import { connected } from '../engine/connected.ts'
 import { wrongUsage } from '../engine/stop.ts'
-import { ALLOW_FROM, allowedFrom, networksFrom, networksOrAny } from '../engine/allow-from.ts'
 import { moment } from '../engine/time-text.ts'
 
 interface CreateOptions extends EnvironmentOptions {

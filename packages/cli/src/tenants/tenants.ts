@@ -1,7 +1,6 @@
 /** Finds workspaces and environments by name or id. */
 import { allItems } from '@tacho/client/items.ts'
-import type { Environment } from '@tacho/contract/tenants/environment.ts'
-import type { Workspace } from '@tacho/contract/tenants/workspace.ts'
+import type { Environment, Workspace } from '@tacho/contract/tenants/workspace.ts'
 import { DEMO_ENVIRONMENT } from '@tacho/contract/engine/words.ts'
 import type { OperatorClient } from '../engine/operator-client.ts'
 import { wrongUsage, type Stop } from '../engine/stop.ts'

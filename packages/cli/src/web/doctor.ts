@@ -1,11 +1,10 @@
-import type { DoctorReport } from '@tacho/contract/web/doctor.ts'
+import type { DoctorReport } from '@tacho/contract/web/operator-routes.ts'
 import type { EventTrace } from '@tacho/contract/runs/operator-run.ts'
 import type { Command } from 'commander'
-import { answered, type OperatorClient } from '../engine/operator-client.ts'
+import { answered, type OperatorClient, unreachable } from '../engine/operator-client.ts'
 import { connect, inEnvironment, type EnvironmentOptions } from '../engine/options.ts'
 import { printable, printJson, printLine } from '../engine/output.ts'
 import { knownUrl } from '../engine/credentials.ts'
-import { unreachable } from '../engine/server-trouble.ts'
 import { Stop, wrongUsage } from '../engine/stop.ts'
 import { findEnvironment } from '../tenants/tenants.ts'
 

@@ -1,4 +1,4 @@
-import { programVersion } from '@tacho/server/program/version.ts'
+import { programVersion } from '@tacho/server/program/program.ts'
 import type { Command } from 'commander'
 import { readSource } from '../policies/source-file.ts'
 import { withJson, type OutputOptions } from '../engine/options.ts'

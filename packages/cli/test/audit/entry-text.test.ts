@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { changeText } from '../../src/people/entry-text.ts'
+import { changeText } from '../../src/people/audit.ts'
 
 test('changes of the audit log are words, not JSON', () => {
   assert.equal(changeText({}), '')

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
 import { LIMITS } from '@tacho/contract/engine/limits.ts'
-import { batchBody, batches, type PackedEvent } from '../../src/record/batches.ts'
+import { batchBody, batches, type PackedEvent } from '../../src/record/recorder-client.ts'
 
 function events(count: number, bytes: number): PackedEvent[] {
   return Array.from({ length: count }, (_, index) => ({ eventId: `e${index}`, text: `"${'x'.repeat(bytes - 2)}"` }))

@@ -1,8 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { startHttpServer } from '../../../client/test/http-server.ts'
-import { operatorClient, Refused } from '../../src/engine/operator-client.ts'
-import { unreachable } from '../../src/engine/server-trouble.ts'
+import { operatorClient, Refused, unreachable } from '../../src/engine/operator-client.ts'
 
 const problem = (code: string, more: object = {}) =>
   JSON.stringify({ type: 'about:blank', title: 'A title.', status: 400, code, requestId: 'req-1', ...more })

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { compileCondition } from '@tacho/policy/compile.ts'
-import { faultLines } from '../../src/policies/fault-lines.ts'
+import { faultLines } from '../../src/policies/check.ts'
 
 function linesOf(source: string): string[] {
   const compiled = compileCondition(source)

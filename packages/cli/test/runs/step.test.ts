@@ -3,7 +3,7 @@ import { test } from 'node:test'
 import type { EventRow } from '@tacho/contract/record/event.ts'
 import { isFailed, stepHead, stepLine } from '../../src/runs/step-line.ts'
 import { widthOf } from '../../src/engine/text-width.ts'
-import type { Look } from '../../src/engine/look.ts'
+import type { Look } from '../../src/engine/display.ts'
 
 const START = Date.UTC(2026, 10, 22, 12)
 const PIPE: Look = { width: null, isExact: false, now: START }

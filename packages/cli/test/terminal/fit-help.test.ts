@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import type { Command } from 'commander'
 import { COMMANDS, createProgram } from '../../src/main.ts'
-import { fitHelp } from '../../src/engine/fit-help.ts'
+import { fitHelp } from '../../src/engine/help.ts'
 
 const TERMINAL = { isTTY: true, columns: 80 }
 

@@ -2,9 +2,8 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
 import { cutEnd, cutMiddle, widthOf } from '../../src/engine/text-width.ts'
-import type { Look } from '../../src/engine/look.ts'
-import { isShortFor, shortIds } from '../../src/engine/short-id.ts'
-import { tablePages, type Column } from '../../src/engine/table.ts'
+import type { Look } from '../../src/engine/display.ts'
+import { isShortFor, shortIds, tablePages, type Column } from '../../src/engine/table.ts'
 
 const NOW = Date.UTC(2026, 10, 22, 12)
 const PIPE: Look = { width: null, isExact: false, now: NOW }

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
-import { lines, type Line } from '../../src/engine/lines.ts'
+import { lines, type Line } from '../../src/engine/files.ts'
 
 async function read(chunks: Uint8Array[], longest = 1_000): Promise<(string | null)[]> {
   const found: Line[] = []

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { fieldAt, outcomeOf } from '../../src/record/transcript/outcome.ts'
+import { fieldAt, outcomeOf } from '../../src/record/transcript/run-draft.ts'
 
 function statuses(values: unknown[]): unknown[] {
   return [...new Set(values.map((value) => JSON.stringify(outcomeOf(value))))].map(

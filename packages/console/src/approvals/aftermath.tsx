@@ -3,7 +3,7 @@ import type { OperatorApproval } from '@tacho/contract/approvals/operator-approv
 import { getRouteApi, Link } from '@tanstack/react-router'
 import { Section } from '../web/ui/section.tsx'
 import { Skeleton } from '../web/ui/states.tsx'
-import { Time } from '../web/text/time.tsx'
+import { Time } from '../web/text/times.tsx'
 import { useAftermath } from './queries.ts'
 
 const route = getRouteApi('/w/$workspace/$environment')

@@ -2,7 +2,7 @@
 import { ranBeforeText, waitingText } from '@tacho/contract/approvals/approval-text.ts'
 import type { ApprovalCard } from '@tacho/contract/approvals/operator-approval.ts'
 import { getRouteApi, Link } from '@tanstack/react-router'
-import { useNow } from '../web/text/now.ts'
+import { useNow } from '../web/text/times.tsx'
 
 const route = getRouteApi('/w/$workspace/$environment')
 

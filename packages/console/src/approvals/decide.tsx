@@ -7,7 +7,7 @@ import { useRef, useState } from 'react'
 import { meQuery } from '../web/queries.ts'
 import { Button } from '../web/ui/button.tsx'
 import { useKeys } from '../web/ui/keys.ts'
-import { Refused } from '../web/ui/refused.tsx'
+import { Refused } from '../web/ui/states.tsx'
 import { ShownText } from '../web/text/shown-text.tsx'
 import { currentVerdict, decideApproval, isUnderWay, useDecision, type SentDecision, type Verdict } from './decision.ts'
 

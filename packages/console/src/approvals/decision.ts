@@ -15,7 +15,7 @@ import type { NewDecision, NewDecisions } from '@tacho/contract/approvals/approv
 import { useQuery, type QueryClient } from '@tanstack/react-query'
 import { api, isLost, isNotSent, refusalOf } from '../web/api.ts'
 import { exact } from '../web/text/format.ts'
-import { approvalWord } from './approval-status.tsx'
+import { approvalWord } from './approval-summary.tsx'
 import { approvalsKey } from './queries.ts'
 
 export interface Verdict {

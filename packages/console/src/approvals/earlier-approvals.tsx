@@ -3,9 +3,9 @@ import { getRouteApi, Link } from '@tanstack/react-router'
 import { Nothing, Section, Unread } from '../web/ui/section.tsx'
 import { ShownText } from '../web/text/shown-text.tsx'
 import { Skeleton } from '../web/ui/states.tsx'
-import { Time } from '../web/text/time.tsx'
+import { Time } from '../web/text/times.tsx'
 import { aftermathWord } from './aftermath.tsx'
-import { approvalWord, ApprovalStatusChip } from './approval-status.tsx'
+import { approvalWord, ApprovalStatusChip } from './approval-summary.tsx'
 import { useAftermath, useEarlier } from './queries.ts'
 
 const route = getRouteApi('/w/$workspace/$environment/approvals/$approvalId')

@@ -1,18 +1,14 @@
 import type { ApprovalCard } from '@tacho/contract/approvals/operator-approval.ts'
 import { APPROVAL_STATUSES } from '@tacho/contract/engine/words.ts'
 import { getRouteApi, Link } from '@tanstack/react-router'
-import { Button } from '../web/ui/button.tsx'
+import { Button, More } from '../web/ui/button.tsx'
 import { changed, Choice, TextFilter, TextFilters } from '../web/ui/filters.tsx'
-import { More } from '../web/ui/more.tsx'
 import { ShownText } from '../web/text/shown-text.tsx'
 import { Empty } from '../web/ui/states.tsx'
-import { Time } from '../web/text/time.tsx'
-import { approvalWord, ApprovalStatusChip } from './approval-status.tsx'
-import { InputInShort } from './input-in-short.tsx'
-import type { useHistory } from './queries.ts'
-import { Requester } from './requester.tsx'
+import { Time } from '../web/text/times.tsx'
+import { approvalWord, ApprovalStatusChip, InputInShort, Requester } from './approval-summary.tsx'
+import type { useHistory, ApprovalsSearch } from './queries.ts'
 import { WaitingLines } from './caller-state.tsx'
-import type { ApprovalsSearch } from './search.ts'
 
 const route = getRouteApi('/w/$workspace/$environment/approvals')
 

@@ -7,8 +7,8 @@ import { eventQuery } from '../runs/queries.ts'
 import { JsonText } from '../web/text/json-text.tsx'
 import { Nothing, Section } from '../web/ui/section.tsx'
 import { ShownText } from '../web/text/shown-text.tsx'
-import { Time } from '../web/text/time.tsx'
-import { sharedValue } from './shared-value.ts'
+import { Time } from '../web/text/times.tsx'
+import { sharedValue } from './input-values.ts'
 
 const route = getRouteApi('/w/$workspace/$environment/approvals/$approvalId')
 const STEPS_SEARCHED = 50

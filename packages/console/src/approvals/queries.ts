@@ -1,15 +1,17 @@
 /** What the pages of approvals read. Every key begins with the environment, so that one hint renews them all. */
+import { queryOptions, useQuery, useQueryClient } from '@tanstack/react-query'
 import type { ApprovalStatus } from '@tacho/contract/approvals/approval.ts'
 import type { ApprovalCard } from '@tacho/contract/approvals/operator-approval.ts'
 import type { EventRow } from '@tacho/contract/record/event.ts'
 import { problemOf } from '@tacho/contract/runs/problem.ts'
 import { isObject } from '@tacho/contract/record/payload-reader.ts'
-import { queryOptions, useQuery, useQueryClient } from '@tanstack/react-query'
+import { APPROVAL_STATUSES } from '@tacho/contract/engine/words.ts'
 import { api } from '../web/api.ts'
 import { noteOf } from '../runs/page/notes.ts'
 import { tellProblem } from '../runs/page/problems.ts'
 import { eventQuery } from '../runs/queries.ts'
-import { usePages } from '../web/pages.ts'
+import { usePages } from '../web/queries.ts'
+import { textOf } from '../web/address.ts'
 
 /** If the stream of hints is down. */
 const FALLBACK_MS = 30_000
@@ -126,4 +128,22 @@ export function useLastSteps(environmentId: string, runId: string) {
     },
     refetchInterval: AFTERMATH_MS,
   })
+}
+
+/** What the address of the approvals holds. */
+
+export interface ApprovalsSearch {
+  /** Waiting unless chosen. */
+  show?: 'history'
+  status?: ApprovalStatus
+  tool?: string
+  agent?: string
+  policy?: string
+  run?: string
+}
+
+export function readApprovalsSearch(search: Record<string, unknown>): ApprovalsSearch {
+  const { show, status, ...texts } = textOf(search, ['show', 'status', 'tool', 'agent', 'policy', 'run'])
+  const known = APPROVAL_STATUSES.find((one) => one === status)
+  return { ...texts, ...(show === 'history' && { show }), ...(known && { status: known }) }
 }

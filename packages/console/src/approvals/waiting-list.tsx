@@ -2,12 +2,11 @@ import type { ApprovalCard } from '@tacho/contract/approvals/operator-approval.t
 import { getRouteApi, Link } from '@tanstack/react-router'
 import { Fragment } from 'react'
 import { Chip } from '../web/ui/chip.tsx'
-import { Countdown } from '../web/text/countdown.tsx'
+import { Countdown } from '../web/text/times.tsx'
 import { counted } from '../web/text/format.ts'
 import { ShownText } from '../web/text/shown-text.tsx'
 import { Empty } from '../web/ui/states.tsx'
-import { InputInShort } from './input-in-short.tsx'
-import { Requester, requesterOf } from './requester.tsx'
+import { InputInShort, Requester, requesterOf } from './approval-summary.tsx'
 import { needsPerson, WaitingLines } from './caller-state.tsx'
 
 const route = getRouteApi('/w/$workspace/$environment/approvals')

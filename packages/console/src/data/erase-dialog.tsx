@@ -1,17 +1,18 @@
-import { LIMITS } from '@tacho/contract/engine/limits.ts'
-import type { ErasureKind, ErasureSubject } from '@tacho/contract/data/erasure.ts'
-import { ERASURE_KINDS } from '@tacho/contract/engine/words.ts'
+/** Erases a run, session, agent, client or user forever. */
 import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query'
 import { useNavigate } from '@tanstack/react-router'
 import { useState } from 'react'
+import { LIMITS } from '@tacho/contract/engine/limits.ts'
+import type { ErasureKind, ErasureSubject } from '@tacho/contract/data/erasure.ts'
+import { ERASURE_KINDS } from '@tacho/contract/engine/words.ts'
 import { api } from '../web/api.ts'
 import type { Place } from '../web/queries.ts'
 import { Field, SelectField } from '../web/ui/field.tsx'
 import { FormDialog } from '../web/ui/form-dialog.tsx'
 import { counted } from '../web/text/format.ts'
-import { Refused } from '../web/ui/refused.tsx'
-import { KIND_NOTES, KIND_WORDS } from './erasure-kinds.ts'
+import { Refused } from '../web/ui/states.tsx'
 import { erasurePreviewQuery } from './queries.ts'
+import { MenuItem, Popover } from '../web/ui/overlay.tsx'
 
 interface EraseDialogProps {
   place: Place
@@ -127,4 +128,41 @@ export function EraseDialog({ place, subject, onClose }: EraseDialogProps) {
       </div>
     </FormDialog>
   )
+}
+
+interface EraseMenuProps {
+  place: Place
+  subject: Pick<ErasureSubject, 'kind' | 'id'>
+  className?: string
+}
+
+/** What an admin can do with a session or an agent. */
+export function EraseMenu({ place, subject, className = '' }: EraseMenuProps) {
+  const [isErasing, setErasing] = useState(false)
+  if (!place.may('admin')) return null
+  return (
+    <>
+      <Popover label="More" className={className} panelClassName="w-56 p-1">
+        <MenuItem onClick={() => setErasing(true)}>Erase this {subject.kind}…</MenuItem>
+      </Popover>
+      {isErasing && <EraseDialog place={place} subject={subject} onClose={() => setErasing(false)} />}
+    </>
+  )
+}
+
+export const KIND_WORDS: Record<ErasureKind, string> = {
+  run: 'Run',
+  session: 'Session',
+  agent: 'Agent',
+  client: 'Client',
+  user: 'User',
+}
+
+/** What goes, after “This erases”. */
+const KIND_NOTES: Record<ErasureKind, string> = {
+  run: 'this run',
+  session: 'every run of this session',
+  agent: 'every run of this agent',
+  client: 'every run with an event that this client sent',
+  user: 'every run of the session with this id, and with a field, every run whose payloads have the id there',
 }

@@ -1,7 +1,6 @@
 import type { RunFilter } from '@tacho/contract/runs/operator-run.ts'
 import { BASE } from '../web/api.ts'
-import { MenuLink } from '../web/ui/menu.tsx'
-import { Popover } from '../web/ui/popover.tsx'
+import { MenuLink, Popover } from '../web/ui/overlay.tsx'
 
 interface Props {
   environmentId: string

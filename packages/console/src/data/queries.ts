@@ -3,7 +3,7 @@ import type { ErasureSubject } from '@tacho/contract/data/erasure.ts'
 import type { RetentionSettings } from '@tacho/contract/data/retention.ts'
 import { queryOptions } from '@tanstack/react-query'
 import { api } from '../web/api.ts'
-import { usePages } from '../web/pages.ts'
+import { usePages } from '../web/queries.ts'
 
 const FOLLOW_MS = 2_000
 const PASS_MS = 10_000

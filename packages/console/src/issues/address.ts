@@ -1,8 +1,7 @@
 /** What the addresses of the list of issues and of an issue hold. */
 import type { IssueState } from '@tacho/contract/issues/issue.ts'
 import { ISSUE_STATES } from '@tacho/contract/engine/words.ts'
-import { readRange, type Range } from '../web/range.ts'
-import { textOf } from '../web/search.ts'
+import { readRange, type Range, textOf } from '../web/address.ts'
 
 /** The range is that of the last detection. */
 export interface IssuesSearch extends Range {

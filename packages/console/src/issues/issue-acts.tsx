@@ -5,12 +5,9 @@ import { useState } from 'react'
 import { api } from '../web/api.ts'
 import { Button } from '../web/ui/button.tsx'
 import { useKeys } from '../web/ui/keys.ts'
-import { Refused } from '../web/ui/refused.tsx'
+import { Refused } from '../web/ui/states.tsx'
 import { COMMENT_ID } from './activity.tsx'
-import { AssignDialog } from './assign-dialog.tsx'
-import { IgnoreDialog } from './ignore-dialog.tsx'
-import { MergeDialog } from './merge-dialog.tsx'
-import { SplitDialog } from './split-dialog.tsx'
+import { AssignDialog, IgnoreDialog, MergeDialog, SplitDialog } from './issue-dialogs.tsx'
 
 interface Props {
   environmentId: string

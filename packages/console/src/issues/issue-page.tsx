@@ -1,22 +1,21 @@
-import type { Issue } from '@tacho/contract/issues/issue.ts'
 import { useQuery } from '@tanstack/react-query'
 import { getRouteApi, Link } from '@tanstack/react-router'
+import type { Issue, Facts as IssueFacts } from '@tacho/contract/issues/issue.ts'
 import { Copy } from '../web/ui/copy.tsx'
-import { Fact, Facts } from '../web/ui/facts.tsx'
-import { counted, number } from '../web/text/format.ts'
-import { PagePending, Trouble, isBlocking } from '../web/ui/states.tsx'
-import { Time } from '../web/text/time.tsx'
-import { useTitle } from '../web/ui/title.ts'
+import { Fact, Facts, Nothing, Section } from '../web/ui/section.tsx'
+import { counted, number, duration } from '../web/text/format.ts'
+import { PagePending, Trouble, isBlocking, Skeleton } from '../web/ui/states.tsx'
+import { Time } from '../web/text/times.tsx'
+import { useTitle } from '../web/ui/browser.ts'
 import { Activity } from './activity.tsx'
-import { Affected } from './affected.tsx'
-import { ChangesBefore } from './changes-before.tsx'
 import { IssueActs } from './issue-acts.tsx'
 import { IssueStateChip, RegressionChip, stateWord } from './issue-state.tsx'
 import { Occurrence } from './occurrence.tsx'
 import { Occurrences } from './occurrences.tsx'
-import { issueQuery, useTrends } from './queries.ts'
+import { issueQuery, useTrends, useAffectedAgents, useAffectedRuns, useChangesBefore } from './queries.ts'
 import { Trend } from './trend.tsx'
-import { WhyGrouped } from './why-grouped.tsx'
+import { Status } from '../runs/run-status.tsx'
+import { More } from '../web/ui/button.tsx'
 
 const route = getRouteApi('/w/$workspace/$environment/issues/$issueId')
 
@@ -125,5 +124,157 @@ function Numbers({ issue, environmentId }: { issue: Issue; environmentId: string
         <Fact name="Assignee">{issue.assignee === null ? 'not assigned' : <bdi>{issue.assignee}</bdi>}</Fact>
       </Facts>
     </section>
+  )
+}
+
+const ROW = 'relative flex h-8 items-center gap-3 border-b border-line text-sm last:border-0 hover:bg-hover'
+
+/** Where the issue was detected. */
+function Affected({ environmentId, issueId }: { environmentId: string; issueId: string }) {
+  const params = route.useParams()
+  const agents = useAffectedAgents(environmentId, issueId)
+  const runs = useAffectedRuns(environmentId, issueId)
+  return (
+    <>
+      <Section title="Agents">
+        <ul>
+          {agents.items.map(({ agentId, name, occurrences }) => (
+            <li key={agentId} className={ROW}>
+              <Link
+                to="/w/$workspace/$environment/agents/$agent"
+                params={{ workspace: params.workspace, environment: params.environment, agent: agentId }}
+                className="link min-w-0 flex-1 truncate after:absolute after:inset-0"
+              >
+                <bdi>{name ?? agentId}</bdi>
+              </Link>
+              <span className="tabular text-soft">{occurrences}×</span>
+            </li>
+          ))}
+        </ul>
+        <More list={agents} />
+      </Section>
+      <Section title="Runs">
+        {!runs.isPending && runs.items.length === 0 && <Nothing>No detection names a run.</Nothing>}
+        <ul>
+          {runs.items.map(({ runId, internalRunId, status, occurrences }) => (
+            <li key={runId} className={ROW}>
+              {internalRunId === null ? (
+                <bdi className="min-w-0 flex-1 truncate text-soft">{runId}</bdi>
+              ) : (
+                <Link
+                  to="/w/$workspace/$environment/runs/$runId"
+                  params={{ ...params, runId }}
+                  className="link min-w-0 flex-1 truncate after:absolute after:inset-0"
+                >
+                  <bdi>{runId}</bdi>
+                </Link>
+              )}
+              {status && <Status status={status} />}
+              <span className="tabular text-soft">{occurrences}×</span>
+            </li>
+          ))}
+        </ul>
+        <More list={runs} />
+      </Section>
+    </>
+  )
+}
+
+/** Deployments shortly before the first detection: often one of them is the cause. */
+function ChangesBefore({ environmentId, firstSeenAt }: { environmentId: string; firstSeenAt: string }) {
+  const { data } = useChangesBefore(environmentId, firstSeenAt)
+  const seen = Date.parse(firstSeenAt)
+  return (
+    <Section title="What changed before">
+      {!data ? (
+        <Skeleton className="h-12" />
+      ) : data.changes.length === 0 ? (
+        <Nothing>
+          {data.isPartial
+            ? 'Too many deployments since to look back that far.'
+            : 'No prompt or policy was deployed in the week before the first detection.'}
+        </Nothing>
+      ) : (
+        <ul>
+          {data.changes.map(({ publication, kind, id, name, from, to, at, by, note }) => (
+            <li key={`${publication} ${kind} ${id}`} className="border-b border-line py-1.5 text-sm last:border-0">
+              <p>
+                {kind === 'policy' ? 'Policy' : 'Prompt'} <bdi className="font-medium">{name}</bdi>{' '}
+                <span className="text-soft">{changeText(from, to)}</span>
+              </p>
+              <p className="text-soft">
+                {duration(seen - Date.parse(at))} before, by <bdi>{by}</bdi>
+              </p>
+              {note !== null && (
+                <p dir="auto" className="text-soft">
+                  {note}
+                </p>
+              )}
+            </li>
+          ))}
+        </ul>
+      )}
+    </Section>
+  )
+}
+
+/** Shows a change of version. Null means that no version was deployed. */
+function changeText(from: string | null, to: string | null): string {
+  if (from === null) return `deployed, version ${to ?? ''}`
+  return to === null ? `removed, was version ${from}` : `version ${from} → ${to}`
+}
+
+const NAMES: Record<keyof IssueFacts, string> = {
+  detectionType: 'Type',
+  errorType: 'Error',
+  message: 'Message',
+  cause: 'Cause',
+  frame: 'In the code',
+  agent: 'Agent',
+  toolName: 'Tool',
+  tools: 'Tools',
+  policyId: 'Policy',
+  reasonCode: 'Reason code',
+  model: 'Model',
+}
+
+/** The facts that are hashed: detections with the same ones are the same issue. */
+function WhyGrouped({ issue: { groups } }: { issue: Issue }) {
+  return (
+    <Section
+      title="Why these are grouped"
+      note={groups.length > 1 ? `${groups.length} sets of facts, merged by people` : undefined}
+    >
+      <p className="mb-2 text-sm text-soft">
+        {groups.length > 1
+          ? 'A detection belongs here when its facts are one of these sets.'
+          : 'A detection belongs here when it has exactly these facts.'}
+        {groups.some(({ facts }) => facts.message !== undefined) && ' … stands for the parts of a message that vary.'}
+      </p>
+      <ul className="flex flex-col gap-2">
+        {groups.map(({ fingerprint, facts, occurrences }) => (
+          <li key={fingerprint} className="rounded-lg border border-line px-3 py-2">
+            <Facts>
+              {(Object.keys(NAMES) as (keyof IssueFacts)[]).map((name) => {
+                const value = facts[name]
+                if (value === undefined) return null
+                return (
+                  <Fact key={name} name={NAMES[name]}>
+                    <bdi className="font-mono text-[0.8125rem]">
+                      {typeof value === 'string' ? value : value.join(', ')}
+                    </bdi>
+                  </Fact>
+                )
+              })}
+            </Facts>
+            <p className="mt-1.5 flex items-center gap-2 text-xs text-soft">
+              <span className="whitespace-nowrap">{counted(occurrences, 'time')}</span>
+              <code className="min-w-0 truncate font-mono">{fingerprint}</code>
+              <Copy text={fingerprint} />
+            </p>
+          </li>
+        ))}
+      </ul>
+    </Section>
   )
 }

@@ -2,13 +2,11 @@ import type { IssueRecord } from '@tacho/contract/issues/operator-issue-record.t
 import { useQuery } from '@tanstack/react-query'
 import { getRouteApi, Link } from '@tanstack/react-router'
 import { useState, type ReactNode } from 'react'
-import { Button } from '../web/ui/button.tsx'
-import { JsonTree } from '../web/text/json-tree.tsx'
-import { More } from '../web/ui/more.tsx'
-import { Refused } from '../web/ui/refused.tsx'
+import { Button, More } from '../web/ui/button.tsx'
+import { JsonTree } from '../web/text/json-view.tsx'
+import { Refused, Skeleton } from '../web/ui/states.tsx'
 import { Section } from '../web/ui/section.tsx'
-import { Skeleton } from '../web/ui/states.tsx'
-import { Time } from '../web/text/time.tsx'
+import { Time } from '../web/text/times.tsx'
 import { recordQuery, useAffectedAgents, useOccurrences } from './queries.ts'
 
 const route = getRouteApi('/w/$workspace/$environment/issues/$issueId')

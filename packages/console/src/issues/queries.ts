@@ -4,8 +4,8 @@ import { LIMITS } from '@tacho/contract/engine/limits.ts'
 import { keepPreviousData, queryOptions, useQuery } from '@tanstack/react-query'
 import { api } from '../web/api.ts'
 import { withRows } from '../runs/queries.ts'
-import { timesOfRange } from '../web/range.ts'
-import { usePages } from '../web/pages.ts'
+import { timesOfRange } from '../web/address.ts'
+import { usePages } from '../web/queries.ts'
 import type { IssuesSearch } from './address.ts'
 
 const REFRESH_MS = 5_000

@@ -8,8 +8,7 @@ import { useNote } from '../runs/page/notes.ts'
 import { StepNote } from '../runs/page/problem-mark.tsx'
 import { eventQuery, type Step } from '../runs/queries.ts'
 import { duration } from '../web/text/format.ts'
-import { Refused } from '../web/ui/refused.tsx'
-import { Skeleton } from '../web/ui/states.tsx'
+import { Refused, Skeleton } from '../web/ui/states.tsx'
 import { STEPS_BEFORE, stepsBeforeQuery } from './queries.ts'
 
 const route = getRouteApi('/w/$workspace/$environment/issues/$issueId')

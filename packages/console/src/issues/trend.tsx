@@ -1,5 +1,4 @@
 import { counted } from '../web/text/format.ts'
-import { Spark } from './spark.tsx'
 
 /** Detections of each of the last days. */
 export function Trend({ days, className }: { days: readonly number[] | undefined; className?: string }) {
@@ -11,5 +10,45 @@ export function Trend({ days, className }: { days: readonly number[] | undefined
       label={`${counted(sum, 'time')} in the last ${days.length} days, ${days.at(-1) ?? 0} in the last 24 hours`}
       {...(className && { className })}
     />
+  )
+}
+
+/** Counts over time as bars. Colour and height are not all there is: `label` says it in words. */
+interface Props {
+  counts: readonly number[]
+  label: string
+  className?: string
+}
+
+const BAR = 4
+const GAP = 1
+const HEIGHT = 24
+
+function Spark({ counts, label, className = 'h-6 w-24' }: Props) {
+  const most = Math.max(1, ...counts)
+  const width = counts.length * (BAR + GAP) - GAP
+  return (
+    <svg
+      role="img"
+      aria-label={label}
+      viewBox={`0 0 ${width} ${HEIGHT}`}
+      preserveAspectRatio="none"
+      className={className}
+    >
+      <title>{label}</title>
+      {counts.map((count, index) => {
+        const height = count === 0 ? 1 : Math.max(3, (count / most) * HEIGHT)
+        return (
+          <rect
+            key={index}
+            x={index * (BAR + GAP)}
+            y={HEIGHT - height}
+            width={BAR}
+            height={height}
+            className={count === 0 ? 'fill-edge' : 'fill-accent'}
+          />
+        )
+      })}
+    </svg>
   )
 }

@@ -3,11 +3,10 @@ import { ALERT_KINDS } from '@tacho/contract/engine/words.ts'
 import { useMutation, useQuery } from '@tanstack/react-query'
 import { useState } from 'react'
 import { api } from '../web/api.ts'
-import { NameField } from '../web/ui/name-field.tsx'
+import { NameField, FormDialog } from '../web/ui/form-dialog.tsx'
 import { Field, SelectField } from '../web/ui/field.tsx'
-import { FormDialog } from '../web/ui/form-dialog.tsx'
 import { canCompare, KINDS } from './alert-rule.ts'
-import { agentNamesQuery } from './queries.ts'
+import { agentNamesQuery } from './alert-state.tsx'
 
 const WINDOWS = [
   ['15', '15 minutes'],

@@ -1,6 +1,6 @@
 /** An alert in words. */
 import type { Alert, AlertKind } from '@tacho/contract/messages/alert.ts'
-import { spentWords } from '@tacho/contract/runs/usage-text.ts'
+import { spentWords } from '@tacho/contract/runs/run-text.ts'
 import { counted, duration, money, number } from '../web/text/format.ts'
 
 interface KindLook {

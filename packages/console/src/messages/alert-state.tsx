@@ -1,6 +1,12 @@
+/** The state of alerts, in the settings and on the overview. */
+import { useQuery, queryOptions } from '@tanstack/react-query'
+import { getRouteApi, Link } from '@tanstack/react-router'
 import type { Alert, AlertStatus } from '@tacho/contract/messages/alert.ts'
+import { LIMITS } from '@tacho/contract/engine/limits.ts'
 import { Chip, type Tone } from '../web/ui/chip.tsx'
-import { KINDS, shareOf, unpricedNote, valueText } from './alert-rule.ts'
+import { KINDS, shareOf, unpricedNote, valueText, isUrgent, ruleText } from './alert-rule.ts'
+import { Time } from '../web/text/times.tsx'
+import { api } from '../web/api.ts'
 
 const LOOKS: Record<AlertStatus, { tone: Tone; word: string; sign: string; note: string }> = {
   OK: { tone: 'green', word: 'OK', sign: '✓', note: 'The condition does not hold' },
@@ -65,3 +71,61 @@ export function BudgetBar({ alert }: { alert: Alert }) {
     </div>
   )
 }
+
+const route = getRouteApi('/w/$workspace/$environment')
+
+/** Alerts that fire and budgets that are nearly used. Nothing if all is well. */
+export function UrgentAlerts() {
+  const params = route.useParams()
+  const { place } = route.useRouteContext()
+  const { data = [] } = useQuery(alertsQuery(place.environment.id))
+  const urgent = data.filter(isUrgent)
+  if (urgent.length === 0) return null
+  return (
+    <ul aria-label="Alerts" className="mt-4 overflow-hidden rounded-xl border border-line">
+      {urgent.map((alert) => (
+        <li key={alert.id} className="relative border-b border-line px-4 py-2 text-sm last:border-0 hover:bg-hover">
+          <span className="flex flex-wrap items-center gap-x-3 gap-y-1">
+            <AlertState alert={alert} />
+            <Link
+              to="/w/$workspace/$environment/settings/alerts"
+              params={params}
+              className="min-w-0 truncate font-medium after:absolute after:inset-0"
+            >
+              <bdi>{alert.name}</bdi>
+            </Link>
+            <span className="min-w-0 truncate text-soft">{ruleText(alert)}</span>
+            {alert.kind !== 'budget' && (
+              <span className="ml-auto text-soft">
+                <Time at={alert.since} />
+              </span>
+            )}
+          </span>
+        </li>
+      ))}
+    </ul>
+  )
+}
+
+const REFRESH_MS = 15_000
+const FIRST_CHECK_MS = 1_000
+
+export const alertsQuery = (environmentId: string) =>
+  queryOptions({
+    queryKey: ['alerts', environmentId],
+    queryFn: async () => (await api.listAlerts({ params: { environmentId } })).items,
+    refetchInterval: ({ state }) =>
+      state.data?.some(({ checkedAt }) => checkedAt === null) ? FIRST_CHECK_MS : REFRESH_MS,
+  })
+
+/** Names of the agents of the newest runs, by internal id. */
+export const agentNamesQuery = (environmentId: string) =>
+  queryOptions({
+    queryKey: ['agent names', environmentId],
+    queryFn: async ({ signal }) => {
+      const query = { limit: LIMITS.operatorPageMax }
+      const { items } = await api.listOperatorRuns({ params: { environmentId }, query }, { signal })
+      return new Map(items.map(({ agent }) => [agent.id, agent.name]))
+    },
+    staleTime: 60_000,
+  })

@@ -8,9 +8,8 @@ import { useEffect, useState } from 'react'
 import { api, refusalOf } from '../web/api.ts'
 import { meQuery } from '../web/queries.ts'
 import { Button } from '../web/ui/button.tsx'
-import { Refused } from '../web/ui/refused.tsx'
-import { explain } from '../web/ui/states.tsx'
-import { useTitle } from '../web/ui/title.ts'
+import { Refused, explain } from '../web/ui/states.tsx'
+import { useTitle } from '../web/ui/browser.ts'
 import { SlackUser } from './slack-links.tsx'
 
 const route = getRouteApi('/w/$workspace/$environment/slack-link')

@@ -4,10 +4,8 @@ import { INPUT_FORMATS, WEBHOOK_EVENTS } from '@tacho/contract/engine/words.ts'
 import { useMutation } from '@tanstack/react-query'
 import { useState } from 'react'
 import { api } from '../web/api.ts'
-import { Field } from '../web/ui/field.tsx'
+import { Field, CheckList, RadioCards } from '../web/ui/field.tsx'
 import { FormDialog } from '../web/ui/form-dialog.tsx'
-import { CheckList } from '../web/ui/check-list.tsx'
-import { RadioCards } from '../web/ui/radio-cards.tsx'
 import { EVENT_OPTIONS } from './webhook.tsx'
 
 const FORMATS = [

@@ -1,21 +1,20 @@
-import type { Session } from '@tacho/contract/people/sign-in.ts'
 import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query'
+import { useState } from 'react'
+import type { Session } from '@tacho/contract/people/sign-in.ts'
+import { LIMITS } from '@tacho/contract/engine/limits.ts'
 import { api } from '../web/api.ts'
 import { meQuery } from '../web/queries.ts'
 import { Button } from '../web/ui/button.tsx'
 import { Chip } from '../web/ui/chip.tsx'
-import type { Column } from '../web/ui/data-table.tsx'
-import { Refused } from '../web/ui/refused.tsx'
-import { Section } from '../web/ui/section.tsx'
-import { Empty, PagePending, Trouble, isBlocking } from '../web/ui/states.tsx'
-import { Time } from '../web/text/time.tsx'
-import { ListedTable } from '../web/ui/listed.tsx'
+import { type Column, ListedTable } from '../web/ui/data-table.tsx'
+import { Refused, Empty, PagePending, Trouble, isBlocking } from '../web/ui/states.tsx'
+import { Section, SectionPage } from '../web/ui/section.tsx'
+import { Time } from '../web/text/times.tsx'
 import { NotificationsPart } from '../messages/notifications.tsx'
-import { PasswordForm } from './password-form.tsx'
-import { programOf } from '../web/text/program.ts'
+import { programOf } from '../web/text/format.ts'
 import { SecondFactorPart } from './second-factor.tsx'
-import { SectionPage } from '../web/ui/section-page.tsx'
 import { OwnSlackUsers } from '../messages/slack-links.tsx'
+import { Field } from '../web/ui/field.tsx'
 
 export function AccountPage() {
   const { data: me, error, refetch } = useQuery(meQuery)
@@ -87,5 +86,60 @@ function Sessions() {
       <Refused error={end.error} className="mb-2" />
       <ListedTable label="Sessions" columns={columns} list={sessions} empty={<Empty title="No session" />} />
     </>
+  )
+}
+
+/** Changes the password. All other sessions of the person end. */
+function PasswordForm({ email }: { email: string }) {
+  const cache = useQueryClient()
+  const [password, setPassword] = useState('')
+  const [newPassword, setNewPassword] = useState('')
+  const change = useMutation({
+    mutationFn: () => api.changePassword({ body: { password, newPassword } }),
+    onSuccess: async () => {
+      setPassword('')
+      setNewPassword('')
+      await cache.invalidateQueries({ queryKey: ['sessions'] })
+    },
+  })
+  return (
+    <form
+      className="grid max-w-xl items-start gap-4 sm:grid-cols-2"
+      onSubmit={(event) => {
+        event.preventDefault()
+        change.mutate()
+      }}
+    >
+      {/* A password manager wants to know whose password it is. */}
+      <input type="hidden" autoComplete="username" value={email} readOnly />
+      <Field
+        label="Present password"
+        type="password"
+        autoComplete="current-password"
+        value={password}
+        onChange={(event) => setPassword(event.target.value)}
+        required
+      />
+      <Field
+        label="New password"
+        type="password"
+        autoComplete="new-password"
+        minLength={LIMITS.passwordCharsMin}
+        maxLength={LIMITS.passwordCharsMax}
+        hint={`At least ${LIMITS.passwordCharsMin} characters`}
+        value={newPassword}
+        onChange={(event) => setNewPassword(event.target.value)}
+        required
+      />
+      <div className="flex flex-wrap items-center gap-3 sm:col-span-2">
+        <Button type="submit" busy={change.isPending}>
+          Change password
+        </Button>
+        <p role="status" className="text-sm text-green empty:hidden">
+          {change.isSuccess && '✓ Changed. Your other sessions have ended.'}
+        </p>
+        <Refused error={change.error} />
+      </div>
+    </form>
   )
 }

@@ -2,7 +2,7 @@
 import type { AuditQuery } from '@tacho/contract/people/audit.ts'
 import type { DeliveryStatus } from '@tacho/contract/messages/webhook.ts'
 import { DELIVERY_STATUSES } from '@tacho/contract/engine/words.ts'
-import { textOf } from '../web/search.ts'
+import { textOf } from '../web/address.ts'
 
 export type Scope = 'workspace' | 'everywhere'
 

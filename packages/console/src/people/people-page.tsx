@@ -1,24 +1,22 @@
-import type { CreatedInvitation, Invitation, Operator } from '@tacho/contract/people/operator.ts'
-import { useQuery, useQueryClient } from '@tanstack/react-query'
+import { useQuery, useQueryClient, useMutation } from '@tanstack/react-query'
 import { getRouteApi, useNavigate } from '@tanstack/react-router'
 import { useState } from 'react'
+import type { CreatedInvitation, Invitation, Operator, NewInvitation } from '@tacho/contract/people/operator.ts'
+import { allItems } from '@tacho/client/items.ts'
+import type { Role } from '@tacho/contract/web/route.ts'
+import { LIMITS } from '@tacho/contract/engine/limits.ts'
 import { meQuery } from '../web/queries.ts'
 import { Button } from '../web/ui/button.tsx'
 import { Chip } from '../web/ui/chip.tsx'
-import type { Column } from '../web/ui/data-table.tsx'
+import { type Column, ListedTable } from '../web/ui/data-table.tsx'
 import { useKeys } from '../web/ui/keys.ts'
-import { Nothing, Section } from '../web/ui/section.tsx'
+import { Nothing, Section, SectionPage } from '../web/ui/section.tsx'
 import { Empty, Forbidden } from '../web/ui/states.tsx'
-import { Time } from '../web/text/time.tsx'
-import { Confirm } from '../web/ui/confirm.tsx'
-import { InviteDialog } from './invite-dialog.tsx'
-import { ListedTable } from '../web/ui/listed.tsx'
-import { peopleOf } from './people.ts'
-import { RoleDialog } from './role-dialog.tsx'
-import { roleWord } from './role-choice.tsx'
-import { ScopeTabs } from './scope.tsx'
-import { SectionPage } from '../web/ui/section-page.tsx'
-import { ShownOnce } from '../web/ui/shown-once.tsx'
+import { Time } from '../web/text/times.tsx'
+import { Confirm, ShownOnce, FormDialog } from '../web/ui/form-dialog.tsx'
+import { roleWord, RoleChoice, ScopeTabs } from './role-choice.tsx'
+import { api } from '../web/api.ts'
+import { Field } from '../web/ui/field.tsx'
 
 const route = getRouteApi('/w/$workspace/$environment/settings/people')
 
@@ -211,5 +209,114 @@ function Person({ person: { name, email, deactivated }, isMe }: { person: Operat
         </bdi>
       )}
     </>
+  )
+}
+
+/** The calls about people of one workspace, or of the whole installation: the same acts under two paths. */
+
+const query = { limit: 200 }
+
+function peopleOf(workspaceId: string | null) {
+  if (workspaceId === null) {
+    return {
+      key: ['everybody'],
+      people: () => allItems(api.listInstallationOperators, { query }),
+      invitations: () => allItems(api.listInstallationInvitations, { query }),
+      invite: (body: NewInvitation) => api.inviteEverywhere({ body }),
+      revoke: (invitationId: string) => api.revokeInstallationInvitation({ params: { invitationId } }),
+      changeRole: (operatorId: string, role: Role | null) =>
+        api.changeInstallationRole({ params: { operatorId }, body: { role } }),
+      remove: (operatorId: string) => api.deleteOperator({ params: { operatorId } }),
+    }
+  }
+  const params = { workspaceId }
+  return {
+    key: ['people', workspaceId],
+    people: () => allItems(api.listOperators, { params, query }),
+    invitations: () => allItems(api.listInvitations, { params, query }),
+    invite: (body: NewInvitation) => api.invite({ params, body }),
+    revoke: (invitationId: string) => api.revokeInvitation({ params: { ...params, invitationId } }),
+    changeRole: (operatorId: string, role: Role | null) =>
+      role === null
+        ? api.removeOperator({ params: { ...params, operatorId } })
+        : api.changeRole({ params: { ...params, operatorId }, body: { role } }),
+    remove: (operatorId: string) => api.removeOperator({ params: { ...params, operatorId } }),
+  }
+}
+
+interface InviteDialogProps {
+  where: string
+  invite: (body: NewInvitation) => Promise<CreatedInvitation>
+  onInvited: (invitation: CreatedInvitation) => void
+  onClose: () => void
+}
+
+function InviteDialog({ where, invite, onInvited, onClose }: InviteDialogProps) {
+  const [email, setEmail] = useState('')
+  const [role, setRole] = useState<Role>('viewer')
+  const send = useMutation({
+    mutationFn: () => invite({ email: email.trim(), role }),
+    onSuccess: onInvited,
+  })
+  return (
+    <FormDialog
+      title={`Invite a person to ${where}`}
+      act="Make the link"
+      isReady={email.includes('@')}
+      isBusy={send.isPending}
+      error={send.error}
+      onSubmit={() => send.mutate()}
+      onClose={onClose}
+    >
+      <div className="flex flex-col gap-4">
+        <Field
+          label="E-mail"
+          type="email"
+          autoComplete="off"
+          maxLength={LIMITS.emailChars}
+          value={email}
+          onChange={(event) => setEmail(event.target.value)}
+          required
+          autoFocus
+        />
+        <RoleChoice value={role} onChange={setRole} />
+      </div>
+    </FormDialog>
+  )
+}
+
+interface RoleDialogProps {
+  person: Operator
+  /** A person may have no role everywhere. */
+  mayBeNone: boolean
+  change: (operatorId: string, role: Role | null) => Promise<unknown>
+  onSettled: () => Promise<unknown>
+  onClose: () => void
+}
+
+function RoleDialog({ person, mayBeNone, change, onSettled, onClose }: RoleDialogProps) {
+  const [role, setRole] = useState<Role>(person.role ?? 'viewer')
+  const save = useMutation({
+    mutationFn: (chosen: Role | null) => change(person.id, chosen),
+    onSuccess: onClose,
+    onSettled,
+  })
+  return (
+    <FormDialog
+      title={`Role of ${person.email}`}
+      act="Change role"
+      isReady={role !== person.role}
+      isBusy={save.isPending}
+      error={save.error}
+      onSubmit={() => save.mutate(role)}
+      onClose={onClose}
+    >
+      <RoleChoice value={role} onChange={setRole} />
+      {mayBeNone && person.role !== null && (
+        <Button className="mt-3" busy={save.isPending} onClick={() => save.mutate(null)}>
+          No role in every workspace
+        </Button>
+      )}
+    </FormDialog>
   )
 }

@@ -3,19 +3,20 @@
  *
  *   off --password--> shown (secret, recovery codes) --code--> on --password--> off
  */
-import { LIMITS } from '@tacho/contract/engine/limits.ts'
-import type { SecondFactor } from '@tacho/contract/people/sign-in.ts'
 import { useMutation, useQueryClient } from '@tanstack/react-query'
 import { useState } from 'react'
+import { generate } from 'lean-qr'
+import { toSvgPath } from 'lean-qr/extras/svg'
+import { LIMITS } from '@tacho/contract/engine/limits.ts'
+import type { SecondFactor } from '@tacho/contract/people/sign-in.ts'
 import { api } from '../web/api.ts'
 import { meQuery } from '../web/queries.ts'
 import { Button } from '../web/ui/button.tsx'
-import { Code } from '../web/ui/code.tsx'
-import { Dialog } from '../web/ui/dialog.tsx'
+import { Code } from '../web/ui/copy.tsx'
+import { Dialog } from '../web/ui/overlay.tsx'
 import { Field } from '../web/ui/field.tsx'
 import { FormDialog } from '../web/ui/form-dialog.tsx'
-import { Refused } from '../web/ui/refused.tsx'
-import { QrCode } from './qr-code.tsx'
+import { Refused } from '../web/ui/states.tsx'
 
 export function SecondFactorPart({ isOn }: { isOn: boolean }) {
   const cache = useQueryClient()
@@ -145,5 +146,23 @@ function Enrol({ factor: { uri, recoveryCodes }, onDone, onClose }: EnrolProps) 
         </div>
       </form>
     </Dialog>
+  )
+}
+
+/** Dark on light in both themes: many cameras read nothing else. */
+function QrCode({ text, label }: { text: string; label: string }) {
+  const bitmap = generate(text)
+  const side = bitmap.size + 8
+  return (
+    <svg
+      role="img"
+      aria-label={label}
+      viewBox={`-4 -4 ${side} ${side}`}
+      shapeRendering="crispEdges"
+      className="size-44 rounded-lg"
+    >
+      <rect x={-4} y={-4} width={side} height={side} fill="#fff" />
+      <path d={toSvgPath(bitmap)} fill="#000" />
+    </svg>
   )
 }

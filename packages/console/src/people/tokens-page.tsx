@@ -1,25 +1,31 @@
-import { allItems } from '@tacho/client/items.ts'
-import type { CreatedOperatorToken, NewOperatorToken, OperatorToken } from '@tacho/contract/people/token.ts'
-import { useQuery, useQueryClient } from '@tanstack/react-query'
+import { useQuery, useQueryClient, useMutation } from '@tanstack/react-query'
 import { getRouteApi, useNavigate } from '@tanstack/react-router'
 import { useState } from 'react'
+import { allItems } from '@tacho/client/items.ts'
+import type { CreatedOperatorToken, NewOperatorToken, OperatorToken } from '@tacho/contract/people/token.ts'
+import type { Role } from '@tacho/contract/web/route.ts'
 import { api } from '../web/api.ts'
 import { meQuery } from '../web/queries.ts'
 import { Button } from '../web/ui/button.tsx'
-import type { Column } from '../web/ui/data-table.tsx'
+import { type Column, ListedTable } from '../web/ui/data-table.tsx'
 import { useKeys } from '../web/ui/keys.ts'
-import { useNow } from '../web/text/now.ts'
+import { useNow, Time } from '../web/text/times.tsx'
 import { Empty, Forbidden } from '../web/ui/states.tsx'
-import { Time } from '../web/text/time.tsx'
-import { AllowedFrom } from '../tenants/allowed-addresses.tsx'
-import { Confirm } from '../web/ui/confirm.tsx'
-import { CredentialName, CredentialState, Expires, hasEnded, usefulFirst } from '../tenants/credential.tsx'
-import { ListedTable } from '../web/ui/listed.tsx'
-import { NewToken } from './new-token.tsx'
-import { roleWord } from './role-choice.tsx'
-import { ScopeTabs } from './scope.tsx'
-import { SectionPage } from '../web/ui/section-page.tsx'
-import { ShownOnce } from '../web/ui/shown-once.tsx'
+import {
+  AllowedFrom,
+  AllowedAddressesField,
+  networksIn,
+  CredentialName,
+  CredentialState,
+  Expires,
+  hasEnded,
+  usefulFirst,
+  ExpiryField,
+  expiryOf,
+} from '../tenants/credential.tsx'
+import { Confirm, ShownOnce, FormDialog, NameField } from '../web/ui/form-dialog.tsx'
+import { roleWord, RoleChoice, ScopeTabs } from './role-choice.tsx'
+import { SectionPage } from '../web/ui/section.tsx'
 
 const route = getRouteApi('/w/$workspace/$environment/settings/tokens')
 
@@ -138,4 +144,40 @@ function tokensOf(workspaceId: string | null) {
     create: (body: NewOperatorToken) => api.createToken({ params, body }),
     revoke: (tokenId: string) => api.revokeToken({ params: { ...params, tokenId } }),
   }
+}
+
+interface Props {
+  create: (body: NewOperatorToken) => Promise<CreatedOperatorToken>
+  onCreated: (token: CreatedOperatorToken) => void
+  onClose: () => void
+}
+
+function NewToken({ create, onCreated, onClose }: Props) {
+  const [name, setName] = useState('')
+  const [role, setRole] = useState<Role>('viewer')
+  const [days, setDays] = useState('90')
+  const [allowed, setAllowed] = useState('')
+  const make = useMutation({
+    mutationFn: () =>
+      create({ name: name.trim(), role, expiresAt: expiryOf(days), allowedAddresses: networksIn(allowed) }),
+    onSuccess: onCreated,
+  })
+  return (
+    <FormDialog
+      title="New operator token"
+      act="Create token"
+      isReady={name.trim() !== ''}
+      isBusy={make.isPending}
+      error={make.error}
+      onSubmit={() => make.mutate()}
+      onClose={onClose}
+    >
+      <div className="flex flex-col gap-4">
+        <NameField hint="The script that will use it" value={name} onChange={setName} />
+        <RoleChoice value={role} onChange={setRole} />
+        <ExpiryField days={days} onChange={setDays} />
+        <AllowedAddressesField value={allowed} onChange={setAllowed} />
+      </div>
+    </FormDialog>
+  )
 }

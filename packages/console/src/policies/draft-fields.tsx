@@ -8,7 +8,7 @@ import { Field } from '../web/ui/field.tsx'
 import { Choice } from '../web/ui/filters.tsx'
 import { ConditionEditor } from './condition-editor.tsx'
 import type { Draft } from './draft.ts'
-import { recordedIn } from './recorded.ts'
+import { recordedIn } from './completion.ts'
 import { actionWord, severityWord } from './action-chip.tsx'
 
 interface Props {

@@ -1,10 +1,12 @@
+import { useQuery } from '@tanstack/react-query'
+import { getRouteApi } from '@tanstack/react-router'
 import type { OperatorRun } from '@tacho/contract/runs/operator-run.ts'
 import type { RunStatus } from '@tacho/contract/runs/run.ts'
-import { stalledMs } from '@tacho/contract/runs/stalled.ts'
+import { stalledMs } from '@tacho/contract/runs/run-activity.ts'
 import { Chip, type Tone } from '../web/ui/chip.tsx'
 import { duration } from '../web/text/format.ts'
-import { useNow } from '../web/text/now.ts'
-import { useWaitingFor } from './waiting.ts'
+import { useNow } from '../web/text/times.tsx'
+import { pendingQuery } from '../approvals/queries.ts'
 
 const LOOKS: Record<RunStatus, { tone: Tone; word: string; sign: string }> = {
   RUNNING: { tone: 'accent', word: 'Running', sign: '●' },
@@ -52,4 +54,16 @@ export function RunStatusChip({ run }: { run: OperatorRun }) {
 
 export function statusWord(status: RunStatus): string {
   return LOOKS[status].word
+}
+
+const route = getRouteApi('/w/$workspace/$environment')
+
+/** The request for approval that a run waits for, if it is one of those that the header counts. */
+export function useWaitingFor(runId: string): string | null {
+  const { place } = route.useRouteContext()
+  const { data } = useQuery({
+    ...pendingQuery(place.environment.id),
+    select: ({ items }) => items.find((approval) => approval.runId === runId)?.id ?? null,
+  })
+  return data ?? null
 }

@@ -1,8 +1,7 @@
 /** What keys and tokens share: a name, when they end, and whether they still work. */
 import { Chip } from '../web/ui/chip.tsx'
-import { SelectField } from '../web/ui/field.tsx'
-import { useNow } from '../web/text/now.ts'
-import { Time } from '../web/text/time.tsx'
+import { SelectField, Field } from '../web/ui/field.tsx'
+import { useNow, Time } from '../web/text/times.tsx'
 
 const DAY_MS = 86_400_000
 export const EXPIRIES = [
@@ -80,4 +79,34 @@ export function CredentialName({ id, name }: { id: string; name: string }) {
       <code className="block truncate font-mono text-xs text-soft">{id}</code>
     </>
   )
+}
+
+interface Props {
+  value: string
+  onChange: (value: string) => void
+}
+
+/** The networks from which a key or token is valid. */
+export function AllowedAddressesField({ value, onChange }: Props) {
+  return (
+    <Field
+      label="Allowed from"
+      hint="Addresses and networks, separated by commas, such as 192.0.2.0/24"
+      placeholder="anywhere"
+      autoComplete="off"
+      spellCheck={false}
+      value={value}
+      onChange={(event) => onChange(event.target.value)}
+    />
+  )
+}
+
+/** Null: from every address. */
+export function networksIn(text: string): string[] | null {
+  const networks = text.split(/[\s,]+/).filter((part) => part !== '')
+  return networks.length === 0 ? null : networks
+}
+
+export function AllowedFrom({ networks }: { networks: string[] | null }) {
+  return networks === null ? <span className="text-soft">anywhere</span> : <span>{networks.join(', ')}</span>
 }

@@ -5,13 +5,11 @@ import { useState } from 'react'
 import { api } from '../web/api.ts'
 import type { Place } from '../web/queries.ts'
 import { Button } from '../web/ui/button.tsx'
-import { Fact, Facts } from '../web/ui/facts.tsx'
-import { Field } from '../web/ui/field.tsx'
+import { Fact, Facts, Section } from '../web/ui/section.tsx'
+import { Field, RadioCards } from '../web/ui/field.tsx'
 import { FormDialog } from '../web/ui/form-dialog.tsx'
 import { counted } from '../web/text/format.ts'
-import { Section } from '../web/ui/section.tsx'
 import { Skeleton, Trouble, isBlocking } from '../web/ui/states.tsx'
-import { RadioCards } from '../web/ui/radio-cards.tsx'
 
 const stalledRuleQuery = (environmentId: string) =>
   queryOptions({

@@ -3,7 +3,7 @@ import { api } from './api.ts'
 import { meQuery } from './queries.ts'
 import { Button } from './ui/button.tsx'
 import { Forbidden, PagePending, Trouble, isBlocking } from './ui/states.tsx'
-import { SectionPage } from './ui/section-page.tsx'
+import { SectionPage } from './ui/section.tsx'
 
 export function DoctorPage() {
   const { data: me } = useQuery(meQuery)

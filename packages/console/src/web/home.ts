@@ -1,6 +1,10 @@
-/** Where `/` leads: the environment that was open last in this browser, else the first one there is. */
+/** Where `/` leads, and where a person without a session goes first. */
 import type { QueryClient } from '@tanstack/react-query'
+import { redirect } from '@tanstack/react-router'
 import { environmentsQuery, findPlace, workspacesQuery } from './queries.ts'
+import { isSignedOut } from './api.ts'
+
+/** Where `/` leads: the environment that was open last in this browser, else the first one there is. */
 
 const KEY = 'tacho.place'
 
@@ -40,5 +44,15 @@ function readNames(): PlaceNames | null {
     return typeof workspace === 'string' && typeof environment === 'string' ? { workspace, environment } : null
   } catch {
     return null
+  }
+}
+
+/** Without a session, the person signs in and comes back. */
+export async function signedIn<Value>(read: () => Promise<Value>, back: string): Promise<Value> {
+  try {
+    return await read()
+  } catch (error) {
+    if (isSignedOut(error)) throw redirect({ to: '/sign-in', search: back === '/' ? {} : { back } })
+    throw error
   }
 }

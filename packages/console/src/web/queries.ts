@@ -1,7 +1,14 @@
 /** The cache of everything that was read, and what every page reads. */
-import { includesRole, type Role } from '@tacho/contract/web/access.ts'
+import {
+  MutationCache,
+  QueryCache,
+  QueryClient,
+  queryOptions,
+  keepPreviousData,
+  useInfiniteQuery,
+} from '@tanstack/react-query'
+import { includesRole, type Role } from '@tacho/contract/web/route.ts'
 import { allItems } from '@tacho/client/items.ts'
-import { MutationCache, QueryCache, QueryClient, queryOptions } from '@tanstack/react-query'
 import { api, isLost, isSignedOut, isTemporary } from './api.ts'
 
 /** `onSignedOut` is called when the server says that the session has ended. */
@@ -65,4 +72,34 @@ export async function findPlace(cache: QueryClient, workspace: string, environme
 
 function findNamed<Item extends { id: string; name: string }>(items: readonly Item[], text: string): Item | null {
   return items.find(({ name }) => name === text) ?? items.find(({ id }) => id === text) ?? null
+}
+
+/** A list that is read page by page. */
+
+interface Page<Item, Place> {
+  items: Item[]
+  nextCursor: Place | null
+}
+
+interface Options<Item, Place> {
+  queryKey: readonly unknown[]
+  /** From a place that the page before gave; undefined: the first page. */
+  read: (place: Place | undefined, signal: AbortSignal) => Promise<Page<Item, Place>>
+  /** How often the list is read again while it shows one page. */
+  refreshMs?: number
+  isEnabled?: boolean
+}
+
+export function usePages<Item, Place = string>(options: Options<Item, Place>) {
+  const { queryKey, read, refreshMs, isEnabled = true } = options
+  const query = useInfiniteQuery({
+    queryKey,
+    queryFn: ({ pageParam, signal }) => read(pageParam as Place | undefined, signal),
+    initialPageParam: undefined as Place | undefined,
+    getNextPageParam: ({ nextCursor }) => nextCursor ?? undefined,
+    refetchInterval: ({ state }) => ((state.data?.pages.length ?? 0) > 1 ? false : (refreshMs ?? false)),
+    enabled: isEnabled,
+    placeholderData: keepPreviousData,
+  })
+  return { ...query, items: query.data?.pages.flatMap((page) => page.items) ?? [] }
 }

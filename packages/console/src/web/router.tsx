@@ -9,23 +9,23 @@ import {
   redirect,
 } from '@tanstack/react-router'
 import { BASE } from './api.ts'
-import { homeAddress } from './home.ts'
-import { readApprovalsSearch } from '../approvals/search.ts'
-import { readCompareSearch } from '../runs/compare-search.ts'
-import { readVersionedSearch } from '../policies/search.ts'
+import { homeAddress, signedIn } from './home.ts'
+import { readApprovalsSearch } from '../approvals/queries.ts'
+import {
+  readCompareSearch,
+  readRunSearch,
+  readRunsSearch,
+  readJudgeSearch,
+  readPayloadSearch,
+  readSumsSearch,
+  readUsageSearch,
+} from '../runs/address.ts'
+import { readVersionedSearch, readNewPolicySearch, readPromptSearch } from '../policies/address.ts'
 import { readIssueSearch, readIssuesSearch } from '../issues/address.ts'
-import { readNewPolicySearch } from '../policies/policy-search.ts'
 import { findPlace } from './queries.ts'
-import { readPromptSearch } from '../policies/prompt-search.ts'
-import { readRunSearch, readRunsSearch } from '../runs/search.ts'
-import { readJudgeSearch } from '../runs/score-search.ts'
-import { readPayloadSearch } from '../runs/payload-search.ts'
 import { readAuditSearch, readDeliveriesSearch, readScopeSearch } from '../people/address.ts'
 import { Shell } from './shell/shell.tsx'
-import { signedIn } from './signed-in.ts'
-import { readSumsSearch, readUsageSearch } from '../runs/usage-search.ts'
-import { readRange } from './range.ts'
-import { textOf } from './search.ts'
+import { readRange, textOf } from './address.ts'
 import { NoPage, NotFound, PagePending, PageTrouble } from './ui/states.tsx'
 
 interface Context {

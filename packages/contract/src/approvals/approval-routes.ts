@@ -1,6 +1,6 @@
 import Type from 'typebox'
 import { LIMITS } from '../engine/limits.ts'
-import type { OperatorRoute } from '../web/access.ts'
+import type { OperatorRoute } from '../web/route.ts'
 import { ApprovalAftermath, RunApprovals } from './aftermath.ts'
 import {
   ApprovalDetail,
@@ -16,7 +16,7 @@ import {
   StreamEnd,
 } from './operator-approval.ts'
 import { DecisionOutcomes, NewDecision, NewDecisions } from './approval-decision.ts'
-import { EnvironmentParams } from '../tenants/environment.ts'
+import { EnvironmentParams } from '../tenants/workspace.ts'
 import { OperatorRunParams } from '../runs/operator-run.ts'
 
 const common = { tag: 'Approvals', scopes: [], status: 200 } as const

@@ -1,9 +1,8 @@
 import { LIMITS } from '../engine/limits.ts'
-import type { OperatorRoute } from '../web/access.ts'
-import { Environment, EnvironmentParams } from '../tenants/environment.ts'
+import type { OperatorRoute } from '../web/route.ts'
+import { Environment, EnvironmentParams, NewName, Workspace, WorkspaceParams } from '../tenants/workspace.ts'
 import { Policy, PolicyParams } from '../policies/policy.ts'
 import { Prompt, PromptParams } from '../policies/prompt.ts'
-import { NewName, Workspace, WorkspaceParams } from '../tenants/workspace.ts'
 
 const act = { method: 'POST', scopes: [], status: 200, errors: ['not_found', 'conflict'] } as const
 const rename = { ...act, bodyBytes: LIMITS.operatorBodyBytes, body: NewName } as const

@@ -1,7 +1,9 @@
 import Type, { type Static } from 'typebox'
-import { nextCursor, time, uuid } from '../web/fields.ts'
+import { nextCursor, time, uuid, CreationHeaders } from '../web/fields.ts'
 import { LIMITS } from '../engine/limits.ts'
 import { ERASURE_KINDS, ERASURE_STATUSES } from '../engine/words.ts'
+import type { OperatorRoute } from '../web/route.ts'
+import { EnvironmentParams, ListQuery } from '../tenants/workspace.ts'
 
 export type ErasureKind = (typeof ERASURE_KINDS)[number]
 export type ErasureStatus = (typeof ERASURE_STATUSES)[number]
@@ -90,7 +92,52 @@ export const ErasurePreview = Type.Object(
 )
 export type ErasurePreview = Static<typeof ErasurePreview>
 
-export const ErasurePage = Type.Object({ items: Type.Array(Erasure), nextCursor }, { $id: 'ErasurePage' })
-export type ErasurePage = Static<typeof ErasurePage>
+const ErasurePage = Type.Object({ items: Type.Array(Erasure), nextCursor }, { $id: 'ErasurePage' })
+type ErasurePage = Static<typeof ErasurePage>
 
-export const ErasureParams = Type.Object({ environmentId: uuid('Environment id'), erasureId: uuid('Erasure id') })
+const ErasureParams = Type.Object({ environmentId: uuid('Environment id'), erasureId: uuid('Erasure id') })
+
+const common = { tag: 'Erasures', scopes: [], params: EnvironmentParams } as const
+const read = { ...common, method: 'GET', access: 'viewer', status: 200 } as const
+const write = { ...common, method: 'POST', access: 'admin', bodyBytes: LIMITS.operatorBodyBytes } as const
+
+const ERASURES = '/environments/{environmentId}/erasures'
+
+export const erasureRoutes = {
+  createErasure: {
+    ...write,
+    path: ERASURES,
+    audit: { action: 'erasure.create', target: 'erasure' },
+    summary: 'Erase a run, a session, an agent, a client or everything of a user, forever',
+    headers: CreationHeaders,
+    body: NewErasure,
+    status: 201,
+    reply: Erasure,
+    errors: ['not_found', 'conflict'],
+  },
+  previewErasure: {
+    ...write,
+    path: `${ERASURES}/preview`,
+    summary: 'Count what an erasure would remove',
+    body: ErasureSubject,
+    status: 200,
+    reply: ErasurePreview,
+    errors: ['not_found'],
+  },
+  listErasures: {
+    ...read,
+    path: ERASURES,
+    summary: 'List the erasures of an environment, newest first',
+    query: ListQuery,
+    reply: ErasurePage,
+    errors: ['not_found', 'invalid_cursor'],
+  },
+  readErasure: {
+    ...read,
+    path: `${ERASURES}/{erasureId}`,
+    summary: 'Read an erasure and how far it is',
+    params: ErasureParams,
+    reply: Erasure,
+    errors: ['not_found'],
+  },
+} as const satisfies Record<string, OperatorRoute>

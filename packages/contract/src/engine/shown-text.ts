@@ -121,3 +121,14 @@ function named(letters: readonly string[]): string {
   const shown = distinct.slice(0, NAMED).map((letter) => `${letter} ${point(letter)}`)
   return shown.join(', ') + (distinct.length > NAMED ? ' …' : '')
 }
+
+/** A text that every store accepts, in at most `max` code points: well-formed, without NUL. */
+export function fit(text: string, max: number): string {
+  // Before anything that walks the whole text.
+  const start = text.length > 2 * max ? text.slice(0, 2 * max) : text
+  const clean = start.toWellFormed().replaceAll('\0', '\u{FFFD}')
+  if (clean.length <= max) return clean
+  const points = Array.from(clean)
+  if (start.length === text.length && points.length <= max) return clean
+  return `${points.slice(0, max - 1).join('')}…`
+}

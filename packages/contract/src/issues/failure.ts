@@ -1,8 +1,8 @@
 /** The failure that an event tells: its error, and where it happened. Source: docs/decisions/0106-issues-from-what-fails.md. */
 import { isFailedCall, neverRanCode } from '../runs/call-life.ts'
-import { fit } from '../engine/fit.ts'
+import { fit } from '../engine/shown-text.ts'
 import { duration } from '../engine/format.ts'
-import { stalledMs, type ShownRun } from '../runs/stalled.ts'
+import { stalledMs, type ShownRun } from '../runs/run-activity.ts'
 import type { FAILURE_PLACES } from '../engine/words.ts'
 
 export interface FailedWith {

@@ -1,7 +1,7 @@
 import { LIMITS } from '../engine/limits.ts'
-import type { OperatorRoute } from '../web/access.ts'
-import { EnvironmentParams } from '../tenants/environment.ts'
-import { CreationHeaders } from '../web/idempotency.ts'
+import type { OperatorRoute } from '../web/route.ts'
+import { EnvironmentParams } from '../tenants/workspace.ts'
+import { CreationHeaders } from '../web/fields.ts'
 import {
   IssueRecord,
   IssueRecordDetail,

@@ -1,7 +1,20 @@
 import Type, { type Static } from 'typebox'
-import { cursor, id, nextCursor, nullableText, nullableTime, pageLimit, text, time, uuid } from '../web/fields.ts'
+import {
+  cursor,
+  id,
+  nextCursor,
+  nullableText,
+  nullableTime,
+  pageLimit,
+  text,
+  time,
+  uuid,
+  CreationHeaders,
+} from '../web/fields.ts'
 import { LIMITS } from '../engine/limits.ts'
 import { DELIVERY_STATUSES, WEBHOOK_EVENTS, WEBHOOK_FORMATS } from '../engine/words.ts'
+import type { OperatorRoute } from '../web/route.ts'
+import { EnvironmentParams, ListQuery } from '../tenants/workspace.ts'
 
 export type WebhookEvent = (typeof WEBHOOK_EVENTS)[number]
 
@@ -67,7 +80,7 @@ export const CreatedWebhook = Type.Object(
 )
 export type CreatedWebhook = Static<typeof CreatedWebhook>
 
-export const NewWebhook = Type.Object(
+const NewWebhook = Type.Object(
   {
     url,
     events: Type.Optional(events),
@@ -81,10 +94,10 @@ export const NewWebhook = Type.Object(
     examples: [{ url: 'https://example.com/tacho', events: ['approval.requested'], description: 'On-call channel' }],
   },
 )
-export type NewWebhook = Static<typeof NewWebhook>
+type NewWebhook = Static<typeof NewWebhook>
 
 /** Absent fields stay unchanged. */
-export const WebhookChange = Type.Object(
+const WebhookChange = Type.Object(
   {
     url: Type.Optional(url),
     events: Type.Optional(events),
@@ -101,7 +114,7 @@ export const WebhookChange = Type.Object(
   },
   { $id: 'WebhookChange', examples: [{ description: 'Approvals and issues', enabled: false }] },
 )
-export type WebhookChange = Static<typeof WebhookChange>
+type WebhookChange = Static<typeof WebhookChange>
 
 export const WebhookPage = Type.Object({ items: Type.Array(Webhook), nextCursor }, { $id: 'WebhookPage' })
 export type WebhookPage = Static<typeof WebhookPage>
@@ -130,7 +143,7 @@ export const Delivery = Type.Object(
 )
 export type Delivery = Static<typeof Delivery>
 
-export const DeliveriesQuery = Type.Object({
+const DeliveriesQuery = Type.Object({
   limit: pageLimit(LIMITS.operatorPageDefault, LIMITS.operatorPageMax),
   cursor,
   status: Type.Optional(DeliveryStatus),
@@ -139,8 +152,97 @@ export const DeliveriesQuery = Type.Object({
 export const DeliveryPage = Type.Object({ items: Type.Array(Delivery), nextCursor }, { $id: 'DeliveryPage' })
 export type DeliveryPage = Static<typeof DeliveryPage>
 
-export const DeliveryParams = Type.Object({
+const DeliveryParams = Type.Object({
   environmentId: uuid('Environment id'),
   webhookId: uuid('Webhook id'),
   deliveryId: id(36, 'Delivery id'),
 })
+
+const common = { tag: 'Webhooks', scopes: [] } as const
+const read = { ...common, method: 'GET', access: 'viewer', status: 200 } as const
+const change = { ...common, method: 'POST', access: 'admin', params: WebhookParams } as const
+const act = { ...change, status: 200, errors: ['not_found'] } as const
+const send = {
+  ...change,
+  headers: CreationHeaders,
+  status: 202,
+  reply: Delivery,
+  errors: ['not_found', 'conflict'],
+} as const
+const body = { bodyBytes: LIMITS.operatorBodyBytes } as const
+
+const WEBHOOKS = '/environments/{environmentId}/webhooks'
+const WEBHOOK = `${WEBHOOKS}/{webhookId}` as const
+const DELIVERIES = `${WEBHOOK}/deliveries` as const
+
+/** Webhooks: signed messages about approvals and issues. */
+export const webhookRoutes = {
+  listWebhooks: {
+    ...read,
+    path: WEBHOOKS,
+    summary: 'List webhooks',
+    params: EnvironmentParams,
+    query: ListQuery,
+    reply: WebhookPage,
+    errors: ['not_found', 'invalid_cursor'],
+  },
+  createWebhook: {
+    ...change,
+    ...body,
+    path: WEBHOOKS,
+    audit: { action: 'webhook.create', target: 'webhook' },
+    summary: 'Create a webhook; the reply shows its secret once',
+    params: EnvironmentParams,
+    headers: CreationHeaders,
+    body: NewWebhook,
+    status: 201,
+    reply: CreatedWebhook,
+    shownOnce: 'secret',
+    errors: ['not_found', 'conflict'],
+  },
+  changeWebhook: {
+    ...act,
+    ...body,
+    path: `${WEBHOOK}/change`,
+    audit: { action: 'webhook.change', target: 'webhook' },
+    summary: 'Change, enable or disable a webhook',
+    body: WebhookChange,
+    reply: Webhook,
+  },
+  rotateWebhookSecret: {
+    ...act,
+    path: `${WEBHOOK}/rotate-secret`,
+    audit: { action: 'webhook.rotate_secret', target: 'webhook' },
+    summary: 'Create a new secret for a webhook; messages carry signatures of both secrets for a day',
+    reply: CreatedWebhook,
+  },
+  removeWebhook: {
+    ...act,
+    path: `${WEBHOOK}/remove`,
+    audit: { action: 'webhook.remove', target: 'webhook' },
+    summary: 'Remove a webhook and its deliveries',
+    reply: Webhook,
+  },
+  testWebhook: {
+    ...send,
+    path: `${WEBHOOK}/test`,
+    audit: { action: 'webhook.test', target: 'webhook' },
+    summary: 'Send a test message; see the result in the delivery log',
+  },
+  listDeliveries: {
+    ...read,
+    path: DELIVERIES,
+    summary: 'List the deliveries of a webhook, newest first',
+    params: WebhookParams,
+    query: DeliveriesQuery,
+    reply: DeliveryPage,
+    errors: ['not_found', 'invalid_cursor'],
+  },
+  redeliver: {
+    ...send,
+    path: `${DELIVERIES}/{deliveryId}/redeliver`,
+    audit: { action: 'webhook.redeliver', target: 'webhook' },
+    summary: 'Send a message again with the same id',
+    params: DeliveryParams,
+  },
+} as const satisfies Record<string, OperatorRoute>

@@ -1,6 +1,8 @@
 import Type, { type Static } from 'typebox'
 import { anyObject, cursor, id, nextCursor, pageLimit, time } from '../web/fields.ts'
 import { LIMITS } from '../engine/limits.ts'
+import type { OperatorRoute } from '../web/route.ts'
+import { WorkspaceParams } from '../tenants/workspace.ts'
 
 const nullableId = (description: string) =>
   Type.Unsafe<string | null>({ type: ['string', 'null'], format: 'uuid', description })
@@ -46,3 +48,31 @@ export const AuditQuery = Type.Object({
   to: Type.Optional(time('Before')),
 })
 export type AuditQuery = Static<typeof AuditQuery>
+
+const common = {
+  method: 'GET',
+  tag: 'Audit log',
+  scopes: [],
+  query: AuditQuery,
+  status: 200,
+  reply: AuditPage,
+} as const
+
+/** Audit log routes. Entries never change. */
+export const auditRoutes = {
+  listAudit: {
+    ...common,
+    access: 'viewer',
+    path: '/workspaces/{workspaceId}/audit',
+    summary: 'List what operators did in a workspace, newest first',
+    params: WorkspaceParams,
+    errors: ['not_found', 'invalid_cursor'],
+  },
+  listInstallationAudit: {
+    ...common,
+    access: 'installation',
+    path: '/audit',
+    summary: 'List what operators did in the installation, newest first',
+    errors: ['invalid_cursor'],
+  },
+} as const satisfies Record<string, OperatorRoute>

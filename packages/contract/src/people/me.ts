@@ -1,10 +1,11 @@
 import Type, { type Static } from 'typebox'
 import { nullableText, uuid } from '../web/fields.ts'
 import { ROLES } from '../engine/words.ts'
+import type { OperatorRoute } from '../web/route.ts'
 
 const role = Type.Enum([...ROLES])
 
-export const Me = Type.Object(
+const Me = Type.Object(
   {
     kind: Type.Enum(['operator', 'token'], { description: 'A person, or a token' }),
     id: Type.String(),
@@ -22,4 +23,19 @@ export const Me = Type.Object(
   },
   { $id: 'Me', description: 'The caller' },
 )
-export type Me = Static<typeof Me>
+type Me = Static<typeof Me>
+
+/** The caller's own identity and permissions. */
+export const meRoutes = {
+  readMe: {
+    method: 'GET',
+    access: 'signed-in',
+    path: '/me',
+    summary: "Read the caller's identity and permissions",
+    tag: 'Me',
+    scopes: [],
+    status: 200,
+    reply: Me,
+    errors: [],
+  },
+} as const satisfies Record<string, OperatorRoute>

@@ -1,8 +1,9 @@
 import Type, { type Static } from 'typebox'
-import { id, nextCursor, nullableText, nullableTime, time, uuid } from '../web/fields.ts'
+import { id, nextCursor, nullableText, nullableTime, time, uuid, CreationHeaders } from '../web/fields.ts'
 import { LIMITS } from '../engine/limits.ts'
-import type { Role } from '../web/access.ts'
+import type { Role, OperatorRoute } from '../web/route.ts'
 import { ROLES } from '../engine/words.ts'
+import { ListQuery, WorkspaceParams } from '../tenants/workspace.ts'
 
 const role = Type.Enum([...ROLES], { description: 'What the person can do; each role includes the roles before it' })
 
@@ -36,24 +37,24 @@ export const Operator = Type.Object(
 )
 export type Operator = Static<typeof Operator>
 
-export const OperatorPage = Type.Object({ items: Type.Array(Operator), nextCursor }, { $id: 'OperatorPage' })
-export type OperatorPage = Static<typeof OperatorPage>
+const OperatorPage = Type.Object({ items: Type.Array(Operator), nextCursor }, { $id: 'OperatorPage' })
+type OperatorPage = Static<typeof OperatorPage>
 
 const operatorId = uuid('Operator id')
-export const OperatorParams = Type.Object({ operatorId })
-export const WorkspaceOperatorParams = Type.Object({ workspaceId: uuid('Workspace id'), operatorId })
+const OperatorParams = Type.Object({ operatorId })
+const WorkspaceOperatorParams = Type.Object({ workspaceId: uuid('Workspace id'), operatorId })
 
-export const NewRole = Type.Object({ role }, { $id: 'NewRole', examples: [{ role: 'approver' }] })
-export type NewRole = Static<typeof NewRole>
+const NewRole = Type.Object({ role }, { $id: 'NewRole', examples: [{ role: 'approver' }] })
+type NewRole = Static<typeof NewRole>
 
 /** The role in every workspace; null for a person without one. */
-export const NewInstallationRole = Type.Object(
+const NewInstallationRole = Type.Object(
   {
     role: Type.Unsafe<Role | null>({ enum: [...ROLES, null], description: 'null removes the role' }),
   },
   { $id: 'NewInstallationRole', examples: [{ role: 'viewer' }] },
 )
-export type NewInstallationRole = Static<typeof NewInstallationRole>
+type NewInstallationRole = Static<typeof NewInstallationRole>
 
 const invitationFields = {
   id: Type.String({ description: 'Public part of the link' }),
@@ -90,12 +91,12 @@ export const NewInvitation = Type.Object(
 )
 export type NewInvitation = Static<typeof NewInvitation>
 
-export const InvitationPage = Type.Object({ items: Type.Array(Invitation), nextCursor }, { $id: 'InvitationPage' })
-export type InvitationPage = Static<typeof InvitationPage>
+const InvitationPage = Type.Object({ items: Type.Array(Invitation), nextCursor }, { $id: 'InvitationPage' })
+type InvitationPage = Static<typeof InvitationPage>
 
 const invitationId = Type.String({ description: 'Public part of the link' })
-export const InvitationParams = Type.Object({ invitationId })
-export const WorkspaceInvitationParams = Type.Object({ workspaceId: uuid('Workspace id'), invitationId })
+const InvitationParams = Type.Object({ invitationId })
+const WorkspaceInvitationParams = Type.Object({ workspaceId: uuid('Workspace id'), invitationId })
 
 export const password = Type.String({
   minLength: LIMITS.passwordCharsMin,
@@ -126,11 +127,11 @@ export const Acceptance = Type.Object(
 export type Acceptance = Static<typeof Acceptance>
 
 /** The token from the link is enough to see what the invitation offers. */
-export const InvitationLink = Type.Object(
+const InvitationLink = Type.Object(
   { token: id(LIMITS.credentialChars, 'The part of the link after #') },
   { $id: 'InvitationLink', examples: [{ token: 'tacho-invite_0123456789abcdef_secret' }] },
 )
-export type InvitationLink = Static<typeof InvitationLink>
+type InvitationLink = Static<typeof InvitationLink>
 
 export const OpenedInvitation = Type.Object(
   {
@@ -148,5 +149,153 @@ export const OpenedInvitation = Type.Object(
 )
 export type OpenedInvitation = Static<typeof OpenedInvitation>
 
-export const Accepted = Type.Object({ email: Type.String(), role, created: Type.Boolean() }, { $id: 'Accepted' })
-export type Accepted = Static<typeof Accepted>
+const Accepted = Type.Object({ email: Type.String(), role, created: Type.Boolean() }, { $id: 'Accepted' })
+type Accepted = Static<typeof Accepted>
+
+const common = { tag: 'Operators', scopes: [] } as const
+const inWorkspace = { ...common, access: 'owner' } as const
+const everywhere = { ...common, access: 'installation' } as const
+const act = { method: 'POST', status: 200 } as const
+const write = { ...act, bodyBytes: LIMITS.operatorBodyBytes } as const
+const start = { ...common, ...write, access: 'anyone', bodyBytes: LIMITS.signInBodyBytes } as const
+const listPeople = { method: 'GET', query: ListQuery, status: 200, reply: OperatorPage } as const
+const listInvited = { method: 'GET', query: ListQuery, status: 200, reply: InvitationPage } as const
+const invite = {
+  ...write,
+  headers: CreationHeaders,
+  body: NewInvitation,
+  status: 201,
+  reply: CreatedInvitation,
+  shownOnce: 'link',
+} as const
+const removed = Type.Object({ id: Type.String() }, { $id: 'Removed' })
+
+/** People, their roles and invitations. */
+export const operatorRoutes = {
+  listOperators: {
+    ...inWorkspace,
+    ...listPeople,
+    access: 'viewer',
+    path: '/workspaces/{workspaceId}/operators',
+    summary: 'List the people of a workspace',
+    params: WorkspaceParams,
+    errors: ['not_found', 'invalid_cursor'],
+  },
+  changeRole: {
+    ...inWorkspace,
+    ...write,
+    path: '/workspaces/{workspaceId}/operators/{operatorId}/role',
+    audit: { action: 'operator.change_role', target: 'operator' },
+    summary: "Change a person's role; it takes effect within 5 seconds",
+    params: WorkspaceOperatorParams,
+    body: NewRole,
+    reply: Operator,
+    errors: ['not_found', 'conflict'],
+  },
+  removeOperator: {
+    ...inWorkspace,
+    ...act,
+    path: '/workspaces/{workspaceId}/operators/{operatorId}/remove',
+    audit: { action: 'operator.remove', target: 'operator' },
+    summary: 'Remove a person from a workspace; it takes effect within 5 seconds',
+    params: WorkspaceOperatorParams,
+    reply: removed,
+    errors: ['not_found', 'conflict'],
+  },
+  listInvitations: {
+    ...inWorkspace,
+    ...listInvited,
+    path: '/workspaces/{workspaceId}/invitations',
+    summary: 'List the pending invitations',
+    params: WorkspaceParams,
+    errors: ['not_found', 'invalid_cursor'],
+  },
+  invite: {
+    ...inWorkspace,
+    ...invite,
+    path: '/workspaces/{workspaceId}/invitations',
+    audit: { action: 'operator.invite', target: 'invitation' },
+    summary: 'Invite a person; the reply shows the one-time link',
+    params: WorkspaceParams,
+    errors: ['not_found', 'conflict'],
+  },
+  revokeInvitation: {
+    ...inWorkspace,
+    ...act,
+    path: '/workspaces/{workspaceId}/invitations/{invitationId}/revoke',
+    audit: { action: 'operator.revoke_invitation', target: 'invitation' },
+    summary: 'Revoke an invitation',
+    params: WorkspaceInvitationParams,
+    reply: Invitation,
+    errors: ['not_found'],
+  },
+  listInstallationOperators: {
+    ...everywhere,
+    ...listPeople,
+    path: '/operators',
+    summary: 'List all accounts',
+    errors: ['invalid_cursor'],
+  },
+  changeInstallationRole: {
+    ...everywhere,
+    ...write,
+    path: '/operators/{operatorId}/role',
+    audit: { action: 'operator.change_role', target: 'operator' },
+    summary: "Set or remove a person's role in every workspace",
+    params: OperatorParams,
+    body: NewInstallationRole,
+    reply: Operator,
+    errors: ['not_found', 'conflict'],
+  },
+  deleteOperator: {
+    ...everywhere,
+    ...act,
+    path: '/operators/{operatorId}/remove',
+    audit: { action: 'operator.delete', target: 'operator' },
+    summary: 'Delete an account with its roles, sign-in methods and sessions',
+    params: OperatorParams,
+    reply: removed,
+    errors: ['not_found', 'conflict'],
+  },
+  listInstallationInvitations: {
+    ...everywhere,
+    ...listInvited,
+    path: '/invitations',
+    summary: 'List the pending invitations to every workspace',
+    errors: ['invalid_cursor'],
+  },
+  inviteEverywhere: {
+    ...everywhere,
+    ...invite,
+    path: '/invitations',
+    audit: { action: 'operator.invite', target: 'invitation' },
+    summary: 'Invite a person to every workspace; an owner manages the installation',
+    errors: ['conflict'],
+  },
+  revokeInstallationInvitation: {
+    ...everywhere,
+    ...act,
+    path: '/invitations/{invitationId}/revoke',
+    audit: { action: 'operator.revoke_invitation', target: 'invitation' },
+    summary: 'Revoke an invitation',
+    params: InvitationParams,
+    reply: Invitation,
+    errors: ['not_found'],
+  },
+  openInvitation: {
+    ...start,
+    path: '/invitations/open',
+    summary: 'Read what an invitation link offers, without accepting it',
+    body: InvitationLink,
+    reply: OpenedInvitation,
+    errors: ['not_found', 'rate_limited'],
+  },
+  acceptInvitation: {
+    ...start,
+    path: '/invitations/accept',
+    summary: 'Accept an invitation with the token from its link and a password',
+    body: Acceptance,
+    reply: Accepted,
+    errors: ['not_found', 'forbidden', 'conflict'],
+  },
+} as const satisfies Record<string, OperatorRoute>

@@ -1,8 +1,10 @@
 import Type, { type Static } from 'typebox'
-import { id, nextCursor, nullableTime, time, uuid } from '../web/fields.ts'
+import { id, nextCursor, nullableTime, time, uuid, CreationHeaders } from '../web/fields.ts'
 import { LIMITS } from '../engine/limits.ts'
 import { allowedAddresses } from '../tenants/api-key.ts'
 import { ROLES } from '../engine/words.ts'
+import type { OperatorRoute } from '../web/route.ts'
+import { ListQuery, WorkspaceParams } from '../tenants/workspace.ts'
 
 const role = Type.Enum([...ROLES], { description: 'What the token can do; each role includes the roles before it' })
 
@@ -57,13 +59,78 @@ export const NewOperatorToken = Type.Object(
 )
 export type NewOperatorToken = Static<typeof NewOperatorToken>
 
-export const OperatorTokenPage = Type.Object(
-  { items: Type.Array(OperatorToken), nextCursor },
-  { $id: 'OperatorTokenPage' },
-)
-export type OperatorTokenPage = Static<typeof OperatorTokenPage>
+const OperatorTokenPage = Type.Object({ items: Type.Array(OperatorToken), nextCursor }, { $id: 'OperatorTokenPage' })
+type OperatorTokenPage = Static<typeof OperatorTokenPage>
 
 const tokenId = Type.String({ description: 'Public part of the token' })
 
-export const TokenParams = Type.Object({ tokenId })
-export const WorkspaceTokenParams = Type.Object({ workspaceId: uuid('Workspace id'), tokenId })
+const TokenParams = Type.Object({ tokenId })
+const WorkspaceTokenParams = Type.Object({ workspaceId: uuid('Workspace id'), tokenId })
+
+const common = { tag: 'Operator tokens', scopes: [] } as const
+const list = { ...common, method: 'GET', query: ListQuery, status: 200, reply: OperatorTokenPage } as const
+const create = {
+  ...common,
+  method: 'POST',
+  headers: CreationHeaders,
+  body: NewOperatorToken,
+  bodyBytes: LIMITS.operatorBodyBytes,
+  status: 201,
+  reply: CreatedOperatorToken,
+  shownOnce: 'token',
+} as const
+const revoke = { ...common, method: 'POST', status: 200, reply: OperatorToken } as const
+
+/** Tokens that authenticate scripts: tokens of one workspace, and tokens of the whole installation. */
+export const tokenRoutes = {
+  listTokens: {
+    ...list,
+    access: 'owner',
+    path: '/workspaces/{workspaceId}/tokens',
+    summary: 'List the operator tokens of a workspace',
+    params: WorkspaceParams,
+    errors: ['not_found', 'invalid_cursor'],
+  },
+  createToken: {
+    ...create,
+    access: 'owner',
+    path: '/workspaces/{workspaceId}/tokens',
+    audit: { action: 'operator_token.create', target: 'operator_token' },
+    summary: 'Create an operator token for a workspace; the reply shows it once',
+    params: WorkspaceParams,
+    errors: ['not_found', 'conflict'],
+  },
+  revokeToken: {
+    ...revoke,
+    access: 'owner',
+    path: '/workspaces/{workspaceId}/tokens/{tokenId}/revoke',
+    audit: { action: 'operator_token.revoke', target: 'operator_token' },
+    summary: 'Revoke an operator token; all nodes reject it within 5 seconds',
+    params: WorkspaceTokenParams,
+    errors: ['not_found'],
+  },
+  listInstallationTokens: {
+    ...list,
+    access: 'installation',
+    path: '/tokens',
+    summary: 'List the operator tokens for every workspace',
+    errors: ['invalid_cursor'],
+  },
+  createInstallationToken: {
+    ...create,
+    access: 'installation',
+    path: '/tokens',
+    audit: { action: 'operator_token.create', target: 'operator_token' },
+    summary: 'Create an operator token for every workspace; the reply shows it once',
+    errors: ['conflict'],
+  },
+  revokeInstallationToken: {
+    ...revoke,
+    access: 'installation',
+    path: '/tokens/{tokenId}/revoke',
+    audit: { action: 'operator_token.revoke', target: 'operator_token' },
+    summary: 'Revoke an operator token for every workspace; all nodes reject it within 5 seconds',
+    params: TokenParams,
+    errors: ['not_found'],
+  },
+} as const satisfies Record<string, OperatorRoute>

@@ -1,8 +1,10 @@
 import Type, { type Static, type TUnsafe } from 'typebox'
 import { cursor, importedAt, nextCursor, nullableText, pageLimit, time, uuid } from '../web/fields.ts'
 import { LIMITS } from '../engine/limits.ts'
-import { DEPLOYABLE_KINDS, VERSION_PATTERN } from '../engine/words.ts'
+import { DEPLOYABLE_KINDS, VERSION_PATTERN, CLIENT_STANDINGS } from '../engine/words.ts'
 import { newVersionFields, Version } from './version.ts'
+import type { OperatorRoute } from '../web/route.ts'
+import { EnvironmentParams, ListQuery } from '../tenants/workspace.ts'
 
 export const DeployableKind = Type.Enum([...DEPLOYABLE_KINDS], { $id: 'DeployableKind' })
 export type DeployableKind = (typeof DEPLOYABLE_KINDS)[number]
@@ -33,10 +35,7 @@ export const Deployment = Type.Object(
 )
 export type Deployment = Static<typeof Deployment>
 
-export const DeploymentPage = Type.Object(
-  { revision, items: Type.Array(Deployment), nextCursor },
-  { $id: 'DeploymentPage' },
-)
+const DeploymentPage = Type.Object({ revision, items: Type.Array(Deployment), nextCursor }, { $id: 'DeploymentPage' })
 
 const items = <Item extends Parameters<typeof Type.Array>[0]>(of: Item) =>
   Type.Array(of, {
@@ -63,7 +62,7 @@ export const NewDeployment = Type.Object(
 )
 export type NewDeployment = Static<typeof NewDeployment>
 
-export const NewPromotion = Type.Object(
+const NewPromotion = Type.Object(
   {
     from: uuid('Environment of the same workspace to promote from'),
     items: Type.Optional(items(Type.Object(item))),
@@ -82,9 +81,9 @@ export const NewPromotion = Type.Object(
     ],
   },
 )
-export type NewPromotion = Static<typeof NewPromotion>
+type NewPromotion = Static<typeof NewPromotion>
 
-export const NewRollback = Type.Object(
+const NewRollback = Type.Object(
   { items: items(Type.Object(item)), ...newVersionFields },
   {
     $id: 'NewRollback',
@@ -92,7 +91,7 @@ export const NewRollback = Type.Object(
     examples: [{ items: [{ kind: 'policy', id: 'refund-limit' }], note: 'It blocked too much' }],
   },
 )
-export type NewRollback = Static<typeof NewRollback>
+type NewRollback = Static<typeof NewRollback>
 
 const changeFields = {
   ...named,
@@ -116,8 +115,8 @@ export const PublicationResult = Type.Object(
 )
 export type PublicationResult = Static<typeof PublicationResult>
 
-export const PUBLICATION_ACTIONS = ['DEPLOY', 'PROMOTE', 'ROLL_BACK'] as const
-export type PublicationAction = (typeof PUBLICATION_ACTIONS)[number]
+const PUBLICATION_ACTIONS = ['DEPLOY', 'PROMOTE', 'ROLL_BACK'] as const
+type PublicationAction = (typeof PUBLICATION_ACTIONS)[number]
 
 /** One change of a deployment. All changes of one publication apply together. */
 export const DeploymentChange = Type.Object(
@@ -136,14 +135,127 @@ export const DeploymentChange = Type.Object(
 )
 export type DeploymentChange = Static<typeof DeploymentChange>
 
-export const DeploymentChangePage = Type.Object(
+const DeploymentChangePage = Type.Object(
   { items: Type.Array(DeploymentChange), nextCursor },
   { $id: 'DeploymentChangePage' },
 )
 
-export const DeploymentChangesQuery = Type.Object({
+const DeploymentChangesQuery = Type.Object({
   limit: pageLimit(LIMITS.operatorPageDefault, LIMITS.operatorPageMax),
   cursor,
   kind: Type.Optional(DeployableKind),
   id: Type.Optional(Type.String({ minLength: 1, description: 'Prompt id or policy id; needs `kind`' })),
 })
+
+export const ClientStanding = Type.Enum([...CLIENT_STANDINGS], {
+  $id: 'ClientStanding',
+  description:
+    'CURRENT: has the revision of the environment. UPDATING: had another one when it last asked, at most two minutes ' +
+    'after the revision changed. BEHIND: had another one later than that. SILENT: last asked more than three minutes ' +
+    'before another client did',
+})
+export type ClientStanding = (typeof CLIENT_STANDINGS)[number]
+
+export const ConfigurationClient = Type.Object(
+  {
+    clientId: Type.String({ description: 'What it sends in X-Service-Client-ID; else the id of its API key' }),
+    identifiedBy: Type.Enum(['client', 'key'], { description: 'Whether `clientId` is of the client or of the key' }),
+    keyId: Type.String({ description: 'The API key of its last request' }),
+    revision: Type.String({ description: 'The revision that it has' }),
+    standing: ClientStanding,
+    lastSeenAt: time('When it last asked for the configuration'),
+  },
+  { $id: 'ConfigurationClient', description: 'A client that asks for the runtime configuration of an environment' },
+)
+export type ConfigurationClient = Static<typeof ConfigurationClient>
+
+const count = (description: string) => Type.Integer({ minimum: 0, description })
+
+const ConfigurationClientPage = Type.Object(
+  {
+    revision: Type.String({ description: "Revision of the environment's runtime configuration" }),
+    counts: Type.Object(
+      {
+        current: count('Clients that have it'),
+        updating: count('Clients that may still get it'),
+        behind: count('Clients that should have it'),
+        silent: count('Clients that stopped asking'),
+      },
+      { description: 'Counts over all clients of the environment, not only this page' },
+    ),
+    items: Type.Array(ConfigurationClient),
+    nextCursor,
+  },
+  { $id: 'ConfigurationClientPage' },
+)
+
+const ConfigurationClientsQuery = Type.Object({
+  limit: pageLimit(LIMITS.operatorPageDefault, LIMITS.operatorPageMax),
+  cursor,
+  standing: Type.Optional(ClientStanding),
+})
+
+const read = { tag: 'Deployments', scopes: [], access: 'viewer', method: 'GET', status: 200 } as const
+const publish = {
+  tag: 'Deployments',
+  scopes: [],
+  access: 'admin',
+  method: 'POST',
+  status: 200,
+  params: EnvironmentParams,
+  reply: PublicationResult,
+  bodyBytes: LIMITS.operatorBodyBytes,
+  errors: ['not_found', 'conflict'],
+} as const
+
+/** Which versions are deployed in an environment. Each write is one publication and applies fully or not at all. */
+export const deploymentRoutes = {
+  listDeployments: {
+    ...read,
+    path: '/environments/{environmentId}/deployments',
+    summary: 'List deployed versions',
+    params: EnvironmentParams,
+    query: ListQuery,
+    reply: DeploymentPage,
+    errors: ['not_found', 'invalid_cursor'],
+  },
+  deploy: {
+    ...publish,
+    path: '/environments/{environmentId}/deployments',
+    audit: { action: 'configuration.deploy', target: 'environment' },
+    summary: 'Deploy versions, or remove prompts and policies from the environment',
+    body: NewDeployment,
+  },
+  promote: {
+    ...publish,
+    path: '/environments/{environmentId}/deployments/promote',
+    audit: { action: 'configuration.promote', target: 'environment' },
+    summary: 'Promote versions deployed in another environment of the workspace; items missing there stay unchanged',
+    body: NewPromotion,
+  },
+  rollBack: {
+    ...publish,
+    path: '/environments/{environmentId}/deployments/rollback',
+    audit: { action: 'configuration.roll_back', target: 'environment' },
+    summary: 'Roll back one version; repeat to go further back',
+    body: NewRollback,
+  },
+  listDeploymentChanges: {
+    ...read,
+    path: '/environments/{environmentId}/deployments/changes',
+    summary: 'List what changed, who changed it and when, newest first',
+    params: EnvironmentParams,
+    query: DeploymentChangesQuery,
+    reply: DeploymentChangePage,
+    errors: ['not_found', 'invalid_cursor'],
+  },
+  listConfigurationClients: {
+    ...read,
+    path: '/environments/{environmentId}/clients',
+    summary: 'List the clients of the runtime configuration and the revision that each has',
+    params: EnvironmentParams,
+    query: ConfigurationClientsQuery,
+    reply: ConfigurationClientPage,
+    errors: ['not_found', 'invalid_cursor'],
+  },
+} as const satisfies Record<string, OperatorRoute>

@@ -1,9 +1,20 @@
 import Type, { type Static } from 'typebox'
-import { nextCursor, nullableText, nullableTime, time, uuid } from '../web/fields.ts'
+import { nextCursor, nullableText, nullableTime, time, uuid, CreationHeaders } from '../web/fields.ts'
 import { LIMITS } from '../engine/limits.ts'
 import { ON_ERRORS, POLICY_ID_PATTERN, type OnError } from '../engine/words.ts'
 import { PolicyAction, Severity } from './runtime-config.ts'
-import { damaged, followsField, isNew, newVersionFields, Version, versionFields } from './version.ts'
+import {
+  damaged,
+  followsField,
+  isNew,
+  newVersionFields,
+  Version,
+  versionFields,
+  DiffQuery,
+  VersionDiff,
+} from './version.ts'
+import type { OperatorRoute } from '../web/route.ts'
+import { ArchivableQuery, ListQuery, WorkspaceParams } from '../tenants/workspace.ts'
 
 const policyVersionFields = {
   policyId: Type.String(),
@@ -40,15 +51,12 @@ export const Policy = Type.Object(
 )
 export type Policy = Static<typeof Policy>
 
-export const PolicyPage = Type.Object({ items: Type.Array(Policy), nextCursor }, { $id: 'PolicyPage' })
+const PolicyPage = Type.Object({ items: Type.Array(Policy), nextCursor }, { $id: 'PolicyPage' })
 
-export const PolicyVersionPage = Type.Object(
-  { items: Type.Array(PolicyVersion), nextCursor },
-  { $id: 'PolicyVersionPage' },
-)
+const PolicyVersionPage = Type.Object({ items: Type.Array(PolicyVersion), nextCursor }, { $id: 'PolicyVersionPage' })
 
-export const SavedPolicyVersion = Type.Object({ ...policyVersionFields, isNew }, { $id: 'SavedPolicyVersion' })
-export type SavedPolicyVersion = Static<typeof SavedPolicyVersion>
+const SavedPolicyVersion = Type.Object({ ...policyVersionFields, isNew }, { $id: 'SavedPolicyVersion' })
+type SavedPolicyVersion = Static<typeof SavedPolicyVersion>
 
 const optionalText = (maxLength: number, description: string) =>
   Type.Optional(Type.Unsafe<string | null>({ type: ['string', 'null'], minLength: 1, maxLength, description }))
@@ -122,4 +130,81 @@ export type NewPolicyVersion = Static<typeof NewPolicyVersion>
 
 export const PolicyParams = Type.Object({ workspaceId: uuid('Workspace id'), policyId: Type.String() })
 
-export const PolicyVersionParams = Type.Object({ ...PolicyParams.properties, version: Version })
+const PolicyVersionParams = Type.Object({ ...PolicyParams.properties, version: Version })
+
+const read = { tag: 'Policies', scopes: [], access: 'viewer', method: 'GET', status: 200 } as const
+const write = {
+  tag: 'Policies',
+  scopes: [],
+  access: 'admin',
+  method: 'POST',
+  headers: CreationHeaders,
+  status: 201,
+  bodyBytes: LIMITS.operatorBodyBytes,
+} as const
+
+export const policyRoutes = {
+  listPolicies: {
+    ...read,
+    path: '/workspaces/{workspaceId}/policies',
+    summary: 'List policies by id',
+    params: WorkspaceParams,
+    query: ArchivableQuery,
+    reply: PolicyPage,
+    errors: ['not_found', 'invalid_cursor'],
+  },
+  createPolicy: {
+    ...write,
+    path: '/workspaces/{workspaceId}/policies',
+    audit: { action: 'policy.create', target: 'policy' },
+    summary: 'Create a policy with its first version; the condition is checked',
+    params: WorkspaceParams,
+    body: NewPolicy,
+    reply: Policy,
+    errors: ['not_found', 'conflict'],
+  },
+  readPolicy: {
+    ...read,
+    path: '/workspaces/{workspaceId}/policies/{policyId}',
+    summary: 'Read a policy and its newest version',
+    params: PolicyParams,
+    reply: Policy,
+    errors: ['not_found'],
+  },
+  listPolicyVersions: {
+    ...read,
+    path: '/workspaces/{workspaceId}/policies/{policyId}/versions',
+    summary: 'List the versions of a policy, newest first',
+    params: PolicyParams,
+    query: ListQuery,
+    reply: PolicyVersionPage,
+    errors: ['not_found', 'invalid_cursor'],
+  },
+  createPolicyVersion: {
+    ...write,
+    path: '/workspaces/{workspaceId}/policies/{policyId}/versions',
+    audit: { action: 'policy.write_version', target: 'policy' },
+    summary: 'Create a new version of a policy; the condition is checked. Deploy it to put it into effect',
+    params: PolicyParams,
+    body: NewPolicyVersion,
+    reply: SavedPolicyVersion,
+    errors: ['not_found', 'conflict'],
+  },
+  readPolicyVersion: {
+    ...read,
+    path: '/workspaces/{workspaceId}/policies/{policyId}/versions/{version}',
+    summary: 'Read a version of a policy',
+    params: PolicyVersionParams,
+    reply: PolicyVersion,
+    errors: ['not_found'],
+  },
+  diffPolicyVersions: {
+    ...read,
+    path: '/workspaces/{workspaceId}/policies/{policyId}/diff',
+    summary: 'Compare two versions of a policy',
+    params: PolicyParams,
+    query: DiffQuery,
+    reply: VersionDiff,
+    errors: ['not_found'],
+  },
+} as const satisfies Record<string, OperatorRoute>

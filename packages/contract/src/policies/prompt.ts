@@ -1,13 +1,23 @@
 import Type, { type Static } from 'typebox'
-import { cursor, id, nextCursor, nullableText, nullableTime, pageLimit, time, uuid } from '../web/fields.ts'
+import {
+  cursor,
+  id,
+  nextCursor,
+  nullableText,
+  nullableTime,
+  pageLimit,
+  time,
+  uuid,
+  CreationHeaders,
+} from '../web/fields.ts'
 import { sizeLimit } from '../engine/format.ts'
 import { LIMITS } from '../engine/limits.ts'
 import { Usage } from '../runs/run.ts'
-import { ESTIMATE } from '../runs/estimate.ts'
+import { ESTIMATE, Latency } from '../runs/usage.ts'
 import { ScoreSum } from '../runs/score.ts'
-import { Latency } from '../runs/usage.ts'
-import { ArchivableQuery } from '../tenants/workspace.ts'
-import { followsField, isNew, newVersionFields, Version, versionFields } from './version.ts'
+import { ArchivableQuery, ListQuery, WorkspaceParams } from '../tenants/workspace.ts'
+import { followsField, isNew, newVersionFields, Version, versionFields, DiffQuery, VersionDiff } from './version.ts'
+import type { OperatorRoute } from '../web/route.ts'
 
 const promptVersionFields = {
   promptId: uuid('Prompt id'),
@@ -42,15 +52,12 @@ export const Prompt = Type.Object(
 )
 export type Prompt = Static<typeof Prompt>
 
-export const PromptPage = Type.Object({ items: Type.Array(Prompt), nextCursor }, { $id: 'PromptPage' })
+const PromptPage = Type.Object({ items: Type.Array(Prompt), nextCursor }, { $id: 'PromptPage' })
 
-export const PromptVersionPage = Type.Object(
-  { items: Type.Array(PromptVersionRow), nextCursor },
-  { $id: 'PromptVersionPage' },
-)
+const PromptVersionPage = Type.Object({ items: Type.Array(PromptVersionRow), nextCursor }, { $id: 'PromptVersionPage' })
 
-export const SavedPromptVersion = Type.Object({ ...promptVersionFields, isNew }, { $id: 'SavedPromptVersion' })
-export type SavedPromptVersion = Static<typeof SavedPromptVersion>
+const SavedPromptVersion = Type.Object({ ...promptVersionFields, isNew }, { $id: 'SavedPromptVersion' })
+type SavedPromptVersion = Static<typeof SavedPromptVersion>
 
 const content = Type.String({
   minLength: 1,
@@ -67,16 +74,16 @@ export const NewPrompt = Type.Object(
 )
 export type NewPrompt = Static<typeof NewPrompt>
 
-export const NewPromptVersion = Type.Object(
+const NewPromptVersion = Type.Object(
   { content, ...newVersionFields, ...followsField },
   {
     $id: 'NewPromptVersion',
     examples: [{ content: 'You are a polite and brief assistant.', note: 'Shorter answers', follows: '1' }],
   },
 )
-export type NewPromptVersion = Static<typeof NewPromptVersion>
+type NewPromptVersion = Static<typeof NewPromptVersion>
 
-export const PromptsQuery = Type.Object({
+const PromptsQuery = Type.Object({
   limit: pageLimit(LIMITS.operatorPageDefault, LIMITS.operatorPageMax),
   cursor,
   name: Type.Optional(Type.String({ minLength: 1, description: 'Only the prompt with this name' })),
@@ -85,9 +92,9 @@ export const PromptsQuery = Type.Object({
 
 export const PromptParams = Type.Object({ workspaceId: uuid('Workspace id'), promptId: uuid('Prompt id') })
 
-export const PromptVersionParams = Type.Object({ ...PromptParams.properties, version: Version })
+const PromptVersionParams = Type.Object({ ...PromptParams.properties, version: Version })
 
-export const PromptResultsParams = Type.Object({
+const PromptResultsParams = Type.Object({
   environmentId: uuid('Environment id'),
   promptId: uuid('Prompt id'),
 })
@@ -137,7 +144,7 @@ export const PromptResult = Type.Object(
 )
 export type PromptResult = Static<typeof PromptResult>
 
-export const PromptResults = Type.Object(
+const PromptResults = Type.Object(
   {
     promptId: uuid('Prompt id'),
     name: Type.String(),
@@ -147,4 +154,89 @@ export const PromptResults = Type.Object(
   },
   { $id: 'PromptResults' },
 )
-export type PromptResults = Static<typeof PromptResults>
+type PromptResults = Static<typeof PromptResults>
+
+const read = { tag: 'Prompts', scopes: [], access: 'viewer', method: 'GET', status: 200 } as const
+const write = {
+  tag: 'Prompts',
+  scopes: [],
+  access: 'admin',
+  method: 'POST',
+  headers: CreationHeaders,
+  status: 201,
+  bodyBytes: LIMITS.promptBodyBytes,
+} as const
+
+export const promptRoutes = {
+  listPrompts: {
+    ...read,
+    path: '/workspaces/{workspaceId}/prompts',
+    summary: 'List prompts, oldest first',
+    params: WorkspaceParams,
+    query: PromptsQuery,
+    reply: PromptPage,
+    errors: ['not_found', 'invalid_cursor'],
+  },
+  createPrompt: {
+    ...write,
+    path: '/workspaces/{workspaceId}/prompts',
+    audit: { action: 'prompt.create', target: 'prompt' },
+    summary: 'Create a prompt with its first version',
+    params: WorkspaceParams,
+    body: NewPrompt,
+    reply: Prompt,
+    errors: ['not_found', 'conflict'],
+  },
+  readPrompt: {
+    ...read,
+    path: '/workspaces/{workspaceId}/prompts/{promptId}',
+    summary: 'Read a prompt and its newest version, without content',
+    params: PromptParams,
+    reply: Prompt,
+    errors: ['not_found'],
+  },
+  listPromptVersions: {
+    ...read,
+    path: '/workspaces/{workspaceId}/prompts/{promptId}/versions',
+    summary: 'List the versions of a prompt, newest first',
+    params: PromptParams,
+    query: ListQuery,
+    reply: PromptVersionPage,
+    errors: ['not_found', 'invalid_cursor'],
+  },
+  createPromptVersion: {
+    ...write,
+    path: '/workspaces/{workspaceId}/prompts/{promptId}/versions',
+    audit: { action: 'prompt.write_version', target: 'prompt' },
+    summary: 'Create a new version of a prompt. Deploy it to put it into effect',
+    params: PromptParams,
+    body: NewPromptVersion,
+    reply: SavedPromptVersion,
+    errors: ['not_found', 'conflict'],
+  },
+  readPromptVersion: {
+    ...read,
+    path: '/workspaces/{workspaceId}/prompts/{promptId}/versions/{version}',
+    summary: 'Read a version of a prompt',
+    params: PromptVersionParams,
+    reply: PromptVersion,
+    errors: ['not_found'],
+  },
+  diffPromptVersions: {
+    ...read,
+    path: '/workspaces/{workspaceId}/prompts/{promptId}/diff',
+    summary: 'Compare two versions of a prompt',
+    params: PromptParams,
+    query: DiffQuery,
+    reply: VersionDiff,
+    errors: ['not_found'],
+  },
+  readPromptResults: {
+    ...read,
+    path: '/environments/{environmentId}/prompts/{promptId}/results',
+    summary: 'What the runs of each version of a prompt did in an environment',
+    params: PromptResultsParams,
+    reply: PromptResults,
+    errors: ['not_found'],
+  },
+} as const satisfies Record<string, OperatorRoute>

@@ -1,12 +1,14 @@
 import Type, { type Static, type TUnsafe } from 'typebox'
-import { nextCursor, nullableText, nullableTime, text, time, uuid } from '../web/fields.ts'
+import { nextCursor, nullableText, nullableTime, text, time, uuid, CreationHeaders } from '../web/fields.ts'
 import { LIMITS } from '../engine/limits.ts'
 import { PolicyAction, Severity } from './runtime-config.ts'
 import { Condition, givenOnError } from './policy.ts'
 import { ON_ERRORS, type OnError } from '../engine/words.ts'
+import type { OperatorRoute } from '../web/route.ts'
+import { EnvironmentParams, ListQuery } from '../tenants/workspace.ts'
 
-export const SIMULATION_STATUSES = ['QUEUED', 'RUNNING', 'DONE', 'CANCELLED', 'FAILED'] as const
-export const CALL_STATES = ['ran', 'held', 'blocked', 'neverRan'] as const
+const SIMULATION_STATUSES = ['QUEUED', 'RUNNING', 'DONE', 'CANCELLED', 'FAILED'] as const
+const CALL_STATES = ['ran', 'held', 'blocked', 'neverRan'] as const
 export type CallState = (typeof CALL_STATES)[number]
 
 const count = (description?: string) => Type.Integer({ minimum: 0, ...(description ? { description } : {}) })
@@ -138,7 +140,7 @@ export const Simulation = Type.Object(
 )
 export type Simulation = Static<typeof Simulation>
 
-export const SimulationPage = Type.Object({ items: Type.Array(Simulation), nextCursor }, { $id: 'SimulationPage' })
+const SimulationPage = Type.Object({ items: Type.Array(Simulation), nextCursor }, { $id: 'SimulationPage' })
 
 export const NewSimulation = Type.Object(
   {
@@ -161,7 +163,57 @@ export const NewSimulation = Type.Object(
 )
 export type NewSimulation = Static<typeof NewSimulation>
 
-export const SimulationParams = Type.Object({
+const SimulationParams = Type.Object({
   environmentId: uuid('Environment id'),
   simulationId: text(36, 'Simulation id'),
 })
+
+const common = { tag: 'Policies', scopes: [] } as const
+const read = { ...common, access: 'viewer', method: 'GET', status: 200 } as const
+const write = { ...common, access: 'admin', method: 'POST' } as const
+
+const SIMULATIONS = '/environments/{environmentId}/simulations'
+
+/** Simulations of policies on recorded tool calls, to run before deployment. */
+export const simulationRoutes = {
+  createSimulation: {
+    ...write,
+    path: SIMULATIONS,
+    audit: { action: 'policy.simulate', target: 'simulation' },
+    summary: 'Simulate a policy on the recorded tool calls of the last days, in the background',
+    params: EnvironmentParams,
+    headers: CreationHeaders,
+    body: NewSimulation,
+    bodyBytes: LIMITS.operatorBodyBytes,
+    status: 202,
+    reply: Simulation,
+    errors: ['not_found', 'conflict'],
+  },
+  listSimulations: {
+    ...read,
+    path: SIMULATIONS,
+    summary: 'List the stored simulations, newest first',
+    params: EnvironmentParams,
+    query: ListQuery,
+    reply: SimulationPage,
+    errors: ['not_found', 'invalid_cursor'],
+  },
+  readSimulation: {
+    ...read,
+    path: `${SIMULATIONS}/{simulationId}`,
+    summary: 'Read the progress and result of a simulation',
+    params: SimulationParams,
+    reply: Simulation,
+    errors: ['not_found'],
+  },
+  cancelSimulation: {
+    ...write,
+    path: `${SIMULATIONS}/{simulationId}/cancel`,
+    audit: { action: 'policy.cancel_simulation', target: 'simulation' },
+    summary: 'Cancel a simulation; a finished one stays unchanged',
+    params: SimulationParams,
+    status: 200,
+    reply: Simulation,
+    errors: ['not_found'],
+  },
+} as const satisfies Record<string, OperatorRoute>

@@ -3,10 +3,11 @@ import { Event, EventRow } from '../record/event.ts'
 import { cursor, id, nextCursor, nullableText, nullableTime, pageLimit, time, uuid } from '../web/fields.ts'
 import { LIMITS } from '../engine/limits.ts'
 import { Completeness } from '../record/completeness.ts'
-import { ESTIMATE } from './estimate.ts'
+import { ESTIMATE } from './usage.ts'
 import { REJECTIONS, WARNINGS, type RejectionCode, type WarningCode } from '../web/errors.ts'
 import { Run, RunStatus } from './run.ts'
-import { FAILURE_PLACES, RUN_ACTIVITIES, RUN_SORTS, SCORE_KINDS } from '../engine/words.ts'
+import { FAILURE_PLACES, RUN_ACTIVITIES, RUN_SORTS, SCORE_KINDS, PROBLEM_KINDS } from '../engine/words.ts'
+import { CALL_OUTCOMES, type CallOutcome } from './call-life.ts'
 
 /** Names that events of a run give, in the order of their arrival. */
 const names = (description: string) => Type.Array(Type.String(), { description })
@@ -308,3 +309,34 @@ export const EventTrace = Type.Object(
   { $id: 'EventTrace', description: 'What happened to one event' },
 )
 export type EventTrace = Static<typeof EventTrace>
+
+export const RunProblemsQuery = Type.Object({
+  limit: pageLimit(LIMITS.problemsPageDefault, LIMITS.problemsPageMax),
+  cursor,
+})
+
+export const RunProblem = Type.Object(
+  {
+    eventId: Type.String({ description: 'Client id of the event' }),
+    eventType: Type.String(),
+    timestamp: time('Time of the event'),
+    kind: Type.Enum([...PROBLEM_KINDS], {
+      description: 'It tells an error, a policy blocked the call, or the call needed an approval',
+    }),
+    name: Type.String({ description: 'The tool that a policy held back, or the label of the event' }),
+    why: Type.String({
+      description:
+        'Class and first line of the error, or the policies and their reason. Empty: the event does not say, or its payload was removed',
+    }),
+    outcome: Type.Unsafe<CallOutcome | null>({
+      enum: [...CALL_OUTCOMES, null],
+      description: 'How a call ended, as its event tells it; null: the event is no call, or its payload was removed',
+    }),
+    approvalId: nullableText('The approval that the call needed, as the event names it; null: it names none'),
+  },
+  { $id: 'RunProblem', description: 'An event of a run that a person should look at' },
+)
+export type RunProblem = Static<typeof RunProblem>
+
+export const RunProblemPage = Type.Object({ items: Type.Array(RunProblem), nextCursor }, { $id: 'RunProblemPage' })
+export type RunProblemPage = Static<typeof RunProblemPage>

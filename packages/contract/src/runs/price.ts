@@ -2,6 +2,8 @@ import Type, { type Static } from 'typebox'
 import { id, nullableTime, time } from '../web/fields.ts'
 import { LIMITS } from '../engine/limits.ts'
 import { LONG_CONTEXTS } from '../engine/words.ts'
+import type { OperatorRoute } from '../web/route.ts'
+import { EnvironmentParams, WorkspaceParams } from '../tenants/workspace.ts'
 
 const price = (description: string) =>
   Type.Number({
@@ -64,9 +66,9 @@ export const NewPrice = Type.Object(set, {
 })
 export type NewPrice = Static<typeof NewPrice>
 
-export const PriceModel = Type.Object({ model }, { $id: 'PriceModel', examples: [{ model: 'our-llama' }] })
+const PriceModel = Type.Object({ model }, { $id: 'PriceModel', examples: [{ model: 'our-llama' }] })
 
-export const PriceList = Type.Object(
+const PriceList = Type.Object(
   {
     priceTable: Type.String({ description: 'What estimates use now: the table and a digest of these prices' }),
     items: Type.Array(Price),
@@ -74,12 +76,12 @@ export const PriceList = Type.Object(
   { $id: 'PriceList', description: 'The prices that a workspace has set, by model' },
 )
 
-export const UnpricedQuery = Type.Object({
+const UnpricedQuery = Type.Object({
   from: time('Start of the window; the whole hour is included'),
   to: time('End of the window, exclusive; an hour in which it ends counts as a whole'),
 })
 
-export const UnpricedModels = Type.Object(
+const UnpricedModels = Type.Object(
   {
     items: Type.Array(
       Type.Object({
@@ -93,3 +95,50 @@ export const UnpricedModels = Type.Object(
   },
   { $id: 'UnpricedModels', description: 'Models without a price, the ones with the most calls first' },
 )
+
+const common = { tag: 'Costs', scopes: [] } as const
+const read = { ...common, method: 'GET', access: 'viewer', status: 200 } as const
+const change = { ...common, method: 'POST', access: 'admin', status: 200, bodyBytes: LIMITS.operatorBodyBytes } as const
+
+const PRICES = '/workspaces/{workspaceId}/prices'
+
+/** Prices of models, for estimates of what calls cost. */
+export const priceRoutes = {
+  listPrices: {
+    ...read,
+    path: PRICES,
+    summary: 'List the prices that the workspace has set',
+    params: WorkspaceParams,
+    reply: PriceList,
+    errors: ['not_found'],
+  },
+  setPrice: {
+    ...change,
+    path: `${PRICES}/set`,
+    audit: { action: 'price.set', target: 'price' },
+    summary: 'Set what a model costs; estimates use it at once, also of earlier calls',
+    params: WorkspaceParams,
+    body: NewPrice,
+    reply: Price,
+    errors: ['not_found', 'conflict'],
+  },
+  removePrice: {
+    ...change,
+    path: `${PRICES}/remove`,
+    audit: { action: 'price.remove', target: 'price' },
+    summary: 'Remove a price of the workspace; the price table counts again',
+    params: WorkspaceParams,
+    body: PriceModel,
+    reply: Price,
+    errors: ['not_found'],
+  },
+  listUnpricedModels: {
+    ...read,
+    path: '/environments/{environmentId}/unpriced-models',
+    summary: 'List models whose calls have neither a cost nor a price',
+    params: EnvironmentParams,
+    query: UnpricedQuery,
+    reply: UnpricedModels,
+    errors: ['not_found'],
+  },
+} as const satisfies Record<string, OperatorRoute>

@@ -2,7 +2,7 @@
  * What an event says of the question and the answer of its run. Lists, pages and commands title a run with the first question.
  * Source: docs/decisions/0106-issues-from-what-fails.md.
  */
-import { fit } from '../engine/fit.ts'
+import { fit } from '../engine/shown-text.ts'
 import { contentText, isObject, messagesAt, textAt, type Json } from '../record/payload-reader.ts'
 
 export interface Said {

@@ -1,8 +1,10 @@
 import Type, { type Static } from 'typebox'
-import { id, nextCursor, time, uuid } from '../web/fields.ts'
+import { id, nextCursor, time, uuid, CreationHeaders } from '../web/fields.ts'
 import { LIMITS } from '../engine/limits.ts'
 import { RUN_COLUMNS } from '../engine/words.ts'
 import { RunFilter } from './operator-run.ts'
+import type { OperatorRoute } from '../web/route.ts'
+import { EnvironmentParams, ListQuery } from '../tenants/workspace.ts'
 
 export type RunColumn = (typeof RUN_COLUMNS)[number]
 
@@ -51,7 +53,7 @@ export const NewRunView = Type.Object(
 export type NewRunView = Static<typeof NewRunView>
 
 /** Absent fields stay unchanged. */
-export const RunViewChange = Type.Object(
+const RunViewChange = Type.Object(
   {
     name: Type.Optional(name),
     query: Type.Optional(RunFilter),
@@ -60,9 +62,64 @@ export const RunViewChange = Type.Object(
   },
   { $id: 'RunViewChange', examples: [{ name: 'Failed refunds of today' }] },
 )
-export type RunViewChange = Static<typeof RunViewChange>
+type RunViewChange = Static<typeof RunViewChange>
 
 export const RunViewPage = Type.Object({ items: Type.Array(RunView), nextCursor }, { $id: 'RunViewPage' })
 export type RunViewPage = Static<typeof RunViewPage>
 
-export const RunViewParams = Type.Object({ environmentId: uuid('Environment id'), runViewId: uuid('View id') })
+const RunViewParams = Type.Object({ environmentId: uuid('Environment id'), runViewId: uuid('View id') })
+
+const common = { tag: 'Runs', scopes: [] } as const
+const change = { ...common, method: 'POST', access: 'approver', reply: RunView } as const
+const body = { bodyBytes: LIMITS.operatorBodyBytes } as const
+
+const VIEWS = '/environments/{environmentId}/run-views'
+const VIEW = `${VIEWS}/{runViewId}` as const
+
+/** Saved views of the list of runs. */
+export const runViewRoutes = {
+  listRunViews: {
+    ...common,
+    method: 'GET',
+    access: 'viewer',
+    path: VIEWS,
+    summary: 'List the saved views of the list of runs',
+    params: EnvironmentParams,
+    query: ListQuery,
+    status: 200,
+    reply: RunViewPage,
+    errors: ['not_found', 'invalid_cursor'],
+  },
+  createRunView: {
+    ...change,
+    ...body,
+    path: VIEWS,
+    audit: { action: 'run_view.create', target: 'run_view' },
+    summary: 'Save a view of the list of runs: filters and columns with a name',
+    params: EnvironmentParams,
+    headers: CreationHeaders,
+    body: NewRunView,
+    status: 201,
+    errors: ['not_found', 'conflict'],
+  },
+  changeRunView: {
+    ...change,
+    ...body,
+    path: `${VIEW}/change`,
+    audit: { action: 'run_view.change', target: 'run_view' },
+    summary: 'Rename a saved view, or change what it shows',
+    params: RunViewParams,
+    body: RunViewChange,
+    status: 200,
+    errors: ['not_found', 'conflict'],
+  },
+  removeRunView: {
+    ...change,
+    path: `${VIEW}/remove`,
+    audit: { action: 'run_view.remove', target: 'run_view' },
+    summary: 'Remove a saved view',
+    params: RunViewParams,
+    status: 200,
+    errors: ['not_found'],
+  },
+} as const satisfies Record<string, OperatorRoute>

@@ -4,6 +4,8 @@ import { LIMITS } from '../engine/limits.ts'
 import { scoreName, scoreValue } from '../record/payload.ts'
 import { SCORE_KINDS } from '../engine/words.ts'
 import { OperatorRunParams } from './operator-run.ts'
+import type { OperatorRoute } from '../web/route.ts'
+import { EnvironmentParams } from '../tenants/workspace.ts'
 
 const count = (description: string) => Type.Integer({ minimum: 0, description })
 
@@ -34,7 +36,7 @@ export type Score = Static<typeof Score>
 export const ScorePage = Type.Object({ items: Type.Array(Score), nextCursor }, { $id: 'ScorePage' })
 export type ScorePage = Static<typeof ScorePage>
 
-export const ScoresQuery = Type.Object({
+const ScoresQuery = Type.Object({
   limit: pageLimit(LIMITS.operatorPageDefault, LIMITS.operatorPageMax),
   cursor,
 })
@@ -50,12 +52,12 @@ export const NewScore = Type.Object(
 )
 export type NewScore = Static<typeof NewScore>
 
-export const ScoreParams = Type.Object({
+const ScoreParams = Type.Object({
   ...OperatorRunParams.properties,
   scoreId: Type.String({ description: 'Id of the score' }),
 })
 
-export const ScoreName = Type.Object(
+const ScoreName = Type.Object(
   {
     name: scoreName,
     kind: Type.Enum([...SCORE_KINDS], { description: 'What its latest value is' }),
@@ -63,7 +65,7 @@ export const ScoreName = Type.Object(
   },
   { $id: 'ScoreName', description: 'A name that scores of the environment have' },
 )
-export type ScoreName = Static<typeof ScoreName>
+type ScoreName = Static<typeof ScoreName>
 
 export const ScoreNames = Type.Object(
   { items: Type.Array(ScoreName, { description: `By name, at most ${LIMITS.scoreNames}` }) },
@@ -93,14 +95,14 @@ export const ScoreSum = Type.Object(
 )
 export type ScoreSum = Static<typeof ScoreSum>
 
-export const ScoreSumsQuery = Type.Object({
+const ScoreSumsQuery = Type.Object({
   from: time('Start of the window, by when scores were given; the whole hour is included'),
   to: time('End of the window, exclusive; an hour in which it ends counts as a whole'),
   by: Type.Optional(
     Type.Enum(['agent', 'promptVersion'], { description: 'Also by agent, or by the prompt version that the run used' }),
   ),
 })
-export type ScoreSumsQuery = Static<typeof ScoreSumsQuery>
+type ScoreSumsQuery = Static<typeof ScoreSumsQuery>
 
 export const ScoreSums = Type.Object(
   {
@@ -120,3 +122,56 @@ export const ScoreSums = Type.Object(
   { $id: 'ScoreSums' },
 )
 export type ScoreSums = Static<typeof ScoreSums>
+
+const read = { method: 'GET', access: 'viewer', tag: 'Scores', scopes: [], status: 200 } as const
+const change = { method: 'POST', access: 'approver', tag: 'Scores', scopes: [], status: 200, reply: Score } as const
+
+const SCORES = '/environments/{environmentId}/runs/{runId}/scores'
+
+/** Judgements on runs and steps. */
+export const scoreRoutes = {
+  listScores: {
+    ...read,
+    path: SCORES,
+    summary: 'List the scores of a run and its steps',
+    params: OperatorRunParams,
+    query: ScoresQuery,
+    reply: ScorePage,
+    errors: ['not_found', 'invalid_cursor'],
+  },
+  giveScore: {
+    ...change,
+    path: `${SCORES}/give`,
+    audit: { action: 'run.score', target: 'run' },
+    summary: "Judge a run or a step; it replaces the caller's score of this name",
+    params: OperatorRunParams,
+    bodyBytes: LIMITS.operatorBodyBytes,
+    body: NewScore,
+    errors: ['not_found', 'conflict'],
+  },
+  withdrawScore: {
+    ...change,
+    path: `${SCORES}/{scoreId}/withdraw`,
+    audit: { action: 'run.withdraw_score', target: 'run' },
+    summary: "Withdraw a score that an operator or token gave: the own one, or as admin anyone's",
+    params: ScoreParams,
+    errors: ['not_found', 'conflict'],
+  },
+  listScoreNames: {
+    ...read,
+    path: '/environments/{environmentId}/score-names',
+    summary: 'List the names of scores, for filters and columns',
+    params: EnvironmentParams,
+    reply: ScoreNames,
+    errors: ['not_found'],
+  },
+  readScoreSums: {
+    ...read,
+    path: '/environments/{environmentId}/score-sums',
+    summary: 'Sum up the scores of a time range, by agent or prompt version',
+    params: EnvironmentParams,
+    query: ScoreSumsQuery,
+    reply: ScoreSums,
+    errors: ['not_found'],
+  },
+} as const satisfies Record<string, OperatorRoute>

@@ -3,12 +3,14 @@ import { EventRow } from '../record/event.ts'
 import { cursor, id, nextCursor, nullableText, nullableTime, pageLimit, time } from '../web/fields.ts'
 import { LIMITS } from '../engine/limits.ts'
 import { Run } from './run.ts'
+import type { OperatorRoute } from '../web/route.ts'
+import { EnvironmentParams } from '../tenants/workspace.ts'
 
 /** Fields that a query can name, as in `tool:refund`. */
 export const SEARCH_FIELDS = ['tool', 'type', 'agent', 'model', 'label'] as const
 export type SearchField = (typeof SEARCH_FIELDS)[number]
 
-export const SEARCH_STATES = ['OFF', 'INDEXING', 'ON', 'FAILED', 'REMOVING'] as const
+const SEARCH_STATES = ['OFF', 'INDEXING', 'ON', 'FAILED', 'REMOVING'] as const
 
 export const SearchSettings = Type.Object(
   {
@@ -34,13 +36,13 @@ export const SearchSettings = Type.Object(
 )
 export type SearchSettings = Static<typeof SearchSettings>
 
-export const SearchSwitch = Type.Object(
+const SearchSwitch = Type.Object(
   { enabled: Type.Boolean({ description: 'true: build the index and keep it up to date. false: delete it' }) },
   { $id: 'SearchSwitch', additionalProperties: false, examples: [{ enabled: true }] },
 )
-export type SearchSwitch = Static<typeof SearchSwitch>
+type SearchSwitch = Static<typeof SearchSwitch>
 
-export const SearchQuery = Type.Object({
+const SearchQuery = Type.Object({
   q: id(
     LIMITS.searchQueryChars,
     'Words that an event must contain, "phrases", -excluded words and field:value, with the fields ' +
@@ -51,7 +53,7 @@ export const SearchQuery = Type.Object({
   limit: pageLimit(LIMITS.searchPageDefault, LIMITS.searchPageMax),
   cursor,
 })
-export type SearchQuery = Static<typeof SearchQuery>
+type SearchQuery = Static<typeof SearchQuery>
 
 export const SnippetPart = Type.Object(
   { text: Type.String(), isHit: Type.Boolean({ description: 'Whether the query matched this text' }) },
@@ -71,3 +73,70 @@ export type SearchHit = Static<typeof SearchHit>
 
 export const SearchHitPage = Type.Object({ items: Type.Array(SearchHit), nextCursor }, { $id: 'SearchHitPage' })
 export type SearchHitPage = Static<typeof SearchHitPage>
+
+export const RunSearchQuery = Type.Object({
+  q: id(
+    LIMITS.searchChars,
+    'Text that the label, the type, or a string or number of the payload contains, in any case. Not the keys of its objects',
+  ),
+  limit: pageLimit(LIMITS.searchPageDefault, LIMITS.searchPageMax),
+  cursor,
+})
+
+const RunSearchHit = Type.Object(
+  {
+    event: EventRow,
+    snippet: Type.Array(SnippetPart, { description: 'Text around the first match, in order. Joined, it is one text' }),
+  },
+  { $id: 'RunSearchHit', description: 'An event of a run that contains the text' },
+)
+type RunSearchHit = Static<typeof RunSearchHit>
+
+export const RunSearchPage = Type.Object(
+  {
+    items: Type.Array(RunSearchHit),
+    examined: Type.Integer({
+      minimum: 0,
+      description: `Events that were compared for this page: at most ${LIMITS.eventsLookedAt}, or ${LIMITS.searchedPayloadBytes / 1_048_576} MiB of payloads. A page can have few or no items and still a nextCursor`,
+    }),
+    nextCursor,
+  },
+  { $id: 'RunSearchPage' },
+)
+export type RunSearchPage = Static<typeof RunSearchPage>
+
+const common = { tag: 'Search', scopes: [], params: EnvironmentParams, status: 200 } as const
+const read = { ...common, method: 'GET', access: 'viewer' } as const
+const SEARCH = '/environments/{environmentId}/search'
+
+/** Search over payload text. */
+export const searchRoutes = {
+  searchEvents: {
+    ...read,
+    path: SEARCH,
+    summary: 'Search the payloads and labels of events, newest first',
+    query: SearchQuery,
+    reply: SearchHitPage,
+    // It would hold one of the few places for pages while it waits for its turn.
+    replyBytes: 0,
+    errors: ['not_found', 'conflict', 'invalid_cursor'],
+  },
+  readSearchSettings: {
+    ...read,
+    path: `${SEARCH}/settings`,
+    summary: 'Read whether search is on, and how far the index is',
+    reply: SearchSettings,
+    errors: ['not_found'],
+  },
+  switchSearch: {
+    ...common,
+    method: 'POST',
+    access: 'admin',
+    path: `${SEARCH}/settings`,
+    summary: 'Switch search on or off. Switching it off deletes the index',
+    bodyBytes: LIMITS.operatorBodyBytes,
+    body: SearchSwitch,
+    reply: SearchSettings,
+    errors: ['not_found', 'conflict'],
+  },
+} as const satisfies Record<string, OperatorRoute>

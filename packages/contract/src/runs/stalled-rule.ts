@@ -1,5 +1,7 @@
 import Type, { type Static } from 'typebox'
 import { LIMITS } from '../engine/limits.ts'
+import type { OperatorRoute } from '../web/route.ts'
+import { EnvironmentParams } from '../tenants/workspace.ts'
 
 const CLOSE_AS = ['FAILED', 'CANCELLED'] as const
 export type ClosedAs = (typeof CLOSE_AS)[number]
@@ -28,7 +30,7 @@ export const StalledRule = Type.Object(
 )
 export type StalledRule = Static<typeof StalledRule>
 
-export const StalledRuleChange = Type.Object(
+const StalledRuleChange = Type.Object(
   { idleMinutes: Type.Optional(idleMinutes), closeAs: Type.Optional(closeAs) },
   {
     $id: 'StalledRuleChange',
@@ -38,3 +40,29 @@ export const StalledRuleChange = Type.Object(
     examples: [{ idleMinutes: 60, closeAs: 'FAILED' }],
   },
 )
+
+const common = { tag: 'Runs', scopes: [], status: 200, params: EnvironmentParams, reply: StalledRule } as const
+const PATH = '/environments/{environmentId}/stalled-rule'
+
+/** What happens to runs that stop sending events. */
+export const stalledRuleRoutes = {
+  readStalledRule: {
+    ...common,
+    method: 'GET',
+    access: 'viewer',
+    path: PATH,
+    summary: 'Read when running runs of an environment count as stalled',
+    errors: ['not_found'],
+  },
+  changeStalledRule: {
+    ...common,
+    method: 'POST',
+    access: 'admin',
+    path: `${PATH}/change`,
+    audit: { action: 'stalled_rule.change', target: 'environment' },
+    summary: 'Change when running runs count as stalled, and what they are closed as',
+    bodyBytes: LIMITS.operatorBodyBytes,
+    body: StalledRuleChange,
+    errors: ['not_found'],
+  },
+} as const satisfies Record<string, OperatorRoute>

@@ -1,8 +1,30 @@
 import Type, { type Static } from 'typebox'
-import { cursor, nextCursor, nullableText, pageLimit, time, uuid } from '../web/fields.ts'
+import { nullableText, cursor, nextCursor, pageLimit, time, uuid } from '../web/fields.ts'
 import { LIMITS } from '../engine/limits.ts'
 import { Usage } from './run.ts'
-import { ESTIMATE } from './estimate.ts'
+
+/** What calls without a cost of their own cost by the price table. `usage.cost` is only what clients sent. */
+export const ESTIMATE = {
+  estimatedCost: Type.Unsafe<number | null>({
+    type: ['number', 'null'],
+    minimum: 0,
+    description:
+      'What the calls without a cost probably cost, in US dollars by the price table; null if none of them has a price. Add it to usage.cost for the whole',
+  }),
+  priceTable: nullableText(
+    'Name and version of the price table behind estimatedCost, with a digest of the prices of the workspace; null if there is nothing to estimate',
+  ),
+  unpricedCalls: Type.Integer({
+    minimum: 0,
+    description: 'Calls without a cost whose model has no price: estimatedCost leaves them out',
+  }),
+}
+
+export interface EstimateFields {
+  estimatedCost: number | null
+  priceTable: string | null
+  unpricedCalls: number
+}
 
 export const UsageQuery = Type.Object({
   from: time('Start of the window. Sums are kept by hour, so an hour in which it begins counts as a whole'),
@@ -85,7 +107,7 @@ export type Latency = Static<typeof Latency>
 
 const counted = (description: string) => Type.Integer({ minimum: 0, description })
 
-export const ToolCalls = Type.Unsafe<{ failed: number; blocked: number; approvals: number } | null>({
+const ToolCalls = Type.Unsafe<{ failed: number; blocked: number; approvals: number } | null>({
   type: ['object', 'null'],
   description: 'By tool: how its calls went. Otherwise null',
   required: ['failed', 'blocked', 'approvals'],

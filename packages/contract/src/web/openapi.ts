@@ -1,14 +1,13 @@
 /** Builds OpenAPI 3.1 documents from the route tables. A schema with an `$id` becomes a component of that name. */
 import type { TObject, TSchema } from 'typebox'
 import { ERRORS, Problem, type ErrorCode } from './errors.ts'
-import { IDEMPOTENCY_KEY_HEADER, REPLAYED_HEADER } from './idempotency.ts'
+import { IDEMPOTENCY_KEY_HEADER, REPLAYED_HEADER } from './fields.ts'
 import { OPERATOR_PREFIX, OPERATOR_ROUTES } from './operator-routes.ts'
 import { WEBHOOK_MESSAGES, WebhookHeaders } from '../messages/webhook-message.ts'
 import { sizeLimit } from '../engine/format.ts'
 import { accessOf, errorsOf } from './route-errors.ts'
-import type { Route } from './route.ts'
+import { type Route, TAGS, type Tag } from './route.ts'
 import { PUBLIC_PREFIX, ROUTES } from './routes.ts'
-import { TAGS, type Tag } from './tags.ts'
 
 type Json = Record<string, unknown>
 

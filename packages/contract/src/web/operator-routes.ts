@@ -1,11 +1,10 @@
-import Type from 'typebox'
+import Type, { type Static } from 'typebox'
 import { LIMITS } from '../engine/limits.ts'
-import { closedBodies } from './route.ts'
-import type { OperatorRoute } from './access.ts'
-import { alertRoutes } from '../messages/alert-routes.ts'
+import { closedBodies, type OperatorRoute } from './route.ts'
+import { alertRoutes } from '../messages/alert.ts'
 import { archiveRoutes } from '../data/archive.ts'
 import { approvalRoutes } from '../approvals/approval-routes.ts'
-import { auditRoutes } from '../people/audit-routes.ts'
+import { auditRoutes } from '../people/audit.ts'
 import {
   ApiKey,
   ApiKeyChange,
@@ -16,12 +15,21 @@ import {
   NewApiKey,
 } from '../tenants/api-key.ts'
 import { CompletenessPage, CompletenessQuery } from '../record/completeness.ts'
-import { deploymentRoutes } from '../policies/deployment-routes.ts'
-import { DoctorReport } from './doctor.ts'
-import { Environment, EnvironmentPage, EnvironmentParams } from '../tenants/environment.ts'
-import { erasureRoutes } from '../data/erasure-routes.ts'
-import { CreationHeaders } from './idempotency.ts'
-import { exportRoutes } from '../data/export-routes.ts'
+import { deploymentRoutes } from '../policies/deployment.ts'
+import {
+  Environment,
+  EnvironmentPage,
+  EnvironmentParams,
+  ArchivableQuery,
+  ListQuery,
+  NewName,
+  Workspace,
+  WorkspacePage,
+  WorkspaceParams,
+} from '../tenants/workspace.ts'
+import { erasureRoutes } from '../data/erasure.ts'
+import { CreationHeaders } from './fields.ts'
+import { exportRoutes } from '../data/export.ts'
 import { issueRoutes } from '../issues/issue-routes.ts'
 import {
   EventRowPage,
@@ -33,28 +41,43 @@ import {
   OperatorRunPage,
   OperatorRunParams,
   OperatorRunsQuery,
+  RunProblemPage,
+  RunProblemsQuery,
 } from '../runs/operator-run.ts'
-import { RunProblemPage, RunProblemsQuery } from '../runs/run-problem.ts'
-import { RunSearchPage, RunSearchQuery } from '../runs/run-search.ts'
-import { retentionRoutes } from '../data/retention-routes.ts'
-import { agentRoutes } from '../runs/agent-routes.ts'
-import { runViewRoutes } from '../runs/run-view-routes.ts'
-import { meRoutes } from '../people/me-routes.ts'
-import { notificationRoutes } from '../messages/notification-routes.ts'
-import { operatorRoutes } from '../people/operator-routes.ts'
-import { policyRoutes } from '../policies/policy-routes.ts'
-import { priceRoutes } from '../runs/price-routes.ts'
-import { promptRoutes } from '../policies/prompt-routes.ts'
-import { simulationRoutes } from '../policies/simulation-routes.ts'
-import { searchRoutes } from '../runs/search-routes.ts'
-import { scoreRoutes } from '../runs/score-routes.ts'
-import { signInRoutes } from '../people/sign-in-routes.ts'
-import { stalledRuleRoutes } from '../runs/stalled-rule-routes.ts'
-import { tokenRoutes } from '../people/token-routes.ts'
+import { RunSearchPage, RunSearchQuery, searchRoutes } from '../runs/search.ts'
+import { retentionRoutes } from '../data/retention.ts'
+import { agentRoutes } from '../runs/agent.ts'
+import { runViewRoutes } from '../runs/run-view.ts'
+import { meRoutes } from '../people/me.ts'
+import { notificationRoutes } from '../messages/notification.ts'
+import { operatorRoutes } from '../people/operator.ts'
+import { policyRoutes } from '../policies/policy.ts'
+import { priceRoutes } from '../runs/price.ts'
+import { promptRoutes } from '../policies/prompt.ts'
+import { simulationRoutes } from '../policies/simulation.ts'
+import { scoreRoutes } from '../runs/score.ts'
+import { signInRoutes } from '../people/sign-in.ts'
+import { stalledRuleRoutes } from '../runs/stalled-rule.ts'
+import { tokenRoutes } from '../people/token.ts'
 import { UsagePage, UsagePointPage, UsagePointsQuery, UsageQuery } from '../runs/usage.ts'
-import { slackLinkRoutes } from '../messages/slack-link-routes.ts'
-import { webhookRoutes } from '../messages/webhook-routes.ts'
-import { ArchivableQuery, ListQuery, NewName, Workspace, WorkspacePage, WorkspaceParams } from '../tenants/workspace.ts'
+import { slackLinkRoutes } from '../messages/slack-link.ts'
+import { webhookRoutes } from '../messages/webhook.ts'
+
+export const Check = Type.Object(
+  {
+    name: Type.String(),
+    ok: Type.Boolean(),
+    detail: Type.String({ description: 'The result, and what to do if it is not ok' }),
+  },
+  { $id: 'Check', description: 'One check of the installation' },
+)
+export type Check = Static<typeof Check>
+
+export const DoctorReport = Type.Object(
+  { ok: Type.Boolean(), version: Type.String(), checks: Type.Array(Check) },
+  { $id: 'DoctorReport' },
+)
+export type DoctorReport = Static<typeof DoctorReport>
 
 export const OPERATOR_PREFIX = '/operator/v1'
 

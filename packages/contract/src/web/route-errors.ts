@@ -1,8 +1,7 @@
 /** Lists the errors of a route: its own errors, and those implied by its access, method and body. */
 import type { TSchema } from 'typebox'
 import { ERRORS, type ErrorCode } from './errors.ts'
-import type { Access } from './access.ts'
-import type { Route } from './route.ts'
+import type { Access, Route } from './route.ts'
 
 /** The error codes of one route as a type, for clients. Matches `errorsOf`. */
 export type ErrorOf<R extends Route> =

@@ -1,11 +1,11 @@
 import { readFileSync } from 'node:fs'
 import { LIMITS } from '@tacho/contract/engine/limits.ts'
 import { API_KEY_FORM, OPERATOR_TOKEN_FORM, parseApiKey, parseOperatorToken } from '../domain/people/credential.ts'
-import { nearestName } from '../domain/web/nearest-name.ts'
-import { isEmail, lowerCase } from '../domain/people/email.ts'
-import { smtpServerOf } from '../domain/messages/smtp-server.ts'
-import { groupRoles } from './group-roles.ts'
+import { nearestName } from '../domain/web/text.ts'
+import { isEmail, lowerCase } from '../domain/people/identity.ts'
+import { smtpServerOf } from '../domain/messages/mail.ts'
 import {
+  groupRoles,
   bytes,
   choice,
   duration,

@@ -3,6 +3,7 @@ import { existsSync, writeFileSync } from 'node:fs'
 import path from 'node:path'
 import { PUBLIC_PREFIX, ROUTES } from '@tacho/contract/web/routes.ts'
 import { LIMITS } from '@tacho/contract/engine/limits.ts'
+import { SCOPES } from '@tacho/contract/web/route.ts'
 import type { Config } from '../config/config.ts'
 import {
   invitationLink,
@@ -15,13 +16,12 @@ import {
   type NewCredential,
 } from '../domain/people/credential.ts'
 import { uuidv7 } from '../storage/engine/uuid.ts'
-import { ROOT } from '../program/root.ts'
+import { ROOT } from '../program/program.ts'
 import { ANY_EMAIL } from '../storage/people/operators.ts'
 import type { Storage } from '../storage/storage.ts'
-import { fullKey, ownerToken } from './full-access.ts'
 
 /** To show once; null if the settings provided them. */
-export interface FirstCredentials {
+interface FirstCredentials {
   workspace: string
   environment: string
   apiKey: string | null
@@ -138,4 +138,22 @@ function curlLine(url: string, apiKey: string): string {
 
 function given(text: string | null, parse: (text: string) => Credential | null): Credential | null {
   return text === null ? null : parse(text)
+}
+
+const unused = (createdAt: number) => ({
+  createdAt,
+  expiresAt: null,
+  revokedAt: null,
+  lastUsedAt: null,
+  allowedAddresses: null,
+})
+
+const MADE_HERE = { creatorKind: null, creatorId: null, creatorName: null }
+
+export function ownerToken({ id, hash }: Credential, name: string, now: number) {
+  return { id, name, hash, workspaceId: null, role: 'owner', ...MADE_HERE, ...unused(now) } as const
+}
+
+export function fullKey({ id, hash }: Credential, name: string, environmentId: string, now: number) {
+  return { id, environmentId, name, hash, scopes: [...SCOPES], requestsPerSecond: null, ...unused(now) }
 }

@@ -5,12 +5,12 @@ import { newApiKey, newOperatorToken } from '../domain/people/credential.ts'
 import { STORE_FILE } from '../storage/sqlite/database.ts'
 import { openSqliteStorage } from '../storage/sqlite/open.ts'
 import { restoreSqlite, verifyBackup, type Restored } from '../storage/sqlite/restore.ts'
-import type { Seal } from '../storage/sqlite/sealed-backup.ts'
+import type { Seal } from '../storage/sqlite/backup.ts'
 import type { Storage } from '../storage/storage.ts'
 import { StoreRefused } from '../storage/engine/store.ts'
-import type { EnvironmentRow } from '../storage/tenants/environments.ts'
+import type { EnvironmentRow } from '../storage/tenants/tenants.ts'
 import { allRows } from '../storage/engine/page.ts'
-import { fullKey, ownerToken } from './full-access.ts'
+import { fullKey, ownerToken } from './first-tenant.ts'
 
 export { StoreRefused }
 

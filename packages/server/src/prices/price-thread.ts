@@ -1,4 +1,4 @@
-import { answerCalls } from '../threads/called-thread.ts'
+import { answerCalls } from '../threads/threads.ts'
 import { packageRates } from './package-rates.ts'
 
 answerCalls((models: string[]) => models.map(packageRates))

@@ -2,15 +2,17 @@ import { randomBytes, randomUUID } from 'node:crypto'
 import { once } from 'node:events'
 import type { Server } from 'node:http'
 import { isIPv6, type AddressInfo } from 'node:net'
+import os from 'node:os'
 import type { FastifyBaseLogger } from 'fastify'
+import { LIMITS } from '@tacho/contract/engine/limits.ts'
 import { createApp } from '../app.ts'
 import type { Config } from '../config/config.ts'
 import { parseApiKey, parseOperatorToken, sessionCredential } from '../domain/people/credential.ts'
-import { cursors } from '../http/web/cursor.ts'
+import { cursors } from '../http/web/paging.ts'
 import { newPushKey, pushKeysOf } from '../domain/messages/notification.ts'
-import { createDrain } from './drain.ts'
+import { createDrain } from './stopping.ts'
 import { createFirstTenant, firstTenantText, keepCredentials } from '../maintenance/first-tenant.ts'
-import { createAddressRefusals } from '../http/tenants/address-refusals.ts'
+import { createAddressRefusals } from '../http/tenants/allowed-addresses.ts'
 import { createConfigurationClients } from '../http/policies/configuration-clients.ts'
 import { createConfigurationCache } from '../http/policies/configuration-cache.ts'
 import { createCredentialCache } from '../http/tenants/credential-cache.ts'
@@ -21,35 +23,30 @@ import { createRateLimit } from '../http/tenants/rate-limit.ts'
 import { createSignInLibrary } from '../http/people/sign-in-library.ts'
 import { BodyMemory } from '../http/web/read-body.ts'
 import { ReplyMemory } from '../http/web/reply-memory.ts'
-import { bodyMemory, requestMemory, type RequestMemory } from './request-memory.ts'
 import { checkAlerts } from '../jobs/messages/check-alerts.ts'
-import { expireOverdueApprovals } from '../jobs/engine/expire-approvals.ts'
+import {
+  expireOverdueApprovals,
+  flushConfigurationClients,
+  flushCredentialUses,
+  flushLostRequests,
+  deleteExpired,
+  followControlRevision,
+} from '../jobs/engine/timers.ts'
 import { deliverWebhooks } from '../jobs/messages/deliver-webhooks.ts'
-import { closeStalled } from '../jobs/runs/close-stalled.ts'
-import { deleteEnvironments } from '../jobs/data/delete-environments.ts'
-import { endTraces } from '../jobs/runs/end-traces.ts'
-import { erase } from '../jobs/data/erase.ts'
-import { flushConfigurationClients } from '../jobs/engine/flush-configuration-clients.ts'
-import { flushCredentialUses } from '../jobs/engine/flush-credential-uses.ts'
-import { flushLostRequests } from '../jobs/engine/flush-lost-requests.ts'
-import { deleteExpired } from '../jobs/engine/delete-expired.ts'
-import { followControlRevision } from '../jobs/engine/follow-control-revision.ts'
-import { findFailures } from '../jobs/issues/find-failures.ts'
+import { closeStalled, endTraces } from '../jobs/runs/end-runs.ts'
+import { deleteEnvironments, erase } from '../jobs/data/erase.ts'
+import { findFailures, reopenIssues, reviewIssueRecords } from '../jobs/issues/find-failures.ts'
 import { indexSearch } from '../jobs/runs/index-search.ts'
 import { packPayloads } from '../jobs/data/pack-payloads.ts'
-import { reopenIssues } from '../jobs/issues/reopen-issues.ts'
 import { queueRetention, retain } from '../jobs/data/retain.ts'
-import { runPages } from '../jobs/messages/run-pages.ts'
-import { reviewIssueRecords } from '../jobs/issues/review-issue-records.ts'
-import { tellGaps } from '../jobs/messages/tell-gaps.ts'
+import { runPages, tellGaps } from '../jobs/messages/tell-gaps.ts'
 import { simulate } from '../jobs/policies/simulate.ts'
-import { notifyPeople } from '../jobs/messages/notify-people.ts'
+import { notifyPeople, contactOf, createPushSender } from '../jobs/messages/notify-people.ts'
 import { createMailSender } from '../jobs/messages/mail-sender.ts'
-import { contactOf, createPushSender } from '../jobs/messages/push-sender.ts'
 import { createWebhookSender } from '../jobs/messages/webhook-sender.ts'
 import { createWorkRunner } from '../jobs/engine/work.ts'
 import { createPriceTable } from '../prices/price-table.ts'
-import { programVersion } from '../program/version.ts'
+import { programVersion } from '../program/program.ts'
 import { storagePlace, throttledWarning } from './open-storage.ts'
 import type { Storage } from '../storage/storage.ts'
 import { watchMachine } from './watch-machine.ts'
@@ -279,3 +276,23 @@ async function listen(server: Server, { host, port }: Config): Promise<string> {
 
 /** As the documents write it: a browser has one cookie for `localhost` and another for 127.0.0.1. */
 const forPeople = (url: string): string => url.replace('//127.0.0.1:', '//localhost:')
+
+/** In bytes. */
+export type RequestMemory = Record<'bodies' | 'replies', number>
+
+const MOST = 64 * 1_048_576
+/** Four of the largest pages. */
+const LEAST = 16 * 1_048_576
+const PART = 16
+
+/** With a higher limit of one body, a few of the largest still fit beside each other. */
+function bodyMemory({ bodies }: RequestMemory, largestBody: number): number {
+  return largestBody > LIMITS.otlpBytes ? Math.max(bodies, 3 * largestBody) : bodies
+}
+
+export function requestMemory(
+  available: number = Math.min(os.totalmem(), process.constrainedMemory() || Infinity),
+): RequestMemory {
+  const bytes = Math.min(MOST, Math.max(LEAST, Math.floor(available / PART)))
+  return { bodies: bytes, replies: bytes }
+}

@@ -5,7 +5,7 @@
 import { closeSync, openSync, readdirSync, readFileSync } from 'node:fs'
 import { devNull } from 'node:os'
 import type { FastifyBaseLogger } from 'fastify'
-import { every, type Job } from '../jobs/engine/every.ts'
+import { every, type Job } from '../jobs/engine/timers.ts'
 
 const EVERY_MS = 1_000
 /** A clock that is only slewed moves less, also while this process is busy. */

@@ -13,9 +13,8 @@ import cluster, { type Worker } from 'node:cluster'
 import { setTimeout as wait } from 'node:timers/promises'
 import type { Config } from '../config/config.ts'
 import { createLog } from './log.ts'
-import { CLOSE_MS, nextSignal } from './next-signal.ts'
-import { createWorkerMetrics } from './worker-metrics.ts'
-import type { FromWorker } from './worker-link.ts'
+import { CLOSE_MS, nextSignal } from './stopping.ts'
+import { createWorkerMetrics, type FromWorker } from './worker-link.ts'
 
 /** After ready or, if it never was, the start. Shorter than a new worker's wait for an unreachable database. */
 const YOUNG_MS = 8_000

@@ -6,7 +6,7 @@ import { LONG_CONTEXTS } from '@tacho/contract/engine/words.ts'
 import fc from 'fast-check'
 import { usageOf } from '../../src/domain/record/usage.ts'
 import { estimateCalls, toNanos } from '../../src/domain/runs/estimate.ts'
-import { partsOf } from '../../src/storage/runs/uncosted.ts'
+import { partsOf } from '../../src/storage/runs/usage.ts'
 import { packageRates } from '../../src/prices/package-rates.ts'
 
 const providers: Provider[] = (await waitForUpdate()) ?? []

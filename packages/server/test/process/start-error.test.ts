@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { readConfig } from '@tacho/server/config/config.ts'
-import { startErrorText } from '@tacho/server/process/start-error.ts'
+import { startErrorText } from '@tacho/server/process/main.ts'
 import { StorageError } from '@tacho/server/storage/engine/store.ts'
 
 const read = readConfig({ port: '80', host: 'here.invalid' }, {})

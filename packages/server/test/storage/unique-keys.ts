@@ -6,7 +6,7 @@ import assert from 'node:assert/strict'
 import { globSync, readFileSync } from 'node:fs'
 import path from 'node:path'
 import { OPERATOR_ROUTES } from '@tacho/contract/web/operator-routes.ts'
-import { EXPORTED_TABLES } from '../../src/storage/data/exported-tables.ts'
+import { EXPORTED_TABLES } from '../../src/storage/data/exports.ts'
 
 /** A unique key of a table, without numbers that the store gives (`INTEGER PRIMARY KEY` in SQLite). */
 export interface UniqueKey {
@@ -25,7 +25,7 @@ const MADE_HERE = 'the service makes the ids, and no import brings rows'
  */
 const MADE_IDS: Readonly<Record<string, { files: string[]; routes: (keyof typeof OPERATOR_ROUTES)[] }>> = {
   alerts: { files: ['http/messages/alerts.ts'], routes: ['createAlert', 'changeAlert'] },
-  simulations: { files: ['http/policies/simulations.ts'], routes: ['createSimulation'] },
+  simulations: { files: ['http/policies/policies.ts'], routes: ['createSimulation'] },
   webhooks: { files: ['http/messages/webhooks.ts'], routes: ['createWebhook', 'changeWebhook'] },
   webhook_deliveries: {
     files: ['http/messages/webhooks.ts', 'storage/sql/messages/deliveries.ts'],

@@ -1,7 +1,7 @@
 /** A thread that is busy for five looks and then idle. It reports each of its collections, and what happened before. */
 import { getHeapStatistics } from 'node:v8'
 import { parentPort } from 'node:worker_threads'
-import { collectWhenIdle } from '../../src/threads/collect-when-idle.ts'
+import { collectWhenIdle } from '../../src/threads/threads.ts'
 
 type Collect = (options: object) => Promise<void>
 

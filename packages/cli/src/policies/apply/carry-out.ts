@@ -2,10 +2,13 @@
  * Executes a plan: restores and versions first, then one publication per environment. Fails if another operator has changed an item
  * since the plan was made. Applying again makes a new plan and continues.
  */
+import { allItems } from '@tacho/client/items.ts'
+import type { Workspace } from '@tacho/contract/tenants/workspace.ts'
 import type { OperatorClient } from '../../engine/operator-client.ts'
 import { failed } from '../../engine/stop.ts'
 import type { Manifest } from './manifest.ts'
-import type { DeploymentChange, Plan, Present, Write } from './plan.ts'
+import type { DeploymentChange, Plan, Present, Write, PresentEnvironment } from './plan.ts'
+import { environmentsOf } from '../../tenants/tenants.ts'
 
 export async function carryOut(
   client: OperatorClient,
@@ -86,4 +89,24 @@ function before(version: string): string {
 function assertVersion(kind: string, name: string, written: string, planned: string): void {
   if (written === planned) return
   throw failed(`${kind} ${name} was changed by someone else (version ${written}, not ${planned}): apply again.`)
+}
+
+/** Reads the state of everything that the manifest names. */
+
+export async function readPresent(client: OperatorClient, workspace: Workspace, manifest: Manifest): Promise<Present> {
+  const params = { workspaceId: workspace.id }
+  // An archived one keeps its name.
+  const query = { archived: 'true' } as const
+  const prompts = await allItems(client.listPrompts, { params, query })
+  const policies = await allItems(client.listPolicies, { params, query })
+  const environments = new Map<string, PresentEnvironment>()
+  for (const { id, name } of await environmentsOf(client, workspace)) {
+    if (!manifest.environments.has(name)) continue
+    environments.set(name, { id, inForce: await allItems(client.listDeployments, { params: { environmentId: id } }) })
+  }
+  return {
+    prompts: new Map(prompts.map((prompt) => [prompt.name, prompt])),
+    policies: new Map(policies.map((policy) => [policy.policyId, policy])),
+    environments,
+  }
 }

@@ -1,11 +1,9 @@
 /** Parses tacho.yaml into a manifest, or lists every fault. `readFile` reads the files that it names. */
+import path from 'node:path'
 import { LIMITS } from '@tacho/contract/engine/limits.ts'
 import { POLICY_LIMITS } from '@tacho/policy/limits.ts'
 import { messageOf, withMessage } from '@tacho/policy/message.ts'
 import { compileCondition } from '@tacho/policy/compile.ts'
-import { withoutLastLineEnd, type TextRead } from '../source-file.ts'
-import type { FileFault, Manifest, WantedEnvironment, WantedPolicy, WantedPrompt, WantedVersion } from './manifest.ts'
-import { YamlReader, type Entry } from './yaml-reader.ts'
 import {
   defaultOnError,
   ON_ERRORS,
@@ -14,11 +12,16 @@ import {
   SEVERITIES,
   VERSION_PATTERN,
 } from '@tacho/contract/engine/words.ts'
+import { withoutLastLineEnd, type TextRead, readSource, readText } from '../source-file.ts'
+import type { FileFault, Manifest, WantedEnvironment, WantedPolicy, WantedPrompt, WantedVersion } from './manifest.ts'
+import { YamlReader, type Entry } from './yaml-reader.ts'
+import { wrongUsage, type Stop } from '../../engine/stop.ts'
+import { printable } from '../../engine/output.ts'
 
 /** The text of a file, or the end of a sentence that says why it cannot be read. */
-export type ReadFile = (file: string) => TextRead
+type ReadFile = (file: string) => TextRead
 
-export type ManifestRead = { ok: true; manifest: Manifest } | { ok: false; faults: FileFault[] }
+type ManifestRead = { ok: true; manifest: Manifest } | { ok: false; faults: FileFault[] }
 
 export function readManifest(text: string, readFile: ReadFile): ManifestRead {
   const yaml = new YamlReader(text)
@@ -200,4 +203,17 @@ function readVersion(yaml: YamlReader, entry: Entry): string | null {
   if (value === 'newest') return null
   if (new RegExp(VERSION_PATTERN).test(String(value))) return String(value)
   return yaml.fault(entry, 'must be a version number or newest')
+}
+
+/** `-` is standard input. Files that it names are beside it. */
+export async function manifestOf(file: string): Promise<Manifest> {
+  const directory = file === '-' ? process.cwd() : path.dirname(path.resolve(file))
+  const read = readManifest(await readSource(file), (name) => readText(path.resolve(directory, name)))
+  if (!read.ok) throw faultyFile(file, read.faults)
+  return read.manifest
+}
+
+export function faultyFile(file: string, faults: FileFault[]): Stop {
+  const lines = faults.map(({ place, message }) => `${printable(file)}:${place.line}:${place.column}: ${message}`)
+  return wrongUsage(`The file is invalid; nothing was changed.\n${lines.join('\n')}`)
 }

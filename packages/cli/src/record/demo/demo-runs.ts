@@ -1,7 +1,6 @@
 /** The runs that `tacho demo` records. Pure: they depend only on the seed and the time. */
-import { chance } from './random.ts'
+import { chance, startStory, type Agent, type DemoRun } from './story.ts'
 import * as shop from './shop.ts'
-import { startStory, type Agent, type DemoRun } from './story.ts'
 
 export type Plot = typeof shop.refund
 

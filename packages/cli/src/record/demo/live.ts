@@ -5,10 +5,9 @@
 import type { EventInput } from '@tacho/contract/record/event.ts'
 import { inputHash } from '@tacho/policy/input-hash.ts'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { chance } from './random.ts'
+import { chance, startStory, type Agent, type DemoRun, type ToolPlan } from './story.ts'
 import { type Plot } from './demo-runs.ts'
 import * as shop from './shop.ts'
-import { startStory, type Agent, type DemoRun, type ToolPlan } from './story.ts'
 
 export interface LiveStage {
   seed: string

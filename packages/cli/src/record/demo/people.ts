@@ -6,15 +6,14 @@ import { createPublicClient } from '@tacho/client/public.ts'
 import { throwing } from '@tacho/client/throwing.ts'
 import { inputHash } from '@tacho/policy/input-hash.ts'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { orNull } from '../../engine/known.ts'
+import { orNull } from '../../engine/find-by-id.ts'
 import { Refused, type OperatorClient } from '../../engine/operator-client.ts'
 import type { Recorder } from '../recorder-client.ts'
 import type { Place } from '../../tenants/tenants.ts'
 import { DEMO_PROMPT, REFUND_CEILING, REFUND_LIMIT } from './place.ts'
-import { chance } from './random.ts'
+import { chance, startStory, type DemoRun, type ToolPlan } from './story.ts'
 import { BLOCKED, demoRuns, LOOP, PAYMENT_DOWN, placed, versionRuns, type Plot } from './demo-runs.ts'
 import { largeRefund, SUPPORT } from './shop.ts'
-import { startStory, type DemoRun, type ToolPlan } from './story.ts'
 
 export interface Stage {
   url: string

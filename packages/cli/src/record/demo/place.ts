@@ -4,10 +4,9 @@
  * would wait before real approvers, and its runs would count in alerts and budgets.
  */
 import { allItems } from '@tacho/client/items.ts'
-import type { Environment } from '@tacho/contract/tenants/environment.ts'
-import type { Workspace } from '@tacho/contract/tenants/workspace.ts'
+import type { Environment, Workspace } from '@tacho/contract/tenants/workspace.ts'
 import { DEMO_ENVIRONMENT } from '@tacho/contract/engine/words.ts'
-import { orNull } from '../../engine/known.ts'
+import { orNull } from '../../engine/find-by-id.ts'
 import { Refused, type OperatorClient } from '../../engine/operator-client.ts'
 import { environmentsOf, type Place } from '../../tenants/tenants.ts'
 import { failed } from '../../engine/stop.ts'

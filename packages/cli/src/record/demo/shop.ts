@@ -1,7 +1,6 @@
 /** Stories of the agents of an invented shop, one function each. Pure. */
 import { REFUND_CEILING, REFUND_LIMIT } from './place.ts'
-import type { Chance } from './random.ts'
-import type { Agent, Story, ToolPlan } from './story.ts'
+import type { Chance, Agent, Story, ToolPlan } from './story.ts'
 
 export const SUPPORT: Agent = { id: 'shop-support', name: 'Shop support' }
 export const STOCK: Agent = { id: 'stock-keeper', name: 'Stock keeper' }

@@ -1,8 +1,7 @@
 /** Converts one message of a transcript to events that follow the payload conventions. Pure. */
+import { callCounts } from '@tacho/contract/record/usage-shapes.ts'
 import { messageTime } from './times.ts'
-import { joinCalls, type JoinedCalls } from './tool-results.ts'
 import type { Message, ToolCall, Transcript } from './transcript.ts'
-import { modelUsage } from './usage.ts'
 
 /** An event without a time. */
 export interface EventDraft {
@@ -128,4 +127,85 @@ function shortened(text: string): string {
     .trim()
   const characters = Array.from(line)
   return characters.length <= LABEL_CHARS ? line : `${characters.slice(0, LABEL_CHARS - 1).join('')}…`
+}
+
+/** Finds the result of each tool call. Pure. */
+
+interface JoinedCalls {
+  /** The call that each tool message answers. A message without an entry answers no call. */
+  answered: Map<Message, ToolCall>
+  /** Calls without a result. */
+  open: Set<ToolCall>
+}
+
+/** Joins by id. Some models reuse an id: each result then answers the oldest open call. */
+function joinCalls(messages: readonly Message[]): JoinedCalls {
+  const answered = new Map<Message, ToolCall>()
+  const open = new Set<ToolCall>()
+  const byId = new Map<string, ToolCall[]>()
+  for (const message of messages) {
+    for (const call of message.toolCalls) {
+      open.add(call)
+      const id = call.id ?? functionId(call.name)
+      const same = byId.get(id)
+      if (same) same.push(call)
+      else byId.set(id, [call])
+    }
+    const { toolCallId, source } = message
+    const id = toolCallId ?? (source['role'] === 'function' ? functionId(source['name']) : null)
+    const call = id === null ? undefined : byId.get(id)?.shift()
+    if (message.role !== 'tool' || call === undefined) continue
+    answered.set(message, call)
+    open.delete(call)
+  }
+  return { answered, open }
+}
+
+/** Calls of the time before tools have no id. */
+const functionId = (name: unknown): string => `function\0${String(name)}`
+
+/** Model, tokens and cost of a model call, under the keys that the server sums. Pure. */
+
+const SUMS: readonly string[] = ['promptTokens', 'completionTokens', 'totalTokens']
+
+/**
+ * `model`, `usage`, `cost` and `latency` of one message or its line. Totals of the line cover the whole conversation, so
+ * they count once: with the `last` model call, and only if no message has its own.
+ */
+function modelUsage(
+  message: Message,
+  fields: Record<string, unknown>,
+  messages: readonly Message[],
+  last: Message | undefined,
+): Record<string, unknown> {
+  const { source } = message
+  const isLast = message === last
+  const ofLine = (key: string): unknown =>
+    isLast && messages.every((one) => one.source[key] === undefined) ? fields[key] : undefined
+  const known = {
+    model: text(source['model']) ?? text(fields['model']),
+    usage: tokens(source['usage'] ?? ofLine('usage')),
+    cost: number(source['cost'] ?? ofLine('cost')),
+    latency: number(source['latency']),
+  }
+  return Object.fromEntries(Object.entries(known).filter(([, value]) => value !== undefined))
+}
+
+/** A count that is no count stays as it is written, so that the server warns of it. */
+function tokens(usage: unknown): unknown {
+  const counts = callCounts(usage)
+  if (counts === null) return undefined
+  const { invalid, unknown: _, ...known } = counts
+  if (invalid.length > 0) return usage
+  return Object.fromEntries(
+    Object.entries(known).filter(([name, count]) => count !== null && (count > 0 || SUMS.includes(name))),
+  )
+}
+
+function text(value: unknown): string | undefined {
+  return typeof value === 'string' && value !== '' ? value : undefined
+}
+
+function number(value: unknown): number | undefined {
+  return typeof value === 'number' ? value : undefined
 }

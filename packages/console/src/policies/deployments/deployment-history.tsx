@@ -1,9 +1,9 @@
 import type { DeploymentChange } from '@tacho/contract/policies/deployment.ts'
-import { Author } from '../../web/ui/author.tsx'
-import { More } from '../../web/ui/more.tsx'
-import { Refused } from '../../web/ui/refused.tsx'
+import { Author } from '../../web/ui/chip.tsx'
+import { More } from '../../web/ui/button.tsx'
+import { Refused } from '../../web/ui/states.tsx'
 import { Nothing, Section } from '../../web/ui/section.tsx'
-import { Time } from '../../web/text/time.tsx'
+import { Time } from '../../web/text/times.tsx'
 import { useDeploymentChanges, type Item } from './queries.ts'
 
 const ACTS: Record<DeploymentChange['action'], string> = {

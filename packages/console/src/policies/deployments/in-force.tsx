@@ -1,9 +1,9 @@
 import { useState } from 'react'
-import { Author } from '../../web/ui/author.tsx'
+import { Author } from '../../web/ui/chip.tsx'
 import { Button } from '../../web/ui/button.tsx'
 import { Nothing, Section } from '../../web/ui/section.tsx'
-import { Time } from '../../web/text/time.tsx'
-import { ActDialog, type Act } from './act-dialog.tsx'
+import { Time } from '../../web/text/times.tsx'
+import { ActDialog, type Act } from './deploy-dialog.tsx'
 import { useInForce, type Item } from './queries.ts'
 
 interface Props {

@@ -1,13 +1,11 @@
 import { useMutation, useQueryClient } from '@tanstack/react-query'
 import { getRouteApi, Link } from '@tanstack/react-router'
 import { useState, type ReactNode } from 'react'
-import { Confirm } from '../../web/ui/confirm.tsx'
-import { NameDialog } from '../../web/ui/name-dialog.tsx'
+import { Confirm, NameDialog } from '../../web/ui/form-dialog.tsx'
 import { Button } from '../../web/ui/button.tsx'
 import { Chip } from '../../web/ui/chip.tsx'
-import { MenuItem } from '../../web/ui/menu.tsx'
-import { Popover } from '../../web/ui/popover.tsx'
-import { Refused } from '../../web/ui/refused.tsx'
+import { MenuItem, Popover } from '../../web/ui/overlay.tsx'
+import { Refused } from '../../web/ui/states.tsx'
 
 const route = getRouteApi('/w/$workspace/$environment')
 

@@ -1,9 +1,11 @@
 import { getRouteApi, useNavigate } from '@tanstack/react-router'
 import { Button, LinkButton } from '../../web/ui/button.tsx'
 import { DataTable, type Column } from '../../web/ui/data-table.tsx'
-import { useListKeys } from '../../web/ui/list-keys.ts'
+import { useListKeys } from '../../web/ui/keys.ts'
 import { Empty, PagePending, Trouble, isBlocking } from '../../web/ui/states.tsx'
-import { useTitle } from '../../web/ui/title.ts'
+import { useTitle } from '../../web/ui/browser.ts'
+import { Chip } from '../../web/ui/chip.tsx'
+import { inForce, type Deployed, type Item } from './queries.ts'
 
 const route = getRouteApi('/w/$workspace/$environment')
 
@@ -66,5 +68,26 @@ export function ItemList<Item>(props: ItemListProps<Item>) {
         <DataTable label={title} columns={columns} items={data} keyOf={keyOf} current={current} />
       )}
     </div>
+  )
+}
+
+interface InForceChipsProps {
+  deployed: readonly Deployed[]
+  item: Item
+  newestVersion: string
+}
+
+/** Where an item is in force, and in which version; an older version stands out. */
+export function InForceChips({ deployed, item, newestVersion }: InForceChipsProps) {
+  const places = inForce(deployed, item).filter(({ deployment }) => deployment !== null)
+  return (
+    <span className="flex flex-wrap gap-1">
+      {places.map(({ environment, deployment }) => (
+        <Chip key={environment.id} tone={deployment?.version === newestVersion ? 'plain' : 'amber'}>
+          {environment.name}: {deployment?.version}
+        </Chip>
+      ))}
+      {places.length === 0 && <span className="text-soft">nowhere</span>}
+    </span>
   )
 }

@@ -3,8 +3,7 @@ import type { DeployableKind, Deployment } from '@tacho/contract/policies/deploy
 import { allItems } from '@tacho/client/items.ts'
 import { queryOptions, useQueries, useQuery } from '@tanstack/react-query'
 import { api } from '../../web/api.ts'
-import { environmentsQuery } from '../../web/queries.ts'
-import { usePages } from '../../web/pages.ts'
+import { environmentsQuery, usePages } from '../../web/queries.ts'
 
 export interface Item {
   kind: DeployableKind

@@ -1,13 +1,12 @@
 import type { VersionDiff } from '@tacho/contract/policies/version.ts'
 import { useQuery } from '@tanstack/react-query'
-import { Author } from '../../web/ui/author.tsx'
+import { Author } from '../../web/ui/chip.tsx'
 import { Diff } from '../../web/text/diff.tsx'
 import { Choice } from '../../web/ui/filters.tsx'
-import { More } from '../../web/ui/more.tsx'
-import { Refused } from '../../web/ui/refused.tsx'
+import { More } from '../../web/ui/button.tsx'
+import { Refused, Skeleton } from '../../web/ui/states.tsx'
 import { Section } from '../../web/ui/section.tsx'
-import { Skeleton } from '../../web/ui/states.tsx'
-import { Time } from '../../web/text/time.tsx'
+import { Time } from '../../web/text/times.tsx'
 
 interface Version {
   version: string

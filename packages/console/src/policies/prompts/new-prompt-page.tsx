@@ -5,9 +5,8 @@ import { useState } from 'react'
 import { api } from '../../web/api.ts'
 import { Button } from '../../web/ui/button.tsx'
 import { Field } from '../../web/ui/field.tsx'
-import { Refused } from '../../web/ui/refused.tsx'
-import { Forbidden } from '../../web/ui/states.tsx'
-import { useTitle } from '../../web/ui/title.ts'
+import { Refused, Forbidden } from '../../web/ui/states.tsx'
+import { useTitle } from '../../web/ui/browser.ts'
 import { PromptText } from './prompt-text.tsx'
 
 const route = getRouteApi('/w/$workspace/$environment/new-prompt')

@@ -10,14 +10,13 @@ import { ItemHead } from '../deployments/item-head.tsx'
 import { Button } from '../../web/ui/button.tsx'
 import { Copy } from '../../web/ui/copy.tsx'
 import { Field } from '../../web/ui/field.tsx'
-import { Refused } from '../../web/ui/refused.tsx'
-import { Empty, PagePending, Skeleton, Trouble, isBlocking } from '../../web/ui/states.tsx'
+import { Refused, Empty, PagePending, Skeleton, Trouble, isBlocking } from '../../web/ui/states.tsx'
 import { Tabs } from '../../web/ui/tabs.tsx'
-import { useTitle } from '../../web/ui/title.ts'
+import { useTitle } from '../../web/ui/browser.ts'
 import { VersionHistory } from '../deployments/version-history.tsx'
 import { PromptText } from './prompt-text.tsx'
 import { Results } from './prompt-results.tsx'
-import { promptOfNameQuery, promptQuery, promptVersionQuery, usePromptVersions } from '../prompt-queries.ts'
+import { promptOfNameQuery, promptQuery, promptVersionQuery, usePromptVersions } from '../queries.ts'
 
 const route = getRouteApi('/w/$workspace/$environment/prompts/$promptId')
 const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i

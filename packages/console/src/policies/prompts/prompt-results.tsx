@@ -4,12 +4,12 @@ import { scoreSumText } from '../../runs/scores/score-sums.tsx'
 import { DataTable, type Column } from '../../web/ui/data-table.tsx'
 import { costNote, costsOf } from '../../web/text/costs.ts'
 import { endedRuns, versionComparison } from '@tacho/contract/runs/statistics.ts'
-import { Failed } from '../../web/text/failed.tsx'
+import { Failed } from '../../web/text/figures.tsx'
 import { compact, counted, money, number, percent, percentiles } from '../../web/text/format.ts'
 import { Empty, Skeleton, Trouble, isBlocking } from '../../web/ui/states.tsx'
-import { Time } from '../../web/text/time.tsx'
+import { Time } from '../../web/text/times.tsx'
 import { Chip } from '../../web/ui/chip.tsx'
-import { promptResultsQuery } from '../prompt-queries.ts'
+import { promptResultsQuery } from '../queries.ts'
 
 /** Runs of a version that the service sums up: LIMITS.promptResultRuns, which stands in a larger file. */
 const MOST_RUNS = 1_000

@@ -3,10 +3,9 @@ import { useState } from 'react'
 import { api } from '../../web/api.ts'
 import { EraseDialog } from '../../data/erase-dialog.tsx'
 import type { Place } from '../../web/queries.ts'
-import { NameDialog } from '../../web/ui/name-dialog.tsx'
-import { MenuItem } from '../../web/ui/menu.tsx'
-import { Popover } from '../../web/ui/popover.tsx'
-import { Refused } from '../../web/ui/refused.tsx'
+import { NameDialog } from '../../web/ui/form-dialog.tsx'
+import { MenuItem, Popover } from '../../web/ui/overlay.tsx'
+import { Refused } from '../../web/ui/states.tsx'
 import { agentsKey, useAgents } from './queries.ts'
 
 interface Props {

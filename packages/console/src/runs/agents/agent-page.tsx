@@ -1,23 +1,23 @@
 import { whyMissing } from '@tacho/contract/record/completeness-text.ts'
 import type { OperatorRun } from '@tacho/contract/runs/operator-run.ts'
-import { tokenWords } from '@tacho/contract/runs/usage-text.ts'
+import { tokenWords } from '@tacho/contract/runs/run-text.ts'
 import { getRouteApi, Link, useNavigate } from '@tanstack/react-router'
 import { type ReactNode } from 'react'
-import { ApprovalStatusChip } from '../../approvals/approval-status.tsx'
-import { groupRuns } from './group.ts'
+import { ApprovalStatusChip } from '../../approvals/approval-summary.tsx'
+import { groupRuns, usedBy } from './run-groups.ts'
 import { RunStatusChip } from '../run-status.tsx'
-import type { RunsSearch } from '../search.ts'
+import type { RunsSearch } from '../address.ts'
 import { Copy } from '../../web/ui/copy.tsx'
-import { Cost } from '../../web/text/cost.tsx'
+import { Cost } from '../../web/text/figures.tsx'
 import { costNote, costsOf, costText } from '../../web/text/costs.ts'
 import { compact, counted, duration, exact, number } from '../../web/text/format.ts'
 import { Nothing, Section } from '../../web/ui/section.tsx'
 import { ShownText } from '../../web/text/shown-text.tsx'
 import { Empty, PagePending, Trouble, isBlocking } from '../../web/ui/states.tsx'
-import { Time } from '../../web/text/time.tsx'
-import { useTitle } from '../../web/ui/title.ts'
+import { Time } from '../../web/text/times.tsx'
+import { useTitle } from '../../web/ui/browser.ts'
 import { RangeChoice, rangeText } from '../../web/ui/range-choice.tsx'
-import { isEmpty, readRange, type Range } from '../../web/range.ts'
+import { isEmpty, readRange, type Range } from '../../web/address.ts'
 import {
   AGENT_SINCE,
   useAgentApprovals,
@@ -28,7 +28,6 @@ import {
 } from './queries.ts'
 import { AgentMenu } from './agent-menu.tsx'
 import { UsageOfTime, type UsageOfTimeProps } from './usage-of-time.tsx'
-import { usedBy } from './used.ts'
 
 const route = getRouteApi('/w/$workspace/$environment/agents/$agent')
 const RUNS_LISTED = 10

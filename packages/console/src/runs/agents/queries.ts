@@ -3,7 +3,7 @@ import { allItems } from '@tacho/client/items.ts'
 import type { Agent } from '@tacho/contract/runs/agent.ts'
 import { keepPreviousData, useQuery } from '@tanstack/react-query'
 import { api } from '../../web/api.ts'
-import { hoursBefore, hoursOf, hourTimes, stepsOf, timesOfRange, type Range, type Since } from '../../web/range.ts'
+import { hoursBefore, hoursOf, hourTimes, stepsOf, timesOfRange, type Range, type Since } from '../../web/address.ts'
 
 const REFRESH_MS = 10_000
 const RUNS_READ = 200

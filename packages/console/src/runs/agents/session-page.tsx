@@ -1,22 +1,22 @@
-import type { OperatorRun } from '@tacho/contract/runs/operator-run.ts'
-import { runLength } from '@tacho/contract/runs/stalled.ts'
-import { tokensText } from '@tacho/contract/runs/usage-text.ts'
 import { getRouteApi, Link } from '@tanstack/react-router'
 import { useCallback, useMemo, useState, type ReactNode } from 'react'
-import { EraseMenu } from '../../data/erase-menu.tsx'
-import type { Step } from '../queries.ts'
+import { useQueries, useQuery } from '@tanstack/react-query'
+import type { OperatorRun } from '@tacho/contract/runs/operator-run.ts'
+import { runLength } from '@tacho/contract/runs/run-activity.ts'
+import { tokensText } from '@tacho/contract/runs/run-text.ts'
+import { EraseMenu } from '../../data/erase-dialog.tsx'
+import { type Step, withRows } from '../queries.ts'
 import { RunStatusChip } from '../run-status.tsx'
 import { StepList } from '../page/step-list.tsx'
 import { TranscriptStep } from '../page/transcript-view.tsx'
 import { Copy } from '../../web/ui/copy.tsx'
-import { Cost } from '../../web/text/cost.tsx'
+import { Cost } from '../../web/text/figures.tsx'
 import { sumCosts } from '../../web/text/costs.ts'
 import { compact, counted, duration, number } from '../../web/text/format.ts'
-import { useNow } from '../../web/text/now.ts'
+import { useNow, Time } from '../../web/text/times.tsx'
 import { Empty, PagePending, Trouble, isBlocking } from '../../web/ui/states.tsx'
-import { Time } from '../../web/text/time.tsx'
-import { useTitle } from '../../web/ui/title.ts'
-import { RUNS_READ, useFirstSteps, useSessionRuns, type RunSteps } from './session-queries.ts'
+import { useTitle } from '../../web/ui/browser.ts'
+import { api } from '../../web/api.ts'
 
 const route = getRouteApi('/w/$workspace/$environment/sessions/$sessionId')
 
@@ -166,4 +166,43 @@ function sessionSteps(parts: readonly RunSteps[]): SessionStep[] {
     })),
   )
   return all.map((step, index) => ({ ...step, index }))
+}
+
+/** What the page of a session reads: its runs, and the first steps of each. */
+
+const REFRESH_MS = 5_000
+/** Newest runs of the session that are read. */
+const RUNS_READ = 50
+/** Steps shown of each run. The page of the run shows all. */
+const STEPS_READ = 200
+
+function useSessionRuns(environmentId: string, sessionId: string) {
+  return useQuery({
+    queryKey: ['runs', environmentId, 'of session', sessionId],
+    queryFn: ({ signal }) =>
+      api.listOperatorRuns({ params: { environmentId }, query: { sessionId, limit: RUNS_READ } }, { signal }),
+    refetchInterval: REFRESH_MS,
+  })
+}
+
+interface RunSteps {
+  run: OperatorRun
+  /** Undefined: not read yet. */
+  steps: readonly Step[] | undefined
+}
+
+/** In the order of the runs. Steps that have been read are read again when the run has more. */
+function useFirstSteps(environmentId: string, runs: readonly OperatorRun[]): RunSteps[] {
+  return useQueries({
+    queries: runs.map(({ runId, eventCount }) => ({
+      queryKey: ['first steps', environmentId, runId, Math.min(eventCount, STEPS_READ)],
+      queryFn: async ({ signal }: { signal: AbortSignal }) => {
+        const query = { limit: STEPS_READ }
+        const { items } = await api.listEventRows({ params: { environmentId, runId }, query }, { signal })
+        return withRows([], items)
+      },
+      staleTime: Infinity,
+    })),
+    combine: (results) => runs.map((run, index) => ({ run, steps: results[index]?.data })),
+  })
 }

@@ -1,15 +1,14 @@
 /** Runs that share a session, such as those of one conversation, summed up over a time. */
 import type { UsagePoint } from '@tacho/contract/runs/usage.ts'
 import { getRouteApi, Link, useNavigate } from '@tanstack/react-router'
-import { RunsTabs } from '../../web/ui/runs-tabs.tsx'
+import { RunsTabs } from '../../web/ui/tabs.tsx'
 import { nameOf } from '../usage/series.ts'
-import { SUM_COLUMNS, SumsChoices } from './sums-columns.tsx'
-import { useSums } from './sums.ts'
+import { SUM_COLUMNS, SumsChoices, useSums } from './usage-sums.tsx'
 import { DataTable, ROW_LINK, type Column } from '../../web/ui/data-table.tsx'
 import { number } from '../../web/text/format.ts'
-import { useListKeys } from '../../web/ui/list-keys.ts'
+import { useListKeys } from '../../web/ui/keys.ts'
 import { Empty, PagePending, Trouble, isBlocking } from '../../web/ui/states.tsx'
-import { useTitle } from '../../web/ui/title.ts'
+import { useTitle } from '../../web/ui/browser.ts'
 
 const route = getRouteApi('/w/$workspace/$environment/sessions')
 const SEARCH_ID = 'search-sessions'

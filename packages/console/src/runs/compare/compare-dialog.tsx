@@ -5,7 +5,7 @@ import { api } from '../../web/api.ts'
 import { Field } from '../../web/ui/field.tsx'
 import { FormDialog } from '../../web/ui/form-dialog.tsx'
 import { ShownText } from '../../web/text/shown-text.tsx'
-import { Time } from '../../web/text/time.tsx'
+import { Time } from '../../web/text/times.tsx'
 import { RunStatusChip } from '../run-status.tsx'
 
 const route = getRouteApi('/w/$workspace/$environment')

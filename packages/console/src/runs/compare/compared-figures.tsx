@@ -2,7 +2,7 @@ import type { OperatorRun } from '@tacho/contract/runs/operator-run.ts'
 import { whyEnded } from '@tacho/contract/issues/failure.ts'
 import { getRouteApi, Link } from '@tanstack/react-router'
 import { RunStatusChip } from '../run-status.tsx'
-import { Cost } from '../../web/text/cost.tsx'
+import { Cost } from '../../web/text/figures.tsx'
 import { costsOf, costText, wholeCost } from '../../web/text/costs.ts'
 import { compact, duration, money, number } from '../../web/text/format.ts'
 

@@ -4,9 +4,9 @@ import { keepPreviousData, useQuery } from '@tanstack/react-query'
 import { getRouteApi } from '@tanstack/react-router'
 import { api } from '../../web/api.ts'
 import { compact, counted } from '../../web/text/format.ts'
-import { hourTimes, hoursOf, orDefault, readRange, type Range, type Since } from '../../web/range.ts'
+import { hourTimes, hoursOf, orDefault, readRange, type Range, type Since } from '../../web/address.ts'
 import { rangeText } from '../../web/ui/range-choice.tsx'
-import type { RunsSearch } from '../search.ts'
+import type { RunsSearch } from '../address.ts'
 
 const route = getRouteApi('/w/$workspace/$environment')
 const SHOWN = 6

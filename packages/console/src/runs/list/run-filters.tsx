@@ -4,10 +4,10 @@ import { Button } from '../../web/ui/button.tsx'
 import { duration } from '../../web/text/format.ts'
 import { changed, Choice, TextFilter, TextFilters } from '../../web/ui/filters.tsx'
 import { RangeChoice } from '../../web/ui/range-choice.tsx'
-import { NO_RANGE } from '../../web/range.ts'
+import { NO_RANGE } from '../../web/address.ts'
 import { Facets } from './facets.tsx'
 import { statusWord } from '../run-status.tsx'
-import { COST_PATTERN, isOpen, RUN_ORDERS, STATUS_FILTERS, type RunSort, type RunsSearch } from '../search.ts'
+import { COST_PATTERN, isOpen, RUN_ORDERS, STATUS_FILTERS, type RunSort, type RunsSearch } from '../address.ts'
 
 export const SEARCH_ID = 'search-runs'
 const LENGTHS = [10_000, 60_000, 5 * 60_000, 30 * 60_000, 2 * 3_600_000]

@@ -1,23 +1,21 @@
 import { getRouteApi, Link, useNavigate } from '@tanstack/react-router'
 import { useEffect, useState } from 'react'
-import { Button } from '../../web/ui/button.tsx'
+import { Button, GetStartedLink } from '../../web/ui/button.tsx'
 import { changed } from '../../web/ui/filters.tsx'
 import { useKeys } from '../../web/ui/keys.ts'
-import { timesOfRange } from '../../web/range.ts'
-import { useTitle } from '../../web/ui/title.ts'
+import { timesOfRange } from '../../web/address.ts'
+import { useTitle } from '../../web/ui/browser.ts'
 import { Empty, PagePending, Trouble, isBlocking } from '../../web/ui/states.tsx'
-import { GetStartedLink } from '../../web/ui/get-started-link.tsx'
 import { ExportMenu } from '../../data/export-menu.tsx'
-import { ColumnMenu } from './column-menu.tsx'
+import { ColumnMenu, ViewMenu } from './view-menu.tsx'
 import { columnsOf, rememberColumns } from './columns.ts'
 import { RunFilters, SEARCH_ID } from './run-filters.tsx'
-import { NewRuns } from './new-runs.tsx'
 import { RunList } from './run-list.tsx'
-import { RunsTabs } from '../../web/ui/runs-tabs.tsx'
-import { useRuns } from './runs-queries.ts'
-import type { RunsSearch } from '../search.ts'
-import { ViewMenu } from './view-menu.tsx'
+import { RunsTabs } from '../../web/ui/tabs.tsx'
+import { useRuns } from './queries.ts'
+import type { RunsSearch } from '../address.ts'
 import { filterOf } from './views.ts'
+import { counted } from '../../web/text/format.ts'
 
 const route = getRouteApi('/w/$workspace/$environment/runs')
 
@@ -152,5 +150,35 @@ function NoMatch({ older, showAll, text, isSorted }: NoMatchProps) {
         </>
       )}
     </Empty>
+  )
+}
+
+interface Props {
+  /** Runs that have come since the list was read. */
+  news: number
+  /** Runs of the list that match its filters no longer. */
+  gone: number
+  onShow: () => void
+}
+
+/** Takes no place, so that no row moves when it appears. */
+function NewRuns({ news, gone, onShow }: Props) {
+  const parts = [news > 0 && counted(news, 'new run'), gone > 0 && `${counted(gone, 'run')} no longer matching`]
+  const text = parts.filter((part) => part !== false).join(', ')
+  return (
+    <div aria-live="polite" className="sticky top-2 z-20 flex h-0 justify-center">
+      {text !== '' && (
+        <button
+          type="button"
+          onClick={() => {
+            onShow()
+            window.scrollTo({ top: 0 })
+          }}
+          className="h-7 rounded-full bg-accent-fill px-3 text-sm font-medium text-on-accent shadow"
+        >
+          {text}
+        </button>
+      )}
+    </div>
   )
 }

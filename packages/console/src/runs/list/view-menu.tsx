@@ -1,16 +1,16 @@
-import { LIMITS } from '@tacho/contract/engine/limits.ts'
-import type { RunView } from '@tacho/contract/runs/run-view.ts'
 import { useQuery, useQueryClient } from '@tanstack/react-query'
 import { useState } from 'react'
+import { LIMITS } from '@tacho/contract/engine/limits.ts'
+import type { RunView, RunColumn } from '@tacho/contract/runs/run-view.ts'
+import { RUN_COLUMNS } from '@tacho/contract/engine/words.ts'
 import { api } from '../../web/api.ts'
 import type { Place } from '../../web/queries.ts'
-import { Confirm } from '../../web/ui/confirm.tsx'
-import { NameDialog } from '../../web/ui/name-dialog.tsx'
+import { Confirm, NameDialog } from '../../web/ui/form-dialog.tsx'
 import { Button } from '../../web/ui/button.tsx'
-import { MenuItem } from '../../web/ui/menu.tsx'
-import { Popover } from '../../web/ui/popover.tsx'
-import type { RunsSearch } from '../search.ts'
+import { MenuItem, Popover } from '../../web/ui/overlay.tsx'
+import type { RunsSearch } from '../address.ts'
 import { toSearch, toView, viewsQuery } from './views.ts'
+import { columnWord } from './columns.ts'
 
 interface ViewMenuProps {
   place: Place
@@ -109,5 +109,31 @@ export function ViewMenu({ place, search, onOpen }: ViewMenuProps) {
         </Confirm>
       )}
     </>
+  )
+}
+
+interface ColumnMenuProps {
+  columns: readonly RunColumn[]
+  onChange: (columns: readonly RunColumn[]) => void
+}
+
+export function ColumnMenu({ columns, onChange }: ColumnMenuProps) {
+  const toggle = (column: RunColumn) =>
+    onChange(RUN_COLUMNS.filter((one) => (one === column) !== columns.includes(one)))
+  return (
+    <Popover label="Columns" className="hidden sm:block" panelClassName="w-48 p-2">
+      {RUN_COLUMNS.map((column) => (
+        <label key={column} className="flex items-center gap-2 rounded-md px-2 py-1 hover:bg-hover">
+          <input
+            type="checkbox"
+            checked={columns.includes(column)}
+            disabled={column === 'run'}
+            onChange={() => toggle(column)}
+            className="accent-accent"
+          />
+          {columnWord(column)}
+        </label>
+      ))}
+    </Popover>
   )
 }

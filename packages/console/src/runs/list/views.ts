@@ -5,8 +5,8 @@ import { allItems } from '@tacho/client/items.ts'
 import { queryOptions } from '@tanstack/react-query'
 import { api } from '../../web/api.ts'
 import { columnsIn } from './columns.ts'
-import { PERIODS, type Since } from '../../web/range.ts'
-import { readRunsSearch, type RunsSearch } from '../search.ts'
+import { PERIODS, type Since } from '../../web/address.ts'
+import { readRunsSearch, type RunsSearch } from '../address.ts'
 
 const HOUR_MS = 3_600_000
 

@@ -1,21 +1,24 @@
 /** What a person must look at, the most urgent first: requests that wait, issues that came back, stalled runs, lost events. */
+import { getRouteApi, Link } from '@tanstack/react-router'
+import { useQuery } from '@tanstack/react-query'
+import type { ReactNode } from 'react'
 import type { ApprovalCard, UnansweredRequests } from '@tacho/contract/approvals/operator-approval.ts'
 import type { IssueSummary } from '@tacho/contract/issues/issue.ts'
 import type { OperatorRun } from '@tacho/contract/runs/operator-run.ts'
 import { printable } from '@tacho/contract/engine/shown-text.ts'
 import { whyLook } from '@tacho/contract/issues/failure.ts'
-import { getRouteApi, Link } from '@tanstack/react-router'
-import type { RunsSearch } from '../search.ts'
+import { allItems } from '@tacho/client/items.ts'
+import type { ApiKey } from '@tacho/contract/tenants/api-key.ts'
+import type { RunsSearch } from '../address.ts'
 import { useUnanswered } from '../../approvals/queries.ts'
-import { requesterOf } from '../../approvals/requester.tsx'
+import { requesterOf } from '../../approvals/approval-summary.tsx'
 import { Chip } from '../../web/ui/chip.tsx'
-import { Countdown } from '../../web/text/countdown.tsx'
+import { Countdown, Time } from '../../web/text/times.tsx'
 import { counted, number } from '../../web/text/format.ts'
-import type { Range } from '../../web/range.ts'
+import type { Range } from '../../web/address.ts'
 import { Nothing, Section } from '../../web/ui/section.tsx'
-import { Time } from '../../web/text/time.tsx'
 import { countText, useOpenIssues, useRunsThat, useWaitingApprovals, type Count } from './queries.ts'
-import { Row } from './row.tsx'
+import { api } from '../../web/api.ts'
 
 const route = getRouteApi('/w/$workspace/$environment')
 
@@ -168,3 +171,75 @@ function RunRow({ run, word, note }: { run: OperatorRun; word: string; note: str
 
 const missingText = ({ completeness: { recorded, arrived } }: OperatorRun): string =>
   `${number(recorded - arrived)} of ${counted(recorded, 'event')} missing`
+
+/** OpenTelemetry requests that were refused for good. Exporters drop them, and the runs look complete. */
+
+const SHOWN_MS = 7 * 86_400_000
+const REFRESH_MS = 60_000
+
+export function LostRequests() {
+  const params = route.useParams()
+  const { place } = route.useRouteContext()
+  const environmentId = place.environment.id
+  const { data } = useQuery({
+    queryKey: ['api keys', environmentId],
+    queryFn: () => allItems(api.listApiKeys, { params: { environmentId }, query: { limit: 200 } }),
+    refetchInterval: REFRESH_MS,
+  })
+  const lost = (data ?? []).filter(({ lastLostAt }) => isRecent(lastLostAt))
+  if (lost.length === 0) return null
+  return (
+    <Section title="Lost OpenTelemetry requests" className="mt-4">
+      {lost.map((key) => (
+        <Row
+          key={key.id}
+          link={(props) => <Link to="/w/$workspace/$environment/settings/api-keys" params={params} {...props} />}
+          chip={<Chip tone="red">{counted(key.lostRequests, 'request')}</Chip>}
+          name={key.name}
+          note={printable(key.lastLostReason ?? '')}
+          aside={key.lastLostAt && <Time at={key.lastLostAt} />}
+        />
+      ))}
+    </Section>
+  )
+}
+
+function isRecent(at: ApiKey['lastLostAt']): boolean {
+  return at !== null && Date.now() - Date.parse(at) < SHOWN_MS
+}
+
+const ROW =
+  'relative flex min-h-10 items-center max-sm:py-1 gap-3 border-b border-line px-1 text-sm last:border-0 hover:bg-hover'
+
+interface LinkProps {
+  title: string
+  className: string
+  children: ReactNode
+}
+
+interface RowProps {
+  /** Where the row leads. */
+  link: (props: LinkProps) => ReactNode
+  chip?: ReactNode
+  name: string
+  note: string
+  aside: ReactNode
+}
+
+/** A line of the overview, which leads somewhere. */
+export function Row({ link, chip, name, note, aside }: RowProps) {
+  return (
+    <div className={ROW}>
+      {chip && <span className="w-32 shrink-0 max-sm:w-auto">{chip}</span>}
+      <span className="flex min-w-0 flex-1 gap-x-2 max-sm:flex-col">
+        {link({
+          title: name,
+          className: 'max-w-[65%] truncate max-sm:max-w-full after:absolute after:inset-0',
+          children: <bdi>{name}</bdi>,
+        })}
+        <bdi className="min-w-0 flex-1 truncate text-soft max-sm:text-xs">{note}</bdi>
+      </span>
+      <span className="flex shrink-0 items-center gap-3 text-soft">{aside}</span>
+    </div>
+  )
+}

@@ -5,7 +5,7 @@ import type { UsagePoint } from '@tacho/contract/runs/usage.ts'
 import { keepPreviousData, useQuery } from '@tanstack/react-query'
 import { api } from '../../web/api.ts'
 import { needsPerson } from '../../approvals/caller-state.tsx'
-import { outcomesOf, type Outcomes } from '../../web/ui/outcomes.ts'
+import { outcomesOf, type Outcomes } from '../../web/ui/chart-series.ts'
 import { costsOf, wholeCost } from '../../web/text/costs.ts'
 import {
   hoursBefore,
@@ -17,7 +17,7 @@ import {
   timesOfRange,
   type Range,
   type Since,
-} from '../../web/range.ts'
+} from '../../web/address.ts'
 
 const REFRESH_MS = 5_000
 const DAY_REFRESH_MS = 15_000

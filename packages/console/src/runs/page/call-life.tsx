@@ -10,10 +10,10 @@ import { duration } from '../../web/text/format.ts'
 import { Section } from '../../web/ui/section.tsx'
 import { ShownText } from '../../web/text/shown-text.tsx'
 import { Skeleton } from '../../web/ui/states.tsx'
-import { Decided } from './decided.tsx'
+import { Decided } from './event-details.tsx'
 import type { OfRun } from './notes.ts'
 import { eventQuery } from '../queries.ts'
-import type { RunSearch } from '../search.ts'
+import type { RunSearch } from '../address.ts'
 
 /** Of the calls that one answer asked for. */
 const LIVES_SHOWN = 10

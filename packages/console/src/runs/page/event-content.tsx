@@ -3,9 +3,8 @@ import type { OperatorEvent } from '@tacho/contract/runs/operator-run.ts'
 import type { RunStatus } from '@tacho/contract/runs/run.ts'
 import { Chip, type Tone } from '../../web/ui/chip.tsx'
 import { compact, counted, duration, money } from '../../web/text/format.ts'
-import { LongText } from '../../web/text/long-text.tsx'
+import { LongText, SentImages } from '../../web/text/long-text.tsx'
 import { MessageText } from '../../web/text/message-text.tsx'
-import { SentImages } from '../../web/text/sent-image.tsx'
 import {
   contentImages,
   contentText,
@@ -17,15 +16,12 @@ import {
   type Json,
   type Message,
 } from '@tacho/contract/record/payload-reader.ts'
-import { scoreText } from '@tacho/contract/runs/score-text.ts'
+import { scoreText } from '@tacho/contract/runs/run-text.ts'
 import { callInShort, decisionReason, toldCall } from '@tacho/contract/runs/call-text.ts'
-import { FailureDetails } from './failure.tsx'
-import { STATUSES } from '../search.ts'
+import { FailureDetails, Decided, Folded, Part } from './event-details.tsx'
+import { STATUSES } from '../address.ts'
 import { Status } from '../run-status.tsx'
-import { AskedInVain, HandOff, NOTE_CHARS, ToolCall, Withdrawn } from './call-content.tsx'
-import { Decided } from './decided.tsx'
-import { Folded, Part } from './folded.tsx'
-import { ToldCall } from './told-call.tsx'
+import { AskedInVain, HandOff, NOTE_CHARS, ToolCall, Withdrawn, ToldCall } from './call-content.tsx'
 
 interface Props {
   event: OperatorEvent

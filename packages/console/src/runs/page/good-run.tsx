@@ -4,7 +4,7 @@ import { getRouteApi, useNavigate } from '@tanstack/react-router'
 import { api } from '../../web/api.ts'
 import { Button } from '../../web/ui/button.tsx'
 import { useKeys } from '../../web/ui/keys.ts'
-import { Refused } from '../../web/ui/refused.tsx'
+import { Refused } from '../../web/ui/states.tsx'
 import { mostAlike } from './alike-runs.ts'
 
 const route = getRouteApi('/w/$workspace/$environment')

@@ -1,9 +1,9 @@
-import type { Bar } from '@tacho/contract/runs/timeline.ts'
-import type { OperatorEvent } from '@tacho/contract/runs/operator-run.ts'
-import { isObject, textAt } from '@tacho/contract/record/payload-reader.ts'
 import { useQuery } from '@tanstack/react-query'
 import { getRouteApi, Link } from '@tanstack/react-router'
-import { useState, type ReactNode } from 'react'
+import { useState, type ReactNode, useMemo } from 'react'
+import type { Bar } from '@tacho/contract/runs/timeline.ts'
+import type { OperatorEvent } from '@tacho/contract/runs/operator-run.ts'
+import { isObject, textAt, messagesAt } from '@tacho/contract/record/payload-reader.ts'
 import { Button } from '../../web/ui/button.tsx'
 import { Copy } from '../../web/ui/copy.tsx'
 import { bytes, duration, exact, number } from '../../web/text/format.ts'
@@ -13,10 +13,10 @@ import { Skeleton, Trouble } from '../../web/ui/states.tsx'
 import { Tabs } from '../../web/ui/tabs.tsx'
 import { CallLives } from './call-life.tsx'
 import { EventContent } from './event-content.tsx'
-import { useSentBefore } from './sent-before.ts'
 import { unseenFields } from './unseen-fields.ts'
 import { EventType } from '../event-type.tsx'
 import { eventQuery, type Step, type WholeEvent } from '../queries.ts'
+import type { OfRun } from './notes.ts'
 
 const route = getRouteApi('/w/$workspace/$environment')
 const TABS = [
@@ -198,4 +198,26 @@ function Fact({ name, children }: { name: string; children: ReactNode }) {
       </dd>
     </>
   )
+}
+
+/** Which messages of a model call were sent with the call before it: a long conversation repeats all of them. */
+
+/** How many messages at the beginning of `whole` are those of `before`. */
+function useSentBefore(
+  { environmentId, runId }: OfRun,
+  whole: WholeEvent | undefined,
+  before: Step | undefined,
+): number {
+  const { data } = useQuery({
+    ...eventQuery(environmentId, runId, before?.eventId ?? ''),
+    enabled: before !== undefined,
+  })
+  return useMemo(() => (whole && data ? sameAtStart(data.event.payload, whole.event.payload) : 0), [whole, data])
+}
+
+function sameAtStart(before: unknown, now: unknown): number {
+  const [earlier, later] = [before, now].map((payload) => (isObject(payload) ? messagesAt(payload, 'messages') : []))
+  const texts = (earlier ?? []).map((message) => JSON.stringify(message))
+  const at = texts.findIndex((text, index) => text !== JSON.stringify(later?.[index]))
+  return at === -1 ? texts.length : at
 }

@@ -2,10 +2,9 @@
 import { queryOptions, useQuery } from '@tanstack/react-query'
 import { useMemo } from 'react'
 import { api } from '../../web/api.ts'
-import type { OperatorRun, RunFailure } from '@tacho/contract/runs/operator-run.ts'
+import type { OperatorRun, RunFailure, RunProblem } from '@tacho/contract/runs/operator-run.ts'
 import type { ApprovalStatus } from '@tacho/contract/approvals/approval.ts'
 import type { OperatorApproval } from '@tacho/contract/approvals/operator-approval.ts'
-import type { RunProblem } from '@tacho/contract/runs/run-problem.ts'
 import type { ToldProblem } from '@tacho/contract/runs/problem.ts'
 import type { Step } from '../queries.ts'
 

@@ -1,27 +1,29 @@
+import { useQuery, useMutation, useQueryClient } from '@tanstack/react-query'
+import { getRouteApi, Link } from '@tanstack/react-router'
+import { type ReactNode, useState } from 'react'
 import { completenessText } from '@tacho/contract/record/completeness-text.ts'
 import type { OperatorRun } from '@tacho/contract/runs/operator-run.ts'
-import { tokensText } from '@tacho/contract/runs/usage-text.ts'
+import { tokensText } from '@tacho/contract/runs/run-text.ts'
 import { cancellationOf, causeLines, failureOf, SILENT_CAUSES, whyEnded } from '@tacho/contract/issues/failure.ts'
 import { ownFrame } from '@tacho/contract/issues/stack-frame.ts'
 import { isObject } from '@tacho/contract/record/payload-reader.ts'
-import { runLength, stalledMs } from '@tacho/contract/runs/stalled.ts'
-import { useQuery } from '@tanstack/react-query'
-import { getRouteApi, Link } from '@tanstack/react-router'
-import type { ReactNode } from 'react'
+import { runLength, stalledMs } from '@tacho/contract/runs/run-activity.ts'
 import { Button } from '../../web/ui/button.tsx'
 import { Chip } from '../../web/ui/chip.tsx'
 import { Copy } from '../../web/ui/copy.tsx'
-import { Cost } from '../../web/text/cost.tsx'
+import { Cost } from '../../web/text/figures.tsx'
 import { costsOf } from '../../web/text/costs.ts'
 import { compact, counted, duration, exact, number } from '../../web/text/format.ts'
-import { useNow } from '../../web/text/now.ts'
+import { useNow, Time } from '../../web/text/times.tsx'
 import { ShownText } from '../../web/text/shown-text.tsx'
-import { Time } from '../../web/text/time.tsx'
 import { GoodRun } from './good-run.tsx'
-import { RunMenu } from './run-menu.tsx'
-import { eventQuery, type Step } from '../queries.ts'
-import { RunStatusChip } from '../run-status.tsx'
-import { useWaitingFor } from '../waiting.ts'
+import { eventQuery, type Step, runQuery } from '../queries.ts'
+import { RunStatusChip, useWaitingFor } from '../run-status.tsx'
+import { api, BASE } from '../../web/api.ts'
+import { EraseDialog } from '../../data/erase-dialog.tsx'
+import type { Place } from '../../web/queries.ts'
+import { MenuItem, MenuLink, Popover } from '../../web/ui/overlay.tsx'
+import { Refused } from '../../web/ui/states.tsx'
 
 const route = getRouteApi('/w/$workspace/$environment')
 interface Props {
@@ -212,5 +214,36 @@ function Fact({ name, children }: { name: string; children: ReactNode }) {
       <dt className="sr-only">{name}</dt>
       <dd className="inline">{children}</dd>
     </div>
+  )
+}
+
+/** What a person may do with a run as a whole. */
+function RunMenu({ place, run }: { place: Place; run: OperatorRun }) {
+  const [isErasing, setErasing] = useState(false)
+  const cache = useQueryClient()
+  const params = { environmentId: place.environment.id, runId: run.id }
+  const file = `${BASE}/operator/v1/environments/${place.environment.id}/runs/${run.id}/html`
+  const isPinned = run.pinnedAt !== null
+  const pin = useMutation({
+    mutationFn: () => (isPinned ? api.unpinRun({ params }) : api.pinRun({ params })),
+    onSettled: () => cache.invalidateQueries({ queryKey: runQuery(params.environmentId, run.runId).queryKey }),
+  })
+  return (
+    <>
+      <Refused error={pin.error} />
+      <Popover label="More" panelClassName="w-64 p-1">
+        <MenuLink href={file}>Save as a page</MenuLink>
+        <MenuLink href={`${file}?payloads=true`}>Save as a page, with payloads</MenuLink>
+        {place.may('approver') && (
+          <MenuItem onClick={() => pin.mutate()}>
+            {isPinned ? 'Unpin: retention may remove it' : 'Pin: keep it whatever retention says'}
+          </MenuItem>
+        )}
+        {place.may('admin') && <MenuItem onClick={() => setErasing(true)}>Erase this run…</MenuItem>}
+      </Popover>
+      {isErasing && (
+        <EraseDialog place={place} subject={{ kind: 'run', id: run.runId }} onClose={() => setErasing(false)} />
+      )}
+    </>
   )
 }

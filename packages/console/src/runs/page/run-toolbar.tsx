@@ -1,8 +1,8 @@
 import { duration, number } from '../../web/text/format.ts'
-import { turnRawMessages, useRawMessages } from '../../web/text/markdown-choice.ts'
-import { VIEWS, type View } from '../search.ts'
+import { turnRawMessages, useRawMessages } from '../../web/text/message-text.tsx'
+import { VIEWS, type View } from '../address.ts'
 import type { FoundSteps } from './step-search.ts'
-import type { Range } from './zoom.ts'
+import type { Range } from './scrubber.tsx'
 
 export const FIND_ID = 'find-in-run'
 const NAMES: Record<View, string> = { timeline: 'Timeline', transcript: 'Transcript', table: 'Table' }

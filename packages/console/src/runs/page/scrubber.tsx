@@ -2,7 +2,6 @@ import { useEffect, useMemo, useRef, useState, type KeyboardEvent, type PointerE
 import { duration, number } from '../../web/text/format.ts'
 import type { Problem } from './problems.ts'
 import type { Step } from '../queries.ts'
-import { within, zoomed, type Range } from './zoom.ts'
 
 interface Props {
   steps: readonly Step[]
@@ -167,4 +166,30 @@ function nearest(steps: readonly Step[], time: number): Step | undefined {
   }
   const [before, after] = [steps[low - 1], steps[low]]
   return before && after && time - before.time < after.time - time ? before : (after ?? before)
+}
+
+/** The part of a run's time that its page shows. Pure. */
+
+/** In milliseconds since 1970. */
+export interface Range {
+  from: number
+  to: number
+}
+
+/** A shorter time shows nothing more. */
+const SHORTEST_MS = 2
+
+/** `times` as long, with the moment `at` where it was; null: the whole run. */
+export function zoomed(range: Range, whole: Range, at: number, times: number): Range | null {
+  const length = Math.max(SHORTEST_MS, (range.to - range.from) * times)
+  const part = (at - range.from) / Math.max(1, range.to - range.from)
+  return within({ from: at - part * length, to: at + (1 - part) * length }, whole)
+}
+
+/** Moved so that it does not leave the run. Null: it is all of it. */
+function within(range: Range, whole: Range): Range | null {
+  const length = range.to - range.from
+  if (length >= whole.to - whole.from) return null
+  const from = Math.min(Math.max(range.from, whole.from), whole.to - length)
+  return { from, to: from + length }
 }

@@ -5,7 +5,7 @@ import { ProblemMark, RowNote, useProblemMarks } from './problem-mark.tsx'
 import type { NotesOf } from './notes.ts'
 import type { Problem } from './problems.ts'
 import type { Step } from '../queries.ts'
-import type { Sort } from '../search.ts'
+import type { Sort } from '../address.ts'
 import { StepList, type StepListProps } from './step-list.tsx'
 
 const ORDERS: Record<Sort, (a: Step, b: Step) => number> = {

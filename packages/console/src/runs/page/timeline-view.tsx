@@ -2,7 +2,7 @@ import { useCallback, useMemo } from 'react'
 import { compact, counted, duration, money, number } from '../../web/text/format.ts'
 import type { SnippetPart } from '@tacho/contract/runs/search.ts'
 import type { Bar } from '@tacho/contract/runs/timeline.ts'
-import { Marked } from '../../web/text/marked.tsx'
+import { Marked } from '../../web/text/shown-text.tsx'
 import { EventType, lookOf } from '../event-type.tsx'
 import type { NotesOf } from './notes.ts'
 import { ProblemMark, RowNote, useProblemMarks } from './problem-mark.tsx'
@@ -10,7 +10,7 @@ import type { Problem } from './problems.ts'
 import type { Step } from '../queries.ts'
 import { StepList, type StepListProps } from './step-list.tsx'
 import { isFoldable, type Branch, type Row } from './tree.ts'
-import type { Range } from './zoom.ts'
+import type { Range } from './scrubber.tsx'
 
 interface Props extends Omit<StepListProps, 'steps'> {
   /** What is not folded away. */

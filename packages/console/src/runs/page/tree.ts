@@ -1,6 +1,8 @@
 /** The steps of a run as a tree of its spans, in order of start, to fold branches and loops. Pure. */
+import { useCallback, useMemo, useState } from 'react'
 import type { Bar } from '@tacho/contract/runs/timeline.ts'
 import type { Step } from '../queries.ts'
+import type { Problem } from './problems.ts'
 
 export interface Branch {
   step: Step
@@ -21,7 +23,7 @@ const LOOP = 4
 const DEEPEST = 8
 
 /** What two steps must share to be the same again. */
-export type AlikeOf = (step: Step) => string
+type AlikeOf = (step: Step) => string
 
 /** Each span with what is in it, its steps and its spans by their start. `alikeOf`: null folds nothing. */
 export function treeOf(steps: readonly Step[], bars: readonly Bar[], alikeOf: AlikeOf | null): Branch[] {
@@ -154,7 +156,7 @@ function sorted(span: Span): Span {
 }
 
 /** What a person folded or opened, by event id. */
-export interface Folds {
+interface Folds {
   closed: ReadonlySet<string>
   /** Loops that are open. */
   opened: ReadonlySet<string>
@@ -205,4 +207,24 @@ export function turned({ step: { eventId }, times, isClosed }: Row, { closed, op
   const one = new Set([eventId])
   if (times > 1) return { closed, opened: isClosed ? opened.union(one) : opened.difference(one) }
   return { closed: isClosed ? closed.difference(one) : closed.union(one), opened }
+}
+
+/** The steps as a tree, and what of it is not folded away. `isFlat`: nothing is. */
+export function useTree(
+  steps: readonly Step[],
+  bars: readonly Bar[],
+  problems: readonly Problem[],
+  /** Event id of the step that is open. */
+  open: string | undefined,
+  isFlat: boolean,
+) {
+  const [folds, setFolds] = useState(NO_FOLDS)
+  const ends = useMemo(() => new Map(problems.map(({ eventId, word, why }) => [eventId, `${word} ${why}`])), [problems])
+  const tree = useMemo(
+    () => treeOf(steps, bars, isFlat ? null : ({ eventId }) => ends.get(eventId) ?? ''),
+    [steps, bars, isFlat, ends],
+  )
+  const rows = useMemo(() => unfolded(tree, folds, open), [tree, folds, open])
+  const turn = useCallback((row: Row) => setFolds((before) => turned(row, before)), [])
+  return { tree, rows, turn }
 }

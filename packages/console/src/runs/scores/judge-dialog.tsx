@@ -1,5 +1,5 @@
 import { SCORE_NAME_PATTERN } from '@tacho/contract/engine/words.ts'
-import { typedScore } from '@tacho/contract/runs/score-text.ts'
+import { typedScore } from '@tacho/contract/runs/run-text.ts'
 import { useQuery } from '@tanstack/react-query'
 import { useId, useState } from 'react'
 import { SelectField } from '../../web/ui/field.tsx'

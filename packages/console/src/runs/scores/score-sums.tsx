@@ -1,9 +1,9 @@
 import type { ScoreSum } from '@tacho/contract/runs/score.ts'
-import { meanText } from '@tacho/contract/runs/score-text.ts'
+import { meanText } from '@tacho/contract/runs/run-text.ts'
 import { useQuery } from '@tanstack/react-query'
 import { DataTable, type Column } from '../../web/ui/data-table.tsx'
 import { counted, number } from '../../web/text/format.ts'
-import { hourTimes } from '../../web/range.ts'
+import { hourTimes } from '../../web/address.ts'
 import { Section } from '../../web/ui/section.tsx'
 import { scoreSumsQuery } from './queries.ts'
 

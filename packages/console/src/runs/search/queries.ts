@@ -2,9 +2,9 @@
 import type { SearchHit, SearchSettings } from '@tacho/contract/runs/search.ts'
 import { queryOptions } from '@tanstack/react-query'
 import { api } from '../../web/api.ts'
-import { usePages } from '../../web/pages.ts'
-import { orDefault, timesOfRange } from '../../web/range.ts'
-import { SEARCH_SINCE_DEFAULT, type PayloadSearch } from '../payload-search.ts'
+import { usePages } from '../../web/queries.ts'
+import { orDefault, timesOfRange } from '../../web/address.ts'
+import { SEARCH_SINCE_DEFAULT, type PayloadSearch } from '../address.ts'
 
 const PAGE_HITS = 50
 /** Requests for one page, if few of the compared events match. */

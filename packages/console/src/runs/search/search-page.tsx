@@ -1,22 +1,24 @@
 /** Finds steps by the text of their payloads, and leads to them. */
-import type { SearchSettings } from '@tacho/contract/runs/search.ts'
 import { useQuery } from '@tanstack/react-query'
 import { getRouteApi, Link, useNavigate } from '@tanstack/react-router'
+import { useEffect, useRef } from 'react'
+import type { SearchSettings, SearchHit } from '@tacho/contract/runs/search.ts'
 import { refusalOf } from '../../web/api.ts'
-import { RunsTabs } from '../../web/ui/runs-tabs.tsx'
+import { RunsTabs } from '../../web/ui/tabs.tsx'
 import { changed, TextFilter } from '../../web/ui/filters.tsx'
 import { exact } from '../../web/text/format.ts'
-import { useListKeys } from '../../web/ui/list-keys.ts'
-import { More } from '../../web/ui/more.tsx'
+import { useListKeys } from '../../web/ui/keys.ts'
+import { More } from '../../web/ui/button.tsx'
 import { RangeChoice } from '../../web/ui/range-choice.tsx'
-import { NO_RANGE } from '../../web/range.ts'
-import { Refused } from '../../web/ui/refused.tsx'
-import { Empty, PagePending, Trouble, isBlocking } from '../../web/ui/states.tsx'
-import { useTitle } from '../../web/ui/title.ts'
-import { HitList } from './hit-list.tsx'
+import { NO_RANGE } from '../../web/address.ts'
+import { Refused, Empty, PagePending, Trouble, isBlocking } from '../../web/ui/states.tsx'
+import { useTitle } from '../../web/ui/browser.ts'
 import { searchSettingsQuery, useHits } from './queries.ts'
 import { SearchSwitch } from './search-switch.tsx'
-import { SEARCH_SINCE_DEFAULT, type PayloadSearch } from '../payload-search.ts'
+import { SEARCH_SINCE_DEFAULT, type PayloadSearch } from '../address.ts'
+import { EventType } from '../event-type.tsx'
+import { Marked } from '../../web/text/shown-text.tsx'
+import { Time } from '../../web/text/times.tsx'
 
 const route = getRouteApi('/w/$workspace/$environment/search')
 const QUERY_ID = 'search-payloads'
@@ -172,5 +174,63 @@ function HowTo() {
         ))}
       </ul>
     </Empty>
+  )
+}
+
+const placeRoute = getRouteApi('/w/$workspace/$environment')
+
+interface Props {
+  items: readonly SearchHit[]
+  /** The one that the keys have chosen. */
+  current: SearchHit | undefined
+}
+
+function HitList({ items, current }: Props) {
+  return (
+    <ul aria-label="Steps found">
+      {items.map((hit) => (
+        <Hit key={`${hit.run.id} ${hit.event.eventId}`} hit={hit} isCurrent={hit === current} />
+      ))}
+    </ul>
+  )
+}
+
+function Hit({ hit: { run, event, snippet }, isCurrent }: { hit: SearchHit; isCurrent: boolean }) {
+  const params = placeRoute.useParams()
+  const row = useRef<HTMLLIElement>(null)
+  useEffect(() => {
+    if (isCurrent) row.current?.scrollIntoView({ block: 'nearest' })
+  }, [isCurrent])
+  return (
+    <li
+      ref={row}
+      data-current={isCurrent}
+      className="relative border-b border-line px-2 py-2.5 text-sm hover:bg-hover data-[current=true]:bg-accent-wash"
+    >
+      <div className="flex items-center gap-2">
+        <EventType type={event.eventType} />
+        <Link
+          to="/w/$workspace/$environment/runs/$runId"
+          params={{ ...params, runId: run.runId }}
+          search={{ step: event.eventId }}
+          title={event.label}
+          // The whole row opens the step.
+          className="min-w-0 truncate font-medium after:absolute after:inset-0"
+        >
+          <bdi>{event.label === '' ? event.eventType : event.label}</bdi>
+        </Link>
+        <span className="ml-auto shrink-0 text-soft">
+          <Time at={event.timestamp} />
+        </span>
+      </div>
+      <p className="mt-1 line-clamp-3 max-w-4xl wrap-anywhere">
+        <bdi>
+          <Marked parts={snippet} />
+        </bdi>
+      </p>
+      <p className="mt-1 truncate text-soft">
+        <bdi>{run.agent.name}</bdi> · <bdi className="font-mono text-xs">{run.runId}</bdi>
+      </p>
+    </li>
   )
 }

@@ -2,9 +2,9 @@ import type { SearchSettings } from '@tacho/contract/runs/search.ts'
 import { useMutation, useQueryClient } from '@tanstack/react-query'
 import { useState } from 'react'
 import { api } from '../../web/api.ts'
-import { Confirm } from '../../web/ui/confirm.tsx'
+import { Confirm } from '../../web/ui/form-dialog.tsx'
 import { Button } from '../../web/ui/button.tsx'
-import { Refused } from '../../web/ui/refused.tsx'
+import { Refused } from '../../web/ui/states.tsx'
 import { searchSettingsQuery } from './queries.ts'
 
 /** Switches the search of an environment on, or off after a question. For admins. */

@@ -1,19 +1,19 @@
 /** What models cost where clients do not say it: the prices of the workspace, and the models that have none. */
-import type { Price } from '@tacho/contract/runs/price.ts'
-import { keepPreviousData, useQuery, useQueryClient } from '@tanstack/react-query'
+import { keepPreviousData, useQuery, useQueryClient, useMutation } from '@tanstack/react-query'
 import { getRouteApi } from '@tanstack/react-router'
 import { useState } from 'react'
+import type { Price, NewPrice } from '@tacho/contract/runs/price.ts'
+import { LIMITS } from '@tacho/contract/engine/limits.ts'
 import { api } from '../../web/api.ts'
 import { Button } from '../../web/ui/button.tsx'
 import { DataTable, type Column } from '../../web/ui/data-table.tsx'
 import { compact, counted, number } from '../../web/text/format.ts'
 import { useKeys } from '../../web/ui/keys.ts'
-import { Nothing, Section } from '../../web/ui/section.tsx'
+import { Nothing, Section, SectionPage } from '../../web/ui/section.tsx'
 import { PagePending, Trouble, isBlocking } from '../../web/ui/states.tsx'
-import { Time } from '../../web/text/time.tsx'
-import { Confirm } from '../../web/ui/confirm.tsx'
-import { PriceDialog } from './price-dialog.tsx'
-import { SectionPage } from '../../web/ui/section-page.tsx'
+import { Time } from '../../web/text/times.tsx'
+import { Confirm, FormDialog } from '../../web/ui/form-dialog.tsx'
+import { Field } from '../../web/ui/field.tsx'
 
 const route = getRouteApi('/w/$workspace/$environment/settings/prices')
 const DAYS = 30
@@ -197,4 +197,87 @@ function useUnpriced(environmentId: string) {
     },
     placeholderData: keepPreviousData,
   })
+}
+
+const PARTS = [
+  ['input', 'Input', 'for a million tokens', true],
+  ['output', 'Output', 'for a million tokens', true],
+  ['cacheRead', 'Cache read', 'otherwise as input', false],
+  ['cacheWrite', 'Cache write', 'otherwise as input', false],
+  ['reasoning', 'Reasoning', 'otherwise as output', false],
+  ['call', 'Each call', 'besides its tokens', false],
+] as const
+type Part = (typeof PARTS)[number][0]
+
+interface Props {
+  workspaceId: string
+  /** Empty: a person names it. */
+  model: string
+  /** What it costs now. */
+  price: Price | null
+  onSettled: () => Promise<unknown>
+  onClose: () => void
+}
+
+function PriceDialog({ workspaceId, model, price, onSettled, onClose }: Props) {
+  const [name, setName] = useState(model)
+  const [texts, setTexts] = useState<Record<Part, string>>(() => {
+    const textOf = (part: Part) => price?.[part]?.toString() ?? ''
+    return Object.fromEntries(PARTS.map(([part]) => [part, textOf(part)])) as Record<Part, string>
+  })
+  const set = useMutation({
+    mutationFn: () => {
+      const numbers = PARTS.filter(([part]) => texts[part] !== '').map(([part]) => [part, Number(texts[part])])
+      // What this form does not show stays.
+      const { changedAt: _, ...kept } = price ?? { changedAt: '' }
+      const rest = Object.fromEntries(Object.entries(kept).filter(([key]) => !PARTS.some(([part]) => part === key)))
+      const body = { ...rest, ...Object.fromEntries(numbers), model: name.trim() } as NewPrice
+      return api.setPrice({ params: { workspaceId }, body })
+    },
+    onSuccess: onClose,
+    onSettled,
+  })
+  return (
+    <FormDialog
+      title={price === null ? 'Set a price' : 'Change a price'}
+      act="Set price"
+      isReady={name.trim() !== '' && texts.input !== '' && texts.output !== ''}
+      isBusy={set.isPending}
+      error={set.error}
+      onSubmit={() => set.mutate()}
+      onClose={onClose}
+    >
+      <div className="flex flex-col gap-4">
+        <Field
+          label="Model"
+          hint="As the calls name it. Prices are in US dollars."
+          value={name}
+          onChange={(event) => setName(event.target.value)}
+          maxLength={LIMITS.modelChars}
+          readOnly={model !== ''}
+          autoComplete="off"
+          autoFocus={model === ''}
+          required
+        />
+        <div className="grid grid-cols-2 gap-4">
+          {PARTS.map(([part, label, hint, isRequired]) => (
+            <Field
+              key={part}
+              label={label}
+              hint={hint}
+              type="number"
+              inputMode="decimal"
+              min={0}
+              max={part === 'call' ? LIMITS.costPerCall : LIMITS.pricePerMillion}
+              step="any"
+              required={isRequired}
+              autoFocus={model !== '' && part === 'input'}
+              value={texts[part]}
+              onChange={(event) => setTexts({ ...texts, [part]: event.target.value })}
+            />
+          ))}
+        </div>
+      </div>
+    </FormDialog>
+  )
 }

@@ -1,10 +1,9 @@
 /** Points of usage as series over time. Pure. */
 import type { UsagePoint } from '@tacho/contract/runs/usage.ts'
 import { costsOf, wholeCost } from '../../web/text/costs.ts'
-import { OUTCOME_COLOURS, outcomesOf, STACKED } from '../../web/ui/outcomes.ts'
-import { stepAt } from '../../web/range.ts'
-import { SERIES_COLOURS, type Series } from '../../web/ui/plot-series.ts'
-import type { MEASURES } from '../usage-search.ts'
+import { OUTCOME_COLOURS, outcomesOf, STACKED, SERIES_COLOURS, type Series } from '../../web/ui/chart-series.ts'
+import { stepAt } from '../../web/address.ts'
+import type { MEASURES } from '../address.ts'
 
 export type Measure = (typeof MEASURES)[number]
 

@@ -1,5 +1,5 @@
 import { allItems } from '@tacho/client/items.ts'
-import { knownCost, knownTokens, tokenWords } from '@tacho/contract/runs/usage-text.ts'
+import { knownCost, knownTokens, tokenWords } from '@tacho/contract/runs/run-text.ts'
 import type { UsagePoint } from '@tacho/contract/runs/usage.ts'
 import { keepPreviousData, useQuery } from '@tanstack/react-query'
 import { getRouteApi, Link, useNavigate } from '@tanstack/react-router'
@@ -8,16 +8,14 @@ import { api } from '../../web/api.ts'
 import { ScoreSums } from '../scores/score-sums.tsx'
 import { Button } from '../../web/ui/button.tsx'
 import { DataTable, ROW_LINK, type Column } from '../../web/ui/data-table.tsx'
-import { csv, download } from '../../web/ui/download.ts'
+import { csv, download, useTitle } from '../../web/ui/browser.ts'
 import { changed, Choice } from '../../web/ui/filters.tsx'
-import { Cost } from '../../web/text/cost.tsx'
+import { Cost, Failed } from '../../web/text/figures.tsx'
 import { costNote, costsOf, sumCosts } from '../../web/text/costs.ts'
-import { Failed } from '../../web/text/failed.tsx'
 import { compact, duration, money, number, percent, percentiles } from '../../web/text/format.ts'
 import { Plot } from '../../web/ui/plot.tsx'
 import { Nothing } from '../../web/ui/section.tsx'
 import { Empty, PagePending, Trouble, isBlocking } from '../../web/ui/states.tsx'
-import { useTitle } from '../../web/ui/title.ts'
 import { RangeChoice, beforeText } from '../../web/ui/range-choice.tsx'
 import {
   hourTimes,
@@ -30,8 +28,8 @@ import {
   runsRange,
   type HourWindow,
   type Range,
-} from '../../web/range.ts'
-import { MEASURES_OF, SUMS_SINCE, type GROUPS, type UsageSearch } from '../usage-search.ts'
+} from '../../web/address.ts'
+import { MEASURES_OF, SUMS_SINCE, type GROUPS, type UsageSearch } from '../address.ts'
 import { areLines, nameOf, seriesOf, shownWindow, sorted, sumOf, timesOf, type Measure } from './series.ts'
 
 type Group = (typeof GROUPS)[number]

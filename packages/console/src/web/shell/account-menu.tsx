@@ -5,9 +5,8 @@ import { operator } from '../api.ts'
 import { meQuery } from '../queries.ts'
 import { Button } from '../ui/button.tsx'
 import { areKeysOn } from '../ui/keys.ts'
-import { MenuItem } from '../ui/menu.tsx'
-import { Popover } from '../ui/popover.tsx'
-import { chooseTheme, readTheme, THEMES, type Theme } from '../ui/theme.ts'
+import { MenuItem, Popover } from '../ui/overlay.tsx'
+import { chooseTheme, readTheme, THEMES, type Theme } from '../ui/browser.ts'
 
 const route = getRouteApi('/w/$workspace/$environment')
 const NAMES: Record<Theme, string> = { system: 'System', light: 'Light', dark: 'Dark' }

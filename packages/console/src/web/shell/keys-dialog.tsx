@@ -1,5 +1,5 @@
 import { useState } from 'react'
-import { Dialog } from '../ui/dialog.tsx'
+import { Dialog } from '../ui/overlay.tsx'
 import { areKeysOn, switchKeys } from '../ui/keys.ts'
 import { PAGES } from './pages.ts'
 

@@ -1,3 +1,7 @@
+import { useMatches } from '@tanstack/react-router'
+import { useState } from 'react'
+import { readRange, type Range } from '../address.ts'
+
 /**
  * The pages of the palette and the keys `g …`, in order. `hasRange`: its address holds a range of time, which goes along from
  * page to page.
@@ -29,4 +33,22 @@ const RANGED: ReadonlySet<string> = new Set([
 ])
 
 /** Whether the page with this route reads a range from its address. */
-export const hasRange = (fullPath: string): boolean => RANGED.has(fullPath.replace(/\/$/, ''))
+const hasRange = (fullPath: string): boolean => RANGED.has(fullPath.replace(/\/$/, ''))
+
+/** The range that goes along: that of the page on screen, or of the last page that has one, such as Runs before a run. */
+export function useCarriedRange(): Range {
+  const text = useMatches({
+    select(matches) {
+      const page = matches.at(-1)
+      return page && hasRange(page.fullPath) ? JSON.stringify(readRange(page.search)) : null
+    },
+  })
+  const [kept, setKept] = useState('{}')
+  if (text !== null && text !== kept) setKept(text)
+  return JSON.parse(text ?? kept) as Range
+}
+
+/** The address of a page, with the range if the page has one. */
+export function withRange<To extends string>({ to, hasRange }: { to: To; hasRange: boolean }, range: Range) {
+  return { to, search: hasRange ? range : {} }
+}

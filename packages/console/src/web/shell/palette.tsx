@@ -8,13 +8,11 @@ import { getRouteApi, useNavigate } from '@tanstack/react-router'
 import { useEffect, useId, useState, type KeyboardEvent } from 'react'
 import { api } from '../api.ts'
 import { stateWord } from '../../issues/issue-state.tsx'
-import { policiesQuery } from '../../policies/queries.ts'
-import { promptsQuery } from '../../policies/prompt-queries.ts'
-import { Dialog } from '../ui/dialog.tsx'
+import { policiesQuery, promptsQuery } from '../../policies/queries.ts'
+import { Dialog } from '../ui/overlay.tsx'
 import { actsOnScreen, areKeysOn, type NamedAct } from '../ui/keys.ts'
-import type { Range } from '../range.ts'
-import { withRange } from './carried-range.ts'
-import { PAGES } from './pages.ts'
+import type { Range } from '../address.ts'
+import { withRange, PAGES } from './pages.ts'
 
 const route = getRouteApi('/w/$workspace/$environment')
 const RUNS_SHOWN = 8

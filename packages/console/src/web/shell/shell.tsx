@@ -1,19 +1,19 @@
 /** What surrounds every page of an environment: where you are, where you can go, and the keys that work everywhere. */
 import { getRouteApi, Link, Outlet, useLocation, useNavigate } from '@tanstack/react-router'
-import { useEffect, useState } from 'react'
-import { usePendingCount, WaitingApprovals } from '../../approvals/waiting.tsx'
+import { useEffect, useState, useCallback, useSyncExternalStore } from 'react'
+import { useQueryClient, type Query } from '@tanstack/react-query'
+import { usePendingCount, WaitingApprovals } from '../../approvals/waiting-count.tsx'
 import { rememberPlace } from '../home.ts'
-import { useActiveInSight } from '../ui/active-in-sight.ts'
+import { useActiveInSight } from '../ui/browser.ts'
 import { useKeys } from '../ui/keys.ts'
-import type { Range } from '../range.ts'
-import { Logo } from '../../people/logo.tsx'
+import type { Range } from '../address.ts'
+import { Logo } from '../../people/panel.tsx'
 import { AccountMenu } from './account-menu.tsx'
 import { KeysDialog } from './keys-dialog.tsx'
-import { Outage } from './outage.tsx'
-import { useCarriedRange, withRange } from './carried-range.ts'
-import { HEADER_PAGES, PAGES } from './pages.ts'
+import { useCarriedRange, withRange, HEADER_PAGES, PAGES } from './pages.ts'
 import { Palette } from './palette.tsx'
 import { PlaceMenu } from './place-menu.tsx'
+import { isTemporary } from '../api.ts'
 
 const route = getRouteApi('/w/$workspace/$environment')
 
@@ -116,3 +116,19 @@ function PageLinks({ range }: { range: Range }) {
 function isMac(): boolean {
   return navigator.userAgent.includes('Mac')
 }
+
+/** While the server does not answer, pages show what they have read. This says so. */
+function Outage() {
+  const queries = useQueryClient().getQueryCache()
+  const subscribe = useCallback((listener: () => void) => queries.subscribe(listener), [queries])
+  const isOut = useSyncExternalStore(subscribe, () => queries.getAll().some(isOld))
+  return (
+    <p role="status" className="bg-amber-wash px-4 py-1.5 text-sm text-amber empty:hidden">
+      {isOut && 'The server does not answer. You see what was read before; the console tries again.'}
+    </p>
+  )
+}
+
+/** On screen, and the last attempt to read it again failed. */
+const isOld = (query: Query): boolean =>
+  query.isActive() && query.state.data !== undefined && query.state.status === 'error' && isTemporary(query.state.error)

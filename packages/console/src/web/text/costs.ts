@@ -1,6 +1,6 @@
 /** What calls cost: as clients recorded it, and as the server estimates it where they did not. */
-import { costWords } from '@tacho/contract/runs/usage-text.ts'
-import type { EstimateFields } from '@tacho/contract/runs/estimate.ts'
+import { costWords } from '@tacho/contract/runs/run-text.ts'
+import type { EstimateFields } from '@tacho/contract/runs/usage.ts'
 import { counted, money } from './format.ts'
 
 export interface Costs {

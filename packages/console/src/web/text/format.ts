@@ -40,3 +40,12 @@ export const hourOfDay = (time: number): string => HOUR_OF_DAY.format(time)
 export const minuteOfDay = (time: number): string => MINUTE_OF_DAY.format(time)
 export const dayOfYear = (time: number): string => DAY_OF_YEAR.format(time)
 export const counted = (count: number, noun: string): string => `${number(count)} ${noun}${count === 1 ? '' : 's'}`
+
+/** Browser and system, as people name them; what is unknown is shown as it was sent. */
+export function programOf(userAgent: string | null): string {
+  if (userAgent === null) return 'Unknown program'
+  const browser = /\b(Edg|Firefox|Chrome|Safari)[/\w]*\//.exec(userAgent)?.[1]
+  const system = /Windows|Android|iPhone|iPad|Mac OS X|Linux/.exec(userAgent)?.[0]
+  if (browser === undefined) return userAgent
+  return `${browser === 'Edg' ? 'Edge' : browser}${system === undefined ? '' : `, ${system}`}`
+}

@@ -1,8 +1,9 @@
 import { useMemo, useState } from 'react'
 import { Copy } from '../ui/copy.tsx'
-import { counted } from './format.ts'
-import { searchJson } from './json-search.ts'
-import { JsonTree } from './json-tree.tsx'
+import { counted, number } from './format.ts'
+import { searchJson, pathOf } from './json-search.ts'
+import { LongText } from './long-text.tsx'
+import { ShownText } from './shown-text.tsx'
 
 /** A JSON value with a search: in place of the tree, the paths where the text occurs. */
 export function JsonView({ value }: { value: unknown }) {
@@ -40,4 +41,82 @@ export function JsonView({ value }: { value: unknown }) {
       )}
     </>
   )
+}
+
+/** Levels that are open at first. */
+const OPEN_LEVELS = 2
+const CHILDREN_SHOWN = 100
+
+/** A JSON value to fold and copy. Children of a folded value are not in the page. */
+export function JsonTree({ value, level = 0, path = '' }: { value: unknown; level?: number; path?: string }) {
+  if (typeof value === 'string') return <JsonText text={value} />
+  if (typeof value !== 'object' || value === null)
+    return <span className="font-mono text-[0.8125rem] text-violet">{String(value)}</span>
+  return <Branch value={value} level={level} path={path} />
+}
+
+function JsonText({ text }: { text: string }) {
+  return (
+    <span className="text-green">
+      <LongText text={text} mono quoted />
+    </span>
+  )
+}
+
+function Branch({ value, level, path }: { value: object; level: number; path: string }) {
+  const isList = Array.isArray(value)
+  const entries = Object.entries(value)
+  const [isOpen, setOpen] = useState(level < OPEN_LEVELS && entries.length <= CHILDREN_SHOWN)
+  const [shown, setShown] = useState(CHILDREN_SHOWN)
+  if (entries.length === 0) return <span className="font-mono text-[0.8125rem] text-soft">{isList ? '[]' : '{}'}</span>
+  const size = `${number(entries.length)} ${isList ? 'item' : 'field'}${entries.length === 1 ? '' : 's'}`
+  return (
+    <div className="min-w-0">
+      <span className="group inline-flex items-center gap-1">
+        <button
+          type="button"
+          aria-expanded={isOpen}
+          onClick={() => setOpen(!isOpen)}
+          className="rounded font-mono text-xs text-soft hover:text-ink"
+        >
+          <span aria-hidden>{isOpen ? '▾ ' : '▸ '}</span>
+          {isList ? `[${size}]` : `{${size}}`}
+        </button>
+        <Copy text={() => JSON.stringify(value, null, 2)} />
+      </span>
+      {isOpen && (
+        <dl className="ml-1.5 border-l border-line pl-3">
+          {entries.slice(0, shown).map(([key, child]) => {
+            const childPath = pathOf(path, key, isList)
+            return (
+              <div key={key} className={`group/key ${isNested(child) ? 'py-px' : 'flex gap-2 py-px'}`}>
+                <dt className="shrink-0 font-mono text-[0.8125rem] text-soft">
+                  <bdi>
+                    <ShownText text={key} />
+                  </bdi>
+                  :
+                  <span className="opacity-0 group-focus-within/key:opacity-100 group-hover/key:opacity-100">
+                    <Copy text={childPath} label="path" />
+                  </span>
+                </dt>
+                <dd className="min-w-0">
+                  <JsonTree value={child} level={level + 1} path={childPath} />
+                </dd>
+              </div>
+            )
+          })}
+          {shown < entries.length && (
+            <button type="button" onClick={() => setShown(shown + 10 * CHILDREN_SHOWN)} className="link text-xs">
+              {number(entries.length - shown)} more
+            </button>
+          )}
+        </dl>
+      )}
+    </div>
+  )
+}
+
+function isNested(value: unknown): boolean {
+  if (typeof value === 'string') return value.length > 60
+  return typeof value === 'object' && value !== null && Object.keys(value).length > 0
 }

@@ -1,7 +1,7 @@
+/** Long texts and images of recorded payloads. */
 import { useState, type ReactNode } from 'react'
 import { bytes, counted, number } from './format.ts'
 import { Copy } from '../ui/copy.tsx'
-import { drawable } from './drawable.ts'
 import { ShownText } from './shown-text.tsx'
 
 const FOLDED_CHARS = 1_200
@@ -85,3 +85,31 @@ function Fold({ onClick, children }: { onClick: () => void; children: ReactNode 
     </button>
   )
 }
+
+const ADDRESS_CHARS = 200
+
+/** An image of a message, if it lies in its address: nothing is loaded from elsewhere. */
+export function SentImage({ address, text }: { address: string; text: string }) {
+  if (drawable(address)) return <img src={address} alt={text} className="inline-block max-h-96 max-w-full" />
+  const shown = address.length > ADDRESS_CHARS ? `${address.slice(0, ADDRESS_CHARS).toWellFormed()}…` : address
+  return (
+    <span className="text-soft">
+      Image not loaded: <ShownText text={text} /> (<ShownText text={shown} />)
+    </span>
+  )
+}
+
+export function SentImages({ addresses }: { addresses: readonly string[] }) {
+  return addresses.map((address, at) => (
+    <p key={at} className="mt-2">
+      <SentImage address={address} text="image of the message" />
+    </p>
+  ))
+}
+
+const IMAGE = /^data:image\/(?:png|jpeg|gif|webp);base64,[A-Za-z0-9+/]+={0,2}$/
+/** 1 MiB of an image. An SVG is none: it is a document. */
+const CHARS_MAX = 1_398_200
+
+/** Whether an address is an image that lies in it and that may be drawn. No other is ever loaded. */
+const drawable = (address: string): boolean => address.length <= CHARS_MAX && IMAGE.test(address)

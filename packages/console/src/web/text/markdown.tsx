@@ -5,7 +5,7 @@
 import type { Token, Tokens } from 'marked'
 import { useMemo, type ReactNode } from 'react'
 import { tokensOf } from './markdown-tokens.ts'
-import { SentImage } from './sent-image.tsx'
+import { SentImage } from './long-text.tsx'
 import { ShownText } from './shown-text.tsx'
 
 /** Deeper parts are shown as they were written. */

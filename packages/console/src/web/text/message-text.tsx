@@ -1,6 +1,6 @@
-import { lazy, Suspense } from 'react'
+/** Texts of messages: as Markdown or raw, by the choice of this browser. */
+import { lazy, Suspense, useSyncExternalStore } from 'react'
 import { LongText } from './long-text.tsx'
-import { useRawMessages } from './markdown-choice.ts'
 import { ShownText } from './shown-text.tsx'
 
 /** What Markdown may change. Without any of it, the text is the same. */
@@ -24,4 +24,26 @@ export function MessageText({ text }: { text: string }) {
       )}
     />
   )
+}
+
+/** Whether messages are drawn as Markdown: the choice of this browser. */
+
+const REMEMBERED = 'tacho.raw-messages'
+const listeners = new Set<() => void>()
+
+const isRaw = (): boolean => localStorage.getItem(REMEMBERED) !== null
+
+function subscribe(listener: () => void): () => void {
+  listeners.add(listener)
+  return () => listeners.delete(listener)
+}
+
+export function useRawMessages(): boolean {
+  return useSyncExternalStore(subscribe, isRaw)
+}
+
+export function turnRawMessages(): void {
+  if (isRaw()) localStorage.removeItem(REMEMBERED)
+  else localStorage.setItem(REMEMBERED, '1')
+  for (const listener of listeners) listener()
 }

@@ -1,4 +1,5 @@
 import { lookalikes, shownParts, type ShownPart } from '@tacho/contract/engine/shown-text.ts'
+import type { SnippetPart } from '@tacho/contract/runs/search.ts'
 
 interface Props {
   text: string
@@ -68,3 +69,16 @@ export function LetterWarnings({ texts }: { texts: readonly (string | null)[] })
 }
 
 const WARNINGS_SHOWN = 5
+
+/** Text with what a search found in it. */
+export function Marked({ parts }: { parts: readonly SnippetPart[] }) {
+  return parts.map(({ text, isHit }, at) =>
+    isHit ? (
+      <mark key={at} className="rounded-sm bg-amber-wash font-medium text-amber">
+        {text}
+      </mark>
+    ) : (
+      <span key={at}>{text}</span>
+    ),
+  )
+}

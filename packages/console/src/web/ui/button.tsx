@@ -1,4 +1,4 @@
-import { createLink } from '@tanstack/react-router'
+import { createLink, getRouteApi } from '@tanstack/react-router'
 import type { ComponentProps } from 'react'
 
 const LOOKS = {
@@ -41,3 +41,31 @@ export const LinkButton = createLink((props: ComponentProps<'a'>) => (
     {props.children}
   </a>
 ))
+
+interface MoreProps {
+  list: { hasNextPage: boolean; isFetchingNextPage: boolean; fetchNextPage: () => Promise<unknown> }
+  label?: string
+}
+
+/** Reads the next page of a list, while there is one. */
+export function More({ list, label = 'Show more' }: MoreProps) {
+  if (!list.hasNextPage) return null
+  return (
+    <div className="flex justify-center py-4">
+      <Button busy={list.isFetchingNextPage} onClick={() => void list.fetchNextPage()}>
+        {label}
+      </Button>
+    </div>
+  )
+}
+
+const route = getRouteApi('/w/$workspace/$environment')
+
+export function GetStartedLink() {
+  const params = route.useParams()
+  return (
+    <LinkButton to="/w/$workspace/$environment/get-started" params={params}>
+      Get started
+    </LinkButton>
+  )
+}

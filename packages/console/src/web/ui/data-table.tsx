@@ -1,4 +1,5 @@
 import type { Key, ReactNode } from 'react'
+import { PagePending, Trouble, isBlocking } from './states.tsx'
 
 export interface Column<Item> {
   head: string
@@ -60,3 +61,27 @@ function look({ right, wide, main }: Column<never>): string {
 
 /** In the main cell: the whole row opens what it names. */
 export const ROW_LINK = 'block truncate font-medium after:absolute after:inset-0'
+
+interface ListedProps<Item> {
+  label: string
+  list: {
+    data: readonly Item[] | undefined
+    error: unknown
+    refetch: () => Promise<unknown>
+  }
+  columns: readonly Column<Item>[]
+  /** Says what will be here. */
+  empty: ReactNode
+  /** The row that the keys have chosen. */
+  current?: Item | undefined
+}
+
+/** A table in one of its states: failed, loading, empty, or there. */
+export function ListedTable<Item extends { id: string | number }>(props: ListedProps<Item>) {
+  const { label, list, columns, empty, current } = props
+  const { data, error, refetch } = list
+  if (isBlocking(error, data)) return <Trouble error={error} retry={() => void refetch()} />
+  if (!data) return <PagePending />
+  if (data.length === 0) return empty
+  return <DataTable label={label} columns={columns} items={data} keyOf={({ id }) => id} current={current} />
+}

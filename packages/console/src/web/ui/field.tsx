@@ -68,3 +68,71 @@ export function SelectField({ label, hint, value, options, onChange }: SelectPro
     </div>
   )
 }
+
+interface RadioCardsProps<Value extends string> {
+  legend: string
+  value: Value
+  options: readonly { value: Value; name: string; note: string }[]
+  onChange: (value: Value) => void
+}
+
+/** A choice of one, each with a sentence about it. */
+export function RadioCards<Value extends string>({ legend, value, options, onChange }: RadioCardsProps<Value>) {
+  const id = useId()
+  return (
+    <fieldset>
+      <legend className="mb-1 text-sm font-medium">{legend}</legend>
+      <div className="overflow-hidden rounded-lg border border-line">
+        {options.map((option) => (
+          <label
+            key={option.value}
+            className="flex cursor-pointer items-start gap-2.5 border-b border-line px-3 py-2 last:border-0 hover:bg-hover has-checked:bg-accent-wash"
+          >
+            <input
+              type="radio"
+              name={id}
+              checked={option.value === value}
+              onChange={() => onChange(option.value)}
+              className="mt-1 accent-accent"
+            />
+            <span className="text-sm">
+              <span className="block font-medium">{option.name}</span>
+              <span className="text-soft">{option.note}</span>
+            </span>
+          </label>
+        ))}
+      </div>
+    </fieldset>
+  )
+}
+
+interface CheckListProps<Value extends string> {
+  legend: string
+  options: readonly (readonly [value: Value, note: string])[]
+  chosen: readonly Value[]
+  onChange: (chosen: Value[]) => void
+}
+
+/** A choice of several. */
+export function CheckList<Value extends string>({ legend, options, chosen, onChange }: CheckListProps<Value>) {
+  const toggled = (value: Value) =>
+    options.map(([one]) => one).filter((one) => (one === value ? !chosen.includes(one) : chosen.includes(one)))
+  return (
+    <fieldset>
+      <legend className="mb-1 text-sm font-medium">{legend}</legend>
+      {options.map(([value, note]) => (
+        <label key={value} className="flex cursor-pointer items-baseline gap-2.5 py-1 text-sm">
+          <input
+            type="checkbox"
+            checked={chosen.includes(value)}
+            onChange={() => onChange(toggled(value))}
+            className="accent-accent"
+          />
+          <span>
+            <code className="font-mono">{value}</code> <span className="text-soft">{note}</span>
+          </span>
+        </label>
+      ))}
+    </fieldset>
+  )
+}

@@ -1,7 +1,12 @@
-import type { ReactNode } from 'react'
+/** Dialogs with a form: the frame, a question, a name, a secret that is shown once. */
+import { type ReactNode, useState } from 'react'
+import { useMutation } from '@tanstack/react-query'
+import { LIMITS } from '@tacho/contract/engine/limits.ts'
 import { Button } from './button.tsx'
-import { Dialog } from './dialog.tsx'
-import { Refused } from './refused.tsx'
+import { Dialog } from './overlay.tsx'
+import { Refused } from './states.tsx'
+import { Field } from './field.tsx'
+import { Code } from './copy.tsx'
 
 interface FormDialogProps {
   title: string
@@ -40,6 +45,140 @@ export function FormDialog(props: FormDialogProps) {
           </Button>
         </div>
       </form>
+    </Dialog>
+  )
+}
+
+interface ConfirmProps<Result> {
+  title: string
+  act: string
+  /** What will happen. */
+  children: ReactNode
+  run: () => Promise<Result>
+  /** What follows; by default, it closes. */
+  onDone?: (result: Result) => void
+  /** The list that it changes is read again; also when the act was refused. */
+  onSettled: () => Promise<unknown>
+  onClose: () => void
+}
+
+/** Asks before an act that cannot be undone. */
+export function Confirm<Result>({
+  title,
+  act,
+  children,
+  run,
+  onSettled,
+  onClose,
+  onDone = onClose,
+}: ConfirmProps<Result>) {
+  const mutation = useMutation({ mutationFn: run, onSuccess: onDone, onSettled })
+  return (
+    <FormDialog
+      title={title}
+      act={act}
+      isBusy={mutation.isPending}
+      error={mutation.error}
+      onSubmit={() => mutation.mutate()}
+      onClose={onClose}
+    >
+      <div className="text-sm text-soft">{children}</div>
+    </FormDialog>
+  )
+}
+
+interface NameDialogProps {
+  title: string
+  act?: string
+  hint: string
+  /** The name so far. */
+  name?: string
+  maxLength?: number
+  save: (name: string) => Promise<unknown>
+  onSettled?: () => Promise<unknown>
+  onClose: () => void
+}
+
+/** Asks for the name of a new thing, or for a new name. */
+export function NameDialog(props: NameDialogProps) {
+  const {
+    title,
+    act = 'Create',
+    hint,
+    name: before = '',
+    maxLength = LIMITS.nameChars,
+    save,
+    onSettled,
+    onClose,
+  } = props
+  const [name, setName] = useState(before)
+  const saving = useMutation({
+    mutationFn: () => save(name.trim()),
+    onSuccess: onClose,
+    ...(onSettled && { onSettled }),
+  })
+  return (
+    <FormDialog
+      title={title}
+      act={act}
+      isReady={name.trim() !== '' && name.trim() !== before}
+      isBusy={saving.isPending}
+      error={saving.error}
+      onSubmit={() => saving.mutate()}
+      onClose={onClose}
+    >
+      <NameField hint={hint} value={name} onChange={setName} maxLength={maxLength} />
+    </FormDialog>
+  )
+}
+
+interface NameFieldProps {
+  hint: string
+  value: string
+  onChange: (name: string) => void
+  maxLength?: number
+}
+
+/** The first field of a dialog that makes something with a name. */
+export function NameField({ hint, value, onChange, maxLength = LIMITS.nameChars }: NameFieldProps) {
+  return (
+    <Field
+      label="Name"
+      hint={hint}
+      value={value}
+      onChange={(event) => onChange(event.target.value)}
+      maxLength={maxLength}
+      autoComplete="off"
+      autoFocus
+      required
+    />
+  )
+}
+
+interface ShownOnceProps {
+  title: string
+  /** What it is for, and to whom it may be given. */
+  note: string
+  label: string
+  text: string
+  onClose: () => void
+}
+
+/** A new secret. The server cannot show it again, so only the button closes the dialog. */
+export function ShownOnce({ title, note, label, text, onClose }: ShownOnceProps) {
+  return (
+    <Dialog title={title} onClose={onClose} isFirm>
+      <div className="flex flex-col gap-3 p-5">
+        <h2 className="text-lg font-semibold">{title}</h2>
+        <p className="text-sm text-soft">{note}</p>
+        <Code label={label} text={text} />
+        <p className="text-sm font-medium text-amber">Copy it now. It is not shown again.</p>
+        <div className="flex justify-end">
+          <Button look="accent" onClick={onClose}>
+            I have it
+          </Button>
+        </div>
+      </div>
     </Dialog>
   )
 }

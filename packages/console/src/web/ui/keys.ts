@@ -2,9 +2,9 @@
  * Keys of a page. A name is a key (`j`, `?`, `Escape`), one with Ctrl or Command (`mod+k`), or two after each other (`g r`).
  * Nothing happens while a person types, or while a dialog is open.
  */
-import { useLayoutEffect, useRef, type RefObject } from 'react'
+import { useLayoutEffect, useRef, type RefObject, useEffect, useState } from 'react'
 
-export type Keys = Readonly<Record<string, (() => void) | NamedAct>>
+type Keys = Readonly<Record<string, (() => void) | NamedAct>>
 
 /** With a name, the command palette offers it too. */
 export interface NamedAct {
@@ -75,4 +75,33 @@ const BUTTONS = new Set(['checkbox', 'radio', 'button', 'submit', 'reset', 'file
 function isTyping(target: EventTarget | null): boolean {
   if (target instanceof HTMLInputElement) return !BUTTONS.has(target.type)
   return target instanceof HTMLElement && (target.isContentEditable || /^(TEXTAREA|SELECT)$/.test(target.tagName))
+}
+
+interface Options<Item> {
+  items: readonly Item[]
+  /** A choice stays with its item, wherever new items move it. */
+  keyOf: (item: Item) => string
+  open: (item: Item) => void
+  /** The list begins again when this changes. */
+  reset: unknown
+  more?: Keys
+}
+
+/** `j` and `k` move through a list, Enter opens. Gives the row that is chosen. */
+export function useListKeys<Item>({ items, keyOf, open, reset, more }: Options<Item>): Item | undefined {
+  const [chosen, choose] = useState<string | null>(null)
+  useEffect(() => choose(null), [reset])
+  const at = items.findIndex((item) => keyOf(item) === chosen)
+  const current = items[at]
+  const move = (by: number) => {
+    const next = items[Math.max(0, Math.min(items.length - 1, at + by))]
+    choose(next === undefined ? null : keyOf(next))
+  }
+  useKeys({
+    j: () => move(1),
+    k: () => move(-1),
+    ...(current !== undefined && { Enter: () => open(current) }),
+    ...more,
+  })
+  return current
 }

@@ -3,7 +3,7 @@ import { useEffect, useRef, useState } from 'react'
 import uPlot from 'uplot'
 import 'uplot/dist/uPlot.min.css'
 import { exact } from '../text/format.ts'
-import type { Series, SeriesColour } from './plot-series.ts'
+import type { Series, SeriesColour } from './chart-series.ts'
 
 const SWATCHES: Record<SeriesColour, string> = {
   accent: 'bg-accent',

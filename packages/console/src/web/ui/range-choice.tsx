@@ -4,7 +4,7 @@ import { Field } from './field.tsx'
 import { Choice } from './filters.tsx'
 import { FormDialog } from './form-dialog.tsx'
 import { minuteOfDay } from '../text/format.ts'
-import { orDefault, PERIODS, type Range, type Since } from '../range.ts'
+import { orDefault, PERIODS, type Range, type Since } from '../address.ts'
 
 const WORDS: Record<Since, string> = {
   '1h': 'Last hour',

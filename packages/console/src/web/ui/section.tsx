@@ -1,4 +1,5 @@
 import type { ReactNode } from 'react'
+import { useTitle } from './browser.ts'
 
 interface SectionProps {
   title: string
@@ -30,4 +31,43 @@ export function Nothing({ children }: { children: ReactNode }) {
 /** In the place of a part that polls and could not be read. */
 export function Unread() {
   return <Nothing>This could not be read. It is tried again by itself.</Nothing>
+}
+
+/** Names and values in two columns. */
+export function Facts({ children, className = '' }: { children: ReactNode; className?: string }) {
+  return <dl className={`grid grid-cols-[auto_minmax(0,1fr)] gap-x-4 gap-y-1 text-sm ${className}`}>{children}</dl>
+}
+
+export function Fact({ name, children }: { name: string; children: ReactNode }) {
+  return (
+    <>
+      <dt className="text-soft">{name}</dt>
+      <dd className="min-w-0">{children}</dd>
+    </>
+  )
+}
+
+interface SectionPageProps {
+  title: string
+  note: ReactNode
+  /** The button that makes a new one. */
+  act?: ReactNode
+  children: ReactNode
+}
+
+/** One page of the settings: what it is about, what there is. */
+export function SectionPage({ title, note, act, children }: SectionPageProps) {
+  useTitle(title)
+  return (
+    <>
+      <div className="flex flex-wrap items-start justify-between gap-x-6 gap-y-3 pt-5 pb-4">
+        <div className="max-w-2xl min-w-0">
+          <h1 className="text-xl font-semibold">{title}</h1>
+          <p className="mt-0.5 text-sm text-soft">{note}</p>
+        </div>
+        {act}
+      </div>
+      {children}
+    </>
+  )
 }

@@ -1,7 +1,7 @@
 /** What a page shows instead of its content: loading, failed, not found, empty. */
-import { CallError } from '@tacho/client/throwing.ts'
 import { Link } from '@tanstack/react-router'
 import type { ReactNode } from 'react'
+import { CallError } from '@tacho/client/throwing.ts'
 import { isLost, isNotSent, isTemporary, refusalOf } from '../api.ts'
 import { Button } from './button.tsx'
 
@@ -118,4 +118,14 @@ export function explain(error: unknown): string {
   if (result.reason === 'refused') return `${result.problem.detail ?? result.problem.title}.`.replace(/\.+$/, '.')
   if (result.reason === 'too_large') return 'The reply is larger than the console takes.'
   return 'Recorded data is safe. Check the connection, then try again.'
+}
+
+/** Why an act failed, beside its button. */
+export function Refused({ error, className = '' }: { error: unknown; className?: string }) {
+  if (!error) return null
+  return (
+    <p role="alert" className={`text-sm text-red ${className}`}>
+      {explainChange(error)}
+    </p>
+  )
 }

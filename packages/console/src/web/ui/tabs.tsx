@@ -1,4 +1,5 @@
-import { Link, type LinkProps } from '@tanstack/react-router'
+import { Link, type LinkProps, getRouteApi, useLocation } from '@tanstack/react-router'
+import { readRange } from '../address.ts'
 
 type Options<Value> = readonly (readonly [value: Value, word: string])[]
 
@@ -52,4 +53,18 @@ export function Tabs<Value extends string>(props: Props<Value>) {
           ))}
     </div>
   )
+}
+
+const route = getRouteApi('/w/$workspace/$environment')
+
+const PAGES = [
+  ['/w/$workspace/$environment/runs', 'All'],
+  ['/w/$workspace/$environment/sessions', 'By session'],
+  ['/w/$workspace/$environment/search', 'Search'],
+  ['/w/$workspace/$environment/judge', 'Judge'],
+] as const
+
+/** The same runs: one by one, by session, or by what their payloads say. */
+export function RunsTabs() {
+  return <Tabs label="Runs" options={PAGES} params={route.useParams()} search={readRange(useLocation().search)} />
 }

@@ -2,7 +2,7 @@
 import { CALL_VERDICTS, type CallVerdict, type JudgedCall } from '@tacho/contract/approvals/aftermath.ts'
 import type { ApprovalRow, ToolEventRow } from '../../storage/approvals/approvals.ts'
 import type { RunRow } from '../../storage/runs/runs.ts'
-import { isoTime } from '../../storage/engine/iso-time.ts'
+import { isoTime } from '../../storage/engine/times.ts'
 import { uuidv5 } from '../../storage/engine/uuid.ts'
 import { pick } from '../web/shown.ts'
 

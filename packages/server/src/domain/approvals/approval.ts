@@ -6,13 +6,15 @@ import type {
   OperatorApproval,
   Waiting,
 } from '@tacho/contract/approvals/operator-approval.ts'
-import type { ApprovalGroupRow, ApprovalRow, NewApprovalRow } from '../../storage/approvals/approvals.ts'
-import type { NewIssueRecord } from '../../storage/issues/issue-records.ts'
+import { isObject, textAt, type Json } from '@tacho/contract/record/payload-reader.ts'
+import { RAN_STATUSES, WITHDRAWN_REASONS, type RanStatus } from '@tacho/contract/engine/words.ts'
+import type { ApprovalGroupRow, ApprovalRow, NewApprovalRow, ApprovalNote } from '../../storage/approvals/approvals.ts'
+import type { NewIssueRecord } from '../../storage/issues/issues.ts'
 import type { Storage } from '../../storage/storage.ts'
 import { isUuid } from '../../storage/engine/uuid.ts'
-import { isoTime } from '../../storage/engine/iso-time.ts'
+import { isoTime } from '../../storage/engine/times.ts'
 import { isoOf, orNull, pick } from '../web/shown.ts'
-import { unstorableField } from '../web/text.ts'
+import { unstorableField, hasAtMost, isStorableText } from '../web/text.ts'
 
 const MINUTE_MS = 60_000
 
@@ -96,7 +98,7 @@ export function toApproval(row: ApprovalRow): Approval {
     : { ...shown, status: 'REJECTED', decisionReason: WITHDRAWN }
 }
 
-export function toWaiting(
+function toWaiting(
   { status, importedAt, withdrawnAt, withdrawnReason, lastSeenAt, decidedAt }: ApprovalRow,
   now: number,
 ): Waiting {
@@ -156,4 +158,49 @@ export function toAskedLately(requests: number): AskedLately {
 
 export function toApprovalGroup(row: ApprovalGroupRow): ApprovalGroup {
   return { ...row, ...isoOf(row, 'oldestExpiresAt', 'oldestCreatedAt') }
+}
+
+const KINDS = new Map<string, ApprovalNote['kind']>([
+  ['POLICY_DECISION', 'input'],
+  ['APPROVAL_WITHDRAWN', 'withdrawn'],
+  ['TOOL_START', 'ran'],
+  ['TOOL_CALL', 'ran'],
+])
+/** A decision names the policies that matched. */
+const VERSIONS_KEPT = 50
+
+/** What an event says about the approval that it names; null: nothing. */
+export function approvalNoteOf(eventType: string, payload: Json): ApprovalNote | null {
+  const kind = KINDS.get(eventType)
+  if (kind === undefined) return null
+  const approvalId = textAt(payload, 'approvalId')?.toLowerCase()
+  if (approvalId === undefined || !isUuid(approvalId)) return null
+  if (kind === 'input' && !Object.hasOwn(payload, 'input')) return null
+  const status = kind === 'ran' ? ranStatus(eventType, payload) : null
+  if (kind === 'ran' && status === null) return null
+  return {
+    approvalId,
+    kind,
+    toolName: textAt(payload, 'toolName'),
+    inputHash: textAt(payload, 'inputHash')?.toLowerCase() ?? null,
+    policyVersions: kind === 'input' ? versionsIn(payload['policyVersions']) : null,
+    reason: kind === 'withdrawn' ? (WITHDRAWN_REASONS.find((one) => one === payload['reason']) ?? 'cancelled') : null,
+    status,
+  }
+}
+
+/** Null: the call never began. */
+function ranStatus(eventType: string, { outcome, error }: Json): RanStatus | null {
+  if (eventType === 'TOOL_START') return 'started'
+  if (outcome === 'never_ran') return null
+  const said = RAN_STATUSES.find((status) => status === outcome)
+  return said ?? (error === undefined || error === null ? 'returned' : 'failed')
+}
+
+function versionsIn(value: unknown): Record<string, string> | null {
+  if (!isObject(value)) return null
+  const fits = (text: unknown): text is string =>
+    typeof text === 'string' && hasAtMost(text, LIMITS.textChars) && isStorableText(text)
+  const entries = Object.entries(value).filter((entry): entry is [string, string] => entry.every(fits))
+  return Object.fromEntries(entries.slice(0, VERSIONS_KEPT))
 }

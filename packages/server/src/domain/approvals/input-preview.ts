@@ -6,7 +6,7 @@ import type { ApprovalRow, InputsBounds, RecordedInputRow } from '../../storage/
 import type { Storage } from '../../storage/storage.ts'
 import { checkInput, type HashedRequest, type ShownInput } from './input-check.ts'
 import { memberSlices } from '../record/json-slices.ts'
-import { isoTime } from '../../storage/engine/iso-time.ts'
+import { isoTime } from '../../storage/engine/times.ts'
 
 const [SHORTENED, SEALS] = ['tachoShortened', 'inputSeals']
 

@@ -8,13 +8,11 @@ import type {
   ErasureSlice,
 } from '../../storage/data/erasures.ts'
 import type { NewUsage, TimelinePlace } from '../../storage/record/events.ts'
-import { hourOf } from '../../storage/engine/hours.ts'
-import { bucketOf } from '../../storage/runs/latency-buckets.ts'
+import { hourOf } from '../../storage/engine/times.ts'
+import { bucketOf, TOKEN_PARTS } from '../../storage/runs/usage.ts'
 import type { Storage } from '../../storage/storage.ts'
-import { TOKEN_PARTS } from '../../storage/runs/uncosted.ts'
 import { valuesAt } from '../record/json-slices.ts'
-import { promptUseOf } from '../record/prompt-use.ts'
-import { toolUseOf } from '../record/tool-use.ts'
+import { promptUseOf, toolUseOf } from '../record/payload-facts.ts'
 import { latencyOf, usageOf } from '../record/usage.ts'
 
 export type ErasingStore = Pick<

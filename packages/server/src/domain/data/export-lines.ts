@@ -9,9 +9,8 @@
 import { hash } from 'node:crypto'
 import { isObject, parsed } from '@tacho/contract/record/payload-reader.ts'
 import type { StoredEvent } from '../../storage/record/events.ts'
-import { DAMAGED_ROW, type ExportedKey, type ExportedRow } from '../../storage/data/exports.ts'
+import { DAMAGED_ROW, type ExportedKey, type ExportedRow, EXPORTED_TABLES, memberOf } from '../../storage/data/exports.ts'
 import type { RunRow } from '../../storage/runs/runs.ts'
-import { EXPORTED_TABLES, memberOf } from '../../storage/data/exported-tables.ts'
 import type { ExportedTable } from '../../storage/engine/tables.ts'
 import { memberSlices } from '../record/json-slices.ts'
 

@@ -1,7 +1,6 @@
-import type { ExportedKey } from '../../storage/data/exports.ts'
+import { type ExportedKey, EXPORTED_AFTER_RUNS, EXPORTED_BEFORE_RUNS, EXPORTED_TABLES, memberOf } from '../../storage/data/exports.ts'
 import type { StoredEvent } from '../../storage/record/events.ts'
 import type { RunFilter, RunPlace, RunRow } from '../../storage/runs/runs.ts'
-import { EXPORTED_AFTER_RUNS, EXPORTED_BEFORE_RUNS, EXPORTED_TABLES, memberOf } from '../../storage/data/exported-tables.ts'
 import type { ExportedTable } from '../../storage/engine/tables.ts'
 import type { Storage } from '../../storage/storage.ts'
 import {

@@ -8,8 +8,11 @@ import type {
   IssueGroup,
   IssueSummary,
 } from '@tacho/contract/issues/issue.ts'
-import type { IssueRecordRow, IssueRecordWhole } from '../../storage/issues/issue-records.ts'
+import { LIMITS } from '@tacho/contract/engine/limits.ts'
+import { isObject, textAt } from '@tacho/contract/record/payload-reader.ts'
 import type {
+  IssueRecordRow,
+  IssueRecordWhole,
   AffectedAgentRow,
   AffectedRunRow,
   IssueActivityRow,
@@ -17,10 +20,10 @@ import type {
   IssueRow,
   IssueWhole,
 } from '../../storage/issues/issues.ts'
-import { isoTime } from '../../storage/engine/iso-time.ts'
+import { isoTime } from '../../storage/engine/times.ts'
 import { isoOf, pick } from '../web/shown.ts'
-import { releaseIn } from './release.ts'
 import { uuidv5 } from '../../storage/engine/uuid.ts'
+import type { Payload } from '../../storage/record/events.ts'
 
 export function toIssueSummary(row: IssueRow): IssueSummary {
   return {
@@ -94,4 +97,18 @@ const affectedOf = ({ runs, agents }: { runs: number; agents: number }) => ({
 export function toActivity(row: IssueActivityRow): IssueActivity {
   const detail = JSON.parse(row.detail) as Record<string, unknown>
   return { ...pick(row, 'id', 'kind', 'actor', 'text'), ...isoOf(row, 'at', 'importedAt'), detail }
+}
+
+const RELEASES = ['release', 'agentVersion', 'appVersion', 'serviceVersion']
+
+/** Empty: retention removed the payload. */
+export function releaseIn(payload: string): string | null {
+  return payload === '' ? null : releaseOf(JSON.parse(payload) as Payload)
+}
+
+export function releaseOf(payload: Payload): string | null {
+  const resource = payload['resource']
+  const ofService = isObject(resource) ? textAt(resource, 'service.version') : null
+  const found = [...RELEASES.map((name) => textAt(payload, name)), ofService].find((text) => text?.trim())
+  return found ? found.trim().slice(0, LIMITS.releaseChars).toWellFormed() : null
 }

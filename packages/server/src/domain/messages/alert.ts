@@ -7,7 +7,7 @@
  *
  * A budget is OK; in each period it tells 50, 80 and 100 percent once (budget.reached), and starts again with the next.
  */
-import { spentWords } from '@tacho/contract/runs/usage-text.ts'
+import { spentWords } from '@tacho/contract/runs/run-text.ts'
 import { money } from '@tacho/contract/engine/format.ts'
 import type { AlertRow, AlertRule, AlertState } from '../../storage/messages/alerts.ts'
 

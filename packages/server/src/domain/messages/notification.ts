@@ -11,6 +11,8 @@ import type {
 } from '@tacho/contract/messages/notification.ts'
 import type { Severity } from '@tacho/contract/policies/runtime-config.ts'
 import { SEVERITIES } from '@tacho/contract/engine/words.ts'
+import { completenessText } from '@tacho/contract/record/completeness-text.ts'
+import { whyEnded } from '@tacho/contract/issues/failure.ts'
 import type {
   BrowserRow,
   NoticeRow,
@@ -19,9 +21,13 @@ import type {
 } from '../../storage/messages/notifications.ts'
 import type { AlertRow } from '../../storage/messages/alerts.ts'
 import { alertNews } from './alert.ts'
-import { attempt } from '../web/attempt.ts'
+import { attempt } from '../web/text.ts'
 import { isoOf, pick } from '../web/shown.ts'
 import { cut, toTold, type WebhookPlace } from './webhook-formats.ts'
+import type { RunRow } from '../../storage/runs/runs.ts'
+import { toCompleteness } from '../record/completeness.ts'
+import { toRunFailure } from '../runs/run.ts'
+import { isoTime } from '../../storage/engine/times.ts'
 
 const MINUTE_MS = 60_000
 const DAY_MINUTES = 24 * 60
@@ -197,4 +203,35 @@ export function toNotificationSettings(
 ): NotificationSettings {
   const shown = browsers.map((row) => toNotifiedBrowser(row, sessionId))
   return { publicKey, browsers: shown, environments: choices, quietHours }
+}
+
+export function gapsNews(environmentId: string, run: RunRow): object | null {
+  const completeness = toCompleteness(run)
+  const { state, unnumbered: _unnumbered, recorders: _recorders, ...counts } = completeness
+  if (state !== 'GAPS') return null
+  const title = completenessText(completeness, (iso) => `${iso.slice(0, 16).replace('T', ' ')} UTC`)
+  return { ...newsOf(environmentId, run, title), ...counts }
+}
+
+export function failedRunNews(environmentId: string, run: RunRow): object | null {
+  const { status, ruleClosedAt } = run
+  if (status !== 'FAILED') return null
+  // An earlier failure is not why it went silent.
+  const failure = ruleClosedAt === null ? toRunFailure(run) : null
+  const why = whyEnded({ status, closedByRuleAt: isoTime(ruleClosedAt), failure })
+  return { ...newsOf(environmentId, run, why ?? 'It says FAILED and no error'), failure }
+}
+
+function newsOf(environmentId: string, run: RunRow, title: string) {
+  const { id, runId, sessionId, agentExternalId: agentId, status: runStatus } = run
+  return {
+    environmentId,
+    id,
+    runId,
+    sessionId,
+    agentId,
+    agentName: run.agentDisplayName ?? run.agentName,
+    runStatus,
+    title,
+  }
 }

@@ -5,7 +5,7 @@ import type { WebhookEvent, WebhookFormat } from '@tacho/contract/messages/webho
 import type { WithdrawnReason } from '@tacho/contract/engine/words.ts'
 import { lookalikes, printable } from '@tacho/contract/engine/shown-text.ts'
 import { isMoney, spentText } from './alert.ts'
-import { isoTime } from '../../storage/engine/iso-time.ts'
+import { isoTime } from '../../storage/engine/times.ts'
 
 export interface WebhookPlace {
   environment: string

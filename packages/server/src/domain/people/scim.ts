@@ -6,9 +6,9 @@ import type {
   GivenPerson,
   GroupChange,
   PersonChange,
-} from '../../storage/people/directory.ts'
-import { isoTime } from '../../storage/engine/iso-time.ts'
-import { isEmail, lowerCase } from './email.ts'
+} from '../../storage/people/operators.ts'
+import { isoTime } from '../../storage/engine/times.ts'
+import { isEmail, lowerCase } from './identity.ts'
 import { isStorableText } from '../web/text.ts'
 
 export const SCIM_PATH = '/scim/v2'

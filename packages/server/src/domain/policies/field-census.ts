@@ -1,7 +1,7 @@
 import { number } from '@tacho/contract/engine/format.ts'
 import type { SimulationResult } from '@tacho/contract/policies/simulation.ts'
 import type { Fields } from '@tacho/policy/compile.ts'
-import { nearestName } from '../web/nearest-name.ts'
+import { nearestName } from '../web/text.ts'
 
 /** Null: each element of a list, or each key of a map. */
 export type Path = readonly (string | number | null)[]

@@ -1,6 +1,7 @@
 import type { Policy, PolicyVersion } from '@tacho/contract/policies/policy.ts'
 import { compileCondition } from '@tacho/policy/compile.ts'
-import type { PolicyRow, PolicyVersionRow } from '../../storage/policies/policies.ts'
+import type { Simulation } from '@tacho/contract/policies/simulation.ts'
+import type { PolicyRow, PolicyVersionRow, SimulationRow } from '../../storage/policies/policies.ts'
 import type { SchemaFault } from '../web/schema-faults.ts'
 import { isoOf, pick } from '../web/shown.ts'
 
@@ -25,4 +26,8 @@ export function conditionFaults(condition: string): SchemaFault[] {
     path: '/condition',
     message: `${line}:${column}: ${message}`,
   }))
+}
+
+export function toSimulation(row: SimulationRow): Simulation {
+  return { ...row, ...isoOf(row, 'createdAt', 'endedAt') }
 }

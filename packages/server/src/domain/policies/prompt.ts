@@ -5,10 +5,10 @@ import type {
   PromptVersionRow,
   VersionResultRow,
   VersionRunGroup,
-} from '../../storage/policies/prompts.ts'
+} from '../../storage/policies/policies.ts'
 import type { Estimator } from '../runs/estimate.ts'
-import { isoTime } from '../../storage/engine/iso-time.ts'
-import { hasUnknown } from '../../storage/runs/uncosted.ts'
+import { isoTime } from '../../storage/engine/times.ts'
+import { hasUnknown } from '../../storage/runs/usage.ts'
 import { toScoreSums } from '../runs/score.ts'
 import { isoOf, pick } from '../web/shown.ts'
 import { NANOS, toLatency, toUsage } from '../record/usage.ts'

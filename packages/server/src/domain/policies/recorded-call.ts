@@ -1,10 +1,11 @@
 /** Tool calls as the client's policies saw them. Source: docs/decisions/0004-payloads-are-kept-as-text.md. */
 import { textAt } from '@tacho/contract/record/payload-reader.ts'
 import type { Facts } from '@tacho/policy/variables.ts'
-import type { ToolCallRow } from '../../storage/policies/simulations.ts'
+import type { ToolCallRow, RunStepRow } from '../../storage/policies/policies.ts'
 import { isUuid } from '../../storage/engine/uuid.ts'
+import { toUsage, usageOf } from '../record/usage.ts'
 
-export interface RunUsage {
+interface RunUsage {
   cost: number
   totalTokens: number
   toolCalls: number
@@ -46,4 +47,66 @@ export function factsOf(row: ToolCallRow, call: RecordedCall, usage: RunUsage): 
     risk: { signals: call.riskSignals },
     now: row.time,
   }
+}
+
+type Place = Pick<RunStepRow, 'time' | 'seq'>
+
+interface Step extends Place {
+  costNanos: number | null
+  totalTokens: number | null
+}
+
+interface Followed {
+  costNanos: number
+  totalTokens: number
+  toolCalls: number
+  ahead: Step[]
+}
+
+export function runUsages() {
+  const runs = new Map<string, Followed>()
+
+  function followed(run: string): Followed {
+    let found = runs.get(run)
+    if (found === undefined) {
+      found = { costNanos: 0, totalTokens: 0, toolCalls: 0, ahead: [] }
+      runs.set(run, found)
+    }
+    return found
+  }
+
+  return {
+    add(run: string, steps: RunStepRow[]): void {
+      followed(run).ahead.push(...steps.map(toStep))
+    },
+    forget(ended: string[]): void {
+      for (const run of ended) runs.delete(run)
+    },
+    /** Ask for positions of a run in timeline order. */
+    before(run: string, place: Place): RunUsage {
+      const usage = followed(run)
+      const behind = usage.ahead.findIndex((step) => !isBefore(step, place))
+      for (const step of usage.ahead.splice(0, behind === -1 ? usage.ahead.length : behind)) {
+        usage.costNanos = saturating(usage.costNanos + (step.costNanos ?? 0))
+        usage.totalTokens = saturating(usage.totalTokens + (step.totalTokens ?? 0))
+        if (step.totalTokens === null) usage.toolCalls += 1
+      }
+      const { cost } = toUsage({ promptTokens: 0, completionTokens: 0, ...usage })
+      return { cost, totalTokens: usage.totalTokens, toolCalls: usage.toolCalls }
+    },
+  }
+}
+
+function toStep({ time, seq, payload }: RunStepRow): Step {
+  if (payload === null) return { time, seq, costNanos: null, totalTokens: null }
+  const usage = usageOf('LLM_CALL', JSON.parse(payload) as Record<string, unknown>)
+  return { time, seq, costNanos: usage?.costNanos ?? 0, totalTokens: usage?.totalTokens ?? 0 }
+}
+
+function isBefore(one: Place, other: Place): boolean {
+  return one.time < other.time || (one.time === other.time && one.seq < other.seq)
+}
+
+function saturating(sum: number): number {
+  return Math.min(sum, Number.MAX_SAFE_INTEGER)
 }

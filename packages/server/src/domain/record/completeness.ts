@@ -1,6 +1,11 @@
 /** Source: docs/decisions/0104-what-of-a-run-arrived.md. */
 import { LIMITS } from '@tacho/contract/engine/limits.ts'
-import type { Completeness, RecorderCompleteness } from '@tacho/contract/record/completeness.ts'
+import type {
+  Completeness,
+  RecorderCompleteness,
+  CompletenessQuery,
+  CompletenessSum,
+} from '@tacho/contract/record/completeness.ts'
 import {
   droppedBy,
   MOST_REASONS,
@@ -10,8 +15,9 @@ import {
   type Drop,
   type Recorder,
 } from '../../storage/record/completeness.ts'
-import { isoTime } from '../../storage/engine/iso-time.ts'
+import { isoTime } from '../../storage/engine/times.ts'
 import { hasAtMost } from '../web/text.ts'
+import type { GapRow } from '../../storage/runs/runs.ts'
 
 /** Another number counts as absent: an event is never rejected for it. */
 const NUMBER = /^[0-9a-z]{5}[1-9a-z][0-9a-z]{0,6}\.?$/
@@ -85,14 +91,14 @@ export function toCompleteness(run: { recorders: string | null; eventCount: numb
 }
 
 const COUNTS = ['recorded', 'arrived', 'rejected', 'dropped', 'missing'] as const
-export type Counts = Pick<Completeness, (typeof COUNTS)[number]>
+type Counts = Pick<Completeness, (typeof COUNTS)[number]>
 
-export function countsOf(each: readonly Counts[]): Counts {
+function countsOf(each: readonly Counts[]): Counts {
   const sums = COUNTS.map((name) => [name, each.reduce((sum, one) => sum + one[name], 0)])
   return Object.fromEntries(sums) as Counts
 }
 
-export function toRecorder(recorder: Recorder): RecorderCompleteness {
+function toRecorder(recorder: Recorder): RecorderCompleteness {
   const { clientId, arrived, isDone } = recorder
   const recorded = Math.max(arrived, recordedBy(recorder))
   // After a lost answer, an event can count as arrived and as rejected or dropped. So both explain at most what is missing.
@@ -101,7 +107,7 @@ export function toRecorder(recorder: Recorder): RecorderCompleteness {
   return { clientId, recorded, arrived, rejected, dropped, missing: recorded - arrived - rejected - dropped, isDone }
 }
 
-export function dropsOfAll(recorders: readonly Recorder[], drops = new Map<string, Drop>()): Map<string, Drop> {
+function dropsOfAll(recorders: readonly Recorder[], drops = new Map<string, Drop>()): Map<string, Drop> {
   for (const recorder of recorders) {
     if (recordedBy(recorder) <= recorder.arrived) continue
     for (const { reason, count, lastAt } of recorder.dropped) {
@@ -112,6 +118,64 @@ export function dropsOfAll(recorders: readonly Recorder[], drops = new Map<strin
   return drops
 }
 
-export function toDrops(drops: ReadonlyMap<string, Drop>): Completeness['drops'] {
+function toDrops(drops: ReadonlyMap<string, Drop>): Completeness['drops'] {
   return [...drops.values()].map((drop) => ({ ...drop, lastAt: isoTime(drop.lastAt) }))
+}
+
+export interface Sum extends Pick<CompletenessSum, 'key' | 'name' | 'runs' | 'newestRun'> {
+  counts: Counts
+  drops: Map<string, Drop>
+}
+
+interface SumPlace {
+  lost: number
+  key: string
+}
+
+export function completenessSums(by: CompletenessQuery['by']) {
+  const sums = new Map<string, Sum>()
+
+  function addGroup(key: string, name: string, recorders: readonly Recorder[], run: GapRow): void {
+    const counts = countsOf(recorders.map(toRecorder))
+    if (counts.recorded === counts.arrived) return
+    const known = sums.get(key)
+    const { id, runId, startedAt } = run
+    sums.set(key, {
+      ...(known ?? { key, name, newestRun: { id, runId, startedAt: isoTime(startedAt) } }),
+      runs: (known?.runs ?? 0) + 1,
+      counts: known ? countsOf([known.counts, counts]) : counts,
+      drops: dropsOfAll(recorders, known?.drops),
+    })
+  }
+
+  return {
+    /** Call it with the newest run first. Returns the number of recorders. */
+    add(run: GapRow): number {
+      const recorders = readRecorders(run.recorders)
+      if (by === 'agent') addGroup(run.agentId, run.agentDisplayName ?? run.agentName, recorders, run)
+      else for (const [id, own] of Map.groupBy(recorders, ({ clientId }) => clientId)) addGroup(id, id, own, run)
+      return recorders.length
+    },
+    after(place: SumPlace | null): Sum[] {
+      const places = [...sums.values()].map((sum) => ({ sum, place: placeOf(sum) }))
+      return places
+        .filter((one) => place === null || compare(one.place, place) > 0)
+        .toSorted((one, other) => compare(one.place, other.place))
+        .map(({ sum }) => sum)
+    },
+  }
+}
+
+export const placeOf = ({ key, counts }: Sum): SumPlace => ({ lost: counts.recorded - counts.arrived, key })
+
+function compare(one: SumPlace, other: SumPlace): number {
+  if (one.lost !== other.lost) return other.lost - one.lost
+  return one.key === other.key ? 0 : one.key < other.key ? -1 : 1
+}
+
+export function toSum({ counts, drops, ...sum }: Sum): CompletenessSum {
+  const most = toDrops(drops)
+    .toSorted((a, b) => b.count - a.count)
+    .slice(0, MOST_REASONS)
+  return { ...sum, ...counts, drops: most }
 }

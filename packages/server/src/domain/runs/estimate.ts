@@ -1,6 +1,6 @@
 /** Exact: prices are integers of 1e-15 for a token or a call, and a sum is rounded once, to 1e-9. */
-import type { EstimateFields } from '@tacho/contract/runs/estimate.ts'
-import { DAY_MS } from '../../storage/engine/hours.ts'
+import type { EstimateFields } from '@tacho/contract/runs/usage.ts'
+import { DAY_MS } from '../../storage/engine/times.ts'
 import {
   hasUnknown,
   MEDIA_PARTS,
@@ -10,7 +10,7 @@ import {
   type UncostedCalls,
   type UncostedSum,
   type TokenParts,
-} from '../../storage/runs/uncosted.ts'
+} from '../../storage/runs/usage.ts'
 
 export interface Estimator {
   ofCalls(calls: readonly UncostedCalls[], time: number): EstimateFields

@@ -1,16 +1,16 @@
 import type { Run } from '@tacho/contract/runs/run.ts'
 import type { EventRow } from '@tacho/contract/record/event.ts'
-import type { EstimateFields } from '@tacho/contract/runs/estimate.ts'
-import type { OperatorRun, RunFailure, RunScore } from '@tacho/contract/runs/operator-run.ts'
+import type { EstimateFields } from '@tacho/contract/runs/usage.ts'
+import type { OperatorRun, RunFailure, RunScore, RunProblem } from '@tacho/contract/runs/operator-run.ts'
 import type { RunActivity } from '@tacho/contract/engine/words.ts'
-import type { EventRowRead, StoredEvent } from '../../storage/record/events.ts'
-import type { RunRow } from '../../storage/runs/runs.ts'
+import { problemOf } from '@tacho/contract/runs/problem.ts'
+import { textAt } from '@tacho/contract/record/payload-reader.ts'
+import { type EventRowRead, type StoredEvent, type ProblemEvent, readSaid } from '../../storage/record/events.ts'
+import { type RunRow, readMetadata, readTraits } from '../../storage/runs/runs.ts'
 import type { RunScoreRow } from '../../storage/runs/scores.ts'
 import { failurePlace, readFailure } from '../../storage/record/failure.ts'
-import { readSaid } from '../../storage/record/said.ts'
-import { readMetadata, readTraits } from '../../storage/runs/traits.ts'
-import { readUncosted } from '../../storage/runs/uncosted.ts'
-import { isoTime } from '../../storage/engine/iso-time.ts'
+import { readUncosted } from '../../storage/runs/usage.ts'
+import { isoTime } from '../../storage/engine/times.ts'
 import { toCompleteness } from '../record/completeness.ts'
 import type { Estimator } from './estimate.ts'
 import { isoOf, pick } from '../web/shown.ts'
@@ -143,5 +143,21 @@ function eventFields(run: RunRow, row: EventRowRead, times = EACH): EventFields 
     spanId: row.spanId,
     parentSpanId: row.parentSpanId,
     schemaVersion: row.schemaVersion,
+  }
+}
+
+/** A removed payload no longer says why. */
+export function toRunProblem({ eventId, eventType, label, time, payload, problem }: ProblemEvent): RunProblem {
+  const said = JSON.parse(payload) as Record<string, unknown>
+  const told = problemOf({ eventType, label, payload: said })
+  return {
+    eventId,
+    eventType,
+    timestamp: isoTime(time),
+    kind: problem,
+    name: told?.name ?? label,
+    why: told?.why ?? '',
+    outcome: told?.outcome ?? null,
+    approvalId: eventType === 'POLICY_DECISION' ? textAt(said, 'approvalId') : null,
   }
 }

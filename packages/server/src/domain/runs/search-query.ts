@@ -7,7 +7,7 @@
  */
 import { LIMITS } from '@tacho/contract/engine/limits.ts'
 import { SEARCH_FIELDS, type SearchField } from '@tacho/contract/runs/search.ts'
-import { wordsOf, type SearchClause } from '../../storage/runs/search-text.ts'
+import { wordsOf, type SearchClause } from '../../storage/runs/search.ts'
 
 export type ParsedQuery = { ok: true; clauses: SearchClause[] } | { ok: false; position: number; message: string }
 

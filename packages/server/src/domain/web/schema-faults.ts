@@ -1,7 +1,7 @@
 import type { TSchema } from 'typebox'
 import { Compile, type Validator } from 'typebox/compile'
 import type { TLocalizedValidationError } from 'typebox/error'
-import { nearestName } from './nearest-name.ts'
+import { nearestName } from './text.ts'
 
 /** `path` is a JSON Pointer; `message` completes a sentence that starts with the field's name. */
 export interface SchemaFault {

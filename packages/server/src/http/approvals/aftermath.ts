@@ -5,11 +5,11 @@ import type { ToolEventRow } from '../../storage/approvals/approvals.ts'
 import type { TimelinePlace } from '../../storage/record/events.ts'
 import type { RunRow } from '../../storage/runs/runs.ts'
 import { NO_APPROVAL, runOfApproval } from './operator-approvals.ts'
-import { namedApprovals } from './named-approvals.ts'
+import { namedApprovals } from './decide.ts'
 import type { ApprovalReader } from './approval-reader.ts'
 import { found } from '../web/reply-error.ts'
 import { mapInTurns } from '../web/turns.ts'
-import type { OperatorDeps } from '../web/serve.ts'
+import type { OperatorDeps } from '../web/operator-serve.ts'
 
 /** Each page takes a reader about ten milliseconds. */
 const PAGE = { limit: 500, pageBytes: LIMITS.pageBytes }

@@ -7,9 +7,8 @@ import type { ApprovalReader } from './approval-reader.ts'
 import { found, refuse, type Refusal } from '../web/reply-error.ts'
 import { NO_APPROVAL } from './operator-approvals.ts'
 import { actingIn, auditOf } from '../people/audit.ts'
-import { createDecide, createDiffering, type NamedDecided } from './decide.ts'
-import { namedApprovals } from './named-approvals.ts'
-import type { OperatorDeps } from '../web/serve.ts'
+import { createDecide, createDiffering, type NamedDecided, namedApprovals } from './decide.ts'
+import type { OperatorDeps } from '../web/operator-serve.ts'
 
 const MISMATCH = refuse(
   'conflict',

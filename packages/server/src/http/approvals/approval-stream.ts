@@ -10,9 +10,9 @@ import { refuse } from '../web/reply-error.ts'
 import { serveRoute } from '../web/serve-route.ts'
 import { environmentOf, workspaceOf } from '../people/access.ts'
 import { currentActor } from '../people/caller.ts'
-import { holderOf } from '../tenants/holder.ts'
+import { holderOf } from '../tenants/rate-limit.ts'
 import { Shares } from '../../domain/tenants/shares.ts'
-import { namedApprovals } from './named-approvals.ts'
+import { namedApprovals } from './decide.ts'
 
 export interface StreamOptions {
   mostStreams?: number

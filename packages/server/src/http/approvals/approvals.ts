@@ -12,11 +12,11 @@ import type { ApprovalReader } from './approval-reader.ts'
 import type { Deps } from '../web/deps.ts'
 import { admitWrites } from '../record/events.ts'
 import { refuseField } from '../web/field.ts'
-import { holderOf } from '../tenants/holder.ts'
+import { holderOf } from '../tenants/rate-limit.ts'
 import { isRefusal, refuse } from '../web/reply-error.ts'
 import { serveRoute } from '../web/serve-route.ts'
 import { Shares } from '../../domain/tenants/shares.ts'
-import { within } from '../web/within.ts'
+import { within } from '../web/turns.ts'
 
 /** Also for an approval of another tenant, client or key. */
 export const NO_APPROVAL = refuse('not_found', 'The approval does not exist')

@@ -1,21 +1,23 @@
 import type { NewDecision } from '@tacho/contract/approvals/approval-decision.ts'
+import type { OperatorApproval } from '@tacho/contract/approvals/operator-approval.ts'
 import type { ApprovalRow, Decided, DecisionRow } from '../../storage/approvals/approvals.ts'
-import type { SlackUser } from '../../storage/messages/slack-links.ts'
+import type { SlackUser } from '../../storage/messages/notifications.ts'
 import type { ApprovalFeed } from './approval-feed.ts'
 import type { Deps } from '../web/deps.ts'
 import { inputsInShort } from '../../domain/approvals/input-preview.ts'
 import { entryOf, type Acting } from '../people/audit.ts'
-import { requesterNames } from './named-approvals.ts'
+import { toOperatorApproval } from '../../domain/approvals/approval.ts'
+import type { Storage } from '../../storage/storage.ts'
 
 /** Admission for the route `decideApproval` comes before. */
-export interface Deciding extends Acting {
+interface Deciding extends Acting {
   slack?: SlackUser & { webhookId: string }
 }
 
 export type NamedDecided = Decided & { agentName: string | null }
-export type Decide = (by: Deciding, rows: ApprovalRow[], decision: NewDecision) => Promise<NamedDecided[]>
+type Decide = (by: Deciding, rows: ApprovalRow[], decision: NewDecision) => Promise<NamedDecided[]>
 /** By approval id: the event with the input that the person saw; null: they saw none. */
-export type SeenInputs = ReadonlyMap<string, string | null>
+type SeenInputs = ReadonlyMap<string, string | null>
 type Unapprovable = 'mismatch' | 'changed'
 
 /** Those that this decision would approve although the input differs from the hash, or from what the person saw. */
@@ -88,4 +90,26 @@ export function createDecide({ storage, now }: Pick<Deps, 'storage' | 'now'>, fe
     if (entries.length > 0) await storage.appendAudit(entries)
     return decided.map((each) => ({ ...each, agentName: names.get(each.id) ?? null }))
   }
+}
+
+type AgentNames = Pick<Storage, 'findRequesterNames'>
+
+export async function namedApprovals(
+  storage: AgentNames,
+  environmentId: string,
+  rows: readonly ApprovalRow[],
+  now: number,
+): Promise<OperatorApproval[]> {
+  const names = await requesterNames(storage, environmentId, rows)
+  return rows.map((row) => toOperatorApproval(row, names.get(row.id) ?? null, now))
+}
+
+/** By approval. */
+async function requesterNames(
+  storage: AgentNames,
+  environmentId: string,
+  rows: readonly ApprovalRow[],
+): Promise<ReadonlyMap<string, string>> {
+  const requests = rows.map(({ id, agentId, runId }) => ({ id, agentId, runId }))
+  return new Map(requests.length === 0 ? [] : await storage.findRequesterNames(environmentId, requests))
 }

@@ -1,18 +1,20 @@
 import { LIMITS } from '@tacho/contract/engine/limits.ts'
-import type { ApprovalCard, Deciders } from '@tacho/contract/approvals/operator-approval.ts'
+import type { ApprovalCard, Deciders, AskingPolicy } from '@tacho/contract/approvals/operator-approval.ts'
+import { VERSION_PATTERN } from '@tacho/contract/engine/words.ts'
 import { ASKED_LATELY, toApprovalGroup, toAskedLately } from '../../domain/approvals/approval.ts'
 import { inputPreview, inputsInShort } from '../../domain/approvals/input-preview.ts'
-import { isoTime } from '../../storage/engine/iso-time.ts'
+import { isoTime } from '../../storage/engine/times.ts'
 import { isStorableText } from '../../domain/web/text.ts'
 import type { ApprovalRow } from '../../storage/approvals/approvals.ts'
 import type { RunRow } from '../../storage/runs/runs.ts'
 import type { Storage } from '../../storage/storage.ts'
 import type { ApprovalReader } from './approval-reader.ts'
 import { found, refuse } from '../web/reply-error.ts'
-import { findAskingPolicy } from './asking-policy.ts'
-import { namedApprovals } from './named-approvals.ts'
+import { namedApprovals } from './decide.ts'
 import { readPage, NOTHING } from '../web/paging.ts'
-import type { OperatorDeps } from '../web/serve.ts'
+import type { OperatorDeps } from '../web/operator-serve.ts'
+import { toPolicyVersion } from '../../domain/policies/policy.ts'
+import type { EnvironmentRow } from '../../storage/tenants/tenants.ts'
 
 const GROUPED_REQUESTS = 10_000
 const HOUR_MS = 3_600_000
@@ -110,4 +112,32 @@ export async function runOfApproval(storage: Pick<Storage, 'findRun'>, row: Appr
   const run = row.runId === null ? null : await storage.findRun(row.environmentId, row.runId)
   // The approval names an external id, so ignore a run whose internal id matches it.
   return run?.runId === row.runId ? run : null
+}
+
+const VERSION = new RegExp(VERSION_PATTERN)
+
+/** Null: the request names no policy, or none that is known. */
+async function findAskingPolicy(
+  storage: Pick<Storage, 'findPolicy' | 'findPolicyVersion' | 'findVersionsInForce'>,
+  { id: environmentId, workspaceId }: EnvironmentRow,
+  { policyId, policyVersion, createdAt }: ApprovalRow,
+): Promise<AskingPolicy | null> {
+  if (policyId === null) return null
+  const [policy, { atThatTime, now }] = await Promise.all([
+    storage.findPolicy(workspaceId, policyId),
+    storage.findVersionsInForce(environmentId, 'policy', policyId, createdAt),
+  ])
+  const isNamed = policyVersion !== null && VERSION.test(policyVersion)
+  const number = isNamed ? Number(policyVersion) : atThatTime
+  if (policy === null || number === null) return null
+  const version = await storage.findPolicyVersion(workspaceId, policyId, number)
+  if (version === null) return null
+  const drafted = policy.newest.number > number ? 'drafted' : null
+  return {
+    version: toPolicyVersion(version),
+    basis: isNamed ? 'client' : 'in_force',
+    newer: now !== null && now > number ? 'in_force' : drafted,
+    inForce: now === null ? null : String(now),
+    newest: String(policy.newest.number),
+  }
 }

@@ -1,16 +1,14 @@
-import { DAY_MS } from '../../storage/engine/hours.ts'
+import { DAY_MS, isoTime } from '../../storage/engine/times.ts'
 import { LIMITS } from '@tacho/contract/engine/limits.ts'
 import { toPolicy } from '../../domain/policies/policy.ts'
 import { toPrompt } from '../../domain/policies/prompt.ts'
-import { isoTime } from '../../storage/engine/iso-time.ts'
 import { found, refuse, type Refusal } from '../web/reply-error.ts'
-import { toAgent } from '../runs/agents.ts'
-import { toEnvironment } from '../tenants/environments.ts'
+import { toAgent } from '../runs/operator-runs.ts'
+import { toEnvironment, toWorkspace } from '../tenants/workspaces.ts'
 import { checkTenantName } from '../web/field.ts'
 import { NO_POLICY } from '../policies/policies.ts'
 import { NO_PROMPT } from '../policies/prompts.ts'
-import { toWorkspace } from '../tenants/workspaces.ts'
-import type { OperatorDeps } from '../web/serve.ts'
+import type { OperatorDeps } from '../web/operator-serve.ts'
 
 const NO_WORKSPACE = refuse('not_found', 'The workspace does not exist')
 const NO_ENVIRONMENT = refuse('not_found', 'The environment does not exist')

@@ -5,9 +5,9 @@ import { tmpdir } from 'node:os'
 import path from 'node:path'
 import { OPERATOR_ROUTES } from '@tacho/contract/web/operator-routes.ts'
 import type { FastifyReply } from 'fastify'
-import { isoTime } from '../../storage/engine/iso-time.ts'
+import { isoTime } from '../../storage/engine/times.ts'
 import { refuse } from '../web/reply-error.ts'
-import type { OperatorDeps } from '../web/serve.ts'
+import type { OperatorDeps } from '../web/operator-serve.ts'
 
 export const SNAPSHOT_PREFIX = 'snapshot-'
 

@@ -8,7 +8,7 @@ import { found, refuse } from '../web/reply-error.ts'
 import { refuseField } from '../web/field.ts'
 import { listById } from '../web/paging.ts'
 import { pick, isoOf } from '../../domain/web/shown.ts'
-import type { OperatorDeps } from '../web/serve.ts'
+import type { OperatorDeps } from '../web/operator-serve.ts'
 
 const NO_ERASURE = refuse('not_found', 'The erasure does not exist')
 /** After this time, the reply comes before the erasure is effective, and the background job continues. */

@@ -3,11 +3,11 @@ import { RUN_FACTS, type ImportPart, type RunLine } from '../../domain/data/impo
 import type { EventVerdict } from '../../storage/record/events.ts'
 import type { ExportedTable } from '../../storage/engine/tables.ts'
 import type { RunRow } from '../../storage/runs/runs.ts'
-import { holderOf } from '../tenants/holder.ts'
+import { holderOf } from '../tenants/rate-limit.ts'
 import { isRefusal, refuse, type Refusal } from '../web/reply-error.ts'
 import { refuseBody } from '../web/serve-route.ts'
-import { createTurnsOfWorkspaces } from '../web/shared-turns.ts'
-import type { OperatorDeps, OperatorRequestOf } from '../web/serve.ts'
+import { createTurnsOfWorkspaces } from '../web/turns.ts'
+import type { OperatorDeps, OperatorRequestOf } from '../web/operator-serve.ts'
 
 type PartOf<Kind extends ImportPart['kind']> = Extract<ImportPart, { kind: Kind }>
 

@@ -1,7 +1,7 @@
 import type { OperatorRun } from '@tacho/contract/runs/operator-run.ts'
 import { isErrorEvent } from '@tacho/contract/issues/failure.ts'
 import { callCounts, type CallCounts } from '@tacho/contract/record/usage-shapes.ts'
-import { knownCost, knownTokens } from '@tacho/contract/runs/usage-text.ts'
+import { knownCost, knownTokens } from '@tacho/contract/runs/run-text.ts'
 import { usageOf } from '../../domain/record/usage.ts'
 import type { StoredEvent } from '../../storage/record/events.ts'
 

@@ -1,16 +1,17 @@
 import { walkEvents, walkRuns } from '../../domain/data/export.ts'
 import { toOperatorRun } from '../../domain/runs/run.ts'
-import { estimatorOf } from '../../prices/estimator.ts'
+import { estimatorOf } from '../../prices/price-table.ts'
 import type { RunFilter } from '../../storage/runs/runs.ts'
-import { readUncosted } from '../../storage/runs/uncosted.ts'
+import { readUncosted } from '../../storage/runs/usage.ts'
 import type { Deps } from '../web/deps.ts'
 import type { ParquetEvent } from './parquet-columns.ts'
-import type { ParquetFiles } from './parquet-files.ts'
-import type { ParquetTable } from './parquet-thread.ts'
+import type { ParquetTable, ParquetRows, ParquetTask } from './parquet-thread.ts'
+import { moduleUrl } from '../../program/program.ts'
+import { createSharedThread, startCalledThread } from '../../threads/threads.ts'
 
 type Reads = Pick<Deps, 'storage' | 'prices'>
 
-export interface ParquetRequest {
+interface ParquetRequest {
   environmentId: string
   workspaceId: string
   table: ParquetTable
@@ -70,4 +71,34 @@ async function* eventPages({ storage }: Reads, request: ParquetRequest): AsyncGe
     }
   }
   yield together
+}
+
+/** One thread writes all files: each thread has a heap of its own, and two took 150 MB. */
+
+type ParquetFiles = ReturnType<typeof createParquetFiles>
+
+const HEAP_MIB = 128
+const IDLE_MS = 10_000
+
+export function createParquetFiles(idleMs = IDLE_MS) {
+  const threads = createSharedThread<ParquetTask, Uint8Array>((onEnd) => {
+    const resourceLimits = { maxOldGenerationSizeMb: HEAP_MIB }
+    return startCalledThread(moduleUrl('parquet-thread', import.meta.url), { name: 'parquet', resourceLimits }, onEnd)
+  }, idleMs)
+  let lastFile = 0
+  return {
+    open(table: ParquetTable) {
+      const thread = threads.enter()
+      const file = ++lastFile
+      return {
+        add: (rows: ParquetRows) => thread.call({ file, table, rows }),
+        end: () => thread.call({ file, table, rows: 'end' }),
+        close(): void {
+          thread.tell({ file, table, rows: 'forget' })
+          threads.leave()
+        },
+      }
+    },
+    close: threads.close,
+  }
 }

@@ -5,14 +5,13 @@ import type {
   RetentionPreviewQuery,
   RetentionSettings,
 } from '@tacho/contract/data/retention.ts'
-import { isoTime } from '../../storage/engine/iso-time.ts'
-import { KEEP_ALL, SETTING_NAMES } from '../../storage/data/retention.ts'
-import type { CountedRows, CountedRuns, RetentionProgressRow, RetentionRow } from '../../storage/data/retention.ts'
+import { isoTime } from '../../storage/engine/times.ts'
+import { KEEP_ALL, SETTING_NAMES, type CountedRows, type CountedRuns, type RetentionProgressRow, type RetentionRow } from '../../storage/data/retention.ts'
 import { found } from '../web/reply-error.ts'
 import { NO_RUN } from '../runs/runs.ts'
 import { refuseField } from '../web/field.ts'
 import { pick, isoOf } from '../../domain/web/shown.ts'
-import type { OperatorDeps, OperatorRequestOf } from '../web/serve.ts'
+import type { OperatorDeps, OperatorRequestOf } from '../web/operator-serve.ts'
 
 export function retentionRoutes({ serve, storage, now, work }: OperatorDeps): void {
   serve('readRetention', async ({ environment: { id: environmentId, workspaceId } }) => {

@@ -1,6 +1,6 @@
 import { ROUTES } from '@tacho/contract/web/routes.ts'
 import type { FastifyInstance } from 'fastify'
-import { isFieldFault, toNewIssueRecord } from '../../domain/issues/issue-record.ts'
+import { isFieldFault, toNewIssueRecord } from '../../domain/issues/issue.ts'
 import { claimedApproval, isAsker } from '../../domain/approvals/approval.ts'
 import { claimFault } from '../../storage/approvals/approvals.ts'
 import { uuidv7 } from '../../storage/engine/uuid.ts'

@@ -1,12 +1,12 @@
 import { LIMITS } from '@tacho/contract/engine/limits.ts'
 import type { Alert, AlertChange, AlertKind } from '@tacho/contract/messages/alert.ts'
 import { alertNews, firstState } from '../../domain/messages/alert.ts'
-import { isoTime } from '../../storage/engine/iso-time.ts'
+import { isoTime } from '../../storage/engine/times.ts'
 import type { AlertRow } from '../../storage/messages/alerts.ts'
 import { uuidv7 } from '../../storage/engine/uuid.ts'
 import { found, refuse } from '../web/reply-error.ts'
 import { refuseField } from '../web/field.ts'
-import type { OperatorDeps } from '../web/serve.ts'
+import type { OperatorDeps } from '../web/operator-serve.ts'
 
 const NO_ALERT = refuse('not_found', 'The alert does not exist')
 const TOO_MANY = refuse('conflict', `The environment has reached its limit of ${LIMITS.alerts} alerts`)

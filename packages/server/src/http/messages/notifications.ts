@@ -21,7 +21,7 @@ import { refuseField } from '../web/field.ts'
 import { found, refuse } from '../web/reply-error.ts'
 import { actorOf } from '../people/access.ts'
 import { sessionOf } from '../people/sessions.ts'
-import type { OperatorDeps } from '../web/serve.ts'
+import type { OperatorDeps } from '../web/operator-serve.ts'
 
 const NO_BROWSER = refuse('not_found', 'The account has no such browser')
 const NO_ACCOUNT = refuse('not_found', 'The account does not exist')

@@ -1,9 +1,9 @@
 /** Nothing of a request is read before its signature is checked. A linked Slack user decides as the person. */
-import { randomBytes } from 'node:crypto'
+import { randomBytes, hash } from 'node:crypto'
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { LIMITS } from '@tacho/contract/engine/limits.ts'
 import { OPERATOR_ROUTES } from '@tacho/contract/web/operator-routes.ts'
 import { SLACK_PATH } from '@tacho/contract/messages/slack-link.ts'
-import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { newSlackCode } from '../../domain/people/credential.ts'
 import {
   askedText,
@@ -16,23 +16,28 @@ import {
   slackPressOf,
   slackSignatureOf,
   type SlackPress,
+  toAskedSlackLink,
+  toSlackLink,
 } from '../../domain/messages/slack.ts'
 import { pick } from '../../domain/web/shown.ts'
 import { isUuid, uuidv7 } from '../../storage/engine/uuid.ts'
-import type { EnvironmentRow } from '../../storage/tenants/environments.ts'
+import type { EnvironmentRow } from '../../storage/tenants/tenants.ts'
 import type { WebhookRow } from '../../storage/messages/webhooks.ts'
 import type { ApprovalReader } from '../approvals/approval-reader.ts'
 import type { Deps } from '../web/deps.ts'
-import { holderOf } from '../tenants/holder.ts'
+import { holderOf, createRateLimit, limitRate } from '../tenants/rate-limit.ts'
 import { admitActor, personActor } from '../people/access.ts'
 import { entryOf } from '../people/audit.ts'
 import { createDecide, createDiffering } from '../approvals/decide.ts'
-import type { OperatorLimits } from '../people/limits.ts'
-import { createRateLimit, limitRate } from '../tenants/rate-limit.ts'
+import type { OperatorLimits } from '../people/attempts.ts'
 import { readBody } from '../web/read-body.ts'
-import { isRefusal, refuse, replyError } from '../web/reply-error.ts'
+import { isRefusal, refuse, replyError, found } from '../web/reply-error.ts'
 import { Shares } from '../../domain/tenants/shares.ts'
 import type { Holder } from '../../storage/engine/turns-by-workspace.ts'
+import { listById } from '../web/paging.ts'
+import { sessionOf } from '../people/sessions.ts'
+import { NO_WEBHOOK } from './webhooks.ts'
+import type { OperatorDeps, OperatorRequestOf } from '../web/operator-serve.ts'
 
 const FORM = 'application/x-www-form-urlencoded'
 /** The same for every reason, so that strangers learn nothing. */
@@ -188,3 +193,56 @@ const NOT_ASKED = {
   too_many: `Nothing is decided: ${LIMITS.slackLinks} Slack users are linked already. An admin can remove some.`,
   too_often: 'Nothing is decided: too many people asked for a link just now. Press again in a minute.',
 } as const
+
+const NO_CODE = refuse('not_found', 'The code is unknown, used or expired. Press the button in Slack again')
+const NO_LINK = refuse('not_found', 'The link does not exist')
+
+export function slackLinksRoutes({ serve, storage }: OperatorDeps): void {
+  serve('openSlackLink', async ({ request, ...given }) => {
+    const { asked } = await findCode(given)
+    sessionOf(request)
+    return toAskedSlackLink(asked)
+  })
+
+  serve('confirmSlackLink', async ({ request, audit, ...given }) => {
+    const { of, asked } = await findCode(given)
+    const { operator } = sessionOf(request)
+    const { teamId, userId, userName } = asked
+    const [entry] = audit('', { webhookId: of.webhookId, teamId, userId, userName })
+    return toSlackLink(found(await storage.confirmSlackLink(of, operator.id, given.at, entry), NO_CODE))
+  })
+
+  serve('listSlackLinks', async ({ params: { webhookId }, environment: { id }, walk }) => {
+    found(await storage.findWebhook(id, webhookId), NO_WEBHOOK)
+    return listById(walk, (page) => storage.listSlackLinks(id, webhookId, page), toSlackLink)
+  })
+
+  serve('removeSlackLink', async ({ params: { webhookId, linkId }, environment, audit }) => {
+    const id = linkId.toLowerCase()
+    return toSlackLink(
+      found(await storage.removeSlackLink(environment.id, webhookId, id, audit(id, { webhookId })), NO_LINK),
+    )
+  })
+
+  serve('listOwnSlackLinks', async ({ request }) => {
+    const rows = await storage.listSlackLinksOf(sessionOf(request).operator.id)
+    return { items: rows.map(toSlackLink) }
+  })
+
+  serve('removeOwnSlackLink', async ({ params, request, audit }) => {
+    const { operator } = sessionOf(request)
+    const id = params.linkId.toLowerCase()
+    return toSlackLink(found(await storage.removeSlackLinkOf(operator.id, id, audit(id)), NO_LINK))
+  })
+
+  async function findCode({
+    params: { webhookId },
+    body,
+    environment: { id: environmentId },
+    at,
+  }: Pick<OperatorRequestOf<'openSlackLink'>, 'params' | 'body' | 'environment' | 'at'>) {
+    const of = { environmentId, webhookId, codeHash: hash('sha256', body.code) }
+    const asked = await storage.findSlackCode(environmentId, webhookId, of.codeHash, at)
+    return { of, asked: found(asked, NO_CODE) }
+  }
+}

@@ -1,17 +1,17 @@
 import { randomBytes } from 'node:crypto'
-import { includesRole } from '@tacho/contract/web/access.ts'
+import { includesRole } from '@tacho/contract/web/route.ts'
 import type { CreatedWebhook, WebhookFormat } from '@tacho/contract/messages/webhook.ts'
 import { uuidv7 } from '../../storage/engine/uuid.ts'
 import { newWebhookSecret, toDelivery, toWebhook } from '../../domain/messages/webhook.ts'
 import { mailAddressOf } from '../../domain/messages/mail.ts'
 import { addressFault } from '../../domain/messages/webhook-formats.ts'
-import type { AuditEntry } from '../../storage/people/audit.ts'
+import type { AuditEntry } from '../../storage/people/operators.ts'
 import type { WebhookPatch, WebhookRow } from '../../storage/messages/webhooks.ts'
 import { found, refuse } from '../web/reply-error.ts'
 import { refuseField } from '../web/field.ts'
 import { INPUT_FORMATS, WEBHOOK_EVENTS } from '@tacho/contract/engine/words.ts'
 import { listById } from '../web/paging.ts'
-import type { OperatorDeps } from '../web/serve.ts'
+import type { OperatorDeps } from '../web/operator-serve.ts'
 
 export const NO_WEBHOOK = refuse('not_found', 'The webhook does not exist')
 const NO_DELIVERY = refuse('not_found', 'The delivery does not exist')

@@ -1,14 +1,12 @@
-import { includesRole, type Access, type OperatorRoute, type Role } from '@tacho/contract/web/access.ts'
+import { includesRole, type Access, type OperatorRoute, type Role } from '@tacho/contract/web/route.ts'
 import type { FastifyRequest, onRequestAsyncHookHandler } from 'fastify'
 import { isUuid } from '../../storage/engine/uuid.ts'
 import type { Storage } from '../../storage/storage.ts'
-import type { EnvironmentRow } from '../../storage/tenants/environments.ts'
-import type { PersonRoles } from '../../storage/people/operators.ts'
-import type { WorkspaceRow } from '../../storage/tenants/workspaces.ts'
-import type { AuditEntry } from '../../storage/people/audit.ts'
+import type { EnvironmentRow, WorkspaceRow } from '../../storage/tenants/tenants.ts'
+import type { PersonRoles, AuditEntry } from '../../storage/people/operators.ts'
 import { refuse, replyError, type Refusal } from '../web/reply-error.ts'
 import { auditOf } from './audit.ts'
-import type { OperatorLimits } from './limits.ts'
+import type { OperatorLimits } from './attempts.ts'
 
 export interface Actor {
   kind: 'operator' | 'token'

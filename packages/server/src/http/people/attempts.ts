@@ -1,14 +1,12 @@
 /** Per node. A password hash takes 19 MiB and a thread that other work needs too. */
-import type { FastifyRequest } from 'fastify'
-import { holderOf } from '../tenants/holder.ts'
-import { network } from '../tenants/network.ts'
-import { refuse } from '../web/reply-error.ts'
-import { createSharedTurns } from '../web/shared-turns.ts'
-import { createWindows, type Taken } from '../tenants/rate-windows.ts'
+import type { FastifyRequest, FastifyReply } from 'fastify'
+import { holderOf, network, createWindows, type Taken, createRateLimit, limitRate } from '../tenants/rate-limit.ts'
+import { refuse, type Refusal } from '../web/reply-error.ts'
+import { createSharedTurns } from '../web/turns.ts'
 
 export type Attempts = ReturnType<typeof createAttempts>
 
-export interface AttemptLimits {
+interface AttemptLimits {
   perAddress: number
   perAccount: number
   /** Sign-ins that an address began at the identity provider and did not finish. */
@@ -53,4 +51,41 @@ function check({ allowed, resetMs }: Taken): void {
   throw refuse('rate_limited', 'Too many sign-in attempts', {
     retryAfterSeconds: Math.max(1, Math.ceil(resetMs / 1000)),
   })
+}
+
+/** Refused changes have their own limit, because they write audit entries. */
+
+export type OperatorLimits = ReturnType<typeof createOperatorLimits>
+
+interface OperatorLimitsOptions {
+  requestsPerSecond: number
+  nodes: () => number
+}
+
+const CALLERS_PER_ADDRESS = 4
+const REFUSED_CHANGES_A_MINUTE = 60
+
+export function createOperatorLimits({ requestsPerSecond, nodes }: OperatorLimitsOptions) {
+  const addresses = createRateLimit({
+    requestsPerSecond: CALLERS_PER_ADDRESS * requestsPerSecond,
+    nodes,
+    subject: 'address',
+  })
+  const callers = createRateLimit({ requestsPerSecond, nodes, subject: 'token or session' })
+  const refused = createWindows({ windowMs: 60_000 })
+  return {
+    byAddress: ({ ip }: FastifyRequest, reply: FastifyReply) => limitRate(addresses, reply, network(ip)),
+    byCaller: (callerId: string, reply: FastifyReply) => limitRate(callers, reply, callerId),
+    ofRefusedChanges(callerId: string): Refusal | null {
+      const { allowed, resetMs } = refused.take(callerId, REFUSED_CHANGES_A_MINUTE)
+      if (allowed) return null
+      return refuse(
+        'rate_limited',
+        `${REFUSED_CHANGES_A_MINUTE} changes by this caller were refused within a minute; wait before you try again`,
+        {
+          retryAfterSeconds: Math.max(1, Math.ceil(resetMs / 1000)),
+        },
+      )
+    },
+  }
 }

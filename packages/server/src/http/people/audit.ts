@@ -1,6 +1,6 @@
 import type { FastifyRequest } from 'fastify'
 import { uuidv7 } from '../../storage/engine/uuid.ts'
-import type { AuditEntry } from '../../storage/people/audit.ts'
+import type { AuditEntry } from '../../storage/people/operators.ts'
 
 export interface Acting {
   scope: {

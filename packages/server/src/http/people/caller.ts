@@ -1,14 +1,12 @@
-import type { OperatorRoute } from '@tacho/contract/web/access.ts'
 import type { FastifyReply, FastifyRequest, onRequestAsyncHookHandler, preHandlerAsyncHookHandler } from 'fastify'
-import type { SessionRow } from '../../storage/people/operators.ts'
-import type { OperatorTokenRow } from '../../storage/people/operator-tokens.ts'
+import type { OperatorRoute } from '@tacho/contract/web/route.ts'
+import type { SessionRow, OperatorTokenRow } from '../../storage/people/operators.ts'
 import { isAddressAllowed, wrongAddress } from '../tenants/allowed-addresses.ts'
 import type { Deps } from '../web/deps.ts'
 import { isRefusal, refuse, replyError, type Refusal } from '../web/reply-error.ts'
-import { foreignOrigin } from './same-origin.ts'
 import { sessionTokenOf } from './session-cookie.ts'
 import { actorWith, admitAgain, personActor, type Actor } from './access.ts'
-import type { OperatorLimits } from './limits.ts'
+import type { OperatorLimits } from './attempts.ts'
 
 declare module 'fastify' {
   interface FastifyRequest {
@@ -111,4 +109,26 @@ function unauthenticated(request: FastifyRequest, reply: FastifyReply): Refusal 
     return refuse('unauthenticated', 'The session has ended')
   }
   return refuse('unauthenticated', 'Send the header Authorization: Bearer <operator token>, or sign in')
+}
+
+/** Pages cannot change these headers. Without them and without a cookie, a request is not from a browser. */
+export function foreignOrigin(
+  request: FastifyRequest,
+  publicUrl: string | null,
+  { byCookie }: { byCookie: boolean },
+): Refusal | null {
+  const { 'sec-fetch-site': site, origin } = request.headers
+  if (site !== undefined) return site === 'same-origin' ? null : foreign()
+  if (origin === undefined) return byCookie ? foreign() : null
+  return isOurs(origin, request, publicUrl) ? null : foreign()
+}
+
+function isOurs(origin: string, { headers }: FastifyRequest, publicUrl: string | null): boolean {
+  const given = URL.parse(origin)
+  if (given === null) return false
+  return given.host === headers.host || (publicUrl !== null && given.origin === new URL(publicUrl).origin)
+}
+
+function foreign(): Refusal {
+  return refuse('forbidden', 'Cross-origin request refused')
 }

@@ -8,9 +8,8 @@
  *
  * At each sign-in, the account gets the roles of the groups in the id token, and loses those of groups no longer there.
  */
-import type { Role } from '@tacho/contract/web/access.ts'
-import { domainOf, isEmail, lowerCase } from '../../domain/people/email.ts'
-import { groupsIn, rolesOfGroups, type GroupRoles } from '../../domain/people/groups.ts'
+import type { Role } from '@tacho/contract/web/route.ts'
+import { domainOf, isEmail, lowerCase, groupsIn, rolesOfGroups, type GroupRoles } from '../../domain/people/identity.ts'
 import { isStorableText } from '../../domain/web/text.ts'
 import { uuidv7 } from '../../storage/engine/uuid.ts'
 import type { NewOperator } from '../../storage/people/operators.ts'

@@ -4,30 +4,36 @@
  *   pending --accepted | revoked | replaced--> ended          (refused from expiresAt on)
  */
 import { randomBytes } from 'node:crypto'
-import { includesRole } from '@tacho/contract/web/access.ts'
+import { includesRole } from '@tacho/contract/web/route.ts'
 import { LIMITS } from '@tacho/contract/engine/limits.ts'
 import type { Acceptance, Invitation, OpenedInvitation } from '@tacho/contract/people/operator.ts'
 import type { FastifyRequest } from 'fastify'
-import { invitationLink, newInvitation, parseInvitation, sameHash } from '../../domain/people/credential.ts'
-import { isEmail, lowerCase } from '../../domain/people/email.ts'
-import { hashPassword, verifyPassword } from '../../domain/people/password.ts'
-import { isoTime } from '../../storage/engine/iso-time.ts'
+import {
+  invitationLink,
+  newInvitation,
+  parseInvitation,
+  sameHash,
+  hashPassword,
+  verifyPassword,
+} from '../../domain/people/credential.ts'
+import { isEmail, lowerCase } from '../../domain/people/identity.ts'
+import { isoTime } from '../../storage/engine/times.ts'
 import { uuidv7 } from '../../storage/engine/uuid.ts'
 import {
   ANY_EMAIL,
   type FoundInvitation,
   type InvitationRow,
   type NewOperator,
+  type AuditEntry,
 } from '../../storage/people/operators.ts'
 import { found, refuse, type Refusal } from '../web/reply-error.ts'
 import type { Attempts } from './attempts.ts'
 import { newRecordId } from './sign-in-records.ts'
 import { entryOf, personalEntry } from './audit.ts'
-import type { AuditEntry } from '../../storage/people/audit.ts'
 import { refuseField } from '../web/field.ts'
 import { listById } from '../web/paging.ts'
 import { pick, isoOf } from '../../domain/web/shown.ts'
-import type { OperatorDeps } from '../web/serve.ts'
+import type { OperatorDeps } from '../web/operator-serve.ts'
 
 const HOUR_MS = 3_600_000
 /** In a process. */

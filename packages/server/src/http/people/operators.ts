@@ -1,9 +1,17 @@
+import { randomBytes } from 'node:crypto'
 import type { Operator } from '@tacho/contract/people/operator.ts'
-import type { MemberRow, RoleChange } from '../../storage/people/operators.ts'
+import { includesRole } from '@tacho/contract/web/route.ts'
+import type { OperatorToken } from '@tacho/contract/people/token.ts'
+import type { AuditEntry } from '@tacho/contract/people/audit.ts'
+import type { MemberRow, RoleChange, OperatorTokenRow, AuditEntry as AuditRow } from '../../storage/people/operators.ts'
 import { found, refuse, type Refusal } from '../web/reply-error.ts'
-import { listById } from '../web/paging.ts'
+import { listById, NOTHING } from '../web/paging.ts'
 import { pick, isoOf } from '../../domain/web/shown.ts'
-import type { OperatorDeps } from '../web/serve.ts'
+import type { OperatorDeps } from '../web/operator-serve.ts'
+import { newOperatorToken } from '../../domain/people/credential.ts'
+import { futureTimeOf, networksOf, optionalTimeOf } from '../web/field.ts'
+import { isoTime } from '../../storage/engine/times.ts'
+import { isStorableText } from '../../domain/web/text.ts'
 
 const NO_OPERATOR = refuse('not_found', 'The operator does not exist')
 const LAST_OWNER = refuse('conflict', 'This is the last owner; make another person an owner first')
@@ -53,5 +61,94 @@ function toOperator(row: MemberRow): Operator {
     twoFactor,
     deactivated,
     ...isoOf(row, 'createdAt', 'lastSignInAt'),
+  }
+}
+
+export function meRoutes({ serve, storage }: OperatorDeps): void {
+  serve('readMe', async ({ request, actor }) => {
+    const { kind, id, name, installation, everywhere, ownWorkspaces, roleIn } = actor
+    const person = request.session?.operator
+    const page = { limit: ownWorkspaces.length, after: null }
+    const { rows } = ownWorkspaces.length > 0 ? await storage.listWorkspaces(page, ownWorkspaces) : { rows: [] }
+    const workspaces = rows.map((row) => ({ id: row.id, name: row.name, role: roleIn(row.id) ?? 'viewer' }))
+    return {
+      kind,
+      id,
+      name: person?.name ?? name,
+      email: person?.email ?? null,
+      twoFactor: person?.twoFactor === 1,
+      installation,
+      everywhere,
+      workspaces,
+    }
+  })
+}
+
+const NO_TOKEN = refuse('not_found', 'The operator token does not exist')
+const ABOVE = refuse('forbidden', 'You cannot grant a role above your own')
+
+export function tokensRoutes({ serve, storage, refreshCredentials }: OperatorDeps): void {
+  serve(['listTokens', 'listInstallationTokens'], ({ workspace, walk }) =>
+    listById(walk, (page) => storage.listOperatorTokens(workspace?.id ?? null, page), toOperatorToken),
+  )
+
+  serve(['createToken', 'createInstallationToken'], async ({ body, workspace, actor, at, audit }) => {
+    const workspaceId = workspace?.id ?? null
+    const { name, role } = body
+    if (!includesRole(actor.roleIn(workspaceId ?? '') ?? 'viewer', role)) {
+      return ABOVE
+    }
+    const expiresAt = typeof body.expiresAt === 'string' ? futureTimeOf('expiresAt', body.expiresAt, at) : null
+    const { id, hash, text } = newOperatorToken(randomBytes)
+    const allowedAddresses = networksOf(body.allowedAddresses) ?? null
+    const creator = { creatorKind: actor.kind, creatorId: actor.id, creatorName: actor.name }
+    const times = { createdAt: at, expiresAt, revokedAt: null, lastUsedAt: null }
+    const row: OperatorTokenRow = { id, name, hash, workspaceId, role, allowedAddresses, ...creator, ...times }
+    const shown = toOperatorToken(row)
+    const entries = audit(id, { name, role, allowedAddresses, expiresAt: shown.expiresAt })
+    if ((await storage.createOperatorToken(row, entries)) === 'forbidden') return ABOVE
+    return { ...shown, token: text }
+  })
+
+  serve(['revokeToken', 'revokeInstallationToken'], async ({ params: { tokenId: id }, workspace, at, audit }) => {
+    const row = found(await storage.revokeOperatorToken(workspace?.id ?? null, id, at, audit(id)), NO_TOKEN)
+    await refreshCredentials()
+    return toOperatorToken(row)
+  })
+}
+
+function toOperatorToken(row: OperatorTokenRow): OperatorToken {
+  const { creatorKind: kind, creatorId: id, creatorName: name } = row
+  return {
+    ...pick(row, 'id', 'workspaceId', 'name', 'role', 'allowedAddresses'),
+    createdBy: kind === null || id === null || name === null ? null : { kind, id, name },
+    ...isoOf(row, 'createdAt', 'expiresAt', 'revokedAt', 'lastUsedAt'),
+    ...(row.damaged && { damaged: true }),
+  }
+}
+
+export function auditLogRoutes({ serve, storage }: OperatorDeps): void {
+  serve(['listAudit', 'listInstallationAudit'], ({ query, workspace, walk }) => {
+    const { action, actorId, targetKind, targetId } = query
+    const times = { from: optionalTimeOf('from', query.from), to: optionalTimeOf('to', query.to) }
+    const texts = { action, actorId, targetKind, targetId }
+    if (!Object.values(texts).every((text) => isStorableText(text ?? ''))) return NOTHING
+    const filter = { ...texts, ...times }
+    return listById(walk, (page) => storage.listAudit(workspace?.id ?? null, page, filter), toAuditEntry)
+  })
+}
+
+function toAuditEntry(row: AuditRow): AuditEntry {
+  return {
+    id: row.id,
+    at: isoTime(row.at),
+    workspaceId: row.workspaceId,
+    environmentId: row.environmentId,
+    actor: { kind: row.actorKind, id: row.actorId, name: row.actorName },
+    action: row.action,
+    target: { kind: row.targetKind, id: row.targetId },
+    detail: JSON.parse(row.detail) as Record<string, unknown>,
+    requestId: row.requestId,
+    address: row.address,
   }
 }

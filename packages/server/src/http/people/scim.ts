@@ -8,7 +8,7 @@ import { ERRORS } from '@tacho/contract/web/errors.ts'
 import { LIMITS } from '@tacho/contract/engine/limits.ts'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { sameHash } from '../../domain/people/credential.ts'
-import { hasMoreValues } from '../../domain/web/json-values.ts'
+import { hasMoreValues } from '../../domain/web/json-body.ts'
 import { RESOURCE_TYPES, SCHEMAS, SERVICE_PROVIDER } from '../../domain/people/scim-schemas.ts'
 import {
   attributeOf,
@@ -26,15 +26,14 @@ import {
   ScimFault,
 } from '../../domain/people/scim.ts'
 import { uuidv7 } from '../../storage/engine/uuid.ts'
-import type { AuditEntry } from '../../storage/people/audit.ts'
-import type { DirectoryPersonRow, PersonChange } from '../../storage/people/directory.ts'
+import type { AuditEntry, DirectoryPersonRow, PersonChange } from '../../storage/people/operators.ts'
 import type { Deps } from '../web/deps.ts'
-import { holderOf } from '../tenants/holder.ts'
+import { holderOf } from '../tenants/rate-limit.ts'
 import { readBody } from '../web/read-body.ts'
 import { isRefusal, REPLY_HEADERS } from '../web/reply-error.ts'
 import { entryOf } from './audit.ts'
 import { bearerOf } from './caller.ts'
-import type { OperatorLimits } from './limits.ts'
+import type { OperatorLimits } from './attempts.ts'
 
 const TYPE = 'application/scim+json'
 const PERSON_FIELDS = new Map([

@@ -1,16 +1,16 @@
-import type { Done } from '@tacho/contract/people/sign-in.ts'
 import type { FastifyRequest } from 'fastify'
-import { hashPassword, verifyPassword } from '../../domain/people/password.ts'
-import type { AuditEntry } from '../../storage/people/audit.ts'
-import type { SessionRow } from '../../storage/people/operators.ts'
+import type { Done } from '@tacho/contract/people/sign-in.ts'
+import { hashPassword, verifyPassword, sessionCredential } from '../../domain/people/credential.ts'
+import type { AuditEntry, SessionRow } from '../../storage/people/operators.ts'
 import type { Deps } from '../web/deps.ts'
 import { refuse } from '../web/reply-error.ts'
-import { expireSessionCookie } from './session-cookie.ts'
+import { expireSessionCookie, cookieHeader, SESSION_COOKIE, sessionTokenIn, setCookies } from './session-cookie.ts'
 import type { Attempts } from './attempts.ts'
 import { isoOf } from '../../domain/web/shown.ts'
-import type { OperatorDeps } from '../web/serve.ts'
+import type { OperatorDeps } from '../web/operator-serve.ts'
+import { codeRefusal, libraryHeaders, readAnswer } from './sign-in.ts'
 
-export const DONE: Done = { done: true }
+const DONE: Done = { done: true }
 
 export function sessionsRoutes(deps: OperatorDeps, attempts: Attempts): void {
   const { serve, storage, refreshCredentials } = deps
@@ -62,7 +62,7 @@ export function sessionOf({ session }: FastifyRequest): SessionRow {
   throw refuse('forbidden', 'This requires a signed-in person, not a token')
 }
 
-export async function checkPassword(
+async function checkPassword(
   { storage }: Pick<Deps, 'storage'>,
   attempts: Attempts,
   request: FastifyRequest,
@@ -76,4 +76,70 @@ export async function checkPassword(
   const isRight = await attempts.inTurn(request, () => verifyPassword(password, hash))
   if (!isRight) throw refuse('forbidden', 'The password is wrong')
   attempts.succeeded(operator.email, request.ip)
+}
+
+/** none --added--> unconfirmed --valid code--> confirmed (required to sign in) --removed--> none */
+
+export function secondFactorRoutes(deps: OperatorDeps, attempts: Attempts): void {
+  const { serve, storage, signIn, config, now, refreshCredentials } = deps
+
+  serve('addSecondFactor', async ({ request, body: { password } }) => {
+    const session = sessionOf(request)
+    await checkPassword(deps, attempts, request, session, password)
+    const library = await signIn.passwords()
+    const headers = libraryHeaders(request, sessionCookie(request))
+    const response = await attempts.inTurn(request, () =>
+      library.api.enableTwoFactor({ body: { password }, headers, asResponse: true }),
+    )
+    const answer = await readAnswer(response)
+    if (answer.code === 'TOTP_ALREADY_ENABLED')
+      return refuse('conflict', 'There already is a second factor: remove it first')
+    const { totpURI, backupCodes } = answer.body
+    if (!answer.ok || typeof totpURI !== 'string' || !Array.isArray(backupCodes)) {
+      throw new Error(`The sign-in library answered ${answer.code}`)
+    }
+    return { uri: totpURI, recoveryCodes: backupCodes.map(String) }
+  })
+
+  serve('confirmSecondFactor', async ({ request, reply, body, audit }) => {
+    const session = sessionOf(request)
+    const { operator } = session
+    if (operator.twoFactor === 1) return refuse('conflict', 'The second factor is already confirmed')
+    attempts.from(request.ip)
+    attempts.on(operator.email)
+    const library = await signIn.passwords()
+    const headers = libraryHeaders(request, sessionCookie(request))
+    const code = body.code.replaceAll(' ', '')
+    // Used up before the check, so that an observer cannot sign in with it meanwhile.
+    if (!(await storage.useCode(operator.id, code, now())))
+      return refuse('forbidden', 'The code is wrong or was already used')
+    const answer = await readAnswer(await library.api.verifyTOTP({ body: { code }, headers, asResponse: true }))
+    if (!answer.ok) {
+      if (answer.code === 'TOTP_NOT_ENABLED') return refuse('conflict', 'There is no second factor to confirm')
+      if (codeRefusal(answer) === null) throw new Error(`The sign-in library answered ${answer.code}`)
+      return refuse('forbidden', 'The code is wrong')
+    }
+    attempts.succeeded(operator.email, request.ip)
+    setCookies(request, reply, answer.setCookies, config.publicUrl)
+    await storage.appendAudit(audit(operator.id))
+    // Other sessions began without the second factor. The library may have replaced the own one.
+    const token = sessionTokenIn(answer.setCookies)
+    const own = token === null ? session : await storage.findSession(sessionCredential(token).hash)
+    await storage.endSessions(operator.id, { exceptId: own?.sessionId ?? session.sessionId }, [])
+    await refreshCredentials()
+    return DONE
+  })
+
+  serve('removeSecondFactor', async ({ request, body: { password }, at, audit }) => {
+    const session = sessionOf(request)
+    await checkPassword(deps, attempts, request, session, password)
+    const { id } = session.operator
+    await storage.removeSecondFactor(id, at, audit(id))
+    await refreshCredentials()
+    return DONE
+  })
+}
+
+function sessionCookie(request: Parameters<typeof cookieHeader>[0]): string {
+  return cookieHeader(request, (name) => name === SESSION_COOKIE)
 }

@@ -4,10 +4,10 @@
  */
 import { AsyncLocalStorage } from 'node:async_hooks'
 import { randomBytes } from 'node:crypto'
-import type { Role } from '@tacho/contract/web/access.ts'
+import type { Role } from '@tacho/contract/web/route.ts'
 import { LIMITS } from '@tacho/contract/engine/limits.ts'
-import type { GroupRoles } from '../../domain/people/groups.ts'
-import { hashPassword, verifyPassword } from '../../domain/people/password.ts'
+import type { GroupRoles } from '../../domain/people/identity.ts'
+import { hashPassword, verifyPassword } from '../../domain/people/credential.ts'
 import type { Storage } from '../../storage/storage.ts'
 import { COOKIE_PREFIX } from './session-cookie.ts'
 import { createAdmission, PROVIDER_ID, verifiedEmail } from './identity-provider.ts'

@@ -2,7 +2,7 @@
 import type { CustomAdapter, Where } from 'better-auth/adapters'
 import { sessionCredential } from '../../domain/people/credential.ts'
 import { uuidv7 } from '../../storage/engine/uuid.ts'
-import type { SignInCondition, SignInModel, SignInRecord } from '../../storage/people/sign-in.ts'
+import type { SignInCondition, SignInModel, SignInRecord } from '../../storage/people/operators.ts'
 import type { Storage } from '../../storage/storage.ts'
 
 type Value = string | number | boolean | Date | null | undefined

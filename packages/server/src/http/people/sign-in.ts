@@ -6,10 +6,10 @@
  * A challenge is a cookie that is valid for ten minutes and five codes. Ten wrong codes in a row lock an account for 15
  * minutes, across all challenges and nodes.
  */
-import type { SignInResult } from '@tacho/contract/people/sign-in.ts'
 import type { FastifyReply, FastifyRequest } from 'fastify'
+import type { SignInResult } from '@tacho/contract/people/sign-in.ts'
 import { sessionCredential } from '../../domain/people/credential.ts'
-import { lowerCase } from '../../domain/people/email.ts'
+import { lowerCase } from '../../domain/people/identity.ts'
 import type { SessionRow } from '../../storage/people/operators.ts'
 import { refuse, type Refusal } from '../web/reply-error.ts'
 import {
@@ -20,11 +20,11 @@ import {
   sessionTokenIn,
   setCookies,
 } from './session-cookie.ts'
-import { codeRefusal, libraryHeaders, readAnswer, WRONG_CODE, type LibraryAnswer } from './answer.ts'
 import type { Attempts } from './attempts.ts'
 import { PROVIDER_ID } from './identity-provider.ts'
 import { personalEntry } from './audit.ts'
-import type { OperatorDeps } from '../web/serve.ts'
+import type { OperatorDeps } from '../web/operator-serve.ts'
+import { ADDRESS_HEADER } from './sign-in-library.ts'
 
 const WRONG = refuse('unauthenticated', 'The e-mail address or password is wrong')
 const NEEDS_CODE: SignInResult = { status: 'second_factor_needed' }
@@ -194,4 +194,53 @@ function isWrongPassword({ code }: LibraryAnswer): boolean {
 
 function challengeCookies(request: FastifyRequest): string {
   return cookieHeader(request, (name) => name.startsWith(`${COOKIE_PREFIX}.`) && name !== SESSION_COOKIE)
+}
+
+/** Only cookies of the sign-in library's answers are passed on, also those of errors, which can delete cookies. */
+
+export function libraryHeaders(request: FastifyRequest, cookie: string): Headers {
+  const headers = new Headers({ [ADDRESS_HEADER]: request.ip })
+  if (cookie !== '') headers.set('cookie', cookie)
+  const { 'user-agent': userAgent } = request.headers
+  if (userAgent !== undefined) headers.set('user-agent', userAgent.slice(0, 500))
+  return headers
+}
+
+type LibraryAnswer = Awaited<ReturnType<typeof readAnswer>>
+
+export async function readAnswer(response: Response) {
+  const text = await response.text()
+  let body: Record<string, unknown> = {}
+  try {
+    body = (JSON.parse(text) as Record<string, unknown> | null) ?? {}
+  } catch {
+    // Redirects have no body.
+  }
+  return {
+    ok: response.status < 400,
+    code: response.status < 400 ? null : typeof body['code'] === 'string' ? body['code'] : `status ${response.status}`,
+    body,
+    setCookies: response.headers.getSetCookie(),
+  }
+}
+
+const WRONG_CODE = refuse('unauthenticated', 'The code is wrong, was already used, or the sign-in has expired')
+
+/** Null: the code is not the reason. */
+export function codeRefusal({ code }: LibraryAnswer): Refusal | null {
+  switch (code) {
+    case 'ACCOUNT_TEMPORARILY_LOCKED':
+      return refuse('rate_limited', 'Too many wrong codes', { retryAfterSeconds: 15 * 60 })
+    case 'TOO_MANY_ATTEMPTS_REQUEST_NEW_CODE':
+    case 'INVALID_CODE':
+    case 'INVALID_BACKUP_CODE':
+    case 'INVALID_TWO_FACTOR_COOKIE':
+    case 'TOTP_NOT_ENABLED':
+    case 'BACKUP_CODES_NOT_ENABLED':
+    // A concurrent sign-in used one of the account's recovery codes.
+    case 'status 409':
+      return WRONG_CODE
+    default:
+      return null
+  }
 }

@@ -1,7 +1,7 @@
 import { LRUCache } from 'lru-cache'
 import type { Configuration } from '../../storage/policies/deployments.ts'
 import type { Storage } from '../../storage/storage.ts'
-import { shareLoads } from '../tenants/shared-loads.ts'
+import { shareLoads } from '../tenants/credential-cache.ts'
 
 export interface ServedConfiguration {
   /** Weak, because compressing proxies remove strong tags, and then 304 is never sent. */

@@ -1,5 +1,5 @@
 import { LIMITS } from '@tacho/contract/engine/limits.ts'
-import { ENDED, type ConfigurationClientSeen } from '../../storage/policies/configuration-clients.ts'
+import { ENDED, type ConfigurationClientSeen } from '../../storage/policies/deployments.ts'
 
 export interface Poll {
   environmentId: string

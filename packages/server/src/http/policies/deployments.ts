@@ -1,6 +1,12 @@
 import { LIMITS } from '@tacho/contract/engine/limits.ts'
-import type { Deployment, DeploymentChange, PublicationResult } from '@tacho/contract/policies/deployment.ts'
-import { isoTime } from '../../storage/engine/iso-time.ts'
+import type {
+  Deployment,
+  DeploymentChange,
+  PublicationResult,
+  ConfigurationClient,
+} from '@tacho/contract/policies/deployment.ts'
+import { CLIENT_STANDINGS } from '@tacho/contract/engine/words.ts'
+import { isoTime } from '../../storage/engine/times.ts'
 import { isStorableText } from '../../domain/web/text.ts'
 import type {
   Change,
@@ -9,11 +15,12 @@ import type {
   Intent,
   Item,
   Published,
+  ConfigurationClientRow,
 } from '../../storage/policies/deployments.ts'
 import { isRefusal, refuse, type Refusal } from '../web/reply-error.ts'
 import { refuseField } from '../web/field.ts'
-import { listPage, NOTHING } from '../web/paging.ts'
-import type { OperatorDeps, OperatorRequestOf } from '../web/serve.ts'
+import { listPage, NOTHING, readPage } from '../web/paging.ts'
+import type { OperatorDeps, OperatorRequestOf } from '../web/operator-serve.ts'
 
 export function deploymentsRoutes({ serve, storage, configurations }: OperatorDeps): void {
   serve('listDeployments', async ({ environment: { id }, walk }) => {
@@ -140,4 +147,22 @@ function toDeployment({ version, earlierVersion, deployedAt, importedAt, ...row 
 function toDeploymentChange(row: DeploymentChangeRow): DeploymentChange {
   const times = { at: isoTime(row.at), importedAt: isoTime(row.importedAt) }
   return { ...row, from: toVersion(row.from), to: toVersion(row.to), ...times }
+}
+
+export function configurationClientsRoutes({ serve, storage }: OperatorDeps): void {
+  serve('listConfigurationClients', async ({ query: { standing }, environment: { id }, walk }) => {
+    const { revision, counts, rows, nextCursor } = await readPage(
+      walk,
+      (page) => storage.listConfigurationClients(id, standing, page),
+      ({ identifiedBy, clientId }: ConfigurationClientRow) => ({ identifiedBy, clientId }),
+    )
+    const [current = 0, updating = 0, behind = 0, silent = 0] = CLIENT_STANDINGS.map(
+      (one) => counts.find((row) => row.standing === one)?.clients,
+    )
+    return { revision, counts: { current, updating, behind, silent }, items: rows.map(toClient), nextCursor }
+  })
+}
+
+function toClient({ seenAt, ...row }: ConfigurationClientRow): ConfigurationClient {
+  return { ...row, lastSeenAt: isoTime(seenAt) }
 }

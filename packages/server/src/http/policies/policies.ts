@@ -1,15 +1,16 @@
+import type { FastifyRequest } from 'fastify'
 import type { NewPolicyVersion } from '@tacho/contract/policies/policy.ts'
 import { defaultOnError } from '@tacho/contract/engine/words.ts'
-import type { FastifyRequest } from 'fastify'
+import { LIMITS } from '@tacho/contract/engine/limits.ts'
 import { diffFields } from '../../domain/policies/diff.ts'
-import { toPolicy, toPolicyVersion } from '../../domain/policies/policy.ts'
-import type { NewPolicyVersionRow, PolicyVersionRow } from '../../storage/policies/policies.ts'
-import { holderOf } from '../tenants/holder.ts'
+import { toPolicy, toPolicyVersion, toSimulation } from '../../domain/policies/policy.ts'
+import type { NewPolicyVersionRow, PolicyVersionRow, NewSimulationRow } from '../../storage/policies/policies.ts'
+import { holderOf } from '../tenants/rate-limit.ts'
 import type { Judge } from '../record/judge.ts'
-import { found, refuse } from '../web/reply-error.ts'
-import { newerVersion } from './versions.ts'
+import { found, refuse, type Refusal } from '../web/reply-error.ts'
 import { listById, listPage, byNumber } from '../web/paging.ts'
-import type { OperatorDeps } from '../web/serve.ts'
+import type { OperatorDeps } from '../web/operator-serve.ts'
+import { uuidv7 } from '../../storage/engine/uuid.ts'
 
 export const NO_POLICY = refuse('not_found', 'The workspace does not have this policy')
 const DAMAGED = 'Write another one, or restore a backup'
@@ -101,8 +102,48 @@ function isSame(one: PolicyVersionRow, other: NewPolicyVersionRow): boolean {
 }
 
 /** Compiles patterns beside the requests of others. */
-export async function checkCondition(judge: Judge, condition: string, request: FastifyRequest): Promise<void> {
+async function checkCondition(judge: Judge, condition: string, request: FastifyRequest): Promise<void> {
   const faults = await judge.conditionFaults(condition, holderOf(request))
   if ('ok' in faults) throw refuse(faults.code, faults.detail)
   if (faults[0]) throw refuse('invalid_request', `condition ${faults[0].message}`, { errors: faults })
+}
+
+export function newerVersion(newest: { version: string; author: string }): Refusal {
+  const detail = `A newer version exists: ${newest.version}, by ${newest.author}`
+  return refuse('conflict', detail, { current: { ...newest } })
+}
+
+const NO_SIMULATION = refuse('not_found', 'The environment does not have this simulation')
+
+export function simulationsRoutes({ serve, storage, judge, work }: OperatorDeps): void {
+  serve('createSimulation', async ({ request, body, environment, actor, at, audit }) => {
+    const { condition, action, severity = 'MEDIUM', days } = body
+    const onError = body.onError ?? defaultOnError({ action, severity })
+    await checkCondition(judge, condition, request)
+    const id = uuidv7(at)
+    const asked = { condition, severity, action, onError, days, createdAt: at, createdBy: actor.name }
+    const row: NewSimulationRow = { id, environmentId: environment.id, ...asked }
+    const bounds = { waiting: LIMITS.simulationsWaiting, kept: LIMITS.simulationsKept }
+    if ((await storage.createSimulation(row, bounds, audit(id, { severity, action, onError, days }))) === 'too_many') {
+      return refuse(
+        'conflict',
+        `${LIMITS.simulationsWaiting} simulations of the environment are still waiting or running`,
+      )
+    }
+    work.wake('simulate')
+    return toSimulation({ ...row, status: 'QUEUED', endedAt: null, scanned: 0, total: null, error: null, result: null })
+  })
+
+  serve('listSimulations', ({ environment: { id }, walk }) =>
+    listById(walk, (page) => storage.listSimulations(id, page), toSimulation),
+  )
+
+  serve('readSimulation', async ({ params, environment: { id } }) =>
+    toSimulation(found(await storage.findSimulation(id, params.simulationId.toLowerCase()), NO_SIMULATION)),
+  )
+
+  serve('cancelSimulation', async ({ params, environment, at, audit }) => {
+    const id = params.simulationId.toLowerCase()
+    return toSimulation(found(await storage.cancelSimulation(environment.id, id, at, audit(id)), NO_SIMULATION))
+  })
 }

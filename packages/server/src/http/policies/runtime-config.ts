@@ -1,14 +1,17 @@
-import { CLIENT_ID_HEADER } from '@tacho/contract/approvals/approval.ts'
-import { ROUTES } from '@tacho/contract/web/routes.ts'
-import { CLOSING_HEADER } from '@tacho/contract/engine/words.ts'
+import { randomUUID } from 'node:crypto'
+import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
-import { tenantOf } from '../tenants/api-key.ts'
+import { CLIENT_ID_HEADER } from '@tacho/contract/approvals/approval.ts'
+import { ROUTES, PUBLIC_PREFIX } from '@tacho/contract/web/routes.ts'
+import { CLOSING_HEADER } from '@tacho/contract/engine/words.ts'
+import { tenantOf, missingScopes } from '../tenants/api-key.ts'
 import type { Deps } from '../web/deps.ts'
-import { matchesTag } from '../web/etag.ts'
+import { matchesTag } from '../web/files.ts'
 import { serveRoute } from '../web/serve-route.ts'
-import { sendInPieces } from '../web/unread-replies.ts'
+import { sendInPieces } from '../web/connections.ts'
+import { REPLY_HEADERS } from '../web/reply-error.ts'
 
-export const CONFIGURATION_CACHING = { 'cache-control': 'private, no-cache', vary: 'X-API-Key' }
+const CONFIGURATION_CACHING = { 'cache-control': 'private, no-cache', vary: 'X-API-Key' }
 
 const CLIENT_ID = CLIENT_ID_HEADER.toLowerCase()
 
@@ -47,4 +50,100 @@ export function runtimeConfigRoutes(app: FastifyInstance, deps: Deps): void {
     void reply.headers(CONFIGURATION_CACHING).header('etag', current.tag).type('application/json; charset=utf-8')
     return sendInPieces(reply, current.body)
   }
+}
+
+/**
+ * Answers polls of SDKs with 304 before the framework, which costs more than the answer. Handles only cached keys and
+ * tags with nothing to refuse; the framework's route handles all cases. A test compares both.
+ */
+
+const { method: METHOD, path, scopes: SCOPES } = ROUTES.loadRuntimeConfig
+const ROUTE = `${PUBLIC_PREFIX}${path}`
+const LABELS = { method: METHOD, route: ROUTE, status: 304 }
+const FIXED_HEADERS = Object.entries({ ...REPLY_HEADERS, ...CONFIGURATION_CACHING }).flat()
+
+type Needs = Pick<
+  Deps,
+  'keys' | 'configurations' | 'configurationClients' | 'rateLimit' | 'metrics' | 'draining' | 'now'
+>
+
+/** Call it before other listeners count the requests. */
+export function answerUnchangedFirst(app: FastifyInstance, deps: Needs): void {
+  const framework: RequestListener = (request, response) => app.routing(request, response)
+  app.server.removeAllListeners('request')
+  app.server.on('request', (request: IncomingMessage, response: ServerResponse) => {
+    if (request.url !== ROUTE || !answerUnchanged(request, response, deps)) framework(request, response)
+  })
+}
+
+/** False: nothing was counted or answered. */
+function answerUnchanged(request: IncomingMessage, response: ServerResponse, deps: Needs): boolean {
+  const startedAt = performance.now()
+  if (request.method !== METHOD || request.httpVersion !== '1.1' || deps.draining()) return false
+  const given = plainHeaders(request.rawHeaders)
+  if (given === null) return false
+  const key = deps.keys.findRemembered(given.apiKey, deps.now())
+  // The framework resolves the client's address.
+  if (key === null || key.allowedAddresses !== null || missingScopes(key, SCOPES).length > 0) return false
+  const tag = deps.configurations.rememberedTag(key.environmentId)
+  if (tag === null || !matchesTag(given.ifNoneMatch, tag)) return false
+  const { limit, remaining, resetSeconds, refusal } = deps.rateLimit.count(key.id, key.requestsPerSecond)
+  if (refusal !== null) return false
+  const { environmentId, id: keyId } = key
+  const { clientId, isClosing } = given
+  deps.configurationClients.record({ environmentId, keyId, clientId, had: tag, tag, isClosing })
+  response.writeHead(304, [
+    'x-request-id',
+    randomUUID(),
+    ...FIXED_HEADERS,
+    'ratelimit-limit',
+    limit,
+    'ratelimit-remaining',
+    remaining,
+    'ratelimit-reset',
+    resetSeconds,
+    'etag',
+    tag,
+  ])
+  response.end()
+  deps.metrics.recordRequest(LABELS, (performance.now() - startedAt) / 1000)
+  return true
+}
+
+interface Given {
+  apiKey: string
+  ifNoneMatch: string
+  clientId: string
+  isClosing: boolean
+}
+
+/** Every header on which the answer depends. */
+const NO_HEADERS = {
+  host: '',
+  'x-api-key': '',
+  'if-none-match': '',
+  authorization: '',
+  'x-service-client-id': '',
+  'transfer-encoding': '',
+  [CLOSING_HEADER]: '',
+}
+
+function plainHeaders(rawHeaders: readonly string[]): Given | null {
+  const found = { ...NO_HEADERS }
+  for (let at = 0; at < rawHeaders.length; at += 2) {
+    const name = rawHeaders[at]?.toLowerCase() ?? ''
+    if (!isPlainHeader(name)) continue
+    if (found[name] !== '') return null
+    found[name] = rawHeaders[at + 1] ?? ''
+  }
+  const { host, 'x-api-key': apiKey, 'if-none-match': ifNoneMatch, 'x-service-client-id': clientId } = found
+  // The framework's hooks close the connection of an unread body.
+  if (found['transfer-encoding'] !== '') return null
+  return host === '' || apiKey === '' || ifNoneMatch === ''
+    ? null
+    : { apiKey, ifNoneMatch, clientId, isClosing: found[CLOSING_HEADER] === 'true' }
+}
+
+function isPlainHeader(name: string): name is keyof typeof NO_HEADERS {
+  return Object.hasOwn(NO_HEADERS, name)
 }

@@ -9,7 +9,7 @@ import type { EventVerdict } from '../../storage/record/events.ts'
 import type { Storage } from '../../storage/storage.ts'
 import { StorageError } from '../../storage/engine/store.ts'
 import { familyOf, tenantOf } from '../tenants/api-key.ts'
-import { holderOf } from '../tenants/holder.ts'
+import { holderOf } from '../tenants/rate-limit.ts'
 import { refuse } from '../web/reply-error.ts'
 import { serveRoute } from '../web/serve-route.ts'
 

@@ -1,5 +1,5 @@
 import { parentPort } from 'node:worker_threads'
-import { collectWhenIdle } from '../../threads/collect-when-idle.ts'
+import { collectWhenIdle } from '../../threads/threads.ts'
 import { buffersOf } from '../../domain/record/otlp/packed-telemetry.ts'
 import { performTask, type JudgeAnswer, type JudgeTask } from './judge.ts'
 

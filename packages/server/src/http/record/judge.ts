@@ -9,15 +9,14 @@
 import { Worker } from 'node:worker_threads'
 import { waitForTurn } from '../web/turns.ts'
 import { LIMITS } from '@tacho/contract/engine/limits.ts'
-import { moduleUrl } from '../../program/module-url.ts'
+import { moduleUrl } from '../../program/program.ts'
 import { judgeBatch, type JudgeContext, type Judgement } from '../../domain/record/event.ts'
 import type { JudgedTelemetry, TelemetryFormat, TelemetryJudgement } from '../../domain/record/otlp/judge.ts'
 import { packTelemetry, type PackedTelemetry } from '../../domain/record/otlp/packed-telemetry.ts'
 import type { Encoding } from '../../domain/record/otlp/read-request.ts'
 import type { ReadImport } from '../../domain/data/import.ts'
-import type { Holder } from '../../storage/engine/turns-by-workspace.ts'
+import { type Holder, TurnsByWorkspace } from '../../storage/engine/turns-by-workspace.ts'
 import type { SchemaFault } from '../../domain/web/schema-faults.ts'
-import { TurnsByWorkspace } from '../../storage/engine/turns-by-workspace.ts'
 
 /** Up to these sizes, even the slowest body is validated within a few milliseconds. */
 const DIRECT_BYTES = { batch: 128 * 1024, telemetry: 32 * 1024 }

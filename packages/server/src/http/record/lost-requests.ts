@@ -1,11 +1,10 @@
 /** Counts OpenTelemetry requests that exporters never repeat, by API key: their spans are lost, and the run looks complete. */
 import type { FastifyInstance, FastifyRequest } from 'fastify'
 import { isAddressAllowed } from '../tenants/allowed-addresses.ts'
-import type { LostRequests } from '../../storage/tenants/api-keys.ts'
-import type { FoundApiKey } from '../tenants/api-key.ts'
+import type { LostRequests } from '../../storage/tenants/tenants.ts'
+import { type FoundApiKey, createUnknownKeys } from '../tenants/api-key.ts'
 import type { CredentialCache } from '../tenants/credential-cache.ts'
 import { isTelemetry } from './exporters.ts'
-import { createUnknownKeys } from '../tenants/unknown-keys.ts'
 
 /** Other statuses are retried (OTLP 1.9, "Retryable Response Codes"), or have no valid key. */
 const NEVER_REPEATED = new Set([400, 403, 404, 405, 413, 415])

@@ -2,17 +2,23 @@ import { REJECTIONS } from '@tacho/contract/web/errors.ts'
 import { LIMITS } from '@tacho/contract/engine/limits.ts'
 import type { EventTrace } from '@tacho/contract/runs/operator-run.ts'
 import { eventJson, toEventRow } from '../../domain/runs/run.ts'
-import { isoTime } from '../../storage/engine/iso-time.ts'
+import { isoTime } from '../../storage/engine/times.ts'
 import { isStorableText } from '../../domain/web/text.ts'
 import { payloadWarnings } from '../../domain/record/payload-warnings.ts'
 import { usageOf } from '../../domain/record/usage.ts'
-import { estimatorOf } from '../../prices/estimator.ts'
+import { estimatorOf } from '../../prices/price-table.ts'
 import type { EventFilter, EventRowsPage, EventRowsRead, FoundEvent, StoredEvent } from '../../storage/record/events.ts'
-import type { UncostedCalls } from '../../storage/runs/uncosted.ts'
+import type { UncostedCalls } from '../../storage/runs/usage.ts'
 import { found, refuse } from '../web/reply-error.ts'
 import { RawJson } from '../web/serve-route.ts'
 import { refuseField } from '../web/field.ts'
-import type { OperatorDeps } from '../web/serve.ts'
+import type { OperatorDeps } from '../web/operator-serve.ts'
+import { completenessSums, placeOf, toSum, type Sum } from '../../domain/record/completeness.ts'
+import type { GapFilter, RunPlace } from '../../storage/runs/runs.ts'
+import { waitForTurn } from '../web/turns.ts'
+import { windowOf } from '../runs/usage.ts'
+import { readPage } from '../web/paging.ts'
+import { firstRows } from '../../storage/engine/page.ts'
 
 type Position = NonNullable<EventRowsPage['after']>
 
@@ -90,3 +96,50 @@ function uncostedOf({ eventType, payload }: StoredEvent): UncostedCalls[] {
   const usage = usageOf(eventType, JSON.parse(payload) as Record<string, unknown>)
   return usage?.uncosted ? [{ model: usage.model, calls: 1, ...usage.uncosted }] : []
 }
+
+const RUNS_AT_ONCE = 100
+const RECORDERS_IN_TURN = 250
+
+export function completenessRoutes({ serve, storage }: OperatorDeps): void {
+  serve('readCompleteness', async ({ query, environment: { id }, walk }) => {
+    const window = windowOf(query)
+    const { by, agentId } = query
+    const sums = completenessSums(by)
+    const { rows, nextCursor, addedTo } = await readPage(
+      walk,
+      async ({ limit, after }) => {
+        const last = await eachRun(id, { agentId, ...window }, sums.add)
+        return { ...firstRows(sums.after(after), limit, bytesOf), addedTo: last }
+      },
+      placeOf,
+    )
+    return { items: rows.map(toSum), nextCursor, lookedTo: isoTime(addedTo) }
+  })
+
+  /** Returns the start of the last run, if there may be more. */
+  async function eachRun(
+    environmentId: string,
+    filter: GapFilter,
+    add: ReturnType<typeof completenessSums>['add'],
+  ): Promise<number | null> {
+    let [recorders, inTurn] = [0, 0]
+    let after: RunPlace | null = null
+    for (;;) {
+      const { rows, more } = await storage.listGaps(environmentId, filter, { limit: RUNS_AT_ONCE, after })
+      for (const run of rows) {
+        const added = add(run)
+        recorders += added
+        inTurn += added
+        if (inTurn < RECORDERS_IN_TURN) continue
+        inTurn = 0
+        await waitForTurn()
+      }
+      const last = rows.at(-1)
+      if (!more || last === undefined) return null
+      if (recorders >= LIMITS.summedRecorders) return last.startedAt
+      after = last
+    }
+  }
+}
+
+const bytesOf = (sum: Sum): number => Buffer.byteLength(JSON.stringify(toSum(sum)))

@@ -1,7 +1,7 @@
 /** OTLP 1.9. If a part cannot be stored, the whole request is refused: exporters retry it, and nothing counts twice. */
 import type { BatchResult } from '@tacho/contract/record/event.ts'
 import { LIMITS } from '@tacho/contract/engine/limits.ts'
-import { OTLP_ROUTES, type OtlpSignal } from '@tacho/contract/web/otlp.ts'
+import { OTLP_ROUTES, type OtlpSignal } from '@tacho/contract/web/protocol-routes.ts'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { batchResult } from '../../domain/record/event.ts'
 import type { Signal } from '../../domain/record/otlp/judge.ts'
@@ -13,7 +13,7 @@ import { tenantOf } from '../tenants/api-key.ts'
 import type { Deps } from '../web/deps.ts'
 import { admitEvents, storeBatch } from './events.ts'
 import { mediaType, PROTOBUF } from './exporters.ts'
-import { holderOf } from '../tenants/holder.ts'
+import { holderOf } from '../tenants/rate-limit.ts'
 import { refuse, replyError } from '../web/reply-error.ts'
 import { bodyHook } from '../web/serve-route.ts'
 

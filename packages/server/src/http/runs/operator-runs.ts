@@ -1,13 +1,25 @@
 import { LIMITS } from '@tacho/contract/engine/limits.ts'
-import { toOperatorRun } from '../../domain/runs/run.ts'
-import { estimatorOf } from '../../prices/estimator.ts'
-import type { RunPlace, RunRow, RunsRead } from '../../storage/runs/runs.ts'
-import { readUncosted } from '../../storage/runs/uncosted.ts'
-import { refuseField } from '../web/field.ts'
-import { activitiesOf } from './stalled-rule.ts'
-import { isFindable, runFilterOf } from './run-filter.ts'
-import { readPage, NOTHING } from '../web/paging.ts'
-import type { OperatorDeps } from '../web/serve.ts'
+import type { RunFilter as RunFilterQuery } from '@tacho/contract/runs/operator-run.ts'
+import { readScoreFilter } from '@tacho/contract/runs/score-filter.ts'
+import type { RunView } from '@tacho/contract/runs/run-view.ts'
+import type { StalledRule } from '@tacho/contract/runs/stalled-rule.ts'
+import type { RunActivity } from '@tacho/contract/engine/words.ts'
+import type { Agent } from '@tacho/contract/runs/agent.ts'
+import { toOperatorRun, toRunProblem } from '../../domain/runs/run.ts'
+import { estimatorOf } from '../../prices/price-table.ts'
+import type { RunPlace, RunRow, RunsRead, RunFilter, RunSift, RunViewRow, AgentRow } from '../../storage/runs/runs.ts'
+import { readUncosted } from '../../storage/runs/usage.ts'
+import { refuseField, optionalTimeOf } from '../web/field.ts'
+import { readPage, NOTHING, listById, listPage } from '../web/paging.ts'
+import type { OperatorDeps } from '../web/operator-serve.ts'
+import { isStorableText } from '../../domain/web/text.ts'
+import { isoTime } from '../../storage/engine/times.ts'
+import { uuidv7 } from '../../storage/engine/uuid.ts'
+import { found, refuse } from '../web/reply-error.ts'
+import type { ProblemEvent } from '../../storage/record/events.ts'
+import { createTurnsOfWorkspaces } from '../web/turns.ts'
+import { closeAfterMinutes, DEFAULT_STALLED_RULE, type StalledRuleRow } from '../../storage/data/retention.ts'
+import type { Storage } from '../../storage/storage.ts'
 
 const SCORE_CHARS_WITHOUT_TEXTS = 120
 const MOST_BYTES_OF_CHAR = 3
@@ -56,4 +68,176 @@ export function operatorRunsRoutes(deps: OperatorDeps): void {
     })
     return { ...(end < 0 ? page : { rows: page.rows.slice(0, end), more: true }), scores }
   }
+}
+
+export function runFilterOf(query: RunFilterQuery, now: number): RunFilter {
+  const { activity, session: sessionId = query.sessionId, user: userId, agent, q, agentId } = query
+  const from = optionalTimeOf('from', query.from)
+  const to = optionalTimeOf('to', query.to)
+  const approvalsLookedAt = query.hasApprovals === undefined ? undefined : LIMITS.searchedApprovals
+  const { status = activity && 'RUNNING' } = query
+  const stalledAt = activity && now
+  const score = query.score === undefined ? undefined : readScoreFilter(query.score)
+  if (score === null) throw refuseField('score', 'must be a name, or a name and a comparison such as helpful<0.5')
+  const { unscored, share } = query
+  const found = { agentId, agent, sessionId, userId, status, from, to, search: q, stalledAt }
+  const hasGaps = query.completeness === 'GAPS' || undefined
+  return { ...found, hasGaps, approvalsLookedAt, sift: siftOf(query), score, unscored, share }
+}
+
+export function isFindable({ sessionId, userId, agent, search, sift, score, unscored }: RunFilter): boolean {
+  const scored = [score?.name, typeof score?.value === 'string' ? score.value : undefined, unscored]
+  const texts = [sessionId, userId, agent, search, ...scored, ...Object.values(sift?.traits ?? {})]
+  return texts.every((text) => text === undefined || text === null || isStorableText(text))
+}
+
+function siftOf(query: RunFilterQuery): RunSift | undefined {
+  const { activity, minCost, minLengthMs, hasErrors, tool, model, policyId, promptVersionId, tag, metadata, loops } =
+    query
+  const { score, unscored, share } = query
+  const given = [
+    activity,
+    minCost,
+    minLengthMs,
+    hasErrors,
+    tool,
+    model,
+    policyId,
+    promptVersionId,
+    tag,
+    metadata,
+    loops,
+    score,
+    unscored,
+    share,
+  ]
+  if (given.every((value) => value === undefined)) return undefined
+  return {
+    runsLookedAt: LIMITS.runsLookedAt,
+    costNanosMin: Math.round(Number(minCost ?? 0) * NANOS),
+    lengthMsMin: minLengthMs ?? 0,
+    errorsMin: hasErrors === 'true' ? 1 : 0,
+    traits: {
+      ...(tool !== undefined && { tool }),
+      ...(model !== undefined && { model }),
+      ...(policyId !== undefined && { policy: policyId }),
+      ...(promptVersionId !== undefined && { prompt: promptVersionId }),
+      ...(tag !== undefined && { tag }),
+      ...(metadata !== undefined && { meta: metadata }),
+      ...(loops !== undefined && { loop: null }),
+    },
+  }
+}
+
+const NANOS = 1e9
+
+/** Saved views of an environment. Everyone who reads the environment sees them, so a viewer, who changes nothing, saves none. */
+
+const NO_VIEW = refuse('not_found', 'The view does not exist')
+const NAME_TAKEN = refuse('conflict', 'The environment already has a view with this name')
+const TOO_MANY = refuse('conflict', `The environment has reached its limit of ${LIMITS.runViews} views`)
+
+export function runViewsRoutes({ serve, storage }: OperatorDeps): void {
+  serve('listRunViews', ({ environment: { id }, walk }) =>
+    listById(walk, (page) => storage.listRunViews(id, page), toRunView),
+  )
+
+  serve('createRunView', async ({ body, environment, at, audit }) => {
+    const { name, query, lastHours = null, columns = [] } = body
+    checkTimes(query)
+    const id = uuidv7(at)
+    const row = { id, environmentId: environment.id, name, query, lastHours, columns, createdAt: at }
+    const outcome = await storage.createRunView(row, audit(id, { name }))
+    if (outcome === 'too_many') return TOO_MANY
+    return outcome === 'name_taken' ? NAME_TAKEN : toRunView(row)
+  })
+
+  serve('changeRunView', async ({ params: { runViewId: id }, body, environment, audit }) => {
+    const { name, query, lastHours, columns } = body
+    if (query !== undefined) checkTimes(query)
+    const change = { name, query, lastHours, columns }
+    const row = found(await storage.changeRunView(environment.id, id, change, audit(id, change)), NO_VIEW)
+    return row === 'name_taken' ? NAME_TAKEN : toRunView(row)
+  })
+
+  serve('removeRunView', async ({ params: { runViewId: id }, environment, audit }) =>
+    toRunView(found(await storage.removeRunView(environment.id, id, audit(id)), NO_VIEW)),
+  )
+}
+
+function checkTimes({ from, to }: RunFilterQuery): void {
+  optionalTimeOf('query/from', from)
+  optionalTimeOf('query/to', to)
+}
+
+function toRunView({ createdAt, ...view }: RunViewRow): RunView {
+  return { ...view, createdAt: isoTime(createdAt) }
+}
+
+export function problemsRoutes({ serve, storage }: OperatorDeps): void {
+  // Each problem of an idle run may lie in a compressed block of its own.
+  const takeTurn = createTurnsOfWorkspaces(LIMITS.problemsAtOnce, 'pages of problems')
+
+  serve('listRunProblems', ({ reply, environment, run, walk }) =>
+    listPage(
+      walk,
+      (page) => {
+        const bounded = { pageBytes: LIMITS.problemsPageBytes, ...page }
+        return takeTurn(reply, () => storage.listProblems(environment.id, run.id, bounded))
+      },
+      toRunProblem,
+      ({ time, seq }: ProblemEvent) => ({ time, seq }),
+    ),
+  )
+}
+
+export function stalledRuleRoutes({ serve, storage, work }: OperatorDeps): void {
+  serve('readStalledRule', async ({ environment }) => {
+    return toRule(await storage.readStalledRule(environment.id))
+  })
+
+  serve('changeStalledRule', async ({ body, environment: { id }, at, audit }) => {
+    const before = (await storage.readStalledRule(id)) ?? DEFAULT_STALLED_RULE
+    const { idleMinutes = before.idleMinutes, closeAs = before.closeAs } = body
+    const rule = { idleMinutes, closeAs }
+    await storage.changeStalledRule(id, rule, at, audit(id, { from: before, to: rule }))
+    work.wake('close_stalled')
+    return toRule(rule)
+  })
+}
+
+function toRule(row: StalledRuleRow | null): StalledRule {
+  const rule = row ?? DEFAULT_STALLED_RULE
+  return { ...rule, closeAfterMinutes: closeAfterMinutes(row), source: row === null ? 'default' : 'environment' }
+}
+
+async function activitiesOf(
+  storage: Pick<Storage, 'readActivityRule'>,
+  environmentId: string,
+  rows: readonly RunRow[],
+  now: number,
+): Promise<ReadonlyMap<string, RunActivity>> {
+  const running = rows.filter(({ status }) => status === 'RUNNING')
+  if (running.length === 0) return new Map()
+  const runIds = running.map(({ runId }) => runId)
+  const { stalledBefore, waiting } = await storage.readActivityRule(environmentId, runIds, now)
+  return new Map(
+    running.map(({ id, runId, lastEventAt }): [string, RunActivity] => {
+      if (waiting.includes(runId)) return [id, 'WAITING_FOR_APPROVAL']
+      return [id, lastEventAt < stalledBefore ? 'STALLED' : 'ACTIVE']
+    }),
+  )
+}
+
+export function agentsRoutes({ serve, storage }: OperatorDeps): void {
+  serve('listAgents', ({ query: { archived, q }, environment: { id }, walk }) => {
+    if (q !== undefined && !isStorableText(q)) return NOTHING
+    const filter = { withArchived: archived === 'true', search: q }
+    return listById(walk, (page) => storage.listAgents(id, page, filter), toAgent)
+  })
+}
+
+export function toAgent({ id, externalId, reportedName, displayName, archivedAt, lastRunAt }: AgentRow): Agent {
+  const times = { archivedAt: isoTime(archivedAt), lastRunAt: isoTime(lastRunAt) }
+  return { id, agentId: externalId, name: displayName ?? reportedName, reportedName, ...times }
 }

@@ -1,14 +1,12 @@
-import { DAY_MS } from '../../storage/engine/hours.ts'
+import { DAY_MS, isoTime } from '../../storage/engine/times.ts'
 import { LIMITS } from '@tacho/contract/engine/limits.ts'
 import type { Price } from '@tacho/contract/runs/price.ts'
-import { isoTime } from '../../storage/engine/iso-time.ts'
-import { estimatorOf, tableName } from '../../prices/estimator.ts'
-import type { PriceRow } from '../../storage/runs/prices.ts'
-import { TOKEN_PARTS } from '../../storage/runs/uncosted.ts'
+import { estimatorOf, tableName } from '../../prices/price-table.ts'
+import { type PriceRow, TOKEN_PARTS } from '../../storage/runs/usage.ts'
 import { found, refuse } from '../web/reply-error.ts'
 import { refuseField } from '../web/field.ts'
-import { windowOf } from './hours.ts'
-import type { OperatorDeps } from '../web/serve.ts'
+import { windowOf } from './usage.ts'
+import type { OperatorDeps } from '../web/operator-serve.ts'
 
 const TOO_MANY = refuse('conflict', `The workspace has reached its limit of ${LIMITS.prices} prices`)
 

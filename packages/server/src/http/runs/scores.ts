@@ -1,15 +1,15 @@
-import { includesRole } from '@tacho/contract/web/access.ts'
+import { includesRole } from '@tacho/contract/web/route.ts'
 import { LIMITS } from '@tacho/contract/engine/limits.ts'
-import { isoTime } from '../../storage/engine/iso-time.ts'
+import { isoTime } from '../../storage/engine/times.ts'
 import { toGroupedSums, toScore, valueOf } from '../../domain/runs/score.ts'
 import { scoreId, type ScoreRow } from '../../storage/runs/scores.ts'
 import { refuseField } from '../web/field.ts'
 import { listById } from '../web/paging.ts'
 import { found, refuse } from '../web/reply-error.ts'
 import { NO_RUN } from './runs.ts'
-import { createTurnsOfWorkspaces } from '../web/shared-turns.ts'
-import { windowOf } from './hours.ts'
-import type { OperatorDeps } from '../web/serve.ts'
+import { createTurnsOfWorkspaces } from '../web/turns.ts'
+import { windowOf } from './usage.ts'
+import type { OperatorDeps } from '../web/operator-serve.ts'
 
 const NO_SCORE = refuse('not_found', 'The run does not have this score')
 const TOO_MANY = refuse(

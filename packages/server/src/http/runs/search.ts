@@ -1,15 +1,16 @@
-import { DAY_MS } from '../../storage/engine/hours.ts'
 import { LIMITS } from '@tacho/contract/engine/limits.ts'
 import type { SearchHit, SearchSettings } from '@tacho/contract/runs/search.ts'
+import { DAY_MS, isoTime } from '../../storage/engine/times.ts'
 import { toEventRow, toRun } from '../../domain/runs/run.ts'
-import { isoTime } from '../../storage/engine/iso-time.ts'
 import { parseSearchQuery } from '../../domain/runs/search-query.ts'
 import type { SearchHitRow, SearchPlace, SearchSettingsRow } from '../../storage/runs/search.ts'
-import { createTurnsOfWorkspaces } from '../web/shared-turns.ts'
+import { createTurnsOfWorkspaces } from '../web/turns.ts'
 import { refuse } from '../web/reply-error.ts'
 import { auditOf } from '../people/audit.ts'
 import { refuseField, timeOf } from '../web/field.ts'
-import type { OperatorDeps } from '../web/serve.ts'
+import type { OperatorDeps } from '../web/operator-serve.ts'
+import { isStorableText } from '../../domain/web/text.ts'
+import type { TimelinePlace } from '../../storage/record/events.ts'
 
 const OFF = refuse('conflict', 'Search is off in this environment. An admin can switch it on: `tacho search --enable`')
 const REMOVING = refuse('conflict', 'The previous index is still being deleted. Try again when its state is OFF')
@@ -80,4 +81,22 @@ function toSettings(row: SearchSettingsRow | null): SearchSettings {
     waitingSince: isoTime(waitingSince),
     error,
   }
+}
+
+/** Between two pieces, other requests get their turn. */
+const PIECE = { limit: 250, pageBytes: 524_288 }
+
+export function runSearchRoutes({ serve, storage }: OperatorDeps): void {
+  const takeTurn = createTurnsOfWorkspaces(LIMITS.searchesAtOnce, 'searches of runs')
+
+  serve('searchRun', async ({ query: { q }, reply, environment, run, walk: { limit, ...walk } }) => {
+    const after = walk.after<TimelinePlace>()
+    if (!isStorableText(q)) return { items: [], examined: 0, nextCursor: null }
+    const bounds = { events: LIMITS.eventsLookedAt, bytes: LIMITS.searchedPayloadBytes, piece: PIECE }
+    const { rows, examined, lookedTo } = await takeTurn(reply, () =>
+      storage.searchRun(environment.id, run.id, { text: q, limit, after, bounds }),
+    )
+    const items = rows.map(({ event, snippet }) => ({ event: toEventRow(run, event), snippet }))
+    return { items, examined, nextCursor: lookedTo === null ? null : walk.cursorAt(lookedTo) }
+  })
 }

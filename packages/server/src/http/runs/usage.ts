@@ -1,21 +1,24 @@
 import { LIMITS } from '@tacho/contract/engine/limits.ts'
 import type { UsageHour, UsagePoint, UsagePointsQuery } from '@tacho/contract/runs/usage.ts'
-import { isoTime } from '../../storage/engine/iso-time.ts'
+import { daysOf, isZone, monthsOf } from '@tacho/contract/engine/days.ts'
+import { isoTime, DAY_MS, HOUR_MS, hourOf } from '../../storage/engine/times.ts'
 import { NANOS, toLatency, toUsage } from '../../domain/record/usage.ts'
 import type { UsageHourRow } from '../../storage/runs/runs.ts'
 import type { Estimator } from '../../domain/runs/estimate.ts'
-import { estimatorOf } from '../../prices/estimator.ts'
-import { byValue, type UsagePointPage, type UsagePointRow, type UsageWindow } from '../../storage/runs/usage.ts'
-import type { UncostedSum } from '../../storage/runs/uncosted.ts'
-import { refuseField } from '../web/field.ts'
-import { daysOf, isZone, monthsOf } from '@tacho/contract/engine/days.ts'
-import { DAY_MS, HOUR_MS } from '../../storage/engine/hours.ts'
-import { windowOf, type HourWindow } from './hours.ts'
+import { estimatorOf } from '../../prices/price-table.ts'
+import {
+  byValue,
+  type UsagePointPage,
+  type UsagePointRow,
+  type UsageWindow,
+  type UncostedSum,
+} from '../../storage/runs/usage.ts'
+import { refuseField, timeOf } from '../web/field.ts'
 import { NOTHING, readPage } from '../web/paging.ts'
 import { isStorableText } from '../../domain/web/text.ts'
 import { firstRows } from '../../storage/engine/page.ts'
 import { pick } from '../../domain/web/shown.ts'
-import type { OperatorDeps } from '../web/serve.ts'
+import type { OperatorDeps } from '../web/operator-serve.ts'
 
 interface PartRow {
   row: UsagePointRow
@@ -163,4 +166,21 @@ function toUsagePoint(row: UsagePointRow, window: { from: number; stepMs: number
     toolLatency: toLatency(row.tool),
     calls: calls && { failed: calls.errors, blocked: calls.blocked, approvals: calls.approvals },
   }
+}
+
+/**
+ * Starts of hours: `from` inclusive, `to` exclusive. Sums are kept by hour, so a window counts each hour in which it begins
+ * or ends as a whole.
+ */
+interface HourWindow {
+  from: number
+  to: number
+}
+
+export function windowOf(query: { from: string; to: string }): HourWindow {
+  const from = timeOf('from', query.from)
+  const to = timeOf('to', query.to)
+  if (to < from) throw refuseField('to', 'must not be before from')
+  const start = hourOf(from)
+  return { from: start, to: to === from ? start : hourOf(to - 1) + HOUR_MS }
 }

@@ -3,6 +3,9 @@ import { isIP } from 'node:net'
 import type { FastifyRequest } from 'fastify'
 import ipaddr from 'ipaddr.js'
 import { refuse, type Refusal } from '../web/reply-error.ts'
+import type { Storage } from '../../storage/storage.ts'
+import { network, createWindows } from './rate-limit.ts'
+import { entryOf } from '../people/audit.ts'
 
 type Network = [address: ipaddr.IPv4 | ipaddr.IPv6, prefix: number]
 
@@ -46,7 +49,7 @@ export function isAddressAllowed(networks: readonly string[] | null, address: st
   return known.some(([network, length]) => network.kind() === from.kind() && from.match(network, length))
 }
 
-export interface RefusedCredential {
+interface RefusedCredential {
   kind: 'api_key' | 'operator_token'
   id: string
   name: string
@@ -58,4 +61,31 @@ export type ReportAddress = (request: FastifyRequest, credential: RefusedCredent
 
 export function wrongAddress({ ip }: { ip: string }, what: string): Refusal {
   return refuse('unauthenticated', `This ${what} is not valid from your address, ${ip}`)
+}
+
+/** Reports credentials that are used from a wrong address: once in ten minutes for each credential and network. */
+
+const QUIET_MS = 10 * 60_000
+/** Of one credential, from all networks. */
+const REPORTS_PER_CREDENTIAL = 20
+
+export function createAddressRefusals(storage: Pick<Storage, 'appendAudit'>, now: () => number): ReportAddress {
+  const windows = createWindows({ windowMs: QUIET_MS })
+  return function reportAddress(request, credential) {
+    const { kind, id, name, workspaceId, environmentId } = credential
+    const isNews = windows.take(`${id} ${network(request.ip)}`, 1).allowed
+    if (!isNews || !windows.take(id, REPORTS_PER_CREDENTIAL).allowed) return
+    const line = { requestId: request.id, [kind === 'api_key' ? 'keyId' : 'tokenId']: id, address: request.ip }
+    request.log.warn(line, 'a credential was used from an address that it does not allow')
+    const scope = {
+      actor: { kind: 'token', id, name },
+      workspace: workspaceId === null ? null : { id: workspaceId },
+      environment: environmentId === undefined ? null : { id: environmentId },
+    } as const
+    const entry = entryOf({ scope, request }, now(), `${kind}.use.refused`, { kind, id }, { why: 'address' })
+    // Not awaited: a refusal is not slower than that of an unknown credential.
+    storage
+      .appendAudit([entry])
+      .catch((err: unknown) => request.log.error({ err }, 'could not log a credential from a wrong address'))
+  }
 }

@@ -1,11 +1,10 @@
-import type { Route, Scope } from '@tacho/contract/web/route.ts'
 import type { FastifyRequest, onRequestHookHandler, preHandlerHookHandler } from 'fastify'
+import type { Route, Scope } from '@tacho/contract/web/route.ts'
 import { parseOperatorToken } from '../../domain/people/credential.ts'
-import { keyFamilyOf, type ApiKeyRow } from '../../storage/tenants/api-keys.ts'
+import { keyFamilyOf, type ApiKeyRow } from '../../storage/tenants/tenants.ts'
 import { isAddressAllowed, wrongAddress, type ReportAddress } from './allowed-addresses.ts'
 import type { CredentialCache } from './credential-cache.ts'
-import { limitRate, type RateLimit } from './rate-limit.ts'
-import type { UnknownKeys } from './unknown-keys.ts'
+import { limitRate, type RateLimit, network, createWindows } from './rate-limit.ts'
 import { isRefusal, refuse, replyError, type Refusal } from '../web/reply-error.ts'
 
 export type FoundApiKey = ApiKeyRow & { workspaceId: string }
@@ -107,4 +106,26 @@ export function familyOf(request: FastifyRequest): string {
 export function tenantOf(request: FastifyRequest): { workspaceId: string; environmentId: string } {
   if (!request.apiKey) throw new Error('the route is not behind the API key hook')
   return request.apiKey
+}
+
+/** Cached keys are never refused here, so other clients behind the address are not blocked. */
+
+type UnknownKeys = ReturnType<typeof createUnknownKeys>
+
+const PER_ADDRESS_A_SECOND = 500
+
+interface UnknownKeysOptions {
+  perSecond?: number
+  monotonicNow?: () => number
+}
+
+export function createUnknownKeys({ perSecond = PER_ADDRESS_A_SECOND, ...clock }: UnknownKeysOptions = {}) {
+  const addresses = createWindows({ windowMs: 1_000, ...clock })
+  return {
+    count: ({ ip }: Pick<FastifyRequest, 'ip'>) => void addresses.take(network(ip), perSecond),
+    refusal({ ip }: Pick<FastifyRequest, 'ip'>): Refusal | null {
+      if (!addresses.isFull(network(ip), perSecond)) return null
+      return refuse('rate_limited', `This address sent ${perSecond} invalid keys within a second`)
+    },
+  }
 }

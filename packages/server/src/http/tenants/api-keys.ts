@@ -1,12 +1,12 @@
 import { randomBytes } from 'node:crypto'
 import type { ApiKey, CreatedApiKey } from '@tacho/contract/tenants/api-key.ts'
 import { newApiKey } from '../../domain/people/credential.ts'
-import { NONE_LOST, type ApiKeyRow } from '../../storage/tenants/api-keys.ts'
+import { NONE_LOST, type ApiKeyRow } from '../../storage/tenants/tenants.ts'
 import { found, refuse } from '../web/reply-error.ts'
 import { timeOf, futureTimeOf, networksOf } from '../web/field.ts'
 import { listById } from '../web/paging.ts'
 import { pick, isoOf } from '../../domain/web/shown.ts'
-import type { OperatorDeps } from '../web/serve.ts'
+import type { OperatorDeps } from '../web/operator-serve.ts'
 
 const NO_KEY = refuse('not_found', 'The environment does not have this key')
 const ENDED = refuse('conflict', 'The key is revoked, expired or already replaced')

@@ -1,13 +1,12 @@
 import { LRUCache } from 'lru-cache'
 import { sameHash, type Credential } from '../../domain/people/credential.ts'
-import { shareLoads } from './shared-loads.ts'
 
 export interface StoredCredential extends Credential {
   expiresAt: number | null
   revokedAt: number | null
 }
 
-export interface CredentialCacheOptions<Row extends StoredCredential> {
+interface CredentialCacheOptions<Row extends StoredCredential> {
   parse: (text: string) => Credential | null
   load: (id: string) => Promise<Row | null>
   monotonicNow?: () => number
@@ -107,4 +106,31 @@ export function createCredentialCache<Row extends StoredCredential>({
 
 function isValid(row: StoredCredential, now: number): boolean {
   return row.revokedAt === null && (row.expiresAt === null || now < row.expiresAt)
+}
+
+export function shareLoads<Value>(read: (key: string) => Promise<Value>, keep: (key: string, value: Value) => void) {
+  const running = new Map<string, Promise<Value>>()
+
+  function load(key: string): Promise<Value> {
+    const shared = running.get(key)
+    if (shared) return shared
+    const isCurrent = () => running.get(key) === started
+    const started = read(key)
+      .then((value) => {
+        if (isCurrent()) keep(key, value)
+        return value
+      })
+      .finally(() => {
+        if (isCurrent()) running.delete(key)
+      })
+    running.set(key, started)
+    return started
+  }
+
+  return {
+    load,
+    /** Running reads of this key may be stale: their callers get the values, but nothing is cached. */
+    forget: (key: string) => void running.delete(key),
+    forgetAll: () => running.clear(),
+  }
 }

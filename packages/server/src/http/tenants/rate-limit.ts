@@ -1,11 +1,13 @@
 /** Each node grants its share of a caller's limit, so no request needs the database. */
-import type { FastifyReply } from 'fastify'
+import type { FastifyReply, FastifyRequest } from 'fastify'
+import { LRUCache } from 'lru-cache'
+import ipaddr from 'ipaddr.js'
 import { refuse, type Refusal } from '../web/reply-error.ts'
-import { createWindows, type Windows } from './rate-windows.ts'
+import type { Holder } from '../../storage/engine/turns-by-workspace.ts'
 
 export type RateLimit = ReturnType<typeof createRateLimit>
 
-export interface Counted {
+interface Counted {
   limit: number
   remaining: number
   resetSeconds: number
@@ -26,7 +28,7 @@ export function limitRate(
   return refusal
 }
 
-export interface RateLimitOptions {
+interface RateLimitOptions {
   requestsPerSecond: number
   nodes: () => number
   subject?: string
@@ -61,4 +63,76 @@ export function createRateLimit({
   }
 
   return { count }
+}
+
+export interface Taken {
+  allowed: boolean
+  remaining: number
+  resetMs: number
+}
+
+type Windows = ReturnType<typeof createWindows>
+
+interface WindowsOptions {
+  windowMs: number
+  monotonicNow?: () => number
+  maxSubjects?: number
+}
+
+interface Window {
+  used: number
+  endsAt: number
+}
+
+const MAX_SUBJECTS = 50_000
+
+export function createWindows({
+  windowMs,
+  monotonicNow = () => performance.now(),
+  maxSubjects = MAX_SUBJECTS,
+}: WindowsOptions) {
+  // Not `max`: that reserves the memory of all subjects at once, 1.4 MB.
+  const windows = new LRUCache<string, Window>({ maxSize: maxSubjects, sizeCalculation: () => 1 })
+
+  return {
+    take(subject: string, points: number): Taken {
+      const now = monotonicNow()
+      let window = windows.get(subject)
+      if (window === undefined) {
+        window = { used: 0, endsAt: now + windowMs }
+        windows.set(subject, window)
+      } else if (window.endsAt <= now) {
+        window.used = 0
+        window.endsAt = now + windowMs
+      }
+      const allowed = window.used < points
+      if (allowed) window.used += 1
+      return { allowed, remaining: Math.max(0, points - window.used), resetMs: window.endsAt - now }
+    },
+    isFull(subject: string, points: number): boolean {
+      const window = windows.get(subject)
+      return window !== undefined && window.endsAt > monotonicNow() && window.used >= points
+    },
+    giveBack(subject: string): void {
+      const window = windows.get(subject)
+      if (window && window.used > 0) window.used -= 1
+    },
+    forget: (subject: string) => void windows.delete(subject),
+    clear: () => windows.clear(),
+    size: () => windows.size,
+  }
+}
+
+/** Before a workspace is known, the operator or the address counts as one. */
+export function holderOf({ apiKey, operator, actor, ip }: FastifyRequest): Holder {
+  if (apiKey) return { workspace: apiKey.workspaceId, credential: apiKey.id }
+  const credential = actor?.id ?? network(ip)
+  return { workspace: operator?.workspace?.id ?? credential, credential }
+}
+
+/** The IPv4 address, even if mapped to IPv6; for IPv6 the /64, all of which one client has. */
+export function network(address: string): string {
+  if (!ipaddr.isValid(address)) return address
+  const parsed = ipaddr.process(address)
+  return parsed instanceof ipaddr.IPv6 ? parsed.parts.slice(0, 4).join(':') : parsed.toString()
 }

@@ -4,7 +4,7 @@ import path from 'node:path'
 import { OPERATOR_PREFIX } from '@tacho/contract/web/operator-routes.ts'
 import { PUBLIC_PREFIX } from '@tacho/contract/web/routes.ts'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
-import { ROOT } from '../../program/root.ts'
+import { ROOT } from '../../program/program.ts'
 import { sendFile, serveFile, serveFolder } from './files.ts'
 
 const DIST = path.join(ROOT, 'packages/console/dist')

@@ -1,11 +1,16 @@
 import { isIP } from 'node:net'
-import type { Check } from '@tacho/contract/web/doctor.ts'
-import { LIMITS } from '@tacho/contract/engine/limits.ts'
 import ipaddr from 'ipaddr.js'
+import type { FastifyInstance } from 'fastify'
+import type { Check } from '@tacho/contract/web/operator-routes.ts'
+import { LIMITS } from '@tacho/contract/engine/limits.ts'
 import type { Config } from '../../config/config.ts'
-import type { LostRequestsSum } from '../../storage/tenants/api-keys.ts'
-import { workCheck } from './work-check.ts'
-import type { OperatorDeps } from './serve.ts'
+import type { LostRequestsSum } from '../../storage/tenants/tenants.ts'
+import type { OperatorDeps } from './operator-serve.ts'
+import type { WorkBacklog } from '../../storage/engine/work.ts'
+import { StorageError } from '../../storage/engine/store.ts'
+import type { Deps } from './deps.ts'
+import { refuse, replyError, type Refusal } from './reply-error.ts'
+import { within } from './turns.ts'
 
 const CLOCK_DRIFT_MS = 60_000
 /** Of the store, threads, files and requests to other servers. */
@@ -93,4 +98,51 @@ function rateLimitCheck({ rateLimit }: Config): Check {
 
 function isLoopback(host: string): boolean {
   return isIP(host) === 0 ? host === 'localhost' : ipaddr.process(host).range() === 'loopback'
+}
+
+/** Due work starts within a second; after this long, no worker is taking it. */
+const LATE_MS = 60_000
+
+export function workCheck(backlog: WorkBacklog[], now: number): Check {
+  const name = 'background work'
+  const due = backlog.reduce((sum, kind) => sum + kind.due, 0)
+  const items = backlog.reduce((sum, kind) => sum + kind.items, 0)
+  const detail = `${items} waiting or running, ${due} of them due`
+  const late = backlog.flatMap(({ kind, dueSince }) =>
+    dueSince !== null && dueSince < now - LATE_MS ? [`${kind} since ${new Date(dueSince).toISOString()}`] : [],
+  )
+  if (late.length === 0) return { name, ok: true, detail }
+  return { name, ok: false, detail: `${detail}; ${late.join(', ')}. See the log for the reason` }
+}
+
+const PING_TIMEOUT_MS = 800
+
+export function healthRoutes(app: FastifyInstance, { storage, draining }: Pick<Deps, 'storage' | 'draining'>): void {
+  let pinging: Promise<Refusal | null> | null = null
+
+  app.get('/healthz', () => ({ status: 'alive' }))
+
+  app.get('/readyz', async (request, reply) => {
+    const refusal = await notReady()
+    if (refusal) return replyError(request, reply, refusal)
+    return { status: 'ready' }
+  })
+
+  async function notReady(): Promise<Refusal | null> {
+    if (draining()) return refuse('shutting_down')
+    const trouble = storage.trouble()
+    if (trouble !== null) return refuse(trouble.code, trouble.reason)
+    // Shared, because anyone can ask.
+    pinging ??= pingStore().finally(() => (pinging = null))
+    return pinging
+  }
+
+  async function pingStore(): Promise<Refusal | null> {
+    const answered = storage.ping().then(
+      () => null,
+      (error: unknown) => refuse(error instanceof StorageError ? error.code : 'storage_unavailable'),
+    )
+    const late = refuse('storage_unavailable', `The store did not answer within ${PING_TIMEOUT_MS} ms`)
+    return within(answered, PING_TIMEOUT_MS, late)
+  }
 }

@@ -6,10 +6,10 @@ import { OPERATOR_PREFIX } from '@tacho/contract/web/operator-routes.ts'
 import { PUBLIC_PREFIX } from '@tacho/contract/web/routes.ts'
 import type { FastifyInstance } from 'fastify'
 import { serveFile } from './files.ts'
-import { sendInPieces } from './unread-replies.ts'
-import { ROOT } from '../../program/root.ts'
+import { sendInPieces } from './connections.ts'
+import { ROOT } from '../../program/program.ts'
 
-const FILES = path.join(ROOT, 'packages/server/src/http/docs')
+const FILES = path.join(ROOT, 'packages/server/src/http/web/docs')
 /** A packed program has copies (scripts/pack.mjs): installed with its package, another would report the installation to its makers. */
 const COPIES = path.join(FILES, 'swagger-ui')
 const ASSETS = existsSync(COPIES)

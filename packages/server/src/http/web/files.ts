@@ -4,8 +4,7 @@ import { existsSync, globSync } from 'node:fs'
 import { readFile } from 'node:fs/promises'
 import path from 'node:path'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
-import { matchesTag } from './etag.ts'
-import { sendInPieces } from './unread-replies.ts'
+import { sendInPieces } from './connections.ts'
 
 interface Content {
   bytes: Buffer
@@ -43,7 +42,7 @@ function load(file: string): Promise<Content> {
 
 const tagOf = (bytes: Buffer): string => `"${createHash('sha256').update(bytes).digest('base64url').slice(0, 22)}"`
 
-export interface FileOptions {
+interface FileOptions {
   caching: string
   preCompressed?: boolean
   headers?: Record<string, string>
@@ -94,4 +93,16 @@ function accepts({ headers }: FastifyRequest, encoding: string): boolean {
     const [name = '', ...parameters] = each.split(';').map((part) => part.trim().toLowerCase())
     return name === encoding && !parameters.some((parameter) => /^q=0(\.0*)?$/.test(parameter))
   })
+}
+
+// RFC 9110 8.8.3: a tag can contain commas between its quotes.
+const TAG = /(?:W\/)?("[\x21\x23-\x7e\x80-\xff]*")/g
+
+/** Weak comparison (RFC 9110 13.1.2), because caches weaken strong tags and some clients drop the mark. */
+export function matchesTag(ifNoneMatch: string | undefined, tag: string): boolean {
+  if (ifNoneMatch === undefined) return false
+  if (ifNoneMatch === tag || ifNoneMatch.trim() === '*') return true
+  const opaque = tag.replace(/^W\//, '')
+  for (const [, given] of ifNoneMatch.matchAll(TAG)) if (given === opaque) return true
+  return false
 }

@@ -1,18 +1,16 @@
 /** Streamable HTTP, without state: reads of the operator API with the caller's own token answer each message. */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { LIMITS } from '@tacho/contract/engine/limits.ts'
-import { MCP_ROUTE } from '@tacho/contract/web/mcp.ts'
+import { MCP_ROUTE } from '@tacho/contract/web/protocol-routes.ts'
 import type { FastifyInstance, onRequestAsyncHookHandler } from 'fastify'
-import { jsonFault } from '../../domain/web/json-fault.ts'
+import { jsonFault } from '../../domain/web/json-body.ts'
 import type { Deps } from './deps.ts'
-import { holderOf } from '../tenants/holder.ts'
+import { holderOf } from '../tenants/rate-limit.ts'
 import { refuse, replyError } from './reply-error.ts'
 import { serveRoute } from './serve-route.ts'
-import { createSharedTurns } from './shared-turns.ts'
-import { sendInPieces } from './unread-replies.ts'
-import { waitForTurn } from './turns.ts'
-import { bearerOf } from '../people/caller.ts'
-import { foreignOrigin } from '../people/same-origin.ts'
+import { createSharedTurns, waitForTurn } from './turns.ts'
+import { sendInPieces } from './connections.ts'
+import { bearerOf, foreignOrigin } from '../people/caller.ts'
 
 /** For all reads of one message. Official clients give up after as long. */
 const READS_MS = 60_000

@@ -8,7 +8,7 @@ import type { Storage } from '../../storage/storage.ts'
 import { WORK_KINDS, type WorkBacklog } from '../../storage/engine/work.ts'
 import type { BodyMemory } from './read-body.ts'
 import type { ReplyMemory } from './reply-memory.ts'
-import { within } from './within.ts'
+import { within } from './turns.ts'
 
 export type Metrics = ReturnType<typeof createMetrics>
 

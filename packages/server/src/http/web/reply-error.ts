@@ -4,10 +4,16 @@ import type { Socket } from 'node:net'
 import { ERRORS, type ErrorCode, type Problem } from '@tacho/contract/web/errors.ts'
 import type { FastifyBaseLogger, FastifyError, FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { StorageError, StoreAway } from '../../storage/engine/store.ts'
-import { addressAdvice, GRPC_HEADERS, pathOf, speaksGrpc } from '../record/exporters.ts'
-import { speaksHttp2, type GrpcAnswers, type ParserError } from '../record/grpc.ts'
-import { answerLast } from './pipelines.ts'
-import { closeIfUnread } from './unread-bodies.ts'
+import {
+  addressAdvice,
+  GRPC_HEADERS,
+  pathOf,
+  speaksGrpc,
+  speaksHttp2,
+  type GrpcAnswers,
+  type ParserError,
+} from '../record/exporters.ts'
+import { answerLast, closeIfUnread } from './pipelines.ts'
 
 interface RefusalDetails {
   errors?: Problem['errors'] | undefined

@@ -3,8 +3,7 @@ import type { FastifyReply } from 'fastify'
 import { LIMITS } from '@tacho/contract/engine/limits.ts'
 import { LEFT, refuse, type Refusal } from './reply-error.ts'
 import { Shares } from '../../domain/tenants/shares.ts'
-import type { Holder } from '../../storage/engine/turns-by-workspace.ts'
-import { TurnsByWorkspace } from '../../storage/engine/turns-by-workspace.ts'
+import { type Holder, TurnsByWorkspace } from '../../storage/engine/turns-by-workspace.ts'
 
 export interface Page {
   built(reply: FastifyReply, bytes: number): void

@@ -4,7 +4,7 @@ import type { FastifyInstance, FastifyReply, FastifyRequest, onRequestAsyncHookH
 import { Type, type Static, type TObject, type TSchema } from 'typebox'
 import { Compile, type Validator } from 'typebox/compile'
 import { readJsonBody, type BodyFault } from '../../domain/web/json-body.ts'
-import { nearestName } from '../../domain/web/nearest-name.ts'
+import { nearestName, isStorableText } from '../../domain/web/text.ts'
 import {
   faultLine,
   FAULTS_MAX,
@@ -13,12 +13,11 @@ import {
   SUGGESTED_CHARS,
   type SchemaFault,
 } from '../../domain/web/schema-faults.ts'
-import { isStorableText } from '../../domain/web/text.ts'
-import { holderOf } from '../tenants/holder.ts'
+import { holderOf } from '../tenants/rate-limit.ts'
 import { readBody, type BodyLimits, type BodyMemory } from './read-body.ts'
 import { isRefusal, orRefusal, refuse, replyError, type Refusal } from './reply-error.ts'
 import type { ReplyMemory } from './reply-memory.ts'
-import { sendInPieces } from './unread-replies.ts'
+import { sendInPieces } from './connections.ts'
 
 declare module 'fastify' {
   interface FastifyContextConfig {

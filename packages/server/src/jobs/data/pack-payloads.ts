@@ -1,9 +1,9 @@
 /** The store knows which runs are unpacked. If several nodes take the same run, one stores it. */
 import type { TimelinePlace } from '../../storage/record/events.ts'
 import { eachRow } from '../../storage/engine/page.ts'
-import type { PackedSlice, RunSlice, UnpackedRun } from '../../storage/data/packing.ts'
+import type { PackedSlice, RunSlice, UnpackedRun } from '../../storage/data/retention.ts'
 import { StorageError } from '../../storage/engine/store.ts'
-import { every, type Job, type JobOptions } from '../engine/every.ts'
+import { every, type Job, type JobOptions } from '../engine/timers.ts'
 import { createPace, type AddWork } from '../engine/pace.ts'
 
 type Acts =

@@ -16,7 +16,7 @@ import {
 } from '../../storage/data/retention.ts'
 import type { RunPlace } from '../../storage/runs/runs.ts'
 import type { Storage } from '../../storage/storage.ts'
-import { every, type Job, type JobOptions } from '../engine/every.ts'
+import { every, type Job, type JobOptions } from '../engine/timers.ts'
 import { createPace, type Pace } from '../engine/pace.ts'
 import type { HandlerOptions, ItemHandler } from '../engine/work.ts'
 

@@ -1,22 +1,32 @@
 /** An append or the stalled rule queues a failed run. Its message to webhooks is stored with the end of that work. */
 import { setImmediate as turn } from 'node:timers/promises'
-import { failedRunNews } from '../../domain/messages/run-news.ts'
-import { failureGrouping, failureTitle, kindTitle, placeTitle } from '../../domain/issues/failure-issue.ts'
-import { canonicalFacts, type Grouping } from '../../domain/issues/issue.ts'
-import { releaseIn } from '../../domain/issues/release.ts'
-import { isCounted, toldFailure, type FailedEvent, type ToldFailure } from '../../domain/issues/seen-failures.ts'
+import { failedRunNews } from '../../domain/messages/notification.ts'
+import {
+  failureGrouping,
+  failureTitle,
+  kindTitle,
+  placeTitle,
+  isCounted,
+  toldFailure,
+  type FailedEvent,
+  type ToldFailure,
+} from '../../domain/issues/failure-issue.ts'
+import { canonicalFacts, type Grouping, groupingOf, issueTitle } from '../../domain/issues/issue.ts'
+import { releaseIn } from '../../domain/issues/issue-view.ts'
 import {
   readFailureSubject,
   type NamedFailure,
   type NewFailure,
   type RunInReview,
-} from '../../storage/issues/failures.ts'
+  type IssueDecision,
+  type RecordInReview,
+} from '../../storage/issues/issues.ts'
 import type { NewLoop } from '../../storage/issues/loops.ts'
-import { readTraits } from '../../storage/runs/traits.ts'
+import { readTraits } from '../../storage/runs/runs.ts'
 import { uuidv7, type Random } from '../../storage/engine/uuid.ts'
 import type { WorkItem } from '../../storage/engine/work.ts'
-import type { RunPages } from '../messages/run-pages.ts'
-import type { HandlerOptions, ItemHandler } from '../engine/work.ts'
+import type { RunPages } from '../messages/tell-gaps.ts'
+import type { HandlerOptions, ItemHandler, Next, BatchHandler } from '../engine/work.ts'
 
 type FailureActs = 'readFailures' | 'recordFailures' | 'recordLoops' | 'nameReported' | 'tellOfRun'
 type Options = HandlerOptions<FailureActs> & { pages: Pick<RunPages, 'urlOf'>; random: Random }
@@ -137,4 +147,58 @@ function grouped(failure: FailedEvent['failure'], agentName: string, release: st
       kind: group(kind, kindTitle(failure.kind)),
     },
   }
+}
+
+export function reopenIssues({
+  storage,
+  now,
+  random,
+}: HandlerOptions<'endIgnoring'> & { random: Random }): ItemHandler {
+  async function end({ environmentId, subjectId: id }: WorkItem): Promise<Next> {
+    await storage.endIgnoring({ environmentId, id }, uuidv7(now(), random), now())
+    return 'ended'
+  }
+  return { kind: 'reopen_issue', batch: 50, perform: end, giveUp: end }
+}
+
+type ReviewActs = 'startReview' | 'decideIssueRecords' | 'failIssueRecord'
+
+export function reviewIssueRecords({
+  storage,
+  now,
+  random,
+}: HandlerOptions<ReviewActs> & { random: Random }): BatchHandler {
+  function decisionOf(record: RecordInReview): IssueDecision {
+    const { facts, fingerprint } = groupingOf(record)
+    return {
+      recordId: record.id,
+      reports: reportedEvent(record),
+      fingerprint,
+      facts: canonicalFacts(facts),
+      detectionType: facts.detectionType ?? '',
+      title: issueTitle(record),
+      newIssueId: uuidv7(now(), random),
+    }
+  }
+
+  return {
+    kind: 'review_issue_record',
+    batch: 50,
+    async performAll(items) {
+      // One tenant per transaction.
+      for (const [environmentId, some] of Map.groupBy(items, (item) => item.environmentId)) {
+        const ids = some.map(({ subjectId }) => subjectId)
+        const records = await storage.startReview(environmentId, ids, now())
+        await storage.decideIssueRecords(environmentId, records.map(decisionOf), now())
+      }
+    },
+    async giveUp({ environmentId, subjectId }, reason) {
+      await storage.failIssueRecord(environmentId, subjectId, reason, now())
+      return 'ended'
+    },
+  }
+}
+
+function reportedEvent({ recordKind, runId, eventId }: RecordInReview): IssueDecision['reports'] {
+  return recordKind === 'DETECTION' && runId !== null && eventId !== null ? { runId, eventId } : null
 }

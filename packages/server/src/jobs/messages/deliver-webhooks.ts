@@ -2,14 +2,20 @@
 import { LRUCache } from 'lru-cache'
 import { mailAddressOf, mailMessage } from '../../domain/messages/mail.ts'
 import { inputsInShort } from '../../domain/approvals/input-preview.ts'
-import { inputWanted, newsOf, nextAttemptAt, webhookMessage } from '../../domain/messages/webhook.ts'
-import type { LaterNews, ShownOfInput } from '../../domain/messages/webhook.ts'
+import {
+  inputWanted,
+  newsOf,
+  nextAttemptAt,
+  webhookMessage,
+  type LaterNews,
+  type ShownOfInput,
+} from '../../domain/messages/webhook.ts'
 import type { WebhookNews } from '../../domain/messages/webhook-formats.ts'
 import type { ApprovalRow } from '../../storage/approvals/approvals.ts'
-import { isoTime } from '../../storage/engine/iso-time.ts'
+import { isoTime } from '../../storage/engine/times.ts'
 import type { DeliveryAttempt, DeliveryHold, DeliveryOrder } from '../../storage/messages/webhooks.ts'
 import type { WorkHold, WorkItem } from '../../storage/engine/work.ts'
-import type { RunPages } from './run-pages.ts'
+import type { RunPages } from './tell-gaps.ts'
 import type { MailSender } from './mail-sender.ts'
 import type { Sent, WebhookSender } from './webhook-sender.ts'
 import type { HandlerOptions, ItemHandler, Next } from '../engine/work.ts'

@@ -1,6 +1,5 @@
 import type { Transporter } from 'nodemailer'
-import { smtpServerOf } from '../../domain/messages/smtp-server.ts'
-import type { MailMessage } from '../../domain/messages/mail.ts'
+import { smtpServerOf, type MailMessage } from '../../domain/messages/mail.ts'
 import { Shares } from '../../domain/tenants/shares.ts'
 import type { Sent } from './webhook-sender.ts'
 

@@ -2,10 +2,13 @@
  * Items of one event become one message. An item is for all browsers, or for one that was quiet or whose service
  * failed.
  */
-import { LIMITS } from '@tacho/contract/engine/limits.ts'
+import { hash } from 'node:crypto'
 import { LRUCache } from 'lru-cache'
+import type { RequestDetails } from 'web-push'
+import { LIMITS } from '@tacho/contract/engine/limits.ts'
+import type { PushedNotification } from '@tacho/contract/messages/notification.ts'
 import { Shares } from '../../domain/tenants/shares.ts'
-import { bySeverity, choose, toNotice, type Notice } from '../../domain/messages/notification.ts'
+import { bySeverity, choose, toNotice, type Notice, type PushKeys } from '../../domain/messages/notification.ts'
 import { nextAttemptAt } from '../../domain/messages/webhook.ts'
 import {
   subjectBeginning,
@@ -14,8 +17,8 @@ import {
   type ToldBrowser,
 } from '../../storage/messages/notifications.ts'
 import type { WorkHold, WorkItem } from '../../storage/engine/work.ts'
-import type { PushSender } from './push-sender.ts'
 import type { HandlerOptions, ItemHandler, Next } from '../engine/work.ts'
+import type { Sent, WebhookSender } from './webhook-sender.ts'
 
 type Acts = 'findEnvironment' | 'findNotices' | 'listNotices' | 'listToldBrowsers' | 'recordNoticesTold'
 
@@ -142,4 +145,50 @@ const isHigh = ({ severity }: Notice) => severity === 'HIGH' || severity === 'CR
 
 function timeToLiveSeconds({ until }: Notice, now: number): number {
   return until === null ? DAY_SECONDS : Math.max(1, Math.floor((until - now) / 1_000))
+}
+
+/** Encrypts messages for browsers and sends them to their push services, as webhooks are sent: to public addresses only. */
+
+type PushSender = (
+  browser: Pick<ToldBrowser, 'endpoint' | 'publicKey' | 'authSecret'>,
+  pushed: PushedNotification,
+  how: { seconds: number; isUrgent: boolean },
+) => Promise<Sent>
+
+interface PushOptions {
+  keys: PushKeys
+  contact: () => string
+  send: WebhookSender['send']
+}
+
+/** Most that push services take. */
+const TOPIC_CHARS = 32
+
+export function createPushSender({ keys, contact, send }: PushOptions): PushSender {
+  return async ({ endpoint, publicKey: p256dh, authSecret: auth }, pushed, { seconds, isUrgent }) => {
+    const { default: webPush } = await import('web-push')
+    const { environmentId, event } = pushed
+    let request: RequestDetails
+    try {
+      request = webPush.generateRequestDetails({ endpoint, keys: { p256dh, auth } }, JSON.stringify(pushed), {
+        vapidDetails: { subject: contact(), ...keys },
+        TTL: seconds,
+        urgency: isUrgent ? 'high' : 'normal',
+        contentEncoding: 'aes128gcm',
+        // A newer message replaces one that a browser, which is off, has not got yet.
+        topic: hash('sha256', `${environmentId} ${event}`).slice(0, TOPIC_CHARS),
+      })
+    } catch {
+      // One browser must not hold back the others.
+      return { ok: false, status: null, error: 'Nothing can be encrypted for this browser', isFinal: true }
+    }
+    const { 'Content-Length': _length, ...headers } = request.headers
+    const texts = Object.entries(headers).map(([name, value]): [string, string] => [name.toLowerCase(), String(value)])
+    return send({ url: endpoint, headers: Object.fromEntries(texts), body: request.body ?? Buffer.alloc(0) })
+  }
+}
+
+export function contactOf(publicUrl: string, mailFrom: string | null): string {
+  if (mailFrom !== null) return `mailto:${mailFrom}`
+  return publicUrl.startsWith('https://') ? new URL(publicUrl).origin : 'mailto:operator@localhost'
 }

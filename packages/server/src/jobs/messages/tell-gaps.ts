@@ -1,7 +1,7 @@
 /** Once per run, after the time in which a retry or a spool can still fill the gaps. */
-import { gapsNews } from '../../domain/messages/run-news.ts'
-import type { RunPages } from './run-pages.ts'
+import { gapsNews } from '../../domain/messages/notification.ts'
 import type { HandlerOptions, ItemHandler } from '../engine/work.ts'
+import type { Storage } from '../../storage/storage.ts'
 
 type Options = HandlerOptions<'tellOfRun' | 'findRun'> & { pages: Pick<RunPages, 'urlOf'> }
 
@@ -19,5 +19,24 @@ export function tellGaps({ storage, pages, now }: Options): ItemHandler {
       return 'ended'
     },
     giveUp: async () => 'done',
+  }
+}
+
+export type RunPages = ReturnType<typeof runPages>
+
+/** With ids, so that a renamed workspace is found. Null: the environment was deleted. `run` is an internal id. */
+export function runPages(storage: Pick<Storage, 'findEnvironment'>, publicUrl: () => string) {
+  async function placeOf(environmentId: string) {
+    const found = await storage.findEnvironment(environmentId)
+    if (!found) return null
+    const { name: environment, workspaceId } = found
+    return { environment, workspaceId, url: `${publicUrl()}/w/${workspaceId}/${environmentId}` }
+  }
+  return {
+    placeOf,
+    async urlOf(environmentId: string, run: string): Promise<string | null> {
+      const place = await placeOf(environmentId)
+      return place && `${place.url}/runs/${run}`
+    },
   }
 }

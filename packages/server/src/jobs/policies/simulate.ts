@@ -7,17 +7,25 @@
  *
  * After a crash, another node or a restarted one starts from the beginning.
  */
-import { DAY_MS } from '../../storage/engine/hours.ts'
+import { LRUCache } from 'lru-cache'
 import { LIMITS } from '@tacho/contract/engine/limits.ts'
 import type { SimulationResult } from '@tacho/contract/policies/simulation.ts'
-import { conditionOf, needsRunUsage, type AskedApproval } from '../../domain/policies/policy-trial.ts'
-import { isoTime } from '../../storage/engine/iso-time.ts'
-import type { CallKind, CallPlace, SimulationRow, ToolCallRow } from '../../storage/policies/simulations.ts'
+import { DAY_MS, isoTime } from '../../storage/engine/times.ts'
+import {
+  conditionOf,
+  needsRunUsage,
+  type AskedApproval,
+  type Trial,
+  type TrialFindings,
+} from '../../domain/policies/policy-trial.ts'
+import type { CallKind, CallPlace, SimulationRow, ToolCallRow, RunStepRow } from '../../storage/policies/policies.ts'
 import type { Storage } from '../../storage/storage.ts'
 import type { WorkItem } from '../../storage/engine/work.ts'
-import { readSteps } from './read-steps.ts'
-import { startTrial, type TrialThread } from './trial.ts'
 import type { HandlerOptions, ItemHandler, Next } from '../engine/work.ts'
+import type { TimelinePlace } from '../../storage/record/events.ts'
+import { moduleUrl } from '../../program/program.ts'
+import { startCalledThread } from '../../threads/threads.ts'
+import type { TrialCall, TrialData } from './simulation-thread.ts'
 
 type Acts =
   | 'findSimulation'
@@ -170,4 +178,67 @@ async function resultOf(
     warnings.push({ code: 'not_all_looked_at', field: null, message })
   }
   return { ...findings, from: isoTime(from), to: isoTime(to), approvals, warnings }
+}
+
+const PAGE_STEPS = 1_000
+const PAGE_BYTES = 1_048_576
+/** An evicted run is read again from its start. */
+const RUNS_FOLLOWED = 10_000
+
+function readSteps(
+  storage: Pick<Storage, 'listRunSteps'>,
+  environmentId: string,
+  taker: Pick<Trial, 'addSteps' | 'forgetRuns'>,
+) {
+  const followed = new LRUCache<string, { after: TimelinePlace | null }>({
+    max: RUNS_FOLLOWED,
+    dispose: (_, run, reason) => {
+      if (reason === 'evict') taker.forgetRuns([run])
+    },
+  })
+
+  async function readUpTo(run: string, before: TimelinePlace): Promise<void> {
+    let after = followed.get(run)?.after ?? null
+    for (;;) {
+      const page = { limit: PAGE_STEPS, pageBytes: PAGE_BYTES, after, before }
+      const steps = await storage.listRunSteps(environmentId, run, page)
+      const last = steps.at(-1)
+      if (last === undefined) break
+      taker.addSteps(run, steps)
+      after = { time: last.time, seq: last.seq }
+    }
+    followed.set(run, { after })
+  }
+
+  return {
+    /** For calls that are not after those that were read. */
+    startAgain(): void {
+      taker.forgetRuns([...followed.keys()])
+      followed.clear()
+    },
+    async readBefore(calls: ToolCallRow[]): Promise<void> {
+      // Calls are in time order, so the last call of a run remains.
+      const lastOf = new Map(calls.map(({ run, time, seq }) => [run, { time, seq }]))
+      for (const [run, before] of lastOf) await readUpTo(run, before)
+    },
+  }
+}
+
+type TrialThread = ReturnType<typeof startTrial>
+
+const HEAP_MIB = 256
+
+function startTrial(policy: TrialData) {
+  const thread = startCalledThread<TrialCall, unknown>(moduleUrl('simulation-thread', import.meta.url), {
+    name: 'simulation',
+    workerData: policy,
+    resourceLimits: { maxOldGenerationSizeMb: HEAP_MIB },
+  })
+  return {
+    addSteps: (run: string, steps: RunStepRow[]) => thread.tell(['addSteps', run, steps]),
+    forgetRuns: (runs: string[]) => thread.tell(['forgetRuns', runs]),
+    look: (kind: CallKind, calls: ToolCallRow[]) => thread.call(['look', kind, calls]) as Promise<AskedApproval[]>,
+    findings: () => thread.call(['findings']) as Promise<TrialFindings>,
+    close: thread.close,
+  }
 }

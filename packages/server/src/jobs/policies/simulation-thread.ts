@@ -1,7 +1,7 @@
 /** Parses payloads and evaluates conditions, so that no request waits for that. */
 import { workerData } from 'node:worker_threads'
 import { conditionOf, createTrial, type Trial, type TrialPolicy } from '../../domain/policies/policy-trial.ts'
-import { answerCalls } from '../../threads/called-thread.ts'
+import { answerCalls } from '../../threads/threads.ts'
 
 export type TrialData = TrialPolicy & { condition: string }
 

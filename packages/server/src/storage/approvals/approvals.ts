@@ -1,9 +1,8 @@
 import type { ApprovalStatus, Decision } from '@tacho/contract/approvals/approval.ts'
 import type { RanStatus, WithdrawnReason } from '@tacho/contract/engine/words.ts'
 import type { ApprovalGroup } from '@tacho/contract/approvals/operator-approval.ts'
-import { isoTime } from '../engine/iso-time.ts'
-import type { PageAfter } from '../engine/page.ts'
-import type { RowFor } from '../engine/row-for.ts'
+import { isoTime } from '../engine/times.ts'
+import type { PageAfter, RowFor } from '../engine/page.ts'
 import type { RowOf } from '../engine/tables.ts'
 
 export interface ApprovalRow extends RowOf<'approvals'> {

@@ -6,9 +6,21 @@
  * an interrupted copy continues there. Running a finished copy again only verifies it.
  */
 import { StoreRefused } from '../engine/store.ts'
-import { addRows, checksumText, newChecksum } from './checksum.ts'
-import { checkSeqs, firstNumbering, renumberEvents, renumberRuns } from './renumber.ts'
-import type { CopyState, Row, Source, TableProgress, Target, Value } from './side.ts'
+import {
+  addRows,
+  checksumText,
+  newChecksum,
+  checkSeqs,
+  firstNumbering,
+  renumberEvents,
+  renumberRuns,
+  type CopyState,
+  type Row,
+  type Source,
+  type TableProgress,
+  type Target,
+  type Value,
+} from './side.ts'
 import { COPIED_TABLES, walkOf, type NamedTable } from '../engine/tables.ts'
 
 export interface CopyWatch {

@@ -7,9 +7,7 @@ import { aliveNodes } from '../postgres/nodes.ts'
 import { prepareStore, unusable } from '../postgres/prepare.ts'
 import { postgresSql } from '../postgres/sql.ts'
 import { StoreRefused } from '../engine/store.ts'
-import { valueText } from './checksum.ts'
-import { readsOf, writesOf } from './portable-side.ts'
-import type { Row, SeqSpan, Side, Source, Target } from './side.ts'
+import { valueText, readsOf, writesOf, type Row, type SeqSpan, type Side, type Source, type Target } from './side.ts'
 
 const WAIT_MS = 10_000
 /** `TACI`. Prevents two copies into one store, which would mix their rows. */

@@ -3,13 +3,12 @@ import { existsSync, mkdirSync } from 'node:fs'
 import path from 'node:path'
 import { checkApplied, COPYING } from '../sql/engine/migrations.ts'
 import { openDatabase, STORE_FILE, type Database } from '../sqlite/database.ts'
-import { lockStore } from '../sqlite/lock.ts'
+import { lockStore } from '../sqlite/files.ts'
 import { appliedMigrations, knownMigrations, migrate } from '../sqlite/migrate.ts'
 import { sqliteSql } from '../sqlite/sql.ts'
 import { transaction } from '../sqlite/transaction.ts'
 import { StoreRefused } from '../engine/store.ts'
-import { readsOf, writesOf } from './portable-side.ts'
-import type { Row, SeqSpan, Side, Source, Target } from './side.ts'
+import { readsOf, writesOf, type Row, type SeqSpan, type Side, type Source, type Target } from './side.ts'
 
 const TARGET_CACHE_KIB = 262_144
 /** About 80 MB of log. */

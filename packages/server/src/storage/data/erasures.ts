@@ -1,6 +1,6 @@
 import type { Erasure, ErasureKind } from '@tacho/contract/data/erasure.ts'
 import type { NewEvent } from '../record/events.ts'
-import type { RowFor } from '../engine/row-for.ts'
+import type { RowFor } from '../engine/page.ts'
 
 export interface ErasureSubject {
   kind: ErasureKind

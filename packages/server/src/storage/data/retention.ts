@@ -1,12 +1,9 @@
-import type {
-  Retention,
-  RetentionProgress,
-  RetentionRows,
-  RetentionRuns,
-  RetentionSettings,
-} from '@tacho/contract/data/retention.ts'
-import type { RowFor } from '../engine/row-for.ts'
+import type { Retention, RetentionProgress, RetentionRows, RetentionRuns, RetentionSettings } from '@tacho/contract/data/retention.ts'
+import type { RunStatus } from '@tacho/contract/runs/run.ts'
+import type { StalledRule } from '@tacho/contract/runs/stalled-rule.ts'
+import type { RowFor } from '../engine/page.ts'
 import type { RunPlace } from '../runs/runs.ts'
+import type { TimelinePlace } from '../record/events.ts'
 
 export interface Tenant {
   workspaceId: string
@@ -40,7 +37,7 @@ export interface RetentionSlice {
 }
 
 /** External ids. The engine drops these runs from its caches. */
-export interface ChangedRuns {
+interface ChangedRuns {
   changedRunIds: string[]
 }
 
@@ -59,3 +56,53 @@ export const KEEP_ALL: RetentionSettings = {
 }
 
 export const SETTING_NAMES = Object.keys(KEEP_ALL) as (keyof RetentionSettings)[]
+
+interface PackedRun {
+  id: string
+  runId: string
+}
+
+export interface UnpackedRun extends PackedRun {
+  number: number
+  status: RunStatus
+  lastEventAt: number
+}
+
+export interface PackedBlock {
+  /** Payload texts in UTF-8, concatenated, as one Brotli stream. */
+  packed: Uint8Array
+  places: (TimelinePlace & { at: number; bytes: number })[]
+}
+
+export interface RunSlice {
+  run: PackedRun
+  slice: PackedSlice
+}
+
+export interface PackedSlice {
+  number: number
+  /** Events of the run when the slice was read. */
+  events: number
+  blocksBefore: number
+  payloads: number
+  blocks: PackedBlock[]
+  after: TimelinePlace | null
+  more: boolean
+}
+
+export type StalledRuleRow = Pick<StalledRule, 'idleMinutes' | 'closeAs'>
+
+export const DEFAULT_STALLED_RULE: StalledRuleRow = { idleMinutes: 15, closeAs: 'FAILED' }
+/** Longer than nearly every model call and tool: many environments never choose a rule. */
+const DEFAULT_CLOSE_MINUTES = 60
+
+export function closeAfterMinutes(rule: StalledRuleRow | null): number {
+  return rule?.idleMinutes ?? DEFAULT_CLOSE_MINUTES
+}
+
+interface ClosedRuns extends ChangedRuns {
+  isOn: boolean
+  after: RunPlace | null
+  /** No run can be due before; null: some may be due soon. */
+  nextAt: number | null
+}

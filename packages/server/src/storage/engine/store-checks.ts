@@ -1,5 +1,5 @@
 import { NO_PAYLOADS, payloadsCheck, type PayloadsChecked } from '../sql/engine/damage.ts'
-import type { StoreCheck } from './store.ts'
+import { type StoreCheck, StorageError, StoreAway } from './store.ts'
 
 const MIB = 1_048_576
 /** Reading a larger store at once would take too much of the disk or database from the service. */
@@ -34,4 +34,45 @@ export function mib(bytes: number): string {
 export function queueCheck({ queuedBytes, queueBytes }: Record<'queuedBytes' | 'queueBytes', number>, where = '') {
   const detail = `${mib(queuedBytes)} of at most ${mib(queueBytes)} of events wait for a commit${where}`
   return { name: 'queue', ok: queuedBytes < queueBytes / 2, detail }
+}
+
+/**
+ * How long the oldest write has waited for its commit. Writes that give up, such as after a lock timeout, and come again have
+ * waited since the first of them, as long as none succeeds.
+ */
+
+export type WaitingCommits = ReturnType<typeof createWaitingCommits>
+
+/** Nobody has tried for this long. */
+const FORGOTTEN_MS = 60_000
+
+export function createWaitingCommits(now: () => number = () => performance.now()) {
+  /** In the order of their begin. */
+  const waiting = new Set<{ since: number }>()
+  let failing: { since: number; until: number } | null = null
+
+  return {
+    async during<Result>(work: Promise<Result>): Promise<Result> {
+      const own = { since: now() }
+      waiting.add(own)
+      try {
+        const result = await work
+        failing = null
+        return result
+      } catch (error) {
+        // A store that is away has reasons of its own, and other errors are the caller's.
+        const isBlocked = error instanceof StorageError && error.code === 'storage_unavailable'
+        if (isBlocked && !(error instanceof StoreAway)) failing = { since: failing?.since ?? own.since, until: now() }
+        throw error
+      } finally {
+        waiting.delete(own)
+      }
+    },
+    oldestMs(): number {
+      const [oldest] = waiting
+      if (failing !== null && waiting.size === 0 && now() - failing.until > FORGOTTEN_MS) failing = null
+      const since = Math.min(oldest?.since ?? Infinity, failing?.since ?? Infinity)
+      return since === Infinity ? 0 : now() - since
+    },
+  }
 }

@@ -1,8 +1,11 @@
 import type { IssueActivity, IssueState } from '@tacho/contract/issues/issue.ts'
 import type { RunStatus } from '@tacho/contract/runs/run.ts'
-import type { PageAfter } from '../engine/page.ts'
-import type { RowFor } from '../engine/row-for.ts'
+import type { RecordKind, RecordOrigin, RecordStatus } from '@tacho/contract/issues/issue-record.ts'
+import type { PageAfter, RowFor } from '../engine/page.ts'
 import type { RowOf } from '../engine/tables.ts'
+import type { ApprovalRow } from '../approvals/approvals.ts'
+import type { StoredEvent } from '../record/events.ts'
+import type { RunRow } from '../runs/runs.ts'
 
 export interface IssueRef {
   environmentId: string
@@ -105,4 +108,121 @@ export interface TrendSlots {
   count: number
   /** Only this many latest detections of each set of facts are counted. */
   most: number
+}
+
+export interface IssueRecordReceived {
+  id: string
+  status: RecordStatus
+  isNew: boolean
+  /** As the first of the records with this key has it. */
+  evidence: string
+}
+
+/** A claim of an approval under which nothing may run. Null: it was erased. */
+export interface RefusedClaim {
+  unclaimed: ApprovalRow | null
+}
+
+interface StoredRecord extends RowOf<'issue_records'> {
+  recordKind: RecordKind
+  status: RecordStatus
+  origin: RecordOrigin
+  /** The service's record of the same failure, which counts. This one is evidence. */
+  sameAs: string | null
+  /** `detectedAt`, but never after the arrival. Orders issues. */
+  seenAt: number
+  payload: string
+}
+
+type NotSent = 'status' | 'statusAt' | 'failure' | 'fingerprint' | 'origin' | 'sameAs' | 'seenAt'
+
+export interface NewIssueRecord extends Omit<StoredRecord, NotSent> {
+  environmentId: string
+}
+
+export interface IssueRecordWhole extends StoredRecord {
+  issueId: string | null
+  run: string | null
+  /** Null: its event is not stored, or it names none. */
+  storedEventId: string | null
+}
+
+export type IssueRecordRow = Omit<IssueRecordWhole, 'payload' | 'evidence'>
+
+export interface IssueRecordFilter {
+  status?: RecordStatus | undefined
+  recordKind?: RecordKind | undefined
+}
+
+type Reviewed = 'id' | 'recordKind' | 'runId' | 'eventId' | 'detectionType' | 'policyId' | 'payload'
+export type RecordInReview = Pick<StoredRecord, Reviewed>
+
+export interface IssueDecision {
+  recordId: string
+  /** The event that a client's detection names. If the service counted its failure, this record no longer counts. */
+  reports: { runId: string; eventId: string } | null
+  fingerprint: string
+  facts: string
+  detectionType: string
+  title: string
+  newIssueId: string
+}
+
+export interface DecidedIssues {
+  opened: string[]
+  regressed: string[]
+}
+
+/** Failures that the service sees in recorded events. Each becomes one issue record of the service. */
+
+export interface NamedFailure {
+  eventId: string
+  title: string
+}
+
+export interface TimeSpan {
+  from: number
+  to: number
+  /** One of the events ended the run as failed. */
+  ends?: true
+}
+
+export interface RunInReview {
+  run: RunRow
+  events: StoredEvent[]
+}
+
+export interface NewFailure {
+  id: string
+  /** Null: the stalled rule closed the run. */
+  eventId: string | null
+  clientId: string
+  sessionId: string | null
+  agentId: string
+  promptVersionId: string | null
+  time: number
+  detectionType: string
+  payload: string
+  decision: Omit<IssueDecision, 'recordId' | 'reports'>
+  broader: BroaderGroups
+}
+
+/** Joined where the failure would open one issue too many. */
+interface BroaderGroups {
+  /** Prefix of the fingerprints of its place. */
+  family: string
+  place: FailureGroup
+  kind: FailureGroup
+}
+
+export type FailureGroup = Pick<IssueDecision, 'fingerprint' | 'facts' | 'title'>
+
+export const failureSubject = (run: string, span: TimeSpan | null): string =>
+  `${run}/${span === null ? 'stalled' : `${span.from}-${span.to}${span.ends ? '/end' : ''}`}`
+
+export function readFailureSubject(subject: string): { run: string; span: TimeSpan | null } | null {
+  const [, run = '', from, to, end] = /^([0-9a-f-]{36})\/(?:stalled|(\d{1,15})-(\d{1,15})(\/end)?)$/.exec(subject) ?? []
+  if (run === '') return null
+  if (from === undefined) return { run, span: null }
+  return { run, span: { from: Number(from), to: Number(to), ...(end !== undefined && { ends: true }) } }
 }

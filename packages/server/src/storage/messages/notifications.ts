@@ -1,7 +1,9 @@
 import type { NotificationChoice, NotificationEvent, QuietHours } from '@tacho/contract/messages/notification.ts'
 import type { Severity } from '@tacho/contract/policies/runtime-config.ts'
 import { NOTIFICATION_EVENTS } from '@tacho/contract/engine/words.ts'
+import type { AskedSlackLink } from '@tacho/contract/messages/slack-link.ts'
 import type { AlertRow } from './alerts.ts'
+import type { PersonRoles } from '../people/operators.ts'
 
 export interface BrowserRow {
   id: string
@@ -77,4 +79,29 @@ export function subjectOf(text: string): NoticeSubject | null {
   const browserId = parts[0] === 'browser' ? (parts[1] ?? '') : null
   const [event = '', id = ''] = browserId === null ? parts : parts.slice(2)
   return isNotificationEvent(event) ? { browserId, event, id } : null
+}
+
+export type SlackUser = Omit<AskedSlackLink, 'expiresAt'>
+
+export interface SlackLinkRow extends SlackUser {
+  id: string
+  environmentId: string
+  webhookId: string
+  operatorId: string
+  email: string
+  changedAt: number
+}
+
+export interface NewSlackCode extends SlackUser {
+  id: string
+  environmentId: string
+  webhookId: string
+  codeHash: string
+  codeExpiresAt: number
+  changedAt: number
+}
+
+export interface LinkedPerson extends PersonRoles {
+  id: string
+  email: string
 }

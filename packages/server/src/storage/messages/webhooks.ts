@@ -1,5 +1,5 @@
 import type { Delivery, DeliveryStatus, Webhook, WebhookEvent } from '@tacho/contract/messages/webhook.ts'
-import type { PatchOf, RowFor } from '../engine/row-for.ts'
+import type { PatchOf, RowFor } from '../engine/page.ts'
 
 export interface WebhookRow extends Omit<RowFor<Webhook>, 'interactionsUrl'> {
   /** `whsec_` and base64, as Standard Webhooks writes it. */

@@ -1,7 +1,8 @@
-import type { Role } from '@tacho/contract/web/access.ts'
+import type { Role } from '@tacho/contract/web/route.ts'
 import type { Invitation, Operator } from '@tacho/contract/people/operator.ts'
 import type { Session } from '@tacho/contract/people/sign-in.ts'
-import type { RowFor } from '../engine/row-for.ts'
+import type { OperatorToken } from '@tacho/contract/people/token.ts'
+import type { RowFor } from '../engine/page.ts'
 
 export interface MemberRow extends Omit<RowFor<Operator>, 'twoFactor' | 'fromGroups' | 'deactivated'> {
   twoFactor: number
@@ -75,3 +76,109 @@ export interface GroupRoleChange {
 }
 
 export type RoleChange = 'changed' | 'unknown' | 'last_owner' | 'deactivated'
+
+export interface OperatorTokenRow extends Omit<RowFor<OperatorToken>, 'createdBy'> {
+  hash: string
+  /** All null: the service, or a build that did not record it. */
+  creatorKind: 'operator' | 'token' | null
+  creatorId: string | null
+  creatorName: string | null
+}
+
+export type SignInModel = 'user' | 'session' | 'account' | 'verification' | 'twoFactor'
+
+/** Fields have the library's names; flags are 0 and 1, times are milliseconds. */
+export type SignInRecord = Record<string, string | number | null>
+
+export interface SignInCondition {
+  field: string
+  operator: 'eq' | 'ne' | 'lt' | 'lte' | 'gt' | 'gte' | 'in'
+  value: string | number | null | readonly string[]
+}
+
+export interface SignInFind {
+  where: SignInCondition[]
+  limit: number
+  newestFirst?: boolean
+}
+
+/** People and groups that a directory manages through SCIM. A person of it is an operator, under the same id. */
+
+export interface DirectoryPersonRow {
+  id: string
+  userName: string
+  externalId: string | null
+  name: string
+  email: string
+  active: number
+  createdAt: number
+  updatedAt: number
+}
+
+export interface DirectoryGroupRow {
+  id: string
+  name: string
+  externalId: string | null
+  createdAt: number
+  updatedAt: number
+}
+
+export interface DirectoryGroup extends DirectoryGroupRow {
+  members: { id: string; name: string }[]
+}
+
+/** Of a whole resource. `active`: undefined stays as it is, and a new person is active. */
+export type GivenPerson = Pick<DirectoryPersonRow, 'userName' | 'externalId' | 'name' | 'email'> & {
+  active: boolean | undefined
+}
+
+/** Undefined stays as it is. `name`: null is the user name. */
+export type PersonChange = Partial<Omit<GivenPerson, 'name'>> & { name?: string | null }
+
+/** Undefined stays as it is. `members`: exactly these, before `add` and `remove`. */
+export interface GroupChange {
+  name?: string | undefined
+  externalId?: string | null | undefined
+  members?: string[] | undefined
+  add: string[]
+  remove: string[]
+}
+
+/** An equality; null matches everything. */
+export type DirectoryFilter<Field extends string> = { field: Field; value: string } | null
+export interface DirectoryPage<Row> {
+  total: number
+  rows: Row[]
+}
+
+/** What each group gives, as the settings say. */
+export type GroupRoleEntries = readonly (readonly [group: string, roles: readonly GrantedRole[]])[]
+
+export interface AuditEntry {
+  /** UUIDv7 of `at`; entries are ordered by it. */
+  id: string
+  /** Null for the whole installation. */
+  workspaceId: string | null
+  environmentId: string | null
+  at: number
+  actorKind: 'operator' | 'token'
+  actorId: string
+  actorName: string
+  /** `<noun>.<verb>`, such as `policy.deploy`; a refused attempt ends in `.refused`. */
+  action: string
+  targetKind: string
+  targetId: string
+  detail: string
+  requestId: string
+  /** Of the caller, as the proxy settings resolve it; null: the service itself, or an entry of an earlier build. */
+  address: string | null
+}
+
+export interface AuditFilter {
+  action?: string | undefined
+  actorId?: string | undefined
+  targetKind?: string | undefined
+  targetId?: string | undefined
+  from?: number | undefined
+  to?: number | undefined
+}

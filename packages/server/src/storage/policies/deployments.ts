@@ -1,6 +1,10 @@
-import type { DeployableKind, Deployment, DeploymentChange } from '@tacho/contract/policies/deployment.ts'
-import type { PageAfter } from '../engine/page.ts'
-import type { RowFor } from '../engine/row-for.ts'
+import type {
+  DeployableKind,
+  Deployment,
+  DeploymentChange,
+  ClientStanding,
+} from '@tacho/contract/policies/deployment.ts'
+import type { PageAfter, RowFor } from '../engine/page.ts'
 
 export interface Item {
   kind: DeployableKind
@@ -61,3 +65,32 @@ export interface Configuration {
   revision: string
   text: string | null
 }
+
+/** A client is BEHIND when it asks with another revision this long after the revision changed. */
+export const TAKES_UP_MS = 2 * 60_000
+/**
+ * A client is SILENT when another client asked this much later: it missed several refreshes. Most of them are short processes that
+ * ended, which must not count as late.
+ */
+export const SILENT_AFTER_MS = 3 * 60_000
+/** A client is deleted this long after its last request, because many clients get a new id at each start. */
+export const CLIENTS_KEPT_MS = 24 * 60 * 60_000
+/** The revision of a client that said that it ends. Its row stays, so that an earlier poll at another node cannot bring it back. */
+export const ENDED = 'ended'
+
+interface ClientPlace {
+  identifiedBy: 'client' | 'key'
+  clientId: string
+}
+
+export interface ConfigurationClientSeen extends ClientPlace {
+  keyId: string
+  revision: string
+  seenAt: number
+}
+
+export interface ConfigurationClientRow extends ConfigurationClientSeen {
+  standing: ClientStanding
+}
+
+export type ConfigurationClientsPage = PageAfter<ClientPlace>

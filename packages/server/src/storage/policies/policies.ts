@@ -1,7 +1,14 @@
 /** A version never changes; deployments.ts says which one is deployed. */
+import { hash } from 'node:crypto'
 import type { PolicyAction, Severity } from '@tacho/contract/policies/runtime-config.ts'
 import type { OnError } from '@tacho/contract/engine/words.ts'
+import type { PromptResult } from '@tacho/contract/policies/prompt.ts'
+import type { Simulation, SimulationResult } from '@tacho/contract/policies/simulation.ts'
 import type { RowOf } from '../engine/tables.ts'
+import type { PageAfter, RowFor } from '../engine/page.ts'
+import type { ScoreSumRow } from '../runs/scores.ts'
+import type { LatencyRow, UsageSums, UncostedSum } from '../runs/usage.ts'
+import type { EventPage, NewEvent, TimelinePlace } from '../record/events.ts'
 
 export interface PolicyVersionRow extends RowOf<'policy_versions'> {
   severity: Severity
@@ -19,3 +26,91 @@ export interface PolicyRow extends Omit<RowOf<'policies'>, 'newest'> {
 }
 
 export type NewPolicyRow = Omit<PolicyRow, 'archivedAt' | 'newest'>
+
+export interface PromptRow extends Omit<RowOf<'prompts'>, 'newest'> {
+  workspaceId: string
+  newest: PromptVersionInfo
+}
+
+export type NewPromptRow = Omit<PromptRow, 'archivedAt' | 'newest'>
+export type PromptVersionRow = RowOf<'prompt_versions'> & {
+  /** Then it has no content. */
+  damaged?: true
+}
+export type PromptVersionInfo = Omit<PromptVersionRow, 'content'>
+export type NewPromptVersionRow = Pick<PromptVersionRow, 'id' | 'content' | 'author' | 'note' | 'createdAt'>
+
+export function measureContent(content: string): Pick<PromptVersionInfo, 'contentHash' | 'contentBytes'> {
+  return { contentHash: hash('sha256', content), contentBytes: Buffer.byteLength(content) }
+}
+
+/** `unchanged`: the newest version has the same content. `conflict`: the author has not seen the newest version. */
+export type SavedVersion<Version> = { outcome: 'created' | 'unchanged' | 'conflict'; version: Version }
+
+export type VersionPage = PageAfter<number>
+
+type Counted = 'runs' | 'completed' | 'failed' | 'cancelled' | 'events' | 'errors' | 'blocked' | 'approvals'
+
+/** Some of its runs, with what their events that name the version spent. */
+export interface VersionRunGroup {
+  runs: number
+  totalTokens: number
+  costNanos: number
+  uncosted: UncostedSum[]
+}
+
+export interface VersionResultRow extends UsageSums, Pick<PromptResult, Counted> {
+  /** Each as of the day on which its run started. */
+  uncosted: UncostedSum[]
+  /** All of its runs. In a group, figures are known of all or of none. */
+  groups: VersionRunGroup[]
+  /** Start of its first and its last run: the first event with this version. */
+  firstAt: number
+  lastAt: number
+  /** Of ended runs, in milliseconds; null: no run has ended. */
+  lengthP50: number | null
+  lengthP95: number | null
+  llm: LatencyRow | null
+  tool: LatencyRow | null
+  scores: ScoreSumRow[]
+}
+
+export type SimulationRow = RowFor<Simulation>
+export type NewSimulationRow = Omit<SimulationRow, 'status' | 'endedAt' | 'scanned' | 'total' | 'error' | 'result'>
+export type SimulationProgress = Pick<SimulationRow, 'scanned' | 'total'>
+
+export type SimulationEnd = { at: number } & (
+  | { status: 'DONE'; scanned: number; result: SimulationResult }
+  | { status: 'FAILED'; error: string }
+)
+
+/** `seq` alone is not unique across runs on every engine. */
+export interface CallPlace {
+  time: number
+  run: string
+  seq: number
+}
+
+/** TOOL_CALL events, or the decisions that held a call back or blocked it. */
+export type CallKind = 'ran' | 'held'
+
+export interface ToolCallPage extends PageAfter<CallPlace> {
+  kind: CallKind
+  from: number
+  to: number
+  pageBytes: number
+}
+
+export interface ToolCallRow
+  extends
+    CallPlace,
+    Pick<NewEvent, 'runId' | 'eventId' | 'spanId' | 'sessionId' | 'agentId' | 'agentName' | 'payload'> {}
+
+export interface RunStepPage extends EventPage {
+  before: TimelinePlace
+}
+
+/** `payload` only for an LLM_CALL; null for a TOOL_CALL. */
+export interface RunStepRow extends TimelinePlace {
+  payload: string | null
+}

@@ -8,10 +8,18 @@
 import { LRUCache } from 'lru-cache'
 import pg, { type PoolClient } from 'pg'
 import type { AppendEngine, AppendTransaction } from '../sql/record/append.ts'
-import { entryBytes, ownText } from '../sql/record/cached-text.ts'
+import { entryBytes, ownText } from '../sql/record/known-rows.ts'
 import { withEnvelope, type TakeNumbers } from '../sql/record/envelopes.ts'
 import { removalLock } from '../sql/data/erased-keys.ts'
-import { COMPARED, comparedValues } from '../sql/record/event-columns.ts'
+import {
+  COMPARED,
+  comparedValues,
+  columnValues,
+  RUN_COLUMNS,
+  stateOf,
+  STORED_RUN,
+  type StoredRun,
+} from '../sql/record/stored-columns.ts'
 import {
   fieldOf,
   insertedJsonRows,
@@ -20,17 +28,15 @@ import {
   type Columns,
   type InsertedTable,
   type Row,
-} from '../sql/engine/json-rows.ts'
+} from '../sql/engine/rows.ts'
 import { comparePacked, PACKED, unlessPacked, type Compared } from '../sql/record/payloads.ts'
-import { columnValues, RUN_COLUMNS, stateOf, STORED_RUN, type StoredRun } from '../sql/record/run-columns.ts'
 import { addEvent, nameSession, noteGaps, openedRun, type RunState } from '../sql/record/run-state.ts'
 import type { NewEvent } from '../record/events.ts'
 import { StorageError } from '../engine/store.ts'
 import type { AtCommit, Connections, Pipeline } from './connections.ts'
 import { isDataError, isRace, isTaken, storageError } from './errors.ts'
 import { encodeEvents, type EventCopy } from './event-copy.ts'
-import { postgresSql } from './sql.ts'
-import { statement } from './statement.ts'
+import { postgresSql, statement } from './sql.ts'
 
 /** An agent's unchanged name gets a new time only after this interval, because its row is hot. */
 const AGENT_REFRESH_MS = 1_000

@@ -12,7 +12,7 @@
  */
 import type { EventBatchRows, EventVerdict } from '../record/events.ts'
 import type { Committed } from '../sql/record/append.ts'
-import { batchBytes } from '../record/batch-bytes.ts'
+import { batchBytes } from '../record/packed-batch.ts'
 import { StorageError } from '../engine/store.ts'
 import { TurnsByWorkspace, type Holder } from '../engine/turns-by-workspace.ts'
 

@@ -1,7 +1,6 @@
 import pg, { type ClientConfig, type PoolClient } from 'pg'
 import { StorageError } from '../engine/store.ts'
-import { connectError, isPoolBusy, keepsConnection, storageError } from './errors.ts'
-import { firstFailure } from './first-failure.ts'
+import { connectError, isPoolBusy, keepsConnection, storageError, firstFailure } from './errors.ts'
 import type { Reachability } from './reachability.ts'
 
 export interface Timeouts {

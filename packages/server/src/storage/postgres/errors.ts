@@ -1,4 +1,5 @@
-import { DatabaseError } from 'pg'
+import type { EventEmitter } from 'node:events'
+import { DatabaseError, type ClientBase } from 'pg'
 import { StatementTimeout, StorageError, type StorageErrorCode } from '../engine/store.ts'
 
 /** SQLSTATE classes: data exception, integrity constraint violation, program limit exceeded (an index row too long). */
@@ -55,7 +56,7 @@ export function isTaken(error: unknown): boolean {
   return error.code === UNIQUE_VIOLATION || (error.code === INTERNAL_ERROR && KEY_OF_SHARD.test(error.message))
 }
 
-export function followsFailure(error: unknown): boolean {
+function followsFailure(error: unknown): boolean {
   return error instanceof DatabaseError && error.code === IN_FAILED_TRANSACTION
 }
 
@@ -104,4 +105,26 @@ export function storageError(error: unknown): unknown {
 
 function storageCode(sqlState: string): StorageErrorCode {
   return sqlState === DISK_FULL ? 'storage_full' : 'storage_unavailable'
+}
+
+/** Statements are sent together, so one may fail only because an earlier one did. The first error is the cause. */
+
+interface FirstFailure {
+  behind(error: unknown): unknown
+}
+
+const failures = new WeakMap<ClientBase, FirstFailure>()
+
+export function firstFailure(client: ClientBase): FirstFailure {
+  const known = failures.get(client)
+  if (known !== undefined) return known
+  let first: DatabaseError | null = null
+  const { connection } = client as unknown as { connection: EventEmitter }
+  connection.on('errorMessage', (error: DatabaseError) => (first ??= error))
+  connection.on('readyForQuery', ({ status }: { status: string }) => {
+    if (status === 'I') first = null
+  })
+  const failure: FirstFailure = { behind: (error) => (followsFailure(error) ? (first ?? error) : error) }
+  failures.set(client, failure)
+  return failure
 }

@@ -8,7 +8,7 @@
  * known only later; they have a fixed place in the row. Its session is last, and mostly that of the run.
  */
 import pg, { type ClientBase, type Connection } from 'pg'
-import { ROW_COLUMNS, rowValues, type PlacedEvent } from '../sql/record/event-columns.ts'
+import { ROW_COLUMNS, rowValues, type PlacedEvent } from '../sql/record/stored-columns.ts'
 import { payloadSum } from '../sql/record/payloads.ts'
 import { ownSession } from '../sql/record/run-state.ts'
 import type { EventBatchRows, NewEvent } from '../record/events.ts'

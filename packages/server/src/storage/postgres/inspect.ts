@@ -1,5 +1,4 @@
-import { checkSettings } from '../sql/engine/configuration-damage.ts'
-import { checkPayloads, payloadsCheck, type Snapshot } from '../sql/engine/damage.ts'
+import { checkSettings, checkPayloads, payloadsCheck, type Snapshot } from '../sql/engine/damage.ts'
 import { mib, queueCheck, type PayloadSlices } from '../engine/store-checks.ts'
 import type { StoreCheck } from '../engine/store.ts'
 import type { Connections } from './connections.ts'

@@ -1,7 +1,7 @@
 import path from 'node:path'
 import { setTimeout as wait } from 'node:timers/promises'
 import { type Client, DatabaseError } from 'pg'
-import { ROOT } from '../../program/root.ts'
+import { ROOT } from '../../program/program.ts'
 import { checkApplied, readMigrations, type Applied, type Migration } from '../sql/engine/migrations.ts'
 import { StoreRefused } from '../engine/store.ts'
 import { distributeNew } from './citus.ts'

@@ -11,7 +11,7 @@ import { randomUUID } from 'node:crypto'
 import type { Client, PoolClient } from 'pg'
 import type { StoreWarning } from '../engine/store.ts'
 import type { Connections } from './connections.ts'
-import { statement } from './statement.ts'
+import { statement } from './sql.ts'
 
 const BEAT_MS = 3_000
 const EXPIRY_MS = 15_000

@@ -8,8 +8,7 @@
  */
 import { setTimeout as wait } from 'node:timers/promises'
 import pg, { DatabaseError, type ClientConfig } from 'pg'
-import { otherDatabase, readIdentity, type Identity } from './identity.ts'
-import type { Reachability } from './reachability.ts'
+import { otherDatabase, readIdentity, type Identity, type Reachability } from './reachability.ts'
 
 const PROBE_MS = 500
 /** In turns of this process. A busy machine answers later than an idle one. */

@@ -1,7 +1,6 @@
-import { LIMITS } from '@tacho/contract/engine/limits.ts'
 import type { ClientBase } from 'pg'
+import { LIMITS } from '@tacho/contract/engine/limits.ts'
 import { positional, type NamedParams, type Sql } from '../sql/engine/sql.ts'
-import { portableStatement } from './statement.ts'
 
 export function postgresSql(client: ClientBase, onDamage: Sql['onDamage'] = () => undefined): Sql {
   const query = (text: string, params: NamedParams) => {
@@ -40,4 +39,30 @@ function pageText(text: string): string {
         CAST(SUM(octet_length(CAST(found AS TEXT))) OVER (ROWS UNBOUNDED PRECEDING) AS BIGINT) AS "pageBytes"
       FROM (${text} LIMIT :mostRows) AS found) AS page
     WHERE "pageBytes" <= :mostBytes OR "pageRow" = 1 ORDER BY "pageRow"`
+}
+
+/** Statements are prepared once per connection, under a name from a counter. */
+
+interface Statement {
+  name: string
+  text: string
+}
+
+/** Unbounded, because the program has a bounded number of texts. */
+const portable = new Map<string, Statement>()
+let count = 0
+
+/** The text numbers its parameters itself: `$1`. Call this once per text. */
+export function statement(text: string): Statement {
+  return { name: `tacho_${++count}`, text }
+}
+
+function portableStatement(text: string): Statement {
+  let known = portable.get(text)
+  if (known === undefined) {
+    let parameters = 0
+    known = statement(text.replaceAll('?', () => `$${++parameters}`))
+    portable.set(text, known)
+  }
+  return known
 }

@@ -7,8 +7,7 @@ import type { ApprovalNote } from '../approvals/approvals.ts'
 import type { EventBatchRows, NewEvent } from './events.ts'
 import type { EventFailure } from './failure.ts'
 import type { NewScore } from '../runs/scores.ts'
-import { batchBytes } from './batch-bytes.ts'
-import { TOKEN_PARTS, type CallTokens } from '../runs/uncosted.ts'
+import { TOKEN_PARTS, type CallTokens } from '../runs/usage.ts'
 
 export interface PackedEvents<Text extends string | Uint8Array = Uint8Array> {
   bytes: number
@@ -171,4 +170,11 @@ export function unpackBatch({ events, text: packed, numbers, bytes: _, ...batch 
     before = event
   }
   return { ...batch, events: unpacked }
+}
+
+const EVENT_BYTES = 500
+
+/** Approximate. Characters stand for bytes, because counting bytes costs more than it is worth. */
+export function batchBytes({ events }: EventBatchRows): number {
+  return events.reduce((sum, { payload }) => sum + payload.length + EVENT_BYTES, 0)
 }

@@ -1,4 +1,4 @@
-import type { UncostedSum } from './uncosted.ts'
+import type { NewPrice } from '@tacho/contract/runs/price.ts'
 
 export interface UsageSums {
   promptTokens: number
@@ -20,7 +20,7 @@ export interface UsageWindow {
 
 export type UsageGroup = 'agent' | 'model' | 'promptVersion' | 'tool' | 'session' | RunLabel
 /** What the rows of runs are summed up by, besides their sessions. */
-export type RunLabel = 'user' | 'tag' | 'metadata'
+type RunLabel = 'user' | 'tag' | 'metadata'
 export type UsageSort = 'cost' | 'tokens' | 'events' | 'runs' | 'failed'
 
 export interface UsagePointPage {
@@ -68,3 +68,157 @@ export const byStep = (a: PointPlace, b: PointPlace): number => a.step - b.step 
 /** The greatest value first. */
 export const byValue = (a: PointPlace, b: PointPlace): number =>
   b.value - a.value || b.totalTokens - a.totalTokens || byKey(a, b)
+
+/** Bounds of neighbouring buckets differ by 2^(1/4) = 1.19. A bucket is shown as its middle: at most 9 % off. */
+const PER_DOUBLING = 4
+
+export function bucketOf(latencyMs: number): number {
+  return latencyMs < 1 ? 0 : Math.floor(Math.log2(latencyMs) * PER_DOUBLING) + 1
+}
+
+export function latencyAt(bucket: number): number {
+  return bucket === 0 ? 0 : 2 ** ((bucket - 0.5) / PER_DOUBLING)
+}
+
+/** Tokens of a model call by their price: no token is in two parts. `cacheWrite1h`: written to be kept for an hour. */
+const TEXT_PARTS = ['input', 'cacheRead', 'cacheWrite', 'cacheWrite1h', 'output', 'reasoning'] as const
+/** Few models have prices of their own for these. */
+export const MEDIA_PARTS = [
+  'audioInput',
+  'cachedAudio',
+  'imageInput',
+  'cachedImage',
+  'audioOutput',
+  'imageOutput',
+] as const
+export const TOKEN_PARTS = [...TEXT_PARTS, ...MEDIA_PARTS] as const
+export type TokenParts = Record<(typeof TOKEN_PARTS)[number], number>
+
+/** As a context: the calls have audio or images, so sums keep them apart from calls whose prices are known. Also back. */
+export const withMedia = (context: number): number => -2 - context
+
+/** As a context: the calls do not say what they used, so no price applies to them. */
+export const UNKNOWN_USAGE = -1
+
+/** As a context, also one with media: the calls used at least these tokens, because one side of them is unknown. */
+export const withUnknown = (context: number): number => context - UNKNOWN_SIDE
+export const hasUnknown = (context: number): boolean => context === UNKNOWN_USAGE || context < -UNKNOWN_SIDE / 2
+const UNKNOWN_SIDE = 10_000_000
+
+/** The threshold alone. */
+export function thresholdOf(context: number): number {
+  const known = context < -UNKNOWN_SIDE / 2 ? context + UNKNOWN_SIDE : context
+  return known < UNKNOWN_USAGE ? withMedia(known) : known
+}
+
+export interface CallTokens extends TokenParts {
+  /** The largest long-context threshold that the call's input exceeds; 0: none. Or `UNKNOWN_USAGE`, `withMedia`, `withUnknown`. */
+  context: number
+}
+
+export interface UncostedCalls extends CallTokens {
+  /** Empty: the calls name no model, or the run has too many. */
+  model: string
+  calls: number
+}
+
+/** A run keeps these as one text, because most runs use one model and version. */
+export interface RunCalls extends UncostedCalls {
+  /** Null: the calls name none, or the run has too many. */
+  versionId: string | null
+}
+
+/** In an hour or a day, from `at` on. */
+export interface UncostedSum extends UncostedCalls {
+  at: number
+}
+
+/** Calls beyond this many models, contexts and versions count as calls of an unknown model. */
+const MOST_PER_RUN = 40
+
+/** Changes `list`. Returns whether it got longer. */
+export function addUncosted(
+  list: RunCalls[],
+  { model, versionId }: Pick<RunCalls, 'model' | 'versionId'>,
+  tokens: CallTokens,
+  own: (text: string) => string,
+): boolean {
+  const sameAs = (name: string, context: number, version: string | null) =>
+    list.find((calls) => calls.model === name && calls.context === context && calls.versionId === version)
+  const isFull = list.length >= MOST_PER_RUN
+  const known = sameAs(model, tokens.context, versionId) ?? (isFull ? sameAs('', 0, null) : undefined)
+  if (known !== undefined) {
+    known.calls++
+    for (const part of TOKEN_PARTS) known[part] = Math.min(known[part] + tokens[part], Number.MAX_SAFE_INTEGER)
+    return false
+  }
+  if (isFull) list.push({ ...tokens, calls: 1, model: '', context: 0, versionId: null })
+  else list.push({ ...tokens, calls: 1, model: own(model), versionId: versionId && own(versionId) })
+  return true
+}
+
+export function uncostedText(list: readonly RunCalls[]): string | null {
+  if (list.length === 0) return null
+  const rows = list.map(({ model, context, calls, versionId, ...parts }) => {
+    const row = [model, context, calls, ...TEXT_PARTS.map((part) => parts[part])]
+    const media = MEDIA_PARTS.map((part) => parts[part])
+    if (media.some((tokens) => tokens > 0)) return [...row, versionId, ...media]
+    return versionId === null ? row : [...row, versionId]
+  })
+  return JSON.stringify(rows)
+}
+
+const VERSION_AT = 3 + TEXT_PARTS.length
+const WITH_MEDIA = VERSION_AT + 1 + MEDIA_PARTS.length
+
+export function isUncosted(text: unknown): boolean {
+  if (typeof text !== 'string') return text === null
+  try {
+    const rows: unknown = JSON.parse(text)
+    const isRow = (row: unknown) =>
+      Array.isArray(row) &&
+      [VERSION_AT, VERSION_AT + 1, WITH_MEDIA].includes(row.length) &&
+      typeof row[0] === 'string' &&
+      Number.isSafeInteger(row[1]) &&
+      row.slice(2, VERSION_AT).every(isCount) &&
+      row
+        .slice(VERSION_AT, VERSION_AT + 1)
+        .every((id) => typeof id === 'string' || (id === null && row.length === WITH_MEDIA)) &&
+      row.slice(VERSION_AT + 1).every(isCount)
+    return Array.isArray(rows) && rows.length <= MOST_PER_RUN + 1 && rows.every(isRow)
+  } catch {
+    return false
+  }
+}
+
+const isCount = (value: unknown): boolean => Number.isSafeInteger(value) && Number(value) >= 0
+
+export function readUncosted(text: string | null): RunCalls[] {
+  if (text === null) return []
+  const rows = JSON.parse(text) as Row[]
+  return rows.map(([model, context, calls, ...rest]) => {
+    const versionId = (rest[TEXT_PARTS.length] ?? null) as string | null
+    const counts = rest.toSpliced(TEXT_PARTS.length, 1)
+    return { model, context, calls, versionId, ...partsOf((at) => (counts[at] ?? 0) as number) }
+  })
+}
+
+/** `at`: the place of the part in TOKEN_PARTS. */
+export function partsOf(tokensAt: (at: number) => number): TokenParts {
+  return Object.fromEntries(TOKEN_PARTS.map((part, at) => [part, tokensAt(at)])) as TokenParts
+}
+
+/** Tokens in the order of TOKEN_PARTS, with the version between those of text and those of audio and images. */
+type Row = [model: string, context: number, calls: number, ...rest: (number | string | null)[]]
+
+export interface PriceRow {
+  model: string
+  rates: Omit<NewPrice, 'model'>
+  changedAt: number
+}
+
+export interface UncostedWindow {
+  from: number
+  to: number
+  agentId: string | null
+}

@@ -1,21 +1,30 @@
 /** The only writer: rows stay valid in its cache, and most events cost one insert. A rollback makes it forget them. */
 import { LRUCache } from 'lru-cache'
-import { entryBytes, ownText } from '../sql/record/cached-text.ts'
+import { entryBytes, ownText } from '../sql/record/known-rows.ts'
 import { withEnvelope } from '../sql/record/envelopes.ts'
 import { SHORT_CHARS } from '../sql/engine/keys.ts'
 import type { AppendEngine, AppendTransaction, WantedRun } from '../sql/record/append.ts'
-import { COMPARED, comparedValues, ROW_COLUMNS, rowValues, type PlacedEvent } from '../sql/record/event-columns.ts'
+import {
+  COMPARED,
+  comparedValues,
+  ROW_COLUMNS,
+  rowValues,
+  type PlacedEvent,
+  columnValues,
+  RUN_COLUMNS,
+  stateOf,
+  STORED_RUN,
+  type StoredRun,
+} from '../sql/record/stored-columns.ts'
 import { comparePacked, PACKED, payloadSum, unlessPacked, type Compared } from '../sql/record/payloads.ts'
-import { columnValues, RUN_COLUMNS, stateOf, STORED_RUN, type StoredRun } from '../sql/record/run-columns.ts'
 import { nameSession, openedRun, ownSession, UNCHANGED, type RunState } from '../sql/record/run-state.ts'
 import type { Sql } from '../sql/engine/sql.ts'
 import { failureChars } from '../record/failure.ts'
 import { RECENT_CALLS_CHARS } from '../issues/loops.ts'
-import { saidChars } from '../record/said.ts'
-import type { Changes } from './acknowledged.ts'
+import { saidChars } from '../record/events.ts'
+import { type Changes, counted, transaction } from './transaction.ts'
 import type { Database } from './database.ts'
 import { isDataError, storageError } from './errors.ts'
-import { counted, transaction } from './transaction.ts'
 
 const CACHE_BYTES = 24 * 1_048_576
 const UNCOSTED_BYTES = 330

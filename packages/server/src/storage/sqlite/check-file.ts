@@ -1,5 +1,4 @@
-import { checkSettings } from '../sql/engine/configuration-damage.ts'
-import { checkPayloads, type PayloadsChecked, type Snapshot } from '../sql/engine/damage.ts'
+import { checkSettings, checkPayloads, type PayloadsChecked, type Snapshot } from '../sql/engine/damage.ts'
 import type { Sql } from '../sql/engine/sql.ts'
 import type { StoreCheck } from '../engine/store.ts'
 import type { Database } from './database.ts'

@@ -3,12 +3,11 @@
  * turns, so that none waits for all that another has sent.
  */
 import type { EventBatchRows, EventVerdict } from '../record/events.ts'
-import { batchBytes } from '../record/batch-bytes.ts'
-import { isPacked, packBatch, type PackedBatch } from '../record/packed-batch.ts'
+import { batchBytes, isPacked, packBatch, type PackedBatch } from '../record/packed-batch.ts'
 import { StorageError, type WriteRefusal } from '../engine/store.ts'
 import { TurnsByWorkspace, type Holder } from '../engine/turns-by-workspace.ts'
-import type { Disk } from './disk.ts'
-import type { WaitingCommits } from '../engine/waiting-commits.ts'
+import type { Disk } from './files.ts'
+import type { WaitingCommits } from '../engine/store-checks.ts'
 import type { Thread } from './thread.ts'
 
 const MESSAGES: Record<WriteRefusal, string> = {

@@ -1,5 +1,8 @@
-import { chmodSync, closeSync, fsyncSync, openSync, statSync } from 'node:fs'
+import { chmodSync, closeSync, fsyncSync, openSync, statSync, type Stats, type StatsFs } from 'node:fs'
 import path from 'node:path'
+import { stat, statfs } from 'node:fs/promises'
+import Database from 'better-sqlite3'
+import { StoreRefused } from '../engine/store.ts'
 
 /** Others may read the directory. SQLite gives a new log the mode of its database. */
 export function keepPrivate(file: string): void {
@@ -33,4 +36,76 @@ function syncPath(name: string) {
   } finally {
     closeSync(descriptor)
   }
+}
+
+/** Node has no flock, and pids are ambiguous across containers, so the process keeps a lock database open. */
+
+const LOCK_FILE = 'tacho.lock'
+
+/** Returns the function that unlocks the directory. So does the end of the process. */
+export function lockStore(directory: string): () => void {
+  const file = path.join(directory, LOCK_FILE)
+  keepPrivate(file)
+  const db = new Database(file, { timeout: 0 })
+  try {
+    db.exec('BEGIN EXCLUSIVE')
+  } catch (error) {
+    db.close()
+    if (!(error instanceof Database.SqliteError) || !error.code.startsWith('SQLITE_BUSY')) throw error
+    throw new StoreRefused(`The store in ${directory} is open in another process. Stop that process first.`)
+  }
+  return () => db.close()
+}
+
+export type Disk = Awaited<ReturnType<typeof watchDisk>>
+
+const EVERY_MS = 1_000
+
+/** Also whether the store at its path is still the one that is open. `onGone` is called once. */
+export async function watchDisk(directory: string, file: string, minFreeBytes: number, onGone: (why: string) => void) {
+  let free: number | null = null
+  let reportedFull = false
+  let gone: string | null = null
+  const opened = statSync(file, { throwIfNoEntry: false })
+
+  async function look() {
+    // A removed directory keeps its last figure, so that no metric vanishes.
+    free = await statfs(directory).then(availableBytes, () => free)
+    reportedFull = false
+    if (opened !== undefined && gone === null) await lookAtFile(opened)
+  }
+
+  async function lookAtFile({ dev, ino }: Stats): Promise<void> {
+    const found = await stat(file).catch((error: NodeJS.ErrnoException) => error)
+    if (found instanceof Error) {
+      // Others, such as EACCES or EIO, say nothing about the file.
+      if (found.code !== 'ENOENT' && found.code !== 'ENOTDIR') return
+      gone = 'The file of the store was removed while it was open'
+    } else if (found.dev !== dev || found.ino !== ino)
+      gone = 'Another file took the place of the store while it was open'
+    if (gone !== null) onGone(gone)
+  }
+
+  await look()
+  const timer = setInterval(() => void look(), EVERY_MS)
+  timer.unref()
+  return {
+    nearlyFull: () => reportedFull || (free !== null && free < minFreeBytes),
+    /** True until the next check. */
+    reportFull: () => {
+      reportedFull = true
+    },
+    freeBytes: () => free,
+    gone: () => gone,
+    close: () => clearInterval(timer),
+  }
+}
+
+function availableBytes({ bavail, bsize }: StatsFs): number {
+  return bavail * bsize
+}
+
+export function sizeBytes(file: string): number | null {
+  const [store, log] = [file, `${file}-wal`].map((name) => statSync(name, { throwIfNoEntry: false })?.size)
+  return store === undefined ? null : store + (log ?? 0)
 }

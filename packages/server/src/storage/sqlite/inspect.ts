@@ -3,14 +3,14 @@ import { payloadsCheck } from '../sql/engine/damage.ts'
 import { mib, queueCheck, type PayloadSlices } from '../engine/store-checks.ts'
 import { StoreDamaged, type StoreCheck } from '../engine/store.ts'
 import type { FileChecked, FileSlice } from './check-file.ts'
-import type { Disk } from './disk.ts'
-import type { Durability } from './durable.ts'
-import { runTask } from './run-task.ts'
+import type { Disk } from './files.ts'
+import type { Durability } from './database.ts'
+import { startThread } from './thread.ts'
 
 /** A commit takes milliseconds. */
 const LONG_WAIT_MS = 5_000
 
-export interface Inspected {
+interface Inspected {
   file: string
   disk: Disk
   minFreeDiskBytes: number
@@ -104,3 +104,15 @@ const largeText = (size: number) =>
   `The store has ${mib(size)}: its rows are read in slices, and \`tacho backup\` reads its whole structure`
 
 const REMEDY = '. Restore a backup'
+
+const HEAP_MIB = 512
+
+/** On a reader of its own, so that neither writes nor reads wait for it. */
+export async function runTask(file: string, task: 'backup' | 'check', args: unknown[]): Promise<unknown> {
+  const thread = await startThread({ name: 'reader', file, heapMib: HEAP_MIB, onDeath: () => undefined })
+  try {
+    return await thread.call(task, args)
+  } finally {
+    await thread.close()
+  }
+}

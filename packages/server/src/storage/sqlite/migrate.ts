@@ -1,5 +1,5 @@
 import path from 'node:path'
-import { ROOT } from '../../program/root.ts'
+import { ROOT } from '../../program/program.ts'
 import { checkApplied, readMigrations, type Applied, type Migration } from '../sql/engine/migrations.ts'
 import { StoreRefused } from '../engine/store.ts'
 import type Database from 'better-sqlite3'

@@ -8,8 +8,7 @@
  *     +--could not start: not before RETRY_MS--------------------+                             |
  *     +--no call for IDLE_MS-------------------------------------------------------------------+
  */
-import type { Call } from './messages.ts'
-import type { Thread } from './thread.ts'
+import type { Call, Thread } from './thread.ts'
 
 /** Longer than the jobs need that read at the same moment, and than a garbage collection. A start takes 100 ms. */
 const BUSY_MS = 50

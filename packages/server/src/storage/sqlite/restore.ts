@@ -3,12 +3,11 @@ import path from 'node:path'
 import Database from 'better-sqlite3'
 import { checkApplied } from '../sql/engine/migrations.ts'
 import { StoreRefused, type BackupCounts } from '../engine/store.ts'
-import { acknowledgedFile } from './acknowledged.ts'
+import { acknowledgedFile } from './transaction.ts'
 import { APPLICATION_ID, STORE_FILE } from './database.ts'
-import { keepPrivate, syncDirectory, syncFile } from './files.ts'
-import { lockStore } from './lock.ts'
+import { keepPrivate, syncDirectory, syncFile, lockStore } from './files.ts'
 import { appliedMigrations, knownMigrations } from './migrate.ts'
-import { countRows, verifySeal, type Seal } from './sealed-backup.ts'
+import { countRows, verifySeal, type Seal } from './backup.ts'
 
 export interface RestoreOptions {
   from: string

@@ -10,11 +10,12 @@
  * retry. Everything the thread acknowledged is on disk.
  */
 import { Worker } from 'node:worker_threads'
-import { StorageError } from '../engine/store.ts'
+import { StorageError, StoreDamaged } from '../engine/store.ts'
 import { storageError } from './errors.ts'
-import { receivedError, type Call, type Replies } from './messages.ts'
-import { moduleUrl } from '../../program/module-url.ts'
-import { PendingCalls } from '../../threads/pending-calls.ts'
+import { moduleUrl } from '../../program/program.ts'
+import { PendingCalls } from '../../threads/threads.ts'
+import type { ActName } from '../sql/acts.ts'
+import type { DamagedPayload, DamagedRow } from '../sql/engine/sql.ts'
 
 export interface Thread {
   call(act: Call['act'], args: unknown[]): Promise<unknown>
@@ -23,7 +24,7 @@ export interface Thread {
   close(): Promise<void>
 }
 
-export interface ThreadOptions {
+interface ThreadOptions {
   name: 'writer' | 'reader'
   file: string
   heapMib: number
@@ -91,7 +92,7 @@ function isOutOfMemory(cause: unknown): boolean {
   return cause instanceof Error && 'code' in cause && cause.code === 'ERR_WORKER_OUT_OF_MEMORY'
 }
 
-export type StartThread = (onDeath: (end: ThreadEnd) => void) => Promise<Thread>
+type StartThread = (onDeath: (end: ThreadEnd) => void) => Promise<Thread>
 
 export async function startReplacedThread(start: StartThread, onTrouble: (error: Error) => void): Promise<Thread> {
   let serving: Thread | null = null
@@ -123,4 +124,41 @@ export async function startReplacedThread(start: StartThread, onTrouble: (error:
       await serving?.close()
     },
   }
+}
+
+export interface Call {
+  id: number
+  act: ActName | 'appendEvents' | 'ping' | 'durability' | 'backup' | 'check' | 'close'
+  args: unknown[]
+}
+
+export interface Reply {
+  id: number
+  result?: unknown
+  error?: SentError
+}
+
+export interface Replies {
+  replies: Reply[]
+  commits?: number
+  events?: number
+  actMs?: number
+  freeBytes?: number
+  damaged?: (DamagedPayload | DamagedRow)[]
+  warning?: { what: string; error: SentError }
+}
+
+type SentError = ReturnType<typeof sentError>
+
+/** Classes cannot be sent between threads. */
+export function sentError(error: unknown) {
+  const { message, stack } = error instanceof Error ? error : new Error(String(error))
+  const code = error instanceof StorageError ? error.code : null
+  return { code, isDamage: error instanceof StoreDamaged, message, stack }
+}
+
+export function receivedError({ code, isDamage, message, stack }: SentError): Error {
+  const cause = { stack }
+  if (isDamage) return new StoreDamaged(message, cause)
+  return code === null ? new Error(message, { cause }) : new StorageError(code, message, cause)
 }

@@ -1,4 +1,4 @@
-import type { Changes } from './acknowledged.ts'
+import { closeSync, openSync, readFileSync, writeSync } from 'node:fs'
 import type { Database } from './database.ts'
 
 export async function counted<Result>(
@@ -35,5 +35,73 @@ export async function transaction<Result>(
       // The first error says what is wrong.
     }
     throw error
+  }
+}
+
+/**
+ * Notices a store that is older than its last acknowledgement: its write-ahead log was removed or cut, or an older copy
+ * took its place.
+ *
+ *   change --its number in the file's header--> committed --the same number in a file beside the store--> acknowledged
+ *
+ * An event is one change, and so is any other write. The file beside needs no sync: it is never ahead of the store, and
+ * a killed process loses nothing of it. Numbers begin again after 2^32.
+ */
+
+export const acknowledgedFile = (file: string): string => `${file}-acknowledged`
+
+/** SQLite keeps this number for the application, on the page that it writes anyway while the file grows. */
+const numberOf = (db: Database): number => db.pragma('user_version', { simple: true }) as number
+
+export function missingChanges(db: Database, file: string): number {
+  const acknowledged = Number.parseInt(readBeside(file), 10)
+  return Number.isNaN(acknowledged) ? 0 : Math.max(0, (acknowledged - numberOf(db)) | 0)
+}
+
+function readBeside(file: string): string {
+  try {
+    return readFileSync(acknowledgedFile(file), 'utf8')
+  } catch {
+    return ''
+  }
+}
+
+export type Changes = ReturnType<typeof countChanges>
+
+/** As long as the longest number, so that a shorter one overwrites all of the one before. */
+const CHARS = 12
+
+export function countChanges(db: Database, file: string) {
+  let number = numberOf(db)
+  let next = number
+  const beside = openBeside(file)
+  return {
+    /** Call this within the transaction. */
+    add(count: number): void {
+      next = (number + count) | 0
+      db.exec(`PRAGMA user_version = ${next}`)
+    },
+    /** Call this after the commit, before it is acknowledged. */
+    committed(): void {
+      number = next
+      if (beside === null) return
+      try {
+        writeSync(beside, `${String(number).padEnd(CHARS)}\n`, 0)
+      } catch {
+        // The store itself is committed. Without this number, a start notices less.
+      }
+    },
+    close(): void {
+      if (beside !== null) closeSync(beside)
+    },
+  }
+}
+
+function openBeside(file: string): number | null {
+  try {
+    closeSync(openSync(acknowledgedFile(file), 'a', 0o600))
+    return openSync(acknowledgedFile(file), 'r+')
+  } catch {
+    return null
   }
 }

@@ -1,18 +1,16 @@
 import { parentPort, workerData } from 'node:worker_threads'
-import { collectWhenIdle } from '../../threads/collect-when-idle.ts'
+import { collectWhenIdle } from '../../threads/threads.ts'
 import { changedRunsOf, runAct } from '../sql/acts.ts'
 import type { DamagedPayload, DamagedRow } from '../sql/engine/sql.ts'
 import { batchAppender } from '../sql/record/append.ts'
 import { sqliteAppendEngine } from './append.ts'
-import { countChanges } from './acknowledged.ts'
+import { countChanges, counted } from './transaction.ts'
 import { checkpointer } from './checkpoint.ts'
-import { openDatabase } from './database.ts'
-import { assertDurable, durability } from './durable.ts'
+import { openDatabase, assertDurable, durability } from './database.ts'
 import { storageError } from './errors.ts'
-import { sentError, type Call, type Replies, type Reply } from './messages.ts'
+import { sentError, type Call, type Replies, type Reply } from './thread.ts'
 import { unpackBatch, type PackedBatch } from '../record/packed-batch.ts'
 import { sqliteSql } from './sql.ts'
-import { counted } from './transaction.ts'
 
 /** About 2,500 events of 1 kB: larger commits gain nothing and keep others waiting. */
 const COMMIT_BYTES = 4 * 1_048_576

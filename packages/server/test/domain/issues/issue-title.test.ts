@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
 import { anyCharacter } from '../../../../contract/test/any-character.ts'
-import { issueTitle } from '../../../src/domain/issues/issue-title.ts'
+import { issueTitle } from '../../../src/domain/issues/issue.ts'
 
 const titleOf = (detectionType: string, payload: object, policyId: string | null = null) =>
   issueTitle({ detectionType, policyId, payload: JSON.stringify(payload) })

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { domainOf, isEmail, lowerCase } from '../../../src/domain/people/email.ts'
+import { domainOf, isEmail, lowerCase } from '../../../src/domain/people/identity.ts'
 
 test('an address has a name, an @ and a domain, and nothing that would break a header or a page', () => {
   for (const good of [

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { hashPassword, verifyPassword } from '../../../src/domain/people/password.ts'
+import { hashPassword, verifyPassword } from '../../../src/domain/people/credential.ts'
 
 test('a password is stored as argon2id with a new salt, and only it is accepted', async () => {
   const [one, other] = [await hashPassword('päss'), await hashPassword('päss')]

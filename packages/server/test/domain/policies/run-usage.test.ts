@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
-import { runUsages } from '../../../src/domain/policies/run-usage.ts'
+import { runUsages } from '../../../src/domain/policies/recorded-call.ts'
 
 const step = fc.record({
   time: fc.nat(5),

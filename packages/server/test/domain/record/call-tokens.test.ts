@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
-import { partsOf, thresholdOf, UNKNOWN_USAGE, withMedia, withUnknown } from '../../../src/storage/runs/uncosted.ts'
+import { partsOf, thresholdOf, UNKNOWN_USAGE, withMedia, withUnknown } from '../../../src/storage/runs/usage.ts'
 import { usageOf } from '../../../src/domain/record/usage.ts'
 
 const NONE = { context: 0, ...partsOf(() => 0) }

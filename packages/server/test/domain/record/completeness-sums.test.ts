@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { LIMITS } from '@tacho/contract/engine/limits.ts'
-import { completenessSums, placeOf, toSum } from '../../../src/domain/record/completeness-sums.ts'
+import { completenessSums, placeOf, toSum } from '../../../src/domain/record/completeness.ts'
 import { MOST_REASONS, MOST_RECORDERS, recordersText, type Recorder } from '../../../src/storage/record/completeness.ts'
 import type { GapRow } from '../../../src/storage/runs/runs.ts'
 

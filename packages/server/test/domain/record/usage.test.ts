@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { TOKEN_NAMES } from '@tacho/contract/record/payload.ts'
-import { UNKNOWN_USAGE } from '../../../src/storage/runs/uncosted.ts'
+import { UNKNOWN_USAGE } from '../../../src/storage/runs/usage.ts'
 import { outcomeOf, toUsage, usageOf } from '../../../src/domain/record/usage.ts'
 
 const call = (payload: Record<string, unknown>) => usageOf('LLM_CALL', payload)

@@ -3,7 +3,7 @@ import { test } from 'node:test'
 import fc from 'fast-check'
 import { anyCharacter } from '../../../../contract/test/any-character.ts'
 import { parseSearchQuery } from '../../../src/domain/runs/search-query.ts'
-import { matchEvent, payloadTexts, wordsOf } from '../../../src/storage/runs/search-text.ts'
+import { matchEvent, payloadTexts, wordsOf } from '../../../src/storage/runs/search.ts'
 
 const words = (text: string) => wordsOf(text).map(({ word }) => word)
 

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
-import { jsonFault } from '../../../src/domain/web/json-fault.ts'
+import { jsonFault } from '../../../src/domain/web/json-body.ts'
 
 test('the sentence names the line and column of the first wrong token, and quotes nothing', () => {
   const at = (line: number, column: number) => `The body is not valid JSON at line ${line}, column ${column}`

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { hasMoreValues } from '../../../src/domain/web/json-values.ts'
+import { hasMoreValues } from '../../../src/domain/web/json-body.ts'
 
 test('lists, objects, names and commas count before a text is parsed, and what is inside texts does not', () => {
   const cases: [text: string, most: number][] = [

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { nearestName } from '@tacho/server/domain/web/nearest-name.ts'
+import { nearestName } from '@tacho/server/domain/web/text.ts'
 
 const known = ['--port', '--host', '--data-dir']
 

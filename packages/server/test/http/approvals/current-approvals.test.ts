@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { createCurrentApprovals } from '../../../src/http/approvals/current-approvals.ts'
+import { createCurrentApprovals } from '../../../src/http/approvals/approval-reader.ts'
 import type { ApprovalRow } from '../../../src/storage/approvals/approvals.ts'
 import { StorageError } from '../../../src/storage/engine/store.ts'
 

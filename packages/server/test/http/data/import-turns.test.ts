@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import { importsRoutes } from '../../../src/http/data/imports.ts'
-import type { OperatorDeps } from '../../../src/http/web/serve.ts'
+import type { OperatorDeps } from '../../../src/http/web/operator-serve.ts'
 import { isRefusal } from '../../../src/http/web/reply-error.ts'
 
 test('imports of a workspace take turns, also those that fail, and others do not wait for them', async () => {

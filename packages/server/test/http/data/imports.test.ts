@@ -7,7 +7,7 @@ import { after, before, test } from 'node:test'
 import { fileURLToPath } from 'node:url'
 import { gzipSync, zstdCompressSync } from 'node:zlib'
 import { MOST_IMPORTED_COUNT, MOST_IMPORTED_VERSIONS, valueFault } from '../../../src/domain/data/imported-values.ts'
-import { EXPORTED_TABLES, memberOf } from '../../../src/storage/data/exported-tables.ts'
+import { EXPORTED_TABLES, memberOf } from '../../../src/storage/data/exports.ts'
 import type { ExportedTable } from '../../../src/storage/engine/tables.ts'
 import { LIMITS } from '@tacho/contract/engine/limits.ts'
 import {

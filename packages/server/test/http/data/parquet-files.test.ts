@@ -6,7 +6,7 @@ import type { Worker } from 'node:worker_threads'
 import { zstdDecompressSync } from 'node:zlib'
 import { parquetReadObjects } from 'hyparquet'
 import type { ParquetEvent } from '../../../src/http/data/parquet-columns.ts'
-import { createParquetFiles } from '../../../src/http/data/parquet-files.ts'
+import { createParquetFiles } from '../../../src/http/data/parquet-file.ts'
 import { eventually } from '../../setup/eventually.ts'
 
 /** The threads that were started since. */

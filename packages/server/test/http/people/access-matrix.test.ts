@@ -6,10 +6,9 @@ import assert from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
 import { test } from 'node:test'
 import { setTimeout as wait } from 'node:timers/promises'
-import type { OperatorRoute, Role } from '@tacho/contract/web/access.ts'
+import { type OperatorRoute, type Role, SCOPES } from '@tacho/contract/web/route.ts'
 import { startOnBothEngines, type EngineService } from '../../setup/both-engines.ts'
 import type { Answer } from '../../setup/service.ts'
-import { SCOPES } from '@tacho/contract/web/route.ts'
 import {
   addressOf,
   bodyOf,

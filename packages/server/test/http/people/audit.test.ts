@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
-import type { OperatorRoute } from '@tacho/contract/web/access.ts'
+import type { OperatorRoute } from '@tacho/contract/web/route.ts'
 import { OPERATOR_ROUTES } from '@tacho/contract/web/operator-routes.ts'
 import { startService, type Service } from '../../setup/service.ts'
 import { refusalOf, replyOf } from '../web/contract.ts'

@@ -1,7 +1,7 @@
 /** A person with a browser: keeps cookies, and sends the page's origin. */
 import assert from 'node:assert/strict'
 import { createHmac } from 'node:crypto'
-import type { Role } from '@tacho/contract/web/access.ts'
+import type { Role } from '@tacho/contract/web/route.ts'
 import { OPERATOR_PREFIX } from '@tacho/contract/web/operator-routes.ts'
 import type { Answer, Service } from '../../setup/service.ts'
 import { replyOf } from '../web/contract.ts'

@@ -4,7 +4,7 @@ import { operatorDocument } from '@tacho/contract/web/openapi.ts'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import type { AuditPage } from '@tacho/contract/people/audit.ts'
 import type { CreatedOperatorToken } from '@tacho/contract/people/token.ts'
-import { createOperatorLimits } from '../../../src/http/people/limits.ts'
+import { createOperatorLimits } from '../../../src/http/people/attempts.ts'
 import { startService } from '../../setup/service.ts'
 
 test('a token or session gets exactly its limit, and an address four times as much', () => {

@@ -2,13 +2,9 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { LIMITS } from '@tacho/contract/engine/limits.ts'
 import { createConfigurationClients } from '@tacho/server/http/policies/configuration-clients.ts'
-import { flushConfigurationClients } from '@tacho/server/jobs/engine/flush-configuration-clients.ts'
+import { flushConfigurationClients } from '@tacho/server/jobs/engine/timers.ts'
 import { eventually } from '../../setup/eventually.ts'
-import {
-  CLIENTS_KEPT_MS,
-  ENDED,
-  type ConfigurationClientSeen,
-} from '@tacho/server/storage/policies/configuration-clients.ts'
+import { CLIENTS_KEPT_MS, ENDED, type ConfigurationClientSeen } from '@tacho/server/storage/policies/deployments.ts'
 
 const [OLD, NEW] = ['a'.repeat(64), 'b'.repeat(64)]
 const tag = `W/"${NEW}"`

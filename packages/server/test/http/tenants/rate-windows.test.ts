@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { createWindows } from '../../../src/http/tenants/rate-windows.ts'
+import { createWindows } from '../../../src/http/tenants/rate-limit.ts'
 
 function open(maxSubjects = 100) {
   const clock = { ms: 0 }

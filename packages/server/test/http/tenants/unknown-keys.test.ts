@@ -5,11 +5,10 @@ import { SCOPES } from '@tacho/contract/web/route.ts'
 import { ROUTES } from '@tacho/contract/web/routes.ts'
 import { fastify } from 'fastify'
 import { newApiKey, parseApiKey } from '../../../src/domain/people/credential.ts'
-import { apiKeyHook, type FoundApiKey } from '../../../src/http/tenants/api-key.ts'
+import { apiKeyHook, type FoundApiKey, createUnknownKeys } from '../../../src/http/tenants/api-key.ts'
 import { createCredentialCache } from '../../../src/http/tenants/credential-cache.ts'
 import { createRateLimit } from '../../../src/http/tenants/rate-limit.ts'
-import { NONE_LOST } from '../../../src/storage/tenants/api-keys.ts'
-import { createUnknownKeys } from '../../../src/http/tenants/unknown-keys.ts'
+import { NONE_LOST } from '../../../src/storage/tenants/tenants.ts'
 
 const PER_SECOND = 3
 

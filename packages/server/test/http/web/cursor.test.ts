@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
 import { anyCharacter } from '../../../../contract/test/any-character.ts'
-import { cursors } from '../../../src/http/web/cursor.ts'
+import { cursors } from '../../../src/http/web/paging.ts'
 
 const { write, read } = cursors('secret')
 

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { matchesTag } from '../../../src/http/web/etag.ts'
+import { matchesTag } from '../../../src/http/web/files.ts'
 
 const TAG = 'W/"abc"'
 

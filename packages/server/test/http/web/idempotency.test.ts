@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import path from 'node:path'
 import { after, before, test } from 'node:test'
-import { IDEMPOTENCY_KEY_HEADER, REPLAYED_HEADER } from '@tacho/contract/web/idempotency.ts'
+import { IDEMPOTENCY_KEY_HEADER, REPLAYED_HEADER } from '@tacho/contract/web/fields.ts'
 import { OPERATOR_ROUTES } from '@tacho/contract/web/operator-routes.ts'
 import type { Route } from '@tacho/contract/web/route.ts'
 import Database from 'better-sqlite3'

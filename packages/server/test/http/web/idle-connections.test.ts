@@ -5,7 +5,7 @@ import { createServer, type ServerResponse } from 'node:http'
 import net, { type AddressInfo } from 'node:net'
 import { test, type TestContext } from 'node:test'
 import { LIMITS } from '@tacho/contract/engine/limits.ts'
-import { boundIdleConnections } from '../../../src/http/web/idle-connections.ts'
+import { boundIdleConnections } from '../../../src/http/web/connections.ts'
 import { eventually } from '../../setup/eventually.ts'
 import { startFromSources } from '../../setup/service.ts'
 

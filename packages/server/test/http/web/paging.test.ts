@@ -2,8 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { LIMITS } from '@tacho/contract/engine/limits.ts'
 import fc from 'fast-check'
-import { cursors } from '../../../src/http/web/cursor.ts'
-import { listPage, createWalk } from '../../../src/http/web/paging.ts'
+import { cursors, listPage, createWalk } from '../../../src/http/web/paging.ts'
 import { firstRows } from '../../../src/storage/engine/page.ts'
 
 interface Row {

@@ -4,7 +4,7 @@ import { LIMITS } from '@tacho/contract/engine/limits.ts'
 import fc from 'fast-check'
 import type { FastifyReply } from 'fastify'
 import { LEFT, refuse } from '../../../src/http/web/reply-error.ts'
-import { createSharedTurns, createTurnsOfWorkspaces, type Turn } from '../../../src/http/web/shared-turns.ts'
+import { createSharedTurns, createTurnsOfWorkspaces, type Turn } from '../../../src/http/web/turns.ts'
 
 const isOver = () => false
 const WAITING = LIMITS.turnsWaiting

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
 import { after, before, test } from 'node:test'
 import type { Problem } from '@tacho/contract/web/errors.ts'
-import type { OperatorRoute } from '@tacho/contract/web/access.ts'
+import type { OperatorRoute } from '@tacho/contract/web/route.ts'
 import { OPERATOR_ROUTES } from '@tacho/contract/web/operator-routes.ts'
 import { startService, type Service } from '../../setup/service.ts'
 

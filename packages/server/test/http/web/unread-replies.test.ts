@@ -5,7 +5,7 @@ import { createServer, type ServerResponse } from 'node:http'
 import net, { type AddressInfo } from 'node:net'
 import { Readable } from 'node:stream'
 import { test, type TestContext } from 'node:test'
-import { cutStalledReaders, demandPace } from '../../../src/http/web/unread-replies.ts'
+import { cutStalledReaders, demandPace } from '../../../src/http/web/connections.ts'
 import { eventually } from '../../setup/eventually.ts'
 
 const STALLED_MS = 50

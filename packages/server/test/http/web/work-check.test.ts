@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { workCheck } from '../../../src/http/web/work-check.ts'
+import { workCheck } from '../../../src/http/web/doctor.ts'
 
 const NOW = 1_790_000_000_000
 const backlog = (dueSince: number | null) => [

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { every } from '@tacho/server/jobs/engine/every.ts'
+import { every } from '@tacho/server/jobs/engine/timers.ts'
 
 const pass = () => new Promise<void>((resolve) => setTimeout(resolve, 1))
 

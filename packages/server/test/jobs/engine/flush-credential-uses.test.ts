@@ -7,8 +7,8 @@ import { test } from 'node:test'
 import Database from 'better-sqlite3'
 import { readConfig } from '@tacho/server/config/config.ts'
 import { newApiKey } from '@tacho/server/domain/people/credential.ts'
-import { flushCredentialUses } from '@tacho/server/jobs/engine/flush-credential-uses.ts'
-import type { CredentialUse } from '@tacho/server/storage/tenants/control.ts'
+import { flushCredentialUses } from '@tacho/server/jobs/engine/timers.ts'
+import type { CredentialUse } from '@tacho/server/storage/tenants/tenants.ts'
 import { startServer } from '../../setup/start-server.ts'
 
 function source(kind: CredentialUse['kind'], uses: Map<string, number>) {

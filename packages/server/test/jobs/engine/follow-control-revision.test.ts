@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import path from 'node:path'
 import { test } from 'node:test'
 import Database from 'better-sqlite3'
-import { followControlRevision } from '@tacho/server/jobs/engine/follow-control-revision.ts'
+import { followControlRevision } from '@tacho/server/jobs/engine/timers.ts'
 import { eventually } from '../../setup/eventually.ts'
 import { startService, event } from '../../setup/service.ts'
 

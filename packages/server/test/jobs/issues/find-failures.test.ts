@@ -5,7 +5,7 @@ import type { IssueRecordDetail, IssueRecordPage } from '@tacho/contract/issues/
 import type { Issue, IssuePage } from '@tacho/contract/issues/issue.ts'
 import { findFailures } from '../../../src/jobs/issues/find-failures.ts'
 import type { StoredEvent } from '../../../src/storage/record/events.ts'
-import type { RunInReview } from '../../../src/storage/issues/failures.ts'
+import type { RunInReview } from '../../../src/storage/issues/issues.ts'
 import { startOnBothEngines } from '../../setup/both-engines.ts'
 import { eventually } from '../../setup/eventually.ts'
 import { issueRecord, reviewed, submit } from '../../setup/issue-service.ts'

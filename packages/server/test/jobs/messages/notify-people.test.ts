@@ -2,8 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { setImmediate } from 'node:timers/promises'
 import { newPushKey, pushKeysOf } from '../../../src/domain/messages/notification.ts'
-import { notifyPeople, type NotifyOptions } from '../../../src/jobs/messages/notify-people.ts'
-import { createPushSender } from '../../../src/jobs/messages/push-sender.ts'
+import { notifyPeople, type NotifyOptions, createPushSender } from '../../../src/jobs/messages/notify-people.ts'
 import type { NoticesTold, ToldBrowser } from '../../../src/storage/messages/notifications.ts'
 
 const NOTICE = {

@@ -3,7 +3,7 @@ import dgram from 'node:dgram'
 import { lookup } from 'node:dns/promises'
 import { once } from 'node:events'
 import { after, before, test } from 'node:test'
-import { createHostResolver } from '../../../src/jobs/messages/resolve-host.ts'
+import { createHostResolver } from '../../../src/jobs/messages/webhook-sender.ts'
 
 /** A name server: it knows two names, refuses one, and never answers about any other. */
 const server = dgram.createSocket('udp4')

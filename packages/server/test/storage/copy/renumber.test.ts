@@ -1,7 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { checkSeqs } from '../../../src/storage/copy/renumber.ts'
-import type { Side } from '../../../src/storage/copy/side.ts'
+import { checkSeqs, type Side } from '../../../src/storage/copy/side.ts'
 import { StoreRefused } from '../../../src/storage/engine/store.ts'
 
 const LARGEST = 2_147_483_647

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { randomBytes } from 'node:crypto'
 import { test } from 'node:test'
-import { reviewIssueRecords } from '../../../src/jobs/issues/review-issue-records.ts'
+import { reviewIssueRecords } from '../../../src/jobs/issues/find-failures.ts'
 import { createWorkRunner } from '../../../src/jobs/engine/work.ts'
 import { NO_TRIGGERS } from '../../setup/citus-skips.ts'
 import { eventually } from '../../setup/eventually.ts'

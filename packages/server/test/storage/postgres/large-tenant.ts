@@ -1,8 +1,8 @@
 /** A store whose plans may go wrong: one tenant is large and many are small. */
 import type pg from 'pg'
 import { KEEP_ALL } from '../../../src/storage/data/retention.ts'
-import { hashOf } from '../../../src/storage/runs/search-text.ts'
-import { seedOf } from '../../../src/storage/sql/runs/terms.ts'
+import { hashOf } from '../../../src/storage/runs/search.ts'
+import { seedOf } from '../../../src/storage/sql/runs/search-index.ts'
 import type { Storage } from '../../../src/storage/storage.ts'
 import { HOUR, NOON, runOf } from '../suite/sample.ts'
 

@@ -123,7 +123,7 @@ const TENANTS_TABLES = [
   'policy_versions',
 ]
 
-/** `tacho doctor` compares the checksums of the whole installation, and shows no row (storage/sql/engine/configuration-damage.ts). */
+/** `tacho doctor` compares the checksums of the whole installation, and shows no row (storage/sql/engine/damage.ts). */
 const OF_DOCTOR = /^SELECT [^;]* AS "key0"|^SELECT environment_id AS "environmentId" FROM configurations ORDER BY/
 
 /** The rule that a statement on those tables breaks, or null. */

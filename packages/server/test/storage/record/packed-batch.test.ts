@@ -4,7 +4,7 @@ import fc from 'fast-check'
 import { anyCharacter } from '../../../../contract/test/any-character.ts'
 import type { EventBatchRows, NewEvent } from '../../../src/storage/record/events.ts'
 import { packBatch, unpackBatch } from '../../../src/storage/record/packed-batch.ts'
-import { partsOf } from '../../../src/storage/runs/uncosted.ts'
+import { partsOf } from '../../../src/storage/runs/usage.ts'
 
 /** Few values, so that neighbours are often equal, in every width a string may have. */
 const text = fc.oneof(fc.constantFrom('', 'a', 'agent', 'ä', '😀', '\ud83d', '\0'), fc.string({ unit: anyCharacter }))

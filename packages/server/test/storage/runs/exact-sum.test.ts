@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
-import { addExactly, meanOf, type ExactSum } from '../../../src/storage/runs/exact-sum.ts'
+import { addExactly, meanOf, type ExactSum } from '../../../src/storage/runs/scores.ts'
 
 const NUMBERS = fc.double({ noNaN: true, noDefaultInfinity: true })
 /** Such numbers cancel each other, and fall halfway between two others. */

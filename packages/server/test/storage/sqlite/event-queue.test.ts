@@ -2,9 +2,9 @@ import assert from 'node:assert/strict'
 import { setImmediate as turn } from 'node:timers/promises'
 import { test } from 'node:test'
 import { judgeItems } from '../../../src/domain/record/event.ts'
-import type { Disk } from '../../../src/storage/sqlite/disk.ts'
+import type { Disk } from '../../../src/storage/sqlite/files.ts'
 import { eventQueue } from '../../../src/storage/sqlite/event-queue.ts'
-import { createWaitingCommits } from '../../../src/storage/engine/waiting-commits.ts'
+import { createWaitingCommits } from '../../../src/storage/engine/store-checks.ts'
 
 const MIB = 1_048_576
 const disk = { nearlyFull: () => false, gone: () => null, reportFull: () => undefined } as unknown as Disk

@@ -2,8 +2,8 @@
 import { BinaryReader, WireType } from '@bufbuild/protobuf/wire'
 import { isObject } from '@tacho/contract/record/payload-reader.ts'
 import { LIMITS } from '@tacho/contract/engine/limits.ts'
-import { attempt } from '../../web/attempt.ts'
-import { hasMoreValues } from '../../web/json-values.ts'
+import { attempt } from '../../web/text.ts'
+import { hasMoreValues } from '../../web/json-body.ts'
 import { otlpJson } from './read-json.ts'
 import type { Encoding } from './read-request.ts'
 

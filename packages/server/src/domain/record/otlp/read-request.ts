@@ -1,16 +1,14 @@
 /** Only the groups around spans are read as a whole: a span that cannot be decoded costs nothing but itself. */
 import { fromBinary, fromJson, type DescMessage, type JsonValue, type MessageShape } from '@bufbuild/protobuf'
 import { BinaryReader, WireType } from '@bufbuild/protobuf/wire'
-import { fit } from '@tacho/contract/engine/fit.ts'
+import { fit } from '@tacho/contract/engine/shown-text.ts'
 import { isObject } from '@tacho/contract/record/payload-reader.ts'
 import { LIMITS } from '@tacho/contract/engine/limits.ts'
-import { Attributes, type Json, type JsonObject } from './attributes.ts'
-import { attempt } from '../../web/attempt.ts'
-import { hasMoreValues } from '../../web/json-values.ts'
-import { MessageCount, TooMany } from './message-count.ts'
+import { Attributes, type Json, type JsonObject, unreadable, type Unreadable } from './attributes.ts'
+import { attempt } from '../../web/text.ts'
+import { hasMoreValues } from '../../web/json-body.ts'
 import { LogRecordSchema, ResourceSchema, ScopeSchema, SpanSchema, type LogRecord, type Span } from './otlp_pb.ts'
 import { otlpJson, withReadableValues } from './read-json.ts'
-import { unreadable, type Unreadable } from './unreadable.ts'
 
 export type Encoding = 'protobuf' | 'json'
 
@@ -274,4 +272,56 @@ function scopeOf(scope: MessageShape<typeof ScopeSchema> | undefined): JsonObjec
   if (!scope || scope.name === '') return undefined
   const name = fit(scope.name, LIMITS.labelChars)
   return scope.version === '' ? { name } : { name, version: fit(scope.version, LIMITS.labelChars) }
+}
+
+/** Counted before decoding: two bytes can become a message of several objects. */
+
+class TooMany extends Error {}
+
+/** The decoder refuses deeper messages. */
+const LEVELS_MAX = 100
+
+const embedded = new WeakMap<DescMessage, ReadonlyMap<number, DescMessage>>()
+
+class MessageCount {
+  #left: number
+
+  constructor(most: number) {
+    this.#left = most
+  }
+
+  /** Throws TooMany. The count ends at what cannot be read, which is not decoded. */
+  add(bytes: Uint8Array, schema: DescMessage): void {
+    try {
+      this.#addWithin(bytes, schema, 0)
+    } catch (error) {
+      if (error instanceof TooMany) throw error
+    }
+  }
+
+  #addWithin(bytes: Uint8Array, schema: DescMessage, level: number): void {
+    const messages = messagesIn(schema)
+    const reader = new BinaryReader(bytes)
+    while (reader.pos < reader.len) {
+      const [field, wireType] = reader.tag()
+      const message = wireType === WireType.LengthDelimited ? messages.get(field) : undefined
+      if (message === undefined) {
+        reader.skip(wireType, field)
+        continue
+      }
+      this.#left -= 1
+      if (this.#left < 0) throw new TooMany()
+      const content = reader.bytes()
+      if (level < LEVELS_MAX) this.#addWithin(content, message, level + 1)
+    }
+  }
+}
+
+function messagesIn(schema: DescMessage): ReadonlyMap<number, DescMessage> {
+  let found = embedded.get(schema)
+  if (found === undefined) {
+    found = new Map(schema.fields.flatMap(({ number, message }) => (message ? [[number, message] as const] : [])))
+    embedded.set(schema, found)
+  }
+  return found
 }

@@ -1,13 +1,12 @@
 /** One event at the span's start. The root of a trace also becomes the outcome of the run. docs/otlp.md */
-import { fit } from '@tacho/contract/engine/fit.ts'
+import { fit } from '@tacho/contract/engine/shown-text.ts'
 import { LIMITS } from '@tacho/contract/engine/limits.ts'
 import { hasAtMost } from '../../web/text.ts'
-import { Attributes, isObject, set, type Json, type JsonObject } from './attributes.ts'
+import { Attributes, isObject, set, type Json, type JsonObject, Unreadable } from './attributes.ts'
 import { spanCost, spanUsage } from './call-usage.ts'
 import { eventMessage, inputMessages, oneOrAll, outputOf } from './messages.ts'
 import type { Link, Span } from './otlp_pb.ts'
 import type { Resource, Sent } from './read-request.ts'
-import { Unreadable } from './unreadable.ts'
 
 /** As in the batch endpoint. Its texts can still exceed a limit. */
 export interface OtlpEvent {

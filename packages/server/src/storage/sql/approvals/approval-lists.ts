@@ -1,4 +1,4 @@
-import { look, read } from '../engine/act.ts'
+import { look, read, given, type Sql } from '../engine/sql.ts'
 import type {
   ApprovalFilter,
   ApprovalGroupRow,
@@ -13,9 +13,8 @@ import type {
 } from '../../approvals/approvals.ts'
 import type { Page } from '../../engine/page.ts'
 import { agentKeyOf, COLUMNS } from './approval-rows.ts'
-import { inChunks } from '../engine/chunks.ts'
+import { inChunks } from '../engine/rows.ts'
 import { textKey } from '../engine/keys.ts'
-import { given, type Sql } from '../engine/sql.ts'
 
 export const approvalListsActs = {
   ...look({ approvalRevisions }),

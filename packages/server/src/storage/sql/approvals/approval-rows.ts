@@ -1,9 +1,7 @@
-import { look, read } from '../engine/act.ts'
+import { look, read, selectList, type Sql } from '../engine/sql.ts'
 import type { ApprovalRow, Requester } from '../../approvals/approvals.ts'
-import { inChunks } from '../engine/chunks.ts'
+import { inChunks, columnsOfRow } from '../engine/rows.ts'
 import { textKey } from '../engine/keys.ts'
-import { columnsOfRow } from '../engine/row-names.ts'
-import { selectList, type Sql } from '../engine/sql.ts'
 
 export const approvalRowsActs = {
   ...look({ findApproval }),

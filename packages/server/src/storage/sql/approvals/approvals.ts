@@ -15,19 +15,23 @@
  * and holds it until it commits. So revisions are committed in their order on every node: a reader that has read
  * everything up to one revision never finds a smaller one later.
  */
-import { write } from '../engine/act.ts'
-import { UNDECIDED, type ApprovalRow, type CreatedApproval, type Decided } from '../../approvals/approvals.ts'
-import type { DecisionRow, NewApprovalRow, SeenApproval } from '../../approvals/approvals.ts'
-import type { AuditEntry } from '../../people/audit.ts'
+import { write, type Sql } from '../engine/sql.ts'
+import {
+  UNDECIDED,
+  type ApprovalRow,
+  type CreatedApproval,
+  type Decided,
+  type DecisionRow,
+  type NewApprovalRow,
+  type SeenApproval,
+} from '../../approvals/approvals.ts'
+import type { AuditEntry } from '../../people/operators.ts'
 import { announceApprovals } from '../messages/announcements.ts'
 import { insertAudit } from '../people/audit.ts'
-import { chunksOf, inChunks } from '../engine/chunks.ts'
+import { chunksOf, inChunks, insertRows, rowFor } from '../engine/rows.ts'
 import { erasedKey, FOR_EVER, isErased } from '../data/erased-keys.ts'
-import { insertRows } from '../engine/insert-rows.ts'
-import { rowFor } from '../engine/row-names.ts'
 import { agentKeyOf, COLUMNS, findApproval, findApprovals } from './approval-rows.ts'
 import { requestKey, textKey } from '../engine/keys.ts'
-import type { Sql } from '../engine/sql.ts'
 
 export const approvalsActs = write({ createApproval, decideApprovals, expireApprovals, noteApprovalsSeen })
 

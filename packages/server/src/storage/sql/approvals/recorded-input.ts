@@ -1,4 +1,4 @@
-import { read } from '../engine/act.ts'
+import { read, type Sql } from '../engine/sql.ts'
 import type {
   InputOfRequest,
   InputsBounds,
@@ -9,7 +9,6 @@ import type {
 import { ofRun, WITH_RUN } from '../record/events.ts'
 import { mayContain, PAYLOAD, PAYLOAD_BYTES, withPayloads, rowsThatFit } from '../record/payloads.ts'
 import { OF_RUN_ID } from '../runs/runs.ts'
-import type { Sql } from '../engine/sql.ts'
 
 export const recordedInputActs = read({ findLinkedInputs, findRecordedInput, findRecordedInputs })
 

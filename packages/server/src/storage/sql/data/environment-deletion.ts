@@ -7,15 +7,14 @@
  * workspace.
  */
 import { randomBytes } from 'node:crypto'
-import type { AuditEntry } from '../../people/audit.ts'
-import type { DeletionSlice, EnvironmentRow } from '../../tenants/environments.ts'
+import type { AuditEntry } from '../../people/operators.ts'
+import type { DeletionSlice, EnvironmentRow } from '../../tenants/tenants.ts'
 import { uuidv7 } from '../../engine/uuid.ts'
-import { write } from '../engine/act.ts'
+import { write, selectList, type Sql } from '../engine/sql.ts'
 import { insertAudit } from '../people/audit.ts'
-import { findEnvironment } from '../tenants/environments.ts'
+import { findEnvironment } from '../tenants/workspaces.ts'
 import { deleteEvents, removeRuns } from './removal.ts'
 import { growRevision, lockControl } from '../engine/revision.ts'
-import { selectList, type Sql } from '../engine/sql.ts'
 import { TABLES } from '../../engine/tables.ts'
 import { enqueueWork, removeWork } from '../engine/work.ts'
 

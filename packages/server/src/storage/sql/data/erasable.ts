@@ -1,12 +1,11 @@
 import type { ErasurePreview } from '@tacho/contract/data/erasure.ts'
 import type { Erasable, ErasableRun, ErasureRow, ErasureSubject } from '../../data/erasures.ts'
-import { look, read } from '../engine/act.ts'
-import { allIn } from '../engine/chunks.ts'
-import { findErasure, type Searched } from './erasure-rows.ts'
+import { look, read, countOf, type Sql, type SqlValue, selectList, type NamedParams } from '../engine/sql.ts'
+import { allIn, withJson } from '../engine/rows.ts'
 import { eventEnvironment } from '../record/events.ts'
 import { agentKey, textKey } from '../engine/keys.ts'
-import { countOf, type Sql, type SqlValue } from '../engine/sql.ts'
-import { hourOf } from '../../engine/hours.ts'
+import { hourOf } from '../../engine/times.ts'
+import { mapPage, type PageById } from '../../engine/page.ts'
 
 export const erasableActs = {
   ...look({ previewErasure, countToSearch, listCountedNames }),
@@ -127,4 +126,32 @@ async function previewErasure(
   const text = 'SELECT COUNT(*) AS count FROM (SELECT 1 FROM runs WHERE environment_id = :env LIMIT :most) AS searched'
   const toSearch = needsSearch(subject) ? await countOf(sql, text, { env: environmentId, most }) : 0
   return { runs: counted.length, events, more: found.length > most, toSearch }
+}
+
+const COLUMNS = selectList(`id environment_id kind subject subject_hash field status requested_by reason created_at
+  effective_at finished_at searched to_search runs events events_deleted approvals issue_records issues checksum searched_to`)
+const ONE = 'environment_id = :env AND id = :id'
+
+interface Searched {
+  searchedTo: number
+}
+
+const toRow = withJson<ErasureRow & Searched>('field', 'requestedBy')
+
+export async function findErasure(sql: Sql, environmentId: string, id: string) {
+  const row = await sql.get<object>(`SELECT ${COLUMNS} FROM erasures WHERE ${ONE}`, { env: environmentId, id })
+  return row && toRow(row)
+}
+
+export async function changeErasure(sql: Sql, { environmentId, id }: ErasureRow, set: string, values: NamedParams) {
+  const text = `UPDATE erasures SET ${set} WHERE ${ONE} RETURNING ${COLUMNS}`
+  const row = await sql.get<object>(text, { ...values, env: environmentId, id })
+  if (row === null) throw new Error('A found erasure is missing')
+  return toRow(row)
+}
+
+export async function listErasures(sql: Sql, environmentId: string, { limit, after }: PageById) {
+  const older = after === null ? '' : 'AND id < :after'
+  const text = `SELECT ${COLUMNS} FROM erasures WHERE environment_id = :env ${older} ORDER BY id DESC`
+  return mapPage(await sql.page(text, { env: environmentId, after }, limit), toRow)
 }

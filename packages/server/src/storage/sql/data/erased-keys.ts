@@ -1,6 +1,5 @@
 /** On PostgreSQL, appends of an environment share a lock, which a removal holds alone until its transaction ends. */
-import { allIn } from '../engine/chunks.ts'
-import { insertRows } from '../engine/insert-rows.ts'
+import { allIn, insertRows } from '../engine/rows.ts'
 import { agentKey, textKey } from '../engine/keys.ts'
 import type { Sql } from '../engine/sql.ts'
 

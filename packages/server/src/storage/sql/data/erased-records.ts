@@ -1,13 +1,13 @@
 /** Removes the subject's approvals and issue records, with their counts and messages, and refuses their retries. */
 import { hash } from 'node:crypto'
-import type { IssueRecordRow } from '../../issues/issue-records.ts'
+import type { IssueRecordRow } from '../../issues/issues.ts'
 import { noteRemoval } from '../approvals/approvals.ts'
 import { eraseDecisionsOf, eraseDetails } from '../people/audit.ts'
-import { allIn, chunksOf } from '../engine/chunks.ts'
+import { allIn, chunksOf } from '../engine/rows.ts'
 import { namedAgents } from './erasable.ts'
 import { addErasedKeys, erasedKey, FOR_EVER } from './erased-keys.ts'
 import { agentKey, requestKey, textKey } from '../engine/keys.ts'
-import { recountIssue } from '../issues/issue-recount.ts'
+import { recountIssue } from '../issues/issue-fingerprints.ts'
 import { selectList, type Sql } from '../engine/sql.ts'
 import { removeWork } from '../engine/work.ts'
 

@@ -1,10 +1,9 @@
 import type { RetentionSettings } from '@tacho/contract/data/retention.ts'
-import { DAY_MS } from '../../engine/hours.ts'
+import { DAY_MS } from '../../engine/times.ts'
 import type { RetainedRows, Tenant } from '../../data/retention.ts'
 import { uuidv7At } from '../../engine/uuid.ts'
-import { write } from '../engine/act.ts'
-import { findEnvironment } from '../tenants/environments.ts'
-import type { Sql, SqlValue } from '../engine/sql.ts'
+import { write, type Sql, type SqlValue } from '../engine/sql.ts'
+import { findEnvironment } from '../tenants/workspaces.ts'
 import { addProgress, lockProgress, settingsOf } from './retention.ts'
 
 export const expiredRowsActs = write({ removeExpiredRows })

@@ -10,13 +10,12 @@
 import { promisify } from 'node:util'
 import { brotliCompress, brotliCompressSync, constants } from 'node:zlib'
 import type { TimelinePlace } from '../../record/events.ts'
-import type { PackedBlock, PackedSlice, RunSlice, UnpackedRun } from '../../data/packing.ts'
-import { changesRuns, look, read } from '../engine/act.ts'
+import type { PackedBlock, PackedSlice, RunSlice, UnpackedRun } from '../../data/retention.ts'
+import { changesRuns, look, read, type Sql, type SqlValue } from '../engine/sql.ts'
 import { eventEnvironment, ofRun, WITH_RUN, AFTER } from '../record/events.ts'
 import { BLOCK_BYTES, BLOCK_PAYLOADS, SAYS_SOMETHING, readPayloadPage } from '../record/payloads.ts'
 import { OF_UUID } from '../runs/runs.ts'
-import { insertRows } from '../engine/insert-rows.ts'
-import type { Sql, SqlValue } from '../engine/sql.ts'
+import { insertRows } from '../engine/rows.ts'
 
 export const packingActs = {
   ...look({ listUnpackedRuns }),

@@ -8,11 +8,10 @@ import type {
   RetentionPreviewRow,
   Tenant,
 } from '../../data/retention.ts'
-import { read } from '../engine/act.ts'
+import { read, type Sql } from '../engine/sql.ts'
 import { eventEnvironment } from '../record/events.ts'
 import { PAYLOAD_BYTES } from '../record/payloads.ts'
-import type { Sql } from '../engine/sql.ts'
-import { hourOf } from '../../engine/hours.ts'
+import { hourOf } from '../../engine/times.ts'
 import { cutoffOf, expiredOf, oldestRuns, type ExaminedRun } from './expired-runs.ts'
 import { oldRows } from './expired-rows.ts'
 import { settingsOf } from './retention.ts'

@@ -1,17 +1,14 @@
 import type { RetentionCounts, RetentionSettings } from '@tacho/contract/data/retention.ts'
-import type { AuditEntry } from '../../people/audit.ts'
-import { KEEP_ALL, SETTING_NAMES } from '../../data/retention.ts'
-import type { RetentionProgressRow, RetentionRow, Tenant } from '../../data/retention.ts'
+import type { AuditEntry } from '../../people/operators.ts'
+import { KEEP_ALL, SETTING_NAMES, type RetentionProgressRow, type RetentionRow, type Tenant } from '../../data/retention.ts'
 import type { NewWork } from '../../engine/work.ts'
-import { read, write } from '../engine/act.ts'
+import { read, write, selectList, type Sql } from '../engine/sql.ts'
 import { insertAudit } from '../people/audit.ts'
-import { findEnvironment } from '../tenants/environments.ts'
-import { insertRows, withJson } from '../engine/insert-rows.ts'
+import { findEnvironment, lockWorkspace } from '../tenants/workspaces.ts'
+import { insertRows, withJson } from '../engine/rows.ts'
 import { takeSum, withSum } from '../engine/row-sums.ts'
-import { selectList, type Sql } from '../engine/sql.ts'
 import { findRun } from '../runs/runs.ts'
 import { enqueueWork, RESTARTS } from '../engine/work.ts'
-import { lockWorkspace } from '../tenants/workspaces.ts'
 
 export const retentionActs = {
   ...read({ readRetention, readWorkspaceRetention }),

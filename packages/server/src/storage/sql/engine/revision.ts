@@ -1,7 +1,6 @@
-import type { AuditEntry } from '../../people/audit.ts'
-import { look } from './act.ts'
+import type { AuditEntry } from '../../people/operators.ts'
+import { look, type Sql } from './sql.ts'
 import { insertAudit } from '../people/audit.ts'
-import type { Sql } from './sql.ts'
 
 export const revisionActs = look({ controlRevision })
 
@@ -23,4 +22,18 @@ export async function auditControl(sql: Sql, audit: AuditEntry[]): Promise<void>
 /** For control writes that must not overlap, also across processes. */
 export async function lockControl(sql: Sql): Promise<void> {
   await sql.run('UPDATE control SET revision = revision WHERE id = 1')
+}
+
+/** Any number. It keeps these locks apart from those of removals (erased-keys.ts). */
+const LOCK_SPACE = 7_222
+
+/** Until the transaction ends. The embedded engine has one writer. */
+export async function holdName(sql: Sql, name: string): Promise<void> {
+  if (sql.dialect === 'sqlite') return
+  await sql.get(`SELECT pg_advisory_xact_lock(hashtextextended(:name, ${LOCK_SPACE})) AS held`, { name })
+}
+
+/** In one order everywhere, and before any row. */
+export async function holdFailures(sql: Sql, environmentId: string, runIds: Iterable<string>): Promise<void> {
+  for (const runId of [...new Set(runIds)].toSorted()) await holdName(sql, `${environmentId} ${runId}`)
 }

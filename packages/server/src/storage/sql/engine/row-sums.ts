@@ -3,7 +3,7 @@
  * stored before there were checksums have none, and count as intact until they are written again.
  */
 import { crc32 } from 'node:zlib'
-import { memberOf } from '../../data/exported-tables.ts'
+import { memberOf } from '../../data/exports.ts'
 import { StorageError } from '../../engine/store.ts'
 import { selectList, type Sql, type SqlValue } from './sql.ts'
 

@@ -1,13 +1,11 @@
-import { read } from '../engine/act.ts'
+import { read, type Sql } from '../engine/sql.ts'
 import type { PageBySeen } from '../../issues/issues.ts'
 import { firstRows } from '../../engine/page.ts'
 import type { RunRow } from '../../runs/runs.ts'
-import { allIn } from '../engine/chunks.ts'
-import { insertRows } from '../engine/insert-rows.ts'
+import { allIn, insertRows } from '../engine/rows.ts'
 import { fingerprintsOf, fromEachFingerprint } from './issue-fingerprints.ts'
 import { seenIn, spanWith, type DecidedRecord } from './issue-growth.ts'
 import { agentKey, textKey } from '../engine/keys.ts'
-import type { Sql } from '../engine/sql.ts'
 
 export const issueAffectedActs = read({ listAffectedRuns, listAffectedAgents })
 

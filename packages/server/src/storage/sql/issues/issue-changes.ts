@@ -9,15 +9,14 @@
  *
  * Every state change is one compare-and-set. A merged issue cannot be changed.
  */
-import { write } from '../engine/act.ts'
+import { write, type Sql } from '../engine/sql.ts'
 import type { ActivityKind, IssueState } from '@tacho/contract/issues/issue.ts'
-import type { AuditEntry } from '../../people/audit.ts'
+import type { AuditEntry } from '../../people/operators.ts'
 import type { ChangedIssue, IssueChange, IssueRef } from '../../issues/issues.ts'
 import { enqueueWork, removeWork } from '../engine/work.ts'
 import { insertAudit } from '../people/audit.ts'
-import { insertActivity } from './issue-activity.ts'
+import { insertActivity } from './issue-fingerprints.ts'
 import { findIssue } from './issues.ts'
-import type { Sql } from '../engine/sql.ts'
 
 export const issueChangesActs = write({ changeIssueState, endIgnoring, assignIssue, commentIssue })
 

@@ -4,19 +4,15 @@
  * merged_into never names a merged issue: a merge forwards what was merged into its source before. An unmerged issue
  * has a fingerprint, so locking its fingerprints locks the issue. See review.ts for the order.
  */
-import { write } from '../engine/act.ts'
+import { write, type Sql } from '../engine/sql.ts'
 import { LIMITS } from '@tacho/contract/engine/limits.ts'
-import type { AuditEntry } from '../../people/audit.ts'
+import type { AuditEntry } from '../../people/operators.ts'
 import type { IssueChange, IssueRef, IssueSplit, IssueWhole, MergeOutcome, SplitOutcome } from '../../issues/issues.ts'
 import { StorageError } from '../../engine/store.ts'
 import { insertAudit } from '../people/audit.ts'
-import { allIn } from '../engine/chunks.ts'
-import { insertRows } from '../engine/insert-rows.ts'
-import { insertActivity } from './issue-activity.ts'
-import { fingerprintsOf } from './issue-fingerprints.ts'
-import { recountIssue } from './issue-recount.ts'
+import { allIn, insertRows } from '../engine/rows.ts'
+import { insertActivity, fingerprintsOf, recountIssue } from './issue-fingerprints.ts'
 import { findIssue } from './issues.ts'
-import type { Sql } from '../engine/sql.ts'
 
 export const issueGroupingActs = write({ mergeIssues, splitIssue })
 

@@ -1,8 +1,7 @@
 import type { IssueState } from '@tacho/contract/issues/issue.ts'
-import type { IssueDecision, IssueRecordRow } from '../../issues/issue-records.ts'
-import type { IssueActor } from '../../issues/issues.ts'
-import { insertRows } from '../engine/insert-rows.ts'
-import { insertActivity } from './issue-activity.ts'
+import type { IssueDecision, IssueRecordRow, IssueActor } from '../../issues/issues.ts'
+import { insertRows } from '../engine/rows.ts'
+import { insertActivity } from './issue-fingerprints.ts'
 import type { Sql } from '../engine/sql.ts'
 
 export type DecidedRecord = Pick<IssueRecordRow, 'id' | 'recordKind' | 'seenAt' | 'runId' | 'agentId'>

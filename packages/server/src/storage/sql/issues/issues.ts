@@ -1,7 +1,7 @@
-import { read } from '../engine/act.ts'
+import { read, given, selectList, type Sql } from '../engine/sql.ts'
 import type { RecordKind } from '@tacho/contract/issues/issue-record.ts'
-import type { IssueRecordRow } from '../../issues/issue-records.ts'
 import type {
+  IssueRecordRow,
   IssueFilter,
   IssueGroupRow,
   IssuePage,
@@ -15,9 +15,7 @@ import { idKey } from './issue-affected.ts'
 import { fingerprintsOf, fromEachFingerprint } from './issue-fingerprints.ts'
 import { recordsOf } from './issue-records.ts'
 import { textKey } from '../engine/keys.ts'
-import { withJson } from '../engine/insert-rows.ts'
-import { columnsOfRow } from '../engine/row-names.ts'
-import { given, selectList, type Sql } from '../engine/sql.ts'
+import { withJson, columnsOfRow } from '../engine/rows.ts'
 
 export const issuesActs = read({ listIssues, findIssue, listIssueOccurrences, readIssueTrend })
 

@@ -3,12 +3,11 @@
  * record of the service, which a review decides like a report of a client, so both have one issue.
  */
 import type { NewLoop } from '../../issues/loops.ts'
-import { write } from '../engine/act.ts'
+import { write, type Sql } from '../engine/sql.ts'
 import { erasedKey, isErased } from '../data/erased-keys.ts'
 import { serviceRecordKey } from '../engine/keys.ts'
-import { holdFailures } from '../engine/named-lock.ts'
-import { insertRows } from '../engine/insert-rows.ts'
-import type { Sql } from '../engine/sql.ts'
+import { holdFailures } from '../engine/revision.ts'
+import { insertRows } from '../engine/rows.ts'
 import { enqueueWork } from '../engine/work.ts'
 import { UNLESS_KNOWN } from './issue-records.ts'
 

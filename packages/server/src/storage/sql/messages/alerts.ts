@@ -9,20 +9,17 @@ import type {
   AlertState,
   AlertWindow,
 } from '../../messages/alerts.ts'
-import type { AuditEntry } from '../../people/audit.ts'
+import type { AuditEntry } from '../../people/operators.ts'
 import type { WorkHold } from '../../engine/work.ts'
-import { read, write } from '../engine/act.ts'
+import { read, write, countOf, selectList, type Sql } from '../engine/sql.ts'
 import { insertAudit } from '../people/audit.ts'
 import { agentKeyOf } from '../approvals/approval-rows.ts'
-import { announceAlert } from './announcements.ts'
-import { queueNotices } from './notices.ts'
-import { findEnvironment, lockEnvironment } from '../tenants/environments.ts'
-import { insertRows, withJson } from '../engine/insert-rows.ts'
+import { announceAlert, queueNotices } from './announcements.ts'
+import { findEnvironment, lockEnvironment, findWorkspace } from '../tenants/workspaces.ts'
+import { insertRows, withJson } from '../engine/rows.ts'
 import { assertSum, rowSum, withSum } from '../engine/row-sums.ts'
-import { countOf, selectList, type Sql } from '../engine/sql.ts'
-import { stalledBefore } from '../runs/stalled-rule.ts'
+import { stalledBefore } from '../runs/runs.ts'
 import { enqueueWork, postponeWork, removeWork, RESTARTS } from '../engine/work.ts'
-import { findWorkspace } from '../tenants/workspaces.ts'
 
 export const alertsActs = {
   ...read({ listAlerts, findAlert, startAlertCheck, measureAlert }),

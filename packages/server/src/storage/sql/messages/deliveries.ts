@@ -8,11 +8,11 @@
  * A PENDING delivery has a row in the work queue. When newer deliveries exceed the bound of their webhook, the oldest
  * pending ones are deleted.
  */
-import { read, write } from '../engine/act.ts'
+import { read, write, selectList, type Sql } from '../engine/sql.ts'
 import { randomBytes } from 'node:crypto'
 import { LIMITS } from '@tacho/contract/engine/limits.ts'
 import type { DeliveryStatus, WebhookEvent, WebhookFormat } from '@tacho/contract/messages/webhook.ts'
-import type { AuditEntry } from '../../people/audit.ts'
+import type { AuditEntry } from '../../people/operators.ts'
 import type { Page, PageById } from '../../engine/page.ts'
 import { uuidv7 } from '../../engine/uuid.ts'
 import type {
@@ -26,11 +26,9 @@ import type {
 import type { NewWork, WorkHold } from '../../engine/work.ts'
 import { insertAudit } from '../people/audit.ts'
 import { keepRemovalsWaiting } from '../data/erased-keys.ts'
-import { allIn, chunksOf } from '../engine/chunks.ts'
-import { insertRows } from '../engine/insert-rows.ts'
+import { allIn, chunksOf, insertRows } from '../engine/rows.ts'
 import { takeSum, withSum } from '../engine/row-sums.ts'
 import { OF_UUID } from '../runs/runs.ts'
-import { selectList, type Sql } from '../engine/sql.ts'
 import { findWebhook } from './webhooks.ts'
 import { enqueueWork, finishWork, postponeWork } from '../engine/work.ts'
 

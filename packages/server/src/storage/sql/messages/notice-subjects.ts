@@ -1,11 +1,10 @@
 import type { NotificationEvent } from '@tacho/contract/messages/notification.ts'
 import type { Severity } from '@tacho/contract/policies/runtime-config.ts'
 import type { NoticeRow } from '../../messages/notifications.ts'
-import { look, read } from '../engine/act.ts'
+import { look, read, countOf, type Sql } from '../engine/sql.ts'
 import { findAlert } from './alerts.ts'
 import { findApprovals } from '../approvals/approval-rows.ts'
-import { allIn } from '../engine/chunks.ts'
-import { countOf, type Sql } from '../engine/sql.ts'
+import { allIn } from '../engine/rows.ts'
 import { dataOfApprovals, findAgentName, ISSUE, issueData, type IssueNews } from './announcements.ts'
 
 export const noticeSubjectsActs = {

@@ -10,17 +10,16 @@
  */
 import { LIMITS } from '@tacho/contract/engine/limits.ts'
 import type { NotificationChoice, QuietHours } from '@tacho/contract/messages/notification.ts'
-import type { AuditEntry } from '../../people/audit.ts'
+import type { AuditEntry } from '../../people/operators.ts'
 import type {
   BrowserRow,
   NotificationSettingsPatch,
   NotificationSettingsRow,
   ToldBrowser,
 } from '../../messages/notifications.ts'
-import { read, write } from '../engine/act.ts'
+import { read, write, countOf, selectList, type Sql } from '../engine/sql.ts'
 import { insertAudit } from '../people/audit.ts'
-import { insertRows, withJson } from '../engine/insert-rows.ts'
-import { countOf, selectList, type Sql } from '../engine/sql.ts'
+import { insertRows, withJson } from '../engine/rows.ts'
 import { INSTALLATION } from '../people/operators.ts'
 
 export const notificationsActs = {

@@ -5,14 +5,13 @@
  *                                                                                       with the account, webhook or secret
  */
 import { LIMITS } from '@tacho/contract/engine/limits.ts'
-import type { AuditEntry } from '../../people/audit.ts'
+import type { AuditEntry } from '../../people/operators.ts'
 import type { PageById } from '../../engine/page.ts'
-import type { LinkedPerson, NewSlackCode, SlackLinkRow, SlackUser } from '../../messages/slack-links.ts'
-import { read, write } from '../engine/act.ts'
+import type { LinkedPerson, NewSlackCode, SlackLinkRow, SlackUser } from '../../messages/notifications.ts'
+import { read, write, selectList, type Sql } from '../engine/sql.ts'
 import { insertAudit } from '../people/audit.ts'
-import { lockEnvironment } from '../tenants/environments.ts'
-import { insertRows } from '../engine/insert-rows.ts'
-import { selectList, type Sql } from '../engine/sql.ts'
+import { lockEnvironment } from '../tenants/workspaces.ts'
+import { insertRows } from '../engine/rows.ts'
 import { findWebhook } from './webhooks.ts'
 import { rolesOf } from '../people/operators.ts'
 

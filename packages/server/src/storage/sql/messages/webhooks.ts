@@ -1,13 +1,12 @@
-import { read, write } from '../engine/act.ts'
-import type { AuditEntry } from '../../people/audit.ts'
+import { read, write, countOf, selectList, type Sql } from '../engine/sql.ts'
+import type { AuditEntry } from '../../people/operators.ts'
 import { mapPage, type Page, type PageById } from '../../engine/page.ts'
 import type { WebhookPatch, WebhookRow } from '../../messages/webhooks.ts'
 import { insertAudit } from '../people/audit.ts'
-import { lockEnvironment } from '../tenants/environments.ts'
-import { columnOf } from '../../data/exported-tables.ts'
-import { insertRows, stored, withJson } from '../engine/insert-rows.ts'
+import { lockEnvironment } from '../tenants/workspaces.ts'
+import { columnOf } from '../../data/exports.ts'
+import { insertRows, stored, withJson } from '../engine/rows.ts'
 import { assertSum, rowSum, withSum } from '../engine/row-sums.ts'
-import { countOf, selectList, type Sql } from '../engine/sql.ts'
 
 export const webhooksActs = {
   ...read({ listWebhooks, findWebhook }),

@@ -1,10 +1,8 @@
-import { read, write } from '../engine/act.ts'
-import type { AuditEntry, AuditFilter } from '../../people/audit.ts'
+import { read, write, contains, given, selectList, type Sql } from '../engine/sql.ts'
+import type { AuditEntry, AuditFilter } from '../../people/operators.ts'
 import type { PageById } from '../../engine/page.ts'
 import { uuidv7At } from '../../engine/uuid.ts'
-import { chunksOf } from '../engine/chunks.ts'
-import { insertRows } from '../engine/insert-rows.ts'
-import { contains, given, selectList, type Sql } from '../engine/sql.ts'
+import { chunksOf, insertRows } from '../engine/rows.ts'
 
 export const auditActs = {
   ...read({ listAudit }),

@@ -1,11 +1,8 @@
-import type { AuditEntry } from '../../people/audit.ts'
-import type { GroupChange, GroupRoleEntries } from '../../people/directory.ts'
+import type { AuditEntry, GroupChange, GroupRoleEntries } from '../../people/operators.ts'
 import { uuidv7 } from '../../engine/uuid.ts'
-import { write } from '../engine/act.ts'
+import { write, countOf, type Sql } from '../engine/sql.ts'
 import { auditControl, lockControl } from '../engine/revision.ts'
-import { allIn } from '../engine/chunks.ts'
-import { insertRows } from '../engine/insert-rows.ts'
-import { countOf, type Sql } from '../engine/sql.ts'
+import { allIn, insertRows } from '../engine/rows.ts'
 import { applyDirectoryGroups } from './directory.ts'
 
 export const directoryGroupsActs = write({ createDirectoryGroup, changeDirectoryGroup, deleteDirectoryGroup })

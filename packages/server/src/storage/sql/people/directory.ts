@@ -7,8 +7,8 @@
  * Deactivation ends sessions, passwords, second factors, links to Slack, roles, the tokens and invitations that the person
  * made, and invitations to the address.
  */
-import type { AuditEntry } from '../../people/audit.ts'
 import type {
+  AuditEntry,
   DirectoryFilter,
   DirectoryGroup,
   DirectoryGroupRow,
@@ -17,14 +17,12 @@ import type {
   GivenPerson,
   GroupRoleEntries,
   PersonChange,
-} from '../../people/directory.ts'
+} from '../../people/operators.ts'
 import { uuidv7 } from '../../engine/uuid.ts'
-import { read, write } from '../engine/act.ts'
+import { read, write, countOf, selectList, type Sql } from '../engine/sql.ts'
 import { insertAudit } from './audit.ts'
 import { auditControl, lockControl } from '../engine/revision.ts'
-import { allIn } from '../engine/chunks.ts'
-import { insertRows } from '../engine/insert-rows.ts'
-import { countOf, selectList, type Sql } from '../engine/sql.ts'
+import { allIn, insertRows } from '../engine/rows.ts'
 import { applyToPeople } from './group-roles.ts'
 import { deleteAccount, deleteOf, endInvitations, endPassword, insertOperator, WAYS_IN } from './operators.ts'
 

@@ -5,17 +5,14 @@
  *   by hand --a group with a higher role--> by groups, the former one kept --no higher group--> by hand
  *   by groups --somebody changes it--> by hand, until the next sign-in compares again
  */
-import type { Role } from '@tacho/contract/web/access.ts'
+import type { Role } from '@tacho/contract/web/route.ts'
 import { ROLES } from '@tacho/contract/engine/words.ts'
-import type { AuditEntry } from '../../people/audit.ts'
-import type { GrantedRole, GroupRoleChange } from '../../people/operators.ts'
+import type { AuditEntry, GrantedRole, GroupRoleChange } from '../../people/operators.ts'
 import { uuidv7 } from '../../engine/uuid.ts'
-import { read, write } from '../engine/act.ts'
+import { read, write, type Sql } from '../engine/sql.ts'
 import { auditControl, lockControl } from '../engine/revision.ts'
-import { allIn } from '../engine/chunks.ts'
-import { insertRows } from '../engine/insert-rows.ts'
+import { allIn, insertRows } from '../engine/rows.ts'
 import { damagedError, nameOf, takeSum, withSum } from '../engine/row-sums.ts'
-import type { Sql } from '../engine/sql.ts'
 import { INSTALLATION, isDeactivated, isLastOwner, ROLE_REMEDY, ROLE_REPLACED } from './operators.ts'
 
 export const groupRolesActs = { ...read({ missingWorkspaces }), ...write({ applyGroupRoles }) }

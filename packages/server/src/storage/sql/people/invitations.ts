@@ -1,15 +1,19 @@
-import { read, write } from '../engine/act.ts'
-import type { Role } from '@tacho/contract/web/access.ts'
+import { read, write, selectList, type Sql } from '../engine/sql.ts'
+import type { Role } from '@tacho/contract/web/route.ts'
 import { ROLES } from '@tacho/contract/engine/words.ts'
-import type { AuditEntry } from '../../people/audit.ts'
-import { ANY_EMAIL, type FoundInvitation, type InvitationRow, type NewOperator } from '../../people/operators.ts'
+import {
+  type AuditEntry,
+  ANY_EMAIL,
+  type FoundInvitation,
+  type InvitationRow,
+  type NewOperator,
+} from '../../people/operators.ts'
 import { mapPage, type PageById } from '../../engine/page.ts'
 import { insertAudit } from './audit.ts'
 import { giveRole, insertOperator, INSTALLATION, isDeactivated, scopeOf, WORKSPACE_OF_SCOPE } from './operators.ts'
 import { auditControl, lockControl } from '../engine/revision.ts'
-import { insertRows } from '../engine/insert-rows.ts'
+import { insertRows } from '../engine/rows.ts'
 import { takeSum, withSum } from '../engine/row-sums.ts'
-import { selectList, type Sql } from '../engine/sql.ts'
 
 export const invitationsActs = {
   ...read({ listInvitations, findInvitation, findInvitationsFor }),

@@ -1,9 +1,9 @@
 /** A scope is the id of a workspace, or of the whole installation. */
-import { look, read, write } from '../engine/act.ts'
-import type { Role } from '@tacho/contract/web/access.ts'
+import { look, read, write, type Sql } from '../engine/sql.ts'
+import type { Role } from '@tacho/contract/web/route.ts'
 import { ROLES } from '@tacho/contract/engine/words.ts'
-import type { AuditEntry } from '../../people/audit.ts'
 import type {
+  AuditEntry,
   MemberRow,
   NewIdentity,
   NewOperator,
@@ -15,9 +15,8 @@ import type { Page, PageById } from '../../engine/page.ts'
 import type { TableName } from '../../engine/tables.ts'
 import { auditControl, lockControl } from '../engine/revision.ts'
 import { textKey } from '../engine/keys.ts'
-import { insertRows, replacing } from '../engine/insert-rows.ts'
+import { insertRows, replacing } from '../engine/rows.ts'
 import { assertSum, takeSum, withSum } from '../engine/row-sums.ts'
-import type { Sql } from '../engine/sql.ts'
 import { uuidv7 } from '../../engine/uuid.ts'
 
 export const operatorsActs = {

@@ -1,4 +1,4 @@
-import type { ClientStanding } from '@tacho/contract/policies/configuration-client.ts'
+import type { ClientStanding } from '@tacho/contract/policies/deployment.ts'
 import { LIMITS } from '@tacho/contract/engine/limits.ts'
 import {
   ENDED,
@@ -7,11 +7,10 @@ import {
   type ConfigurationClientRow,
   type ConfigurationClientSeen,
   type ConfigurationClientsPage,
-} from '../../policies/configuration-clients.ts'
-import { read, write } from '../engine/act.ts'
+} from '../../policies/deployments.ts'
+import { read, write, selectList, type Sql } from '../engine/sql.ts'
 import { withoutErasedClients } from '../data/erased-keys.ts'
-import { insertRows } from '../engine/insert-rows.ts'
-import { selectList, type Sql } from '../engine/sql.ts'
+import { insertRows } from '../engine/rows.ts'
 import { readRevision } from './configurations.ts'
 
 export const configurationClientsActs = {

@@ -1,13 +1,11 @@
-import { read } from '../engine/act.ts'
+import { read, type Sql } from '../engine/sql.ts'
 import { hash } from 'node:crypto'
 import type { RuntimePolicy, RuntimePrompt } from '@tacho/contract/policies/runtime-config.ts'
 import canonicalize from 'canonicalize'
 import type { Configuration } from '../../policies/deployments.ts'
-import type { PolicyVersionRow } from '../../policies/policies.ts'
-import type { PromptVersionRow } from '../../policies/prompts.ts'
+import type { PolicyVersionRow, PromptVersionRow } from '../../policies/policies.ts'
 import { StorageError } from '../../engine/store.ts'
 import { assertSum, damagedError, nameOf, withSum } from '../engine/row-sums.ts'
-import type { Sql } from '../engine/sql.ts'
 import { isPromptIntact } from './prompts.ts'
 
 export const configurationsActs = read({ readConfiguration })

@@ -1,6 +1,6 @@
 import type { DeployableKind } from '@tacho/contract/policies/deployment.ts'
 import { mapPage, type Page } from '../../engine/page.ts'
-import { read } from '../engine/act.ts'
+import { read, given, type Sql } from '../engine/sql.ts'
 import type {
   DeploymentChangePage,
   DeploymentChangeRow,
@@ -8,7 +8,6 @@ import type {
   DeploymentPage,
   DeploymentRow,
 } from '../../policies/deployments.ts'
-import { given, type Sql } from '../engine/sql.ts'
 import { keyOf, readEarlier } from './targets.ts'
 
 export const deploymentsActs = read({ listDeployments, listDeploymentChanges, findVersionsInForce })

@@ -1,13 +1,17 @@
-import { read, write } from '../engine/act.ts'
-import type { AuditEntry } from '../../people/audit.ts'
-import type { NewPolicyRow, NewPolicyVersionRow, PolicyRow, PolicyVersionRow } from '../../policies/policies.ts'
-import type { SavedVersion, VersionPage } from '../../policies/prompts.ts'
+import { read, write, selectList, type Sql } from '../engine/sql.ts'
+import type { AuditEntry } from '../../people/operators.ts'
+import type {
+  NewPolicyRow,
+  NewPolicyVersionRow,
+  PolicyRow,
+  PolicyVersionRow,
+  SavedVersion,
+  VersionPage,
+} from '../../policies/policies.ts'
 import { mapPage, type PageById } from '../../engine/page.ts'
 import { insertAudit } from '../people/audit.ts'
-import { insertRows } from '../engine/insert-rows.ts'
+import { insertRows, columnsOfRow } from '../engine/rows.ts'
 import { takeSum } from '../engine/row-sums.ts'
-import { columnsOfRow } from '../engine/row-names.ts'
-import { selectList, type Sql } from '../engine/sql.ts'
 import { findWorkspace } from '../tenants/workspaces.ts'
 import { deployedIn } from './deployments.ts'
 

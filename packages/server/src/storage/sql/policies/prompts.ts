@@ -1,5 +1,5 @@
-import { read, write } from '../engine/act.ts'
-import type { AuditEntry } from '../../people/audit.ts'
+import { read, write, selectList, type Sql } from '../engine/sql.ts'
+import type { AuditEntry } from '../../people/operators.ts'
 import {
   measureContent,
   type NewPromptRow,
@@ -9,13 +9,12 @@ import {
   type PromptVersionRow,
   type SavedVersion,
   type VersionPage,
-} from '../../policies/prompts.ts'
+} from '../../policies/policies.ts'
 import { mapPage, type Page, type PageById } from '../../engine/page.ts'
 import { insertAudit } from '../people/audit.ts'
-import type { TenantChange } from '../../tenants/workspaces.ts'
-import { insertRows } from '../engine/insert-rows.ts'
+import type { TenantChange } from '../../tenants/tenants.ts'
+import { insertRows } from '../engine/rows.ts'
 import { nameOf, takeSum } from '../engine/row-sums.ts'
-import { selectList, type Sql } from '../engine/sql.ts'
 import { findWorkspace } from '../tenants/workspaces.ts'
 import { deployedIn } from './deployments.ts'
 

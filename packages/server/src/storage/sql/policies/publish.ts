@@ -3,21 +3,19 @@
  *
  * All checks come before the first write.
  */
-import { write } from '../engine/act.ts'
+import { write, type Sql } from '../engine/sql.ts'
 import { randomBytes } from 'node:crypto'
 import { LIMITS } from '@tacho/contract/engine/limits.ts'
 import type { DeployableKind } from '@tacho/contract/policies/deployment.ts'
 import { DEPLOYABLE_KINDS } from '@tacho/contract/engine/words.ts'
-import type { AuditEntry } from '../../people/audit.ts'
+import type { AuditEntry } from '../../people/operators.ts'
 import type { Change, Intent, Item, ItemVersion, NewPublication, Published } from '../../policies/deployments.ts'
 import { uuidv7 } from '../../engine/uuid.ts'
 import { insertAudit } from '../people/audit.ts'
-import { allIn, chunksOf } from '../engine/chunks.ts'
+import { allIn, chunksOf, insertRows } from '../engine/rows.ts'
 import { findConfiguration, isIntact, keepConfiguration, lockConfiguration } from './configurations.ts'
-import { findEnvironment } from '../tenants/environments.ts'
-import { insertRows } from '../engine/insert-rows.ts'
+import { findEnvironment } from '../tenants/workspaces.ts'
 import { growRevision } from '../engine/revision.ts'
-import type { Sql } from '../engine/sql.ts'
 import { idsOf, keyOf, readDeployed, targetsOf, type Deployed, type Refused, type Target } from './targets.ts'
 
 export const publishActs = write({ publish })

@@ -1,5 +1,5 @@
-import { read, write } from '../engine/act.ts'
-import type { AuditEntry } from '../../people/audit.ts'
+import { read, write, countOf, selectList, type Sql } from '../engine/sql.ts'
+import type { AuditEntry } from '../../people/operators.ts'
 import type {
   CallKind,
   NewSimulationRow,
@@ -10,16 +10,17 @@ import type {
   SimulationRow,
   ToolCallPage,
   ToolCallRow,
-} from '../../policies/simulations.ts'
+} from '../../policies/policies.ts'
 import { mapPage, type PageById } from '../../engine/page.ts'
 import { insertAudit } from '../people/audit.ts'
-import { lockEnvironment } from '../tenants/environments.ts'
+import { lockEnvironment } from '../tenants/workspaces.ts'
 import { withEnvelope } from '../record/envelopes.ts'
 import { eventEnvironment, ofRun, eventSession, WITH_RUN, AFTER } from '../record/events.ts'
 import { PAYLOAD_BYTES, payloadIf, readPayloadPage } from '../record/payloads.ts'
-import { insertRows, withJson } from '../engine/insert-rows.ts'
-import { countOf, selectList, type Sql } from '../engine/sql.ts'
+import { insertRows, withJson } from '../engine/rows.ts'
 import { enqueueWork, removeWork } from '../engine/work.ts'
+import type { ToolEventRow } from '../../approvals/approvals.ts'
+import type { EventPage } from '../../record/events.ts'
 
 export const simulationsActs = {
   ...read({ findSimulation, listSimulations, countToolCalls, listToolCalls, listRunSteps }),
@@ -146,4 +147,41 @@ async function listRunSteps(sql: Sql, environmentId: string, run: string, { afte
     params: { ...of, time: after?.time, seq: after?.seq },
   }
   return (await readPayloadPage<RunStepRow>(sql, query, page)).rows
+}
+
+/** Payloads are read here and go no further. */
+
+export const toolEventsActs = read({ listToolEvents })
+
+type Read = Pick<ToolEventRow, 'seq' | 'eventId' | 'kind' | 'label' | 'time' | 'receivedAt'> & { payload: string }
+
+async function listToolEvents(sql: Sql, environmentId: string, run: string, page: EventPage) {
+  const after = page.after ? ` AND ${AFTER}` : ''
+  const from = `FROM events e WHERE ${ofRun(sql)}${after}
+    AND event_type IN ('TOOL_CALL', 'POLICY_DECISION') ORDER BY e.time, e.seq LIMIT :limit`
+  const columns = 'seq, event_id AS "eventId", event_type AS kind, label, time, received_at AS "receivedAt"'
+  const params = { env: environmentId, run, time: page.after?.time, seq: page.after?.seq }
+  return mapPage(await readPayloadPage<Read>(sql, { start: WITH_RUN, columns, from, params }, page), toToolEvent)
+}
+
+function toToolEvent({ payload, ...row }: Read): ToolEventRow {
+  const said = JSON.parse(payload) as Record<string, unknown>
+  const text = (name: string) => (typeof said[name] === 'string' ? said[name] : null)
+  return {
+    ...row,
+    toolName: text('toolName'),
+    inputHash: text('inputHash')?.toLowerCase() ?? null,
+    approvalId: text('approvalId')?.toLowerCase() ?? null,
+    action: row.kind === 'POLICY_DECISION' ? text('action') : null,
+    outcome: outcomeOf(said),
+  }
+}
+
+/** A null output is an output. A call that was cancelled or did not report may have worked. */
+function outcomeOf(said: Record<string, unknown>): ToolEventRow['outcome'] {
+  const { outcome, error } = said
+  if (outcome === 'failed' || outcome === 'never_ran') return 'error'
+  if (outcome === 'cancelled' || outcome === 'did_not_report') return 'unknown'
+  if (outcome !== 'returned' && error !== undefined && error !== null && error !== false) return 'error'
+  return 'output' in said ? 'output' : 'unknown'
 }

@@ -1,8 +1,8 @@
 import type { DeployableKind } from '@tacho/contract/policies/deployment.ts'
 import { DEPLOYABLE_KINDS } from '@tacho/contract/engine/words.ts'
 import type { Intent, Item, ItemVersion, Published } from '../../policies/deployments.ts'
-import { chunksOf, inChunks } from '../engine/chunks.ts'
-import { findEnvironment } from '../tenants/environments.ts'
+import { chunksOf, inChunks } from '../engine/rows.ts'
+import { findEnvironment } from '../tenants/workspaces.ts'
 import { takeSum, withSum } from '../engine/row-sums.ts'
 import type { Sql } from '../engine/sql.ts'
 

@@ -6,7 +6,7 @@
  */
 import { LRUCache } from 'lru-cache'
 import { findErased, type Named } from '../data/erased-keys.ts'
-import { SEARCHED } from '../runs/search-settings.ts'
+import { SEARCHED } from '../runs/search-index.ts'
 import type { Sql } from '../engine/sql.ts'
 
 interface AppendState {

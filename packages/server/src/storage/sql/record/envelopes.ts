@@ -3,9 +3,9 @@
  * by number. A client that sends new texts with every event gets a row for each. Sessions are not part of it: see own_session.
  */
 import type { NewEvent } from '../../record/events.ts'
-import { columnOf } from '../../data/exported-tables.ts'
+import { columnOf } from '../../data/exports.ts'
 import { knownRows } from './known-rows.ts'
-import { insertJsonRows, type InsertedTable } from '../engine/json-rows.ts'
+import { insertJsonRows, type InsertedTable } from '../engine/rows.ts'
 import { textKey } from '../engine/keys.ts'
 import type { Sql } from '../engine/sql.ts'
 

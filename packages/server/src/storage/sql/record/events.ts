@@ -1,4 +1,4 @@
-import { look, read } from '../engine/act.ts'
+import { look, read, containsFolded, folded, given, selectList, type Part, type Sql } from '../engine/sql.ts'
 import type {
   EventPage,
   EventRowRead,
@@ -12,7 +12,6 @@ import type { Page } from '../../engine/page.ts'
 import { withEnvelope } from './envelopes.ts'
 import { PAYLOAD, PAYLOAD_BYTES, withPayloads, readPayloadPage, rowsThatFit, type PayloadQuery } from './payloads.ts'
 import { findByRunId, findByUuid, findRun, OF_RUN_ID, OF_UUID } from '../runs/runs.ts'
-import { containsFolded, folded, given, selectList, type Part, type Sql } from '../engine/sql.ts'
 
 export const eventsActs = {
   ...look({ listEvents, listProblems, readArrived }),

@@ -1,5 +1,4 @@
 import { LRUCache } from 'lru-cache'
-import { entryBytes, ownText } from './cached-text.ts'
 
 const CACHE_BYTES = 8 * 1_048_576
 
@@ -50,4 +49,16 @@ export function knownRows<Row extends object | number>(rowChars = 0) {
     },
     forget: () => rows.clear(),
   }
+}
+
+const ENTRY_BYTES = 500
+
+/** Upper bound of the memory of an entry. `chars`: UTF-16 units of its texts. */
+export function entryBytes(chars: number): number {
+  return 2 * chars + ENTRY_BYTES
+}
+
+/** A copy that shares no memory: a slice of a batch, or a text joined from one, keeps the whole batch in memory. */
+export function ownText(text: string): string {
+  return Buffer.from(text).toString()
 }

@@ -1,12 +1,10 @@
-import { read } from '../engine/act.ts'
+import { read, type Sql } from '../engine/sql.ts'
 import type { NewEvent, RejectionRow } from '../../record/events.ts'
-import { replacing } from '../engine/insert-rows.ts'
-import { insertJsonRows, type InsertedTable, type Row } from '../engine/json-rows.ts'
+import { replacing, insertJsonRows, type InsertedTable, type Row } from '../engine/rows.ts'
 import { addRejected, addRepeated } from '../../record/completeness.ts'
-import { ownText } from './cached-text.ts'
+import { ownText } from './known-rows.ts'
 import type { RunState } from './run-state.ts'
 import { rejectionKey } from '../engine/keys.ts'
-import type { Sql } from '../engine/sql.ts'
 
 export const rejectionsActs = read({ findRejection })
 

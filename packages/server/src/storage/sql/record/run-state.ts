@@ -9,17 +9,15 @@
 import { LIMITS } from '@tacho/contract/engine/limits.ts'
 import type { RunStatus } from '@tacho/contract/runs/run.ts'
 import { addArrived, hasGaps, type Recorder } from '../../record/completeness.ts'
-import type { NewEvent, ImportedRun } from '../../record/events.ts'
+import { type NewEvent, type ImportedRun, keptSaid, type RunSaid } from '../../record/events.ts'
 import { uuidv7 } from '../../engine/uuid.ts'
-import { ownText } from './cached-text.ts'
+import { ownText } from './known-rows.ts'
 import { shortText, textKey } from '../engine/keys.ts'
 import { foundFailure, isError, keptFailure, type RunFailure } from '../../record/failure.ts'
 import { addCall, isLoop } from '../../issues/loops.ts'
-import { keptSaid, type RunSaid } from '../../record/said.ts'
-import { addTraits, NO_TRAITS, traitLine } from '../../runs/traits.ts'
-import { addUncosted, type RunCalls } from '../../runs/uncosted.ts'
-import type { UsageSums } from '../../runs/usage.ts'
-import { addUsage, noUsage } from '../runs/sums.ts'
+import { addTraits, NO_TRAITS, traitLine } from '../../runs/runs.ts'
+import { addUncosted, type RunCalls, type UsageSums } from '../../runs/usage.ts'
+import { addUsage, noUsage } from '../runs/rollup.ts'
 
 export interface RunState extends UsageSums {
   id: string

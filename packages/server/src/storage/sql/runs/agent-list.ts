@@ -5,16 +5,15 @@
  * changes skip an agent without a stored run: its names may be those of an erased run. `findRequesterNames` does not.
  */
 import { LIMITS } from '@tacho/contract/engine/limits.ts'
-import type { AgentChange, AgentFilter, AgentRow } from '../../runs/agents.ts'
-import type { AuditEntry } from '../../people/audit.ts'
+import type { AgentChange, AgentFilter, AgentRow } from '../../runs/runs.ts'
+import type { AuditEntry } from '../../people/operators.ts'
 import type { PageById } from '../../engine/page.ts'
 import { NIL_UUID } from '../../engine/uuid.ts'
-import { look, read, write } from '../engine/act.ts'
+import { look, read, write, containsFolded, folded, type Sql } from '../engine/sql.ts'
 import { insertAudit } from '../people/audit.ts'
 import { keepRemovalsWaiting } from '../data/erased-keys.ts'
 import { agentKey } from '../engine/keys.ts'
-import { allIn } from '../engine/chunks.ts'
-import { containsFolded, folded, type Sql } from '../engine/sql.ts'
+import { allIn } from '../engine/rows.ts'
 
 export const agentListActs = {
   ...look({ findRequesterNames }),

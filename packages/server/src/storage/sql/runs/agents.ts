@@ -7,9 +7,8 @@
  */
 import type { NewEvent } from '../../record/events.ts'
 import { uuidv7 } from '../../engine/uuid.ts'
-import { ownText } from '../record/cached-text.ts'
-import { knownRows } from '../record/known-rows.ts'
-import { insertJsonRows, type InsertedTable } from '../engine/json-rows.ts'
+import { ownText, knownRows } from '../record/known-rows.ts'
+import { insertJsonRows, type InsertedTable } from '../engine/rows.ts'
 import { agentKey, SHORT_CHARS, shortText } from '../engine/keys.ts'
 import type { Sql } from '../engine/sql.ts'
 

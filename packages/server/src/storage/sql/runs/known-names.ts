@@ -1,9 +1,9 @@
 /** The number of names is bounded, because each is a row per hour and agent: later ones share the bucket "other". */
 import { LRUCache } from 'lru-cache'
-import { entryBytes } from '../record/cached-text.ts'
-import { insertJsonRows, type InsertedTable } from '../engine/json-rows.ts'
+import { entryBytes } from '../record/known-rows.ts'
+import { insertJsonRows, type InsertedTable } from '../engine/rows.ts'
 import { textKey } from '../engine/keys.ts'
-import { holdName } from '../engine/named-lock.ts'
+import { holdName } from '../engine/revision.ts'
 import type { Sql } from '../engine/sql.ts'
 
 const NAMES_PER_ENVIRONMENT = 1_000

@@ -1,12 +1,14 @@
 /** Changes add up in any order, and a negative change takes back what an earlier one added. */
-import { insertJsonRows, type Columns, type InsertedTable } from '../engine/json-rows.ts'
+import { insertJsonRows, type Columns, type InsertedTable } from '../engine/rows.ts'
 import type { Sql } from '../engine/sql.ts'
-import { adding, saturating } from './sums.ts'
 import type { Kind, NameKeys } from './known-names.ts'
+import { latencyAt, type LatencyRow, type UsageSums } from '../../runs/usage.ts'
+import { hourOf } from '../../engine/times.ts'
+import { columnOf, memberOf } from '../../data/exports.ts'
 
 type Value = string | number
 
-export interface Rollup {
+interface Rollup {
   table: InsertedTable
   sums: number
   /** Place in `key` where a change has a name. Writing replaces it by the key of that name. */
@@ -110,3 +112,67 @@ function withKeys({ rollup: { named }, rows }: Changes, keys: NameKeys): Changes
   }
   return merged
 }
+
+export type Call = 'LLM_CALL' | 'TOOL_CALL'
+
+const upTo = (percent: number, name: string) =>
+  `MIN(CASE WHEN upto * 100 >= total * ${percent} THEN bucket END) AS ${name}`
+
+export function percentilesBy(columns: string, buckets: string): string {
+  const counted = `SELECT ${columns}, bucket,
+      SUM(calls) OVER (PARTITION BY ${columns} ORDER BY bucket) AS upto,
+      SUM(calls) OVER (PARTITION BY ${columns}) AS total
+    FROM (SELECT ${columns}, bucket, CAST(SUM(calls) AS BIGINT) AS calls FROM (${buckets}) named
+      GROUP BY ${columns}, bucket HAVING SUM(calls) > 0) page`
+  return `SELECT ${columns}, CAST(MAX(total) AS BIGINT) AS calls, ${upTo(50, 'p50')}, ${upTo(95, 'p95')}
+    FROM (${counted}) page GROUP BY ${columns}`
+}
+
+/** From buckets to milliseconds. */
+export function latencyRow({ calls, p50, p95 }: LatencyRow): LatencyRow {
+  return { calls, p50: latencyAt(p50), p95: latencyAt(p95) }
+}
+
+const OF_VERSION = percentilesBy(
+  'call',
+  `SELECT call, bucket, calls FROM version_latencies
+    WHERE environment_id = :env AND prompt_version_id = :versionId AND hour >= :from`,
+)
+
+export async function latenciesOfVersion(sql: Sql, environmentId: string, versionId: string, since: number) {
+  const params = { env: environmentId, versionId, from: hourOf(since) }
+  const rows = await sql.all<LatencyRow & { call: Call }>(OF_VERSION, params)
+  return new Map(rows.map((row) => [row.call, latencyRow(row)]))
+}
+
+/** Sums saturate at the largest exact integer, so that any order and engine gives the same result. */
+export const MAX_SUM = Number.MAX_SAFE_INTEGER
+
+export const USAGE_SUMS = ['promptTokens', 'completionTokens', 'totalTokens', 'costNanos'] as const
+export const USAGE_COLUMNS = USAGE_SUMS.map(columnOf)
+
+export function noUsage(): UsageSums {
+  return { promptTokens: 0, completionTokens: 0, totalTokens: 0, costNanos: 0 }
+}
+
+export function addUsage(sums: UsageSums, usage: UsageSums): void {
+  for (const name of USAGE_SUMS) sums[name] = saturating(sums[name], usage[name])
+}
+
+export function saturating(a: number, b: number): number {
+  return Math.max(-MAX_SUM, Math.min(a + b, MAX_SUM))
+}
+
+function adding(alias: string, columns: readonly string[]): string {
+  const added = (column: string) => `${alias}.${column} + excluded.${column}`
+  const isOver = (column: string) => `${alias}.${column} > ${MAX_SUM} - excluded.${column}`
+  return columns
+    .map((column) => `${column} = CASE WHEN ${isOver(column)} THEN ${MAX_SUM} ELSE ${added(column)} END`)
+    .join(', ')
+}
+
+export const sum = (column: string, name: string): string => `CASE WHEN SUM(${column}) > ${MAX_SUM} THEN ${MAX_SUM}
+    ELSE CAST(SUM(${column}) AS BIGINT) END AS "${name}"`
+
+export const sumsOf = (columns: readonly string[]): string =>
+  columns.map((column) => sum(column, memberOf(column))).join(', ')

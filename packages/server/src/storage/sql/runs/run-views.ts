@@ -1,12 +1,11 @@
 import { LIMITS } from '@tacho/contract/engine/limits.ts'
-import type { AuditEntry } from '../../people/audit.ts'
+import type { AuditEntry } from '../../people/operators.ts'
 import { mapPage, type Page, type PageById } from '../../engine/page.ts'
-import type { RunViewPatch, RunViewRow } from '../../runs/run-views.ts'
-import { read, write } from '../engine/act.ts'
+import type { RunViewPatch, RunViewRow } from '../../runs/runs.ts'
+import { read, write, countOf, selectList, type Sql } from '../engine/sql.ts'
 import { insertAudit } from '../people/audit.ts'
-import { lockEnvironment } from '../tenants/environments.ts'
-import { insertRows, withJson } from '../engine/insert-rows.ts'
-import { countOf, selectList, type Sql } from '../engine/sql.ts'
+import { lockEnvironment } from '../tenants/workspaces.ts'
+import { insertRows, withJson } from '../engine/rows.ts'
 
 export const runViewsActs = {
   ...read({ listRunViews }),

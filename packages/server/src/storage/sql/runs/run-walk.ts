@@ -1,5 +1,6 @@
 /** Walks over runs by a number, then by id, instead of by their start. */
-import type { RunPage, RunPlace } from '../../runs/runs.ts'
+import type { ScoreFilter } from '@tacho/contract/runs/score-filter.ts'
+import type { RunPage, RunPlace, RunRanking, RunFilter } from '../../runs/runs.ts'
 import type { Part, Sql } from '../engine/sql.ts'
 
 /** `alias`: that of the runs, with a dot. */
@@ -36,7 +37,7 @@ export function runsOf(
   return `(SELECT runs.*${columns} FROM (${from}) ${name} ${joined}) runs`
 }
 
-export function runWalk(
+function runWalk(
   sql: Pick<Sql, 'dialect'>,
   environmentId: string,
   { ranks, direction, most, isWhole = false }: Walked,
@@ -65,3 +66,78 @@ export function byRank(direction: 'ASC' | 'DESC') {
     return one.id === other.id ? 0 : sign * (one.id < other.id ? -1 : 1)
   }
 }
+
+/**
+ * Without further filters, an index has the ended runs in this order. If few runs match the filters, those are read and
+ * sorted. Otherwise the runs of the index are checked one by one: so many match that they soon fill a page.
+ */
+
+const COLUMNS: Record<RunRanking['by'], string> = {
+  cost: 'ranked_cost',
+  length: 'ranked_length',
+  tokens: 'ranked_tokens',
+  failures: 'ranked_failures',
+}
+
+export function rankedWalk(
+  sql: Pick<Sql, 'dialect'>,
+  environmentId: string,
+  { by, runsLookedAt }: RunRanking,
+  few: Part | null | 'all',
+  page: RunPage,
+): RunWalk {
+  const column = COLUMNS[by]
+  const select = `SELECT id, ${column} AS rank FROM`
+  // A literal, for the partial indexes.
+  const ranks =
+    few === null || few === 'all'
+      ? { text: `${select} runs WHERE environment_id = :env AND ${column} IS NOT NULL`, params: { env: environmentId } }
+      : { text: `${select} (${few.text}) few WHERE ${column} IS NOT NULL`, params: few.params }
+  const most = few === 'all' ? page.limit + 1 : runsLookedAt
+  return runWalk(sql, environmentId, { ranks, direction: 'DESC', most, isWhole: few !== null }, page)
+}
+
+/** A subquery that gives one value is looked up for each run, whatever the statistics say. */
+const OF_PAGE = (selected: string, name = ':scoreName') =>
+  `(SELECT ${selected} FROM run_scores s WHERE s.environment_id = :env AND s.name = ${name} AND s.run = page.id)`
+
+export function scoreConditions(
+  { dialect }: Pick<Sql, 'dialect'>,
+  { score, unscored, share }: Pick<RunFilter, 'score' | 'unscored' | 'share'>,
+): Part[] {
+  const parts: Part[] = []
+  if (score !== undefined) parts.push(ofScore(score))
+  if (unscored !== undefined) parts.push({ text: `${OF_PAGE('1', ':unscored')} IS NULL`, params: { unscored } })
+  if (share !== undefined && share < 100) {
+    // The last digits of an id are random.
+    const digits = dialect === 'sqlite' ? 'substr(id, -4)' : 'right(CAST(id AS TEXT), 4) COLLATE "C"'
+    const below = Math.ceil((share / 100) * 0x10000)
+    parts.push({ text: `${digits} < :below`, params: { below: below.toString(16).padStart(4, '0') } })
+  }
+  return parts
+}
+
+function ofScore({ name, compare, value }: ScoreFilter): Part {
+  const params = { scoreName: name }
+  if (compare === null || value === null) return { text: `${OF_PAGE('1')} IS NOT NULL`, params }
+  if (typeof value === 'number')
+    return { text: `${OF_PAGE('s.number')} ${compare} :value`, params: { ...params, value } }
+  if (typeof value === 'string') return { text: `${OF_PAGE('s.category')} = :value`, params: { ...params, value } }
+  return { text: `${OF_PAGE("CASE WHEN s.kind = 'BOOLEAN' THEN s.number END")} ${value ? '>=' : '<'} 0.5`, params }
+}
+
+export function scoreWalk(
+  sql: Pick<Sql, 'dialect'>,
+  environmentId: string,
+  { name, order, looked }: { name: string; order: NonNullable<RunFilter['scoreOrder']>; looked: number },
+  page: RunPage,
+): RunWalk {
+  const ranks = {
+    text: `SELECT run AS id, number AS rank FROM run_scores
+      WHERE environment_id = :env AND name = :scoreName AND number IS NOT NULL`,
+    params: { env: environmentId, scoreName: name },
+  }
+  return runWalk(sql, environmentId, { ranks, direction: scoreDirection(order), most: looked }, page)
+}
+
+export const scoreDirection = (order: RunFilter['scoreOrder']) => (order === 'lowest' ? 'ASC' : 'DESC')

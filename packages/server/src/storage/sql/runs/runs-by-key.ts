@@ -3,7 +3,7 @@
  * columns, and read the entries of all runs of the environment.
  */
 import { NIL_UUID } from '../../engine/uuid.ts'
-import { inChunks } from '../engine/chunks.ts'
+import { inChunks } from '../engine/rows.ts'
 import type { Sql } from '../engine/sql.ts'
 
 /** No run has it. It fills the last chunk, as NIL_UUID does: a key given twice would return its run twice. */

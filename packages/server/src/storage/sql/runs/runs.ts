@@ -1,16 +1,33 @@
-import { look } from '../engine/act.ts'
 import { LIMITS } from '@tacho/contract/engine/limits.ts'
+import { look, contains, given, selectList, type NamedParams, type Part, type Sql } from '../engine/sql.ts'
 import { firstRows, type Page } from '../../engine/page.ts'
-import type { GapFilter, GapRow, RunFilter, RunPage, RunPlace, RunRow, RunSift, RunsRead } from '../../runs/runs.ts'
-import { soughtTrait, TRAIT_KINDS } from '../../runs/traits.ts'
+import {
+  type GapFilter,
+  type GapRow,
+  type RunFilter,
+  type RunPage,
+  type RunPlace,
+  type RunRow,
+  type RunSift,
+  type RunsRead,
+  soughtTrait,
+  TRAIT_KINDS,
+} from '../../runs/runs.ts'
 import { isUuid } from '../../engine/uuid.ts'
 import { agentKey, textKey } from '../engine/keys.ts'
-import { prefixRange } from '../engine/prefix-range.ts'
-import { contains, given, selectList, type NamedParams, type Part, type Sql } from '../engine/sql.ts'
-import { rankedWalk } from './ranked-runs.ts'
-import { byRank, runsOf, type RunOrder, type RunWalk } from './run-walk.ts'
-import { scoreConditions, scoreDirection, scoreWalk } from './scored-runs.ts'
-import { stalledRuns } from './stalled-rule.ts'
+import { prefixRange } from '../engine/rows.ts'
+import {
+  rankedWalk,
+  byRank,
+  runsOf,
+  type RunOrder,
+  type RunWalk,
+  scoreConditions,
+  scoreDirection,
+  scoreWalk,
+} from './run-walk.ts'
+import { DEFAULT_STALLED_RULE, type StalledRuleRow } from '../../data/retention.ts'
+import { takeSum, withSum } from '../engine/row-sums.ts'
 
 export const runsActs = look({ findRun, listRuns, listGaps })
 
@@ -68,7 +85,7 @@ export async function listRuns(sql: Sql, environmentId: string, filter: SqlFilte
   return firstRuns(found, filter, page)
 }
 
-export async function listGaps(sql: Sql, environmentId: string, filter: GapFilter, page: RunPage) {
+async function listGaps(sql: Sql, environmentId: string, filter: GapFilter, page: RunPage) {
   const { text, params } = runsThat(sql, environmentId, { ...filter, hasGaps: true }, page)
   return sql.page<GapRow>(withAgents(GAP_COLUMNS, text, newestFirst), { ...params, most: page.limit + 1 }, page.limit)
 }
@@ -266,4 +283,29 @@ function siftValues({ costNanosMin, lengthMsMin, errorsMin, traits }: RunSift): 
     return [`of_${kind}`, name === undefined ? '' : soughtTrait(kind, name)]
   })
   return { costMin: costNanosMin, lengthMin: lengthMsMin, errorsMin, ...Object.fromEntries(sought) }
+}
+
+export async function readStalledRule(sql: Sql, environmentId: string): Promise<StalledRuleRow | null> {
+  const text = `SELECT ${withSum('stalled_rules')} FROM stalled_rules WHERE environment_id = :env`
+  const row = await sql.get<StalledRuleRow>(text, { env: environmentId })
+  if (row === null) return null
+  // A damaged rule closes no run.
+  if (!takeSum(sql, 'stalled_rules', row, environmentId)) return { ...DEFAULT_STALLED_RULE, closeAs: null }
+  return { idleMinutes: row.idleMinutes, closeAs: row.closeAs }
+}
+
+/** Running runs whose last event is before this time are stalled. */
+export async function stalledBefore(sql: Sql, environmentId: string, now: number): Promise<number> {
+  const { idleMinutes } = (await readStalledRule(sql, environmentId)) ?? DEFAULT_STALLED_RULE
+  return now - idleMinutes * 60_000
+}
+
+async function stalledRuns(sql: Sql, environmentId: string, now: number): Promise<Part> {
+  const waiting = `SELECT run_id FROM approvals WHERE environment_id = :env AND status = 'PENDING' AND expires_at > :stalledAt
+    AND run_id IS NOT NULL`
+  const text = `status = 'RUNNING' AND last_event_at < :idleSince AND run_id NOT IN (${waiting})`
+  return {
+    text,
+    params: { env: environmentId, stalledAt: now, idleSince: await stalledBefore(sql, environmentId, now) },
+  }
 }

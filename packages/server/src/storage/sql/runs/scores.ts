@@ -16,16 +16,13 @@ import {
   type ScoreSumRow,
   type SummedScore,
 } from '../../runs/scores.ts'
-import type { AuditEntry } from '../../people/audit.ts'
+import type { AuditEntry } from '../../people/operators.ts'
 import type { PageById } from '../../engine/page.ts'
-import { look, read, write } from '../engine/act.ts'
+import { look, read, write, selectList, type Sql } from '../engine/sql.ts'
 import { insertAudit } from '../people/audit.ts'
-import { allIn } from '../engine/chunks.ts'
-import { insertRows, replacing, withJson } from '../engine/insert-rows.ts'
-import { columnsOfRow, rowFor } from '../engine/row-names.ts'
+import { allIn, insertRows, replacing, withJson, columnsOfRow, rowFor } from '../engine/rows.ts'
 import { OF_UUID } from './runs.ts'
 import { rowsByKey } from './runs-by-key.ts'
-import { selectList, type Sql } from '../engine/sql.ts'
 
 export const scoresActs = {
   ...look({ listScores, readRunScores, listScoreNames }),

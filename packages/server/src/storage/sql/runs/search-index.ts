@@ -1,17 +1,18 @@
 /** An append marks the runs it changes. A job indexes them later, so recording pays for one small row a run. */
+import { LIMITS } from '@tacho/contract/engine/limits.ts'
 import type { StoredEvent } from '../../record/events.ts'
-import type { SearchSettingsRow, UnindexedRun } from '../../runs/search.ts'
-import { hashOf, termsOf } from '../../runs/search-text.ts'
-import { look, write } from '../engine/act.ts'
+import { type SearchSettingsRow, type UnindexedRun, hashOf, termsOf } from '../../runs/search.ts'
+import { look, write, type Sql, selectList } from '../engine/sql.ts'
 import { ROW, rowsByArrival, WITH_RUN } from '../record/events.ts'
-import { insertJsonRows, type InsertedTable } from '../engine/json-rows.ts'
+import { insertJsonRows, type InsertedTable, chunksOf, insertRows } from '../engine/rows.ts'
 import { PAYLOAD, withPayloads } from '../record/payloads.ts'
 import type { RunState } from '../record/run-state.ts'
 import { OF_UUID } from './runs.ts'
-import type { Sql } from '../engine/sql.ts'
-import { removeFromSearch } from './search-removal.ts'
-import { endWork, readSearchSettings, SEARCHED } from './search-settings.ts'
-import { placeFrom, seedOf, wordOf } from './terms.ts'
+import { HOUR_MS } from '../../engine/times.ts'
+import type { AuditEntry } from '../../people/operators.ts'
+import { insertAudit } from '../people/audit.ts'
+import { lockEnvironment } from '../tenants/workspaces.ts'
+import { enqueueWork, removeWork } from '../engine/work.ts'
 
 export const searchIndexActs = {
   ...look({ readUnindexed }),
@@ -170,4 +171,115 @@ async function removeIndexed(sql: Sql, environmentId: string): Promise<boolean> 
   await sql.run('DELETE FROM search_settings WHERE environment_id = :env', { env: environmentId })
   await endWork(sql, environmentId)
   return false
+}
+
+/** SQLite finds matches in order of time. PostgreSQL finds all matches of an hour and sorts them. */
+export function seedOf({ dialect }: Pick<Sql, 'dialect'>, environmentId: string, time: number): number {
+  return hashOf(dialect === 'sqlite' ? environmentId : `${environmentId} ${Math.floor(time / HOUR_MS)}`)
+}
+
+export const wordOf = (hash: number): string => (hash >>> 0).toString(36)
+
+/** In SQLite, the place of an event is its time, and in the lowest bits a part of its seq. */
+export const TIES = 2_097_152
+/** Takes names of parameters. The result exceeds the exact integers of JavaScript. */
+export const placeFrom = (time: string, seq: string): string =>
+  `CAST(:${time} AS INTEGER) * ${TIES} + CAST(:${seq} AS INTEGER) % ${TIES}`
+
+/** Removes up to `most` entries. A run has at most one for each event, so it has none left when its events are gone. */
+export async function removeFromSearch(sql: Sql, environmentId: string, run: number, most: number): Promise<number> {
+  // In the order of the index that finds them: IN has a plan that reads the list again for each entry of the run.
+  const key = sql.dialect === 'sqlite' ? 'place' : 'seq'
+  const ofRun = 'search_entries WHERE environment_id = :env AND run = :run'
+  const first = `SELECT ${key} FROM ${ofRun} ORDER BY ${key} LIMIT 1 OFFSET :most`
+  const text = `DELETE FROM ${ofRun} AND ${key} < COALESCE((${first}), ${LARGEST})`
+  const of = { env: environmentId, run }
+  const removed = await sql.run(text, { ...of, most })
+  if (removed < most) await sql.run('DELETE FROM search_runs WHERE environment_id = :env AND run = :run', of)
+  return removed
+}
+
+const LARGEST = '9223372036854775807'
+
+export async function removeRunsFromSearch(sql: Sql, environmentId: string, runs: readonly number[]): Promise<void> {
+  for (const chunk of chunksOf(runs)) {
+    const params = { env: environmentId, runs: chunk }
+    await sql.run('DELETE FROM search_entries WHERE environment_id = :env AND run IN (:runs)', params)
+    await sql.run('DELETE FROM search_runs WHERE environment_id = :env AND run IN (:runs)', params)
+  }
+}
+
+/**
+ *   (no row) --switched on--> ON --switched off--> REMOVING --index deleted--> (no row)
+ */
+
+export const searchSettingsActs = {
+  ...look({ readSearchSettings }),
+  ...write({ switchSearch, failIndexing }),
+}
+
+/**
+ * On PostgreSQL, older runs are marked only after this time. A transaction that began before the switch does not mark
+ * its runs, and has ended by then.
+ */
+const SETTLE_MS = { sqlite: 0, postgres: 10_000 }
+
+export const SEARCHED = "SELECT 1 AS found FROM search_settings WHERE environment_id = :env AND state = 'ON'"
+
+/** Longer than clocks of clients may be ahead. */
+const AHEAD_MS = 3_600_000
+const LAST_ID = 'ffffffff-ffff-ffff-ffff-ffffffffffff'
+
+const COLUMNS = selectList('state changed_at older_before older_id indexed_events error')
+
+async function readSearchSettings(sql: Sql, environmentId: string): Promise<SearchSettingsRow | null> {
+  const row = await sql.get<Omit<SearchSettingsRow, 'waitingRuns' | 'waitingSince'>>(
+    `SELECT ${COLUMNS} FROM search_settings WHERE environment_id = :env`,
+    { env: environmentId },
+  )
+  if (row === null) return null
+  const waiting = await sql.get<{ runs: number; since: number | null }>(
+    `SELECT COUNT(*) AS runs, MIN(marked_at) AS since FROM (SELECT marked_at FROM search_runs
+      WHERE environment_id = :env AND marked_at IS NOT NULL ORDER BY marked_at LIMIT :limit) AS marked`,
+    { env: environmentId, limit: LIMITS.searchRunsCounted },
+  )
+  return { ...row, waitingRuns: waiting?.runs ?? 0, waitingSince: waiting?.since ?? null }
+}
+
+/** `removing`: its old index is not deleted yet. */
+async function switchSearch(
+  sql: Sql,
+  environmentId: string,
+  enabled: boolean,
+  now: number,
+  audit: AuditEntry[],
+): Promise<'switched' | 'unchanged' | 'removing'> {
+  await lockEnvironment(sql, environmentId)
+  const row = await readSearchSettings(sql, environmentId)
+  const isOn = row?.state === 'ON'
+  if (isOn === enabled) return 'unchanged'
+  if (enabled && row !== null) return 'removing'
+  if (enabled) {
+    const older = { olderBefore: now + AHEAD_MS, olderId: LAST_ID }
+    await insertRows(sql, 'search_settings', [
+      { environmentId, state: 'ON', changedAt: now, ...older, indexedEvents: 0 },
+    ])
+  } else {
+    const text = `UPDATE search_settings SET state = 'REMOVING', changed_at = :now, error = NULL
+      WHERE environment_id = :env`
+    await sql.run(text, { now, env: environmentId })
+  }
+  await insertAudit(sql, audit)
+  const dueAt = enabled ? now + SETTLE_MS[sql.dialect] : now
+  await enqueueWork(sql, [{ kind: 'index_search', environmentId, subjectId: environmentId, dueAt }])
+  return 'switched'
+}
+
+async function failIndexing(sql: Sql, environmentId: string, error: string): Promise<void> {
+  await sql.run('UPDATE search_settings SET error = :error WHERE environment_id = :env', { error, env: environmentId })
+  await endWork(sql, environmentId)
+}
+
+function endWork(sql: Sql, environmentId: string): Promise<void> {
+  return removeWork(sql, { kind: 'index_search', environmentId, subjectId: environmentId })
 }

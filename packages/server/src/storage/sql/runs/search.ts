@@ -2,16 +2,26 @@
 import { LIMITS } from '@tacho/contract/engine/limits.ts'
 import type { StoredEvent } from '../../record/events.ts'
 import type { RunRow } from '../../runs/runs.ts'
-import type { EventSearch, SearchHitRow, SearchPlace, SearchRead } from '../../runs/search.ts'
-import { hashOf, matchEvent, requiredTerms } from '../../runs/search-text.ts'
-import { read } from '../engine/act.ts'
+import {
+  type EventSearch,
+  type SearchHitRow,
+  type SearchPlace,
+  type SearchRead,
+  type RunSearch,
+  type RunSearchRead,
+  hashOf,
+  matchEvent,
+  requiredTerms,
+  containedIn,
+  soughtText,
+} from '../../runs/search.ts'
+import { read, look, type Sql } from '../engine/sql.ts'
 import { withEnvelope } from '../record/envelopes.ts'
-import { ofRun, ROW, WITH_RUN } from '../record/events.ts'
+import { ofRun, ROW, WITH_RUN, listEvents } from '../record/events.ts'
 import { PAYLOAD, withPayloads } from '../record/payloads.ts'
 import { findByUuid } from './runs.ts'
-import type { Sql } from '../engine/sql.ts'
-import { HOUR_MS } from '../../engine/hours.ts'
-import { placeFrom, seedOf, TIES, wordOf } from './terms.ts'
+import { HOUR_MS } from '../../engine/times.ts'
+import { placeFrom, seedOf, TIES, wordOf } from './search-index.ts'
 
 export const searchActs = read({ searchEvents })
 
@@ -134,4 +144,32 @@ async function matchesOfHours(sql: Sql, environmentId: string, words: string[], 
     sql.get(scansOf('off', 'on')),
   ])
   return found
+}
+
+/** A search in one run needs no index: its events are read by time and compared, a bounded number for a page. */
+
+// Not one transaction: what is stored never changes, and on PostgreSQL other work goes on between two pieces.
+export const runSearchActs = look({ searchRun })
+
+async function searchRun(sql: Sql, environmentId: string, run: string, { text, limit, after, bounds }: RunSearch) {
+  const sought = soughtText(text)
+  const rows: RunSearchRead['rows'] = []
+  let [examined, bytes] = [0, 0]
+  let place = after
+  for (;;) {
+    const most = Math.min(bounds.piece.limit, bounds.events - examined)
+    const piece = await listEvents(sql, environmentId, run, { ...bounds.piece, limit: most, after: place })
+    for (const { payload, ...event } of piece.rows) {
+      examined++
+      bytes += event.payloadBytes
+      place = { time: event.time, seq: event.seq }
+      const snippet = containedIn({ ...event, payload }, sought)
+      if (snippet !== null) rows.push({ event, snippet })
+      if (rows.length === limit || examined === bounds.events || bytes >= bounds.bytes) {
+        const isLast = !piece.more && event.seq === piece.rows.at(-1)?.seq
+        return { rows, examined, lookedTo: isLast ? null : place }
+      }
+    }
+    if (!piece.more) return { rows, examined, lookedTo: null }
+  }
 }

@@ -7,21 +7,19 @@
  * A run whose newest event is WAITING stays open.
  */
 import type { RunStatus } from '@tacho/contract/runs/run.ts'
-import type { AuditEntry } from '../../people/audit.ts'
-import type { RunPlace } from '../../runs/runs.ts'
-import { closeAfterMinutes, DEFAULT_STALLED_RULE, type StalledRuleRow } from '../../data/stalled.ts'
-import { changesRuns, look, read, write } from '../engine/act.ts'
+import type { AuditEntry } from '../../people/operators.ts'
+import type { RunPlace, TraceSpan, UnendedTrace } from '../../runs/runs.ts'
+import { closeAfterMinutes, DEFAULT_STALLED_RULE, type StalledRuleRow } from '../../data/retention.ts'
+import { changesRuns, look, read, write, selectList, type Sql } from '../engine/sql.ts'
 import type { RunState } from '../record/run-state.ts'
 import { insertAudit } from '../people/audit.ts'
-import { allIn } from '../engine/chunks.ts'
-import { insertRows, replacing } from '../engine/insert-rows.ts'
-import { eventEnvironment } from '../record/events.ts'
+import { allIn, insertRows, replacing } from '../engine/rows.ts'
+import { eventEnvironment, ofRun, WITH_RUN } from '../record/events.ts'
 import { textKey } from '../engine/keys.ts'
 import { lockRuns } from './runs-by-key.ts'
-import { selectList, type Sql } from '../engine/sql.ts'
-import { readStalledRule, stalledBefore } from './stalled-rule.ts'
+import { readStalledRule, stalledBefore, findByRunId, findRun } from './runs.ts'
 import { countRun, noCounts, slotOf, writeCounts } from './usage-counts.ts'
-import { failureSubject } from '../../issues/failures.ts'
+import { failureSubject } from '../../issues/issues.ts'
 import { enqueueWork, RESTARTS } from '../engine/work.ts'
 
 export const stalledActs = {
@@ -137,4 +135,33 @@ async function countClosed(sql: Sql, environmentId: string, runs: Idle[], status
   }
   const noNames = { models: new Map(), tools: new Map() }
   await Promise.all(writeCounts(sql, environmentId, counts, noNames, slotOf(sql, 'stalledRule')))
+}
+
+/** The end of a trace whose topmost span is recorded elsewhere: see jobs/runs/end-runs.ts. */
+
+export const traceEndsActs = { ...read({ readUnendedTrace }), ...write({ queueTraceEnds }) }
+
+/** A trace with more is left to the stalled rule. */
+const SPANS_MAX = 10_000
+
+async function queueTraceEnds(sql: Sql, environmentId: string, runIds: string[], dueAt: number): Promise<void> {
+  const work = []
+  for (const runId of runIds) {
+    const run = await findByRunId(sql, environmentId, runId)
+    if (run?.status === 'RUNNING') work.push({ kind: 'end_trace' as const, environmentId, subjectId: run.id, dueAt })
+  }
+  await enqueueWork(sql, work)
+}
+
+/** Null: an outcome has ended it, or it is too long. */
+async function readUnendedTrace(sql: Sql, environmentId: string, id: string): Promise<UnendedTrace | null> {
+  const run = await findRun(sql, environmentId, id)
+  if (run === null || (run.status !== 'RUNNING' && run.ruleClosedAt === null)) return null
+  const text = `${WITH_RUN} SELECT ${selectList('event_id event_type span_id parent_span_id time received_at', 'e.')},
+      COALESCE(e.latency_us, 0) AS "latencyMicros"
+    FROM events e WHERE ${ofRun(sql)} LIMIT ${SPANS_MAX}`
+  const spans = await sql.all<TraceSpan>(text, { env: environmentId, run: run.id })
+  if (spans.length === SPANS_MAX) return null
+  const { idleMinutes } = (await readStalledRule(sql, environmentId)) ?? DEFAULT_STALLED_RULE
+  return { runId: run.runId, spans, idleMs: Math.min(idleMinutes, DEFAULT_STALLED_RULE.idleMinutes) * 60_000 }
 }

@@ -1,17 +1,23 @@
 /** Appends add with `times` 1; an erasure takes the same away with a negative one. */
 import { PROBLEM_KINDS, type ProblemKind } from '@tacho/contract/engine/words.ts'
-import { bucketOf } from '../../runs/latency-buckets.ts'
+import { bucketOf, TOKEN_PARTS, type CallTokens, type UsageSums } from '../../runs/usage.ts'
 import type { RunStatus } from '@tacho/contract/runs/run.ts'
 import type { CountedUsage } from '../../data/erasures.ts'
 import type { NewEvent, PromptUse } from '../../record/events.ts'
-import { hourOf } from '../../engine/hours.ts'
-import { TOKEN_PARTS, type CallTokens } from '../../runs/uncosted.ts'
-import type { UsageSums } from '../../runs/usage.ts'
+import { hourOf } from '../../engine/times.ts'
 import type { RunState } from '../record/run-state.ts'
 import type { Sql } from '../engine/sql.ts'
 import type { Kind, NameKeys } from './known-names.ts'
-import { addChange, collectNames, noChanges, rollup, writeChanges, type Changes } from './rollup.ts'
-import { USAGE_COLUMNS, USAGE_SUMS } from './sums.ts'
+import {
+  addChange,
+  collectNames,
+  noChanges,
+  rollup,
+  writeChanges,
+  type Changes,
+  USAGE_COLUMNS,
+  USAGE_SUMS,
+} from './rollup.ts'
 import { PART_COLUMNS } from './uncosted-sums.ts'
 
 const PROBLEMS = ['errors', 'blocked', 'approvals']

@@ -5,10 +5,11 @@
 import { LIMITS } from '@tacho/contract/engine/limits.ts'
 import type { RunStatus } from '@tacho/contract/runs/run.ts'
 import { firstRows, type Page } from '../../engine/page.ts'
-import { DAY_MS } from '../../engine/hours.ts'
-import { readMetadata, readTraits, soughtTrait } from '../../runs/traits.ts'
-import { readUncosted, type UncostedSum } from '../../runs/uncosted.ts'
+import { DAY_MS } from '../../engine/times.ts'
+import { readMetadata, readTraits, soughtTrait } from '../../runs/runs.ts'
 import {
+  readUncosted,
+  type UncostedSum,
   byStep,
   byValue,
   type UsagePointPage,
@@ -18,7 +19,7 @@ import {
   type UsageWindow,
 } from '../../runs/usage.ts'
 import { contains, selectList, type Sql } from '../engine/sql.ts'
-import { addUsage, noUsage, saturating } from './sums.ts'
+import { addUsage, noUsage, saturating } from './rollup.ts'
 import { addCalls } from './uncosted-sums.ts'
 
 type LabelWindow = UsageWindow & { by: 'tag' | 'metadata' }

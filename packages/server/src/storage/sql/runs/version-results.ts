@@ -1,11 +1,9 @@
-import type { VersionResultRow, VersionRunGroup } from '../../policies/prompts.ts'
-import { read } from '../engine/act.ts'
-import { latenciesOfVersion } from './latencies.ts'
-import type { Sql } from '../engine/sql.ts'
+import type { VersionResultRow, VersionRunGroup } from '../../policies/policies.ts'
+import { read, type Sql } from '../engine/sql.ts'
+import { latenciesOfVersion, saturating, sumsOf, USAGE_COLUMNS } from './rollup.ts'
 import { scoresOfVersion } from './scores.ts'
-import { saturating, sumsOf, USAGE_COLUMNS } from './sums.ts'
-import { DAY_MS } from '../../engine/hours.ts'
-import { hasUnknown, readUncosted, type UncostedSum } from '../../runs/uncosted.ts'
+import { DAY_MS } from '../../engine/times.ts'
+import { hasUnknown, readUncosted, type UncostedSum } from '../../runs/usage.ts'
 import { addCalls } from './uncosted-sums.ts'
 
 export const versionResultsActs = read({ readVersionResults })

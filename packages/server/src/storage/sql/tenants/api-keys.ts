@@ -1,5 +1,5 @@
-import { look, read, write } from '../engine/act.ts'
-import type { AuditEntry } from '../../people/audit.ts'
+import { look, read, write, selectList, type Sql } from '../engine/sql.ts'
+import type { AuditEntry } from '../../people/operators.ts'
 import { mapPage, type Page, type PageById } from '../../engine/page.ts'
 import {
   keyFamilyOf,
@@ -10,12 +10,11 @@ import {
   type LostRequests,
   type LostRequestsSum,
   type NewApiKeyRow,
-} from '../../tenants/api-keys.ts'
-import { findEnvironment } from './environments.ts'
+} from '../../tenants/tenants.ts'
+import { findEnvironment } from './workspaces.ts'
 import { auditControl } from '../engine/revision.ts'
-import { insertRows, stored, withJson } from '../engine/insert-rows.ts'
+import { insertRows, stored, withJson } from '../engine/rows.ts'
 import { damagedError, nameOf, rowSum, takeSum, withSum } from '../engine/row-sums.ts'
-import { selectList, type Sql } from '../engine/sql.ts'
 
 export const apiKeysActs = {
   ...look({ findApiKey }),

@@ -3,8 +3,7 @@
  * databases, validation, networks. Some are hard on purpose: names in plain words, one message for two causes, one cause in
  * two models. They were written before the rule was measured.
  */
-import type { FailureKind, SeenFailure } from '../../../../src/domain/issues/failure-issue.ts'
-import { toldFailure } from '../../../../src/domain/issues/seen-failures.ts'
+import { type FailureKind, type SeenFailure, toldFailure } from '../../../../src/domain/issues/failure-issue.ts'
 import type { StoredEvent } from '../../../../src/storage/record/events.ts'
 
 export interface Frame {

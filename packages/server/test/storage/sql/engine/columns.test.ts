@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { columnOf, memberOf } from '../../../../src/storage/data/exported-tables.ts'
-import { insertRows, withJson } from '../../../../src/storage/sql/engine/insert-rows.ts'
+import { columnOf, memberOf } from '../../../../src/storage/data/exports.ts'
+import { insertRows, withJson } from '../../../../src/storage/sql/engine/rows.ts'
 import { positional, selectList, type NamedParams, type Sql } from '../../../../src/storage/sql/engine/sql.ts'
 
 test('every column and its member name each other, and a list may be in words', () => {

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
-import { prefixRange } from '../../../../src/storage/sql/engine/prefix-range.ts'
+import { prefixRange } from '../../../../src/storage/sql/engine/rows.ts'
 
 const before = (one: string, other: string) => Buffer.compare(Buffer.from(one), Buffer.from(other)) < 0
 

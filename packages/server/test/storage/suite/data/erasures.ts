@@ -3,7 +3,7 @@ import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import { advanceErasure, type ErasingStore } from '../../../../src/domain/data/erasure.ts'
 import type { NewEvent } from '../../../../src/storage/record/events.ts'
-import type { NewIssueRecord } from '../../../../src/storage/issues/issue-records.ts'
+import type { NewIssueRecord } from '../../../../src/storage/issues/issues.ts'
 import { ask, request } from '../approvals/approval-sample.ts'
 import {
   LATER,

@@ -3,8 +3,7 @@
  * removal-crash.ts can kill it in the middle of one.
  */
 import { setTimeout as wait } from 'node:timers/promises'
-import { deleteEnvironments } from '../../../../src/jobs/data/delete-environments.ts'
-import { erase } from '../../../../src/jobs/data/erase.ts'
+import { deleteEnvironments, erase } from '../../../../src/jobs/data/erase.ts'
 import { retain } from '../../../../src/jobs/data/retain.ts'
 import { createWorkRunner } from '../../../../src/jobs/engine/work.ts'
 import { openPostgresStorage } from '../../../../src/storage/postgres/open.ts'

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { LIMITS } from '@tacho/contract/engine/limits.ts'
-import { DAY_MS } from '../../../../src/storage/engine/hours.ts'
+import { DAY_MS } from '../../../../src/storage/engine/times.ts'
 import { KEEP_ALL } from '../../../../src/storage/data/retention.ts'
 import type { Retaining } from './retention-sample.ts'
 import { batch, event, NOON } from '../sample.ts'

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict'
 import type { RetentionSettings } from '@tacho/contract/data/retention.ts'
 import type { NewEvent } from '../../../../src/storage/record/events.ts'
-import { DAY_MS } from '../../../../src/storage/engine/hours.ts'
+import { DAY_MS } from '../../../../src/storage/engine/times.ts'
 import { KEEP_ALL, type RetainedRuns } from '../../../../src/storage/data/retention.ts'
 import type { Storage } from '../../../../src/storage/storage.ts'
 import { batch, event, newId, NOON } from '../sample.ts'

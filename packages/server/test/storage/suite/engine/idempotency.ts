@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
-import type { IdempotencyKey } from '../../../../src/storage/engine/idempotency.ts'
+import type { IdempotencyKey } from '../../../../src/storage/engine/work.ts'
 import { sharedStorage, type OpenStorage } from '../open.ts'
 import { newId, NOON } from '../sample.ts'
 

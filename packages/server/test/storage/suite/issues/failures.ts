@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import { randomBytes } from 'node:crypto'
-import { failureSubject, readFailureSubject, type NewFailure } from '../../../../src/storage/issues/failures.ts'
+import { failureSubject, readFailureSubject, type NewFailure } from '../../../../src/storage/issues/issues.ts'
 import { advanceErasure } from '../../../../src/domain/data/erasure.ts'
 import { failureBudgets } from '../../../../src/storage/sql/record/failed-runs.ts'
 import { uuidv7 } from '../../../../src/storage/engine/uuid.ts'

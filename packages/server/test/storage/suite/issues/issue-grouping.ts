@@ -1,8 +1,12 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import { LIMITS } from '@tacho/contract/engine/limits.ts'
-import type { IssueRecordRow, NewIssueRecord } from '../../../../src/storage/issues/issue-records.ts'
-import type { AffectedRunRow, IssueWhole } from '../../../../src/storage/issues/issues.ts'
+import type {
+  IssueRecordRow,
+  NewIssueRecord,
+  AffectedRunRow,
+  IssueWhole,
+} from '../../../../src/storage/issues/issues.ts'
 import type { Page } from '../../../../src/storage/engine/page.ts'
 import { auditEntry, change, issueOf, issueRecord, listAll, newRecordId, reviewed } from './issue-sample.ts'
 import { sharedStorage, type OpenStorage } from '../open.ts'

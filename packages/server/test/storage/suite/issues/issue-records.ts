@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
-import type { IssueRecordRow } from '../../../../src/storage/issues/issue-records.ts'
+import type { IssueRecordRow } from '../../../../src/storage/issues/issues.ts'
 import { auditEntry, decideAll, issueRecord, onlyIssue, reviewed } from './issue-sample.ts'
 import { sharedStorage, type OpenStorage } from '../open.ts'
 import { append, event, newId, NOON, runOf } from '../sample.ts'

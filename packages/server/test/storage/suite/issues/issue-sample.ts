@@ -1,17 +1,18 @@
 /** Issue records for tests, reviewed the way the job does it. */
 import { randomBytes } from 'node:crypto'
-import { issueTitle } from '../../../../src/domain/issues/issue-title.ts'
-import { canonicalFacts, groupingOf } from '../../../../src/domain/issues/issue.ts'
+import { issueTitle, canonicalFacts, groupingOf } from '../../../../src/domain/issues/issue.ts'
 import { uuidv7 } from '../../../../src/storage/engine/uuid.ts'
-import type { AuditEntry } from '../../../../src/storage/people/audit.ts'
-import type { NewFailure } from '../../../../src/storage/issues/failures.ts'
+import type { AuditEntry } from '../../../../src/storage/people/operators.ts'
 import type {
+  NewFailure,
   DecidedIssues,
   IssueDecision,
   NewIssueRecord,
   RecordInReview,
-} from '../../../../src/storage/issues/issue-records.ts'
-import type { IssueChange, IssueRow, IssueWhole } from '../../../../src/storage/issues/issues.ts'
+  IssueChange,
+  IssueRow,
+  IssueWhole,
+} from '../../../../src/storage/issues/issues.ts'
 import type { Storage } from '../../../../src/storage/storage.ts'
 import { newId, NOON } from '../sample.ts'
 

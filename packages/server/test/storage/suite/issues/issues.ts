@@ -1,7 +1,6 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
-import type { IssueRecordRow, NewIssueRecord } from '../../../../src/storage/issues/issue-records.ts'
-import type { IssueFilter, IssueRow } from '../../../../src/storage/issues/issues.ts'
+import type { IssueRecordRow, NewIssueRecord, IssueFilter, IssueRow } from '../../../../src/storage/issues/issues.ts'
 import type { Page } from '../../../../src/storage/engine/page.ts'
 import { auditEntry, change, issueOf, issueRecord, listAll, newRecordId, onlyIssue, reviewed } from './issue-sample.ts'
 import { sharedStorage, type OpenStorage } from '../open.ts'

@@ -1,7 +1,6 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
-import type { AuditEntry } from '../../../../src/storage/people/audit.ts'
-import type { OperatorTokenRow } from '../../../../src/storage/people/operator-tokens.ts'
+import type { AuditEntry, OperatorTokenRow } from '../../../../src/storage/people/operators.ts'
 import { uuidv7At } from '../../../../src/storage/engine/uuid.ts'
 import { sharedStorage, type OpenStorage } from '../open.ts'
 import { newId, NOON } from '../sample.ts'

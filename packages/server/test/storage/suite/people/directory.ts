@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
-import type { GivenPerson, GroupRoleEntries, PersonChange } from '../../../../src/storage/people/directory.ts'
+import type { GivenPerson, GroupRoleEntries, PersonChange } from '../../../../src/storage/people/operators.ts'
 import { auditEntry } from './access.ts'
 import { operatorToken } from '../tenants/control.ts'
 import { changeShared, sharedStorage, type OpenStorage } from '../open.ts'

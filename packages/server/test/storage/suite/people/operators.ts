@@ -1,7 +1,11 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
-import type { GrantedRole, InvitationRow, NewOperator } from '../../../../src/storage/people/operators.ts'
-import type { SignInCondition } from '../../../../src/storage/people/sign-in.ts'
+import type {
+  GrantedRole,
+  InvitationRow,
+  NewOperator,
+  SignInCondition,
+} from '../../../../src/storage/people/operators.ts'
 import { auditEntry } from './access.ts'
 import { sharedStorage, type OpenStorage } from '../open.ts'
 import { newId, NOON } from '../sample.ts'

@@ -8,7 +8,7 @@ import {
   TAKES_UP_MS,
   type ConfigurationClientRow,
   type ConfigurationClientSeen,
-} from '../../../../src/storage/policies/configuration-clients.ts'
+} from '../../../../src/storage/policies/deployments.ts'
 import { deploy, newHome, newPolicy } from './configuration-sample.ts'
 import { sharedStorage, type OpenStorage } from '../open.ts'
 import { newId, NOON } from '../sample.ts'

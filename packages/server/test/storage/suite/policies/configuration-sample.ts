@@ -1,9 +1,8 @@
 /** Complete tenants, prompts, policies and publications for tests. A test gives only the fields that matter to it. */
 import assert from 'node:assert/strict'
-import type { AuditEntry } from '../../../../src/storage/people/audit.ts'
+import type { AuditEntry } from '../../../../src/storage/people/operators.ts'
 import type { Intent, Published } from '../../../../src/storage/policies/deployments.ts'
-import type { NewPolicyVersionRow } from '../../../../src/storage/policies/policies.ts'
-import type { NewPromptVersionRow } from '../../../../src/storage/policies/prompts.ts'
+import type { NewPolicyVersionRow, NewPromptVersionRow } from '../../../../src/storage/policies/policies.ts'
 import type { Storage } from '../../../../src/storage/storage.ts'
 import { newId, NOON } from '../sample.ts'
 

@@ -1,9 +1,17 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import type { NewEvent, PromptUse } from '../../../../src/storage/record/events.ts'
-import { latencyAt, bucketOf } from '../../../../src/storage/runs/latency-buckets.ts'
-import { isUncosted, partsOf, readUncosted, type UncostedSum } from '../../../../src/storage/runs/uncosted.ts'
-import type { UsageGroup, UsagePointRow, UsageSort } from '../../../../src/storage/runs/usage.ts'
+import {
+  latencyAt,
+  bucketOf,
+  isUncosted,
+  partsOf,
+  readUncosted,
+  type UncostedSum,
+  type UsageGroup,
+  type UsagePointRow,
+  type UsageSort,
+} from '../../../../src/storage/runs/usage.ts'
 import { sharedStorage, type OpenStorage } from '../open.ts'
 import { append, event, HOUR, llmCall, newId, NOON, outcome, runOf } from '../sample.ts'
 

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import type { SimulationResult } from '@tacho/contract/policies/simulation.ts'
-import type { CallPlace, NewSimulationRow, ToolCallRow } from '../../../../src/storage/policies/simulations.ts'
+import type { CallPlace, NewSimulationRow, ToolCallRow } from '../../../../src/storage/policies/policies.ts'
 import { auditEntry, newHome } from './configuration-sample.ts'
 import { sharedStorage, type OpenStorage } from '../open.ts'
 import { append, event, llmCall, newId, NOON, runOf } from '../sample.ts'

@@ -10,9 +10,8 @@ import {
   TOKEN_PARTS,
   type UncostedCalls,
   withMedia,
-} from '../../../../src/storage/runs/uncosted.ts'
-import type { RunRow, UsageHourRow } from '../../../../src/storage/runs/runs.ts'
-import { traitLine } from '../../../../src/storage/runs/traits.ts'
+} from '../../../../src/storage/runs/usage.ts'
+import { type RunRow, type UsageHourRow, traitLine } from '../../../../src/storage/runs/runs.ts'
 import { sharedStorage, type OpenStorage } from '../open.ts'
 import { append, event, HOUR, newId, NOON, sampleFailure } from '../sample.ts'
 

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
-import type { AgentChange, AgentRow } from '../../../../src/storage/runs/agents.ts'
+import type { AgentChange, AgentRow } from '../../../../src/storage/runs/runs.ts'
 import type { Page } from '../../../../src/storage/engine/page.ts'
 import { auditEntry } from '../policies/configuration-sample.ts'
 import { sharedStorage, type OpenStorage } from '../open.ts'

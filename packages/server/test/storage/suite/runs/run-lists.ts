@@ -2,8 +2,15 @@ import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import { LIMITS } from '@tacho/contract/engine/limits.ts'
 import type { NewEvent } from '../../../../src/storage/record/events.ts'
-import type { RunFilter, RunPlace, RunRanking, RunRow, RunSift } from '../../../../src/storage/runs/runs.ts'
-import { readTraits, traitLine } from '../../../../src/storage/runs/traits.ts'
+import {
+  type RunFilter,
+  type RunPlace,
+  type RunRanking,
+  type RunRow,
+  type RunSift,
+  readTraits,
+  traitLine,
+} from '../../../../src/storage/runs/runs.ts'
 import { sharedStorage, type OpenStorage } from '../open.ts'
 import { ask } from '../approvals/approval-sample.ts'
 import { append, event, llmCall, newId, NOON, outcome, runOf, sampleFailure } from '../sample.ts'

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import { LIMITS } from '@tacho/contract/engine/limits.ts'
-import type { RunViewRow } from '../../../../src/storage/runs/run-views.ts'
+import type { RunViewRow } from '../../../../src/storage/runs/runs.ts'
 import { auditEntry } from '../issues/issue-sample.ts'
 import { sharedStorage, type OpenStorage } from '../open.ts'
 import { newEnvironment, newId, NOON } from '../sample.ts'

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import type { ClosedAs } from '@tacho/contract/runs/stalled-rule.ts'
-import { failureSubject } from '../../../../src/storage/issues/failures.ts'
+import { failureSubject } from '../../../../src/storage/issues/issues.ts'
 import type { RunPlace } from '../../../../src/storage/runs/runs.ts'
 import { ask } from '../approvals/approval-sample.ts'
 import { auditEntry } from '../issues/issue-sample.ts'

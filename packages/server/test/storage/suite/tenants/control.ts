@@ -1,8 +1,7 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
-import { NONE_LOST, type ApiKeyRow } from '../../../../src/storage/tenants/api-keys.ts'
-import type { FirstTenant } from '../../../../src/storage/tenants/control.ts'
-import type { OperatorTokenRow } from '../../../../src/storage/people/operator-tokens.ts'
+import { NONE_LOST, type ApiKeyRow, type FirstTenant } from '../../../../src/storage/tenants/tenants.ts'
+import type { OperatorTokenRow } from '../../../../src/storage/people/operators.ts'
 import { ownStorage, sharedStorage, type OpenStorage } from '../open.ts'
 import { newId, NOON } from '../sample.ts'
 

@@ -1,0 +1,78 @@
+/** For commands that open a store themselves: which one, an act on it, and what it holds. */
+import type { Command } from 'commander'
+import type * as offlineModule from '@tacho/server/maintenance/offline.ts'
+import { settingTexts, readConfig } from '@tacho/server/config/config.ts'
+import { failed, wrongUsage } from '../engine/stop.ts'
+import { counted, spokenNumber } from '../engine/output.ts'
+
+/** Runs an offline operation on a store; expected failures become a sentence. */
+
+type Offline = typeof offlineModule
+
+export async function storeAct<Result>(act: (offline: Offline) => Promise<Result> | Result): Promise<Result> {
+  const offline = await import('@tacho/server/maintenance/offline.ts')
+  try {
+    return await act(offline)
+  } catch (error) {
+    if (error instanceof offline.StoreRefused) throw failed(error.message)
+    const { code, path } = error as NodeJS.ErrnoException
+    if (code !== undefined && path !== undefined) throw failed(`${JSON.stringify(path)} cannot be used (${code}).`)
+    throw error
+  }
+}
+
+/** The data directory, for commands that need the embedded store for themselves. */
+
+export interface DataDirOptions {
+  dataDir?: string
+}
+
+const [SETTING] = settingTexts().filter(({ name }) => name === 'dataDir')
+const DEFAULT = SETTING?.byDefault ?? './data'
+
+export function withDataDir(command: Command): Command {
+  return command.option('--data-dir <directory>', `directory of the store (TACHO_DATA_DIR; default ${DEFAULT})`)
+}
+
+/** Like `tacho serve`: an empty variable counts as unset. */
+export function readDataDir({ dataDir }: DataDirOptions): string {
+  if (dataDir === '') throw wrongUsage('--data-dir must not be empty.')
+  return dataDir ?? (process.env['TACHO_DATA_DIR'] || DEFAULT)
+}
+
+/** The database URL, for commands that open the database themselves. */
+
+/** The flag, or TACHO_DATABASE_URL, or the file in TACHO_DATABASE_URL_FILE, as in `tacho serve`. */
+export function readDatabaseUrl(given?: string): string {
+  const url = findDatabaseUrl(given)
+  if (url !== null) return url
+  throw wrongUsage('No database given: set TACHO_DATABASE_URL or --database-url.')
+}
+
+/** Null: no database given, so use the embedded store. */
+export function findDatabaseUrl(given?: string): string | null {
+  if (given === '') throw wrongUsage('--database-url must not be empty.')
+  if (given !== undefined) return given
+  const environment = Object.fromEntries(
+    ['TACHO_DATABASE_URL', 'TACHO_DATABASE_URL_FILE'].map((name) => [name, process.env[name]]),
+  )
+  const read = readConfig({}, environment)
+  if (!read.ok) throw wrongUsage(read.faults.join(' '))
+  return read.config.databaseUrl
+}
+
+/** What a backup or a restored store holds. */
+export function countsText({
+  runs,
+  events,
+  policies,
+  people,
+}: Record<'runs' | 'events' | 'policies' | 'people', number>): string {
+  const parts = [
+    counted(runs, 'run'),
+    counted(events, 'event'),
+    policies === 1 ? '1 policy' : `${spokenNumber(policies)} policies`,
+  ]
+  const folk = people === 1 ? '1 person' : `${spokenNumber(people)} people`
+  return `${parts.join(', ')} and ${folk}`
+}

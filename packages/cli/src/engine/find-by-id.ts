@@ -1,0 +1,86 @@
+/** Finds what a command's argument names, by the id or by its short form in tables. */
+import { eachItem, taken } from '@tacho/client/items.ts'
+import { LIMITS } from '@tacho/contract/engine/limits.ts'
+import { wrongUsage, type Stop, failed } from './stop.ts'
+import { beginningOf, isShortFor } from './table.ts'
+import { Refused, type OperatorClient } from './operator-client.ts'
+
+interface EnvironmentPlace {
+  client: OperatorClient
+  environmentId: string
+}
+
+/** The newest things among which a short id is looked up. */
+const LOOKED_AT = 1_000
+const MOST_NAMED = 5
+
+const IDS = {
+  async *run({ client, environmentId }: EnvironmentPlace, given: string) {
+    const beginning = beginningOf(given)
+    const query = { limit: LIMITS.operatorPageMax, ...(beginning === '' ? {} : { q: beginning }) }
+    for await (const { runId } of eachItem(client.listOperatorRuns, { params: { environmentId }, query })) yield runId
+  },
+  async *approval({ client, environmentId }: EnvironmentPlace) {
+    const query = { limit: LIMITS.operatorPageMax }
+    for await (const { id } of eachItem(client.listApprovals, { params: { environmentId }, query })) yield id
+  },
+  async *issue({ client, environmentId }: EnvironmentPlace) {
+    const query = { limit: LIMITS.operatorPageMax }
+    for await (const { id } of eachItem(client.listIssues, { params: { environmentId }, query })) yield id
+  },
+}
+
+type Noun = keyof typeof IDS
+
+/** The reply of a call about one thing. */
+export async function known<Reply>(
+  noun: Noun,
+  given: string,
+  place: EnvironmentPlace,
+  call: (id: string) => Promise<Reply>,
+): Promise<Reply> {
+  const reply = (await orNull(call(given))) ?? (await orNull(call(await wholeId(noun, given, place))))
+  if (reply !== null) return reply
+  throw unknown(noun, given, `${noun}s list`, OF_ENVIRONMENT)
+}
+
+/** The only id that the text is short for. */
+async function wholeId(noun: Noun, given: string, place: EnvironmentPlace): Promise<string> {
+  const { items } = await taken(IDS[noun](place, given), LOOKED_AT)
+  const found = [...new Set(items)].filter((id) => isShortFor(given, id))
+  if (found.length === 1 && found[0] !== undefined) return found[0]
+  if (found.length === 0) throw unknown(noun, given, `${noun}s list`, OF_ENVIRONMENT)
+  const named = found.slice(0, MOST_NAMED).map((id) => JSON.stringify(id))
+  const more = found.length > MOST_NAMED ? ` and ${found.length - MOST_NAMED} more` : ''
+  throw wrongUsage(`${JSON.stringify(given)} is short for several ${noun}s: ${named.join(', ')}${more}.`)
+}
+
+export const OF_ENVIRONMENT = 'those of the environment'
+
+export function unknown(noun: string, given: string, listing: string, those = 'all'): Stop {
+  return wrongUsage(`Unknown ${noun} ${JSON.stringify(given)}: \`tacho ${listing}\` shows ${those}.`)
+}
+
+/** Null if the server has no such thing: the id is unknown, or has not the form of an id. */
+export async function orNull<Reply>(call: Promise<Reply>): Promise<Reply | null> {
+  try {
+    return await call
+  } catch (error) {
+    if (error instanceof Refused && namesNothing(error.result)) return null
+    throw error
+  }
+}
+
+function namesNothing(result: Refused['result']): boolean {
+  if (result.reason !== 'refused') return false
+  const { code, errors = [] } = result.problem
+  return code === 'not_found' || (errors.length > 0 && errors.every(({ path }) => /^\/\w+Id$/.test(path)))
+}
+
+/** The internal id of the agent of the newest run with this id or name. */
+export async function agentIdOf(client: OperatorClient, environmentId: string, agent: string): Promise<string> {
+  if (/^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i.test(agent)) return agent
+  const { items } = await client.listOperatorRuns({ params: { environmentId }, query: { agent, limit: 1 } })
+  if (items[0] !== undefined) return items[0].agent.id
+  throw failed(`No agent ${JSON.stringify(agent)} has runs in this environment.`)
+}

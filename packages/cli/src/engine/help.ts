@@ -1,0 +1,63 @@
+/** Help on a terminal: fits what commands add to it, and names the options near a wrong one. Pure. */
+import { Help, type Command } from 'commander'
+import { widthOf } from './text-width.ts'
+
+/** Fits what commands add to their help to a terminal; commander wraps only its own parts. Pure. */
+
+/** The heading of the flags that most commands share. They come after a command's own. */
+export const COMMON_OPTIONS = 'Common options:'
+
+/** For commander's `configureHelp`. */
+export const HELP_SETTINGS = {
+  /** Explanations wrap in a narrow column too. */
+  minWidthToWrap: 20,
+  groupItems: <Item>(_all: Item[], visible: Item[], headingOf: (item: Item) => string) =>
+    new Map(
+      [...Map.groupBy(visible, headingOf)].sort(
+        ([a], [b]) => Number(a === COMMON_OPTIONS) - Number(b === COMMON_OPTIONS),
+      ),
+    ),
+}
+
+/** Commands in examples stay whole: a terminal breaks them without a line break, so they can be copied. */
+export function fitHelp(text: string, { isTTY, columns }: { isTTY?: boolean; columns?: number }): string {
+  if (!isTTY || !columns) return text
+  return text
+    .replace(CONTINUED, '$1 ')
+    .split('\n')
+    .map((line) => fitLine(line, columns))
+    .join('\n')
+}
+
+/** A line of prose whose sentence continues on the next line. */
+const CONTINUED = /^(\S.*[^.:\n])\n(?=[^\s(])(?!.*:$)/gm
+const TERM = /^( {2}\S+ {2,})(\S.*)$/
+const help = Object.assign(new Help(), HELP_SETTINGS)
+
+function fitLine(line: string, columns: number): string {
+  if (widthOf(line) <= columns) return line
+  const [, term, meaning] = TERM.exec(line) ?? []
+  if (term === undefined || meaning === undefined) return line.startsWith(' ') ? line : help.boxWrap(line, columns)
+  return term + help.boxWrap(meaning, columns - term.length).replaceAll('\n', `\n${' '.repeat(term.length)}`)
+}
+
+/** Commander suggests options for a wrong letter, not for a part of a name such as `--data`. */
+
+/** The options that begin as the unknown one of the error does; null if there are none, or if the error has a suggestion. */
+export function nearOption(error: string, program: Command, args: readonly string[]): string | null {
+  const unknown = /unknown option '(--[\w-]+)[^']*'$/.exec(error)?.[1]
+  if (unknown === undefined) return null
+  const flags = namedBy(args, program).options.flatMap(({ long, hidden }) => (long && !hidden ? [long] : []))
+  const near = [
+    flags.filter((flag) => flag.startsWith(`${unknown}-`) || unknown.startsWith(`${flag}-`)),
+    flags.filter((flag) => flag.startsWith(unknown)),
+  ].find((some) => some.length > 0)
+  if (near === undefined) return null
+  return near.length === 1 ? (near[0] ?? null) : `one of ${near.join(', ')}`
+}
+
+function namedBy(args: readonly string[], program: Command): Command {
+  let command = program
+  for (const arg of args) command = command.commands.find((one) => one.name() === arg) ?? command
+  return command
+}

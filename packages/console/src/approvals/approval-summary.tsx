@@ -1,0 +1,51 @@
+/** What every list shows of a request: its status, who asked, and the input in short. */
+import type { ApprovalStatus } from '@tacho/contract/approvals/approval.ts'
+import type { OperatorApproval, ApprovalCard } from '@tacho/contract/approvals/operator-approval.ts'
+import { Chip, type Tone } from '../web/ui/chip.tsx'
+import { ShownText } from '../web/text/shown-text.tsx'
+
+const LOOKS: Record<ApprovalStatus, { tone: Tone; word: string; sign: string }> = {
+  PENDING: { tone: 'amber', word: 'Waiting', sign: '●' },
+  APPROVED: { tone: 'green', word: 'Approved', sign: '✓' },
+  REJECTED: { tone: 'red', word: 'Rejected', sign: '✕' },
+  EXPIRED: { tone: 'plain', word: 'Expired', sign: '–' },
+}
+
+export function ApprovalStatusChip({ status }: { status: ApprovalStatus }) {
+  const { tone, word, sign } = LOOKS[status]
+  return (
+    <Chip tone={tone}>
+      <span aria-hidden>{sign}</span>
+      {word}
+    </Chip>
+  )
+}
+
+export function approvalWord(status: ApprovalStatus): string {
+  return LOOKS[status].word
+}
+
+type Asked = Pick<OperatorApproval, 'agentId' | 'agentName' | 'clientId'>
+
+/** Who asked: the agent by its name, or the client that named no agent. */
+export function requesterOf({ agentId, agentName, clientId }: Asked): string {
+  return agentName ?? agentId ?? clientId
+}
+
+export function Requester({ of }: { of: Asked }) {
+  return (
+    <bdi className="min-w-0 truncate" title={of.agentId ?? of.clientId}>
+      <ShownText text={requesterOf(of)} />
+    </bdi>
+  )
+}
+
+/** What would run, in one line. Nothing where no input is recorded. */
+export function InputInShort({ of: { inputInShort } }: { of: ApprovalCard }) {
+  if (inputInShort === null || inputInShort === '') return null
+  return (
+    <p title={inputInShort} className="mt-0.5 truncate font-mono text-xs [unicode-bidi:isolate]">
+      <ShownText text={inputInShort} />
+    </p>
+  )
+}

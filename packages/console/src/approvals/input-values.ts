@@ -1,0 +1,83 @@
+/** Values of inputs: in what several inputs differ, and which an earlier result has too. Pure. */
+import { isObject } from '@tacho/contract/record/payload-reader.ts'
+import { isRecordedNumber, parseRecorded } from '@tacho/contract/record/json-text.ts'
+
+/** What several inputs of one tool share, and in what they differ. Pure. */
+
+/** A value of an input: where it stands, such as `customer.id`, and its JSON. */
+export interface Part {
+  name: string
+  text: string
+}
+
+interface Differences {
+  same: Part[]
+  /** Of each input, in the order given. Null: it is not recorded, or not as whole JSON. */
+  own: (Part[] | null)[]
+}
+
+const DEEPEST = 4
+const PARTS = 60
+
+export function differencesOf(inputs: readonly (string | null)[]): Differences {
+  const read = inputs.map(partsOf)
+  const known = read.filter((parts) => parts !== null)
+  // What cannot be compared may differ.
+  const isWhole = known.length === inputs.length
+  const isShared = ({ name, text }: Part) => isWhole && known.every((parts) => parts.get(name) === text)
+  const listed = (parts: ReadonlyMap<string, string>) => [...parts].map(([name, text]) => ({ name, text }))
+  return {
+    same: known[0] ? listed(known[0]).filter(isShared) : [],
+    own: read.map((parts) => parts && listed(parts).filter((part) => !isShared(part))),
+  }
+}
+
+function partsOf(json: string | null): Map<string, string> | null {
+  if (json === null) return null
+  try {
+    const parts = new Map<string, string>()
+    collect(parseRecorded(json), '', 0, parts)
+    return parts
+  } catch {
+    return null
+  }
+}
+
+function collect(value: unknown, name: string, depth: number, parts: Map<string, string>): void {
+  const members = isObject(value) && !isRecordedNumber(value) && depth < DEEPEST ? Object.entries(value) : []
+  if (members.length === 0 || parts.size >= PARTS) {
+    const known = parts.get(name)
+    const text = JSON.stringify(value)
+    // A member with a dot in its name may stand for the same place.
+    parts.set(name, known === undefined ? text : `${known}, ${text}`)
+  } else for (const [key, member] of members) collect(member, name === '' ? key : `${name}.${key}`, depth + 1, parts)
+}
+
+/** Which value of an input an earlier result has too: the input probably depends on it. Pure. */
+
+const TOKEN = /"(?<text>(?:[^"\\]|\\.)*)"(?<key>\s*:)?|(?<number>-?\d[\d.eE+-]*)/gsu
+/** Shorter ones are in results by chance. */
+const CHARS = 4
+const VALUES = 200
+
+/** The longest text or number of the input that the result has as a whole value or word. Both are JSON; either may be cut off. */
+export function sharedValue(input: string, result: string): string | null {
+  const values = new Set<string>()
+  for (const { groups: { text, key, number } = {} } of input.matchAll(TOKEN)) {
+    const value = text ?? number
+    if (value !== undefined && key === undefined && value.length >= CHARS) values.add(value)
+    if (values.size === VALUES) break
+  }
+  const longest = [...values].sort((one, other) => other.length - one.length)
+  return longest.find((value) => hasWhole(result, value)) ?? null
+}
+
+const PART_OF_WORD = /[\p{L}\p{N}_]/u
+
+function hasWhole(text: string, value: string): boolean {
+  for (let at = text.indexOf(value); at !== -1; at = text.indexOf(value, at + value.length)) {
+    const around = [text.charAt(at - 1), text.charAt(at + value.length)]
+    if (!around.some((character) => PART_OF_WORD.test(character))) return true
+  }
+  return false
+}

@@ -1,0 +1,250 @@
+/** Dialogs that change an issue: assign, ignore, merge, split. */
+import { useMutation, useQuery, keepPreviousData } from '@tanstack/react-query'
+import { useId, useState } from 'react'
+import { LIMITS } from '@tacho/contract/engine/limits.ts'
+import { allItems } from '@tacho/client/items.ts'
+import { ISSUE_STATES } from '@tacho/contract/engine/words.ts'
+import type { IssueState, IssueGroup } from '@tacho/contract/issues/issue.ts'
+import { api } from '../web/api.ts'
+import { meQuery } from '../web/queries.ts'
+import { Button } from '../web/ui/button.tsx'
+import { FormDialog } from '../web/ui/form-dialog.tsx'
+import { Choice } from '../web/ui/filters.tsx'
+import { counted } from '../web/text/format.ts'
+import { stateWord } from './issue-state.tsx'
+
+interface AssignDialogProps {
+  params: { environmentId: string; issueId: string }
+  workspaceId: string
+  current: string | null
+  onClose: () => void
+  onDone: () => Promise<void>
+}
+
+export function AssignDialog({ params, workspaceId, current, onClose, onDone }: AssignDialogProps) {
+  const id = useId()
+  const [name, setName] = useState(current ?? '')
+  const { data: me } = useQuery(meQuery)
+  const { data: people = [] } = useQuery({
+    queryKey: ['people', workspaceId],
+    queryFn: () => allItems(api.listOperators, { params: { workspaceId }, query: { limit: 200 } }),
+  })
+  const assign = useMutation({
+    mutationFn: (assignee: string | null) => api.assignIssue({ params, body: { assignee } }),
+    onSuccess: async () => {
+      await onDone()
+      onClose()
+    },
+  })
+  const mine = me?.email ?? me?.name
+  return (
+    <FormDialog
+      title="Assign"
+      act="Assign"
+      isReady={name.trim() !== ''}
+      isBusy={assign.isPending}
+      error={assign.error}
+      onSubmit={() => assign.mutate(name.trim())}
+      onClose={onClose}
+    >
+      <label htmlFor={id} className="mb-1 block text-sm font-medium">
+        Name or e-mail
+      </label>
+      <input
+        id={id}
+        autoFocus
+        list={`${id}-people`}
+        autoComplete="off"
+        maxLength={LIMITS.assigneeChars}
+        value={name}
+        onChange={(event) => setName(event.target.value)}
+        className="field h-10 w-full text-base"
+      />
+      <datalist id={`${id}-people`}>
+        {people.map((person) => (
+          <option key={person.id} value={person.email}>
+            {person.name}
+          </option>
+        ))}
+      </datalist>
+      <div className="mt-2 flex gap-2">
+        {mine !== undefined && mine !== current && (
+          <Button onClick={() => assign.mutate(mine)} busy={assign.isPending}>
+            Assign to me
+          </Button>
+        )}
+        {current !== null && (
+          <Button onClick={() => assign.mutate(null)} busy={assign.isPending}>
+            Remove the assignee
+          </Button>
+        )}
+      </div>
+    </FormDialog>
+  )
+}
+
+const HOUR_MS = 3_600_000
+const TIMES = [
+  ['for a day', 24 * HOUR_MS],
+  ['for a week', 7 * 24 * HOUR_MS],
+  ['for 30 days', 30 * 24 * HOUR_MS],
+  ['until someone reopens it', null],
+] as const
+
+interface IgnoreDialogProps {
+  params: { environmentId: string; issueId: string }
+  onClose: () => void
+  onDone: () => Promise<unknown>
+}
+
+export function IgnoreDialog({ params, onClose, onDone }: IgnoreDialogProps) {
+  const [chosen, setChosen] = useState(1)
+  const ignore = useMutation({
+    mutationFn: () => {
+      const ms = TIMES[chosen]?.[1] ?? null
+      return api.ignoreIssue({ params, query: ms === null ? {} : { until: new Date(Date.now() + ms).toISOString() } })
+    },
+    onSuccess: async () => {
+      onClose()
+      await onDone()
+    },
+  })
+  return (
+    <FormDialog
+      title="Ignore the issue"
+      act="Ignore"
+      isBusy={ignore.isPending}
+      error={ignore.error}
+      onSubmit={() => ignore.mutate()}
+      onClose={onClose}
+    >
+      <fieldset className="flex flex-col gap-2">
+        <legend className="mb-2 text-sm text-soft">
+          Detections are still counted. It opens again by itself afterwards.
+        </legend>
+        {TIMES.map(([word], index) => (
+          <label key={word} className="flex items-center gap-2">
+            <input type="radio" name="until" checked={index === chosen} onChange={() => setChosen(index)} />
+            {word}
+          </label>
+        ))}
+      </fieldset>
+    </FormDialog>
+  )
+}
+
+interface MergeDialogProps {
+  params: { environmentId: string; issueId: string }
+  onClose: () => void
+  onDone: (issueId: string) => Promise<void>
+}
+
+const SHOWN = 100
+
+export function MergeDialog({ params, onClose, onDone }: MergeDialogProps) {
+  const { environmentId, issueId } = params
+  const [into, setInto] = useState<string | null>(null)
+  const [state, setState] = useState<IssueState>('OPEN')
+  const { data } = useQuery({
+    queryKey: ['issues', environmentId, 'to merge', state],
+    queryFn: () => api.listIssues({ params: { environmentId }, query: { state, limit: SHOWN } }),
+    placeholderData: keepPreviousData,
+  })
+  const merge = useMutation({
+    mutationFn: (target: string) => api.mergeIssue({ params, body: { into: target } }),
+    onSuccess: ({ id }) => onDone(id),
+  })
+  const others = data?.items.filter(({ id }) => id !== issueId) ?? []
+  return (
+    <FormDialog
+      title="Merge into another issue"
+      act="Merge"
+      isReady={into !== null}
+      isBusy={merge.isPending}
+      error={merge.error}
+      onSubmit={() => into !== null && merge.mutate(into)}
+      onClose={onClose}
+      className="w-full max-w-xl"
+    >
+      <p className="mb-3 text-sm text-soft">
+        Its records, present and future, then belong to the other issue. A split undoes this.
+      </p>
+      <Choice
+        label="State"
+        value={state}
+        options={ISSUE_STATES.map((one) => [one, stateWord(one)])}
+        onChange={(chosen) => setState(chosen as IssueState)}
+      />
+      {data && others.length === 0 && <p className="mt-3 text-sm text-soft">There is no other issue in this state.</p>}
+      <fieldset className="mt-2">
+        <legend className="sr-only">Issue</legend>
+        {others.map(({ id, title, occurrences }) => (
+          <label key={id} className="flex items-center gap-2.5 border-b border-line py-2 text-sm last:border-0">
+            <input
+              type="radio"
+              name="into"
+              value={id}
+              checked={into === id}
+              onChange={() => setInto(id)}
+              className="accent-accent-fill"
+            />
+            <bdi className="min-w-0 flex-1 truncate" title={title}>
+              {title}
+            </bdi>
+            <span className="tabular text-soft">{counted(occurrences, 'time')}</span>
+          </label>
+        ))}
+      </fieldset>
+    </FormDialog>
+  )
+}
+
+interface SplitDialogProps {
+  params: { environmentId: string; issueId: string }
+  groups: readonly IssueGroup[]
+  onClose: () => void
+  onDone: (issueId: string) => Promise<void>
+}
+
+export function SplitDialog({ params, groups, onClose, onDone }: SplitDialogProps) {
+  const [chosen, setChosen] = useState<readonly string[]>([])
+  const split = useMutation({
+    mutationFn: () => api.splitIssue({ params, body: { fingerprints: [...chosen] } }),
+    onSuccess: ({ id }) => onDone(id),
+  })
+  return (
+    <FormDialog
+      title="Split facts off"
+      act="Split off"
+      isReady={chosen.length > 0 && chosen.length < groups.length}
+      isBusy={split.isPending}
+      error={split.error}
+      onSubmit={() => split.mutate()}
+      onClose={onClose}
+    >
+      <p className="mb-2 text-sm text-soft">
+        The chosen facts, with their records, become an issue of their own. One set must stay.
+      </p>
+      <fieldset>
+        <legend className="sr-only">Sets of facts</legend>
+        {groups.map(({ fingerprint, facts, occurrences }) => (
+          <label
+            key={fingerprint}
+            className="flex items-center gap-2.5 border-b border-line py-2 text-sm last:border-0"
+          >
+            <input
+              type="checkbox"
+              className="accent-accent-fill"
+              checked={chosen.includes(fingerprint)}
+              onChange={(event) =>
+                setChosen(event.target.checked ? [...chosen, fingerprint] : chosen.filter((one) => one !== fingerprint))
+              }
+            />
+            <bdi className="min-w-0 flex-1">{Object.values(facts).flat().join(' · ')}</bdi>
+            <span className="tabular text-soft">{counted(occurrences, 'time')}</span>
+          </label>
+        ))}
+      </fieldset>
+    </FormDialog>
+  )
+}

@@ -1,0 +1,231 @@
+import { useMutation, useQueryClient, useQueries, useQuery } from '@tanstack/react-query'
+import { useState } from 'react'
+import type { Deployment } from '@tacho/contract/policies/deployment.ts'
+import { LIMITS } from '@tacho/contract/engine/limits.ts'
+import type { VersionDiff } from '@tacho/contract/policies/version.ts'
+import { endedRuns } from '@tacho/contract/runs/statistics.ts'
+import { api } from '../../web/api.ts'
+import { Field } from '../../web/ui/field.tsx'
+import { Choice } from '../../web/ui/filters.tsx'
+import { FormDialog } from '../../web/ui/form-dialog.tsx'
+import type { InForce, Item } from './queries.ts'
+import { promptResultsQuery } from '../queries.ts'
+import { Diff } from '../../web/text/diff.tsx'
+import { failedShare } from '../../web/text/figures.tsx'
+import { counted } from '../../web/text/format.ts'
+import { Refused, Skeleton } from '../../web/ui/states.tsx'
+import { Time } from '../../web/text/times.tsx'
+
+export type Act =
+  | { kind: 'deploy'; environment: InForce['environment']; deployment: Deployment | null }
+  | { kind: 'promote' | 'roll back'; environment: InForce['environment']; deployment: Deployment }
+
+interface ActDialogProps {
+  workspaceId: string
+  act: Act
+  item: Item
+  name: string
+  newestVersion: string
+  places: readonly InForce[]
+  onClose: () => void
+}
+
+const NONE = 'none'
+
+/** Agents take a change up within seconds, so it is said before what will change, and where. */
+export function ActDialog({ workspaceId, act, item, name, newestVersion, places, onClose }: ActDialogProps) {
+  const cache = useQueryClient()
+  const others = places.filter(({ environment }) => environment.id !== act.environment.id)
+  const [version, setVersion] = useState(newestVersion)
+  const [target, setTarget] = useState(others[0]?.environment.id ?? '')
+  const [note, setNote] = useState('')
+  const publish = useMutation({
+    mutationFn: () => {
+      const params = { environmentId: act.environment.id }
+      const text = note.trim() || null
+      if (act.kind === 'promote') {
+        const body = { from: act.environment.id, items: [item], note: text }
+        return api.promote({ params: { environmentId: target }, body })
+      }
+      if (act.kind === 'roll back') return api.rollBack({ params, body: { items: [item], note: text } })
+      const items = [{ ...item, version: version === NONE ? null : version }]
+      return api.deploy({ params, body: { items, note: text } })
+    },
+    onSuccess: async () => {
+      await cache.invalidateQueries({ queryKey: ['deployments'] })
+      onClose()
+    },
+  })
+  const now = act.deployment === null ? 'nothing' : `version ${act.deployment.version}`
+  const targetPlace = others.find(({ environment }) => environment.id === target)
+  const earlier = act.deployment?.earlierVersion ?? null
+  return (
+    <FormDialog
+      title={TITLES[act.kind](name, act.environment.name)}
+      act={WORDS[act.kind]}
+      isReady={act.kind !== 'roll back' || earlier !== null}
+      className="w-full max-w-2xl"
+      isBusy={publish.isPending}
+      error={publish.error}
+      onSubmit={() => publish.mutate()}
+      onClose={onClose}
+    >
+      {act.kind === 'deploy' && (
+        <>
+          <p className="mb-2 text-sm">
+            In force in <b>{act.environment.name}</b> now: {now}.
+          </p>
+          <Choice
+            label="Version"
+            value={version}
+            options={[
+              ...versionsUpTo(newestVersion).map((one) => [one, `Version ${one}`] as const),
+              ...(act.deployment === null ? [] : [[NONE, 'Remove from this environment'] as const]),
+            ]}
+            onChange={setVersion}
+            className="h-10 w-full text-base"
+          />
+          <ChangePreview
+            workspaceId={workspaceId}
+            item={item}
+            from={act.deployment?.version ?? null}
+            to={version === NONE ? null : version}
+            others={others}
+          />
+        </>
+      )}
+      {act.kind === 'promote' && (
+        <>
+          <p className="mb-2 text-sm">
+            Version {act.deployment.version} of <b>{act.environment.name}</b> goes to:
+          </p>
+          <Choice
+            label="Environment"
+            value={target}
+            options={others.map(({ environment }) => [environment.id, environment.name])}
+            onChange={setTarget}
+            className="h-10 w-full text-base"
+          />
+          <p className="mt-2 text-sm text-soft">
+            In force there now: {targetPlace?.deployment ? `version ${targetPlace.deployment.version}` : 'nothing'}.
+          </p>
+          <ChangePreview
+            workspaceId={workspaceId}
+            item={item}
+            from={targetPlace?.deployment?.version ?? null}
+            to={act.deployment.version}
+            others={places.filter(({ environment }) => environment.id !== target)}
+          />
+        </>
+      )}
+      {act.kind === 'roll back' && earlier === null && (
+        <p className="text-sm">
+          No other version was in force in {act.environment.name} before {now}.
+        </p>
+      )}
+      {act.kind === 'roll back' && earlier !== null && (
+        <>
+          <p className="text-sm">
+            <b>{act.environment.name}</b> goes back from {now} to <b>version {earlier}</b>, which was in force before
+            it. Repeat to go further back.
+          </p>
+          <ChangePreview
+            workspaceId={workspaceId}
+            item={item}
+            from={act.deployment.version}
+            to={earlier}
+            others={others}
+          />
+        </>
+      )}
+      <Field
+        label="Note"
+        hint="What changes, and why. It stays in the history."
+        className="mt-3"
+        maxLength={LIMITS.noteChars}
+        value={note}
+        onChange={(event) => setNote(event.target.value)}
+      />
+    </FormDialog>
+  )
+}
+
+const WORDS = { deploy: 'Deploy', promote: 'Promote', 'roll back': 'Roll back' } as const
+const TITLES = {
+  deploy: (name: string, environment: string) => `Deploy ${name} in ${environment}`,
+  promote: (name: string, environment: string) => `Promote ${name} from ${environment}`,
+  'roll back': (name: string, environment: string) => `Roll back ${name} in ${environment}`,
+} as const
+const VERSIONS_SHOWN = 100
+
+/** The newest first: versions count from 1. */
+function versionsUpTo(newest: string): string[] {
+  const last = Number(newest)
+  return Array.from({ length: Math.min(last, VERSIONS_SHOWN) }, (_, index) => String(last - index))
+}
+
+/** Before a publication: how the two versions differ, and how the new one does elsewhere. */
+
+interface ChangePreviewProps {
+  workspaceId: string
+  item: Item
+  /** In force now; null: nothing is. */
+  from: string | null
+  /** Null: it is removed. */
+  to: string | null
+  /** Where else the item may be in force. */
+  others: readonly InForce[]
+}
+
+function ChangePreview({ workspaceId, item, from, to, others }: ChangePreviewProps) {
+  const { data, error } = useQuery({
+    queryKey: [item.kind, workspaceId, item.id, 'diff', from, to],
+    queryFn: ({ signal }) => readDiff(workspaceId, item, { from: from ?? '', to: to ?? '' }, signal),
+    enabled: from !== null && to !== null && from !== to,
+    staleTime: Infinity,
+  })
+  return (
+    <>
+      {to !== null && <Elsewhere item={item} version={to} others={others} />}
+      {from !== null && to !== null && from !== to && (
+        <div className="mt-3">
+          <h3 className="text-sm font-medium">
+            Version {from} → version {to}
+          </h3>
+          {error ? <Refused error={error} /> : data ? <Diff diff={data} /> : <Skeleton className="mt-2 h-24" />}
+        </div>
+      )}
+    </>
+  )
+}
+
+function readDiff(
+  workspaceId: string,
+  { kind, id }: Item,
+  query: { from: string; to: string },
+  signal: AbortSignal,
+): Promise<VersionDiff> {
+  if (kind === 'prompt') return api.diffPromptVersions({ params: { workspaceId, promptId: id }, query }, { signal })
+  return api.diffPolicyVersions({ params: { workspaceId, policyId: id }, query }, { signal })
+}
+
+/** Where the version is in force already, since when, and how its runs end there. */
+function Elsewhere({ item, version, others }: { item: Item; version: string; others: readonly InForce[] }) {
+  const places = others.filter(({ deployment }) => deployment?.version === version)
+  const results = useQueries({
+    queries: places.map(({ environment }) => ({
+      ...promptResultsQuery(environment.id, item.id),
+      enabled: item.kind === 'prompt',
+    })),
+  })
+  return places.map(({ environment, deployment }, index) => {
+    const result = results[index]?.data?.items.find((one) => one.version === version)
+    return (
+      <p key={environment.id} className="mt-2 text-sm text-soft">
+        In force in <b>{environment.name}</b> since {deployment && <Time at={deployment.deployedAt} />}
+        {result && result.runs > 0 && `: ${counted(result.runs, 'run')}`}
+        {result && endedRuns(result) > 0 && `, ${failedShare(result)} of those that ended failed`}.
+      </p>
+    )
+  })
+}

@@ -1,0 +1,203 @@
+/** What the addresses of the pages of runs hold: the list, a run, a comparison, the queue to judge, the search, usage. */
+import type { RunStatus } from '@tacho/contract/runs/run.ts'
+import { RUN_SORTS } from '@tacho/contract/engine/words.ts'
+import { readScoreFilter } from '@tacho/contract/runs/score-filter.ts'
+import { readRange, type Range, type Since, textOf } from '../web/address.ts'
+
+/** What the addresses of the runs list and of a run hold. */
+
+/** The contract's list stands in a file of schemas, which a page must not load. */
+export const STATUSES = ['RUNNING', 'COMPLETED', 'FAILED', 'CANCELLED'] as const satisfies readonly RunStatus[]
+
+/** A stalled run is a running one. */
+export const STATUS_FILTERS = ['RUNNING', 'STALLED', 'COMPLETED', 'FAILED', 'CANCELLED'] as const
+
+/** Orders beside newest first. They have only runs that ended. */
+export const RUN_ORDERS = RUN_SORTS.filter((sort) => sort !== 'newest')
+export type RunSort = (typeof RUN_ORDERS)[number]
+
+/** Such runs have no end, which every other order needs. */
+export const isOpen = (status: string | undefined): boolean => status === 'RUNNING' || status === 'STALLED'
+
+/** The range is that of the start times. */
+export interface RunsSearch extends Range {
+  q?: string
+  agent?: string
+  sessionId?: string
+  status?: (typeof STATUS_FILTERS)[number]
+  minCost?: number
+  minLengthMs?: number
+  hasErrors?: true
+  hasApprovals?: true
+  completeness?: 'GAPS'
+  tool?: string
+  model?: string
+  policyId?: string
+  promptVersionId?: string
+  /** As the API takes it: a name, or a name and a comparison. */
+  score?: string
+  scoreOrder?: 'lowest' | 'highest'
+  order?: RunSort
+  unscored?: string
+  /** In percent of the runs. */
+  share?: number
+  /** Names, divided by commas. */
+  columns?: string
+}
+
+const NAMES = [
+  'q',
+  'agent',
+  'sessionId',
+  'status',
+  'minCost',
+  'minLengthMs',
+  'hasErrors',
+  'hasApprovals',
+  'completeness',
+  'tool',
+  'model',
+  'policyId',
+  'promptVersionId',
+  'score',
+  'scoreOrder',
+  'order',
+  'unscored',
+  'share',
+  'columns',
+] as const satisfies readonly Exclude<keyof RunsSearch, keyof Range>[]
+
+/** What a person may type, and the server takes. */
+export const COST_PATTERN = '[0-9]{1,7}([.][0-9]{1,9})?'
+const COST_MAX = 9_999_999
+
+/** Above zero. */
+const isWithin = (text: string | undefined, most: number): boolean => Number(text) > 0 && Number(text) <= most
+
+export function readRunsSearch(search: Record<string, unknown>): RunsSearch {
+  const { status, minCost, minLengthMs, hasErrors, hasApprovals, completeness, ...others } = textOf(search, NAMES)
+  const { score, scoreOrder, order, share, ...texts } = others
+  const knownStatus = STATUS_FILTERS.find((one) => one === status)
+  const knownOrder = isOpen(knownStatus) ? undefined : RUN_ORDERS.find((one) => one === order)
+  return {
+    ...texts,
+    ...readRange(search),
+    ...(knownStatus && { status: knownStatus }),
+    ...(isWithin(minCost, COST_MAX) && { minCost: Number(minCost) }),
+    ...(isWithin(minLengthMs, Number.MAX_SAFE_INTEGER) && { minLengthMs: Math.ceil(Number(minLengthMs)) }),
+    ...(hasErrors === 'true' && { hasErrors: true as const }),
+    ...(hasApprovals === 'true' && { hasApprovals: true as const }),
+    ...(completeness === 'GAPS' && { completeness }),
+    ...(score !== undefined && readScoreFilter(score) !== null && { score }),
+    ...((scoreOrder === 'lowest' || scoreOrder === 'highest') && { scoreOrder }),
+    ...(knownOrder && { order: knownOrder }),
+    ...(isWithin(share, 100) && { share: Math.ceil(Number(share)) }),
+  }
+}
+
+export const VIEWS = ['timeline', 'transcript', 'table'] as const
+export type View = (typeof VIEWS)[number]
+
+export interface RunSearch {
+  view?: View
+  /** Event id of the selected step. */
+  step?: string
+  find?: string
+  sort?: Sort
+}
+
+/** By time unless chosen. */
+const SORTS = ['gap', 'type', 'size'] as const
+export type Sort = (typeof SORTS)[number]
+
+export function readRunSearch(search: Record<string, unknown>): RunSearch {
+  const { view, sort, ...texts } = textOf(search, ['view', 'step', 'find', 'sort'])
+  const knownView = VIEWS.find((one) => one === view)
+  const knownSort = SORTS.find((one) => one === sort)
+  return { ...texts, ...(knownView && { view: knownView }), ...(knownSort && { sort: knownSort }) }
+}
+
+/** The external ids of the two runs. */
+interface CompareSearch {
+  a?: string
+  b?: string
+}
+
+export function readCompareSearch(search: Record<string, unknown>): CompareSearch {
+  return textOf(search, ['a', 'b'])
+}
+
+/** What the address of the queue of runs to judge holds: which runs, what is judged, and which share. */
+
+export interface JudgeSearch extends Omit<RunsSearch, 'columns' | 'unscored' | 'scoreOrder'> {
+  /** Name of the score that is given. */
+  name?: string
+}
+
+export function readJudgeSearch(search: Record<string, unknown>): JudgeSearch {
+  const { columns: _, unscored: __, scoreOrder: ___, ...filter } = readRunsSearch(search)
+  return { ...filter, ...textOf(search, ['name']) }
+}
+
+/** What the address of the search over payloads holds. */
+
+export const SEARCH_SINCE_DEFAULT: Since = '30d'
+
+export interface PayloadSearch extends Range {
+  q?: string
+}
+
+export function readPayloadSearch(search: Record<string, unknown>): PayloadSearch {
+  return { ...textOf(search, ['q']), ...readRange(search) }
+}
+
+export const GROUPS = ['agent', 'model', 'promptVersion', 'tool', 'session'] as const
+export const MEASURES = ['cost', 'tokens', 'steps', 'outcomes', 'failed', 'llm', 'tool'] as const
+/** The first one is shown unless the address says another. */
+export const MEASURES_OF: Record<(typeof GROUPS)[number], readonly (typeof MEASURES)[number][]> = {
+  agent: MEASURES,
+  model: ['cost', 'tokens', 'steps', 'llm'],
+  promptVersion: MEASURES,
+  tool: ['steps', 'failed', 'tool'],
+  session: ['cost', 'tokens', 'steps', 'outcomes', 'failed'],
+}
+
+/** What the address of the usage page holds. */
+export interface UsageSearch extends Range {
+  by?: (typeof GROUPS)[number]
+  show?: (typeof MEASURES)[number]
+}
+
+export function readUsageSearch(search: Record<string, unknown>): UsageSearch {
+  const { by, show } = textOf(search, ['by', 'show'])
+  const group = GROUPS.find((one) => one === by)
+  const measure = MEASURES.find((one) => one === show)
+  return {
+    ...readRange(search),
+    ...(group && { by: group }),
+    ...(measure && { show: measure }),
+  }
+}
+
+const SUM_ORDERS = ['cost', 'tokens', 'runs', 'failed'] as const
+export type SumOrder = (typeof SUM_ORDERS)[number]
+
+/** The period of sums, unless the address has one. */
+export const SUMS_SINCE: Since = '7d'
+
+/** What the addresses of the lists of agents and sessions hold. */
+export interface SumsSearch extends Range {
+  order?: SumOrder
+  /** Part of a name. */
+  q?: string
+}
+
+export function readSumsSearch(search: Record<string, unknown>): SumsSearch {
+  const { order, q } = textOf(search, ['order', 'q'])
+  const known = SUM_ORDERS.find((one) => one === order)
+  return {
+    ...readRange(search),
+    ...(known && { order: known }),
+    ...(q !== undefined && { q }),
+  }
+}

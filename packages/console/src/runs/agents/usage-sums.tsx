@@ -1,0 +1,97 @@
+/** What lists of agents and sessions share: the choices above, and the columns of their sums. */
+import { keepPreviousData, useQuery } from '@tanstack/react-query'
+import { tokenWords } from '@tacho/contract/runs/run-text.ts'
+import type { UsagePoint } from '@tacho/contract/runs/usage.ts'
+import { allItems } from '@tacho/client/items.ts'
+import { Cost, Failed } from '../../web/text/figures.tsx'
+import { costsOf } from '../../web/text/costs.ts'
+import type { Column } from '../../web/ui/data-table.tsx'
+import { changed, Choice, TextFilter } from '../../web/ui/filters.tsx'
+import { compact, number } from '../../web/text/format.ts'
+import { RangeChoice } from '../../web/ui/range-choice.tsx'
+import { NO_RANGE, hoursOf, hourTimes, readRange, type Range } from '../../web/address.ts'
+import { SUMS_SINCE, type SumsSearch, type SumOrder } from '../address.ts'
+import { api } from '../../web/api.ts'
+
+const ORDER_WORDS = [
+  ['cost', 'Most cost'],
+  ['tokens', 'Most tokens'],
+  ['runs', 'Most runs'],
+  ['failed', 'Most failed runs'],
+] as const
+
+interface ChoicesProps {
+  id: string
+  label: string
+  search: SumsSearch
+  onChange: (search: SumsSearch) => void
+}
+
+export function SumsChoices({ id, label, search, onChange }: ChoicesProps) {
+  const { order = 'cost', q } = search
+  const set = (change: { [Name in keyof SumsSearch]?: string | undefined }) => onChange(changed(search, change))
+  return (
+    <div role="search" className="flex flex-wrap items-center gap-2 py-3">
+      <TextFilter
+        id={id}
+        label={label}
+        placeholder={label}
+        className="w-full sm:w-64"
+        value={q}
+        onChange={(text) => set({ q: text })}
+      />
+      <RangeChoice
+        label="Period"
+        range={search}
+        byDefault={SUMS_SINCE}
+        onChange={(range) => set({ ...NO_RANGE, ...range })}
+      />
+      <Choice label="Order" value={order} options={ORDER_WORDS} onChange={(one) => set({ order: one })} />
+    </div>
+  )
+}
+
+export const SUM_COLUMNS: readonly Column<UsagePoint>[] = [
+  { head: 'Runs', right: true, cell: ({ runs }) => number(runs) },
+  { head: 'Completed', right: true, wide: true, cell: ({ completed }) => number(completed) },
+  { head: 'Failed', right: true, cell: (sum) => <Failed of={sum} /> },
+  {
+    head: 'Running',
+    right: true,
+    wide: true,
+    cell: ({ runs, completed, failed, cancelled }) => number(runs - completed - failed - cancelled),
+  },
+  { head: 'Tokens', right: true, wide: true, cell: ({ usage }) => tokenWords(usage.totalTokens, compact) },
+  { head: 'Cost', right: true, wide: true, cell: (sum) => <Cost of={costsOf(sum)} /> },
+]
+
+/** Sums of a time from the usage rollups, for lists of agents and sessions. */
+
+const REFRESH_MS = 15_000
+/** LIMITS.usagePointsPage, which is in a larger file. */
+const PAGE = 2_000
+
+/** All agents; of sessions, of which there can be many, the first. The greatest value comes first. */
+export function useSums(environmentId: string, by: 'agent' | 'session', search: Range, sort: SumOrder) {
+  const range = readRange(search)
+  return useQuery({
+    queryKey: ['usage sums', environmentId, by, range, sort],
+    queryFn: async ({ signal }) => {
+      const query = {
+        ...hourTimes(hoursOf(range, SUMS_SINCE, Date.now())),
+        by,
+        step: 'window',
+        sort,
+        limit: PAGE,
+      } as const
+      const input = { params: { environmentId }, query }
+      if (by === 'agent') {
+        return { sums: await allItems((page) => api.readUsagePoints(page, { signal }), input), isAll: true }
+      }
+      const { items, nextCursor } = await api.readUsagePoints(input, { signal })
+      return { sums: items, isAll: nextCursor === null }
+    },
+    refetchInterval: REFRESH_MS,
+    placeholderData: keepPreviousData,
+  })
+}

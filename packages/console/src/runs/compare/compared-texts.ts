@@ -1,0 +1,83 @@
+/** What a step says, as texts that can be compared with those of another step. Pure. */
+import { diffWordsWithSpace } from 'diff'
+import type { OperatorEvent } from '@tacho/contract/runs/operator-run.ts'
+import { contentText, isObject, messagesAt, parsed, textAt, type Json } from '@tacho/contract/record/payload-reader.ts'
+
+export interface Part {
+  name: string
+  text: string
+  /** JSON or a program's words. */
+  isCode: boolean
+}
+
+/** In this order; a step without any of them is compared by its whole payload. */
+const PARTS: readonly [name: string, of: (payload: Json) => Omit<Part, 'name'> | null][] = [
+  ['Text', (payload) => said(textAt(payload, 'text') ?? contentText(payload['content']))],
+  ['Sent to the model', (payload) => said(messagesText(payload, 'messages'))],
+  ['Input', (payload) => value(payload['input'])],
+  ['Error', (payload) => value(payload['error'] ?? payload['message'])],
+  ['Output', (payload) => said(messagesText(payload, 'output')) ?? value(payload['output'])],
+  ['Status', (payload) => value(payload['status'])],
+]
+
+export function partsOf({ payload }: OperatorEvent): Part[] {
+  const of = isObject(payload) ? payload : {}
+  const parts = PARTS.flatMap(([name, read]): Part[] => {
+    const part = read(of)
+    return part === null ? [] : [{ name, ...part }]
+  })
+  const whole = value(of)
+  return parts.length > 0 || whole === null ? parts : [{ name: 'Payload', ...whole }]
+}
+
+const said = (text: string): Omit<Part, 'name'> | null => (text === '' ? null : { text, isCode: false })
+
+function value(of: unknown): Omit<Part, 'name'> | null {
+  const found = parsed(of)
+  if (found === undefined || found === null || found === false) return null
+  if (typeof found === 'string') return said(found)
+  return { text: JSON.stringify(found, null, 2), isCode: true }
+}
+
+/** Empty unless it is a list of messages, or one. */
+function messagesText(payload: Json, key: string): string {
+  const found = payload[key]
+  if (!Array.isArray(found) && !(isObject(found) && 'role' in found)) return ''
+  return messagesAt(payload, key)
+    .map(({ role, text, toolCalls }) =>
+      [
+        `${role}: ${text}`,
+        ...toolCalls.map(({ name, input }) => `asks for ${name} ${JSON.stringify(input) ?? ''}`),
+      ].join('\n'),
+    )
+    .join('\n\n')
+}
+
+/** Two texts word by word. Pure. */
+
+/** Longer texts are compared as far as this. */
+export const COMPARED_CHARS = 40_000
+/** Texts that differ in more words have little in common; they stand side by side as they are. */
+const EDITS = 2_000
+const COMPARE_MS = 100
+
+export interface Word {
+  text: string
+  /** The other text does not have it. */
+  isOwn: boolean
+}
+
+export interface BothWords {
+  a: Word[]
+  b: Word[]
+}
+
+/** Null: the texts differ too much. */
+export function wordsOf(a: string, b: string): BothWords | null {
+  const [left, right] = [a.slice(0, COMPARED_CHARS).toWellFormed(), b.slice(0, COMPARED_CHARS).toWellFormed()]
+  const changes = diffWordsWithSpace(left, right, { maxEditLength: EDITS, timeout: COMPARE_MS })
+  if (!changes) return null
+  const words = (isOther: 'added' | 'removed', isOwn: 'added' | 'removed') =>
+    changes.flatMap((change) => (change[isOther] ? [] : [{ text: change.value, isOwn: change[isOwn] }]))
+  return { a: words('added', 'removed'), b: words('removed', 'added') }
+}

@@ -1,0 +1,144 @@
+/**
+ * The time that a page shows. Every page that has one reads it from its address in this form: a length before now, or from
+ * and to. Without either, the page has its own default.
+ */
+import { daysOf, offsetAt, ownZone, startOfDay, timeAt } from '@tacho/contract/engine/days.ts'
+
+const HOUR_MS = 3_600_000
+const DAY_MS = 24 * HOUR_MS
+
+/** In hours. */
+export const PERIODS = { '1h': 1, '24h': 24, '7d': 168, '30d': 720, '90d': 2_160, '365d': 8_760 } as const
+export type Since = keyof typeof PERIODS
+
+/** Either `since`, or at least one of `from` and `to`, as ISO 8601. */
+export interface Range {
+  since?: Since
+  from?: string
+  to?: string
+}
+
+const RANGE_NAMES = ['since', 'from', 'to'] as const
+/** Takes the range out of a search, with `changed`. */
+export const NO_RANGE = { since: '', from: '', to: '' } as const
+
+/** Anyone can write an address: what is no time is left out, and exact times count before a length. */
+export function readRange(search: object): Range {
+  const { since, from, to } = textOf({ ...search }, RANGE_NAMES)
+  const [start, end] = [isTime(from) ? from : undefined, isTime(to) ? to : undefined]
+  if (start !== undefined && end !== undefined && Date.parse(start) >= Date.parse(end)) return {}
+  if (start !== undefined || end !== undefined) {
+    return { ...(start !== undefined && { from: start }), ...(end !== undefined && { to: end }) }
+  }
+  return since !== undefined && Object.hasOwn(PERIODS, since) ? { since: since as Since } : {}
+}
+
+function isTime(text: string | undefined): text is string {
+  return text !== undefined && !Number.isNaN(Date.parse(text))
+}
+
+/** The range of a page: what its address has, else its default. */
+export function orDefault(range: Range, byDefault: Since): Range {
+  return isEmpty(range) ? { since: byDefault } : range
+}
+
+export function isEmpty({ since, from, to }: Range): boolean {
+  return since === undefined && from === undefined && to === undefined
+}
+
+/** The times of a range as the API takes them; nothing for an empty range. */
+export function timesOfRange({ since, from, to }: Range, now: number): { from?: string; to?: string } {
+  if (since !== undefined) return { from: new Date(now - PERIODS[since] * HOUR_MS).toISOString() }
+  return { ...(from !== undefined && { from }), ...(to !== undefined && { to }) }
+}
+
+/** Usage has whole hours. Both ends are included; milliseconds. */
+export interface HourWindow {
+  from: number
+  to: number
+  /** An hour for up to a week, a day for a longer time. Days of this zone, which have 23 or 25 hours when its clock changes. */
+  stepMs: number
+  /** When each step begins. */
+  starts: readonly number[]
+  zone: string
+  /** Usage is read for a year at most: whether the range begins earlier. */
+  isCut: boolean
+}
+
+const WEEK_MS = 7 * DAY_MS
+const LONGEST_MS = PERIODS['365d'] * HOUR_MS
+const hourOf = (time: number): number => Math.floor(time / HOUR_MS) * HOUR_MS
+
+export function hoursOf({ since, from, to }: Range, byDefault: Since, now: number, zone = ownZone()): HourWindow {
+  const isExact = from !== undefined || to !== undefined
+  const end = hourOf(to === undefined ? now : Date.parse(to) - 1)
+  const longest = end + HOUR_MS - LONGEST_MS
+  const periodMs = PERIODS[since ?? byDefault] * HOUR_MS
+  const wanted = isExact
+    ? from === undefined
+      ? longest
+      : Math.min(hourOf(Date.parse(from)), end)
+    : periodMs > WEEK_MS
+      ? hourOf(daysBefore(now, periodMs / DAY_MS - 1, zone) + HOUR_MS - 1)
+      : end + HOUR_MS - periodMs
+  const start = Math.max(wanted, longest)
+  const stepMs = end + HOUR_MS - start > WEEK_MS ? DAY_MS : HOUR_MS
+  const window = { from: start, to: end + HOUR_MS }
+  const starts = stepMs === DAY_MS ? daysOf(window, zone) : everyHour(window)
+  return { from: start, to: end, stepMs, starts, zone, isCut: wanted < longest || (isExact && from === undefined) }
+}
+
+/** So the last day is today, and the first one is whole. */
+function daysBefore(now: number, days: number, zone: string): number {
+  const today = startOfDay(now, zone)
+  return timeAt(today + offsetAt(today, zone) - days * DAY_MS, zone)
+}
+
+const everyHour = ({ from, to }: { from: number; to: number }): number[] =>
+  Array.from({ length: Math.ceil((to - from) / HOUR_MS) }, (_, hour) => from + hour * HOUR_MS)
+
+/** What the API needs to sum up by the steps of a window. */
+export function stepsOf({ stepMs, zone }: HourWindow): { step: 'hour' } | { step: 'day'; zone: string } {
+  return stepMs === DAY_MS ? { step: 'day', zone } : { step: 'hour' }
+}
+
+/** The step that a time is in, and when it ends. Where midnight is inside of an hour, the API says the hour before as the first. */
+export function stepAt({ starts, to }: Pick<HourWindow, 'starts' | 'to'>, time: number): { step: number; end: number } {
+  const step = Math.max(
+    0,
+    starts.findLastIndex((start) => start <= time),
+  )
+  return { step, end: starts[step + 1] ?? to + HOUR_MS }
+}
+
+/** A window as the API takes it: its end is exclusive. */
+export function hourTimes({ from, to }: Pick<HourWindow, 'from' | 'to'>): { from: string; to: string } {
+  return { from: new Date(from).toISOString(), to: new Date(to + HOUR_MS).toISOString() }
+}
+
+/** The same time for a list of runs, whose times are exact: to is exclusive. A range that ends now has no end. */
+export function runsRange({ from, to }: HourWindow, { to: end }: Range): Range {
+  const start = new Date(from).toISOString()
+  return end === undefined ? { from: start } : { from: start, to: new Date(to + HOUR_MS).toISOString() }
+}
+
+/** As long a time before it. */
+export function hoursBefore(window: HourWindow): HourWindow {
+  const lengthMs = window.to + HOUR_MS - window.from
+  return { ...window, from: window.from - lengthMs, to: window.from - HOUR_MS }
+}
+
+/** Reads the query of an address. What is not a text is left out: anyone can write an address. */
+export function textOf<Name extends string>(
+  search: Readonly<Record<string, unknown>>,
+  names: readonly Name[],
+): { [N in Name]?: string } {
+  const found: { [N in Name]?: string } = {}
+  for (const name of names) {
+    const value = Object.hasOwn(search, name) ? search[name] : undefined
+    // The router reads digits as a number.
+    if (typeof value === 'number' || typeof value === 'boolean') found[name] = String(value)
+    else if (typeof value === 'string' && value !== '') found[name] = value
+  }
+  return found
+}

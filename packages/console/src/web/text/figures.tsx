@@ -1,0 +1,28 @@
+/** Costs and shares of failures, as every table shows them. */
+import { endedRuns, type Outcomes } from '@tacho/contract/runs/statistics.ts'
+import { costNote, costText, type Costs } from './costs.ts'
+import { number, percent } from './format.ts'
+
+export function Cost({ of }: { of: Costs }) {
+  const note = costNote(of)
+  const text = costText(of)
+  if (note === '' && text !== 'unknown') return text
+  return (
+    <span title={note || undefined} className={text === 'unknown' ? 'font-normal text-soft' : undefined}>
+      {text}
+    </span>
+  )
+}
+
+/** Failed runs among those that ended: a running one may still fail. Empty if none ended. */
+export const failedShare = (of: Outcomes): string => percent(of.failed, endedRuns(of))
+
+/** How many runs failed, and their share. */
+export function Failed({ of }: { of: Outcomes }) {
+  if (of.failed === 0) return '0'
+  return (
+    <span className="text-red">
+      {number(of.failed)} <span className="max-sm:hidden">({failedShare(of)})</span>
+    </span>
+  )
+}

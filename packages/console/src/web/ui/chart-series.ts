@@ -1,0 +1,47 @@
+/** Series and colours of charts; outcomes of runs have one order and one colour each. Pure. */
+import type { RunStatus } from '@tacho/contract/runs/run.ts'
+
+/** What a plot shows. Pure. */
+/** No green, red or amber unless it is an outcome. */
+export const SERIES_COLOURS = ['accent', 'cyan', 'pink', 'olive', 'violet', 'edge'] as const
+export type SeriesColour = (typeof SERIES_COLOURS)[number] | 'green' | 'red' | 'soft'
+
+export interface Series {
+  name: string
+  colour: SeriesColour
+  /** Null: nothing is known of that time. */
+  values: readonly (number | null)[]
+}
+
+/** Outcomes of runs in charts: one order, one colour each. run-status.tsx has the colours of chips. */
+
+/** From the bottom up: failed runs stand on the line, where their heights can be compared. */
+export const STACKED = ['FAILED', 'CANCELLED', 'COMPLETED', 'RUNNING'] as const satisfies readonly RunStatus[]
+
+export const OUTCOME_COLOURS = {
+  RUNNING: 'accent',
+  COMPLETED: 'green',
+  FAILED: 'red',
+  CANCELLED: 'soft',
+} as const satisfies Record<RunStatus, string>
+
+/** Runs by status. */
+export type Outcomes = Record<RunStatus, number>
+
+interface Counts {
+  runs: number
+  completed: number
+  failed: number
+  cancelled: number
+}
+
+export function outcomesOf(points: readonly Counts[]): Outcomes {
+  const sum: Outcomes = { RUNNING: 0, COMPLETED: 0, FAILED: 0, CANCELLED: 0 }
+  for (const { runs, completed, failed, cancelled } of points) {
+    sum.RUNNING += runs - completed - failed - cancelled
+    sum.COMPLETED += completed
+    sum.FAILED += failed
+    sum.CANCELLED += cancelled
+  }
+  return sum
+}

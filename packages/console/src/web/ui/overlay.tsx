@@ -1,0 +1,121 @@
+/** What opens over the page: dialogs, popovers, menus. */
+import { useLayoutEffect, useRef, type ReactNode, useId } from 'react'
+
+interface DialogProps {
+  title: string
+  onClose: () => void
+  children: ReactNode
+  className?: string
+  /** A click beside it does not close it. */
+  isFirm?: boolean
+}
+
+/** The browser's own modal dialog: it keeps the focus inside, closes on Escape and gives the focus back. */
+export function Dialog({ title, onClose, children, className = 'w-full max-w-lg', isFirm = false }: DialogProps) {
+  const element = useRef<HTMLDialogElement>(null)
+  useLayoutEffect(() => {
+    const dialog = element.current
+    dialog?.showModal()
+    // Chromium focuses a part that scrolls before the fields in it.
+    if (document.activeElement?.matches('dialog div')) {
+      dialog?.querySelector<HTMLElement>('input, select, textarea, button')?.focus()
+    }
+    return () => dialog?.close()
+  }, [])
+  return (
+    <dialog
+      ref={element}
+      aria-label={title}
+      // The event `close` comes a moment later. By then a key may have opened the next dialog.
+      onCancel={onClose}
+      onClose={(event) => event.currentTarget.open || onClose()}
+      onClick={(event) => !isFirm && event.target === event.currentTarget && onClose()}
+      className={`rounded-xl border border-line bg-raised shadow-2xl ${className}`}
+    >
+      {children}
+    </dialog>
+  )
+}
+
+interface PopoverProps {
+  label: string
+  /** Shown instead of the label: a sign, or an element that names the button itself. */
+  face?: ReactNode
+  children: ReactNode
+  /** Around the button. */
+  className?: string
+  buttonClassName?: string
+  panelClassName: string
+}
+
+/**
+ * A button with a panel beside it: the browser's own popover, which closes on Escape and on a click elsewhere. Its button is
+ * its anchor (theme.css).
+ */
+export function Popover(props: PopoverProps) {
+  const { label, face, children, className = '', buttonClassName = 'field text-soft hover:bg-hover' } = props
+  const id = useId()
+  return (
+    <div className={`menu ${className}`}>
+      <button
+        type="button"
+        popoverTarget={id}
+        aria-label={typeof face === 'string' ? label : undefined}
+        className={buttonClassName}
+      >
+        {face ?? label}
+      </button>
+      <div
+        id={id}
+        popover="auto"
+        role="group"
+        aria-label={label}
+        className={`rounded-lg border border-line bg-raised text-left text-sm text-ink shadow-xl ${props.panelClassName}`}
+        onClick={({ target, currentTarget }) => {
+          if (target instanceof Element && target.closest('[data-closes]')) currentTarget.hidePopover()
+        }}
+      >
+        {children}
+      </div>
+    </div>
+  )
+}
+
+const ITEM = 'flex w-full items-center gap-2 rounded-md px-2.5 py-1.5 text-left text-sm hover:bg-hover'
+
+export function MenuItem({ onClick, children }: { onClick: () => void; children: ReactNode }) {
+  return (
+    <button type="button" data-closes onClick={onClick} className={ITEM}>
+      {children}
+    </button>
+  )
+}
+
+/** Saves a file of the server. */
+export function MenuLink({ href, children }: { href: string; children: ReactNode }) {
+  return (
+    <a href={href} download data-closes className={ITEM}>
+      {children}
+    </a>
+  )
+}
+
+interface RowMenuProps {
+  /** What the row is about. */
+  name: string
+  acts: readonly { word: string; act: () => void }[]
+}
+
+/** What can be done with the thing of a row. It lies above a link that fills the row. */
+export function RowMenu({ name, acts }: RowMenuProps) {
+  if (acts.length === 0) return null
+  return (
+    <Popover label={`Actions for ${name}`} face="⋯" className="relative z-10 inline-block" panelClassName="w-56 p-1">
+      {acts.map(({ word, act }) => (
+        <MenuItem key={word} onClick={act}>
+          {word}
+        </MenuItem>
+      ))}
+    </Popover>
+  )
+}

@@ -1,0 +1,76 @@
+/** The words for the scores, tokens and costs of runs. Console, commands and messages use the same. */
+import type { RunScore } from './operator-run.ts'
+import type { Score, ScoreSum } from './score.ts'
+
+/** The words for tokens and costs that are not known: they are not zero. Console, commands and messages use the same. */
+interface Used {
+  usage: { cost: number; totalTokens: number }
+  estimatedCost: number | null
+  /** Calls whose cost is not in the other two, or not all of it. */
+  unpricedCalls: number
+}
+
+const UNKNOWN = 'unknown'
+
+/** Sent and estimated: `$1.20`, `≈ $1.20` if a part is estimated, `at least $1.20` if a part is missing, or `unknown`. */
+export function costWords({ usage, estimatedCost, unpricedCalls }: Used, shown: (cost: number) => string): string {
+  const isNone = usage.cost === 0 && estimatedCost === null
+  if (isNone && usage.totalTokens === 0) return UNKNOWN
+  const whole = shown(Math.round((usage.cost + (estimatedCost ?? 0)) * 1e9) / 1e9)
+  if (unpricedCalls > 0) return isNone ? UNKNOWN : `at least ${whole}`
+  return estimatedCost === null ? whole : `≈ ${whole}`
+}
+
+/** A sum of money without its parts. */
+export function spentWords(cost: number, unpricedCalls: number, shown: (cost: number) => string): string {
+  return costWords({ usage: { cost, totalTokens: 1 }, estimatedCost: null, unpricedCalls }, shown)
+}
+
+/** The sent cost, or null where it is not known: a run without one, or of which every cost is estimated. */
+export const knownCost = ({ usage, estimatedCost, unpricedCalls }: Used): number | null =>
+  usage.cost === 0 && (estimatedCost !== null || unpricedCalls > 0 || usage.totalTokens === 0) ? null : usage.cost
+
+/** In total, or null where nothing said it. */
+export const knownTokens = ({ totalTokens }: Used['usage']): number | null => (totalTokens === 0 ? null : totalTokens)
+
+export const tokenWords = (totalTokens: number, shown: (tokens: number) => string): string =>
+  totalTokens === 0 ? UNKNOWN : shown(totalTokens)
+
+/** In a sentence: `15 tokens`, `tokens unknown`. */
+export const tokensText = (totalTokens: number, shown: (tokens: number) => string): string =>
+  totalTokens === 0 ? `tokens ${UNKNOWN}` : `${shown(totalTokens)} tokens`
+
+/** What people read for a score, as every list and page says it. */
+
+/** At most three digits after the point. */
+const short = (number: number): string => String(Math.round(number * 1_000) / 1_000)
+
+export function scoreText(value: Score['value']): string {
+  return typeof value === 'boolean' ? (value ? 'yes' : 'no') : typeof value === 'number' ? short(value) : value
+}
+
+/** The score of a run: the mean of several, or the latest category. */
+export function runScoreText({
+  kind,
+  mean,
+  category,
+  count,
+}: Pick<RunScore, 'kind' | 'mean' | 'category' | 'count'>): string {
+  if (kind === 'CATEGORY' || mean === null) return category ?? ''
+  if (kind === 'NUMBER') return short(mean)
+  return count === 1 || mean === 0 || mean === 1 ? scoreText(mean >= 0.5) : `${Math.round(mean * 100)} % yes`
+}
+
+/** `0.72 ± 0.08`: a mean of several runs, and how far the true one is likely to be from it. */
+export function meanText({ mean, meanMargin }: Pick<ScoreSum, 'mean' | 'meanMargin'>): string {
+  if (mean === null) return ''
+  return meanMargin === null ? short(mean) : `${short(mean)} ± ${short(meanMargin)}`
+}
+
+/** Parses typed text as a number, yes or no, or a category. */
+export function typedScore(text: string): Score['value'] {
+  const typed = text.trim()
+  if (/^(yes|true|good)$/i.test(typed)) return true
+  if (/^(no|false|bad)$/i.test(typed)) return false
+  return /^-?[0-9]+(\.[0-9]+)?$/.test(typed) ? Number(typed) : typed
+}

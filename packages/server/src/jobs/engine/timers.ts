@@ -1,0 +1,152 @@
+import { setTimeout as wait } from 'node:timers/promises'
+import type { CredentialUse, LostRequests } from '../../storage/tenants/tenants.ts'
+import { CLIENTS_KEPT_MS, type ConfigurationClientSeen } from '../../storage/policies/deployments.ts'
+import { IDEMPOTENCY_KEPT_MS } from '../../storage/engine/work.ts'
+import { expireOverdue } from '../../domain/approvals/approval.ts'
+import type { HandlerOptions } from './work.ts'
+import type { Storage } from '../../storage/storage.ts'
+
+type UsesOptions = Omit<JobOptions<'touchCredentials'>, 'now'> & {
+  sources: readonly { kind: CredentialUse['kind']; credentials: { takeUses(): Map<string, number> } }[]
+}
+
+export function flushCredentialUses({ storage, sources, onError, intervalMs = 60_000 }: UsesOptions): Job {
+  return every({ intervalMs, run: flush, onError, runsAtEnd: true })
+
+  // A failed write loses its uses: only hints for people, and the next use is recorded again.
+  async function flush(): Promise<void> {
+    const uses = sources.flatMap(({ kind, credentials }) => {
+      return [...credentials.takeUses()].map(([id, at]) => ({ kind, id, at }))
+    })
+    if (uses.length > 0) await storage.touchCredentials(uses)
+  }
+}
+
+type ClientsOptions = JobOptions<'writeConfigurationClients'> & {
+  clients: { take(): ReadonlyMap<string, ConfigurationClientSeen[]> }
+}
+
+export function flushConfigurationClients({
+  storage,
+  clients,
+  now,
+  onError,
+  intervalMs = 60_000,
+}: ClientsOptions): Job {
+  return every({ intervalMs, run: flush, onError, runsAtEnd: true })
+
+  // A failed write loses this minute. The next polls of the same clients are recorded again.
+  async function flush(): Promise<void> {
+    for (const [environmentId, seen] of clients.take()) {
+      await storage.writeConfigurationClients(environmentId, seen, now() - CLIENTS_KEPT_MS).catch(onError)
+    }
+  }
+}
+
+type LostRequestsOptions = Omit<JobOptions<'addLostRequests'>, 'now'> & { lostRequests: { take(): LostRequests[] } }
+
+/** Often, because a person who sets up an exporter looks at once. */
+export function flushLostRequests({ storage, lostRequests, onError, intervalMs = 2_000 }: LostRequestsOptions): Job {
+  return every({ intervalMs, run: flush, onError, runsAtEnd: true })
+
+  async function flush(): Promise<void> {
+    const lost = lostRequests.take()
+    if (lost.length > 0) await storage.addLostRequests(lost)
+  }
+}
+
+type RevisionOptions = Omit<JobOptions<'controlRevision'>, 'now'> & {
+  listeners: readonly { observeRevision(revision: number, askedAt: number): void }[]
+}
+
+/** Sends nothing while the store is silent. */
+export function followControlRevision({ storage, listeners, onError, intervalMs = 500 }: RevisionOptions): Job {
+  return every({
+    intervalMs,
+    onError,
+    async run() {
+      const askedAt = performance.now()
+      const revision = await storage.controlRevision()
+      for (const listener of listeners) listener.observeRevision(revision, askedAt)
+    },
+  })
+}
+
+type DeletingActs = 'deleteExpiredSignIns' | 'deleteOldIdempotencyKeys'
+const SLICE = 500
+
+export function deleteExpired({ storage, now, onError, intervalMs = 3_600_000 }: JobOptions<DeletingActs>): Job {
+  return every({
+    intervalMs,
+    onError,
+    async run() {
+      await storage.deleteExpiredSignIns(now())
+      const before = now() - IDEMPOTENCY_KEPT_MS
+      while ((await storage.deleteOldIdempotencyKeys(before, SLICE)) === SLICE);
+    },
+  })
+}
+
+type ExpiringActs = 'listOverdueEnvironments' | 'expireApprovals'
+
+const ENVIRONMENTS_AT_ONCE = 100
+const MOST_ROUNDS = 20
+
+/** Lists and streams must show EXPIRED even if no request has read the approval since its deadline. */
+export function expireOverdueApprovals({ storage, now, onError, intervalMs = 1_000 }: JobOptions<ExpiringActs>): Job {
+  return every({
+    intervalMs,
+    onError,
+    async run() {
+      for (const environmentId of await storage.listOverdueEnvironments(now(), ENVIRONMENTS_AT_ONCE)) {
+        await expireOverdue(storage, environmentId, now(), { mostRounds: MOST_ROUNDS })
+      }
+    },
+  })
+}
+
+export interface Job {
+  stop(): Promise<void>
+}
+
+export interface JobOptions<Acts extends keyof Storage> extends HandlerOptions<Acts> {
+  onError: (error: unknown) => void
+  intervalMs?: number
+}
+
+interface Repetition {
+  intervalMs: number
+  run: (signal: AbortSignal) => Promise<void>
+  onError: (error: unknown) => void
+  runsAtEnd?: boolean
+}
+
+/** Runs never overlap. Their pause varies by a tenth, which spreads the nodes of an installation. */
+export function every({ intervalMs, run, onError, runsAtEnd = false }: Repetition): Job {
+  const stopped = new AbortController()
+  const ended = loop()
+
+  async function loop(): Promise<void> {
+    while (!stopped.signal.aborted) {
+      await tryToRun()
+      const pause = intervalMs * (0.9 + 0.2 * Math.random())
+      await wait(pause, undefined, { signal: stopped.signal }).catch(() => undefined)
+    }
+  }
+
+  async function tryToRun(): Promise<void> {
+    try {
+      await run(stopped.signal)
+    } catch (error) {
+      onError(error)
+    }
+  }
+
+  return {
+    async stop() {
+      stopped.abort()
+      await ended
+      if (runsAtEnd) await tryToRun()
+    },
+  }
+}

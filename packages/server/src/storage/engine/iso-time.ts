@@ -1,5 +1,0 @@
-export function isoTime(milliseconds: number): string
-export function isoTime(milliseconds: number | null): string | null
-export function isoTime(milliseconds: number | null): string | null {
-  return milliseconds === null ? null : new Date(milliseconds).toISOString()
-}

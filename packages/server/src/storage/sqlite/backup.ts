@@ -1,0 +1,118 @@
+/**
+ * A backup ends with a seal, behind the pages of the store: what the store holds, and the SHA-256 of everything before. SQLite
+ * ignores bytes behind the last page, so a sealed backup still opens as a database.
+ *
+ *   pages of the store | counts, as JSON in COUNTS_BYTES | SHA-256 of both in hex | line feed
+ */
+import { createHash } from 'node:crypto'
+import { closeSync, fstatSync, openSync, readSync } from 'node:fs'
+import { open, rm, stat } from 'node:fs/promises'
+import { StoreRefused, type BackupCounts, type BackupResult } from '../engine/store.ts'
+import type { Database } from './database.ts'
+import { syncFile } from './files.ts'
+
+const COUNTS_BYTES = 512
+const HASH_CHARS = 64
+const SEAL_BYTES = COUNTS_BYTES + HASH_CHARS + 1
+const CHUNK_BYTES = 1_048_576
+const FORM = 'tacho-backup-1'
+
+export interface Seal {
+  counts: BackupCounts
+  sha256: string
+  /** Of the store, without the seal. */
+  storeBytes: number
+}
+
+/** Where each is counted. */
+const COUNTED = { runs: 'runs', events: 'events', policies: 'policies', people: 'operators' } as const
+
+export function countRows(db: Database): BackupCounts {
+  const counts = Object.entries(COUNTED).map(([name, table]) => [
+    name,
+    db.prepare<[], number>(`SELECT count(*) FROM ${table}`).pluck().get() ?? 0,
+  ])
+  return Object.fromEntries(counts) as BackupCounts
+}
+
+async function sealBackup(file: string, counts: BackupCounts): Promise<void> {
+  const handle = await open(file, 'r+')
+  try {
+    const { size } = await handle.stat()
+    const text = JSON.stringify({ form: FORM, ...counts })
+    await handle.write(text.padEnd(COUNTS_BYTES), size)
+    const hash = createHash('sha256')
+    const content = handle.createReadStream({ start: 0, autoClose: false, highWaterMark: CHUNK_BYTES })
+    for await (const chunk of content as AsyncIterable<Buffer>) hash.update(chunk)
+    await handle.write(`${hash.digest('hex')}\n`, size + COUNTS_BYTES)
+  } finally {
+    await handle.close()
+  }
+}
+
+/** Reads the whole file. Throws StoreRefused if one bit of it differs from what was sealed. */
+export function verifySeal(file: string): Seal {
+  const descriptor = openSync(file, 'r')
+  try {
+    const { size } = fstatSync(descriptor)
+    const tail = readTail(descriptor, size)
+    if (tail === null) {
+      throw new StoreRefused(
+        `${file} has no checksum at its end: it is cut off, something was appended to it, or a build before checksums made it. ` +
+          'To restore such a backup all the same, add --unverified.',
+      )
+    }
+    if (hashUpTo(descriptor, size - HASH_CHARS - 1) !== tail.sha256) {
+      throw new StoreRefused(`${file} is damaged: its content does not match its checksum. Use another backup.`)
+    }
+    return { ...tail, storeBytes: size - SEAL_BYTES }
+  } finally {
+    closeSync(descriptor)
+  }
+}
+
+function readTail(descriptor: number, size: number): Pick<Seal, 'counts' | 'sha256'> | null {
+  if (size <= SEAL_BYTES) return null
+  const tail = Buffer.alloc(SEAL_BYTES)
+  readSync(descriptor, tail, 0, SEAL_BYTES, size - SEAL_BYTES)
+  const text = tail.toString('latin1')
+  const [, sha256 = ''] = /([0-9a-f]{64})\n$/.exec(text) ?? []
+  if (sha256 === '' || !text.startsWith(`{"form":"${FORM}"`)) return null
+  try {
+    const { form: _, ...counts } = JSON.parse(text.slice(0, COUNTS_BYTES)) as BackupCounts & { form: string }
+    return { counts, sha256 }
+  } catch {
+    // A changed bit. The hash would tell, too.
+    return null
+  }
+}
+
+function hashUpTo(descriptor: number, end: number): string {
+  const hash = createHash('sha256')
+  const chunk = Buffer.alloc(CHUNK_BYTES)
+  for (let at = 0; at < end;) {
+    const read = readSync(descriptor, chunk, 0, Math.min(chunk.length, end - at), at)
+    if (read === 0) break
+    hash.update(chunk.subarray(0, read))
+    at += read
+  }
+  return hash.digest('hex')
+}
+
+export async function backupStore(target: string, copy: () => Promise<BackupCounts>): Promise<BackupResult> {
+  try {
+    // Create the file exclusively: VACUUM INTO would also fill another program's empty file.
+    await (await open(target, 'wx', 0o600)).close()
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'EEXIST') return { ok: false, reason: 'exists' }
+    throw error
+  }
+  try {
+    await sealBackup(target, await copy())
+    syncFile(target)
+    return { ok: true, bytes: (await stat(target)).size }
+  } catch (error) {
+    await rm(target, { force: true })
+    throw error
+  }
+}
