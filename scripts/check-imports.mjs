@@ -238,6 +238,7 @@ function resolve(file, name) {
   if (name.startsWith('.')) return path.join(path.dirname(file), name)
   // The SDK's part for hosts with a process.
   if (name === '#process') return `${sdk}/process/node.ts`
+  if (name === '#whole') return `${sdk}/process/whole.ts`
   if (name.startsWith('node:')) return name.replace(':', '/')
   if (name.startsWith('@tacho/')) return name.replace(/^@tacho\/([^/]+)/, 'packages/$1/src')
   return `npm/${name.split('/', name.startsWith('@') ? 2 : 1).join('/')}`

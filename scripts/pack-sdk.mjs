@@ -34,7 +34,9 @@ const CUTS = [
 export async function buildSdk(folder) {
   const manifest = readJson(path.join(sdk, 'package.json'))
   const entries = Object.values(manifest.exports)
-  const metafile = await bundle(folder, [...new Set([...entries, ...Object.values(manifest.imports['#process'])])])
+  const metafile = await bundle(folder, [
+    ...new Set([...entries, ...Object.values(manifest.imports).flatMap((choices) => Object.values(choices))]),
+  ])
   declare(folder, entries)
   // Node reads the package.json that is nearest to a module.
   const scope = { type: 'commonjs', imports: inside(manifest.imports, '.') }
@@ -61,7 +63,7 @@ async function bundle(folder, entries) {
     platform: 'neutral',
     target: 'es2023',
     mainFields: ['module', 'main'],
-    external: ['#process', 'node:*'],
+    external: ['#process', '#whole', 'node:*'],
     minify: true,
     legalComments: 'none',
     metafile: true,

@@ -14,7 +14,7 @@ export type Verdict =
   | Judged
   | { readonly kind: 'retry'; readonly retryAfter: string | null; readonly why: string }
   /** Smaller batches show which event is at fault. */
-  | { readonly kind: 'split'; readonly why: string }
+  | { readonly kind: 'split' }
   /** Ask again after a long time. */
   | { readonly kind: 'stop'; readonly reason: KeyRefusal }
 
@@ -27,7 +27,7 @@ export function verdictOf(result: HttpResult, ids: readonly string[], judged: ty
   if (ok) return judged(result.json, ids) ?? retry(result, 'the answer is not from Tacho')
   const reason = keyRefusal(result)
   if (reason) return { kind: 'stop', reason }
-  if (status === 400 || status === 413) return { kind: 'split', why: `status ${status}` }
+  if (status === 400 || status === 413) return { kind: 'split' }
   // Another status means a wrong address or a proxy, which an operator can fix.
   return retry(result, `status ${status}`)
 }
@@ -75,5 +75,5 @@ function isTexts(value: unknown): value is string[] {
 
 function codeOf(rejection: unknown): [string, string] {
   const { eventId, code } = (rejection ?? {}) as { eventId?: unknown; code?: unknown }
-  return [String(eventId), /^[a-z_]{1,40}$/.test(String(code)) ? String(code) : 'rejected']
+  return [String(eventId), /^[a-z_]{1,40}$/.exec(String(code))?.[0] ?? 'rejected']
 }

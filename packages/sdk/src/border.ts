@@ -9,6 +9,14 @@ import { readSafely } from './json.ts'
 
 export const CORE = Symbol.for('tacho.core.1')
 
+/** On each ToolBlockedError. */
+export const BLOCKED = Symbol.for('tacho.ToolBlockedError')
+
+/** Thrown where a guarded call waits for a person. */
+export function isPending(error: unknown): boolean {
+  return readSafely(() => BLOCKED in (error as object) && (error as { pending?: unknown }).pending !== null, false)
+}
+
 /** Undefined for a client of a version that does not fit. */
 export function coreIn(tacho: unknown): Core | undefined {
   return readSafely(() => (tacho as { [CORE]?: Core })[CORE], undefined)

@@ -2,7 +2,7 @@ import { AsyncLocalStorage } from 'node:async_hooks'
 import type { Failure } from './ending.ts'
 import { readSafely } from './json.ts'
 import type { Trace } from './open-telemetry.ts'
-import type { OpenCall, RunState } from './run-state.ts'
+import type { CarriedState, OpenCall, RunState } from './run-state.ts'
 
 export interface RunScope {
   readonly runId: string
@@ -18,6 +18,8 @@ export interface RunScope {
   /** Added to payloads that lack the key. */
   readonly annotations: Map<string, unknown>
   readonly state: RunState
+  /** What a Recorder got with the handle that it resumed. */
+  readonly handed?: CarriedState | undefined
   /** Approvals are requested in its name. */
   readonly approvalClientId: string
   /**

@@ -1,5 +1,5 @@
 /** Loaded on first use, so that a client that only records stays small. */
-import { host as hostProcess } from '#process'
+import { whole } from '#whole'
 import type { ConfigurationOptions } from './configuration/options.ts'
 import { ConfigurationSource } from './configuration/source.ts'
 import type { Core } from './core.ts'
@@ -41,7 +41,7 @@ export function createControl(
   const warn = (message: string) => core.diagnostics.report('warning', 'configuration_not_kept', message)
   // A file on disk counts only for the key and the address, and only unchanged.
   const sign = (text: string) => core.sign(`${core.settings.baseUrl}\n${text}`)
-  const cache = cacheFile === undefined ? undefined : hostProcess?.createDiskCache(cacheFile, sign, warn)
+  const cache = cacheFile === undefined ? undefined : whole?.createDiskCache(cacheFile, sign, warn)
   if (cacheFile !== undefined && !cache) warn('configuration.cacheFile has no effect: there are no files here.')
   const source = new ConfigurationSource(core, configuration, cache)
   let loading: Promise<Guard> | undefined
@@ -54,7 +54,7 @@ export function createControl(
         core.sign(SEAL_KEY).catch(() => undefined),
         // What masks change is part of a hash.
         core.writing().isChecked,
-        core.usages.load(),
+        core.carrying?.usages.load(),
       ]).then(
         ([engine, sealKey]) => {
           const hashInput = (core.hashInput = createHashInput(core, engine, sealKey))

@@ -6,20 +6,34 @@ import { createDiagnostics, noteUnknown, type Diagnostics } from './diagnostics.
 import type { Failure } from './ending.ts'
 import { makeEvent, PROTECTED_TYPES, type Draft } from './event.ts'
 import type { Request } from './http.ts'
+import type { IssueReport } from './issue-records.ts'
 import { joined, nameOf, readSafely } from './json.ts'
 import { LIMITS } from './limits.ts'
 import { activeTrace, untraced } from './open-telemetry.ts'
 import { resolveOptions, type Settings, type TachoOptions } from './options.ts'
 import { createPayloadCapture, type Choosing, type Payload, type PayloadCapture } from './payload.ts'
 import { noteDrop } from './queue.ts'
-import type { RunState, SharedStates } from './run-state.ts'
+import type { RunState } from './run-state.ts'
 import type { RotatingKey } from './rotating-key.ts'
 import { DETAILS, scoreOf } from './score.ts'
-import { createRunUsages, type RunUsages } from './run-usage.ts'
+import type { Carrying } from './run-usage.ts'
 import { hostRuntime, inOnePiece, type Fetch, type Runtime } from './runtime.ts'
 import { Sender, type Deliver } from './sender.ts'
 import { createIds, type Ids } from './uuid.ts'
 import type { Writing } from './writing.ts'
+
+/** What a client has that does more than record. */
+export interface Beyond {
+  readonly carrying?: (parts: Pick<Core, 'observers' | 'runtime'>) => Carrying
+  /** Sends a large body with less memory. */
+  readonly streamed?: typeof inOnePiece
+  /** MAC of a text, in hex. */
+  readonly hmac?: (key: string, text: string) => Promise<string>
+  /** Opens the folder before it returns. Never rejects. */
+  readonly spoolEvents?: (folder: string, sender: Sender, parts: SpoolingParts) => Promise<void>
+}
+
+type SpoolingParts = Pick<Core, 'settings' | 'runtime' | 'ids' | 'diagnostics'>
 
 export interface Core {
   readonly options: TachoOptions
@@ -41,9 +55,8 @@ export interface Core {
   readonly openRuns: Map<Endable, OpenRun>
   /** Calls that may wait for a person. */
   readonly heldCalls: Set<Held>
-  readonly usages: RunUsages
-  /** Another process may continue these, or this one again. */
-  readonly sharedStates: SharedStates
+  /** A Recorder has none: its handles have of it what they were given. */
+  readonly carrying: Carrying | undefined
   /** What integrations keep for all copies of them, by name. */
   readonly shared: Map<string, unknown>
   /** Delivers before it returns, within a bound. */
@@ -60,6 +73,8 @@ export interface Core {
   ) => string | undefined
   /** MAC under the present API key, in hex. Rejects if the host's function for it does. */
   readonly sign: (text: string) => Promise<string>
+  /** A Recorder has none. */
+  control?: ControlBeside
   /** Set by the first integration that records a model. */
   asked?: AskedBefore
   /** Set by the first one that may call a model in the background. */
@@ -70,6 +85,17 @@ export interface Core {
   readonly observers: Set<Observer>
   /** When the spool, if any, has returned the events it kept. */
   readonly opened: Promise<unknown>
+}
+
+/** Guards, prompts and issue records, as the rest of a client knows them. */
+export interface ControlBeside {
+  readonly hasQueued: boolean
+  /** When the spool, if any, has returned the records it kept. */
+  readonly opened: Promise<unknown> | undefined
+  report(scope: RunScope | undefined, report: IssueReport): void
+  flush(timeoutMs: number): Promise<void>
+  leave(): Promise<void>
+  close(): void
 }
 
 /** An input, so that whoever sees it masked can check the hash (guard/seal.ts). */
@@ -153,7 +179,7 @@ const FAILED: Writing & Choosing = {
 
 export type Observer = (scope: RunScope, draft: Draft) => void
 
-export function createCore(given: TachoOptions, runtime: Runtime): Core {
+export function createCore(given: TachoOptions, runtime: Runtime, beyond: Beyond = {}): Core {
   const options = plainOptions(given)
   const ids = createIds(runtime)
   const { settings, apiKey, problems } = resolveOptions(options, environment(), ids.uuid, !hostProcess)
@@ -164,7 +190,7 @@ export function createCore(given: TachoOptions, runtime: Runtime): Core {
   if (problems.length > 0) diagnostics.report('error', 'invalid_option', problems.join(' '))
   const fetch = typeof options.fetch === 'function' ? options.fetch : runtime.fetch
   // A host's own network gets what any fetch takes.
-  const asBody = (fetch === hostRuntime.fetch && hostProcess?.streamed) || inOnePiece
+  const asBody = (fetch === hostRuntime.fetch && beyond.streamed) || inOnePiece
   const send: Fetch = (url, init) => outside(() => untraced(() => fetch(url, asBody(init))))
   const ends = new Set<() => void>()
   const isNode = hostProcess !== undefined
@@ -208,7 +234,7 @@ export function createCore(given: TachoOptions, runtime: Runtime): Core {
   const prepared = written ? undefined : prepare()
   const observers = new Set<Observer>()
   // Usage before the run's first guarded call counts too.
-  const usages = createRunUsages({ observers, runtime })
+  const carrying = beyond.carrying?.({ observers, runtime })
   /** By then, the request that hands over has begun its flush, or ended. */
   let handsOverUntil = -Infinity
   if (!settings.enabled) sender.close('disabled')
@@ -305,12 +331,15 @@ export function createCore(given: TachoOptions, runtime: Runtime): Core {
   }
 
   const { spool } = settings
-  const spoolEvents = hostProcess?.spoolEvents ?? noSpool
-  const spooled = spool && settings.enabled && spoolEvents(spool, sender, { settings, runtime, ids, diagnostics })
+  const spooled =
+    spool &&
+    settings.enabled &&
+    (beyond.spoolEvents?.(spool, sender, { settings, runtime, ids, diagnostics }) ??
+      diagnostics.report('error', 'spool_failed', 'The spool cannot be used here.'))
   const opened = Promise.all([prepared, spooled]).then(() => writing().isChecked)
   const sign = async (text: string) => {
     const key = (await (await rotatingKey())?.get(settings.requestTimeoutMs)) ?? (apiKey as string)
-    return (await import('./sha256.ts')).hmacSha256(key, text)
+    return beyond.hmac?.(key, text) ?? ''
   }
   const deliverNow = (timeoutMs: number) => {
     // Another process does not have the host's own network.
@@ -333,8 +362,7 @@ export function createCore(given: TachoOptions, runtime: Runtime): Core {
     sender,
     openRuns: new Map(),
     heldCalls: new Set<Held>(),
-    usages,
-    sharedStates: new Map(),
+    carrying,
     shared: new Map<string, unknown>(),
     deliverNow,
   }
@@ -356,10 +384,6 @@ function annotated(
 /** A copy, so that no getter of the host runs later. Unreadable options disable the client. */
 function plainOptions(given: TachoOptions): TachoOptions {
   return readSafely(() => ({ ...given }), { enabled: false })
-}
-
-function noSpool(_folder: string, _sender: Sender, { diagnostics }: Pick<Core, 'diagnostics'>): void {
-  diagnostics.report('error', 'spool_failed', 'The spool cannot be used here.')
 }
 
 /** The host's function handles its own failure. */

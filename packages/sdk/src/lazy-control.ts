@@ -1,15 +1,15 @@
-import { host as hostProcess } from '#process'
+import { whole } from '#whole'
 import type { ConfigurationListener, ConfigurationState } from './configuration/source.ts'
 import type { RunScope } from './context.ts'
 import type { Control, ControlOptions } from './control.ts'
-import { attempt, type Core } from './core.ts'
+import { attempt, type ControlBeside, type Core } from './core.ts'
 import type { IssueRecords, IssueReport } from './issue-records.ts'
 
 const READY_MS = 5_000
 const NOTHING: ConfigurationState = { current: null, ageMs: null, source: null }
 
 /** @internal */
-export class LazyControl {
+export class LazyControl implements ControlBeside {
   readonly #core: Core
   readonly #options: ControlOptions
   #loading: Promise<Control> | undefined
@@ -22,7 +22,7 @@ export class LazyControl {
   constructor(core: Core, options: ControlOptions) {
     this.#core = core
     this.#options = options
-    this.#own = hostProcess?.openIssues(core)
+    this.#own = whole?.openIssues(core)
   }
 
   get issues(): IssueRecords | undefined {
@@ -64,6 +64,10 @@ export class LazyControl {
     }
   }
 
+  get opened(): Promise<unknown> | undefined {
+    return this.issues?.opened
+  }
+
   get hasQueued(): boolean {
     return (this.issues?.counters?.queued ?? 0) > 0 || this.loaded?.configuration.isCounted === true
   }
@@ -71,6 +75,10 @@ export class LazyControl {
   async flush(timeoutMs: number): Promise<void> {
     if (this.#loading) await this.tryLoad()
     await this.issues?.flush(timeoutMs)
+  }
+
+  async leave(): Promise<void> {
+    await this.loaded?.configuration.leave()
   }
 
   close(): void {

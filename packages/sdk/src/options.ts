@@ -70,6 +70,9 @@ export interface TachoOptions {
   fetch?: Fetch | undefined
 }
 
+/** A Recorder has no guards, prompts and spool. */
+export type RecorderOptions = Omit<TachoOptions, 'configuration' | 'guard' | 'spool'>
+
 /** @internal Checked, with every default. Holds no key. */
 export interface Settings {
   /** Timers and requests may end with the request of the host that began them: browsers and edge workers. */

@@ -46,7 +46,7 @@ export function createPayloadCapture(
     const choose = (whole: unknown) => writing().metadata?.(whole, metadataKeys, named, type)
     const chosen = capture === 'full' ? facts : choose(facts)
     const snapshot = snapshotOf(chosen ?? facts, LIMITS.payloadDepthLevels)
-    const write = (maxBytes?: number) => {
+    const write = (maxBytes: number = LIMITS.payloadBytes) => {
       const whole = snapshot.write()
       return writing().payload(chosen ? whole : chosenText(choose, whole), maxBytes)
     }

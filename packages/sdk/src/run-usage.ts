@@ -1,8 +1,7 @@
 /** What a run used so far, for policies and budgets. Counted when events are recorded. */
-import { host as hostProcess } from '#process'
 import type { RunScope } from './context.ts'
 import type { Draft } from './event.ts'
-import type { RunState } from './run-state.ts'
+import { carriedState, resumedState, type CarriedState, type RunState, type SharedStates } from './run-state.ts'
 import type { Runtime } from './runtime.ts'
 
 export interface RunUsage {
@@ -28,18 +27,50 @@ export interface RunUsages {
 const TOOLS_MAX = 1_000
 const UNCOUNTED_MAX = 1_000
 
+type CountsOf = (
+  sent: unknown,
+) => Readonly<Partial<Record<'promptTokens' | 'completionTokens' | 'totalTokens', unknown>>> | null
+
+/** Reads what a model call used. */
+export interface Counting {
+  readonly callCounts?: CountsOf
+  /** The table is as large as an eighth of the core. */
+  readonly loadCounts: () => Promise<CountsOf>
+}
+
 interface Parts {
   readonly observers: Set<(scope: RunScope, draft: Draft) => void>
   readonly runtime: Pick<Runtime, 'now'>
 }
 
+/** What guards know of a run, in all its processes. */
+export interface Carrying {
+  readonly usages: RunUsages
+  resumed(runId: string, given: CarriedState): RunState
+  carried(scope: RunScope): CarriedState
+}
+
+export function createCarrying({ observers, runtime }: Parts, counting: Counting): Carrying {
+  const usages = createRunUsages({ observers, runtime }, counting)
+  // Another process may continue these, or this one again.
+  const states: SharedStates = new Map()
+  return {
+    usages,
+    resumed: (runId, given) => resumedState(states, runId, given),
+    carried(scope) {
+      const { toolCalls, totalTokens, cost, since } = usages.of(scope)
+      const seconds = Math.max(0, runtime.now() - since) / 1_000
+      return carriedState(states, scope, { toolCalls, totalTokens, cost, seconds })
+    },
+  }
+}
+
 /** Keyed weakly by the state of a run, so nothing outlives it. */
-export function createRunUsages({ observers, runtime }: Parts): RunUsages {
+export function createRunUsages({ observers, runtime }: Parts, { callCounts, loadCounts }: Counting): RunUsages {
   const usages = new WeakMap<RunState, RunUsage>()
-  /** The table is as large as an eighth of the core. */
-  let countsOf = hostProcess?.callCounts
+  let countsOf = callCounts
   const load = async () => {
-    countsOf ??= (await import('./usage-shapes.ts')).callCounts
+    countsOf ??= await loadCounts()
   }
   function of({ state, usedBefore }: Pick<RunScope, 'state' | 'usedBefore'>): RunUsage {
     let usage = usages.get(state)
@@ -49,7 +80,7 @@ export function createRunUsages({ observers, runtime }: Parts): RunUsages {
     }
     for (const sent of countsOf ? usage.uncounted.splice(0) : []) {
       const { promptTokens, completionTokens, totalTokens } = countsOf?.(sent) ?? {}
-      usage.totalTokens += totalTokens ?? (promptTokens ?? 0) + (completionTokens ?? 0)
+      usage.totalTokens += amount(totalTokens ?? amount(promptTokens) + amount(completionTokens))
     }
     return usage
   }

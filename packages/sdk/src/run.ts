@@ -7,7 +7,7 @@ import { errorText, fieldsOf, isError, joined, readSafely } from './json.ts'
 import { LIMITS } from './limits.ts'
 import { activeTrace, traceOf, traceparentOf } from './open-telemetry.ts'
 import type { Payload } from './payload.ts'
-import { carriedState, createRunState, resumedState, type CarriedState } from './run-state.ts'
+import { createRunState, type CarriedState } from './run-state.ts'
 import { isSampled } from './sampling.ts'
 import type { ScoreDetails, ScoreValue } from './score.ts'
 import { noteUnknown } from './diagnostics.ts'
@@ -277,12 +277,10 @@ export class Run {
 /** @internal */
 export function handleOf(core: Core, { scope, span: { spanId: parentSpanId } }: Context): RunHandle {
   const { runId, sessionId, agentId, agentName } = scope
-  const { toolCalls, totalTokens, cost, since } = core.usages.of(scope)
-  const seconds = Math.max(0, core.runtime.now() - since) / 1_000
-  const state = carriedState(core.sharedStates, scope, { toolCalls, totalTokens, cost, seconds })
   const trace = activeTrace() ?? scope.trace
   const traceparent = trace && { traceparent: traceparentOf(trace) }
-  return { runId, sessionId, agentId, agentName, parentSpanId, ...traceparent, ...state }
+  const carried = core.carrying?.carried(scope) ?? scope.handed
+  return { ...carried, runId, sessionId, agentId, agentName, parentSpanId, ...traceparent }
 }
 
 const OPTIONS = ['runId', 'sessionId', 'agentId', 'agentName', 'parentSpanId', 'traceparent', 'usedBefore']
@@ -327,21 +325,16 @@ export function createScope(core: Core, given: RunOptions, handle?: RunHandle): 
     span: { spanId, parentSpanId: text('parentSpanId', undefined, LIMITS.textChars) },
     recorder: { id: recorderIdOf(spanId), count: 0 },
     annotations: new Map(),
-    state: handle
-      ? resumedState(
-          core.sharedStates,
-          runId,
-          readSafely((): CarriedState => ({ ...handle }), {}),
-        )
-      : createRunState(),
+    state: (handle && core.carrying?.resumed(runId, options as CarriedState)) ?? createRunState(),
+    handed: handle && !core.carrying ? (options as CarriedState) : undefined,
     approvalClientId: (handle && text('clientId', clientId, LIMITS.clientIdChars)) ?? clientId,
     trace: traceOf(options.traceparent),
     usedBefore: options.usedBefore,
     enteredAt: handle ? undefined : core.runtime.now(),
   }
-  if (handle) core.usages.atLeast(scope, (options as CarriedState).used)
+  if (handle) core.carrying?.usages.atLeast(scope, (options as CarriedState).used)
   // Its time counts from now.
-  else core.usages.of(scope)
+  else core.carrying?.usages.of(scope)
   return scope
 }
 

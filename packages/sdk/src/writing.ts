@@ -4,7 +4,6 @@
  */
 import type { Diagnostics } from './diagnostics.ts'
 import type { JsonObject, JsonText } from './json.ts'
-import { LIMITS } from './limits.ts'
 import { createMask, loadChecksum } from './mask.ts'
 import type { Settings } from './options.ts'
 import { shorten } from './shorten.ts'
@@ -18,8 +17,8 @@ const ESCAPE = /\\(?:u.{4}|.)/g
 export interface Writing {
   /** Resolves when numbers are checked too; before, everything like a number is masked. */
   readonly isChecked?: Promise<unknown> | undefined
-  /** `maxBytes`: default and most 256 KiB. */
-  payload(text: JsonText, maxBytes?: number): string
+  /** `maxBytes`: most 256 KiB. */
+  payload(text: JsonText, maxBytes: number): string
   text(text: string): string
   /** JSON text of any length. @throws if masking fails. Absent where masking is. */
   masked?(json: string): string
@@ -30,7 +29,7 @@ export function createWriting({ masking }: Pick<Settings, 'masking'>, diagnostic
   const mask = createMask(masking)
   const { cardNumber, iban } = masking
 
-  function payload({ text: whole, isCut }: JsonText, maxBytes: number = LIMITS.payloadBytes): string {
+  function payload({ text: whole, isCut }: JsonText, maxBytes: number): string {
     let text: string
     try {
       text = mask.json(

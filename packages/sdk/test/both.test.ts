@@ -5,6 +5,7 @@ import { fileURLToPath } from 'node:url'
 import { test } from 'node:test'
 import { Tacho } from '../src/index.ts'
 import { RuntimeConfiguration } from '../src/lazy-control.ts'
+import { Recorder } from '../src/record.ts'
 import { Run } from '../src/run.ts'
 import { fakeTacho } from '../src/testing/fake-tacho.ts'
 
@@ -40,7 +41,9 @@ test('docs/sdk/both.md names every function and option of this SDK, and no other
   await fake.close()
   const has = [
     'new Tacho',
+    'new Recorder',
     'fakeTacho',
+    ...membersOf('tacho', Recorder),
     ...membersOf('tacho', Tacho),
     // Internal: the end of the process calls them, a pending call, and the last call in the background.
     ...membersOf('run', Run).filter((name) => !['run.fail', 'run.handOver', 'run.complete'].includes(name)),

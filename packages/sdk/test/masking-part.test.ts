@@ -12,7 +12,8 @@ Object.assign(globalThis, { partArrived: arrived.promise })
 registerHooks({
   resolve(specifier, context, next) {
     // As package.json chooses it where no process ends.
-    if (specifier === '#process') return next(new URL('../src/process/none.ts', import.meta.url).href, context)
+    if (/^#(?:process|whole)$/.test(specifier))
+      return next(new URL('../src/process/none.ts', import.meta.url).href, context)
     const found = next(specifier, context)
     if (specifier !== './writing.ts' || part === 'at once') return found
     if (part === 'never') throw Object.assign(new Error('no such file'), { code: 'ENOENT' })

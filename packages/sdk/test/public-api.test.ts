@@ -9,6 +9,7 @@ import * as langchain from '../src/integrations/langchain.ts'
 import * as mastra from '../src/integrations/mastra.ts'
 import * as openai from '../src/integrations/openai.ts'
 import * as openaiAgents from '../src/integrations/openai-agents.ts'
+import * as record from '../src/record.ts'
 import * as testing from '../src/testing/fake-tacho.ts'
 import { acceptAll, simulate } from './simulation.ts'
 
@@ -28,10 +29,11 @@ function client() {
 test('an entry exports what its page names, and nothing of the inside', () => {
   assert.deepEqual(Object.keys(sdk).sort(), ['Tacho', 'ToolBlockedError'])
   assert.deepEqual(Object.getOwnPropertyNames(Tacho).sort(), ['length', 'name', 'prototype'])
-  const entries = { ai, openai, anthropic, claudeAgentSdk, langchain, mastra, openaiAgents, testing }
+  const entries = { record, ai, openai, anthropic, claudeAgentSdk, langchain, mastra, openaiAgents, testing }
   assert.deepEqual(
     Object.fromEntries(Object.entries(entries).map(([name, entry]) => [name, Object.keys(entry).sort()])),
     {
+      record: ['Recorder'],
       ai: ['guardTools', 'recordModel'],
       openai: ['guardTools', 'recordClient'],
       anthropic: ['guardTools', 'recordClient'],

@@ -6,10 +6,14 @@ import type { Observer } from '../src/core.ts'
 import { createRunState } from '../src/run-state.ts'
 import { createRunUsages } from '../src/run-usage.ts'
 import { hostRuntime } from '../src/runtime.ts'
+import { callCounts } from '../src/usage-shapes.ts'
 
 test("a run's tokens are counted under every name that the service counts", () => {
   const observers = new Set<Observer>()
-  const usages = createRunUsages({ observers, runtime: hostRuntime })
+  const usages = createRunUsages(
+    { observers, runtime: hostRuntime },
+    { callCounts, loadCounts: async () => callCounts },
+  )
   const totalOf = (usage: unknown): number => {
     const scope = { state: createRunState() } as RunScope
     for (const observe of observers) observe(scope, { type: 'LLM_CALL', label: 'call', payload: { usage } })

@@ -1,3 +1,4 @@
+import { BLOCKED } from '../border.ts'
 import { readSafely } from '../json.ts'
 import type { RunHandle } from '../run.ts'
 
@@ -60,8 +61,6 @@ export interface PendingCall {
   readonly expiresAt: string | null
 }
 
-const BLOCKED = Symbol.for('tacho.ToolBlockedError')
-
 /** A guarded tool did not run. You can give `modelText` to a model as the tool's answer; it holds no input values. */
 export class ToolBlockedError extends Error implements BlockFacts {
   /** Also for errors of another copy of the SDK. */
@@ -105,8 +104,4 @@ export class ToolBlockedError extends Error implements BlockFacts {
   toHandle(): RunHandle | null {
     return this.#handle
   }
-}
-
-export function isPending(error: unknown): boolean {
-  return readSafely(() => error instanceof ToolBlockedError && error.pending !== null, false)
 }

@@ -132,7 +132,7 @@ export class GuardedCall {
     if (approvalId === null) this.#recordUnlessPlain(judgement)
     const change = this.#change()
     if (change) throw this.#refusal(judgement, change, { approvalId })
-    admit(this.#parts.core.usages.of(this.#judged.scope), this.#call.toolName)
+    admit(this.#parts.core.carrying!.usages.of(this.#judged.scope), this.#call.toolName)
     held.close()
     return { running: act({ decision, approvalId }) }
   }

@@ -83,7 +83,7 @@ export class Judge {
     const { current } = configuration.state
     const own = [...(defaults.policies ?? []), ...(rules.policies ?? [])]
     const policies = current ? (own.length > 0 ? [...current.policies, ...own] : current.policies) : own
-    const { toolCalls, totalTokens, cost, since } = core.usages.of(scope)
+    const { toolCalls, totalTokens, cost, since } = core.carrying!.usages.of(scope)
     const seconds = (core.runtime.now() - since) / 1_000
     const budget = this.#watch(scope).budget.check({ toolCalls, totalTokens, cost, seconds })
     const detections = [loop, budget].filter((detection) => detection !== null)

@@ -5,6 +5,7 @@
 import { canRecord, coreOf } from '../border.ts'
 import { readSafely } from '../json.ts'
 import type { StopSignal } from '../runtime.ts'
+import type { Recorder } from '../recorder.ts'
 import type { Tacho } from '../tacho.ts'
 import { askedCallsOf } from './asked-calls.ts'
 import { fitsSchema } from './fits.ts'
@@ -30,7 +31,7 @@ export interface LanguageModel {
  * @param model a model object, for example `openai('gpt-5')`. The name of a gateway model is returned as it is: its calls
  * cannot be recorded, which a warning says.
  */
-export function recordModel<Model extends LanguageModel | string>(model: Model, tacho: Tacho): Model {
+export function recordModel<Model extends LanguageModel | string>(model: Model, tacho: Recorder): Model {
   if (!canRecord(tacho, 'Model calls')) return model
   if (typeof model !== 'string') return recorded(model as Model & LanguageModel, tacho)
   const message = `The calls of ${String(model)} are not recorded: pass a model object instead of its name.`
@@ -38,7 +39,7 @@ export function recordModel<Model extends LanguageModel | string>(model: Model, 
   return model
 }
 
-function recorded<Model extends LanguageModel>(model: Model, tacho: Tacho): Model {
+function recorded<Model extends LanguageModel>(model: Model, tacho: Recorder): Model {
   openCallsOf(coreOf(tacho))
   const call = (options: unknown, isSilent = false) => {
     const request = () => ({

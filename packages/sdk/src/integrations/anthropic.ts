@@ -1,5 +1,6 @@
 /** The Anthropic client: `const anthropic = recordClient(new Anthropic(), tacho)`. */
 import type { StopSignal } from '../runtime.ts'
+import type { Recorder } from '../recorder.ts'
 import type { Tacho } from '../tacho.ts'
 import { MessageStream, messageResult } from './anthropic-messages.ts'
 import { askedCallsOf } from './asked-calls.ts'
@@ -14,7 +15,7 @@ import { unguarded, type WrapOptions } from './unguarded.ts'
  * its own. Recorded are `messages` and `beta.messages`, streamed or not, and the helpers that use them. The answers and
  * errors of the client stay the same. Not recorded: a copy made by `withOptions`.
  */
-export function recordClient<Client extends object>(client: Client, tacho: Tacho): Client {
+export function recordClient<Client extends object>(client: Client, tacho: Recorder): Client {
   return recordMethods(client, tacho, METHODS)
 }
 

@@ -17,7 +17,8 @@ import { createLoopDetector, type LoopDetector } from '../guard/detectors.ts'
 import type { Draft } from '../event.ts'
 import { readSafely } from '../json.ts'
 import type { RunState } from '../run-state.ts'
-import type { Tacho } from '../tacho.ts'
+import type { IssueReport } from '../issue-records.ts'
+import type { Recorder } from '../recorder.ts'
 import type { Fits } from './fits.ts'
 import { fields, handOver, text, type OfferedTools } from './host.ts'
 import type { Message } from './messages.ts'
@@ -119,13 +120,12 @@ function itemsIn(given: unknown): Record<string, unknown>[] {
   })
 }
 
-export function askedCallsOf(tacho: Tacho): AskedCalls {
+export function askedCallsOf(tacho: Recorder): AskedCalls {
   const core = coreOf(tacho)
-  return sharedIn(core, 'asked', () => new AskedCalls(tacho, core))
+  return sharedIn(core, 'asked', () => new AskedCalls(core))
 }
 
 export class AskedCalls implements Held, AskedBefore {
-  readonly #tacho: Tacho
   readonly #core: Core
   readonly #open = new Set<OpenCall>()
   /** Whether arguments fit the tool of this name, if its schema can say so. */
@@ -136,8 +136,7 @@ export class AskedCalls implements Held, AskedBefore {
   /** Calls of answers that still stream, by run and id: nobody knows if they are whole. */
   readonly #streamed = new Map<RunState | undefined, Map<string, Promise<unknown>>>()
 
-  constructor(tacho: Tacho, core: Core) {
-    this.#tacho = tacho
+  constructor(core: Core) {
     this.#core = core
     core.asked = this
     core.heldCalls.add(this)
@@ -325,12 +324,13 @@ export class AskedCalls implements Held, AskedBefore {
     const payload = { toolName, toolCallId, outcome: 'never_ran', reasonCode, arguments: raw, ...error }
     const eventId = this.#core.record(context.scope, { type: 'TOOL_CALL', label: toolName, payload, span })
     if (reasonCode === 'declined') return
+    const report = (issue: IssueReport) => this.#core.control?.report(context.scope, issue)
     this.#core.context.run({ scope: context.scope, span }, () => {
-      this.#tacho.reportIssue({ detectionType: 'TOOL_FAILED', payload: { toolName, reasonCode }, eventId })
+      report({ detectionType: 'TOOL_FAILED', payload: { toolName, reasonCode }, eventId })
       const loop = this.#loopOf(context.scope.state)?.observe(toolName, raw ?? '')
       if (!loop?.isNew) return
       const evidence = { decision: loop.action }
-      this.#tacho.reportIssue({
+      report({
         detectionType: loop.type,
         payload: { toolName, reasonCode: loop.reasonCode },
         evidence,

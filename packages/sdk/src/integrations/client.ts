@@ -1,7 +1,7 @@
 /** The OpenAI and Anthropic clients have the same core. */
 import { canRecord, coreOf, isMarked, mark } from '../border.ts'
 import { attempt } from '../core.ts'
-import type { Tacho } from '../tacho.ts'
+import type { Recorder } from '../recorder.ts'
 import { readSafely } from '../json.ts'
 import { fields, text, type Fields } from './host.ts'
 import { hostCall } from './host-call.ts'
@@ -21,7 +21,11 @@ export interface Method {
 }
 
 /** Helpers of the client (`stream`, `parse`, runners) call these methods, so they are recorded too. */
-export function recordMethods<Client extends object>(client: Client, tacho: Tacho, methods: readonly Method[]): Client {
+export function recordMethods<Client extends object>(
+  client: Client,
+  tacho: Recorder,
+  methods: readonly Method[],
+): Client {
   if (!canRecord(tacho, 'Model calls')) return client
   openCallsOf(coreOf(tacho))
   for (const method of methods) attempt(() => replace(client, tacho, method))
@@ -33,7 +37,7 @@ type Create = (this: unknown, body: unknown, ...more: unknown[]) => unknown
 /** On a method that is recorded already. */
 const RECORDED = Symbol.for('tacho.recorded')
 
-function replace(client: object, tacho: Tacho, method: Method): void {
+function replace(client: object, tacho: Recorder, method: Method): void {
   const { path } = method
   const owner = path.slice(0, -1).reduce<unknown>((at, name) => fields(at)[name], client) as Record<string, unknown>
   const name = path.at(-1) ?? ''

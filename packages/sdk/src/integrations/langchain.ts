@@ -8,6 +8,7 @@ import { attempt } from '../core.ts'
 import type { ToolBlockedError } from '../guard/blocked.ts'
 import { readSafely } from '../json.ts'
 import type { StopSignal } from '../runtime.ts'
+import type { Recorder } from '../recorder.ts'
 import type { Tacho } from '../tacho.ts'
 import { askedCallsOf } from './asked-calls.ts'
 import { fitsSchema } from './fits.ts'
@@ -95,13 +96,13 @@ interface Running extends Place {
 }
 
 /** By LangChain's run id. A guarded tool finds its run here, also outside `tacho.run`. */
-const runningOf = (tacho: Tacho) => sharedIn(coreOf(tacho), 'langchain.running', () => new OpenSpans<Running>())
+const runningOf = (tacho: Recorder) => sharedIn(coreOf(tacho), 'langchain.running', () => new OpenSpans<Running>())
 
 /**
  * Records model calls as LLM_CALL events, tools that are not guarded as TOOL_CALL events, and nodes of a graph as AGENT_STEP
  * events, of the current run. Outside a run, the outermost chain becomes a run of its own.
  */
-export function recordCalls(tacho: Tacho): CallHandler {
+export function recordCalls(tacho: Recorder): CallHandler {
   const running = canRecord(tacho, 'Calls') ? runningOf(tacho) : new OpenSpans<Running>()
   attempt(() => openCallsOf(coreOf(tacho)))
 

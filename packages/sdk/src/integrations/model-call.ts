@@ -5,7 +5,7 @@ import { attempt, type Core, type Held } from '../core.ts'
 import { isAbort } from '../exception.ts'
 import { readSafely } from '../json.ts'
 import type { Payload } from '../payload.ts'
-import type { Tacho } from '../tacho.ts'
+import type { Recorder } from '../recorder.ts'
 import { askedCalls, askedCallsOf, type AskedCalls } from './asked-calls.ts'
 import { agentInside, beginPart, set, text, type OfferedTools, type Part } from './host.ts'
 import type { Usage } from './call-usage.ts'
@@ -65,7 +65,7 @@ export class ModelCall {
    * @param isSilent the framework passes no error on to the host.
    */
   constructor(
-    tacho: Tacho,
+    tacho: Recorder,
     request: () => ModelRequest,
     {
       parent,

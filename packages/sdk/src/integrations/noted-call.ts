@@ -2,7 +2,7 @@
 import { coreOf, sharedIn } from '../border.ts'
 import type { Core } from '../core.ts'
 import { readSafely } from '../json.ts'
-import type { Tacho } from '../tacho.ts'
+import type { Recorder } from '../recorder.ts'
 import { messagesOf } from './messages.ts'
 import { ModelCall, type ModelRequest, type ModelResult } from './model-call.ts'
 
@@ -24,13 +24,13 @@ interface FrameworkCall {
 const WAITING_MAX = 1_000
 
 /** A client below the framework may be recorded too. */
-export function awaitClient(tacho: Tacho, call: ModelCall, request: () => ModelRequest): void {
+export function awaitClient(tacho: Recorder, call: ModelCall, request: () => ModelRequest): void {
   const calls = waitingIn(coreOf(tacho))
   for (const one of calls) if (one.call.isEnded || calls.size >= WAITING_MAX) calls.delete(one)
   calls.add({ call, request })
 }
 
-export function clientCall(tacho: Tacho, request: () => ModelRequest): ClientCall {
+export function clientCall(tacho: Recorder, request: () => ModelRequest): ClientCall {
   const core = coreOf(tacho)
   const calls = waitingIn(core)
   if (calls.size === 0) return new ModelCall(tacho, request)

@@ -7,6 +7,7 @@ import { attempt } from '../core.ts'
 import type { Failure } from '../ending.ts'
 import type { Outcome } from '../run.ts'
 import type { StopSignal } from '../runtime.ts'
+import type { Recorder } from '../recorder.ts'
 import type { Tacho } from '../tacho.ts'
 import { askedCallsOf, candidatesIn } from './asked-calls.ts'
 import { beginPart, enclosingPart, fields, OpenSpans, text, withAgent, type Fields, type Part } from './host.ts'
@@ -56,7 +57,7 @@ const NOTHING_RECORDED: TraceProcessor = {
  * AGENT_STEP events, tools that are not guarded as TOOL_CALL events. Outside `tacho.run`, each trace becomes a run of its own,
  * with its group as session. After a hand-off, events name their agent.
  */
-export function recordTraces(tacho: Tacho): TraceProcessor {
+export function recordTraces(tacho: Recorder): TraceProcessor {
   if (!canRecord(tacho, 'Traces')) return NOTHING_RECORDED
   openCallsOf(coreOf(tacho))
   const core = coreOf(tacho)
@@ -257,7 +258,7 @@ export function guardMcpServer<Server extends object>(server: Server, tacho: Tac
   return guardedMethods(server, tacho, methods)
 }
 
-function namesOf(tacho: Tacho): Set<string> {
+function namesOf(tacho: Recorder): Set<string> {
   return sharedIn(coreOf(tacho), 'openai-agents.guarded', () => new Set<string>())
 }
 

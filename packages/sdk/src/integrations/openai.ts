@@ -1,5 +1,6 @@
 /** The OpenAI client, 4 to 7: `const openai = recordClient(new OpenAI(), tacho)`. */
 import type { StopSignal } from '../runtime.ts'
+import type { Recorder } from '../recorder.ts'
 import type { Tacho } from '../tacho.ts'
 import { askedCallsOf, candidatesIn } from './asked-calls.ts'
 import { fitsParser } from './fits.ts'
@@ -16,7 +17,7 @@ import { unguarded, type WrapOptions } from './unguarded.ts'
  * its own. Recorded are `chat.completions`, `responses` and `embeddings`, streamed or not, and the helpers that use them.
  * The answers and errors of the client stay the same. A copy made by `withOptions` is not recorded.
  */
-export function recordClient<Client extends object>(client: Client, tacho: Tacho): Client {
+export function recordClient<Client extends object>(client: Client, tacho: Recorder): Client {
   return recordMethods(client, tacho, METHODS)
 }
 

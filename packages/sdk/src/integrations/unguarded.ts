@@ -1,4 +1,4 @@
-import type { Tacho } from '../tacho.ts'
+import type { Recorder } from '../recorder.ts'
 import { beginPart } from './host.ts'
 
 export interface WrapOptions {
@@ -11,7 +11,7 @@ export interface WrapOptions {
  * @throws TypeError unless the host allows that.
  */
 export function unguarded<Tool>(
-  tacho: Tacho,
+  tacho: Recorder,
   tool: Tool,
   toolName: string,
   why: string,

@@ -8,7 +8,7 @@ import path from 'node:path'
 import process from 'node:process'
 import { verdictOf } from '../answer.ts'
 import { piecesOf } from '../batch.ts'
-import { receiptOf, type IssueRecords } from '../issue-records.ts'
+import { readSafely } from '../json.ts'
 import type { QueuedItem } from '../queue.ts'
 import type { Sender } from '../sender.ts'
 
@@ -31,12 +31,7 @@ process.on('uncaughtException', () => process.exit(1))
 /** Another program, such as one built of Node and the host's code, would begin the host again. */
 const NODE = /^node(js)?[\d.]*(\.exe)?$/i
 /** Flags of the host without which the other process may not reach the service. The others could run the host's code. */
-const NETWORK_FLAGS: ReadonlySet<string> = new Set([
-  '--use-system-ca',
-  '--use-openssl-ca',
-  '--use-bundled-ca',
-  '--use-env-proxy',
-])
+const NETWORK_FLAG = /^--use-((system|openssl|bundled)-ca|env-proxy)$/
 /** Most bytes of events, in full batches. */
 const INPUT_BYTES = 33_554_432
 const OUTPUT_BYTES_MAX = 67_108_864
@@ -47,8 +42,14 @@ export interface Service {
   readonly timeoutMs: number
 }
 
-/** The issue records of a sender's client. */
-export const issuesOf = new WeakMap<Sender, IssueRecords>()
+interface Queued {
+  readonly from: Sender
+  readonly path: string
+  readonly verdict: typeof verdictOf
+}
+
+/** What a client queues beside the events of this sender, one for each request. */
+export const besideOf = new WeakMap<Sender, Queued>()
 
 type Post = readonly [path: string, body: string]
 
@@ -64,26 +65,13 @@ export const hint = (): string =>
 
 /** Blocks at most `timeoutMs`. Never throws. */
 export function deliverNow(sender: Sender, service: Service): void {
-  const issues = issuesOf.get(sender)?.sender
-  const taken = [
-    {
-      from: sender,
-      path: '/events/batch',
-      bodyOf: (batch: QueuedItem[]) => piecesOf(batch, service.baseUrl).join(''),
-      verdict: verdictOf,
-    },
-    ...(issues
-      ? [
-          {
-            from: issues,
-            path: '/issue-records',
-            bodyOf: (batch: QueuedItem[]) => String(batch[0]?.json),
-            verdict: receiptOf,
-          },
-        ]
-      : []),
-  ].flatMap((kind) => [...batchesOf(kind.from)].map((batch) => ({ ...kind, batch })))
-  const requests = taken.map(({ path, bodyOf, batch }): Post => [path, bodyOf(batch)])
+  const beside = besideOf.get(sender)
+  const queues: Queued[] = [{ from: sender, path: '/events/batch', verdict: verdictOf }, ...(beside ? [beside] : [])]
+  const taken = queues.flatMap((queue) => [...batchesOf(queue.from)].map((batch) => ({ ...queue, batch })))
+  const requests = taken.map(({ from, path, batch }): Post => [
+    path,
+    from === sender ? piecesOf(batch, service.baseUrl).join('') : String(batch[0]?.json),
+  ])
   const replies = post(service, requests)
   for (const [at, { from, batch, verdict }] of taken.entries()) {
     const reply = replies[at]
@@ -107,7 +95,7 @@ function post({ baseUrl, apiKey, timeoutMs }: Service, requests: readonly Post[]
     if (versions['bun'] || versions['deno'] || !NODE.test(path.basename(execPath))) return []
     if (timeoutMs <= 0 || requests.length === 0) return []
     const { NODE_OPTIONS = '', ...others } = env
-    const flags = [...execArgv, ...NODE_OPTIONS.split(' ')].filter((flag) => NETWORK_FLAGS.has(flag))
+    const flags = [...execArgv, ...NODE_OPTIONS.split(' ')].filter((flag) => NETWORK_FLAG.test(flag))
     const { stdout } = spawnSync(execPath, [...flags, '--eval', PROGRAM], {
       input: JSON.stringify({ url: `${baseUrl}/openapi/v1`, key: apiKey, timeoutMs, requests }),
       env: others,
@@ -127,13 +115,11 @@ function post({ baseUrl, apiKey, timeoutMs }: Service, requests: readonly Post[]
 function replyOf(line: string) {
   const { status, type, text } = JSON.parse(line) as { status: number; type: string | null; text: string }
   const header = (name: string) => (name === 'content-type' ? type : null)
-  return { kind: 'reply', ok: status >= 200 && status < 300, status, header, json: parsed(text) } as const
-}
-
-function parsed(text: string): unknown {
-  try {
-    return JSON.parse(text)
-  } catch {
-    return undefined
-  }
+  return {
+    kind: 'reply',
+    ok: status >= 200 && status < 300,
+    status,
+    header,
+    json: readSafely(() => JSON.parse(text) as unknown, undefined),
+  } as const
 }

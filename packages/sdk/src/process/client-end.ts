@@ -1,0 +1,60 @@
+/** What a client does when its process ends. process-end.ts says when. */
+import type { Diagnostics } from '../diagnostics.ts'
+import type { Failure } from '../ending.ts'
+import type { Settings } from '../options.ts'
+import { endRunsAtEnd } from '../process-end.ts'
+import type { FlushResult, Sender } from '../sender.ts'
+import { hint } from './deliver-now.ts'
+import { isHostOver } from './idle-host.ts'
+
+/** What it needs of the core. */
+interface Ended {
+  readonly sender: Sender
+  readonly settings: Settings
+  readonly diagnostics: Diagnostics
+  readonly openRuns: ReadonlyMap<{ fail(status: 'FAILED' | 'CANCELLED', failure: Failure): void }, 'own' | 'started'>
+  readonly heldCalls: ReadonlySet<{ leave(reason: 'process_ended'): void }>
+  readonly control?: { readonly hasQueued: boolean; leave(): Promise<void> }
+  readonly endRequests: () => void
+  readonly deliverNow: (timeoutMs: number) => void
+}
+
+/** The result makes it do nothing. */
+export function endWith(core: Ended, flush: (timeoutMs?: number) => Promise<FlushResult>): () => void {
+  const { sender, settings, diagnostics, openRuns, heldCalls } = core
+  /** A delivery was not completed in its time. */
+  let isGivenUp = false
+
+  function giveUp(left: number): void {
+    if (left === 0) return
+    isGivenUp = true
+    core.endRequests()
+    const fate = settings.spool ? 'The spool keeps them.' : `They are lost.${hint()}`
+    diagnostics.report('error', 'events_undelivered', `Not delivered to ${settings.baseUrl}: ${left} events. ${fate}`)
+  }
+
+  return endRunsAtEnd({
+    flushOnSignals: settings.flushOnSignals,
+    hasQueued: () => sender.held.queued > 0 || core.control?.hasQueued === true,
+    async flush() {
+      // The time of a flush has passed already.
+      const isOver = isHostOver()
+      const { left } = await flush(isOver ? 0 : undefined)
+      if (!isOver) await core.control?.leave()
+      giveUp(left)
+    },
+    endRuns(status, failure, isFailed) {
+      for (const held of heldCalls) held.leave('process_ended')
+      for (const [run, how] of openRuns) if (how === 'own' || isFailed) run.fail(status, failure)
+    },
+    deliverNow(spentMs) {
+      if (isGivenUp) return
+      core.deliverNow(settings.flushTimeoutMs - spentMs)
+      giveUp(sender.held.queued)
+    },
+    warn(clients) {
+      const message = `${clients} clients are open. Create one for the process, or call shutdown on each.`
+      diagnostics.report('warning', 'clients_open', message)
+    },
+  })
+}

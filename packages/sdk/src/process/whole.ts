@@ -1,0 +1,32 @@
+/** What Tacho has besides from its first call on, where node.ts is. A Recorder goes without. */
+import { createDiskCache } from '../configuration/disk-cache.ts'
+import { ISSUE_BOUNDS, IssueRecords, receiptOf, type IssueParts } from '../issue-records.ts'
+import type { Sender } from '../sender.ts'
+import { spoolEvents, spoolQueue } from '../spool-queue.ts'
+import { callCounts } from '../usage-shapes.ts'
+import { besideOf } from './deliver-now.ts'
+import { host } from './node.ts'
+import { streamed } from './streamed.ts'
+
+/** Elsewhere, issue records are loaded on first use. */
+function openIssues(core: IssueParts & { readonly sender: Sender }): IssueRecords {
+  const { spool, enabled } = core.settings
+  const issues = new IssueRecords(core)
+  besideOf.set(core.sender, { from: issues.sender, path: '/issue-records', verdict: receiptOf })
+  // A failing spool is reported by the events, which use it too.
+  const kept = {
+    suffix: '.issues',
+    id: 'clientRecordId',
+    sender: issues.sender,
+    bounds: ISSUE_BOUNDS,
+    counts: issues.counts,
+  } as const
+  if (spool && enabled) issues.opened = spoolQueue(spool, kept, core).catch(() => undefined)
+  return issues
+}
+
+const parts = { callCounts, createDiskCache, openIssues, spoolEvents, streamed }
+
+export type Whole = typeof parts
+
+export const whole: Whole | undefined = host && parts
