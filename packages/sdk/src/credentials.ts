@@ -77,9 +77,9 @@ export const MAYBE_FORM = new RegExp(
 
 export const OTHER_FORM = /bearer|basic|curl/i
 
-/** A name, perhaps quoted, with the sign that assigns; an option ends with a space. The host of an address is no name. */
+/** A name, perhaps quoted, with the sign that assigns; an option ends with a space. The host of an address is no name. A long word is looked at once. */
 const NAMED =
-  /(?<![\w.-]|\/\/)((?:(?:api|access|account|private|signing|encryption|pass) )?[\w.-]+)\\{0,15}["'`]?(?:\s*([:=]{1,2}>?|(?<=<[\w.:-]{1,64})>)|(?<=(?<![\w.-])--\w[\w-]{0,63}\\{0,15}["'`]?)[\s,](?!\s{0,9}-))\s*/gi
+  /(?<![\w.-]|\/\/)((?:(?:api|access|account|private|signing|encryption|pass) )?[\w.-]+)(?![\w.-])\\{0,15}["'`]?(?:\s*([:=]{1,2}>?|(?<=<[\w.:-]{1,64})>)|(?<=(?<![\w.-])--\w[\w-]{0,63}\\{0,15}["'`]?)[\s,](?!\s{0,9}-))\s*/gi
 /** A quoted value up to its closing quote, which has as many backslashes as the opening one. */
 const QUOTED = /(\\{0,15})(["'`])(?:(?!(?<!\\)\1\2)[^])*/y
 /** A list or an object, to its first end. */

@@ -9,9 +9,9 @@ export interface JsonText {
   readonly isCut: boolean
 }
 
-/** Most values copied, if JSON.stringify must not read the original. */
-const COPIED_VALUES = 131_072
-/** Characters and values of a payload that are read: eight times what the interface accepts. */
+/** Bytes of keys, signs, numbers and short texts that are read: nothing shortens them, so more cannot be part of a payload. */
+const STRUCTURE_MAX = 262_144
+/** Characters of texts that are read: eight times what the interface accepts. */
 const READ_MAX = 2_097_152
 /** Characters of texts that are masked: twice what the interface accepts. More would hold up the host. */
 const MASKED_MAX = 524_288
@@ -52,34 +52,34 @@ const asObject = (text: string, isCut: boolean): JsonText => ({
 
 /** JSON.stringify writes it like the original. @throws if it must not read the value. */
 function plainCopy(payload: unknown, maxLevels: number): { value: unknown; bytes: number } {
-  let room = READ_MAX
+  let structure = 0
+  let read = 0
   let chars = 0
   let bytes = 0
-  const spend = (chars: number): void => {
-    if ((room -= chars) < 0) throw TOO_LARGE
+  const spend = (size: number): void => {
+    if ((structure += size) > STRUCTURE_MAX) throw TOO_LARGE
   }
 
   function copy(value: unknown, levels: number): unknown {
+    spend(leastBytes(value))
     if (typeof value === 'string') {
-      spend(value.length)
-      if ((chars += maskedChars(value)) > MASKED_MAX) throw TOO_LARGE
+      if ((read += value.length) > READ_MAX || (chars += maskedChars(value)) > MASKED_MAX) throw TOO_LARGE
       bytes += byteLength(value)
       return value
     }
-    spend(4)
-    bytes += 4
     if (typeof value === 'bigint' || levels === 0) throw TOO_LARGE
     if (typeof value === 'number') return numberOf(value)
     if (typeof value !== 'object' || value === null) return typeof value === 'function' ? undefined : value
     if (Array.isArray(value)) {
-      spend(value.length)
+      if (value.length > STRUCTURE_MAX) throw TOO_LARGE
       return Array.from(value, (item) => copy(item, levels - 1))
     }
     // JSON.stringify would lose an error and write each byte of a buffer as a number.
     if (value instanceof Error || ArrayBuffer.isView(value)) throw TOO_LARGE
     if (typeof (value as { toJSON?: unknown }).toJSON === 'function') {
       if (!(value instanceof Date)) throw TOO_LARGE
-      return value.toJSON()
+      spend(-2)
+      return copy(value.toJSON(), levels)
     }
     if (value instanceof String || value instanceof Number || value instanceof Boolean) return value.valueOf()
     if (isHidden(value)) throw TOO_LARGE
@@ -91,16 +91,22 @@ function plainCopy(payload: unknown, maxLevels: number): { value: unknown; bytes
       throw TOO_LARGE
     }
     for (const key of keys) {
-      spend(key.length + READ_MAX / FIELDS_MAX)
+      spend(key.length + 3)
       if (key === '__proto__') throw TOO_LARGE
-      bytes += key.length + 4
       fields[key] = copy((value as Record<string, unknown>)[key], levels - 1)
     }
     return fields
   }
   const value = copy(payload, maxLevels)
   if (value === undefined) throw TOO_LARGE
-  return { value, bytes }
+  return { value, bytes: bytes + structure }
+}
+
+/** In JSON, after what masks and shortens. Texts of up to 256 bytes are not shortened. */
+function leastBytes(value: unknown): number {
+  if (typeof value === 'string') return 3 + Math.min(maskedChars(value), 256)
+  if (typeof value === 'number') return String(value).length + 1
+  return typeof value === 'object' && value ? 2 : 5
 }
 
 /** A file in base64 is recorded whole, or as its type and size. */
@@ -124,18 +130,18 @@ const kindOf = (value: object): string => Object.prototype.toString.call(value).
 function markOf(value: object): string {
   const kind = kindOf(value)
   const { size, byteLength: bytes = size } = value as { size?: unknown; byteLength?: unknown }
-  if (/^(?:Blob|File|(?:Shared)?ArrayBuffer)$/.test(kind)) return `[binary: ${String(bytes)} bytes]`
+  if (/^(?:Blob|File|DataView|.*Array(?:Buffer)?)$/.test(kind)) return `[binary: ${String(bytes)} bytes]`
   return typeof size === 'number' ? `[${kind}: ${size} entries]` : `[${kind}]`
 }
 
 /** Leaves out what JSON cannot express, and limits depth, values and characters. */
 function copied(value: unknown, maxLevels: number): JsonText {
   const ancestors = new Set<object>()
-  let values = 0
+  let structure = 0
   let chars = 0
 
   function copyValue(source: unknown): Json | undefined {
-    values++
+    structure += leastBytes(source)
     switch (typeof source) {
       case 'string':
         return copyText(source)
@@ -165,12 +171,12 @@ function copied(value: unknown, maxLevels: number): JsonText {
     if (ancestors.size >= maxLevels) return '[cut: nested too deeply]'
     ancestors.add(source)
     try {
-      if (isError(source)) return { name: copyText(nameOf(source)), message: copyText(source.message) }
-      if (ArrayBuffer.isView(source)) return `[binary: ${source.byteLength} bytes]`
+      if (isError(source)) return copyFields({ name: nameOf(source), message: source.message })
       const { toJSON } = source as { toJSON?: unknown }
-      if (typeof toJSON === 'function') return copyValue((toJSON as () => unknown).call(source))
-      if (isHidden(source)) return markOf(source)
-      return Array.isArray(source) ? copyList(source) : copyFields(source)
+      const isShown = typeof toJSON !== 'function' && !ArrayBuffer.isView(source) && !isHidden(source)
+      if (isShown) return Array.isArray(source) ? copyList(source) : copyFields(source)
+      structure -= 2
+      return copyValue(typeof toJSON === 'function' ? (toJSON as () => unknown).call(source) : markOf(source))
     } catch {
       return '[unreadable]'
     } finally {
@@ -181,7 +187,7 @@ function copied(value: unknown, maxLevels: number): JsonText {
   function copyList(source: readonly unknown[]): Json {
     const list: Json[] = []
     let index = 0
-    for (; index < source.length && values < COPIED_VALUES; index++) list.push(copyValue(source[index]) ?? null)
+    for (; index < source.length && structure < STRUCTURE_MAX; index++) list.push(copyValue(source[index]) ?? null)
     if (index < source.length) list.push(`[cut: ${source.length - index} more]`)
     return list
   }
@@ -190,9 +196,7 @@ function copied(value: unknown, maxLevels: number): JsonText {
     const fields: [string, Json][] = []
     const keys = source === large ? largeKeys : Object.keys(source)
     for (const [index, key] of keys.entries()) {
-      // A field counts as three values, so that at most FIELDS_MAX are read.
-      values += 2
-      if (values >= COPIED_VALUES) {
+      if ((structure += key.length + 3) >= STRUCTURE_MAX) {
         fields.push([`[cut: ${keys.length - index} more]`, true])
         break
       }
@@ -204,7 +208,7 @@ function copied(value: unknown, maxLevels: number): JsonText {
   }
 
   const text = JSON.stringify(copyValue(value) ?? {})
-  return { text, isCut: values >= COPIED_VALUES || chars > MASKED_MAX }
+  return { text, isCut: structure >= STRUCTURE_MAX || chars > MASKED_MAX }
 }
 
 /** At most one more than can fit in a payload. */

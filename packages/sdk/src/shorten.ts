@@ -18,9 +18,9 @@ const SUMMARY_BYTES = 160
 export function shorten(payload: JsonObject, originalBytes: number, maxBytes: number): string {
   const room = maxBytes - SUMMARY_BYTES
   const sizes: number[] = []
-  const levels = measure(payload, sizes)
+  const marks = measure(payload, sizes) * LIST_MARK_BYTES
   const structure = originalBytes - sizes.reduce((sum, bytes) => sum + bytes, 0)
-  const level = Math.max(TEXT_BYTES_MIN, waterLevel(sizes, room - structure - levels * LIST_MARK_BYTES))
+  const level = Math.max(TEXT_BYTES_MIN, waterLevel(sizes, room - structure - marks))
   const { text, cutTexts, cutLists } = write(payload, level, room)
   const summary = JSON.stringify({ originalBytes, cutTexts, cutLists })
   return `${text.slice(0, -1)}${text === '{}' ? '' : ','}"tachoShortened":${summary}}`
@@ -55,24 +55,21 @@ function write(payload: JsonObject, level: number, maxBytes: number) {
   let cutLists = 0
   const parts: string[] = []
 
-  function put(text: string): void {
+  function put(text: string, bytes = text.length): void {
     parts.push(text)
-    room -= byteLength(text)
+    room -= bytes
   }
 
-  /** Writes the beginning of a list or object that does not fit. */
+  /** False if it does not fit. Of a list or an object, its beginning does. */
   function value(source: Json, before: string): boolean {
-    if (typeof source === 'object' && source !== null) {
-      if (room < byteLength(before) + LIST_MARK_BYTES) return false
-      put(before)
-      container(source)
-      return true
-    }
+    const isOpen = typeof source === 'object' && source !== null
     const isCut = typeof source === 'string' && source.length * 6 > level && sizeOf(source) > level
-    const text = isCut ? cutText(source, level) : JSON.stringify(source)
-    if (room < byteLength(before) + byteLength(text)) return false
+    const text = before + (isOpen ? '' : isCut ? cutText(source, level) : JSON.stringify(source))
+    const bytes = byteLength(text)
+    if (room < bytes + (isOpen ? LIST_MARK_BYTES : 0)) return false
     if (isCut) cutTexts++
-    put(`${before}${text}`)
+    put(text, bytes)
+    if (isOpen) container(source)
     return true
   }
 
@@ -83,10 +80,12 @@ function write(payload: JsonObject, level: number, maxBytes: number) {
     // Every open level reserves room for its end.
     room -= LIST_MARK_BYTES
     for (const [index, [key, item]] of entries.entries()) {
-      const before = `${index > 0 ? ',' : ''}${isList ? '' : `${JSON.stringify(key)}:`}`
-      if (value(item, before)) continue
+      const before = index > 0 ? ',' : ''
+      if (value(item, isList ? before : `${before}${JSON.stringify(key)}:`)) continue
       cutLists++
-      put(`${index > 0 ? ',' : ''}"[cut: ${entries.length - index} more]"${isList ? '' : ':true'}`)
+      // Its end may have been cut before.
+      const [, more = 1] = /^\[cut: (\d+)/.exec(entries.at(-1)?.[isList ? 1 : 0] as string) ?? []
+      put(`${before}"[cut: ${entries.length - index - 1 + Number(more)} more]"${isList ? '' : ':true'}`)
       break
     }
     room += LIST_MARK_BYTES
