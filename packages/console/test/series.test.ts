@@ -21,7 +21,7 @@ const point = (hour: number, key: string, change: Partial<UsagePoint> = {}): Usa
   estimatedCost: null,
   unpricedCalls: 0,
   priceTable: null,
-  llmLatency: { calls: 1, p50Ms: 100, p95Ms: 200 + hour },
+  llmLatency: { calls: 1, p50Ms: 100, p95Ms: 200 + hour, isApproximate: false },
   toolLatency: null,
   calls: null,
   ...change,

@@ -128,7 +128,8 @@ export function pointRows(by: PointKey, sums: readonly PointSum[]): string[][] {
 }
 
 function latencyCells(latency: Latency): string[] {
-  return latency === null ? ['', ''] : [duration(latency.p50Ms), duration(latency.p95Ms)]
+  if (latency === null) return ['', '']
+  return [latency.p50Ms, latency.p95Ms].map((ms) => `${latency.isApproximate ? '≈' : ''}${duration(ms)}`)
 }
 
 /** A program needs no bar. */

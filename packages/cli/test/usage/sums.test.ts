@@ -44,7 +44,7 @@ function point(from: string, key: string, name: string | null, cost: number): Us
   const usage = { promptTokens: 10, completionTokens: 5, totalTokens: 15, cost }
   const counts = { events: 2, runs: 3, completed: 1, failed: 1, cancelled: 0 }
   const estimate = { estimatedCost: null, priceTable: null, unpricedCalls: 0 }
-  const llmLatency = { calls: 2, p50Ms: 40, p95Ms: 1_250 }
+  const llmLatency = { calls: 2, p50Ms: 40, p95Ms: 1_250, isApproximate: false }
   return { from, key, name, ...counts, usage, ...estimate, llmLatency, toolLatency: null, calls: null }
 }
 

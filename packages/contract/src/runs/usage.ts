@@ -92,14 +92,18 @@ export const UsagePointsQuery = Type.Object({
 
 export type UsagePointsQuery = Static<typeof UsagePointsQuery>
 
-export const Latency = Type.Unsafe<{ calls: number; p50Ms: number; p95Ms: number } | null>({
+export const Latency = Type.Unsafe<{ calls: number; p50Ms: number; p95Ms: number; isApproximate: boolean } | null>({
   type: ['object', 'null'],
-  description: 'Latency of the calls that tell it, at most 9 % from the exact percentile; null if none does',
-  required: ['calls', 'p50Ms', 'p95Ms'],
+  description: 'Latency of the calls that tell it, at most 1 % from the exact percentile; null if none does',
+  required: ['calls', 'p50Ms', 'p95Ms', 'isApproximate'],
   properties: {
     calls: { type: 'integer', minimum: 1 },
     p50Ms: { type: 'number', minimum: 0 },
     p95Ms: { type: 'number', minimum: 0 },
+    isApproximate: {
+      type: 'boolean',
+      description: 'Calls that an earlier version counted are among them: at most 10 % from the exact percentile',
+    },
   },
 })
 

@@ -89,7 +89,7 @@ const COLUMNS: readonly ResultColumn[] = [
     right: true,
     wide: true,
     cell: ({ lengthP50Ms: p50Ms, lengthP95Ms: p95Ms }) =>
-      p50Ms === null || p95Ms === null ? '' : percentiles({ p50Ms, p95Ms }),
+      p50Ms === null || p95Ms === null ? '' : percentiles({ p50Ms, p95Ms, isApproximate: false }),
   },
   { head: 'Model p50 / p95', right: true, wide: true, cell: ({ llmLatency }) => percentiles(llmLatency) },
   { head: 'Tool p50 / p95', right: true, wide: true, cell: ({ toolLatency }) => percentiles(toolLatency) },

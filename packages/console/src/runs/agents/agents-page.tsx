@@ -77,7 +77,7 @@ export function AgentsPage() {
       head: 'Model p95',
       right: true,
       wide: true,
-      cell: ({ llmLatency }) => llmLatency && `≈ ${duration(llmLatency.p95Ms)}`,
+      cell: ({ llmLatency }) => llmLatency && `${llmLatency.isApproximate ? '≈ ' : ''}${duration(llmLatency.p95Ms)}`,
     },
     { head: 'Last run', cell: ({ agent }) => agent && <Time at={agent.lastRunAt} /> },
   ]

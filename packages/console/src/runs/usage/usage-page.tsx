@@ -196,7 +196,7 @@ export function UsagePage() {
             Drag to zoom, double click to see all again, click to open the runs of that time.
             {data.window.stepMs > HOUR_MS && ` Days begin at midnight in ${data.window.zone}.`}
             {data.window.isCut && ' Usage is shown for a year at most.'}
-            {areLines(show) && ' Percentiles are at most 9 % from the exact ones.'}
+            {areLines(show) && ' Percentiles are at most 1 % from the exact ones; with ≈, at most 10 %.'}
           </p>
           <Estimated sums={sums} />
           <DataTable label="Sums" columns={columns} items={sums.slice(0, ROWS)} keyOf={({ key }) => key} />

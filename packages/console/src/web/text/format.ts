@@ -19,9 +19,10 @@ export function bytes(count: number): string {
   return `${(count / 1_000_000).toFixed(1)} MB`
 }
 
-/** Median and 95th percentile of calls. `≈`: usage sums have buckets of latencies, not each one. */
-export function percentiles(latency: { p50Ms: number; p95Ms: number } | null): string {
-  return latency === null ? '' : `≈ ${duration(latency.p50Ms)} / ${duration(latency.p95Ms)}`
+/** Median and 95th percentile. `≈`: an earlier version counted some of the calls in wider buckets. */
+export function percentiles(latency: { p50Ms: number; p95Ms: number; isApproximate: boolean } | null): string {
+  if (latency === null) return ''
+  return `${latency.isApproximate ? '≈ ' : ''}${duration(latency.p50Ms)} / ${duration(latency.p95Ms)}`
 }
 
 /** `Nov 3, 14:00` */

@@ -88,10 +88,10 @@ export function toUsage(sums: UsageSums): Usage {
 }
 
 /** More digits would tell more than is known. */
-const toMs = (latency: number) => Number(latency.toPrecision(3))
+const toMs = (latency: number) => Number(latency.toPrecision(4))
 
 export function toLatency(row: LatencyRow | null): Latency {
-  return row && { calls: row.calls, p50Ms: toMs(row.p50), p95Ms: toMs(row.p95) }
+  return row && { calls: row.calls, p50Ms: toMs(row.p50), p95Ms: toMs(row.p95), isApproximate: row.former > 0 }
 }
 
 /** OpenRouter, LiteLLM and the Claude Agent SDK say in the usage what they charge. */

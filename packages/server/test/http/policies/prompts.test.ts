@@ -275,7 +275,7 @@ test('each version of a prompt has the results of its runs in one environment, c
       approvals: 2,
       lengthP50Ms: 10,
       lengthP95Ms: 20,
-      llmLatency: { calls: 2, p50Ms: 0, p95Ms: 0 },
+      llmLatency: { calls: 2, p50Ms: 0.5, p95Ms: 0.5, isApproximate: false },
       toolLatency: null,
       firstAt: at,
       lastAt: at,

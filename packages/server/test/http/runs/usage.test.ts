@@ -98,7 +98,7 @@ test('points have runs by outcome, tokens, cost and latency, by agent, model and
   const run = { runs: 1, completed: 0, failed: 1, cancelled: 0 }
   const noRun = { runs: 0, completed: 0, failed: 0, cancelled: 0 }
   const [first, second, ...none] = await read('agent', 'hour')
-  const llmLatency = { calls: 1, p50Ms: 98.7, p95Ms: 98.7 }
+  const llmLatency = { calls: 1, p50Ms: 99.39, p95Ms: 99.39, isApproximate: false }
   assert.deepEqual(first, { ...first, from: iso(HOUR), events: 1, ...run, usage: sums, llmLatency, toolLatency: null })
   assert.deepEqual(second, { ...second, from: iso(HOUR + HOUR_MS), events: 2, ...noRun, llmLatency: null })
   assert.equal(none.length, 0)

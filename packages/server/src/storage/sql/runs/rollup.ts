@@ -2,7 +2,8 @@
 import { insertJsonRows, type Columns, type InsertedTable } from '../engine/rows.ts'
 import type { Sql } from '../engine/sql.ts'
 import type { Kind, NameKeys } from './known-names.ts'
-import { latencyAt, type LatencyRow, type UsageSums } from '../../runs/usage.ts'
+import { IN_SKETCH, latencyAt, SKETCH } from '../../runs/latency-buckets.ts'
+import type { LatencyRow, UsageSums } from '../../runs/usage.ts'
 import { hourOf } from '../../engine/times.ts'
 import { columnOf, memberOf } from '../../data/exports.ts'
 
@@ -119,18 +120,21 @@ const upTo = (percent: number, name: string) =>
   `MIN(CASE WHEN upto * 100 >= total * ${percent} THEN bucket END) AS ${name}`
 
 export function percentilesBy(columns: string, buckets: string): string {
-  const counted = `SELECT ${columns}, bucket,
+  const sketched = `SELECT ${columns}, calls, ${IN_SKETCH} AS bucket, CASE WHEN bucket < ${SKETCH} THEN calls ELSE 0 END AS former
+    FROM (${buckets}) named`
+  const counted = `SELECT ${columns}, bucket, former,
       SUM(calls) OVER (PARTITION BY ${columns} ORDER BY bucket) AS upto,
       SUM(calls) OVER (PARTITION BY ${columns}) AS total
-    FROM (SELECT ${columns}, bucket, CAST(SUM(calls) AS BIGINT) AS calls FROM (${buckets}) named
-      GROUP BY ${columns}, bucket HAVING SUM(calls) > 0) page`
-  return `SELECT ${columns}, CAST(MAX(total) AS BIGINT) AS calls, ${upTo(50, 'p50')}, ${upTo(95, 'p95')}
+    FROM (SELECT ${columns}, bucket, CAST(SUM(calls) AS BIGINT) AS calls, CAST(SUM(former) AS BIGINT) AS former
+      FROM (${sketched}) sketched GROUP BY ${columns}, bucket HAVING SUM(calls) > 0) page`
+  return `SELECT ${columns}, CAST(MAX(total) AS BIGINT) AS calls, ${upTo(50, 'p50')}, ${upTo(95, 'p95')},
+      CAST(SUM(former) AS BIGINT) AS former
     FROM (${counted}) page GROUP BY ${columns}`
 }
 
 /** From buckets to milliseconds. */
-export function latencyRow({ calls, p50, p95 }: LatencyRow): LatencyRow {
-  return { calls, p50: latencyAt(p50), p95: latencyAt(p95) }
+export function latencyRow({ calls, p50, p95, former }: LatencyRow): LatencyRow {
+  return { calls, p50: latencyAt(p50), p95: latencyAt(p95), former }
 }
 
 const OF_VERSION = percentilesBy(
