@@ -116,7 +116,6 @@ export const PublicationResult = Type.Object(
 export type PublicationResult = Static<typeof PublicationResult>
 
 const PUBLICATION_ACTIONS = ['DEPLOY', 'PROMOTE', 'ROLL_BACK'] as const
-type PublicationAction = (typeof PUBLICATION_ACTIONS)[number]
 
 /** One change of a deployment. All changes of one publication apply together. */
 export const DeploymentChange = Type.Object(
