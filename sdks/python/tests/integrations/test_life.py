@@ -106,6 +106,26 @@ def test_calls_that_never_reach_their_tool_are_recorded(
     assert len([one for one in service.of("/issue-records") if one["recordKind"] == "DETECTION"]) == 2 + len(broken)
 
 
+@streamed_too
+@pytest.mark.parametrize(
+    ("others", "codes"), [((("c2", "no_such_tool", "{}"),), ["unknown_tool"]), ((("c1", "refund", "{}"),), [None])]
+)
+def test_calls_that_an_ending_run_leaves_behind_never_ran(
+    make: Make, service: Service, answering: Any, others: Any, codes: list[str | None], is_stream: bool
+) -> None:
+    pytest.importorskip("agents")
+    client, shop = make(), Shop()
+    answer = Answer((("c1", "refund", '{"order": 7, "amount": 5}'), *others))
+    run(client, PLAYS["openai_agents"], answering(answer), shop, is_stream)
+    events = [(event["eventType"], event["payload"]) for event in service.events]
+    (asked,) = [one["toolCalls"] for kind, one in events if kind == "LLM_CALL"]
+    calls = [(one["toolCallId"], one["outcome"], one.get("reasonCode")) for kind, one in events if kind == "TOOL_CALL"]
+    assert shop.ran == [] and len(asked) == 2
+    known = [(call_id, "never_ran", code) for (call_id, _, _), code in zip(others, codes, strict=True)]
+    assert calls == [*known, ("c1", "never_ran", None)]
+    assert events[-1][0] == "SESSION_OUTCOME"
+
+
 @each
 def test_nothing_runs_for_a_caller_that_gave_up(make: Make, service: Service, answering: Any, name: str) -> None:
     leaving, client, shop = Leaving(service), make(), Shop()

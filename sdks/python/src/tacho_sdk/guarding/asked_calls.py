@@ -114,25 +114,35 @@ class AskedCalls:
 
 
 def record_never_ran(
-    guard: Guard, tool_name: str, code: NeverRan, answer: str, arguments: object, call_id: object = None
+    guard: Guard,
+    tool_name: str,
+    code: NeverRan | None,
+    answer: str,
+    arguments: object,
+    call_id: object = None,
+    ended: RunScope | None = None,
 ) -> None:
-    """On the current run, or in one of its own. `answer`: what the model reads. `arguments`: as it wrote them."""
+    """
+    On the current run, or in one of its own. `code`: None if nothing was wrong with the call. `answer`: what the model reads.
+    `arguments`: as it wrote them. `ended`: its run, if that ends.
+    """
     core, current = guard.core, current_of(guard.core)
     broken = core.asked_calls.broken(core, call_id)
     if broken is not None:
         # A framework may have mended the arguments, and knows not that the answer was cut.
         code = broken.code if code in ("unreadable", "unfit") else code
         arguments = arguments if broken.text is None else broken.text
-    scope = begin_scope(core, {}) if current is None else current.scope
-    facts: dict[str, Any] = {"toolName": tool_name, "outcome": "never_ran", "reasonCode": code, "error": {"message": answer}}
-    facts |= {name: one for name, one in {"toolCallId": call_id, "arguments": arguments}.items() if one is not None}
+    scope = ended or (begin_scope(core, {}) if current is None else current.scope)
+    facts: dict[str, Any] = {"toolName": tool_name, "outcome": "never_ran", "error": {"message": answer}}
+    more = {"reasonCode": code, "toolCallId": call_id, "arguments": arguments}
+    facts |= {name: one for name, one in more.items() if one is not None}
     span = Span(core.ids.span(), core.span_of(scope).span_id)
     event_id = core.record(scope, "TOOL_CALL", tool_name, facts, span=span)
     if code != "declined":
         payload = {"toolName": tool_name, "reasonCode": code}
         guard.trouble(scope, tool_name, IssueReport("TOOL_FAILED", payload=payload, event_id=event_id))
         guard.observe_loop(scope, tool_name, arguments)
-    if current is None:
+    if current is None and ended is None:
         Run(core, scope).end("FAILED", {"error": answer})
 
 

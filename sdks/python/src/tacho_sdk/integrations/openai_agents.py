@@ -17,6 +17,8 @@ from ..client import Tacho
 from ..core import Core
 from ..guarding.asked_calls import record_never_ran
 from ..guarding.blocked import ToolBlockedError
+from ..guarding.guard import Guard
+from ..recording.context import RunScope
 from ..recording.plain import read_safely
 from .messages import answer_of, fields_of, messages_of, with_system
 from .model_call import ModelCall, nonzero_usage
@@ -27,6 +29,7 @@ A = TypeVar("A", bound=Agent[Any])
 
 # Bounds the calls whose end is never reported.
 _OPEN_MAX = 10_000
+_ENDED = "The run ended before the call."
 
 
 class TachoHooks(RunHooks[Any]):
@@ -39,6 +42,7 @@ class TachoHooks(RunHooks[Any]):
     def __init__(self, tacho: Tacho | None = None) -> None:
         self._tacho = tacho
         self._calls: dict[int, ModelCall] = {}
+        self._behind: dict[int, _Behind] = {}
         self._asked: dict[int, dict[str, Any]] = {}
         """The ids of the calls that the last answer asked for, by tool and by run: its contexts share the usage."""
 
@@ -54,6 +58,7 @@ class TachoHooks(RunHooks[Any]):
         if len(self._calls) >= _OPEN_MAX:
             self._calls.pop(next(iter(self._calls)), None)
         read_safely(lambda: self._record_rejected(context, input_items), None)
+        self._go_on(context)
         self._calls[id(context)] = call = _AgentCall(self._tacho, request)
         call.enter_run()
 
@@ -65,6 +70,15 @@ class TachoHooks(RunHooks[Any]):
             await self._record_unknown(context, agent, response)
         except Exception:
             pass
+
+    async def on_tool_start(self, context: Any, agent: Any, tool: Any) -> None:
+        self._go_on(context)
+
+    def _go_on(self, context: Any) -> None:
+        """The SDK went on after an answer with a call of an unknown tool."""
+        behind = self._behind.pop(id(context.usage), None)
+        if behind is not None:
+            behind.scope.open_streams.pop(behind, None)
 
     async def on_handoff(self, context: Any, from_agent: Any, to_agent: Any) -> None:
         if (scope := self._core.current_scope()) is not None:
@@ -102,10 +116,30 @@ class TachoHooks(RunHooks[Any]):
         known = {tool.name for tool in await agent.get_all_tools(context)}
         known |= {_handoff_name(one) for one in agent.handoffs}
         guarding = (self._tacho or tacho_module.client()).guarding
-        for call in asked:
-            if call["name"] not in known:
-                answer = f"There is no tool {call['name']}."
-                record_never_ran(guarding, call["name"], "unknown_tool", answer, call.get("arguments"), call.get("call_id"))
+        unknown = [call for call in asked if call["name"] not in known]
+        for call in unknown:
+            answer = f"There is no tool {call['name']}."
+            record_never_ran(guarding, call["name"], "unknown_tool", answer, call.get("arguments"), call.get("call_id"))
+        scope = self._core.current_scope()
+        if unknown and scope is not None:
+            if len(self._behind) >= _OPEN_MAX:
+                self._behind.pop(next(iter(self._behind)), None)
+            self._behind[id(context.usage)] = _Behind(guarding, scope, [call for call in asked if call not in unknown])
+
+
+class _Behind:
+    """Calls that never run if the SDK ends the run for another one of their answer."""
+
+    def __init__(self, guarding: Guard, scope: RunScope, calls: list[Any]) -> None:
+        self.scope = scope
+        self._guarding = guarding
+        self._calls = calls
+        scope.open_streams[self] = self.leave
+
+    def leave(self) -> None:
+        for call in self._calls:
+            call_id = call.get("call_id") or call.get("id")
+            record_never_ran(self._guarding, call["name"], None, _ENDED, call.get("arguments"), call_id, self.scope)
 
 
 class _AgentCall(ModelCall):
@@ -114,11 +148,17 @@ class _AgentCall(ModelCall):
     def add_below(self, result: Mapping[str, Any]) -> None:
         super().add_below(result)
         if result.get("finishReason") != "incomplete":
+            # The SDK refuses an answer whose calls share an id, and tells no hook of it either.
+            self.opened(lambda: self._leave(result))
             return
         self.end(lambda: {**result})
         for call in fields_of(result.get("output")).get("toolCalls") or ():
             said = ToolBlockedError("call_cut", call["name"]).model_text
             record_never_ran(self.client.guarding, call["name"], "cut", said, call.get("arguments"), call.get("id"))
+
+    def _leave(self, result: Mapping[str, Any]) -> None:
+        self.end(lambda: {**result})
+        _Behind(self.client.guarding, self._scope, fields_of(result.get("output")).get("toolCalls") or []).leave()
 
     def below_failed(self, error: BaseException | None, result: Any) -> None:
         """Neither does it of a call that fails, nor of a stream that is left."""
