@@ -120,12 +120,18 @@ describe('approvals', { skip: withoutChromium }, () => {
 
   test('a run that waits for a person is not stalled, however long, and leads to the request', async () => {
     const long = Date.now() - 2 * STALLED_MS
-    await tacho.service.record([event({ runId: 'held', timestamp: long }), event({ runId: 'silent', timestamp: long })])
+    const paused = { eventType: 'WAITING', label: 'refund waits for a person', payload: { waitingFor: 'approval' } }
+    await tacho.service.record([
+      event({ runId: 'held', timestamp: long }),
+      event({ runId: 'silent', timestamp: long }),
+      event({ runId: 'paused', timestamp: long, ...paused }),
+    ])
     const { body } = await calls.ask({ runId: 'held', toolName: 'hold' })
     const { page, close } = await tacho.open(`${tacho.home}/runs`)
     const row = (name: string) => page.getByRole('row').filter({ hasText: name })
     await row('silent').getByText('Stalled').waitFor()
     await row('held').getByText('Waiting').waitFor()
+    await row('paused').getByText('Waiting').waitFor()
     await page.getByRole('link', { name: 'held' }).click()
     await page.getByRole('link', { name: 'waits for an approval' }).click()
     await page.waitForURL(`**/approvals/${body.id}`)

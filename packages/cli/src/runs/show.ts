@@ -223,7 +223,7 @@ function runLines(run: OperatorRun, end: RunEnd, now: number): string[] {
   const length = duration(runLength(run, now))
   const isWaiting = run.activity === 'WAITING_FOR_APPROVAL'
   const last = `last event ${spokenTime(run.lastEventAt)}`
-  const lasting = isWaiting ? `waits for an approval after ${length}` : `still running after ${length}, ${last}`
+  const lasting = isWaiting ? `waits for a person after ${length}` : `still running after ${length}, ${last}`
   const running = silence === null ? lasting : `no event for ${duration(silence)}: stalled`
   const ended = run.endedAt === null ? running : `ended after ${length}`
   const tokens = `${spokenNumber(usage.promptTokens)} prompt + ${spokenNumber(usage.completionTokens)} completion`

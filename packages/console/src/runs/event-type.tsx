@@ -16,6 +16,7 @@ const LOOKS = new Map<string, Look>([
   ['TOOL_CALL', { tone: 'pink', fill: 'fill-pink bg-pink' }],
   ['POLICY_DECISION', { tone: 'olive', fill: 'fill-olive bg-olive' }],
   ['APPROVAL_WITHDRAWN', { tone: 'olive', fill: 'fill-olive bg-olive' }],
+  ['WAITING', { tone: 'plain', fill: 'fill-edge bg-edge' }],
   ['HANDOFF', { tone: 'plain', fill: 'fill-edge bg-edge' }],
   ['ERROR', { tone: 'red', fill: 'fill-red bg-red' }],
   ['SCORE', { tone: 'plain', fill: 'fill-soft bg-soft' }],

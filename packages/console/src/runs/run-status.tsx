@@ -31,9 +31,10 @@ export function Status({ status }: { status: RunStatus }) {
 export function RunStatusChip({ run }: { run: OperatorRun }) {
   const silence = stalledMs(run, useNow())
   const approval = useWaitingFor(run.runId)
-  if (run.status === 'RUNNING' && approval !== null) {
+  const isPaused = run.activity === 'WAITING_FOR_APPROVAL'
+  if (run.status === 'RUNNING' && (approval !== null || isPaused)) {
     return (
-      <span title="Waits for an approval">
+      <span title={approval === null ? 'Waits for a person' : 'Waits for an approval'}>
         <Chip tone="amber">
           <span aria-hidden>‖</span>
           Waiting

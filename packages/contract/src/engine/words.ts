@@ -164,6 +164,7 @@ export const EVENT_TYPE_WORDS: ReadonlyMap<string, string> = new Map([
   ['POLICY_DECISION', 'Policy'],
   ['APPROVAL_WITHDRAWN', 'Gave up'],
   ['HANDOFF', 'Hand-off'],
+  ['WAITING', 'Waiting'],
   ['ERROR', 'Error'],
   ['SESSION_OUTCOME', 'Outcome'],
   ['SCORE', 'Score'],

@@ -12,14 +12,13 @@ import { eraseDetails } from '../people/audit.ts'
 import { chunksOf, insertRows } from '../engine/rows.ts'
 import { addErasedKeys, erasedKey, HELD, holdEnvironment } from './erased-keys.ts'
 import { removeRecords, type RemovedRecords } from './erased-records.ts'
-import { eventEnvironment } from '../record/events.ts'
 import { countForAgent, countRun, countVersionCall, noCounts, slotOf, usedNames, writeCounts } from '../runs/usage-counts.ts'
 import { knownNames } from '../runs/known-names.ts'
 import { deleteBlocks } from '../record/payloads.ts'
 import { runsByNumber } from '../runs/runs-by-key.ts'
 import { removeScores } from '../runs/scores.ts'
 import { removeFromSearch, removeRunsFromSearch } from '../runs/search-index.ts'
-import { selectList, type Sql } from '../engine/sql.ts'
+import { selectList, type Sql, eventEnvironment } from '../engine/sql.ts'
 
 export interface Removal {
   environmentId: string

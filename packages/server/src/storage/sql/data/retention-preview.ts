@@ -8,8 +8,7 @@ import type {
   RetentionPreviewRow,
   Tenant,
 } from '../../data/retention.ts'
-import { read, type Sql } from '../engine/sql.ts'
-import { eventEnvironment } from '../record/events.ts'
+import { read, type Sql, eventEnvironment } from '../engine/sql.ts'
 import { PAYLOAD_BYTES } from '../record/payloads.ts'
 import { hourOf } from '../../engine/times.ts'
 import { cutoffOf, expiredOf, oldestRuns, type ExaminedRun } from './expired-runs.ts'

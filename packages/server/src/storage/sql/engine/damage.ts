@@ -1,8 +1,7 @@
 /** Names damaged payloads and rows of the configuration. Their text goes no further. */
 import type { StoreCheck } from '../../engine/store.ts'
-import { eventEnvironment } from '../record/events.ts'
 import { PAYLOAD, withPayloads } from '../record/payloads.ts'
-import { type DamagedPayload, type DamagedRow, type Sql, selectList, type SqlValue } from './sql.ts'
+import { type DamagedPayload, type DamagedRow, type Sql, selectList, type SqlValue, eventEnvironment } from './sql.ts'
 import { measureContent } from '../../policies/policies.ts'
 import { TABLES } from '../../engine/tables.ts'
 import { findConfiguration, isIntact, nameOfDamage } from '../policies/configurations.ts'

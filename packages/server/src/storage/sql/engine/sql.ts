@@ -104,6 +104,10 @@ export function selectList(columns: string | readonly string[], prefix = ''): st
   return names.map((column) => `${prefix}${column} AS "${memberOf(column)}"`).join(', ')
 }
 
+/** `environment_id` of an event's row, which is a number on SQLite. `of`: SQL for the environment's id. */
+export const eventEnvironment = ({ dialect }: Pick<Sql, 'dialect'>, of = ':env') =>
+  dialect === 'postgres' ? of : `(SELECT number FROM environment_numbers WHERE environment_id = ${of})`
+
 /**
  * A look needs no transaction: it is one statement, or several that may see different states of the store. A read runs
  * on one snapshot. A write is one read-write transaction.

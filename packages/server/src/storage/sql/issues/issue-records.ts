@@ -6,7 +6,7 @@
  *
  * Every change is one compare-and-set on the status, so that any number of reviewers decide a record once.
  */
-import { read, write, given, selectList, type Sql } from '../engine/sql.ts'
+import { read, write, given, selectList, type Sql, eventEnvironment } from '../engine/sql.ts'
 import type {
   IssueRecordFilter,
   IssueRecordReceived,
@@ -26,7 +26,6 @@ import { insertAudit } from '../people/audit.ts'
 import { firstRows, type PageById } from '../../engine/page.ts'
 import { chunksOf, insertRows, columnsOfRow, rowFor } from '../engine/rows.ts'
 import { erasedKey, isErased, keepRemovalsWaiting } from '../data/erased-keys.ts'
-import { eventEnvironment } from '../record/events.ts'
 import { clientRecordKey, serviceRecordKey } from '../engine/keys.ts'
 import { enqueueWork, removeWork } from '../engine/work.ts'
 import { announceIssues } from '../messages/announcements.ts'

@@ -1,4 +1,4 @@
-import { read, write, countOf, selectList, type Sql } from '../engine/sql.ts'
+import { read, write, countOf, selectList, type Sql, eventEnvironment } from '../engine/sql.ts'
 import type { AuditEntry } from '../../people/operators.ts'
 import type {
   CallKind,
@@ -15,7 +15,7 @@ import { mapPage, type PageById } from '../../engine/page.ts'
 import { insertAudit } from '../people/audit.ts'
 import { lockEnvironment } from '../tenants/workspaces.ts'
 import { withEnvelope } from '../record/envelopes.ts'
-import { eventEnvironment, ofRun, eventSession, WITH_RUN, AFTER } from '../record/events.ts'
+import { ofRun, eventSession, WITH_RUN, AFTER } from '../record/events.ts'
 import { PAYLOAD_BYTES, payloadIf, readPayloadPage } from '../record/payloads.ts'
 import { insertRows, withJson } from '../engine/rows.ts'
 import { enqueueWork, removeWork } from '../engine/work.ts'

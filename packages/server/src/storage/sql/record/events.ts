@@ -1,4 +1,14 @@
-import { look, read, containsFolded, folded, given, selectList, type Part, type Sql } from '../engine/sql.ts'
+import {
+  look,
+  read,
+  containsFolded,
+  folded,
+  given,
+  selectList,
+  type Part,
+  type Sql,
+  eventEnvironment,
+} from '../engine/sql.ts'
 import type {
   EventPage,
   EventRowRead,
@@ -31,10 +41,6 @@ export const ROW = [
 const UNBOUNDED = [SESSION, 'v.agent_id', 'e.span_id', 'e.parent_span_id', 'v.schema_version']
 const BYTES = `${PAYLOAD_BYTES} + octet_length(v.agent_name)
   + ${UNBOUNDED.map((column) => `COALESCE(octet_length(${column}), 0)`).join(' + ')}`
-
-/** `environment_id` of an event's row, which is a number on SQLite. `of`: SQL for the environment's id. */
-export const eventEnvironment = ({ dialect }: Pick<Sql, 'dialect'>, of = ':env') =>
-  dialect === 'postgres' ? of : `(SELECT number FROM environment_numbers WHERE environment_id = ${of})`
 
 const withRun = (condition: string) =>
   `WITH run AS (SELECT number, session_id FROM runs WHERE environment_id = :env AND ${condition})`

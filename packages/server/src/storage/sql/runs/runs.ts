@@ -1,5 +1,14 @@
 import { LIMITS } from '@tacho/contract/engine/limits.ts'
-import { look, contains, given, selectList, type NamedParams, type Part, type Sql } from '../engine/sql.ts'
+import {
+  look,
+  contains,
+  given,
+  selectList,
+  type NamedParams,
+  type Part,
+  type Sql,
+  eventEnvironment,
+} from '../engine/sql.ts'
 import { firstRows, type Page } from '../../engine/page.ts'
 import {
   type GapFilter,
@@ -300,10 +309,15 @@ export async function stalledBefore(sql: Sql, environmentId: string, now: number
   return now - idleMinutes * 60_000
 }
 
+/** True of a run of the statement around it whose agent waits for a person in its framework: its newest event is WAITING. */
+export const isPaused = (sql: Sql): string => `'WAITING' = COALESCE((SELECT e.event_type FROM events e
+  WHERE e.environment_id = ${eventEnvironment(sql)} AND e.run = number ORDER BY e.time DESC, e.seq DESC LIMIT 1), '')`
+
 async function stalledRuns(sql: Sql, environmentId: string, now: number): Promise<Part> {
   const waiting = `SELECT run_id FROM approvals WHERE environment_id = :env AND status = 'PENDING' AND expires_at > :stalledAt
     AND run_id IS NOT NULL`
-  const text = `status = 'RUNNING' AND last_event_at < :idleSince AND run_id NOT IN (${waiting})`
+  const text = `status = 'RUNNING' AND last_event_at < :idleSince AND run_id NOT IN (${waiting})
+    AND NOT ${isPaused(sql)}`
   return {
     text,
     params: { env: environmentId, stalledAt: now, idleSince: await stalledBefore(sql, environmentId, now) },

@@ -10,14 +10,14 @@ import type { RunStatus } from '@tacho/contract/runs/run.ts'
 import type { AuditEntry } from '../../people/operators.ts'
 import type { RunPlace, TraceSpan, UnendedTrace } from '../../runs/runs.ts'
 import { closeAfterMinutes, DEFAULT_STALLED_RULE, type StalledRuleRow } from '../../data/retention.ts'
-import { changesRuns, look, read, write, selectList, type Sql } from '../engine/sql.ts'
+import { changesRuns, look, read, write, selectList, type Sql, eventEnvironment } from '../engine/sql.ts'
 import type { RunState } from '../record/run-state.ts'
 import { insertAudit } from '../people/audit.ts'
 import { allIn, insertRows, replacing } from '../engine/rows.ts'
-import { eventEnvironment, ofRun, WITH_RUN } from '../record/events.ts'
+import { ofRun, WITH_RUN } from '../record/events.ts'
 import { textKey } from '../engine/keys.ts'
 import { lockRuns } from './runs-by-key.ts'
-import { readStalledRule, stalledBefore, findByRunId, findRun } from './runs.ts'
+import { isPaused, readStalledRule, stalledBefore, findByRunId, findRun } from './runs.ts'
 import { countRun, noCounts, slotOf, writeCounts } from './usage-counts.ts'
 import { failureSubject } from '../../issues/issues.ts'
 import { enqueueWork, RESTARTS } from '../engine/work.ts'
@@ -44,11 +44,18 @@ async function changeStalledRule(
 }
 
 async function readActivityRule(sql: Sql, environmentId: string, runIds: string[], now: number) {
-  const [before, waiting] = await Promise.all([
+  const [before, waiting, paused] = await Promise.all([
     stalledBefore(sql, environmentId, now),
     findWaitingRuns(sql, environmentId, runIds, now),
+    findPausedRuns(sql, environmentId, runIds),
   ])
-  return { stalledBefore: before, waiting }
+  return { stalledBefore: before, waiting: [...new Set([...waiting, ...paused])] }
+}
+
+async function findPausedRuns(sql: Sql, environmentId: string, runIds: string[]): Promise<string[]> {
+  const text = `SELECT run_id AS "runId" FROM runs WHERE environment_id = :env AND run_id IN (:runIds)
+    AND status = 'RUNNING' AND ${isPaused(sql)}`
+  return (await allIn<{ runId: string }>(sql, text, { env: environmentId, runIds })).map(({ runId }) => runId)
 }
 
 async function findWaitingRuns(sql: Sql, environmentId: string, runIds: string[], now: number): Promise<string[]> {

@@ -1,9 +1,9 @@
 /** What an erasure leaves, and what comes after it: nothing of what was erased comes back. */
+import { eventEnvironment } from '../../../../src/storage/sql/engine/sql.ts'
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import { advanceErasure } from '../../../../src/domain/data/erasure.ts'
 import type { NewEvent } from '../../../../src/storage/record/events.ts'
-import { eventEnvironment } from '../../../../src/storage/sql/record/events.ts'
 import { request } from '../approvals/approval-sample.ts'
 import { LATER, newErasure, erase, deleteAll, runIds, usage, call, toolCall, tools } from './erasure-sample.ts'
 import { issueRecord, reviewed } from '../issues/issue-sample.ts'

@@ -1,8 +1,8 @@
 /** Payloads that are not those that were stored: never answered as data, never in the way of the others. */
+import { eventEnvironment } from '../../../../src/storage/sql/engine/sql.ts'
 import assert from 'node:assert/strict'
 import { after, describe, test } from 'node:test'
 import type { StoredEvent } from '../../../../src/storage/record/events.ts'
-import { eventEnvironment } from '../../../../src/storage/sql/record/events.ts'
 import { changeShared, closeShared, sharedStorage, type OpenStorage } from '../open.ts'
 import { packRun } from '../data/packing.ts'
 import { append, event, newEnvironment, NOON, runOf, timelineOf } from '../sample.ts'

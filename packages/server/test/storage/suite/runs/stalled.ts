@@ -55,6 +55,12 @@ export function stalledSuite(open: OpenStorage) {
       return points.rows.map(({ runId, status }) => `${runId} ${status}`).toSorted()
     }
 
+    async function stalledIn(env: string, stalledAt: number): Promise<string[]> {
+      const sift = { costNanosMin: 0, lengthMsMin: 0, errorsMin: 0, traits: {}, runsLookedAt: 9 }
+      const { rows } = await storage().listRuns(env, { stalledAt, sift }, { limit: 9, after: null })
+      return rows.map(({ runId }) => runId).toSorted()
+    }
+
     test('closes nothing without a word about it', async () => {
       const env = await newEnvironment(null)
       await append(storage(), env, event({}))
@@ -69,7 +75,11 @@ export function stalledSuite(open: OpenStorage) {
       const env = await newEnvironment('FAILED')
       await append(storage(), env, event({}), event({ eventType: 'WAITING', time: NOON + 1 }))
       assert.deepEqual(await close(env, NOON + 2 * HOUR), [])
+      assert.deepEqual((await storage().readActivityRule(env, ['run', 'none'], NOON + HOUR)).waiting, ['run'])
+      assert.deepEqual(await stalledIn(env, NOON + 2 * HOUR), [])
       await append(storage(), env, event({ time: NOON + 2 }))
+      assert.deepEqual((await storage().readActivityRule(env, ['run'], NOON + HOUR)).waiting, [])
+      assert.deepEqual(await stalledIn(env, NOON + 2 * HOUR), ['run'])
       assert.deepEqual(await close(env, NOON + 2 * HOUR), ['run'])
     })
 
@@ -219,11 +229,7 @@ export function stalledSuite(open: OpenStorage) {
       await ask(storage(), env, { runId: 'waits', createdAt: NOON, expiresAt: later + MINUTE })
       // An import: it names old times, and still goes on.
       await storage().appendEvents(batch(env, [event({ runId: 'import', time: NOON })], { receivedAt: later }))
-      const listed = async (stalledAt: number) => {
-        const sift = { costNanosMin: 0, lengthMsMin: 0, errorsMin: 0, traits: {}, runsLookedAt: 9 }
-        const { rows } = await storage().listRuns(env, { stalledAt, sift }, { limit: 9, after: null })
-        return rows.map(({ runId }) => runId).toSorted()
-      }
+      const listed = (stalledAt: number) => stalledIn(env, stalledAt)
       assert.deepEqual(await listed(NOON + IDLE * MINUTE), [])
       assert.deepEqual(await listed(later), ['dead', 'import'])
       assert.deepEqual(await listed(later + MINUTE), ['dead', 'import', 'waits'])
