@@ -137,6 +137,8 @@ its run says \`outlivedRun: true\`. A body that nobody begins to read within 10 
 
 OpenAI Agents: of an agent from \`guard_agent\`. Each stream is read by asyncio; "aborted" is a task that was cancelled.
 
+A run ends with its block, and records the streams that are open then. A call that ends later says \`outlivedRun: true\`.
+
 ${table(Object.keys(python), (name, way) => python[name]?.includes(way) ?? false)}
 
 The tests write this page: \`UPDATE_DOCS=1 npm test -- sdk-integrations/test/matrix\`.

@@ -39,6 +39,23 @@ def check(client: Client, service: Service) -> None:
     assert service.of("/issue-records") == []
 
 
+def events_of(service: Service, run_id: str) -> list[dict[str, Any]]:
+    return [event for event in service.events if event["runId"] == run_id]
+
+
+def check_waits(client: Client, service: Service) -> None:
+    client.tacho.flush(120)
+    last = events_of(service, "asks")[-1]
+    assert (last["eventType"], last["label"]) == ("WAITING", "refund waits for a person")
+    assert last["payload"] == {"waitingFor": "approval", "toolName": "refund", "toolCallId": "c1"}
+
+
+def check_ended(service: Service) -> None:
+    """The answers arrived in another run: nothing more follows of the one that asked."""
+    ends = [[event["eventType"] for event in events_of(service, run_id)][-2:] for run_id in ("asks", "answers")]
+    assert ends == [["WAITING", "SESSION_OUTCOME"], ["LLM_CALL", "SESSION_OUTCOME"]]
+
+
 def test_pydantic_ai(make: Make, service: Service, url: str) -> None:
     pytest.importorskip("pydantic_ai")
     from pydantic_ai import Agent
@@ -54,11 +71,14 @@ def test_pydantic_ai(make: Make, service: Service, url: str) -> None:
     inner: Any = FunctionToolset([refund])
     toolset = guard_toolset(ApprovalRequiredToolset(inner), client.tacho)
     agent: Any = Agent(model, toolsets=[toolset], output_type=[str, DeferredToolRequests])
-    with client.tacho.run():
+    with client.tacho.run(run_id="asks"):
         paused = agent.run_sync("Go")
+    check_waits(client, service)
+    with client.tacho.run(run_id="answers"):
         results = DeferredToolResults(approvals={"c1": ToolDenied("not today"), "c2": True})
         agent.run_sync(message_history=paused.all_messages(), deferred_tool_results=results)
     check(client, service)
+    check_ended(service)
 
 
 @pytest.mark.parametrize("is_stream", [False, True])
@@ -82,8 +102,10 @@ def test_openai_agents(make: Make, service: Service, url: str, is_stream: bool) 
         return result
 
     async def main() -> None:
-        async with client.tacho.run():
+        async with client.tacho.run(run_id="asks"):
             paused = await run("Go")
+        check_waits(client, service)
+        async with client.tacho.run(run_id="answers"):
             state = paused.to_state()
             first, second = paused.interruptions
             state.reject(first, rejection_message="not today")
@@ -92,6 +114,7 @@ def test_openai_agents(make: Make, service: Service, url: str, is_stream: bool) 
 
     asyncio.run(main())
     check(client, service)
+    check_ended(service)
 
 
 @pytest.mark.parametrize("kind", ["node", "middleware"])

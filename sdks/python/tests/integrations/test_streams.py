@@ -15,6 +15,7 @@ import pytest
 
 from conftest import Client, Service
 
+from .answers import AnswerServer
 from .matrix import RESULTS
 
 TEXT = "A long answer of which only half may come." * 3
@@ -297,3 +298,24 @@ def test_the_page_has_these_ways() -> None:
     if os.environ.get("UPDATE_DOCS"):
         file.write_text(text)
     assert file.read_text() == text
+
+
+def test_a_call_that_outlives_its_run_says_so(make: Any, service: Service) -> None:
+    openai: Any = pytest.importorskip("openai")
+    from tacho_sdk.integrations.openai import record_client
+
+    client, model = make(), AnswerServer()
+
+    async def main() -> None:
+        recorded = record_client(openai.AsyncOpenAI(base_url=f"{model.url}/v1", api_key="k"), client.tacho)
+        messages = [{"role": "user", "content": "Hello"}]
+        async with client.tacho.run():
+            asked = asyncio.create_task(recorded.chat.completions.create(model="m", messages=messages))
+            await asyncio.sleep(0)
+        await asked
+
+    asyncio.run(main())
+    model.close()
+    client.tacho.flush(120)
+    (call,) = [event["payload"] for event in service.events if event["eventType"] == "LLM_CALL"]
+    assert (call["outlivedRun"], call["finishReason"]) == (True, "stop")

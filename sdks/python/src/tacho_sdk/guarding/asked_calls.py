@@ -62,6 +62,22 @@ class Broken:
 _Key = tuple[str | None, str]
 
 
+@dataclass
+class Waiting:
+    """A person decides about a call in the agent's framework."""
+
+    scope: RunScope
+    tool_name: str
+    call_id: str
+    is_recorded: bool = False
+
+    def record(self, core: Core) -> None:
+        """In place of an outcome."""
+        self.is_recorded = True
+        payload = {"waitingFor": "approval", "toolName": self.tool_name, "toolCallId": self.call_id}
+        core.record(self.scope, "WAITING", f"{self.tool_name} waits for a person", payload, is_last=True)
+
+
 class AskedCalls:
     """
     What answers of models said of their calls, by the run and the model's id: frameworks do not tell it to a tool. Several runs
@@ -75,6 +91,29 @@ class AskedCalls:
         self._lock = Lock()
         self._broken: dict[_Key, Broken] = {}
         self._whole: dict[_Key, None] = {}
+        self._waiting: dict[str, Waiting] = {}
+
+    def waits(self, scope: RunScope, tool_name: str, call_id: object) -> None:
+        """For a person, in the agent's framework."""
+        if not isinstance(call_id, str) or not call_id:
+            return
+        with self._lock:
+            self._waiting[call_id] = Waiting(scope, tool_name, call_id)
+            while len(self._waiting) > _KNOWN_MAX:
+                del self._waiting[next(iter(self._waiting))]
+
+    def waiting_in(self, scope: RunScope) -> Waiting | None:
+        with self._lock:
+            return next((one for one in self._waiting.values() if one.scope is scope), None)
+
+    def goes_on(self, core: Core, call_id: object) -> None:
+        """It runs, or was declined. If it does in another run, nothing more follows of the one that waited."""
+        waiting = self._waiting.pop(call_id, None) if isinstance(call_id, str) else None
+        current = current_of(core)
+        if waiting is None or not waiting.is_recorded:
+            return
+        if current is None or current.scope.run_id != waiting.scope.run_id:
+            Run(core, waiting.scope).end()
 
     def note(self, scope: RunScope | None, call_id: object, broken: Broken | None) -> None:
         """The last answer of the run with this id counts. `scope`: None outside a run."""
@@ -127,6 +166,7 @@ def record_never_ran(
     `arguments`: as it wrote them. `ended`: its run, if that ends.
     """
     core, current = guard.core, current_of(guard.core)
+    core.asked_calls.goes_on(core, call_id)
     broken = core.asked_calls.broken(core, call_id)
     if broken is not None:
         # A framework may have mended the arguments, and knows not that the answer was cut.

@@ -178,6 +178,10 @@ async def _awaited(call: _GuardedCall, around: _Around, output: Any) -> Any:
     return output
 
 
+# Of LangGraph and Pydantic AI. Their other pauses wait for a program.
+_OF_A_PERSON = {"GraphInterrupt", "NodeInterrupt", "ApprovalRequired"}
+
+
 class _Around:
     """The run around a call, the current one or one of its own, and the call's span in it."""
 
@@ -217,6 +221,7 @@ class _GuardedCall:
         self._scope = scope
         self._request = request
         call_id = exact_text(request.tool_call_id) or None
+        guard.core.asked_calls.goes_on(guard.core, call_id)
         signals = tuple(request.risk_signals)
         self._call = take(guard.core.hash_input, _name(request.tool_name), request.read(), signals, call_id)
         self._held: HeldCall | None = None
@@ -335,6 +340,8 @@ class _GuardedCall:
         try:
             if issubclass(type(error), self._request.pauses):
                 self._record({"paused": True})
+                if type(error).__name__ in _OF_A_PERSON:
+                    self._guard.core.asked_calls.waits(self._scope, self._call.tool_name, self._call.tool_call_id)
                 return
             if outcome_of(error) == "CANCELLED":
                 # The caller gave up. The tool did not fail.

@@ -122,6 +122,8 @@ class ModelCall:
         # A framework that tells of a call only afterwards gives its own times.
         payload: dict[str, Any] = {"latency": latency, **self._request, **result, "model": model}
         payload.update(more)
+        # Its run was ended before it, and nobody left its stream.
+        payload["outlivedRun"] = (self._scope.is_ended and status != "CANCELLED") or None
         reason = payload.get("finishReason") or (UNFINISHED if is_open else None)
         asked = (payload.get("output"), reason, None if self._own else self._scope)
         payload["toolCalls"] = read_safely(lambda: tool_calls_of(self._core, *asked) or None, None)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, TypeVar
 
-from agents import Agent, Handoff, RunHooks
+from agents import Agent, FunctionTool, Handoff, RunHooks
 
 import tacho_sdk as tacho_module
 
@@ -22,7 +22,7 @@ from ..recording.context import RunScope
 from ..recording.plain import read_safely
 from .messages import answer_of, fields_of, messages_of, with_system
 from .model_call import ModelCall, nonzero_usage
-from .openai_agents_tools import Guarding
+from .openai_agents_tools import Guarding, is_guarded_tool
 from .unguarded import Unguarded
 
 A = TypeVar("A", bound=Agent[Any])
@@ -73,6 +73,7 @@ class TachoHooks(RunHooks[Any]):
 
     async def on_tool_start(self, context: Any, agent: Any, tool: Any) -> None:
         self._go_on(context)
+        self._core.asked_calls.goes_on(self._core, getattr(context, "tool_call_id", None))
 
     def _go_on(self, context: Any) -> None:
         """The SDK went on after an answer with a call of an unknown tool."""
@@ -113,14 +114,19 @@ class TachoHooks(RunHooks[Any]):
         if len(self._asked) >= _OPEN_MAX:
             self._asked.pop(next(iter(self._asked)), None)
         self._asked[id(context.usage)] = {call["name"]: call.get("call_id") for call in asked}
-        known = {tool.name for tool in await agent.get_all_tools(context)}
-        known |= {_handoff_name(one) for one in agent.handoffs}
+        tools = {tool.name: tool for tool in await agent.get_all_tools(context)}
+        known = {*tools} | {_handoff_name(one) for one in agent.handoffs}
         guarding = (self._tacho or tacho_module.client()).guarding
         unknown = [call for call in asked if call["name"] not in known]
         for call in unknown:
             answer = f"There is no tool {call['name']}."
             record_never_ran(guarding, call["name"], "unknown_tool", answer, call.get("arguments"), call.get("call_id"))
         scope = self._core.current_scope()
+        for call in asked:
+            tool = tools.get(call["name"])
+            asks = isinstance(tool, FunctionTool) and is_guarded_tool(tool) and tool.needs_approval
+            if asks and scope is not None and context.is_tool_approved(call["name"], call["call_id"]) is None:
+                self._core.asked_calls.waits(scope, call["name"], call["call_id"])
         if unknown and scope is not None:
             if len(self._behind) >= _OPEN_MAX:
                 self._behind.pop(next(iter(self._behind)), None)

@@ -33,6 +33,11 @@ A = TypeVar("A", bound=Agent[Any])
 _CONTEXT = "tacho_context"
 
 
+def is_guarded_tool(tool: FunctionTool) -> bool:
+    function = getattr(tool, "__wrapped__", None)
+    return bool(getattr(function, GUARDED, False) or getattr(tool.on_invoke_tool, GUARDED, False))
+
+
 class Guarding:
     """Guards an agent and whatever it leads to. Each agent is guarded once, because agents may hand over in circles."""
 
@@ -130,9 +135,9 @@ class Guarding:
             kind, name = type(tool).__name__, str(getattr(tool, "name", type(tool).__name__))
             cannot_guard(self._unguarded, self._client, name, f"{kind} does not run through a function of yours")
             return tool
-        function = getattr(tool, "__wrapped__", None)
-        if getattr(function, GUARDED, False) or getattr(tool.on_invoke_tool, GUARDED, False):
+        if is_guarded_tool(tool):
             return tool
+        function = getattr(tool, "__wrapped__", None)
         why = _why_not(tool, function)
         if why is not None:
             cannot_guard(self._unguarded, self._client, tool.name, why)

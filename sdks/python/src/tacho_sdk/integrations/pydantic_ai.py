@@ -94,17 +94,29 @@ class _RecordedModel(WrapperModel):
         """Calls that Pydantic AI answers itself: no toolset has them."""
         (offered,) = [one for one in more if isinstance(one, ModelRequestParameters)]
         known = {tool.name for tool in (*offered.function_tools, *offered.output_tools)}
+        outputs = {tool.name for tool in offered.output_tools}
+        calls = [part for part in response.parts if part.part_kind == "tool-call"]
+        # Pydantic AI runs each call, unless an output ends the run or a person must approve it.
+        runs = set() if any(part.tool_name in outputs for part in calls) else _run_here(offered)
         guarding = (self._tacho or tacho_module.client()).guarding
-        for part in response.parts:
-            if part.part_kind == "tool-call" and part.tool_name not in known:
+        scope = guarding.core.current_scope()
+        for part in calls:
+            if part.tool_name in runs and scope is not None:
+                guarding.core.asked_calls.waits(scope, part.tool_name, part.tool_call_id)
+            if part.tool_name not in known:
                 answer = f"There is no tool {part.tool_name}."
                 record_never_ran(guarding, part.tool_name, "unknown_tool", answer, part.args, part.tool_call_id)
+
+
+def _run_here(offered: ModelRequestParameters) -> set[str]:
+    return {tool.name for tool in offered.function_tools if tool.kind in ("function", "unapproved")}
 
 
 def _record_denied(client: Tacho, messages: list[ModelMessage]) -> None:
     """Calls that a person denied in the framework: no toolset is asked to run them."""
     asked = {part.tool_call_id: part for message in messages for part in message.parts if part.part_kind == "tool-call"}
     for part in messages[-1].parts:
+        client.core.asked_calls.goes_on(client.core, getattr(part, "tool_call_id", None))
         if part.part_kind == "tool-return" and part.outcome == "denied":
             call = asked.get(part.tool_call_id)
             arguments = None if call is None else parsed(call.args)

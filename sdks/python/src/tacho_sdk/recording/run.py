@@ -27,6 +27,7 @@ from .score import ScoreValue
 
 if TYPE_CHECKING:
     from ..core import Core
+    from ..guarding.asked_calls import Waiting
 
 Outcome = Literal["COMPLETED", "FAILED", "CANCELLED"]
 F = TypeVar("F", bound=Callable[..., Any])
@@ -195,17 +196,14 @@ class Run:
         facts = {**_fields(payload), **({"sampleRate": rate} if rate < 1 else {}), "status": status}
         return self.record("SESSION_OUTCOME", read_safely(lambda: str(status).lower(), "outcome"), facts)
 
-    def _hand_over(self) -> None:
+    def _hand_over(self, waits: Waiting | None = None) -> None:
         """Another process, or a later call in this one, continues and ends it."""
         self._core.open_runs.remove(self._scope)
         self._core.held_calls.leave("handed_over", self._scope)
-        self.leave()
+        waits.record(self._core) if waits else self.leave()
 
     def leave(self) -> str | None:
-        """
-        Says that this process records nothing more of the run, which another one ends: without that, nobody knows if its last
-        events arrived.
-        """
+        """Says that another process ends the run, and this one records no more: else nobody knows if all events arrived."""
         return self._core.record(self._scope, "AGENT_STEP", "left the run", is_last=True)
 
     def _add(self, event_type: str, label: str, payload: dict[str, object], more: Payload | None = None) -> str | None:
@@ -345,9 +343,10 @@ class RunBlock(Block):
 
     def _finish(self, error: BaseException | None) -> None:
         run = self._runs.pop()
+        waits = run._core.asked_calls.waiting_in(run._scope) if error is None else None
         # The run ends where the call is continued.
-        if is_pending(error):
-            run._hand_over()
+        if waits or is_pending(error):
+            run._hand_over(waits)
             return
         status = outcome_of(error)
         run.end(status, failure_of(status, error))
