@@ -131,3 +131,4 @@ class Leaving:
         if withdrawn or not by_time:
             assert {one.get("toolCallId") for one in withdrawn} == (ids or {call_id for call_id, _ in CALLS})
         assert {one["reason"] for one in withdrawn} <= reasons
+        assert self._service.of("/issue-records") == []

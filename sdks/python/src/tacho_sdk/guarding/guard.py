@@ -241,7 +241,9 @@ class Guard:
             payload={"toolName": call.tool_name, "reasonCode": code, **signals},
             evidence={"decision": "BLOCK", **({"approvalId": approval_id} if approval_id else {})},
         )
-        self.trouble(scope, call.tool_name, report)
+        # A caller that left or stopped is no trouble of the tool.
+        if code not in ("aborted", "caller_gone"):
+            self.trouble(scope, call.tool_name, report)
         return ToolBlockedError(
             code,
             call.tool_name,
