@@ -34,24 +34,33 @@ export function callFacts({ toolName, toolCallId, input, inputHash, approvalId }
   }
 }
 
+const startIdOf = ({ agent, sessionId, file }: StoredCall) => `${agent}-${digest(`start\n${sessionId}\n${file}`)}`
+
 /** Several hooks may record it: it has one id. */
 export function recordStart(tacho: Tacho, call: StoredCall): string {
   const { toolName: label, startedAt: at, spanId } = call
-  const eventId = `${call.agent}-${digest(`start\n${call.sessionId}\n${call.file}`)}`
+  const eventId = startIdOf(call)
   sessionRun(tacho, call).record({ type: 'TOOL_START', label, payload: callFacts(call), at, spanId, eventId })
   return eventId
 }
 
-/** Of all sessions: the program of another one may have died. */
-export function recordStarts(tacho: Tacho, calls: OpenCalls): void {
+/** Of all sessions: the program of another one may have died. The agent of this one may ask its person first. */
+export function recordStarts(tacho: Tacho, calls: OpenCalls, { event, fields, sessionId }: HookRecord): void {
+  const isAsking = event === 'PermissionRequest' || fields['notification_type'] === 'permission_prompt'
   for (const call of calls.in(['judged'])) {
+    if (isAsking && call.sessionId === sessionId) continue
     recordStart(tacho, call)
     calls.move(call, 'started')
   }
 }
 
 /** The calls that this step ends: no hook after them will come, or it comes late. */
-export function closeCalls(tacho: Tacho, calls: OpenCalls, record: HookRecord, now: number): StoredCall[] {
+export async function closeCalls(
+  tacho: Tacho,
+  calls: OpenCalls,
+  record: HookRecord,
+  now: number,
+): Promise<StoredCall[]> {
   const isEnded = endedBy(record)
   const open = calls.in(['judged', 'started'], record.event === 'SessionStart' ? undefined : record.sessionId)
   const closed = open.filter(
@@ -60,14 +69,37 @@ export function closeCalls(tacho: Tacho, calls: OpenCalls, record: HookRecord, n
   )
   // Codex names the step, and our modules do.
   const outcome = record.event === 'Interrupt' ? 'cancelled' : 'did_not_report'
+  const declined = closed.length > 0 ? await declinedBy(record, closed) : null
   for (const call of closed) {
+    const answer = declined?.get(call.toolCallId ?? '')
+    if (answer !== undefined && call.state === 'judged') {
+      recordDeclined(tacho, call, answer)
+      calls.move(call, 'closed')
+      continue
+    }
     const startEventId = recordStart(tacho, call)
-    const payload = { ...callFacts(call), startEventId, outcome }
+    const payload = { ...callFacts(call), startEventId, outcome: answer === undefined ? outcome : 'cancelled' }
     const eventId = `${startEventId}-closed`
     sessionRun(tacho, call).record({ type: 'TOOL_CALL', label: call.toolName, payload, spanId: call.spanId, eventId })
     calls.move(call, 'closed')
   }
   return closed
+}
+
+/** Calls that a person declined, as the agent keeps them in the file of its session. */
+async function declinedBy({ fields }: HookRecord, closed: readonly StoredCall[]): Promise<ReadonlyMap<string, string>> {
+  const file = textOf(fields['transcript_path'])
+  const { declinedCalls } = await import('./session-files.ts')
+  return closed[0] && file !== undefined ? declinedCalls(closed[0].agent, file) : new Map()
+}
+
+function recordDeclined(tacho: Tacho, call: StoredCall, message: string): void {
+  const { toolName: label, toolCallId, input, spanId } = call
+  const facts = { toolName: label, ...(toolCallId !== undefined && { toolCallId }) }
+  const payload = { ...facts, outcome: 'never_ran', reasonCode: 'declined', arguments: JSON.stringify(input) }
+  const eventId = `${startIdOf(call)}-closed`
+  const event = { type: 'TOOL_CALL', label, payload: { ...payload, error: { message } }, spanId, eventId }
+  sessionRun(tacho, call).record(event)
 }
 
 /** A sub-agent in the background goes on while its user writes the next prompt. */

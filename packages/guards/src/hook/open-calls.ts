@@ -3,7 +3,8 @@
  *
  *   judged --any later hook--> started --hook after the tool--> (deleted)
  *      |                          \--next prompt, end of its sub-agent or session, a day--> closed --hook after the tool, late--> (deleted)
- *      \--refused: never starts
+ *      |--refused: never starts
+ *      \--declined by the person in front of the agent, as the file of the session says--> closed, never ran
  *
  * A hook before a tool has no time to record: it leaves what the later hooks need for TOOL_START.
  */

@@ -132,14 +132,14 @@ export async function runHook(
     }
     called.add(sessionId)
   } else {
-    for (const call of closeCalls(tacho, calls, record, Date.now())) handoffs.ended(call, null)
+    for (const call of await closeCalls(tacho, calls, record, Date.now())) handoffs.ended(call, null)
     if (record.event.startsWith('Subagent')) handoffs.step(agent, record)
     if (record.event === 'SessionEnd') handoffs.sessionEnded(sessionId)
     const event = eventOf(record)
     if (event) run.record({ type: event.type, label: event.label, payload: event.payload, eventId: record.eventId })
   }
   if (!isBeforeTool) {
-    recordStarts(tacho, calls)
+    recordStarts(tacho, calls, record)
     asked.recordLeft(tacho)
   }
   if (record.event === 'SessionStart') {

@@ -16,10 +16,18 @@ export interface KeptCall {
 }
 
 type Fields = Readonly<Record<string, unknown>>
+interface Answered {
+  readonly is: 'result'
+  readonly callId: string
+  readonly ran: boolean
+  /** What the model was told, if a person declined it. */
+  readonly declined?: string | undefined
+}
+
 type Entry =
   | { readonly is: 'call'; readonly callId: string; readonly toolName: string; readonly input: unknown }
   /** `ran` is false for a call that the agent itself refused before any hook. */
-  | { readonly is: 'result'; readonly callId: string; readonly ran: boolean }
+  | Answered
 
 interface Form {
   /** The folder of all sessions, if no file is known. */
@@ -38,6 +46,9 @@ const FILES_MAX = 1_000
 
 /** How the results of calls begin that did not run: no such tool, other arguments than its, or refused by a hook. */
 const CLAUDE_REFUSED = /^(<tool_use_error>|PreToolUse:\S+ hook error: )/
+/** By the person in front of it, or by its own settings. */
+const CLAUDE_DECLINED = /^(The user doesn't want to (proceed with|take) |Permission to use .{1,300} has been denied)/
+const CODEX_DECLINED = /^[\w ]{1,40} rejected by user/
 const CODEX_REFUSED =
   /^(unsupported (custom tool )?call: |failed to parse function arguments: |[\w ]{1,40} blocked by PreToolUse hook: )/
 const GEMINI_REFUSED = /"error":"(params must |Path not in workspace: |Tool \\"|Tool execution blocked: )/
@@ -58,8 +69,16 @@ const FORMS: Partial<Record<AgentName, Form>> = {
           return [{ is: 'call', callId: String(part['id']), toolName: String(part['name']), input: part['input'] }]
         }
         if (part['type'] !== 'tool_result') return []
-        const isRefused = part['is_error'] === true && CLAUDE_REFUSED.test(textOf(part['content']) ?? '')
-        return [{ is: 'result', callId: String(part['tool_use_id']), ran: !isRefused }]
+        const said = (part['is_error'] === true && textOf(part['content'])) || ''
+        const declined = CLAUDE_DECLINED.test(said) ? said : undefined
+        return [
+          {
+            is: 'result',
+            callId: String(part['tool_use_id']),
+            ran: declined === undefined && !CLAUDE_REFUSED.test(said),
+            declined,
+          },
+        ]
       }),
   },
   codex: {
@@ -73,7 +92,8 @@ const FORMS: Partial<Record<AgentName, Form>> = {
       const kind = textOf(item['type']) ?? ''
       if (kind.endsWith('_call_output')) {
         const output = textOf(item['output']) ?? textOf(objectOf(item['output'])['content']) ?? ''
-        return [{ is: 'result', callId, ran: !CODEX_REFUSED.test(output) }]
+        const declined = CODEX_DECLINED.test(output) ? output : undefined
+        return [{ is: 'result', callId, ran: declined === undefined && !CODEX_REFUSED.test(output), declined }]
       }
       if (!kind.endsWith('_call') || item['call_id'] === undefined) return []
       const input = parsed(item['arguments'] ?? item['input'] ?? item['action'])
@@ -201,6 +221,27 @@ export function readSessionFile(agent: AgentName, file: string, from: number): {
 }
 
 /** The folder that the session started in, or null. */
+/** What the agent answered its model for calls that a person declined, by the id of the call. */
+export function declinedCalls(agent: AgentName, file: string): ReadonlyMap<string, string> {
+  const declined = new Map<string, string>()
+  for (const line of tailOf(file).split('\n')) {
+    for (const entry of FORMS[agent]?.entries(objectOf(parsed(line))) ?? []) {
+      if (entry.is === 'result' && entry.declined !== undefined) declined.set(entry.callId, entry.declined)
+    }
+  }
+  return declined
+}
+
+const TAIL_BYTES = 1_048_576
+
+function tailOf(file: string): string {
+  try {
+    return readPart(file, Math.max(0, statSync(file).size - TAIL_BYTES), TAIL_BYTES).toString('utf8')
+  } catch {
+    return ''
+  }
+}
+
 export function cwdOf(file: string): string | null {
   return textAt(file, 'cwd')
 }

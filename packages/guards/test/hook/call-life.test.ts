@@ -1,6 +1,6 @@
 /** The life of a call in the hooks of a coding agent: started, and how it ended, also when no hook comes after it. */
 import assert from 'node:assert/strict'
-import { existsSync, mkdtempSync, readdirSync, rmSync, utimesSync } from 'node:fs'
+import { existsSync, mkdtempSync, readdirSync, rmSync, utimesSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import path from 'node:path'
 import { after, before, test } from 'node:test'
@@ -103,6 +103,46 @@ test('the end of a session closes what is open; a refused call never started', a
   ])
   assert.equal(events.at(-1)?.eventType, 'SESSION_OUTCOME')
 })
+
+const REJECTED =
+  "The user doesn't want to proceed with this tool use. The tool use was rejected. STOP what you are doing and wait."
+
+/** As each agent keeps it in the file of its session. */
+const DECLINED: Partial<Record<AgentName, (id: string) => object>> = {
+  'claude-code': (id) => ({
+    sessionId: 'declined-claude-code',
+    message: { content: [{ type: 'tool_result', tool_use_id: id, is_error: true, content: REJECTED }] },
+  }),
+  codex: (id) => ({
+    type: 'response_item',
+    payload: { type: 'function_call_output', call_id: id, output: 'exec command rejected by user' },
+  }),
+}
+
+for (const [agent, line] of Object.entries(DECLINED) as [AgentName, (id: string) => object][]) {
+  test(`${agent}: a call that its person declines never ran, and opens no issue`, async () => {
+    const hook = session(`declined-${agent}`, agent)
+    const transcript_path = path.join(directory, `${agent}.jsonl`)
+    const call = bash('git clean', 't-1')
+    await hook('PreToolUse', { ...call, transcript_path })
+    await hook('PermissionRequest', { ...call, transcript_path })
+    writeFileSync(transcript_path, `{}\nno JSON\n${JSON.stringify(line('t-1'))}\n`)
+    await hook('UserPromptSubmit', { prompt: 'Do not', transcript_path })
+    const [declined, ...others] = (await seen(`declined-${agent}`)).filter(({ eventType }) =>
+      eventType.startsWith('TOOL_'),
+    )
+    assert.deepEqual([declined?.eventType, others], ['TOOL_CALL', []])
+    assert.partialDeepStrictEqual(declined?.payload, {
+      toolName: 'Bash',
+      toolCallId: 't-1',
+      outcome: 'never_ran',
+      reasonCode: 'declined',
+      arguments: '{"command":"git clean"}',
+    })
+    const { items } = await server.operator.listIssues({ params: { environmentId: server.environmentId } })
+    assert.ok(!items.some(({ title }) => /git clean|declined/.test(title)))
+  })
+}
 
 test('the program dies while a tool runs: a hook of another session records the start, and a day later the end', async () => {
   await session('dead')('PreToolUse', bash('make', 't-1'))
