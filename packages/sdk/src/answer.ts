@@ -52,8 +52,7 @@ function retry({ header }: { header: (name: string) => string | null }, why: str
 export const ACCEPTED = { kind: 'judged', retry: new Set(), rejected: new Map() } as const satisfies Judged
 
 export function judgedBy(json: unknown, eventIds: readonly string[]): Judged | undefined {
-  if (typeof json !== 'object' || json === null) return undefined
-  const { accepted, retryableEventIds, rejectedEventIds, rejections } = json as Record<string, unknown>
+  const { accepted, retryableEventIds, rejectedEventIds, rejections } = (json ?? {}) as Record<string, unknown>
   if (!Number.isSafeInteger(accepted) || !isTexts(retryableEventIds) || !isTexts(rejectedEventIds)) return undefined
   const isWhole = retryableEventIds.length === 0 && rejectedEventIds.length === 0
   if (isWhole && (accepted as number) >= eventIds.length) return ACCEPTED

@@ -15,22 +15,27 @@ export async function sendBatch(
   batch: readonly QueuedItem[],
   { compress, requestTimeoutMs, baseUrl }: Pick<Settings, 'compress' | 'requestTimeoutMs' | 'baseUrl'>,
   { now }: Runtime,
-  { report }: Diagnostics,
+  diagnostics: Diagnostics,
 ): Promise<Verdict> {
   const pieces = piecesOf(batch, baseUrl)
   const packed = compress ? await gzip(pieces) : undefined
+  const { headers } = diagnostics
+  diagnostics.headers = undefined
   const result = await request('POST', '/events/batch', {
     body: packed ?? pieces,
-    headers: packed ? { 'content-encoding': 'gzip' } : {},
+    headers: { ...headers, ...(packed && { 'content-encoding': 'gzip' }) },
     timeoutMs: requestTimeoutMs,
   })
   const verdict = verdictOf(
     result,
     batch.map(({ id }) => id),
   )
-  if (verdict.kind !== 'judged') return verdict
+  if (verdict.kind !== 'judged') {
+    diagnostics.headers ??= headers
+    return verdict
+  }
   const offset = Date.parse((result as Reply).header('date') ?? '') - now()
   // Less is a slow answer, and the second in which a Date counts.
   if (!(Math.abs(offset) > 60_000 || corrections.has(baseUrl))) return verdict
-  return (await import('./clock.ts')).byServiceClock(baseUrl, offset, verdict, report)
+  return (await import('./clock.ts')).byServiceClock(baseUrl, offset, verdict, diagnostics.report)
 }

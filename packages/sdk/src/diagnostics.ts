@@ -57,6 +57,8 @@ export interface Diagnostics {
   count(name: Exclude<keyof Counters, 'dropped' | 'queued' | 'queuedBytes'>, by?: number): void
   drop(reason: DropReason, by?: number): void
   counters(queue: { queued: number; queuedBytes: number }): Counters
+  /** What the next delivery says of the spool. */
+  headers?: Record<string, string> | undefined
 }
 
 /** @internal Without a host listener, each code is written to the console once, except information. */

@@ -77,13 +77,13 @@ export async function sendRequest(
   const onAbort = () => stop('aborted')
   // A fetch that ignores its signal must not block the sender forever.
   const ended = new Promise<never>((_, reject) => {
-    controller.signal.addEventListener('abort', () => reject(new Error(reason)), { once: true })
+    controller.signal.addEventListener('abort', () => reject(new Error(reason)))
   })
   // A request that was aborted before it began does not wait for it.
   ended.catch(() => undefined)
   const timeout = timer(timeoutMs, () => stop('timeout'))
   if (!signal) ends.add(onAbort)
-  signal?.addEventListener('abort', onAbort, { once: true })
+  signal?.addEventListener('abort', onAbort)
   async function exchange(): Promise<HttpResult> {
     const init = {
       method,
@@ -120,8 +120,8 @@ async function readText({ body }: FetchReply, maxBytes: number): Promise<string 
   const decoder = new TextDecoder()
   let text = ''
   for (let bytes = 0; ;) {
-    const { done, value } = await reader.read()
-    if (done || !value) return text + decoder.decode()
+    const { value } = await reader.read()
+    if (!value) return text + decoder.decode()
     bytes += value.byteLength
     if (bytes > maxBytes) {
       await reader.cancel()

@@ -121,6 +121,8 @@ class Spool<Fields> implements Keeper {
   #current: Segment | undefined
   #heartbeat: Timer | undefined
   #hasFailed = false
+  /** Events that had no room in the queue. They leave the spool too. */
+  #dropped: number | undefined
 
   /** Never throws: disk errors are reported, and recording continues without the spool. */
   constructor(folder: string, user: SpoolUser<Fields>, parts: SpoolParts) {
@@ -146,6 +148,9 @@ class Spool<Fields> implements Keeper {
   }
 
   finish(items: readonly Kept[]): void {
+    const dropped = this.#parts.diagnostics.counters({ queued: 0, queuedBytes: 0 }).dropped.queue_full
+    if (dropped !== this.#dropped) this.#tell('full')
+    this.#dropped = dropped
     for (const { id } of items) {
       const segment = this.#segmentOf.get(id)
       if (!segment) continue
@@ -198,6 +203,7 @@ class Spool<Fields> implements Keeper {
       if (!oldest || oldest === segment) break
       total -= oldest.bytes
       this.#remove(oldest)
+      this.#tell('full')
       this.#report('spool_full', 'The spool is full: its oldest items are now only in memory.')
     }
     return segment
@@ -315,11 +321,18 @@ class Spool<Fields> implements Keeper {
       return act()
     } catch (error) {
       this.#hasFailed = true
+      this.#tell('failed')
       const { code } = error as NodeJS.ErrnoException
       const message = `The spool cannot be used (${code}): what is recorded is only in memory.`
       this.#parts.diagnostics.report('error', 'spool_failed', message)
       return undefined
     }
+  }
+
+  /** With the next delivery, to the service. */
+  #tell(trouble: 'full' | 'failed'): void {
+    const { diagnostics } = this.#parts
+    if (trouble === 'failed' || !diagnostics.headers) diagnostics.headers = { 'x-tacho-spool': trouble }
   }
 
   #report(code: string, message: string): void {

@@ -22,8 +22,9 @@ import { test, type TestContext } from 'node:test'
 import { Tacho, type TachoOptions } from '../src/index.ts'
 import { hostRuntime } from '../src/runtime.ts'
 import { ended } from '../../cli/test/tacho.ts'
+import { eventually } from '../../server/test/setup/eventually.ts'
 import { assertBalanced } from './balance.ts'
-import { accept, startScriptedServer, status, type Answer } from './scripted-server.ts'
+import { accept, startScriptedServer, status, type Answer, type ScriptedServer } from './scripted-server.ts'
 
 const CHILD = fileURLToPath(new URL('exit-child.ts', import.meta.url))
 
@@ -403,6 +404,36 @@ test('a spool that cannot be written is reported, and recording continues', asyn
   await tacho.shutdown(60_000)
   assert.equal(tacho.counters().accepted, 1)
   assert.deepEqual(codes, ['spool_failed'])
+  assert.deepEqual(saidOf(server), ['failed'])
+})
+
+const saidOf = ({ batches }: ScriptedServer) => batches.map(({ headers }) => headers['x-tacho-spool'])
+
+test('the first delivery after a full queue says that the spool was full, and no later one', async (t) => {
+  const server = await serve(t)
+  server.script(status(503))
+  const spool = mkdtempSync(path.join(tmpdir(), 'tacho-full-'))
+  t.after(() => rmSync(spool, { recursive: true }))
+  const tacho = new Tacho({
+    apiKey: 'key',
+    baseUrl: server.url,
+    spool,
+    maxQueuedEvents: 10,
+    onDiagnostic: () => undefined,
+  })
+  t.after(() => tacho.shutdown(0))
+  await tacho.ready()
+  const run = tacho.startRun()
+  for (let step = 0; step < 20; step++) run.step(String(step))
+  await eventually(() => server.batches.length > 0 || null, 'a refused delivery')
+  server.script(accept)
+  server.batches.length = 0
+  assert.equal((await tacho.flush(60_000)).left, 0)
+  run.step('later')
+  assert.equal((await tacho.flush(60_000)).left, 0)
+  const [first, ...later] = saidOf(server)
+  assert.equal(first, 'full')
+  assert.ok(later.length > 0 && later.every((said) => said === undefined))
 })
 
 /** The next process on the same spool. */

@@ -343,6 +343,14 @@ def test_a_full_queue_drops_from_the_spool_too_and_the_spool_is_bounded(make: Ma
     assert client.tacho.counters().dropped["queue_full"] > 80
     assert sum(file.stat().st_size for file in tmp_path.iterdir()) <= 4 * 1_048_576
     assert client.codes.count("spool_failed") == 0
+    # The first delivery says it, and no later one.
+    service.script("/events/batch", accept_all)
+    service.requests.clear()
+    assert client.tacho.flush(120).left == 0
+    run.record("X", "later")
+    assert client.tacho.flush(120).left == 0
+    said = [headers.get("x-tacho-spool") for _, _, headers, *_ in service.requests]
+    assert said[0] == "full" and set(said[1:]) == {None}
 
 
 def test_an_id_of_the_host_that_is_recorded_twice_leaves_nothing_in_the_spool(
@@ -395,6 +403,7 @@ def test_a_spool_that_cannot_be_written_is_reported_and_recording_continues(
     client.tacho.shutdown(120)
     assert client.tacho.counters().accepted == 1
     assert client.codes == ["spool_failed"]
+    assert service.requests[-1][2].get("x-tacho-spool") == "failed"
 
 
 def test_a_process_that_ends_while_the_service_is_down_says_that_the_spool_keeps_its_events(

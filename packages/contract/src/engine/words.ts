@@ -180,5 +180,10 @@ export const SCORE_NAME_PATTERN = '^[^<>=\\s](?:[^<>=\\x00-\\x1f]*[^<>=\\s])?$'
 /** With the value `true`, a batch may have events older than 30 days: they come from another system. Lower case, as Node has it. */
 export const IMPORT_HEADER = 'x-tacho-import'
 
+/** With a batch, once: since the delivery before, the spool of the client was full, or began to fail. */
+export const SPOOL_HEADER = 'x-tacho-spool'
+export const SPOOL_TROUBLES = ['full', 'failed'] as const
+export type SpoolTrouble = (typeof SPOOL_TROUBLES)[number]
+
 /** With the value `true`, a client asks for the configuration for the last time, because it ends. */
 export const CLOSING_HEADER = 'x-tacho-closing'

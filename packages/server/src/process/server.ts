@@ -102,7 +102,7 @@ export async function serveStore(config: Config, storage: Storage, options: Star
   const sender = createWebhookSender(config.webhookNetworks)
   const storeNow = () => now() + storage.clockOffsetMs()
   const configurationClients = createConfigurationClients({ now: storeNow })
-  const lostRequests = createLostRequestCounts({ keys, now: storeNow })
+  const lostRequests = createLostRequestCounts({ keys, metrics, now: storeNow })
   const publicUrl = () => config.publicUrl ?? forPeople(listensOn)
   const pages = runPages(storage, publicUrl)
   const pushKeys = pushKeysOf(await storage.secret('push', newPushKey()))

@@ -143,6 +143,15 @@ describe('alerts', { skip: isMissing }, () => {
     return { service, url }
   }
 
+  test('a client whose spool is full fires TachoClientSpoolFull', async (t) => {
+    const { service } = await serviceOn(t)
+    const headers = { 'x-tacho-spool': 'full' }
+    // Before and after the first scrape.
+    const saying = setInterval(() => void service.api('/events/batch', { body: [event()], headers }), 500)
+    t.after(() => clearInterval(saying))
+    await assertFires(t, [service.url], 'TachoClientSpoolFull')
+  })
+
   test('a healthy service fires none', async (t) => {
     const { service } = await serviceOn(t)
     await assertFires(t, [service.url], null)

@@ -14,7 +14,7 @@ import { refuse } from '../web/reply-error.ts'
 import { serveRoute } from '../web/serve-route.ts'
 
 export function eventsRoutes(app: FastifyInstance, deps: Deps): void {
-  const { storage, judge, memory, replies, metrics, now } = deps
+  const { storage, judge, memory, replies, metrics, lostRequests, now } = deps
   const admit = admitEvents(storage)
 
   serveRoute(
@@ -23,6 +23,7 @@ export function eventsRoutes(app: FastifyInstance, deps: Deps): void {
     { memory, replies, admit, rawBody: true },
     async ({ request }): Promise<BatchResult | ReturnType<typeof refuse>> => {
       const { workspaceId, environmentId } = tenantOf(request)
+      lostRequests.noteSpool(request)
       const receivedAt = now()
       const isImport = request.headers[IMPORT_HEADER] === 'true'
       const body = request.bodyBytes ?? Buffer.alloc(0)

@@ -1,9 +1,14 @@
-/** Counts OpenTelemetry requests that exporters never repeat, by API key: their spans are lost, and the run looks complete. */
+/**
+ * What clients lose, by API key: OpenTelemetry requests that exporters never repeat, whose spans are missing from a run that looks
+ * complete, and spools without room for what waits.
+ */
+import { SPOOL_HEADER, SPOOL_TROUBLES } from '@tacho/contract/engine/words.ts'
 import type { FastifyInstance, FastifyRequest } from 'fastify'
 import { isAddressAllowed } from '../tenants/allowed-addresses.ts'
-import type { LostRequests } from '../../storage/tenants/tenants.ts'
-import { type FoundApiKey, createUnknownKeys } from '../tenants/api-key.ts'
+import type { LostRequests, SpoolTroubleRow } from '../../storage/tenants/tenants.ts'
+import { createUnknownKeys, tenantOf, type FoundApiKey } from '../tenants/api-key.ts'
 import type { CredentialCache } from '../tenants/credential-cache.ts'
+import type { Metrics } from '../web/metrics.ts'
 import { isTelemetry } from './exporters.ts'
 
 /** Other statuses are retried (OTLP 1.9, "Retryable Response Codes"), or have no valid key. */
@@ -13,10 +18,26 @@ const REASON_CHARS = 500
 
 export type LostRequestCounts = ReturnType<typeof createLostRequestCounts>
 
-export function createLostRequestCounts({ keys, now }: { keys: CredentialCache<FoundApiKey>; now: () => number }) {
+interface Counting {
+  keys: CredentialCache<FoundApiKey>
+  metrics: Pick<Metrics, 'recordSpoolTrouble'>
+  now: () => number
+}
+
+export function createLostRequestCounts({ keys, metrics, now }: Counting) {
   const unknownKeys = createUnknownKeys()
   let ofKeys = new Map<string, LostRequests>()
+  let spools = new Map<string, SpoolTroubleRow>()
   return {
+    /** A client says it with a batch. */
+    noteSpool(request: FastifyRequest): void {
+      const trouble = SPOOL_TROUBLES.find((one) => one === request.headers[SPOOL_HEADER])
+      const keyId = request.apiKey?.id
+      if (trouble === undefined || keyId === undefined) return
+      metrics.recordSpoolTrouble(trouble)
+      if (spools.size >= KEYS_MAX && !spools.has(keyId)) return
+      spools.set(keyId, { environmentId: tenantOf(request).environmentId, keyId, trouble, at: now() })
+    },
     /** The key may be unknown: a wrong address is not behind the hook that checks it. */
     async count(request: Pick<FastifyRequest, 'ip' | 'headers'>, reason: string): Promise<void> {
       const presented = request.headers['x-api-key']
@@ -28,9 +49,10 @@ export function createLostRequestCounts({ keys, now }: { keys: CredentialCache<F
       const requests = (ofKeys.get(keyId)?.requests ?? 0) + 1
       ofKeys.set(keyId, { environmentId, keyId, requests, at: now(), reason: reason.slice(0, REASON_CHARS) })
     },
-    take(): LostRequests[] {
-      const taken = [...ofKeys.values()]
+    take(): { requests: LostRequests[]; spools: SpoolTroubleRow[] } {
+      const taken = { requests: [...ofKeys.values()], spools: [...spools.values()] }
       ofKeys = new Map()
+      spools = new Map()
       return taken
     },
   }

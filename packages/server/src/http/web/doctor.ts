@@ -4,7 +4,7 @@ import type { FastifyInstance } from 'fastify'
 import type { Check } from '@tacho/contract/web/operator-routes.ts'
 import { LIMITS } from '@tacho/contract/engine/limits.ts'
 import type { Config } from '../../config/config.ts'
-import type { LostRequestsSum } from '../../storage/tenants/tenants.ts'
+import type { LostRequestsSum, SpoolTroubleSum } from '../../storage/tenants/tenants.ts'
 import type { OperatorDeps } from './operator-serve.ts'
 import type { WorkBacklog } from '../../storage/engine/work.ts'
 import { StorageError } from '../../storage/engine/store.ts'
@@ -33,6 +33,7 @@ export function doctorRoutes({ serve, storage, config, version, now, metrics: { 
       rateLimitCheck(config),
       descriptorsCheck(processFacts.maxDescriptors()),
       lostRequestsCheck(await storage.sumLostRequests(now() - LOST_MS), config),
+      spoolsCheck(await storage.readSpoolTrouble(now() - LOST_MS)),
     ]
     return { ok: checks.every(({ ok }) => ok), version, checks }
   })
@@ -87,6 +88,24 @@ function lostRequestsCheck({ keys, requests, latest }: LostRequestsSum, { otlpMa
     name,
     ok: true,
     detail: `Warning: ${requests} OpenTelemetry requests${of} from ${key} were refused and lost, because exporters do not repeat them; ${since}. ${limit}`,
+  }
+}
+
+const SPOOL_TROUBLE = {
+  full: 'had a full spool and dropped or may lose what it records: give it more room (maxQueuedBytes, max_queued_bytes)',
+  failed: 'cannot use its spool, so a killed process loses what it had not sent: see the diagnostics of the client',
+}
+
+function spoolsCheck({ keys, latest }: SpoolTroubleSum): Check {
+  const name = 'spools'
+  if (latest === null) return { name, ok: true, detail: 'In the last 7 days, no client said that its spool was full' }
+  const { workspaceName, environmentName, keyName, at, trouble } = latest
+  const of = keys === 1 ? '' : ` (${keys} keys have such clients)`
+  const client = `a client with the key ${JSON.stringify(keyName)} of ${workspaceName}/${environmentName}`
+  return {
+    name,
+    ok: true,
+    detail: `Warning: ${client} ${SPOOL_TROUBLE[trouble]}; last at ${new Date(at).toISOString()}${of}`,
   }
 }
 

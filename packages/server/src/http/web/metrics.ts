@@ -1,6 +1,7 @@
 /** Prometheus metrics. Labels have fixed values and never name a tenant, because /metrics needs no key. */
 import type { Server } from 'node:http'
 import { monitorEventLoopDelay, type ELDHistogram } from 'node:perf_hooks'
+import { SPOOL_TROUBLES, type SpoolTrouble } from '@tacho/contract/engine/words.ts'
 import type { BatchResult } from '@tacho/contract/record/event.ts'
 import type { FastifyInstance, FastifyRequest } from 'fastify'
 import { Counter, Gauge, Histogram, Registry } from 'prom-client'
@@ -53,6 +54,14 @@ export function createMetrics(sources: MetricsSources) {
     labelNames: ['code'],
     registers: [registry],
   })
+  const spools = new Counter({
+    name: 'tacho_client_spool_trouble_total',
+    help: 'Batches with which a client said that its spool was full, or that it cannot use it (failed)',
+    labelNames: ['trouble'],
+    registers: [registry],
+  })
+  // An increase needs a value before.
+  for (const trouble of SPOOL_TROUBLES) spools.inc({ trouble }, 0)
   const removed = new Counter({
     name: 'tacho_retention_removed_total',
     help: 'Rows that retention has removed, by what they are',
@@ -88,6 +97,7 @@ export function createMetrics(sources: MetricsSources) {
       events.inc({ verdict: 'rejected' }, result.rejections.length)
       for (const { code } of result.rejections) rejections.inc({ code })
     },
+    recordSpoolTrouble: (trouble: SpoolTrouble) => spools.inc({ trouble }),
     recordRetention(rows: Record<string, number>, bytes: number | null): void {
       for (const [what, count] of Object.entries(rows)) removed.inc({ what }, count)
       freed.inc(bytes ?? 0)

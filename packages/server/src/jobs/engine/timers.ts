@@ -1,5 +1,5 @@
 import { setTimeout as wait } from 'node:timers/promises'
-import type { CredentialUse, LostRequests } from '../../storage/tenants/tenants.ts'
+import type { CredentialUse, LostRequests, SpoolTroubleRow } from '../../storage/tenants/tenants.ts'
 import { CLIENTS_KEPT_MS, type ConfigurationClientSeen } from '../../storage/policies/deployments.ts'
 import { IDEMPOTENCY_KEPT_MS } from '../../storage/engine/work.ts'
 import { expireOverdue } from '../../domain/approvals/approval.ts'
@@ -43,15 +43,18 @@ export function flushConfigurationClients({
   }
 }
 
-type LostRequestsOptions = Omit<JobOptions<'addLostRequests'>, 'now'> & { lostRequests: { take(): LostRequests[] } }
+type LostRequestsOptions = Omit<JobOptions<'addLostRequests' | 'noteSpoolTrouble'>, 'now'> & {
+  lostRequests: { take(): { requests: LostRequests[]; spools: SpoolTroubleRow[] } }
+}
 
 /** Often, because a person who sets up an exporter looks at once. */
 export function flushLostRequests({ storage, lostRequests, onError, intervalMs = 2_000 }: LostRequestsOptions): Job {
   return every({ intervalMs, run: flush, onError, runsAtEnd: true })
 
   async function flush(): Promise<void> {
-    const lost = lostRequests.take()
-    if (lost.length > 0) await storage.addLostRequests(lost)
+    const { requests, spools } = lostRequests.take()
+    if (requests.length > 0) await storage.addLostRequests(requests)
+    if (spools.length > 0) await storage.noteSpoolTrouble(spools)
   }
 }
 

@@ -1,3 +1,4 @@
+import type { SpoolTrouble } from '@tacho/contract/engine/words.ts'
 import type { Workspace, Environment } from '@tacho/contract/tenants/workspace.ts'
 import type { ApiKey } from '@tacho/contract/tenants/api-key.ts'
 import type { RowFor, PatchOf } from '../engine/page.ts'
@@ -39,6 +40,21 @@ export interface LostRequests {
   requests: number
   at: number
   reason: string
+}
+
+export interface SpoolTroubleRow {
+  environmentId: string
+  keyId: string
+  trouble: SpoolTrouble
+  at: number
+}
+
+/** The keys of the installation whose clients said so, and the latest of them. */
+export interface SpoolTroubleSum {
+  keys: number
+  latest:
+    | (Pick<SpoolTroubleRow, 'trouble' | 'at'> & { keyName: string; workspaceName: string; environmentName: string })
+    | null
 }
 
 /** The keys of the installation with such requests, and the one with the latest. */

@@ -6,7 +6,7 @@ import type { ApiKey } from '@tacho/contract/tenants/api-key.ts'
 import type { DoctorReport } from '@tacho/contract/web/operator-routes.ts'
 import { eventually } from '../../setup/eventually.ts'
 import { request, span } from '../../setup/otlp-requests.ts'
-import { startService, type Service } from '../../setup/service.ts'
+import { event, startService, type Service } from '../../setup/service.ts'
 
 const keyOf = async (service: Service, name: string): Promise<ApiKey | undefined> => {
   const path = `/environments/${service.environmentId}/keys`
@@ -97,4 +97,28 @@ test('many clients of gRPC end, and the service still answers', async (t) => {
   const all = await Promise.allSettled(Array.from({ length: 150 }, () => call(service.url, headers)))
   assert.ok(all.filter(({ status }) => status === 'fulfilled').length >= 100)
   assert.equal((await service.api('/runs')).status, 200)
+})
+
+test('a client says that its spool is full, which the metric counts, and the doctor names its key', async (t) => {
+  const service = await startService()
+  t.after(() => service.close())
+  const spools = async () =>
+    (await service.operator<DoctorReport>('/doctor')).body.checks.find(({ name }) => name === 'spools')?.detail ?? ''
+  const counted = async (trouble: string) =>
+    (await service.call('/metrics')).text.match(
+      new RegExp(`^tacho_client_spool_trouble_total\\{trouble="${trouble}"\\} (\\d+)$`, 'm'),
+    )?.[1]
+  assert.equal(await spools(), 'In the last 7 days, no client said that its spool was full')
+  assert.deepEqual([await counted('full'), await counted('failed')], ['0', '0'])
+  const key = await service.newKey({ name: 'agent', scopes: ['events:write'] })
+  const record = (trouble: string) =>
+    service.api('/events/batch', { body: [event()], headers: { 'x-api-key': key, 'x-tacho-spool': trouble } })
+  for (const trouble of ['constructor', 'FULL', '', 'full', 'full']) assert.equal((await record(trouble)).status, 200)
+  assert.deepEqual([await counted('full'), await counted('failed')], ['2', '0'])
+  await eventually(async () => /"agent" of default\/development had a full spool/.test(await spools()), 'a full spool')
+  await record('failed')
+  await eventually(
+    async () => /"agent" of default\/development cannot use its spool/.test(await spools()),
+    'a failed one',
+  )
 })

@@ -34,7 +34,7 @@ CREATE TABLE api_keys (
   revoked_at INTEGER,
   last_used_at INTEGER,
   replaced_by TEXT -- id of the key that a rotation created
-, family TEXT, lost_requests INTEGER NOT NULL DEFAULT 0, last_lost_at INTEGER, last_lost_reason TEXT, row_sum INTEGER, allowed_addresses TEXT) STRICT, WITHOUT ROWID;
+, family TEXT, lost_requests INTEGER NOT NULL DEFAULT 0, last_lost_at INTEGER, last_lost_reason TEXT, row_sum INTEGER, allowed_addresses TEXT, spool_trouble TEXT, spool_trouble_at INTEGER) STRICT, WITHOUT ROWID;
 
 CREATE INDEX api_keys_by_environment ON api_keys (environment_id, id);
 

@@ -70,6 +70,8 @@ class Diagnostics:
         self._dropped: dict[str, int] = {}
         # Time of the last report and the occurrences since, by code.
         self._reported: dict[str, tuple[float, int]] = {}
+        # What the next delivery says of the spool.
+        self.spool: Literal["full", "failed"] | None = None
 
     def report(self, level: Level, code: str, message: str) -> None:
         now = time.monotonic()

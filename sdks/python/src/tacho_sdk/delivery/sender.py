@@ -280,9 +280,14 @@ class Sender:
             packed = gzip.compress(body, compresslevel=5)
             if len(packed) < len(body) * 0.9:
                 body, headers = packed, {"content-encoding": "gzip"}
+        spool, self._diagnostics.spool = self._diagnostics.spool, None
+        if spool is not None:
+            headers["x-tacho-spool"] = spool
         timeout = self._settings.request_timeout
         reply = self._request("POST", self._kind.path, body=body, headers=headers, timeout=timeout)
         verdict = self._kind.verdict_of(reply, [event.id for event in batch])
+        if not isinstance(verdict, Judged):
+            self._diagnostics.spool = self._diagnostics.spool or spool
         return self._clock.verdict(reply, verdict)
 
     def _conclude(self, batch: list[QueuedItem], verdict: Verdict) -> None:
@@ -351,6 +356,8 @@ class Sender:
                 if event.recorder:
                     event.recorder.drop(reason, now)
             self._diagnostics.drop(reason, len(events))
+            if self._keeper is not None and reason == "queue_full":
+                self._diagnostics.spool = self._diagnostics.spool or "full"
             message = f"{len(events)} {self._kind.noun} were dropped: {reason}."
             self._diagnostics.report("warning", "events_dropped", message)
             self._finished(events, "dropped")

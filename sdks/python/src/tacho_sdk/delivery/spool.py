@@ -221,6 +221,7 @@ class Keeper:
                 break
             total -= oldest.bytes
             self._remove(oldest)
+            self._spool.diagnostics.spool = self._spool.diagnostics.spool or "full"
             self._report("spool_full", "The spool is full: its oldest items are now only in memory.")
         return segment
 
@@ -355,6 +356,7 @@ class Keeper:
             return act(*given)
         except (OSError, ValueError) as error:  # No path has a NUL.
             self._has_failed = True
+            self._spool.diagnostics.spool = "failed"
             message = f"The spool cannot be used ({_code_of(error)}): what is recorded is only in memory."
             self._spool.diagnostics.report("error", "spool_failed", message)
             return None

@@ -1,4 +1,4 @@
-import { look, read, write, selectList, type Sql } from '../engine/sql.ts'
+import { look, read, write, countOf, selectList, type Sql } from '../engine/sql.ts'
 import type { AuditEntry } from '../../people/operators.ts'
 import { mapPage, type Page, type PageById } from '../../engine/page.ts'
 import {
@@ -9,6 +9,8 @@ import {
   type ApiKeyRow,
   type LostRequests,
   type LostRequestsSum,
+  type SpoolTroubleRow,
+  type SpoolTroubleSum,
   type NewApiKeyRow,
 } from '../../tenants/tenants.ts'
 import { findEnvironment } from './workspaces.ts'
@@ -18,8 +20,8 @@ import { damagedError, nameOf, rowSum, takeSum, withSum } from '../engine/row-su
 
 export const apiKeysActs = {
   ...look({ findApiKey }),
-  ...read({ listApiKeys, sumLostRequests }),
-  ...write({ createApiKey, revokeApiKey, changeApiKey, rotateApiKey, addLostRequests }),
+  ...read({ listApiKeys, sumLostRequests, readSpoolTrouble }),
+  ...write({ createApiKey, revokeApiKey, changeApiKey, rotateApiKey, addLostRequests, noteSpoolTrouble }),
 }
 
 const OTHERS = `${withSum('api_keys', 'k.')}, ${selectList(
@@ -157,6 +159,30 @@ async function addLostRequests(sql: Sql, lost: LostRequests[]): Promise<void> {
   }
 }
 
+async function noteSpoolTrouble(sql: Sql, spools: SpoolTroubleRow[]): Promise<void> {
+  const text =
+    'UPDATE api_keys SET spool_trouble = :trouble, spool_trouble_at = :at WHERE environment_id = :env AND id = :keyId'
+  // Sorted, so that two nodes cannot deadlock.
+  for (const { environmentId: env, keyId, trouble, at } of spools.toSorted((a, b) => (a.keyId < b.keyId ? -1 : 1))) {
+    await sql.run(text, { trouble, at, env, keyId })
+  }
+}
+
+const NAMED_KEYS =
+  'FROM api_keys k JOIN environments e ON e.id = k.environment_id JOIN workspaces w ON w.id = e.workspace_id'
+
+/** Keys are few, and only the doctor asks. */
+async function readSpoolTrouble(sql: Sql, since: number): Promise<SpoolTroubleSum> {
+  const keys = await countOf(sql, 'SELECT COUNT(*) AS count FROM api_keys WHERE spool_trouble_at >= :since', { since })
+  const latest = await sql.get<NonNullable<SpoolTroubleSum['latest']>>(
+    `SELECT k.name AS "keyName", w.name AS "workspaceName", e.name AS "environmentName", k.spool_trouble_at AS at,
+      k.spool_trouble AS trouble
+    ${NAMED_KEYS} WHERE k.spool_trouble_at >= :since ORDER BY k.spool_trouble_at DESC, k.id LIMIT 1`,
+    { since },
+  )
+  return { keys, latest }
+}
+
 /** Keys are few, and only the doctor asks. */
 async function sumLostRequests(sql: Sql, since: number): Promise<LostRequestsSum> {
   const lost = 'FROM api_keys k WHERE k.last_lost_at >= :since'
@@ -167,8 +193,7 @@ async function sumLostRequests(sql: Sql, since: number): Promise<LostRequestsSum
   const latest = await sql.get<NonNullable<LostRequestsSum['latest']>>(
     `SELECT k.name AS "keyName", w.name AS "workspaceName", e.name AS "environmentName", k.last_lost_at AS at,
       k.last_lost_reason AS reason
-    FROM api_keys k JOIN environments e ON e.id = k.environment_id JOIN workspaces w ON w.id = e.workspace_id
-    WHERE k.last_lost_at >= :since ORDER BY k.last_lost_at DESC, k.id LIMIT 1`,
+    ${NAMED_KEYS} WHERE k.last_lost_at >= :since ORDER BY k.last_lost_at DESC, k.id LIMIT 1`,
     { since },
   )
   return { keys: sums?.keys ?? 0, requests: Number(sums?.requests ?? 0), latest }
