@@ -26,6 +26,9 @@ export function Retention({ place }: { place: Place }) {
   if (!data) return <Skeleton className="h-40" />
   return (
     <Section title="Kept for" className="" note={sourceText(data, place)}>
+      {data.damaged && (
+        <p className="text-sm text-red">! The stored settings are damaged, and nothing is removed. Set them again.</p>
+      )}
       <Facts>
         {KEPT.map(([name, word]) => (
           <Fact key={name} name={word}>

@@ -3,7 +3,7 @@ import { useQuery, queryOptions } from '@tanstack/react-query'
 import { getRouteApi, Link } from '@tanstack/react-router'
 import type { Alert, AlertStatus } from '@tacho/contract/messages/alert.ts'
 import { LIMITS } from '@tacho/contract/engine/limits.ts'
-import { Chip, type Tone } from '../web/ui/chip.tsx'
+import { Chip, type Tone, DamagedChip } from '../web/ui/chip.tsx'
 import { KINDS, shareOf, unpricedNote, valueText, isUrgent, ruleText } from './alert-rule.ts'
 import { Time } from '../web/text/times.tsx'
 import { api } from '../web/api.ts'
@@ -15,6 +15,8 @@ const LOOKS: Record<AlertStatus, { tone: Tone; word: string; sign: string; note:
 }
 
 export function AlertState({ alert }: { alert: Alert }) {
+  if (alert.damaged)
+    return <DamagedChip note="It changed on the disk, and is not checked. Delete it and create it again." />
   if (alert.kind === 'budget') return <BudgetState alert={alert} />
   if (alert.checkedAt === null) return <Chip>Not checked yet</Chip>
   const { tone, word, sign, note } = LOOKS[alert.status]

@@ -45,29 +45,32 @@ export function AlertsPage() {
     {
       head: 'Alert',
       main: true,
-      cell: (alert) => (
-        <>
-          <bdi className="block truncate font-medium" title={alert.name}>
-            {alert.name}
-          </bdi>
-          <span className="block truncate text-soft" title={ruleText(alert)}>
-            {alert.kind === 'budget' ? 'Budget: ' : 'Fires if '}
-            {ruleText(alert)}
-            {alert.agentId !== null && (
-              <>
-                {' · '}
-                <bdi>{agents?.get(alert.agentId) ?? 'one agent'}</bdi>
-              </>
-            )}
-          </span>
-        </>
-      ),
+      cell: (alert) =>
+        alert.damaged ? (
+          <span className="text-soft">Delete it and create it again</span>
+        ) : (
+          <>
+            <bdi className="block truncate font-medium" title={alert.name}>
+              {alert.name}
+            </bdi>
+            <span className="block truncate text-soft" title={ruleText(alert)}>
+              {alert.kind === 'budget' ? 'Budget: ' : 'Fires if '}
+              {ruleText(alert)}
+              {alert.agentId !== null && (
+                <>
+                  {' · '}
+                  <bdi>{agents?.get(alert.agentId) ?? 'one agent'}</bdi>
+                </>
+              )}
+            </span>
+          </>
+        ),
     },
     {
       head: 'Now',
       wide: true,
       cell: (alert) =>
-        alert.kind === 'budget' ? (
+        alert.damaged ? null : alert.kind === 'budget' ? (
           <BudgetBar alert={alert} />
         ) : (
           <span className="tabular" title={unpricedNote(alert)}>
@@ -83,11 +86,15 @@ export function AlertsPage() {
       right: true,
       cell: (alert) => (
         <RowMenu
-          name={alert.name}
+          name={alert.damaged ? 'the damaged alert' : alert.name}
           acts={[
-            { word: 'Change…', act: () => setOpen({ is: 'change', alert }) },
-            { word: 'Send a test', act: () => test.mutate(alert) },
-            { word: 'Delete…', act: () => setOpen({ is: 'remove', alert }) },
+            ...(alert.damaged
+              ? []
+              : [
+                  { word: 'Change…', act: () => setOpen({ is: 'change' as const, alert }) },
+                  { word: 'Send a test', act: () => test.mutate(alert) },
+                ]),
+            { word: 'Delete…', act: () => setOpen({ is: 'remove' as const, alert }) },
           ]}
         />
       ),
@@ -138,7 +145,7 @@ export function AlertsPage() {
       )}
       {open?.is === 'remove' && (
         <Confirm
-          title={`Delete ${open.alert.name}?`}
+          title={open.alert.damaged ? 'Delete the damaged alert?' : `Delete ${open.alert.name}?`}
           act="Delete"
           run={() => api.removeAlert({ params: { ...params, alertId: open.alert.id } })}
           onSettled={renew}

@@ -43,7 +43,7 @@ export function WebhookPage() {
         </Link>
         <div className="mt-1 flex flex-wrap items-center gap-x-3 gap-y-1">
           <h1 className="min-w-0 text-xl font-semibold break-all">
-            <bdi>{webhook.url}</bdi>
+            <bdi>{webhook.url || 'Damaged address'}</bdi>
           </h1>
           <WebhookState webhook={webhook} />
         </div>
@@ -86,7 +86,7 @@ export function WebhookPage() {
         )}
       </Facts>
       {webhook.interactionsUrl !== null && place.may('admin') && <SlackUsers params={params} />}
-      <Deliveries params={params} canRedeliver={place.may('admin')} />
+      {!webhook.damaged && <Deliveries params={params} canRedeliver={place.may('admin')} />}
     </>
   )
 }
@@ -116,16 +116,20 @@ function Acts({ params, webhook }: { params: Params; webhook: Webhook }) {
   })
   return (
     <div className="mt-3 flex flex-wrap items-center gap-2">
-      {!isDisabled && (
+      {!isDisabled && !webhook.damaged && (
         <Button look="accent" busy={test.isPending} onClick={() => test.mutate()}>
           Send a test
         </Button>
       )}
-      <Button look={isDisabled ? 'accent' : 'plain'} busy={turn.isPending} onClick={() => turn.mutate()}>
-        {isDisabled ? 'Enable' : 'Disable'}
-      </Button>
-      <Button onClick={() => setOpen('change')}>Change…</Button>
-      <Button onClick={() => setOpen('rotate')}>New secret…</Button>
+      {!webhook.damaged && (
+        <>
+          <Button look={isDisabled ? 'accent' : 'plain'} busy={turn.isPending} onClick={() => turn.mutate()}>
+            {isDisabled ? 'Enable' : 'Disable'}
+          </Button>
+          <Button onClick={() => setOpen('change')}>Change…</Button>
+          <Button onClick={() => setOpen('rotate')}>New secret…</Button>
+        </>
+      )}
       <Button look="quiet" onClick={() => setOpen('remove')}>
         Remove…
       </Button>

@@ -46,7 +46,7 @@ export function WebhooksPage() {
             title={url}
             className={ROW_LINK}
           >
-            <bdi>{url}</bdi>
+            <bdi>{url || 'Damaged address'}</bdi>
           </Link>
           {description !== '' && <bdi className="block truncate text-soft">{description}</bdi>}
         </>

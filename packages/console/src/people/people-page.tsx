@@ -7,7 +7,7 @@ import type { Role } from '@tacho/contract/web/route.ts'
 import { LIMITS } from '@tacho/contract/engine/limits.ts'
 import { meQuery } from '../web/queries.ts'
 import { Button } from '../web/ui/button.tsx'
-import { Chip } from '../web/ui/chip.tsx'
+import { Chip, DamagedChip } from '../web/ui/chip.tsx'
 import { type Column, ListedTable } from '../web/ui/data-table.tsx'
 import { useKeys } from '../web/ui/keys.ts'
 import { Nothing, Section, SectionPage } from '../web/ui/section.tsx'
@@ -51,8 +51,10 @@ export function PeoplePage() {
     { head: 'Person', main: true, cell: (person) => <Person person={person} isMe={person.id === me?.id} /> },
     {
       head: 'Role',
-      cell: ({ role, fromGroups }) =>
-        role ? (
+      cell: ({ role, fromGroups, damaged }) =>
+        damaged ? (
+          <DamagedChip note="It changed on the disk and allows nothing. Give the role again." />
+        ) : role ? (
           <>
             {roleWord(role)}
             {fromGroups && <span className="text-soft"> by group</span>}

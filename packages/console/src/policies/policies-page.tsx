@@ -1,3 +1,4 @@
+import { DAMAGED_VERSION } from './deployments/version-history.tsx'
 import type { Policy } from '@tacho/contract/policies/policy.ts'
 import { useQuery } from '@tanstack/react-query'
 import { getRouteApi, Link, useNavigate } from '@tanstack/react-router'
@@ -33,7 +34,7 @@ export function PoliciesPage() {
             <bdi>{newest.name}</bdi>
           </Link>
           <code className="block truncate font-mono text-xs text-soft" title={newest.condition}>
-            {newest.damaged ? 'Damaged in the store: write another version' : newest.condition}
+            {newest.damaged ? DAMAGED_VERSION : newest.condition}
           </code>
         </>
       ),

@@ -38,6 +38,7 @@ export function PolicyPage() {
         name={data.newest.name}
         version={data.newest.version}
         archivedAt={data.archivedAt}
+        damaged={data.newest.damaged === true}
         archive={() => api.archivePolicy({ params: { workspaceId, policyId } })}
         restore={() => api.restorePolicy({ params: { workspaceId, policyId } })}
       >

@@ -1,5 +1,5 @@
 /** What keys and tokens share: a name, when they end, and whether they still work. */
-import { Chip } from '../web/ui/chip.tsx'
+import { Chip, DamagedChip } from '../web/ui/chip.tsx'
 import { SelectField, Field } from '../web/ui/field.tsx'
 import { useNow, Time } from '../web/text/times.tsx'
 
@@ -54,11 +54,7 @@ export function CredentialState({ credential }: { credential: Credential }) {
   const { expiresAt, revokedAt, damaged } = credential
   if (revokedAt !== null) return <Chip>Revoked</Chip>
   if (damaged) {
-    return (
-      <span title="It changed on the disk and is refused. Revoke it and create another one.">
-        <Chip tone="red">Damaged</Chip>
-      </span>
-    )
+    return <DamagedChip note="It changed on the disk and is refused. Revoke it and create another one." />
   }
   if (expiresAt === null) return <Chip tone="green">Active</Chip>
   const left = Date.parse(expiresAt) - now

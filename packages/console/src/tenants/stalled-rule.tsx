@@ -30,6 +30,9 @@ export function StalledRuleSection({ place }: { place: Place }) {
         <Skeleton className="h-16" />
       ) : (
         <>
+          {data.damaged && (
+            <p className="text-sm text-red">! The stored rule is damaged, and no run is closed. Set it again.</p>
+          )}
           <Facts>
             <Fact name="Stalled">after {counted(data.idleMinutes, 'minute')} without an event</Fact>
             <Fact name="Then">

@@ -1,5 +1,5 @@
 import Type, { type Static, type TUnsafe } from 'typebox'
-import { nullableTime, time, uuid } from '../web/fields.ts'
+import { nullableTime, time, uuid, damaged } from '../web/fields.ts'
 import { LIMITS } from '../engine/limits.ts'
 import type { OperatorRoute } from '../web/route.ts'
 import { EnvironmentParams, WorkspaceParams } from '../tenants/workspace.ts'
@@ -69,6 +69,10 @@ export const RetentionProgress = Type.Object(
 )
 export type RetentionProgress = Static<typeof RetentionProgress>
 
+const damagedSettings = damaged(
+  'The stored settings do not match their checksum: nothing is removed until they are set again',
+)
+
 export const Retention = Type.Object(
   {
     settings: RetentionSettings,
@@ -76,6 +80,7 @@ export const Retention = Type.Object(
       description: 'Where the settings come from. none: nothing was set, so everything is kept forever',
     }),
     progress: Type.Union([RetentionProgress, Type.Null()], { description: 'Null before the first pass' }),
+    damaged: damagedSettings,
   },
   { $id: 'Retention', description: 'How long an environment keeps things, and what was removed' },
 )
@@ -85,6 +90,7 @@ export const WorkspaceRetention = Type.Object(
   {
     settings: RetentionSettings,
     source: Type.Enum(['workspace', 'none'], { description: 'none: nothing was set, so everything is kept forever' }),
+    damaged: damagedSettings,
   },
   { $id: 'WorkspaceRetention', description: 'The settings of environments that have none' },
 )

@@ -142,6 +142,8 @@ export const LIMITS = {
   summedRecorders: 10_000,
   /** Content of a prompt, in UTF-8. */
   promptContentBytes: 262_144,
+  /** Longer contents are compared with their checksum when a version is read, and not in lists. */
+  promptListedBytes: 16_384,
   /** Leaves room for content with many escaped characters. */
   promptBodyBytes: 2 * 1_048_576,
   policyIdChars: 100,

@@ -1,5 +1,5 @@
 import Type, { type Static } from 'typebox'
-import { id, nullableTime, time, uuid, CreationHeaders } from '../web/fields.ts'
+import { id, nullableTime, time, uuid, CreationHeaders, damaged } from '../web/fields.ts'
 import { LIMITS } from '../engine/limits.ts'
 import { ALERT_KINDS, ALERT_STATUSES } from '../engine/words.ts'
 import type { OperatorRoute } from '../web/route.ts'
@@ -82,6 +82,7 @@ export const Alert = Type.Object(
     since: time('Since when it has this status'),
     checkedAt: nullableTime('When it was last checked'),
     createdAt: time('When it was created'),
+    damaged: damaged('The stored rule does not match its checksum: it is left out, and nothing is checked'),
   },
   { $id: 'Alert', description: 'A rule that watches an environment and notifies its webhooks' },
 )

@@ -10,6 +10,7 @@ import {
   time,
   uuid,
   CreationHeaders,
+  damaged,
 } from '../web/fields.ts'
 import { LIMITS } from '../engine/limits.ts'
 import { DELIVERY_STATUSES, WEBHOOK_EVENTS, WEBHOOK_FORMATS } from '../engine/words.ts'
@@ -63,6 +64,7 @@ const webhookFields = {
     minimum: 0,
     description: `Messages dropped unsent because ${LIMITS.webhookPendingDeliveries} newer ones were waiting`,
   }),
+  damaged: damaged('The stored webhook does not match its checksum: its address is left out, and nothing is sent'),
 }
 
 export const Webhook = Type.Object(webhookFields, {

@@ -1,5 +1,5 @@
 import Type, { type Static } from 'typebox'
-import { id, nextCursor, nullableText, nullableTime, time, uuid, CreationHeaders } from '../web/fields.ts'
+import { id, nextCursor, nullableText, nullableTime, time, uuid, CreationHeaders, damaged } from '../web/fields.ts'
 import { LIMITS } from '../engine/limits.ts'
 import type { Role, OperatorRoute } from '../web/route.ts'
 import { ROLES } from '../engine/words.ts'
@@ -32,6 +32,7 @@ export const Operator = Type.Object(
     }),
     createdAt: time('When the account was created'),
     lastSignInAt: nullableTime('When the person last signed in, if that session still exists'),
+    damaged: damaged('The stored role does not match its checksum: the person can do nothing until it is given again'),
   },
   { $id: 'Operator', description: 'A person' },
 )

@@ -1,5 +1,5 @@
 import Type, { type Static } from 'typebox'
-import { id, nextCursor, nullableTime, time, uuid, CreationHeaders } from '../web/fields.ts'
+import { id, nextCursor, nullableTime, time, uuid, CreationHeaders, damaged } from '../web/fields.ts'
 import { LIMITS } from '../engine/limits.ts'
 import { allowedAddresses } from '../tenants/api-key.ts'
 import { ROLES } from '../engine/words.ts'
@@ -28,9 +28,7 @@ const tokenFields = {
   expiresAt: nullableTime('When the token expires; null: never'),
   revokedAt: nullableTime('When it was revoked'),
   lastUsedAt: nullableTime('Last use, accurate to about a minute'),
-  damaged: Type.Optional(
-    Type.Literal(true, { description: 'The stored token does not match its checksum: it is refused' }),
-  ),
+  damaged: damaged('The stored token does not match its checksum: it is refused'),
 }
 
 export const OperatorToken = Type.Object(tokenFields, {

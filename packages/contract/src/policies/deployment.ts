@@ -1,5 +1,5 @@
 import Type, { type Static, type TUnsafe } from 'typebox'
-import { cursor, importedAt, nextCursor, nullableText, pageLimit, time, uuid } from '../web/fields.ts'
+import { cursor, importedAt, nextCursor, nullableText, pageLimit, time, uuid, damaged } from '../web/fields.ts'
 import { LIMITS } from '../engine/limits.ts'
 import { DEPLOYABLE_KINDS, VERSION_PATTERN, CLIENT_STANDINGS } from '../engine/words.ts'
 import { newVersionFields, Version } from './version.ts'
@@ -30,12 +30,21 @@ export const Deployment = Type.Object(
     deployedBy: Type.String(),
     importedAt,
     publication: Type.Integer({ minimum: 1, description: 'The publication that deployed it' }),
+    damaged: damaged('The stored row does not match its checksum: deploy the item again'),
   },
   { $id: 'Deployment', description: 'A version of a prompt or policy that is deployed in an environment' },
 )
 export type Deployment = Static<typeof Deployment>
 
-const DeploymentPage = Type.Object({ revision, items: Type.Array(Deployment), nextCursor }, { $id: 'DeploymentPage' })
+const DeploymentPage = Type.Object(
+  {
+    revision,
+    damaged: damaged('The stored configuration does not match its revision: clients keep theirs until a publication'),
+    items: Type.Array(Deployment),
+    nextCursor,
+  },
+  { $id: 'DeploymentPage' },
+)
 
 const items = <Item extends Parameters<typeof Type.Array>[0]>(of: Item) =>
   Type.Array(of, {

@@ -4,7 +4,7 @@ import { LIMITS } from '../engine/limits.ts'
 import { ON_ERRORS, POLICY_ID_PATTERN, type OnError } from '../engine/words.ts'
 import { PolicyAction, Severity } from './runtime-config.ts'
 import {
-  damaged,
+  damagedVersion,
   followsField,
   isNew,
   newVersionFields,
@@ -30,7 +30,7 @@ const policyVersionFields = {
       'What a condition that cannot be evaluated counts as: `act` as a match, `ignore` as none. null: written before this ' +
       'could be set; `act` with severity HIGH or CRITICAL, else `ignore`',
   }),
-  damaged,
+  damaged: damagedVersion,
 }
 
 export const PolicyVersion = Type.Object(policyVersionFields, {

@@ -9,6 +9,7 @@ import {
   time,
   uuid,
   CreationHeaders,
+  damaged,
 } from '../web/fields.ts'
 import { sizeLimit } from '../engine/format.ts'
 import { LIMITS } from '../engine/limits.ts'
@@ -25,6 +26,9 @@ const promptVersionFields = {
   ...versionFields,
   contentBytes: Type.Integer({ minimum: 1, description: 'Size of the content in UTF-8 bytes' }),
   contentHash: Type.String({ description: 'SHA-256 of the content, in lower-case hex' }),
+  damaged: damaged(
+    `The stored version does not match its checksums. In lists, contents above ${sizeLimit(LIMITS.promptListedBytes)} are not compared`,
+  ),
 }
 
 export const PromptVersionRow = Type.Object(promptVersionFields, {

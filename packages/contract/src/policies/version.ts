@@ -1,6 +1,6 @@
 /** Shared by prompts and policies: versions that never change, and the diff of two versions. */
 import Type, { type Static } from 'typebox'
-import { importedAt, nullableText, text, time } from '../web/fields.ts'
+import { importedAt, nullableText, text, time, damaged } from '../web/fields.ts'
 import { LIMITS } from '../engine/limits.ts'
 import { VERSION_PATTERN } from '../engine/words.ts'
 
@@ -14,9 +14,7 @@ export const versionFields = {
   importedAt,
 }
 
-export const damaged = Type.Optional(
-  Type.Literal(true, { description: 'The stored version does not match its checksum: its text is left out' }),
-)
+export const damagedVersion = damaged('The stored version does not match its checksum: its text is left out')
 
 export const newVersionFields = {
   note: Type.Optional(

@@ -1,5 +1,5 @@
 import Type, { type Static } from 'typebox'
-import { id, nullableTime, time } from '../web/fields.ts'
+import { id, nullableTime, time, damaged } from '../web/fields.ts'
 import { LIMITS } from '../engine/limits.ts'
 import { LONG_CONTEXTS } from '../engine/words.ts'
 import type { OperatorRoute } from '../web/route.ts'
@@ -54,12 +54,15 @@ export const Price = Type.Object(
     ),
     longContext: Type.Optional(longContext),
     changedAt: time('When it was last set'),
+    damaged: damaged(
+      'The stored price does not match its checksum: it is 0 here, and calls of the model have no price',
+    ),
   },
   { $id: 'Price', description: 'What a model costs in a workspace' },
 )
 export type Price = Static<typeof Price>
 
-const { changedAt: _, ...set } = Price.properties
+const { changedAt: _, damaged: __, ...set } = Price.properties
 export const NewPrice = Type.Object(set, {
   $id: 'NewPrice',
   examples: [{ model: 'our-llama', input: 0.2, output: 0.6, cacheRead: 0.05 }],

@@ -1,3 +1,4 @@
+import { damaged } from '../web/fields.ts'
 import Type, { type Static } from 'typebox'
 import { LIMITS } from '../engine/limits.ts'
 import type { OperatorRoute } from '../web/route.ts'
@@ -25,6 +26,7 @@ export const StalledRule = Type.Object(
         'Minutes without an event after which they are closed: idleMinutes, or an hour where the environment has no rule of its own',
     }),
     source: Type.Enum(['environment', 'default'], { description: 'Whether the environment has a rule of its own' }),
+    damaged: damaged('The stored rule does not match its checksum: no run is closed until it is set again'),
   },
   { $id: 'StalledRule', description: 'When a running run of an environment counts as stalled, and what happens then' },
 )

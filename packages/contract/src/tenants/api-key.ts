@@ -1,5 +1,5 @@
 import Type, { type Static } from 'typebox'
-import { id, nextCursor, nullableText, nullableTime, time, uuid } from '../web/fields.ts'
+import { id, nextCursor, nullableText, nullableTime, time, uuid, damaged } from '../web/fields.ts'
 import { LIMITS } from '../engine/limits.ts'
 import { SCOPES } from '../web/route.ts'
 
@@ -40,11 +40,7 @@ const keyFields = {
   }),
   lastLostAt: nullableTime('When the latest of them was refused; null: none was'),
   lastLostReason: nullableText('Why the latest of them was refused'),
-  damaged: Type.Optional(
-    Type.Literal(true, {
-      description: 'The stored key does not match its checksum: it is refused, and has no scopes here',
-    }),
-  ),
+  damaged: damaged('The stored key does not match its checksum: it is refused, and has no scopes here'),
 }
 
 export const ApiKey = Type.Object(keyFields, { $id: 'ApiKey', description: 'An API key, without its secret' })

@@ -81,10 +81,11 @@ export async function estimatorOf(
   calls: readonly UncostedCalls[],
 ): Promise<Estimator> {
   const own = calls.length === 0 ? [] : await storage.listPrices(workspaceId)
-  const ofWorkspace = new Map(own.map((row) => [row.model, ratesOfWorkspace(row)]))
+  // A damaged price is none, and the price table is not what the workspace wanted.
+  const ofWorkspace = new Map(own.map((row) => [row.model, row.damaged ? null : ratesOfWorkspace(row)]))
   const others = calls.map(({ model }) => model).filter((model) => !ofWorkspace.has(model))
   const ofTable = await prices.ratesOf(others)
-  const ratesOf = (model: string) => ofWorkspace.get(model) ?? ofTable.get(model) ?? null
+  const ratesOf = (model: string) => (ofWorkspace.has(model) ? ofWorkspace.get(model) : ofTable.get(model)) ?? null
   const priceTable = tableName(prices, own)
 
   function estimate<Calls extends UncostedCalls>(

@@ -1,10 +1,10 @@
 import { useState } from 'react'
-import { Author } from '../../web/ui/chip.tsx'
+import { Author, DamagedChip } from '../../web/ui/chip.tsx'
 import { Button } from '../../web/ui/button.tsx'
 import { Nothing, Section } from '../../web/ui/section.tsx'
 import { Time } from '../../web/text/times.tsx'
 import { ActDialog, type Act } from './deploy-dialog.tsx'
-import { useInForce, type Item } from './queries.ts'
+import { useInForce, type Item, DAMAGED_DEPLOYMENT } from './queries.ts'
 
 interface Props {
   workspaceId: string
@@ -34,7 +34,7 @@ export function InForceSection({ workspaceId, item, name, newestVersion, canDepl
               <span className="flex-1 text-soft">not deployed</span>
             ) : (
               <span className="min-w-0 flex-1">
-                version {deployment.version}{' '}
+                version {deployment.version} {deployment.damaged && <DamagedChip note={DAMAGED_DEPLOYMENT} />}{' '}
                 {deployment.version !== newestVersion && <span className="text-amber">newest is {newestVersion}</span>}{' '}
                 <span className="text-soft">
                   since <Time at={deployment.deployedAt} />, by{' '}

@@ -1,9 +1,10 @@
+import { DAMAGED_VERSION } from './version-history.tsx'
 import { useMutation, useQueryClient } from '@tanstack/react-query'
 import { getRouteApi, Link } from '@tanstack/react-router'
 import { useState, type ReactNode } from 'react'
 import { Confirm, NameDialog } from '../../web/ui/form-dialog.tsx'
 import { Button } from '../../web/ui/button.tsx'
-import { Chip } from '../../web/ui/chip.tsx'
+import { Chip, DamagedChip } from '../../web/ui/chip.tsx'
 import { MenuItem, Popover } from '../../web/ui/overlay.tsx'
 import { Refused } from '../../web/ui/states.tsx'
 
@@ -14,6 +15,7 @@ interface Props {
   name: string
   version: string
   archivedAt: string | null
+  damaged: boolean
   /** Beside the name. */
   children: ReactNode
   /** Absent: the kind has a name in each version. */
@@ -23,7 +25,7 @@ interface Props {
 }
 
 /** The head of a prompt or policy, with what can be done with it as a whole. */
-export function ItemHead({ kind, name, version, archivedAt, children, rename, archive, restore }: Props) {
+export function ItemHead({ kind, name, version, archivedAt, damaged, children, rename, archive, restore }: Props) {
   const params = route.useParams()
   const { place } = route.useRouteContext()
   const cache = useQueryClient()
@@ -43,6 +45,7 @@ export function ItemHead({ kind, name, version, archivedAt, children, rename, ar
         </h1>
         {archivedAt !== null && <Chip tone="amber">Archived</Chip>}
         <Chip>version {version}</Chip>
+        {damaged && <DamagedChip note={DAMAGED_VERSION} />}
         {children}
         {place.may('admin') &&
           (archivedAt === null ? (

@@ -83,8 +83,11 @@ export function InForceChips({ deployed, item, newestVersion }: InForceChipsProp
   return (
     <span className="flex flex-wrap gap-1">
       {places.map(({ environment, deployment }) => (
-        <Chip key={environment.id} tone={deployment?.version === newestVersion ? 'plain' : 'amber'}>
-          {environment.name}: {deployment?.version}
+        <Chip
+          key={environment.id}
+          tone={deployment?.damaged ? 'red' : deployment?.version === newestVersion ? 'plain' : 'amber'}
+        >
+          {environment.name}: {deployment?.damaged ? 'damaged' : deployment?.version}
         </Chip>
       ))}
       {places.length === 0 && <span className="text-soft">nowhere</span>}

@@ -5,6 +5,8 @@ import { queryOptions, useQueries, useQuery } from '@tanstack/react-query'
 import { api } from '../../web/api.ts'
 import { environmentsQuery, usePages } from '../../web/queries.ts'
 
+export const DAMAGED_DEPLOYMENT = 'It changed on the disk. Deploy it again'
+
 export interface Item {
   kind: DeployableKind
   id: string

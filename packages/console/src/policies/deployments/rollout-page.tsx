@@ -1,9 +1,10 @@
+import { DAMAGED_DEPLOYMENT } from './queries.ts'
 import { useQuery } from '@tanstack/react-query'
 import { getRouteApi, Link } from '@tanstack/react-router'
 import { useState } from 'react'
 import type { Deployment, ClientStanding, ConfigurationClient } from '@tacho/contract/policies/deployment.ts'
 import { CLIENT_STANDINGS } from '@tacho/contract/engine/words.ts'
-import { Author, Chip, type Tone } from '../../web/ui/chip.tsx'
+import { Author, Chip, type Tone, DamagedChip } from '../../web/ui/chip.tsx'
 import { api } from '../../web/api.ts'
 import { environmentsQuery, usePages } from '../../web/queries.ts'
 import { Copy } from '../../web/ui/copy.tsx'
@@ -63,6 +64,11 @@ function InForce({ environment: { id, name } }: { environment: { id: string; nam
       }
     >
       <Refused error={error} />
+      {data?.damaged && (
+        <p className="text-sm text-red">
+          ! The configuration in force is damaged: agents keep what they have. Deploy something again.
+        </p>
+      )}
       <Clients environmentId={id} name={name} />
       {!data && !error && <Skeleton className="h-16" />}
       {data?.items.length === 0 && <Nothing>No prompt or policy is deployed here.</Nothing>}
@@ -74,6 +80,7 @@ function InForce({ environment: { id, name } }: { environment: { id: string; nam
           >
             <span className="w-14 shrink-0 text-soft">{deployment.kind === 'policy' ? 'Policy' : 'Prompt'}</span>
             <ItemLink deployment={deployment} />
+            {deployment.damaged && <DamagedChip note={DAMAGED_DEPLOYMENT} />}
             <span className="tabular whitespace-nowrap">version {deployment.version}</span>
             <span className="max-w-28 truncate text-soft">
               <Author name={deployment.deployedBy} importedAt={deployment.importedAt} />

@@ -1,11 +1,11 @@
 import type { VersionDiff } from '@tacho/contract/policies/version.ts'
 import { useQuery } from '@tanstack/react-query'
-import { Author } from '../../web/ui/chip.tsx'
+import { Author, DamagedChip } from '../../web/ui/chip.tsx'
 import { Diff } from '../../web/text/diff.tsx'
 import { Choice } from '../../web/ui/filters.tsx'
 import { More } from '../../web/ui/button.tsx'
 import { Refused, Skeleton } from '../../web/ui/states.tsx'
-import { Section } from '../../web/ui/section.tsx'
+import { Section, Nothing } from '../../web/ui/section.tsx'
 import { Time } from '../../web/text/times.tsx'
 
 interface Version {
@@ -14,7 +14,10 @@ interface Version {
   importedAt: string | null
   note: string | null
   createdAt: string
+  damaged?: true
 }
+
+export const DAMAGED_VERSION = 'Damaged in the store: write another version'
 
 interface Props {
   list: {
@@ -32,7 +35,9 @@ interface Props {
 
 /** The versions of a prompt or policy, and the differences between two of them. */
 export function VersionHistory({ list, from, to, onCompare, queryKey, readDiff }: Props) {
+  const isDamaged = list.items.some(({ version, damaged }) => damaged && (version === from || version === to))
   const { data, error } = useQuery({
+    enabled: list.items.length > 0 && !isDamaged,
     queryKey: [...queryKey, 'diff', from, to],
     queryFn: ({ signal }) => readDiff({ from, to }, signal),
     staleTime: Infinity,
@@ -55,13 +60,22 @@ export function VersionHistory({ list, from, to, onCompare, queryKey, readDiff }
           </span>
         }
       >
-        {error ? <Refused error={error} /> : data ? <Diff diff={data} /> : <Skeleton className="h-24" />}
+        {isDamaged ? (
+          <Nothing>The text of a damaged version is not shown.</Nothing>
+        ) : error ? (
+          <Refused error={error} />
+        ) : data ? (
+          <Diff diff={data} />
+        ) : (
+          <Skeleton className="h-24" />
+        )}
       </Section>
       <Section title="Versions">
         <ol>
-          {list.items.map(({ version, author, note, createdAt, importedAt }) => (
+          {list.items.map(({ version, author, note, createdAt, importedAt, damaged }) => (
             <li key={version} className="flex gap-3 border-b border-line py-1.5 text-sm last:border-0">
               <span className="w-20 shrink-0 font-medium">Version {version}</span>
+              {damaged && <DamagedChip note={DAMAGED_VERSION} />}
               <span dir="auto" className="min-w-0 flex-1 text-soft">
                 {note ?? 'no note'}
               </span>

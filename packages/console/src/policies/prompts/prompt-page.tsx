@@ -63,6 +63,7 @@ function OfId() {
         name={data.name}
         version={data.newest.version}
         archivedAt={data.archivedAt}
+        damaged={data.newest.damaged === true}
         rename={(name) => api.renamePrompt({ params: { workspaceId, promptId }, body: { name } })}
         archive={() => api.archivePrompt({ params: { workspaceId, promptId } })}
         restore={() => api.restorePrompt({ params: { workspaceId, promptId } })}
@@ -102,7 +103,10 @@ function OfId() {
 }
 
 function Text({ prompt: { workspaceId, promptId, newest }, canWrite }: { prompt: Prompt; canWrite: boolean }) {
-  const { data, error, refetch } = useQuery(promptVersionQuery(workspaceId, promptId, newest.version))
+  const version = useQuery({ ...promptVersionQuery(workspaceId, promptId, newest.version), enabled: !newest.damaged })
+  const { error, refetch } = version
+  // A damaged text is never shown, and another one can be written.
+  const data = newest.damaged ? { ...newest, content: '' } : version.data
   if (isBlocking(error, data)) return <Trouble error={error} retry={() => void refetch()} />
   if (!data) return <Skeleton className="mt-5 h-80" />
   return <Editor promptId={promptId} workspaceId={workspaceId} newest={data} canWrite={canWrite} />

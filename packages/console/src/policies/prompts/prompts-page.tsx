@@ -1,3 +1,4 @@
+import { DAMAGED_VERSION } from '../deployments/version-history.tsx'
 import type { Prompt } from '@tacho/contract/policies/prompt.ts'
 import { useQuery } from '@tanstack/react-query'
 import { getRouteApi, Link, useNavigate } from '@tanstack/react-router'
@@ -29,7 +30,7 @@ export function PromptsPage() {
             <bdi>{name}</bdi>
           </Link>
           <span dir="auto" className="block truncate text-xs text-soft">
-            {newest.note ?? ''}
+            {newest.damaged ? DAMAGED_VERSION : (newest.note ?? '')}
           </span>
         </>
       ),

@@ -1,4 +1,5 @@
 /** What models cost where clients do not say it: the prices of the workspace, and the models that have none. */
+import { DamagedChip } from '../../web/ui/chip.tsx'
 import { keepPreviousData, useQuery, useQueryClient, useMutation } from '@tanstack/react-query'
 import { getRouteApi } from '@tanstack/react-router'
 import { useState } from 'react'
@@ -46,8 +47,13 @@ export function PricesPage() {
 
   const columns: Column<Price>[] = [
     { head: 'Model', main: true, cell: ({ model }) => <ModelName model={model} /> },
-    { head: 'Input', right: true, cell: ({ input }) => priceText(input) },
-    { head: 'Output', right: true, cell: ({ output }) => priceText(output) },
+    {
+      head: 'Input',
+      right: true,
+      cell: ({ input, damaged }) =>
+        damaged ? <DamagedChip note="It changed on the disk and prices nothing. Set it again." /> : priceText(input),
+    },
+    { head: 'Output', right: true, cell: ({ output, damaged }) => (damaged ? '' : priceText(output)) },
     { head: 'Cache read', right: true, wide: true, cell: ({ cacheRead }) => priceText(cacheRead) },
     { head: 'Each call', right: true, wide: true, cell: ({ call }) => priceText(call) },
     { head: 'Changed', wide: true, cell: ({ changedAt }) => <Time at={changedAt} /> },

@@ -13,6 +13,15 @@ export const TONES = {
 } as const
 export type Tone = keyof typeof TONES
 
+/** For what changed on the disk since it was written. */
+export function DamagedChip({ note }: { note: string }) {
+  return (
+    <span title={note}>
+      <Chip tone="red">Damaged</Chip>
+    </span>
+  )
+}
+
 /** A short word with a meaning. Colour never stands alone: the word says it too. */
 export function Chip({ tone = 'plain', children }: { tone?: Tone; children: ReactNode }) {
   return (

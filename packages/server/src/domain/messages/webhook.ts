@@ -102,8 +102,9 @@ export function toWebhook(row: WebhookRow, base: string, showsUrl = true): Webho
     ...pick(row, 'id', 'environmentId', 'description', 'format', 'events', 'disabledReason', 'droppedDeliveries'),
     showsInput: row.showsInput,
     ...isoOf(row, 'createdAt', 'disabledAt'),
-    url: showsUrl ? row.url : shortUrl(row),
+    url: showsUrl || row.damaged ? row.url : shortUrl(row),
     interactionsUrl: signingSecret === null ? null : `${base}${path}`,
+    ...(row.damaged && { damaged: true as const }),
   }
 }
 

@@ -24,6 +24,7 @@ export function toPromptVersionRow(row: PromptVersionInfo): Row {
     version: String(row.number),
     ...pick(row, 'promptId', 'author', 'note', 'contentBytes', 'contentHash'),
     ...isoOf(row, 'createdAt', 'importedAt'),
+    ...(row.damaged && { damaged: true as const }),
   }
 }
 

@@ -4,9 +4,10 @@ import type {
   RetentionPreview,
   RetentionPreviewQuery,
   RetentionSettings,
+  WorkspaceRetention,
 } from '@tacho/contract/data/retention.ts'
 import { isoTime } from '../../storage/engine/times.ts'
-import { KEEP_ALL, SETTING_NAMES, type CountedRows, type CountedRuns, type RetentionProgressRow, type RetentionRow } from '../../storage/data/retention.ts'
+import { KEEP_ALL, SETTING_NAMES, type CountedRows, type CountedRuns, type ReadSettings, type RetentionProgressRow, type RetentionRow } from '../../storage/data/retention.ts'
 import { found } from '../web/reply-error.ts'
 import { NO_RUN } from '../runs/runs.ts'
 import { refuseField } from '../web/field.ts'
@@ -27,7 +28,7 @@ export function retentionRoutes({ serve, storage, now, work }: OperatorDeps): vo
       const entries = audit(environmentId, detailOf(change))
       if (!(await storage.changeRetention(workspaceId, environmentId, change, at, entries))) continue
       work.wake('retain')
-      return toRetention({ ...before, settings, source: 'environment' })
+      return toRetention({ progress: before.progress, settings, source: 'environment' })
     }
   })
 
@@ -35,7 +36,10 @@ export function retentionRoutes({ serve, storage, now, work }: OperatorDeps): vo
     for (;;) {
       const row = await storage.readRetention({ workspaceId, environmentId })
       if (row.source !== 'environment') return toRetention(row)
-      const [before, settings] = [row.settings, (await storage.readWorkspaceRetention(workspaceId)) ?? KEEP_ALL]
+      const [before, settings] = [
+        row.settings,
+        (await storage.readWorkspaceRetention(workspaceId))?.settings ?? KEEP_ALL,
+      ]
       const entries = audit(environmentId, detailOf({ before, settings }))
       if (await storage.changeRetention(workspaceId, environmentId, { before, settings: null }, at, entries)) {
         work.wake('retain')
@@ -65,13 +69,13 @@ export function retentionRoutes({ serve, storage, now, work }: OperatorDeps): vo
 
   serve('changeWorkspaceRetention', async ({ body, workspace: { id }, at, audit }) => {
     for (;;) {
-      const before = (await storage.readWorkspaceRetention(id)) ?? KEEP_ALL
+      const before = (await storage.readWorkspaceRetention(id))?.settings ?? KEEP_ALL
       const settings = changed(before, body)
       checkSettings(settings)
       const entries = audit(id, detailOf({ before, settings }))
       if (!(await storage.changeRetention(id, null, { before, settings }, at, entries))) continue
       work.wake('retain')
-      return ofWorkspace(settings)
+      return ofWorkspace({ settings })
     }
   })
 
@@ -108,8 +112,8 @@ function checkSettings({ runDays, payloadDays }: RetentionSettings): void {
   throw refuseField('payloadDays', `must not be more than runDays, which is ${runDays}`)
 }
 
-function toRetention({ settings, source, progress }: RetentionRow): Retention {
-  return { settings, source, progress: progress && toProgress(progress) }
+function toRetention({ progress, ...row }: RetentionRow): Retention {
+  return { ...row, progress: progress && toProgress(progress) }
 }
 
 function toProgress(row: RetentionProgressRow) {
@@ -117,10 +121,8 @@ function toProgress(row: RetentionProgressRow) {
   return { ...times, pass: row.pass, total: row.total }
 }
 
-function ofWorkspace(settings: RetentionSettings | null) {
-  return settings === null
-    ? { settings: KEEP_ALL, source: 'none' as const }
-    : { settings, source: 'workspace' as const }
+function ofWorkspace(read: ReadSettings | null): WorkspaceRetention {
+  return read === null ? { settings: KEEP_ALL, source: 'none' } : { ...read, source: 'workspace' }
 }
 
 function toRuns(row: CountedRuns): RetentionPreview['runs'] {

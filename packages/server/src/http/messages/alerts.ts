@@ -78,7 +78,7 @@ function checkRule(kind: AlertKind, { threshold, against }: AlertChange): void {
   }
 }
 
-function toAlert({ id, environmentId, rule, state, checkedAt, createdAt }: AlertRow): Alert {
+function toAlert({ id, environmentId, rule, state, checkedAt, createdAt, damaged }: AlertRow): Alert {
   const { status, value, unpricedCalls = 0, percentTold, since } = state
   const times = { since: isoTime(since), checkedAt: isoTime(checkedAt) }
   return {
@@ -93,5 +93,6 @@ function toAlert({ id, environmentId, rule, state, checkedAt, createdAt }: Alert
     percentTold,
     ...times,
     createdAt: isoTime(createdAt),
+    ...(damaged && { damaged }),
   }
 }

@@ -30,7 +30,8 @@ export function operatorsRoutes({ serve, storage, refreshCredentials }: Operator
     const before = found(await storage.findOperator(workspaceId, id), NO_OPERATOR)
     const entries = audit(id, { email: before.email, from: before.role, to: role })
     const refusal = await refusalOf(await storage.changeOperatorRole(workspaceId, id, role, at, entries))
-    return refusal ?? toOperator({ ...before, role, fromGroups: 0 })
+    const { damaged: _, ...member } = before
+    return refusal ?? toOperator({ ...member, role, fromGroups: 0 })
   })
 
   serve('removeOperator', async ({ params: { operatorId: id }, workspace, at, audit }) => {
@@ -61,6 +62,7 @@ function toOperator(row: MemberRow): Operator {
     twoFactor,
     deactivated,
     ...isoOf(row, 'createdAt', 'lastSignInAt'),
+    ...(row.damaged && { damaged: true as const }),
   }
 }
 

@@ -25,10 +25,10 @@ import type { OperatorDeps, OperatorRequestOf } from '../web/operator-serve.ts'
 export function deploymentsRoutes({ serve, storage, configurations }: OperatorDeps): void {
   serve('listDeployments', async ({ environment: { id }, walk }) => {
     // Read first: a publication in between then shows in the rows or not at all.
-    const { revision } = await storage.readConfiguration(id, null)
+    const inForce = await storage.checkConfiguration(id)
     const placeOf = (row: DeploymentRow) => ({ kind: row.kind, id: row.id })
     const page = await listPage(walk, (asked) => storage.listDeployments(id, asked), toDeployment, placeOf)
-    return { revision, ...page }
+    return { ...inForce, ...page }
   })
 
   serve('deploy', ({ body: { items, note }, ...asked }) => {

@@ -54,6 +54,6 @@ export function pricesRoutes(deps: OperatorDeps): void {
   })
 }
 
-function toPrice({ model, rates, changedAt }: PriceRow): Price {
-  return { model, ...rates, changedAt: isoTime(changedAt) }
+function toPrice({ model, rates, changedAt, damaged }: PriceRow): Price {
+  return { model, ...rates, changedAt: isoTime(changedAt), ...(damaged && { damaged }) }
 }

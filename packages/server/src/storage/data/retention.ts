@@ -14,7 +14,10 @@ export type RetainedRuns = 'runs' | 'payloads'
 export const RETAINED_ROWS = ['issues', 'approvals', 'auditEntries'] as const
 export type RetainedRows = (typeof RETAINED_ROWS)[number]
 
-export interface RetentionRow extends Pick<Retention, 'settings' | 'source'> {
+/** `damaged`: then everything is kept. */
+export type ReadSettings = Pick<Retention, 'settings' | 'damaged'>
+
+export interface RetentionRow extends Pick<Retention, 'settings' | 'source' | 'damaged'> {
   progress: RetentionProgressRow | null
 }
 
@@ -90,7 +93,7 @@ export interface PackedSlice {
   more: boolean
 }
 
-export type StalledRuleRow = Pick<StalledRule, 'idleMinutes' | 'closeAs'>
+export type StalledRuleRow = Pick<StalledRule, 'idleMinutes' | 'closeAs' | 'damaged'>
 
 export const DEFAULT_STALLED_RULE: StalledRuleRow = { idleMinutes: 15, closeAs: 'FAILED' }
 /** Longer than nearly every model call and tool: many environments never choose a rule. */

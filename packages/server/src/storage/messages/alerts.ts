@@ -41,6 +41,8 @@ export interface AlertRow {
   state: AlertState
   checkedAt: number | null
   createdAt: number
+  /** Then its rule says nothing. */
+  damaged?: true
 }
 
 export interface AlertWindow {

@@ -10,7 +10,7 @@ export interface WebhookRow extends Omit<RowFor<Webhook>, 'interactionsUrl'> {
   signingSecret: string | null
 }
 
-type Fixed = 'id' | 'environmentId' | 'format' | 'createdAt' | 'droppedDeliveries'
+type Fixed = 'id' | 'environmentId' | 'format' | 'createdAt' | 'droppedDeliveries' | 'damaged'
 export type WebhookPatch = PatchOf<WebhookRow, Exclude<keyof WebhookRow, Fixed>>
 
 export interface News {

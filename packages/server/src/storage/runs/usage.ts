@@ -205,6 +205,8 @@ export interface PriceRow {
   model: string
   rates: Omit<NewPrice, 'model'>
   changedAt: number
+  /** Then its rates are 0, and the model has no price. */
+  damaged?: true
 }
 
 export interface UncostedWindow {

@@ -61,7 +61,7 @@ async function removeExpiredRows(sql: Sql, environmentId: string, what: Retained
   if (environment === null) return 0
   const scope = { workspaceId: environment.workspaceId, environmentId }
   const { settings, workspace } = await settingsOf(sql, scope)
-  for (const rows of oldRows(what, scope, settings, workspace, now)) {
+  for (const rows of oldRows(what, scope, settings, workspace?.settings ?? null, now)) {
     const { removed, counted } =
       what === 'issues' ? await removeIssue(sql, environmentId, rows, most) : await removeOldest(sql, rows, most)
     if (removed === 0) continue

@@ -102,7 +102,7 @@ async function countRows(
 ): Promise<CountedRows> {
   const { workspace } = await settingsOf(sql, tenant)
   const counted: CountedRows = { exact: true, count: 0, oldest: null }
-  for (const { table, where, params, time } of oldRows(what, tenant, settings, workspace, now)) {
+  for (const { table, where, params, time } of oldRows(what, tenant, settings, workspace?.settings ?? null, now)) {
     const at = table === 'audit_log' ? 'at' : time
     const text = `SELECT COUNT(*) AS count, MIN(at) AS oldest FROM (
       SELECT ${at} AS at FROM ${table} WHERE ${where} ORDER BY ${time}, id LIMIT :limit) AS page`

@@ -1,6 +1,6 @@
 import type { RetentionCounts, RetentionSettings } from '@tacho/contract/data/retention.ts'
 import type { AuditEntry } from '../../people/operators.ts'
-import { KEEP_ALL, SETTING_NAMES, type RetentionProgressRow, type RetentionRow, type Tenant } from '../../data/retention.ts'
+import { KEEP_ALL, SETTING_NAMES, type ReadSettings, type RetentionProgressRow, type RetentionRow, type Tenant } from '../../data/retention.ts'
 import type { NewWork } from '../../engine/work.ts'
 import { read, write, selectList, type Sql } from '../engine/sql.ts'
 import { insertAudit } from '../people/audit.ts'
@@ -23,33 +23,35 @@ const DEFAULT = ''
 type StoredSettings = Omit<RetentionSettings, 'keepOpenIssueRuns'> & { environmentId: string; keepOpenIssueRuns: 0 | 1 }
 
 /** Damaged settings keep everything until somebody sets them again. */
-function toSettings(sql: Sql, workspaceId: string, row: StoredSettings): RetentionSettings {
-  if (!takeSum(sql, 'retention_settings', row, row.environmentId || workspaceId)) return KEEP_ALL
+function toSettings(sql: Sql, workspaceId: string, row: StoredSettings): ReadSettings {
+  if (!takeSum(sql, 'retention_settings', row, row.environmentId || workspaceId)) {
+    return { settings: KEEP_ALL, damaged: true }
+  }
   const { environmentId: _, keepOpenIssueRuns, ...days } = row
-  return { ...days, keepOpenIssueRuns: keepOpenIssueRuns === 1 }
+  return { settings: { ...days, keepOpenIssueRuns: keepOpenIssueRuns === 1 } }
 }
 
 export async function settingsOf(
   sql: Sql,
   { workspaceId, environmentId }: Tenant,
-): Promise<Pick<RetentionRow, 'settings' | 'source'> & { workspace: RetentionSettings | null }> {
+): Promise<Omit<RetentionRow, 'progress'> & { workspace: ReadSettings | null }> {
   const text = `SELECT ${SETTINGS} FROM retention_settings
     WHERE workspace_id = :workspaceId AND environment_id IN (:env, '${DEFAULT}')`
   const stored = await sql.all<StoredSettings>(text, { workspaceId, env: environmentId })
   const own = stored.find((row) => row.environmentId === environmentId)
   const ofWorkspace = stored.find((row) => row.environmentId === DEFAULT)
   const workspace = ofWorkspace === undefined ? null : toSettings(sql, workspaceId, ofWorkspace)
-  if (own !== undefined) return { settings: toSettings(sql, workspaceId, own), source: 'environment', workspace }
-  if (workspace !== null) return { settings: workspace, source: 'workspace', workspace }
+  if (own !== undefined) return { ...toSettings(sql, workspaceId, own), source: 'environment', workspace }
+  if (workspace !== null) return { ...workspace, source: 'workspace', workspace }
   return { settings: KEEP_ALL, source: 'none', workspace }
 }
 
 async function readRetention(sql: Sql, tenant: Tenant): Promise<RetentionRow> {
-  const { settings, source } = await settingsOf(sql, tenant)
-  return { settings, source, progress: await findProgress(sql, tenant.environmentId) }
+  const { workspace: _, ...settings } = await settingsOf(sql, tenant)
+  return { ...settings, progress: await findProgress(sql, tenant.environmentId) }
 }
 
-async function readWorkspaceRetention(sql: Sql, workspaceId: string): Promise<RetentionSettings | null> {
+async function readWorkspaceRetention(sql: Sql, workspaceId: string): Promise<ReadSettings | null> {
   return (await settingsOf(sql, { workspaceId, environmentId: DEFAULT })).workspace
 }
 

@@ -63,6 +63,8 @@ export function damagedError(name: string, remedy: string): StorageError {
   return new StorageError('configuration_damaged', `The stored ${name} is damaged. ${remedy}`)
 }
 
+export const DELETE_IT = 'Delete it and create it again, or restore a backup'
+
 const NAMES: Record<SummedTable, (row: Record<string, string>) => string> = {
   policy_versions: ({ policyId, number }) => `version ${number} of policy ${JSON.stringify(policyId)}`,
   prompt_versions: ({ promptId, number }) => `version ${number} of prompt ${promptId}`,

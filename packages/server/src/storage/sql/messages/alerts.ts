@@ -17,7 +17,7 @@ import { agentKeyOf } from '../approvals/approval-rows.ts'
 import { announceAlert, queueNotices } from './announcements.ts'
 import { findEnvironment, lockEnvironment, findWorkspace } from '../tenants/workspaces.ts'
 import { insertRows, withJson } from '../engine/rows.ts'
-import { assertSum, rowSum, withSum } from '../engine/row-sums.ts'
+import { damagedError, DELETE_IT, nameOf, rowSum, takeSum, withSum } from '../engine/row-sums.ts'
 import { stalledBefore } from '../runs/runs.ts'
 import { enqueueWork, postponeWork, removeWork, RESTARTS } from '../engine/work.ts'
 
@@ -32,21 +32,39 @@ const RUNS_LOOKED_AT = 1_000
 
 const parsed = withJson<AlertRow>('rule', 'state')
 
-function toRow(sql: Sql, environmentId: string, row: object): AlertRow {
-  assertSum(sql, 'alerts', row, environmentId, 'Restore a backup')
-  return parsed(row)
+/** In place of a damaged one, which may be no JSON. */
+const NO_RULE: AlertRule = {
+  name: '',
+  kind: 'no_runs',
+  threshold: 0,
+  agentId: null,
+  windowMinutes: 60,
+  holdMinutes: 5,
+  period: 'month',
+}
+
+function toListed(sql: Sql, environmentId: string, row: object): AlertRow {
+  if (takeSum(sql, 'alerts', row, environmentId)) return parsed(row)
+  return { ...parsed({ ...row, rule: JSON.stringify(NO_RULE) }), damaged: true }
 }
 
 async function listAlerts(sql: Sql, environmentId: string): Promise<AlertRow[]> {
   const text = `SELECT ${COLUMNS} FROM alerts WHERE environment_id = :env ORDER BY id LIMIT :limit`
   const rows = await sql.all<object>(text, { env: environmentId, limit: LIMITS.alerts })
-  return rows.map((row) => toRow(sql, environmentId, row))
+  return rows.map((row) => toListed(sql, environmentId, row))
 }
 
-export async function findAlert(sql: Sql, environmentId: string, id: string): Promise<AlertRow | null> {
+async function findListed(sql: Sql, environmentId: string, id: string): Promise<AlertRow | null> {
   const text = `SELECT ${COLUMNS} FROM alerts WHERE environment_id = :env AND id = :id`
   const row = await sql.get<object>(text, { env: environmentId, id })
-  return row && toRow(sql, environmentId, row)
+  return row && toListed(sql, environmentId, row)
+}
+
+/** A damaged one is listed and can be removed, and nothing else. */
+export async function findAlert(sql: Sql, environmentId: string, id: string): Promise<AlertRow | null> {
+  const alert = await findListed(sql, environmentId, id)
+  if (alert?.damaged) throw damagedError(nameOf('alerts', alert), DELETE_IT)
+  return alert
 }
 
 async function createAlert(sql: Sql, alert: AlertRow, audit: AuditEntry[]): Promise<'created' | 'too_many'> {
@@ -92,7 +110,7 @@ async function testAlert(sql: Sql, { environmentId, at }: AlertRef, news: AlertN
 }
 
 async function removeAlert(sql: Sql, environmentId: string, id: string, audit: AuditEntry[]): Promise<AlertRow | null> {
-  const alert = await findAlert(sql, environmentId, id)
+  const alert = await findListed(sql, environmentId, id)
   if (alert === null) return null
   await removeWork(sql, { kind: 'check_alert', environmentId, subjectId: id })
   await sql.run('DELETE FROM alerts WHERE environment_id = :env AND id = :id', { env: environmentId, id })

@@ -6,7 +6,7 @@ import { insertAudit } from '../people/audit.ts'
 import { lockEnvironment } from '../tenants/workspaces.ts'
 import { columnOf } from '../../data/exports.ts'
 import { insertRows, stored, withJson } from '../engine/rows.ts'
-import { assertSum, rowSum, withSum } from '../engine/row-sums.ts'
+import { damagedError, DELETE_IT, nameOf, rowSum, takeSum, withSum } from '../engine/row-sums.ts'
 
 export const webhooksActs = {
   ...read({ listWebhooks, findWebhook }),
@@ -22,11 +22,11 @@ const UNLINK = 'DELETE FROM slack_links WHERE environment_id = :env AND webhook_
 
 const parsed = withJson<Omit<WebhookRow, 'showsInput'> & { showsInput: 0 | 1 }>('events')
 
-/** Nothing is sent to an address that nobody entered. */
-function toRow(sql: Sql, environmentId: string, row: object): WebhookRow {
-  assertSum(sql, 'webhooks', row, environmentId, 'Restore a backup')
-  const webhook = parsed(row)
-  return { ...webhook, showsInput: webhook.showsInput === 1 }
+/** A damaged one is listed and can be removed. */
+function toListed(sql: Sql, environmentId: string, row: object): WebhookRow {
+  const isIntact = takeSum(sql, 'webhooks', row, environmentId)
+  const webhook = parsed(isIntact ? row : { ...row, url: '', events: '[]' })
+  return { ...webhook, showsInput: webhook.showsInput === 1, ...(!isIntact && { damaged: true }) }
 }
 
 async function createWebhook(sql: Sql, webhook: WebhookRow, audit: AuditEntry[]): Promise<'created' | 'too_many'> {
@@ -41,13 +41,20 @@ async function createWebhook(sql: Sql, webhook: WebhookRow, audit: AuditEntry[])
 async function listWebhooks(sql: Sql, environmentId: string, { limit, after }: PageById): Promise<Page<WebhookRow>> {
   const text = `SELECT ${COLUMNS} FROM webhooks WHERE environment_id = :env AND id > :after ORDER BY id`
   const page = await sql.page<object>(text, { env: environmentId, after: after ?? '' }, limit)
-  return mapPage(page, (row) => toRow(sql, environmentId, row))
+  return mapPage(page, (row) => toListed(sql, environmentId, row))
 }
 
-export async function findWebhook(sql: Sql, environmentId: string, id: string): Promise<WebhookRow | null> {
+async function findListed(sql: Sql, environmentId: string, id: string): Promise<WebhookRow | null> {
   const text = `SELECT ${COLUMNS} FROM webhooks WHERE environment_id = :env AND id = :id`
   const row = await sql.get<object>(text, { env: environmentId, id })
-  return row && toRow(sql, environmentId, row)
+  return row && toListed(sql, environmentId, row)
+}
+
+/** Nothing is sent to an address that nobody entered. */
+export async function findWebhook(sql: Sql, environmentId: string, id: string): Promise<WebhookRow | null> {
+  const webhook = await findListed(sql, environmentId, id)
+  if (webhook?.damaged) throw damagedError(nameOf('webhooks', webhook), DELETE_IT)
+  return webhook
 }
 
 async function changeWebhook(sql: Sql, environmentId: string, id: string, change: WebhookPatch, audit: AuditEntry[]) {
@@ -78,7 +85,7 @@ async function sumWebhook(sql: Sql, environmentId: string, id: string): Promise<
 }
 
 async function removeWebhook(sql: Sql, environmentId: string, id: string, audit: AuditEntry[]) {
-  const webhook = await findWebhook(sql, environmentId, id)
+  const webhook = await findListed(sql, environmentId, id)
   if (webhook === null) return null
   const of = { env: environmentId, id }
   await sql.run(

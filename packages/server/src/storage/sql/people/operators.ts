@@ -11,7 +11,7 @@ import type {
   PersonRoles,
   RoleChange,
 } from '../../people/operators.ts'
-import type { Page, PageById } from '../../engine/page.ts'
+import { mapPage, type Page, type PageById } from '../../engine/page.ts'
 import type { TableName } from '../../engine/tables.ts'
 import { auditControl, lockControl } from '../engine/revision.ts'
 import { textKey } from '../engine/keys.ts'
@@ -40,7 +40,7 @@ export const scopeOf = (workspaceId: string | null): string => workspaceId ?? IN
 export const WORKSPACE_OF_SCOPE = `CASE WHEN scope = '${INSTALLATION}' THEN NULL ELSE scope END`
 
 export const OPERATOR = `o.id, o.name, o.email, o.two_factor_enabled AS "twoFactor", o.created_at AS "createdAt"`
-const MEMBER = `${OPERATOR}, r.role, COALESCE(r.from_groups, 0) AS "fromGroups",
+const MEMBER = `${OPERATOR}, ${withSum('operator_roles', 'r.')},
   CASE WHEN ${isDeactivated('o.id')} THEN 1 ELSE 0 END AS "deactivated",
   (SELECT max(s.created_at) FROM operator_sessions s WHERE s.operator_id = o.id) AS "lastSignInAt"`
 
@@ -49,14 +49,31 @@ export function isDeactivated(id: string): string {
   return `EXISTS (SELECT 1 FROM directory_people d WHERE d.operator_id = ${id} AND d.active = 0)`
 }
 
-function listOperators(sql: Sql, workspaceId: string | null, { limit, after }: PageById): Promise<Page<MemberRow>> {
-  const text = `SELECT ${MEMBER} FROM ${membersOf(workspaceId)} WHERE o.id > :after ORDER BY o.id`
-  return sql.page(text, { scope: scopeOf(workspaceId), after: after ?? '' }, limit)
+/** The columns of the role are null for a person without one. */
+type ReadMember = MemberRow & { scope: string | null; operatorId: string | null; handRole: Role | null }
+
+/** A damaged role is none. */
+function toMember(sql: Sql, { scope, operatorId, handRole, ...row }: ReadMember): MemberRow {
+  const isIntact = scope === null || takeSum(sql, 'operator_roles', { ...row, scope, operatorId, handRole }, scope)
+  delete (row as { rowSum?: number | null }).rowSum
+  const fromGroups = isIntact ? (row.fromGroups ?? 0) : 0
+  return isIntact ? { ...row, fromGroups } : { ...row, role: null, fromGroups, damaged: true }
 }
 
-function findOperator(sql: Sql, workspaceId: string | null, id: string): Promise<MemberRow | null> {
+async function listOperators(
+  sql: Sql,
+  workspaceId: string | null,
+  { limit, after }: PageById,
+): Promise<Page<MemberRow>> {
+  const text = `SELECT ${MEMBER} FROM ${membersOf(workspaceId)} WHERE o.id > :after ORDER BY o.id`
+  const page = await sql.page<ReadMember>(text, { scope: scopeOf(workspaceId), after: after ?? '' }, limit)
+  return mapPage(page, (row) => toMember(sql, row))
+}
+
+async function findOperator(sql: Sql, workspaceId: string | null, id: string): Promise<MemberRow | null> {
   const text = `SELECT ${MEMBER} FROM ${membersOf(workspaceId)} WHERE o.id = :id`
-  return sql.get(text, { scope: scopeOf(workspaceId), id })
+  const row = await sql.get<ReadMember>(text, { scope: scopeOf(workspaceId), id })
+  return row && toMember(sql, row)
 }
 
 /** Each role includes the roles before it. */

@@ -8,7 +8,7 @@ import { StorageError } from '../../engine/store.ts'
 import { assertSum, damagedError, nameOf, withSum } from '../engine/row-sums.ts'
 import { isPromptIntact } from './prompts.ts'
 
-export const configurationsActs = read({ readConfiguration })
+export const configurationsActs = read({ readConfiguration, checkConfiguration })
 
 /** The revision is the SHA-256 of the canonical JSON (RFC 8785) of the rest, so clients can compute it too. */
 function configurationOf(prompts: RuntimePrompt[], policies: RuntimePolicy[]): Configuration & { text: string } {
@@ -38,6 +38,13 @@ async function readConfiguration(
     throw damagedError(name, REMEDY)
   }
   return stored
+}
+
+/** For lists, which show damage. */
+async function checkConfiguration(sql: Sql, environmentId: string): Promise<{ revision: string; damaged?: true }> {
+  const stored = await findConfiguration(sql, environmentId)
+  if (stored === null) return { revision: EMPTY.revision }
+  return { revision: stored.revision, ...(!isIntact(stored) && { damaged: true as const }) }
 }
 
 const REMEDY = 'Deploy it again, or restore a backup'

@@ -1,3 +1,4 @@
+import { takeSum, withSum } from '../engine/row-sums.ts'
 import type { DeployableKind } from '@tacho/contract/policies/deployment.ts'
 import { mapPage, type Page } from '../../engine/page.ts'
 import { read, given, type Sql } from '../engine/sql.ts'
@@ -22,11 +23,16 @@ async function listDeployments(
   { limit, after }: DeploymentPage,
 ): Promise<Page<DeploymentRow>> {
   const further = after ? ' AND (d.kind, d.item_id) > (:kind, :id)' : ''
-  const text = `SELECT d.kind, d.item_id AS id, ${NAME}, d.version, d.publication, d.deployed_at AS "deployedAt",
+  const text = `SELECT ${withSum('deployments', 'd.')}, ${NAME}, d.publication, d.deployed_at AS "deployedAt",
     d.deployed_by AS "deployedBy", d.imported_at AS "importedAt"
     FROM deployments d ${NAMED} WHERE d.environment_id = :env${further} ORDER BY d.kind, d.item_id`
   const params = { env: environmentId, kind: after?.kind, id: after?.id }
-  const page = await sql.page<Omit<DeploymentRow, 'earlierVersion'>>(text, params, limit)
+  const read = await sql.page<Omit<DeploymentRow, 'id' | 'earlierVersion'> & { itemId: string }>(text, params, limit)
+  const page = mapPage(read, (row) => {
+    const damaged = takeSum(sql, 'deployments', row, environmentId) ? {} : { damaged: true as const }
+    const { itemId: id, ...deployment } = row
+    return { ...deployment, id, ...damaged }
+  })
   const earlier = await readEarlier(sql, environmentId, page.rows)
   return mapPage(page, (row) => ({ ...row, earlierVersion: earlier.get(keyOf(row))?.version ?? null }))
 }

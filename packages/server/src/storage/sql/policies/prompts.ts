@@ -1,3 +1,4 @@
+import { LIMITS } from '@tacho/contract/engine/limits.ts'
 import { read, write, selectList, type Sql } from '../engine/sql.ts'
 import type { AuditEntry } from '../../people/operators.ts'
 import {
@@ -25,19 +26,35 @@ export const promptsActs = {
 
 const INFO = selectList('id prompt_id number content_hash content_bytes author note created_at imported_at', 'v.')
 
-const SELECT_PROMPT = `SELECT p.workspace_id AS "workspaceId", p.name, p.created_at AS "promptCreatedAt",
-  p.archived_at AS "archivedAt", ${INFO}
+/** With what shows damage, which `toInfo` takes out. */
+const CHECKED = `${INFO}, v.row_sum AS "rowSum", v.content`
+const LISTED = `${INFO}, v.row_sum AS "rowSum",
+  CASE WHEN v.content_bytes <= ${LIMITS.promptListedBytes} THEN v.content END AS content`
+
+const selectPrompt = (
+  version: string,
+) => `SELECT p.workspace_id AS "workspaceId", p.name, p.created_at AS "promptCreatedAt",
+  p.archived_at AS "archivedAt", ${version}
   FROM prompts p JOIN prompt_versions v ON v.workspace_id = p.workspace_id AND v.prompt_id = p.id
     AND v.number = p.newest`
 
-type JoinedPrompt = PromptVersionInfo & {
+type ReadInfo = PromptVersionInfo & { content: string | null }
+
+type JoinedPrompt = ReadInfo & {
   workspaceId: string
   name: string
   promptCreatedAt: number
   archivedAt: number | null
 }
 
-function toPrompt({ workspaceId, name, promptCreatedAt, archivedAt, ...newest }: JoinedPrompt): PromptRow {
+function toInfo(sql: Sql, workspaceId: string, row: ReadInfo): PromptVersionInfo {
+  const isIntact = isPromptIntact(sql, row, workspaceId)
+  const { content: _, ...info } = row
+  return isIntact ? info : { ...info, damaged: true }
+}
+
+function toPrompt(sql: Sql, { workspaceId, name, promptCreatedAt, archivedAt, ...row }: JoinedPrompt): PromptRow {
+  const newest = toInfo(sql, workspaceId, row)
   return { id: newest.promptId, workspaceId, name, createdAt: promptCreatedAt, archivedAt, newest }
 }
 
@@ -70,7 +87,7 @@ async function createPromptVersion(
   const prompt = await findPrompt(sql, workspaceId, promptId)
   if (prompt === null) return null
   const { newest } = prompt
-  if (newest.contentHash === measureContent(version.content).contentHash)
+  if (!newest.damaged && newest.contentHash === measureContent(version.content).contentHash)
     return { outcome: 'unchanged', version: newest }
   if (follows !== null && follows !== newest.number) return { outcome: 'conflict', version: newest }
   const saved = await insertVersion(sql, workspaceId, promptId, newest.number + 1, version)
@@ -101,40 +118,41 @@ async function listPrompts(
 ): Promise<Page<PromptRow>> {
   const named = name === null ? '' : ' AND p.name = :name'
   const used = withArchived ? '' : ' AND p.archived_at IS NULL'
-  const text = `${SELECT_PROMPT} WHERE p.workspace_id = :workspaceId AND p.id > :after${named}${used} ORDER BY p.id`
+  const text = `${selectPrompt(LISTED)} WHERE p.workspace_id = :workspaceId AND p.id > :after${named}${used} ORDER BY p.id`
   const params = { workspaceId, after: after ?? '', name }
-  return mapPage(await sql.page<JoinedPrompt>(text, params, limit), toPrompt)
+  return mapPage(await sql.page<JoinedPrompt>(text, params, limit), (row) => toPrompt(sql, row))
 }
 
 async function findPrompt(sql: Sql, workspaceId: string, promptId: string): Promise<PromptRow | null> {
-  const text = `${SELECT_PROMPT} WHERE p.workspace_id = :workspaceId AND p.id = :promptId`
+  const text = `${selectPrompt(CHECKED)} WHERE p.workspace_id = :workspaceId AND p.id = :promptId`
   const row = await sql.get<JoinedPrompt>(text, { workspaceId, promptId })
-  return row && toPrompt(row)
+  return row && toPrompt(sql, row)
 }
 
-function listPromptVersions(sql: Sql, workspaceId: string, promptId: string, { limit, after }: VersionPage) {
+async function listPromptVersions(sql: Sql, workspaceId: string, promptId: string, { limit, after }: VersionPage) {
   const earlier = after === null ? '' : ' AND v.number < :after'
-  const text = `SELECT ${INFO} FROM prompt_versions v
+  const text = `SELECT ${LISTED} FROM prompt_versions v
     WHERE v.workspace_id = :workspaceId AND v.prompt_id = :promptId${earlier} ORDER BY v.number DESC`
-  return sql.page<PromptVersionInfo>(text, { workspaceId, promptId, after }, limit)
+  const page = await sql.page<ReadInfo>(text, { workspaceId, promptId, after }, limit)
+  return mapPage(page, (row) => toInfo(sql, workspaceId, row))
 }
 
 async function findPromptVersion(sql: Sql, workspaceId: string, promptId: string, number: number) {
-  const text = `SELECT ${INFO}, v.content, v.row_sum AS "rowSum" FROM prompt_versions v
+  const text = `SELECT ${CHECKED} FROM prompt_versions v
     WHERE v.workspace_id = :workspaceId AND v.prompt_id = :promptId AND v.number = :number`
   const row = await sql.get<PromptVersionRow>(text, { workspaceId, promptId, number })
   if (row === null || isPromptIntact(sql, row, workspaceId)) return row
   return { ...row, content: '', damaged: true as const }
 }
 
-/** Its row has a checksum, and its content a hash of its own. */
+/** Its row has a checksum, and its content, unless it was not read, a hash of its own. */
 export function isPromptIntact(
   sql: Sql,
-  row: Pick<PromptVersionRow, 'content' | 'contentHash' | 'promptId' | 'number'>,
+  row: Pick<PromptVersionRow, 'contentHash' | 'promptId' | 'number'> & { content: string | null },
   workspaceId: string,
 ): boolean {
   const hasSum = takeSum(sql, 'prompt_versions', row, workspaceId)
-  if (!hasSum || measureContent(row.content).contentHash === row.contentHash) return hasSum
+  if (!hasSum || row.content === null || measureContent(row.content).contentHash === row.contentHash) return hasSum
   const name = `content of ${nameOf('prompt_versions', row)}`
   sql.onDamage({ table: 'prompt_versions', name, tenantId: workspaceId })
   return false

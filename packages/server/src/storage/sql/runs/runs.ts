@@ -299,7 +299,8 @@ export async function readStalledRule(sql: Sql, environmentId: string): Promise<
   const row = await sql.get<StalledRuleRow>(text, { env: environmentId })
   if (row === null) return null
   // A damaged rule closes no run.
-  if (!takeSum(sql, 'stalled_rules', row, environmentId)) return { ...DEFAULT_STALLED_RULE, closeAs: null }
+  if (!takeSum(sql, 'stalled_rules', row, environmentId))
+    return { ...DEFAULT_STALLED_RULE, closeAs: null, damaged: true }
   return { idleMinutes: row.idleMinutes, closeAs: row.closeAs }
 }
 

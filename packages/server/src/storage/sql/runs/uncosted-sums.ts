@@ -6,7 +6,7 @@ import { saturating, sum } from './rollup.ts'
 import type { AuditEntry } from '../../people/operators.ts'
 import { insertAudit } from '../people/audit.ts'
 import { insertRows, replacing, withJson } from '../engine/rows.ts'
-import { assertSum, takeSum, withSum } from '../engine/row-sums.ts'
+import { takeSum, withSum } from '../engine/row-sums.ts'
 import { lockWorkspace } from '../tenants/workspaces.ts'
 
 export const PART_COLUMNS = {
@@ -92,13 +92,17 @@ export const pricesActs = {
 
 const COLUMNS = `${withSum('prices')}, changed_at AS "changedAt"`
 
-const toRow = withJson<PriceRow>('rates')
+const parsed = withJson<PriceRow>('rates')
+
+function toRow(sql: Sql, workspaceId: string, row: object): PriceRow {
+  if (takeSum(sql, 'prices', row, workspaceId)) return parsed(row)
+  return { ...parsed({ ...row, rates: '{"input":0,"output":0}' }), damaged: true }
+}
 
 async function listPrices(sql: Sql, workspaceId: string): Promise<PriceRow[]> {
   const text = `SELECT ${COLUMNS} FROM prices WHERE workspace_id = :workspaceId ORDER BY model LIMIT :limit`
   const rows = await sql.all<object>(text, { workspaceId, limit: LIMITS.prices })
-  for (const row of rows) assertSum(sql, 'prices', row, workspaceId, 'Set the price again, or remove it')
-  return rows.map(toRow)
+  return rows.map((row) => toRow(sql, workspaceId, row))
 }
 
 async function setPrice(
@@ -120,9 +124,8 @@ async function removePrice(sql: Sql, workspaceId: string, model: string, audit: 
   const text = `DELETE FROM prices WHERE workspace_id = :workspaceId AND model = :model RETURNING ${COLUMNS}`
   const row = await sql.get<object>(text, { workspaceId, model })
   if (row === null) return null
-  takeSum(sql, 'prices', row, workspaceId)
   await insertAudit(sql, audit)
-  return toRow(row)
+  return toRow(sql, workspaceId, row)
 }
 
 function sumUncosted(sql: Sql, environmentId: string, { from, to, agentId }: UncostedWindow): Promise<UncostedSum[]> {

@@ -27,7 +27,7 @@ export function retaining(storage: () => Storage) {
   ) => {
     const before =
       environmentId === null
-        ? ((await storage().readWorkspaceRetention(workspaceId)) ?? KEEP_ALL)
+        ? ((await storage().readWorkspaceRetention(workspaceId))?.settings ?? KEEP_ALL)
         : (await storage().readRetention({ workspaceId, environmentId })).settings
     assert.ok(await storage().changeRetention(workspaceId, environmentId, { before, settings }, NOON, []))
   }

@@ -29,7 +29,7 @@ export function retentionSuite(open: OpenStorage) {
       await set(tenant, { runDays: 7, keepOpenIssueRuns: false })
       assert.deepEqual(await settings(), [7, 'environment'])
       assert.equal((await storage().readRetention(tenant)).settings.keepOpenIssueRuns, false)
-      assert.equal((await storage().readWorkspaceRetention(workspaceId))?.runDays, 90)
+      assert.equal((await storage().readWorkspaceRetention(workspaceId))?.settings.runDays, 90)
       const other = await newEnvironment()
       assert.equal((await storage().readRetention(other)).source, 'none')
       await changeSettings(tenant, null)

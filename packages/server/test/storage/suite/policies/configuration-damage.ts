@@ -56,10 +56,13 @@ export function configurationDamageSuite(open: OpenStorage) {
       const named = new RegExp(`policy "${policyId}" of the configuration in force`)
       await damage(production, flip('body', '1000.0', '9000.0'), 'configurations', 'environment_id', named)
       await assert.rejects(storage().readConfiguration(production, null), { ...DAMAGED, message: named })
+      const { revision } = intact
+      assert.deepEqual(await storage().checkConfiguration(production), { revision, damaged: true })
       assert.equal(storage().gauges().damagedSettings, before + 1)
       const again = await deploy(storage(), production, ['policy', policyId, 2])
       assert.equal(again.outcome, 'unchanged')
       assert.deepEqual(await storage().readConfiguration(production, null), intact)
+      assert.deepEqual(await storage().checkConfiguration(production), { revision })
     })
 
     test('of the revision, or of a text that is no longer JSON, is refused too', async () => {
@@ -105,6 +108,21 @@ export function configurationDamageSuite(open: OpenStorage) {
       await damage(workspaceId, flip('content', 'kind', 'mind'), 'prompt_versions', 'workspace_id', named)
       const version = await storage().findPromptVersion(workspaceId, id, 1)
       assert.deepEqual([version?.content, version?.damaged], ['', true])
+      const listed = await storage().listPrompts(workspaceId, null, { limit: 10, after: null })
+      assert.deepEqual(
+        listed.rows.map(({ id: of, newest }) => [of, newest.damaged]),
+        [[id, true]],
+      )
+      const versions = await storage().listPromptVersions(workspaceId, id, { limit: 10, after: null })
+      assert.deepEqual(
+        versions.rows.map(({ number, damaged }) => [number, damaged]),
+        [[1, true]],
+      )
+      assert.ok(!('content' in (versions.rows[0] ?? {})))
+      const again = { id: newId(), content: 'Be kind', author: 'ada', note: null, createdAt: NOON }
+      const saved = await storage().createPromptVersion(workspaceId, id, again, 1, [])
+      assert.deepEqual([saved?.outcome, saved?.version.number], ['created', 2])
+      assert.equal((await storage().findPrompt(workspaceId, id))?.newest.damaged, undefined)
       await assert.rejects(deploy(storage(), production, ['prompt', id, 1]), { ...DAMAGED, message: named })
       await changeShared(own, flipBack('prompt_versions', 'content', 'mind', 'kind'), workspaceId)
     })
@@ -159,7 +177,11 @@ export function configurationDamageSuite(open: OpenStorage) {
       const named = new RegExp(`deployment of policy "${policyId}"`)
       await damage(production, 'version = 1', 'deployments', 'environment_id', named)
       await assert.rejects(deploy(storage(), production, ['policy', other, 1]), { ...DAMAGED, message: named })
+      const isMarked = async () =>
+        (await storage().listDeployments(production, { limit: 10, after: null })).rows.map(({ damaged }) => damaged)
+      assert.deepEqual(await isMarked(), [true])
       assert.equal((await deploy(storage(), production, ['policy', policyId, 2])).outcome, 'published')
+      assert.deepEqual(await isMarked(), [undefined])
       assert.equal((await deploy(storage(), production, ['policy', other, 1])).outcome, 'published')
     })
 
@@ -174,7 +196,9 @@ export function configurationDamageSuite(open: OpenStorage) {
       await set(365)
       await damage(production, 'run_days = 3', 'retention_settings', 'environment_id', /retention setting/)
       assert.equal((await storage().startRetention(production, NOON))?.runDays, null)
+      assert.equal((await storage().readRetention(tenant)).damaged, true)
       await set(365)
+      assert.equal((await storage().readRetention(tenant)).damaged, undefined)
       assert.equal((await storage().startRetention(production, NOON))?.runDays, 365)
     })
 
@@ -183,18 +207,23 @@ export function configurationDamageSuite(open: OpenStorage) {
       await storage().changeStalledRule(production, { idleMinutes: 600, closeAs: 'FAILED' }, NOON, [])
       await damage(production, 'idle_minutes = 6', 'stalled_rules', 'environment_id', /stalled rule/)
       assert.equal((await storage().closeStalledRuns(production, NOON, null)).isOn, false)
+      assert.equal((await storage().readStalledRule(production))?.damaged, true)
       await storage().changeStalledRule(production, { idleMinutes: 60, closeAs: 'FAILED' }, NOON, [])
-      assert.equal((await storage().readStalledRule(production))?.idleMinutes, 60)
+      assert.deepEqual(await storage().readStalledRule(production), { idleMinutes: 60, closeAs: 'FAILED' })
     })
 
-    test('of a price is refused until it is set again', async () => {
+    test('of a price is marked among the others, and prices nothing until it is set again', async () => {
       const { workspaceId } = await newHome(storage())
       const price = { model: 'm', rates: { input: 1.5, output: 2 }, changedAt: NOON } as never
       await storage().setPrice(workspaceId, price, [])
       await damage(workspaceId, flip('rates', '1.5', '9.5'), 'prices', 'workspace_id', /price of "m"/)
-      await assert.rejects(storage().listPrices(workspaceId), DAMAGED)
+      await storage().setPrice(workspaceId, { model: 'n', rates: { input: 1, output: 1 }, changedAt: NOON }, [])
+      const rates = { input: 0, output: 0 }
+      const [damaged, intact] = await storage().listPrices(workspaceId)
+      assert.deepEqual(damaged, { model: 'm', rates, changedAt: NOON, damaged: true })
+      assert.deepEqual(intact, { model: 'n', rates: { input: 1, output: 1 }, changedAt: NOON })
       await storage().setPrice(workspaceId, price, [])
-      assert.equal((await storage().listPrices(workspaceId)).length, 1)
+      assert.deepEqual((await storage().listPrices(workspaceId))[0], price)
     })
 
     test('of an alert or a webhook is refused: nothing is checked against it, and nothing sent', async () => {
@@ -215,15 +244,34 @@ export function configurationDamageSuite(open: OpenStorage) {
       await storage().changeAlert(changed, { threshold: 200 }, state, [])
       await damage(env, flip('rule', '200', '900'), 'alerts', 'environment_id', new RegExp(`rule of alert ${alert.id}`))
       await assert.rejects(storage().startAlertCheck(env, alert.id), DAMAGED)
-      await assert.rejects(storage().listAlerts(env), DAMAGED)
-      await remove('alerts', env)
+      const other = { ...alert, id: newId() }
+      await storage().createAlert(other, [])
+      const listed = new Map((await storage().listAlerts(env)).map((one) => [one.id, one]))
+      assert.deepEqual([listed.get(alert.id)?.damaged, listed.get(alert.id)?.rule.name], [true, ''])
+      assert.deepEqual([listed.get(other.id)?.damaged, listed.get(other.id)?.rule.name], [undefined, 'a'])
+      await assert.rejects(storage().changeAlert(changed, { threshold: 200 }, state, []), DAMAGED)
+      await changeShared(own, "UPDATE alerts SET rule = 'x' WHERE id = ?", alert.id)
+      assert.equal((await storage().removeAlert(env, alert.id, []))?.damaged, true)
+      assert.equal((await storage().listAlerts(env)).length, 1)
       const hook = await newWebhook(storage(), env)
       await storage().changeWebhook(env, hook.id, { url: 'https://example.com/other' }, [])
       assert.equal((await storage().findWebhook(env, hook.id))?.url, 'https://example.com/other')
       const named = new RegExp(`webhook ${hook.id}`)
       await damage(env, flip('url', 'example', 'exbmple'), 'webhooks', 'environment_id', named)
       await assert.rejects(storage().findWebhook(env, hook.id), { ...DAMAGED, message: named })
-      await remove('webhooks', env)
+      const byDamage = (a: { damaged?: true }, b: { damaged?: true }) => Number(!a.damaged) - Number(!b.damaged)
+      const otherHook = await newWebhook(storage(), env)
+      const hooks = async () =>
+        (await storage().listWebhooks(env, { limit: 10, after: null })).rows
+          .toSorted(byDamage)
+          .map(({ id, url, damaged }) => [id, damaged ?? url])
+      assert.deepEqual(await hooks(), [
+        [hook.id, true],
+        [otherHook.id, otherHook.url],
+      ])
+      await changeShared(own, "UPDATE webhooks SET events = 'x' WHERE id = ?", hook.id)
+      assert.equal((await storage().removeWebhook(env, hook.id, []))?.damaged, true)
+      assert.deepEqual(await hooks(), [[otherHook.id, otherHook.url]])
     })
 
     test('of what gives access is refused: a key, a token and a role that changed on disk allow nothing', async () => {
@@ -265,6 +313,8 @@ export function configurationDamageSuite(open: OpenStorage) {
       assert.equal(await everywhere(), 'viewer')
       await damage(id, "role = 'admin'", 'operator_roles', 'operator_id', new RegExp(`role of the person ${id}`))
       await assert.rejects(everywhere(), DAMAGED)
+      const member = await storage().findOperator(null, id)
+      assert.deepEqual([member?.role, member?.damaged], [null, true])
       // A sign-in, or a directory, must not seal it again.
       for (const role of ['viewer', 'owner'] as const) {
         const byGroup = storage().applyGroupRoles(id, [{ workspace: null, role }], auditEntry())
