@@ -46,7 +46,7 @@ export function frontRoute(app: FastifyInstance, { version, docs, console }: Fro
   const text = `${lines.filter(Boolean).join('\n')}\n`
   app.get('/', (request, reply) => {
     if (isNavigation(request) && console) return sendConsolePage(request, reply)
-    if (isNavigation(request) && docs) return reply.redirect('../docs')
+    if (isNavigation(request) && docs) return reply.redirect('./docs')
     return reply.header('vary', 'accept').type('text/plain; charset=utf-8').send(text)
   })
 }
@@ -67,7 +67,7 @@ export async function sendConsolePage(
   void reply.code(200).headers(PAGE_HEADERS).type('text/html; charset=utf-8')
   // Relative, because a proxy may have removed a path from the address that the browser knows.
   const [address = ''] = url.split('?', 1)
-  const base = `./${'../../'.repeat(Math.max(0, address.split('/').length - 2))}`
+  const base = `./${'../'.repeat(Math.max(0, address.split('/').length - 2))}`
   return sendFile(reply, path.join(dist, 'index.html'), (page) =>
     page.replace('<base href="/" />', `<base href="${base}" />`),
   )

@@ -31,7 +31,7 @@ const PAGE = `<!doctype html>
 <link rel="stylesheet" href="./docs/reference.css">
 </head>
 <body>
-<header><a class="home" href="./docs">Tacho API</a><nav><a href="./docs/guide">Docs</a><a href="../docs/">Console</a></nav></header>
+<header><a class="home" href="./docs">Tacho API</a><nav><a href="./docs/guide">Docs</a><a href="./">Console</a></nav></header>
 <div id="api"></div>
 <script src="./docs/assets/swagger-ui-bundle.js"></script>
 <script src="./docs/assets/swagger-ui-standalone-preset.js"></script>
