@@ -16,6 +16,34 @@ after(() => service.close())
 const { eventOf, send, timeline } = otlpClient(() => service)
 
 const MODEL_CALLS: [string, Record<string, Value>, object][] = [
+  ...['chat.completions', 'chat.streaming_completions', 'text.completions'].map(
+    (operation): [string, Record<string, Value>, object] => [
+      `Semantic Kernel, ${operation}`,
+      {
+        'gen_ai.operation.name': operation,
+        'gen_ai.request.model': 'm',
+        'gen_ai.usage.input_tokens': 7,
+        'gen_ai.usage.output_tokens': 3,
+      },
+      { model: 'm', usage: { promptTokens: 7, completionTokens: 3 } },
+    ],
+  ),
+  [
+    'a generation of Langfuse',
+    {
+      'langfuse.observation.type': 'generation',
+      'langfuse.observation.model.name': 'm',
+      'langfuse.observation.usage_details': '{"input":2,"output":3,"input_cached_tokens":5}',
+      'langfuse.observation.input': '[{"role":"user","content":"Refund?"}]',
+      'langfuse.observation.output': '{"role":"assistant","content":"Done"}',
+    },
+    {
+      model: 'm',
+      usage: { promptTokens: 7, completionTokens: 3, cachedTokens: 5 },
+      messages: [{ role: 'user', content: 'Refund?' }],
+      output: { role: 'assistant', content: 'Done' },
+    },
+  ],
   [
     'GenAI conventions of today',
     {

@@ -222,6 +222,7 @@ test('half an emoji in protobuf costs no span', async () => {
 
 test('JSON in snake case is read, and JSON of another shape is refused with the name that it lacks', async () => {
   const [sent, linked] = [span(), span({ links: [{ traceId: 'zz', spanId: '12', attributes: pairs({ of: 'cart' }) }] })]
+  const bare = span({ links: [{ traceId: 'zz', spanId: '12' }] })
   const { traceId, spanId, parentSpanId, startTimeUnixNano, endTimeUnixNano, ...others } = sent
   const snake = {
     ...others,
@@ -231,11 +232,12 @@ test('JSON in snake case is read, and JSON of another shape is refused with the 
     start_time_unix_nano: startTimeUnixNano,
     end_time_unix_nano: endTimeUnixNano,
   }
-  const body = { resource_spans: [{ scope_spans: [{ spans: [snake, linked] }] }] }
+  const body = { resource_spans: [{ scope_spans: [{ spans: [snake, linked, bare] }] }] }
   assert.deepEqual((await send(body)).body, {})
   assert.equal((await timeline(traceId)).events[0]?.payload['latency'], 250)
   const [event] = (await timeline(linked.traceId)).events
   assert.deepEqual(event?.payload['links'], [{ attributes: { of: 'cart' } }])
+  assert.equal((await timeline(bare.traceId)).events[0]?.spanId, bare.spanId)
   const other = await send({ spans: [sent] })
   assert.equal(other.status, 400)
   assert.match((other.body as { detail?: string }).detail ?? '', /no resourceSpans/)

@@ -14,7 +14,7 @@ export function inputMessages(attributes: Attributes): Json[] | undefined {
     ),
     attributes.takeTree('llm.input_messages'),
     attributes.takeTree('gen_ai.prompt'),
-    attributes.takeJson('gen_ai.prompt', 'ai.prompt'),
+    attributes.takeJson('gen_ai.prompt', 'ai.prompt', 'langfuse.observation.input'),
   )
   const system = attributes.takeJson('gen_ai.system_instructions')
   if (system === undefined) return messages
@@ -26,7 +26,7 @@ export function outputOf(attributes: Attributes): Json | undefined {
     attributes.takeJson('gen_ai.output.messages'),
     attributes.takeTree('llm.output_messages'),
     attributes.takeTree('gen_ai.completion'),
-    attributes.takeJson('gen_ai.completion'),
+    attributes.takeJson('gen_ai.completion', 'langfuse.observation.output'),
   )
   return oneOrAll(answers) ?? vercelAnswer(attributes)
 }

@@ -220,7 +220,7 @@ function withBinaryIds(given: Record<string, unknown>): Record<string, unknown> 
 /** A link with an invalid id keeps its attributes. */
 function linkOf(given: Record<string, unknown>): Record<string, unknown> {
   const link = camel(given)
-  return attempt(() => withBinaryIds(link)) ?? { attributes: link['attributes'] }
+  return attempt(() => withBinaryIds(link)) ?? { attributes: link['attributes'] ?? [] }
 }
 
 function listOf(value: unknown): unknown[] {

@@ -68,6 +68,8 @@ const ALIASES = new Map([
   ['generate_content', 'chat'],
   ['completion', 'text_completion'],
   ['embedding', 'embeddings'],
+  ...['chat.completions', 'chat.streaming_completions'].map((name) => [name, 'chat'] as const),
+  ...['text.completions', 'text.streaming_completions'].map((name) => [name, 'text_completion'] as const),
 ])
 
 /** Empty: it may be any call that answers with text. */

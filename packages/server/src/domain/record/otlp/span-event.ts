@@ -128,8 +128,11 @@ const SESSIONS = [
 ]
 
 const LLM_OPERATIONS = new Set(['chat', 'text_completion', 'generate_content', 'embeddings', 'completion'])
+/** Of Semantic Kernel. */
+const COMPLETIONS = /^(?:chat|text)\.(?:streaming_)?completions$/
 const KINDS = new Map<string, EventType>([
   ['LLM', 'LLM_CALL'],
+  ['GENERATION', 'LLM_CALL'],
   ['EMBEDDING', 'LLM_CALL'],
   ['TOOL', 'TOOL_CALL'],
 ])
@@ -137,7 +140,7 @@ const OF_MODEL = ['doGenerate', 'doStream', 'doEmbed']
 
 function typeOf(attributes: Attributes): EventType {
   const operation = attributes.text('gen_ai.operation.name')
-  if (operation !== undefined && LLM_OPERATIONS.has(operation)) return 'LLM_CALL'
+  if (operation !== undefined && (LLM_OPERATIONS.has(operation) || COMPLETIONS.test(operation))) return 'LLM_CALL'
   if (operation === 'execute_tool' || attributes.text('mcp.method.name') === 'tools/call') return 'TOOL_CALL'
   if (operation !== undefined) return 'AGENT_STEP'
   const kind = attributes.text('openinference.span.kind')
@@ -148,6 +151,8 @@ function typeOf(attributes: Attributes): EventType {
   if (attributes.text('llm.request.type') !== undefined) return 'LLM_CALL'
   const traceloop = attributes.text('traceloop.span.kind')
   if (traceloop !== undefined) return traceloop === 'tool' ? 'TOOL_CALL' : 'AGENT_STEP'
+  const langfuse = attributes.text('langfuse.observation.type')
+  if (langfuse !== undefined) return KINDS.get(langfuse.toUpperCase()) ?? 'AGENT_STEP'
   if (attributes.text('gen_ai.tool.name') !== undefined) return 'TOOL_CALL'
   return attributes.text('gen_ai.request.model') !== undefined ? 'LLM_CALL' : 'AGENT_STEP'
 }
@@ -175,8 +180,8 @@ function payloadOf(type: EventType, attributes: Attributes, from: FromEvents): R
       output: outputOf(attributes) ?? oneOrAll(some(from.answers)),
     }
   }
-  const input = ['input.value', 'traceloop.entity.input']
-  const output = ['output.value', 'traceloop.entity.output']
+  const input = ['input.value', 'traceloop.entity.input', 'langfuse.observation.input']
+  const output = ['output.value', 'traceloop.entity.output', 'langfuse.observation.output']
   if (type === 'TOOL_CALL') {
     return {
       toolName: attributes.takeText('gen_ai.tool.name', 'tool.name', 'ai.toolCall.name', 'traceloop.entity.name'),
