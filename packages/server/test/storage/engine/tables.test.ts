@@ -13,8 +13,8 @@ import { newId, NOON } from '../suite/sample.ts'
 const DESCRIBED = new Map<string, NamedTable>(TABLES.map((table) => [table.name, table]))
 
 const SCHEMAS = {
-  sqlite: { file: 'sqlite/schema.sql', table: /^CREATE TABLE "?(\w+)/gm },
-  postgres: { file: 'postgres/schema.txt', table: /^(\w+)$/gm },
+  sqlite: { file: '../sqlite/schema.sql', table: /^CREATE TABLE "?(\w+)/gm },
+  postgres: { file: '../postgres/schema.txt', table: /^(\w+)$/gm },
 }
 
 const STALE = 'If a migration makes them, the snapshot is stale: TACHO_WRITE_SNAPSHOTS=1 npm test -- sqlite/migrate'
