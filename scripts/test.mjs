@@ -1,5 +1,6 @@
 // npm test              the checks, then every test
 // npm test -- events    only the test files whose path contains "events", without the checks
+// npm test -- --changed only the test files that the changes since the upstream branch reach by imports
 // npm run check         only the checks
 // Options of these files' tests: --name <pattern> (may repeat), --watch, --coverage
 // --slowest             also lists the test files that took most processor time
@@ -13,6 +14,7 @@ import { run } from 'node:test'
 import { dot, spec } from 'node:test/reporters'
 import { fileURLToPath } from 'node:url'
 import { parseArgs, promisify } from 'node:util'
+import { changedTests } from './changed-tests.mjs'
 import { countTests } from './test-count.mjs'
 import { groupFiles, RUN_FOLDER } from './test-groups.mjs'
 
@@ -25,6 +27,7 @@ const { values: options, positionals: filters } = parseArgs({
     watch: { type: 'boolean', default: false },
     coverage: { type: 'boolean', default: false },
     slowest: { type: 'boolean', default: false },
+    changed: { type: 'boolean', default: false },
     help: { type: 'boolean', short: 'h', default: false },
   },
 })
@@ -35,7 +38,7 @@ if (options.help) {
 }
 const count = { passed: 0, failed: 0 }
 
-if (filters.length === 0) await runChecks()
+if (filters.length === 0 && !options.changed) await runChecks()
 if (!options.checks) await runTests()
 
 console.log(`${count.passed} passed, ${count.failed} failed`)
@@ -106,7 +109,8 @@ async function check(inTurn, name, ...commands) {
 
 async function runTests() {
   useMemoryDisk()
-  const files = globSync(['{packages/*,bench}/test/**/*.test.ts', 'scripts/test/*.test.mjs'])
+  const all = globSync(['{packages/*,bench}/test/**/*.test.ts', 'scripts/test/*.test.mjs'])
+  const files = (options.changed ? changedTests(all) : all)
     .filter((file) => filters.length === 0 || filters.some((filter) => file.includes(filter)))
     .sort()
   if (files.length === 0) {
