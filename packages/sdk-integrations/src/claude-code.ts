@@ -18,6 +18,8 @@ interface HookOutput {
 export interface QueryOptions {
   hooks?: Record<string, { hooks: Hook[] }[]>
   includePartialMessages?: boolean
+  /** Ends the session, and its hooks. */
+  abortController?: AbortController
 }
 
 export interface Message {
@@ -68,7 +70,7 @@ export function claudeCode(
 
     const runHooks = async (event: string, id: string, more: object): Promise<HookOutput[]> => {
       const input = { session_id: sessionId, hook_event_name: event, tool_use_id: id, ...more }
-      const { signal } = new AbortController()
+      const { signal } = options.abortController ?? new AbortController()
       const hooks = disableAllHooks ? [] : (options.hooks?.[event] ?? []).flatMap((matcher) => matcher.hooks)
       return await Promise.all(hooks.map((hook) => hook(input, id, { signal })))
     }

@@ -1,7 +1,7 @@
 /** The ways of the Claude Agent SDK, with a script of its messages and hooks: its binary has 364 MB. */
 import { guardQuery } from '@tacho/sdk/claude-agent-sdk'
 import { claudeCode, type QueryOptions } from '../../src/claude-code.ts'
-import { lifeOf } from './life.ts'
+import { lifeOf, type How } from './life.ts'
 import { one, retried, testMatrix, type Guarded, type Stage } from './matrix.ts'
 
 type Input = Record<string, unknown>
@@ -34,8 +34,15 @@ const changing = (event: string, output: (input: Input) => Changed): Guarded =>
     { order: 7, changed: true },
   )
 
-// The script has no signal of its own, no validation and no subagents.
-const { 'gave up': gaveUp, forked } = lifeOf({ play: (stage) => run(stage), hasSignal: false, streams: false })
+/** The host of Claude Code gives it a controller. */
+function play(stage: Stage, { signal }: How): Promise<void> {
+  const abortController = new AbortController()
+  signal?.addEventListener('abort', () => abortController.abort())
+  return run(stage, { abortController })
+}
+
+// The script has no validation and no subagents.
+const { 'gave up': gaveUp, forked } = lifeOf({ play, streams: false })
 
 const OF_SERVER =
   'Claude Code sends the arguments of the model to the MCP server, whose schema changes them after the decision. Let the schema only check, or use `tacho.guard` inside the tool.'
