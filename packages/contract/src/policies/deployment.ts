@@ -159,7 +159,7 @@ export const ClientStanding = Type.Enum([...CLIENT_STANDINGS], {
   $id: 'ClientStanding',
   description:
     'CURRENT: has the revision of the environment. UPDATING: had another one when it last asked, at most two minutes ' +
-    'after the revision changed. BEHIND: had another one later than that. SILENT: last asked more than three minutes ' +
+    'after the revision changed. BEHIND: had another one later than that, or judged a call by it. SILENT: last asked more than three minutes ' +
     'before another client did',
 })
 export type ClientStanding = (typeof CLIENT_STANDINGS)[number]
@@ -171,7 +171,7 @@ export const ConfigurationClient = Type.Object(
     keyId: Type.String({ description: 'The API key of its last request' }),
     revision: Type.String({ description: 'The revision that it has' }),
     standing: ClientStanding,
-    lastSeenAt: time('When it last asked for the configuration'),
+    lastSeenAt: time('When it last asked for the configuration, or judged a call by an old one'),
   },
   { $id: 'ConfigurationClient', description: 'A client that asks for the runtime configuration of an environment' },
 )

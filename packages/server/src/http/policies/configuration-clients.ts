@@ -1,4 +1,5 @@
 import { LIMITS } from '@tacho/contract/engine/limits.ts'
+import type { NewEvent, Payload } from '../../storage/record/events.ts'
 import { ENDED, type ConfigurationClientSeen } from '../../storage/policies/deployments.ts'
 
 export interface Poll {
@@ -74,4 +75,17 @@ function toSeen(id: string, { keyId, had, tag, isClosing, at }: Seen): Configura
     ? { identifiedBy: 'client' as const, clientId: id.slice(1) }
     : { identifiedBy: 'key' as const, clientId: id }
   return { ...place, keyId, revision, seenAt: at }
+}
+
+const AGE = '"policyAgeMs":'
+
+/** Clients that could not confirm their policies for long, and go on by what they have: they say so with each decision. */
+export function judgingByOld(events: readonly Pick<NewEvent, 'eventType' | 'clientId' | 'payload'>[]) {
+  const old = new Map<string, string>()
+  for (const { eventType, clientId, payload } of events) {
+    if (eventType !== 'POLICY_DECISION' || old.has(clientId) || !payload.includes(AGE)) continue
+    const { policyAgeMs, revision } = JSON.parse(payload) as Payload
+    if (typeof policyAgeMs === 'number') old.set(clientId, `"${String(revision)}"`)
+  }
+  return old
 }

@@ -10,11 +10,12 @@ import type { Storage } from '../../storage/storage.ts'
 import { StorageError } from '../../storage/engine/store.ts'
 import { familyOf, tenantOf } from '../tenants/api-key.ts'
 import { holderOf } from '../tenants/rate-limit.ts'
+import { judgingByOld } from '../policies/configuration-clients.ts'
 import { refuse } from '../web/reply-error.ts'
 import { serveRoute } from '../web/serve-route.ts'
 
 export function eventsRoutes(app: FastifyInstance, deps: Deps): void {
-  const { storage, judge, memory, replies, metrics, lostRequests, now } = deps
+  const { storage, judge, memory, replies, metrics, lostRequests, configurationClients, now } = deps
   const admit = admitEvents(storage)
 
   serveRoute(
@@ -34,6 +35,10 @@ export function eventsRoutes(app: FastifyInstance, deps: Deps): void {
         await storeBatch(storage, environmentId, receivedAt, judged.batch, request),
       )
       metrics.recordBatch(result)
+      for (const [clientId, had] of judgingByOld(judged.batch.events)) {
+        const keyId = request.apiKey?.id ?? ''
+        configurationClients.record({ environmentId, keyId, clientId, had, tag: '', isClosing: false })
+      }
       return result
     },
   )

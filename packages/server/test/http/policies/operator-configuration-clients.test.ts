@@ -4,7 +4,7 @@ import { readConfig } from '@tacho/server/config/config.ts'
 import { parseApiKey } from '@tacho/server/domain/people/credential.ts'
 import { startServer } from '../../setup/start-server.ts'
 import { configurationCalls } from '../../setup/configuration-service.ts'
-import { startService } from '../../setup/service.ts'
+import { event, startService } from '../../setup/service.ts'
 import { replyOf } from '../web/contract.ts'
 
 const SCOPES = ['config:read', 'policies:read'] as const
@@ -28,6 +28,17 @@ test('the polls of clients say which revision each has, after a restart too; oth
   assert.equal((await load(first, given)).status, 304)
   const byRoute = { 'x-api-key': first, ...given, 'x-service-client-id': 'route' }
   assert.equal((await service.api('/runtime-config?unknown=1', { headers: byRoute })).status, 304)
+
+  // It cannot load the configuration, and says by which it judges.
+  const revision = old.replaceAll(/[W/"]/g, '')
+  const judged = (payload: object, clientId = 'frozen') =>
+    event({ clientId, eventType: 'POLICY_DECISION', payload: { action: 'ALLOW', toolName: 'refund', ...payload } })
+  const decisions = [
+    judged({ policyAgeMs: 400_000, revision }),
+    judged({ revision }, 'fresh'),
+    judged({ policyAgeMs: 'x' }, 'odd'),
+  ]
+  assert.deepEqual((await service.record(decisions)).body.accepted, 3)
 
   // These have ended: one said so to each of the two.
   for (const path of ['/runtime-config', '/runtime-config?unknown=1']) {
@@ -62,14 +73,15 @@ test('the polls of clients say which revision each has, after a restart too; oth
       standing,
     ]),
     [
+      ['frozen', 'client', old, 'UPDATING'],
       ['quick', 'client', now, 'CURRENT'],
       ['route', 'client', now, 'CURRENT'],
       ['slow', 'client', old, 'UPDATING'],
       [secondId, 'key', now, 'CURRENT'],
     ],
   )
-  assert.equal(whole.items[3]?.keyId, secondId)
-  assert.deepEqual(whole.counts, { current: 3, updating: 1, behind: 0, silent: 0 })
+  assert.equal(whole.items[4]?.keyId, secondId)
+  assert.deepEqual(whole.counts, { current: 3, updating: 2, behind: 0, silent: 0 })
   const page = await list(service.environmentId, '?limit=1&standing=CURRENT')
   const rest = await list(service.environmentId, `?standing=CURRENT&cursor=${page.nextCursor}`)
   assert.deepEqual(
