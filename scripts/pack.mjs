@@ -58,7 +58,7 @@ async function bundle(staged, { dependencies, ...rest }) {
 
 /** Files of another package, so that it is not installed: its dependency reports each installation to a third party. */
 const COPIES = ['swagger-ui.css', 'swagger-ui-bundle.js', 'swagger-ui-standalone-preset.js', 'LICENSE', 'NOTICE']
-const [COPIED, COPIES_TO] = ['node_modules/swagger-ui-dist', 'packages/server/src/http/docs/swagger-ui']
+const [COPIED, COPIES_TO] = ['node_modules/swagger-ui-dist', 'packages/server/src/http/web/docs/swagger-ui']
 
 function manifest() {
   const { name, description, license, repository, type, engines } = readJson('package.json')
