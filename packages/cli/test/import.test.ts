@@ -62,6 +62,28 @@ test('a file imported twice is stored and counted once', async () => {
   assert.equal(runs.filter(({ sessionId }) => sessionId === 's1').length, 2)
 })
 
+test('a file of another format says how to name it, and where to look at what was imported', async () => {
+  const file = path.join(server.directory, 'traces.json')
+  const observation = {
+    id: 'o1',
+    type: 'SPAN',
+    name: 'ask',
+    startTime: '2026-11-01T10:00:00Z',
+    endTime: '2026-11-01T10:00:01Z',
+  }
+  const trace = { id: 'trace-77', name: 'support', timestamp: '2026-11-01T10:00:00Z', observations: [observation] }
+  writeFileSync(file, JSON.stringify([trace]))
+  const wrong = await server.tacho(['import', file])
+  assert.equal(wrong.code, 1)
+  assert.match(
+    wrong.stdout,
+    /\nThe file was read as openai\. Is it another format\? Name it: --format otlp, langfuse, phoenix\.\n$/,
+  )
+  const right = await server.tacho(['import', file, '--format', 'langfuse'])
+  assert.match(right.stdout, /\nLook: `tacho runs show "trace-77"`\.\n$/)
+  assert.match((await server.tacho(['runs', 'show', 'trace-77'])).stdout, /COMPLETED {2}trace-77/)
+})
+
 test('broken lines are reported, the others imported, and the exit code is 1', async () => {
   const large = chat('x'.repeat(300_000))
   const orphan = `${JSON.stringify({ messages: [{ role: 'tool', tool_call_id: 'c1', content: 'x' }] })}\n`

@@ -14,11 +14,20 @@ import { toned, tonedWord, toneOf } from '../engine/display.ts'
 
 /** One approval on one line. */
 export function approvalLine(approval: OperatorApproval, now: number): string {
-  const { createdAt, status, id, toolName, reason } = approval
+  const { createdAt, id, toolName, reason } = approval
+  const status = shownApproval(approval)
   const who = requesterOf(approval)
   const why = reason === null || reason === '' ? '' : `  ${printable(reason)}`
   const about = `${printable(toolName)}  ${printable(who)}  ${stateText(approval, now)}`
-  return `${spokenTime(createdAt)}  ${toned(toneOf(status), status.padEnd(8))}  ${id}  ${about}${why}`
+  return `${spokenTime(createdAt)}  ${toned(toneOf(status), status.padEnd(9))}  ${id}  ${about}${why}`
+}
+
+/** Its caller has left: nothing runs, whatever a person decides. */
+export const WITHDRAWN = 'WITHDRAWN'
+
+/** A withdrawn request is no longer one that waits. */
+export function shownApproval({ status, waiting }: Pick<OperatorApproval, 'status' | 'waiting'>): string {
+  return status === 'PENDING' && waiting.state === 'withdrawn' ? WITHDRAWN : status
 }
 
 /** Who asked: the agent by its name, or the client that named no agent. */
@@ -65,7 +74,7 @@ export function cardLines(card: ApprovalCard, now: number): string[] {
   const count = `${asked.requests}${asked.capped ? ' or more' : ''}`
   const burst = `Warning: this agent requested ${count} approvals within ${duration(asked.windowMs)}; decide with care`
   return [
-    `${tonedWord(card.status)}  ${strong(printable(card.toolName))}`,
+    `${tonedWord(shownApproval(card))}  ${strong(printable(card.toolName))}`,
     ...line('Why', card.reason),
     ...line('Agent', agentText(card)),
     ...line('Client', card.clientId),

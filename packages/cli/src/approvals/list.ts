@@ -5,7 +5,7 @@ import { known } from '../engine/find-by-id.ts'
 import type { Input, OperatorClient } from '../engine/operator-client.ts'
 import { pageSize } from '../engine/options.ts'
 import { printJson, printLine, printMore, printTable, spokenNumber, type Column } from '../engine/output.ts'
-import { alarms, callLine, deadlineText, detailLines, requesterOf, stateText } from './approval-lines.ts'
+import { alarms, callLine, deadlineText, detailLines, requesterOf, shownApproval, stateText } from './approval-lines.ts'
 
 export interface ApprovalsWanted {
   query: NonNullable<Input<'listApprovals'>['query']>
@@ -52,7 +52,7 @@ export async function listApprovals(
     COLUMNS,
     items.map((card) => [
       card.createdAt,
-      card.status,
+      shownApproval(card),
       card.id,
       card.toolName,
       card.inputInShort ?? '',

@@ -6,7 +6,7 @@ import type { OperatorApproval } from '@tacho/contract/approvals/operator-approv
 import { answered, Refused, type OperatorClient, unreachable } from '../engine/operator-client.ts'
 import { failed } from '../engine/stop.ts'
 import { printJsonLine, printLine } from '../engine/output.ts'
-import { approvalLine } from './approval-lines.ts'
+import { approvalLine, WITHDRAWN } from './approval-lines.ts'
 
 /** Follows approvals: reads the server's stream and reconnects when it ends. */
 
@@ -58,8 +58,6 @@ export async function* approvalChanges(
 
 type IsNews = (hint: Hint) => boolean
 type Hint = Pick<Change, 'id' | 'status'> & { isWithdrawn?: boolean; waiting?: OperatorApproval['waiting'] }
-
-const WITHDRAWN = 'WITHDRAWN'
 
 /** A withdrawn request is no longer one that waits. */
 function stateOf({ status, isWithdrawn, waiting }: Hint): string {

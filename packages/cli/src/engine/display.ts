@@ -37,7 +37,7 @@ const WORDS = new Map<string, Tone>([
   ...inTone('amber', 'STALLED', 'PENDING', 'REQUIRE_APPROVAL', 'WARN', 'HIGH', 'SEARCHING', 'RETRYING'),
   ...inTone('green', 'COMPLETED', 'APPROVED', 'RESOLVED', 'ALLOW', 'DELIVERED', 'DONE', 'DECIDED'),
   ...inTone('blue', 'RUNNING'),
-  ...inTone('faint', 'CANCELLED', 'EXPIRED', 'IGNORED', 'revoked', 'expired'),
+  ...inTone('faint', 'CANCELLED', 'EXPIRED', 'WITHDRAWN', 'IGNORED', 'revoked', 'expired'),
 ])
 
 function inTone(tone: Tone, ...words: string[]): [string, Tone][] {

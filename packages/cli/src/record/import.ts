@@ -31,13 +31,12 @@ interface Target {
   apiKey: string
 }
 
+const FORMATS = ['openai', ...SPAN_FORMATS]
 const OUTCOMES: readonly RunOutcome[] = ['COMPLETED', 'FAILED', 'CANCELLED']
 
 export function addImport(command: Command): void {
   withJson(withUrl(command))
-    .addOption(
-      new Option('--format <name>', 'format of the file').choices(['openai', ...SPAN_FORMATS]).default('openai'),
-    )
+    .addOption(new Option('--format <name>', 'format of the file').choices(FORMATS).default('openai'))
     .option('--agent-name <text>', 'name of the agent', text, 'Imported agent')
     .option('--agent-id <text>', 'stable external id of the agent', text)
     .option('--session-field <path>', 'field with the session id, such as user.id')
@@ -140,7 +139,7 @@ function importOptions(options: Options): ImportOptions {
 function finish(report: ImportReport, options: Options): void {
   if (report.problemLines > 0) process.exitCode = 1
   if (options.json) printJson(report)
-  else for (const line of spokenReport(report, options.format === 'openai' ? options.runPrefix : '')) printLine(line)
+  else for (const line of spokenReport(report, options, FORMATS)) printLine(line)
 }
 
 /** The bytes of the file or of standard input. A read error ends the command with a sentence. */

@@ -6,6 +6,7 @@ import { stalledMs } from '@tacho/contract/runs/run-activity.ts'
 import { Chip, type Tone } from '../web/ui/chip.tsx'
 import { duration } from '../web/text/format.ts'
 import { useNow } from '../web/text/times.tsx'
+import { needsPerson } from '../approvals/caller-state.tsx'
 import { pendingQuery } from '../approvals/queries.ts'
 
 const LOOKS: Record<RunStatus, { tone: Tone; word: string; sign: string }> = {
@@ -59,12 +60,12 @@ export function statusWord(status: RunStatus): string {
 
 const route = getRouteApi('/w/$workspace/$environment')
 
-/** The request for approval that a run waits for, if it is one of those that the header counts. */
+/** The request for approval that a run waits for, if it is one of those that the header counts: a killed agent waits for none. */
 export function useWaitingFor(runId: string): string | null {
   const { place } = route.useRouteContext()
   const { data } = useQuery({
     ...pendingQuery(place.environment.id),
-    select: ({ items }) => items.find((approval) => approval.runId === runId)?.id ?? null,
+    select: ({ items }) => items.find((approval) => approval.runId === runId && needsPerson(approval))?.id ?? null,
   })
   return data ?? null
 }

@@ -89,7 +89,7 @@ export const OperatorRun = Type.Object(
     activity: Type.Optional(
       Type.Enum([...RUN_ACTIVITIES], {
         description:
-          'What a RUNNING run does at the time of the reply: ACTIVE, WAITING_FOR_APPROVAL (a request is pending, or its newest event is WAITING, so it is not stalled), ' +
+          'What a RUNNING run does at the time of the reply: ACTIVE, WAITING_FOR_APPROVAL (a request is pending and its client has not left, or its newest event is WAITING, so it is not stalled), ' +
           'or STALLED (no event for as long as the stalled rule says). Absent for other runs',
       }),
     ),

@@ -17,6 +17,8 @@ export interface ImportReport {
   /** Lines read, without empty ones. */
   lines: number
   runs: number
+  /** Null: none, or a format whose run ids begin with `--run-prefix`. */
+  firstRunId: string | null
   /** Lines equal to an earlier line: the same run. */
   repeatedLines: number
   events: number
@@ -42,6 +44,7 @@ export function newReport(file: string, dryRun: boolean): ImportReport {
     finished: false,
     lines: 0,
     runs: 0,
+    firstRunId: null,
     repeatedLines: 0,
     events: 0,
     generatedTimes: 0,
@@ -77,9 +80,25 @@ function byReason(act: string, events: readonly RefusedEvent[]): string[] {
   })
 }
 
-export function spokenReport(report: ImportReport, runPrefix: string): string[] {
-  const { runs, events, acceptedEvents, rejectedEvents, repeatedLines, problemLines, generatedTimes, closedRuns } =
-    report
+export function spokenReport(
+  report: ImportReport,
+  { format, runPrefix }: { format: string; runPrefix: string },
+  formats: readonly string[],
+): string[] {
+  const {
+    runs,
+    events,
+    acceptedEvents,
+    rejectedEvents,
+    repeatedLines,
+    problemLines,
+    generatedTimes,
+    closedRuns,
+    firstRunId,
+  } = report
+  const others = formats.filter((name) => name !== format)
+  const sought =
+    firstRunId === null ? `list --search ${JSON.stringify(runPrefix)}` : `show ${JSON.stringify(firstRunId)}`
   const found = `${counted(runs, 'run')} with ${counted(events, 'event')}`
   const done = report.dryRun
     ? `${found} would be recorded; nothing was sent.`
@@ -91,9 +110,10 @@ export function spokenReport(report: ImportReport, runPrefix: string): string[] 
     ...(closedRuns > 0 ? [`${counted(closedRuns, 'run')} had no outcome: closed at the last recorded time.`] : []),
     ...(problemLines > 0 ? [`${counted(problemLines, 'line')} had problems.`] : []),
     ...(report.finished ? [] : ['The import stopped early: run the same command again to continue.']),
-    ...(report.dryRun || acceptedEvents === 0 || runPrefix === ''
-      ? []
-      : [`Look: \`tacho runs list --search ${JSON.stringify(runPrefix)}\`.`]),
+    ...(runs === 0 && problemLines > 0
+      ? [`The file was read as ${format}. Is it another format? Name it: --format ${others.join(', ')}.`]
+      : []),
+    ...(report.dryRun || acceptedEvents === 0 ? [] : [`Look: \`tacho runs ${sought}\`.`]),
   ]
 }
 

@@ -37,6 +37,7 @@ export async function importSpans(
     if (events.length === 0) continue
     report.runs += new Set(events.map(({ event }) => event.runId)).size
     report.events += events.length
+    report.firstRunId ??= events[0]?.event.runId ?? null
     markSameCalls(events.map(({ event }) => event))
     // A run belongs to the agent of its first stored event.
     for (const { event, line } of events.toSorted((a, b) => Number(b.event.namesAgent) - Number(a.event.namesAgent))) {

@@ -99,7 +99,7 @@ class Diagnostics:
                 if self._on_diagnostic is not None:
                     self._on_diagnostic(said)
                 elif said.level != "info":
-                    _logger.log(logging.ERROR if said.level == "error" else logging.WARNING, "%s", said.message)
+                    _logger.log(logging.ERROR if said.level == "error" else logging.WARNING, "tacho: %s", said.message)
             except Exception:
                 pass  # Another thread was first, or the host's listener failed. Neither may break recording.
 

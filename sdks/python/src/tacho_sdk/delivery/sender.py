@@ -122,7 +122,7 @@ class Sender:
     def fate(self) -> str:
         """What becomes of the events that a process does not deliver."""
         is_kept = self._keeper is not None and self._keeper.is_open
-        return "The spool keeps them." if is_kept else "They are lost when the process ends."
+        return "The spool keeps them." if is_kept else "They are lost."
 
     @property
     def is_open(self) -> bool:

@@ -1,7 +1,7 @@
 """
 LangChain and LangGraph.
 
-    agent = create_react_agent(model, guard_tools([refund]))
+    agent = create_agent(model, guard_tools([refund]))
     agent.invoke({"messages": "Refund order 7"}, {"callbacks": [TachoHandler()]})
 """
 

@@ -314,13 +314,23 @@ export async function stalledBefore(sql: Sql, environmentId: string, now: number
 export const isPaused = (sql: Sql): string => `'WAITING' = COALESCE((SELECT e.event_type FROM events e
   WHERE e.environment_id = ${eventEnvironment(sql)} AND e.run = number ORDER BY e.time DESC, e.seq DESC LIMIT 1), '')`
 
+/** Requests for approval that a client waits for, or that it left to a later process. After a kill, nobody asks for the answer. */
+export const WAITED_FOR = `status = 'PENDING' AND expires_at > :now AND withdrawn_at IS NULL
+  AND (last_seen_at IS NULL OR last_seen_at > :askedSince)`
+
+export const askedSince = (now: number): number => now - LIMITS.approvalWaitingMs
+
 async function stalledRuns(sql: Sql, environmentId: string, now: number): Promise<Part> {
-  const waiting = `SELECT run_id FROM approvals WHERE environment_id = :env AND status = 'PENDING' AND expires_at > :stalledAt
-    AND run_id IS NOT NULL`
+  const waiting = `SELECT run_id FROM approvals WHERE environment_id = :env AND ${WAITED_FOR} AND run_id IS NOT NULL`
   const text = `status = 'RUNNING' AND last_event_at < :idleSince AND run_id NOT IN (${waiting})
     AND NOT ${isPaused(sql)}`
   return {
     text,
-    params: { env: environmentId, stalledAt: now, idleSince: await stalledBefore(sql, environmentId, now) },
+    params: {
+      env: environmentId,
+      now,
+      askedSince: askedSince(now),
+      idleSince: await stalledBefore(sql, environmentId, now),
+    },
   }
 }

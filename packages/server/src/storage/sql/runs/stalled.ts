@@ -17,7 +17,7 @@ import { allIn, insertRows, replacing } from '../engine/rows.ts'
 import { ofRun, WITH_RUN } from '../record/events.ts'
 import { textKey } from '../engine/keys.ts'
 import { lockRuns } from './runs-by-key.ts'
-import { isPaused, readStalledRule, stalledBefore, findByRunId, findRun } from './runs.ts'
+import { askedSince, findByRunId, findRun, isPaused, readStalledRule, stalledBefore, WAITED_FOR } from './runs.ts'
 import { countRun, noCounts, slotOf, writeCounts } from './usage-counts.ts'
 import { failureSubject } from '../../issues/issues.ts'
 import { enqueueWork, RESTARTS } from '../engine/work.ts'
@@ -46,7 +46,7 @@ async function changeStalledRule(
 async function readActivityRule(sql: Sql, environmentId: string, runIds: string[], now: number) {
   const [before, waiting, paused] = await Promise.all([
     stalledBefore(sql, environmentId, now),
-    findWaitingRuns(sql, environmentId, runIds, now),
+    findWaitingRuns(sql, environmentId, runIds, { now, askedSince: askedSince(now) }),
     findPausedRuns(sql, environmentId, runIds),
   ])
   return { stalledBefore: before, waiting: [...new Set([...waiting, ...paused])] }
@@ -58,11 +58,15 @@ async function findPausedRuns(sql: Sql, environmentId: string, runIds: string[])
   return (await allIn<{ runId: string }>(sql, text, { env: environmentId, runIds })).map(({ runId }) => runId)
 }
 
-async function findWaitingRuns(sql: Sql, environmentId: string, runIds: string[], now: number): Promise<string[]> {
-  const text = `SELECT run_key AS key FROM approvals WHERE environment_id = :env AND run_key IN (:runKeys)
-    AND status = 'PENDING' AND expires_at > :now`
+async function findWaitingRuns(
+  sql: Sql,
+  environmentId: string,
+  runIds: string[],
+  since: { now: number; askedSince: number },
+): Promise<string[]> {
+  const text = `SELECT run_key AS key FROM approvals WHERE environment_id = :env AND run_key IN (:runKeys) AND ${WAITED_FOR}`
   const runKeys = runIds.map(textKey)
-  const keys = await allIn<{ key: string }>(sql, text, { env: environmentId, runKeys, now })
+  const keys = await allIn<{ key: string }>(sql, text, { env: environmentId, runKeys, ...since })
   const waiting = new Set(keys.map(({ key }) => key))
   return runIds.filter((runId) => waiting.has(textKey(runId)))
 }
@@ -118,7 +122,8 @@ async function lockIdle(sql: Sql, environmentId: string, examined: Idle[], befor
   const isIdle = ({ lastEventAt }: Idle) => lastEventAt < before
   const idle = examined.filter(isIdle)
   const runIds = idle.map(({ runId }) => runId)
-  const waiting = new Set(await findWaitingRuns(sql, environmentId, runIds, now))
+  // A network that is away for half a minute closes no run.
+  const waiting = new Set(await findWaitingRuns(sql, environmentId, runIds, { now, askedSince: 0 }))
   const ids = idle.filter(({ runId }) => !waiting.has(runId)).map(({ id }) => id)
   const locked = await lockRuns<Idle>(sql, environmentId, ids, COLUMNS)
   const stalled: Idle[] = []

@@ -240,6 +240,27 @@ export function stalledSuite(open: OpenStorage) {
       assert.deepEqual(await close(env, later + MINUTE), ['waits'])
     })
 
+    test('a run whose client stopped waiting is stalled in time, and no sooner closed by the rule', async () => {
+      const env = await newEnvironment('FAILED')
+      await append(storage(), env, event({ runId: 'killed', time: NOON }))
+      const later = NOON + HOUR
+      const { id } = await ask(storage(), env, { runId: 'killed', createdAt: NOON, expiresAt: later + HOUR })
+      const seen = async (at: number) => {
+        await storage().noteApprovalsSeen(env, [{ id, at }])
+        return (await storage().readActivityRule(env, ['killed'], later)).waiting
+      }
+      const listed = async () => {
+        const sift = { costNanosMin: 0, lengthMsMin: 0, errorsMin: 0, traits: {}, runsLookedAt: 9 }
+        const { rows } = await storage().listRuns(env, { stalledAt: later, sift }, { limit: 9, after: null })
+        return rows.map(({ runId }) => runId)
+      }
+      assert.deepEqual(await seen(later - MINUTE), [])
+      assert.deepEqual(await listed(), ['killed'])
+      assert.deepEqual(await close(env, later), [])
+      assert.deepEqual(await seen(later - 1_000), ['killed'])
+      assert.deepEqual(await listed(), [])
+    })
+
     test('examines any number of runs in bounded slices', async () => {
       const env = await newEnvironment('FAILED')
       for (let start = 0; start < 450; start += 50) {
