@@ -158,6 +158,11 @@ describe('documentation of the SDK', () => {
     await tacho('approvals', 'approve', id, '--reason', 'known customer')
     assert.match(await waiting, /^Refunded 250 for order 1007\.$/m)
     assert.match(await tacho('issues', 'list'), /TOOL_BLOCKED|refund/)
+    // Then the programs of other pages run as they say.
+    const cleanUp = [...textOf('tutorial').matchAll(/^tacho (policies undeploy .*)$/gm)].map(([, line = '']) => line)
+    assert.equal(cleanUp.length, 2)
+    for (const line of cleanUp) await tacho(...line.split(' '))
+    assert.match(await agent('900'), /^Refunded 900 for order 1007\.$/m)
   })
 })
 

@@ -286,7 +286,7 @@ def test_with_the_service_down_the_process_ends_after_a_second_and_says_what_is_
     )
     code, errors = end(service, "down", program, begin="")
     assert code == 0
-    assert "1 events. They are lost when the process ends." in errors
+    assert "1 events. They are lost." in errors
 
 
 def test_a_run_that_was_handed_over_stays_open_and_a_fork_does_not_end_the_runs_of_its_parent(shared: Service) -> None:

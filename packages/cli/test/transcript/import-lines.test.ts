@@ -88,7 +88,10 @@ test('a few runs are recorded concurrently', async () => {
 test('a dry run sends nothing and counts the same', async () => {
   const report = await importText([GOOD], null)
   assert.deepEqual([report.runs, report.events, report.acceptedEvents], [1, 2, 0])
-  assert.match(spokenReport(report, { format: 'openai', runPrefix: 'import-' }, []).join(), /1 run with 2 events would be recorded; nothing was sent/)
+  assert.match(
+    spokenReport(report, { format: 'openai', runPrefix: 'import-' }, []).join(),
+    /1 run with 2 events would be recorded; nothing was sent/,
+  )
 })
 
 test('rejected events are reported by line and reason', async () => {
@@ -109,7 +112,10 @@ test('an unreachable server ends the import, and the report says that it is not 
   const given = { options: OPTIONS, recorder, now: NOW, onProblem: ignore, onProgress: ignore }
   await assert.rejects(importLines(stream, report, given), { message: 'No answer.' })
   assert.equal(report.finished, false)
-  assert.match(spokenReport(report, { format: 'openai', runPrefix: 'import-' }, []).join('\n'), /run the same command again/)
+  assert.match(
+    spokenReport(report, { format: 'openai', runPrefix: 'import-' }, []).join('\n'),
+    /run the same command again/,
+  )
 })
 
 test('at most 1,000 problems are kept', async () => {
