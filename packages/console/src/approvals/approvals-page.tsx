@@ -10,7 +10,7 @@ import { useTitle } from '../web/ui/browser.ts'
 import { DecideMany } from './decide-many.tsx'
 import { HistoryFilters, HistoryList } from './history-list.tsx'
 import { NotifyButton } from './waiting-count.tsx'
-import { pendingQuery, useHistory, type ApprovalsSearch } from './queries.ts'
+import { pendingQuery, useHistory, type ApprovalListAddress } from './queries.ts'
 import { needsPerson } from './caller-state.tsx'
 import { groupsOf, WaitingList } from './waiting-list.tsx'
 
@@ -87,7 +87,7 @@ export function ApprovalsPage() {
         }),
   })
 
-  const setSearch = (change: ApprovalsSearch) => void navigate({ to: '.', search: change, replace: true })
+  const setSearch = (change: ApprovalListAddress) => void navigate({ to: '.', search: change, replace: true })
   const list = isHistory ? history : pending
   return (
     <div className="full-height flex">

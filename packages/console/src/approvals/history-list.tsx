@@ -7,7 +7,7 @@ import { ShownText } from '../web/text/shown-text.tsx'
 import { Empty } from '../web/ui/states.tsx'
 import { Time } from '../web/text/times.tsx'
 import { approvalWord, ApprovalStatusChip, InputInShort, Requester } from './approval-summary.tsx'
-import type { useHistory, ApprovalsSearch } from './queries.ts'
+import type { useHistory, ApprovalListAddress } from './queries.ts'
 import { WaitingLines } from './caller-state.tsx'
 
 const route = getRouteApi('/w/$workspace/$environment/approvals')
@@ -20,12 +20,12 @@ const FILTERS = [
 
 interface FiltersProps {
   id: string
-  search: ApprovalsSearch
-  onChange: (search: ApprovalsSearch) => void
+  search: ApprovalListAddress
+  onChange: (search: ApprovalListAddress) => void
 }
 
 export function HistoryFilters({ id, search, onChange }: FiltersProps) {
-  const set = (change: Partial<Record<keyof ApprovalsSearch, string>>) => onChange(changed(search, change))
+  const set = (change: Partial<Record<keyof ApprovalListAddress, string>>) => onChange(changed(search, change))
   return (
     <div role="search" className="grid grid-cols-2 gap-2 border-b border-line px-4 py-3">
       <TextFilter

@@ -132,7 +132,7 @@ export function useLastSteps(environmentId: string, runId: string) {
 
 /** What the address of the approvals holds. */
 
-export interface ApprovalsSearch {
+export interface ApprovalListAddress {
   /** Waiting unless chosen. */
   show?: 'history'
   status?: ApprovalStatus
@@ -142,7 +142,7 @@ export interface ApprovalsSearch {
   run?: string
 }
 
-export function readApprovalsSearch(search: Record<string, unknown>): ApprovalsSearch {
+export function readApprovalListAddress(search: Record<string, unknown>): ApprovalListAddress {
   const { show, status, ...texts } = textOf(search, ['show', 'status', 'tool', 'agent', 'policy', 'run'])
   const known = APPROVAL_STATUSES.find((one) => one === status)
   return { ...texts, ...(show === 'history' && { show }), ...(known && { status: known }) }

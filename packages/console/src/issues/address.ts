@@ -4,7 +4,7 @@ import { ISSUE_STATES } from '@tacho/contract/engine/words.ts'
 import { readRange, type Range, textOf } from '../web/address.ts'
 
 /** The range is that of the last detection. */
-export interface IssuesSearch extends Range {
+export interface IssueListAddress extends Range {
   /** Open unless chosen. */
   state?: IssueState
   type?: string
@@ -13,7 +13,7 @@ export interface IssuesSearch extends Range {
   assigned?: 'true' | 'false'
 }
 
-export function readIssuesSearch(search: Record<string, unknown>): IssuesSearch {
+export function readIssueListAddress(search: Record<string, unknown>): IssueListAddress {
   const { state, assigned, ...texts } = textOf(search, ['state', 'type', 'agent', 'assignee', 'assigned'])
   const known = ISSUE_STATES.find((one) => one === state)
   return {
@@ -24,9 +24,9 @@ export function readIssuesSearch(search: Record<string, unknown>): IssuesSearch 
   }
 }
 
-export interface IssueSearch {
+export interface IssueAddress {
   /** Id of the occurrence that is shown; the newest unless chosen. */
   occurrence?: string
 }
 
-export const readIssueSearch = (search: Record<string, unknown>): IssueSearch => textOf(search, ['occurrence'])
+export const readIssueSearch = (search: Record<string, unknown>): IssueAddress => textOf(search, ['occurrence'])

@@ -14,7 +14,7 @@ import { Time } from '../web/text/times.tsx'
 import { useTitle } from '../web/ui/browser.ts'
 import { RegressionChip, stateWord } from './issue-state.tsx'
 import { useIssues, useTrends } from './queries.ts'
-import type { IssuesSearch } from './address.ts'
+import type { IssueListAddress } from './address.ts'
 import { Trend } from './trend.tsx'
 
 const route = getRouteApi('/w/$workspace/$environment/issues')
@@ -40,8 +40,8 @@ export function IssuesPage() {
   const trends = useTrends(place.environment.id, issues.items)
   useTitle('Issues')
 
-  const setSearch = (change: IssuesSearch) => void navigate({ to: '.', search: change, replace: true })
-  const set = (change: { [Name in keyof IssuesSearch]?: string | undefined }) => setSearch(changed(search, change))
+  const setSearch = (change: IssueListAddress) => void navigate({ to: '.', search: change, replace: true })
+  const set = (change: { [Name in keyof IssueListAddress]?: string | undefined }) => setSearch(changed(search, change))
   const current = useListKeys({
     items: issues.items,
     keyOf: ({ id }) => id,
@@ -148,7 +148,7 @@ function Title({ issue }: { issue: IssueSummary }) {
   )
 }
 
-function Nothing({ state }: { state: NonNullable<IssuesSearch['state']> }) {
+function Nothing({ state }: { state: NonNullable<IssueListAddress['state']> }) {
   if (state === 'RESOLVED')
     return <Empty title="No issue is resolved">A resolved issue opens again when it is detected again.</Empty>
   if (state === 'IGNORED')

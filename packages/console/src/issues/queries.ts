@@ -6,7 +6,7 @@ import { api } from '../web/api.ts'
 import { withRows } from '../runs/queries.ts'
 import { timesOfRange } from '../web/address.ts'
 import { usePages } from '../web/queries.ts'
-import type { IssuesSearch } from './address.ts'
+import type { IssueListAddress } from './address.ts'
 
 const REFRESH_MS = 5_000
 const CHANGES_READ = 200
@@ -20,7 +20,7 @@ interface Place {
   cursor: string
 }
 
-export function useIssues(environmentId: string, state: IssueState, search: IssuesSearch) {
+export function useIssues(environmentId: string, state: IssueState, search: IssueListAddress) {
   const { type, agent, assignee, assigned } = search
   return usePages<IssueSummary, Place>({
     queryKey: ['issues', environmentId, 'list', state, search],

@@ -6,11 +6,11 @@ import { textOf } from '../web/address.ts'
 
 export type Scope = 'workspace' | 'everywhere'
 
-interface ScopeSearch {
+interface ScopeAddress {
   scope?: 'everywhere'
 }
 
-export function readScopeSearch({ scope }: Record<string, unknown>): ScopeSearch {
+export function readScopeAddress({ scope }: Record<string, unknown>): ScopeAddress {
   return scope === 'everywhere' ? { scope } : {}
 }
 
@@ -18,24 +18,24 @@ export function readScopeSearch({ scope }: Record<string, unknown>): ScopeSearch
 export const AUDIT_DAYS = { '1d': 1, '7d': 7, '30d': 30, '365d': 365 } as const
 export type AuditSince = keyof typeof AUDIT_DAYS
 
-export interface AuditSearch extends ScopeSearch, Pick<AuditQuery, 'action' | 'actorId' | 'targetKind' | 'targetId'> {
+export interface AuditAddress extends ScopeAddress, Pick<AuditQuery, 'action' | 'actorId' | 'targetKind' | 'targetId'> {
   since?: AuditSince
 }
 
-export function readAuditSearch(search: Record<string, unknown>): AuditSearch {
+export function readAuditAddress(search: Record<string, unknown>): AuditAddress {
   const { since, ...texts } = textOf(search, ['action', 'actorId', 'targetKind', 'targetId', 'since'])
   return {
-    ...readScopeSearch(search),
+    ...readScopeAddress(search),
     ...texts,
     ...(since !== undefined && Object.hasOwn(AUDIT_DAYS, since) && { since: since as AuditSince }),
   }
 }
 
-interface DeliveriesSearch {
+interface DeliveriesAddress {
   status?: DeliveryStatus
 }
 
-export function readDeliveriesSearch({ status }: Record<string, unknown>): DeliveriesSearch {
+export function readDeliveriesAddress({ status }: Record<string, unknown>): DeliveriesAddress {
   const known = DELIVERY_STATUSES.find((one) => one === status)
   return known ? { status: known } : {}
 }

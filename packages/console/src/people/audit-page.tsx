@@ -11,7 +11,7 @@ import { useKeys } from '../web/ui/keys.ts'
 import { Empty, Forbidden } from '../web/ui/states.tsx'
 import { Time } from '../web/text/times.tsx'
 import { ScopeTabs } from './role-choice.tsx'
-import { AUDIT_DAYS, type AuditSearch, type AuditSince } from './address.ts'
+import { AUDIT_DAYS, type AuditAddress, type AuditSince } from './address.ts'
 import { SectionPage } from '../web/ui/section.tsx'
 
 const route = getRouteApi('/w/$workspace/$environment/settings/audit')
@@ -60,8 +60,8 @@ export function AuditPage() {
   if (scope === 'everywhere' && me && !me.installation)
     return <Forbidden>Only an owner of the installation reads its audit log.</Forbidden>
 
-  const setSearch = (next: AuditSearch) => void navigate({ to: '.', search: next, replace: true })
-  const set = (change: Partial<Record<keyof AuditSearch, string>>) => setSearch(changed(search, change))
+  const setSearch = (next: AuditAddress) => void navigate({ to: '.', search: next, replace: true })
+  const set = (change: Partial<Record<keyof AuditAddress, string>>) => setSearch(changed(search, change))
   const isFiltered = Object.keys(search).some((name) => name !== 'scope')
   const file = `audit-${scope === 'everywhere' ? 'installation' : place.workspace.name}`
   return (
@@ -128,7 +128,7 @@ export function AuditPage() {
   )
 }
 
-function useAudit(workspaceId: string | null, search: AuditSearch) {
+function useAudit(workspaceId: string | null, search: AuditAddress) {
   const { scope: _, since, ...filter } = search
   return usePages<AuditEntry>({
     queryKey: ['audit', workspaceId, filter, since],

@@ -5,7 +5,7 @@ const PARTS = ['edit', 'versions', 'deployments'] as const
 type Part = (typeof PARTS)[number]
 
 /** What the address of a policy or a prompt holds. */
-interface VersionedSearch {
+interface VersionedAddress {
   show?: Part
   /** Versions that are compared. */
   from?: number
@@ -14,7 +14,7 @@ interface VersionedSearch {
 
 const VERSION = /^[1-9][0-9]{0,8}$/
 
-export function readVersionedSearch(search: Record<string, unknown>): VersionedSearch {
+export function readVersionedAddress(search: Record<string, unknown>): VersionedAddress {
   const { show, from, to } = textOf(search, ['show', 'from', 'to'])
   const part = PARTS.find((one) => one === show)
   return {
@@ -26,18 +26,19 @@ export function readVersionedSearch(search: Record<string, unknown>): VersionedS
 }
 
 /** What the address of a new policy holds: the step of a run that it is made from. */
-interface NewPolicySearch {
+interface NewPolicyAddress {
   run?: string
   step?: string
 }
 
-export const readNewPolicySearch = (search: Record<string, unknown>): NewPolicySearch => textOf(search, ['run', 'step'])
+export const readNewPolicySearch = (search: Record<string, unknown>): NewPolicyAddress =>
+  textOf(search, ['run', 'step'])
 
 /** What the address of a prompt holds. */
-interface PromptSearch extends Omit<VersionedSearch, 'show'> {
+interface PromptAddress extends Omit<VersionedAddress, 'show'> {
   show?: Part | 'results'
 }
 
-export function readPromptSearch(search: Record<string, unknown>): PromptSearch {
-  return { ...readVersionedSearch(search), ...(search['show'] === 'results' && { show: 'results' }) }
+export function readPromptAddress(search: Record<string, unknown>): PromptAddress {
+  return { ...readVersionedAddress(search), ...(search['show'] === 'results' && { show: 'results' }) }
 }

@@ -20,7 +20,7 @@ export type RunSort = (typeof RUN_ORDERS)[number]
 export const isOpen = (status: string | undefined): boolean => status === 'RUNNING' || status === 'STALLED'
 
 /** The range is that of the start times. */
-export interface RunsSearch extends Range {
+export interface RunListAddress extends Range {
   q?: string
   agent?: string
   sessionId?: string
@@ -65,7 +65,7 @@ const NAMES = [
   'unscored',
   'share',
   'columns',
-] as const satisfies readonly Exclude<keyof RunsSearch, keyof Range>[]
+] as const satisfies readonly Exclude<keyof RunListAddress, keyof Range>[]
 
 /** What a person may type, and the server takes. */
 export const COST_PATTERN = '[0-9]{1,7}([.][0-9]{1,9})?'
@@ -74,7 +74,7 @@ const COST_MAX = 9_999_999
 /** Above zero. */
 const isWithin = (text: string | undefined, most: number): boolean => Number(text) > 0 && Number(text) <= most
 
-export function readRunsSearch(search: Record<string, unknown>): RunsSearch {
+export function readRunListAddress(search: Record<string, unknown>): RunListAddress {
   const { status, minCost, minLengthMs, hasErrors, hasApprovals, completeness, ...others } = textOf(search, NAMES)
   const { score, scoreOrder, order, share, ...texts } = others
   const knownStatus = STATUS_FILTERS.find((one) => one === status)
@@ -98,7 +98,7 @@ export function readRunsSearch(search: Record<string, unknown>): RunsSearch {
 export const VIEWS = ['timeline', 'transcript', 'table'] as const
 export type View = (typeof VIEWS)[number]
 
-export interface RunSearch {
+export interface RunAddress {
   view?: View
   /** Event id of the selected step. */
   step?: string
@@ -110,7 +110,7 @@ export interface RunSearch {
 const SORTS = ['gap', 'type', 'size'] as const
 export type Sort = (typeof SORTS)[number]
 
-export function readRunSearch(search: Record<string, unknown>): RunSearch {
+export function readRunAddress(search: Record<string, unknown>): RunAddress {
   const { view, sort, ...texts } = textOf(search, ['view', 'step', 'find', 'sort'])
   const knownView = VIEWS.find((one) => one === view)
   const knownSort = SORTS.find((one) => one === sort)
@@ -118,24 +118,24 @@ export function readRunSearch(search: Record<string, unknown>): RunSearch {
 }
 
 /** The external ids of the two runs. */
-interface CompareSearch {
+interface CompareAddress {
   a?: string
   b?: string
 }
 
-export function readCompareSearch(search: Record<string, unknown>): CompareSearch {
+export function readCompareAddress(search: Record<string, unknown>): CompareAddress {
   return textOf(search, ['a', 'b'])
 }
 
 /** What the address of the queue of runs to judge holds: which runs, what is judged, and which share. */
 
-export interface JudgeSearch extends Omit<RunsSearch, 'columns' | 'unscored' | 'scoreOrder'> {
+export interface JudgeAddress extends Omit<RunListAddress, 'columns' | 'unscored' | 'scoreOrder'> {
   /** Name of the score that is given. */
   name?: string
 }
 
-export function readJudgeSearch(search: Record<string, unknown>): JudgeSearch {
-  const { columns: _, unscored: __, scoreOrder: ___, ...filter } = readRunsSearch(search)
+export function readJudgeAddress(search: Record<string, unknown>): JudgeAddress {
+  const { columns: _, unscored: __, scoreOrder: ___, ...filter } = readRunListAddress(search)
   return { ...filter, ...textOf(search, ['name']) }
 }
 
@@ -143,11 +143,11 @@ export function readJudgeSearch(search: Record<string, unknown>): JudgeSearch {
 
 export const SEARCH_SINCE_DEFAULT: Since = '30d'
 
-export interface PayloadSearch extends Range {
+export interface SearchAddress extends Range {
   q?: string
 }
 
-export function readPayloadSearch(search: Record<string, unknown>): PayloadSearch {
+export function readSearchAddress(search: Record<string, unknown>): SearchAddress {
   return { ...textOf(search, ['q']), ...readRange(search) }
 }
 
@@ -163,12 +163,12 @@ export const MEASURES_OF: Record<(typeof GROUPS)[number], readonly (typeof MEASU
 }
 
 /** What the address of the usage page holds. */
-export interface UsageSearch extends Range {
+export interface UsageAddress extends Range {
   by?: (typeof GROUPS)[number]
   show?: (typeof MEASURES)[number]
 }
 
-export function readUsageSearch(search: Record<string, unknown>): UsageSearch {
+export function readUsageAddress(search: Record<string, unknown>): UsageAddress {
   const { by, show } = textOf(search, ['by', 'show'])
   const group = GROUPS.find((one) => one === by)
   const measure = MEASURES.find((one) => one === show)
@@ -186,13 +186,13 @@ export type SumOrder = (typeof SUM_ORDERS)[number]
 export const SUMS_SINCE: Since = '7d'
 
 /** What the addresses of the lists of agents and sessions hold. */
-export interface SumsSearch extends Range {
+export interface SumsAddress extends Range {
   order?: SumOrder
   /** Part of a name. */
   q?: string
 }
 
-export function readSumsSearch(search: Record<string, unknown>): SumsSearch {
+export function readSumsAddress(search: Record<string, unknown>): SumsAddress {
   const { order, q } = textOf(search, ['order', 'q'])
   const known = SUM_ORDERS.find((one) => one === order)
   return {

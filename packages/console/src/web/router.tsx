@@ -10,20 +10,20 @@ import {
 } from '@tanstack/react-router'
 import { BASE } from './api.ts'
 import { homeAddress, signedIn } from './home.ts'
-import { readApprovalsSearch } from '../approvals/queries.ts'
+import { readApprovalListAddress } from '../approvals/queries.ts'
 import {
-  readCompareSearch,
-  readRunSearch,
-  readRunsSearch,
-  readJudgeSearch,
-  readPayloadSearch,
-  readSumsSearch,
-  readUsageSearch,
+  readCompareAddress,
+  readRunAddress,
+  readRunListAddress,
+  readJudgeAddress,
+  readSearchAddress,
+  readSumsAddress,
+  readUsageAddress,
 } from '../runs/address.ts'
-import { readVersionedSearch, readNewPolicySearch, readPromptSearch } from '../policies/address.ts'
-import { readIssueSearch, readIssuesSearch } from '../issues/address.ts'
+import { readVersionedAddress, readNewPolicySearch, readPromptAddress } from '../policies/address.ts'
+import { readIssueSearch, readIssueListAddress } from '../issues/address.ts'
 import { findPlace } from './queries.ts'
-import { readAuditSearch, readDeliveriesSearch, readScopeSearch } from '../people/address.ts'
+import { readAuditAddress, readDeliveriesAddress, readScopeAddress } from '../people/address.ts'
 import { Shell } from './shell/shell.tsx'
 import { readRange, textOf } from './address.ts'
 import { NoPage, NotFound, PagePending, PageTrouble } from './ui/states.tsx'
@@ -86,35 +86,35 @@ const overviewRoute = createRoute({
 const runsRoute = createRoute({
   getParentRoute: () => placeRoute,
   path: '/runs',
-  validateSearch: readRunsSearch,
+  validateSearch: readRunListAddress,
   component: lazyRouteComponent(() => import('../runs/list/runs-page.tsx'), 'RunsPage'),
 })
 
 const judgeRoute = createRoute({
   getParentRoute: () => placeRoute,
   path: '/judge',
-  validateSearch: readJudgeSearch,
+  validateSearch: readJudgeAddress,
   component: lazyRouteComponent(() => import('../runs/scores/judge-page.tsx'), 'JudgePage'),
 })
 
 const runRoute = createRoute({
   getParentRoute: () => placeRoute,
   path: '/runs/$runId',
-  validateSearch: readRunSearch,
+  validateSearch: readRunAddress,
   component: lazyRouteComponent(() => import('../runs/page/run-page.tsx'), 'RunPage'),
 })
 
 const agentsRoute = createRoute({
   getParentRoute: () => placeRoute,
   path: '/agents',
-  validateSearch: readSumsSearch,
+  validateSearch: readSumsAddress,
   component: lazyRouteComponent(() => import('../runs/agents/agents-page.tsx'), 'AgentsPage'),
 })
 
 const sessionsRoute = createRoute({
   getParentRoute: () => placeRoute,
   path: '/sessions',
-  validateSearch: readSumsSearch,
+  validateSearch: readSumsAddress,
   component: lazyRouteComponent(() => import('../runs/agents/sessions-page.tsx'), 'SessionsPage'),
 })
 
@@ -134,14 +134,14 @@ const sessionRoute = createRoute({
 const searchRoute = createRoute({
   getParentRoute: () => placeRoute,
   path: '/search',
-  validateSearch: readPayloadSearch,
+  validateSearch: readSearchAddress,
   component: lazyRouteComponent(() => import('../runs/search/search-page.tsx'), 'SearchPage'),
 })
 
 const approvalsRoute = createRoute({
   getParentRoute: () => placeRoute,
   path: '/approvals',
-  validateSearch: readApprovalsSearch,
+  validateSearch: readApprovalListAddress,
   component: lazyRouteComponent(() => import('../approvals/approvals-page.tsx'), 'ApprovalsPage'),
 })
 
@@ -154,7 +154,7 @@ const approvalRoute = createRoute({
 const issuesRoute = createRoute({
   getParentRoute: () => placeRoute,
   path: '/issues',
-  validateSearch: readIssuesSearch,
+  validateSearch: readIssueListAddress,
   component: lazyRouteComponent(() => import('../issues/issues-page.tsx'), 'IssuesPage'),
 })
 
@@ -174,7 +174,7 @@ const policiesRoute = createRoute({
 const policyRoute = createRoute({
   getParentRoute: () => placeRoute,
   path: '/policies/$policyId',
-  validateSearch: readVersionedSearch,
+  validateSearch: readVersionedAddress,
   component: lazyRouteComponent(() => import('../policies/policy-page.tsx'), 'PolicyPage'),
 })
 
@@ -194,7 +194,7 @@ const promptsRoute = createRoute({
 const promptRoute = createRoute({
   getParentRoute: () => placeRoute,
   path: '/prompts/$promptId',
-  validateSearch: readPromptSearch,
+  validateSearch: readPromptAddress,
   component: lazyRouteComponent(() => import('../policies/prompts/prompt-page.tsx'), 'PromptPage'),
 })
 
@@ -233,7 +233,7 @@ const apiKeysRoute = createRoute({
 const usageRoute = createRoute({
   getParentRoute: () => placeRoute,
   path: '/usage',
-  validateSearch: readUsageSearch,
+  validateSearch: readUsageAddress,
   component: lazyRouteComponent(() => import('../runs/usage/usage-page.tsx'), 'UsagePage'),
 })
 
@@ -246,7 +246,7 @@ const rolloutRoute = createRoute({
 const compareRoute = createRoute({
   getParentRoute: () => placeRoute,
   path: '/compare',
-  validateSearch: readCompareSearch,
+  validateSearch: readCompareAddress,
   component: lazyRouteComponent(() => import('../runs/compare/compare-page.tsx'), 'ComparePage'),
 })
 
@@ -259,7 +259,7 @@ const webhooksRoute = createRoute({
 const webhookRoute = createRoute({
   getParentRoute: () => settingsRoute,
   path: '/webhooks/$webhookId',
-  validateSearch: readDeliveriesSearch,
+  validateSearch: readDeliveriesAddress,
   component: lazyRouteComponent(() => import('../messages/webhook-page.tsx'), 'WebhookPage'),
 })
 
@@ -290,21 +290,21 @@ const environmentsRoute = createRoute({
 const peopleRoute = createRoute({
   getParentRoute: () => settingsRoute,
   path: '/people',
-  validateSearch: readScopeSearch,
+  validateSearch: readScopeAddress,
   component: lazyRouteComponent(() => import('../people/people-page.tsx'), 'PeoplePage'),
 })
 
 const tokensRoute = createRoute({
   getParentRoute: () => settingsRoute,
   path: '/tokens',
-  validateSearch: readScopeSearch,
+  validateSearch: readScopeAddress,
   component: lazyRouteComponent(() => import('../people/tokens-page.tsx'), 'TokensPage'),
 })
 
 const auditRoute = createRoute({
   getParentRoute: () => settingsRoute,
   path: '/audit',
-  validateSearch: readAuditSearch,
+  validateSearch: readAuditAddress,
   component: lazyRouteComponent(() => import('../people/audit-page.tsx'), 'AuditPage'),
 })
 

@@ -6,7 +6,7 @@ import { type ReactNode } from 'react'
 import { ApprovalStatusChip } from '../../approvals/approval-summary.tsx'
 import { groupRuns, usedBy } from './run-groups.ts'
 import { RunStatusChip } from '../run-status.tsx'
-import type { RunsSearch } from '../address.ts'
+import type { RunListAddress } from '../address.ts'
 import { Copy } from '../../web/ui/copy.tsx'
 import { Cost } from '../../web/text/figures.tsx'
 import { costNote, costsOf, costText } from '../../web/text/costs.ts'
@@ -135,7 +135,7 @@ export function AgentPage() {
 }
 
 interface RunsLinkProps {
-  search: RunsSearch
+  search: RunListAddress
   className: string
   children: ReactNode
 }
@@ -165,7 +165,7 @@ function Numbers({ runs, isAll, range, agent }: NumbersProps) {
   const [group] = groupRuns(runs, 'agent')
   if (!group) return null
   const withErrors = runs.filter(({ errorCount }) => errorCount > 0).length
-  const numbers: [word: string, value: string, search: RunsSearch, note?: string][] = [
+  const numbers: [word: string, value: string, search: RunListAddress, note?: string][] = [
     ['Runs', number(group.runs), { agent }],
     ['Completed', number(group.completed), { agent, status: 'COMPLETED' }],
     ['Failed', number(group.failed), { agent, status: 'FAILED' }],
@@ -283,7 +283,7 @@ function Approvals({ environmentId, agentId }: { environmentId: string; agentId:
 /** Which clients lose events, how many and why. */
 function MissingEvents({ environmentId, agentId, agent, range }: UsageOfTimeProps) {
   const { data, error } = useAgentGaps(environmentId, agentId, range)
-  const search: RunsSearch = { ...range, agent, completeness: 'GAPS' }
+  const search: RunListAddress = { ...range, agent, completeness: 'GAPS' }
   return (
     <Section
       title="Missing events"
@@ -323,7 +323,7 @@ interface UsedProps {
   agent: string
   runs: readonly OperatorRun[]
   of: (run: OperatorRun) => readonly string[]
-  searchOf: (name: string) => RunsSearch
+  searchOf: (name: string) => RunListAddress
   /** What people call them, where that is something else. */
   names?: ReadonlyMap<string, string>
 }

@@ -10,7 +10,7 @@ import { changed, Choice, TextFilter } from '../../web/ui/filters.tsx'
 import { compact, number } from '../../web/text/format.ts'
 import { RangeChoice } from '../../web/ui/range-choice.tsx'
 import { NO_RANGE, hoursOf, hourTimes, readRange, type Range } from '../../web/address.ts'
-import { SUMS_SINCE, type SumsSearch, type SumOrder } from '../address.ts'
+import { SUMS_SINCE, type SumsAddress, type SumOrder } from '../address.ts'
 import { api } from '../../web/api.ts'
 
 const ORDER_WORDS = [
@@ -23,13 +23,13 @@ const ORDER_WORDS = [
 interface ChoicesProps {
   id: string
   label: string
-  search: SumsSearch
-  onChange: (search: SumsSearch) => void
+  search: SumsAddress
+  onChange: (search: SumsAddress) => void
 }
 
 export function SumsChoices({ id, label, search, onChange }: ChoicesProps) {
   const { order = 'cost', q } = search
-  const set = (change: { [Name in keyof SumsSearch]?: string | undefined }) => onChange(changed(search, change))
+  const set = (change: { [Name in keyof SumsAddress]?: string | undefined }) => onChange(changed(search, change))
   return (
     <div role="search" className="flex flex-wrap items-center gap-2 py-3">
       <TextFilter

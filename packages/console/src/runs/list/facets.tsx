@@ -6,7 +6,7 @@ import { api } from '../../web/api.ts'
 import { compact, counted } from '../../web/text/format.ts'
 import { hourTimes, hoursOf, orDefault, readRange, type Range, type Since } from '../../web/address.ts'
 import { rangeText } from '../../web/ui/range-choice.tsx'
-import type { RunsSearch } from '../address.ts'
+import type { RunListAddress } from '../address.ts'
 
 const route = getRouteApi('/w/$workspace/$environment')
 const SHOWN = 6
@@ -29,8 +29,8 @@ const FACETS = [
 type Facet = (typeof FACETS)[number]
 
 interface Props {
-  search: RunsSearch
-  onChange: (change: RunsSearch) => void
+  search: RunListAddress
+  onChange: (change: RunListAddress) => void
 }
 
 export function Facets({ search, onChange }: Props) {
@@ -73,7 +73,7 @@ function FacetList({ facet, range, search, onChange }: Props & { facet: Facet; r
       {data && points.length === 0 && <p className="text-soft">None</p>}
       {points.map((point) => {
         const filter = filterBy(by, point)
-        const isOn = Object.entries(filter).every(([name, value]) => search[name as keyof RunsSearch] === value)
+        const isOn = Object.entries(filter).every(([name, value]) => search[name as keyof RunListAddress] === value)
         return (
           <button
             key={point.key}
@@ -97,10 +97,11 @@ function FacetList({ facet, range, search, onChange }: Props & { facet: Facet; r
   )
 }
 
-function filterBy(by: Facet['by'], { key, name }: UsagePoint): RunsSearch {
+function filterBy(by: Facet['by'], { key, name }: UsagePoint): RunListAddress {
   if (by === 'promptVersion') return { promptVersionId: key }
   return { [by]: name ?? key }
 }
 
 /** An empty text leaves its filter out. */
-const without = (filter: RunsSearch): RunsSearch => Object.fromEntries(Object.keys(filter).map((name) => [name, '']))
+const without = (filter: RunListAddress): RunListAddress =>
+  Object.fromEntries(Object.keys(filter).map((name) => [name, '']))

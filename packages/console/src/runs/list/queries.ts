@@ -7,7 +7,7 @@ import { useEffect } from 'react'
 import type { OperatorRun } from '@tacho/contract/runs/operator-run.ts'
 import { api } from '../../web/api.ts'
 import { timesOfRange } from '../../web/address.ts'
-import type { RunsSearch } from '../address.ts'
+import type { RunListAddress } from '../address.ts'
 import { filterOf } from './views.ts'
 
 const REFRESH_MS = 3_000
@@ -17,7 +17,7 @@ const PAGE_RUNS = 100
 /** Requests for one page, if few of the examined runs match. */
 const LOOKS_PER_PAGE = 4
 
-export function useRuns(environmentId: string, { columns: _, ...search }: RunsSearch) {
+export function useRuns(environmentId: string, { columns: _, ...search }: RunListAddress) {
   const cache = useQueryClient()
   const queryKey = ['runs', environmentId, search]
   const runs = useInfiniteQuery({
@@ -53,7 +53,7 @@ interface Start {
   cursor: string
 }
 
-async function readPage(environmentId: string, search: RunsSearch, from: Start | undefined, signal: AbortSignal) {
+async function readPage(environmentId: string, search: RunListAddress, from: Start | undefined, signal: AbortSignal) {
   const start = from?.start ?? timesOfRange(search, Date.now()).from
   const query = { ...filterOf(search), from: start, ...orderOf(search) }
   const items: OperatorRun[] = []
@@ -72,7 +72,7 @@ async function readPage(environmentId: string, search: RunsSearch, from: Start |
 }
 
 /** A view has filters alone. */
-function orderOf({ order, score, scoreOrder }: RunsSearch) {
+function orderOf({ order, score, scoreOrder }: RunListAddress) {
   if (order !== undefined) return { sort: order }
   return score !== undefined && scoreOrder ? { scoreOrder } : {}
 }

@@ -7,7 +7,7 @@ import { RangeChoice } from '../../web/ui/range-choice.tsx'
 import { NO_RANGE } from '../../web/address.ts'
 import { Facets } from './facets.tsx'
 import { statusWord } from '../run-status.tsx'
-import { COST_PATTERN, isOpen, RUN_ORDERS, STATUS_FILTERS, type RunSort, type RunsSearch } from '../address.ts'
+import { COST_PATTERN, isOpen, RUN_ORDERS, STATUS_FILTERS, type RunSort, type RunListAddress } from '../address.ts'
 
 export const SEARCH_ID = 'search-runs'
 const LENGTHS = [10_000, 60_000, 5 * 60_000, 30 * 60_000, 2 * 3_600_000]
@@ -35,13 +35,13 @@ const MORE = [
 ] as const
 
 /** An empty text or undefined leaves its filter out. */
-type Change = { [Name in keyof RunsSearch]?: RunsSearch[Name] | string | undefined }
+type Change = { [Name in keyof RunListAddress]?: RunListAddress[Name] | string | undefined }
 
 interface Props {
-  search: RunsSearch
+  search: RunListAddress
   /** The runs in the list. Their names are suggested. */
   items: readonly OperatorRun[]
-  onChange: (search: RunsSearch) => void
+  onChange: (search: RunListAddress) => void
 }
 
 export function RunFilters({ search, items, onChange }: Props) {
@@ -109,7 +109,7 @@ const SCORE_ORDERS = [
   ['highest', 'Highest score first'],
 ] as const
 
-function Order({ search, onChange }: { search: RunsSearch; onChange: (change: Change) => void }) {
+function Order({ search, onChange }: { search: RunListAddress; onChange: (change: Change) => void }) {
   const { order: chosen, score, scoreOrder, status } = search
   const sorts = isOpen(status) ? [] : RUN_ORDERS.map((one) => [one, ORDER_WORDS[one]] as const)
   const options = [...sorts, ...(score === undefined ? [] : SCORE_ORDERS)]

@@ -15,7 +15,7 @@ import { useNow, Time } from '../../web/text/times.tsx'
 import { ShownText } from '../../web/text/shown-text.tsx'
 import { columnWord } from './columns.ts'
 import { RunStatusChip } from '../run-status.tsx'
-import type { RunsSearch, RunSort } from '../address.ts'
+import type { RunListAddress, RunSort } from '../address.ts'
 
 const route = getRouteApi('/w/$workspace/$environment')
 const HOUR_MS = 3_600_000
@@ -31,7 +31,7 @@ interface Column {
   /** The whole text, for what may be cut. */
   title?: (run: OperatorRun) => string
   /** Finds the runs with the same value. */
-  filter?: (run: OperatorRun) => RunsSearch | false
+  filter?: (run: OperatorRun) => RunListAddress | false
 }
 
 const scoresText = ({ scores }: OperatorRun) => scores.map((score) => `${score.name} ${runScoreText(score)}`).join(', ')
@@ -92,7 +92,7 @@ const COLUMNS: Record<RunColumn, Column> = {
 }
 
 /** Runs that started in the same hour. */
-function hourOf(startedAt: string): RunsSearch {
+function hourOf(startedAt: string): RunListAddress {
   const from = Math.floor(Date.parse(startedAt) / HOUR_MS) * HOUR_MS
   return { from: new Date(from).toISOString(), to: new Date(from + HOUR_MS).toISOString() }
 }
@@ -138,7 +138,7 @@ interface Props {
   order: RunSort | undefined
   /** Undefined: the newest first. */
   onOrder: (order: RunSort | undefined) => void
-  onFilter: (filter: RunsSearch) => void
+  onFilter: (filter: RunListAddress) => void
 }
 
 /** Windowed: what is out of sight is not in the page. */
@@ -289,7 +289,7 @@ interface CellProps {
   column: RunColumn
   run: OperatorRun
   order: RunSort | undefined
-  onFilter: (filter: RunsSearch) => void
+  onFilter: (filter: RunListAddress) => void
 }
 
 /** Two lines: what was asked; then which run it is, and why it ended or what it answered. */

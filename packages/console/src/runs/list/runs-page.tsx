@@ -13,7 +13,7 @@ import { RunFilters, SEARCH_ID } from './run-filters.tsx'
 import { RunList } from './run-list.tsx'
 import { RunsTabs } from '../../web/ui/tabs.tsx'
 import { useRuns } from './queries.ts'
-import type { RunsSearch } from '../address.ts'
+import type { RunListAddress } from '../address.ts'
 import { filterOf } from './views.ts'
 import { counted } from '../../web/text/format.ts'
 
@@ -48,7 +48,7 @@ export function RunsPage() {
   const { columns: chosenColumns, ...filter } = search
   const columns = columnsOf(chosenColumns)
   const isFiltered = Object.keys(filter).length > 0
-  const setSearch = (change: RunsSearch) => void navigate({ to: '.', search: change, replace: true })
+  const setSearch = (change: RunListAddress) => void navigate({ to: '.', search: change, replace: true })
   return (
     <div className="mx-auto w-full max-w-7xl px-3 pb-10 sm:px-5">
       <div className="flex flex-wrap items-center gap-2 pt-5">

@@ -8,14 +8,14 @@ import type { Place } from '../../web/queries.ts'
 import { Confirm, NameDialog } from '../../web/ui/form-dialog.tsx'
 import { Button } from '../../web/ui/button.tsx'
 import { MenuItem, Popover } from '../../web/ui/overlay.tsx'
-import type { RunsSearch } from '../address.ts'
+import type { RunListAddress } from '../address.ts'
 import { toSearch, toView, viewsQuery } from './views.ts'
 import { columnWord } from './columns.ts'
 
 interface ViewMenuProps {
   place: Place
-  search: RunsSearch
-  onOpen: (search: RunsSearch) => void
+  search: RunListAddress
+  onOpen: (search: RunListAddress) => void
 }
 
 const SEEN = 'Everyone who can read this environment sees the view.'

@@ -6,7 +6,7 @@ import { queryOptions } from '@tanstack/react-query'
 import { api } from '../../web/api.ts'
 import { columnsIn } from './columns.ts'
 import { PERIODS, type Since } from '../../web/address.ts'
-import { readRunsSearch, type RunsSearch } from '../address.ts'
+import { readRunListAddress, type RunListAddress } from '../address.ts'
 
 const HOUR_MS = 3_600_000
 
@@ -28,7 +28,7 @@ export function filterOf({
   hasErrors,
   hasApprovals,
   ...filter
-}: RunsSearch): RunFilter {
+}: RunListAddress): RunFilter {
   const query: OperatorRunsQuery = {
     ...filter,
     ...(status === 'STALLED' ? { activity: status } : status && { status }),
@@ -40,7 +40,7 @@ export function filterOf({
   return query
 }
 
-export function toView(search: RunsSearch): Omit<NewRunView, 'name'> {
+export function toView(search: RunListAddress): Omit<NewRunView, 'name'> {
   const lastHours = search.since === undefined ? null : PERIODS[search.since]
   return { query: filterOf(search), lastHours, columns: columnsIn(search.columns) }
 }
@@ -48,11 +48,11 @@ export function toView(search: RunsSearch): Omit<NewRunView, 'name'> {
 export function toSearch(
   { query: { agentId, activity, ...query }, lastHours, columns }: RunView,
   now: number,
-): RunsSearch {
+): RunListAddress {
   const since = (Object.keys(PERIODS) as Since[]).find((one) => PERIODS[one] === lastHours)
   // A length that the list does not offer counts from now.
   const isOther = lastHours !== null && since === undefined && query.from === undefined
-  return readRunsSearch({
+  return readRunListAddress({
     ...query,
     ...(activity && { status: activity }),
     ...(agentId !== undefined && { agent: agentId }),

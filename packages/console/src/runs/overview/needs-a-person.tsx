@@ -9,7 +9,7 @@ import { printable } from '@tacho/contract/engine/shown-text.ts'
 import { whyLook } from '@tacho/contract/issues/failure.ts'
 import { allItems } from '@tacho/client/items.ts'
 import type { ApiKey } from '@tacho/contract/tenants/api-key.ts'
-import type { RunsSearch } from '../address.ts'
+import type { RunListAddress } from '../address.ts'
 import { useUnanswered } from '../../approvals/queries.ts'
 import { requesterOf } from '../../approvals/approval-summary.tsx'
 import { Chip } from '../../web/ui/chip.tsx'
@@ -36,7 +36,7 @@ export function NeedsAPerson({ range }: { range: Range }) {
   const error = all.find((query) => query.error !== null && query.data === undefined)?.error
   const isRead = all.every(({ data }) => data !== undefined)
   const returned = issues.data?.returned ?? []
-  const runs = (count: Count | undefined, word: string, search: RunsSearch) =>
+  const runs = (count: Count | undefined, word: string, search: RunListAddress) =>
     count !== undefined &&
     count.count > 0 && (
       <Link to="/w/$workspace/$environment/runs" params={params} search={search} className="link">

@@ -13,7 +13,7 @@ import { Skeleton } from '../../web/ui/states.tsx'
 import { Decided } from './event-details.tsx'
 import type { OfRun } from './notes.ts'
 import { eventQuery } from '../queries.ts'
-import type { RunSearch } from '../address.ts'
+import type { RunAddress } from '../address.ts'
 
 /** Of the calls that one answer asked for. */
 const LIVES_SHOWN = 10
@@ -98,7 +98,7 @@ function Life({ environmentId, runId, event, toolCallId }: Props & { toolCallId:
             ) : (
               <Link
                 to="."
-                search={(before: RunSearch) => ({ ...before, step: eventId })}
+                search={(before: RunAddress) => ({ ...before, step: eventId })}
                 replace
                 className="link min-w-0 truncate"
               >

@@ -22,12 +22,12 @@ import { covers, foldableAt, type Row, useTree } from './tree.ts'
 import { TableView } from './table-view.tsx'
 import { TimelineView } from './timeline-view.tsx'
 import { TranscriptView } from './transcript-view.tsx'
-import type { RunSearch } from '../address.ts'
+import type { RunAddress } from '../address.ts'
 import { useFound } from './step-search.ts'
 
 const route = getRouteApi('/w/$workspace/$environment/runs/$runId')
 
-type Change = { [Name in keyof RunSearch]?: RunSearch[Name] | undefined }
+type Change = { [Name in keyof RunAddress]?: RunAddress[Name] | undefined }
 
 export function RunPage() {
   const { runId } = route.useParams()
@@ -68,7 +68,7 @@ export function RunPage() {
   const selected = useMemo(() => steps.find(({ eventId }) => eventId === chosen) ?? null, [steps, chosen])
   const set = useCallback(
     (change: Change) => {
-      const changed = (search: RunSearch) =>
+      const changed = (search: RunAddress) =>
         Object.fromEntries(Object.entries({ ...search, ...change }).filter(([, value]) => (value ?? '') !== ''))
       void navigate({ to: '.', search: changed, replace: true, resetScroll: false })
     },

@@ -8,7 +8,7 @@ import { api } from '../../web/api.ts'
 import { useSteps } from '../queries.ts'
 import { RunStatusChip, statusWord } from '../run-status.tsx'
 import { RunsTabs } from '../../web/ui/tabs.tsx'
-import { STATUS_FILTERS, type JudgeSearch } from '../address.ts'
+import { STATUS_FILTERS, type JudgeAddress } from '../address.ts'
 import { TranscriptView } from '../page/transcript-view.tsx'
 import { filterOf } from '../list/views.ts'
 import { Button } from '../../web/ui/button.tsx'
@@ -28,7 +28,7 @@ const READ_AT_ONCE = 20
 const LOOKS = 4
 const SHARES = [5, 10, 25, 50] as const
 
-type Change = { [Name in keyof JudgeSearch]?: JudgeSearch[Name] | string | undefined }
+type Change = { [Name in keyof JudgeAddress]?: JudgeAddress[Name] | string | undefined }
 
 /** Unscored runs of a filter, one after the other. */
 export function JudgePage() {
@@ -134,7 +134,12 @@ export function JudgePage() {
 }
 
 /** Reads again when all that were read are judged or passed over. */
-function useQueue(environmentId: string, name: string, search: Omit<JudgeSearch, 'name'>, passed: ReadonlySet<string>) {
+function useQueue(
+  environmentId: string,
+  name: string,
+  search: Omit<JudgeAddress, 'name'>,
+  passed: ReadonlySet<string>,
+) {
   const [round, setRound] = useState(0)
   const queue = useQuery({
     queryKey: ['judge', environmentId, name, search, round],
@@ -164,7 +169,7 @@ function useQueue(environmentId: string, name: string, search: Omit<JudgeSearch,
 interface FiltersProps {
   environmentId: string
   name: string
-  search: JudgeSearch
+  search: JudgeAddress
   set: (change: Change) => void
 }
 

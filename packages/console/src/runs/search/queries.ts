@@ -4,7 +4,7 @@ import { queryOptions } from '@tanstack/react-query'
 import { api } from '../../web/api.ts'
 import { usePages } from '../../web/queries.ts'
 import { orDefault, timesOfRange } from '../../web/address.ts'
-import { SEARCH_SINCE_DEFAULT, type PayloadSearch } from '../address.ts'
+import { SEARCH_SINCE_DEFAULT, type SearchAddress } from '../address.ts'
 
 const PAGE_HITS = 50
 /** Requests for one page, if few of the compared events match. */
@@ -26,7 +26,7 @@ interface Place {
   cursor: string
 }
 
-export function useHits(environmentId: string, { q = '', ...range }: PayloadSearch, state: SearchSettings['state']) {
+export function useHits(environmentId: string, { q = '', ...range }: SearchAddress, state: SearchSettings['state']) {
   return usePages<SearchHit, Place>({
     // Again when the index is ready, and now and then until it is.
     queryKey: ['search', environmentId, q, range, state],

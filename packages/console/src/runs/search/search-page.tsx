@@ -15,7 +15,7 @@ import { Refused, Empty, PagePending, Trouble, isBlocking } from '../../web/ui/s
 import { useTitle } from '../../web/ui/browser.ts'
 import { searchSettingsQuery, useHits } from './queries.ts'
 import { SearchSwitch } from './search-switch.tsx'
-import { SEARCH_SINCE_DEFAULT, type PayloadSearch } from '../address.ts'
+import { SEARCH_SINCE_DEFAULT, type SearchAddress } from '../address.ts'
 import { EventType } from '../event-type.tsx'
 import { Marked } from '../../web/text/shown-text.tsx'
 import { Time } from '../../web/text/times.tsx'
@@ -67,7 +67,7 @@ function Search({ settings }: { settings: SearchSettings }) {
   const navigate = useNavigate()
   const hits = useHits(place.environment.id, search, settings.state)
   const { q = '' } = search
-  const set = (change: { [Name in keyof PayloadSearch]?: string | undefined }) =>
+  const set = (change: { [Name in keyof SearchAddress]?: string | undefined }) =>
     void navigate({ to: '.', search: changed(search, change), replace: true })
   const current = useListKeys({
     items: q === '' ? [] : hits.items,

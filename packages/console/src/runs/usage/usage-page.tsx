@@ -29,7 +29,7 @@ import {
   type HourWindow,
   type Range,
 } from '../../web/address.ts'
-import { MEASURES_OF, SUMS_SINCE, type GROUPS, type UsageSearch } from '../address.ts'
+import { MEASURES_OF, SUMS_SINCE, type GROUPS, type UsageAddress } from '../address.ts'
 import { areLines, nameOf, seriesOf, shownWindow, sorted, sumOf, timesOf, type Measure } from './series.ts'
 
 type Group = (typeof GROUPS)[number]
@@ -98,7 +98,7 @@ export function UsagePage() {
   )
   const before = data && sumOf(data.before, show)
 
-  const set = (change: { [Name in keyof UsageSearch]?: string | undefined }) =>
+  const set = (change: { [Name in keyof UsageAddress]?: string | undefined }) =>
     void navigate({ to: '.', search: changed(search, change), replace: true })
   const openRuns = (time: number) => {
     const at = (seconds: number) => new Date(seconds * 1_000).toISOString()
