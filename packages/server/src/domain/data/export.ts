@@ -1,6 +1,6 @@
 import { type ExportedKey, EXPORTED_AFTER_RUNS, EXPORTED_BEFORE_RUNS, EXPORTED_TABLES, memberOf } from '../../storage/data/exports.ts'
 import type { StoredEvent } from '../../storage/record/events.ts'
-import type { RunFilter, RunPlace, RunRow } from '../../storage/runs/runs.ts'
+import type { RunCriteria, RunPlace, RunRow } from '../../storage/runs/runs.ts'
 import type { ExportedTable } from '../../storage/engine/tables.ts'
 import type { Storage } from '../../storage/storage.ts'
 import {
@@ -21,7 +21,7 @@ export interface ExportRequest {
   environmentId: string
   workspace: string
   environment: string
-  filter: RunFilter
+  filter: RunCriteria
   given: object
   from: Mark | null
 }
@@ -140,7 +140,7 @@ async function* linesOfEvents(
 export async function* walkRuns(
   storage: Pick<Storage, 'listRuns'>,
   environmentId: string,
-  filter: RunFilter,
+  filter: RunCriteria,
   start: RunPlace | null,
 ): AsyncGenerator<RunRow[]> {
   for (let after = start, more = true; more;) {

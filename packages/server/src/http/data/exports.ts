@@ -15,7 +15,7 @@ import type { ApprovalReader } from '../approvals/approval-reader.ts'
 import { refuse, type Refusal } from '../web/reply-error.ts'
 import { namedApprovals } from '../approvals/decide.ts'
 import { parquetFile, createParquetFiles } from './parquet-file.ts'
-import { isFindable, runFilterOf } from '../runs/operator-runs.ts'
+import { isFindable, runCriteriaOf } from '../runs/operator-runs.ts'
 import type { OperatorDeps } from '../web/operator-serve.ts'
 import type { Deps } from '../web/deps.ts'
 import { holderOf } from '../tenants/rate-limit.ts'
@@ -41,7 +41,7 @@ export function exportsRoutes(app: FastifyInstance, deps: OperatorDeps, { curren
 
   serve('exportEnvironment', async ({ query, request, reply, environment, workspace, at, audit }) => {
     const { after, ...given } = query
-    const filter = runFilterOf(given, at)
+    const filter = runCriteriaOf(given, at)
     if (!isFindable(filter)) return refuse('invalid_request', `A filter ${UNSTORABLE}, so no run matches`)
     const from = after === undefined ? null : readMark(after)
     if (from === null && after !== undefined) return refuse('invalid_cursor')
@@ -58,7 +58,7 @@ export function exportsRoutes(app: FastifyInstance, deps: OperatorDeps, { curren
 
   serve('exportParquet', async ({ query, request, reply, environment, workspace, at, audit }) => {
     const { table, ...given } = query
-    const filter = runFilterOf(given, at)
+    const filter = runCriteriaOf(given, at)
     if (!isFindable(filter)) return refuse('invalid_request', `A filter ${UNSTORABLE}, so no run matches`)
     const begin = async () => {
       await storage.appendAudit(audit(environment.id, { filters: Object.keys(given), table }))

@@ -1,7 +1,7 @@
 import { walkEvents, walkRuns } from '../../domain/data/export.ts'
 import { toOperatorRun } from '../../domain/runs/run.ts'
 import { estimatorOf } from '../../prices/price-table.ts'
-import type { RunFilter } from '../../storage/runs/runs.ts'
+import type { RunCriteria } from '../../storage/runs/runs.ts'
 import { readUncosted } from '../../storage/runs/usage.ts'
 import type { Deps } from '../web/deps.ts'
 import type { ParquetEvent } from './parquet-columns.ts'
@@ -15,7 +15,7 @@ interface ParquetRequest {
   environmentId: string
   workspaceId: string
   table: ParquetTable
-  filter: RunFilter
+  filter: RunCriteria
 }
 
 /** Sizes of one message to the thread. Ten times as much outlives young collections: 75 MB at the peak of two files. */

@@ -7,7 +7,7 @@ import type { RunActivity } from '@tacho/contract/engine/words.ts'
 import type { Agent } from '@tacho/contract/runs/agent.ts'
 import { toOperatorRun, toRunProblem } from '../../domain/runs/run.ts'
 import { estimatorOf } from '../../prices/price-table.ts'
-import type { RunPlace, RunRow, RunsRead, RunFilter, RunSift, RunViewRow, AgentRow } from '../../storage/runs/runs.ts'
+import type { RunPlace, RunRow, RunsRead, RunCriteria, RunSift, RunViewRow, AgentRow } from '../../storage/runs/runs.ts'
 import { readUncosted } from '../../storage/runs/usage.ts'
 import { refuseField, optionalTimeOf } from '../web/field.ts'
 import { readPage, NOTHING, listById, listPage } from '../web/paging.ts'
@@ -29,7 +29,7 @@ export function operatorRunsRoutes(deps: OperatorDeps): void {
 
   serve('listOperatorRuns', async ({ query, environment, at, walk }) => {
     const { scoreOrder, sort = 'newest' } = query
-    const chosen = runFilterOf(query, at)
+    const chosen = runCriteriaOf(query, at)
     if (scoreOrder !== undefined && chosen.score === undefined) return refuseField('scoreOrder', 'needs score')
     if (sort !== 'newest' && scoreOrder !== undefined) return refuseField('sort', 'cannot be given with scoreOrder')
     if (sort !== 'newest' && chosen.status === 'RUNNING') return refuseField('sort', 'lists only runs that ended')
@@ -70,7 +70,7 @@ export function operatorRunsRoutes(deps: OperatorDeps): void {
   }
 }
 
-export function runFilterOf(query: RunFilterQuery, now: number): RunFilter {
+export function runCriteriaOf(query: RunFilterQuery, now: number): RunCriteria {
   const { activity, session: sessionId = query.sessionId, user: userId, agent, q, agentId } = query
   const from = optionalTimeOf('from', query.from)
   const to = optionalTimeOf('to', query.to)
@@ -85,7 +85,7 @@ export function runFilterOf(query: RunFilterQuery, now: number): RunFilter {
   return { ...found, hasGaps, approvalsLookedAt, sift: siftOf(query), score, unscored, share }
 }
 
-export function isFindable({ sessionId, userId, agent, search, sift, score, unscored }: RunFilter): boolean {
+export function isFindable({ sessionId, userId, agent, search, sift, score, unscored }: RunCriteria): boolean {
   const scored = [score?.name, typeof score?.value === 'string' ? score.value : undefined, unscored]
   const texts = [sessionId, userId, agent, search, ...scored, ...Object.values(sift?.traits ?? {})]
   return texts.every((text) => text === undefined || text === null || isStorableText(text))

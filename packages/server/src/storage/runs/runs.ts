@@ -41,9 +41,9 @@ export type GapRow = Pick<
   RunRow,
   'id' | 'runId' | 'startedAt' | 'agentId' | 'agentName' | 'agentDisplayName' | 'recorders'
 >
-export type GapFilter = Pick<RunFilter, 'agentId' | 'from' | 'to'>
+export type GapFilter = Pick<RunCriteria, 'agentId' | 'from' | 'to'>
 
-export interface RunFilter {
+export interface RunCriteria {
   /** Prefix of the external run id, or an exact session id, agent id or name. Bounded by LIMITS.searched…. */
   search?: string | undefined
   /** Internal id. */

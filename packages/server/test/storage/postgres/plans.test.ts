@@ -8,7 +8,7 @@ import pg from 'pg'
 import { advanceErasure } from '../../../src/domain/data/erasure.ts'
 import { parseSearchQuery } from '../../../src/domain/runs/search-query.ts'
 import { openPostgresStorage } from '../../../src/storage/postgres/open.ts'
-import type { RunFilter } from '../../../src/storage/runs/runs.ts'
+import type { RunCriteria } from '../../../src/storage/runs/runs.ts'
 import type { Storage } from '../../../src/storage/storage.ts'
 import { NESTED_PLANS } from '../../setup/citus-skips.ts'
 import { testDatabases, type TestDatabase, type TestDatabases } from '../../setup/postgres-server.ts'
@@ -214,7 +214,7 @@ describe('plans', { skip: NESTED_PLANS }, () => {
     await append(storage, env, ...events, ...events.map((one) => ({ ...one, onlyIfStored: true })))
   }
 
-  async function listRuns({ id }: { id: string }, filter: RunFilter) {
+  async function listRuns({ id }: { id: string }, filter: RunCriteria) {
     await storage.listRuns(env, filter, { limit: 50, after: null })
     await storage.listRuns(env, filter, { limit: 50, after: { startedAt: NOON + 1_500, id, rank: 1_500 } })
   }

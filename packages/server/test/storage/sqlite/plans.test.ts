@@ -14,7 +14,7 @@ import { sqliteSql } from '../../../src/storage/sqlite/sql.ts'
 import type { EventRowsPage, NewEvent } from '../../../src/storage/record/events.ts'
 import { KEEP_ALL } from '../../../src/storage/data/retention.ts'
 import { DAY_MS } from '../../../src/storage/engine/times.ts'
-import type { RunFilter } from '../../../src/storage/runs/runs.ts'
+import type { RunCriteria } from '../../../src/storage/runs/runs.ts'
 import { newFailure } from '../suite/issues/issue-sample.ts'
 import { newErasure, type Subject } from '../suite/data/erasure-sample.ts'
 import { batch, llmCall, newId, NOON } from '../suite/sample.ts'
@@ -55,7 +55,7 @@ function assertIndexed(plan: string) {
 }
 
 test('a page of runs comes in order from the index of its filter, with any time range and cursor', async () => {
-  const filters: [RunFilter, string][] = [
+  const filters: [RunCriteria, string][] = [
     [{}, 'runs_by_start'],
     [{ agentId: 'a' }, 'runs_by_agent'],
     [{ status: 'FAILED' }, 'runs_by_status'],
@@ -115,7 +115,7 @@ test('runs by cost, length, tokens or failures come from an index; those of a fi
         const [rows = ''] = plans
         assert.match(rows, /SEARCH runs USING INDEX sqlite_autoindex_runs_1 \(environment_id=\? AND id=\?\)/)
       }
-      const few: [RunFilter, string][] = [
+      const few: [RunCriteria, string][] = [
         [{ agentId: 'a' }, 'runs_by_agent'],
         [{ status: 'FAILED', from: 1 }, 'runs_by_status'],
         [{ from: 1, to: 9 }, 'runs_by_start'],
@@ -136,7 +136,7 @@ test('scores of a run, its sums and runs by a score are found by index, a bounde
   const score = { name: 'accuracy', compare: '<', value: 0.5 } as const
   const ofRun = /SEARCH s USING PRIMARY KEY \(environment_id=\? AND name=\? AND run=\?\)/
   for (const after of [null, { startedAt: 5, id: UUID, rank: 0.5 }]) {
-    for (const filter of [{ score }, { unscored: 'accuracy', share: 10, status: 'FAILED' }] as RunFilter[]) {
+    for (const filter of [{ score }, { unscored: 'accuracy', share: 10, status: 'FAILED' }] as RunCriteria[]) {
       const [rows = '', last = ''] = await plansOf('listRuns', 'env', { sift, ...filter }, { limit: 10, after })
       assert.match(rows, /INDEX runs_by_(start|status) /)
       assert.match(rows, ofRun)
@@ -185,7 +185,7 @@ test('the runs that are running in the interface are found by two indexes', asyn
 })
 
 test('runs with approvals are found by the newest requests, one by one', async () => {
-  for (const filter of [{}, { from: 1, to: 9 }, { status: 'FAILED' }, { agentId: 'a' }] as RunFilter[]) {
+  for (const filter of [{}, { from: 1, to: 9 }, { status: 'FAILED' }, { agentId: 'a' }] as RunCriteria[]) {
     const [plan = ''] = await plansOf(
       'listRuns',
       'env',
@@ -202,7 +202,7 @@ test('each part of a search of runs uses an index, and sorts only its bounded ca
     "INSERT OR IGNORE INTO agents (environment_id, id, agent_key, external_id, name, name_time) VALUES ('env', ?, 'key', 'id', 'text', 1)",
   ).run(UUID)
   for (const after of [null, { startedAt: 5, id: UUID }]) {
-    for (const filter of [{}, { status: 'FAILED' }, { from: 1, to: 9 }] as RunFilter[]) {
+    for (const filter of [{}, { status: 'FAILED' }, { from: 1, to: 9 }] as RunCriteria[]) {
       const plans = await plansOf('listRuns', 'env', { search: 'text', ...filter }, { limit: 10, after })
       const [ids = '', session = '', keys = '', names = '', agent = ''] = plans
       assert.match(

@@ -1,6 +1,6 @@
 /** Walks over runs by a number, then by id, instead of by their start. */
 import type { ScoreFilter } from '@tacho/contract/runs/score-filter.ts'
-import type { RunPage, RunPlace, RunRanking, RunFilter } from '../../runs/runs.ts'
+import type { RunPage, RunPlace, RunRanking, RunCriteria } from '../../runs/runs.ts'
 import type { Part, Sql } from '../engine/sql.ts'
 
 /** `alias`: that of the runs, with a dot. */
@@ -103,7 +103,7 @@ const OF_PAGE = (selected: string, name = ':scoreName') =>
 
 export function scoreConditions(
   { dialect }: Pick<Sql, 'dialect'>,
-  { score, unscored, share }: Pick<RunFilter, 'score' | 'unscored' | 'share'>,
+  { score, unscored, share }: Pick<RunCriteria, 'score' | 'unscored' | 'share'>,
 ): Part[] {
   const parts: Part[] = []
   if (score !== undefined) parts.push(ofScore(score))
@@ -129,7 +129,7 @@ function ofScore({ name, compare, value }: ScoreFilter): Part {
 export function scoreWalk(
   sql: Pick<Sql, 'dialect'>,
   environmentId: string,
-  { name, order, looked }: { name: string; order: NonNullable<RunFilter['scoreOrder']>; looked: number },
+  { name, order, looked }: { name: string; order: NonNullable<RunCriteria['scoreOrder']>; looked: number },
   page: RunPage,
 ): RunWalk {
   const ranks = {
@@ -140,4 +140,4 @@ export function scoreWalk(
   return runWalk(sql, environmentId, { ranks, direction: scoreDirection(order), most: looked }, page)
 }
 
-export const scoreDirection = (order: RunFilter['scoreOrder']) => (order === 'lowest' ? 'ASC' : 'DESC')
+export const scoreDirection = (order: RunCriteria['scoreOrder']) => (order === 'lowest' ? 'ASC' : 'DESC')

@@ -13,7 +13,7 @@ import { firstRows, type Page } from '../../engine/page.ts'
 import {
   type GapFilter,
   type GapRow,
-  type RunFilter,
+  type RunCriteria,
   type RunPage,
   type RunPlace,
   type RunRow,
@@ -101,12 +101,12 @@ async function listGaps(sql: Sql, environmentId: string, filter: GapFilter, page
 
 type PlainFilter = Omit<SqlFilter, 'search' | 'agent'>
 
-interface SqlFilter extends RunFilter {
+interface SqlFilter extends RunCriteria {
   isRuleClosed?: boolean
 }
 
 /** Merges pages. Stops at the first end of a page that has more rows, because those come next. */
-function firstRuns(pages: RunsRead[], { scoreOrder, rankedBy }: RunFilter, { limit }: RunPage): RunsRead {
+function firstRuns(pages: RunsRead[], { scoreOrder, rankedBy }: RunCriteria, { limit }: RunPage): RunsRead {
   const inOrder =
     rankedBy !== undefined ? byRank('DESC') : scoreOrder === undefined ? byNewest : byRank(scoreDirection(scoreOrder))
   const ends = pages.flatMap(({ rows, more, lookedTo }): RunPlace[] => (more ? [lookedTo ?? rows.at(-1)!] : []))

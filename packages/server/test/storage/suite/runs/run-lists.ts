@@ -3,7 +3,7 @@ import { describe, test } from 'node:test'
 import { LIMITS } from '@tacho/contract/engine/limits.ts'
 import type { NewEvent } from '../../../../src/storage/record/events.ts'
 import {
-  type RunFilter,
+  type RunCriteria,
   type RunPlace,
   type RunRanking,
   type RunRow,
@@ -42,7 +42,7 @@ export function runListsSuite(open: OpenStorage) {
       }
     })
 
-    async function walk(env: string, filter: RunFilter, limit: number): Promise<RunRow[]> {
+    async function walk(env: string, filter: RunCriteria, limit: number): Promise<RunRow[]> {
       const rows: RunRow[] = []
       for (let after: RunPlace | null = null; ;) {
         const page = await storage().listRuns(env, filter, { limit, after })
@@ -81,7 +81,7 @@ export function runListsSuite(open: OpenStorage) {
         event({ runId: 'bad' }),
       )
       await append(storage(), env, event({ runId: 'bad', ...refund }), event({ runId: 'bad', ...refund }))
-      const found = async (sift: Partial<RunSift>, filter: RunFilter = {}) =>
+      const found = async (sift: Partial<RunSift>, filter: RunCriteria = {}) =>
         (await walk(env, { ...filter, sift: { ...NO_SIFT, ...sift } }, 2)).map(({ runId }) => runId).toSorted()
       assert.deepEqual(await found({}), ['bad', 'dear', 'long', 'plain'])
       assert.deepEqual([await found({ costNanosMin: 5 }), await found({ costNanosMin: 6 })], [['dear'], []])
@@ -121,7 +121,7 @@ export function runListsSuite(open: OpenStorage) {
       for (const runId of ['asked', 'asked twice', 'asked twice', 'unknown', null]) {
         await ask(storage(), env, { runId })
       }
-      const found = async (filter: RunFilter) =>
+      const found = async (filter: RunCriteria) =>
         (await walk(env, { ...filter, approvalsLookedAt: 5 }, 1)).map(({ runId }) => runId).toSorted()
       assert.deepEqual(await found({}), ['asked', 'asked twice'])
       assert.deepEqual(await found({ search: 'asked t' }), ['asked twice'])
@@ -168,7 +168,7 @@ export function runListsSuite(open: OpenStorage) {
         for (const runsLookedAt of [1, 3, 100]) {
           const rankedBy: RunRanking = { by, runsLookedAt }
           for (const limit of [1, 2, 7]) {
-            const found = async (filter: RunFilter) =>
+            const found = async (filter: RunCriteria) =>
               (await walk(env, { ...filter, rankedBy }, limit)).map(({ runId }) => runId)
             const what = `${by} ${runsLookedAt} ${limit}`
             assert.deepEqual(await found({}), all, what)
@@ -189,7 +189,7 @@ export function runListsSuite(open: OpenStorage) {
     test('examines a bounded number of runs in another order too, unless few match an index', async () => {
       const env = await rankedRuns()
       const rankedBy = { by: 'cost', runsLookedAt: 3 } as const
-      const first = (filter: RunFilter) => storage().listRuns(env, { ...filter, rankedBy }, { limit: 9, after: null })
+      const first = (filter: RunCriteria) => storage().listRuns(env, { ...filter, rankedBy }, { limit: 9, after: null })
       // Four runs are of this agent: the three dearest of all are looked at, of which r6 and perhaps r4 are.
       const many = await first({ agent: 'even' })
       assert.deepEqual([many.rows[0]?.runId, many.more, many.lookedTo?.rank], ['r6', true, 4])
@@ -223,7 +223,7 @@ export function runListsSuite(open: OpenStorage) {
       const env = await twelveRuns()
       const rows = await walk(env, {}, 100)
       const agentId = rows.find(({ agentExternalId }) => agentExternalId === 'agent 1')?.agentId ?? ''
-      const filters: [RunFilter, (row: RunRow) => boolean][] = [
+      const filters: [RunCriteria, (row: RunRow) => boolean][] = [
         [{ agentId }, (row) => row.agentId === agentId],
         [{ status: 'RUNNING' }, (row) => row.status === 'RUNNING'],
         [{ status: 'FAILED' }, (row) => row.status === 'FAILED'],
@@ -265,7 +265,7 @@ export function runListsSuite(open: OpenStorage) {
         { runId: '\u{10ffff}' },
       ]
       for (const [n, given] of stored.entries()) await append(storage(), env, event({ ...given, time: NOON + n }))
-      const found = async (search: string, filter: RunFilter = {}) =>
+      const found = async (search: string, filter: RunCriteria = {}) =>
         (await walk(env, { search, ...filter }, 100)).map(({ runId }) => runId)
       assert.deepEqual(await found('order-1'), ['by id and name', 'by name', 'by id', 'other', 'order-10', 'order-1'])
       assert.deepEqual(await found('order'), ['order_1', 'order-10', 'order-1'])

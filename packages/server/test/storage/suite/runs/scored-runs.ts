@@ -4,7 +4,7 @@ import { describe, test } from 'node:test'
 import { LIMITS } from '@tacho/contract/engine/limits.ts'
 import type { ScoreFilter } from '@tacho/contract/runs/score-filter.ts'
 import type { NewEvent } from '../../../../src/storage/record/events.ts'
-import type { RunFilter, RunPlace, RunSift } from '../../../../src/storage/runs/runs.ts'
+import type { RunCriteria, RunPlace, RunSift } from '../../../../src/storage/runs/runs.ts'
 import { sharedStorage, type OpenStorage } from '../open.ts'
 import { append, event, HOUR, newEnvironment, newId, NOON, scored } from '../sample.ts'
 
@@ -35,7 +35,7 @@ export function scoredRunsSuite(open: OpenStorage) {
       return env
     }
 
-    const found = async (env: string, filter: RunFilter) => {
+    const found = async (env: string, filter: RunCriteria) => {
       const { rows } = await storage().listRuns(env, { sift: SIFT, ...filter }, { limit: 100, after: null })
       return rows.map(({ runId }) => runId).join('')
     }
@@ -66,7 +66,7 @@ export function scoredRunsSuite(open: OpenStorage) {
     test('come in the order of a score, page by page, and those with its categories alone do not', async () => {
       const env = await judged()
       const score: ScoreFilter = { name: 'accuracy', compare: null, value: null }
-      const walk = async (filter: RunFilter, sift = SIFT, limit = 1) => {
+      const walk = async (filter: RunCriteria, sift = SIFT, limit = 1) => {
         let [ids, after] = ['', null as RunPlace | null]
         for (let pages = 0; pages < 20; pages++) {
           const page = await storage().listRuns(env, { sift, score, ...filter }, { limit, after })
