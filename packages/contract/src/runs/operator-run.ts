@@ -106,7 +106,7 @@ export type OperatorRun = Static<typeof OperatorRun>
 export const OperatorRunPage = Type.Object({ items: Type.Array(OperatorRun), nextCursor }, { $id: 'OperatorRunPage' })
 export type OperatorRunPage = Static<typeof OperatorRunPage>
 
-const SIFTED = `A page ends after ${LIMITS.runsLookedAt} examined runs: it can have few or no items and still a nextCursor`
+const SCANNED = `A page ends after ${LIMITS.runsLookedAt} examined runs: it can have few or no items and still a nextCursor`
 
 /** Parameters that choose runs. */
 export const RUN_FILTERS = {
@@ -130,7 +130,7 @@ export const RUN_FILTERS = {
   status: Type.Optional(RunStatus),
   activity: Type.Optional(
     Type.Enum(['STALLED'], {
-      description: `RUNNING runs that are stalled: no event for as long as the stalled rule says, and no pending request. ${SIFTED}`,
+      description: `RUNNING runs that are stalled: no event for as long as the stalled rule says, and no pending request. ${SCANNED}`,
     }),
   ),
   from: Type.Optional(time('Runs started at or after this time')),
@@ -148,19 +148,19 @@ export const RUN_FILTERS = {
   minCost: Type.Optional(
     Type.String({
       pattern: '^[0-9]{1,7}(\\.[0-9]{1,9})?$',
-      description: `Runs whose sent cost, without estimates, is at least this, in US dollars: a decimal number such as 0.25. ${SIFTED}`,
+      description: `Runs whose sent cost, without estimates, is at least this, in US dollars: a decimal number such as 0.25. ${SCANNED}`,
     }),
   ),
   minLengthMs: Type.Optional(
     Type.Integer({
       minimum: 1,
       maximum: Number.MAX_SAFE_INTEGER,
-      description: `Runs at least this long, from the start to the end or the latest event. ${SIFTED}`,
+      description: `Runs at least this long, from the start to the end or the latest event. ${SCANNED}`,
     }),
   ),
   hasErrors: Type.Optional(
     Type.Enum(['true'], {
-      description: `Runs with an event that tells an error, as errorCount counts them. ${SIFTED}`,
+      description: `Runs with an event that tells an error, as errorCount counts them. ${SCANNED}`,
     }),
   ),
   completeness: Type.Optional(
@@ -173,32 +173,32 @@ export const RUN_FILTERS = {
       description: `Runs of the newest ${LIMITS.searchedApprovals} requests for approval in the environment`,
     }),
   ),
-  tool: Type.Optional(id(LIMITS.searchChars, `Runs with a TOOL_CALL of this toolName. ${SIFTED}`)),
-  model: Type.Optional(id(LIMITS.searchChars, `Runs with an LLM_CALL of this model. ${SIFTED}`)),
-  policyId: Type.Optional(id(LIMITS.searchChars, `Runs with a POLICY_DECISION of this policy. ${SIFTED}`)),
-  tag: Type.Optional(id(LIMITS.searchChars, `Runs with this tag. ${SIFTED}`)),
+  tool: Type.Optional(id(LIMITS.searchChars, `Runs with a TOOL_CALL of this toolName. ${SCANNED}`)),
+  model: Type.Optional(id(LIMITS.searchChars, `Runs with an LLM_CALL of this model. ${SCANNED}`)),
+  policyId: Type.Optional(id(LIMITS.searchChars, `Runs with a POLICY_DECISION of this policy. ${SCANNED}`)),
+  tag: Type.Optional(id(LIMITS.searchChars, `Runs with this tag. ${SCANNED}`)),
   metadata: Type.Optional(
-    id(LIMITS.searchChars, `Runs with this metadata: key=value, or a key for any value. ${SIFTED}`),
+    id(LIMITS.searchChars, `Runs with this metadata: key=value, or a key for any value. ${SCANNED}`),
   ),
   loops: Type.Optional(
     Type.Enum(['true'], {
-      description: `Runs in which a tool was called with the same input ${LIMITS.loopCalls} times within ${LIMITS.loopWindowCalls} tool calls. ${SIFTED}`,
+      description: `Runs in which a tool was called with the same input ${LIMITS.loopCalls} times within ${LIMITS.loopWindowCalls} tool calls. ${SCANNED}`,
     }),
   ),
-  promptVersionId: Type.Optional(uuid(`Runs with an event that names this prompt version. ${SIFTED}`)),
+  promptVersionId: Type.Optional(uuid(`Runs with an event that names this prompt version. ${SCANNED}`)),
   score: Type.Optional(
     id(
       LIMITS.searchChars,
       'Runs with a score: its name, or name<0.5, name<=, name>, name>=, name=1, compared with the mean of the run; name=true or ' +
-        `name=false, for what at least half or less than half of its scores say; name=word, for its latest category. ${SIFTED}`,
+        `name=false, for what at least half or less than half of its scores say; name=word, for its latest category. ${SCANNED}`,
     ),
   ),
-  unscored: Type.Optional(id(LIMITS.scoreNameChars, `Runs without a score of this name. ${SIFTED}`)),
+  unscored: Type.Optional(id(LIMITS.scoreNameChars, `Runs without a score of this name. ${SCANNED}`)),
   share: Type.Optional(
     Type.Integer({
       minimum: 1,
       maximum: 100,
-      description: `About so many of 100 runs, chosen by their internal ids: always the same runs. ${SIFTED}`,
+      description: `About so many of 100 runs, chosen by their internal ids: always the same runs. ${SCANNED}`,
     }),
   ),
 }
@@ -213,12 +213,12 @@ export const OperatorRunsQuery = Type.Object({
       description:
         'The order. newest: by their start. The others list only runs that ended and have some of it, the greatest first: cost: the ' +
         'sent cost, without estimates; length: from the start to the end; tokens: in total; failures: events that tell an error, as ' +
-        `errorCount counts them. With other filters that more than ${LIMITS.runsLookedAt} runs match: ${SIFTED}`,
+        `errorCount counts them. With other filters that more than ${LIMITS.runsLookedAt} runs match: ${SCANNED}`,
     }),
   ),
   scoreOrder: Type.Optional(
     Type.Enum(['lowest', 'highest'], {
-      description: `Only with score: runs by the mean of that score, not by their start; those with categories alone are left out. ${SIFTED}`,
+      description: `Only with score: runs by the mean of that score, not by their start; those with categories alone are left out. ${SCANNED}`,
     }),
   ),
 })

@@ -7,7 +7,7 @@ import type { RunActivity } from '@tacho/contract/engine/words.ts'
 import type { Agent } from '@tacho/contract/runs/agent.ts'
 import { toOperatorRun, toRunProblem } from '../../domain/runs/run.ts'
 import { estimatorOf } from '../../prices/price-table.ts'
-import type { RunPlace, RunRow, RunsRead, RunCriteria, RunSift, RunViewRow, AgentRow } from '../../storage/runs/runs.ts'
+import type { RunPlace, RunRow, RunsRead, RunCriteria, RunScan, RunViewRow, AgentRow } from '../../storage/runs/runs.ts'
 import { readUncosted } from '../../storage/runs/usage.ts'
 import { refuseField, optionalTimeOf } from '../web/field.ts'
 import { readPage, NOTHING, listById, listPage } from '../web/paging.ts'
@@ -82,16 +82,16 @@ export function runCriteriaOf(query: RunFilterQuery, now: number): RunCriteria {
   const { unscored, share } = query
   const found = { agentId, agent, sessionId, userId, status, from, to, search: q, stalledAt }
   const hasGaps = query.completeness === 'GAPS' || undefined
-  return { ...found, hasGaps, approvalsLookedAt, sift: siftOf(query), score, unscored, share }
+  return { ...found, hasGaps, approvalsLookedAt, scan: scanOf(query), score, unscored, share }
 }
 
-export function isFindable({ sessionId, userId, agent, search, sift, score, unscored }: RunCriteria): boolean {
+export function isFindable({ sessionId, userId, agent, search, scan, score, unscored }: RunCriteria): boolean {
   const scored = [score?.name, typeof score?.value === 'string' ? score.value : undefined, unscored]
-  const texts = [sessionId, userId, agent, search, ...scored, ...Object.values(sift?.traits ?? {})]
+  const texts = [sessionId, userId, agent, search, ...scored, ...Object.values(scan?.traits ?? {})]
   return texts.every((text) => text === undefined || text === null || isStorableText(text))
 }
 
-function siftOf(query: RunFilterQuery): RunSift | undefined {
+function scanOf(query: RunFilterQuery): RunScan | undefined {
   const { activity, minCost, minLengthMs, hasErrors, tool, model, policyId, promptVersionId, tag, metadata, loops } =
     query
   const { score, unscored, share } = query

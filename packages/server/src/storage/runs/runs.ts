@@ -63,7 +63,7 @@ export interface RunCriteria {
   /** Needs `sift`. */
   stalledAt?: number | undefined
   /** Conditions that no index answers. */
-  sift?: RunSift | undefined
+  scan?: RunScan | undefined
   /** Needs `sift`. */
   score?: ScoreFilter | undefined
   /** Only runs without a score of this name. Needs `sift`. */
@@ -81,7 +81,7 @@ export interface RunRanking {
   runsLookedAt: number
 }
 
-export interface RunSift {
+export interface RunScan {
   costNanosMin: number
   /** To the end, or to the latest event. */
   lengthMsMin: number

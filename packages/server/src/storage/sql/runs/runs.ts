@@ -17,7 +17,7 @@ import {
   type RunPage,
   type RunPlace,
   type RunRow,
-  type RunSift,
+  type RunScan,
   type RunsRead,
   soughtTrait,
   TRAIT_KINDS,
@@ -171,22 +171,22 @@ function askedRuns(sql: Sql, environmentId: string, approvals: number): Part {
 }
 
 async function pageOfRuns(sql: Sql, environmentId: string, filter: PlainFilter, page: RunPage, named?: Part) {
-  const { sift } = filter
+  const { scan } = filter
   const walk = await walkOf(sql, environmentId, filter, page, named)
   const order = walk?.order ?? newestFirst
   const columns = walk === null ? COLUMNS : `${COLUMNS}, r.rank`
   const { text: runs, params } = runsThat(sql, environmentId, filter, page, named, walk)
-  if (sift === undefined) {
+  if (scan === undefined) {
     const all = { ...params, most: page.limit + 1 }
     const found = await sql.page<RunRow>(withAgents(columns, runs, order), all, page.limit)
     return continued(sql, found, walk?.last ?? null)
   }
-  const examined = { ...params, most: sift.runsLookedAt }
+  const examined = { ...params, most: scan.runsLookedAt }
   const stalled = filter.stalledAt === undefined ? null : await stalledRuns(sql, environmentId, filter.stalledAt)
   const further = [...(stalled === null ? [] : [stalled]), ...scoreConditions(sql, filter)]
-  const matches = [siftText(sql), ...further.map(({ text }) => text)].join(' AND ')
+  const matches = [scanCondition(sql), ...further.map(({ text }) => text)].join(' AND ')
   const sifted = `SELECT * FROM (${runs}) page WHERE ${matches} ${order('')} LIMIT :limit`
-  const values = Object.assign({ ...examined, ...siftValues(sift) }, ...further.map((part) => part.params))
+  const values = Object.assign({ ...examined, ...scanParams(scan) }, ...further.map((part) => part.params))
   const found = await sql.page<RunRow>(
     withAgents(columns, sifted, order),
     { ...values, limit: page.limit + 1 },
@@ -194,7 +194,7 @@ async function pageOfRuns(sql: Sql, environmentId: string, filter: PlainFilter, 
   )
   const last = {
     text: `SELECT started_at AS "startedAt", id FROM (${runs}) page ${order('')} LIMIT 1 OFFSET :past`,
-    params: { ...examined, past: sift.runsLookedAt - 1 },
+    params: { ...examined, past: scan.runsLookedAt - 1 },
   }
   return continued(sql, found, walk === null ? last : walk.last)
 }
@@ -207,20 +207,20 @@ async function continued(sql: Sql, found: Page<RunRow>, last: Part | null): Prom
 }
 
 async function walkOf(sql: Sql, environmentId: string, filter: PlainFilter, page: RunPage, named: Part | undefined) {
-  const { sift, score, scoreOrder, rankedBy } = filter
+  const { scan, score, scoreOrder, rankedBy } = filter
   if (rankedBy !== undefined) {
     return rankedWalk(sql, environmentId, rankedBy, await fewRuns(sql, environmentId, filter, named), page)
   }
-  if (!sift || !score || !scoreOrder) return null
-  return scoreWalk(sql, environmentId, { name: score.name, order: scoreOrder, looked: sift.runsLookedAt }, page)
+  if (!scan || !score || !scoreOrder) return null
+  return scoreWalk(sql, environmentId, { name: score.name, order: scoreOrder, looked: scan.runsLookedAt }, page)
 }
 
 /** Runs that an index finds, if they are few; null: they are many; 'all': there is no such filter. */
 async function fewRuns(sql: Sql, environmentId: string, filter: PlainFilter, named: Part | undefined) {
-  const { agentId, status, sessionId, userId, hasGaps, approvalsLookedAt, from, to, sift, rankedBy } = filter
+  const { agentId, status, sessionId, userId, hasGaps, approvalsLookedAt, from, to, scan, rankedBy } = filter
   const isBounded = named !== undefined || approvalsLookedAt !== undefined
   const isFiltered = [agentId, status, sessionId, userId, hasGaps, from, to].some((value) => value !== undefined)
-  if (!isBounded && !isFiltered) return sift === undefined ? 'all' : null
+  if (!isBounded && !isFiltered) return scan === undefined ? 'all' : null
   const looked = rankedBy?.runsLookedAt ?? 0
   const { text: all, params } = runsThat(sql, environmentId, filter, { limit: looked, after: null }, named)
   // Its limit is not that of the runs around it.
@@ -280,13 +280,13 @@ function runsThat(
 const UNINDEXED_STATUS = { sqlite: '+status = :status', postgres: `status || '' = :status` }
 
 /** One text for all sifts: each text is prepared once and kept. Every text contains the empty text. */
-const siftText = (sql: Sql): string =>
+const scanCondition = (sql: Sql): string =>
   [
     'cost_nanos >= :costMin AND COALESCE(ended_at, last_event_at) - started_at >= :lengthMin AND error_count >= :errorsMin',
     ...TRAIT_KINDS.map((kind) => contains(sql, 'traits', `:of_${kind}`)),
   ].join(' AND ')
 
-function siftValues({ costNanosMin, lengthMsMin, errorsMin, traits }: RunSift): NamedParams {
+function scanParams({ costNanosMin, lengthMsMin, errorsMin, traits }: RunScan): NamedParams {
   const sought = TRAIT_KINDS.map((kind) => {
     const name = traits[kind]
     return [`of_${kind}`, name === undefined ? '' : soughtTrait(kind, name)]

@@ -7,7 +7,7 @@ import {
   type RunPlace,
   type RunRanking,
   type RunRow,
-  type RunSift,
+  type RunScan,
   readTraits,
   traitLine,
 } from '../../../../src/storage/runs/runs.ts'
@@ -65,7 +65,7 @@ export function runListsSuite(open: OpenStorage) {
       return env
     }
 
-    const NO_SIFT: RunSift = { costNanosMin: 0, lengthMsMin: 0, errorsMin: 0, traits: {}, runsLookedAt: 3 }
+    const NO_SIFT: RunScan = { costNanosMin: 0, lengthMsMin: 0, errorsMin: 0, traits: {}, runsLookedAt: 3 }
 
     test('can be filtered by cost, length, errors and the names that events give, alone and together', async () => {
       const env = newId()
@@ -81,8 +81,8 @@ export function runListsSuite(open: OpenStorage) {
         event({ runId: 'bad' }),
       )
       await append(storage(), env, event({ runId: 'bad', ...refund }), event({ runId: 'bad', ...refund }))
-      const found = async (sift: Partial<RunSift>, filter: RunCriteria = {}) =>
-        (await walk(env, { ...filter, sift: { ...NO_SIFT, ...sift } }, 2)).map(({ runId }) => runId).toSorted()
+      const found = async (sift: Partial<RunScan>, filter: RunCriteria = {}) =>
+        (await walk(env, { ...filter, scan: { ...NO_SIFT, ...sift } }, 2)).map(({ runId }) => runId).toSorted()
       assert.deepEqual(await found({}), ['bad', 'dear', 'long', 'plain'])
       assert.deepEqual([await found({ costNanosMin: 5 }), await found({ costNanosMin: 6 })], [['dear'], []])
       assert.deepEqual(await found({ lengthMsMin: 99 }), ['long', 'plain'])
@@ -126,7 +126,7 @@ export function runListsSuite(open: OpenStorage) {
       assert.deepEqual(await found({}), ['asked', 'asked twice'])
       assert.deepEqual(await found({ search: 'asked t' }), ['asked twice'])
       assert.deepEqual(await found({ status: 'FAILED' }), [])
-      assert.deepEqual(await found({ sift: { ...NO_SIFT, lengthMsMin: 1 } }), [])
+      assert.deepEqual(await found({ scan: { ...NO_SIFT, lengthMsMin: 1 } }), [])
       assert.deepEqual(await found({ search: 'not' }), [])
     })
 
@@ -177,8 +177,8 @@ export function runListsSuite(open: OpenStorage) {
             assert.deepEqual(await found({ status: 'FAILED' }), [], what)
             assert.deepEqual(await found({ from: NOON + 1_000, to: NOON + 5_000 }), ['r6', 'r3', 'r1'], what)
             const sift = { ...NO_SIFT, runsLookedAt, lengthMsMin: 2 }
-            assert.deepEqual(await found({ sift }), ['r6', ...middle, 'r2'], what)
-            assert.deepEqual(await found({ sift, agent: 'odd' }), odd.slice(0, 2), what)
+            assert.deepEqual(await found({ scan }), ['r6', ...middle, 'r2'], what)
+            assert.deepEqual(await found({ scan, agent: 'odd' }), odd.slice(0, 2), what)
             assert.deepEqual(await found({ search: 'r3' }), ['r3'], what)
             assert.deepEqual(await found({ search: 'odd' }), odd, what)
           }

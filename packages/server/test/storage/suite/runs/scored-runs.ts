@@ -4,12 +4,12 @@ import { describe, test } from 'node:test'
 import { LIMITS } from '@tacho/contract/engine/limits.ts'
 import type { ScoreFilter } from '@tacho/contract/runs/score-filter.ts'
 import type { NewEvent } from '../../../../src/storage/record/events.ts'
-import type { RunCriteria, RunPlace, RunSift } from '../../../../src/storage/runs/runs.ts'
+import type { RunCriteria, RunPlace, RunScan } from '../../../../src/storage/runs/runs.ts'
 import { sharedStorage, type OpenStorage } from '../open.ts'
 import { append, event, HOUR, newEnvironment, newId, NOON, scored } from '../sample.ts'
 
 const MOST = { pairs: 100, rows: 100 }
-const SIFT: RunSift = { costNanosMin: 0, lengthMsMin: 0, errorsMin: 0, traits: {}, runsLookedAt: 100 }
+const SIFT: RunScan = { costNanosMin: 0, lengthMsMin: 0, errorsMin: 0, traits: {}, runsLookedAt: 100 }
 
 export function scoredRunsSuite(open: OpenStorage) {
   describe('runs by their scores', () => {
@@ -36,7 +36,7 @@ export function scoredRunsSuite(open: OpenStorage) {
     }
 
     const found = async (env: string, filter: RunCriteria) => {
-      const { rows } = await storage().listRuns(env, { sift: SIFT, ...filter }, { limit: 100, after: null })
+      const { rows } = await storage().listRuns(env, { scan: SIFT, ...filter }, { limit: 100, after: null })
       return rows.map(({ runId }) => runId).join('')
     }
 
@@ -69,7 +69,7 @@ export function scoredRunsSuite(open: OpenStorage) {
       const walk = async (filter: RunCriteria, sift = SIFT, limit = 1) => {
         let [ids, after] = ['', null as RunPlace | null]
         for (let pages = 0; pages < 20; pages++) {
-          const page = await storage().listRuns(env, { sift, score, ...filter }, { limit, after })
+          const page = await storage().listRuns(env, { scan, score, ...filter }, { limit, after })
           ids += page.rows.map(({ runId }) => runId).join('')
           if (!page.more) return ids
           after = page.lookedTo ?? page.rows.at(-1) ?? after
@@ -96,7 +96,7 @@ export function scoredRunsSuite(open: OpenStorage) {
       }
       const sift = { ...SIFT, runsLookedAt: 1_000 }
       const ids = async (share: number) => {
-        const { rows } = await storage().listRuns(env, { sift, share }, { limit: 500, after: null })
+        const { rows } = await storage().listRuns(env, { scan, share }, { limit: 500, after: null })
         return new Set(rows.map(({ id }) => id))
       }
       const [tenth, half, all] = [await ids(10), await ids(50), await ids(100)]

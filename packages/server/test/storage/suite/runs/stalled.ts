@@ -56,8 +56,8 @@ export function stalledSuite(open: OpenStorage) {
     }
 
     async function stalledIn(env: string, stalledAt: number): Promise<string[]> {
-      const sift = { costNanosMin: 0, lengthMsMin: 0, errorsMin: 0, traits: {}, runsLookedAt: 9 }
-      const { rows } = await storage().listRuns(env, { stalledAt, sift }, { limit: 9, after: null })
+      const scan = { costNanosMin: 0, lengthMsMin: 0, errorsMin: 0, traits: {}, runsLookedAt: 9 }
+      const { rows } = await storage().listRuns(env, { stalledAt, scan }, { limit: 9, after: null })
       return rows.map(({ runId }) => runId).toSorted()
     }
 
