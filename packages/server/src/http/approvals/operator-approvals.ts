@@ -23,7 +23,7 @@ const UNANSWERED_HOURS = 168
 export const NO_APPROVAL = refuse('not_found', 'The approval does not exist')
 
 export function operatorApprovalsRoutes({ serve, storage, now }: OperatorDeps, { current }: ApprovalReader): void {
-  serve('listApprovals', async ({ query, environment, walk }) => {
+  serve('listApprovals', async ({ query, environment, paging }) => {
     const { toolName, agentId, policyId, runId } = query
     // Only requests that wait can be withdrawn.
     const status = query.status ?? (query.withdrawn === undefined ? undefined : 'PENDING')
@@ -32,7 +32,7 @@ export function operatorApprovalsRoutes({ serve, storage, now }: OperatorDeps, {
     const filter = { status, toolName, inputHash: query.inputHash?.toLowerCase(), agentId, policyId, runId, withdrawn }
     if (!Object.values(filter).every((text) => isStorableText(text ?? ''))) return NOTHING
     const { rows, nextCursor } = await readPage(
-      walk,
+      paging,
       (page) => current.read(environment.id, () => storage.listApprovals(environment.id, filter, page)),
       (row: ApprovalRow) => ({ time: status === 'PENDING' ? row.expiresAt : row.createdAt, id: row.id }),
     )

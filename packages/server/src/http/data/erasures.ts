@@ -47,8 +47,8 @@ export function erasuresRoutes({ serve, storage, now, work }: OperatorDeps): voi
     return storage.previewErasure(environmentId, { kind, subject, field }, LIMITS.erasurePreviewRuns)
   })
 
-  serve('listErasures', ({ environment: { id }, walk }) =>
-    listById(walk, (page) => storage.listErasures(id, page), toErasure),
+  serve('listErasures', ({ environment: { id }, paging }) =>
+    listById(paging, (page) => storage.listErasures(id, page), toErasure),
   )
 
   serve('readErasure', async ({ params, environment }) =>

@@ -35,7 +35,7 @@ type Place = NonNullable<PageBySeen['after']>
 type PartRequest = OperatorRequestOf<'listIssueActivity'>
 
 export function issuesRoutes({ serve, storage }: OperatorDeps): void {
-  serve('listIssues', async ({ query, environment: { id: environmentId }, walk }) => {
+  serve('listIssues', async ({ query, environment: { id: environmentId }, paging }) => {
     const { limit: _, cursor: __, assigned, from, to, seenFrom, seenTo, ...rest } = query
     if (!Object.values(rest).every(isStorableText)) return NOTHING
     const filter: IssueFilter = {
@@ -46,7 +46,7 @@ export function issuesRoutes({ serve, storage }: OperatorDeps): void {
       seenTo: optionalTimeOf('to', to) ?? optionalTimeOf('seenTo', seenTo),
     }
     return listPage(
-      walk,
+      paging,
       (page) => storage.listIssues(environmentId, filter, page),
       toIssueSummary,
       ({ lastSeen, id }: IssueRow) => ({ lastSeen, id }),
@@ -99,12 +99,12 @@ export function issuesRoutes({ serve, storage }: OperatorDeps): void {
   }
 
   async function listPart<Row, Item>(
-    { params: { issueId }, environment, walk }: PartRequest,
+    { params: { issueId }, environment, paging }: PartRequest,
     read: (environmentId: string, issueId: string, page: PageBySeen) => Promise<Page<Row>>,
     toItem: (row: Row) => Item,
     placeOf: (row: Row) => Place,
   ) {
-    const page = await listPage(walk, (asked) => read(environment.id, issueId, asked), toItem, placeOf)
+    const page = await listPage(paging, (asked) => read(environment.id, issueId, asked), toItem, placeOf)
     if (page.items.length === 0) found(await storage.findIssue(environment.id, issueId), NO_ISSUE)
     return page
   }
@@ -113,8 +113,8 @@ export function issuesRoutes({ serve, storage }: OperatorDeps): void {
 const NO_RECORD = refuse('not_found', 'The issue record does not exist')
 
 export function operatorIssueRecordsRoutes({ serve, storage, work }: OperatorDeps): void {
-  serve('listIssueRecords', ({ query, environment: { id }, walk }) =>
-    listById(walk, (page) => storage.listIssueRecords(id, query, page), toIssueRecord),
+  serve('listIssueRecords', ({ query, environment: { id }, paging }) =>
+    listById(paging, (page) => storage.listIssueRecords(id, query, page), toIssueRecord),
   )
 
   serve('readIssueRecord', async ({ params, environment }) => {

@@ -212,9 +212,9 @@ export function slackLinksRoutes({ serve, storage }: OperatorDeps): void {
     return toSlackLink(found(await storage.confirmSlackLink(of, operator.id, given.at, entry), NO_CODE))
   })
 
-  serve('listSlackLinks', async ({ params: { webhookId }, environment: { id }, walk }) => {
+  serve('listSlackLinks', async ({ params: { webhookId }, environment: { id }, paging }) => {
     found(await storage.findWebhook(id, webhookId), NO_WEBHOOK)
-    return listById(walk, (page) => storage.listSlackLinks(id, webhookId, page), toSlackLink)
+    return listById(paging, (page) => storage.listSlackLinks(id, webhookId, page), toSlackLink)
   })
 
   serve('removeSlackLink', async ({ params: { webhookId, linkId }, environment, audit }) => {

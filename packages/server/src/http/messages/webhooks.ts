@@ -21,10 +21,10 @@ const ROTATION_MS = 24 * 60 * 60 * 1000
 export function webhooksRoutes(deps: OperatorDeps): void {
   const { serve, storage, now, work, checkWebhookUrl, publicUrl } = deps
 
-  serve('listWebhooks', ({ environment: { id }, workspace, actor, walk }) => {
+  serve('listWebhooks', ({ environment: { id }, workspace, actor, paging }) => {
     const role = actor.roleIn(workspace.id)
     const toItem = (row: WebhookRow) => toWebhook(row, publicUrl(), role !== null && includesRole(role, 'admin'))
-    return listById(walk, (page) => storage.listWebhooks(id, page), toItem)
+    return listById(paging, (page) => storage.listWebhooks(id, page), toItem)
   })
 
   serve('createWebhook', async ({ body, environment: { id: environmentId }, at, audit, auditRefused }) => {
@@ -88,9 +88,9 @@ export function webhooksRoutes(deps: OperatorDeps): void {
     return toDelivery(row)
   })
 
-  serve('listDeliveries', async ({ params, query: { status }, environment, walk }) => {
+  serve('listDeliveries', async ({ params, query: { status }, environment, paging }) => {
     const { id, environmentId } = await find(environment, params.webhookId)
-    return listById(walk, (page) => storage.listDeliveries(environmentId, id, { status }, page), toDelivery)
+    return listById(paging, (page) => storage.listDeliveries(environmentId, id, { status }, page), toDelivery)
   })
 
   serve('redeliver', async ({ params, environment, at, audit }) => {

@@ -46,8 +46,8 @@ export function invitationsRoutes(
 ): void {
   let guesses = { since: -Infinity, count: 0 }
 
-  serve(['listInvitations', 'listInstallationInvitations'], ({ workspace, walk }) =>
-    listById(walk, (page) => storage.listInvitations(workspace?.id ?? null, page), toInvitation),
+  serve(['listInvitations', 'listInstallationInvitations'], ({ workspace, paging }) =>
+    listById(paging, (page) => storage.listInvitations(workspace?.id ?? null, page), toInvitation),
   )
 
   serve(['invite', 'inviteEverywhere'], async ({ body, workspace, actor, at, audit }) => {

@@ -21,8 +21,8 @@ const DEACTIVATED = refuse(
 )
 
 export function operatorsRoutes({ serve, storage, refreshCredentials }: OperatorDeps): void {
-  serve(['listOperators', 'listInstallationOperators'], ({ workspace, walk }) =>
-    listById(walk, (page) => storage.listOperators(workspace?.id ?? null, page), toOperator),
+  serve(['listOperators', 'listInstallationOperators'], ({ workspace, paging }) =>
+    listById(paging, (page) => storage.listOperators(workspace?.id ?? null, page), toOperator),
   )
 
   serve(['changeRole', 'changeInstallationRole'], async ({ params, body: { role }, workspace, at, audit }) => {
@@ -90,8 +90,8 @@ const NO_TOKEN = refuse('not_found', 'The operator token does not exist')
 const ABOVE = refuse('forbidden', 'You cannot grant a role above your own')
 
 export function tokensRoutes({ serve, storage, refreshCredentials }: OperatorDeps): void {
-  serve(['listTokens', 'listInstallationTokens'], ({ workspace, walk }) =>
-    listById(walk, (page) => storage.listOperatorTokens(workspace?.id ?? null, page), toOperatorToken),
+  serve(['listTokens', 'listInstallationTokens'], ({ workspace, paging }) =>
+    listById(paging, (page) => storage.listOperatorTokens(workspace?.id ?? null, page), toOperatorToken),
   )
 
   serve(['createToken', 'createInstallationToken'], async ({ body, workspace, actor, at, audit }) => {
@@ -130,13 +130,13 @@ function toOperatorToken(row: OperatorTokenRow): OperatorToken {
 }
 
 export function auditLogRoutes({ serve, storage }: OperatorDeps): void {
-  serve(['listAudit', 'listInstallationAudit'], ({ query, workspace, walk }) => {
+  serve(['listAudit', 'listInstallationAudit'], ({ query, workspace, paging }) => {
     const { action, actorId, targetKind, targetId } = query
     const times = { from: optionalTimeOf('from', query.from), to: optionalTimeOf('to', query.to) }
     const texts = { action, actorId, targetKind, targetId }
     if (!Object.values(texts).every((text) => isStorableText(text ?? ''))) return NOTHING
     const filter = { ...texts, ...times }
-    return listById(walk, (page) => storage.listAudit(workspace?.id ?? null, page, filter), toAuditEntry)
+    return listById(paging, (page) => storage.listAudit(workspace?.id ?? null, page, filter), toAuditEntry)
   })
 }
 

@@ -23,7 +23,7 @@ import { listPage, NOTHING, readPage } from '../web/paging.ts'
 import type { OperatorDeps, OperatorRequestOf } from '../web/operator-serve.ts'
 
 export function deploymentsRoutes({ serve, storage, configurations }: OperatorDeps): void {
-  serve('listDeployments', async ({ environment: { id }, walk }) => {
+  serve('listDeployments', async ({ environment: { id }, paging }) => {
     // Read first: a publication in between then shows in the rows or not at all.
     const inForce = await storage.checkConfiguration(id)
     const placeOf = (row: DeploymentRow) => ({ kind: row.kind, id: row.id })
@@ -50,12 +50,12 @@ export function deploymentsRoutes({ serve, storage, configurations }: OperatorDe
     publish(asked, { action: 'ROLL_BACK', items: items.map(toItem) }, note),
   )
 
-  serve('listDeploymentChanges', async ({ query: { kind, id }, environment, walk }) => {
+  serve('listDeploymentChanges', async ({ query: { kind, id }, environment, paging }) => {
     if (id !== undefined && kind === undefined) return refuseField('id', 'requires kind')
     if (id !== undefined && !isStorableText(id)) return NOTHING
     const filter = kind !== undefined && id !== undefined ? toItem({ kind, id }) : { kind }
     return listPage(
-      walk,
+      paging,
       (page) => storage.listDeploymentChanges(environment.id, filter, page),
       toDeploymentChange,
       (row: DeploymentChangeRow) => ({ publication: row.publication, kind: row.kind, id: row.id }),
@@ -150,9 +150,9 @@ function toDeploymentChange(row: DeploymentChangeRow): DeploymentChange {
 }
 
 export function configurationClientsRoutes({ serve, storage }: OperatorDeps): void {
-  serve('listConfigurationClients', async ({ query: { standing }, environment: { id }, walk }) => {
+  serve('listConfigurationClients', async ({ query: { standing }, environment: { id }, paging }) => {
     const { revision, counts, rows, nextCursor } = await readPage(
-      walk,
+      paging,
       (page) => storage.listConfigurationClients(id, standing, page),
       ({ identifiedBy, clientId }: ConfigurationClientRow) => ({ identifiedBy, clientId }),
     )

@@ -17,8 +17,8 @@ const DAMAGED = 'Write another one, or restore a backup'
 const NO_VERSION = refuse('not_found', 'The policy does not have this version')
 
 export function policiesRoutes({ serve, storage, judge }: OperatorDeps): void {
-  serve('listPolicies', ({ query, workspace, walk }) =>
-    listById(walk, (page) => storage.listPolicies(workspace.id, page, query.archived === 'true'), toPolicy),
+  serve('listPolicies', ({ query, workspace, paging }) =>
+    listById(paging, (page) => storage.listPolicies(workspace.id, page, query.archived === 'true'), toPolicy),
   )
 
   serve('createPolicy', async ({ request, body, workspace, actor, at, audit }) => {
@@ -36,9 +36,9 @@ export function policiesRoutes({ serve, storage, judge }: OperatorDeps): void {
     return toPolicy(await find(workspace.id, params.policyId))
   })
 
-  serve('listPolicyVersions', async ({ params, workspace, walk }) => {
+  serve('listPolicyVersions', async ({ params, workspace, paging }) => {
     const { workspaceId, id } = await find(workspace.id, params.policyId)
-    return listPage(walk, (page) => storage.listPolicyVersions(workspaceId, id, page), toPolicyVersion, byNumber)
+    return listPage(paging, (page) => storage.listPolicyVersions(workspaceId, id, page), toPolicyVersion, byNumber)
   })
 
   serve('createPolicyVersion', async ({ request, params: { policyId: id }, body, workspace, actor, at, audit }) => {
@@ -134,8 +134,8 @@ export function simulationsRoutes({ serve, storage, judge, work }: OperatorDeps)
     return toSimulation({ ...row, status: 'QUEUED', endedAt: null, scanned: 0, total: null, error: null, result: null })
   })
 
-  serve('listSimulations', ({ environment: { id }, walk }) =>
-    listById(walk, (page) => storage.listSimulations(id, page), toSimulation),
+  serve('listSimulations', ({ environment: { id }, paging }) =>
+    listById(paging, (page) => storage.listSimulations(id, page), toSimulation),
   )
 
   serve('readSimulation', async ({ params, environment: { id } }) =>

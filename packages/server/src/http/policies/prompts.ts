@@ -19,10 +19,10 @@ const NO_VERSION = refuse('not_found', 'The prompt does not have this version')
 export function promptsRoutes(deps: OperatorDeps): void {
   const { serve, storage } = deps
 
-  serve('listPrompts', ({ query, workspace: { id }, walk }) => {
+  serve('listPrompts', ({ query, workspace: { id }, paging }) => {
     const name = query.name ?? null
     if (name !== null && !isStorableText(name)) return NOTHING
-    return listById(walk, (page) => storage.listPrompts(id, name, page, query.archived === 'true'), toPrompt)
+    return listById(paging, (page) => storage.listPrompts(id, name, page, query.archived === 'true'), toPrompt)
   })
 
   serve('createPrompt', async ({ body, workspace, actor, at, audit }) => {
@@ -37,9 +37,9 @@ export function promptsRoutes(deps: OperatorDeps): void {
 
   serve('readPrompt', async ({ params, workspace }) => toPrompt(await find(workspace.id, params.promptId)))
 
-  serve('listPromptVersions', async ({ params, workspace, walk }) => {
+  serve('listPromptVersions', async ({ params, workspace, paging }) => {
     const { workspaceId, id } = await find(workspace.id, params.promptId)
-    return listPage(walk, (page) => storage.listPromptVersions(workspaceId, id, page), toPromptVersionRow, byNumber)
+    return listPage(paging, (page) => storage.listPromptVersions(workspaceId, id, page), toPromptVersionRow, byNumber)
   })
 
   serve('createPromptVersion', async ({ params: { promptId: id }, body, workspace, actor, at, audit }) => {

@@ -28,7 +28,7 @@ const NO_EVENT = refuse('not_found', 'The event does not exist')
 export function operatorEventsRoutes(deps: OperatorDeps): void {
   const { serve, storage } = deps
 
-  serve('listEventRows', async ({ query, environment, run, walk: { limit, ...walk } }) => {
+  serve('listEventRows', async ({ query, environment, run, paging: { limit, ...walk } }) => {
     const { order = 'time', before, eventType, q } = query
     if (before !== undefined && order !== 'latest') throw refuseField('before', 'needs the order latest')
     const isFindable = before !== undefined && isStorableText(before)
@@ -101,12 +101,12 @@ const RUNS_AT_ONCE = 100
 const RECORDERS_IN_TURN = 250
 
 export function completenessRoutes({ serve, storage }: OperatorDeps): void {
-  serve('readCompleteness', async ({ query, environment: { id }, walk }) => {
+  serve('readCompleteness', async ({ query, environment: { id }, paging }) => {
     const window = windowOf(query)
     const { by, agentId } = query
     const sums = completenessSums(by)
     const { rows, nextCursor, addedTo } = await readPage(
-      walk,
+      paging,
       async ({ limit, after }) => {
         const last = await eachRun(id, { agentId, ...window }, sums.add)
         return { ...firstRows(sums.after(after), limit, bytesOf), addedTo: last }

@@ -27,7 +27,7 @@ const MOST_BYTES_OF_CHAR = 3
 export function operatorRunsRoutes(deps: OperatorDeps): void {
   const { serve, storage } = deps
 
-  serve('listOperatorRuns', async ({ query, environment, at, walk }) => {
+  serve('listOperatorRuns', async ({ query, environment, at, paging }) => {
     const { scoreOrder, sort = 'newest' } = query
     const chosen = runCriteriaOf(query, at)
     if (scoreOrder !== undefined && chosen.score === undefined) return refuseField('scoreOrder', 'needs score')
@@ -37,7 +37,7 @@ export function operatorRunsRoutes(deps: OperatorDeps): void {
     const filter = { ...chosen, scoreOrder, rankedBy }
     if (!isFindable(filter)) return NOTHING
     const { rows, nextCursor, scores } = await readPage(
-      walk,
+      paging,
       async (page) => fittingWithScores(environment.id, await storage.listRuns(environment.id, filter, page)),
       ({ startedAt, id, rank }: RunRow): RunPlace => ({ startedAt, id, ...(rank !== undefined && { rank }) }),
     )
@@ -138,8 +138,8 @@ const NAME_TAKEN = refuse('conflict', 'The environment already has a view with t
 const TOO_MANY = refuse('conflict', `The environment has reached its limit of ${LIMITS.runViews} views`)
 
 export function runViewsRoutes({ serve, storage }: OperatorDeps): void {
-  serve('listRunViews', ({ environment: { id }, walk }) =>
-    listById(walk, (page) => storage.listRunViews(id, page), toRunView),
+  serve('listRunViews', ({ environment: { id }, paging }) =>
+    listById(paging, (page) => storage.listRunViews(id, page), toRunView),
   )
 
   serve('createRunView', async ({ body, environment, at, audit }) => {
@@ -178,9 +178,9 @@ export function problemsRoutes({ serve, storage }: OperatorDeps): void {
   // Each problem of an idle run may lie in a compressed block of its own.
   const takeTurn = createTurnsOfWorkspaces(LIMITS.problemsAtOnce, 'pages of problems')
 
-  serve('listRunProblems', ({ reply, environment, run, walk }) =>
+  serve('listRunProblems', ({ reply, environment, run, paging }) =>
     listPage(
-      walk,
+      paging,
       (page) => {
         const bounded = { pageBytes: LIMITS.problemsPageBytes, ...page }
         return takeTurn(reply, () => storage.listProblems(environment.id, run.id, bounded))
@@ -230,10 +230,10 @@ async function activitiesOf(
 }
 
 export function agentsRoutes({ serve, storage }: OperatorDeps): void {
-  serve('listAgents', ({ query: { archived, q }, environment: { id }, walk }) => {
+  serve('listAgents', ({ query: { archived, q }, environment: { id }, paging }) => {
     if (q !== undefined && !isStorableText(q)) return NOTHING
     const filter = { withArchived: archived === 'true', search: q }
-    return listById(walk, (page) => storage.listAgents(id, page, filter), toAgent)
+    return listById(paging, (page) => storage.listAgents(id, page, filter), toAgent)
   })
 }
 

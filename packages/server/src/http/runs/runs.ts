@@ -9,7 +9,7 @@ import type { Storage } from '../../storage/storage.ts'
 import { tenantOf } from '../tenants/api-key.ts'
 import { found, refuse } from '../web/reply-error.ts'
 import { RawJson, serveRoute } from '../web/serve-route.ts'
-import { listPage, createWalk } from '../web/paging.ts'
+import { listPage, createPaging } from '../web/paging.ts'
 
 export const NO_RUN = refuse('not_found', 'The run does not exist')
 
@@ -22,7 +22,7 @@ export function runsRoutes(app: FastifyInstance, deps: Deps): void {
     const { environmentId } = tenantOf(request)
     const filter = { agentId: query.agentId, status: query.status, onlyOutcomesEnd: true }
     return listPage(
-      createWalk(cursors, [environmentId, 'runs', filter], query),
+      createPaging(cursors, [environmentId, 'runs', filter], query),
       (page) => storage.listRuns(environmentId, filter, page),
       toRun,
       ({ startedAt, id }: RunRow) => ({ startedAt, id }),
@@ -58,7 +58,7 @@ export function runsRoutes(app: FastifyInstance, deps: Deps): void {
     cursor: string,
   ): Promise<Timeline> {
     const run = await runOf(storage, environmentId, runId)
-    const after = createWalk(cursors, eventsWalk(environmentId, run), { cursor }).after<EventPosition>()
+    const after = createPaging(cursors, eventsWalk(environmentId, run), { cursor }).after<EventPosition>()
     const page = { limit, pageBytes: LIMITS.pageBytes, after }
     return { run, ...(await storage.listEvents(environmentId, run.id, page)) }
   }

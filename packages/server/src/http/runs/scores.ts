@@ -22,8 +22,8 @@ const FOREIGN = refuse('conflict', "This is someone else's score. Withdrawing it
 export function scoresRoutes({ serve, storage }: OperatorDeps): void {
   const takeTurn = createTurnsOfWorkspaces(LIMITS.scoreSumsAtOnce, 'sums of scores')
 
-  serve('listScores', ({ environment, run, walk }) =>
-    listById(walk, (page) => storage.listScores(environment.id, run.id, page), toScore),
+  serve('listScores', ({ environment, run, paging }) =>
+    listById(paging, (page) => storage.listScores(environment.id, run.id, page), toScore),
   )
 
   serve('giveScore', async ({ run: { id, runId }, body, environment, actor, at, audit }) => {

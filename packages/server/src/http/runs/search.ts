@@ -18,7 +18,7 @@ const REMOVING = refuse('conflict', 'The previous index is still being deleted. 
 export function searchRoutes({ serve, storage, work }: OperatorDeps): void {
   const takeTurn = createTurnsOfWorkspaces(LIMITS.searchesAtOnce, 'searches')
 
-  serve('searchEvents', async ({ query, reply, environment, at, walk: { limit, ...walk } }) => {
+  serve('searchEvents', async ({ query, reply, environment, at, paging: { limit, ...walk } }) => {
     const parsed = parseSearchQuery(query.q)
     if (!parsed.ok) return refuseField('q', `${parsed.message} (at character ${parsed.position})`)
     const range = rangeOf(query, at)
@@ -89,7 +89,7 @@ const PIECE = { limit: 250, pageBytes: 524_288 }
 export function runSearchRoutes({ serve, storage }: OperatorDeps): void {
   const takeTurn = createTurnsOfWorkspaces(LIMITS.searchesAtOnce, 'searches of runs')
 
-  serve('searchRun', async ({ query: { q }, reply, environment, run, walk: { limit, ...walk } }) => {
+  serve('searchRun', async ({ query: { q }, reply, environment, run, paging: { limit, ...walk } }) => {
     const after = walk.after<TimelinePlace>()
     if (!isStorableText(q)) return { items: [], examined: 0, nextCursor: null }
     const bounds = { events: LIMITS.eventsLookedAt, bytes: LIMITS.searchedPayloadBytes, piece: PIECE }

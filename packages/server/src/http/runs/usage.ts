@@ -31,7 +31,7 @@ const WINDOW_MS = 31 * DAY_MS
 export function usageRoutes(deps: OperatorDeps): void {
   const { serve, storage } = deps
 
-  serve('readUsage', async ({ query, environment, walk }) => {
+  serve('readUsage', async ({ query, environment, paging }) => {
     const window = windowOf(query)
     const { from } = window
     const to = window.to - HOUR_MS
@@ -39,7 +39,7 @@ export function usageRoutes(deps: OperatorDeps): void {
       return refuseField('to', 'must be at most 31 days after from')
     }
     const { rows, nextCursor } = await readPage(
-      walk,
+      paging,
       (page) => storage.readUsage(environment.id, from, to, page),
       ({ hour, agentId, modelKey }: UsageHourRow) => ({ hour, agentId, modelKey }),
     )
@@ -47,7 +47,7 @@ export function usageRoutes(deps: OperatorDeps): void {
     return { items: rows.map((row) => toUsageHour(row, estimator)), nextCursor }
   })
 
-  serve('readUsagePoints', async ({ query, environment, walk }) => {
+  serve('readUsagePoints', async ({ query, environment, paging }) => {
     const hours = windowOf(query)
     const { by, step, sort, user, metadata } = query
     if (user !== undefined && by !== 'user') return refuseField('user', 'needs by=user')
@@ -62,7 +62,7 @@ export function usageRoutes(deps: OperatorDeps): void {
     if (steps > LIMITS.usageSteps) return refuseField('to', `must be at most ${LIMITS.usageSteps} steps after from`)
     const tenant = { environmentId: environment.id, workspaceId: environment.workspaceId }
     const { rows, nextCursor } = await readPage(
-      walk,
+      paging,
       sort === 'cost' ? readDearest : readParts,
       ({ row: { step: last, key, value, totalTokens }, part }: PartRow): PartPlace => {
         return { part, step: last, key, ...(sort && { value, totalTokens }) }

@@ -12,8 +12,8 @@ const NO_KEY = refuse('not_found', 'The environment does not have this key')
 const ENDED = refuse('conflict', 'The key is revoked, expired or already replaced')
 
 export function apiKeysRoutes({ serve, storage, refreshCredentials }: OperatorDeps): void {
-  serve('listApiKeys', ({ environment: { id }, walk }) =>
-    listById(walk, (page) => storage.listApiKeys(id, page), toApiKey),
+  serve('listApiKeys', ({ environment: { id }, paging }) =>
+    listById(paging, (page) => storage.listApiKeys(id, page), toApiKey),
   )
 
   serve('createApiKey', async ({ body, environment, at, audit }) => {

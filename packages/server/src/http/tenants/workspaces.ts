@@ -8,9 +8,9 @@ import { pick, isoOf } from '../../domain/web/shown.ts'
 import type { OperatorDeps } from '../web/operator-serve.ts'
 
 export function workspacesRoutes({ serve, storage }: OperatorDeps): void {
-  serve('listWorkspaces', ({ query, actor: { everywhere, ownWorkspaces }, walk }) => {
+  serve('listWorkspaces', ({ query, actor: { everywhere, ownWorkspaces }, paging }) => {
     const within = everywhere === null ? ownWorkspaces : null
-    return listById(walk, (page) => storage.listWorkspaces(page, within, query.archived === 'true'), toWorkspace)
+    return listById(paging, (page) => storage.listWorkspaces(page, within, query.archived === 'true'), toWorkspace)
   })
 
   serve('createWorkspace', async ({ body: { name }, at, audit }) => {
@@ -30,8 +30,8 @@ export function toWorkspace(row: WorkspaceRow): Workspace {
 }
 
 export function environmentsRoutes({ serve, storage }: OperatorDeps): void {
-  serve('listEnvironments', ({ query, workspace: { id }, walk }) =>
-    listById(walk, (page) => storage.listEnvironments(id, page, query.archived === 'true'), toEnvironment),
+  serve('listEnvironments', ({ query, workspace: { id }, paging }) =>
+    listById(paging, (page) => storage.listEnvironments(id, page, query.archived === 'true'), toEnvironment),
   )
 
   serve('createEnvironment', async ({ body: { name }, workspace, at, audit }) => {

@@ -12,7 +12,7 @@ import type { EnvironmentRow, WorkspaceRow } from '../../storage/tenants/tenants
 import type { RunRow } from '../../storage/runs/runs.ts'
 import type { Deps } from './deps.ts'
 import { checkTexts } from './field.ts'
-import { createWalk, type ListQuery, type Walk } from './paging.ts'
+import { createPaging, type ListQuery, type Paging } from './paging.ts'
 import { runOf } from '../runs/runs.ts'
 import {
   serveRoute,
@@ -57,7 +57,7 @@ type OperatorRequest<R extends OperatorRoute> = RouteRequest<R> &
   (R extends { audit: object } ? Audited : unknown) & {
     /** When the handler began. */
     at: number
-    walk: Walk
+    paging: Paging
   }
 
 export type OperatorRequestOf<Name extends keyof Routes> = OperatorRequest<Routes[Name]>
@@ -91,7 +91,7 @@ export function operatorDeps(app: FastifyInstance, deps: Deps): OperatorDeps {
           const run = namesRun && environment && runId ? await runOf(storage, environment.id, runId) : null
           const query: ListQuery = given.query
           const { limit: _, cursor: __, ...filter } = query
-          const walk = createWalk(cursors, [name, ids, run?.id, filter], query)
+          const walk = createPaging(cursors, [name, ids, run?.id, filter], query)
           const more = { run, at, walk, ...(route.audit && audited(request, at, route.audit)) }
           return handler({ ...given, ...request.operator, ...more } as unknown as Parameters<typeof handler>[0])
         })

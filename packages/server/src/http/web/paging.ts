@@ -10,7 +10,7 @@ export interface ListQuery {
 }
 
 /** Through the pages of one list. */
-export interface Walk {
+export interface Paging {
   limit: number
   /** Null: from the beginning. */
   after: <Place>() => Place | null
@@ -18,7 +18,7 @@ export interface Walk {
 }
 
 /** A cursor is bound to `of`: the tenant, the list and the whole filter. */
-export function createWalk(cursors: Cursors, of: readonly unknown[], query: ListQuery): Walk {
+export function createPaging(cursors: Cursors, of: readonly unknown[], query: ListQuery): Paging {
   const { limit = LIMITS.operatorPageDefault, cursor } = query
   return {
     limit,
@@ -41,7 +41,7 @@ type Read<Row, Place, More = unknown> = (page: {
 }) => Promise<Page<Row> & { lookedTo?: Place } & More>
 
 export async function readPage<Row, Place, More>(
-  { limit, after, cursorAt }: Walk,
+  { limit, after, cursorAt }: Paging,
   read: Read<Row, Place, More>,
   placeOf: (row: Row) => Place,
 ): Promise<Page<Row> & More & { nextCursor: string | null }> {
@@ -57,17 +57,17 @@ interface Listed<Item> {
 }
 
 export async function listPage<Row, Item, Place>(
-  walk: Walk,
+  paging: Paging,
   read: Read<Row, Place>,
   toItem: (row: Row) => Item,
   placeOf: (row: Row) => Place,
 ): Promise<Listed<Item>> {
-  const { rows, nextCursor } = await readPage(walk, read, placeOf)
+  const { rows, nextCursor } = await readPage(paging, read, placeOf)
   return { items: rows.map(toItem), nextCursor }
 }
 
 export function listById<Row extends { id: string }, Item>(
-  walk: Walk,
+  walk: Paging,
   read: Read<Row, string>,
   toItem: (row: Row) => Item,
 ): Promise<Listed<Item>> {

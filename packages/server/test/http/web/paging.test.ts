@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { LIMITS } from '@tacho/contract/engine/limits.ts'
 import fc from 'fast-check'
-import { cursors, listPage, createWalk } from '../../../src/http/web/paging.ts'
+import { cursors, listPage, createPaging } from '../../../src/http/web/paging.ts'
 import { firstRows } from '../../../src/storage/engine/page.ts'
 
 interface Row {
@@ -12,7 +12,7 @@ interface Row {
 
 const page = (rows: Row[], limit: number, cursor?: string) =>
   listPage(
-    createWalk(cursors('secret'), ['rows'], { limit, ...(cursor !== undefined && { cursor }) }),
+    createPaging(cursors('secret'), ['rows'], { limit, ...(cursor !== undefined && { cursor }) }),
     async (asked) => firstRows(asked.after === null ? rows : rows.slice(asked.after + 1), asked.limit),
     (row: Row) => row,
     ({ id }: Row) => id,
