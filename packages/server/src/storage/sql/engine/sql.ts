@@ -35,7 +35,7 @@ export type SqlValue = string | number | Uint8Array | null
 export type NamedParams = Readonly<Record<string, SqlValue | SqlList | undefined>>
 type SqlList = readonly SqlValue[] | readonly (readonly SqlValue[])[]
 
-export interface Part {
+export interface SqlFragment {
   text: string
   params: NamedParams
 }

@@ -1,6 +1,6 @@
 /** Names come from the tables below, never from a request. */
 import { LIMITS } from '@tacho/contract/engine/limits.ts'
-import { read, write, type Part, type Sql, type SqlValue, selectList } from '../engine/sql.ts'
+import { read, write, type SqlFragment, type Sql, type SqlValue, selectList } from '../engine/sql.ts'
 import { memberOf } from '../../data/exports.ts'
 import type {
   SignInCondition,
@@ -118,7 +118,7 @@ function kept({ columns }: Table, record: SignInRecord): SignInRecord {
 }
 
 /** All must hold. The library's other operators are refused before they reach this. */
-function conditions({ columns }: Table, where: SignInCondition[]): Part {
+function conditions({ columns }: Table, where: SignInCondition[]): SqlFragment {
   const params: Record<string, SqlValue | readonly string[]> = {}
   const parts = where.map(({ field, operator, value }, index) => {
     const column = Object.hasOwn(columns, field) ? columns[field] : undefined

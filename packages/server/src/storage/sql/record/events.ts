@@ -123,7 +123,7 @@ export async function listEventRows(sql: Sql, environmentId: string, run: string
   return last === null ? { rows, more: false } : { rows, more: true, lookedTo: last }
 }
 
-function rowsByTime(sql: Sql, environmentId: string, run: string, page: EventRowsPage, count: number): Part {
+function rowsByTime(sql: Sql, environmentId: string, run: string, page: EventRowsPage, count: number): SqlFragment {
   const { after, order } = page
   const [past, inOrder] = order === 'latest' ? [BEFORE, LATEST_FIRST] : [AFTER, BY_TIME]
   const events = `events e ${withEnvelope(sql)} WHERE ${ofRun(sql)}`
@@ -142,7 +142,7 @@ export function rowsByArrival(
   { after }: Pick<EventRowsPage, 'after'>,
   count: number,
   columns = ROW,
-): Part {
+): SqlFragment {
   const params = { env: environmentId, run, seq: after?.seq ?? 0, limit: count }
   // The last limit keeps the planner from moving a filter into the join.
   const end = 'ORDER BY place LIMIT :limit'

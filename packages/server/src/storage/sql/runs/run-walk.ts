@@ -1,21 +1,21 @@
 /** Walks over runs by a number, then by id, instead of by their start. */
 import type { ScoreFilter } from '@tacho/contract/runs/score-filter.ts'
 import type { RunPage, RunPlace, RunRanking, RunCriteria } from '../../runs/runs.ts'
-import type { Part, Sql } from '../engine/sql.ts'
+import type { SqlFragment, Sql } from '../engine/sql.ts'
 
 /** `alias`: that of the runs, with a dot. */
 export type RunOrder = (alias: string) => string
 
 export interface RunWalk {
-  runs: Part
+  runs: SqlFragment
   /** The place of the last run that may be examined; null: all runs are examined. */
-  last: Part | null
+  last: SqlFragment | null
   order: RunOrder
 }
 
 interface Walked {
   /** The columns `rank` and `id` of an environment's runs, with conditions at the end. */
-  ranks: Part
+  ranks: SqlFragment
   direction: 'ASC' | 'DESC'
   most: number
   isWhole?: boolean
@@ -83,7 +83,7 @@ export function rankedWalk(
   sql: Pick<Sql, 'dialect'>,
   environmentId: string,
   { by, runsLookedAt }: RunRanking,
-  few: Part | null | 'all',
+  few: SqlFragment | null | 'all',
   page: RunPage,
 ): RunWalk {
   const column = COLUMNS[by]
@@ -104,8 +104,8 @@ const OF_PAGE = (selected: string, name = ':scoreName') =>
 export function scoreConditions(
   { dialect }: Pick<Sql, 'dialect'>,
   { score, unscored, share }: Pick<RunCriteria, 'score' | 'unscored' | 'share'>,
-): Part[] {
-  const parts: Part[] = []
+): SqlFragment[] {
+  const parts: SqlFragment[] = []
   if (score !== undefined) parts.push(ofScore(score))
   if (unscored !== undefined) parts.push({ text: `${OF_PAGE('1', ':unscored')} IS NULL`, params: { unscored } })
   if (share !== undefined && share < 100) {
@@ -117,7 +117,7 @@ export function scoreConditions(
   return parts
 }
 
-function ofScore({ name, compare, value }: ScoreFilter): Part {
+function ofScore({ name, compare, value }: ScoreFilter): SqlFragment {
   const params = { scoreName: name }
   if (compare === null || value === null) return { text: `${OF_PAGE('1')} IS NOT NULL`, params }
   if (typeof value === 'number')

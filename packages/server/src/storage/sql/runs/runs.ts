@@ -135,10 +135,10 @@ async function searchRuns(sql: Sql, environmentId: string, search: string, filte
   return firstRuns(found, filter, page)
 }
 
-const ALL_RUNS: Part = { text: 'runs', params: {} }
+const ALL_RUNS: SqlFragment = { text: 'runs', params: {} }
 
 /** The index of external ids is not ordered by start, so at most this many are sorted. */
-function namedRuns(environmentId: string, prefix: string): Part {
+function namedRuns(environmentId: string, prefix: string): SqlFragment {
   const { from, below } = prefixRange(prefix)
   const params = { env: environmentId, prefix: from, prefixEnd: below }
   const range = given(['run_id >= :prefix', 'run_id < :prefixEnd'], params)
@@ -163,14 +163,14 @@ async function agentsNamed(sql: Sql, environmentId: string, name: string): Promi
   return new Set([...byKey, ...byName].map(({ id }) => id))
 }
 
-function askedRuns(sql: Sql, environmentId: string, approvals: number): Part {
+function askedRuns(sql: Sql, environmentId: string, approvals: number): SqlFragment {
   const newest = `SELECT run_id FROM approvals WHERE environment_id = :env
     ORDER BY created_at DESC, id DESC LIMIT :approvals`
   const asked = `SELECT DISTINCT run_id FROM (${newest}) newest WHERE run_id IS NOT NULL`
   return { text: runsOf(sql, asked, 'asked', 'run_id'), params: { env: environmentId, approvals } }
 }
 
-async function pageOfRuns(sql: Sql, environmentId: string, filter: PlainFilter, page: RunPage, named?: Part) {
+async function pageOfRuns(sql: Sql, environmentId: string, filter: PlainFilter, page: RunPage, named?: SqlFragment) {
   const { scan } = filter
   const walk = await walkOf(sql, environmentId, filter, page, named)
   const order = walk?.order ?? newestFirst
@@ -200,13 +200,19 @@ async function pageOfRuns(sql: Sql, environmentId: string, filter: PlainFilter, 
 }
 
 /** Runs that do not match were examined too; continue after them. */
-async function continued(sql: Sql, found: Page<RunRow>, last: Part | null): Promise<RunsRead> {
+async function continued(sql: Sql, found: Page<RunRow>, last: SqlFragment | null): Promise<RunsRead> {
   if (found.more || last === null) return found
   const lookedTo = await sql.get<RunPlace>(last.text, last.params)
   return lookedTo === null ? found : { rows: found.rows, more: true, lookedTo }
 }
 
-async function walkOf(sql: Sql, environmentId: string, filter: PlainFilter, page: RunPage, named: Part | undefined) {
+async function walkOf(
+  sql: Sql,
+  environmentId: string,
+  filter: PlainFilter,
+  page: RunPage,
+  named: SqlFragment | undefined,
+) {
   const { scan, score, scoreOrder, rankedBy } = filter
   if (rankedBy !== undefined) {
     return rankedWalk(sql, environmentId, rankedBy, await fewRuns(sql, environmentId, filter, named), page)
@@ -216,7 +222,7 @@ async function walkOf(sql: Sql, environmentId: string, filter: PlainFilter, page
 }
 
 /** Runs that an index finds, if they are few; null: they are many; 'all': there is no such filter. */
-async function fewRuns(sql: Sql, environmentId: string, filter: PlainFilter, named: Part | undefined) {
+async function fewRuns(sql: Sql, environmentId: string, filter: PlainFilter, named: SqlFragment | undefined) {
   const { agentId, status, sessionId, userId, hasGaps, approvalsLookedAt, from, to, scan, rankedBy } = filter
   const isBounded = named !== undefined || approvalsLookedAt !== undefined
   const isFiltered = [agentId, status, sessionId, userId, hasGaps, from, to].some((value) => value !== undefined)
@@ -244,9 +250,9 @@ function runsThat(
   environmentId: string,
   filter: PlainFilter,
   { after }: RunPage,
-  named?: Part,
+  named?: SqlFragment,
   walk: RunWalk | null = null,
-): Part {
+): SqlFragment {
   const { approvalsLookedAt } = filter
   const asked = approvalsLookedAt === undefined ? null : askedRuns(sql, environmentId, approvalsLookedAt)
   const source = walk?.runs ?? named ?? asked ?? ALL_RUNS

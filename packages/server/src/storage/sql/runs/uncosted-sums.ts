@@ -1,7 +1,7 @@
 import { LIMITS } from '@tacho/contract/engine/limits.ts'
 import { DAY_MS } from '../../engine/times.ts'
 import { readUncosted, type UncostedSum, TOKEN_PARTS, type PriceRow, type UncostedWindow } from '../../runs/usage.ts'
-import { type Part, type Sql, countOf, read, write } from '../engine/sql.ts'
+import { type SqlFragment, type Sql, countOf, read, write } from '../engine/sql.ts'
 import { saturating, sum } from './rollup.ts'
 import type { AuditEntry } from '../../people/operators.ts'
 import { insertAudit } from '../people/audit.ts'
@@ -54,7 +54,7 @@ export function readUncostedSums(sql: Sql, environmentId: string, { key, only, .
 /** `keyIs`: the keys are sessions or users, with all calls of their runs, or prompt versions, with the calls that name them. */
 export async function readUncostedRuns(
   sql: Sql,
-  runs: Part,
+  runs: SqlFragment,
   { start, stepMs }: Pick<UncostedSums, 'start' | 'stepMs'>,
   keys: ReadonlySet<string>,
   keyIs: 'session' | 'user' | 'promptVersion',
