@@ -1,4 +1,4 @@
-import { look, read, given, type Sql } from '../engine/sql.ts'
+import { look, read, conditionsGiven, type Sql } from '../engine/sql.ts'
 import type {
   ApprovalFilter,
   ApprovalGroupRow,
@@ -55,7 +55,7 @@ function listApprovals(
     byDeadline ? '(expires_at, id) > (:time, :id)' : '(created_at, id) < (:time, :id)',
   ]
   const order = byDeadline ? 'expires_at, id' : 'created_at DESC, id DESC'
-  const text = `SELECT ${COLUMNS} FROM approvals WHERE ${given(conditions, params)} ORDER BY ${order}`
+  const text = `SELECT ${COLUMNS} FROM approvals WHERE ${conditionsGiven(conditions, params)} ORDER BY ${order}`
   return sql.page(text, params, limit)
 }
 

@@ -92,7 +92,7 @@ export const containsFolded = (sql: Pick<Sql, 'dialect'>, outer: string, inner: 
 export const folded = (text: string): string => text.replaceAll(/[A-Z]/g, (letter) => letter.toLowerCase())
 
 /** Those conditions of a filter whose values are all given, neither null nor undefined. */
-export function given(conditions: readonly string[], params: NamedParams): string {
+export function conditionsGiven(conditions: readonly string[], params: NamedParams): string {
   const isGiven = ([, name = '']: RegExpExecArray) => (params[name] ?? null) !== null
   const kept = conditions.filter((condition) => [...condition.matchAll(NAMED)].every(isGiven))
   return kept.length === 0 ? 'true' : kept.join(' AND ')

@@ -103,7 +103,7 @@ function listIssueRecords(sql: Sql, environmentId: string, filter: IssueRecordFi
   const params = { env: environmentId, status, recordKind, after }
   const conditions = ['r.environment_id = :env', 'r.status = :status', 'r.record_kind = :recordKind', 'r.id < :after']
   const text = `SELECT ${COLUMNS} FROM issue_records r ${joins(sql)}
-    WHERE ${given(conditions, params)} ORDER BY r.id DESC`
+    WHERE ${conditionsGiven(conditions, params)} ORDER BY r.id DESC`
   return sql.page<IssueRecordRow>(text, params, limit)
 }
 

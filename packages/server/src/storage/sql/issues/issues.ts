@@ -1,4 +1,4 @@
-import { read, given, selectList, type Sql } from '../engine/sql.ts'
+import { read, conditionsGiven, selectList, type Sql } from '../engine/sql.ts'
 import type { RecordKind } from '@tacho/contract/issues/issue-record.ts'
 import type {
   IssueRecordRow,
@@ -55,7 +55,7 @@ async function listIssues(
     'i.last_seen < :before',
     '(i.last_seen, i.id) < (:lastSeen, :id)',
   ]
-  const text = `SELECT ${COLUMNS} FROM issues i WHERE ${given(conditions, params)}
+  const text = `SELECT ${COLUMNS} FROM issues i WHERE ${conditionsGiven(conditions, params)}
     ORDER BY i.last_seen DESC, i.id DESC`
   const { rows, more } = mapPage(await sql.page(text, params, limit), toRow)
   // In this order, the older ones are the end. As a condition, it would make SQLite choose another index than that of the filter.

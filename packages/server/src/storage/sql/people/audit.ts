@@ -1,4 +1,4 @@
-import { read, write, contains, given, selectList, type Sql } from '../engine/sql.ts'
+import { read, write, contains, conditionsGiven, selectList, type Sql } from '../engine/sql.ts'
 import type { AuditEntry, AuditFilter } from '../../people/operators.ts'
 import type { PageById } from '../../engine/page.ts'
 import { uuidv7At } from '../../engine/uuid.ts'
@@ -61,6 +61,6 @@ function listAudit(sql: Sql, workspaceId: string | null, { limit, after }: PageB
   const firstId = from === undefined ? null : uuidv7At(from - ID_LAG_MS)
   const lastId = to === undefined ? null : uuidv7At(to + ID_LAG_MS)
   const params = { ...filter, workspaceId, after, firstId, lastId }
-  const text = `SELECT ${COLUMNS} FROM audit_log WHERE ${given(FILTERS, params)} ORDER BY id DESC`
+  const text = `SELECT ${COLUMNS} FROM audit_log WHERE ${conditionsGiven(FILTERS, params)} ORDER BY id DESC`
   return sql.page<AuditEntry>(text, params, limit)
 }

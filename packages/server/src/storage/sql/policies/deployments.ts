@@ -1,7 +1,7 @@
 import { takeSum, withSum } from '../engine/row-sums.ts'
 import type { DeployableKind } from '@tacho/contract/policies/deployment.ts'
 import { mapPage, type Page } from '../../engine/page.ts'
-import { read, given, type Sql } from '../engine/sql.ts'
+import { read, conditionsGiven, type Sql } from '../engine/sql.ts'
 import type {
   DeploymentChangePage,
   DeploymentChangeRow,
@@ -75,7 +75,7 @@ function listDeploymentChanges(
   ]
   const text = `SELECT d.publication, d.action, d.kind, d.item_id AS id, ${NAME}, d.from_version AS "from",
     d.to_version AS "to", d.at, d.by_name AS "by", d.imported_at AS "importedAt", d.note, d.source_environment_id AS "sourceEnvironmentId", d.revision
-    FROM deployment_changes d ${NAMED} WHERE ${given(conditions, params)}
+    FROM deployment_changes d ${NAMED} WHERE ${conditionsGiven(conditions, params)}
     ORDER BY d.publication DESC, d.kind, d.item_id`
   return sql.page(text, params, limit)
 }

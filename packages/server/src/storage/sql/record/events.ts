@@ -108,7 +108,7 @@ export async function listEventRows(sql: Sql, environmentId: string, run: string
   }
   const looked = rowsOf(sql, environmentId, run, page, filter.rowsLookedAt)
   const values = { eventType: filter.eventType, label: filter.label === undefined ? null : folded(filter.label) }
-  const conditions = given(['"eventType" = :eventType', containsFolded(sql, 'label', ':label')], values)
+  const conditions = conditionsGiven(['"eventType" = :eventType', containsFolded(sql, 'label', ':label')], values)
   const byOrder = { time: 'time, seq', latest: 'time DESC, seq DESC', arrival: 'seq' }[order]
   const rows = await sql.all<EventRowRead>(
     `${WITH_RUN} SELECT * FROM (${looked.text}) page WHERE ${conditions} ORDER BY ${byOrder} LIMIT :most`,

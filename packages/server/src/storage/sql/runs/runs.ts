@@ -141,7 +141,7 @@ const ALL_RUNS: SqlFragment = { text: 'runs', params: {} }
 function namedRuns(environmentId: string, prefix: string): SqlFragment {
   const { from, below } = prefixRange(prefix)
   const params = { env: environmentId, prefix: from, prefixEnd: below }
-  const range = given(['run_id >= :prefix', 'run_id < :prefixEnd'], params)
+  const range = conditionsGiven(['run_id >= :prefix', 'run_id < :prefixEnd'], params)
   const runs = `SELECT * FROM runs WHERE environment_id = :env AND ${range}
     ORDER BY run_id DESC LIMIT ${LIMITS.searchedRunIds}`
   return { text: `(${runs}) named`, params }
@@ -279,7 +279,10 @@ function runsThat(
     '(started_at, id) < (:startedAt, :id)',
   ]
   const order = (walk?.order ?? newestFirst)('')
-  return { text: `SELECT * FROM ${source.text} WHERE ${given(conditions, params)} ${order} LIMIT :most`, params }
+  return {
+    text: `SELECT * FROM ${source.text} WHERE ${conditionsGiven(conditions, params)} ${order} LIMIT :most`,
+    params,
+  }
 }
 
 /** Few runs have gaps, but all may have the status. */

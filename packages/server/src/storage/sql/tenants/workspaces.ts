@@ -1,4 +1,4 @@
-import { read, write, look, selectList, type Sql, given } from '../engine/sql.ts'
+import { read, write, look, selectList, type Sql, conditionsGiven } from '../engine/sql.ts'
 import type { AuditEntry } from '../../people/operators.ts'
 import { firstRows, type Page, type PageById } from '../../engine/page.ts'
 import type {
@@ -171,7 +171,7 @@ async function changeTenant<Row extends Archivable>(
   if ('name' in change) {
     if (change.name === row.name) return row
     const { name } = change
-    const within = given(['name = :name', 'workspace_id = :workspaceId'], { name, workspaceId })
+    const within = conditionsGiven(['name = :name', 'workspace_id = :workspaceId'], { name, workspaceId })
     const taken = await sql.get(`SELECT id FROM ${table} WHERE ${within}`, { name, workspaceId })
     if (taken !== null) return 'name_taken'
     await sql.run(`UPDATE ${table} SET name = :name WHERE id = :id`, { name, id: row.id })

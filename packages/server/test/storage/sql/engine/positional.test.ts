@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { given, positional } from '../../../../src/storage/sql/engine/sql.ts'
+import { conditionsGiven, positional } from '../../../../src/storage/sql/engine/sql.ts'
 
 test('a value that is named twice is given twice, and neither a cast nor JSON is a name', () => {
   const text = 'SELECT :seq::bigint, \'{"erased":true}\' FROM e WHERE env = :env AND (run = :run OR :run IS NULL)'
@@ -21,9 +21,9 @@ test('rows by name are the rows of VALUES', () => {
 
 test('only the conditions whose values are given are kept', () => {
   const filters = ['env = :env', 'state = :state', '(at, id) > (:at, :id)', 'removed IS NULL']
-  assert.equal(given(filters, { env: 'e', at: 0, id: null }), 'env = :env AND removed IS NULL')
-  assert.equal(given(filters, { env: 'e', state: '', at: 0, id: 'x' }), filters.join(' AND '))
-  assert.equal(given(['state = :state'], { state: undefined }), 'true')
+  assert.equal(conditionsGiven(filters, { env: 'e', at: 0, id: null }), 'env = :env AND removed IS NULL')
+  assert.equal(conditionsGiven(filters, { env: 'e', state: '', at: 0, id: 'x' }), filters.join(' AND '))
+  assert.equal(conditionsGiven(['state = :state'], { state: undefined }), 'true')
 })
 
 test('a statement without values stays as it is', () => {
