@@ -7,7 +7,7 @@ import type { RunRow } from '../../storage/runs/runs.ts'
 import { NO_APPROVAL, runOfApproval } from './operator-approvals.ts'
 import { namedApprovals } from './decide.ts'
 import type { ApprovalReader } from './approval-reader.ts'
-import { found } from '../web/reply-error.ts'
+import { foundOr } from '../web/reply-error.ts'
 import { mapInTurns } from '../web/turns.ts'
 import type { OperatorDeps } from '../web/operator-serve.ts'
 
@@ -20,7 +20,7 @@ const CALLS_IN_TURN = 250
 
 export function aftermathRoutes({ serve, storage, now }: OperatorDeps, { current }: ApprovalReader): void {
   serve('readApprovalAftermath', async ({ params, environment }) => {
-    const row = found(await current.find(environment.id, params.approvalId), NO_APPROVAL)
+    const row = foundOr(await current.find(environment.id, params.approvalId), NO_APPROVAL)
     const [approval] = await namedApprovals(storage, environment.id, [row], now())
     if (!approval) throw new Error('An approval is missing')
     const run = await runOfApproval(storage, row)

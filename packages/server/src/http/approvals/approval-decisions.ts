@@ -4,7 +4,7 @@ import type { FastifyRequest } from 'fastify'
 import { toOperatorApproval } from '../../domain/approvals/approval.ts'
 import type { ApprovalRow } from '../../storage/approvals/approvals.ts'
 import type { ApprovalReader } from './approval-reader.ts'
-import { found, refuse, type Refusal } from '../web/reply-error.ts'
+import { foundOr, refuse, type Refusal } from '../web/reply-error.ts'
 import { NO_APPROVAL } from './operator-approvals.ts'
 import { actingIn, auditOf } from '../people/audit.ts'
 import { createDecide, createDiffering, type NamedDecided, namedApprovals } from './decide.ts'
@@ -31,7 +31,7 @@ export function approvalDecisionsRoutes(deps: OperatorDeps, { feed }: ApprovalRe
   serve(
     'decideApproval',
     async ({ params, body, request, environment }) => {
-      const row = found(await storage.findApproval(environment.id, params.approvalId), NO_APPROVAL)
+      const row = foundOr(await storage.findApproval(environment.id, params.approvalId), NO_APPROVAL)
       const seen = new Map(body.seenInput === undefined ? [] : [[row.id, body.seenInput]])
       const differs = (await differing(environment.id, [row], body, seen)).get(row.id)
       if (differs !== undefined) return differs === 'mismatch' ? MISMATCH : refuse('conflict', CHANGED)

@@ -9,7 +9,7 @@ import type { ApprovalRow } from '../../storage/approvals/approvals.ts'
 import type { RunRow } from '../../storage/runs/runs.ts'
 import type { Storage } from '../../storage/storage.ts'
 import type { ApprovalReader } from './approval-reader.ts'
-import { found, refuse } from '../web/reply-error.ts'
+import { foundOr, refuse } from '../web/reply-error.ts'
 import { namedApprovals } from './decide.ts'
 import { readPage, NOTHING } from '../web/paging.ts'
 import type { OperatorDeps } from '../web/operator-serve.ts'
@@ -51,7 +51,7 @@ export function operatorApprovalsRoutes({ serve, storage, now }: OperatorDeps, {
   })
 
   serve('readApproval', async ({ params, environment }) => {
-    const row = found(await current.find(environment.id, params.approvalId), NO_APPROVAL)
+    const row = foundOr(await current.find(environment.id, params.approvalId), NO_APPROVAL)
     const [card] = await toCards(environment.id, [row])
     if (!card) return NO_APPROVAL
     const [preview, deciders, askingPolicy] = await Promise.all([

@@ -2,7 +2,7 @@ import { DAY_MS, isoTime } from '../../storage/engine/times.ts'
 import { LIMITS } from '@tacho/contract/engine/limits.ts'
 import { toPolicy } from '../../domain/policies/policy.ts'
 import { toPrompt } from '../../domain/policies/prompt.ts'
-import { found, refuse, type Refusal } from '../web/reply-error.ts'
+import { foundOr, refuse, type Refusal } from '../web/reply-error.ts'
 import { toAgent } from '../runs/operator-runs.ts'
 import { toEnvironment, toWorkspace } from '../tenants/workspaces.ts'
 import { checkTenantName } from '../web/field.ts'
@@ -21,7 +21,7 @@ export function archivesRoutes({ serve, storage, refreshCredentials }: OperatorD
     serve(`${verb}Workspace`, async ({ workspace: { id }, at, audit, ...given }) => {
       const { to, detail } = changeOf(verb, at, given)
       if ('name' in to) checkTenantName(to.name)
-      const row = found(await storage.changeWorkspace(id, to, audit(id, detail)), NO_WORKSPACE)
+      const row = foundOr(await storage.changeWorkspace(id, to, audit(id, detail)), NO_WORKSPACE)
       if (row === 'name_taken') return refuse('conflict', 'A workspace with this name already exists')
       await refreshCredentials()
       return toWorkspace(row)
@@ -30,7 +30,7 @@ export function archivesRoutes({ serve, storage, refreshCredentials }: OperatorD
     serve(`${verb}Environment`, async ({ environment: { id }, at, audit, ...given }) => {
       const { to, detail } = changeOf(verb, at, given)
       if ('name' in to) checkTenantName(to.name)
-      const row = found(await storage.changeEnvironment(id, to, audit(id, detail)), NO_ENVIRONMENT)
+      const row = foundOr(await storage.changeEnvironment(id, to, audit(id, detail)), NO_ENVIRONMENT)
       if (row === 'name_taken') return refuse('conflict', 'The workspace already has an environment with this name')
       await refreshCredentials()
       return toEnvironment(row)
@@ -38,7 +38,7 @@ export function archivesRoutes({ serve, storage, refreshCredentials }: OperatorD
 
     serve(`${verb}Prompt`, async ({ params: { promptId: id }, workspace, at, audit, ...given }) => {
       const { to, detail } = changeOf(verb, at, given)
-      const row = found(await storage.changePrompt(workspace.id, id, to, audit(id, detail)), NO_PROMPT)
+      const row = foundOr(await storage.changePrompt(workspace.id, id, to, audit(id, detail)), NO_PROMPT)
       if (row === 'name_taken') return refuse('conflict', 'The workspace already has a prompt with this name')
       return 'deployedIn' in row ? deployed('prompt', row.deployedIn) : toPrompt(row)
     })
@@ -46,7 +46,7 @@ export function archivesRoutes({ serve, storage, refreshCredentials }: OperatorD
     serve(`${verb}Agent`, async ({ params: { agentId: id }, environment, at, audit, ...given }) => {
       const { to, detail } = changeOf(verb, at, given)
       const change = 'name' in to ? { displayName: to.name } : to
-      const row = found(await storage.changeAgent(environment.id, id, change, audit(id, detail)), NO_AGENT)
+      const row = foundOr(await storage.changeAgent(environment.id, id, change, audit(id, detail)), NO_AGENT)
       return row === 'no_id' ? NO_ID : toAgent(row)
     })
   }
@@ -54,7 +54,7 @@ export function archivesRoutes({ serve, storage, refreshCredentials }: OperatorD
   serve('deleteEnvironment', async ({ environment: { id, name }, at, audit }) => {
     const deleteAt = at + LIMITS.environmentDeletionDays * DAY_MS
     const [asked] = audit(id, { name, deleteAt: isoTime(deleteAt) })
-    const row = found(await storage.orderDeletion(id, deleteAt, asked), NO_ENVIRONMENT)
+    const row = foundOr(await storage.orderDeletion(id, deleteAt, asked), NO_ENVIRONMENT)
     if (row === 'in_use') return refuse('conflict', 'The environment is in use; archive it first')
     return toEnvironment(row)
   })
@@ -62,7 +62,7 @@ export function archivesRoutes({ serve, storage, refreshCredentials }: OperatorD
   for (const verb of ['archive', 'restore'] as const) {
     serve(`${verb}Policy`, async ({ params: { policyId: id }, workspace, at, audit }) => {
       const row = await storage.archivePolicy(workspace.id, id, verb === 'archive' ? at : null, audit(id))
-      const policy = found(row, NO_POLICY)
+      const policy = foundOr(row, NO_POLICY)
       return 'deployedIn' in policy ? deployed('policy', policy.deployedIn) : toPolicy(policy)
     })
   }

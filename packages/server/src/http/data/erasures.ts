@@ -4,7 +4,7 @@ import type { Erasure, ErasureSubject } from '@tacho/contract/data/erasure.ts'
 import { advanceErasure } from '../../domain/data/erasure.ts'
 import type { ErasureRow, NewErasure } from '../../storage/data/erasures.ts'
 import { uuidv7 } from '../../storage/engine/uuid.ts'
-import { found, refuse } from '../web/reply-error.ts'
+import { foundOr, refuse } from '../web/reply-error.ts'
 import { refuseField } from '../web/field.ts'
 import { listById } from '../web/paging.ts'
 import { pick, isoOf } from '../../domain/web/shown.ts'
@@ -52,7 +52,7 @@ export function erasuresRoutes({ serve, storage, now, work }: OperatorDeps): voi
   )
 
   serve('readErasure', async ({ params, environment }) =>
-    toErasure(found(await storage.findErasure(environment.id, params.erasureId), NO_ERASURE)),
+    toErasure(foundOr(await storage.findErasure(environment.id, params.erasureId), NO_ERASURE)),
   )
 
   async function subjectOf(environmentId: string, { kind, id, field = [] }: ErasureSubject): Promise<string> {

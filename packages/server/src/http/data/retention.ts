@@ -83,7 +83,7 @@ export function retentionRoutes({ serve, storage, now, work }: OperatorDeps): vo
   serve('unpinRun', (asked) => pin(asked, null))
 
   async function pin({ run: { id, runId }, environment, audit }: OperatorRequestOf<'pinRun'>, at: number | null) {
-    const pinned = found(await storage.pinRun(environment.id, id, at, audit(id, { runId })), NO_RUN)
+    const pinned = foundOr(await storage.pinRun(environment.id, id, at, audit(id, { runId })), NO_RUN)
     return { ...pinned, pinnedAt: isoTime(pinned.pinnedAt) }
   }
 }

@@ -22,7 +22,7 @@ import type {
 } from '../../storage/issues/issues.ts'
 import type { Page } from '../../storage/engine/page.ts'
 import { optionalTimeOf, refuseField, futureTimeOf } from '../web/field.ts'
-import { found, refuse, type Refusal } from '../web/reply-error.ts'
+import { foundOr, refuse, type Refusal } from '../web/reply-error.ts'
 import { listPage, NOTHING, listById } from '../web/paging.ts'
 import type { OperatorDeps, OperatorRequestOf } from '../web/operator-serve.ts'
 import { RawJson } from '../web/serve-route.ts'
@@ -71,7 +71,7 @@ export function issuesRoutes({ serve, storage }: OperatorDeps): void {
   })
 
   serve('readIssue', async ({ params, environment }) => {
-    return toIssue(found(await storage.findIssue(environment.id, params.issueId), NO_ISSUE))
+    return toIssue(foundOr(await storage.findIssue(environment.id, params.issueId), NO_ISSUE))
   })
 
   serve('listOccurrences', (given) => listOccurrences(given, 'DETECTION'))
@@ -105,7 +105,7 @@ export function issuesRoutes({ serve, storage }: OperatorDeps): void {
     placeOf: (row: Row) => Place,
   ) {
     const page = await listPage(paging, (asked) => read(environment.id, issueId, asked), toItem, placeOf)
-    if (page.items.length === 0) found(await storage.findIssue(environment.id, issueId), NO_ISSUE)
+    if (page.items.length === 0) foundOr(await storage.findIssue(environment.id, issueId), NO_ISSUE)
     return page
   }
 }
@@ -118,12 +118,12 @@ export function operatorIssueRecordsRoutes({ serve, storage, work }: OperatorDep
   )
 
   serve('readIssueRecord', async ({ params, environment }) => {
-    const record = found(await storage.findIssueRecord(environment.id, params.recordId), NO_RECORD)
+    const record = foundOr(await storage.findIssueRecord(environment.id, params.recordId), NO_RECORD)
     return new RawJson(issueRecordJson(record))
   })
 
   serve('retryIssueRecord', async ({ params: { recordId: id }, environment, at, audit }) => {
-    const retried = found(await storage.retryIssueRecord(environment.id, id, at, audit(id)), NO_RECORD)
+    const retried = foundOr(await storage.retryIssueRecord(environment.id, id, at, audit(id)), NO_RECORD)
     const record = toIssueRecord(retried.record)
     if (!retried.changed) return refuse('conflict', `The record is ${record.status}`, { current: { ...record } })
     work.wake('review_issue_record')

@@ -4,7 +4,7 @@ import { alertNews, firstState } from '../../domain/messages/alert.ts'
 import { isoTime } from '../../storage/engine/times.ts'
 import type { AlertRow } from '../../storage/messages/alerts.ts'
 import { uuidv7 } from '../../storage/engine/uuid.ts'
-import { found, refuse } from '../web/reply-error.ts'
+import { foundOr, refuse } from '../web/reply-error.ts'
 import { refuseField } from '../web/field.ts'
 import type { OperatorDeps } from '../web/operator-serve.ts'
 
@@ -43,7 +43,7 @@ export function alertsRoutes({ serve, storage, work }: OperatorDeps): void {
     checkRule(rule.kind, body)
     const change = body.agentId ? { ...body, agentId: body.agentId.toLowerCase() } : body
     const changed = await storage.changeAlert({ environmentId, id, at }, change, firstState(at), audit(id, change))
-    const row = found(changed, NO_ALERT)
+    const row = foundOr(changed, NO_ALERT)
     work.wake('check_alert')
     return toAlert(row)
   })
@@ -60,11 +60,11 @@ export function alertsRoutes({ serve, storage, work }: OperatorDeps): void {
   })
 
   serve('removeAlert', async ({ params: { alertId: id }, environment, audit }) =>
-    toAlert(found(await storage.removeAlert(environment.id, id, audit(id)), NO_ALERT)),
+    toAlert(foundOr(await storage.removeAlert(environment.id, id, audit(id)), NO_ALERT)),
   )
 
   async function find(environmentId: string, alertId: string): Promise<AlertRow> {
-    return found(await storage.findAlert(environmentId, alertId), NO_ALERT)
+    return foundOr(await storage.findAlert(environmentId, alertId), NO_ALERT)
   }
 }
 

@@ -18,7 +18,7 @@ import type { BrowserRow } from '../../storage/messages/notifications.ts'
 import type { SessionRow } from '../../storage/people/operators.ts'
 import { uuidv7 } from '../../storage/engine/uuid.ts'
 import { refuseField } from '../web/field.ts'
-import { found, refuse } from '../web/reply-error.ts'
+import { foundOr, refuse } from '../web/reply-error.ts'
 import { actorOf } from '../people/access.ts'
 import { sessionOf } from '../people/sessions.ts'
 import type { OperatorDeps } from '../web/operator-serve.ts'
@@ -59,7 +59,7 @@ export function notificationsRoutes({ serve, storage, checkWebhookUrl, pushPubli
     }
     if (!isPublicKey(keys.p256dh)) throw refuseField('keys.p256dh', 'must be a point of the curve P-256')
     if (renew) {
-      const renewed = found(await storage.renewBrowser(row.operatorId, row), NO_BROWSER)
+      const renewed = foundOr(await storage.renewBrowser(row.operatorId, row), NO_BROWSER)
       return toNotifiedBrowser(renewed, session.sessionId)
     }
     const fault = endpointFault(endpoint) ?? (await checkWebhookUrl(endpoint))
@@ -73,7 +73,7 @@ export function notificationsRoutes({ serve, storage, checkWebhookUrl, pushPubli
   serve('removeNotifiedBrowser', async ({ params, request, audit }) => {
     const { operator, sessionId } = sessionOf(request)
     const id = params.browserId.toLowerCase()
-    const row = found(await storage.removeBrowser(operator.id, id, audit(id)), NO_BROWSER)
+    const row = foundOr(await storage.removeBrowser(operator.id, id, audit(id)), NO_BROWSER)
     return toNotifiedBrowser(row, sessionId)
   })
 

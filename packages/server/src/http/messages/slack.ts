@@ -31,7 +31,7 @@ import { entryOf } from '../people/audit.ts'
 import { createDecide, createDiffering } from '../approvals/decide.ts'
 import type { OperatorLimits } from '../people/attempts.ts'
 import { readBody } from '../web/read-body.ts'
-import { isRefusal, refuse, replyError, found } from '../web/reply-error.ts'
+import { isRefusal, refuse, replyError, foundOr } from '../web/reply-error.ts'
 import { Shares } from '../../domain/tenants/shares.ts'
 import type { Holder } from '../../storage/engine/turns-by-workspace.ts'
 import { listById } from '../web/paging.ts'
@@ -209,18 +209,18 @@ export function slackLinksRoutes({ serve, storage }: OperatorDeps): void {
     const { operator } = sessionOf(request)
     const { teamId, userId, userName } = asked
     const [entry] = audit('', { webhookId: of.webhookId, teamId, userId, userName })
-    return toSlackLink(found(await storage.confirmSlackLink(of, operator.id, given.at, entry), NO_CODE))
+    return toSlackLink(foundOr(await storage.confirmSlackLink(of, operator.id, given.at, entry), NO_CODE))
   })
 
   serve('listSlackLinks', async ({ params: { webhookId }, environment: { id }, paging }) => {
-    found(await storage.findWebhook(id, webhookId), NO_WEBHOOK)
+    foundOr(await storage.findWebhook(id, webhookId), NO_WEBHOOK)
     return listById(paging, (page) => storage.listSlackLinks(id, webhookId, page), toSlackLink)
   })
 
   serve('removeSlackLink', async ({ params: { webhookId, linkId }, environment, audit }) => {
     const id = linkId.toLowerCase()
     return toSlackLink(
-      found(await storage.removeSlackLink(environment.id, webhookId, id, audit(id, { webhookId })), NO_LINK),
+      foundOr(await storage.removeSlackLink(environment.id, webhookId, id, audit(id, { webhookId })), NO_LINK),
     )
   })
 
@@ -232,7 +232,7 @@ export function slackLinksRoutes({ serve, storage }: OperatorDeps): void {
   serve('removeOwnSlackLink', async ({ params, request, audit }) => {
     const { operator } = sessionOf(request)
     const id = params.linkId.toLowerCase()
-    return toSlackLink(found(await storage.removeSlackLinkOf(operator.id, id, audit(id)), NO_LINK))
+    return toSlackLink(foundOr(await storage.removeSlackLinkOf(operator.id, id, audit(id)), NO_LINK))
   })
 
   async function findCode({
@@ -243,6 +243,6 @@ export function slackLinksRoutes({ serve, storage }: OperatorDeps): void {
   }: Pick<OperatorRequestOf<'openSlackLink'>, 'params' | 'body' | 'environment' | 'at'>) {
     const of = { environmentId, webhookId, codeHash: hash('sha256', body.code) }
     const asked = await storage.findSlackCode(environmentId, webhookId, of.codeHash, at)
-    return { of, asked: found(asked, NO_CODE) }
+    return { of, asked: foundOr(asked, NO_CODE) }
   }
 }

@@ -7,7 +7,7 @@ import { mailAddressOf } from '../../domain/messages/mail.ts'
 import { addressFault } from '../../domain/messages/webhook-formats.ts'
 import type { AuditEntry } from '../../storage/people/operators.ts'
 import type { WebhookPatch, WebhookRow } from '../../storage/messages/webhooks.ts'
-import { found, refuse } from '../web/reply-error.ts'
+import { foundOr, refuse } from '../web/reply-error.ts'
 import { refuseField } from '../web/field.ts'
 import { INPUT_FORMATS, WEBHOOK_EVENTS } from '@tacho/contract/engine/words.ts'
 import { listById } from '../web/paging.ts'
@@ -63,19 +63,19 @@ export function webhooksRoutes(deps: OperatorDeps): void {
     const detail = { description, events, enabled, host, showsInput, ...secretDetail(body) }
     const change = { url, description, events, signingSecret, showsInput, ...switched(enabled, now()) }
     const row = await storage.changeWebhook(environment.id, id, change, audit(id, detail))
-    return toWebhook(found(row, NO_WEBHOOK), publicUrl())
+    return toWebhook(foundOr(row, NO_WEBHOOK), publicUrl())
   })
 
   serve('rotateWebhookSecret', async ({ params: { webhookId: id }, environment, at, audit }) => {
     const { secret: previousSecret } = await find(environment, id)
     const change = { secret: newWebhookSecret(randomBytes), previousSecret, previousUntil: at + ROTATION_MS }
     const row = await storage.changeWebhook(environment.id, id, change, audit(id))
-    return withSecret(found(row, NO_WEBHOOK), publicUrl())
+    return withSecret(foundOr(row, NO_WEBHOOK), publicUrl())
   })
 
   serve('removeWebhook', async ({ params: { webhookId: id }, environment, audit }) => {
     const row = await storage.removeWebhook(environment.id, id, audit(id))
-    return toWebhook(found(row, NO_WEBHOOK), publicUrl())
+    return toWebhook(foundOr(row, NO_WEBHOOK), publicUrl())
   })
 
   serve('testWebhook', async ({ params: { webhookId }, environment, at, audit }) => {
@@ -98,14 +98,14 @@ export function webhooksRoutes(deps: OperatorDeps): void {
     const deliveryId = params.deliveryId.toLowerCase()
     await find(environment, webhookId)
     const entries = audit(webhookId, { deliveryId })
-    const row = found(await storage.redeliver(environment.id, webhookId, deliveryId, at, entries), NO_DELIVERY)
+    const row = foundOr(await storage.redeliver(environment.id, webhookId, deliveryId, at, entries), NO_DELIVERY)
     if (row === 'waiting') return refuse('conflict', 'The delivery is already waiting to be sent')
     work.wake('deliver_webhook')
     return toDelivery(row)
   })
 
   async function find(environment: { id: string }, id: string): Promise<WebhookRow> {
-    return found(await storage.findWebhook(environment.id, id), NO_WEBHOOK)
+    return foundOr(await storage.findWebhook(environment.id, id), NO_WEBHOOK)
   }
 
   async function checkMember(environmentId: string, url: string): Promise<void> {

@@ -26,7 +26,7 @@ import {
   type NewOperator,
   type AuditEntry,
 } from '../../storage/people/operators.ts'
-import { found, refuse, type Refusal } from '../web/reply-error.ts'
+import { foundOr, refuse, type Refusal } from '../web/reply-error.ts'
 import type { Attempts } from './attempts.ts'
 import { newRecordId } from './sign-in-records.ts'
 import { entryOf, personalEntry } from './audit.ts'
@@ -79,7 +79,7 @@ export function invitationsRoutes(
   serve(['revokeInvitation', 'revokeInstallationInvitation'], async ({ params, workspace, at, audit }) => {
     const { invitationId: id } = params
     const row = await storage.revokeInvitation(workspace?.id ?? null, id, at, audit(id))
-    return toInvitation(found(row, refuse('not_found', 'The invitation does not exist')))
+    return toInvitation(foundOr(row, refuse('not_found', 'The invitation does not exist')))
   })
 
   serve('openInvitation', async ({ request, body }) => {

@@ -4,7 +4,7 @@ import { includesRole } from '@tacho/contract/web/route.ts'
 import type { OperatorToken } from '@tacho/contract/people/token.ts'
 import type { AuditEntry } from '@tacho/contract/people/audit.ts'
 import type { MemberRow, RoleChange, OperatorTokenRow, AuditEntry as AuditRow } from '../../storage/people/operators.ts'
-import { found, refuse, type Refusal } from '../web/reply-error.ts'
+import { foundOr, refuse, type Refusal } from '../web/reply-error.ts'
 import { listById, NOTHING } from '../web/paging.ts'
 import { pick, isoOf } from '../../domain/web/shown.ts'
 import type { OperatorDeps } from '../web/operator-serve.ts'
@@ -27,7 +27,7 @@ export function operatorsRoutes({ serve, storage, refreshCredentials }: Operator
 
   serve(['changeRole', 'changeInstallationRole'], async ({ params, body: { role }, workspace, at, audit }) => {
     const [workspaceId, id] = [workspace?.id ?? null, params.operatorId]
-    const before = found(await storage.findOperator(workspaceId, id), NO_OPERATOR)
+    const before = foundOr(await storage.findOperator(workspaceId, id), NO_OPERATOR)
     const entries = audit(id, { email: before.email, from: before.role, to: role })
     const refusal = await refusalOf(await storage.changeOperatorRole(workspaceId, id, role, at, entries))
     const { damaged: _, ...member } = before
@@ -35,13 +35,13 @@ export function operatorsRoutes({ serve, storage, refreshCredentials }: Operator
   })
 
   serve('removeOperator', async ({ params: { operatorId: id }, workspace, at, audit }) => {
-    const { email } = found(await storage.findOperator(workspace.id, id), NO_OPERATOR)
+    const { email } = foundOr(await storage.findOperator(workspace.id, id), NO_OPERATOR)
     const outcome = await storage.changeOperatorRole(workspace.id, id, null, at, audit(id, { email }))
     return (await refusalOf(outcome)) ?? { id }
   })
 
   serve('deleteOperator', async ({ params: { operatorId: id }, at, audit }) => {
-    const { email } = found(await storage.findOperator(null, id), NO_OPERATOR)
+    const { email } = foundOr(await storage.findOperator(null, id), NO_OPERATOR)
     return (await refusalOf(await storage.deleteOperator(id, at, audit(id, { email })))) ?? { id }
   })
 
@@ -113,7 +113,7 @@ export function tokensRoutes({ serve, storage, refreshCredentials }: OperatorDep
   })
 
   serve(['revokeToken', 'revokeInstallationToken'], async ({ params: { tokenId: id }, workspace, at, audit }) => {
-    const row = found(await storage.revokeOperatorToken(workspace?.id ?? null, id, at, audit(id)), NO_TOKEN)
+    const row = foundOr(await storage.revokeOperatorToken(workspace?.id ?? null, id, at, audit(id)), NO_TOKEN)
     await refreshCredentials()
     return toOperatorToken(row)
   })

@@ -7,7 +7,7 @@ import { toPolicy, toPolicyVersion, toSimulation } from '../../domain/policies/p
 import type { NewPolicyVersionRow, PolicyVersionRow, NewSimulationRow } from '../../storage/policies/policies.ts'
 import { holderOf } from '../tenants/rate-limit.ts'
 import type { Judge } from '../record/judge.ts'
-import { found, refuse, type Refusal } from '../web/reply-error.ts'
+import { foundOr, refuse, type Refusal } from '../web/reply-error.ts'
 import { listById, listPage, byNumber } from '../web/paging.ts'
 import type { OperatorDeps } from '../web/operator-serve.ts'
 import { uuidv7 } from '../../storage/engine/uuid.ts'
@@ -49,7 +49,7 @@ export function policiesRoutes({ serve, storage, judge }: OperatorDeps): void {
     if (!body.onError && isSame(newest, { ...version, onError: null })) version.onError = null
     const follows = body.follows === undefined ? null : Number(body.follows)
     const entries = audit(id, auditDetail(version))
-    const saved = found(await storage.createPolicyVersion(workspace.id, id, version, follows, entries), NO_POLICY)
+    const saved = foundOr(await storage.createPolicyVersion(workspace.id, id, version, follows, entries), NO_POLICY)
     if (saved.outcome === 'conflict') return newerVersion(toPolicyVersion(saved.version))
     return { ...toPolicyVersion(saved.version), isNew: saved.outcome === 'created' }
   })
@@ -65,11 +65,11 @@ export function policiesRoutes({ serve, storage, judge }: OperatorDeps): void {
   })
 
   async function find(workspaceId: string, policyId: string) {
-    return found(await storage.findPolicy(workspaceId, policyId), NO_POLICY)
+    return foundOr(await storage.findPolicy(workspaceId, policyId), NO_POLICY)
   }
 
   async function findVersion(workspaceId: string, policyId: string, version: string) {
-    const row = found(await storage.findPolicyVersion(workspaceId, policyId, Number(version)), NO_VERSION)
+    const row = foundOr(await storage.findPolicyVersion(workspaceId, policyId, Number(version)), NO_VERSION)
     if (row.damaged) throw refuse('configuration_damaged', `The stored version ${version} is damaged. ${DAMAGED}`)
     return row
   }
@@ -139,11 +139,11 @@ export function simulationsRoutes({ serve, storage, judge, work }: OperatorDeps)
   )
 
   serve('readSimulation', async ({ params, environment: { id } }) =>
-    toSimulation(found(await storage.findSimulation(id, params.simulationId.toLowerCase()), NO_SIMULATION)),
+    toSimulation(foundOr(await storage.findSimulation(id, params.simulationId.toLowerCase()), NO_SIMULATION)),
   )
 
   serve('cancelSimulation', async ({ params, environment, at, audit }) => {
     const id = params.simulationId.toLowerCase()
-    return toSimulation(found(await storage.cancelSimulation(environment.id, id, at, audit(id)), NO_SIMULATION))
+    return toSimulation(foundOr(await storage.cancelSimulation(environment.id, id, at, audit(id)), NO_SIMULATION))
   })
 }

@@ -6,7 +6,7 @@ import { isStorableText } from '../../domain/web/text.ts'
 import { estimatorOf } from '../../prices/price-table.ts'
 import { uuidv7 } from '../../storage/engine/uuid.ts'
 import type { NewPromptVersionRow } from '../../storage/policies/policies.ts'
-import { found, refuse } from '../web/reply-error.ts'
+import { foundOr, refuse } from '../web/reply-error.ts'
 import { refuseField } from '../web/field.ts'
 import { newerVersion } from './policies.ts'
 import { listById, listPage, byNumber, NOTHING } from '../web/paging.ts'
@@ -45,7 +45,7 @@ export function promptsRoutes(deps: OperatorDeps): void {
   serve('createPromptVersion', async ({ params: { promptId: id }, body, workspace, actor, at, audit }) => {
     const version = newVersion(body, actor.name, at)
     const follows = body.follows === undefined ? null : Number(body.follows)
-    const saved = found(await storage.createPromptVersion(workspace.id, id, version, follows, audit(id)), NO_PROMPT)
+    const saved = foundOr(await storage.createPromptVersion(workspace.id, id, version, follows, audit(id)), NO_PROMPT)
     if (saved.outcome === 'conflict') return newerVersion(toPromptVersionRow(saved.version))
     return { ...toPromptVersionRow(saved.version), isNew: saved.outcome === 'created' }
   })
@@ -73,11 +73,11 @@ export function promptsRoutes(deps: OperatorDeps): void {
   })
 
   async function find(workspaceId: string, promptId: string) {
-    return found(await storage.findPrompt(workspaceId, promptId), NO_PROMPT)
+    return foundOr(await storage.findPrompt(workspaceId, promptId), NO_PROMPT)
   }
 
   async function findVersion(workspaceId: string, promptId: string, version: string) {
-    const row = found(await storage.findPromptVersion(workspaceId, promptId, Number(version)), NO_VERSION)
+    const row = foundOr(await storage.findPromptVersion(workspaceId, promptId, Number(version)), NO_VERSION)
     if (row.damaged) throw refuse('configuration_damaged', `The stored version ${version} is damaged. ${DAMAGED}`)
     return row
   }

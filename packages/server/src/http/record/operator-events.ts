@@ -9,7 +9,7 @@ import { usageOf } from '../../domain/record/usage.ts'
 import { estimatorOf } from '../../prices/price-table.ts'
 import type { EventFilter, EventRowsPage, EventRowsRead, FoundEvent, StoredEvent } from '../../storage/record/events.ts'
 import type { UncostedCalls } from '../../storage/runs/usage.ts'
-import { found, refuse } from '../web/reply-error.ts'
+import { foundOr, refuse } from '../web/reply-error.ts'
 import { RawJson } from '../web/serve-route.ts'
 import { refuseField } from '../web/field.ts'
 import type { OperatorDeps } from '../web/operator-serve.ts'
@@ -47,7 +47,7 @@ export function operatorEventsRoutes(deps: OperatorDeps): void {
 
   serve('readEvent', async ({ params, environment }) => {
     const read = await storage.findEvent(environment.id, params.runId, params.eventId)
-    const { run, event } = found(read, NO_EVENT)
+    const { run, event } = foundOr(read, NO_EVENT)
     const calls = uncostedOf(event)
     const estimator = await estimatorOf(deps, environment.workspaceId, calls)
     return new RawJson(eventJson(run, event, estimator.ofCalls(calls, event.time)))

@@ -15,7 +15,7 @@ import type { OperatorDeps } from '../web/operator-serve.ts'
 import { isStorableText } from '../../domain/web/text.ts'
 import { isoTime } from '../../storage/engine/times.ts'
 import { uuidv7 } from '../../storage/engine/uuid.ts'
-import { found, refuse } from '../web/reply-error.ts'
+import { foundOr, refuse } from '../web/reply-error.ts'
 import type { ProblemEvent } from '../../storage/record/events.ts'
 import { createTurnsOfWorkspaces } from '../web/turns.ts'
 import { closeAfterMinutes, DEFAULT_STALLED_RULE, type StalledRuleRow } from '../../storage/data/retention.ts'
@@ -156,12 +156,12 @@ export function runViewsRoutes({ serve, storage }: OperatorDeps): void {
     const { name, query, lastHours, columns } = body
     if (query !== undefined) checkTimes(query)
     const change = { name, query, lastHours, columns }
-    const row = found(await storage.changeRunView(environment.id, id, change, audit(id, change)), NO_VIEW)
+    const row = foundOr(await storage.changeRunView(environment.id, id, change, audit(id, change)), NO_VIEW)
     return row === 'name_taken' ? NAME_TAKEN : toRunView(row)
   })
 
   serve('removeRunView', async ({ params: { runViewId: id }, environment, audit }) =>
-    toRunView(found(await storage.removeRunView(environment.id, id, audit(id)), NO_VIEW)),
+    toRunView(foundOr(await storage.removeRunView(environment.id, id, audit(id)), NO_VIEW)),
   )
 }
 

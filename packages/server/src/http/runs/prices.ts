@@ -3,7 +3,7 @@ import { LIMITS } from '@tacho/contract/engine/limits.ts'
 import type { Price } from '@tacho/contract/runs/price.ts'
 import { estimatorOf, tableName } from '../../prices/price-table.ts'
 import { type PriceRow, TOKEN_PARTS } from '../../storage/runs/usage.ts'
-import { found, refuse } from '../web/reply-error.ts'
+import { foundOr, refuse } from '../web/reply-error.ts'
 import { refuseField } from '../web/field.ts'
 import { windowOf } from './usage.ts'
 import type { OperatorDeps } from '../web/operator-serve.ts'
@@ -29,7 +29,7 @@ export function pricesRoutes(deps: OperatorDeps): void {
 
   serve('removePrice', async ({ body: { model }, workspace, audit }) => {
     const row = await storage.removePrice(workspace.id, model, audit(model))
-    return toPrice(found(row, refuse('not_found', 'The workspace has no price for this model')))
+    return toPrice(foundOr(row, refuse('not_found', 'The workspace has no price for this model')))
   })
 
   serve('listUnpricedModels', async ({ query, environment }) => {

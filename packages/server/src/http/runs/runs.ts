@@ -7,7 +7,7 @@ import type { EventPage, Timeline } from '../../storage/record/events.ts'
 import type { RunRow } from '../../storage/runs/runs.ts'
 import type { Storage } from '../../storage/storage.ts'
 import { tenantOf } from '../tenants/api-key.ts'
-import { found, refuse } from '../web/reply-error.ts'
+import { foundOr, refuse } from '../web/reply-error.ts'
 import { RawJson, serveRoute } from '../web/serve-route.ts'
 import { listPage, createPaging } from '../web/paging.ts'
 
@@ -70,7 +70,7 @@ export function runsRoutes(app: FastifyInstance, deps: Deps): void {
 }
 
 export async function runOf(storage: Pick<Storage, 'findRun'>, environmentId: string, runId: string): Promise<RunRow> {
-  return found(await storage.findRun(environmentId, runId), NO_RUN)
+  return foundOr(await storage.findRun(environmentId, runId), NO_RUN)
 }
 
 /** The same however the path spelled the run. */

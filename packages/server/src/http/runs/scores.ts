@@ -5,7 +5,7 @@ import { toGroupedSums, toScore, valueOf } from '../../domain/runs/score.ts'
 import { scoreId, type ScoreRow } from '../../storage/runs/scores.ts'
 import { refuseField } from '../web/field.ts'
 import { listById } from '../web/paging.ts'
-import { found, refuse } from '../web/reply-error.ts'
+import { foundOr, refuse } from '../web/reply-error.ts'
 import { NO_RUN } from './runs.ts'
 import { createTurnsOfWorkspaces } from '../web/turns.ts'
 import { windowOf } from './usage.ts'
@@ -43,7 +43,7 @@ export function scoresRoutes({ serve, storage }: OperatorDeps): void {
     const role = actor.roleIn(workspace.id)
     const by = role !== null && includesRole(role, 'admin') ? null : actor.id
     const entries = audit(run.id, { runId: run.runId, scoreId: id })
-    const score = found(await storage.withdrawScore(environment.id, run.id, id, by, entries), NO_SCORE)
+    const score = foundOr(await storage.withdrawScore(environment.id, run.id, id, by, entries), NO_SCORE)
     return score === 'sent' ? SENT : score === 'foreign' ? FOREIGN : toScore(score)
   })
 

@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto'
 import type { ApiKey, CreatedApiKey } from '@tacho/contract/tenants/api-key.ts'
 import { newApiKey } from '../../domain/people/credential.ts'
 import { NONE_LOST, type ApiKeyRow } from '../../storage/tenants/tenants.ts'
-import { found, refuse } from '../web/reply-error.ts'
+import { foundOr, refuse } from '../web/reply-error.ts'
 import { timeOf, futureTimeOf, networksOf } from '../web/field.ts'
 import { listById } from '../web/paging.ts'
 import { pick, isoOf } from '../../domain/web/shown.ts'
@@ -44,7 +44,7 @@ export function apiKeysRoutes({ serve, storage, refreshCredentials }: OperatorDe
     const allowedAddresses = networksOf(body.allowedAddresses)
     const change = { name, scopes, expiresAt: expiryOf(body.expiresAt, at), requestsPerSecond, allowedAddresses }
     const entries = audit(keyId, { name, scopes, requestsPerSecond, allowedAddresses, expiresAt: body.expiresAt })
-    const row = found(await storage.changeApiKey(environment.id, keyId, change, at, entries), NO_KEY)
+    const row = foundOr(await storage.changeApiKey(environment.id, keyId, change, at, entries), NO_KEY)
     if (row === 'ended') return ENDED
     if (row === 'widened') return refuse('conflict', 'A key cannot get more scopes. Create another key')
     await refreshCredentials()
@@ -57,14 +57,14 @@ export function apiKeysRoutes({ serve, storage, refreshCredentials }: OperatorDe
     const { id, hash, text } = newApiKey(randomBytes)
     const rotation = { id, hash, now: at, oldValidUntil, expiresAt }
     const entries = audit(keyId, { ...body, newKey: id })
-    const row = found(await storage.rotateApiKey(environment.id, keyId, rotation, entries), NO_KEY)
+    const row = foundOr(await storage.rotateApiKey(environment.id, keyId, rotation, entries), NO_KEY)
     if (row === 'ended') return ENDED
     await refreshCredentials()
     return { ...toApiKey(row), key: text } satisfies CreatedApiKey
   })
 
   serve('revokeApiKey', async ({ params: { keyId }, environment, at, audit }) => {
-    const row = found(await storage.revokeApiKey(environment.id, keyId, at, audit(keyId)), NO_KEY)
+    const row = foundOr(await storage.revokeApiKey(environment.id, keyId, at, audit(keyId)), NO_KEY)
     await refreshCredentials()
     return toApiKey(row)
   })

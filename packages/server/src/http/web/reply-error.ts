@@ -42,7 +42,7 @@ export function refuse(code: ErrorCode, detail?: string, more: RefusalDetails = 
 export const LEFT = refuse('overloaded', 'The client has left')
 
 /** Throws the refusal if there is no value. */
-export function found<Value>(value: Value | null, refusal: Refusal): Value {
+export function foundOr<Value>(value: Value | null, refusal: Refusal): Value {
   if (value === null) throw refusal
   return value
 }
