@@ -28,20 +28,20 @@ const NO_EVENT = refuse('not_found', 'The event does not exist')
 export function operatorEventsRoutes(deps: OperatorDeps): void {
   const { serve, storage } = deps
 
-  serve('listEventRows', async ({ query, environment, run, paging: { limit, ...walk } }) => {
+  serve('listEventRows', async ({ query, environment, run, paging: { limit, ...paging } }) => {
     const { order = 'time', before, eventType, q } = query
     if (before !== undefined && order !== 'latest') throw refuseField('before', 'needs the order latest')
     const isFindable = before !== undefined && isStorableText(before)
     const named = isFindable ? await storage.findEvent(environment.id, run.runId, before) : null
     if (before !== undefined && named === null) return NO_EVENT
-    const after = walk.after<Position>() ?? (named && positionOf(named.event))
+    const after = paging.after<Position>() ?? (named && positionOf(named.event))
     const filter = filterOf(eventType, q)
     const { rows, more, lookedTo }: EventRowsRead = isStorableText(`${eventType ?? ''}${q ?? ''}`)
       ? await storage.listEventRows(environment.id, run.id, { limit, order, filter, after })
       : { rows: [], more: false }
     // Arrival order never ends: the last position is where the next read starts.
     const { time, seq } = lookedTo ?? rows.at(-1) ?? after ?? BEGINNING
-    const nextCursor = more || order === 'arrival' ? walk.cursorAt({ time, seq }) : null
+    const nextCursor = more || order === 'arrival' ? paging.cursorAt({ time, seq }) : null
     return { items: rows.map((row) => toEventRow(run, row)), nextCursor }
   })
 

@@ -58,14 +58,14 @@ export function runsRoutes(app: FastifyInstance, deps: Deps): void {
     cursor: string,
   ): Promise<Timeline> {
     const run = await runOf(storage, environmentId, runId)
-    const after = createPaging(cursors, eventsWalk(environmentId, run), { cursor }).after<EventPosition>()
+    const after = createPaging(cursors, eventsOfRun(environmentId, run), { cursor }).after<EventPosition>()
     const page = { limit, pageBytes: LIMITS.pageBytes, after }
     return { run, ...(await storage.listEvents(environmentId, run.id, page)) }
   }
 
   function nextCursor(environmentId: string, { run, rows, more }: Timeline): string | null {
     const last = more ? rows.at(-1) : undefined
-    return last ? cursors.write(eventsWalk(environmentId, run), { time: last.time, seq: last.seq }) : null
+    return last ? cursors.write(eventsOfRun(environmentId, run), { time: last.time, seq: last.seq }) : null
   }
 }
 
@@ -74,6 +74,6 @@ export async function runOf(storage: Pick<Storage, 'findRun'>, environmentId: st
 }
 
 /** The same however the path spelled the run. */
-function eventsWalk(environmentId: string, run: RunRow): readonly unknown[] {
+function eventsOfRun(environmentId: string, run: RunRow): readonly unknown[] {
   return [environmentId, 'events', run.id]
 }

@@ -18,12 +18,12 @@ const REMOVING = refuse('conflict', 'The previous index is still being deleted. 
 export function searchRoutes({ serve, storage, work }: OperatorDeps): void {
   const takeTurn = createTurnsOfWorkspaces(LIMITS.searchesAtOnce, 'searches')
 
-  serve('searchEvents', async ({ query, reply, environment, at, paging: { limit, ...walk } }) => {
+  serve('searchEvents', async ({ query, reply, environment, at, paging: { limit, ...paging } }) => {
     const parsed = parseSearchQuery(query.q)
     if (!parsed.ok) return refuseField('q', `${parsed.message} (at character ${parsed.position})`)
     const range = rangeOf(query, at)
     // Without `from` and `to`, the first page says where the range begins.
-    const after = walk.after<SearchPlace & { from: number }>()
+    const after = paging.after<SearchPlace & { from: number }>()
     const settings = await storage.readSearchSettings(environment.id)
     if (settings?.state !== 'ON') return OFF
     const { from, to } = { ...range, ...(after && { from: after.from }) }
@@ -31,7 +31,7 @@ export function searchRoutes({ serve, storage, work }: OperatorDeps): void {
       storage.searchEvents(environment.id, { clauses: parsed.clauses, from, to, limit, after }),
     )
     const last = lookedTo ?? rows.at(-1)?.place
-    return { items: rows.map(toHit), nextCursor: more && last ? walk.cursorAt({ ...last, from }) : null }
+    return { items: rows.map(toHit), nextCursor: more && last ? paging.cursorAt({ ...last, from }) : null }
   })
 
   serve('readSearchSettings', async ({ environment }) => toSettings(await storage.readSearchSettings(environment.id)))
@@ -89,14 +89,14 @@ const PIECE = { limit: 250, pageBytes: 524_288 }
 export function runSearchRoutes({ serve, storage }: OperatorDeps): void {
   const takeTurn = createTurnsOfWorkspaces(LIMITS.searchesAtOnce, 'searches of runs')
 
-  serve('searchRun', async ({ query: { q }, reply, environment, run, paging: { limit, ...walk } }) => {
-    const after = walk.after<TimelinePlace>()
+  serve('searchRun', async ({ query: { q }, reply, environment, run, paging: { limit, ...paging } }) => {
+    const after = paging.after<TimelinePlace>()
     if (!isStorableText(q)) return { items: [], examined: 0, nextCursor: null }
     const bounds = { events: LIMITS.eventsLookedAt, bytes: LIMITS.searchedPayloadBytes, piece: PIECE }
     const { rows, examined, lookedTo } = await takeTurn(reply, () =>
       storage.searchRun(environment.id, run.id, { text: q, limit, after, bounds }),
     )
     const items = rows.map(({ event, snippet }) => ({ event: toEventRow(run, event), snippet }))
-    return { items, examined, nextCursor: lookedTo === null ? null : walk.cursorAt(lookedTo) }
+    return { items, examined, nextCursor: lookedTo === null ? null : paging.cursorAt(lookedTo) }
   })
 }

@@ -91,8 +91,8 @@ export function operatorDeps(app: FastifyInstance, deps: Deps): OperatorDeps {
           const run = namesRun && environment && runId ? await runOf(storage, environment.id, runId) : null
           const query: ListQuery = given.query
           const { limit: _, cursor: __, ...filter } = query
-          const walk = createPaging(cursors, [name, ids, run?.id, filter], query)
-          const more = { run, at, walk, ...(route.audit && audited(request, at, route.audit)) }
+          const paging = createPaging(cursors, [name, ids, run?.id, filter], query)
+          const more = { run, at, paging, ...(route.audit && audited(request, at, route.audit)) }
           return handler({ ...given, ...request.operator, ...more } as unknown as Parameters<typeof handler>[0])
         })
       }

@@ -9,7 +9,7 @@ export interface ListQuery {
   cursor?: string
 }
 
-/** Through the pages of one list. */
+/** Of one list: where this page begins, and how the next one is named. */
 export interface Paging {
   limit: number
   /** Null: from the beginning. */
@@ -67,11 +67,11 @@ export async function listPage<Row, Item, Place>(
 }
 
 export function listById<Row extends { id: string }, Item>(
-  walk: Paging,
+  paging: Paging,
   read: Read<Row, string>,
   toItem: (row: Row) => Item,
 ): Promise<Listed<Item>> {
-  return listPage(walk, read, toItem, ({ id }) => id)
+  return listPage(paging, read, toItem, ({ id }) => id)
 }
 
 export const byNumber = ({ number }: { number: number }): number => number
@@ -81,25 +81,25 @@ export const NOTHING = { items: [], nextCursor: null }
 
 /** Opaque and authenticated. A cursor is bound to its tenant, list, filter or run, but not to the page size. */
 export interface Cursors {
-  write(walk: readonly unknown[], position: unknown): string
-  read<Position>(walk: readonly unknown[], cursor: string): Position | null
+  write(list: readonly unknown[], position: unknown): string
+  read<Position>(list: readonly unknown[], cursor: string): Position | null
 }
 
 /** `secret` is in the store, so every node and restart reads the same cursors. */
 export function cursors(secret: string): Cursors {
-  const sign = (walk: readonly unknown[], text: string): string =>
+  const sign = (list: readonly unknown[], text: string): string =>
     createHmac('sha256', secret)
-      .update(`cursor v1\n${JSON.stringify(walk)}\n${text}`)
+      .update(`cursor v1\n${JSON.stringify(list)}\n${text}`)
       .digest('base64url')
   return {
-    write(walk, position) {
+    write(list, position) {
       const text = Buffer.from(JSON.stringify(position)).toString('base64url')
-      return `${text}.${sign(walk, text)}`
+      return `${text}.${sign(list, text)}`
     },
-    read<Position>(walk: readonly unknown[], cursor: string) {
+    read<Position>(list: readonly unknown[], cursor: string) {
       const dot = cursor.indexOf('.')
       const text = cursor.slice(0, Math.max(dot, 0))
-      if (dot < 0 || !sameHash(cursor.slice(dot + 1), sign(walk, text))) return null
+      if (dot < 0 || !sameHash(cursor.slice(dot + 1), sign(list, text))) return null
       return JSON.parse(Buffer.from(text, 'base64url').toString()) as Position
     },
   }

@@ -60,15 +60,15 @@ export interface RunCriteria {
   to?: number | undefined
   /** Only runs of the newest requests for approval, of which this many are examined. */
   approvalsLookedAt?: number | undefined
-  /** Needs `sift`. */
+  /** Needs `scan`. */
   stalledAt?: number | undefined
   /** Conditions that no index answers. */
   scan?: RunScan | undefined
-  /** Needs `sift`. */
+  /** Needs `scan`. */
   score?: ScoreFilter | undefined
-  /** Only runs without a score of this name. Needs `sift`. */
+  /** Only runs without a score of this name. Needs `scan`. */
   unscored?: string | undefined
-  /** In percent, sampled. Needs `sift`. */
+  /** In percent, sampled. Needs `scan`. */
   share?: number | undefined
   scoreOrder?: 'lowest' | 'highest' | undefined
   /** Only ended runs, the greatest first. */

@@ -242,7 +242,7 @@ describe('plans', { skip: NESTED_PLANS }, () => {
       await storage.listEventRows(env, long.id, { limit: 150, order: 'time', after: page, filter })
     }
     await storage.listEventRows(env, long.id, { limit: 50, order: 'arrival', after: lately, filter })
-    const sift = { costNanosMin: 1, lengthMsMin: 1, errorsMin: 1, traits: { tool: 'refund' }, runsLookedAt: 400 }
+    const scan = { costNanosMin: 1, lengthMsMin: 1, errorsMin: 1, traits: { tool: 'refund' }, runsLookedAt: 400 }
     const filters = [
       { from: NOON + 100, to: NOON + 1_500 },
       { search: SOME_RUNS },
@@ -255,16 +255,16 @@ describe('plans', { skip: NESTED_PLANS }, () => {
       { hasGaps: true, agentId: run.agentId },
       { hasGaps: true, from: NOON + 100, to: NOON + 1_500 },
       { hasGaps: true, agentId: run.agentId, from: NOON + 100, to: NOON + 1_500 },
-      { sift },
-      { sift, status: 'FAILED' },
-      { sift, status: 'RUNNING', stalledAt: NOON + HOUR },
-      { sift, score: { name: 'accuracy', compare: '<', value: 0.5 } },
-      { sift, unscored: 'accuracy', share: 10, status: 'FAILED' },
-      { sift, score: { name: 'accuracy', compare: null, value: null }, scoreOrder: 'lowest' },
-      { sift, score: { name: 'accuracy', compare: null, value: null }, scoreOrder: 'highest', agentId: run.agentId },
+      { scan },
+      { scan, status: 'FAILED' },
+      { scan, status: 'RUNNING', stalledAt: NOON + HOUR },
+      { scan, score: { name: 'accuracy', compare: '<', value: 0.5 } },
+      { scan, unscored: 'accuracy', share: 10, status: 'FAILED' },
+      { scan, score: { name: 'accuracy', compare: null, value: null }, scoreOrder: 'lowest' },
+      { scan, score: { name: 'accuracy', compare: null, value: null }, scoreOrder: 'highest', agentId: run.agentId },
       ...(['cost', 'length', 'tokens', 'failures'] as const).flatMap((by) => {
         const rankedBy = { by, runsLookedAt: 400 }
-        return [{ rankedBy }, { rankedBy, sift }, { rankedBy, agentId: run.agentId }]
+        return [{ rankedBy }, { rankedBy, scan }, { rankedBy, agentId: run.agentId }]
       }),
       { rankedBy: { by: 'cost', runsLookedAt: 400 }, from: NOON + 100, to: NOON + 300 },
       { approvalsLookedAt: 100 },

@@ -86,14 +86,14 @@ test('a page of runs comes in order from the index of its filter, with any time 
 })
 
 test('a filter that no index answers is applied to a bounded number of runs, in the order of an index', async () => {
-  const sift = { costNanosMin: 1, lengthMsMin: 1, errorsMin: 1, traits: { tool: 'refund' }, runsLookedAt: 400 }
+  const scan = { costNanosMin: 1, lengthMsMin: 1, errorsMin: 1, traits: { tool: 'refund' }, runsLookedAt: 400 }
   for (const after of [null, { startedAt: 5, id: UUID }]) {
-    const [rows = '', last = ''] = await plansOf('listRuns', 'env', { sift, status: 'FAILED' }, { limit: 10, after })
+    const [rows = '', last = ''] = await plansOf('listRuns', 'env', { scan, status: 'FAILED' }, { limit: 10, after })
     for (const plan of [rows, last]) {
       assert.match(plan, /INDEX runs_by_status /)
       assertIndexed(plan)
     }
-    const stalled = { sift, status: 'RUNNING', stalledAt: 5 }
+    const stalled = { scan, status: 'RUNNING', stalledAt: 5 }
     for (const plan of await plansOf('listRuns', 'env', stalled, { limit: 10, after })) assertIndexed(plan)
   }
 })
@@ -104,10 +104,10 @@ test('runs by cost, length, tokens or failures come from an index; those of a fi
     for (const after of [null, { startedAt: 5, id: UUID, rank: 5 }]) {
       const page = { limit: 10, after }
       const rankedBy = { by, runsLookedAt: 400 }
-      const sift = { costNanosMin: 1, lengthMsMin: 1, errorsMin: 1, traits: { tool: 'refund' }, runsLookedAt: 400 }
-      for (const filter of [{}, { sift }]) {
+      const scan = { costNanosMin: 1, lengthMsMin: 1, errorsMin: 1, traits: { tool: 'refund' }, runsLookedAt: 400 }
+      for (const filter of [{}, { scan }]) {
         const plans = await plansOf('listRuns', 'env', { ...filter, rankedBy }, page)
-        assert.equal(plans.length, 'sift' in filter ? 2 : 1)
+        assert.equal(plans.length, 'scan' in filter ? 2 : 1)
         for (const plan of plans) {
           assert.match(plan, index)
           assert.doesNotMatch(plan, /SCAN (?!page|ranks|walked|r\b|\(subquery)/, plan)
@@ -132,18 +132,18 @@ test('runs by cost, length, tokens or failures come from an index; those of a fi
 })
 
 test('scores of a run, its sums and runs by a score are found by index, a bounded number at a time', async () => {
-  const sift = { costNanosMin: 0, lengthMsMin: 0, errorsMin: 0, traits: {}, runsLookedAt: 400 }
+  const scan = { costNanosMin: 0, lengthMsMin: 0, errorsMin: 0, traits: {}, runsLookedAt: 400 }
   const score = { name: 'accuracy', compare: '<', value: 0.5 } as const
   const ofRun = /SEARCH s USING PRIMARY KEY \(environment_id=\? AND name=\? AND run=\?\)/
   for (const after of [null, { startedAt: 5, id: UUID, rank: 0.5 }]) {
     for (const filter of [{ score }, { unscored: 'accuracy', share: 10, status: 'FAILED' }] as RunCriteria[]) {
-      const [rows = '', last = ''] = await plansOf('listRuns', 'env', { sift, ...filter }, { limit: 10, after })
+      const [rows = '', last = ''] = await plansOf('listRuns', 'env', { scan, ...filter }, { limit: 10, after })
       assert.match(rows, /INDEX runs_by_(start|status) /)
       assert.match(rows, ofRun)
       for (const plan of [rows, last]) assertIndexed(plan)
     }
     for (const scoreOrder of ['lowest', 'highest'] as const) {
-      const [rows = '', last = ''] = await plansOf('listRuns', 'env', { sift, score, scoreOrder }, { limit: 10, after })
+      const [rows = '', last = ''] = await plansOf('listRuns', 'env', { scan, score, scoreOrder }, { limit: 10, after })
       assert.match(rows, /SEARCH run_scores USING COVERING INDEX run_scores_by_number /)
       assert.match(rows, /SEARCH runs USING INDEX sqlite_autoindex_runs_1 \(environment_id=\? AND id=\?\)/)
       for (const plan of [rows, last]) assert.doesNotMatch(plan, /SCAN (?!page|named|walked|r\b|\(subquery)/, plan)

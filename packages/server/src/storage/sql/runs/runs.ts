@@ -185,10 +185,10 @@ async function pageOfRuns(sql: Sql, environmentId: string, filter: PlainFilter, 
   const stalled = filter.stalledAt === undefined ? null : await stalledRuns(sql, environmentId, filter.stalledAt)
   const further = [...(stalled === null ? [] : [stalled]), ...scoreConditions(sql, filter)]
   const matches = [scanCondition(sql), ...further.map(({ text }) => text)].join(' AND ')
-  const sifted = `SELECT * FROM (${runs}) page WHERE ${matches} ${order('')} LIMIT :limit`
+  const scanned = `SELECT * FROM (${runs}) page WHERE ${matches} ${order('')} LIMIT :limit`
   const values = Object.assign({ ...examined, ...scanParams(scan) }, ...further.map((part) => part.params))
   const found = await sql.page<RunRow>(
-    withAgents(columns, sifted, order),
+    withAgents(columns, scanned, order),
     { ...values, limit: page.limit + 1 },
     page.limit,
   )
@@ -244,7 +244,7 @@ const newestFirst: RunOrder = (alias) => `ORDER BY ${alias}started_at DESC, ${al
 const withAgents = (columns: string, runs: string, order: RunOrder) =>
   `SELECT ${columns} FROM (${runs}) r ${WITH_AGENT} ${order('r.')}`
 
-/** Runs that a filter without a sift keeps. Ends with the limit, `:most`, which is still missing. */
+/** Runs that a filter without a scan keeps. Ends with the limit, `:most`, which is still missing. */
 function runsThat(
   sql: Sql,
   environmentId: string,
@@ -288,7 +288,7 @@ function runsThat(
 /** Few runs have gaps, but all may have the status. */
 const UNINDEXED_STATUS = { sqlite: '+status = :status', postgres: `status || '' = :status` }
 
-/** One text for all sifts: each text is prepared once and kept. Every text contains the empty text. */
+/** One text for all scans: each text is prepared once and kept. Every text contains the empty text. */
 const scanCondition = (sql: Sql): string =>
   [
     'cost_nanos >= :costMin AND COALESCE(ended_at, last_event_at) - started_at >= :lengthMin AND error_count >= :errorsMin',

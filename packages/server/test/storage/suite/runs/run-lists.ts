@@ -65,7 +65,7 @@ export function runListsSuite(open: OpenStorage) {
       return env
     }
 
-    const NO_SIFT: RunScan = { costNanosMin: 0, lengthMsMin: 0, errorsMin: 0, traits: {}, runsLookedAt: 3 }
+    const NO_SCAN: RunScan = { costNanosMin: 0, lengthMsMin: 0, errorsMin: 0, traits: {}, runsLookedAt: 3 }
 
     test('can be filtered by cost, length, errors and the names that events give, alone and together', async () => {
       const env = newId()
@@ -81,8 +81,8 @@ export function runListsSuite(open: OpenStorage) {
         event({ runId: 'bad' }),
       )
       await append(storage(), env, event({ runId: 'bad', ...refund }), event({ runId: 'bad', ...refund }))
-      const found = async (sift: Partial<RunScan>, filter: RunCriteria = {}) =>
-        (await walk(env, { ...filter, scan: { ...NO_SIFT, ...sift } }, 2)).map(({ runId }) => runId).toSorted()
+      const found = async (scan: Partial<RunScan>, filter: RunCriteria = {}) =>
+        (await walk(env, { ...filter, scan: { ...NO_SCAN, ...scan } }, 2)).map(({ runId }) => runId).toSorted()
       assert.deepEqual(await found({}), ['bad', 'dear', 'long', 'plain'])
       assert.deepEqual([await found({ costNanosMin: 5 }), await found({ costNanosMin: 6 })], [['dear'], []])
       assert.deepEqual(await found({ lengthMsMin: 99 }), ['long', 'plain'])
@@ -104,12 +104,12 @@ export function runListsSuite(open: OpenStorage) {
       const runs = [1, 2, 3].map((n) => event({ runId: `run ${n}`, time: NOON + n }))
       await append(storage(), env, event({ runId: 'last', failure: sampleFailure() }), ...runs)
       for (const filter of [{}, { agent: 'Support bot' }, { search: 'Support bot' }]) {
-        const sifted = { ...filter, sift: { ...NO_SIFT, errorsMin: 1 } }
-        const first = await storage().listRuns(env, sifted, { limit: 5, after: null })
+        const scanned = { ...filter, scan: { ...NO_SCAN, errorsMin: 1 } }
+        const first = await storage().listRuns(env, scanned, { limit: 5, after: null })
         assert.deepEqual([first.rows, first.more, first.lookedTo?.startedAt], [[], true, NOON + 1])
-        const rest = await storage().listRuns(env, sifted, { limit: 5, after: first.lookedTo ?? null })
+        const rest = await storage().listRuns(env, scanned, { limit: 5, after: first.lookedTo ?? null })
         assert.deepEqual([rest.rows.map(({ runId }) => runId), rest.more], [['last'], false])
-        const both = { ...sifted, sift: { ...sifted.sift, runsLookedAt: 4 } }
+        const both = { ...scanned, scan: { ...scanned.scan, runsLookedAt: 4 } }
         const all = await storage().listRuns(env, both, { limit: 5, after: null })
         assert.deepEqual([all.rows.length, all.lookedTo?.startedAt], [1, NOON])
       }
@@ -126,7 +126,7 @@ export function runListsSuite(open: OpenStorage) {
       assert.deepEqual(await found({}), ['asked', 'asked twice'])
       assert.deepEqual(await found({ search: 'asked t' }), ['asked twice'])
       assert.deepEqual(await found({ status: 'FAILED' }), [])
-      assert.deepEqual(await found({ scan: { ...NO_SIFT, lengthMsMin: 1 } }), [])
+      assert.deepEqual(await found({ scan: { ...NO_SCAN, lengthMsMin: 1 } }), [])
       assert.deepEqual(await found({ search: 'not' }), [])
     })
 
@@ -176,7 +176,7 @@ export function runListsSuite(open: OpenStorage) {
             assert.deepEqual(await found({ status: 'COMPLETED', sessionId: 'small' }), ['r3', 'r2', 'r1'], what)
             assert.deepEqual(await found({ status: 'FAILED' }), [], what)
             assert.deepEqual(await found({ from: NOON + 1_000, to: NOON + 5_000 }), ['r6', 'r3', 'r1'], what)
-            const sift = { ...NO_SIFT, runsLookedAt, lengthMsMin: 2 }
+            const scan = { ...NO_SCAN, runsLookedAt, lengthMsMin: 2 }
             assert.deepEqual(await found({ scan }), ['r6', ...middle, 'r2'], what)
             assert.deepEqual(await found({ scan, agent: 'odd' }), odd.slice(0, 2), what)
             assert.deepEqual(await found({ search: 'r3' }), ['r3'], what)

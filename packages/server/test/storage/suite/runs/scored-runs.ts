@@ -9,7 +9,7 @@ import { sharedStorage, type OpenStorage } from '../open.ts'
 import { append, event, HOUR, newEnvironment, newId, NOON, scored } from '../sample.ts'
 
 const MOST = { pairs: 100, rows: 100 }
-const SIFT: RunScan = { costNanosMin: 0, lengthMsMin: 0, errorsMin: 0, traits: {}, runsLookedAt: 100 }
+const SCAN: RunScan = { costNanosMin: 0, lengthMsMin: 0, errorsMin: 0, traits: {}, runsLookedAt: 100 }
 
 export function scoredRunsSuite(open: OpenStorage) {
   describe('runs by their scores', () => {
@@ -36,7 +36,7 @@ export function scoredRunsSuite(open: OpenStorage) {
     }
 
     const found = async (env: string, filter: RunCriteria) => {
-      const { rows } = await storage().listRuns(env, { scan: SIFT, ...filter }, { limit: 100, after: null })
+      const { rows } = await storage().listRuns(env, { scan: SCAN, ...filter }, { limit: 100, after: null })
       return rows.map(({ runId }) => runId).join('')
     }
 
@@ -66,7 +66,7 @@ export function scoredRunsSuite(open: OpenStorage) {
     test('come in the order of a score, page by page, and those with its categories alone do not', async () => {
       const env = await judged()
       const score: ScoreFilter = { name: 'accuracy', compare: null, value: null }
-      const walk = async (filter: RunCriteria, sift = SIFT, limit = 1) => {
+      const walk = async (filter: RunCriteria, scan = SCAN, limit = 1) => {
         let [ids, after] = ['', null as RunPlace | null]
         for (let pages = 0; pages < 20; pages++) {
           const page = await storage().listRuns(env, { scan, score, ...filter }, { limit, after })
@@ -83,7 +83,7 @@ export function scoredRunsSuite(open: OpenStorage) {
       assert.equal(await walk({ scoreOrder: 'highest', status: 'COMPLETED' }), '')
       assert.equal(await walk({ scoreOrder: 'lowest', score: { ...score, compare: '>', value: 0 } }), 'ba')
       // A page that ends at its bound goes on from there.
-      const one = { ...SIFT, runsLookedAt: 1 }
+      const one = { ...SCAN, runsLookedAt: 1 }
       assert.equal(await walk({ scoreOrder: 'lowest', score: { ...score, compare: '>', value: 0.5 } }, one, 10), 'a')
       assert.equal(await walk({ score: { ...score, compare: '>', value: 0.5 } }, one, 10), 'a')
     })
@@ -94,7 +94,7 @@ export function scoredRunsSuite(open: OpenStorage) {
         const events = Array.from({ length: 100 }, (_, n) => event({ runId: `${start + n}`, time: NOON + start + n }))
         await append(storage(), env, ...events)
       }
-      const sift = { ...SIFT, runsLookedAt: 1_000 }
+      const scan = { ...SCAN, runsLookedAt: 1_000 }
       const ids = async (share: number) => {
         const { rows } = await storage().listRuns(env, { scan, share }, { limit: 500, after: null })
         return new Set(rows.map(({ id }) => id))
