@@ -1,7 +1,7 @@
 /** The limit of recording: the rows that a server stores of a load, made without a server and written by a driver alone. */
 import { randomUUIDv7 } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { judgeBatch } from '@tacho/server/domain/record/event.ts'
+import { validateBatch } from '@tacho/server/domain/record/event.ts'
 import type { NewEvent } from '@tacho/server/storage/record/events.ts'
 import { countEvent, noCounts } from '@tacho/server/storage/sql/runs/usage-counts.ts'
 import type { PlacedEvent } from '@tacho/server/storage/sql/record/stored-columns.ts'
@@ -91,7 +91,7 @@ export function rowMaker(plot: Plot, firstNumber = 1): (n: number) => PlacedEven
   return (n) => {
     if (plot.shape !== 'mixed') runs.clear()
     const receivedAt = Date.now()
-    const judged = judgeBatch(bodyOf(n).toString('latin1'), { workspaceId: '', now: timeOf(plot, n, 0) })
+    const judged = validateBatch(bodyOf(n).toString('latin1'), { workspaceId: '', now: timeOf(plot, n, 0) })
     if (!judged.ok || judged.batch.rejections.length > 0) throw new Error('A load has valid events only')
     return judged.batch.events.map((event) => {
       let run = runs.get(event.runId)

@@ -1,6 +1,6 @@
 /** Fills a store without a server, which would refuse events as old as these and takes longer. */
 import { Readable } from 'node:stream'
-import { judgeBatch } from '@tacho/server/domain/record/event.ts'
+import { validateBatch } from '@tacho/server/domain/record/event.ts'
 import { createFirstTenant } from '@tacho/server/maintenance/first-tenant.ts'
 import { bodyWriter } from '../load/bodies.ts'
 import { BATCH_EVENTS } from '../load/events.ts'
@@ -23,7 +23,7 @@ export async function fillStore(store: Store, batches: Iterable<Batch>): Promise
   await createFirstTenant(storage, FIRST_TENANT, Date.now())
   const { environmentId = '' } = (await storage.findApiKey(API_KEY_ID)) ?? {}
   const append = async ({ text, receivedAt }: Batch): Promise<void> => {
-    const judged = judgeBatch(text, { workspaceId: '', now: receivedAt })
+    const judged = validateBatch(text, { workspaceId: '', now: receivedAt })
     if (!judged.ok) throw new Error('A load has valid events only')
     await storage.appendEvents({ environmentId, receivedAt, events: judged.batch.events, rejections: [] })
   }

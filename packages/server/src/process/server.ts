@@ -16,7 +16,7 @@ import { createAddressRefusals } from '../http/tenants/allowed-addresses.ts'
 import { createConfigurationClients } from '../http/policies/configuration-clients.ts'
 import { createConfigurationCache } from '../http/policies/configuration-cache.ts'
 import { createCredentialCache } from '../http/tenants/credential-cache.ts'
-import { createJudge, telemetryScale } from '../http/record/judge.ts'
+import { createBodyValidator, telemetryScale } from '../http/record/judge.ts'
 import { createLostRequestCounts } from '../http/record/lost-requests.ts'
 import { createMetrics, type ProcessFacts } from '../http/web/metrics.ts'
 import { createRateLimit } from '../http/tenants/rate-limit.ts'
@@ -93,7 +93,7 @@ export async function serveStore(config: Config, storage: Storage, options: Star
   const configurations = createConfigurationCache({ storage })
   const memory = new BodyMemory(bodyMemory(bytes, config.otlpMaxBytes), config.otlpMaxBytes)
   const replies = new ReplyMemory(bytes.replies)
-  const judge = createJudge({ telemetryScale: telemetryScale(config.otlpMaxBytes) })
+  const judge = createBodyValidator({ telemetryScale: telemetryScale(config.otlpMaxBytes) })
   const prices = createPriceTable()
   const metrics = createMetrics({ version, storage, memory, replies, workers: link, process: processFacts })
   link?.measure(metrics.registry)
@@ -158,7 +158,7 @@ export async function serveStore(config: Config, storage: Storage, options: Star
       lostRequests,
       cursors: cursors(await storage.secret('cursors', randomBytes(32).toString('hex'))),
       rateLimit: createRateLimit({ requestsPerSecond: config.rateLimit, nodes: () => storage.nodes() }),
-      judge,
+      bodyValidator,
       memory,
       replies,
       work,

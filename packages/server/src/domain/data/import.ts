@@ -12,7 +12,7 @@ import { isFailureText } from '../../storage/record/failure.ts'
 import { isUncosted } from '../../storage/runs/usage.ts'
 import { attempt, isStorableText } from '../web/text.ts'
 import { areRecorders } from '../record/completeness.ts'
-import { judgeItems } from '../record/event.ts'
+import { validateItems } from '../record/event.ts'
 import { EXPORT_VERSION, readLine, type ReadLine } from './export-lines.ts'
 import { readJsonBody, type BodyFault } from '../web/json-body.ts'
 import { payloadSlices } from '../record/json-slices.ts'
@@ -217,7 +217,7 @@ function addEvent(parts: ImportPart[], line: ReadLine, workspaceId: string): str
   // Judged at its own time: it was young enough when it was recorded.
   const context = { workspaceId, now: timestamp }
   const levels = payloadSlices(`[{"payload":${payload}}]`)[0]?.levels ?? 1
-  const judged = judgeItems([item], () => ({ json: payload, levels }), context)
+  const judged = validateItems([item], () => ({ json: payload, levels }), context)
   const [event] = judged.events
   if (event === undefined) return `is not a valid event: ${judged.rejections[0]?.message ?? 'rejected'}`
   part.events.push({

@@ -19,7 +19,7 @@ import { isCountedCall, latencyOf, outcomeOf, usageOf } from './usage.ts'
 
 const eventInput = Compile(EventInput)
 
-export interface JudgeContext {
+export interface ValidationContext {
   workspaceId: string
   now: number
   /** Events of another system: they may be older than 30 days, but not from before 1970. */
@@ -27,7 +27,7 @@ export interface JudgeContext {
 }
 
 /** `indexes[i]` is the position of `events[i]` in the request; `ids` has the usable id of every item. */
-export interface JudgedBatch {
+export interface ValidatedBatch {
   ids: (string | null)[]
   events: NewEvent[]
   indexes: number[]
@@ -37,11 +37,11 @@ export interface JudgedBatch {
   refused: RejectionRow[]
 }
 
-export type Judgement =
-  | { ok: true; batch: JudgedBatch }
+export type BatchValidation =
+  | { ok: true; batch: ValidatedBatch }
   | { ok: false; code: 'invalid_json' | 'invalid_request' | 'body_too_large'; detail: string }
 
-export function judgeBatch(text: string, context: JudgeContext): Judgement {
+export function validateBatch(text: string, context: ValidationContext): BatchValidation {
   let items: unknown
   try {
     items = JSON.parse(text)
@@ -61,7 +61,7 @@ export function judgeBatch(text: string, context: JudgeContext): Judgement {
     const slice = slices[index]
     return slice ? { json: text.slice(slice.start, slice.end), levels: slice.levels } : NO_PAYLOAD
   }
-  return { ok: true, batch: judgeItems(items, payloadAt, context) }
+  return { ok: true, batch: validateItems(items, payloadAt, context) }
 }
 
 export interface PayloadText {
@@ -71,12 +71,12 @@ export interface PayloadText {
 
 const NO_PAYLOAD: PayloadText = { json: '{}', levels: 1 }
 
-export function judgeItems(
+export function validateItems(
   items: readonly unknown[],
   payloadAt: (index: number) => PayloadText,
-  context: JudgeContext,
-): JudgedBatch {
-  const batch: JudgedBatch = { ids: [], events: [], indexes: [], rejections: [], warnings: [], refused: [] }
+  context: ValidationContext,
+): ValidatedBatch {
+  const batch: ValidatedBatch = { ids: [], events: [], indexes: [], rejections: [], warnings: [], refused: [] }
   items.forEach((item, index) => {
     const eventId = isObject(item) ? textAt(item, 'eventId') : null
     batch.ids.push(eventId)
@@ -102,7 +102,7 @@ function addWarnings(warnings: Warning[], { eventId, eventType, payload }: Event
 
 type Fault = Pick<Rejection, 'code' | 'message'>
 
-function judgeItem(item: unknown, payload: () => PayloadText, context: JudgeContext): NewEvent | Fault {
+function judgeItem(item: unknown, payload: () => PayloadText, context: ValidationContext): NewEvent | Fault {
   if (!isObject(item)) return fault('not_an_object')
   if (!eventInput.Check(item)) return schemaFault(item)
   const badText = unstorableField(item, TEXTS)
@@ -242,7 +242,7 @@ function refusedRow(item: unknown, { code, message }: Fault, now: number): Rejec
 }
 
 /** What the answer to a batch is made of. */
-type ToldBatch = Omit<JudgedBatch, 'events' | 'refused'> & { events: Pick<NewEvent, 'eventId' | 'time'>[] }
+type ToldBatch = Omit<ValidatedBatch, 'events' | 'refused'> & { events: Pick<NewEvent, 'eventId' | 'time'>[] }
 
 /** `verdicts` is null when nothing could be stored. */
 export function batchResult(batch: ToldBatch, verdicts: EventVerdict[] | null): BatchResult {

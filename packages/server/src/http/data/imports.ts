@@ -22,7 +22,7 @@ interface Done {
 /** Written at the same time, so that they share commits. */
 const RUNS_AT_ONCE = 32
 
-export function importsRoutes({ serve, storage, judge, now }: OperatorDeps): void {
+export function importsRoutes({ serve, storage, bodyValidator, now }: OperatorDeps): void {
   // An import that fails takes its turn too.
   const takeTurn = createTurnsOfWorkspaces(LIMITS.importsAtOnce, 'imports')
 
@@ -39,7 +39,7 @@ export function importsRoutes({ serve, storage, judge, now }: OperatorDeps): voi
     if (environment.archivedAt !== null || workspace.archivedAt !== null) return ARCHIVED
     const [environmentId, workspaceId] = [environment.id, workspace.id]
     const body = request.bodyBytes ?? Buffer.alloc(0)
-    const read = await judge.readImport(body, workspaceId, holderOf(request))
+    const read = await bodyValidator.readImport(body, workspaceId, holderOf(request))
     if ('ok' in read) return refuseBody(read)
     if ('line' in read) return refuse('invalid_request', `lines[${read.line}] ${read.message}`)
     const { source, resume } = read

@@ -6,7 +6,7 @@ import { diffFields } from '../../domain/policies/diff.ts'
 import { toPolicy, toPolicyVersion, toSimulation } from '../../domain/policies/policy.ts'
 import type { NewPolicyVersionRow, PolicyVersionRow, NewSimulationRow } from '../../storage/policies/policies.ts'
 import { holderOf } from '../tenants/rate-limit.ts'
-import type { Judge } from '../record/judge.ts'
+import type { BodyValidator } from '../record/judge.ts'
 import { foundOr, refuse, type Refusal } from '../web/reply-error.ts'
 import { listById, listPage, byNumber } from '../web/paging.ts'
 import type { OperatorDeps } from '../web/operator-serve.ts'
@@ -16,13 +16,13 @@ export const NO_POLICY = refuse('not_found', 'The workspace does not have this p
 const DAMAGED = 'Write another one, or restore a backup'
 const NO_VERSION = refuse('not_found', 'The policy does not have this version')
 
-export function policiesRoutes({ serve, storage, judge }: OperatorDeps): void {
+export function policiesRoutes({ serve, storage, bodyValidator }: OperatorDeps): void {
   serve('listPolicies', ({ query, workspace, paging }) =>
     listById(paging, (page) => storage.listPolicies(workspace.id, page, query.archived === 'true'), toPolicy),
   )
 
   serve('createPolicy', async ({ request, body, workspace, actor, at, audit }) => {
-    await checkCondition(judge, body.condition, request)
+    await checkCondition(bodyValidator, body.condition, request)
     const first = newVersion(body.policyId, body, actor.name, at)
     const policy = { id: body.policyId, workspaceId: workspace.id, createdAt: at }
     const outcome = await storage.createPolicy(policy, first, audit(policy.id, auditDetail(first)))
@@ -42,7 +42,7 @@ export function policiesRoutes({ serve, storage, judge }: OperatorDeps): void {
   })
 
   serve('createPolicyVersion', async ({ request, params: { policyId: id }, body, workspace, actor, at, audit }) => {
-    await checkCondition(judge, body.condition, request)
+    await checkCondition(bodyValidator, body.condition, request)
     const version = newVersion(id, body, actor.name, at)
     const { newest } = await find(workspace.id, id)
     // A pipeline that writes an older policy again, unchanged, leaves its meaning as it is.
@@ -102,7 +102,7 @@ function isSame(one: PolicyVersionRow, other: NewPolicyVersionRow): boolean {
 }
 
 /** Compiles patterns beside the requests of others. */
-async function checkCondition(judge: Judge, condition: string, request: FastifyRequest): Promise<void> {
+async function checkCondition(judge: BodyValidator, condition: string, request: FastifyRequest): Promise<void> {
   const faults = await judge.conditionFaults(condition, holderOf(request))
   if ('ok' in faults) throw refuse(faults.code, faults.detail)
   if (faults[0]) throw refuse('invalid_request', `condition ${faults[0].message}`, { errors: faults })
@@ -115,11 +115,11 @@ export function newerVersion(newest: { version: string; author: string }): Refus
 
 const NO_SIMULATION = refuse('not_found', 'The environment does not have this simulation')
 
-export function simulationsRoutes({ serve, storage, judge, work }: OperatorDeps): void {
+export function simulationsRoutes({ serve, storage, bodyValidator, work }: OperatorDeps): void {
   serve('createSimulation', async ({ request, body, environment, actor, at, audit }) => {
     const { condition, action, severity = 'MEDIUM', days } = body
     const onError = body.onError ?? defaultOnError({ action, severity })
-    await checkCondition(judge, condition, request)
+    await checkCondition(bodyValidator, condition, request)
     const id = uuidv7(at)
     const asked = { condition, severity, action, onError, days, createdAt: at, createdBy: actor.name }
     const row: NewSimulationRow = { id, environmentId: environment.id, ...asked }

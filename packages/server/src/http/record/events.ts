@@ -3,7 +3,7 @@ import { IMPORT_HEADER } from '@tacho/contract/engine/words.ts'
 import { ROUTES } from '@tacho/contract/web/routes.ts'
 import type { FastifyInstance, FastifyRequest } from 'fastify'
 import type { Deps } from '../web/deps.ts'
-import { batchResult, type JudgedBatch } from '../../domain/record/event.ts'
+import { batchResult, type ValidatedBatch } from '../../domain/record/event.ts'
 import type { TelemetryPart } from '../../domain/record/otlp/packed-telemetry.ts'
 import type { EventVerdict } from '../../storage/record/events.ts'
 import type { Storage } from '../../storage/storage.ts'
@@ -28,7 +28,11 @@ export function eventsRoutes(app: FastifyInstance, deps: Deps): void {
       const receivedAt = now()
       const isImport = request.headers[IMPORT_HEADER] === 'true'
       const body = request.bodyBytes ?? Buffer.alloc(0)
-      const judged = await judge.judge(body, { workspaceId, now: receivedAt, isImport }, holderOf(request))
+      const judged = await bodyValidator.validateBatch(
+        body,
+        { workspaceId, now: receivedAt, isImport },
+        holderOf(request),
+      )
       if (!judged.ok) return refuse(judged.code, judged.detail)
       const result = batchResult(
         judged.batch,
@@ -57,7 +61,7 @@ export async function storeBatch(
   storage: Storage,
   environmentId: string,
   receivedAt: number,
-  { events, refused }: Pick<JudgedBatch, 'events' | 'refused'> | TelemetryPart,
+  { events, refused }: Pick<ValidatedBatch, 'events' | 'refused'> | TelemetryPart,
   request: FastifyRequest,
 ): Promise<EventVerdict[] | null> {
   if ('length' in events && events.length === 0 && refused.length === 0) return []

@@ -10,8 +10,8 @@ import { Worker } from 'node:worker_threads'
 import { waitForTurn } from '../web/turns.ts'
 import { LIMITS } from '@tacho/contract/engine/limits.ts'
 import { moduleUrl } from '../../program/program.ts'
-import { judgeBatch, type JudgeContext, type Judgement } from '../../domain/record/event.ts'
-import type { JudgedTelemetry, TelemetryFormat, TelemetryJudgement } from '../../domain/record/otlp/judge.ts'
+import { validateBatch, type ValidationContext, type BatchValidation } from '../../domain/record/event.ts'
+import type { ValidatedTelemetry, TelemetryFormat, TelemetryValidation } from '../../domain/record/otlp/judge.ts'
 import { packTelemetry, type PackedTelemetry } from '../../domain/record/otlp/packed-telemetry.ts'
 import type { Encoding } from '../../domain/record/otlp/read-request.ts'
 import type { ReadImport } from '../../domain/data/import.ts'
@@ -32,12 +32,12 @@ const TOO_MUCH_MEMORY = {
   detail: 'The body takes too much memory when it is decoded; send smaller requests',
 } as const
 
-export type Judge = ReturnType<typeof createJudge>
+export type BodyValidator = ReturnType<typeof createBodyValidator>
 
 interface BodyTask {
   body: Uint8Array
   format: (TelemetryFormat & { maxPayloadBytes: number }) | null
-  context: JudgeContext
+  context: ValidationContext
 }
 /** The lines of an import are JSON inside of JSON, each with as many values as fit. */
 interface ImportTask {
@@ -53,15 +53,15 @@ interface MetricsTask {
   encoding: Encoding
 }
 type Task = BodyTask | ImportTask | ConditionTask | MetricsTask
-export type JudgeTask = Task & { id: number }
-type Judged = number | Judgement | TelemetryAnswer | ReadImport | SchemaFault[]
-type TelemetryAnswer = PackedTelemetry | Exclude<TelemetryJudgement, JudgedTelemetry>
-export interface JudgeAnswer {
+export type ValidationTask = Task & { id: number }
+type ValidationResult = number | BatchValidation | TelemetryAnswer | ReadImport | SchemaFault[]
+type TelemetryAnswer = PackedTelemetry | Exclude<TelemetryValidation, ValidatedTelemetry>
+export interface ValidationAnswer {
   id: number
-  judged: Judged
+  judged: ValidationResult
 }
 
-export async function performTask(task: Task): Promise<Judged> {
+export async function performTask(task: Task): Promise<ValidationResult> {
   if ('importBody' in task) {
     const { readImportBody } = await import('../../domain/data/import.ts')
     return readImportBody(task.importBody, task.workspaceId)
@@ -77,17 +77,17 @@ export async function performTask(task: Task): Promise<Judged> {
   const { body, format, context } = task
   if (format) {
     // Most installations never need protobuf.
-    const { judgeTelemetry } = await import('../../domain/record/otlp/judge.ts')
-    const judged = judgeTelemetry(format, body, context)
+    const { validateTelemetry } = await import('../../domain/record/otlp/judge.ts')
+    const judged = validateTelemetry(format, body, context)
     return judged.ok ? packTelemetry(judged) : judged
   }
-  return judgeBatch(Buffer.from(body.buffer, body.byteOffset, body.byteLength).toString(), context)
+  return validateBatch(Buffer.from(body.buffer, body.byteOffset, body.byteLength).toString(), context)
 }
 
 /** By how much the limit of a telemetry request is above the default; the memory that one may take grows with it. */
 export const telemetryScale = (maxBytes: number): number => Math.max(1, maxBytes / LIMITS.otlpBytes)
 
-export function createJudge({
+export function createBodyValidator({
   directBytes = DIRECT_BYTES,
   heapMegabytes = HEAP_MEGABYTES,
   telemetryScale: scale = 1,
@@ -97,12 +97,12 @@ export function createJudge({
   const telemetry = createLane(directBytes.telemetry, heapMegabytes)
   const bulk = createLane(directBytes.telemetry, Math.ceil(heapMegabytes * scale))
   return {
-    judge: async (body: Buffer, context: JudgeContext, holder = holderIn(context)) =>
-      (await batches.perform({ body, format: null, context }, holder)) as Judgement,
-    judgeTelemetry: async (
+    validateBatch: async (body: Buffer, context: ValidationContext, holder = holderIn(context)) =>
+      (await batches.perform({ body, format: null, context }, holder)) as BatchValidation,
+    validateTelemetry: async (
       body: Buffer,
       format: TelemetryFormat,
-      context: JudgeContext,
+      context: ValidationContext,
       holder = holderIn(context),
     ) => {
       const lane = body.length > BULK_BYTES ? bulk : telemetry
@@ -125,7 +125,7 @@ export function createJudge({
   }
 }
 
-const holderIn = ({ workspaceId }: Pick<JudgeContext, 'workspaceId'>): Holder => ({
+const holderIn = ({ workspaceId }: Pick<ValidationContext, 'workspaceId'>): Holder => ({
   workspace: workspaceId,
   credential: '',
 })
@@ -136,8 +136,8 @@ function sizeOf(task: Task): number {
   return 'metricsBody' in task ? task.metricsBody.length : task.body.length
 }
 
-interface Waiting extends PromiseWithResolvers<Judged> {
-  task: JudgeTask
+interface Waiting extends PromiseWithResolvers<ValidationResult> {
+  task: ValidationTask
   holder: Holder
 }
 
@@ -152,7 +152,7 @@ function createLane(directBytes: number, heapMegabytes: number) {
     const started = new Worker(moduleUrl('judge-thread', import.meta.url), { resourceLimits })
     let fault: Error | null = null
     started.unref()
-    started.on('message', ({ id, judged }: JudgeAnswer) => {
+    started.on('message', ({ id, judged }: ValidationAnswer) => {
       sent.get(id)?.resolve(judged)
       sent.delete(id)
       sendNext()
@@ -192,18 +192,18 @@ function createLane(directBytes: number, heapMegabytes: number) {
     }
   }
 
-  function post(task: JudgeTask): void {
+  function post(task: ValidationTask): void {
     thread ??= start()
     thread.postMessage(task)
   }
 
   return {
-    async perform(given: Task, holder: Holder): Promise<Judged> {
+    async perform(given: Task, holder: Holder): Promise<ValidationResult> {
       if (sizeOf(given) <= directBytes) {
         await waitForTurn(holder)
         return performTask(given)
       }
-      const waiting = { task: { ...given, id: ++lastId }, holder, ...Promise.withResolvers<Judged>() }
+      const waiting = { task: { ...given, id: ++lastId }, holder, ...Promise.withResolvers<ValidationResult>() }
       queue.push(waiting)
       sendNext()
       return waiting.promise

@@ -22,13 +22,13 @@ const PARTS_AT_ONCE = 4
 const REJECTED = { traces: 'rejectedSpans', logs: 'rejectedLogRecords', metrics: 'rejectedDataPoints' } as const
 
 export function otlpRoutes(app: FastifyInstance, deps: Deps): void {
-  const { storage, judge, memory, metrics, now, config } = deps
+  const { storage, bodyValidator, memory, metrics, now, config } = deps
   for (const signal of ['traces', 'logs'] as const) {
     addRoute(signal, async (body, encoding, request, reply) => {
       const { workspaceId, environmentId } = tenantOf(request)
       const receivedAt = now()
       const context = { workspaceId, now: receivedAt }
-      const judged = await judge.judgeTelemetry(body, { signal, encoding }, context, holderOf(request))
+      const judged = await bodyValidator.validateTelemetry(body, { signal, encoding }, context, holderOf(request))
       if (!judged.ok) return replyError(request, reply, refuse(judged.code, judged.detail))
       const { batch, parts, namesAgent } = judged
       const verdicts = await storeParts(parts, namesAgent, (part) =>
@@ -50,7 +50,7 @@ export function otlpRoutes(app: FastifyInstance, deps: Deps): void {
     })
   }
   addRoute('metrics', async (body, encoding, request, reply) => {
-    const rejected = await judge.dataPoints(body, encoding, holderOf(request))
+    const rejected = await bodyValidator.dataPoints(body, encoding, holderOf(request))
     return answer(reply, 'metrics', encoding, { rejected, errorMessage: 'Metrics are not kept. Send traces and logs.' })
   })
 

@@ -10,7 +10,7 @@ import type { FoundApiKey } from '../tenants/api-key.ts'
 import type { ConfigurationClientsSeen } from '../policies/configuration-clients.ts'
 import type { ConfigurationCache } from '../policies/configuration-cache.ts'
 import type { CredentialCache } from '../tenants/credential-cache.ts'
-import type { Judge } from '../record/judge.ts'
+import type { BodyValidator } from '../record/judge.ts'
 import type { LostRequestCounts } from '../record/lost-requests.ts'
 import type { Metrics } from './metrics.ts'
 import type { RateLimit } from '../tenants/rate-limit.ts'
@@ -33,7 +33,7 @@ export interface Deps {
   lostRequests: LostRequestCounts
   cursors: Cursors
   rateLimit: RateLimit
-  judge: Judge
+  bodyValidator: BodyValidator
   memory: BodyMemory
   replies: ReplyMemory
   pushPublicKey: string

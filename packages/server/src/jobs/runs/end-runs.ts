@@ -5,7 +5,7 @@
  *   queued, by a span whose parent is not there --quiet--> the last topmost span to end is the outcome
  *                    ^----- other events ------|  `--an outcome, or the parent, arrived--> done
  */
-import { judgeItems } from '../../domain/record/event.ts'
+import { validateItems } from '../../domain/record/event.ts'
 import type { TraceSpan, RunPlace } from '../../storage/runs/runs.ts'
 import type { HandlerOptions, ItemHandler } from '../engine/work.ts'
 import type { WorkItem } from '../../storage/engine/work.ts'
@@ -40,7 +40,7 @@ export function endTraces({ storage, now }: HandlerOptions<Acts>): ItemHandler {
         parentSpanId: top.spanId,
       }
       const json = JSON.stringify(outcome)
-      const { events } = judgeItems([event], () => ({ json, levels: 1 }), { workspaceId: '', now: now() })
+      const { events } = validateItems([event], () => ({ json, levels: 1 }), { workspaceId: '', now: now() })
       await storage.appendEvents({ environmentId, receivedAt: now(), events, rejections: [] })
       return 'done'
     },

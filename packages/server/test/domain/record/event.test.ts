@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { LIMITS } from '@tacho/contract/engine/limits.ts'
-import { batchResult, judgeBatch, type JudgedBatch } from '../../../src/domain/record/event.ts'
+import { batchResult, validateBatch, type ValidatedBatch } from '../../../src/domain/record/event.ts'
 
 const NOW = 1_800_000_000_000
 const good = {
@@ -14,12 +14,12 @@ const good = {
   timestamp: NOW,
 }
 
-function judged(...items: unknown[]): JudgedBatch {
+function judged(...items: unknown[]): ValidatedBatch {
   return judgedText(JSON.stringify(items))
 }
 
-function judgedText(text: string): JudgedBatch {
-  const judgement = judgeBatch(text, { workspaceId: 'w1', now: NOW })
+function judgedText(text: string): ValidatedBatch {
+  const judgement = validateBatch(text, { workspaceId: 'w1', now: NOW })
   assert.ok(judgement.ok)
   return judgement.batch
 }
@@ -29,7 +29,7 @@ const emoji = (count: number) => '😀'.repeat(count)
 
 test('the envelope is a JSON array of 1 to 100 items', () => {
   const refused = (text: string) => {
-    const judgement = judgeBatch(text, { workspaceId: 'w1', now: NOW })
+    const judgement = validateBatch(text, { workspaceId: 'w1', now: NOW })
     return judgement.ok ? null : judgement.code
   }
   assert.equal(refused('{'), 'invalid_json')

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { createJudge } from '../../../src/http/record/judge.ts'
+import { createBodyValidator } from '../../../src/http/record/judge.ts'
 
 const context = { workspaceId: 'w', now: 1_800_000_000_000 }
 const body = Buffer.from(
@@ -12,12 +12,12 @@ const body = Buffer.from(
 
 test('a body is judged the same on a thread as inline', async () => {
   const [direct, threaded] = [
-    createJudge({ directBytes: { batch: 1_000_000, telemetry: 1_000_000 } }),
-    createJudge({ directBytes: { batch: body.length - 1, telemetry: 0 } }),
+    createBodyValidator({ directBytes: { batch: 1_000_000, telemetry: 1_000_000 } }),
+    createBodyValidator({ directBytes: { batch: body.length - 1, telemetry: 0 } }),
   ]
   try {
-    assert.deepEqual(await threaded.judge(body, context), await direct.judge(body, context))
-    const answers = await Promise.all(Array.from({ length: 50 }, async () => threaded.judge(body, context)))
+    assert.deepEqual(await threaded.validateBatch(body, context), await direct.validateBatch(body, context))
+    const answers = await Promise.all(Array.from({ length: 50 }, async () => threaded.validateBatch(body, context)))
     assert.ok(answers.every((judgement) => judgement.ok && judgement.batch.events.length === 1))
     const format = { signal: 'traces', encoding: 'json' } as const
     const spans = [
@@ -25,13 +25,13 @@ test('a body is judged the same on a thread as inline', async () => {
       { spanId: 7 },
     ]
     const request = Buffer.from(JSON.stringify({ resourceSpans: [{ scopeSpans: [{ spans }] }] }))
-    const judged = await direct.judgeTelemetry(request, format, context)
+    const judged = await direct.validateTelemetry(request, format, context)
     assert.deepEqual(judged.ok && judged.unreadable.map(({ reason }) => reason), [
       'its startTimeUnixNano must be nanoseconds since 1970',
       'its span_id cannot be read',
     ])
-    assert.deepEqual(await threaded.judgeTelemetry(request, format, context), judged)
-    assert.deepEqual(await threaded.judge(Buffer.from(`{${' '.repeat(body.length)}`), context), {
+    assert.deepEqual(await threaded.validateTelemetry(request, format, context), judged)
+    assert.deepEqual(await threaded.validateBatch(Buffer.from(`{${' '.repeat(body.length)}`), context), {
       ok: false,
       code: 'invalid_json',
       detail: `The body ends before its JSON is complete, at line 1, column ${body.length + 2}`,
@@ -42,11 +42,11 @@ test('a body is judged the same on a thread as inline', async () => {
 })
 
 test('workspaces take turns on the thread, however many bodies of one wait', async () => {
-  const judge = createJudge({ directBytes: { batch: 0, telemetry: 0 } })
+  const judge = createBodyValidator({ directBytes: { batch: 0, telemetry: 0 } })
   try {
     const judged: string[] = []
     const send = async (workspace: string) => {
-      await judge.judge(body, context, { workspace, credential: '1' })
+      await judge.validateBatch(body, context, { workspace, credential: '1' })
       judged.push(workspace)
     }
     await Promise.all([...Array.from({ length: 20 }, () => send('loud')), send('quiet'), send('quiet')])
@@ -61,7 +61,7 @@ test('workspaces take turns on the thread, however many bodies of one wait', asy
 })
 
 test('patterns of a condition are compiled beside the requests of others', async () => {
-  const judge = createJudge()
+  const judge = createBodyValidator()
   try {
     const holder = { workspace: 'w', credential: '1' }
     let [turns, isOver] = [0, false]
@@ -82,16 +82,16 @@ test('patterns of a condition are compiled beside the requests of others', async
 })
 
 test('closing rejects what still waits, and the next body starts a new thread', async () => {
-  const judge = createJudge({ directBytes: { batch: 0, telemetry: 0 } })
-  const waiting = judge.judge(body, context)
+  const judge = createBodyValidator({ directBytes: { batch: 0, telemetry: 0 } })
+  const waiting = judge.validateBatch(body, context)
   await judge.close()
   await assert.rejects(async () => waiting)
-  assert.ok((await judge.judge(body, context)).ok)
+  assert.ok((await judge.validateBatch(body, context)).ok)
   await judge.close()
 })
 
 test('a body that takes too much memory is refused; those before and behind it are judged', async () => {
-  const judge = createJudge({ directBytes: { batch: 0, telemetry: 0 }, heapMegabytes: 24 })
+  const judge = createBodyValidator({ directBytes: { batch: 0, telemetry: 0 }, heapMegabytes: 24 })
   try {
     // Within the limit of values: each becomes an object, and the thread has little memory here.
     const lists = { arrayValue: { values: Array.from({ length: 400_000 }, () => ({})) } }
@@ -101,7 +101,7 @@ test('a body that takes too much memory is refused; those before and behind it a
     const large = Buffer.from(JSON.stringify({ resourceSpans: [{ scopeSpans: [{ spans }] }] }))
     const format = { signal: 'traces', encoding: 'json' } as const
     const judged = await Promise.all(
-      [small, small, large, small, large, small].map(async (each) => judge.judgeTelemetry(each, format, context)),
+      [small, small, large, small, large, small].map(async (each) => judge.validateTelemetry(each, format, context)),
     )
     assert.deepEqual(
       judged.map((each) => (each.ok ? 'judged' : each.code)),

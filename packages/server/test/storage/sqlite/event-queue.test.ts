@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { setImmediate as turn } from 'node:timers/promises'
 import { test } from 'node:test'
-import { judgeItems } from '../../../src/domain/record/event.ts'
+import { validateItems } from '../../../src/domain/record/event.ts'
 import type { Disk } from '../../../src/storage/sqlite/files.ts'
 import { eventQueue } from '../../../src/storage/sqlite/event-queue.ts'
 import { createWaitingCommits } from '../../../src/storage/engine/store-checks.ts'
@@ -9,7 +9,7 @@ import { createWaitingCommits } from '../../../src/storage/engine/store-checks.t
 const MIB = 1_048_576
 const disk = { nearlyFull: () => false, gone: () => null, reportFull: () => undefined } as unknown as Disk
 
-const { events } = judgeItems(
+const { events } = validateItems(
   [{ eventId: 'e', clientId: 'c', runId: 'r', agentName: 'a', eventType: 't', label: 'l', timestamp: 5 }],
   () => ({ json: '{}', levels: 1 }),
   { workspaceId: '', now: 5 },

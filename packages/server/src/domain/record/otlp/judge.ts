@@ -1,6 +1,6 @@
 import { hash } from 'node:crypto'
 import { LIMITS } from '@tacho/contract/engine/limits.ts'
-import { judgeItems, type JudgeContext, type JudgedBatch } from '../event.ts'
+import { validateItems, type ValidationContext, type ValidatedBatch } from '../event.ts'
 import { logEvents } from './log-event.ts'
 import { readLogs, readSpans, type Encoding, type Read, type Sent } from './read-request.ts'
 import { markSameCalls } from './same-call.ts'
@@ -15,9 +15,9 @@ export interface TelemetryFormat {
 }
 
 /** `itemOf[i]` is the position of the span or record that became event `i`. */
-export interface JudgedTelemetry {
+export interface ValidatedTelemetry {
   ok: true
-  batch: JudgedBatch
+  batch: ValidatedBatch
   itemOf: number[]
   /** The first events must be stored before the others. */
   namesAgent: boolean
@@ -26,15 +26,15 @@ export interface JudgedTelemetry {
   openTraces: string[]
 }
 
-export type TelemetryJudgement =
-  | JudgedTelemetry
+export type TelemetryValidation =
+  | ValidatedTelemetry
   | { ok: false; code: 'invalid_request' | 'body_too_large'; detail: string }
 
-export function judgeTelemetry(
+export function validateTelemetry(
   { signal, encoding, maxPayloadBytes = LIMITS.otlpPayloadBytes }: TelemetryFormat & { maxPayloadBytes?: number },
   body: Uint8Array,
-  context: JudgeContext,
-): TelemetryJudgement {
+  context: ValidationContext,
+): TelemetryValidation {
   const read =
     signal === 'traces'
       ? eventsOf(readSpans(body, encoding), spanEvents)
@@ -55,7 +55,7 @@ export function judgeTelemetry(
   markSameCalls(events)
   const itemOf = made.map(({ item }) => item)
   let payloadBytes = 0
-  const batch = judgeItems(
+  const batch = validateItems(
     events,
     (index) => {
       // Nothing beyond the bound is stored.
@@ -111,7 +111,7 @@ function eventsOf<Item>(read: Read<Item>, make: (sent: Sent<Item>) => OtlpEvent[
   return typeof read === 'string' ? read : read.map(make)
 }
 
-function tooLarge(most: string): TelemetryJudgement {
+function tooLarge(most: string): TelemetryValidation {
   return { ok: false, code: 'body_too_large', detail: `The request must have ${most}; send smaller requests` }
 }
 

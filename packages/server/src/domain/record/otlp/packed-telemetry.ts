@@ -5,8 +5,8 @@
 import { LIMITS } from '@tacho/contract/engine/limits.ts'
 import type { NewEvent, RejectionRow } from '../../../storage/record/events.ts'
 import { packEvents, type PackedEvents } from '../../../storage/record/packed-batch.ts'
-import type { JudgedBatch } from '../event.ts'
-import type { JudgedTelemetry } from './judge.ts'
+import type { ValidatedBatch } from '../event.ts'
+import type { ValidatedTelemetry } from './judge.ts'
 
 /** In parts as large as batches, so that the largest request fits in a queue with room for a batch. */
 export interface TelemetryPart {
@@ -17,12 +17,15 @@ export interface TelemetryPart {
 /** What the answer says of an event. */
 export type ToldEvent = Pick<NewEvent, 'eventId' | 'time' | 'label'>
 
-export interface PackedTelemetry extends Omit<JudgedTelemetry, 'batch'> {
-  batch: Omit<JudgedBatch, 'events' | 'refused'> & { events: ToldEvent[] }
+export interface PackedTelemetry extends Omit<ValidatedTelemetry, 'batch'> {
+  batch: Omit<ValidatedBatch, 'events' | 'refused'> & { events: ToldEvent[] }
   parts: TelemetryPart[]
 }
 
-export function packTelemetry({ batch: { events, refused, ...batch }, ...judged }: JudgedTelemetry): PackedTelemetry {
+export function packTelemetry({
+  batch: { events, refused, ...batch },
+  ...judged
+}: ValidatedTelemetry): PackedTelemetry {
   const told = events.map(({ eventId, time, label }) => ({ eventId, time, label }))
   return { ...judged, batch: { ...batch, events: told }, parts: partsOf(events, refused) }
 }

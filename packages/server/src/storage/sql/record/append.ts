@@ -274,7 +274,7 @@ export function batchAppender<Connection>(engine: AppendEngine<Connection>, onWa
       if (candidate.agent !== null && known.agents.note(candidate.agent, event)) renames.set(candidate.agent, event)
     })
 
-    for (const { candidate, run, isSame } of await judgeRepeats(transaction, environmentId, candidates, runs)) {
+    for (const { candidate, run, isSame } of await compareRepeats(transaction, environmentId, candidates, runs)) {
       candidate.verdict = isSame || candidate.importing === null ? 'duplicate' : 'differing'
       if (addRepeated(run.recorders, candidate.event, ownText)) changed.add(run)
       if (isSame || candidate.importing !== null) continue
@@ -331,7 +331,7 @@ interface Repeat {
   isSame: boolean
 }
 
-async function judgeRepeats(
+async function compareRepeats(
   transaction: AppendTransaction,
   environmentId: string,
   candidates: readonly Candidate[],
