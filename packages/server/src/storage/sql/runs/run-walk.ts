@@ -6,14 +6,14 @@ import type { SqlFragment, Sql } from '../engine/sql.ts'
 /** `alias`: that of the runs, with a dot. */
 export type RunOrder = (alias: string) => string
 
-export interface RunWalk {
+export interface RankedRuns {
   runs: SqlFragment
   /** The place of the last run that may be examined; null: all runs are examined. */
   last: SqlFragment | null
   order: RunOrder
 }
 
-interface Walked {
+interface RunRanks {
   /** The columns `rank` and `id` of an environment's runs, with conditions at the end. */
   ranks: SqlFragment
   direction: 'ASC' | 'DESC'
@@ -37,12 +37,12 @@ export function runsOf(
   return `(SELECT runs.*${columns} FROM (${from}) ${name} ${joined}) runs`
 }
 
-function runWalk(
+function rankedRuns(
   sql: Pick<Sql, 'dialect'>,
   environmentId: string,
-  { ranks, direction, most, isWhole = false }: Walked,
+  { ranks, direction, most, isWhole = false }: RunRanks,
   { after }: RunPage,
-): RunWalk {
+): RankedRuns {
   const beyond = after === null ? '' : `AND (rank, id) ${direction === 'ASC' ? '>' : '<'} (:afterRank, :afterId)`
   const by = `ORDER BY rank ${direction}, id ${direction}`
   // PostgreSQL and SQLite push conditions, order and limit into the plain subquery.
@@ -79,13 +79,13 @@ const COLUMNS: Record<RunRanking['by'], string> = {
   failures: 'ranked_failures',
 }
 
-export function rankedWalk(
+export function runsByNumber(
   sql: Pick<Sql, 'dialect'>,
   environmentId: string,
   { by, runsLookedAt }: RunRanking,
   few: SqlFragment | null | 'all',
   page: RunPage,
-): RunWalk {
+): RankedRuns {
   const column = COLUMNS[by]
   const select = `SELECT id, ${column} AS rank FROM`
   // A literal, for the partial indexes.
@@ -94,7 +94,7 @@ export function rankedWalk(
       ? { text: `${select} runs WHERE environment_id = :env AND ${column} IS NOT NULL`, params: { env: environmentId } }
       : { text: `${select} (${few.text}) few WHERE ${column} IS NOT NULL`, params: few.params }
   const most = few === 'all' ? page.limit + 1 : runsLookedAt
-  return runWalk(sql, environmentId, { ranks, direction: 'DESC', most, isWhole: few !== null }, page)
+  return rankedRuns(sql, environmentId, { ranks, direction: 'DESC', most, isWhole: few !== null }, page)
 }
 
 /** A subquery that gives one value is looked up for each run, whatever the statistics say. */
@@ -126,18 +126,18 @@ function ofScore({ name, compare, value }: ScoreFilter): SqlFragment {
   return { text: `${OF_PAGE("CASE WHEN s.kind = 'BOOLEAN' THEN s.number END")} ${value ? '>=' : '<'} 0.5`, params }
 }
 
-export function scoreWalk(
+export function runsByScore(
   sql: Pick<Sql, 'dialect'>,
   environmentId: string,
   { name, order, looked }: { name: string; order: NonNullable<RunCriteria['scoreOrder']>; looked: number },
   page: RunPage,
-): RunWalk {
+): RankedRuns {
   const ranks = {
     text: `SELECT run AS id, number AS rank FROM run_scores
       WHERE environment_id = :env AND name = :scoreName AND number IS NOT NULL`,
     params: { env: environmentId, scoreName: name },
   }
-  return runWalk(sql, environmentId, { ranks, direction: scoreDirection(order), most: looked }, page)
+  return rankedRuns(sql, environmentId, { ranks, direction: scoreDirection(order), most: looked }, page)
 }
 
 export const scoreDirection = (order: RunCriteria['scoreOrder']) => (order === 'lowest' ? 'ASC' : 'DESC')

@@ -26,14 +26,14 @@ import { isUuid } from '../../engine/uuid.ts'
 import { agentKey, textKey } from '../engine/keys.ts'
 import { prefixRange } from '../engine/rows.ts'
 import {
-  rankedWalk,
+  runsByNumber,
   byRank,
   runsOf,
   type RunOrder,
-  type RunWalk,
+  type RankedRuns,
   scoreConditions,
   scoreDirection,
-  scoreWalk,
+  runsByScore,
 } from './run-walk.ts'
 import { DEFAULT_STALLED_RULE, type StalledRuleRow } from '../../data/retention.ts'
 import { takeSum, withSum } from '../engine/row-sums.ts'
@@ -95,7 +95,7 @@ export async function listRuns(sql: Sql, environmentId: string, filter: SqlFilte
 }
 
 async function listGaps(sql: Sql, environmentId: string, filter: GapFilter, page: RunPage) {
-  const { text, params } = runsThat(sql, environmentId, { ...filter, hasGaps: true }, page)
+  const { text, params } = runsWhere(sql, environmentId, { ...filter, hasGaps: true }, page)
   return sql.page<GapRow>(withAgents(GAP_COLUMNS, text, newestFirst), { ...params, most: page.limit + 1 }, page.limit)
 }
 
@@ -172,10 +172,10 @@ function askedRuns(sql: Sql, environmentId: string, approvals: number): SqlFragm
 
 async function pageOfRuns(sql: Sql, environmentId: string, filter: PlainFilter, page: RunPage, named?: SqlFragment) {
   const { scan } = filter
-  const walk = await walkOf(sql, environmentId, filter, page, named)
+  const walk = await rankedRunsOf(sql, environmentId, filter, page, named)
   const order = walk?.order ?? newestFirst
   const columns = walk === null ? COLUMNS : `${COLUMNS}, r.rank`
-  const { text: runs, params } = runsThat(sql, environmentId, filter, page, named, walk)
+  const { text: runs, params } = runsWhere(sql, environmentId, filter, page, named, walk)
   if (scan === undefined) {
     const all = { ...params, most: page.limit + 1 }
     const found = await sql.page<RunRow>(withAgents(columns, runs, order), all, page.limit)
@@ -206,7 +206,7 @@ async function continued(sql: Sql, found: Page<RunRow>, last: SqlFragment | null
   return lookedTo === null ? found : { rows: found.rows, more: true, lookedTo }
 }
 
-async function walkOf(
+async function rankedRunsOf(
   sql: Sql,
   environmentId: string,
   filter: PlainFilter,
@@ -215,20 +215,20 @@ async function walkOf(
 ) {
   const { scan, score, scoreOrder, rankedBy } = filter
   if (rankedBy !== undefined) {
-    return rankedWalk(sql, environmentId, rankedBy, await fewRuns(sql, environmentId, filter, named), page)
+    return runsByNumber(sql, environmentId, rankedBy, await fewIndexedRuns(sql, environmentId, filter, named), page)
   }
   if (!scan || !score || !scoreOrder) return null
-  return scoreWalk(sql, environmentId, { name: score.name, order: scoreOrder, looked: scan.runsLookedAt }, page)
+  return runsByScore(sql, environmentId, { name: score.name, order: scoreOrder, looked: scan.runsLookedAt }, page)
 }
 
 /** Runs that an index finds, if they are few; null: they are many; 'all': there is no such filter. */
-async function fewRuns(sql: Sql, environmentId: string, filter: PlainFilter, named: SqlFragment | undefined) {
+async function fewIndexedRuns(sql: Sql, environmentId: string, filter: PlainFilter, named: SqlFragment | undefined) {
   const { agentId, status, sessionId, userId, hasGaps, approvalsLookedAt, from, to, scan, rankedBy } = filter
   const isBounded = named !== undefined || approvalsLookedAt !== undefined
   const isFiltered = [agentId, status, sessionId, userId, hasGaps, from, to].some((value) => value !== undefined)
   if (!isBounded && !isFiltered) return scan === undefined ? 'all' : null
   const looked = rankedBy?.runsLookedAt ?? 0
-  const { text: all, params } = runsThat(sql, environmentId, filter, { limit: looked, after: null }, named)
+  const { text: all, params } = runsWhere(sql, environmentId, filter, { limit: looked, after: null }, named)
   // Its limit is not that of the runs around it.
   const text = all.replace(/:most$/, ':few')
   const few = { text, params: { ...params, few: looked } }
@@ -245,13 +245,13 @@ const withAgents = (columns: string, runs: string, order: RunOrder) =>
   `SELECT ${columns} FROM (${runs}) r ${WITH_AGENT} ${order('r.')}`
 
 /** Runs that a filter without a scan keeps. Ends with the limit, `:most`, which is still missing. */
-function runsThat(
+function runsWhere(
   sql: Sql,
   environmentId: string,
   filter: PlainFilter,
   { after }: RunPage,
   named?: SqlFragment,
-  walk: RunWalk | null = null,
+  walk: RankedRuns | null = null,
 ): SqlFragment {
   const { approvalsLookedAt } = filter
   const asked = approvalsLookedAt === undefined ? null : askedRuns(sql, environmentId, approvalsLookedAt)
