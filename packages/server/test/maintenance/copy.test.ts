@@ -123,8 +123,8 @@ test('the copy pages each table by a key that is unique on both engines', async 
   )
   const primary = db.prepare<[string], string>('SELECT name FROM pragma_table_info(?) WHERE pk > 0 ORDER BY pk')
   await inDatabase(url, async (client) => {
-    for (const { name, key, walk } of COPIED_TABLES) {
-      const order = walk?.sqlite ?? key
+    for (const { name, key, scanKey } of COPIED_TABLES) {
+      const order = scanKey?.sqlite ?? key
       const keys = [...unique.pluck().all(name), primary.pluck().all(name).join(',')]
       assert.ok(keys.includes(order.join(',')), `${name}: ${order.join()} in ${keys.join(' ')}`)
       const { rows } = await client.query<{ columns: string }>(
@@ -133,7 +133,7 @@ test('the copy pages each table by a key that is unique on both engines', async 
           FROM pg_index i WHERE i.indrelid = to_regclass($1) AND i.indpred IS NULL`,
         [`tacho.${name}`],
       )
-      const wanted = (walk?.postgres ?? key).join(',')
+      const wanted = (scanKey?.postgres ?? key).join(',')
       assert.ok(
         rows.some(({ columns }) => columns === wanted),
         `${name}: ${wanted}`,

@@ -112,7 +112,7 @@ async function* linesOfRuns(
     const last = run && (await storage.findEvent(environmentId, run.runId, start.event ?? ''))
     if (run && last) yield* linesOfEvents(storage, environmentId, run, last.event.seq, start.left ?? 0)
   }
-  for await (const runs of walkRuns(storage, environmentId, filter, after)) {
+  for await (const runs of pagesOfRuns(storage, environmentId, filter, after)) {
     for (const run of runs) {
       yield { type: 'run', text: runLine(run), place: null }
       yield* linesOfEvents(storage, environmentId, run, 0, run.eventCount)
@@ -129,7 +129,7 @@ async function* linesOfEvents(
 ): AsyncGenerator<Line> {
   const place: ExportPlace = { section: 'run', after: [run.startedAt, run.id] }
   let left = count
-  for await (const events of walkEvents(storage, environmentId, run.id, start, count)) {
+  for await (const events of pagesOfEvents(storage, environmentId, run.id, start, count)) {
     for (const event of events) {
       left--
       yield { type: 'event', text: eventLine(run, event), place: { ...place, event: event.eventId, left } }
@@ -137,7 +137,7 @@ async function* linesOfEvents(
   }
 }
 
-export async function* walkRuns(
+export async function* pagesOfRuns(
   storage: Pick<Storage, 'listRuns'>,
   environmentId: string,
   filter: RunCriteria,
@@ -152,7 +152,7 @@ export async function* walkRuns(
 }
 
 /** By arrival, the first `count` after a place. A run may grow faster than it is read. */
-export async function* walkEvents(
+export async function* pagesOfEvents(
   storage: Pick<Storage, 'readArrived'>,
   environmentId: string,
   run: string,

@@ -1,4 +1,4 @@
-import { walkEvents, walkRuns } from '../../domain/data/export.ts'
+import { pagesOfEvents, pagesOfRuns } from '../../domain/data/export.ts'
 import { toOperatorRun } from '../../domain/runs/run.ts'
 import { estimatorOf } from '../../prices/price-table.ts'
 import type { RunCriteria } from '../../storage/runs/runs.ts'
@@ -41,7 +41,7 @@ export async function* parquetFile(
 }
 
 async function* runPages(deps: Reads, { environmentId, workspaceId, filter }: ParquetRequest) {
-  for await (const rows of walkRuns(deps.storage, environmentId, filter, null)) {
+  for await (const rows of pagesOfRuns(deps.storage, environmentId, filter, null)) {
     const calls = rows.flatMap(({ uncosted }) => readUncosted(uncosted))
     const estimator = await estimatorOf(deps, workspaceId, calls)
     const scores = await deps.storage.readRunScores(
@@ -56,9 +56,9 @@ async function* eventPages({ storage }: Reads, request: ParquetRequest): AsyncGe
   const { environmentId, filter } = request
   let together: ParquetEvent[] = []
   let chars = 0
-  for await (const runs of walkRuns(storage, environmentId, filter, null)) {
+  for await (const runs of pagesOfRuns(storage, environmentId, filter, null)) {
     for (const { id, runId, eventCount } of runs) {
-      for await (const events of walkEvents(storage, environmentId, id, 0, eventCount)) {
+      for await (const events of pagesOfEvents(storage, environmentId, id, 0, eventCount)) {
         for (const event of events) {
           chars += event.payload.length
           together.push({ runId, event })

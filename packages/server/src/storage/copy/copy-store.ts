@@ -21,7 +21,7 @@ import {
   type Target,
   type Value,
 } from './side.ts'
-import { COPIED_TABLES, walkOf, type NamedTable } from '../engine/tables.ts'
+import { COPIED_TABLES, scanKeyOf, type NamedTable } from '../engine/tables.ts'
 
 export interface CopyWatch {
   onProgress?: (phase: 'copy' | 'verify', rows: number, total: number, table: string) => void
@@ -148,7 +148,7 @@ async function copyTable(context: Context, table: NamedTable, onRows: (rows: num
   if (progress.done) return
   // A table that the other build did not have.
   if (columns.length === 0) return
-  for await (const { rows, after, numbering } of walk(context, table, progress)) {
+  for await (const { rows, after, numbering } of rowsOf(context, table, progress)) {
     Object.assign(progress, { rows: progress.rows + rows.length, after, numbering })
     await target.write(table.name, columns, rows, state)
     onRows(progress.rows)
@@ -158,8 +158,8 @@ async function copyTable(context: Context, table: NamedTable, onRows: (rows: num
 }
 
 /** In the target's form. Reads ahead while the previous rows are written. */
-async function* walk({ source, target, columns, rowsPerBatch }: Context, table: NamedTable, from: TableProgress) {
-  const order = walkOf(table, source.engine)
+async function* rowsOf({ source, target, columns, rowsPerBatch }: Context, table: NamedTable, from: TableProgress) {
+  const order = scanKeyOf(table, source.engine)
   const wanted = (columns.get(table.name) ?? []).filter(
     (column) => source.engine === target.engine || !table.only?.[target.engine]?.includes(column),
   )
@@ -198,7 +198,7 @@ async function verify(context: Context, onRows: (rows: number, table: string) =>
     if (columns.length === 0) continue
     const [from, to] = [newChecksum(), newChecksum()]
     const start = { rows: 0, after: null, done: false, numbering: null }
-    for await (const { rows } of walk(context, table, start)) {
+    for await (const { rows } of rowsOf(context, table, start)) {
       addRows(from, columns, rows)
       onRows(done + from.rows, table.name)
     }
@@ -208,7 +208,7 @@ async function verify(context: Context, onRows: (rows: number, table: string) =>
       addRows(to, columns, rows)
       const last = rows.at(-1)
       if (last === undefined) break
-      after = walkOf(table, target.engine).map((column): Value => last[column] ?? null)
+      after = scanKeyOf(table, target.engine).map((column): Value => last[column] ?? null)
     }
     done += from.rows
     report.push({ name: table.name, rows: to.rows, checksum: checksumText(to) })

@@ -1,5 +1,5 @@
 import { hash } from 'node:crypto'
-import { type NamedTable, type Engine, walkOf } from '../engine/tables.ts'
+import { type NamedTable, type Engine, scanKeyOf } from '../engine/tables.ts'
 import { StoreRefused } from '../engine/store.ts'
 import { COPYING, COPYING_VERSION } from '../sql/engine/migrations.ts'
 import { insertRows } from '../sql/engine/rows.ts'
@@ -157,7 +157,7 @@ export function readsOf(
       return row?.count ?? 0
     },
     async read(table, columns, after, limit) {
-      const walk = walkOf(table, sql.dialect)
+      const walk = scanKeyOf(table, sql.dialect)
       const wanted = [...new Set([...columns, ...walk])].map((column) => selected(table.name, column))
       const from = after === null ? '' : `WHERE (${walk.join(', ')}) > (:after)`
       const text = `SELECT ${wanted.join(', ')} FROM ${table.name} ${from} ORDER BY ${walk.join(', ')} LIMIT :limit`

@@ -5,7 +5,7 @@ export interface Table {
   /** Unique and never null. A copy reads rows in this order; an export too, without the tenant. */
   key: readonly string[]
   /** A faster order for this engine, because its rows are stored that way. Also unique. */
-  walk?: Partial<Record<Engine, readonly string[]>>
+  scanKey?: Partial<Record<Engine, readonly string[]>>
   only?: Partial<Record<Engine, readonly string[]>>
   /**
    * When a run is removed (removal.ts, erased-records.ts). `counted_out`: its numbers are subtracted. `stays`: no row
@@ -140,11 +140,11 @@ const DESCRIBED = {
   tools: ofEnvironment('environment_id tool_key', 'Names of tools, bounded; no text of a run.'),
   envelopes: {
     ...ofEnvironment('environment_id number', 'Those of an erased agent or client go with the erasure.'),
-    walk: { sqlite: ['number'] },
+    scanKey: { sqlite: ['number'] },
   },
   events: {
     ...ofRun('environment_id run event_id', 'In slices, after their run: removed_runs says which are left.'),
-    walk: { sqlite: ['seq'], postgres: ['environment_id', 'run', 'time', 'seq'] },
+    scanKey: { sqlite: ['seq'], postgres: ['environment_id', 'run', 'time', 'seq'] },
   },
   // After the events, because their new seqs determine the numbers of a run.
   runs: { ...ofRun('environment_id id'), only: { postgres: ['last_seq'] } },
@@ -183,7 +183,7 @@ const DESCRIBED = {
   },
   issue_records: {
     ...ofRun('environment_id id', 'Retention keeps them for a time of their own.'),
-    walk: { sqlite: ['seq'] },
+    scanKey: { sqlite: ['seq'] },
     only: { sqlite: ['seq'] },
     line: 'issueRecord',
     exported: `id origin same_as? sdk_instance_id client_record_id record_kind detection_type run_id? session_id? event_id? agent_id
@@ -234,8 +234,8 @@ export const TABLES: readonly NamedTable[] = Object.entries<Table>(DESCRIBED).ma
 
 export const COPIED_TABLES: readonly NamedTable[] = TABLES.filter(({ isCopied }) => isCopied)
 
-export function walkOf({ key, walk }: Pick<Table, 'key' | 'walk'>, engine: Engine): readonly string[] {
-  return walk?.[engine] ?? key
+export function scanKeyOf({ key, scanKey }: Pick<Table, 'key' | 'walk'>, engine: Engine): readonly string[] {
+  return scanKey?.[engine] ?? key
 }
 
 type TextOf<Name extends TableName, Part extends 'line' | 'exported' | 'kept'> =

@@ -37,7 +37,7 @@ export async function erasableOf(sql: Sql, erasure: ErasureRow & Searched, limit
   if (erasure.status !== 'SEARCHING' || subject === null) return nothing
   const found = await indexedRuns(sql, environmentId, { kind, subject, field }, takenUntil(createdAt), limit)
   if (found.length > 0) return { ...nothing, runs: found.map((run) => ({ ...run, isFound: true })) }
-  return needsSearch(erasure) ? walk(sql, erasure, limit, nothing) : nothing
+  return needsSearch(erasure) ? nextErasable(sql, erasure, limit, nothing) : nothing
 }
 
 /** External ids first, then names: an agent without an external id is identified by its name. */
@@ -82,7 +82,7 @@ async function indexedRuns(
   return (await Promise.all(found)).flat()
 }
 
-async function walk(sql: Sql, erasure: ErasureRow & Searched, limit: number, nothing: Erasable): Promise<Erasable> {
+async function nextErasable(sql: Sql, erasure: ErasureRow & Searched, limit: number, nothing: Erasable): Promise<Erasable> {
   const { environmentId, kind, subject, createdAt, searchedTo } = erasure
   const storedBy = takenUntil(createdAt)
   const text = `SELECT ${RUN} FROM runs r WHERE r.environment_id = :env AND r.number > :searchedTo AND ${STORED}
