@@ -4,7 +4,7 @@ import { leaveCalls, type Core } from './core.ts'
 import type { Failure } from './ending.ts'
 import { createScope, type Outcome, type RunOptions } from './run.ts'
 
-export interface Part {
+export interface RunPart {
   readonly core: Core
   readonly context: Context
   /** Ends only a run of its own. `failure`: what ended it. */
@@ -16,7 +16,7 @@ export interface Part {
 const NOT_OWN = { end: () => undefined, leave: () => undefined }
 
 /** A child span of `parent`, by default of the current span. Outside a run, the span of a new run. */
-export function beginPart(core: Core, parent = core.context.getStore(), options: RunOptions = {}): Part {
+export function beginPart(core: Core, parent = core.context.getStore(), options: RunOptions = {}): RunPart {
   if (parent) {
     const context = { scope: parent.scope, span: childSpan(core.ids.span(), parent.span) }
     return { core, context, ...NOT_OWN }
@@ -34,6 +34,6 @@ export function beginPart(core: Core, parent = core.context.getStore(), options:
 }
 
 /** The current span itself. Outside a run, the span of a new run. */
-export function enclosingPart(core: Core, context = core.context.getStore(), options?: RunOptions): Part {
+export function enclosingPart(core: Core, context = core.context.getStore(), options?: RunOptions): RunPart {
   return context ? { core, context, ...NOT_OWN } : beginPart(core, undefined, options)
 }

@@ -12,7 +12,7 @@ import { ShownText } from '../web/text/shown-text.tsx'
 import { Time } from '../web/text/times.tsx'
 import { ApprovalStatusChip, Requester } from './approval-summary.tsx'
 import { decideTogether, isBeingDecided, isUnderWay, leaveOut, useDecision } from './decision.ts'
-import { differencesOf, type Part } from './input-values.ts'
+import { differencesOf, type InputPart } from './input-values.ts'
 import { approvalQuery } from './queries.ts'
 import { WaitingLines } from './caller-state.tsx'
 import { groupsOf } from './waiting-list.tsx'
@@ -169,7 +169,7 @@ function Tool({ environmentId, toolName, items, isDecided }: ToolProps) {
   )
 }
 
-function Parts({ label, parts }: { label: string; parts: readonly Part[] }) {
+function Parts({ label, parts }: { label: string; parts: readonly InputPart[] }) {
   return (
     <dl aria-label={label} className="mt-1 flex flex-wrap gap-x-3 gap-y-0.5 font-mono text-xs">
       {parts.map(({ name, text }) => (
@@ -193,7 +193,7 @@ function Parts({ label, parts }: { label: string; parts: readonly Part[] }) {
 interface RowProps {
   approval: ApprovalCard
   /** Null: there is no whole input to compare. */
-  own: readonly Part[] | null | undefined
+  own: readonly InputPart[] | null | undefined
   isDecided: boolean
 }
 

@@ -5,15 +5,15 @@ import { isRecordedNumber, parseRecorded } from '@tacho/contract/record/json-tex
 /** What several inputs of one tool share, and in what they differ. Pure. */
 
 /** A value of an input: where it stands, such as `customer.id`, and its JSON. */
-export interface Part {
+export interface InputPart {
   name: string
   text: string
 }
 
 interface Differences {
-  same: Part[]
+  same: InputPart[]
   /** Of each input, in the order given. Null: it is not recorded, or not as whole JSON. */
-  own: (Part[] | null)[]
+  own: (InputPart[] | null)[]
 }
 
 const DEEPEST = 4
@@ -24,7 +24,7 @@ export function differencesOf(inputs: readonly (string | null)[]): Differences {
   const known = read.filter((parts) => parts !== null)
   // What cannot be compared may differ.
   const isWhole = known.length === inputs.length
-  const isShared = ({ name, text }: Part) => isWhole && known.every((parts) => parts.get(name) === text)
+  const isShared = ({ name, text }: InputPart) => isWhole && known.every((parts) => parts.get(name) === text)
   const listed = (parts: ReadonlyMap<string, string>) => [...parts].map(([name, text]) => ({ name, text }))
   return {
     same: known[0] ? listed(known[0]).filter(isShared) : [],

@@ -123,7 +123,7 @@ function named(letters: readonly string[]): string {
 }
 
 /** A text that every store accepts, in at most `max` code points: well-formed, without NUL. */
-export function fit(text: string, max: number): string {
+export function shortenedText(text: string, max: number): string {
   // Before anything that walks the whole text.
   const start = text.length > 2 * max ? text.slice(0, 2 * max) : text
   const clean = start.toWellFormed().replaceAll('\0', '\u{FFFD}')

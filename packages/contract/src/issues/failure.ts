@@ -1,6 +1,6 @@
 /** The failure that an event tells: its error, and where it happened. Source: docs/decisions/0106-issues-from-what-fails.md. */
 import { isFailedCall, neverRanCode } from '../runs/call-life.ts'
-import { fit } from '../engine/shown-text.ts'
+import { shortenedText } from '../engine/shown-text.ts'
 import { duration } from '../engine/format.ts'
 import { stalledMs, type ShownRun } from '../runs/run-activity.ts'
 import type { FAILURE_PLACES } from '../engine/words.ts'
@@ -265,7 +265,7 @@ function asClass(value: unknown): string | null {
 function lineOf(value: unknown, chars: number): string | null {
   if (typeof value !== 'string') return null
   const line = /\S[^\r\n\u2028\u2029]*/.exec(value.slice(0, SEARCHED_CHARS))?.[0].trimEnd()
-  return line === undefined ? null : fit(line, chars)
+  return line === undefined ? null : shortenedText(line, chars)
 }
 
 function cutStack(stack: string): string {

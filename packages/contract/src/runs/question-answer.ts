@@ -2,7 +2,7 @@
  * What an event says of the question and the answer of its run. Lists, pages and commands title a run with the first question.
  * Source: docs/decisions/0106-issues-from-what-fails.md.
  */
-import { fit } from '../engine/shown-text.ts'
+import { shortenedText } from '../engine/shown-text.ts'
 import { contentText, isObject, messagesAt, textAt, type Json } from '../record/payload-reader.ts'
 
 export interface Said {
@@ -43,5 +43,5 @@ function answerIn(eventType: string, label: string, payload: Json): string {
 
 function lineOf(text: string): string | null {
   const line = text.slice(0, READ_CHARS).replaceAll(/\s+/g, ' ').trim()
-  return line === '' || line === LEFT_OUT ? null : fit(line, SAID_CHARS)
+  return line === '' || line === LEFT_OUT ? null : shortenedText(line, SAID_CHARS)
 }

@@ -6,7 +6,7 @@
 /** Stands for a part of a word that only the shell knows. */
 export const UNKNOWN = '\0'
 
-export type Part =
+export type ShellPart =
   | { readonly is: 'command'; readonly words: readonly string[]; readonly written: readonly string[] }
   /** A parenthesis: what changes inside of it, such as the folder, ends with it. */
   | { readonly is: 'open' }
@@ -19,9 +19,9 @@ const VARIABLES_MAX = 1_000
 const ASSIGNING = new Set(['export', 'declare', 'local', 'readonly', 'typeset'])
 
 /** The simple commands of a text, with the files of their redirections. Longer texts are cut. */
-export function partsOf(text: string, variables: Map<string, string>): Part[] {
+export function partsOf(text: string, variables: Map<string, string>): ShellPart[] {
   const source = text.slice(0, CHARS_MAX)
-  const parts: Part[] = []
+  const parts: ShellPart[] = []
   let words: string[] = []
   let written: string[] = []
   let word: string | null = null

@@ -1,7 +1,7 @@
 /** Stands between an agent and its tools. Each call is a GuardedCall. */
 import type { Context } from '../context.ts'
 import { noteUnknown } from '../diagnostics.ts'
-import { beginPart, enclosingPart, type Part } from '../part.ts'
+import { beginPart, enclosingPart, type RunPart } from '../part.ts'
 import { outcomeOf } from '../run.ts'
 import type { StopSignal } from '../runtime.ts'
 import { isPending } from '../border.ts'
@@ -152,7 +152,7 @@ export class Guard {
   }
 
   /** @throws ToolBlockedError if the model's answer ended before its arguments were complete. */
-  #asked({ core, context }: Part, call: TakenCall): TakenCall {
+  #asked({ core, context }: RunPart, call: TakenCall): TakenCall {
     const { toolName, key, input } = call
     const asked = core.asked?.begin(context.scope.state, toolName, key, input.recorded)
     if (!asked) return call
@@ -164,7 +164,7 @@ export class Guard {
     throw error
   }
 
-  #begin(part: Part, call: TakenCall, context: Context | undefined): { guarded: GuardedCall; record: CallRecord } {
+  #begin(part: RunPart, call: TakenCall, context: Context | undefined): { guarded: GuardedCall; record: CallRecord } {
     const parts = { ...this.#parts, recoveries: this.#recoveries }
     const hashed = this.#parts.hashInput(call.toolName, call.input.judged)
     const record = new CallRecord(parts, part.context, call, hashed)
@@ -178,7 +178,7 @@ function unnamedArguments(name: string): string {
 }
 
 /** The run of a pending call ends where the call is continued. */
-function leaveOrEnd(part: Part, error: unknown): void {
+function leaveOrEnd(part: RunPart, error: unknown): void {
   if (isPending(error)) part.leave()
   else part.end(outcomeOf(error))
 }

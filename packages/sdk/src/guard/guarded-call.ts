@@ -15,7 +15,7 @@
 import type { Hashed } from '../core.ts'
 import { detached } from '../detach.ts'
 import { observeGenerator, type Failure } from '../ending.ts'
-import type { Part } from '../part.ts'
+import type { RunPart } from '../part.ts'
 import { handleOf } from '../run.ts'
 import type { OpenCall } from '../run-state.ts'
 import { admit } from '../run-usage.ts'
@@ -61,7 +61,7 @@ const APPROVAL_CODES = {
 export class GuardedCall {
   readonly #parts: CallParts
   readonly #judge: Judge
-  readonly #part: Part
+  readonly #part: RunPart
   readonly #call: TakenCall
   readonly #judged: JudgedCall
   readonly #snapshot: string | null
@@ -73,7 +73,7 @@ export class GuardedCall {
   constructor(
     parts: CallParts,
     judge: Judge,
-    part: Part,
+    part: RunPart,
     call: TakenCall,
     { hashed, record, continues }: { hashed: Hashed; record: CallRecord; continues: OpenCall | undefined },
   ) {

@@ -4,7 +4,7 @@ import type { Payload } from '../payload.ts'
 import type { Tacho } from '../tacho.ts'
 import { MessageStream, messageResult } from './anthropic-messages.ts'
 import type { AgentTools } from './claude-agent-tools.ts'
-import { beginPart, fields, number, OpenSpans, set, text, type Fields, type Part } from './host.ts'
+import { beginPart, fields, number, OpenSpans, set, text, type Fields, type RunPart } from './host.ts'
 import { messagesOf, type Message } from './messages.ts'
 import { ModelCall, type ModelResult } from './model-call.ts'
 
@@ -33,7 +33,7 @@ const CONVERSATIONS_MAX = 1_000
 
 export class AgentMessages {
   readonly #tacho: Tacho
-  readonly #begin: (sessionId?: unknown) => Part
+  readonly #begin: (sessionId?: unknown) => RunPart
   readonly #tools: AgentTools
   /** By the tool use that started the agent; null for the main one. */
   readonly #conversations = new Map<unknown, Conversation>()
@@ -45,7 +45,7 @@ export class AgentMessages {
   #status: 'COMPLETED' | 'FAILED' | undefined
   #cost = 0
 
-  constructor(tacho: Tacho, begin: (sessionId?: unknown) => Part, tools: AgentTools) {
+  constructor(tacho: Tacho, begin: (sessionId?: unknown) => RunPart, tools: AgentTools) {
     this.#tacho = tacho
     this.#begin = begin
     this.#tools = tools

@@ -5,7 +5,7 @@ import type { Tacho } from '../tacho.ts'
 import { readSafely } from '../json.ts'
 import { AgentMessages } from './claude-agent-messages.ts'
 import { AgentTools } from './claude-agent-tools.ts'
-import { enclosingPart, fields, text, type Fields, type Part } from './host.ts'
+import { enclosingPart, fields, text, type Fields, type RunPart } from './host.ts'
 
 /**
  * The same `query`. Its model calls are recorded as LLM_CALL events, its tools as TOOL_CALL events, of the current run;
@@ -20,9 +20,9 @@ export function guardQuery<Query extends (given: never) => object>(query: Query,
     const around = core.context.getStore()
     const { prompt, options } = fields(given)
     const settings = fields(options)
-    let part: Part | undefined
+    let part: RunPart | undefined
     // The session is known from the first message or hook on.
-    const begin = (sessionId: unknown): Part => {
+    const begin = (sessionId: unknown): RunPart => {
       const open = () => enclosingPart(tacho, { sessionId: text(sessionId) })
       return (part ??= around ? core.context.run(around, open) : open())
     }

@@ -14,7 +14,7 @@ import { takeInput } from '../guard/input.ts'
 import type { Authorization } from '../guard/rules.ts'
 import type { StopSignal } from '../runtime.ts'
 import type { Tacho } from '../tacho.ts'
-import { beginPart, fields, keyOf, number, OpenSpans, set, text, type Fields, type Part } from './host.ts'
+import { beginPart, fields, keyOf, number, OpenSpans, set, text, type Fields, type RunPart } from './host.ts'
 import { messagesOf } from './messages.ts'
 
 type Hook = (input: unknown, toolUseId?: string, options?: { signal?: StopSignal }) => Promise<unknown>
@@ -37,7 +37,7 @@ const GUARD_FAILED = 'The tool was not run, because its guard failed.'
 
 export class AgentTools {
   readonly #tacho: Tacho
-  readonly #begin: (sessionId: unknown) => Part
+  readonly #begin: (sessionId: unknown) => RunPart
   /** By the id of the tool use. */
   readonly #pending = new OpenSpans<Pending>()
   /** For subagents, by the tool use that started them. */
@@ -46,7 +46,7 @@ export class AgentTools {
   readonly #nameless = new OpenSpans<Authorization>()
   readonly #seenByHooks = new OpenSpans<true>()
 
-  constructor(tacho: Tacho, begin: (sessionId: unknown) => Part) {
+  constructor(tacho: Tacho, begin: (sessionId: unknown) => RunPart) {
     this.#tacho = tacho
     this.#begin = begin
   }

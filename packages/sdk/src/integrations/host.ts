@@ -4,14 +4,14 @@ import type { Context, Span } from '../context.ts'
 import { attempt, type Core } from '../core.ts'
 import { ToolBlockedError } from '../guard/blocked.ts'
 import { readSafely } from '../json.ts'
-import { beginPart as childPart, enclosingPart as ownPart, type Part } from '../part.ts'
+import { beginPart as childPart, enclosingPart as ownPart, type RunPart } from '../part.ts'
 import type { RunOptions } from '../run.ts'
 import type { StopSignal } from '../runtime.ts'
 import type { Recorder } from '../recorder.ts'
 import type { Tacho } from '../tacho.ts'
 import { openCallsOf } from './open-calls.ts'
 
-export type { Part }
+export type { RunPart }
 export type Fields = Readonly<Record<string, unknown>>
 
 /** None for a value that is not an object. */
@@ -32,12 +32,12 @@ export function set(members: Fields): Record<string, unknown> {
 }
 
 /** The current span itself. Outside a run, the span of a new run. */
-export function enclosingPart(tacho: Recorder, options?: RunOptions): Part {
+export function enclosingPart(tacho: Recorder, options?: RunOptions): RunPart {
   return ownPart(coreOf(tacho), undefined, options)
 }
 
 /** A child span of `parent`, by default of the current span. Outside a run, the span of a new run. */
-export function beginPart(tacho: Recorder, parent?: Context, options?: RunOptions): Part {
+export function beginPart(tacho: Recorder, parent?: Context, options?: RunOptions): RunPart {
   return childPart(coreOf(tacho), parent, options)
 }
 

@@ -22,7 +22,7 @@ import {
   toolNames,
   withFunction,
   type Fields,
-  type Part,
+  type RunPart,
 } from './host.ts'
 import { messagesOf } from './messages.ts'
 import {
@@ -87,7 +87,7 @@ export interface CallHandler {
 interface Running extends Place {
   /** The guarded call around it: an agent may run as a tool. */
   inside?: Context | undefined
-  part?: Part
+  part?: RunPart
   call?: ModelCall
   pieces?: StreamedPieces
   tool?: { name: string; input: unknown; begun: number; parent: Context | undefined }

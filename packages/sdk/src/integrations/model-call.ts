@@ -7,7 +7,7 @@ import { readSafely } from '../json.ts'
 import type { Payload } from '../payload.ts'
 import type { Recorder } from '../recorder.ts'
 import { askedCalls, askedCallsOf, type AskedCalls } from './asked-calls.ts'
-import { agentInside, beginPart, set, text, type OfferedTools, type Part } from './host.ts'
+import { agentInside, beginPart, set, text, type OfferedTools, type RunPart } from './host.ts'
 import type { Usage } from './call-usage.ts'
 import { IDLE_MS, openCallsOf, SILENT_MS } from './open-calls.ts'
 
@@ -40,7 +40,7 @@ export interface ModelResult {
 const UNREADABLE = '[unreadable]'
 
 export class ModelCall {
-  readonly #part: Part
+  readonly #part: RunPart
   readonly #asked: AskedCalls
   readonly #around: Context
   /** A run of its own. */

@@ -10,7 +10,7 @@ import type { StopSignal } from '../runtime.ts'
 import type { Recorder } from '../recorder.ts'
 import type { Tacho } from '../tacho.ts'
 import { askedCallsOf, candidatesIn } from './asked-calls.ts'
-import { beginPart, enclosingPart, fields, OpenSpans, text, withAgent, type Fields, type Part } from './host.ts'
+import { beginPart, enclosingPart, fields, OpenSpans, text, withAgent, type Fields, type RunPart } from './host.ts'
 import { messagesOf, parsed, withSystem, type Message } from './messages.ts'
 import { nonzeroUsage } from './call-usage.ts'
 import { ModelCall, type ModelResult } from './model-call.ts'
@@ -30,7 +30,7 @@ export interface TraceProcessor {
 }
 
 interface Open {
-  readonly part: Part
+  readonly part: RunPart
   readonly begun: number
   /** Of a trace: its first agent is the run's. */
   first?: string | undefined
@@ -64,7 +64,7 @@ export function recordTraces(tacho: Recorder): TraceProcessor {
   /** By the id of a trace or span. */
   const open = new OpenSpans<Open>()
 
-  function begin(id: string, part: Part, more: Pick<Open, 'data' | 'around'> = {}): Open {
+  function begin(id: string, part: RunPart, more: Pick<Open, 'data' | 'around'> = {}): Open {
     const opened: Open = { part, begun: core.runtime.now(), ...more }
     open.set(id, opened)
     return opened
@@ -105,12 +105,12 @@ export function recordTraces(tacho: Recorder): TraceProcessor {
     recordHandoff(called.part, { from, to: name, toolCallId })
   }
 
-  function recordHandoff({ context: { scope, span } }: Part, payload: Fields): void {
+  function recordHandoff({ context: { scope, span } }: RunPart, payload: Fields): void {
     const { from: giver, to: taker } = payload
     core.record(scope, { type: 'HANDOFF', label: `${String(giver)} to ${String(taker)}`, payload, span })
   }
 
-  function agentPart(part: Part, { type, name }: Fields, traceId: string): Part {
+  function agentPart(part: RunPart, { type, name }: Fields, traceId: string): RunPart {
     const trace = open.get(traceId)
     const agent = text(name)
     if (type !== 'agent' || agent === undefined || !trace) return part

@@ -3,7 +3,7 @@ import { diffWordsWithSpace } from 'diff'
 import type { OperatorEvent } from '@tacho/contract/runs/operator-run.ts'
 import { contentText, isObject, messagesAt, parsed, textAt, type Json } from '@tacho/contract/record/payload-reader.ts'
 
-export interface Part {
+export interface ComparedText {
   name: string
   text: string
   /** JSON or a program's words. */
@@ -11,7 +11,7 @@ export interface Part {
 }
 
 /** In this order; a step without any of them is compared by its whole payload. */
-const PARTS: readonly [name: string, of: (payload: Json) => Omit<Part, 'name'> | null][] = [
+const PARTS: readonly [name: string, of: (payload: Json) => Omit<ComparedText, 'name'> | null][] = [
   ['Text', (payload) => said(textAt(payload, 'text') ?? contentText(payload['content']))],
   ['Sent to the model', (payload) => said(messagesText(payload, 'messages'))],
   ['Input', (payload) => value(payload['input'])],
@@ -20,9 +20,9 @@ const PARTS: readonly [name: string, of: (payload: Json) => Omit<Part, 'name'> |
   ['Status', (payload) => value(payload['status'])],
 ]
 
-export function partsOf({ payload }: OperatorEvent): Part[] {
+export function partsOf({ payload }: OperatorEvent): ComparedText[] {
   const of = isObject(payload) ? payload : {}
-  const parts = PARTS.flatMap(([name, read]): Part[] => {
+  const parts = PARTS.flatMap(([name, read]): ComparedText[] => {
     const part = read(of)
     return part === null ? [] : [{ name, ...part }]
   })
@@ -30,9 +30,9 @@ export function partsOf({ payload }: OperatorEvent): Part[] {
   return parts.length > 0 || whole === null ? parts : [{ name: 'Payload', ...whole }]
 }
 
-const said = (text: string): Omit<Part, 'name'> | null => (text === '' ? null : { text, isCode: false })
+const said = (text: string): Omit<ComparedText, 'name'> | null => (text === '' ? null : { text, isCode: false })
 
-function value(of: unknown): Omit<Part, 'name'> | null {
+function value(of: unknown): Omit<ComparedText, 'name'> | null {
   const found = parsed(of)
   if (found === undefined || found === null || found === false) return null
   if (typeof found === 'string') return said(found)

@@ -4,7 +4,7 @@ import { getRouteApi, Link } from '@tanstack/react-router'
 import { EventType } from '../event-type.tsx'
 import { type Step, eventQuery } from '../queries.ts'
 import type { Pair } from './use-alignment.ts'
-import { type Word, COMPARED_CHARS, wordsOf, type BothWords, partsOf, type Part } from './compared-texts.ts'
+import { type Word, COMPARED_CHARS, wordsOf, type BothWords, partsOf, type ComparedText } from './compared-texts.ts'
 import { LongText } from '../../web/text/long-text.tsx'
 import { Refused, Skeleton } from '../../web/ui/states.tsx'
 import { ShownText } from '../../web/text/shown-text.tsx'
@@ -77,7 +77,7 @@ function BothContents({ pair, a, b }: BothContentsProps) {
   if (error) return <Refused error={error} className="p-2" />
   if (!left.parts || !right.parts) return <Skeleton className="m-2 h-16" />
   const names = [...new Set([...left.parts, ...right.parts].map(({ name }) => name))]
-  const named = (parts: readonly Part[], name: string) => parts.find((part) => part.name === name) ?? null
+  const named = (parts: readonly ComparedText[], name: string) => parts.find((part) => part.name === name) ?? null
   return (
     <div className="flex flex-col gap-3 bg-side px-2 py-3">
       {names.map((name) => (
@@ -91,9 +91,9 @@ function BothContents({ pair, a, b }: BothContentsProps) {
   )
 }
 
-const NONE: Part[] = []
+const NONE: ComparedText[] = []
 
-function useParts(runId: string, step: Step | null): { parts: Part[] | undefined; error: Error | null } {
+function useParts(runId: string, step: Step | null): { parts: ComparedText[] | undefined; error: Error | null } {
   const { place } = route.useRouteContext()
   const { data, error } = useQuery({
     ...eventQuery(place.environment.id, runId, step?.eventId ?? ''),
@@ -102,7 +102,7 @@ function useParts(runId: string, step: Step | null): { parts: Part[] | undefined
   return { parts: step === null ? NONE : data && partsOf(data.event), error }
 }
 
-function BothParts({ name, a, b }: { name: string; a: Part | null; b: Part | null }) {
+function BothParts({ name, a, b }: { name: string; a: ComparedText | null; b: ComparedText | null }) {
   const words = useWords(a?.text ?? null, b?.text ?? null)
   const isSame = a !== null && b !== null && a.text === b.text
   return (
@@ -124,7 +124,7 @@ function BothParts({ name, a, b }: { name: string; a: Part | null; b: Part | nul
 }
 
 interface BoxProps {
-  part: Part
+  part: ComparedText
   words?: readonly Word[] | undefined
   side?: 'a' | 'b'
 }

@@ -13,7 +13,7 @@ import {
 import { Chip } from '../../web/ui/chip.tsx'
 import { duration, counted } from '../../web/text/format.ts'
 import { LongText } from '../../web/text/long-text.tsx'
-import { Decided, FailureDetails, Folded, Part } from './event-details.tsx'
+import { Decided, FailureDetails, Folded, PayloadPart } from './event-details.tsx'
 import { withdrawnText } from './notes.ts'
 import { DiffLines } from '../../web/text/diff.tsx'
 
@@ -44,11 +44,12 @@ export function ToolCall({ label, payload, isFolded }: { label: string; payload:
   }
   return (
     <Folded title={title} note={callInShort(payload, NOTE_CHARS)} aside={aside} isFolded={isFolded} mono>
-      <Part name="Input" value={input} />
+      <PayloadPart name="Input" value={input} />
       <Received text={textAt(payload, 'arguments')} />
-      {hasError && (typeof error === 'string' ? <ErrorText text={error} /> : <Part name="Error" value={error} />)}
+      {hasError &&
+        (typeof error === 'string' ? <ErrorText text={error} /> : <PayloadPart name="Error" value={error} />)}
       {failed && <FailureDetails eventType="TOOL_CALL" label={label} payload={payload} isSaid />}
-      {(!hasError || output !== error) && <Part name="Output" value={output} />}
+      {(!hasError || output !== error) && <PayloadPart name="Output" value={output} />}
     </Folded>
   )
 }

@@ -18,7 +18,7 @@ import {
 } from '@tacho/contract/record/payload-reader.ts'
 import { scoreText } from '@tacho/contract/runs/run-text.ts'
 import { callInShort, decisionReason, toldCall } from '@tacho/contract/runs/call-text.ts'
-import { FailureDetails, Decided, Folded, Part } from './event-details.tsx'
+import { FailureDetails, Decided, Folded, PayloadPart } from './event-details.tsx'
 import { STATUSES } from '../address.ts'
 import { Status } from '../run-status.tsx'
 import { AskedInVain, HandOff, NOTE_CHARS, ToolCall, Withdrawn, ToldCall } from './call-content.tsx'
@@ -208,7 +208,7 @@ export function StepInput({ event: { eventType, payload } }: { event: OperatorEv
   if (!isObject(payload)) return null
   if (eventType === 'LLM_CALL') return <Sent messages={messagesAt(payload, 'messages')} sentBefore={0} isFolded />
   const told = toldCall(payload)
-  return told ? <ToldCall told={told} /> : <Part name="Input" value={payload['input']} />
+  return told ? <ToldCall told={told} /> : <PayloadPart name="Input" value={payload['input']} />
 }
 
 function Messages({ messages }: { messages: readonly Message[] }) {

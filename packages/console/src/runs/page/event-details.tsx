@@ -43,7 +43,7 @@ export function Folded({ title, note, aside, isFolded, mono = false, children }:
   )
 }
 
-export function Part({ name, value }: { name: string; value: unknown }) {
+export function PayloadPart({ name, value }: { name: string; value: unknown }) {
   if (value === undefined) return null
   return (
     <section className="mt-2 first:mt-0">

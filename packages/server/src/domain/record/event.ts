@@ -1,6 +1,6 @@
 import { EventInput, type BatchResult, type Rejection, type Warning } from '@tacho/contract/record/event.ts'
 import { REJECTIONS, type RejectionCode } from '@tacho/contract/web/errors.ts'
-import { fit } from '@tacho/contract/engine/shown-text.ts'
+import { shortenedText } from '@tacho/contract/engine/shown-text.ts'
 import { LIMITS } from '@tacho/contract/engine/limits.ts'
 import { isObject, textAt } from '@tacho/contract/record/payload-reader.ts'
 import { saidIn } from '@tacho/contract/runs/question-answer.ts'
@@ -234,7 +234,7 @@ function refusedRow(item: unknown, { code, message }: Fault, now: number): Rejec
   const fits = (value: unknown, chars: number): value is string =>
     typeof value === 'string' && value !== '' && value.length <= 2 * chars && isStorableText(value)
   if (!fits(runId, LIMITS.runIdChars) || !fits(eventId, LIMITS.eventIdChars)) return null
-  const refused = { runId, eventId, code, message: fit(message, MESSAGE_CHARS), rejectedAt: now }
+  const refused = { runId, eventId, code, message: shortenedText(message, MESSAGE_CHARS), rejectedAt: now }
   const number = numberInRunOf(n)
   return number !== null && fits(clientId, LIMITS.clientIdChars)
     ? { ...refused, numbered: { number, clientId, drops: dropsOf(number, dropped) } }

@@ -1,5 +1,5 @@
 /** Each convention takes the attributes it knows; the rest stays in the payload. */
-import { fit } from '@tacho/contract/engine/shown-text.ts'
+import { shortenedText } from '@tacho/contract/engine/shown-text.ts'
 import { attempt } from '../../web/text.ts'
 import type { AnyValue, KeyValue } from './otlp_pb.ts'
 
@@ -181,7 +181,7 @@ export class Unreadable {
 
 const NAME_CHARS = 80
 
-const shownName = (value: unknown) => (typeof value === 'string' ? fit(value, NAME_CHARS) : '')
+const shownName = (value: unknown) => (typeof value === 'string' ? shortenedText(value, NAME_CHARS) : '')
 
 /** protobuf's messages quote the value, which may be long or secret: only their field is kept. */
 export function unreadable(names: Record<string, unknown>, error: unknown): Unreadable {

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto'
 import { toBinary } from '@bufbuild/protobuf'
-import { fit } from '@tacho/contract/engine/shown-text.ts'
+import { shortenedText } from '@tacho/contract/engine/shown-text.ts'
 import { LIMITS } from '@tacho/contract/engine/limits.ts'
 import { Attributes, isObject, plainValue, set, textOf, type Json, type JsonObject, Unreadable } from './attributes.ts'
 import { eventMessage } from './messages.ts'
@@ -38,7 +38,7 @@ export function logEvents({ resource, scope, item: record }: Sent<LogRecord>): O
       ...(sessionId === undefined ? {} : { sessionId }),
       eventId: `log-${idOf(record, resource.attributes, scope)}`,
       eventType: told.eventType,
-      label: fit(told.label, LIMITS.labelChars),
+      label: shortenedText(told.label, LIMITS.labelChars),
       timestamp: millis(at),
       payload: set({
         ...told.payload,

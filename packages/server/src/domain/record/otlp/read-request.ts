@@ -1,7 +1,7 @@
 /** Only the groups around spans are read as a whole: a span that cannot be decoded costs nothing but itself. */
 import { fromBinary, fromJson, type DescMessage, type JsonValue, type MessageShape } from '@bufbuild/protobuf'
 import { BinaryReader, WireType } from '@bufbuild/protobuf/wire'
-import { fit } from '@tacho/contract/engine/shown-text.ts'
+import { shortenedText } from '@tacho/contract/engine/shown-text.ts'
 import { isObject } from '@tacho/contract/record/payload-reader.ts'
 import { LIMITS } from '@tacho/contract/engine/limits.ts'
 import { Attributes, type Json, type JsonObject, unreadable, type Unreadable } from './attributes.ts'
@@ -241,7 +241,7 @@ function resourceOf(sent: MessageShape<typeof ResourceSchema> | undefined) {
   const attributes = new Attributes(sent?.attributes ?? [])
   const text = (name: string, max: number): string | undefined => {
     const found = attributes.text(name)
-    return found === undefined ? undefined : fit(found, max)
+    return found === undefined ? undefined : shortenedText(found, max)
   }
   return {
     service: text('service.name', LIMITS.textChars),
@@ -270,8 +270,8 @@ function repeated(attributes: JsonObject): JsonObject {
 
 function scopeOf(scope: MessageShape<typeof ScopeSchema> | undefined): JsonObject | undefined {
   if (!scope || scope.name === '') return undefined
-  const name = fit(scope.name, LIMITS.labelChars)
-  return scope.version === '' ? { name } : { name, version: fit(scope.version, LIMITS.labelChars) }
+  const name = shortenedText(scope.name, LIMITS.labelChars)
+  return scope.version === '' ? { name } : { name, version: shortenedText(scope.version, LIMITS.labelChars) }
 }
 
 /** Counted before decoding: two bytes can become a message of several objects. */

@@ -1,5 +1,5 @@
 /** One event at the span's start. The root of a trace also becomes the outcome of the run. docs/otlp.md */
-import { fit } from '@tacho/contract/engine/shown-text.ts'
+import { shortenedText } from '@tacho/contract/engine/shown-text.ts'
 import { LIMITS } from '@tacho/contract/engine/limits.ts'
 import { hasAtMost } from '../../web/text.ts'
 import { Attributes, isObject, set, type Json, type JsonObject, Unreadable } from './attributes.ts'
@@ -65,7 +65,7 @@ export function spanEvents({ resource, scope, item: span }: Sent<Span>): OtlpEve
     ...envelope,
     eventId: spanId,
     eventType: type,
-    label: fit(span.name, LIMITS.labelChars) || type,
+    label: shortenedText(span.name, LIMITS.labelChars) || type,
     timestamp: startedAt,
     payload,
     spanId,
@@ -111,11 +111,11 @@ export function envelopeOf(attributes: Attributes, resource: Resource, traceId: 
   const agentId = named(LIMITS.textChars, 'gen_ai.agent.id')
   const agentName = named(LIMITS.textChars, 'gen_ai.agent.name', 'agent.name', 'agent_name') ?? agentId
   return {
-    clientId: fit(resource.instance ?? resource.service ?? 'opentelemetry', LIMITS.clientIdChars),
+    clientId: shortenedText(resource.instance ?? resource.service ?? 'opentelemetry', LIMITS.clientIdChars),
     runId,
     ...(sessionId === undefined ? {} : { sessionId }),
     ...(agentId === undefined ? {} : { agentId }),
-    agentName: fit(agentName ?? resource.service ?? 'unknown_service', LIMITS.textChars),
+    agentName: shortenedText(agentName ?? resource.service ?? 'unknown_service', LIMITS.textChars),
     namesAgent: agentName !== undefined,
   }
 }
