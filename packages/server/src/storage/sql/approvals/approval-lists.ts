@@ -1,4 +1,4 @@
-import { look, read, conditionsGiven, type Sql } from '../engine/sql.ts'
+import { lookup, read, conditionsGiven, type Sql } from '../engine/sql.ts'
 import type {
   ApprovalFilter,
   ApprovalGroupRow,
@@ -17,7 +17,7 @@ import { inChunks } from '../engine/rows.ts'
 import { textKey } from '../engine/keys.ts'
 
 export const approvalListsActs = {
-  ...look({ approvalRevisions }),
+  ...lookup({ approvalRevisions }),
   ...read({
     listApprovals,
     listApprovalsOfRun,

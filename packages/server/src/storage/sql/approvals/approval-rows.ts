@@ -1,10 +1,10 @@
-import { look, read, selectList, type Sql } from '../engine/sql.ts'
+import { lookup, read, selectList, type Sql } from '../engine/sql.ts'
 import type { ApprovalRow, Requester } from '../../approvals/approvals.ts'
 import { inChunks, columnsOfRow } from '../engine/rows.ts'
 import { textKey } from '../engine/keys.ts'
 
 export const approvalRowsActs = {
-  ...look({ findApproval }),
+  ...lookup({ findApproval }),
   ...read({ findApprovals }),
 }
 

@@ -7,7 +7,7 @@ import { hourOf } from '../../engine/times.ts'
 import { mapPage, type PageById } from '../../engine/page.ts'
 
 export const erasableActs = {
-  ...look({ previewErasure, countToSearch, listCountedNames }),
+  ...lookup({ previewErasure, countToSearch, listCountedNames }),
   ...read({ listErasable }),
 }
 

@@ -12,7 +12,7 @@ import type { AuditEntry } from '../../people/operators.ts'
 import type { ErasureRow, ErasureSlice, NewErasure } from '../../data/erasures.ts'
 import { hourOf, isoTime } from '../../engine/times.ts'
 import { uuidv7 } from '../../engine/uuid.ts'
-import { look, read, write, contains, type Sql } from '../engine/sql.ts'
+import { lookup, read, write, contains, type Sql } from '../engine/sql.ts'
 import { eraseDetails, eraseQuotes, insertAudit } from '../people/audit.ts'
 import { erasableActs, erasableOf, namedAgents, takenUntil, changeErasure, findErasure, listErasures } from './erasable.ts'
 import { addErasedKeys, erasedKey, FOR_EVER, holdEnvironment, type NamedKind } from './erased-keys.ts'
@@ -24,7 +24,7 @@ import { enqueueWork, removeWork } from '../engine/work.ts'
 
 export const erasuresActs = {
   ...erasableActs,
-  ...look({ findErasure }),
+  ...lookup({ findErasure }),
   ...read({ listErasures }),
   ...write({ createErasure, removeErased, concludeErasure, deleteErased, deferErasure }),
 }

@@ -18,7 +18,7 @@ import { OF_UUID } from '../runs/runs.ts'
 import { insertRows } from '../engine/rows.ts'
 
 export const packingActs = {
-  ...look({ listUnpackedRuns }),
+  ...lookup({ listUnpackedRuns }),
   ...read({ readUnpacked }),
   storeBlocks: changesRuns(storeBlocks, (_, _environmentId, slices) => slices.map(({ run }) => run.runId)),
 }

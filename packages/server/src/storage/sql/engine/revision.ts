@@ -1,8 +1,8 @@
 import type { AuditEntry } from '../../people/operators.ts'
-import { look, type Sql } from './sql.ts'
+import { lookup, type Sql } from './sql.ts'
 import { insertAudit } from '../people/audit.ts'
 
-export const revisionActs = look({ controlRevision })
+export const revisionActs = lookup({ controlRevision })
 
 async function controlRevision(sql: Sql): Promise<number> {
   const row = await sql.get<{ revision: number }>('SELECT revision FROM control WHERE id = 1')

@@ -135,6 +135,6 @@ export const changesRuns = <Result, Args extends unknown[]>(
   changedRuns: (result: Result, ...args: Args) => string[],
 ) => ({ kind: 'write' as ActKind, run, changedRuns })
 
-export const look = declare('look')
+export const lookup = declare('look')
 export const read = declare('read')
 export const write = declare('write')

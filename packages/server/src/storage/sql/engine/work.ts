@@ -7,7 +7,7 @@
  *
  * `due_at` of a held row is the end of its lease, so a dead node's work becomes due again.
  */
-import { look, write, selectList, type Sql, type SqlValue } from './sql.ts'
+import { lookup, write, selectList, type Sql, type SqlValue } from './sql.ts'
 import {
   WORK_COUNTED,
   WORK_KINDS,
@@ -28,7 +28,7 @@ import {
 import { insertRows } from './rows.ts'
 
 export const workActs = {
-  ...look({ dueWork, workBacklog }),
+  ...lookup({ dueWork, workBacklog }),
   ...write({ claimWork, claimWorkInTurn, extendWork, postponeWork, finishWork, replanWork }),
 }
 

@@ -5,7 +5,7 @@ import { isoTime } from '../../engine/times.ts'
 import type { IssueRow } from '../../issues/issues.ts'
 import { findRequesterNames } from '../runs/agent-list.ts'
 import { keepRemovalsWaiting } from '../data/erased-keys.ts'
-import { type Sql, countOf, look, write } from '../engine/sql.ts'
+import { type Sql, countOf, lookup, write } from '../engine/sql.ts'
 import { announce } from './deliveries.ts'
 import {
   isNotificationEvent,
@@ -83,7 +83,7 @@ export function issueData({ id, firstSeen, lastSeen, ...issue }: IssueNews): obj
 /** A work item names only an event and its subject. When people are told, the store says whether it still matters. */
 
 export const noticesActs = {
-  ...look({ listNotices }),
+  ...lookup({ listNotices }),
   ...write({ recordNoticesTold }),
 }
 

@@ -1,14 +1,14 @@
 import type { NotificationEvent } from '@tacho/contract/messages/notification.ts'
 import type { Severity } from '@tacho/contract/policies/runtime-config.ts'
 import type { NoticeRow } from '../../messages/notifications.ts'
-import { look, read, countOf, type Sql } from '../engine/sql.ts'
+import { lookup, read, countOf, type Sql } from '../engine/sql.ts'
 import { findAlert } from './alerts.ts'
 import { findApprovals } from '../approvals/approval-rows.ts'
 import { allIn } from '../engine/rows.ts'
 import { dataOfApprovals, findAgentName, ISSUE, issueData, type IssueNews } from './announcements.ts'
 
 export const noticeSubjectsActs = {
-  ...look({ countWaitingApprovals }),
+  ...lookup({ countWaitingApprovals }),
   ...read({ findNotices }),
 }
 

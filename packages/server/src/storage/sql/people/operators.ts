@@ -1,5 +1,5 @@
 /** A scope is the id of a workspace, or of the whole installation. */
-import { look, read, write, type Sql } from '../engine/sql.ts'
+import { lookup, read, write, type Sql } from '../engine/sql.ts'
 import type { Role } from '@tacho/contract/web/route.ts'
 import { ROLES } from '@tacho/contract/engine/words.ts'
 import type {
@@ -20,7 +20,7 @@ import { assertSum, takeSum, withSum } from '../engine/row-sums.ts'
 import { uuidv7 } from '../../engine/uuid.ts'
 
 export const operatorsActs = {
-  ...look({ isMemberAt }),
+  ...lookup({ isMemberAt }),
   ...read({ listOperators, findOperator, listDeciders, findOperatorByEmail, findIdentity }),
   ...write({
     changeOperatorRole,

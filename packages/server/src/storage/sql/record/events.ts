@@ -1,5 +1,5 @@
 import {
-  look,
+  lookup,
   read,
   containsFolded,
   folded,
@@ -24,7 +24,7 @@ import { PAYLOAD, PAYLOAD_BYTES, withPayloads, readPayloadPage, rowsThatFit, typ
 import { findByRunId, findByUuid, findRun, OF_RUN_ID, OF_UUID } from '../runs/runs.ts'
 
 export const eventsActs = {
-  ...look({ listEvents, listProblems, readArrived }),
+  ...lookup({ listEvents, listProblems, readArrived }),
   ...read({ findEvent, readTimeline, listEventRows }),
 }
 

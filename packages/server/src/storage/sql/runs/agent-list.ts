@@ -9,14 +9,14 @@ import type { AgentChange, AgentFilter, AgentRow } from '../../runs/runs.ts'
 import type { AuditEntry } from '../../people/operators.ts'
 import type { PageById } from '../../engine/page.ts'
 import { NIL_UUID } from '../../engine/uuid.ts'
-import { look, read, write, containsFolded, folded, type Sql } from '../engine/sql.ts'
+import { lookup, read, write, containsFolded, folded, type Sql } from '../engine/sql.ts'
 import { insertAudit } from '../people/audit.ts'
 import { keepRemovalsWaiting } from '../data/erased-keys.ts'
 import { agentKey } from '../engine/keys.ts'
 import { allIn } from '../engine/rows.ts'
 
 export const agentListActs = {
-  ...look({ findRequesterNames }),
+  ...lookup({ findRequesterNames }),
   ...read({ listAgents }),
   ...write({ changeAgent }),
 }

@@ -1,6 +1,6 @@
 import { LIMITS } from '@tacho/contract/engine/limits.ts'
 import {
-  look,
+  lookup,
   contains,
   given,
   selectList,
@@ -38,7 +38,7 @@ import {
 import { DEFAULT_STALLED_RULE, type StalledRuleRow } from '../../data/retention.ts'
 import { takeSum, withSum } from '../engine/row-sums.ts'
 
-export const runsActs = look({ findRun, listRuns, listGaps })
+export const runsActs = lookup({ findRun, listRuns, listGaps })
 
 const GAP_COLUMNS = `${selectList('id run_id started_at agent_id recorders', 'r.')},
   a.name AS "agentName", a.display_name AS "agentDisplayName"`

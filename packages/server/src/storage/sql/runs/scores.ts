@@ -18,14 +18,14 @@ import {
 } from '../../runs/scores.ts'
 import type { AuditEntry } from '../../people/operators.ts'
 import type { PageById } from '../../engine/page.ts'
-import { look, read, write, selectList, type Sql } from '../engine/sql.ts'
+import { lookup, read, write, selectList, type Sql } from '../engine/sql.ts'
 import { insertAudit } from '../people/audit.ts'
 import { allIn, insertRows, replacing, withJson, columnsOfRow, rowFor } from '../engine/rows.ts'
 import { OF_UUID } from './runs.ts'
 import { rowsByKey } from './runs-by-key.ts'
 
 export const scoresActs = {
-  ...look({ listScores, readRunScores, listScoreNames }),
+  ...lookup({ listScores, readRunScores, listScoreNames }),
   ...read({ sumScores }),
   ...write({ giveScore, withdrawScore }),
 }

@@ -2,7 +2,7 @@
 import { LIMITS } from '@tacho/contract/engine/limits.ts'
 import type { StoredEvent } from '../../record/events.ts'
 import { type SearchSettingsRow, type UnindexedRun, hashOf, termsOf } from '../../runs/search.ts'
-import { look, write, type Sql, selectList } from '../engine/sql.ts'
+import { lookup, write, type Sql, selectList } from '../engine/sql.ts'
 import { ROW, rowsByArrival, WITH_RUN } from '../record/events.ts'
 import { insertJsonRows, type InsertedTable, chunksOf, insertRows } from '../engine/rows.ts'
 import { PAYLOAD, withPayloads } from '../record/payloads.ts'
@@ -15,7 +15,7 @@ import { lockEnvironment } from '../tenants/workspaces.ts'
 import { enqueueWork, removeWork } from '../engine/work.ts'
 
 export const searchIndexActs = {
-  ...look({ readUnindexed }),
+  ...lookup({ readUnindexed }),
   ...write({ markOlderRuns, indexEvents, removeIndexed }),
 }
 
@@ -214,7 +214,7 @@ export async function removeRunsFromSearch(sql: Sql, environmentId: string, runs
  */
 
 export const searchSettingsActs = {
-  ...look({ readSearchSettings }),
+  ...lookup({ readSearchSettings }),
   ...write({ switchSearch, failIndexing }),
 }
 

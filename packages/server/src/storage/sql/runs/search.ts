@@ -15,7 +15,7 @@ import {
   containedIn,
   soughtText,
 } from '../../runs/search.ts'
-import { read, look, type Sql } from '../engine/sql.ts'
+import { read, lookup, type Sql } from '../engine/sql.ts'
 import { withEnvelope } from '../record/envelopes.ts'
 import { ofRun, ROW, WITH_RUN, listEvents } from '../record/events.ts'
 import { PAYLOAD, withPayloads } from '../record/payloads.ts'
@@ -149,7 +149,7 @@ async function matchesOfHours(sql: Sql, environmentId: string, words: string[], 
 /** A search in one run needs no index: its events are read by time and compared, a bounded number for a page. */
 
 // Not one transaction: what is stored never changes, and on PostgreSQL other work goes on between two pieces.
-export const runSearchActs = look({ searchRun })
+export const runSearchActs = lookup({ searchRun })
 
 async function searchRun(sql: Sql, environmentId: string, run: string, { text, limit, after, bounds }: RunSearch) {
   const sought = soughtText(text)

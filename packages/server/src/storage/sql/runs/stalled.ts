@@ -23,7 +23,7 @@ import { failureSubject } from '../../issues/issues.ts'
 import { enqueueWork, RESTARTS } from '../engine/work.ts'
 
 export const stalledActs = {
-  ...look({ readActivityRule }),
+  ...lookup({ readActivityRule }),
   ...read({ readStalledRule }),
   ...write({ changeStalledRule }),
   closeStalledRuns: changesRuns(closeStalledRuns, ({ changedRunIds }) => changedRunIds),

@@ -1,4 +1,4 @@
-import { read, write, look, selectList, type Sql, conditionsGiven } from '../engine/sql.ts'
+import { read, write, lookup, selectList, type Sql, conditionsGiven } from '../engine/sql.ts'
 import type { AuditEntry } from '../../people/operators.ts'
 import { firstRows, type Page, type PageById } from '../../engine/page.ts'
 import type {
@@ -78,7 +78,7 @@ async function changeWorkspace(sql: Sql, id: string, change: TenantChange, audit
 }
 
 export const environmentsActs = {
-  ...look({ findTenant }),
+  ...lookup({ findTenant }),
   ...read({ listEnvironments, findEnvironment }),
   ...write({ createEnvironment, changeEnvironment }),
 }
