@@ -55,7 +55,7 @@ const HOOK = {
 export const THREADS = {
   writer: 'packages/server/src/storage/sqlite/writer.ts',
   reader: 'packages/server/src/storage/sqlite/reader.ts',
-  'judge-thread': 'packages/server/src/http/record/judge-thread.ts',
+  'validation-thread': 'packages/server/src/http/record/validation-thread.ts',
   'parquet-thread': 'packages/server/src/http/data/parquet-thread.ts',
   'simulation-thread': 'packages/server/src/jobs/policies/simulation-thread.ts',
   'price-thread': 'packages/server/src/prices/price-thread.ts',

@@ -16,7 +16,7 @@ import { createAddressRefusals } from '../http/tenants/allowed-addresses.ts'
 import { createConfigurationClients } from '../http/policies/configuration-clients.ts'
 import { createConfigurationCache } from '../http/policies/configuration-cache.ts'
 import { createCredentialCache } from '../http/tenants/credential-cache.ts'
-import { createBodyValidator, telemetryScale } from '../http/record/judge.ts'
+import { createBodyValidator, telemetryScale } from '../http/record/body-validator.ts'
 import { createLostRequestCounts } from '../http/record/lost-requests.ts'
 import { createMetrics, type ProcessFacts } from '../http/web/metrics.ts'
 import { createRateLimit } from '../http/tenants/rate-limit.ts'
@@ -93,7 +93,7 @@ export async function serveStore(config: Config, storage: Storage, options: Star
   const configurations = createConfigurationCache({ storage })
   const memory = new BodyMemory(bodyMemory(bytes, config.otlpMaxBytes), config.otlpMaxBytes)
   const replies = new ReplyMemory(bytes.replies)
-  const judge = createBodyValidator({ telemetryScale: telemetryScale(config.otlpMaxBytes) })
+  const bodyValidator = createBodyValidator({ telemetryScale: telemetryScale(config.otlpMaxBytes) })
   const prices = createPriceTable()
   const metrics = createMetrics({ version, storage, memory, replies, workers: link, process: processFacts })
   link?.measure(metrics.registry)
@@ -241,7 +241,7 @@ export async function serveStore(config: Config, storage: Storage, options: Star
     draining = true
     await drain.run(config.drainTimeout)
     await Promise.all(jobs.map((job) => job.stop()))
-    await Promise.all([judge.close(), prices.close(), sender.close()])
+    await Promise.all([bodyValidator.close(), prices.close(), sender.close()])
     await storage.close()
   }
   let stopped: Promise<void> | null = null

@@ -6,7 +6,7 @@ import { isoTime } from '../../storage/engine/times.ts'
 import { uuidv5 } from '../../storage/engine/uuid.ts'
 import { pick } from '../web/shown.ts'
 
-export interface CallJudgement {
+export interface LinkedCall {
   call: ToolEventRow
   verdict: CallVerdict
   approval: ApprovalRow | null
@@ -16,22 +16,22 @@ export interface CallJudgement {
 }
 
 /** `approvals`: of the run, oldest first, and those that its calls name. `events`: in timeline order. */
-export function judgeCalls(runId: string, approvals: ApprovalRow[], events: ToolEventRow[]): CallJudgement[] {
+export function linkCalls(runId: string, approvals: ApprovalRow[], events: ToolEventRow[]): LinkedCall[] {
   const calls = events.filter(({ kind }) => kind === 'TOOL_CALL')
   const decided = policyDecisions(events)
   const ofRun = approvals.filter((approval) => approval.runId === runId)
   const byId = new Map(approvals.map((approval) => [approval.id, approval]))
   const used = new Set<string>()
-  const judged = new Map<ToolEventRow, CallJudgement>()
+  const linked = new Map<ToolEventRow, LinkedCall>()
 
-  const judge = (call: ToolEventRow, approval: ApprovalRow, linkedBy: JudgedCall['linkedBy']) => {
+  const link = (call: ToolEventRow, approval: ApprovalRow, linkedBy: JudgedCall['linkedBy']) => {
     const verdict = verdictOf(runId, call, approval, used.has(approval.id))
     used.add(approval.id)
-    judged.set(call, { call, verdict, approval, approvalId: approval.id, linkedBy })
+    linked.set(call, { call, verdict, approval, approvalId: approval.id, linkedBy })
   }
   const unlinked = (call: ToolEventRow, verdict: CallVerdict) =>
-    judged.set(call, { call, verdict, approval: null, approvalId: call.approvalId, linkedBy: 'none' })
-  const unjudged = () => calls.filter((call) => !judged.has(call))
+    linked.set(call, { call, verdict, approval: null, approvalId: call.approvalId, linkedBy: 'none' })
+  const unlinked = () => calls.filter((call) => !linked.has(call))
   const unused = ({ id }: ApprovalRow) => !used.has(id)
   const placeOf = new Map(events.map((event, place) => [event, place]))
   const askedAt = new Map<string | null, number>()
@@ -41,23 +41,23 @@ export function judgeCalls(runId: string, approvals: ApprovalRow[], events: Tool
   for (const call of calls) {
     if (call.approvalId === null) continue
     const approval = byId.get(call.approvalId)
-    if (approval) judge(call, approval, 'approvalId')
+    if (approval) link(call, approval, 'approvalId')
     else unlinked(call, 'unknown_approval')
   }
   const sameInput = Map.groupBy(ofRun, keyOf)
   const next = new Map<string, number>()
-  for (const call of unjudged()) {
+  for (const call of unlinked()) {
     const key = keyOf(call)
     const same = sameInput.get(key) ?? []
     let at = next.get(key) ?? 0
     while (at < same.length && !unused(same[at]!)) at++
     next.set(key, at)
     const approval = same[at] ?? same.at(-1)
-    if (approval) judge(call, approval, 'inputHash')
+    if (approval) link(call, approval, 'inputHash')
   }
   const open = ofRun.filter(unused).map((approval) => ({ approval, askedAt: askedAt.get(approval.id) ?? -1 }))
   const openOfTool = Map.groupBy<string | null, (typeof open)[number]>(open, ({ approval }) => approval.toolName)
-  for (const call of unjudged()) {
+  for (const call of unlinked()) {
     const left = openOfTool.get(call.toolName) ?? []
     const place = placeOf.get(call) ?? 0
     // A call before the recorded request is older, although one batch may store both afterwards.
@@ -67,12 +67,12 @@ export function judgeCalls(runId: string, approvals: ApprovalRow[], events: Tool
     // A policy decision about this exact input is stronger evidence than an approval of another input.
     if (asked && (call.inputHash === null || own === null)) {
       left.splice(at, 1)
-      judge(call, asked, 'toolName')
+      link(call, asked, 'toolName')
     } else if (own === 'required' || (own === null && decided.requires(call.toolName))) {
       unlinked(call, 'without_approval')
     }
   }
-  return calls.flatMap((call) => judged.get(call) ?? [])
+  return calls.flatMap((call) => linked.get(call) ?? [])
 }
 
 function verdictOf(runId: string, call: ToolEventRow, approval: ApprovalRow, usedBefore: boolean): CallVerdict {
@@ -109,7 +109,7 @@ function policyDecisions(events: ToolEventRow[]) {
 
 export function toJudgedCall(
   { id }: RunRow,
-  { call, verdict, approval, approvalId, linkedBy }: CallJudgement,
+  { call, verdict, approval, approvalId, linkedBy }: LinkedCall,
 ): JudgedCall {
   return {
     ...pick(call, 'eventId', 'label', 'toolName', 'inputHash', 'outcome'),

@@ -214,12 +214,12 @@ function addEvent(parts: ImportPart[], line: ReadLine, workspaceId: string): str
   if (members['payloadDamaged'] === true) return 'is an event whose payload was damaged where it was exported'
   if (payload === null || data === undefined || !isStorableText(payload)) return 'has an invalid payload'
   const item = { ...members, payload: data }
-  // Judged at its own time: it was young enough when it was recorded.
+  // Validated at its own time: it was young enough when it was recorded.
   const context = { workspaceId, now: timestamp }
   const levels = payloadSlices(`[{"payload":${payload}}]`)[0]?.levels ?? 1
-  const judged = validateItems([item], () => ({ json: payload, levels }), context)
-  const [event] = judged.events
-  if (event === undefined) return `is not a valid event: ${judged.rejections[0]?.message ?? 'rejected'}`
+  const validated = validateItems([item], () => ({ json: payload, levels }), context)
+  const [event] = validated.events
+  if (event === undefined) return `is not a valid event: ${validated.rejections[0]?.message ?? 'rejected'}`
   part.events.push({
     event: { ...event, ...NOT_COUNTED, spanId: own.spanId, parentSpanId: own.parentSpanId },
     receivedAt,

@@ -80,13 +80,13 @@ export function validateItems(
   items.forEach((item, index) => {
     const eventId = isObject(item) ? textAt(item, 'eventId') : null
     batch.ids.push(eventId)
-    const judged = judgeItem(item, () => payloadAt(index), context)
-    if ('code' in judged) {
-      batch.rejections.push({ index, eventId: shownId(eventId), ...judged })
-      const refused = refusedRow(item, judged, context.now)
+    const validated = validateItem(item, () => payloadAt(index), context)
+    if ('code' in validated) {
+      batch.rejections.push({ index, eventId: shownId(eventId), ...validated })
+      const refused = refusedRow(item, validated, context.now)
       if (refused) batch.refused.push(refused)
     } else {
-      batch.events.push(judged)
+      batch.events.push(validated)
       batch.indexes.push(index)
       if (batch.warnings.length < LIMITS.batchWarnings) addWarnings(batch.warnings, item as EventInput, index)
     }
@@ -102,7 +102,7 @@ function addWarnings(warnings: Warning[], { eventId, eventType, payload }: Event
 
 type Fault = Pick<Rejection, 'code' | 'message'>
 
-function judgeItem(item: unknown, payload: () => PayloadText, context: ValidationContext): NewEvent | Fault {
+function validateItem(item: unknown, payload: () => PayloadText, context: ValidationContext): NewEvent | Fault {
   if (!isObject(item)) return fault('not_an_object')
   if (!eventInput.Check(item)) return schemaFault(item)
   const badText = unstorableField(item, TEXTS)

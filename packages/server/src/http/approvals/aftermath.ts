@@ -1,5 +1,5 @@
 import { LIMITS } from '@tacho/contract/engine/limits.ts'
-import { judgeCalls, toJudgedCall, type CallJudgement } from '../../domain/approvals/aftermath.ts'
+import { linkCalls, toJudgedCall, type LinkedCall } from '../../domain/approvals/aftermath.ts'
 import { isUuid } from '../../storage/engine/uuid.ts'
 import type { ToolEventRow } from '../../storage/approvals/approvals.ts'
 import type { TimelinePlace } from '../../storage/record/events.ts'
@@ -25,16 +25,16 @@ export function aftermathRoutes({ serve, storage, now }: OperatorDeps, { current
     if (!approval) throw new Error('An approval is missing')
     const run = await runOfApproval(storage, row)
     if (run === null) return { approval, calls: [], run: null, truncated: false }
-    const { judged, truncated } = await look(environment.id, run)
-    const own = judged.filter(({ approvalId }) => approvalId === row.id)
+    const { linked, truncated } = await look(environment.id, run)
+    const own = linked.filter(({ approvalId }) => approvalId === row.id)
     return { approval, calls: await writtenOut(run, own), run: run.id, truncated }
   })
 
   serve('listRunApprovals', async ({ environment, run }) => {
-    const { judged, approvals, truncated } = await look(environment.id, run)
+    const { linked, approvals, truncated } = await look(environment.id, run)
     return {
       approvals: await namedApprovals(storage, environment.id, approvals, now()),
-      calls: await writtenOut(run, judged),
+      calls: await writtenOut(run, linked),
       run: run.id,
       truncated,
     }
@@ -51,12 +51,12 @@ export function aftermathRoutes({ serve, storage, now }: OperatorDeps, { current
       const rows = await storage.findApprovals(environmentId, unknown.slice(0, MOST_OTHERS))
       return { rows, more: unknown.length > MOST_OTHERS }
     })
-    const judged = judgeCalls(run.runId, [...approvals, ...others.rows], events)
-    return { judged, approvals, truncated: truncated || more || others.more }
+    const linked = linkCalls(run.runId, [...approvals, ...others.rows], events)
+    return { linked, approvals, truncated: truncated || more || others.more }
   }
 
-  const writtenOut = (run: RunRow, judged: readonly CallJudgement[]) =>
-    mapInTurns(judged, CALLS_IN_TURN, (each) => toJudgedCall(run, each))
+  const writtenOut = (run: RunRow, linked: readonly LinkedCall[]) =>
+    mapInTurns(linked, CALLS_IN_TURN, (each) => toJudgedCall(run, each))
 
   async function toolEvents(
     environmentId: string,

@@ -6,7 +6,7 @@ import { diffFields } from '../../domain/policies/diff.ts'
 import { toPolicy, toPolicyVersion, toSimulation } from '../../domain/policies/policy.ts'
 import type { NewPolicyVersionRow, PolicyVersionRow, NewSimulationRow } from '../../storage/policies/policies.ts'
 import { holderOf } from '../tenants/rate-limit.ts'
-import type { BodyValidator } from '../record/judge.ts'
+import type { BodyValidator } from '../record/body-validator.ts'
 import { foundOr, refuse, type Refusal } from '../web/reply-error.ts'
 import { listById, listPage, byNumber } from '../web/paging.ts'
 import type { OperatorDeps } from '../web/operator-serve.ts'
@@ -102,8 +102,8 @@ function isSame(one: PolicyVersionRow, other: NewPolicyVersionRow): boolean {
 }
 
 /** Compiles patterns beside the requests of others. */
-async function checkCondition(judge: BodyValidator, condition: string, request: FastifyRequest): Promise<void> {
-  const faults = await judge.conditionFaults(condition, holderOf(request))
+async function checkCondition(bodyValidator: BodyValidator, condition: string, request: FastifyRequest): Promise<void> {
+  const faults = await bodyValidator.conditionFaults(condition, holderOf(request))
   if ('ok' in faults) throw refuse(faults.code, faults.detail)
   if (faults[0]) throw refuse('invalid_request', `condition ${faults[0].message}`, { errors: faults })
 }

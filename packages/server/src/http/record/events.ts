@@ -28,15 +28,15 @@ export function eventsRoutes(app: FastifyInstance, deps: Deps): void {
       const receivedAt = now()
       const isImport = request.headers[IMPORT_HEADER] === 'true'
       const body = request.bodyBytes ?? Buffer.alloc(0)
-      const judged = await bodyValidator.validateBatch(
+      const validated = await bodyValidator.validateBatch(
         body,
         { workspaceId, now: receivedAt, isImport },
         holderOf(request),
       )
-      if (!judged.ok) return refuse(judged.code, judged.detail)
+      if (!validated.ok) return refuse(validated.code, validated.detail)
       const result = batchResult(
-        judged.batch,
-        await storeBatch(storage, environmentId, receivedAt, judged.batch, request),
+        validated.batch,
+        await storeBatch(storage, environmentId, receivedAt, validated.batch, request),
       )
       metrics.recordBatch(result)
       for (const [clientId, had] of judgingByOld(judged.batch.events)) {

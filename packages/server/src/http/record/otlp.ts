@@ -4,7 +4,7 @@ import { LIMITS } from '@tacho/contract/engine/limits.ts'
 import { OTLP_ROUTES, type OtlpSignal } from '@tacho/contract/web/protocol-routes.ts'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { batchResult } from '../../domain/record/event.ts'
-import type { Signal } from '../../domain/record/otlp/judge.ts'
+import type { Signal } from '../../domain/record/otlp/telemetry-validation.ts'
 import type { PackedTelemetry, TelemetryPart } from '../../domain/record/otlp/packed-telemetry.ts'
 import type { Encoding } from '../../domain/record/otlp/read-request.ts'
 import type { PartialSuccess } from '../../domain/record/otlp/reply.ts'
@@ -28,9 +28,9 @@ export function otlpRoutes(app: FastifyInstance, deps: Deps): void {
       const { workspaceId, environmentId } = tenantOf(request)
       const receivedAt = now()
       const context = { workspaceId, now: receivedAt }
-      const judged = await bodyValidator.validateTelemetry(body, { signal, encoding }, context, holderOf(request))
-      if (!judged.ok) return replyError(request, reply, refuse(judged.code, judged.detail))
-      const { batch, parts, namesAgent } = judged
+      const validated = await bodyValidator.validateTelemetry(body, { signal, encoding }, context, holderOf(request))
+      if (!validated.ok) return replyError(request, reply, refuse(validated.code, validated.detail))
+      const { batch, parts, namesAgent } = validated
       const verdicts = await storeParts(parts, namesAgent, (part) =>
         storeBatch(storage, environmentId, receivedAt, part, request),
       )
@@ -40,13 +40,13 @@ export function otlpRoutes(app: FastifyInstance, deps: Deps): void {
         const code = storage.writesRefused() ?? 'storage_unavailable'
         return replyError(request, reply, refuse(code, 'Retry the whole request; nothing is counted twice'))
       }
-      if (judged.openTraces.length > 0) {
+      if (validated.openTraces.length > 0) {
         // When it is quiet depends on the rule of the environment.
         const dueAt = receivedAt + LIMITS.stalledMinutesMin * 60_000
         // If it fails, the stalled rule ends them.
-        await storage.queueTraceEnds(environmentId, judged.openTraces, dueAt).catch(() => undefined)
+        await storage.queueTraceEnds(environmentId, validated.openTraces, dueAt).catch(() => undefined)
       }
-      return answer(reply, signal, encoding, partialSuccess(judged, result, signal))
+      return answer(reply, signal, encoding, partialSuccess(validated, result, signal))
     })
   }
   addRoute('metrics', async (body, encoding, request, reply) => {

@@ -73,8 +73,8 @@ export function currentKey(
   const presented = request.headers['x-api-key']
   if (typeof presented !== 'string' || presented === '') return refuse('unauthenticated', 'Send the header X-API-Key')
   const found = keys.find(presented, now)
-  const judged = (key: FoundApiKey | null) => (key === null ? unknownKey(presented) : admitted(key, request, route))
-  return found instanceof Promise ? found.then(judged) : judged(found)
+  const answered = (key: FoundApiKey | null) => (key === null ? unknownKey(presented) : admitted(key, request, route))
+  return found instanceof Promise ? found.then(answered) : answered(found)
 }
 
 const OPERATOR_TOKEN_SENT = 'This is an operator token; send it as Authorization: Bearer'

@@ -157,10 +157,10 @@ export function readsOf(
       return row?.count ?? 0
     },
     async read(table, columns, after, limit) {
-      const walk = scanKeyOf(table, sql.dialect)
-      const wanted = [...new Set([...columns, ...walk])].map((column) => selected(table.name, column))
-      const from = after === null ? '' : `WHERE (${walk.join(', ')}) > (:after)`
-      const text = `SELECT ${wanted.join(', ')} FROM ${table.name} ${from} ORDER BY ${walk.join(', ')} LIMIT :limit`
+      const key = scanKeyOf(table, sql.dialect)
+      const wanted = [...new Set([...columns, ...key])].map((column) => selected(table.name, column))
+      const from = after === null ? '' : `WHERE (${key.join(', ')}) > (:after)`
+      const text = `SELECT ${wanted.join(', ')} FROM ${table.name} ${from} ORDER BY ${key.join(', ')} LIMIT :limit`
       return sql.all<Row>(text, { after: after ?? undefined, limit })
     },
   }

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { CALL_VERDICTS, type CallVerdict } from '@tacho/contract/approvals/aftermath.ts'
-import { judgeCalls } from '../../../src/domain/approvals/aftermath.ts'
+import { linkCalls } from '../../../src/domain/approvals/aftermath.ts'
 import { toNewApproval } from '../../../src/domain/approvals/approval.ts'
 import type { ApprovalRow, ToolEventRow } from '../../../src/storage/approvals/approvals.ts'
 import { pending } from '../../storage/suite/approvals/approval-sample.ts'
@@ -47,7 +47,7 @@ const decision = (action: string, given: Partial<ToolEventRow> = {}): ToolEventR
 
 /** Verdict, approval and link of each judged call. */
 function judged(approvals: ApprovalRow[], ...events: ToolEventRow[]): [CallVerdict, string | null, string][] {
-  return judgeCalls(RUN, approvals, events).map(({ verdict, approvalId, linkedBy }) => [verdict, approvalId, linkedBy])
+  return linkCalls(RUN, approvals, events).map(({ verdict, approvalId, linkedBy }) => [verdict, approvalId, linkedBy])
 }
 
 test('a call that names its approval is judged by the state of that approval', () => {
@@ -114,9 +114,9 @@ test('a call before the recorded request has nothing to do with it, although bot
   const asked = approval('a')
   const request = call({ kind: 'POLICY_DECISION', action: 'REQUIRE_APPROVAL', approvalId: 'a' })
   const [before, after] = [call({ inputHash: OTHER_HASH }), call({ inputHash: OTHER_HASH })]
-  assert.deepEqual(judgeCalls(RUN, [asked], [before, request]), [])
+  assert.deepEqual(linkCalls(RUN, [asked], [before, request]), [])
   assert.deepEqual(
-    judgeCalls(RUN, [asked], [before, request, after]).map(({ call: { eventId }, verdict }) => [eventId, verdict]),
+    linkCalls(RUN, [asked], [before, request, after]).map(({ call: { eventId }, verdict }) => [eventId, verdict]),
     [[after.eventId, 'other_input']],
   )
 })
@@ -182,7 +182,7 @@ test('calls unrelated to approvals are left out', () => {
 test('judged calls keep the order of the timeline', () => {
   const rows = [approval('a', { status: 'APPROVED' })]
   const events = [call(), call({ approvalId: 'x' }), call({ approvalId: 'a' })]
-  const order = judgeCalls(RUN, rows, events).map((each) => each.call.eventId)
+  const order = linkCalls(RUN, rows, events).map((each) => each.call.eventId)
   assert.deepEqual(
     order,
     events.map(({ eventId }) => eventId),
@@ -204,7 +204,7 @@ test('many calls of one tool read each of many approvals a few times, not once f
     )
     const calls = Array.from({ length: called }, () => call({ inputHash }))
     reads = 0
-    const found = judgeCalls(RUN, approvals, calls)
+    const found = linkCalls(RUN, approvals, calls)
     assert.equal(found.filter(({ approval: row }) => row !== null).length, inputHash === null ? asked : called)
     assert.ok(reads < 10 * (asked + called), `${reads} reads of ${asked} approvals for ${called} calls`)
   }

@@ -1,12 +1,12 @@
 /**
- * Telemetry as the thread that judged it returns it. Ten thousand events as objects would take the thread of the requests a
+ * Telemetry as the thread that validated it returns it. Ten thousand events as objects would take the thread of the requests a
  * tenth of a second to receive, so they come as the parts that are stored, packed.
  */
 import { LIMITS } from '@tacho/contract/engine/limits.ts'
 import type { NewEvent, RejectionRow } from '../../../storage/record/events.ts'
 import { packEvents, type PackedEvents } from '../../../storage/record/packed-batch.ts'
 import type { ValidatedBatch } from '../event.ts'
-import type { ValidatedTelemetry } from './judge.ts'
+import type { ValidatedTelemetry } from './body-validator.ts'
 
 /** In parts as large as batches, so that the largest request fits in a queue with room for a batch. */
 export interface TelemetryPart {
@@ -24,10 +24,10 @@ export interface PackedTelemetry extends Omit<ValidatedTelemetry, 'batch'> {
 
 export function packTelemetry({
   batch: { events, refused, ...batch },
-  ...judged
+  ...validated
 }: ValidatedTelemetry): PackedTelemetry {
   const told = events.map(({ eventId, time, label }) => ({ eventId, time, label }))
-  return { ...judged, batch: { ...batch, events: told }, parts: partsOf(events, refused) }
+  return { ...validated, batch: { ...batch, events: told }, parts: partsOf(events, refused) }
 }
 
 function partsOf(events: readonly NewEvent[], refused: readonly RejectionRow[]): TelemetryPart[] {

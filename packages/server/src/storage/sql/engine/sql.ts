@@ -109,10 +109,10 @@ export const eventEnvironment = ({ dialect }: Pick<Sql, 'dialect'>, of = ':env')
   dialect === 'postgres' ? of : `(SELECT number FROM environment_numbers WHERE environment_id = ${of})`
 
 /**
- * A look needs no transaction: it is one statement, or several that may see different states of the store. A read runs
+ * A lookup needs no transaction: it is one statement, or several that may see different states of the store. A read runs
  * on one snapshot. A write is one read-write transaction.
  */
-export type ActKind = 'look' | 'read' | 'write'
+export type ActKind = 'lookup' | 'read' | 'write'
 
 type Run = (sql: Sql, ...args: never[]) => Promise<unknown>
 
@@ -135,6 +135,6 @@ export const changesRuns = <Result, Args extends unknown[]>(
   changedRuns: (result: Result, ...args: Args) => string[],
 ) => ({ kind: 'write' as ActKind, run, changedRuns })
 
-export const lookup = declare('look')
+export const lookup = declare('lookup')
 export const read = declare('read')
 export const write = declare('write')

@@ -182,7 +182,7 @@ async function readBlock(sql: Sql, environmentId: string, run: number, block: nu
   if (row === null) {
     // The embedded engine reads a snapshot.
     if (sql.dialect === 'sqlite') return null
-    // Between two statements of a look, the run was erased or its payloads dropped.
+    // Between two statements of a lookup, the run was erased or its payloads dropped.
     throw new StorageError('storage_unavailable', 'A block of payloads is no longer there')
   }
   try {

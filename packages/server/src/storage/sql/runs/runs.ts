@@ -34,7 +34,7 @@ import {
   scoreConditions,
   scoreDirection,
   runsByScore,
-} from './run-walk.ts'
+} from './ranked-runs.ts'
 import { DEFAULT_STALLED_RULE, type StalledRuleRow } from '../../data/retention.ts'
 import { takeSum, withSum } from '../engine/row-sums.ts'
 
@@ -172,14 +172,14 @@ function askedRuns(sql: Sql, environmentId: string, approvals: number): SqlFragm
 
 async function pageOfRuns(sql: Sql, environmentId: string, filter: PlainFilter, page: RunPage, named?: SqlFragment) {
   const { scan } = filter
-  const walk = await rankedRunsOf(sql, environmentId, filter, page, named)
-  const order = walk?.order ?? newestFirst
-  const columns = walk === null ? COLUMNS : `${COLUMNS}, r.rank`
-  const { text: runs, params } = runsWhere(sql, environmentId, filter, page, named, walk)
+  const ranked = await rankedRunsOf(sql, environmentId, filter, page, named)
+  const order = ranked?.order ?? newestFirst
+  const columns = ranked === null ? COLUMNS : `${COLUMNS}, r.rank`
+  const { text: runs, params } = runsWhere(sql, environmentId, filter, page, named, ranked)
   if (scan === undefined) {
     const all = { ...params, most: page.limit + 1 }
     const found = await sql.page<RunRow>(withAgents(columns, runs, order), all, page.limit)
-    return continued(sql, found, walk?.last ?? null)
+    return continued(sql, found, ranked?.last ?? null)
   }
   const examined = { ...params, most: scan.runsLookedAt }
   const stalled = filter.stalledAt === undefined ? null : await stalledRuns(sql, environmentId, filter.stalledAt)
@@ -196,7 +196,7 @@ async function pageOfRuns(sql: Sql, environmentId: string, filter: PlainFilter, 
     text: `SELECT started_at AS "startedAt", id FROM (${runs}) page ${order('')} LIMIT 1 OFFSET :past`,
     params: { ...examined, past: scan.runsLookedAt - 1 },
   }
-  return continued(sql, found, walk === null ? last : walk.last)
+  return continued(sql, found, ranked === null ? last : ranked.last)
 }
 
 /** Runs that do not match were examined too; continue after them. */
@@ -251,16 +251,16 @@ function runsWhere(
   filter: PlainFilter,
   { after }: RunPage,
   named?: SqlFragment,
-  walk: RankedRuns | null = null,
+  ranked: RankedRuns | null = null,
 ): SqlFragment {
   const { approvalsLookedAt } = filter
   const asked = approvalsLookedAt === undefined ? null : askedRuns(sql, environmentId, approvalsLookedAt)
-  const source = walk?.runs ?? named ?? asked ?? ALL_RUNS
+  const source = ranked?.runs ?? named ?? asked ?? ALL_RUNS
   const others = [named, asked].flatMap((other) => (other && other !== source ? other : []))
   const { agentId, status, sessionId, userId, hasGaps, isRuleClosed, onlyOutcomesEnd, from, to } = filter
   const sessionKey = sessionId === undefined ? null : textKey(sessionId)
   const userKey = userId === undefined ? null : textKey(userId)
-  const place = walk === null && after ? { startedAt: after.startedAt, id: after.id } : {}
+  const place = ranked === null && after ? { startedAt: after.startedAt, id: after.id } : {}
   const own: NamedParams = { env: environmentId, agentId, status, sessionKey, userKey, from, to, ...place }
   const params: NamedParams = Object.assign(own, source.params, ...others.map((other) => other.params))
   const conditions = [
@@ -278,7 +278,7 @@ function runsWhere(
     'started_at < :to',
     '(started_at, id) < (:startedAt, :id)',
   ]
-  const order = (walk?.order ?? newestFirst)('')
+  const order = (ranked?.order ?? newestFirst)('')
   return {
     text: `SELECT * FROM ${source.text} WHERE ${conditionsGiven(conditions, params)} ${order} LIMIT :most`,
     params,

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { createBodyValidator } from '../../../src/http/record/judge.ts'
+import { createBodyValidator } from '../../../src/http/record/body-validator.ts'
 
 const context = { workspaceId: 'w', now: 1_800_000_000_000 }
 const body = Buffer.from(

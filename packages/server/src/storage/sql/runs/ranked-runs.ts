@@ -1,4 +1,4 @@
-/** Walks over runs by a number, then by id, instead of by their start. */
+/** Runs in the order of a number, then of their id, instead of their start. */
 import type { ScoreFilter } from '@tacho/contract/runs/score-filter.ts'
 import type { RunPage, RunPlace, RunRanking, RunCriteria } from '../../runs/runs.ts'
 import type { SqlFragment, Sql } from '../engine/sql.ts'
@@ -46,11 +46,11 @@ function rankedRuns(
   const beyond = after === null ? '' : `AND (rank, id) ${direction === 'ASC' ? '>' : '<'} (:afterRank, :afterId)`
   const by = `ORDER BY rank ${direction}, id ${direction}`
   // PostgreSQL and SQLite push conditions, order and limit into the plain subquery.
-  const walked = `SELECT id, rank FROM (${ranks.text}) ranks WHERE rank IS NOT NULL ${beyond} ${by} LIMIT :walked`
+  const ranked = `SELECT id, rank FROM (${ranks.text}) ranks WHERE rank IS NOT NULL ${beyond} ${by} LIMIT :ranked`
   const place = after && { afterRank: after.rank ?? 0, afterId: after.id }
-  const params = { ...ranks.params, ...place, walked: most }
-  const runs = runsOf(sql, walked, 'walked', 'id', ', walked.rank')
-  const last = `SELECT rank, id, 0 AS "startedAt" FROM (${walked}) walked ${by} LIMIT 1 OFFSET :past`
+  const params = { ...ranks.params, ...place, ranked: most }
+  const runs = runsOf(sql, ranked, 'ranked', 'id', ', ranked.rank')
+  const last = `SELECT rank, id, 0 AS "startedAt" FROM (${ranked}) ranked ${by} LIMIT 1 OFFSET :past`
   return {
     runs: { text: runs, params: { ...params, env: environmentId } },
     last: isWhole ? null : { text: last, params: { ...params, past: most - 1 } },

@@ -11,7 +11,11 @@ import { waitForTurn } from '../web/turns.ts'
 import { LIMITS } from '@tacho/contract/engine/limits.ts'
 import { moduleUrl } from '../../program/program.ts'
 import { validateBatch, type ValidationContext, type BatchValidation } from '../../domain/record/event.ts'
-import type { ValidatedTelemetry, TelemetryFormat, TelemetryValidation } from '../../domain/record/otlp/judge.ts'
+import type {
+  ValidatedTelemetry,
+  TelemetryFormat,
+  TelemetryValidation,
+} from '../../domain/record/otlp/telemetry-validation.ts'
 import { packTelemetry, type PackedTelemetry } from '../../domain/record/otlp/packed-telemetry.ts'
 import type { Encoding } from '../../domain/record/otlp/read-request.ts'
 import type { ReadImport } from '../../domain/data/import.ts'
@@ -58,7 +62,7 @@ type ValidationResult = number | BatchValidation | TelemetryAnswer | ReadImport 
 type TelemetryAnswer = PackedTelemetry | Exclude<TelemetryValidation, ValidatedTelemetry>
 export interface ValidationAnswer {
   id: number
-  judged: ValidationResult
+  validated: ValidationResult
 }
 
 export async function performTask(task: Task): Promise<ValidationResult> {
@@ -77,9 +81,9 @@ export async function performTask(task: Task): Promise<ValidationResult> {
   const { body, format, context } = task
   if (format) {
     // Most installations never need protobuf.
-    const { validateTelemetry } = await import('../../domain/record/otlp/judge.ts')
-    const judged = validateTelemetry(format, body, context)
-    return judged.ok ? packTelemetry(judged) : judged
+    const { validateTelemetry } = await import('../../domain/record/otlp/telemetry-validation.ts')
+    const validated = validateTelemetry(format, body, context)
+    return validated.ok ? packTelemetry(validated) : validated
   }
   return validateBatch(Buffer.from(body.buffer, body.byteOffset, body.byteLength).toString(), context)
 }
@@ -149,11 +153,11 @@ function createLane(directBytes: number, heapMegabytes: number) {
 
   function start(): Worker {
     const resourceLimits = { maxOldGenerationSizeMb: heapMegabytes }
-    const started = new Worker(moduleUrl('judge-thread', import.meta.url), { resourceLimits })
+    const started = new Worker(moduleUrl('validation-thread', import.meta.url), { resourceLimits })
     let fault: Error | null = null
     started.unref()
-    started.on('message', ({ id, judged }: ValidationAnswer) => {
-      sent.get(id)?.resolve(judged)
+    started.on('message', ({ id, validated }: ValidationAnswer) => {
+      sent.get(id)?.resolve(validated)
       sent.delete(id)
       sendNext()
     })
