@@ -29,7 +29,7 @@ export function linkCalls(runId: string, approvals: ApprovalRow[], events: ToolE
     used.add(approval.id)
     linked.set(call, { call, verdict, approval, approvalId: approval.id, linkedBy })
   }
-  const unlinked = (call: ToolEventRow, verdict: CallVerdict) =>
+  const markUnlinked = (call: ToolEventRow, verdict: CallVerdict) =>
     linked.set(call, { call, verdict, approval: null, approvalId: call.approvalId, linkedBy: 'none' })
   const unlinked = () => calls.filter((call) => !linked.has(call))
   const unused = ({ id }: ApprovalRow) => !used.has(id)
@@ -42,7 +42,7 @@ export function linkCalls(runId: string, approvals: ApprovalRow[], events: ToolE
     if (call.approvalId === null) continue
     const approval = byId.get(call.approvalId)
     if (approval) link(call, approval, 'approvalId')
-    else unlinked(call, 'unknown_approval')
+    else markUnlinked(call, 'unknown_approval')
   }
   const sameInput = Map.groupBy(ofRun, keyOf)
   const next = new Map<string, number>()
@@ -69,7 +69,7 @@ export function linkCalls(runId: string, approvals: ApprovalRow[], events: ToolE
       left.splice(at, 1)
       link(call, asked, 'toolName')
     } else if (own === 'required' || (own === null && decided.requires(call.toolName))) {
-      unlinked(call, 'without_approval')
+      markUnlinked(call, 'without_approval')
     }
   }
   return calls.flatMap((call) => linked.get(call) ?? [])

@@ -234,7 +234,7 @@ export const TABLES: readonly NamedTable[] = Object.entries<Table>(DESCRIBED).ma
 
 export const COPIED_TABLES: readonly NamedTable[] = TABLES.filter(({ isCopied }) => isCopied)
 
-export function scanKeyOf({ key, scanKey }: Pick<Table, 'key' | 'walk'>, engine: Engine): readonly string[] {
+export function scanKeyOf({ key, scanKey }: Pick<Table, 'key' | 'scanKey'>, engine: Engine): readonly string[] {
   return scanKey?.[engine] ?? key
 }
 

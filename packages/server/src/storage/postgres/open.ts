@@ -47,7 +47,7 @@ const MAX_OFFSET_MS = 30_000
 /** After the database's disk was full, writes are refused for this long. */
 const FULL_MS = 5_000
 
-const IN_KIND = { look: 'use', read: 'snapshot', write: 'transaction' } as const
+const IN_KIND = { lookup: 'use', read: 'snapshot', write: 'transaction' } as const
 
 export async function openPostgresStorage(options: PostgresOptions): Promise<Storage> {
   const {

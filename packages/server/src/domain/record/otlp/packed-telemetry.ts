@@ -6,7 +6,7 @@ import { LIMITS } from '@tacho/contract/engine/limits.ts'
 import type { NewEvent, RejectionRow } from '../../../storage/record/events.ts'
 import { packEvents, type PackedEvents } from '../../../storage/record/packed-batch.ts'
 import type { ValidatedBatch } from '../event.ts'
-import type { ValidatedTelemetry } from './body-validator.ts'
+import type { ValidatedTelemetry } from './telemetry-validation.ts'
 
 /** In parts as large as batches, so that the largest request fits in a queue with room for a batch. */
 export interface TelemetryPart {
