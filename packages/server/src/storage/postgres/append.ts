@@ -7,7 +7,8 @@
  */
 import { LRUCache } from 'lru-cache'
 import pg, { type PoolClient } from 'pg'
-import type { AppendEngine, AppendTransaction } from '../sql/record/append.ts'
+import type { AppendEngine } from '../sql/record/append.ts'
+import type { AppendTransaction } from '../sql/record/append-steps.ts'
 import { entryBytes, ownText } from '../sql/record/known-rows.ts'
 import { withEnvelope, type TakeNumbers } from '../sql/record/envelopes.ts'
 import { removalLock } from '../sql/data/erased-keys.ts'

@@ -3,7 +3,8 @@ import { LRUCache } from 'lru-cache'
 import { entryBytes, ownText } from '../sql/record/known-rows.ts'
 import { withEnvelope } from '../sql/record/envelopes.ts'
 import { SHORT_CHARS } from '../sql/engine/keys.ts'
-import type { AppendEngine, AppendTransaction, WantedRun } from '../sql/record/append.ts'
+import type { AppendEngine } from '../sql/record/append.ts'
+import type { AppendTransaction, WantedRun } from '../sql/record/append-steps.ts'
 import {
   COMPARED,
   comparedValues,

@@ -1,0 +1,354 @@
+/**
+ * The steps that store the events of one environment in a transaction. They share one context, which each step reads and
+ * fills in this order:
+ *
+ *   leaveOutErased -> openSources -> openRuns -> insertFirsts -> addRepeats -> refuseOthers
+ *     -> changeRuns -> addCounts -> keepRefused -> changeAgents -> queueWork -> decideApprovals
+ *
+ * From changeRuns on they only write, in the order of locks that append.ts describes.
+ */
+import { addRepeated } from '../../record/completeness.ts'
+import type { EventBatchRows, EventVerdict, NewEvent, RejectionRow, ImportedRun } from '../../record/events.ts'
+import { renameAgent, type knownAgents, type KnownAgent } from '../runs/agents.ts'
+import { ownText, type OpenRows } from './known-rows.ts'
+import { StaleCaches, type knownStates } from './append-state.ts'
+import { countEvent, noCounts, usedNames, writeCounts, type Counts } from '../runs/usage-counts.ts'
+import type { knownEnvelopes, TakeNumbers } from './envelopes.ts'
+import { isSameEvent, type PlacedEvent, type SoughtEvent } from './stored-columns.ts'
+import { countRejected, keepRejections, rejectionRow } from './rejections.ts'
+import { addEvent, isLateInRun, noteGaps, type Opening, type RunState } from './run-state.ts'
+import { findJoining, noteFailedRun, queueFailedRuns, type failureBudgets, type FailedRuns } from './failed-runs.ts'
+import { storeNames, type Buckets, type knownNames } from '../runs/known-names.ts'
+import { noteApprovals, type NotedEvent } from '../approvals/approval-notes.ts'
+import { addScores, type ScoredEvent } from '../runs/scores.ts'
+import { markRuns } from '../runs/search-index.ts'
+import { enqueueWork } from '../engine/work.ts'
+import type { Sql } from '../engine/sql.ts'
+
+export interface WantedRun {
+  runId: string
+  /** Null: only look it up. */
+  opening: Opening | null
+  /** Distinct, in order of arrival. */
+  events: NewEvent[]
+}
+
+export interface AppendTransaction {
+  sql: Sql
+  /** No concurrent transaction uses this number for its rollup rows. */
+  slot: number
+  takeNumbers: TakeNumbers
+  forgetRuns(): void
+  /** Statements that nothing awaits before the commit. If one fails, nothing is committed. */
+  atCommit(statement: Promise<unknown>): void
+  /** By external id; the ids are sorted. Runs neither found nor opened are missing. */
+  openRuns(environmentId: string, wanted: readonly WantedRun[]): Promise<ReadonlyMap<string, RunState>>
+  /**
+   * Event ids are distinct. Returns the seq of each; null: it was already stored. The first stored event with a session
+   * names it for its run, because the rows of the next ones then leave it out.
+   */
+  insertEvents(environmentId: string, events: readonly PlacedEvent[]): Promise<(number | null)[]>
+  /** Null: none is stored. */
+  compareEvents(environmentId: string, events: readonly SoughtEvent[]): Promise<(boolean | null)[]>
+  changeRuns(environmentId: string, runs: readonly RunState[]): Promise<unknown>
+}
+
+/** Most gaps that are filled again, by a retry or the spool of a dead process, are filled by then. */
+const GAPS_SETTLE_MS = 60_000
+
+export interface Candidate {
+  event: NewEvent
+  receivedAt: number
+  importing: ImportedRun | null
+  keyFamily: string | null
+  agent: KnownAgent | null
+  envelope: number
+  /** A score of a run that another event opens; it names no agent. */
+  isJoining: boolean
+  /** The first storable event of that id; null: none is storable. */
+  first: Candidate | null
+  verdict: EventVerdict | null
+}
+
+const eventOf = ({ event }: Candidate): NewEvent => event
+
+export interface Remembered {
+  environmentId: string
+  /** Counts removals from the environment. The other fields are cached only if it has not changed. */
+  revision: number
+  agents: OpenRows<KnownAgent>
+  envelopes: OpenRows<number>
+  buckets: Buckets
+  /** False if another node knows a newer name. */
+  renamed: Promise<boolean>[]
+}
+
+/** What appends remember beyond their transaction. */
+export interface AppendCaches {
+  agents: ReturnType<typeof knownAgents>
+  envelopes: ReturnType<typeof knownEnvelopes>
+  names: ReturnType<typeof knownNames>
+  states: ReturnType<typeof knownStates>
+  budgets: ReturnType<typeof failureBudgets>
+}
+
+interface Append {
+  caches: AppendCaches
+  transaction: AppendTransaction
+  environmentId: string
+  candidates: readonly Candidate[]
+  rejections: readonly RejectionRow[]
+  /** When the first of them arrived. */
+  at: number
+  runs: ReadonlyMap<string, RunState>
+  changed: Set<RunState>
+  counts: Counts
+  renames: Map<KnownAgent, NewEvent>
+  failed: FailedRuns
+  scored: ScoredEvent[]
+  noted: NotedEvent[]
+}
+
+type Confirm = Awaited<ReturnType<AppendCaches['states']['check']>>['confirm']
+
+export async function storeIn(
+  caches: AppendCaches,
+  transaction: AppendTransaction,
+  environmentId: string,
+  candidates: readonly Candidate[],
+  rejections: readonly RejectionRow[],
+): Promise<Remembered> {
+  const append: Append = {
+    caches,
+    transaction,
+    environmentId,
+    candidates,
+    rejections,
+    at: candidates[0]?.receivedAt ?? rejections[0]?.rejectedAt ?? 0,
+    runs: new Map(),
+    changed: new Set(),
+    counts: noCounts(),
+    renames: new Map(),
+    failed: new Map(),
+    scored: [],
+    noted: [],
+  }
+  const confirm = await leaveOutErased(append)
+  const sources = await openSources(append)
+  const { revision, isSearched } = await openRuns(append, confirm)
+  await insertFirsts(append)
+  await addRepeats(append)
+  const refused = await refuseOthers(append)
+  changeRuns(append, isSearched === 1)
+  const buckets = await addCounts(append)
+  keepRefused(append, refused)
+  const renamed = changeAgents(append)
+  queueWork(append)
+  await decideApprovals(append)
+  return { environmentId, revision, ...sources, buckets, renamed }
+}
+
+async function leaveOutErased({ caches, transaction, environmentId, candidates }: Append): Promise<Confirm> {
+  const forget = () => {
+    caches.agents.forget()
+    caches.envelopes.forget()
+    transaction.forgetRuns()
+  }
+  const { erased, confirm } = await caches.states.check(transaction.sql, environmentId, candidates.map(eventOf), forget)
+  for (const index of erased) candidates[index]!.verdict = 'erased'
+  return confirm
+}
+
+/** The agents that the events name, and what their senders say of themselves. A score joins the run of another event. */
+async function openSources({ caches, transaction: { sql, takeNumbers }, environmentId, candidates, at }: Append) {
+  const named = candidates.filter(({ event, verdict }) => !event.onlyIfStored && verdict !== 'erased')
+  const events = named.map(eventOf)
+  const joining = await findJoining(sql, environmentId, events)
+  for (const candidate of named) candidate.isJoining = joining.has(candidate.event)
+  const acting = named.filter(({ isJoining }) => !isJoining)
+  const agents = await caches.agents.open(sql, environmentId, acting.map(eventOf), at)
+  acting.forEach((candidate, index) => (candidate.agent = agents.ofEvent[index] ?? null))
+  const envelopes = await caches.envelopes.open(sql, environmentId, events, takeNumbers)
+  named.forEach((candidate, index) => (candidate.envelope = envelopes.ofEvent[index] ?? 0))
+  return { agents, envelopes }
+}
+
+async function openRuns(append: Append, confirm: Confirm) {
+  const { transaction, environmentId } = append
+  const wanted = wantedRuns(append)
+  const [runs, state] = await Promise.all([
+    wanted.length > 0 ? transaction.openRuns(environmentId, wanted) : append.runs,
+    confirm(),
+  ])
+  append.runs = runs
+  return state
+}
+
+/** Of equal event ids, the first event is stored. */
+async function insertFirsts(append: Append): Promise<void> {
+  const { transaction, environmentId, candidates, runs } = append
+  const firsts: Candidate[] = []
+  const placed: PlacedEvent[] = []
+  for (const candidate of candidates) {
+    const { first, event, receivedAt, envelope } = candidate
+    if (first !== candidate) continue
+    const run = runs.get(event.runId)
+    if (run === undefined) {
+      if (candidate.isJoining) throw new StaleCaches('The run of a score was removed meanwhile')
+      throw new Error('A run was not opened before its events')
+    }
+    if (candidate.importing === null && isLateInRun(run, event, receivedAt)) {
+      candidate.verdict = 'absent'
+      continue
+    }
+    firsts.push(candidate)
+    placed.push({ run, event, receivedAt, envelope })
+  }
+  if (placed.length === 0) return
+  const seqs = await transaction.insertEvents(environmentId, placed)
+  placed.forEach(({ run }, index) => {
+    const [seq = null, candidate] = [seqs[index], firsts[index]]
+    if (seq !== null && candidate !== undefined) noteStored(append, candidate, run, seq)
+  })
+}
+
+function noteStored(append: Append, candidate: Candidate, run: RunState, seq: number): void {
+  const { caches, counts, failed, changed, scored, noted, renames } = append
+  const { event, agent, importing, keyFamily } = candidate
+  candidate.verdict = 'stored'
+  countEvent(counts, run, event)
+  if (seq > run.openedEvents) addEvent(run, seq, event)
+  // An export has the issues of its runs.
+  if (importing === null) noteFailedRun(failed, run, seq, event)
+  changed.add(run)
+  if (event.score !== null) scored.push({ run: run.id, event })
+  if (event.approval !== null && keyFamily !== null) noted.push({ event, note: event.approval, keyFamily })
+  if (agent !== null && caches.agents.note(agent, event)) renames.set(agent, event)
+}
+
+async function addRepeats(append: Append): Promise<void> {
+  const { changed } = append
+  for (const { candidate, run, isSame } of await compareRepeats(append)) {
+    candidate.verdict = isSame || candidate.importing === null ? 'duplicate' : 'differing'
+    if (addRepeated(run.recorders, candidate.event, ownText)) changed.add(run)
+    if (isSame || candidate.importing !== null) continue
+    run.differingRetries++
+    changed.add(run)
+  }
+}
+
+/** Every candidate has its verdict after this. */
+async function refuseOthers({ transaction, environmentId, candidates, rejections, runs, changed }: Append) {
+  for (const candidate of candidates) candidate.verdict ??= candidate.event.onlyIfStored ? 'absent' : 'unstorable'
+  const refused = [...rejections, ...candidates.flatMap(refusedByStore)]
+  for (const run of await countRejected(transaction.sql, environmentId, refused, runs)) changed.add(run)
+  return refused
+}
+
+function changeRuns({ transaction, environmentId, changed, at }: Append, isSearched: boolean): void {
+  if (changed.size === 0) return
+  for (const run of changed) noteGaps(run)
+  const byRunId = [...changed].toSorted((a, b) => (a.runId < b.runId ? -1 : 1))
+  transaction.atCommit(transaction.changeRuns(environmentId, byRunId))
+  if (isSearched) transaction.atCommit(markRuns(transaction.sql, environmentId, changed, at))
+}
+
+async function addCounts({ caches, transaction, environmentId, counts, scored }: Append): Promise<Buckets> {
+  const { sql, slot, atCommit } = transaction
+  if (scored.length > 0) await addScores(sql, environmentId, scored)
+  const buckets = await caches.names.bucketsOf(sql, environmentId, usedNames(counts))
+  storeNames(sql, environmentId, buckets).forEach(atCommit)
+  writeCounts(sql, environmentId, counts, buckets, slot).forEach(atCommit)
+  return buckets
+}
+
+function keepRefused({ transaction, environmentId }: Append, refused: readonly RejectionRow[]): void {
+  if (refused.length > 0) transaction.atCommit(keepRejections(transaction.sql, environmentId, refused))
+}
+
+function changeAgents({ transaction: { sql, atCommit }, environmentId, renames }: Append): Promise<boolean>[] {
+  const renamed = [...renames]
+    .toSorted(([a], [b]) => (a.id < b.id ? -1 : 1))
+    .map(([{ id }, { agentName, time }]) => renameAgent(sql, environmentId, id, agentName, time))
+  renamed.forEach(atCommit)
+  return renamed
+}
+
+function queueWork({ caches, transaction: { sql, atCommit }, environmentId, changed, failed, at }: Append): void {
+  const gaps = [...changed].flatMap(({ id, hasNewGaps }) => {
+    return hasNewGaps ? { kind: 'tell_gaps' as const, environmentId, subjectId: id, dueAt: at + GAPS_SETTLE_MS } : []
+  })
+  if (gaps.length > 0) atCommit(enqueueWork(sql, gaps))
+  if (failed.size === 0) return
+  atCommit(queueFailedRuns(sql, environmentId, caches.budgets.within(environmentId, failed, at), at))
+}
+
+/** Last, because it locks the revision of approvals. */
+async function decideApprovals({ transaction, environmentId, noted, at }: Append): Promise<void> {
+  if (noted.length > 0) await noteApprovals(transaction.sql, environmentId, noted, at)
+}
+
+interface Repeat {
+  candidate: Candidate
+  run: RunState
+  isSame: boolean
+}
+
+async function compareRepeats({ transaction, environmentId, candidates, runs }: Append): Promise<Repeat[]> {
+  const repeats: Repeat[] = []
+  const doubtful: { candidate: Candidate; sought: SoughtEvent }[] = []
+  for (const candidate of candidates) {
+    const { first, event, verdict } = candidate
+    const run = runs.get(event.runId)
+    if (verdict !== null || run === undefined) continue
+    if (first?.verdict === 'stored') repeats.push({ candidate, run, isSame: isSameEvent(first.event, event) })
+    else doubtful.push({ candidate, sought: { run, event } })
+  }
+  if (doubtful.length === 0) return repeats
+  const sought = doubtful.map((one) => one.sought)
+  const same = await transaction.compareEvents(environmentId, sought)
+  doubtful.forEach(({ candidate, sought: { run } }, index) => {
+    const isSame = same[index] ?? null
+    if (isSame !== null) repeats.push({ candidate, run, isSame })
+  })
+  return repeats
+}
+
+export function candidatesOf({ receivedAt, events, importing, keyFamily }: EventBatchRows): Candidate[] {
+  const batch = { receivedAt, importing: importing ?? null, keyFamily: keyFamily ?? null }
+  const none = { agent: null, envelope: 0, isJoining: false, first: null, verdict: null }
+  return events.map((event) => ({ event, ...batch, ...none }))
+}
+
+/** Sorted by run id, so that all transactions lock runs in one order. Marks the first candidate of each event id. */
+function wantedRuns({ candidates, rejections }: Append): WantedRun[] {
+  const runs = new Map<string, WantedRun & { firsts: Map<string, Candidate> }>()
+  for (const candidate of candidates) {
+    const { event, agent, receivedAt, importing } = candidate
+    if (candidate.verdict === 'erased') continue
+    let run = runs.get(event.runId)
+    if (run === undefined) {
+      run = { runId: event.runId, opening: null, events: [], firsts: new Map() }
+      runs.set(event.runId, run)
+    }
+    if (agent === null && !candidate.isJoining) continue
+    if (agent !== null) run.opening ??= { agentId: agent.id, receivedAt, importing }
+    candidate.first = run.firsts.get(event.eventId) ?? candidate
+    if (candidate.first !== candidate) continue
+    run.firsts.set(event.eventId, candidate)
+    run.events.push(event)
+  }
+  for (const { runId, numbered } of rejections) {
+    if (numbered && !runs.has(runId)) runs.set(runId, { runId, opening: null, events: [], firsts: new Map() })
+  }
+  // Look up last: this also finds what the same batch stores.
+  for (const candidate of candidates) {
+    candidate.first ??= runs.get(candidate.event.runId)?.firsts.get(candidate.event.eventId) ?? null
+  }
+  return [...runs.values()].toSorted((a, b) => (a.runId < b.runId ? -1 : 1))
+}
+
+function refusedByStore({ event, verdict, receivedAt }: Candidate): RejectionRow[] {
+  if (verdict !== 'absent' && verdict !== 'unstorable' && verdict !== 'erased') return []
+  return [rejectionRow(event, verdict === 'absent' ? 'timestamp_too_old' : verdict, receivedAt)]
+}
