@@ -27,7 +27,7 @@ export function deploymentsRoutes({ serve, storage, configurations }: OperatorDe
     // Read first: a publication in between then shows in the rows or not at all.
     const inForce = await storage.checkConfiguration(id)
     const placeOf = (row: DeploymentRow) => ({ kind: row.kind, id: row.id })
-    const page = await listPage(walk, (asked) => storage.listDeployments(id, asked), toDeployment, placeOf)
+    const page = await listPage(paging, (asked) => storage.listDeployments(id, asked), toDeployment, placeOf)
     return { ...inForce, ...page }
   })
 

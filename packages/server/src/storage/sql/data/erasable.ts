@@ -1,6 +1,6 @@
 import type { ErasurePreview } from '@tacho/contract/data/erasure.ts'
 import type { Erasable, ErasableRun, ErasureRow, ErasureSubject } from '../../data/erasures.ts'
-import { look, read, countOf, type Sql, type SqlValue, selectList, type NamedParams, eventEnvironment } from '../engine/sql.ts'
+import { lookup, read, countOf, type Sql, type SqlValue, selectList, type NamedParams, eventEnvironment } from '../engine/sql.ts'
 import { allIn, withJson } from '../engine/rows.ts'
 import { agentKey, textKey } from '../engine/keys.ts'
 import { hourOf } from '../../engine/times.ts'

@@ -6,7 +6,7 @@
  *
  * Every change is one compare-and-set on the status, so that any number of reviewers decide a record once.
  */
-import { read, write, given, selectList, type Sql, eventEnvironment } from '../engine/sql.ts'
+import { read, write, conditionsGiven, selectList, type Sql, eventEnvironment } from '../engine/sql.ts'
 import type {
   IssueRecordFilter,
   IssueRecordReceived,

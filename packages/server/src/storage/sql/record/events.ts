@@ -3,9 +3,9 @@ import {
   read,
   containsFolded,
   folded,
-  given,
+  conditionsGiven,
   selectList,
-  type Part,
+  type SqlFragment,
   type Sql,
   eventEnvironment,
 } from '../engine/sql.ts'

@@ -2,10 +2,10 @@ import { LIMITS } from '@tacho/contract/engine/limits.ts'
 import {
   lookup,
   contains,
-  given,
+  conditionsGiven,
   selectList,
   type NamedParams,
-  type Part,
+  type SqlFragment,
   type Sql,
   eventEnvironment,
 } from '../engine/sql.ts'

@@ -1,4 +1,4 @@
-import { look, read, write, countOf, selectList, type Sql } from '../engine/sql.ts'
+import { lookup, read, write, countOf, selectList, type Sql } from '../engine/sql.ts'
 import type { AuditEntry } from '../../people/operators.ts'
 import { mapPage, type Page, type PageById } from '../../engine/page.ts'
 import {
@@ -19,7 +19,7 @@ import { insertRows, stored, withJson } from '../engine/rows.ts'
 import { damagedError, nameOf, rowSum, takeSum, withSum } from '../engine/row-sums.ts'
 
 export const apiKeysActs = {
-  ...look({ findApiKey }),
+  ...lookup({ findApiKey }),
   ...read({ listApiKeys, sumLostRequests, readSpoolTrouble }),
   ...write({ createApiKey, revokeApiKey, changeApiKey, rotateApiKey, addLostRequests, noteSpoolTrouble }),
 }
