@@ -15,7 +15,7 @@ import { refuse } from '../web/reply-error.ts'
 import { serveRoute } from '../web/serve-route.ts'
 
 export function eventsRoutes(app: FastifyInstance, deps: Deps): void {
-  const { storage, judge, memory, replies, metrics, lostRequests, configurationClients, now } = deps
+  const { storage, bodyValidator, memory, replies, metrics, lostRequests, configurationClients, now } = deps
   const admit = admitEvents(storage)
 
   serveRoute(

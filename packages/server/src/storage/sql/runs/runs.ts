@@ -329,7 +329,7 @@ export const WAITED_FOR = `status = 'PENDING' AND expires_at > :now AND withdraw
 
 export const askedSince = (now: number): number => now - LIMITS.approvalWaitingMs
 
-async function stalledRuns(sql: Sql, environmentId: string, now: number): Promise<Part> {
+async function stalledRuns(sql: Sql, environmentId: string, now: number): Promise<SqlFragment> {
   const waiting = `SELECT run_id FROM approvals WHERE environment_id = :env AND ${WAITED_FOR} AND run_id IS NOT NULL`
   const text = `status = 'RUNNING' AND last_event_at < :idleSince AND run_id NOT IN (${waiting})
     AND NOT ${isPaused(sql)}`
