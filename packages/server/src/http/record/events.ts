@@ -39,7 +39,7 @@ export function eventsRoutes(app: FastifyInstance, deps: Deps): void {
         await storeBatch(storage, environmentId, receivedAt, validated.batch, request),
       )
       metrics.recordBatch(result)
-      for (const [clientId, had] of judgingByOld(judged.batch.events)) {
+      for (const [clientId, had] of judgingByOld(validated.batch.events)) {
         const keyId = request.apiKey?.id ?? ''
         configurationClients.record({ environmentId, keyId, clientId, had, tag: '', isClosing: false })
       }

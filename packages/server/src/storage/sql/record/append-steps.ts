@@ -3,7 +3,7 @@
  * fills in this order:
  *
  *   leaveOutErased -> openSources -> openRuns -> insertFirsts -> addRepeats -> refuseOthers
- *     -> changeRuns -> addCounts -> keepRefused -> changeAgents -> queueWork -> decideApprovals
+ *     -> newGaps -> changeRuns -> addCounts -> keepRefused -> changeAgents -> queueWork -> decideApprovals
  *
  * From changeRuns on they only write, in the order of locks that append.ts describes.
  */
@@ -139,11 +139,12 @@ export async function storeIn(
   await insertFirsts(append)
   await addRepeats(append)
   const refused = await refuseOthers(append)
+  const gaps = newGaps(append)
   changeRuns(append, isSearched === 1)
   const buckets = await addCounts(append)
   keepRefused(append, refused)
   const renamed = changeAgents(append)
-  queueWork(append)
+  queueWork(append, gaps)
   await decideApprovals(append)
   return { environmentId, revision, ...sources, buckets, renamed }
 }
@@ -245,9 +246,16 @@ async function refuseOthers({ transaction, environmentId, candidates, rejections
   return refused
 }
 
+/** Before the runs are written, because they forget then what is new. */
+function newGaps({ environmentId, changed, at }: Append) {
+  for (const run of changed) noteGaps(run)
+  return [...changed].flatMap(({ id, hasNewGaps }) => {
+    return hasNewGaps ? { kind: 'tell_gaps' as const, environmentId, subjectId: id, dueAt: at + GAPS_SETTLE_MS } : []
+  })
+}
+
 function changeRuns({ transaction, environmentId, changed, at }: Append, isSearched: boolean): void {
   if (changed.size === 0) return
-  for (const run of changed) noteGaps(run)
   const byRunId = [...changed].toSorted((a, b) => (a.runId < b.runId ? -1 : 1))
   transaction.atCommit(transaction.changeRuns(environmentId, byRunId))
   if (isSearched) transaction.atCommit(markRuns(transaction.sql, environmentId, changed, at))
@@ -274,10 +282,10 @@ function changeAgents({ transaction: { sql, atCommit }, environmentId, renames }
   return renamed
 }
 
-function queueWork({ caches, transaction: { sql, atCommit }, environmentId, changed, failed, at }: Append): void {
-  const gaps = [...changed].flatMap(({ id, hasNewGaps }) => {
-    return hasNewGaps ? { kind: 'tell_gaps' as const, environmentId, subjectId: id, dueAt: at + GAPS_SETTLE_MS } : []
-  })
+function queueWork(
+  { caches, transaction: { sql, atCommit }, environmentId, failed, at }: Append,
+  gaps: ReturnType<typeof newGaps>,
+): void {
   if (gaps.length > 0) atCommit(enqueueWork(sql, gaps))
   if (failed.size === 0) return
   atCommit(queueFailedRuns(sql, environmentId, caches.budgets.within(environmentId, failed, at), at))

@@ -250,8 +250,8 @@ export function stalledSuite(open: OpenStorage) {
         return (await storage().readActivityRule(env, ['killed'], later)).waiting
       }
       const listed = async () => {
-        const sift = { costNanosMin: 0, lengthMsMin: 0, errorsMin: 0, traits: {}, runsLookedAt: 9 }
-        const { rows } = await storage().listRuns(env, { stalledAt: later, sift }, { limit: 9, after: null })
+        const scan = { costNanosMin: 0, lengthMsMin: 0, errorsMin: 0, traits: {}, runsLookedAt: 9 }
+        const { rows } = await storage().listRuns(env, { stalledAt: later, scan }, { limit: 9, after: null })
         return rows.map(({ runId }) => runId)
       }
       assert.deepEqual(await seen(later - MINUTE), [])
