@@ -79,7 +79,7 @@ const COLUMNS: Record<RunRanking['by'], string> = {
   failures: 'ranked_failures',
 }
 
-export function runsByNumber(
+export function endedByNumber(
   sql: Pick<Sql, 'dialect'>,
   environmentId: string,
   { by, runsLookedAt }: RunRanking,

@@ -26,7 +26,7 @@ import { isUuid } from '../../engine/uuid.ts'
 import { agentKey, textKey } from '../engine/keys.ts'
 import { prefixRange } from '../engine/rows.ts'
 import {
-  runsByNumber,
+  endedByNumber,
   byRank,
   runsOf,
   type RunOrder,
@@ -215,7 +215,7 @@ async function rankedRunsOf(
 ) {
   const { scan, score, scoreOrder, rankedBy } = filter
   if (rankedBy !== undefined) {
-    return runsByNumber(sql, environmentId, rankedBy, await fewIndexedRuns(sql, environmentId, filter, named), page)
+    return endedByNumber(sql, environmentId, rankedBy, await fewIndexedRuns(sql, environmentId, filter, named), page)
   }
   if (!scan || !score || !scoreOrder) return null
   return runsByScore(sql, environmentId, { name: score.name, order: scoreOrder, looked: scan.runsLookedAt }, page)
