@@ -17,7 +17,8 @@ INTERNAL |= {"configuration.start"}
 
 
 def members(noun: str, made: type) -> set[str]:
-    return {f"{noun}.{name}" for name in vars(made) if not name.startswith("_")} - INTERNAL
+    names = {name for base in made.__mro__ if base.__module__.startswith("tacho_sdk") for name in vars(base)}
+    return {f"{noun}.{name}" for name in names if not name.startswith("_")} - INTERNAL
 
 
 def test_the_page_names_every_function_and_option_and_no_other() -> None:

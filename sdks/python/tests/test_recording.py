@@ -707,3 +707,18 @@ def test_an_error_without_a_message_has_the_name_of_its_class(make: Any, service
         run.error(TimeoutError())
     client.flush(120)
     assert [event["payload"].get("message") for event in service.events if event["eventType"] == "ERROR"] == ["TimeoutError"]
+
+
+@pytest.mark.parametrize("capture", ["full", "metadata-only"])
+def test_a_run_has_tags_metadata_and_an_end_user(make: Make, service: Service, capture: Any) -> None:
+    client = make(capture=capture)
+    run = client.tacho.start_run()
+    run.tag("beta", "eu")
+    run.metadata(task="refund", tries=2)
+    run.user("customer-7")
+    found = [(one["eventType"], one["payload"]) for one in sent(client, service)]
+    assert found == [
+        ("RUN_TAGS", {"runTags": ["beta", "eu"]}),
+        ("RUN_TAGS", {"runMetadata": {"task": "refund", "tries": 2}}),
+        ("RUN_TAGS", {"userId": "customer-7"}),
+    ]

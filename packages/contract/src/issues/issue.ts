@@ -106,6 +106,21 @@ export const IssuesQuery = Type.Object({
   runId: Type.Optional(Type.String({ minLength: 1, description: 'External run id' })),
   assignee: Type.Optional(Type.String({ minLength: 1 })),
   assigned: Type.Optional(Type.Enum(['true', 'false'], { description: 'Whether the issue is assigned' })),
+  user: Type.Optional(
+    Type.String({
+      minLength: 1,
+      maxLength: LIMITS.textChars,
+      description: `Issues in the newest ${LIMITS.issueUserRuns} runs for this end user`,
+    }),
+  ),
+  sort: Type.Optional(
+    Type.Enum(['lastSeen', 'firstSeen'], {
+      default: 'lastSeen',
+      description: 'The order, newest first: by the latest or by the earliest detection',
+    }),
+  ),
+  firstFrom: Type.Optional(time('Issues whose first detection was at this time or later')),
+  firstTo: Type.Optional(time('Issues whose first detection was before this time')),
   from: Type.Optional(time('Issues whose last detection was at this time or later')),
   to: Type.Optional(time('Issues whose last detection was before this time')),
   seenFrom: Type.Optional(time('The former name of from')),

@@ -186,6 +186,11 @@ function langfuseSpan(fields: Fields, { runId, spanId, start, isTrace }: Langfus
     ...Object.fromEntries(others.map(([key, value]) => [`langfuse.${key}`, value])),
     'tacho.run.id': runId,
     'session.id': member(fields, 'sessionId'),
+    'user.id': member(fields, 'userId'),
+    ...(isTrace && {
+      'langfuse.trace.tags': jsonText(fields['tags']),
+      'langfuse.trace.metadata': jsonText(fields['metadata']),
+    }),
     'gen_ai.operation.name': operation,
     'gen_ai.tool.name': operation === 'execute_tool' ? name : undefined,
     'gen_ai.request.model': isModel ? modelOf(fields) : undefined,

@@ -103,3 +103,46 @@ onBoth('a loop in recorded tool calls opens an issue and marks its run', async (
   assert.equal(issue?.title, 'get_order is called again and again with the same input')
   assert.equal(issue?.occurrences, 1)
 })
+
+onBoth('spans of OpenTelemetry name the end user, tags and metadata', async (service) => {
+  const { environmentId } = await service.newTenant(`spans ${Math.random()}`)
+  const key = await service.newKey({ scopes: ['events:write'], environmentId })
+  const span = (traceId: string, spanId: string, parentSpanId: string, attributes: Record<string, unknown>) => ({
+    traceId,
+    spanId,
+    parentSpanId,
+    name: 'step',
+    startTimeUnixNano: `${START}000000`,
+    endTimeUnixNano: `${START + 5}000000`,
+    attributes: Object.entries(attributes).map(([name, value]) => ({
+      key: name,
+      value: Array.isArray(value)
+        ? { arrayValue: { values: value.map((stringValue) => ({ stringValue })) } }
+        : { stringValue: value },
+    })),
+  })
+  const [one, other] = ['1'.repeat(32), '2'.repeat(32)]
+  const spans = [
+    span(one, 'a'.repeat(16), '', { 'user.id': 'ann', 'tag.tags': ['beta'], metadata: '{"task":"refund"}' }),
+    span(one, 'b'.repeat(16), 'a'.repeat(16), { 'tag.tags': ['step'], 'user.id': 'bob' }),
+    span(other, 'c'.repeat(16), '', {
+      'langfuse.user.id': 'bob',
+      'langfuse.trace.tags': '["eu"]',
+      'langfuse.trace.metadata.task': 'order',
+    }),
+  ]
+  const sent = await service.api('/otlp/v1/traces', {
+    method: 'POST',
+    headers: { 'x-api-key': key },
+    body: { resourceSpans: [{ resource: { attributes: [] }, scopeSpans: [{ spans }] }] },
+  })
+  assert.equal(sent.status, 200, JSON.stringify(sent.body))
+  const found = async (query: string) => {
+    const list = await service.operator(`/environments/${environmentId}/runs${query}`)
+    return replyOf('listOperatorRuns', list).items.map(({ runId }) => runId)
+  }
+  assert.deepEqual(await found('?user=ann'), [one])
+  assert.deepEqual(await found('?user=bob'), [other])
+  assert.deepEqual([await found('?tag=beta'), await found('?tag=step'), await found('?tag=eu')], [[one], [], [other]])
+  assert.deepEqual([await found('?metadata=task%3Drefund'), await found('?metadata=task%3Dorder')], [[one], [other]])
+})

@@ -63,6 +63,7 @@ _KEYS_OF = {
     "SCORE": frozenset(["name", "value", "targetEventId", "author"]),
     "APPROVAL_WITHDRAWN": frozenset(["reason"]),
     "HANDOFF": frozenset(["from", "to"]),
+    "RUN_TAGS": frozenset(["runTags", "userId"]),
 }
 # A longer text counts as content under any key.
 _METADATA_CHARS = 256
@@ -125,15 +126,17 @@ class Payloads:
             payload = {**payload, "exception": exception_details(error)}
         if self._capture == "full":
             return {**payload, "error": error_text(error)} if is_error(error) else payload
-        more = _KEYS_OF.get(event_type, frozenset[str]())
-        return dict(self._metadata(payload, more))
+        return dict(self._metadata(payload, event_type))
 
-    def _metadata(self, payload: Payload, more: frozenset[str]) -> Iterable[tuple[str, object]]:
+    def _metadata(self, payload: Payload, event_type: str) -> Iterable[tuple[str, object]]:
+        more = _KEYS_OF.get(event_type, frozenset[str]())
         for key, value in islice(payload.items(), _FIELDS):
             if key in self._metadata_keys or ((key in _METADATA_KEYS or key in more) and _is_metadata(value)):
                 yield key, value
             elif key == "policyVersions" and isinstance(value, Mapping):
                 yield key, dict(_metadata_of(value, value))
+            elif key == "runMetadata" and event_type == "RUN_TAGS" and isinstance(value, Mapping):
+                yield key, {name: one for name, one in islice(value.items(), _FIELDS) if _is_metadata(one)}
             elif key == "usage":
                 yield key, _numbers_of(value)
             elif key == "failures" and isinstance(value, (list, tuple)):

@@ -23,7 +23,7 @@ from .payload import Payload
 from .plain import is_error, read_of_error, read_safely
 from .reserve import release_after
 from .scope import create_scope
-from .score import ScoreValue
+from .score import Described, ScoreValue
 
 if TYPE_CHECKING:
     from ..core import Core
@@ -33,7 +33,7 @@ Outcome = Literal["COMPLETED", "FAILED", "CANCELLED"]
 F = TypeVar("F", bound=Callable[..., Any])
 
 
-class Run:
+class Run(Described):
     """
     One agent execution. No method raises or waits. Recording methods return the event's id; None if it was dropped.
     """

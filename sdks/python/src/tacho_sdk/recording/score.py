@@ -1,9 +1,10 @@
-"""What a host says of a run: the payload of a SCORE."""
+"""What a host says of a run: the payload of a SCORE, and its tags, metadata and end user."""
 
 from __future__ import annotations
 
 import re
-from typing import TypedDict
+from collections.abc import Mapping
+from typing import Protocol, TypedDict
 
 from ..exact import exact_number, exact_text
 
@@ -18,6 +19,26 @@ class ScoreDetails(TypedDict, total=False):
     id: str | None
     agent_id: str | None
     agent_name: str | None
+
+
+class _Recording(Protocol):
+    def record(self, event_type: str, label: str, payload: Mapping[str, object] | None = None) -> str | None: ...
+
+
+class Described:
+    """A run that is found, and whose usage is summed up, by these."""
+
+    def tag(self: _Recording, *tags: str) -> str | None:
+        """Adds tags to the run."""
+        return self.record("RUN_TAGS", "run", {"runTags": list(tags)})
+
+    def metadata(self: _Recording, **values: str | float | bool) -> str | None:
+        """Adds facts to the run, such as its task. The latest value of a key counts."""
+        return self.record("RUN_TAGS", "run", {"runMetadata": values})
+
+    def user(self: _Recording, user_id: str) -> str | None:
+        """For whom the agent works. The first that a run names counts."""
+        return self.record("RUN_TAGS", "run", {"userId": user_id})
 
 
 # A service takes no other name, because filters compare names by these signs.

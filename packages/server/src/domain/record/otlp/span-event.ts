@@ -53,6 +53,7 @@ export function spanEvents({ resource, scope, item: span }: Sent<Span>): OtlpEve
   const payload = set({
     ...payloadOf(type, attributes, { messages, answers, isFailed }),
     error,
+    ...aboutRun(attributes, parentSpanId === ''),
     latency: Number(nanos) / 1e6,
     events,
     links: some(span.links.slice(0, EVENTS_MAX).map(linkOf)),
@@ -126,6 +127,34 @@ const SESSIONS = [
   'ai.telemetry.metadata.sessionId',
   'ai.telemetry.metadata.session_id',
 ]
+
+const USERS = [
+  'user.id',
+  'enduser.id',
+  'langfuse.user.id',
+  'traceloop.association.properties.user_id',
+  'ai.telemetry.metadata.userId',
+]
+
+/** Tags and metadata of any span are its own, unless a name says that they are of the trace. They stay among the attributes. */
+function aboutRun(attributes: Attributes, isRoot: boolean): JsonObject {
+  const named = (ofRun: string[], ofSpan: string[]): Json | undefined => {
+    const name = [...ofRun, ...(isRoot ? ofSpan : [])].find((one) => attributes.peek(one) !== undefined)
+    return name === undefined ? undefined : attributes.peekJson(name)
+  }
+  const tags = named(['tacho.run.tags', 'langfuse.trace.tags'], ['tag.tags'])
+  const whole = named(['tacho.run.metadata', 'langfuse.trace.metadata'], ['metadata'])
+  const parts = ['tacho.run.metadata.', 'langfuse.trace.metadata.'].flatMap((prefix) =>
+    attributes.namesUnder(prefix).map((name) => [name.slice(prefix.length), attributes.peek(name)] as const),
+  )
+  const metadata = { ...(isObject(whole) ? (whole as JsonObject) : {}), ...set(Object.fromEntries(parts)) }
+  return set({
+    userId: attributes.text(...USERS),
+    runTags:
+      typeof tags === 'string' ? tags.split(',').map((tag) => tag.trim()) : Array.isArray(tags) ? tags : undefined,
+    runMetadata: Object.keys(metadata).length === 0 ? undefined : metadata,
+  })
+}
 
 const LLM_OPERATIONS = new Set(['chat', 'text_completion', 'generate_content', 'embeddings', 'completion'])
 /** Of Semantic Kernel. */
