@@ -109,6 +109,24 @@ test('a lock that stops all commits ends readiness after the set time, and docto
   await until(200)
 })
 
+test('once the lock is gone, the node is ready at once, although no write comes that could succeed', async () => {
+  const blocker = new pg.Client({ connectionString: database.url })
+  await blocker.connect()
+  await blocker.query('BEGIN; LOCK TABLE tacho.runs IN ACCESS EXCLUSIVE MODE')
+  try {
+    const { body } = await service.record([event({ runId: 'given up' })])
+    assert.equal(body.retryableEventIds.length, 1)
+    await until(503)
+  } finally {
+    await blocker.query('ROLLBACK')
+    await blocker.end()
+  }
+  const freeAt = performance.now()
+  await until(200)
+  assert.ok(performance.now() - freeAt < 20_000)
+  assert.equal(await metric('tacho_store_commit_wait_seconds'), 0)
+})
+
 test('after a failover to an empty database nothing is served, with that reason; with the right one back it works', async () => {
   const name = new URL(database.url).pathname.slice(1)
   const swap = async (from: string, to: string) => {

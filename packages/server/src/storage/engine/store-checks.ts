@@ -68,6 +68,12 @@ export function createWaitingCommits(now: () => number = () => performance.now()
         waiting.delete(own)
       }
     },
+    /** How long ago the latest write gave up; null: none did, one succeeded since, or one waits now. */
+    gaveUpAgoMs: (): number | null => (failing === null || waiting.size > 0 ? null : now() - failing.until),
+    /** Whatever the writes waited for is gone. */
+    forget(): void {
+      failing = null
+    },
     oldestMs(): number {
       const [oldest] = waiting
       if (failing !== null && waiting.size === 0 && now() - failing.until > FORGOTTEN_MS) failing = null

@@ -159,7 +159,7 @@ export async function openPostgresStorage(options: PostgresOptions): Promise<Sto
   // Of the start, not of callers.
   actMs = 0
   identity = { installation, schema }
-  const probe = startProbe({ address: address.config, identity, reachability })
+  const probe = startProbe({ address: address.config, identity, reachability, commits })
 
   return {
     ...actMethods(call),

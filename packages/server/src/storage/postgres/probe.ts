@@ -8,6 +8,7 @@
  */
 import { setTimeout as wait } from 'node:timers/promises'
 import pg, { DatabaseError, type ClientConfig } from 'pg'
+import type { WaitingCommits } from '../engine/store-checks.ts'
 import { otherDatabase, readIdentity, type Identity, type Reachability } from './reachability.ts'
 
 const PROBE_MS = 500
@@ -24,6 +25,11 @@ const BLOCKERS = `SELECT DISTINCT b.pid, b.usename AS "user", b.application_name
     AND NOT EXISTS (SELECT 1 FROM pg_stat_activity o WHERE o.pid = b.pid AND o.wait_event_type = 'Lock')
   ORDER BY 4 DESC NULLS LAST LIMIT 5`
 
+/** Of a session whose role may not be seen, `state` is null. Then nothing is known. */
+const OLDER_TRANSACTIONS = `SELECT count(*)::int AS count FROM pg_stat_activity
+  WHERE datname = current_database() AND pid <> pg_backend_pid()
+    AND (state IS NULL OR xact_start < clock_timestamp() - make_interval(secs => $1))`
+
 export interface Blocker {
   pid: number
   user: string | null
@@ -35,9 +41,10 @@ export interface ProbeOptions {
   address: ClientConfig
   identity: Identity
   reachability: Reachability
+  commits: Pick<WaitingCommits, 'gaveUpAgoMs' | 'forget'>
 }
 
-export function startProbe({ address, identity, reachability }: ProbeOptions) {
+export function startProbe({ address, identity, reachability, commits }: ProbeOptions) {
   const stopping = new AbortController()
   let client: pg.Client | null = null
 
@@ -67,6 +74,7 @@ export function startProbe({ address, identity, reachability }: ProbeOptions) {
         drop()
       } else if (answer !== null) {
         reachability.probeAnswered()
+        await lookForBlockers()
       }
     } catch (error) {
       drop()
@@ -76,6 +84,14 @@ export function startProbe({ address, identity, reachability }: ProbeOptions) {
     } finally {
       clearInterval(timer)
     }
+  }
+
+  /** A node that is not ready gets no writes that could show it that they succeed again. */
+  async function lookForBlockers(): Promise<void> {
+    const agoMs = commits.gaveUpAgoMs()
+    if (agoMs === null || client === null) return
+    const { rows } = await client.query<{ count: number }>(OLDER_TRANSACTIONS, [agoMs / 1_000])
+    if (rows[0]?.count === 0 && commits.gaveUpAgoMs() !== null) commits.forget()
   }
 
   function drop(): void {
