@@ -49,10 +49,10 @@ export function isStreamed(given: unknown): boolean {
 
 export function observeSteps(work: Work, within: Within, end: End, onItem?: (value: unknown) => void): void {
   const { finish, failed } = once(end)
-  const settled = (step: unknown) => {
+  const settled = (step: unknown, name: string) => {
     const { done, value } = step as IteratorResult<unknown>
     if (!done) onItem?.(value)
-    return done ? finish() : undefined
+    return done ? finish(undefined, name === 'return') : undefined
   }
   for (const name of ['next', 'return', 'throw']) {
     const method = work[name]
@@ -60,8 +60,8 @@ export function observeSteps(work: Work, within: Within, end: End, onItem?: (val
     work[name] = (...given: unknown[]) => {
       try {
         const step = within(() => Reflect.apply(method, work, given) as unknown)
-        if (step instanceof Promise) return step.then(async (made) => (await settled(made), made), failed)
-        void settled(step)
+        if (step instanceof Promise) return step.then(async (made) => (await settled(made, name), made), failed)
+        void settled(step, name)
         return step
       } catch (error) {
         return failed(error)

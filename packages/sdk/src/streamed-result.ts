@@ -35,6 +35,8 @@ interface EventStream {
   readonly errored?: unknown
   readonly aborted?: boolean
   on(event: 'end' | 'close', listener: () => void): unknown
+  /** Its work, where it is a stream of Node: such as the steps of a generator. */
+  _read?: (...given: unknown[]) => unknown
 }
 type Make = new (...given: unknown[]) => unknown
 type Globals = Record<'ReadableStream' | 'Response', Make>
@@ -58,7 +60,7 @@ export async function observeResult(given: unknown, act: Within, onEnd: End, { t
     if (isEventStream(given)) {
       // It does not say when it is read.
       unread.cancel()
-      return observeEvents(given, end)
+      return observeEvents(given, act, end)
     }
     return observeIterable(given, within, end)
   }, undefined)
@@ -123,8 +125,10 @@ export function withBody(response: WebResponse, body: unknown): unknown {
 }
 
 /** Not by `error`: its listeners would change what an error does to the process. */
-function observeEvents(stream: EventStream, end: End): unknown {
+function observeEvents(stream: EventStream, within: Within, end: End): unknown {
   if (stream.destroyed || stream.readableEnded || stream.ended) return undefined
+  const { _read: readMore } = stream
+  if (readMore) stream._read = (...given) => within(() => Reflect.apply(readMore, stream, given))
   const finish = (isClosed: boolean) => {
     const { errored, aborted } = stream
     if (aborted || (isClosed && !errored)) return void end(undefined, true)

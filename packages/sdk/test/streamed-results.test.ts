@@ -128,7 +128,7 @@ test('an async iterable ends its run with its last step, or when the host leaves
       for await (const _ of given) break
     },
   )
-  assert.deepEqual([left.before, left.after], ['RUNNING', 'COMPLETED'])
+  assert.deepEqual([left.before, left.after], ['RUNNING', 'CANCELLED'])
 })
 
 test("a stream of Node ends its run with its events, and stays the host's own", async (t) => {
@@ -145,6 +145,13 @@ test("a stream of Node ends its run with its events, and stays the host's own", 
     stream.destroy(error)
     await closed
   }
+  // A server reads it later, outside of the run.
+  const worked = await play(
+    t,
+    (tacho) => Readable.from(parts(tacho, (controller) => controller.close())),
+    (stream) => stream.toArray(),
+  )
+  assert.deepEqual([worked.after, worked.labels], ['COMPLETED', ['begun', 'part 1', 'part 2', 'completed']])
   const failed = await play(t, () => Readable.from(['1']), destroy(new RangeError('broken')))
   assert.deepEqual([failed.after, failed.error], ['FAILED', 'RangeError: broken'])
   const left = await play(t, () => Readable.from(['1']), destroy())

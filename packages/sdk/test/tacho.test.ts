@@ -190,7 +190,7 @@ test('a run of a generator ends with its last step: completed, failed, or left e
   const left = await play(async (steps) => {
     for await (const _ of steps) break
   })
-  assert.deepEqual(left, ['AGENT_STEP begun', 'SESSION_OUTCOME completed'])
+  assert.deepEqual(left, ['AGENT_STEP begun', 'SESSION_OUTCOME cancelled'])
   assert.deepEqual(await play(async () => undefined), [])
 })
 
