@@ -198,7 +198,7 @@ async function installBrowser(files) {
 
 /** The same for the packages of the Python tests. */
 async function installPython(files) {
-  if (!files.some((file) => readFileSync(file, 'utf8').match(/without(Python|Schemathesis)/))) return
+  if (!files.some((file) => readFileSync(file, 'utf8').match(/without(Python|Programs|Schemathesis)/))) return
   const python = await import('../packages/sdk-conformance/test/python.ts')
   python.installPython()
 }

@@ -26,10 +26,20 @@ async function pack(): Promise<string> {
 
 export interface Place {
   readonly folder: string
+  start(command: readonly string[], env?: Record<string, string>): Started
   /** The standard output of a command that ends by itself. Rejects with all output if it fails. */
   run(command: readonly string[], env?: Record<string, string>): Promise<string>
   /** Starts a server and resolves with its address, the first group of `address` in its output. */
   serve(command: readonly string[], address: RegExp, env?: Record<string, string>): Promise<Server>
+}
+
+export interface Started {
+  readonly child: ChildProcessWithoutNullStreams
+  stdout(): string
+  /** Both outputs. */
+  output(): string
+  /** Signals it and what it started, and waits for their end. */
+  end(signal: NodeJS.Signals): Promise<void>
 }
 
 export interface Server {
@@ -54,7 +64,7 @@ export async function startPlace(t: TestContext, name: string, packages: readonl
   const folder = mkdtempSync(path.join(home, `${name}-`))
   const children = new Set<ChildProcess>()
   t.after(async () => {
-    await Promise.all([...children].map(end))
+    await Promise.all([...children].map((child) => end(child, 'SIGTERM')))
     rmSync(folder, { recursive: true, force: true, maxRetries: 5 })
   })
   cpSync(path.join(PROGRAMS, name), folder, { recursive: true })
@@ -62,8 +72,12 @@ export async function startPlace(t: TestContext, name: string, packages: readonl
   mkdirSync(sdk, { recursive: true })
   execFileSync('tar', ['-xzf', tarball, '-C', sdk, '--strip-components=1'])
 
-  function start([program = '', ...args]: readonly string[], env: Record<string, string> = {}) {
-    const bin = [path.dirname(process.execPath), path.join(home, 'node_modules/.bin'), process.env['PATH']]
+  function start([program = '', ...args]: readonly string[], env: Record<string, string> = {}): Started {
+    const bin = [
+      path.dirname(process.execPath),
+      path.join(home, 'node_modules/.bin'),
+      env['PATH'] ?? process.env['PATH'],
+    ]
     const child = spawn(program, args, {
       cwd: folder,
       env: {
@@ -82,11 +96,12 @@ export async function startPlace(t: TestContext, name: string, packages: readonl
     let [stdout, output] = ['', '']
     child.stdout.setEncoding('utf8').on('data', (text: string) => ((stdout += text), (output += text)))
     child.stderr.setEncoding('utf8').on('data', (text: string) => (output += text))
-    return { child, stdout: () => stdout, output: () => output }
+    return { child, stdout: () => stdout, output: () => output, end: (signal) => end(child, signal) }
   }
 
   return {
     folder,
+    start,
     run: (command, env) =>
       new Promise((resolve, reject) => {
         const { child, stdout, output } = start(command, env)
@@ -113,11 +128,11 @@ export async function startPlace(t: TestContext, name: string, packages: readonl
 }
 
 /** Its whole process group. */
-async function end(child: ChildProcess): Promise<void> {
+async function end(child: ChildProcess, signal: NodeJS.Signals): Promise<void> {
   if (child.pid === undefined || child.exitCode !== null || child.signalCode !== null) return
   const { pid } = child
   const closed = new Promise((resolve) => child.once('close', resolve))
-  process.kill(-pid, 'SIGTERM')
+  process.kill(-pid, signal)
   const timer = setTimeout(() => process.kill(-pid, 'SIGKILL'), END_MS)
   await closed
   clearTimeout(timer)

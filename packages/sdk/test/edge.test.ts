@@ -134,7 +134,11 @@ test('workerd: the example of docs/sdk/serverless.md', { skip: withoutWorkerd },
   const bindings = { TACHO_URL: service.url, TACHO_API_KEY: 'key' }
   const worker = { name: 'docs', code: await bundled(program), ...NEW, bindings }
   const [url = ''] = (await startWorkers(t, [worker])).values()
+  const leaving = new AbortController()
+  const left = fetch(`${url}/left`, { signal: leaving.signal }).catch(() => undefined)
   const asked = Array.from({ length: REQUESTS }, () => fetch(url))
+  leaving.abort()
+  await left
   assert.deepEqual(await Promise.all(asked.map(async (reply) => (await reply).text())), Array(REQUESTS).fill('Hello'))
   const outcomes = () =>
     service
