@@ -43,25 +43,24 @@ export function isStreamed(given: unknown): boolean {
       getReader,
       [Symbol.asyncIterator]: iterate,
     } = given as { body?: Work } & Partial<AsyncIterable<unknown>> & Work
-    return [body?.['getReader'], getReader, iterate].some((method) => typeof method === 'function')
+    return typeof (iterate ?? getReader ?? body?.['getReader']) === 'function'
   }, false)
 }
 
 export function observeSteps(work: Work, within: Within, end: End, onItem?: (value: unknown) => void): void {
   const { finish, failed } = once(end)
-  const settled = (step: unknown, name: string) => {
-    const { done, value } = step as IteratorResult<unknown>
-    if (!done) onItem?.(value)
-    return done ? finish(undefined, name === 'return') : undefined
-  }
   for (const name of ['next', 'return', 'throw']) {
     const method = work[name]
     if (typeof method !== 'function') continue
+    const settled = (step: unknown) => {
+      const { done, value } = step as IteratorResult<unknown>
+      return done ? finish(undefined, name === 'return') : onItem?.(value)
+    }
     work[name] = (...given: unknown[]) => {
       try {
         const step = within(() => Reflect.apply(method, work, given) as unknown)
-        if (step instanceof Promise) return step.then(async (made) => (await settled(made, name), made), failed)
-        void settled(step, name)
+        if (step instanceof Promise) return step.then(async (made) => (await settled(made), made), failed)
+        void settled(step)
         return step
       } catch (error) {
         return failed(error)

@@ -95,7 +95,7 @@ export class Recorder {
     const scope = createScope(this.#core, options)
     const run = this.#open(scope, 'own')
     const within = <R>(step: () => R): R => run.within(step)
-    const end: EndLate = (thrown?: Failure, isCancelled = false, at?: number) => {
+    const end: EndLate = (thrown?: Failure, isCancelled?: boolean, at?: number) => {
       const failure = thrown ?? (isCancelled ? undefined : scope.failure)
       // The run ends where the call is continued.
       if (failure && isPending(failure.error)) run.handOver()

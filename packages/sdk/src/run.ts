@@ -252,7 +252,7 @@ export class Run {
     else this.end('COMPLETED', undefined, at)
   }
 
-  /** Says that this process records nothing more of the run, which another one ends: without that, nobody knows if its last events arrived. */
+  /** Says that this process records nothing more of the run, which another one ends. */
   leave(): string | undefined {
     return this.#add(() => ({ type: 'AGENT_STEP', label: 'left the run', isLast: true }))
   }

@@ -36,7 +36,7 @@ interface EventStream {
   readonly aborted?: boolean
   on(event: 'end' | 'close', listener: () => void): unknown
   /** Its work, where it is a stream of Node: such as the steps of a generator. */
-  _read?: (...given: unknown[]) => unknown
+  _read?: (size: number) => void
 }
 type Make = new (...given: unknown[]) => unknown
 type Globals = Record<'ReadableStream' | 'Response', Make>
@@ -127,8 +127,8 @@ export function withBody(response: WebResponse, body: unknown): unknown {
 /** Not by `error`: its listeners would change what an error does to the process. */
 function observeEvents(stream: EventStream, within: Within, end: End): unknown {
   if (stream.destroyed || stream.readableEnded || stream.ended) return undefined
-  const { _read: readMore } = stream
-  if (readMore) stream._read = (...given) => within(() => Reflect.apply(readMore, stream, given))
+  const work = stream._read?.bind(stream)
+  if (work) stream._read = (size) => within(() => work(size))
   const finish = (isClosed: boolean) => {
     const { errored, aborted } = stream
     if (aborted || (isClosed && !errored)) return void end(undefined, true)
