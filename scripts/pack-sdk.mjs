@@ -70,7 +70,9 @@ async function bundle(folder, entries) {
     write: false,
     logLevel: 'warning',
   })
-  for (const { path: whole, text } of outputFiles) {
+  const short = shortNames(metafile)
+  for (const { path: long, text: named } of outputFiles) {
+    const [whole, text] = [short(long), short(named)]
     const file = path.relative(path.join(folder, ESM), whole)
     // It only exports again what is in a part.
     if (file.startsWith(CUT)) continue
@@ -82,6 +84,19 @@ async function bundle(folder, entries) {
 }
 
 /** By the minifier that comes with Vite: esbuild's takes 8 kB more. */
+/**
+ * Numbers the parts in the order of what is in them. Hashes cannot be compressed, and each change of the sources gave the parts another
+ * order, by which the package was up to 500 bytes larger or smaller.
+ */
+function shortNames({ outputs }) {
+  const parts = Object.entries(outputs).flatMap(([file, { inputs }]) => {
+    const [hash] = /(?<=\/parts\/)\w+(?=\.js$)/.exec(file) ?? []
+    return hash === undefined ? [] : [{ hash, first: Object.keys(inputs).sort().join() }]
+  })
+  const numbers = new Map(parts.toSorted((a, b) => (a.first < b.first ? -1 : 1)).map(({ hash }, at) => [hash, `${at}`]))
+  return (text) => text.replaceAll(/(?<=[/"'])\w{8}(?=\.js)/g, (hash) => numbers.get(hash) ?? hash)
+}
+
 function minified(text) {
   const { code, errors } = minifySync('part.js', text, { compress: { target: 'es2023' }, mangle: true, module: true })
   if (errors.length > 0) throw new Error(errors[0].message)
