@@ -63,3 +63,28 @@ test('outside a run, a trace is a run of its own, with its group as session', as
   const [run, ...others] = await scene.fake.runs()
   assert.deepEqual([run?.status, others.length, run?.events[0]?.sessionId], ['COMPLETED', 0, 'conversation-7'])
 })
+
+test('agents as tools in parallel: each guarded call hangs below its own agent', async (t) => {
+  const ask = { text: 'I ask.', toolCalls: ['first', 'second'].map((name) => ({ name, input: { input: '?' } })) }
+  const refund = (order: number) => ({ text: 'I refund.', toolCalls: [{ name: 'refund', input: { order } }] })
+  const scene = await startScene(t, ask, refund(4), refund(5), DONE, DONE, DONE)
+  setTraceProcessors([recordTraces(scene.fake.tacho)])
+  const { tools } = agentOf(scene)
+  const asTool = (name: string) =>
+    new Agent({ name, model: 'gpt-5', tools }).asTool({
+      toolName: name,
+      toolDescription: 'Asks',
+      runConfig: { modelProvider: runnerOf(scene).config.modelProvider },
+    })
+  const outer = new Agent({ name: 'Outer', model: 'gpt-5', tools: [asTool('first'), asTool('second')] })
+  await scene.fake.tacho.run(() => runnerOf(scene).run(outer, 'Refund both'))
+  const events = await scene.fake.events()
+  const above = (spanId: unknown): string[] => {
+    const around = events.find((event) => event.spanId === spanId && event.eventType === 'AGENT_STEP')
+    return around ? [around.label, ...above(around.parentSpanId)] : []
+  }
+  const calls = events.filter(({ eventType, label }) => eventType === 'TOOL_CALL' && label === 'refund')
+  assert.deepEqual(scene.refunded.toSorted(), [4, 5])
+  const agents = calls.map(({ parentSpanId }) => above(parentSpanId).find((label) => label.startsWith('agent ')))
+  assert.deepEqual(agents.toSorted(), ['agent first', 'agent second'])
+})

@@ -1,7 +1,7 @@
 /** What all parts of the SDK share. Only `request` holds the API key. */
 import { host as hostProcess } from '#process'
 import type * as Delivery from './delivery.ts'
-import { createContext, outside, type CurrentContext, type RunScope, type Span } from './context.ts'
+import { createContext, outside, type Context, type CurrentContext, type RunScope, type Span } from './context.ts'
 import { createDiagnostics, noteUnknown, type Diagnostics } from './diagnostics.ts'
 import type { Failure } from './ending.ts'
 import { makeEvent, PROTECTED_TYPES, type Draft } from './event.ts'
@@ -145,8 +145,8 @@ export interface AskedBefore {
   refused(asked: Asked, message: string): void
   /** What a run says that ends while a person decides about a call in the host's framework. */
   waiting(scope: RunScope): Draft | undefined
-  /** That asked for the call, unless it is the run's. */
-  agentOf(state: RunState, id: string | undefined): string | undefined
+  /** Where the model was asked that wants the call. */
+  askedIn(state: RunState, id: string | undefined): Context | undefined
   /** Resolves when the answer with this call has ended. */
   whole(state: RunState | undefined, id: string | undefined): Promise<unknown> | undefined
 }

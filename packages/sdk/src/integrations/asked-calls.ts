@@ -258,9 +258,8 @@ export class AskedCalls implements Held, AskedBefore {
     return call?.id
   }
 
-  agentOf(state: RunState, id: string | undefined): string | undefined {
-    const call = id === undefined ? undefined : [...this.#open].findLast((one) => one.id === id && isIn(one, state))
-    return call?.context.span.marks?.agent
+  askedIn(state: RunState, id: string | undefined): Context | undefined {
+    return id === undefined ? undefined : [...this.#open].findLast((one) => one.id === id && isIn(one, state))?.context
   }
 
   waiting(scope: Context['scope']): Draft | undefined {

@@ -149,9 +149,14 @@ async function whereToolActs(
   const around = parent ?? context.getStore()
   const state = around?.scope.state
   await asked?.whole(state, key)
-  const agent =
-    (state && asked?.agentOf(state, key)) ?? (around && runningIn(core).get(around.span)?.agent?.span.marks?.agent)
-  return around && agent !== undefined ? withAgent(around, agent) : undefined
+  if (!around) return undefined
+  const { scope, span } = around
+  const asking = asked?.askedIn(scope.state, key)
+  const agent = asking?.span.marks?.agent ?? runningIn(core).get(span)?.agent?.span.marks?.agent
+  // A framework that tells of its agents by traces calls their tools where the run began.
+  const isInTrace = asking?.scope === scope && span.spanId === scope.span.spanId
+  const acting = isInTrace ? { ...around, span: asking.span } : around
+  return agent !== undefined ? withAgent(acting, agent) : acting
 }
 
 /** Guarded calls, by their span. */
