@@ -70,6 +70,18 @@ async function checkAction(service: Service, { url }: Server): Promise<void> {
   )
 }
 
+/** The edge route and the middleware, as `next dev` runs them. */
+export function testEdgeInDevelopment(bundler: string): void {
+  test(`an edge route in next dev ${bundler}`, { skip: NEXT_16.skip }, async (t) => {
+    const service = await startService(t)
+    const place = await startPlace(t, 'next', NEXT_16.packages)
+    const env = { ...service.env, NEXT_MAJOR: '16' }
+    const server = await place.serve(['next', 'dev', bundler, '-p', '0'], ADDRESS, env)
+    await checkEdge(service, server)
+    assert.doesNotMatch(server.output(), /^tacho /m)
+  })
+}
+
 async function checkEdge(service: Service, { url }: Server): Promise<void> {
   const reply = await fetch(`${url}/api/edge`)
   assert.equal(await reply.text(), 'paid 100')
