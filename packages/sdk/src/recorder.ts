@@ -68,7 +68,7 @@ export class Recorder {
 
   /**
    * The same for serverless functions. Delivers before it returns, or before a streamed body closes. With `waitUntil`, the
-   * platform waits for the delivery instead. It may be given per run, because Cloudflare creates one for each request.
+   * platform waits for the delivery instead; Cloudflare creates one for each request.
    */
   withRun<T>(act: (run: Run) => T): Promise<Awaited<T>>
   withRun<T>(options: ServerlessOptions, act: (run: Run) => T): Promise<Awaited<T>>
@@ -147,7 +147,7 @@ export class Recorder {
   }
 
   /**
-   * Says how good a run is, or one step of it, from any process and at any later time: a user's feedback, for example. The latest
+   * Says how good a run is, or one step of it, from any process and at any later time. The latest
    * counts for each name, step and author. If it may arrive before the run's first event, give the run's handle or agent.
    */
   score(

@@ -82,8 +82,7 @@ function recorded<Model extends LanguageModel>(model: Model, tacho: Recorder): M
 
 /**
  * The same tools, guarded: policies decide each call, a person approves it if a policy requires that, and the call is
- * recorded as a TOOL_CALL. A call that may not run throws a ToolBlockedError; the AI SDK turns it into a `tool-error`,
- * which the model reads.
+ * recorded as a TOOL_CALL. A call that may not run throws a ToolBlockedError; the AI SDK turns it into a `tool-error`.
  * @throws TypeError for a tool that cannot be guarded: one without `execute`, or a tool of Mastra.
  */
 export function guardTools<Tools extends Readonly<Record<string, object>>>(

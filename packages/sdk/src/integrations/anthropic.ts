@@ -22,7 +22,7 @@ export function recordClient<Client extends object>(client: Client, tacho: Recor
 /**
  * The same tools for `beta.messages.toolRunner`, guarded: policies decide each call, a person approves it if a policy
  * requires that, and the call is recorded as a TOOL_CALL. Conditions see what `run` gets: the result of `parse`. A refusal
- * becomes a tool result with `is_error`, which the model reads.
+ * becomes a tool result with `is_error`.
  * @throws TypeError for a tool that cannot be guarded: of the provider, or a toolset.
  */
 export function guardTools<Tools extends readonly object[]>(tools: Tools, tacho: Tacho, options?: WrapOptions): Tools {

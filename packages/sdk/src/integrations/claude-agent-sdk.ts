@@ -11,7 +11,7 @@ import { enclosingPart, fields, text, type Fields, type RunPart } from './host.t
  * The same `query`. Its model calls are recorded as LLM_CALL events, its tools as TOOL_CALL events, of the current run;
  * outside a run, each query becomes a run of its own, with the session of Claude Code as session. Policies decide each call
  * of a tool, built in, of an MCP server or of a subagent, and a person approves it if a policy requires that. A refusal
- * becomes a tool error, which the model reads. Allowed calls still need the permissions of the query.
+ * becomes a tool error. Allowed calls still need the permissions of the query.
  */
 export function guardQuery<Query extends (given: never) => object>(query: Query, tacho: Tacho): Query {
   // Tools must not run unguarded.

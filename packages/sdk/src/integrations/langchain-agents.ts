@@ -56,12 +56,6 @@ export function agentIn({ lc_agent_name: name, langgraph_checkpoint_ns: path }: 
   return text(name) ?? text(text(path)?.split(':')[0])
 }
 
-export function nodeIn(around: Place | undefined, name: string, metadata: unknown, begun: number): GraphNode {
-  const step = fields(metadata)['langgraph_step']
-  const { choice } = around ?? {}
-  return { name, begun, step, chosenBy: choice?.step === step ? choice?.from : undefined }
-}
-
 export function actingAs(context: Context, team: Team, agent: string | undefined): Context {
   return agent === undefined || agent === (context.span.marks?.agent ?? team.first)
     ? context
@@ -70,18 +64,18 @@ export function actingAs(context: Context, team: Team, agent: string | undefined
 
 /** The nodes around the call are agents. One that an edge led to took over. */
 export function callsModel(core: Core, caller: Place | undefined): void {
-  const named = caller?.named
+  const { named, team } = caller ?? {}
   const inside: Place[] = []
-  let isInner = true
-  for (let place = caller; place && !place.isTool; place = place.around) {
+  let first: string | undefined
+  for (let place = caller; team && place && !place.isTool; place = place.around) {
     inside.push(place)
-    const { node, team, around } = place
+    const { node, around } = place
     if (!node) continue
-    node.agent = isInner ? node.name : (named ?? node.name)
-    isInner = false
-    const { chosenBy: from, agent: to } = node
+    const to = (first && named) ?? node.name
+    first = node.agent = to
+    const { chosenBy: from } = node
     node.chosenBy = undefined
-    if (!team || !around || from === undefined || from === to) continue
+    if (!around || from === undefined || from === to) continue
     team.first ??= from
     handOff(core, actingAs(around.context, team, from), team, from, to)
     if (named === undefined) {
@@ -89,23 +83,20 @@ export function callsModel(core: Core, caller: Place | undefined): void {
       for (const { context } of inside) context.span.marks = { ...context.span.marks, agent }
     }
   }
-  const outermost = inside.findLast(({ node }) => node)
-  if (outermost?.team) outermost.team.first ??= outermost.node?.agent
+  if (team) team.first ??= first
 }
 
 /** At its end. */
 export function choose({ isEdge, node, around }: Place, outputs: unknown): void {
   if (!around) return
   if (isEdge && around.node) around.node.hasChosen = isChoice(fields(outputs)['output'])
-  if (node?.hasChosen && node.agent !== undefined) {
-    around.choice = { from: node.agent, step: Number(node.step) + 1 }
-  }
+  if (node?.hasChosen && node.agent) around.choice = { from: node.agent, step: Number(node.step) + 1 }
 }
 
 /** Names of nodes or of edges, or a `Send` to each. */
 function isChoice(output: unknown): boolean {
-  const chosen: unknown[] = Array.isArray(output) ? output : [output]
-  return chosen.every((one) => ['string', 'boolean'].includes(typeof one) || fields(one)['lg_name'] === 'Send')
+  const [one] = [output].flat() as unknown[]
+  return /^(?:str|bool)/.test(typeof one) || fields(one)['lg_name'] === 'Send'
 }
 
 /** A node or a tool that returns a Command goes on at another node. */

@@ -31,7 +31,6 @@ import {
   callsModel,
   choose,
   isNode,
-  nodeIn,
   noteCommand,
   type Place,
   type Team,
@@ -42,10 +41,10 @@ import { awaitClient } from './noted-call.ts'
 import { openCallsOf } from './open-calls.ts'
 import { unguarded, type WrapOptions } from './unguarded.ts'
 
-/** A callback handler as LangChain takes it: an object with a name. */
+/** A callback handler of LangChain. */
 export interface CallHandler {
   readonly name: 'tacho'
-  /** The host waits for the handler, so that it keeps the current run. It never waits for the network. */
+  /** So that it keeps the current run. It never waits for the network. */
   readonly awaitHandlers: true
   handleChainStart(
     chain: unknown,
@@ -197,11 +196,12 @@ export function recordCalls(tacho: Recorder): CallHandler {
         }
         // Other chains add nothing to a timeline: their calls belong to the span around the outermost.
         if (!isNode(tags, runName)) {
-          const isEdge = around?.node !== undefined && runName === 'RunnableLambda'
-          return { context: actingAs(parent, team, agent), named, isEdge }
+          return { context: actingAs(parent, team, agent), named, isEdge: runName === 'RunnableLambda' }
         }
         const part = beginPart(tacho, parent)
-        const node = nodeIn(around, runName, metadata, part.core.runtime.now())
+        const step = fields(metadata)['langgraph_step']
+        const chosenBy = around?.choice?.step === step ? around?.choice?.from : undefined
+        const node = { name: runName, begun: part.core.runtime.now(), step, chosenBy }
         return { context: actingAs(part.context, team, agent), named, part, node }
       })
     },
@@ -262,10 +262,8 @@ function neverThrowing(handler: CallHandler): CallHandler {
 /**
  * The same tools, guarded: policies decide each call, a person approves it if a policy requires that, and the call is
  * recorded as a TOOL_CALL. Conditions see the input after the schema; a text that a tool takes is `tool.input.input`. A
- * refusal is returned as the tool's answer, which the model reads: an agent of LangChain ends with an error when a tool
- * throws.
- * @throws TypeError for a tool that cannot be guarded: of the provider, headless, a runnable as a tool, or of a class with
- * its own `invoke` or `call`.
+ * refusal is the tool's answer.
+ * @throws TypeError for a tool that cannot be guarded: of the provider, headless, a runnable, or with its own `invoke` or `call`.
  */
 export function guardTools<Tools extends readonly object[]>(tools: Tools, tacho: Tacho, options?: WrapOptions): Tools {
   const guard = (tool: object) => {

@@ -19,7 +19,7 @@ import { guardedFactory, guardedMethods } from './tool-factory.ts'
 import { openCallsOf } from './open-calls.ts'
 import { unguarded, type WrapOptions } from './unguarded.ts'
 
-/** A trace processor as OpenAI Agents takes it. */
+/** A trace processor of OpenAI Agents. */
 export interface TraceProcessor {
   onTraceStart(trace: unknown): Promise<void>
   onTraceEnd(trace: unknown): Promise<void>
@@ -178,8 +178,7 @@ export function recordTraces(tacho: Recorder): TraceProcessor {
 
 /**
  * The same `tool`; the tools that it makes are guarded: policies decide each call, a person approves it if a policy requires
- * that, and the call is recorded as a TOOL_CALL. Conditions see the input that `execute` gets. A refusal is returned as the
- * tool's output, which the model reads.
+ * that, and the call is recorded as a TOOL_CALL. Conditions see the input that `execute` gets. A refusal is the tool's output.
  */
 export function guardTool<Create extends (options: never) => object>(tool: Create, tacho: Tacho): Create {
   const names = namesOf(tacho)

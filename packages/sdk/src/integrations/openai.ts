@@ -24,8 +24,7 @@ export function recordClient<Client extends object>(client: Client, tacho: Recor
 /**
  * The same tools for `chat.completions.runTools`, or for `runnerFunction` of the Responses API, guarded: policies decide each
  * call, a person approves it if a policy requires that, and the call is recorded as a TOOL_CALL. Conditions see what the
- * function gets: the result of `parse`, or without it the text of the model as `tool.input.input`. A refusal is returned as
- * the tool's answer, which the model reads.
+ * function gets: the result of `parse`, or without it the text of the model as `tool.input.input`. A refusal is the tool's answer.
  * @throws TypeError for a tool without a function of its own.
  */
 export function guardTools<Tools extends readonly object[]>(tools: Tools, tacho: Tacho, options?: WrapOptions): Tools {
