@@ -152,8 +152,12 @@ def test_langgraph(make: Make, service: Service, url: str, kind: str) -> None:
 
         agent = create_react_agent(chat, tools, post_model_hook=ask, checkpointer=InMemorySaver())
         resume = "not today"
-    with client.tacho.run():
-        turns: list[Any] = [{"messages": "Go"}, Command(resume=resume)]
-        for given in turns:
+    turns: list[tuple[str, Any]] = [("asks", {"messages": "Go"}), ("answers", Command(resume=resume))]
+    for run_id, given in turns:
+        with client.tacho.run(run_id=run_id):
             agent.invoke(given, {"callbacks": [TachoHandler(client.tacho)], "configurable": {"thread_id": "1"}})
+        if run_id == "asks":
+            check_waits(client, service)
     check(client, service)
+    assert [event["eventType"] for event in events_of(service, "asks")][-2:] == ["WAITING", "SESSION_OUTCOME"]
+    assert events_of(service, "answers")[-1]["eventType"] == "SESSION_OUTCOME"

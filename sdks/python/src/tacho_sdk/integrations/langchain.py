@@ -27,7 +27,7 @@ from ..recording.run import Run, begin_scope, failure_of, outcome_of
 from ..recording.usage_shapes import call_usage
 from .langchain_agents import Kind, Places
 from .langchain_answers import CallPieces, as_received, names_of, reason_of
-from .langchain_tools import GUARDED_KEY, PAUSES, guard_tool
+from .langchain_tools import GUARDED_KEY, GUARDED_NAMES, PAUSES, guard_tool
 from .messages import Message, fields_of, messages_of
 from .model_call import ModelCall
 from .unguarded import Unguarded
@@ -158,7 +158,10 @@ class TachoHandler(BaseCallbackHandler):
         for call in message.invalid_tool_calls:
             answer = str(call.get("error") or "The arguments are not a JSON object.")
             self._lost(call, "unreadable", answer, call.get("args"))
+        scope = self._client.core.current_scope()
         for call in message.tool_calls if offered else ():
+            if scope is not None and call["name"] in GUARDED_NAMES:
+                self._client.core.asked_calls.waits(scope, call["name"], call["id"])
             if offered and call["name"] not in offered:
                 self._lost(call, "unknown_tool", f"There is no tool {call['name']}.", call["args"])
 
@@ -168,6 +171,7 @@ class TachoHandler(BaseCallbackHandler):
         for answer in reversed(messages):
             if answer.type != "tool":
                 return
+            self._client.core.asked_calls.goes_on(self._client.core, answer.tool_call_id)
             call = asked.get(answer.tool_call_id)
             if call is not None and answer.status == "error" and self._is_first(call["id"]):
                 said = str(answer.content)

@@ -39,6 +39,9 @@ T = TypeVar("T", bound=BaseTool)
 # In the metadata of a guarded tool, so that the handler leaves its calls to the guard.
 GUARDED_KEY = "tacho_guarded"
 _CLIENT = "__tacho_client__"
+# A call of one that nobody begins waits for a person: middleware or a node asks them.
+GUARDED_NAMES: set[str] = shared("langchain_names", set)
+_NAMES_MAX = 10_000
 # LangChain gives these to a function that names them, in place of what a model wrote.
 _GIVEN = {"func": "callbacks", "coroutine": "callbacks", "_run": "run_manager", "_arun": "run_manager"}
 
@@ -55,6 +58,8 @@ def guard_tool(tool: T, client: Tacho | None, unguarded: Unguarded) -> T:
     if why is not None:
         cannot_guard(unguarded, client, name, why)
         return tool
+    if len(GUARDED_NAMES) < _NAMES_MAX:
+        GUARDED_NAMES.add(name)
     guarded = copy.copy(tool)
     for part in _parts_of(tool):
         function = getattr(tool, part)
