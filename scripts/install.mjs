@@ -3,7 +3,7 @@
 // it also installs the Node that runs everything else.
 import { spawnSync } from 'node:child_process'
 import { createHash } from 'node:crypto'
-import { existsSync, linkSync, mkdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
+import { existsSync, linkSync, mkdirSync, readdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
 import path from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
@@ -57,9 +57,20 @@ async function install() {
   if (spawnSync(program, ['--version']).status !== 0) {
     throw new Error('The pinned Node does not run on this system (it needs glibc).')
   }
+  if (!byHand && !wantsAll) dropSourceMaps()
   rmSync(linkedNode, { force: true })
   symlinkSync(program === process.execPath ? program : path.relative(path.dirname(linkedNode), program), linkedNode)
   writeFileSync(stampFile, (byHand || wantsAll ? COMPLETE : '') + stamp)
+}
+
+/** A seventh of what is installed, and nothing here reads them. `npm test` installs all packages again, with theirs. */
+function dropSourceMaps() {
+  for (const { name, parentPath, path: folder } of readdirSync(at('node_modules'), {
+    recursive: true,
+    withFileTypes: true,
+  })) {
+    if (/\.(?:[cm]?[jt]s|css)\.map$/.test(name)) rmSync(path.join(parentPath ?? folder, name))
+  }
 }
 
 /** After a manual `npm install`, npm's own record shows what is installed, so nothing needs to be installed again. */

@@ -139,6 +139,9 @@ test('both systems run the same commands, which exist', () => {
   for (const command of ['npm test', 'npm run release -- release']) {
     assert.ok(github.includes(command) && gitlab.includes(command), command)
   }
+  for (const commands of [github, gitlab]) {
+    assert.ok(commands.some((command) => command.endsWith('&& node scripts/neighbours.mjs release former; fi')))
+  }
   const publish = github.filter((command) => command.includes('npm publish'))
   assert.deepEqual(
     gitlab.filter((command) => command.includes('npm publish')),
