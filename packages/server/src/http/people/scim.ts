@@ -130,7 +130,10 @@ export function scimRoutes(app: FastifyInstance, deps: Deps, limits: OperatorLim
 
   for (const method of ['GET', 'POST', 'PUT', 'PATCH', 'DELETE'] as const) {
     route(method, '/*', async ({ request }) => {
-      const [resource = ''] = request.url.slice(SCIM_PATH.length + 1).split(/[/?]/, 1)
+      const [path = ''] = request.url.slice(SCIM_PATH.length + 1).split('?', 1)
+      // As RFC 7644 3.4.3 wants it of a provider without it, so that a client falls back to GET.
+      if (/(?:^|\/)\.search$/.test(path)) throw new ScimFault(501, 'Search by GET with a filter')
+      const [resource = ''] = path.split('/', 1)
       throw KNOWN.has(resource)
         ? new ScimFault(405, 'The method is not supported here')
         : new ScimFault(404, 'It does not exist')

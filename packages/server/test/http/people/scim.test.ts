@@ -381,6 +381,8 @@ test('requests that are odd, too large or forged are refused in the form of SCIM
     [`/Users/${id}`, 'PATCH', { Operations: Array.from({ length: 101 }, () => ({ op: 'add', path: 'title' })) }, 400],
     [`/Users/${randomUUID()}`, 'PATCH', { Operations: [{ op: 'replace', path: 'active', value: false }] }, 404],
     ['/Bulk', 'POST', {}, 404],
+    ['/.search', 'POST', {}, 501],
+    ['/Users/.search', 'POST', {}, 501],
     ['/nothing', undefined, undefined, 404],
     ['/Users/constructor', undefined, undefined, 404],
     ['/Users?filter=userName', undefined, undefined, 400],
