@@ -19,7 +19,7 @@ const ABOUT: Record<ErasureKind, string> = {
   session: 'erase every run of a session',
   agent: 'erase every run of an agent',
   client: 'erase every run with an event that a client sent',
-  user: 'erase every run of a user: by session id, or by a payload field',
+  user: 'erase every run of a user: by session id, end user, or a payload field',
 }
 
 export function addErase(erase: Command): void {

@@ -11,7 +11,7 @@ export type ErasureStatus = (typeof ERASURE_STATUSES)[number]
 const kind = Type.Enum([...ERASURE_KINDS], {
   $id: 'ErasureKind',
   description:
-    '`run`: one run. `session`: every run of a session. `agent`: every run of an agent. `client`: every run with an event that the client sent. `user`: every run whose session id, or a named payload field, is the user id',
+    '`run`: one run. `session`: every run of a session. `agent`: every run of an agent. `client`: every run with an event that the client sent. `user`: every run whose session id, end user, or a named payload field, is the user id',
 })
 const text = (description: string) => Type.String({ minLength: 1, maxLength: LIMITS.textChars, description })
 const count = (description: string) => Type.Integer({ minimum: 0, description })

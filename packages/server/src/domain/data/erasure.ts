@@ -108,7 +108,7 @@ async function examine(
         time: hourOf(time),
         eventType: isCall ? eventType : '',
         usage: usageOf(eventType, data),
-        latencyMs: isCall ? latencyOf(data) : null,
+        latencyMs: isCall ? latencyOf(eventType, data) : null,
         promptUse: isCall ? promptUseOf(eventType, data) : null,
         toolUse: isLost ? null : toolUseOf(eventType, data),
         times: 1,

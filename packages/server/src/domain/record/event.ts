@@ -15,7 +15,7 @@ import { scoreOf } from '../runs/score.ts'
 import { faultLine, schemaFaults } from '../web/schema-faults.ts'
 import { hasAtMost, isStorableText, UNSTORABLE, unstorableField } from '../web/text.ts'
 import { payloadWarnings } from './payload-warnings.ts'
-import { isCountedCall, latencyOf, outcomeOf, usageOf } from './usage.ts'
+import { latencyOf, outcomeOf, usageOf } from './usage.ts'
 
 const eventInput = Compile(EventInput)
 
@@ -146,7 +146,7 @@ function toNewEvent(item: EventInput, payload: string, onlyIfStored: boolean): N
     schemaVersion: item.schemaVersion ?? null,
     outcome,
     usage: usageOf(item.eventType, data),
-    latencyMs: item.eventType === 'LLM_CALL' && !isCountedCall(data) ? null : latencyOf(data),
+    latencyMs: latencyOf(item.eventType, data),
     promptUse,
     toolUse: toolUseOf(item.eventType, data),
     failure: eventFailure(item.eventType, item.label, data, outcome),

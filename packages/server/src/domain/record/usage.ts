@@ -39,12 +39,12 @@ export function usageOf(eventType: string, payload: Payload): NewUsage | null {
 }
 
 /** An answer that was paid before: from a cache, or in a call inside this one. Its event shows what it would have used. */
-export function isCountedCall({ notCounted }: Payload): boolean {
+function isCountedCall({ notCounted }: Payload): boolean {
   return typeof notCounted !== 'string' || notCounted === ''
 }
 
-export function latencyOf(payload: Payload): number | null {
-  return upTo(LIMITS.latencyMs, payload['latency'])
+export function latencyOf(eventType: string, payload: Payload): number | null {
+  return eventType === 'LLM_CALL' && !isCountedCall(payload) ? null : upTo(LIMITS.latencyMs, payload['latency'])
 }
 
 /** Not -0, which one engine returns as 0. */

@@ -71,8 +71,12 @@ async function indexedRuns(
     return found.slice(0, limit)
   }
   if (kind === 'client') return []
-  const own = await runs('r.session_key = :sought', 'r.started_at, r.id', textKey(subject))
-  if (own.length > 0) return own
+  const own: Found[] = []
+  for (const key of kind === 'user' ? ['session_key', 'user_key'] : ['session_key']) {
+    const further = await runs(`r.${key} = :sought`, 'r.started_at, r.id', textKey(subject))
+    own.push(...further.filter(({ id }) => own.every((run) => run.id !== id)))
+  }
+  if (own.length > 0) return own.slice(0, limit)
   const session = `=${subject}`
   const named = sql.dialect === 'sqlite' ? 'own_session = :session' : 'md5(own_session) = md5(:session)'
   const text = `SELECT DISTINCT run FROM events WHERE environment_id = ${eventEnvironment(sql)} AND own_session > '='

@@ -172,7 +172,8 @@ async function removeRunViews(sql: Sql, environmentId: string, subject: string):
   for (const { id, query } of await sql.all<{ id: string; query: string }>(text, { env: environmentId })) {
     const filters = JSON.parse(query) as RunFilter
     const score = filters.score === undefined ? null : readScoreFilter(filters.score)
-    if (![...Object.values(filters), score?.name, score?.value].includes(subject)) continue
+    const value = filters.metadata?.slice(filters.metadata.indexOf('=') + 1)
+    if (![...Object.values(filters), value, score?.name, score?.value].includes(subject)) continue
     await sql.run('DELETE FROM run_views WHERE environment_id = :env AND id = :id', { env: environmentId, id })
     await eraseDetails(sql, environmentId, 'run_view', [id])
   }

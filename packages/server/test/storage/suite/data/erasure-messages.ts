@@ -69,10 +69,11 @@ export function erasureMessagesSuite(open: OpenStorage) {
       await storage().removeWebhook(env, webhookId, [])
     })
 
-    test('takes saved views that filter by what is erased, also by a score that names it', async () => {
+    test('takes saved views that filter by what is erased, also by a score or metadata that names it', async () => {
       const env = await newEnvironment(storage())
       await append(storage(), env, event({ runId: 'gone', sessionId: 's' }))
-      const queries = [{ sessionId: 's' }, { score: 's' }, { score: 'reviewer=s' }, { score: 'reviewer=other' }]
+      const scores = [{ score: 's' }, { score: 'reviewer=s' }, { score: 'reviewer=other' }]
+      const queries = [{ sessionId: 's' }, { tag: 's' }, { metadata: 'customer=s' }, ...scores]
       for (const query of queries) {
         const view = { id: newId(), environmentId: env, name: newId(), query, lastHours: null, columns: [] }
         await storage().createRunView({ ...view, createdAt: NOON }, [])

@@ -21,7 +21,7 @@ import {
 } from './erasure-sample.ts'
 import { issueRecord, listAll, onlyIssue, reviewed, newFailure } from '../issues/issue-sample.ts'
 import { changeShared, sharedStorage, type OpenStorage } from '../open.ts'
-import { append, event, llmCall, newEnvironment, newId, NOON, outcome, runOf, sampleFailure } from '../sample.ts'
+import { append, event, HOUR, llmCall, newEnvironment, newId, NOON, outcome, runOf, sampleFailure } from '../sample.ts'
 
 export function erasuresSuite(open: OpenStorage) {
   describe('an erasure', () => {
@@ -34,6 +34,7 @@ export function erasuresSuite(open: OpenStorage) {
       ['an agent by its name', { kind: 'agent', subject: 'Gone' }, { agentName: 'Gone' }],
       ['a client', { kind: 'client', subject: 'client-1' }, { clientId: 'client-1' }],
       ['a user with a session', { kind: 'user', subject: 'user-1' }, { sessionId: 'user-1' }],
+      ['a user for whom the agent worked', { kind: 'user', subject: 'user-1' }, { userId: 'user-1' }],
       [
         'a user in a payload field',
         { kind: 'user', subject: 'user-1', field: ['user', 'id'] },
@@ -95,6 +96,21 @@ export function erasuresSuite(open: OpenStorage) {
       await append(storage(), env, event({ runId: 'twice', payload: '{"user":{"id":"a"},"user":{"id":"b"}}' }))
       assert.equal(await erased('a'), 1, 'the first of two equal keys')
       assert.deepEqual(await runIds(storage(), env), ['kept'])
+    })
+
+    test('takes no latency of a call that was not counted', async () => {
+      const env = newId()
+      const cached = { model: 'model-a', latency: 20, notCounted: 'cache' }
+      await append(storage(), env, event({ runId: 'gone', eventType: 'LLM_CALL', payload: JSON.stringify(cached) }))
+      await append(storage(), env, call({ runId: 'kept' }))
+      await erase(storage(), env, { kind: 'run', subject: 'gone' })
+      const window = { by: 'agent', from: NOON - HOUR, to: NOON + HOUR, stepMs: 2 * HOUR } as const
+      const tenant = { environmentId: env, workspaceId: newId() }
+      const { rows } = await storage().readUsagePoints(tenant, window, { limit: 10, after: null })
+      assert.deepEqual(
+        rows.map(({ llm }) => llm?.calls),
+        [1],
+      )
     })
 
     test('of a session takes events of that session in the run of another one', async () => {
