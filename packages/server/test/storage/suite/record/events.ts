@@ -129,6 +129,8 @@ export function eventsSuite(open: OpenStorage) {
         score: _score,
         approval: _approval,
         said: _said,
+        userId: _user,
+        callKey: _call,
         ...content
       } = kept
       const payloadBytes = Buffer.byteLength(sent.payload)

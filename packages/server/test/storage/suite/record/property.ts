@@ -138,6 +138,7 @@ function expected(sent: NewEvent[]) {
         status: end?.outcome ?? 'RUNNING',
         startedAt: Math.min(...list.map(({ time }) => time)),
         endedAt: end?.time ?? null,
+        userId: null,
         agentExternalId: list[0]?.agentId,
         agentName: newestName(list[0]?.agentId ?? null),
         agentDisplayName: null,

@@ -95,7 +95,7 @@ export function runListsSuite(open: OpenStorage) {
         assert.deepEqual(await found({ traits: { tool } }), [], tool)
       }
       const { traits, errorCount } = await runOf(storage(), env, 'bad')
-      assert.deepEqual(readTraits(traits ?? ''), { tool: ['a', 'refund'], model: [], policy: ['p"1\n'], prompt: [] })
+      assert.deepEqual(readTraits(traits ?? ''), { ...readTraits(''), tool: ['a', 'refund'], policy: ['p"1\n'] })
       assert.equal(errorCount, 1)
     })
 

@@ -23,6 +23,7 @@ export function runsSuite(open: OpenStorage) {
         id: run.id,
         runId: 'run',
         sessionId: null,
+        userId: null,
         status: 'RUNNING',
         startedAt: NOON + 5,
         endedAt: null,
