@@ -23,9 +23,9 @@ export function toolUseOf(eventType: string, payload: Payload): ToolUse | null {
   return { tool: isName ? toolName : '', problem }
 }
 
-/** The same for equal calls of one tool in one run. */
+/** The same for equal calls of one tool in one run. A call that a person declined is no failure of the agent. */
 export function callKeyOf(eventType: string, payload: Payload): string | null {
-  if (eventType !== 'TOOL_CALL') return null
+  if (eventType !== 'TOOL_CALL' || payload['reasonCode'] === 'declined') return null
   const { toolName, inputHash, input = payload['arguments'] } = payload
   if (typeof toolName !== 'string') return null
   const of = typeof inputHash === 'string' ? inputHash : input === undefined ? null : JSON.stringify(input)

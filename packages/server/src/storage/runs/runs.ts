@@ -175,13 +175,16 @@ export function soughtTrait(kind: TraitKind, name: string | null): string {
 export const NO_TRAITS = '\n'
 /** Of one run. Further names are dropped. */
 export const TRAITS_CHARS = 4_096
+/** Tags and metadata leave room for tools, models and loops. */
+const LABELLED_CHARS = 3_072
 
 export function addTraits(traits: string, ofEvent: string): string {
   if (traits.includes(`\n${ofEvent}`)) return traits
   return ofEvent.split(/(?<=\n)/).reduce((all, line) => {
     if (all.includes(`\n${line}`)) return all
     const others = line.startsWith('meta:') ? withoutKey(all, line) : all
-    return others.length + line.length > TRAITS_CHARS ? all : others + line
+    const most = /^(tag|meta):/.test(line) ? LABELLED_CHARS : TRAITS_CHARS
+    return others.length + line.length > most ? all : others + line
   }, traits)
 }
 

@@ -96,6 +96,9 @@ onBoth('a loop in recorded tool calls opens an issue and marks its run', async (
   assert.deepEqual(await found('?loops=true'), [])
   await record(call('loops', 16, { id: 1 }), call('loops', 17, { id: 1 }))
   await record(...Array.from({ length: 9 }, (_, index) => call('not', index, { id: index % 4 })))
+  const declined = { toolName: 'pay', input: 1, outcome: 'never_ran', reasonCode: 'declined' }
+  const answers = [1, 2, 3, 4, 5].map((index) => call('not', 20 + index, {}))
+  await record(...answers.map((answer) => ({ ...answer, payload: declined })))
   assert.deepEqual(await found('?loops=true'), ['loops'])
   const issues = async () => (await service.operator<IssuePage>(`${path}/issues`)).body.items
   await eventually(async () => (await issues()).length === 1, 'the issue of the loop')
@@ -145,4 +148,18 @@ onBoth('spans of OpenTelemetry name the end user, tags and metadata', async (ser
   assert.deepEqual(await found('?user=bob'), [other])
   assert.deepEqual([await found('?tag=beta'), await found('?tag=step'), await found('?tag=eu')], [[one], [], [other]])
   assert.deepEqual([await found('?metadata=task%3Drefund'), await found('?metadata=task%3Dorder')], [[one], [other]])
+})
+
+onBoth('tags and metadata leave room for what finds the run otherwise', async (service) => {
+  const { record, found } = await tenant(service)
+  const runTags = Array.from({ length: 50 }, (_, index) => `${index}${'x'.repeat(110)}`)
+  await record(event({ runId: 'full', timestamp: START, payload: { runTags } }))
+  const payload = { toolName: 'get_order', input: {} }
+  await record(
+    ...[1, 2, 3, 4, 5].map((index) =>
+      event({ runId: 'full', timestamp: START + index, eventType: 'TOOL_CALL', payload }),
+    ),
+  )
+  assert.deepEqual(await found('?tool=get_order'), ['full'])
+  assert.deepEqual(await found('?loops=true'), ['full'])
 })
