@@ -120,16 +120,20 @@ async function list(options: EnvironmentOptions): Promise<void> {
       { title: 'SINCE', as: 'time' },
       { title: 'CHECKED', as: 'time', isOptional: true },
     ],
-    items.map((alert) => [
-      alert.id,
-      alert.name,
-      alert.kind,
-      alert.kind === 'no_runs' ? '' : measured(alert, alert.threshold),
-      alert.value === null ? '' : spentWords(alert.value, alert.unpricedCalls, (value) => measured(alert, value)),
-      alert.kind === 'budget' ? toldText(alert) : alert.status,
-      alert.since,
-      alert.checkedAt ?? '',
-    ]),
+    items.map((alert) =>
+      alert.damaged
+        ? [alert.id, '', '', '', '', 'damaged', alert.since, '']
+        : [
+            alert.id,
+            alert.name,
+            alert.kind,
+            alert.kind === 'no_runs' ? '' : measured(alert, alert.threshold),
+            alert.value === null ? '' : spentWords(alert.value, alert.unpricedCalls, (value) => measured(alert, value)),
+            alert.kind === 'budget' ? toldText(alert) : alert.status,
+            alert.since,
+            alert.checkedAt ?? '',
+          ],
+    ),
     'No alerts. `tacho alerts create --help` shows how to make one.',
   )
 }

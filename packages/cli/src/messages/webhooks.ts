@@ -147,7 +147,8 @@ async function list(options: EnvironmentOptions): Promise<void> {
   )
 }
 
-function stateOf({ disabledAt, disabledReason }: Webhook): string {
+function stateOf({ disabledAt, disabledReason, damaged }: Webhook): string {
+  if (damaged) return 'damaged'
   return disabledAt === null ? 'enabled' : `disabled${disabledReason === null ? '' : `: ${disabledReason}`}`
 }
 

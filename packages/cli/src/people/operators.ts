@@ -81,7 +81,13 @@ async function list(options: ScopeOptions): Promise<void> {
       ...items.map((one) => [
         one.email,
         one.name,
-        one.deactivated ? 'deactivated' : one.fromGroups ? `${one.role} by group` : (one.role ?? 'none'),
+        one.deactivated
+          ? 'deactivated'
+          : one.damaged
+            ? 'damaged'
+            : one.fromGroups
+              ? `${one.role} by group`
+              : (one.role ?? 'none'),
         one.twoFactor ? 'yes' : 'no',
         one.lastSignInAt ?? 'unknown',
         one.id,

@@ -56,7 +56,7 @@ export async function listPolicies(options: ListOptions): Promise<void> {
     ],
     items.map(({ policyId, newest, archivedAt }) => [
       policyId,
-      newest.version,
+      newest.damaged ? `${newest.version}, damaged` : newest.version,
       archivedAt === null ? spokenPlaces(places.get(policyId)) : 'archived',
       newest.severity,
       newest.action,

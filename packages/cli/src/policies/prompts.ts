@@ -109,7 +109,7 @@ async function list(options: WorkspaceOptions & { archived?: true }): Promise<vo
     ],
     items.map(({ promptId, name, newest, archivedAt }) => [
       name,
-      newest.version,
+      newest.damaged ? `${newest.version}, damaged` : newest.version,
       archivedAt === null ? spokenPlaces(places.get(promptId)) : 'archived',
       spokenBytes(newest.contentBytes),
       authorText(newest.author, newest.importedAt),
@@ -135,7 +135,7 @@ async function show(name: string, options: ShowOptions): Promise<void> {
         { title: 'NOTE', as: 'text' },
       ],
       items.map((row) => [
-        row.version,
+        row.damaged ? `${row.version}, damaged` : row.version,
         row.createdAt,
         authorText(row.author, row.importedAt),
         spokenBytes(row.contentBytes),

@@ -96,7 +96,8 @@ async function list(options: WorkspaceOptions): Promise<void> {
       { title: 'AUDIO AND IMAGES', isOptional: true },
       { title: 'SET', as: 'time' },
     ],
-    prices.items.map(({ model, input, output, cacheRead, cacheWrite, reasoning, changedAt, ...more }) => {
+    prices.items.map(({ model, input, output, cacheRead, cacheWrite, reasoning, changedAt, damaged, ...more }) => {
+      if (damaged) return [model, 'damaged', '', '', '', '', '', changedAt]
       const numbers = [input, output, cacheRead, cacheWrite, reasoning]
       const media = MEDIA.flatMap((name) => (more[name] === undefined ? [] : `${name} ${spokenNumber(more[name])}`))
       const texts = numbers.map((price) => (price === undefined ? '-' : spokenNumber(price)))
