@@ -31,7 +31,7 @@ const rows = `{${storage}/storage.ts,${inRooms(storage)}}`
 const http = `${server}/http`
 const publicSide = `${http}/{record/!(operator-*),runs/runs,approvals/approval{s,-feed,-reader},policies/{runtime-config,configuration-c*},issues/issue-records,tenants/{api-key,credential-cache,rate-limit},web/!(operator-*|mcp|doctor)}.ts`
 // What storage loads of the contract. Each of its threads would load the schema library's hundreds of files again.
-const contractWords = ['engine/limits', 'runs/score-filter', 'engine/words'].map(
+const contractWords = ['engine/limits', 'engine/words', 'runs/run-filters', 'runs/score-filter'].map(
   (name) => `packages/contract/src/${name}.ts`,
 )
 // Any layer may run a thread, and finds files of this program.

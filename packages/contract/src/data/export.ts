@@ -1,11 +1,11 @@
 import Type, { type Static } from 'typebox'
 import { LIMITS } from '../engine/limits.ts'
-import { RUN_FILTERS, OperatorRunParams } from '../runs/operator-run.ts'
+import { RUN_FILTER_SCHEMAS, OperatorRunParams } from '../runs/operator-run.ts'
 import type { OperatorRoute } from '../web/route.ts'
 import { EnvironmentParams } from '../tenants/workspace.ts'
 
 const ExportQuery = Type.Object({
-  ...RUN_FILTERS,
+  ...RUN_FILTER_SCHEMAS,
   after: Type.Optional(
     Type.String({
       minLength: 1,
@@ -17,7 +17,7 @@ const ExportQuery = Type.Object({
 type ExportQuery = Static<typeof ExportQuery>
 
 const ParquetQuery = Type.Object({
-  ...RUN_FILTERS,
+  ...RUN_FILTER_SCHEMAS,
   table: Type.Enum(['events', 'runs'], { description: 'Whether each row is an event or a run' }),
 })
 type ParquetQuery = Static<typeof ParquetQuery>

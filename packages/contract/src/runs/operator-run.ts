@@ -1,11 +1,22 @@
 import Type, { type Static } from 'typebox'
 import { Event, EventRow } from '../record/event.ts'
-import { cursor, id, nextCursor, nullableText, nullableTime, pageLimit, time, uuid } from '../web/fields.ts'
+import {
+  cursor,
+  filterSchemas,
+  id,
+  nextCursor,
+  nullableText,
+  nullableTime,
+  pageLimit,
+  time,
+  uuid,
+} from '../web/fields.ts'
 import { LIMITS } from '../engine/limits.ts'
 import { Completeness } from '../record/completeness.ts'
 import { ESTIMATE } from './usage.ts'
 import { REJECTIONS, WARNINGS, type RejectionCode, type WarningCode } from '../web/errors.ts'
 import { Run, RunStatus } from './run.ts'
+import { RUN_FILTERS } from './run-filters.ts'
 import { FAILURE_PLACES, RUN_ACTIVITIES, RUN_SORTS, SCORE_KINDS, PROBLEM_KINDS } from '../engine/words.ts'
 import { CALL_OUTCOMES, type CallOutcome } from './call-life.ts'
 
@@ -109,104 +120,17 @@ export type OperatorRunPage = Static<typeof OperatorRunPage>
 const SCANNED = `A page ends after ${LIMITS.runsLookedAt} examined runs: it can have few or no items and still a nextCursor`
 
 /** Parameters that choose runs. */
-export const RUN_FILTERS = {
-  agentId: Type.Optional(uuid('Internal agent id')),
-  agent: Type.Optional(
-    id(
-      LIMITS.searchChars,
-      'Runs of agents with this external id or name. A name search examines the newest ' +
-        `${LIMITS.searchedAgents} agents with an id in the environment, and finds at most ${LIMITS.searchedAgentsOfName} of one name`,
-    ),
-  ),
-  session: Type.Optional(
-    Type.String({ minLength: 1, maxLength: LIMITS.textChars, description: 'External session id' }),
-  ),
-  sessionId: Type.Optional(
-    Type.String({ minLength: 1, maxLength: LIMITS.textChars, description: 'The former name of session' }),
-  ),
-  user: Type.Optional(
-    Type.String({ minLength: 1, maxLength: LIMITS.textChars, description: 'Runs for this end user, by its id' }),
+export const RUN_FILTER_SCHEMAS = {
+  ...filterSchemas(RUN_FILTERS, ({ by, describes }) =>
+    by === 'scan' || by === 'trait' ? `${describes}. ${SCANNED}` : describes,
   ),
   status: Type.Optional(RunStatus),
-  activity: Type.Optional(
-    Type.Enum(['STALLED'], {
-      description: `RUNNING runs that are stalled: no event for as long as the stalled rule says, and no pending request. ${SCANNED}`,
-    }),
-  ),
-  from: Type.Optional(time('Runs started at or after this time')),
-  to: Type.Optional(time('Runs started before this time')),
-  q: Type.Optional(
-    id(
-      LIMITS.searchChars,
-      'Search: runs whose external id starts with this text, or whose session id, agent id or agent name equals it. ' +
-        'Combines with the other filters. Case-sensitive. When more than ' +
-        `${LIMITS.searchedRunIds} run ids start with it, the last ${LIMITS.searchedRunIds} in code point order are ` +
-        `examined. A name search examines the newest ${LIMITS.searchedAgents} agents with an id in the environment, ` +
-        `and finds at most ${LIMITS.searchedAgentsOfName} of one name`,
-    ),
-  ),
-  minCost: Type.Optional(
-    Type.String({
-      pattern: '^[0-9]{1,7}(\\.[0-9]{1,9})?$',
-      description: `Runs whose sent cost, without estimates, is at least this, in US dollars: a decimal number such as 0.25. ${SCANNED}`,
-    }),
-  ),
-  minLengthMs: Type.Optional(
-    Type.Integer({
-      minimum: 1,
-      maximum: Number.MAX_SAFE_INTEGER,
-      description: `Runs at least this long, from the start to the end or the latest event. ${SCANNED}`,
-    }),
-  ),
-  hasErrors: Type.Optional(
-    Type.Enum(['true'], {
-      description: `Runs with an event that tells an error, as errorCount counts them. ${SCANNED}`,
-    }),
-  ),
-  completeness: Type.Optional(
-    Type.Enum(['GAPS'], {
-      description: 'Runs with events that did not arrive: rejected, dropped by the client, or missing',
-    }),
-  ),
-  hasApprovals: Type.Optional(
-    Type.Enum(['true'], {
-      description: `Runs of the newest ${LIMITS.searchedApprovals} requests for approval in the environment`,
-    }),
-  ),
-  tool: Type.Optional(id(LIMITS.searchChars, `Runs with a TOOL_CALL of this toolName. ${SCANNED}`)),
-  model: Type.Optional(id(LIMITS.searchChars, `Runs with an LLM_CALL of this model. ${SCANNED}`)),
-  policyId: Type.Optional(id(LIMITS.searchChars, `Runs with a POLICY_DECISION of this policy. ${SCANNED}`)),
-  tag: Type.Optional(id(LIMITS.searchChars, `Runs with this tag. ${SCANNED}`)),
-  metadata: Type.Optional(
-    id(LIMITS.searchChars, `Runs with this metadata: key=value, or a key for any value. ${SCANNED}`),
-  ),
-  loops: Type.Optional(
-    Type.Enum(['true'], {
-      description: `Runs in which a tool was called with the same input ${LIMITS.loopCalls} times within ${LIMITS.loopWindowCalls} tool calls. ${SCANNED}`,
-    }),
-  ),
-  promptVersionId: Type.Optional(uuid(`Runs with an event that names this prompt version. ${SCANNED}`)),
-  score: Type.Optional(
-    id(
-      LIMITS.searchChars,
-      'Runs with a score: its name, or name<0.5, name<=, name>, name>=, name=1, compared with the mean of the run; name=true or ' +
-        `name=false, for what at least half or less than half of its scores say; name=word, for its latest category. ${SCANNED}`,
-    ),
-  ),
-  unscored: Type.Optional(id(LIMITS.scoreNameChars, `Runs without a score of this name. ${SCANNED}`)),
-  share: Type.Optional(
-    Type.Integer({
-      minimum: 1,
-      maximum: 100,
-      description: `About so many of 100 runs, chosen by their internal ids: always the same runs. ${SCANNED}`,
-    }),
-  ),
 }
 
 export const OperatorRunsQuery = Type.Object({
   limit: pageLimit(LIMITS.operatorPageDefault, LIMITS.operatorPageMax),
   cursor,
-  ...RUN_FILTERS,
+  ...RUN_FILTER_SCHEMAS,
   sort: Type.Optional(
     Type.Enum([...RUN_SORTS], {
       default: 'newest',
@@ -224,7 +148,7 @@ export const OperatorRunsQuery = Type.Object({
 })
 export type OperatorRunsQuery = Static<typeof OperatorRunsQuery>
 
-export const RunFilter = Type.Object(RUN_FILTERS, {
+export const RunFilter = Type.Object(RUN_FILTER_SCHEMAS, {
   $id: 'RunFilter',
   additionalProperties: false,
   description: 'Filters of the list of runs, as in its query',

@@ -1,5 +1,6 @@
 import Type, { type TUnsafe } from 'typebox'
 import { LIMITS } from '../engine/limits.ts'
+import { AMOUNT_PATTERN, type FilterRow, type FilterValueOf } from './filter.ts'
 
 /** Text; its length counts Unicode code points. */
 export function text(maxLength: number, description: string): Type.TString {
@@ -83,3 +84,35 @@ export const CreationHeaders = Type.Object({
     }),
   ),
 })
+
+type FilterSchemas<Rows> = { -readonly [Name in keyof Rows]: Type.TOptional<TUnsafe<FilterValueOf<Rows[Name]>>> }
+
+/** The parameters of a list, from the table of its filters. */
+export function filterSchemas<Rows extends Record<string, FilterRow>>(
+  rows: Rows,
+  describe: (row: Rows[keyof Rows]) => string = ({ describes }) => describes,
+): FilterSchemas<Rows> {
+  const schemas = Object.entries(rows).map(([name, row]) => {
+    return [name, Type.Optional(filterSchema(row, describe(row as Rows[keyof Rows])))]
+  })
+  return Object.fromEntries(schemas) as FilterSchemas<Rows>
+}
+
+function filterSchema(row: FilterRow, description: string): Type.TSchema {
+  switch (row.kind) {
+    case 'text':
+      return id(row.max, description)
+    case 'uuid':
+      return uuid(description)
+    case 'time':
+      return time(description)
+    case 'amount':
+      return Type.String({ pattern: `^${AMOUNT_PATTERN}$`, description })
+    case 'duration':
+      return Type.Integer({ minimum: 1, maximum: Number.MAX_SAFE_INTEGER, description })
+    case 'count':
+      return Type.Integer({ minimum: 1, maximum: row.max, description })
+    case 'words':
+      return Type.Enum([...row.words], { description })
+  }
+}

@@ -42,7 +42,7 @@ export function exportsRoutes(app: FastifyInstance, deps: OperatorDeps, { curren
   serve('exportEnvironment', async ({ query, request, reply, environment, workspace, at, audit }) => {
     const { after, ...given } = query
     const filter = runCriteriaOf(given, at)
-    if (!isFindable(filter)) return refuse('invalid_request', `A filter ${UNSTORABLE}, so no run matches`)
+    if (!isFindable(given)) return refuse('invalid_request', `A filter ${UNSTORABLE}, so no run matches`)
     const from = after === undefined ? null : readMark(after)
     if (from === null && after !== undefined) return refuse('invalid_cursor')
     const name = `tacho-${fileTime(at)}.jsonl`
@@ -59,7 +59,7 @@ export function exportsRoutes(app: FastifyInstance, deps: OperatorDeps, { curren
   serve('exportParquet', async ({ query, request, reply, environment, workspace, at, audit }) => {
     const { table, ...given } = query
     const filter = runCriteriaOf(given, at)
-    if (!isFindable(filter)) return refuse('invalid_request', `A filter ${UNSTORABLE}, so no run matches`)
+    if (!isFindable(given)) return refuse('invalid_request', `A filter ${UNSTORABLE}, so no run matches`)
     const begin = async () => {
       await storage.appendAudit(audit(environment.id, { filters: Object.keys(given), table }))
       return parquetFile(parquetFiles, deps, {

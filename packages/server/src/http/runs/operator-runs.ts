@@ -1,5 +1,6 @@
 import { LIMITS } from '@tacho/contract/engine/limits.ts'
 import type { RunFilter as RunFilterQuery } from '@tacho/contract/runs/operator-run.ts'
+import { runFiltersBy } from '@tacho/contract/runs/run-filters.ts'
 import { readScoreFilter } from '@tacho/contract/runs/score-filter.ts'
 import type { RunView } from '@tacho/contract/runs/run-view.ts'
 import type { StalledRule } from '@tacho/contract/runs/stalled-rule.ts'
@@ -35,7 +36,7 @@ export function operatorRunsRoutes(deps: OperatorDeps): void {
     if (sort !== 'newest' && chosen.status === 'RUNNING') return refuseField('sort', 'lists only runs that ended')
     const rankedBy = sort === 'newest' ? undefined : { by: sort, runsLookedAt: LIMITS.runsLookedAt }
     const filter = { ...chosen, scoreOrder, rankedBy }
-    if (!isFindable(filter)) return NOTHING
+    if (!isFindable(query)) return NOTHING
     const { rows, nextCursor, scores } = await readPage(
       paging,
       async (page) => fittingWithScores(environment.id, await storage.listRuns(environment.id, filter, page)),
@@ -85,51 +86,17 @@ export function runCriteriaOf(query: RunFilterQuery, now: number): RunCriteria {
   return { ...found, hasGaps, approvalsLookedAt, scan: scanOf(query), score, unscored, share }
 }
 
-export function isFindable({ sessionId, userId, agent, search, scan, score, unscored }: RunCriteria): boolean {
-  const scored = [score?.name, typeof score?.value === 'string' ? score.value : undefined, unscored]
-  const texts = [sessionId, userId, agent, search, ...scored, ...Object.values(scan?.traits ?? {})]
-  return texts.every((text) => text === undefined || text === null || isStorableText(text))
+/** False: no stored row has such a text. */
+export function isFindable(query: RunFilterQuery): boolean {
+  return Object.values(query).every((value) => typeof value !== 'string' || isStorableText(value))
 }
+
+const SCANNED: ReadonlySet<string> = new Set([...runFiltersBy('scan'), ...runFiltersBy('trait')])
 
 function scanOf(query: RunFilterQuery): RunScan | undefined {
-  const { activity, minCost, minLengthMs, hasErrors, tool, model, policyId, promptVersionId, tag, metadata, loops } =
-    query
-  const { score, unscored, share } = query
-  const given = [
-    activity,
-    minCost,
-    minLengthMs,
-    hasErrors,
-    tool,
-    model,
-    policyId,
-    promptVersionId,
-    tag,
-    metadata,
-    loops,
-    score,
-    unscored,
-    share,
-  ]
-  if (given.every((value) => value === undefined)) return undefined
-  return {
-    runsLookedAt: LIMITS.runsLookedAt,
-    costNanosMin: Math.round(Number(minCost ?? 0) * NANOS),
-    lengthMsMin: minLengthMs ?? 0,
-    errorsMin: hasErrors === 'true' ? 1 : 0,
-    traits: {
-      ...(tool !== undefined && { tool }),
-      ...(model !== undefined && { model }),
-      ...(policyId !== undefined && { policy: policyId }),
-      ...(promptVersionId !== undefined && { prompt: promptVersionId }),
-      ...(tag !== undefined && { tag }),
-      ...(metadata !== undefined && { meta: metadata }),
-      ...(loops !== undefined && { loop: null }),
-    },
-  }
+  const scanned = Object.entries(query).filter(([name, value]) => SCANNED.has(name) && value !== undefined)
+  return scanned.length === 0 ? undefined : { ...Object.fromEntries(scanned), runsLookedAt: LIMITS.runsLookedAt }
 }
-
-const NANOS = 1e9
 
 /** Saved views of an environment. Everyone who reads the environment sees them, so a viewer, who changes nothing, saves none. */
 

@@ -1,6 +1,7 @@
 import type { RunStatus } from '@tacho/contract/runs/run.ts'
 import type { ScoreFilter } from '@tacho/contract/runs/score-filter.ts'
 import type { RunSort } from '@tacho/contract/engine/words.ts'
+import type { RunFiltersBy, RunFilterValues } from '@tacho/contract/runs/run-filters.ts'
 import type { RunView } from '@tacho/contract/runs/run-view.ts'
 import type { Page, PageAfter, PatchOf, RowFor } from '../engine/page.ts'
 import type { UncostedSum, UsageSums } from './usage.ts'
@@ -62,7 +63,6 @@ export interface RunCriteria {
   approvalsLookedAt?: number | undefined
   /** Needs `scan`. */
   stalledAt?: number | undefined
-  /** Conditions that no index answers. */
   scan?: RunScan | undefined
   /** Needs `scan`. */
   score?: ScoreFilter | undefined
@@ -81,13 +81,8 @@ export interface RunRanking {
   runsLookedAt: number
 }
 
-export interface RunScan {
-  costNanosMin: number
-  /** To the end, or to the latest event. */
-  lengthMsMin: number
-  errorsMin: number
-  /** Null: any of this kind. */
-  traits: Partial<Record<TraitKind, string | null>>
+/** The filters that no index answers, as the API takes them. */
+export interface RunScan extends Pick<RunFilterValues, RunFiltersBy<'scan' | 'trait'>> {
   runsLookedAt: number
 }
 

@@ -242,7 +242,13 @@ describe('plans', { skip: NESTED_PLANS }, () => {
       await storage.listEventRows(env, long.id, { limit: 150, order: 'time', after: page, filter })
     }
     await storage.listEventRows(env, long.id, { limit: 50, order: 'arrival', after: lately, filter })
-    const scan = { costNanosMin: 1, lengthMsMin: 1, errorsMin: 1, traits: { tool: 'refund' }, runsLookedAt: 400 }
+    const scan = {
+      minCost: '0.000000001',
+      minLengthMs: 1,
+      hasErrors: 'true',
+      tool: 'refund',
+      runsLookedAt: 400,
+    } as const
     const filters = [
       { from: NOON + 100, to: NOON + 1_500 },
       { search: SOME_RUNS },

@@ -86,7 +86,7 @@ test('a page of runs comes in order from the index of its filter, with any time 
 })
 
 test('a filter that no index answers is applied to a bounded number of runs, in the order of an index', async () => {
-  const scan = { costNanosMin: 1, lengthMsMin: 1, errorsMin: 1, traits: { tool: 'refund' }, runsLookedAt: 400 }
+  const scan = { minCost: '0.000000001', minLengthMs: 1, hasErrors: 'true', tool: 'refund', runsLookedAt: 400 } as const
   for (const after of [null, { startedAt: 5, id: UUID }]) {
     const [rows = '', last = ''] = await plansOf('listRuns', 'env', { scan, status: 'FAILED' }, { limit: 10, after })
     for (const plan of [rows, last]) {
@@ -104,7 +104,13 @@ test('runs by cost, length, tokens or failures come from an index; those of a fi
     for (const after of [null, { startedAt: 5, id: UUID, rank: 5 }]) {
       const page = { limit: 10, after }
       const rankedBy = { by, runsLookedAt: 400 }
-      const scan = { costNanosMin: 1, lengthMsMin: 1, errorsMin: 1, traits: { tool: 'refund' }, runsLookedAt: 400 }
+      const scan = {
+        minCost: '0.000000001',
+        minLengthMs: 1,
+        hasErrors: 'true',
+        tool: 'refund',
+        runsLookedAt: 400,
+      } as const
       for (const filter of [{}, { scan }]) {
         const plans = await plansOf('listRuns', 'env', { ...filter, rankedBy }, page)
         assert.equal(plans.length, 'scan' in filter ? 2 : 1)
@@ -132,7 +138,7 @@ test('runs by cost, length, tokens or failures come from an index; those of a fi
 })
 
 test('scores of a run, its sums and runs by a score are found by index, a bounded number at a time', async () => {
-  const scan = { costNanosMin: 0, lengthMsMin: 0, errorsMin: 0, traits: {}, runsLookedAt: 400 }
+  const scan = { runsLookedAt: 400 }
   const score = { name: 'accuracy', compare: '<', value: 0.5 } as const
   const ofRun = /SEARCH s USING PRIMARY KEY \(environment_id=\? AND name=\? AND run=\?\)/
   for (const after of [null, { startedAt: 5, id: UUID, rank: 0.5 }]) {

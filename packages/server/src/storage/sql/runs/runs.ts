@@ -9,6 +9,7 @@ import {
   type Sql,
   eventEnvironment,
 } from '../engine/sql.ts'
+import { RUN_FILTERS, runFiltersBy, type RunFiltersBy } from '@tacho/contract/runs/run-filters.ts'
 import { firstRows, type Page } from '../../engine/page.ts'
 import {
   type GapFilter,
@@ -20,7 +21,6 @@ import {
   type RunScan,
   type RunsRead,
   soughtTrait,
-  TRAIT_KINDS,
 } from '../../runs/runs.ts'
 import { isUuid } from '../../engine/uuid.ts'
 import { agentKey, textKey } from '../engine/keys.ts'
@@ -228,9 +228,8 @@ async function fewIndexedRuns(sql: Sql, environmentId: string, filter: PlainFilt
   const isFiltered = [agentId, status, sessionId, userId, hasGaps, from, to].some((value) => value !== undefined)
   if (!isBounded && !isFiltered) return scan === undefined ? 'all' : null
   const looked = rankedBy?.runsLookedAt ?? 0
-  const { text: all, params } = runsWhere(sql, environmentId, filter, { limit: looked, after: null }, named)
   // Its limit is not that of the runs around it.
-  const text = all.replace(/:most$/, ':few')
+  const { text, params } = runsWhere(sql, environmentId, filter, { limit: looked, after: null }, named, null, ':few')
   const few = { text, params: { ...params, few: looked } }
   if (isBounded) return few
   const past = { ...params, few: looked + 1, looked }
@@ -244,7 +243,19 @@ const newestFirst: RunOrder = (alias) => `ORDER BY ${alias}started_at DESC, ${al
 const withAgents = (columns: string, runs: string, order: RunOrder) =>
   `SELECT ${columns} FROM (${runs}) r ${WITH_AGENT} ${order('r.')}`
 
-/** Runs that a filter without a scan keeps. Ends with the limit, `:most`, which is still missing. */
+/** One condition for each filter that an index answers. */
+const INDEXED: Record<RunFiltersBy<'index'>, string> = {
+  agentId: 'agent_id = :agentId',
+  session: 'session_key = :sessionKey',
+  user: 'user_key = :userKey',
+  from: 'started_at >= :from',
+  to: 'started_at < :to',
+  status: 'status = :status',
+  // A literal, for the partial indexes.
+  completeness: 'has_gaps = 1',
+}
+
+/** Runs that a filter without a scan keeps. The value of the limit is still missing. */
 function runsWhere(
   sql: Sql,
   environmentId: string,
@@ -252,6 +263,7 @@ function runsWhere(
   { after }: RunPage,
   named?: SqlFragment,
   ranked: RankedRuns | null = null,
+  limit = ':most',
 ): SqlFragment {
   const { approvalsLookedAt } = filter
   const asked = approvalsLookedAt === undefined ? null : askedRuns(sql, environmentId, approvalsLookedAt)
@@ -263,24 +275,19 @@ function runsWhere(
   const place = ranked === null && after ? { startedAt: after.startedAt, id: after.id } : {}
   const own: NamedParams = { env: environmentId, agentId, status, sessionKey, userKey, from, to, ...place }
   const params: NamedParams = Object.assign(own, source.params, ...others.map((other) => other.params))
+  const { status: ofStatus, completeness, ...plain } = INDEXED
   const conditions = [
     'environment_id = :env',
-    'agent_id = :agentId',
-    hasGaps ? UNINDEXED_STATUS[sql.dialect] : 'status = :status',
+    ...Object.values(plain),
+    ...(hasGaps ? [completeness, UNINDEXED_STATUS[sql.dialect]] : [ofStatus]),
     ...(isRuleClosed ? ['rule_closed_at IS NOT NULL'] : []),
     ...(!isRuleClosed && onlyOutcomesEnd && status !== undefined ? ['rule_closed_at IS NULL'] : []),
-    'session_key = :sessionKey',
-    'user_key = :userKey',
-    // A literal, for the partial indexes.
-    ...(hasGaps ? ['has_gaps = 1'] : []),
     ...others.map((other) => `run_id IN (SELECT run_id FROM ${other.text})`),
-    'started_at >= :from',
-    'started_at < :to',
     '(started_at, id) < (:startedAt, :id)',
   ]
   const order = (ranked?.order ?? newestFirst)('')
   return {
-    text: `SELECT * FROM ${source.text} WHERE ${conditionsGiven(conditions, params)} ${order} LIMIT :most`,
+    text: `SELECT * FROM ${source.text} WHERE ${conditionsGiven(conditions, params)} ${order} LIMIT ${limit}`,
     params,
   }
 }
@@ -288,19 +295,39 @@ function runsWhere(
 /** Few runs have gaps, but all may have the status. */
 const UNINDEXED_STATUS = { sqlite: '+status = :status', postgres: `status || '' = :status` }
 
+/** Filters with a statement of their own. */
+type OwnScan = 'activity' | 'score' | 'unscored' | 'share'
+type ColumnScan = Exclude<RunFiltersBy<'scan'>, OwnScan>
+
+/** A column that is at least what is sought. A filter that is not given seeks 0. */
+const SCANNED_COLUMNS: {
+  [Name in ColumnScan]: [column: string, sought: (value: NonNullable<RunScan[Name]>) => number]
+} = {
+  minCost: ['cost_nanos', (cost) => Math.round(Number(cost) * 1e9)],
+  minLengthMs: ['COALESCE(ended_at, last_event_at) - started_at', (lengthMs) => lengthMs],
+  hasErrors: ['error_count', () => 1],
+}
+
+const TRAITS = runFiltersBy('trait')
+
 /** One text for all scans: each text is prepared once and kept. Every text contains the empty text. */
 const scanCondition = (sql: Sql): string =>
   [
-    'cost_nanos >= :costMin AND COALESCE(ended_at, last_event_at) - started_at >= :lengthMin AND error_count >= :errorsMin',
-    ...TRAIT_KINDS.map((kind) => contains(sql, 'traits', `:of_${kind}`)),
+    ...Object.entries(SCANNED_COLUMNS).map(([name, [column]]) => `${column} >= :${name}`),
+    ...TRAITS.map((name) => contains(sql, 'traits', `:${name}`)),
   ].join(' AND ')
 
-function scanParams({ costNanosMin, lengthMsMin, errorsMin, traits }: RunScan): NamedParams {
-  const sought = TRAIT_KINDS.map((kind) => {
-    const name = traits[kind]
-    return [`of_${kind}`, name === undefined ? '' : soughtTrait(kind, name)]
+function scanParams(scan: RunScan): NamedParams {
+  const columns = Object.entries(SCANNED_COLUMNS).map(([name, [, sought]]) => {
+    const value = scan[name as ColumnScan]
+    return [name, value === undefined ? 0 : sought(value as never)]
   })
-  return { costMin: costNanosMin, lengthMin: lengthMsMin, errorsMin, ...Object.fromEntries(sought) }
+  const traits = TRAITS.map((name) => {
+    const { trait, kind } = RUN_FILTERS[name]
+    const value = scan[name]
+    return [name, value === undefined ? '' : soughtTrait(trait, kind === 'words' ? null : value)]
+  })
+  return Object.fromEntries([...columns, ...traits])
 }
 
 export async function readStalledRule(sql: Sql, environmentId: string): Promise<StalledRuleRow | null> {

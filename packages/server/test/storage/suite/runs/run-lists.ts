@@ -65,7 +65,7 @@ export function runListsSuite(open: OpenStorage) {
       return env
     }
 
-    const NO_SCAN: RunScan = { costNanosMin: 0, lengthMsMin: 0, errorsMin: 0, traits: {}, runsLookedAt: 3 }
+    const NO_SCAN: RunScan = { runsLookedAt: 3 }
 
     test('can be filtered by cost, length, errors and the names that events give, alone and together', async () => {
       const env = newId()
@@ -84,15 +84,18 @@ export function runListsSuite(open: OpenStorage) {
       const found = async (scan: Partial<RunScan>, filter: RunCriteria = {}) =>
         (await walk(env, { ...filter, scan: { ...NO_SCAN, ...scan } }, 2)).map(({ runId }) => runId).toSorted()
       assert.deepEqual(await found({}), ['bad', 'dear', 'long', 'plain'])
-      assert.deepEqual([await found({ costNanosMin: 5 }), await found({ costNanosMin: 6 })], [['dear'], []])
-      assert.deepEqual(await found({ lengthMsMin: 99 }), ['long', 'plain'])
-      assert.deepEqual(await found({ lengthMsMin: 100 }), ['long'])
-      assert.deepEqual([await found({ errorsMin: 1 }), await found({ errorsMin: 2 })], [['bad'], []])
-      assert.deepEqual(await found({ traits: { tool: 'refund' } }), ['bad', 'long'])
-      assert.deepEqual(await found({ traits: { tool: 'refund', policy: 'p"1\n' } }), ['bad'])
-      assert.deepEqual(await found({ traits: { tool: 'refund' }, lengthMsMin: 1 }, { search: 'lo' }), ['long'])
+      assert.deepEqual(
+        [await found({ minCost: '0.000000005' }), await found({ minCost: '0.000000006' })],
+        [['dear'], []],
+      )
+      assert.deepEqual(await found({ minLengthMs: 99 }), ['long', 'plain'])
+      assert.deepEqual(await found({ minLengthMs: 100 }), ['long'])
+      assert.deepEqual(await found({ hasErrors: 'true' }), ['bad'])
+      assert.deepEqual(await found({ tool: 'refund' }), ['bad', 'long'])
+      assert.deepEqual(await found({ tool: 'refund', policyId: 'p"1\n' }), ['bad'])
+      assert.deepEqual(await found({ tool: 'refund', minLengthMs: 1 }, { search: 'lo' }), ['long'])
       for (const tool of ['refun', 'efund', 'm', 'refund"', '\n', 'REFUND']) {
-        assert.deepEqual(await found({ traits: { tool } }), [], tool)
+        assert.deepEqual(await found({ tool }), [], tool)
       }
       const { traits, errorCount } = await runOf(storage(), env, 'bad')
       assert.deepEqual(readTraits(traits ?? ''), { ...readTraits(''), tool: ['a', 'refund'], policy: ['p"1\n'] })
@@ -104,7 +107,7 @@ export function runListsSuite(open: OpenStorage) {
       const runs = [1, 2, 3].map((n) => event({ runId: `run ${n}`, time: NOON + n }))
       await append(storage(), env, event({ runId: 'last', failure: sampleFailure() }), ...runs)
       for (const filter of [{}, { agent: 'Support bot' }, { search: 'Support bot' }]) {
-        const scanned = { ...filter, scan: { ...NO_SCAN, errorsMin: 1 } }
+        const scanned = { ...filter, scan: { ...NO_SCAN, hasErrors: 'true' as const } }
         const first = await storage().listRuns(env, scanned, { limit: 5, after: null })
         assert.deepEqual([first.rows, first.more, first.lookedTo?.startedAt], [[], true, NOON + 1])
         const rest = await storage().listRuns(env, scanned, { limit: 5, after: first.lookedTo ?? null })
@@ -126,7 +129,7 @@ export function runListsSuite(open: OpenStorage) {
       assert.deepEqual(await found({}), ['asked', 'asked twice'])
       assert.deepEqual(await found({ search: 'asked t' }), ['asked twice'])
       assert.deepEqual(await found({ status: 'FAILED' }), [])
-      assert.deepEqual(await found({ scan: { ...NO_SCAN, lengthMsMin: 1 } }), [])
+      assert.deepEqual(await found({ scan: { ...NO_SCAN, minLengthMs: 1 } }), [])
       assert.deepEqual(await found({ search: 'not' }), [])
     })
 
@@ -176,7 +179,7 @@ export function runListsSuite(open: OpenStorage) {
             assert.deepEqual(await found({ status: 'COMPLETED', sessionId: 'small' }), ['r3', 'r2', 'r1'], what)
             assert.deepEqual(await found({ status: 'FAILED' }), [], what)
             assert.deepEqual(await found({ from: NOON + 1_000, to: NOON + 5_000 }), ['r6', 'r3', 'r1'], what)
-            const scan = { ...NO_SCAN, runsLookedAt, lengthMsMin: 2 }
+            const scan = { ...NO_SCAN, runsLookedAt, minLengthMs: 2 }
             assert.deepEqual(await found({ scan }), ['r6', ...middle, 'r2'], what)
             assert.deepEqual(await found({ scan, agent: 'odd' }), odd.slice(0, 2), what)
             assert.deepEqual(await found({ search: 'r3' }), ['r3'], what)

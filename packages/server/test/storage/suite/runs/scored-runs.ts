@@ -9,7 +9,7 @@ import { sharedStorage, type OpenStorage } from '../open.ts'
 import { append, event, HOUR, newEnvironment, newId, NOON, scored } from '../sample.ts'
 
 const MOST = { pairs: 100, rows: 100 }
-const SCAN: RunScan = { costNanosMin: 0, lengthMsMin: 0, errorsMin: 0, traits: {}, runsLookedAt: 100 }
+const SCAN: RunScan = { runsLookedAt: 100 }
 
 export function scoredRunsSuite(open: OpenStorage) {
   describe('runs by their scores', () => {

@@ -56,7 +56,7 @@ export function stalledSuite(open: OpenStorage) {
     }
 
     async function stalledIn(env: string, stalledAt: number): Promise<string[]> {
-      const scan = { costNanosMin: 0, lengthMsMin: 0, errorsMin: 0, traits: {}, runsLookedAt: 9 }
+      const scan = { runsLookedAt: 9 }
       const { rows } = await storage().listRuns(env, { stalledAt, scan }, { limit: 9, after: null })
       return rows.map(({ runId }) => runId).toSorted()
     }
@@ -250,7 +250,7 @@ export function stalledSuite(open: OpenStorage) {
         return (await storage().readActivityRule(env, ['killed'], later)).waiting
       }
       const listed = async () => {
-        const scan = { costNanosMin: 0, lengthMsMin: 0, errorsMin: 0, traits: {}, runsLookedAt: 9 }
+        const scan = { runsLookedAt: 9 }
         const { rows } = await storage().listRuns(env, { stalledAt: later, scan }, { limit: 9, after: null })
         return rows.map(({ runId }) => runId)
       }
