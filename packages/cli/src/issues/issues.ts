@@ -16,6 +16,8 @@ interface ListOptions extends EnvironmentOptions, PageOptions {
   unassigned?: true
   from?: string
   to?: string
+  new?: string
+  user?: string
 }
 
 interface RecordsOptions extends EnvironmentOptions, PageOptions {
@@ -42,6 +44,8 @@ function addReading(issues: Command): void {
     .option('--type <detectionType>', 'issues with detections of this type; case and spacing do not matter')
     .option('--agent <id>', 'issues of one agent, by its external id')
     .option('--run <id>', 'issues of one run, by its external id')
+    .option('--user <id>', 'issues in the newest runs for one end user')
+    .option('--new <when>', 'issues first detected since, newest first: a time, or a duration ago such as 7d')
     .option('--assignee <name>', 'issues assigned to this person')
     .option('--unassigned', 'issues without an assignee')
     .option('--from <when>', 'issues detected last since: a time, or a duration ago such as 7d')
@@ -140,7 +144,7 @@ function oneOf<Word extends string>(words: readonly Word[]): (text: string) => W
 }
 
 async function list(options: ListOptions): Promise<void> {
-  const { state, type, agent, run, assignee, unassigned, from, to } = options
+  const { state, type, agent, run, assignee, unassigned, from, to, user } = options
   const now = Date.now()
   const query = {
     ...(state === undefined ? {} : { state }),
@@ -149,6 +153,10 @@ async function list(options: ListOptions): Promise<void> {
     ...(run === undefined ? {} : { runId: run }),
     ...(assignee === undefined ? {} : { assignee }),
     ...(unassigned === undefined ? {} : { assigned: 'false' as const }),
+    ...(user === undefined ? {} : { user }),
+    ...(options.new === undefined
+      ? {}
+      : { sort: 'firstSeen' as const, firstFrom: moment('--new', options.new, -1, now) }),
     ...(from === undefined ? {} : { from: moment('--from', from, -1, now) }),
     ...(to === undefined ? {} : { to: moment('--to', to, -1, now) }),
   }

@@ -1,7 +1,7 @@
 /** `tacho issues list` and `tacho issues records`. */
 import { eachItem, taken } from '@tacho/client/items.ts'
 import type { IssueRecord } from '@tacho/contract/issues/operator-issue-record.ts'
-import type { IssueSummary } from '@tacho/contract/issues/issue.ts'
+import type { ListedIssue } from '@tacho/contract/issues/issue.ts'
 import type { Input, OperatorClient } from '../engine/operator-client.ts'
 import { pageSize } from '../engine/options.ts'
 import { printJson, printMore, printTable, spokenNumber, type Column } from '../engine/output.ts'
@@ -18,13 +18,14 @@ export interface RecordsWanted {
 }
 
 const ISSUE_COLUMNS: Column[] = [
+  { title: 'FIRST SEEN', as: 'time', isOptional: true },
   { title: 'LAST SEEN', as: 'time' },
   { title: 'STATE', as: 'word' },
   { title: 'ISSUE', as: 'id' },
   { title: 'WHAT', as: 'text' },
   { title: 'TIMES', align: 'right' },
   { title: 'RUNS', align: 'right' },
-  { title: 'AGENTS', align: 'right', isOptional: true },
+  { title: 'AGENTS', isOptional: true },
   { title: 'ASSIGNED TO', isOptional: true },
 ]
 
@@ -68,15 +69,16 @@ export async function listRecords(
   printMore(found.hasMore)
 }
 
-function issueCells(issue: IssueSummary): string[] {
+function issueCells(issue: ListedIssue): string[] {
   return [
+    issue.firstSeenAt,
     issue.lastSeenAt,
     issue.state,
     issue.id,
     issue.title,
     spokenNumber(issue.occurrences),
     spokenNumber(issue.affectedRuns),
-    spokenNumber(issue.affectedAgents),
+    issue.agentIds.length > 0 ? issue.agentIds.join(', ') : spokenNumber(issue.affectedAgents),
     issue.assignee ?? '',
   ]
 }

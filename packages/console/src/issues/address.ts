@@ -11,15 +11,28 @@ export interface IssueListAddress extends Range {
   agent?: string
   assignee?: string
   assigned?: 'true' | 'false'
+  /** In runs for this end user. */
+  user?: string
+  /** By the latest detection unless chosen; the range is of the same. */
+  first?: 'true'
 }
 
 export function readIssueListAddress(search: Record<string, unknown>): IssueListAddress {
-  const { state, assigned, ...texts } = textOf(search, ['state', 'type', 'agent', 'assignee', 'assigned'])
+  const { state, assigned, first, ...texts } = textOf(search, [
+    'state',
+    'type',
+    'agent',
+    'assignee',
+    'assigned',
+    'user',
+    'first',
+  ])
   const known = ISSUE_STATES.find((one) => one === state)
   return {
     ...texts,
     ...readRange(search),
     ...(known && { state: known }),
+    ...(first === 'true' && { first }),
     ...((assigned === 'true' || assigned === 'false') && { assigned }),
   }
 }

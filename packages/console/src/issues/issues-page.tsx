@@ -1,4 +1,4 @@
-import type { IssueSummary } from '@tacho/contract/issues/issue.ts'
+import type { ListedIssue } from '@tacho/contract/issues/issue.ts'
 import { ISSUE_STATES } from '@tacho/contract/engine/words.ts'
 import { getRouteApi, Link, useNavigate } from '@tanstack/react-router'
 import { Button, More } from '../web/ui/button.tsx'
@@ -20,7 +20,7 @@ import { Trend } from './trend.tsx'
 const route = getRouteApi('/w/$workspace/$environment/issues')
 const SEARCH_ID = 'search-issues'
 
-const columns = (trends: ReadonlyMap<string, number[]> | undefined): Column<IssueSummary>[] => [
+const columns = (trends: ReadonlyMap<string, number[]> | undefined): Column<ListedIssue>[] => [
   { head: 'Issue', main: true, cell: (issue) => <Title issue={issue} /> },
   { head: 'Last 14 days', wide: true, cell: ({ id }) => <Trend days={trends?.get(id)} /> },
   { head: 'Times', right: true, cell: ({ occurrences }) => compact(occurrences) },
@@ -86,8 +86,16 @@ export function IssuesPage() {
           ]}
           onChange={(assigned) => set({ assigned })}
         />
+        <TextFilter label="End user" placeholder="End user" value={search.user} onChange={(user) => set({ user })} />
+        <Choice
+          label="Order"
+          all="Last seen first"
+          value={search.first}
+          options={[['true', 'New first']]}
+          onChange={(first) => set({ first })}
+        />
         <RangeChoice
-          label="Last seen"
+          label={search.first ? 'First seen' : 'Last seen'}
           range={search}
           byDefault={null}
           onChange={(range) => set({ ...NO_RANGE, ...range })}
@@ -124,7 +132,7 @@ export function IssuesPage() {
   )
 }
 
-function Title({ issue }: { issue: IssueSummary }) {
+function Title({ issue }: { issue: ListedIssue }) {
   const params = route.useParams()
   return (
     <>
@@ -138,6 +146,11 @@ function Title({ issue }: { issue: IssueSummary }) {
       </Link>
       <span className="flex items-center gap-2 text-soft">
         <RegressionChip issue={issue} />
+        {issue.agentIds.length > 0 && (
+          <bdi className="min-w-0 truncate" title={issue.agentIds.join(', ')}>
+            {issue.agentIds.join(', ')}
+          </bdi>
+        )}
         {issue.assignee !== null && (
           <bdi className="min-w-0 truncate" title={issue.assignee}>
             → {issue.assignee}

@@ -1,5 +1,5 @@
 /** What the pages of issues read. */
-import type { IssueState, IssueSummary } from '@tacho/contract/issues/issue.ts'
+import type { IssueState, IssueSummary, ListedIssue } from '@tacho/contract/issues/issue.ts'
 import { LIMITS } from '@tacho/contract/engine/limits.ts'
 import { keepPreviousData, queryOptions, useQuery } from '@tanstack/react-query'
 import { api } from '../web/api.ts'
@@ -21,12 +21,21 @@ interface Place {
 }
 
 export function useIssues(environmentId: string, state: IssueState, search: IssueListAddress) {
-  const { type, agent, assignee, assigned } = search
-  return usePages<IssueSummary, Place>({
+  const { type, agent, assignee, assigned, user, first } = search
+  return usePages<ListedIssue, Place>({
     queryKey: ['issues', environmentId, 'list', state, search],
     async read(place, signal) {
       const times = place?.times ?? timesOfRange(search, Date.now())
-      const filter = { detectionType: type, agentId: agent, assignee, assigned, ...times }
+      const range = first ? { firstFrom: times.from, firstTo: times.to } : times
+      const filter = {
+        detectionType: type,
+        agentId: agent,
+        assignee,
+        assigned,
+        user,
+        sort: first && ('firstSeen' as const),
+        ...range,
+      }
       const query = { state, ...filter, limit: 50, cursor: place?.cursor }
       const { items, nextCursor } = await api.listIssues({ params: { environmentId }, query }, { signal })
       return { items, nextCursor: nextCursor === null ? null : { times, cursor: nextCursor } }

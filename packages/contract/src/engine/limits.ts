@@ -44,6 +44,10 @@ export const LIMITS = {
   issueFingerprints: 50,
   /** Issues in one request for trends. */
   issueTrends: 50,
+  /** The list names the agents of issues that have at most this many. */
+  issueAgentsListed: 3,
+  /** The list of issues of an end user looks at this many runs, newest first. */
+  issueUserRuns: 500,
   issueTrendDays: 14,
   /** Detections counted for a set of facts. */
   issueTrendRecords: 10_000,

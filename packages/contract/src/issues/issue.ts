@@ -127,7 +127,18 @@ export const IssuesQuery = Type.Object({
   seenTo: Type.Optional(time('The former name of to')),
 })
 
-export const IssuePage = Type.Object({ items: Type.Array(IssueSummary), nextCursor }, { $id: 'IssuePage' })
+export const ListedIssue = Type.Object(
+  {
+    ...issueFields,
+    agentIds: Type.Array(Type.String(), {
+      description: `External ids of its agents, if they are at most ${LIMITS.issueAgentsListed}`,
+    }),
+  },
+  { $id: 'ListedIssue', description: 'An issue in the list' },
+)
+export type ListedIssue = Static<typeof ListedIssue>
+
+export const IssuePage = Type.Object({ items: Type.Array(ListedIssue), nextCursor }, { $id: 'IssuePage' })
 export type IssuePage = Static<typeof IssuePage>
 
 export const IssueTrendsQuery = Type.Object({

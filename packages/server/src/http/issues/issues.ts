@@ -15,7 +15,7 @@ import { isStorableText } from '../../domain/web/text.ts'
 import type {
   IssueFilter,
   PageBySeen,
-  IssueRow,
+  ListedIssueRow,
   ChangedIssue,
   IssueActivityRow,
   IssueWhole,
@@ -36,20 +36,22 @@ type PartRequest = OperatorRequestOf<'listIssueActivity'>
 
 export function issuesRoutes({ serve, storage }: OperatorDeps): void {
   serve('listIssues', async ({ query, environment: { id: environmentId }, paging }) => {
-    const { limit: _, cursor: __, assigned, from, to, seenFrom, seenTo, ...rest } = query
+    const { limit: _, cursor: __, assigned, from, to, seenFrom, seenTo, firstFrom, firstTo, ...rest } = query
     if (!Object.values(rest).every(isStorableText)) return NOTHING
     const filter: IssueFilter = {
       ...rest,
       ...(rest.detectionType === undefined ? {} : { detectionType: normalised(rest.detectionType) }),
       ...(assigned === undefined ? {} : { assigned: assigned === 'true' }),
+      firstFrom: optionalTimeOf('firstFrom', firstFrom),
+      firstTo: optionalTimeOf('firstTo', firstTo),
       seenFrom: optionalTimeOf('from', from) ?? optionalTimeOf('seenFrom', seenFrom),
       seenTo: optionalTimeOf('to', to) ?? optionalTimeOf('seenTo', seenTo),
     }
     return listPage(
       paging,
       (page) => storage.listIssues(environmentId, filter, page),
-      toIssueSummary,
-      ({ lastSeen, id }: IssueRow) => ({ lastSeen, id }),
+      (row) => ({ ...toIssueSummary(row), agentIds: row.agentIds }),
+      ({ lastSeen, firstSeen, id }: ListedIssueRow) => ({ lastSeen, firstSeen, id }),
     )
   })
 

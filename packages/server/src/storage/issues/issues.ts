@@ -55,9 +55,18 @@ export interface IssueFilter {
   /** Of the last detection: from inclusive, to exclusive. */
   seenFrom?: number | undefined
   seenTo?: number | undefined
+  /** Of the first detection. */
+  firstFrom?: number | undefined
+  firstTo?: number | undefined
+  /** In one of the newest runs of this end user. */
+  user?: string | undefined
+  sort?: 'lastSeen' | 'firstSeen' | undefined
 }
 
-export type IssuePage = PageAfter<{ lastSeen: number; id: string }>
+/** `agentIds`: external ids, of issues with few agents. */
+export type ListedIssueRow = IssueRow & { agentIds: string[] }
+
+export type IssuePage = PageAfter<{ lastSeen: number; firstSeen?: number; id: string }>
 
 export type PageBySeen = PageAfter<{ at: number; key: string }>
 

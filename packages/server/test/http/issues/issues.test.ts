@@ -3,6 +3,7 @@ import { after, before, test } from 'node:test'
 import { LIMITS } from '@tacho/contract/engine/limits.ts'
 import type { IssuePage } from '@tacho/contract/issues/issue.ts'
 import { issueRecord, openedIssue, reviewed, submit } from '../../setup/issue-service.ts'
+import { eventually } from '../../setup/eventually.ts'
 import { event, startService, type Service } from '../../setup/service.ts'
 import { refusalOf, replyOf, UNKNOWN_ID } from '../web/contract.ts'
 
@@ -272,4 +273,37 @@ test('records are listed with their status, latest received first', async () => 
     const foreign = await service.operator(`/environments/${environmentId}${path}`, { method })
     assert.deepEqual(refusalOf(foreign), [404, 'not_found'])
   }
+})
+
+test('issues can be listed by their first detection, and those of few agents name them; an end user has issues', async () => {
+  const { environmentId } = await service.newTenant('first seen')
+  const key = await service.newKey({ scopes: ['events:write'], environmentId })
+  const start = Date.now() - 3_600_000
+  const failed = (runId: string, agentId: string, minute: number, userId: string) =>
+    event({
+      runId,
+      agentId,
+      timestamp: start + minute * 60_000,
+      eventType: 'ERROR',
+      payload: { message: `broken ${agentId === 'b' ? 'pipe' : 'disk'}`, userId },
+    })
+  // The issue of `a` is older, and is seen again last.
+  await service.record([failed('r1', 'a', 1, 'ann'), failed('r2', 'b', 2, 'bob'), failed('r3', 'a', 3, 'ann')], key)
+  const path = `/environments/${environmentId}/issues`
+  const list = async (query: string) => replyOf('listIssues', await service.operator(`${path}${query}`)).items
+  await eventually(async () => (await list('')).length === 2, 'two issues')
+  const agents = async (query: string) => (await list(query)).map(({ agentIds }) => agentIds.join())
+  assert.deepEqual(await agents(''), ['a', 'b'])
+  assert.deepEqual(await agents('?sort=firstSeen'), ['b', 'a'])
+  const iso = (minute: number) => new Date(start + minute * 60_000).toISOString()
+  assert.deepEqual(await agents(`?sort=firstSeen&firstFrom=${iso(2)}`), ['b'])
+  assert.deepEqual(await agents(`?firstTo=${iso(2)}`), ['a'])
+  assert.deepEqual(await agents(`?sort=firstSeen&from=${iso(3)}`), ['a'])
+  assert.deepEqual(
+    [await agents('?user=ann'), await agents('?user=bob'), await agents('?user=eve')],
+    [['a'], ['b'], []],
+  )
+  const first = replyOf('listIssues', await service.operator(`${path}?sort=firstSeen&limit=1`))
+  const next = `?sort=firstSeen&limit=1&cursor=${encodeURIComponent(first.nextCursor ?? '')}`
+  assert.deepEqual([first.items[0]?.agentIds, await agents(next)], [['b'], ['a']])
 })

@@ -1,3 +1,4 @@
+import { LIMITS } from '@tacho/contract/engine/limits.ts'
 import { read, conditionsGiven, selectList, type Sql } from '../engine/sql.ts'
 import type { RecordKind } from '@tacho/contract/issues/issue-record.ts'
 import type {
@@ -6,6 +7,7 @@ import type {
   IssueGroupRow,
   IssuePage,
   IssueRow,
+  ListedIssueRow,
   IssueWhole,
   PageBySeen,
   TrendSlots,
@@ -15,7 +17,7 @@ import { idKey } from './issue-affected.ts'
 import { fingerprintsOf, fromEachFingerprint } from './issue-fingerprints.ts'
 import { recordsOf } from './issue-records.ts'
 import { textKey } from '../engine/keys.ts'
-import { withJson, columnsOfRow } from '../engine/rows.ts'
+import { allIn, withJson, columnsOfRow } from '../engine/rows.ts'
 
 export const issuesActs = read({ listIssues, findIssue, listIssueOccurrences, readIssueTrend })
 
@@ -32,17 +34,38 @@ const affects = (kind: 'run' | 'agent') => `i.id IN (SELECT f.issue_id FROM issu
 const WITH_TYPE = `i.id IN (SELECT f.issue_id FROM issue_fingerprints f
     WHERE f.environment_id = :env AND f.detection_type = :detectionType)`
 
+const AFFECTS_USER = `i.id IN (SELECT f.issue_id FROM issue_affected a JOIN issue_fingerprints f
+    ON f.environment_id = a.environment_id AND f.fingerprint = a.fingerprint
+    WHERE a.environment_id = :env AND a.kind = 'run' AND a.subject_key IN (:userRunKeys))`
+
+async function runKeysOf(sql: Sql, environmentId: string, user: string): Promise<string[]> {
+  const text = `SELECT run_id AS "runId" FROM runs WHERE environment_id = :env AND user_key = :userKey
+    ORDER BY started_at DESC, id DESC LIMIT ${LIMITS.issueUserRuns}`
+  const runs = await sql.all<{ runId: string }>(text, { env: environmentId, userKey: textKey(user) })
+  return runs.map(({ runId }) => textKey(runId))
+}
+
 async function listIssues(
   sql: Sql,
   environmentId: string,
-  { state, detectionType, agentId, runId, assignee, assigned, seenFrom, seenTo }: IssueFilter,
+  filter: IssueFilter,
   { limit, after }: IssuePage,
-): Promise<Page<IssueRow>> {
+): Promise<Page<ListedIssueRow>> {
+  const { state, detectionType, agentId, runId, assignee, assigned, seenFrom, seenTo, firstFrom, firstTo, user } =
+    filter
+  const byFirst = filter.sort === 'firstSeen'
+  const userRunKeys = user === undefined ? undefined : await runKeysOf(sql, environmentId, user)
+  if (userRunKeys?.length === 0) return { rows: [], more: false }
   const agentKey = agentId === undefined ? null : idKey(agentId)
   const runKey = runId === undefined ? null : textKey(runId)
-  const before = after === null ? seenTo : null
-  const { lastSeen, id } = after ?? {}
-  const params = { env: environmentId, state, detectionType, agentKey, runKey, assignee, before, lastSeen, id }
+  // The place of a page is before the end of the window.
+  const before = after === null || byFirst ? seenTo : null
+  const firstBefore = after === null || !byFirst ? firstTo : null
+  const { lastSeen, firstSeen, id } = after ?? {}
+  const place = byFirst ? { firstSeen, id } : { lastSeen, id }
+  const lastFrom = byFirst ? seenFrom : undefined
+  const times = { before, firstBefore, firstFrom, lastFrom, ...place }
+  const params = { env: environmentId, state, detectionType, agentKey, runKey, userRunKeys, assignee, ...times }
   const conditions = [
     'i.environment_id = :env',
     'i.merged_into IS NULL',
@@ -50,17 +73,37 @@ async function listIssues(
     WITH_TYPE,
     affects('agent'),
     affects('run'),
+    AFFECTS_USER,
     'i.assignee = :assignee',
     ...(assigned === undefined ? [] : [`i.assignee IS ${assigned ? 'NOT ' : ''}NULL`]),
     'i.last_seen < :before',
-    '(i.last_seen, i.id) < (:lastSeen, :id)',
+    'i.first_seen < :firstBefore',
+    'i.first_seen >= :firstFrom',
+    'i.last_seen >= :lastFrom',
+    byFirst ? '(i.first_seen, i.id) < (:firstSeen, :id)' : '(i.last_seen, i.id) < (:lastSeen, :id)',
   ]
   const text = `SELECT ${COLUMNS} FROM issues i WHERE ${conditionsGiven(conditions, params)}
-    ORDER BY i.last_seen DESC, i.id DESC`
+    ORDER BY i.${byFirst ? 'first_seen' : 'last_seen'} DESC, i.id DESC`
   const { rows, more } = mapPage(await sql.page(text, params, limit), toRow)
+  const named = await withAgents(sql, environmentId, rows)
+  if (byFirst) return { rows: named, more }
   // In this order, the older ones are the end. As a condition, it would make SQLite choose another index than that of the filter.
-  const wanted = rows.filter(({ lastSeen }) => lastSeen >= (seenFrom ?? -Infinity))
+  const wanted = named.filter(({ lastSeen }) => lastSeen >= (seenFrom ?? -Infinity))
   return { rows: wanted, more: more && wanted.length === rows.length }
+}
+
+/** Agents of issues with few of them: failures without any place have one title for each agent. */
+async function withAgents(sql: Sql, environmentId: string, rows: IssueRow[]): Promise<ListedIssueRow[]> {
+  const few = rows.filter(({ agents }) => agents > 0 && agents <= LIMITS.issueAgentsListed)
+  const text = `SELECT DISTINCT f.issue_id AS "issueId", a.subject FROM issue_fingerprints f
+    JOIN issue_affected a ON a.environment_id = f.environment_id AND a.fingerprint = f.fingerprint AND a.kind = 'agent'
+    WHERE f.environment_id = :env AND f.issue_id IN (:ids)`
+  const found = await allIn<{ issueId: string; subject: string }>(sql, text, {
+    env: environmentId,
+    ids: few.map(({ id }) => id),
+  })
+  const agents = Map.groupBy(found, ({ issueId }) => issueId)
+  return rows.map((row) => ({ ...row, agentIds: (agents.get(row.id) ?? []).map(({ subject }) => subject).toSorted() }))
 }
 
 export async function findIssue(sql: Sql, environmentId: string, id: string): Promise<IssueWhole | null> {
