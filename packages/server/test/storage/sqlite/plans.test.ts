@@ -375,7 +375,7 @@ test('a page of issues and of issue records comes in order from the index of its
     [{ state: 'OPEN', seenFrom: 1 }, 'issues_by_state'],
   ]
   for (const [filter, index] of filters) {
-    for (const after of [null, { lastSeen: 5, id: UUID }]) {
+    for (const after of [null, { lastSeen: 5, firstSeen: 5, id: UUID }]) {
       const [plan = ''] = await plansOf('listIssues', 'env', filter, { limit: 10, after })
       assert.match(plan, new RegExp(`^SEARCH i USING INDEX ${index} `), plan)
       assert.doesNotMatch(plan, /TEMP B-TREE/, plan)
