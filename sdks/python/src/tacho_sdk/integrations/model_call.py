@@ -83,6 +83,8 @@ class ModelCall:
 
     def opened(self, leave: Callable[[], object]) -> None:
         """A stream. `leave` records it as the host has read it, before the outcome of its run."""
+        if self._is_ended:
+            return
         streams = self._scope.open_streams
         streams[self] = leave
         if len(streams) > _STREAMS_MAX:
