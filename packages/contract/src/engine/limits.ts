@@ -207,6 +207,8 @@ export const LIMITS = {
   searchedAgentsOfName: 20,
   /** A page of runs filtered by cost, length, errors or names ends after this many runs were examined. */
   runsLookedAt: 5_000,
+  /** The order by cost takes the estimates of this many ended runs: those with the most tokens. */
+  runsEstimated: 2_000,
   /** Tags that one event adds to its run, and keys of metadata. */
   runTags: 50,
   runMetadataKeys: 50,

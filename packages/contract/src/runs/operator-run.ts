@@ -136,7 +136,7 @@ export const OperatorRunsQuery = Type.Object({
       default: 'newest',
       description:
         'The order. newest: by their start. The others list only runs that ended and have some of it, the greatest first: cost: the ' +
-        'sent cost, without estimates; length: from the start to the end; tokens: in total; failures: events that tell an error, as ' +
+        'cost, sent and estimated; length: from the start to the end; tokens: in total; failures: events that tell an error, as ' +
         `errorCount counts them. With other filters that more than ${LIMITS.runsLookedAt} runs match: ${SCANNED}`,
     }),
   ),

@@ -92,10 +92,10 @@ export const RUN_FILTERS = {
     kind: 'amount',
     by: 'scan',
     describes:
-      'Runs whose sent cost, without estimates, is at least this, in US dollars: a decimal number such as 0.25',
+      'Runs whose cost, sent and estimated, is at least this, in US dollars: a decimal number such as 0.25',
     flag: [
       '--min-cost <amount>',
-      'runs whose sent cost, without estimates, is at least this in US dollars, such as 0.25',
+      'runs whose cost, sent and estimated, is at least this in US dollars, such as 0.25',
     ],
     field: { label: 'Cost at least, in US dollars', placeholder: 'Cost, from $' },
   },

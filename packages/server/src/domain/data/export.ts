@@ -24,6 +24,8 @@ export interface ExportRequest {
   filter: RunCriteria
   given: object
   from: Mark | null
+  /** Applies the part of the filter that needs prices. */
+  runs?: Pick<Storage, 'listRuns'>
 }
 
 type Reads = Pick<Storage, 'readExported' | 'readArrived' | 'listRuns' | 'findRun' | 'findEvent'>
@@ -101,7 +103,7 @@ async function* linesOfTable(
 
 async function* linesOfRuns(
   storage: Reads,
-  { environmentId, filter }: ExportRequest,
+  { environmentId, filter, runs: source = storage }: ExportRequest,
   start: ExportPlace | null,
 ): AsyncGenerator<Line> {
   let after: RunPlace | null = null
@@ -112,7 +114,7 @@ async function* linesOfRuns(
     const last = run && (await storage.findEvent(environmentId, run.runId, start.event ?? ''))
     if (run && last) yield* linesOfEvents(storage, environmentId, run, last.event.seq, start.left ?? 0)
   }
-  for await (const runs of pagesOfRuns(storage, environmentId, filter, after)) {
+  for await (const runs of pagesOfRuns(source, environmentId, filter, after)) {
     for (const run of runs) {
       yield { type: 'run', text: runLine(run), place: null }
       yield* linesOfEvents(storage, environmentId, run, 0, run.eventCount)

@@ -5,6 +5,7 @@ import { exportText } from '../../domain/data/export.ts'
 import { readMark } from '../../domain/data/export-lines.ts'
 import { toIssueSummary } from '../../domain/issues/issue-view.ts'
 import { toOperatorRun } from '../../domain/runs/run.ts'
+import { shownCosts } from '../runs/shown-cost.ts'
 import { isoTime } from '../../storage/engine/times.ts'
 import { runFileText } from '../../domain/runs/run-file.ts'
 import { RUN_PAGE_POLICY } from '../../domain/runs/run-page.ts'
@@ -51,7 +52,14 @@ export function exportsRoutes(app: FastifyInstance, deps: OperatorDeps, { curren
       const detail = { filters: Object.keys(given), resumed: from !== null }
       await storage.appendAudit(audit(environment.id, detail))
       const names = { workspace: workspace.name, environment: environment.name }
-      return exportText(storage, { environmentId: environment.id, ...names, filter, given, from })
+      return exportText(storage, {
+        environmentId: environment.id,
+        ...names,
+        filter,
+        given,
+        from,
+        runs: shownCosts(deps, workspace.id),
+      })
     }
     return sendExport({ request, reply, name, begin })
   })

@@ -2,6 +2,7 @@ import { pagesOfEvents, pagesOfRuns } from '../../domain/data/export.ts'
 import { toOperatorRun } from '../../domain/runs/run.ts'
 import { estimatorOf } from '../../prices/price-table.ts'
 import type { RunCriteria } from '../../storage/runs/runs.ts'
+import { shownCosts } from '../runs/shown-cost.ts'
 import { readUncosted } from '../../storage/runs/usage.ts'
 import type { Deps } from '../web/deps.ts'
 import type { ParquetEvent } from './parquet-columns.ts'
@@ -41,7 +42,7 @@ export async function* parquetFile(
 }
 
 async function* runPages(deps: Reads, { environmentId, workspaceId, filter }: ParquetRequest) {
-  for await (const rows of pagesOfRuns(deps.storage, environmentId, filter, null)) {
+  for await (const rows of pagesOfRuns(shownCosts(deps, workspaceId), environmentId, filter, null)) {
     const calls = rows.flatMap(({ uncosted }) => readUncosted(uncosted))
     const estimator = await estimatorOf(deps, workspaceId, calls)
     const scores = await deps.storage.readRunScores(
@@ -52,11 +53,12 @@ async function* runPages(deps: Reads, { environmentId, workspaceId, filter }: Pa
   }
 }
 
-async function* eventPages({ storage }: Reads, request: ParquetRequest): AsyncGenerator<ParquetEvent[]> {
-  const { environmentId, filter } = request
+async function* eventPages(deps: Reads, request: ParquetRequest): AsyncGenerator<ParquetEvent[]> {
+  const { storage } = deps
+  const { environmentId, workspaceId, filter } = request
   let together: ParquetEvent[] = []
   let chars = 0
-  for await (const runs of pagesOfRuns(storage, environmentId, filter, null)) {
+  for await (const runs of pagesOfRuns(shownCosts(deps, workspaceId), environmentId, filter, null)) {
     for (const { id, runId, eventCount } of runs) {
       for await (const events of pagesOfEvents(storage, environmentId, id, 0, eventCount)) {
         for (const event of events) {

@@ -10,6 +10,7 @@ import { toOperatorRun, toRunProblem } from '../../domain/runs/run.ts'
 import { estimatorOf } from '../../prices/price-table.ts'
 import type { RunPlace, RunRow, RunsRead, RunCriteria, RunScan, RunViewRow, AgentRow } from '../../storage/runs/runs.ts'
 import { readUncosted } from '../../storage/runs/usage.ts'
+import { shownCosts } from './shown-cost.ts'
 import { refuseField, optionalTimeOf } from '../web/field.ts'
 import { readPage, NOTHING, listById, listPage } from '../web/paging.ts'
 import type { OperatorDeps } from '../web/operator-serve.ts'
@@ -37,9 +38,10 @@ export function operatorRunsRoutes(deps: OperatorDeps): void {
     const rankedBy = sort === 'newest' ? undefined : { by: sort, runsLookedAt: LIMITS.runsLookedAt }
     const filter = { ...chosen, scoreOrder, rankedBy }
     if (!isFindable(query)) return NOTHING
+    const costs = shownCosts(deps, environment.workspaceId)
     const { rows, nextCursor, scores } = await readPage(
       paging,
-      async (page) => fittingWithScores(environment.id, await storage.listRuns(environment.id, filter, page)),
+      async (page) => fittingWithScores(environment.id, await costs.listRuns(environment.id, filter, page)),
       ({ startedAt, id, rank }: RunRow): RunPlace => ({ startedAt, id, ...(rank !== undefined && { rank }) }),
     )
     const calls = rows.flatMap(({ uncosted }) => readUncosted(uncosted))

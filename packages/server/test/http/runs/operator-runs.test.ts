@@ -304,3 +304,45 @@ test('filters narrow by cost, length, errors, approvals and the names that event
   assert.equal((await found(`?tool=refund&${cursor}`)).length, 1)
   assert.deepEqual(refusalOf(await runs(`?tool=pay&${cursor}`)), [400, 'invalid_cursor'])
 })
+
+test('runs are sorted and filtered by the cost that is shown: sent and estimated', async () => {
+  const { environmentId, workspaceId } = await service.newTenant('shown costs')
+  const key = await service.newKey({ scopes: ['events:write'], environmentId })
+  const price = { model: 'priced', input: 1_000_000, output: 0 }
+  const set = await service.operator(`/workspaces/${workspaceId}/prices/set`, { body: price })
+  assert.equal(set.status, 200, set.text)
+  const ended = (runId: string, payload: object) => [
+    event({ runId, eventType: 'LLM_CALL', payload }),
+    event({ runId, eventType: 'SESSION_OUTCOME', payload: { status: 'COMPLETED' } }),
+  ]
+  const call = (tokens: number) => ({ model: 'priced', usage: { promptTokens: tokens, completionTokens: 0 } })
+  const sent = await service.record(
+    [
+      ...ended('sent 3', { model: 'm', cost: 3 }),
+      ...ended('estimated 5', call(5)),
+      ...ended('sent 1', { model: 'm', cost: 1 }),
+      ...ended('estimated 2', call(2)),
+      ...ended('both 4', { model: 'm', cost: 1 }),
+      event({ runId: 'both 4', eventType: 'LLM_CALL', payload: call(3) }),
+      ...ended('nothing', { model: 'no price', usage: { promptTokens: 9 } }),
+    ],
+    key,
+  )
+  assert.equal(sent.body.success, true)
+  const sorted = async (query: string) => {
+    const names: string[] = []
+    for (let cursor = '', pages = 0; pages < 10; pages++) {
+      const page = replyOf('listOperatorRuns', await runs(`${query}${cursor}`, environmentId))
+      names.push(...page.items.map(({ runId }) => runId))
+      if (page.nextCursor === null) return names
+      cursor = `&cursor=${encodeURIComponent(page.nextCursor)}`
+    }
+    return names
+  }
+  const dearest = ['estimated 5', 'both 4', 'sent 3', 'estimated 2', 'sent 1', 'nothing']
+  assert.deepEqual(await sorted('?sort=cost'), dearest)
+  assert.deepEqual(await sorted('?sort=cost&limit=1'), dearest)
+  assert.deepEqual(await sorted('?sort=cost&minCost=3'), dearest.slice(0, 3))
+  assert.deepEqual((await sorted('?minCost=2')).toSorted(), dearest.slice(0, 4).toSorted())
+  assert.deepEqual((await sorted('?minCost=2&limit=1')).toSorted(), dearest.slice(0, 4).toSorted())
+})
