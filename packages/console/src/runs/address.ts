@@ -34,6 +34,11 @@ export interface RunListAddress extends Range {
   model?: string
   policyId?: string
   promptVersionId?: string
+  user?: string
+  tag?: string
+  /** `key=value`, or a key. */
+  metadata?: string
+  loops?: 'true'
   /** As the API takes it: a name, or a name and a comparison. */
   score?: string
   scoreOrder?: 'lowest' | 'highest'
@@ -59,6 +64,10 @@ const NAMES = [
   'model',
   'policyId',
   'promptVersionId',
+  'user',
+  'tag',
+  'metadata',
+  'loops',
   'score',
   'scoreOrder',
   'order',
@@ -76,7 +85,7 @@ const isWithin = (text: string | undefined, most: number): boolean => Number(tex
 
 export function readRunListAddress(search: Record<string, unknown>): RunListAddress {
   const { status, minCost, minLengthMs, hasErrors, hasApprovals, completeness, ...others } = textOf(search, NAMES)
-  const { score, scoreOrder, order, share, ...texts } = others
+  const { score, scoreOrder, order, share, loops, ...texts } = others
   const knownStatus = STATUS_FILTERS.find((one) => one === status)
   const knownOrder = isOpen(knownStatus) ? undefined : RUN_ORDERS.find((one) => one === order)
   return {
@@ -88,6 +97,7 @@ export function readRunListAddress(search: Record<string, unknown>): RunListAddr
     ...(hasErrors === 'true' && { hasErrors: true as const }),
     ...(hasApprovals === 'true' && { hasApprovals: true as const }),
     ...(completeness === 'GAPS' && { completeness }),
+    ...(loops === 'true' && { loops }),
     ...(score !== undefined && readScoreFilter(score) !== null && { score }),
     ...((scoreOrder === 'lowest' || scoreOrder === 'highest') && { scoreOrder }),
     ...(knownOrder && { order: knownOrder }),

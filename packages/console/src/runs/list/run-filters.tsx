@@ -20,7 +20,16 @@ const NAMED = [
   ['model', 'Model', 'Model'],
   ['policyId', 'Policy', 'Policy'],
 ] as const
+const LABELS = [
+  ['user', 'End user', 'End user'],
+  ['tag', 'Tag', 'Tag'],
+  ['metadata', 'Metadata, such as task=refund', 'task=refund'],
+] as const
 const MORE = [
+  'user',
+  'tag',
+  'metadata',
+  'loops',
   'tool',
   'model',
   'policyId',
@@ -145,6 +154,7 @@ function MoreFilters({ search, items, set }: MoreProps) {
   return (
     <div className="flex w-full flex-wrap items-center gap-2">
       <TextFilters filters={NAMED} search={search} suggestions={known} onChange={set} />
+      <TextFilters filters={LABELS} search={search} onChange={set} />
       <TextFilter
         label="Cost at least, in US dollars"
         placeholder="Cost, from $"
@@ -172,6 +182,7 @@ function MoreFilters({ search, items, set }: MoreProps) {
         isOn={search.completeness === 'GAPS'}
         onChange={(isOn) => set({ completeness: isOn && 'GAPS' })}
       />
+      <Check label="With loops" isOn={search.loops === 'true'} onChange={(isOn) => set({ loops: isOn && 'true' })} />
       <Facets search={search} onChange={set} />
     </div>
   )

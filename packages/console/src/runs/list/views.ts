@@ -46,7 +46,7 @@ export function toView(search: RunListAddress): Omit<NewRunView, 'name'> {
 }
 
 export function toSearch(
-  { query: { agentId, activity, ...query }, lastHours, columns }: RunView,
+  { query: { agentId, activity, session, ...query }, lastHours, columns }: RunView,
   now: number,
 ): RunListAddress {
   const since = (Object.keys(PERIODS) as Since[]).find((one) => PERIODS[one] === lastHours)
@@ -56,6 +56,7 @@ export function toSearch(
     ...query,
     ...(activity && { status: activity }),
     ...(agentId !== undefined && { agent: agentId }),
+    ...(session !== undefined && { sessionId: session }),
     ...(since !== undefined && { since }),
     ...(isOther && { from: new Date(now - lastHours * HOUR_MS).toISOString() }),
     ...(columns.length > 0 && { columns: columns.join(',') }),
