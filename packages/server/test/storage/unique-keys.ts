@@ -25,7 +25,7 @@ const MADE_HERE = 'the service makes the ids, and no import brings rows'
  */
 const MADE_IDS: Readonly<Record<string, { files: string[]; routes: (keyof typeof OPERATOR_ROUTES)[] }>> = {
   alerts: { files: ['http/messages/alerts.ts'], routes: ['createAlert', 'changeAlert'] },
-  simulations: { files: ['http/policies/policies.ts'], routes: ['createSimulation'] },
+  simulations: { files: ['http/policies/simulations.ts'], routes: ['createSimulation'] },
   webhooks: { files: ['http/messages/webhooks.ts'], routes: ['createWebhook', 'changeWebhook'] },
   webhook_deliveries: {
     files: ['http/messages/webhooks.ts', 'storage/sql/messages/deliveries.ts'],

@@ -1,16 +1,14 @@
 import type { FastifyRequest } from 'fastify'
 import type { NewPolicyVersion } from '@tacho/contract/policies/policy.ts'
 import { defaultOnError } from '@tacho/contract/engine/words.ts'
-import { LIMITS } from '@tacho/contract/engine/limits.ts'
 import { diffFields } from '../../domain/policies/diff.ts'
-import { toPolicy, toPolicyVersion, toSimulation } from '../../domain/policies/policy.ts'
-import type { NewPolicyVersionRow, PolicyVersionRow, NewSimulationRow } from '../../storage/policies/policies.ts'
+import { toPolicy, toPolicyVersion } from '../../domain/policies/policy.ts'
+import type { NewPolicyVersionRow, PolicyVersionRow } from '../../storage/policies/policies.ts'
 import { holderOf } from '../tenants/rate-limit.ts'
 import type { BodyValidator } from '../record/body-validator.ts'
 import { foundOr, refuse, type Refusal } from '../web/reply-error.ts'
 import { listById, listPage, byNumber } from '../web/paging.ts'
 import type { OperatorDeps } from '../web/operator-serve.ts'
-import { uuidv7 } from '../../storage/engine/uuid.ts'
 
 export const NO_POLICY = refuse('not_found', 'The workspace does not have this policy')
 const DAMAGED = 'Write another one, or restore a backup'
@@ -102,7 +100,11 @@ function isSame(one: PolicyVersionRow, other: NewPolicyVersionRow): boolean {
 }
 
 /** Compiles patterns beside the requests of others. */
-async function checkCondition(bodyValidator: BodyValidator, condition: string, request: FastifyRequest): Promise<void> {
+export async function checkCondition(
+  bodyValidator: BodyValidator,
+  condition: string,
+  request: FastifyRequest,
+): Promise<void> {
   const faults = await bodyValidator.conditionFaults(condition, holderOf(request))
   if ('ok' in faults) throw refuse(faults.code, faults.detail)
   if (faults[0]) throw refuse('invalid_request', `condition ${faults[0].message}`, { errors: faults })
@@ -111,39 +113,4 @@ async function checkCondition(bodyValidator: BodyValidator, condition: string, r
 export function newerVersion(newest: { version: string; author: string }): Refusal {
   const detail = `A newer version exists: ${newest.version}, by ${newest.author}`
   return refuse('conflict', detail, { current: { ...newest } })
-}
-
-const NO_SIMULATION = refuse('not_found', 'The environment does not have this simulation')
-
-export function simulationsRoutes({ serve, storage, bodyValidator, work }: OperatorDeps): void {
-  serve('createSimulation', async ({ request, body, environment, actor, at, audit }) => {
-    const { condition, action, severity = 'MEDIUM', days } = body
-    const onError = body.onError ?? defaultOnError({ action, severity })
-    await checkCondition(bodyValidator, condition, request)
-    const id = uuidv7(at)
-    const asked = { condition, severity, action, onError, days, createdAt: at, createdBy: actor.name }
-    const row: NewSimulationRow = { id, environmentId: environment.id, ...asked }
-    const bounds = { waiting: LIMITS.simulationsWaiting, kept: LIMITS.simulationsKept }
-    if ((await storage.createSimulation(row, bounds, audit(id, { severity, action, onError, days }))) === 'too_many') {
-      return refuse(
-        'conflict',
-        `${LIMITS.simulationsWaiting} simulations of the environment are still waiting or running`,
-      )
-    }
-    work.wake('simulate')
-    return toSimulation({ ...row, status: 'QUEUED', endedAt: null, scanned: 0, total: null, error: null, result: null })
-  })
-
-  serve('listSimulations', ({ environment: { id }, paging }) =>
-    listById(paging, (page) => storage.listSimulations(id, page), toSimulation),
-  )
-
-  serve('readSimulation', async ({ params, environment: { id } }) =>
-    toSimulation(foundOr(await storage.findSimulation(id, params.simulationId.toLowerCase()), NO_SIMULATION)),
-  )
-
-  serve('cancelSimulation', async ({ params, environment, at, audit }) => {
-    const id = params.simulationId.toLowerCase()
-    return toSimulation(foundOr(await storage.cancelSimulation(environment.id, id, at, audit(id)), NO_SIMULATION))
-  })
 }
