@@ -134,7 +134,7 @@ export function assertMadeHere(): void {
 const NAMES_TENANT = /\bWHERE (?:[^()]* AND )?(?:environment_id = :env|workspace_id = :workspace(?:Id)?)\b/
 /** The audit log of the installation has all workspaces; that of a workspace begins with it. */
 const READS_ALL: Readonly<Record<string, string>> = {
-  'sql/people/audit.ts': 'SELECT ${COLUMNS} FROM audit_log WHERE ${given:group} ORDER BY id DESC',
+  'sql/people/audit.ts': 'SELECT ${COLUMNS} FROM audit_log WHERE ${conditionsGiven:group} ORDER BY id DESC',
 }
 
 /** Statements and their inner SELECTs, each on its own, with the conditions that a constant of the file has. */
