@@ -132,7 +132,7 @@ const layers = [
       mcp,
       'packages/guards/src/**',
       // The SDK's rules of delivery: what an answer means, and when to try again.
-      `${sdk}/{answer,retry}.ts`,
+      `${sdk}/delivery/{answer,retry}.ts`,
       'packages/cli/src/**',
       `${server}/process/serve.ts`,
       `${server}/program/program.ts`,

@@ -13,7 +13,7 @@ import { recordClient } from '@tacho/sdk/openai'
 import { isStepCount, pipeUIMessageStreamToResponse, streamText, toUIMessageStream, tool } from 'ai'
 import OpenAI from 'openai'
 import { z } from 'zod'
-import { hostRuntime } from '../../sdk/src/runtime.ts'
+import { hostRuntime } from '../../sdk/src/delivery/runtime.ts'
 import type { Answer } from '../src/model-server.ts'
 import { openStage, TOOL, type Stage } from './matrix/matrix.ts'
 

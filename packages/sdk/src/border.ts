@@ -5,7 +5,7 @@
  * a number: it changes when they no longer fit together.
  */
 import type { Core } from './core.ts'
-import { readSafely } from './json.ts'
+import { readSafely } from './recording/json.ts'
 
 export const CORE = Symbol.for('tacho.core.1')
 

@@ -3,11 +3,11 @@ import { whole } from '#whole'
 import type { ConfigurationOptions } from './configuration/options.ts'
 import { ConfigurationSource } from './configuration/source.ts'
 import type { Core } from './core.ts'
-import { noteUnknown } from './diagnostics.ts'
+import { noteUnknown } from './delivery/diagnostics.ts'
 import { Guard } from './guard/guard.ts'
 import { RULES, type GuardDefaults } from './guard/rules.ts'
 import { createHashInput, SEAL_KEY } from './guard/seal.ts'
-import { IssueRecords } from './issue-records.ts'
+import { IssueRecords } from './delivery/issue-records.ts'
 
 const CONFIGURATION = ['refreshMs', 'oldAfterMs', 'cacheFile', 'cacheMaxAgeMs', 'cacheFreshMs']
 

@@ -1,26 +1,33 @@
 /** What all parts of the SDK share. Only `request` holds the API key. */
 import { host as hostProcess } from '#process'
-import type * as Delivery from './delivery.ts'
-import { createContext, outside, type Context, type CurrentContext, type RunScope, type Span } from './context.ts'
-import { createDiagnostics, noteUnknown, type Diagnostics } from './diagnostics.ts'
-import type { Failure } from './ending.ts'
-import { makeEvent, PROTECTED_TYPES, type Draft } from './event.ts'
-import type { Request } from './http.ts'
-import type { IssueReport } from './issue-records.ts'
-import { joined, nameOf, readSafely } from './json.ts'
+import type * as Delivery from './delivery/delivery.ts'
+import {
+  createContext,
+  outside,
+  type Context,
+  type CurrentContext,
+  type RunScope,
+  type Span,
+} from './recording/context.ts'
+import { createDiagnostics, noteUnknown, type Diagnostics } from './delivery/diagnostics.ts'
+import type { Failure } from './delivery/ending.ts'
+import { makeEvent, PROTECTED_TYPES, type Draft } from './recording/event.ts'
+import type { Request } from './delivery/http.ts'
+import type { IssueReport } from './delivery/issue-records.ts'
+import { joined, nameOf, readSafely } from './recording/json.ts'
 import { LIMITS } from './limits.ts'
-import { activeTrace, untraced } from './open-telemetry.ts'
+import { activeTrace, untraced } from './recording/open-telemetry.ts'
 import { resolveOptions, type Settings, type TachoOptions } from './options.ts'
-import { createPayloadCapture, type Choosing, type Payload, type PayloadCapture } from './payload.ts'
-import { noteDrop } from './queue.ts'
-import type { RunState } from './run-state.ts'
-import type { RotatingKey } from './rotating-key.ts'
-import { DETAILS, scoreOf } from './score.ts'
-import type { Carrying } from './run-usage.ts'
-import { hostRuntime, inOnePiece, type Fetch, type Runtime } from './runtime.ts'
-import { Sender, type Deliver } from './sender.ts'
-import { createIds, type Ids } from './uuid.ts'
-import type { Writing } from './writing.ts'
+import { createPayloadCapture, type Choosing, type Payload, type PayloadCapture } from './recording/payload.ts'
+import { noteDrop } from './delivery/queue.ts'
+import type { RunState } from './recording/run-state.ts'
+import type { RotatingKey } from './delivery/rotating-key.ts'
+import { DETAILS, scoreOf } from './recording/score.ts'
+import type { Carrying } from './recording/run-usage.ts'
+import { hostRuntime, inOnePiece, type Fetch, type Runtime } from './delivery/runtime.ts'
+import { Sender, type Deliver } from './delivery/sender.ts'
+import { createIds, type Ids } from './recording/uuid.ts'
+import type { Writing } from './recording/writing.ts'
 
 /** What a client has that does more than record. */
 export interface Beyond {
@@ -199,12 +206,12 @@ export function createCore(given: TachoOptions, runtime: Runtime, beyond: Beyond
   /** Undefined for a fixed key. */
   const rotatingKey = async (): Promise<RotatingKey | undefined> => {
     if (typeof apiKey === 'string') return undefined
-    const { createRotatingKey } = await import('./rotating-key.ts')
+    const { createRotatingKey } = await import('./delivery/rotating-key.ts')
     return (rotating ??= createRotatingKey(apiKey, runtime))
   }
   let loaded: typeof Delivery | undefined
   // A failed import is tried again with the next request.
-  const delivery = async () => (loaded ??= await import('./delivery.ts'))
+  const delivery = async () => (loaded ??= await import('./delivery/delivery.ts'))
   const endRequests = () => ends.forEach(attempt)
   const request: Request = async (...call) => {
     const stop = hostProcess?.watch(endRequests, settings.flushTimeoutMs)
@@ -302,7 +309,10 @@ export function createCore(given: TachoOptions, runtime: Runtime, beyond: Beyond
   async function prepare(): Promise<void> {
     sender.hold()
     try {
-      const [{ createWriting }, { metadataOf }] = await Promise.all([import('./writing.ts'), import('./metadata.ts')])
+      const [{ createWriting }, { metadataOf }] = await Promise.all([
+        import('./recording/writing.ts'),
+        import('./recording/metadata.ts'),
+      ])
       written = { ...createWriting(settings, diagnostics), metadata: metadataOf }
     } catch {
       diagnostics.report('error', 'masking_failed', 'A part of the SDK is missing: payloads are dropped.')

@@ -1,9 +1,9 @@
 import { whole } from '#whole'
 import type { ConfigurationListener, ConfigurationState } from './configuration/source.ts'
-import type { RunScope } from './context.ts'
+import type { RunScope } from './recording/context.ts'
 import type { Control, ControlOptions } from './control.ts'
 import { attempt, type ControlBeside, type Core } from './core.ts'
-import type { IssueRecords, IssueReport } from './issue-records.ts'
+import type { IssueRecords, IssueReport } from './delivery/issue-records.ts'
 
 const READY_MS = 5_000
 const NOTHING: ConfigurationState = { current: null, ageMs: null, source: null }

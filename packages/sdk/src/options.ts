@@ -1,11 +1,11 @@
-import { readSafely } from './json.ts'
+import { readSafely } from './recording/json.ts'
 import type { ConfigurationOptions } from './configuration/options.ts'
-import type { OnDiagnostic } from './diagnostics.ts'
+import type { OnDiagnostic } from './delivery/diagnostics.ts'
 import type { GuardDefaults } from './guard/rules.ts'
-import type { MaskingOptions } from './mask.ts'
+import type { MaskingOptions } from './recording/mask.ts'
 import { LIMITS } from './limits.ts'
-import { cutText, wellFormed } from './text.ts'
-import type { Fetch } from './runtime.ts'
+import { cutText, wellFormed } from './recording/text.ts'
+import type { Fetch } from './delivery/runtime.ts'
 
 export type Capture = 'full' | 'metadata-only'
 

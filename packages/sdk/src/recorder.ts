@@ -1,16 +1,16 @@
 import { host as hostProcess } from '#process'
 import { CORE, isPending } from './border.ts'
-import type { Context, RunScope } from './context.ts'
+import type { Context, RunScope } from './recording/context.ts'
 import { attempt, createCore, type Beyond, type Core, type EndLate, type OpenRun } from './core.ts'
-import type { Counters } from './diagnostics.ts'
-import { isStreamed, observeGenerator, type Failure } from './ending.ts'
-import { draftOf, type NewEvent } from './event.ts'
-import { readSafely } from './json.ts'
+import type { Counters } from './delivery/diagnostics.ts'
+import { isStreamed, observeGenerator, type Failure } from './delivery/ending.ts'
+import { draftOf, type NewEvent } from './recording/event.ts'
+import { readSafely } from './recording/json.ts'
 import type { RecorderOptions } from './options.ts'
-import { createScope, outcomeOf, Run, type RunHandle, type RunOptions } from './run.ts'
-import { hostRuntime, type Runtime } from './runtime.ts'
-import type { ScoreDetails, ScoreValue } from './score.ts'
-import type { FlushResult } from './sender.ts'
+import { createScope, outcomeOf, Run, type RunHandle, type RunOptions } from './recording/run.ts'
+import { hostRuntime, type Runtime } from './delivery/runtime.ts'
+import type { ScoreDetails, ScoreValue } from './recording/score.ts'
+import type { FlushResult } from './delivery/sender.ts'
 
 /** Most open runs that the end of the process ends: a host may begin runs and never end them. */
 const OPEN_RUNS_MAX = 10_000
@@ -112,7 +112,7 @@ export class Recorder {
       throw error
     }
     if (observeGenerator(result, within, end)) return result
-    const streamed = isStreamed(result) && (await import('./streamed-result.ts').catch(() => undefined))
+    const streamed = isStreamed(result) && (await import('./recording/streamed-result.ts').catch(() => undefined))
     if (streamed) return (await streamed.observeResult(result, within, end, this.#core.runtime)) as Awaited<T>
     const { background } = this.#core
     await (readSafely(() => background?.endWhenQuiet(run, scope, result, isAwaited, end), undefined) ?? end())

@@ -1,24 +1,27 @@
 import { whole } from '#whole'
 import { CORE } from './border.ts'
 import { toPrompt, type Prompt, type VariablesOf } from './configuration/prompt.ts'
-import type { Context } from './context.ts'
+import type { Context } from './recording/context.ts'
 import type { Beyond } from './core.ts'
-import { detached } from './detach.ts'
+import { detached } from './delivery/detach.ts'
 import { ToolBlockedError } from './guard/blocked.ts'
 import type { Guard } from './guard/guard.ts'
 import type { Overloaded, OverloadsOf, Tool } from './guard/overloads.ts'
 import type { Authorization, Call, CallDecision, GuardedCall, GuardOptions, GuardRules } from './guard/rules.ts'
-import type { IssueRecordCounters, IssueReport } from './issue-records.ts'
+import type { IssueRecordCounters, IssueReport } from './delivery/issue-records.ts'
 import { LazyControl, RuntimeConfiguration } from './lazy-control.ts'
 import type { TachoOptions } from './options.ts'
 import { Recorder } from './recorder.ts'
-import { createCarrying } from './run-usage.ts'
-import { hostRuntime, type Runtime, type StopSignal } from './runtime.ts'
+import { createCarrying } from './recording/run-usage.ts'
+import { hostRuntime, type Runtime, type StopSignal } from './delivery/runtime.ts'
 
 const BEYOND: Beyond = {
   carrying: (parts) =>
-    createCarrying(parts, { ...whole, loadCounts: async () => (await import('./usage-shapes.ts')).callCounts }),
-  hmac: async (key, text) => (await import('./sha256.ts')).hmacSha256(key, text),
+    createCarrying(parts, {
+      ...whole,
+      loadCounts: async () => (await import('./recording/usage-shapes.ts')).callCounts,
+    }),
+  hmac: async (key, text) => (await import('./delivery/sha256.ts')).hmacSha256(key, text),
   ...whole,
 }
 

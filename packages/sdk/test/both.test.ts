@@ -6,7 +6,7 @@ import { test } from 'node:test'
 import { Tacho } from '../src/index.ts'
 import { RuntimeConfiguration } from '../src/lazy-control.ts'
 import { Recorder } from '../src/record.ts'
-import { Run } from '../src/run.ts'
+import { Run } from '../src/recording/run.ts'
 import { fakeTacho } from '../src/testing/fake-tacho.ts'
 
 const read = (file: string): string => readFileSync(fileURLToPath(new URL(`../../../${file}`, import.meta.url)), 'utf8')
@@ -49,7 +49,7 @@ test('docs/sdk/both.md names every function and option of this SDK, and no other
     ...membersOf('run', Run).filter((name) => !['run.fail', 'run.handOver', 'run.complete'].includes(name)),
     ...membersOf('configuration', RuntimeConfiguration),
     ...[...body.matchAll(/^ {2}(\w+)\??:/gm)].map(([, name]) => `{ ${name} }`),
-    ...partsOf('masking', 'packages/sdk/src/mask.ts', 'MaskingOptions'),
+    ...partsOf('masking', 'packages/sdk/src/recording/mask.ts', 'MaskingOptions'),
     ...partsOf('guard', 'packages/sdk/src/guard/rules.ts', 'GuardRules'),
     ...partsOf('guard', 'packages/sdk/src/guard/rules.ts', 'GuardDefaults'),
     ...partsOf('loop', 'packages/sdk/src/guard/detectors.ts', 'LoopOptions'),

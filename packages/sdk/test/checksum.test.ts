@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import type * as MaskModule from '../src/mask.ts'
-import { createMask, loadChecksum, type MaskingOptions } from '../src/mask.ts'
+import type * as MaskModule from '../src/recording/mask.ts'
+import { createMask, loadChecksum, type MaskingOptions } from '../src/recording/mask.ts'
 
 const masked = (value: unknown, options: MaskingOptions = {}): unknown =>
   JSON.parse(createMask(options).json(JSON.stringify(value)))
@@ -10,7 +10,7 @@ const masked = (value: unknown, options: MaskingOptions = {}): unknown =>
 await loadChecksum()
 
 test('until the checksum code is loaded, everything like a card or account number is masked', async () => {
-  const copy = '../src/mask.ts?not-loaded'
+  const copy = '../src/recording/mask.ts?not-loaded'
   const fresh = (await import(copy)) as typeof MaskModule
   const card = { text: 'card 4111 1111 1111 1112' }
   const iban = { text: 'IBAN DE89 3704 0044 0532 0130 01' }

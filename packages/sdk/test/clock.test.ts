@@ -3,7 +3,7 @@ import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
 import { startService, type Service } from '../../server/test/setup/service.ts'
 import { Tacho, type Diagnostic } from '../src/index.ts'
-import { hostRuntime } from '../src/runtime.ts'
+import { hostRuntime } from '../src/delivery/runtime.ts'
 
 const HOUR_MS = 3_600_000
 

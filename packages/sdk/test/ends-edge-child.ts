@@ -4,7 +4,7 @@
  */
 import { writeSync } from 'node:fs'
 import { setTimeout as wait } from 'node:timers/promises'
-import { hostRuntime } from '../src/runtime.ts'
+import { hostRuntime } from '../src/delivery/runtime.ts'
 
 const [way = '', call = '', baseUrl = ''] = process.argv.slice(2)
 const { exit } = process

@@ -6,7 +6,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { test, type TestContext } from 'node:test'
 import { startScriptedService } from '@tacho/sdk-conformance/scripted-service.ts'
 import { Tacho, type TachoOptions } from '../src/index.ts'
-import { hostRuntime, type Fetch } from '../src/runtime.ts'
+import { hostRuntime, type Fetch } from '../src/delivery/runtime.ts'
 
 async function start(t: TestContext) {
   const service = await startScriptedService()
@@ -81,7 +81,7 @@ test('timers that are fake before the import, as those of a whole Jest project, 
     globalThis.setTimeout = () => ({ unref() {} })
     globalThis.clearTimeout = () => undefined
     await import(${JSON.stringify(new URL('../src/index.ts', import.meta.url).href)})
-    const { hostRuntime } = await import(${JSON.stringify(new URL('../src/runtime.ts', import.meta.url).href)})
+    const { hostRuntime } = await import(${JSON.stringify(new URL('../src/delivery/runtime.ts', import.meta.url).href)})
     hostRuntime.timer(1, () => console.log('called'), true)`
   assert.equal(execFileSync(process.execPath, ['--input-type=module', '-e', child]).toString(), 'called\n')
 })
@@ -89,7 +89,7 @@ test('timers that are fake before the import, as those of a whole Jest project, 
 test('a setImmediate that throws, as in an edge runtime, is not used', async () => {
   const child = `
     globalThis.setImmediate = () => { throw new Error('not here') }
-    const { hostRuntime } = await import(${JSON.stringify(new URL('../src/runtime.ts', import.meta.url).href)})
+    const { hostRuntime } = await import(${JSON.stringify(new URL('../src/delivery/runtime.ts', import.meta.url).href)})
     hostRuntime.soon(() => console.log('called'))`
   assert.equal(execFileSync(process.execPath, ['--input-type=module', '-e', child]).toString(), 'called\n')
 })

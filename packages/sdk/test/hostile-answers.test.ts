@@ -10,7 +10,7 @@ import path from 'node:path'
 import { gzipSync } from 'node:zlib'
 import { test, type TestContext } from 'node:test'
 import { Tacho, ToolBlockedError, type TachoOptions } from '../src/index.ts'
-import { hostRuntime } from '../src/runtime.ts'
+import { hostRuntime } from '../src/delivery/runtime.ts'
 import { assertBalanced } from './balance.ts'
 
 async function serve(t: TestContext, listener: RequestListener): Promise<string> {

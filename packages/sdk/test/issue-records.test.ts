@@ -15,7 +15,7 @@ import {
   type Answer,
 } from '@tacho/sdk-conformance/scripted-service.ts'
 import { Tacho, type TachoOptions } from '../src/index.ts'
-import { hostRuntime } from '../src/runtime.ts'
+import { hostRuntime } from '../src/delivery/runtime.ts'
 
 const RECEIVED = json(202, { recordId: '01900000-0000-7000-8000-0000000000dd', status: 'RECEIVED', isNew: true })
 

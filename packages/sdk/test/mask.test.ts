@@ -3,9 +3,9 @@ import { readFileSync } from 'node:fs'
 import { test } from 'node:test'
 import fc from 'fast-check'
 import { anyCharacter } from '../../contract/test/any-character.ts'
-import { CARD_NUMBER, IBAN, maskNumbers } from '../src/checksum.ts'
-import { CREDENTIAL_FORMS, kindOfName, maskAssignments, MAYBE_FORM } from '../src/credentials.ts'
-import { createMask, loadChecksum, type MaskingOptions } from '../src/mask.ts'
+import { CARD_NUMBER, IBAN, maskNumbers } from '../src/recording/checksum.ts'
+import { CREDENTIAL_FORMS, kindOfName, maskAssignments, MAYBE_FORM } from '../src/recording/credentials.ts'
+import { createMask, loadChecksum, type MaskingOptions } from '../src/recording/mask.ts'
 
 const ALL: MaskingOptions = { email: true, cardNumber: true, phone: true, iban: true }
 const masked = (value: unknown, options: MaskingOptions = {}): unknown =>

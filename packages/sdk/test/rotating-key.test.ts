@@ -3,9 +3,9 @@ import assert from 'node:assert/strict'
 import { test, type TestContext } from 'node:test'
 import { inspect } from 'node:util'
 import { Tacho } from '../src/index.ts'
-import { type Fetch, hostRuntime } from '../src/runtime.ts'
+import { type Fetch, hostRuntime } from '../src/delivery/runtime.ts'
 import { FakeService } from '../src/testing/fake-service.ts'
-import { createRotatingKey } from '../src/rotating-key.ts'
+import { createRotatingKey } from '../src/delivery/rotating-key.ts'
 
 const REFUSED = { type: 'urn:tacho:error:unauthorized', status: 401 }
 

@@ -1,12 +1,12 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { TOKEN_NAMES } from '@tacho/contract/record/payload.ts'
-import type { RunScope } from '../src/context.ts'
+import type { RunScope } from '../src/recording/context.ts'
 import type { Observer } from '../src/core.ts'
-import { createRunState } from '../src/run-state.ts'
-import { createRunUsages } from '../src/run-usage.ts'
-import { hostRuntime } from '../src/runtime.ts'
-import { callCounts } from '../src/usage-shapes.ts'
+import { createRunState } from '../src/recording/run-state.ts'
+import { createRunUsages } from '../src/recording/run-usage.ts'
+import { hostRuntime } from '../src/delivery/runtime.ts'
+import { callCounts } from '../src/recording/usage-shapes.ts'
 
 test("a run's tokens are counted under every name that the service counts", () => {
   const observers = new Set<Observer>()

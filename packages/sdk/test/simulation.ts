@@ -1,5 +1,5 @@
 /** A simulated host: the test controls its clock and its network. */
-import type { Fetch, Runtime } from '../src/runtime.ts'
+import type { Fetch, Runtime } from '../src/delivery/runtime.ts'
 import type { SentEvent } from './scripted-server.ts'
 
 export interface SimulatedRequest {

@@ -7,7 +7,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { test, type TestContext } from 'node:test'
 import { Tacho, type TachoOptions } from '../src/index.ts'
 import { streamed } from '../src/process/streamed.ts'
-import { Queue, QueuedItem } from '../src/queue.ts'
+import { Queue, QueuedItem } from '../src/delivery/queue.ts'
 import { startScriptedServer } from './scripted-server.ts'
 
 async function setup(t: TestContext, options: TachoOptions = {}) {

@@ -462,7 +462,7 @@ def test_the_sample_keeps_outcomes_and_decisions(make: Make, service: Service) -
 def test_the_same_runs_are_sampled_as_in_other_sdks() -> None:
     from tacho_sdk.recording.sampling import is_sampled
 
-    # Computed by packages/sdk/src/sampling.ts.
+    # Computed by packages/sdk/src/recording/sampling.ts.
     assert [is_sampled(f"run-{n}", 0.5) for n in range(12)] == SAMPLED
 
 

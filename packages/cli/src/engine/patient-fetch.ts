@@ -1,7 +1,7 @@
 /** Repeats reads that the server refuses for the moment: too many requests (429), or not ready (503). */
 import { retryAfterMs } from '@tacho/client/read-reply.ts'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { delayMs } from '../../../sdk/src/retry.ts'
+import { delayMs } from '../../../sdk/src/delivery/retry.ts'
 
 const MOST_REPEATS = 4
 /** All waits together stay below the client's timeout. */

@@ -7,8 +7,8 @@ import type { BatchResult, Event, EventInput } from '@tacho/contract/record/even
 import type { WarningCode } from '@tacho/contract/web/errors.ts'
 import { IMPORT_HEADER } from '@tacho/contract/engine/words.ts'
 import { LIMITS } from '@tacho/contract/engine/limits.ts'
-import { judgedBy } from '../../../sdk/src/answer.ts'
-import { delayMs } from '../../../sdk/src/retry.ts'
+import { judgedBy } from '../../../sdk/src/delivery/answer.ts'
+import { delayMs } from '../../../sdk/src/delivery/retry.ts'
 import { sentenceOf } from '../engine/operator-client.ts'
 import { failed } from '../engine/stop.ts'
 

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
-import { delayMs } from '../../../sdk/src/retry.ts'
+import { delayMs } from '../../../sdk/src/delivery/retry.ts'
 
 test('delays are random below a bound that doubles up to 30 seconds', () => {
   const most = [1, 2, 3, 5, 6, 41].map((failures) => delayMs(failures, undefined, 1))

@@ -91,12 +91,8 @@ export const RUN_FILTERS = {
   minCost: {
     kind: 'amount',
     by: 'scan',
-    describes:
-      'Runs whose cost, sent and estimated, is at least this, in US dollars: a decimal number such as 0.25',
-    flag: [
-      '--min-cost <amount>',
-      'runs whose cost, sent and estimated, is at least this in US dollars, such as 0.25',
-    ],
+    describes: 'Runs whose cost, sent and estimated, is at least this, in US dollars: a decimal number such as 0.25',
+    flag: ['--min-cost <amount>', 'runs whose cost, sent and estimated, is at least this in US dollars, such as 0.25'],
     field: { label: 'Cost at least, in US dollars', placeholder: 'Cost, from $' },
   },
   minLengthMs: {

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict'
 import { test, type TestContext } from 'node:test'
 import { z } from 'zod'
-import { hostRuntime } from '../../../sdk/src/runtime.ts'
+import { hostRuntime } from '../../../sdk/src/delivery/runtime.ts'
 import type { Answer } from '../../src/model-server.ts'
 import { openStage, policyFor, TOOL, type Shown, type Stage } from './matrix.ts'
 

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict'
 import { test, type TestContext } from 'node:test'
 import { setTimeout as delay } from 'node:timers/promises'
-import { hostRuntime } from '../../../sdk/src/runtime.ts'
+import { hostRuntime } from '../../../sdk/src/delivery/runtime.ts'
 import type { Answer } from '../../src/model-server.ts'
 import { openStage, type Stage } from './matrix.ts'
 

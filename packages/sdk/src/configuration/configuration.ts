@@ -1,5 +1,5 @@
 /** The configuration as the service sends it, checked before use. */
-import { sha256 } from '../sha256.ts'
+import { sha256 } from '../delivery/sha256.ts'
 
 /** The deployed version of a prompt. */
 export interface DeployedPrompt {

@@ -1,4 +1,4 @@
-import { isError, readSafely } from '../json.ts'
+import { isError, readSafely } from '../recording/json.ts'
 import type { DeployedPrompt } from './configuration.ts'
 
 /** Objects and lists are written as JSON. */

@@ -11,9 +11,9 @@
  * judged after the next refresh was due refreshes first (`fresh`), within its wait.
  */
 import type { Core } from '../core.ts'
-import type { HttpResult } from '../http.ts'
-import { waitMs } from '../retry.ts'
-import type { Timer } from '../runtime.ts'
+import type { HttpResult } from '../delivery/http.ts'
+import { waitMs } from '../delivery/retry.ts'
+import type { Timer } from '../delivery/runtime.ts'
 import { checkConfiguration, type Configuration } from './configuration.ts'
 import type { ConfigurationCache } from './disk-cache.ts'
 import type { ConfigurationOptions } from './options.ts'

@@ -10,12 +10,12 @@
  * Only one path leads to `approved`; every other path is a refusal. Several processes may ask for one call: each gets the same
  * approval, and `claimApproval` lets one of them run the tool. After `expiresAt`, an approval is expired, also an approved one.
  */
-import type { StopSignal } from '../runtime.ts'
+import type { StopSignal } from '../delivery/runtime.ts'
 import type { Core } from '../core.ts'
-import type { HttpResult, Reply } from '../http.ts'
-import { isReceipt } from '../issue-records.ts'
-import { waitMs as retryMs } from '../retry.ts'
-import { cutText } from '../text.ts'
+import type { HttpResult, Reply } from '../delivery/http.ts'
+import { isReceipt } from '../delivery/issue-records.ts'
+import { waitMs as retryMs } from '../delivery/retry.ts'
+import { cutText } from '../recording/text.ts'
 
 export interface ApprovalRequest {
   /** The same in every retry and process. */

@@ -1,6 +1,6 @@
 import { BLOCKED } from '../border.ts'
-import { readSafely } from '../json.ts'
-import type { RunHandle } from '../run.ts'
+import { readSafely } from '../recording/json.ts'
+import type { RunHandle } from '../recording/run.ts'
 
 /** Why a guarded tool did not run. */
 export type BlockCode =

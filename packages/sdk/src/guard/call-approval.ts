@@ -1,7 +1,7 @@
 /** Which request a call asks with, and what becomes of the request when its caller leaves. */
-import type { Context, RunScope } from '../context.ts'
+import type { Context, RunScope } from '../recording/context.ts'
 import type { Core } from '../core.ts'
-import { detached } from '../detach.ts'
+import { detached } from '../delivery/detach.ts'
 import {
   carriedArgs,
   closeCall,
@@ -11,7 +11,7 @@ import {
   spendNumber,
   takeNumber,
   type OpenCall,
-} from '../run-state.ts'
+} from '../recording/run-state.ts'
 import {
   askApproval,
   CLAIM_TYPE,
@@ -26,7 +26,7 @@ import type { CallRecord } from './call-record.ts'
 import type { HeldCall, LeaveReason } from './held-call.ts'
 import type { TakenCall } from './input.ts'
 import type { JudgeParts, Judgement } from './judgement.ts'
-import type { IssueRecords } from '../issue-records.ts'
+import type { IssueRecords } from '../delivery/issue-records.ts'
 
 export type CallParts = JudgeParts & { readonly issues: IssueRecords }
 

@@ -1,9 +1,9 @@
 /** Events and issue records of a guarded call. */
-import type { Context } from '../context.ts'
+import type { Context } from '../recording/context.ts'
 import type { Core, Hashed } from '../core.ts'
-import type { IssueRecords, IssueReport } from '../issue-records.ts'
-import { isError, readSafely } from '../json.ts'
-import type { Payload } from '../payload.ts'
+import type { IssueRecords, IssueReport } from '../delivery/issue-records.ts'
+import { isError, readSafely } from '../recording/json.ts'
+import type { Payload } from '../recording/payload.ts'
 import { ToolBlockedError, type BlockFacts } from './blocked.ts'
 import type { Detection } from './detectors.ts'
 import type { LeaveReason } from './held-call.ts'

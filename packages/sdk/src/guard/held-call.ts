@@ -1,8 +1,8 @@
 /** A call that may wait for a person. Its caller may leave first: then nothing runs under its approval. */
-import type { Context } from '../context.ts'
+import type { Context } from '../recording/context.ts'
 import type { Core } from '../core.ts'
-import { readSafely } from '../json.ts'
-import type { StopSignal } from '../runtime.ts'
+import { readSafely } from '../recording/json.ts'
+import type { StopSignal } from '../delivery/runtime.ts'
 
 export type LeaveReason = 'timeout' | 'cancelled' | 'aborted' | 'run_ended' | 'process_ended'
 

@@ -2,10 +2,10 @@
  * Taken once, as plain JSON that nothing else holds. Policies judge this value; it is hashed, shown to the approver and
  * recorded, and the tool gets a copy of it.
  */
-import { copyPlain } from '../detach.ts'
-import { snapshotOf, type Json } from '../json.ts'
+import { copyPlain } from '../delivery/detach.ts'
+import { snapshotOf, type Json } from '../recording/json.ts'
 import { LIMITS } from '../limits.ts'
-import type { StopSignal } from '../runtime.ts'
+import type { StopSignal } from '../delivery/runtime.ts'
 import type { GuardRules } from './rules.ts'
 
 export interface TakenInput {

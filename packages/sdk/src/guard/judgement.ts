@@ -1,8 +1,8 @@
-import type { RunScope } from '../context.ts'
+import type { RunScope } from '../recording/context.ts'
 import type { ConfigurationSource } from '../configuration/source.ts'
 import type { Core, HashInput } from '../core.ts'
 import type { Decision, Facts, Policy } from '../policies.ts'
-import type { RunState } from '../run-state.ts'
+import type { RunState } from '../recording/run-state.ts'
 import {
   createBudgetDetector,
   createLoopDetector,

@@ -1,5 +1,5 @@
 /** A success after a failure reports a recovery of the same issue. */
-import type { IssueReport } from '../issue-records.ts'
+import type { IssueReport } from '../delivery/issue-records.ts'
 
 const REMEMBERED = 1_000
 

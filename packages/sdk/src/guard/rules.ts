@@ -1,6 +1,6 @@
 /** How calls are decided: what users configure and read. */
 import type { DeployedPolicy } from '../configuration/configuration.ts'
-import type { StopSignal } from '../runtime.ts'
+import type { StopSignal } from '../delivery/runtime.ts'
 import type { BudgetOptions, Detection, LoopOptions } from './detectors.ts'
 
 /** From least to most strict. */

@@ -4,7 +4,7 @@
  * the input itself.
  */
 import type { Core, Hashed, HashInput } from '../core.ts'
-import { readSafely } from '../json.ts'
+import { readSafely } from '../recording/json.ts'
 
 /** Of the policy package. */
 export interface SealEngine {

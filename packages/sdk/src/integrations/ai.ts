@@ -3,8 +3,8 @@
  * models and tools of Mastra.
  */
 import { canRecord, coreOf } from '../border.ts'
-import { readSafely } from '../json.ts'
-import type { StopSignal } from '../runtime.ts'
+import { readSafely } from '../recording/json.ts'
+import type { StopSignal } from '../delivery/runtime.ts'
 import type { Recorder } from '../recorder.ts'
 import type { Tacho } from '../tacho.ts'
 import { askedCallsOf } from './asked-calls.ts'

@@ -1,5 +1,5 @@
 /** The Anthropic client: `const anthropic = recordClient(new Anthropic(), tacho)`. */
-import type { StopSignal } from '../runtime.ts'
+import type { StopSignal } from '../delivery/runtime.ts'
 import type { Recorder } from '../recorder.ts'
 import type { Tacho } from '../tacho.ts'
 import { MessageStream, messageResult } from './anthropic-messages.ts'

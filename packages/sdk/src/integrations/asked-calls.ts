@@ -11,13 +11,13 @@
  * A call of a tool that no guard has is the host's: nobody knows whether it ran.
  */
 import { coreOf, sharedIn } from '../border.ts'
-import { childSpan, type Context } from '../context.ts'
+import { childSpan, type Context } from '../recording/context.ts'
 import type { Asked, AskedBefore, Core, Held } from '../core.ts'
 import { createLoopDetector, type LoopDetector } from '../guard/detectors.ts'
-import type { Draft } from '../event.ts'
-import { readSafely } from '../json.ts'
-import type { RunState } from '../run-state.ts'
-import type { IssueReport } from '../issue-records.ts'
+import type { Draft } from '../recording/event.ts'
+import { readSafely } from '../recording/json.ts'
+import type { RunState } from '../recording/run-state.ts'
+import type { IssueReport } from '../delivery/issue-records.ts'
 import type { Recorder } from '../recorder.ts'
 import type { Fits } from './fits.ts'
 import { fields, handOver, text, type OfferedTools } from './host.ts'

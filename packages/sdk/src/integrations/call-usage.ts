@@ -1,4 +1,4 @@
-import { callCounts, type CallCounts } from '../usage-shapes.ts'
+import { callCounts, type CallCounts } from '../recording/usage-shapes.ts'
 
 /** Null: unknown. `cachedTokens` and other parts are part of `promptTokens` or `completionTokens`. Parts of zero tokens are left out. */
 export type Usage = { [Name in Exclude<keyof CallCounts, 'invalid' | 'unknown'>]?: number | null }

@@ -2,7 +2,7 @@
 import { coreOf } from '../border.ts'
 import { attempt } from '../core.ts'
 import type { Tacho } from '../tacho.ts'
-import { readSafely } from '../json.ts'
+import { readSafely } from '../recording/json.ts'
 import { AgentMessages } from './claude-agent-messages.ts'
 import { AgentTools } from './claude-agent-tools.ts'
 import { enclosingPart, fields, text, type Fields, type RunPart } from './host.ts'

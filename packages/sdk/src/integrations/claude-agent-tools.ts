@@ -7,12 +7,12 @@
  * A hook of the host may change the input; then that input is decided too. Hooks of settings files run in Claude Code, which
  * takes their input without asking: so the input that ran is compared with those that were authorized.
  */
-import type { Context } from '../context.ts'
-import { detached } from '../detach.ts'
+import type { Context } from '../recording/context.ts'
+import { detached } from '../delivery/detach.ts'
 import { ToolBlockedError } from '../guard/blocked.ts'
 import { takeInput } from '../guard/input.ts'
 import type { Authorization } from '../guard/rules.ts'
-import type { StopSignal } from '../runtime.ts'
+import type { StopSignal } from '../delivery/runtime.ts'
 import type { Tacho } from '../tacho.ts'
 import { beginPart, fields, keyOf, number, OpenSpans, set, text, type Fields, type RunPart } from './host.ts'
 import { messagesOf } from './messages.ts'

@@ -2,14 +2,14 @@
 import { canRecord, coreOf, isMarked, mark } from '../border.ts'
 import { attempt } from '../core.ts'
 import type { Recorder } from '../recorder.ts'
-import { readSafely } from '../json.ts'
+import { readSafely } from '../recording/json.ts'
 import { fields, text, type Fields } from './host.ts'
 import { hostCall } from './host-call.ts'
 import type { ModelRequest, ModelResult } from './model-call.ts'
 import { ModelStream, type Collector } from './model-stream.ts'
 import { clientCall, type ClientCall } from './noted-call.ts'
 import { openCallsOf } from './open-calls.ts'
-import { isResponse } from '../streamed-result.ts'
+import { isResponse } from '../recording/streamed-result.ts'
 
 export interface Method {
   /** For example `['chat', 'completions', 'create']`. */

@@ -1,5 +1,5 @@
 /** Whether the arguments of a call fit its tool, as far as its schema says so at once. */
-import { readSafely } from '../json.ts'
+import { readSafely } from '../recording/json.ts'
 import { fields } from './host.ts'
 
 /** @param raw as received. Undefined: only the framework knows. */

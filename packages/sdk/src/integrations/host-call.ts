@@ -4,7 +4,7 @@
  */
 import { coreIn } from '../border.ts'
 import { attempt } from '../core.ts'
-import { readSafely } from '../json.ts'
+import { readSafely } from '../recording/json.ts'
 
 interface Recording {
   /** Makes its span the current one. */

@@ -2,7 +2,7 @@
  * Which agent of a graph acts, and when one hands over to another: a node or a tool that returns a `Command`, and a node with a
  * model whose conditional edge leads to another node with a model.
  */
-import type { Context } from '../context.ts'
+import type { Context } from '../recording/context.ts'
 import type { Core } from '../core.ts'
 import { fields, set, text, withAgent, type Fields } from './host.ts'
 

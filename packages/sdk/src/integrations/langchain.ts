@@ -3,11 +3,11 @@
  * `tools: guardTools([refund], tacho)`.
  */
 import { canRecord, coreOf, sharedIn } from '../border.ts'
-import type { Context } from '../context.ts'
+import type { Context } from '../recording/context.ts'
 import { attempt } from '../core.ts'
 import type { ToolBlockedError } from '../guard/blocked.ts'
-import { readSafely } from '../json.ts'
-import type { StopSignal } from '../runtime.ts'
+import { readSafely } from '../recording/json.ts'
+import type { StopSignal } from '../delivery/runtime.ts'
 import type { Recorder } from '../recorder.ts'
 import type { Tacho } from '../tacho.ts'
 import { askedCallsOf } from './asked-calls.ts'

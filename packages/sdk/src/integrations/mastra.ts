@@ -1,5 +1,5 @@
 /** Mastra: `const createTool = guardTool(mastra.createTool, tacho)`. Its models: `recordModel` of `@tacho/sdk/ai`. */
-import type { StopSignal } from '../runtime.ts'
+import type { StopSignal } from '../delivery/runtime.ts'
 import type { Tacho } from '../tacho.ts'
 import { fields, text } from './host.ts'
 import { guardedFactory } from './tool-factory.ts'

@@ -8,7 +8,7 @@
  *     \--nobody reads on, or its run or process ends--> aborted (model-call.ts)
  */
 import { attempt } from '../core.ts'
-import { withBody, type WebResponse } from '../streamed-result.ts'
+import { withBody, type WebResponse } from '../recording/streamed-result.ts'
 import { fields, type Fields } from './host.ts'
 import type { ModelResult } from './model-call.ts'
 import type { ClientCall } from './noted-call.ts'

@@ -1,7 +1,7 @@
 /** A call of a client that a framework makes for a call that it tells of itself: both are one call, and the framework's is recorded. */
 import { coreOf, sharedIn } from '../border.ts'
 import type { Core } from '../core.ts'
-import { readSafely } from '../json.ts'
+import { readSafely } from '../recording/json.ts'
 import type { Recorder } from '../recorder.ts'
 import { messagesOf } from './messages.ts'
 import { ModelCall, type ModelRequest, type ModelResult } from './model-call.ts'

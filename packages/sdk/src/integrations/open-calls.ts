@@ -6,7 +6,7 @@
  *     \--a call has no answer yet, or its stream is read on--> late --all have ended, and none followed--> ended
  *                                                                \--nobody reads on--> aborted, ended
  */
-import type { RunScope } from '../context.ts'
+import type { RunScope } from '../recording/context.ts'
 import { sharedIn } from '../border.ts'
 import type { Background, Core, Endable, EndLate } from '../core.ts'
 

@@ -4,9 +4,9 @@
  */
 import { canRecord, coreOf, isMarked, mark, sharedIn } from '../border.ts'
 import { attempt } from '../core.ts'
-import type { Failure } from '../ending.ts'
-import type { Outcome } from '../run.ts'
-import type { StopSignal } from '../runtime.ts'
+import type { Failure } from '../delivery/ending.ts'
+import type { Outcome } from '../recording/run.ts'
+import type { StopSignal } from '../delivery/runtime.ts'
 import type { Recorder } from '../recorder.ts'
 import type { Tacho } from '../tacho.ts'
 import { askedCallsOf, candidatesIn } from './asked-calls.ts'

@@ -1,5 +1,5 @@
 /** The OpenAI client, 4 to 7: `const openai = recordClient(new OpenAI(), tacho)`. */
-import type { StopSignal } from '../runtime.ts'
+import type { StopSignal } from '../delivery/runtime.ts'
 import type { Recorder } from '../recorder.ts'
 import type { Tacho } from '../tacho.ts'
 import { askedCallsOf, candidatesIn } from './asked-calls.ts'

@@ -1,6 +1,6 @@
 /** Guarded below all that a framework does to the input of a tool. */
 import type { ToolBlockedError } from '../guard/blocked.ts'
-import type { StopSignal } from '../runtime.ts'
+import type { StopSignal } from '../delivery/runtime.ts'
 import type { Tacho } from '../tacho.ts'
 import { askedCallsOf } from './asked-calls.ts'
 import { fitsSchema } from './fits.ts'

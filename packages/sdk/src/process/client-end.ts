@@ -1,9 +1,9 @@
 /** What a client does when its process ends. process-end.ts says when. */
-import type { Diagnostics } from '../diagnostics.ts'
-import type { Failure } from '../ending.ts'
+import type { Diagnostics } from '../delivery/diagnostics.ts'
+import type { Failure } from '../delivery/ending.ts'
 import type { Settings } from '../options.ts'
-import { endRunsAtEnd } from '../process-end.ts'
-import type { FlushResult, Sender } from '../sender.ts'
+import { endRunsAtEnd } from '../delivery/process-end.ts'
+import type { FlushResult, Sender } from '../delivery/sender.ts'
 import { hint } from './deliver-now.ts'
 import { isHostOver } from './idle-host.ts'
 

@@ -6,11 +6,11 @@
 import { spawnSync } from 'node:child_process'
 import path from 'node:path'
 import process from 'node:process'
-import { verdictOf } from '../answer.ts'
-import { piecesOf } from '../batch.ts'
-import { readSafely } from '../json.ts'
-import type { QueuedItem } from '../queue.ts'
-import type { Sender } from '../sender.ts'
+import { verdictOf } from '../delivery/answer.ts'
+import { piecesOf } from '../delivery/batch.ts'
+import { readSafely } from '../recording/json.ts'
+import type { QueuedItem } from '../delivery/queue.ts'
+import type { Sender } from '../delivery/sender.ts'
 
 /** One line for each answer. Ends with the first failure. */
 const PROGRAM = `

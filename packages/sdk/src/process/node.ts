@@ -1,9 +1,9 @@
 /** There from a client's first call on. */
 import { clearTimeout, setTimeout } from 'node:timers'
-import { isWorkerd } from '../context.ts'
-import { metadataOf } from '../metadata.ts'
-import { timers } from '../runtime.ts'
-import { createWriting } from '../writing.ts'
+import { isWorkerd } from '../recording/context.ts'
+import { metadataOf } from '../recording/metadata.ts'
+import { timers } from '../delivery/runtime.ts'
+import { createWriting } from '../recording/writing.ts'
 import { endWith } from './client-end.ts'
 import { deliverNow } from './deliver-now.ts'
 import { endWithHost } from './idle-host.ts'

@@ -4,8 +4,8 @@
  */
 import { Buffer } from 'node:buffer'
 import process from 'node:process'
-import type { Body } from '../http.ts'
-import { inOnePiece, type FetchInit } from '../runtime.ts'
+import type { Body } from '../delivery/http.ts'
+import { inOnePiece, type FetchInit } from '../delivery/runtime.ts'
 
 /** A smaller body costs less than its stream. */
 const WORTH_BYTES = 16_384

@@ -1,9 +1,9 @@
 /** What Tacho has besides from its first call on, where node.ts is. A Recorder goes without. */
 import { createDiskCache } from '../configuration/disk-cache.ts'
-import { ISSUE_BOUNDS, IssueRecords, receiptOf, type IssueParts } from '../issue-records.ts'
-import type { Sender } from '../sender.ts'
-import { spoolEvents, spoolQueue } from '../spool-queue.ts'
-import { callCounts } from '../usage-shapes.ts'
+import { ISSUE_BOUNDS, IssueRecords, receiptOf, type IssueParts } from '../delivery/issue-records.ts'
+import type { Sender } from '../delivery/sender.ts'
+import { spoolEvents, spoolQueue } from '../delivery/spool-queue.ts'
+import { callCounts } from '../recording/usage-shapes.ts'
 import { besideOf } from './deliver-now.ts'
 import { host } from './node.ts'
 import { streamed } from './streamed.ts'

@@ -1,8 +1,8 @@
 /** In memory, behind `fetch`. */
 import type { DeployedPolicy } from '../configuration/configuration.ts'
 import type { LocalPolicy } from '../guard/rules.ts'
-import type { Fetch, FetchReply } from '../runtime.ts'
-import { sha256 } from '../sha256.ts'
+import type { Fetch, FetchReply } from '../delivery/runtime.ts'
+import { sha256 } from '../delivery/sha256.ts'
 
 export interface RecordedEvent {
   readonly eventId: string

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict'
 import { test, type TestContext } from 'node:test'
 import { Tacho, type TachoOptions } from '../../src/index.ts'
-import { hostRuntime } from '../../src/runtime.ts'
+import { hostRuntime } from '../../src/delivery/runtime.ts'
 import { FakeService } from '../../src/testing/fake-service.ts'
 import { policy, resultOf } from '../guard/scene.ts'
 

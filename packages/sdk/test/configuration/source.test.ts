@@ -6,7 +6,7 @@ import path from 'node:path'
 import { test, type TestContext } from 'node:test'
 import { json, refuse, startScriptedService, type Answer } from '@tacho/sdk-conformance/scripted-service.ts'
 import { Tacho, type TachoOptions } from '../../src/index.ts'
-import { hostRuntime, type Runtime } from '../../src/runtime.ts'
+import { hostRuntime, type Runtime } from '../../src/delivery/runtime.ts'
 
 function prompt(name: string, content: string) {
   const contentHash = createHash('sha256').update(content).digest('hex')

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { Tacho, ToolBlockedError } from '../../src/index.ts'
-import type { Fetch } from '../../src/runtime.ts'
+import type { Fetch } from '../../src/delivery/runtime.ts'
 import { FakeService } from '../../src/testing/fake-service.ts'
 
 const POLICY = {

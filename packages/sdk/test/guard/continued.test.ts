@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict'
 import { test, type TestContext } from 'node:test'
 import { Tacho, ToolBlockedError, type GuardDefaults, type RunHandle } from '../../src/index.ts'
-import { createRunState, freeNumber, nextNumber, spendNumber, takeNumber } from '../../src/run-state.ts'
+import { createRunState, freeNumber, nextNumber, spendNumber, takeNumber } from '../../src/recording/run-state.ts'
 import { FakeService } from '../../src/testing/fake-service.ts'
 import { policy, resultOf } from './scene.ts'
 

@@ -1,7 +1,7 @@
 /** Parts of the tests of guarded calls. */
 import type { TestContext } from 'node:test'
 import { ToolBlockedError, type LocalPolicy } from '../../src/index.ts'
-import { hostRuntime } from '../../src/runtime.ts'
+import { hostRuntime } from '../../src/delivery/runtime.ts'
 import { fakeTacho, type FakeOptions } from '../../src/testing/fake-tacho.ts'
 
 // A slow machine is no late start.

@@ -313,7 +313,9 @@ const TRAITS = runFiltersBy('trait')
 /** One text for all scans: each text is prepared once and kept. Every text contains the empty text. */
 const scanCondition = (sql: Sql): string =>
   [
-    ...Object.entries(SCANNED_COLUMNS).map(([name, [column]]) => `(${column} >= :${name}${name === 'minCost' ? ' OR uncosted IS NOT NULL' : ''})`),
+    ...Object.entries(SCANNED_COLUMNS).map(
+      ([name, [column]]) => `(${column} >= :${name}${name === 'minCost' ? ' OR uncosted IS NOT NULL' : ''})`,
+    ),
     ...TRAITS.map((name) => contains(sql, 'traits', `:${name}`)),
   ].join(' AND ')
 

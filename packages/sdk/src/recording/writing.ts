@@ -2,10 +2,10 @@
  * In Node it is there from the first call on, because a process that ends writes too; elsewhere it is loaded beside the
  * host's code.
  */
-import type { Diagnostics } from './diagnostics.ts'
+import type { Diagnostics } from '../delivery/diagnostics.ts'
 import type { JsonObject, JsonText } from './json.ts'
 import { createMask, loadChecksum } from './mask.ts'
-import type { Settings } from './options.ts'
+import type { Settings } from '../options.ts'
 import { shorten } from './shorten.ts'
 import { byteLength } from './text.ts'
 

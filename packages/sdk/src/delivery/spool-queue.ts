@@ -1,11 +1,11 @@
 import type { Diagnostics } from './diagnostics.ts'
-import { PROTECTED_TYPES } from './event.ts'
-import type { Settings } from './options.ts'
-import { nameOf } from './json.ts'
+import { PROTECTED_TYPES } from '../recording/event.ts'
+import type { Settings } from '../options.ts'
+import { nameOf } from '../recording/json.ts'
 import { QueuedItem, type Bounds } from './queue.ts'
 import type { Sender } from './sender.ts'
 import { openSpool, type SpoolParts } from './spool.ts'
-import { byteLength } from './text.ts'
+import { byteLength } from '../recording/text.ts'
 
 /** What is kept: the ending of its files, the field with its id, and the counts of its sender. */
 export interface KeptQueue {

@@ -1,6 +1,6 @@
 /** Later changes by the host have no effect. */
-import { readSafely } from './json.ts'
-import { LIMITS } from './limits.ts'
+import { readSafely } from '../recording/json.ts'
+import { LIMITS } from '../limits.ts'
 
 /** Characters of all texts and keys, and 256 for each value. */
 const ROOM = 16_777_216

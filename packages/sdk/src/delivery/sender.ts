@@ -16,7 +16,7 @@
  */
 import type { KeyRefusal, Verdict } from './answer.ts'
 import type { Diagnostics, DropReason } from './diagnostics.ts'
-import { LIMITS } from './limits.ts'
+import { LIMITS } from '../limits.ts'
 import { noteDrop, Queue, type Bounds, type QueuedItem } from './queue.ts'
 import { REFUSED_MS, waitMs } from './retry.ts'
 import type { Runtime, Timer } from './runtime.ts'

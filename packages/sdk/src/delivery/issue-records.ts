@@ -1,17 +1,17 @@
 /** Their own sender delivers them one by one. */
 import { ACCEPTED, verdictOf, type Verdict } from './answer.ts'
-import type { CurrentContext, RunScope } from './context.ts'
+import type { CurrentContext, RunScope } from '../recording/context.ts'
 import { createDiagnostics, noteUnknown, type Diagnostics, type DropReason } from './diagnostics.ts'
 import type { HttpResult, Reply, Request } from './http.ts'
-import { joined, readSafely } from './json.ts'
-import type { Settings } from './options.ts'
-import type { PayloadCapture } from './payload.ts'
+import { joined, readSafely } from '../recording/json.ts'
+import type { Settings } from '../options.ts'
+import type { PayloadCapture } from '../recording/payload.ts'
 import { QueuedItem } from './queue.ts'
 import type { Runtime } from './runtime.ts'
 import { Sender, type Deliver } from './sender.ts'
-import { byteLength, cutText, wellFormed } from './text.ts'
-import { LIMITS } from './limits.ts'
-import type { Ids } from './uuid.ts'
+import { byteLength, cutText, wellFormed } from '../recording/text.ts'
+import { LIMITS } from '../limits.ts'
+import type { Ids } from '../recording/uuid.ts'
 
 /** @internal */
 export interface RecordName {

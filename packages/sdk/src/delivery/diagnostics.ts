@@ -1,5 +1,5 @@
 import type { Runtime } from './runtime.ts'
-import { cutText } from './text.ts'
+import { cutText } from '../recording/text.ts'
 
 export type DiagnosticLevel = 'info' | 'warning' | 'error'
 

@@ -1,5 +1,5 @@
 /** Generators, streams and lazy thenables, such as query builders, work only after they are returned. */
-import { readSafely } from './json.ts'
+import { readSafely } from '../recording/json.ts'
 
 export type Failure = { readonly error: unknown }
 /** The work closes when the promise, if any, resolves. `isCancelled`: its reader left. */

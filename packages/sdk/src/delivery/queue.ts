@@ -1,7 +1,7 @@
 /** Bounded in number and bytes. The oldest leave first; outcomes and policy decisions leave last. */
-import type { Recorder } from './context.ts'
+import type { Recorder } from '../recording/context.ts'
 import type { DropReason } from './diagnostics.ts'
-import { byteLength } from './text.ts'
+import { byteLength } from '../recording/text.ts'
 
 interface Identity {
   readonly id: string

@@ -1,5 +1,5 @@
 import { AsyncLocalStorage } from 'node:async_hooks'
-import type { Failure } from './ending.ts'
+import type { Failure } from '../delivery/ending.ts'
 import { readSafely } from './json.ts'
 import type { Trace } from './open-telemetry.ts'
 import type { CarriedState, OpenCall, RunState } from './run-state.ts'

@@ -4,7 +4,7 @@ import { corrections, piecesOf } from './batch.ts'
 import { gzip } from './compress.ts'
 import type { Diagnostics } from './diagnostics.ts'
 import type { Reply, Request } from './http.ts'
-import type { Settings } from './options.ts'
+import type { Settings } from '../options.ts'
 import type { QueuedItem } from './queue.ts'
 import type { Runtime } from './runtime.ts'
 

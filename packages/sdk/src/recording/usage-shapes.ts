@@ -1,6 +1,6 @@
 /**
  * Token counts of a model call, by the names that providers and frameworks give them. Pure and without imports: the
- * server and the CLI read usage with it. `packages/sdk/src/usage-shapes.ts` is the same file, and
+ * server and the CLI read usage with it. `packages/sdk/src/recording/usage-shapes.ts` is the same file, and
  * `sdks/python/src/tacho_sdk/recording/usage_shapes.py` the same table: `packages/contract/vectors/usage-shapes.json`, a whole
  * answer of each provider, tests all three. docs/cost.md
  */

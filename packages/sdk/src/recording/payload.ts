@@ -1,9 +1,9 @@
 /** Reduced to metadata if configured. writing.ts makes the JSON text. */
 import { exceptionOf } from './exception.ts'
 import { errorText, isError, joined, nameOf, readSafely, snapshotOf, type JsonText } from './json.ts'
-import { LIMITS } from './limits.ts'
+import { LIMITS } from '../limits.ts'
 import type { metadataOf } from './metadata.ts'
-import type { Settings } from './options.ts'
+import type { Settings } from '../options.ts'
 import type { Writing } from './writing.ts'
 
 export type Payload = Readonly<Record<string, unknown>>

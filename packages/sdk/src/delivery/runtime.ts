@@ -1,6 +1,6 @@
 /** What the SDK uses from its process. Tests supply their own clock, randomness, timers and network. */
-import { outside } from './context.ts'
-import { readSafely } from './json.ts'
+import { outside } from '../recording/context.ts'
+import { readSafely } from '../recording/json.ts'
 
 /** @internal */
 export interface Timer {

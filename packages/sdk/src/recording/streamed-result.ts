@@ -1,7 +1,7 @@
 /** A run ends when the body of its result does. Loaded only for streams, Responses and async iterables. */
-import { observeSteps, once, type End, type Within } from './ending.ts'
+import { observeSteps, once, type End, type Within } from '../delivery/ending.ts'
 import { readSafely } from './json.ts'
-import type { Runtime } from './runtime.ts'
+import type { Runtime } from '../delivery/runtime.ts'
 
 /** A body that nobody began to read until then is not read any more. */
 const UNREAD_MS = 10_000

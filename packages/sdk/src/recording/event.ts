@@ -3,11 +3,11 @@
  * later, because the record call must not wait for that.
  */
 import type { RunScope, Span } from './context.ts'
-import type { Diagnostics } from './diagnostics.ts'
-import { LIMITS } from './limits.ts'
+import type { Diagnostics } from '../delivery/diagnostics.ts'
+import { LIMITS } from '../limits.ts'
 import type { Captured, Payload } from './payload.ts'
 import type { Ids } from './uuid.ts'
-import { QueuedItem, type Written } from './queue.ts'
+import { QueuedItem, type Written } from '../delivery/queue.ts'
 import { cutText, wellFormed } from './text.ts'
 
 /** Event types of the interface. Any other text of at most 50 characters is also allowed. */

@@ -2,7 +2,7 @@
 import type { RunScope } from './context.ts'
 import type { Draft } from './event.ts'
 import { carriedState, resumedState, type CarriedState, type RunState, type SharedStates } from './run-state.ts'
-import type { Runtime } from './runtime.ts'
+import type { Runtime } from '../delivery/runtime.ts'
 
 export interface RunUsage {
   toolCalls: number

@@ -1,7 +1,7 @@
 /** A part of a run: a child span of the current one, or a run of its own. */
 import { childSpan, type Context } from './context.ts'
-import { leaveCalls, type Core } from './core.ts'
-import type { Failure } from './ending.ts'
+import { leaveCalls, type Core } from '../core.ts'
+import type { Failure } from '../delivery/ending.ts'
 import { createScope, type Outcome, type RunOptions } from './run.ts'
 
 export interface RunPart {

@@ -8,9 +8,9 @@
  *      +--the function fails: the request counts as unanswered, so it is tried again with a backoff
  */
 import { keyRefusal } from './answer.ts'
-import { outside } from './context.ts'
+import { outside } from '../recording/context.ts'
 import type { HttpResult, NoReply } from './http.ts'
-import type { GivenKey } from './options.ts'
+import type { GivenKey } from '../options.ts'
 import type { Runtime } from './runtime.ts'
 
 export interface RotatingKey {

@@ -12,7 +12,7 @@ import path from 'node:path'
 import process from 'node:process'
 import type { Diagnostics } from './diagnostics.ts'
 import type { Runtime, Timer } from './runtime.ts'
-import type { Ids } from './uuid.ts'
+import type { Ids } from '../recording/uuid.ts'
 
 /** A line: JSON without a line break. */
 export interface Kept {

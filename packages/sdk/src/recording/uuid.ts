@@ -1,4 +1,4 @@
-import type { Runtime } from './runtime.ts'
+import type { Runtime } from '../delivery/runtime.ts'
 
 const HEX = Array.from({ length: 256 }, (_, byte) => byte.toString(16).padStart(2, '0'))
 const COUNTER_MAX = 0xfff
