@@ -157,7 +157,7 @@ test('it has no dependencies', () => {
 })
 
 const PROGRAM = `
-import { Tacho, ToolBlockedError, type Diagnostic } from '@tacho/sdk'
+import { Tacho, ToolBlockedError, type Diagnostic, type TachoOptions } from '@tacho/sdk'
 import { Recorder } from '@tacho/sdk/record'
 import { fakeTacho } from '@tacho/sdk/testing'
 
@@ -181,7 +181,6 @@ console.log(JSON.stringify({ answer, sent: [sent, small.sent], blocked, names: [
 
 /** What hosts pass whose types differ from one another. Compiled, never run. */
 const TYPES = `
-import { Tacho, type TachoOptions } from '@tacho/sdk'
 
 const given: { enabled: boolean | undefined; agentName: string | undefined } = { enabled: undefined, agentName: undefined }
 const options: TachoOptions[] = [

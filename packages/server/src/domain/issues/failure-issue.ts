@@ -3,11 +3,10 @@ import { hash } from 'node:crypto'
 import type { Facts } from '@tacho/contract/issues/issue.ts'
 import { ownFrame } from '@tacho/contract/issues/stack-frame.ts'
 import { failureOf, type Failure } from '@tacho/contract/issues/failure.ts'
-import { canonicalFacts, type Grouping } from './issue.ts'
+import { canonicalFacts, type Grouping, releaseOf } from './issue.ts'
 import { messageTemplate, VARIABLE } from './message-template.ts'
 import type { Payload, StoredEvent } from '../../storage/record/events.ts'
 import { promptUseOf } from '../record/payload-facts.ts'
-import { releaseOf } from './issue-view.ts'
 
 /** Increase this when the hash input changes, so that old fingerprints stay valid. */
 const VERSION = 'v3'

@@ -10,11 +10,18 @@ import { approvalNoteOf } from '../approvals/approval.ts'
 import { dropsOf, numberInRunOf } from './completeness.ts'
 import { jsonFault } from '../web/json-body.ts'
 import { payloadSlices } from './json-slices.ts'
-import { eventFailure, promptUseOf, traitsOf, userIdOf, callKeyOf, toolUseOf } from './payload-facts.ts'
+import {
+  eventFailure,
+  promptUseOf,
+  traitsOf,
+  userIdOf,
+  callKeyOf,
+  toolUseOf,
+  payloadWarnings,
+} from './payload-facts.ts'
 import { scoreOf } from '../runs/score.ts'
 import { faultLine, schemaFaults } from '../web/schema-faults.ts'
 import { hasAtMost, isStorableText, UNSTORABLE, unstorableField } from '../web/text.ts'
-import { payloadWarnings } from './payload-warnings.ts'
 import { latencyOf, outcomeOf, usageOf } from './usage.ts'
 
 const eventInput = Compile(EventInput)

@@ -1,8 +1,8 @@
 import { LIMITS } from '@tacho/contract/engine/limits.ts'
 import type { IssueState } from '@tacho/contract/issues/issue.ts'
 import { DAY_MS, isoTime } from '../../storage/engine/times.ts'
-import { normalised } from '../../domain/issues/issue.ts'
 import {
+  normalised,
   toActivity,
   toAffectedAgent,
   toAffectedRun,
@@ -10,7 +10,7 @@ import {
   toIssueRecord,
   toIssueSummary,
   issueRecordJson,
-} from '../../domain/issues/issue-view.ts'
+} from '../../domain/issues/issue.ts'
 import { isStorableText } from '../../domain/web/text.ts'
 import type {
   IssueFilter,

@@ -4,7 +4,7 @@ import type { SessionRow, OperatorTokenRow } from '../../storage/people/operator
 import { isAddressAllowed, wrongAddress } from '../tenants/allowed-addresses.ts'
 import type { Deps } from '../web/deps.ts'
 import { isRefusal, refuse, replyError, type Refusal } from '../web/reply-error.ts'
-import { sessionTokenOf } from './session-cookie.ts'
+import { sessionTokenOf } from './sign-in-records.ts'
 import { actorWith, admitAgain, personActor, type Actor } from './access.ts'
 import type { OperatorLimits } from './attempts.ts'
 

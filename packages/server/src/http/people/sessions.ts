@@ -4,7 +4,7 @@ import { hashPassword, verifyPassword, sessionCredential } from '../../domain/pe
 import type { AuditEntry, SessionRow } from '../../storage/people/operators.ts'
 import type { Deps } from '../web/deps.ts'
 import { refuse } from '../web/reply-error.ts'
-import { expireSessionCookie, cookieHeader, SESSION_COOKIE, sessionTokenIn, setCookies } from './session-cookie.ts'
+import { expireSessionCookie, cookieHeader, SESSION_COOKIE, sessionTokenIn, setCookies } from './sign-in-records.ts'
 import type { Attempts } from './attempts.ts'
 import { isoOf } from '../../domain/web/shown.ts'
 import type { OperatorDeps } from '../web/operator-serve.ts'

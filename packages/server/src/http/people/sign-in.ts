@@ -19,7 +19,7 @@ import {
   SESSION_COOKIE,
   sessionTokenIn,
   setCookies,
-} from './session-cookie.ts'
+} from './sign-in-records.ts'
 import type { Attempts } from './attempts.ts'
 import { PROVIDER_ID } from './identity-provider.ts'
 import { personalEntry } from './audit.ts'

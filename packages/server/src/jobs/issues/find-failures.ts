@@ -11,8 +11,7 @@ import {
   type FailedEvent,
   type ToldFailure,
 } from '../../domain/issues/failure-issue.ts'
-import { canonicalFacts, type Grouping, groupingOf, issueTitle } from '../../domain/issues/issue.ts'
-import { releaseIn } from '../../domain/issues/issue-view.ts'
+import { canonicalFacts, type Grouping, groupingOf, issueTitle, releaseIn } from '../../domain/issues/issue.ts'
 import {
   readFailureSubject,
   type NamedFailure,
@@ -20,8 +19,8 @@ import {
   type RunInReview,
   type IssueDecision,
   type RecordInReview,
+  type NewLoop,
 } from '../../storage/issues/issues.ts'
-import type { NewLoop } from '../../storage/issues/loops.ts'
 import { readTraits } from '../../storage/runs/runs.ts'
 import { uuidv7, type Random } from '../../storage/engine/uuid.ts'
 import type { WorkItem } from '../../storage/engine/work.ts'

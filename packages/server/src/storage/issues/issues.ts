@@ -1,6 +1,7 @@
 import type { IssueActivity, IssueState } from '@tacho/contract/issues/issue.ts'
 import type { RunStatus } from '@tacho/contract/runs/run.ts'
 import type { RecordKind, RecordOrigin, RecordStatus } from '@tacho/contract/issues/issue-record.ts'
+import { LIMITS } from '@tacho/contract/engine/limits.ts'
 import type { PageAfter, RowFor } from '../engine/page.ts'
 import type { RowOf } from '../engine/tables.ts'
 import type { ApprovalRow } from '../approvals/approvals.ts'
@@ -234,4 +235,36 @@ export function readFailureSubject(subject: string): { run: string; span: TimeSp
   if (run === '') return null
   if (from === undefined) return { run, span: null }
   return { run, span: { from: Number(from), to: Number(to), ...(end !== undefined && { ends: true }) } }
+}
+
+/** A loop: one tool is called with the same input again and again, as the detectors of the SDKs count it. */
+
+/** Of the hash of a call: equal ones among twenty calls are hardly ever an accident. */
+export const CALL_KEY_CHARS = 8
+
+export const RECENT_CALLS_CHARS = LIMITS.loopWindowCalls * CALL_KEY_CHARS
+
+/** `recent`: the keys of the latest calls, one after another. */
+export function addCall(recent: string | null, key: string): string {
+  return `${recent ?? ''}${key}`.slice(-RECENT_CALLS_CHARS)
+}
+
+/** Whether the latest call is in a loop. */
+export function isLoop(recent: string): boolean {
+  const latest = recent.slice(-CALL_KEY_CHARS)
+  let times = 0
+  for (let at = 0; at < recent.length; at += CALL_KEY_CHARS) {
+    if (recent.startsWith(latest, at)) times++
+  }
+  return times >= LIMITS.loopCalls
+}
+
+export interface NewLoop {
+  id: string
+  toolName: string
+  clientId: string
+  sessionId: string | null
+  /** External, or its name. */
+  agentId: string
+  time: number
 }

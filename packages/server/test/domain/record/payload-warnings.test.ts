@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
 import { PAYLOADS } from '@tacho/contract/record/payload.ts'
-import { payloadWarnings } from '../../../src/domain/record/payload-warnings.ts'
+import { payloadWarnings } from '../../../src/domain/record/payload-facts.ts'
 import { usageOf } from '../../../src/domain/record/usage.ts'
 
 const codes = (type: string, payload: Record<string, unknown>) => payloadWarnings(type, payload).map(({ code }) => code)

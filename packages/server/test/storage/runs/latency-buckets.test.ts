@@ -3,7 +3,7 @@ import { test } from 'node:test'
 import Database from 'better-sqlite3'
 import fc from 'fast-check'
 import { LIMITS } from '@tacho/contract/engine/limits.ts'
-import { bucketOf, IN_SKETCH, latencyAt } from '../../../src/storage/runs/latency-buckets.ts'
+import { bucketOf, IN_SKETCH, latencyAt } from '../../../src/storage/runs/usage.ts'
 
 const latency = fc.double({ min: 0.001, max: LIMITS.latencyMs, noNaN: true })
 const offBy = (shown: number, exact: number): number => Math.abs(shown / exact - 1)

@@ -12,7 +12,7 @@ import { changesRuns, read, write, selectList, type Sql, eventEnvironment } from
 import { allIn } from '../engine/rows.ts'
 import { findEnvironment } from '../tenants/workspaces.ts'
 import { textKey } from '../engine/keys.ts'
-import { lockRuns } from '../runs/runs-by-key.ts'
+import { lockRuns } from '../engine/revision.ts'
 import { deleteEvents, removeRuns } from './removal.ts'
 import { addProgress, lockProgress, settingsOf } from './retention.ts'
 import type { RunState } from '../record/run-state.ts'

@@ -1,6 +1,8 @@
 import type { AuditEntry } from '../../people/operators.ts'
 import { lookup, type Sql } from './sql.ts'
 import { insertAudit } from '../people/audit.ts'
+import { NIL_UUID } from '../../engine/uuid.ts'
+import { inChunks } from './rows.ts'
 
 export const revisionActs = lookup({ controlRevision })
 
@@ -36,4 +38,45 @@ export async function holdName(sql: Sql, name: string): Promise<void> {
 /** In one order everywhere, and before any row. */
 export async function holdFailures(sql: Sql, environmentId: string, runIds: Iterable<string>): Promise<void> {
   for (const runId of [...new Set(runIds)].toSorted()) await holdName(sql, `${environmentId} ${runId}`)
+}
+
+/**
+ * PostgreSQL searches the index once for each key: for a list it may choose an index that has the key behind other
+ * columns, and read the entries of all runs of the environment.
+ */
+
+/** No run has it. It fills the last chunk, as NIL_UUID does: a key given twice would return its run twice. */
+const NO_NUMBER = -1
+
+export function runsByNumber<Row>(sql: Sql, environmentId: string, numbers: readonly number[], columns: string) {
+  return rowsByKey<Row>(sql, environmentId, numbers, { table: 'runs', key: 'number', columns })
+}
+
+/** Runs that a client writes to now are left out. */
+export function lockRuns<Row>(sql: Sql, environmentId: string, ids: readonly string[], columns: string) {
+  const order = 'id LIMIT 1 FOR UPDATE SKIP LOCKED'
+  return rowsByKey<Row>(sql, environmentId, ids, { table: 'runs', key: 'id', columns, order })
+}
+
+interface ByKey {
+  table: 'runs' | 'run_scores'
+  key: 'number' | 'id' | 'run'
+  /** Of the table `r`. */
+  columns: string
+  /** Of the rows of one key, with their limit. */
+  order?: string
+}
+
+export function rowsByKey<Row>(sql: Sql, environmentId: string, keys: readonly (string | number)[], by: ByKey) {
+  const { table, key, columns, order = `${key} LIMIT 1` } = by
+  const [type, filler] = key === 'number' ? ['BIGINT', NO_NUMBER] : ['UUID', NIL_UUID]
+  const wanted = `CAST(wanted.column1 AS ${type})`
+  const text =
+    sql.dialect === 'sqlite'
+      ? `SELECT ${columns} FROM ${table} AS r WHERE r.environment_id = :env AND r.${key} IN (:keys)`
+      : `SELECT ${columns} FROM (VALUES :keys) AS wanted CROSS JOIN LATERAL (SELECT * FROM ${table}
+          WHERE environment_id = :env AND ${key} >= ${wanted} AND ${key} <= ${wanted} ORDER BY ${order}) AS r`
+  const query = (chunk: (string | number)[]) =>
+    sql.all<Row>(text, { env: environmentId, keys: sql.dialect === 'sqlite' ? chunk : chunk.map((one) => [one]) })
+  return inChunks(keys, query, filler)
 }

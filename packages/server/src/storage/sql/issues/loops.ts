@@ -1,8 +1,8 @@
 /**
- * Loops that the service sees in the tool calls of a run (storage/issues/loops.ts), whichever client recorded it. Each is an issue
+ * Loops that the service sees in the tool calls of a run (storage/issues/issues.ts), whichever client recorded it. Each is an issue
  * record of the service, which a review decides like a report of a client, so both have one issue.
  */
-import type { NewLoop } from '../../issues/loops.ts'
+import type { NewLoop } from '../../issues/issues.ts'
 import { write, type Sql } from '../engine/sql.ts'
 import { erasedKey, isErased } from '../data/erased-keys.ts'
 import { serviceRecordKey } from '../engine/keys.ts'

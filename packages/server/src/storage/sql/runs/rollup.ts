@@ -2,8 +2,7 @@
 import { insertJsonRows, type Columns, type InsertedTable } from '../engine/rows.ts'
 import type { Sql } from '../engine/sql.ts'
 import type { Kind, NameKeys } from './known-names.ts'
-import { IN_SKETCH, latencyAt, SKETCH } from '../../runs/latency-buckets.ts'
-import type { LatencyRow, UsageSums } from '../../runs/usage.ts'
+import { IN_SKETCH, latencyAt, SKETCH, type LatencyRow, type UsageSums } from '../../runs/usage.ts'
 import { hourOf } from '../../engine/times.ts'
 import { columnOf, memberOf } from '../../data/exports.ts'
 

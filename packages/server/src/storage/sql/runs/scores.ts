@@ -22,7 +22,7 @@ import { lookup, read, write, selectList, type Sql } from '../engine/sql.ts'
 import { insertAudit } from '../people/audit.ts'
 import { allIn, insertRows, replacing, withJson, columnsOfRow, rowFor } from '../engine/rows.ts'
 import { OF_UUID } from './runs.ts'
-import { rowsByKey } from './runs-by-key.ts'
+import { rowsByKey } from '../engine/revision.ts'
 
 export const scoresActs = {
   ...lookup({ listScores, readRunScores, listScoreNames }),

@@ -1,7 +1,6 @@
 /** Appends add with `times` 1; an erasure takes the same away with a negative one. */
 import { PROBLEM_KINDS, type ProblemKind } from '@tacho/contract/engine/words.ts'
-import { bucketOf } from '../../runs/latency-buckets.ts'
-import { TOKEN_PARTS, type CallTokens, type UsageSums } from '../../runs/usage.ts'
+import { bucketOf, TOKEN_PARTS, type CallTokens, type UsageSums } from '../../runs/usage.ts'
 import type { RunStatus } from '@tacho/contract/runs/run.ts'
 import type { CountedUsage } from '../../data/erasures.ts'
 import type { NewEvent, PromptUse } from '../../record/events.ts'

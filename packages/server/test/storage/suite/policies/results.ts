@@ -1,8 +1,9 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import type { NewEvent, PromptUse } from '../../../../src/storage/record/events.ts'
-import { bucketOf, latencyAt } from '../../../../src/storage/runs/latency-buckets.ts'
 import {
+  bucketOf,
+  latencyAt,
   isUncosted,
   partsOf,
   readUncosted,
