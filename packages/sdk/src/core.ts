@@ -1,14 +1,8 @@
 /** What all parts of the SDK share. Only `request` holds the API key. */
 import { host as hostProcess } from '#process'
 import type * as Delivery from './delivery/delivery.ts'
-import {
-  createContext,
-  outside,
-  type Context,
-  type CurrentContext,
-  type RunScope,
-  type Span,
-} from './recording/context.ts'
+import type { Context, CurrentContext, RunScope, Span } from './recording/context.ts'
+import { createContext, outside } from './recording/context.ts'
 import { createDiagnostics, noteUnknown, type Diagnostics } from './delivery/diagnostics.ts'
 import type { Failure } from './delivery/ending.ts'
 import { makeEvent, PROTECTED_TYPES, type Draft } from './recording/event.ts'
@@ -309,10 +303,8 @@ export function createCore(given: TachoOptions, runtime: Runtime, beyond: Beyond
   async function prepare(): Promise<void> {
     sender.hold()
     try {
-      const [{ createWriting }, { metadataOf }] = await Promise.all([
-        import('./recording/writing.ts'),
-        import('./recording/metadata.ts'),
-      ])
+      const parts = [import('./recording/writing.ts'), import('./recording/metadata.ts')] as const
+      const [{ createWriting }, { metadataOf }] = await Promise.all(parts)
       written = { ...createWriting(settings, diagnostics), metadata: metadataOf }
     } catch {
       diagnostics.report('error', 'masking_failed', 'A part of the SDK is missing: payloads are dropped.')
