@@ -6,6 +6,7 @@ import { isObject } from '@tacho/contract/record/payload-reader.ts'
 import { isErrorEvent, cancellationOf, failureOf } from '@tacho/contract/issues/failure.ts'
 import { HELD_BACK } from '@tacho/contract/runs/problem.ts'
 import { type ProblemKind, RUN_OUTCOMES } from '@tacho/contract/engine/words.ts'
+import { inputText } from '@tacho/policy/input-text.ts'
 import type { RunOutcome } from '@tacho/contract/runs/run.ts'
 import type { WarningCode } from '@tacho/contract/web/errors.ts'
 import type { Warning } from '@tacho/contract/record/event.ts'
@@ -35,8 +36,17 @@ export function callKeyOf(eventType: string, payload: Payload): string | null {
   if (eventType !== 'TOOL_CALL' || payload['reasonCode'] === 'declined') return null
   const { toolName, inputHash, input = payload['arguments'] } = payload
   if (typeof toolName !== 'string') return null
-  const of = typeof inputHash === 'string' ? inputHash : input === undefined ? null : JSON.stringify(input)
+  const of = typeof inputHash === 'string' ? inputHash : input === undefined ? null : canonicalText(toolName, input)
   return of === null ? null : hash('sha256', `${toolName}\0${of}`, 'base64url').slice(0, CALL_KEY_CHARS)
+}
+
+/** Members of equal inputs may come in another order. A lone surrogate or a too deep input has no canonical text. */
+function canonicalText(toolName: string, input: unknown): string {
+  try {
+    return inputText(toolName, input)
+  } catch {
+    return JSON.stringify(input)
+  }
 }
 
 /** Source: docs/decisions/0132-runs-in-another-order.md. */

@@ -24,7 +24,6 @@ export function eventsRoutes(app: FastifyInstance, deps: Deps): void {
     { memory, replies, admit, rawBody: true },
     async ({ request }): Promise<BatchResult | ReturnType<typeof refuse>> => {
       const { workspaceId, environmentId } = tenantOf(request)
-      lostRequests.noteSpool(request)
       const receivedAt = now()
       const isImport = request.headers[IMPORT_HEADER] === 'true'
       const body = request.bodyBytes ?? Buffer.alloc(0)
@@ -39,6 +38,7 @@ export function eventsRoutes(app: FastifyInstance, deps: Deps): void {
         await storeBatch(storage, environmentId, receivedAt, validated.batch, request),
       )
       metrics.recordBatch(result)
+      lostRequests.noteSpool(request)
       for (const [clientId, had] of judgingByOld(validated.batch.events)) {
         const keyId = request.apiKey?.id ?? ''
         configurationClients.record({ environmentId, keyId, clientId, had, tag: '', isClosing: false })

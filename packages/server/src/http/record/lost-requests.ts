@@ -29,7 +29,7 @@ export function createLostRequestCounts({ keys, metrics, now }: Counting) {
   let ofKeys = new Map<string, LostRequests>()
   let spools = new Map<string, SpoolTroubleRow>()
   return {
-    /** A client says it with a batch. */
+    /** A client says it with a batch that is accepted: anybody with a key can send others. */
     noteSpool(request: FastifyRequest): void {
       const trouble = SPOOL_TROUBLES.find((one) => one === request.headers[SPOOL_HEADER])
       const keyId = request.apiKey?.id

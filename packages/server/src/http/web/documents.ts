@@ -90,6 +90,8 @@ export function documentsRoutes(app: FastifyInstance, { version, now }: Options)
   app.get('/docs', (_request, reply) =>
     reply.header('content-security-policy', POLICY).type('text/html; charset=utf-8').send(PAGE),
   )
+  // Relative, because a proxy may serve us below a path.
+  app.get('/docs/', (_request, reply) => reply.redirect('../docs'))
   app.get('/docs/page.js', (_request, reply) => reply.type('text/javascript; charset=utf-8').send(SCRIPT))
   const caching = 'public, max-age=86400'
   for (const file of ['icon.svg', 'look.css', 'reference.css', 'guide.css']) {

@@ -74,8 +74,12 @@ export function guideRoutes(app: FastifyInstance): void {
         const page = await search(query.trim().slice(0, QUERY_CHARS))
         return sendInPieces(reply.headers(HEADERS).type('text/html; charset=utf-8'), page)
       }
-      const file = files.get(name === undefined ? PREFIX : `${PREFIX}/${name}`)
-      return file === undefined ? reply.callNotFound() : send(reply, file)
+      const address = name === undefined ? PREFIX : `${PREFIX}/${name}`
+      const file = files.get(address)
+      if (file !== undefined) return send(reply, file)
+      const closed = address.slice(0, -1)
+      if (!address.endsWith('/') || !files.has(closed)) return reply.callNotFound()
+      return reply.redirect(`../${path.posix.basename(closed)}${new URL(request.url, 'http://x').search}`)
     })
   }
   serveFolder(app, `${PREFIX}/pictures`, path.join(DOCS, 'pictures'), { caching: 'public, max-age=86400' })

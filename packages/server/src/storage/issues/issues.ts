@@ -1,3 +1,4 @@
+import { hash } from 'node:crypto'
 import type { IssueActivity, IssueState } from '@tacho/contract/issues/issue.ts'
 import type { RunStatus } from '@tacho/contract/runs/run.ts'
 import type { RecordKind, RecordOrigin, RecordStatus } from '@tacho/contract/issues/issue-record.ts'
@@ -257,6 +258,15 @@ export function isLoop(recent: string): boolean {
     if (recent.startsWith(latest, at)) times++
   }
   return times >= LIMITS.loopCalls
+}
+
+const HASH_CHARS = 8
+
+/** Names that no usage is counted by are too long to be looked for: each is cut, with its hash, so each tool has its own loop. */
+export function loopTool(toolName: string): string {
+  if (toolName.length <= LIMITS.searchChars) return toolName.toWellFormed()
+  const start = toolName.slice(0, LIMITS.searchChars - HASH_CHARS - 1).toWellFormed()
+  return `${start}…${hash('sha256', toolName, 'hex').slice(0, HASH_CHARS)}`
 }
 
 export interface NewLoop {

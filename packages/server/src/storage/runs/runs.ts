@@ -177,9 +177,14 @@ export function addTraits(traits: string, ofEvent: string): string {
   if (traits.includes(`\n${ofEvent}`)) return traits
   return ofEvent.split(/(?<=\n)/).reduce((all, line) => {
     if (all.includes(`\n${line}`)) return all
+    // A former value goes even if the latest has no room: none is better than a wrong one.
     const others = line.startsWith('meta:') ? withoutKey(all, line) : all
-    const most = /^(tag|meta):/.test(line) ? LABELLED_CHARS : TRAITS_CHARS
-    return others.length + line.length > most ? all : others + line
+    const most = !/^(tag|meta):/.test(line)
+      ? TRAITS_CHARS
+      : others === all
+        ? LABELLED_CHARS
+        : Math.max(LABELLED_CHARS, all.length)
+    return others.length + line.length > most ? others : others + line
   }, traits)
 }
 

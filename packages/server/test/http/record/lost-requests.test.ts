@@ -116,6 +116,9 @@ test('a client says that its spool is full, which the metric counts, and the doc
   for (const trouble of ['constructor', 'FULL', '', 'full', 'full']) assert.equal((await record(trouble)).status, 200)
   assert.deepEqual([await counted('full'), await counted('failed')], ['2', '0'])
   await eventually(async () => /"agent" of default\/development had a full spool/.test(await spools()), 'a full spool')
+  const refused = { body: {}, headers: { 'x-api-key': key, 'x-tacho-spool': 'failed' } }
+  assert.equal((await service.api('/events/batch', refused)).status, 400)
+  assert.equal(await counted('failed'), '0')
   await record('failed')
   await eventually(
     async () => /"agent" of default\/development cannot use its spool/.test(await spools()),

@@ -107,6 +107,50 @@ onBoth('a loop in recorded tool calls opens an issue and marks its run', async (
   assert.equal(issue?.occurrences, 1)
 })
 
+onBoth(
+  'equal calls with members in another order are a loop, and each tool with a long name has its own',
+  async (service) => {
+    const { record, found, path } = await tenant(service)
+    const long = 'x'.repeat(300)
+    const inputs = [
+      { a: 1, b: { c: 2, d: 3 } },
+      { b: { d: 3, c: 2 }, a: 1 },
+    ]
+    for (const [runId, toolName] of [
+      ['turned', 'get_order'],
+      ['long', long],
+      ['longer', `${long}y`],
+    ]) {
+      const calls = Array.from({ length: 5 }, (_, index) =>
+        event({
+          runId,
+          timestamp: START + index,
+          eventType: 'TOOL_CALL',
+          payload: { toolName, input: inputs[index % 2], output: 1 },
+        }),
+      )
+      await record(...calls)
+    }
+    assert.deepEqual(await found('?loops=true'), ['long', 'longer', 'turned'])
+    const titles = async () =>
+      (await service.operator<IssuePage>(`${path}/issues`)).body.items.map(({ title }) => title)
+    await eventually(async () => (await titles()).length === 3, 'an issue for each tool')
+    assert.equal((await titles()).filter((title) => title.startsWith('xxx')).length, 2)
+  },
+)
+
+onBoth('the latest value of a key counts when labels have no more room', async (service) => {
+  const { record, found } = await tenant(service)
+  const labelled = (index: number, runMetadata: object) =>
+    event({ runId: 'full', timestamp: START + index, payload: { runMetadata } })
+  const long = (index: number) => `${index}`.repeat(200)
+  await record(...Array.from({ length: 20 }, (_, index) => labelled(index, { [`key${index}`]: long(index % 10) })))
+  await record(labelled(30, { key3: `new${long(3).slice(3)}` }), labelled(31, { key4: `${long(4)}${'y'.repeat(40)}` }))
+  assert.deepEqual(await found(`?metadata=${encodeURIComponent(`key3=new${long(3).slice(3)}`)}`), ['full'])
+  assert.deepEqual(await found(`?metadata=${encodeURIComponent(`key3=${long(3)}`)}`), [])
+  assert.deepEqual(await found(`?metadata=${encodeURIComponent(`key4=${long(4)}`)}`), [])
+})
+
 onBoth('spans of OpenTelemetry name the end user, tags and metadata', async (service) => {
   const { environmentId } = await service.newTenant(`spans ${Math.random()}`)
   const key = await service.newKey({ scopes: ['events:write'], environmentId })

@@ -64,6 +64,16 @@ test('the page to browse the documents loads everything from our own origin', as
   for (const source of sources) assert.equal((await fetch(new URL(source, `${service.url}/docs`))).status, 200, source)
 })
 
+test('an address of the docs with a closing slash leads to its page, also below a path', async () => {
+  for (const address of ['/docs', '/docs/guide', '/docs/guide/erasure', '/docs/guide?q=erasure']) {
+    const { status, headers } = await fetch(service.url + address.replace(/(?=\?|$)/, '/'), { redirect: 'manual' })
+    assert.equal(status, 302, address)
+    const from = new URL(address.replace(/(?=\?|$)/, '/').slice(1), 'http://proxy/below/')
+    assert.equal(new URL(headers.get('location') ?? '', from).href, `http://proxy/below${address}`)
+  }
+  for (const address of ['/docs/guide//', '/docs/guide/none/']) assert.equal((await service.call(address)).status, 404)
+})
+
 test('the guide has every page of the docs, and each link in it leads somewhere', async () => {
   const docs = fileURLToPath(new URL('../../../../../docs', import.meta.url))
   const addresses = globSync('**/*.md', { cwd: docs }).map((file) => {

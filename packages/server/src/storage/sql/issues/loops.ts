@@ -2,7 +2,7 @@
  * Loops that the service sees in the tool calls of a run (storage/issues/issues.ts), whichever client recorded it. Each is an issue
  * record of the service, which a review decides like a report of a client, so both have one issue.
  */
-import type { NewLoop } from '../../issues/issues.ts'
+import { loopTool, type NewLoop } from '../../issues/issues.ts'
 import { write, type Sql } from '../engine/sql.ts'
 import { erasedKey, isErased } from '../data/erased-keys.ts'
 import { serviceRecordKey } from '../engine/keys.ts'
@@ -41,7 +41,8 @@ async function reportedTools(sql: Sql, environmentId: string, runId: string): Pr
   const text = `SELECT payload FROM issue_records WHERE environment_id = :env AND ${ofRun}
     AND detection_type = '${DETECTION_TYPE}' AND record_kind = 'DETECTION' AND origin = 'CLIENT' LIMIT ${REPORTS_READ}`
   const rows = await sql.all<{ payload: string }>(text, { env: environmentId, runId })
-  return new Set(rows.map(({ payload }) => (JSON.parse(payload) as { toolName?: unknown }).toolName))
+  const tools = rows.map(({ payload }) => (JSON.parse(payload) as { toolName?: unknown }).toolName)
+  return new Set(tools.map((tool) => (typeof tool === 'string' ? loopTool(tool) : tool)))
 }
 
 const REPORTS_READ = 1_000

@@ -14,7 +14,7 @@ import { uuidv7 } from '../../engine/uuid.ts'
 import { ownText } from './known-rows.ts'
 import { shortText, textKey } from '../engine/keys.ts'
 import { foundFailure, isError, keptFailure, type RunFailure } from '../../record/failure.ts'
-import { addCall, isLoop } from '../../issues/issues.ts'
+import { addCall, isLoop, loopTool } from '../../issues/issues.ts'
 import { addTraits, NO_TRAITS, traitLine } from '../../runs/runs.ts'
 import { addUncosted, type RunCalls, type UsageSums } from '../../runs/usage.ts'
 import { addUsage, noUsage } from '../runs/rollup.ts'
@@ -209,10 +209,12 @@ function noteUser(run: RunState, { userId }: NewEvent): void {
   run.hasGrown = true
 }
 
-function noteCall(run: RunState, { callKey, toolUse }: NewEvent): void {
+function noteCall(run: RunState, { callKey, toolUse, payload }: NewEvent): void {
   if (callKey === null || toolUse === null) return
   run.recentCalls = addCall(run.recentCalls, callKey)
-  if (isLoop(run.recentCalls) && growTraits(run, traitLine('loop', toolUse.tool))) run.hasNewLoop = true
+  if (!isLoop(run.recentCalls)) return
+  const tool = toolUse.tool || loopTool((JSON.parse(payload) as { toolName: string }).toolName)
+  if (tool !== '' && !tool.includes('\0') && growTraits(run, traitLine('loop', tool))) run.hasNewLoop = true
 }
 
 export function nameSession(run: RunState, { sessionId }: Pick<NewEvent, 'sessionId'>): void {
