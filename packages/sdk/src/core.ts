@@ -1,6 +1,5 @@
 /** What all parts of the SDK share. Only `request` holds the API key. */
 import { host as hostProcess } from '#process'
-import type * as Delivery from './delivery/delivery.ts'
 import type { Context, CurrentContext, RunScope, Span } from './recording/context.ts'
 import { createContext, outside } from './recording/context.ts'
 import { createDiagnostics, noteUnknown, type Diagnostics } from './delivery/diagnostics.ts'
@@ -203,7 +202,7 @@ export function createCore(given: TachoOptions, runtime: Runtime, beyond: Beyond
     const { createRotatingKey } = await import('./delivery/rotating-key.ts')
     return (rotating ??= createRotatingKey(apiKey, runtime))
   }
-  let loaded: typeof Delivery | undefined
+  let loaded: typeof import('./delivery/delivery.ts') | undefined
   // A failed import is tried again with the next request.
   const delivery = async () => (loaded ??= await import('./delivery/delivery.ts'))
   const endRequests = () => ends.forEach(attempt)
@@ -303,8 +302,10 @@ export function createCore(given: TachoOptions, runtime: Runtime, beyond: Beyond
   async function prepare(): Promise<void> {
     sender.hold()
     try {
-      const parts = [import('./recording/writing.ts'), import('./recording/metadata.ts')] as const
-      const [{ createWriting }, { metadataOf }] = await Promise.all(parts)
+      const [{ createWriting }, { metadataOf }] = await Promise.all([
+        import('./recording/writing.ts'),
+        import('./recording/metadata.ts'),
+      ])
       written = { ...createWriting(settings, diagnostics), metadata: metadataOf }
     } catch {
       diagnostics.report('error', 'masking_failed', 'A part of the SDK is missing: payloads are dropped.')

@@ -19,7 +19,7 @@ test('a batch whose sender could not be loaded is sent with the next try', async
   t.after(server.close)
   const codes: string[] = []
   const tacho = new Tacho({ apiKey: 'key', baseUrl: server.url, onDiagnostic: ({ code }) => codes.push(code) })
-  failing.add('./delivery.ts')
+  failing.add('./delivery/delivery.ts')
   await tacho.run((run) => run.step('one'))
   const { sent, left, dropped } = await tacho.shutdown(30_000)
   assert.equal(failing.size, 0)

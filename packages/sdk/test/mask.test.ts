@@ -405,7 +405,7 @@ test('masking twice has the same result as masking once', () => {
 
 test('every pattern takes linear time: unbounded parts come last, or the pattern starts only at a word', () => {
   const sources = ['mask', 'credentials'].map((name) =>
-    readFileSync(new URL(`../src/${name}.ts`, import.meta.url), 'utf8'),
+    readFileSync(new URL(`../src/recording/${name}.ts`, import.meta.url), 'utf8'),
   )
   const literals = sources.flatMap(
     (source) => source.match(/(?<=^ *|= |\[)\/(?!\*)(?:[^/\\\n[]|\\.|\[(?:[^\]\\\n]|\\.)*\])+\/[dgimsuy]*/gm) ?? [],

@@ -15,7 +15,7 @@ registerHooks({
     if (/^#(?:process|whole)$/.test(specifier))
       return next(new URL('../src/process/none.ts', import.meta.url).href, context)
     const found = next(specifier, context)
-    if (specifier !== './writing.ts' || part === 'at once') return found
+    if (specifier !== './recording/writing.ts' || part === 'at once') return found
     if (part === 'never') throw Object.assign(new Error('no such file'), { code: 'ENOENT' })
     return { ...found, url: `${found.url}?later=${imports++}` }
   },

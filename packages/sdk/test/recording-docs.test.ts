@@ -61,12 +61,12 @@ test('every option, counter, reason and diagnostic is described', () => {
   const options = names(source('options.ts'), 'export interface TachoOptions')
   assert.ok(options.length > 20)
   for (const option of options) assert.ok(page('options').includes(`\`${option}\``), option)
-  for (const option of names(source('mask.ts'), 'export interface MaskingOptions')) {
+  for (const option of names(source('recording/mask.ts'), 'export interface MaskingOptions')) {
     assert.ok(page('options').includes(`\`${option}\``), option)
   }
 
   const delivery = page('delivery')
-  const diagnostics = source('diagnostics.ts')
+  const diagnostics = source('delivery/diagnostics.ts')
   for (const counter of names(diagnostics, 'export interface Counters'))
     assert.ok(delivery.includes(`\`${counter}\``), counter)
   const reasons = [...diagnostics.matchAll(/^ {2}\| '(\w+)'$/gm)].map(([, reason = '']) => reason)
@@ -80,7 +80,8 @@ test('every option, counter, reason and diagnostic is described', () => {
 })
 
 test('metadata-only keeps the keys that the guide names', () => {
-  const [, keys = ''] = /const METADATA_KEYS[^(]*\(\s*\(?([\s\S]*?)\)?\.split/.exec(source('metadata.ts')) ?? []
+  const [, keys = ''] =
+    /const METADATA_KEYS[^(]*\(\s*\(?([\s\S]*?)\)?\.split/.exec(source('recording/metadata.ts')) ?? []
   const kept = keys.match(/\w+/g) ?? []
   assert.ok(kept.length > 15)
   for (const key of kept.filter((name) => name !== 'sampleRate'))
