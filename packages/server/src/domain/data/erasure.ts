@@ -9,7 +9,7 @@ import type {
 } from '../../storage/data/erasures.ts'
 import type { NewUsage, TimelinePlace } from '../../storage/record/events.ts'
 import { hourOf } from '../../storage/engine/times.ts'
-import { bucketOf, TOKEN_PARTS } from '../../storage/runs/usage.ts'
+import { bucketOf, formerBucketOf, TOKEN_PARTS } from '../../storage/runs/usage.ts'
 import type { Storage } from '../../storage/storage.ts'
 import { valuesAt } from '../record/json-slices.ts'
 import { promptUseOf, toolUseOf } from '../record/payload-facts.ts'
@@ -137,8 +137,8 @@ function count(entries: Map<string, CountedUsage>, names: ReadonlySet<string> | 
   const nameOf = (name: string) => (names === null || name === '' || names.has(name) ? name : OTHER)
   const usage = one.usage && { ...one.usage, model: nameOf(one.usage.model) }
   const toolUse = one.toolUse && { ...one.toolUse, tool: nameOf(one.toolUse.tool) }
-  const bucket = latencyMs === null ? null : bucketOf(latencyMs)
-  const call = [usage?.model, usage?.uncosted?.context, bucket, promptUse?.versionId]
+  const buckets = latencyMs === null ? null : [bucketOf(latencyMs), formerBucketOf(latencyMs)]
+  const call = [usage?.model, usage?.uncosted?.context, buckets, promptUse?.versionId]
   const place = JSON.stringify([time, eventType, ...call, toolUse])
   const same = entries.get(place)
   if (same === undefined) return void entries.set(place, { ...one, usage, toolUse })

@@ -236,6 +236,10 @@ export function bucketOf(latencyMs: number): number {
   return latencyMs < SHORTEST_MS ? SKETCH : MILLISECOND + Math.ceil(Math.log(latencyMs) / LOG_FACTOR)
 }
 
+export function formerBucketOf(latencyMs: number): number {
+  return latencyMs < 1 ? 0 : Math.floor(Math.log2(latencyMs) * FORMER_PER_DOUBLING) + 1
+}
+
 /** At most 0.9 % from each latency of the bucket. */
 export function latencyAt(bucket: number): number {
   return bucket === SKETCH ? 0 : (2 * FACTOR ** (bucket - MILLISECOND)) / (FACTOR + 1)

@@ -13,6 +13,7 @@ import { chunksOf, insertRows } from '../engine/rows.ts'
 import { addErasedKeys, erasedKey, HELD, holdEnvironment } from './erased-keys.ts'
 import { removeRecords, type RemovedRecords } from './erased-records.ts'
 import { countForAgent, countRun, countVersionCall, noCounts, slotOf, usedNames, writeCounts } from '../runs/usage-counts.ts'
+import { takeFormer } from '../runs/former-latencies.ts'
 import { knownNames } from '../runs/known-names.ts'
 import { deleteBlocks } from '../record/payloads.ts'
 import { runsByNumber } from '../engine/revision.ts'
@@ -102,6 +103,7 @@ async function takeOut(
     }
   }
   const keys = await knownNames().bucketsOf(sql, environmentId, usedNames(counts))
+  await takeFormer(sql, environmentId, counts, keys)
   await Promise.all(writeCounts(sql, environmentId, counts, keys, slotOf(sql, 'removal')))
 }
 

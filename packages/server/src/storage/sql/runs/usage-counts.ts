@@ -59,6 +59,13 @@ const VERSION_LATENCIES = rollup(
 /** Bucket of tool calls without a latency, and of decisions. */
 const NO_LATENCY = -1
 
+export interface TakenCalls {
+  of: 'latencies' | 'tools' | 'versionLatencies'
+  key: readonly [hour: number, owner: string, name: string]
+  latencyMs: number
+  times: number
+}
+
 export type Counts = ReturnType<typeof noCounts>
 
 export const noCounts = () => ({
@@ -68,6 +75,8 @@ export const noCounts = () => ({
   versionLatencies: noChanges(VERSION_LATENCIES),
   uncosted: noChanges(UNCOSTED),
   tools: noChanges(TOOLS),
+  /** Calls with a latency that an erasure takes. */
+  taken: new Array<TakenCalls>(),
   /** Changed runs, as they were before the change. */
   runs: new Map<RunState, CountedRun & Pick<RunState, 'isNew'>>(),
 })
@@ -84,7 +93,7 @@ export function countForAgent(counts: Counts, agentId: string, event: Counted, t
   const [hour, model] = [hourOf(time), usage?.model ?? '']
   addChange(counts.hours, [hour, agentId, model], usage === null ? [times] : [times, ...usageSums(usage, times)])
   if (eventType === 'LLM_CALL' && latencyMs !== null) {
-    addChange(counts.latencies, [hour, agentId, model, bucketOf(latencyMs)], [times])
+    addCalls(counts, 'latencies', [hour, agentId, model], latencyMs, [times])
   }
   if (usage?.uncosted) {
     const { context } = usage.uncosted
@@ -92,15 +101,21 @@ export function countForAgent(counts: Counts, agentId: string, event: Counted, t
   }
   if (toolUse === null) return
   const isCall = eventType === 'TOOL_CALL'
-  const bucket = isCall && latencyMs !== null ? bucketOf(latencyMs) : NO_LATENCY
-  const calls = [isCall ? times : 0, ...problemSums(toolUse.problem, times)]
-  addChange(counts.tools, [hour, agentId, toolUse.tool, bucket], calls)
+  const calls = [isCall ? times : 0, ...problemSums(toolUse.problem, times)] as const
+  if (isCall && latencyMs !== null) addCalls(counts, 'tools', [hour, agentId, toolUse.tool], latencyMs, calls)
+  else addChange(counts.tools, [hour, agentId, toolUse.tool, NO_LATENCY], calls)
 }
 
 export function countVersionCall(counts: Counts, { time, eventType, latencyMs, promptUse }: Counted, times: number) {
   if (promptUse === null || latencyMs === null || (eventType !== 'LLM_CALL' && eventType !== 'TOOL_CALL')) return
-  const key = [hourOf(time), promptUse.versionId, eventType, bucketOf(latencyMs)]
-  addChange(counts.versionLatencies, key, [times])
+  addCalls(counts, 'versionLatencies', [hourOf(time), promptUse.versionId, eventType], latencyMs, [times])
+}
+
+type Calls = readonly [times: number, ...problems: number[]]
+
+function addCalls(counts: Counts, of: TakenCalls['of'], key: TakenCalls['key'], latencyMs: number, calls: Calls): void {
+  addChange(counts[of], [...key, bucketOf(latencyMs)], calls)
+  if (calls[0] < 0) counts.taken.push({ of, key, latencyMs, times: -calls[0] })
 }
 
 /** Call this before the event changes its run. */

@@ -4,6 +4,7 @@ import { describe, test } from 'node:test'
 import { advanceErasure, type ErasingStore } from '../../../../src/domain/data/erasure.ts'
 import type { NewEvent } from '../../../../src/storage/record/events.ts'
 import type { NewIssueRecord } from '../../../../src/storage/issues/issues.ts'
+import { bucketOf, formerBucketOf, latencyAt } from '../../../../src/storage/runs/usage.ts'
 import { ask, request } from '../approvals/approval-sample.ts'
 import {
   LATER,
@@ -111,6 +112,51 @@ export function erasuresSuite(open: OpenStorage) {
         rows.map(({ llm }) => llm?.calls),
         [1],
       )
+    })
+
+    test('takes calls of before the sketch from the buckets that they are in', async () => {
+      const env = newId()
+      const versionId = newId()
+      const timed = (runId: string, latency: number, time = NOON): NewEvent[] => {
+        const sent = JSON.stringify({ model: 'model-a', toolName: 'pay', latency, promptVersionId: versionId })
+        const given = { runId, time, latencyMs: latency, payload: sent, promptUse: { versionId, problem: null } }
+        const toolUse = { tool: 'pay', problem: null }
+        return [llmCall({ model: 'model-a' }, given), event({ eventType: 'TOOL_CALL', ...given, toolUse })]
+      }
+      // 255.9 and 256 differ in the former buckets only.
+      for (const [latency, runs] of [
+        [100, ['gone', 'old']],
+        [255.9, ['gone']],
+        [256, ['gone']],
+      ] as const) {
+        await append(storage(), env, ...runs.flatMap((runId) => timed(runId, latency)))
+        for (const table of ['latency_hours', 'tool_hours', 'version_latencies']) {
+          const moved = `bucket = ${formerBucketOf(latency)} WHERE bucket = ${bucketOf(latency)}`
+          await changeShared(open, `UPDATE ${table} SET ${moved} AND environment_id = ?`, env)
+        }
+      }
+      await append(storage(), env, ...timed('kept', 100, NOON + HOUR), ...timed('new', 100))
+      const shown = async () => {
+        const tenant = { environmentId: env, workspaceId: newId() }
+        const rows = (['agent', 'tool', 'promptVersion'] as const).map(async (by) => {
+          const window = { by, from: NOON - HOUR, to: NOON + 2 * HOUR, stepMs: 3 * HOUR } as const
+          return (await storage().readUsagePoints(tenant, window, { limit: 10, after: null })).rows
+        })
+        const rowsOf = (await Promise.all(rows)).flat()
+        return rowsOf.flatMap(({ llm, tool }) => [llm, tool]).filter((one) => one !== null)
+      }
+      await erase(storage(), env, { kind: 'run', subject: 'gone' })
+      const at = latencyAt(bucketOf(100))
+      for (const latency of await shown()) {
+        assert.deepEqual([latency.calls, latency.former], [3, 1])
+        assert.ok(Math.abs(latency.p95 / at - 1) < 0.1 && Math.abs(latency.p50 / at - 1) < 0.1, JSON.stringify(latency))
+      }
+      await erase(storage(), env, { kind: 'run', subject: 'old' })
+      const left = await shown()
+      assert.equal(left.length, 5)
+      for (const latency of left) assert.deepEqual(latency, { calls: 2, p50: at, p95: at, former: 0 })
+      await erase(storage(), env, { kind: 'run', subject: 'new' })
+      for (const latency of await shown()) assert.deepEqual(latency, { calls: 1, p50: at, p95: at, former: 0 })
     })
 
     test('of a session takes events of that session in the run of another one', async () => {
