@@ -45,6 +45,10 @@ test('workspaces and environments are renamed, archived, restored, and an archiv
   await text('runs', 'list', '-e', 'life/staging')
   const erased = await server.tacho(['erase', 'session', 's', '--yes', '-e', 'life/staging'])
   assert.match(erased.stdout + erased.stderr, /\(session\) is effective since/)
+  // An erasure that does not search says what it cannot find.
+  const ofUser = ['erase', 'user', 'vera', '--yes', '-e', 'life/staging']
+  assert.match((await server.tacho(ofUser)).stdout, /--field userId/)
+  assert.doesNotMatch((await server.tacho([...ofUser, '--field', 'userId'])).stdout, /--field/)
   const entry = /^\S+ +first token +127\.0\.0\.1 +staging +environment\.archive /m
   assert.match(await text('audit', 'list', '-w', 'life'), entry, 'an archived one by its name')
   const unasked = await server.tacho(['environments', 'delete', 'life/staging'])

@@ -56,7 +56,10 @@ async function eraseSubject(kind: ErasureKind, id: string, options: EraseOptions
   if (!options.yes) {
     const preview = await client.previewErasure({ params, body: subject })
     if (options.json) printJson(preview)
-    else printLine(spokenPreview(preview))
+    else {
+      printLine(spokenPreview(preview))
+      if (kind === 'user' && options.field === undefined) printLine(FIRST_USER)
+    }
     if (!canAsk(options)) throw wrongUsage('Nothing was erased; add --yes to erase.')
     if (!(await confirmed('Erase this? It cannot be undone.'))) throw wrongUsage('Nothing was erased.')
   }
@@ -102,9 +105,12 @@ async function show(erasureId: string, options: EnvironmentOptions): Promise<voi
   printErasure(await client.readErasure({ params: { environmentId, erasureId } }), options)
 }
 
+const FIRST_USER =
+  'A run is found by the first end user that it names: `--field userId` also finds runs that name this one later.'
+
 function printErasure(erasure: Erasure, { json }: EnvironmentOptions): void {
   if (json) return printJson(erasure)
-  const { id, kind, status, runs, events, eventsDeleted, effectiveAt, searched, toSearch } = erasure
+  const { id, kind, field, status, runs, events, eventsDeleted, effectiveAt, searched, toSearch } = erasure
   const erased = `${counted(runs, 'run')}, ${counted(events, 'event')}`
   if (status === 'SEARCHING') {
     printLine(
@@ -115,4 +121,5 @@ function printErasure(erasure: Erasure, { json }: EnvironmentOptions): void {
   }
   printLine(`Erasure ${id} (${kind}) is effective since ${effectiveAt}: ${erased}.`)
   printLine(status === 'DONE' ? 'All rows are deleted.' : `${eventsDeleted} of ${events} events are deleted so far.`)
+  if (kind === 'user' && field === null) printLine(FIRST_USER)
 }
