@@ -5,7 +5,7 @@ import { fileURLToPath } from 'node:url'
 import { test } from 'node:test'
 import { Tacho } from '../src/index.ts'
 import { RuntimeConfiguration } from '../src/lazy-control.ts'
-import { Recorder } from '../src/record.ts'
+import { Recorder } from '../src/recorder.ts'
 import { Run } from '../src/recording/run.ts'
 import { fakeTacho } from '../src/testing/fake-tacho.ts'
 

@@ -117,3 +117,18 @@ test('what a Recorder lacks is said, not done in silence', async () => {
   assert.ok(!('guard' in tacho) && !('prompt' in tacho))
   assert.deepEqual(await tacho.shutdown(), { sent: 0, rejected: 0, dropped: 0, left: 0 })
 })
+
+test('options that only Tacho has are named, with where to find it', async () => {
+  for (const [more, code] of [
+    [{ configuration: {} }, 'invalid_option'],
+    [{ guard: {} }, 'invalid_option'],
+    [{ spool: '/tmp/never-made' }, 'spool_failed'],
+  ] as const) {
+    const said: string[] = []
+    const onDiagnostic = ({ code: of, message }: { code: string; message: string }) => said.push(`${of} ${message}`)
+    const options: TachoOptions = { ...OPTIONS, ...more, onDiagnostic }
+    const tacho = new Recorder(options, simulate(acceptAll).runtime)
+    await tacho.shutdown()
+    assert.deepEqual(said, [`${code} ${Object.keys(more)[0]} needs Tacho from @tacho/sdk.`])
+  }
+})
