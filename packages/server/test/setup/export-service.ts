@@ -40,7 +40,8 @@ export async function filled(
     payload: { ...call, promptVersionId: ids['promptId'] },
   })
   // Arrives out of order, in several requests, with a differing retry, a second session and a second outcome.
-  await record([first, run('mixed', { timestamp: now - 9_000, sessionId: 'later' })])
+  const labels = { userId: 'customer-7', runTags: ['beta', 'eu'], runMetadata: { task: 'refund', tries: 2 } }
+  await record([first, run('mixed', { timestamp: now - 9_000, sessionId: 'later', payload: labels })])
   await record([{ ...first, label: 'differs' }, run('mixed', { sessionId: 'other', spanId: 's', parentSpanId: 'p' })])
   const failed = run('mixed', { eventType: 'SESSION_OUTCOME', payload: { status: 'FAILED' }, timestamp: now + 5 })
   await record([

@@ -10,7 +10,7 @@ import { hash } from 'node:crypto'
 import { isObject, parsed } from '@tacho/contract/record/payload-reader.ts'
 import type { StoredEvent } from '../../storage/record/events.ts'
 import { DAMAGED_ROW, type ExportedKey, type ExportedRow, EXPORTED_TABLES, memberOf } from '../../storage/data/exports.ts'
-import type { RunRow } from '../../storage/runs/runs.ts'
+import { readMetadata, readTraits, type RunRow } from '../../storage/runs/runs.ts'
 import type { ExportedTable } from '../../storage/engine/tables.ts'
 import { memberSlices } from '../record/json-slices.ts'
 
@@ -73,10 +73,16 @@ export function runLine(run: RunRow): string {
     agentDisplayName: _display,
     ...facts
   } = run
+  const read = readTraits(traits)
+  const metadata = readMetadata(read)
+  // For readers: an import takes both from the events, or from the traits.
+  const labels = {
+    tags: read.tag.length === 0 ? null : read.tag,
+    metadata: Object.keys(metadata).length === 0 ? null : metadata,
+  }
   // Events give these, unless their payloads were removed.
-  const known = Object.entries({ ...facts, ...(run.payloadsRemoved > 0 && { traits, uncosted, failure }) }).filter(
-    ([, value]) => value !== null,
-  )
+  const lost = run.payloadsRemoved > 0 && { traits, uncosted, failure }
+  const known = Object.entries({ ...facts, ...labels, ...lost }).filter(([, value]) => value !== null)
   return JSON.stringify({ type: 'run', ...Object.fromEntries(known) })
 }
 

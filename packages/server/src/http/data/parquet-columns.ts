@@ -96,6 +96,7 @@ export const RUN_COLUMNS: readonly ParquetColumn<OperatorRun>[] = [
   timeOf('startedAt'),
   timeOf('endedAt'),
   ofRun('sessionId'),
+  ofRun('userId'),
   ofRun('agentId'),
   column('agentName', 'text', ({ agent }) => agent.name),
   // What the list calls unknown is null: a mean of zeros would be too small.
@@ -112,6 +113,10 @@ export const RUN_COLUMNS: readonly ParquetColumn<OperatorRun>[] = [
   ofRun('models', 'texts'),
   ofRun('policyIds', 'texts'),
   ofRun('promptVersionIds', 'texts'),
+  ofRun('tags', 'texts'),
+  column('metadata', 'text', ({ metadata }) =>
+    Object.keys(metadata).length === 0 ? null : JSON.stringify(metadata),
+  ),
   timeOf('lastEventAt'),
   timeOf('receivedAt'),
   timeOf('pinnedAt'),

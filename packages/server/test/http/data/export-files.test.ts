@@ -276,6 +276,8 @@ test('events and runs of a filter are Parquet tables with the values that were s
   assert.equal((await source.service.operator(`${path_}?table=constructor`)).status, 400)
 })
 
+const LABELS = { userId: 'customer-7', runTags: ['beta', 'eu'], runMetadata: { task: 'refund', tries: 2 } }
+
 test('what is not known is null in a Parquet file, and a run has what the list shows', async () => {
   const { service } = source
   const { environmentId } = await service.newTenant('unknown is null')
@@ -302,6 +304,7 @@ test('what is not known is null in a Parquet file, and a run has what the list s
       }),
       call('r2', 'priced', { model: 'gpt-4o', usage: { promptTokens: 1_000, completionTokens: 10 } }),
       event({ runId: 'r3', eventId: 'step' }),
+      event({ runId: 'r2', eventId: 'labels', payload: LABELS }),
     ],
     key,
   )
@@ -323,6 +326,11 @@ test('what is not known is null in a Parquet file, and a run has what the list s
   const runs = new Map((await rowsOf('runs', '', environmentId)).map((row) => [row['runId'], row]))
   const [first, second, third] = ['r1', 'r2', 'r3'].map((id) => runs.get(id))
   assert.equal(first?.['cost'], 0.75)
+  const labels = [second, third].map((run) => [run?.['userId'], run?.['tags'], run?.['metadata']])
+  assert.deepEqual(labels, [
+    ['customer-7', ['beta', 'eu'], '{"task":"refund","tries":"2"}'],
+    [null, [], null],
+  ])
   assert.deepEqual(
     [second?.['cost'], typeof second?.['estimatedCost'], second?.['totalTokens']],
     [null, 'number', 1_010n],

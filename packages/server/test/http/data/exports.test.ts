@@ -57,6 +57,15 @@ test('an export has every table of an environment, and events as they were sent,
   assert.equal(ofType(whole, 'run').find(({ runId }) => runId === 'mixed')?.['differingRetries'], 1)
 })
 
+test('the line of a run has its end user, tags and metadata; without them, it has no such members', () => {
+  const labelsOf = (runId: string) => {
+    const { userId, tags, metadata } = ofType(whole, 'run').find((line) => line['runId'] === runId) ?? {}
+    return [userId, tags, metadata]
+  }
+  assert.deepEqual(labelsOf('mixed'), ['customer-7', ['beta', 'eu'], { task: 'refund', tries: '2' }])
+  assert.deepEqual(labelsOf('exact 0'), [undefined, undefined, undefined])
+})
+
 test('an export says what is archived, and which names operators gave', () => {
   const archived = (type: string) => ofType(whole, type).filter(({ archivedAt }) => typeof archivedAt === 'number')
   assert.deepEqual(
