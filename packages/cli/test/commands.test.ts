@@ -201,6 +201,20 @@ test('a run is shown with its timeline, payloads to the last digit', async () =>
   }
 })
 
+test('show has the end user, the tags and the metadata of a run, a line each', async () => {
+  const record = async (runId: string, payload: object) => {
+    const headers = { 'x-api-key': server.variables['TACHO_API_KEY'] ?? '', 'content-type': 'application/json' }
+    const of = { clientId: 'c', agentName: 'a', eventType: 'AGENT_STEP', label: 'x', timestamp: Date.now() }
+    const body = JSON.stringify([{ ...of, eventId: runId, runId, payload }])
+    await (await fetch(`${server.url}/openapi/v1/events/batch`, { method: 'POST', headers, body })).text()
+  }
+  await record('labelled', { userId: 'ann\u202e', runTags: ['beta', 'eu'], runMetadata: { task: 'refund', tries: 2 } })
+  await record('without-labels', {})
+  const shown = await text('runs', 'show', 'labelled', ...WHERE)
+  assert.match(shown, /^User {5}ann\\u202e\nTags {5}beta, eu\nMetadata task=refund, tries=2$/m)
+  assert.doesNotMatch(await text('runs', 'show', 'without-labels', ...WHERE), /^(User|Tags|Metadata)\b/m)
+})
+
 test('show says which tools started and never ended, once the run has ended', async () => {
   const timestamp = Date.now()
   const of = { clientId: 'c', runId: 'lost', agentName: 'a', timestamp }

@@ -70,9 +70,17 @@ async function search(words: string[], options: Options): Promise<void> {
   }
   const most = Math.min(mostOf(options), MOST)
   const query = { q, from, to, limit: Math.min(most, LIMITS.searchPageMax) }
+  // Before the search: what is indexed meanwhile, it may have missed.
+  const settings = options.json ? null : await client.readSearchSettings({ params })
   const { items, hasMore } = await taken(eachItem(client.searchEvents, { params, query }), most)
-  if (options.json) return printJson({ items, hasMore })
-  if (items.length === 0) printEmpty('No matching events. `tacho search --status` shows whether search is on.')
+  if (settings === null) return printJson({ items, hasMore })
+  if (items.length === 0) {
+    if (isWhole(settings)) printEmpty('No matching events. `tacho search --help` shows how to write a query.')
+    else
+      printEmpty(
+        `No matching events yet. ${settingsLine(settings)} \`tacho search --status\` shows how far the index is.`,
+      )
+  }
   for (const hit of items) printHit(hit)
   printMore(hasMore)
 }
@@ -88,6 +96,9 @@ function printHit({ run, event, snippet }: SearchHit): void {
   const parts = snippet.map(({ text, isHit }) => (isHit ? strong(printable(text)) : printable(text)))
   printLine(`    ${parts.join('')}`)
 }
+
+/** Events that are not indexed yet are not found. */
+const isWhole = ({ state, waitingRuns }: SearchSettings): boolean => state === 'ON' && waitingRuns === 0
 
 function settingsLine({ state, indexedEvents, waitingRuns, waitingSince, error }: SearchSettings): string {
   if (state === 'OFF') return 'Search is off.'

@@ -227,12 +227,16 @@ function runLines(run: OperatorRun, end: RunEnd, now: number): string[] {
   const running = silence === null ? lasting : `no event for ${duration(silence)}: stalled`
   const ended = run.endedAt === null ? running : `ended after ${length}`
   const tokens = `${spokenNumber(usage.promptTokens)} prompt + ${spokenNumber(usage.completionTokens)} completion`
+  const metadata = Object.entries(run.metadata).map(([key, value]) => printable(`${key}=${value}`))
   const errors = errorCount ? `, ${toned('red', counted(errorCount, 'error'))}` : ''
   return [
     `${tonedWord(status)}  ${strong(printable(run.runId))}`,
     ...whyLines(run, end),
     `Agent    ${printable(run.agent.name)}${run.agentId === null ? '' : ` (${printable(run.agentId)})`}`,
     ...(run.sessionId === null ? [] : [`Session  ${printable(run.sessionId)}`]),
+    ...(run.userId === null ? [] : [`User     ${printable(run.userId)}`]),
+    ...(run.tags.length === 0 ? [] : [`Tags     ${run.tags.map(printable).join(', ')}`]),
+    ...(metadata.length === 0 ? [] : [`Metadata ${metadata.join(', ')}`]),
     `Time     started ${spokenTime(run.startedAt)}, ${ended}`,
     `Usage    ${tokensText(usage.totalTokens, spokenNumber)}${usage.totalTokens === 0 ? '' : ` (${tokens})`}, cost ${spokenCost(run)}${costNote(run)}`,
     `Events   ${counted(run.eventCount, 'event')}${errors}${differing(run.differingRetries)}`,
