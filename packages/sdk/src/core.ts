@@ -1,5 +1,6 @@
 /** What all parts of the SDK share. Only `request` holds the API key. */
 import { host as hostProcess } from '#process'
+import type * as Delivery from './delivery/delivery.ts'
 import type { Context, CurrentContext, RunScope, Span } from './recording/context.ts'
 import { createContext, outside } from './recording/context.ts'
 import { createDiagnostics, noteUnknown, type Diagnostics } from './delivery/diagnostics.ts'
@@ -172,10 +173,7 @@ export type OpenRun = 'own' | 'started'
 const HAND_OVER_MS = 1_000
 
 /** For a part that could not be loaded. */
-const FAILED: Writing & Choosing = {
-  payload: () => '{"masked":"[masked:error]"}',
-  text: () => '[masked:error]',
-}
+const FAILED: Writing & Choosing = { payload: () => '{"masked":"[masked:error]"}', text: () => '[masked:error]' }
 
 export type Observer = (scope: RunScope, draft: Draft) => void
 
@@ -202,7 +200,7 @@ export function createCore(given: TachoOptions, runtime: Runtime, beyond: Beyond
     const { createRotatingKey } = await import('./delivery/rotating-key.ts')
     return (rotating ??= createRotatingKey(apiKey, runtime))
   }
-  let loaded: typeof import('./delivery/delivery.ts') | undefined
+  let loaded: typeof Delivery | undefined
   // A failed import is tried again with the next request.
   const delivery = async () => (loaded ??= await import('./delivery/delivery.ts'))
   const endRequests = () => ends.forEach(attempt)

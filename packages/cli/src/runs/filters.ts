@@ -57,7 +57,7 @@ export function runQuery(options: RunFilterOptions, now: number): Omit<RunFilter
     const value = flag && given.get(flag.option.attributeName())
     if (!flag || name === 'agent' || value === undefined) return []
     const { row, option } = flag
-    if (row.kind === 'time') return [[name, moment(String(option.long), String(value), -1, now)]]
+    if (row.kind === 'time') return [[name, moment(String(option.long), value as string, -1, now)]]
     return [[name, value === true && row.kind === 'words' ? row.words[0] : value]]
   })
   return Object.fromEntries(query) as Omit<RunFilterValues, 'agent'>
