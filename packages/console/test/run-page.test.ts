@@ -1,6 +1,7 @@
 /** The page of a run tells what it was asked, how it ended and why, however long it is. */
 import assert from 'node:assert/strict'
 import { after, before, describe, test } from 'node:test'
+import { printable } from '@tacho/contract/engine/shown-text.ts'
 import { approvalCalls, HASH } from '../../server/test/setup/approval-service.ts'
 import { event } from '../../server/test/setup/service.ts'
 import { withoutChromium } from './setup/chromium.ts'
@@ -112,6 +113,22 @@ describe('the page of a run', { skip: withoutChromium }, () => {
     await page.keyboard.press('Escape')
     await page.keyboard.press('e')
     await inspector.getByText('asked pay 1', { exact: true }).waitFor()
+    await close()
+  })
+
+  test('its head has the end user, tags and metadata, a line each at most, and each leads to the runs that have it', async () => {
+    const runTags = Array.from({ length: 40 }, (_, index) => `tag number ${index}`)
+    const payload = { userId: `4711 ${HARM}`, runTags, runMetadata: { task: 'refund' } }
+    await tacho.service.record([event({ runId: 'labelled', payload })])
+    const { page, close } = await tacho.open(`${tacho.home}/runs/labelled`, WIDE)
+    const head = page.locator('dl').filter({ hasText: 'tag number 0' })
+    await head.getByText(printable(`4711 ${HARM}`)).waitFor()
+    const box = await head.locator('dd').filter({ hasText: 'tag number 39' }).locator('..').boundingBox()
+    assert.ok(box && box.height < 30, JSON.stringify(box))
+    await assertLooks(page, 'run labelled')
+    await head.getByRole('link', { name: 'task=refund' }).click()
+    await page.waitForURL((url) => url.searchParams.get('metadata') === 'task=refund')
+    await page.getByRole('row').filter({ hasText: 'labelled' }).waitFor()
     await close()
   })
 

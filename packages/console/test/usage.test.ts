@@ -41,7 +41,7 @@ describe('usage and rollout', { skip: withoutChromium }, () => {
         agentName: 'support',
         eventType: 'TOOL_CALL',
         timestamp: Date.now() - 5 * HOUR_MS,
-        payload: { toolName: 'pay', latency: 100, error: 'refused' },
+        payload: { toolName: 'pay', latency: 100, error: 'refused', userId: 'customer 7' },
       }),
     ])
     await page.reload()
@@ -89,6 +89,11 @@ describe('usage and rollout', { skip: withoutChromium }, () => {
     await page.getByLabel('By', { exact: true }).selectOption('by session')
     await row('chat 7').getByRole('link').waitFor()
     await page.getByRole('figure', { name: /of all runs/ }).waitFor()
+    await page.getByLabel('By', { exact: true }).selectOption('by end user')
+    await page.waitForURL(/usage\?.*by=user/)
+    await page.getByRole('columnheader', { name: 'End user' }).waitFor()
+    const ofUser = await row('customer 7').getByRole('link').getAttribute('href')
+    assert.match(ofUser ?? '', /\/runs\?.*user=customer/)
     await page.getByLabel('By', { exact: true }).selectOption('by prompt version')
     await page.getByRole('heading', { name: 'Nothing was recorded in this period' }).waitFor()
     await close()

@@ -161,7 +161,7 @@ export function readSearchAddress(search: Record<string, unknown>): SearchAddres
   return { ...textOf(search, ['q']), ...readRange(search) }
 }
 
-export const GROUPS = ['agent', 'model', 'promptVersion', 'tool', 'session'] as const
+export const GROUPS = ['agent', 'model', 'promptVersion', 'tool', 'session', 'user'] as const
 export const MEASURES = ['cost', 'tokens', 'steps', 'outcomes', 'failed', 'llm', 'tool'] as const
 /** The first one is shown unless the address says another. */
 export const MEASURES_OF: Record<(typeof GROUPS)[number], readonly (typeof MEASURES)[number][]> = {
@@ -170,6 +170,7 @@ export const MEASURES_OF: Record<(typeof GROUPS)[number], readonly (typeof MEASU
   promptVersion: MEASURES,
   tool: ['steps', 'failed', 'tool'],
   session: ['cost', 'tokens', 'steps', 'outcomes', 'failed'],
+  user: ['cost', 'tokens', 'steps', 'outcomes', 'failed'],
 }
 
 /** What the address of the usage page holds. */

@@ -150,8 +150,10 @@ export function testRunList(tacho: () => TestConsole): void {
   })
 
   test('filters and columns are saved as a view, opened, renamed by keyboard and deleted; a viewer opens only', async () => {
-    await tacho().service.record([event({ runId: 'kept' })])
-    const { page, close } = await tacho().open(`${tacho().home}/runs?q=kept&since=7d&columns=run%2Ccost`)
+    const payload = { userId: '4711', runTags: ['beta'], runMetadata: { task: 'refund' } }
+    await tacho().service.record([event({ runId: 'kept', payload })])
+    const labels = 'user=%224711%22&tag=beta&metadata=task%3Drefund'
+    const { page, close } = await tacho().open(`${tacho().home}/runs?q=kept&since=7d&${labels}&columns=run%2Ccost`)
     const menu = page.getByRole('group', { name: 'Views' })
     const button = page.getByRole('button', { name: 'Views', exact: true })
     await page.getByRole('row').filter({ hasText: 'kept' }).waitFor()
@@ -165,7 +167,8 @@ export function testRunList(tacho: () => TestConsole): void {
     await assertFine(page, 'views', 'light')
     await menu.getByRole('button', { name: HARM, exact: true }).click()
     const isOpen = ({ searchParams }: URL) =>
-      ['q', 'since', 'columns'].map((one) => searchParams.get(one)).join() === 'kept,7d,run,cost'
+      ['q', 'since', 'user', 'tag', 'metadata', 'columns'].map((one) => searchParams.get(one)).join() ===
+      'kept,7d,"4711",beta,task=refund,run,cost'
     await page.waitForURL(isOpen)
     await page.waitForFunction(() => document.querySelectorAll('[role=columnheader]').length === 2)
 

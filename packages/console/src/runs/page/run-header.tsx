@@ -132,8 +132,42 @@ export function RunHeader({ run, question, failed, onCompare, onJudge, onFailure
             </Link>
           </Fact>
         )}
+        <Labels run={run} />
       </dl>
     </>
+  )
+}
+
+/** End user, tags and metadata, each with the runs that have it too. */
+function Labels({ run: { userId, tags, metadata } }: Pick<Props, 'run'>) {
+  const params = route.useParams()
+  const pairs = Object.entries(metadata).map(([key, value]) => `${key}=${value}`)
+  const facts = [
+    ['End user', 'user', 'user', userId === null ? [] : [userId]],
+    ['Tags', 'tags', 'tag', tags],
+    ['Metadata', 'metadata', 'metadata', pairs],
+  ] as const
+  return facts.map(
+    ([name, word, filter, texts]) =>
+      texts.length > 0 && (
+        <Fact key={name} name={name}>
+          {word}
+          {texts.map((text) => (
+            <Link
+              key={text}
+              to="/w/$workspace/$environment/runs"
+              params={params}
+              search={{ [filter]: text }}
+              title={text}
+              className="link ml-1.5"
+            >
+              <bdi>
+                <ShownText text={text} />
+              </bdi>
+            </Link>
+          ))}
+        </Fact>
+      ),
   )
 }
 

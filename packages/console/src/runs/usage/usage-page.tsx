@@ -58,6 +58,7 @@ const GROUP_WORDS = [
   ['promptVersion', 'by prompt version'],
   ['tool', 'by tool'],
   ['session', 'by session'],
+  ['user', 'by end user'],
 ] as const
 const FORMATS: Record<Measure, (value: number) => string> = {
   cost: money,
@@ -74,7 +75,10 @@ const HEADS: Record<Group, string> = {
   promptVersion: 'Prompt version',
   tool: 'Tool',
   session: 'Session',
+  user: 'End user',
 }
+/** There can be many of these, so only the first are read. */
+const isOfRuns = (by: Group): boolean => by === 'session' || by === 'user'
 const SORTS = { cost: 'cost', tokens: 'tokens', steps: 'events', outcomes: 'runs', failed: 'failed' } as const
 
 export function UsagePage() {
@@ -91,7 +95,7 @@ export function UsagePage() {
   const sums = useMemo(() => data && sorted(data.sums, show), [data, show])
   const window = useMemo(() => data && shownWindow(data.window, show), [data, show])
   const times = useMemo(() => window && timesOf(window), [window])
-  const drawn = by === 'session' ? NONE : sums
+  const drawn = isOfRuns(by) ? NONE : sums
   const series = useMemo(
     () => (data && drawn && window ? seriesOf(data.points, drawn, window, show) : []),
     [data, drawn, window, show],
@@ -118,7 +122,7 @@ export function UsagePage() {
       head: HEADS[by],
       main: true,
       cell: (sum) =>
-        by === 'agent' || (by === 'tool' && sum.name) ? (
+        by === 'agent' || by === 'user' || (by === 'tool' && sum.name) ? (
           <Link
             to="/w/$workspace/$environment/runs"
             params={params}
@@ -140,11 +144,11 @@ export function UsagePage() {
         ),
     },
     ...(by === 'tool' ? TOOL_COLUMNS : by === 'model' ? USED_COLUMNS : [...RUN_COLUMNS, ...USED_COLUMNS]),
-    ...(by === 'session' || by === 'tool' ? [] : LATENCY_COLUMNS),
+    ...(isOfRuns(by) || by === 'tool' ? [] : LATENCY_COLUMNS),
   ]
   const save = () => {
     if (!data) return
-    const rows = rowsOf(by === 'session' ? data.sums : data.points, by)
+    const rows = rowsOf(isOfRuns(by) ? data.sums : data.points, by)
     download(`usage-${place.environment.name}.csv`, 'text/csv', csv(rows))
   }
   const words = MEASURE_WORDS.filter(([one]) => measures.includes(one))
@@ -173,8 +177,8 @@ export function UsagePage() {
         <PagePending />
       ) : sums.length === 0 ? (
         <Empty title="Nothing was recorded in this period">
-          Runs, steps, tokens, cost and latency appear here by agent, model, prompt version, tool and session, hour by
-          hour.
+          Runs, steps, tokens, cost and latency appear here by agent, model, prompt version, tool, session and end user,
+          hour by hour.
         </Empty>
       ) : (
         <>
@@ -182,7 +186,7 @@ export function UsagePage() {
             <Nothing>None of it was recorded in this period.</Nothing>
           ) : (
             <Plot
-              label={`${show} ${by === 'session' ? 'of all runs' : `by ${by}`} over time; the table below has the sums`}
+              label={`${show} ${isOfRuns(by) ? 'of all runs' : `by ${by}`} over time; the table below has the sums`}
               times={times}
               stepSeconds={window.stepMs / 1_000}
               series={series}
@@ -205,7 +209,7 @@ export function UsagePage() {
           )}
           {sums.length > ROWS && (
             <p className="mt-2 text-sm text-soft">
-              The first {number(ROWS)} are shown. The CSV file has {by === 'session' ? `up to ${number(PAGE)}` : 'all'}.
+              The first {number(ROWS)} are shown. The CSV file has {isOfRuns(by) ? `up to ${number(PAGE)}` : 'all'}.
             </p>
           )}
         </>
@@ -306,13 +310,13 @@ function rowsOf(points: readonly UsagePoint[], by: Group): (string | number)[][]
 
 /**
  * A point for each hour of up to a week, or for each day of a longer time; and the sums of the whole time. There can be many
- * sessions, so only the first are read; then the points count all runs.
+ * sessions and end users, so only the first are read; then the points count all runs.
  */
 const WHOLE = { step: 'window' } as const
 
 function useUsage(environmentId: string, search: Range, by: Group, show: Measure) {
   const range = readRange(search)
-  const sort = by === 'session' ? SORTS[show as keyof typeof SORTS] : undefined
+  const sort = isOfRuns(by) ? SORTS[show as keyof typeof SORTS] : undefined
   return useQuery({
     queryKey: ['usage', environmentId, range, by, sort],
     queryFn: async ({ signal }) => {
@@ -329,10 +333,10 @@ function useUsage(environmentId: string, search: Range, by: Group, show: Measure
         }
         return (await api.readUsagePoints(found, { signal })).items
       }
-      const of = by === 'session' ? 'agent' : by
+      const of = isOfRuns(by) ? 'agent' : by
       const [points, sums, before] = await Promise.all([
         read(stepsOf(window), of),
-        by === 'session' ? first() : read(WHOLE, by),
+        isOfRuns(by) ? first() : read(WHOLE, by),
         read(WHOLE, of, hoursBefore(window)),
       ])
       return { window, points, sums, before }
