@@ -2,7 +2,13 @@
 import { createReadStream } from 'node:fs'
 import { pipeline } from 'node:stream/promises'
 import { createGunzip, createGzip, createZstdCompress, createZstdDecompress } from 'node:zlib'
-import { countLine, newExportState, readLine, readMark, type ExportState } from '@tacho/server/domain/data/export-lines.ts'
+import {
+  countLine,
+  newExportState,
+  readLine,
+  readMark,
+  type ExportState,
+} from '@tacho/server/domain/data/export-lines.ts'
 import { failed } from '../engine/stop.ts'
 import { lines } from '../engine/files.ts'
 

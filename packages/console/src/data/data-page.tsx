@@ -31,8 +31,9 @@ export function DataPage() {
       <Section title="Export" className="mt-8">
         <p className="mb-3 max-w-2xl text-sm text-soft">
           All runs with their events as they were sent, approvals, issues and configuration, as JSON Lines; or runs and
-          events as Parquet, for analysis. The list of runs exports what its filters show. Large environments: <code className="font-mono">tacho export</code>{' '}
-          compresses and can resume; <code className="font-mono">tacho restore-export</code> writes one back.
+          events as Parquet, for analysis. The list of runs exports what its filters show. Large environments:{' '}
+          <code className="font-mono">tacho export</code> compresses and can resume;{' '}
+          <code className="font-mono">tacho restore-export</code> writes one back.
         </p>
         {isAdmin ? (
           <ExportMenu environmentId={place.environment.id} filter={{}} />
@@ -68,7 +69,11 @@ function SearchIndex({ environmentId, isAdmin }: { environmentId: string; isAdmi
 }
 
 const LOOKS: Record<ErasureStatus, { tone: Tone; word: string; note: string }> = {
-  SEARCHING: { tone: 'amber', word: 'Searching', note: 'Runs are still being found; those found are already invisible' },
+  SEARCHING: {
+    tone: 'amber',
+    word: 'Searching',
+    note: 'Runs are still being found; those found are already invisible',
+  },
   REMOVING: { tone: 'accent', word: 'Effective', note: 'Everything is invisible; its rows are being deleted' },
   DONE: { tone: 'green', word: 'Done', note: 'Everything is deleted' },
 }
@@ -108,7 +113,10 @@ const COLUMNS: Column<Erasure>[] = [
       <>
         <span className="block truncate">
           {KIND_WORDS[kind]}{' '}
-          <code className="font-mono text-xs text-soft" title={`SHA-256 of the erasure id, the kind and the id: ${subjectHash}`}>
+          <code
+            className="font-mono text-xs text-soft"
+            title={`SHA-256 of the erasure id, the kind and the id: ${subjectHash}`}
+          >
             {subjectHash.slice(0, 12)}
           </code>
         </span>

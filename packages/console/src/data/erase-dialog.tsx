@@ -113,7 +113,9 @@ export function EraseDialog({ place, subject, onClose }: EraseDialogProps) {
                   effective.
                 </p>
               )}
-              <p className="mt-1 font-medium text-red">This cannot be undone. Backups keep it until they are deleted.</p>
+              <p className="mt-1 font-medium text-red">
+                This cannot be undone. Backups keep it until they are deleted.
+              </p>
             </>
           )}
         </section>

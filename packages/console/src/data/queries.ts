@@ -14,7 +14,7 @@ export const retentionQuery = (environmentId: string) =>
     queryKey: ['retention', environmentId],
     queryFn: () => api.readRetention({ params: { environmentId } }),
     refetchInterval: ({ state: { data } }) =>
-      data && data.source !== 'none' && data.progress?.passEndedAt == null ? FOLLOW_MS : PASS_MS,
+      data && data.source !== 'none' && (data.progress?.passEndedAt ?? null) === null ? FOLLOW_MS : PASS_MS,
   })
 
 /** What these settings would remove now; null if they keep everything. */

@@ -2,7 +2,14 @@
 import { useQuery, useQueryClient, useMutation } from '@tanstack/react-query'
 import { useState, useDeferredValue } from 'react'
 import { LIMITS } from '@tacho/contract/engine/limits.ts'
-import type { Retention as RetentionRead, RetentionCounts, RetentionPreview, RetentionRows, RetentionRuns, RetentionSettings } from '@tacho/contract/data/retention.ts'
+import type {
+  Retention as RetentionRead,
+  RetentionCounts,
+  RetentionPreview,
+  RetentionRows,
+  RetentionRuns,
+  RetentionSettings,
+} from '@tacho/contract/data/retention.ts'
 import { api } from '../web/api.ts'
 import type { Place } from '../web/queries.ts'
 import { Confirm, FormDialog } from '../web/ui/form-dialog.tsx'
@@ -122,8 +129,9 @@ type Scope = 'environment' | 'workspace'
 function RetentionDialog({ place, settings, onSettled, onClose }: Props) {
   const [scope, setScope] = useState<Scope>('environment')
   const [keeps, setKeeps] = useState(settings.keepOpenIssueRuns)
-  const [texts, setTexts] = useState(() =>
-    Object.fromEntries(KEPT.map(([name]) => [name, settings[name]?.toString() ?? ''])) as Record<KeptName, string>,
+  const [texts, setTexts] = useState(
+    () =>
+      Object.fromEntries(KEPT.map(([name]) => [name, settings[name]?.toString() ?? ''])) as Record<KeptName, string>,
   )
   const draft = useDeferredValue(settingsOf(texts, keeps))
   const preview = useQuery(retentionPreviewQuery(place.environment.id, draft))
@@ -187,7 +195,11 @@ function RetentionDialog({ place, settings, onSettled, onClose }: Props) {
           ]}
           onChange={setScope}
         />
-        <section aria-label="What would be removed" aria-live="polite" className="min-h-16 rounded-lg bg-side px-3 py-2 text-sm">
+        <section
+          aria-label="What would be removed"
+          aria-live="polite"
+          className="min-h-16 rounded-lg bg-side px-3 py-2 text-sm"
+        >
           {preview.error ? (
             <Refused error={preview.error} />
           ) : preview.isFetching || preview.data === undefined ? (
@@ -242,7 +254,15 @@ function Runs({ of: { exact, runs, events, bytes: size, oldest }, what }: { of: 
   )
 }
 
-function Rows({ of: { exact, count }, noun, plural = `${noun}s` }: { of: RetentionRows; noun: string; plural?: string }) {
+function Rows({
+  of: { exact, count },
+  noun,
+  plural = `${noun}s`,
+}: {
+  of: RetentionRows
+  noun: string
+  plural?: string
+}) {
   if (count === 0) return null
   return (
     <li>

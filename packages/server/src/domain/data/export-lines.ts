@@ -9,7 +9,13 @@
 import { hash } from 'node:crypto'
 import { isObject, parsed } from '@tacho/contract/record/payload-reader.ts'
 import type { StoredEvent } from '../../storage/record/events.ts'
-import { DAMAGED_ROW, type ExportedKey, type ExportedRow, EXPORTED_TABLES, memberOf } from '../../storage/data/exports.ts'
+import {
+  DAMAGED_ROW,
+  type ExportedKey,
+  type ExportedRow,
+  EXPORTED_TABLES,
+  memberOf,
+} from '../../storage/data/exports.ts'
 import { readMetadata, readTraits, type RunRow } from '../../storage/runs/runs.ts'
 import type { ExportedTable } from '../../storage/engine/tables.ts'
 import { memberSlices } from '../record/json-slices.ts'

@@ -1,4 +1,10 @@
-import { type ExportedKey, EXPORTED_AFTER_RUNS, EXPORTED_BEFORE_RUNS, EXPORTED_TABLES, memberOf } from '../../storage/data/exports.ts'
+import {
+  type ExportedKey,
+  EXPORTED_AFTER_RUNS,
+  EXPORTED_BEFORE_RUNS,
+  EXPORTED_TABLES,
+  memberOf,
+} from '../../storage/data/exports.ts'
 import type { StoredEvent } from '../../storage/record/events.ts'
 import type { RunCriteria, RunPlace, RunRow } from '../../storage/runs/runs.ts'
 import type { ExportedTable } from '../../storage/engine/tables.ts'

@@ -1,7 +1,14 @@
 import { hash } from 'node:crypto'
 import { ImportedLines } from '@tacho/contract/data/export.ts'
 import { compileCondition } from '@tacho/policy/compile.ts'
-import { DAMAGED_ROW, type ExportedRow, columnsIn, EXPORTED_TABLES, memberOf, type Columns } from '../../storage/data/exports.ts'
+import {
+  DAMAGED_ROW,
+  type ExportedRow,
+  columnsIn,
+  EXPORTED_TABLES,
+  memberOf,
+  type Columns,
+} from '../../storage/data/exports.ts'
 import type { NewEvent, ImportedRun } from '../../storage/record/events.ts'
 import { measureContent } from '../../storage/policies/policies.ts'
 import { hasGaps, readRecorders, recordersText, type Recorder } from '../../storage/record/completeness.ts'

@@ -8,15 +8,7 @@ import { AgentName } from '@tacho/contract/runs/agent.ts'
 import { Decider } from '@tacho/contract/approvals/operator-approval.ts'
 import { NewDecision } from '@tacho/contract/approvals/approval-decision.ts'
 import { DeploymentChange, NewDeployment } from '@tacho/contract/policies/deployment.ts'
-import {
-  Actor,
-  Assignment,
-  Facts,
-  IssueActivity,
-  IssueState,
-  NewComment,
-  Split,
-} from '@tacho/contract/issues/issue.ts'
+import { Actor, Assignment, Facts, IssueActivity, IssueState, NewComment, Split } from '@tacho/contract/issues/issue.ts'
 import { NewPolicy } from '@tacho/contract/policies/policy.ts'
 import { NewPrompt } from '@tacho/contract/policies/prompt.ts'
 import { NewRunView } from '@tacho/contract/runs/run-view.ts'

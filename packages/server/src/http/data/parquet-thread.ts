@@ -3,7 +3,15 @@ import { zstdCompressSync } from 'node:zlib'
 import { ByteWriter, ParquetWriter } from 'hyparquet-writer'
 import type { OperatorRun } from '@tacho/contract/runs/operator-run.ts'
 import { answerCalls } from '../../threads/threads.ts'
-import { EVENT_COLUMNS, readEvent, RUN_COLUMNS, type ParquetEvent, type ParquetColumn, type ParquetType, type ParquetValue } from './parquet-columns.ts'
+import {
+  EVENT_COLUMNS,
+  readEvent,
+  RUN_COLUMNS,
+  type ParquetEvent,
+  type ParquetColumn,
+  type ParquetType,
+  type ParquetValue,
+} from './parquet-columns.ts'
 
 export type ParquetTable = 'events' | 'runs'
 export type ParquetRows = readonly ParquetEvent[] | readonly OperatorRun[]

@@ -7,7 +7,15 @@ import type {
   WorkspaceRetention,
 } from '@tacho/contract/data/retention.ts'
 import { isoTime } from '../../storage/engine/times.ts'
-import { KEEP_ALL, SETTING_NAMES, type CountedRows, type CountedRuns, type ReadSettings, type RetentionProgressRow, type RetentionRow } from '../../storage/data/retention.ts'
+import {
+  KEEP_ALL,
+  SETTING_NAMES,
+  type CountedRows,
+  type CountedRuns,
+  type ReadSettings,
+  type RetentionProgressRow,
+  type RetentionRow,
+} from '../../storage/data/retention.ts'
 import { foundOr } from '../web/reply-error.ts'
 import { NO_RUN } from '../runs/runs.ts'
 import { refuseField } from '../web/field.ts'

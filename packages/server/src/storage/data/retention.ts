@@ -1,4 +1,10 @@
-import type { Retention, RetentionProgress, RetentionRows, RetentionRuns, RetentionSettings } from '@tacho/contract/data/retention.ts'
+import type {
+  Retention,
+  RetentionProgress,
+  RetentionRows,
+  RetentionRuns,
+  RetentionSettings,
+} from '@tacho/contract/data/retention.ts'
 import type { RunStatus } from '@tacho/contract/runs/run.ts'
 import type { StalledRule } from '@tacho/contract/runs/stalled-rule.ts'
 import type { RowFor } from '../engine/page.ts'
@@ -101,11 +107,4 @@ const DEFAULT_CLOSE_MINUTES = 60
 
 export function closeAfterMinutes(rule: StalledRuleRow | null): number {
   return rule?.idleMinutes ?? DEFAULT_CLOSE_MINUTES
-}
-
-interface ClosedRuns extends ChangedRuns {
-  isOn: boolean
-  after: RunPlace | null
-  /** No run can be due before; null: some may be due soon. */
-  nextAt: number | null
 }

@@ -1,6 +1,15 @@
 import type { ErasurePreview } from '@tacho/contract/data/erasure.ts'
 import type { Erasable, ErasableRun, ErasureRow, ErasureSubject } from '../../data/erasures.ts'
-import { lookup, read, countOf, type Sql, type SqlValue, selectList, type NamedParams, eventEnvironment } from '../engine/sql.ts'
+import {
+  lookup,
+  read,
+  countOf,
+  type Sql,
+  type SqlValue,
+  selectList,
+  type NamedParams,
+  eventEnvironment,
+} from '../engine/sql.ts'
 import { allIn, withJson } from '../engine/rows.ts'
 import { agentKey, textKey } from '../engine/keys.ts'
 import { hourOf } from '../../engine/times.ts'
@@ -86,7 +95,12 @@ async function indexedRuns(
   return (await Promise.all(found)).flat()
 }
 
-async function nextErasable(sql: Sql, erasure: ErasureRow & Searched, limit: number, nothing: Erasable): Promise<Erasable> {
+async function nextErasable(
+  sql: Sql,
+  erasure: ErasureRow & Searched,
+  limit: number,
+  nothing: Erasable,
+): Promise<Erasable> {
   const { environmentId, kind, subject, createdAt, searchedTo } = erasure
   const storedBy = takenUntil(createdAt)
   const text = `SELECT ${RUN} FROM runs r WHERE r.environment_id = :env AND r.number > :searchedTo AND ${STORED}

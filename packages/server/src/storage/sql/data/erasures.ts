@@ -14,7 +14,15 @@ import { hourOf, isoTime } from '../../engine/times.ts'
 import { uuidv7 } from '../../engine/uuid.ts'
 import { lookup, read, write, contains, type Sql } from '../engine/sql.ts'
 import { eraseDetails, eraseQuotes, insertAudit } from '../people/audit.ts'
-import { erasableActs, erasableOf, namedAgents, takenUntil, changeErasure, findErasure, listErasures } from './erasable.ts'
+import {
+  erasableActs,
+  erasableOf,
+  namedAgents,
+  takenUntil,
+  changeErasure,
+  findErasure,
+  listErasures,
+} from './erasable.ts'
 import { addErasedKeys, erasedKey, FOR_EVER, holdEnvironment, type NamedKind } from './erased-keys.ts'
 import { RECORDS_AT_ONCE, removeRecords, type NamedBy } from './erased-records.ts'
 import { agentKey } from '../engine/keys.ts'

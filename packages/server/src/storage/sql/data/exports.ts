@@ -2,7 +2,17 @@ import { changesRuns, read, write, selectList, type Sql, type SqlValue } from '.
 import type { DeployableKind } from '@tacho/contract/policies/deployment.ts'
 import type { AuditEntry } from '../../people/operators.ts'
 import type { ItemVersion } from '../../policies/deployments.ts'
-import { DAMAGED_ROW, type ExportedKey, type ExportedRow, type ImportStart, type RowsImported, columnOf, EXPORTED_TABLES, memberOf, type TableParts } from '../../data/exports.ts'
+import {
+  DAMAGED_ROW,
+  type ExportedKey,
+  type ExportedRow,
+  type ImportStart,
+  type RowsImported,
+  columnOf,
+  EXPORTED_TABLES,
+  memberOf,
+  type TableParts,
+} from '../../data/exports.ts'
 import { takeRoom } from '../../runs/scores.ts'
 import { mapPage, type Page } from '../../engine/page.ts'
 import type { PromptVersionRow } from '../../policies/policies.ts'

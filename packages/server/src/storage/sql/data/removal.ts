@@ -12,7 +12,15 @@ import { eraseDetails } from '../people/audit.ts'
 import { chunksOf, insertRows } from '../engine/rows.ts'
 import { addErasedKeys, erasedKey, HELD, holdEnvironment } from './erased-keys.ts'
 import { removeRecords, type RemovedRecords } from './erased-records.ts'
-import { countForAgent, countRun, countVersionCall, noCounts, slotOf, usedNames, writeCounts } from '../runs/usage-counts.ts'
+import {
+  countForAgent,
+  countRun,
+  countVersionCall,
+  noCounts,
+  slotOf,
+  usedNames,
+  writeCounts,
+} from '../runs/usage-counts.ts'
 import { takeFormer } from '../runs/former-latencies.ts'
 import { knownNames } from '../runs/known-names.ts'
 import { deleteBlocks } from '../record/payloads.ts'

@@ -1,6 +1,13 @@
 import type { RetentionCounts, RetentionSettings } from '@tacho/contract/data/retention.ts'
 import type { AuditEntry } from '../../people/operators.ts'
-import { KEEP_ALL, SETTING_NAMES, type ReadSettings, type RetentionProgressRow, type RetentionRow, type Tenant } from '../../data/retention.ts'
+import {
+  KEEP_ALL,
+  SETTING_NAMES,
+  type ReadSettings,
+  type RetentionProgressRow,
+  type RetentionRow,
+  type Tenant,
+} from '../../data/retention.ts'
 import type { NewWork } from '../../engine/work.ts'
 import { read, write, selectList, type Sql } from '../engine/sql.ts'
 import { insertAudit } from '../people/audit.ts'
