@@ -45,11 +45,6 @@ export interface RetentionSlice {
   reachedAt: number
 }
 
-/** External ids. The engine drops these runs from its caches. */
-interface ChangedRuns {
-  changedRunIds: string[]
-}
-
 export type CountedRuns = RowFor<RetentionRuns, 'oldest' | 'newest'>
 export type CountedRows = RowFor<RetentionRows, 'oldest'>
 
