@@ -27,12 +27,15 @@ class AnswerServer:
 
     def __init__(self, *answers: Answer) -> None:
         left = [*answers]
+        self.requests: list[Any] = []
+        server = self
 
         class Handler(BaseHTTPRequestHandler):
             protocol_version = "HTTP/1.1"
 
             def do_POST(self) -> None:
                 given = json.loads(self.rfile.read(int(self.headers["content-length"])))
+                server.requests.append(given)
                 answer = left.pop(0) if left else Answer()
                 format_of = {"/v1/chat/completions": _chat, "/v1/responses": _response, "/v1/messages": _message}
                 whole, events = format_of[self.path](answer)

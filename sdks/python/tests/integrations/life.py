@@ -13,12 +13,13 @@ from typing import Any
 from tacho_sdk import Tacho
 
 Tools = list[Callable[..., Any]]
-Play = Callable[[Tacho, str, Tools, bool], Awaitable[None]]
+Play = Callable[[Tacho, str, Tools, bool], Awaitable[object]]
+"""Its answer is what the host reads; of some plays, nothing."""
 QUESTION = "Refund order 7"
 _TURNS_MAX = 5
 
 
-async def openai(client: Tacho, url: str, tools: Tools, is_stream: bool) -> None:
+async def openai(client: Tacho, url: str, tools: Tools, is_stream: bool) -> object:
     from openai import AsyncOpenAI
 
     from tacho_sdk.integrations.openai import acall_tools, record_client
@@ -28,15 +29,17 @@ async def openai(client: Tacho, url: str, tools: Tools, is_stream: bool) -> None
         answer = await sdk.chat.completions.create(model="m", messages=[], stream=is_stream)
         message: Any = None
         if is_stream:
-            calls = [call async for piece in answer for call in piece.choices[0].delta.tool_calls or ()]
-            message = {"tool_calls": calls}
+            deltas = [piece.choices[0].delta async for piece in answer]
+            content = [delta.content for delta in deltas]
+            message = {"tool_calls": [call for delta in deltas for call in delta.tool_calls or ()], "content": content}
         else:
             message = answer.choices[0].message
         if not await acall_tools(message, tools, client):
-            return
+            return message
+    return None
 
 
-async def anthropic(client: Tacho, url: str, tools: Tools, is_stream: bool) -> None:
+async def anthropic(client: Tacho, url: str, tools: Tools, is_stream: bool) -> object:
     from anthropic import AsyncAnthropic
 
     from tacho_sdk.integrations.anthropic import acall_tools, record_client
@@ -51,10 +54,11 @@ async def anthropic(client: Tacho, url: str, tools: Tools, is_stream: bool) -> N
             message = await sdk.messages.create(**given)
         # As hosts do that keep only the content.
         if not await acall_tools({"content": message.content}, tools, client):
-            return
+            return message
+    return None
 
 
-async def langchain(client: Tacho, url: str, tools: Tools, is_stream: bool) -> None:
+async def langchain(client: Tacho, url: str, tools: Tools, is_stream: bool) -> object:
     from langchain_core.tools import tool
     from langchain_openai import ChatOpenAI
     from langgraph.prebuilt import create_react_agent
@@ -64,10 +68,10 @@ async def langchain(client: Tacho, url: str, tools: Tools, is_stream: bool) -> N
     chat = ChatOpenAI(model="m", base_url=f"{url}/v1", api_key="k", streaming=is_stream)  # type: ignore[arg-type]
     agent = create_react_agent(chat, guard_tools([tool(one) for one in tools], client))
     options: Any = {"callbacks": [TachoHandler(client)]}
-    await agent.ainvoke({"messages": QUESTION}, options)
+    return (await agent.ainvoke({"messages": QUESTION}, options))["messages"][-1].content
 
 
-async def openai_agents(client: Tacho, url: str, tools: Tools, is_stream: bool) -> None:
+async def openai_agents(client: Tacho, url: str, tools: Tools, is_stream: bool) -> object:
     from agents import Agent, OpenAIResponsesModel, Runner, function_tool
     from agents.exceptions import ModelBehaviorError
     from openai import AsyncOpenAI
@@ -79,16 +83,16 @@ async def openai_agents(client: Tacho, url: str, tools: Tools, is_stream: bool) 
     hooks = TachoHooks(client)
     try:
         if not is_stream:
-            await Runner.run(agent, QUESTION, hooks=hooks)
-            return
+            return (await Runner.run(agent, QUESTION, hooks=hooks)).final_output
         result = Runner.run_streamed(agent, QUESTION, hooks=hooks)
         async for _ in result.stream_events():
             pass
+        return result.final_output
     except ModelBehaviorError:
-        pass  # The SDK ends the run for a tool that it does not know.
+        return None  # The SDK ends the run for a tool that it does not know.
 
 
-async def pydantic_ai(client: Tacho, url: str, tools: Tools, is_stream: bool) -> None:
+async def pydantic_ai(client: Tacho, url: str, tools: Tools, is_stream: bool) -> object:
     from pydantic_ai import Agent
     from pydantic_ai.models.openai import OpenAIChatModel
     from pydantic_ai.providers.openai import OpenAIProvider
@@ -101,12 +105,11 @@ async def pydantic_ai(client: Tacho, url: str, tools: Tools, is_stream: bool) ->
     agent: Any = Agent(model, toolsets=[toolset], retries=3)
     if is_stream:
         async with agent.run_stream(QUESTION) as result:
-            await result.get_output()
-    else:
-        await agent.run(QUESTION)
+            return await result.get_output()
+    return (await agent.run(QUESTION)).output
 
 
-async def crewai(client: Tacho, url: str, tools: Tools, is_stream: bool) -> None:
+async def crewai(client: Tacho, url: str, tools: Tools, is_stream: bool) -> object:
     import crewai as framework
     from crewai.events import crewai_event_bus
     from crewai.tools import tool
@@ -119,8 +122,9 @@ async def crewai(client: Tacho, url: str, tools: Tools, is_stream: bool) -> None
         guarded = guard_tools([tool(one.__name__)(one) for one in tools], client)
         agent = framework.Agent(role="First", goal="Refund", backstory="A shop", llm=llm, tools=guarded, max_retry_limit=0)
         task = framework.Task(description=QUESTION, expected_output="A word", agent=agent)
-        await framework.Crew(agents=[agent], tasks=[task]).kickoff_async()
+        result = await framework.Crew(agents=[agent], tasks=[task]).kickoff_async()
         crewai_event_bus.flush()
+        return str(result)
 
 
 PLAYS: dict[str, Play] = {

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from ..client import Tacho
-from ..recording.plain import read_safely
+from ..recording.plain import read_safely, unbreakable
 from .messages import fields_of
 from .model_call import ClientCall, client_call
 from .raw_response import Collector, end_when_closed, error_in, record_raw
@@ -46,14 +46,16 @@ def record_methods(client: C, tacho: Tacho | None, methods: list[Method], is_not
 
 
 def _recorded(original: Any, tacho: Tacho | None, method: Method, is_noted: bool) -> Any:
-    def begin(named: dict[str, Any]) -> ClientCall:
-        return client_call(tacho, lambda: method.request(named), is_noted)
-
     @functools.wraps(original)
     def call(*args: Any, **named: Any) -> Any:
+        def begin() -> ClientCall:
+            return client_call(tacho, lambda: method.request(named), is_noted)
+
         if method.is_managed:
-            return _managed(original(*args, **named), lambda: begin(named), method)
-        recorded = begin(named)
+            manager = original(*args, **named)
+            _managed(manager, begin, method)
+            return manager
+        recorded = begin()
         try:
             answer = original(*args, **named)
         except BaseException as error:
@@ -61,12 +63,14 @@ def _recorded(original: Any, tacho: Tacho | None, method: Method, is_noted: bool
             raise
         if inspect.isawaitable(answer):
             return _awaited(recorded, method, answer)
-        return _received(recorded, method, answer)
+        _received(recorded, method, answer)
+        return answer
 
     return call
 
 
-def _managed(manager: Any, begin: Callable[[], ClientCall], method: Method) -> Any:
+@unbreakable
+def _managed(manager: Any, begin: Callable[[], ClientCall], method: Method) -> None:
     name = next((name for name in vars(manager) if name.endswith("__api_request")), None)
     request = None if name is None else vars(manager)[name]
     if inspect.isawaitable(request):
@@ -84,10 +88,10 @@ def _managed(manager: Any, begin: Callable[[], ClientCall], method: Method) -> A
             except BaseException as error:
                 recorded.fail(error)
                 raise
-            return _received(recorded, method, answer)
+            _received(recorded, method, answer)
+            return answer
 
         setattr(manager, str(name), send)
-    return manager
 
 
 async def _awaited(call: ClientCall, method: Method, answer: Awaitable[Any]) -> Any:
@@ -96,10 +100,12 @@ async def _awaited(call: ClientCall, method: Method, answer: Awaitable[Any]) -> 
     except BaseException as error:
         call.fail(error)
         raise
-    return _received(call, method, received)
+    _received(call, method, received)
+    return received
 
 
-def _received(call: ClientCall, method: Method, answer: Any) -> Any:
+@unbreakable
+def _received(call: ClientCall, method: Method, answer: Any) -> None:
     """A stream is recorded at its end; it stays the host's own object, with another iterator inside."""
     iterator: Any = getattr(answer, "_iterator", None)
     collector = method.collector()
@@ -112,7 +118,6 @@ def _received(call: ClientCall, method: Method, answer: Any) -> Any:
         end_when_closed(answer, lambda: _ended(call, collector, GeneratorExit()))
     else:
         call.end(lambda: method.result(fields_of(answer)))
-    return answer
 
 
 def _tap(call: ClientCall, collector: Collector, pieces: Iterator[Any]) -> Iterator[Any]:
@@ -137,6 +142,7 @@ async def _tap_async(call: ClientCall, collector: Collector, pieces: AsyncIterat
     _ended(call, collector, None)
 
 
+@unbreakable
 def _collect(call: ClientCall, collector: Collector, piece: Any) -> None:
     is_known = collector.is_complete
     if read_safely(lambda: collector.add(fields_of(piece)), False):
@@ -148,6 +154,7 @@ def _collect(call: ClientCall, collector: Collector, piece: Any) -> None:
         read_safely(lambda: call.note(collector), None)
 
 
+@unbreakable
 def _ended(call: ClientCall, collector: Collector, error: BaseException | None) -> None:
     # Hosts often stop after the last piece, without reading to the end.
     if error is None or (collector.is_complete and isinstance(error, GeneratorExit)):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import inspect
 import time
 from collections.abc import Callable, Mapping
 from contextvars import ContextVar
@@ -15,7 +16,7 @@ from ..client import Tacho
 from ..core import Core
 from ..guarding.asked_calls import UNFINISHED, Broken, tool_calls_of
 from ..recording.context import RunScope, Span
-from ..recording.plain import read_safely
+from ..recording.plain import read_safely, unbreakable
 from ..recording.run import Outcome, Run, begin_scope, failure_of
 from ..recording.usage_shapes import call_usage
 from ..shared import shared
@@ -24,7 +25,16 @@ Read = Callable[[], dict[str, Any]]
 _UNREADABLE = "[unreadable]"
 
 
-class ModelCall:
+class _Unbreakable:
+    """Every integration tells of its calls here: whatever breaks behind it, the host's own call goes on."""
+
+    def __init_subclass__(cls) -> None:
+        for name, function in list(vars(cls).items()):
+            if inspect.isfunction(function) and (name == "__init__" or not name.startswith("_")):
+                setattr(cls, name, unbreakable(function))
+
+
+class ModelCall(_Unbreakable):
     """
     `request` reads `model`, `provider` and `messages` now, because the host may change them later. `parent`: the run, if it is
     not the current one. Outside a run, the call becomes a run of its own.
@@ -180,7 +190,7 @@ class ClientCall(Protocol):
     def abort(self, result: Read) -> None: ...
 
 
-class NotedCall:
+class NotedCall(_Unbreakable):
     """A call of a client whose framework records it. Its answer says which calls of tools were cut."""
 
     def __init__(self, client: Tacho | None, around: ModelCall | None) -> None:
@@ -224,6 +234,11 @@ class NotedCall:
 
 def client_call(client: Tacho | None, request: Read, is_noted: bool = False) -> ClientCall:
     """A call of a client: by the host, or by a framework that records it itself. `is_noted`: only the framework records."""
+    noted: ClientCall = NotedCall(client, None)
+    return read_safely(lambda: _client_call(client, request, is_noted), noted)
+
+
+def _client_call(client: Tacho | None, request: Read, is_noted: bool) -> ClientCall:
     core, entered = (client or tacho.client()).core, _entered.get()
     around = entered if entered is not None and entered._waits(core) else None
     scope = core.current_scope()

@@ -7,7 +7,7 @@ import json
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from typing import Any, Protocol
 
-from ..recording.plain import read_safely
+from ..recording.plain import read_safely, unbreakable
 from .messages import fields_of
 from .model_call import ClientCall
 
@@ -85,10 +85,12 @@ class _Body:
         self._error: RuntimeError | None = None
         """In the stream: who reads it raises an error of its own, and leaves the stream."""
 
+    @unbreakable
     def add(self, piece: bytes) -> None:
         if len(self._bytes) + len(piece) <= _BYTES_MAX:
             self._bytes += piece
 
+    @unbreakable
     def end(self) -> None:
         result = read_safely(self._read, None)
         is_open = self._is_stream and not self._collector.is_complete
@@ -97,6 +99,7 @@ class _Body:
             return
         self._call.end(lambda: result or {"output": "[unreadable]"}, is_open)
 
+    @unbreakable
     def stop(self) -> None:
         """The host reads no further."""
         result = read_safely(self._read, None)
@@ -107,6 +110,7 @@ class _Body:
         else:
             self._call.end(lambda: result)
 
+    @unbreakable
     def fail(self, error: BaseException) -> None:
         if isinstance(error, GeneratorExit):
             self.stop()

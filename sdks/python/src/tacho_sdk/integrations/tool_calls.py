@@ -16,7 +16,7 @@ import tacho_sdk as tacho
 from ..client import Tacho
 from ..guarding.asked_calls import NeverRan, is_cut, record_never_ran
 from ..guarding.blocked import ToolBlockedError
-from ..recording.plain import dump, to_plain, well_formed_json
+from ..recording.plain import dump, read_safely, to_plain, well_formed_json
 from .fitting import Unfit, fitted
 from .tool_input import arguments_of
 
@@ -24,6 +24,7 @@ Tools = Mapping[str, Callable[..., Any]] | Sequence[Callable[..., Any]]
 """Functions by name, or functions that have the names of their tools."""
 
 _LEVELS = 200
+_UNREADABLE = "[unreadable]"
 
 
 @dataclass(frozen=True)
@@ -53,7 +54,7 @@ def guarded_answer(client: Tacho | None, tools: Tools, call: AskedCall) -> tuple
         output = recorder.run_tool(call.name, act, (), named, tool_call_id=call.call_id)
     except Exception as error:
         return _error_answer(recorder, call, error), True
-    return _text(output), False
+    return read_safely(lambda: _text(output), _UNREADABLE), False
 
 
 async def aguarded_answer(client: Tacho | None, tools: Tools, call: AskedCall) -> tuple[str, bool]:
@@ -71,7 +72,7 @@ async def aguarded_answer(client: Tacho | None, tools: Tools, call: AskedCall) -
         output = await recorder.arun_tool(call.name, act, (), named, tool_call_id=call.call_id)
     except Exception as error:
         return _error_answer(recorder, call, error), True
-    return _text(output), False
+    return read_safely(lambda: _text(output), _UNREADABLE), False
 
 
 def _is_async(tool: Any) -> bool:
