@@ -28,7 +28,7 @@ export const NOTES: Readonly<Record<string, string>> = {
 export const TOOLS: readonly Tool[] = [
   {
     name: 'list_runs',
-    description: 'List agent runs, newest first.',
+    description: 'List runs, newest first.',
     read: 'listOperatorRuns',
   },
   { name: 'read_run', description: 'Read one run: status, agent, usage and cost.', read: 'readOperatorRun' },
@@ -39,12 +39,12 @@ export const TOOLS: readonly Tool[] = [
   },
   {
     name: 'read_event',
-    description: 'Read one step with its payload; a long one in pieces, by nextOffset.',
+    description: 'Read a step with its payload, in pieces by nextOffset.',
     read: 'readEvent',
   },
   {
     name: 'trace_event',
-    description: 'Read whether an event was stored, rejected (why), or never received.',
+    description: 'Read if an event was stored, rejected or never received.',
     read: 'traceEvent',
   },
   {
@@ -57,43 +57,43 @@ export const TOOLS: readonly Tool[] = [
     description: 'List issues: recurring problems.',
     read: 'listIssues',
   },
-  { name: 'read_issue', description: 'Read one issue and the facts of its occurrences.', read: 'readIssue' },
+  { name: 'read_issue', description: 'Read an issue and facts of its occurrences.', read: 'readIssue' },
   {
     name: 'list_issue_occurrences',
-    description: 'List the occurrences of an issue with their runs.',
+    description: 'List occurrences of an issue, with their runs.',
     read: 'listOccurrences',
   },
   {
     name: 'list_approvals',
-    description: 'List tool calls that wait or waited for a person, and the decisions.',
+    description: 'List calls that wait or waited for a person.',
     read: 'listApprovals',
   },
   {
     name: 'read_approval',
-    description: 'Read one approval: tool, policy, decision and reason.',
+    description: 'Read an approval and its decision.',
     read: 'readApproval',
   },
   { name: 'list_policies', description: 'List policies.', read: 'listPolicies' },
   {
     name: 'read_policy_version',
-    description: 'Read one version of a policy: its rule and condition.',
+    description: 'Read a policy version: its condition.',
     read: 'readPolicyVersion',
   },
   { name: 'list_prompts', description: 'List prompts.', read: 'listPrompts' },
   { name: 'read_prompt_version', description: 'Read one version of a prompt.', read: 'readPromptVersion' },
   {
     name: 'list_deployments',
-    description: 'List the deployed versions of prompts and policies.',
+    description: 'List deployed prompts and policies.',
     read: 'listDeployments',
   },
   {
     name: 'list_simulations',
-    description: 'List simulations of policies on recorded tool calls.',
+    description: 'List policy simulations.',
     read: 'listSimulations',
   },
   {
     name: 'read_simulation',
-    description: 'Read what a policy would have decided, by tool.',
+    description: 'Read what a policy would have decided.',
     read: 'readSimulation',
   },
 ]
