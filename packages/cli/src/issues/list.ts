@@ -18,8 +18,8 @@ export interface RecordsWanted {
 }
 
 const ISSUE_COLUMNS: Column[] = [
-  { title: 'FIRST SEEN', as: 'time', isOptional: true },
   { title: 'LAST SEEN', as: 'time' },
+  { title: 'FIRST SEEN', as: 'time', isOptional: true },
   { title: 'STATE', as: 'word' },
   { title: 'ISSUE', as: 'id' },
   { title: 'WHAT', as: 'text' },
@@ -71,8 +71,8 @@ export async function listRecords(
 
 function issueCells(issue: ListedIssue): string[] {
   return [
-    issue.firstSeenAt,
     issue.lastSeenAt,
+    issue.firstSeenAt,
     issue.state,
     issue.id,
     issue.title,

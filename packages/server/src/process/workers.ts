@@ -61,10 +61,11 @@ export async function runWorkers({ workers: count, logLevel, drainDelay, drainTi
     return promise
   }
 
-  /** All workers print the same address, so print it once; only one worker creates the first tenant. */
+  /** All workers begin with the same address, so print it once; only the first one has credentials below it. */
   function print(text: string): void {
-    if (printed.has(text)) return
-    printed.add(text)
+    const [address = ''] = text.split('\n', 1)
+    if (printed.has(address)) return
+    printed.add(address)
     process.stdout.write(text)
   }
 

@@ -7,7 +7,7 @@ import { GetStartedLink, Button } from '../../web/ui/button.tsx'
 import { SUM_COLUMNS, SumsChoices, useSums } from './usage-sums.tsx'
 import { Chip } from '../../web/ui/chip.tsx'
 import { DataTable, ROW_LINK, type Column } from '../../web/ui/data-table.tsx'
-import { counted, duration } from '../../web/text/format.ts'
+import { counted, p95Text } from '../../web/text/format.ts'
 import { readRange } from '../../web/address.ts'
 import { useListKeys } from '../../web/ui/keys.ts'
 import { Empty, PagePending, Trouble, isBlocking } from '../../web/ui/states.tsx'
@@ -77,7 +77,7 @@ export function AgentsPage() {
       head: 'Model p95',
       right: true,
       wide: true,
-      cell: ({ llmLatency }) => llmLatency && `${llmLatency.isApproximate ? '≈ ' : ''}${duration(llmLatency.p95Ms)}`,
+      cell: ({ llmLatency }) => llmLatency && p95Text(llmLatency),
     },
     { head: 'Last run', cell: ({ agent }) => agent && <Time at={agent.lastRunAt} /> },
   ]

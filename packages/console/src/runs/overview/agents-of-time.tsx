@@ -6,7 +6,7 @@ import { Cost, failedShare } from '../../web/text/figures.tsx'
 import { costsOf, costText, sumCosts } from '../../web/text/costs.ts'
 import { DataTable, ROW_LINK, type Column } from '../../web/ui/data-table.tsx'
 import { endedRuns } from '@tacho/contract/runs/statistics.ts'
-import { compact, duration, number } from '../../web/text/format.ts'
+import { compact, p95Text, number } from '../../web/text/format.ts'
 import { rangeText } from '../../web/ui/range-choice.tsx'
 import type { Range } from '../../web/address.ts'
 import { Nothing, Section } from '../../web/ui/section.tsx'
@@ -50,12 +50,12 @@ export function AgentsOfTime({ range }: { range: Range }) {
           </Link>
         ),
     },
-    { head: 'Model p95', right: true, cell: ({ llmLatency }) => llmLatency && `≈ ${duration(llmLatency.p95Ms)}` },
+    { head: 'Model p95', right: true, cell: ({ llmLatency }) => llmLatency && p95Text(llmLatency) },
     {
       head: 'Tool p95',
       right: true,
       wide: true,
-      cell: ({ toolLatency }) => toolLatency && `≈ ${duration(toolLatency.p95Ms)}`,
+      cell: ({ toolLatency }) => toolLatency && p95Text(toolLatency),
     },
     { head: 'Tokens', right: true, wide: true, cell: ({ usage }) => tokenWords(usage.totalTokens, compact) },
     { head: 'Cost', right: true, cell: (agent) => <Cost of={costsOf(agent)} /> },

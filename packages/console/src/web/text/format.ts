@@ -25,6 +25,11 @@ export function percentiles(latency: { p50Ms: number; p95Ms: number; isApproxima
   return `${latency.isApproximate ? '≈ ' : ''}${duration(latency.p50Ms)} / ${duration(latency.p95Ms)}`
 }
 
+/** The 95th percentile, as above. */
+export function p95Text(latency: { p95Ms: number; isApproximate: boolean }): string {
+  return `${latency.isApproximate ? '≈ ' : ''}${duration(latency.p95Ms)}`
+}
+
 /** `Nov 3, 14:00` */
 const MINUTE_OF_DAY = new Intl.DateTimeFormat(undefined, {
   month: 'short',

@@ -114,9 +114,7 @@ export const RUN_COLUMNS: readonly ParquetColumn<OperatorRun>[] = [
   ofRun('policyIds', 'texts'),
   ofRun('promptVersionIds', 'texts'),
   ofRun('tags', 'texts'),
-  column('metadata', 'text', ({ metadata }) =>
-    Object.keys(metadata).length === 0 ? null : JSON.stringify(metadata),
-  ),
+  column('metadata', 'text', ({ metadata }) => (Object.keys(metadata).length === 0 ? null : JSON.stringify(metadata))),
   timeOf('lastEventAt'),
   timeOf('receivedAt'),
   timeOf('pinnedAt'),

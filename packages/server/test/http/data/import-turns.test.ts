@@ -13,7 +13,7 @@ test('imports of a workspace take turns, also those that fail, and others do not
     )
   let answer: ((asked: object) => Promise<unknown>) | undefined
   const serve = (_name: string, handler: typeof answer) => (answer = handler)
-  importsRoutes({ serve, judge: { readImport } } as unknown as OperatorDeps)
+  importsRoutes({ serve, bodyValidator: { readImport } } as unknown as OperatorDeps)
   const sendOf = async (id: string): Promise<unknown> => {
     const request = { operator: { workspace: { id } }, actor: { id: 'a person' }, ip: '127.0.0.1' }
     const tenant = { environment: { archivedAt: null }, workspace: { id, archivedAt: null }, actor: request.actor }

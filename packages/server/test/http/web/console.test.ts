@@ -49,10 +49,10 @@ test('every address that a person opens returns the page, which is never cached'
 
 test('the page finds its files from every address, also below a path that a proxy removes', async () => {
   for (const [url, base] of [
-    ['/', '../'],
-    ['/sign-in?back=/w/a', '../'],
-    ['/w/default/production', '../../../'],
-    ['/w//', '../../../'],
+    ['/', './'],
+    ['/sign-in?back=/w/a', './'],
+    ['/w/default/production', './../../'],
+    ['/w//', './../../'],
     ['/w/default/production/runs/r%2F1?view=a/b', './../../../../'],
   ] as const) {
     const { body } = await open(url)

@@ -369,7 +369,7 @@ test('the events of a run are read in turns of the event loop, and their failure
   }) as unknown as StoredEvent[]
   const stored: number[] = []
   const storage = {
-    readFailures: async () => ({ run: { runId: 'run' }, events }) as unknown as RunInReview,
+    readFailures: async () => ({ run: { runId: 'run', traits: '' }, events }) as unknown as RunInReview,
     async recordFailures(_environment: string, _run: string, failures: unknown[]) {
       stored.push(failures.length)
       return failures.length
