@@ -200,7 +200,7 @@ def test_nobody_is_asked_for_a_call_whose_caller_left_before(start: Callable[...
     service.decide()
 
     def late() -> None:
-        time.sleep(0.5)
+        time.sleep(2)
         with ThreadPoolExecutor() as inner:
             call = functools.partial(process.call_guarded, "refund", {"n": 1}, lambda: ran.append(1))
             codes.append(inner.submit(result_of, call).result())

@@ -381,7 +381,7 @@ def test_a_disk_that_is_full_in_the_middle_of_a_line_is_reported_and_memory_deli
     """
     child = start(service, tmp_path, program)
     _, errors = child.communicate(timeout=120)
-    assert errors == "The spool cannot be used (EFBIG): what is recorded is only in memory.\n"
+    assert errors == "tacho: The spool cannot be used (EFBIG): what is recorded is only in memory.\n"
     assert len(labels(service)) == 150
     # The complete lines are still there, and are sent again under the same ids.
     client = make(spool=str(tmp_path))

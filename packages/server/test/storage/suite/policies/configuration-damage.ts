@@ -269,7 +269,7 @@ export function configurationDamageSuite(open: OpenStorage) {
         [hook.id, true],
         [otherHook.id, otherHook.url],
       ])
-      await changeShared(own, `UPDATE webhooks SET events = 'x' WHERE environment_id = '${env}' AND id = ?`, hook.id)
+      await changeShared(own, `UPDATE webhooks SET events = 'x' WHERE environment_id = ? AND id = '${hook.id}'`, env)
       assert.equal((await storage().removeWebhook(env, hook.id, []))?.damaged, true)
       assert.deepEqual(await hooks(), [[otherHook.id, otherHook.url]])
     })
