@@ -291,7 +291,8 @@ test('issues can be listed by their first detection, and those of few agents nam
   await service.record([failed('r1', 'a', 1, 'ann'), failed('r2', 'b', 2, 'bob'), failed('r3', 'a', 3, 'ann')], key)
   const path = `/environments/${environmentId}/issues`
   const list = async (query: string) => replyOf('listIssues', await service.operator(`${path}${query}`)).items
-  await eventually(async () => (await list('')).length === 2, 'two issues')
+  const detections = async () => (await list('')).reduce((sum, { occurrences }) => sum + occurrences, 0)
+  await eventually(async () => (await detections()) === 3, 'the three detections of two issues')
   const agents = async (query: string) => (await list(query)).map(({ agentIds }) => agentIds.join())
   assert.deepEqual(await agents(''), ['a', 'b'])
   assert.deepEqual(await agents('?sort=firstSeen'), ['b', 'a'])
