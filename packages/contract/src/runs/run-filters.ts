@@ -1,6 +1,6 @@
 /**
- * The filters of the list of runs, each one row, in the order of the API's reference. The schemas of the API, the store, the
- * flags of the CLI and the fields of the console are made from it. To add one, add its row; the type check names the place
+ * The filters of the list of runs, each one row, in the order of the API's reference. The schemas of the API, the store and the
+ * flags of the CLI are made from it; the console has fields of its own. To add one, add its row; the type check names the place
  * in the store that lacks its condition. No schemas are here, because pages load it.
  */
 import { LIMITS } from '../engine/limits.ts'
@@ -27,7 +27,6 @@ export const RUN_FILTERS = {
       'Runs of agents with this external id or name. A name search examines the newest ' +
       `${LIMITS.searchedAgents} agents with an id in the environment, and finds at most ${LIMITS.searchedAgentsOfName} of one name`,
     flag: ['--agent <agent>', 'runs of one agent: its name, its external id or its internal id'],
-    field: { label: 'Agent' },
   },
   session: {
     kind: 'text',
@@ -41,7 +40,6 @@ export const RUN_FILTERS = {
     max: LIMITS.textChars,
     by: 'lookup',
     describes: 'The former name of session',
-    field: { label: 'Session' },
   },
   user: {
     kind: 'text',
@@ -86,21 +84,18 @@ export const RUN_FILTERS = {
       `examined. A name search examines the newest ${LIMITS.searchedAgents} agents with an id in the environment, ` +
       `and finds at most ${LIMITS.searchedAgentsOfName} of one name`,
     flag: ['--search <text>', 'runs whose id begins with the text, or whose session or agent equals it'],
-    field: { label: 'Search runs', placeholder: 'Run, session or agent' },
   },
   minCost: {
     kind: 'amount',
     by: 'scan',
     describes: 'Runs whose cost, sent and estimated, is at least this, in US dollars: a decimal number such as 0.25',
     flag: ['--min-cost <amount>', 'runs whose cost, sent and estimated, is at least this in US dollars, such as 0.25'],
-    field: { label: 'Cost at least, in US dollars', placeholder: 'Cost, from $' },
   },
   minLengthMs: {
     kind: 'duration',
     by: 'scan',
     describes: 'Runs at least this long, from the start to the end or the latest event',
     flag: ['--min-length <duration>', 'runs at least this long, such as 30s or 5m'],
-    field: { label: 'Length at least', placeholder: 'Any length' },
   },
   hasErrors: {
     kind: 'words',
@@ -108,7 +103,6 @@ export const RUN_FILTERS = {
     by: 'scan',
     describes: 'Runs with an event that tells an error, as errorCount counts them',
     flag: ['--errors', 'runs with an error or a failed tool call'],
-    field: { label: 'With errors' },
   },
   completeness: {
     kind: 'words',
@@ -116,7 +110,6 @@ export const RUN_FILTERS = {
     by: 'index',
     describes: 'Runs with events that did not arrive: rejected, dropped by the client, or missing',
     flag: ['--gaps', 'runs with events that did not arrive'],
-    field: { label: 'With missing events' },
   },
   hasApprovals: {
     kind: 'words',
@@ -124,7 +117,6 @@ export const RUN_FILTERS = {
     by: 'lookup',
     describes: `Runs of the newest ${LIMITS.searchedApprovals} requests for approval in the environment`,
     flag: ['--approvals', 'runs that requested an approval'],
-    field: { label: 'With approvals' },
   },
   tool: {
     ...ONE_TEXT,
@@ -132,7 +124,6 @@ export const RUN_FILTERS = {
     trait: 'tool',
     describes: 'Runs with a TOOL_CALL of this toolName',
     flag: ['--tool <name>', 'runs that called this tool'],
-    field: { label: 'Tool' },
   },
   model: {
     ...ONE_TEXT,
@@ -140,7 +131,6 @@ export const RUN_FILTERS = {
     trait: 'model',
     describes: 'Runs with an LLM_CALL of this model',
     flag: ['--model <name>', 'runs that called this model'],
-    field: { label: 'Model' },
   },
   policyId: {
     ...ONE_TEXT,
@@ -148,7 +138,6 @@ export const RUN_FILTERS = {
     trait: 'policy',
     describes: 'Runs with a POLICY_DECISION of this policy',
     flag: ['--policy <id>', 'runs in which this policy matched a call'],
-    field: { label: 'Policy' },
   },
   tag: {
     ...ONE_TEXT,
@@ -178,7 +167,6 @@ export const RUN_FILTERS = {
     trait: 'prompt',
     describes: 'Runs with an event that names this prompt version',
     flag: ['--prompt-version <id>', 'runs that used this version of a prompt'],
-    field: { label: 'prompt version' },
   },
   score: {
     ...ONE_TEXT,
@@ -187,7 +175,6 @@ export const RUN_FILTERS = {
       'Runs with a score: its name, or name<0.5, name<=, name>, name>=, name=1, compared with the mean of the run; name=true or ' +
       'name=false, for what at least half or less than half of its scores say; name=word, for its latest category',
     flag: ['--score <filter>', 'runs by a score: its name, or such as accuracy<0.5, helpful=true, tone=rude'],
-    field: { label: 'Score, such as accuracy<0.5', placeholder: 'Score, accuracy<0.5' },
   },
   unscored: {
     kind: 'text',
@@ -195,7 +182,6 @@ export const RUN_FILTERS = {
     by: 'scan',
     describes: 'Runs without a score of this name',
     flag: ['--unscored <name>', 'runs without a score of this name'],
-    field: { label: 'Without a score named', placeholder: 'Without score' },
   },
   share: {
     kind: 'count',
@@ -203,7 +189,6 @@ export const RUN_FILTERS = {
     by: 'scan',
     describes: 'About so many of 100 runs, chosen by their internal ids: always the same runs',
     flag: ['--share <percent>', 'about so many of 100 runs, always the same ones'],
-    field: { label: 'Share' },
   },
 } as const satisfies Record<string, RunFilterRow>
 

@@ -20,8 +20,6 @@ export type FilterRow = FilterValue & {
   describes: string
   /** Flag of the CLI, and what its help says of it; without one, no command has it. */
   flag?: readonly [flags: string, help: string]
-  /** Field above the list in the console, whose address has the filter under the same name. */
-  field?: { readonly label: string; readonly placeholder?: string }
 }
 
 export type FilterValueOf<Row> = Row extends { kind: 'words'; words: readonly (infer Word)[] }
@@ -32,14 +30,3 @@ export type FilterValueOf<Row> = Row extends { kind: 'words'; words: readonly (i
 
 /** As the API takes them. */
 export type FilterValues<Rows> = { -readonly [Name in keyof Rows]?: FilterValueOf<Rows[Name]> }
-
-type AddressValueOf<Row> = Row extends { kind: 'words'; words: readonly ['true'] }
-  ? true
-  : Row extends { kind: 'amount' }
-    ? number
-    : FilterValueOf<Row>
-
-type WithField<Rows> = { [Name in keyof Rows]: Rows[Name] extends { field: object } ? Name : never }[keyof Rows]
-
-/** As an address of the console has them. */
-export type FilterAddress<Rows> = { -readonly [Name in WithField<Rows>]?: AddressValueOf<Rows[Name]> }
