@@ -1,4 +1,4 @@
-/** What a person is told in their browsers, and the hours in which nothing is. */
+/** Which notifications a person gets in their browsers, and their quiet hours. */
 import { useMutation, useQueries, useQuery, useQueryClient, queryOptions } from '@tanstack/react-query'
 import { getRouteApi } from '@tanstack/react-router'
 import { useState } from 'react'
@@ -195,7 +195,9 @@ function QuietHoursDialog({ hours, onClose }: { hours: QuietHours | null; onClos
           />
           Tell what is CRITICAL anyway
         </label>
-        <p className="text-sm text-soft">What still waits when they end is told then. What expired is not.</p>
+        <p className="text-sm text-soft">
+          When quiet hours end, you are notified of what still waits, and not of what has expired.
+        </p>
       </div>
     </FormDialog>
   )

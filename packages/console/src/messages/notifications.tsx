@@ -1,4 +1,4 @@
-/** What a person is told in their browsers, and when not. */
+/** Which notifications a person gets in their browsers, and when none. */
 import type { NotificationSettings, NotifiedBrowser } from '@tacho/contract/messages/notification.ts'
 import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query'
 import { getRouteApi } from '@tanstack/react-router'

@@ -1,4 +1,4 @@
-/** What a person is told in their browsers by Web Push. A message carries ids; the browser reads the text with its session. */
+/** Notifications that a person gets in their browsers by Web Push. A message carries ids; the browser reads the text with its session. */
 import Type, { type Static } from 'typebox'
 import { id, nullableTime, time, uuid } from '../web/fields.ts'
 import { LIMITS } from '../engine/limits.ts'
@@ -168,7 +168,7 @@ export const notificationRoutes = {
     ...write,
     path: '/me/notifications/change',
     audit: { action: 'notifications.change', target: 'operator' },
-    summary: 'Change what the caller is told, and the quiet hours',
+    summary: 'Change the notifications of the caller, and the quiet hours',
     body: NotificationSettingsChange,
     reply: NotificationSettings,
     errors: ['forbidden'],

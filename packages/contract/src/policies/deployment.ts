@@ -139,7 +139,7 @@ export const DeploymentChange = Type.Object(
     sourceEnvironmentId: nullableText('Environment it was promoted from'),
     revision,
   },
-  { $id: 'DeploymentChange', description: 'One change of what is deployed in an environment' },
+  { $id: 'DeploymentChange', description: 'A change to the deployments of an environment' },
 )
 export type DeploymentChange = Static<typeof DeploymentChange>
 

@@ -94,7 +94,7 @@ export const TAGS = {
   Operators: 'People: their roles and invitations.',
   'Sign-in': 'How people start and end sessions.',
   Me: 'The caller: identity, permissions, own sessions and own password.',
-  Notifications: 'What a person is told in their browsers, and when not.',
+  Notifications: 'Notifications that a person gets in their browsers, and quiet hours.',
   Erasures: 'What operators erased on request, with its receipts.',
   'Audit log': 'Who did what, and when. Entries never change.',
   Doctor: 'Checks of the installation, and the history of one event.',

@@ -94,7 +94,7 @@ function objectOf(value: unknown, name: string): Record<string, unknown> {
   throw new Fault(`${name} is not a JSON object`)
 }
 
-/** Where OpenAI's files have a conversation, other than in `messages`. Pure, and of values that nobody has checked. */
+/** Finds the conversation of OpenAI's files that have no `messages`. The values are unchecked. */
 
 type Fields = Record<string, unknown>
 
