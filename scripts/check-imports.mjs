@@ -133,6 +133,8 @@ const layers = [
       'packages/guards/src/**',
       // The SDK's rules of delivery: what an answer means, and when to try again.
       `${sdk}/delivery/{answer,retry}.ts`,
+      // Tapes: what masks change, the form of messages, and the service in memory that a replay has.
+      `${sdk}/{recording/mask,integrations/messages,testing/fake-service,guard/rules}.ts`,
       'packages/cli/src/**',
       `${server}/process/serve.ts`,
       `${server}/program/program.ts`,

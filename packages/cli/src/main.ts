@@ -139,6 +139,16 @@ export const COMMANDS: Record<string, Entry> = {
     about: 'record chat transcripts as runs; - reads standard input',
     load: async () => (await import('./record/import.ts')).addImport,
   },
+  tape: {
+    args: '[run]',
+    about: 'write a run into a file that replays it, or compare two such files',
+    load: async () => (await import('./record/tape-files.ts')).addTape,
+  },
+  replay: {
+    args: '<tape> [command...]',
+    about: 'run an agent again, with its models and guarded tools answered from a tape',
+    load: async () => (await import('./record/replay.ts')).addReplay,
+  },
   demo: {
     about: 'record realistic sample runs, approvals and issues',
     load: async () => (await import('./record/demo.ts')).addDemo,

@@ -173,6 +173,11 @@ export async function* stepsOf(
   }
 }
 
+/** Every event of a run with its payload, in the order of its timeline. */
+export async function* eventsOf(client: OperatorClient, place: RunPlace): AsyncGenerator<unknown> {
+  for await (const { text } of withTexts(client, place, rowsOf(client, place, {}), true)) yield JSON.parse(text)
+}
+
 function payloadLines(text: string): string[] {
   return indented(memberText(text, 'payload') ?? '{}')
     .split('\n')

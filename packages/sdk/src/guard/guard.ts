@@ -13,6 +13,7 @@ import { inputOfArguments, takeInput, type TakenCall } from './input.ts'
 import { Judge } from './judgement.ts'
 import { modelText } from './model-text.ts'
 import { createRecoveries } from './recoveries.ts'
+import { isReplay, refuseElsewhere } from './taped-call.ts'
 import {
   RULES,
   type Authorization,
@@ -58,11 +59,9 @@ export class Guard {
   ): Promise<Authorization> {
     const part = enclosingPart(this.#parts.core, context)
     try {
-      const { guarded, record } = this.#begin(
-        part,
-        this.#asked(part, this.#taken('authorize()', call, rules, signal)),
-        context,
-      )
+      const asked = this.#asked(part, this.#taken('authorize()', call, rules, signal))
+      const { guarded, record } = this.#begin(part, asked, context)
+      if (isReplay()) await refuseElsewhere(this.#parts.core, asked)
       const { decision, approvalId } = await guarded.admit((admitted) => admitted)
       if (!record.isEmpty) part.end('COMPLETED')
       return { ...decision, approvalId }

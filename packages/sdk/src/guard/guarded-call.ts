@@ -30,6 +30,7 @@ import type { Judge, JudgedCall, Judgement } from './judgement.ts'
 import { modelText } from './model-text.ts'
 import type { CallDecision } from './rules.ts'
 import { snapshot } from './snapshot.ts'
+import { isReplay, tapedCall } from './taped-call.ts'
 import type { Verdict } from './verdict.ts'
 
 export interface Admitted {
@@ -151,7 +152,8 @@ export class GuardedCall {
     let output: Awaited<T>
     try {
       // Also runs a lazy thenable in the context of the call.
-      output = await within(async () => await act(this.#call.input.given))
+      const run = async () => await act(this.#call.input.given)
+      output = await within(isReplay() ? () => tapedCall(core, this.#call, context.span.marks?.agent, run) : run)
     } catch (error) {
       this.#fail(error)
       throw error

@@ -1,0 +1,136 @@
+/** `tacho replay`: runs a command whose models and guarded tools a tape answers. */
+import { InvalidArgumentError, Option, type Command } from 'commander'
+import { readFileSync } from 'node:fs'
+import type { EventInput } from '@tacho/contract/record/event.ts'
+import { isObject } from '@tacho/contract/record/payload-reader.ts'
+import type { LocalPolicy } from '../../../sdk/src/guard/rules.ts'
+import { readApiKey, readUrl } from '../engine/credentials.ts'
+import { wholeNumber } from '../engine/options.ts'
+import { counted, printable, printJson, printLine } from '../engine/output.ts'
+import { failed, wrongUsage } from '../engine/stop.ts'
+import { manifestOf } from '../policies/apply/read-manifest.ts'
+import { openRecorder } from './recorder-client.ts'
+import { linkedEvents, replayCommand, type CommandReplay } from './tape/replay-command.ts'
+import { ignoredOf, ignoreOption, obstacleLines, tapeIn } from './tape-files.ts'
+
+interface ReplayOptions {
+  mode: 'strict' | 'tools'
+  ignore?: string[]
+  from?: number
+  model?: string
+  readOnly?: string[]
+  stubs?: string
+  policies?: string
+  record?: true
+  url?: string
+  timeout: number
+  json?: true
+}
+
+const TIMEOUT_SECONDS = 600
+
+export function addReplay(command: Command): void {
+  command
+    .usage('[options] <tape> -- <command> [args...]')
+    .addOption(
+      new Option('--mode <mode>', 'strict: models and tools from the tape; tools: live models, tools from the tape')
+        .choices(['strict', 'tools'])
+        .default('strict'),
+    )
+    .addOption(ignoreOption())
+    .option(
+      '--from <step>',
+      'answer from the tape before this step, and let the agent go on alone',
+      wholeNumber(100_000),
+    )
+    .option('--model <model>', 'after --from: ask this model, whatever the agent names')
+    .option('--read-only <tools...>', 'tools that may run for real if the tape does not have a call of them')
+    .option('--stubs <file>', 'JSON with an answer by tool, for calls that the tape does not have')
+    .option('--policies <file>', 'policies of this file of `tacho apply`, instead of those of the tape')
+    .option('--record', 'record the replay as a run, in the environment of TACHO_API_KEY')
+    .option('--url <address>', 'address of Tacho for --record (TACHO_URL; default http://localhost:4680)')
+    .option('--timeout <seconds>', 'ends the command', wholeNumber(86_400), TIMEOUT_SECONDS)
+    .option('--json', 'print JSON instead of text')
+    .addHelpText(
+      'after',
+      `
+The command is run as it is, with variables that lead the SDKs and the clients of models to the tape. Guarded tools never
+run, unless --read-only names them or --from has passed. Tools without a guard do run. The first step at which the agent
+leaves the tape ends the replay; the exit code is 3 then. TACHO_REPLAY_INPUT has the user's first message.
+
+Examples:
+  tacho replay tapes/order-4711.jsonl -- node agent.js
+  tacho replay tapes/order-4711.jsonl --mode tools --read-only get_order -- python agent.py
+  tacho replay tapes/order-4711.jsonl --from 7 --model gpt-5-mini -- node agent.js`,
+    )
+    .action(replay)
+}
+
+async function replay(file: string, words: string[], options: ReplayOptions): Promise<void> {
+  if (words.length === 0) throw wrongUsage('Give a command after --.')
+  if (options.model !== undefined && options.from === undefined) throw wrongUsage('--model needs --from.')
+  const tape = await tapeIn(file)
+  const { mode, from, model, timeout } = options
+  if (mode === 'strict' && from === undefined) for (const line of obstacleLines(tape)) process.stderr.write(`${line}\n`)
+  const result = await replayCommand(tape, words, {
+    mode,
+    from,
+    model,
+    ignored: ignoredOf(options.ignore),
+    readOnly: new Set(options.readOnly),
+    stubs: stubsIn(options.stubs),
+    policies: await policiesIn(options.policies),
+    timeoutMs: timeout * 1_000,
+    output: 'stderr',
+  }).catch((error: NodeJS.ErrnoException) => {
+    throw error.code === undefined ? error : failed(`${printable(words[0] ?? '')} cannot be started (${error.code}).`)
+  })
+  if (result.verdict !== 'same') process.exitCode = 3
+  const recorded = options.record ? await record(result, tape.head.run, options.url) : undefined
+  if (options.json) return printJson({ ...summaryOf(result), ...(recorded && { recorded }) })
+  for (const line of verdictLines(result)) printLine(line)
+  if (recorded) printLine(`Recorded as ${printable(recorded)}.`)
+}
+
+export function summaryOf({ verdict, departure, outcome, steps, code, milliseconds }: CommandReplay) {
+  return { verdict, departure, outcome, steps: steps.length, exitCode: code, milliseconds }
+}
+
+export function verdictLines({ verdict, departure, outcome, steps, isSilent }: CommandReplay): string[] {
+  const silent = isSilent ? ['The command recorded nothing: it has no SDK, or does not record.'] : []
+  if (departure) return [...silent, 'The agent went another way:', ...departure.sentence.split('\n').map(printable)]
+  return [
+    ...silent,
+    `${verdict === 'same' ? 'Same' : verdict}: ${counted(steps.length, 'step')}, ${printable(outcome)}.`,
+  ]
+}
+
+async function record(result: CommandReplay, original: string, givenUrl: string | undefined): Promise<string> {
+  const events = linkedEvents(result.events, original) as unknown as EventInput[]
+  const [first] = events
+  if (!first) throw failed('The command recorded nothing, so there is no run to keep.')
+  const { refused } = await openRecorder(readUrl(givenUrl), readApiKey()).record(events)
+  if (refused[0])
+    throw failed(`${counted(refused.length, 'event')} of the replay could not be recorded: ${refused[0].message}.`)
+  return first.runId
+}
+
+export function stubsIn(file: string | undefined): Map<string, unknown> {
+  if (file === undefined) return new Map()
+  let value: unknown
+  try {
+    value = JSON.parse(readFileSync(file, 'utf8'))
+  } catch (error) {
+    const { code = 'it is not JSON' } = error as NodeJS.ErrnoException
+    throw failed(`${JSON.stringify(file)} cannot be read (${code}).`)
+  }
+  if (!isObject(value))
+    throw new InvalidArgumentError(`${JSON.stringify(file)} must be an object: tool names and answers.`)
+  return new Map(Object.entries(value))
+}
+
+export async function policiesIn(file: string | undefined): Promise<LocalPolicy[] | undefined> {
+  if (file === undefined) return undefined
+  const { policies } = await manifestOf(file)
+  return [...policies].map(([policyId, policy]) => ({ policyId, version: 'file', ...policy }) as LocalPolicy)
+}

@@ -1,0 +1,128 @@
+/**
+ * Compares values of a tape with what an agent does now. Masked parts of the tape match anything. Requests of models are
+ * compared by what they say, because each framework writes messages in its own form.
+ */
+import { isObject } from '@tacho/contract/record/payload-reader.ts'
+import { messagesOf, type Message } from '../../../../sdk/src/integrations/messages.ts'
+
+export interface Difference {
+  /** Such as `input.order.id`. */
+  path: string
+  /** Undefined: the member is not there. */
+  tape: unknown
+  now: unknown
+}
+
+/** Paths that may differ, each a list of names: `tool.input.requestId`, `refund.input.at`, `model.system`. `*` is any name. */
+export type Ignored = readonly (readonly string[])[]
+
+export const NOTHING_IGNORED: Ignored = []
+
+const DIFFERENCES_MAX = 20
+
+/** `path`: where both values are, such as `tool`, `input`. */
+export function differencesOf(tape: unknown, now: unknown, path: readonly string[], ignored: Ignored): Difference[] {
+  const found: Difference[] = []
+  compare(tape, now, path, ignored, found)
+  return found
+}
+
+function compare(tape: unknown, now: unknown, path: readonly string[], ignored: Ignored, found: Difference[]): void {
+  if (found.length >= DIFFERENCES_MAX || isIgnored(path, ignored)) return
+  if (Array.isArray(tape) && Array.isArray(now)) {
+    for (let at = 0; at < Math.max(tape.length, now.length); at++)
+      compare(tape[at], now[at], [...path, String(at)], ignored, found)
+    return
+  }
+  if (isObject(tape) && isObject(now)) {
+    for (const name of new Set([...Object.keys(tape), ...Object.keys(now)])) {
+      const own = (of: object) => (Object.hasOwn(of, name) ? (of as Record<string, unknown>)[name] : undefined)
+      compare(own(tape), own(now), [...path, name], ignored, found)
+    }
+    return
+  }
+  if (!isSame(tape, now)) found.push({ path: path.slice(1).join('.') || path.join('.'), tape, now })
+}
+
+function isIgnored(path: readonly string[], ignored: Ignored): boolean {
+  return ignored.some((one) => one.length <= path.length && one.every((name, at) => name === '*' || name === path[at]))
+}
+
+const MARK = /\[masked(?::[^\]]*)?\]/
+
+function isSame(tape: unknown, now: unknown): boolean {
+  if (Object.is(tape, now)) return true
+  if (typeof tape !== 'string' || !MARK.test(tape)) return false
+  const parts = tape.split(MARK)
+  if (parts.every((part) => part === '')) return true
+  if (typeof now !== 'string') return false
+  const [first = '', ...more] = parts
+  const last = more.pop() ?? ''
+  if (now.length < first.length + last.length || !now.startsWith(first) || !now.endsWith(last)) return false
+  let at = first.length
+  for (const part of more) {
+    const next = now.indexOf(part, at)
+    if (next === -1) return false
+    at = next + part.length
+  }
+  return at <= now.length - last.length
+}
+
+/** A text, a call or a result, without ids: they are made anew each time. */
+export type Atom =
+  | { role: string; text: unknown }
+  | { role: 'call'; name: unknown; input: unknown }
+  | { role: 'result'; value: unknown }
+
+export function atomsOf(messages: unknown): Atom[] {
+  return recordedMessages(messages).flatMap((message): Atom[] => {
+    const { role, content, toolCalls = [] } = message
+    const calls = toolCalls.map((call): Atom => {
+      const { name, arguments: input } = isObject(call) ? call : {}
+      return { role: 'call', name, input: plain(input ?? {}) }
+    })
+    if (role === 'tool') return [{ role: 'result', value: plain(joined(content)) }, ...calls]
+    const text = joined(content)
+    const own = role === 'developer' ? 'system' : String(role)
+    return [...(text === '' || text === undefined ? [] : [{ role: own, text }]), ...calls]
+  })
+}
+
+/** Integrations record the form that `messagesOf` makes; hosts may record any. */
+export function recordedMessages(given: unknown): Message[] {
+  const isMade = (message: unknown) => isObject(message) && ('toolCalls' in message || 'toolCallId' in message)
+  const list = Array.isArray(given) ? (given as unknown[]) : given === undefined || given === null ? [] : [given]
+  return list.flatMap((message) =>
+    isMade(message) ? [message as Message] : messagesOf(typeof message === 'string' ? message : [message]),
+  )
+}
+
+/** `model.<role>` is ignored by name, such as a system prompt with the time. */
+export function requestDifferences(tape: unknown, now: unknown, ignored: Ignored): Difference[] {
+  const skipped = new Set(ignored.flatMap(([of, role, ...more]) => (of === 'model' && more.length === 0 ? [role] : [])))
+  const kept = (messages: unknown) => atomsOf(messages).filter(({ role }) => !skipped.has(role))
+  return differencesOf(kept(tape), kept(now), ['model', 'messages'], [])
+}
+
+/** The texts of a message. Thoughts are no part of what was said; a picture is named by its kind. */
+function joined(content: unknown): unknown {
+  if (!Array.isArray(content)) return content ?? undefined
+  const texts = content.flatMap((part: unknown) => {
+    if (typeof part === 'string') return [part]
+    const { type, text } = isObject(part) ? part : {}
+    if (typeof text === 'string' && (type === 'text' || type === 'input_text' || type === 'output_text')) return [text]
+    return /think|reason/.test(String(type)) ? [] : [`[${String(type).replace(/^input_|_url$/g, '')}]`]
+  })
+  return texts.join('\n')
+}
+
+/** A result is a value in one framework and its JSON in another. */
+function plain(value: unknown): unknown {
+  if (typeof value === 'number' || typeof value === 'boolean' || value === null) return String(value)
+  if (typeof value !== 'string' || !/^\s*[[{"]/.test(value)) return value
+  try {
+    return JSON.parse(value) as unknown
+  } catch {
+    return value
+  }
+}

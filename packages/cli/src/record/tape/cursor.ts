@@ -1,0 +1,237 @@
+/**
+ * Answers from a tape, by content. A step can come when every step that ended before it began was asked for; calls that one
+ * answer of a model asked for may come in any order.
+ *
+ *   following --an equal request or call--> following
+ *     |--strict: another one, or the end while steps are left--> stopped
+ *     |--tools: a call that the tape does not have, no stub, not read-only--> stopped
+ *     \--from N: step N is next--> live: models and tools are the agent's own
+ */
+import { differencesOf, requestDifferences, type Difference, type Ignored } from './compare.ts'
+import type { ModelStep, Tape, TapeStep, ToolStep } from './tape.ts'
+
+export type ReplayMode = 'strict' | 'tools'
+
+export interface CursorOptions {
+  mode: ReplayMode
+  ignored: Ignored
+  /** From this step on, the tape answers nothing. */
+  from?: number | undefined
+  /** Tools that may run for real if the tape does not have a call. */
+  readOnly?: ReadonlySet<string>
+  /** Answers of tools for calls that the tape does not have. */
+  stubs?: ReadonlyMap<string, unknown>
+}
+
+/** Where the agent left the tape. */
+export interface Departure {
+  /** The step that would have been next; one more than the last at the end of the tape. */
+  step: number
+  sentence: string
+  differences: Difference[]
+}
+
+export interface AskedCall {
+  tool: string
+  input: unknown
+  agent?: string | undefined
+}
+
+export type ToolAnswer =
+  | { answer: 'returned'; output: unknown; step?: number }
+  | { answer: 'failed'; error: unknown; step: number }
+  | { answer: 'run' }
+  | { answer: 'stop'; message: string }
+
+export type ModelAnswer = { answer: 'tape'; step: ModelStep } | { answer: 'live' } | { answer: 'stop'; message: string }
+
+type AskedStep = ModelStep | ToolStep
+
+export class Cursor {
+  readonly #options: CursorOptions
+  readonly #steps: readonly TapeStep[]
+  /** Those not asked for yet, by the place of their end. */
+  readonly #left: AskedStep[]
+  #first = 0
+  readonly #used = new Set<AskedStep>()
+  /** Of one tool, in order. */
+  readonly #byTool = new Map<string, ToolStep[]>()
+  /** A client tries again. */
+  #failed: ModelStep | undefined
+  departure: Departure | undefined
+
+  constructor({ steps }: Pick<Tape, 'steps'>, options: CursorOptions) {
+    this.#options = options
+    this.#steps = steps
+    const asksModels = options.mode === 'strict' || options.from !== undefined
+    const asked = steps.filter(isAsked).filter(({ kind }) => asksModels || kind === 'tool')
+    this.#left = asked.toSorted((a, b) => a.to - b.to)
+    for (const step of this.#left.toSorted((a, b) => a.step - b.step)) {
+      if (step.kind !== 'tool') continue
+      const calls = this.#byTool.get(step.tool) ?? []
+      this.#byTool.set(step.tool, calls)
+      calls.push(step)
+    }
+  }
+
+  get isLive(): boolean {
+    const { from } = this.#options
+    return from !== undefined && (this.#next()?.step ?? Infinity) >= from
+  }
+
+  /** Of a model. `messages`: as integrations record them. */
+  model(messages: unknown): ModelAnswer {
+    if (this.departure) return { answer: 'stop', message: this.departure.sentence }
+    if (this.isLive) return { answer: 'live' }
+    if (this.#options.mode === 'tools' && this.#options.from === undefined) return { answer: 'live' }
+    const isEqual = (step: ModelStep) => this.#modelDifferences(step, messages).length === 0
+    if (this.#failed && isEqual(this.#failed)) return { answer: 'tape', step: this.#failed }
+    const ready = this.#ready().filter((step) => step.kind === 'model')
+    const step = ready.find(isEqual)
+    if (step) {
+      this.#use(step)
+      this.#failed = step.error === undefined ? undefined : step
+      return { answer: 'tape', step }
+    }
+    const next = this.#next()
+    const [nearest = next] = next?.kind === 'model' ? [next] : ready
+    const differences = nearest?.kind === 'model' ? this.#modelDifferences(nearest, messages) : []
+    return this.#stop(nearest, 'the agent asks a model', differences)
+  }
+
+  tool({ tool, input, agent }: AskedCall): ToolAnswer {
+    if (this.departure) return { answer: 'stop', message: this.departure.sentence }
+    if (this.isLive) return { answer: 'run' }
+    const { mode } = this.#options
+    const calls = (this.#byTool.get(tool) ?? []).filter((step) => !this.#used.has(step))
+    const equal = calls.filter((step) => this.#toolDifferences(step, input).length === 0)
+    const allowed = mode === 'strict' ? equal.filter((step) => this.#isReady(step)) : equal
+    const step = allowed.find((one) => one.agent === agent) ?? allowed[0]
+    if (step) {
+      this.#use(step)
+      const { output = null, error } = step
+      return error === undefined
+        ? { answer: 'returned', output, step: step.step }
+        : { answer: 'failed', error, step: step.step }
+    }
+    if (mode === 'tools') {
+      const { stubs, readOnly } = this.#options
+      if (stubs?.has(tool)) return { answer: 'returned', output: stubs.get(tool) }
+      if (readOnly?.has(tool)) return { answer: 'run' }
+    }
+    // The most telling: a call of the same tool, else what should come.
+    const nearest = (equal.length === 0 && calls.find((one) => this.#isReady(one))) || this.#next()
+    const differences = nearest?.kind === 'tool' && nearest.tool === tool ? this.#toolDifferences(nearest, input) : []
+    return this.#stop(nearest, `the agent asks ${tool} ${shown(input)}`, differences)
+  }
+
+  /** The agent has ended. */
+  end(outcome: string): void {
+    if (this.departure || this.#options.mode !== 'strict' || this.isLive) return
+    const left = this.#next()
+    const end = this.#steps.findLast(({ kind }) => kind === 'end')
+    if (left) this.#stop(left, `the agent ended with ${outcome}`, [])
+    else if (end?.kind === 'end' && end.status !== outcome) {
+      const differences = [{ path: 'status', tape: end.status, now: outcome }]
+      this.depart(end, `the agent ended with ${outcome}`, differences)
+    }
+  }
+
+  depart(step: TapeStep | undefined, now: string, differences: Difference[]): void {
+    const number = step?.step ?? this.#steps.length + 1
+    const tape = step ? `the tape has ${stepText(step)}` : 'the tape has ended'
+    const details = differences.map((one) => `\n  ${differenceText(one)}`).join('')
+    this.departure ??= { step: number, sentence: `step ${number}: ${tape}, ${now}${details}`, differences }
+  }
+
+  #stop(step: AskedStep | undefined, now: string, differences: Difference[]): { answer: 'stop'; message: string } {
+    this.depart(step, now, differences)
+    return { answer: 'stop', message: this.departure?.sentence ?? '' }
+  }
+
+  #use(step: AskedStep): void {
+    this.#used.add(step)
+    while (this.#first < this.#left.length && this.#used.has(this.#left[this.#first] as AskedStep)) this.#first++
+  }
+
+  /** The earliest step that was not asked for. */
+  #next(): AskedStep | undefined {
+    let next: AskedStep | undefined
+    for (let at = this.#first; at < this.#left.length; at++) {
+      const step = this.#left[at] as AskedStep
+      if (next && at - this.#first > LOOK_AHEAD) break
+      if (!this.#used.has(step) && (!next || step.step < next.step)) next = step
+    }
+    return next
+  }
+
+  #ready(): AskedStep[] {
+    const ready: AskedStep[] = []
+    const first = this.#left[this.#first]
+    for (let at = this.#first; at < this.#left.length; at++) {
+      const step = this.#left[at] as AskedStep
+      if (!this.#used.has(step) && this.#isReady(step)) ready.push(step)
+      // Whatever ends much later has begun after the first, as a rule; a long one is found by its own tool or request.
+      if (first && ready.length > 0 && at - this.#first > LOOK_AHEAD) break
+    }
+    return ready.sort((a, b) => a.step - b.step)
+  }
+
+  /** Everything that ended before it began was asked for. */
+  #isReady(step: AskedStep): boolean {
+    for (let at = this.#first; at < this.#left.length; at++) {
+      const earlier = this.#left[at] as AskedStep
+      if (earlier.to >= step.from) return true
+      if (earlier === step || this.#used.has(earlier) || isTogether(earlier, step)) continue
+      return false
+    }
+    return true
+  }
+
+  #modelDifferences(step: ModelStep, messages: unknown): Difference[] {
+    return requestDifferences(step.messages, messages, this.#options.ignored)
+  }
+
+  #toolDifferences(step: ToolStep, input: unknown): Difference[] {
+    const own = this.#options.ignored.map(([of = '', ...path]) => [of === step.tool ? 'tool' : of, ...path])
+    return differencesOf(step.input, input, ['tool', 'input'], own)
+  }
+}
+
+const LOOK_AHEAD = 1_000
+
+function isAsked(step: TapeStep): step is AskedStep {
+  return step.kind === 'model' || (step.kind === 'tool' && step.outcome !== 'never_ran' && !step.unguarded)
+}
+
+function isTogether(a: AskedStep, b: AskedStep): boolean {
+  return a.kind === 'tool' && b.kind === 'tool' && a.askedBy !== undefined && a.askedBy === b.askedBy
+}
+
+const SHOWN_CHARS = 200
+
+export function shown(value: unknown): string {
+  const text = value === undefined ? 'nothing' : JSON.stringify(value)
+  return text.length > SHOWN_CHARS ? `${text.slice(0, SHOWN_CHARS)}…` : text
+}
+
+export function stepText(step: TapeStep): string {
+  switch (step.kind) {
+    case 'model':
+      return 'a call of a model'
+    case 'tool':
+      return `${step.tool} ${shown(step.input)}`
+    case 'decision':
+      return `${step.action} of ${step.tool}`
+    case 'approval':
+      return `${step.status} of ${step.tool}`
+    case 'input':
+      return `the input ${shown(step.text)}`
+    case 'end':
+      return `the end ${step.status}`
+  }
+}
+
+export function differenceText({ path, tape, now }: Difference): string {
+  return `${path}: the tape has ${shown(tape)}, now it is ${shown(now)}`
+}

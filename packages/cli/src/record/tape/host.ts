@@ -1,0 +1,226 @@
+/**
+ * Answers a program from a tape, on loopback under a secret path: as a Tacho service in memory, as the models' wire, and for
+ * guarded tools, which SDKs ask here instead of running them. So one cursor serves every language.
+ */
+import { randomBytes } from 'node:crypto'
+import { createServer, type IncomingHttpHeaders, type IncomingMessage, type ServerResponse } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { Readable } from 'node:stream'
+import { pipeline } from 'node:stream/promises'
+import { isObject } from '@tacho/contract/record/payload-reader.ts'
+import {
+  FakeService,
+  type ApprovalAnswer,
+  type RecordedEvent,
+  type RequestedApproval,
+} from '../../../../sdk/src/testing/fake-service.ts'
+import type { LocalPolicy } from '../../../../sdk/src/guard/rules.ts'
+import { Cursor, type CursorOptions, type Departure } from './cursor.ts'
+import { decisionDeparture } from './outcome.ts'
+import { recordedSteps, type Decided } from './recorded-steps.ts'
+import type { ApprovalStep, Tape, TapeStep } from './tape.ts'
+import { errorReply, jsonReply, wireQuestion, type WireReply } from './wire-answer.ts'
+
+export interface HostOptions extends CursorOptions {
+  /** Instead of those of the tape. */
+  policies?: readonly LocalPolicy[] | undefined
+  /** Where models are live, by route. */
+  upstreams?: ReadonlyMap<string, string>
+  /** For models that are live. */
+  model?: string | undefined
+}
+
+export interface ReplayResult {
+  verdict: 'same' | 'another way'
+  departure: Departure | null
+  /** Of the replay. */
+  steps: TapeStep[]
+  outcome: string
+  events: readonly RecordedEvent[]
+}
+
+const BODY_BYTES = 64 * 1_048_576
+
+export class ReplayHost {
+  readonly #tape: Tape
+  readonly #options: HostOptions
+  readonly #cursor: Cursor
+  readonly #service: FakeService
+  readonly #secret = randomBytes(18).toString('base64url')
+  readonly #server = createServer((request, response) => void this.#handle(request, response))
+  readonly #reasons = new Map<string, string>()
+  /** Resolves when the agent left the tape. */
+  readonly departed: Promise<void>
+  #depart: () => void = () => undefined
+
+  constructor(tape: Tape, options: HostOptions) {
+    this.#tape = tape
+    this.#options = options
+    this.#cursor = new Cursor(tape, options)
+    this.departed = new Promise((resolve) => (this.#depart = resolve))
+    const approvals = tape.steps.filter((step) => step.kind === 'approval')
+    this.#service = new FakeService((request) => this.#decide(approvals, request))
+    this.#service.setPolicies(options.policies ?? (tape.head.policies as LocalPolicy[]))
+    this.#service.prompts = Object.fromEntries(tape.head.prompts.map(({ name, content }) => [name, content]))
+  }
+
+  /** @returns its address, with the secret. */
+  async start(): Promise<string> {
+    await new Promise<void>((resolve) => this.#server.listen(0, '127.0.0.1', resolve))
+    return `http://127.0.0.1:${(this.#server.address() as AddressInfo).port}/${this.#secret}`
+  }
+
+  async close(): Promise<void> {
+    this.#server.closeAllConnections()
+    await new Promise<void>((resolve) => this.#server.close(() => resolve()))
+  }
+
+  /** When the agent has ended and its events have arrived. */
+  result(): ReplayResult {
+    const { events, approvals } = this.#service
+    const decided: Decided = new Map(
+      [...approvals.values()].map(({ id, status }) => [id, { status, decisionReason: this.#reasons.get(id) ?? null }]),
+    )
+    const { steps, outcome } = recordedSteps(events, decided)
+    this.#cursor.end(outcome)
+    if (this.#options.mode === 'strict') decisionDeparture(this.#cursor, this.#tape.steps, steps)
+    const departure = this.#cursor.departure ?? null
+    return { verdict: departure ? 'another way' : 'same', departure, steps, outcome, events }
+  }
+
+  async #handle(request: IncomingMessage, response: ServerResponse): Promise<void> {
+    try {
+      const prefix = `/${this.#secret}/`
+      const path = request.url ?? ''
+      // Other programs of this machine, and pages, do not know the path.
+      if (!path.startsWith(prefix)) return send(response, jsonReply(404, { error: 'not found' }))
+      const body = await bodyOf(request)
+      if (body === undefined) return send(response, jsonReply(413, { error: { message: 'The body is too large' } }))
+      await this.#answer(path.slice(prefix.length - 1), request, body, response)
+    } catch (error) {
+      if (!response.headersSent)
+        send(response, jsonReply(500, { error: { message: `The replay failed: ${String(error)}` } }))
+      else response.destroy()
+    }
+  }
+
+  async #answer(path: string, request: IncomingMessage, body: Buffer, response: ServerResponse): Promise<void> {
+    const { method = 'GET', headers } = request
+    const pathname = path.replace(/\?.*$/s, '')
+    if (pathname === '/openapi/v1/replay/tool-calls') return send(response, this.#tool(parsed(body)))
+    if (pathname.startsWith('/openapi/v1/')) return this.#serve(method, path, headers, body, response)
+    const question = wireQuestion(pathname, parsed(body))
+    if (!question) {
+      if (this.#cursor.isLive) return this.#live(path, request, body, response)
+      return send(response, errorReply({ status: 400, message: `A tape has no answer for ${method} ${pathname}` }))
+    }
+    const answer = this.#cursor.model(question.messages)
+    if (answer.answer === 'live') return this.#live(path, request, body, response)
+    if (answer.answer === 'tape') return send(response, question.reply(answer.step))
+    this.#depart()
+    return send(response, errorReply({ status: 400, message: `tacho replay: ${answer.message}` }))
+  }
+
+  #tool(asked: unknown): WireReply {
+    const { tool, input, agent } = isObject(asked) ? asked : {}
+    if (typeof tool !== 'string') return jsonReply(400, { error: { message: 'tool must be a text' } })
+    const call = { tool, input, ...(typeof agent === 'string' && { agent }) }
+    const answer = this.#cursor.tool(call)
+    if (answer.answer === 'stop') this.#depart()
+    return jsonReply(200, answer)
+  }
+
+  async #serve(
+    method: string,
+    path: string,
+    headers: IncomingHttpHeaders,
+    body: Buffer,
+    response: ServerResponse,
+  ): Promise<void> {
+    const given = Object.fromEntries(Object.entries(headers).map(([name, value]) => [name, String(value)]))
+    // Packed bodies are read as bytes, others as text.
+    const content = given['content-encoding'] === 'gzip' ? body : body.toString()
+    const reply = (await this.#service.fetch(`http://replay${path}`, {
+      method,
+      headers: given,
+      body: content,
+    })) as Response
+    const text = await reply.text()
+    const own =
+      path.startsWith('/openapi/v1/firewall-approvals/') && reply.status === 200 ? this.#withReason(text) : text
+    response.writeHead(reply.status, {
+      'content-type': 'application/json',
+      ...(reply.headers.get('etag') !== null && { etag: String(reply.headers.get('etag')) }),
+    })
+    response.end(reply.status === 304 ? undefined : own)
+  }
+
+  #withReason(text: string): string {
+    const approval = JSON.parse(text) as { id: string; decisionReason: string | null }
+    return JSON.stringify({ ...approval, decisionReason: this.#reasons.get(approval.id) ?? null })
+  }
+
+  /** The answer of the tape to an equal request, each once; without one, nobody is there to decide. */
+  #decide(left: ApprovalStep[], { id, toolName, inputHash }: RequestedApproval): ApprovalAnswer {
+    const sameTool = left.filter(({ tool }) => tool === toolName)
+    // A hash of an input with masked parts depends on the API key.
+    const step = sameTool.find((one) => one.inputHash === inputHash) ?? sameTool[0]
+    if (!step) return 'reject'
+    left.splice(left.indexOf(step), 1)
+    if (step.reason !== undefined) this.#reasons.set(id, step.reason)
+    return step.status === 'APPROVED' ? 'approve' : step.status === 'REJECTED' ? 'reject' : 'expire'
+  }
+
+  /** @param path begins with the route. */
+  async #live(path: string, { method = 'GET', headers }: IncomingMessage, body: Buffer, response: ServerResponse) {
+    const [, route = '', rest = ''] = /^\/([^/]*)(.*)$/s.exec(path) ?? []
+    const upstream = this.#options.upstreams?.get(route)
+    if (upstream === undefined) return send(response, errorReply({ status: 502, message: `No model behind ${route}` }))
+    const { model } = this.#options
+    const own = parsed(body)
+    const content = model !== undefined && isObject(own) ? JSON.stringify({ ...own, model }) : body
+    const sent = Object.entries(headers).filter(([name]) => !NOT_FORWARDED.has(name))
+    const reply = await fetch(`${upstream}${rest}`, {
+      method,
+      headers: sent.map(([name, value]) => [name, String(value)] as [string, string]),
+      ...(method !== 'GET' && { body: content }),
+      redirect: 'manual',
+    })
+    const type = reply.headers.get('content-type')
+    response.writeHead(reply.status, type === null ? {} : { 'content-type': type })
+    if (reply.body) await pipeline(Readable.fromWeb(reply.body), response)
+    else response.end()
+  }
+}
+
+const NOT_FORWARDED = new Set([
+  'host',
+  'connection',
+  'content-length',
+  'transfer-encoding',
+  'accept-encoding',
+  'expect',
+])
+
+async function bodyOf(request: IncomingMessage): Promise<Buffer | undefined> {
+  const parts: Buffer[] = []
+  let bytes = 0
+  for await (const part of request as AsyncIterable<Buffer>) {
+    bytes += part.length
+    if (bytes > BODY_BYTES) return undefined
+    parts.push(part)
+  }
+  return Buffer.concat(parts)
+}
+
+function parsed(body: Buffer): unknown {
+  try {
+    return JSON.parse(body.toString()) as unknown
+  } catch {
+    return undefined
+  }
+}
+
+function send(response: ServerResponse, { status, headers, body }: WireReply): void {
+  response.writeHead(status, headers).end(body)
+}

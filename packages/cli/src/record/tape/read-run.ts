@@ -1,0 +1,120 @@
+/** A run of the service as a tape, with the prompts and policies that are in force where it ran. */
+import { eachItem } from '@tacho/client/items.ts'
+import type { Json } from '@tacho/contract/record/payload-reader.ts'
+import { LIMITS } from '@tacho/contract/engine/limits.ts'
+import { createMask, loadChecksum, type MaskingOptions } from '../../../../sdk/src/recording/mask.ts'
+import { known } from '../../engine/find-by-id.ts'
+import type { OperatorClient } from '../../engine/operator-client.ts'
+import { failed } from '../../engine/stop.ts'
+import { eventsOf } from '../../runs/show.ts'
+import { differencesOf, NOTHING_IGNORED } from './compare.ts'
+import { recordedSteps, type Decided, type RunEvent } from './recorded-steps.ts'
+import {
+  tapeText,
+  TAPE_LIMITS,
+  TAPE_VERSION,
+  type Tape,
+  type TapeHead,
+  type TapePolicy,
+  type TapePrompt,
+} from './tape.ts'
+
+export interface RunSource {
+  client: OperatorClient
+  workspaceId: string
+  environmentId: string
+}
+
+export async function tapeOfRun(source: RunSource, given: string): Promise<Tape> {
+  const { client, environmentId } = source
+  const read = (runId: string) => client.readOperatorRun({ params: { environmentId, runId } })
+  const run = await known('run', given, source, read)
+  const place = { environmentId, runId: run.id }
+  if (run.eventCount > TAPE_LIMITS.lines) throw failed(`The run has more than ${TAPE_LIMITS.lines} events.`)
+  const events: RunEvent[] = []
+  for await (const event of eventsOf(client, place)) events.push(event as unknown as RunEvent)
+  const { approvals } = await client.listRunApprovals({ params: place })
+  const decided: Decided = new Map(approvals.map((approval) => [approval.id, approval]))
+  const recorded = recordedSteps(events, decided)
+  const { missing, rejected, dropped } = run.completeness
+  const gaps = missing + rejected + dropped
+  const lost = gaps > 0 ? [{ step: 0, why: `${gaps} events of the run did not arrive` }] : []
+  const obstacles = [...lost, ...recorded.obstacles]
+  const { prompts, policies } = await inForce(source, events)
+  const head: TapeHead = {
+    tape: TAPE_VERSION,
+    run: run.runId,
+    agent: recorded.agent,
+    recordedBy: recorded.recordedBy,
+    outcome: recorded.outcome,
+    checksum: '',
+    replayable: obstacles.length === 0 ? true : obstacles,
+    prompts,
+    policies,
+  }
+  return { head, steps: recorded.steps }
+}
+
+/** Deployed now; a version that an event of the run names goes before it. */
+async function inForce({ client, workspaceId, environmentId }: RunSource, events: readonly RunEvent[]) {
+  const named = new Map<string, string>()
+  const promptVersions = new Set<unknown>()
+  for (const { payload } of events) {
+    const { policyVersions, promptVersionId } = payload
+    for (const [policyId, version] of Object.entries((policyVersions ?? {}) as Json))
+      named.set(policyId, String(version))
+    if (promptVersionId !== undefined) promptVersions.add(promptVersionId)
+  }
+  const query = { limit: LIMITS.operatorPageMax }
+  const prompts: TapePrompt[] = []
+  for await (const { kind, id, name, version } of eachItem(client.listDeployments, {
+    params: { environmentId },
+    query,
+  })) {
+    if (kind === 'policy') named.set(id, named.get(id) ?? version)
+    else prompts.push(await promptOf(client, { workspaceId, promptId: id, name, version, used: promptVersions }))
+  }
+  const policies: TapePolicy[] = []
+  for (const [policyId, version] of [...named].sort(([a], [b]) => (a < b ? -1 : 1))) {
+    const { name, condition, severity, action, onError } = await client.readPolicyVersion({
+      params: { workspaceId, policyId, version },
+    })
+    policies.push({ policyId, name, version, condition, severity, action, ...(onError !== null && { onError }) })
+  }
+  prompts.sort((a, b) => (a.name < b.name ? -1 : 1))
+  return { prompts, policies }
+}
+
+async function promptOf(
+  client: OperatorClient,
+  given: { workspaceId: string; promptId: string; name: string; version: string; used: ReadonlySet<unknown> },
+): Promise<TapePrompt> {
+  const { workspaceId, promptId, name, used } = given
+  let { version } = given
+  const query = { limit: LIMITS.operatorPageMax }
+  if (used.size > 0) {
+    for await (const one of eachItem(client.listPromptVersions, { params: { workspaceId, promptId }, query })) {
+      if (used.has(one.versionId)) version = one.version
+    }
+  }
+  const { content, versionId, contentHash } = await client.readPromptVersion({
+    params: { workspaceId, promptId, version },
+  })
+  return { name, promptId, version, versionId, hash: contentHash, content }
+}
+
+/** @throws Stop if a mask of today would change a step. */
+export async function maskedTape(tape: Tape, masking: MaskingOptions): Promise<string> {
+  await loadChecksum()
+  const mask = createMask(masking)
+  for (const step of tape.steps) {
+    const text = JSON.stringify(step)
+    const masked = mask.json(text)
+    if (masked === text) continue
+    const [first] = differencesOf(step, JSON.parse(masked), ['step'], NOTHING_IGNORED)
+    throw failed(
+      `Step ${step.step} holds what the masks of today would mask, at ${first?.path ?? 'a place that cannot be named'}. Mask it where the agent records (docs/sdk), erase the run, or record it again.`,
+    )
+  }
+  return tapeText(tape)
+}

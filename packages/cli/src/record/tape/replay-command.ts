@@ -1,0 +1,123 @@
+/** Runs a command that a tape answers. The command gets nothing but variables. */
+import { spawn } from 'node:child_process'
+import type { RunEvent } from './recorded-steps.ts'
+import { ReplayHost, type HostOptions, type ReplayResult } from './host.ts'
+import type { Tape } from './tape.ts'
+
+export interface CommandReplay extends ReplayResult {
+  /** Of the command; null if a signal ended it. */
+  code: number | null
+  milliseconds: number
+  /** The program has no SDK that records: only what it asked of models was compared. */
+  isSilent: boolean
+}
+
+export interface CommandOptions extends HostOptions {
+  /** Ends the command that goes on after it left the tape, or that takes too long. */
+  timeoutMs: number
+  /** Its output goes to standard error, so that standard output is the report's. */
+  output: 'inherit' | 'stderr' | 'ignore'
+}
+
+/** A framework may go on for a while with the error that it got. */
+const DEPARTED_MS = 5_000
+const KILL_MS = 5_000
+const INPUT_CHARS = 100_000
+
+/** Upstreams of models, by route; each is also where its clients' base URL leads. */
+const ROUTES = [
+  {
+    route: 'openai',
+    variables: ['OPENAI_BASE_URL', 'OPENAI_API_BASE'],
+    rest: '/v1',
+    upstream: 'https://api.openai.com',
+  },
+  { route: 'anthropic', variables: ['ANTHROPIC_BASE_URL'], rest: '', upstream: 'https://api.anthropic.com' },
+] as const
+
+export async function replayCommand(
+  tape: Tape,
+  [program = '', ...args]: readonly string[],
+  options: CommandOptions,
+): Promise<CommandReplay> {
+  const host = new ReplayHost(tape, { ...options, upstreams: upstreams() })
+  const origin = await host.start()
+  const begun = Date.now()
+  try {
+    const { code } = await ended(program, args, { ...process.env, ...variables(tape, origin, options) }, host, options)
+    const result = host.result()
+    return { ...result, code, milliseconds: Date.now() - begun, isSilent: result.events.length === 0 }
+  } finally {
+    await host.close()
+  }
+}
+
+function upstreams(): Map<string, string> {
+  return new Map(
+    ROUTES.map(({ route, variables: [variable], rest, upstream }) => {
+      const given = process.env[variable]
+      return [
+        route,
+        given === undefined ? upstream : given.slice(0, given.length - (given.endsWith(rest) ? rest.length : 0)),
+      ]
+    }),
+  )
+}
+
+function variables(tape: Tape, origin: string, { mode, from }: CommandOptions): Record<string, string> {
+  const input = tape.steps.find((step) => step.kind === 'input')?.text
+  const answersModels = mode === 'strict' || from !== undefined
+  const models = ROUTES.flatMap(({ route, variables: names, rest }) =>
+    names.map((name) => [name, `${origin}/${route}${rest}`] as const),
+  )
+  return {
+    TACHO_REPLAY: origin,
+    TACHO_URL: origin,
+    TACHO_API_KEY: 'replay',
+    ...(typeof input === 'string' && { TACHO_REPLAY_INPUT: input.slice(0, INPUT_CHARS) }),
+    ...(answersModels && Object.fromEntries(models)),
+    // A client does not start without a key; the tape needs none.
+    ...(mode === 'strict' && from === undefined && { OPENAI_API_KEY: 'tape', ANTHROPIC_API_KEY: 'tape' }),
+  }
+}
+
+async function ended(
+  program: string,
+  args: readonly string[],
+  env: NodeJS.ProcessEnv,
+  host: ReplayHost,
+  { output, timeoutMs }: CommandOptions,
+): Promise<{ code: number | null }> {
+  const stdout = output === 'stderr' ? 2 : output
+  const child = spawn(program, args, {
+    env,
+    stdio: [output === 'ignore' ? 'ignore' : 'inherit', stdout, output === 'ignore' ? 'ignore' : 2],
+  })
+  const timers: NodeJS.Timeout[] = []
+  const stop = () => {
+    child.kill('SIGTERM')
+    timers.push(setTimeout(() => child.kill('SIGKILL'), KILL_MS))
+  }
+  timers.push(setTimeout(stop, timeoutMs))
+  void host.departed.then(() => timers.push(setTimeout(stop, DEPARTED_MS)))
+  try {
+    return await new Promise((resolve, reject) => {
+      child.once('error', reject)
+      child.once('exit', (code) => resolve({ code }))
+    })
+  } finally {
+    for (const timer of timers) clearTimeout(timer)
+  }
+}
+
+/** For an environment of its own: the events say of which run they are a replay. */
+export function linkedEvents(events: readonly RunEvent[], original: string): RunEvent[] {
+  return events.map((event) => {
+    const { payload } = event
+    const runMetadata = { ...(payload['runMetadata'] as object | undefined), replayOf: original }
+    const runTags = [...((payload['runTags'] as unknown[] | undefined) ?? []), 'replay']
+    // The same id would be the same run, if the environment is.
+    const runId = (event as { runId?: string }).runId === original ? { runId: `replay-${original}` } : {}
+    return { ...event, ...runId, payload: { ...payload, runMetadata, runTags } }
+  })
+}
