@@ -170,10 +170,9 @@ export function resolveOptions(
   if (!hasKey && options.enabled !== false) {
     fatal.push('Nothing is recorded: apiKey (or TACHO_API_KEY) must be a key.')
   }
+  const { TACHO_REPLAY, TACHO_URL = 'http://localhost:4680' } = environment
   // The tape of a replay goes before any other address: a replay records nowhere else.
-  const base = origin(
-    environment['TACHO_REPLAY'] ?? options.baseUrl ?? environment['TACHO_URL'] ?? 'http://localhost:4680',
-  )
+  const base = origin(TACHO_REPLAY ?? options.baseUrl ?? TACHO_URL)
   if (!base) fatal.push('Nothing is recorded: baseUrl (or TACHO_URL) must be an http or https address.')
   const masking = maskingFrom(options.masking)
   if (!masking) problems.push('masking is malformed: only metadata is recorded.')
