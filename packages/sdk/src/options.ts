@@ -116,7 +116,8 @@ const OTHER_OPTIONS = ['apiKey', 'release', 'compression', 'configuration', 'gua
 const MASKING_FLAGS: readonly string[] = ['credentials', 'email', 'cardNumber', 'phone', 'iban']
 
 function isMaskingOption(name: string, value: unknown): boolean {
-  if (value === undefined || name === 'keys') return value === undefined || isTexts(value)
+  if (value === undefined) return true
+  if (name === 'keys') return isTexts(value)
   if (name === 'patterns') return Array.isArray(value) && value.every((pattern) => pattern instanceof RegExp)
   if (name === 'custom') return typeof value === 'function'
   return MASKING_FLAGS.includes(name) && typeof value === 'boolean'
@@ -170,9 +171,8 @@ export function resolveOptions(
   if (!hasKey && options.enabled !== false) {
     fatal.push('Nothing is recorded: apiKey (or TACHO_API_KEY) must be a key.')
   }
-  const { TACHO_REPLAY, TACHO_URL = 'http://localhost:4680' } = environment
   // The tape of a replay goes before any other address: a replay records nowhere else.
-  const base = origin(TACHO_REPLAY ?? options.baseUrl ?? TACHO_URL)
+  const base = origin(environment['TACHO_REPLAY'] ?? options.baseUrl ?? environment['TACHO_URL'] ?? 'http://localhost:4680')
   if (!base) fatal.push('Nothing is recorded: baseUrl (or TACHO_URL) must be an http or https address.')
   const masking = maskingFrom(options.masking)
   if (!masking) problems.push('masking is malformed: only metadata is recorded.')
@@ -182,9 +182,11 @@ export function resolveOptions(
 
   const release =
     text('release', LIMITS.releaseChars) ?? cutText(environment['TACHO_RELEASE'] ?? '', LIMITS.releaseChars)
-  const { waitUntil } = options
-  const canWait = waitUntil === undefined || typeof waitUntil === 'function'
-  if (!canWait) problems.push('waitUntil must be a function.')
+  let { waitUntil } = options
+  if (waitUntil !== undefined && typeof waitUntil !== 'function') {
+    waitUntil = undefined
+    problems.push('waitUntil must be a function.')
+  }
 
   const settings: Settings = {
     isBound,
@@ -209,7 +211,7 @@ export function resolveOptions(
     compress: choice('compression', ['auto', 'never'], 'never') === 'auto' && !base?.isLoopback,
     spool: text('spool', 4_096),
     flushOnSignals: choice('flushOnSignals', [true, false], true),
-    waitUntil: canWait ? waitUntil : undefined,
+    waitUntil,
   }
   for (const name of Object.keys(given)) {
     const isKnown = Object.hasOwn(settings, name) || OTHER_OPTIONS.includes(name)
