@@ -1,5 +1,7 @@
 import type { ApprovalStatus } from '@tacho/contract/approvals/approval.ts'
 import { InvalidArgumentError, type Command } from 'commander'
+import { APPROVAL_FILTERS } from '@tacho/contract/approvals/approval-filters.ts'
+import { filterQuery, withFilters } from '../engine/filter-flags.ts'
 import { connected } from '../engine/connected.ts'
 import type { DecideOptions } from './decide.ts'
 import { inEnvironment, mostOf, withPages, type EnvironmentOptions, type PageOptions } from '../engine/options.ts'
@@ -7,30 +9,20 @@ import { APPROVAL_STATUSES } from '@tacho/contract/engine/words.ts'
 
 interface ListOptions extends EnvironmentOptions, PageOptions {
   status: ApprovalStatus | 'ALL'
-  tool?: string
-  input?: string
-  agent?: string
-  policy?: string
-  run?: string
   groups?: true
-  withdrawn?: 'only' | 'without'
 }
 
 const LISTED = 50
 const EXAMPLE_ID = '019a0c44-3700-7686-a2e1-3c01640563f0'
 
 export function addApprovals(approvals: Command): void {
-  withPages(
-    inEnvironment(approvals.command('list').description('list approvals; pending ones, the oldest deadline first')),
-    LISTED,
+  withFilters(
+    withPages(
+      inEnvironment(approvals.command('list').description('list approvals; pending ones, the oldest deadline first')),
+      LISTED,
+    ).option('--status <status>', `${APPROVAL_STATUSES.join(', ')} or ALL`, parseStatus, 'PENDING' as const),
+    APPROVAL_FILTERS,
   )
-    .option('--status <status>', `${APPROVAL_STATUSES.join(', ')} or ALL`, parseStatus, 'PENDING' as const)
-    .option('--tool <name>', 'approvals of one tool')
-    .option('--input <hash>', 'approvals of one input, by its hash')
-    .option('--agent <id>', 'approvals requested by one agent, by its external id')
-    .option('--policy <id>', 'approvals required by one policy')
-    .option('--run <id>', 'approvals of one run, by its external id')
-    .option('--withdrawn <which>', 'pending requests that their clients withdrew: only or without', parseWithdrawn)
     .option('--groups', 'count pending approvals by tool and input')
     .addHelpText(
       'after',
@@ -80,24 +72,14 @@ function parseStatus(text: string): ApprovalStatus | 'ALL' {
   throw new InvalidArgumentError(`It must be one of ${APPROVAL_STATUSES.join(', ')} or ALL.`)
 }
 
-function parseWithdrawn(text: string): 'only' | 'without' {
-  if (text === 'only' || text === 'without') return text
-  throw new InvalidArgumentError('It must be only or without.')
-}
-
 async function list(options: ListOptions): Promise<void> {
-  const { status, tool, input, agent, policy, run, groups, withdrawn } = options
+  const { status, groups } = options
   const { client, environmentId } = await connected(options)
   const { listApprovals, listGroups } = await import('./list.ts')
   if (groups) return listGroups(client, environmentId, options.json === true)
   const query = {
     ...(status === 'ALL' ? {} : { status }),
-    ...(tool === undefined ? {} : { toolName: tool }),
-    ...(input === undefined ? {} : { inputHash: input }),
-    ...(agent === undefined ? {} : { agentId: agent }),
-    ...(policy === undefined ? {} : { policyId: policy }),
-    ...(run === undefined ? {} : { runId: run }),
-    ...(withdrawn === undefined ? {} : { withdrawn }),
+    ...filterQuery(APPROVAL_FILTERS, options, Date.now()),
   }
   await listApprovals(client, environmentId, { query, limit: mostOf(options) }, options.json === true)
 }

@@ -1,24 +1,13 @@
 import type { RecordKind, RecordStatus } from '@tacho/contract/issues/issue-record.ts'
-import type { IssueState } from '@tacho/contract/issues/issue.ts'
-import { InvalidArgumentError, type Command } from 'commander'
+import { ISSUE_FILTERS } from '@tacho/contract/issues/issue-filters.ts'
+import type { Command } from 'commander'
 import type * as Change from './change.ts'
 import { connected } from '../engine/connected.ts'
 import { inEnvironment, mostOf, withPages, type EnvironmentOptions, type PageOptions } from '../engine/options.ts'
-import { moment } from '../engine/time-text.ts'
-import { ISSUE_STATES, RECORD_KINDS, RECORD_STATUSES } from '@tacho/contract/engine/words.ts'
+import { filterQuery, oneOf, withFilters } from '../engine/filter-flags.ts'
+import { RECORD_KINDS, RECORD_STATUSES } from '@tacho/contract/engine/words.ts'
 
-interface ListOptions extends EnvironmentOptions, PageOptions {
-  state?: IssueState
-  type?: string
-  agent?: string
-  run?: string
-  assignee?: string
-  unassigned?: true
-  from?: string
-  to?: string
-  new?: string
-  user?: string
-}
+type ListOptions = EnvironmentOptions & PageOptions
 
 interface RecordsOptions extends EnvironmentOptions, PageOptions {
   status?: RecordStatus
@@ -39,17 +28,10 @@ export function addIssues(issues: Command): void {
 }
 
 function addReading(issues: Command): void {
-  withPages(inEnvironment(issues.command('list').description('list issues, most recently seen first')), LISTED)
-    .option('--state <state>', ISSUE_STATES.join(', '), oneOf(ISSUE_STATES))
-    .option('--type <detectionType>', 'issues with detections of this type; case and spacing do not matter')
-    .option('--agent <id>', 'issues of one agent, by its external id')
-    .option('--run <id>', 'issues of one run, by its external id')
-    .option('--user <id>', 'issues in the newest runs for one end user')
-    .option('--new <when>', 'issues first detected since, newest first: a time, or a duration ago such as 7d')
-    .option('--assignee <name>', 'issues assigned to this person')
-    .option('--unassigned', 'issues without an assignee')
-    .option('--from <when>', 'issues detected last since: a time, or a duration ago such as 7d')
-    .option('--to <when>', 'issues detected last before: a time, or a duration ago')
+  withFilters(
+    withPages(inEnvironment(issues.command('list').description('list issues, most recently seen first')), LISTED),
+    ISSUE_FILTERS,
+  )
     .addHelpText(
       'after',
       '\nExamples:\n  tacho issues list --state OPEN\n  tacho issues list --environment acme/production --agent refunds --unassigned --json',
@@ -135,31 +117,9 @@ function addRecords(issues: Command): void {
 }
 
 /** Parses an option for commander: one of the words, in any case. */
-function oneOf<Word extends string>(words: readonly Word[]): (text: string) => Word {
-  return (text) => {
-    const word = words.find((known) => known === text.toUpperCase())
-    if (word !== undefined) return word
-    throw new InvalidArgumentError(`It must be one of ${words.join(', ')}.`)
-  }
-}
-
 async function list(options: ListOptions): Promise<void> {
-  const { state, type, agent, run, assignee, unassigned, from, to, user } = options
-  const now = Date.now()
-  const query = {
-    ...(state === undefined ? {} : { state }),
-    ...(type === undefined ? {} : { detectionType: type }),
-    ...(agent === undefined ? {} : { agentId: agent }),
-    ...(run === undefined ? {} : { runId: run }),
-    ...(assignee === undefined ? {} : { assignee }),
-    ...(unassigned === undefined ? {} : { assigned: 'false' as const }),
-    ...(user === undefined ? {} : { user }),
-    ...(options.new === undefined
-      ? {}
-      : { sort: 'firstSeen' as const, firstFrom: moment('--new', options.new, -1, now) }),
-    ...(from === undefined ? {} : { from: moment('--from', from, -1, now) }),
-    ...(to === undefined ? {} : { to: moment('--to', to, -1, now) }),
-  }
+  const filters = filterQuery(ISSUE_FILTERS, options, Date.now())
+  const query = { ...filters, ...(filters.firstFrom !== undefined && { sort: 'firstSeen' as const }) }
   const { client, environmentId } = await connected(options)
   const { listIssues } = await import('./list.ts')
   await listIssues(client, environmentId, { query, limit: mostOf(options) }, options.json === true)

@@ -1,31 +1,27 @@
 import type { Command } from 'commander'
 import { eachItem, taken } from '@tacho/client/items.ts'
 import type { AuditQuery, AuditEntry } from '@tacho/contract/people/audit.ts'
+import { AUDIT_FILTERS } from '@tacho/contract/people/audit-filters.ts'
 import type { Workspace } from '@tacho/contract/tenants/workspace.ts'
 import { connect, mostOf, pageSize, withPages, type PageOptions } from '../engine/options.ts'
 import { printJson, printMore, printTable } from '../engine/output.ts'
 import { findScope, inScope, type ScopeOptions } from '../engine/scope.ts'
-import { moment } from '../engine/time-text.ts'
+import { filterQuery, withFilters } from '../engine/filter-flags.ts'
 import type { OperatorClient } from '../engine/operator-client.ts'
 import { allWorkspaces, environmentsOf } from '../tenants/tenants.ts'
 
 interface Options extends ScopeOptions, PageOptions {
-  action?: string
-  actor?: string
   target?: string
-  from?: string
-  to?: string
 }
 
 const LIMIT = 50
 
 export function addAudit(audit: Command): void {
-  withPages(inScope(audit.command('list').description('list the audit log, newest first')), LIMIT)
-    .option('--action <action>', 'only this action, such as api_key.create')
-    .option('--actor <id>', 'only actions of this operator or token')
+  withFilters(
+    withPages(inScope(audit.command('list').description('list the audit log, newest first')), LIMIT),
+    AUDIT_FILTERS,
+  )
     .option('--target <kind[/id]>', 'only actions on this target, such as policy or policy/refunds')
-    .option('--from <when>', 'at or after: a time, or a duration before now such as 7d')
-    .option('--to <when>', 'before')
     .addHelpText(
       'after',
       '\nExamples:\n  tacho audit list --workspace acme --from 7d\n  tacho audit list --installation --action operator.sign_in --all --json',
@@ -68,17 +64,14 @@ async function list(options: Options): Promise<void> {
   printMore(hasMore)
 }
 
-function queryOf({ action, actor, target, from, to, ...paging }: Options): AuditQuery {
-  const now = Date.now()
+function queryOf(options: Options): AuditQuery {
+  const { target } = options
   const slash = target?.indexOf('/') ?? -1
   return {
-    limit: pageSize(mostOf(paging)),
-    ...(action === undefined ? {} : { action }),
-    ...(actor === undefined ? {} : { actorId: actor }),
+    limit: pageSize(mostOf(options)),
+    ...filterQuery(AUDIT_FILTERS, options, Date.now()),
     ...(target === undefined ? {} : { targetKind: slash === -1 ? target : target.slice(0, slash) }),
     ...(target === undefined || slash === -1 ? {} : { targetId: target.slice(slash + 1) }),
-    ...(from === undefined ? {} : { from: moment('--from', from, -1, now) }),
-    ...(to === undefined ? {} : { to: moment('--to', to, -1, now) }),
   }
 }
 

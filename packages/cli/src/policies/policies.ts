@@ -1,5 +1,6 @@
+import { oneOf } from '../engine/filter-flags.ts'
 import { LIMITS } from '@tacho/contract/engine/limits.ts'
-import { InvalidArgumentError, type Command } from 'commander'
+import type { Command } from 'commander'
 import { findWorkspace } from '../tenants/tenants.ts'
 import { check } from './check.ts'
 import { addDeploying } from './deploy.ts'
@@ -151,12 +152,4 @@ function withSource(command: Command): Command {
   return command
     .option('-f, --file <file>', 'file with the condition; - reads standard input')
     .option('--condition <expression>', 'the condition itself')
-}
-
-function oneOf<Value extends string>(values: readonly Value[]): (text: string) => Value {
-  return (text) => {
-    const value = values.find((known) => known.toUpperCase() === text.toUpperCase())
-    if (value !== undefined) return value
-    throw new InvalidArgumentError(`It must be one of ${values.join(', ')}.`)
-  }
 }

@@ -1,5 +1,6 @@
 import { eachItem, taken } from '@tacho/client/items.ts'
 import { LIMITS } from '@tacho/contract/engine/limits.ts'
+import { SEARCH_FILTERS } from '@tacho/contract/runs/run-filters.ts'
 import type { SearchHit, SearchSettings } from '@tacho/contract/runs/search.ts'
 import { EVENT_TYPE_WORDS } from '@tacho/contract/engine/words.ts'
 import { Option, type Command } from 'commander'
@@ -18,11 +19,9 @@ import {
   spokenTime,
   strong,
 } from '../engine/output.ts'
-import { moment } from '../engine/time-text.ts'
+import { filterQuery, withFilters } from '../engine/filter-flags.ts'
 
 interface Options extends EnvironmentOptions, PageOptions {
-  from?: string
-  to?: string
   enable?: true
   disable?: true
   status?: true
@@ -32,9 +31,7 @@ const LIMIT = 25
 const MOST = 10_000
 
 export function addSearch(command: Command): void {
-  withPages(inEnvironment(command), LIMIT)
-    .option('--from <when>', `a time, or a duration ago; default: ${LIMITS.searchedDaysDefault} days before --to`)
-    .option('--to <when>', 'a time, or a duration ago; default: now')
+  withFilters(withPages(inEnvironment(command), LIMIT), SEARCH_FILTERS)
     .addOption(new Option('--enable', 'switch search on in this environment').conflicts(['disable', 'status']))
     .addOption(new Option('--disable', 'switch search off and delete its index').conflicts('status'))
     .option('--status', 'show whether search is on, and how far the index is')
@@ -57,9 +54,7 @@ async function search(words: string[], options: Options): Promise<void> {
   const isSwitch = enable === true || disable === true
   const q = words.join(' ')
   if ((q === '') === !(isSwitch || status)) throw wrongUsage('Give either a query, or --enable, --disable or --status.')
-  const now = Date.now()
-  const from = options.from === undefined ? undefined : moment('--from', options.from, -1, now)
-  const to = options.to === undefined ? undefined : moment('--to', options.to, -1, now)
+  const times = filterQuery(SEARCH_FILTERS, options, Date.now())
   const { client, environmentId } = await connected(options)
   const params = { environmentId }
   if (q === '') {
@@ -69,7 +64,7 @@ async function search(words: string[], options: Options): Promise<void> {
     return options.json ? printJson(settings) : printLine(settingsLine(settings))
   }
   const most = Math.min(mostOf(options), MOST)
-  const query = { q, from, to, limit: Math.min(most, LIMITS.searchPageMax) }
+  const query = { ...times, q, limit: Math.min(most, LIMITS.searchPageMax) }
   // Before the search: what is indexed meanwhile, it may have missed.
   const settings = options.json ? null : await client.readSearchSettings({ params })
   const { items, hasMore } = await taken(eachItem(client.searchEvents, { params, query }), most)

@@ -1,17 +1,14 @@
 import type { ApprovalDetail } from '@tacho/contract/approvals/operator-approval.ts'
 import { useQuery } from '@tanstack/react-query'
 import { getRouteApi, Link } from '@tanstack/react-router'
-import { refusalOf } from '../web/api.ts'
-import { EventType } from '../runs/event-type.tsx'
-import { ProblemMark, StepNote } from '../runs/page/problem-mark.tsx'
 import { Chip } from '../web/ui/chip.tsx'
 import { Copy } from '../web/ui/copy.tsx'
 import { Countdown, Time } from '../web/text/times.tsx'
-import { Fact, Facts, Nothing, Section } from '../web/ui/section.tsx'
+import { Fact, Facts } from '../web/ui/section.tsx'
 import { counted, duration } from '../web/text/format.ts'
 import { LongText } from '../web/text/long-text.tsx'
 import { LetterWarnings, ShownText } from '../web/text/shown-text.tsx'
-import { PagePending, Skeleton, Trouble, isBlocking } from '../web/ui/states.tsx'
+import { PagePending, Trouble, isBlocking } from '../web/ui/states.tsx'
 import { Aftermath } from './aftermath.tsx'
 import { AskingPolicy } from './asking-policy.tsx'
 import { ApprovalStatusChip, Requester } from './approval-summary.tsx'
@@ -21,7 +18,8 @@ import { Earlier, EarlierOnInput } from './earlier-approvals.tsx'
 import { LastResult } from './last-result.tsx'
 import { RecordedInput } from './recorded-input.tsx'
 import { needsPerson, WaitingNotes } from './caller-state.tsx'
-import { approvalQuery, useLastSteps } from './queries.ts'
+import { LastSteps } from './last-steps.tsx'
+import { approvalQuery } from './queries.ts'
 
 const route = getRouteApi('/w/$workspace/$environment/approvals/$approvalId')
 
@@ -173,51 +171,5 @@ function Heading({ approval }: { approval: ApprovalDetail }) {
         </Fact>
       </Facts>
     </header>
-  )
-}
-
-/** The server says that it does not exist; any other error leaves that open. */
-const isUnknown = (error: unknown): boolean => refusalOf(error)?.status === 404
-
-function LastSteps({ environmentId, runId }: { environmentId: string; runId: string }) {
-  const params = route.useParams()
-  const { data, error } = useLastSteps(environmentId, runId)
-  return (
-    <Section title="Last steps of the run" error={!data && !isUnknown(error) && error}>
-      {data ? (
-        <ol>
-          {data.map(({ eventId, eventType, label, timestamp, problem, note }) => (
-            <li
-              key={eventId}
-              className="relative flex h-8 items-center gap-3 border-b border-line text-sm last:border-0 hover:bg-hover"
-            >
-              <span className="w-20 shrink-0">
-                <EventType type={eventType} />
-              </span>
-              <Link
-                to="/w/$workspace/$environment/runs/$runId"
-                params={{ ...params, runId }}
-                search={{ step: eventId }}
-                title={label}
-                className="min-w-0 flex-1 truncate after:absolute after:inset-0"
-              >
-                <bdi>
-                  <ShownText text={label} />
-                </bdi>
-                <StepNote note={note} />
-              </Link>
-              <ProblemMark problem={problem ?? undefined} />
-              <span className="text-soft">
-                <Time at={timestamp} />
-              </span>
-            </li>
-          ))}
-        </ol>
-      ) : isUnknown(error) ? (
-        <Nothing>No event of this run has been recorded.</Nothing>
-      ) : (
-        <Skeleton className="h-24" />
-      )}
-    </Section>
   )
 }

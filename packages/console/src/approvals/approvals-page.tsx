@@ -29,14 +29,7 @@ export function ApprovalsPage() {
   const isHistory = search.show === 'history'
   const environmentId = place.environment.id
   const pending = useQuery(pendingQuery(environmentId))
-  const { show: _, tool, agent, policy, run, status } = search
-  const history = useHistory(environmentId, {
-    ...(status && { status }),
-    ...(tool && { toolName: tool }),
-    ...(agent && { agentId: agent }),
-    ...(policy && { policyId: policy }),
-    ...(run && { runId: run }),
-  })
+  const history = useHistory(environmentId, search)
   const [marked, setMarked] = useState<ReadonlySet<string>>(new Set())
   // The dialog keeps the request it opened with, even if another person decides it.
   const [deciding, setDeciding] = useState<readonly ApprovalCard[]>([])

@@ -1,8 +1,9 @@
 import type { ApprovalCard } from '@tacho/contract/approvals/operator-approval.ts'
-import { APPROVAL_STATUSES } from '@tacho/contract/engine/words.ts'
+import type { ApprovalStatus } from '@tacho/contract/approvals/approval.ts'
+import { APPROVAL_FILTERS } from '@tacho/contract/approvals/approval-filters.ts'
 import { getRouteApi, Link } from '@tanstack/react-router'
-import { Button, More } from '../web/ui/button.tsx'
-import { changed, Choice, TextFilter, TextFilters } from '../web/ui/filters.tsx'
+import { More } from '../web/ui/button.tsx'
+import { FilterBar } from '../web/ui/filter-bar.tsx'
 import { ShownText } from '../web/text/shown-text.tsx'
 import { Empty } from '../web/ui/states.tsx'
 import { Time } from '../web/text/times.tsx'
@@ -12,12 +13,6 @@ import { WaitingLines } from './caller-state.tsx'
 
 const route = getRouteApi('/w/$workspace/$environment/approvals')
 
-const FILTERS = [
-  ['agent', 'Agent', 'Agent id'],
-  ['policy', 'Policy', 'Policy'],
-  ['run', 'Run', 'Run id'],
-] as const
-
 interface FiltersProps {
   id: string
   search: ApprovalListAddress
@@ -25,31 +20,18 @@ interface FiltersProps {
 }
 
 export function HistoryFilters({ id, search, onChange }: FiltersProps) {
-  const set = (change: Partial<Record<keyof ApprovalListAddress, string>>) => onChange(changed(search, change))
   return (
-    <div role="search" className="grid grid-cols-2 gap-2 border-b border-line px-4 py-3">
-      <TextFilter
-        id={id}
-        label="Tool"
-        placeholder="Tool"
-        className="w-full"
-        value={search.tool}
-        onChange={(tool) => set({ tool })}
-      />
-      <Choice
-        label="Status"
-        all="Any status"
-        value={search.status}
-        options={APPROVAL_STATUSES.map((status) => [status, approvalWord(status)])}
-        onChange={(status) => set({ status })}
-      />
-      <TextFilters filters={FILTERS} className="w-full" search={search} onChange={set} />
-      {Object.keys(search).length > 1 && (
-        <Button look="quiet" onClick={() => onChange({ show: 'history' })}>
-          Clear
-        </Button>
-      )}
-    </div>
+    <FilterBar
+      id={id}
+      filters={APPROVAL_FILTERS}
+      widths={{ '': 'w-full' }}
+      wordOf={(status) => approvalWord(status as ApprovalStatus)}
+      search={search}
+      onChange={onChange}
+      cleared={{ show: 'history' }}
+      isFiltered={Object.keys(search).length > 1}
+      className="grid grid-cols-2 gap-2 border-b border-line px-4 py-3"
+    />
   )
 }
 

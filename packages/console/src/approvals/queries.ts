@@ -1,17 +1,12 @@
 /** What the pages of approvals read. Every key begins with the environment, so that one hint renews them all. */
-import { queryOptions, useQuery, useQueryClient } from '@tanstack/react-query'
+import { queryOptions, useQuery } from '@tanstack/react-query'
 import type { ApprovalStatus } from '@tacho/contract/approvals/approval.ts'
 import type { ApprovalCard } from '@tacho/contract/approvals/operator-approval.ts'
-import type { EventRow } from '@tacho/contract/record/event.ts'
-import { problemOf } from '@tacho/contract/runs/problem.ts'
-import { isObject } from '@tacho/contract/record/payload-reader.ts'
-import { APPROVAL_STATUSES } from '@tacho/contract/engine/words.ts'
+import { APPROVAL_FILTERS } from '@tacho/contract/approvals/approval-filters.ts'
+import type { FilterAddress } from '@tacho/contract/web/filter.ts'
 import { api } from '../web/api.ts'
-import { noteOf } from '../runs/page/notes.ts'
-import { tellProblem } from '../runs/page/problems.ts'
-import { eventQuery } from '../runs/queries.ts'
 import { usePages } from '../web/queries.ts'
-import { textOf } from '../web/address.ts'
+import { filterQuery, readFilters } from '../web/address.ts'
 
 /** If the stream of hints is down. */
 const FALLBACK_MS = 30_000
@@ -21,9 +16,6 @@ const AFTERMATH_MS = 2_000
 const UNANSWERED_MS = 15_000
 const EARLIER_SHOWN = 5
 const EARLIER_COUNTED = 50
-const STEPS_SHOWN = 6
-/** Of a larger payload only the label is shown. */
-const STEP_BYTES = 65_536
 
 export const approvalsKey = (environmentId: string) => ['approvals', environmentId] as const
 
@@ -41,15 +33,8 @@ export const pendingQuery = (environmentId: string) =>
 const mayGetInput = ({ inputInShort, runId, createdAt }: ApprovalCard): boolean =>
   inputInShort === null && runId !== null && Date.now() - Date.parse(createdAt) < FALLBACK_MS
 
-interface HistoryFilter {
-  status?: ApprovalStatus
-  toolName?: string
-  agentId?: string
-  policyId?: string
-  runId?: string
-}
-
-export function useHistory(environmentId: string, filter: HistoryFilter) {
+export function useHistory(environmentId: string, { show: _, ...search }: ApprovalListAddress) {
+  const filter = filterQuery(APPROVAL_FILTERS, search)
   return usePages({
     queryKey: [...approvalsKey(environmentId), 'history', filter],
     read: (cursor, signal) =>
@@ -108,42 +93,13 @@ export function useEarlier(
   })
 }
 
-/** What the run did last, in the order of time. */
-export function useLastSteps(environmentId: string, runId: string) {
-  const cache = useQueryClient()
-  return useQuery({
-    queryKey: ['last steps', environmentId, runId],
-    queryFn: async ({ signal }) => {
-      const query = { order: 'latest', limit: STEPS_SHOWN } as const
-      const { items } = await api.listEventRows({ params: { environmentId, runId }, query }, { signal })
-      const said = async (row: EventRow) => {
-        if (row.payloadBytes > STEP_BYTES) return { ...row, note: '', problem: null }
-        const { event } = await cache.fetchQuery(eventQuery(environmentId, runId, row.eventId))
-        const { eventType, label } = row
-        const payload = isObject(event.payload) ? event.payload : {}
-        const problem = problemOf({ eventType, label, payload })
-        return { ...row, note: noteOf(eventType, label, payload), problem: problem && tellProblem(eventType, problem) }
-      }
-      return Promise.all(items.toReversed().map(said))
-    },
-    refetchInterval: AFTERMATH_MS,
-  })
-}
-
 /** What the address of the approvals holds. */
 
-export interface ApprovalListAddress {
+export interface ApprovalListAddress extends FilterAddress<typeof APPROVAL_FILTERS> {
   /** Waiting unless chosen. */
   show?: 'history'
-  status?: ApprovalStatus
-  tool?: string
-  agent?: string
-  policy?: string
-  run?: string
 }
 
 export function readApprovalListAddress(search: Record<string, unknown>): ApprovalListAddress {
-  const { show, status, ...texts } = textOf(search, ['show', 'status', 'tool', 'agent', 'policy', 'run'])
-  const known = APPROVAL_STATUSES.find((one) => one === status)
-  return { ...texts, ...(show === 'history' && { show }), ...(known && { status: known }) }
+  return { ...readFilters(APPROVAL_FILTERS, search), ...(search['show'] === 'history' && { show: 'history' }) }
 }

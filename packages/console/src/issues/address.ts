@@ -1,40 +1,17 @@
 /** What the addresses of the list of issues and of an issue hold. */
-import type { IssueState } from '@tacho/contract/issues/issue.ts'
-import { ISSUE_STATES } from '@tacho/contract/engine/words.ts'
-import { readRange, type Range, textOf } from '../web/address.ts'
+import { ISSUE_FILTERS } from '@tacho/contract/issues/issue-filters.ts'
+import type { FilterAddress } from '@tacho/contract/web/filter.ts'
+import { readFilters, readRange, type Range, textOf } from '../web/address.ts'
 
-/** The range is that of the last detection. */
-export interface IssueListAddress extends Range {
-  /** Open unless chosen. */
-  state?: IssueState
-  type?: string
-  agent?: string
-  assignee?: string
-  assigned?: 'true' | 'false'
-  /** In runs for this end user. */
-  user?: string
+/** The range is that of the last detection. Its state is open unless chosen. */
+export interface IssueListAddress extends Range, FilterAddress<typeof ISSUE_FILTERS> {
   /** By the latest detection unless chosen; the range is of the same. */
   first?: 'true'
 }
 
 export function readIssueListAddress(search: Record<string, unknown>): IssueListAddress {
-  const { state, assigned, first, ...texts } = textOf(search, [
-    'state',
-    'type',
-    'agent',
-    'assignee',
-    'assigned',
-    'user',
-    'first',
-  ])
-  const known = ISSUE_STATES.find((one) => one === state)
-  return {
-    ...texts,
-    ...readRange(search),
-    ...(known && { state: known }),
-    ...(first === 'true' && { first }),
-    ...((assigned === 'true' || assigned === 'false') && { assigned }),
-  }
+  const { first } = textOf(search, ['first'])
+  return { ...readFilters(ISSUE_FILTERS, search), ...readRange(search), ...(first === 'true' && { first }) }
 }
 
 export interface IssueAddress {

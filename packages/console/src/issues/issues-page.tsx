@@ -1,9 +1,11 @@
 import type { ListedIssue } from '@tacho/contract/issues/issue.ts'
 import { ISSUE_STATES } from '@tacho/contract/engine/words.ts'
 import { getRouteApi, Link, useNavigate } from '@tanstack/react-router'
-import { Button, More } from '../web/ui/button.tsx'
+import { More } from '../web/ui/button.tsx'
 import { DataTable, ROW_LINK, type Column } from '../web/ui/data-table.tsx'
-import { changed, Choice, TextFilter } from '../web/ui/filters.tsx'
+import { ISSUE_FILTERS } from '@tacho/contract/issues/issue-filters.ts'
+import { changed, Choice } from '../web/ui/filters.tsx'
+import { FilterBar } from '../web/ui/filter-bar.tsx'
 import { compact } from '../web/text/format.ts'
 import { useListKeys } from '../web/ui/keys.ts'
 import { RangeChoice } from '../web/ui/range-choice.tsx'
@@ -60,33 +62,15 @@ export function IssuesPage() {
         options={ISSUE_STATES.map((one) => [one, stateWord(one)])}
         onChange={(chosen) => set({ state: chosen })}
       />
-      <div role="search" className="flex flex-wrap items-center gap-2 py-3">
-        <TextFilter
-          id={SEARCH_ID}
-          label="Type"
-          placeholder="Type, such as TOOL_BLOCKED"
-          className="w-full sm:w-64"
-          value={search.type}
-          onChange={(type) => set({ type })}
-        />
-        <TextFilter label="Agent" placeholder="Agent id" value={search.agent} onChange={(agent) => set({ agent })} />
-        <TextFilter
-          label="Assignee"
-          placeholder="Assignee"
-          value={search.assignee}
-          onChange={(assignee) => set({ assignee })}
-        />
-        <Choice
-          label="Assigned"
-          all="Assigned or not"
-          value={search.assigned}
-          options={[
-            ['true', 'Assigned'],
-            ['false', 'Not assigned'],
-          ]}
-          onChange={(assigned) => set({ assigned })}
-        />
-        <TextFilter label="End user" placeholder="End user" value={search.user} onChange={(user) => set({ user })} />
+      <FilterBar
+        id={SEARCH_ID}
+        filters={ISSUE_FILTERS}
+        widths={{ detectionType: 'w-full sm:w-64' }}
+        search={search}
+        onChange={setSearch}
+        cleared={state === 'OPEN' ? {} : { state }}
+        isFiltered={Object.keys(filters).length > 0}
+      >
         <Choice
           label="Order"
           all="Last seen first"
@@ -100,12 +84,7 @@ export function IssuesPage() {
           byDefault={null}
           onChange={(range) => set({ ...NO_RANGE, ...range })}
         />
-        {Object.keys(filters).length > 0 && (
-          <Button look="quiet" onClick={() => setSearch(state === 'OPEN' ? {} : { state })}>
-            Clear
-          </Button>
-        )}
-      </div>
+      </FilterBar>
       {isBlocking(issues.error, issues.data) ? (
         <Trouble error={issues.error} retry={() => void issues.refetch()} />
       ) : issues.isPending ? (

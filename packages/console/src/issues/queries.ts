@@ -4,7 +4,8 @@ import { LIMITS } from '@tacho/contract/engine/limits.ts'
 import { keepPreviousData, queryOptions, useQuery } from '@tanstack/react-query'
 import { api } from '../web/api.ts'
 import { withRows } from '../runs/queries.ts'
-import { timesOfRange } from '../web/address.ts'
+import { ISSUE_FILTERS } from '@tacho/contract/issues/issue-filters.ts'
+import { filterQuery, timesOfRange } from '../web/address.ts'
 import { usePages } from '../web/queries.ts'
 import type { IssueListAddress } from './address.ts'
 
@@ -21,22 +22,13 @@ interface Place {
 }
 
 export function useIssues(environmentId: string, state: IssueState, search: IssueListAddress) {
-  const { type, agent, assignee, assigned, user, first } = search
+  const { first } = search
   return usePages<ListedIssue, Place>({
     queryKey: ['issues', environmentId, 'list', state, search],
     async read(place, signal) {
       const times = place?.times ?? timesOfRange(search, Date.now())
-      const range = first ? { firstFrom: times.from, firstTo: times.to } : times
-      const filter = {
-        detectionType: type,
-        agentId: agent,
-        assignee,
-        assigned,
-        user,
-        sort: first && ('firstSeen' as const),
-        ...range,
-      }
-      const query = { state, ...filter, limit: 50, cursor: place?.cursor }
+      const order = first ? { sort: 'firstSeen' as const, firstFrom: times.from, firstTo: times.to } : times
+      const query = { ...filterQuery(ISSUE_FILTERS, search), state, ...order, limit: 50, cursor: place?.cursor }
       const { items, nextCursor } = await api.listIssues({ params: { environmentId }, query }, { signal })
       return { items, nextCursor: nextCursor === null ? null : { times, cursor: nextCursor } }
     },

@@ -1,8 +1,9 @@
 /** What the addresses of the settings hold. */
-import type { AuditQuery } from '@tacho/contract/people/audit.ts'
+import { AUDIT_FILTERS } from '@tacho/contract/people/audit-filters.ts'
+import type { FilterAddress } from '@tacho/contract/web/filter.ts'
 import type { DeliveryStatus } from '@tacho/contract/messages/webhook.ts'
 import { DELIVERY_STATUSES } from '@tacho/contract/engine/words.ts'
-import { textOf } from '../web/address.ts'
+import { readFilters, textOf } from '../web/address.ts'
 
 export type Scope = 'workspace' | 'everywhere'
 
@@ -18,15 +19,15 @@ export function readScopeAddress({ scope }: Record<string, unknown>): ScopeAddre
 export const AUDIT_DAYS = { '1d': 1, '7d': 7, '30d': 30, '365d': 365 } as const
 export type AuditSince = keyof typeof AUDIT_DAYS
 
-export interface AuditAddress extends ScopeAddress, Pick<AuditQuery, 'action' | 'actorId' | 'targetKind' | 'targetId'> {
+export interface AuditAddress extends ScopeAddress, FilterAddress<typeof AUDIT_FILTERS> {
   since?: AuditSince
 }
 
 export function readAuditAddress(search: Record<string, unknown>): AuditAddress {
-  const { since, ...texts } = textOf(search, ['action', 'actorId', 'targetKind', 'targetId', 'since'])
+  const { since } = textOf(search, ['since'])
   return {
     ...readScopeAddress(search),
-    ...texts,
+    ...readFilters(AUDIT_FILTERS, search),
     ...(since !== undefined && Object.hasOwn(AUDIT_DAYS, since) && { since: since as AuditSince }),
   }
 }

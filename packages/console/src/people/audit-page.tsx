@@ -6,7 +6,9 @@ import { meQuery, usePages } from '../web/queries.ts'
 import { Button, More } from '../web/ui/button.tsx'
 import { type Column, ListedTable } from '../web/ui/data-table.tsx'
 import { csv, download } from '../web/ui/browser.ts'
-import { changed, Choice, TextFilter, TextFilters } from '../web/ui/filters.tsx'
+import { AUDIT_FILTERS } from '@tacho/contract/people/audit-filters.ts'
+import { changed, Choice } from '../web/ui/filters.tsx'
+import { FilterBar } from '../web/ui/filter-bar.tsx'
 import { useKeys } from '../web/ui/keys.ts'
 import { Empty, Forbidden } from '../web/ui/states.tsx'
 import { Time } from '../web/text/times.tsx'
@@ -23,12 +25,6 @@ const SINCE_WORDS: Record<AuditSince, string> = {
   '30d': 'Last 30 days',
   '365d': 'Last year',
 }
-
-const FILTERS = [
-  ['actorId', 'Actor', 'Actor id'],
-  ['targetKind', 'Kind', 'Kind of target'],
-  ['targetId', 'Id', 'Id of target'],
-] as const
 
 const COLUMNS: Column<AuditEntry>[] = [
   {
@@ -61,7 +57,6 @@ export function AuditPage() {
     return <Forbidden>Only an owner of the installation reads its audit log.</Forbidden>
 
   const setSearch = (next: AuditAddress) => void navigate({ to: '.', search: next, replace: true })
-  const set = (change: Partial<Record<keyof AuditAddress, string>>) => setSearch(changed(search, change))
   const isFiltered = Object.keys(search).some((name) => name !== 'scope')
   const file = `audit-${scope === 'everywhere' ? 'installation' : place.workspace.name}`
   return (
@@ -88,29 +83,23 @@ export function AuditPage() {
           setSearch(next === 'everywhere' ? { ...search, scope: next } : changed(search, { scope: '' }))
         }
       />
-      <div role="search" className="flex flex-wrap items-center gap-2 py-3">
-        <TextFilter
-          id={SEARCH_ID}
-          label="Action"
-          placeholder="Action, such as api_key.create"
-          className="w-full sm:w-60"
-          value={search.action}
-          onChange={(action) => set({ action })}
-        />
+      <FilterBar
+        id={SEARCH_ID}
+        filters={AUDIT_FILTERS}
+        widths={{ action: 'w-full sm:w-60', '': 'w-40' }}
+        search={search}
+        onChange={setSearch}
+        cleared={search.scope ? { scope: search.scope } : {}}
+        isFiltered={isFiltered}
+      >
         <Choice
           label="When"
           all="Any time"
           value={search.since}
           options={Object.keys(AUDIT_DAYS).map((since) => [since, SINCE_WORDS[since as AuditSince]])}
-          onChange={(since) => set({ since })}
+          onChange={(since) => setSearch(changed(search, { since }))}
         />
-        <TextFilters filters={FILTERS} className="w-40" search={search} onChange={set} />
-        {isFiltered && (
-          <Button look="quiet" onClick={() => setSearch(search.scope ? { scope: search.scope } : {})}>
-            Clear
-          </Button>
-        )}
-      </div>
+      </FilterBar>
       <ListedTable
         label="Audit log"
         columns={COLUMNS}

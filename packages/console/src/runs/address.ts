@@ -2,7 +2,9 @@
 import type { RunStatus } from '@tacho/contract/runs/run.ts'
 import { RUN_SORTS } from '@tacho/contract/engine/words.ts'
 import { readScoreFilter } from '@tacho/contract/runs/score-filter.ts'
-import { readRange, type Range, type Since, textOf } from '../web/address.ts'
+import { RUN_FILTERS, SEARCH_FILTERS } from '@tacho/contract/runs/run-filters.ts'
+import type { FilterAddress } from '@tacho/contract/web/filter.ts'
+import { readFilters, readRange, type Range, type Since, textOf } from '../web/address.ts'
 
 /** What the addresses of the runs list and of a run hold. */
 
@@ -20,88 +22,27 @@ export type RunSort = (typeof RUN_ORDERS)[number]
 export const isOpen = (status: string | undefined): boolean => status === 'RUNNING' || status === 'STALLED'
 
 /** The range is that of the start times. */
-export interface RunListAddress extends Range {
-  q?: string
-  agent?: string
-  sessionId?: string
+export interface RunListAddress extends Range, Omit<FilterAddress<typeof RUN_FILTERS>, 'status'> {
   status?: (typeof STATUS_FILTERS)[number]
-  minCost?: number
-  minLengthMs?: number
-  hasErrors?: true
-  hasApprovals?: true
-  completeness?: 'GAPS'
-  tool?: string
-  model?: string
-  policyId?: string
-  promptVersionId?: string
-  user?: string
-  tag?: string
-  /** `key=value`, or a key. */
-  metadata?: string
-  loops?: 'true'
-  /** As the API takes it: a name, or a name and a comparison. */
-  score?: string
   scoreOrder?: 'lowest' | 'highest'
   order?: RunSort
-  unscored?: string
-  /** In percent of the runs. */
-  share?: number
   /** Names, divided by commas. */
   columns?: string
 }
 
-const NAMES = [
-  'q',
-  'agent',
-  'sessionId',
-  'status',
-  'minCost',
-  'minLengthMs',
-  'hasErrors',
-  'hasApprovals',
-  'completeness',
-  'tool',
-  'model',
-  'policyId',
-  'promptVersionId',
-  'user',
-  'tag',
-  'metadata',
-  'loops',
-  'score',
-  'scoreOrder',
-  'order',
-  'unscored',
-  'share',
-  'columns',
-] as const satisfies readonly Exclude<keyof RunListAddress, keyof Range>[]
-
-/** What a person may type, and the server takes. */
-export const COST_PATTERN = '[0-9]{1,7}([.][0-9]{1,9})?'
-const COST_MAX = 9_999_999
-
-/** Above zero. */
-const isWithin = (text: string | undefined, most: number): boolean => Number(text) > 0 && Number(text) <= most
-
 export function readRunListAddress(search: Record<string, unknown>): RunListAddress {
-  const { status, minCost, minLengthMs, hasErrors, hasApprovals, completeness, ...others } = textOf(search, NAMES)
-  const { score, scoreOrder, order, share, loops, ...texts } = others
+  const { status: _, score, ...filters } = readFilters(RUN_FILTERS, search)
+  const { status, scoreOrder, order, columns } = textOf(search, ['status', 'scoreOrder', 'order', 'columns'])
   const knownStatus = STATUS_FILTERS.find((one) => one === status)
   const knownOrder = isOpen(knownStatus) ? undefined : RUN_ORDERS.find((one) => one === order)
   return {
-    ...texts,
+    ...filters,
     ...readRange(search),
     ...(knownStatus && { status: knownStatus }),
-    ...(isWithin(minCost, COST_MAX) && { minCost: Number(minCost) }),
-    ...(isWithin(minLengthMs, Number.MAX_SAFE_INTEGER) && { minLengthMs: Math.ceil(Number(minLengthMs)) }),
-    ...(hasErrors === 'true' && { hasErrors: true as const }),
-    ...(hasApprovals === 'true' && { hasApprovals: true as const }),
-    ...(completeness === 'GAPS' && { completeness }),
-    ...(loops === 'true' && { loops }),
     ...(score !== undefined && readScoreFilter(score) !== null && { score }),
     ...((scoreOrder === 'lowest' || scoreOrder === 'highest') && { scoreOrder }),
     ...(knownOrder && { order: knownOrder }),
-    ...(isWithin(share, 100) && { share: Math.ceil(Number(share)) }),
+    ...(columns !== undefined && { columns }),
   }
 }
 
@@ -153,12 +94,10 @@ export function readJudgeAddress(search: Record<string, unknown>): JudgeAddress 
 
 export const SEARCH_SINCE_DEFAULT: Since = '30d'
 
-export interface SearchAddress extends Range {
-  q?: string
-}
+export type SearchAddress = Range & FilterAddress<typeof SEARCH_FILTERS>
 
 export function readSearchAddress(search: Record<string, unknown>): SearchAddress {
-  return { ...textOf(search, ['q']), ...readRange(search) }
+  return { ...readFilters(SEARCH_FILTERS, search), ...readRange(search) }
 }
 
 export const GROUPS = ['agent', 'model', 'promptVersion', 'tool', 'session', 'user'] as const

@@ -2,6 +2,7 @@
  * The time that a page shows. Every page that has one reads it from its address in this form: a length before now, or from
  * and to. Without either, the page has its own default.
  */
+import { AMOUNT_MAX, type FilterAddress, type FilterRow, type FilterValues } from '@tacho/contract/web/filter.ts'
 import { daysOf, offsetAt, ownZone, startOfDay, timeAt } from '@tacho/contract/engine/days.ts'
 
 const HOUR_MS = 3_600_000
@@ -141,4 +142,53 @@ export function textOf<Name extends string>(
     else if (typeof value === 'string' && value !== '') found[name] = value
   }
   return found
+}
+
+type Filters = Readonly<Record<string, FilterRow>>
+
+/** The filters of an address, without its range. What a filter cannot be is left out. */
+export function readFilters<Rows extends Filters>(
+  filters: Rows,
+  search: Readonly<Record<string, unknown>>,
+): FilterAddress<Rows> {
+  const values = Object.entries(filters).flatMap(([name, row]) => {
+    const { address = name } = row
+    const text = address === null ? undefined : textOf(search, [address])[address]
+    const value = address === null || text === undefined ? undefined : filterValue(row, text)
+    return value === undefined ? [] : [[address, value]]
+  })
+  return Object.fromEntries(values) as FilterAddress<Rows>
+}
+
+function filterValue(row: FilterRow, text: string): string | number | true | undefined {
+  const upTo = (most: number) => (Number(text) > 0 && Number(text) <= most ? Number(text) : undefined)
+  switch (row.kind) {
+    case 'time':
+      return undefined
+    case 'words':
+      if (!row.words.includes(text)) return undefined
+      return row.words.length === 1 && text === 'true' ? true : text
+    case 'amount':
+      return upTo(AMOUNT_MAX)
+    case 'duration':
+    case 'count': {
+      const value = upTo(row.kind === 'count' ? row.max : Number.MAX_SAFE_INTEGER)
+      return value && Math.ceil(value)
+    }
+    default:
+      return text
+  }
+}
+
+/** The same as the API takes them. */
+export function filterQuery<Rows extends Filters>(filters: Rows, search: object): FilterValues<Rows> {
+  const values = new Map<string, unknown>(Object.entries(search))
+  const query = Object.entries(filters).flatMap(([name, row]) => {
+    const value = row.address === null || row.kind === 'time' ? undefined : values.get(row.address ?? name)
+    if (value === undefined) return []
+    // Never with an exponent.
+    if (row.kind === 'amount') return [[name, Number(value).toFixed(9)]]
+    return [[name, value === true ? 'true' : value]]
+  })
+  return Object.fromEntries(query) as FilterValues<Rows>
 }

@@ -1,7 +1,18 @@
 import Type, { type Static } from 'typebox'
 import { Approval, ApprovalStatus, ASKED } from './approval.ts'
-import { cursor, nextCursor, nullableText, nullableTime, pageLimit, time, uuid } from '../web/fields.ts'
+import {
+  cursor,
+  filterSchemas,
+  id,
+  nextCursor,
+  nullableText,
+  nullableTime,
+  pageLimit,
+  time,
+  uuid,
+} from '../web/fields.ts'
 import { LIMITS } from '../engine/limits.ts'
+import { APPROVAL_FILTERS } from './approval-filters.ts'
 import { RAN_STATUSES, WAITING_STATES, WITHDRAWN_REASONS, type WithdrawnReason } from '../engine/words.ts'
 import { PolicyVersion } from '../policies/policy.ts'
 
@@ -210,23 +221,11 @@ export type ApprovalDetail = Static<typeof ApprovalDetail>
 export const ApprovalPage = Type.Object({ items: Type.Array(ApprovalCard), nextCursor }, { $id: 'ApprovalPage' })
 export type ApprovalPage = Static<typeof ApprovalPage>
 
-const filterText = (description: string) =>
-  Type.Optional(Type.String({ minLength: 1, maxLength: LIMITS.textChars, description }))
-
 export const ApprovalsQuery = Type.Object({
   limit: pageLimit(LIMITS.operatorPageDefault, LIMITS.operatorPageMax),
   cursor,
+  ...filterSchemas(APPROVAL_FILTERS),
   status: Type.Optional(ApprovalStatus),
-  toolName: filterText('Protected tool'),
-  inputHash: filterText('Hash of the tool input'),
-  agentId: filterText('External agent id'),
-  policyId: filterText('Policy that required approval'),
-  runId: filterText('External run id'),
-  withdrawn: Type.Optional(
-    Type.Enum(['only', 'without'], {
-      description: 'Requests that their clients withdrew: only these, or none of them; both by default',
-    }),
-  ),
 })
 
 /** Requests waiting for the same tool with the same input. One decision can cover all of them. */
@@ -284,7 +283,7 @@ export const UnansweredQuery = Type.Object({
   hours: Type.Optional(
     Type.Integer({ minimum: 1, maximum: LIMITS.unansweredHoursMax, default: 168, description: 'Hours to look back' }),
   ),
-  policyId: filterText('Only requests of this policy'),
+  policyId: Type.Optional(id(LIMITS.textChars, 'Only requests of this policy')),
 })
 
 /** Messages of the stream, by event name. */

@@ -1,8 +1,20 @@
 import Type, { type Static } from 'typebox'
-import { cursor, id, importedAt, nextCursor, nullableText, nullableTime, pageLimit, time, uuid } from '../web/fields.ts'
+import {
+  cursor,
+  filterSchemas,
+  id,
+  importedAt,
+  nextCursor,
+  nullableText,
+  nullableTime,
+  pageLimit,
+  time,
+  uuid,
+} from '../web/fields.ts'
 import { LIMITS } from '../engine/limits.ts'
 import { RunStatus } from '../runs/run.ts'
 import { ISSUE_STATES } from '../engine/words.ts'
+import { ISSUE_FILTERS } from './issue-filters.ts'
 
 export const IssueState = Type.Enum([...ISSUE_STATES], { $id: 'IssueState' })
 export type IssueState = (typeof ISSUE_STATES)[number]
@@ -100,31 +112,14 @@ export type Issue = Static<typeof Issue>
 export const IssuesQuery = Type.Object({
   limit: pageLimit(LIMITS.operatorPageDefault, LIMITS.operatorPageMax),
   cursor,
+  ...filterSchemas(ISSUE_FILTERS),
   state: Type.Optional(IssueState),
-  detectionType: Type.Optional(Type.String({ minLength: 1, description: 'Case and spacing are ignored' })),
-  agentId: Type.Optional(Type.String({ minLength: 1, description: 'External agent id' })),
-  runId: Type.Optional(Type.String({ minLength: 1, description: 'External run id' })),
-  assignee: Type.Optional(Type.String({ minLength: 1 })),
-  assigned: Type.Optional(Type.Enum(['true', 'false'], { description: 'Whether the issue is assigned' })),
-  user: Type.Optional(
-    Type.String({
-      minLength: 1,
-      maxLength: LIMITS.textChars,
-      description: `Issues in the newest ${LIMITS.issueUserRuns} runs for this end user`,
-    }),
-  ),
   sort: Type.Optional(
     Type.Enum(['lastSeen', 'firstSeen'], {
       default: 'lastSeen',
       description: 'The order, newest first: by the latest or by the earliest detection',
     }),
   ),
-  firstFrom: Type.Optional(time('Issues whose first detection was at this time or later')),
-  firstTo: Type.Optional(time('Issues whose first detection was before this time')),
-  from: Type.Optional(time('Issues whose last detection was at this time or later')),
-  to: Type.Optional(time('Issues whose last detection was before this time')),
-  seenFrom: Type.Optional(time('The former name of from')),
-  seenTo: Type.Optional(time('The former name of to')),
 })
 
 export const ListedIssue = Type.Object(

@@ -1,8 +1,9 @@
 import Type, { type Static } from 'typebox'
-import { anyObject, cursor, id, nextCursor, pageLimit, time } from '../web/fields.ts'
+import { anyObject, cursor, filterSchemas, nextCursor, pageLimit, time } from '../web/fields.ts'
 import { LIMITS } from '../engine/limits.ts'
 import type { OperatorRoute } from '../web/route.ts'
 import { WorkspaceParams } from '../tenants/workspace.ts'
+import { AUDIT_FILTERS } from './audit-filters.ts'
 
 const nullableId = (description: string) =>
   Type.Unsafe<string | null>({ type: ['string', 'null'], format: 'uuid', description })
@@ -35,17 +36,10 @@ export type AuditEntry = Static<typeof AuditEntry>
 export const AuditPage = Type.Object({ items: Type.Array(AuditEntry), nextCursor }, { $id: 'AuditPage' })
 export type AuditPage = Static<typeof AuditPage>
 
-const filter = (description: string) => Type.Optional(id(LIMITS.auditFilterChars, description))
-
 export const AuditQuery = Type.Object({
   limit: pageLimit(LIMITS.operatorPageDefault, LIMITS.operatorPageMax),
   cursor,
-  action: filter('Only this action, such as `api_key.create`'),
-  actorId: filter('Only actions of this operator or token'),
-  targetKind: filter('Only actions on this kind of target, such as `policy`'),
-  targetId: filter('Only actions on the target with this id'),
-  from: Type.Optional(time('At or after')),
-  to: Type.Optional(time('Before')),
+  ...filterSchemas(AUDIT_FILTERS),
 })
 export type AuditQuery = Static<typeof AuditQuery>
 

@@ -1,11 +1,13 @@
 /**
- * The filters of the list of runs, each one row, in the order of the API's reference. The schemas of the API, the store and the
- * flags of the CLI are made from it; the console has fields of its own. To add one, add its row; the type check names the place
- * in the store that lacks its condition. No schemas are here, because pages load it.
+ * The filters of the list of runs, each one row, in the order of the API's reference. The schemas of the API, the flags of the
+ * CLI, and the addresses and fields of the console are made from it. To add one, add its row; the type check names the place in
+ * the store that lacks its condition. No schemas are here, because pages load it.
  */
 import { LIMITS } from '../engine/limits.ts'
 import { RUN_STATUSES } from '../engine/words.ts'
 import type { FilterRow, FilterValues } from '../web/filter.ts'
+
+const LENGTHS_MS = [10_000, 60_000, 5 * 60_000, 30 * 60_000, 2 * 3_600_000] as const
 
 const ONE_TEXT = { kind: 'text', max: LIMITS.searchChars } as const
 
@@ -19,7 +21,7 @@ export type RunFilterRow = FilterRow & {
 }
 
 export const RUN_FILTERS = {
-  agentId: { kind: 'uuid', by: 'index', describes: 'Internal agent id' },
+  agentId: { kind: 'uuid', by: 'index', describes: 'Internal agent id', address: null },
   agent: {
     ...ONE_TEXT,
     by: 'lookup',
@@ -27,6 +29,7 @@ export const RUN_FILTERS = {
       'Runs of agents with this external id or name. A name search examines the newest ' +
       `${LIMITS.searchedAgents} agents with an id in the environment, and finds at most ${LIMITS.searchedAgentsOfName} of one name`,
     flag: ['--agent <agent>', 'runs of one agent: its name, its external id or its internal id'],
+    field: { label: 'Agent' },
   },
   session: {
     kind: 'text',
@@ -34,12 +37,15 @@ export const RUN_FILTERS = {
     by: 'index',
     describes: 'External session id',
     flag: ['--session <id>', 'runs of one session'],
+    address: 'sessionId',
+    field: { label: 'Session' },
   },
   sessionId: {
     kind: 'text',
     max: LIMITS.textChars,
     by: 'lookup',
     describes: 'The former name of session',
+    address: null,
   },
   user: {
     kind: 'text',
@@ -47,6 +53,7 @@ export const RUN_FILTERS = {
     by: 'index',
     describes: 'Runs for this end user, by its id',
     flag: ['--user <id>', 'runs for one end user'],
+    field: { label: 'End user' },
   },
   status: {
     kind: 'words',
@@ -54,6 +61,7 @@ export const RUN_FILTERS = {
     by: 'index',
     describes: '',
     flag: ['--status <status>', RUN_STATUSES.join(', ')],
+    field: { label: 'Status', all: 'Any status' },
   },
   activity: {
     kind: 'words',
@@ -61,12 +69,14 @@ export const RUN_FILTERS = {
     by: 'scan',
     describes: 'RUNNING runs that are stalled: no event for as long as the stalled rule says, and no pending request',
     flag: ['--stalled', 'running runs without an event for as long as the stalled rule says'],
+    address: null,
   },
   from: {
     kind: 'time',
     by: 'index',
     describes: 'Runs started at or after this time',
     flag: ['--from <when>', 'runs started since: a time such as 2026-11-20T09:30:00Z, or a duration ago such as 7d'],
+    field: { label: 'Started' },
   },
   to: {
     kind: 'time',
@@ -84,18 +94,21 @@ export const RUN_FILTERS = {
       `examined. A name search examines the newest ${LIMITS.searchedAgents} agents with an id in the environment, ` +
       `and finds at most ${LIMITS.searchedAgentsOfName} of one name`,
     flag: ['--search <text>', 'runs whose id begins with the text, or whose session or agent equals it'],
+    field: { label: 'Search runs', placeholder: 'Run, session or agent' },
   },
   minCost: {
     kind: 'amount',
     by: 'scan',
     describes: 'Runs whose cost, sent and estimated, is at least this, in US dollars: a decimal number such as 0.25',
     flag: ['--min-cost <amount>', 'runs whose cost, sent and estimated, is at least this in US dollars, such as 0.25'],
+    field: { label: 'Cost at least, in US dollars', placeholder: 'Cost, from $' },
   },
   minLengthMs: {
     kind: 'duration',
     by: 'scan',
     describes: 'Runs at least this long, from the start to the end or the latest event',
     flag: ['--min-length <duration>', 'runs at least this long, such as 30s or 5m'],
+    field: { label: 'Length at least', all: 'Any length', offered: LENGTHS_MS },
   },
   hasErrors: {
     kind: 'words',
@@ -103,6 +116,7 @@ export const RUN_FILTERS = {
     by: 'scan',
     describes: 'Runs with an event that tells an error, as errorCount counts them',
     flag: ['--errors', 'runs with an error or a failed tool call'],
+    field: { label: 'With errors' },
   },
   completeness: {
     kind: 'words',
@@ -110,6 +124,7 @@ export const RUN_FILTERS = {
     by: 'index',
     describes: 'Runs with events that did not arrive: rejected, dropped by the client, or missing',
     flag: ['--gaps', 'runs with events that did not arrive'],
+    field: { label: 'With missing events' },
   },
   hasApprovals: {
     kind: 'words',
@@ -117,6 +132,7 @@ export const RUN_FILTERS = {
     by: 'lookup',
     describes: `Runs of the newest ${LIMITS.searchedApprovals} requests for approval in the environment`,
     flag: ['--approvals', 'runs that requested an approval'],
+    field: { label: 'With approvals' },
   },
   tool: {
     ...ONE_TEXT,
@@ -124,6 +140,7 @@ export const RUN_FILTERS = {
     trait: 'tool',
     describes: 'Runs with a TOOL_CALL of this toolName',
     flag: ['--tool <name>', 'runs that called this tool'],
+    field: { label: 'Tool' },
   },
   model: {
     ...ONE_TEXT,
@@ -131,6 +148,7 @@ export const RUN_FILTERS = {
     trait: 'model',
     describes: 'Runs with an LLM_CALL of this model',
     flag: ['--model <name>', 'runs that called this model'],
+    field: { label: 'Model' },
   },
   policyId: {
     ...ONE_TEXT,
@@ -138,6 +156,7 @@ export const RUN_FILTERS = {
     trait: 'policy',
     describes: 'Runs with a POLICY_DECISION of this policy',
     flag: ['--policy <id>', 'runs in which this policy matched a call'],
+    field: { label: 'Policy' },
   },
   tag: {
     ...ONE_TEXT,
@@ -145,6 +164,7 @@ export const RUN_FILTERS = {
     trait: 'tag',
     describes: 'Runs with this tag',
     flag: ['--tag <tag>', 'runs with this tag'],
+    field: { label: 'Tag' },
   },
   metadata: {
     ...ONE_TEXT,
@@ -152,6 +172,7 @@ export const RUN_FILTERS = {
     trait: 'meta',
     describes: 'Runs with this metadata: key=value, or a key for any value',
     flag: ['--metadata <key=value>', 'runs with this metadata; a key alone for any value'],
+    field: { label: 'Metadata, such as task=refund', placeholder: 'task=refund' },
   },
   loops: {
     kind: 'words',
@@ -160,6 +181,7 @@ export const RUN_FILTERS = {
     trait: 'loop',
     describes: `Runs in which a tool was called with the same input ${LIMITS.loopCalls} times within ${LIMITS.loopWindowCalls} tool calls`,
     flag: ['--loops', 'runs that called a tool again and again with the same input'],
+    field: { label: 'With loops' },
   },
   promptVersionId: {
     kind: 'uuid',
@@ -175,6 +197,12 @@ export const RUN_FILTERS = {
       'Runs with a score: its name, or name<0.5, name<=, name>, name>=, name=1, compared with the mean of the run; name=true or ' +
       'name=false, for what at least half or less than half of its scores say; name=word, for its latest category',
     flag: ['--score <filter>', 'runs by a score: its name, or such as accuracy<0.5, helpful=true, tone=rude'],
+    field: {
+      label: 'Score, such as accuracy<0.5',
+      placeholder: 'Score, accuracy<0.5',
+      // What `readScoreFilter` reads.
+      pattern: '[^<>=]{1,64}((<=|>=|<|>)\\s*-?[0-9]+([.][0-9]+)?\\s*|=.+)?',
+    },
   },
   unscored: {
     kind: 'text',
@@ -182,6 +210,7 @@ export const RUN_FILTERS = {
     by: 'scan',
     describes: 'Runs without a score of this name',
     flag: ['--unscored <name>', 'runs without a score of this name'],
+    field: { label: 'Without a score named', placeholder: 'Without score' },
   },
   share: {
     kind: 'count',
@@ -204,3 +233,32 @@ export const RUN_FILTER_NAMES = Object.keys(RUN_FILTERS) as RunFilterName[]
 export function runFiltersBy<By extends RunFilterRow['by']>(by: By): RunFiltersBy<By>[] {
   return RUN_FILTER_NAMES.filter((name) => RUN_FILTERS[name].by === by) as RunFiltersBy<By>[]
 }
+
+/** Fields that a query can name, as in `tool:refund`. */
+export const SEARCH_FIELDS = ['tool', 'type', 'agent', 'model', 'label'] as const
+export type SearchField = (typeof SEARCH_FIELDS)[number]
+
+/** The filters of the search of payloads. */
+export const SEARCH_FILTERS = {
+  q: {
+    kind: 'text',
+    max: LIMITS.searchQueryChars,
+    describes:
+      'Words that an event must contain, "phrases", -excluded words and field:value, with the fields ' +
+      `${SEARCH_FIELDS.join(', ')}. See docs/search.md`,
+    field: {
+      label: 'Search payloads',
+      placeholder: 'Words, “phrases”, tool:refund, -without',
+    },
+  },
+  from: {
+    kind: 'time',
+    describes: 'Events at or after this time; default: 30 days before `to`',
+    flag: ['--from <when>', `a time, or a duration ago; default: ${LIMITS.searchedDaysDefault} days before --to`],
+  },
+  to: {
+    kind: 'time',
+    describes: 'Events before this time; default: now, and events of the next minutes',
+    flag: ['--to <when>', 'a time, or a duration ago; default: now'],
+  },
+} as const satisfies Record<string, FilterRow>

@@ -1,14 +1,11 @@
 import Type, { type Static } from 'typebox'
 import { EventRow } from '../record/event.ts'
-import { cursor, id, nextCursor, nullableText, nullableTime, pageLimit, time } from '../web/fields.ts'
+import { cursor, filterSchemas, id, nextCursor, nullableText, nullableTime, pageLimit } from '../web/fields.ts'
 import { LIMITS } from '../engine/limits.ts'
 import { Run } from './run.ts'
+import { SEARCH_FILTERS } from './run-filters.ts'
 import type { OperatorRoute } from '../web/route.ts'
 import { EnvironmentParams } from '../tenants/workspace.ts'
-
-/** Fields that a query can name, as in `tool:refund`. */
-export const SEARCH_FIELDS = ['tool', 'type', 'agent', 'model', 'label'] as const
-export type SearchField = (typeof SEARCH_FIELDS)[number]
 
 const SEARCH_STATES = ['OFF', 'INDEXING', 'ON', 'FAILED', 'REMOVING'] as const
 
@@ -43,13 +40,8 @@ const SearchSwitch = Type.Object(
 type SearchSwitch = Static<typeof SearchSwitch>
 
 const SearchQuery = Type.Object({
-  q: id(
-    LIMITS.searchQueryChars,
-    'Words that an event must contain, "phrases", -excluded words and field:value, with the fields ' +
-      `${SEARCH_FIELDS.join(', ')}. See docs/search.md`,
-  ),
-  from: Type.Optional(time('Events at or after this time; default: 30 days before `to`')),
-  to: Type.Optional(time('Events before this time; default: now, and events of the next minutes')),
+  ...filterSchemas(SEARCH_FILTERS),
+  q: id(LIMITS.searchQueryChars, SEARCH_FILTERS.q.describes),
   limit: pageLimit(LIMITS.searchPageDefault, LIMITS.searchPageMax),
   cursor,
 })

@@ -101,7 +101,7 @@ export function filterSchemas<Rows extends Record<string, FilterRow>>(
 function filterSchema(row: FilterRow, description: string): Type.TSchema {
   switch (row.kind) {
     case 'text':
-      return id(row.max, description)
+      return Type.String({ minLength: 1, ...(row.max !== undefined && { maxLength: row.max }), description })
     case 'uuid':
       return uuid(description)
     case 'time':

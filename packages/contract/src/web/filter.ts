@@ -5,7 +5,7 @@ export const AMOUNT_PATTERN = '[0-9]{1,7}(\\.[0-9]{1,9})?'
 export const AMOUNT_MAX = 9_999_999
 
 type FilterValue =
-  | { kind: 'text'; max: number }
+  | { kind: 'text'; max?: number }
   | { kind: 'uuid' | 'time' }
   /** As text: a decimal number. */
   | { kind: 'amount' }
@@ -18,8 +18,26 @@ type FilterValue =
 export type FilterRow = FilterValue & {
   /** In the reference of the API. */
   describes: string
-  /** Flag of the CLI, and what its help says of it; without one, no command has it. */
-  flag?: readonly [flags: string, help: string]
+  /** Flag of the CLI, what its help says of it, and for a flag without a value its word; without one, no command has it. */
+  flag?: readonly [flags: string, help: string, word?: string]
+  /** Its name in the addresses of the console, if that differs. Null: they do not have it. Times are there as a range. */
+  address?: string | null
+  /** Its field above the console's list; without one, the list has none. */
+  field?: FilterField
+}
+
+interface FilterField {
+  label: string
+  /** If it differs from the label. */
+  placeholder?: string
+  /** Of a choice: the word for no choice. */
+  all?: string
+  /** Of a choice: the words for its values, if the page has none. */
+  words?: readonly string[]
+  /** What a text must look like. */
+  pattern?: string
+  /** Of a duration: the offered ones, in milliseconds. */
+  offered?: readonly number[]
 }
 
 export type FilterValueOf<Row> = Row extends { kind: 'words'; words: readonly (infer Word)[] }
@@ -27,6 +45,32 @@ export type FilterValueOf<Row> = Row extends { kind: 'words'; words: readonly (i
   : Row extends { kind: 'duration' | 'count' }
     ? number
     : string
+
+/** As the store takes them: times in milliseconds. */
+export type StoredFilter<Rows> = {
+  -readonly [Name in keyof Rows]?:
+    | (Rows[Name] extends { kind: 'time' } ? number : FilterValueOf<Rows[Name]>)
+    | undefined
+}
+
+type AddressOf<Row, Name> = Row extends { address: infer Address }
+  ? Address extends string
+    ? Address
+    : never
+  : Row extends { kind: 'time' }
+    ? never
+    : Name
+
+type AddressValue<Row> = Row extends { kind: 'amount' | 'duration' | 'count' }
+  ? number
+  : Row extends { words: readonly ['true'] }
+    ? true
+    : FilterValueOf<Row>
+
+/** As the addresses of the console have them: numbers and `true` as such. */
+export type FilterAddress<Rows> = {
+  -readonly [Name in keyof Rows as AddressOf<Rows[Name], Name>]?: AddressValue<Rows[Name]>
+}
 
 /** As the API takes them. */
 export type FilterValues<Rows> = { -readonly [Name in keyof Rows]?: FilterValueOf<Rows[Name]> }

@@ -1,11 +1,12 @@
 /** Saved views of the list of runs: as the address of the list has them, and as the API has them. */
-import type { OperatorRunsQuery, RunFilter } from '@tacho/contract/runs/operator-run.ts'
+import { RUN_FILTERS } from '@tacho/contract/runs/run-filters.ts'
+import type { RunFilter } from '@tacho/contract/runs/operator-run.ts'
 import type { NewRunView, RunView } from '@tacho/contract/runs/run-view.ts'
 import { allItems } from '@tacho/client/items.ts'
 import { queryOptions } from '@tanstack/react-query'
 import { api } from '../../web/api.ts'
 import { columnsIn } from './columns.ts'
-import { PERIODS, type Since } from '../../web/address.ts'
+import { filterQuery, PERIODS, type Since } from '../../web/address.ts'
 import { readRunListAddress, type RunListAddress } from '../address.ts'
 
 const HOUR_MS = 3_600_000
@@ -18,26 +19,13 @@ export const viewsQuery = (environmentId: string) =>
   })
 
 /** The filters in the names of the API, without `since`. */
-export function filterOf({
-  columns: _,
-  since: __,
-  scoreOrder: ___,
-  order: ____,
-  status,
-  minCost,
-  hasErrors,
-  hasApprovals,
-  ...filter
-}: RunListAddress): RunFilter {
-  const query: OperatorRunsQuery = {
-    ...filter,
+export function filterOf({ status, from, to, ...search }: RunListAddress): RunFilter {
+  return {
+    ...filterQuery(RUN_FILTERS, search),
+    ...(from !== undefined && { from }),
+    ...(to !== undefined && { to }),
     ...(status === 'STALLED' ? { activity: status } : status && { status }),
-    // Never with an exponent.
-    ...(minCost !== undefined && { minCost: minCost.toFixed(9) }),
-    ...(hasErrors && { hasErrors: 'true' }),
-    ...(hasApprovals && { hasApprovals: 'true' }),
   }
-  return query
 }
 
 export function toView(search: RunListAddress): Omit<NewRunView, 'name'> {

@@ -5,7 +5,9 @@ import { useEffect, useRef } from 'react'
 import type { SearchSettings, SearchHit } from '@tacho/contract/runs/search.ts'
 import { refusalOf } from '../../web/api.ts'
 import { RunsTabs } from '../../web/ui/tabs.tsx'
-import { changed, TextFilter } from '../../web/ui/filters.tsx'
+import { SEARCH_FILTERS } from '@tacho/contract/runs/run-filters.ts'
+import { FilterBar } from '../../web/ui/filter-bar.tsx'
+import { changed } from '../../web/ui/filters.tsx'
 import { exact } from '../../web/text/format.ts'
 import { useListKeys } from '../../web/ui/keys.ts'
 import { More } from '../../web/ui/button.tsx'
@@ -15,7 +17,7 @@ import { Refused, Empty, PagePending, Trouble, isBlocking } from '../../web/ui/s
 import { useTitle } from '../../web/ui/browser.ts'
 import { searchSettingsQuery, useHits } from './queries.ts'
 import { SearchSwitch } from './search-switch.tsx'
-import { SEARCH_SINCE_DEFAULT, type SearchAddress } from '../address.ts'
+import { SEARCH_SINCE_DEFAULT } from '../address.ts'
 import { EventType } from '../event-type.tsx'
 import { Marked } from '../../web/text/shown-text.tsx'
 import { Time } from '../../web/text/times.tsx'
@@ -67,8 +69,6 @@ function Search({ settings }: { settings: SearchSettings }) {
   const navigate = useNavigate()
   const hits = useHits(place.environment.id, search, settings.state)
   const { q = '' } = search
-  const set = (change: { [Name in keyof SearchAddress]?: string | undefined }) =>
-    void navigate({ to: '.', search: changed(search, change), replace: true })
   const current = useListKeys({
     items: q === '' ? [] : hits.items,
     keyOf: ({ event }) => event.id,
@@ -85,22 +85,23 @@ function Search({ settings }: { settings: SearchSettings }) {
   const isQueryWrong = refusalOf(hits.error)?.status === 400
   return (
     <>
-      <div role="search" className="flex flex-wrap items-center gap-2 py-3">
-        <TextFilter
-          id={QUERY_ID}
-          label="Search payloads"
-          placeholder="Words, “phrases”, tool:refund, -without"
-          className="w-full sm:w-112"
-          value={q}
-          onChange={(text) => set({ q: text })}
-        />
+      <FilterBar
+        id={QUERY_ID}
+        filters={SEARCH_FILTERS}
+        names={['q']}
+        widths={{ q: 'w-full sm:w-112' }}
+        search={search}
+        onChange={(next) => void navigate({ to: '.', search: next, replace: true })}
+      >
         <RangeChoice
           label="Time"
           range={search}
           byDefault={SEARCH_SINCE_DEFAULT}
-          onChange={(range) => set({ ...NO_RANGE, ...range })}
+          onChange={(range) =>
+            void navigate({ to: '.', search: changed(search, { ...NO_RANGE, ...range }), replace: true })
+          }
         />
-      </div>
+      </FilterBar>
       <IndexState settings={settings} />
       {isQueryWrong ? (
         <Refused error={hits.error} className="py-2" />

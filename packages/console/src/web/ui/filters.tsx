@@ -56,34 +56,6 @@ export function TextFilter(props: TextFilterProps) {
   )
 }
 
-interface TextFiltersProps<Name extends string> {
-  /** What each is called in the search, its label and its placeholder. */
-  filters: readonly (readonly [name: Name, label: string, placeholder: string])[]
-  search: { readonly [_ in Name]?: string }
-  onChange: (change: { [_ in Name]?: string }) => void
-  className?: string
-  suggestions?: { readonly [_ in Name]?: readonly string[] }
-}
-
-/** Filters by text. They differ only in name, label and suggestions. */
-export function TextFilters<Name extends string>(props: TextFiltersProps<Name>) {
-  const { filters, search, onChange, className = 'w-36', suggestions } = props
-  return filters.map(([name, label, placeholder]) => {
-    const known = suggestions?.[name]
-    return (
-      <TextFilter
-        key={name}
-        label={label}
-        placeholder={placeholder}
-        className={className}
-        value={search[name]}
-        onChange={(text) => onChange({ [name]: text } as { [_ in Name]?: string })}
-        {...(known && { suggestions: known })}
-      />
-    )
-  })
-}
-
 interface ChoiceProps {
   label: string
   /** The word for no choice; without it, one option is always chosen. */

@@ -1,3 +1,4 @@
+import { APPROVAL_FILTERS } from '@tacho/contract/approvals/approval-filters.ts'
 import { LIMITS } from '@tacho/contract/engine/limits.ts'
 import type { ApprovalCard, Deciders, AskingPolicy } from '@tacho/contract/approvals/operator-approval.ts'
 import { VERSION_PATTERN } from '@tacho/contract/engine/words.ts'
@@ -11,6 +12,7 @@ import type { Storage } from '../../storage/storage.ts'
 import type { ApprovalReader } from './approval-reader.ts'
 import { foundOr, refuse } from '../web/reply-error.ts'
 import { namedApprovals } from './decide.ts'
+import { storedFilter } from '../web/field.ts'
 import { readPage, NOTHING } from '../web/paging.ts'
 import type { OperatorDeps } from '../web/operator-serve.ts'
 import { toPolicyVersion } from '../../domain/policies/policy.ts'
@@ -24,13 +26,15 @@ export const NO_APPROVAL = refuse('not_found', 'The approval does not exist')
 
 export function operatorApprovalsRoutes({ serve, storage, now }: OperatorDeps, { current }: ApprovalReader): void {
   serve('listApprovals', async ({ query, environment, paging }) => {
-    const { toolName, agentId, policyId, runId } = query
+    const filter = storedFilter(APPROVAL_FILTERS, query)
+    if (filter === null) return NOTHING
     // Only requests that wait can be withdrawn.
-    const status = query.status ?? (query.withdrawn === undefined ? undefined : 'PENDING')
-    const withdrawn = status === 'PENDING' ? query.withdrawn : undefined
-    if (query.withdrawn === 'only' && withdrawn === undefined) return NOTHING
-    const filter = { status, toolName, inputHash: query.inputHash?.toLowerCase(), agentId, policyId, runId, withdrawn }
-    if (!Object.values(filter).every((text) => isStorableText(text ?? ''))) return NOTHING
+    const { withdrawn } = filter
+    const status = filter.status ?? (withdrawn && 'PENDING')
+    if (status !== 'PENDING' && withdrawn === 'only') return NOTHING
+    if (status === 'PENDING') filter.status = status
+    else delete filter.withdrawn
+    if (filter.inputHash !== undefined) filter.inputHash = filter.inputHash.toLowerCase()
     const { rows, nextCursor } = await readPage(
       paging,
       (page) => current.read(environment.id, () => storage.listApprovals(environment.id, filter, page)),

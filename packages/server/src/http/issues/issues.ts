@@ -1,4 +1,5 @@
 import { LIMITS } from '@tacho/contract/engine/limits.ts'
+import { ISSUE_FILTERS } from '@tacho/contract/issues/issue-filters.ts'
 import type { IssueState } from '@tacho/contract/issues/issue.ts'
 import { DAY_MS, isoTime } from '../../storage/engine/times.ts'
 import {
@@ -11,9 +12,7 @@ import {
   toIssueSummary,
   issueRecordJson,
 } from '../../domain/issues/issue.ts'
-import { isStorableText } from '../../domain/web/text.ts'
 import type {
-  IssueFilter,
   PageBySeen,
   ListedIssueRow,
   ChangedIssue,
@@ -21,7 +20,7 @@ import type {
   IssueWhole,
 } from '../../storage/issues/issues.ts'
 import type { Page } from '../../storage/engine/page.ts'
-import { optionalTimeOf, refuseField, futureTimeOf } from '../web/field.ts'
+import { storedFilter, refuseField, futureTimeOf } from '../web/field.ts'
 import { foundOr, refuse, type Refusal } from '../web/reply-error.ts'
 import { listPage, NOTHING, listById } from '../web/paging.ts'
 import type { OperatorDeps, OperatorRequestOf } from '../web/operator-serve.ts'
@@ -36,20 +35,13 @@ type PartRequest = OperatorRequestOf<'listIssueActivity'>
 
 export function issuesRoutes({ serve, storage }: OperatorDeps): void {
   serve('listIssues', async ({ query, environment: { id: environmentId }, paging }) => {
-    const { limit: _, cursor: __, assigned, from, to, seenFrom, seenTo, firstFrom, firstTo, ...rest } = query
-    if (!Object.values(rest).every(isStorableText)) return NOTHING
-    const filter: IssueFilter = {
-      ...rest,
-      ...(rest.detectionType === undefined ? {} : { detectionType: normalised(rest.detectionType) }),
-      ...(assigned === undefined ? {} : { assigned: assigned === 'true' }),
-      firstFrom: optionalTimeOf('firstFrom', firstFrom),
-      firstTo: optionalTimeOf('firstTo', firstTo),
-      seenFrom: optionalTimeOf('from', from) ?? optionalTimeOf('seenFrom', seenFrom),
-      seenTo: optionalTimeOf('to', to) ?? optionalTimeOf('seenTo', seenTo),
-    }
+    const filter = storedFilter(ISSUE_FILTERS, query)
+    if (filter === null) return NOTHING
+    const { detectionType } = filter
+    if (detectionType !== undefined) filter.detectionType = normalised(detectionType)
     return listPage(
       paging,
-      (page) => storage.listIssues(environmentId, filter, page),
+      (page) => storage.listIssues(environmentId, { ...filter, sort: query.sort }, page),
       (row) => ({ ...toIssueSummary(row), agentIds: row.agentIds }),
       ({ lastSeen, firstSeen, id }: ListedIssueRow) => ({ lastSeen, firstSeen, id }),
     )

@@ -3,15 +3,15 @@ import type { Operator } from '@tacho/contract/people/operator.ts'
 import { includesRole } from '@tacho/contract/web/route.ts'
 import type { OperatorToken } from '@tacho/contract/people/token.ts'
 import type { AuditEntry } from '@tacho/contract/people/audit.ts'
+import { AUDIT_FILTERS } from '@tacho/contract/people/audit-filters.ts'
 import type { MemberRow, RoleChange, OperatorTokenRow, AuditEntry as AuditRow } from '../../storage/people/operators.ts'
 import { foundOr, refuse, type Refusal } from '../web/reply-error.ts'
 import { listById, NOTHING } from '../web/paging.ts'
 import { pick, isoOf } from '../../domain/web/shown.ts'
 import type { OperatorDeps } from '../web/operator-serve.ts'
 import { newOperatorToken } from '../../domain/people/credential.ts'
-import { futureTimeOf, networksOf, optionalTimeOf } from '../web/field.ts'
+import { futureTimeOf, networksOf, storedFilter } from '../web/field.ts'
 import { isoTime } from '../../storage/engine/times.ts'
-import { isStorableText } from '../../domain/web/text.ts'
 
 const NO_OPERATOR = refuse('not_found', 'The operator does not exist')
 const LAST_OWNER = refuse('conflict', 'This is the last owner; make another person an owner first')
@@ -131,11 +131,8 @@ function toOperatorToken(row: OperatorTokenRow): OperatorToken {
 
 export function auditLogRoutes({ serve, storage }: OperatorDeps): void {
   serve(['listAudit', 'listInstallationAudit'], ({ query, workspace, paging }) => {
-    const { action, actorId, targetKind, targetId } = query
-    const times = { from: optionalTimeOf('from', query.from), to: optionalTimeOf('to', query.to) }
-    const texts = { action, actorId, targetKind, targetId }
-    if (!Object.values(texts).every((text) => isStorableText(text ?? ''))) return NOTHING
-    const filter = { ...texts, ...times }
+    const filter = storedFilter(AUDIT_FILTERS, query)
+    if (filter === null) return NOTHING
     return listById(paging, (page) => storage.listAudit(workspace?.id ?? null, page, filter), toAuditEntry)
   })
 }

@@ -1,3 +1,4 @@
+import type { FilterRow, StoredFilter } from '@tacho/contract/web/filter.ts'
 import { canonicalNetwork } from '../tenants/allowed-addresses.ts'
 import { isStorableText, UNSTORABLE } from '../../domain/web/text.ts'
 import { isUuid } from '../../storage/engine/uuid.ts'
@@ -52,6 +53,22 @@ export function networksOf(texts: string[] | null | undefined): string[] | null 
     )
   })
   return [...new Set(networks)]
+}
+
+/** The filter of a list as its store takes it. Null: no stored row has such a text. */
+export function storedFilter<Rows extends Readonly<Record<string, FilterRow>>>(
+  filters: Rows,
+  query: object,
+): StoredFilter<Rows> | null {
+  const values = new Map<string, unknown>(Object.entries(query))
+  const filter: Record<string, unknown> = {}
+  for (const [name, { kind }] of Object.entries(filters)) {
+    const value = values.get(name)
+    if (value === undefined) continue
+    if (typeof value === 'string' && !isStorableText(value)) return null
+    filter[name] = kind === 'time' ? timeOf(name, value as string) : value
+  }
+  return filter as StoredFilter<Rows>
 }
 
 export function optionalTimeOf(name: string, text: string | undefined): number | undefined {

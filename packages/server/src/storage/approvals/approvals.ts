@@ -1,3 +1,5 @@
+import type { APPROVAL_FILTERS } from '@tacho/contract/approvals/approval-filters.ts'
+import type { StoredFilter } from '@tacho/contract/web/filter.ts'
 import type { ApprovalStatus, Decision } from '@tacho/contract/approvals/approval.ts'
 import type { RanStatus, WithdrawnReason } from '@tacho/contract/engine/words.ts'
 import type { ApprovalGroup } from '@tacho/contract/approvals/operator-approval.ts'
@@ -81,15 +83,7 @@ export type CreatedApproval =
   | { outcome: 'created' | 'existing' | 'conflict' | 'imported'; approval: ApprovalRow }
   | { outcome: 'erased'; approval: null }
 
-export interface ApprovalFilter {
-  status?: ApprovalStatus | undefined
-  toolName?: string | undefined
-  inputHash?: string | undefined
-  agentId?: string | undefined
-  policyId?: string | undefined
-  runId?: string | undefined
-  withdrawn?: 'only' | 'without' | undefined
-}
+export type ApprovalFilter = StoredFilter<typeof APPROVAL_FILTERS>
 
 export type ApprovalPage = PageAfter<{ time: number; id: string }>
 

@@ -1,5 +1,7 @@
 import { hash } from 'node:crypto'
 import type { IssueActivity, IssueState } from '@tacho/contract/issues/issue.ts'
+import type { ISSUE_FILTERS } from '@tacho/contract/issues/issue-filters.ts'
+import type { StoredFilter } from '@tacho/contract/web/filter.ts'
 import type { RunStatus } from '@tacho/contract/runs/run.ts'
 import type { RecordKind, RecordOrigin, RecordStatus } from '@tacho/contract/issues/issue-record.ts'
 import { LIMITS } from '@tacho/contract/engine/limits.ts'
@@ -47,21 +49,7 @@ export interface IssueWhole extends IssueRow {
   lastPayload: string | null
 }
 
-export interface IssueFilter {
-  state?: IssueState | undefined
-  detectionType?: string | undefined
-  agentId?: string | undefined
-  runId?: string | undefined
-  assignee?: string | undefined
-  assigned?: boolean | undefined
-  /** Of the last detection: from inclusive, to exclusive. */
-  seenFrom?: number | undefined
-  seenTo?: number | undefined
-  /** Of the first detection. */
-  firstFrom?: number | undefined
-  firstTo?: number | undefined
-  /** In one of the newest runs of this end user. */
-  user?: string | undefined
+export interface IssueFilter extends StoredFilter<typeof ISSUE_FILTERS> {
   sort?: 'lastSeen' | 'firstSeen' | undefined
 }
 

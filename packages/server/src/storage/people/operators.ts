@@ -1,3 +1,5 @@
+import type { AUDIT_FILTERS } from '@tacho/contract/people/audit-filters.ts'
+import type { StoredFilter } from '@tacho/contract/web/filter.ts'
 import type { Role } from '@tacho/contract/web/route.ts'
 import type { Invitation, Operator } from '@tacho/contract/people/operator.ts'
 import type { Session } from '@tacho/contract/people/sign-in.ts'
@@ -174,11 +176,4 @@ export interface AuditEntry {
   address: string | null
 }
 
-export interface AuditFilter {
-  action?: string | undefined
-  actorId?: string | undefined
-  targetKind?: string | undefined
-  targetId?: string | undefined
-  from?: number | undefined
-  to?: number | undefined
-}
+export type AuditFilter = StoredFilter<typeof AUDIT_FILTERS>

@@ -163,8 +163,8 @@ describe('plans', { skip: NESTED_PLANS }, () => {
       {},
       { state: 'OPEN' },
       { assignee: 'person 2' },
-      { assigned: true },
-      { assigned: false },
+      { assigned: 'true' },
+      { assigned: 'false' },
       { seenFrom: NOON, seenTo: NOON + 5_000 },
       { state: 'OPEN', seenFrom: NOON },
     ] as const) {

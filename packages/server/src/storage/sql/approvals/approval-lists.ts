@@ -30,27 +30,38 @@ export const approvalListsActs = {
   }),
 }
 
+/** The condition of each filter, and its parameter; but of two that choose an index by a literal. */
+const CONDITIONS: {
+  [Name in Exclude<keyof ApprovalFilter, 'status' | 'withdrawn'>]: [
+    condition: string,
+    valueOf: (text: string) => string,
+  ]
+} = {
+  toolName: ['tool_key = :toolName', textKey],
+  inputHash: ['input_hash = :inputHash', (hash) => hash],
+  agentId: ['agent_key = :agentId', (agentId) => agentKeyOf({ agentId, clientId: '' })],
+  policyId: ['policy_key = :policyId', textKey],
+  runId: ['run_key = :runId', textKey],
+}
+
 function listApprovals(
   sql: Sql,
   environmentId: string,
-  { status, toolName, inputHash, agentId, policyId, runId, withdrawn }: ApprovalFilter,
+  { status, withdrawn, ...filter }: ApprovalFilter,
   { limit, after }: ApprovalPage,
 ): Promise<Page<ApprovalRow>> {
-  const keyOf = (text: string | undefined) => (text === undefined ? null : textKey(text))
   const byDeadline = status === 'PENDING'
-  const keys = { toolKey: keyOf(toolName), policyKey: keyOf(policyId), runKey: keyOf(runId) }
-  const agentKey = agentId === undefined ? null : agentKeyOf({ agentId, clientId: '' })
-  const of = { env: environmentId, ...(!byDeadline && { status }), inputHash, agentKey, ...keys }
-  const params = { ...of, time: after?.time, id: after?.id }
+  const values = Object.entries(CONDITIONS).map(([name, [, valueOf]]) => {
+    const value = filter[name as keyof typeof CONDITIONS]
+    return [name, value === undefined ? null : valueOf(value)]
+  })
+  const chosen = Object.fromEntries(values) as Record<string, string | null>
+  const params = { env: environmentId, ...(!byDeadline && { status }), ...chosen, time: after?.time, id: after?.id }
   const conditions = [
     'environment_id = :env',
     // A literal, so that the planner finds the index of pending approvals.
     byDeadline ? "status = 'PENDING'" : 'status = :status',
-    'tool_key = :toolKey',
-    'input_hash = :inputHash',
-    'agent_key = :agentKey',
-    'policy_key = :policyKey',
-    'run_key = :runKey',
+    ...Object.values(CONDITIONS).map(([condition]) => condition),
     ...(withdrawn === undefined ? [] : [withdrawn === 'only' ? 'withdrawn_at IS NOT NULL' : 'withdrawn_at IS NULL']),
     byDeadline ? '(expires_at, id) > (:time, :id)' : '(created_at, id) < (:time, :id)',
   ]

@@ -45,14 +45,28 @@ async function runKeysOf(sql: Sql, environmentId: string, user: string): Promise
   return runs.map(({ runId }) => textKey(runId))
 }
 
+/** The conditions of each filter, but for `assigned`, which has a literal. The former names of from and to have none. */
+const CONDITIONS: Record<Exclude<keyof IssueFilter, 'assigned' | 'seenFrom' | 'seenTo' | 'sort'>, string> = {
+  state: 'i.state = :state',
+  detectionType: WITH_TYPE,
+  agentId: affects('agent'),
+  runId: affects('run'),
+  user: AFFECTS_USER,
+  assignee: 'i.assignee = :assignee',
+  to: 'i.last_seen < :before',
+  firstTo: 'i.first_seen < :firstBefore',
+  firstFrom: 'i.first_seen >= :firstFrom',
+  from: 'i.last_seen >= :lastFrom',
+}
+
 async function listIssues(
   sql: Sql,
   environmentId: string,
   filter: IssueFilter,
   { limit, after }: IssuePage,
 ): Promise<Page<ListedIssueRow>> {
-  const { state, detectionType, agentId, runId, assignee, assigned, seenFrom, seenTo, firstFrom, firstTo, user } =
-    filter
+  const { state, detectionType, agentId, runId, assignee, assigned, firstFrom, firstTo, user } = filter
+  const { from: seenFrom = filter.seenFrom, to: seenTo = filter.seenTo } = filter
   const byFirst = filter.sort === 'firstSeen'
   const userRunKeys = user === undefined ? undefined : await runKeysOf(sql, environmentId, user)
   if (userRunKeys?.length === 0) return { rows: [], more: false }
@@ -69,17 +83,8 @@ async function listIssues(
   const conditions = [
     'i.environment_id = :env',
     'i.merged_into IS NULL',
-    'i.state = :state',
-    WITH_TYPE,
-    affects('agent'),
-    affects('run'),
-    AFFECTS_USER,
-    'i.assignee = :assignee',
-    ...(assigned === undefined ? [] : [`i.assignee IS ${assigned ? 'NOT ' : ''}NULL`]),
-    'i.last_seen < :before',
-    'i.first_seen < :firstBefore',
-    'i.first_seen >= :firstFrom',
-    'i.last_seen >= :lastFrom',
+    ...Object.values(CONDITIONS),
+    ...(assigned === undefined ? [] : [`i.assignee IS ${assigned === 'true' ? 'NOT ' : ''}NULL`]),
     byFirst ? '(i.first_seen, i.id) < (:firstSeen, :id)' : '(i.last_seen, i.id) < (:lastSeen, :id)',
   ]
   const text = `SELECT ${COLUMNS} FROM issues i WHERE ${conditionsGiven(conditions, params)}

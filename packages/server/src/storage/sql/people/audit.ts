@@ -41,15 +41,19 @@ export async function eraseQuotes(sql: Sql, environmentId: string, quoted: strin
   await sql.run(text, { env: environmentId, quoted: JSON.stringify(quoted) })
 }
 
-const FILTERS = [
+const CONDITIONS: Record<keyof AuditFilter, string> = {
+  action: 'action = :action',
+  actorId: 'actor_id = :actorId',
+  targetKind: 'target_kind = :targetKind',
+  targetId: 'target_id = :targetId',
+  from: 'at >= :from',
+  to: 'at < :to',
+}
+
+const ALL_CONDITIONS = [
   'workspace_id = :workspaceId',
   'id < :after',
-  'action = :action',
-  'actor_id = :actorId',
-  'target_kind = :targetKind',
-  'target_id = :targetId',
-  'at >= :from',
-  'at < :to',
+  ...Object.values(CONDITIONS),
   'id >= :firstId',
   'id < :lastId',
 ]
@@ -61,6 +65,6 @@ function listAudit(sql: Sql, workspaceId: string | null, { limit, after }: PageB
   const firstId = from === undefined ? null : uuidv7At(from - ID_LAG_MS)
   const lastId = to === undefined ? null : uuidv7At(to + ID_LAG_MS)
   const params = { ...filter, workspaceId, after, firstId, lastId }
-  const text = `SELECT ${COLUMNS} FROM audit_log WHERE ${conditionsGiven(FILTERS, params)} ORDER BY id DESC`
+  const text = `SELECT ${COLUMNS} FROM audit_log WHERE ${conditionsGiven(ALL_CONDITIONS, params)} ORDER BY id DESC`
   return sql.page<AuditEntry>(text, params, limit)
 }

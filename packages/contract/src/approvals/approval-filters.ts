@@ -1,0 +1,52 @@
+/** The filters of the list of approvals, each one row; see RUN_FILTERS. */
+import { LIMITS } from '../engine/limits.ts'
+import { APPROVAL_STATUSES } from '../engine/words.ts'
+import type { FilterRow } from '../web/filter.ts'
+
+const text = { kind: 'text', max: LIMITS.textChars } as const
+
+export const APPROVAL_FILTERS = {
+  toolName: {
+    ...text,
+    describes: 'Protected tool',
+    flag: ['--tool <name>', 'approvals of one tool'],
+    address: 'tool',
+    field: { label: 'Tool' },
+  },
+  /** The CLI lists pending ones unless asked, so its flag is its own. */
+  status: { kind: 'words', words: APPROVAL_STATUSES, describes: '', field: { label: 'Status', all: 'Any status' } },
+  inputHash: {
+    ...text,
+    describes: 'Hash of the tool input',
+    flag: ['--input <hash>', 'approvals of one input, by its hash'],
+    address: null,
+  },
+  agentId: {
+    ...text,
+    describes: 'External agent id',
+    flag: ['--agent <id>', 'approvals requested by one agent, by its external id'],
+    address: 'agent',
+    field: { label: 'Agent', placeholder: 'Agent id' },
+  },
+  policyId: {
+    ...text,
+    describes: 'Policy that required approval',
+    flag: ['--policy <id>', 'approvals required by one policy'],
+    address: 'policy',
+    field: { label: 'Policy' },
+  },
+  runId: {
+    ...text,
+    describes: 'External run id',
+    flag: ['--run <id>', 'approvals of one run, by its external id'],
+    address: 'run',
+    field: { label: 'Run', placeholder: 'Run id' },
+  },
+  withdrawn: {
+    kind: 'words',
+    words: ['only', 'without'],
+    describes: 'Requests that their clients withdrew: only these, or none of them; both by default',
+    flag: ['--withdrawn <which>', 'pending requests that their clients withdrew: only or without'],
+    address: null,
+  },
+} as const satisfies Record<string, FilterRow>
