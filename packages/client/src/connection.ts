@@ -29,5 +29,10 @@ export function connectionTo(
   { timeoutMs = TIMEOUT_MS, maxReplyBytes = MAX_REPLY_BYTES, fetch }: ConnectionOptions,
 ): Connection {
   // A browser's fetch must be called on its window.
-  return { ...service, timeoutMs, maxReplyBytes, fetch: fetch ?? ((...given) => globalThis.fetch(...given)) }
+  return {
+    ...service,
+    timeoutMs,
+    maxReplyBytes,
+    fetch: fetch ?? ((...fetchArguments) => globalThis.fetch(...fetchArguments)),
+  }
 }

@@ -26,7 +26,7 @@ export function createClient<Routes extends Record<string, Route>>(
 ): Client<Routes> {
   const calls = Object.entries<Endpoint>(endpoints).map(([name, endpoint]) => [
     name,
-    (given: Given = {}, options: CallOptions = {}) => call(connection, endpoint, given, options),
+    (callInput: Given = {}, options: CallOptions = {}) => call(connection, endpoint, callInput, options),
   ])
   return Object.fromEntries(calls) as Client<Routes>
 }
@@ -34,15 +34,16 @@ export function createClient<Routes extends Record<string, Route>>(
 async function call(
   connection: Connection,
   endpoint: Endpoint,
-  given: Given,
+  callInput: Given,
   { signal, timeoutMs = connection.timeoutMs }: CallOptions,
 ): Promise<Reply | Refusal | Failure> {
-  const path = pathOf(endpoint.path, given.params ?? {})
+  const path = pathOf(endpoint.path, callInput.params ?? {})
   if (path === null) return failure('no_address', null)
   const { maxReplyBytes } = connection
   const wait = startWait(timeoutMs, signal)
-  const request = requestOf(connection, endpoint, given, wait.signal)
-  const send = () => connection.fetch(connection.url + connection.prefix + path + queryOf(given.query ?? {}), request)
+  const request = requestOf(connection, endpoint, callInput, wait.signal)
+  const send = () =>
+    connection.fetch(connection.url + connection.prefix + path + queryOf(callInput.query ?? {}), request)
   let response: Response | null = null
   try {
     response = await (endpoint.creates ? sendTwice(send, wait.signal) : send())
@@ -70,12 +71,12 @@ async function sendTwice(send: () => Promise<Response>, signal: AbortSignal): Pr
   }
 }
 
-function requestOf(connection: Connection, endpoint: Endpoint, given: Given, signal: AbortSignal): RequestInit {
-  const { body } = given
+function requestOf(connection: Connection, endpoint: Endpoint, callInput: Given, signal: AbortSignal): RequestInit {
+  const { body } = callInput
   const headers = new Headers(connection.headers)
   if (endpoint.creates) headers.set(IDEMPOTENCY_KEY, newKey())
   if (body !== undefined) headers.set('Content-Type', 'application/json')
-  for (const [name, value] of Object.entries(given.headers ?? {})) if (value !== undefined) headers.set(name, value)
+  for (const [name, value] of Object.entries(callInput.headers ?? {})) if (value !== undefined) headers.set(name, value)
   return {
     method: endpoint.method ?? 'GET',
     headers,
@@ -105,7 +106,7 @@ function pathOf(template: string, params: Readonly<Record<string, string>>): str
 }
 
 function queryOf(query: NonNullable<Given['query']>): string {
-  const given = Object.entries(query).filter(([, value]) => value !== undefined)
-  const text = new URLSearchParams(given.map(([name, value]) => [name, String(value)])).toString()
+  const givenQuery = Object.entries(query).filter(([, value]) => value !== undefined)
+  const text = new URLSearchParams(givenQuery.map(([name, value]) => [name, String(value)])).toString()
   return text === '' ? '' : `?${text}`
 }

@@ -10,20 +10,25 @@ type ListCall<Given, Item> = (given: Given) => Promise<Page<Item>>
 /** Every item from the first page to the last. Requests each page when the previous one is used up. */
 export async function* eachItem<Given extends object, Item>(
   call: ListCall<Given, Item>,
-  given: Given,
+  callInput: Given,
 ): AsyncGenerator<Item> {
-  const { query } = given as { query?: object }
+  const { query } = callInput as { query?: object }
   for (let cursor: string | null | undefined; cursor !== null;) {
-    const page: Page<Item> = await call(cursor === undefined ? given : { ...given, query: { ...query, cursor } })
+    const page: Page<Item> = await call(
+      cursor === undefined ? callInput : { ...callInput, query: { ...query, cursor } },
+    )
     yield* page.items
     cursor = page.nextCursor
   }
 }
 
 /** The whole list at once: for lists that people make, not for recorded data. */
-export async function allItems<Given extends object, Item>(call: ListCall<Given, Item>, given: Given): Promise<Item[]> {
+export async function allItems<Given extends object, Item>(
+  call: ListCall<Given, Item>,
+  callInput: Given,
+): Promise<Item[]> {
   const all: Item[] = []
-  for await (const item of eachItem(call, given)) all.push(item)
+  for await (const item of eachItem(call, callInput)) all.push(item)
   return all
 }
 

@@ -30,8 +30,8 @@ export function throwing<Calls extends Readonly<Record<string, AnyCall>>>(
 ): Throwing<Calls> {
   const calls = Object.entries(client).map(([name, call]) => [
     name,
-    async (...given: never[]) => {
-      const result = (await call(...given)) as { ok: true; value: unknown } | Refusal | Failure
+    async (...callArguments: never[]) => {
+      const result = (await call(...callArguments)) as { ok: true; value: unknown } | Refusal | Failure
       if (result.ok) return result.value
       throw errorOf(result)
     },

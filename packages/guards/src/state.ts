@@ -44,8 +44,8 @@ export const configurationFileIn = (directory: string): string => path.join(dire
 
 /** TACHO_STATE_DIR, or the folder that the operating system has for such files. */
 export function stateRoot(variables: Variables = process.env): string {
-  const given = variables['TACHO_STATE_DIR']
-  if (given) return path.resolve(given)
+  const stateFolder = variables['TACHO_STATE_DIR']
+  if (stateFolder) return path.resolve(stateFolder)
   const base = process.platform === 'win32' ? variables['LOCALAPPDATA'] : variables['XDG_STATE_HOME']
   return path.join(base || path.join(homedir(), '.local', 'state'), 'tacho')
 }

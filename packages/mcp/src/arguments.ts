@@ -32,9 +32,9 @@ export function argumentsOf<Given>(
     properties: Object.fromEntries(shown) as object,
     ...(required.length > 0 && { required }),
   } as JsonSchemaType
-  const validate = (given: unknown) => {
-    const message = faultOf(given, known, required)
-    return message === null ? { value: given as Given } : { issues: [{ message }] }
+  const validate = (toolInput: unknown) => {
+    const message = faultOf(toolInput, known, required)
+    return message === null ? { value: toolInput as Given } : { issues: [{ message }] }
   }
   const jsonSchema = { input: () => schema, output: () => schema }
   return { '~standard': { version: 1, vendor: 'tacho', jsonSchema, validate } }
@@ -50,17 +50,17 @@ function shortened(property: Property, description: string | undefined): object 
   }
 }
 
-function faultOf(given: unknown, properties: Properties, required: readonly string[]): string | null {
-  if (typeof given !== 'object' || given === null) return 'the arguments must be an object'
+function faultOf(toolInput: unknown, properties: Properties, required: readonly string[]): string | null {
+  if (typeof toolInput !== 'object' || toolInput === null) return 'the arguments must be an object'
   const names = Object.keys(properties)
-  const unknown = Object.keys(given).find((name) => !Object.hasOwn(properties, name))
+  const unknown = Object.keys(toolInput).find((name) => !Object.hasOwn(properties, name))
   if (unknown !== undefined) {
     const known = names.length === 0 ? 'it has none' : `it has ${names.join(', ')}`
     return `the tool has no argument ${JSON.stringify(unknown.slice(0, 60))}; ${known}`
   }
-  const missing = required.find((name) => !Object.hasOwn(given, name))
+  const missing = required.find((name) => !Object.hasOwn(toolInput, name))
   if (missing !== undefined) return `${missing} is missing: it must be ${allowedOf(properties[missing] ?? {})}`
-  for (const [name, value] of Object.entries(given)) {
+  for (const [name, value] of Object.entries(toolInput)) {
     const property = properties[name] ?? {}
     if (!isAllowed(value, property)) return `${name} must be ${allowedOf(property)}`
   }

@@ -79,7 +79,7 @@ export function createTachoServer(client: OperatorClient, version: string, pause
       inputSchema: NOTHING,
       annotations,
     },
-    async () => told(JSON.stringify(await places.all())),
+    async () => toolText(JSON.stringify(await places.all())),
   )
   server.registerTool(
     'check_policy',
@@ -91,7 +91,7 @@ export function createTachoServer(client: OperatorClient, version: string, pause
     },
     ({ condition }) => {
       const compiled = compileCondition(condition)
-      return told(JSON.stringify({ ok: compiled.ok, faults: compiled.ok ? [] : compiled.faults }))
+      return toolText(JSON.stringify({ ok: compiled.ok, faults: compiled.ok ? [] : compiled.faults }))
     },
   )
   server.registerTool(
@@ -103,25 +103,25 @@ export function createTachoServer(client: OperatorClient, version: string, pause
       annotations: { readOnlyHint: false, destructiveHint: false },
     },
     async ({ environmentId, ...body }) => {
-      const given: Given = environmentId === undefined ? {} : { environmentId }
-      const place = await places.of('environmentId', given)
+      const defaultInput: Given = environmentId === undefined ? {} : { environmentId }
+      const place = await places.of('environmentId', defaultInput)
       if (typeof place === 'string') return failed(place)
       const result = await simulated(client, place.id, body, pause)
-      return result.ok ? told(withMembers(result.text, place.members)) : failed(sentenceOf(result))
+      return result.ok ? toolText(withMembers(result.text, place.members)) : failed(sentenceOf(result))
     },
   )
   for (const { name, description, read, route, inputSchema } of READS) {
     // The contract types each call; here its input comes from the same schema, checked by the protocol's library.
     const call = client[read as keyof OperatorClient] as unknown as Call
     const placeName = PLACES.find((each) => Object.hasOwn(route.params?.properties ?? {}, each))
-    server.registerTool(name, { description, inputSchema, annotations }, async ({ offset, ...given }) => {
-      const place = placeName === undefined ? null : await places.of(placeName, given)
+    server.registerTool(name, { description, inputSchema, annotations }, async ({ offset, ...toolInput }) => {
+      const place = placeName === undefined ? null : await places.of(placeName, toolInput)
       if (typeof place === 'string') return failed(place)
-      const result = await call(inputOf(route, { ...given, ...(placeName && { [placeName]: place?.id ?? '' }) }))
+      const result = await call(inputOf(route, { ...toolInput, ...(placeName && { [placeName]: place?.id ?? '' }) }))
       if (!result.ok) return failed(sentenceOf(result))
       const isLong = read === EVENT && (offset !== undefined || result.text.length > PIECE_CHARS)
       const text = isLong ? pieceOf(result.text, Number(offset ?? 0)) : withoutEmpty(result.text)
-      return told(place === null ? text : withMembers(text, place.members))
+      return toolText(place === null ? text : withMembers(text, place.members))
     })
   }
   server.registerResource(
@@ -151,9 +151,9 @@ async function simulated(client: OperatorClient, environmentId: string, body: Dr
   }
 }
 
-function inputOf({ params, query }: Route, given: Given): { params?: Given; query?: Given } {
+function inputOf({ params, query }: Route, toolInput: Given): { params?: Given; query?: Given } {
   const of = (schema: Route['query']) =>
-    Object.fromEntries(Object.entries(given).filter(([name]) => Object.hasOwn(schema?.properties ?? {}, name)))
+    Object.fromEntries(Object.entries(toolInput).filter(([name]) => Object.hasOwn(schema?.properties ?? {}, name)))
   const limited = Object.hasOwn(query?.properties ?? {}, 'limit') ? { limit: PAGE_DEFAULT, ...of(query) } : of(query)
   return { ...(params ? { params: of(params) } : {}), ...(query ? { query: limited } : {}) }
 }
@@ -185,7 +185,7 @@ function placesOf(client: OperatorClient) {
   return {
     all,
     /** The place of a call; or why there is not exactly one. */
-    async of(name: PlaceName, given: Given): Promise<Place | string> {
+    async of(name: PlaceName, toolInput: Given): Promise<Place | string> {
       const places = await all()
       const isEnvironment = name === 'environmentId'
       const labels = new Map(
@@ -195,8 +195,8 @@ function placesOf(client: OperatorClient) {
         ]),
       )
       const [only] = labels.keys()
-      const id = Object.hasOwn(given, name) ? String(given[name]) : only
-      if (id === undefined || (!Object.hasOwn(given, name) && labels.size > 1)) return which(name, labels)
+      const id = Object.hasOwn(toolInput, name) ? String(toolInput[name]) : only
+      if (id === undefined || (!Object.hasOwn(toolInput, name) && labels.size > 1)) return which(name, labels)
       const place = places.find((each) => each[name] === id)
       if (!place) return { id, members: { [isEnvironment ? 'environment' : 'workspace']: { id } } }
       const workspace = { id: place.workspaceId, name: place.workspaceName }
@@ -214,14 +214,14 @@ function which(name: PlaceName, labels: ReadonlyMap<string, string>): string {
 
 async function environments(client: OperatorClient): Promise<EnvironmentPlace[]> {
   const calls = throwing(client)
-  const found: EnvironmentPlace[] = []
+  const foundPlaces: EnvironmentPlace[] = []
   for (const workspace of await allItems(calls.listWorkspaces, {})) {
     const params = { workspaceId: workspace.id }
     for (const { id, name } of await allItems(calls.listEnvironments, { params })) {
-      found.push({ environmentId: id, name, workspaceId: workspace.id, workspaceName: workspace.name })
+      foundPlaces.push({ environmentId: id, name, workspaceId: workspace.id, workspaceName: workspace.name })
     }
   }
-  return found
+  return foundPlaces
 }
 
 function decoded(text: string): string {
@@ -235,7 +235,7 @@ function decoded(text: string): string {
 const isMissing = (result: Refusal | Failure): boolean =>
   result.reason === 'refused' && ['not_found', 'invalid_request'].includes(result.problem.code)
 
-function told(text: string): CallToolResult {
+function toolText(text: string): CallToolResult {
   if (text.length > RESULT_CHARS_MAX) {
     return failed(
       `The result has ${text.length} characters, more than ${RESULT_CHARS_MAX}. Ask for less: a smaller limit, or one item.`,

@@ -6,20 +6,20 @@ export const PIECE_CHARS = 40_000
 /** The JSON object, with more members at its beginning. Payloads keep their own text. */
 export function withMembers(text: string, members: Readonly<Record<string, unknown>>): string {
   const more = JSON.stringify(members).slice(1, -1)
-  const rest = text.trimStart().slice(1)
-  return `{${more}${rest.trimStart().startsWith('}') ? '' : ','}${rest}`
+  const laterText = text.trimStart().slice(1)
+  return `{${more}${laterText.trimStart().startsWith('}') ? '' : ','}${laterText}`
 }
 
 /** The items of a list without members that are null or empty. */
 export function withoutEmpty(text: string): string {
   const page = JSON.parse(text) as { items?: unknown }
-  return Array.isArray(page.items) ? JSON.stringify(kept(page)) : text
+  return Array.isArray(page.items) ? JSON.stringify(keptValue(page)) : text
 }
 
-function kept(value: unknown): unknown {
-  if (Array.isArray(value)) return value.map(kept)
+function keptValue(value: unknown): unknown {
+  if (Array.isArray(value)) return value.map(keptValue)
   if (typeof value !== 'object' || value === null) return value
-  const members = Object.entries(value).map(([name, member]) => [name, kept(member)] as const)
+  const members = Object.entries(value).map(([name, member]) => [name, keptValue(member)] as const)
   // The list itself stays, also an empty one.
   return Object.fromEntries(members.filter(([name, member]) => name === 'items' || !isEmpty(member)))
 }

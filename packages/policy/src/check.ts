@@ -135,26 +135,30 @@ export function checkTypes(root: Node, refuse: Refuse): Type {
       if (field?.kind === 'field') visit(field, locals)
       return BOOL
     }
-    const given = node.values.map((value) => visit(value, locals))
-    const signatures = FUNCTION_SIGNATURES.get(`${node.name}/${given.length}`)
-    const result = resultOf(signatures, given)
+    const argumentTypes = node.values.map((value) => visit(value, locals))
+    const signatures = FUNCTION_SIGNATURES.get(`${node.name}/${argumentTypes.length}`)
+    const result = resultOf(signatures, argumentTypes)
     if (result) return result
-    return noSuch(node, `${node.name}(${showTypes(given)})`, `; ${node.name} takes ${showOptions(signatures)}`)
+    return noSuch(node, `${node.name}(${showTypes(argumentTypes)})`, `; ${node.name} takes ${showOptions(signatures)}`)
   }
 
   function visitMethod(node: NodeOf<'method'>, locals: Locals): Type {
     const receiver = visit(node.receiver, locals)
     if (loopOf(node)) return visitLoop(node, receiver, locals)
-    const given = node.values.map((value) => visit(value, locals))
-    const signatures = METHOD_SIGNATURES.get(`${node.name}/${given.length}`) ?? []
-    const result = resultOf(signatures, [receiver, ...given])
+    const argumentTypes = node.values.map((value) => visit(value, locals))
+    const signatures = METHOD_SIGNATURES.get(`${node.name}/${argumentTypes.length}`) ?? []
+    const result = resultOf(signatures, [receiver, ...argumentTypes])
     if (result) return result
     const asked = signatures.map(([[object]]) => object as Type)
     if (receiver.name === 'json' && !asked.some((type) => accepts(type, receiver))) {
       return noSuch(node.receiver, `dyn.${node.name}()`, timeHint('timestamp'))
     }
     const options = signatures.map(([[object, ...values]]) => `${showType(object!)}.${node.name}(${showTypes(values)})`)
-    return noSuch(node, `${showType(receiver)}.${node.name}(${showTypes(given)})`, `; use ${options.join(' or ')}`)
+    return noSuch(
+      node,
+      `${showType(receiver)}.${node.name}(${showTypes(argumentTypes)})`,
+      `; use ${options.join(' or ')}`,
+    )
   }
 
   function visitLoop(node: NodeOf<'method'>, receiver: Type, locals: Locals): Type {
@@ -194,12 +198,12 @@ function typeOfLiteral({ value }: NodeOf<'literal'>): Type {
 }
 
 /** The result type for these operands: dyn if several are possible, undefined if there is none. */
-function resultOf(signatures: readonly Signature[] = [], given: readonly Type[]): Type | undefined {
+function resultOf(signatures: readonly Signature[] = [], argumentTypes: readonly Type[]): Type | undefined {
   const results = signatures
-    .filter(([asked]) => asked.every((type, index) => accepts(type, given[index] as Type)))
+    .filter(([asked]) => asked.every((type, index) => accepts(type, argumentTypes[index] as Type)))
     .map(([, result]) => result)
   if (results.every((result) => result === results[0])) return results[0]
-  return given.every(({ name }) => name === 'json') ? JSON_VALUE : DYN
+  return argumentTypes.every(({ name }) => name === 'json') ? JSON_VALUE : DYN
 }
 
 function binaryResult(operator: string, left: Type, right: Type): Type | undefined {

@@ -44,10 +44,14 @@ function namedZone(name: string): Zone | undefined {
     return undefined
   }
   return (milliseconds) => {
-    const part = new Map(clock.formatToParts(milliseconds).map(({ type, value }) => [type, value]))
-    const field = (type: Intl.DateTimeFormatPartTypes) => Number(part.get(type))
+    const clockParts = new Map(clock.formatToParts(milliseconds).map(({ type, value }) => [type, value]))
+    const field = (type: Intl.DateTimeFormatPartTypes) => Number(clockParts.get(type))
     const shown = new Date(0)
-    shown.setUTCFullYear(part.get('era') === 'AD' ? field('year') : 1 - field('year'), field('month') - 1, field('day'))
+    shown.setUTCFullYear(
+      clockParts.get('era') === 'AD' ? field('year') : 1 - field('year'),
+      field('month') - 1,
+      field('day'),
+    )
     shown.setUTCHours(field('hour'), field('minute'), field('second'))
     return shown.getTime() - Math.floor(milliseconds / 1000) * 1000
   }

@@ -19,8 +19,8 @@ export type Compiled =
 let store: ConditionStore | undefined
 
 /** Checking takes most of the time of a process that decides once. */
-export function keepConditionsIn(given: ConditionStore | undefined): void {
-  store = given
+export function keepConditionsIn(givenStore: ConditionStore | undefined): void {
+  store = givenStore
 }
 
 /**
@@ -53,8 +53,8 @@ function compile(source: string): Compiled {
   const most = POLICY_LIMITS.sourceChars
   if (source.length > most) return refuse(`the condition must have at most ${most} characters`, most, source.length)
   if (!source.isWellFormed()) return refuse('the condition must be well-formed Unicode')
-  const kept = store?.get(source)
-  if (kept) return { ok: true, condition: kept }
+  const keptTree = store?.get(source)
+  if (keptTree) return { ok: true, condition: keptTree }
 
   let root
   try {

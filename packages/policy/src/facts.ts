@@ -52,18 +52,18 @@ function nameParts({ name, server }: Facts['tool']) {
 }
 
 function text(value: unknown): string | undefined {
-  const given = value ?? ''
-  return typeof given === 'string' ? given : undefined
+  const factValue = value ?? ''
+  return typeof factValue === 'string' ? factValue : undefined
 }
 
 function double(value: unknown): number | undefined {
-  const given = value ?? 0
-  return Number.isFinite(given) ? (given as number) : undefined
+  const factValue = value ?? 0
+  return Number.isFinite(factValue) ? (factValue as number) : undefined
 }
 
 function int(value: unknown): bigint | undefined {
-  const given = value ?? 0
-  return Number.isSafeInteger(given) ? BigInt(given as number) : undefined
+  const factValue = value ?? 0
+  return Number.isSafeInteger(factValue) ? BigInt(factValue as number) : undefined
 }
 
 function input(value: unknown): Value | undefined {
@@ -72,8 +72,8 @@ function input(value: unknown): Value | undefined {
 }
 
 function texts(value: unknown): readonly string[] | undefined {
-  const given = value ?? []
-  if (!Array.isArray(given) || given.length > POLICY_LIMITS.inputValues) return undefined
-  const copies: unknown[] = [...given] // holes become undefined
+  const factValue = value ?? []
+  if (!Array.isArray(factValue) || factValue.length > POLICY_LIMITS.inputValues) return undefined
+  const copies: unknown[] = [...factValue] // holes become undefined
   return copies.every((element) => typeof element === 'string') ? copies : undefined
 }

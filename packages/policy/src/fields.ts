@@ -40,7 +40,7 @@ export function fieldsIn(root: Node): Fields {
     if (path) return addPath(path)
     if (node.kind === 'method' && loopOf(node)) {
       visit(node.receiver, scope)
-      for (const part of node.values.slice(1)) visit(part, scopeIn(node, scope))
+      for (const innerNode of node.values.slice(1)) visit(innerNode, scopeIn(node, scope))
       return
     }
     const name = variableOf(node)

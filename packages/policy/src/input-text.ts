@@ -11,10 +11,10 @@ const VERSION = 'tacho-input-1'
  * inputs could have the same JSON.
  */
 export function inputText(toolName: string, input: unknown): string {
-  const given = input ?? {}
-  copyJson(given, { values: Infinity, levels: POLICY_LIMITS.inputLevels })
+  const inputValue = input ?? {}
+  copyJson(inputValue, { values: Infinity, levels: POLICY_LIMITS.inputLevels })
   try {
-    return canonicalize([VERSION, toolName, given]) as string
+    return canonicalize([VERSION, toolName, inputValue]) as string
   } catch {
     throw new NotPlainJson([], 'or the tool name is not well-formed Unicode')
   }

@@ -11,7 +11,9 @@ export function isKeepable(root: Node): boolean {
 
 /** JSON of values with trees in them. */
 export function keptJson(value: unknown): string {
-  return JSON.stringify(value, (_, part: unknown) => (typeof part === 'bigint' ? { int: String(part) } : part))
+  return JSON.stringify(value, (_, innerValue: unknown) =>
+    typeof innerValue === 'bigint' ? { int: String(innerValue) } : innerValue,
+  )
 }
 
 /** The programs of all patterns of a tree, by their source. */
@@ -28,8 +30,8 @@ export function programsOf(root: Node): ReadonlyMap<string, Program> {
  * Makes a tree of what was parsed from `keptJson`, in place.
  * @throws Error if the program of a pattern is missing.
  */
-export function treeOf(kept: unknown, programs: ReadonlyMap<string, Program>): Node {
-  const root = kept as Node
+export function treeOf(storedTree: unknown, programs: ReadonlyMap<string, Program>): Node {
+  const root = storedTree as Node
   const nodes = nodesOf(root)
   for (const node of nodes) {
     const { value } = node as { value?: unknown }

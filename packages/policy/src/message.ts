@@ -28,6 +28,6 @@ export function purposeOf(description: string | null | undefined): string | null
 
 /** The description of a policy with this purpose and message. */
 export function withMessage(purpose: string | null, message: string | null): string | null {
-  const said = message === null || message.trim() === '' ? [] : [`Message: ${message.trim()}`]
-  return [...(purpose === null ? [] : [purpose]), ...said].join('\n') || null
+  const messageLine = message === null || message.trim() === '' ? [] : [`Message: ${message.trim()}`]
+  return [...(purpose === null ? [] : [purpose]), ...messageLine].join('\n') || null
 }

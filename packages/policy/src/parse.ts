@@ -57,9 +57,9 @@ export function parse(source: string): Node {
 
   function refuse(expected: string): never {
     const text = source.slice(token.start, token.end)
-    const found = token.kind === 'end' ? 'the end' : text.length > 40 ? `${text.slice(0, 40)}…` : text
+    const tokenText = token.kind === 'end' ? 'the end' : text.length > 40 ? `${text.slice(0, 40)}…` : text
     const hint = token.kind === 'name' ? WORDS.get(token.text.toLowerCase()) : undefined
-    throw new SyntaxFault(`${expected}, found ${found}${hint ? `; ${hint}` : ''}`, token.start, token.end)
+    throw new SyntaxFault(`${expected}, found ${tokenText}${hint ? `; ${hint}` : ''}`, token.start, token.end)
   }
 
   function place(start: number, node: Unplaced): Node {

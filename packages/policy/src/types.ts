@@ -44,11 +44,11 @@ export function showType(type: Type): string {
 }
 
 /** Whether a value of type `given` can be an argument of type `asked`. */
-export function accepts(asked: Type, given: Type): boolean {
-  if (asked.name === 'dyn' || given.name === 'dyn') return true
-  if (given.name === 'json') return !['int', 'timestamp', 'duration', 'type'].includes(asked.name)
-  if ('of' in asked) return 'of' in given && asked.name === given.name && accepts(asked.of, given.of)
-  return asked.name === given.name
+export function accepts(asked: Type, givenType: Type): boolean {
+  if (asked.name === 'dyn' || givenType.name === 'dyn') return true
+  if (givenType.name === 'json') return !['int', 'timestamp', 'duration', 'type'].includes(asked.name)
+  if ('of' in asked) return 'of' in givenType && asked.name === givenType.name && accepts(asked.of, givenType.of)
+  return asked.name === givenType.name
 }
 
 /** Whether `==` can be true for values of two types; an int can equal a double. */

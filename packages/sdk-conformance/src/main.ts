@@ -14,7 +14,9 @@ const { values, positionals } = parseArgs({
   options: { rule: { type: 'string', multiple: true, default: [] }, list: { type: 'boolean', default: false } },
   allowPositionals: true,
 })
-const wanted = RULES.filter(({ id }) => values.rule.length === 0 || values.rule.some((part) => id.includes(part)))
+const wanted = RULES.filter(
+  ({ id }) => values.rule.length === 0 || values.rule.some((rulePart) => id.includes(rulePart)),
+)
 
 if (values.list) {
   for (const { id, title } of wanted) console.log(`${id.padEnd(32)} ${title}`)

@@ -123,8 +123,8 @@ export async function startScriptedService(): Promise<ScriptedService> {
       const { headers } = request
       const one = { route, path, headers, text, bytes: body.length, json: parse(text), at: performance.now() }
       sent.push(one)
-      const [answer = DEFAULTS[route], ...rest] = scripts.get(route) ?? []
-      if (rest.length > 0) scripts.set(route, rest)
+      const [answer = DEFAULTS[route], ...laterAnswers] = scripts.get(route) ?? []
+      if (laterAnswers.length > 0) scripts.set(route, laterAnswers)
       answer(response, one)
     })
   })

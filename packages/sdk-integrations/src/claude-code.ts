@@ -65,7 +65,7 @@ export function claudeCode(
     options?: QueryOptions
   }): AsyncGenerator<Message, void> {
     const sessionId = randomUUID()
-    const told = (message: Message): Message => ({ ...message, session_id: sessionId, uuid: randomUUID() })
+    const sessionMessage = (message: Message): Message => ({ ...message, session_id: sessionId, uuid: randomUUID() })
     const messages: object[] = [{ role: 'user', content: prompt }]
 
     const runHooks = async (event: string, id: string, more: object): Promise<HookOutput[]> => {
@@ -101,9 +101,9 @@ export function claudeCode(
       }
     }
 
-    yield told({ type: 'system', subtype: 'init', model: 'claude-opus-5-5' })
+    yield sessionMessage({ type: 'system', subtype: 'init', model: 'claude-opus-5-5' })
     for (let turns = 1; ; turns++) {
-      yield told({ type: 'system', subtype: 'status', status: 'requesting' })
+      yield sessionMessage({ type: 'system', subtype: 'status', status: 'requesting' })
       const blocks: Block[] = []
       let message: ModelEvent['message'] | undefined
       for await (const event of ask(url, messages)) {
@@ -111,8 +111,13 @@ export function claudeCode(
         const block = addEvent(blocks, event)
         // One message for each block, with the tokens that the start reports.
         if (block)
-          yield told({ type: 'assistant', parent_tool_use_id: null, message: { ...message, content: [block] } })
-        if (options.includePartialMessages) yield told({ type: 'stream_event', parent_tool_use_id: null, event })
+          yield sessionMessage({
+            type: 'assistant',
+            parent_tool_use_id: null,
+            message: { ...message, content: [block] },
+          })
+        if (options.includePartialMessages)
+          yield sessionMessage({ type: 'stream_event', parent_tool_use_id: null, event })
       }
       messages.push({ role: 'assistant', content: blocks })
       const calls = blocks.filter(({ type }) => type === 'tool_use')
@@ -120,11 +125,11 @@ export function claudeCode(
       for (const call of calls) {
         const result = await runTool(call)
         results.push(result)
-        yield told({ type: 'user', parent_tool_use_id: null, message: { role: 'user', content: [result] } })
+        yield sessionMessage({ type: 'user', parent_tool_use_id: null, message: { role: 'user', content: [result] } })
       }
       if (calls.length === 0) {
         const total = { total_cost_usd: turns * CALL_COST, num_turns: turns, duration_ms: 300 }
-        yield told({ type: 'result', subtype: 'success', is_error: false, result: blocks.at(-1), ...total })
+        yield sessionMessage({ type: 'result', subtype: 'success', is_error: false, result: blocks.at(-1), ...total })
         return
       }
       messages.push({ role: 'user', content: results })

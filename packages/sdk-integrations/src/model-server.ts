@@ -114,7 +114,7 @@ function reply(response: ServerResponse, status: number, body: object): void {
 
 async function readJson(request: IncomingMessage): Promise<ModelRequest['body']> {
   const parts: Buffer[] = []
-  for await (const part of request) parts.push(part as Buffer)
+  for await (const requestPart of request) parts.push(requestPart as Buffer)
   const text = Buffer.concat(parts).toString()
   return text === '' ? {} : (JSON.parse(text) as ModelRequest['body'])
 }
@@ -172,8 +172,8 @@ function responses(
   model: string,
   id: string,
 ): WireAnswer {
-  const part = { type: 'output_text', text, annotations: [], logprobs: [] }
-  const message = { type: 'message', id: `msg_${id}`, status: 'completed', role: 'assistant', content: [part] }
+  const contentPart = { type: 'output_text', text, annotations: [], logprobs: [] }
+  const message = { type: 'message', id: `msg_${id}`, status: 'completed', role: 'assistant', content: [contentPart] }
   const calls = toolCalls.map(({ name, input, text: json = JSON.stringify(input) }, index) => ({
     type: 'function_call',
     id: `fc_${id}_${index}`,
@@ -223,10 +223,10 @@ function responses(
             output_index: 0,
             item: { ...message, status: 'in_progress', content: [] },
           },
-          { type: 'response.content_part.added', ...at, part: { ...part, text: '' } },
+          { type: 'response.content_part.added', ...at, part: { ...contentPart, text: '' } },
           ...pieces(text).map((delta) => ({ type: 'response.output_text.delta', ...at, delta, logprobs: [] })),
           { type: 'response.output_text.done', ...at, text, logprobs: [] },
-          { type: 'response.content_part.done', ...at, part },
+          { type: 'response.content_part.done', ...at, part: contentPart },
           { type: 'response.output_item.done', output_index: 0, item: message },
         ]),
     ...calls.flatMap((item, index) => {
@@ -280,8 +280,8 @@ function messages({ text, toolCalls, usage, isLong }: Parameters<Wire>[0], model
         message: { ...base, content: [], stop_reason: null, usage: { ...used, output_tokens: 1 } },
       },
       ...blocks.flatMap((block, index) => {
-        const { json = '', ...given } = block as { json?: string; text?: string }
-        const start = 'text' in block ? { ...given, text: '' } : { ...given, input: {} }
+        const { json = '', ...blockFields } = block as { json?: string; text?: string }
+        const start = 'text' in block ? { ...blockFields, text: '' } : { ...blockFields, input: {} }
         const deltas =
           'text' in block
             ? pieces(block.text).map((piece) => ({ type: 'text_delta', text: piece }))

@@ -48,10 +48,10 @@ export function canRecord(tacho: unknown, what: string): boolean {
 }
 
 /** On a function, for every copy: it is wrapped already. */
-export function isMarked(given: unknown, mark: symbol): boolean {
-  return readSafely(() => (given as Record<symbol, unknown>)[mark] === true, false)
+export function isMarked(hostValue: unknown, mark: symbol): boolean {
+  return readSafely(() => (hostValue as Record<symbol, unknown>)[mark] === true, false)
 }
 
-export function mark(given: object, mark: symbol): void {
-  readSafely(() => Object.defineProperty(given, mark, { value: true }), undefined)
+export function mark(hostValue: object, mark: symbol): void {
+  readSafely(() => Object.defineProperty(hostValue, mark, { value: true }), undefined)
 }

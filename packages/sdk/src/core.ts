@@ -177,8 +177,8 @@ const FAILED: Writing & Choosing = { payload: () => '{"masked":"[masked:error]"}
 
 export type Observer = (scope: RunScope, draft: Draft) => void
 
-export function createCore(given: TachoOptions, runtime: Runtime, beyond: Beyond = {}): Core {
-  const options = plainOptions(given)
+export function createCore(hostOptions: TachoOptions, runtime: Runtime, beyond: Beyond = {}): Core {
+  const options = plainOptions(hostOptions)
   const ids = createIds(runtime)
   const { settings, apiKey, problems } = resolveOptions(options, environment(), ids.uuid, !hostProcess)
   const { onDiagnostic } = options
@@ -238,7 +238,7 @@ export function createCore(given: TachoOptions, runtime: Runtime, beyond: Beyond
   if (!settings.enabled) sender.close('disabled')
 
   /** Getters of the host's values can throw. With a draft from a function, the event then counts as failed. */
-  function record(scope: RunScope | undefined, given: Draft | (() => Draft)): string | undefined {
+  function record(scope: RunScope | undefined, eventDraft: Draft | (() => Draft)): string | undefined {
     diagnostics.count('recorded')
     if (!scope) {
       diagnostics.report('warning', 'no_run', 'An event outside a run was dropped.')
@@ -248,7 +248,7 @@ export function createCore(given: TachoOptions, runtime: Runtime, beyond: Beyond
     const { recorder } = scope
     let number = 0
     try {
-      const draft = typeof given === 'function' ? given() : given
+      const draft = typeof eventDraft === 'function' ? eventDraft() : eventDraft
       for (const observe of observers) attempt(() => observe(scope, draft))
       if (!scope.isSampled && !PROTECTED_TYPES.has(draft.type)) {
         diagnostics.drop('sampled')
@@ -285,15 +285,15 @@ export function createCore(given: TachoOptions, runtime: Runtime, beyond: Beyond
     }
   }
 
-  function score(scope: RunScope, name: unknown, value: unknown, given: unknown, isLate = false): string | undefined {
-    const said = scoreOf(name, value, given)
-    if ('problem' in said) {
-      diagnostics.report('warning', 'invalid_score', `A score was left out: ${said.problem}.`)
+  function score(scope: RunScope, name: unknown, value: unknown, details: unknown, isLate = false): string | undefined {
+    const scoreDraft = scoreOf(name, value, details)
+    if ('problem' in scoreDraft) {
+      diagnostics.report('warning', 'invalid_score', `A score was left out: ${scoreDraft.problem}.`)
       return undefined
     }
-    noteUnknown(diagnostics, 'A score', said.details, DETAILS)
-    const eventId = said.id ?? (isLate ? ids.uuid() : undefined)
-    return record(scope, { type: 'SCORE', label: name as string, payload: said.payload, eventId })
+    noteUnknown(diagnostics, 'A score', scoreDraft.details, DETAILS)
+    const eventId = scoreDraft.id ?? (isLate ? ids.uuid() : undefined)
+    return record(scope, { type: 'SCORE', label: name as string, payload: scoreDraft.payload, eventId })
   }
 
   /** In browsers and edge workers, events wait until masking is loaded. */
@@ -383,8 +383,8 @@ function annotated(
 }
 
 /** A copy, so that no getter of the host runs later. Unreadable options disable the client. */
-function plainOptions(given: TachoOptions): TachoOptions {
-  return readSafely(() => ({ ...given }), { enabled: false })
+function plainOptions(hostOptions: TachoOptions): TachoOptions {
+  return readSafely(() => ({ ...hostOptions }), { enabled: false })
 }
 
 /** The host's function handles its own failure. */

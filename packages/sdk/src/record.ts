@@ -21,9 +21,9 @@ export class Recorder extends Client {
   constructor(options?: RecorderOptions, runtime?: Runtime)
   constructor(options: RecorderOptions = {}, runtime: Runtime = hostRuntime) {
     super(options, runtime, BEYOND)
-    const { diagnostics, options: given } = this[CORE]
+    const { diagnostics, options: coreOptions } = this[CORE]
     for (const name of ['configuration', 'guard'] as const) {
-      if (given[name] !== undefined) diagnostics.report('error', 'invalid_option', needsTacho(name))
+      if (coreOptions[name] !== undefined) diagnostics.report('error', 'invalid_option', needsTacho(name))
     }
   }
 }

@@ -61,8 +61,8 @@ export class Recorder {
    */
   run<T>(act: (run: Run) => T): Promise<Awaited<T>>
   run<T>(options: RunOptions, act: (run: Run) => T): Promise<Awaited<T>>
-  run<T>(...given: Given<RunOptions, T>): Promise<Awaited<T>> {
-    const [options, act] = optionsAndAct(given)
+  run<T>(...runArguments: Given<RunOptions, T>): Promise<Awaited<T>> {
+    const [options, act] = optionsAndAct(runArguments)
     return this.#act(options, act)
   }
 
@@ -72,8 +72,8 @@ export class Recorder {
    */
   withRun<T>(act: (run: Run) => T): Promise<Awaited<T>>
   withRun<T>(options: ServerlessOptions, act: (run: Run) => T): Promise<Awaited<T>>
-  withRun<T>(...given: Given<ServerlessOptions, T>): Promise<Awaited<T>> {
-    const [{ waitUntil, ...options }, act] = optionsAndAct(given)
+  withRun<T>(...runArguments: Given<ServerlessOptions, T>): Promise<Awaited<T>> {
+    const [{ waitUntil, ...options }, act] = optionsAndAct(runArguments)
     let deliver: () => void = () => undefined
     const delivered = new Promise<void>((resolve) => (deliver = resolve)).then(() => this.flush())
     if (waitUntil) attempt(() => waitUntil(delivered))
@@ -154,10 +154,10 @@ export class Recorder {
     run: string | Pick<RunHandle, 'runId'>,
     name: string,
     value: ScoreValue,
-    given?: string | (ScoreDetails & Pick<RunOptions, 'agentId' | 'agentName'>),
+    scoreDetails?: string | (ScoreDetails & Pick<RunOptions, 'agentId' | 'agentName'>),
   ): string | undefined {
     const { runId, agentId, agentName, sessionId } = readSafely((): RunOptions => {
-      const { agentId, agentName }: RunOptions = typeof given === 'object' ? given : {}
+      const { agentId, agentName }: RunOptions = typeof scoreDetails === 'object' ? scoreDetails : {}
       const named = typeof run === 'string' ? { runId: run } : run
       return { ...named, ...(agentId !== undefined && { agentId }), ...(agentName !== undefined && { agentName }) }
     }, {})
@@ -165,7 +165,13 @@ export class Recorder {
       this.#core.diagnostics.report('warning', 'invalid_score', 'A score was left out: it names no run.')
       return undefined
     }
-    return this.#core.score(createScope(this.#core, { runId, agentId, agentName, sessionId }), name, value, given, true)
+    return this.#core.score(
+      createScope(this.#core, { runId, agentId, agentName, sessionId }),
+      name,
+      value,
+      scoreDetails,
+      true,
+    )
   }
 
   /** Resolves when what the spool kept, if there is one, is queued. */

@@ -78,11 +78,16 @@ export class Tacho extends Recorder {
     tool: (this: This, ...args: Args) => T,
     options: GuardOptions<Args>,
   ): (this: This, ...args: Args) => Promise<Awaited<T>> {
-    const given = { ...options }
+    const givenOptions = { ...options }
     const call = async (self: This, args: Args): Promise<Awaited<T>> => {
       const context = this.#context
-      const own = args.map(detached) as Args
-      return (await this.#guard(given.name)).wrapped(context, given, own, () => Reflect.apply(tool, self, own) as T)
+      const detachedArgs = args.map(detached) as Args
+      return (await this.#guard(givenOptions.name)).wrapped(
+        context,
+        givenOptions,
+        detachedArgs,
+        () => Reflect.apply(tool, self, detachedArgs) as T,
+      )
     }
     return function (this: This, ...args: Args) {
       return call(this, args)
@@ -95,8 +100,8 @@ export class Tacho extends Recorder {
    */
   async guardedCall<Input, T>(call: GuardedCall<Input, T>): Promise<Awaited<T>> {
     const context = this.#context
-    const own = { ...call, input: detached(call.input) as Input }
-    return (await this.#guard(own.name)).call(context, own)
+    const detachedCall = { ...call, input: detached(call.input) as Input }
+    return (await this.#guard(detachedCall.name)).call(context, detachedCall)
   }
 
   /**
@@ -133,9 +138,9 @@ export class Tacho extends Recorder {
     signal?: StopSignal,
   ): Promise<Awaited<ReturnType<Guard[Act]>>> {
     const context = this.#context
-    const own = { ...call, input: detached(call.input) }
-    const guard: Pick<Guard, 'decide' | 'authorize'> = await this.#guard(own.toolName)
-    return (await guard[act](context, own, rules, signal)) as Awaited<ReturnType<Guard[Act]>>
+    const detachedCall = { ...call, input: detached(call.input) }
+    const guard: Pick<Guard, 'decide' | 'authorize'> = await this.#guard(detachedCall.toolName)
+    return (await guard[act](context, detachedCall, rules, signal)) as Awaited<ReturnType<Guard[Act]>>
   }
 
   /** Queues an issue record: a detection, or the recovery from one. Returns at once. */

@@ -55,12 +55,12 @@ type Which = { ids: string[] } | { tool: string; input: string }
 async function decideMany(
   client: OperatorClient,
   environmentId: string,
-  given: Given,
+  decisionOf: Given,
   which: Which,
 ): Promise<DecisionOutcome[]> {
   const items: DecisionOutcome[] = []
   const call = async (chosen: object) => {
-    const body = { ...bodyOf(given), ...chosen }
+    const body = { ...bodyOf(decisionOf), ...chosen }
     const reply = await client.decideApprovals({ params: { environmentId }, body })
     items.push(...reply.items)
     return reply.more

@@ -103,9 +103,9 @@ export async function runScreen(
       try {
         const options = { timeoutMs: ANSWER_MS, signal: leaving.signal }
         const approval = await client.readApproval({ params: { environmentId, approvalId: id } }, options)
-        const said =
+        const shownLine =
           approval.status === 'PENDING' ? 'still waits: your decision was not saved' : `is ${approval.status}`
-        return show({ ...withApproval(screen, approval, Date.now()), notice: `${toolName} ${said}.`, steadyAt: 0 })
+        return show({ ...withApproval(screen, approval, Date.now()), notice: `${toolName} ${shownLine}.`, steadyAt: 0 })
       } catch (error) {
         if (!(error instanceof Refused)) return leaving.abort(error)
         if (!isLost(error)) return show({ ...screen, notice: error.message, steadyAt: 0 })

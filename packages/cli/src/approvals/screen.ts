@@ -187,11 +187,11 @@ type Deciding = Act & { kind: 'decide' }
 function decidingAct(
   { isGroup, details }: Screen,
   approval: OperatorApproval,
-  given: Pick<Deciding, 'decision' | 'reason' | 'confirmMismatch'>,
+  chosenDecision: Pick<Deciding, 'decision' | 'reason' | 'confirmMismatch'>,
 ): Deciding {
   const shown = details.get(approval.id)?.inputPreview
   const seenInput = shown === null ? null : shown?.eventId
-  return { kind: 'decide', ...given, approval, isGroup, seenInput }
+  return { kind: 'decide', ...chosenDecision, approval, isGroup, seenInput }
 }
 
 function moved(screen: Screen, by: number): Screen {

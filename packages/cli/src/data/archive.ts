@@ -51,9 +51,9 @@ export function addLife<Params>(command: Command, life: Life<Params>): void {
   if (rename) {
     add(`rename <${noun}> <name>`, `give the ${noun} another name`)
       .addHelpText('after', examples(`rename ${example} other-name`))
-      .action(async (given: string, to: string, options: PlaceOptions) => {
+      .action(async (storePlace: string, to: string, options: PlaceOptions) => {
         const client = connect(options)
-        const { params, name } = await find(client, given, options)
+        const { params, name } = await find(client, storePlace, options)
         print(
           await rename(client, { params, body: { name: to } }),
           `${title(name)} is now called ${printable(to)}.`,
@@ -64,9 +64,9 @@ export function addLife<Params>(command: Command, life: Life<Params>): void {
   const change = (verb: 'archive' | 'restore', about: string, act: Act<Params>, done: string) =>
     add(`${verb} <${noun}>`, about)
       .addHelpText('after', examples(`${verb} ${example}`))
-      .action(async (given: string, options: PlaceOptions) => {
+      .action(async (storePlace: string, options: PlaceOptions) => {
         const client = connect(options)
-        const { params, name } = await find(client, given, options)
+        const { params, name } = await find(client, storePlace, options)
         print(await act(client, { params }), `${title(name)} ${done}.`, options)
       })
   change('archive', `put the ${noun} away: ${archiving}`, archive, 'is archived')

@@ -58,8 +58,8 @@ async function copy({ from, to, whileRunning, otherBuild, json }: Options): Prom
   }
 }
 
-function placeOf(given: string): string {
-  return given === DATABASE ? readDatabaseUrl() : given
+function placeOf(placeText: string): string {
+  return placeText === DATABASE ? readDatabaseUrl() : placeText
 }
 
 const TITLES = { copy: 'Copy', verify: 'Verify' }

@@ -69,8 +69,8 @@ async function eraseSubject(kind: ErasureKind, id: string, options: EraseOptions
 }
 
 function spokenPreview({ runs, events, more, toSearch }: ErasurePreview): string {
-  const found = `${more ? 'More than ' : ''}${counted(runs, 'run')} with ${counted(events, 'event')} would be erased`
-  return toSearch > 0 ? `${found}, and those found in a search of ${counted(toSearch, 'run')}.` : `${found}.`
+  const countText = `${more ? 'More than ' : ''}${counted(runs, 'run')} with ${counted(events, 'event')} would be erased`
+  return toSearch > 0 ? `${countText}, and those found in a search of ${counted(toSearch, 'run')}.` : `${countText}.`
 }
 
 async function list(options: EnvironmentOptions): Promise<void> {

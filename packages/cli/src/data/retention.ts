@@ -162,12 +162,12 @@ const NAMES = {
 
 function settingLines(settings: RetentionSettings): string[] {
   const names = Object.keys(NAMES) as (keyof typeof NAMES)[]
-  const kept = names.map((name) => {
+  const keptLimits = names.map((name) => {
     const days = settings[name]
     return `${NAMES[name].padEnd(10)} ${days === null ? 'forever' : counted(days, 'day')}`
   })
   return [
-    ...kept,
+    ...keptLimits,
     `Pinned runs are kept${settings.keepOpenIssueRuns ? `, and the newest ${LIMITS.keptRunsOfIssue} of each open issue` : ''}.`,
   ]
 }

@@ -43,16 +43,16 @@ export function readDataDir({ dataDir }: DataDirOptions): string {
 /** The database URL, for commands that open the database themselves. */
 
 /** The flag, or TACHO_DATABASE_URL, or the file in TACHO_DATABASE_URL_FILE, as in `tacho serve`. */
-export function readDatabaseUrl(given?: string): string {
-  const url = findDatabaseUrl(given)
+export function readDatabaseUrl(databaseUrl?: string): string {
+  const url = findDatabaseUrl(databaseUrl)
   if (url !== null) return url
   throw wrongUsage('No database given: set TACHO_DATABASE_URL or --database-url.')
 }
 
 /** Null: no database given, so use the embedded store. */
-export function findDatabaseUrl(given?: string): string | null {
-  if (given === '') throw wrongUsage('--database-url must not be empty.')
-  if (given !== undefined) return given
+export function findDatabaseUrl(databaseUrl?: string): string | null {
+  if (databaseUrl === '') throw wrongUsage('--database-url must not be empty.')
+  if (databaseUrl !== undefined) return databaseUrl
   const environment = Object.fromEntries(
     ['TACHO_DATABASE_URL', 'TACHO_DATABASE_URL_FILE'].map((name) => [name, process.env[name]]),
   )

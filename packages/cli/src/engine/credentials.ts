@@ -66,13 +66,13 @@ function readOperatorToken(tokenFile: string | undefined, variables: Variables):
 
 /** The API key of commands that record or guard. */
 export function readApiKey(variables: Variables = process.env): string {
-  const given = variables['TACHO_API_KEY']
-  if (given === undefined) {
+  const keyVariable = variables['TACHO_API_KEY']
+  if (keyVariable === undefined) {
     throw wrongUsage(
       "No API key: set TACHO_API_KEY (the server's first start prints a key; `tacho keys create` makes one).",
     )
   }
-  const key = credential('TACHO_API_KEY', given)
+  const key = credential('TACHO_API_KEY', keyVariable)
   if (key.startsWith(OPERATOR_TOKEN)) {
     throw wrongUsage('TACHO_API_KEY is an operator token: recording needs an API key (`tacho keys create` makes one).')
   }
@@ -84,8 +84,8 @@ const OPERATOR_TOKEN = 'tacho-operator_'
 const API_KEY = 'tacho_'
 
 /** Refuses what no operator token looks like. `name` says where it comes from. */
-export function operatorToken(name: string, given: string): string {
-  const token = credential(name, given)
+export function operatorToken(name: string, credentialText: string): string {
+  const token = credential(name, credentialText)
   if (token.startsWith(API_KEY)) {
     throw wrongUsage(
       `${name} is an API key: operator commands need an operator token (\`tacho recover\` makes a new one).`,
@@ -94,14 +94,14 @@ export function operatorToken(name: string, given: string): string {
   return token
 }
 
-function credential(name: string, given: string): string {
-  const text = present(name, given, 'unset it or fill it in')
+function credential(name: string, credentialText: string): string {
+  const text = present(name, credentialText, 'unset it or fill it in')
   if (!/^[\x21-\x7e]+$/.test(text)) throw wrongUsage(`${name} contains characters that no key or token has.`)
   return text
 }
 
-function present(name: string, given: string, remedy: string): string {
-  const text = given.trim()
+function present(name: string, credentialText: string, remedy: string): string {
+  const text = credentialText.trim()
   if (text === '') throw wrongUsage(`${name} is empty: ${remedy}.`)
   return text
 }

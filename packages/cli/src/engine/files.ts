@@ -106,9 +106,9 @@ export async function* lines(stream: AsyncIterable<Uint8Array>, longest: number)
     let start = 0
     while (start < chunk.length) {
       const end = chunk.indexOf(NEWLINE, start)
-      const part = chunk.subarray(start, end === -1 ? chunk.length : end)
-      size += part.length
-      if (size <= longest) parts.push(part)
+      const chunkPart = chunk.subarray(start, end === -1 ? chunk.length : end)
+      size += chunkPart.length
+      if (size <= longest) parts.push(chunkPart)
       else parts = []
       if (end === -1) break
       yield finished(number, parts, size, longest)

@@ -15,8 +15,8 @@ const LOOKED_AT = 1_000
 const MOST_NAMED = 5
 
 const IDS = {
-  async *run({ client, environmentId }: EnvironmentPlace, given: string) {
-    const beginning = beginningOf(given)
+  async *run({ client, environmentId }: EnvironmentPlace, idStart: string) {
+    const beginning = beginningOf(idStart)
     const query = { limit: LIMITS.operatorPageMax, ...(beginning === '' ? {} : { q: beginning }) }
     for await (const { runId } of eachItem(client.listOperatorRuns, { params: { environmentId }, query })) yield runId
   },
@@ -35,30 +35,30 @@ type Noun = keyof typeof IDS
 /** The reply of a call about one thing. */
 export async function known<Reply>(
   noun: Noun,
-  given: string,
+  idStart: string,
   place: EnvironmentPlace,
   call: (id: string) => Promise<Reply>,
 ): Promise<Reply> {
-  const reply = (await orNull(call(given))) ?? (await orNull(call(await wholeId(noun, given, place))))
+  const reply = (await orNull(call(idStart))) ?? (await orNull(call(await wholeId(noun, idStart, place))))
   if (reply !== null) return reply
-  throw unknown(noun, given, `${noun}s list`, OF_ENVIRONMENT)
+  throw unknown(noun, idStart, `${noun}s list`, OF_ENVIRONMENT)
 }
 
 /** The only id that the text is short for. */
-async function wholeId(noun: Noun, given: string, place: EnvironmentPlace): Promise<string> {
-  const { items } = await taken(IDS[noun](place, given), LOOKED_AT)
-  const found = [...new Set(items)].filter((id) => isShortFor(given, id))
-  if (found.length === 1 && found[0] !== undefined) return found[0]
-  if (found.length === 0) throw unknown(noun, given, `${noun}s list`, OF_ENVIRONMENT)
-  const named = found.slice(0, MOST_NAMED).map((id) => JSON.stringify(id))
-  const more = found.length > MOST_NAMED ? ` and ${found.length - MOST_NAMED} more` : ''
-  throw wrongUsage(`${JSON.stringify(given)} is short for several ${noun}s: ${named.join(', ')}${more}.`)
+async function wholeId(noun: Noun, idStart: string, place: EnvironmentPlace): Promise<string> {
+  const { items } = await taken(IDS[noun](place, idStart), LOOKED_AT)
+  const matchingIds = [...new Set(items)].filter((id) => isShortFor(idStart, id))
+  if (matchingIds.length === 1 && matchingIds[0] !== undefined) return matchingIds[0]
+  if (matchingIds.length === 0) throw unknown(noun, idStart, `${noun}s list`, OF_ENVIRONMENT)
+  const named = matchingIds.slice(0, MOST_NAMED).map((id) => JSON.stringify(id))
+  const more = matchingIds.length > MOST_NAMED ? ` and ${matchingIds.length - MOST_NAMED} more` : ''
+  throw wrongUsage(`${JSON.stringify(idStart)} is short for several ${noun}s: ${named.join(', ')}${more}.`)
 }
 
 export const OF_ENVIRONMENT = 'those of the environment'
 
-export function unknown(noun: string, given: string, listing: string, those = 'all'): Stop {
-  return wrongUsage(`Unknown ${noun} ${JSON.stringify(given)}: \`tacho ${listing}\` shows ${those}.`)
+export function unknown(noun: string, soughtId: string, listing: string, those = 'all'): Stop {
+  return wrongUsage(`Unknown ${noun} ${JSON.stringify(soughtId)}: \`tacho ${listing}\` shows ${those}.`)
 }
 
 /** Null if the server has no such thing: the id is unknown, or has not the form of an id. */

@@ -124,7 +124,7 @@ function refusal(
   const fields = errors
     .filter(({ message }) => !detail.includes(message))
     .map(({ path, message }) => `${path} ${message}`)
-  const said = [detail, ...fields].map((text) => printable(text).replace(/\.$/, ''))
+  const problemTexts = [detail, ...fields].map((text) => printable(text).replace(/\.$/, ''))
   const hint = code === 'unauthenticated' ? `: check ${CREDENTIALS[credential]}` : ''
-  return `${said.join('; ')}${hint} (${printable(code)}, request ${printable(requestId)}).`
+  return `${problemTexts.join('; ')}${hint} (${printable(code)}, request ${printable(requestId)}).`
 }

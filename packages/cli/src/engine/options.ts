@@ -63,9 +63,12 @@ function common(flags: string, about: string): Option {
 
 export function connect(options: ServerOptions): OperatorClient {
   const { url, token, profile } = readAccount(options)
-  const given = process.env['TACHO_ENVIRONMENT']
+  const environmentVariable = process.env['TACHO_ENVIRONMENT']
   const { id, workspaceId } = profile?.environment ?? {}
-  const defaults = given === undefined ? { environment: id, workspace: workspaceId } : { environment: given }
+  const defaults =
+    environmentVariable === undefined
+      ? { environment: id, workspace: workspaceId }
+      : { environment: environmentVariable }
   return operatorClient(url, token, defaults)
 }
 
@@ -107,9 +110,11 @@ export const ALLOW_FROM = 'addresses and networks from which it is valid, separa
 
 const ANYWHERE = 'anywhere'
 
-export const networksFrom = (given: string): string[] => given.split(',').map((part) => part.trim())
+export const networksFrom = (networkList: string): string[] =>
+  networkList.split(',').map((networkText) => networkText.trim())
 
-export const networksOrAny = (given: string): string[] | null => (given === ANYWHERE ? null : networksFrom(given))
+export const networksOrAny = (networkList: string): string[] | null =>
+  networkList === ANYWHERE ? null : networksFrom(networkList)
 
 export const allowedFrom = ({ allowedAddresses }: { allowedAddresses: string[] | null }): string =>
   allowedAddresses?.join(',') ?? ANYWHERE

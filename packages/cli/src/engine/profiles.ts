@@ -38,9 +38,10 @@ export function readProfiles(variables: Variables = process.env): Profiles {
     if ((error as NodeJS.ErrnoException).code === 'ENOENT') return { current: DEFAULT_PROFILE, byName: new Map() }
     throw wrongUsage(`${JSON.stringify(file)} cannot be read (${(error as NodeJS.ErrnoException).code}).`)
   }
-  const kept = parse(text)
-  if (kept === null) throw wrongUsage(`${JSON.stringify(file)} is damaged: remove it, and run \`tacho login\`.`)
-  return kept
+  const storedProfiles = parse(text)
+  if (storedProfiles === null)
+    throw wrongUsage(`${JSON.stringify(file)} is damaged: remove it, and run \`tacho login\`.`)
+  return storedProfiles
 }
 
 /** Replaces the file whole. */

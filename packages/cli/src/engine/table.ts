@@ -27,15 +27,15 @@ const GOOD: Least = { sentence: 42, other: 14 }
 const STEPS: readonly Least[] = [GOOD, { sentence: 33, other: 11 }, { sentence: 16, other: 8 }]
 
 /** The lines of each page of a table. A column grows when a later row needs it and there is room. */
-export function tablePages(columns: readonly Column[], look: Look): (rows: string[][]) => string[] {
+export function tablePages(columns: readonly Column[], tableLook: Look): (rows: string[][]) => string[] {
   const natural = columns.map(({ title }) => title.length)
   let places: number[] | null = null
   return (rows) => {
-    const cells = shownCells(columns, rows, look)
+    const cells = shownCells(columns, rows, tableLook)
     for (const row of cells) row.forEach((cell, at) => (natural[at] = Math.max(natural[at] ?? 0, widthOf(cell))))
     const isFirst = places === null
-    places ??= columnsWithRoom(columns, natural, look)
-    const widths = fittingWidths(columns, natural, places, look)
+    places ??= columnsWithRoom(columns, natural, tableLook)
+    const widths = fittingWidths(columns, natural, places, tableLook)
     const line = (row: string[], style: (cell: string, column: Column) => string): string =>
       (places ?? [])
         .map((at, place) => {
@@ -63,12 +63,13 @@ function styled(cell: string, { as }: Column): string {
 }
 
 /** The texts of all cells, safe for a terminal. */
-function shownCells(columns: readonly Column[], rows: string[][], look: Look): string[][] {
+function shownCells(columns: readonly Column[], rows: string[][], tableLook: Look): string[][] {
   const shown = rows.map((row) => row.map(printable))
-  if (look.width === null) return shown
+  if (tableLook.width === null) return shown
   columns.forEach(({ as }, at) => {
     const texts = shown.map((row) => row[at] ?? '')
-    const short = as === 'id' ? shortIds(texts) : as === 'time' ? texts.map((text) => shownTime(text, look)) : texts
+    const short =
+      as === 'id' ? shortIds(texts) : as === 'time' ? texts.map((text) => shownTime(text, tableLook)) : texts
     shown.forEach((row, place) => (row[at] = short[place] ?? ''))
   })
   return shown
@@ -136,14 +137,14 @@ export function shortIds(ids: readonly string[]): string[] {
 }
 
 /** Whether the text is the id, its beginning, or its beginning and end as a table shows it: `order-…4711`. */
-export function isShortFor(given: string, id: string): boolean {
-  const at = given.indexOf(CUT)
-  if (at === -1) return id.startsWith(given)
-  const [start, end] = [given.slice(0, at), given.slice(at + CUT.length)]
+export function isShortFor(shortId: string, id: string): boolean {
+  const at = shortId.indexOf(CUT)
+  if (at === -1) return id.startsWith(shortId)
+  const [start, end] = [shortId.slice(0, at), shortId.slice(at + CUT.length)]
   return id.length >= start.length + end.length && id.startsWith(start) && id.endsWith(end)
 }
 
 /** The beginning of an id that `isShortFor` accepts. */
-export function beginningOf(given: string): string {
-  return given.split(CUT, 1)[0] ?? ''
+export function beginningOf(shortId: string): string {
+  return shortId.split(CUT, 1)[0] ?? ''
 }

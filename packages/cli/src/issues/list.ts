@@ -47,12 +47,12 @@ export async function listIssues(
   asJson: boolean,
 ): Promise<void> {
   const paged = { ...query, limit: pageSize(limit) }
-  const found = await taken(eachItem(client.listIssues, { params: { environmentId }, query: paged }), limit)
-  if (asJson) return printJson(found)
+  const issuePage = await taken(eachItem(client.listIssues, { params: { environmentId }, query: paged }), limit)
+  if (asJson) return printJson(issuePage)
   const empty =
     'No matching issues. One opens when something fails or an agent reports it. `tacho issues records` lists each time.'
-  printTable(ISSUE_COLUMNS, found.items.map(issueCells), empty)
-  printMore(found.hasMore)
+  printTable(ISSUE_COLUMNS, issuePage.items.map(issueCells), empty)
+  printMore(issuePage.hasMore)
 }
 
 export async function listRecords(
@@ -62,11 +62,11 @@ export async function listRecords(
   asJson: boolean,
 ): Promise<void> {
   const paged = { ...query, limit: pageSize(limit) }
-  const found = await taken(eachItem(client.listIssueRecords, { params: { environmentId }, query: paged }), limit)
-  if (asJson) return printJson(found)
+  const recordPage = await taken(eachItem(client.listIssueRecords, { params: { environmentId }, query: paged }), limit)
+  if (asJson) return printJson(recordPage)
   const empty = 'No matching records. `tacho issues list` shows the issues.'
-  printTable(RECORD_COLUMNS, found.items.map(recordCells), empty)
-  printMore(found.hasMore)
+  printTable(RECORD_COLUMNS, recordPage.items.map(recordCells), empty)
+  printMore(recordPage.hasMore)
 }
 
 function issueCells(issue: ListedIssue): string[] {

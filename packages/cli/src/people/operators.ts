@@ -116,11 +116,11 @@ async function invite(email: string, options: InviteOptions): Promise<void> {
   printLine(invitation.link)
 }
 
-async function changeRole(given: string, roleText: string, options: ScopeOptions): Promise<void> {
+async function changeRole(operatorName: string, roleText: string, options: ScopeOptions): Promise<void> {
   const role = roleText === 'none' && options.installation ? null : roleArgument(roleText)
   const client = connect(options)
   const scope = await findScope(client, options)
-  const { id: operatorId } = await findOperator(client, scope, given)
+  const { id: operatorId } = await findOperator(client, scope, operatorName)
   const changed =
     scope === null || role === null
       ? await client.changeInstallationRole({ params: { operatorId }, body: { role } })
@@ -129,10 +129,10 @@ async function changeRole(given: string, roleText: string, options: ScopeOptions
   else printLine(`${printable(changed.email)} is ${changed.role ?? 'without a role'} in ${spokenScope(scope)}.`)
 }
 
-async function remove(given: string, options: ScopeOptions & ConfirmOptions): Promise<void> {
+async function remove(operatorName: string, options: ScopeOptions & ConfirmOptions): Promise<void> {
   const client = connect(options)
   const scope = await findScope(client, options)
-  const { id: operatorId, email } = await findOperator(client, scope, given)
+  const { id: operatorId, email } = await findOperator(client, scope, operatorName)
   const act = scope === null ? 'End the account of' : `Remove from ${spokenScope(scope)}:`
   await assertConfirmed(`${act} ${printable(email)}?`, options)
   const removed =
@@ -144,12 +144,15 @@ async function remove(given: string, options: ScopeOptions & ConfirmOptions): Pr
   else printLine(`${printable(email)} was removed from ${spokenScope(scope)}.`)
 }
 
-async function uninvite(given: string, options: ScopeOptions): Promise<void> {
+async function uninvite(operatorName: string, options: ScopeOptions): Promise<void> {
   const client = connect(options)
   const scope = await findScope(client, options)
-  const found = (await invited(client, scope, true)).find(({ id, email }) => id === given || email === lower(given))
-  if (!found) throw wrongUsage(`No invitation for ${JSON.stringify(given)}: \`tacho operators list\` shows all.`)
-  const invitationId = found.id
+  const invitedPerson = (await invited(client, scope, true)).find(
+    ({ id, email }) => id === operatorName || email === lower(operatorName),
+  )
+  if (!invitedPerson)
+    throw wrongUsage(`No invitation for ${JSON.stringify(operatorName)}: \`tacho operators list\` shows all.`)
+  const invitationId = invitedPerson.id
   const revoked =
     scope === null
       ? await client.revokeInstallationInvitation({ params: { invitationId } })
@@ -173,10 +176,14 @@ async function invited(client: OperatorClient, scope: Scope, isNeeded: boolean) 
   return isOwner ? allItems(client.listInvitations, { params: { workspaceId: scope.id } }) : []
 }
 
-async function findOperator(client: OperatorClient, scope: Scope, given: string): Promise<Operator> {
-  const found = (await people(client, scope)).find(({ id, email }) => id === lower(given) || email === lower(given))
-  if (found) return found
-  throw wrongUsage(`No person ${JSON.stringify(given)} in ${spokenScope(scope)}: \`tacho operators list\` shows all.`)
+async function findOperator(client: OperatorClient, scope: Scope, operatorName: string): Promise<Operator> {
+  const namedOperator = (await people(client, scope)).find(
+    ({ id, email }) => id === lower(operatorName) || email === lower(operatorName),
+  )
+  if (namedOperator) return namedOperator
+  throw wrongUsage(
+    `No person ${JSON.stringify(operatorName)} in ${spokenScope(scope)}: \`tacho operators list\` shows all.`,
+  )
 }
 
 function roleArgument(text: string): Role {

@@ -149,10 +149,10 @@ export async function diffPolicy(
   const workspace = await findWorkspace(client, options.workspace)
   const { newest } = await findItem(client, workspace.id, 'policy', policyId)
   const query = diffQuery(newest, from, to)
-  const found = await client.diffPolicyVersions({ params: { workspaceId: workspace.id, policyId }, query })
-  if (options.json) return printJson(found)
-  if (found.fields.length === 0) printLine(`Versions ${query.from} and ${query.to} are equal.`)
-  for (const line of diffLines(found)) printLine(line)
+  const fieldDiff = await client.diffPolicyVersions({ params: { workspaceId: workspace.id, policyId }, query })
+  if (options.json) return printJson(fieldDiff)
+  if (fieldDiff.fields.length === 0) printLine(`Versions ${query.from} and ${query.to} are equal.`)
+  for (const line of diffLines(fieldDiff)) printLine(line)
 }
 
 export function readVersion(

@@ -28,13 +28,13 @@ export function addPolicies(policies: Command): void {
     archiving: 'it can no longer be deployed. Refused while it is deployed',
     restoring: 'it can be deployed again',
     within: 'workspace',
-    async find(client, given, { workspace }) {
+    async find(client, policyName, { workspace }) {
       const { id: workspaceId } = await findWorkspace(client, workspace)
-      const { id, name } = await findItem(client, workspaceId, 'policy', given)
+      const { id, name } = await findItem(client, workspaceId, 'policy', policyName)
       return { params: { workspaceId, policyId: id }, name }
     },
-    archive: (client, given) => client.archivePolicy(given),
-    restore: (client, given) => client.restorePolicy(given),
+    archive: (client, policyRequest) => client.archivePolicy(policyRequest),
+    restore: (client, policyRequest) => client.restorePolicy(policyRequest),
   })
 }
 

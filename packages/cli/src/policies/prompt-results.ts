@@ -41,17 +41,17 @@ export async function results(name: string, options: EnvironmentOptions): Promis
   const client = connect(options)
   const { workspace, environment } = await findPlace(client, options.environment, '--environment')
   const { id: promptId } = await findItem(client, workspace.id, 'prompt', name)
-  const found = await client.readPromptResults({ params: { environmentId: environment.id, promptId } })
-  if (options.json) return printJson(found)
-  if (found.items.every(({ runs }) => runs === 0)) {
+  const promptResults = await client.readPromptResults({ params: { environmentId: environment.id, promptId } })
+  if (options.json) return printJson(promptResults)
+  if (promptResults.items.every(({ runs }) => runs === 0)) {
     return printLine(
-      `No recorded event names a version of ${printable(found.name)}. Agents must send versionId as promptVersionId.`,
+      `No recorded event names a version of ${printable(promptResults.name)}. Agents must send versionId as promptVersionId.`,
     )
   }
-  printTable(COLUMNS, found.items.map(rowOf))
-  const comparison = versionComparison(found.items)
+  printTable(COLUMNS, promptResults.items.map(rowOf))
+  const comparison = versionComparison(promptResults.items)
   if (comparison !== null) printLine(`\n${comparison}`)
-  if (found.items.some(({ runs }) => runs === LIMITS.promptResultRuns)) {
+  if (promptResults.items.some(({ runs }) => runs === LIMITS.promptResultRuns)) {
     process.stderr.write(`Only the newest ${spokenNumber(LIMITS.promptResultRuns)} runs of each version are counted.\n`)
   }
 }

@@ -69,14 +69,14 @@ export function addPrompts(prompts: Command): void {
     archiving: 'it can no longer be deployed. Refused while it is deployed',
     restoring: 'it can be deployed again',
     within: 'workspace',
-    async find(client, given, { workspace }) {
+    async find(client, promptName, { workspace }) {
       const { id: workspaceId } = await findWorkspace(client, workspace)
-      const { id, name } = await findItem(client, workspaceId, 'prompt', given)
+      const { id, name } = await findItem(client, workspaceId, 'prompt', promptName)
       return { params: { workspaceId, promptId: id }, name }
     },
-    rename: (client, given) => client.renamePrompt(given),
-    archive: (client, given) => client.archivePrompt(given),
-    restore: (client, given) => client.restorePrompt(given),
+    rename: (client, promptRequest) => client.renamePrompt(promptRequest),
+    archive: (client, promptRequest) => client.archivePrompt(promptRequest),
+    restore: (client, promptRequest) => client.restorePrompt(promptRequest),
   })
 }
 
@@ -194,8 +194,8 @@ async function diff(
   const workspace = await findWorkspace(client, options.workspace)
   const { id: promptId, newest } = await findItem(client, workspace.id, 'prompt', name)
   const query = diffQuery(newest, from, to)
-  const found = await client.diffPromptVersions({ params: { workspaceId: workspace.id, promptId }, query })
-  if (options.json) return printJson(found)
-  if (found.fields.length === 0) printLine(`Versions ${query.from} and ${query.to} are equal.`)
-  for (const line of diffLines(found)) printLine(line)
+  const textDiff = await client.diffPromptVersions({ params: { workspaceId: workspace.id, promptId }, query })
+  if (options.json) return printJson(textDiff)
+  if (textDiff.fields.length === 0) printLine(`Versions ${query.from} and ${query.to} are equal.`)
+  for (const line of diffLines(textDiff)) printLine(line)
 }

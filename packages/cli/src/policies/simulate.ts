@@ -26,12 +26,13 @@ export async function simulatePolicy(policyId: string | undefined, options: Simu
   }
   const client = connect(options)
   const place = await findPlace(client, options.environment, '--environment')
-  const said = policyId === undefined ? null : await policyOf(client, place.workspace.id, policyId, options.number)
-  const action = options.action ?? said?.action
+  const namedPolicy =
+    policyId === undefined ? null : await policyOf(client, place.workspace.id, policyId, options.number)
+  const action = options.action ?? namedPolicy?.action
   if (action === undefined) throw wrongUsage('Give --action: what the policy does with a matching call.')
-  const severity = options.severity ?? said?.severity ?? 'MEDIUM'
-  const condition = source ?? said?.condition ?? ''
-  const onError = options.onError ?? said?.onError
+  const severity = options.severity ?? namedPolicy?.severity ?? 'MEDIUM'
+  const condition = source ?? namedPolicy?.condition ?? ''
+  const onError = options.onError ?? namedPolicy?.onError
   const body = { condition, action, severity, ...(onError && { onError }), days: options.days }
   const simulation = await runSimulation(client, place.environment.id, body)
   if (options.json) printJson(simulation)

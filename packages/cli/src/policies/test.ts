@@ -49,10 +49,10 @@ const MEMBERS = [
   'policies',
 ]
 
-export async function testPolicies(given: string | undefined, options: TestOptions): Promise<void> {
+export async function testPolicies(manifestFile: string | undefined, options: TestOptions): Promise<void> {
   const manifest = await manifestOf(options.file)
   const policies = [...manifest.policies].map(([policyId, policy]): Policy => ({ policyId, version: '1', ...policy }))
-  const file = given ?? path.join(path.dirname(options.file), 'policies.test.yaml')
+  const file = manifestFile ?? path.join(path.dirname(options.file), 'policies.test.yaml')
   const examples = readExamples(file, await readSource(file), new Set(manifest.policies.keys()))
   const results = examples.map((example) => resultOf(example, decide(policies, example.facts)))
   const wrong = results.filter(({ ok }) => !ok)

@@ -27,26 +27,26 @@ export async function findItem(
   client: OperatorClient,
   workspaceId: string,
   kind: DeployableKind,
-  given: string,
+  itemName: string,
 ): Promise<Found> {
-  return kind === 'prompt' ? findPrompt(client, workspaceId, given) : findPolicy(client, workspaceId, given)
+  return kind === 'prompt' ? findPrompt(client, workspaceId, itemName) : findPolicy(client, workspaceId, itemName)
 }
 
 const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i
 
-async function findPrompt(client: OperatorClient, workspaceId: string, given: string): Promise<Found> {
-  const [named] = (await client.listPrompts({ params: { workspaceId }, query: { name: given, archived: 'true' } }))
+async function findPrompt(client: OperatorClient, workspaceId: string, itemName: string): Promise<Found> {
+  const [named] = (await client.listPrompts({ params: { workspaceId }, query: { name: itemName, archived: 'true' } }))
     .items
-  const byId = () => orNull(client.readPrompt({ params: { workspaceId, promptId: given } }))
-  const prompt = named ?? (UUID.test(given) ? await byId() : null)
+  const byId = () => orNull(client.readPrompt({ params: { workspaceId, promptId: itemName } }))
+  const prompt = named ?? (UUID.test(itemName) ? await byId() : null)
   if (prompt) return { kind: 'prompt', id: prompt.promptId, name: prompt.name, newest: prompt.newest.version }
-  throw unknown('prompt', given, 'prompts list')
+  throw unknown('prompt', itemName, 'prompts list')
 }
 
-async function findPolicy(client: OperatorClient, workspaceId: string, given: string): Promise<Found> {
-  const policy = await orNull(client.readPolicy({ params: { workspaceId, policyId: given } }))
+async function findPolicy(client: OperatorClient, workspaceId: string, itemName: string): Promise<Found> {
+  const policy = await orNull(client.readPolicy({ params: { workspaceId, policyId: itemName } }))
   if (policy) return { kind: 'policy', id: policy.policyId, name: policy.policyId, newest: policy.newest.version }
-  throw unknown('policy', given, 'policies list')
+  throw unknown('policy', itemName, 'policies list')
 }
 
 /** The deployed versions in each environment of a workspace. */

@@ -86,8 +86,8 @@ function describe({ description, message }: PushOptions, now: string | null): st
     throw wrongUsage(`--message must have at most ${most} characters.`)
   }
   if (message === undefined && description === undefined) return now
-  const said = message ?? messageOf(description) ?? messageOf(now)
-  return withMessage(purposeOf(description ?? now), said)
+  const versionNote = message ?? messageOf(description) ?? messageOf(now)
+  return withMessage(purposeOf(description ?? now), versionNote)
 }
 
 /** Null if no condition was given. */

@@ -63,11 +63,11 @@ async function demo(options: Options): Promise<void> {
   })
 }
 
-async function record(given: Omit<Stage, 'recorder'>): Promise<{ runs: DemoRun[]; accepted: number }> {
-  const runs = demoRuns(given.seed, given.now)
+async function record(demoStage: Omit<Stage, 'recorder'>): Promise<{ runs: DemoRun[]; accepted: number }> {
+  const runs = demoRuns(demoStage.seed, demoStage.now)
   const total = runs.reduce((sum, { events }) => sum + events.length, 0)
   const progress = await startProgress('Demo', total)
-  const recorder = openRecorder(given.url, given.apiKey, { onTrouble: progress.note })
+  const recorder = openRecorder(demoStage.url, demoStage.apiKey, { onTrouble: progress.note })
   let accepted = 0
   try {
     for (const { runId, events } of runs) {
@@ -77,7 +77,7 @@ async function record(given: Omit<Stage, 'recorder'>): Promise<{ runs: DemoRun[]
       accepted += recorded.accepted
       progress.update(accepted, runId)
     }
-    for (const run of await playPeople({ ...given, recorder })) {
+    for (const run of await playPeople({ ...demoStage, recorder })) {
       runs.push(run)
       accepted += run.events.length
     }

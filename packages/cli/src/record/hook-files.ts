@@ -26,9 +26,9 @@ interface WriteOptions {
 }
 
 /** Shows the change and asks. True if the file is now as wanted. */
-export async function writeOwnFile(own: OwnFile, text: string, { yes, first }: WriteOptions): Promise<boolean> {
-  const { file, mode } = own
-  const before = ownText(own)
+export async function writeOwnFile(hookFile: OwnFile, text: string, { yes, first }: WriteOptions): Promise<boolean> {
+  const { file, mode } = hookFile
+  const before = ownText(hookFile)
   if (before === text) printLine(`${file} needs no change.`)
   else {
     printLine(`${file}:`)
@@ -47,9 +47,9 @@ export async function writeOwnFile(own: OwnFile, text: string, { yes, first }: W
   return true
 }
 
-export async function deleteOwnFile(own: OwnFile, yes: true | undefined): Promise<void> {
-  const { file } = own
-  const before = ownText(own)
+export async function deleteOwnFile(hookFile: OwnFile, yes: true | undefined): Promise<void> {
+  const { file } = hookFile
+  const before = ownText(hookFile)
   if (before === null) return printLine(`${file} needs no change.`)
   printLine(`${file}:`)
   printChange(before, '')

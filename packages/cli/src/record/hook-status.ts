@@ -32,9 +32,9 @@ export async function status(): Promise<void> {
     return
   }
   const environment = await environmentOf(account)
-  const found = await readStatus(account, process.cwd())
-  if (found.policies === null || installed.length === 0) process.exitCode = 1
-  print(found, account, environment, installed)
+  const hookState = await readStatus(account, process.cwd())
+  if (hookState.policies === null || installed.length === 0) process.exitCode = 1
+  print(hookState, account, environment, installed)
 }
 
 function print(

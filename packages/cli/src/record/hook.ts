@@ -125,11 +125,11 @@ async function install(agent: AgentName, options: InstallCommandOptions): Promis
 function accountOf({ url, managed }: InstallCommandOptions): Account {
   const { TACHO_API_KEY, TACHO_URL } = process.env
   const file = managed ? managedAccountFile() : accountFile()
-  const kept = TACHO_API_KEY === undefined ? readAccount(file, {}) : null
-  if (kept === null) return { url: readUrl(url), apiKey: readApiKey() }
-  const wanted = url === undefined && TACHO_URL === undefined ? kept.url : readUrl(url)
-  if (wanted === kept.url) return kept
-  throw wrongUsage(`The key in ${file} is for ${kept.url}, not for ${wanted}: set TACHO_API_KEY.`)
+  const savedAccount = TACHO_API_KEY === undefined ? readAccount(file, {}) : null
+  if (savedAccount === null) return { url: readUrl(url), apiKey: readApiKey() }
+  const wanted = url === undefined && TACHO_URL === undefined ? savedAccount.url : readUrl(url)
+  if (wanted === savedAccount.url) return savedAccount
+  throw wrongUsage(`The key in ${file} is for ${savedAccount.url}, not for ${wanted}: set TACHO_API_KEY.`)
 }
 
 async function uninstall(agent: AgentName, options: Options): Promise<void> {

@@ -67,19 +67,19 @@ Examples:
     .action(importFile)
 }
 
-function text(given: string): string {
-  if (given !== '' && !given.includes('\0')) return given
+function text(fieldText: string): string {
+  if (fieldText !== '' && !fieldText.includes('\0')) return fieldText
   throw new InvalidArgumentError('It must not be empty.')
 }
 
-function parseOutcome(given: string): RunOutcome {
-  const status = OUTCOMES.find((known) => known === given.toUpperCase())
+function parseOutcome(outcomeText: string): RunOutcome {
+  const status = OUTCOMES.find((known) => known === outcomeText.toUpperCase())
   if (status !== undefined) return status
   throw new InvalidArgumentError(`It must be one of ${OUTCOMES.join(', ')}.`)
 }
 
-function parsePrefix(given: string): string {
-  if (Array.from(given).length <= LIMITS.runIdChars - HASH_CHARS) return given
+function parsePrefix(prefixText: string): string {
+  if (Array.from(prefixText).length <= LIMITS.runIdChars - HASH_CHARS) return prefixText
   throw new InvalidArgumentError(`It must have at most ${LIMITS.runIdChars - HASH_CHARS} characters.`)
 }
 
@@ -104,7 +104,7 @@ async function run(file: string, report: ImportReport, target: Target | null, op
   const recorder = target && openRecorder(target.url, target.apiKey, { onTrouble: progress.note, isImport: true })
   let done = 0
   try {
-    const given: Import = {
+    const parsedImport: Import = {
       options: importOptions(options),
       recorder,
       now: Date.now(),
@@ -114,11 +114,11 @@ async function run(file: string, report: ImportReport, target: Target | null, op
         progress.update(Math.min(done, source.bytes ?? done), `${spokenNumber(report.runs)} runs`)
       },
     }
-    if (options.format === 'openai') await importLines(source.stream, report, given)
+    if (options.format === 'openai') await importLines(source.stream, report, parsedImport)
     else {
       // Its protobuf reader is loaded only here.
       const { importSpans } = await import('./transcript/import-spans.ts')
-      await importSpans(source.stream, options.format, report, given)
+      await importSpans(source.stream, options.format, report, parsedImport)
     }
   } finally {
     progress.end(`Import: ${spokenNumber(report.runs)} runs`)

@@ -28,14 +28,14 @@ export function addAgents(agents: Command): void {
     archiving: 'it is hidden until it starts a run. It can record as before',
     restoring: 'it is listed again',
     within: 'environment',
-    async find(client, given, options) {
+    async find(client, agentName, options) {
       const { environmentId } = await connected(options)
-      const { id, name } = await findAgent(client, environmentId, given)
+      const { id, name } = await findAgent(client, environmentId, agentName)
       return { params: { environmentId, agentId: id }, name }
     },
-    rename: (client, given) => client.renameAgent(given),
-    archive: (client, given) => client.archiveAgent(given),
-    restore: (client, given) => client.restoreAgent(given),
+    rename: (client, agentRequest) => client.renameAgent(agentRequest),
+    archive: (client, agentRequest) => client.archiveAgent(agentRequest),
+    restore: (client, agentRequest) => client.restoreAgent(agentRequest),
   })
 }
 
@@ -72,16 +72,16 @@ async function list(options: ListOptions): Promise<void> {
 }
 
 /** By internal id, external id or name; ids count before names. Archived ones too. */
-async function findAgent(client: OperatorClient, environmentId: string, given: string): Promise<Agent> {
+async function findAgent(client: OperatorClient, environmentId: string, agentName: string): Promise<Agent> {
   const named: Agent[] = []
   for await (const agent of everyAgent(client, environmentId, true)) {
-    if (agent.id === given.toLowerCase() || agent.agentId === given) return agent
-    if (agent.name === given || agent.reportedName === given) named.push(agent)
+    if (agent.id === agentName.toLowerCase() || agent.agentId === agentName) return agent
+    if (agent.name === agentName || agent.reportedName === agentName) named.push(agent)
   }
   const [agent, other] = named
-  if (agent === undefined) throw unknown('agent', given, 'agents list --archived', OF_ENVIRONMENT)
+  if (agent === undefined) throw unknown('agent', agentName, 'agents list --archived', OF_ENVIRONMENT)
   if (other === undefined) return agent
   throw wrongUsage(
-    `Several agents are called ${printable(JSON.stringify(given))}: give the id that \`tacho agents list --json\` shows.`,
+    `Several agents are called ${printable(JSON.stringify(agentName))}: give the id that \`tacho agents list --json\` shows.`,
   )
 }

@@ -19,10 +19,10 @@ const LONGEST_PAUSE_MS = 10_000
 const NONE: ReadonlySet<string> = new Set()
 
 /** Prints events in order of arrival, until the run has ended and no more arrive. */
-export async function followRun(client: OperatorClient, given: RunPlace, asJson: boolean): Promise<void> {
-  const { environmentId } = given
+export async function followRun(client: OperatorClient, runPlace: RunPlace, asJson: boolean): Promise<void> {
+  const { environmentId } = runPlace
   const read = (runId: string) => client.readOperatorRun({ params: { environmentId, runId } })
-  let run = await known('run', given.runId, { client, environmentId }, read)
+  let run = await known('run', runPlace.runId, { client, environmentId }, read)
   const place = { environmentId, runId: run.id }
   const print = stepPrinter(client, place, Date.parse(run.startedAt), asJson)
   let cursor: string | null = null

@@ -52,13 +52,13 @@ export async function listRuns(
   wanted: RunsWanted,
   asJson: boolean,
 ): Promise<void> {
-  const found = { hasMore: false }
-  const chunks = runChunks(client, environmentId, wanted, found)
+  const pageState = { hasMore: false }
+  const chunks = runChunks(client, environmentId, wanted, pageState)
   if (asJson) {
     const items = (async function* () {
       for await (const runs of chunks) for (const run of runs) yield JSON.stringify(run)
     })()
-    return printJsonItems({}, 'items', items, () => found)
+    return printJsonItems({}, 'items', items, () => pageState)
   }
   const isByFailures = wanted.query.sort === 'failures'
   const print = tableWriter(isByFailures ? COLUMNS.toSpliced(3, 0, FAILURES) : COLUMNS)
@@ -69,7 +69,7 @@ export async function listRuns(
     count += runs.length
   }
   if (count === 0) printEmpty('No matching runs. `tacho demo` records some to look at, in an environment of its own.')
-  printMore(found.hasMore)
+  printMore(pageState.hasMore)
 }
 
 /** The matching runs, page by page. Sets `found.hasMore` if it stops before the end. */
@@ -77,7 +77,7 @@ async function* runChunks(
   client: OperatorClient,
   environmentId: string,
   { query, agent, limit }: RunsWanted,
-  found: { hasMore: boolean },
+  pageState: { hasMore: boolean },
 ): AsyncGenerator<OperatorRun[]> {
   const ofAgent = agent === undefined ? {} : UUID.test(agent) ? { agentId: agent } : { agent }
   const filter = { ...query, ...ofAgent, limit: Math.min(limit, LIMITS.operatorPageMax) }
@@ -90,7 +90,7 @@ async function* runChunks(
     })
     yield page.items.slice(0, left)
     cursor = page.nextCursor
-    found.hasMore = page.items.length > left || cursor !== null
+    pageState.hasMore = page.items.length > left || cursor !== null
     left -= page.items.length
   } while (cursor !== null && left > 0)
 }

@@ -54,28 +54,28 @@ export function stepHead({ hasCost }: Timeline, { width }: Look): string[] {
 }
 
 /** The line of one step. In a pipe: the exact time, the event type and the whole line. */
-export function stepLine(row: EventRow, payload: unknown, timeline: Timeline, look: Look): string {
+export function stepLine(row: EventRow, payload: unknown, timeline: Timeline, lineLook: Look): string {
   const { startedAt, hasCost, neverEnded } = timeline
   const fields: Json = isObject(payload) ? payload : {}
   const tone = isFailed(row, payload, timeline) ? 'red' : problemTone(row.eventType, fields)
   const mark = MARKS.get(tone) ?? ' '
   const subagent = textAt(fields, 'subagent') ?? textAt(fields, 'agent')
   const branch = subagent === null ? '' : `↳ ${subagent}: `
-  const said = `${branch}${neverEnded.has(row.eventId) ? 'NEVER ENDED ' : ''}${stepText(row, fields, timeline.isStory === true)}`
-  const text = printable(said.replace(/\s+/g, ' ').trim())
+  const lineText = `${branch}${neverEnded.has(row.eventId) ? 'NEVER ENDED ' : ''}${stepText(row, fields, timeline.isStory === true)}`
+  const text = printable(lineText.replace(/\s+/g, ' ').trim())
   const latency = row.latency ?? numberAt(fields, 'latency')
   const took = latency === null ? '' : duration(latency)
   const cost = numberAt(fields, 'cost')
   const spent = cost === null ? '' : money(cost)
-  if (look.width === null) {
+  if (lineLook.width === null) {
     const facts = [took, spent === '' ? '' : `cost ${spent}`].filter((fact) => fact !== '')
     return [`${mark} ${row.timestamp}`, printable(row.eventType).padEnd(15), text, ...facts].join('  ').trimEnd()
   }
-  const since = look.isExact ? row.timestamp : `+${duration(Math.max(0, Date.parse(row.timestamp) - startedAt))}`
+  const since = lineLook.isExact ? row.timestamp : `+${duration(Math.max(0, Date.parse(row.timestamp) - startedAt))}`
   const kind = cutEnd(printable(EVENT_TYPE_WORDS.get(row.eventType) ?? row.eventType), LONGEST_KIND)
   const start = `${mark} ${pad(since, SINCE_WIDTH, 'right')}  ${pad(kind, KIND_WIDTH)}  `
   const end = `  ${pad(took, TOOK_WIDTH, 'right')}${hasCost ? `  ${pad(spent, COST_WIDTH, 'right')}` : ''}`
-  const room = Math.max(LEAST_TEXT, look.width - widthOf(start) - widthOf(end))
+  const room = Math.max(LEAST_TEXT, lineLook.width - widthOf(start) - widthOf(end))
   return `${toned(tone, `${start}${pad(cutEnd(text, room), room)}`)}${end.trim() === '' ? '' : toned('faint', end)}`.trimEnd()
 }
 
@@ -123,9 +123,9 @@ function stepText({ eventType, label }: EventRow, payload: Json, isStory: boolea
     }
     case 'SESSION_OUTCOME': {
       const status = textAt(payload, 'status')
-      const said = status === null || status === label.toUpperCase() ? label : `${status}: ${label}`
+      const statusText = status === null || status === label.toUpperCase() ? label : `${status}: ${label}`
       const why = whyCancelled(eventType, payload)
-      return why === null ? said : `${said}: ${why}`
+      return why === null ? statusText : `${statusText}: ${why}`
     }
     default:
       return label
@@ -135,16 +135,16 @@ function stepText({ eventType, label }: EventRow, payload: Json, isStory: boolea
 /** First why: a terminal cuts the end of the line. */
 function failedText(eventType: string, failure: Failure, payload: Json, isBelow: boolean): string {
   const { error, input } = payload
-  const told = failureLine(failure, null) || (isObject(error) ? brief(error) : '')
+  const failureText = failureLine(failure, null) || (isObject(error) ? brief(error) : '')
   // The last cause is where it began.
-  const why = [told, ...causeLines(failure).slice(-1)].filter((part) => part !== '').join(', ')
+  const why = [failureText, ...causeLines(failure).slice(-1)].filter((linePart) => linePart !== '').join(', ')
   if (eventType === 'ERROR') return why
-  const head = ['FAILED', failure.place.name ?? ''].filter((part) => part !== '').join(' ')
+  const head = ['FAILED', failure.place.name ?? ''].filter((linePart) => linePart !== '').join(' ')
   const sent =
     eventType === 'TOOL_CALL' && input !== undefined && !isBelow
       ? `, input ${callInShort(payload, BRIEF_CHARS, pathEnd)}`
       : ''
-  return `${[head, why].filter((part) => part !== '').join(': ')}${sent}`
+  return `${[head, why].filter((linePart) => linePart !== '').join(': ')}${sent}`
 }
 
 /** A call that neither returned nor failed: `NEVER RAN: UNKNOWN TOOL refund: There is no such tool {"order":7}`. */
@@ -157,16 +157,17 @@ function endedText(end: string, label: string, payload: Json): string {
 }
 
 function modelText(label: string, payload: Json): string {
-  const said = messagesAt(payload, 'output').flatMap(({ text, toolCalls }) => [
+  const messageLines = messagesAt(payload, 'output').flatMap(({ text, toolCalls }) => [
     ...(text === '' ? [] : [inShort(text, BRIEF_CHARS)]),
     ...toolCalls.map(({ name, input }) => `asks for ${name} ${brief(input)}`),
   ])
   // What the model asked for in vain, as received.
   for (const call of askedCalls(payload)) {
-    if (call.problem !== null) said.push(`${call.name}, ${reasonText(call.problem)}: ${brief(call.arguments ?? '')}`)
+    if (call.problem !== null)
+      messageLines.push(`${call.name}, ${reasonText(call.problem)}: ${brief(call.arguments ?? '')}`)
   }
   const model = textAt(payload, 'model') ?? label
-  return said.length === 0 ? model : `${model}: ${said.join('; ')}`
+  return messageLines.length === 0 ? model : `${model}: ${messageLines.join('; ')}`
 }
 
 function toolText(label: string, payload: Json, isBelow: boolean): string {

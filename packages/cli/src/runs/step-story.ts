@@ -41,14 +41,14 @@ function decided(approval: OperatorApproval, now: number): string {
 }
 
 function callLines(payload: Json): string[] {
-  const told = toldCall(payload)
-  if (told === null) return []
+  const callFacts = toldCall(payload)
+  if (callFacts === null) return []
   const failed = isFailedCall(payload)
-  if (told.is === 'command') {
-    const command = plain(`$ ${told.command}`, 'strong')
-    return [...command, ...(told.output === null ? [] : plain(told.output, failed ? 'red' : 'faint'))]
+  if (callFacts.is === 'command') {
+    const command = plain(`$ ${callFacts.command}`, 'strong')
+    return [...command, ...(callFacts.output === null ? [] : plain(callFacts.output, failed ? 'red' : 'faint'))]
   }
-  return told.hunks.flatMap((lines, index) => [...(index === 0 ? [] : ['⋯']), ...lines.map(diffLine)])
+  return callFacts.hunks.flatMap((lines, index) => [...(index === 0 ? [] : ['⋯']), ...lines.map(diffLine)])
 }
 
 const SIGNS = { same: ' ', removed: '-', added: '+' } as const

@@ -60,11 +60,11 @@ async function viewsOf(client: OperatorClient, environmentId: string): Promise<R
 }
 
 /** The view with this name or id. */
-export async function findView(client: OperatorClient, environmentId: string, given: string): Promise<RunView> {
+export async function findView(client: OperatorClient, environmentId: string, viewName: string): Promise<RunView> {
   const items = await viewsOf(client, environmentId)
-  const view = items.find(({ name }) => name === given) ?? items.find(({ id }) => id === given.toLowerCase())
+  const view = items.find(({ name }) => name === viewName) ?? items.find(({ id }) => id === viewName.toLowerCase())
   if (view !== undefined) return view
-  throw wrongUsage(`Unknown view "${printable(given)}": \`tacho runs views list\` shows all.`)
+  throw wrongUsage(`Unknown view "${printable(viewName)}": \`tacho runs views list\` shows all.`)
 }
 
 export function queryOfView({ query, lastHours }: RunView, now: number): RunFilter {
@@ -107,19 +107,19 @@ async function create(name: string, { filter, lastHours, columns, ...options }: 
   else printLine(`View ${view.id} is saved as ${printable(view.name)}.`)
 }
 
-async function rename(given: string, name: string, options: EnvironmentOptions): Promise<void> {
+async function rename(viewName: string, name: string, options: EnvironmentOptions): Promise<void> {
   const { connected } = await import('../engine/connected.ts')
   const { client, environmentId } = await connected(options)
-  const { id: runViewId } = await findView(client, environmentId, given)
+  const { id: runViewId } = await findView(client, environmentId, viewName)
   const view = await client.changeRunView({ params: { environmentId, runViewId }, body: { name } })
   if (options.json) printJson(view)
   else printLine(`View ${view.id} is now named ${printable(view.name)}.`)
 }
 
-async function remove(given: string, options: EnvironmentOptions): Promise<void> {
+async function remove(viewName: string, options: EnvironmentOptions): Promise<void> {
   const { connected } = await import('../engine/connected.ts')
   const { client, environmentId } = await connected(options)
-  const { id: runViewId } = await findView(client, environmentId, given)
+  const { id: runViewId } = await findView(client, environmentId, viewName)
   const view = await client.removeRunView({ params: { environmentId, runViewId } })
   if (options.json) printJson(view)
   else printLine(`View ${printable(view.name)} was removed.`)

@@ -58,13 +58,13 @@ export function addEnvironments(environments: Command): void {
     archiving: 'its API keys are refused',
     restoring: 'its API keys work again, and it is not deleted',
     within: null,
-    async find(client, given) {
-      const { environment, name } = await findPlace(client, given, '<environment>', true)
+    async find(client, environmentName) {
+      const { environment, name } = await findPlace(client, environmentName, '<environment>', true)
       return { params: { environmentId: environment.id }, name }
     },
-    rename: (client, given) => client.renameEnvironment(given),
-    archive: (client, given) => client.archiveEnvironment(given),
-    restore: (client, given) => client.restoreEnvironment(given),
+    rename: (client, environmentRequest) => client.renameEnvironment(environmentRequest),
+    archive: (client, environmentRequest) => client.archiveEnvironment(environmentRequest),
+    restore: (client, environmentRequest) => client.restoreEnvironment(environmentRequest),
   })
 
   asOperator(
@@ -102,10 +102,12 @@ Examples:
 
 async function list(options: ListOptions): Promise<void> {
   const client = connect(options)
-  const { workspace: given } = options
+  const { workspace: givenWorkspace } = options
   const { archived } = options
   const workspaces =
-    given === undefined ? await allWorkspaces(client, archived) : [await findWorkspace(client, given, archived)]
+    givenWorkspace === undefined
+      ? await allWorkspaces(client, archived)
+      : [await findWorkspace(client, givenWorkspace, archived)]
   const items: (Environment & { workspaceName: string })[] = []
   for (const workspace of workspaces) {
     for (const environment of await environmentsOf(client, workspace, archived)) {
@@ -153,9 +155,9 @@ async function create(name: string, options: CreateOptions): Promise<void> {
   else printLine(`Environment ${fullName} ${made ? 'created' : 'already exists'} (${environment.id}).`)
 }
 
-async function remove(given: string, options: DeleteOptions): Promise<void> {
+async function remove(environmentName: string, options: DeleteOptions): Promise<void> {
   const client = connect(options)
-  const { environment, name } = await findPlace(client, given, '<environment>', true)
+  const { environment, name } = await findPlace(client, environmentName, '<environment>', true)
   if (!(await mayDelete(name, options))) return
   const deleted = await client.deleteEnvironment({ params: { environmentId: environment.id } })
   if (options.json) return printJson(deleted)

@@ -28,25 +28,25 @@ export function environmentsOf(client: OperatorClient, workspace: Workspace, arc
 /** A workspace by name or id; without one, the default or the only one. */
 export async function findWorkspace(
   client: OperatorClient,
-  given: string | undefined = client.defaults.workspace,
+  workspaceName: string | undefined = client.defaults.workspace,
   archived = false,
 ): Promise<Workspace> {
   const workspaces = await allWorkspaces(client, archived)
-  const found = workspaces.filter(
-    ({ id, name }) => given === undefined || name === given || id === given?.toLowerCase(),
+  const namedWorkspaces = workspaces.filter(
+    ({ id, name }) => workspaceName === undefined || name === workspaceName || id === workspaceName?.toLowerCase(),
   )
-  if (found.length === 1 && found[0]) return found[0]
-  if (given !== undefined && found.length > 1)
+  if (namedWorkspaces.length === 1 && namedWorkspaces[0]) return namedWorkspaces[0]
+  if (workspaceName !== undefined && namedWorkspaces.length > 1)
     throw severalMatch(
       'workspace',
-      given,
-      found.map(({ id }) => id),
+      workspaceName,
+      namedWorkspaces.map(({ id }) => id),
     )
   throw wrongUsage(
     choose(
       'workspace',
       '--workspace',
-      given,
+      workspaceName,
       workspaces.map(({ name }) => name),
     ),
   )
@@ -55,10 +55,10 @@ export async function findWorkspace(
 /** An environment by `workspace/environment`, its own name if no other has it, or id; without one, the default or the only one. */
 export async function findEnvironment(
   client: OperatorClient,
-  given: string | undefined = client.defaults.environment,
+  environmentName: string | undefined = client.defaults.environment,
 ): Promise<Tenant> {
-  if (given !== undefined && UUID.test(given)) return { id: given, name: given }
-  const { environment, name } = await findPlace(client, given, '--environment')
+  if (environmentName !== undefined && UUID.test(environmentName)) return { id: environmentName, name: environmentName }
+  const { environment, name } = await findPlace(client, environmentName, '--environment')
   return { id: environment.id, name }
 }
 
@@ -77,48 +77,53 @@ export async function findPlace(
   flag: string,
   archived = false,
 ): Promise<Place> {
-  const given = named ?? (flag === '--environment' ? client.defaults.environment : undefined)
-  const places = await allPlaces(client, given, archived)
+  const environmentName = named ?? (flag === '--environment' ? client.defaults.environment : undefined)
+  const places = await allPlaces(client, environmentName, archived)
   const isMeant = ({ environment, name }: Place) =>
-    given === undefined || name === given || environment.id === given.toLowerCase()
-  let found = places.filter(isMeant)
+    environmentName === undefined || name === environmentName || environment.id === environmentName.toLowerCase()
+  let matchingPlaces = places.filter(isMeant)
   // `staging`, if one workspace has it.
-  if (found.length === 0) found = places.filter(({ environment }) => environment.name === given)
-  if (given === undefined && found.length > 1)
-    found = found.filter(({ environment }) => environment.name !== DEMO_ENVIRONMENT)
+  if (matchingPlaces.length === 0)
+    matchingPlaces = places.filter(({ environment }) => environment.name === environmentName)
+  if (environmentName === undefined && matchingPlaces.length > 1)
+    matchingPlaces = matchingPlaces.filter(({ environment }) => environment.name !== DEMO_ENVIRONMENT)
   // An archived one keeps its name, and operators still read it.
-  if (found.length === 0 && given !== undefined && !archived) {
-    found = (await allPlaces(client, given, true)).filter(isMeant)
+  if (matchingPlaces.length === 0 && environmentName !== undefined && !archived) {
+    matchingPlaces = (await allPlaces(client, environmentName, true)).filter(isMeant)
   }
-  if (found.length === 1 && found[0]) return found[0]
-  if (given !== undefined && found.length > 1)
-    throw found[0]?.name === given
+  if (matchingPlaces.length === 1 && matchingPlaces[0]) return matchingPlaces[0]
+  if (environmentName !== undefined && matchingPlaces.length > 1)
+    throw matchingPlaces[0]?.name === environmentName
       ? severalMatch(
           'environment',
-          given,
-          found.map(({ environment }) => environment.id),
+          environmentName,
+          matchingPlaces.map(({ environment }) => environment.id),
         )
       : severalMatch(
           'environment',
-          given,
-          found.map(({ name }) => JSON.stringify(name)),
+          environmentName,
+          matchingPlaces.map(({ name }) => JSON.stringify(name)),
           'the whole name',
         )
   throw wrongUsage(
     choose(
       'environment',
       flag,
-      given,
+      environmentName,
       places.map(({ name }) => name),
     ),
   )
 }
 
 /** Those that `given` can mean. */
-async function allPlaces(client: OperatorClient, given: string | undefined, archived: boolean): Promise<Place[]> {
+async function allPlaces(
+  client: OperatorClient,
+  workspaceName: string | undefined,
+  archived: boolean,
+): Promise<Place[]> {
   const places: Place[] = []
   for (const workspace of await allWorkspaces(client, archived)) {
-    if (given?.includes('/') === true && !given.startsWith(`${workspace.name}/`)) continue
+    if (workspaceName?.includes('/') === true && !workspaceName.startsWith(`${workspace.name}/`)) continue
     for (const environment of await environmentsOf(client, workspace, archived)) {
       places.push({ workspace, environment, name: `${workspace.name}/${environment.name}` })
     }
@@ -129,17 +134,17 @@ async function allPlaces(client: OperatorClient, given: string | undefined, arch
 const MOST_NAMED = 10
 
 /** A name that means two tenants never chooses one. */
-function severalMatch(noun: string, given: string, choices: string[], what = 'an id'): Stop {
+function severalMatch(noun: string, soughtName: string, choices: string[], what = 'an id'): Stop {
   const shown = choices.slice(0, MOST_NAMED).join(', ')
-  return wrongUsage(`${JSON.stringify(given)} means more than one ${noun}. Use ${what}: ${shown}.`)
+  return wrongUsage(`${JSON.stringify(soughtName)} means more than one ${noun}. Use ${what}: ${shown}.`)
 }
 
-function choose(noun: string, flag: string, given: string | undefined, names: string[]): string {
+function choose(noun: string, flag: string, soughtName: string | undefined, names: string[]): string {
   const shown = names.slice(0, MOST_NAMED).map((name) => JSON.stringify(name))
   const known =
     names.length > MOST_NAMED ? `${shown.join(', ')} and ${names.length - MOST_NAMED} more` : shown.join(', ')
   const hint = names.length === 0 ? `\`tacho ${noun}s list\` shows all` : `choose from ${known}`
-  if (given !== undefined) return `Unknown ${noun} ${JSON.stringify(given)}: ${hint}.`
+  if (soughtName !== undefined) return `Unknown ${noun} ${JSON.stringify(soughtName)}: ${hint}.`
   return names.length === 0
     ? `No ${noun} exists yet: create one with \`tacho ${noun}s create\`.`
     : `More than one ${noun} exists. Set ${flag}: ${hint}.`

@@ -34,13 +34,13 @@ export function addWorkspaces(workspaces: Command): void {
     archiving: 'the API keys of its environments are refused',
     restoring: 'its API keys work again',
     within: null,
-    async find(client, given) {
-      const { id, name } = await findWorkspace(client, given, true)
+    async find(client, workspaceName) {
+      const { id, name } = await findWorkspace(client, workspaceName, true)
       return { params: { workspaceId: id }, name }
     },
-    rename: (client, given) => client.renameWorkspace(given),
-    archive: (client, given) => client.archiveWorkspace(given),
-    restore: (client, given) => client.restoreWorkspace(given),
+    rename: (client, workspaceRequest) => client.renameWorkspace(workspaceRequest),
+    archive: (client, workspaceRequest) => client.archiveWorkspace(workspaceRequest),
+    restore: (client, workspaceRequest) => client.restoreWorkspace(workspaceRequest),
   })
 }
 

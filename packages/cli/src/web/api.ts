@@ -40,8 +40,8 @@ Examples:
     .action(call)
 }
 
-function parseMethod(given: string): string {
-  const method = given.toUpperCase()
+function parseMethod(methodText: string): string {
+  const method = methodText.toUpperCase()
   if (METHODS.includes(method)) return method
   throw new InvalidArgumentError(`It must be one of ${METHODS.join(', ')}.`)
 }

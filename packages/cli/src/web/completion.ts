@@ -44,7 +44,7 @@ type MakeProgram = (args: readonly string[]) => Promise<Command>
 export function addComplete(command: Command, makeProgram: MakeProgram): void {
   command.action(async (words: string[]) => {
     const program = await makeProgram(words.slice(0, -1))
-    for (const found of completions(program, words)) printLine(found)
+    for (const completedWord of completions(program, words)) printLine(completedWord)
   })
 }
 

@@ -40,12 +40,12 @@ export function firstLogLevel(isTerminal: boolean, variables: NodeJS.ProcessEnv)
 type Given = Omit<Flags, 'console' | 'check'> & { console?: string | false; check?: true }
 
 async function start({ console, check, ...flags }: Given): Promise<void> {
-  const given = {
+  const serveOptions = {
     logLevel: firstLogLevel(process.stderr.isTTY, process.env),
     ...flags,
     console: console === false ? 'off' : console,
   } as Flags
-  const read = readConfig(given, process.env)
+  const read = readConfig(serveOptions, process.env)
   if (!read.ok) throw wrongUsage(read.faults.join(' '))
   if (check) return
   // Loaded late: other commands must not wait for it.

@@ -158,7 +158,7 @@ export function Others({ deciders, me }: { deciders: ApprovalDetail['deciders'];
   if (deciders === null) return null
   const { people, more, tokens } = deciders
   const others = people.filter(({ id }) => id !== me).map(({ name }) => name)
-  const said = [
+  const decisionText = [
     ...others.slice(0, NAMED),
     ...(others.length > NAMED || more ? ['others'] : []),
     ...(tokens > 0 ? [`programs with ${tokens === 1 ? 'an operator token' : `${tokens} operator tokens`}`] : []),
@@ -166,7 +166,7 @@ export function Others({ deciders, me }: { deciders: ApprovalDetail['deciders'];
   const nobody = people.length > 0 ? 'Only you can decide this.' : 'Nobody else can decide this.'
   return (
     <p className="w-full text-xs text-soft">
-      {said.length === 0 ? nobody : <ShownText text={`Can also decide: ${said.join(', ')}.`} />}
+      {decisionText.length === 0 ? nobody : <ShownText text={`Can also decide: ${decisionText.join(', ')}.`} />}
     </p>
   )
 }

@@ -28,7 +28,7 @@ export function differencesOf(inputs: readonly (string | null)[]): Differences {
   const listed = (parts: ReadonlyMap<string, string>) => [...parts].map(([name, text]) => ({ name, text }))
   return {
     same: known[0] ? listed(known[0]).filter(isShared) : [],
-    own: read.map((parts) => parts && listed(parts).filter((part) => !isShared(part))),
+    own: read.map((parts) => parts && listed(parts).filter((listedPart) => !isShared(listedPart))),
   }
 }
 

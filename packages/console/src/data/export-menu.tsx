@@ -11,9 +11,12 @@ interface Props {
 
 /** The browser saves the stream of the server as it comes: an export may be larger than memory. */
 export function ExportMenu({ environmentId, filter, className = '' }: Props) {
-  const given = Object.entries(filter).filter(([, value]) => value !== undefined)
+  const givenFilters = Object.entries(filter).filter(([, value]) => value !== undefined)
   const href = (path: string, more: Record<string, string> = {}) => {
-    const query = new URLSearchParams([...given.map(([name, value]) => [name, String(value)]), ...Object.entries(more)])
+    const query = new URLSearchParams([
+      ...givenFilters.map(([name, value]) => [name, String(value)]),
+      ...Object.entries(more),
+    ])
     return `${BASE}/operator/v1/environments/${environmentId}/export${path}${query.size === 0 ? '' : `?${query}`}`
   }
   return (

@@ -23,9 +23,9 @@ export const retentionPreviewQuery = (environmentId: string, settings: Retention
     queryKey: ['retention preview', environmentId, settings],
     queryFn: ({ signal }) => {
       const { keepOpenIssueRuns, ...days } = settings
-      const given = Object.entries(days).filter(([, count]) => count !== null)
-      if (given.length === 0) return null
-      const query = { ...Object.fromEntries(given), keepOpenIssueRuns: keepOpenIssueRuns ? 'true' : 'false' } as const
+      const setDays = Object.entries(days).filter(([, count]) => count !== null)
+      if (setDays.length === 0) return null
+      const query = { ...Object.fromEntries(setDays), keepOpenIssueRuns: keepOpenIssueRuns ? 'true' : 'false' } as const
       return api.previewRetention({ params: { environmentId }, query }, { signal })
     },
     staleTime: 0,

@@ -112,7 +112,7 @@ function removedText({ runs, payloads, issues, approvals, auditEntries }: Retent
     issues > 0 && counted(issues, 'issue'),
     approvals > 0 && counted(approvals, 'request'),
     auditEntries > 0 && `${counted(auditEntries, 'line')} of the audit log`,
-  ].filter((part) => part !== false)
+  ].filter((noticePart) => noticePart !== false)
   return parts.length === 0 ? 'nothing removed' : `${parts.join(', ')} removed`
 }
 

@@ -49,9 +49,9 @@ export function Choices({ choices }: { choices: NotificationChoice[] }) {
 
   function change(environmentId: string, kinds: NotificationKind[], severity: Severity): void {
     const others = current.filter((choice) => choice.environmentId !== environmentId)
-    const own = kinds.length > 0 ? [{ environmentId, kinds, severity }] : []
-    setWished([...others, ...own])
-    save.mutate([...others, ...own])
+    const environmentChoice = kinds.length > 0 ? [{ environmentId, kinds, severity }] : []
+    setWished([...others, ...environmentChoice])
+    save.mutate([...others, ...environmentChoice])
   }
 
   return (
@@ -146,8 +146,8 @@ function QuietHoursDialog({ hours, onClose }: { hours: QuietHours | null; onClos
   const cache = useQueryClient()
   const [from, setFrom] = useState(timeOf(hours?.fromMinute ?? 22 * MINUTES))
   const [to, setTo] = useState(timeOf(hours?.toMinute ?? 7 * MINUTES))
-  const own = Intl.DateTimeFormat().resolvedOptions().timeZone
-  const [timeZone, setTimeZone] = useState(hours?.timeZone ?? own)
+  const browserZone = Intl.DateTimeFormat().resolvedOptions().timeZone
+  const [timeZone, setTimeZone] = useState(hours?.timeZone ?? browserZone)
   const [exceptCritical, setExceptCritical] = useState(hours?.exceptCritical ?? true)
   const save = useMutation({
     mutationFn: () => {
@@ -157,7 +157,7 @@ function QuietHoursDialog({ hours, onClose }: { hours: QuietHours | null; onClos
     onSuccess: onClose,
     onSettled: () => cache.invalidateQueries(notificationsQuery),
   })
-  const zones = [...new Set([own, timeZone, 'UTC', ...Intl.supportedValuesOf('timeZone')])]
+  const zones = [...new Set([browserZone, timeZone, 'UTC', ...Intl.supportedValuesOf('timeZone')])]
   return (
     <FormDialog
       title="Quiet hours"

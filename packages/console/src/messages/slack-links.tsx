@@ -70,8 +70,8 @@ export function SlackUsers({ params }: { params: Params }) {
 
 /** Shows nothing if no Slack user is linked. */
 export function OwnSlackUsers() {
-  const own = useQuery({ queryKey: OWN, queryFn: readOwn })
-  if (!own.data || own.data.length === 0) return null
+  const ownLinks = useQuery({ queryKey: OWN, queryFn: readOwn })
+  if (!ownLinks.data || ownLinks.data.length === 0) return null
   return (
     <Section title="Slack" className="mt-8" note="These Slack users decide as you.">
       <Links

@@ -75,8 +75,8 @@ function Acceptance({ token, invitation: { email, account } }: AcceptanceProps) 
   const isNew = account === 'none'
 
   async function accept(event: FormEvent<HTMLFormElement>): Promise<void> {
-    const { password = '', ...given } = fieldsOf(event)
-    const named = Object.entries(given).filter(([, text]) => text.trim() !== '')
+    const { password = '', ...profileFields } = fieldsOf(event)
+    const named = Object.entries(profileFields).filter(([, text]) => text.trim() !== '')
     setBusy(true)
     setTrouble(null)
     try {

@@ -16,9 +16,9 @@ const VERSION = /^[1-9][0-9]{0,8}$/
 
 export function readVersionedAddress(search: Record<string, unknown>): VersionedAddress {
   const { show, from, to } = textOf(search, ['show', 'from', 'to'])
-  const part = PARTS.find((one) => one === show)
+  const shownPart = PARTS.find((one) => one === show)
   return {
-    ...(part && part !== 'edit' && { show: part }),
+    ...(shownPart && shownPart !== 'edit' && { show: shownPart }),
     // As numbers, which the address shows without quotes.
     ...(from !== undefined && VERSION.test(from) && { from: Number(from) }),
     ...(to !== undefined && VERSION.test(to) && { to: Number(to) }),

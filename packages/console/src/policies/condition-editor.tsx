@@ -79,9 +79,9 @@ export function ConditionEditor({ value, onChange, readOnly, recorded }: Props) 
   }, [readOnly, recorded])
   useEffect(() => {
     const editor = view.current
-    const own = typed.current.lastIndexOf(value)
-    typed.current.splice(0, own + 1)
-    if (!editor || own >= 0 || editor.state.doc.toString() === value) return
+    const typedAt = typed.current.lastIndexOf(value)
+    typed.current.splice(0, typedAt + 1)
+    if (!editor || typedAt >= 0 || editor.state.doc.toString() === value) return
     const changes = { from: 0, to: editor.state.doc.length, insert: value }
     editor.dispatch({ changes, annotations: fromOutside.of(true) })
   }, [value])

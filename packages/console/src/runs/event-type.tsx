@@ -24,8 +24,8 @@ const LOOKS = new Map<string, Look>([
 ])
 
 export function lookOf(eventType: string): Look & { word: string } {
-  const look = LOOKS.get(eventType) ?? { tone: 'plain', fill: 'fill-edge bg-edge' }
-  return { word: EVENT_TYPE_WORDS.get(eventType) ?? eventType, ...look }
+  const typeLook = LOOKS.get(eventType) ?? { tone: 'plain', fill: 'fill-edge bg-edge' }
+  return { word: EVENT_TYPE_WORDS.get(eventType) ?? eventType, ...typeLook }
 }
 
 export function EventType({ type }: { type: string }) {

@@ -81,12 +81,12 @@ async function readSteps(
 export function withRows(steps: readonly Step[], rows: readonly EventRow[]): Step[] {
   const added = rows.map((row) => ({ ...row, time: Date.parse(row.timestamp), index: 0, gap: 0 }))
   const first = Math.min(...added.map(({ time }) => time))
-  const kept = steps.findLastIndex(({ time }) => time <= first) + 1
+  const keptSteps = steps.findLastIndex(({ time }) => time <= first) + 1
   // Stable: events of the same time stay in the order of their arrival.
-  const moved = [...steps.slice(kept).map((step) => ({ ...step })), ...added].sort((a, b) => a.time - b.time)
-  const all = [...steps.slice(0, kept), ...moved]
+  const moved = [...steps.slice(keptSteps).map((step) => ({ ...step })), ...added].sort((a, b) => a.time - b.time)
+  const all = [...steps.slice(0, keptSteps), ...moved]
   for (const [place, step] of moved.entries()) {
-    step.index = kept + place
+    step.index = keptSteps + place
     step.gap = step.time - (all[step.index - 1]?.time ?? step.time)
   }
   return all

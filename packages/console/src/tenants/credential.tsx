@@ -99,7 +99,7 @@ export function AllowedAddressesField({ value, onChange }: Props) {
 
 /** Null: from every address. */
 export function networksIn(text: string): string[] | null {
-  const networks = text.split(/[\s,]+/).filter((part) => part !== '')
+  const networks = text.split(/[\s,]+/).filter((networkText) => networkText !== '')
   return networks.length === 0 ? null : networks
 }
 

@@ -39,11 +39,11 @@ export function duration(ms: number): string {
 }
 
 /** `12 %`. Neither `0 %` nor `100 %` unless it is so. Empty without a whole. */
-export function percent(part: number, whole: number): string {
+export function percent(partialCount: number, whole: number): string {
   if (whole === 0) return ''
-  const rounded = Math.round((100 * part) / whole)
-  if (rounded === 0 && part > 0) return '< 1 %'
-  return rounded === 100 && part < whole ? '> 99 %' : `${rounded} %`
+  const rounded = Math.round((100 * partialCount) / whole)
+  if (rounded === 0 && partialCount > 0) return '< 1 %'
+  return rounded === 100 && partialCount < whole ? '> 99 %' : `${rounded} %`
 }
 
 /** `1 MiB (1,048,576 bytes)`, for limits. */

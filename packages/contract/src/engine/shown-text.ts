@@ -65,7 +65,9 @@ export function lookalikes(text: string): string[] {
   const joined = text.toWellFormed().replace(UNSAFE, (character) => (/\s/u.test(character) ? ' ' : ''))
   const parts: ShownPart[] = []
   readWords(joined, parts)
-  const notes = parts.flatMap((part) => (part.kind === 'lookalike' ? [`“${part.text}”: ${part.note}`] : []))
+  const notes = parts.flatMap((shownPart) =>
+    shownPart.kind === 'lookalike' ? [`“${shownPart.text}”: ${shownPart.note}`] : [],
+  )
   return [...new Set(notes)]
 }
 
@@ -101,11 +103,11 @@ function noteOn(word: string): string | null {
   if (ASCII_ONLY.test(word)) return null
   const styled = word.match(STYLED)
   if (styled) return `letters that look like plain ones: ${named(styled)}`
-  const found = SCRIPTS.flatMap(([name, script]) => {
+  const usedScripts = SCRIPTS.flatMap(([name, script]) => {
     const letters = word.match(script)
     return letters ? [{ name, letters }] : []
   })
-  const [first, ...others] = found.toSorted((one, other) => other.letters.length - one.letters.length)
+  const [first, ...others] = usedScripts.toSorted((one, other) => other.letters.length - one.letters.length)
   if (!first) return null
   if (others.length > 0) {
     const odd = others.map(({ name, letters }) => `${name} ${named(letters)}`).join(', ')

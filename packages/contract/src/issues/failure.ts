@@ -31,8 +31,8 @@ export function failureLine({ errorClass, message }: FailedWith, place: FailureP
   // Its message names the tool and says why; a list would cut it.
   if (message !== null && errorClass?.split('.').at(-1) === 'ToolBlockedError') return message
   const at = place?.name ? placed(place.kind, place.name) : null
-  const head = [errorClass ?? (at && 'error'), at].filter((part) => part !== null).join(' ')
-  return [head, message ?? ''].filter((part) => part !== '').join(': ')
+  const head = [errorClass ?? (at && 'error'), at].filter((failurePart) => failurePart !== null).join(' ')
+  return [head, message ?? ''].filter((failurePart) => failurePart !== '').join(': ')
 }
 
 const placed = (kind: FailurePlace['kind'], name: string) => (kind === 'model' ? `from ${name}` : `in ${name}`)
@@ -97,30 +97,33 @@ export function failureOf(event: ToldEvent): Failure | null {
   const { eventType, label, payload } = event
   const isEnd = ENDS.has(eventType) && payload['status'] === 'FAILED'
   if (!isEnd && !isErrorEvent(eventType, payload)) return null
-  const told = [payload['exception'], payload['error']].filter(isSet).map(readError)
+  const toldFailures = [payload['exception'], payload['error']].filter(isSet).map(readError)
   // Calls that never ran are alike by their reason, whatever the words that the model was answered.
-  if (eventType === 'TOOL_CALL') told.unshift({ ...NOTHING, errorClass: neverRanCode(payload) })
+  if (eventType === 'TOOL_CALL') toldFailures.unshift({ ...NOTHING, errorClass: neverRanCode(payload) })
   // The type and the name of an end are not those of an error.
-  if (isEnd) told.push(readError({ message: payload['message'] ?? payload['reason'] }))
+  if (isEnd) toldFailures.push(readError({ message: payload['message'] ?? payload['reason'] }))
   if (eventType === 'ERROR') {
-    told.push(readError(payload), { ...NOTHING, errorClass: asClass(payload['code']) ?? asClass(label) })
+    toldFailures.push(readError(payload), { ...NOTHING, errorClass: asClass(payload['code']) ?? asClass(label) })
   }
-  return { place: placeOf(event), ...merged(told) }
+  return { place: placeOf(event), ...merged(toldFailures) }
 }
 
 /** Why a run was cancelled: the signal, the abort, the words of the host. Null: the event is no such end, or does not say. */
 export function cancellationOf({ eventType, label, payload }: ToldEvent): Failure | null {
   if (!ENDS.has(eventType) || payload['status'] !== 'CANCELLED') return null
   const { exception, error, message, reason } = payload
-  const told = merged([...[exception, error].filter(isSet).map(readError), readError({ message: message ?? reason })])
-  if (told.errorClass === null && told.message === null) return null
-  return { place: placeOf({ eventType, label, payload }), ...told }
+  const mergedFailure = merged([
+    ...[exception, error].filter(isSet).map(readError),
+    readError({ message: message ?? reason }),
+  ])
+  if (mergedFailure.errorClass === null && mergedFailure.message === null) return null
+  return { place: placeOf({ eventType, label, payload }), ...mergedFailure }
 }
 
 /** The same in a line: `SIGTERM: The process was ended by SIGTERM.` */
 export function whyCancelled(eventType: string, payload: Payload): string | null {
-  const told = cancellationOf({ eventType, label: '', payload })
-  return told && failureLine(told, null)
+  const cancelFacts = cancellationOf({ eventType, label: '', payload })
+  return cancelFacts && failureLine(cancelFacts, null)
 }
 
 const ENDS: ReadonlySet<string> = new Set(['SESSION_OUTCOME', 'AGENT_END'])
@@ -143,16 +146,16 @@ type Told = Omit<Failure, 'place'>
 const NOTHING: Told = { errorClass: null, message: null, stack: null, causes: [] }
 
 /** Each fact from the first that has it. */
-function merged(told: readonly Told[]): Told {
+function merged(toldFailures: readonly Told[]): Told {
   const first = <Fact>(read: (one: Told) => Fact | null): Fact | null => {
-    for (const one of told) if (read(one) !== null) return read(one)
+    for (const one of toldFailures) if (read(one) !== null) return read(one)
     return null
   }
   return {
     errorClass: first(({ errorClass }) => errorClass),
     message: first(({ message }) => message),
     stack: first(({ stack }) => stack),
-    causes: told.find(({ causes }) => causes.length > 0)?.causes ?? [],
+    causes: toldFailures.find(({ causes }) => causes.length > 0)?.causes ?? [],
   }
 }
 
@@ -171,10 +174,10 @@ function readError(error: unknown): Told {
   const stack = read('stack', 'stacktrace', 'exception.stacktrace')
   const message = read('message', 'exception.message', 'detail')
   const named = lineOf(read('type', 'name', 'exception.type'), FAILURE_CHARS.errorClass)
-  const own = { ...NOTHING, errorClass: classByCode(named, error) }
-  const ofMessage = message === null ? NOTHING : readText(message, own.errorClass)
-  const ofStack = stack === null ? NOTHING : { ...readText(stack, own.errorClass), stack: cutStack(stack) }
-  return merged([{ ...own, causes: causesIn(error) }, ofMessage, ofStack])
+  const codeFailure = { ...NOTHING, errorClass: classByCode(named, error) }
+  const ofMessage = message === null ? NOTHING : readText(message, codeFailure.errorClass)
+  const ofStack = stack === null ? NOTHING : { ...readText(stack, codeFailure.errorClass), stack: cutStack(stack) }
+  return merged([{ ...codeFailure, causes: causesIn(error) }, ofMessage, ofStack])
 }
 
 /** As OpenAI's and Anthropic's clients name them. */
@@ -225,8 +228,8 @@ const CAUSED_BY = /^[ \t]{0,16}(?:Caused by: |\[cause\]: |---> )(.{1,1000})/gm
 function readText(text: string, known: string | null = null): Told {
   const searched = text.length > SEARCHED_CHARS ? endsOf(text, SEARCHED_CHARS / 2, SEARCHED_CHARS / 2) : text
   if (searched.includes(TRACEBACK)) {
-    const parts = searched.split(CHAINED).filter((part) => part.includes(TRACEBACK))
-    const [own, ...causes] = parts.toReversed().map((part) => headOf(raisedIn(part), null))
+    const parts = searched.split(CHAINED).filter((tracePart) => tracePart.includes(TRACEBACK))
+    const [own, ...causes] = parts.toReversed().map((raisedHead) => headOf(raisedIn(raisedHead), null))
     return { ...(own ?? headOf(searched, known)), stack: cutStack(text), causes: causes.slice(0, CAUSES) }
   }
   const head = headOf(searched.trimStart(), known)

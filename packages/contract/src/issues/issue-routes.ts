@@ -31,7 +31,7 @@ import {
 const read = { method: 'GET', scopes: [], access: 'viewer', status: 200, tag: 'Issues' } as const
 const change = { method: 'POST', scopes: [], access: 'approver', status: 200, tag: 'Issues' } as const
 const body = { bodyBytes: LIMITS.operatorBodyBytes } as const
-const part = {
+const partRoute = {
   ...read,
   params: IssueParams,
   query: IssuePartsQuery,
@@ -70,31 +70,31 @@ export const issueRoutes = {
     errors: ['not_found'],
   },
   listOccurrences: {
-    ...part,
+    ...partRoute,
     path: `${ISSUE}/occurrences`,
     summary: 'List the detections of an issue, latest first',
     reply: IssueRecordPage,
   },
   listRecoveries: {
-    ...part,
+    ...partRoute,
     path: `${ISSUE}/recoveries`,
     summary: 'List the recoveries reported for an issue, latest first',
     reply: IssueRecordPage,
   },
   listAffectedRuns: {
-    ...part,
+    ...partRoute,
     path: `${ISSUE}/runs`,
     summary: 'List the runs in which an issue was detected, latest first',
     reply: AffectedRunPage,
   },
   listAffectedAgents: {
-    ...part,
+    ...partRoute,
     path: `${ISSUE}/agents`,
     summary: 'List the agents of an issue, latest first',
     reply: AffectedAgentPage,
   },
   listIssueActivity: {
-    ...part,
+    ...partRoute,
     path: `${ISSUE}/activity`,
     summary: 'List comments on an issue and its history, latest first',
     reply: IssueActivityPage,

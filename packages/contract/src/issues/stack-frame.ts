@@ -15,10 +15,10 @@ interface StackFrame {
 
 /** As people read it: `parseOrder (tools/orders.ts)`. Null: no frame of the stack is the user's own. */
 export function ownFrame(stack: string): string | null {
-  const own = newestFirst(stack).find(({ path }) => isOwn(path))
-  if (own === undefined) return null
-  const file = shortPath(own.path)
-  return own.name === '' ? file : `${own.name} (${file})`
+  const ownPlace = newestFirst(stack).find(({ path }) => isOwn(path))
+  if (ownPlace === undefined) return null
+  const file = shortPath(ownPlace.path)
+  return ownPlace.name === '' ? file : `${ownPlace.name} (${file})`
 }
 
 function newestFirst(stack: string): StackFrame[] {
@@ -53,12 +53,12 @@ function pythonFrame(line: string): StackFrame | null {
 /** `at async name (place:1:2)`, `at place:1:2` */
 function v8Frame(line: string): StackFrame | null {
   if (!line.startsWith('at ')) return null
-  const said = line.slice(3)
-  const open = said.endsWith(')') ? said.lastIndexOf(' (') : -1
-  const place = open === -1 ? said : said.slice(open + 2, -1)
+  const frameText = line.slice(3)
+  const open = frameText.endsWith(')') ? frameText.lastIndexOf(' (') : -1
+  const place = open === -1 ? frameText : frameText.slice(open + 2, -1)
   const path = withoutNumbers(place.startsWith('async ') ? place.slice(6) : place)
   if (path === null) return null
-  return { path, name: open === -1 ? '' : functionName(said.slice(0, open)) }
+  return { path, name: open === -1 ? '' : functionName(frameText.slice(0, open)) }
 }
 
 /** Removes line and column from a place. Null if the text has none. */
@@ -69,8 +69,8 @@ function withoutNumbers(place: string): string | null {
   return isPlace ? place.slice(0, line) : null
 }
 
-function functionName(said: string): string {
-  const [called = ''] = said.split(' [as ', 1)
+function functionName(frameText: string): string {
+  const [called = ''] = frameText.split(' [as ', 1)
   const words = called.split(' ').filter((word) => word !== 'async' && word !== 'new')
   const name = words.join(' ')
   if (name.endsWith('<anonymous>')) return ''
@@ -91,6 +91,6 @@ function shortPath(path: string): string {
   const [file = '', ...folders] = parts.toReversed()
   // A bundler's digest changes with each build.
   const name = (file.split('?', 1)[0] ?? '').replace(/[.-](?=[0-9a-zA-Z_]*\d)[0-9a-zA-Z_]{8,20}(?=\.\w{1,4}$)/, '')
-  const kept = folders.filter((folder) => folder !== '' && !folder.endsWith(':')).slice(0, FOLDERS_KEPT)
-  return [...kept.toReversed(), name].join('/')
+  const nearFolders = folders.filter((folder) => folder !== '' && !folder.endsWith(':')).slice(0, FOLDERS_KEPT)
+  return [...nearFolders.toReversed(), name].join('/')
 }

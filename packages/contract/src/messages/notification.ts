@@ -150,13 +150,13 @@ const NotificationParams = Type.Object({
   subjectId: id(36, 'Id of the approval, alert or issue'),
 })
 
-const own = { tag: 'Notifications', scopes: [], access: 'signed-in', status: 200 } as const
+const ownRoute = { tag: 'Notifications', scopes: [], access: 'signed-in', status: 200 } as const
 const write = { method: 'POST', bodyBytes: LIMITS.operatorBodyBytes } as const
 
 /** For people only: tokens have no browsers. */
 export const notificationRoutes = {
   readNotificationSettings: {
-    ...own,
+    ...ownRoute,
     method: 'GET',
     path: '/me/notifications',
     summary: "Read the caller's browsers, choices and quiet hours",
@@ -164,7 +164,7 @@ export const notificationRoutes = {
     errors: ['forbidden'],
   },
   changeNotificationSettings: {
-    ...own,
+    ...ownRoute,
     ...write,
     path: '/me/notifications/change',
     audit: { action: 'notifications.change', target: 'operator' },
@@ -174,7 +174,7 @@ export const notificationRoutes = {
     errors: ['forbidden'],
   },
   addNotifiedBrowser: {
-    ...own,
+    ...ownRoute,
     ...write,
     path: '/me/browsers',
     audit: { action: 'browser.add', target: 'browser' },
@@ -184,7 +184,7 @@ export const notificationRoutes = {
     errors: ['forbidden', 'not_found', 'conflict'],
   },
   removeNotifiedBrowser: {
-    ...own,
+    ...ownRoute,
     method: 'POST',
     path: '/me/browsers/{browserId}/remove',
     audit: { action: 'browser.remove', target: 'browser' },
@@ -194,7 +194,7 @@ export const notificationRoutes = {
     errors: ['forbidden', 'not_found'],
   },
   readNotification: {
-    ...own,
+    ...ownRoute,
     method: 'GET',
     access: 'viewer',
     path: '/environments/{environmentId}/notifications/{event}/{subjectId}',

@@ -104,7 +104,7 @@ const OidcAnswer = Type.Object(
 )
 
 const open = { tag: 'Sign-in', scopes: [], access: 'anyone', status: 200 } as const
-const own = { tag: 'Me', scopes: [], access: 'signed-in', status: 200 } as const
+const ownRoute = { tag: 'Me', scopes: [], access: 'signed-in', status: 200 } as const
 const write = { method: 'POST', bodyBytes: LIMITS.signInBodyBytes } as const
 
 /** Sessions of people, held in cookies. Changes are accepted only from the server's own origin. */
@@ -165,7 +165,7 @@ export const signInRoutes = {
     errors: ['not_found'],
   },
   signOut: {
-    ...own,
+    ...ownRoute,
     method: 'POST',
     path: '/sign-out',
     audit: { action: 'operator.sign_out', target: 'session' },
@@ -174,7 +174,7 @@ export const signInRoutes = {
     errors: ['forbidden'],
   },
   listSessions: {
-    ...own,
+    ...ownRoute,
     method: 'GET',
     path: '/me/sessions',
     summary: "List the caller's sessions",
@@ -182,7 +182,7 @@ export const signInRoutes = {
     errors: ['forbidden'],
   },
   endSession: {
-    ...own,
+    ...ownRoute,
     method: 'POST',
     path: '/me/sessions/{sessionId}/end',
     audit: { action: 'operator.end_session', target: 'session' },
@@ -192,7 +192,7 @@ export const signInRoutes = {
     errors: ['forbidden', 'not_found'],
   },
   changePassword: {
-    ...own,
+    ...ownRoute,
     ...write,
     path: '/me/password',
     audit: { action: 'operator.change_password', target: 'operator' },
@@ -202,7 +202,7 @@ export const signInRoutes = {
     errors: ['forbidden', 'conflict'],
   },
   addSecondFactor: {
-    ...own,
+    ...ownRoute,
     ...write,
     path: '/me/second-factor',
     summary: 'Create a second factor; it takes effect after confirmation',
@@ -211,7 +211,7 @@ export const signInRoutes = {
     errors: ['forbidden', 'conflict'],
   },
   confirmSecondFactor: {
-    ...own,
+    ...ownRoute,
     ...write,
     path: '/me/second-factor/confirm',
     audit: { action: 'operator.confirm_second_factor', target: 'operator' },
@@ -221,7 +221,7 @@ export const signInRoutes = {
     errors: ['forbidden', 'conflict'],
   },
   removeSecondFactor: {
-    ...own,
+    ...ownRoute,
     ...write,
     path: '/me/second-factor/remove',
     audit: { action: 'operator.remove_second_factor', target: 'operator' },

@@ -10,10 +10,10 @@ const BECAUSE: ReadonlyMap<string, string> = new Map([
 ])
 
 /** `timeText`: how a time is shown. Without a full stop, so that it can follow a name. */
-export function completenessText(given: Completeness, timeText: (iso: string) => string): string {
-  const { state, recorded, arrived, unnumbered, recorders } = given
+export function completenessText(runCompleteness: Completeness, timeText: (iso: string) => string): string {
+  const { state, recorded, arrived, unnumbered, recorders } = runCompleteness
   if (state === 'COMPLETE') return `complete: ${number(arrived)} of ${events(recorded)}`
-  if (state === 'GAPS') return gapsText(given, timeText)
+  if (state === 'GAPS') return gapsText(runCompleteness, timeText)
   if (state === 'OPEN') {
     const open = recorders.filter(({ isDone }) => !isDone).length
     const some = `${number(open)} of its ${number(recorders.length)} clients ${open === 1 ? 'has' : 'have'}`
@@ -26,10 +26,10 @@ export function completenessText(given: Completeness, timeText: (iso: string) =>
     : `not known: ${number(unnumbered)} of ${events(arrived + unnumbered)} have no number`
 }
 
-function gapsText(given: Completeness, timeText: (iso: string) => string): string {
-  const lost = given.recorded - given.arrived
-  const subject = `${number(lost)} of ${events(given.recorded)} ${lost === 1 ? 'is' : 'are'} missing`
-  return `${subject}: ${whyMissing(given, timeText)}`
+function gapsText(runCompleteness: Completeness, timeText: (iso: string) => string): string {
+  const lost = runCompleteness.recorded - runCompleteness.arrived
+  const subject = `${number(lost)} of ${events(runCompleteness.recorded)} ${lost === 1 ? 'is' : 'are'} missing`
+  return `${subject}: ${whyMissing(runCompleteness, timeText)}`
 }
 
 /** Why events are missing, of which there are some. */

@@ -4,12 +4,12 @@ const STRING = /"(?:[^"\\]|\\.)*"/y
 
 /** The text of one member of an object. For a duplicate key, the last one. Null if missing. `text` must be valid JSON. */
 export function memberText(text: string, name: string): string | null {
-  let found: string | null = null
+  let textSlice: string | null = null
   let depth = 0
   let key: string | null = null
   let start = 0
   const endMember = (at: number): void => {
-    if (depth === 1 && key === name) found = text.slice(start, at).trim()
+    if (depth === 1 && key === name) textSlice = text.slice(start, at).trim()
     if (depth === 1) key = null
   }
   for (let at = 0; at < text.length; at++) {
@@ -36,7 +36,7 @@ export function memberText(text: string, name: string): string | null {
         depth -= 1
     }
   }
-  return found
+  return textSlice
 }
 
 /** The same JSON with one member or item per line; unchanged if that takes more than `charsMax`. */

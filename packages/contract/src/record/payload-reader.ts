@@ -44,7 +44,9 @@ export function contentText(content: unknown): string {
   if (typeof content === 'string') return content
   if (!Array.isArray(content)) return ''
   return content
-    .map((part: unknown) => (typeof part === 'string' ? part : isObject(part) ? (textAt(part, 'text') ?? '') : ''))
+    .map((contentPart: unknown) =>
+      typeof contentPart === 'string' ? contentPart : isObject(contentPart) ? (textAt(contentPart, 'text') ?? '') : '',
+    )
     .filter((text) => text !== '')
     .join('\n')
 }
@@ -54,24 +56,25 @@ export function contentImages(content: unknown): string[] {
   if (!Array.isArray(content)) return []
   return content
     .filter(isObject)
-    .flatMap((part) => imageOf(part) ?? [])
+    .flatMap((contentPart) => imageOf(contentPart) ?? [])
     .slice(0, IMAGES_MAX)
 }
 
 /** More are in the JSON view. */
 const IMAGES_MAX = 20
 
-function imageOf(part: Json): string | null {
-  const { image_url: given, source, image, inlineData, inline_data: inline } = part
-  if (isObject(given)) return textAt(given, 'url')
-  if (typeof given === 'string') return given
+function imageOf(contentPart: Json): string | null {
+  const { image_url: imageUrl, source, image, inlineData, inline_data: inline } = contentPart
+  if (isObject(imageUrl)) return textAt(imageUrl, 'url')
+  if (typeof imageUrl === 'string') return imageUrl
   if (isObject(source)) return textAt(source, 'url') ?? dataAddress(source['media_type'], source['data'])
-  if (typeof image === 'string') return /^\w+:/.test(image) ? image : dataAddress(typeOf(part), image)
-  const data = isObject(inlineData) ? inlineData : isObject(inline) ? inline : part
+  if (typeof image === 'string') return /^\w+:/.test(image) ? image : dataAddress(typeOf(contentPart), image)
+  const data = isObject(inlineData) ? inlineData : isObject(inline) ? inline : contentPart
   return dataAddress(typeOf(data), data['data'])
 }
 
-const typeOf = (part: Json): unknown => part['mediaType'] ?? part['mimeType'] ?? part['mime_type']
+const typeOf = (contentPart: Json): unknown =>
+  contentPart['mediaType'] ?? contentPart['mimeType'] ?? contentPart['mime_type']
 
 /** Null if it is no image. */
 function dataAddress(type: unknown, data: unknown): string | null {
@@ -90,9 +93,9 @@ function listedCalls(value: unknown): Message['toolCalls'] {
 
 function anthropicCalls(content: unknown): Message['toolCalls'] {
   if (!Array.isArray(content)) return []
-  return content.filter(isObject).flatMap((part) => {
-    const name = part['type'] === 'tool_use' ? textAt(part, 'name') : null
-    return name === null ? [] : [{ name, input: part['input'] }]
+  return content.filter(isObject).flatMap((contentPart) => {
+    const name = contentPart['type'] === 'tool_use' ? textAt(contentPart, 'name') : null
+    return name === null ? [] : [{ name, input: contentPart['input'] }]
   })
 }
 

@@ -50,15 +50,16 @@ export function toldCall({ input, output, error }: Json): ToldCommand | ToldEdit
  * written. Whoever decides about the call needs the whole path.
  */
 export function callInShort(payload: Json, chars: number, pathText = (path: string) => path): string {
-  const told = toldCall(payload)
-  if (told?.is === 'command') return inShort(`$ ${told.command}`, chars)
-  if (told) return `${inShort(told.files.map(pathText).join(', '), chars)} +${told.added} −${told.removed}`
+  const callFacts = toldCall(payload)
+  if (callFacts?.is === 'command') return inShort(`$ ${callFacts.command}`, chars)
+  if (callFacts)
+    return `${inShort(callFacts.files.map(pathText).join(', '), chars)} +${callFacts.added} −${callFacts.removed}`
   const { input } = payload
   if (!isObject(input)) return input === undefined ? '' : inShort(input, chars)
   const subagent = textAt(input, 'subagent_type')
   const file = textAt(input, 'file_path')
-  const said = (file && pathText(file)) ?? (subagent && [subagent, textAt(input, 'description') ?? ''].join(': '))
-  return inShort(said ?? input, chars)
+  const fileText = (file && pathText(file)) ?? (subagent && [subagent, textAt(input, 'description') ?? ''].join(': '))
+  return inShort(fileText ?? input, chars)
 }
 
 const PATH_CHARS = 48
@@ -68,8 +69,12 @@ export function pathEnd(path: string): string {
   if (path.length <= PATH_CHARS || !/^(?:[/~\\]|[A-Za-z]:)/.test(path)) return path
   const parts = path.split(/(?=[/\\])/)
   let end = parts.pop() ?? ''
-  for (let part = parts.pop(); part !== undefined && part.length + end.length < PATH_CHARS; part = parts.pop()) {
-    end = part + end
+  for (
+    let pathPart = parts.pop();
+    pathPart !== undefined && pathPart.length + end.length < PATH_CHARS;
+    pathPart = parts.pop()
+  ) {
+    end = pathPart + end
   }
   return `…${end}`
 }
@@ -77,8 +82,8 @@ export function pathEnd(path: string): string {
 /** The result of a call, in one line. Empty: it says no more than the call. */
 export function outputInShort(payload: Json, chars: number): string {
   const { input, output } = payload
-  const told = toldCall(payload)
-  if (told) return told.is === 'command' ? inShort(told.output ?? '', chars) : ''
+  const callFacts = toldCall(payload)
+  if (callFacts) return callFacts.is === 'command' ? inShort(callFacts.output ?? '', chars) : ''
   if (output === undefined) return ''
   const isText = isObject(input) && (textAt(input, 'file_path') ?? textAt(input, 'subagent_type')) !== null
   return inShort((isText ? outputText(output) : null) ?? output, chars)

@@ -35,7 +35,7 @@ export function problemOf(event: ToldEvent): ToldProblem | null {
 
 function whyNeverRan(payload: Json, { message }: Failure): string {
   const reason = outcomeText(payload).replace(/^never ran(?:: )?/, '')
-  return [reason, message ?? ''].filter((part) => part !== '').join(': ')
+  return [reason, message ?? ''].filter((reasonPart) => reasonPart !== '').join(': ')
 }
 
 /** By the action of a decision. */
@@ -49,5 +49,5 @@ function reasonOf(payload: Json): string {
   const { policyIds } = payload
   const ids = Array.isArray(policyIds) ? policyIds.filter((id) => typeof id === 'string') : []
   const by = ids.length === 0 ? '' : inShort(`by ${ids.join(', ')}`)
-  return [by, inShort(decisionReason(payload))].filter((part) => part !== '').join(': ')
+  return [by, inShort(decisionReason(payload))].filter((reasonPart) => reasonPart !== '').join(': ')
 }

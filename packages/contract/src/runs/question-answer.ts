@@ -19,8 +19,11 @@ const LEFT_OUT = '[left out]'
 
 /** Null: neither a question nor an answer. */
 export function saidIn(eventType: string, label: string, payload: Json): Said | null {
-  const said = { question: lineOf(questionIn(eventType, payload)), answer: lineOf(answerIn(eventType, label, payload)) }
-  return said.question === null && said.answer === null ? null : said
+  const runLines = {
+    question: lineOf(questionIn(eventType, payload)),
+    answer: lineOf(answerIn(eventType, label, payload)),
+  }
+  return runLines.question === null && runLines.answer === null ? null : runLines
 }
 
 function questionIn(eventType: string, payload: Json): string {

@@ -16,14 +16,14 @@ const NUMBER = /^-?[0-9]+(\.[0-9]+)?$/
 
 /** Null: the text is no such filter. */
 export function readScoreFilter(text: string): ScoreFilter | null {
-  const found = FORM.exec(text)
-  const name = found?.[1]?.trim() ?? ''
-  if (found === null || name === '') return null
-  const compare = (found[2] ?? null) as ScoreComparison | null
-  const given = found[3]?.trim()
+  const formMatch = FORM.exec(text)
+  const name = formMatch?.[1]?.trim() ?? ''
+  if (formMatch === null || name === '') return null
+  const compare = (formMatch[2] ?? null) as ScoreComparison | null
+  const soughtValue = formMatch[3]?.trim()
   if (compare === null) return { name, compare, value: null }
-  if (given === undefined || given === '') return null
-  if (NUMBER.test(given)) return { name, compare, value: Number(given) }
+  if (soughtValue === undefined || soughtValue === '') return null
+  if (NUMBER.test(soughtValue)) return { name, compare, value: Number(soughtValue) }
   if (compare !== '=') return null
-  return { name, compare, value: given === 'true' ? true : given === 'false' ? false : given }
+  return { name, compare, value: soughtValue === 'true' ? true : soughtValue === 'false' ? false : soughtValue }
 }

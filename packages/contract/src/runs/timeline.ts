@@ -28,10 +28,10 @@ export function barsOf(steps: readonly DrawnStep[]): Bar[] {
     const { spanId, time, eventId, eventType, latency } = step
     const depth = depthOf(spanId)
     if (latency !== null) return { ...called(step, latency), depth }
-    const own = spanId === null ? undefined : spans.get(spanId)
+    const spanStart = spanId === null ? undefined : spans.get(spanId)
     // The last event of the run's own span is its outcome, which closes more than this span.
-    const closes = own?.last === eventId && eventType === 'AGENT_STEP'
-    return { from: closes ? own.from : time, to: time, depth }
+    const closes = spanStart?.last === eventId && eventType === 'AGENT_STEP'
+    return { from: closes ? spanStart.from : time, to: time, depth }
   })
 }
 
@@ -55,8 +55,8 @@ function spansOf(steps: readonly DrawnStep[]): Map<string, { from: number; last:
 }
 
 /** The time that the bars take up. */
-export function extentOf(bars: readonly Bar[]): { from: number; span: number } {
+export function extentOf(stepBars: readonly Bar[]): { from: number; span: number } {
   let [from, to] = [Infinity, -Infinity]
-  for (const bar of bars) [from, to] = [Math.min(from, bar.from), Math.max(to, bar.to)]
+  for (const bar of stepBars) [from, to] = [Math.min(from, bar.from), Math.max(to, bar.to)]
   return from > to ? { from: 0, span: 1 } : { from, span: Math.max(1, to - from) }
 }

@@ -61,11 +61,11 @@ export function closedBodies<Routes extends Record<string, Route>>(routes: Route
 }
 
 /** A nested schema loses its name, because replies have the open one. */
-function closed({ $id: _, ...part }: Part): Part {
-  const { properties, items, anyOf } = part
+function closed({ $id: _, ...schemaPart }: Part): Part {
+  const { properties, items, anyOf } = schemaPart
   const members = Object.entries(properties ?? {}).map(([name, member]) => [name, closed(member)])
   return {
-    ...part,
+    ...schemaPart,
     ...(properties && { properties: Object.fromEntries(members) as Record<string, Part>, additionalProperties: false }),
     ...(items && { items: closed(items) }),
     ...(anyOf && { anyOf: anyOf.map(closed) }),

@@ -19,11 +19,11 @@ export interface HookAccount extends Account {
  */
 export function readAccount(file: string, variables: Variables = process.env): HookAccount | null {
   const { TACHO_API_KEY: apiKey, TACHO_URL: url } = variables
-  const kept = readFile(file)
-  if (!kept) return apiKey ? { apiKey, url: url || DEFAULT_URL } : null
-  if ((!url || url === kept.url) && (!apiKey || apiKey === kept.apiKey)) return kept
+  const savedAccount = readFile(file)
+  if (!savedAccount) return apiKey ? { apiKey, url: url || DEFAULT_URL } : null
+  if ((!url || url === savedAccount.url) && (!apiKey || apiKey === savedAccount.apiKey)) return savedAccount
   const ignored = `Tacho ignores TACHO_URL and TACHO_API_KEY of the environment; ${file} has address and key.`
-  return { ...kept, ignored }
+  return { ...savedAccount, ignored }
 }
 
 function readFile(file: string): Account | null {

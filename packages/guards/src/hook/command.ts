@@ -44,7 +44,7 @@ export function commandFor(
   event: string,
   variables = process.env,
 ): string {
-  const own = {
+  const ownCommands = {
     // The Node of the installation is there, if the package has none of its own.
     PATH: `${path.dirname(process.execPath)}:/usr/bin:/bin`,
     ...(stateFolder !== null && { TACHO_STATE_DIR: stateFolder }),
@@ -56,7 +56,7 @@ export function commandFor(
   const words = [
     '/usr/bin/env',
     '-i',
-    ...Object.entries(own).map(([name, value]) => `${name}=${value}`),
+    ...Object.entries(ownCommands).map(([name, value]) => `${name}=${value}`),
     '/bin/sh',
     ...(isBeforeTool ? ['-c', beforeTool(agent), 'before-tool'] : []),
     program,

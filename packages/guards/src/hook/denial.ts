@@ -22,15 +22,16 @@ export function denialText(error: ToolBlockedError, call: ToolCall): string {
   if (policy === undefined) return `Tacho did not allow ${shown}. ${modelText}`
   const did = BY_PERSON.has(code) ? 'asks a person before' : 'denied'
   // The message stands where the person looks first, so it is not said again.
-  const said = policyMessage === null ? '.' : `: ${endedBy(policyMessage)}`
-  const rest = policyMessage === null ? modelText : modelText.replace(` The policy says: ${policyMessage}`, () => '')
-  return `Tacho: policy ${visible(policy)} ${did} ${shown}${said} ${rest}`
+  const policyText = policyMessage === null ? '.' : `: ${endedBy(policyMessage)}`
+  const withoutPolicy =
+    policyMessage === null ? modelText : modelText.replace(` The policy says: ${policyMessage}`, () => '')
+  return `Tacho: policy ${visible(policy)} ${did} ${shown}${policyText} ${withoutPolicy}`
 }
 
 /** The command, the file, or the beginning of the input. */
 export function callInShort({ toolName, input }: Pick<ToolCall, 'toolName' | 'input'>): string {
-  const given = typeof input === 'object' && input !== null ? (input as Record<string, unknown>) : {}
-  const named = ['command', 'file_path', 'filePath', 'path'].map((name) => textOf(given[name])).find(Boolean)
+  const inputFields = typeof input === 'object' && input !== null ? (input as Record<string, unknown>) : {}
+  const named = ['command', 'file_path', 'filePath', 'path'].map((name) => textOf(inputFields[name])).find(Boolean)
   const text = named ?? `${toolName} ${typeof input === 'string' ? input : (JSON.stringify(input) ?? '')}`
   return `\`${visible(text.length > CALL_CHARS ? `${text.slice(0, CALL_CHARS)}…` : text)}\``
 }

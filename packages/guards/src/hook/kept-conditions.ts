@@ -43,15 +43,15 @@ export function openKeptConditions(directory: string, { url, apiKey }: Account, 
   const file = path.join(directory, 'conditions')
   const signatureOf = (content: Uint8Array) =>
     createHmac('sha256', apiKey).update(`conditions\n${url}\n${build}\n`).update(content).digest()
-  const kept = read(file, signatureOf)
+  const keptPrograms = read(file, signatureOf)
   const used = new Map<string, Node>()
   let isNew = false
   return {
     get(source) {
-      const tree = kept.trees.get(source)
+      const tree = keptPrograms.trees.get(source)
       if (tree === undefined) return undefined
       try {
-        const root = treeOf(tree, kept.programs)
+        const root = treeOf(tree, keptPrograms.programs)
         used.set(source, root)
         return conditionOf(source, root)
       } catch {

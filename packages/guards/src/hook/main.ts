@@ -29,24 +29,24 @@ async function readInput(): Promise<string> {
   }, RECORD_MS)
   try {
     for (;;) {
-      const part = Buffer.allocUnsafe(PART_BYTES)
-      const length = await readPart(part)
+      const readBuffer = Buffer.allocUnsafe(PART_BYTES)
+      const length = await readPart(readBuffer)
       if (length === 0) return Buffer.concat(parts).toString()
       bytes += length
       if (bytes > RECORD_BYTES_MAX) throw new Error(`the record has more than ${RECORD_BYTES_MAX} bytes`)
-      parts.push(part.subarray(0, length))
+      parts.push(readBuffer.subarray(0, length))
     }
   } finally {
     clearTimeout(timer)
   }
 }
 
-function readPart(part: Buffer): Promise<number> {
+function readPart(readBuffer: Buffer): Promise<number> {
   return new Promise((resolve, reject) => {
-    read(0, part, 0, part.length, null, (error, length) => {
+    read(0, readBuffer, 0, readBuffer.length, null, (error, length) => {
       if (!error) resolve(length)
       // Its other end made it one that does not wait.
-      else if (error.code === 'EAGAIN') setTimeout(() => void readPart(part).then(resolve, reject), AGAIN_MS)
+      else if (error.code === 'EAGAIN') setTimeout(() => void readPart(readBuffer).then(resolve, reject), AGAIN_MS)
       else reject(error)
     })
   })

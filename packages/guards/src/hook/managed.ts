@@ -47,8 +47,8 @@ function toml(hooks: Hooks): string {
 /** The settings in our own file, as those of a user look. */
 export function managedSettings(agent: AgentName, text: string): Settings {
   if (agent !== 'codex') return JSON.parse(text) as Settings
-  const found = text.matchAll(/^\[\[hooks\.(\w+)\.hooks\]\]\ntype = "command"\ncommand = (".*")$/gm)
-  const hooks = [...found].map(([, event, command]) => [
+  const hookMatches = text.matchAll(/^\[\[hooks\.(\w+)\.hooks\]\]\ntype = "command"\ncommand = (".*")$/gm)
+  const hooks = [...hookMatches].map(([, event, command]) => [
     event,
     [{ hooks: [{ command: JSON.parse(String(command)) as unknown }] }],
   ])

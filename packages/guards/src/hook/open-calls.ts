@@ -92,11 +92,11 @@ export function openCalls(directory: string) {
     put(record: HookRecord, call: OpenCall): void {
       mkdirSync(folder, { recursive: true, mode: 0o700 })
       const { input, ...facts } = call
-      const kept = (JSON.stringify(input) ?? '').length <= INPUT_CHARS_MAX ? call : facts
+      const keptCall = (JSON.stringify(input) ?? '').length <= INPUT_CHARS_MAX ? call : facts
       // Without an id, equal calls may run at once.
       const number = record.toolCallId === undefined ? `-${call.startedAt}` : ''
       const file = `${nameOf(record)}${number}.${call.isRefused ? 'refused' : 'judged'}`
-      writeFileSync(path.join(folder, file), JSON.stringify(kept), { mode: 0o600 })
+      writeFileSync(path.join(folder, file), JSON.stringify(keptCall), { mode: 0o600 })
     },
     /** The call of the hook after a tool. Of equal calls without ids, the last: an earlier one may have failed without a hook. */
     take(record: HookRecord): StoredCall | null {

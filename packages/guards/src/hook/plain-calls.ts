@@ -42,9 +42,9 @@ export function allowPlainCall(account: Account, agent: AgentName, record: HookR
     risk: { signals: riskSignals },
     now: Date.now(),
   })
-  const kept = openKeptConditions(directory, account)
+  const keptConditions = openKeptConditions(directory, account)
   for (const source of conditions) {
-    const condition = kept.get(source)
+    const condition = keptConditions.get(source)
     if (!condition) return false
     const outcome = evaluateWith(condition, fact)
     if (!outcome.ok || outcome.matched) return false

@@ -31,19 +31,19 @@ const BEFORE_TOOL = /^\W*(pre|before)[\W_]*tool/i
  * @param step the agent's name of the step, for agents whose records do not say it.
  */
 export function readRecord(agent: AgentName, text: string, step?: string): HookRecord | null {
-  const given = objectOf(text)
-  if (!given) return null
+  const recordFields = objectOf(text)
+  if (!recordFields) return null
   const form = AGENTS[agent]
-  const fields: Record<string, unknown> = { ...given }
-  for (const [theirs, ours] of Object.entries(form.fields)) fields[ours] ??= given[theirs]
+  const fields: Record<string, unknown> = { ...recordFields }
+  for (const [theirs, ours] of Object.entries(form.fields)) fields[ours] ??= recordFields[theirs]
   const sessionId = textOf(fields['session_id'])
   const named = textOf(step ?? fields['hook_event_name'])
   if (sessionId === undefined || sessionId === '' || named === undefined) return null
   const event = (Object.hasOwn(form.events, named) && form.events[named]) || named
   const [ofStep, ...inputNames] = (form.tools && Object.hasOwn(form.tools, named) && form.tools[named]) || []
-  if (ofStep !== undefined && inputNames.every((name) => typeof given[name] === 'string')) {
+  if (ofStep !== undefined && inputNames.every((name) => typeof recordFields[name] === 'string')) {
     fields['tool_name'] = ofStep
-    fields['tool_input'] = Object.fromEntries(inputNames.map((name) => [name, given[name]]))
+    fields['tool_input'] = Object.fromEntries(inputNames.map((name) => [name, recordFields[name]]))
   }
   const toolName = textOf(fields['tool_name'])
   if (BEFORE_TOOL.test(event) && (event !== 'PreToolUse' || !toolName)) return null

@@ -135,7 +135,7 @@ const KEPT_MAX = 1_000
 export function startedByRepository(looked: Looked): string[] {
   const { agent, cwd, isOurs } = looked
   const { settings = [], texts = [], instructions = [], modules = [] } = FORMS[agent]
-  const found = foldersOf(cwd).flatMap((folder) => {
+  const repositoryFiles = foldersOf(cwd).flatMap((folder) => {
     const read = (file: string): string => textOf(path.join(folder, file))
     const below = (each: string): string[] => filesBelow(folder, each)
     return [
@@ -157,7 +157,7 @@ export function startedByRepository(looked: Looked): string[] {
       ),
     ]
   })
-  return [...new Set([...found, ...vanishedIn(projectOf(cwd), isWatched(looked))])].sort()
+  return [...new Set([...repositoryFiles, ...vanishedIn(projectOf(cwd), isWatched(looked))])].sort()
 }
 
 /** Whether the file of a project could start something in this session. */
@@ -197,8 +197,8 @@ export function reportStarted(tacho: Tacho, run: Run, directory: string, looked:
 
 /** The settings with these names, and the names in them: `hooks.PreToolUse`, `env.PATH`, `apiKeyHelper`. */
 function startedIn({ agent, ignored, isOurs }: Looked, text: string, names: readonly string[]): string[] {
-  const given = parsed(text)
-  const settings = given && withoutHooks(given, agent, isOurs)
+  const parsedSettings = parsed(text)
+  const settings = parsedSettings && withoutHooks(parsedSettings, agent, isOurs)
   return names
     .filter((name) => !ignored.has(name))
     .flatMap((name) => {

@@ -104,7 +104,7 @@ export async function runHook(
   const run = sessionRun(tacho, { agent, sessionId, subagent: subagentOf(record) }, usedBefore)
   let answer = ''
   /** For the person in front of the agent. */
-  const said: string[] = []
+  const hookTexts: string[] = []
   let deliveryMs = DELIVERY_MS
   if (isBeforeTool) {
     // The agent waits: the next hook delivers.
@@ -123,12 +123,12 @@ export async function runHook(
   } else if (isAfterTool) {
     const { callId } = record
     const opened = calls.take(record)
-    said.push(...recordCall(tacho, run, record, agent, opened))
+    hookTexts.push(...recordCall(tacho, run, record, agent, opened))
     if (opened) handoffs.ended(opened, record.fields['tool_response'])
     if (callId !== '' && !judged.of(sessionId)(callId)) {
       const { reportUnjudged } = await import('./unjudged.ts')
       judged.add(sessionId, [callId])
-      said.push(reportUnjudged(tacho, run, agent, [toolCallOf(record).toolName]))
+      hookTexts.push(reportUnjudged(tacho, run, agent, [toolCallOf(record).toolName]))
     }
     called.add(sessionId)
   } else {
@@ -149,16 +149,16 @@ export async function runHook(
     rejected.deleteOld(Date.now())
     decisions.deleteOld(Date.now())
     judged.deleteOld(Date.now())
-    said.push(...(await greeting(tacho, ignored)))
+    hookTexts.push(...(await greeting(tacho, ignored)))
     const { reportStarted } = await import('./repository.ts')
-    said.push(...reportStarted(tacho, run, state.directory, { ...lookedAt(options), cwd: placeOf(record).cwd }))
+    hookTexts.push(...reportStarted(tacho, run, state.directory, { ...lookedAt(options), cwd: placeOf(record).cwd }))
   }
   if (COMPARED.has(record.event)) {
     const { filesToCompare, recordUnjudged, takeUnjudged } = await import('./unjudged.ts')
-    const found = await takeUnjudged(agent, filesToCompare(options, record, judged), judged)
-    for (const [session, unseen] of found) said.push(recordUnjudged(tacho, agent, session, unseen))
+    const unjudgedCalls = await takeUnjudged(agent, filesToCompare(options, record, judged), judged)
+    for (const [session, unseen] of unjudgedCalls) hookTexts.push(recordUnjudged(tacho, agent, session, unseen))
   }
-  if (said.length > 0) answer = warn(said.join(' '), agent)
+  if (hookTexts.length > 0) answer = warn(hookTexts.join(' '), agent)
   await tacho.ready()
   // What is not delivered stays in the spool.
   if (deliveryMs > 0) {
@@ -297,13 +297,13 @@ function recordCall(tacho: Tacho, run: Run, record: HookRecord, agent: AgentName
 async function greeting(tacho: Tacho, ignored: string | undefined): Promise<string[]> {
   await tacho.configuration.ready(CONFIGURATION_WAIT_MS)
   const { current, source } = tacho.configuration.state
-  const said = ignored === undefined ? [] : [ignored]
+  const ignoredTexts = ignored === undefined ? [] : [ignored]
   if (!current) {
-    said.push(`Tacho cannot be reached. ${NOT_CONFIGURED.replace('the tool was not run', 'no tool runs')}`)
+    ignoredTexts.push(`Tacho cannot be reached. ${NOT_CONFIGURED.replace('the tool was not run', 'no tool runs')}`)
   } else if (source === 'disk') {
-    said.push(`Tacho cannot be reached; its last known policies decide${ageOf(tacho)}.`)
+    ignoredTexts.push(`Tacho cannot be reached; its last known policies decide${ageOf(tacho)}.`)
   }
-  return said
+  return ignoredTexts
 }
 
 /** How old the policies are, if they could not be confirmed. */

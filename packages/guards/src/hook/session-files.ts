@@ -64,18 +64,25 @@ const FORMS: Partial<Record<AgentName, Form>> = {
     below: /\/projects\/.*$/,
     sessionId: ({ sessionId }) => sessionId,
     entries: ({ message }) =>
-      listOf(objectOf(message)['content']).flatMap((part): Entry[] => {
-        if (part['type'] === 'tool_use') {
-          return [{ is: 'call', callId: String(part['id']), toolName: String(part['name']), input: part['input'] }]
+      listOf(objectOf(message)['content']).flatMap((contentPart): Entry[] => {
+        if (contentPart['type'] === 'tool_use') {
+          return [
+            {
+              is: 'call',
+              callId: String(contentPart['id']),
+              toolName: String(contentPart['name']),
+              input: contentPart['input'],
+            },
+          ]
         }
-        if (part['type'] !== 'tool_result') return []
-        const said = (part['is_error'] === true && textOf(part['content'])) || ''
-        const declined = CLAUDE_DECLINED.test(said) ? said : undefined
+        if (contentPart['type'] !== 'tool_result') return []
+        const errorText = (contentPart['is_error'] === true && textOf(contentPart['content'])) || ''
+        const declined = CLAUDE_DECLINED.test(errorText) ? errorText : undefined
         return [
           {
             is: 'result',
-            callId: String(part['tool_use_id']),
-            ran: declined === undefined && !CLAUDE_REFUSED.test(said),
+            callId: String(contentPart['tool_use_id']),
+            ran: declined === undefined && !CLAUDE_REFUSED.test(errorText),
             declined,
           },
         ]
@@ -124,8 +131,8 @@ const FORMS: Partial<Record<AgentName, Form>> = {
     below: /\/projects\/.*$/,
     sessionId: ({ sessionId }) => sessionId,
     entries: ({ message, toolCallResult }) =>
-      listOf(objectOf(message)['parts']).flatMap((part): Entry[] => {
-        const { functionCall, functionResponse } = part
+      listOf(objectOf(message)['parts']).flatMap((messagePart): Entry[] => {
+        const { functionCall, functionResponse } = messagePart
         const { id, name, args } = objectOf(functionCall ?? functionResponse)
         const callId = textOf(id) ?? ''
         if (functionCall) return [{ is: 'call', callId, toolName: textOf(name) ?? '', input: args }]

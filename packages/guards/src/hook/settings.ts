@@ -86,23 +86,25 @@ export function withoutHooks(
 ): Settings {
   const { hooks, ...others } = settings
   if (!isObject(hooks)) return settings
-  const kept: Settings = {}
+  const otherSettings: Settings = {}
   for (const [event, groups] of Object.entries(hooks)) {
     if (!Array.isArray(groups)) {
-      kept[event] = groups
+      otherSettings[event] = groups
       continue
     }
     const isOurs = (hook: unknown): boolean => isObject(hook) && isOur(commandIn(hook), event)
     const left = groups.flatMap((group: unknown) => {
       if (isOurs(group)) return []
       if (!isObject(group) || !Array.isArray(group['hooks'])) return [group]
-      const own = group['hooks'].filter((hook: unknown) => !isOurs(hook))
-      if (own.length === group['hooks'].length) return [group]
-      return own.length === 0 ? [] : [{ ...group, hooks: own }]
+      const otherHooks = group['hooks'].filter((hook: unknown) => !isOurs(hook))
+      if (otherHooks.length === group['hooks'].length) return [group]
+      return otherHooks.length === 0 ? [] : [{ ...group, hooks: otherHooks }]
     })
-    if (left.length > 0 || groups.length === 0) kept[event] = left
+    if (left.length > 0 || groups.length === 0) otherSettings[event] = left
   }
-  return Object.keys(kept).length > 0 || Object.keys(hooks).length === 0 ? { ...settings, hooks: kept } : others
+  return Object.keys(otherSettings).length > 0 || Object.keys(hooks).length === 0
+    ? { ...settings, hooks: otherSettings }
+    : others
 }
 
 /** Our hooks that `others` lack, as lines for people: steps with the same command share one. */

@@ -53,17 +53,17 @@ export function partsOf(text: string, variables: Map<string, string>): ShellPart
   }
   /** Reads `$…` or a backtick at this place; returns what it stands for. */
   const expansion = (): string => {
-    const rest = source.slice(at, at + 200)
-    const inner = source[at] === '`' ? closing('`') : rest.startsWith('$(') ? closing(')') : null
+    const sourceStart = source.slice(at, at + 200)
+    const inner = source[at] === '`' ? closing('`') : sourceStart.startsWith('$(') ? closing(')') : null
     if (inner !== null) {
       parts.push({ is: 'inner', text: source.slice(at + (source[at] === '`' ? 1 : 2), inner) })
       at = inner
       return UNKNOWN
     }
-    const [whole = '', plain, braced] = /^\$(?:(\w+)|\{(\w+)\})/.exec(rest) ?? []
+    const [whole = '', plain, braced] = /^\$(?:(\w+)|\{(\w+)\})/.exec(sourceStart) ?? []
     at += Math.max(0, whole.length - 1)
     const known = variables.get(plain ?? braced ?? '')
-    if (known === undefined && whole === '') return source[at] === '$' && /^\$[\s"']/.test(rest) ? '$' : UNKNOWN
+    if (known === undefined && whole === '') return source[at] === '$' && /^\$[\s"']/.test(sourceStart) ? '$' : UNKNOWN
     return known ?? UNKNOWN
   }
   const closing = (end: ')' | '`'): number => {

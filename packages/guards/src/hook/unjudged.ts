@@ -27,16 +27,19 @@ export function filesToCompare(
   { event, fields }: HookRecord,
   judged: JudgedCalls,
 ): Compared {
-  const own = textOf(fields['transcript_path'])
+  const transcriptPath = textOf(fields['transcript_path'])
   const cwd = isProject ? (textOf(fields['cwd']) ?? '') : null
-  if (agent === 'opencode') return { files: [own ?? sessionDatabase()], cwd }
+  if (agent === 'opencode') return { files: [transcriptPath ?? sessionDatabase()], cwd }
   if (event !== 'SessionStart') {
-    return { files: [own, textOf(fields['agent_transcript_path'])].filter((file) => file !== undefined), cwd }
+    return {
+      files: [transcriptPath, textOf(fields['agent_transcript_path'])].filter((file) => file !== undefined),
+      cwd,
+    }
   }
   const now = Date.now()
   const which = `${agent}\n${cwd ?? ''}`
   const since = Math.max(judged.since(now), judged.swept(which) - OVERLAP_MS)
-  const files = sessionFiles(agent, own, since).filter((file) => cwd === null || cwdOf(file) === cwd)
+  const files = sessionFiles(agent, transcriptPath, since).filter((file) => cwd === null || cwdOf(file) === cwd)
   judged.setSwept(which, now)
   return { files, cwd }
 }
@@ -49,7 +52,7 @@ export async function takeUnjudged(
 ): Promise<Map<string, KeptCall[]>> {
   const now = Date.now()
   const since = Math.max(judged.since(now), now - JUDGED_KEPT_MS)
-  const found = new Map<string, KeptCall[]>()
+  const unjudgedCalls = new Map<string, KeptCall[]>()
   for (const file of files) {
     // Hooks of several projects read one database.
     const place = agent === 'opencode' ? `${file}\n${cwd ?? ''}` : file
@@ -65,10 +68,10 @@ export async function takeUnjudged(
         sessionId,
         unseen.map(({ callId }) => callId),
       )
-      found.set(sessionId, [...(found.get(sessionId) ?? []), ...unseen])
+      unjudgedCalls.set(sessionId, [...(unjudgedCalls.get(sessionId) ?? []), ...unseen])
     }
   }
-  return found
+  return unjudgedCalls
 }
 
 /** Records them in the run of their session. Returns a sentence for the person. */

@@ -31,7 +31,9 @@ export function writesOutside(agent: AgentName, toolName: string, input: unknown
   if (!kinds.edit.includes(toolName) && !kinds.shell.includes(toolName)) return false
   const paths = kinds.edit.includes(toolName) ? editedPaths(input) : commandPaths(input, place.cwd)
   const allowed = [projectOf(place.start), ...TEMPORARY].map(real)
-  return paths.length > PATHS_MAX || paths.some((given) => !isInside(path.resolve(place.cwd, given), allowed))
+  return (
+    paths.length > PATHS_MAX || paths.some((writtenPath) => !isInside(path.resolve(place.cwd, writtenPath), allowed))
+  )
 }
 
 /** The repository around the folder, or the folder itself. A repository of all the user's files is no project. */
@@ -44,18 +46,20 @@ export function projectOf(start: string): string {
 
 function isInside(target: string, folders: readonly string[]): boolean {
   if (DEVICE.test(target)) return true
-  const found = real(target)
-  return folders.some((folder) => found === folder || found.startsWith(folder.endsWith('/') ? folder : `${folder}/`))
+  const realTarget = real(target)
+  return folders.some(
+    (folder) => realTarget === folder || realTarget.startsWith(folder.endsWith('/') ? folder : `${folder}/`),
+  )
 }
 
 /** Where a path leads, through links, also if its end does not exist yet. */
-function real(given: string): string {
+function real(pathText: string): string {
   try {
-    let existing = given
+    let existing = pathText
     while (existing !== path.dirname(existing) && !lstatSync(existing, { throwIfNoEntry: false })) {
       existing = path.dirname(existing)
     }
-    return path.join(realpathSync(existing), path.relative(existing, given))
+    return path.join(realpathSync(existing), path.relative(existing, pathText))
   } catch {
     // A link to nothing, or a folder that cannot be read: nothing says that it is inside.
     return '/'
@@ -73,7 +77,7 @@ function patchedPaths(patch: string): string[] {
   return [...patch.matchAll(PATCHED)].map(([, file = '']) => file.trim())
 }
 
-const withHome = (given: string): string => given.replace(/^~(?=\/|$)/, homedir())
+const withHome = (pathText: string): string => pathText.replace(/^~(?=\/|$)/, homedir())
 
 function commandPaths(input: unknown, cwd: string): string[] {
   const command = (input as { command?: unknown } | null)?.command
@@ -125,20 +129,20 @@ function pathsWritten(text: string, shell: Shell): string[] {
   const outer: string[] = []
   const paths: string[] = []
   let { cwd } = shell
-  const add = (given: string): void => {
+  const add = (pathText: string): void => {
     // The part before what only the shell knows says where it is, if it begins with a folder.
-    const known = given.includes(UNKNOWN) ? given.slice(0, given.indexOf(UNKNOWN)) : given
+    const known = pathText.includes(UNKNOWN) ? pathText.slice(0, pathText.indexOf(UNKNOWN)) : pathText
     if (known !== '') paths.push(path.resolve(cwd, known))
   }
   const within = (inner: string): void =>
     void paths.push(...pathsWritten(inner, { cwd, variables: shell.variables, depth: shell.depth + 1 }))
-  for (const part of partsOf(text, shell.variables)) {
-    if (part.is === 'open') outer.push(cwd)
-    else if (part.is === 'close') cwd = outer.pop() ?? cwd
-    else if (part.is === 'inner') within(part.text)
+  for (const shellPart of partsOf(text, shell.variables)) {
+    if (shellPart.is === 'open') outer.push(cwd)
+    else if (shellPart.is === 'close') cwd = outer.pop() ?? cwd
+    else if (shellPart.is === 'inner') within(shellPart.text)
     else {
-      for (const file of part.written) if (!/^[\d-]+$/.test(file)) add(file)
-      const [program = '', ...words] = withoutWrappers(part.words)
+      for (const file of shellPart.written) if (!/^[\d-]+$/.test(file)) add(file)
+      const [program = '', ...words] = withoutWrappers(shellPart.words)
       const name = path.basename(program)
       if (name === 'cd' || name === 'pushd') {
         const [to = shell.variables.get('HOME') ?? cwd] = words.filter((word) => !word.startsWith('-'))

@@ -30,8 +30,8 @@ export async function startServer(command: string, args: readonly string[]): Pro
     child.once('exit', (code, signal) => {
       clearTimeout(timer)
       isClosing = true
-      const rest = setTimeout(() => child.stdout.destroy(), OUTPUT_MS)
-      child.stdout.once('close', () => clearTimeout(rest))
+      const outputTimer = setTimeout(() => child.stdout.destroy(), OUTPUT_MS)
+      child.stdout.once('close', () => clearTimeout(outputTimer))
       resolve(code ?? 128 + (signal ? constants.signals[signal] : 0))
     })
   })

@@ -68,7 +68,7 @@ export class Definitions {
   observe(tools: readonly Json[], isLast: boolean): FlaggedTool[] {
     this.#readAgain()
     const { accepted, flagged } = this.#known
-    const found: FlaggedTool[] = []
+    const flaggedTools: FlaggedTool[] = []
     let isNew = false
     for (const tool of tools) {
       const { name } = tool
@@ -80,12 +80,12 @@ export class Definitions {
       else if (!before && this.#isFirst && accepted.size < TOOLS_MAX) isNew = Boolean(accepted.set(name, now))
       else if (!seen || !isSame(seen, now)) {
         if (seen || flagged.size < TOOLS_MAX) isNew = Boolean(flagged.set(name, now))
-        found.push(flaggedTool(name, before, now))
+        flaggedTools.push(flaggedTool(name, before, now))
       }
     }
     if (isNew) this.#store()
     if (isLast) this.#isFirst = false
-    return found
+    return flaggedTools
   }
 
   /** What `risk.signals` says of a tool. */
@@ -169,10 +169,10 @@ function digestsOf({ title, description, annotations, inputSchema, outputSchema 
 
 /** JSON text that is the same for any order of keys. */
 function ordered(value: unknown): string {
-  return JSON.stringify(value, (_, part: unknown) =>
-    isObject(part) && !JSON.isRawJSON(part)
-      ? Object.fromEntries(Object.entries(part).sort(([a], [b]) => (a < b ? -1 : 1)))
-      : part,
+  return JSON.stringify(value, (_, innerValue: unknown) =>
+    isObject(innerValue) && !JSON.isRawJSON(innerValue)
+      ? Object.fromEntries(Object.entries(innerValue).sort(([a], [b]) => (a < b ? -1 : 1)))
+      : innerValue,
   )
 }
 

@@ -88,8 +88,8 @@ function inexactIn(value: unknown, place: string): string | null {
   if (JSON.isRawJSON(value)) return place
   if (typeof value !== 'object' || value === null) return null
   for (const [key, part] of Object.entries(value)) {
-    const found = inexactIn(part, Array.isArray(value) ? `${place}[${key}]` : `${place}.${key}`)
-    if (found !== null) return found
+    const inexactPlace = inexactIn(part, Array.isArray(value) ? `${place}[${key}]` : `${place}.${key}`)
+    if (inexactPlace !== null) return inexactPlace
   }
   return null
 }

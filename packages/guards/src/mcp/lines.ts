@@ -24,10 +24,10 @@ export function endsOf(line: Buffer): LongLine {
 
 /** The id of a message that cannot be read: it stands at the beginning or at the end. */
 export function idIn({ start, end }: LongLine): string | number | null {
-  const found =
+  const lineEnd =
     /^\s*\{\s*(?:"jsonrpc"\s*:\s*"2\.0"\s*,\s*)?"id"\s*:\s*(\d{1,15}|"[^"\\]{1,200}")/.exec(start.toString()) ??
     /"id"\s*:\s*(\d{1,15}|"[^"\\]{1,200}")\s*(?:,\s*"jsonrpc"\s*:\s*"2\.0"\s*)?\}\s*$/.exec(end.toString())
-  return found?.[1] === undefined ? null : (JSON.parse(found[1]) as string | number)
+  return lineEnd?.[1] === undefined ? null : (JSON.parse(lineEnd[1]) as string | number)
 }
 
 const NEWLINE = 0x0a
@@ -41,14 +41,14 @@ export async function* linesOf(
   let bytes = 0
   let long: LongLine | null = null
 
-  function add(part: Buffer): void {
-    bytes += part.length
-    if (long) long = new LongLine(long.start, tail(Buffer.concat([long.end, part])))
+  function add(bufferPart: Buffer): void {
+    bytes += bufferPart.length
+    if (long) long = new LongLine(long.start, tail(Buffer.concat([long.end, bufferPart])))
     else if (bytes > maxBytes) {
-      const all = Buffer.concat([...parts, part])
+      const all = Buffer.concat([...parts, bufferPart])
       long = endsOf(all)
       parts = []
-    } else if (part.length > 0) parts.push(part)
+    } else if (bufferPart.length > 0) parts.push(bufferPart)
   }
 
   function take(): Buffer | LongLine {
@@ -79,11 +79,11 @@ function tail(buffer: Buffer): Buffer {
 
 /** The same stream without lines that are too long; `refused` is called for each of them. */
 export function boundedLines(stream: Readable, maxBytes: number, refused: () => void): Readable {
-  async function* kept(): AsyncGenerator<Buffer> {
+  async function* keptBuffers(): AsyncGenerator<Buffer> {
     for await (const line of linesOf(stream, maxBytes)) {
       if (line instanceof LongLine) refused()
       else yield Buffer.concat([line, Buffer.of(NEWLINE)])
     }
   }
-  return Readable.from(kept(), { objectMode: false })
+  return Readable.from(keptBuffers(), { objectMode: false })
 }

@@ -81,8 +81,10 @@ function metaOf(params: Json): Json {
 }
 
 /** What is judged of a call: the arguments, and the answers to the server's questions; null if they cannot be told apart. */
-export function inputOf({ arguments: given = {}, inputResponses }: Json): Json | null {
-  if (!isObject(given)) return null
-  if (inputResponses === undefined) return given
-  return isObject(inputResponses) && !Object.hasOwn(given, 'inputResponses') ? { ...given, inputResponses } : null
+export function inputOf({ arguments: callArguments = {}, inputResponses }: Json): Json | null {
+  if (!isObject(callArguments)) return null
+  if (inputResponses === undefined) return callArguments
+  return isObject(inputResponses) && !Object.hasOwn(callArguments, 'inputResponses')
+    ? { ...callArguments, inputResponses }
+    : null
 }

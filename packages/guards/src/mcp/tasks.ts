@@ -72,8 +72,8 @@ export class Tasks {
     if (status === 'completed' && result !== undefined) this.#end(taskId, (task) => task.resolve({ result }))
     if (status === 'failed') {
       const message = typeof statusMessage === 'string' ? statusMessage : 'The task failed.'
-      const given = isObject(error) ? { error } : { error: { code: 'task_failed', message } }
-      this.#end(taskId, (task) => task.resolve(given))
+      const taskResult = isObject(error) ? { error } : { error: { code: 'task_failed', message } }
+      this.#end(taskId, (task) => task.resolve(taskResult))
     }
     if (status === 'cancelled') {
       this.#end(taskId, (task) => task.reject(new ToolFailure('cancelled', 'The task was cancelled.')))

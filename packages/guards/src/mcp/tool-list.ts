@@ -77,9 +77,9 @@ export class ToolList {
         inputSchema,
       })
     }
-    const kept = tools.filter(({ name }) => typeof name !== 'string' || !isHidden(name))
-    if (kept.length === tools.length) return line
-    return JSON.stringify({ ...message, result: { ...result, tools: kept } })
+    const shownTools = tools.filter(({ name }) => typeof name !== 'string' || !isHidden(name))
+    if (shownTools.length === tools.length) return line
+    return JSON.stringify({ ...message, result: { ...result, tools: shownTools } })
   }
 
   #report(tools: readonly Json[], isLast: boolean): void {

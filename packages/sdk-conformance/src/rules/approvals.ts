@@ -14,14 +14,14 @@ const CONFIGURATION = serve({
   policies: [policy('ask', 'tool.name == "transfer"', 'REQUIRE_APPROVAL')],
 })
 
-function approval(status: string, given: object = {}): object {
+function approval(status: string, approvalFields: object = {}): object {
   const expiresAt = new Date(Date.now() + 60_000).toISOString()
   const decidedAt = status === 'PENDING' || status === 'EXPIRED' ? null : new Date().toISOString()
-  return { id: ID, status, expiresAt, decidedAt, decisionReason: null, ...given }
+  return { id: ID, status, expiresAt, decidedAt, decisionReason: null, ...approvalFields }
 }
 
 const created: Answer = json(201, approval('PENDING'))
-const answer = (status: string, given: object = {}): Answer => json(200, approval(status, given))
+const answer = (status: string, approvalFields: object = {}): Answer => json(200, approval(status, approvalFields))
 
 async function prepare({ service, refresh }: Subject, ask: Answer[], answers: Answer[]): Promise<void> {
   service.script('runtime-config', CONFIGURATION)

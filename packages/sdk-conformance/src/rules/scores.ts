@@ -5,7 +5,7 @@ import type { ScriptedService, SentEvent } from '../scripted-service.ts'
 
 const sent = (service: ScriptedService): SentEvent[] =>
   service.requests('events').flatMap(({ json }) => json as SentEvent[])
-const said = ({ eventType, payload }: SentEvent) => {
+const scoreFields = ({ eventType, payload }: SentEvent) => {
   const { release: _, ...score } = payload as Record<string, unknown>
   return [eventType, score]
 }
@@ -21,7 +21,7 @@ export const scoreRules: Rule[] = [
       await score({ name: 'tone', value: 'kind' })
       await flush()
       const [first, ...scores] = sent(service)
-      assert.deepEqual(scores.map(said), [
+      assert.deepEqual(scores.map(scoreFields), [
         ['SCORE', { name: 'helpful', value: true, comment: 'thanks', targetEventId: step, author: 'user-1' }],
         ['SCORE', { name: 'accuracy', value: 0.25 }],
         ['SCORE', { name: 'tone', value: 'kind' }],
@@ -35,8 +35,8 @@ export const scoreRules: Rule[] = [
     id: 'scores/late',
     title: 'A score of a run in another process names the run, and has no number that anybody would miss',
     async run({ service, score, flush }) {
-      const given = { runId: 'a run elsewhere', name: 'helpful', value: false, id: 'click-1', agentName: 'bot' }
-      assert.equal(await score(given), 'click-1')
+      const scoreSent = { runId: 'a run elsewhere', name: 'helpful', value: false, id: 'click-1', agentName: 'bot' }
+      assert.equal(await score(scoreSent), 'click-1')
       await score({ runId: 'a run elsewhere', name: 'helpful', value: true })
       await flush()
       const events = sent(service)

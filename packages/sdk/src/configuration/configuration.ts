@@ -47,10 +47,10 @@ const POLICY = ['policyId', 'name', 'version', 'condition', 'severity', 'action'
 /**
  * @internal One fault, such as a wrong hash of a prompt, rejects the whole configuration. Unknown fields are dropped.
  */
-export async function checkConfiguration(given: unknown): Promise<Checked> {
+export async function checkConfiguration(rawConfiguration: unknown): Promise<Checked> {
   const refuse = (problem: string): Checked => ({ ok: false, problem })
-  if (!isObject(given)) return refuse('it is not an object')
-  const { revision, prompts, policies } = given
+  if (!isObject(rawConfiguration)) return refuse('it is not an object')
+  const { revision, prompts, policies } = rawConfiguration
   if (typeof revision !== 'string' || revision === '') return refuse('revision is missing')
   if (!Array.isArray(prompts)) return refuse('prompts is not a list')
   if (!Array.isArray(policies)) return refuse('policies is not a list')

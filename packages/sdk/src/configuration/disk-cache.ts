@@ -41,8 +41,10 @@ export function createDiskCache(
         const stats = statSync(file)
         // A pipe or a device could be read forever.
         if (!stats.isFile() || stats.size > FILE_BYTES_MAX) return undefined
-        const kept = JSON.parse(readFileSync(file, 'utf8')) as Partial<KeptConfiguration> & { signature?: unknown }
-        const { etag = null, confirmedAt, body, signature } = kept
+        const storedConfiguration = JSON.parse(readFileSync(file, 'utf8')) as Partial<KeptConfiguration> & {
+          signature?: unknown
+        }
+        const { etag = null, confirmedAt, body, signature } = storedConfiguration
         if (signature !== (await signatureOf(etag, body)) || typeof confirmedAt !== 'number') return undefined
         return { etag, confirmedAt: Math.max(confirmedAt, stats.mtimeMs), body }
       } catch {
@@ -57,12 +59,12 @@ export function createDiskCache(
         // Only the age after a restart is wrong then.
       }
     },
-    async write(kept) {
+    async write(newConfiguration) {
       try {
         const { rename, writeFile } = await import('node:fs/promises')
         const temporary = `${file}.${crypto.randomUUID()}`
-        const signature = await signatureOf(kept.etag, kept.body)
-        await writeFile(temporary, JSON.stringify({ signature, ...kept }), { mode: 0o600, flag: 'wx' })
+        const signature = await signatureOf(newConfiguration.etag, newConfiguration.body)
+        await writeFile(temporary, JSON.stringify({ signature, ...newConfiguration }), { mode: 0o600, flag: 'wx' })
         await rename(temporary, file)
       } catch (error) {
         const code = (error as { code?: unknown }).code

@@ -49,9 +49,9 @@ export function toPrompt<Variables extends Readonly<Record<string, PromptValue>>
     versionId: deployed?.versionId ?? null,
     isFallback: deployed === undefined,
     render(variables?: Variables) {
-      const given = new Map<string, unknown>(Object.entries(variables ?? {}))
+      const givenValues = new Map<string, unknown>(Object.entries(variables ?? {}))
       return content.replace(PLACEHOLDER, (placeholder, variable: string) => {
-        const value = given.get(variable)
+        const value = givenValues.get(variable)
         if (value !== undefined) return textOf(value)
         // Others, such as `{{#if}}` of a template language, are not meant for it.
         if (/^[\p{L}\d_]/u.test(variable)) onMissing(variable)
@@ -73,8 +73,8 @@ const binaryText = ({ byteLength }: ArrayBufferView) => `[binary: ${byteLength} 
 
 function plain(this: unknown, key: string, value: unknown): unknown {
   // A Buffer would list its bytes.
-  const given = (this as Record<string, unknown>)[key]
-  if (ArrayBuffer.isView(given)) return binaryText(given)
+  const variableValue = (this as Record<string, unknown>)[key]
+  if (ArrayBuffer.isView(variableValue)) return binaryText(variableValue)
   if (typeof value === 'number' && !Number.isFinite(value)) return `[${value}]`
   if (typeof value === 'bigint') return String(value)
   if (typeof value !== 'object' || value === null) return value

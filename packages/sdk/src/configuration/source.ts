@@ -201,17 +201,18 @@ export class ConfigurationSource {
 
   /** True if what was kept is fresh. */
   async #readKept(): Promise<boolean> {
-    const kept = await this.#cache?.read()
+    const cachedConfiguration = await this.#cache?.read()
     // An age that is no number is too old.
-    const isYoung = kept && this.#core.runtime.now() - kept.confirmedAt <= this.#cacheMaxAgeMs
+    const isYoung =
+      cachedConfiguration && this.#core.runtime.now() - cachedConfiguration.confirmedAt <= this.#cacheMaxAgeMs
     if (isYoung && !this.#current) {
-      const checked = await checkConfiguration(kept.body)
+      const checked = await checkConfiguration(cachedConfiguration.body)
       if (checked.ok) {
-        this.#etag = kept.etag
-        this.#confirmedAt = kept.confirmedAt
+        this.#etag = cachedConfiguration.etag
+        this.#confirmedAt = cachedConfiguration.confirmedAt
         this.#swap(checked.configuration, 'disk')
         // A clock that was set back makes no file fresh.
-        const ageMs = this.#core.runtime.now() - kept.confirmedAt
+        const ageMs = this.#core.runtime.now() - cachedConfiguration.confirmedAt
         return ageMs >= 0 && ageMs < this.#cacheFreshMs
       }
     }

@@ -6,13 +6,13 @@ export const corrections = new Map<string, (fields: string) => string>()
 /** In pieces. Once for each recorder, an event says what was dropped before. */
 export function piecesOf(batch: readonly QueuedItem[], baseUrl: string): string[] {
   const corrected = corrections.get(baseUrl)
-  const told = new Set()
+  const toldReasons = new Set()
   const pieces: string[] = []
   for (const { written, recorder } of batch) {
     const [fields, payload] = written
     pieces.push(pieces.length === 0 ? '[' : ',', corrected?.(fields) ?? fields, payload)
-    if (recorder?.dropped && !told.has(recorder)) {
-      told.add(recorder)
+    if (recorder?.dropped && !toldReasons.has(recorder)) {
+      toldReasons.add(recorder)
       pieces.push(`,"dropped":${JSON.stringify(recorder.dropped)}`)
     }
     pieces.push('}')

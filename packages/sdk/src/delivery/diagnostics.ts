@@ -99,9 +99,9 @@ export function createDiagnostics(onDiagnostic: OnDiagnostic | undefined, { now 
 export function noteUnknown(
   { report }: Pick<Diagnostics, 'report'>,
   of: string,
-  given: object,
+  diagnosticFields: object,
   names: readonly string[],
 ) {
-  const unknown = Object.keys(given).find((name) => !names.includes(name))
+  const unknown = Object.keys(diagnosticFields).find((name) => !names.includes(name))
   if (unknown) report('warning', 'invalid_option', `${of} has no option ${cutText(unknown, 40)}.`)
 }

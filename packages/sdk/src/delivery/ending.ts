@@ -29,20 +29,25 @@ export function untilEnd<T>(act: () => T, within: Within, end: End): T {
 }
 
 /** False if it is no generator. Otherwise calls `end` with its last step. @param onItem receives each yielded value. */
-export function observeGenerator(given: unknown, within: Within, end: End, onItem?: (value: unknown) => void): boolean {
-  const isGenerator = Object.prototype.toString.call(given).endsWith('Generator]')
-  if (isGenerator) observeSteps(given as Work, within, end, onItem)
+export function observeGenerator(
+  streamValue: unknown,
+  within: Within,
+  end: End,
+  onItem?: (value: unknown) => void,
+): boolean {
+  const isGenerator = Object.prototype.toString.call(streamValue).endsWith('Generator]')
+  if (isGenerator) observeSteps(streamValue as Work, within, end, onItem)
   return isGenerator
 }
 
 /** Its work may go on after it is returned: a stream, a Response, an async iterable. */
-export function isStreamed(given: unknown): boolean {
+export function isStreamed(streamValue: unknown): boolean {
   return readSafely(() => {
     const {
       body,
       getReader,
       [Symbol.asyncIterator]: iterate,
-    } = given as { body?: Work } & Partial<AsyncIterable<unknown>> & Work
+    } = streamValue as { body?: Work } & Partial<AsyncIterable<unknown>> & Work
     return typeof (iterate ?? getReader ?? body?.['getReader']) === 'function'
   }, false)
 }
@@ -56,9 +61,9 @@ export function observeSteps(work: Work, within: Within, end: End, onItem?: (val
       const { done, value } = step as IteratorResult<unknown>
       return done ? finish(undefined, name === 'return') : onItem?.(value)
     }
-    work[name] = (...given: unknown[]) => {
+    work[name] = (...callArguments: unknown[]) => {
       try {
-        const step = within(() => Reflect.apply(method, work, given) as unknown)
+        const step = within(() => Reflect.apply(method, work, callArguments) as unknown)
         if (step instanceof Promise) return step.then(async (made) => (await settled(made), made), failed)
         void settled(step)
         return step

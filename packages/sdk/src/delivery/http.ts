@@ -143,7 +143,7 @@ function parse(text: string): unknown {
 function causeOf(error: unknown, apiKey: string): string {
   const { cause, message } = (error ?? {}) as { cause?: { code?: unknown; message?: unknown }; message?: unknown }
   const text = [cause?.code, cause?.message, message].find(
-    (found): found is string => typeof found === 'string' && found !== '',
+    (textValue): textValue is string => typeof textValue === 'string' && textValue !== '',
   )
   return (text ?? 'failed').replaceAll(apiKey, '[key]')
 }

@@ -92,8 +92,8 @@ export class IssueRecords {
     this.counts = {
       ...createDiagnostics(undefined, runtime),
       report(level, code, message) {
-        const own = CODES[code]
-        if (own) diagnostics.report(level, own, message)
+        const codeFault = CODES[code]
+        if (codeFault) diagnostics.report(level, codeFault, message)
       },
     }
     const ofRecords = { ...ISSUE_BOUNDS, maxBatch: 1, noun: 'issue records', flushIntervalMs: 0 }
@@ -155,8 +155,8 @@ export class IssueRecords {
     const text = (value: string | undefined): string | undefined =>
       value === undefined ? undefined : cutText(wellFormed(value), LIMITS.textChars)
     const { released } = settings
-    const told = released.release === undefined ? report.payload : joined(released, report.payload)
-    const payload = capturePayload(told).write(PAYLOAD_BYTES_MAX)
+    const sentPayload = released.release === undefined ? report.payload : joined(released, report.payload)
+    const payload = capturePayload(sentPayload).write(PAYLOAD_BYTES_MAX)
     const evidence = capturePayload(report.evidence).write(EVIDENCE_BYTES_MAX)
     const current = this.#core.context.getStore()
     const ofSpan = current?.scope === scope ? current?.span.marks?.promptVersionId : undefined

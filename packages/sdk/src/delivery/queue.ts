@@ -58,9 +58,9 @@ export class QueuedItem {
 /** The recorder's next event that is sent says so. */
 export function noteDrop(recorder: Recorder | undefined, reason: DropReason, now: number): void {
   if (!recorder) return
-  const told = ((recorder.dropped ??= {})[reason] ??= [0, 0])
-  told[0]++
-  told[1] = now
+  const dropRange = ((recorder.dropped ??= {})[reason] ??= [0, 0])
+  dropRange[0]++
+  dropRange[1] = now
 }
 
 export interface Bounds {

@@ -26,14 +26,14 @@ export interface RotatingKey {
 const SAME_KEY_MS = 5_000
 const KEY = /^[\x21-\x7e]+$/
 
-export function createRotatingKey(given: Extract<GivenKey, () => unknown>, { now, timer }: Runtime): RotatingKey {
+export function createRotatingKey(keyFunction: Extract<GivenKey, () => unknown>, { now, timer }: Runtime): RotatingKey {
   let known = ''
   let asking: Promise<string> | undefined
   let notBefore = -Infinity
 
   /** Asks once at a time. A function that never answers must not hold up a request forever. */
   async function ask(timeoutMs: number): Promise<string> {
-    asking ??= Promise.resolve(outside(async () => given()))
+    asking ??= Promise.resolve(outside(async () => keyFunction()))
       .then((key: unknown) => {
         if (typeof key !== 'string' || !KEY.test(key)) throw new TypeError('no key')
         return (known = key)

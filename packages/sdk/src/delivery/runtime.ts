@@ -85,14 +85,14 @@ export const hostRuntime: Runtime = {
       return false
     }
   },
-  timer(ms, act, hold) {
+  timer(ms, act, holdsProcess) {
     // Browsers refuse to call them as methods.
     const { setTimeout: startTimer, clearTimeout: stopTimer } = timers
     // Edge workers forbid them while they load a module: the next flush does without.
     const handle = readSafely(() => outside(() => startTimer(act, Math.min(ms, TIMER_MAX_MS))), undefined)
     if (handle === undefined) return { cancel: () => undefined }
     // Some runtimes return a number, which cannot keep a process running.
-    if (!hold) (handle as unknown as Unrefable).unref?.()
+    if (!holdsProcess) (handle as unknown as Unrefable).unref?.()
     return { cancel: () => stopTimer(handle) }
   },
   // Edge runtimes have no setImmediate, or one that throws.

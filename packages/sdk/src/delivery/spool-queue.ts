@@ -32,8 +32,8 @@ export function spoolQueue(
         return queued < bounds.maxQueuedEvents / 2 && queuedBytes < bounds.maxQueuedBytes / 2
       },
       keepIn: (keeper) => sender.keepIn(keeper),
-      idOf({ [id]: own, eventType }) {
-        return typeof own === 'string' && (id !== 'eventId' || typeof eventType === 'string') ? own : undefined
+      idOf({ [id]: eventId, eventType }) {
+        return typeof eventId === 'string' && (id !== 'eventId' || typeof eventType === 'string') ? eventId : undefined
       },
       restore({ id, json, fields: { eventType } }) {
         counts.count('recorded')

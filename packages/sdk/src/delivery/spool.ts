@@ -278,16 +278,16 @@ class Spool<Fields> implements Keeper {
   *#linesOf({ descriptor, bytes }: Segment): Generator<string> {
     const buffer = Buffer.alloc(SLICE_BYTES)
     const decoder = new TextDecoder()
-    let rest = ''
+    let restOfFile = ''
     for (let at = 0; at < bytes;) {
       const read = this.#attempt(() => fs.readSync(descriptor, buffer, 0, SLICE_BYTES, at)) ?? 0
       if (read === 0) break
       at += read
-      const lines = (rest + decoder.decode(buffer.subarray(0, read), { stream: true })).split('\n')
-      rest = lines.pop() ?? ''
+      const lines = (restOfFile + decoder.decode(buffer.subarray(0, read), { stream: true })).split('\n')
+      restOfFile = lines.pop() ?? ''
       yield* lines
     }
-    if (rest !== '') yield rest
+    if (restOfFile !== '') yield restOfFile
   }
 
   /** Undefined for an incomplete line: its process died while writing. */

@@ -303,18 +303,19 @@ function readApproval(
   now: number,
 ): Approval | null {
   if (typeof json !== 'object' || json === null) return null
-  const given = json as Record<string, unknown>
-  if ((given['toolName'] ?? request.toolName) !== request.toolName) return null
-  if ((given['inputHash'] ?? request.inputHash) !== request.inputHash) return null
-  if (typeof given['id'] !== 'string' || !ID.test(given['id']) || (id !== null && given['id'] !== id)) return null
-  if (typeof given['status'] !== 'string') return null
+  const replyFields = json as Record<string, unknown>
+  if ((replyFields['toolName'] ?? request.toolName) !== request.toolName) return null
+  if ((replyFields['inputHash'] ?? request.inputHash) !== request.inputHash) return null
+  if (typeof replyFields['id'] !== 'string' || !ID.test(replyFields['id']) || (id !== null && replyFields['id'] !== id))
+    return null
+  if (typeof replyFields['status'] !== 'string') return null
   // A decision has a time (interface: Firewall approval).
-  if (given['status'] === 'APPROVED' && typeof given['decidedAt'] !== 'string') return null
-  const { decisionReason } = given
-  const expiresAt = typeof given['expiresAt'] === 'string' ? cutText(given['expiresAt'], TIME_CHARS) : null
+  if (replyFields['status'] === 'APPROVED' && typeof replyFields['decidedAt'] !== 'string') return null
+  const { decisionReason } = replyFields
+  const expiresAt = typeof replyFields['expiresAt'] === 'string' ? cutText(replyFields['expiresAt'], TIME_CHARS) : null
   return {
-    id: given['id'],
-    status: given['status'],
+    id: replyFields['id'],
+    status: replyFields['status'],
     expiresAt,
     usableUntil: localTime(expiresAt, header('date'), now),
     decisionReason: typeof decisionReason === 'string' ? cutText(decisionReason, REASON_CHARS) : null,

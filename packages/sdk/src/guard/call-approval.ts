@@ -66,26 +66,26 @@ interface ApprovalParts {
 export class CallApproval {
   readonly #given: ApprovalParts
 
-  constructor(given: ApprovalParts) {
-    this.#given = given
+  constructor(callParts: ApprovalParts) {
+    this.#given = callParts
   }
 
   /** `approved` only once for a request, in all processes. @param confirmMs the longest wait for newer policies. */
   async ask(judgement: Judgement, confirmMs: number): Promise<Asked> {
     const { parts, context, inputHash, held, continues } = this.#given
     const { state } = context.scope
-    const own = this.#ownKey
+    const ownKey = this.#ownKey
     // Equal inputs without a key are several calls, also at the same time. Equal keys are one call.
-    const slot = own === undefined ? inputHash : parts.engine.inputHash('approval-key', [inputHash, own])
+    const slot = ownKey === undefined ? inputHash : parts.engine.inputHash('approval-key', [inputHash, ownKey])
     for (;;) {
       const number = continues ? numberOf(continues) : nextNumber(state, slot)
-      if (own === undefined) takeNumber(state, slot, number)
-      const asked = await this.#askOnce(judgement, own, number, confirmMs)
+      if (ownKey === undefined) takeNumber(state, slot, number)
+      const asked = await this.#askOnce(judgement, ownKey, number, confirmMs)
       const { outcome } = asked
       const isOld = outcome === 'withdrawn' || (outcome === 'expired' && asked.isOld === true)
       // After this, the next call asks for itself. After "used", one with the same key does not.
       const isSpent = outcome === 'approved' || isOld || LEFT.has(outcome) || held.gone !== null
-      if (held.gone !== 'handed_over' && (isSpent || (own === undefined && ENDED.has(outcome))))
+      if (held.gone !== 'handed_over' && (isSpent || (ownKey === undefined && ENDED.has(outcome))))
         spendNumber(state, slot, number)
       else freeNumber(state, slot, number)
       if (continues === undefined && isOld && held.gone === null) continue
@@ -93,7 +93,7 @@ export class CallApproval {
     }
   }
 
-  async #askOnce(judgement: Judgement, own: string | undefined, number: number, confirmMs: number): Promise<Asked> {
+  async #askOnce(judgement: Judgement, ownKey: string | undefined, number: number, confirmMs: number): Promise<Asked> {
     const { parts, context, call, inputHash, record, held } = this.#given
     const { core, configuration } = parts
     const { toolName, args } = call
@@ -103,8 +103,8 @@ export class CallApproval {
       isRecorded = true
       const isKnown = state.openCalls.has(approvalId)
       const carried = call.input.judged && carriedArgs(args)
-      const more = { ...(own !== undefined && number > 0 && { spent: number }), ...(carried && { args: carried }) }
-      openCall(state, { approvalId, toolName, inputHash, key: own ?? number, expiresAt, ...more })
+      const more = { ...(ownKey !== undefined && number > 0 && { spent: number }), ...(carried && { args: carried }) }
+      openCall(state, { approvalId, toolName, inputHash, key: ownKey ?? number, expiresAt, ...more })
       held.onLeave = (reason) => this.#withdraw(approvalId, reason)
       // Sent at once: operators see the input beside the approval.
       if (!isKnown) record.decision(judgement, approvalId)
@@ -112,7 +112,7 @@ export class CallApproval {
     }
     const { rules } = call
     const waitMs = Math.max(0, rules.approvalWaitMs ?? parts.defaults.approvalWaitMs ?? Infinity)
-    const request = this.#request(judgement, own, number)
+    const request = this.#request(judgement, ownKey, number)
     const asking: Asking = { request, clientId, waitMs, onCreated, signal: held.signal }
     const outcome = await askApproval(core, asking)
     if (!isRecorded) record.decision(judgement, null)
@@ -139,14 +139,14 @@ export class CallApproval {
     return isOver(core, outcome.expiresAt) ? { ...none, outcome: 'expired' } : outcome
   }
 
-  #request(judgement: Judgement, own: string | undefined, number: number) {
+  #request(judgement: Judgement, ownKey: string | undefined, number: number) {
     const { parts, context, call, inputHash } = this.#given
     const { core, engine, defaults } = parts
     const { runId, sessionId, agentId }: RunScope = context.scope
     const { toolName, rules } = call
     const { policyId, policyVersion, reason } = judgement.verdict
     // A list, because a model can choose any text.
-    const key = own === undefined || number === 0 ? (own ?? number) : [own, number]
+    const key = ownKey === undefined || number === 0 ? (ownKey ?? number) : [ownKey, number]
     const timeoutMs = rules.approvalTimeoutMs ?? defaults.approvalTimeoutMs ?? APPROVAL_TIMEOUT_MS
     return {
       // Every process finds the same request, and another version of the policy makes another one.
@@ -159,7 +159,7 @@ export class CallApproval {
       inputHash,
       reason: reason === null ? undefined : core.writing().text(reason),
       timeoutMs: Math.round(Math.min(Math.max(timeoutMs, APPROVAL_TIMEOUT_MIN_MS), APPROVAL_TIMEOUT_MAX_MS)),
-      toolCallId: call.toolCallId ?? own,
+      toolCallId: call.toolCallId ?? ownKey,
       policyVersion: policyVersion ?? undefined,
       recordsInput: core.settings.capture === 'full' ? undefined : (false as const),
     }
@@ -187,8 +187,8 @@ export class CallApproval {
     const { continues, call } = this.#given
     if (continues) return typeof continues.key === 'string' ? continues.key : undefined
     // A host without types may give a number, which would be the number of another call.
-    const given: unknown = call.key ?? ''
-    return String(given) || undefined
+    const callKey: unknown = call.key ?? ''
+    return String(callKey) || undefined
   }
 }
 
@@ -226,8 +226,8 @@ export async function continueCall<Args extends unknown[], T>(
       `The handle has no arguments of ${call.toolName} that can be used here: call the tool again yourself.`,
     )
   }
-  const own = detached(args) as Args
-  return await core.context.run({ ...context, continues: call }, () => tool(...own))
+  const detachedArgs = detached(args) as Args
+  return await core.context.run({ ...context, continues: call }, () => tool(...detachedArgs))
 }
 
 /** A call that was continued twice in this process. */

@@ -40,18 +40,23 @@ export interface TakenCall {
  * @param given what `detached` returned.
  * @param hasDates a Date counts as its ISO text.
  */
-export function takeInput(given: unknown, hasDates = false): TakenInput {
+export function takeInput(rawInput: unknown, hasDates = false): TakenInput {
   try {
     // The tool gets what was read here: reading an object of the host twice could give two values.
-    const own = copyPlain(given ?? {})
-    const copied = copyPlain(own, hasDates ? (date) => date.toISOString() : refuseDate)
+    const plainCopy = copyPlain(rawInput ?? {})
+    const copied = copyPlain(plainCopy, hasDates ? (date) => date.toISOString() : refuseDate)
     const isWhole = typeof copied === 'object' && !Array.isArray(copied)
     const judged = (isWhole ? copied : { input: copied }) as Record<string, unknown>
-    return { given: given === undefined || given === null ? given : own, judged, problem: null, recorded: judged }
+    return {
+      given: rawInput === undefined || rawInput === null ? rawInput : plainCopy,
+      judged,
+      problem: null,
+      recorded: judged,
+    }
   } catch (error) {
     const problem = typeof error === 'string' ? error : 'cannot be read'
-    const { text } = snapshotOf(given, LIMITS.payloadDepthLevels).write()
-    return { given, judged: null, problem, recorded: JSON.parse(text) as Json }
+    const { text } = snapshotOf(rawInput, LIMITS.payloadDepthLevels).write()
+    return { given: rawInput, judged: null, problem, recorded: JSON.parse(text) as Json }
   }
 }
 

@@ -81,8 +81,12 @@ export class Judge {
     const { core, configuration, engine, defaults } = this.#parts
     const { scope, toolName, inputHash } = call
     const { current } = configuration.state
-    const own = [...(defaults.policies ?? []), ...(rules.policies ?? [])]
-    const policies = current ? (own.length > 0 ? [...current.policies, ...own] : current.policies) : own
+    const callPolicies = [...(defaults.policies ?? []), ...(rules.policies ?? [])]
+    const policies = current
+      ? callPolicies.length > 0
+        ? [...current.policies, ...callPolicies]
+        : current.policies
+      : callPolicies
     const { toolCalls, totalTokens, cost, since } = core.carrying!.usages.of(scope)
     const seconds = (core.runtime.now() - since) / 1_000
     const budget = this.#watch(scope).budget.check({ toolCalls, totalTokens, cost, seconds })

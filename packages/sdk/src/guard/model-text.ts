@@ -33,7 +33,7 @@ const OTHER_CODES: ReadonlySet<BlockCode> = new Set([
 ])
 
 export function modelText({ code, toolName, decisionReason, policyMessage }: BlockFacts): string {
-  const said = decisionReason ? ` They said: ${decisionReason}` : ''
+  const reasonText = decisionReason ? ` They said: ${decisionReason}` : ''
   const rule = policyMessage && !OTHER_CODES.has(code) ? ` The policy says: ${policyMessage}` : ''
-  return `The tool ${toolName} was not run. ${MODEL_TEXTS[code]}${rule}${said}`
+  return `The tool ${toolName} was not run. ${MODEL_TEXTS[code]}${rule}${reasonText}`
 }

@@ -36,16 +36,16 @@ export function createHashInput(core: Core, engine: SealEngine, sealKey: string 
 }
 
 /** JSON Pointers of the smallest values that differ: an object or a list as a whole where its own keys or its length differ. */
-export function changedPointers(given: unknown, shown: unknown, pointer = ''): string[] {
-  if (Object.is(given, shown)) return []
-  if (!isContainer(given) || !isContainer(shown)) return [pointer]
-  const names = Object.keys(given)
+export function changedPointers(rawValue: unknown, shown: unknown, pointer = ''): string[] {
+  if (Object.is(rawValue, shown)) return []
+  if (!isContainer(rawValue) || !isContainer(shown)) return [pointer]
+  const names = Object.keys(rawValue)
   const shownNames = Object.keys(shown)
-  const isSame = Array.isArray(given) === Array.isArray(shown) && names.length === shownNames.length
+  const isSame = Array.isArray(rawValue) === Array.isArray(shown) && names.length === shownNames.length
   if (!isSame || names.some((name, at) => name !== shownNames[at])) return [pointer]
   return names.flatMap((name) => {
     const at = `${pointer}/${name.replaceAll('~', '~0').replaceAll('/', '~1')}`
-    return changedPointers((given as Named)[name], (shown as Named)[name], at)
+    return changedPointers((rawValue as Named)[name], (shown as Named)[name], at)
   })
 }
 

@@ -46,10 +46,10 @@ export function judge(decision: Decision, detections: readonly Detection[], isCo
   const [first] = decision.matched
   const policyMessage =
     decision.matched.find(({ effect, message }) => effect === decision.action && message)?.message ?? null
-  const said = policyMessage === null ? '' : `: ${policyMessage}`
+  const policyText = policyMessage === null ? '' : `: ${policyMessage}`
   const failed = first?.failure === undefined ? '' : ` (its condition could not be evaluated: ${first.failure})`
   // A name with quotes of its own stays one name.
-  const reason = first ? `policy "${first.name.replaceAll('"', "'")}"${failed}${said}` : null
+  const reason = first ? `policy "${first.name.replaceAll('"', "'")}"${failed}${policyText}` : null
   let verdict: Verdict = {
     action: decision.action,
     cause: first ? 'policy' : null,

@@ -50,20 +50,20 @@ function recorded<Model extends LanguageModel>(model: Model, tacho: Recorder): M
     })
     return new ModelCall(tacho, request, { isSilent })
   }
-  const doGenerate = (...given: [never]): Promise<unknown> =>
+  const doGenerate = (...callArguments: [never]): Promise<unknown> =>
     awaitedHostCall(tacho, {
-      begin: () => call(given[0]),
-      call: () => model.doGenerate(...given),
+      begin: () => call(callArguments[0]),
+      call: () => model.doGenerate(...callArguments),
       observe(recorded, result) {
         recorded.end(() => wholeResult(result))
         return result
       },
     })
-  const doStream = (...given: [never]): Promise<unknown> =>
+  const doStream = (...callArguments: [never]): Promise<unknown> =>
     awaitedHostCall(tacho, {
       // `streamText` tells its host of a failure only in a callback or in a part.
-      begin: () => call(given[0], true),
-      call: () => model.doStream(...given),
+      begin: () => call(callArguments[0], true),
+      call: () => model.doStream(...callArguments),
       observe(recorded, result) {
         const { stream } = result as { stream: ReadableStream }
         return { ...(result as object), stream: new ModelStream(recorded, new StreamedParts()).web(stream) }
@@ -151,18 +151,23 @@ class StreamedParts implements Collector {
   #usage: unknown
   #finishReason: unknown
 
-  add(part: Fields): boolean {
-    const type = String(part['type'])
-    if (type === 'text-delta') this.#text += text(part['delta'] ?? part['textDelta']) ?? ''
-    else if (type === 'tool-call') this.#content.push(part)
+  add(contentPart: Fields): boolean {
+    const type = String(contentPart['type'])
+    if (type === 'text-delta') this.#text += text(contentPart['delta'] ?? contentPart['textDelta']) ?? ''
+    else if (type === 'tool-call') this.#content.push(contentPart)
     else if (type === 'tool-input-start')
-      this.#inputs.set(part['id'], { ...part, type: 'tool-call', toolCallId: part['id'], input: '' })
-    else if (type === 'tool-input-delta') this.#addInput(part)
-    else if (type === 'response-metadata') this.#model = part['modelId'] ?? this.#model
+      this.#inputs.set(contentPart['id'], {
+        ...contentPart,
+        type: 'tool-call',
+        toolCallId: contentPart['id'],
+        input: '',
+      })
+    else if (type === 'tool-input-delta') this.#addInput(contentPart)
+    else if (type === 'response-metadata') this.#model = contentPart['modelId'] ?? this.#model
     else if (type === 'finish') {
       this.isComplete = true
-      this.#usage = part['usage']
-      this.#finishReason = part['finishReason']
+      this.#usage = contentPart['usage']
+      this.#finishReason = contentPart['finishReason']
     }
     return type.endsWith('-delta')
   }
@@ -181,7 +186,7 @@ class StreamedParts implements Collector {
   }
 
   result(): ModelResult {
-    const ids = new Set(this.#content.map((part) => fields(part)['toolCallId']))
+    const ids = new Set(this.#content.map((contentPart) => fields(contentPart)['toolCallId']))
     const partial = [...this.#inputs.values()].filter(({ toolCallId }) => !ids.has(toolCallId))
     const content = this.#text === '' ? this.#content : [{ type: 'text', text: this.#text }, ...this.#content]
     const output = content.length > 0 ? answerOf(content) : undefined
@@ -192,14 +197,17 @@ class StreamedParts implements Collector {
       output,
       finishReason,
       // A stream that ends without a reason was cut.
-      asked: [...this.#content, ...partial].map((part) => ({ finish_reason: finishReason ?? 'cut', ...fields(part) })),
+      asked: [...this.#content, ...partial].map((contentPart) => ({
+        finish_reason: finishReason ?? 'cut',
+        ...fields(contentPart),
+      })),
       hasApprovals: true,
     }
   }
 }
 
-function wholeResult(given: unknown): ModelResult {
-  const { content, usage, finishReason, response } = fields(given)
+function wholeResult(rawResult: unknown): ModelResult {
+  const { content, usage, finishReason, response } = fields(rawResult)
   const model = fields(response)['modelId']
   return {
     model,
@@ -212,7 +220,7 @@ function wholeResult(given: unknown): ModelResult {
 }
 
 /** Since AI SDK 6 an object: `{ unified, raw }`. `other` is none that the SDK knows. */
-function reasonOf(given: unknown): unknown {
-  const { unified = given, raw } = fields(given)
-  return unified === 'other' && typeof given === 'object' ? raw : unified
+function reasonOf(rawReason: unknown): unknown {
+  const { unified = rawReason, raw } = fields(rawReason)
+  return unified === 'other' && typeof rawReason === 'object' ? raw : unified
 }

@@ -69,13 +69,13 @@ const UNKNOWN =
   /^\W*(?:\w*error\b\W*)*(?:model tried to call unavailable tool|invalid tool_call\b|no such tool|unknown tool|tool \S+ (?:not found|does not exist|is not available)|\S+ is not a valid tool)/i
 
 /** Nobody said why it ended: it ended by itself. @param given as the provider said it. */
-export function isWhole(given: unknown): boolean {
-  return typeof given !== 'string' || given === '' || WHOLE.test(given.toLowerCase().replaceAll('-', '_'))
+export function isWhole(rawResult: unknown): boolean {
+  return typeof rawResult !== 'string' || rawResult === '' || WHOLE.test(rawResult.toLowerCase().replaceAll('-', '_'))
 }
 
 /** `finishReason` as the provider said it, unless a candidate has its own; a provider that says nothing ended its answer. */
-export function askedCalls(given: unknown, finishReason: unknown): Asked[] {
-  return list(given).flatMap((one) => callsIn(one, fields(one)['finish_reason'] ?? finishReason))
+export function askedCalls(rawResult: unknown, finishReason: unknown): Asked[] {
+  return list(rawResult).flatMap((one) => callsIn(one, fields(one)['finish_reason'] ?? finishReason))
 }
 
 /** The messages of a chat completion, each with the reason why it ended. */
@@ -86,7 +86,7 @@ export function candidatesIn(choices: unknown): Record<string, unknown>[] {
   })
 }
 
-const list = (given: unknown): unknown[] => (Array.isArray(given) ? given : [])
+const list = (rawList: unknown): unknown[] => (Array.isArray(rawList) ? rawList : [])
 
 function callsIn(candidate: unknown, finishReason: unknown): Asked[] {
   const isCut = !isWhole(finishReason)
@@ -110,9 +110,9 @@ function callsIn(candidate: unknown, finishReason: unknown): Asked[] {
 const CALLS = new Set(['tool_use', 'tool-call', 'function_call', 'tool_call', 'custom_tool_call'])
 
 /** Messages, items of a response, blocks and parts. What the provider runs is no call of the host. */
-function itemsIn(given: unknown): Record<string, unknown>[] {
-  if (!Array.isArray(given)) return []
-  return given.map(fields).flatMap((item) => {
+function itemsIn(rawList: unknown): Record<string, unknown>[] {
+  if (!Array.isArray(rawList)) return []
+  return rawList.map(fields).flatMap((item) => {
     if (item['providerExecuted'] === true) return []
     if (CALLS.has(String(item['type']))) return [item]
     if (item['function'] !== undefined && item['role'] === undefined) return [item]
@@ -295,11 +295,12 @@ export class AskedCalls implements Held, AskedBefore {
   #find(state: RunState, toolName: string, id: string | undefined, input: unknown): OpenCall | undefined {
     const open = [...this.#open].filter((call) => isIn(call, state))
     if (id !== undefined) return open.findLast((call) => call.id === id)
-    const own = open.filter(({ name }) => name === toolName)
-    const given = readSafely(() => JSON.stringify(input), undefined)
+    const openCalls = open.filter(({ name }) => name === toolName)
+    const inputJson = readSafely(() => JSON.stringify(input), undefined)
     const whole = (raw: string) => readSafely(() => JSON.stringify(JSON.parse(raw)), undefined)
-    const isSame = ({ raw }: OpenCall) => raw !== undefined && (raw === fields(input)['input'] || whole(raw) === given)
-    return own.find(isSame) ?? own.find(({ problem }) => problem === undefined)
+    const isSame = ({ raw }: OpenCall) =>
+      raw !== undefined && (raw === fields(input)['input'] || whole(raw) === inputJson)
+    return openCalls.find(isSame) ?? openCalls.find(({ problem }) => problem === undefined)
   }
 
   /** A framework ran it. */

@@ -4,8 +4,8 @@ import { callCounts, type CallCounts } from '../recording/usage-shapes.ts'
 export type Usage = { [Name in Exclude<keyof CallCounts, 'invalid' | 'unknown'>]?: number | null }
 
 /** Undefined: the answer says nothing of its tokens. */
-export function callUsage(given: unknown): Usage | undefined {
-  const counts = callCounts(given)
+export function callUsage(rawUsage: unknown): Usage | undefined {
+  const counts = callCounts(rawUsage)
   if (counts === null) return undefined
   const { invalid: _, unknown, ...known } = counts
   const isSaid = ([name, count]: [string, number | null]) =>
@@ -17,8 +17,8 @@ export function callUsage(given: unknown): Usage | undefined {
 }
 
 /** Frameworks that start at zero say nothing with it. */
-export function nonzeroUsage(given: unknown): Usage | undefined {
-  const usage = callUsage(given)
+export function nonzeroUsage(rawUsage: unknown): Usage | undefined {
+  const usage = callUsage(rawUsage)
   return usage && Object.values(usage).some((count) => (count ?? 0) > 0) ? usage : undefined
 }
 

@@ -82,14 +82,14 @@ export class AgentMessages {
   end(error?: unknown): void {
     if (this.#isEnded) return
     this.#isEnded = true
-    const part = this.#begin()
+    const turnPart = this.#begin()
     this.#recordPrompts()
     for (const { call } of this.#conversations.values()) {
       if (call && error !== undefined) call.recorded.fail(error, () => resultOf(call))
       else call?.recorded.abort(() => resultOf(call))
     }
     this.#conversations.clear()
-    part.end(error === undefined ? (this.#status ?? 'CANCELLED') : 'FAILED')
+    turnPart.end(error === undefined ? (this.#status ?? 'CANCELLED') : 'FAILED')
   }
 
   #addEvent(event: Fields, parent: unknown): void {
@@ -157,8 +157,8 @@ export class AgentMessages {
   }
 
   #conversation(parent: unknown): Conversation {
-    const found = this.#conversations.get(parent)
-    if (found) return found
+    const parentConversation = this.#conversations.get(parent)
+    if (parentConversation) return parentConversation
     const [oldest] = [...this.#conversations.keys()].filter((key) => key !== null)
     if (this.#conversations.size > CONVERSATIONS_MAX) this.#conversations.delete(oldest)
     const conversation: Conversation = { messages: [] }
@@ -209,6 +209,6 @@ function resultOf({ stream, whole }: Call): ModelResult {
   return { ...(stream ? stream.result() : messageResult(whole)), isGuarded: true }
 }
 
-function list(given: unknown): unknown[] {
-  return Array.isArray(given) ? given : []
+function list(rawList: unknown): unknown[] {
+  return Array.isArray(rawList) ? rawList : []
 }

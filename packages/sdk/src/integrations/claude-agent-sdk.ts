@@ -16,21 +16,21 @@ import { enclosingPart, fields, text, type Fields, type RunPart } from './host.t
 export function guardQuery<Query extends (given: never) => object>(query: Query, tacho: Tacho): Query {
   // Tools must not run unguarded.
   const core = coreOf(tacho)
-  const guarded = (given: unknown): object => {
+  const guarded = (rawQuery: unknown): object => {
     const around = core.context.getStore()
-    const { prompt, options } = fields(given)
+    const { prompt, options } = fields(rawQuery)
     const settings = fields(options)
-    let part: RunPart | undefined
+    let runPart: RunPart | undefined
     // The session is known from the first message or hook on.
     const begin = (sessionId: unknown): RunPart => {
       const open = () => enclosingPart(tacho, { sessionId: text(sessionId) })
-      return (part ??= around ? core.context.run(around, open) : open())
+      return (runPart ??= around ? core.context.run(around, open) : open())
     }
     const tools = new AgentTools(tacho, begin)
     const messages = new AgentMessages(tacho, begin, tools)
     const run = query as unknown as (given: unknown) => object
     const result = run({
-      ...fields(given),
+      ...fields(rawQuery),
       prompt: typeof prompt === 'string' ? prompt : observedPrompt(prompt, messages),
       // Only the events of the stream have the tokens of a call.
       options: { ...settings, ...tools.options(settings), includePartialMessages: true },
@@ -42,9 +42,9 @@ export function guardQuery<Query extends (given: never) => object>(query: Query,
 }
 
 /** Observed when Claude Code takes them. */
-function observedPrompt(given: unknown, messages: AgentMessages): unknown {
-  const source = given as Partial<AsyncIterable<unknown>> | undefined
-  if (typeof source?.[Symbol.asyncIterator] !== 'function') return given
+function observedPrompt(rawPrompt: unknown, messages: AgentMessages): unknown {
+  const source = rawPrompt as Partial<AsyncIterable<unknown>> | undefined
+  if (typeof source?.[Symbol.asyncIterator] !== 'function') return rawPrompt
   return (async function* () {
     for await (const message of source as AsyncIterable<unknown>) {
       attempt(() => messages.prompt(fields(fields(message)['message'])['content']))

@@ -53,26 +53,29 @@ export class AgentTools {
 
   /** With the host's own hooks and permissions. */
   options({ hooks, canUseTool }: Fields): Fields {
-    const given = fields(hooks)
-    const own = (event: string, hook: Hook) => [...matchers(given[event]), { hooks: [hook], timeout: HOOK_TIMEOUT }]
+    const givenHooks = fields(hooks)
+    const hookOf = (event: string, hook: Hook) => [
+      ...matchers(givenHooks[event]),
+      { hooks: [hook], timeout: HOOK_TIMEOUT },
+    ]
     const recorded: Hook = async (input) => {
       await this.#record(fields(input)).catch(() => undefined)
       return {}
     }
     return set({
       hooks: {
-        ...given,
+        ...givenHooks,
         PreToolUse: [
-          ...matchers(given['PreToolUse']).map((matcher) => this.#guardMatcher(matcher, PRE_TOOL_USE)),
+          ...matchers(givenHooks['PreToolUse']).map((matcher) => this.#guardMatcher(matcher, PRE_TOOL_USE)),
           { hooks: [this.#judge], timeout: HOOK_TIMEOUT },
         ],
-        ...(given['PermissionRequest'] !== undefined && {
-          PermissionRequest: matchers(given['PermissionRequest']).map((matcher) =>
+        ...(givenHooks['PermissionRequest'] !== undefined && {
+          PermissionRequest: matchers(givenHooks['PermissionRequest']).map((matcher) =>
             this.#guardMatcher(matcher, PERMISSION_REQUEST),
           ),
         }),
-        PostToolUse: own('PostToolUse', recorded),
-        PostToolUseFailure: own('PostToolUseFailure', recorded),
+        PostToolUse: hookOf('PostToolUse', recorded),
+        PostToolUseFailure: hookOf('PostToolUseFailure', recorded),
       },
       canUseTool: typeof canUseTool === 'function' ? this.#guardPermission(canUseTool) : undefined,
     })
@@ -108,16 +111,16 @@ export class AgentTools {
   }
 
   readonly #judge: Hook = async (input, _toolUseId, options) => {
-    const { tool_input: given } = fields(input)
-    const refusal = await this.#refusal(fields(input), given, options?.signal)
+    const { tool_input: rawInput } = fields(input)
+    const refusal = await this.#refusal(fields(input), rawInput, options?.signal)
     return refusal === null ? {} : PRE_TOOL_USE.denied(refusal)
   }
 
   /** Null if the tool may run. Never rejects, because a hook that fails does not stop the tool. */
   async #refusal(hook: Fields, input: unknown, signal: StopSignal | undefined): Promise<string | null> {
     try {
-      const { session_id: sessionId, tool_name: toolName, tool_use_id: given } = hook
-      const id = String(given)
+      const { session_id: sessionId, tool_name: toolName, tool_use_id: givenId } = hook
+      const id = String(givenId)
       this.#seenByHooks.set(id, true)
       const { core, context: parent } = this.#begin(sessionId)
       const pending: Pending = this.#pending.get(id) ?? {
@@ -130,9 +133,9 @@ export class AgentTools {
       const { context, authorizations, asked } = pending
       this.#contexts.set(id, context)
       // Taken before the first wait, because the host may change it.
-      const call = { toolName: String(toolName), input: detached(input), key: keyOf(given) }
+      const call = { toolName: String(toolName), input: detached(input), key: keyOf(givenId) }
       const authorize = () => core.context.run(context, () => this.#tacho.authorize(call, {}, signal))
-      if (typeof given === 'string') {
+      if (typeof givenId === 'string') {
         const inputHash = (await this.#hashOf(call.toolName, call.input)) ?? ''
         const decision = asked.get(inputHash) ?? authorize()
         if (inputHash !== '') asked.set(inputHash, decision)
@@ -201,9 +204,10 @@ export class AgentTools {
     const inputHash = await this.#hashOf(toolName, input)
     const authorizations = pending?.authorizations ?? []
     const authorization =
-      authorizations.find((given) => given.inputHash === inputHash) ?? this.#nameless.take(inputHash ?? '')
+      authorizations.find((waitingCall) => waitingCall.inputHash === inputHash) ?? this.#nameless.take(inputHash ?? '')
     // The approval of another input stays with the call: the service compares the hashes and reports the difference.
-    const approvalId = (authorization ?? authorizations.find((given) => given.approvalId !== null))?.approvalId
+    const approvalId = (authorization ?? authorizations.find((waitingCall) => waitingCall.approvalId !== null))
+      ?.approvalId
     const isFailure = hook['hook_event_name'] === 'PostToolUseFailure'
     const isCancelled = isFailure && hook['is_interrupt'] === true
     const payload = set({
@@ -272,12 +276,13 @@ const PERMISSION_REQUEST: HookEvent = {
   }),
 }
 
-function matchers(given: unknown): Fields[] {
-  return Array.isArray(given) ? given.map(fields) : []
+function matchers(rawMatchers: unknown): Fields[] {
+  return Array.isArray(rawMatchers) ? rawMatchers.map(fields) : []
 }
 
 /** Parts from a tool of an MCP server. Texts are recorded as text. */
 function outputOf(response: unknown): unknown {
-  const isParts = Array.isArray(response) && response.every((part) => text(fields(part)['type']) !== undefined)
+  const isParts =
+    Array.isArray(response) && response.every((responsePart) => text(fields(responsePart)['type']) !== undefined)
   return isParts ? messagesOf([{ role: 'tool', content: response }])[0]?.content : response
 }

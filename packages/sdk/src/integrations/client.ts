@@ -43,10 +43,10 @@ function replace(client: object, tacho: Recorder, method: Method): void {
   const name = path.at(-1) ?? ''
   const create = fields(owner)[name]
   if (typeof create !== 'function' || isMarked(create, RECORDED)) return
-  const recorded: Create = function recorded(...given) {
+  const recorded: Create = function recorded(...callArguments) {
     return hostCall(tacho, {
-      begin: () => clientCall(tacho, () => method.request(fields(given[0]))),
-      call: () => (create as Create).apply(this, given),
+      begin: () => clientCall(tacho, () => method.request(fields(callArguments[0]))),
+      call: () => (create as Create).apply(this, callArguments),
       observe(call, promise) {
         observe(promise, call, method)
         return promise
@@ -72,8 +72,8 @@ interface ApiPromise extends PromiseLike<unknown> {
  * The client's promise reads the body only when it is awaited, once for each way to await it. So its reading functions
  * are observed.
  */
-function observe(given: unknown, call: ClientCall, method: Method): void {
-  const promise = given as ApiPromise
+function observe(rawResult: unknown, call: ClientCall, method: Method): void {
+  const promise = rawResult as ApiPromise
   const { parseResponse, responsePromise, asResponse, _thenUnwrap: thenUnwrap, _responseProps: propsOf } = promise
   let isAnswered = false
   const answered = (answer: unknown) => {

@@ -8,9 +8,11 @@ export type Fits = (raw: string) => boolean | undefined
 /** What a schema of the Standard Schema or of the AI SDK says at once. */
 export function fitsSchema(schema: unknown): Fits {
   return (raw) => {
-    const given = schema as Record<string, unknown> | null | undefined
-    const standard = fields(given?.['~standard'])
-    const [owner, validate] = standard['validate'] ? [standard, standard['validate']] : [given, given?.['validate']]
+    const rawSchema = schema as Record<string, unknown> | null | undefined
+    const standard = fields(rawSchema?.['~standard'])
+    const [owner, validate] = standard['validate']
+      ? [standard, standard['validate']]
+      : [rawSchema, rawSchema?.['validate']]
     if (typeof validate !== 'function') return undefined
     const result: unknown = Reflect.apply(validate, owner, [JSON.parse(raw || '{}')])
     if (result instanceof Promise) return void result.catch(() => undefined)

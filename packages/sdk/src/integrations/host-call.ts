@@ -46,9 +46,13 @@ export async function awaitedHostCall<Call extends Recording, T>(
   { begin, call, observe }: HostCall<Call, T> & { call(): T | PromiseLike<T> },
 ): Promise<T> {
   let recording: Call | undefined
-  const kept = () => (recording = begin())
+  const keptRecording = () => (recording = begin())
   try {
-    const result = await hostCall<Call, T | PromiseLike<T>>(tacho, { begin: kept, call, observe: (_, made) => made })
+    const result = await hostCall<Call, T | PromiseLike<T>>(tacho, {
+      begin: keptRecording,
+      call,
+      observe: (_, made) => made,
+    })
     return recording ? safely(tacho, () => observe(recording as Call, result), result) : result
   } catch (error) {
     safely(tacho, () => recording?.fail(error), undefined)

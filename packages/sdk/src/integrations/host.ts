@@ -122,17 +122,18 @@ export async function guarded<T>(
   try {
     return await (core && actsIn ? core.context.run(actsIn, guard) : guard())
   } catch (error) {
-    const own = made ? await outcomeOf(made.result) : { error }
-    if (!('error' in own)) return own.result
-    if (readSafely(() => own.error instanceof ToolBlockedError, false)) return onBlocked(own.error as ToolBlockedError)
-    throw own.error
+    const ownOutcome = made ? await outcomeOf(made.result) : { error }
+    if (!('error' in ownOutcome)) return ownOutcome.result
+    if (readSafely(() => ownOutcome.error instanceof ToolBlockedError, false))
+      return onBlocked(ownOutcome.error as ToolBlockedError)
+    throw ownOutcome.error
   }
 }
 
 /** A tool that ran has its own result, whatever breaks after it. */
-async function outcomeOf<T>(given: T): Promise<{ result: Awaited<T> } | { error: unknown }> {
+async function outcomeOf<T>(madeResult: T): Promise<{ result: Awaited<T> } | { error: unknown }> {
   try {
-    return { result: await given }
+    return { result: await madeResult }
   } catch (error) {
     return { error }
   }
@@ -197,11 +198,11 @@ export function withFunction<Tool extends object>(
   key: string,
   replace: (given: Function) => Function,
 ): Tool {
-  const given = (tool as Record<string, unknown>)[key]
-  if (typeof given !== 'function') return tool
-  const replaced = replace(given)
+  const toolMember = (tool as Record<string, unknown>)[key]
+  if (typeof toolMember !== 'function') return tool
+  const replaced = replace(toolMember)
   // A framework may name a tool after its function.
-  Object.defineProperty(replaced, 'name', { value: given.name, configurable: true })
+  Object.defineProperty(replaced, 'name', { value: toolMember.name, configurable: true })
   return withProperty(tool, key, replaced)
 }
 

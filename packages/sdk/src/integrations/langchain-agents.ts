@@ -106,8 +106,8 @@ export function noteCommand(core: Core, output: unknown, { context, team }: Plac
   team.command = output
   const messages = fields(update)['messages']
   const answer = fields(Array.isArray(messages) ? messages.findLast((one) => fields(one)['tool_call_id']) : undefined)
-  for (const given of Array.isArray(next) ? next : [next]) {
-    const to = text(given) ?? text(fields(given)['node'])
+  for (const nextItem of Array.isArray(next) ? next : [next]) {
+    const to = text(nextItem) ?? text(fields(nextItem)['node'])
     if (to !== undefined && to !== '__end__' && to !== from)
       handOff(core, context, team, from, to, text(answer['tool_call_id']))
   }

@@ -9,12 +9,12 @@ const ROLES = new Map([
   ['ai', 'assistant'],
 ])
 
-export function langchainMessages(given: unknown): unknown[] {
-  return Array.isArray(given) ? given.map(langchainMessage) : []
+export function langchainMessages(rawMessage: unknown): unknown[] {
+  return Array.isArray(rawMessage) ? rawMessage.map(langchainMessage) : []
 }
 
-function langchainMessage(given: unknown): unknown {
-  const message = fields(given)
+function langchainMessage(rawMessage: unknown): unknown {
+  const message = fields(rawMessage)
   const { type } = message as { type?: unknown }
   const kind = String(type ?? (message as { getType?(): unknown }).getType?.())
   const [shaped] = messagesOf([
@@ -28,8 +28,8 @@ function langchainMessage(given: unknown): unknown {
   return shaped?.content === '' ? set({ ...shaped, content: undefined }) : shaped
 }
 
-export function resultOf(given: unknown): ModelResult {
-  const { generations, llmOutput } = fields(given)
+export function resultOf(rawResult: unknown): ModelResult {
+  const { generations, llmOutput } = fields(rawResult)
   const generation = fields(fields(fields(generations)[0])[0])
   const message = fields(generation['message'])
   const metadata = fields(message['response_metadata'])

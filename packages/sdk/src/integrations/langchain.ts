@@ -171,11 +171,11 @@ export function recordCalls(tacho: Recorder): CallHandler {
       if (node === undefined) return part.end(failure ? 'FAILED' : 'COMPLETED', failure)
       const { core, context } = part
       const latency = Math.max(0, core.runtime.now() - node.begun)
-      const told = isPause(failure?.error) ? { paused: fields(failure?.error)['name'] } : failure
+      const endFacts = isPause(failure?.error) ? { paused: fields(failure?.error)['name'] } : failure
       core.record(context.scope, {
         type: 'AGENT_STEP',
         label: node.name,
-        payload: { node: node.name, latency, ...told },
+        payload: { node: node.name, latency, ...endFacts },
         span: context.span,
       })
     })
@@ -186,23 +186,23 @@ export function recordCalls(tacho: Recorder): CallHandler {
     awaitHandlers: true,
     handleChainStart(_chain, _inputs, runId, parentRunId, tags, metadata, _runType, runName) {
       begin(runId, parentRunId, (parent, team, around) => {
-        const own = text(fields(metadata)['lc_agent_name'])
-        team.first ??= own
-        const agent = own ?? (runName !== undefined && team.members.has(runName) ? runName : undefined)
+        const agentText = text(fields(metadata)['lc_agent_name'])
+        team.first ??= agentText
+        const agent = agentText ?? (runName !== undefined && team.members.has(runName) ? runName : undefined)
         const named = agent ?? around?.named
         if (!parent) {
-          const part = enclosingPart(tacho)
-          return { context: part.context, part }
+          const runPart = enclosingPart(tacho)
+          return { context: runPart.context, part: runPart }
         }
         // Other chains add nothing to a timeline: their calls belong to the span around the outermost.
         if (!isNode(tags, runName)) {
           return { context: actingAs(parent, team, agent), named, isEdge: runName === 'RunnableLambda' }
         }
-        const part = beginPart(tacho, parent)
+        const runPart = beginPart(tacho, parent)
         const step = fields(metadata)['langgraph_step']
         const chosenBy = around?.choice?.step === step ? around?.choice?.from : undefined
-        const node = { name: runName, begun: part.core.runtime.now(), step, chosenBy }
-        return { context: actingAs(part.context, team, agent), named, part, node }
+        const node = { name: runName, begun: runPart.core.runtime.now(), step, chosenBy }
+        return { context: actingAs(runPart.context, team, agent), named, part: runPart, node }
       })
     },
     handleChainEnd: (outputs, runId) => endChain(runId, outputs),
@@ -227,15 +227,15 @@ export function recordCalls(tacho: Recorder): CallHandler {
     handleLLMError: (error, runId) => end(runId, ({ call }) => call?.fail(error)),
     handleToolStart(tool, input, runId, parentRunId, _tags, metadata, runName) {
       begin(runId, parentRunId, (parent) => {
-        const part = beginPart(tacho, parent)
+        const runPart = beginPart(tacho, parent)
         const name = runName ?? text(fields(tool)['name']) ?? 'tool'
         const agent = agentIn(fields(metadata))
         return {
-          context: part.context,
-          part,
+          context: runPart.context,
+          part: runPart,
           agent,
           isTool: true,
-          tool: { name, input, begun: part.core.runtime.now(), parent },
+          tool: { name, input, begun: runPart.core.runtime.now(), parent },
         }
       })
     },
@@ -254,7 +254,7 @@ export function recordCalls(tacho: Recorder): CallHandler {
 function neverThrowing(handler: CallHandler): CallHandler {
   const methods = Object.entries(handler).map(([name, member]: [string, unknown]) => {
     if (typeof member !== 'function') return [name, member]
-    return [name, (...given: unknown[]) => attempt(() => void (member as Function)(...given))]
+    return [name, (...callArguments: unknown[]) => attempt(() => void (member as Function)(...callArguments))]
   })
   return Object.fromEntries(methods) as CallHandler
 }
@@ -267,14 +267,14 @@ function neverThrowing(handler: CallHandler): CallHandler {
  */
 export function guardTools<Tools extends readonly object[]>(tools: Tools, tacho: Tacho, options?: WrapOptions): Tools {
   const guard = (tool: object) => {
-    const { name: given, type, _call: call, func, schema, responseFormat } = fields(tool)
-    const givenName = text(given) ?? text(type) ?? 'tool'
+    const { name: toolName, type, _call: call, func, schema, responseFormat } = fields(tool)
+    const givenName = text(toolName) ?? text(type) ?? 'tool'
     if (typeof call !== 'function') {
       return unguarded(tacho, tool, givenName, 'it has no method _call, so something else runs it.', options)
     }
-    const own = ownRunner(tool)
-    if (own !== null)
-      return unguarded(tacho, tool, givenName, `it has its own ${own}, which may call anything.`, options)
+    const toolRunner = ownRunner(tool)
+    if (toolRunner !== null)
+      return unguarded(tacho, tool, givenName, `it has its own ${toolRunner}, which may call anything.`, options)
     askedCallsOf(tacho).guard(givenName, fitsSchema(schema))
     const refused = ({ modelText }: ToolBlockedError) =>
       responseFormat === 'content_and_artifact' ? [modelText, undefined] : modelText

@@ -15,12 +15,12 @@ export interface Message {
 const MESSAGES_MAX = 10_000
 
 /** A text is the message of a user. Several results of tools become a message each. */
-export function messagesOf(given: unknown): Message[] {
-  if (given === undefined || given === null) return []
-  if (typeof given === 'string') return [{ role: 'user', content: given }]
-  if (!Array.isArray(given)) return messageOf(given)
-  const from = Math.max(0, given.length - MESSAGES_MAX)
-  return given.slice(from).flatMap(messageOf)
+export function messagesOf(rawMessages: unknown): Message[] {
+  if (rawMessages === undefined || rawMessages === null) return []
+  if (typeof rawMessages === 'string') return [{ role: 'user', content: rawMessages }]
+  if (!Array.isArray(rawMessages)) return messageOf(rawMessages)
+  const from = Math.max(0, rawMessages.length - MESSAGES_MAX)
+  return rawMessages.slice(from).flatMap(messageOf)
 }
 
 /** A system prompt may be a text or a list of parts. */
@@ -36,8 +36,8 @@ export function answerOf(parts: unknown, role = 'assistant'): Message | undefine
   return more.length === 0 ? first : { role, content: [first, ...more] }
 }
 
-function messageOf(given: unknown): Message[] {
-  const message = fields(given)
+function messageOf(rawMessages: unknown): Message[] {
+  const message = fields(rawMessages)
   switch (message['type']) {
     case 'function_call':
     case 'custom_tool_call':
@@ -49,24 +49,24 @@ function messageOf(given: unknown): Message[] {
     default:
   }
   const role = message['role']
-  if (role === undefined) return [{ role: 'assistant', content: given }]
+  if (role === undefined) return [{ role: 'assistant', content: rawMessages }]
   const { content } = message
   const toolCalls = Array.isArray(message['tool_calls']) ? message['tool_calls'].map(toolCall) : []
   const toolCallId = message['tool_call_id']
   if (!Array.isArray(content)) return [shaped(role, content ?? undefined, toolCalls, toolCallId)]
   const results: Message[] = []
   const left: unknown[] = []
-  for (const given of content.slice(0, MESSAGES_MAX)) {
-    const part = fields(given)
-    const type = String(part['type'])
-    if (CALLS.has(type)) toolCalls.push(toolCall(part))
-    else if (RESULTS.has(type)) results.push(resultOf(part))
-    else left.push(TEXTS.has(type) ? (part['text'] ?? given) : given)
+  for (const rawPart of content.slice(0, MESSAGES_MAX)) {
+    const contentPart = fields(rawPart)
+    const type = String(contentPart['type'])
+    if (CALLS.has(type)) toolCalls.push(toolCall(contentPart))
+    else if (RESULTS.has(type)) results.push(resultOf(contentPart))
+    else left.push(TEXTS.has(type) ? (contentPart['text'] ?? rawPart) : rawPart)
   }
-  const isText = left.every((part) => typeof part === 'string')
-  const own = left.length === 0 ? undefined : isText ? left.join('\n') : left
-  if (results.length > 0 && own === undefined && toolCalls.length === 0) return results
-  return [...results, shaped(role, own, toolCalls, toolCallId)]
+  const isText = left.every((contentPart) => typeof contentPart === 'string')
+  const leftText = left.length === 0 ? undefined : isText ? left.join('\n') : left
+  if (results.length > 0 && leftText === undefined && toolCalls.length === 0) return results
+  return [...results, shaped(role, leftText, toolCalls, toolCallId)]
 }
 
 const CALLS = new Set(['tool_use', 'tool-call', 'function_call', 'tool_call', 'server_tool_use'])
@@ -78,19 +78,24 @@ function shaped(role: unknown, content: unknown, toolCalls: readonly unknown[], 
 }
 
 /** Anthropic: `tool_use_id`, `content`. AI SDK: `toolCallId`, and `output` as `{ type, value }`. */
-function resultOf(part: Fields): Message {
-  const content = part['content'] ?? fields(part['output'])['value'] ?? part['output'] ?? part['result']
+function resultOf(contentPart: Fields): Message {
+  const content =
+    contentPart['content'] ?? fields(contentPart['output'])['value'] ?? contentPart['output'] ?? contentPart['result']
   const [whole] = Array.isArray(content) ? messageOf({ role: 'tool', content }) : [{ content }]
-  return set({ role: 'tool', content: whole?.content, toolCallId: part['tool_use_id'] ?? part['toolCallId'] })
+  return set({
+    role: 'tool',
+    content: whole?.content,
+    toolCallId: contentPart['tool_use_id'] ?? contentPart['toolCallId'],
+  })
 }
 
 /** Any other value is returned unchanged. */
-function textOf(given: unknown): unknown {
-  return text(fields(given)['text']) ?? given
+function textOf(rawValue: unknown): unknown {
+  return text(fields(rawValue)['text']) ?? rawValue
 }
 
-function toolCall(given: unknown): unknown {
-  const call = fields(given)
+function toolCall(rawValue: unknown): unknown {
+  const call = fields(rawValue)
   const named = fields(call['function'] ?? call)
   const args = named['arguments'] ?? named['input'] ?? named['args']
   return set({

@@ -55,10 +55,10 @@ export class ModelStream {
   iterator(source: AsyncIterator<unknown>): AsyncIterableIterator<unknown> {
     const observer = this.#observer()
     return {
-      async next(...given) {
+      async next(...nextArguments) {
         attempt(() => observer.waits())
         try {
-          const result = await source.next(...given)
+          const result = await source.next(...nextArguments)
           attempt(() => (result.done ? observer.end() : observer.item(result.value)))
           return result
         } catch (error) {
@@ -111,7 +111,7 @@ export class ModelStream {
   }
 
   /** The same for a response: the events of its body, or else its pieces of text. */
-  response(given: WebResponse, isStream: boolean): unknown {
+  response(webResponse: WebResponse, isStream: boolean): unknown {
     const decoder = new TextDecoder()
     let line = ''
     const onBytes = (bytes: unknown): void => {
@@ -122,7 +122,7 @@ export class ModelStream {
       // An event of the two clients is one line of its data.
       for (const data of lines) if (data.startsWith('data:')) attempt(() => this.#item(JSON.parse(data.slice(5))))
     }
-    return withBody(given, this.web(given.body, onBytes))
+    return withBody(webResponse, this.web(webResponse.body, onBytes))
   }
 
   #observer(onItem = (value: unknown): void => this.#item(value)) {

@@ -128,7 +128,7 @@ export class OpenCalls implements Background {
     const { open } = calls
     this.#returning.add(calls)
     return new Promise((resolve) => {
-      const look = (): void => {
+      const closeEnded = (): void => {
         const now = runtime.now()
         const since = ({ touchedAt }: UnderWay) => now - touchedAt
         const waiting = [...open].filter((call) => call.isWaiting && since(call) < SILENT_MS)
@@ -146,7 +146,7 @@ export class OpenCalls implements Background {
       }
       const safely = (): void => {
         try {
-          look()
+          closeEnded()
         } catch {
           resolve({ isAborted: false })
         }

@@ -64,25 +64,25 @@ export function recordTraces(tacho: Recorder): TraceProcessor {
   /** By the id of a trace or span. */
   const open = new OpenSpans<Open>()
 
-  function begin(id: string, part: RunPart, more: Pick<Open, 'data' | 'around'> = {}): Open {
-    const opened: Open = { part, begun: core.runtime.now(), ...more }
+  function begin(id: string, runPart: RunPart, more: Pick<Open, 'data' | 'around'> = {}): Open {
+    const opened: Open = { part: runPart, begun: core.runtime.now(), ...more }
     open.set(id, opened)
     return opened
   }
 
-  function traceStarted(given: unknown): void {
-    const { traceId, groupId } = fields(given)
+  function traceStarted(rawTrace: unknown): void {
+    const { traceId, groupId } = fields(rawTrace)
     begin(String(traceId), enclosingPart(tacho, { sessionId: text(groupId) }))
   }
 
-  function traceEnded(given: unknown): void {
-    const ended = open.take(String(fields(given)['traceId']))
+  function traceEnded(rawTrace: unknown): void {
+    const ended = open.take(String(fields(rawTrace)['traceId']))
     const { status = 'COMPLETED', failure } = ended?.last ?? {}
     ended?.part.end(status, failure)
   }
 
-  function spanStarted(given: unknown): void {
-    const { spanId, parentId, traceId, spanData } = fields(given)
+  function spanStarted(rawSpan: unknown): void {
+    const { spanId, parentId, traceId, spanData } = fields(rawSpan)
     const around = open.get(String(parentId)) ?? open.get(String(traceId))
     const data = fields(spanData)
     noteAgentTool(around, data)
@@ -110,18 +110,18 @@ export function recordTraces(tacho: Recorder): TraceProcessor {
     core.record(scope, { type: 'HANDOFF', label: `${String(giver)} to ${String(taker)}`, payload, span })
   }
 
-  function agentPart(part: RunPart, { type, name }: Fields, traceId: string): RunPart {
+  function agentPart(outerPart: RunPart, { type, name }: Fields, traceId: string): RunPart {
     const trace = open.get(traceId)
     const agent = text(name)
-    if (type !== 'agent' || agent === undefined || !trace) return part
+    if (type !== 'agent' || agent === undefined || !trace) return outerPart
     trace.first ??= agent
-    return agent === trace.first && !part.context.span.marks?.agent
-      ? part
-      : { ...part, context: withAgent(part.context, agent) }
+    return agent === trace.first && !outerPart.context.span.marks?.agent
+      ? outerPart
+      : { ...outerPart, context: withAgent(outerPart.context, agent) }
   }
 
-  function spanEnded(given: unknown): void {
-    const { spanId, traceId, spanData, error } = fields(given)
+  function spanEnded(rawSpan: unknown): void {
+    const { spanId, traceId, spanData, error } = fields(rawSpan)
     const opened = open.take(String(spanId))
     if (!opened) return
     const data = fields(spanData)
@@ -165,7 +165,7 @@ export function recordTraces(tacho: Recorder): TraceProcessor {
   }
 
   // Never rejects: the framework would fail with it.
-  const safely = (act: (given: unknown) => void) => async (given: unknown) => attempt(() => act(given))
+  const safely = (act: (given: unknown) => void) => async (rawValue: unknown) => attempt(() => act(rawValue))
   return {
     onTraceStart: safely(traceStarted),
     onTraceEnd: safely(traceEnded),
@@ -184,8 +184,8 @@ export function guardTool<Create extends (options: never) => object>(tool: Creat
   const names = namesOf(tacho)
   return guardedFactory(tool, tacho, {
     // The name by which the model called it: a host may rename a tool.
-    name([, details], _options, given) {
-      const name = text(fields(fields(details)['toolCall'])['name']) ?? text(fields(given)['name']) ?? 'tool'
+    name([, details], _options, givenName) {
+      const name = text(fields(fields(details)['toolCall'])['name']) ?? text(fields(givenName)['name']) ?? 'tool'
       names.add(name)
       return name
     },
@@ -196,8 +196,8 @@ export function guardTool<Create extends (options: never) => object>(tool: Creat
       // The text is not what the schema of the output asks for.
       throw new Error(error.modelText, { cause: error })
     },
-    made(given) {
-      const { name, invoke } = fields(given)
+    made(madeTool) {
+      const { name, invoke } = fields(madeTool)
       names.add(String(name))
       mark(invoke as Function, GUARDED)
     },

@@ -16,14 +16,14 @@ interface Framework {
 }
 
 export function guardedFactory<Create extends Function>(create: Create, tacho: Tacho, framework: Framework): Create {
-  function guardedCreate(this: unknown, given: unknown, ...more: unknown[]): unknown {
-    const options = fields(given)
+  function guardedCreate(this: unknown, toolOptions: unknown, ...more: unknown[]): unknown {
+    const options = fields(toolOptions)
     const { execute } = options
     const make = (changed: unknown): unknown => create.call(this, changed, ...more)
     // Without a function of its own, another program runs it, or the factory refuses it.
-    if (typeof execute !== 'function') return make(given)
+    if (typeof execute !== 'function') return make(toolOptions)
     function guardedExecute(this: unknown, input: unknown, ...args: unknown[]) {
-      const owner = this === undefined || this === changed ? given : this
+      const owner = this === undefined || this === changed ? toolOptions : this
       return guarded<unknown>(
         tacho,
         {

@@ -19,9 +19,9 @@ export const isHostOver = (): boolean => performance.now() - overAt < OVER_MS
 /** @returns ends the watch, with the request. */
 export function endWithHost(endRequests: () => void, afterMs: number): () => void {
   requests += 1
-  let timer = setTimeout(look, afterMs).unref()
-  function look(): void {
-    timer = setTimeout(look, LOOKED_MS).unref()
+  let timer = setTimeout(lookAtHost, afterMs).unref()
+  function lookAtHost(): void {
+    timer = setTimeout(lookAtHost, LOOKED_MS).unref()
     if (!onlyRequestsLeft()) return
     overAt = performance.now()
     endRequests()

@@ -14,14 +14,14 @@ function openIssues(core: IssueParts & { readonly sender: Sender }): IssueRecord
   const issues = new IssueRecords(core)
   besideOf.set(core.sender, { from: issues.sender, path: '/issue-records', verdict: receiptOf })
   // A failing spool is reported by the events, which use it too.
-  const kept = {
+  const keptWhole = {
     suffix: '.issues',
     id: 'clientRecordId',
     sender: issues.sender,
     bounds: ISSUE_BOUNDS,
     counts: issues.counts,
   } as const
-  if (spool && enabled) issues.opened = spoolQueue(spool, kept, core).catch(() => undefined)
+  if (spool && enabled) issues.opened = spoolQueue(spool, keptWhole, core).catch(() => undefined)
   return issues
 }
 

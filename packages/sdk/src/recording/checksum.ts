@@ -87,10 +87,10 @@ function isCardNumber(digits: readonly number[]): boolean {
 
 /** ISO 13616: modulo 97 of the number without its first four characters, and these after it, is 1. */
 function isIban(iban: readonly number[]): boolean {
-  let rest = 0
+  let lastByte = 0
   for (let place = 0; place < iban.length; place++) {
     const value = iban[(place + 4) % iban.length] ?? 0
-    rest = (rest * (value > 9 ? 100 : 10) + value) % 97
+    lastByte = (lastByte * (value > 9 ? 100 : 10) + value) % 97
   }
-  return rest === 1
+  return lastByte === 1
 }

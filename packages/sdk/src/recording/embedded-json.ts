@@ -14,8 +14,8 @@ export function replaceJson(text: string, replace: (json: string) => string | un
   let room = READS * text.length
   let replaced = ''
   let done = 0
-  for (let found = begin.exec(text); found && room > 0; found = begin.exec(text)) {
-    const start = found.index
+  for (let beginMatch = begin.exec(text); beginMatch && room > 0; beginMatch = begin.exec(text)) {
+    const start = beginMatch.index
     const end = text[start] === '"' ? endOfEncoded(text, start) : endOfNested(text, start)
     room -= (end || text.length) - start
     const piece = end > 0 ? replace(text.slice(start, end)) : undefined

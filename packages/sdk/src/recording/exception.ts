@@ -58,12 +58,12 @@ interface Coded extends Error {
 }
 
 function causesOf(thrown: unknown): unknown[] {
-  const found = new Set([thrown])
-  for (const error of found) {
-    for (const next of readSafely(() => direct(error), [])) found.add(next)
-    if (found.size > CAUSES) break
+  const seenErrors = new Set([thrown])
+  for (const error of seenErrors) {
+    for (const next of readSafely(() => direct(error), [])) seenErrors.add(next)
+    if (seenErrors.size > CAUSES) break
   }
-  return [...found].slice(1, CAUSES + 1)
+  return [...seenErrors].slice(1, CAUSES + 1)
 }
 
 function direct(error: unknown): unknown[] {

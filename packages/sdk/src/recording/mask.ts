@@ -169,8 +169,9 @@ export function createMask(options: MaskingOptions): Mask {
         // Of masked members: they hold nothing, and their pointers name what was not masked.
         if (key === 'inputSeals' && /^{("[^"]*":"[\da-f]{64}",?)+}$/.test(JSON.stringify(item))) return [key, item]
         // The content of a chat message is no value of its name.
-        const own = isPair && NAMED_VALUE.test(key) && !(key === 'content' && 'role' in fields) ? 'secret' : kindOf(key)
-        return [maskText(key, level), maskValue(item, level, own === 'plain' ? kind : own)]
+        const isOwnValue =
+          isPair && NAMED_VALUE.test(key) && !(key === 'content' && 'role' in fields) ? 'secret' : kindOf(key)
+        return [maskText(key, level), maskValue(item, level, isOwnValue === 'plain' ? kind : isOwnValue)]
       }),
     )
   }

@@ -18,18 +18,19 @@ const METADATA_CHARS = 256
 
 /** @param named stands for an error. @param type of the event. */
 export function metadataOf(facts: unknown, metadataKeys: ReadonlySet<string>, named: string, type?: string): object {
-  const kept: [string, unknown][] = []
+  const keptPairs: [string, unknown][] = []
   for (const [key, value] of fieldsOf(facts)) {
-    if (metadataKeys.has(key)) kept.push([key, value])
-    else if ((METADATA_KEYS.has(key) || OF_TYPE.test(`${type} ${key}`)) && isMetadata(value)) kept.push([key, value])
+    if (metadataKeys.has(key)) keptPairs.push([key, value])
+    else if ((METADATA_KEYS.has(key) || OF_TYPE.test(`${type} ${key}`)) && isMetadata(value))
+      keptPairs.push([key, value])
     // Which conditions failed, and why: the message quotes the condition, never a fact. Calls are kept without arguments.
     else if (/^(?:failures|toolCalls)$/.test(key) && Array.isArray(value))
-      kept.push([key, value.slice(0, 100).map(factsOf)])
-    else if (key === 'exception') kept.push([key, classesOf(value)])
-    else if (key === 'usage') kept.push([key, numbersOf(value)])
-    else if (key === 'error' && value !== undefined) kept.push([key, named])
+      keptPairs.push([key, value.slice(0, 100).map(factsOf)])
+    else if (key === 'exception') keptPairs.push([key, classesOf(value)])
+    else if (key === 'usage') keptPairs.push([key, numbersOf(value)])
+    else if (key === 'error' && value !== undefined) keptPairs.push([key, named])
   }
-  return Object.fromEntries(kept)
+  return Object.fromEntries(keptPairs)
 }
 
 function classesOf(exception: unknown): Record<string, unknown> {
@@ -52,10 +53,10 @@ function isMetadata(value: unknown): boolean {
 
 /** Includes one level of details. */
 function numbersOf(usage: unknown, levels = 2): Record<string, unknown> {
-  const kept: [string, unknown][] = []
+  const keptPairs: [string, unknown][] = []
   for (const [key, value] of fieldsOf(usage)) {
-    if (typeof value === 'number') kept.push([key, value])
-    else if (typeof value === 'object' && levels > 1) kept.push([key, numbersOf(value, levels - 1)])
+    if (typeof value === 'number') keptPairs.push([key, value])
+    else if (typeof value === 'object' && levels > 1) keptPairs.push([key, numbersOf(value, levels - 1)])
   }
-  return Object.fromEntries(kept)
+  return Object.fromEntries(keptPairs)
 }

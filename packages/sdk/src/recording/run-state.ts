@@ -64,16 +64,16 @@ export function createRunState(): RunState {
 }
 
 /** A run that began in this process keeps its state. */
-export function resumedState(sharedStates: SharedStates, runId: string, given: CarriedState): RunState {
+export function resumedState(sharedStates: SharedStates, runId: string, carriedState: CarriedState): RunState {
   const state = sharedStates.get(runId) ?? createRunState()
   share(sharedStates, runId, state)
-  if (state.recentCalls.length === 0) state.recentCalls.push(...texts(given.recentCalls).slice(-RECENT_MAX))
-  for (const [slot, count] of Object.entries(Object(given.spentApprovals)).slice(-INPUTS_MAX)) {
+  if (state.recentCalls.length === 0) state.recentCalls.push(...texts(carriedState.recentCalls).slice(-RECENT_MAX))
+  for (const [slot, count] of Object.entries(Object(carriedState.spentApprovals)).slice(-INPUTS_MAX)) {
     if (!HASH.test(slot) || !isNumber(count)) continue
     const numbers = numbersOf(state, slot)
     numbers.spent = Math.max(numbers.spent, count)
   }
-  const open = Array.isArray(given.approvals) ? (given.approvals as unknown[]).slice(-OPEN_MAX) : []
+  const open = Array.isArray(carriedState.approvals) ? (carriedState.approvals as unknown[]).slice(-OPEN_MAX) : []
   for (const call of open.filter(isOpenCall)) {
     if (!state.openCalls.has(call.approvalId)) state.openCalls.set(call.approvalId, call)
   }
@@ -156,16 +156,16 @@ function numbersOf({ numbers }: RunState, slot: string): Numbers {
   return known
 }
 
-function texts(given: unknown): string[] {
-  return Array.isArray(given) ? given.filter((one): one is string => typeof one === 'string') : []
+function texts(rawState: unknown): string[] {
+  return Array.isArray(rawState) ? rawState.filter((one): one is string => typeof one === 'string') : []
 }
 
-function isNumber(given: unknown): given is number {
-  return Number.isInteger(given) && (given as number) >= 0 && (given as number) <= SPENT_MAX
+function isNumber(rawState: unknown): rawState is number {
+  return Number.isInteger(rawState) && (rawState as number) >= 0 && (rawState as number) <= SPENT_MAX
 }
 
-function isOpenCall(given: unknown): given is OpenCall {
-  const { approvalId, toolName, inputHash, key, spent = 0, args = [] } = Object(given) as Record<string, unknown>
+function isOpenCall(rawState: unknown): rawState is OpenCall {
+  const { approvalId, toolName, inputHash, key, spent = 0, args = [] } = Object(rawState) as Record<string, unknown>
   return (
     typeof approvalId === 'string' &&
     typeof toolName === 'string' &&

@@ -56,7 +56,7 @@ export function createCarrying({ observers, runtime }: Parts, counting: Counting
   const states: SharedStates = new Map()
   return {
     usages,
-    resumed: (runId, given) => resumedState(states, runId, given),
+    resumed: (runId, carriedState) => resumedState(states, runId, carriedState),
     carried(scope) {
       const { toolCalls, totalTokens, cost, since } = usages.of(scope)
       const seconds = Math.max(0, runtime.now() - since) / 1_000

@@ -129,8 +129,8 @@ export class Run {
     if (trace) return traceparentOf(trace)
     const { spanId } = this.#span()
     const { isSampled } = this.#scope
-    const own = { traceId: this.#core.ids.uuid().replaceAll('-', ''), spanId, traceFlags: Number(isSampled) }
-    return traceparentOf({ ...(this.#scope.trace ??= own), spanId })
+    const ownSpan = { traceId: this.#core.ids.uuid().replaceAll('-', ''), spanId, traceFlags: Number(isSampled) }
+    return traceparentOf({ ...(this.#scope.trace ??= ownSpan), spanId })
   }
 
   /** The user's message: `payload.text`. */
@@ -173,8 +173,8 @@ export class Run {
    * Says how good this run is, or one step of it. The latest counts for each name, step and author. `given`: a comment, or
    * more.
    */
-  score(name: string, value: ScoreValue, given?: string | ScoreDetails): string | undefined {
-    return this.#core.score(this.#scope, name, value, given)
+  score(name: string, value: ScoreValue, scoreDetails?: string | ScoreDetails): string | undefined {
+    return this.#core.score(this.#scope, name, value, scoreDetails)
   }
 
   /** Adds keys to the payload of every later event of this run, unless the payload has them already. */
@@ -291,9 +291,9 @@ export function outcomeOf(error: unknown): Outcome {
 }
 
 /** @internal What the events of a run share. Faulty ids never lose a run: they are replaced or cut, and reported. */
-export function createScope(core: Core, given: RunOptions, handle?: RunHandle): RunScope {
+export function createScope(core: Core, runOptions: RunOptions, handle?: RunHandle): RunScope {
   const { settings, ids, diagnostics } = core
-  const options = readSafely(() => ({ ...given }), {})
+  const options = readSafely(() => ({ ...runOptions }), {})
   if (!handle) noteUnknown(diagnostics, 'A run', options, OPTIONS)
 
   function text(
@@ -344,9 +344,10 @@ function recorderIdOf(spanId: string): string {
 }
 
 /** A run id that is too long is not cut, because two runs could become one. */
-function runIdOf({ ids, diagnostics }: Core, given: unknown): string {
-  if (given === undefined) return ids.uuid()
-  if (typeof given === 'string' && given !== '' && cutText(given, LIMITS.runIdChars) === given) return given
+function runIdOf({ ids, diagnostics }: Core, runOptions: unknown): string {
+  if (runOptions === undefined) return ids.uuid()
+  if (typeof runOptions === 'string' && runOptions !== '' && cutText(runOptions, LIMITS.runIdChars) === runOptions)
+    return runOptions
   const runId = ids.uuid()
   diagnostics.report('error', 'invalid_run_id', `runId must be a text of 1 to 255 characters: recorded as ${runId}.`)
   return runId

@@ -26,7 +26,7 @@ const NUMBER_MAX = 1e9
 export function scoreOf(
   name: unknown,
   value: unknown,
-  given: unknown,
+  scoreDetails: unknown,
 ): { payload: Payload; id: string | undefined; details: object } | { problem: string } {
   if (typeof name !== 'string' || !NAME.test(name)) {
     return { problem: 'its name must be a text of 1 to 64 characters, without < > = and outer spaces' }
@@ -36,7 +36,9 @@ export function scoreOf(
     (typeof value === 'number' ? Math.abs(value) <= NUMBER_MAX : typeof value === 'string' && value !== '')
   if (!isValue) return { problem: 'its value must be a number from -1e9 to 1e9, true, false, or a text' }
   const details =
-    typeof given === 'string' ? { comment: given } : readSafely((): ScoreDetails => ({ ...(given as object) }), {})
+    typeof scoreDetails === 'string'
+      ? { comment: scoreDetails }
+      : readSafely((): ScoreDetails => ({ ...(scoreDetails as object) }), {})
   const { comment, eventId: targetEventId, author, id } = details
   const known = Object.entries({ comment, targetEventId, author }).filter(
     ([, text]) => typeof text === 'string' && text !== '',

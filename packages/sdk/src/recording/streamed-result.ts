@@ -46,7 +46,7 @@ type Iterable = Record<symbol, Iterate>
 /**
  * Returns the result itself, or the same with an observed body. Calls `end` once, at once if nothing can be observed.
  */
-export async function observeResult(given: unknown, act: Within, onEnd: End, { timer }: Runtime): Promise<unknown> {
+export async function observeResult(rawResult: unknown, act: Within, onEnd: End, { timer }: Runtime): Promise<unknown> {
   const { finish: end } = once(onEnd)
   // Servers answer HEAD without reading the body.
   const unread = timer(UNREAD_MS, () => void end(undefined, true))
@@ -55,32 +55,32 @@ export async function observeResult(given: unknown, act: Within, onEnd: End, { t
     return act(step)
   }
   const observed = readSafely(() => {
-    if (isWebStream(given)) return observedStream(given, within, end)
-    if (isResponse(given)) return observedResponse(given, within, end)
-    if (isEventStream(given)) {
+    if (isWebStream(rawResult)) return observedStream(rawResult, within, end)
+    if (isResponse(rawResult)) return observedResponse(rawResult, within, end)
+    if (isEventStream(rawResult)) {
       // It does not say when it is read.
       unread.cancel()
-      return observeEvents(given, act, end)
+      return observeEvents(rawResult, act, end)
     }
-    return observeIterable(given, within, end)
+    return observeIterable(rawResult, within, end)
   }, undefined)
   if (observed !== undefined) return observed
   unread.cancel()
   await end()
-  return given
+  return rawResult
 }
 
-function isWebStream(given: unknown): given is WebStream {
-  return typeof (given as Partial<WebStream> | null)?.getReader === 'function'
+function isWebStream(rawResult: unknown): rawResult is WebStream {
+  return typeof (rawResult as Partial<WebStream> | null)?.getReader === 'function'
 }
 
-export function isResponse(given: unknown): given is WebResponse {
-  const { body, status, headers } = given as { body?: unknown; status?: unknown; headers?: { get?: unknown } }
+export function isResponse(rawResult: unknown): rawResult is WebResponse {
+  const { body, status, headers } = rawResult as { body?: unknown; status?: unknown; headers?: { get?: unknown } }
   return typeof status === 'number' && typeof headers?.get === 'function' && isWebStream(body)
 }
 
-function isEventStream(given: unknown): given is EventStream {
-  return typeof (given as { on?: unknown }).on === 'function'
+function isEventStream(rawResult: unknown): rawResult is EventStream {
+  return typeof (rawResult as { on?: unknown }).on === 'function'
 }
 
 /** Read no faster than the host reads. Undefined if another reader has it. */
@@ -141,18 +141,19 @@ function observeEvents(stream: EventStream, within: Within, end: End): unknown {
 }
 
 /** Throws if it cannot be changed. */
-function observeIterable(given: unknown, within: Within, end: End): unknown {
+function observeIterable(rawIterable: unknown, within: Within, end: End): unknown {
   const observe = (steps: Record<string, unknown>) => {
     // Without it, nothing would say that the host left the loop.
     steps['return'] ??= async (value: unknown) => ({ done: true, value })
     observeSteps(steps, within, end)
     return steps
   }
-  const work = given as Iterable
+  const work = rawIterable as Iterable
   const iterate = work[Symbol.asyncIterator]
   if (!iterate) return undefined
   // It may be its own iterator, which a host may use without a loop.
-  if (typeof (given as Partial<AsyncIterator<unknown>>).next === 'function') observe(given as Record<string, unknown>)
-  else work[Symbol.asyncIterator] = (...how) => observe(within(() => Reflect.apply(iterate, given, how)))
-  return given
+  if (typeof (rawIterable as Partial<AsyncIterator<unknown>>).next === 'function')
+    observe(rawIterable as Record<string, unknown>)
+  else work[Symbol.asyncIterator] = (...how) => observe(within(() => Reflect.apply(iterate, rawIterable, how)))
+  return rawIterable
 }

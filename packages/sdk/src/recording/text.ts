@@ -20,8 +20,8 @@ const WORD_UNITS = 256
 export function shortenedAtWord(text: string, units: number): string {
   if (text.length <= units) return text
   const sure = Math.max(0, units - WORD_UNITS)
-  const kept = text.slice(0, sure) + text.slice(sure, units).replace(/\S+$/, '')
-  return `${kept}… [cut: ${text.length - kept.length} characters]`
+  const keptText = text.slice(0, sure) + text.slice(sure, units).replace(/\S+$/, '')
+  return `${keptText}… [cut: ${text.length - keptText.length} characters]`
 }
 
 /** Keeps the end too, where a log has its error: a third. */

@@ -49,9 +49,9 @@ export function createWriting({ masking }: Pick<Settings, 'masking'>, diagnostic
     return shorten(JSON.parse(text) as JsonObject, bytes, maxBytes)
   }
 
-  function text(given: string): string {
+  function text(plainText: string): string {
     try {
-      return mask.text(given)
+      return mask.text(plainText)
     } catch {
       diagnostics.report('error', 'masking_failed', 'Masking failed: the payload was dropped.')
       return '[masked:error]'

@@ -71,16 +71,16 @@ export interface FakeTacho {
 
 /** Makes a client whose service is in memory. Nothing leaves the process, and no key is needed. */
 export function fakeTacho(options: FakeOptions = {}): FakeTacho {
-  const { deployedPolicies = [], deployedPrompts = {}, approvals = 'reject', ...given } = options
+  const { deployedPolicies = [], deployedPrompts = {}, approvals = 'reject', ...otherOptions } = options
   const service = new FakeService(approvals)
   service.setPolicies(deployedPolicies)
   service.prompts = deployedPrompts
   const defaults = { clientId: 'fake', flushIntervalMs: 0 }
   // On a busy machine, policies in memory may take longer than a call of the service.
-  const guard = { configurationWaitMs: 60_000, ...given.guard }
+  const guard = { configurationWaitMs: 60_000, ...otherOptions.guard }
   const tacho = new Tacho({
     ...defaults,
-    ...given,
+    ...otherOptions,
     guard,
     apiKey: 'fake',
     baseUrl: 'http://localhost',
@@ -114,14 +114,14 @@ export function fakeTacho(options: FakeOptions = {}): FakeTacho {
     answerApprovals: (approver) => void (service.approver = approver),
     setDown: (isDown) => void (service.isDown = isDown),
     async assertEvent(eventType, payload = {}) {
-      return found(await events(), { eventType, payload }, 'event')
+      return oneNamed(await events(), { eventType, payload }, 'event')
     },
     async assertNoEvent(eventType, payload = {}) {
       const wrong = (await events()).find((event) => holds(event, { eventType, payload }))
       if (wrong) throw new Error(`Expected no such event, but found ${JSON.stringify(wrong)}`)
     },
-    assertRun: async (fields) => found(await runs(), fields, 'run'),
-    assertDecision: async (fields) => found(await decisions(), fields, 'decision'),
+    assertRun: async (fields) => oneNamed(await runs(), fields, 'run'),
+    assertDecision: async (fields) => oneNamed(await decisions(), fields, 'decision'),
     async close() {
       await tacho.shutdown()
     },
@@ -148,7 +148,7 @@ function decisionsOf(events: readonly RecordedEvent[]): RecordedDecision[] {
     })
 }
 
-function found<T>(all: readonly T[], wanted: object, noun: string): T {
+function oneNamed<T>(all: readonly T[], wanted: object, noun: string): T {
   const match = all.find((one) => holds(one, wanted))
   if (match !== undefined) return match
   const had = all.map((one) => `\n  ${JSON.stringify(one)}`).join('')

@@ -115,19 +115,19 @@ export const SETTINGS = {
       placeholder: 'url',
       help: 'Mail server, such as smtps://user:password@smtp.example.com; enables webhooks by mail',
     },
-    (given) => smtpServerOf(given) !== null,
+    (settingText) => smtpServerOf(settingText) !== null,
     'smtp:// or smtps://, with user and password if needed, and without a path or query',
   ),
   mailFrom: optional(
     { placeholder: 'address', help: 'Sender of mail' },
-    (given) => (isEmail(given) ? given : null),
+    (settingText) => (isEmail(settingText) ? settingText : null),
     'an e-mail address',
   ),
   oidcIssuer: webAddress('Identity provider for sign-in; its endpoints are discovered automatically'),
   oidcClientId: optional({ placeholder: 'id', help: 'Client id at the identity provider' }, anyText, 'a text'),
   oidcClientSecret: secretText(
     { placeholder: 'secret', help: 'Client secret at the identity provider' },
-    (given) => anyText(given) !== null,
+    (settingText) => anyText(settingText) !== null,
     'a text of up to 1024 characters',
   ),
   oidcName: text(
@@ -136,7 +136,7 @@ export const SETTINGS = {
   ),
   oidcDomain: optional(
     { placeholder: 'domain', help: 'People with a verified address in this domain need no invitation' },
-    (given) => (isEmail(`x@${given}`) ? lowerCase(given) : null),
+    (settingText) => (isEmail(`x@${settingText}`) ? lowerCase(settingText) : null),
     'a domain such as example.com',
   ),
   oidcDomainRole: choice({ byDefault: 'viewer', help: 'Role of people who join by domain, in every workspace' }, [
@@ -151,7 +151,8 @@ export const SETTINGS = {
   oidcScopes: optional(
     { placeholder: 'scopes', help: 'More scopes to request, such as groups, separated by spaces' },
     // RFC 6749 3.3
-    (given) => (/^[\x21\x23-\x5b\x5d-\x7e]+( [\x21\x23-\x5b\x5d-\x7e]+)*$/.test(given) ? given : null),
+    (settingText) =>
+      /^[\x21\x23-\x5b\x5d-\x7e]+( [\x21\x23-\x5b\x5d-\x7e]+)*$/.test(settingText) ? settingText : null,
     'scopes separated by single spaces',
   ),
   groupRoles: groupRoles('Roles that groups of the identity provider give, by group and workspace'),
@@ -160,7 +161,7 @@ export const SETTINGS = {
       placeholder: 'token',
       help: 'Token of a directory that manages people and groups through SCIM; without it, SCIM is off',
     },
-    (given) => /^[\x21-\x7e]{32,512}$/.test(given),
+    (settingText) => /^[\x21-\x7e]{32,512}$/.test(settingText),
     'a text of 32 to 512 visible ASCII characters',
   ),
   console: onOff('Serve the operator console at /, if it is built'),
@@ -176,12 +177,12 @@ export const SETTINGS = {
   ),
   initApiKey: secretText(
     { placeholder: 'key', help: 'API key of a new store; if omitted, one is created and printed once' },
-    (given) => parseApiKey(given) !== null,
+    (settingText) => parseApiKey(settingText) !== null,
     API_KEY_FORM,
   ),
   initOperatorToken: secretText(
     { placeholder: 'token', help: 'Operator token of a new store; if omitted, one is created and printed once' },
-    (given) => parseOperatorToken(given) !== null,
+    (settingText) => parseOperatorToken(settingText) !== null,
     OPERATOR_TOKEN_FORM,
   ),
   initCredentialsFile: optional(
@@ -189,12 +190,12 @@ export const SETTINGS = {
       placeholder: 'file',
       help: 'File that gets the key, token and link of a new store, for its owner only, instead of printing them',
     },
-    (given) => (given.length <= 4_096 ? given : null),
+    (settingText) => (settingText.length <= 4_096 ? settingText : null),
     'a file name of up to 4096 characters',
   ),
   initOperatorEmail: optional(
     { placeholder: 'address', help: 'E-mail address of the first owner of a new store; a one-time link is printed' },
-    (given) => (isEmail(given) ? lowerCase(given) : null),
+    (settingText) => (isEmail(settingText) ? lowerCase(settingText) : null),
     'an e-mail address',
   ),
 }
@@ -237,14 +238,17 @@ export function readConfig(flags: Flags, environment: Environment): ConfigRead {
   const faults = [...unknownFlags(flags), ...unknownVariables(environment)]
   const values: Record<string, unknown> = {}
   for (const [name, setting] of ENTRIES) {
-    const given = findText(name, setting, flags, environment)
-    if ('fault' in given) {
-      faults.push(given.fault)
+    const settingText = findText(name, setting, flags, environment)
+    if ('fault' in settingText) {
+      faults.push(settingText.fault)
       continue
     }
-    const parsed = given.text === null ? { value: null } : setting.parse(given.text)
+    const parsed = settingText.text === null ? { value: null } : setting.parse(settingText.text)
     if ('value' in parsed) values[name] = parsed.value
-    else faults.push(`${given.from} must be ${parsed.mustBe}${setting.secret ? '' : `, not ${quoted(given.text)}`}.`)
+    else
+      faults.push(
+        `${settingText.from} must be ${parsed.mustBe}${setting.secret ? '' : `, not ${quoted(settingText.text)}`}.`,
+      )
   }
   if (faults.length > 0) return { ok: false, faults }
   const config = Object.freeze(values) as Config
@@ -261,12 +265,12 @@ function workersFault({ workers, databaseUrl }: Config): string | null {
 
 function identityProviderFault(config: Config): string | null {
   const needed = ['oidcIssuer', 'oidcClientId', 'oidcClientSecret', 'publicUrl'] as const
-  const given = (['oidcIssuer', 'oidcClientId', 'oidcClientSecret', 'oidcDomain'] as const).find(
+  const setSetting = (['oidcIssuer', 'oidcClientId', 'oidcClientSecret', 'oidcDomain'] as const).find(
     (name) => config[name] !== null,
   )
   const missing = needed.filter((name) => config[name] === null).map(variableOf)
-  if (given === undefined || missing.length === 0) return null
-  return `${variableOf(given)} configures an identity provider, which also needs ${missing.join(', ')}.`
+  if (setSetting === undefined || missing.length === 0) return null
+  return `${variableOf(setSetting)} configures an identity provider, which also needs ${missing.join(', ')}.`
 }
 
 function groupRolesFault({ groupRoles: mapping, oidcIssuer, scimToken }: Config): string | null {
@@ -280,8 +284,8 @@ function mailFault({ smtpUrl, mailFrom }: Config): string | null {
   return `${variableOf(given)} is for mail, which also needs ${variableOf(missing)}.`
 }
 
-function anyText(given: string): string | null {
-  return given.length > 0 && given.length <= 1024 ? given : null
+function anyText(settingText: string): string | null {
+  return settingText.length > 0 && settingText.length <= 1024 ? settingText : null
 }
 
 type Given = { from: string; text: string | null } | { fault: string }
@@ -338,8 +342,8 @@ function isServiceLink(value: string | undefined): boolean {
   return /^(tcp|udp|sctp):\/\//.test(value ?? '')
 }
 
-function suggestion(given: string, known: readonly string[]): string {
-  const near = nearestName(given, known)
+function suggestion(unknownName: string, known: readonly string[]): string {
+  const near = nearestName(unknownName, known)
   return near === null ? '.' : `; did you mean ${near}?`
 }
 
@@ -351,6 +355,6 @@ function variableOf(name: SettingName): string {
   return PREFIX + flagOf(name).slice(2).replaceAll('-', '_').toUpperCase()
 }
 
-function quoted(given: string | null): string {
-  return JSON.stringify(given !== null && given.length > 60 ? `${given.slice(0, 60)}…` : given)
+function quoted(settingText: string | null): string {
+  return JSON.stringify(settingText !== null && settingText.length > 60 ? `${settingText.slice(0, 60)}…` : settingText)
 }

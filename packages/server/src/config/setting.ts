@@ -35,7 +35,8 @@ export function text(about: About, maxChars: number): Setting<string> {
   const mustBe = `a text of 1 to ${maxChars} characters`
   return {
     ...about,
-    parse: (given) => (given.length > 0 && given.length <= maxChars ? { value: given } : { mustBe }),
+    parse: (settingText) =>
+      settingText.length > 0 && settingText.length <= maxChars ? { value: settingText } : { mustBe },
   }
 }
 
@@ -54,8 +55,8 @@ export function integer({ from, to, ...about }: Range<number>, placeholder = 'nu
   return {
     ...about,
     placeholder,
-    parse(given) {
-      const value = /^[0-9]{1,15}$/.test(given) ? Number(given) : Number.NaN
+    parse(settingText) {
+      const value = /^[0-9]{1,15}$/.test(settingText) ? Number(settingText) : Number.NaN
       return value >= from && value <= to ? { value } : { mustBe: `a whole number from ${from} to ${to}` }
     },
   }
@@ -71,8 +72,8 @@ function quantity({ from, to, ...about }: Range<string>, kind: keyof typeof UNIT
   return {
     ...about,
     placeholder: kind,
-    parse(given) {
-      const value = inSmallestUnit(kind, given)
+    parse(settingText) {
+      const value = inSmallestUnit(kind, settingText)
       return value >= least && value <= most ? { value } : { mustBe }
     },
   }
@@ -85,8 +86,8 @@ export function choice<const Value extends string>(
   return {
     ...about,
     placeholder: values.join('|'),
-    parse(given) {
-      const value = values.find((known) => known === given)
+    parse(settingText) {
+      const value = values.find((known) => known === settingText)
       return value === undefined ? { mustBe: `one of ${values.join(', ')}` } : { value }
     },
   }
@@ -97,7 +98,8 @@ export function onOff(help: string): Setting<boolean> {
     help,
     byDefault: 'on',
     placeholder: 'on|off',
-    parse: (given) => (given === 'on' || given === 'off' ? { value: given === 'on' } : { mustBe: 'on or off' }),
+    parse: (settingText) =>
+      settingText === 'on' || settingText === 'off' ? { value: settingText === 'on' } : { mustBe: 'on or off' },
   }
 }
 
@@ -106,8 +108,8 @@ export function networks(help: string): Setting<string[]> {
     help,
     byDefault: 'none',
     placeholder: 'networks',
-    parse(given) {
-      const value = given === 'none' ? [] : given.split(',').map((part) => part.trim())
+    parse(settingText) {
+      const value = settingText === 'none' ? [] : settingText.split(',').map((listItem) => listItem.trim())
       if (value.every(isNetwork)) return { value }
       return { mustBe: `IP addresses, networks such as 10.0.0.0/8, ${NAMED_NETWORKS.join(', ')}, or none` }
     },
@@ -125,7 +127,7 @@ export function secretText(
     byDefault: null,
     secret: true,
     fromFile: true,
-    parse: (given) => (isValid(given) ? { value: given } : { mustBe }),
+    parse: (settingText) => (isValid(settingText) ? { value: settingText } : { mustBe }),
   }
 }
 
@@ -137,8 +139,8 @@ export function optional(
   return {
     ...about,
     byDefault: null,
-    parse(given) {
-      const value = read(given)
+    parse(settingText) {
+      const value = read(settingText)
       return value === null ? { mustBe } : { value }
     },
   }
@@ -147,21 +149,21 @@ export function optional(
 export const webAddress = (help: string): Setting<string | null> =>
   optional({ placeholder: 'address', help }, readWebAddress, 'an http or https address without a query')
 
-function readWebAddress(given: string): string | null {
-  const url = URL.parse(given)
+function readWebAddress(addressText: string): string | null {
+  const url = URL.parse(addressText)
   if (url === null || !/^https?:$/.test(url.protocol) || url.username !== '' || url.password !== '') return null
   return url.search === '' && url.hash === '' ? url.origin + url.pathname.replace(/\/+$/, '') : null
 }
 
-function inSmallestUnit(kind: keyof typeof UNITS, given: string): number {
-  const [, digits, unit] = /^([0-9]{1,15})([A-Za-z]+)$/.exec(given) ?? []
+function inSmallestUnit(kind: keyof typeof UNITS, amountText: string): number {
+  const [, digits, unit] = /^([0-9]{1,15})([A-Za-z]+)$/.exec(amountText) ?? []
   const factor = Object.entries(UNITS[kind]).find(([name]) => name.toLowerCase() === unit?.toLowerCase())?.[1]
   return factor === undefined ? Number.NaN : Number(digits) * factor
 }
 
-function isNetwork(given: string): boolean {
-  if (NAMED_NETWORKS.includes(given)) return true
-  const [address = '', prefix, ...more] = given.split('/')
+function isNetwork(networkText: string): boolean {
+  if (NAMED_NETWORKS.includes(networkText)) return true
+  const [address = '', prefix, ...more] = networkText.split('/')
   const version = isIP(address)
   if (version === 0 || more.length > 0) return false
   return prefix === undefined || (/^[0-9]{1,3}$/.test(prefix) && Number(prefix) <= (version === 4 ? 32 : 128))
@@ -177,15 +179,15 @@ export function groupRoles(help: string): Setting<GroupRoles | null> {
     help,
     byDefault: null,
     fromFile: true,
-    parse(given) {
-      const value = readGroupRoles(given)
+    parse(settingText) {
+      const value = readGroupRoles(settingText)
       return value === null ? { mustBe } : { value }
     },
   }
 }
 
-function readGroupRoles(given: string): GroupRoles | null {
-  const groups = membersOf(parsed(given))
+function readGroupRoles(rolesText: string): GroupRoles | null {
+  const groups = membersOf(parsed(rolesText))
   if (groups === null || groups.length === 0 || groups.length > LIMITS.mappedGroups) return null
   const read = new Map<string, GrantedRole[]>()
   for (const [group, members] of groups) {

@@ -40,11 +40,11 @@ interface Place {
   url: string
 }
 
-function parsePlace(given: string): Place {
-  if (/^postgres(ql)?:\/\//.test(given)) return { directory: null, url: given }
-  const directory = /^sqlite:(.+)$/s.exec(given)?.[1]
+function parsePlace(placeText: string): Place {
+  if (/^postgres(ql)?:\/\//.test(placeText)) return { directory: null, url: placeText }
+  const directory = /^sqlite:(.+)$/s.exec(placeText)?.[1]
   if (directory !== undefined) return { directory: path.resolve(directory), url: '' }
-  throw new StoreRefused(`A store must be sqlite:<directory> or postgres://…, not ${JSON.stringify(given)}.`)
+  throw new StoreRefused(`A store must be sqlite:<directory> or postgres://…, not ${JSON.stringify(placeText)}.`)
 }
 
 const postgres = () => import('../storage/copy/postgres-side.ts')

@@ -39,7 +39,7 @@ export function createPriceTable() {
     IDLE_MS,
   )
 
-  async function look(models: string[]): Promise<void> {
+  async function lookUpModels(models: string[]): Promise<void> {
     const thread = threads.enter()
     try {
       const rates = await thread.call(models)
@@ -54,18 +54,18 @@ export function createPriceTable() {
     async ratesOf(models: Iterable<string>): Promise<ReadonlyMap<string, ModelRates | null>> {
       const wanted = new Set(models)
       wanted.delete('')
-      const found = new Map<string, ModelRates | null>()
+      const modelRates = new Map<string, ModelRates | null>()
       const unknown: string[] = []
       for (const model of wanted) {
         const entry = known.get(model)
         if (entry === undefined) unknown.push(model)
-        else found.set(model, entry.rates)
+        else modelRates.set(model, entry.rates)
       }
       if (unknown.length > 0) {
-        await look(unknown)
-        for (const model of unknown) found.set(model, known.get(model)?.rates ?? null)
+        await lookUpModels(unknown)
+        for (const model of unknown) modelRates.set(model, known.get(model)?.rates ?? null)
       }
-      return found
+      return modelRates
     },
     close: threads.close,
   }
@@ -80,13 +80,13 @@ export async function estimatorOf(
   workspaceId: string,
   calls: readonly UncostedCalls[],
 ): Promise<Estimator> {
-  const own = calls.length === 0 ? [] : await storage.listPrices(workspaceId)
+  const workspacePrices = calls.length === 0 ? [] : await storage.listPrices(workspaceId)
   // A damaged price is none, and the price table is not what the workspace wanted.
-  const ofWorkspace = new Map(own.map((row) => [row.model, row.damaged ? null : ratesOfWorkspace(row)]))
+  const ofWorkspace = new Map(workspacePrices.map((row) => [row.model, row.damaged ? null : ratesOfWorkspace(row)]))
   const others = calls.map(({ model }) => model).filter((model) => !ofWorkspace.has(model))
   const ofTable = await prices.ratesOf(others)
   const ratesOf = (model: string) => (ofWorkspace.has(model) ? ofWorkspace.get(model) : ofTable.get(model)) ?? null
-  const priceTable = tableName(prices, own)
+  const priceTable = tableName(prices, workspacePrices)
 
   function estimate<Calls extends UncostedCalls>(
     list: readonly Calls[],
@@ -108,9 +108,9 @@ export async function estimatorOf(
 }
 
 /** Another name means other estimates. */
-export function tableName({ version }: Pick<PriceTable, 'version'>, own: readonly PriceRow[]): string {
-  if (own.length === 0) return version
-  const digest = hash('sha256', JSON.stringify(own.map(({ model, rates }) => [model, rates])))
+export function tableName({ version }: Pick<PriceTable, 'version'>, workspacePrices: readonly PriceRow[]): string {
+  if (workspacePrices.length === 0) return version
+  const digest = hash('sha256', JSON.stringify(workspacePrices.map(({ model, rates }) => [model, rates])))
   return `${version}+${digest.slice(0, 8)}`
 }
 
@@ -119,15 +119,20 @@ function ratesOfWorkspace({ rates: { longContext, call, ...tokens } }: PriceRow)
   if (longContext === undefined) return [{ rates }]
   const { above, ...long } = longContext
   // A part that only the long prices leave out is then priced as the part that contains it.
-  const isSet = (part: (typeof TOKEN_PARTS)[number]) => tokens[part] !== undefined || long[part] !== undefined
-  const tiered = TOKEN_PARTS.filter((part) => !(MEDIA_PARTS as readonly string[]).includes(part) || isSet(part)).map(
-    (part) => {
-      return [part, { base: priceOf(part, tokens), above: [{ context: above, price: priceOf(part, long) }] }]
-    },
-  )
+  const isSet = (tokenPart: (typeof TOKEN_PARTS)[number]) =>
+    tokens[tokenPart] !== undefined || long[tokenPart] !== undefined
+  const tiered = TOKEN_PARTS.filter(
+    (tokenPart) => !(MEDIA_PARTS as readonly string[]).includes(tokenPart) || isSet(tokenPart),
+  ).map((tokenPart) => {
+    return [
+      tokenPart,
+      { base: priceOf(tokenPart, tokens), above: [{ context: above, price: priceOf(tokenPart, long) }] },
+    ]
+  })
   return [{ rates: { ...(Object.fromEntries(tiered) as Rates), call } }]
 }
 
 type Prices = Omit<PriceRow['rates'], 'call' | 'longContext'>
 
-const priceOf = (part: keyof Prices, prices: Prices): number => prices[part] ?? priceOf(CONTAINED_IN[part], prices)
+const priceOf = (tokenPart: keyof Prices, prices: Prices): number =>
+  prices[tokenPart] ?? priceOf(CONTAINED_IN[tokenPart], prices)

@@ -29,12 +29,12 @@ export function watchMachine({ log, onJump, intervalMs = EVERY_MS }: Watched): J
     onError: (err) => log?.warn({ err }, 'could not plan work anew after the clock was set; it is tried again'),
     async run() {
       lookAtDescriptors()
-      const found = difference()
-      const jumpMs = Math.round(found - last)
+      const clockDifference = difference()
+      const jumpMs = Math.round(clockDifference - last)
       if (Math.abs(jumpMs) < JUMP_MS) return
       log?.warn({ jumpMs }, 'the clock of this machine was set: due work is planned anew')
       await onJump(jumpMs)
-      last = found
+      last = clockDifference
     },
   })
 

@@ -32,7 +32,7 @@ export function workerLink() {
     worker: worker.id,
     print: (text: string) => send({ tacho: 'print', text }),
     ready: () => send({ tacho: 'ready' }),
-    measure: (own: Registry) => (registry = own),
+    measure: (ownRegistry: Registry) => (registry = ownRegistry),
     gather() {
       const id = ++lastId
       send({ tacho: 'gather', id })

@@ -148,21 +148,21 @@ const GROWN_BYTES = 6 * 1_048_576
 export function collectWhenIdle({ lookMs = LOOK_MS, quiet = QUIET_LOOKS } = {}): void {
   const { gc } = globalThis as { gc?: Collect }
   if (gc === undefined) return
-  let kept = 0
+  let keptPoints = 0
   let quietLooks = 0
   let seen = performance.eventLoopUtilization()
 
-  async function look(collect: Collect): Promise<void> {
+  async function collectAll(collect: Collect): Promise<void> {
     const now = performance.eventLoopUtilization()
     const { utilization } = performance.eventLoopUtilization(now, seen)
     seen = now
     quietLooks = utilization < IDLE_SHARE ? quietLooks + 1 : 0
-    if (quietLooks < (kept === 0 ? quiet.first : quiet.later)) return
-    if (getHeapStatistics().total_heap_size < kept + GROWN_BYTES) return
+    if (quietLooks < (keptPoints === 0 ? quiet.first : quiet.later)) return
+    if (getHeapStatistics().total_heap_size < keptPoints + GROWN_BYTES) return
     await collect({ type: 'major', flavor: 'last-resort', execution: 'async' })
-    kept = getHeapStatistics().total_heap_size
+    keptPoints = getHeapStatistics().total_heap_size
     quietLooks = 0
   }
 
-  setInterval(() => void look(gc), lookMs).unref()
+  setInterval(() => void collectAll(gc), lookMs).unref()
 }

@@ -71,13 +71,13 @@ async function writePolicy(
   const wanted = policies.get(policyId)
   if (wanted === undefined) return
   const { name, description, condition, severity, action, onError } = wanted
-  const said = { name, description, condition, severity, action, onError, note }
+  const policyFields = { name, description, condition, severity, action, onError, note }
   if (changed === null) {
-    await client.createPolicy({ params: { workspaceId }, body: { policyId, ...said } })
+    await client.createPolicy({ params: { workspaceId }, body: { policyId, ...policyFields } })
     return
   }
   const params = { workspaceId, policyId }
-  const saved = await client.createPolicyVersion({ params, body: { ...said, follows: before(version) } })
+  const saved = await client.createPolicyVersion({ params, body: { ...policyFields, follows: before(version) } })
   assertVersion('policy', policyId, saved.version, version)
 }
 

@@ -28,9 +28,9 @@ export function planLines(
 }
 
 /** What stays deployed though the file does not list it. */
-export function keptLines(kept: readonly Kept[]): string[] {
-  if (kept.length === 0) return []
-  const items = kept.map(({ environment, kind, name, version }) => {
+export function keptLines(keptItems: readonly Kept[]): string[] {
+  if (keptItems.length === 0) return []
+  const items = keptItems.map(({ environment, kind, name, version }) => {
     return `    ${printable(environment)}: ${kind} ${printable(name)}, version ${version}`
   })
   return ['Deployed, but not in this file. These stay; --prune undeploys them:', ...items]
@@ -60,7 +60,7 @@ function summary({ restores, writes, deployments }: Omit<Plan, 'kept'>): string 
     changes.length > removed ? `${changes.length - removed} deployed` : '',
     removed > 0 ? `${removed} undeployed` : '',
   ]
-  return `Plan: ${parts.filter((part) => part !== '').join(', ')}.`
+  return `Plan: ${parts.filter((planPart) => planPart !== '').join(', ')}.`
 }
 
 const painted = (colour: 'green' | 'yellow' | 'red') => (text: string) =>

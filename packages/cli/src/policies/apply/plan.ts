@@ -76,7 +76,7 @@ export function planOf(manifest: Manifest, present: Present, { prune }: { prune:
   const writes = [...promptWrites(manifest, present), ...policyWrites(manifest, present)]
   const newest = newestVersions(present, writes)
   const deployments: Deployment[] = []
-  const kept: Kept[] = []
+  const keptItems: Kept[] = []
   const workspace = manifest.workspace === null ? '' : ` --workspace ${JSON.stringify(manifest.workspace)}`
   for (const [name, wanted] of manifest.environments) {
     const environment = present.environments.get(name)
@@ -87,14 +87,18 @@ export function planOf(manifest: Manifest, present: Present, { prune }: { prune:
     }
     const unlisted = unlistedIn(wanted, environment)
     if (!prune)
-      kept.push(...unlisted.map(({ kind, name: item, version }) => ({ environment: name, kind, name: item, version })))
+      keptItems.push(
+        ...unlisted.map(({ kind, name: item, version }) => ({ environment: name, kind, name: item, version })),
+      )
     const removed = unlisted.map(({ kind, name: item, id, version }): DeploymentChange => {
       return { kind, name: item, id, from: version, to: null }
     })
     const changes = [...(prune ? removed : []), ...changesOf(wanted, environment, present, newest, faults)]
     if (changes.length > 0) deployments.push({ environment: name, environmentId: environment.id, changes })
   }
-  return faults.length > 0 ? { ok: false, faults } : { ok: true, plan: { restores, writes, deployments, kept } }
+  return faults.length > 0
+    ? { ok: false, faults }
+    : { ok: true, plan: { restores, writes, deployments, kept: keptItems } }
 }
 
 /** Whether nothing would change. */

@@ -137,19 +137,19 @@ async function playRefund(stage: Stage, { after, ...input }: (typeof REFUNDS)[nu
   const plot: Plot = largeRefund(plan, { inputHash: hash, approvalId: approval.id }, after)
   const random = chance(runId)
   plot(startStory({ runId, sessionId: null, agent: SUPPORT }, random, run.events), random)
-  const told = placed(run, now)
+  const placedRuns = placed(run, now)
   const isNew = await isUnrecorded(stage, runId)
   // The person sees the input before the decision.
-  const asked = told.events.findIndex(({ eventType }) => eventType === 'POLICY_DECISION') + 1
-  if (isNew) await recorder.record(told.events.slice(0, asked))
+  const asked = placedRuns.events.findIndex(({ eventType }) => eventType === 'POLICY_DECISION') + 1
+  if (isNew) await recorder.record(placedRuns.events.slice(0, asked))
   if (after !== null && approval.status === 'PENDING') {
     const params = { environmentId: place.environment.id, approvalId: approval.id }
     const approved = after === 'approved'
     const reason = approved ? 'Two complaints about this item today' : 'The order is older than the warranty'
     await operator.decideApproval({ params, body: { decision: approved ? 'APPROVED' : 'REJECTED', reason } })
   }
-  if (isNew) await recorder.record(told.events.slice(asked))
-  return [told]
+  if (isNew) await recorder.record(placedRuns.events.slice(asked))
+  return [placedRuns]
 }
 
 /**
@@ -210,9 +210,9 @@ async function playIssues(stage: Stage): Promise<void> {
   if (!newest) return
   const params = { environmentId: place.environment.id }
   const query = { runId: loops[0]?.runId ?? '', detectionType: 'LOOP_DETECTED' } as const
-  const found = async () => (await operator.listIssues({ params, query })).items[0] ?? null
-  for (const end = Date.now() + REVIEW_MS; (await found()) === null && Date.now() < end;) await sleep(200)
-  const issue = await found()
+  const firstIssue = async () => (await operator.listIssues({ params, query })).items[0] ?? null
+  for (const end = Date.now() + REVIEW_MS; (await firstIssue()) === null && Date.now() < end;) await sleep(200)
+  const issue = await firstIssue()
   if (issue?.state === 'OPEN' && issue.regressions === 0) {
     await operator.resolveIssue({ params: { ...params, issueId: issue.id } })
   }

@@ -26,8 +26,8 @@ async function findDemo(client: OperatorClient, workspace: Workspace): Promise<E
 export async function takePlace(client: OperatorClient, workspace: Workspace): Promise<Place> {
   const name = `${workspace.name}/${DEMO_ENVIRONMENT}`
   const params = { workspaceId: workspace.id }
-  const found = await findDemo(client, workspace)
-  if (found !== null) return { workspace, environment: found, name }
+  const demoPlace = await findDemo(client, workspace)
+  if (demoPlace !== null) return { workspace, environment: demoPlace, name }
   const environment = await client
     .createEnvironment({ params, body: { name: DEMO_ENVIRONMENT } })
     .catch((error: unknown) => {
@@ -58,9 +58,9 @@ export async function withKey(
 /** Archives what the demo made, and has its environment deleted. Null: there is no demo. */
 export async function removeDemo(client: OperatorClient, workspace: Workspace): Promise<Environment | null> {
   const all = await environmentsOf(client, workspace, true)
-  const found = all.find(({ name }) => name === DEMO_ENVIRONMENT)
-  if (!found) return null
-  const params = { environmentId: found.id }
+  const demoEnvironment = all.find(({ name }) => name === DEMO_ENVIRONMENT)
+  if (!demoEnvironment) return null
+  const params = { environmentId: demoEnvironment.id }
   const deployed = await allItems(client.listDeployments, { params })
   if (deployed.length > 0) {
     const items = deployed.map(({ kind, id }) => ({ kind, id, version: null }))
@@ -68,7 +68,7 @@ export async function removeDemo(client: OperatorClient, workspace: Workspace): 
   }
   await archiveItems(client, workspace.id)
   // The name is free for the next demo. Data of this one stays until the environment is deleted.
-  await client.renameEnvironment({ params, body: { name: `${DEMO_ENVIRONMENT}-${found.id.slice(-12)}` } })
+  await client.renameEnvironment({ params, body: { name: `${DEMO_ENVIRONMENT}-${demoEnvironment.id.slice(-12)}` } })
   const archived = await client.archiveEnvironment({ params })
   return client.deleteEnvironment({ params }).catch((error: unknown) => {
     if (isRefusedWith(error, 'forbidden')) return archived

@@ -99,11 +99,11 @@ export function startStory(
         Math.ceil((isText ? output : JSON.stringify(output.input)).length / 4) + random.between(3, 12)
       const cost = (promptTokens * PROMPT_NANOS + completionTokens * COMPLETION_NANOS) / 1e9
       const usage = { promptTokens, completionTokens, totalTokens: promptTokens + completionTokens }
-      const said = isText
+      const storyText = isText
         ? { role: 'assistant', content: output }
         : { role: 'assistant', content: null, tool_calls: [{ type: 'function', function: functionOf(output) }] }
       const sent = promptOf(messages)
-      messages.push(said)
+      messages.push(storyText)
       context += completionTokens
       return add('LLM_CALL', isText ? beginning(output) : MODEL, {
         model: MODEL,
@@ -111,7 +111,7 @@ export function startStory(
         usage,
         cost,
         messages: sent,
-        output: said,
+        output: storyText,
       })
     },
     tool({ toolName, input }, result, parentSpanId, linked) {

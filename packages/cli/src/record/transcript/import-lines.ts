@@ -37,7 +37,7 @@ export interface Import {
 export async function importLines(
   stream: AsyncIterable<Uint8Array>,
   report: ImportReport,
-  given: Import,
+  importOptions: Import,
 ): Promise<void> {
   const gate = new Gate(RUNS_AT_ONCE, LONGEST_LINE_BYTES)
   const seen = new Set<string>()
@@ -51,11 +51,11 @@ export async function importLines(
         )
       }
       await gate.enter(bytes, async () => {
-        const problems = await importLine(line, report, seen, given)
+        const problems = await importLine(line, report, seen, importOptions)
         if (problems.length > 0 && noteProblems(report, line.number, problems)) {
-          given.onProblem({ line: line.number, problem: problems.join('; ') })
+          importOptions.onProblem({ line: line.number, problem: problems.join('; ') })
         }
-        given.onProgress(bytes + 1)
+        importOptions.onProgress(bytes + 1)
       })
     }
     await gate.empty()
@@ -67,7 +67,12 @@ export async function importLines(
 }
 
 /** Returns the problems of the line. */
-async function importLine(line: Line, report: ImportReport, seen: Set<string>, given: Import): Promise<string[]> {
+async function importLine(
+  line: Line,
+  report: ImportReport,
+  seen: Set<string>,
+  importOptions: Import,
+): Promise<string[]> {
   report.lines += 1
   if ('tooLong' in line) return [`it is longer than ${LONGEST_LINE_BYTES / 1024 ** 2} MiB and was skipped`]
   const read = readTranscript(line.bytes)
@@ -76,14 +81,14 @@ async function importLine(line: Line, report: ImportReport, seen: Set<string>, g
     report.repeatedLines += 1
     return []
   }
-  const run = draftRun(read.transcript, given.options)
+  const run = draftRun(read.transcript, importOptions.options)
   report.runs += 1
   report.events += run.events.length
-  if (needsBase(run, given.now)) report.generatedTimes += 1
+  if (needsBase(run, importOptions.now)) report.generatedTimes += 1
   if (run.isClosed) report.closedRuns += 1
-  if (given.recorder === null) return run.problems
-  const times = timesOf(run, given.now, await storedEvent(run, given.recorder, given.now))
-  const recorded = await given.recorder.record(timedEvents(run, times, given.options))
+  if (importOptions.recorder === null) return run.problems
+  const times = timesOf(run, importOptions.now, await storedEvent(run, importOptions.recorder, importOptions.now))
+  const recorded = await importOptions.recorder.record(timedEvents(run, times, importOptions.options))
   report.acceptedEvents += recorded.accepted
   report.rejectedEvents += recorded.refused.length
   return [...run.problems, ...spokenTrouble(recorded)]

@@ -99,10 +99,10 @@ export function spokenReport(
   const others = formats.filter((name) => name !== format)
   const sought =
     firstRunId === null ? `list --search ${JSON.stringify(runPrefix)}` : `show ${JSON.stringify(firstRunId)}`
-  const found = `${counted(runs, 'run')} with ${counted(events, 'event')}`
+  const countText = `${counted(runs, 'run')} with ${counted(events, 'event')}`
   const done = report.dryRun
-    ? `${found} would be recorded; nothing was sent.`
-    : `${found}: ${spokenNumber(acceptedEvents)} are stored, by this import or an earlier one; ${spokenNumber(rejectedEvents)} rejected.`
+    ? `${countText} would be recorded; nothing was sent.`
+    : `${countText}: ${spokenNumber(acceptedEvents)} are stored, by this import or an earlier one; ${spokenNumber(rejectedEvents)} rejected.`
   return [
     done,
     ...(repeatedLines > 0 ? [`${counted(repeatedLines, 'line')} repeated earlier lines and added nothing.`] : []),

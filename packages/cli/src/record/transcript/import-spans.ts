@@ -20,18 +20,18 @@ export async function importSpans(
   stream: AsyncIterable<Uint8Array>,
   format: SpanFormat,
   report: ImportReport,
-  given: Import,
+  importOptions: Import,
 ): Promise<void> {
   const note = (line: number, ...problems: string[]): void => {
-    if (noteProblems(report, line, problems)) given.onProblem({ line, problem: problems.join('; ') })
+    if (noteProblems(report, line, problems)) importOptions.onProblem({ line, problem: problems.join('; ') })
   }
-  const text = await readAll(stream, given.onProgress)
+  const text = await readAll(stream, importOptions.onProgress)
   const traces = Map.groupBy(readFile(text, format, report, note), traceOf)
   const recorded = { events: [] as EventInput[], lines: new Map<string, number>() }
   for (const spans of traces.values()) {
     if (closeTrace(spans)) report.closedRuns += 1
     const events = eventsOf(
-      spans.map((one) => named(one, given.options.agentName)),
+      spans.map((one) => named(one, importOptions.options.agentName)),
       note,
     )
     if (events.length === 0) continue
@@ -41,7 +41,7 @@ export async function importSpans(
     markSameCalls(events.map(({ event }) => event))
     // A run belongs to the agent of its first stored event.
     for (const { event, line } of events.toSorted((a, b) => Number(b.event.namesAgent) - Number(a.event.namesAgent))) {
-      recorded.events.push(eventInput(event, given.options.agentId))
+      recorded.events.push(eventInput(event, importOptions.options.agentId))
       recorded.lines.set(event.eventId, line)
     }
     if (recorded.events.length >= EVENTS_AT_ONCE) await send()
@@ -53,8 +53,8 @@ export async function importSpans(
   async function send(): Promise<void> {
     const { events, lines } = recorded
     Object.assign(recorded, { events: [], lines: new Map() })
-    if (given.recorder === null || events.length === 0) return
-    const answer = await given.recorder.record(events)
+    if (importOptions.recorder === null || events.length === 0) return
+    const answer = await importOptions.recorder.record(events)
     report.acceptedEvents += answer.accepted
     report.rejectedEvents += answer.refused.length
     const lineOf = ({ eventId }: { eventId: string }) => lines.get(eventId) ?? 1
@@ -68,15 +68,15 @@ export async function importSpans(
 async function readAll(stream: AsyncIterable<Uint8Array>, onProgress: (bytes: number) => void): Promise<string> {
   const parts: Uint8Array[] = []
   let bytes = 0
-  for await (const part of stream) {
-    bytes += part.length
+  for await (const streamPart of stream) {
+    bytes += streamPart.length
     if (bytes > LONGEST_FILE_BYTES) {
       throw wrongUsage(
         `The file has more than ${LONGEST_FILE_BYTES / 1024 ** 2} MiB: import it in parts, by whole traces.`,
       )
     }
-    parts.push(part)
-    onProgress(part.length)
+    parts.push(streamPart)
+    onProgress(streamPart.length)
   }
   return new TextDecoder().decode(Buffer.concat(parts))
 }

@@ -31,9 +31,9 @@ export function draftMessages({ hash, messages, fields }: Transcript, problems: 
     }))
   })
   // Other fields of the line (a task, a trial) belong to the run. A run has no fields for them, so an event keeps them.
-  const [first, ...rest] = events
+  const [first, ...laterEvents] = events
   if (!first || Object.keys(fields).length === 0) return events
-  return [{ ...first, payload: { ...first.payload, transcript: fields } }, ...rest]
+  return [{ ...first, payload: { ...first.payload, transcript: fields } }, ...laterEvents]
 }
 
 type Drafted = Pick<EventDraft, 'eventType' | 'label' | 'payload'>
@@ -74,7 +74,7 @@ function draftResult(message: Message, call: ToolCall | undefined, number: numbe
     ...(call === undefined ? {} : { input: inputOf(call) }),
     output: content,
     ...(error === undefined ? {} : { error }),
-    ...rest(message, ['role', 'content', 'name', 'tool_call_id']),
+    ...otherFields(message, ['role', 'content', 'name', 'tool_call_id']),
   }
   return { eventType: 'TOOL_CALL', label: shortened(toolName), payload }
 }
@@ -97,19 +97,19 @@ function inputOf(call: ToolCall): unknown {
 
 function textPayload(message: Message): Record<string, unknown> {
   const parts = Array.isArray(message.content) ? { content: message.content } : {}
-  return { text: textOf(message), ...parts, ...rest(message, ['role', 'content']) }
+  return { text: textOf(message), ...parts, ...otherFields(message, ['role', 'content']) }
 }
 
 function textOf({ content }: Message): string {
   if (!Array.isArray(content)) return content ?? ''
-  const texts = content.map((part) =>
-    typeof part === 'object' && part !== null ? (part as { text?: unknown }).text : part,
+  const texts = content.map((contentPart) =>
+    typeof contentPart === 'object' && contentPart !== null ? (contentPart as { text?: unknown }).text : contentPart,
   )
   return texts.filter((text) => typeof text === 'string').join('\n')
 }
 
 /** All other fields of the message, to lose nothing. */
-function rest(message: Message, taken: readonly string[]): Record<string, unknown> {
+function otherFields(message: Message, taken: readonly string[]): Record<string, unknown> {
   const left = Object.entries(message.source).filter(([key]) => !taken.includes(key))
   return left.length === 0 ? {} : { message: Object.fromEntries(left) }
 }

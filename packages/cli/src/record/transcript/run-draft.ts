@@ -108,8 +108,8 @@ export function needsBase(run: RunDraft, now: number): boolean {
 
 /** Strictly increasing times of the run's events. A continued import uses the base time of the `stored` events. */
 export function timesOf(run: RunDraft, now: number, stored: StoredEvent | null): number[] {
-  const own = ownTimes(knownTimes(run), now)
-  if (own) return own
+  const runTimes = ownTimes(knownTimes(run), now)
+  if (runTimes) return runTimes
   // Always reserve a step for the outcome, so an import that adds outcomes has the same steps.
   const places = run.events.filter(({ eventId }) => eventId !== outcomeId(run.hash)).length + 1
   const offsets = steppedTimes(0, places)

@@ -45,13 +45,15 @@ function cutValue(value: unknown, longest: number, level: number): unknown {
   // Every list entry takes at least a few bytes.
   const most = Math.max(1, Math.floor(longest / 8))
   if (Array.isArray(value)) {
-    const kept = value.slice(0, most).map((item) => cutValue(item, longest, level + 1))
-    return value.length > most ? [...kept, `[${value.length - most} more items]`] : kept
+    const keptItems = value.slice(0, most).map((item) => cutValue(item, longest, level + 1))
+    return value.length > most ? [...keptItems, `[${value.length - most} more items]`] : keptItems
   }
   const entries = Object.entries(value)
-  const kept = entries.slice(0, most).map(([key, item]) => [cutText(key, longest), cutValue(item, longest, level + 1)])
-  if (entries.length > most) kept.push(['…', `[${entries.length - most} more fields]`])
-  return Object.fromEntries(kept) as Record<string, unknown>
+  const keptEntries = entries
+    .slice(0, most)
+    .map(([key, item]) => [cutText(key, longest), cutValue(item, longest, level + 1)])
+  if (entries.length > most) keptEntries.push(['…', `[${entries.length - most} more fields]`])
+  return Object.fromEntries(keptEntries) as Record<string, unknown>
 }
 
 function cutText(text: string, longest: number): string {

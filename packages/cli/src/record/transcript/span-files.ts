@@ -225,7 +225,7 @@ function modelOf(fields: Fields): unknown {
 /** Langfuse writes zeros where it knows nothing. */
 function langfuseUsage(fields: Fields): string | undefined {
   const counts = (...names: string[]) => Object.fromEntries(names.map((name) => [name, member(fields, name)]))
-  const given = [
+  const givenTexts = [
     member(fields, 'usageDetails'),
     fields['usage'],
     counts('promptTokens', 'completionTokens', 'totalTokens'),
@@ -235,7 +235,7 @@ function langfuseUsage(fields: Fields): string | undefined {
       total: member(fields, 'totalUsage'),
     },
   ]
-  const known = given
+  const known = givenTexts
     .filter(isObject)
     // Its unit is a text. A count that nobody can read stays, so that the import says it.
     .map((usage) => Object.entries(usage).filter(([name, count]) => name !== 'unit' && count !== null))
@@ -263,10 +263,11 @@ function jsonText(value: unknown): string | undefined {
 }
 
 /** Messages as they are; another value is the content of one. */
-function messagesText(given: unknown, role: string): string | undefined {
-  if (given === undefined || given === null || typeof given === 'string') return textOf(given)
-  const areMessages = Array.isArray(given) || (isObject(given) && ['messages', 'role'].some((name) => name in given))
-  return JSON.stringify(areMessages ? given : [{ role, content: given }])
+function messagesText(spanValue: unknown, role: string): string | undefined {
+  if (spanValue === undefined || spanValue === null || typeof spanValue === 'string') return textOf(spanValue)
+  const areMessages =
+    Array.isArray(spanValue) || (isObject(spanValue) && ['messages', 'role'].some((name) => name in spanValue))
+  return JSON.stringify(areMessages ? spanValue : [{ role, content: spanValue }])
 }
 
 /** The id itself if it is one of OpenTelemetry, with or without 0x or dashes. Otherwise the start of its hash. */
@@ -293,7 +294,7 @@ export function nanosOf(value: unknown): string | undefined {
 const LEVELS_MAX = 32
 
 /** OpenTelemetry's attributes of nested objects: names with dots, and positions for lists of objects. */
-export function keyValues(given: unknown): Fields[] {
+export function keyValues(spanValue: unknown): Fields[] {
   const pairs: Fields[] = []
   const add = (key: string, value: unknown, level: number): void => {
     const isNested = typeof value === 'object' && value !== null
@@ -304,7 +305,7 @@ export function keyValues(given: unknown): Fields[] {
     else if (isNested) for (const [name, inner] of Object.entries(value)) add(`${key}.${name}`, inner, level + 1)
     else pairs.push({ key, value: anyValue(value) })
   }
-  if (isObject(given)) for (const [key, value] of Object.entries(given)) add(key, value, 1)
+  if (isObject(spanValue)) for (const [key, value] of Object.entries(spanValue)) add(key, value, 1)
   return pairs
 }
 

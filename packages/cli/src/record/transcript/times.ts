@@ -21,9 +21,9 @@ export function messageTime(source: Record<string, unknown>): number | null {
  * One time per event from the known ones (null: unknown). Returns null if none is known, or one cannot be true. An unknown time, or one that steps back, becomes the time just after the previous one.
  */
 export function ownTimes(known: readonly (number | null)[], now: number): number[] | null {
-  const given = known.filter((time) => time !== null)
+  const knownTimes = known.filter((time) => time !== null)
   const first = known.findIndex((time) => time !== null)
-  if (first === -1 || given.some((time) => time < OLDEST_MS || time > now)) return null
+  if (first === -1 || knownTimes.some((time) => time < OLDEST_MS || time > now)) return null
   const times: number[] = []
   let last = (known[first] ?? 0) - first - 1
   for (const time of known) {

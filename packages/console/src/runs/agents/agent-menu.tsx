@@ -25,14 +25,14 @@ export function AgentMenu({ place, id, agent, className }: Props) {
   const { data } = useAgents(environmentId, mayChange)
   const listed = data?.find((one) => one.id === agent.id)
   const isArchived = listed !== undefined && listed.archivedAt !== null
-  const given = { params: { environmentId, agentId: agent.id } }
+  const agentRequest = { params: { environmentId, agentId: agent.id } }
   const renew = () =>
     Promise.all([
       cache.invalidateQueries({ queryKey: agentsKey(environmentId) }),
       cache.invalidateQueries({ queryKey: ['runs', environmentId] }),
     ])
   const moving = useMutation({
-    mutationFn: () => (isArchived ? api.restoreAgent(given) : api.archiveAgent(given)),
+    mutationFn: () => (isArchived ? api.restoreAgent(agentRequest) : api.archiveAgent(agentRequest)),
     onSettled: renew,
   })
   if (!mayChange) return null
@@ -50,7 +50,7 @@ export function AgentMenu({ place, id, agent, className }: Props) {
           act="Rename"
           hint={`It reports the name ${listed?.reportedName ?? agent.name}.`}
           name={agent.name}
-          save={(name) => api.renameAgent({ ...given, body: { name } })}
+          save={(name) => api.renameAgent({ ...agentRequest, body: { name } })}
           onSettled={renew}
           onClose={() => setOpen(null)}
         />

@@ -27,12 +27,12 @@ export function groupRuns(runs: readonly OperatorRun[], by: 'agent' | 'session')
     const key = by === 'agent' ? (run.agentId ?? run.agent.name) : run.sessionId
     if (key === null) continue
     const place = by === 'agent' ? run.agent.id : key
-    const found = groups.get(place) ?? {
+    const placeGroup = groups.get(place) ?? {
       group: emptyGroup(key, by === 'agent' ? run.agent.name : key, run),
       lengths: [],
     }
-    groups.set(place, found)
-    const { group, lengths } = found
+    groups.set(place, placeGroup)
+    const { group, lengths } = placeGroup
     group.runs++
     group[COUNTS[run.status]]++
     group.cost = addCosts(group.cost, costsOf(run))
@@ -42,9 +42,9 @@ export function groupRuns(runs: readonly OperatorRun[], by: 'agent' | 'session')
 }
 
 /** Nearest rank. */
-function percentile(values: readonly number[], part: number): number | null {
+function percentile(values: readonly number[], wantedShare: number): number | null {
   const sorted = values.toSorted((a, b) => a - b)
-  return sorted[Math.ceil(sorted.length * part) - 1] ?? null
+  return sorted[Math.ceil(sorted.length * wantedShare) - 1] ?? null
 }
 
 function emptyGroup(key: string, name: string, { startedAt }: OperatorRun): RunGroup {

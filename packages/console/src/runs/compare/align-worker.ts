@@ -11,13 +11,13 @@ export type AlignReply = { part: number } | { alignment: Alignment }
 const TOLD_MS = 100
 
 self.addEventListener('message', ({ data: { a, b } }: MessageEvent<AlignRequest>) => {
-  let told = 0
+  let reportedShare = 0
   const reply = (message: AlignReply) => self.postMessage(message)
-  const alignment = align(a, b, (part) => {
+  const alignment = align(a, b, (doneShare) => {
     const now = performance.now()
-    if (now - told < TOLD_MS) return
-    told = now
-    reply({ part })
+    if (now - reportedShare < TOLD_MS) return
+    reportedShare = now
+    reply({ part: doneShare })
   })
   reply({ alignment })
 })

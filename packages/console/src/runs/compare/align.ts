@@ -47,10 +47,10 @@ export function align(
       continue
     }
     const kindsIn = (steps: readonly AlignedStep[], range: Range) => steps.slice(...range).map(kindOf)
-    for (const part of stretchesOf(kindsIn(left, stretch.a), kindsIn(right, stretch.b), STRETCH_MS)) {
-      const moved = { a: movedBy(stretch.a[0], part.a), b: movedBy(stretch.b[0], part.b) }
-      isRough ||= part.isRough
-      places.push(...(part.isSame || part.isRough ? pairsOf(moved) : alone(moved)))
+    for (const innerStretch of stretchesOf(kindsIn(left, stretch.a), kindsIn(right, stretch.b), STRETCH_MS)) {
+      const moved = { a: movedBy(stretch.a[0], innerStretch.a), b: movedBy(stretch.b[0], innerStretch.b) }
+      isRough ||= innerStretch.isRough
+      places.push(...(innerStretch.isSame || innerStretch.isRough ? pairsOf(moved) : alone(moved)))
     }
   }
   return { places, isRough }
@@ -90,17 +90,17 @@ function stretchesOf(
   const changes = diffArrays([...a.keys()], [...b.keys()], { timeout, comparator: comparing(a, b, onProgress) })
   const whole: Stretch = { a: [0, a.length], b: [0, b.length] }
   if (!changes) return [{ ...whole, isSame: false, isRough: true }]
-  const found: FoundStretch[] = []
+  const foundStretches: FoundStretch[] = []
   let [i, j] = [0, 0]
   for (const { added, removed, count } of changes) {
     const isSame = !added && !removed
     const [toA, toB] = [added ? i : i + count, removed ? j : j + count]
-    const last = found.at(-1)
+    const last = foundStretches.at(-1)
     if (last && !last.isSame && !isSame) [last.a[1], last.b[1]] = [toA, toB]
-    else found.push({ a: [i, toA], b: [j, toB], isSame, isRough: false })
+    else foundStretches.push({ a: [i, toA], b: [j, toB], isSame, isRough: false })
     ;[i, j] = [toA, toB]
   }
-  return found
+  return foundStretches
 }
 
 /** Compares places instead of texts, so that it sees how far the first run is aligned. */

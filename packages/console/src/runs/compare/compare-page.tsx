@@ -31,8 +31,9 @@ function Comparison({ a, b }: { a: string; b: string }) {
   const stepsA = useSteps(environmentId, a, false)
   const stepsB = useSteps(environmentId, b, false)
   const areComplete = stepsA.isComplete && stepsB.isComplete
-  const found = useAlignment(stepsA.steps, stepsB.steps, areComplete)
-  const error = runA.error ?? runB.error ?? stepsA.error ?? stepsB.error ?? ('error' in found ? found.error : null)
+  const alignedSteps = useAlignment(stepsA.steps, stepsB.steps, areComplete)
+  const error =
+    runA.error ?? runB.error ?? stepsA.error ?? stepsB.error ?? ('error' in alignedSteps ? alignedSteps.error : null)
   if (error) return <Trouble error={error} />
   if (!runA.data || !runB.data) return <PagePending />
   const read = stepsA.steps.length + stepsB.steps.length
@@ -40,17 +41,17 @@ function Comparison({ a, b }: { a: string; b: string }) {
     <div className="mx-auto w-full max-w-7xl px-3 pb-12 sm:px-5">
       <h1 className="pt-5 text-xl font-semibold">Compare</h1>
       <Sums a={runA.data} b={runB.data} />
-      {'pairs' in found ? (
+      {'pairs' in alignedSteps ? (
         <>
-          {found.isRough && (
+          {alignedSteps.isRough && (
             <p className="mt-5 text-sm text-amber">
               These runs have little in common: some of their steps stand beside each other by their position alone.
             </p>
           )}
-          <Pairs pairs={found.pairs} a={a} b={b} />
+          <Pairs pairs={alignedSteps.pairs} a={a} b={b} />
         </>
       ) : areComplete ? (
-        <Progress name="Aligning the steps" part={'part' in found ? found.part : 0} />
+        <Progress name="Aligning the steps" part={'part' in alignedSteps ? alignedSteps.part : 0} />
       ) : (
         <Progress name="Reading the steps" part={read / Math.max(1, runA.data.eventCount + runB.data.eventCount)} />
       )}

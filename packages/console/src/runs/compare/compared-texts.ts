@@ -12,37 +12,37 @@ export interface ComparedText {
 
 /** In this order; a step without any of them is compared by its whole payload. */
 const PARTS: readonly [name: string, of: (payload: Json) => Omit<ComparedText, 'name'> | null][] = [
-  ['Text', (payload) => said(textAt(payload, 'text') ?? contentText(payload['content']))],
-  ['Sent to the model', (payload) => said(messagesText(payload, 'messages'))],
+  ['Text', (payload) => textOrNull(textAt(payload, 'text') ?? contentText(payload['content']))],
+  ['Sent to the model', (payload) => textOrNull(messagesText(payload, 'messages'))],
   ['Input', (payload) => value(payload['input'])],
   ['Error', (payload) => value(payload['error'] ?? payload['message'])],
-  ['Output', (payload) => said(messagesText(payload, 'output')) ?? value(payload['output'])],
+  ['Output', (payload) => textOrNull(messagesText(payload, 'output')) ?? value(payload['output'])],
   ['Status', (payload) => value(payload['status'])],
 ]
 
 export function partsOf({ payload }: OperatorEvent): ComparedText[] {
   const of = isObject(payload) ? payload : {}
   const parts = PARTS.flatMap(([name, read]): ComparedText[] => {
-    const part = read(of)
-    return part === null ? [] : [{ name, ...part }]
+    const comparedPart = read(of)
+    return comparedPart === null ? [] : [{ name, ...comparedPart }]
   })
   const whole = value(of)
   return parts.length > 0 || whole === null ? parts : [{ name: 'Payload', ...whole }]
 }
 
-const said = (text: string): Omit<ComparedText, 'name'> | null => (text === '' ? null : { text, isCode: false })
+const textOrNull = (text: string): Omit<ComparedText, 'name'> | null => (text === '' ? null : { text, isCode: false })
 
 function value(of: unknown): Omit<ComparedText, 'name'> | null {
-  const found = parsed(of)
-  if (found === undefined || found === null || found === false) return null
-  if (typeof found === 'string') return said(found)
-  return { text: JSON.stringify(found, null, 2), isCode: true }
+  const parsedPayload = parsed(of)
+  if (parsedPayload === undefined || parsedPayload === null || parsedPayload === false) return null
+  if (typeof parsedPayload === 'string') return textOrNull(parsedPayload)
+  return { text: JSON.stringify(parsedPayload, null, 2), isCode: true }
 }
 
 /** Empty unless it is a list of messages, or one. */
 function messagesText(payload: Json, key: string): string {
-  const found = payload[key]
-  if (!Array.isArray(found) && !(isObject(found) && 'role' in found)) return ''
+  const payloadValue = payload[key]
+  if (!Array.isArray(payloadValue) && !(isObject(payloadValue) && 'role' in payloadValue)) return ''
   return messagesAt(payload, key)
     .map(({ role, text, toolCalls }) =>
       [

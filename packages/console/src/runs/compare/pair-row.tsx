@@ -77,7 +77,8 @@ function BothContents({ pair, a, b }: BothContentsProps) {
   if (error) return <Refused error={error} className="p-2" />
   if (!left.parts || !right.parts) return <Skeleton className="m-2 h-16" />
   const names = [...new Set([...left.parts, ...right.parts].map(({ name }) => name))]
-  const named = (parts: readonly ComparedText[], name: string) => parts.find((part) => part.name === name) ?? null
+  const named = (parts: readonly ComparedText[], name: string) =>
+    parts.find((comparedPart) => comparedPart.name === name) ?? null
   return (
     <div className="flex flex-col gap-3 bg-side px-2 py-3">
       {names.map((name) => (
@@ -182,7 +183,7 @@ const OWN = { a: 'rounded-xs bg-red-wash text-red', b: 'rounded-xs bg-green-wash
 /** A text whose own words stand out, by colour and by a line under them. */
 function Words({ text, words, side }: BothWordsProps) {
   if (!words) return <ShownText text={text} lineBreaks />
-  const rest = text.slice(COMPARED_CHARS)
+  const hiddenText = text.slice(COMPARED_CHARS)
   return (
     <>
       {words.map((word, index) =>
@@ -194,7 +195,7 @@ function Words({ text, words, side }: BothWordsProps) {
           <ShownText key={index} text={word.text} lineBreaks />
         ),
       )}
-      <ShownText text={rest} lineBreaks />
+      <ShownText text={hiddenText} lineBreaks />
     </>
   )
 }

@@ -212,22 +212,22 @@ const SORTS: Partial<Record<RunColumn, RunSort>> = {
 
 /** Of a column that the list can be sorted by: a button. Pressed again, the newest come first again. */
 function Header({ column, order, onOrder }: Pick<Props, 'order' | 'onOrder'> & { column: RunColumn }) {
-  const own = SORTS[column]
-  const look = COLUMNS[column].right ? 'text-right' : ''
+  const columnSort = SORTS[column]
+  const headLook = COLUMNS[column].right ? 'text-right' : ''
   const word = columnWord(column)
-  if (own === undefined) {
+  if (columnSort === undefined) {
     return (
-      <span role="columnheader" className={look}>
+      <span role="columnheader" className={headLook}>
         {word}
       </span>
     )
   }
-  const isSorted = order === own
+  const isSorted = order === columnSort
   return (
-    <span role="columnheader" aria-sort={isSorted ? 'descending' : 'none'} className={look}>
+    <span role="columnheader" aria-sort={isSorted ? 'descending' : 'none'} className={headLook}>
       <button
         type="button"
-        onClick={() => onOrder(isSorted ? undefined : own)}
+        onClick={() => onOrder(isSorted ? undefined : columnSort)}
         title={isSorted ? 'Newest first' : `Sort by ${word.toLowerCase()}`}
         className={`hover:text-ink ${isSorted ? 'font-medium text-ink' : ''}`}
       >
@@ -255,10 +255,10 @@ const PLACES: Partial<Record<RunColumn, string>> = { run: 'order-first w-full lg
 function Cell({ column, run, order, onFilter }: CellProps) {
   const { right, wide, cell, title, filter } = COLUMNS[column]
   const sameAs = filter?.(run)
-  const look = `${right ? 'tabular lg:text-right' : ''} ${wide && SORTS[column] !== (order ?? '') ? 'hidden lg:block' : ''}`
+  const cellLook = `${right ? 'tabular lg:text-right' : ''} ${wide && SORTS[column] !== (order ?? '') ? 'hidden lg:block' : ''}`
   const place = PLACES[column] ?? (right ? '' : 'text-soft')
   return (
-    <span role="cell" title={title?.(run)} className={`group/cell relative min-w-0 truncate ${look} ${place}`}>
+    <span role="cell" title={title?.(run)} className={`group/cell relative min-w-0 truncate ${cellLook} ${place}`}>
       {cell(run)}
       {sameAs && (
         <button

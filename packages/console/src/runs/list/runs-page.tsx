@@ -164,7 +164,7 @@ interface Props {
 /** Takes no place, so that no row moves when it appears. */
 function NewRuns({ news, gone, onShow }: Props) {
   const parts = [news > 0 && counted(news, 'new run'), gone > 0 && `${counted(gone, 'run')} no longer matching`]
-  const text = parts.filter((part) => part !== false).join(', ')
+  const text = parts.filter((noticePart) => noticePart !== false).join(', ')
   return (
     <div aria-live="polite" className="sticky top-2 z-20 flex h-0 justify-center">
       {text !== '' && (

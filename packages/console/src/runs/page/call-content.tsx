@@ -33,12 +33,12 @@ export function ToolCall({ label, payload, isFolded }: { label: string; payload:
   ) : (
     latency !== null && <span className="tabular text-xs text-soft">{duration(latency)}</span>
   )
-  const told = toldCall(payload)
-  if (told) {
+  const callFacts = toldCall(payload)
+  if (callFacts) {
     return (
       <>
-        <ToldCall told={told} title={title} aside={aside} failed={failed} />
-        {failed && told.is === 'edit' && <FailureDetails eventType="TOOL_CALL" label={label} payload={payload} />}
+        <ToldCall told={callFacts} title={title} aside={aside} failed={failed} />
+        {failed && callFacts.is === 'edit' && <FailureDetails eventType="TOOL_CALL" label={label} payload={payload} />}
       </>
     )
   }

@@ -51,11 +51,11 @@ export function EventContent({ event, isFolded = false, sentBefore = 0 }: Props)
 function Judgement({ payload }: { payload: Json }) {
   const { value } = payload
   const isValue = typeof value === 'number' || typeof value === 'boolean' || typeof value === 'string'
-  const said = isValue ? scoreText(value) : 'no value'
+  const scoreNote = isValue ? scoreText(value) : 'no value'
   const [comment, author] = [textAt(payload, 'comment'), textAt(payload, 'author')]
   return (
     <div className="text-sm">
-      <bdi className="font-medium">{textAt(payload, 'name') ?? 'score'}</bdi> <bdi>{said}</bdi>
+      <bdi className="font-medium">{textAt(payload, 'name') ?? 'score'}</bdi> <bdi>{scoreNote}</bdi>
       {author !== null && (
         <span className="text-soft">
           {' '}
@@ -207,8 +207,8 @@ function Sent({ messages, sentBefore, isFolded }: SentProps) {
 export function StepInput({ event: { eventType, payload } }: { event: OperatorEvent }) {
   if (!isObject(payload)) return null
   if (eventType === 'LLM_CALL') return <Sent messages={messagesAt(payload, 'messages')} sentBefore={0} isFolded />
-  const told = toldCall(payload)
-  return told ? <ToldCall told={told} /> : <PayloadPart name="Input" value={payload['input']} />
+  const callFacts = toldCall(payload)
+  return callFacts ? <ToldCall told={callFacts} /> : <PayloadPart name="Input" value={payload['input']} />
 }
 
 function Messages({ messages }: { messages: readonly Message[] }) {
@@ -277,11 +277,11 @@ function callCost(
 function AskedCall({ payload }: { payload: Json }) {
   const { input } = payload
   if (input === undefined) return null
-  const told = toldCall({ input })
-  if (told)
+  const callFacts = toldCall({ input })
+  if (callFacts)
     return (
       <div className="mt-1.5">
-        <ToldCall told={told} />
+        <ToldCall told={callFacts} />
       </div>
     )
   return <p className="mt-1 truncate font-mono text-xs text-soft">{callInShort({ input }, NOTE_CHARS)}</p>

@@ -81,8 +81,8 @@ export function ProblemChips({ environmentId, runId, problems, selected, onSelec
 /** The same problem again and again is one chip. */
 function groupsOf(problems: readonly Problem[]) {
   const groups = Map.groupBy(problems, ({ text, why }) => `${text}\n${why}`)
-  const found = [...groups.values()].flatMap((all) => (all[0] ? [{ ...all[0], all }] : []))
-  const byText = Map.groupBy(found, ({ text }) => text)
+  const chipGroups = [...groups.values()].flatMap((all) => (all[0] ? [{ ...all[0], all }] : []))
+  const byText = Map.groupBy(chipGroups, ({ text }) => text)
   // Those of one name are told apart by their reasons.
-  return found.map((one) => ({ ...one, isAlone: byText.get(one.text)?.length === 1 }))
+  return chipGroups.map((one) => ({ ...one, isAlone: byText.get(one.text)?.length === 1 }))
 }

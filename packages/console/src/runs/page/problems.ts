@@ -36,27 +36,27 @@ export function useProblems(
   steps: readonly Step[],
   lost: ReadonlySet<string>,
 ): { problems: Problem[]; areRead: boolean } {
-  const { data: found = NONE, isPending } = useQuery({
+  const { data: runProblems = NONE, isPending } = useQuery({
     ...problemsQuery(environmentId, run),
     enabled: run !== undefined,
   })
-  const decided = useDecided(environmentId, run?.runId ?? '', found)
+  const decided = useDecided(environmentId, run?.runId ?? '', runProblems)
   const problems = useMemo(() => {
-    const named = new Set([...found.map(({ eventId }) => eventId), ...lost])
+    const named = new Set([...runProblems.map(({ eventId }) => eventId), ...lost])
     const placed = new Map(steps.flatMap((step) => (named.has(step.eventId) ? [[step.eventId, step] as const] : [])))
-    const told = found.map((problem): Problem => {
+    const shownProblems = runProblems.map((problem): Problem => {
       const { eventId, eventType, timestamp } = problem
       const step = placed.get(eventId) ?? null
-      const told = tellProblem(eventType, problem, decided?.get(problem.approvalId ?? ''))
-      return { ...told, eventId, time: step?.time ?? Date.parse(timestamp), step }
+      const toldProblem = tellProblem(eventType, problem, decided?.get(problem.approvalId ?? ''))
+      return { ...toldProblem, eventId, time: step?.time ?? Date.parse(timestamp), step }
     })
     const unended = [...lost].flatMap((eventId): Problem[] => {
       const step = placed.get(eventId)
       return step ? [{ ...neverEndedBy(step.label), eventId, time: step.time, step }] : []
     })
-    if (unended.length === 0) return told
-    return [...told, ...unended].sort((a, b) => a.time - b.time || (a.step?.index ?? 0) - (b.step?.index ?? 0))
-  }, [found, steps, lost, decided])
+    if (unended.length === 0) return shownProblems
+    return [...shownProblems, ...unended].sort((a, b) => a.time - b.time || (a.step?.index ?? 0) - (b.step?.index ?? 0))
+  }, [runProblems, steps, lost, decided])
   return { problems, areRead: !isPending }
 }
 
@@ -64,7 +64,7 @@ const DECIDED_READ = 200
 const DECIDED_MS = 5_000
 
 /** What people decided in the run, by approval. Read only if a call needed one. */
-function useDecided(environmentId: string, runId: string, found: readonly RunProblem[]) {
+function useDecided(environmentId: string, runId: string, runProblems: readonly RunProblem[]) {
   return useQuery({
     queryKey: ['approvals', environmentId, 'of run', runId],
     queryFn: async ({ signal }) => {
@@ -72,7 +72,7 @@ function useDecided(environmentId: string, runId: string, found: readonly RunPro
       const { items } = await api.listApprovals({ params: { environmentId }, query }, { signal })
       return new Map(items.map((approval) => [approval.id, approval]))
     },
-    enabled: found.some(({ approvalId }) => approvalId !== null),
+    enabled: runProblems.some(({ approvalId }) => approvalId !== null),
     refetchInterval: ({ state: { data } }) =>
       [...(data?.values() ?? [])].some(({ status }) => status === 'PENDING') ? DECIDED_MS : false,
   }).data
@@ -84,16 +84,16 @@ function problemsQuery(environmentId: string, run: OperatorRun | undefined) {
     // Again when events arrived.
     queryKey: ['problems', environmentId, runId, run?.eventCount],
     queryFn: async ({ signal }): Promise<readonly RunProblem[]> => {
-      const found: RunProblem[] = []
+      const runProblems: RunProblem[] = []
       let cursor: string | undefined
       for (let page = 0; page < PAGES_READ; page++) {
         const query = cursor === undefined ? {} : { cursor }
         const { items, nextCursor } = await api.listRunProblems({ params: { environmentId, runId }, query }, { signal })
-        found.push(...items)
+        runProblems.push(...items)
         if (nextCursor === null) break
         cursor = nextCursor
       }
-      return found
+      return runProblems
     },
     // Keep the problems of earlier steps on screen while those of new steps are read.
     placeholderData: (before, query) => (query?.queryKey[2] === runId ? before : undefined),

@@ -216,8 +216,8 @@ function Causes({ runId, eventId }: { runId: string; eventId: string }) {
   const { data } = useQuery(eventQuery(place.environment.id, runId, eventId))
   if (!data) return null
   const { eventType, label, payload } = data.event
-  const told = { eventType, label, payload: isObject(payload) ? payload : {} }
-  const failure = failureOf(told) ?? cancellationOf(told)
+  const eventFacts = { eventType, label, payload: isObject(payload) ? payload : {} }
+  const failure = failureOf(eventFacts) ?? cancellationOf(eventFacts)
   const frame = failure?.stack ? ownFrame(failure.stack) : null
   const lines = failure === null ? [] : [...(frame === null ? [] : [`in ${frame}`]), ...causeLines(failure)]
   return lines.map((line, index) => (

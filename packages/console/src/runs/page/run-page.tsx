@@ -42,9 +42,12 @@ export function RunPage() {
   const lost = useNeverEnded(run.data, steps, isComplete)
   const { problems, areRead } = useProblems(environmentId, run.data, steps, lost)
   const question = run.data?.title ?? null
-  const bars = useMemo(() => barsOf(steps), [steps])
+  const stepBars = useMemo(() => barsOf(steps), [steps])
   // Scores come later, and are no part of what the run did.
-  const extent = useMemo(() => extentOf(bars.filter((_, index) => steps[index]?.eventType !== 'SCORE')), [bars, steps])
+  const extent = useMemo(
+    () => extentOf(stepBars.filter((_, index) => steps[index]?.eventType !== 'SCORE')),
+    [stepBars, steps],
+  )
   const ofRun = useMemo(() => ({ environmentId, runId, areProblemsRead: areRead }), [environmentId, runId, areRead])
   useTitle(question ?? runId)
 
@@ -55,15 +58,15 @@ export function RunPage() {
     { environmentId, runId, steps, isRunning: run.data?.status === 'RUNNING' },
     useDeferredValue(find),
   )
-  const found = search.steps
+  const foundSteps = search.steps
   const shown = useMemo(() => {
-    if (zoom === null) return found
-    return found.filter(({ index }) => {
-      const bar = bars[index]
+    if (zoom === null) return foundSteps
+    return foundSteps.filter(({ index }) => {
+      const bar = stepBars[index]
       return bar && bar.to >= zoom.from && bar.from <= zoom.to
     })
-  }, [found, bars, zoom])
-  const { tree, rows, turn } = useTree(shown, bars, problems, chosen, find !== '')
+  }, [foundSteps, stepBars, zoom])
+  const { tree, rows, turn } = useTree(shown, stepBars, problems, chosen, find !== '')
   const order = useMemo(() => (view === 'timeline' ? rows.map(({ step }) => step) : shown), [view, rows, shown])
   const selected = useMemo(() => steps.find(({ eventId }) => eventId === chosen) ?? null, [steps, chosen])
   const set = useCallback(
@@ -97,7 +100,7 @@ export function RunPage() {
   )
   const zoomBy = (times: number) => {
     const range = zoom ?? whole
-    const at = selected ? (bars[selected.index]?.from ?? selected.time) : (range.from + range.to) / 2
+    const at = selected ? (stepBars[selected.index]?.from ?? selected.time) : (range.from + range.to) / 2
     setZoom(zoomed(range, whole, Math.min(Math.max(at, range.from), range.to), times))
   }
 
@@ -187,7 +190,7 @@ export function RunPage() {
             <TimelineView
               rows={rows}
               onTurn={onTurn}
-              bars={bars}
+              bars={stepBars}
               start={whole.from}
               range={zoom ?? whole}
               problems={problems}
@@ -197,7 +200,7 @@ export function RunPage() {
               onSelect={select}
             />
           ) : view === 'transcript' ? (
-            <TranscriptView {...list} environmentId={environmentId} runId={runId} bars={bars} start={whole.from} />
+            <TranscriptView {...list} environmentId={environmentId} runId={runId} bars={stepBars} start={whole.from} />
           ) : (
             <TableView {...list} ofRun={ofRun} sort={sort} onSort={(by) => set({ sort: by })} />
           )}
@@ -207,7 +210,7 @@ export function RunPage() {
             environmentId={environmentId}
             runId={runId}
             step={selected}
-            bar={bars[selected.index] ?? { from: selected.time, to: selected.time, depth: 0 }}
+            bar={stepBars[selected.index] ?? { from: selected.time, to: selected.time, depth: 0 }}
             start={whole.from}
             isNeverEnded={lost.has(selected.eventId)}
             callBefore={callBefore}

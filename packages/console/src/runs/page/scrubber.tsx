@@ -182,8 +182,8 @@ const SHORTEST_MS = 2
 /** `times` as long, with the moment `at` where it was; null: the whole run. */
 export function zoomed(range: Range, whole: Range, at: number, times: number): Range | null {
   const length = Math.max(SHORTEST_MS, (range.to - range.from) * times)
-  const part = (at - range.from) / Math.max(1, range.to - range.from)
-  return within({ from: at - part * length, to: at + (1 - part) * length }, whole)
+  const placeShare = (at - range.from) / Math.max(1, range.to - range.from)
+  return within({ from: at - placeShare * length, to: at + (1 - placeShare) * length }, whole)
 }
 
 /** Moved so that it does not leave the run. Null: it is all of it. */

@@ -45,7 +45,7 @@ export function useFound({ environmentId, runId, steps, isRunning }: Searched, f
     gcTime: 60_000,
   })
   const hits = (text === '' ? undefined : query.data) ?? NONE
-  const found = useMemo(() => {
+  const matchingSteps = useMemo(() => {
     const sought = text.toLowerCase()
     if (sought === '') return steps
     return steps.filter(
@@ -53,7 +53,12 @@ export function useFound({ environmentId, runId, steps, isRunning }: Searched, f
         hits.snippets.has(eventId) || `${label}\n${eventType}`.toLowerCase().includes(sought),
     )
   }, [steps, text, hits])
-  return { ...hits, steps: found, isSearching: text !== '' && !hits.isDone && query.error === null, error: query.error }
+  return {
+    ...hits,
+    steps: matchingSteps,
+    isSearching: text !== '' && !hits.isDone && query.error === null,
+    error: query.error,
+  }
 }
 
 /** Page after page, each shown when it is here. */

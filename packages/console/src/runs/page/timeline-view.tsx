@@ -108,14 +108,14 @@ export function TimelineView({ rows, onTurn, bars, start, range, problems, ofRun
         <span className="flex-auto" />
         {hasSums && <span className={SUMS}>Time · tokens · cost</span>}
         <span className={`@container ${CHART}`}>
-          {TICKS.map((part) => (
+          {TICKS.map((tickShare) => (
             <span
-              key={part}
+              key={tickShare}
               // Beside an open step, the chart has no room for it before the last one.
-              className={`tabular absolute top-1 whitespace-nowrap ${part > 0 && part < 1 ? '-translate-x-1/2' : ''} ${part === 0.75 ? 'hidden @md:inline' : ''}`}
-              style={part === 1 ? { right: 0 } : { left: `${part * 100}%` }}
+              className={`tabular absolute top-1 whitespace-nowrap ${tickShare > 0 && tickShare < 1 ? '-translate-x-1/2' : ''} ${tickShare === 0.75 ? 'hidden @md:inline' : ''}`}
+              style={tickShare === 1 ? { right: 0 } : { left: `${tickShare * 100}%` }}
             >
-              {duration(range.from - start + part * (range.to - range.from))}
+              {duration(range.from - start + tickShare * (range.to - range.from))}
             </span>
           ))}
         </span>
@@ -171,9 +171,9 @@ function Sums({ branch, from }: { branch: Row; from: number }) {
     ...(cost ? [money(cost)] : []),
   ]
   const steps = isOfMore ? counted(branch.times > 1 ? branch.times : branch.below + 1, 'step') : 'This step'
-  const said = [...(tokens ? [`${number(tokens)} tokens`] : []), ...(cost ? [`${money(cost)}, as sent`] : [])]
+  const stepNote = [...(tokens ? [`${number(tokens)} tokens`] : []), ...(cost ? [`${money(cost)}, as sent`] : [])]
   return (
-    <span className={SUMS} title={said.length === 0 ? undefined : `${steps}: ${said.join(', ')}`}>
+    <span className={SUMS} title={stepNote.length === 0 ? undefined : `${steps}: ${stepNote.join(', ')}`}>
       {parts.join(' · ')}
     </span>
   )
@@ -189,14 +189,14 @@ function Folded({
   from: number
   problem: Problem | undefined
 }) {
-  const said =
+  const stepNote =
     times > 1
       ? `×${number(times)}${problem ? `, same ${problem.tone === 'red' ? 'error' : 'reason'}` : ''}`
       : `${counted(below, 'step')}, ${duration(to - from)}`
   return (
     <span className="tabular text-soft">
       {' '}
-      {said}
+      {stepNote}
       {tokens > 0 && <span className="@4xl:hidden">, {compact(tokens)} tokens</span>}
     </span>
   )

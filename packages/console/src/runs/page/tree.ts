@@ -26,10 +26,10 @@ const DEEPEST = 8
 type AlikeOf = (step: Step) => string
 
 /** Each span with what is in it, its steps and its spans by their start. `alikeOf`: null folds nothing. */
-export function treeOf(steps: readonly Step[], bars: readonly Bar[], alikeOf: AlikeOf | null): Branch[] {
-  const rows = inSpans(steps, bars).map(({ step, depth }): Branch => {
+export function treeOf(steps: readonly Step[], stepBars: readonly Bar[], alikeOf: AlikeOf | null): Branch[] {
+  const rows = inSpans(steps, stepBars).map(({ step, depth }): Branch => {
     const { tokens, cost } = step
-    return { step, depth, below: 0, to: barOf(bars, step).to, tokens: tokens ?? 0, cost: cost ?? 0, times: 1 }
+    return { step, depth, below: 0, to: barOf(stepBars, step).to, tokens: tokens ?? 0, cost: cost ?? 0, times: 1 }
   })
   // Those that are open, each deeper than the one before.
   const open: Branch[] = []
@@ -53,7 +53,8 @@ export function treeOf(steps: readonly Step[], bars: readonly Bar[], alikeOf: Al
   return rows
 }
 
-const barOf = (bars: readonly Bar[], { index, time }: Step): Bar => bars[index] ?? { from: time, to: time, depth: 0 }
+const barOf = (stepBars: readonly Bar[], { index, time }: Step): Bar =>
+  stepBars[index] ?? { from: time, to: time, depth: 0 }
 
 function add(sum: Branch, { tokens, cost }: Branch): void {
   sum.tokens += tokens
@@ -94,13 +95,13 @@ interface Placed {
   depth: number
 }
 
-function inSpans(steps: readonly Step[], bars: readonly Bar[]): Placed[] {
+function inSpans(steps: readonly Step[], stepBars: readonly Bar[]): Placed[] {
   const spans = new Map<string, Span>()
   const parents = new Map<string, string>()
   const root: Span = { from: 0, parts: [] }
   for (const step of steps) {
     // The step that closes a span is drawn from its start, and stands at its end.
-    const from = step.latency === null ? step.time : barOf(bars, step).from
+    const from = step.latency === null ? step.time : barOf(stepBars, step).from
     const { spanId, parentSpanId } = step
     if (spanId === null) {
       root.parts.push({ from, part: step })
@@ -212,7 +213,7 @@ export function turned({ step: { eventId }, times, isClosed }: Row, { closed, op
 /** The steps as a tree, and what of it is not folded away. `isFlat`: nothing is. */
 export function useTree(
   steps: readonly Step[],
-  bars: readonly Bar[],
+  stepBars: readonly Bar[],
   problems: readonly Problem[],
   /** Event id of the step that is open. */
   open: string | undefined,
@@ -221,8 +222,8 @@ export function useTree(
   const [folds, setFolds] = useState(NO_FOLDS)
   const ends = useMemo(() => new Map(problems.map(({ eventId, word, why }) => [eventId, `${word} ${why}`])), [problems])
   const tree = useMemo(
-    () => treeOf(steps, bars, isFlat ? null : ({ eventId }) => ends.get(eventId) ?? ''),
-    [steps, bars, isFlat, ends],
+    () => treeOf(steps, stepBars, isFlat ? null : ({ eventId }) => ends.get(eventId) ?? ''),
+    [steps, stepBars, isFlat, ends],
   )
   const rows = useMemo(() => unfolded(tree, folds, open), [tree, folds, open])
   const turn = useCallback((row: Row) => setFolds((before) => turned(row, before)), [])

@@ -228,16 +228,18 @@ interface Props {
 function PriceDialog({ workspaceId, model, price, onSettled, onClose }: Props) {
   const [name, setName] = useState(model)
   const [texts, setTexts] = useState<Record<Part, string>>(() => {
-    const textOf = (part: Part) => price?.[part]?.toString() ?? ''
+    const textOf = (pricePart: Part) => price?.[pricePart]?.toString() ?? ''
     return Object.fromEntries(PARTS.map(([part]) => [part, textOf(part)])) as Record<Part, string>
   })
   const set = useMutation({
     mutationFn: () => {
       const numbers = PARTS.filter(([part]) => texts[part] !== '').map(([part]) => [part, Number(texts[part])])
       // What this form does not show stays.
-      const { changedAt: _, ...kept } = price ?? { changedAt: '' }
-      const rest = Object.fromEntries(Object.entries(kept).filter(([key]) => !PARTS.some(([part]) => part === key)))
-      const body = { ...rest, ...Object.fromEntries(numbers), model: name.trim() } as NewPrice
+      const { changedAt: _, ...ratesKept } = price ?? { changedAt: '' }
+      const otherRates = Object.fromEntries(
+        Object.entries(ratesKept).filter(([key]) => !PARTS.some(([part]) => part === key)),
+      )
+      const body = { ...otherRates, ...Object.fromEntries(numbers), model: name.trim() } as NewPrice
       return api.setPrice({ params: { workspaceId }, body })
     },
     onSuccess: onClose,

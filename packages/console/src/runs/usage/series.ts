@@ -90,10 +90,10 @@ export function seriesOf(
   const drawn = sums.filter((sum) => (measured(sum) ?? 0) > 0)
   if (drawn.length <= SERIES + 1 || areLines(show)) return drawn.slice(0, SERIES + 1).map(seriesFor)
   const others = new Set(drawn.slice(SERIES).map(({ key }) => key))
-  const rest = points.filter(({ key }) => others.has(key))
+  const otherPoints = points.filter(({ key }) => others.has(key))
   return [
     ...drawn.slice(0, SERIES).map(seriesFor),
-    { name: `${others.size} others`, colour: 'edge', values: added(rest, measured) },
+    { name: `${others.size} others`, colour: 'edge', values: added(otherPoints, measured) },
   ]
 }
 

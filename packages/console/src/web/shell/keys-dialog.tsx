@@ -87,12 +87,12 @@ export function KeysDialog({ onClose }: { onClose: () => void }) {
                 <div key={key} className="flex items-center justify-between border-b border-line py-1.5 last:border-0">
                   <dt>{act}</dt>
                   <dd className="flex gap-1">
-                    {key.split(' ').map((part) => (
+                    {key.split(' ').map((keyText) => (
                       <kbd
-                        key={part}
+                        key={keyText}
                         className="min-w-6 rounded border border-edge px-1.5 text-center text-xs leading-5"
                       >
-                        {part}
+                        {keyText}
                       </kbd>
                     ))}
                   </dd>

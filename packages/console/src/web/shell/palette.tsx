@@ -115,7 +115,7 @@ function useChoices(text: string, acts: readonly (NamedAct & { key: string })[],
   }))
   // Enter opens the first choice, so those of the text before must fit what stands there now.
   const fitting = (runs?.items ?? []).filter(({ runId }) => !isPlaceholderData || runId.startsWith(text))
-  const found = (text === '' ? [] : fitting).map(({ id, runId, agent }) => ({
+  const foundRuns = (text === '' ? [] : fitting).map(({ id, runId, agent }) => ({
     id,
     name: runId,
     note: agent.name,
@@ -127,7 +127,7 @@ function useChoices(text: string, acts: readonly (NamedAct & { key: string })[],
     note: 'Search',
     open: () => void navigate({ to: '/w/$workspace/$environment/search', params, search: { ...range, q: text } }),
   }
-  const named = [...useNamed(text), ...useAgents(text), ...useIssuesOf(text), ...found]
+  const named = [...useNamed(text), ...useAgents(text), ...useIssuesOf(text), ...foundRuns]
   return [...here, ...pages, ...named, ...(text === '' ? [] : [search])]
 }
 

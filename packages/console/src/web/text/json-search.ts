@@ -37,14 +37,14 @@ export function searchJson(value: unknown, text: string): JsonHits {
     if (count === LOOKED_AT || hits.length === HITS) return { hits, isCut: true }
     const { path, name, value } = next
     const isBranch = typeof value === 'object' && value !== null
-    const said = isBranch ? name : `${name}\n${leafText(value).slice(0, TEXT_CHARS)}`
-    if (said.toLowerCase().includes(sought)) hits.push({ path, value })
+    const searchedText = isBranch ? name : `${name}\n${leafText(value).slice(0, TEXT_CHARS)}`
+    if (searchedText.toLowerCase().includes(sought)) hits.push({ path, value })
     if (!isBranch) continue
     const isIndex = Array.isArray(value)
     const parts = Object.entries(value).map(([key, part]) => {
       return { path: pathOf(path, key, isIndex), name: isIndex ? '' : key, value: part as unknown }
     })
-    for (const part of parts.toReversed()) open.push(part)
+    for (const innerPart of parts.toReversed()) open.push(innerPart)
   }
 }
 

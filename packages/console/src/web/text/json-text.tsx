@@ -61,9 +61,9 @@ const ESCAPE = /(\\(?:u[0-9a-fA-F]{4}|.))/su
 
 /** After an escaped line break the line ends, so that a text of several lines can be read. */
 function escapesOf(text: string): ReactNode[] {
-  return text.split(ESCAPE).map((part, at) => {
-    if (part === '') return null
-    if (at % 2 === 0) return <ShownText key={at} text={part} />
-    return [<Escape key={at} text={part} />, part === '\\n' && '\n']
+  return text.split(ESCAPE).map((textPart, at) => {
+    if (textPart === '') return null
+    if (at % 2 === 0) return <ShownText key={at} text={textPart} />
+    return [<Escape key={at} text={textPart} />, textPart === '\\n' && '\n']
   })
 }

@@ -8,7 +8,7 @@ import { ShownText } from './shown-text.tsx'
 /** A JSON value with a search: in place of the tree, the paths where the text occurs. */
 export function JsonView({ value }: { value: unknown }) {
   const [text, setText] = useState('')
-  const found = useMemo(() => (text.trim() === '' ? null : searchJson(value, text)), [value, text])
+  const foundPlaces = useMemo(() => (text.trim() === '' ? null : searchJson(value, text)), [value, text])
   return (
     <>
       <div className="mb-2 flex items-center gap-2">
@@ -21,14 +21,14 @@ export function JsonView({ value }: { value: unknown }) {
           className="field w-full max-w-64 min-w-0"
         />
         <span aria-live="polite" className="tabular text-sm whitespace-nowrap text-soft">
-          {found && `${found.isCut ? 'first ' : ''}${counted(found.hits.length, 'hit')}`}
+          {foundPlaces && `${foundPlaces.isCut ? 'first ' : ''}${counted(foundPlaces.hits.length, 'hit')}`}
         </span>
       </div>
-      {found === null ? (
+      {foundPlaces === null ? (
         <JsonTree value={value} />
       ) : (
         <ol aria-label="Hits">
-          {found.hits.map(({ path, value }) => (
+          {foundPlaces.hits.map(({ path, value }) => (
             <li key={path} className="border-b border-line py-1 last:border-0">
               <div className="flex items-center gap-1">
                 <bdi className="min-w-0 font-mono text-xs [overflow-wrap:anywhere] text-soft">{path}</bdi>

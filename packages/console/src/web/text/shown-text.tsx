@@ -16,8 +16,8 @@ export function ShownText({ text, lineBreaks = false, quoted = false }: Props) {
     <>
       {quoted && <Mark>“</Mark>}
       {/* A part has no other name than its place. */}
-      {parts.map((part, at) => (
-        <Part key={at} part={part} />
+      {parts.map((shownPart, at) => (
+        <Part key={at} part={shownPart} />
       ))}
       {quoted && <Mark>”</Mark>}
     </>

@@ -19,7 +19,7 @@ export function Button({
   className = '',
   disabled,
   type = 'button',
-  ...rest
+  ...buttonProps
 }: ButtonProps) {
   return (
     <button
@@ -27,7 +27,7 @@ export function Button({
       disabled={disabled || busy}
       aria-busy={busy}
       className={`inline-flex h-8 items-center justify-center gap-1.5 rounded-md px-3 text-sm font-medium whitespace-nowrap disabled:opacity-60 ${LOOKS[look]} ${className}`}
-      {...rest}
+      {...buttonProps}
     />
   )
 }

@@ -29,7 +29,7 @@ export function DataTable<Item>({ label, columns, items, keyOf, current }: DataT
         <thead>
           <tr className="h-8 border-b border-line text-xs text-soft">
             {columns.map((column) => (
-              <th key={column.head} scope="col" className={`px-2 font-normal ${look(column)}`}>
+              <th key={column.head} scope="col" className={`px-2 font-normal ${cellLook(column)}`}>
                 {column.head}
               </th>
             ))}
@@ -43,7 +43,7 @@ export function DataTable<Item>({ label, columns, items, keyOf, current }: DataT
               className="relative h-9 border-b border-line hover:bg-hover data-[current=true]:bg-accent-wash"
             >
               {columns.map((column) => (
-                <td key={column.head} className={`px-2 py-1.5 ${look(column)}`}>
+                <td key={column.head} className={`px-2 py-1.5 ${cellLook(column)}`}>
                   {column.cell(item)}
                 </td>
               ))}
@@ -55,7 +55,7 @@ export function DataTable<Item>({ label, columns, items, keyOf, current }: DataT
   )
 }
 
-function look({ right, wide, main }: Column<never>): string {
+function cellLook({ right, wide, main }: Column<never>): string {
   return `${right ? 'text-right' : 'text-left'} ${wide ? 'max-sm:hidden' : ''} ${main ? 'w-full max-w-0 min-w-28' : 'whitespace-nowrap'}`
 }
 

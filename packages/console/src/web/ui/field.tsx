@@ -7,7 +7,7 @@ interface FieldProps extends InputHTMLAttributes<HTMLInputElement> {
   fault?: string | null
 }
 
-export function Field({ label, hint, fault = null, className = '', ...rest }: FieldProps) {
+export function Field({ label, hint, fault = null, className = '', ...inputProps }: FieldProps) {
   const id = useId()
   const note = fault ?? hint
   return (
@@ -20,7 +20,7 @@ export function Field({ label, hint, fault = null, className = '', ...rest }: Fi
         aria-describedby={note === undefined ? undefined : `${id}-hint`}
         aria-invalid={fault !== null}
         className="field h-10 w-full text-base"
-        {...rest}
+        {...inputProps}
       />
       {note !== undefined && (
         <p id={`${id}-hint`} className={`mt-1 text-sm ${fault === null ? 'text-soft' : 'text-red'}`}>

@@ -193,8 +193,8 @@ export function approvalNoteOf(eventType: string, payload: Json): ApprovalNote |
 function ranStatus(eventType: string, { outcome, error }: Json): RanStatus | null {
   if (eventType === 'TOOL_START') return 'started'
   if (outcome === 'never_ran') return null
-  const said = RAN_STATUSES.find((status) => status === outcome)
-  return said ?? (error === undefined || error === null ? 'returned' : 'failed')
+  const knownStatus = RAN_STATUSES.find((status) => status === outcome)
+  return knownStatus ?? (error === undefined || error === null ? 'returned' : 'failed')
 }
 
 function versionsIn(value: unknown): Record<string, string> | null {

@@ -41,8 +41,8 @@ export async function inputsInShort(
     return runId === null ? [] : [{ approvalId: id, toolName, inputHash, runId }]
   })
   if (sought.length > 0) {
-    const found = await storage.findRecordedInputs(environmentId, sought, INPUTS_BOUNDS)
-    sought.forEach(({ approvalId }, at) => payloads.set(approvalId, found[at] ?? null))
+    const recordedInputs = await storage.findRecordedInputs(environmentId, sought, INPUTS_BOUNDS)
+    sought.forEach(({ approvalId }, at) => payloads.set(approvalId, recordedInputs[at] ?? null))
   }
   return rows.map((row) => {
     const payload = payloads.has(row.id) ? payloads.get(row.id) : null
@@ -66,11 +66,11 @@ async function linkedInputs(
   })
   if (linked.length === 0) return new Map()
   const links = linked.map(({ runId, eventId }) => ({ runId, eventId }))
-  const found = await storage.findLinkedInputs(environmentId, links, INPUTS_BOUNDS.bytes)
+  const linkedInputs = await storage.findLinkedInputs(environmentId, links, INPUTS_BOUNDS.bytes)
   const byId = new Map(rows.map((row) => [row.id, row]))
   return new Map(
     linked.map(({ id }, at): [string, Recorded] => {
-      const [row, recorded] = [byId.get(id), found[at] ?? null]
+      const [row, recorded] = [byId.get(id), linkedInputs[at] ?? null]
       if (recorded === 'too_large') return [id, undefined]
       return [id, row && recorded && isOf(row, recorded) ? recorded : null]
     }),
@@ -82,9 +82,9 @@ async function linkedInputs(
  * saw, and neither is an input that came after the decision.
  */
 function isOf({ id, toolName, inputHash, decidedAt }: ApprovalRow, { payload, receivedAt }: RecordedInputRow): boolean {
-  const said = JSON.parse(payload) as Record<string, unknown>
-  const isNamed = said['approvalId'] === id && said['toolName'] === toolName
-  const isOfHash = String(said['inputHash']).toLowerCase() === inputHash
+  const parsedPayload = JSON.parse(payload) as Record<string, unknown>
+  const isNamed = parsedPayload['approvalId'] === id && parsedPayload['toolName'] === toolName
+  const isOfHash = String(parsedPayload['inputHash']).toLowerCase() === inputHash
   return isNamed && isOfHash && (decidedAt === null || receivedAt <= decidedAt)
 }
 

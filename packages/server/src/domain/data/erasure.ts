@@ -62,11 +62,11 @@ async function* slicesOf(
   let slice: ErasureSlice['runs'] = []
   let events = 0
   for (const run of runs) {
-    const found = await examine(storage, environmentId, run, next, isOver)
-    if (found === 'over') return
-    if (found === null) continue
-    slice.push({ number: run.number, counted: found.counted })
-    events += found.counted?.usage.length ?? 0
+    const examinedPart = await examine(storage, environmentId, run, next, isOver)
+    if (examinedPart === 'over') return
+    if (examinedPart === null) continue
+    slice.push({ number: run.number, counted: examinedPart.counted })
+    events += examinedPart.counted?.usage.length ?? 0
     if (events < EVENTS_AT_ONCE) continue
     // The walk is noted only with its last slice.
     yield { runs: slice, searchedTo: -1, searched: 0 }

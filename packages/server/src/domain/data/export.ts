@@ -170,10 +170,10 @@ export async function* pagesOfEvents(
   let left = count
   for (let after = start, more = true; more && left > 0;) {
     const page = { after, limit: Math.min(EVENTS_PER_PAGE, left), pageBytes: EVENT_PAGE_BYTES }
-    const found = await storage.readArrived(environmentId, run, page)
-    yield found.rows
-    left -= found.rows.length
-    after = found.rows.at(-1)?.seq ?? after
-    more = found.more
+    const arrivedEvents = await storage.readArrived(environmentId, run, page)
+    yield arrivedEvents.rows
+    left -= arrivedEvents.rows.length
+    after = arrivedEvents.rows.at(-1)?.seq ?? after
+    more = arrivedEvents.more
   }
 }

@@ -204,17 +204,17 @@ function recordersIn(text: unknown): Recorder[] | null {
 }
 
 function addEvent(parts: ImportPart[], line: ReadLine, workspaceId: string): string | null {
-  const part = parts.at(-1)
+  const lastPart = parts.at(-1)
   const { members } = line
-  if (part?.kind !== 'run' || part.run.runId !== members['runId'])
+  if (lastPart?.kind !== 'run' || lastPart.run.runId !== members['runId'])
     return 'is an event without the line of its run before it'
   const { receivedAt, timestamp } = members
   if (typeof receivedAt !== 'number' || typeof timestamp !== 'number') return 'has no receivedAt or timestamp'
   const payload = line.json('payload')
   const data = payload === null ? undefined : parsed(payload)
   const span = (name: string): string | null => (typeof members[name] === 'string' ? members[name] : null)
-  const own = { receivedAt, timestamp, spanId: span('spanId'), parentSpanId: span('parentSpanId') }
-  for (const [name, value] of Object.entries(own)) {
+  const eventFields = { receivedAt, timestamp, spanId: span('spanId'), parentSpanId: span('parentSpanId') }
+  for (const [name, value] of Object.entries(eventFields)) {
     const fault = valueFault('event', name, value)
     if (fault !== null) return fault
   }
@@ -227,8 +227,8 @@ function addEvent(parts: ImportPart[], line: ReadLine, workspaceId: string): str
   const validated = validateItems([item], () => ({ json: payload, levels }), context)
   const [event] = validated.events
   if (event === undefined) return `is not a valid event: ${validated.rejections[0]?.message ?? 'rejected'}`
-  part.events.push({
-    event: { ...event, ...NOT_COUNTED, spanId: own.spanId, parentSpanId: own.parentSpanId },
+  lastPart.events.push({
+    event: { ...event, ...NOT_COUNTED, spanId: eventFields.spanId, parentSpanId: eventFields.parentSpanId },
     receivedAt,
   })
   return null

@@ -141,8 +141,8 @@ export function valueFault(type: keyof typeof SCHEMAS, member: string, value: un
 }
 
 function schemaOf(type: keyof typeof SCHEMAS, member: string, value: unknown): TSchema {
-  const own = SCHEMAS[type]
-  if (Object.hasOwn(own, member)) return own[member] as TSchema
+  const rowSchema = SCHEMAS[type]
+  if (Object.hasOwn(rowSchema, member)) return rowSchema[member] as TSchema
   if (typeof value === 'string') return OTHER_TEXT
   if (IS_TIME.test(member)) return TIME
   return type === 'run' ? SUM : COUNT

@@ -51,7 +51,7 @@ interface FailureGrouping extends Grouping {
 /** Source: docs/decisions/0106-issues-from-what-fails.md. Without a place or an error of its own, a failure belongs to its agent. */
 export function failureGrouping({ kind, agent, toolName, model, error }: SeenFailure): FailureGrouping {
   const root = error.causes.at(-1)
-  const said = {
+  const failureTexts = {
     detectionType: kind.toLowerCase(),
     errorType: error.type,
     cause: root ? [root.type, template(root.message)].filter(Boolean).join(': ') : null,
@@ -60,11 +60,11 @@ export function failureGrouping({ kind, agent, toolName, model, error }: SeenFai
     model,
     toolName,
   }
-  const isBare = error.type === null && said.message === null && toolName === null && model === null
-  const isAnywhere = toolName === null && model === null && said.frame === null
-  const { detectionType } = said
-  const facts = factsOf({ ...said, agent: isBare ? agent : null })
-  const place = factsOf({ ...said, cause: null, message: VARIABLE, agent: isAnywhere ? agent : null })
+  const isBare = error.type === null && failureTexts.message === null && toolName === null && model === null
+  const isAnywhere = toolName === null && model === null && failureTexts.frame === null
+  const { detectionType } = failureTexts
+  const facts = factsOf({ ...failureTexts, agent: isBare ? agent : null })
+  const place = factsOf({ ...failureTexts, cause: null, message: VARIABLE, agent: isAnywhere ? agent : null })
   const family = familyOf(place)
   return {
     ...grouping(facts, family),
@@ -74,8 +74,8 @@ export function failureGrouping({ kind, agent, toolName, model, error }: SeenFai
   }
 }
 
-function factsOf(said: Partial<Record<keyof Facts, string | null>>): Facts {
-  const all = Object.entries(said)
+function factsOf(failureTexts: Partial<Record<keyof Facts, string | null>>): Facts {
+  const all = Object.entries(failureTexts)
   return Object.fromEntries(all.flatMap(([name, value]) => (value ? [[name, shortened(value, FACT_CHARS)]] : [])))
 }
 
@@ -142,10 +142,10 @@ export interface ToldFailure extends FailedEvent {
 }
 
 /** `told`: all failures of the events that were read. */
-export function isCounted(one: ToldFailure, told: readonly ToldFailure[]): boolean {
+export function isCounted(one: ToldFailure, failures: readonly ToldFailure[]): boolean {
   if (ofPolicy(one) || one.isCommand) return false
-  if (one.isBare) return !told.some((other) => other !== one && other.event.eventType !== one.event.eventType)
-  return !told.some((other) => isMorePrecise(other, one) && repeats(one.failure, other.failure))
+  if (one.isBare) return !failures.some((other) => other !== one && other.event.eventType !== one.event.eventType)
+  return !failures.some((other) => isMorePrecise(other, one) && repeats(one.failure, other.failure))
 }
 
 /** The most precise first. */
@@ -159,10 +159,10 @@ const KIND_BY_EVENT = new Map<string, FailureKind>([
 export function toldFailure(event: StoredEvent): ToldFailure | null {
   const { eventType, label } = event
   const payload = event.payload === '' ? null : (JSON.parse(event.payload) as Payload)
-  const told = payload && failureOf({ eventType, label, payload })
-  if (!told) return null
-  const { place, errorClass: type, message, stack } = told
-  const causes = told.causes.map((cause) => ({ type: cause.errorClass, message: cause.message }))
+  const eventFailure = payload && failureOf({ eventType, label, payload })
+  if (!eventFailure) return null
+  const { place, errorClass: type, message, stack } = eventFailure
+  const causes = eventFailure.causes.map((cause) => ({ type: cause.errorClass, message: cause.message }))
   const isStep = eventType === 'AGENT_STEP' && event.parentSpanId !== null
   return {
     event,
@@ -171,7 +171,7 @@ export function toldFailure(event: StoredEvent): ToldFailure | null {
       agent: event.agentId ?? event.agentName,
       toolName: place.kind === 'tool' ? place.name : null,
       model: place.kind === 'model' ? place.name : null,
-      error: { type, message: wholeMessage(payload, told), stack, causes },
+      error: { type, message: wholeMessage(payload, eventFailure), stack, causes },
     },
     release: releaseOf(payload),
     promptVersionId: promptUseOf(eventType, payload)?.versionId ?? null,

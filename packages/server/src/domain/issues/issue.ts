@@ -87,8 +87,8 @@ function toolSet(value: unknown): string[] | undefined {
   const tools = [...new Set(value.map(fact).filter((tool) => tool !== undefined))].toSorted()
   if (tools.length === 0) return undefined
   if (tools.length <= TOOLS) return tools
-  const rest = `sha256:${hash('sha256', JSON.stringify(tools.slice(TOOLS - 1)))}`
-  return [...tools.slice(0, TOOLS - 1), rest].toSorted()
+  const otherTools = `sha256:${hash('sha256', JSON.stringify(tools.slice(TOOLS - 1)))}`
+  return [...tools.slice(0, TOOLS - 1), otherTools].toSorted()
 }
 
 const TITLE_CHARS = 200
@@ -98,15 +98,15 @@ type Reported = Pick<RecordInReview, 'detectionType' | 'policyId' | 'payload'>
 /** Made from the payload of the first detection, because the facts are in lower case. */
 export function issueTitle({ detectionType, policyId, payload }: Reported): string {
   const { toolName, tools, reasonCode, model } = JSON.parse(payload) as Record<string, unknown>
-  const reason = said(typeof reasonCode === 'number' ? String(reasonCode) : reasonCode)
-  const several = Array.isArray(tools) ? tools.flatMap((one) => said(one) ?? []).join(', ') : ''
-  const tool = said(toolName) ?? (several === '' ? null : several)
+  const reason = statedText(typeof reasonCode === 'number' ? String(reasonCode) : reasonCode)
+  const several = Array.isArray(tools) ? tools.flatMap((one) => statedText(one) ?? []).join(', ') : ''
+  const tool = statedText(toolName) ?? (several === '' ? null : several)
   const known = KNOWN.get(detectionType.trim().toUpperCase())
-  const of = { tool, reason, policy: policyId !== null && !isUuid(policyId) ? said(policyId) : null }
+  const of = { tool, reason, policy: policyId !== null && !isUuid(policyId) ? statedText(policyId) : null }
   const title =
     WITHOUT_TOOL.get(detectionType) ||
     (known && tool !== null && known({ ...of, tool })) ||
-    otherTitle(spoken(detectionType), { ...of, model: said(model) })
+    otherTitle(spoken(detectionType), { ...of, model: statedText(model) })
   return title.length <= TITLE_CHARS ? title : `${title.slice(0, TITLE_CHARS - 1).toWellFormed()}…`
 }
 
@@ -149,7 +149,7 @@ function otherTitle(
   return `${subject}${place}${model === null ? '' : ` with ${model}`}${by(policy)}${because(reason)}`
 }
 
-function said(value: unknown): string | null {
+function statedText(value: unknown): string | null {
   if (typeof value !== 'string') return null
   return value.toWellFormed().trim().replaceAll(/\s+/g, ' ') || null
 }
@@ -298,6 +298,6 @@ export function releaseIn(payload: string): string | null {
 export function releaseOf(payload: Payload): string | null {
   const resource = payload['resource']
   const ofService = isObject(resource) ? textAt(resource, 'service.version') : null
-  const found = [...RELEASES.map((name) => textAt(payload, name)), ofService].find((text) => text?.trim())
-  return found ? found.trim().slice(0, LIMITS.releaseChars).toWellFormed() : null
+  const releaseName = [...RELEASES.map((name) => textAt(payload, name)), ofService].find((text) => text?.trim())
+  return releaseName ? releaseName.trim().slice(0, LIMITS.releaseChars).toWellFormed() : null
 }

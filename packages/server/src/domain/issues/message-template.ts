@@ -69,17 +69,17 @@ const isLetter = (char: string | undefined): boolean => char !== undefined && /[
 
 /** Undefined: no quotation starts there. Ask for places in their order. */
 function closingQuotes(text: string): (at: number) => number | undefined {
-  const found = new Map<string, number>()
+  const placeholders = new Map<string, number>()
   return (at) => {
     const mark = QUOTES.get(text[at] ?? '')
     // After a letter it is an apostrophe or a closing mark.
     if (mark === undefined || isLetter(text[at - 1])) return undefined
-    let end = found.get(mark) ?? 0
+    let end = placeholders.get(mark) ?? 0
     while (end !== -1 && end <= at) {
       end = text.indexOf(mark, at + 1)
       while (end !== -1 && mark === "'" && isLetter(text[end + 1])) end = text.indexOf(mark, end + 1)
     }
-    found.set(mark, end)
+    placeholders.set(mark, end)
     return end === -1 ? undefined : end
   }
 }
@@ -136,25 +136,28 @@ function addParts(tokens: Token[], core: string): void {
   }
 }
 
-function addPart(tokens: Token[], part: string): void {
+function addPart(tokens: Token[], tokenText: string): void {
   const last = lastWord(tokens)
-  const isCodeHere = last === null ? /^(?:[45]\d\d|[A-Z]{1,8}\d{3,5})$/.test(part) : NUMBERED.has(last)
-  if (isCodeHere && /^[A-Z]{0,8}\d{1,5}$/.test(part)) tokens.push(word(part))
-  else if (!/\p{N}/u.test(part)) tokens.push(isRandom(part, tokens.at(-1)?.text) ? variable() : word(part))
-  else if (NAMES_WITH_DIGITS.has(part.toLowerCase())) tokens.push(word(part))
+  const isCodeHere = last === null ? /^(?:[45]\d\d|[A-Z]{1,8}\d{3,5})$/.test(tokenText) : NUMBERED.has(last)
+  if (isCodeHere && /^[A-Z]{0,8}\d{1,5}$/.test(tokenText)) tokens.push(word(tokenText))
+  else if (!/\p{N}/u.test(tokenText))
+    tokens.push(isRandom(tokenText, tokens.at(-1)?.text) ? variable() : word(tokenText))
+  else if (NAMES_WITH_DIGITS.has(tokenText.toLowerCase())) tokens.push(word(tokenText))
   else {
     // order4711 is an order; 9f3a2c and 011CSHoEv are no words.
-    const name = /^(?:\p{Lu}?\p{Ll}{2,}|\p{Lu}{2,})(?=\p{N}+$)/u.exec(part)?.[0]
-    if (name !== undefined && part.length <= WORD_CHARS) tokens.push(word(name))
+    const name = /^(?:\p{Lu}?\p{Ll}{2,}|\p{Lu}{2,})(?=\p{N}+$)/u.exec(tokenText)?.[0]
+    if (name !== undefined && tokenText.length <= WORD_CHARS) tokens.push(word(name))
     tokens.push(variable())
   }
 }
 
 /** A digest without a digit, after its prefix, as in `req_ruwyRTVXac`. */
-function isRandom(part: string, before: string | undefined): boolean {
-  if (part.length > WORD_CHARS) return true
-  const isNamed = (before === '_' || before === '-') && part.length >= 8
-  return isNamed && (/[a-z][A-Z]{2}|[A-Z]{2}[a-z]{2}/.test(part) || /[a-z][A-Z][A-Za-z]*[a-z][A-Z]/.test(part))
+function isRandom(tokenText: string, before: string | undefined): boolean {
+  if (tokenText.length > WORD_CHARS) return true
+  const isNamed = (before === '_' || before === '-') && tokenText.length >= 8
+  return (
+    isNamed && (/[a-z][A-Z]{2}|[A-Z]{2}[a-z]{2}/.test(tokenText) || /[a-z][A-Z][A-Za-z]*[a-z][A-Z]/.test(tokenText))
+  )
 }
 
 /** In lower case; null: none yet; empty: it was a variable part. */

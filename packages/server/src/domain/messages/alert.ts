@@ -39,10 +39,10 @@ export function nextAlert(
 
 function nextBudget(rule: AlertRule, state: AlertState, value: number, now: number): ReturnType<typeof nextAlert> {
   const period = periodStart(rule.period, now)
-  const told = state.period === period ? state.percentTold : 0
+  const tellPercent = state.period === period ? state.percentTold : 0
   const reached = STEPS.find((step) => value * 100 >= rule.threshold * step) ?? 0
-  const percentTold = Math.max(told, reached)
-  return { state: { ...state, value, period, percentTold }, news: percentTold > told ? 'budget.reached' : null }
+  const percentTold = Math.max(tellPercent, reached)
+  return { state: { ...state, value, period, percentTold }, news: percentTold > tellPercent ? 'budget.reached' : null }
 }
 
 /** A comparison with last week is in percent. */

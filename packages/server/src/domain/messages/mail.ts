@@ -32,7 +32,7 @@ export function mailMessage(news: WebhookNews, to: string): MailMessage {
     id: news.id,
     to,
     subject: cut(about === null ? title : `${title}: ${withoutLinks(about)}`, SUBJECT_CHARS),
-    text: `${parts.filter((part) => part !== '').join('\n\n')}\n`,
+    text: `${parts.filter((mailPart) => mailPart !== '').join('\n\n')}\n`,
   }
 }
 
@@ -52,10 +52,10 @@ const PORTS = new Map([
 ])
 const LOCAL = new Set(['localhost', '127.0.0.1', '[::1]'])
 
-export function smtpServerOf(given: string): SmtpServer | null {
-  const url = URL.parse(given)
+export function smtpServerOf(serverText: string): SmtpServer | null {
+  const url = URL.parse(serverText)
   const port = PORTS.get(url?.protocol ?? '')
-  if (url === null || port === undefined || url.hostname === '' || given.length > 1_024) return null
+  if (url === null || port === undefined || url.hostname === '' || serverText.length > 1_024) return null
   if (!['', '/'].includes(url.pathname) || url.search !== '' || url.hash !== '') return null
   const [user, pass] = [url.username, url.password].map((text) => attempt(() => decodeURIComponent(text)))
   if (user === undefined || pass === undefined || (user === '') !== (pass === '')) return null

@@ -120,8 +120,8 @@ export function notificationText(
   place: WebhookPlace,
   waiting: number,
 ): NotificationText {
-  const { alert, data: found, id, at } = notice
-  const data = alert === null ? found : { ...alertNews(alert, alert.state), ...found }
+  const { alert, data: noticeData, id, at } = notice
+  const data = alert === null ? noticeData : { ...alertNews(alert, alert.state), ...noticeData }
   const { title, about, facts, url } = toTold({ id, type: eventNow(event, notice), createdAt: at, data, place })
   const textOf = (name: string) => facts.find(({ label }) => label === name)?.text
   const subject = textOf('Tool') ?? about

@@ -87,8 +87,8 @@ type Told = ReturnType<typeof toTold>
 /** `about` has the client's words, or one line about the event. */
 export function toTold(news: WebhookNews) {
   const { type, data, place } = news
-  const said = data['title'] ?? data['reason']
-  const about = typeof said === 'string' && said !== '' ? cut(said, ABOUT_CHARS) : null
+  const newsReason = data['title'] ?? data['reason']
+  const about = typeof newsReason === 'string' && newsReason !== '' ? cut(newsReason, ABOUT_CHARS) : null
   const facts = Object.entries(SHOWN)
     .filter(
       ([name]) => data[name] !== null && data[name] !== undefined && (name !== 'unpricedCalls' || data[name] !== 0),
@@ -236,7 +236,7 @@ const CARD_FACT_CHARS = 500
 
 /** Text runs have no markup; facts and text blocks would show links. Apps of Teams find addresses in any text. */
 function teamsMessage({ title, about, facts, url }: Told): object {
-  const run = (text: string, look: object = {}) => ({ type: 'TextRun', text: withoutLinks(text), ...look })
+  const run = (text: string, runStyle: object = {}) => ({ type: 'TextRun', text: withoutLinks(text), ...runStyle })
   const line = (...inlines: object[]) => ({ type: 'RichTextBlock', inlines })
   const content = {
     $schema: 'http://adaptivecards.io/schemas/adaptive-card.json',
@@ -266,11 +266,11 @@ export function addressFault(format: WebhookFormat, url: string): string | null 
 }
 
 /** Events API, version 2. The integration key in the webhook's address moves to the body. */
-function pagerDutyEvent(news: WebhookNews, given: string): { url: string; body: object } {
+function pagerDutyEvent(news: WebhookNews, integrationKey: string): { url: string; body: object } {
   const { type, data, place } = news
   const { title, about, facts, url: page } = toTold(news)
   const { severity = 'info', resolves = false } = LOOKS.get(type) ?? {}
-  const address = new URL(given)
+  const address = new URL(integrationKey)
   const routingKey = address.searchParams.get(ROUTING_KEY)
   address.searchParams.delete(ROUTING_KEY)
   const body = {

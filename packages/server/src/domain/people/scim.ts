@@ -111,9 +111,9 @@ function metaOf(
 }
 
 /** Of a whole resource. Attributes that are not kept are ignored. */
-export function readPerson(given: unknown): GivenPerson {
-  if (!isObject(given)) throw new ScimFault(400, 'The body must be a User', 'invalidSyntax')
-  const fields = lowered(given)
+export function readPerson(scimPerson: unknown): GivenPerson {
+  if (!isObject(scimPerson)) throw new ScimFault(400, 'The body must be a User', 'invalidSyntax')
+  const fields = lowered(scimPerson)
   const userName = textOf('userName', fields['username'], LIMITS.emailChars)
   if (userName === null) throw invalid('userName is required')
   const email = emailOf(fields['emails']) ?? userName
@@ -124,19 +124,19 @@ export function readPerson(given: unknown): GivenPerson {
   return { userName, externalId, email: lowerCase(email), name: cut(name), active: activeOf(fields['active']) }
 }
 
-function nameOf(given: unknown): string | null {
-  if (!isObject(given)) return null
-  const { formatted, givenname, familyname } = lowered(given)
-  const parts = [givenname, familyname].filter((part) => typeof part === 'string' && part.trim() !== '')
+function nameOf(scimPerson: unknown): string | null {
+  if (!isObject(scimPerson)) return null
+  const { formatted, givenname, familyname } = lowered(scimPerson)
+  const parts = [givenname, familyname].filter((namePart) => typeof namePart === 'string' && namePart.trim() !== '')
   return textOf('name', formatted, 1_000, true) ?? textOf('name', parts.join(' '), 1_000, true)
 }
 
 const cut = (name: string): string => Array.from(name).slice(0, LIMITS.nameChars).join('')
 
 /** The primary address, else the one of work or without a type. Others, such as one of home, are not kept. */
-function emailOf(given: unknown): string | null {
-  if (given === undefined || given === null) return null
-  const emails = (Array.isArray(given) ? given : [given])
+function emailOf(scimPerson: unknown): string | null {
+  if (scimPerson === undefined || scimPerson === null) return null
+  const emails = (Array.isArray(scimPerson) ? scimPerson : [scimPerson])
     .slice(0, 100)
     .map((one) => (isObject(one) ? lowered(one) : { value: one }))
   const isOf = (type: unknown, word: string) => typeof type === 'string' && type.toLowerCase() === word
@@ -151,28 +151,28 @@ const isTrue = (value: unknown): boolean =>
   value === true || (typeof value === 'string' && value.toLowerCase() === 'true')
 
 /** Entra ID sends "False". Undefined: it is not given, and stays as it is. */
-function activeOf(given: unknown): boolean | undefined {
-  if (given === undefined || given === null) return undefined
-  const word = typeof given === 'string' ? given.toLowerCase() : given
+function activeOf(scimPerson: unknown): boolean | undefined {
+  if (scimPerson === undefined || scimPerson === null) return undefined
+  const word = typeof scimPerson === 'string' ? scimPerson.toLowerCase() : scimPerson
   if (word === true || word === 'true') return true
   if (word === false || word === 'false') return false
   throw invalid('active must be true or false')
 }
 
 /** Null: absent or empty. `isCut`: a longer text is shortened by its reader. */
-function textOf(name: string, given: unknown, chars: number, isCut = false): string | null {
-  if (given === undefined || given === null || given === '') return null
+function textOf(name: string, fieldValue: unknown, chars: number, isCut = false): string | null {
+  if (fieldValue === undefined || fieldValue === null || fieldValue === '') return null
   const fits =
-    typeof given === 'string' &&
-    isStorableText(given) &&
-    (isCut ? given.length <= 10_000 : Array.from(given).length <= chars)
+    typeof fieldValue === 'string' &&
+    isStorableText(fieldValue) &&
+    (isCut ? fieldValue.length <= 10_000 : Array.from(fieldValue).length <= chars)
   if (!fits) throw invalid(`${name} must be a text of at most ${chars} characters`)
-  return given.trim() === '' ? null : given.trim()
+  return fieldValue.trim() === '' ? null : fieldValue.trim()
 }
 
 /** Attribute names are case-insensitive (RFC 7643 2.1). */
-function lowered(given: Json): Json {
-  return Object.fromEntries(Object.entries(given).map(([name, value]) => [attributeOf(name), value]))
+function lowered(scimValue: Json): Json {
+  return Object.fromEntries(Object.entries(scimValue).map(([name, value]) => [attributeOf(name), value]))
 }
 
 interface Operation {
@@ -182,11 +182,15 @@ interface Operation {
 }
 
 export function operationsIn(body: unknown): Operation[] {
-  const given = isObject(body) ? lowered(body)['operations'] : null
-  if (!Array.isArray(given) || given.length === 0 || given.length > LIMITS.directoryOperations) {
+  const scimOperations = isObject(body) ? lowered(body)['operations'] : null
+  if (
+    !Array.isArray(scimOperations) ||
+    scimOperations.length === 0 ||
+    scimOperations.length > LIMITS.directoryOperations
+  ) {
     throw new ScimFault(400, `Operations must have 1 to ${LIMITS.directoryOperations} entries`, 'invalidSyntax')
   }
-  return given.flatMap((one): Operation[] => {
+  return scimOperations.flatMap((one): Operation[] => {
     const { op: word, path = '', value } = isObject(one) ? lowered(one) : {}
     const op = (['add', 'replace', 'remove'] as const).find(
       (known) => typeof word === 'string' && known === word.toLowerCase(),
@@ -205,8 +209,8 @@ const ADDRESS = /^emails(\[(type eq "work"|primary eq "?true"?)\])?(\.value)?$/
 /** A person always has a user name, an address and a state, so the two latter stay when they are removed. */
 export function personChangeIn(operations: readonly Operation[]): PersonChange {
   const change: PersonChange = {}
-  for (const { op, path, value: given } of operations) {
-    const value = op === 'remove' ? null : given
+  for (const { op, path, value: newValue } of operations) {
+    const value = op === 'remove' ? null : newValue
     if (ADDRESS.test(path)) {
       const email = path === 'emails' ? emailOf(value) : emailOf(withoutType(value))
       if (email !== null && !isEmail(email)) throw invalid('emails must have an e-mail address')
@@ -236,9 +240,9 @@ function withoutType(value: unknown): unknown {
   return isObject(one) ? lowered(one)['value'] : one
 }
 
-export function readGroup(given: unknown): GroupChange & { name: string } {
-  if (!isObject(given)) throw new ScimFault(400, 'The body must be a Group', 'invalidSyntax')
-  const fields = lowered(given)
+export function readGroup(scimGroup: unknown): GroupChange & { name: string } {
+  if (!isObject(scimGroup)) throw new ScimFault(400, 'The body must be a Group', 'invalidSyntax')
+  const fields = lowered(scimGroup)
   const name = textOf('displayName', fields['displayname'], LIMITS.directoryTextChars)
   if (name === null) throw invalid('displayName is required')
   const externalId = textOf('externalId', fields['externalid'], LIMITS.directoryTextChars)
@@ -275,8 +279,8 @@ function remove(change: GroupChange, ids: string[]): void {
   change.remove.push(...ids)
 }
 
-function membersIn(given: unknown): string[] {
-  const members = Array.isArray(given) ? given : [given]
+function membersIn(memberList: unknown): string[] {
+  const members = Array.isArray(memberList) ? memberList : [memberList]
   if (members.length > LIMITS.directoryMembers)
     throw new ScimFault(413, `At most ${LIMITS.directoryMembers} members at a time`, 'tooMany')
   return members.map((one) => {

@@ -13,12 +13,12 @@ export async function diffFields(
   one: Record<string, string | null>,
   other: Record<string, string | null>,
 ): Promise<FieldDiff[]> {
-  const found: FieldDiff[] = []
+  const fieldDiffs: FieldDiff[] = []
   for (const field of Object.keys(one)) {
     const [before, after] = [one[field] ?? '', other[field] ?? '']
-    if (before !== after) found.push({ field, ...(await diffLines(before, after)) })
+    if (before !== after) fieldDiffs.push({ field, ...(await diffLines(before, after)) })
   }
-  return found
+  return fieldDiffs
 }
 
 async function diffLines(before: string, after: string): Promise<Omit<FieldDiff, 'field'>> {

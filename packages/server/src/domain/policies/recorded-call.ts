@@ -14,16 +14,16 @@ interface RunUsage {
 export type RecordedCall = ReturnType<typeof recordedCall>
 
 export function recordedCall(payload: string) {
-  const said = JSON.parse(payload) as Record<string, unknown>
-  const { input, riskSignals, annotations } = said
-  const approvalId = textAt(said, 'approvalId')
+  const parsedPayload = JSON.parse(payload) as Record<string, unknown>
+  const { input, riskSignals, annotations } = parsedPayload
+  const approvalId = textAt(parsedPayload, 'approvalId')
   return {
-    toolName: textAt(said, 'toolName') ?? '',
-    server: textAt(said, 'toolServer'),
-    toolCallId: textAt(said, 'toolCallId'),
-    inputHash: textAt(said, 'inputHash'),
-    action: textAt(said, 'action'),
-    outcome: textAt(said, 'outcome'),
+    toolName: textAt(parsedPayload, 'toolName') ?? '',
+    server: textAt(parsedPayload, 'toolServer'),
+    toolCallId: textAt(parsedPayload, 'toolCallId'),
+    inputHash: textAt(parsedPayload, 'inputHash'),
+    action: textAt(parsedPayload, 'action'),
+    outcome: textAt(parsedPayload, 'outcome'),
     input: input ?? undefined,
     riskSignals: Array.isArray(riskSignals) ? riskSignals.filter((each) => typeof each === 'string') : [],
     annotations: typeof annotations === 'object' && annotations !== null ? { ...annotations } : undefined,
@@ -67,12 +67,12 @@ export function runUsages() {
   const runs = new Map<string, Followed>()
 
   function followed(run: string): Followed {
-    let found = runs.get(run)
-    if (found === undefined) {
-      found = { costNanos: 0, totalTokens: 0, toolCalls: 0, ahead: [] }
-      runs.set(run, found)
+    let knownRun = runs.get(run)
+    if (knownRun === undefined) {
+      knownRun = { costNanos: 0, totalTokens: 0, toolCalls: 0, ahead: [] }
+      runs.set(run, knownRun)
     }
-    return found
+    return knownRun
   }
 
   return {

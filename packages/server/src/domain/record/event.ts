@@ -202,11 +202,13 @@ function timestampMessage(
   tooOld = 'more than 30 days in the past',
 ): string {
   if (Math.abs(time) > DATE_MAX_MS) return `timestamp ${time} is not a date: ${SEND_MS}`
-  const found = `timestamp is ${new Date(time).toISOString()}`
+  const statedTime = `timestamp is ${new Date(time).toISOString()}`
   if (code === 'timestamp_too_new') {
-    return time > LIMITS.detectedAtMaxMs ? `${found}: ${SEND_MS}` : `${found}, more than 5 minutes in the future`
+    return time > LIMITS.detectedAtMaxMs
+      ? `${statedTime}: ${SEND_MS}`
+      : `${statedTime}, more than 5 minutes in the future`
   }
-  return time >= 0 && time < SECONDS_BELOW ? `${found}: ${SEND_MS}, not seconds` : `${found}, ${tooOld}`
+  return time >= 0 && time < SECONDS_BELOW ? `${statedTime}: ${SEND_MS}, not seconds` : `${statedTime}, ${tooOld}`
 }
 
 const SEND_MS = 'send milliseconds since 1970'

@@ -35,7 +35,7 @@ export function memberSlices(text: string, names: readonly string[]): (JsonSlice
 
 /** Outermost key first; results in no order. Lists are searched through, and every duplicate key counts. */
 export function valuesAt(text: string, keys: readonly string[]): string[] {
-  const found: string[] = []
+  const memberSlices: string[] = []
   const open = [{ at: skipSpace(text, 0), depth: 0 }]
   for (let next = open.pop(); next !== undefined; next = open.pop()) {
     const { at, depth } = next
@@ -45,12 +45,12 @@ export function valuesAt(text: string, keys: readonly string[]): string[] {
         open.push({ at: start, depth })
         return valueEnd(text, start).end
       })
-    } else if (depth === keys.length) found.push(text.slice(at, valueEnd(text, at).end))
+    } else if (depth === keys.length) memberSlices.push(text.slice(at, valueEnd(text, at).end))
     else if (code === OPEN_BRACE) {
       eachMember(text, at, keys.slice(depth, depth + 1), (_, { start }) => open.push({ at: start, depth: depth + 1 }))
     }
   }
-  return found
+  return memberSlices
 }
 
 /** `take` returns the end of the item, so that each is scanned once. */

@@ -174,6 +174,6 @@ function beginning(payload: Payload, schema: TSchema): Payload {
 
 /** Many clients send null for what they do not know. */
 function isNull(payload: Payload, path: string): boolean {
-  const [name = '', ...rest] = path.slice(1).split('/')
-  return rest.length === 0 && Object.hasOwn(payload, name) && payload[name] === null
+  const [name = '', ...innerPath] = path.slice(1).split('/')
+  return innerPath.length === 0 && Object.hasOwn(payload, name) && payload[name] === null
 }

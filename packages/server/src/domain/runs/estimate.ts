@@ -80,7 +80,7 @@ export function estimateCalls<Calls extends UncostedCalls>(
 /** Some of the audio or images have no price of their own. */
 export function lacksRate(calls: TokenParts, rates: Rates): boolean {
   const isFree = rates.input === 0 && rates.output === 0
-  return !isFree && MEDIA_PARTS.some((part) => calls[part] > 0 && rates[part] === undefined)
+  return !isFree && MEDIA_PARTS.some((tokenPart) => calls[tokenPart] > 0 && rates[tokenPart] === undefined)
 }
 
 export function toNanos(femtos: bigint): number {
@@ -102,15 +102,15 @@ function isWithin(second: number, { from, to }: { from: number; to: number }): b
 function priceOf(calls: UncostedCalls, rates: Rates): bigint {
   const context = thresholdOf(calls.context)
   let femtos = BigInt(calls.calls) * BigInt(Math.round((rates.call ?? 0) * FEMTOS))
-  for (const part of TOKEN_PARTS) {
-    if (calls[part] > 0) femtos += BigInt(calls[part]) * rateOf(part, rates, context)
+  for (const tokenPart of TOKEN_PARTS) {
+    if (calls[tokenPart] > 0) femtos += BigInt(calls[tokenPart]) * rateOf(tokenPart, rates, context)
   }
   return femtos
 }
 
-function rateOf(part: keyof TokenParts, rates: Rates, context: number): bigint {
-  const rate = rates[part]
-  if (rate === undefined) return rateOf(CONTAINED_IN[part], rates, context)
+function rateOf(tokenPart: keyof TokenParts, rates: Rates, context: number): bigint {
+  const rate = rates[tokenPart]
+  if (rate === undefined) return rateOf(CONTAINED_IN[tokenPart], rates, context)
   const price =
     typeof rate === 'number' ? rate : (rate.above.findLast((tier) => tier.context <= context)?.price ?? rate.base)
   return BigInt(Math.round(price * FEMTOS_PER_TOKEN))

@@ -51,10 +51,10 @@ function stepsOf(rows: readonly EventRowRead[]): Step[] {
     ...row,
     latency: row.latencyMicros === null ? null : row.latencyMicros / 1_000,
   }))
-  const bars = barsOf(drawn)
-  const { from, span } = extentOf(bars)
+  const drawnBars = barsOf(drawn)
+  const { from, span } = extentOf(drawnBars)
   return drawn.map((row, index) => {
-    const bar = bars[index] ?? { from: row.time, to: row.time, depth: 0 }
+    const bar = drawnBars[index] ?? { from: row.time, to: row.time, depth: 0 }
     return {
       row,
       depth: bar.depth,

@@ -21,11 +21,11 @@ export class Shares {
   fits(holder: Holder, amount: number): boolean {
     const { most, ofWorkspace, ofCredential } = this.bounds
     const inWorkspace = this.#workspaces.get(holder.workspace) ?? 0
-    const own = this.#credentials.get(keyOf(holder)) ?? 0
+    const credentialCount = this.#credentials.get(keyOf(holder)) ?? 0
     return (
       this.used + amount <= most &&
       (inWorkspace === 0 || inWorkspace + amount <= ofWorkspace) &&
-      (own === 0 || own + amount <= ofCredential)
+      (credentialCount === 0 || credentialCount + amount <= ofCredential)
     )
   }
 

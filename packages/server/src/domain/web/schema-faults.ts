@@ -34,7 +34,7 @@ export function schemaFaults(schema: TSchema, errors: readonly TLocalizedValidat
     if (error.keyword === 'boolean') continue
     if (error.keyword === 'required') {
       for (const name of error.params.requiredProperties) add(`${error.instancePath}/${name}`, 'is missing')
-    } else add(error.instancePath, messageOf(error, part(schema, error.schemaPath)))
+    } else add(error.instancePath, messageOf(error, schemaPart(schema, error.schemaPath)))
   }
   return [...faults].slice(0, FAULTS_MAX).map(([path, message]) => ({ path, message }))
 
@@ -99,10 +99,10 @@ export function faultLine(faults: readonly SchemaFault[], subject = ''): string 
 
 type Part = Record<string, unknown>
 
-function part(schema: TSchema, schemaPath: string): Part {
-  let found: unknown = schema
-  for (const name of schemaPath.split('/').slice(1)) found = (found as Part | undefined)?.[name]
-  return (found ?? {}) as Part
+function schemaPart(schema: TSchema, schemaPath: string): Part {
+  let innerSchema: unknown = schema
+  for (const name of schemaPath.split('/').slice(1)) innerSchema = (innerSchema as Part | undefined)?.[name]
+  return (innerSchema ?? {}) as Part
 }
 
 function messageOf(error: TLocalizedValidationError, schema: Part): string {

@@ -30,11 +30,11 @@ export function attempt<Value>(read: () => Value): Value | undefined {
   }
 }
 
-export function nearestName(given: string, known: readonly string[]): string | null {
+export function nearestName(unknownName: string, known: readonly string[]): string | null {
   let best: string | null = null
-  let bestDistance = Math.floor(given.length / 3) + 1
+  let bestDistance = Math.floor(unknownName.length / 3) + 1
   for (const name of known) {
-    const distance = levenshtein(given, name)
+    const distance = levenshtein(unknownName, name)
     if (distance < bestDistance) [best, bestDistance] = [name, distance]
   }
   return best

@@ -87,13 +87,13 @@ export function approvalDecisionsRoutes(deps: OperatorDeps, { feed }: ApprovalRe
     return ids ? chooseByIds(environmentId, ids) : chooseByTool(environmentId, toolName ?? '', inputHash ?? '')
   }
 
-  async function chooseByIds(environmentId: string, given: string[]): Promise<Chosen> {
-    const ids = [...new Set(given.map((id) => id.toLowerCase()))]
-    const found = await storage.findApprovals(environmentId, ids)
-    if (new Set(found.map(({ toolName, inputHash }) => `${inputHash} ${toolName}`)).size > 1) {
+  async function chooseByIds(environmentId: string, approvalIds: string[]): Promise<Chosen> {
+    const ids = [...new Set(approvalIds.map((id) => id.toLowerCase()))]
+    const chosenApprovals = await storage.findApprovals(environmentId, ids)
+    if (new Set(chosenApprovals.map(({ toolName, inputHash }) => `${inputHash} ${toolName}`)).size > 1) {
       throw refuse('conflict', 'The approvals are for different tools or inputs: send one request per tool and input')
     }
-    const byId = new Map(found.map((row) => [row.id, row]))
+    const byId = new Map(chosenApprovals.map((row) => [row.id, row]))
     const unknown = ids.filter((id) => !byId.has(id))
     return { rows: ids.flatMap((id) => byId.get(id) ?? []), unknown, more: false }
   }

@@ -85,11 +85,11 @@ export function createApprovalFeed({ storage, onError, intervalMs = 500 }: FeedO
 
   function schedule(): void {
     if (closed || looking || timer !== undefined || topics.size === 0) return
-    timer = setTimeout(() => void look(), intervalMs)
+    timer = setTimeout(() => void readFeed(), intervalMs)
     timer.unref()
   }
 
-  async function look(): Promise<void> {
+  async function readFeed(): Promise<void> {
     clearTimeout(timer)
     timer = undefined
     lookAgain = true
@@ -141,7 +141,7 @@ export function createApprovalFeed({ storage, onError, intervalMs = 500 }: FeedO
   return {
     follow,
     look(): void {
-      if (topics.size > 0) void look()
+      if (topics.size > 0) void readFeed()
     },
     close(): void {
       closed = true

@@ -47,18 +47,25 @@ export function approvalsRoutes(app: FastifyInstance, deps: Deps, { feed, curren
     const id = params.approvalId.toLowerCase()
     if (!isUuid(id)) return NO_APPROVAL
     const by = { clientId: headers[CLIENT_ID_HEADER], keyFamily: familyOf(request) }
-    const own = (row: ApprovalRow | null) => (row && isAsker(row, by) ? row : null)
-    const find = async () => own(await current.find(environmentId, id))
+    const askersRow = (row: ApprovalRow | null) => (row && isAsker(row, by) ? row : null)
+    const find = async () => askersRow(await current.find(environmentId, id))
     const holder = holderOf(request)
     // Each wait holds a connection. A client that gets its answer at once pauses before it asks again.
     if (query.wait !== undefined && waits.take(holder, 1)) {
-      const waiting = waitWhilePending({ environmentId, id, find, own, ms: query.wait * 1_000, response: reply.raw })
+      const waiting = waitWhilePending({
+        environmentId,
+        id,
+        find,
+        own: askersRow,
+        ms: query.wait * 1_000,
+        response: reply.raw,
+      })
       const ended = await waiting.finally(() => waits.add(holder, -1))
       // The key may have expired or been revoked during the wait.
       const key = currentKey(keys, request, now())
       if (ended && !(key instanceof Promise)) return isRefusal(key) ? key : toApproval(ended)
-      const found = await key
-      if (isRefusal(found)) return found
+      const waitedKey = await key
+      if (isRefusal(waitedKey)) return waitedKey
     }
     // The last step, so that an erasure before it is not missed.
     const row = await find()
@@ -81,7 +88,7 @@ export function approvalsRoutes(app: FastifyInstance, deps: Deps, { feed, curren
     let over = false
     let release: () => void = () => undefined
     let wake: (row: ApprovalRow | null) => void = () => undefined
-    const look = () => wake(null)
+    const lookAgain = () => wake(null)
     const end = () => {
       over = true
       wake(null)
@@ -89,7 +96,7 @@ export function approvalsRoutes(app: FastifyInstance, deps: Deps, { feed, curren
     response.once('close', end)
     const unfollow = await feed.follow(
       environmentId,
-      { changed: ([row]) => wake(row ?? null), removed: look, ended: end },
+      { changed: ([row]) => wake(row ?? null), removed: lookAgain, ended: end },
       id,
     )
     try {

@@ -18,8 +18,8 @@ const VERBS = ['rename', 'archive', 'restore'] as const
 
 export function archivesRoutes({ serve, storage, refreshCredentials }: OperatorDeps): void {
   for (const verb of VERBS) {
-    serve(`${verb}Workspace`, async ({ workspace: { id }, at, audit, ...given }) => {
-      const { to, detail } = changeOf(verb, at, given)
+    serve(`${verb}Workspace`, async ({ workspace: { id }, at, audit, ...changeRequest }) => {
+      const { to, detail } = changeOf(verb, at, changeRequest)
       if ('name' in to) checkTenantName(to.name)
       const row = foundOr(await storage.changeWorkspace(id, to, audit(id, detail)), NO_WORKSPACE)
       if (row === 'name_taken') return refuse('conflict', 'A workspace with this name already exists')
@@ -27,8 +27,8 @@ export function archivesRoutes({ serve, storage, refreshCredentials }: OperatorD
       return toWorkspace(row)
     })
 
-    serve(`${verb}Environment`, async ({ environment: { id }, at, audit, ...given }) => {
-      const { to, detail } = changeOf(verb, at, given)
+    serve(`${verb}Environment`, async ({ environment: { id }, at, audit, ...changeRequest }) => {
+      const { to, detail } = changeOf(verb, at, changeRequest)
       if ('name' in to) checkTenantName(to.name)
       const row = foundOr(await storage.changeEnvironment(id, to, audit(id, detail)), NO_ENVIRONMENT)
       if (row === 'name_taken') return refuse('conflict', 'The workspace already has an environment with this name')
@@ -36,15 +36,15 @@ export function archivesRoutes({ serve, storage, refreshCredentials }: OperatorD
       return toEnvironment(row)
     })
 
-    serve(`${verb}Prompt`, async ({ params: { promptId: id }, workspace, at, audit, ...given }) => {
-      const { to, detail } = changeOf(verb, at, given)
+    serve(`${verb}Prompt`, async ({ params: { promptId: id }, workspace, at, audit, ...changeRequest }) => {
+      const { to, detail } = changeOf(verb, at, changeRequest)
       const row = foundOr(await storage.changePrompt(workspace.id, id, to, audit(id, detail)), NO_PROMPT)
       if (row === 'name_taken') return refuse('conflict', 'The workspace already has a prompt with this name')
       return 'deployedIn' in row ? deployed('prompt', row.deployedIn) : toPrompt(row)
     })
 
-    serve(`${verb}Agent`, async ({ params: { agentId: id }, environment, at, audit, ...given }) => {
-      const { to, detail } = changeOf(verb, at, given)
+    serve(`${verb}Agent`, async ({ params: { agentId: id }, environment, at, audit, ...changeRequest }) => {
+      const { to, detail } = changeOf(verb, at, changeRequest)
       const change = 'name' in to ? { displayName: to.name } : to
       const row = foundOr(await storage.changeAgent(environment.id, id, change, audit(id, detail)), NO_AGENT)
       return row === 'no_id' ? NO_ID : toAgent(row)
@@ -68,10 +68,10 @@ export function archivesRoutes({ serve, storage, refreshCredentials }: OperatorD
   }
 }
 
-function changeOf(verb: (typeof VERBS)[number], at: number, given: { body?: unknown }) {
+function changeOf(verb: (typeof VERBS)[number], at: number, changeRequest: { body?: unknown }) {
   if (verb !== 'rename') return { to: { archivedAt: verb === 'archive' ? at : null }, detail: {} }
   // The schema of a rename requires it.
-  const { name } = given.body as { name: string }
+  const { name } = changeRequest.body as { name: string }
   return { to: { name }, detail: { name } }
 }
 

@@ -48,35 +48,40 @@ export function importsRoutes({ serve, storage, bodyValidator, now }: OperatorDe
     if (begun !== 'begun') return NOT_BEGUN[begun]
     const done: Done = { written: 0, known: 0 }
     for (const some of together(read.parts)) {
-      const refusals = await Promise.all(some.map((part) => importPart(environmentId, part, done)))
+      const refusals = await Promise.all(some.map((importedPart) => importPart(environmentId, importedPart, done)))
       const refusal = refusals.find(isRefusal)
       if (refusal) return refusal
     }
     return done
   }
 
-  function importPart(environmentId: string, part: ImportPart, done: Done): Promise<Refusal | null> {
-    return part.kind === 'rows' ? importRows(environmentId, part, done) : importRun(environmentId, part, done)
+  function importPart(environmentId: string, importedPart: ImportPart, done: Done): Promise<Refusal | null> {
+    return importedPart.kind === 'rows'
+      ? importRows(environmentId, importedPart, done)
+      : importRun(environmentId, importedPart, done)
   }
 
-  async function importRows(environmentId: string, part: PartOf<'rows'>, done: Done): Promise<Refusal | null> {
-    const result = await storage.importRows(environmentId, part.table, part.rows, now())
+  async function importRows(environmentId: string, importPart: PartOf<'rows'>, done: Done): Promise<Refusal | null> {
+    const result = await storage.importRows(environmentId, importPart.table, importPart.rows, now())
     if (result.outcome !== 'imported') {
-      return refuse('conflict', `lines[${part.lines[result.index]}]: ${ROW_FAULTS[result.outcome](part.table)}`)
+      return refuse(
+        'conflict',
+        `lines[${importPart.lines[result.index]}]: ${ROW_FAULTS[result.outcome](importPart.table)}`,
+      )
     }
     done.written += result.written
-    done.known += part.rows.length - result.written
+    done.known += importPart.rows.length - result.written
     return null
   }
 
-  async function importRun(environmentId: string, part: PartOf<'run'>, done: Done): Promise<Refusal | null> {
-    const { run, line } = part
+  async function importRun(environmentId: string, importPart: PartOf<'run'>, done: Done): Promise<Refusal | null> {
+    const { run, line } = importPart
     const differs = (what: string): Refusal => refuse('conflict', `lines[${line}]: ${what}`)
     const known = [await storage.findRun(environmentId, run.runId), await storage.findRun(environmentId, run.id)]
     if (known.some((one) => one !== null && (one.id !== run.id || one.runId !== run.runId))) {
       return differs('another run has its id')
     }
-    for (const { receivedAt, events } of byArrival(part.events)) {
+    for (const { receivedAt, events } of byArrival(importPart.events)) {
       const verdicts = await storage.appendEvents({ environmentId, receivedAt, events, rejections: [], importing: run })
       const refused = verdicts.findIndex((verdict) => !ACCEPTED.has(verdict))
       if (refused >= 0) {
@@ -126,14 +131,15 @@ const REASONS: ReadonlyMap<EventVerdict, string> = new Map([
 
 function* together(parts: readonly ImportPart[]): Generator<ImportPart[]> {
   let runs: ImportPart[] = []
-  for (const part of parts) {
-    const isNext = part.kind === 'run' && runs.length < RUNS_AT_ONCE && !runs.some((one) => isSameRun(one, part))
+  for (const importPart of parts) {
+    const isNext =
+      importPart.kind === 'run' && runs.length < RUNS_AT_ONCE && !runs.some((one) => isSameRun(one, importPart))
     if (!isNext && runs.length > 0) {
       yield runs
       runs = []
     }
-    if (part.kind === 'run') runs.push(part)
-    else yield [part]
+    if (importPart.kind === 'run') runs.push(importPart)
+    else yield [importPart]
   }
   if (runs.length > 0) yield runs
 }

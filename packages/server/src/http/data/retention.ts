@@ -111,8 +111,8 @@ function previewed(query: RetentionPreviewQuery): RetentionSettings | null {
   const { keepOpenIssueRuns, ...days } = query
   if (SETTING_NAMES.every((name) => name === 'keepOpenIssueRuns' || days[name] === undefined)) return null
   const { runDays = null, payloadDays = null, issueDays = null, approvalDays = null, auditDays = null } = days
-  const given = { runDays, payloadDays, issueDays, approvalDays, auditDays }
-  return { ...given, keepOpenIssueRuns: keepOpenIssueRuns !== 'false' }
+  const dayLimits = { runDays, payloadDays, issueDays, approvalDays, auditDays }
+  return { ...dayLimits, keepOpenIssueRuns: keepOpenIssueRuns !== 'false' }
 }
 
 function checkSettings({ runDays, payloadDays }: RetentionSettings): void {

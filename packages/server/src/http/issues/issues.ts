@@ -68,24 +68,24 @@ export function issuesRoutes({ serve, storage }: OperatorDeps): void {
     return toIssue(foundOr(await storage.findIssue(environment.id, params.issueId), NO_ISSUE))
   })
 
-  serve('listOccurrences', (given) => listOccurrences(given, 'DETECTION'))
-  serve('listRecoveries', (given) => listOccurrences(given, 'RECOVERY'))
+  serve('listOccurrences', (partRequest) => listOccurrences(partRequest, 'DETECTION'))
+  serve('listRecoveries', (partRequest) => listOccurrences(partRequest, 'RECOVERY'))
 
-  serve('listAffectedRuns', (given) =>
-    listPart(given, storage.listAffectedRuns, toAffectedRun, ({ lastSeen, key }) => ({ at: lastSeen, key })),
+  serve('listAffectedRuns', (partRequest) =>
+    listPart(partRequest, storage.listAffectedRuns, toAffectedRun, ({ lastSeen, key }) => ({ at: lastSeen, key })),
   )
 
-  serve('listAffectedAgents', (given) =>
-    listPart(given, storage.listAffectedAgents, toAffectedAgent, ({ lastSeen, key }) => ({ at: lastSeen, key })),
+  serve('listAffectedAgents', (partRequest) =>
+    listPart(partRequest, storage.listAffectedAgents, toAffectedAgent, ({ lastSeen, key }) => ({ at: lastSeen, key })),
   )
 
-  serve('listIssueActivity', (given) =>
-    listPart(given, storage.listIssueActivity, toActivity, ({ at, id }) => ({ at, key: id })),
+  serve('listIssueActivity', (partRequest) =>
+    listPart(partRequest, storage.listIssueActivity, toActivity, ({ at, id }) => ({ at, key: id })),
   )
 
-  function listOccurrences(given: PartRequest, kind: 'DETECTION' | 'RECOVERY') {
+  function listOccurrences(partRequest: PartRequest, kind: 'DETECTION' | 'RECOVERY') {
     return listPart(
-      given,
+      partRequest,
       (environmentId, id, page) => storage.listIssueOccurrences(environmentId, id, kind, page),
       toIssueRecord,
       ({ seenAt, id }) => ({ at: seenAt, key: id }),

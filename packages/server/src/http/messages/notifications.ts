@@ -100,11 +100,11 @@ export function notificationsRoutes({ serve, storage, checkWebhookUrl, pushPubli
 
   async function choicesOf(
     request: FastifyRequest,
-    given: NonNullable<NotificationSettingsChange['environments']>,
+    environmentChoices: NonNullable<NotificationSettingsChange['environments']>,
   ): Promise<Omit<NotificationChoice, 'workspaceId'>[]> {
     const { roleIn } = actorOf(request)
     const choices = new Map<string, Omit<NotificationChoice, 'workspaceId'>>()
-    for (const { environmentId, kinds, severity } of given) {
+    for (const { environmentId, kinds, severity } of environmentChoices) {
       const { workspace, environment } = await storage.findTenant(environmentId.toLowerCase())
       if (!environment || !workspace || roleIn(workspace.id) === null) {
         throw refuseField('environments', 'names an environment that does not exist')

@@ -91,8 +91,8 @@ export function slackRoutes(
 
   async function admit(request: FastifyRequest, reply: FastifyReply) {
     const { environmentId = '', webhookId = '' } = request.params as Record<string, string>
-    const { 'x-slack-request-timestamp': timestamp, 'x-slack-signature': given } = request.headers
-    const signature = slackSignatureOf({ timestamp, signature: given }, now())
+    const { 'x-slack-request-timestamp': timestamp, 'x-slack-signature': slackSignature } = request.headers
+    const signature = slackSignatureOf({ timestamp, signature: slackSignature }, now())
     if (signature === null || !isUuid(environmentId) || !isUuid(webhookId)) return NOT_SIGNED
     const webhook = await storage.findWebhook(environmentId.toLowerCase(), webhookId.toLowerCase())
     if (!webhook || webhook.signingSecret === null || webhook.disabledAt !== null) return NOT_SIGNED
@@ -198,18 +198,18 @@ const NO_CODE = refuse('not_found', 'The code is unknown, used or expired. Press
 const NO_LINK = refuse('not_found', 'The link does not exist')
 
 export function slackLinksRoutes({ serve, storage }: OperatorDeps): void {
-  serve('openSlackLink', async ({ request, ...given }) => {
-    const { asked } = await findCode(given)
+  serve('openSlackLink', async ({ request, ...linkRequest }) => {
+    const { asked } = await findCode(linkRequest)
     sessionOf(request)
     return toAskedSlackLink(asked)
   })
 
-  serve('confirmSlackLink', async ({ request, audit, ...given }) => {
-    const { of, asked } = await findCode(given)
+  serve('confirmSlackLink', async ({ request, audit, ...linkRequest }) => {
+    const { of, asked } = await findCode(linkRequest)
     const { operator } = sessionOf(request)
     const { teamId, userId, userName } = asked
     const [entry] = audit('', { webhookId: of.webhookId, teamId, userId, userName })
-    return toSlackLink(foundOr(await storage.confirmSlackLink(of, operator.id, given.at, entry), NO_CODE))
+    return toSlackLink(foundOr(await storage.confirmSlackLink(of, operator.id, linkRequest.at, entry), NO_CODE))
   })
 
   serve('listSlackLinks', async ({ params: { webhookId }, environment: { id }, paging }) => {

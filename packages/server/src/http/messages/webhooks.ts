@@ -42,8 +42,8 @@ export function webhooksRoutes(deps: OperatorDeps): void {
       disabledReason: null,
       droppedDeliveries: 0,
     }
-    const given = { url, description, format, events, secret, signingSecret, showsInput }
-    const row: WebhookRow = { id, environmentId, ...given, createdAt: at, ...unused }
+    const webhookFields = { url, description, format, events, secret, signingSecret, showsInput }
+    const row: WebhookRow = { id, environmentId, ...webhookFields, createdAt: at, ...unused }
     const detail = { host: hostOf(url), format, events, showsInput, ...secretDetail(body) }
     if ((await storage.createWebhook(row, audit(id, detail))) === 'too_many') {
       return refuse('conflict', 'The environment has reached its limit of webhooks')

@@ -64,15 +64,15 @@ export function personActor({ id, email }: { id: string; email: string }, { ever
 export function actorWith(
   who: Pick<Actor, 'kind' | 'id' | 'name'>,
   everywhere: Role | null,
-  own: ReadonlyMap<string, Role>,
+  operatorRoles: ReadonlyMap<string, Role>,
 ): Actor {
   return {
     ...who,
     installation: everywhere === 'owner',
     everywhere,
-    ownWorkspaces: [...own.keys()],
+    ownWorkspaces: [...operatorRoles.keys()],
     roleIn(workspaceId) {
-      const role = own.get(workspaceId) ?? null
+      const role = operatorRoles.get(workspaceId) ?? null
       if (role === null || everywhere === null) return role ?? everywhere
       return includesRole(role, everywhere) ? role : everywhere
     },

@@ -124,9 +124,9 @@ export function foreignOrigin(
 }
 
 function isOurs(origin: string, { headers }: FastifyRequest, publicUrl: string | null): boolean {
-  const given = URL.parse(origin)
-  if (given === null) return false
-  return given.host === headers.host || (publicUrl !== null && given.origin === new URL(publicUrl).origin)
+  const originUrl = URL.parse(origin)
+  if (originUrl === null) return false
+  return originUrl.host === headers.host || (publicUrl !== null && originUrl.origin === new URL(publicUrl).origin)
 }
 
 function foreign(): Refusal {

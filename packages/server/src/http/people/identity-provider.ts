@@ -139,9 +139,10 @@ export function createAdmission(options: AdmissionOptions) {
 
   function newOperator(email: string, profile: Profile): NewOperator {
     const { name } = profile
-    const given = typeof name === 'string' && isStorableText(name) ? Array.from(name.trim()).slice(0, 100).join('') : ''
+    const givenName =
+      typeof name === 'string' && isStorableText(name) ? Array.from(name.trim()).slice(0, 100).join('') : ''
     const createdAt = now()
     const id = uuidv7(createdAt)
-    return { id, name: given || email, email, emailVerified: 1, createdAt, password: null }
+    return { id, name: givenName || email, email, emailVerified: 1, createdAt, password: null }
   }
 }

@@ -88,8 +88,10 @@ export function scimRoutes(app: FastifyInstance, deps: Deps, limits: OperatorLim
   })
   route('GET', '/Users/:id', async ({ id }) => personResource(await personOf(id), base()))
   route('POST', '/Users', async (call) => {
-    const given = readPerson(await call.body())
-    const id = await savedPerson(storage.createDirectoryPerson(uuidv7(now()), given, roles, template(call.request)))
+    const scimPerson = readPerson(await call.body())
+    const id = await savedPerson(
+      storage.createDirectoryPerson(uuidv7(now()), scimPerson, roles, template(call.request)),
+    )
     return created(call, personResource(await personOf(id), base()))
   })
   route('PUT', '/Users/:id', async (call) => changePerson(call, readPerson(await call.body())))
@@ -115,8 +117,8 @@ export function scimRoutes(app: FastifyInstance, deps: Deps, limits: OperatorLim
   route('GET', '/Groups/:id', async ({ id, query }) => groupOf(id, !excludesMembers(query)))
   route('POST', '/Groups', async (call) => {
     const id = uuidv7(now())
-    const given = readGroup(await call.body())
-    checkGroup(await storage.createDirectoryGroup(id, given, roles, template(call.request)))
+    const scimGroup = readGroup(await call.body())
+    checkGroup(await storage.createDirectoryGroup(id, scimGroup, roles, template(call.request)))
     await refresh()
     return created(call, await groupOf(id, true))
   })

@@ -124,8 +124,8 @@ export function secondFactorRoutes(deps: OperatorDeps, attempts: Attempts): void
     await storage.appendAudit(audit(operator.id))
     // Other sessions began without the second factor. The library may have replaced the own one.
     const token = sessionTokenIn(answer.setCookies)
-    const own = token === null ? session : await storage.findSession(sessionCredential(token).hash)
-    await storage.endSessions(operator.id, { exceptId: own?.sessionId ?? session.sessionId }, [])
+    const operatorSession = token === null ? session : await storage.findSession(sessionCredential(token).hash)
+    await storage.endSessions(operator.id, { exceptId: operatorSession?.sessionId ?? session.sessionId }, [])
     await refreshCredentials()
     return DONE
   })

@@ -135,10 +135,10 @@ function conditions(model: string, where: Where[] | undefined, tokens: Map<strin
     if (operator === 'not_in' || operator === 'contains' || operator === 'starts_with' || operator === 'ends_with') {
       throw new Error(`The operator ${operator} is not supported`)
     }
-    const kept = Array.isArray(value)
+    const keptRecords = Array.isArray(value)
       ? value.map((one) => String(stored(model, field, one, tokens)))
       : stored(model, field, value, tokens)
-    return { field, operator, value: kept }
+    return { field, operator, value: keptRecords }
   })
 }
 

@@ -80,17 +80,17 @@ export function answerUnchangedFirst(app: FastifyInstance, deps: Needs): void {
 function answerUnchanged(request: IncomingMessage, response: ServerResponse, deps: Needs): boolean {
   const startedAt = performance.now()
   if (request.method !== METHOD || request.httpVersion !== '1.1' || deps.draining()) return false
-  const given = plainHeaders(request.rawHeaders)
-  if (given === null) return false
-  const key = deps.keys.findRemembered(given.apiKey, deps.now())
+  const plainRequest = plainHeaders(request.rawHeaders)
+  if (plainRequest === null) return false
+  const key = deps.keys.findRemembered(plainRequest.apiKey, deps.now())
   // The framework resolves the client's address.
   if (key === null || key.allowedAddresses !== null || missingScopes(key, SCOPES).length > 0) return false
   const tag = deps.configurations.rememberedTag(key.environmentId)
-  if (tag === null || !matchesTag(given.ifNoneMatch, tag)) return false
+  if (tag === null || !matchesTag(plainRequest.ifNoneMatch, tag)) return false
   const { limit, remaining, resetSeconds, refusal } = deps.rateLimit.count(key.id, key.requestsPerSecond)
   if (refusal !== null) return false
   const { environmentId, id: keyId } = key
-  const { clientId, isClosing } = given
+  const { clientId, isClosing } = plainRequest
   deps.configurationClients.record({ environmentId, keyId, clientId, had: tag, tag, isClosing })
   response.writeHead(304, [
     'x-request-id',
@@ -129,19 +129,19 @@ const NO_HEADERS = {
 }
 
 function plainHeaders(rawHeaders: readonly string[]): Given | null {
-  const found = { ...NO_HEADERS }
+  const knownHeaders = { ...NO_HEADERS }
   for (let at = 0; at < rawHeaders.length; at += 2) {
     const name = rawHeaders[at]?.toLowerCase() ?? ''
     if (!isPlainHeader(name)) continue
-    if (found[name] !== '') return null
-    found[name] = rawHeaders[at + 1] ?? ''
+    if (knownHeaders[name] !== '') return null
+    knownHeaders[name] = rawHeaders[at + 1] ?? ''
   }
-  const { host, 'x-api-key': apiKey, 'if-none-match': ifNoneMatch, 'x-service-client-id': clientId } = found
+  const { host, 'x-api-key': apiKey, 'if-none-match': ifNoneMatch, 'x-service-client-id': clientId } = knownHeaders
   // The framework's hooks close the connection of an unread body.
-  if (found['transfer-encoding'] !== '') return null
+  if (knownHeaders['transfer-encoding'] !== '') return null
   return host === '' || apiKey === '' || ifNoneMatch === ''
     ? null
-    : { apiKey, ifNoneMatch, clientId, isClosing: found[CLOSING_HEADER] === 'true' }
+    : { apiKey, ifNoneMatch, clientId, isClosing: knownHeaders[CLOSING_HEADER] === 'true' }
 }
 
 function isPlainHeader(name: string): name is keyof typeof NO_HEADERS {

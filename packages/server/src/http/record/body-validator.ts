@@ -202,12 +202,16 @@ function createLane(directBytes: number, heapMegabytes: number) {
   }
 
   return {
-    async perform(given: Task, holder: Holder): Promise<ValidationResult> {
-      if (sizeOf(given) <= directBytes) {
+    async perform(validationTask: Task, holder: Holder): Promise<ValidationResult> {
+      if (sizeOf(validationTask) <= directBytes) {
         await waitForTurn(holder)
-        return performTask(given)
+        return performTask(validationTask)
       }
-      const waiting = { task: { ...given, id: ++lastId }, holder, ...Promise.withResolvers<ValidationResult>() }
+      const waiting = {
+        task: { ...validationTask, id: ++lastId },
+        holder,
+        ...Promise.withResolvers<ValidationResult>(),
+      }
       queue.push(waiting)
       sendNext()
       return waiting.promise

@@ -31,8 +31,8 @@ export function otlpRoutes(app: FastifyInstance, deps: Deps): void {
       const validated = await bodyValidator.validateTelemetry(body, { signal, encoding }, context, holderOf(request))
       if (!validated.ok) return replyError(request, reply, refuse(validated.code, validated.detail))
       const { batch, parts, namesAgent } = validated
-      const verdicts = await storeParts(parts, namesAgent, (part) =>
-        storeBatch(storage, environmentId, receivedAt, part, request),
+      const verdicts = await storeParts(parts, namesAgent, (tracePart) =>
+        storeBatch(storage, environmentId, receivedAt, tracePart, request),
       )
       const result = batchResult(batch, verdicts)
       metrics.recordBatch(result)
@@ -113,7 +113,7 @@ function labelAt({ events, indexes }: PackedTelemetry['batch'], index: number): 
 
 function faultText(signal: Signal, id: string, name: string, reason: string): string {
   const item = signal === 'traces' ? 'span' : 'log record'
-  return `${[item, id, name === '' ? '' : JSON.stringify(name)].filter((part) => part !== '').join(' ')}: ${reason}`
+  return `${[item, id, name === '' ? '' : JSON.stringify(name)].filter((labelPart) => labelPart !== '').join(' ')}: ${reason}`
 }
 
 async function answer(
@@ -127,6 +127,8 @@ async function answer(
     return reply.type(PROTOBUF).send(protobufReply(partial))
   }
   // Integers of 64 bits are texts in protobuf's JSON.
-  const found = partial && { [REJECTED[signal]]: String(partial.rejected), errorMessage: partial.errorMessage }
-  return reply.type('application/json; charset=utf-8').send(JSON.stringify(found ? { partialSuccess: found } : {}))
+  const rejectedItems = partial && { [REJECTED[signal]]: String(partial.rejected), errorMessage: partial.errorMessage }
+  return reply
+    .type('application/json; charset=utf-8')
+    .send(JSON.stringify(rejectedItems ? { partialSuccess: rejectedItems } : {}))
 }

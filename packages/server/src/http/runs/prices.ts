@@ -20,10 +20,14 @@ export function pricesRoutes(deps: OperatorDeps): void {
 
   serve('setPrice', async ({ body, workspace, at, audit }) => {
     const { model, call, longContext } = body
-    const rates = { ...Object.fromEntries(TOKEN_PARTS.map((part) => [part, body[part]])), call, longContext }
-    const given = Object.fromEntries(Object.entries(rates).filter(([, rate]) => rate !== undefined))
-    const row: PriceRow = { model, rates: given as PriceRow['rates'], changedAt: at }
-    if ((await storage.setPrice(workspace.id, row, audit(model, given))) === 'too_many') return TOO_MANY
+    const rates = {
+      ...Object.fromEntries(TOKEN_PARTS.map((tokenPart) => [tokenPart, body[tokenPart]])),
+      call,
+      longContext,
+    }
+    const setRates = Object.fromEntries(Object.entries(rates).filter(([, rate]) => rate !== undefined))
+    const row: PriceRow = { model, rates: setRates as PriceRow['rates'], changedAt: at }
+    if ((await storage.setPrice(workspace.id, row, audit(model, setRates))) === 'too_many') return TOO_MANY
     return toPrice(row)
   })
 
@@ -42,11 +46,11 @@ export function pricesRoutes(deps: OperatorDeps): void {
     const models = new Map<string, { model: string; calls: number; tokens: number; lastHour: number }>()
     for (const sum of sums) {
       if (estimator.hasPrice(sum)) continue
-      const found = models.get(sum.model) ?? { model: sum.model, calls: 0, tokens: 0, lastHour: 0 }
-      found.calls += sum.calls
-      found.tokens += TOKEN_PARTS.reduce((tokens, part) => tokens + sum[part], 0)
-      found.lastHour = Math.max(found.lastHour, sum.at)
-      models.set(sum.model, found)
+      const modelSum = models.get(sum.model) ?? { model: sum.model, calls: 0, tokens: 0, lastHour: 0 }
+      modelSum.calls += sum.calls
+      modelSum.tokens += TOKEN_PARTS.reduce((tokens, tokenPart) => tokens + sum[tokenPart], 0)
+      modelSum.lastHour = Math.max(modelSum.lastHour, sum.at)
+      models.set(sum.model, modelSum)
     }
     const most = [...models.values()].toSorted((a, b) => b.calls - a.calls)
     const items = most.slice(0, LIMITS.unpricedModels).map((each) => ({ ...each, lastHour: isoTime(each.lastHour) }))

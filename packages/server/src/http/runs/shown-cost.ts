@@ -30,13 +30,15 @@ export function shownCosts(deps: Deps, workspaceId: string): Read {
 
   /** The page goes on after the last run that was examined. */
   async function above(environmentId: string, filter: RunCriteria, page: RunPage): Promise<RunsRead> {
-    const found = await storage.listRuns(environmentId, filter, page)
+    const listedRuns = await storage.listRuns(environmentId, filter, page)
     const least = Math.round(Number(filter.scan?.minCost ?? 0) * NANOS)
-    if (least === 0) return found
-    const kept = new Set((await withCosts(found.rows)).filter(({ rank }) => rank >= least).map(({ id }) => id))
-    const rows = found.rows.filter(({ id }) => kept.has(id))
-    const last = found.lookedTo ?? found.rows.at(-1)
-    if (!found.more || last === undefined) return { rows, more: false }
+    if (least === 0) return listedRuns
+    const matchingIds = new Set(
+      (await withCosts(listedRuns.rows)).filter(({ rank }) => rank >= least).map(({ id }) => id),
+    )
+    const rows = listedRuns.rows.filter(({ id }) => matchingIds.has(id))
+    const last = listedRuns.lookedTo ?? listedRuns.rows.at(-1)
+    if (!listedRuns.more || last === undefined) return { rows, more: false }
     const { startedAt, id, rank } = last
     return { rows, more: true, lookedTo: { startedAt, id, ...(rank !== undefined && { rank }) } }
   }
@@ -67,16 +69,16 @@ export function shownCosts(deps: Deps, workspaceId: string): Read {
 
   async function estimatedRuns(environmentId: string, filter: RunCriteria) {
     const byTokens = { ...filter, rankedBy: { by: 'tokens', runsLookedAt: LIMITS.runsLookedAt } } as const
-    const found: RunRow[] = []
+    const matchingRuns: RunRow[] = []
     const pages = LIMITS.runsEstimated / LIMITS.operatorPageMax
     let [after, more]: [RunPage['after'], boolean] = [null, true]
     for (let count = 0; more && count < pages; count++) {
       const page: RunsRead = await storage.listRuns(environmentId, byTokens, { limit: LIMITS.operatorPageMax, after })
-      found.push(...page.rows.filter(({ uncosted }) => uncosted !== null))
+      matchingRuns.push(...page.rows.filter(({ uncosted }) => uncosted !== null))
       after = page.lookedTo ?? page.rows.at(-1) ?? null
       more = page.more && after !== null
     }
-    return withCosts(found)
+    return withCosts(matchingRuns)
   }
 
   return {

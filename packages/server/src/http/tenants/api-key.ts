@@ -29,9 +29,9 @@ export function apiKeyHook(
     if (remembered !== null) return admit(admitted(remembered, request, route))
     const tooMany = presented === undefined ? null : unknownKeys.refusal(request)
     if (tooMany) return void replyError(request, reply, tooMany)
-    const found = currentKey(keys, request, now(), route)
-    if (found instanceof Promise) found.then(admit, done)
-    else admit(found)
+    const callerKey = currentKey(keys, request, now(), route)
+    if (callerKey instanceof Promise) callerKey.then(admit, done)
+    else admit(callerKey)
 
     function admit(key: FoundApiKey | Refusal): void {
       if (isRefusal(key)) {
@@ -53,9 +53,9 @@ export function apiKeyHook(
 /** A slow body can outlast its key, so the key is checked again when the body has arrived. */
 export function keyAgainHook(keys: CredentialCache<FoundApiKey>, now: () => number): preHandlerHookHandler {
   return (request, reply, done) => {
-    const found = currentKey(keys, request, now())
-    if (found instanceof Promise) found.then(admit, done)
-    else admit(found)
+    const callerKey = currentKey(keys, request, now())
+    if (callerKey instanceof Promise) callerKey.then(admit, done)
+    else admit(callerKey)
 
     function admit(key: FoundApiKey | Refusal): void {
       if (isRefusal(key)) replyError(request, reply, key)
@@ -72,9 +72,9 @@ export function currentKey(
 ): FoundApiKey | Refusal | Promise<FoundApiKey | Refusal> {
   const presented = request.headers['x-api-key']
   if (typeof presented !== 'string' || presented === '') return refuse('unauthenticated', 'Send the header X-API-Key')
-  const found = keys.find(presented, now)
+  const callerKey = keys.find(presented, now)
   const answered = (key: FoundApiKey | null) => (key === null ? unknownKey(presented) : admitted(key, request, route))
-  return found instanceof Promise ? found.then(answered) : answered(found)
+  return callerKey instanceof Promise ? callerKey.then(answered) : answered(callerKey)
 }
 
 const OPERATOR_TOKEN_SENT = 'This is an operator token; send it as Authorization: Bearer'

@@ -21,7 +21,7 @@ export function apiKeysRoutes({ serve, storage, refreshCredentials }: OperatorDe
     const allowedAddresses = networksOf(body.allowedAddresses) ?? null
     const expiresAt = expiryOf(body.expiresAt, at) ?? null
     const { id, hash, text } = newApiKey(randomBytes)
-    const given = {
+    const keyFields = {
       id,
       environmentId: environment.id,
       name,
@@ -32,7 +32,14 @@ export function apiKeysRoutes({ serve, storage, refreshCredentials }: OperatorDe
       createdAt: at,
       expiresAt,
     }
-    const row: ApiKeyRow = { ...given, revokedAt: null, replacedBy: null, lastUsedAt: null, family: null, ...NONE_LOST }
+    const row: ApiKeyRow = {
+      ...keyFields,
+      revokedAt: null,
+      replacedBy: null,
+      lastUsedAt: null,
+      family: null,
+      ...NONE_LOST,
+    }
     const detail = { name, scopes, requestsPerSecond, allowedAddresses, expiresAt: body.expiresAt ?? null }
     const outcome = await storage.createApiKey(row, audit(id, detail))
     if (outcome === 'no_environment') return refuse('not_found', 'The environment does not exist')

@@ -57,7 +57,7 @@ export function boundIdleConnections(server: Server, most: number = LIMITS.idleC
   const idle = new Set<Socket>()
   const underWay = new WeakMap<Socket, number>()
 
-  function rest(socket: Socket): void {
+  function pauseSocket(socket: Socket): void {
     idle.add(socket)
     if (idle.size <= most) return
     const [longest] = idle
@@ -66,7 +66,7 @@ export function boundIdleConnections(server: Server, most: number = LIMITS.idleC
   }
 
   server.on('connection', (socket: Socket) => {
-    rest(socket)
+    pauseSocket(socket)
     socket.once('close', () => idle.delete(socket))
   })
   server.prependListener('request', ({ socket }: IncomingMessage, response: ServerResponse) => {
@@ -75,7 +75,7 @@ export function boundIdleConnections(server: Server, most: number = LIMITS.idleC
     response.once('close', () => {
       const others = (underWay.get(socket) ?? 1) - 1
       underWay.set(socket, others)
-      if (others === 0 && !socket.destroyed) rest(socket)
+      if (others === 0 && !socket.destroyed) pauseSocket(socket)
     })
   })
 }

@@ -55,10 +55,10 @@ function clockCheck(wallClock: number, runningClock: number): Check {
 function addressCheck({ host, port, trustProxy }: Config): Check {
   const name = 'address'
   if (isLoopback(host)) return { name, ok: true, detail: `Listens on ${host}, port ${port}: this machine only` }
-  const found = `Listens on ${host}, port ${port}, without TLS`
-  if (trustProxy.length > 0) return { name, ok: true, detail: `${found}, behind ${trustProxy.join(', ')}` }
+  const listenText = `Listens on ${host}, port ${port}, without TLS`
+  if (trustProxy.length > 0) return { name, ok: true, detail: `${listenText}, behind ${trustProxy.join(', ')}` }
   const advice = 'Warning: put a TLS proxy in front and set --trust-proxy to its address'
-  return { name, ok: true, detail: `${found}. ${advice}` }
+  return { name, ok: true, detail: `${listenText}. ${advice}` }
 }
 
 /** Each connection takes one; the store, threads and files take the others. */

@@ -88,9 +88,9 @@ export async function sendFile(
 }
 
 function accepts({ headers }: FastifyRequest, encoding: string): boolean {
-  const given = String(headers['accept-encoding'] ?? '')
-  return given.split(',').some((each) => {
-    const [name = '', ...parameters] = each.split(';').map((part) => part.trim().toLowerCase())
+  const acceptedText = String(headers['accept-encoding'] ?? '')
+  return acceptedText.split(',').some((each) => {
+    const [name = '', ...parameters] = each.split(';').map((codingPart) => codingPart.trim().toLowerCase())
     return name === encoding && !parameters.some((parameter) => /^q=0(\.0*)?$/.test(parameter))
   })
 }

@@ -33,9 +33,9 @@ export function renderHits(pages: GuidePages, query: string, hits: readonly Hit[
   const items = hits.map(({ address, title, line }) => {
     return `<li><a href="${address}">${escapeHtml(title)}</a><br>${escapeHtml(line)}</li>\n`
   })
-  const found = items.length === 0 ? '<p>No page has all these words.</p>\n' : `<ul>\n${items.join('')}</ul>\n`
+  const hitList = items.length === 0 ? '<p>No page has all these words.</p>\n' : `<ul>\n${items.join('')}</ul>\n`
   const title = `Search: ${query}`
-  const main = `<h1>${escapeHtml(title)}</h1>\n${found}`
+  const main = `<h1>${escapeHtml(title)}</h1>\n${hitList}`
   return wholePage({ address: pages.get(front.file) ?? '', title, main, query }, pages, front)
 }
 
@@ -105,8 +105,8 @@ function pointLinks(tokens: readonly Token[], pages: GuidePages, file: string): 
       const target = token.type === 'link_open' ? textOf(token, 'href') : ''
       if (target === '' || target.startsWith('#') || URL.canParse(target)) continue
       const [to = '', anchor] = target.split('#')
-      const found = path.resolve(path.dirname(file), to)
-      const address = pages.get(found) ?? pages.get(path.join(found, 'README.md'))
+      const linkedFile = path.resolve(path.dirname(file), to)
+      const address = pages.get(linkedFile) ?? pages.get(path.join(linkedFile, 'README.md'))
       if (address !== undefined) token.attrSet('href', anchor === undefined ? address : `${address}#${anchor}`)
       else token.attrs = [['title', `In the repository: ${target.replaceAll('../', '')}`]]
     }

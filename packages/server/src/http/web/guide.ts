@@ -51,10 +51,10 @@ export function guideRoutes(app: FastifyInstance): void {
     const { renderHits, titleOf } = await import('./guide-page.ts')
     texts ??= Promise.all([...pages.keys()].map(sourceOf))
     texts.catch(() => (texts = null))
-    const found = hitsOf(await texts, query).map(({ source: { file, text }, line }): Hit => {
+    const guideHits = hitsOf(await texts, query).map(({ source: { file, text }, line }): Hit => {
       return { address: pages.get(file) ?? '', title: titleOf(text), line }
     })
-    return Buffer.from(renderHits(pages, query, found, await sourceOf(FRONT)))
+    return Buffer.from(renderHits(pages, query, guideHits, await sourceOf(FRONT)))
   }
 
   async function send(reply: FastifyReply, file: string): Promise<FastifyReply> {

@@ -36,8 +36,8 @@ export async function answerMcp(
   const headers = Object.entries(request.headers).flatMap(([name, value]) =>
     typeof value === 'string' ? [[name, value] as [string, string]] : [],
   )
-  const given = new Request('http://localhost/mcp', { method: 'POST', headers })
-  const response = await handler.fetch(given, { parsedBody: message })
+  const mcpRequest = new Request('http://localhost/mcp', { method: 'POST', headers })
+  const response = await handler.fetch(mcpRequest, { parsedBody: message })
   const { status } = response
   if (status >= 500) request.log.error({ requestId: request.id, err: failure }, 'unexpected error')
   return { status, type: response.headers.get('content-type'), text: await response.text() }

@@ -198,7 +198,7 @@ function workMetrics(registry: Registry, storage: Storage): void {
       reading = {
         at: performance.now(),
         backlog: kinds.then(
-          (found) => ({ now, kinds: found }),
+          (kindCounts) => ({ now, kinds: kindCounts }),
           () => null,
         ),
       }
@@ -216,10 +216,10 @@ function workMetrics(registry: Registry, storage: Storage): void {
       async collect() {
         this.reset()
         // A store that hangs must not delay the other metrics.
-        const found = await within(backlog(), BACKLOG_WAIT_MS, null)
-        if (found === null) return
+        const workBacklog = await within(backlog(), BACKLOG_WAIT_MS, null)
+        if (workBacklog === null) return
         for (const kind of WORK_KINDS) this.set({ kind }, 0)
-        for (const each of found.kinds) this.set({ kind: each.kind }, read(each, found.now))
+        for (const each of workBacklog.kinds) this.set({ kind: each.kind }, read(each, workBacklog.now))
       },
     })
   gaugeByKind('tacho_work_items', 'Waiting and running background work items', ({ items }) => items)
@@ -257,9 +257,9 @@ function delayGauges(gauge: Meters['gauge'], delay: ELDHistogram): void {
   const p99 = () => seconds(delay.percentile(99))
   gauge('nodejs_eventloop_lag_p99_seconds', '99th percentile of event loop delay since the last scrape', p99, 'max')
   const longest = () => {
-    const found = seconds(delay.max)
+    const delaySeconds = seconds(delay.max)
     delay.reset()
-    return found
+    return delaySeconds
   }
   gauge('nodejs_eventloop_lag_max_seconds', 'Longest event loop delay since the last scrape', longest, 'max')
 }

@@ -42,8 +42,8 @@ import { slackLinksRoutes } from '../messages/slack.ts'
 import { usageRoutes } from '../runs/usage.ts'
 import { webhooksRoutes } from '../messages/webhooks.ts'
 
-export function operatorRoutes(app: FastifyInstance, given: Deps, approvals: ApprovalReader): void {
-  const deps = operatorDeps(app, given)
+export function operatorRoutes(app: FastifyInstance, givenDeps: Deps, approvals: ApprovalReader): void {
+  const deps = operatorDeps(app, givenDeps)
   workspacesRoutes(deps)
   environmentsRoutes(deps)
   apiKeysRoutes(deps)

@@ -82,18 +82,18 @@ export function operatorDeps(app: FastifyInstance, deps: Deps): OperatorDeps {
         const once = onceByKey(route, storage, now)
         // It takes long to parse, so a thread does it, and the lines have their own checks.
         const rawBody = name === 'importEnvironment'
-        serveRoute(app, route, { memory, replies, once, refused, rawBody }, async (given) => {
-          const { request, params } = given
+        serveRoute(app, route, { memory, replies, once, refused, rawBody }, async (routeRequest) => {
+          const { request, params } = routeRequest
           const at = now()
-          if (route.body && !rawBody) checkTexts(route.body, given.body)
+          if (route.body && !rawBody) checkTexts(route.body, routeRequest.body)
           const { environment = null } = request.operator ?? {}
           const { runId, ...ids } = params as Record<string, string>
           const run = namesRun && environment && runId ? await runOf(storage, environment.id, runId) : null
-          const query: ListQuery = given.query
+          const query: ListQuery = routeRequest.query
           const { limit: _, cursor: __, ...filter } = query
           const paging = createPaging(cursors, [name, ids, run?.id, filter], query)
           const more = { run, at, paging, ...(route.audit && audited(request, at, route.audit)) }
-          return handler({ ...given, ...request.operator, ...more } as unknown as Parameters<typeof handler>[0])
+          return handler({ ...routeRequest, ...request.operator, ...more } as unknown as Parameters<typeof handler>[0])
         })
       }
     },
@@ -148,30 +148,30 @@ function onceByKey(
   }
 
   async function first(request: FastifyRequest, key: IdempotencyKey, claimedAt: number, answer: () => Promise<Answer>) {
-    const finish = async (kept: KeptReply | null) => {
+    const finish = async (keptReply: KeptReply | null) => {
       try {
-        if (kept === null) await storage.releaseIdempotencyKey(key, claimedAt)
-        else await storage.keepIdempotentReply(key, claimedAt, kept)
+        if (keptReply === null) await storage.releaseIdempotencyKey(key, claimedAt)
+        else await storage.keepIdempotentReply(key, claimedAt, keptReply)
       } catch (error) {
         // The creation succeeded, so reply; the claim expires by itself.
         request.log.error({ requestId: request.id, err: error }, 'could not store the idempotency key')
       }
     }
-    let given: Answer
+    let routeAnswer: Answer
     try {
-      given = await answer()
+      routeAnswer = await answer()
     } catch (error) {
       await finish(null)
       throw error
     }
-    await finish(typeof given === 'string' ? { status: route.status, json: withoutSecret(given) } : null)
-    return given
+    await finish(typeof routeAnswer === 'string' ? { status: route.status, json: withoutSecret(routeAnswer) } : null)
+    return routeAnswer
   }
 
   function withoutSecret(json: string): string {
     if (route.shownOnce === undefined) return json
-    const { [route.shownOnce]: _, ...rest } = JSON.parse(json) as Record<string, unknown>
-    return JSON.stringify(rest)
+    const { [route.shownOnce]: _, ...shownMembers } = JSON.parse(json) as Record<string, unknown>
+    return JSON.stringify(shownMembers)
   }
 
   function again(reply: FastifyReply, { status, json }: KeptReply): Answer {

@@ -138,7 +138,7 @@ export function boundPieces(request: IncomingMessage): void {
   if (encoding === undefined && length === undefined) return
   let [bytes, pieces] = [0, 0]
   const { push } = request
-  request.push = (chunk: Buffer | null, ...rest) => {
+  request.push = (chunk: Buffer | null, ...otherArguments) => {
     if (cut.has(request)) {
       skipBody(request.socket)
       return true
@@ -147,7 +147,7 @@ export function boundPieces(request: IncomingMessage): void {
       bytes += chunk.length
       pieces += 1
     }
-    if (pieces <= PIECES + bytes / BYTES_PER_PIECE) return push.call(request, chunk, ...rest)
+    if (pieces <= PIECES + bytes / BYTES_PER_PIECE) return push.call(request, chunk, ...otherArguments)
     cutBody(request)
     return request.emit('cut')
   }

@@ -119,7 +119,7 @@ function collect(
 ): Promise<Buffer | Refusal> {
   const body = new GrowingBuffer(maxBytes, decoder ? 0 : Number(request.headers['content-length'] ?? 0))
   let held = 0
-  const hold = (bytes: number): boolean => {
+  const holdBytes = (bytes: number): boolean => {
     const fits = memory.resize(holder, held, bytes)
     if (fits) held = bytes
     return fits
@@ -132,7 +132,7 @@ function collect(
   const { promise, resolve } = Promise.withResolvers<Buffer | Refusal>()
   let wire = 0
   const source = decoder ?? request
-  const settle = (found: Buffer | Refusal): void => {
+  const settle = (bodyResult: Buffer | Refusal): void => {
     release(Math.min(held, body.capacity))
     source.off('data', take)
     // After a refusal, Node discards the rest of a short body; unread-bodies.ts closes the connection of a long one.
@@ -141,12 +141,12 @@ function collect(
       request.unpipe(decoder)
       decoder.destroy()
     }
-    resolve(found)
+    resolve(bodyResult)
   }
   const take = (chunk: Buffer): void => {
     const capacity = body.capacityFor(chunk)
     if (body.size + chunk.length > maxBytes) return settle(tooLarge(maxBytes))
-    if (capacity !== body.capacity && !hold(UNFINISHED_BYTES + capacity)) return settle(TOO_MANY_BODIES)
+    if (capacity !== body.capacity && !holdBytes(UNFINISHED_BYTES + capacity)) return settle(TOO_MANY_BODIES)
     body.append(chunk, capacity)
     if (body.size > PACED_FROM_BYTES) void pace()
   }
@@ -171,7 +171,7 @@ function collect(
   if (decoder) request.pipe(decoder)
   request.once('cut', () => settle(TOO_MANY_PIECES))
   if (isCut(request)) settle(TOO_MANY_PIECES)
-  else if (!hold(UNFINISHED_BYTES)) settle(TOO_MANY_BODIES)
+  else if (!holdBytes(UNFINISHED_BYTES)) settle(TOO_MANY_BODIES)
   return promise
 }
 

@@ -122,7 +122,9 @@ function methodsByPath(app: FastifyInstance): (path: string) => string[] {
 
 function matches(pattern: string[], parts: string[]): boolean {
   if (pattern.length !== parts.length) return false
-  return pattern.every((part, at) => (part.startsWith(':') ? parts[at] !== '' : part === parts[at]))
+  return pattern.every((patternPart, at) =>
+    patternPart.startsWith(':') ? parts[at] !== '' : patternPart === parts[at],
+  )
 }
 
 /** A malformed address reaches no hook and no error handler of the router. */

@@ -110,7 +110,7 @@ export function serveRoute<R extends Route>(
         return once(request, reply, async () => answerOf(await orRefusal(() => handler(checked)), reply)).then(send)
       const result = handler(checked)
       return result instanceof Promise
-        ? result.then((given) => send(answerOf(given, reply)))
+        ? result.then((routeResult) => send(answerOf(routeResult, reply)))
         : send(answerOf(result, reply))
 
       function send(answer: Answer): FastifyReply {
@@ -209,8 +209,8 @@ function queryChecker(schema: TObject, { subject = '', isClosed = false } = {}):
     isUuid: property.format === 'uuid',
     number: property.type === 'integer' ? numberOf(property) : null,
   }))
-  return (given) => {
-    const values = given as Record<string, string | string[] | undefined>
+  return (routeRequest) => {
+    const values = routeRequest as Record<string, string | string[] | undefined>
     const checked: Record<string, unknown> = {}
     const faults = isClosed ? unknownParameters(values, schema) : []
     for (const { name, byDefault, isUuid, number } of names) {
@@ -233,13 +233,13 @@ function queryChecker(schema: TObject, { subject = '', isClosed = false } = {}):
 function headerChecker(schema: TObject): (rawHeaders: string[]) => object {
   const check = queryChecker(schema, { subject: 'The header ' })
   return (rawHeaders) => {
-    const given = Object.keys(schema.properties).map((name): [string, string | string[] | undefined] => {
+    const queryValues = Object.keys(schema.properties).map((name): [string, string | string[] | undefined] => {
       const values = rawHeaders.filter(
         (_, at) => at % 2 === 1 && rawHeaders[at - 1]?.toLowerCase() === name.toLowerCase(),
       )
       return [name, values.length > 1 ? values : values[0]]
     })
-    return check(Object.fromEntries(given))
+    return check(Object.fromEntries(queryValues))
   }
 }
 

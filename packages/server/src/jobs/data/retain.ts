@@ -90,11 +90,11 @@ async function* slicesOf(
   yield* deletedEvents()
   if ((await storage.startRetention(environmentId, now())) === null) return
   for await (const runs of expired('runs')) {
-    for (let rest = runs; rest.length > 0;) {
+    for (let leftRuns = runs; leftRuns.length > 0;) {
       let runsLeft = false
       yield async (most) => {
-        const slice = sliceOf(rest, most)
-        rest = rest.slice(slice.ids.length)
+        const slice = sliceOf(leftRuns, most)
+        leftRuns = leftRuns.slice(slice.ids.length)
         const removed = await storage.removeExpiredRuns(environmentId, now(), slice)
         runsLeft = removed.runsLeft
         counts.runs += removed.changedRunIds.length
@@ -105,13 +105,13 @@ async function* slicesOf(
     }
   }
   for await (const runs of expired('payloads')) {
-    for (let rest = runs; rest.length > 0;) {
+    for (let leftRuns = runs; leftRuns.length > 0;) {
       yield async (most) => {
-        const slice = sliceOf(rest, most)
+        const slice = sliceOf(leftRuns, most)
         const removed = await storage.removeExpiredPayloads(environmentId, now(), slice)
         const left = new Set(removed.rest)
         counts.payloads += removed.events
-        rest = rest.filter(({ id }, index) => index >= slice.ids.length || left.has(id))
+        leftRuns = leftRuns.filter(({ id }, index) => index >= slice.ids.length || left.has(id))
         return removed.events
       }
     }
@@ -141,9 +141,9 @@ async function* slicesOf(
   async function* expired(what: RetainedRuns): AsyncGenerator<ExpiredRun[]> {
     let after: RunPlace | null = null
     do {
-      const found = await storage.listExpiredRuns(environmentId, what, now(), after)
-      yield found.runs
-      after = found.after
+      const expiredRuns = await storage.listExpiredRuns(environmentId, what, now(), after)
+      yield expiredRuns.runs
+      after = expiredRuns.after
     } while (after !== null)
   }
 }

@@ -50,10 +50,10 @@ export function createPace(storage: Pick<Storage, 'gauges' | 'engine'>, signal: 
       const changed = await change(most, (ms) => (otherMs += ms))
       const took = storage.gauges().actMs - before.actMs
       const during = load()
-      const part = took / sliceMs[during]
+      const busyShare = took / sliceMs[during]
       // A slice that changed little says nothing about a full one.
-      if (part > 1) most = Math.max(LEAST, Math.round(most * Math.max(0.5, 1 / part)))
-      else if (changed >= most / 2) most = Math.min(MOST, Math.round(most * Math.min(2, 1 / part)))
+      if (busyShare > 1) most = Math.max(LEAST, Math.round(most * Math.max(0.5, 1 / busyShare)))
+      else if (changed >= most / 2) most = Math.min(MOST, Math.round(most * Math.min(2, 1 / busyShare)))
       const busy = before.queuedBytes > 0
       const times = busy ? pauses.busy * patience : pauses[during]
       const pauseMs = Math.min((took + otherMs) * times, LONGEST_PAUSE_MS * (busy ? patience : 1))

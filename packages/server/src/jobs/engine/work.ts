@@ -70,7 +70,7 @@ export function createWorkRunner(options: WorkRunnerOptions) {
     while (!stopping.signal.aborted) {
       const items = await claim(handler, handler.batch, (asked) => storage.claimWork(asked))
       if (items.length > 0) await work(handler, items)
-      if (items.length < handler.batch) await rest(alarm)
+      if (items.length < handler.batch) await waitForAlarm(alarm)
     }
   }
 
@@ -89,7 +89,7 @@ export function createWorkRunner(options: WorkRunnerOptions) {
         running.set(item, work(handler, [item]).then(end, end))
       }
       // A burst of ends shares one claim.
-      await rest(alarm)
+      await waitForAlarm(alarm)
     }
     await Promise.all(running.values())
   }
@@ -106,7 +106,7 @@ export function createWorkRunner(options: WorkRunnerOptions) {
     })
   }
 
-  async function rest(alarm: Alarm): Promise<void> {
+  async function waitForAlarm(alarm: Alarm): Promise<void> {
     await alarm.rung()
     if (!stopping.signal.aborted) await wait(GATHER_MS)
   }
@@ -121,9 +121,9 @@ export function createWorkRunner(options: WorkRunnerOptions) {
   }
 
   async function work(handler: WorkHandler, items: WorkItem[]): Promise<void> {
-    const hold = holdOf(handler, items)
+    const workHold = holdOf(handler, items)
     const renew = () =>
-      storage.extendWork(hold, now() + leaseMs).catch((error: unknown) => onError(error, handler.kind))
+      storage.extendWork(workHold, now() + leaseMs).catch((error: unknown) => onError(error, handler.kind))
     const renewal = setInterval(() => void renew(), leaseMs / 3)
     try {
       await perform(handler, items)
@@ -156,16 +156,16 @@ export function createWorkRunner(options: WorkRunnerOptions) {
   async function performGroup(handler: WorkHandler, items: WorkItem[]): Promise<void> {
     if ('performAll' in handler) return void (await handler.performAll(items))
     for (const item of items) {
-      const hold = holdOf(handler, [item])
-      await settle(hold, await handler.perform(item, hold, stopping.signal), null)
+      const workHold = holdOf(handler, [item])
+      await settle(workHold, await handler.perform(item, workHold, stopping.signal), null)
     }
   }
 
-  async function settle(hold: WorkHold, next: Next, reason: string | null): Promise<void> {
-    if (next === 'done') await storage.finishWork(hold)
+  async function settle(workHold: WorkHold, next: Next, reason: string | null): Promise<void> {
+    if (next === 'done') await storage.finishWork(workHold)
     else if (next !== 'ended') {
       const { dueAt, failed: error = reason } = next
-      await storage.postponeWork(hold, { dueAt, error, counts: next.failed !== undefined })
+      await storage.postponeWork(workHold, { dueAt, error, counts: next.failed !== undefined })
     }
   }
 
@@ -175,14 +175,14 @@ export function createWorkRunner(options: WorkRunnerOptions) {
     const reason = reasonOf(error)
     const counts = !isStoresFault(error) && !stopping.signal.aborted
     if (counts && item.attempts >= maxAttempts) return giveUp(handler, item, reason)
-    const hold = holdOf(handler, [item])
+    const workHold = holdOf(handler, [item])
     const dueAt = now() + (stopping.signal.aborted ? 0 : delayMs(item.attempts))
-    await reportFailure(handler, storage.postponeWork(hold, { dueAt, error: reason, counts }))
+    await reportFailure(handler, storage.postponeWork(workHold, { dueAt, error: reason, counts }))
   }
 
   function giveUp(handler: WorkHandler, item: WorkItem, reason: string): Promise<void> {
-    const hold = holdOf(handler, [item])
-    const settled = async () => settle(hold, await handler.giveUp(item, reason, hold), reason)
+    const workHold = holdOf(handler, [item])
+    const settled = async () => settle(workHold, await handler.giveUp(item, reason, workHold), reason)
     return reportFailure(handler, settled())
   }
 

@@ -42,9 +42,9 @@ export function findFailures({ storage, pages, now, random }: Options): ItemHand
     const review = await storage.readFailures(environmentId, subject.run, subject.span)
     if (review === null) return null
     const { run, events } = review
-    const found = subject.span === null ? stalled(review) : await failuresIn(events)
+    const runFailures = subject.span === null ? stalled(review) : await failuresIn(events)
     const newId = () => uuidv7(now(), random)
-    const failures = found.map((one): NewFailure => {
+    const failures = runFailures.map((one): NewFailure => {
       return { ...one, id: newId(), decision: { ...one.decision, newIssueId: newId() } }
     })
     for (let at = 0; at < failures.length; at += FAILURES_AT_ONCE) {
@@ -64,12 +64,12 @@ export function findFailures({ storage, pages, now, random }: Options): ItemHand
     kind: 'find_failures',
     batch: SLOTS,
     inTurn: true,
-    async perform(item, hold) {
+    async perform(item, workHold) {
       const ended = await find(item)
       // If it was queued again meanwhile, it is no longer held and stays.
       if (ended === null) return 'done'
       const news = { type: 'run.failed', at: now(), data: ended.data } as const
-      await storage.tellOfRun(hold, item.environmentId, ended.run, news)
+      await storage.tellOfRun(workHold, item.environmentId, ended.run, news)
       return 'ended'
     },
     giveUp: async () => 'done',
@@ -78,18 +78,18 @@ export function findFailures({ storage, pages, now, random }: Options): ItemHand
 
 /** In turns of the event loop: a payload takes milliseconds to read, and so do the messages of a run to compare. */
 async function failuresIn(events: RunInReview['events']): Promise<Found[]> {
-  const told: ToldFailure[] = []
+  const toldFailures: ToldFailure[] = []
   for (const event of events) {
     const one = toldFailure(event)
-    if (one !== null) told.push(one)
+    if (one !== null) toldFailures.push(one)
     await turn()
   }
-  const found: Found[] = []
-  for (const one of told) {
-    if (isCounted(one, told)) found.push(ofEvent(one))
+  const foundFailures: Found[] = []
+  for (const one of toldFailures) {
+    if (isCounted(one, toldFailures)) foundFailures.push(ofEvent(one))
     await turn()
   }
-  return found
+  return foundFailures
 }
 
 type Found = Omit<NewFailure, 'id' | 'decision'> & { decision: Omit<NewFailure['decision'], 'newIssueId'> }
@@ -130,7 +130,7 @@ function stalled({ run, events }: RunInReview): Found[] {
 function grouped(failure: FailedEvent['failure'], agentName: string, release: string | null) {
   const grouping = failureGrouping(failure)
   const { facts, family, place, kind } = grouping
-  const { detectionType = '', ...told } = facts
+  const { detectionType = '', ...otherFacts } = facts
   const group = ({ fingerprint, facts: hashed }: Grouping, title: string) => ({
     fingerprint,
     facts: canonicalFacts(hashed),
@@ -138,7 +138,7 @@ function grouped(failure: FailedEvent['failure'], agentName: string, release: st
   })
   return {
     detectionType: failure.kind,
-    payload: JSON.stringify({ ...told, ...(release !== null && { release }) }),
+    payload: JSON.stringify({ ...otherFacts, ...(release !== null && { release }) }),
     decision: { ...group(grouping, failureTitle(facts, agentName)), detectionType },
     broader: {
       family,

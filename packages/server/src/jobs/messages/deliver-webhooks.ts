@@ -79,9 +79,9 @@ export function deliverWebhooks(options: DeliverOptions): ItemHandler {
     return 'ended'
   }
 
-  async function deliver(item: WorkItem, hold: WorkHold): Promise<Next> {
+  async function deliver(item: WorkItem, workHold: WorkHold): Promise<Next> {
     const { environmentId } = item
-    const held = heldBy(item, hold)
+    const held = heldBy(item, workHold)
     const order = await storage.startDelivery(held)
     if (order === null) return 'done'
     const { webhook, delivery } = order
@@ -169,8 +169,8 @@ export function deliverWebhooks(options: DeliverOptions): ItemHandler {
     inTurn: true,
     perform: deliver,
     // Only a bug gets here; a receiver's refusal is not an error.
-    async giveUp(item, error, hold) {
-      const held = heldBy(item, hold)
+    async giveUp(item, error, workHold) {
+      const held = heldBy(item, workHold)
       const order = await storage.startDelivery(held)
       return order === null ? 'done' : record(held, order, { status: 'FAILED', error })
     },

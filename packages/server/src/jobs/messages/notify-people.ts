@@ -51,20 +51,20 @@ export function notifyPeople({ storage, push, now, random = Math.random }: Notif
   const failing = new LRUCache<string, true>({ max: FAILING_KEPT })
   const running = new Shares(FAILING)
 
-  async function perform(item: WorkItem, hold: WorkHold, signal: AbortSignal): Promise<Next> {
+  async function perform(item: WorkItem, workHold: WorkHold, signal: AbortSignal): Promise<Next> {
     const browserId = subjectOf(item.subjectId)?.browserId ?? null
-    if (browserId === null || !failing.has(browserId)) return tellAll(item, hold, signal)
+    if (browserId === null || !failing.has(browserId)) return tellAll(item, workHold, signal)
     const environment = await storage.findEnvironment(item.environmentId)
     const holder = { workspace: environment?.workspaceId ?? '', credential: browserId }
     if (!running.take(holder, 1)) return { dueAt: now() + FAILING_PAUSE_MS }
     try {
-      return await tellAll(item, hold, signal)
+      return await tellAll(item, workHold, signal)
     } finally {
       running.add(holder, -1)
     }
   }
 
-  async function tellAll(item: WorkItem, hold: WorkHold, signal: AbortSignal): Promise<Next> {
+  async function tellAll(item: WorkItem, workHold: WorkHold, signal: AbortSignal): Promise<Next> {
     const { environmentId, subjectId } = item
     const subject = subjectOf(subjectId)
     if (subject === null) return 'done'
@@ -132,7 +132,7 @@ export function notifyPeople({ storage, push, now, random = Math.random }: Notif
       pauses.delete(group)
       return { dueAt: retryAt(item.attempts), failed }
     }
-    await storage.recordNoticesTold(hold, environmentId, outcome)
+    await storage.recordNoticesTold(workHold, environmentId, outcome)
     return 'ended'
   }
 

@@ -9,13 +9,13 @@ export function tellGaps({ storage, pages, now }: Options): ItemHandler {
   return {
     kind: 'tell_gaps',
     batch: 50,
-    async perform({ environmentId, subjectId }, hold) {
+    async perform({ environmentId, subjectId }, workHold) {
       const run = await storage.findRun(environmentId, subjectId)
       const data = run && gapsNews(environmentId, run)
       if (data === null) return 'done'
       const url = await pages.urlOf(environmentId, subjectId)
       const news = { type: 'run.incomplete', at: now(), data: { ...data, url } } as const
-      await storage.tellOfRun(hold, environmentId, subjectId, news)
+      await storage.tellOfRun(workHold, environmentId, subjectId, news)
       return 'ended'
     },
     giveUp: async () => 'done',
@@ -27,9 +27,9 @@ export type RunPages = ReturnType<typeof runPages>
 /** With ids, so that a renamed workspace is found. Null: the environment was deleted. `run` is an internal id. */
 export function runPages(storage: Pick<Storage, 'findEnvironment'>, publicUrl: () => string) {
   async function placeOf(environmentId: string) {
-    const found = await storage.findEnvironment(environmentId)
-    if (!found) return null
-    const { name: environment, workspaceId } = found
+    const environmentRow = await storage.findEnvironment(environmentId)
+    if (!environmentRow) return null
+    const { name: environment, workspaceId } = environmentRow
     return { environment, workspaceId, url: `${publicUrl()}/w/${workspaceId}/${environmentId}` }
   }
   return {

@@ -29,14 +29,14 @@ export function createWebhookSender(allowedNetworks: readonly string[]): Webhook
   const resolveHost = createHostResolver()
   // Checked during DNS resolution: the connection uses the same address without a second lookup.
   const checkedLookup: LookupFunction = (hostname, options, callback) => {
-    const found = (addresses: LookupAddress[]) => {
+    const useAddresses = (addresses: LookupAddress[]) => {
       const refused = faultOf(addresses)
       if (refused !== null) return callback(new NotPublic(`The address ${refused}`), [])
       const [first] = addresses
       if (options.all || !first) callback(null, addresses)
       else callback(null, first.address, first.family)
     }
-    resolveHost(hostname).then(found, (error: Error) => callback(error, []))
+    resolveHost(hostname).then(useAddresses, (error: Error) => callback(error, []))
   }
   // Most installations send no message.
   let opened: Promise<{ agent: Agent; request: typeof requestWith }> | null = null
@@ -57,8 +57,8 @@ export function createWebhookSender(allowedNetworks: readonly string[]): Webhook
   }
 
   return {
-    async check(given) {
-      const url = URL.parse(given)
+    async check(addressText) {
+      const url = URL.parse(addressText)
       if (url === null || !['http:', 'https:'].includes(url.protocol)) return 'must be an http or https address'
       if (url.username !== '' || url.password !== '') return 'must not contain a user or password'
       return resolveHost(literalOf(url)).then(faultOf, () => 'names a host that does not resolve')
@@ -214,14 +214,16 @@ export function createHostResolver(options: ResolveOptions = {}): ResolveHost {
   const { servers, timeoutMs = 2_000, now = () => performance.now() } = options
   const resolver = new Resolver({ timeout: timeoutMs, tries: ATTEMPTS })
   if (servers) resolver.setServers(servers)
-  const kept = new LRUCache<string, { addresses: Promise<LookupAddress[]>; until: number }>({ max: NAMES_KEPT })
+  const resolvedNames = new LRUCache<string, { addresses: Promise<LookupAddress[]>; until: number }>({
+    max: NAMES_KEPT,
+  })
 
   return (host) => {
-    const known = kept.get(host)
+    const known = resolvedNames.get(host)
     if (known && now() < known.until) return known.addresses
     const addresses = resolve(host)
     const entry = { addresses, until: Infinity }
-    kept.set(host, entry)
+    resolvedNames.set(host, entry)
     addresses.then(
       () => (entry.until = now() + KEPT_MS),
       () => (entry.until = now() + FAILURE_KEPT_MS),
@@ -235,9 +237,9 @@ export function createHostResolver(options: ResolveOptions = {}): ResolveHost {
     // Only the system knows these names. No tenant can make it ask their own name server.
     if (!host.includes('.') || (await isInHostsFile(host))) return lookup(host, { all: true })
     const [v4, v6] = await Promise.allSettled([resolver.resolve4(host), resolver.resolve6(host)])
-    const found = [addressesOf(v4, 4), addressesOf(v6, 6)].flat()
-    if (found.length === 0 && v4.status === 'rejected') throw v4.reason
-    return found
+    const resolvedAddresses = [addressesOf(v4, 4), addressesOf(v6, 6)].flat()
+    if (resolvedAddresses.length === 0 && v4.status === 'rejected') throw v4.reason
+    return resolvedAddresses
   }
 }
 

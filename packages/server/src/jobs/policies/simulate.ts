@@ -155,8 +155,8 @@ function countDecisions(storage: Pick<Storage, 'findApprovals'>, environmentId: 
     async count(asked: AskedApproval[]): Promise<void> {
       if (asked.length === 0) return
       const ids = [...new Set(asked.map(({ approvalId }) => approvalId))]
-      const found = await storage.findApprovals(environmentId, ids)
-      const statuses = new Map(found.map(({ id, status }) => [id, status]))
+      const namedApprovals = await storage.findApprovals(environmentId, ids)
+      const statuses = new Map(namedApprovals.map(({ id, status }) => [id, status]))
       for (const { approvalId, hit } of asked) {
         const name = names[statuses.get(approvalId) ?? 'PENDING']
         if (name !== null) counts[hit ? 'hits' : 'others'][name] += 1

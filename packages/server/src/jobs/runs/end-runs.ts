@@ -22,9 +22,9 @@ export function endTraces({ storage, now }: HandlerOptions<Acts>): ItemHandler {
       if (trace === null || top === undefined) return 'done'
       const quietAt = trace.spans.reduce((latest, { receivedAt }) => Math.max(latest, receivedAt), 0) + trace.idleMs
       if (now() < quietAt) return { dueAt: quietAt }
-      const found = await storage.findEvent(environmentId, subjectId, top.eventId)
-      if (found === null) return 'done'
-      const { clientId, agentId, agentName, payload } = found.event
+      const outcomeEvent = await storage.findEvent(environmentId, subjectId, top.eventId)
+      if (outcomeEvent === null) return 'done'
+      const { clientId, agentId, agentName, payload } = outcomeEvent.event
       const { error } = JSON.parse(payload) as { error?: unknown }
       const outcome = { status: error === undefined ? 'COMPLETED' : 'FAILED', error }
       const event = {

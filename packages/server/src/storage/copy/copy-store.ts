@@ -49,10 +49,16 @@ export async function copyStore(source: Source, target: Target, watch: CopyWatch
   const { now = Date.now, onProgress = () => undefined, rowsPerBatch = ROWS_PER_BATCH, otherBuild = false } = watch
   const { columns, left } = await columnsOf(source, target, otherBuild)
   const expected = await countAll(source, columns)
-  const found = await target.state()
+  const targetState = await target.state()
   const identity = await source.identity()
-  const state: CopyState = found ?? { source: identity, startedAt: now(), finishedAt: null, expected, progress: {} }
-  if (found === null) {
+  const state: CopyState = targetState ?? {
+    source: identity,
+    startedAt: now(),
+    finishedAt: null,
+    expected,
+    progress: {},
+  }
+  if (targetState === null) {
     await refuseFull(target)
     await target.begin(state)
   } else {
@@ -69,7 +75,7 @@ export async function copyStore(source: Source, target: Target, watch: CopyWatch
   }
   const tables = await verify(context, (rows, table) => onProgress('verify', rows, total, table))
   await source.checkUnused()
-  const outcome = state.finishedAt !== null ? 'already_copied' : found === null ? 'copied' : 'resumed'
+  const outcome = state.finishedAt !== null ? 'already_copied' : targetState === null ? 'copied' : 'resumed'
   if (state.finishedAt === null) {
     state.finishedAt = now()
     await target.finish(state)
@@ -182,8 +188,8 @@ async function* rowsOf({ source, target, columns, rowsPerBatch }: Context, table
       ahead.catch(() => undefined)
     }
     // Old cursors name the old seqs. Without their secret they are rejected instead of misread.
-    const kept = table.name === 'secrets' && isRenumbered ? rows.filter((row) => row['name'] !== CURSORS) : rows
-    yield { rows: kept, after, numbering }
+    const copiedRows = table.name === 'secrets' && isRenumbered ? rows.filter((row) => row['name'] !== CURSORS) : rows
+    yield { rows: copiedRows, after, numbering }
     if (isLast) return
   }
 }

@@ -62,12 +62,14 @@ function sideOf(db: Database, directory: string, unlock: () => void): Omit<Sourc
     place: directory,
     ...readsOf(sqliteSql(db), (table, column) => (isNumbered(table, column) ? `${ENVIRONMENT} AS ${column}` : column)),
     async columns(table) {
-      const found = db.prepare<[string], { name: string; type: string }>('SELECT name, type FROM pragma_table_info(?)')
-      return new Map(found.all(table).map(({ name, type }) => [name, type]))
+      const tableColumns = db.prepare<[string], { name: string; type: string }>(
+        'SELECT name, type FROM pragma_table_info(?)',
+      )
+      return new Map(tableColumns.all(table).map(({ name, type }) => [name, type]))
     },
     async seqSpans(runs) {
-      const found = [...runs.keys()].map((run) => [run, spans.get(run)] as const)
-      return new Map(found.flatMap(([run, span]) => (span && span.count > 0 ? [[run, span]] : [])))
+      const runSpans = [...runs.keys()].map((run) => [run, spans.get(run)] as const)
+      return new Map(runSpans.flatMap(([run, span]) => (span && span.count > 0 ? [[run, span]] : [])))
     },
     async close() {
       db.close()

@@ -10,13 +10,13 @@ export function mapPage<Row, To>({ rows, more }: Page<Row>, to: (row: Row) => To
 }
 
 export function firstRows<Row extends object>(
-  found: Iterable<Row>,
+  foundRows: Iterable<Row>,
   limit: number,
   sizeOf: (row: Row) => number = bytesOf,
 ): Page<Row> {
   const rows: Row[] = []
   let bytes = 0
-  for (const row of found) {
+  for (const row of foundRows) {
     bytes += sizeOf(row)
     if (rows.length === limit || (rows.length > 0 && bytes > LIMITS.listBytes)) return { rows, more: true }
     rows.push(row)

@@ -53,8 +53,8 @@ export function createWaitingCommits(now: () => number = () => performance.now()
 
   return {
     async during<Result>(work: Promise<Result>): Promise<Result> {
-      const own = { since: now() }
-      waiting.add(own)
+      const ownCheck = { since: now() }
+      waiting.add(ownCheck)
       try {
         const result = await work
         failing = null
@@ -62,10 +62,11 @@ export function createWaitingCommits(now: () => number = () => performance.now()
       } catch (error) {
         // A store that is away has reasons of its own, and other errors are the caller's.
         const isBlocked = error instanceof StorageError && error.code === 'storage_unavailable'
-        if (isBlocked && !(error instanceof StoreAway)) failing = { since: failing?.since ?? own.since, until: now() }
+        if (isBlocked && !(error instanceof StoreAway))
+          failing = { since: failing?.since ?? ownCheck.since, until: now() }
         throw error
       } finally {
-        waiting.delete(own)
+        waiting.delete(ownCheck)
       }
     },
     /** How long ago the latest write gave up; null: none did, one succeeded since, or one waits now. */

@@ -12,8 +12,8 @@ const SSL_PARAMETERS = ['sslmode', 'sslrootcert', 'sslcert', 'sslkey']
 const OTHER_PARAMETERS = ['host', 'application_name']
 
 /** `sslmode` as in libpq, but `prefer` and `allow` are refused: they guarantee nothing. Without it, no encryption. */
-export function parseAddress(given: string): Address {
-  const url = URL.parse(given)
+export function parseAddress(addressText: string): Address {
+  const url = URL.parse(addressText)
   if (url === null || !['postgres:', 'postgresql:'].includes(url.protocol)) {
     throw new StoreRefused('The database URL must have the form postgres://user:password@host:port/database.')
   }
@@ -40,10 +40,10 @@ type Tls = Exclude<ClientConfig['ssl'], undefined>
 function tlsOptions(parameters: Record<string, string | undefined>): Tls {
   const { sslmode = 'disable', sslrootcert, sslcert, sslkey } = parameters
   if (sslmode === 'disable') return false
-  const own = sslrootcert !== undefined && sslrootcert !== 'system'
+  const checksRoot = sslrootcert !== undefined && sslrootcert !== 'system'
   const certificates = {
     // Without a CA file, Node's trusted authorities apply.
-    ...(own && { ca: certificate('sslrootcert', sslrootcert) }),
+    ...(checksRoot && { ca: certificate('sslrootcert', sslrootcert) }),
     ...(sslcert !== undefined && { cert: certificate('sslcert', sslcert) }),
     ...(sslkey !== undefined && { key: certificate('sslkey', sslkey) }),
   }
@@ -51,14 +51,14 @@ function tlsOptions(parameters: Record<string, string | undefined>): Tls {
   if (sslmode === 'verify-full') return certificates
   // As in libpq: with a root certificate, `require` checks what `verify-ca` checks.
   if (sslmode === 'require')
-    return own ? { ...certificates, ...anyName } : { ...certificates, rejectUnauthorized: false }
+    return checksRoot ? { ...certificates, ...anyName } : { ...certificates, rejectUnauthorized: false }
   if (sslmode !== 'verify-ca') {
     throw new StoreRefused(
       `sslmode must be disable, require, verify-ca or verify-full, not ${JSON.stringify(sslmode)}.`,
     )
   }
   // Anyone can get a certificate from a public authority for their own name.
-  if (!own) throw new StoreRefused("sslmode=verify-ca needs your own authority's certificate in sslrootcert.")
+  if (!checksRoot) throw new StoreRefused("sslmode=verify-ca needs your own authority's certificate in sslrootcert.")
   return { ...certificates, ...anyName }
 }
 

@@ -201,8 +201,8 @@ function operations(
     })
     const values = [environmentId, JSON.stringify(looked)]
     const { rows } = await client.query<LockedRun>({ ...LOCK_RUNS, values })
-    const found = new Set(rows.map(({ runId }) => runId))
-    const missing = wanted.filter(({ runId, opening }) => opening !== null && !found.has(runId))
+    const storedRuns = new Set(rows.map(({ runId }) => runId))
+    const missing = wanted.filter(({ runId, opening }) => opening !== null && !storedRuns.has(runId))
     if (missing.length > 0) {
       if (missing.some(({ runId }) => opened.has(placeOf(runId)))) throw new Error('An opened run is missing')
       knownRuns.clear()
@@ -238,8 +238,8 @@ function operations(
   const compareEvents: AppendTransaction['compareEvents'] = async (environmentId, events) => {
     const rows = events.map((sought) => [sought.run.number, sought.event.eventId, ...comparedValues(sought)])
     const values = [environmentId, rowsParameter(sql, rows)]
-    const { rows: found } = await client.query<Compared & { index: number }>({ ...COMPARE, values })
-    const byIndex = new Map(found.map((row) => [row.index, row]))
+    const { rows: comparedRows } = await client.query<Compared & { index: number }>({ ...COMPARE, values })
+    const byIndex = new Map(comparedRows.map((row) => [row.index, row]))
     const compared = events.map((_, index) => byIndex.get(index) ?? null)
     const payloads = events.map(({ event }) => event.payload)
     return comparePacked(sql, environmentId, compared, payloads)

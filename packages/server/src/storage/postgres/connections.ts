@@ -146,25 +146,25 @@ export function openConnections({ address, size, timeouts, reachability, verify 
         const { promise, resolve: proceed } = Promise.withResolvers<void>()
         last = promise
         await before
-        const own = (lease ??= { connected: connect(), users: 0, isSound: true })
-        own.users++
+        const ownLease = (lease ??= { connected: connect(), users: 0, isSound: true })
+        ownLease.users++
         try {
           const sent = () => {
             proceed()
             onSent()
           }
-          return await inTransaction(await own.connected, work, end, sent, begin)
+          return await inTransaction(await ownLease.connected, work, end, sent, begin)
         } catch (error) {
-          own.isSound &&= keepsConnection(error)
-          if (!own.isSound && lease === own) lease = null
+          ownLease.isSound &&= keepsConnection(error)
+          if (!ownLease.isSound && lease === ownLease) lease = null
           throw storageError(error)
         } finally {
           proceed()
-          own.users--
-          if (own.users === 0) {
-            if (lease === own) lease = null
-            await own.connected.then(
-              (client) => client.release(!own.isSound || client.getTransactionStatus() !== 'I'),
+          ownLease.users--
+          if (ownLease.users === 0) {
+            if (lease === ownLease) lease = null
+            await ownLease.connected.then(
+              (client) => client.release(!ownLease.isSound || client.getTransactionStatus() !== 'I'),
               () => undefined,
             )
           }

@@ -134,8 +134,8 @@ async function commitsCheck({
   if (commitWaitMs < LONG_WAIT_MS) {
     return { name, ok: true, detail: `No write has waited longer than ${LONG_WAIT_MS / 1000} s for its commit` }
   }
-  const found = await blockers()
-  const who = found.map(
+  const blockingLocks = await blockers()
+  const who = blockingLocks.map(
     ({ pid, user, application, seconds }) =>
       `session ${pid} of ${user ?? 'unknown'}${application ? ` (${application})` : ''}, ${seconds ?? 'unknown'} s in its transaction`,
   )

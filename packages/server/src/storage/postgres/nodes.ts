@@ -73,13 +73,13 @@ export async function joinNodes({ connections, silentMs, now, onWarning }: NodeO
   const beat = (): Promise<void> => (beating ??= beatOnce().finally(() => (beating = null)))
 
   async function beatOnce(): Promise<void> {
-    const found = await connections.use(async (client) => {
+    const nodeRows = await connections.use(async (client) => {
       if (beats++ % MEASURE_EVERY_BEATS === 0) {
         databaseBytes = (await client.query<{ bytes: number }>(MEASURE)).rows[0]?.bytes ?? null
       }
       return beatOn(client)
     })
-    place = found ?? (await join())
+    place = nodeRows ?? (await join())
   }
 
   async function beatOn(client: PoolClient): Promise<typeof place | undefined> {

@@ -71,14 +71,14 @@ export async function openPostgresStorage(options: PostgresOptions): Promise<Sto
   const shared = { address: address.config, timeouts, reachability, verify }
   const connections = openConnections({ ...shared, size: poolSize })
   // Heartbeats and cache revisions must succeed even if all other connections are busy.
-  const own = openConnections({ ...shared, size: 1 })
+  const ownConnection = openConnections({ ...shared, size: 1 })
   const nodes = await joinNodes({
-    connections: own,
+    connections: ownConnection,
     silentMs: timeouts.idleInTransactionMs,
     now: options.now ?? Date.now,
     onWarning,
   }).catch(async (error: unknown) => {
-    await Promise.all([connections.end(), own.end()])
+    await Promise.all([connections.end(), ownConnection.end()])
     throw error
   })
   let fullUntil = 0
@@ -92,9 +92,9 @@ export async function openPostgresStorage(options: PostgresOptions): Promise<Sto
 
   let actMs = 0
   const damaged = { damagedPayloads: 0, damagedSettings: 0 }
-  const onDamage = (found: DamagedPayload | DamagedRow) => {
-    damaged['table' in found ? 'damagedSettings' : 'damagedPayloads']++
-    onWarning?.(...damageText(found))
+  const onDamage = (damagedThing: DamagedPayload | DamagedRow) => {
+    damaged['table' in damagedThing ? 'damagedSettings' : 'damagedPayloads']++
+    onWarning?.(...damageText(damagedThing))
   }
 
   const commits = createWaitingCommits()
@@ -104,7 +104,7 @@ export async function openPostgresStorage(options: PostgresOptions): Promise<Sto
   }
 
   async function perform(name: ActName, kind: ActKind, args: unknown[]): Promise<unknown> {
-    const through = name === 'controlRevision' ? own : connections
+    const through = name === 'controlRevision' ? ownConnection : connections
     for (let tries = 1; ; tries++) {
       let startedAt = performance.now()
       try {
@@ -173,7 +173,7 @@ export async function openPostgresStorage(options: PostgresOptions): Promise<Sto
     trouble,
     inspect: () =>
       inspectDatabase({
-        connections: own,
+        connections: ownConnection,
         poolSize,
         nodes: nodes.alive(),
         queuedBytes: queue.counts.queuedBytes,
@@ -200,7 +200,7 @@ export async function openPostgresStorage(options: PostgresOptions): Promise<Sto
       await queue.idle()
       await probe.close()
       await nodes.leave()
-      await Promise.all([connections.end(), own.end()])
+      await Promise.all([connections.end(), ownConnection.end()])
     },
   }
 }

@@ -95,10 +95,12 @@ export function createReachability(onChange: OnReachable) {
       silentUntil = performance.now() + pause * (0.5 + Math.random() / 2)
       failures++
       away(error instanceof Error ? error.message : String(error))
-      const told = connectError(error)
-      return told instanceof StorageError && told.code === 'storage_unavailable' && !(told instanceof StoreAway)
-        ? refusal(told)
-        : told
+      const connectProblem = connectError(error)
+      return connectProblem instanceof StorageError &&
+        connectProblem.code === 'storage_unavailable' &&
+        !(connectProblem instanceof StoreAway)
+        ? refusal(connectProblem)
+        : connectProblem
     },
     probeFailed,
     probeAnswered(): void {
@@ -143,11 +145,11 @@ export async function readIdentity(client: ClientBase): Promise<Identity | null>
   }
 }
 
-export function otherDatabase(found: Identity | null, { installation, schema }: Identity): string | null {
-  if (found === null || found.installation === null)
+export function otherDatabase(otherIdentity: Identity | null, { installation, schema }: Identity): string | null {
+  if (otherIdentity === null || otherIdentity.installation === null)
     return 'The database has no store of this installation: it is empty'
-  if (found.installation !== installation) return 'The database belongs to another installation'
-  if (found.schema < schema)
-    return `The database has schema ${found.schema}, and this node knows ${schema}: it is an older copy`
+  if (otherIdentity.installation !== installation) return 'The database belongs to another installation'
+  if (otherIdentity.schema < schema)
+    return `The database has schema ${otherIdentity.schema}, and this node knows ${schema}: it is an older copy`
   return null
 }

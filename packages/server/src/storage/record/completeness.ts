@@ -32,42 +32,51 @@ export const MOST_REASONS = 8
 export function addArrived(
   list: Recorder[],
   event: Numbering & { clientId: string },
-  own: (text: string) => string,
+  ownText: (text: string) => string,
 ): boolean {
   const { number, drops } = event
   if (number === null) return false
   const length = list.length
-  const recorder = recorderOf(list, number, event.clientId, own)
+  const recorder = recorderOf(list, number, event.clientId, ownText)
   if (recorder === null) return false
   recorder.arrived++
   noteNumber(recorder, number)
-  if (drops !== null) addDrops(recorder, drops, own)
+  if (drops !== null) addDrops(recorder, drops, ownText)
   return list.length > length
 }
 
-export function addRejected(list: Recorder[], number: string, clientId: string, own: (text: string) => string): void {
-  const recorder = recorderOf(list, number, clientId, own)
+export function addRejected(
+  list: Recorder[],
+  number: string,
+  clientId: string,
+  ownText: (text: string) => string,
+): void {
+  const recorder = recorderOf(list, number, clientId, ownText)
   if (recorder === null) return
   recorder.rejected++
   noteNumber(recorder, number)
 }
 
 /** A rejected or already stored event can still report drops. Returns whether it did. */
-export function addRepeated(list: Recorder[], { number, drops }: Numbering, own: (text: string) => string): boolean {
+export function addRepeated(
+  list: Recorder[],
+  { number, drops }: Numbering,
+  ownText: (text: string) => string,
+): boolean {
   const recorder = list.find(({ id }) => number?.startsWith(id))
-  return recorder !== undefined && drops !== null && addDrops(recorder, drops, own)
+  return recorder !== undefined && drops !== null && addDrops(recorder, drops, ownText)
 }
 
 function recorderOf(
   list: Recorder[],
   number: string,
   clientId: string,
-  own: (text: string) => string,
+  ownText: (text: string) => string,
 ): Recorder | null {
   for (const recorder of list) if (number.startsWith(recorder.id)) return recorder
   if (list.length >= MOST_RECORDERS) return null
   const none = { highest: 0, arrived: 0, rejected: 0, isDone: false, dropped: [] }
-  const added = { id: own(number.slice(0, RECORDER_CHARS)), clientId: own(clientId), ...none }
+  const added = { id: ownText(number.slice(0, RECORDER_CHARS)), clientId: ownText(clientId), ...none }
   list.push(added)
   return added
 }
@@ -88,13 +97,13 @@ function noteNumber(recorder: Recorder, number: string): void {
 const [DOT, ZERO, LETTERS] = [46, 48, 97]
 
 /** Counts are totals, so a repeated or late report changes nothing. */
-function addDrops({ dropped }: Recorder, drops: string, own: (text: string) => string): boolean {
+function addDrops({ dropped }: Recorder, drops: string, ownText: (text: string) => string): boolean {
   let isNew = false
   for (const { reason, count, lastAt } of JSON.parse(drops) as Drop[]) {
     const known = dropped.find((drop) => drop.reason === reason)
     if (known !== undefined && known.count >= count) continue
     if (known !== undefined) Object.assign(known, { count, lastAt })
-    else if (dropped.length < MOST_REASONS) dropped.push({ reason: own(reason), count, lastAt })
+    else if (dropped.length < MOST_REASONS) dropped.push({ reason: ownText(reason), count, lastAt })
     else continue
     isNew = true
   }

@@ -199,9 +199,9 @@ export function saidChars({ title, answer }: RunSaid): number {
   return [title, answer].reduce((sum, line) => sum + (line === null ? 0 : line.text.length + line.eventId.length), 0)
 }
 
-export function saidText(said: RunSaid | null): string | null {
-  if (said === null) return null
-  const { title, isAsked, answer } = said
+export function saidText(runSaid: RunSaid | null): string | null {
+  if (runSaid === null) return null
+  const { title, isAsked, answer } = runSaid
   const row: Row = [isAsked ? 1 : 0, rowOf(title)]
   return JSON.stringify(answer === null ? row : [...row, rowOf(answer)])
 }

@@ -41,16 +41,16 @@ export function foundFailure(failure: EventFailure, at: Pick<RunFailure, 'eventI
 }
 
 /** Events arrive in any order, and the result must be the same. */
-export function keptFailure(known: RunFailure | null, found: RunFailure): RunFailure {
-  if (known === null) return found
-  const failed = found.failed.length === 0 ? known.failed : latestPlaces([...known.failed, ...found.failed])
-  const kept = isLater(found, known) ? found : known
-  return kept === known && failed === known.failed ? known : { ...kept, failed }
+export function keptFailure(known: RunFailure | null, newFailure: RunFailure): RunFailure {
+  if (known === null) return newFailure
+  const failed = newFailure.failed.length === 0 ? known.failed : latestPlaces([...known.failed, ...newFailure.failed])
+  const laterFailure = isLater(newFailure, known) ? newFailure : known
+  return laterFailure === known && failed === known.failed ? known : { ...laterFailure, failed }
 }
 
-function isLater(found: RunFailure, known: RunFailure): boolean {
-  if (found.isFinal || known.isFinal) return found.isFinal
-  return found.time > known.time || (found.time === known.time && found.eventId >= known.eventId)
+function isLater(newFailure: RunFailure, known: RunFailure): boolean {
+  if (newFailure.isFinal || known.isFinal) return newFailure.isFinal
+  return newFailure.time > known.time || (newFailure.time === known.time && newFailure.eventId >= known.eventId)
 }
 
 function latestPlaces(places: readonly FailedPlace[]): FailedPlace[] {

@@ -29,7 +29,7 @@ export function packEvents(events: NewEvent[]): PackedEvents {
 }
 
 const UNCOSTED = ['context', ...TOKEN_PARTS] as const
-const NO_TOKENS = Object.fromEntries(UNCOSTED.map((part) => [part, 0])) as unknown as CallTokens
+const NO_TOKENS = Object.fromEntries(UNCOSTED.map((tokenPart) => [tokenPart, 0])) as unknown as CallTokens
 
 const [NULL, AS_BEFORE] = [-1, -2]
 const NUMBERS_PER_EVENT = 48
@@ -86,7 +86,7 @@ export function packBatch({ events, ...batch }: EventBatchRows, bytes: number): 
     numbers[at++] = usage?.costNanos ?? 0
     const uncosted = usage?.uncosted ?? null
     if (uncosted === null) at += UNCOSTED.length
-    else for (const part of UNCOSTED) numbers[at++] = uncosted[part]
+    else for (const tokenPart of UNCOSTED) numbers[at++] = uncosted[tokenPart]
     before = event
   }
   return { ...batch, bytes, events: events.length, text, numbers }
@@ -164,7 +164,7 @@ export function unpackBatch({ events, text: packed, numbers, bytes: _, ...batch 
     const usage = { promptTokens: next(), completionTokens: next(), totalTokens: next(), costNanos: next() }
     const uncosted = { ...NO_TOKENS }
     let tokens = 0
-    for (const part of UNCOSTED) tokens += uncosted[part] = next()
+    for (const tokenPart of UNCOSTED) tokens += uncosted[tokenPart] = next()
     if (model !== null) event.usage = { model, ...usage, uncosted: tokens === 0 ? null : uncosted }
     unpacked.push(event)
     before = event

@@ -273,8 +273,8 @@ function snippetOf(text: string, hits: readonly Range[]): SnippetPart[] {
   const from = boundary(text, Math.max(0, (hits[0]?.start ?? 0) - CHARS_BEFORE))
   const to = boundary(text, Math.min(text.length, from + SNIPPET_CHARS))
   const parts: SnippetPart[] = []
-  const add = (part: string, isHit: boolean) => {
-    if (part !== '') parts.push({ text: part.toWellFormed(), isHit })
+  const add = (snippetText: string, isHit: boolean) => {
+    if (snippetText !== '') parts.push({ text: snippetText.toWellFormed(), isHit })
   }
   let at = from
   add(from > 0 ? MORE : '', false)

@@ -173,8 +173,8 @@ export function sqliteAppendEngine(db: Database, sql: Sql, changes: Changes = NO
     const compared = events.map((sought) => {
       const { run, event } = sought
       const place = [environmentId, environmentId, run.number, event.eventId]
-      const found = selectSame.get(...comparedValues(sought), ...place)
-      return found === undefined ? null : { ...found, isSame: found.isSame === 1 }
+      const sameRow = selectSame.get(...comparedValues(sought), ...place)
+      return sameRow === undefined ? null : { ...sameRow, isSame: sameRow.isSame === 1 }
     })
     const payloads = events.map(({ event }) => event.payload)
     return comparePacked(sql, environmentId, compared, payloads)

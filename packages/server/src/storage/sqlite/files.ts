@@ -8,8 +8,8 @@ import { StoreRefused } from '../engine/store.ts'
 export function keepPrivate(file: string): void {
   closeSync(openSync(file, 'a', 0o600))
   for (const each of [file, `${file}-wal`, `${file}-shm`]) {
-    const found = statSync(each, { throwIfNoEntry: false })
-    if (found && (found.mode & 0o077) !== 0 && mayChange(found.uid)) chmodSync(each, 0o600)
+    const fileStats = statSync(each, { throwIfNoEntry: false })
+    if (fileStats && (fileStats.mode & 0o077) !== 0 && mayChange(fileStats.uid)) chmodSync(each, 0o600)
   }
 }
 
@@ -68,7 +68,7 @@ export async function watchDisk(directory: string, file: string, minFreeBytes: n
   let gone: string | null = null
   const opened = statSync(file, { throwIfNoEntry: false })
 
-  async function look() {
+  async function readSizes() {
     // A removed directory keeps its last figure, so that no metric vanishes.
     free = await statfs(directory).then(availableBytes, () => free)
     reportedFull = false
@@ -76,18 +76,18 @@ export async function watchDisk(directory: string, file: string, minFreeBytes: n
   }
 
   async function lookAtFile({ dev, ino }: Stats): Promise<void> {
-    const found = await stat(file).catch((error: NodeJS.ErrnoException) => error)
-    if (found instanceof Error) {
+    const fileStats = await stat(file).catch((error: NodeJS.ErrnoException) => error)
+    if (fileStats instanceof Error) {
       // Others, such as EACCES or EIO, say nothing about the file.
-      if (found.code !== 'ENOENT' && found.code !== 'ENOTDIR') return
+      if (fileStats.code !== 'ENOENT' && fileStats.code !== 'ENOTDIR') return
       gone = 'The file of the store was removed while it was open'
-    } else if (found.dev !== dev || found.ino !== ino)
+    } else if (fileStats.dev !== dev || fileStats.ino !== ino)
       gone = 'Another file took the place of the store while it was open'
     if (gone !== null) onGone(gone)
   }
 
-  await look()
-  const timer = setInterval(() => void look(), EVERY_MS)
+  await readSizes()
+  const timer = setInterval(() => void readSizes(), EVERY_MS)
   timer.unref()
   return {
     nearlyFull: () => reportedFull || (free !== null && free < minFreeBytes),

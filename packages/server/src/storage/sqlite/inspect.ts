@@ -83,12 +83,12 @@ async function integrity({ file, slices }: Inspected): Promise<StoreCheck[]> {
     const { structure, payloads, configuration } = (await runTask(file, 'check', [slice])) as FileChecked
     const isReadable = payloads !== null && configuration !== null
     const isIntact = (structure ?? 'ok') === 'ok' && isReadable
-    const found = isReadable ? structure : 'rows cannot be read'
+    const rowsProblem = isReadable ? structure : 'rows cannot be read'
     const seen =
       slice === null ? `The structure of all ${mib(size)} is intact: pages, tables and indexes` : largeText(size)
     const detail = isIntact
       ? `${seen}. Payloads and configuration have checksums, below`
-      : `The store is damaged: ${found}${REMEDY}`
+      : `The store is damaged: ${rowsProblem}${REMEDY}`
     const checks = [{ name: 'integrity', ok: isIntact, detail }]
     if (configuration !== null) checks.push(configuration)
     if (payloads !== null) checks.push(slice === null ? payloadsCheck(payloads) : slices.checked(payloads))

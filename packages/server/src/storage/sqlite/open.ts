@@ -59,9 +59,9 @@ export async function openSqliteStorage(options: SqliteOptions): Promise<Storage
       counts.commits += commits
       counts.committedEvents += events
       counts.actMs += actMs
-      for (const found of damaged) {
-        counts['table' in found ? 'damagedSettings' : 'damagedPayloads']++
-        onWarning?.(...damageText(found))
+      for (const damagedThing of damaged) {
+        counts['table' in damagedThing ? 'damagedSettings' : 'damagedPayloads']++
+        onWarning?.(...damageText(damagedThing))
       }
       const error = replies.find((reply) => reply.error?.isDamage)?.error
       if (error && damage === null) {
@@ -187,8 +187,8 @@ function refuseEmptied(db: Database.Database, file: string): void {
 
 /** An error of the system or SQLite on open is for people to fix; any other error is a bug. */
 function refusal(directory: string, error: unknown): unknown {
-  const told = error instanceof Database.SqliteError || (error instanceof Error && 'syscall' in error)
-  if (!told) return error
+  const storeProblem = error instanceof Database.SqliteError || (error instanceof Error && 'syscall' in error)
+  if (!storeProblem) return error
   const { code = '' } = error as NodeJS.ErrnoException
   const [, remedy = ''] = REMEDIES.find(([codes]) => codes.test(code)) ?? []
   return new StoreRefused(`The store in ${directory} cannot be opened: ${error.message}.${remedy}`)

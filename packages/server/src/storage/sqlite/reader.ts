@@ -19,7 +19,7 @@ if (parentPort === null) throw new Error('reader.ts runs as a worker thread')
 const port = parentPort
 const db = openDatabase((workerData as { file: string }).file, { readonly: true, cacheKib: CACHE_KIB })
 const damaged: (DamagedPayload | DamagedRow)[] = []
-const sql = sqliteSql(db, (found) => damaged.push(found))
+const sql = sqliteSql(db, (damagedThing) => damaged.push(damagedThing))
 collectWhenIdle()
 
 port.on('message', (call: Call) => void answer(call))

@@ -114,8 +114,8 @@ function checkBackup(file: string): void {
       throw new StoreRefused(`${file} is not a backup of a Tacho store.`)
     }
     checkApplied(appliedMigrations(db), knownMigrations())
-    const found = db.pragma('quick_check(1)', { simple: true }) as string
-    if (found !== 'ok') throw new StoreRefused(`${file} is damaged: ${found}`)
+    const checkResult = db.pragma('quick_check(1)', { simple: true }) as string
+    if (checkResult !== 'ok') throw new StoreRefused(`${file} is damaged: ${checkResult}`)
   } catch (error) {
     if (!(error instanceof Database.SqliteError)) throw error
     throw new StoreRefused(`${file} cannot be read as a Tacho store: ${error.message}`)

@@ -65,9 +65,9 @@ export async function startThread(options: ThreadOptions): Promise<Thread> {
 
   function end(cause: unknown) {
     if (ended !== null) return
-    const told = storageError(cause)
+    const storeProblem = storageError(cause)
     const reason = `The ${name} thread of the store has ended`
-    ended = told instanceof StorageError ? told : new StorageError('storage_unavailable', reason, cause)
+    ended = storeProblem instanceof StorageError ? storeProblem : new StorageError('storage_unavailable', reason, cause)
     calls.rejectAll(ended)
     if (started && !closing) onDeath({ error: ended, outOfMemory: isOutOfMemory(cause) })
   }

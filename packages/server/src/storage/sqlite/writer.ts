@@ -20,7 +20,7 @@ const port = parentPort
 const { file } = workerData as { file: string }
 const db = openDatabase(file)
 const damaged: (DamagedPayload | DamagedRow)[] = []
-const sql = sqliteSql(db, (found) => damaged.push(found))
+const sql = sqliteSql(db, (damagedThing) => damaged.push(damagedThing))
 const changes = countChanges(db, file)
 const engine = sqliteAppendEngine(db, sql, changes)
 const commit = batchAppender(engine, (what, error) => send({ replies: [], warning: { what, error: sentError(error) } }))

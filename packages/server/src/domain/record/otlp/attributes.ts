@@ -19,9 +19,9 @@ export class Attributes {
   readonly dropped: number
 
   constructor(pairs: readonly KeyValue[]) {
-    const kept = pairs.slice(0, ATTRIBUTES_MAX)
-    this.#left = new Map(kept.map(({ key, value }) => [key, plainValue(value)]))
-    this.dropped = pairs.length - kept.length
+    const firstPairs = pairs.slice(0, ATTRIBUTES_MAX)
+    this.#left = new Map(firstPairs.map(({ key, value }) => [key, plainValue(value)]))
+    this.dropped = pairs.length - firstPairs.length
   }
 
   peek(...names: string[]): Json | undefined {
@@ -34,9 +34,10 @@ export class Attributes {
 
   /** Also takes the other names with this value, because conventions often repeat each other. */
   take(...names: string[]): Json | undefined {
-    const found = this.peek(...names)
-    if (found !== undefined) for (const name of names) if (this.#left.get(name) === found) this.#left.delete(name)
-    return found
+    const peekedValue = this.peek(...names)
+    if (peekedValue !== undefined)
+      for (const name of names) if (this.#left.get(name) === peekedValue) this.#left.delete(name)
+    return peekedValue
   }
 
   text(...names: string[]): string | undefined {
@@ -52,13 +53,13 @@ export class Attributes {
   }
 
   peekJson(name: string): Json | undefined {
-    const found = this.peek(name)
-    return found === undefined ? undefined : parsed(found)
+    const peekedValue = this.peek(name)
+    return peekedValue === undefined ? undefined : parsed(peekedValue)
   }
 
   takeJson(...names: string[]): Json | undefined {
-    const found = this.take(...names)
-    return found === undefined ? undefined : parsed(found)
+    const peekedValue = this.take(...names)
+    return peekedValue === undefined ? undefined : parsed(peekedValue)
   }
 
   /** All names that start with `prefix` and a dot. Numbers in them are positions in lists. */
@@ -78,9 +79,9 @@ export class Attributes {
   }
 
   takeRest(): JsonObject {
-    const rest = Object.fromEntries(this.#left)
+    const otherAttributes = Object.fromEntries(this.#left)
     this.#left.clear()
-    return rest
+    return otherAttributes
   }
 }
 
@@ -111,8 +112,8 @@ function grown(branch: Branch): Json {
   return entries.sort(([a], [b]) => Number(a) - Number(b)).map(([, value]) => value)
 }
 
-export function plainValue(given: AnyValue | undefined): Json {
-  const value = given?.value
+export function plainValue(anyValue: AnyValue | undefined): Json {
+  const value = anyValue?.value
   switch (value?.case) {
     case 'stringValue':
     case 'boolValue':

@@ -46,7 +46,7 @@ export function spanCost(attributes: Attributes): Json | undefined {
   const details = attributes.peekJson('langfuse.observation.cost_details')
   const parts = isObject(details) ? Object.values(details).map(costFrom) : []
   // Without a total, a part that nobody can read is the cost as sent, so that the reply warns of it.
-  const badPart = parts.find((part) => part !== null && !isCost(part))
+  const badPart = parts.find((costPart) => costPart !== null && !isCost(costPart))
   const partsCost = badPart ?? (parts.length > 0 && parts.every(isCost) ? sumOf(parts) : null)
   const total = isObject(details) ? costFrom(details['total'] ?? partsCost) : undefined
   if (isCost(total)) return total
@@ -83,10 +83,10 @@ function usageIn(attributes: Attributes): JsonObject {
   return usage
 }
 
-function put(usage: JsonObject, [name = '', ...rest]: string[], value: Json): void {
-  if (!Object.hasOwn(usage, name)) usage[name] = rest.length === 0 ? numbersOf(parsed(value)) : {}
+function put(usage: JsonObject, [name = '', ...innerPath]: string[], value: Json): void {
+  if (!Object.hasOwn(usage, name)) usage[name] = innerPath.length === 0 ? numbersOf(parsed(value)) : {}
   const inner = usage[name]
-  if (rest.length > 0 && isObject(inner)) put(inner, rest, value)
+  if (innerPath.length > 0 && isObject(inner)) put(inner, innerPath, value)
 }
 
 function numbersOf(value: Json): Json {

@@ -27,8 +27,8 @@ export function logEvents({ resource, scope, item: record }: Sent<LogRecord>): O
   // The messages below take the remaining attributes.
   const { sessionId, runId, ...envelope } = envelopeOf(attributes, resource, traceId)
   const agentName = agentRecordName(attributes, body)
-  const told = agentName === null ? logRecord(record, attributes, body) : agentRecord(agentName, attributes)
-  if (told === null) return []
+  const logEvent = agentName === null ? logRecord(record, attributes, body) : agentRecord(agentName, attributes)
+  if (logEvent === null) return []
   const spanId = hex(record.spanId)
   return [
     {
@@ -37,11 +37,11 @@ export function logEvents({ resource, scope, item: record }: Sent<LogRecord>): O
       runId: (agentName !== null && runId === traceId ? sessionId : undefined) ?? (runId || sessionId || ''),
       ...(sessionId === undefined ? {} : { sessionId }),
       eventId: `log-${idOf(record, resource.attributes, scope)}`,
-      eventType: told.eventType,
-      label: shortenedText(told.label, LIMITS.labelChars),
+      eventType: logEvent.eventType,
+      label: shortenedText(logEvent.label, LIMITS.labelChars),
       timestamp: millis(at),
       payload: set({
-        ...told.payload,
+        ...logEvent.payload,
         severity: record.severityText || undefined,
         attributes: attributes.rest(),
         dropped: attributes.dropped > 0 ? { attributes: attributes.dropped } : undefined,
@@ -204,8 +204,8 @@ function callOf(attributes: Attributes): Record<string, Json | undefined> {
 
 /** Both agents send some numbers as texts. */
 function takeNumber(attributes: Attributes, ...names: string[]): number | undefined {
-  const found = attributes.peek(...names)
-  const number = typeof found === 'number' ? found : Number(textOf(found) ?? Number.NaN)
+  const peekedValue = attributes.peek(...names)
+  const number = typeof peekedValue === 'number' ? peekedValue : Number(textOf(peekedValue) ?? Number.NaN)
   if (!Number.isFinite(number)) return undefined
   attributes.take(...names)
   return number

@@ -45,27 +45,27 @@ function vercelAnswer(attributes: Attributes): Json | undefined {
 }
 
 /** The first recorded one. `ai.prompt` is an object with `system`, `prompt` or `messages`. */
-function listOf(...found: (Json | undefined)[]): Json[] | undefined {
-  const first = found.find((value) => value !== undefined)
+function listOf(...messageLists: (Json | undefined)[]): Json[] | undefined {
+  const first = messageLists.find((value) => value !== undefined)
   if (first === undefined) return undefined
   if (Array.isArray(first)) return first.flatMap(messagesOf)
   if (!isObject(first)) return messagesOf(first)
   const { system, prompt, messages } = first
   if (system === undefined && prompt === undefined && messages === undefined) return messagesOf(first)
-  const given = messages ?? prompt
+  const messageList = messages ?? prompt
   return [
     ...(system === undefined ? [] : [set({ role: 'system', content: system })]),
-    ...(Array.isArray(given)
-      ? given.flatMap(messagesOf)
-      : given === undefined
+    ...(Array.isArray(messageList)
+      ? messageList.flatMap(messagesOf)
+      : messageList === undefined
         ? []
-        : [set({ role: 'user', content: given })]),
+        : [set({ role: 'user', content: messageList })]),
   ]
 }
 
-function messagesOf(given: Json): JsonObject[] {
-  if (!isObject(given)) return [{ content: given }]
-  const message = isObject(given['message']) ? given['message'] : given
+function messagesOf(messageValue: Json): JsonObject[] {
+  if (!isObject(messageValue)) return [{ content: messageValue }]
+  const message = isObject(messageValue['message']) ? messageValue['message'] : messageValue
   const sent = message['parts'] ?? message['contents'] ?? message['content'] ?? null
   const parts = parsed(sent)
   const calls = message['tool_calls'] ?? message['toolCalls']
@@ -79,7 +79,7 @@ function messagesOf(given: Json): JsonObject[] {
     content: content ?? undefined,
     toolCalls: toolCalls.length > 0 ? toolCalls : undefined,
     toolCallId: textOf(message['tool_call_id'] ?? message['toolCallId'] ?? message['id']),
-    finishReason: message['finish_reason'] ?? given['finish_reason'],
+    finishReason: message['finish_reason'] ?? messageValue['finish_reason'],
   })
   return [...(results ?? []), shaped]
 }
@@ -88,24 +88,26 @@ function contentOf(parts: Json[]): { content: Json | undefined; toolCalls?: Json
   const toolCalls: Json[] = []
   const results: JsonObject[] = []
   const left: Json[] = []
-  for (const given of parts) {
-    const part = isObject(given) && isObject(given['message_content']) ? given['message_content'] : given
-    const type = isObject(part) ? textOf(part['type']) : undefined
-    if (isObject(part) && (CALLS.has(type ?? '') || isObject(part['functionCall']))) toolCalls.push(toolCall(part))
-    else if (isObject(part) && RESULTS.has(type ?? '')) results.push(resultOf(part))
-    else left.push(textPart(part, type) ?? part)
+  for (const rawPart of parts) {
+    const messagePart = isObject(rawPart) && isObject(rawPart['message_content']) ? rawPart['message_content'] : rawPart
+    const type = isObject(messagePart) ? textOf(messagePart['type']) : undefined
+    if (isObject(messagePart) && (CALLS.has(type ?? '') || isObject(messagePart['functionCall'])))
+      toolCalls.push(toolCall(messagePart))
+    else if (isObject(messagePart) && RESULTS.has(type ?? '')) results.push(resultOf(messagePart))
+    else left.push(textPart(messagePart, type) ?? messagePart)
   }
-  const isText = left.every((part) => typeof part === 'string')
+  const isText = left.every((leftPart) => typeof leftPart === 'string')
   const content = left.length === 0 ? undefined : left.length === 1 ? left[0] : isText ? left.join('\n') : left
   return { content, ...(toolCalls.length > 0 ? { toolCalls } : {}), ...(results.length > 0 ? { results } : {}) }
 }
 
-function resultOf(part: JsonObject): JsonObject {
-  const result = part['response'] ?? part['result'] ?? part['output'] ?? part['content'] ?? null
+function resultOf(messagePart: JsonObject): JsonObject {
+  const result =
+    messagePart['response'] ?? messagePart['result'] ?? messagePart['output'] ?? messagePart['content'] ?? null
   return set({
     role: 'tool',
     content: isObject(result) && result['type'] === 'text' ? (result['value'] ?? result) : result,
-    toolCallId: textOf(part['id'] ?? part['tool_use_id'] ?? part['toolCallId']),
+    toolCallId: textOf(messagePart['id'] ?? messagePart['tool_use_id'] ?? messagePart['toolCallId']),
   })
 }
 
@@ -113,15 +115,15 @@ const CALLS = new Set(['tool_call', 'tool-call', 'tool_use', 'function_call'])
 const RESULTS = new Set(['tool_call_response', 'tool-result', 'tool_result', 'function_call_output'])
 const TEXTS = new Set(['text', 'input_text', 'output_text'])
 
-function textPart(part: Json, type: string | undefined): string | undefined {
-  if (!isObject(part)) return textOf(part)
+function textPart(messagePart: Json, type: string | undefined): string | undefined {
+  if (!isObject(messagePart)) return textOf(messagePart)
   if (type !== undefined && !TEXTS.has(type)) return undefined
-  return textOf(part['text'] ?? part['content'])
+  return textOf(messagePart['text'] ?? messagePart['content'])
 }
 
-function toolCall(given: Json): Json {
-  if (!isObject(given)) return given
-  const call = [given['tool_call'], given['functionCall'], given].find(isObject) ?? given
+function toolCall(rawCall: Json): Json {
+  if (!isObject(rawCall)) return rawCall
+  const call = [rawCall['tool_call'], rawCall['functionCall'], rawCall].find(isObject) ?? rawCall
   const named = isObject(call['function']) ? call['function'] : call
   const args = named['arguments'] ?? named['args'] ?? named['input']
   return set({
@@ -139,8 +141,8 @@ export function eventMessage(
 ): { isOutput: boolean; message: Json } | null {
   const role = ROLES.get(name)
   if (role !== undefined) {
-    const given: JsonObject = { ...(isObject(body) ? body : { content: body ?? null }), ...attributes.takeRest() }
-    const members = Object.entries(given).map(([key, value]): [string, Json] => [key, parsed(value)])
+    const rawMessage: JsonObject = { ...(isObject(body) ? body : { content: body ?? null }), ...attributes.takeRest() }
+    const members = Object.entries(rawMessage).map(([key, value]): [string, Json] => [key, parsed(value)])
     return { isOutput: name === 'gen_ai.choice', message: { role, ...messagesOf(Object.fromEntries(members))[0] } }
   }
   const prompt = attributes.takeJson('gen_ai.prompt')

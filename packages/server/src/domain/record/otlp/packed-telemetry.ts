@@ -26,8 +26,8 @@ export function packTelemetry({
   batch: { events, refused, ...batch },
   ...validated
 }: ValidatedTelemetry): PackedTelemetry {
-  const told = events.map(({ eventId, time, label }) => ({ eventId, time, label }))
-  return { ...validated, batch: { ...batch, events: told }, parts: partsOf(events, refused) }
+  const packedEvents = events.map(({ eventId, time, label }) => ({ eventId, time, label }))
+  return { ...validated, batch: { ...batch, events: packedEvents }, parts: partsOf(events, refused) }
 }
 
 function partsOf(events: readonly NewEvent[], refused: readonly RejectionRow[]): TelemetryPart[] {

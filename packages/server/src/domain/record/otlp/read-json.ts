@@ -31,11 +31,11 @@ const LEVELS_MAX = 200
 const INT64 = { min: -(2n ** 63n), max: 2n ** 63n - 1n }
 
 /** A value that its type cannot have becomes a text. Called only if the item cannot be read as it was sent. */
-export function withReadableValues(given: unknown, level = 0): unknown {
-  if (level > LEVELS_MAX) return given
-  if (Array.isArray(given)) return given.map((item) => withReadableValues(item, level + 1))
-  if (!isObject(given)) return given
-  const members = Object.entries(given).map(([name, value]): [string, unknown] => {
+export function withReadableValues(jsonValue: unknown, level = 0): unknown {
+  if (level > LEVELS_MAX) return jsonValue
+  if (Array.isArray(jsonValue)) return jsonValue.map((item) => withReadableValues(item, level + 1))
+  if (!isObject(jsonValue)) return jsonValue
+  const members = Object.entries(jsonValue).map(([name, value]): [string, unknown] => {
     const type = TYPES.get(name)
     if (type === undefined) return [name, withReadableValues(value, level + 1)]
     return type(value) || isObject(value) || Array.isArray(value) ? [name, value] : ['stringValue', String(value)]

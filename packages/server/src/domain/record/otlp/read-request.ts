@@ -111,7 +111,7 @@ function itemOf<Item>(read: () => Item | undefined, names: () => Record<string, 
 }
 
 function messagesOf(bytes: Uint8Array): Map<number, Uint8Array[]> {
-  const found = new Map<number, Uint8Array[]>()
+  const itemBytes = new Map<number, Uint8Array[]>()
   const reader = new BinaryReader(bytes)
   while (reader.pos < reader.len) {
     const [field, wireType] = reader.tag()
@@ -119,20 +119,20 @@ function messagesOf(bytes: Uint8Array): Map<number, Uint8Array[]> {
       reader.skip(wireType, field)
       continue
     }
-    const messages = found.get(field) ?? []
-    found.set(field, messages)
+    const messages = itemBytes.get(field) ?? []
+    itemBytes.set(field, messages)
     // Millions of empty messages fit in a body.
     if (messages.push(reader.bytes()) > LIMITS.otlpItems) throw new TooMany()
   }
-  return found
+  return itemBytes
 }
 
 function binary<Schema extends DescMessage>(
   schema: Schema,
   counted: MessageCount | null,
-  found: Uint8Array[] = [],
+  itemBytes: Uint8Array[] = [],
 ): MessageShape<Schema> | undefined {
-  const last = found.at(-1)
+  const last = itemBytes.at(-1)
   if (last) counted?.add(last, schema)
   return last && fromBinary(schema, last, KNOWN)
 }
@@ -152,9 +152,9 @@ function readJson<Schema extends DescMessage>(
       const resource = resourceOf(json(ResourceSchema, group['resource']))
       for (const inner of listOf(member(group, scopes)).map(objectOf)) {
         const scope = scopeOf(json(ScopeSchema, inner['scope']))
-        const given = listOf(member(inner, items))
-        if (sent.length + given.length > LIMITS.otlpItems) throw new TooMany()
-        for (const item of given) {
+        const itemList = listOf(member(inner, items))
+        if (sent.length + itemList.length > LIMITS.otlpItems) throw new TooMany()
+        for (const item of itemList) {
           const read = itemOf(
             () => jsonItem(schema, objectOf(item)),
             () => (isObject(item) ? camel(item) : {}),
@@ -169,13 +169,13 @@ function readJson<Schema extends DescMessage>(
 
 class OtherShape extends Error {}
 
-function jsonItem<Schema extends DescMessage>(schema: Schema, given: Record<string, unknown>) {
-  const item = withBinaryIds(camel(given))
+function jsonItem<Schema extends DescMessage>(schema: Schema, itemFields: Record<string, unknown>) {
+  const item = withBinaryIds(camel(itemFields))
   return attempt(() => json(schema, item)) ?? json(schema, withReadableValues(item))
 }
 
-function json<Schema extends DescMessage>(schema: Schema, given: unknown): MessageShape<Schema> | undefined {
-  return given === undefined ? undefined : fromJson(schema, given as JsonValue, { ignoreUnknownFields: true })
+function json<Schema extends DescMessage>(schema: Schema, jsonItem: unknown): MessageShape<Schema> | undefined {
+  return jsonItem === undefined ? undefined : fromJson(schema, jsonItem as JsonValue, { ignoreUnknownFields: true })
 }
 
 const IDS = ['traceId', 'spanId', 'parentSpanId'] as const
@@ -196,12 +196,12 @@ function member(object: Record<string, unknown>, name: string): unknown {
 }
 
 /** The reader of protobuf's JSON knows both spellings of the other fields. */
-function camel(given: Record<string, unknown>): Record<string, unknown> {
-  return Object.fromEntries(Object.entries(given).map(([name, value]) => [SNAKE_IDS.get(name) ?? name, value]))
+function camel(jsonFields: Record<string, unknown>): Record<string, unknown> {
+  return Object.fromEntries(Object.entries(jsonFields).map(([name, value]) => [SNAKE_IDS.get(name) ?? name, value]))
 }
 
-function withBinaryIds(given: Record<string, unknown>): Record<string, unknown> {
-  const item = { ...given }
+function withBinaryIds(jsonFields: Record<string, unknown>): Record<string, unknown> {
+  const item = { ...jsonFields }
   for (const name of IDS) {
     const id = item[name]
     if (typeof id !== 'string') continue
@@ -218,8 +218,8 @@ function withBinaryIds(given: Record<string, unknown>): Record<string, unknown> 
 }
 
 /** A link with an invalid id keeps its attributes. */
-function linkOf(given: Record<string, unknown>): Record<string, unknown> {
-  const link = camel(given)
+function linkOf(jsonFields: Record<string, unknown>): Record<string, unknown> {
+  const link = camel(jsonFields)
   return attempt(() => withBinaryIds(link)) ?? { attributes: link['attributes'] ?? [] }
 }
 
@@ -240,8 +240,8 @@ const RESOURCE_BYTES = 4_000
 function resourceOf(sent: MessageShape<typeof ResourceSchema> | undefined) {
   const attributes = new Attributes(sent?.attributes ?? [])
   const text = (name: string, max: number): string | undefined => {
-    const found = attributes.text(name)
-    return found === undefined ? undefined : shortenedText(found, max)
+    const attributeText = attributes.text(name)
+    return attributeText === undefined ? undefined : shortenedText(attributeText, max)
   }
   return {
     service: text('service.name', LIMITS.textChars),
@@ -254,7 +254,7 @@ function resourceOf(sent: MessageShape<typeof ResourceSchema> | undefined) {
 }
 
 function repeated(attributes: JsonObject): JsonObject {
-  const kept: [string, Json][] = []
+  const shortPairs: [string, Json][] = []
   let room = RESOURCE_BYTES
   let dropped = 0
   for (const [name, value] of Object.entries(attributes)) {
@@ -262,10 +262,10 @@ function repeated(attributes: JsonObject): JsonObject {
     if (bytes > room) dropped++
     else {
       room -= bytes
-      kept.push([name, value])
+      shortPairs.push([name, value])
     }
   }
-  return { ...Object.fromEntries(kept), ...(dropped > 0 ? { dropped } : {}) }
+  return { ...Object.fromEntries(shortPairs), ...(dropped > 0 ? { dropped } : {}) }
 }
 
 function scopeOf(scope: MessageShape<typeof ScopeSchema> | undefined): JsonObject | undefined {
@@ -318,10 +318,12 @@ class MessageCount {
 }
 
 function messagesIn(schema: DescMessage): ReadonlyMap<number, DescMessage> {
-  let found = embedded.get(schema)
-  if (found === undefined) {
-    found = new Map(schema.fields.flatMap(({ number, message }) => (message ? [[number, message] as const] : [])))
-    embedded.set(schema, found)
+  let embeddedFields = embedded.get(schema)
+  if (embeddedFields === undefined) {
+    embeddedFields = new Map(
+      schema.fields.flatMap(({ number, message }) => (message ? [[number, message] as const] : [])),
+    )
+    embedded.set(schema, embeddedFields)
   }
-  return found
+  return embeddedFields
 }

@@ -147,9 +147,9 @@ function complete({ payload }: OtlpEvent, other: OtlpEvent): void {
     const value = more?.[whole] ?? 0
     if (count === 0 && value > 0) usage[whole] = value
     if (value === 0 || (count !== 0 && count !== value)) continue
-    for (const part of PARTS[whole]) {
-      const tokens = more?.[part] ?? 0
-      if (tokens > 0 && (known?.[part] ?? 0) === 0) usage[part] = tokens
+    for (const callPart of PARTS[whole]) {
+      const tokens = more?.[callPart] ?? 0
+      if (tokens > 0 && (known?.[callPart] ?? 0) === 0) usage[callPart] = tokens
     }
   }
   // A sum that one of them says without the other's part.

@@ -255,21 +255,21 @@ function readEvents(span: Span, attributes: Attributes) {
   const events: Json[] = []
   let error: JsonObject | undefined
   for (const { name, timeUnixNano, attributes: pairs } of span.events.slice(0, EVENTS_MAX)) {
-    const own = new Attributes(pairs)
-    const message = eventMessage(name, own, undefined)
+    const spanAttributes = new Attributes(pairs)
+    const message = eventMessage(name, spanAttributes, undefined)
     if (message !== null) (message.isOutput ? answers : messages).push(message.message)
     else if (name === 'exception' && error === undefined) {
       error = set({
-        message: own.take('exception.message') ?? span.status?.message,
-        type: own.take('exception.type'),
-        stack: own.take('exception.stacktrace'),
+        message: spanAttributes.take('exception.message') ?? span.status?.message,
+        type: spanAttributes.take('exception.type'),
+        stack: spanAttributes.take('exception.stacktrace'),
       })
     } else {
       // All messages of a model call in one event, the form since 1.37.
-      const [sent, answer] = [inputMessages(own), outputOf(own)]
+      const [sent, answer] = [inputMessages(spanAttributes), outputOf(spanAttributes)]
       if (sent) messages.push(...sent)
       if (answer !== undefined) answers.push(answer)
-      events.push(set({ name, timestamp: millis(timeUnixNano), attributes: own.rest() }))
+      events.push(set({ name, timestamp: millis(timeUnixNano), attributes: spanAttributes.rest() }))
     }
   }
   const type = attributes.text('error.type')

@@ -74,8 +74,8 @@ function changeOf(
 function inputChange(row: ApprovalRow, { eventId }: NewEvent, { policyVersions }: ApprovalNote): Change | null {
   if (row.recordsInput === 0 || row.inputEventId !== null) return null
   const { policyId, policyVersion } = row
-  const said = policyId !== null && policyVersions !== null ? policyVersions[policyId] : undefined
-  return { inputEventId: eventId, policyVersion: policyVersion ?? said ?? null }
+  const askingVersion = policyId !== null && policyVersions !== null ? policyVersions[policyId] : undefined
+  return { inputEventId: eventId, policyVersion: policyVersion ?? askingVersion ?? null }
 }
 
 const ranBeforeDecision = ({ ranAt, decidedAt }: ApprovalRow): boolean =>

@@ -35,8 +35,8 @@ async function findLinkedInputs(
       return read<RecordedInputRow & { seq: number }>(columns, link)
     }),
   )
-  const found = rows.filter((row) => typeof row === 'object' && row !== null)
-  await withPayloads(sql, environmentId, found)
+  const rowObjects = rows.filter((row) => typeof row === 'object' && row !== null)
+  await withPayloads(sql, environmentId, rowObjects)
   return rows.map((row) => {
     if (row === null || row === 'too_large') return row
     return { eventId: row.eventId, receivedAt: row.receivedAt, payload: row.payload }
@@ -71,9 +71,9 @@ async function findRecordedInput(
   )
   const rows = await withPayloads(sql, environmentId, selected)
   const key = keyOf({ approvalId, toolName, inputHash })
-  const found = rows.filter(({ payload }) => keyOfDecision(payload) === key)
+  const decisionRows = rows.filter(({ payload }) => keyOfDecision(payload) === key)
   // The first stored one: no later event changes what an operator has seen.
-  const first = found.sort((a, b) => a.seq - b.seq)[0]
+  const first = decisionRows.sort((a, b) => a.seq - b.seq)[0]
   return first === undefined ? null : { eventId: first.eventId, receivedAt: first.receivedAt, payload: first.payload }
 }
 
@@ -82,9 +82,9 @@ const keyOf = ({ approvalId, toolName, inputHash }: Omit<InputOfRequest, 'runId'
 
 /** Of the request that a decision names; null: it carries no input. */
 function keyOfDecision(payload: string): string | null {
-  const said = JSON.parse(payload) as Record<string, unknown>
-  if (!('input' in said)) return null
-  const { approvalId, toolName, inputHash } = said
+  const parsedPayload = JSON.parse(payload) as Record<string, unknown>
+  if (!('input' in parsedPayload)) return null
+  const { approvalId, toolName, inputHash } = parsedPayload
   const hash = typeof inputHash === 'string' ? inputHash.toLowerCase() : null
   return keyOf({ approvalId, toolName, inputHash: hash } as Omit<InputOfRequest, 'runId'>)
 }

@@ -44,8 +44,8 @@ export async function erasableOf(sql: Sql, erasure: ErasureRow & Searched, limit
   const { environmentId, kind, subject, field, createdAt, searchedTo } = erasure
   const nothing = { erasure, runs: [], searchedTo, searched: 0, usageFrom: kind === 'agent' ? hourOf(createdAt) : null }
   if (erasure.status !== 'SEARCHING' || subject === null) return nothing
-  const found = await indexedRuns(sql, environmentId, { kind, subject, field }, takenUntil(createdAt), limit)
-  if (found.length > 0) return { ...nothing, runs: found.map((run) => ({ ...run, isFound: true })) }
+  const subjectRuns = await indexedRuns(sql, environmentId, { kind, subject, field }, takenUntil(createdAt), limit)
+  if (subjectRuns.length > 0) return { ...nothing, runs: subjectRuns.map((run) => ({ ...run, isFound: true })) }
   return needsSearch(erasure) ? nextErasable(sql, erasure, limit, nothing) : nothing
 }
 
@@ -73,26 +73,26 @@ async function indexedRuns(
   // By order as in OF_RUN_ID, and one by one, without a subquery: Citus looks up no prompts of what one returns.
   if (kind === 'run') return runs('r.run_id >= :sought AND r.run_id <= :sought', 'r.run_id', subject)
   if (kind === 'agent') {
-    const found: Found[] = []
+    const foundRuns: Found[] = []
     for (const agentId of await namedAgents(sql, environmentId, subject)) {
-      found.push(...(await runs('r.agent_id = :sought', 'r.started_at, r.id', agentId)))
+      foundRuns.push(...(await runs('r.agent_id = :sought', 'r.started_at, r.id', agentId)))
     }
-    return found.slice(0, limit)
+    return foundRuns.slice(0, limit)
   }
   if (kind === 'client') return []
-  const own: Found[] = []
+  const ownRuns: Found[] = []
   for (const key of kind === 'user' ? ['session_key', 'user_key'] : ['session_key']) {
     const further = await runs(`r.${key} = :sought`, 'r.started_at, r.id', textKey(subject))
-    own.push(...further.filter(({ id }) => own.every((run) => run.id !== id)))
+    ownRuns.push(...further.filter(({ id }) => ownRuns.every((run) => run.id !== id)))
   }
-  if (own.length > 0) return own.slice(0, limit)
+  if (ownRuns.length > 0) return ownRuns.slice(0, limit)
   const session = `=${subject}`
   const named = sql.dialect === 'sqlite' ? 'own_session = :session' : 'md5(own_session) = md5(:session)'
   const text = `SELECT DISTINCT run FROM events WHERE environment_id = ${eventEnvironment(sql)} AND own_session > '='
     AND ${named} LIMIT :limit`
   const numbers = await sql.all<{ run: number }>(text, { ...of, session })
-  const found = numbers.map(({ run }) => runs('r.number >= :sought AND r.number <= :sought', 'r.number', run))
-  return (await Promise.all(found)).flat()
+  const runRanges = numbers.map(({ run }) => runs('r.number >= :sought AND r.number <= :sought', 'r.number', run))
+  return (await Promise.all(runRanges)).flat()
 }
 
 async function nextErasable(
@@ -137,12 +137,12 @@ async function previewErasure(
   subject: ErasureSubject,
   most: number,
 ): Promise<ErasurePreview> {
-  const found = await indexedRuns(sql, environmentId, subject, Number.MAX_SAFE_INTEGER, most + 1)
-  const counted = found.slice(0, most)
+  const subjectRuns = await indexedRuns(sql, environmentId, subject, Number.MAX_SAFE_INTEGER, most + 1)
+  const counted = subjectRuns.slice(0, most)
   const events = counted.reduce((sum, run) => sum + run.events, 0)
   const text = 'SELECT COUNT(*) AS count FROM (SELECT 1 FROM runs WHERE environment_id = :env LIMIT :most) AS searched'
   const toSearch = needsSearch(subject) ? await countOf(sql, text, { env: environmentId, most }) : 0
-  return { runs: counted.length, events, more: found.length > most, toSearch }
+  return { runs: counted.length, events, more: subjectRuns.length > most, toSearch }
 }
 
 const COLUMNS = selectList(`id environment_id kind subject subject_hash field status requested_by reason created_at

@@ -57,17 +57,17 @@ export async function removeRecords(
 async function removeApprovals(sql: Sql, environmentId: string, column: string, names: readonly string[]) {
   const values = column.endsWith('_key') ? names.map(textKey) : names
   const selected = `SELECT ${selectList('id client_id client_request_id key_family imported_at')} FROM approvals`
-  const found = await findNamed<{ id: string; importedAt: number | null } & Parameters<typeof requestKey>[0]>(
+  const namedRecords = await findNamed<{ id: string; importedAt: number | null } & Parameters<typeof requestKey>[0]>(
     sql,
     environmentId,
     selected,
     column,
     values,
   )
-  if (found.length === 0) return []
+  if (namedRecords.length === 0) return []
   await noteRemoval(sql, environmentId)
-  const ids = found.map(({ id }) => id)
-  const keys = found
+  const ids = namedRecords.map(({ id }) => id)
+  const keys = namedRecords
     // Clients find an imported request without its family.
     .flatMap((row) => [row, ...(row.importedAt === null ? [] : [{ ...row, keyFamily: null }])])
     .map((row) => ({ key: erasedKey('approval', requestKey(row)), until: FOR_EVER }))
@@ -84,8 +84,8 @@ const REMOVED = selectList('id record_key record_kind fingerprint run_id agent_i
 
 async function removeIssueRecords(sql: Sql, environmentId: string, column: string, names: readonly string[]) {
   const selected = 'SELECT id FROM issue_records'
-  const found = await findNamed<{ id: string }>(sql, environmentId, selected, column, names)
-  const ids = found.map(({ id }) => id).toSorted()
+  const namedRecords = await findNamed<{ id: string }>(sql, environmentId, selected, column, names)
+  const ids = namedRecords.map(({ id }) => id).toSorted()
   const removed: RemovedRecord[] = []
   for (const chunk of chunksOf(ids)) {
     const of = { env: environmentId, ids: chunk }
@@ -203,9 +203,11 @@ async function removeDeliveries(
     for (const status of STATUSES) {
       const rows = await sql.all<{ id: string; data: string }>(text, { ...of, status, webhookId })
       const about = rows.filter(({ data }) => {
-        const said = JSON.parse(data) as Partial<Record<string, string | null>>
-        const quoted = (member === null ? null : said[member]) ?? null
-        return ids.has(said['approvalId'] ?? said['issueId'] ?? '') || (quoted !== null && named.has(quoted))
+        const parsedData = JSON.parse(data) as Partial<Record<string, string | null>>
+        const quoted = (member === null ? null : parsedData[member]) ?? null
+        return (
+          ids.has(parsedData['approvalId'] ?? parsedData['issueId'] ?? '') || (quoted !== null && named.has(quoted))
+        )
       })
       for (const chunk of chunksOf(about.map(({ id }) => id))) {
         await sql.run(remove, { ...of, webhookId, ids: chunk })

@@ -80,8 +80,8 @@ interface Removed {
 async function removeOldest(sql: Sql, { table, where, params, time }: OldRows, most: number): Promise<Removed> {
   const oldest = `SELECT id FROM ${table} WHERE ${where} ORDER BY ${time}, id LIMIT :most`
   // Without the first condition, Citus would look for the ids on every machine.
-  const own = table === 'audit_log' ? '' : 'environment_id = :env AND '
-  const text = `DELETE FROM ${table} WHERE ${own}id IN (${oldest})`
+  const tenantCondition = table === 'audit_log' ? '' : 'environment_id = :env AND '
+  const text = `DELETE FROM ${table} WHERE ${tenantCondition}id IN (${oldest})`
   const removed = await sql.run(text, { ...params, most })
   return { removed, counted: removed }
 }
@@ -96,7 +96,7 @@ async function removeIssue(sql: Sql, environmentId: string, rows: OldRows, most:
   const prints = `(SELECT fingerprint FROM issue_fingerprints WHERE environment_id = :env AND issue_id = :id)`
   const merged = `(SELECT id FROM issues WHERE environment_id = :env AND (id = :id OR merged_into = :id))`
   let left = most
-  const own = { env: environmentId, id }
+  const rowKey = { env: environmentId, id }
   for (const [table, key, condition] of [
     ['issue_records', 'id', `fingerprint IN ${prints}`],
     ['issue_affected', 'fingerprint, kind, subject_key', `fingerprint IN ${prints}`],
@@ -105,13 +105,13 @@ async function removeIssue(sql: Sql, environmentId: string, rows: OldRows, most:
     if (left <= 0) break
     const some = `SELECT ${key} FROM ${table} WHERE environment_id = :env AND ${condition} LIMIT :left`
     const remove = `DELETE FROM ${table} WHERE environment_id = :env AND (${key}) IN (${some})`
-    left -= await sql.run(remove, { ...own, left })
+    left -= await sql.run(remove, { ...rowKey, left })
   }
   if (left <= 0) return { removed: most, counted: 0 }
   const removed = most - left
   const ofIssue = 'DELETE FROM issue_fingerprints WHERE environment_id = :env AND issue_id = :id'
-  const fingerprints = await sql.run(ofIssue, own)
-  const targets = await sql.run('DELETE FROM issues WHERE environment_id = :env AND merged_into = :id', own)
-  await sql.run('DELETE FROM issues WHERE environment_id = :env AND id = :id', own)
+  const fingerprints = await sql.run(ofIssue, rowKey)
+  const targets = await sql.run('DELETE FROM issues WHERE environment_id = :env AND merged_into = :id', rowKey)
+  await sql.run('DELETE FROM issues WHERE environment_id = :env AND id = :id', rowKey)
   return { removed: removed + fingerprints + targets + 1, counted: 1 }
 }

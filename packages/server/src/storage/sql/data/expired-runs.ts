@@ -69,8 +69,8 @@ export async function expiredOf(
   )
   if (!keepOpenIssueRuns || old.length === 0) return old
   const keys = old.map(({ runId }) => textKey(runId))
-  const kept = await ofOpenIssues(sql, environmentId, keys)
-  return old.filter(({ runId }) => !kept.has(textKey(runId)))
+  const heldKeys = await ofOpenIssues(sql, environmentId, keys)
+  return old.filter(({ runId }) => !heldKeys.has(textKey(runId)))
 }
 
 /** Only the newest runs of the issues seen last. Failures open issues, so otherwise every failed run would stay. */
@@ -93,8 +93,8 @@ async function ofOpenIssues(sql: Sql, environmentId: string, keys: string[]): Pr
       AND seen.subject_key = a.subject_key
       AND (SELECT COUNT(*) FROM (${newer}) page) < :kept`
   const params = { env: environmentId, ...from, kept: LIMITS.keptRunsOfIssue }
-  const found = await allIn<{ key: string }>(sql, text, { ...params, keys })
-  return new Set(found.map(({ key }) => key))
+  const heldRows = await allIn<{ key: string }>(sql, text, { ...params, keys })
+  return new Set(heldRows.map(({ key }) => key))
 }
 
 async function listExpiredRuns(
@@ -143,35 +143,35 @@ async function removeExpiredPayloads(sql: Sql, environmentId: string, now: numbe
   const { ids, most, reachedAt } = slice
   const progress = await lockProgress(sql, environmentId)
   const changed: ExaminedRun[] = []
-  const rest: string[] = []
+  const otherKeys: string[] = []
   let events = 0
   const { expired, kept } = await lockRunsOf(sql, environmentId, 'payloads', now, ids)
   for (const run of kept) {
     // An event arrived after a slice that took words out of the search.
-    if (events >= most || !(await indexAgain(sql, environmentId, run, most, now))) rest.push(run.id)
+    if (events >= most || !(await indexAgain(sql, environmentId, run, most, now))) otherKeys.push(run.id)
   }
   for (const run of expired) {
-    if (events >= most) rest.push(run.id)
+    if (events >= most) otherKeys.push(run.id)
     else {
       const taken = await dropPayloads(sql, environmentId, run, most - events, now)
       events += taken.events
-      if (!taken.isWhole) rest.push(run.id)
+      if (!taken.isWhole) otherKeys.push(run.id)
       changed.push(run)
     }
   }
   await addProgress(sql, environmentId, progress, now, { payloads: events }, reachedAt)
-  return { events, rest, changedRunIds: changed.map(({ runId }) => runId) }
+  return { events, rest: otherKeys, changedRunIds: changed.map(({ runId }) => runId) }
 }
 
 /** `kept`: those that are no longer expired by the current settings. */
 async function lockRunsOf(sql: Sql, environmentId: string, what: RetainedRuns, now: number, ids: string[]) {
   const settings = await currentSettings(sql, environmentId)
   const cutoff = cutoffOf(settings, what, now)
-  const found = await lockRuns<ExaminedRun>(sql, environmentId, ids, COLUMNS)
-  if (cutoff === null) return { expired: [], kept: found }
-  const expired = await expiredOf(sql, environmentId, found, what, { ...settings, cutoff })
+  const lockedRuns = await lockRuns<ExaminedRun>(sql, environmentId, ids, COLUMNS)
+  if (cutoff === null) return { expired: [], kept: lockedRuns }
+  const expired = await expiredOf(sql, environmentId, lockedRuns, what, { ...settings, cutoff })
   const numbers = new Set(expired.map(({ number }) => number))
-  return { expired, kept: found.filter(({ number }) => !numbers.has(number)) }
+  return { expired, kept: lockedRuns.filter(({ number }) => !numbers.has(number)) }
 }
 
 async function currentSettings(sql: Sql, environmentId: string): Promise<RetentionSettings> {

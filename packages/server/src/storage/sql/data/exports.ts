@@ -204,8 +204,8 @@ async function insertNew(
       await insertRows(sql, parts.name, [stored], 'ON CONFLICT DO NOTHING')
       // Keys of two families asked with the same id: the second request keeps its own key.
       if (table === 'approval' && (await findRow(sql, target, row)) === null) {
-        const own = { ...stored, requestKey: requestKey(requestOf(row)) }
-        await insertRows(sql, parts.name, [own], 'ON CONFLICT DO NOTHING')
+        const approvalRow = { ...stored, requestKey: requestKey(requestOf(row)) }
+        await insertRows(sql, parts.name, [approvalRow], 'ON CONFLICT DO NOTHING')
       }
       run?.writtenNames.add(String(row['name']))
       written++

@@ -177,8 +177,8 @@ function inFullPages(blocks: readonly PlacedBlock[]): PlacedBlock[] {
 function bytesInPage(bytes: number): number {
   if (bytes <= PAGE_BYTES) return bytes
   const least = 489
-  const kept = least + ((bytes - least) % (4_096 - 4))
-  return kept <= PAGE_BYTES ? kept : least
+  const pageBytes = least + ((bytes - least) % (4_096 - 4))
+  return pageBytes <= PAGE_BYTES ? pageBytes : least
 }
 
 async function changeRows(sql: Sql, environmentId: string, placed: readonly PlacedBlock[]): Promise<void> {

@@ -58,8 +58,8 @@ export async function removeRuns(
   numbers: readonly number[],
 ): Promise<RunRemoval> {
   if (erasureId !== null) await holdEnvironment(sql, environmentId)
-  const found = await runsByNumber<RemovedRun>(sql, environmentId, numbers, RUN)
-  const complete = found.filter(({ number, events }) => (counted.get(number)?.runEvents ?? events) === events)
+  const removedRuns = await runsByNumber<RemovedRun>(sql, environmentId, numbers, RUN)
+  const complete = removedRuns.filter(({ number, events }) => (counted.get(number)?.runEvents ?? events) === events)
   // In a damaged store, these may differ from what the run says.
   const runs = complete.map((run) => ({ ...run, events: counted.get(run.number)?.events ?? run.events }))
   const rows = runs.map(({ id, number, events }) => ({ environmentId, number, id, erasureId, events, removedAt: now }))
@@ -82,7 +82,7 @@ export async function removeRuns(
     const keys = runs.map(({ runId, lastEventAt }) => {
       return { key: erasedKey('run', runId), until: Math.max(now, lastEventAt) }
     })
-    const grown = found.filter((run) => !complete.includes(run))
+    const grown = removedRuns.filter((run) => !complete.includes(run))
     const held = grown.map(({ runId }) => ({ key: erasedKey('run', runId), until: HELD }))
     await addErasedKeys(sql, environmentId, [...keys, ...held])
     const ids = runs.map(({ id }) => id)
@@ -101,11 +101,11 @@ async function takeOut(
 ): Promise<void> {
   const counts = noCounts()
   for (const run of runs) {
-    const found = counted.get(run.number)
-    if (found === undefined) continue
-    const isOfAgent = (time: number) => found.agentFrom === null || time >= found.agentFrom
+    const countedRun = counted.get(run.number)
+    if (countedRun === undefined) continue
+    const isOfAgent = (time: number) => countedRun.agentFrom === null || time >= countedRun.agentFrom
     if (isOfAgent(run.startedAt)) countRun(counts, run, -1)
-    for (const { times, ...event } of found.usage) {
+    for (const { times, ...event } of countedRun.usage) {
       if (isOfAgent(event.time)) countForAgent(counts, run.agentId, event, -times)
       countVersionCall(counts, event, -times)
     }
@@ -126,15 +126,15 @@ export async function deleteEvents(
   const of = which === 'all' ? '' : erasureId === null ? ' AND erasure_id IS NULL' : ' AND erasure_id = :erasureId'
   const text = `SELECT number, events FROM removed_runs WHERE environment_id = :env${of} ORDER BY number LIMIT :limit`
   const params = { env: environmentId, erasureId, limit: RUNS_AT_ONCE + 1 }
-  const found = await sql.all<{ number: number; events: number }>(text, params)
+  const eventCounts = await sql.all<{ number: number; events: number }>(text, params)
   let left = limit
   const whole: number[] = []
-  for (const { number, events } of found.slice(0, RUNS_AT_ONCE)) {
+  for (const { number, events } of eventCounts.slice(0, RUNS_AT_ONCE)) {
     if (events > left) break
     left -= events
     whole.push(number)
   }
-  const [first] = found
+  const [first] = eventCounts
   if (whole.length === 0 && first) {
     await removeFromSearch(sql, environmentId, first.number, limit)
     const events = await deleteSome(sql, environmentId, first.number, limit)
@@ -144,14 +144,14 @@ export async function deleteEvents(
       const fewer = 'UPDATE removed_runs SET events = events - :events WHERE environment_id = :env AND number = :number'
       await sql.run(fewer, { events, env: environmentId, number: first.number })
     }
-    return { events, runsLeft: !isWhole || found.length > 1 }
+    return { events, runsLeft: !isWhole || eventCounts.length > 1 }
   }
   await removeRunsFromSearch(sql, environmentId, whole)
   let events = 0
   const remove = `DELETE FROM events WHERE environment_id = ${eventEnvironment(sql)} AND run IN (:runs)`
   for (const chunk of chunksOf(whole)) events += await sql.run(remove, { env: environmentId, runs: chunk })
   await forget(sql, environmentId, whole)
-  return { events, runsLeft: found.length > whole.length }
+  return { events, runsLeft: eventCounts.length > whole.length }
 }
 
 const RUNS_AT_ONCE = 500

@@ -74,8 +74,8 @@ async function usageBetween(sql: Sql, environmentId: string, from: number, to: n
   const text = `SELECT CAST(COALESCE(SUM(runs), 0) AS BIGINT) AS runs, CAST(COALESCE(SUM(events), 0) AS BIGINT) AS events
     FROM usage_hours WHERE environment_id = :env AND hour >= :from AND hour <= :to`
   const hours = { from: hourOf(from), to: hourOf(to) }
-  const found = await sql.get<{ runs: number; events: number }>(text, { env: environmentId, ...hours })
-  return found ?? { runs: 0, events: 0 }
+  const runCounts = await sql.get<{ runs: number; events: number }>(text, { env: environmentId, ...hours })
+  return runCounts ?? { runs: 0, events: 0 }
 }
 
 async function bytesPerEvent(sql: Sql, environmentId: string, runs: readonly ExaminedRun[]): Promise<number> {
@@ -107,8 +107,8 @@ async function countRows(
     const text = `SELECT COUNT(*) AS count, MIN(at) AS oldest FROM (
       SELECT ${at} AS at FROM ${table} WHERE ${where} ORDER BY ${time}, id LIMIT :limit) AS page`
     const limited = { ...params, limit: LIMITS.retentionCounted + 1 }
-    const found = await sql.get<{ count: number; oldest: number | null }>(text, limited)
-    const { count = 0, oldest = null } = found ?? {}
+    const rowCounts = await sql.get<{ count: number; oldest: number | null }>(text, limited)
+    const { count = 0, oldest = null } = rowCounts ?? {}
     if (count > LIMITS.retentionCounted) counted.exact = false
     counted.count += Math.min(count, LIMITS.retentionCounted)
     if (oldest !== null && (counted.oldest === null || oldest < counted.oldest)) counted.oldest = oldest

@@ -45,10 +45,11 @@ export async function settingsOf(
   const text = `SELECT ${SETTINGS} FROM retention_settings
     WHERE workspace_id = :workspaceId AND environment_id IN (:env, '${DEFAULT}')`
   const stored = await sql.all<StoredSettings>(text, { workspaceId, env: environmentId })
-  const own = stored.find((row) => row.environmentId === environmentId)
+  const environmentSetting = stored.find((row) => row.environmentId === environmentId)
   const ofWorkspace = stored.find((row) => row.environmentId === DEFAULT)
   const workspace = ofWorkspace === undefined ? null : toSettings(sql, workspaceId, ofWorkspace)
-  if (own !== undefined) return { ...toSettings(sql, workspaceId, own), source: 'environment', workspace }
+  if (environmentSetting !== undefined)
+    return { ...toSettings(sql, workspaceId, environmentSetting), source: 'environment', workspace }
   if (workspace !== null) return { ...workspace, source: 'workspace', workspace }
   return { settings: KEEP_ALL, source: 'none', workspace }
 }
@@ -78,8 +79,8 @@ async function changeRetention(
   const of = { workspaceId, env: environmentId ?? DEFAULT }
   await sql.run('DELETE FROM retention_settings WHERE workspace_id = :workspaceId AND environment_id = :env', of)
   if (settings !== null) {
-    const given = Object.fromEntries(SETTING_NAMES.map((name) => [name, settings[name]]))
-    await insertRows(sql, 'retention_settings', [{ workspaceId, environmentId: of.env, ...given }])
+    const setDays = Object.fromEntries(SETTING_NAMES.map((name) => [name, settings[name]]))
+    await insertRows(sql, 'retention_settings', [{ workspaceId, environmentId: of.env, ...setDays }])
   }
   await insertAudit(sql, audit)
   const all = `SELECT id FROM environments WHERE workspace_id = :workspaceId AND removed_at IS NULL

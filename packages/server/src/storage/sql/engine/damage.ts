@@ -7,9 +7,10 @@ import { TABLES } from '../../engine/tables.ts'
 import { findConfiguration, isIntact, nameOfDamage } from '../policies/configurations.ts'
 import { nameOf, rowSum, SUMMED_TABLES, withSum, type SummedTable } from './row-sums.ts'
 
-export function damageText(found: DamagedPayload | DamagedRow): [what: string, error: Error] {
-  if ('table' in found) return ['a stored setting is damaged', new Error(`The ${found.name} of ${found.tenantId}`)]
-  const { environmentId, eventId, seq } = found
+export function damageText(damagedThing: DamagedPayload | DamagedRow): [what: string, error: Error] {
+  if ('table' in damagedThing)
+    return ['a stored setting is damaged', new Error(`The ${damagedThing.name} of ${damagedThing.tenantId}`)]
+  const { environmentId, eventId, seq } = damagedThing
   const name = eventId === null ? `with seq ${seq}` : JSON.stringify(eventId)
   return ['a stored payload is damaged', new Error(`Event ${name} of environment ${environmentId}`)]
 }

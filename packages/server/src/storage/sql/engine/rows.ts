@@ -13,13 +13,13 @@ export async function insertRows(
   rows: readonly object[],
   conflict = '',
 ): Promise<number> {
-  const given = Object.keys(rows[0] ?? {})
-  const members = isSummed(table) ? [...given, 'rowSum'] : given
+  const givenColumns = Object.keys(rows[0] ?? {})
+  const members = isSummed(table) ? [...givenColumns, 'rowSum'] : givenColumns
   const text = `INSERT INTO ${table} (${members.map(columnOf).join(', ')}) VALUES :rows ${conflict}`
   const values = rows.map((row) => {
-    const all = given.map((member) => stored((row as Record<string, unknown>)[member]))
+    const all = givenColumns.map((member) => stored((row as Record<string, unknown>)[member]))
     if (!isSummed(table)) return all
-    return [...all, rowSum(table, Object.fromEntries(given.map((member, index) => [member, all[index]])))]
+    return [...all, rowSum(table, Object.fromEntries(givenColumns.map((member, index) => [member, all[index]])))]
   })
   let [start, written] = [0, 0]
   for (const size of SIZES) {

@@ -94,8 +94,8 @@ export const folded = (text: string): string => text.replaceAll(/[A-Z]/g, (lette
 /** Those conditions of a filter whose values are all given, neither null nor undefined. */
 export function conditionsGiven(conditions: readonly string[], params: NamedParams): string {
   const isGiven = ([, name = '']: RegExpExecArray) => (params[name] ?? null) !== null
-  const kept = conditions.filter((condition) => [...condition.matchAll(NAMED)].every(isGiven))
-  return kept.length === 0 ? 'true' : kept.join(' AND ')
+  const givenConditions = conditions.filter((condition) => [...condition.matchAll(NAMED)].every(isGiven))
+  return givenConditions.length === 0 ? 'true' : givenConditions.join(' AND ')
 }
 
 /** Columns, each as the member of a row. A text has them in words. `prefix`: `r.` of a table r. */

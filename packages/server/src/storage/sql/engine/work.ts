@@ -175,18 +175,22 @@ async function forEachHeld(
   return held
 }
 
-function extendWork(sql: Sql, hold: WorkHold, leaseUntil: number): Promise<number> {
-  return forEachHeld(sql, hold, `UPDATE work SET due_at = :leaseUntil WHERE ${HELD}`, { leaseUntil })
+function extendWork(sql: Sql, workHold: WorkHold, leaseUntil: number): Promise<number> {
+  return forEachHeld(sql, workHold, `UPDATE work SET due_at = :leaseUntil WHERE ${HELD}`, { leaseUntil })
 }
 
-export function postponeWork(sql: Sql, hold: WorkHold, { dueAt, error, counts }: WorkPostponement): Promise<number> {
+export function postponeWork(
+  sql: Sql,
+  workHold: WorkHold,
+  { dueAt, error, counts }: WorkPostponement,
+): Promise<number> {
   const text = `UPDATE work SET due_at = :dueAt, lease_owner = NULL, last_error = :error, attempts = attempts - :uncounted
     WHERE ${HELD}`
-  return forEachHeld(sql, hold, text, { dueAt, error, uncounted: counts ? 0 : 1 })
+  return forEachHeld(sql, workHold, text, { dueAt, error, uncounted: counts ? 0 : 1 })
 }
 
-export function finishWork(sql: Sql, hold: WorkHold): Promise<number> {
-  return forEachHeld(sql, hold, `DELETE FROM work WHERE ${HELD}`)
+export function finishWork(sql: Sql, workHold: WorkHold): Promise<number> {
+  return forEachHeld(sql, workHold, `DELETE FROM work WHERE ${HELD}`)
 }
 
 /** Its holder, if there is one, notices when it next reports. */

@@ -40,19 +40,23 @@ async function readFailures(sql: Sql, environmentId: string, uuid: string, span:
   if (run === null) return null
   const { lastEventAt } = run
   const { from, to } = span ?? { from: lastEventAt, to: lastEventAt }
-  const kept: StoredEvent[] = []
+  const openFailures: StoredEvent[] = []
   let after = { time: Math.min(from, await beginning(sql, environmentId, uuid, to)), seq: 0 }
   let bytes = 0
-  for (let count = 0; count < EVENTS_READ && kept.length < EVENTS_KEPT && bytes < BYTES_KEPT; count += PAGE.limit) {
+  for (
+    let count = 0;
+    count < EVENTS_READ && openFailures.length < EVENTS_KEPT && bytes < BYTES_KEPT;
+    count += PAGE.limit
+  ) {
     const { rows, more } = await listEvents(sql, environmentId, uuid, { ...PAGE, after })
     const failed = rows.filter((event) => event.time <= to && (span === null || mayFail(event)))
-    kept.push(...failed)
+    openFailures.push(...failed)
     bytes += failed.reduce((sum, { payload }) => sum + payload.length, 0)
     const last = rows.at(-1)
     if (!more || last === undefined || last.time > to) break
     after = { time: last.time, seq: last.seq }
   }
-  return { run, events: kept.slice(-EVENTS_KEPT) }
+  return { run, events: openFailures.slice(-EVENTS_KEPT) }
 }
 
 async function beginning(sql: Sql, environmentId: string, run: string, to: number): Promise<number> {

@@ -71,12 +71,12 @@ async function countSubjects(sql: Sql, place: AffectedPlace, kind: Kind, detecti
 }
 
 async function listAffectedRuns(sql: Sql, environmentId: string, issueId: string, page: PageBySeen) {
-  const { rows: found, more } = await listSubjects(sql, environmentId, issueId, 'run', page)
+  const { rows: affectedRows, more } = await listSubjects(sql, environmentId, issueId, 'run', page)
   const text = 'SELECT id, run_id AS "runId", status FROM runs WHERE environment_id = :env AND run_id IN (:runIds)'
-  const runIds = found.map(({ subject }) => subject)
+  const runIds = affectedRows.map(({ subject }) => subject)
   const runs = await allIn<Pick<RunRow, 'id' | 'runId' | 'status'>>(sql, text, { env: environmentId, runIds })
   const byId = new Map(runs.map((run) => [run.runId, run]))
-  const rows = found.map(({ subject, ...seen }) => {
+  const rows = affectedRows.map(({ subject, ...seen }) => {
     const run = byId.get(subject)
     return { ...seen, runId: subject, internalRunId: run?.id ?? null, status: run?.status ?? null }
   })
@@ -84,13 +84,13 @@ async function listAffectedRuns(sql: Sql, environmentId: string, issueId: string
 }
 
 async function listAffectedAgents(sql: Sql, environmentId: string, issueId: string, page: PageBySeen) {
-  const { rows: found, more } = await listSubjects(sql, environmentId, issueId, 'agent', page)
+  const { rows: affectedRows, more } = await listSubjects(sql, environmentId, issueId, 'agent', page)
   const text = `SELECT id, agent_key AS key, COALESCE(display_name, name) AS name
     FROM agents WHERE environment_id = :env AND agent_key IN (:keys)`
-  const keys = found.map(({ key }) => key)
+  const keys = affectedRows.map(({ key }) => key)
   const agents = await allIn<{ id: string; key: string; name: string }>(sql, text, { env: environmentId, keys })
   const byKey = new Map(agents.map((agent) => [agent.key, agent]))
-  const rows = found.map(({ subject, ...seen }) => {
+  const rows = affectedRows.map(({ subject, ...seen }) => {
     const agent = byKey.get(seen.key)
     return { ...seen, agentId: subject, internalAgentId: agent?.id ?? null, name: agent?.name ?? null }
   })
@@ -114,18 +114,18 @@ async function listSubjects(sql: Sql, environmentId: string, issueId: string, ki
     WHERE a.environment_id = :env AND a.fingerprint = :fingerprint AND a.kind = :kind
       ${after ? 'AND (a.last_seen, a.subject_key) < (:at, :key)' : ''} ${once}
     ORDER BY a.last_seen DESC, a.subject_key DESC LIMIT :limit`
-  const found = await fromEachFingerprint<Subject>(sql, {
+  const affectedSubjects = await fromEachFingerprint<Subject>(sql, {
     fingerprints,
     text,
     params: { env: environmentId, kind, at: after?.at, key: after?.key, issueId: once === '' ? null : issueId },
     order: '"lastSeen" DESC, key DESC',
     limit: limit + 1,
   })
-  const { rows, more } = firstRows(found, limit)
+  const { rows, more } = firstRows(affectedSubjects, limit)
   return { rows: once === '' ? rows : await withSums(sql, environmentId, issueId, kind, rows), more }
 }
 
-async function withSums(sql: Sql, environmentId: string, issueId: string, kind: Kind, found: Subject[]) {
+async function withSums(sql: Sql, environmentId: string, issueId: string, kind: Kind, affectedSubjects: Subject[]) {
   const text = `SELECT a.subject_key AS key, CAST(SUM(a.occurrences) AS BIGINT) AS occurrences,
       MIN(a.first_seen) AS "firstSeen"
     FROM issue_affected a JOIN issue_fingerprints f
@@ -133,9 +133,9 @@ async function withSums(sql: Sql, environmentId: string, issueId: string, kind: 
     WHERE a.environment_id = :env AND f.issue_id = :issueId AND a.kind = :kind
       AND a.subject_key IN (:keys)
     GROUP BY a.subject_key`
-  const keys = found.map(({ key }) => key)
+  const keys = affectedSubjects.map(({ key }) => key)
   const of = { env: environmentId, issueId, kind, keys }
   const sums = await allIn<Pick<Subject, 'key' | 'occurrences' | 'firstSeen'>>(sql, text, of)
   const byKey = new Map(sums.map((sum) => [sum.key, sum]))
-  return found.map((row) => ({ ...row, ...byKey.get(row.key) }))
+  return affectedSubjects.map((row) => ({ ...row, ...byKey.get(row.key) }))
 }

@@ -141,9 +141,9 @@ async function holdFingerprints(sql: Sql, environmentId: string, issueIds: strin
   }
   await savepoint('SAVEPOINT held')
   const before = await list()
-  const hold = `UPDATE issue_fingerprints SET issue_id = issue_id
+  const lockSets = `UPDATE issue_fingerprints SET issue_id = issue_id
     WHERE environment_id = :env AND fingerprint = :fingerprint`
-  for (const fingerprint of before.flat().toSorted()) await sql.run(hold, { env: environmentId, fingerprint })
+  for (const fingerprint of before.flat().toSorted()) await sql.run(lockSets, { env: environmentId, fingerprint })
   const after = await list()
   // An issue without fingerprints was merged after it was read, because an unmerged issue has one.
   const isMerged = after.some((fingerprints) => fingerprints.length === 0)

@@ -45,9 +45,9 @@ export async function openIssue(sql: Sql, environmentId: string, decision: Issue
   const opened = { id: newIssueId, title, detectionType, state: 'OPEN', stateAt: now, openedAt: now }
   const counts = { ...growth, runs: 0, agents: 0, regressions: 0 }
   await insertRows(sql, 'issues', [{ environmentId, ...opened, ...counts }])
-  const own = `UPDATE issue_fingerprints SET issue_id = :newIssueId, home_issue_id = :newIssueId
+  const moveSets = `UPDATE issue_fingerprints SET issue_id = :newIssueId, home_issue_id = :newIssueId
     WHERE environment_id = :env AND fingerprint = :fingerprint`
-  await sql.run(own, { newIssueId, env: environmentId, fingerprint })
+  await sql.run(moveSets, { newIssueId, env: environmentId, fingerprint })
 }
 
 /** True: a resolved issue has come back. */

@@ -121,11 +121,11 @@ async function listNotices(
 
 async function recordNoticesTold(
   sql: Sql,
-  hold: WorkHold,
+  workHold: WorkHold,
   environmentId: string,
   { at, joined, told, gone, later }: NoticesTold,
 ): Promise<boolean> {
-  if ((await finishWork(sql, hold)) === 0) return false
+  if ((await finishWork(sql, workHold)) === 0) return false
   const end = `DELETE FROM work WHERE environment_id = :env AND kind = 'notify_people' AND subject_id IN (:ids)
     AND lease_owner IS NULL`
   for (const ids of chunksOf(joined.toSorted())) await sql.run(end, { env: environmentId, ids })

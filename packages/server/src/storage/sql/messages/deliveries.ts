@@ -95,10 +95,10 @@ export async function announce(
 }
 
 /** False, queuing none: the work is no longer held. */
-async function tellOfRun(sql: Sql, hold: WorkHold, environmentId: string, run: string, { type, ...news }: News) {
+async function tellOfRun(sql: Sql, workHold: WorkHold, environmentId: string, run: string, { type, ...news }: News) {
   // An erasure waits, and then removes the message; or the run is gone already.
   await keepRemovalsWaiting(sql, environmentId)
-  if ((await finishWork(sql, hold)) === 0) return false
+  if ((await finishWork(sql, workHold)) === 0) return false
   const find = `SELECT id FROM runs WHERE environment_id = :env AND ${OF_UUID}`
   if ((await sql.get(find, { env: environmentId, run })) !== null) await announce(sql, environmentId, type, [news])
   return true
@@ -196,12 +196,12 @@ async function startDelivery(sql: Sql, { environmentId, id, owner }: DeliveryHol
 /** Removes the delivery from the queue or puts it back. False, storing nothing: the owner no longer holds it. */
 async function recordAttempt(sql: Sql, attempt: DeliveryAttempt): Promise<boolean> {
   const { environmentId, id, webhookId, owner, at, status, nextAttemptAt, responseStatus, error, disable } = attempt
-  const hold: WorkHold = { kind: 'deliver_webhook', owner, items: [{ environmentId, subjectId: id }] }
+  const workHold: WorkHold = { kind: 'deliver_webhook', owner, items: [{ environmentId, subjectId: id }] }
   // First, because it checks the owner and locks the work.
   const held =
     nextAttemptAt === null
-      ? await finishWork(sql, hold)
-      : await postponeWork(sql, hold, { dueAt: nextAttemptAt, error, counts: false })
+      ? await finishWork(sql, workHold)
+      : await postponeWork(sql, workHold, { dueAt: nextAttemptAt, error, counts: false })
   if (held === 0) return false
   const text = `UPDATE webhook_deliveries SET status = :status, attempts = attempts + 1, last_attempt_at = :at,
       next_attempt_at = :nextAttemptAt, response_status = :responseStatus, error = :error

@@ -21,12 +21,12 @@ async function findNotices(
 ): Promise<NoticeRow[]> {
   if (event === 'approval.requested') return approvalNotices(sql, environmentId, ids, now)
   const one = event === 'alert.firing' || event === 'budget.reached' ? alertNotice : issueNotice
-  const found: NoticeRow[] = []
+  const noticeRows: NoticeRow[] = []
   for (const id of ids) {
     const notice = await one(sql, environmentId, id)
-    if (notice !== null) found.push(notice)
+    if (notice !== null) noticeRows.push(notice)
   }
-  return found
+  return noticeRows
 }
 
 const NOTHING = { until: null, policySeverity: null, alert: null }

@@ -75,8 +75,8 @@ export async function applyToPeople(sql: Sql, people: readonly PersonGranted[]) 
     for (const scope of new Set([...present.keys(), ...wanted.keys()])) {
       const row = present.get(scope) ?? null
       const workspaceId = scope === INSTALLATION ? null : scope
-      const addEntry = (said: object) => {
-        const detail = JSON.stringify({ ...(JSON.parse(template.detail) as object), ...said })
+      const addEntry = (entryDetail: object) => {
+        const detail = JSON.stringify({ ...(JSON.parse(template.detail) as object), ...entryDetail })
         entries.push({ ...template, id: uuidv7(template.at), workspaceId, detail })
       }
       if (row !== null && damaged.includes(row)) {

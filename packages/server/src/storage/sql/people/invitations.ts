@@ -101,13 +101,13 @@ async function revokeInvitation(sql: Sql, workspaceId: string | null, id: string
 async function findInvitation(sql: Sql, id: string, now: number): Promise<FoundInvitation | null> {
   const stored = await sql.get<Stored>(`SELECT ${COLUMNS} FROM operator_invitations WHERE id = :id`, { id })
   if (stored === null) return null
-  const found = toRow(stored)
-  const stands = await standing(sql, found, now)
+  const invitationRow = toRow(stored)
+  const stands = await standing(sql, invitationRow, now)
   if (stands === null) return null
   const text = `SELECT o.id, o.name, a.password AS "passwordHash" FROM operators o
     LEFT JOIN operator_accounts a ON a.operator_id = o.id AND a.provider_id = 'credential' WHERE o.email = :email`
-  const operator = await sql.get<NonNullable<FoundInvitation['operator']>>(text, { email: found.email })
-  return { ...found, ...stands, operator }
+  const operator = await sql.get<NonNullable<FoundInvitation['operator']>>(text, { email: invitationRow.email })
+  return { ...invitationRow, ...stands, operator }
 }
 
 async function findInvitationsFor(sql: Sql, email: string, now: number): Promise<InvitationRow[]> {
@@ -132,14 +132,14 @@ async function acceptInvitation(
   audit: AuditEntry[],
 ): Promise<'accepted' | 'gone' | 'changed' | 'member'> {
   await lockControl(sql)
-  const found = await findInvitation(sql, id, now)
-  if (found === null || found.endedAt !== null || found.expiresAt <= now) return 'gone'
+  const openInvitation = await findInvitation(sql, id, now)
+  if (openInvitation === null || openInvitation.endedAt !== null || openInvitation.expiresAt <= now) return 'gone'
   if ('email' in operator) {
-    const isTheirs = found.email === ANY_EMAIL || operator.email === found.email
+    const isTheirs = openInvitation.email === ANY_EMAIL || operator.email === openInvitation.email
     // Nobody has proved the address, so only the installation makes its account.
-    if (!found.createsAccount && operator.emailVerified === 0) return 'gone'
+    if (!openInvitation.createsAccount && operator.emailVerified === 0) return 'gone'
     if (!isTheirs || !(await insertOperator(sql, operator))) return 'changed'
-  } else if (found.operator?.id !== operator.id) {
+  } else if (openInvitation.operator?.id !== operator.id) {
     return 'changed'
   } else if (
     (await sql.get(`SELECT 1 FROM operators o WHERE o.id = :id AND ${isDeactivated('o.id')}`, operator)) !== null
@@ -147,10 +147,10 @@ async function acceptInvitation(
     return 'gone'
   }
   await sql.run('UPDATE operator_invitations SET ended_at = :now WHERE id = :id', { now, id })
-  const scope = scopeOf(found.workspaceId)
+  const scope = scopeOf(openInvitation.workspaceId)
   const has = 'SELECT role FROM operator_roles WHERE scope = :scope AND operator_id = :id'
   if ((await sql.get(has, { scope, id: operator.id })) !== null) return 'member'
-  await giveRole(sql, scope, operator.id, found.role, now)
+  await giveRole(sql, scope, operator.id, openInvitation.role, now)
   await auditControl(sql, audit)
   return 'accepted'
 }

@@ -30,8 +30,8 @@ interface Table {
 }
 
 function table(name: TableName, columns: string, renamed: Record<string, string> = {}): Table {
-  const own = columns.split(' ').map((column) => [memberOf(column), column])
-  return { name, columns: { ...Object.fromEntries(own), ...renamed } }
+  const columnPairs = columns.split(' ').map((column) => [memberOf(column), column])
+  return { name, columns: { ...Object.fromEntries(columnPairs), ...renamed } }
 }
 
 const OF_USER = { userId: 'operator_id' }
@@ -65,7 +65,7 @@ function findSignIn(sql: Sql, model: SignInModel, find: SignInFind): Promise<Sig
 
 async function createSignIn(sql: Sql, model: SignInModel, record: SignInRecord): Promise<SignInRecord> {
   const table = TABLES[model]
-  const values = kept(table, record)
+  const values = storedRecord(table, record)
   const columns = Object.keys(values)
   const text = `INSERT INTO ${table.name} (${columns.join(', ')})
     VALUES (${columns.map((column) => `:${column}`).join(', ')}) RETURNING ${fields(table)}`
@@ -83,8 +83,8 @@ async function updateSignIn(
 ): Promise<SignInRecord[]> {
   const table = TABLES[model]
   const { text: condition, params } = conditions(table, where)
-  const sets = kept(table, set)
-  const sums = kept(table, increment)
+  const sets = storedRecord(table, set)
+  const sums = storedRecord(table, increment)
   const changes = [
     ...Object.keys(sets).map((column) => `${column} = :${column}`),
     ...Object.keys(sums).map((column) => `${column} = COALESCE(${column}, 0) + :${column}`),
@@ -112,9 +112,9 @@ function fields({ columns }: Table): string {
 }
 
 /** By column. */
-function kept({ columns }: Table, record: SignInRecord): SignInRecord {
-  const given = Object.entries(columns).filter(([field]) => Object.hasOwn(record, field))
-  return Object.fromEntries(given.map(([field, column]) => [column, record[field] ?? null]))
+function storedRecord({ columns }: Table, record: SignInRecord): SignInRecord {
+  const givenColumns = Object.entries(columns).filter(([field]) => Object.hasOwn(record, field))
+  return Object.fromEntries(givenColumns.map(([field, column]) => [column, record[field] ?? null]))
 }
 
 /** All must hold. The library's other operators are refused before they reach this. */
@@ -141,9 +141,9 @@ async function findSession(sql: Sql, tokenHash: string): Promise<SessionRow | nu
   const text = `SELECT s.id AS "sessionId", s.expires_at AS "expiresAt", ${OPERATOR}
     FROM operator_sessions s JOIN operators o ON o.id = s.operator_id WHERE s.token_hash = :tokenHash
       AND NOT ${isDeactivated('o.id')}`
-  const found = await sql.get<OperatorRow & Pick<SessionRow, 'sessionId' | 'expiresAt'>>(text, { tokenHash })
-  if (found === null) return null
-  const { sessionId, expiresAt, ...operator } = found
+  const sessionRow = await sql.get<OperatorRow & Pick<SessionRow, 'sessionId' | 'expiresAt'>>(text, { tokenHash })
+  if (sessionRow === null) return null
+  const { sessionId, expiresAt, ...operator } = sessionRow
   const roles = await rolesOf(sql, operator.id)
   return { id: tokenHash, hash: tokenHash, sessionId, expiresAt, revokedAt: null, operator, ...roles }
 }

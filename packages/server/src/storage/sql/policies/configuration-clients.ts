@@ -29,8 +29,8 @@ async function writeConfigurationClients(
   clients: readonly ConfigurationClientSeen[],
   deleteBefore: number,
 ): Promise<void> {
-  const kept = await withoutErasedClients(sql, environmentId, clients)
-  const rows = kept.map(({ identifiedBy, clientId, keyId, revision, seenAt }) => {
+  const keptClients = await withoutErasedClients(sql, environmentId, clients)
+  const rows = keptClients.map(({ identifiedBy, clientId, keyId, revision, seenAt }) => {
     return { environmentId, identifiedBy, clientId, keyId, revision, seenAt }
   })
   // Every process locks the rows in this order.

@@ -189,8 +189,8 @@ async function writePublication(
   })
   await insertRows(sql, 'deployment_changes', records)
   const changes = planned.map(({ kind, id, name, from, to }): Change => ({ kind, id, name, from, to }))
-  const told = { publication, revision, note }
-  const entries = audit.flatMap((entry) => changes.map((change) => auditOf(entry, change, intent, told)))
+  const publicationNote = { publication, revision, note }
+  const entries = audit.flatMap((entry) => changes.map((change) => auditOf(entry, change, intent, publicationNote)))
   await insertAudit(sql, entries)
   await growRevision(sql)
   return { outcome: 'published', revision, publication, changes }
@@ -201,11 +201,11 @@ function auditOf(
   entry: AuditEntry,
   { kind, id, name, from, to }: Change,
   intent: Intent,
-  told: { publication: number; revision: string; note: string | null },
+  publicationNote: { publication: number; revision: string; note: string | null },
 ): AuditEntry {
   const verb = intent.action === 'DEPLOY' && to === null ? 'undeploy' : intent.action.toLowerCase()
   const source = intent.action === 'PROMOTE' ? { source: intent.sourceEnvironmentId } : {}
-  const detail = JSON.stringify({ name, from, to, ...source, ...told })
+  const detail = JSON.stringify({ name, from, to, ...source, ...publicationNote })
   return {
     ...entry,
     id: uuidv7(entry.at, randomBytes),

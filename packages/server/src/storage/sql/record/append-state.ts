@@ -56,8 +56,8 @@ export function knownStates() {
       }
       const state = await reading
       keep(state)
-      const found = state.hasErasedKeys === 1 ? await findErased(sql, environmentId, events) : []
-      return { erased: found.flatMap((isErased, index) => (isErased ? index : [])), confirm: async () => state }
+      const erasedKeys = state.hasErasedKeys === 1 ? await findErased(sql, environmentId, events) : []
+      return { erased: erasedKeys.flatMap((isErased, index) => (isErased ? index : [])), confirm: async () => state }
     },
   }
 }

@@ -88,13 +88,13 @@ async function readEvents(sql: Sql, query: PayloadQuery, page: FirstPage): Promi
   if (sql.dialect === 'sqlite') return readPayloadPage<StoredEvent>(sql, query, page)
   const { start, from, params } = query
   const sizes = 'SUM(bytes) OVER (ORDER BY time, seq ROWS UNBOUNDED PRECEDING) AS total, COUNT(*) OVER () AS found'
-  const found = await sql.all<StoredEvent & { bytes: number; total: number; found: number }>(
+  const timelineRows = await sql.all<StoredEvent & { bytes: number; total: number; found: number }>(
     `${start} SELECT * FROM (SELECT *, ${sizes} FROM (SELECT ${ROW}, ${PAYLOAD}, ${BYTES} AS bytes ${from}) AS found) AS page
       WHERE total <= :bytes OR total = bytes ORDER BY time, seq LIMIT :most`,
     { ...params, limit: page.limit + 1, bytes: page.pageBytes, most: page.limit },
   )
-  const more = (found[0]?.found ?? 0) > found.length
-  const rows = found.map(({ bytes: _, total: __, found: ___, ...row }) => row)
+  const more = (timelineRows[0]?.found ?? 0) > timelineRows.length
+  const rows = timelineRows.map(({ bytes: _, total: __, found: ___, ...row }) => row)
   return { rows: await withPayloads(sql, params.env, rows), more }
 }
 
@@ -165,13 +165,13 @@ export function rowsByArrival(
 
 async function readArrived(sql: Sql, environmentId: string, run: string, page: ArrivedPage) {
   const after = { after: { time: 0, seq: page.after } }
-  const look = rowsByArrival(sql, environmentId, run, after, page.limit + 1)
-  const found = await sql.all<EventRowRead>(`${WITH_RUN} ${look.text}`, look.params)
-  const sizes = found.map(({ payloadBytes }) => ({ bytes: payloadBytes }))
+  const arrivalRows = rowsByArrival(sql, environmentId, run, after, page.limit + 1)
+  const timelineRows = await sql.all<EventRowRead>(`${WITH_RUN} ${arrivalRows.text}`, arrivalRows.params)
+  const sizes = timelineRows.map(({ payloadBytes }) => ({ bytes: payloadBytes }))
   const count = rowsThatFit(sizes, page)
   const { text, params } = rowsByArrival(sql, environmentId, run, after, count, `${ROW}, ${PAYLOAD}`)
   const rows = await withPayloads(sql, environmentId, await sql.all<StoredEvent>(`${WITH_RUN} ${text}`, params))
-  return { rows, more: found.length > count }
+  return { rows, more: timelineRows.length > count }
 }
 
 async function findEvent(sql: Sql, environmentId: string, runId: string, eventId: string): Promise<FoundEvent | null> {

@@ -72,7 +72,7 @@ export async function findJoining(sql: Sql, environmentId: string, events: reado
   const opened = new Set(events.flatMap(({ eventType, runId }) => (eventType === 'SCORE' ? [] : runId)))
   const text = `SELECT run_id AS "runId" FROM runs WHERE environment_id = :env AND ${OF_RUN_ID}`
   const sought = new Set(scores.map(({ runId }) => runId)).difference(opened)
-  const found = Array.from(sought, (runId) => sql.get<{ runId: string }>(text, { env: environmentId, run: runId }))
-  for (const run of await Promise.all(found)) if (run !== null) opened.add(run.runId)
+  const failedRuns = Array.from(sought, (runId) => sql.get<{ runId: string }>(text, { env: environmentId, run: runId }))
+  for (const run of await Promise.all(failedRuns)) if (run !== null) opened.add(run.runId)
   return new Set(scores.filter(({ runId }) => opened.has(runId)))
 }

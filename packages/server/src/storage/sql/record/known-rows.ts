@@ -31,15 +31,15 @@ export function knownRows<Row extends object | number>(rowChars = 0) {
       })
       const loaded = new Map<string, Row>()
       const missing = () => [...unknown].filter(([place]) => !loaded.has(place))
-      const look = async ([place, event]: [string, Event]) => {
+      const findKnown = async ([place, event]: [string, Event]) => {
         const row = await find(event)
         if (row !== null) loaded.set(place, row)
       }
-      await Promise.all(missing().map(look))
+      await Promise.all(missing().map(findKnown))
       if (loaded.size < unknown.size) {
         await store(missing().map(([, event]) => event))
         // Also finds what another transaction inserted at the same time.
-        await Promise.all(missing().map(look))
+        await Promise.all(missing().map(findKnown))
         if (loaded.size < unknown.size) throw new Error('A stored row is missing')
       }
       return { loaded, ofEvent: known.map((one) => (typeof one === 'string' ? loaded.get(one)! : one)) }

@@ -161,21 +161,25 @@ const RUNNING = { status: 'RUNNING', endedAt: null, ruleClosedAt: null } as cons
 function noteFailure(run: RunState, { failure, eventId, time, outcome }: NewEvent, closes: boolean): void {
   if (failure === null || (outcome !== null && !closes)) return
   const { errorClass, message, place } = failure
-  const own = (text: string | null) => text && ownText(text)
-  const ownFailure = { errorClass: own(errorClass), message: own(message), place: { ...place, name: own(place.name) } }
-  const found = foundFailure(ownFailure, { eventId: ownText(eventId), time, isFinal: closes })
-  const kept = keptFailure(run.failure, found)
-  if (kept === run.failure) return
-  run.failure = kept
+  const ownLine = (text: string | null) => text && ownText(text)
+  const ownFailure = {
+    errorClass: ownLine(errorClass),
+    message: ownLine(message),
+    place: { ...place, name: ownLine(place.name) },
+  }
+  const eventFailure = foundFailure(ownFailure, { eventId: ownText(eventId), time, isFinal: closes })
+  const runFailure = keptFailure(run.failure, eventFailure)
+  if (runFailure === run.failure) return
+  run.failure = runFailure
   run.hasGrown = true
 }
 
 function noteSaid(run: RunState, event: NewEvent): void {
-  const kept = keptSaid(run.said, event)
-  if (kept === run.said) return
-  const own = <L extends { eventId: string; text: string } | null>(line: L): L =>
+  const runSaid = keptSaid(run.said, event)
+  if (runSaid === run.said) return
+  const ownLine = <L extends { eventId: string; text: string } | null>(line: L): L =>
     line && { ...line, eventId: ownText(line.eventId), text: ownText(line.text) }
-  run.said = { ...kept, title: own(kept.title), answer: own(kept.answer) }
+  run.said = { ...runSaid, title: ownLine(runSaid.title), answer: ownLine(runSaid.answer) }
   run.hasGrown = true
 }
 

@@ -47,12 +47,15 @@ export async function findRequesterNames(
   const runIds = requests.flatMap(({ agentId, runId }) => (agentId === null ? (runId ?? []) : []))
   const find = async (text: string, of: string[]) =>
     new Map(
-      (await allIn<Named>(sql, text, { env: environmentId, keys: of })).map(({ known, name: found }) => [known, found]),
+      (await allIn<Named>(sql, text, { env: environmentId, keys: of })).map(({ known, name: agentName }) => [
+        known,
+        agentName,
+      ]),
     )
   const [agents, runs] = [await find(ofAgents, keys), await find(ofRuns, runIds)]
   return requests.flatMap(({ id, agentId, runId }): [string, string][] => {
-    const found = agentId === null ? runs.get(runId ?? '') : agents.get(agentId)
-    return found === undefined ? [] : [[id, found]]
+    const ownerName = agentId === null ? runs.get(runId ?? '') : agents.get(agentId)
+    return ownerName === undefined ? [] : [[id, ownerName]]
   })
 }
 
@@ -69,9 +72,13 @@ export interface Requester {
 
 function listAgents(sql: Sql, environmentId: string, page: PageById, { withArchived, search }: AgentFilter) {
   const shown = withArchived ? '' : ' AND (archived_at IS NULL OR "lastRunAt" > archived_at)'
-  const found = search === undefined ? null : namedLike(sql, search)
-  const text = `${AGENTS} AND a.id > :after${found?.text ?? ''}) named WHERE ${HAS_RUN}${shown} ORDER BY id`
-  return sql.page<AgentRow>(text, { env: environmentId, after: page.after ?? NIL_UUID, ...found?.params }, page.limit)
+  const agentSearch = search === undefined ? null : namedLike(sql, search)
+  const text = `${AGENTS} AND a.id > :after${agentSearch?.text ?? ''}) named WHERE ${HAS_RUN}${shown} ORDER BY id`
+  return sql.page<AgentRow>(
+    text,
+    { env: environmentId, after: page.after ?? NIL_UUID, ...agentSearch?.params },
+    page.limit,
+  )
 }
 
 function namedLike(sql: Sql, search: string) {

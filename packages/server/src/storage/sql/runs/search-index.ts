@@ -102,18 +102,18 @@ function hashesOf(sql: Sql, environmentId: string, event: StoredEvent): number[]
 
 async function indexEvents(sql: Sql, environmentId: string, runs: UnindexedRun[]): Promise<void> {
   if ((await sql.get(SEARCHED, { env: environmentId })) === null) return
-  const kept: UnindexedRun[] = []
+  const unindexedRuns: UnindexedRun[] = []
   for (const run of runs.toSorted((a, b) => a.run - b.run)) {
-    if (await holdRun(sql, environmentId, run)) kept.push(run)
+    if (await holdRun(sql, environmentId, run)) unindexedRuns.push(run)
     // Nothing else would remove the run, and older runs wait for the marked ones.
     else await removeFromSearch(sql, environmentId, run.run, REMOVED_ENTRIES)
   }
-  const entries = kept.flatMap(({ run, events }) => events.map((event) => ({ run, ...event })))
+  const entries = unindexedRuns.flatMap(({ run, events }) => events.map((event) => ({ run, ...event })))
   // FTS5 writes what it has collected whenever a place is smaller than the one before.
   entries.sort((a, b) => a.time - b.time || a.seq - b.seq)
   if (sql.dialect === 'sqlite') for (const entry of entries) await insertPlace(sql, environmentId, entry)
   else await insertWords(sql, environmentId, entries)
-  for (const { run, indexedSeq, marks, isComplete } of kept) {
+  for (const { run, indexedSeq, marks, isComplete } of unindexedRuns) {
     const done = isComplete ? ', marked_at = CASE WHEN marks = :marks THEN NULL ELSE marked_at END' : ''
     const text = `UPDATE search_runs SET indexed_seq = :indexedSeq${done} WHERE environment_id = :env AND run = :run`
     await sql.run(text, { indexedSeq, ...(isComplete && { marks }), env: environmentId, run })
@@ -126,8 +126,8 @@ async function indexEvents(sql: Sql, environmentId: string, runs: UnindexedRun[]
 async function holdRun(sql: Sql, environmentId: string, { run, id }: UnindexedRun): Promise<boolean> {
   const lock = sql.dialect === 'sqlite' ? '' : ' FOR KEY SHARE'
   const text = `SELECT number FROM runs WHERE environment_id = :env AND ${OF_UUID}${lock}`
-  const found = await sql.get<{ number: number }>(text, { env: environmentId, run: id })
-  return found?.number === run
+  const runNumber = await sql.get<{ number: number }>(text, { env: environmentId, run: id })
+  return runNumber?.number === run
 }
 
 type Entry = UnindexedRun['events'][number] & Pick<UnindexedRun, 'run'>

@@ -57,8 +57,8 @@ async function searchEvents(sql: Sql, environmentId: string, search: EventSearch
 
 async function runOf(sql: Sql, environmentId: string, number: number): Promise<RunRow | null> {
   const text = 'SELECT id FROM search_runs WHERE environment_id = :env AND run = :number'
-  const found = await sql.get<{ id: string }>(text, { env: environmentId, number })
-  return found && findByUuid(sql, environmentId, found.id)
+  const runRow = await sql.get<{ id: string }>(text, { env: environmentId, number })
+  return runRow && findByUuid(sql, environmentId, runRow.id)
 }
 
 async function eventAt(sql: Sql, environmentId: string, run: string, time: number, seq: number) {
@@ -85,7 +85,7 @@ async function* candidates(sql: Sql, environmentId: string, search: EventSearch)
 async function placesBefore(sql: Sql, environmentId: string, terms: string[], from: number, before: SearchPlace) {
   const seed = seedOf(sql, environmentId, from)
   const words = terms.map((term) => `"${wordOf(hashOf(term, seed))}"`).join(' AND ')
-  const found = await sql.all<Candidate>(
+  const candidateEvents = await sql.all<Candidate>(
     `SELECT s.place / ${TIES} AS time, s.place % ${TIES} AS tie, s.run, s.seq
       FROM search_words CROSS JOIN search_entries s ON s.place = search_words.rowid
       WHERE search_words MATCH :words AND search_words.rowid >= ${placeFrom('from', 'first')}
@@ -93,7 +93,7 @@ async function placesBefore(sql: Sql, environmentId: string, terms: string[], fr
       ORDER BY search_words.rowid DESC LIMIT ${PAGE}`,
     { words, from, first: 0, time: before.time, tie: before.tie, env: environmentId },
   )
-  return { found, next: found.length < PAGE ? null : (found.at(-1) ?? null) }
+  return { found: candidateEvents, next: candidateEvents.length < PAGE ? null : (candidateEvents.at(-1) ?? null) }
 }
 
 /** The further back, the more hours a statement examines. */
@@ -107,12 +107,12 @@ async function hoursBefore(sql: Sql, environmentId: string, terms: string[], fro
       const seed = seedOf(sql, environmentId, (last - index) * HOUR_MS)
       return `{${terms.map((term) => hashOf(term, seed)).join(',')}}`
     })
-    const found = await matchesOfHours(sql, environmentId, words, from, before)
-    if (found.length === PAGE) return { found, next: found.at(-1) ?? null }
+    const hourMatches = await matchesOfHours(sql, environmentId, words, from, before)
+    if (hourMatches.length === PAGE) return { found: hourMatches, next: hourMatches.at(-1) ?? null }
     last -= examined
     hours = Math.min(hours * HOURS_GROWTH, HOURS_MAX)
     const next = last < first ? null : { time: (last + 1) * HOUR_MS, run: 0, tie: 0 }
-    if (found.length > 0 || next === null) return { found, next }
+    if (hourMatches.length > 0 || next === null) return { found: hourMatches, next }
   }
   return { found: [], next: null }
 }

@@ -78,10 +78,10 @@ type Idle = Pick<RunState, 'id' | 'number' | 'runId' | 'agentId' | 'status' | 's
 const COLUMNS = selectList('id number run_id agent_id status started_at last_event_at')
 
 async function closeStalledRuns(sql: Sql, environmentId: string, now: number, after: RunPlace | null) {
-  const own = await readStalledRule(sql, environmentId)
-  const { closeAs } = own ?? DEFAULT_STALLED_RULE
+  const environmentRule = await readStalledRule(sql, environmentId)
+  const { closeAs } = environmentRule ?? DEFAULT_STALLED_RULE
   if (closeAs === null) return { isOn: false, changedRunIds: [], after: null, nextAt: null }
-  const idleMs = closeAfterMinutes(own) * 60_000
+  const idleMs = closeAfterMinutes(environmentRule) * 60_000
   const before = now - idleMs
   const later = after === null ? '' : 'AND (started_at, id) > (:startedAt, :id)'
   const text = `SELECT ${COLUMNS} FROM runs WHERE environment_id = :env AND status = 'RUNNING' AND started_at < :before ${later}

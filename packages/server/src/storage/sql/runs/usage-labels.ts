@@ -88,8 +88,8 @@ function pageOf(points: Point[], { limit, sort, after }: UsagePointPage): Page<U
   if (sort !== undefined) for (const point of points) point.value = valueOf(point, sort)
   const order = sort === undefined ? byStep : byValue
   const place = after && { value: 0, totalTokens: 0, ...after }
-  const rest = points.filter((point) => place === null || order(place, point) < 0).toSorted(order)
-  const { rows, more } = firstRows(rest, limit)
+  const laterPoints = points.filter((point) => place === null || order(place, point) < 0).toSorted(order)
+  const { rows, more } = firstRows(laterPoints, limit)
   return { rows: rows.map(({ sums, ...point }) => ({ ...point, uncosted: [...sums.values()] })), more }
 }
 

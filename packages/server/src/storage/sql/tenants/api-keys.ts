@@ -106,8 +106,8 @@ async function changeApiKey(
   const key = await holdApiKey(sql, environmentId, id, now)
   if (key === null || key === 'ended') return key
   if (change.scopes?.some((scope) => !key.scopes.includes(scope))) return 'widened'
-  const given = Object.entries(change).filter(([, value]) => value !== undefined)
-  const changed: ApiKeyRow = { ...key, ...Object.fromEntries(given) }
+  const changedColumns = Object.entries(change).filter(([, value]) => value !== undefined)
+  const changed: ApiKeyRow = { ...key, ...Object.fromEntries(changedColumns) }
   const { name, expiresAt, requestsPerSecond } = changed
   const [scopes, allowedAddresses] = [stored(changed.scopes), stored(changed.allowedAddresses)]
   const text = `UPDATE api_keys SET name = :name, scopes = :scopes, expires_at = :expiresAt, allowed_addresses = :allowedAddresses,
