@@ -28,6 +28,30 @@ test('a workspace token is the only output on stdout, works with its role, and c
   assert.equal((await asToken('whoami')).code, 1)
 })
 
+test('a token is rotated, and one that is revoked names what it made, or ends that too', async () => {
+  const scope = ['--installation']
+  const first = await text('tokens', 'create', ...scope, '--name', 'maker', '--role', 'owner')
+  const idOf = (token: string) => token.split('_')[1] ?? ''
+  const rotated = await server.tacho(['tokens', 'rotate', idOf(first), '--keep', '1h', '--expires', '90d', ...scope])
+  assert.match(rotated.stdout, /^tacho-operator_[0-9a-f]{16}_[0-9a-f]{64}\n$/)
+  assert.match(rotated.stderr, new RegExp(`replaces ${idOf(first)}, which stays valid until 2`))
+  const next = rotated.stdout.trim()
+  const as = (token: string, ...args: string[]) =>
+    runCommand(args, { ...server.variables, TACHO_OPERATOR_TOKEN: token })
+  for (const token of [first, next]) assert.match((await as(token, 'whoami')).stdout, /^Operator token maker /)
+  assert.match(
+    await text('tokens', 'list', ...scope),
+    new RegExp(`^${idOf(first)} +maker +owner +replaced, valid until`, 'm'),
+  )
+  const made = (await as(next, 'tokens', 'create', ...scope, '--name', 'made', '--role', 'viewer')).stdout.trim()
+  const kept = await text('tokens', 'revoke', idOf(next), '--yes', ...scope)
+  assert.match(kept, new RegExp(`was revoked at .*\nStill valid, .*\n  ${idOf(made)}  made  viewer everywhere$`, 'm'))
+  assert.equal((await as(made, 'whoami')).code, 0)
+  const ended = await text('tokens', 'revoke', idOf(next), '--yes', '--also-made', ...scope)
+  assert.match(ended, new RegExp(`Also revoked, .*\n  ${idOf(made)}  `))
+  assert.equal((await as(made, 'whoami')).code, 1)
+})
+
 test('installation tokens are separate from workspace tokens', async () => {
   const token = await text('tokens', 'create', '--installation', '--name', 'watch', '--role', 'viewer')
   const id = token.split('_')[1] ?? ''

@@ -87,8 +87,10 @@ test('every example is accepted by the service', { timeout: 900_000 }, async () 
   await send('rotateApiKey', { params: { ...here, keyId } })
   await send('renameWorkspace', { params: there, change: { name: 'acme' } })
   await send('renameEnvironment', { params: here, change: { name: 'staging' } })
-  await send('createToken', { params: there })
-  await send('createInstallationToken')
+  const { id: tokenId } = await send('createToken', { params: there })
+  await send('rotateToken', { params: { ...there, tokenId } })
+  const { id: wideId } = await send('createInstallationToken')
+  await send('rotateInstallationToken', { params: { tokenId: wideId } })
 
   // Requests of agents, and the work of operators on them.
   const recorded = await send<{ success: boolean }>('recordEvents')

@@ -1,6 +1,6 @@
 import { allItems } from '@tacho/client/items.ts'
 import type { Role } from '@tacho/contract/web/route.ts'
-import type { OperatorToken } from '@tacho/contract/people/token.ts'
+import type { OperatorToken, RevokedOperatorToken } from '@tacho/contract/people/token.ts'
 import type { Command } from 'commander'
 import { connect, withYes, ALLOW_FROM, allowedFrom, networksFrom } from '../engine/options.ts'
 import { assertConfirmed, type ConfirmOptions } from '../engine/ask.ts'
@@ -14,6 +14,11 @@ interface CreateOptions extends ScopeOptions {
   role: Role
   expires?: string
   allowFrom?: string[]
+}
+
+interface RotateOptions extends ScopeOptions {
+  keep: string
+  expires?: string
 }
 
 export function addTokens(tokens: Command): void {
@@ -40,14 +45,34 @@ Examples:
     )
     .action(create)
 
+  inScope(tokens.command('rotate <tokenId>').description('print a new token that replaces an operator token, once'))
+    .requiredOption('--keep <duration>', 'how long the old token stays valid, such as 7d')
+    .option('--expires <when>', 'when the new token expires: a duration, a time, or never; default: like the old token')
+    .addHelpText(
+      'after',
+      `
+Only the token is written to stdout. It has the name, role and addresses of the old one. Both work until the old one ends.
+
+Example:
+  tacho tokens rotate 0123456789abcdef --keep 1d --expires 90d --workspace acme > ci.token`,
+    )
+    .action(rotate)
+
   withYes(
     inScope(
       tokens.command('revoke <tokenId>').description('revoke an operator token; it stops working within 5 seconds'),
     ),
   )
+    .option('--also-made', 'also revoke the valid tokens that it made, and those that these made')
     .addHelpText(
       'after',
-      '\nThe id is the middle part of a token, and the first column of `tacho tokens list`.\n\nExample:\n  tacho tokens revoke 0123456789abcdef --workspace acme --yes',
+      `
+The id is the middle part of a token, and the first column of \`tacho tokens list\`. Tokens that it made stay valid, and are
+listed; if it leaked, use --also-made.
+
+Examples:
+  tacho tokens revoke 0123456789abcdef --workspace acme --yes
+  tacho tokens revoke 0123456789abcdef --installation --also-made`,
     )
     .action(revoke)
 }
@@ -86,11 +111,13 @@ async function list(options: ScopeOptions): Promise<void> {
   )
 }
 
-function stateOf({ revokedAt, expiresAt, damaged }: OperatorToken, now: number): string {
+function stateOf({ revokedAt, expiresAt, replacedBy, damaged }: OperatorToken, now: number): string {
   if (revokedAt !== null) return 'revoked'
   if (damaged) return 'damaged'
   if (expiresAt === null) return 'valid'
-  return Date.parse(expiresAt) <= now ? 'expired' : `valid until ${spokenTime(expiresAt)}`
+  return Date.parse(expiresAt) <= now
+    ? 'expired'
+    : `${replacedBy === null ? '' : 'replaced, '}valid until ${spokenTime(expiresAt)}`
 }
 
 async function create(options: CreateOptions): Promise<void> {
@@ -112,17 +139,52 @@ async function create(options: CreateOptions): Promise<void> {
   printLine(token.token)
 }
 
-async function revoke(tokenId: string, options: ScopeOptions & ConfirmOptions): Promise<void> {
-  await assertConfirmed(`Revoke the operator token ${tokenId}?`, options)
+async function rotate(tokenId: string, options: RotateOptions): Promise<void> {
+  const { keep, expires } = options
+  const now = Date.now()
+  const oldValidUntil = moment('--keep', keep, 1, now)
+  const expiresAt = expires === undefined || expires === 'never' ? null : moment('--expires', expires, 1, now)
+  const body = { oldValidUntil, ...(expires === undefined ? {} : { expiresAt }) }
   const client = connect(options)
   const scope = await findScope(client, options)
   const token =
     scope === null
-      ? await client.revokeInstallationToken({ params: { tokenId } })
-      : await client.revokeToken({ params: { workspaceId: scope.id, tokenId } })
-  if (options.json) printJson(token)
-  else
+      ? await client.rotateInstallationToken({ params: { tokenId }, body })
+      : await client.rotateToken({ params: { workspaceId: scope.id, tokenId }, body })
+  if (options.json) return printJson(token)
+  process.stderr.write(
+    `Operator token ${printable(token.name)} (${token.id}) replaces ${tokenId}, which stays valid until ${oldValidUntil} at the latest. ` +
+      'It is shown only once:\n',
+  )
+  printLine(token.token)
+}
+
+async function revoke(tokenId: string, options: ScopeOptions & ConfirmOptions & { alsoMade?: boolean }): Promise<void> {
+  const what = options.alsoMade
+    ? `the operator token ${tokenId} and the tokens that it made`
+    : `the operator token ${tokenId}`
+  await assertConfirmed(`Revoke ${what}?`, options)
+  const client = connect(options)
+  const scope = await findScope(client, options)
+  const query = options.alsoMade ? ({ alsoMade: 'true' } as const) : {}
+  const token =
+    scope === null
+      ? await client.revokeInstallationToken({ params: { tokenId }, query })
+      : await client.revokeToken({ params: { workspaceId: scope.id, tokenId }, query })
+  if (options.json) return printJson(token)
+  printLine(`Operator token ${printable(token.name)} (${token.id}) was revoked at ${token.revokedAt ?? 'this moment'}.`)
+  printMade(token.madeTokens)
+}
+
+function printMade(tokens: RevokedOperatorToken['madeTokens']): void {
+  if (tokens.length === 0) return
+  const areRevoked = tokens[0]?.revokedAt !== null
+  printLine(
+    areRevoked ? 'Also revoked, because it made them:' : 'Still valid, and made by it (--also-made revokes them):',
+  )
+  for (const { id, name, role, workspaceId } of tokens) {
     printLine(
-      `Operator token ${printable(token.name)} (${token.id}) was revoked at ${token.revokedAt ?? 'this moment'}.`,
+      `  ${id}  ${printable(name)}  ${role} ${workspaceId === null ? 'everywhere' : `of workspace ${workspaceId}`}`,
     )
+  }
 }

@@ -1,5 +1,5 @@
 import Type, { type Static } from 'typebox'
-import { id, nextCursor, nullableTime, time, uuid, CreationHeaders, damaged } from '../web/fields.ts'
+import { id, nextCursor, nullableText, nullableTime, time, uuid, CreationHeaders, damaged } from '../web/fields.ts'
 import { LIMITS } from '../engine/limits.ts'
 import { allowedAddresses } from '../tenants/api-key.ts'
 import { ROLES } from '../engine/words.ts'
@@ -27,6 +27,7 @@ const tokenFields = {
   createdAt: time('When it was created'),
   expiresAt: nullableTime('When the token expires; null: never'),
   revokedAt: nullableTime('When it was revoked'),
+  replacedBy: nullableText('Id of the token that a rotation created in its place; null: none'),
   lastUsedAt: nullableTime('Last use, accurate to about a minute'),
   damaged: damaged('The stored token does not match its checksum: it is refused'),
 }
@@ -57,6 +58,44 @@ export const NewOperatorToken = Type.Object(
 )
 export type NewOperatorToken = Static<typeof NewOperatorToken>
 
+export const OperatorTokenRotation = Type.Object(
+  {
+    oldValidUntil: time('Until when the old token stays valid. An earlier expiry of it stays'),
+    expiresAt: Type.Optional(
+      nullableTime('When the new token expires, in the future; null: never; absent: like the old token'),
+    ),
+  },
+  { $id: 'OperatorTokenRotation', examples: [{ oldValidUntil: '2026-10-01T00:00:00.000Z', expiresAt: null }] },
+)
+export type OperatorTokenRotation = Static<typeof OperatorTokenRotation>
+
+export const RevokedOperatorToken = Type.Object(
+  {
+    ...tokenFields,
+    madeTokens: Type.Array(
+      Type.Object({
+        id: tokenFields.id,
+        workspaceId: tokenFields.workspaceId,
+        name: tokenFields.name,
+        role,
+        revokedAt: nullableTime('When this request revoked it; null: it stays valid'),
+      }),
+      {
+        maxItems: LIMITS.operatorPageMax,
+        description: 'Valid tokens that it made, and that these made, by id. If the list is full, ask again',
+      },
+    ),
+  },
+  { $id: 'RevokedOperatorToken', description: 'A revoked operator token, and those that came from it' },
+)
+export type RevokedOperatorToken = Static<typeof RevokedOperatorToken>
+
+const RevokeQuery = Type.Object({
+  alsoMade: Type.Optional(
+    Type.Enum(['true'], { description: 'Also revoke the tokens that it made, and those that these made' }),
+  ),
+})
+
 const OperatorTokenPage = Type.Object({ items: Type.Array(OperatorToken), nextCursor }, { $id: 'OperatorTokenPage' })
 type OperatorTokenPage = Static<typeof OperatorTokenPage>
 
@@ -77,7 +116,10 @@ const create = {
   reply: CreatedOperatorToken,
   shownOnce: 'token',
 } as const
-const revoke = { ...common, method: 'POST', status: 200, reply: OperatorToken } as const
+const rotate = { ...create, body: OperatorTokenRotation } as const
+const revoke = { ...common, method: 'POST', query: RevokeQuery, status: 200, reply: RevokedOperatorToken } as const
+const ROTATED =
+  'Create a token that replaces an operator token; the old one stays valid for a time. The reply shows it once'
 
 /** Tokens that authenticate scripts: tokens of one workspace, and tokens of the whole installation. */
 export const tokenRoutes = {
@@ -96,6 +138,15 @@ export const tokenRoutes = {
     audit: { action: 'operator_token.create', target: 'operator_token' },
     summary: 'Create an operator token for a workspace; the reply shows it once',
     params: WorkspaceParams,
+    errors: ['not_found', 'conflict'],
+  },
+  rotateToken: {
+    ...rotate,
+    access: 'owner',
+    path: '/workspaces/{workspaceId}/tokens/{tokenId}/rotate',
+    audit: { action: 'operator_token.rotate', target: 'operator_token' },
+    summary: ROTATED,
+    params: WorkspaceTokenParams,
     errors: ['not_found', 'conflict'],
   },
   revokeToken: {
@@ -121,6 +172,15 @@ export const tokenRoutes = {
     audit: { action: 'operator_token.create', target: 'operator_token' },
     summary: 'Create an operator token for every workspace; the reply shows it once',
     errors: ['conflict'],
+  },
+  rotateInstallationToken: {
+    ...rotate,
+    access: 'installation',
+    path: '/tokens/{tokenId}/rotate',
+    audit: { action: 'operator_token.rotate', target: 'operator_token' },
+    summary: ROTATED,
+    params: TokenParams,
+    errors: ['not_found', 'conflict'],
   },
   revokeInstallationToken: {
     ...revoke,

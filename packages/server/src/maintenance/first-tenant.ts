@@ -144,6 +144,7 @@ const unused = (createdAt: number) => ({
   createdAt,
   expiresAt: null,
   revokedAt: null,
+  replacedBy: null,
   lastUsedAt: null,
   allowedAddresses: null,
 })

@@ -8,9 +8,10 @@ import type { MemberRow, RoleChange, OperatorTokenRow, AuditEntry as AuditRow } 
 import { foundOr, refuse, type Refusal } from '../web/reply-error.ts'
 import { listById, NOTHING } from '../web/paging.ts'
 import { pick, isoOf } from '../../domain/web/shown.ts'
+import type { Actor } from './access.ts'
 import type { OperatorDeps } from '../web/operator-serve.ts'
 import { newOperatorToken } from '../../domain/people/credential.ts'
-import { futureTimeOf, networksOf, storedFilter } from '../web/field.ts'
+import { futureTimeOf, networksOf, storedFilter, timeOf } from '../web/field.ts'
 import { isoTime } from '../../storage/engine/times.ts'
 
 const NO_OPERATOR = refuse('not_found', 'The operator does not exist')
@@ -87,6 +88,7 @@ export function meRoutes({ serve, storage }: OperatorDeps): void {
 }
 
 const NO_TOKEN = refuse('not_found', 'The operator token does not exist')
+const ENDED = refuse('conflict', 'The token is revoked, expired or already replaced')
 const ABOVE = refuse('forbidden', 'You cannot grant a role above your own')
 
 export function tokensRoutes({ serve, storage, refreshCredentials }: OperatorDeps): void {
@@ -103,8 +105,8 @@ export function tokensRoutes({ serve, storage, refreshCredentials }: OperatorDep
     const expiresAt = typeof body.expiresAt === 'string' ? futureTimeOf('expiresAt', body.expiresAt, at) : null
     const { id, hash, text } = newOperatorToken(randomBytes)
     const allowedAddresses = networksOf(body.allowedAddresses) ?? null
-    const creator = { creatorKind: actor.kind, creatorId: actor.id, creatorName: actor.name }
-    const times = { createdAt: at, expiresAt, revokedAt: null, lastUsedAt: null }
+    const creator = creatorOf(actor)
+    const times = { createdAt: at, expiresAt, revokedAt: null, replacedBy: null, lastUsedAt: null }
     const row: OperatorTokenRow = { id, name, hash, workspaceId, role, allowedAddresses, ...creator, ...times }
     const shown = toOperatorToken(row)
     const entries = audit(id, { name, role, allowedAddresses, expiresAt: shown.expiresAt })
@@ -112,17 +114,46 @@ export function tokensRoutes({ serve, storage, refreshCredentials }: OperatorDep
     return { ...shown, token: text }
   })
 
-  serve(['revokeToken', 'revokeInstallationToken'], async ({ params: { tokenId: id }, workspace, at, audit }) => {
-    const row = foundOr(await storage.revokeOperatorToken(workspace?.id ?? null, id, at, audit(id)), NO_TOKEN)
+  serve(['rotateToken', 'rotateInstallationToken'], async ({ params, body, workspace, actor, at, audit }) => {
+    const { tokenId } = params
+    const oldValidUntil = timeOf('oldValidUntil', body.oldValidUntil)
+    const given = body.expiresAt
+    const expiresAt = typeof given === 'string' ? futureTimeOf('expiresAt', given, at) : given
+    const { id, hash, text } = newOperatorToken(randomBytes)
+    const rotation = { id, hash, now: at, oldValidUntil, expiresAt, ...creatorOf(actor) }
+    const entries = audit(tokenId, { ...body, newToken: id })
+    const row = foundOr(await storage.rotateOperatorToken(workspace?.id ?? null, tokenId, rotation, entries), NO_TOKEN)
+    if (row === 'ended') return ENDED
+    if (row === 'forbidden') return ABOVE
     await refreshCredentials()
-    return toOperatorToken(row)
+    return { ...toOperatorToken(row), token: text }
   })
+
+  serve(['revokeToken', 'revokeInstallationToken'], async ({ params, query, workspace, at, audit }) => {
+    const { tokenId: id } = params
+    const alsoMade = query.alsoMade === 'true'
+    const how = { now: at, alsoMade }
+    const { token, made } = foundOr(
+      await storage.revokeOperatorToken(workspace?.id ?? null, id, how, audit(id, alsoMade ? { alsoMade } : undefined)),
+      NO_TOKEN,
+    )
+    await refreshCredentials()
+    const madeTokens = made.map((row) => ({
+      ...pick(row, 'id', 'workspaceId', 'name', 'role'),
+      ...isoOf(row, 'revokedAt'),
+    }))
+    return { ...toOperatorToken(token), madeTokens }
+  })
+}
+
+function creatorOf({ kind, id, name }: Actor) {
+  return { creatorKind: kind, creatorId: id, creatorName: name }
 }
 
 function toOperatorToken(row: OperatorTokenRow): OperatorToken {
   const { creatorKind: kind, creatorId: id, creatorName: name } = row
   return {
-    ...pick(row, 'id', 'workspaceId', 'name', 'role', 'allowedAddresses'),
+    ...pick(row, 'id', 'workspaceId', 'name', 'role', 'allowedAddresses', 'replacedBy'),
     createdBy: kind === null || id === null || name === null ? null : { kind, id, name },
     ...isoOf(row, 'createdAt', 'expiresAt', 'revokedAt', 'lastUsedAt'),
     ...(row.damaged && { damaged: true }),

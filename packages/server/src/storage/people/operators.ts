@@ -87,6 +87,18 @@ export interface OperatorTokenRow extends Omit<RowFor<OperatorToken>, 'createdBy
   creatorName: string | null
 }
 
+/** Without `expiresAt`, the new token expires like the old one. */
+export interface OperatorTokenRotation extends Pick<
+  OperatorTokenRow,
+  'id' | 'hash' | 'creatorKind' | 'creatorId' | 'creatorName'
+> {
+  now: number
+  oldValidUntil: number
+  expiresAt: number | null | undefined
+}
+
+export type MadeToken = Pick<OperatorTokenRow, 'id' | 'workspaceId' | 'name' | 'role' | 'revokedAt'>
+
 export type SignInModel = 'user' | 'session' | 'account' | 'verification' | 'twoFactor'
 
 /** Fields have the library's names; flags are 0 and 1, times are milliseconds. */

@@ -31,6 +31,8 @@ const STRICTER: Record<string, OperationName[]> = {
     'rotateApiKey',
     'createToken',
     'createInstallationToken',
+    'rotateToken',
+    'rotateInstallationToken',
     'ignoreIssue',
   ],
   'a filter by a score': ['listOperatorRuns', 'createRunView', 'changeRunView', 'exportEnvironment', 'exportParquet'],

@@ -109,3 +109,57 @@ test('a token has a name, an existing role and an expiry in the future', async (
     assert.deepEqual(refusalOf(await create(wrong)), [400, 'invalid_request'], JSON.stringify(wrong))
   }
 })
+
+test('a rotated token and its successor both work until the old one ends, and the audit log names both', async () => {
+  const made = replyOf('createToken', await create({ name: 'ci', role: 'admin' }))
+  const rotate = (id: string, body: object) => service.operator(`${tokensOf(workspaceId)}/${id}/rotate`, { body })
+  const oldValidUntil = '2100-01-01T00:00:00.000Z'
+  const next = replyOf('rotateToken', await rotate(made.id, { oldValidUntil }))
+  assert.deepEqual([next.name, next.role, next.expiresAt, next.replacedBy], ['ci', 'admin', null, null])
+  const status = async (token: string) => (await service.operator('/me', { headers: as(token) })).status
+  assert.deepEqual([await status(made.token), await status(next.token)], [200, 200])
+  const { items } = replyOf('listTokens', await service.operator(tokensOf(workspaceId)))
+  const old = items.find(({ id }) => id === made.id)
+  assert.deepEqual([old?.replacedBy, old?.expiresAt], [next.id, oldValidUntil])
+  assert.deepEqual(refusalOf(await rotate(made.id, { oldValidUntil })), [409, 'conflict'])
+  // A time in the past ends the old one at once.
+  const last = replyOf('rotateToken', await rotate(next.id, { oldValidUntil: '2001-01-01T00:00:00.000Z' }))
+  assert.deepEqual([await status(next.token), await status(last.token)], [401, 200])
+  const query = `action=operator_token.rotate&targetId=${made.id}`
+  const log = replyOf('listAudit', await service.operator(`/workspaces/${workspaceId}/audit?${query}`))
+  assert.deepEqual(
+    log.items.map(({ target, detail }) => [target.id, detail]),
+    [[made.id, { oldValidUntil, newToken: next.id }]],
+  )
+  assert.ok(!JSON.stringify(log).includes(next.token.slice(-64)))
+  for (const wrong of [{}, { oldValidUntil: 'soon' }, { oldValidUntil, expiresAt: '2001-01-01T00:00:00Z' }]) {
+    assert.deepEqual(refusalOf(await rotate(last.id, wrong)), [400, 'invalid_request'], JSON.stringify(wrong))
+  }
+  const asAdmin = { body: { oldValidUntil }, headers: as(last.token) }
+  const refused = await service.operator(`${tokensOf(workspaceId)}/${last.id}/rotate`, asAdmin)
+  assert.deepEqual(refusalOf(refused), [403, 'forbidden'])
+})
+
+test('revoking a token names the valid tokens that it made, and ends them if asked', async () => {
+  const owner = replyOf(
+    'createInstallationToken',
+    await service.operator('/tokens', { body: { name: 'o', role: 'owner' } }),
+  )
+  const asOwner = { body: { name: 'made', role: 'owner' }, headers: as(owner.token) }
+  const made = replyOf('createInstallationToken', await service.operator('/tokens', asOwner))
+  const inWorkspace = { body: { name: 'its own', role: 'viewer' }, headers: as(made.token) }
+  const last = replyOf('createToken', await service.operator(tokensOf(workspaceId), inWorkspace))
+  const status = async (token: string) => (await service.operator('/me', { headers: as(token) })).status
+  const revoke = async (query: string) =>
+    replyOf('revokeInstallationToken', await service.operator(`/tokens/${owner.id}/revoke${query}`, { method: 'POST' }))
+  const named = (await revoke('')).madeTokens.map(({ id, revokedAt }) => [id, revokedAt])
+  assert.deepEqual(
+    named,
+    [made.id, last.id].toSorted().map((id) => [id, null]),
+  )
+  assert.deepEqual([await status(owner.token), await status(made.token), await status(last.token)], [401, 200, 200])
+  const ended = (await revoke('?alsoMade=true')).madeTokens
+  assert.ok(ended.length === 2 && ended.every(({ revokedAt }) => revokedAt !== null))
+  assert.deepEqual([await status(made.token), await status(last.token)], [401, 401])
+  assert.deepEqual((await revoke('?alsoMade=true')).madeTokens, [])
+})

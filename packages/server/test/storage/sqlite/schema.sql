@@ -626,7 +626,7 @@ CREATE TABLE operator_tokens (
   last_used_at INTEGER,
   workspace_id TEXT REFERENCES workspaces (id), -- null: every workspace
   role TEXT NOT NULL DEFAULT 'owner'
-, row_sum INTEGER, allowed_addresses TEXT, creator_kind TEXT, creator_id TEXT, creator_name TEXT) STRICT, WITHOUT ROWID;
+, row_sum INTEGER, allowed_addresses TEXT, creator_kind TEXT, creator_id TEXT, creator_name TEXT, replaced_by TEXT) STRICT, WITHOUT ROWID;
 
 CREATE INDEX operator_tokens_by_creator ON operator_tokens (creator_id);
 

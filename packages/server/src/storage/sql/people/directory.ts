@@ -4,8 +4,8 @@
  *   unknown --created--> active --deactivated--> ended --activated--> active, with the roles of the groups
  *   active or ended --deleted--> unknown, and the account is ended
  *
- * Deactivation ends sessions, passwords, second factors, links to Slack, roles, the tokens and invitations that the person
- * made, and invitations to the address.
+ * Deactivation ends sessions, passwords, second factors, links to Slack, roles, the invitations that the person made and those
+ * to the address, and the tokens that the person made, with those that these made.
  */
 import type {
   AuditEntry,
@@ -24,6 +24,7 @@ import { insertAudit } from './audit.ts'
 import { auditControl, lockControl } from '../engine/revision.ts'
 import { allIn, insertRows } from '../engine/rows.ts'
 import { applyToPeople } from './group-roles.ts'
+import { revokeTokensOf } from './operator-tokens.ts'
 import { deleteAccount, deleteOf, endInvitations, endPassword, insertOperator, WAYS_IN } from './operators.ts'
 
 export const directoryActs = {
@@ -238,7 +239,5 @@ async function endAccess(sql: Sql, id: string, email: string, now: number) {
   await endPassword(sql, id, now)
   await deleteOf(sql, id, [...WAYS_IN, 'slack_links', 'operator_roles'])
   await endInvitations(sql, id, email, now)
-  const revoke = `UPDATE operator_tokens SET revoked_at = :now
-    WHERE creator_kind = 'operator' AND creator_id = :id AND revoked_at IS NULL`
-  return { sessions, tokens: await sql.run(revoke, { now, id }) }
+  return { sessions, tokens: await revokeTokensOf(sql, id, now) }
 }

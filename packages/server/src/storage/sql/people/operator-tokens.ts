@@ -1,19 +1,22 @@
-import { read, write, selectList, type Sql } from '../engine/sql.ts'
-import type { AuditEntry, OperatorTokenRow } from '../../people/operators.ts'
+import { LIMITS } from '@tacho/contract/engine/limits.ts'
+import type { AuditEntry, MadeToken, OperatorTokenRotation, OperatorTokenRow } from '../../people/operators.ts'
 import { mapPage, type PageById } from '../../engine/page.ts'
+import { uuidv7 } from '../../engine/uuid.ts'
+import { read, write, selectList, type Sql } from '../engine/sql.ts'
+import { insertAudit } from './audit.ts'
 import { auditControl, growRevision, lockControl } from '../engine/revision.ts'
-import { insertRows, withJson } from '../engine/rows.ts'
-import { assertSum, takeSum, withSum } from '../engine/row-sums.ts'
+import { inChunks, insertRows, withJson } from '../engine/rows.ts'
+import { assertSum, damagedError, nameOf, takeSum, withSum } from '../engine/row-sums.ts'
 import { rightToGive } from './invitations.ts'
 import { DECIDING, INSTALLATION, scopeOf } from './operators.ts'
 
 export const operatorTokensActs = {
   ...read({ listOperatorTokens, findOperatorToken, countDecidingTokens }),
-  ...write({ createOperatorToken, revokeOperatorToken, revokeOtherOperatorTokens }),
+  ...write({ createOperatorToken, rotateOperatorToken, revokeOperatorToken, revokeOtherOperatorTokens }),
 }
 
 const COLUMNS = `${withSum('operator_tokens')}, ${selectList(
-  'name creator_kind creator_id creator_name created_at expires_at revoked_at last_used_at',
+  'name creator_kind creator_id creator_name created_at expires_at revoked_at replaced_by last_used_at',
 )}`
 const REMEDY = 'Revoke it and create another one, or restore a backup'
 const parsed = withJson<OperatorTokenRow>('allowedAddresses')
@@ -25,13 +28,40 @@ async function createOperatorToken(
   audit: AuditEntry[],
 ): Promise<'created' | 'forbidden'> {
   await lockControl(sql)
-  const { creatorKind: kind, creatorId: id, role, createdAt } = token
-  const target = { scope: scopeOf(token.workspaceId), role }
-  if (kind !== null && id !== null && (await rightToGive(sql, { kind, id }, target, createdAt)) === null)
-    return 'forbidden'
+  if (!(await mayMake(sql, token))) return 'forbidden'
   await insertRows(sql, 'operator_tokens', [token])
   await auditControl(sql, audit)
   return 'created'
+}
+
+async function mayMake(sql: Sql, token: OperatorTokenRow): Promise<boolean> {
+  const { creatorKind: kind, creatorId: id, role, createdAt, workspaceId } = token
+  const target = { scope: scopeOf(workspaceId), role }
+  return kind === null || id === null || (await rightToGive(sql, { kind, id }, target, createdAt)) !== null
+}
+
+/** The new token belongs to whoever asked for it, who alone has seen it. */
+async function rotateOperatorToken(
+  sql: Sql,
+  workspaceId: string | null,
+  id: string,
+  { now, oldValidUntil, expiresAt, ...added }: OperatorTokenRotation,
+  audit: AuditEntry[],
+): Promise<OperatorTokenRow | 'forbidden' | 'ended' | null> {
+  await lockControl(sql)
+  const old = await readOperatorToken(sql, workspaceId, id)
+  if (old === null) return null
+  if (old.damaged) throw damagedError(nameOf('operator_tokens', old), REMEDY)
+  if (old.revokedAt !== null || old.replacedBy !== null || (old.expiresAt ?? now + 1) <= now) return 'ended'
+  const expires = expiresAt === undefined ? old.expiresAt : expiresAt
+  const token = { ...old, ...added, createdAt: now, expiresAt: expires, lastUsedAt: null }
+  if (!(await mayMake(sql, token))) return 'forbidden'
+  await insertRows(sql, 'operator_tokens', [token])
+  const until = Math.min(old.expiresAt ?? oldValidUntil, oldValidUntil)
+  const text = 'UPDATE operator_tokens SET expires_at = :until, replaced_by = :newId WHERE id = :id'
+  await sql.run(text, { until, newId: token.id, id })
+  await auditControl(sql, audit)
+  return token
 }
 
 /** Null: tokens for every workspace. */
@@ -48,16 +78,60 @@ function toRow(sql: Sql, row: OperatorTokenRow): OperatorTokenRow {
   return isIntact ? parsed(row) : { ...row, allowedAddresses: [], damaged: true }
 }
 
-async function revokeOperatorToken(sql: Sql, workspaceId: string | null, id: string, now: number, audit: AuditEntry[]) {
-  const one = `${inScope(workspaceId)} AND id = :id`
-  const revoke = `UPDATE operator_tokens SET revoked_at = :now WHERE ${one} AND revoked_at IS NULL`
-  if ((await sql.run(revoke, { now, workspaceId, id })) === 1) {
-    await auditControl(sql, audit)
-  }
-  const row = await sql.get<OperatorTokenRow>(`SELECT ${COLUMNS} FROM operator_tokens WHERE ${one}`, {
-    workspaceId,
-    id,
+/** `alsoMade`: also those that it made. Without, they stay, because most are of programs that nobody wants to stop. */
+async function revokeOperatorToken(
+  sql: Sql,
+  workspaceId: string | null,
+  id: string,
+  { now, alsoMade }: { now: number; alsoMade: boolean },
+  audit: AuditEntry[],
+): Promise<{ token: OperatorTokenRow; made: MadeToken[] } | null> {
+  // One that is being made waits, or is found.
+  await lockControl(sql)
+  const revoke = `UPDATE operator_tokens SET revoked_at = :now
+    WHERE ${inScope(workspaceId)} AND id = :id AND revoked_at IS NULL`
+  if ((await sql.run(revoke, { now, workspaceId, id })) === 1) await auditControl(sql, audit)
+  const token = await readOperatorToken(sql, workspaceId, id)
+  if (token === null) return null
+  const text = `${MADE} SELECT ${selectList('id workspace_id name role revoked_at')} FROM operator_tokens
+    WHERE id IN (SELECT id FROM made) AND revoked_at IS NULL AND COALESCE(expires_at > :now, 1 = 1)
+    ORDER BY id LIMIT ${LIMITS.operatorPageMax}`
+  const made = await sql.all<MadeToken>(text, { creatorKind: 'token', creatorId: id, now })
+  if (!alsoMade || made.length === 0) return { token, made }
+  const ids = made.map((one) => one.id)
+  await inChunks(ids, async (chunk) => {
+    await sql.run('UPDATE operator_tokens SET revoked_at = :now WHERE id IN (:chunk)', { now, chunk })
+    return []
   })
+  const entries = made.flatMap(({ id: targetId, workspaceId: home }) =>
+    audit.map((entry) => ({
+      ...entry,
+      id: uuidv7(now),
+      workspaceId: home,
+      targetId,
+      detail: JSON.stringify({ madeBy: id }),
+    })),
+  )
+  await insertAudit(sql, entries)
+  await growRevision(sql)
+  return { token, made: made.map((one) => ({ ...one, revokedAt: now })) }
+}
+
+/** Tokens that a person or token made, and those that these made: who held one has seen what it made. */
+const MADE = `WITH RECURSIVE made (id) AS (
+    SELECT id FROM operator_tokens WHERE creator_id = :creatorId AND creator_kind = :creatorKind
+    UNION SELECT t.id FROM made JOIN operator_tokens t ON t.creator_id = made.id AND t.creator_kind = 'token')`
+
+/** Of a person whose access ends. Resolves with their number. */
+export async function revokeTokensOf(sql: Sql, operatorId: string, now: number): Promise<number> {
+  const text = `${MADE} UPDATE operator_tokens SET revoked_at = :now
+    WHERE id IN (SELECT id FROM made) AND revoked_at IS NULL`
+  return sql.run(text, { creatorKind: 'operator', creatorId: operatorId, now })
+}
+
+async function readOperatorToken(sql: Sql, workspaceId: string | null, id: string): Promise<OperatorTokenRow | null> {
+  const text = `SELECT ${COLUMNS} FROM operator_tokens WHERE ${inScope(workspaceId)} AND id = :id`
+  const row = await sql.get<OperatorTokenRow>(text, { workspaceId, id })
   return row && toRow(sql, row)
 }
 

@@ -6,6 +6,7 @@ import { sharedStorage, type OpenStorage } from '../open.ts'
 import { newId, NOON } from '../sample.ts'
 
 const all = { limit: 1000, after: null }
+const alone = { now: NOON, alsoMade: false }
 let count = 0
 
 /** Entries in time order, like UUIDv7 ids. */
@@ -29,7 +30,7 @@ export function auditEntry(given: Partial<AuditEntry> = {}): AuditEntry {
 }
 
 function operatorToken(given: Partial<OperatorTokenRow> = {}): OperatorTokenRow {
-  const times = { createdAt: NOON, expiresAt: null, revokedAt: null, lastUsedAt: null }
+  const times = { createdAt: NOON, expiresAt: null, revokedAt: null, replacedBy: null, lastUsedAt: null }
   const made = { allowedAddresses: null, creatorKind: null, creatorId: null, creatorName: null }
   const who = { id: newId(), name: 'script', hash: 'cd'.repeat(32), workspaceId: null, role: 'owner' } as const
   return { ...who, ...made, ...times, ...given }
@@ -70,11 +71,91 @@ export function accessSuite(open: OpenStorage) {
       assert.ok(!(await storage().listOperatorTokens(null, all)).rows.some(({ id }) => id === rows[0]?.id))
       const [row] = rows
       assert.ok(row)
-      assert.equal(await storage().revokeOperatorToken(other, row.id, NOON, []), null)
-      assert.equal(await storage().revokeOperatorToken(null, row.id, NOON, []), null)
-      assert.deepEqual(await storage().revokeOperatorToken(home, row.id, NOON, []), { ...row, revokedAt: NOON })
-      assert.deepEqual(await storage().revokeOperatorToken(home, row.id, NOON + 1, []), { ...row, revokedAt: NOON })
-      assert.equal((await storage().revokeOperatorToken(null, everywhere.id, NOON, []))?.revokedAt, NOON)
+      assert.equal(await storage().revokeOperatorToken(other, row.id, alone, []), null)
+      assert.equal(await storage().revokeOperatorToken(null, row.id, alone, []), null)
+      const revoked = { token: { ...row, revokedAt: NOON }, made: [] }
+      assert.deepEqual(await storage().revokeOperatorToken(home, row.id, alone, []), revoked)
+      assert.deepEqual(await storage().revokeOperatorToken(home, row.id, { ...alone, now: NOON + 1 }, []), revoked)
+      assert.equal((await storage().revokeOperatorToken(null, everywhere.id, alone, []))?.token.revokedAt, NOON)
+    })
+
+    test('a rotation keeps what a token may do, and the old one ends when it says, or at its own expiry if that is earlier', async () => {
+      const home = await newWorkspace()
+      const creator = { creatorKind: null, creatorId: null, creatorName: null }
+      const rotation = (given = {}) => ({
+        id: newId(),
+        hash: 'ef'.repeat(32),
+        now: NOON,
+        oldValidUntil: NOON + 50,
+        expiresAt: undefined,
+        ...creator,
+        ...given,
+      })
+      for (const [expiresAt, given, until, expected] of [
+        [null, undefined, NOON + 50, null],
+        [NOON + 20, undefined, NOON + 20, NOON + 20],
+        [NOON + 20, NOON + 90, NOON + 20, NOON + 90],
+        [NOON + 90, null, NOON + 50, null],
+      ] as const) {
+        const allowedAddresses = ['192.0.2.0/24']
+        const old = operatorToken({ workspaceId: home, role: 'admin', allowedAddresses, expiresAt, lastUsedAt: NOON })
+        await storage().createOperatorToken(old, [])
+        const asked = rotation({ expiresAt: given })
+        const added = await storage().rotateOperatorToken(home, old.id, asked, [])
+        const { id, hash } = asked
+        const expectedRow = { ...old, id, hash, createdAt: NOON, expiresAt: expected, lastUsedAt: null }
+        assert.deepEqual(added, expectedRow)
+        assert.deepEqual(await storage().findOperatorToken(id), expectedRow)
+        const left = await storage().findOperatorToken(old.id)
+        assert.deepEqual([left?.expiresAt, left?.replacedBy, left?.revokedAt], [until, id, null])
+        // Once, within its scope, and only while it is valid.
+        assert.equal(await storage().rotateOperatorToken(home, old.id, rotation(), []), 'ended')
+        assert.equal(await storage().rotateOperatorToken(null, id, rotation(), []), null)
+        await storage().revokeOperatorToken(home, id, alone, [])
+        assert.equal(await storage().rotateOperatorToken(home, id, rotation(), []), 'ended')
+      }
+      const expired = operatorToken({ expiresAt: NOON })
+      await storage().createOperatorToken(expired, [])
+      assert.equal(await storage().rotateOperatorToken(null, expired.id, rotation(), []), 'ended')
+      // Whoever asks has lost the role meanwhile.
+      const [token, asker] = [operatorToken(), operatorToken({ revokedAt: NOON })]
+      for (const row of [token, asker]) await storage().createOperatorToken(row, [])
+      const by = { creatorKind: 'token', creatorId: asker.id, creatorName: asker.name }
+      assert.equal(await storage().rotateOperatorToken(null, token.id, rotation(by), []), 'forbidden')
+      assert.equal((await storage().findOperatorToken(token.id))?.replacedBy, null)
+    })
+
+    test('tokens that a revoked token made stay valid and are named, or end with it, each in the log of its workspace', async () => {
+      const home = await newWorkspace()
+      const madeBy = (maker: OperatorTokenRow, given: Partial<OperatorTokenRow> = {}) =>
+        operatorToken({ creatorKind: 'token', creatorId: maker.id, creatorName: maker.name, ...given })
+      const leaked = operatorToken()
+      const child = madeBy(leaked)
+      const grandchild = madeBy(child, { workspaceId: home, role: 'viewer' })
+      const ended = [madeBy(leaked, { expiresAt: NOON + 1 }), madeBy(leaked)]
+      // The id of a person is no id of a token.
+      const other = operatorToken({ creatorKind: 'operator', creatorId: leaked.id, creatorName: 'x' })
+      for (const row of [leaked, child, grandchild, ...ended]) await storage().createOperatorToken(row, [])
+      await storage().createOperatorToken({ ...other, creatorKind: null }, [])
+      await storage().revokeOperatorToken(null, ended[1]?.id ?? '', { ...alone, now: NOON - 1 }, [])
+      const now = NOON + 1
+      const named = [child, grandchild].map(({ id }) => id).toSorted()
+      const ids = (made: { id: string }[] | undefined) => made?.map(({ id }) => id)
+      const kept = await storage().revokeOperatorToken(null, leaked.id, { now, alsoMade: false }, [])
+      assert.deepEqual(ids(kept?.made), named)
+      assert.deepEqual(
+        kept?.made.map(({ revokedAt }) => revokedAt),
+        [null, null],
+      )
+      assert.equal((await storage().findOperatorToken(child.id))?.revokedAt, null)
+      const audit = [auditEntry({ action: 'operator_token.revoke', targetId: leaked.id })]
+      const revoked = await storage().revokeOperatorToken(null, leaked.id, { now, alsoMade: true }, audit)
+      assert.deepEqual(ids(revoked?.made), named)
+      for (const id of named) assert.equal((await storage().findOperatorToken(id))?.revokedAt, now)
+      assert.equal((await storage().findOperatorToken(other.id))?.revokedAt, null)
+      const [entry] = (await storage().listAudit(home, all)).rows
+      assert.deepEqual([entry?.targetId, entry?.detail], [grandchild.id, JSON.stringify({ madeBy: leaked.id })])
+      assert.deepEqual((await storage().revokeOperatorToken(null, leaked.id, { now, alsoMade: true }, []))?.made, [])
     })
 
     test('every change is in the log as soon as it is stored, and an act that changes nothing is not', async () => {
@@ -103,8 +184,8 @@ export function accessSuite(open: OpenStorage) {
       await storage().revokeApiKey(environment.id, key.id, NOON, [entry('revoke key')])
       await storage().revokeApiKey(environment.id, key.id, NOON, [entry('again')])
       await storage().createOperatorToken(token, [entry('token')])
-      await storage().revokeOperatorToken(workspaceId, token.id, NOON, [entry('revoke token')])
-      await storage().revokeOperatorToken(workspaceId, token.id, NOON, [entry('again')])
+      await storage().revokeOperatorToken(workspaceId, token.id, alone, [entry('revoke token')])
+      await storage().revokeOperatorToken(workspaceId, token.id, alone, [entry('again')])
       assert.deepEqual(await log(), ['workspace', 'environment', 'key', 'revoke key', 'token', 'revoke token'])
     })
 

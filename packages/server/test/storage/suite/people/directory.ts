@@ -107,8 +107,12 @@ export function directorySuite(open: OpenStorage) {
       const token = operatorToken(made)
       assert.equal(await storage().createOperatorToken(operatorToken({ ...made, role: 'owner' }), []), 'forbidden')
       assert.equal(await storage().createOperatorToken(token, []), 'created')
+      const byToken = { creatorKind: 'token', creatorId: token.id, creatorName: token.name } as const
+      const second = operatorToken({ ...made, ...byToken, role: 'viewer' })
+      assert.equal(await storage().createOperatorToken(second, []), 'created')
       assert.ok(await storage().findSession(session.token))
       await change(given.id, { active: false }, roles)
+      assert.equal((await storage().findOperatorToken(second.id))?.revokedAt, NOON)
       assert.equal(await storage().findSession(session.token), null)
       assert.equal((await storage().findOperatorToken(token.id))?.revokedAt, NOON)
       // One that waited for the deactivation is not made.

@@ -36,7 +36,14 @@ export function apiKey(environmentId: string, given: Partial<ApiKeyRow> = {}): A
 }
 
 export function operatorToken(given: Partial<OperatorTokenRow> = {}): OperatorTokenRow {
-  const times = { createdAt: NOON, expiresAt: null, revokedAt: null, lastUsedAt: null, allowedAddresses: null }
+  const times = {
+    createdAt: NOON,
+    expiresAt: null,
+    revokedAt: null,
+    replacedBy: null,
+    lastUsedAt: null,
+    allowedAddresses: null,
+  }
   const made = { creatorKind: null, creatorId: null, creatorName: null }
   const who = { id: newId(), name: 'script', hash: 'cd'.repeat(32), workspaceId: null, role: 'owner' } as const
   return { ...who, ...made, ...times, ...given }
