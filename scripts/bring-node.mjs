@@ -1,6 +1,6 @@
 // Brings the pinned Node where the host's is too old, and prints the path of its program. It belongs to the repository or the
 // installed package; if that folder cannot be written to, to the user's cache. Plain JavaScript for Node 20.
-import { spawn } from 'node:child_process'
+import { spawn, spawnSync } from 'node:child_process'
 import {
   accessSync,
   constants,
@@ -52,6 +52,12 @@ export async function bringNode(say) {
   try {
     for (const file of ['package.json', 'package-lock.json']) cpSync(path.join(described, file), path.join(made, file))
     await npmCi(made, [])
+    const brought = path.join(made, 'node_modules', name, 'bin/node')
+    if (existsSync(brought) && spawnSync(brought, ['--version']).status !== 0) {
+      throw new Error(
+        `${name} does not run on this system: it needs glibc and libatomic (libatomic1 of Debian and Ubuntu). Install that, or put Node ${OLDEST_HOST} or newer on the PATH.`,
+      )
+    }
     try {
       renameSync(path.join(made, 'node_modules'), modules)
     } catch (error) {

