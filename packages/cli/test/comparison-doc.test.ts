@@ -25,7 +25,10 @@ const CLAIMS: Record<string, Evidence> = {
   'Evaluation: no datasets': { has: /\/scores/, lacks: /dataset|experiment|evaluat/i },
   'A prompt playground.': { has: /\/prompts\/\{promptId\}\/versions/, lacks: /playground/i },
   'A proxy in front of model providers.': { lacks: /chat|completions|\/v1\/messages/i },
-  'Replay of a run, or a fork of it': { lacks: /replay|fork/i },
+  'Snapshots of the files': {
+    tests: [['packages/cli/test/tape/tape.test.ts', 'test(']],
+    lacks: /snapshot|checkpoint/i,
+  },
   'OpenTelemetry by gRPC, and metrics.': {
     tests: [
       ['packages/server/test/http/record/lost-requests.test.ts', 'gRPC gets a status of gRPC that names http/protobuf'],
