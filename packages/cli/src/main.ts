@@ -149,6 +149,11 @@ export const COMMANDS: Record<string, Entry> = {
     about: 'run an agent again, with its models and guarded tools answered from a tape',
     load: async () => (await import('./record/replay.ts')).addReplay,
   },
+  test: {
+    args: '<place> [command...]',
+    about: 'replay tapes and check outcome, calls, decisions and budgets',
+    load: async () => (await import('./record/test-tapes.ts')).addTest,
+  },
   demo: {
     about: 'record realistic sample runs, approvals and issues',
     load: async () => (await import('./record/demo.ts')).addDemo,

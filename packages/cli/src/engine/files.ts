@@ -1,7 +1,7 @@
 /** Files: written whole or not at all, downloaded, and read line by line in bounded memory. */
 import { link, open, rm } from 'node:fs/promises'
 import path from 'node:path'
-import { existsSync } from 'node:fs'
+import { existsSync, writeFileSync } from 'node:fs'
 import { failed, Stop } from './stop.ts'
 import { unreachable } from './operator-client.ts'
 
@@ -125,4 +125,40 @@ function finished(number: number, parts: Uint8Array[], size: number, longest: nu
   if (size > longest) return { number, tooLong: true }
   const bytes = Buffer.concat(parts)
   return { number, bytes: bytes.at(-1) === RETURN ? bytes.subarray(0, -1) : bytes }
+}
+
+/** Results of tests as JUnit XML, which every CI system reads. */
+export interface JunitCase {
+  name: string
+  /** Null: it passed. */
+  failure: string | null
+  seconds?: number
+}
+
+/** @param group the class name of all cases, by which CI systems group them. */
+export function writeJunit(file: string, suite: string, group: string, cases: readonly JunitCase[]): void {
+  const failures = cases.filter(({ failure }) => failure !== null).length
+  const lines = cases.map(({ name, failure, seconds }) => {
+    const time = seconds === undefined ? '' : ` time="${seconds.toFixed(3)}"`
+    const inside = failure === null ? '' : `<failure message="${escaped(failure)}"/>`
+    return `  <testcase classname="${escaped(group)}" name="${escaped(name)}"${time}>${inside}</testcase>\n`
+  })
+  const head = `<testsuite name="${escaped(suite)}" tests="${cases.length}" failures="${failures}">`
+  writeFileSync(file, `<?xml version="1.0" encoding="UTF-8"?>\n${head}\n${lines.join('')}</testsuite>\n`)
+}
+
+const ENTITIES = new Map([
+  ['&', '&amp;'],
+  ['<', '&lt;'],
+  ['>', '&gt;'],
+  ['"', '&quot;'],
+  ['\n', '&#10;'],
+])
+
+/** XML has no other control characters, and no halves of pairs. */
+function escaped(text: string): string {
+  return text
+    .toWellFormed()
+    .replace(/[^\P{Cc}\n]|[\ufffe\uffff]/gu, ' ')
+    .replace(/[&<>"\n]/g, (one) => ENTITIES.get(one) ?? one)
 }

@@ -1,5 +1,4 @@
 /** `tacho policies test`: decides example calls by the policies of a file, as agents would, without a server. */
-import { writeFileSync } from 'node:fs'
 import path from 'node:path'
 import { isObject, type Json } from '@tacho/contract/record/payload-reader.ts'
 import { POLICY_ACTIONS } from '@tacho/contract/engine/words.ts'
@@ -8,6 +7,7 @@ import type { Facts } from '@tacho/policy/variables.ts'
 import { parseDocument } from 'yaml'
 import { manifestOf } from './apply/read-manifest.ts'
 import { wrongUsage } from '../engine/stop.ts'
+import { writeJunit } from '../engine/files.ts'
 import { counted, printable, printJson, printLine } from '../engine/output.ts'
 import { readSource } from './source-file.ts'
 
@@ -56,7 +56,7 @@ export async function testPolicies(manifestFile: string | undefined, options: Te
   const examples = readExamples(file, await readSource(file), new Set(manifest.policies.keys()))
   const results = examples.map((example) => resultOf(example, decide(policies, example.facts)))
   const wrong = results.filter(({ ok }) => !ok)
-  if (options.junit !== undefined) writeFileSync(options.junit, junitOf(results))
+  if (options.junit !== undefined) writeResults(options.junit, results)
   if (wrong.length > 0) process.exitCode = 1
   if (options.json) return printJson({ passed: results.length - wrong.length, failed: wrong.length, items: results })
   for (const result of wrong) printLine(`✗ ${printable(result.name)}: ${printable(sentenceOf(result))}`)
@@ -81,6 +81,11 @@ function sentenceOf({ expected, decided, policies, failures }: Result): string {
     ({ policyId, message }) => `; the condition of ${policyId} could not be evaluated: ${message}`,
   )
   return `expected ${expected}, but it is ${decided} by ${policies.join(', ') || 'no policy'}${failed.join('')}`
+}
+
+function writeResults(file: string, results: readonly Result[]): void {
+  const cases = results.map((result) => ({ name: result.name, failure: result.ok ? null : sentenceOf(result) }))
+  writeJunit(file, 'tacho policies test', 'policies', cases)
 }
 
 function readExamples(file: string, text: string, known: ReadonlySet<string>): Example[] {
@@ -120,28 +125,4 @@ function readExamples(file: string, text: string, known: ReadonlySet<string>): E
 /** A fact of a wrong type fails the conditions that read it, as in an agent. */
 function factsOf({ server, input, annotations, agent, run, session, risk }: Json, name: string, now: number): Facts {
   return { tool: { name, server, input, annotations }, agent, run, session, risk, now } as Facts
-}
-
-function junitOf(results: readonly Result[]): string {
-  const failed = results.filter(({ ok }) => !ok).length
-  const cases = results.map((result) => {
-    const failure = result.ok ? '' : `<failure message="${escaped(sentenceOf(result))}"/>`
-    return `  <testcase classname="policies" name="${escaped(result.name)}">${failure}</testcase>\n`
-  })
-  const suite = `<testsuite name="tacho policies test" tests="${results.length}" failures="${failed}">`
-  return `<?xml version="1.0" encoding="UTF-8"?>\n${suite}\n${cases.join('')}</testsuite>\n`
-}
-
-const ENTITIES = new Map([
-  ['&', '&amp;'],
-  ['<', '&lt;'],
-  ['>', '&gt;'],
-  ['"', '&quot;'],
-])
-
-function escaped(text: string): string {
-  return text
-    .toWellFormed()
-    .replace(/[\p{Cc}\ufffe\uffff]/gu, ' ')
-    .replace(/[&<>"]/g, (one) => ENTITIES.get(one) ?? one)
 }

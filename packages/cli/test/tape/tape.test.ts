@@ -1,16 +1,30 @@
-/** `tacho tape` and `tacho replay` with a real server, a scripted model and an agent of its own process. */
+/** `tacho tape` and `tacho replay` with a real server, a scripted model and agents of their own process, in both languages. */
 import assert from 'node:assert/strict'
 import { spawn } from 'node:child_process'
-import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import os from 'node:os'
 import path from 'node:path'
 import { after, before, test } from 'node:test'
+import { setTimeout as sleep } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
+import { interpreter, PYTHON_SDK, withoutPython } from '../../../sdk-conformance/test/python.ts'
 import { inTurn, startModelServer } from '../../../sdk-integrations/src/model-server.ts'
 import { API_KEY, ended, startServer, startTacho, type TestServer } from '../tacho.ts'
 
-const AGENT = fileURLToPath(new URL('refund-agent.ts', import.meta.url))
+const here = (name: string) => fileURLToPath(new URL(name, import.meta.url))
+const AGENTS = {
+  typescript: [process.execPath, here('refund-agent.ts')],
+  python: [interpreter, here('refund_agent.py')],
+}
+const LANGUAGES = ['typescript', ...(withoutPython ? [] : (['python'] as const))] as const
 const PROMPT = 'Refund order 1.'
+const POLICIES = `
+workspace: default
+policies:
+  large: { condition: tool.name == "refund" && tool.input.amount > 10.0, severity: HIGH, action: REQUIRE_APPROVAL }
+environments:
+  development: { policies: [large] }
+`
 
 let server: TestServer
 let folder: string
@@ -18,77 +32,145 @@ let tape: string
 before(async () => {
   server = await startServer()
   folder = mkdtempSync(path.join(os.tmpdir(), 'tacho-tape-'))
+  writeFileSync(path.join(folder, 'tacho.yaml'), POLICIES)
+  await server.text('apply', '-f', path.join(folder, 'tacho.yaml'), '--yes')
   await recordRun()
-  const runs = JSON.parse(await server.text('runs', 'list', '--json')) as { items: { runId: string }[] }
+  const { items } = await server.json<{ items: { runId: string }[] }>('runs', 'list')
   tape = path.join(folder, 'tapes', 'refund.jsonl')
-  const said = await server.text('tape', String(runs.items[0]?.runId), '-o', tape)
-  assert.match(said, /with 7 steps written/)
+  const said = await server.text('tape', String(items[0]?.runId), '-o', tape)
+  assert.match(said, /with 10 steps written/)
 })
 after(async () => {
   await server.stop()
   rmSync(folder, { recursive: true })
 })
 
-/** A policy needs a person for refunds, who approves. */
+/** A person approves one refund of two that the model wants at once. */
 async function recordRun(): Promise<void> {
   const model = await startModelServer(
     inTurn(
       { toolCalls: [{ name: 'get_order', input: { order: 1 } }] },
-      { toolCalls: [{ name: 'refund', input: { order: 1, amount: 30 } }] },
+      { toolCalls: [30, 5].map((amount) => ({ name: 'refund', input: { order: 1, amount } })) },
       { text: 'Refunded.' },
     ),
   )
   const env = { ...process.env, TACHO_URL: server.url, TACHO_API_KEY: API_KEY, OPENAI_BASE_URL: `${model.url}/v1` }
-  const { code, stderr } = await ended(spawn(process.execPath, [AGENT, PROMPT], { env, stdio: 'pipe' }))
+  const running = ended(spawn(process.execPath, [here('refund-agent.ts'), PROMPT], { env, stdio: 'pipe' }))
+  for (let approval: { id: string } | undefined; !approval; await sleep(100)) {
+    const { items } = await server.json<{ items: { id: string }[] }>('approvals', 'list')
+    approval = items[0]
+    if (approval) await server.text('approvals', 'approve', approval.id, '--reason', 'The customer is right.')
+  }
+  const { code, stderr } = await running
   assert.equal(code, 0, stderr)
   await model.close()
 }
 
-async function replay(args: readonly string[], agent: readonly string[]) {
-  const result = await ended(startTacho(['replay', tape, ...args, '--json', '--', process.execPath, AGENT, ...agent]))
+async function replay(language: (typeof LANGUAGES)[number], options: readonly string[], agent: readonly string[]) {
+  const words = ['replay', tape, '--ignore', 'tool.input.requestId', ...options, '--json', '--']
+  const env = { PYTHONPATH: path.join(PYTHON_SDK, 'src') }
+  const result = await ended(startTacho([...words, ...AGENTS[language], PROMPT, ...agent], env))
   assert.ok(result.stdout.startsWith('{'), result.stderr)
-  const report = JSON.parse(result.stdout) as { verdict: string; departure: { step: number; sentence: string } | null }
-  return { ...result, ...report }
+  const { verdict, departure } = JSON.parse(result.stdout) as {
+    verdict: string
+    departure: { step: number; sentence: string } | null
+  }
+  return { code: result.code, verdict, step: departure?.step, sentence: String(departure?.sentence) }
 }
 
-const IGNORE = ['--ignore', 'tool.input.requestId']
+test('an unchanged agent differs nowhere, in either language, and no tool runs', async () => {
+  for (const language of LANGUAGES) {
+    const proof = path.join(folder, `proof-${language}`)
+    const { verdict, code, sentence } = await replay(language, [], ['', proof])
+    assert.deepEqual([verdict, code], ['same', 0], `${language}: ${sentence}`)
+    assert.equal(existsSync(proof), false, language)
+  }
+})
 
-test('an unchanged agent differs nowhere, and no tool runs', async () => {
-  const proof = path.join(folder, 'unchanged')
-  const { verdict, code, departure } = await replay(IGNORE, [PROMPT, '', proof])
-  assert.deepEqual([verdict, code, departure], ['same', 0, null])
+test('both languages have the same first difference: its step, and what differs', async () => {
+  for (const [twist, step, expected] of [
+    [
+      'prompt',
+      2,
+      /^step 2: the tape has a call of a model, the agent asks a model\n {2}messages\.0\.text: the tape has "Be brief\."/,
+    ],
+    [
+      'amount',
+      7,
+      /^step 7: the tape has refund \{"order":1,"amount":30\}, the agent asks refund \{"order":1,"amount":31\}\n {2}input\.amount: the tape has 30, now it is 31$/,
+    ],
+  ] as [string, number, RegExp][]) {
+    const results = await Promise.all(LANGUAGES.map((language) => replay(language, [], [twist])))
+    for (const result of results) {
+      assert.deepEqual([result.verdict, result.code, result.step], ['another way', 3, step], result.sentence)
+      assert.match(result.sentence, expected)
+    }
+    assert.deepEqual(new Set(results.map(({ sentence }) => sentence)).size, 1)
+  }
+})
+
+test('with live models no guarded tool runs, whatever the model wants: a call that the tape does not have ends the replay', async () => {
+  const proof = path.join(folder, 'proof-live')
+  const model = await startModelServer(
+    inTurn(
+      { toolCalls: [{ name: 'refund', input: { order: 1, amount: 5 } }] },
+      { toolCalls: [{ name: 'refund', input: { order: 2, amount: 5 } }] },
+      { text: 'Refunded.' },
+    ),
+  )
+  process.env['OPENAI_BASE_URL'] = `${model.url}/v1`
+  const { verdict, sentence } = await replay('typescript', ['--mode', 'tools'], ['', proof])
+  delete process.env['OPENAI_BASE_URL']
+  await model.close()
+  assert.equal(verdict, 'another way')
+  assert.match(sentence, /the agent asks refund \{"order":2,"amount":5\}/)
   assert.equal(existsSync(proof), false)
 })
 
-test('the first difference stops a strict replay: at its step, with the difference', async () => {
-  for (const [twist, step, expected] of [
-    ['prompt', 2, /step 2: the tape has a call of a model.*messages\.0\.text: the tape has "Be brief\."/s],
-    [
-      'amount',
-      5,
-      /step 5: the tape has refund \{"order":1,"amount":30\}, the agent asks refund \{"order":1,"amount":31\}/,
-    ],
-  ] as [string, number, RegExp][]) {
-    const { verdict, code, departure } = await replay(IGNORE, [PROMPT, twist])
-    assert.deepEqual([verdict, code, departure?.step], ['another way', 3, step], String(departure?.sentence))
-    assert.match(String(departure?.sentence), expected)
+test('a folder of tapes is a test suite: what is expected beside a tape, what was not fulfilled, JUnit', async () => {
+  const junit = path.join(folder, 'results.xml')
+  const run = async (expectations: string) => {
+    writeFileSync(path.join(folder, 'tapes', 'refund.yaml'), expectations)
+    const words = ['test', path.join(folder, 'tapes'), '--junit', junit, '--json', '--', ...AGENTS.typescript, PROMPT]
+    const { code, stdout, stderr } = await ended(startTacho(words))
+    assert.ok(stdout.startsWith('{'), stderr)
+    return { code, ...(JSON.parse(stdout) as { passed: number; items: { faults: string[] }[] }) }
   }
-  const { departure } = await replay([], [PROMPT])
-  assert.match(String(departure?.sentence), /step 3: .*input\.requestId/s)
+  const ignore = 'ignore: [tool.input.requestId]\n'
+  const good = await run(
+    `${ignore}tools: [get_order, refund, refund]\nanswer: Refunded\ncalls: [{ tool: refund, input: { amount: 5 } }]`,
+  )
+  assert.deepEqual([good.code, good.passed], [0, 1], good.items[0]?.faults.join())
+  assert.match(readFileSync(junit, 'utf8'), /<testsuite name="tacho test" tests="1" failures="0">/)
+  const bad = await run(`${ignore}never: [refund]\noutcome: FAILED\nanswer: Sorry`)
+  assert.equal(bad.code, 1)
+  assert.deepEqual(bad.items[0]?.faults, [
+    'the outcome is COMPLETED, not FAILED',
+    'refund was called',
+    'the answer does not say "Sorry"',
+  ])
+  assert.match(
+    readFileSync(junit, 'utf8'),
+    /<failure message="the outcome is COMPLETED, not FAILED&#10;refund was called/,
+  )
+  rmSync(path.join(folder, 'tapes', 'refund.yaml'))
 })
 
 test('the file has a head, and one line for each step in the order of the run', () => {
   const lines = readFileSync(tape, 'utf8').trimEnd().split('\n')
   const [head, ...steps] = lines.map((line) => JSON.parse(line) as Record<string, unknown>)
-  assert.partialDeepStrictEqual(head, {
+  const { policies, ...facts } = head ?? {}
+  assert.partialDeepStrictEqual(facts, {
     tape: 1,
     agent: 'Refunds',
     recordedBy: 'sdk',
     outcome: 'COMPLETED',
     replayable: true,
   })
+  assert.partialDeepStrictEqual(policies, [{ policyId: 'large', version: '1', action: 'REQUIRE_APPROVAL' }])
   assert.deepEqual(
     steps.map(({ kind }) => kind),
-    ['input', 'model', 'tool', 'model', 'tool', 'model', 'end'],
+    ['input', 'model', 'tool', 'model', 'decision', 'approval', 'tool', 'tool', 'model', 'end'],
   )
+  assert.equal(steps[5]?.['reason'], 'The customer is right.')
 })

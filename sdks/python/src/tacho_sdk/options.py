@@ -105,7 +105,9 @@ def resolve(given: Mapping[str, Any], new_id: str) -> Resolved:
     has_key = callable(key) or (isinstance(key, str) and _KEY.match(key) is not None)
     if not has_key and given.get("enabled") is not False:
         fatal.append("Nothing is recorded: api_key is missing or malformed. Set it, or TACHO_API_KEY.")
-    base = _origin(given.get("base_url") or os.environ.get("TACHO_URL") or "http://localhost:4680")
+    # The tape of a replay goes before any other address: a replay records nowhere else.
+    named = os.environ.get("TACHO_REPLAY") or given.get("base_url") or os.environ.get("TACHO_URL")
+    base = _origin(named or "http://localhost:4680")
     if base is None:
         fatal.append("Nothing is recorded: base_url (or TACHO_URL) must be an http or https address.")
     masking = given.get("masking") or Masking()

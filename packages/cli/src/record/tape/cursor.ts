@@ -102,27 +102,40 @@ export class Cursor {
   tool({ tool, input, agent }: AskedCall): ToolAnswer {
     if (this.departure) return { answer: 'stop', message: this.departure.sentence }
     if (this.isLive) return { answer: 'run' }
-    const { mode } = this.#options
-    const calls = (this.#byTool.get(tool) ?? []).filter((step) => !this.#used.has(step))
-    const equal = calls.filter((step) => this.#toolDifferences(step, input).length === 0)
-    const allowed = mode === 'strict' ? equal.filter((step) => this.#isReady(step)) : equal
-    const step = allowed.find((one) => one.agent === agent) ?? allowed[0]
+    const calls = this.#byTool.get(tool) ?? []
+    const { step, hasEqual } = this.#equalCall(calls, { tool, input, agent })
     if (step) {
       this.#use(step)
+      calls.splice(calls.indexOf(step), 1)
       const { output = null, error } = step
       return error === undefined
         ? { answer: 'returned', output, step: step.step }
         : { answer: 'failed', error, step: step.step }
     }
+    const { mode, stubs, readOnly } = this.#options
     if (mode === 'tools') {
-      const { stubs, readOnly } = this.#options
       if (stubs?.has(tool)) return { answer: 'returned', output: stubs.get(tool) }
       if (readOnly?.has(tool)) return { answer: 'run' }
     }
     // The most telling: a call of the same tool, else what should come.
-    const nearest = (equal.length === 0 && calls.find((one) => this.#isReady(one))) || this.#next()
+    const nearest = (!hasEqual && calls.find((one) => this.#isReady(one))) || this.#next()
     const differences = nearest?.kind === 'tool' && nearest.tool === tool ? this.#toolDifferences(nearest, input) : []
     return this.#stop(nearest, `the agent asks ${tool} ${shown(input)}`, differences)
+  }
+
+  /** The first equal one that can come now, of the same agent if there is one. */
+  #equalCall(calls: readonly ToolStep[], { input, agent }: AskedCall): { step?: ToolStep; hasEqual: boolean } {
+    const isStrict = this.#options.mode === 'strict'
+    let hasEqual = false
+    let other: ToolStep | undefined
+    for (const step of calls) {
+      if (this.#toolDifferences(step, input).length > 0) continue
+      hasEqual = true
+      if (isStrict && !this.#isReady(step)) continue
+      if (step.agent === agent) return { step, hasEqual }
+      other ??= step
+    }
+    return { ...(other && { step: other }), hasEqual }
   }
 
   /** The agent has ended. */

@@ -45,6 +45,7 @@ from .in_thread import in_thread
 from .json_form import is_same, shown
 from .judged import Judged, facts_of, form_of, reason_code_of, take
 from .rules import Authorization, CallDecision, Rules
+from .taped import refuse_elsewhere, taped
 
 
 @dataclass(frozen=True)
@@ -292,6 +293,7 @@ class _GuardedCall:
 
     def authorize(self, judged: Judged) -> Authorization:
         """`judged`: the decision before a person was asked. Raises ToolBlockedError if the input is another one now."""
+        refuse_elsewhere(self._guard.core, self._scope, self._call)
         self._refuse_if_changed()
         self._refuse_if_left()
         self._scope.usage.authorize(self._call.tool_name)
@@ -310,7 +312,7 @@ class _GuardedCall:
 
     def act(self) -> Any:
         try:
-            output = self._request.act()
+            output = taped(self._guard.core, self._scope, self._call, self._request.act)
             if inspect.isgenerator(output) or inspect.isasyncgen(output):
                 raise TypeError(f"{self._call.tool_name} returned a generator, whose body runs after the call: return a list.")
         except BaseException as error:

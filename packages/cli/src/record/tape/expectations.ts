@@ -1,0 +1,130 @@
+/** What a test of a tape expects, from the YAML file beside it, and what a replay did not fulfil. */
+import { isObject } from '@tacho/contract/record/payload-reader.ts'
+import { parseDocument } from 'yaml'
+import { differencesOf, NOTHING_IGNORED, recordedMessages } from './compare.ts'
+import { shown } from './cursor.ts'
+import type { ModelStep, Tape, TapeStep, ToolStep } from './tape.ts'
+
+export interface Expectations {
+  mode: 'strict' | 'tools'
+  ignore: string[]
+  readOnly: string[]
+  /** Default: that of the tape. */
+  outcome?: string
+  /** All calls, in this order. */
+  tools?: string[]
+  never: string[]
+  /** At least these, with inputs that contain these members. */
+  calls: { tool: string; input: unknown }[]
+  /** Texts of the last answer. */
+  answer: string[]
+  budget: { tokens?: number; cost?: number; seconds?: number }
+}
+
+const MEMBERS = ['mode', 'ignore', 'readOnly', 'outcome', 'tools', 'never', 'calls', 'answer', 'budget']
+const BUDGETS = ['tokens', 'cost', 'seconds']
+
+export const NO_EXPECTATIONS: Expectations = {
+  mode: 'strict',
+  ignore: [],
+  readOnly: [],
+  never: [],
+  calls: [],
+  answer: [],
+  budget: {},
+}
+
+/** @throws Error that says which member is wrong. */
+export function readExpectations(text: string): Expectations {
+  const document = parseDocument(text, { prettyErrors: false })
+  const [error] = document.errors
+  if (error) throw new Error(error.message)
+  const root = (document.toJS({ maxAliasCount: 0 }) as unknown) ?? {}
+  if (!isObject(root)) throw new Error('must be a mapping')
+  refuseUnknown(root, MEMBERS, '')
+  const { mode = 'strict', outcome, tools, calls = [], answer = [], budget = {} } = root
+  if (mode !== 'strict' && mode !== 'tools') throw new Error('mode must be strict or tools')
+  if (outcome !== undefined && typeof outcome !== 'string') throw new Error('outcome must be a text')
+  if (!isObject(budget)) throw new Error('budget must be a mapping')
+  refuseUnknown(budget, BUDGETS, ' of budget')
+  for (const [name, value] of Object.entries(budget)) {
+    if (typeof value !== 'number' || !(value >= 0)) throw new Error(`budget.${name} must be a number from 0`)
+  }
+  const isCall = (call: unknown) => isObject(call) && typeof call['tool'] === 'string'
+  if (!Array.isArray(calls) || !calls.every(isCall)) throw new Error('calls must be a list of { tool, input }')
+  return {
+    mode,
+    ...(outcome !== undefined && { outcome }),
+    ...(tools !== undefined && { tools: texts(tools, 'tools') }),
+    ignore: texts(root['ignore'] ?? [], 'ignore'),
+    readOnly: texts(root['readOnly'] ?? [], 'readOnly'),
+    never: texts(root['never'] ?? [], 'never'),
+    calls: calls as Expectations['calls'],
+    answer: texts(typeof answer === 'string' ? [answer] : answer, 'answer'),
+    budget,
+  }
+}
+
+function refuseUnknown(value: object, known: readonly string[], place: string): void {
+  const other = Object.keys(value).find((name) => !known.includes(name))
+  if (other !== undefined) throw new Error(`unknown member ${JSON.stringify(other)}${place}; use ${known.join(', ')}`)
+}
+
+function texts(value: unknown, name: string): string[] {
+  if (Array.isArray(value) && value.every((one) => typeof one === 'string')) return value
+  throw new Error(`${name} must be a list of texts`)
+}
+
+export interface Replayed {
+  steps: readonly TapeStep[]
+  outcome: string
+  milliseconds: number
+}
+
+/** One sentence for each. */
+export function unfulfilled(expected: Expectations, tape: Tape, { steps, outcome, milliseconds }: Replayed): string[] {
+  const { tools, never, calls, answer, budget } = expected
+  const faults: string[] = []
+  const check = (isFulfilled: boolean, sentence: string) => void (isFulfilled || faults.push(sentence))
+  const wanted = expected.outcome ?? tape.head.outcome
+  check(outcome === wanted, `the outcome is ${outcome}, not ${wanted}`)
+  const ran = steps.filter((step): step is ToolStep => step.kind === 'tool' && step.outcome !== 'never_ran')
+  const names = ran.map(({ tool }) => tool)
+  if (tools) check(names.join('\n') === tools.join('\n'), `the tools are ${listed(names)}, not ${listed(tools)}`)
+  for (const tool of never) check(!names.includes(tool), `${tool} was called`)
+  for (const { tool, input } of calls) {
+    const isThere = ran.some((step) => step.tool === tool && contains(step.input, input))
+    check(isThere, `${tool} was not called with ${shown(input ?? {})}`)
+  }
+  const models = steps.filter((step): step is ModelStep => step.kind === 'model')
+  const said = JSON.stringify(recordedMessages(models.at(-1)?.output).map(({ content }) => content))
+  for (const text of answer)
+    check(said.includes(JSON.stringify(text).slice(1, -1)), `the answer does not say ${shown(text)}`)
+  const { tokens = Infinity, cost = Infinity, seconds = Infinity } = budget
+  const usedTokens = sum(models.map(tokensOf))
+  const usedCost = sum(models.map((step) => step.cost ?? 0))
+  check(usedTokens <= tokens, `${usedTokens} tokens are more than ${tokens}`)
+  check(usedCost <= cost, `a cost of ${usedCost} is more than ${cost}`)
+  check(milliseconds <= seconds * 1_000, `${milliseconds / 1_000} seconds are more than ${seconds}`)
+  return faults
+}
+
+const listed = (names: readonly string[]): string => (names.length === 0 ? 'none' : names.join(', '))
+const sum = (numbers: readonly number[]): number => numbers.reduce((total, one) => total + one, 0)
+
+function tokensOf({ usage }: ModelStep): number {
+  const {
+    totalTokens,
+    promptTokens = 0,
+    completionTokens = 0,
+  } = (isObject(usage) ? usage : {}) as Record<string, number>
+  return totalTokens ?? promptTokens + completionTokens
+}
+
+/** An object has at least the wanted members. */
+function contains(value: unknown, wanted: unknown): boolean {
+  if (isObject(wanted)) {
+    return isObject(value) && Object.entries(wanted).every(([name, one]) => contains(value[name], one))
+  }
+  return wanted === undefined || differencesOf(value, wanted, ['input'], NOTHING_IGNORED).length === 0
+}

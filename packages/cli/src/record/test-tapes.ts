@@ -1,0 +1,119 @@
+/** `tacho test`: replays tapes and checks what came of it. */
+import { existsSync, readdirSync, readFileSync, statSync } from 'node:fs'
+import path from 'node:path'
+import type { Command } from 'commander'
+import { writeJunit } from '../engine/files.ts'
+import { wholeNumber } from '../engine/options.ts'
+import { counted, printable, printJson, printLine } from '../engine/output.ts'
+import { failed, wrongUsage } from '../engine/stop.ts'
+import { policiesIn } from './replay.ts'
+import { NO_EXPECTATIONS, readExpectations, unfulfilled, type Expectations } from './tape/expectations.ts'
+import { replayCommand } from './tape/replay-command.ts'
+import { ignoredOf, ignoreOption, tapeIn } from './tape-files.ts'
+
+interface TestOptions {
+  ignore?: string[]
+  policies?: string
+  junit?: string
+  timeout: number
+  json?: true
+}
+
+interface TapeResult {
+  tape: string
+  ok: boolean
+  /** Each a sentence. */
+  faults: string[]
+  milliseconds: number
+}
+
+const TIMEOUT_SECONDS = 120
+
+export function addTest(command: Command): void {
+  command
+    .usage('[options] <place> -- <command> [args...]')
+    .addOption(ignoreOption())
+    .option('--policies <file>', 'policies of this file of `tacho apply`, instead of those of the tapes')
+    .option('--junit <file>', 'also write the results as JUnit XML')
+    .option('--timeout <seconds>', 'ends a command', wholeNumber(86_400), TIMEOUT_SECONDS)
+    .option('--json', 'print JSON instead of text')
+    .addHelpText(
+      'after',
+      `
+The place is a tape, or a folder of tapes. Each is replayed with the command, as \`tacho replay\` does. A file beside a tape,
+refund.yaml for refund.jsonl, says more: mode, ignore, readOnly, outcome, tools, never, calls, answer and budget (docs/replay.md).
+The exit code is 1 if a test fails.
+
+Examples:
+  tacho test tapes -- node agent.js
+  tacho test tapes/refund.jsonl --ignore tool.input.requestId --junit results.xml -- python agent.py`,
+    )
+    .action(testTapes)
+}
+
+async function testTapes(place: string, words: string[], options: TestOptions): Promise<void> {
+  if (words.length === 0) throw wrongUsage('Give a command after --.')
+  const files = tapesIn(place)
+  const results: TapeResult[] = []
+  for (const file of files) {
+    const result = await testTape(file, words, options)
+    results.push(result)
+    if (!options.json) for (const line of linesOf(result)) printLine(line)
+  }
+  const wrong = results.filter(({ ok }) => !ok).length
+  if (wrong > 0) process.exitCode = 1
+  if (options.junit !== undefined) {
+    const cases = results.map(({ tape, ok, faults, milliseconds }) => {
+      return { name: tape, failure: ok ? null : faults.join('\n'), seconds: milliseconds / 1_000 }
+    })
+    writeJunit(options.junit, 'tacho test', 'tapes', cases)
+  }
+  if (options.json) return printJson({ passed: results.length - wrong, failed: wrong, items: results })
+  printLine(`${results.length - wrong} of ${counted(results.length, 'tape')} passed.`)
+}
+
+function linesOf({ tape, ok, faults, milliseconds }: TapeResult): string[] {
+  if (ok) return [`✓ ${printable(tape)} (${milliseconds} ms)`]
+  return [`✗ ${printable(tape)}`, ...faults.flatMap((fault) => fault.split('\n')).map((line) => `  ${printable(line)}`)]
+}
+
+function tapesIn(place: string): string[] {
+  const found = existsSync(place) && statSync(place).isDirectory()
+  if (!found) return [place]
+  const files = readdirSync(place)
+    .filter((name) => name.endsWith('.jsonl'))
+    .sort()
+  if (files.length === 0) throw failed(`${JSON.stringify(place)} has no tapes: \`tacho tape\` writes them.`)
+  return files.map((name) => path.join(place, name))
+}
+
+async function testTape(file: string, words: readonly string[], options: TestOptions): Promise<TapeResult> {
+  const tape = await tapeIn(file)
+  const expected = expectationsBeside(file)
+  const { mode, ignore, readOnly } = expected
+  const replay = await replayCommand(tape, words, {
+    mode,
+    ignored: ignoredOf([...(options.ignore ?? []), ...ignore]),
+    readOnly: new Set(readOnly),
+    policies: await policiesIn(options.policies),
+    timeoutMs: options.timeout * 1_000,
+    output: options.json ? 'ignore' : 'stderr',
+  }).catch((error: NodeJS.ErrnoException) => {
+    throw error.code === undefined ? error : failed(`${printable(words[0] ?? '')} cannot be started (${error.code}).`)
+  })
+  const { departure, isSilent, milliseconds } = replay
+  // What follows the first difference differs too.
+  const faults = departure ? [departure.sentence] : unfulfilled(expected, tape, replay)
+  if (isSilent) faults.push('the command recorded nothing: it has no SDK, or does not record')
+  return { tape: file, ok: faults.length === 0, faults, milliseconds }
+}
+
+function expectationsBeside(file: string): Expectations {
+  const beside = `${file.replace(/\.jsonl$/, '')}.yaml`
+  if (!existsSync(beside)) return NO_EXPECTATIONS
+  try {
+    return readExpectations(readFileSync(beside, 'utf8'))
+  } catch (error) {
+    throw failed(`${printable(beside)}: ${printable((error as Error).message)}.`)
+  }
+}
