@@ -139,7 +139,6 @@ export function resolveOptions(
   newId: () => string,
   isBound = false,
 ): Resolved {
-  const fatal: string[] = []
   const problems: string[] = []
   const given = options as Readonly<Record<string, unknown>>
 
@@ -169,11 +168,13 @@ export function resolveOptions(
   const apiKey = options.apiKey ?? environment['TACHO_API_KEY'] ?? ''
   const hasKey = typeof apiKey === 'function' || (typeof apiKey === 'string' && /^[\x21-\x7e]+$/.test(apiKey))
   if (!hasKey && options.enabled !== false) {
-    fatal.push('Nothing is recorded: apiKey (or TACHO_API_KEY) must be a key.')
+    problems.push('Nothing is recorded: apiKey (or TACHO_API_KEY) must be a key.')
   }
   // The tape of a replay goes before any other address: a replay records nowhere else.
-  const base = origin(environment['TACHO_REPLAY'] ?? options.baseUrl ?? environment['TACHO_URL'] ?? 'http://localhost:4680')
-  if (!base) fatal.push('Nothing is recorded: baseUrl (or TACHO_URL) must be an http or https address.')
+  const base = origin(
+    environment['TACHO_REPLAY'] ?? options.baseUrl ?? environment['TACHO_URL'] ?? 'http://localhost:4680',
+  )
+  if (!base) problems.push('Nothing is recorded: baseUrl (or TACHO_URL) must be an http or https address.')
   const masking = maskingFrom(options.masking)
   if (!masking) problems.push('masking is malformed: only metadata is recorded.')
   const metadataKeys: unknown = options.metadataKeys ?? []
@@ -217,14 +218,14 @@ export function resolveOptions(
     const isKnown = Object.hasOwn(settings, name) || OTHER_OPTIONS.includes(name)
     if (!isKnown) problems.push(`Unknown option ${cutText(name, 40)}.`)
   }
-  return { settings: Object.freeze(settings), apiKey: hasKey ? apiKey : '', problems: [...fatal, ...problems] }
+  return { settings, apiKey: hasKey ? apiKey : '', problems }
 }
 
 function maskingFrom(given: unknown): MaskingOptions | undefined {
-  if (given === undefined) return {}
-  if (typeof given !== 'object' || given === null) return undefined
-  const isValid = () => Object.entries(given).every(([name, value]) => isMaskingOption(name, value))
-  return readSafely(isValid, false) ? given : undefined
+  // Of null there are no entries: that throws.
+  const isValid = () =>
+    typeof given === 'object' && Object.entries(given as object).every(([name, value]) => isMaskingOption(name, value))
+  return readSafely(() => given === undefined || isValid(), false) ? (given ?? {}) : undefined
 }
 
 function origin(value: unknown): { text: string; isLoopback: boolean } | undefined {

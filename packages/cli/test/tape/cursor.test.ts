@@ -44,7 +44,7 @@ function calls(...given: { tool: string; input: unknown; output?: unknown; error
 function tapeOf(events: readonly RunEvent[]): Tape {
   const { steps, obstacles, recordedBy, outcome, agent } = recordedSteps(events)
   const replayable = obstacles.length === 0 || obstacles
-  const head = {
+  const head: Tape['head'] = {
     tape: 1,
     run: 'r',
     agent,
@@ -54,7 +54,7 @@ function tapeOf(events: readonly RunEvent[]): Tape {
     replayable,
     prompts: [],
     policies: [],
-  } as const
+  }
   return readTape(Buffer.from(tapeText({ head, steps })))
 }
 
@@ -276,7 +276,7 @@ test(
       const calls = tape.steps.filter(({ kind }) => kind === 'tool')
       for (const [index, call] of calls.entries()) {
         const departure = replay({ input: index + 1 })
-        assert.equal(departure?.step, call.step, departure?.sentence)
+        assert.equal(departure?.step, call.step, String(departure?.sentence))
         changedInputs++
       }
     }

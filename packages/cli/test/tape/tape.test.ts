@@ -140,7 +140,7 @@ test('a folder of tapes is a test suite: what is expected beside a tape, what wa
   const good = await run(
     `${ignore}tools: [get_order, refund, refund]\nanswer: Refunded\ncalls: [{ tool: refund, input: { amount: 5 } }]`,
   )
-  assert.deepEqual([good.code, good.passed], [0, 1], good.items[0]?.faults.join())
+  assert.deepEqual([good.code, good.passed], [0, 1], String(good.items[0]?.faults))
   assert.match(readFileSync(junit, 'utf8'), /<testsuite name="tacho test" tests="1" failures="0">/)
   const bad = await run(`${ignore}never: [refund]\noutcome: FAILED\nanswer: Sorry`)
   assert.equal(bad.code, 1)
