@@ -3,6 +3,7 @@ import assert from 'node:assert/strict'
 import { after, before, describe, test } from 'node:test'
 import type { OperatorRunPage } from '@tacho/contract/runs/operator-run.ts'
 import { newPerson } from '../../server/test/http/people/browser.ts'
+import { eventually } from '../../server/test/setup/eventually.ts'
 import { event } from '../../server/test/setup/service.ts'
 import { withoutChromium } from './setup/chromium.ts'
 import { assertLooks, HARM, startConsole, type TestConsole } from './setup/console.ts'
@@ -143,6 +144,63 @@ describe('scores', { skip: withoutChromium }, () => {
     assert.deepEqual(await runs('unscored=verdict'), ['chat-3'])
     assert.deepEqual(await runs('score=verdict=polite'), ['chat-1'])
     await close()
+  })
+
+  test('20 quick keys give 20 labels, the second judge is blind, and the judges are compared', async () => {
+    const began = Date.now() - 30 * MINUTE_MS
+    await tacho.service.record(
+      Array.from({ length: 22 }, (_, n) =>
+        event({ runId: `quick-${n}`, agentId: 'quick', agentName: 'Quick', timestamp: began + n * MINUTE_MS }),
+      ),
+    )
+    const labels = async () => (await runs('score=speed&agent=quick&limit=100')).length
+    const { page, close } = await tacho.open(`${tacho.home}/judge?name=speed&agent=quick`)
+    await page.getByRole('region', { name: 'Run' }).getByRole('link', { name: 'quick-21' }).waitFor()
+    // All within one task of the page: no run can come in between, and the first page of the queue ends before them.
+    await page.evaluate(() => {
+      for (let n = 0; n < 21; n++) {
+        document.dispatchEvent(new KeyboardEvent('keydown', { key: n % 4 === 0 ? '0' : '1', bubbles: true }))
+      }
+    })
+    await page.getByText('21 judged now.').waitFor()
+    await page.getByRole('region', { name: 'Run' }).getByRole('link', { name: 'quick-0' }).waitFor()
+    await eventually(async () => (await labels()) === 21, 'all labels')
+    assert.deepEqual(
+      (await runs('score=speed=false&agent=quick')).map((runId) => Number(runId.slice('quick-'.length))),
+      [21, 17, 13, 9, 5, 1],
+    )
+    await close()
+
+    const ben = await newPerson(tacho.service, 'ben@example.com', 'approver', null)
+    const second = await tacho.open(`${tacho.home}/runs/quick-21`, { as: ben })
+    const scores = second.page.getByRole('region', { name: 'Scores' })
+    await scores.getByText('speed hidden until you judge').waitFor()
+    await scores.getByRole('button', { name: 'Who, and why' }).click()
+    await scores.getByText('You see what others judged once you have judged the same.').waitFor()
+    assert.equal(await scores.getByText('speed no', { exact: true }).count(), 0)
+    await assertLooks(second.page, 'a run with a hidden score')
+    // The queue of the second judge has the same runs.
+    await second.page.goto(`${tacho.home}/judge?name=speed&agent=quick`)
+    for (const [runId, key] of [
+      ['quick-21', '0'],
+      ['quick-20', '1'],
+      ['quick-19', '0'],
+      ['quick-18', '1'],
+    ] as const) {
+      await second.page.getByRole('region', { name: 'Run' }).getByRole('link', { name: runId }).waitFor()
+      await second.page.keyboard.press(key)
+    }
+    await eventually(async () => (await runs('score=speed=0.5')).includes('quick-19'), 'the second judgement')
+    await second.page.getByRole('button', { name: 'Compare judges' }).click()
+    const dialog = second.page.getByRole('dialog', { name: 'Judges of speed' })
+    // Of four: both no, both yes, one of each, both yes.
+    const pair = dialog.getByText('κ 0.50 ± 0.85, n = 4: 3 equal')
+    await pair.click()
+    await dialog.getByRole('link', { name: 'quick-19' }).waitFor()
+    const own = dialog.getByRole('row').filter({ hasText: 'ben@example.com' })
+    assert.match((await own.textContent()) ?? '', /speed4 ?0\.5/)
+    await assertLooks(second.page, 'two judges')
+    await second.close()
   })
 
   test('usage sums scores up by agent', async () => {

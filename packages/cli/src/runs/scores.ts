@@ -1,6 +1,6 @@
 import { eachItem, taken } from '@tacho/client/items.ts'
-import type { Score, ScoreSums } from '@tacho/contract/runs/score.ts'
-import { meanText, scoreText, typedScore } from '@tacho/contract/runs/run-text.ts'
+import type { Score, ScoreAgreement, ScoreSums, ScoreSumsQuery } from '@tacho/contract/runs/score.ts'
+import { kappaText, meanText, scoreText, typedScore } from '@tacho/contract/runs/run-text.ts'
 import { Option, type Command } from 'commander'
 import { connected } from '../engine/connected.ts'
 import { known } from '../engine/find-by-id.ts'
@@ -16,13 +16,15 @@ interface GiveOptions extends EnvironmentOptions {
 interface SumsOptions extends EnvironmentOptions {
   from: string
   to?: string
-  by?: 'agent' | 'promptVersion'
+  by?: NonNullable<ScoreSumsQuery['by']>
 }
 
 const MOST = 1_000
 
 export function addScores(scores: Command): void {
-  inEnvironment(scores.command('list <runId>').description('list what was said of a run and its steps')).action(list)
+  inEnvironment(scores.command('list <runId>').description('list what was said of a run and its steps'))
+    .option('--no-blind', 'show also what others judged before you have judged the same')
+    .action(list)
 
   inEnvironment(
     scores
@@ -55,16 +57,34 @@ Examples:
   inEnvironment(scores.command('sums').description('sum up the scores of a time range'))
     .option('--from <when>', 'scores given since: a time, or a duration ago', '7d')
     .option('--to <when>', 'scores given before: a time, or a duration ago; default: now')
-    .addOption(new Option('--by <group>', 'also by agent or prompt version').choices(['agent', 'promptVersion']))
+    .addOption(new Option('--by <group>', 'also by agent, prompt version or author').choices(GROUPS))
     .action(sums)
+
+  inEnvironment(
+    scores
+      .command('agreement <name>')
+      .description("compare what each two authors judged of the same runs: Cohen's kappa, and the runs where they differ"),
+  )
+    .option('--from <when>', 'scores given since: a time, or a duration ago', '30d')
+    .option('--to <when>', 'scores given before: a time, or a duration ago; default: now')
+    .action(agreement)
 }
 
-async function list(runId: string, options: EnvironmentOptions): Promise<void> {
+async function list(runId: string, options: EnvironmentOptions & { blind: boolean }): Promise<void> {
   const { client, environmentId } = await connected(options)
+  const blind = options.blind ? 'true' : 'false'
+  let hidden = 0
+  const readPage = async (input: Parameters<typeof client.listScores>[0]) => {
+    const page = await client.listScores(input)
+    hidden = page.hidden
+    return page
+  }
   const read = (id: string) =>
-    taken(eachItem(client.listScores, { params: { environmentId, runId: id }, query: { limit: 200 } }), MOST)
+    taken(eachItem(readPage, { params: { environmentId, runId: id }, query: { limit: 200, blind } }), MOST)
   const { items } = await known('run', runId, { client, environmentId }, read)
-  if (options.json) return printJson({ items })
+  if (options.json) return printJson({ items, hidden })
+  if (hidden > 0)
+    process.stderr.write(`${hidden} of others are hidden until you have judged the same. --no-blind shows them.\n`)
   const empty = 'This run has no scores. Give one with `tacho scores give`.' as const
   printTable(COLUMNS, items.map(cells), empty)
 }
@@ -119,11 +139,9 @@ async function names(options: EnvironmentOptions): Promise<void> {
 }
 
 async function sums(options: SumsOptions): Promise<void> {
-  const now = Date.now()
   const { client, environmentId } = await connected(options)
-  const from = moment('--from', options.from, -1, now)
-  const to = options.to === undefined ? new Date(now).toISOString() : moment('--to', options.to, -1, now)
-  const found = await client.readScoreSums({ params: { environmentId }, query: { from, to, by: options.by } })
+  const query = { ...timesOf(options), by: options.by }
+  const found = await client.readScoreSums({ params: { environmentId }, query })
   if (options.json) return printJson(found)
   const rows = found.items.flatMap((item) => sumCells(item, options.by !== undefined))
   if (rows.length === 0) return printEmpty('No scores were given in this time. `tacho scores give` gives one.')
@@ -132,17 +150,51 @@ async function sums(options: SumsOptions): Promise<void> {
     process.stderr.write('Not all scores of this time are summed up: the latest, and the names with most runs.\n')
 }
 
+function timesOf({ from, to }: SumsOptions): { from: string; to: string } {
+  const now = Date.now()
+  return {
+    from: moment('--from', from, -1, now),
+    // A score that was just given counts.
+    to: to === undefined ? new Date(now + 1).toISOString() : moment('--to', to, -1, now),
+  }
+}
+
+async function agreement(name: string, options: SumsOptions): Promise<void> {
+  const { client, environmentId } = await connected(options)
+  const query = { name, ...timesOf(options) }
+  const found = await client.readScoreAgreement({ params: { environmentId }, query })
+  if (options.json) return printJson(found)
+  if (found.items.length === 0) return printEmpty('No two authors judged the same run in this time. `tacho scores give` gives a score.')
+  for (const pair of found.items) printPair(pair)
+  if (found.isCut) process.stderr.write('Not all scores of this time are compared: the latest.\n')
+}
+
+function printPair(pair: ScoreAgreement['items'][number]): void {
+  const [one, other] = [pair.one, pair.other].map(({ name, kind }) => printable(name === '' ? kind : name))
+  printLine(`${one} and ${other}: ${kappaText(pair)}`)
+  for (const { runId, eventId, one: first, other: second } of pair.differences) {
+    const step = eventId === null ? '' : ` step ${printable(eventId)}`
+    printLine(`  ${printable(runId)}${step}: ${printable(scoreText(first))}, ${printable(scoreText(second))}`)
+  }
+  const more = pair.both - pair.same - pair.hidden - pair.differences.length
+  if (more > 0) printLine(`  and ${spokenNumber(more)} more`)
+  if (pair.hidden > 0) printLine(`  ${spokenNumber(pair.hidden)} of runs that you have not judged are not shown.`)
+}
+
+const GROUPS = ['agent', 'promptVersion', 'author'] as const
+const HEADS = { agent: 'AGENT', promptVersion: 'PROMPT VERSION', author: 'AUTHOR' } as const
+
 const sumColumns = (by: SumsOptions['by']): Column[] => [
-  ...(by === undefined ? [] : [{ title: by === 'agent' ? 'AGENT' : 'PROMPT VERSION' }]),
+  ...(by === undefined ? [] : [{ title: HEADS[by] }]),
   { title: 'NAME' },
-  { title: 'RUNS', align: 'right' },
+  { title: by === 'author' ? 'SCORES' : 'RUNS', align: 'right' },
   { title: 'MEAN', align: 'right' },
   { title: 'CATEGORIES', as: 'text' },
 ]
 
 function sumCells({ key, name, scores }: ScoreSums['items'][number], isGrouped: boolean): string[][] {
   return scores.map((sum) => [
-    ...(isGrouped ? [name ?? key] : []),
+    ...(isGrouped ? [name || key] : []),
     sum.name,
     spokenNumber(sum.runs),
     meanText(sum),

@@ -164,6 +164,7 @@ export const OPERATOR_ENDPOINTS = {
   withdrawScore: {"method":"POST","path":"/environments/{environmentId}/runs/{runId}/scores/{scoreId}/withdraw"},
   listScoreNames: {"path":"/environments/{environmentId}/score-names"},
   readScoreSums: {"path":"/environments/{environmentId}/score-sums"},
+  readScoreAgreement: {"path":"/environments/{environmentId}/score-agreement"},
   searchEvents: {"path":"/environments/{environmentId}/search"},
   readSearchSettings: {"path":"/environments/{environmentId}/search/settings"},
   switchSearch: {"method":"POST","path":"/environments/{environmentId}/search/settings"},

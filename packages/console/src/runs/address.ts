@@ -81,13 +81,16 @@ export function readCompareAddress(search: Record<string, unknown>): CompareAddr
 /** What the address of the queue of runs to judge holds: which runs, what is judged, and which share. */
 
 export interface JudgeAddress extends Omit<RunListAddress, 'columns' | 'unscored' | 'scoreOrder'> {
+  /** By whom the runs are not judged; absent: by the person who looks. */
+  by?: 'anyone'
   /** Name of the score that is given. */
   name?: string
 }
 
 export function readJudgeAddress(search: Record<string, unknown>): JudgeAddress {
   const { columns: _, unscored: __, scoreOrder: ___, ...filter } = readRunListAddress(search)
-  return { ...filter, ...textOf(search, ['name']) }
+  const { by, ...name } = textOf(search, ['name', 'by'])
+  return { ...filter, ...name, ...(by === 'anyone' && { by }) }
 }
 
 /** What the address of the search over payloads holds. */

@@ -80,6 +80,10 @@ export const LIMITS = {
   scoreSumRows: 2_000,
   /** Different texts of one name that sums count; those after them are left out. */
   scoreCategories: 20,
+  /** Agreement is computed between so many authors, those with most scores, */
+  agreementAuthors: 20,
+  /** and lists so many steps and runs of which two judge differently. */
+  agreementDifferences: 50,
   /** Any other page ends at this size, even below `limit`. It holds at least one item. */
   listBytes: 1_048_576,
   /** A token count of an LLM_CALL counts when it is an integer from 0 to this limit. */

@@ -48,10 +48,29 @@ export const RunScore = Type.Object(
     category: nullableText('The latest category; null: all are numbers or yes and no'),
     count: Type.Integer({ minimum: 1, description: 'Scores of this name: of the run and its steps, by all authors' }),
     scoredAt: time('When the latest was given'),
+    hidden: Type.Optional(
+      Type.Integer({
+        minimum: 1,
+        description:
+          'Judgements of others that the caller does not see before judging the same; mean and category are then null. Absent: none',
+      }),
+    ),
   },
   { $id: 'RunScore', description: 'What the scores of one name say of a run' },
 )
 export type RunScore = Static<typeof RunScore>
+
+/** Who may judge sees what others judged only afterwards, or when asking for it. */
+export const BlindQuery = Type.Object({
+  blind: Type.Optional(
+    Type.Enum(['true', 'false'], {
+      default: 'true',
+      description:
+        'true: who may judge does not see what other operators and tokens judged of a run or step before judging the same name ' +
+        'there. false: shows it',
+    }),
+  ),
+})
 
 /** A run for operators: the public fields and fields only the store knows. */
 export const OperatorRun = Type.Object(
@@ -130,6 +149,7 @@ export const RUN_FILTER_SCHEMAS = {
 export const OperatorRunsQuery = Type.Object({
   limit: pageLimit(LIMITS.operatorPageDefault, LIMITS.operatorPageMax),
   cursor,
+  ...BlindQuery.properties,
   ...RUN_FILTER_SCHEMAS,
   sort: Type.Optional(
     Type.Enum([...RUN_SORTS], {

@@ -212,6 +212,13 @@ export const RUN_FILTERS = {
     flag: ['--unscored <name>', 'runs without a score of this name'],
     field: { label: 'Without a score named', placeholder: 'Without score' },
   },
+  unjudged: {
+    kind: 'text',
+    max: LIMITS.scoreNameChars,
+    by: 'scan',
+    describes: 'Runs without a score of this name by the caller',
+    flag: ['--unjudged <name>', 'runs without a score of this name by yourself'],
+  },
   share: {
     kind: 'count',
     max: 100,

@@ -1,6 +1,6 @@
 /** The words for the scores, tokens and costs of runs. Console, commands and messages use the same. */
 import type { RunScore } from './operator-run.ts'
-import type { Score, ScoreSum } from './score.ts'
+import type { Score, ScoreAgreement, ScoreSum } from './score.ts'
 
 /** The words for tokens and costs that are not known: they are not zero. Console, commands and messages use the same. */
 interface Used {
@@ -55,7 +55,9 @@ export function runScoreText({
   mean,
   category,
   count,
-}: Pick<RunScore, 'kind' | 'mean' | 'category' | 'count'>): string {
+  hidden,
+}: Pick<RunScore, 'kind' | 'mean' | 'category' | 'count' | 'hidden'>): string {
+  if (hidden !== undefined) return 'hidden until you judge'
   if (kind === 'CATEGORY' || mean === null) return category ?? ''
   if (kind === 'NUMBER') return short(mean)
   return count === 1 || mean === 0 || mean === 1 ? scoreText(mean >= 0.5) : `${Math.round(mean * 100)} % yes`
@@ -65,6 +67,13 @@ export function runScoreText({
 export function meanText({ mean, meanMargin }: Pick<ScoreSum, 'mean' | 'meanMargin'>): string {
   if (mean === null) return ''
   return meanMargin === null ? short(mean) : `${short(mean)} ± ${short(meanMargin)}`
+}
+
+/** `κ 0.40 ± 0.25, n = 50: 35 equal`: how far two authors agree. */
+export function kappaText({ kappa, kappaMargin, both, same }: ScoreAgreement['items'][number]): string {
+  const margin = kappaMargin === null ? '' : ` ± ${kappaMargin.toFixed(2)}`
+  const agreement = kappa === null ? 'κ not defined, both always said the same' : `κ ${kappa.toFixed(2)}${margin}`
+  return `${agreement}, n = ${both}: ${same} equal`
 }
 
 /** Parses typed text as a number, yes or no, or a category. */

@@ -3,13 +3,21 @@ import { cursor, importedAt, nextCursor, nullableText, optionalText, pageLimit, 
 import { LIMITS } from '../engine/limits.ts'
 import { scoreName, scoreValue } from '../record/payload.ts'
 import { SCORE_KINDS } from '../engine/words.ts'
-import { OperatorRunParams } from './operator-run.ts'
+import { BlindQuery, OperatorRunParams } from './operator-run.ts'
 import type { OperatorRoute } from '../web/route.ts'
 import { EnvironmentParams } from '../tenants/workspace.ts'
 
 const count = (description: string) => Type.Integer({ minimum: 0, description })
 
 export const SCORE_AUTHORS = ['client', 'operator', 'token'] as const
+
+const ScoreAuthor = Type.Object({
+  kind: Type.Enum([...SCORE_AUTHORS], {
+    description: 'client: a SCORE event; operator: a person; token: a script',
+  }),
+  id: Type.String({ description: 'Of a client: the author that it names; empty if it names none' }),
+  name: Type.String(),
+})
 
 export const Score = Type.Object(
   {
@@ -18,13 +26,7 @@ export const Score = Type.Object(
     name: scoreName,
     value: scoreValue,
     comment: nullableText('Why; null also where retention removed it'),
-    author: Type.Object({
-      kind: Type.Enum([...SCORE_AUTHORS], {
-        description: 'client: a SCORE event; operator: a person; token: a script',
-      }),
-      id: Type.String({ description: 'Of a client: the author that it names; empty if it names none' }),
-      name: Type.String(),
-    }),
+    author: ScoreAuthor,
     scoredAt: time('When it was given'),
     sentAs: nullableText('Client event id of the SCORE event; null: an operator gave it'),
     importedAt,
@@ -33,12 +35,20 @@ export const Score = Type.Object(
 )
 export type Score = Static<typeof Score>
 
-export const ScorePage = Type.Object({ items: Type.Array(Score), nextCursor }, { $id: 'ScorePage' })
+export const ScorePage = Type.Object(
+  {
+    items: Type.Array(Score),
+    hidden: count('Judgements of others in the run that the caller does not see before judging the same'),
+    nextCursor,
+  },
+  { $id: 'ScorePage' },
+)
 export type ScorePage = Static<typeof ScorePage>
 
 const ScoresQuery = Type.Object({
   limit: pageLimit(LIMITS.operatorPageDefault, LIMITS.operatorPageMax),
   cursor,
+  ...BlindQuery.properties,
 })
 
 export const NewScore = Type.Object(
@@ -95,21 +105,32 @@ export const ScoreSum = Type.Object(
 )
 export type ScoreSum = Static<typeof ScoreSum>
 
+const scoreWindow = {
+  from: time('Start of the window, by when scores were given'),
+  to: time('End of the window, exclusive'),
+}
+
 const ScoreSumsQuery = Type.Object({
-  from: time('Start of the window, by when scores were given; the whole hour is included'),
-  to: time('End of the window, exclusive; an hour in which it ends counts as a whole'),
+  ...scoreWindow,
   by: Type.Optional(
-    Type.Enum(['agent', 'promptVersion'], { description: 'Also by agent, or by the prompt version that the run used' }),
+    Type.Enum(['agent', 'promptVersion', 'author'], {
+      description:
+        'Also by agent, by the prompt version that the run used, or by author: then each score of a run or step counts, and ' +
+        'those are its runs',
+    }),
   ),
 })
-type ScoreSumsQuery = Static<typeof ScoreSumsQuery>
+export type ScoreSumsQuery = Static<typeof ScoreSumsQuery>
 
 export const ScoreSums = Type.Object(
   {
     items: Type.Array(
       Type.Object({
-        key: Type.String({ description: 'Internal agent id or id of the prompt version; empty without by' }),
-        name: nullableText('Name of the agent, or prompt and version; null: the workspace does not have it'),
+        key: Type.String({
+          description:
+            'Internal agent id, id of the prompt version, or kind and id of the author (`operator 0192…`); empty without by',
+        }),
+        name: nullableText('Name of the agent or author, or prompt and version; null: the workspace does not have it'),
         scores: Type.Array(ScoreSum),
       }),
     ),
@@ -122,6 +143,47 @@ export const ScoreSums = Type.Object(
   { $id: 'ScoreSums' },
 )
 export type ScoreSums = Static<typeof ScoreSums>
+
+const ScoreAgreementQuery = Type.Object({ name: scoreName, ...scoreWindow })
+
+/** What two authors said of the same runs and steps. */
+export const ScoreAgreement = Type.Object(
+  {
+    items: Type.Array(
+      Type.Object({
+        one: ScoreAuthor,
+        other: ScoreAuthor,
+        both: count('Runs and steps that both judged'),
+        same: count('Those with equal values'),
+        kappa: Type.Unsafe<number | null>({
+          type: ['number', 'null'],
+          description:
+            "Cohen's kappa, without weights: 1 is full agreement, 0 what chance would give. Null: both gave one and the same " +
+            'value to all, so chance explains everything',
+        }),
+        kappaMargin: Type.Unsafe<number | null>({
+          type: ['number', 'null'],
+          minimum: 0,
+          description: 'The true kappa is likely (95 %) this much from it at most; null: fewer than two',
+        }),
+        hidden: count('Differences that the caller does not see before judging the same'),
+        differences: Type.Array(
+          Type.Object({
+            runId: Type.String({ description: 'External run id' }),
+            eventId: nullableText('Client event id of the step; null: the whole run'),
+            one: scoreValue,
+            other: scoreValue,
+          }),
+          { description: `Of which they judge differently, the last judged first, at most ${LIMITS.agreementDifferences}` },
+        ),
+      }),
+      { description: `Pairs of the ${LIMITS.agreementAuthors} authors with most scores; those that share most first` },
+    ),
+    isCut: Type.Boolean({ description: `More than ${LIMITS.summedScores} scores were given: the latest are compared` }),
+  },
+  { $id: 'ScoreAgreement' },
+)
+export type ScoreAgreement = Static<typeof ScoreAgreement>
 
 const read = { method: 'GET', access: 'viewer', tag: 'Scores', scopes: [], status: 200 } as const
 const change = { method: 'POST', access: 'approver', tag: 'Scores', scopes: [], status: 200, reply: Score } as const
@@ -168,10 +230,19 @@ export const scoreRoutes = {
   readScoreSums: {
     ...read,
     path: '/environments/{environmentId}/score-sums',
-    summary: 'Sum up the scores of a time range, by agent or prompt version',
+    summary: 'Sum up the scores of a time range, by agent, prompt version or author',
     params: EnvironmentParams,
     query: ScoreSumsQuery,
     reply: ScoreSums,
+    errors: ['not_found'],
+  },
+  readScoreAgreement: {
+    ...read,
+    path: '/environments/{environmentId}/score-agreement',
+    summary: 'Compare what pairs of authors judged of the same runs',
+    params: EnvironmentParams,
+    query: ScoreAgreementQuery,
+    reply: ScoreAgreement,
     errors: ['not_found'],
   },
 } as const satisfies Record<string, OperatorRoute>

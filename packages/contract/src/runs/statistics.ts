@@ -30,6 +30,26 @@ export function meanMargin({ count, sum, squares }: Record<'count' | 'sum' | 'sq
   return studentQuantile(count - 1) * Math.sqrt(variance / count)
 }
 
+/**
+ * Agreement of two who gave one value each, beyond what chance would give; null if chance explains everything. `margin`: half of
+ * its interval. Source: Cohen, Educational and Psychological Measurement 20 (1960), 37.
+ */
+export function cohenKappa(pairs: readonly (readonly [one: string, other: string])[]) {
+  const [ones, others] = [0, 1].map((side) => {
+    const counts = new Map<string, number>()
+    for (const pair of pairs) counts.set(pair[side]!, (counts.get(pair[side]!) ?? 0) + 1)
+    return counts
+  }) as [Map<string, number>, Map<string, number>]
+  const n = pairs.length
+  const same = pairs.filter(([one, other]) => one === other).length
+  let byChance = 0
+  for (const [value, count] of ones) byChance += count * (others.get(value) ?? 0)
+  if (n === 0 || byChance === n * n) return { same, kappa: null, margin: null }
+  const [seen, chance] = [same / n, byChance / (n * n)]
+  const error = Math.sqrt((seen * (1 - seen)) / n) / (1 - chance)
+  return { same, kappa: (seen - chance) / (1 - chance), margin: n < 2 ? null : Z * error }
+}
+
 const FIRST_QUANTILES = [12.7062, 4.3027, 3.1824, 2.7764]
 
 /** 97.5 % of Student's distribution are below. Source: Abramowitz and Stegun 26.7.5, within 0.003. */

@@ -32,6 +32,7 @@ import { CreationHeaders } from './fields.ts'
 import { exportRoutes } from '../data/export.ts'
 import { issueRoutes } from '../issues/issue-routes.ts'
 import {
+  BlindQuery,
   EventRowPage,
   EventRowsQuery,
   EventTrace,
@@ -209,6 +210,7 @@ export const OPERATOR_ROUTES = closedBodies({
     ...run,
     path: '/environments/{environmentId}/runs/{runId}',
     summary: 'Read one run',
+    query: BlindQuery,
     reply: OperatorRun,
     errors: ['not_found'],
   },

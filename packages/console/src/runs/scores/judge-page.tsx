@@ -1,6 +1,5 @@
 import { barsOf, extentOf } from '@tacho/contract/runs/timeline.ts'
 import type { OperatorRun } from '@tacho/contract/runs/operator-run.ts'
-import { typedScore } from '@tacho/contract/runs/run-text.ts'
 import { useQuery } from '@tanstack/react-query'
 import { getRouteApi, Link, useNavigate } from '@tanstack/react-router'
 import { useEffect, useId, useMemo, useRef, useState } from 'react'
@@ -19,7 +18,9 @@ import { NO_RANGE, timesOfRange } from '../../web/address.ts'
 import { Refused, Empty, PagePending, Trouble } from '../../web/ui/states.tsx'
 import { Time } from '../../web/text/times.tsx'
 import { useTitle } from '../../web/ui/browser.ts'
-import { lastName, rememberName, scoreNamesQuery, useJudging } from './queries.ts'
+import { JudgesDialog } from './judges-dialog.tsx'
+import { lastName, scoreNamesQuery } from './queries.ts'
+import { useLabels } from './use-labels.ts'
 
 const route = getRouteApi('/w/$workspace/$environment/judge')
 /** Runs that are read at once; the next ones follow when these are judged or passed over. */
@@ -35,63 +36,52 @@ export function JudgePage() {
   const search = route.useSearch()
   const { place } = route.useRouteContext()
   const navigate = useNavigate()
-  const { name = lastName(), ...filter } = search
+  const { name = lastName() } = search
   const environmentId = place.environment.id
   useTitle('Judge')
-  const [passed, setPassed] = useState<ReadonlySet<string>>(new Set())
-  const [judged, setJudged] = useState<{ run: OperatorRun; scoreId: string }[]>([])
-  /** Whose judgement was taken back. */
-  const [returned, setReturned] = useState<OperatorRun | null>(null)
-  const { give, withdraw } = useJudging(environmentId)
-  const { queue, readAgain } = useQueue(environmentId, name, filter, passed)
-  const run = returned ?? queue.data?.find(({ id }) => !passed.has(id))
-  const pass = ({ id }: OperatorRun) => {
-    setReturned(null)
-    setPassed((known) => new Set([...known, id]))
+  const [comment, setComment] = useState('')
+  const [areJudgesShown, setJudgesShown] = useState(false)
+  const labels = useLabels(environmentId, name)
+  const { passed, judged } = labels
+  const { queue, readAgain } = useQueue(environmentId, name, search, passed)
+  const run = labels.returned ?? queue.data?.find(({ id }) => !passed.has(id))
+  labels.useNext(run)
+  const mayJudge = place.may('approver')
+  const judge = (text: string) => {
+    if (!mayJudge || text.trim() === '') return
+    labels.press({ act: 'judge', text, comment })
+    setComment('')
   }
-
-  const judge = (text: string, comment: string) => {
-    if (!run || give.isPending || text.trim() === '') return
-    const { runId } = run
-    rememberName(name)
-    const body = { name, value: typedScore(text), comment: comment.trim() || null }
-    give.mutate(
-      { runId, body },
-      {
-        onSuccess: ({ id: scoreId }) => {
-          setJudged((before) => [...before, { run, scoreId }])
-          pass(run)
-        },
-      },
-    )
-  }
-  const undo = () => {
-    const last = judged.at(-1)
-    if (!last || withdraw.isPending) return
-    withdraw.mutate(
-      { runId: last.run.runId, scoreId: last.scoreId },
-      {
-        onSuccess: () => {
-          setJudged((before) => before.slice(0, -1))
-          setPassed((known) => new Set([...known].filter((id) => id !== last.run.id)))
-          setReturned(last.run)
-        },
-      },
-    )
-  }
+  const pass = () => labels.press({ act: 'pass' })
+  const undo = () => labels.press({ act: 'undo' })
+  useKeys({
+    1: { name: 'Judge as good', act: () => judge('yes') },
+    0: { name: 'Judge as bad', act: () => judge('no') },
+    n: { name: 'Pass over this run', act: pass },
+    u: { name: 'Take the last judgement back', act: undo },
+  })
   const set = (change: Change) => void navigate({ to: '.', search: changed(search, change), replace: true })
   return (
     <div className="full-height flex flex-col">
       <div className="border-b border-line px-3 pt-5 pb-3 sm:px-5">
         <h1 className="text-xl font-semibold">Runs</h1>
         <RunsTabs />
-        <QueueFilters environmentId={environmentId} name={name} search={search} set={set} />
-        {!place.may('approver') && <p className="text-sm text-soft">Judging needs the role approver.</p>}
+        <QueueFilters
+          environmentId={environmentId}
+          name={name}
+          search={search}
+          set={set}
+          onJudges={() => setJudgesShown(true)}
+        />
+        {!mayJudge && <p className="text-sm text-soft">Judging needs the role approver.</p>}
         <p role="status" className="text-sm text-soft">
-          {judged.length > 0 && `${judged.length} judged now. `}
-          {passed.size > judged.length && `${passed.size - judged.length} passed over.`}
+          {judged > 0 && `${judged} judged now. `}
+          {passed.size > judged && `${passed.size - judged} passed over.`}
         </p>
       </div>
+      {areJudgesShown && (
+        <JudgesDialog environmentId={environmentId} name={name} range={search} onClose={() => setJudgesShown(false)} />
+      )}
       {queue.error ? (
         <Trouble error={queue.error} retry={() => void queue.refetch()} />
       ) : queue.isPending || (!run && queue.isFetching) ? (
@@ -101,12 +91,13 @@ export function JudgePage() {
           <Judged key={run.id} environmentId={environmentId} run={run} />
           <JudgeBar
             key={`bar ${run.id}`}
-            isBusy={give.isPending || withdraw.isPending}
-            mayJudge={place.may('approver')}
-            canUndo={judged.length > 0}
-            error={give.error ?? withdraw.error}
+            mayJudge={mayJudge}
+            canUndo={judged > 0}
+            error={labels.error}
+            comment={comment}
+            onComment={setComment}
             onJudge={judge}
-            onPass={() => pass(run)}
+            onPass={pass}
             onUndo={undo}
           />
         </>
@@ -116,8 +107,7 @@ export function JudgePage() {
           action={
             <Button
               onClick={() => {
-                setPassed(new Set())
-                setJudged([])
+                labels.forget()
                 readAgain()
               }}
             >
@@ -125,8 +115,10 @@ export function JudgePage() {
             </Button>
           }
         >
-          Every run of this filter has a score named {name}, or you passed over it. Choose other runs above, or another
-          name.
+          {search.by === 'anyone'
+            ? `Every run of this filter has a score named ${name}, or you passed over it.`
+            : `You judged ${name} of every run of this filter, or passed over it.`}{' '}
+          Choose other runs above, or another name.
         </Empty>
       )}
     </div>
@@ -137,14 +129,15 @@ export function JudgePage() {
 function useQueue(
   environmentId: string,
   name: string,
-  search: Omit<JudgeAddress, 'name'>,
+  { name: _, by, ...filter }: JudgeAddress,
   passed: ReadonlySet<string>,
 ) {
   const [round, setRound] = useState(0)
   const queue = useQuery({
-    queryKey: ['judge', environmentId, name, search, round],
+    queryKey: ['judge', environmentId, name, by, filter, round],
     queryFn: async ({ signal }) => {
-      const query = { ...filterOf(search), ...timesOfRange(search, Date.now()), unscored: name, limit: READ_AT_ONCE }
+      const without = by === 'anyone' ? { unscored: name } : { unjudged: name }
+      const query = { ...filterOf(filter), ...timesOfRange(filter, Date.now()), ...without, limit: READ_AT_ONCE }
       const items: OperatorRun[] = []
       let cursor: string | undefined
       for (let looks = 0; looks < LOOKS && items.length < READ_AT_ONCE; looks++) {
@@ -171,9 +164,10 @@ interface FiltersProps {
   name: string
   search: JudgeAddress
   set: (change: Change) => void
+  onJudges: () => void
 }
 
-function QueueFilters({ environmentId, name, search, set }: FiltersProps) {
+function QueueFilters({ environmentId, name, search, set, onJudges }: FiltersProps) {
   const { data: names = [] } = useQuery(scoreNamesQuery(environmentId))
   const share = search.share?.toString()
   return (
@@ -185,6 +179,13 @@ function QueueFilters({ environmentId, name, search, set }: FiltersProps) {
         value={name}
         suggestions={names.map((known) => known.name)}
         onChange={(text) => set({ name: text })}
+      />
+      <Choice
+        label="Not judged"
+        all="Not judged by you"
+        value={search.by}
+        options={[['anyone', 'Not judged by anyone']]}
+        onChange={(by) => set({ by })}
       />
       <Choice
         label="Share of the runs"
@@ -210,6 +211,7 @@ function QueueFilters({ environmentId, name, search, set }: FiltersProps) {
         byDefault={null}
         onChange={(range) => set({ ...NO_RANGE, ...range })}
       />
+      <Button onClick={onJudges}>Compare judges</Button>
     </div>
   )
 }
@@ -259,26 +261,23 @@ function Judged({ environmentId, run }: { environmentId: string; run: OperatorRu
 }
 
 interface BarProps {
-  isBusy: boolean
   mayJudge: boolean
   canUndo: boolean
   error: unknown
-  onJudge: (text: string, comment: string) => void
+  comment: string
+  onComment: (text: string) => void
+  onJudge: (text: string) => void
   onPass: () => void
   onUndo: () => void
 }
 
 /** By keys or by a thumb. */
-function JudgeBar({ isBusy, mayJudge, canUndo, error, onJudge, onPass, onUndo }: BarProps) {
+function JudgeBar(props: BarProps) {
+  const { mayJudge, canUndo, error, comment, onComment, onJudge, onPass, onUndo } = props
   const id = useId()
-  const [comment, setComment] = useState('')
   const [other, setOther] = useState('')
   const field = useRef<HTMLInputElement>(null)
   useKeys({
-    1: { name: 'Judge as good', act: () => mayJudge && onJudge('yes', comment) },
-    0: { name: 'Judge as bad', act: () => mayJudge && onJudge('no', comment) },
-    n: { name: 'Pass over this run', act: onPass },
-    u: { name: 'Take the last judgement back', act: onUndo },
     c: { name: 'Write why', act: () => field.current?.focus() },
   })
   return (
@@ -287,7 +286,7 @@ function JudgeBar({ isBusy, mayJudge, canUndo, error, onJudge, onPass, onUndo }:
       className="flex flex-wrap items-center gap-2 border-t border-line bg-page px-3 py-2 sm:px-5"
       onSubmit={(event) => {
         event.preventDefault()
-        if (mayJudge) onJudge(other, comment)
+        onJudge(other)
       }}
     >
       <Refused error={error} className="basis-full" />
@@ -297,15 +296,14 @@ function JudgeBar({ isBusy, mayJudge, canUndo, error, onJudge, onPass, onUndo }:
         placeholder="Why (c)"
         maxLength={2_000}
         value={comment}
-        onChange={(event) => setComment(event.target.value)}
+        onChange={(event) => onComment(event.target.value)}
         onKeyDown={(event) => event.key === 'Escape' && event.currentTarget.blur()}
         className="field h-10 min-w-0 basis-full sm:h-8 sm:flex-1 sm:basis-40"
       />
       <Button
         className="h-10 flex-1 sm:h-8 sm:flex-none"
         disabled={!mayJudge}
-        busy={isBusy}
-        onClick={() => onJudge('yes', comment)}
+        onClick={() => onJudge('yes')}
         aria-keyshortcuts="1"
       >
         <span className="text-green" aria-hidden>
@@ -316,8 +314,7 @@ function JudgeBar({ isBusy, mayJudge, canUndo, error, onJudge, onPass, onUndo }:
       <Button
         className="h-10 flex-1 sm:h-8 sm:flex-none"
         disabled={!mayJudge}
-        busy={isBusy}
-        onClick={() => onJudge('no', comment)}
+        onClick={() => onJudge('no')}
         aria-keyshortcuts="0"
       >
         <span className="text-red" aria-hidden>
@@ -335,7 +332,7 @@ function JudgeBar({ isBusy, mayJudge, canUndo, error, onJudge, onPass, onUndo }:
         onKeyDown={(event) => event.key === 'Escape' && event.currentTarget.blur()}
         className="field h-10 w-40 min-w-0 sm:h-8"
       />
-      <Button type="submit" className="h-10 sm:h-8" disabled={!mayJudge || other.trim() === ''} busy={isBusy}>
+      <Button type="submit" className="h-10 sm:h-8" disabled={!mayJudge || other.trim() === ''}>
         Judge
       </Button>
       <Button look="quiet" className="h-10 sm:h-8" onClick={onPass} aria-keyshortcuts="n">

@@ -1,13 +1,13 @@
 /** Scores of a run, the names of scores, and what judging changes. */
 import { allItems } from '@tacho/client/items.ts'
-import type { NewScore, Score } from '@tacho/contract/runs/score.ts'
+import type { NewScore, Score, ScoreSumsQuery } from '@tacho/contract/runs/score.ts'
 import { queryOptions, useMutation, useQueryClient } from '@tanstack/react-query'
 import { api } from '../../web/api.ts'
 
-export const scoresQuery = (environmentId: string, runId: string) =>
+export const scoresQuery = (environmentId: string, runId: string, blind: 'true' | 'false' = 'true') =>
   queryOptions({
-    queryKey: ['scores', environmentId, runId],
-    queryFn: () => allItems(api.listScores, { params: { environmentId, runId }, query: { limit: 200 } }),
+    queryKey: ['scores', environmentId, runId, blind],
+    queryFn: () => allItems(api.listScores, { params: { environmentId, runId }, query: { limit: 200, blind } }),
   })
 
 export const scoreNamesQuery = (environmentId: string) =>
@@ -19,11 +19,17 @@ export const scoreNamesQuery = (environmentId: string) =>
 
 export const scoreSumsQuery = (
   environmentId: string,
-  { from, to, by }: { from: string; to: string; by: 'agent' | 'promptVersion' },
+  { from, to, by }: { from: string; to: string; by: ScoreGroup },
 ) =>
   queryOptions({
     queryKey: ['score sums', environmentId, from, to, by],
     queryFn: () => api.readScoreSums({ params: { environmentId }, query: { from, to, by } }),
+  })
+
+export const judgesQuery = (environmentId: string, name: string, window: { from: string; to: string }) =>
+  queryOptions({
+    queryKey: ['judges', environmentId, name, window],
+    queryFn: () => api.readScoreAgreement({ params: { environmentId }, query: { name, ...window } }),
   })
 
 /** Judging, and taking it back. Pages that show scores read again; the queue keeps its place. */
@@ -31,7 +37,8 @@ export function useJudging(environmentId: string) {
   const cache = useQueryClient()
   const onSuccess = async (_: Score, { runId }: { runId: string }) => {
     const keys = [
-      scoresQuery(environmentId, runId).queryKey,
+      ['scores', environmentId, runId],
+      ['judges', environmentId],
       ['run', environmentId, runId],
       ['score names', environmentId],
     ]
@@ -49,6 +56,10 @@ export function useJudging(environmentId: string) {
   })
   return { give, withdraw }
 }
+
+export type ScoreGroup = NonNullable<ScoreSumsQuery['by']>
+
+export const authorName = ({ name }: Score['author']): string => (name === '' ? 'a client' : name)
 
 const NAME = 'tacho.score-name'
 const FIRST_NAME = 'quality'

@@ -8,7 +8,7 @@ import { Button } from '../../web/ui/button.tsx'
 import { Chip, type Tone } from '../../web/ui/chip.tsx'
 import { Refused, Skeleton, Trouble } from '../../web/ui/states.tsx'
 import { Time } from '../../web/text/times.tsx'
-import { scoresQuery, useJudging } from './queries.ts'
+import { authorName, scoresQuery, useJudging } from './queries.ts'
 
 interface Props {
   place: Place
@@ -31,7 +31,14 @@ export function RunScores({ place, run, onStep }: Props) {
           {isOpen ? 'Hide scores' : 'Who, and why'}
         </Button>
       </div>
-      {isOpen && <ScoreList place={place} runId={run.runId} onStep={onStep} />}
+      {isOpen && (
+        <ScoreList
+          place={place}
+          runId={run.runId}
+          isHidden={scores.some(({ hidden }) => hidden !== undefined)}
+          onStep={onStep}
+        />
+      )}
     </section>
   )
 }
@@ -50,9 +57,15 @@ export function ScoreChip({ score }: { score: OperatorRun['scores'][number] }) {
   )
 }
 
-function ScoreList({ place, runId, onStep }: { place: Place; runId: string; onStep: (eventId: string) => void }) {
+interface ListProps extends Omit<Props, 'run'> {
+  runId: string
+  isHidden: boolean
+}
+
+function ScoreList({ place, runId, isHidden, onStep }: ListProps) {
   const environmentId = place.environment.id
-  const { data, error, refetch } = useQuery(scoresQuery(environmentId, runId))
+  const [blind, setBlind] = useState<'true' | 'false'>('true')
+  const { data, error, refetch } = useQuery(scoresQuery(environmentId, runId, blind))
   const { data: me } = useQuery(meQuery)
   const { withdraw } = useJudging(environmentId)
   if (error) return <Trouble error={error} retry={() => void refetch()} />
@@ -92,11 +105,18 @@ function ScoreList({ place, runId, onStep }: { place: Place; runId: string; onSt
           </li>
         ))}
       </ul>
+      {isHidden && blind === 'true' && (
+        <p className="mt-1 text-soft">
+          You see what others judged once you have judged the same.{' '}
+          <button type="button" className="link" onClick={() => setBlind('false')}>
+            Show it without judging
+          </button>
+        </p>
+      )}
     </>
   )
 }
 
 function authorOf({ author, importedAt }: Score): string {
-  const name = author.name === '' ? 'a client' : author.name
-  return importedAt === null ? name : `${name} (imported)`
+  return importedAt === null ? authorName(author) : `${authorName(author)} (imported)`
 }

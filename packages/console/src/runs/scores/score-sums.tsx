@@ -5,12 +5,14 @@ import { DataTable, type Column } from '../../web/ui/data-table.tsx'
 import { counted, number } from '../../web/text/format.ts'
 import { hourTimes } from '../../web/address.ts'
 import { Section } from '../../web/ui/section.tsx'
-import { scoreSumsQuery } from './queries.ts'
+import { scoreSumsQuery, type ScoreGroup } from './queries.ts'
 
 interface Props {
   environmentId: string
-  window: { from: number; to: number }
-  by: 'agent' | 'promptVersion'
+  window: { from: string; to: string }
+  by: ScoreGroup
+  /** Only scores of this name. */
+  name?: string
 }
 
 interface Row extends ScoreSum {
@@ -18,12 +20,21 @@ interface Row extends ScoreSum {
   group: string
 }
 
-/** What was scored in a time, by agent or prompt version. Nothing, where nothing was. */
-export function ScoreSums({ environmentId, window, by }: Props) {
-  const of = { ...hourTimes(window), by }
-  const { data, error } = useQuery(scoreSumsQuery(environmentId, of))
+interface WindowProps extends Omit<Props, 'window'> {
+  window: { from: number; to: number }
+}
+
+export function ScoreSums({ window, ...props }: WindowProps) {
+  return <ScoreSumsTable {...props} window={hourTimes(window)} />
+}
+
+/** What was scored in a time, by agent, prompt version or author. Nothing, where nothing was. */
+export function ScoreSumsTable({ environmentId, window, by, name: only }: Props) {
+  const { data, error } = useQuery(scoreSumsQuery(environmentId, { ...window, by }))
   const rows = (data?.items ?? []).flatMap(({ key, name, scores }) =>
-    scores.map((sum): Row => ({ ...sum, key, group: name ?? key })),
+    scores
+      .filter((sum) => only === undefined || sum.name === only)
+      .map((sum): Row => ({ ...sum, key, group: name || groupOfKey(key) })),
   )
   if (!error && rows.length === 0) return null
   return (
@@ -37,10 +48,15 @@ export function ScoreSums({ environmentId, window, by }: Props) {
   )
 }
 
+/** A client that names no author. */
+const groupOfKey = (key: string): string => (key === 'client ' ? 'a client' : key)
+
+const HEADS: Record<ScoreGroup, string> = { agent: 'Agent', promptVersion: 'Prompt version', author: 'Author' }
+
 const columns = (by: Props['by']): Column<Row>[] => [
-  { head: by === 'agent' ? 'Agent' : 'Prompt version', main: true, cell: ({ group }) => <bdi>{group}</bdi> },
+  { head: HEADS[by], main: true, cell: ({ group }) => <bdi>{group}</bdi> },
   { head: 'Score', cell: ({ name }) => <bdi>{name}</bdi> },
-  { head: 'Runs', right: true, cell: ({ runs }) => number(runs) },
+  { head: by === 'author' ? 'Scores' : 'Runs', right: true, cell: ({ runs }) => number(runs) },
   { head: 'Mean', right: true, cell: meanText },
   { head: 'Categories', wide: true, cell: (sum) => <bdi>{categories(sum)}</bdi> },
 ]

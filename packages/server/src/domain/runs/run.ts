@@ -7,7 +7,7 @@ import { problemOf } from '@tacho/contract/runs/problem.ts'
 import { textAt } from '@tacho/contract/record/payload-reader.ts'
 import { type EventRowRead, type StoredEvent, type ProblemEvent, readSaid } from '../../storage/record/events.ts'
 import { type RunRow, readMetadata, readTraits } from '../../storage/runs/runs.ts'
-import type { RunScoreRow } from '../../storage/runs/scores.ts'
+import type { HiddenScoreRow, RunScoreRow } from '../../storage/runs/scores.ts'
 import { failurePlace, readFailure } from '../../storage/record/failure.ts'
 import { readUncosted } from '../../storage/runs/usage.ts'
 import { isoTime } from '../../storage/engine/times.ts'
@@ -38,6 +38,7 @@ export function toOperatorRun(
   estimator: Pick<Estimator, 'ofCalls'>,
   scores: readonly RunScoreRow[] = [],
   activity?: RunActivity,
+  hidden: readonly HiddenScoreRow[] = [],
 ): OperatorRun {
   const said = readSaid(row.said)
   const traits = readTraits(row.traits)
@@ -63,12 +64,14 @@ export function toOperatorRun(
     metadata: readMetadata(traits),
     loops,
     ...(activity && { activity }),
-    scores: scores.map(toRunScore),
+    scores: scores.map((score) => toRunScore(score, hidden)),
   }
 }
 
-function toRunScore({ name, kind, number, category, count, scoredAt }: RunScoreRow): RunScore {
-  return { name, kind, mean: number, category, count, scoredAt: isoTime(scoredAt) }
+function toRunScore({ name, kind, number, category, count, scoredAt }: RunScoreRow, all: readonly HiddenScoreRow[]): RunScore {
+  const hidden = all.reduce((sum, row) => sum + (row.name === name ? row.count : 0), 0)
+  const of = { name, kind, count, scoredAt: isoTime(scoredAt) }
+  return hidden > 0 ? { ...of, mean: null, category: null, hidden } : { ...of, mean: number, category }
 }
 
 /** An earlier failure is not the reason for a cancellation. */

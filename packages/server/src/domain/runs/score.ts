@@ -1,9 +1,9 @@
 /** Source: docs/decisions/0006-runs.md. */
 import { LIMITS } from '@tacho/contract/engine/limits.ts'
-import type { Score, ScoreSum, ScoreSums } from '@tacho/contract/runs/score.ts'
-import { meanMargin } from '@tacho/contract/runs/statistics.ts'
+import type { Score, ScoreAgreement, ScoreSum, ScoreSums } from '@tacho/contract/runs/score.ts'
+import { cohenKappa, meanMargin } from '@tacho/contract/runs/statistics.ts'
 import { SCORE_NAME_PATTERN } from '@tacho/contract/engine/words.ts'
-import type { NewScore, ScoreRow, ScoreSumRow, ScoreValue } from '../../storage/runs/scores.ts'
+import type { Judge, JudgedRow, NewScore, ScoreRow, ScoreSumRow, ScoreValue } from '../../storage/runs/scores.ts'
 import { isoOf, pick } from '../web/shown.ts'
 import { hasAtMost, isStorableText } from '../web/text.ts'
 import type { Payload } from '../../storage/record/events.ts'
@@ -68,14 +68,22 @@ function cut(text: string, codePoints: number): string {
 }
 
 export function toScore(row: ScoreRow): Score {
-  const { kind, number, category, authorKind, authorId: id, authorName: name } = row
   return {
     ...pick(row, 'id', 'eventId', 'name', 'comment', 'sentAs'),
     ...isoOf(row, 'scoredAt', 'importedAt'),
-    value: category ?? (kind === 'BOOLEAN' ? number === 1 : (number ?? 0)),
-    author: { kind: authorKind as Score['author']['kind'], id, name },
+    value: shownValue(row),
+    author: authorOf(row),
   }
 }
+
+const shownValue = ({ kind, number, category }: Pick<ScoreRow, 'kind' | 'number' | 'category'>): Score['value'] =>
+  category ?? (kind === 'BOOLEAN' ? number === 1 : (number ?? 0))
+
+const authorOf = ({ authorKind, authorId, authorName }: Pick<ScoreRow, 'authorKind' | 'authorId' | 'authorName'>) => ({
+  kind: authorKind as Score['author']['kind'],
+  id: authorId,
+  name: authorName,
+})
 
 const sixDigits = (value: number): number => Math.round(value * 1e6) / 1e6
 
@@ -98,4 +106,52 @@ export function toGroupedSums(rows: readonly ScoreSumRow[]): ScoreSums['items'] 
   return [...Map.groupBy(rows, ({ key }) => key)].map(([key, some]) => {
     return { key, name: some[0]?.keyName ?? null, scores: toScoreSums(some) }
   })
+}
+
+const keyOf = ({ authorKind, authorId }: Pick<JudgedRow, 'authorKind' | 'authorId'>): string => `${authorKind} ${authorId}`
+
+/** The rows come latest first. `blindTo`: differences are hidden from this judge of what they have not judged. */
+export function agreements(rows: readonly JudgedRow[], blindTo: Judge | null): ScoreAgreement['items'] {
+  const own = blindTo && keyOf({ authorKind: blindTo.kind, authorId: blindTo.id })
+  const byAuthor = [...Map.groupBy(rows, keyOf).values()].toSorted((a, b) => b.length - a.length)
+  const known = new Set(byAuthor.slice(0, LIMITS.agreementAuthors).map(([row]) => keyOf(row!)))
+  const units = Map.groupBy(rows, ({ run, eventId }) => JSON.stringify([run, eventId]))
+  const pairs = new Map<string, { one: JudgedRow; other: JudgedRow; isHidden: boolean }[]>()
+  for (const unit of units.values()) {
+    const isHidden = own !== null && unit.every((row) => keyOf(row) !== own)
+    const judged = unit.filter((row) => known.has(keyOf(row))).toSorted((a, b) => (keyOf(a) < keyOf(b) ? -1 : 1))
+    for (const [index, one] of judged.entries()) {
+      for (const other of judged.slice(index + 1)) {
+        const key = JSON.stringify([keyOf(one), keyOf(other)])
+        const pair = { one, other, isHidden: isHidden && (one.authorKind !== 'client' || other.authorKind !== 'client') }
+        const before = pairs.get(key)
+        if (before) before.push(pair)
+        else pairs.set(key, [pair])
+      }
+    }
+  }
+  return [...pairs.values()].map(agreementOf).toSorted((a, b) => b.both - a.both)
+}
+
+function agreementOf(pairs: readonly { one: JudgedRow; other: JudgedRow; isHidden: boolean }[]) {
+  const values = pairs.map(({ one, other }) => ({ one: shownValue(one), other: shownValue(other) }))
+  const { same, kappa, margin } = cohenKappa(
+    values.map(({ one, other }) => [JSON.stringify(one), JSON.stringify(other)] as const),
+  )
+  const differing = pairs.flatMap(({ one: { runId, eventId }, isHidden }, index) => {
+    const { one, other } = values[index]!
+    return one === other ? [] : [{ isHidden, runId, eventId, one, other }]
+  })
+  const seen = differing.filter(({ isHidden }) => !isHidden)
+  const { one, other } = pairs[0]!
+  return {
+    one: authorOf(one),
+    other: authorOf(other),
+    both: pairs.length,
+    same,
+    kappa: kappa === null ? null : sixDigits(kappa),
+    kappaMargin: margin === null ? null : sixDigits(margin),
+    hidden: differing.length - seen.length,
+    differences: seen.slice(0, LIMITS.agreementDifferences).map(({ isHidden: _, ...difference }) => difference),
+  }
 }

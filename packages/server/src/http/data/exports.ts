@@ -40,9 +40,9 @@ export function exportsRoutes(app: FastifyInstance, deps: OperatorDeps, { curren
     ofWorkspace: LIMITS.runFilesOfWorkspaceAtOnce,
   })
 
-  serve('exportEnvironment', async ({ query, request, reply, environment, workspace, at, audit }) => {
+  serve('exportEnvironment', async ({ query, request, reply, environment, workspace, actor, at, audit }) => {
     const { after, ...given } = query
-    const filter = runCriteriaOf(given, at)
+    const filter = runCriteriaOf(given, at, actor)
     if (!isFindable(given)) return refuse('invalid_request', `A filter ${UNSTORABLE}, so no run matches`)
     const from = after === undefined ? null : readMark(after)
     if (from === null && after !== undefined) return refuse('invalid_cursor')
@@ -64,9 +64,9 @@ export function exportsRoutes(app: FastifyInstance, deps: OperatorDeps, { curren
     return sendExport({ request, reply, name, begin })
   })
 
-  serve('exportParquet', async ({ query, request, reply, environment, workspace, at, audit }) => {
+  serve('exportParquet', async ({ query, request, reply, environment, workspace, actor, at, audit }) => {
     const { table, ...given } = query
-    const filter = runCriteriaOf(given, at)
+    const filter = runCriteriaOf(given, at, actor)
     if (!isFindable(given)) return refuse('invalid_request', `A filter ${UNSTORABLE}, so no run matches`)
     const begin = async () => {
       await storage.appendAudit(audit(environment.id, { filters: Object.keys(given), table }))

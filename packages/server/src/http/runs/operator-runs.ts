@@ -21,7 +21,9 @@ import { foundOr, refuse } from '../web/reply-error.ts'
 import type { ProblemEvent } from '../../storage/record/events.ts'
 import { createTurnsOfWorkspaces } from '../web/turns.ts'
 import { closeAfterMinutes, DEFAULT_STALLED_RULE, type StalledRuleRow } from '../../storage/data/retention.ts'
+import type { Judge } from '../../storage/runs/scores.ts'
 import type { Storage } from '../../storage/storage.ts'
+import { judgeOf, readHidden } from './scores.ts'
 
 const SCORE_CHARS_WITHOUT_TEXTS = 120
 const MOST_BYTES_OF_CHAR = 3
@@ -29,9 +31,9 @@ const MOST_BYTES_OF_CHAR = 3
 export function operatorRunsRoutes(deps: OperatorDeps): void {
   const { serve, storage } = deps
 
-  serve('listOperatorRuns', async ({ query, environment, at, paging }) => {
+  serve('listOperatorRuns', async ({ query, environment, workspace, actor, at, paging }) => {
     const { scoreOrder, sort = 'newest' } = query
-    const chosen = runCriteriaOf(query, at)
+    const chosen = runCriteriaOf(query, at, actor)
     if (scoreOrder !== undefined && chosen.score === undefined) return refuseField('scoreOrder', 'needs score')
     if (sort !== 'newest' && scoreOrder !== undefined) return refuseField('sort', 'cannot be given with scoreOrder')
     if (sort !== 'newest' && chosen.status === 'RUNNING') return refuseField('sort', 'lists only runs that ended')
@@ -47,15 +49,20 @@ export function operatorRunsRoutes(deps: OperatorDeps): void {
     const calls = rows.flatMap(({ uncosted }) => readUncosted(uncosted))
     const estimator = await estimatorOf(deps, environment.workspaceId, calls)
     const activities = await activitiesOf(storage, environment.id, rows, at)
-    const items = rows.map((row) => toOperatorRun(row, estimator, scores.get(row.id), activities.get(row.id)))
+    const judged = rows.filter(({ id }) => scores.has(id)).map(({ id }) => id)
+    const hidden = await readHidden(storage, { environment, workspace, actor, query }, judged)
+    const items = rows.map((row) =>
+      toOperatorRun(row, estimator, scores.get(row.id), activities.get(row.id), hidden.get(row.id)),
+    )
     return { items, nextCursor }
   })
 
-  serve('readOperatorRun', async ({ environment, run, at }) => {
+  serve('readOperatorRun', async ({ environment, workspace, actor, query, run, at }) => {
     const activities = await activitiesOf(storage, environment.id, [run], at)
     const estimator = await estimatorOf(deps, environment.workspaceId, readUncosted(run.uncosted))
     const scores = await storage.readRunScores(environment.id, [run.id])
-    return toOperatorRun(run, estimator, scores.get(run.id), activities.get(run.id))
+    const hidden = await readHidden(storage, { environment, workspace, actor, query }, [run.id])
+    return toOperatorRun(run, estimator, scores.get(run.id), activities.get(run.id), hidden.get(run.id))
   })
 
   async function fittingWithScores(environmentId: string, page: RunsRead) {
@@ -73,7 +80,7 @@ export function operatorRunsRoutes(deps: OperatorDeps): void {
   }
 }
 
-export function runCriteriaOf(query: RunFilterQuery, now: number): RunCriteria {
+export function runCriteriaOf(query: RunFilterQuery, now: number, by: Judge): RunCriteria {
   const { activity, session: sessionId = query.sessionId, user: userId, agent, q, agentId } = query
   const from = optionalTimeOf('from', query.from)
   const to = optionalTimeOf('to', query.to)
@@ -83,9 +90,10 @@ export function runCriteriaOf(query: RunFilterQuery, now: number): RunCriteria {
   const score = query.score === undefined ? undefined : readScoreFilter(query.score)
   if (score === null) throw refuseField('score', 'must be a name, or a name and a comparison such as helpful<0.5')
   const { unscored, share } = query
+  const unjudged = query.unjudged === undefined ? undefined : { name: query.unjudged, by: judgeOf(by) }
   const found = { agentId, agent, sessionId, userId, status, from, to, search: q, stalledAt }
   const hasGaps = query.completeness === 'GAPS' || undefined
-  return { ...found, hasGaps, approvalsLookedAt, scan: scanOf(query), score, unscored, share }
+  return { ...found, hasGaps, approvalsLookedAt, scan: scanOf(query), score, unscored, unjudged, share }
 }
 
 /** False: no stored row has such a text. */

@@ -1,14 +1,16 @@
 import { includesRole } from '@tacho/contract/web/route.ts'
 import { LIMITS } from '@tacho/contract/engine/limits.ts'
 import { isoTime } from '../../storage/engine/times.ts'
-import { toGroupedSums, toScore, valueOf } from '../../domain/runs/score.ts'
-import { scoreId, type ScoreRow } from '../../storage/runs/scores.ts'
-import { refuseField } from '../web/field.ts'
-import { listById } from '../web/paging.ts'
+import { agreements, toGroupedSums, toScore, valueOf } from '../../domain/runs/score.ts'
+import { scoreId, type HiddenScoreRow, type Judge, type ScoreRow } from '../../storage/runs/scores.ts'
+import type { EnvironmentRow, WorkspaceRow } from '../../storage/tenants/tenants.ts'
+import type { Storage } from '../../storage/storage.ts'
+import type { Actor } from '../people/access.ts'
+import { refuseField, timeOf } from '../web/field.ts'
+import { readPage } from '../web/paging.ts'
 import { foundOr, refuse } from '../web/reply-error.ts'
 import { NO_RUN } from './runs.ts'
 import { createTurnsOfWorkspaces } from '../web/turns.ts'
-import { windowOf } from './usage.ts'
 import type { OperatorDeps } from '../web/operator-serve.ts'
 
 const NO_SCORE = refuse('not_found', 'The run does not have this score')
@@ -22,9 +24,18 @@ const FOREIGN = refuse('conflict', "This is someone else's score. Withdrawing it
 export function scoresRoutes({ serve, storage }: OperatorDeps): void {
   const takeTurn = createTurnsOfWorkspaces(LIMITS.scoreSumsAtOnce, 'sums of scores')
 
-  serve('listScores', ({ environment, run, paging }) =>
-    listById(paging, (page) => storage.listScores(environment.id, run.id, page), toScore),
-  )
+  serve('listScores', async ({ environment, workspace, actor, query, run, paging }) => {
+    const hidden = (await readHidden(storage, { environment, workspace, actor, query }, [run.id])).get(run.id) ?? []
+    const isHidden = ({ authorKind, name, eventId }: ScoreRow) =>
+      authorKind !== 'client' && hidden.some((row) => row.name === name && row.eventId === eventId)
+    const { rows, nextCursor } = await readPage(
+      paging,
+      (page) => storage.listScores(environment.id, run.id, page),
+      ({ id }: ScoreRow) => id,
+    )
+    const items = rows.filter((row) => !isHidden(row)).map(toScore)
+    return { items, hidden: hidden.reduce((sum, { count }) => sum + count, 0), nextCursor }
+  })
 
   serve('giveScore', async ({ run: { id, runId }, body, environment, actor, at, audit }) => {
     const { name, value, comment = null, eventId = null } = body
@@ -53,7 +64,7 @@ export function scoresRoutes({ serve, storage }: OperatorDeps): void {
   })
 
   serve('readScoreSums', async ({ query, reply, environment: { id: environmentId, workspaceId } }) => {
-    const window = windowOf(query)
+    const window = timesOf(query)
     const by = query.by ?? null
     const most = { pairs: LIMITS.summedScores, rows: LIMITS.scoreSumRows }
     const { rows, isCut } = await takeTurn(reply, () =>
@@ -61,4 +72,41 @@ export function scoresRoutes({ serve, storage }: OperatorDeps): void {
     )
     return { items: toGroupedSums(rows), isCut }
   })
+
+  serve('readScoreAgreement', async ({ query, reply, environment, workspace, actor }) => {
+    const of = { name: query.name, ...timesOf(query) }
+    const rows = await takeTurn(reply, () => storage.readJudged(environment.id, of))
+    return { items: agreements(rows, mayJudge(actor, workspace) ? actor : null), isCut: rows.length >= LIMITS.summedScores }
+  })
+}
+
+interface Reader {
+  environment: EnvironmentRow
+  workspace: WorkspaceRow
+  actor: Actor
+  query: { blind?: 'true' | 'false' }
+}
+
+function mayJudge(actor: Actor, workspace: WorkspaceRow): boolean {
+  const role = actor.roleIn(workspace.id)
+  return role !== null && includesRole(role, 'approver')
+}
+
+/** Without functions, so that a thread of the store takes it. */
+export const judgeOf = ({ kind, id }: Judge): Judge => ({ kind, id })
+
+/** By run: judgements of others that whoever may judge does not see before judging the same. */
+export async function readHidden(
+  storage: Pick<Storage, 'readHiddenScores'>,
+  { environment, workspace, actor, query }: Reader,
+  runs: readonly string[],
+): Promise<ReadonlyMap<string, HiddenScoreRow[]>> {
+  if (query.blind === 'false' || !mayJudge(actor, workspace)) return new Map()
+  return Map.groupBy(await storage.readHiddenScores(environment.id, runs, judgeOf(actor)), ({ run }) => run)
+}
+
+function timesOf(query: { from: string; to: string }): { from: number; to: number } {
+  const [from, to] = [timeOf('from', query.from), timeOf('to', query.to)]
+  if (to < from) throw refuseField('to', 'must not be before from')
+  return { from, to }
 }

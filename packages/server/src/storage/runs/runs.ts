@@ -4,6 +4,7 @@ import type { RunSort } from '@tacho/contract/engine/words.ts'
 import type { RunFiltersBy, RunFilterValues } from '@tacho/contract/runs/run-filters.ts'
 import type { RunView } from '@tacho/contract/runs/run-view.ts'
 import type { Page, PageAfter, PatchOf, RowFor } from '../engine/page.ts'
+import type { Judge } from './scores.ts'
 import type { UncostedSum, UsageSums } from './usage.ts'
 
 export interface RunRow extends UsageSums {
@@ -68,6 +69,8 @@ export interface RunCriteria {
   score?: ScoreFilter | undefined
   /** Only runs without a score of this name. Needs `scan`. */
   unscored?: string | undefined
+  /** Only runs without a score of this name by this judge. Needs `scan`. */
+  unjudged?: { name: string; by: Judge } | undefined
   /** In percent, sampled. Needs `scan`. */
   share?: number | undefined
   scoreOrder?: 'lowest' | 'highest' | undefined

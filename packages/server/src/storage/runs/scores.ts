@@ -3,7 +3,13 @@ import type { ScoreKind } from '@tacho/contract/engine/words.ts'
 import { LIMITS } from '@tacho/contract/engine/limits.ts'
 import type { RowOf } from '../engine/tables.ts'
 
-export type ScoreGroup = 'agent' | 'promptVersion'
+export type ScoreGroup = 'agent' | 'promptVersion' | 'author'
+
+/** An operator or a token, as the author of scores. */
+export interface Judge {
+  kind: string
+  id: string
+}
 
 /** `number`: of a boolean 0 or 1; null: a category. */
 export interface ScoreValue {
@@ -61,6 +67,18 @@ export interface ScoreSumRow {
   total: number
   squares: number
 }
+
+/** Judgements of one name and step, of which the judge gave none. */
+export interface HiddenScoreRow {
+  run: string
+  name: string
+  eventId: string | null
+  count: number
+}
+
+/** One score of a run or step that several judged. */
+export type JudgedRow = ScoreValue &
+  Pick<ScoreRow, 'eventId' | 'authorKind' | 'authorId' | 'authorName' | 'run'> & { runId: string }
 
 /** The later by time, then by event id, replaces the stored row of the same id. */
 export function isLater(one: SentScore, other: SentScore): boolean {

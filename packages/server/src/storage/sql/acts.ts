@@ -50,6 +50,7 @@ import { revisionActs } from './engine/revision.ts'
 import { agentListActs } from './runs/agent-list.ts'
 import { runViewsActs } from './runs/run-views.ts'
 import { runsActs } from './runs/runs.ts'
+import { judgementsActs } from './runs/judgements.ts'
 import { scoresActs } from './runs/scores.ts'
 import { runSearchActs, searchActs } from './runs/search.ts'
 import { searchIndexActs, searchSettingsActs } from './runs/search-index.ts'
@@ -114,6 +115,7 @@ export const ACTS = {
   ...agentListActs,
   ...runViewsActs,
   ...runsActs,
+  ...judgementsActs,
   ...scoresActs,
   ...runSearchActs,
   ...searchActs,

@@ -4,7 +4,7 @@ import type { BatchResult } from '@tacho/contract/record/event.ts'
 import { LIMITS } from '@tacho/contract/engine/limits.ts'
 import type { AuditPage } from '@tacho/contract/people/audit.ts'
 import type { OperatorRun, OperatorRunPage } from '@tacho/contract/runs/operator-run.ts'
-import type { Score, ScoreNames, ScorePage, ScoreSums } from '@tacho/contract/runs/score.ts'
+import type { Score, ScoreAgreement, ScoreNames, ScorePage, ScoreSums } from '@tacho/contract/runs/score.ts'
 import { event, startService, type Service } from '../../setup/service.ts'
 
 let service: Service
@@ -233,4 +233,105 @@ test('scores are summed up by agent and prompt version in a window', async () =>
     [[promptVersionId, null, 2]],
   )
   assert.deepEqual((await read<ScoreSums>(`/score-sums?from=${at(7_200_000)}&to=${at(7_200_001)}`)).items, [])
+})
+
+test('who may judge sees what others judged only after judging the same, unless they ask for it', async () => {
+  const { home, record, score, give, withdraw, tokenOf, runs } = await tenant('blind')
+  await record(event({ runId: 'r' }), score('r', { name: 'q', value: true, author: 'user-1' }))
+  const [anna, ben, viewer] = [await tokenOf('approver'), await tokenOf('admin'), await tokenOf('viewer')]
+  const asked = async <Body>(path: string, token: string) =>
+    (await service.operator<Body>(`${home}${path}`, { headers: { authorization: `Bearer ${token}` } })).body
+  const seen = async (token: string, query = '') => {
+    const { items, hidden } = await asked<ScorePage>(`/runs/r/scores${query}`, token)
+    const one = (await asked<OperatorRun>(`/runs/r${query}`, token)).scores
+    const listed = (await asked<OperatorRunPage>(`/runs${query}`, token)).items[0]?.scores
+    assert.deepEqual(listed, one)
+    const ofRun = one.map(({ name, mean, category, hidden: of }) => [name, mean, category, of ?? 0])
+    return { values: items.map(({ name, value }) => `${name} ${value}`).toSorted(), hidden, ofRun }
+  }
+  const own = await give('r', { name: 'q', value: false }, anna)
+  await give('r', { name: 'q', value: 'odd', eventId: 'step' }, anna)
+  await give('r', { name: 'tone', value: 'rude' }, anna)
+
+  const all = { values: ['q false', 'q odd', 'q true', 'tone rude'], hidden: 0 }
+  const means = [
+    ['q', 0.5, 'odd', 0],
+    ['tone', null, 'rude', 0],
+  ]
+  assert.deepEqual(await seen(anna), { ...all, ofRun: means })
+  assert.deepEqual(await seen(viewer), { ...all, ofRun: means })
+  assert.deepEqual(await seen(ben, '?blind=false'), { ...all, ofRun: means })
+  const none = [
+    ['q', null, null, 2],
+    ['tone', null, null, 1],
+  ]
+  assert.deepEqual(await seen(ben), { values: ['q true'], hidden: 3, ofRun: none })
+  await give('r', { name: 'q', value: true }, ben)
+  assert.deepEqual(await seen(ben), {
+    values: ['q false', 'q true', 'q true'],
+    hidden: 2,
+    ofRun: [
+      ['q', null, null, 1],
+      ['tone', null, null, 1],
+    ],
+  })
+  // Answered is answered at the time of the question: who takes the answer back is blind again.
+  await withdraw('r', own.body.id, anna)
+  assert.deepEqual((await seen(anna)).values, ['q odd', 'q true', 'tone rude'])
+  assert.equal(await runs('unscored=q'), '')
+  for (const [token, expected] of [
+    [anna, ''],
+    [ben, ''],
+    [viewer, 'r'],
+  ] as const) {
+    const { items } = await asked<OperatorRunPage>('/runs?unjudged=q', token)
+    assert.equal(items.map(({ runId }) => runId).join(' '), expected)
+  }
+})
+
+test("two authors' agreement is Cohen's kappa with the runs where they differ, and sums count by author", async () => {
+  const { home, record, score, give, read, tokenOf } = await tenant('agreement')
+  // 50 applications for a grant, read by two: 20 twice yes, 15 twice no; kappa is 0.4 (Wikipedia, "Cohen's kappa").
+  const answers = [
+    ...Array<[boolean, boolean]>(20).fill([true, true]),
+    ...Array<[boolean, boolean]>(5).fill([true, false]),
+    ...Array<[boolean, boolean]>(10).fill([false, true]),
+    ...Array<[boolean, boolean]>(15).fill([false, false]),
+  ]
+  for (const [n, [one, other]] of answers.entries()) {
+    const author = (name: string, value: boolean) => score(`grant-${n}`, { name: 'grant', value, author: name })
+    await record(event({ runId: `grant-${n}` }), author('a', one), author('b', other))
+  }
+  const at = (offset: number) => encodeURIComponent(new Date(Date.now() + offset).toISOString())
+  const window = () => `from=${at(-3_600_000)}&to=${at(60_000)}`
+  const agreement = async () => (await read<ScoreAgreement>(`/score-agreement?name=grant&${window()}`)).items
+  const [pair] = await agreement()
+  assert.deepEqual([pair?.one.name, pair?.other.name, pair?.both, pair?.same, pair?.kappa], ['a', 'b', 50, 35, 0.4])
+  assert.deepEqual([pair?.kappaMargin, pair?.hidden], [0.25404, 0])
+  assert.deepEqual(
+    pair?.differences.map(({ runId }) => runId).toSorted(),
+    Array.from({ length: 15 }, (_, n) => `grant-${n + 20}`).toSorted(),
+  )
+  const sums = await read<ScoreSums>(`/score-sums?by=author&${window()}`)
+  assert.deepEqual(
+    sums.items.map(({ key, name, scores: [sum] }) => [key, name, sum?.runs, sum?.mean]),
+    [
+      ['client a', 'a', 50, 0.5],
+      ['client b', 'b', 50, 0.6],
+    ],
+  )
+
+  const [anna, ben, cora] = [await tokenOf('approver'), await tokenOf('admin'), await tokenOf('approver')]
+  await give('grant-0', { name: 'grant', value: false }, anna)
+  await give('grant-0', { name: 'grant', value: true }, ben)
+  const asked = async (token: string) => {
+    const headers = { authorization: `Bearer ${token}` }
+    const path = `${home}/score-agreement?name=grant&${window()}`
+    const { items } = (await service.operator<ScoreAgreement>(path, { headers })).body
+    const judges = items.find(({ one, other }) => one.kind === 'token' && other.kind === 'token')
+    return [judges?.both, judges?.kappa, judges?.hidden, judges?.differences.length]
+  }
+  assert.deepEqual(await asked(ben), [1, 0, 0, 1])
+  assert.deepEqual(await asked(cora), [1, 0, 1, 0])
+  assert.equal((await service.operator(`${home}/score-agreement?name=grant&from=${at(5)}&to=${at(0)}`)).status, 400)
 })

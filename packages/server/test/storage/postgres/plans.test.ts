@@ -346,8 +346,11 @@ describe('plans', { skip: NESTED_PLANS }, () => {
   async function useScores(run: string) {
     await storage.listScores(env, run, { limit: 50, after: null })
     await storage.readRunScores(env, [run, newId()])
+    const judge = { kind: 'operator', id: 'ada' }
+    await storage.readHiddenScores(env, [run, newId()], judge)
+    await storage.readJudged(env, { name: 'accuracy', from: NOON + 500, to: NOON + 900 })
     await storage.listScoreNames(env, 50)
-    for (const by of [null, 'agent', 'promptVersion'] as const) {
+    for (const by of [null, 'agent', 'promptVersion', 'author'] as const) {
       const window = { from: NOON + 500, to: NOON + 900, by }
       await storage.sumScores({ environmentId: env, workspaceId: workspace }, window, { pairs: 300, rows: 100 })
     }

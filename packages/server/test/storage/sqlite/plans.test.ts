@@ -142,7 +142,8 @@ test('scores of a run, its sums and runs by a score are found by index, a bounde
   const score = { name: 'accuracy', compare: '<', value: 0.5 } as const
   const ofRun = /SEARCH s USING PRIMARY KEY \(environment_id=\? AND name=\? AND run=\?\)/
   for (const after of [null, { startedAt: 5, id: UUID, rank: 0.5 }]) {
-    for (const filter of [{ score }, { unscored: 'accuracy', share: 10, status: 'FAILED' }] as RunCriteria[]) {
+    const unjudged = { name: 'accuracy', by: { kind: 'operator', id: UUID } }
+    for (const filter of [{ score }, { unscored: 'accuracy', unjudged, share: 10, status: 'FAILED' }] as RunCriteria[]) {
       const [rows = '', last = ''] = await plansOf('listRuns', 'env', { scan, ...filter }, { limit: 10, after })
       assert.match(rows, /INDEX runs_by_(start|status) /)
       assert.match(rows, ofRun)
@@ -158,6 +159,8 @@ test('scores of a run, its sums and runs by a score are found by index, a bounde
   const acts: [ActName, ...unknown[]][] = [
     ['listScores', 'env', UUID, { limit: 10, after: null }],
     ['readRunScores', 'env', [UUID]],
+    ['readHiddenScores', 'env', [UUID], { kind: 'operator', id: UUID }],
+    ['readJudged', 'env', { name: 'accuracy', from: 1, to: 9 }],
     ['listScoreNames', 'env', 10],
     ['sumScores', { environmentId: 'env', workspaceId: 'w' }, { from: 1, to: 9, by: 'agent' }, { pairs: 10, rows: 9 }],
     [
@@ -166,12 +169,13 @@ test('scores of a run, its sums and runs by a score are found by index, a bounde
       { from: 1, to: 9, by: 'promptVersion' },
       { pairs: 10, rows: 9 },
     ],
+    ['sumScores', { environmentId: 'env', workspaceId: 'w' }, { from: 1, to: 9, by: 'author' }, { pairs: 10, rows: 9 }],
   ]
   for (const [act, ...args] of acts) {
     for (const plan of await plansOf(act, ...args))
       assert.doesNotMatch(plan, /SCAN (?!s\b|given\b|counted\b|ranked\b|kept\b|\(subquery)/, plan)
   }
-  const [, sums = ''] = await plansOf(...(acts[3] ?? assert.fail()))
+  const [, sums = ''] = await plansOf(...(acts[5] ?? assert.fail()))
   assert.match(
     sums,
     /SEARCH run_scores USING INDEX run_scores_by_time \(environment_id=\? AND scored_at>\? AND scored_at<\?\)/,

@@ -103,11 +103,17 @@ const OF_PAGE = (selected: string, name = ':scoreName') =>
 
 export function scoreConditions(
   { dialect }: Pick<Sql, 'dialect'>,
-  { score, unscored, share }: Pick<RunCriteria, 'score' | 'unscored' | 'share'>,
+  { score, unscored, unjudged, share }: Pick<RunCriteria, 'score' | 'unscored' | 'unjudged' | 'share'>,
 ): SqlFragment[] {
   const parts: SqlFragment[] = []
   if (score !== undefined) parts.push(ofScore(score))
   if (unscored !== undefined) parts.push({ text: `${OF_PAGE('1', ':unscored')} IS NULL`, params: { unscored } })
+  if (unjudged !== undefined) {
+    const { name, by } = unjudged
+    const own = `SELECT 1 FROM scores s WHERE s.environment_id = :env AND s.run = page.id AND s.name = :unjudged
+      AND s.author_kind = :judgeKind AND s.author_id = :judgeId LIMIT 1`
+    parts.push({ text: `(${own}) IS NULL`, params: { unjudged: name, judgeKind: by.kind, judgeId: by.id } })
+  }
   if (share !== undefined && share < 100) {
     // The last digits of an id are random.
     const digits = dialect === 'sqlite' ? 'substr(id, -4)' : 'right(CAST(id AS TEXT), 4) COLLATE "C"'

@@ -296,7 +296,7 @@ function runsWhere(
 const UNINDEXED_STATUS = { sqlite: '+status = :status', postgres: `status || '' = :status` }
 
 /** Filters with a statement of their own. */
-type OwnScan = 'activity' | 'score' | 'unscored' | 'share'
+type OwnScan = 'activity' | 'score' | 'unscored' | 'unjudged' | 'share'
 type ColumnScan = Exclude<RunFiltersBy<'scan'>, OwnScan>
 
 /** A column that is at least what is sought. A filter that is not given seeks 0. */

@@ -241,6 +241,7 @@ const GROUPS: Record<ScoreGroup, { join: string; key: string; name: string }> = 
     key: 'v.prompt_version_id',
     name: 'NULL',
   },
+  author: { join: '', key: "s.author_kind || ' ' || s.author_id", name: 's.author_name' },
 }
 const UNGROUPED = { join: '', key: "''", name: "''" }
 
@@ -271,7 +272,9 @@ async function sumScores(
     ORDER BY scored_at DESC LIMIT :pairs)`
   const params = { env: environmentId, from, to, pairs: most.pairs }
   const all = await sql.get<{ count: number }>(`SELECT CAST(COUNT(*) AS BIGINT) AS count FROM ${latest} given`, params)
-  const text = summed(latest, by === null ? UNGROUPED : GROUPS[by])
+  const ofAuthors = `(SELECT own.* FROM ${latest} given JOIN scores own ON own.environment_id = :env AND own.run = given.run
+    AND own.name = given.name WHERE own.scored_at >= :from AND own.scored_at < :to)`
+  const text = summed(by === 'author' ? ofAuthors : latest, by === null ? UNGROUPED : GROUPS[by])
   const rows = await sql.all<ScoreSumRow>(text, { ...params, rows: most.rows })
   if (by === 'promptVersion') await nameVersions(sql, workspaceId, rows)
   return { rows, isCut: (all?.count ?? 0) >= most.pairs || rows.length >= most.rows }

@@ -1,0 +1,89 @@
+/**
+ * The keys that a judge presses, in their order: each is applied to the run that is then shown, and one that was pressed before
+ * the next run has come waits for it. Judgements are sent one after the other behind the page; if one is refused, its run
+ * comes back and the keys after it are dropped.
+ */
+import type { OperatorRun } from '@tacho/contract/runs/operator-run.ts'
+import type { Score } from '@tacho/contract/runs/score.ts'
+import { typedScore } from '@tacho/contract/runs/run-text.ts'
+import { useEffect, useRef, useState } from 'react'
+import { rememberName, useJudging } from './queries.ts'
+
+export type Press = { act: 'judge'; text: string; comment: string } | { act: 'pass' } | { act: 'undo' }
+
+interface Labelled {
+  run: OperatorRun
+  /** Null: it was refused. */
+  score: Promise<Score | null>
+}
+
+export function useLabels(environmentId: string, name: string) {
+  const { give, withdraw } = useJudging(environmentId)
+  const [pressed, setPressed] = useState<readonly Press[]>([])
+  const [passed, setPassed] = useState<ReadonlySet<string>>(new Set())
+  const [labelled, setLabelled] = useState<readonly Labelled[]>([])
+  /** Whose judgement was taken back, or refused. */
+  const [returned, setReturned] = useState<OperatorRun | null>(null)
+  const [isUndoing, setUndoing] = useState(false)
+  const sending = useRef<Promise<unknown>>(Promise.resolve())
+
+  const bringBack = (run: OperatorRun) => {
+    setPressed([])
+    setLabelled((before) => before.filter((one) => one.run.id !== run.id))
+    setPassed((known) => new Set([...known].filter((id) => id !== run.id)))
+    setReturned(run)
+  }
+  const judge = (run: OperatorRun, text: string, comment: string) => {
+    rememberName(name)
+    const body = { name, value: typedScore(text), comment: comment.trim() || null }
+    const send = () => give.mutateAsync({ runId: run.runId, body })
+    const score = sending.current.then(send).catch(() => {
+      bringBack(run)
+      return null
+    })
+    sending.current = score
+    setLabelled((before) => [...before, { run, score }])
+  }
+  const undo = async ({ run, score }: Labelled) => {
+    setUndoing(true)
+    try {
+      const given = await score
+      if (given === null) return
+      await withdraw.mutateAsync({ runId: run.runId, scoreId: given.id })
+      bringBack(run)
+    } catch {
+      // `error` says why; the judgement stays.
+    } finally {
+      setUndoing(false)
+    }
+  }
+
+  return {
+    passed,
+    returned,
+    judged: labelled.length,
+    error: give.error ?? withdraw.error,
+    press: (press: Press) => setPressed((before) => [...before, press]),
+    forget: () => {
+      setPassed(new Set())
+      setLabelled([])
+    },
+    /** Applies the first key that waits. `run`: the one that is shown; undefined: none has come yet. */
+    useNext(run: OperatorRun | undefined) {
+      useEffect(() => {
+        const [next] = pressed
+        if (next === undefined || isUndoing || (run === undefined && next.act !== 'undo')) return
+        setPressed((before) => before.slice(1))
+        const last = labelled.at(-1)
+        if (next.act === 'undo') {
+          if (last) void undo(last)
+          return
+        }
+        if (!run) return
+        if (next.act === 'judge') judge(run, next.text, next.comment)
+        setReturned(null)
+        setPassed((known) => new Set([...known, run.id]))
+      })
+    },
+  }
+}
