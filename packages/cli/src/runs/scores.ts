@@ -63,7 +63,9 @@ Examples:
   inEnvironment(
     scores
       .command('agreement <name>')
-      .description("compare what each two authors judged of the same runs: Cohen's kappa, and the runs where they differ"),
+      .description(
+        "compare what each two authors judged of the same runs: Cohen's kappa, and the runs where they differ",
+      ),
   )
     .option('--from <when>', 'scores given since: a time, or a duration ago', '30d')
     .option('--to <when>', 'scores given before: a time, or a duration ago; default: now')
@@ -164,7 +166,8 @@ async function agreement(name: string, options: SumsOptions): Promise<void> {
   const query = { name, ...timesOf(options) }
   const found = await client.readScoreAgreement({ params: { environmentId }, query })
   if (options.json) return printJson(found)
-  if (found.items.length === 0) return printEmpty('No two authors judged the same run in this time. `tacho scores give` gives a score.')
+  if (found.items.length === 0)
+    return printEmpty('No two authors judged the same run in this time. `tacho scores give` gives a score.')
   for (const pair of found.items) printPair(pair)
   if (found.isCut) process.stderr.write('Not all scores of this time are compared: the latest.\n')
 }

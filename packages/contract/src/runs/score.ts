@@ -174,7 +174,9 @@ export const ScoreAgreement = Type.Object(
             one: scoreValue,
             other: scoreValue,
           }),
-          { description: `Of which they judge differently, the last judged first, at most ${LIMITS.agreementDifferences}` },
+          {
+            description: `Of which they judge differently, the last judged first, at most ${LIMITS.agreementDifferences}`,
+          },
         ),
       }),
       { description: `Pairs of the ${LIMITS.agreementAuthors} authors with most scores; those that share most first` },

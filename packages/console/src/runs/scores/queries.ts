@@ -17,10 +17,7 @@ export const scoreNamesQuery = (environmentId: string) =>
     staleTime: 60_000,
   })
 
-export const scoreSumsQuery = (
-  environmentId: string,
-  { from, to, by }: { from: string; to: string; by: ScoreGroup },
-) =>
+export const scoreSumsQuery = (environmentId: string, { from, to, by }: { from: string; to: string; by: ScoreGroup }) =>
   queryOptions({
     queryKey: ['score sums', environmentId, from, to, by],
     queryFn: () => api.readScoreSums({ params: { environmentId }, query: { from, to, by } }),

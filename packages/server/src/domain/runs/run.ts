@@ -68,7 +68,10 @@ export function toOperatorRun(
   }
 }
 
-function toRunScore({ name, kind, number, category, count, scoredAt }: RunScoreRow, all: readonly HiddenScoreRow[]): RunScore {
+function toRunScore(
+  { name, kind, number, category, count, scoredAt }: RunScoreRow,
+  all: readonly HiddenScoreRow[],
+): RunScore {
   const hidden = all.reduce((sum, row) => sum + (row.name === name ? row.count : 0), 0)
   const of = { name, kind, count, scoredAt: isoTime(scoredAt) }
   return hidden > 0 ? { ...of, mean: null, category: null, hidden } : { ...of, mean: number, category }

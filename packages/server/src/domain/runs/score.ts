@@ -108,7 +108,8 @@ export function toGroupedSums(rows: readonly ScoreSumRow[]): ScoreSums['items'] 
   })
 }
 
-const keyOf = ({ authorKind, authorId }: Pick<JudgedRow, 'authorKind' | 'authorId'>): string => `${authorKind} ${authorId}`
+const keyOf = ({ authorKind, authorId }: Pick<JudgedRow, 'authorKind' | 'authorId'>): string =>
+  `${authorKind} ${authorId}`
 
 /** The rows come latest first. `blindTo`: differences are hidden from this judge of what they have not judged. */
 export function agreements(rows: readonly JudgedRow[], blindTo: Judge | null): ScoreAgreement['items'] {
@@ -123,7 +124,11 @@ export function agreements(rows: readonly JudgedRow[], blindTo: Judge | null): S
     for (const [index, one] of judged.entries()) {
       for (const other of judged.slice(index + 1)) {
         const key = JSON.stringify([keyOf(one), keyOf(other)])
-        const pair = { one, other, isHidden: isHidden && (one.authorKind !== 'client' || other.authorKind !== 'client') }
+        const pair = {
+          one,
+          other,
+          isHidden: isHidden && (one.authorKind !== 'client' || other.authorKind !== 'client'),
+        }
         const before = pairs.get(key)
         if (before) before.push(pair)
         else pairs.set(key, [pair])

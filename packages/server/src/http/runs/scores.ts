@@ -76,7 +76,10 @@ export function scoresRoutes({ serve, storage }: OperatorDeps): void {
   serve('readScoreAgreement', async ({ query, reply, environment, workspace, actor }) => {
     const of = { name: query.name, ...timesOf(query) }
     const rows = await takeTurn(reply, () => storage.readJudged(environment.id, of))
-    return { items: agreements(rows, mayJudge(actor, workspace) ? actor : null), isCut: rows.length >= LIMITS.summedScores }
+    return {
+      items: agreements(rows, mayJudge(actor, workspace) ? actor : null),
+      isCut: rows.length >= LIMITS.summedScores,
+    }
   })
 }
 

@@ -143,7 +143,10 @@ test('scores of a run, its sums and runs by a score are found by index, a bounde
   const ofRun = /SEARCH s USING PRIMARY KEY \(environment_id=\? AND name=\? AND run=\?\)/
   for (const after of [null, { startedAt: 5, id: UUID, rank: 0.5 }]) {
     const unjudged = { name: 'accuracy', by: { kind: 'operator', id: UUID } }
-    for (const filter of [{ score }, { unscored: 'accuracy', unjudged, share: 10, status: 'FAILED' }] as RunCriteria[]) {
+    for (const filter of [
+      { score },
+      { unscored: 'accuracy', unjudged, share: 10, status: 'FAILED' },
+    ] as RunCriteria[]) {
       const [rows = '', last = ''] = await plansOf('listRuns', 'env', { scan, ...filter }, { limit: 10, after })
       assert.match(rows, /INDEX runs_by_(start|status) /)
       assert.match(rows, ofRun)
