@@ -6,7 +6,9 @@ Each function of the SDK that a play reaches raises once, in its turn.
 from __future__ import annotations
 
 import asyncio
+import functools
 import os
+import ssl
 import sys
 import threading
 from collections.abc import Callable
@@ -17,23 +19,35 @@ import pytest
 
 import tacho_sdk
 from conftest import Client, Service
+from tacho_sdk.integrations import model_call
 
 from .answers import Answer, AnswerServer
 from .life import PLAYS, installed
 
 Make = Callable[..., Client]
 SDK = os.path.dirname(tacho_sdk.__file__) + os.sep
-# A program wraps before anything is called: what fails there may raise.
-WRAPS = {"record_client", "record_model", "guard_tools", "guard_toolset", "guard_agent"}
+# A program wraps before anything is called, and frameworks ask for their tools: what fails there may raise, or a tool would
+# run unguarded.
+WRAPS = {
+    "record_client",
+    "record_model",
+    "guard_tools",
+    "guard_toolset",
+    "guard_agent",
+    "get_tools",
+    "get_all_tools",
+    "get_handoffs",
+}
 GUARDS = {"acall_tools"}
 WRAPPED = {"TachoListener", "TachoHandler", "TachoHooks"}
 # They stand in place of the host's own function, or catch what breaks: nothing catches what breaks in them.
 BORDER = {
     "read_safely",
-    "unbreakable.<locals>.attempted",
+    *("safely", "unbreakable.<locals>.attempted", "unbreakable.<locals>.awaited"),
+    *("_RecordedModel.request", "_RecordedModel.request_stream", "_RecordedModel._begin"),
     *("_recorded.<locals>.call", "_recorded.<locals>.call.<locals>.begin", "_awaited", "client_call"),
     *("_tap", "_tap_async", "_managed.<locals>.arequest", "_managed.<locals>.send"),
-    "_block",
+    *("_block", "_error_answer", "_tapped_async.<locals>.aiter_bytes"),
     *("end_when_closed.<locals>.closed", "end_when_closed.<locals>.aclosed"),
 }
 
@@ -43,28 +57,38 @@ class Broken(RuntimeError):
 
 
 class Breaking:
-    """Raises at the first call of one function, on any thread that began after. Keeps which functions were called."""
+    """Raises at the first call of one function. None: keeps which functions are called. On any thread that begins after."""
 
     def __init__(self, broken: CodeType | None, outside: set[str]) -> None:
         self.ran: dict[CodeType, None] = {}
+        self._known: set[int] = set()
         self._broken = broken
         self._outside = outside
 
     def __enter__(self) -> Breaking:
-        threading.settrace(self._called)
-        sys.settrace(self._called)
+        called = self._noted if self._broken is None else self._raised
+        threading.settrace(called)
+        sys.settrace(called)
         return self
 
     def __exit__(self, *_: object) -> None:
         sys.settrace(None)
         threading.settrace(None)
 
-    def _called(self, frame: FrameType, event: str, _: object) -> None:
+    def _noted(self, frame: FrameType, event: str, _: object) -> None:
         code = frame.f_code
-        if event != "call" or not code.co_filename.startswith(SDK) or code in self.ran or self._is_outside(frame):
+        # Not the code itself: it is hashed by all that it has.
+        if id(code) in self._known:
             return
-        self.ran[code] = None
-        if code is self._broken:
+        if not code.co_filename.startswith(SDK):
+            self._known.add(id(code))
+        elif not self._is_outside(frame):
+            self._known.add(id(code))
+            self.ran[code] = None
+
+    def _raised(self, frame: FrameType, event: str, _: object) -> None:
+        if frame.f_code is self._broken and not self._is_outside(frame):
+            self._broken = None
             raise Broken("broken inside")
 
     def _is_outside(self, frame: FrameType | None) -> bool:
@@ -89,14 +113,17 @@ def _offline(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("CREWAI_DISABLE_TELEMETRY", "CREWAI_DISABLE_TRACKING", "OTEL_SDK_DISABLED", "OPENAI_AGENTS_DISABLE_TRACING"):
         monkeypatch.setenv(name, "true")
     monkeypatch.setenv("CREWAI_TRACING_ENABLED", "false")
+    # Each client of a model makes one, which takes longer than all else.
+    monkeypatch.setattr(ssl, "create_default_context", functools.cache(ssl.create_default_context))
 
 
-CALL = Answer((("c1", "refund", '{"order": 7, "amount": 5}'),))
+CALLS = (("c1", "refund", '{"order": 7, "amount": 5}'), ("c2", "refund", '{"order": 7}'))
+"""One of them runs, the other does not fit."""
+FAILING = ("c3", "refund", '{"order": 8, "amount": 5}')
 
 
 @pytest.mark.skipif(sys.version_info < (3, 11), reason="code has no qualified name")
-# Frameworks take minutes.
-@pytest.mark.parametrize("name", [name for name in ("openai", "anthropic") if name in installed()])
+@pytest.mark.parametrize("name", installed())
 def test_the_host_does_not_see_it(make: Make, service: Service, name: str) -> None:
     client = make(on_diagnostic=lambda _: None)
 
@@ -106,6 +133,8 @@ def test_the_host_does_not_see_it(make: Make, service: Service, name: str) -> No
         def refund(order: int, amount: int) -> str:
             """Refunds an order."""
             ran.append((order, amount))
+            if order == 8:
+                raise LookupError("No such order.")
             return "refunded"
 
         server = AnswerServer(answer)
@@ -123,12 +152,14 @@ def test_the_host_does_not_see_it(make: Make, service: Service, name: str) -> No
 
     wrong: list[str] = []
     seen: set[CodeType] = set()
-    for answer, is_stream in ((Answer(), False), (Answer(), True), (CALL, False)):
+    # A framework may end the run for a tool that fails.
+    calls = Answer((*CALLS, FAILING) if name in ("openai", "anthropic") else CALLS)
+    for answer, is_stream in ((Answer(), True), (calls, False)):
         outside = WRAPS if answer.calls else WRAPS | GUARDS
         play(answer, is_stream, Breaking(None, outside))
         breaking = Breaking(None, outside)
         outcome, requests, ran = play(answer, is_stream, breaking)
-        assert len(ran) == len(answer.calls) and len(requests) == len(answer.calls) + 1
+        assert (len(ran), len(requests)) == ((len(answer.calls) - 1, 2) if answer.calls else (0, 1))
         for code in filter(_is_inner, breaking.ran):
             is_shared = f"{os.sep}integrations{os.sep}" not in code.co_filename
             if is_shared and (code in seen or name != "openai"):
@@ -136,9 +167,30 @@ def test_the_host_does_not_see_it(make: Make, service: Service, name: str) -> No
             seen.add(code)
             said, sent, did = play(answer, is_stream, Breaking(code, outside))
             # A guard that cannot judge refuses, and the tool does not run.
-            is_refused = did == [] and ran != [] and sent[:1] == requests[:1]
+            is_refused = set(did) < set(ran) and sent[:1] == requests[:1]
             if (said, sent, did) != (outcome, requests, ran) and not is_refused:
                 place = f"{code.co_filename.removeprefix(SDK)}:{code.co_firstlineno} {_name(code)}"
                 wrong.append(f"{place}: {said[:90]}, {len(sent)} requests, ran {did}, stream {is_stream}")
     assert not wrong, "\n".join(wrong)
-    assert len(seen) > 20
+    assert len(seen) > 10
+
+
+@pytest.mark.skipif("openai" not in installed(), reason="not installed")
+def test_the_client_says_it_once(make: Make, service: Service, monkeypatch: pytest.MonkeyPatch) -> None:
+    said: list[tacho_sdk.Diagnostic] = []
+    client = make(on_diagnostic=said.append)
+    server = AnswerServer()
+
+    def broken(*_: object) -> None:
+        raise Broken("with a secret of the host")
+
+    async def main() -> Any:
+        return await PLAYS["openai"](client.tacho, server.url, [], False)
+
+    monkeypatch.setattr(model_call, "tool_calls_of", broken)
+    for _ in range(2):
+        assert asyncio.run(main()).content == "done"
+    server.close()
+    assert [(one.level, one.code, one.message) for one in said] == [
+        ("error", "record_failed", "A call is recorded in part or not at all: Broken. The call itself is not affected.")
+    ]

@@ -35,7 +35,8 @@ from ..guarding.blocked import ToolBlockedError
 from ..recording.context import acting
 from ..recording.plain import read_safely
 from ..recording.usage_shapes import call_usage
-from .crewai_calls import LostCalls, caller, checked_schema, is_cut_answer, refuse_cut, wait_for_events
+from .border import safely
+from .crewai_calls import LostCalls, caller, checked_schema, is_cut_answer, listen, refuse_cut, wait_for_events
 from .messages import Message, answer_of, fields_of, messages_of
 from .model_call import ModelCall
 from .unguarded import GUARDED, Unguarded, cannot_guard, is_generator, own_method
@@ -65,7 +66,7 @@ class TachoListener(BaseEventListener):
         self._tacho = tacho
         self._lock = threading.Lock()
         self._calls: dict[str, _Call] = {}
-        self._lost = LostCalls(lambda: tacho or tacho_module.client())
+        self._lost = LostCalls(tacho)
         super().__init__()
 
     def setup_listeners(self, crewai_event_bus: CrewAIEventsBus) -> None:
@@ -88,10 +89,10 @@ class TachoListener(BaseEventListener):
                 call.ended = event
             self._record(event.call_id, call)
 
-        crewai_event_bus.on(LLMCallStartedEvent)(on_started)
-        crewai_event_bus.on(LLMStreamChunkEvent)(on_chunk)
-        crewai_event_bus.on(LLMCallCompletedEvent)(on_ended)
-        crewai_event_bus.on(LLMCallFailedEvent)(on_ended)
+        listen(crewai_event_bus, LLMCallStartedEvent, self._tacho, on_started)
+        listen(crewai_event_bus, LLMStreamChunkEvent, self._tacho, on_chunk)
+        for kind in (LLMCallCompletedEvent, LLMCallFailedEvent):
+            listen(crewai_event_bus, kind, self._tacho, on_ended)
         self._lost.listen(crewai_event_bus)
 
     def _of(self, call_id: str) -> _Call:
@@ -118,7 +119,7 @@ class TachoListener(BaseEventListener):
             return
         result: dict[str, Any] = read_safely(lambda: _result_of(ended), {"output": None})
         recorded.end(lambda: {**result, **times})
-        read_safely(lambda: self._note(started, result.get("output") or {}, ended.finish_reason), None)
+        safely(self._tacho, lambda: self._note(started, result.get("output") or {}, ended.finish_reason), None)
 
     def _note(self, started: LLMCallStartedEvent, message: Message, finish_reason: str | None) -> None:
         self._lost.note_answer(started.agent_id, message, finish_reason)
@@ -163,8 +164,8 @@ def _guard_tool(tool: T, client: Tacho | None, unguarded: Unguarded) -> T:
         return tool
     guarded: T = tool.model_copy(update={"cache_function": _is_never_cached})
     if tool.args_schema is not None:
-        schema, given = tool.args_schema, lambda: client or tacho_module.client()
-        guarded.args_schema = read_safely(lambda: checked_schema(schema, lambda: _name_of(guarded), given), schema)
+        schema = tool.args_schema
+        guarded.args_schema = read_safely(lambda: checked_schema(schema, lambda: _name_of(guarded), client), schema)
     _guard_parts(guarded, tool, client)
     return guarded
 

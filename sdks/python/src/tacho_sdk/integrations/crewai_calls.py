@@ -20,11 +20,14 @@ from crewai.tools.agent_tools.base_agent_tools import BaseAgentTool
 from crewai.utilities.string_utils import sanitize_tool_name
 from pydantic import BaseModel, ValidationError
 
+import tacho_sdk as tacho
+
 from ..client import Tacho
 from ..guarding.asked_calls import NeverRan, is_cut, record_never_ran
 from ..guarding.blocked import ToolBlockedError
 from ..recording.context import acting
 from ..recording.plain import read_safely
+from .border import safely
 from .messages import Message, fields_of
 from .tool_input import arguments_of
 
@@ -32,6 +35,13 @@ _RUNNERS = frozenset(["_execute_single_native_tool_call", "execute_single_native
 # CrewAI handles its events in threads. On a busy machine, they may be late.
 _EVENTS_SECONDS = 5.0
 _AGENTS_MAX = 10_000
+
+
+def listen(bus: Any, kind: type, client: Tacho | None, handle: Callable[[Any, Any], None]) -> None:
+    def listener(source: Any, event: Any) -> None:
+        safely(client, lambda: handle(source, event), None)
+
+    bus.on(kind)(listener)
 
 
 @dataclass(frozen=True)
@@ -75,23 +85,23 @@ def _caller_in(held: Mapping[str, Any]) -> Caller:
 class LostCalls:
     """Knows whose last answer was cut, and records what never reaches its tool."""
 
-    def __init__(self, client: Callable[[], Tacho]) -> None:
-        self._client = client
+    def __init__(self, client: Tacho | None) -> None:
+        self._tacho = client
         self._lock = threading.Lock()
         self._seen: WeakKeyDictionary[Any, bool] = WeakKeyDictionary()
         """Calls in a text: CrewAI tries several times to read each."""
 
     def listen(self, bus: Any) -> None:
-        def on_unknown(source: Any, event: ToolSelectionErrorEvent) -> None:
-            self._lost_text(source, event, "unknown_tool")
-
-        def on_unreadable(source: Any, event: ToolValidateInputErrorEvent) -> None:
-            self._lost_text(source, event, "unreadable")
-
-        bus.on(ToolSelectionErrorEvent)(on_unknown)
-        bus.on(ToolValidateInputErrorEvent)(on_unreadable)
+        listen(bus, ToolSelectionErrorEvent, self._tacho, lambda source, event: self._lost_text(source, event, "unknown_tool"))
+        listen(
+            bus, ToolValidateInputErrorEvent, self._tacho, lambda source, event: self._lost_text(source, event, "unreadable")
+        )
         register_before_tool_call_hook(self._before)
         register_after_tool_call_hook(self._after)
+
+    @property
+    def _client(self) -> Tacho:
+        return self._tacho or tacho.client()
 
     def note_answer(self, agent_id: str | None, message: Message, finish_reason: object) -> None:
         if agent_id is not None:
@@ -113,7 +123,7 @@ class LostCalls:
                 code: NeverRan = "cut" if is_cut(finish_reason) else "unreadable"
                 self._lost(agent, name, code, "Failed to parse tool arguments as JSON.", arguments, call.get("id"))
 
-    def _lost_text(self, source: Any, event: Any, code: NeverRan) -> None:
+    def _lost_text(self, code: NeverRan, source: Any, event: Any) -> None:
         with self._lock:
             if source in self._seen:
                 return
@@ -124,26 +134,26 @@ class LostCalls:
         self._lost(held.agent, event.tool_name, code, str(event.error), held.text, None)
 
     def _lost(self, agent: str | None, name: str, code: NeverRan, answer: str, arguments: object, call_id: Any) -> None:
-        client = self._client()
+        client = self._client
         with acting(client.core, agent):
             record_never_ran(client.guarding, name, code, answer, arguments, call_id)
 
     def _before(self, context: Any) -> None:
-        read_safely(lambda: self._note_delegation(context), None)
+        safely(self._tacho, lambda: self._note_delegation(context), None)
 
     def _note_delegation(self, context: Any) -> None:
         tool, giver = getattr(context.tool, "_original_tool", None), getattr(context.agent, "role", None)
-        scope = self._client().core.current_scope()
+        scope = self._client.core.current_scope()
         if not isinstance(tool, BaseAgentTool) or giver is None or scope is None:
             return
         wait_for_events()
         named = tool.sanitize_agent_name(tool._get_coworker(**context.tool_input) or "")
         taker = next((one.role for one in tool.agents if tool.sanitize_agent_name(one.role) == named), None)
         if taker is not None:
-            self._client().core.hand_over(scope, giver, taker, caller().call_id)
+            self._client.core.hand_over(scope, giver, taker, caller().call_id)
 
     def _after(self, context: Any) -> None:
-        read_safely(lambda: self._note_declined(context), None)
+        safely(self._tacho, lambda: self._note_declined(context), None)
 
     def _note_declined(self, context: Any) -> None:
         said = str(context.tool_result)
@@ -174,7 +184,7 @@ def refuse_cut(client: Tacho, name: str, held: Caller) -> str:
     return said
 
 
-def checked_schema(schema: type[BaseModel], name: Callable[[], str], client: Callable[[], Tacho]) -> type[BaseModel]:
+def checked_schema(schema: type[BaseModel], name: Callable[[], str], client: Tacho | None) -> type[BaseModel]:
     """CrewAI checks arguments before it calls a tool's function."""
 
     def model_validate(_: type[BaseModel], /, given: Any, **more: Any) -> BaseModel:
@@ -183,7 +193,7 @@ def checked_schema(schema: type[BaseModel], name: Callable[[], str], client: Cal
         except ValidationError as error:
             said, held = str(error), caller()
             if not held.is_repeated:
-                read_safely(lambda: _record_unfit(client(), name(), said, given, held), None)
+                safely(client, lambda: _record_unfit(client or tacho.client(), name(), said, given, held), None)
             raise
 
     kind: Any = type(schema)

@@ -25,6 +25,7 @@ from ..recording.context import CURRENT, Context, RunScope, Span
 from ..recording.plain import read_safely
 from ..recording.run import Run, begin_scope, failure_of, outcome_of
 from ..recording.usage_shapes import call_usage
+from .border import Bordered, safely
 from .langchain_agents import Kind, Places
 from .langchain_answers import CallPieces, as_received, names_of, reason_of
 from .langchain_tools import GUARDED_KEY, GUARDED_NAMES, PAUSES, guard_tool
@@ -51,7 +52,7 @@ def _claim(key: tuple[int, object], owner: object) -> bool:
     return first == owner
 
 
-class TachoHandler(BaseCallbackHandler):
+class TachoHandler(Bordered, BaseCallbackHandler):
     """
     Records the model calls of a chain or graph as LLM_CALL events, tools that are not guarded as TOOL_CALL events, and nodes of
     a graph as AGENT_STEP events, of the current run. Outside a run, the outermost chain becomes a run of its own. Pass it in
@@ -77,7 +78,7 @@ class TachoHandler(BaseCallbackHandler):
         return self._tacho or tacho_module.client()
 
     def on_chain_start(self, *args: Any, run_id: UUID, parent_run_id: UUID | None = None, **more: Any) -> None:
-        read_safely(lambda: self._begin_chain(run_id, parent_run_id), None)
+        safely(self._tacho, lambda: self._begin_chain(run_id, parent_run_id), None)
         name = more.get("name")
         is_node = _is_node(more.get("tags"), name)
         self._enter(run_id, parent_run_id, "node" if is_node else "chain", more)
@@ -97,7 +98,7 @@ class TachoHandler(BaseCallbackHandler):
     def on_tool_start(
         self, serialized: Any, input_str: Any = None, *, run_id: UUID, parent_run_id: UUID | None = None, **more: Any
     ) -> None:
-        read_safely(lambda: self._begin_chain(run_id, parent_run_id), None)
+        safely(self._tacho, lambda: self._begin_chain(run_id, parent_run_id), None)
         name = more.get("name") or fields_of(serialized).get("name") or "tool"
         self._enter(run_id, parent_run_id, "tool", {**more, "name": name})
         self._is_first(more.get("tool_call_id"))
@@ -124,7 +125,7 @@ class TachoHandler(BaseCallbackHandler):
             said = [_message_of(message) for batch in messages for message in batch]
             return {**_model_of(more), "messages": [one for given in said for one in messages_of([given])]}
 
-        read_safely(lambda: self._record_declined(messages[0]), None)
+        safely(self._tacho, lambda: self._record_declined(messages[0]), None)
         self._begin_call(run_id, parent_run_id, request)
         offered = read_safely(lambda: names_of(more["invocation_params"]["tools"]), set[str]())
         _add(self._offered, run_id, offered)
@@ -150,7 +151,7 @@ class TachoHandler(BaseCallbackHandler):
         call, pieces = self._calls.pop(run_id, None), self._pieces.pop(run_id, CallPieces())
         if call:
             call.end(lambda: _result_of(response, pieces))
-            read_safely(lambda: self._record_lost(response, self._offered.pop(run_id, None)), None)
+            safely(self._tacho, lambda: self._record_lost(response, self._offered.pop(run_id, None)), None)
 
     def _record_lost(self, response: Any, offered: set[str] | None) -> None:
         """LangGraph answers these calls itself, or leaves them out."""
@@ -199,7 +200,7 @@ class TachoHandler(BaseCallbackHandler):
         parent = self._scopes.get(parent_run_id) if parent_run_id else None
         scope = self._client.core.current_scope() or parent
         if scope is not None:
-            read_safely(lambda: self._places.call_model(self._client.core, scope, parent_run_id), None)
+            safely(self._tacho, lambda: self._places.call_model(self._client.core, scope, parent_run_id), None)
         agent = None if scope is None else scope.team.naming(self._places.agent_of(parent_run_id))
         named = request if agent is None else lambda: {**request(), "agent": agent}
         call = ModelCall(self._client, named, scope)
@@ -211,10 +212,10 @@ class TachoHandler(BaseCallbackHandler):
         scope = self._scopes.get(run_id)
         if scope is not None:
             place = (scope, run_id, parent_run_id, kind, more, kind == "chain" or self._claims(run_id))
-            read_safely(lambda: self._places.enter(self._client.core, *place), None)
+            safely(self._tacho, lambda: self._places.enter(self._client.core, *place), None)
 
     def _leave(self, run_id: UUID, answer: object) -> None:
-        read_safely(lambda: self._places.leave(self._client.core, self._scopes.get(run_id), run_id, answer), None)
+        safely(self._tacho, lambda: self._places.leave(self._client.core, self._scopes.get(run_id), run_id, answer), None)
 
     def _claims(self, run_id: UUID) -> bool:
         """A handler of the model and one of the call, or of a sub-agent, see the same call: the first one records it."""

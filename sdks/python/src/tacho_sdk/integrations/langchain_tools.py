@@ -23,6 +23,7 @@ from ..guarding.blocked import ToolBlockedError
 from ..guarding.json_form import is_readable, json_form
 from ..recording.plain import read_safely
 from ..shared import shared
+from .border import Bordered
 from .fitting import Unfit, fitted
 from .unguarded import GUARDED, Unguarded, cannot_guard, is_generator, own_method
 
@@ -98,23 +99,26 @@ def _why_not(tool: object) -> str | None:
     return None
 
 
-class _Called:
+class _Called(Bordered):
     """The tool that is called, and the model's id of the call."""
 
+    name: str | None = None
+    call_id: Any = None
+    is_taken = False
+
     def __init__(self, tool: BaseTool, given: object, call_id: Any) -> None:
+        self._tacho: Tacho | None = vars(tool).get(_CLIENT)
         self.name = tool.name
         self.call_id = call_id
-        self.is_taken = False
         self._given = given
-        self._client: Tacho | None = vars(tool).get(_CLIENT)
 
     def end(self, error: BaseException | None, answer: object) -> None:
         """Arguments that do not fit never reach the tool's function."""
         if self.is_taken or (error is not None and not isinstance(error, Exception)):
             return
-        client = self._client or tacho.client()
+        client = self._tacho or tacho.client()
         said = str(getattr(answer, "content", answer) if error is None else error)
-        record_never_ran(client.guarding, self.name, "unfit", said, self._given, self.call_id)
+        record_never_ran(client.guarding, str(self.name), "unfit", said, self._given, self.call_id)
 
 
 _called: ContextVar[_Called | None] = shared("langchain_call", lambda: ContextVar("tacho_langchain_call", default=None))

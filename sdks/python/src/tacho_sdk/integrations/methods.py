@@ -9,7 +9,8 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from ..client import Tacho
-from ..recording.plain import read_safely, unbreakable
+from ..recording.plain import read_safely
+from .border import safely, unbreakable
 from .messages import fields_of
 from .model_call import ClientCall, client_call
 from .raw_response import Collector, end_when_closed, error_in, record_raw
@@ -53,7 +54,7 @@ def _recorded(original: Any, tacho: Tacho | None, method: Method, is_noted: bool
 
         if method.is_managed:
             manager = original(*args, **named)
-            _managed(manager, begin, method)
+            _managed(tacho, manager, begin, method)
             return manager
         recorded = begin()
         try:
@@ -70,7 +71,7 @@ def _recorded(original: Any, tacho: Tacho | None, method: Method, is_noted: bool
 
 
 @unbreakable
-def _managed(manager: Any, begin: Callable[[], ClientCall], method: Method) -> None:
+def _managed(tacho: Tacho | None, manager: Any, begin: Callable[[], ClientCall], method: Method) -> None:
     name = next((name for name in vars(manager) if name.endswith("__api_request")), None)
     request = None if name is None else vars(manager)[name]
     if inspect.isawaitable(request):
@@ -110,7 +111,7 @@ def _received(call: ClientCall, method: Method, answer: Any) -> None:
     iterator: Any = getattr(answer, "_iterator", None)
     collector = method.collector()
     if hasattr(answer, "http_response"):
-        read_safely(lambda: record_raw(call, answer, method.result, collector), None)
+        safely(call._tacho, lambda: record_raw(call, answer, method.result, collector), None)
     elif hasattr(iterator, "__anext__") or hasattr(iterator, "__next__"):
         tap = _tap_async if hasattr(iterator, "__anext__") else _tap
         answer._iterator = tap(call, collector, iterator)
@@ -151,7 +152,7 @@ def _collect(call: ClientCall, collector: Collector, piece: Any) -> None:
     if error is not None:
         call.fail(error, collector.result)
     if collector.news or (collector.is_complete and not is_known):
-        read_safely(lambda: call.note(collector), None)
+        call.note(collector)
 
 
 @unbreakable

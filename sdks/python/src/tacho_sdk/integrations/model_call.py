@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import inspect
 import time
 from collections.abc import Callable, Mapping
 from contextvars import ContextVar
@@ -16,33 +15,25 @@ from ..client import Tacho
 from ..core import Core
 from ..guarding.asked_calls import UNFINISHED, Broken, tool_calls_of
 from ..recording.context import RunScope, Span
-from ..recording.plain import read_safely, unbreakable
+from ..recording.plain import read_safely
 from ..recording.run import Outcome, Run, begin_scope, failure_of
 from ..recording.usage_shapes import call_usage
 from ..shared import shared
+from .border import Bordered, safely
 
 Read = Callable[[], dict[str, Any]]
 _UNREADABLE = "[unreadable]"
 
 
-class _Unbreakable:
-    """Every integration tells of its calls here: whatever breaks behind it, the host's own call goes on."""
-
-    def __init_subclass__(cls) -> None:
-        for name, function in list(vars(cls).items()):
-            if inspect.isfunction(function) and (name == "__init__" or not name.startswith("_")):
-                setattr(cls, name, unbreakable(function))
-
-
-class ModelCall(_Unbreakable):
+class ModelCall(Bordered):
     """
     `request` reads `model`, `provider` and `messages` now, because the host may change them later. `parent`: the run, if it is
     not the current one. Outside a run, the call becomes a run of its own.
     """
 
     def __init__(self, client: Tacho | None, request: Read, parent: RunScope | None = None) -> None:
-        self.client = client or tacho.client()
-        self._core = self.client.core
+        self._tacho = client or tacho.client()
+        self._core = self._tacho.core
         self._process = self._core.process
         scope = parent or self._core.current_scope()
         self._own: Run | None = None
@@ -138,7 +129,7 @@ class ModelCall(_Unbreakable):
         payload["outlivedRun"] = (self._scope.is_ended and status != "CANCELLED") or None
         reason = payload.get("finishReason") or (UNFINISHED if is_open else None)
         asked = (payload.get("output"), reason, None if self._own else self._scope)
-        payload["toolCalls"] = read_safely(lambda: tool_calls_of(self._core, *asked) or None, None)
+        payload["toolCalls"] = safely(self._tacho, lambda: tool_calls_of(self._core, *asked) or None, None)
         if self._first is not None:
             payload["timeToFirstOutput"] = _milliseconds(self._first - self._begun)
         present = {name: value for name, value in payload.items() if value is not None}
@@ -177,6 +168,8 @@ def note_calls(core: Core, stream: Stream, scope: RunScope | None) -> None:
 
 
 class ClientCall(Protocol):
+    _tacho: Tacho
+
     def token(self) -> None: ...
 
     def note(self, stream: Stream) -> None: ...
@@ -190,30 +183,30 @@ class ClientCall(Protocol):
     def abort(self, result: Read) -> None: ...
 
 
-class NotedCall(_Unbreakable):
+class NotedCall(Bordered):
     """A call of a client whose framework records it. Its answer says which calls of tools were cut."""
 
     def __init__(self, client: Tacho | None, around: ModelCall | None) -> None:
-        self._client = client or tacho.client()
+        self._tacho = client or tacho.client()
         self._around = around
         self._is_ended = False
 
     @property
     def _scope(self) -> RunScope | None:
         around = self._around
-        return self._client.core.current_scope() if around is None else None if around._own else around._scope
+        return self._tacho.core.current_scope() if around is None else None if around._own else around._scope
 
     def token(self) -> None: ...
 
     def note(self, stream: Stream) -> None:
-        note_calls(self._client.core, stream, self._scope)
+        note_calls(self._tacho.core, stream, self._scope)
 
     def opened(self, leave: Callable[[], object]) -> None: ...
 
     def end(self, result: Read, is_open: bool = False) -> None:
         if not self._is_ended:
             self._is_ended = True
-            read_safely(lambda: self._note(result(), is_open), None)
+            safely(self._tacho, lambda: self._note(result(), is_open), None)
 
     def fail(self, error: BaseException, result: Read = dict) -> None:
         self.end(result, True)
@@ -227,7 +220,7 @@ class NotedCall(_Unbreakable):
 
     def _note(self, result: Mapping[str, Any], is_open: bool) -> None:
         reason = result.get("finishReason") or (UNFINISHED if is_open else None)
-        tool_calls_of(self._client.core, result.get("output"), reason, self._scope)
+        tool_calls_of(self._tacho.core, result.get("output"), reason, self._scope)
         if self._around is not None:
             self._around.add_below(result)
 
@@ -235,7 +228,7 @@ class NotedCall(_Unbreakable):
 def client_call(client: Tacho | None, request: Read, is_noted: bool = False) -> ClientCall:
     """A call of a client: by the host, or by a framework that records it itself. `is_noted`: only the framework records."""
     noted: ClientCall = NotedCall(client, None)
-    return read_safely(lambda: _client_call(client, request, is_noted), noted)
+    return safely(client, lambda: _client_call(client, request, is_noted), noted)
 
 
 def _client_call(client: Tacho | None, request: Read, is_noted: bool) -> ClientCall:

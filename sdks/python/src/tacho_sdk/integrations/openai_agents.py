@@ -19,7 +19,7 @@ from ..guarding.asked_calls import record_never_ran
 from ..guarding.blocked import ToolBlockedError
 from ..guarding.guard import Guard
 from ..recording.context import RunScope
-from ..recording.plain import read_safely
+from .border import Bordered, safely
 from .messages import answer_of, fields_of, messages_of, with_system
 from .model_call import ModelCall, nonzero_usage
 from .openai_agents_tools import Guarding, is_guarded_tool
@@ -32,7 +32,7 @@ _OPEN_MAX = 10_000
 _ENDED = "The run ended before the call."
 
 
-class TachoHooks(RunHooks[Any]):
+class TachoHooks(Bordered, RunHooks[Any]):
     """
     Records the model calls of `Runner.run`, streamed or not, as LLM_CALL events of the current run; outside a run, each becomes
     a run of its own. Pass it as `hooks`. One object may serve all runs. The SDK tells no hook of a call that fails, or of a
@@ -57,7 +57,7 @@ class TachoHooks(RunHooks[Any]):
 
         if len(self._calls) >= _OPEN_MAX:
             self._calls.pop(next(iter(self._calls)), None)
-        read_safely(lambda: self._record_rejected(context, input_items), None)
+        safely(self._tacho, lambda: self._record_rejected(context, input_items), None)
         self._go_on(context)
         self._calls[id(context)] = call = _AgentCall(self._tacho, request)
         call.enter_run()
@@ -66,10 +66,7 @@ class TachoHooks(RunHooks[Any]):
         call = self._calls.pop(id(context), None)
         if call:
             call.end(lambda: _result_of(response))
-        try:
-            await self._record_unknown(context, agent, response)
-        except Exception:
-            pass
+        await self._record_unknown(context, agent, response)
 
     async def on_tool_start(self, context: Any, agent: Any, tool: Any) -> None:
         self._go_on(context)
@@ -160,11 +157,11 @@ class _AgentCall(ModelCall):
         self.end(lambda: {**result})
         for call in fields_of(result.get("output")).get("toolCalls") or ():
             said = ToolBlockedError("call_cut", call["name"]).model_text
-            record_never_ran(self.client.guarding, call["name"], "cut", said, call.get("arguments"), call.get("id"))
+            record_never_ran(self._tacho.guarding, call["name"], "cut", said, call.get("arguments"), call.get("id"))
 
     def _leave(self, result: Mapping[str, Any]) -> None:
         self.end(lambda: {**result})
-        _Behind(self.client.guarding, self._scope, fields_of(result.get("output")).get("toolCalls") or []).leave()
+        _Behind(self._tacho.guarding, self._scope, fields_of(result.get("output")).get("toolCalls") or []).leave()
 
     def below_failed(self, error: BaseException | None, result: Any) -> None:
         """Neither does it of a call that fails, nor of a stream that is left."""

@@ -24,6 +24,7 @@ from ..guarding.asked_calls import NeverRan, record_never_ran
 from ..guarding.blocked import ToolBlockedError
 from ..recording.context import acting
 from ..recording.plain import read_safely
+from .border import safely
 from .openai import note_client
 from .tool_input import Unreadable, arguments_of, exact_float
 from .unguarded import GUARDED, Unguarded, cannot_guard, is_generator
@@ -59,7 +60,7 @@ class Guarding:
         core, agent = self._recorder.core, getattr(context, "agent", None)
         scope = core.current_scope()
         if tool._is_agent_tool and agent is not None and scope is not None:
-            read_safely(lambda: core.hand_over(scope, agent.name, str(tool._agent_instance.name), call_id), None)
+            safely(self._client, lambda: core.hand_over(scope, agent.name, str(tool._agent_instance.name), call_id), None)
 
     def agent(self, agent: A) -> A:
         if not isinstance(agent, Agent):
@@ -194,15 +195,18 @@ class Guarding:
             finally:
                 # The SDK refused the arguments before it called the function.
                 if not calls and said is not None:
-                    name, call_id = _called(context, tool)
-                    is_read = isinstance(arguments_of(arguments), dict)
-                    code: NeverRan = "unfit" if is_read else "unreadable"
-                    with self._acting(context):
-                        record_never_ran(self._recorder.guarding, name, code, str(said), arguments, call_id)
+                    answer = said
+                    safely(self._client, lambda: self._record_unfit(context, tool, answer, arguments), None)
             return said
 
         setattr(on_invoke_tool, GUARDED, True)
         return dataclasses.replace(tool, on_invoke_tool=on_invoke_tool)
+
+    def _record_unfit(self, context: Any, tool: FunctionTool, answer: object, arguments: str) -> None:
+        name, call_id = _called(context, tool)
+        code: NeverRan = "unfit" if isinstance(arguments_of(arguments), dict) else "unreadable"
+        with self._acting(context):
+            record_never_ran(self._recorder.guarding, name, code, str(answer), arguments, call_id)
 
     def _raw_tool(self, tool: FunctionTool) -> FunctionTool:
         """Its function gets the model's text, so the text is judged by the one meaning that it has as JSON."""

@@ -19,9 +19,9 @@ import tacho_sdk as tacho_module
 
 from ..client import Tacho
 from ..guarding.asked_calls import record_never_ran
-from ..recording.plain import read_safely
+from .border import safely
 from .messages import Message, parsed
-from .model_call import ModelCall, nonzero_usage
+from .model_call import ClientCall, ModelCall, NotedCall, nonzero_usage
 from .pydantic_ai_tools import guarded_toolset, note_agent
 from .unguarded import Unguarded
 
@@ -41,10 +41,14 @@ class _RecordedModel(WrapperModel):
         super().__init__(model)
         self._tacho = tacho
 
-    def _begin(self, messages: list[ModelMessage]) -> ModelCall:
+    def _begin(self, messages: list[ModelMessage]) -> ClientCall:
+        unrecorded: ClientCall = NotedCall(self._tacho, None)
+        return safely(self._tacho, lambda: self._entered(messages), unrecorded)
+
+    def _entered(self, messages: list[ModelMessage]) -> ClientCall:
         client = self._tacho or tacho_module.client()
-        agent = read_safely(lambda: note_agent(client), None)
-        read_safely(lambda: _record_denied(client, messages), None)
+        agent = safely(client, lambda: note_agent(client), None)
+        safely(client, lambda: _record_denied(client, messages), None)
 
         def request() -> dict[str, Any]:
             said = [one for message in messages for one in _messages_of(message)]
@@ -63,7 +67,7 @@ class _RecordedModel(WrapperModel):
             call.fail(error)
             raise
         call.end(lambda: _result_of(response))
-        read_safely(lambda: self._record_lost(response, more), None)
+        safely(self._tacho, lambda: self._record_lost(response, more), None)
         return response
 
     @asynccontextmanager
@@ -88,7 +92,7 @@ class _RecordedModel(WrapperModel):
             call.abort(partial)
         else:
             call.end(lambda: _result_of(response))
-        read_safely(lambda: self._record_lost(response, more), None)
+        safely(self._tacho, lambda: self._record_lost(response, more), None)
 
     def _record_lost(self, response: ModelResponse, more: tuple[Any, ...]) -> None:
         """Calls that Pydantic AI answers itself: no toolset has them."""

@@ -31,6 +31,7 @@ from ..guarding.blocked import ToolBlockedError
 from ..recording.context import RunScope, acting
 from ..recording.plain import read_safely
 from ..shared import shared
+from .border import safely
 from .unguarded import Unguarded, cannot_guard, is_generator, own_method
 
 # They keep names and arguments, and may stop a call, so the guard decides only what they let pass.
@@ -203,7 +204,7 @@ class _Validator:
                 # Pydantic AI tells the model's id of the call to nobody but its own method.
                 caller = sys._getframe(2)
                 call_id = read_safely(lambda: caller.f_locals["call"].tool_call_id, None)
-                read_safely(lambda: self._record(said, given, call_id), None)
+                safely(self._client, lambda: self._record(said, given, call_id), None)
             raise
 
     def _record(self, error: ValidationError, given: Any, call_id: Any) -> None:

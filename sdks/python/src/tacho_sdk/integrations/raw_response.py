@@ -7,7 +7,8 @@ import json
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from typing import Any, Protocol
 
-from ..recording.plain import read_safely, unbreakable
+from ..recording.plain import read_safely
+from .border import Bordered
 from .messages import fields_of
 from .model_call import ClientCall
 
@@ -69,7 +70,7 @@ def error_in(piece: Any) -> RuntimeError | None:
     return RuntimeError(str(read.get("message") or "error")) if read.get("type") == "error" else None
 
 
-class _Body:
+class _Body(Bordered):
     def __init__(
         self,
         call: ClientCall,
@@ -78,6 +79,7 @@ class _Body:
         collector: Collector,
     ) -> None:
         self._call = call
+        self._tacho = call._tacho
         self._is_stream = "event-stream" in kind
         self._result = result
         self._collector = collector
@@ -85,12 +87,10 @@ class _Body:
         self._error: RuntimeError | None = None
         """In the stream: who reads it raises an error of its own, and leaves the stream."""
 
-    @unbreakable
     def add(self, piece: bytes) -> None:
         if len(self._bytes) + len(piece) <= _BYTES_MAX:
             self._bytes += piece
 
-    @unbreakable
     def end(self) -> None:
         result = read_safely(self._read, None)
         is_open = self._is_stream and not self._collector.is_complete
@@ -99,7 +99,6 @@ class _Body:
             return
         self._call.end(lambda: result or {"output": "[unreadable]"}, is_open)
 
-    @unbreakable
     def stop(self) -> None:
         """The host reads no further."""
         result = read_safely(self._read, None)
@@ -110,7 +109,6 @@ class _Body:
         else:
             self._call.end(lambda: result)
 
-    @unbreakable
     def fail(self, error: BaseException) -> None:
         if isinstance(error, GeneratorExit):
             self.stop()

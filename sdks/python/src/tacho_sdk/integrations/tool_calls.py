@@ -17,6 +17,7 @@ from ..client import Tacho
 from ..guarding.asked_calls import NeverRan, is_cut, record_never_ran
 from ..guarding.blocked import ToolBlockedError
 from ..recording.plain import dump, read_safely, to_plain, well_formed_json
+from .border import safely
 from .fitting import Unfit, fitted
 from .tool_input import arguments_of
 
@@ -119,9 +120,12 @@ def _prepared(client: Tacho, tools: Tools, call: AskedCall) -> tuple[Callable[..
 
 def _error_answer(client: Tacho, call: AskedCall, error: Exception) -> str:
     if isinstance(error, _NeverRan):
-        record_never_ran(client.guarding, call.name, error.code, error.answer, call.arguments, call.call_id)
+        facts = (error.code, error.answer, call.arguments, call.call_id)
+        safely(client, lambda: record_never_ran(client.guarding, call.name, *facts), None)
         return error.answer
-    return error.model_text if isinstance(error, ToolBlockedError) else f"{type(error).__name__}: {error}"
+    if isinstance(error, ToolBlockedError):
+        return error.model_text
+    return read_safely(lambda: f"{type(error).__name__}: {error}", type(error).__name__)
 
 
 def _text(output: Any) -> str:

@@ -5,13 +5,12 @@ from __future__ import annotations
 import dataclasses
 import datetime
 import enum
-import functools
 import json
 import math
 import re
 from collections.abc import Callable, Iterable, Mapping
 from itertools import islice
-from typing import Any, TypeGuard, TypeVar, Union
+from typing import TypeGuard, TypeVar, Union
 
 from ..exact import are_doubles, class_name, exact_number, exact_text, is_flat
 
@@ -113,19 +112,6 @@ def read_safely(read: Callable[[], T], otherwise: T) -> T:
         return read()
     except Exception:
         return otherwise
-
-
-def unbreakable(act: Callable[..., None]) -> Callable[..., None]:
-    """What is ours to break: the host does not see it."""
-
-    @functools.wraps(act)
-    def attempted(*args: Any, **named: Any) -> None:
-        try:
-            act(*args, **named)
-        except Exception:
-            pass
-
-    return attempted
 
 
 def read_of_error(read: Callable[[], T], otherwise: T) -> T:
