@@ -116,9 +116,7 @@ async function guard(words: readonly string[], options: GuardOptions): Promise<v
 
 async function local(command: string, args: readonly string[]) {
   const { startServer } = await import('@tacho/guards/mcp/child-server.ts')
-  return startServer(command, args).catch((error: NodeJS.ErrnoException) => {
-    throw failed(`The server command ${JSON.stringify(command)} cannot be started (${error.code}).`)
-  })
+  return startServer(command, args)
 }
 
 async function remote({ url: text, header = {} }: GuardOptions, warn: (message: string) => void) {

@@ -2,7 +2,7 @@
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { constants } from 'node:os'
-import type { Writable } from 'node:stream'
+import { PassThrough, type Writable } from 'node:stream'
 import type { ServerConnection } from './connection.ts'
 import { linesOf } from './lines.ts'
 
@@ -12,18 +12,26 @@ const END_MS = 5_000
 /** A program that the server started may keep its output open. */
 const OUTPUT_MS = 500
 
+/** How long the guard answers requests to a server that cannot be started. */
+const ANSWERING_MS = 2_000
+
 const LINE_BREAK = Buffer.of(0x0a)
 
 /** The server never sees the credentials of the guard, nor what `scripts/node` sets for its own Node and names in the last one. */
 const OWN_VARIABLES = ['TACHO_API_KEY', 'TACHO_OPERATOR_TOKEN', 'TACHO_OWN_VARIABLES']
 
-/** @throws the system's error if the command cannot be started. */
+/** If the command cannot be started, a connection that says so. */
 export async function startServer(command: string, args: readonly string[]): Promise<ServerConnection> {
   const env = { ...process.env }
   const set = (env['TACHO_OWN_VARIABLES'] ?? '').split(' ')
   for (const name of [...OWN_VARIABLES, ...set]) delete env[name]
   const child = spawn(command, args, { stdio: ['pipe', 'pipe', 'inherit'], env })
-  await once(child, 'spawn')
+  try {
+    await once(child, 'spawn')
+  } catch (error) {
+    const cause = String((error as NodeJS.ErrnoException).code)
+    return unstarted(`The server command ${JSON.stringify(command)} cannot be started (${cause}).`)
+  }
   let isClosing = false
   let timer: NodeJS.Timeout | undefined
   const ended = new Promise<number>((resolve) => {
@@ -53,6 +61,19 @@ export async function startServer(command: string, args: readonly string[]): Pro
       }, END_MS)
     },
   }
+}
+
+/** The client may still have to say hello. */
+function unstarted(why: string): ServerConnection {
+  const { promise: ended, resolve } = Promise.withResolvers<number>()
+  const lines = new PassThrough()
+  const close = (): void => {
+    clearTimeout(timer)
+    lines.end()
+    resolve(1)
+  }
+  const timer = setTimeout(close, ANSWERING_MS)
+  return { why, send: () => Promise.resolve(), lines, ended, signal: close, close }
 }
 
 /** Resolves when the stream has room for more, or is closed. */

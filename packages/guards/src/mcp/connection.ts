@@ -2,6 +2,8 @@
 import type { LongLine } from './lines.ts'
 
 export interface ServerConnection {
+  /** Why it never answers, if its command cannot be started. */
+  readonly why?: string
   /** Resolves when the server has room for more. */
   send(line: string | Buffer): Promise<void>
   /** What the server sends, in order. Ends with the connection. */

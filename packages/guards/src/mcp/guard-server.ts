@@ -58,6 +58,10 @@ export async function guardServer({
     toServer: (line) => server.send(line),
     warn,
   })
+  if (server.why !== undefined) {
+    warn(server.why)
+    await guard.serverLeft(server.why)
+  }
   let isClosing = false
   for (const name of SIGNALS) {
     process.on(name, () => {
@@ -81,7 +85,7 @@ export async function guardServer({
   const code = await server.ended
   // What the server wrote before it ended.
   await noted
-  await guard.close(isClosing || code === 0 ? 'COMPLETED' : 'FAILED')
+  await guard.close(server.why === undefined && (isClosing || code === 0) ? 'COMPLETED' : 'FAILED')
   input.destroy()
   await sent
   const { left } = await tacho.shutdown(FLUSH_MS)

@@ -153,7 +153,7 @@ export class McpGuard {
   async close(status: 'COMPLETED' | 'FAILED'): Promise<void> {
     this.#tools.close()
     await Promise.all(this.#running)
-    this.#run?.end(status)
+    this.#run?.end(status, status === 'FAILED' ? { error: this.#open.why } : undefined)
   }
 
   /** Whether the message passes. */
@@ -181,8 +181,10 @@ export class McpGuard {
       warn('A tools/call without an id was not forwarded.')
       return false
     }
+    const tooLate = this.#open.tooLate(id)
     const isUsable = isObject(params) && typeof params['name'] === 'string' && inputOf(params) !== null
-    if (!isUsable) await toClient(errorReply(id, ERRORS.invalidParams, NOT_A_CALL))
+    if (tooLate !== null) await toClient(tooLate)
+    else if (!isUsable) await toClient(errorReply(id, ERRORS.invalidParams, NOT_A_CALL))
     else if (this.#calls.has(key))
       await toClient(errorReply(id, ERRORS.invalidRequest, 'A call with this id is under way.'))
     else if (this.#calls.size >= CALLS_MAX || this.#callsBytes + text.length > CALLS_BYTES_MAX) {

@@ -57,11 +57,19 @@ export class OpenRequests {
   /** Why no answer comes any more. */
   #end: string | null = null
 
-  /** The error of a request that comes too late; null if it can pass. */
+  get why(): string | null {
+    return this.#end
+  }
+
+  /** The error of a request that comes when the server has ended; null if it can pass. */
+  tooLate(id: unknown): string | null {
+    return this.#end === null ? null : errorReply(id, ERRORS.server, this.#end)
+  }
+
+  /** The same, and it waits from now on. */
   asked(key: string, id: unknown): string | null {
-    if (this.#end !== null) return errorReply(id, ERRORS.server, this.#end)
-    if (this.#ids.size < REQUESTS_MAX) this.#ids.set(key, id)
-    return null
+    if (this.#end === null && this.#ids.size < REQUESTS_MAX) this.#ids.set(key, id)
+    return this.tooLate(id)
   }
 
   answered(key: string): void {

@@ -128,6 +128,43 @@ test('a server that ends at its start, or closes its output and lives on, keeps 
   }
 })
 
+test('a command that cannot be started answers every request with the cause at once, and its run failed', async () => {
+  const { greet, call, ask, recorded, ended } = await guard(['/nowhere/server'])
+  const before = Date.now()
+  for (const { error } of [await greet(), await ask('tools/list'), await call('echo')]) {
+    const message = 'The server command "/nowhere/server" cannot be started (ENOENT).'
+    assert.deepEqual(error, { code: -32_000, message })
+  }
+  const outcome = (await recorded()).find(({ eventType }) => eventType === 'SESSION_OUTCOME')?.payload
+  assert.equal(outcome?.['status'], 'FAILED')
+  assert.match(JSON.stringify(outcome['error']), /cannot be started \(ENOENT\)/)
+  assert.equal(await ended, 1)
+  assert.ok(Date.now() - before < 5_000, `${Date.now() - before} ms`)
+})
+
+test('a call that comes when the server has ended is answered too', async () => {
+  const { greet, call, ended } = await guard([
+    process.execPath,
+    '-e',
+    'require("fs").closeSync(1); setTimeout(() => {}, 4000)',
+  ])
+  await greet()
+  assert.equal((await call('echo')).error?.message, 'The MCP server closed its output.')
+  await ended
+})
+
+test('a server gets none of the variables that are for the guard', async () => {
+  const { NODE_COMPILE_CACHE: cache, TACHO_OWN_VARIABLES: own } = process.env
+  Object.assign(process.env, { NODE_COMPILE_CACHE: directory, TACHO_OWN_VARIABLES: ' NODE_COMPILE_CACHE' })
+  const print = 'console.log(JSON.stringify([process.env.NODE_COMPILE_CACHE, process.env.TACHO_API_KEY]))'
+  const its = await startServer(process.execPath, ['-e', print])
+  Object.assign(process.env, { NODE_COMPILE_CACHE: cache, TACHO_OWN_VARIABLES: own })
+  for (const name of ['NODE_COMPILE_CACHE', 'TACHO_OWN_VARIABLES'])
+    if (process.env[name] === 'undefined') delete process.env[name]
+  for await (const line of its.lines) assert.deepEqual(line, Buffer.from('[null,null]'))
+  await its.ended
+})
+
 test('a cancelled call is cancelled and no failure; a frame of the guard is no reason', async () => {
   const { greet, call, send, last, ask, recorded } = await guard(SCRIPTED)
   await greet()
@@ -176,10 +213,11 @@ test('a call that the server does not know, or whose arguments do not fit, never
 
 test('a held call whose client cancels or leaves is withdrawn, and an approval of it starts nothing', async () => {
   const { operator, environmentId } = server
-  const pending = () =>
+  const pending = (before = '') =>
     eventually(async () => {
       const query = { status: 'PENDING' } as const
-      return (await operator.listApprovals({ params: { environmentId }, query })).items[0]
+      const { items } = await operator.listApprovals({ params: { environmentId }, query })
+      return items.find((each) => each.id !== before)
     }, 'the approval')
   for (const how of ['cancel', 'close']) {
     const { greet, call, send, last, recorded, input, ended } = await guard(SCRIPTED)
@@ -197,8 +235,7 @@ test('a held call whose client cancels or leaves is withdrawn, and an approval o
     if (how === 'cancel') {
       // An equal call asks anew.
       const again = call('echo', { confirm: how })
-      const second = await pending()
-      assert.notEqual(second.id, id)
+      const second = await pending(id)
       await operator.decideApproval({
         params: { environmentId, approvalId: second.id },
         body: { decision: 'REJECTED' },
