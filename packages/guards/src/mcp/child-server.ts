@@ -25,8 +25,9 @@ export async function startServer(command: string, args: readonly string[]): Pro
   const env = { ...process.env }
   const set = (env['TACHO_OWN_VARIABLES'] ?? '').split(' ')
   for (const name of [...OWN_VARIABLES, ...set]) delete env[name]
-  const child = spawn(command, args, { stdio: ['pipe', 'pipe', 'inherit'], env })
+  let child
   try {
+    child = spawn(command, args, { stdio: ['pipe', 'pipe', 'inherit'], env })
     await once(child, 'spawn')
   } catch (error) {
     const cause = String((error as NodeJS.ErrnoException).code)
