@@ -116,13 +116,17 @@ function joined(content: unknown): unknown {
   return texts.join('\n')
 }
 
-/** A result is a value in one framework and its JSON in another. */
+/** A result is a value in one framework and its JSON in another, and an error is a text or `{ error }`. */
 function plain(value: unknown): unknown {
   if (typeof value === 'number' || typeof value === 'boolean' || value === null) return String(value)
-  if (typeof value !== 'string' || !/^\s*[[{"]/.test(value)) return value
+  const whole = typeof value === 'string' && /^\s*[[{"]/.test(value) ? jsonOr(value) : value
+  return isObject(whole) && Object.keys(whole).join() === 'error' ? whole['error'] : whole
+}
+
+function jsonOr(text: string): unknown {
   try {
-    return JSON.parse(value) as unknown
+    return JSON.parse(text) as unknown
   } catch {
-    return value
+    return text
   }
 }
