@@ -1,13 +1,10 @@
 // Builds the console into packages/console/dist if a source is newer than the build. Vite takes half a second.
 // The new folder replaces the old one at the end, so that a server never serves an incomplete build.
 import { spawnSync } from 'node:child_process'
-import { chmodSync, globSync, mkdtempSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
+import { chmodSync, mkdtempSync, renameSync, rmSync } from 'node:fs'
 import path from 'node:path'
-import { promisify } from 'node:util'
-import { brotliCompress, gzip as gzipWith } from 'node:zlib'
-import { isStale, root } from './build.mjs'
+import { compressAssets, isStale, QUICK, root } from './build.mjs'
 
-const [gzip, brotli] = [promisify(gzipWith), promisify(brotliCompress)]
 const folder = path.join(root, 'packages/console')
 const dist = path.join(folder, 'dist')
 const SOURCES = [
@@ -36,16 +33,7 @@ async function build() {
     )
     return
   }
-  // On all cores: brotli takes as long as Vite.
-  const files = globSync('assets/*.{js,css,svg}', { cwd: made }).map((file) => path.join(made, file))
-  const compressed = files.flatMap((file) => {
-    const bytes = readFileSync(file)
-    return [
-      gzip(bytes).then((of) => writeFileSync(`${file}.gz`, of)),
-      brotli(bytes).then((of) => writeFileSync(`${file}.br`, of)),
-    ]
-  })
-  await Promise.all(compressed)
+  await compressAssets(made, QUICK)
   // Only its owner can read a temporary folder, but the server may run as another user.
   chmodSync(made, 0o755)
   try {

@@ -10,7 +10,7 @@ import path from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { bringNode } from './bring-node.mjs'
 import { EXTERNAL, versionOfBuild, writeProgram } from './build-program.mjs'
-import { root } from './build.mjs'
+import { BEST, compressAssets, root } from './build.mjs'
 
 const FILES = [
   'packages/cli/{bin,package.json}',
@@ -84,6 +84,7 @@ export async function pack(folder, { offline = false } = {}) {
     for (const file of globSync(FILES, { cwd: root })) {
       cpSync(path.join(root, file), path.join(staged, file), { recursive: true })
     }
+    await compressAssets(path.join(staged, 'packages/console/dist'), BEST)
     for (const file of COPIES) cpSync(path.join(root, COPIED, file), path.join(staged, COPIES_TO, file))
     await writeProgram(path.join(staged, 'packages/cli/dist'))
     const described = offline ? await bundle(staged, manifest()) : manifest()
