@@ -117,7 +117,17 @@ const layers = [
   // Guards for MCP and coding agents: a client by the SDK alone. They decide with the policies as the SDK does.
   {
     folder: 'packages/guards/src/**',
-    may: [policy, sdk, 'packages/guards/src/**', 'npm/@modelcontextprotocol/client', 'node/**'],
+    // The proxy reads answers of models as the integrations do.
+    may: [
+      policy,
+      sdk,
+      `${sdk}/integrations/**`,
+      `${sdk}/border.ts`,
+      `${sdk}/recording/context.ts`,
+      'packages/guards/src/**',
+      'npm/@modelcontextprotocol/client',
+      'node/**',
+    ],
   },
   // Tests SDKs of any language through the interface alone.
   { folder: 'packages/sdk-conformance/src/**', may: ['packages/sdk-conformance/src/**', 'node/**'] },

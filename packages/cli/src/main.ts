@@ -121,6 +121,11 @@ export const COMMANDS: Record<string, Entry> = {
     about: 'what models cost, for estimates',
     load: async () => (await import('./runs/prices.ts')).addPrices,
   },
+  record: {
+    args: '[command...]',
+    about: 'run a program and record its model calls and tools, in any language',
+    load: async () => (await import('./record/record-command.ts')).addRecord,
+  },
   hook: {
     about: 'record and guard Claude Code and Codex',
     load: async () => (await import('./record/hook.ts')).addHook,

@@ -1,0 +1,95 @@
+/** Copies of bodies that pass, bounded: a body of any size passes without being held. */
+import { createBrotliDecompress, createGunzip, createInflate } from 'node:zlib'
+import * as zlib from 'node:zlib'
+import type { Transform } from 'node:stream'
+
+/** More of a request is not read for the recording. */
+export const COPY_BYTES_MAX = 32 * 1_048_576
+/** Compressed bytes that wait for their decoder. */
+const WAITING_BYTES_MAX = 4 * 1_048_576
+
+export class BodyCopy {
+  #pieces: Buffer[] = []
+  #bytes = 0
+
+  get isWhole(): boolean {
+    return this.#bytes <= COPY_BYTES_MAX
+  }
+
+  add(piece: Buffer): void {
+    this.#bytes += piece.length
+    if (this.isWhole) this.#pieces.push(piece)
+    else this.#pieces = []
+  }
+
+  /** Undefined: it has more bytes than are copied. */
+  whole(): Buffer | undefined {
+    if (!this.isWhole) return undefined
+    const whole = Buffer.concat(this.#pieces)
+    this.#pieces = [whole]
+    return whole
+  }
+
+  /** So far. */
+  pieces(): Buffer[] {
+    return [...this.#pieces]
+  }
+}
+
+/** Node 20 has no zstd. */
+const { createZstdDecompress } = zlib as { createZstdDecompress?: () => Transform }
+
+const DECODERS = new Map<string, (() => Transform) | undefined>([
+  ['gzip', createGunzip],
+  ['x-gzip', createGunzip],
+  ['deflate', createInflate],
+  ['br', createBrotliDecompress],
+  ['zstd', createZstdDecompress],
+])
+
+export function decoderOf(encoding: string | undefined): Transform | 'none' | undefined {
+  const name = encoding?.trim().toLowerCase() ?? ''
+  return name === '' || name === 'identity' ? 'none' : DECODERS.get(name)?.()
+}
+
+/** Gives what was encoded to `read`, as it comes. Drops the rest where it cannot follow. */
+export class Decoding {
+  readonly #decoder: Transform | 'none' | undefined
+  readonly #read: (bytes: Buffer) => void
+  readonly #done: Promise<void>
+  #isLost: boolean
+
+  constructor(encoding: string | undefined, read: (bytes: Buffer) => void) {
+    const decoder = decoderOf(encoding)
+    this.#decoder = decoder
+    this.#read = read
+    this.#isLost = decoder === undefined
+    this.#done = new Promise((resolve) => {
+      if (decoder === 'none' || decoder === undefined) return resolve()
+      decoder.on('data', read)
+      decoder.once('error', () => {
+        this.#isLost = true
+        resolve()
+      })
+      decoder.once('end', resolve)
+      decoder.once('close', resolve)
+    })
+  }
+
+  add(bytes: Buffer): void {
+    if (this.#isLost) return
+    if (this.#decoder === 'none') return this.#read(bytes)
+    if (!this.#decoder) return
+    if (this.#decoder.writableLength > WAITING_BYTES_MAX) {
+      this.#isLost = true
+      this.#decoder.destroy()
+    } else this.#decoder.write(bytes)
+  }
+
+  /** Resolves when all is read; false if a part is missing. */
+  async end(): Promise<boolean> {
+    if (this.#decoder && this.#decoder !== 'none' && !this.#isLost) this.#decoder.end()
+    await this.#done
+    return !this.#isLost
+  }
+}

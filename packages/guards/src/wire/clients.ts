@@ -1,0 +1,88 @@
+/**
+ * The variables by which clients find their model, and where they lead. docs/record.md has this table with the clients that
+ * were tried; a test compares them.
+ */
+
+interface ClientVariable {
+  readonly name: string
+  /** The upstream behind it, as its path in the proxy names it. */
+  readonly route: string
+  /** Where the client goes without the variable. Null: it is set only if the user has set it. */
+  readonly byDefault: string | null
+  /** Of clients that read the host alone, without `http://`. */
+  readonly mayLackScheme?: true
+}
+
+const OPENAI = 'https://api.openai.com/v1'
+const ANTHROPIC = 'https://api.anthropic.com'
+const GEMINI = 'https://generativelanguage.googleapis.com'
+const OLLAMA = 'http://127.0.0.1:11434'
+
+export const CLIENT_VARIABLES: readonly ClientVariable[] = [
+  { name: 'OPENAI_BASE_URL', route: 'openai', byDefault: OPENAI },
+  { name: 'OPENAI_API_BASE', route: 'openai', byDefault: OPENAI },
+  { name: 'ANTHROPIC_BASE_URL', route: 'anthropic', byDefault: ANTHROPIC },
+  { name: 'ANTHROPIC_API_BASE', route: 'anthropic', byDefault: ANTHROPIC },
+  { name: 'GOOGLE_GEMINI_BASE_URL', route: 'gemini', byDefault: GEMINI },
+  { name: 'GEMINI_API_BASE', route: 'gemini', byDefault: GEMINI },
+  { name: 'OLLAMA_HOST', route: 'ollama', byDefault: OLLAMA, mayLackScheme: true },
+  { name: 'OLLAMA_API_BASE', route: 'ollama', byDefault: OLLAMA },
+  { name: 'OLLAMA_BASE_URL', route: 'ollama', byDefault: null },
+  { name: 'AZURE_OPENAI_ENDPOINT', route: 'azure', byDefault: null },
+  { name: 'AZURE_API_BASE', route: 'azure', byDefault: null },
+  { name: 'LITELLM_PROXY_API_BASE', route: 'litellm', byDefault: null },
+  { name: 'OPENROUTER_BASE_URL', route: 'openrouter', byDefault: 'https://openrouter.ai/api/v1' },
+  { name: 'GROQ_BASE_URL', route: 'groq', byDefault: 'https://api.groq.com' },
+  { name: 'COPILOT_PROVIDER_BASE_URL', route: 'copilot', byDefault: null },
+]
+
+export interface Redirected {
+  /** For the environment of the command. */
+  readonly variables: Readonly<Record<string, string>>
+  /** Origin of each upstream, by its route. */
+  readonly routes: ReadonlyMap<string, URL>
+  /** Variables whose value is no address, and which are left alone. */
+  readonly unreadable: readonly string[]
+}
+
+type Variables = Readonly<Record<string, string | undefined>>
+
+/** @param base address of the proxy with its secret. @param given the user's own environment: it names the upstreams. */
+export function redirected(base: string, given: Variables): Redirected {
+  const variables: Record<string, string> = {}
+  const routes = new Map<string, URL>()
+  const unreadable: string[] = []
+  for (const { name, route, byDefault, mayLackScheme } of CLIENT_VARIABLES) {
+    const own = given[name] || undefined
+    const address = own ?? sameRoute(given, route) ?? byDefault
+    if (address === null) continue
+    const url = URL.parse(mayLackScheme && !address.includes('://') ? `http://${address}` : address)
+    if (url === null || !/^https?:$/.test(url.protocol)) {
+      unreadable.push(name)
+      continue
+    }
+    // Two variables may lead to two addresses.
+    const path = routes.has(route) && routes.get(route)?.origin !== url.origin ? `${route}-${routes.size}` : route
+    routes.set(path, new URL(url.origin.replace('//0.0.0.0', '//127.0.0.1')))
+    variables[name] = `${base}/${path}${url.pathname.replace(/\/+$/, '')}`
+  }
+  return { variables: { ...variables, ...withoutProxy(given) }, routes, unreadable }
+}
+
+function sameRoute(given: Variables, route: string): string | undefined {
+  const other = CLIENT_VARIABLES.find((one) => one.route === route && given[one.name])
+  return other && given[other.name]
+}
+
+/** A client must not ask the user's HTTP proxy for this address. */
+function withoutProxy(given: Variables): Record<string, string> {
+  const isSet = ['HTTP_PROXY', 'http_proxy', 'ALL_PROXY', 'all_proxy'].some((name) => given[name])
+  if (!isSet) return {}
+  const list = [given['NO_PROXY'] ?? given['no_proxy'], '127.0.0.1,localhost'].filter(Boolean).join(',')
+  return { NO_PROXY: list, no_proxy: list }
+}
+
+/** The AI SDK's Anthropic provider leaves out the version that Anthropic's own client adds. */
+export function completePath(route: string, path: string): string {
+  return route === 'anthropic' && path.startsWith('/messages') ? `/v1${path}` : path
+}

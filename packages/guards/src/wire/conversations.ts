@@ -1,0 +1,233 @@
+/**
+ * Which requests of a program belong together. A request belongs to the conversation whose open tool calls it answers, whose
+ * last answer it names, or whose messages it repeats and goes on.
+ *
+ *   quiet --a request goes on with it--> asking --the answer asks for tools--> working --a request has results--> asking
+ *     ^------------------------------------/ the answer is final, or failed
+ *
+ * Any other request begins a conversation: in the run of the program, or in a run of its own where
+ *   - a call that another conversation works on has its prompt: that one is its parent; its run ends with that call;
+ *   - another conversation asks at this moment;
+ *   - another conversation works, and this one has other tools.
+ */
+import { hash } from 'node:crypto'
+import type { Run } from '@tacho/sdk'
+import type { Context } from '../../../sdk/src/recording/context.ts'
+import { fields, text } from '../../../sdk/src/integrations/host.ts'
+import type { Message } from '../../../sdk/src/integrations/messages.ts'
+
+/** A tool that an answer asked for, until a request has its result. */
+export interface OpenCall {
+  readonly id: string
+  readonly name: string
+  readonly input: unknown
+  readonly raw: string | undefined
+  readonly askedAt: number
+  /** Of the model call. */
+  readonly context: Context
+  /** The SDK says itself that it never ran. */
+  readonly isFaulty: boolean
+}
+
+export interface Conversation {
+  readonly run: Run
+  readonly isMain: boolean
+  readonly parent: { readonly conversation: Conversation; readonly callId: string } | undefined
+  readonly calls: Map<string, OpenCall>
+  readonly kind: string
+  readonly hasTools: boolean
+  /** Requests without an answer. */
+  asking: number
+  requests: number
+  hasFailed: boolean
+}
+
+export interface Asked {
+  readonly messages: readonly Message[]
+  readonly tools: readonly string[] | undefined
+  readonly continues: string | undefined
+}
+
+export interface Place {
+  readonly conversation: Conversation
+  /** These messages are new to the conversation. */
+  readonly added: readonly Message[]
+  readonly isNew: boolean
+}
+
+export type OpenRun = (parent: { conversation: Conversation; call: OpenCall } | undefined, isMain: boolean) => Run
+
+const CONVERSATIONS_MAX = 1_000
+const STATES_MAX = 20_000
+/** A shorter text of an input may be part of any prompt. */
+const PROMPT_CHARS_MIN = 12
+
+export class Conversations {
+  readonly #open: OpenRun
+  readonly all = new Set<Conversation>()
+  /** By what they said so far. */
+  readonly #states = new Map<string, Conversation[]>()
+  readonly #answers = new Map<string, Conversation>()
+
+  constructor(open: OpenRun) {
+    this.#open = open
+  }
+
+  place(asked: Asked): Place {
+    const { messages } = asked
+    const said = messages.filter(({ role }) => !OF_THE_PROGRAM.has(String(role)))
+    const kind = kindOf(asked)
+    const states = statesOf(said)
+    const { conversation, from } = this.#known(asked, said, states, kind) ?? { conversation: undefined, from: 0 }
+    const placed = conversation ?? this.#begin(asked, said, kind)
+    placed.asking++
+    placed.requests++
+    placed.hasFailed = false
+    const last = states.at(-1)
+    if (last !== undefined) {
+      const others = (this.#states.get(last) ?? []).filter((one) => one !== placed)
+      put(this.#states, last, [...others, placed].slice(-16), STATES_MAX)
+    }
+    // What another process said before is no news of this run.
+    const isHistory = conversation === undefined && asked.continues === undefined
+    const lastInput = said.findLastIndex(({ role }) => role === 'user')
+    return {
+      conversation: placed,
+      added: said.slice(isHistory ? Math.max(0, lastInput) : from),
+      isNew: conversation === undefined,
+    }
+  }
+
+  /** @param answerId by which a later request may name it. */
+  answered(conversation: Conversation, calls: readonly OpenCall[], answerId: string | undefined): void {
+    conversation.asking--
+    for (const call of calls) put(conversation.calls, call.id, call, 1_000)
+    if (answerId !== undefined) put(this.#answers, answerId, conversation, STATES_MAX)
+  }
+
+  failed(conversation: Conversation): void {
+    conversation.asking--
+    conversation.hasFailed = true
+  }
+
+  /** The runs that this call began. */
+  childrenOf(conversation: Conversation, callId: string): Conversation[] {
+    return [...this.all].filter(({ parent }) => parent?.conversation === conversation && parent.callId === callId)
+  }
+
+  forget(conversation: Conversation): void {
+    this.all.delete(conversation)
+  }
+
+  #known({ continues }: Asked, said: readonly Message[], states: readonly string[], kind: string) {
+    const answering = this.#answering(said)
+    const named = continues === undefined ? undefined : this.#answers.get(continues)
+    if (named && this.all.has(named)) return { conversation: named, from: 0 }
+    for (let count = states.length; count > 0; count--) {
+      const known = (this.#states.get(states[count - 1] as string) ?? []).filter((one) => this.all.has(one))
+      // The same request again: a new try, unless the first one still waits.
+      const free = count === states.length ? known.filter(({ asking }) => asking === 0) : known
+      const found = answering
+        ? known.find((one) => one === answering)
+        : (free.findLast((one) => one.kind === kind) ?? free.at(-1))
+      if (found) return { conversation: found, from: count }
+    }
+    // A program may shorten what was said.
+    return answering && { conversation: answering, from: lastResults(said) }
+  }
+
+  #answering(said: readonly Message[]): Conversation | undefined {
+    const ids = said.slice(lastResults(said)).flatMap(({ toolCallId }) => text(toolCallId) ?? [])
+    return ids.length === 0 ? undefined : [...this.all].findLast(({ calls }) => ids.some((id) => calls.has(id)))
+  }
+
+  #begin({ tools }: Asked, said: readonly Message[], kind: string): Conversation {
+    const hasTools = (tools?.length ?? 0) > 0
+    const parent = this.#parentOf(said)
+    const busy = [...this.all].filter(({ asking, calls }) => asking > 0 || calls.size > 0)
+    const isBeside = busy.some(
+      (one) =>
+        // Such as the call that finds a title before the work begins.
+        (one.asking > 0 && !(hasTools && one.isMain && !one.hasTools && one.requests === 1)) ||
+        (one.calls.size > 0 && hasTools && one.kind !== kind),
+    )
+    const isMain = parent === undefined && !isBeside
+    const conversation: Conversation = {
+      run: this.#open(parent, isMain),
+      isMain,
+      parent: parent && { conversation: parent.conversation, callId: parent.call.id },
+      calls: new Map(),
+      kind,
+      hasTools,
+      asking: 0,
+      requests: 0,
+      hasFailed: false,
+    }
+    this.all.add(conversation)
+    for (const oldest of this.all) if (this.all.size > CONVERSATIONS_MAX && oldest.asking === 0) this.all.delete(oldest)
+    return conversation
+  }
+
+  /** The call whose input is the prompt of these messages. */
+  #parentOf(said: readonly Message[]): { conversation: Conversation; call: OpenCall } | undefined {
+    const prompt = textIn(said.find(({ role }) => role === 'user')?.content)
+    if (prompt.trim() === '') return undefined
+    const open = [...this.all].flatMap((conversation) =>
+      [...conversation.calls.values()].map((call) => ({ conversation, call })),
+    )
+    const isExact = ({ call }: { call: OpenCall }) => textsIn(call.input).some((value) => value === prompt)
+    const isPart = ({ call }: { call: OpenCall }) =>
+      textsIn(call.input).some((value) => value.length >= PROMPT_CHARS_MIN && prompt.includes(value))
+    // One call begins one conversation, as long as there are others with the same input.
+    const isFree = ({ conversation, call }: { conversation: Conversation; call: OpenCall }) =>
+      this.childrenOf(conversation, call.id).length === 0
+    const exact = open.filter(isExact)
+    return exact.find(isFree) ?? exact[0] ?? open.find(isPart)
+  }
+}
+
+const OF_THE_PROGRAM = new Set(['system', 'developer'])
+
+/** Where the results at the end of the messages begin. */
+function lastResults(said: readonly Message[]): number {
+  return said.findLastIndex(({ role }) => role === 'assistant') + 1
+}
+
+/** Two agents may get the same prompt. */
+function kindOf({ messages, tools }: Asked): string {
+  const system = messages.filter(({ role }) => OF_THE_PROGRAM.has(String(role))).map(({ content }) => content)
+  return hash('sha256', plain([system, tools ?? null]))
+}
+
+/** A hash of the first message, of the first two, and so on. */
+function statesOf(said: readonly Message[]): string[] {
+  let before = ''
+  return said.map((message) => (before = hash('sha256', before + plain(message))))
+}
+
+/** Clients move these marks from message to message. */
+function plain(given: unknown): string {
+  return JSON.stringify(given, (key, value: unknown) => (key === 'cache_control' ? undefined : value)) ?? ''
+}
+
+function put<Value>(map: Map<string, Value>, key: string, value: Value, most: number): void {
+  map.delete(key)
+  map.set(key, value)
+  const [oldest] = map.size > most ? map.keys() : []
+  if (oldest !== undefined) map.delete(oldest)
+}
+
+export function textIn(content: unknown): string {
+  if (typeof content === 'string') return content
+  if (!Array.isArray(content)) return text(fields(content)['text']) ?? ''
+  return content.map(textIn).join('\n')
+}
+
+/** Of an input, not deeper than people write prompts. */
+function textsIn(input: unknown, depth = 0): string[] {
+  if (typeof input === 'string') return input === '' ? [] : [input]
+  if (depth > 4 || typeof input !== 'object' || input === null) return []
+  return Object.values(input)
+    .slice(0, 100)
+    .flatMap((value) => textsIn(value, depth + 1))
+}

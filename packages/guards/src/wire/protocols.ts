@@ -1,0 +1,134 @@
+/** Reads requests and answers, by the protocol that the path of the request names. */
+import { fields, text } from '../../../sdk/src/integrations/host.ts'
+import type { ModelResult } from '../../../sdk/src/integrations/model-call.ts'
+import type { Collector } from '../../../sdk/src/integrations/model-stream.ts'
+import { EMBEDDINGS } from '../../../sdk/src/integrations/openai-methods.ts'
+import { ANTHROPIC_MESSAGES } from './protocols/anthropic-messages.ts'
+import { GEMINI } from './protocols/gemini.ts'
+import { OPENAI_CHAT } from './protocols/openai-chat.ts'
+import { OPENAI_RESPONSES } from './protocols/openai-responses.ts'
+import type { Protocol } from './protocols/protocol.ts'
+
+const PROTOCOLS: readonly (readonly [RegExp, Protocol])[] = [
+  [/\/chat\/completions$/, OPENAI_CHAT],
+  [/\/responses$/, OPENAI_RESPONSES],
+  [/\/messages$/, ANTHROPIC_MESSAGES],
+  [/:(?:stream)?generateContent$/i, GEMINI],
+  [/\/embeddings$/, { ...EMBEDDINGS, name: 'openai-embeddings' }],
+]
+
+/** Undefined for what is no call of a model, such as a list of models. */
+export function protocolOf(method: string, path: string): Protocol | undefined {
+  const [bare = ''] = path.split('?')
+  return method === 'POST' ? PROTOCOLS.find(([pattern]) => pattern.test(bare))?.[1] : undefined
+}
+
+/** What an answer says that is no success. */
+export function errorIn(answer: unknown, status: number): Record<string, unknown> {
+  // Gemini wraps it in a list.
+  const { error, message } = fields(Array.isArray(answer) ? (answer as unknown[])[0] : answer)
+  const { type, code, status: name } = fields(error)
+  const said =
+    text(fields(error)['message']) ?? text(error) ?? text(message) ?? `The model answered with status ${status}.`
+  return {
+    message: said,
+    status,
+    ...(text(type ?? name) && { type: type ?? name }),
+    ...((text(code) ?? null) !== null && { code }),
+  }
+}
+
+/** Reads an answer as it comes. */
+export class AnswerReader {
+  readonly #protocol: Protocol
+  readonly #isStream: boolean
+  readonly #decoder = new TextDecoder()
+  readonly #onEvent: (isPiece: boolean) => void
+  #collector: Collector | undefined
+  #text = ''
+  #raw = ''
+  #chars = 0
+  #answerId: string | undefined
+  /** In the stream, in place of an answer. */
+  error: unknown
+
+  constructor(protocol: Protocol, contentType: string | undefined, onEvent: (isPiece: boolean) => void) {
+    this.#protocol = protocol
+    this.#isStream = contentType?.includes('event-stream') ?? false
+    this.#onEvent = onEvent
+    if (this.#isStream) this.#collector = protocol.stream()
+  }
+
+  get isComplete(): boolean {
+    return this.#collector?.isComplete ?? false
+  }
+
+  /** By which a later request may name the answer. */
+  get answerId(): string | undefined {
+    return this.#answerId ?? text(fields(this.whole())['id'])
+  }
+
+  /** The text of the answer as it came; `isWhole` only if it is all there. */
+  get raw(): { body: string; isWhole: boolean; isStream: boolean } {
+    return { body: this.#raw, isWhole: this.#raw.length === this.#chars, isStream: this.#isStream }
+  }
+
+  add(bytes: Buffer): void {
+    if (this.#chars > ANSWER_CHARS_MAX) return
+    const piece = this.#decoder.decode(bytes, { stream: true })
+    if (this.#raw.length === this.#chars && this.#chars + piece.length <= RAW_CHARS_MAX) this.#raw += piece
+    this.#chars += piece.length
+    if (this.#chars > ANSWER_CHARS_MAX) return
+    this.#text += piece
+    if (!this.#isStream) return
+    const lines = this.#text.split(/\r\n|\n|\r(?!$)/)
+    this.#text = lines.pop() ?? ''
+    for (const line of lines) if (line.startsWith('data:')) this.#event(line.slice(5))
+  }
+
+  #event(data: string): void {
+    const event = parsedOr(data, undefined)
+    if (event === undefined) return
+    const item = fields(event)
+    this.error ??= this.#collector?.errorIn?.(item) ?? (item['error'] || undefined)
+    this.#answerId ??= text(fields(item['response'])['id'])
+    this.#onEvent(this.#collector?.add(item) ?? false)
+  }
+
+  /** What came of it. @param isRead false: a part could not be decoded. */
+  readResult(isRead: boolean): ModelResult {
+    try {
+      return isRead || this.isComplete ? this.result() : { ...this.result(), output: '[unreadable]' }
+    } catch {
+      return { output: '[unreadable]' }
+    }
+  }
+
+  /** What came of it so far. */
+  result(): ModelResult {
+    if (this.#collector) return this.#collector.result()
+    const answer = this.whole()
+    if (!Array.isArray(answer)) return this.#protocol.result(fields(answer))
+    const collector = this.#protocol.stream()
+    for (const item of answer) collector.add(fields(item))
+    return collector.result()
+  }
+
+  /** Undefined if it is not JSON. */
+  whole(): unknown {
+    return parsedOr(this.#text, undefined)
+  }
+}
+
+/** A longer answer is recorded without the text that came. */
+const RAW_CHARS_MAX = 65_536
+/** More of an answer is not read for the recording. */
+const ANSWER_CHARS_MAX = 16_777_216
+
+export function parsedOr(json: string, otherwise: unknown): unknown {
+  try {
+    return JSON.parse(json) as unknown
+  } catch {
+    return otherwise
+  }
+}

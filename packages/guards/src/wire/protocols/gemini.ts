@@ -1,0 +1,164 @@
+/** Gemini: `generateContent` and `streamGenerateContent`. */
+import { callUsage } from '../../../../sdk/src/integrations/call-usage.ts'
+import { fields, set, text, type Fields } from '../../../../sdk/src/integrations/host.ts'
+import type { ModelResult } from '../../../../sdk/src/integrations/model-call.ts'
+import type { Collector } from '../../../../sdk/src/integrations/model-stream.ts'
+import type { Message } from '../../../../sdk/src/integrations/messages.ts'
+import type { Protocol } from './protocol.ts'
+
+const MODEL = /\/models\/([^/:]+):/
+
+export const GEMINI: Protocol = {
+  name: 'gemini',
+  request(body, path) {
+    const { contents, systemInstruction, system_instruction: system, tools } = body
+    const given = systemInstruction ?? system
+    const messages = [
+      ...(given === undefined ? [] : messagesOf([{ ...fields(given), role: 'system' }])),
+      ...messagesOf(contents),
+    ]
+    const declared = listOf(tools).flatMap((tool) =>
+      listOf(tool['functionDeclarations'] ?? tool['function_declarations']),
+    )
+    const names = declared.flatMap(({ name }) => text(name) ?? [])
+    return set({
+      model: MODEL.exec(path)?.[1],
+      provider: 'google',
+      messages,
+      tools: tools === undefined ? undefined : names,
+    })
+  },
+  result: (answer) => resultOf(answer['modelVersion'], answer['usageMetadata'], candidatesOf(answer), blockIn(answer)),
+  stream: () => new GeminiStream(),
+}
+
+interface Candidate {
+  readonly parts: readonly Fields[]
+  readonly finishReason: unknown
+}
+
+function listOf(given: unknown): Fields[] {
+  return Array.isArray(given) ? given.map(fields) : []
+}
+
+function candidatesOf(answer: Fields): Candidate[] {
+  return listOf(answer['candidates']).map(({ content, finishReason }) => ({
+    parts: listOf(fields(content)['parts']),
+    finishReason,
+  }))
+}
+
+/** The prompt was refused. */
+const blockIn = ({ promptFeedback }: Fields): unknown => fields(promptFeedback)['blockReason']
+
+function resultOf(model: unknown, usage: unknown, candidates: readonly Candidate[], block: unknown): ModelResult {
+  const messages = candidates.flatMap(({ parts }) => messagesOf([{ role: 'model', parts }]))
+  return {
+    model,
+    usage: callUsage(usage),
+    output: messages.length > 1 ? messages : messages[0],
+    finishReason: candidates[0]?.finishReason ?? block,
+    asked: candidates.flatMap(({ parts, finishReason }) => {
+      const calls = callsOf(parts).map(({ id, name, arguments: args }) => ({ type: 'tool_call', id, name, args }))
+      // Gemini has one reason for texts and calls, STOP.
+      return calls.map((call) => ({ ...call, finish_reason: finishReason }))
+    }),
+  }
+}
+
+interface GeminiCall {
+  readonly id: string
+  readonly name: unknown
+  readonly arguments: unknown
+}
+
+/** Older models give their calls no ids: the name and its place in the turn do. */
+function callsOf(parts: readonly Fields[]): GeminiCall[] {
+  const places = new Map<unknown, number>()
+  return parts.flatMap((part) => {
+    const call = part['functionCall'] ?? part['function_call']
+    if (call === undefined) return []
+    const { id, name, args } = fields(call)
+    const place = places.get(name) ?? 0
+    places.set(name, place + 1)
+    return [{ id: text(id) ?? nameOf(name, place), name, arguments: args ?? {} }]
+  })
+}
+
+const nameOf = (name: unknown, place: number): string => `${String(name)}#${place}`
+
+function messagesOf(contents: unknown): Message[] {
+  if (typeof contents === 'string') return [{ role: 'user', content: contents }]
+  const given = Array.isArray(contents) ? contents : contents === undefined ? [] : [contents]
+  return given.flatMap((each): Message[] => {
+    const { role, parts: found } = fields(each)
+    const parts = listOf(found)
+    const results = resultsOf(parts)
+    const calls = callsOf(parts)
+    const left = parts.filter(
+      (part) =>
+        !['functionCall', 'function_call', 'functionResponse', 'function_response'].some((name) => name in part),
+    )
+    const texts = left.filter(({ thought }) => thought !== true).map((part) => text(part['text']) ?? part)
+    const content =
+      texts.length === 0 ? undefined : texts.every((part) => typeof part === 'string') ? texts.join('') : texts
+    if (results.length > 0 && content === undefined) return results
+    const own = { role: role === 'model' ? 'assistant' : (role ?? 'user'), content }
+    return [...results, set({ ...own, toolCalls: calls.length > 0 ? calls : undefined })]
+  })
+}
+
+function resultsOf(parts: readonly Fields[]): Message[] {
+  const places = new Map<unknown, number>()
+  return parts.flatMap((part) => {
+    const result = part['functionResponse'] ?? part['function_response']
+    if (result === undefined) return []
+    const { id, name, response } = fields(result)
+    const place = places.get(name) ?? 0
+    places.set(name, place + 1)
+    return [{ role: 'tool', toolCallId: text(id) ?? nameOf(name, place), content: response }]
+  })
+}
+
+/** Each event is a piece of an answer with its usage so far. */
+class GeminiStream implements Collector {
+  readonly #candidates = new Map<unknown, { parts: Fields[]; finishReason: unknown }>()
+  #model: unknown
+  #usage: unknown
+  #block: unknown
+
+  get isComplete(): boolean {
+    const all = [...this.#candidates.values()]
+    return all.length > 0 && all.every(({ finishReason }) => finishReason !== undefined)
+  }
+
+  add(chunk: Fields): boolean {
+    this.#model = chunk['modelVersion'] ?? this.#model
+    this.#usage = chunk['usageMetadata'] ?? this.#usage
+    this.#block = blockIn(chunk) ?? this.#block
+    let hasPieces = false
+    for (const { index = 0, content, finishReason } of listOf(chunk['candidates'])) {
+      const candidate = this.#candidates.get(index) ?? { parts: [], finishReason: undefined }
+      candidate.finishReason = finishReason ?? candidate.finishReason
+      for (const part of listOf(fields(content)['parts'])) hasPieces = join(candidate.parts, part) || hasPieces
+      if (this.#candidates.size < CANDIDATES_MAX) this.#candidates.set(index, candidate)
+    }
+    return hasPieces
+  }
+
+  result(): ModelResult {
+    return resultOf(this.#model, this.#usage, [...this.#candidates.values()], this.#block)
+  }
+}
+
+const CANDIDATES_MAX = 256
+
+/** Pieces of a text become one part. */
+function join(parts: Fields[], part: Fields): boolean {
+  const last = parts.at(-1)
+  const isText = (given: Fields | undefined) => typeof given?.['text'] === 'string'
+  if (isText(part) && isText(last) && last?.['thought'] === part['thought']) {
+    parts[parts.length - 1] = { ...last, ...part, text: `${String(last?.['text'])}${String(part['text'])}` }
+  } else parts.push(part)
+  return true
+}

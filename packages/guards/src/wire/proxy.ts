@@ -1,0 +1,300 @@
+/**
+ * A server in front of models. It forwards the bytes of requests and answers unchanged, and shows copies to an observer.
+ *
+ *   received --no secret, or another path--> 404
+ *      |--its answerer has an answer--> answered from there, the upstream is not asked
+ *      |--forwarded as its bytes come--> answered by the upstream, as its bytes come --> whole
+ *      |                                     |--the upstream breaks--> the client's connection breaks too
+ *      |--the client leaves------------------+--> the upstream's connection is closed
+ *      \--the upstream cannot be reached--> 502, which clients retry
+ */
+import { timingSafeEqual } from 'node:crypto'
+import { once } from 'node:events'
+import {
+  createServer,
+  type IncomingHttpHeaders,
+  type IncomingMessage,
+  type Server,
+  type ServerResponse,
+} from 'node:http'
+import type { AddressInfo, Socket } from 'node:net'
+import type { Readable } from 'node:stream'
+import { BodyCopy } from './body-copy.ts'
+import { answerHeaders, requestHeaders } from './forwarded-headers.ts'
+import { StaleConnection, Upstream, writePiece } from './upstream.ts'
+
+export interface WireRequest {
+  readonly method: string
+  /** The name of its upstream, such as `openai`. */
+  readonly route: string
+  /** After the route, with its query. */
+  readonly path: string
+  readonly headers: IncomingHttpHeaders
+}
+
+/** Gets copies; what it throws is ignored. */
+export interface Observer {
+  /** Undefined: the body has more bytes than are copied. */
+  asked(body: Buffer | undefined): void
+  answered(status: number, headers: IncomingHttpHeaders): void
+  piece(bytes: Buffer): void
+  /** Its last call. `left`: the client did not wait; `broken`: the upstream failed. */
+  ended(how: 'whole' | 'left' | 'broken', why?: string): void
+}
+
+export interface WireAnswer {
+  readonly status: number
+  readonly headers: Readonly<Record<string, string>>
+  readonly body: Readable | Buffer
+}
+
+/** Who answers in place of the upstream, such as a tape. */
+export interface Answerer {
+  /** @param body undefined: it has more bytes than are copied. */
+  answer(request: WireRequest, body: Buffer | undefined): Promise<'upstream' | WireAnswer> | 'upstream' | WireAnswer
+}
+
+/** Changes an answer of the upstream, such as a guard. */
+export interface Editor {
+  /** Yields what the client gets. @param body decoded. @param signal aborted when the client leaves. */
+  edit(
+    body: AsyncIterable<Buffer>,
+    answer: { status: number; headers: IncomingHttpHeaders },
+    signal: AbortSignal,
+  ): AsyncIterable<Buffer>
+}
+
+/** What a request that may pass finds behind the door. */
+export interface Door {
+  /** Address of the upstream by route. Its path is part of the client's path. */
+  readonly routes: ReadonlyMap<string, URL>
+  /** Some clients leave out a part of the path that others add. */
+  readonly completePath?: (route: string, path: string) => string
+  readonly observe?: (request: WireRequest) => Observer | undefined
+  readonly answerer?: Answerer | undefined
+  /** Undefined: the answer passes as it comes. */
+  readonly edits?: (request: WireRequest, body: Buffer | undefined) => Editor | undefined
+}
+
+export interface ProxyOptions {
+  /** @param key the first part of the path. A number: refused with this status. */
+  readonly enter: (key: string, headers: IncomingHttpHeaders) => Door | number | Promise<Door | number>
+  readonly host?: string
+  readonly port?: number
+}
+
+export interface Proxy {
+  /** Without a path. */
+  readonly origin: string
+  /** Requests under way are cut off after `graceMs`. */
+  close(graceMs?: number): Promise<void>
+}
+
+const HEADER_BYTES_MAX = 65_536
+
+export async function startProxy({ enter, host = '127.0.0.1', port = 0 }: ProxyOptions): Promise<Proxy> {
+  const upstream = new Upstream()
+  const settings = { keepAliveTimeout: 65_000, requestTimeout: 0, maxHeaderSize: HEADER_BYTES_MAX }
+  const server = createServer(settings, (request, response) => {
+    pass(enter, upstream, request, response).catch(() => response.destroy())
+  })
+  // A WebSocket is no answer that can be read: clients fall back to HTTP.
+  server.on('upgrade', (_request: IncomingMessage, socket: Socket) => {
+    socket.on('error', () => socket.destroy())
+    socket.end('HTTP/1.1 404 Not Found\r\ncontent-length: 0\r\nconnection: close\r\n\r\n')
+  })
+  server.listen(port, host)
+  await once(server, 'listening')
+  const { port: bound } = server.address() as AddressInfo
+  return {
+    origin: `http://${host.includes(':') ? `[${host}]` : host}:${bound}`,
+    close: (graceMs = 0) => close(server, upstream, graceMs),
+  }
+}
+
+async function close(server: Server, upstream: Upstream, graceMs: number): Promise<void> {
+  const closed = once(server, 'close')
+  server.close()
+  server.closeIdleConnections()
+  const timer = setTimeout(() => server.closeAllConnections(), graceMs)
+  await closed
+  clearTimeout(timer)
+  upstream.close()
+}
+
+/** The key of one run: whoever does not know it learns nothing, also not by time. */
+export function isSecret(given: string, secret: string): boolean {
+  const [a, b] = [Buffer.from(given), Buffer.from(secret)]
+  return a.length === b.length && timingSafeEqual(a, b)
+}
+
+const PATH = /^\/([^/?]{1,512})\/([a-z][a-z0-9-]{0,40})(\/.*|\?.*)?$/s
+
+async function pass(
+  enter: ProxyOptions['enter'],
+  upstream: Upstream,
+  request: IncomingMessage,
+  response: ServerResponse,
+): Promise<void> {
+  request.on('error', () => undefined)
+  response.on('error', () => undefined)
+  const [, key = '', route = '', path = '/'] = PATH.exec(request.url ?? '') ?? []
+  const door = key === '' ? 404 : await enter(key, request.headers)
+  if (typeof door === 'number')
+    return refuse(response, door, door === 404 ? 'There is nothing here.' : 'The key is not accepted.')
+  const target = door.routes.get(route)
+  if (!target) return refuse(response, 404, 'No model has this address.')
+  const whole = door.completePath?.(route, path) ?? path
+  const asked: WireRequest = { method: request.method ?? 'GET', route, path: whole, headers: request.headers }
+  await new Exchange(door, upstream, target, asked, request, response).run()
+}
+
+/** In the shape of all providers, which clients read as a message. */
+function refuse(response: ServerResponse, status: number, message: string): void {
+  if (response.headersSent || response.destroyed) return void response.destroy()
+  const body = JSON.stringify({ type: 'error', error: { type: 'tacho_proxy', code: 'tacho_proxy', message } })
+  response.writeHead(status, { 'content-type': 'application/json', 'content-length': Buffer.byteLength(body) })
+  response.end(body)
+}
+
+class Exchange {
+  readonly #door: Door
+  readonly #upstream: Upstream
+  readonly #target: URL
+  readonly #asked: WireRequest
+  readonly #request: IncomingMessage
+  readonly #response: ServerResponse
+  readonly #observer: Observer | undefined
+  readonly #copy = new BodyCopy()
+  #isAsked = false
+  #isEnded = false
+
+  constructor(
+    door: Door,
+    upstream: Upstream,
+    target: URL,
+    asked: WireRequest,
+    request: IncomingMessage,
+    response: ServerResponse,
+  ) {
+    this.#door = door
+    this.#upstream = upstream
+    this.#target = target
+    this.#asked = asked
+    this.#request = request
+    this.#response = response
+    this.#observer = safely(() => door.observe?.(asked))
+  }
+
+  async run(): Promise<void> {
+    const left = new AbortController()
+    this.#response.once('close', () => {
+      if (this.#response.writableFinished) return
+      left.abort()
+      this.#end('left')
+    })
+    try {
+      const { answerer } = this.#door
+      if (answerer) {
+        for await (const piece of this.#request) this.#copy.add(piece as Buffer)
+        const answer = await answerer.answer(this.#asked, this.#body())
+        if (answer !== 'upstream') return await this.#answer(answer)
+        if (!this.#copy.isWhole) return refuse(this.#response, 413, 'The request is too large here.')
+      }
+      await this.#forward(left.signal)
+      this.#end('whole')
+    } catch (error) {
+      const why = (error as NodeJS.ErrnoException).code ?? 'it failed'
+      this.#end(left.signal.aborted ? 'left' : 'broken', why)
+      // Half an answer must not look like a whole one.
+      if (left.signal.aborted || this.#response.headersSent) this.#response.destroy()
+      else refuse(this.#response, 502, `The model at ${this.#target.host} cannot be reached (${why}).`)
+    }
+  }
+
+  /** The request has arrived whole. */
+  #body(): Buffer | undefined {
+    const body = this.#copy.whole()
+    if (!this.#isAsked) this.#tell((observer) => observer.asked(body))
+    this.#isAsked = true
+    return body
+  }
+
+  /** Again from its beginning, as long as the copy has it. */
+  async *#sending(): AsyncGenerator<Buffer> {
+    yield* this.#copy.pieces()
+    // The client may still get an answer when the upstream stopped reading.
+    for await (const piece of this.#request.iterator({ destroyOnReturn: false })) {
+      this.#copy.add(piece as Buffer)
+      yield piece as Buffer
+    }
+    // Not while the upstream waits for the end of the request.
+    setImmediate(() => this.#body())
+  }
+
+  async #send(signal: AbortSignal): Promise<IncomingMessage> {
+    const { method, path } = this.#asked
+    const headers = requestHeaders(this.#request, this.#target.host, this.#door.edits !== undefined)
+    const send = () => this.#upstream.send(this.#target, { method, path, headers, signal }, this.#sending())
+    try {
+      return await send()
+    } catch (error) {
+      // The upstream closed an idle connection at that moment: it has not read the request.
+      const isStale = error instanceof StaleConnection && this.#copy.isWhole && !signal.aborted
+      if (!isStale) throw error
+      return send()
+    }
+  }
+
+  async #answer({ status, headers, body }: WireAnswer): Promise<void> {
+    this.#tell((observer) => observer.answered(status, headers))
+    this.#response.writeHead(status, headers)
+    for await (const piece of Buffer.isBuffer(body) ? [body] : body) await writePiece(this.#response, piece as Buffer)
+    this.#response.end()
+    this.#end('whole')
+  }
+
+  async #forward(signal: AbortSignal): Promise<void> {
+    const answer = await this.#send(signal)
+    const status = answer.statusCode ?? 502
+    this.#tell((observer) => observer.answered(status, answer.headers))
+    const editor = status < 300 ? this.#door.edits?.(this.#asked, this.#copy.whole()) : undefined
+    this.#response.sendDate = false
+    this.#response.writeHead(status, answer.statusMessage, answerHeaders(answer, editor !== undefined))
+    this.#response.flushHeaders()
+    const pieces = this.#observed(answer)
+    for await (const piece of editor ? editor.edit(pieces, { status, headers: answer.headers }, signal) : pieces) {
+      await writePiece(this.#response, piece)
+    }
+    if (!answer.complete) throw Object.assign(new Error('The answer broke.'), { code: 'ECONNRESET' })
+    if (answer.rawTrailers.length > 0) this.#response.addTrailers(answer.trailers as Record<string, string>)
+    this.#response.end()
+  }
+
+  async *#observed(answer: Readable): AsyncGenerator<Buffer> {
+    for await (const piece of answer as AsyncIterable<Buffer>) {
+      this.#tell((observer) => observer.piece(piece))
+      yield piece
+    }
+  }
+
+  #end(how: 'whole' | 'left' | 'broken', why?: string): void {
+    if (this.#isEnded) return
+    this.#isEnded = true
+    this.#tell((observer) => observer.ended(how, why))
+  }
+
+  #tell(act: (observer: Observer) => void): void {
+    const observer = this.#observer
+    if (observer) safely(() => act(observer))
+  }
+}
+
+/** Recording never changes what passes. */
+function safely<T>(act: () => T): T | undefined {
+  try {
+    return act()
+  } catch {
+    return undefined
+  }
+}

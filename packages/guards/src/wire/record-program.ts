@@ -1,0 +1,70 @@
+/** Records one program: starts the proxy, runs the program with its addresses, and says how it ended. */
+import { randomBytes } from 'node:crypto'
+import { existsSync, mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import path from 'node:path'
+import { Tacho, type Outcome } from '@tacho/sdk'
+import { openState, type Account } from '../state.ts'
+import { completePath, redirected } from './clients.ts'
+import { isSecret, startProxy, type Door } from './proxy.ts'
+import { runCommand, type CommandEnd } from './run-command.ts'
+import { WireRecorder, type WireNames } from './wire-recorder.ts'
+
+export interface ProgramOptions {
+  readonly account: Account
+  readonly words: readonly string[]
+  readonly names: WireNames
+  readonly capture: 'full' | 'metadata-only'
+  readonly warn: (message: string) => void
+}
+
+const FLUSH_MS = 5_000
+/** Answers that a program left behind. */
+const GRACE_MS = 200
+
+/** @returns the exit code of the program. */
+export async function recordProgram({ account, words, names, capture, warn }: ProgramOptions): Promise<number> {
+  const state = openState(account)
+  const tacho = new Tacho({
+    apiKey: account.apiKey,
+    baseUrl: account.url,
+    clientId: state.clientId,
+    spool: state.spool,
+    capture,
+    metadataKeys: WIRE_KEYS,
+    configuration: { cacheFile: state.configurationFile },
+    flushOnSignals: false,
+    onDiagnostic: ({ level, message }) => {
+      if (level === 'error') warn(message)
+    },
+  })
+  const folder = mkdtempSync(path.join(tmpdir(), 'tacho-record-'))
+  const noted = path.join(folder, 'sdk')
+  const secret = randomBytes(24).toString('base64url')
+  const recorder = new WireRecorder(tacho, names, () => existsSync(noted))
+  let door: Door | 404 = 404
+  const proxy = await startProxy({ enter: (key) => (isSecret(key, secret) ? door : 404) })
+  const { variables, routes, unreadable } = redirected(`${proxy.origin}/${secret}`, process.env)
+  for (const name of unreadable) warn(`${name} is not an http or https address: its requests are not recorded.`)
+  door = { routes, completePath, observe: (request) => recorder.observe(request) }
+  try {
+    const end = await runCommand(words, { ...variables, TACHO_RECORDED_BY: noted })
+    await proxy.close(GRACE_MS)
+    await recorder.end(outcomeOf(end), { exitCode: end.code, ...(end.signal && { signal: end.signal }) })
+    const { left } = await tacho.shutdown(FLUSH_MS)
+    if (left > 0) warn(`${left} events were not delivered; they stay in ${state.spool} for the next recording.`)
+    return end.code
+  } finally {
+    await proxy.close()
+    rmSync(folder, { recursive: true, force: true })
+  }
+}
+
+/** Kept in metadata-only mode too. */
+export const WIRE_KEYS = ['recordedBy', 'parentRunId', 'runId', 'exitCode', 'signal']
+
+/** A person or a supervisor that stops a program has not seen it fail. */
+function outcomeOf({ code, isStopped }: CommandEnd): Outcome {
+  if (code === 0) return 'COMPLETED'
+  return isStopped ? 'CANCELLED' : 'FAILED'
+}

@@ -1,0 +1,55 @@
+/**
+ * Runs a program in the place of this process: its input, output and terminal are those of this process, signals reach it, and
+ * it decides when both end.
+ */
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { constants } from 'node:os'
+
+export interface CommandEnd {
+  /** As a shell has it: 128 and the number of a signal that ended the program. */
+  readonly code: number
+  readonly signal: NodeJS.Signals | null
+  /** It ended after a signal that a person or a supervisor sent. */
+  readonly isStopped: boolean
+}
+
+/** A terminal sends these to the program itself too. */
+const OF_THE_TERMINAL = new Set<NodeJS.Signals>(['SIGINT', 'SIGQUIT'])
+const SIGNALS = ['SIGINT', 'SIGTERM', 'SIGHUP', 'SIGQUIT', 'SIGUSR1', 'SIGUSR2', 'SIGWINCH'] as const
+const STOPPING = new Set<string | null>(['SIGINT', 'SIGTERM', 'SIGHUP', 'SIGQUIT'])
+/** Variables of this program, which the command must not have. */
+const OWN_VARIABLES = ['TACHO_OWN_VARIABLES']
+
+/** @throws the system's error if the command cannot be started. */
+export async function runCommand(
+  words: readonly string[],
+  variables: Readonly<Record<string, string>>,
+): Promise<CommandEnd> {
+  const [command = '', ...args] = words
+  const env = { ...process.env, ...variables }
+  const set = (env['TACHO_OWN_VARIABLES'] ?? '').split(' ')
+  for (const name of [...OWN_VARIABLES, ...set]) delete env[name]
+  const child = spawn(command, args, { stdio: 'inherit', env })
+  let isStopped = false
+  const listeners = SIGNALS.map((name) => {
+    const pass = (): void => {
+      isStopped ||= STOPPING.has(name)
+      // Twice is once too often: many programs take the second SIGINT as "at once".
+      if (!(OF_THE_TERMINAL.has(name) && process.stdin.isTTY)) child.kill(name)
+    }
+    process.on(name, pass)
+    return { name, pass }
+  })
+  try {
+    await once(child, 'spawn')
+    const [code, signal] = (await once(child, 'exit')) as [number | null, NodeJS.Signals | null]
+    return {
+      code: code ?? 128 + (signal ? constants.signals[signal] : 0),
+      signal,
+      isStopped: isStopped || STOPPING.has(signal),
+    }
+  } finally {
+    for (const { name, pass } of listeners) process.off(name, pass)
+  }
+}

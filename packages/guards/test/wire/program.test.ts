@@ -1,0 +1,101 @@
+/** `tacho record` with programs of other languages: a shell program, curl, and what the machine has besides. */
+import assert from 'node:assert/strict'
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import path from 'node:path'
+import { after, before, test } from 'node:test'
+import { fileURLToPath } from 'node:url'
+import { eventually } from '../../../server/test/setup/eventually.ts'
+import { startGuardedServer, type GuardedServer } from '../guarded-server.ts'
+import { answerJson, chatAnswer, startScriptedModel, type ScriptedModel } from './scripted-model.ts'
+
+const PROGRAM = fileURLToPath(new URL('../../../cli/bin/tacho', import.meta.url))
+
+let server: GuardedServer
+let model: ScriptedModel
+let directory: string
+before(async () => {
+  directory = mkdtempSync(path.join(tmpdir(), 'tacho-wire-'))
+  server = await startGuardedServer()
+  model = await startScriptedModel((_asked, response) => answerJson(response, chatAnswer('Hello from the model.')))
+})
+after(async () => {
+  await Promise.all([server.stop(), model.close()])
+  rmSync(directory, { recursive: true, force: true })
+})
+
+let count = 0
+function start(words: readonly string[], variables: Record<string, string> = {}) {
+  const agent = `program-${count++}`
+  const env = {
+    ...process.env,
+    ...server.variables,
+    TACHO_STATE_DIR: path.join(directory, agent),
+    OPENAI_BASE_URL: `${model.origin}/v1`,
+    OPENAI_API_KEY: 'sk-live-secret',
+    ...variables,
+  }
+  const child = spawn(PROGRAM, ['record', '--agent', agent, '--', ...words], { env })
+  const output = { stdout: '', stderr: '' }
+  child.stdout.on('data', (piece: Buffer) => (output.stdout += piece.toString()))
+  child.stderr.on('data', (piece: Buffer) => (output.stderr += piece.toString()))
+  const ended = once(child, 'close') as Promise<[number | null, NodeJS.Signals | null]>
+  return { child, agent, output, ended }
+}
+
+const runOf = (agent: string) =>
+  eventually(
+    async () => (await server.runs()).find((run) => run.agent.name === agent && run.status !== 'RUNNING'),
+    `the run of ${agent}`,
+  )
+
+const ASK = `curl -sS "$OPENAI_BASE_URL/chat/completions" -H "authorization: Bearer $OPENAI_API_KEY" -H 'content-type: application/json' -d '{"model":"gpt-5","messages":[{"role":"user","content":"Hi"}]}'`
+
+test('a shell program with curl: its output is its own, its calls are a run, its exit code is the outcome', async () => {
+  const { agent, output, ended } = start(['sh', '-c', `${ASK}; exit 7`])
+  const [code] = await ended
+  assert.equal(code, 7, output.stderr)
+  assert.equal(output.stdout, JSON.stringify(chatAnswer('Hello from the model.')))
+  assert.equal(model.asked.at(-1)?.headers.authorization, 'Bearer sk-live-secret')
+  const run = await runOf(agent)
+  assert.equal(run.status, 'FAILED')
+  const events = await server.events(run.runId)
+  assert.deepEqual(
+    events.map(({ eventType }) => eventType),
+    ['USER_INPUT', 'LLM_CALL', 'SESSION_OUTCOME'],
+  )
+  assert.equal(events[2]?.payload['exitCode'], 7)
+  assert.equal(JSON.stringify(events).includes('sk-live-secret'), false)
+})
+
+test('a signal reaches the program, and the run is cancelled', async () => {
+  const { child, agent, output, ended } = start([
+    'sh',
+    '-c',
+    'trap "echo stopped; exit 3" TERM; echo ready; while :; do sleep 0.05; done',
+  ])
+  await eventually(async () => output.stdout.includes('ready'), 'the program')
+  child.kill('SIGTERM')
+  const [code] = await ended
+  assert.equal(code, 3)
+  assert.match(output.stdout, /stopped/)
+  assert.equal((await runOf(agent)).status, 'CANCELLED')
+})
+
+test('without Tacho the program runs all the same; the next recording delivers what was left', async () => {
+  const state = path.join(directory, 'away')
+  const away = start(['sh', '-c', ASK], { TACHO_URL: 'http://127.0.0.1:9', TACHO_STATE_DIR: state })
+  const [code] = await away.ended
+  assert.equal(code, 0)
+  assert.equal(away.output.stdout, JSON.stringify(chatAnswer('Hello from the model.')))
+  assert.match(away.output.stderr, /events were not delivered/)
+})
+
+test('a command that is not there is said so', async () => {
+  const { output, ended } = start(['no-such-command-here'])
+  const [code] = await ended
+  assert.equal(code, 1)
+  assert.match(output.stderr, /"no-such-command-here" cannot be started \(ENOENT\)/)
+})
