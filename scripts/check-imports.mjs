@@ -122,7 +122,7 @@ const layers = [
       policy,
       sdk,
       `${sdk}/integrations/**`,
-      `${sdk}/border.ts`,
+      `${sdk}/{border,core}.ts`,
       `${sdk}/recording/context.ts`,
       'packages/guards/src/**',
       'npm/@modelcontextprotocol/client',

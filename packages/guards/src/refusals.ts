@@ -50,7 +50,7 @@ export class Refusals {
 
 /** Records that a call was refused without asking again. Returns the text for the model. */
 export function refuseAgain(
-  run: Run,
+  run: Pick<Run, 'record'>,
   { toolName, input, toolCallId }: { toolName: string; input: unknown; toolCallId?: string | undefined },
   { approvalId, inputHash, modelText }: Refusal,
 ): string {

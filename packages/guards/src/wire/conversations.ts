@@ -27,6 +27,8 @@ export interface OpenCall {
   readonly context: Context
   /** The SDK says itself that it never ran. */
   readonly isFaulty: boolean
+  /** What a guard decided, for its event. */
+  judged: { readonly inputHash?: string; readonly approvalId?: string }
 }
 
 export interface Conversation {
@@ -78,7 +80,10 @@ export class Conversations {
     const said = messages.filter(({ role }) => !OF_THE_PROGRAM.has(String(role)))
     const kind = kindOf(asked)
     const states = statesOf(said)
-    const { conversation, from } = this.#known(asked, said, states, kind) ?? { conversation: undefined, from: 0 }
+    // Such as embeddings.
+    const latest = said.length === 0 && asked.continues === undefined ? [...this.all].at(-1) : undefined
+    const known = latest ? { conversation: latest, from: 0 } : this.#known(asked, said, states, kind)
+    const { conversation, from } = known ?? { conversation: undefined, from: 0 }
     const placed = conversation ?? this.#begin(asked, said, kind)
     placed.asking++
     placed.requests++

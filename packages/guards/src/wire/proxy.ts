@@ -34,6 +34,8 @@ export interface WireRequest {
 
 /** Gets copies; what it throws is ignored. */
 export interface Observer {
+  /** Undefined: the answer passes as it comes. */
+  readonly editor?: Editor | undefined
   /** Undefined: the body has more bytes than are copied. */
   asked(body: Buffer | undefined): void
   answered(status: number, headers: IncomingHttpHeaders): void
@@ -72,8 +74,6 @@ export interface Door {
   readonly completePath?: (route: string, path: string) => string
   readonly observe?: (request: WireRequest) => Observer | undefined
   readonly answerer?: Answerer | undefined
-  /** Undefined: the answer passes as it comes. */
-  readonly edits?: (request: WireRequest, body: Buffer | undefined) => Editor | undefined
 }
 
 export interface ProxyOptions {
@@ -234,7 +234,7 @@ class Exchange {
 
   async #send(signal: AbortSignal): Promise<IncomingMessage> {
     const { method, path } = this.#asked
-    const headers = requestHeaders(this.#request, this.#target.host, this.#door.edits !== undefined)
+    const headers = requestHeaders(this.#request, this.#target.host, this.#observer?.editor !== undefined)
     const send = () => this.#upstream.send(this.#target, { method, path, headers, signal }, this.#sending())
     try {
       return await send()
@@ -258,7 +258,7 @@ class Exchange {
     const answer = await this.#send(signal)
     const status = answer.statusCode ?? 502
     this.#tell((observer) => observer.answered(status, answer.headers))
-    const editor = status < 300 ? this.#door.edits?.(this.#asked, this.#copy.whole()) : undefined
+    const editor = status < 300 ? this.#observer?.editor : undefined
     this.#response.sendDate = false
     this.#response.writeHead(status, answer.statusMessage, answerHeaders(answer, editor !== undefined))
     this.#response.flushHeaders()

@@ -8,13 +8,14 @@ import { openState, type Account } from '../state.ts'
 import { completePath, redirected } from './clients.ts'
 import { isSecret, startProxy, type Door } from './proxy.ts'
 import { runCommand, type CommandEnd } from './run-command.ts'
-import { WireRecorder, type WireNames } from './wire-recorder.ts'
+import { WireRecorder, type GuardSettings, type WireNames } from './wire-recorder.ts'
 
 export interface ProgramOptions {
   readonly account: Account
   readonly words: readonly string[]
   readonly names: WireNames
   readonly capture: 'full' | 'metadata-only'
+  readonly guard?: GuardSettings | undefined
   readonly warn: (message: string) => void
 }
 
@@ -23,7 +24,7 @@ const FLUSH_MS = 5_000
 const GRACE_MS = 200
 
 /** @returns the exit code of the program. */
-export async function recordProgram({ account, words, names, capture, warn }: ProgramOptions): Promise<number> {
+export async function recordProgram({ account, words, names, capture, guard, warn }: ProgramOptions): Promise<number> {
   const state = openState(account)
   const tacho = new Tacho({
     apiKey: account.apiKey,
@@ -33,15 +34,19 @@ export async function recordProgram({ account, words, names, capture, warn }: Pr
     capture,
     metadataKeys: WIRE_KEYS,
     configuration: { cacheFile: state.configurationFile },
+    // Without policies, a guard refuses every call.
+    guard: { whenUnconfigured: 'block' },
     flushOnSignals: false,
     onDiagnostic: ({ level, message }) => {
       if (level === 'error') warn(message)
     },
   })
+  // While the program starts.
+  if (guard) void tacho.configuration.ready()
   const folder = mkdtempSync(path.join(tmpdir(), 'tacho-record-'))
   const noted = path.join(folder, 'sdk')
   const secret = randomBytes(24).toString('base64url')
-  const recorder = new WireRecorder(tacho, names, () => existsSync(noted))
+  const recorder = new WireRecorder(tacho, names, { isElsewhere: () => existsSync(noted), guard })
   let door: Door | 404 = 404
   const proxy = await startProxy({ enter: (key) => (isSecret(key, secret) ? door : 404) })
   const { variables, routes, unreadable } = redirected(`${proxy.origin}/${secret}`, process.env)

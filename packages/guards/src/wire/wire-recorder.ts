@@ -1,17 +1,15 @@
 /** Records what crosses the wire between one program and its models: model calls, results of tools, inputs, and the outcome. */
-import type { IncomingHttpHeaders } from 'node:http'
-import type { Outcome, Run, Tacho } from '@tacho/sdk'
+import { ToolBlockedError, type Outcome, type Run, type Tacho } from '@tacho/sdk'
 import { coreOf } from '../../../sdk/src/border.ts'
 import type { Context } from '../../../sdk/src/recording/context.ts'
-import { askedCalls } from '../../../sdk/src/integrations/asked-calls.ts'
 import { fields, text, type Fields } from '../../../sdk/src/integrations/host.ts'
 import type { Message } from '../../../sdk/src/integrations/messages.ts'
-import { ModelCall, type ModelRequest, type ModelResult } from '../../../sdk/src/integrations/model-call.ts'
-import { Decoding } from './body-copy.ts'
+import type { Asked } from '../../../sdk/src/core.ts'
+import { refuseAgain, Refusals } from '../refusals.ts'
 import { Conversations, textIn, type Conversation, type OpenCall, type OpenRun } from './conversations.ts'
-import { AnswerReader, errorIn, parsedOr, protocolOf } from './protocols.ts'
-import type { Protocol } from './protocols/protocol.ts'
+import { protocolOf } from './protocols.ts'
 import type { Observer, WireRequest } from './proxy.ts'
+import { inputOf, RecordedExchange, type Recording } from './recorded-exchange.ts'
 
 export interface WireNames {
   readonly agentName: string
@@ -21,8 +19,22 @@ export interface WireNames {
   readonly runId?: string | undefined
 }
 
-export class WireRecorder {
+export interface GuardSettings {
+  /** Longest wait for a person, in milliseconds. */
+  readonly approvalTimeoutMs: number
+}
+
+interface WireOptions {
+  /** An SDK records the program. */
+  readonly isElsewhere?: () => boolean
+  /** Policies decide what an answer asks for, before the program gets it. */
+  readonly guard?: GuardSettings | undefined
+}
+
+export class WireRecorder implements Recording {
   readonly tacho: Tacho
+  readonly #guard: GuardSettings | undefined
+  readonly #refusals = new Refusals()
   readonly #names: WireNames
   readonly #isElsewhere: () => boolean
   readonly conversations: Conversations
@@ -30,18 +42,53 @@ export class WireRecorder {
   /** Answers that are read to their end. */
   readonly #ending = new Set<Promise<void>>()
 
-  /** @param isElsewhere an SDK records the program. */
-  constructor(tacho: Tacho, names: WireNames, isElsewhere: () => boolean = () => false) {
+  constructor(tacho: Tacho, names: WireNames, { isElsewhere = () => false, guard }: WireOptions = {}) {
     this.tacho = tacho
+    this.#guard = guard
     this.#names = names
     this.#isElsewhere = isElsewhere
     this.conversations = new Conversations((...given) => this.#open(...given))
   }
 
+  get isGuarding(): boolean {
+    return this.#guard !== undefined
+  }
+
   /** Undefined for what is no call of a model. */
   observe(request: WireRequest): Observer | undefined {
     const protocol = protocolOf(request.method, request.path)
-    return protocol && !this.#isElsewhere() ? new RecordedExchange(this, protocol, request) : undefined
+    const isSilent = this.#isElsewhere()
+    return protocol && (this.isGuarding || !isSilent)
+      ? new RecordedExchange(this, protocol, request, isSilent)
+      : undefined
+  }
+
+  /** @returns why the program must not get the call. Undefined: it may. */
+  async judge(
+    { id, name: toolName, raw, problem }: Asked,
+    context: Context | undefined,
+    open: OpenCall | undefined,
+    signal: AbortSignal,
+  ): Promise<string | undefined> {
+    if (problem !== undefined)
+      return `The tool ${toolName} was not run: its arguments ${problem === 'cut' ? 'are incomplete' : 'cannot be read'}. Call it again.`
+    const input = inputOf(raw)
+    const call = { toolName, input, toolCallId: id }
+    const revision = this.tacho.configuration.state.current?.revision ?? null
+    const refusal = this.#refusals.of(toolName, input, revision)
+    const within = <T>(act: () => T): T => (context ? this.#within(context, act) : this.main.within(act))
+    if (refusal) return within(() => refuseAgain({ record: (event) => this.tacho.record(event) }, call, refusal))
+    try {
+      const { approvalTimeoutMs = 300_000 } = this.#guard ?? {}
+      const allowed = await within(() => this.tacho.authorize({ ...call, key: id }, { approvalTimeoutMs }, signal))
+      const { inputHash, approvalId } = allowed
+      if (open) open.judged = { ...(inputHash !== null && { inputHash }), ...(approvalId !== null && { approvalId }) }
+      return undefined
+    } catch (error) {
+      if (!(error instanceof ToolBlockedError)) return GUARD_FAILED
+      this.#refusals.add(toolName, input, error, revision)
+      return error.modelText
+    }
   }
 
   /** The program's own run. */
@@ -70,8 +117,13 @@ export class WireRecorder {
     return this.#ending.size === 0
   }
 
-  ending(read: Promise<void>): void {
-    const ended = read.catch(() => undefined).finally(() => this.#ending.delete(ended))
+  ending(read: Promise<unknown>): void {
+    const ended = read
+      .then(
+        () => undefined,
+        () => undefined,
+      )
+      .finally(() => this.#ending.delete(ended))
     this.#ending.add(ended)
   }
 
@@ -85,7 +137,13 @@ export class WireRecorder {
       conversation.calls.delete(id)
       for (const child of this.conversations.childrenOf(conversation, id)) this.#endOwn(child, 'COMPLETED')
       if (call.isFaulty) continue
-      const facts = { toolName: call.name, toolCallId: id, input: call.input, latency: now - call.askedAt }
+      const facts = {
+        toolName: call.name,
+        toolCallId: id,
+        input: call.input,
+        ...call.judged,
+        latency: now - call.askedAt,
+      }
       const result = failed.has(id)
         ? { outcome: 'failed', error: { message: textIn(content) || content } }
         : { outcome: 'returned', output: content }
@@ -126,148 +184,10 @@ export class WireRecorder {
   }
 }
 
+const GUARD_FAILED = 'The tool was not run: the guard failed. Tell the user; try later.'
+
 /** Claude Code names its sub-agents so. */
 function nameIn({ name, input }: OpenCall): string {
   const { subagent_type: kind, agent, agent_name: agentName } = fields(input)
   return text(kind) ?? text(agent) ?? text(agentName) ?? name
 }
-
-class RecordedExchange implements Observer {
-  readonly #recorder: WireRecorder
-  readonly #protocol: Protocol
-  readonly #request: WireRequest
-  /** What happens while earlier answers are still read. */
-  #waiting: (() => void)[] | undefined
-  #isAsked = false
-  #asking: ModelRequest = {}
-  #call: ModelCall | undefined
-  #conversation: Conversation | undefined
-  #reader: AnswerReader | undefined
-  #decoding: Decoding | undefined
-  #status = 0
-  #headers: IncomingHttpHeaders = {}
-
-  constructor(recorder: WireRecorder, protocol: Protocol, request: WireRequest) {
-    this.#recorder = recorder
-    this.#protocol = protocol
-    this.#request = request
-  }
-
-  asked(body: Buffer | undefined): void {
-    if (this.#isAsked) return
-    this.#isAsked = true
-    if (this.#recorder.isSettled) return this.#begin(body)
-    this.#waiting = []
-    void this.#recorder.settled().then(() => {
-      const waiting = this.#waiting ?? []
-      this.#waiting = undefined
-      this.#begin(body)
-      for (const act of waiting) act()
-    })
-  }
-
-  answered(status: number, headers: IncomingHttpHeaders): void {
-    // An upstream may answer before it has the whole request.
-    this.asked(undefined)
-    this.#when(() => {
-      this.#status = status
-      this.#headers = headers
-      this.#reader = new AnswerReader(this.#protocol, headers['content-type'], (isPiece) => {
-        this.#call?.touch()
-        if (isPiece) this.#call?.token()
-      })
-      this.#decoding = new Decoding(headers['content-encoding'], (bytes) => this.#reader?.add(bytes))
-      const reader = this.#reader
-      if (status < 300) this.#call?.reads(() => reader.result())
-    })
-  }
-
-  piece(bytes: Buffer): void {
-    this.#when(() => this.#decoding?.add(bytes))
-  }
-
-  ended(how: 'whole' | 'left' | 'broken', why?: string): void {
-    this.asked(undefined)
-    this.#when(() => {
-      if (this.#decoding) this.#recorder.ending(this.#end(how, why))
-      else this.#without(how, why)
-    })
-  }
-
-  #when(act: () => void): void {
-    if (this.#waiting) this.#waiting.push(act)
-    else act()
-  }
-
-  #begin(body: Buffer | undefined): void {
-    const { tacho, conversations } = this.#recorder
-    const given = fields(body && parsedOr(body.toString(), undefined))
-    const { provider: _, ...asked } = this.#protocol.request(given, this.#request.path)
-    const request = {
-      ...asked,
-      provider: providerOf(this.#request.route),
-      ...(body === undefined && { messages: '[too large]' }),
-    }
-    const messages = (Array.isArray(request.messages) ? request.messages : []) as Message[]
-    const tools = Array.isArray(request.tools) ? (request.tools as string[]) : undefined
-    const continues = this.#protocol.continues?.(given)
-    const { conversation, added } = conversations.place({ messages, tools, continues })
-    this.#conversation = conversation
-    const { run } = conversation
-    this.#recorder.results(conversation, added, this.#protocol.failedCalls?.(given) ?? new Set())
-    for (const { role, content } of added) if (role === 'user' && textIn(content) !== '') run.userInput(textIn(content))
-    const parent = run.within(() => coreOf(tacho).context.getStore())
-    this.#asking = request
-    this.#call = new ModelCall(tacho, () => request, { parent })
-  }
-
-  async #end(how: 'whole' | 'left' | 'broken', why: string | undefined): Promise<void> {
-    const isRead = (await this.#decoding?.end()) ?? false
-    const [call, reader, conversation] = [this.#call, this.#reader, this.#conversation]
-    if (!call || !reader || !conversation) return
-    const { conversations } = this.#recorder
-    const result = reader.readResult(isRead)
-    // A tape answers with the same bytes.
-    const wire = { protocol: this.#protocol.name, status: this.#status, ...reader.raw }
-    call.complete(() => ({ ...this.#asking, wire }))
-    const error = this.#errorOf(how, why)
-    if (error !== undefined) {
-      call.fail(error, () => result)
-      return conversations.failed(conversation)
-    }
-    if (how === 'left' && !reader.isComplete) call.abort(() => result)
-    else call.end(() => result)
-    conversations.answered(conversation, openCalls(result, call), reader.answerId)
-  }
-
-  #errorOf(how: 'whole' | 'left' | 'broken', why: string | undefined): unknown {
-    const { error, whole } = { error: this.#reader?.error, whole: () => this.#reader?.whole() }
-    const retryAfter = this.#headers['retry-after']
-    if (this.#status >= 300)
-      return { ...errorIn(whole(), this.#status), ...(retryAfter !== undefined && { retryAfter }) }
-    if (error !== undefined) return errorIn({ error }, this.#status)
-    return how === 'broken' ? { message: 'The answer of the model broke.', code: why } : undefined
-  }
-
-  /** No answer came. */
-  #without(how: 'whole' | 'left' | 'broken', why: string | undefined): void {
-    if (how === 'left') this.#call?.abort()
-    else this.#call?.fail({ message: 'The model gave no answer.', code: why })
-    if (this.#conversation) this.#recorder.conversations.failed(this.#conversation)
-  }
-}
-
-function openCalls({ asked, finishReason }: ModelResult, { context }: ModelCall): OpenCall[] {
-  return askedCalls(asked, finishReason).flatMap(({ id, name, raw, problem }) => {
-    if (id === undefined) return []
-    const input = raw === undefined || raw === '' ? {} : parsedOr(raw, raw)
-    return [{ id, name, raw, input, askedAt: Date.now(), context, isFaulty: problem !== undefined }]
-  })
-}
-
-const PROVIDERS = new Map([
-  ['gemini', 'google'],
-  ['azure', 'azure'],
-])
-
-const providerOf = (route: string): string => PROVIDERS.get(route) ?? route

@@ -2,7 +2,7 @@
 import { fakeTacho, type FakeOptions, type FakeTacho } from '../../../sdk/src/testing/fake-tacho.ts'
 import { completePath } from '../../src/wire/clients.ts'
 import { startProxy, type Door, type Proxy } from '../../src/wire/proxy.ts'
-import { WireRecorder } from '../../src/wire/wire-recorder.ts'
+import { WireRecorder, type GuardSettings } from '../../src/wire/wire-recorder.ts'
 import { startScriptedModel, type Script, type ScriptedModel } from './scripted-model.ts'
 
 export interface RecordedWire extends AsyncDisposable {
@@ -21,11 +21,11 @@ const SECRET = 'a-secret-of-the-run'
 
 export async function startRecordedWire(
   script: Script,
-  { door = {}, ...options }: FakeOptions & { door?: Partial<Door> } = {},
+  { door = {}, guarded, ...options }: FakeOptions & { door?: Partial<Door>; guarded?: GuardSettings } = {},
 ): Promise<RecordedWire> {
   const model = await startScriptedModel(script)
   const fake = fakeTacho(options)
-  const recorder = new WireRecorder(fake.tacho, { agentName: 'program' })
+  const recorder = new WireRecorder(fake.tacho, { agentName: 'program' }, { guard: guarded })
   const routes = new Map(['openai', 'anthropic', 'gemini', 'azure'].map((route) => [route, new URL(model.origin)]))
   const whole: Door = { routes, completePath, observe: (request) => recorder.observe(request), ...door }
   const proxy = await startProxy({ enter: (key) => (key === SECRET ? whole : 404) })

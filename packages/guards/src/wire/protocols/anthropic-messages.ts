@@ -1,6 +1,6 @@
 import { MESSAGES } from '../../../../sdk/src/integrations/anthropic-messages.ts'
 import { fields, text, type Fields } from '../../../../sdk/src/integrations/host.ts'
-import type { Protocol } from './protocol.ts'
+import { callKey, listOf, type Protocol } from './protocol.ts'
 
 export const ANTHROPIC_MESSAGES: Protocol = {
   ...MESSAGES,
@@ -10,8 +10,43 @@ export const ANTHROPIC_MESSAGES: Protocol = {
     const failed = parts.filter((part) => part['type'] === 'tool_result' && part['is_error'] === true)
     return new Set(failed.flatMap((part) => text(part['tool_use_id']) ?? []))
   },
+  refusing: {
+    holds: ({ type, content_block: block }) => type === 'content_block_start' && isCall(fields(block)),
+    whole(answer, refusals) {
+      const blocks = listOf(answer['content']).map((block) => {
+        const refusal = isCall(block) ? refusals.get(keyIn(block)) : undefined
+        return refusal === undefined ? block : { type: 'text', text: refusal }
+      })
+      const reason = blocks.some(isCall) ? answer['stop_reason'] : withoutCalls(answer['stop_reason'])
+      return { ...answer, content: blocks, stop_reason: reason }
+    },
+    stream(refusals) {
+      const refused = new Set<unknown>()
+      let isKept = false
+      return (event) => {
+        const { type, index } = event
+        if (type === 'content_block_start') {
+          const block = fields(event['content_block'])
+          const refusal = isCall(block) ? refusals.get(keyIn(block)) : undefined
+          isKept ||= isCall(block) && refusal === undefined
+          if (refusal === undefined) return undefined
+          refused.add(index)
+          return [
+            { ...event, content_block: { type: 'text', text: '' } },
+            { type: 'content_block_delta', index, delta: { type: 'text_delta', text: refusal } },
+          ]
+        }
+        if (type === 'content_block_delta' && refused.has(index)) return []
+        if (type !== 'message_delta' || isKept) return undefined
+        const delta = fields(event['delta'])
+        return [{ ...event, delta: { ...delta, stop_reason: withoutCalls(delta['stop_reason']) } }]
+      }
+    },
+  },
 }
 
-function listOf(given: unknown): Fields[] {
-  return Array.isArray(given) ? given.map(fields) : []
-}
+const isCall = ({ type }: Fields): boolean => type === 'tool_use'
+
+const keyIn = (block: Fields): string => callKey(block['id'], block['name'])
+
+const withoutCalls = (reason: unknown): unknown => (reason === 'tool_use' ? 'end_turn' : reason)

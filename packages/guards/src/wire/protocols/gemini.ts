@@ -4,7 +4,7 @@ import { fields, set, text, type Fields } from '../../../../sdk/src/integrations
 import type { ModelResult } from '../../../../sdk/src/integrations/model-call.ts'
 import type { Collector } from '../../../../sdk/src/integrations/model-stream.ts'
 import type { Message } from '../../../../sdk/src/integrations/messages.ts'
-import type { Protocol } from './protocol.ts'
+import { listOf, type Protocol } from './protocol.ts'
 
 const MODEL = /\/models\/([^/:]+):/
 
@@ -30,15 +30,34 @@ export const GEMINI: Protocol = {
   },
   result: (answer) => resultOf(answer['modelVersion'], answer['usageMetadata'], candidatesOf(answer), blockIn(answer)),
   stream: () => new GeminiStream(),
+  refusing: {
+    holds: (event) => candidatesOf(event).some(({ parts }) => parts.some((part) => callIn(part) !== undefined)),
+    whole: (answer, refusals) => replaced(answer, refusals, new Map()),
+    stream(refusals) {
+      const places = new Map<unknown, number>()
+      return (event) => [replaced(event, refusals, places)]
+    },
+  },
+}
+
+const callIn = (part: Fields): unknown => part['functionCall'] ?? part['function_call']
+
+function replaced(answer: Fields, refusals: ReadonlyMap<string, string>, places: Map<unknown, number>): Fields {
+  const candidates = listOf(answer['candidates']).map((candidate) => {
+    const content = fields(candidate['content'])
+    const parts = listOf(content['parts']).map((part) => {
+      const [call] = callsOf([part], places)
+      const refusal = call && refusals.get(call.id)
+      return refusal === undefined ? part : { text: refusal }
+    })
+    return content['parts'] === undefined ? candidate : { ...candidate, content: { ...content, parts } }
+  })
+  return { ...answer, candidates }
 }
 
 interface Candidate {
   readonly parts: readonly Fields[]
   readonly finishReason: unknown
-}
-
-function listOf(given: unknown): Fields[] {
-  return Array.isArray(given) ? given.map(fields) : []
 }
 
 function candidatesOf(answer: Fields): Candidate[] {
@@ -73,10 +92,9 @@ interface GeminiCall {
 }
 
 /** Older models give their calls no ids: the name and its place in the turn do. */
-function callsOf(parts: readonly Fields[]): GeminiCall[] {
-  const places = new Map<unknown, number>()
+function callsOf(parts: readonly Fields[], places = new Map<unknown, number>()): GeminiCall[] {
   return parts.flatMap((part) => {
-    const call = part['functionCall'] ?? part['function_call']
+    const call = callIn(part)
     if (call === undefined) return []
     const { id, name, args } = fields(call)
     const place = places.get(name) ?? 0

@@ -1,4 +1,63 @@
+import { fields, text, type Fields } from '../../../../sdk/src/integrations/host.ts'
 import { CHAT } from '../../../../sdk/src/integrations/openai-methods.ts'
-import type { Protocol } from './protocol.ts'
+import { callKey, listOf, type Protocol } from './protocol.ts'
 
-export const OPENAI_CHAT: Protocol = { ...CHAT, name: 'openai-chat' }
+export const OPENAI_CHAT: Protocol = {
+  ...CHAT,
+  name: 'openai-chat',
+  refusing: {
+    holds: ({ choices }) => listOf(choices).some(({ delta }) => listOf(fields(delta)['tool_calls']).length > 0),
+    whole: (answer, refusals) => ({
+      ...answer,
+      choices: listOf(answer['choices']).map((choice) => wholeChoice(choice, refusals)),
+    }),
+    stream(refusals) {
+      const choices = new Map<unknown, StreamedChoice>()
+      return (event) => {
+        if (event['choices'] === undefined) return undefined
+        return [{ ...event, choices: listOf(event['choices']).map((choice) => pieceOf(choices, choice, refusals)) }]
+      }
+    },
+  },
+}
+
+const keyIn = (call: Fields): string => callKey(call['id'], fields(call['function'])['name'])
+
+function wholeChoice(choice: Fields, refusals: ReadonlyMap<string, string>): Fields {
+  const { tool_calls: given, ...message } = fields(choice['message'])
+  const calls = listOf(given)
+  const kept = calls.filter((call) => !refusals.has(keyIn(call)))
+  if (kept.length === calls.length) return choice
+  const texts = calls.flatMap((call) => refusals.get(keyIn(call)) ?? [])
+  const content = [text(message['content']), ...texts].filter(Boolean).join('\n')
+  const own = { ...message, content, ...(kept.length > 0 && { tool_calls: kept }) }
+  return { ...choice, message: own, ...(kept.length === 0 && { finish_reason: 'stop' }) }
+}
+
+interface StreamedChoice {
+  /** The new index of a call by the one that it had; undefined: it is refused. */
+  readonly indexes: Map<unknown, number | undefined>
+  kept: number
+}
+
+/** Calls that follow a refused one move up: clients keep them in a list. */
+function pieceOf(choices: Map<unknown, StreamedChoice>, choice: Fields, refusals: ReadonlyMap<string, string>): Fields {
+  const streamed = choices.get(choice['index']) ?? { indexes: new Map(), kept: 0 }
+  choices.set(choice['index'], streamed)
+  const { tool_calls: given, ...delta } = fields(choice['delta'])
+  const texts: unknown[] = [text(delta['content'])]
+  const calls = listOf(given).flatMap((call) => {
+    const { index } = call
+    if (!streamed.indexes.has(index)) {
+      const refusal = refusals.get(keyIn(call))
+      if (refusal !== undefined) texts.push(`${refusal}\n`)
+      streamed.indexes.set(index, refusal === undefined ? streamed.kept++ : undefined)
+    }
+    const moved = streamed.indexes.get(index)
+    return moved === undefined ? [] : [{ ...call, index: moved }]
+  })
+  const said = texts.filter(Boolean).join('')
+  const own = { ...delta, ...(said !== '' && { content: said }), ...(calls.length > 0 && { tool_calls: calls }) }
+  const isLast = choice['finish_reason'] === 'tool_calls' && streamed.kept === 0 && streamed.indexes.size > 0
+  return { ...choice, delta: own, ...(isLast && { finish_reason: 'stop' }) }
+}

@@ -1,10 +1,67 @@
-import { fields, text } from '../../../../sdk/src/integrations/host.ts'
+import { fields, text, type Fields } from '../../../../sdk/src/integrations/host.ts'
 import { RESPONSES } from '../../../../sdk/src/integrations/openai-methods.ts'
-import type { Protocol } from './protocol.ts'
+import { callKey, listOf, type Protocol } from './protocol.ts'
 
 export const OPENAI_RESPONSES: Protocol = {
   ...RESPONSES,
   name: 'openai-responses',
   continues: ({ previous_response_id: id, conversation }) =>
     text(id) ?? text(conversation) ?? text(fields(conversation)['id']),
+  refusing: {
+    holds: ({ type, item }) => String(type).startsWith('response.output_item.') && isCall(fields(item)),
+    whole: (answer, refusals) => ({
+      ...answer,
+      output: listOf(answer['output']).map((item) => {
+        const refusal = isCall(item) ? refusals.get(keyIn(item)) : undefined
+        return refusal === undefined ? item : messageItem(item, refusal)
+      }),
+    }),
+    stream(refusals) {
+      const refused = new Map<unknown, string>()
+      return (event) => {
+        const { type, output_index: index } = event
+        const item = fields(event['item'])
+        const refusal = isCall(item) ? refusals.get(keyIn(item)) : undefined
+        if (type === 'response.output_item.added' && refusal !== undefined) {
+          refused.set(index, refusal)
+          return begun(event, item, refusal)
+        }
+        if (type === 'response.output_item.done' && refusal !== undefined)
+          return [{ ...event, item: messageItem(item, refusal) }]
+        if (/_(?:arguments|input)\.(?:delta|done)$/.test(String(type)) && refused.has(index)) return []
+        if (!/^response\.(?:completed|incomplete)$/.test(String(type)) || refusals.size === 0) return undefined
+        return [{ ...event, response: OPENAI_RESPONSES.refusing?.whole(fields(event['response']), refusals) }]
+      }
+    },
+  },
+}
+
+const isCall = ({ type }: Fields): boolean => type === 'function_call' || type === 'custom_tool_call'
+
+const keyIn = (item: Fields): string => callKey(item['call_id'] ?? item['id'], item['name'])
+
+const partOf = (refusal: string): Fields => ({ type: 'output_text', text: refusal, annotations: [] })
+
+function messageItem({ id }: Fields, refusal: string): Fields {
+  return {
+    type: 'message',
+    id: `msg_${String(id)}`,
+    status: 'completed',
+    role: 'assistant',
+    content: [partOf(refusal)],
+  }
+}
+
+/** The events of a text that begins in place of the call. */
+function begun(event: Fields, item: Fields, refusal: string): Fields[] {
+  const whole = messageItem(item, refusal)
+  const at = { item_id: whole['id'], output_index: event['output_index'], content_index: 0 }
+  const part = partOf(refusal)
+  return [
+    { ...event, item: { ...whole, status: 'in_progress', content: [] } },
+    { type: 'response.content_part.added', ...at, part: { ...part, text: '' } },
+    { type: 'response.output_text.delta', ...at, delta: refusal, logprobs: [] },
+    { type: 'response.output_text.done', ...at, text: refusal, logprobs: [] },
+    { type: 'response.content_part.done', ...at, part },
+  ]
 }

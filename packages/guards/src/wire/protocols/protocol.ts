@@ -1,6 +1,6 @@
 /** What requests to models and their answers say. */
 import type { Method } from '../../../../sdk/src/integrations/client.ts'
-import type { Fields } from '../../../../sdk/src/integrations/host.ts'
+import { fields, type Fields } from '../../../../sdk/src/integrations/host.ts'
 import type { ModelRequest } from '../../../../sdk/src/integrations/model-call.ts'
 
 export interface Protocol extends Pick<Method, 'result' | 'stream'> {
@@ -15,12 +15,20 @@ export interface Protocol extends Pick<Method, 'result' | 'stream'> {
   readonly refusing?: Refusing
 }
 
-/** Replaces calls of tools in an answer by texts, whole or streamed. */
+/** Replaces calls of tools in an answer by texts. `refusals`: by `callKey`. */
 export interface Refusing {
-  /** The same answer without the calls whose ids `refusals` has. */
   whole(answer: Fields, refusals: ReadonlyMap<string, string>): Fields
-  /** The same for the events of a stream that have not been sent yet. */
-  events(events: readonly Fields[], refusals: ReadonlyMap<string, string>): Fields[]
-  /** Whether the event begins or goes on with a call: nothing after it is sent before the call is judged. */
+  /** For the events of one stream: what stands in place of each. Undefined: the event itself. */
+  stream(refusals: ReadonlyMap<string, string>): (event: Fields) => Fields[] | undefined
+  /** Whether the event begins a call: nothing from it on is sent before the calls are judged. */
   holds(event: Fields): boolean
+}
+
+/** Some servers give their calls no ids. */
+export function callKey(id: unknown, name: unknown): string {
+  return typeof id === 'string' && id !== '' ? id : String(name)
+}
+
+export function listOf(given: unknown): Fields[] {
+  return Array.isArray(given) ? (given as unknown[]).map(fields) : []
 }

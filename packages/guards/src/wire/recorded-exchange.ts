@@ -1,0 +1,213 @@
+/** One request and its answer, as they are recorded, and judged where the proxy guards. */
+import type { IncomingHttpHeaders } from 'node:http'
+import type { Tacho } from '@tacho/sdk'
+import { coreOf } from '../../../sdk/src/border.ts'
+import type { Asked } from '../../../sdk/src/core.ts'
+import type { Context } from '../../../sdk/src/recording/context.ts'
+import { askedCalls } from '../../../sdk/src/integrations/asked-calls.ts'
+import { fields } from '../../../sdk/src/integrations/host.ts'
+import type { Message } from '../../../sdk/src/integrations/messages.ts'
+import { ModelCall, type ModelRequest, type ModelResult } from '../../../sdk/src/integrations/model-call.ts'
+import { guardAnswer } from './answer-guard.ts'
+import { Decoding } from './body-copy.ts'
+import { textIn, type Conversation, type Conversations, type OpenCall } from './conversations.ts'
+import { AnswerReader, errorIn, parsedOr } from './protocols.ts'
+import { callKey, type Protocol } from './protocols/protocol.ts'
+import type { Editor, Observer, WireRequest } from './proxy.ts'
+
+/** What one exchange needs of the recording of its program. */
+export interface Recording {
+  readonly tacho: Tacho
+  readonly isGuarding: boolean
+  readonly conversations: Conversations
+  /** No answer is still read. */
+  readonly isSettled: boolean
+  settled(): Promise<void>
+  ending(read: Promise<unknown>): void
+  results(conversation: Conversation, added: readonly Message[], failed: ReadonlySet<string>): void
+  /** Why the program must not get the call. Undefined: it may. */
+  judge(
+    call: Asked,
+    context: Context | undefined,
+    open: OpenCall | undefined,
+    signal: AbortSignal,
+  ): Promise<string | undefined>
+}
+
+export class RecordedExchange implements Observer {
+  readonly #recorder: Recording
+  readonly #protocol: Protocol
+  readonly #request: WireRequest
+  /** What happens while earlier answers are still read. */
+  #waiting: (() => void)[] | undefined
+  #isAsked = false
+  #asking: ModelRequest = {}
+  #call: ModelCall | undefined
+  #conversation: Conversation | undefined
+  #reader: AnswerReader | undefined
+  #decoding: Decoding | undefined
+  #status = 0
+  #headers: IncomingHttpHeaders = {}
+  #read: Promise<ModelResult> | undefined
+  /** An SDK records the program: this only guards. */
+  readonly #isSilent: boolean
+  readonly editor: Editor | undefined
+
+  constructor(recorder: Recording, protocol: Protocol, request: WireRequest, isSilent: boolean) {
+    this.#recorder = recorder
+    this.#protocol = protocol
+    this.#request = request
+    this.#isSilent = isSilent
+    const { refusing } = protocol
+    this.editor = recorder.isGuarding ? refusing && guardAnswer(refusing, (signal) => this.#judge(signal)) : undefined
+  }
+
+  asked(body: Buffer | undefined): void {
+    if (this.#isAsked) return
+    this.#isAsked = true
+    if (this.#recorder.isSettled) return this.#begin(body)
+    this.#waiting = []
+    void this.#recorder.settled().then(() => {
+      const waiting = this.#waiting ?? []
+      this.#waiting = undefined
+      this.#begin(body)
+      for (const act of waiting) act()
+    })
+  }
+
+  answered(status: number, headers: IncomingHttpHeaders): void {
+    // An upstream may answer before it has the whole request.
+    this.asked(undefined)
+    this.#when(() => {
+      this.#status = status
+      this.#headers = headers
+      this.#reader = new AnswerReader(this.#protocol, headers['content-type'], (isPiece) => {
+        this.#call?.touch()
+        if (isPiece) this.#call?.token()
+      })
+      this.#decoding = new Decoding(headers['content-encoding'], (bytes) => this.#reader?.add(bytes))
+      const reader = this.#reader
+      if (status < 300) this.#call?.reads(() => reader.result())
+    })
+  }
+
+  piece(bytes: Buffer): void {
+    this.#when(() => this.#decoding?.add(bytes))
+  }
+
+  ended(how: 'whole' | 'left' | 'broken', why?: string): void {
+    this.asked(undefined)
+    this.#when(() => {
+      if (this.#decoding) this.#recorder.ending(this.#end(how, why))
+      else this.#without(how, why)
+    })
+  }
+
+  #when(act: () => void): void {
+    if (this.#waiting) this.#waiting.push(act)
+    else act()
+  }
+
+  #begin(body: Buffer | undefined): void {
+    if (this.#isSilent) return
+    const { tacho, conversations } = this.#recorder
+    const given = fields(body && parsedOr(body.toString(), undefined))
+    const { provider: _, ...asked } = this.#protocol.request(given, this.#request.path)
+    const request = {
+      ...asked,
+      provider: providerOf(this.#request.route),
+      ...(body === undefined && { messages: '[too large]' }),
+    }
+    const messages = (Array.isArray(request.messages) ? request.messages : []) as Message[]
+    const tools = Array.isArray(request.tools) ? (request.tools as string[]) : undefined
+    const continues = this.#protocol.continues?.(given)
+    const { conversation, added } = conversations.place({ messages, tools, continues })
+    this.#conversation = conversation
+    const { run } = conversation
+    this.#recorder.results(conversation, added, this.#protocol.failedCalls?.(given) ?? new Set())
+    for (const { role, content } of added) if (role === 'user' && textIn(content) !== '') run.userInput(textIn(content))
+    const parent = run.within(() => coreOf(tacho).context.getStore())
+    this.#asking = request
+    this.#call = new ModelCall(tacho, () => request, { parent })
+  }
+
+  /** Once: a guard records the model call before it judges. */
+  #end(how: 'whole' | 'left' | 'broken', why?: string): Promise<ModelResult> {
+    return (this.#read ??= this.#readToEnd(how, why))
+  }
+
+  async #readToEnd(how: 'whole' | 'left' | 'broken', why: string | undefined): Promise<ModelResult> {
+    const isRead = (await this.#decoding?.end()) ?? false
+    const [call, reader, conversation] = [this.#call, this.#reader, this.#conversation]
+    const result = reader?.readResult(isRead) ?? {}
+    if (!call || !reader || !conversation) return result
+    const { conversations } = this.#recorder
+    // A tape answers with the same bytes.
+    const wire = { protocol: this.#protocol.name, status: this.#status, ...reader.raw }
+    call.complete(() => ({ ...this.#asking, wire }))
+    const error = this.#errorOf(how, why)
+    if (error !== undefined) {
+      call.fail(error, () => result)
+      conversations.failed(conversation)
+      return result
+    }
+    if (how === 'left' && !reader.isComplete) call.abort(() => result)
+    else call.end(() => result)
+    conversations.answered(conversation, openCalls(result, call), reader.answerId)
+    return result
+  }
+
+  async #judge(signal: AbortSignal): Promise<ReadonlyMap<string, string>> {
+    // Also if earlier answers are still read.
+    await this.#recorder.settled()
+    const { asked, finishReason } = await this.#end('whole')
+    const refusals = new Map<string, string>()
+    const judged = askedCalls(asked, finishReason).map(async (call) => {
+      const key = callKey(call.id, call.name)
+      const open = call.id === undefined ? undefined : this.#conversation?.calls.get(call.id)
+      const why = await this.#recorder.judge(call, this.#call?.context, open, signal)
+      if (why === undefined) return
+      refusals.set(key, why)
+      if (call.id !== undefined) this.#conversation?.calls.delete(call.id)
+    })
+    await Promise.all(judged)
+    return refusals
+  }
+
+  #errorOf(how: 'whole' | 'left' | 'broken', why: string | undefined): unknown {
+    const { error, whole } = { error: this.#reader?.error, whole: () => this.#reader?.whole() }
+    const retryAfter = this.#headers['retry-after']
+    if (this.#status >= 300)
+      return { ...errorIn(whole(), this.#status), ...(retryAfter !== undefined && { retryAfter }) }
+    if (error !== undefined) return errorIn({ error }, this.#status)
+    return how === 'broken' ? { message: 'The answer of the model broke.', code: why } : undefined
+  }
+
+  /** No answer came. */
+  #without(how: 'whole' | 'left' | 'broken', why: string | undefined): void {
+    if (how === 'left') this.#call?.abort()
+    else this.#call?.fail({ message: 'The model gave no answer.', code: why })
+    if (this.#conversation) this.#recorder.conversations.failed(this.#conversation)
+  }
+}
+
+function openCalls({ asked, finishReason }: ModelResult, { context }: ModelCall): OpenCall[] {
+  return askedCalls(asked, finishReason).flatMap(({ id, name, raw, problem }) => {
+    if (id === undefined) return []
+    return [
+      { id, name, raw, input: inputOf(raw), askedAt: Date.now(), context, isFaulty: problem !== undefined, judged: {} },
+    ]
+  })
+}
+
+/** Of a call whose arguments can be read; else their text. */
+export function inputOf(raw: string | undefined): unknown {
+  return raw === undefined || raw === '' ? {} : parsedOr(raw, raw)
+}
+
+const PROVIDERS = new Map([
+  ['gemini', 'google'],
+  ['azure', 'azure'],
+])
+
+const providerOf = (route: string): string => PROVIDERS.get(route) ?? route
