@@ -126,6 +126,10 @@ export const COMMANDS: Record<string, Entry> = {
     about: 'run a program and record its model calls and tools, in any language',
     load: async () => (await import('./record/record-command.ts')).addRecord,
   },
+  gateway: {
+    about: 'record and guard the model calls of a team behind one address',
+    load: async () => (await import('./record/gateway.ts')).addGateway,
+  },
   hook: {
     about: 'record and guard Claude Code and Codex',
     load: async () => (await import('./record/hook.ts')).addHook,

@@ -10,6 +10,9 @@ import { AGENT_NAMES, isAgentName } from './agents.ts'
 import { allowPlainCall } from './plain-calls.ts'
 import { readRecord } from './record.ts'
 
+// `tacho record` goes on recording the agent: a hook knows its tools, not its model.
+delete process.env['TACHO_RECORDED_BY']
+
 const RECORD_BYTES_MAX = 20 * 1_048_576
 /** The agent writes the record at once. */
 const RECORD_MS = 10_000

@@ -36,6 +36,8 @@ export async function guardServer({
   output,
 }: GuardOptions): Promise<number> {
   const state = openState(account)
+  // `tacho record` goes on recording the client.
+  delete process.env['TACHO_RECORDED_BY']
   const tacho = new Tacho({
     apiKey: account.apiKey,
     baseUrl: account.url,

@@ -9,8 +9,6 @@ interface ClientVariable {
   readonly route: string
   /** Where the client goes without the variable. Null: it is set only if the user has set it. */
   readonly byDefault: string | null
-  /** Of clients that read the host alone, without `http://`. */
-  readonly mayLackScheme?: true
 }
 
 const OPENAI = 'https://api.openai.com/v1'
@@ -25,7 +23,7 @@ export const CLIENT_VARIABLES: readonly ClientVariable[] = [
   { name: 'ANTHROPIC_API_BASE', route: 'anthropic', byDefault: ANTHROPIC },
   { name: 'GOOGLE_GEMINI_BASE_URL', route: 'gemini', byDefault: GEMINI },
   { name: 'GEMINI_API_BASE', route: 'gemini', byDefault: GEMINI },
-  { name: 'OLLAMA_HOST', route: 'ollama', byDefault: OLLAMA, mayLackScheme: true },
+  { name: 'OLLAMA_HOST', route: 'ollama', byDefault: OLLAMA },
   { name: 'OLLAMA_API_BASE', route: 'ollama', byDefault: OLLAMA },
   { name: 'OLLAMA_BASE_URL', route: 'ollama', byDefault: null },
   { name: 'AZURE_OPENAI_ENDPOINT', route: 'azure', byDefault: null },
@@ -52,13 +50,14 @@ export function redirected(base: string, given: Variables): Redirected {
   const variables: Record<string, string> = {}
   const routes = new Map<string, URL>()
   const unreadable: string[] = []
-  for (const { name, route, byDefault, mayLackScheme } of CLIENT_VARIABLES) {
+  for (const { name, route, byDefault } of CLIENT_VARIABLES) {
     const own = given[name] || undefined
     const address = own ?? sameRoute(given, route) ?? byDefault
     if (address === null) continue
-    const url = URL.parse(mayLackScheme && !address.includes('://') ? `http://${address}` : address)
+    // Ollama takes a host alone.
+    const url = URL.parse(route === 'ollama' && !address.includes('://') ? `http://${address}` : address)
     if (url === null || !/^https?:$/.test(url.protocol)) {
-      unreadable.push(name)
+      if (own !== undefined) unreadable.push(name)
       continue
     }
     // Two variables may lead to two addresses.

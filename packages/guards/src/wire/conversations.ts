@@ -40,6 +40,7 @@ export interface Conversation {
   readonly hasTools: boolean
   /** Requests without an answer. */
   asking: number
+  touchedAt: number
   requests: number
   hasFailed: boolean
 }
@@ -66,13 +67,16 @@ const PROMPT_CHARS_MIN = 12
 
 export class Conversations {
   readonly #open: OpenRun
+  readonly #isShared: boolean
   readonly all = new Set<Conversation>()
   /** By what they said so far. */
   readonly #states = new Map<string, Conversation[]>()
   readonly #answers = new Map<string, Conversation>()
 
-  constructor(open: OpenRun) {
+  /** @param isShared several programs have these conversations: each is a run of its own. */
+  constructor(open: OpenRun, isShared = false) {
     this.#open = open
+    this.#isShared = isShared
   }
 
   place(asked: Asked): Place {
@@ -86,6 +90,7 @@ export class Conversations {
     const { conversation, from } = known ?? { conversation: undefined, from: 0 }
     const placed = conversation ?? this.#begin(asked, said, kind)
     placed.asking++
+    placed.touchedAt = Date.now()
     placed.requests++
     placed.hasFailed = false
     const last = states.at(-1)
@@ -106,6 +111,7 @@ export class Conversations {
   /** @param answerId by which a later request may name it. */
   answered(conversation: Conversation, calls: readonly OpenCall[], answerId: string | undefined): void {
     conversation.asking--
+    conversation.touchedAt = Date.now()
     for (const call of calls) put(conversation.calls, call.id, call, 1_000)
     if (answerId !== undefined) put(this.#answers, answerId, conversation, STATES_MAX)
   }
@@ -156,7 +162,7 @@ export class Conversations {
         (one.asking > 0 && !(hasTools && one.isMain && !one.hasTools && one.requests === 1)) ||
         (one.calls.size > 0 && hasTools && one.kind !== kind),
     )
-    const isMain = parent === undefined && !isBeside
+    const isMain = parent === undefined && !isBeside && !this.#isShared
     const conversation: Conversation = {
       run: this.#open(parent, isMain),
       isMain,
@@ -165,6 +171,7 @@ export class Conversations {
       kind,
       hasTools,
       asking: 0,
+      touchedAt: 0,
       requests: 0,
       hasFailed: false,
     }
@@ -187,7 +194,7 @@ export class Conversations {
     const isFree = ({ conversation, call }: { conversation: Conversation; call: OpenCall }) =>
       this.childrenOf(conversation, call.id).length === 0
     const exact = open.filter(isExact)
-    return exact.find(isFree) ?? exact[0] ?? open.find(isPart)
+    return exact.find(isFree) ?? exact[0] ?? (this.#isShared ? undefined : open.find(isPart))
   }
 }
 

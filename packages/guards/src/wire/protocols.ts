@@ -49,6 +49,7 @@ export class AnswerReader {
   #raw = ''
   #chars = 0
   #answerId: string | undefined
+  #isOver = false
   /** In the stream, in place of an answer. */
   error: unknown
 
@@ -57,6 +58,11 @@ export class AnswerReader {
     this.#isStream = contentType?.includes('event-stream') ?? false
     this.#onEvent = onEvent
     if (this.#isStream) this.#collector = protocol.stream()
+  }
+
+  /** Nothing follows. Chat completions have their tokens after their last piece. */
+  get isOver(): boolean {
+    return this.#isOver || (this.isComplete && this.#protocol.name !== 'openai-chat')
   }
 
   get isComplete(): boolean {
@@ -87,6 +93,7 @@ export class AnswerReader {
   }
 
   #event(data: string): void {
+    this.#isOver ||= data.trim() === '[DONE]'
     const event = parsedOr(data, undefined)
     if (event === undefined) return
     const item = fields(event)

@@ -17,7 +17,7 @@ import {
   type Server,
   type ServerResponse,
 } from 'node:http'
-import type { AddressInfo, Socket } from 'node:net'
+import type { AddressInfo } from 'node:net'
 import type { Readable } from 'node:stream'
 import { BodyCopy } from './body-copy.ts'
 import { answerHeaders, requestHeaders } from './forwarded-headers.ts'
@@ -40,6 +40,10 @@ export interface Observer {
   asked(body: Buffer | undefined): void
   answered(status: number, headers: IncomingHttpHeaders): void
   piece(bytes: Buffer): void
+  /** Resolves when the answer so far is recorded. */
+  record(): Promise<unknown>
+  /** The answer says that it has ended. */
+  readonly isOver: boolean
   /** Its last call. `left`: the client did not wait; `broken`: the upstream failed. */
   ended(how: 'whole' | 'left' | 'broken', why?: string): void
 }
@@ -74,6 +78,10 @@ export interface Door {
   readonly completePath?: (route: string, path: string) => string
   readonly observe?: (request: WireRequest) => Observer | undefined
   readonly answerer?: Answerer | undefined
+  /** The client gets the end of an answer when it is recorded. */
+  readonly isDurable?: boolean
+  /** The request is over. */
+  readonly leave?: () => void
 }
 
 export interface ProxyOptions {
@@ -97,11 +105,6 @@ export async function startProxy({ enter, host = '127.0.0.1', port = 0 }: ProxyO
   const settings = { keepAliveTimeout: 65_000, requestTimeout: 0, maxHeaderSize: HEADER_BYTES_MAX }
   const server = createServer(settings, (request, response) => {
     pass(enter, upstream, request, response).catch(() => response.destroy())
-  })
-  // A WebSocket is no answer that can be read: clients fall back to HTTP.
-  server.on('upgrade', (_request: IncomingMessage, socket: Socket) => {
-    socket.on('error', () => socket.destroy())
-    socket.end('HTTP/1.1 404 Not Found\r\ncontent-length: 0\r\nconnection: close\r\n\r\n')
   })
   server.listen(port, host)
   await once(server, 'listening')
@@ -138,22 +141,39 @@ async function pass(
 ): Promise<void> {
   request.on('error', () => undefined)
   response.on('error', () => undefined)
+  // What a WebSocket carries is not recorded; Codex goes on without one. Java offers h2c in the same header.
+  if (request.headers.upgrade?.toLowerCase() === 'websocket') return refuse(response, 426, 'No WebSocket here.')
   const [, key = '', route = '', path = '/'] = PATH.exec(request.url ?? '') ?? []
   const door = key === '' ? 404 : await enter(key, request.headers)
-  if (typeof door === 'number')
-    return refuse(response, door, door === 404 ? 'There is nothing here.' : 'The key is not accepted.')
+  if (typeof door === 'number') return refuse(response, door, REFUSALS.get(door) ?? 'There is nothing here.')
   const target = door.routes.get(route)
+  if (!target) door.leave?.()
   if (!target) return refuse(response, 404, 'No model has this address.')
   const whole = door.completePath?.(route, path) ?? path
   const asked: WireRequest = { method: request.method ?? 'GET', route, path: whole, headers: request.headers }
-  await new Exchange(door, upstream, target, asked, request, response).run()
+  try {
+    await new Exchange(door, upstream, target, asked, request, response).run()
+  } finally {
+    door.leave?.()
+  }
 }
+
+const REFUSALS = new Map([
+  [401, 'This is no valid key of Tacho.'],
+  [403, 'The key of Tacho may not read policies, so nothing can be guarded.'],
+  [429, 'Too many requests of this key are under way.'],
+  [503, 'The gateway is busy.'],
+])
 
 /** In the shape of all providers, which clients read as a message. */
 function refuse(response: ServerResponse, status: number, message: string): void {
   if (response.headersSent || response.destroyed) return void response.destroy()
   const body = JSON.stringify({ type: 'error', error: { type: 'tacho_proxy', code: 'tacho_proxy', message } })
-  response.writeHead(status, { 'content-type': 'application/json', 'content-length': Buffer.byteLength(body) })
+  response.writeHead(status, {
+    'content-type': 'application/json',
+    'content-length': Buffer.byteLength(body),
+    ...((status === 429 || status === 503) && { 'retry-after': '1' }),
+  })
   response.end(body)
 }
 
@@ -263,10 +283,16 @@ class Exchange {
     this.#response.writeHead(status, answer.statusMessage, answerHeaders(answer, editor !== undefined))
     this.#response.flushHeaders()
     const pieces = this.#observed(answer)
+    const { isDurable = false } = this.#door
+    const record = () => (isDurable ? this.#observer?.record().catch(() => undefined) : undefined)
+    let left = Number(answer.headers['content-length'] ?? NaN)
     for await (const piece of editor ? editor.edit(pieces, { status, headers: answer.headers }, signal) : pieces) {
+      left -= piece.length
+      if (left <= 0 || this.#observer?.isOver) await record()
       await writePiece(this.#response, piece)
     }
     if (!answer.complete) throw Object.assign(new Error('The answer broke.'), { code: 'ECONNRESET' })
+    await record()
     if (answer.rawTrailers.length > 0) this.#response.addTrailers(answer.trailers as Record<string, string>)
     this.#response.end()
   }

@@ -8,7 +8,7 @@ import { openState, type Account } from '../state.ts'
 import { completePath, redirected } from './clients.ts'
 import { isSecret, startProxy, type Door } from './proxy.ts'
 import { runCommand, type CommandEnd } from './run-command.ts'
-import { WireRecorder, type GuardSettings, type WireNames } from './wire-recorder.ts'
+import { WIRE_KEYS, WireRecorder, type GuardSettings, type WireNames } from './wire-recorder.ts'
 
 export interface ProgramOptions {
   readonly account: Account
@@ -64,9 +64,6 @@ export async function recordProgram({ account, words, names, capture, guard, war
     rmSync(folder, { recursive: true, force: true })
   }
 }
-
-/** Kept in metadata-only mode too. */
-export const WIRE_KEYS = ['recordedBy', 'parentRunId', 'runId', 'exitCode', 'signal']
 
 /** A person or a supervisor that stops a program has not seen it fail. */
 function outcomeOf({ code, isStopped }: CommandEnd): Outcome {

@@ -91,6 +91,15 @@ export class RecordedExchange implements Observer {
     })
   }
 
+  get isOver(): boolean {
+    return this.#reader?.isOver ?? false
+  }
+
+  async record(): Promise<void> {
+    await this.#recorder.settled()
+    await this.#end('whole')
+  }
+
   piece(bytes: Buffer): void {
     this.#when(() => this.#decoding?.add(bytes))
   }

@@ -11,6 +11,9 @@ import { protocolOf } from './protocols.ts'
 import type { Observer, WireRequest } from './proxy.ts'
 import { inputOf, RecordedExchange, type Recording } from './recorded-exchange.ts'
 
+/** Kept in metadata-only mode too. */
+export const WIRE_KEYS = ['recordedBy', 'parentRunId', 'runId', 'exitCode', 'signal']
+
 export interface WireNames {
   readonly agentName: string
   readonly agentId?: string | undefined
@@ -25,6 +28,8 @@ export interface GuardSettings {
 }
 
 interface WireOptions {
+  /** Several programs are behind the proxy: no run is theirs together. */
+  readonly isShared?: boolean
   /** An SDK records the program. */
   readonly isElsewhere?: () => boolean
   /** Policies decide what an answer asks for, before the program gets it. */
@@ -36,18 +41,24 @@ export class WireRecorder implements Recording {
   readonly #guard: GuardSettings | undefined
   readonly #refusals = new Refusals()
   readonly #names: WireNames
+  readonly #isShared: boolean
   readonly #isElsewhere: () => boolean
   readonly conversations: Conversations
   #main: Run | undefined
   /** Answers that are read to their end. */
   readonly #ending = new Set<Promise<void>>()
 
-  constructor(tacho: Tacho, names: WireNames, { isElsewhere = () => false, guard }: WireOptions = {}) {
+  constructor(
+    tacho: Tacho,
+    names: WireNames,
+    { isElsewhere = () => false, guard, isShared = false }: WireOptions = {},
+  ) {
     this.tacho = tacho
     this.#guard = guard
     this.#names = names
     this.#isElsewhere = isElsewhere
-    this.conversations = new Conversations((...given) => this.#open(...given))
+    this.conversations = new Conversations((...given) => this.#open(...given), isShared)
+    this.#isShared = isShared
   }
 
   get isGuarding(): boolean {
@@ -106,7 +117,15 @@ export class WireRecorder implements Recording {
     await this.settled()
     for (const conversation of this.conversations.all) if (!conversation.isMain) this.#endOwn(conversation, outcome)
     // The SDK in the program says how its own run ended.
-    if (this.#main || !this.#isElsewhere()) this.main.end(outcome, facts)
+    if (this.#main || !(this.#isShared || this.#isElsewhere())) this.main.end(outcome, facts)
+  }
+
+  /** Of several programs: conversations that nobody went on with since then are over. @returns whether any is left. */
+  endIdle(since: number): boolean {
+    for (const conversation of this.conversations.all) {
+      if (conversation.asking === 0 && conversation.touchedAt < since) this.#endOwn(conversation, 'COMPLETED')
+    }
+    return this.conversations.all.size > 0
   }
 
   async settled(): Promise<void> {
@@ -167,7 +186,7 @@ export class WireRecorder implements Recording {
   #open(...[parent, isMain]: Parameters<OpenRun>): Run {
     if (isMain) return this.main
     const { agentName, agentId } = this.#names
-    const { sessionId = this.main.runId } = this.#names
+    const sessionId = this.#names.sessionId ?? (this.#isShared ? undefined : this.main.runId)
     const to = parent ? nameIn(parent.call) : agentName
     const run = this.tacho.startRun({
       agentName: to,

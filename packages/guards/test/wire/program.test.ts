@@ -27,7 +27,7 @@ after(async () => {
 })
 
 let count = 0
-function start(words: readonly string[], variables: Record<string, string> = {}) {
+function start(words: readonly string[], variables: Record<string, string> = {}, flags: readonly string[] = []) {
   const agent = `program-${count++}`
   const env = {
     ...process.env,
@@ -37,7 +37,7 @@ function start(words: readonly string[], variables: Record<string, string> = {})
     OPENAI_API_KEY: 'sk-live-secret',
     ...variables,
   }
-  const child = spawn(PROGRAM, ['record', '--agent', agent, '--', ...words], { env })
+  const child = spawn(PROGRAM, ['record', '--agent', agent, ...flags, '--', ...words], { env })
   const output = { stdout: '', stderr: '' }
   child.stdout.on('data', (piece: Buffer) => (output.stdout += piece.toString()))
   child.stderr.on('data', (piece: Buffer) => (output.stderr += piece.toString()))
@@ -98,4 +98,39 @@ test('a command that is not there is said so', async () => {
   const [code] = await ended
   assert.equal(code, 1)
   assert.match(output.stderr, /"no-such-command-here" cannot be started \(ENOENT\)/)
+})
+
+const SDK = fileURLToPath(new URL('../../../sdk/src/index.ts', import.meta.url))
+
+test('a program that opens a client of the SDK is recorded by it alone', async () => {
+  const script = `
+    import { Tacho } from ${JSON.stringify(SDK)}
+    const tacho = new Tacho({ agentName: 'its-own' })
+    await tacho.run(async (run) => {
+      const body = JSON.stringify({ model: 'gpt-5', messages: [{ role: 'user', content: 'Hi' }] })
+      const answer = await fetch(process.env.OPENAI_BASE_URL + '/chat/completions', { method: 'POST', body })
+      run.llmCall({ model: 'gpt-5', output: (await answer.json()).choices[0].message })
+    })
+    await tacho.shutdown()`
+  const { agent, output, ended } = start([process.execPath, '--input-type=module', '-e', script])
+  const [code] = await ended
+  assert.equal(code, 0, output.stderr)
+  const run = await runOf('its-own')
+  assert.equal(run.status, 'COMPLETED')
+  assert.equal(
+    (await server.runs()).some((one) => one.agent.name === agent),
+    false,
+  )
+})
+
+test('a guarded program gets a refusal in place of the call', async () => {
+  await server.deploy({ 'no-deletes': { condition: 'tool.name.startsWith("delete_")', action: 'BLOCK' } })
+  model.script = (_asked, response) =>
+    answerJson(response, chatAnswer(null, [{ id: 'c1', name: 'delete_all', args: '{}' }]))
+  const { agent, output, ended } = start(['sh', '-c', ASK], {}, ['--guard'])
+  await ended
+  assert.match(output.stdout, /"content":"The tool delete_all was not run/)
+  assert.doesNotMatch(output.stdout, /tool_calls":\[/)
+  const events = await server.events((await runOf(agent)).runId)
+  assert.equal(events.find(({ eventType }) => eventType === 'POLICY_DECISION')?.payload['action'], 'BLOCK')
 })

@@ -1,9 +1,12 @@
 /** What a client does when its process ends. process-end.ts says when. */
+import { appendFileSync } from 'node:fs'
+import process from 'node:process'
 import type { Diagnostics } from '../delivery/diagnostics.ts'
 import type { Failure } from '../delivery/ending.ts'
 import type { Settings } from '../options.ts'
 import { endRunsAtEnd } from '../delivery/process-end.ts'
 import type { FlushResult, Sender } from '../delivery/sender.ts'
+import { readSafely } from '../recording/json.ts'
 import { hint } from './deliver-now.ts'
 import { isHostOver } from './idle-host.ts'
 
@@ -22,6 +25,9 @@ interface Ended {
 /** The result makes it do nothing. */
 export function endWith(core: Ended, flush: (timeoutMs?: number) => Promise<FlushResult>): () => void {
   const { sender, settings, diagnostics, openRuns, heldCalls } = core
+  // `tacho record` leaves this program to its SDK.
+  const note = process.env['TACHO_RECORDED_BY']
+  if (note && settings.enabled) readSafely(() => appendFileSync(note, ''), undefined)
   /** A delivery was not completed in its time. */
   let isGivenUp = false
 

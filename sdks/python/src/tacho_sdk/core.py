@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import Any
 
 from .delivery import process_end
@@ -86,7 +88,10 @@ class Core:
         self.spool: Spool | None = None
         if not settings.enabled:
             self.sender.close("disabled")
-        elif settings.spool is not None:
+        elif note := os.environ.get("TACHO_RECORDED_BY"):
+            # `tacho record` leaves this program to its SDK.
+            read_safely(Path(note).touch, None)
+        if settings.enabled and settings.spool is not None:
             self.spool = Spool(settings.spool, 2 * settings.max_queued_bytes, self.ids, self.diagnostics)
             self.sender.keep_in(self.spool)
 

@@ -1,10 +1,13 @@
 import { fields, text, type Fields } from '../../../../sdk/src/integrations/host.ts'
+import type { ModelResult } from '../../../../sdk/src/integrations/model-call.ts'
+import type { Collector } from '../../../../sdk/src/integrations/model-stream.ts'
 import { RESPONSES } from '../../../../sdk/src/integrations/openai-methods.ts'
 import { callKey, listOf, type Protocol } from './protocol.ts'
 
 export const OPENAI_RESPONSES: Protocol = {
   ...RESPONSES,
   name: 'openai-responses',
+  stream: () => new ResponsesStream(),
   continues: ({ previous_response_id: id, conversation }) =>
     text(id) ?? text(conversation) ?? text(fields(conversation)['id']),
   refusing: {
@@ -65,3 +68,28 @@ function begun(event: Fields, item: Fields, refusal: string): Fields[] {
     { type: 'response.content_part.done', ...at, part },
   ]
 }
+
+/** Some servers send the items of an answer only one by one. */
+class ResponsesStream implements Collector {
+  readonly #stream = RESPONSES.stream()
+  readonly #items: Fields[] = []
+
+  get isComplete(): boolean {
+    return this.#stream.isComplete
+  }
+
+  add(event: Fields): boolean {
+    const response = fields(event['response'])
+    if (event['type'] === 'response.output_item.done' && this.#items.length < ITEMS_MAX)
+      this.#items.push(fields(event['item']))
+    const isBare =
+      /^response\.(?:completed|incomplete)$/.test(String(event['type'])) && listOf(response['output']).length === 0
+    return this.#stream.add(isBare ? { ...event, response: { ...response, output: this.#items } } : event)
+  }
+
+  result(): ModelResult {
+    return this.#stream.result()
+  }
+}
+
+const ITEMS_MAX = 1_000

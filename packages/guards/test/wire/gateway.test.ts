@@ -1,0 +1,119 @@
+/** `tacho gateway` before a real Tacho: keys, runs of each conversation, limits, a killed gateway, Tacho away. */
+import assert from 'node:assert/strict'
+import { spawn, type ChildProcess } from 'node:child_process'
+import { once } from 'node:events'
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import path from 'node:path'
+import { after, before, test } from 'node:test'
+import { fileURLToPath } from 'node:url'
+import OpenAI from 'openai'
+import { API_KEY } from '../../../cli/test/tacho.ts'
+import { eventually } from '../../../server/test/setup/eventually.ts'
+import { freePort } from '../../../server/test/setup/free-port.ts'
+import { startGuardedServer, type GuardedServer } from '../guarded-server.ts'
+import { answerJson, chatAnswer, startScriptedModel, type ScriptedModel } from './scripted-model.ts'
+
+const PROGRAM = fileURLToPath(new URL('../../../cli/bin/tacho', import.meta.url))
+
+let server: GuardedServer
+let model: ScriptedModel
+let directory: string
+const started: ChildProcess[] = []
+before(async () => {
+  directory = mkdtempSync(path.join(tmpdir(), 'tacho-gateway-'))
+  server = await startGuardedServer()
+  await server.deploy({ 'no-deletes': { condition: 'tool.name.startsWith("delete_")', action: 'BLOCK' } })
+  model = await startScriptedModel((_asked, response) => answerJson(response, chatAnswer('Hello.')))
+})
+after(async () => {
+  for (const child of started) child.kill('SIGKILL')
+  await Promise.all([server.stop(), model.close()])
+  rmSync(directory, { recursive: true, force: true })
+})
+
+async function start(args: readonly string[] = [], variables: Record<string, string> = {}) {
+  const port = await freePort()
+  const env = {
+    ...process.env,
+    ...server.variables,
+    TACHO_STATE_DIR: path.join(directory, 'state'),
+    OPENAI_BASE_URL: `${model.origin}/v1`,
+    ...variables,
+  }
+  // The program that the shell starts has its process id.
+  const child = spawn(PROGRAM, ['gateway', '--port', String(port), ...args], {
+    env,
+    stdio: ['ignore', 'pipe', 'inherit'],
+  })
+  started.push(child)
+  let output = ''
+  child.stdout.on('data', (piece: Buffer) => (output += piece.toString()))
+  await eventually(async () => output.includes('Listening on'), 'the gateway')
+  return { child, origin: `http://127.0.0.1:${port}` }
+}
+
+const clientOf = (origin: string, agent: string, key = API_KEY) =>
+  new OpenAI({
+    apiKey: 'sk-live',
+    baseURL: `${origin}/-/openai/v1`,
+    maxRetries: 0,
+    defaultHeaders: { 'x-tacho-key': key, 'x-tacho-agent': agent },
+  })
+
+const ask = (client: OpenAI, content: string) =>
+  client.chat.completions.create({ model: 'gpt-5', messages: [{ role: 'user', content }] })
+
+const runsOf = async (agent: string) => (await server.runs()).filter((run) => run.agent.name === agent)
+
+test('each conversation is a run of the key; a wrong key is refused, and no key of Tacho reaches the model', async () => {
+  const { origin, child } = await start()
+  const client = clientOf(origin, 'alice')
+  await Promise.all([ask(client, 'one'), ask(client, 'two')])
+  const wrong = await ask(clientOf(origin, 'eve', `tacho_${'x'.repeat(40)}`), 'three').catch((error: unknown) => error)
+  assert.equal((wrong as { status: number }).status, 401)
+  assert.equal(JSON.stringify(model.asked.map(({ rawHeaders }) => rawHeaders)).includes(API_KEY), false)
+  child.kill('SIGTERM')
+  await once(child, 'close')
+  const runs = await runsOf('alice')
+  assert.equal(runs.length, 2)
+  assert.deepEqual(new Set(runs.map(({ status }) => status)), new Set(['COMPLETED']))
+})
+
+test('a killed gateway has lost no answer that a client has: the next one delivers it', async () => {
+  const first = await start()
+  const client = clientOf(first.origin, 'killed')
+  const { choices } = await ask(client, 'remember me')
+  first.child.kill('SIGKILL')
+  assert.equal(choices[0]?.message.content, 'Hello.')
+  await once(first.child, 'close')
+  const refused = await ask(client, 'again').catch((error: unknown) => error)
+  assert.ok(refused instanceof OpenAI.APIConnectionError)
+  const second = await start()
+  await ask(clientOf(second.origin, 'next'), 'hello')
+  const [run] = await eventually(async () => {
+    const runs = await runsOf('killed')
+    return runs.length > 0 && runs
+  }, 'the run of the killed gateway')
+  const events = await server.events(run?.runId ?? '')
+  assert.deepEqual(
+    events.map(({ eventType }) => eventType),
+    ['USER_INPUT', 'LLM_CALL'],
+  )
+})
+
+test('without Tacho, requests of new keys pass too, and are recorded later', async () => {
+  const { origin } = await start([], { TACHO_URL: 'http://127.0.0.1:9' })
+  const { choices } = await ask(clientOf(origin, 'away'), 'hi')
+  assert.equal(choices[0]?.message.content, 'Hello.')
+})
+
+test('with --guard the policies of the key decide', async () => {
+  const { origin } = await start(['--guard'])
+  model.script = (_asked, response) =>
+    answerJson(response, chatAnswer(null, [{ id: 'c1', name: 'delete_all', args: '{}' }]))
+  const { choices } = await ask(clientOf(origin, 'guarded'), 'delete')
+  model.script = (_asked, response) => answerJson(response, chatAnswer('Hello.'))
+  assert.match(choices[0]?.message.content ?? '', /delete_all was not run/)
+  assert.equal(choices[0]?.message.tool_calls, undefined)
+})
