@@ -22,6 +22,7 @@ import { sdk } from './benchmarks/sdk.ts'
 import { searched } from './benchmarks/searched.ts'
 import { start } from './benchmarks/start.ts'
 import { stored } from './benchmarks/stored.ts'
+import { wire } from './benchmarks/wire.ts'
 import { workers } from './benchmarks/workers.ts'
 
 const ON_BOTH = [
@@ -49,6 +50,7 @@ export const BENCHMARKS: readonly Benchmark[] = [
   largeRun,
   start,
   hook,
+  wire,
   consolePages,
   runtimeConfig,
   policies,

@@ -91,11 +91,8 @@ test('a killed gateway has lost no answer that a client has: the next one delive
   assert.ok(refused instanceof OpenAI.APIConnectionError)
   const second = await start()
   await ask(clientOf(second.origin, 'next'), 'hello')
-  const [run] = await eventually(async () => {
-    const runs = await runsOf('killed')
-    return runs.length > 0 && runs
-  }, 'the run of the killed gateway')
-  const events = await server.events(run?.runId ?? '')
+  const run = await eventually(async () => (await runsOf('killed'))[0], 'the run of the killed gateway')
+  const events = await server.events(run.runId)
   assert.deepEqual(
     events.map(({ eventType }) => eventType),
     ['USER_INPUT', 'LLM_CALL'],
