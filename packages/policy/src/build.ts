@@ -1,9 +1,10 @@
 import { shownIn, TIMESTAMP_FIELDS, type Zone, zoneOf } from './clock.ts'
 import { FUNCTIONS, type Implementation, METHODS } from './functions.ts'
+import { NO_HISTORY } from './facts.ts'
 import { buildLoop } from './loops.ts'
 import { negate, not, OPERATORS } from './operators.ts'
 import { matches, patternOf } from './pattern.ts'
-import { dottedName, literalText, type Loop, loopOf, type Node, type NodeOf, sizeOf } from './syntax.ts'
+import { dottedName, literalText, type Loop, loopOf, type Node, type NodeOf, onlyToolOf, sizeOf } from './syntax.ts'
 import { Timestamp } from './time.ts'
 import { Failure, isList, isMap, noOverload, Refusal, type Step, TypeName, type Value } from './value.ts'
 import { VARIABLE_NAMES } from './variables.ts'
@@ -187,13 +188,18 @@ function buildLoopAt(node: NodeOf<'method'>, loop: Loop, names: Names): Step {
   const inside = new Map(names).set((variable as NodeOf<'name'>).name, place)
   return buildLoop({
     loop,
-    iterable: build(receiver, names),
+    iterable: buildIterable(node, names),
     bodies: bodies.map((body) => build(body, inside)),
     place,
     weight: bodies.reduce((size, body) => size + sizeOf(body), 0),
     notIterable: failureAt(receiver, 'a loop needs a list or a map'),
     notBool: failureAt(bodies[0] ?? node, 'this must be true or false'),
   })
+}
+
+function buildIterable(node: NodeOf<'method'>, names: Names): Step {
+  const tool = onlyToolOf(node)
+  return tool === undefined ? build(node.receiver, names) : (scope) => scope.history?.callsOf(tool) ?? NO_HISTORY
 }
 
 function buildMethod(node: NodeOf<'method'>, names: Names): Step {

@@ -3,6 +3,7 @@ import { dottedName, loopOf, type Node, type NodeOf } from './syntax.ts'
 import {
   accepts,
   BOOL,
+  CALL,
   comparable,
   DOUBLE,
   DYN,
@@ -33,6 +34,8 @@ const DECLARED = new Map<string, Type>(
       double: DOUBLE,
       'list<string>': listOf(STRING),
       'map<string, dyn>': mapOf(JSON_VALUE),
+      'list<call>': listOf(CALL),
+      dyn: JSON_VALUE,
       'google.protobuf.Timestamp': TIMESTAMP,
     }
     return [name, types[type]]
@@ -93,7 +96,12 @@ export function checkTypes(root: Node, refuse: Refuse): Type {
   function visitField(node: NodeOf<'field'>, locals: Locals): Type {
     const object = visit(node.object, locals)
     if (isDynamic(object)) return object
-    if (object.name === 'map') return object.of
+    if (object.name === 'map') {
+      const { keys } = object
+      if (!keys || keys.includes(node.key)) return object.of
+      refuse(node, `a call of run.calls has no ${node.key}; use one of ${keys.join(', ')}`)
+      return DYN
+    }
     refuse(node, `only a map can have the key ${JSON.stringify(node.key)}, but this is ${showType(object)}`)
     return DYN
   }

@@ -1,5 +1,5 @@
 import { build } from './build.ts'
-import { childrenOf, dottedName, loopOf, type Node } from './syntax.ts'
+import { childrenOf, dottedName, isOfHistory, loopOf, type Node } from './syntax.ts'
 import { Failure, OutOfSteps, Scope, type Value } from './value.ts'
 import { VARIABLE_NAMES } from './variables.ts'
 
@@ -18,7 +18,7 @@ const noFact = new Failure('constants read no facts')
 export function checkConstants(root: Node, refuse: Refuse): void {
   const reads = new Map<Node, number>()
   note(root, new Map())
-  const scope = new Scope(() => noFact)
+  const scope = new Scope({ fact: () => noFact, history: undefined })
 
   function note(node: Node, locals: ReadonlyMap<string, number>): number {
     const read = readBy(node, locals)
@@ -31,7 +31,7 @@ export function checkConstants(root: Node, refuse: Refuse): void {
     if (node.kind === 'name' && locals.has(node.name)) return locals.get(node.name) ?? FACT
     if (VARIABLE_NAMES.some((variable) => variable === name)) return FACT
     if (node.kind !== 'method' || !loopOf(node)) {
-      return Math.min(NOTHING, ...childrenOf(node).map((child) => note(child, locals)))
+      return Math.min(isOfHistory(node) ? FACT : NOTHING, ...childrenOf(node).map((child) => note(child, locals)))
     }
     const [variable, ...bodies] = node.values
     const depth = Math.max(FACT, ...locals.values()) + 1

@@ -2,7 +2,7 @@ import { compiled } from './compiled.ts'
 import { evaluateWith } from './evaluate.ts'
 import { factReader } from './facts.ts'
 import { messageOf } from './message.ts'
-import { Failure } from './value.ts'
+import { Failure, type FactReader } from './value.ts'
 import { VARIABLE_NAMES, type Facts } from './variables.ts'
 
 /** From least to most strict. */
@@ -62,11 +62,11 @@ export type Decision = {
  * values fail closed: an unknown action counts as BLOCK, an unknown severity as CRITICAL, an unknown `onError` as `act`.
  */
 export function decide(policies: readonly Policy[], facts: Facts): Decision {
-  const fact = factReader(facts)
+  const reader = factReader(facts)
   const matched: Match[] = []
   const failures: PolicyFailure[] = []
   for (const policy of policies) {
-    const outcome = evaluatePolicy(policy, fact)
+    const outcome = evaluatePolicy(policy, reader)
     const countedAsMatched = outcome.ok ? outcome.matched : outcome.isUnreadable || actsOnError(policy)
     if (!outcome.ok) failures.push({ ...nameOf(policy), message: outcome.message, countedAsMatched })
     if (!countedAsMatched) continue
@@ -81,7 +81,7 @@ export function decide(policies: readonly Policy[], facts: Facts): Decision {
   return { action: matched[0]?.effect ?? 'ALLOW', matched, failures }
 }
 
-function evaluatePolicy({ condition }: Policy, fact: ReturnType<typeof factReader>) {
+function evaluatePolicy({ condition }: Policy, { fact, history }: FactReader) {
   const result = compiled(condition)
   let isUnreadable = false
   const watched = (slot: number) => {
@@ -90,7 +90,7 @@ function evaluatePolicy({ condition }: Policy, fact: ReturnType<typeof factReade
     return value
   }
   if (result.ok) {
-    const outcome = evaluateWith(result.condition, watched)
+    const outcome = evaluateWith(result.condition, { fact: watched, history })
     if (outcome.ok) return outcome
     return { ...outcome, isUnreadable: isUnreadable || outcome.isOutOfSteps === true }
   }

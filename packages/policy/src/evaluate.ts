@@ -1,7 +1,7 @@
 import type { Condition } from './condition.ts'
 import { factReader, OWN_NAME } from './facts.ts'
 import { positionAt } from './position.ts'
-import { Failure, OutOfSteps, Scope, type Value } from './value.ts'
+import { Failure, type FactReader, OutOfSteps, Scope } from './value.ts'
 import { VARIABLE_NAMES, type Facts } from './variables.ts'
 
 export type Evaluation =
@@ -18,11 +18,12 @@ export function evaluate(condition: Condition, facts: Facts): Evaluation {
 /** The same, with facts that several conditions share. */
 export function evaluateWith(
   { run, source, fields }: Pick<Condition, 'run' | 'source' | 'fields'>,
-  fact: (slot: number) => Value | Failure,
+  { fact, history }: FactReader,
 ): Evaluation {
   try {
     const isOfServer = fields.variables.includes('tool.server')
-    const result = run(new Scope(isOfServer ? (slot) => fact(slot === NAME ? OWN_NAME : slot) : fact))
+    const read = isOfServer ? (slot: number) => fact(slot === NAME ? OWN_NAME : slot) : fact
+    const result = run(new Scope({ fact: read, history }))
     if (typeof result === 'boolean') return { ok: true, matched: result }
     if (!(result instanceof Failure)) return { ok: false, message: 'the condition must be true or false' }
     return { ok: false, message: result.offset < 0 ? result.message : located(result, source) }

@@ -2,24 +2,31 @@ import { copyJson, NotPlainJson } from './json.ts'
 import { POLICY_LIMITS } from './limits.ts'
 import { timestampOfMilliseconds } from './time.ts'
 import { toolNameOf } from './tool-name.ts'
-import { Failure, isMap, type Value } from './value.ts'
+import { Failure, isMap, type FactReader, type Value } from './value.ts'
 import { type Facts, VARIABLE_NAMES, type VariableName } from './variables.ts'
 
 /** What `tool.name` means in a condition that reads `tool.server`. */
 const OWN = "tool's own name"
 
-const READERS: Record<VariableName | typeof OWN, (facts: Facts) => Value | undefined> = {
+export const NO_HISTORY = new Failure('the history of the run is not known')
+const NO_OUTPUT = new Failure('the output of a tool is not known before it runs')
+
+const READERS: Record<VariableName | typeof OWN, (facts: Facts) => Value | Failure | undefined> = {
   'tool.name': ({ tool }) => text(tool.name),
   'tool.server': ({ tool }) => nameParts(tool)?.server,
   [OWN]: ({ tool }) => nameParts(tool)?.own,
   'tool.input': ({ tool }) => input(tool.input),
   'tool.annotations': ({ tool }) => input(tool.annotations),
+  'tool.labels': ({ tool }) => texts(tool.labels),
+  'tool.output': ({ tool }) => output(tool.output),
   'agent.id': ({ agent }) => text(agent?.id),
   'agent.name': ({ agent }) => text(agent?.name),
   'run.id': ({ run }) => text(run?.id),
   'run.cost': ({ run }) => double(run?.cost),
   'run.totalTokens': ({ run }) => int(run?.totalTokens),
   'run.toolCalls': ({ run }) => int(run?.toolCalls),
+  'run.labels': ({ run }) => run?.history?.labels ?? NO_HISTORY,
+  'run.calls': ({ run }) => run?.history?.calls ?? NO_HISTORY,
   'session.id': ({ session }) => text(session?.id),
   'risk.signals': ({ risk }) => texts(risk?.signals),
   now: ({ now }) => timestampOfMilliseconds(now),
@@ -32,9 +39,19 @@ export const OWN_NAME = VARIABLE_NAMES.length
  * Reads each fact at its first use and caches it. A condition without `tool.input` neither copies it nor fails because of
  * it. The slot of a variable is its index in VARIABLE_NAMES. Never throws.
  */
-export function factReader(facts: Facts): (slot: number) => Value | Failure {
+export function factReader(facts: Facts): FactReader {
   const known: (Value | Failure | undefined)[] = []
-  return (slot) => (known[slot] ??= read(slot === OWN_NAME ? OWN : (VARIABLE_NAMES[slot] as VariableName), facts))
+  const fact = (slot: number) =>
+    (known[slot] ??= read(slot === OWN_NAME ? OWN : (VARIABLE_NAMES[slot] as VariableName), facts))
+  return { fact, history: historyOf(facts) }
+}
+
+function historyOf(facts: Facts): FactReader['history'] {
+  try {
+    return facts.run?.history ?? undefined
+  } catch {
+    return undefined
+  }
 }
 
 function read(name: keyof typeof READERS, facts: Facts): Value | Failure {
@@ -69,6 +86,11 @@ function int(value: unknown): bigint | undefined {
 function input(value: unknown): Value | undefined {
   const copied = copyJson(value ?? {}, { values: POLICY_LIMITS.inputValues, levels: POLICY_LIMITS.inputLevels })
   return isMap(copied) ? copied : undefined
+}
+
+function output(value: unknown): Value | Failure {
+  if (value === undefined) return NO_OUTPUT
+  return copyJson(value, { values: POLICY_LIMITS.inputValues, levels: POLICY_LIMITS.inputLevels })
 }
 
 function texts(value: unknown): readonly string[] | undefined {

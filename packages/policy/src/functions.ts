@@ -28,6 +28,7 @@ export type Implementation = (values: readonly Value[], scope: Scope) => Value |
 const notANumber = new Refusal('the text is not a number')
 const notABool = new Refusal('the text is not true or false')
 const notATime = new Refusal('the text is not a time such as 2026-11-20T09:00:00Z')
+const noHistory = new Refusal('the history of the run is not known')
 const notADuration = new Refusal('the text is not a duration such as 1h30m')
 
 /** Implements signatures.ts. build.ts builds `has`, the loops, `matches` and the time getters with a zone. */
@@ -40,6 +41,7 @@ export const FUNCTIONS = new Map<string, Implementation>([
   ['type/1', ([value]) => new TypeName(typeOf(value as Value))],
   ['timestamp/1', converting(toTimestamp, 3)],
   ['duration/1', converting(toDuration, 8)],
+  ['origin/1', ([value], scope) => origin(value, scope)],
 ])
 
 export const METHODS = new Map<string, Implementation>([
@@ -56,6 +58,14 @@ export const METHODS = new Map<string, Implementation>([
   ['split/1', onTexts((text, separator, scope) => split(text, separator, scope))],
   ...[...new Set([...TIMESTAMP_FIELDS.keys(), ...DURATION_FIELDS.keys()])].map(timeField),
 ])
+
+/** Of a value in earlier outputs of the run. The first look takes up to 30 µs, each further one is remembered. */
+function origin(value: Value | undefined, scope: Scope): Value | Refusal {
+  if (typeof value !== 'string' && typeof value !== 'number' && typeof value !== 'bigint') return noOverload
+  if (!scope.history) return noHistory
+  scope.spend(60)
+  return scope.history.origin(typeof value === 'bigint' ? Number(value) : value)
+}
 
 const lower = (letters: string) => letters.toLowerCase()
 const upper = (letters: string) => letters.toUpperCase()

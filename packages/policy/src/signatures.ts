@@ -66,6 +66,7 @@ export const FUNCTION_SIGNATURES: ReadonlyMap<string, readonly Signature[]> = ne
   ['type/1', from(TYPE, DYN)],
   ['timestamp/1', from(TIMESTAMP, TIMESTAMP, STRING, INT)],
   ['duration/1', from(DURATION, DURATION, STRING)],
+  ['origin/1', from(listOf(STRING), STRING, DOUBLE, INT)],
 ])
 
 /** Methods, by name and number of arguments, receiver first. Loops are not included, because they bind a variable. */

@@ -68,3 +68,30 @@ export function dottedName(node: Node): string | undefined {
   if (node.kind === 'name') return node.name
   return node.kind === 'field' && node.object.kind === 'name' ? `${node.object.name}.${node.key}` : undefined
 }
+
+/** Whether a node reads the past of the run beside its arguments. */
+export function isOfHistory(node: Node): boolean {
+  return node.kind === 'call' && node.name === 'origin'
+}
+
+/**
+ * The only tool whose calls a loop over `run.calls` looks at, if a part of its condition says so: `c.tool == "pay" && …`. The
+ * others cannot change the result, because false decides a conjunction even beside an error.
+ */
+export function onlyToolOf(node: NodeOf<'method'>): string | undefined {
+  const [variable, condition] = node.values
+  if (dottedName(node.receiver) !== 'run.calls' || variable?.kind !== 'name' || !condition) return undefined
+  const loop = loopOf(node)
+  if (loop === 'map/2') return undefined
+  const [joiner, comparison] = loop === 'all/2' ? ['||', '!='] : ['&&', '==']
+  const toolIn = (part: Node): string | undefined => {
+    if (part.kind !== 'binary') return undefined
+    const { operator, left, right } = part
+    if (operator === joiner) return toolIn(left) ?? toolIn(right)
+    if (operator !== comparison) return undefined
+    const name = `${variable.name}.tool`
+    if (dottedName(left) === name) return literalText(right)
+    return dottedName(right) === name ? literalText(left) : undefined
+  }
+  return toolIn(condition)
+}

@@ -6,7 +6,9 @@ export type Type =
   | {
       readonly name: 'bool' | 'int' | 'double' | 'string' | 'null' | 'timestamp' | 'duration' | 'type' | 'json' | 'dyn'
     }
-  | { readonly name: 'list' | 'map'; readonly of: Type }
+  | { readonly name: 'list'; readonly of: Type }
+  /** @property keys the only keys of its maps, if they are known. */
+  | { readonly name: 'map'; readonly of: Type; readonly keys?: readonly string[] }
 
 export const BOOL: Type = { name: 'bool' }
 export const INT: Type = { name: 'int' }
@@ -18,6 +20,8 @@ export const DURATION: Type = { name: 'duration' }
 export const TYPE: Type = { name: 'type' }
 export const JSON_VALUE: Type = { name: 'json' }
 export const DYN: Type = { name: 'dyn' }
+/** An element of `run.calls`. */
+export const CALL: Type = { name: 'map', of: JSON_VALUE, keys: ['tool', 'labels', 'input', 'ok', 'decision'] }
 export const LIST: Type = listOf(DYN)
 export const MAP: Type = mapOf(DYN)
 

@@ -65,14 +65,30 @@ export class OutOfSteps extends Error {
   }
 }
 
+/** What conditions see of the past of a run (history/run-history.ts). */
+export interface History {
+  readonly labels: readonly string[]
+  readonly calls: readonly Value[]
+  callsOf(tool: string): readonly Value[]
+  origin(value: string | number): readonly string[]
+}
+
+export interface FactReader {
+  /** Of a variable, by its index in VARIABLE_NAMES. */
+  readonly fact: (slot: number) => Value | Failure
+  readonly history: History | undefined
+}
+
 /** One evaluation: its facts, loop variables and remaining steps. */
 export class Scope {
-  readonly fact: (slot: number) => Value | Failure
+  readonly fact: FactReader['fact']
+  readonly history: FactReader['history']
   readonly locals: Value[] = []
   #left: number = POLICY_LIMITS.evaluationSteps
 
-  constructor(fact: (slot: number) => Value | Failure) {
+  constructor({ fact, history }: FactReader) {
     this.fact = fact
+    this.history = history
   }
 
   /**

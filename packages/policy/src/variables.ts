@@ -1,3 +1,5 @@
+import type { History } from './value.ts'
+
 /**
  * The variables of a condition, with CEL types. Every variable always has a value, so a condition fails only if it reads a
  * missing part of `tool.input`.
@@ -13,12 +15,25 @@ export const VARIABLES = {
     type: 'string',
     description: 'Its MCP server, or ""; beside it, tool.name is the name without mcp__server__',
   },
+  'tool.labels': {
+    type: 'list<string>',
+    description: 'What it does, for example external or destructive, as the labels of tools say',
+  },
+  'tool.output': { type: 'dyn', description: 'Its output: for labels, and in no policy' },
   'agent.id': { type: 'string', description: 'Stable external agent id, or ""' },
   'agent.name': { type: 'string', description: 'Human-readable agent name, or ""' },
   'run.id': { type: 'string', description: 'External run id, or ""' },
   'run.cost': { type: 'double', description: 'Cost of the model calls of the run so far, in US dollars' },
   'run.totalTokens': { type: 'int', description: 'Tokens used by the run so far' },
   'run.toolCalls': { type: 'int', description: 'Tool calls of the run so far, without this one' },
+  'run.labels': {
+    type: 'list<string>',
+    description: 'Labels of the outputs that the run has read, for example untrusted or private; unknown if some are',
+  },
+  'run.calls': {
+    type: 'list<call>',
+    description: 'Its newest 1,000 guarded calls, oldest first: tool, labels, input, ok and decision of each',
+  },
   'session.id': { type: 'string', description: 'External session id, or ""' },
   'risk.signals': { type: 'list<string>', description: 'Names of detected risks' },
   now: { type: 'google.protobuf.Timestamp', description: 'Time of the decision' },
@@ -40,6 +55,9 @@ export type Facts = {
     server?: string | null | undefined
     input?: Readonly<Record<string, unknown>> | null | undefined
     annotations?: Readonly<Record<string, unknown>> | null | undefined
+    labels?: readonly string[] | null | undefined
+    /** Only for labels: no policy reads it. */
+    output?: unknown
   }
   agent?: { id?: string | null | undefined; name?: string | null | undefined } | null | undefined
   run?:
@@ -48,6 +66,8 @@ export type Facts = {
         cost?: number | null | undefined
         totalTokens?: number | null | undefined
         toolCalls?: number | null | undefined
+        /** Without it, conditions on the past of the run fail. */
+        history?: History | null | undefined
       }
     | null
     | undefined

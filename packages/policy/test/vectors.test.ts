@@ -2,12 +2,14 @@ import assert from 'node:assert/strict'
 import { readFileSync } from 'node:fs'
 import { test } from 'node:test'
 import { decisionVectors } from '../vectors/decisions.ts'
+import { historyVectors } from '../vectors/histories.ts'
 import { conditionVectors, hashVectors, linesOf, sealedVectors } from '../vectors/vectors.ts'
 
 const CHANGED = 'run scripts/node packages/policy/vectors/write.ts, and check that SDKs in other languages still agree'
 
 for (const [name, vectors, least] of [
   ['conditions.jsonl', conditionVectors, 400],
+  ['histories.jsonl', historyVectors, 100],
   ['input-hashes.jsonl', hashVectors, 400],
   ['sealed-inputs.jsonl', sealedVectors, 10],
 ] as const) {
@@ -19,6 +21,18 @@ for (const [name, vectors, least] of [
     assert.ok(lines.length > least)
   })
 }
+
+test('among the shared histories are values of each origin, and each condition both holds and does not', () => {
+  const vectors = historyVectors()
+  const origins = new Set(vectors.flatMap(({ origins: found }) => found.flatMap(({ origin }) => origin)))
+  assert.deepEqual([...origins].toSorted(), ['Zürich', 'ours', 'private', 'unknown', 'unlabelled', 'untrusted', 'user'])
+  const results = new Set(
+    vectors.flatMap(({ conditions }) => conditions.map(({ source, matched }) => `${matched} ${source}`)),
+  )
+  for (const { source } of vectors[0]?.conditions ?? []) {
+    assert.ok(results.has(`true ${source}`) && results.has(`false ${source}`), source)
+  }
+})
 
 test('the shared decisions are what this package gives, and each action and policy is among them', () => {
   const written = JSON.parse(readFileSync(new URL('../vectors/decisions.json', import.meta.url), 'utf8')) as unknown

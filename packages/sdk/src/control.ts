@@ -1,6 +1,6 @@
 /** Loaded on first use, so that a client that only records stays small. */
 import { whole } from '#whole'
-import type { ConfigurationOptions } from './configuration/options.ts'
+import type { ConfigurationOptions } from './configuration/configuration.ts'
 import { ConfigurationSource } from './configuration/source.ts'
 import type { Core } from './core.ts'
 import { noteUnknown } from './delivery/diagnostics.ts'
@@ -32,7 +32,7 @@ export function createControl(
   const { cacheFile } = configuration
   for (const [of, given, names] of [
     ['configuration', configuration, CONFIGURATION],
-    ['guard', guard, [...RULES, 'loop', 'budget']],
+    ['guard', guard, [...RULES, 'loop', 'budget', 'labels']],
     ['guard.loop', guard.loop || {}, ['calls', 'window', 'action']],
     ['guard.budget', guard.budget ?? {}, ['toolCalls', 'totalTokens', 'cost', 'seconds', 'action']],
   ] as const) {

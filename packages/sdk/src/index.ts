@@ -4,12 +4,16 @@ export type { TachoOptions, Capture } from './options.ts'
 export type { MaskingOptions } from './recording/mask.ts'
 export type { Counters, Diagnostic, DiagnosticLevel, DropReason, OnDiagnostic } from './delivery/diagnostics.ts'
 export type { ScoreDetails, ScoreValue } from './recording/score.ts'
-export type { EventType, NewEvent } from './recording/event.ts'
-export type { Payload } from './recording/payload.ts'
-export type { FlushResult } from './delivery/sender.ts'
-export type { Configuration, DeployedPolicy, DeployedPrompt } from './configuration/configuration.ts'
+export type { EventType, NewEvent, Payload } from './recording/event.ts'
+export type { FlushResult } from './delivery/diagnostics.ts'
+export type {
+  Configuration,
+  ConfigurationOptions,
+  DeployedPolicy,
+  DeployedPrompt,
+  ToolLabels,
+} from './configuration/configuration.ts'
 export type { Prompt, VariablesOf } from './configuration/prompt.ts'
-export type { ConfigurationOptions } from './configuration/options.ts'
 export type { ConfigurationListener, ConfigurationState } from './configuration/source.ts'
 export { ToolBlockedError, type BlockCode, type BlockFacts, type PendingCall } from './guard/blocked.ts'
 export type { BudgetOptions, Detection, DetectorAction, LoopOptions } from './guard/detectors.ts'

@@ -1,5 +1,5 @@
 import { readSafely } from './recording/json.ts'
-import type { ConfigurationOptions } from './configuration/options.ts'
+import type { ConfigurationOptions } from './configuration/configuration.ts'
 import type { OnDiagnostic } from './delivery/diagnostics.ts'
 import type { GuardDefaults } from './guard/rules.ts'
 import type { MaskingOptions } from './recording/mask.ts'

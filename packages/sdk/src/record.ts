@@ -33,6 +33,5 @@ export type { Outcome, OpenSpan, Run, RunHandle, RunOptions, LlmCall, ToolCall }
 export type { MaskingOptions } from './recording/mask.ts'
 export type { Counters, Diagnostic, DiagnosticLevel, DropReason, OnDiagnostic } from './delivery/diagnostics.ts'
 export type { ScoreDetails, ScoreValue } from './recording/score.ts'
-export type { EventType, NewEvent } from './recording/event.ts'
-export type { Payload } from './recording/payload.ts'
-export type { FlushResult } from './delivery/sender.ts'
+export type { EventType, NewEvent, Payload } from './recording/event.ts'
+export type { FlushResult } from './delivery/diagnostics.ts'

@@ -10,7 +10,7 @@ import type { RecorderOptions } from './options.ts'
 import { createScope, outcomeOf, Run, type RunHandle, type RunOptions } from './recording/run.ts'
 import { hostRuntime, type Runtime } from './delivery/runtime.ts'
 import type { ScoreDetails, ScoreValue } from './recording/score.ts'
-import type { FlushResult } from './delivery/sender.ts'
+import type { FlushResult } from './delivery/diagnostics.ts'
 
 /** Most open runs that the end of the process ends: a host may begin runs and never end them. */
 const OPEN_RUNS_MAX = 10_000

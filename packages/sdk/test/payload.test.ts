@@ -8,7 +8,8 @@ import { exceptionOf } from '../src/recording/exception.ts'
 import { snapshotOf } from '../src/recording/json.ts'
 import type { MaskingOptions } from '../src/recording/mask.ts'
 import { metadataOf } from '../src/recording/metadata.ts'
-import { createPayloadCapture, type Payload } from '../src/recording/payload.ts'
+import type { Payload } from '../src/recording/event.ts'
+import { createPayloadCapture } from '../src/recording/payload.ts'
 import { createWriting } from '../src/recording/writing.ts'
 
 const KIB256 = 262_144

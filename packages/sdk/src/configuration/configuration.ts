@@ -1,6 +1,22 @@
 /** The configuration as the service sends it, checked before use. */
 import { sha256 } from '../delivery/sha256.ts'
 
+export interface ConfigurationOptions {
+  /** Time between two refreshes, plus or minus 20 %. From 1,000 to 86,400,000 ms. Default: 30,000. */
+  refreshMs?: number | undefined
+  /**
+   * Policies that the service last confirmed longer ago than this are named in each decision (`policyAgeMs`) and in a diagnostic, in
+   * milliseconds. Default: 300,000.
+   */
+  oldAfterMs?: number | undefined
+  /** A file that keeps the last valid configuration across restarts (Node, Bun, Deno). */
+  cacheFile?: string | undefined
+  /** Oldest file that is used, by the last time that the service confirmed it, in milliseconds. Default: no limit. */
+  cacheMaxAgeMs?: number | undefined
+  /** A file that the service confirmed less than this many milliseconds ago is used without asking it first. Default: 0. */
+  cacheFreshMs?: number | undefined
+}
+
 /** The deployed version of a prompt. */
 export interface DeployedPrompt {
   readonly promptId: string
@@ -27,11 +43,24 @@ export interface DeployedPolicy {
   readonly onError?: string
 }
 
+/** Labels of the tools with a name: what they do, and what their outputs are. Rules add up. */
+export interface ToolLabels {
+  /** One `*` stands for any characters. */
+  readonly tool: string
+  /** Labels of the output, for example `untrusted` or `private`. */
+  readonly output?: readonly string[]
+  /** Labels of what the tool does, for example `external`, `destructive` or `money`. */
+  readonly does?: readonly string[]
+  /** CEL expression on `tool.input` and `tool.output`: the rule holds only where it is true. */
+  readonly when?: string
+}
+
 /** Deeply frozen. */
 export interface Configuration {
   readonly revision: string
   readonly prompts: readonly DeployedPrompt[]
   readonly policies: readonly DeployedPolicy[]
+  readonly toolLabels: readonly ToolLabels[]
 }
 
 export type Checked =
@@ -50,7 +79,7 @@ const POLICY = ['policyId', 'name', 'version', 'condition', 'severity', 'action'
 export async function checkConfiguration(rawConfiguration: unknown): Promise<Checked> {
   const refuse = (problem: string): Checked => ({ ok: false, problem })
   if (!isObject(rawConfiguration)) return refuse('it is not an object')
-  const { revision, prompts, policies } = rawConfiguration
+  const { revision, prompts, policies, toolLabels = [] } = rawConfiguration
   if (typeof revision !== 'string' || revision === '') return refuse('revision is missing')
   if (!Array.isArray(prompts)) return refuse('prompts is not a list')
   if (!Array.isArray(policies)) return refuse('policies is not a list')
@@ -77,16 +106,36 @@ export async function checkConfiguration(rawConfiguration: unknown): Promise<Che
       }),
     )
   }
+  if (!Array.isArray(toolLabels) || toolLabels.length > ITEMS_MAX || !toolLabels.every(isToolLabels)) {
+    return refuse('toolLabels is not a list of labels')
+  }
   const configuration = {
     revision,
     prompts: Object.freeze(checkedPrompts),
     policies: Object.freeze(checkedPolicies),
+    toolLabels: Object.freeze(toolLabels.map(frozenLabels)),
   }
   return { ok: true, configuration: Object.freeze(configuration) }
 }
 
 function isObject(value: unknown): value is Record<string, unknown> {
   return typeof value === 'object' && value !== null && !Array.isArray(value)
+}
+
+function isToolLabels(value: unknown): value is ToolLabels {
+  if (!isObject(value)) return false
+  const { tool, output = [], does = [], when = '' } = value
+  const lists = [output, does]
+  return (
+    typeof tool === 'string' &&
+    typeof when === 'string' &&
+    lists.every((list) => Array.isArray(list) && list.every((label) => typeof label === 'string'))
+  )
+}
+
+function frozenLabels({ tool, output = [], does = [], when }: ToolLabels): ToolLabels {
+  const lists = { output: Object.freeze([...output]), does: Object.freeze([...does]) }
+  return Object.freeze({ tool, ...lists, ...(when !== undefined && { when }) })
 }
 
 /** Undefined unless all of them are texts. */

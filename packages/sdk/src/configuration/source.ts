@@ -14,9 +14,8 @@ import type { Core } from '../core.ts'
 import type { HttpResult } from '../delivery/http.ts'
 import { waitMs } from '../delivery/retry.ts'
 import type { Timer } from '../delivery/runtime.ts'
-import { checkConfiguration, type Configuration } from './configuration.ts'
+import { checkConfiguration, type Configuration, type ConfigurationOptions } from './configuration.ts'
 import type { ConfigurationCache } from './disk-cache.ts'
-import type { ConfigurationOptions } from './options.ts'
 
 export type ConfigurationListener = (current: Configuration, previous: Configuration | null) => void
 

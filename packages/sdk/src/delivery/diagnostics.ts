@@ -27,6 +27,16 @@ export type DropReason =
   | 'no_run'
   | 'failed'
 
+/** What `flush` achieved. */
+export interface FlushResult {
+  /** Events the service accepted. */
+  readonly sent: number
+  readonly rejected: number
+  readonly dropped: number
+  /** Events still queued when the time was up. */
+  readonly left: number
+}
+
 /** Always: recorded = accepted + rejected + every `dropped` + queued. */
 export interface Counters {
   /** Record calls, and events recovered from the spool. */

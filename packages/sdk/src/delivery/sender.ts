@@ -15,21 +15,12 @@
  * each flush sends by itself (flush-here.ts), beside this machine.
  */
 import type { KeyRefusal, Verdict } from './answer.ts'
-import type { Diagnostics, DropReason } from './diagnostics.ts'
+import type { Diagnostics, DropReason, FlushResult } from './diagnostics.ts'
 import { LIMITS } from '../limits.ts'
 import { noteDrop, Queue, type Bounds, type QueuedItem } from './queue.ts'
 import { REFUSED_MS, waitMs } from './retry.ts'
 import type { Runtime, Timer } from './runtime.ts'
 import type { Keeper } from './spool.ts'
-
-export interface FlushResult {
-  /** Events the service accepted. */
-  readonly sent: number
-  readonly rejected: number
-  readonly dropped: number
-  /** Events still queued when the time was up. */
-  readonly left: number
-}
 
 /** @internal */
 export interface SenderSettings extends Bounds {

@@ -1,4 +1,5 @@
 /** Which request a call asks with, and what becomes of the request when its caller leaves. */
+import type { OpenCall } from '../recording/carried-state.ts'
 import type { Context, RunScope } from '../recording/context.ts'
 import type { Core } from '../core.ts'
 import { detached } from '../delivery/detach.ts'
@@ -10,7 +11,6 @@ import {
   openCall,
   spendNumber,
   takeNumber,
-  type OpenCall,
 } from '../recording/run-state.ts'
 import {
   askApproval,

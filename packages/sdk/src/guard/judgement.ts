@@ -1,7 +1,7 @@
 import type { RunScope } from '../recording/context.ts'
 import type { ConfigurationSource } from '../configuration/source.ts'
 import type { Core, HashInput } from '../core.ts'
-import type { Decision, Facts, Policy } from '../policies.ts'
+import type { Decision, Facts, Policy, ToolLabels } from '../policies.ts'
 import type { RunState } from '../recording/run-state.ts'
 import {
   createBudgetDetector,
@@ -10,11 +10,13 @@ import {
   type Detection,
   type LoopDetector,
 } from './detectors.ts'
+import { RunHistories, type HistoryEngine } from './run-histories.ts'
 import type { CallDecision, GuardDefaults, GuardRules } from './rules.ts'
 import type { SealEngine } from './seal.ts'
 import { judge, type Verdict } from './verdict.ts'
 
-export interface PolicyEngine extends SealEngine {
+export interface PolicyEngine extends SealEngine, HistoryEngine {
+  labelsOfCall(rules: readonly ToolLabels[], facts: Facts): { readonly does: readonly string[] }
   decide(policies: readonly Policy[], facts: Facts): Decision
 }
 
@@ -65,10 +67,14 @@ const REJECTIONS_MAX = 1_000
 /** Remembers detectors and rejections by run. */
 export class Judge {
   readonly #parts: JudgeParts
+  readonly #histories: RunHistories
   readonly #watches = new WeakMap<RunState, Watch>()
 
   constructor(parts: JudgeParts) {
     this.#parts = parts
+    const { core, configuration, engine, defaults } = parts
+    const own = { policies: defaults.policies ?? [], labels: defaults.labels ?? [] }
+    this.#histories = new RunHistories({ core, engine, own, current: () => configuration.state.current })
   }
 
   /** Call it once for each call: it counts repeats. */
@@ -91,13 +97,17 @@ export class Judge {
     const seconds = (core.runtime.now() - since) / 1_000
     const budget = this.#watch(scope).budget.check({ toolCalls, totalTokens, cost, seconds })
     const detections = [loop, budget].filter((detection) => detection !== null)
+    const now = core.runtime.now()
+    const tool = { name: toolName, server: call.server, input: call.input ?? UNREADABLE, annotations: call.annotations }
+    const { does: labels } = engine.labelsOfCall(this.#histories.labels, { tool, now })
+    const history = this.#histories.of(scope, rules.policies)
     const decided = engine.decide(policies, {
-      tool: { name: toolName, server: call.server, input: call.input ?? UNREADABLE, annotations: call.annotations },
+      tool: { ...tool, labels },
       agent: { id: scope.agentId, name: scope.agentName },
-      run: { id: scope.runId, cost, totalTokens, toolCalls },
+      run: { id: scope.runId, cost, totalTokens, toolCalls, history },
       session: { id: scope.sessionId },
       risk: { signals: [...call.riskSignals, ...detections.map(({ type }) => type.toLowerCase())] },
-      now: core.runtime.now(),
+      now,
     })
     const verdict = judge(decided, detections, current !== null || this.#isOpen(rules))
     if (current === null && core.options.enabled !== false) {

@@ -1,5 +1,5 @@
 /** How calls are decided: what users configure and read. */
-import type { DeployedPolicy } from '../configuration/configuration.ts'
+import type { DeployedPolicy, ToolLabels } from '../configuration/configuration.ts'
 import type { StopSignal } from '../delivery/runtime.ts'
 import type { BudgetOptions, Detection, LoopOptions } from './detectors.ts'
 
@@ -43,6 +43,8 @@ export interface GuardDefaults extends GuardRules {
   loop?: LoopOptions | false | undefined
   /** The most one run may use. Default: no budget. */
   budget?: BudgetOptions | undefined
+  /** Labels of your tools, in addition to the service's: what they do, and what their outputs are. */
+  labels?: readonly ToolLabels[] | undefined
 }
 
 export interface GuardOptions<Args extends unknown[]> extends GuardRules {
@@ -65,6 +67,12 @@ export interface GuardOptions<Args extends unknown[]> extends GuardRules {
   key?: ((...args: Args) => string) | undefined
   /** The model's id of the call, for events and the approval's page. Default: `key`. */
   toolCallId?: ((...args: Args) => string) | undefined
+}
+
+/** Options of `guardTools`. */
+export interface WrapOptions {
+  /** What happens to tools that cannot be guarded. Default: refuse, which throws a TypeError. `allow` records them. */
+  unguarded?: 'refuse' | 'allow' | undefined
 }
 
 /** A call, and what runs it. */

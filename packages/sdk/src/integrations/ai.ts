@@ -16,7 +16,8 @@ import { callUsage } from './call-usage.ts'
 import { ModelCall, type ModelResult } from './model-call.ts'
 import { ModelStream, type Collector, type ReadableStream } from './model-stream.ts'
 import { openCallsOf } from './open-calls.ts'
-import { unguarded, type WrapOptions } from './unguarded.ts'
+import type { WrapOptions } from '../guard/rules.ts'
+import { unguarded } from './unguarded.ts'
 
 /** A language model of the AI SDK, of any version of its provider interface. */
 export interface LanguageModel {

@@ -1,6 +1,6 @@
 /** Each answer of the model becomes a model call. */
 import type { EventType } from '../recording/event.ts'
-import type { Payload } from '../recording/payload.ts'
+import type { Payload } from '../recording/event.ts'
 import type { Tacho } from '../tacho.ts'
 import { MessageStream, messageResult } from './anthropic-messages.ts'
 import type { AgentTools } from './claude-agent-tools.ts'

@@ -39,7 +39,8 @@ import { langchainMessages, resultOf, StreamedPieces } from './langchain-message
 import { ModelCall } from './model-call.ts'
 import { awaitClient } from './noted-call.ts'
 import { openCallsOf } from './open-calls.ts'
-import { unguarded, type WrapOptions } from './unguarded.ts'
+import type { WrapOptions } from '../guard/rules.ts'
+import { unguarded } from './unguarded.ts'
 
 /** A callback handler of LangChain. */
 export interface CallHandler {

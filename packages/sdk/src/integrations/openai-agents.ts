@@ -17,7 +17,8 @@ import { ModelCall, type ModelResult } from './model-call.ts'
 import { awaitClient } from './noted-call.ts'
 import { guardedFactory, guardedMethods } from './tool-factory.ts'
 import { openCallsOf } from './open-calls.ts'
-import { unguarded, type WrapOptions } from './unguarded.ts'
+import type { WrapOptions } from '../guard/rules.ts'
+import { unguarded } from './unguarded.ts'
 
 /** A trace processor of OpenAI Agents. */
 export interface TraceProcessor {

@@ -7,7 +7,8 @@ import { fitsParser } from './fits.ts'
 import { recordMethods } from './client.ts'
 import { fields, guarded, text, withFunction, withProperty } from './host.ts'
 import { CHAT, EMBEDDINGS, RESPONSES } from './openai-methods.ts'
-import { unguarded, type WrapOptions } from './unguarded.ts'
+import type { WrapOptions } from '../guard/rules.ts'
+import { unguarded } from './unguarded.ts'
 
 /**
  * The same client. Its model calls are recorded as LLM_CALL events of the current run; outside a run, each becomes a run of

@@ -1,10 +1,6 @@
 import type { Recorder } from '../recorder.ts'
+import type { WrapOptions } from '../guard/rules.ts'
 import { beginPart } from './host.ts'
-
-export interface WrapOptions {
-  /** What happens to tools that cannot be guarded. Default: refuse, which throws a TypeError. `allow` records them. */
-  unguarded?: 'refuse' | 'allow' | undefined
-}
 
 /**
  * @internal The tool itself, which cannot be guarded; it is recorded that it runs unguarded.

@@ -1,11 +1,11 @@
 /** What a client does when its process ends. process-end.ts says when. */
 import { appendFileSync } from 'node:fs'
 import process from 'node:process'
-import type { Diagnostics } from '../delivery/diagnostics.ts'
+import type { Diagnostics, FlushResult } from '../delivery/diagnostics.ts'
 import type { Failure } from '../delivery/ending.ts'
 import type { Settings } from '../options.ts'
 import { endRunsAtEnd } from '../delivery/process-end.ts'
-import type { FlushResult, Sender } from '../delivery/sender.ts'
+import type { Sender } from '../delivery/sender.ts'
 import { readSafely } from '../recording/json.ts'
 import { hint } from './deliver-now.ts'
 import { isHostOver } from './idle-host.ts'

@@ -2,7 +2,8 @@ import { AsyncLocalStorage } from 'node:async_hooks'
 import type { Failure } from '../delivery/ending.ts'
 import { readSafely } from './json.ts'
 import type { Trace } from './open-telemetry.ts'
-import type { CarriedState, OpenCall, RunState } from './run-state.ts'
+import type { CarriedState, OpenCall } from './carried-state.ts'
+import type { RunState } from './run-state.ts'
 
 export interface RunScope {
   readonly runId: string

@@ -5,10 +5,19 @@
 import type { RunScope, Span } from './context.ts'
 import type { Diagnostics } from '../delivery/diagnostics.ts'
 import { LIMITS } from '../limits.ts'
-import type { Captured, Payload } from './payload.ts'
 import type { Ids } from './uuid.ts'
 import { QueuedItem, type Written } from '../delivery/queue.ts'
 import { cutText, wellFormed } from './text.ts'
+
+export type Payload = Readonly<Record<string, unknown>>
+
+/** @internal */
+export interface Captured {
+  /** About as many as its JSON text has. */
+  readonly bytes: number
+  /** Masked and bounded. `maxBytes`: default and most 256 KiB. Never throws. */
+  write(maxBytes?: number): string
+}
 
 /** Event types of the interface. Any other text of at most 50 characters is also allowed. */
 export type EventType =

@@ -1,20 +1,11 @@
 /** Reduced to metadata if configured. writing.ts makes the JSON text. */
 import { exceptionOf } from './exception.ts'
 import { errorText, isError, joined, nameOf, readSafely, snapshotOf, type JsonText } from './json.ts'
+import type { Captured, Payload } from './event.ts'
 import { LIMITS } from '../limits.ts'
 import type { metadataOf } from './metadata.ts'
 import type { Settings } from '../options.ts'
 import type { Writing } from './writing.ts'
-
-export type Payload = Readonly<Record<string, unknown>>
-
-/** @internal */
-export interface Captured {
-  /** About as many as its JSON text has. */
-  readonly bytes: number
-  /** Masked and bounded. `maxBytes`: default and most 256 KiB. Never throws. */
-  write(maxBytes?: number): string
-}
 
 /** @internal What metadata-only keeps. */
 export interface Choosing {

@@ -1,21 +1,6 @@
 /** In all processes of a run: a handle carries it to the next one. */
+import type { CarriedState, OpenCall } from './carried-state.ts'
 import { byteLength } from './text.ts'
-
-export interface OpenCall {
-  readonly approvalId: string
-  readonly toolName: string
-  readonly inputHash: string
-  /** Distinguishes the calls of a run with this tool and input: their number, or the caller's own text. */
-  readonly key: number | string
-  /** How many approvals of the caller's text were spent before. Absent: none. */
-  readonly spent?: number
-  /** ISO 8601; null if the service did not say. */
-  readonly expiresAt: string | null
-  /** Absent if it is not plain JSON, or too large for a handle. */
-  readonly args?: readonly unknown[]
-  /** Arguments by name, of a tool in Python. */
-  readonly named?: Readonly<Record<string, unknown>>
-}
 
 /** Shared by the scopes of a run in this process. */
 export interface RunState {
@@ -25,6 +10,8 @@ export interface RunState {
   readonly openCalls: Map<string, OpenCall | { readonly toolName: string; readonly inputHash: null }>
   /** By input, or by input and key. */
   readonly numbers: Map<string, Numbers>
+  /** Of this run, if a policy needs it (guard/run-histories.ts). */
+  history?: { carried(): unknown }
 }
 
 /** No other call may have these numbers. */
@@ -34,17 +21,6 @@ interface Numbers {
   spent: number
   /** Spent numbers above the first that is not. */
   readonly spentLater: Set<number>
-}
-
-export interface CarriedState {
-  /** The client in whose name approvals are requested: the service shows them to no other. */
-  readonly clientId?: string | undefined
-  readonly used?: { toolCalls?: number; totalTokens?: number; cost?: number; seconds?: number } | undefined
-  readonly recentCalls?: readonly string[] | undefined
-  /** How many approvals are spent, by the hash of the input, or of the input and the caller's key. */
-  readonly spentApprovals?: Readonly<Record<string, number>> | undefined
-  /** Calls that wait for a person, with their arguments. */
-  readonly approvals?: readonly OpenCall[] | undefined
 }
 
 /** By run id. */
@@ -66,15 +42,15 @@ export function createRunState(): RunState {
 /** A run that began in this process keeps its state. */
 export function resumedState(sharedStates: SharedStates, runId: string, carriedState: CarriedState): RunState {
   const state = sharedStates.get(runId) ?? createRunState()
-  share(sharedStates, runId, state)
-  if (state.recentCalls.length === 0) state.recentCalls.push(...texts(carriedState.recentCalls).slice(-RECENT_MAX))
+  renew(sharedStates, runId, state, SHARED_MAX)
+  if (!state.recentCalls[0])
+    state.recentCalls.push(...listOf(carriedState.recentCalls).filter(isText).slice(-RECENT_MAX))
   for (const [slot, count] of Object.entries(Object(carriedState.spentApprovals)).slice(-INPUTS_MAX)) {
     if (!HASH.test(slot) || !isNumber(count)) continue
     const numbers = numbersOf(state, slot)
     numbers.spent = Math.max(numbers.spent, count)
   }
-  const open = Array.isArray(carriedState.approvals) ? (carriedState.approvals as unknown[]).slice(-OPEN_MAX) : []
-  for (const call of open.filter(isOpenCall)) {
+  for (const call of listOf(carriedState.approvals).slice(-OPEN_MAX).filter(isOpenCall)) {
     if (!state.openCalls.has(call.approvalId)) state.openCalls.set(call.approvalId, call)
   }
   return state
@@ -86,17 +62,17 @@ export function carriedState(
   { runId, state, approvalClientId: clientId }: { runId: string; state: RunState; approvalClientId: string },
   used: CarriedState['used'],
 ): CarriedState {
-  share(sharedStates, runId, state)
+  renew(sharedStates, runId, state, SHARED_MAX)
+  const recentCalls = state.recentCalls.slice(-RECENT_MAX)
   const approvals = [...state.openCalls.values()].filter((call) => call.inputHash !== null)
-  const spent = [...state.numbers].flatMap(([slot, numbers]) =>
-    numbers.spent > 0 ? [[slot, numbers.spent] as const] : [],
-  )
+  const spent = [...state.numbers].map(([slot, numbers]) => [slot, numbers.spent] as const).filter(([, count]) => count)
   return {
     clientId,
     used,
-    ...(state.recentCalls.length > 0 && { recentCalls: state.recentCalls.slice(-RECENT_MAX) }),
-    ...(spent.length > 0 && { spentApprovals: Object.fromEntries(spent.slice(-OPEN_MAX)) }),
-    ...(approvals.length > 0 && { approvals }),
+    history: state.history?.carried(),
+    ...(recentCalls[0] && { recentCalls }),
+    ...(spent[0] && { spentApprovals: Object.fromEntries(spent.slice(-OPEN_MAX)) }),
+    ...(approvals[0] && { approvals }),
   }
 }
 
@@ -125,10 +101,7 @@ export function spendNumber(state: RunState, slot: string, number: number): void
 }
 
 export function openCall(state: RunState, call: OpenCall): void {
-  state.openCalls.delete(call.approvalId)
-  state.openCalls.set(call.approvalId, call)
-  const [oldest] = state.openCalls.size > OPEN_MAX ? state.openCalls.keys() : []
-  if (oldest !== undefined) state.openCalls.delete(oldest)
+  renew(state.openCalls, call.approvalId, call, OPEN_MAX)
 }
 
 export function closeCall(state: RunState, approvalId: string, toolName: string): void {
@@ -141,23 +114,26 @@ export function carriedArgs(args: readonly unknown[] | undefined): readonly unkn
   return text !== undefined && byteLength(text) <= ARGS_BYTES_MAX ? (JSON.parse(text) as unknown[]) : undefined
 }
 
-function share(states: SharedStates, runId: string, state: RunState): void {
-  states.delete(runId)
-  states.set(runId, state)
-  const [oldest] = states.size > SHARED_MAX ? states.keys() : []
-  if (oldest !== undefined) states.delete(oldest)
+/** The newest is the last; the oldest goes if there are more than `most`. */
+export function renew<Key, Value>(known: Map<Key, Value>, key: Key, value: Value, most: number): void {
+  known.delete(key)
+  known.set(key, value)
+  const [oldest] = known.size > most ? known.keys() : []
+  if (oldest !== undefined) known.delete(oldest)
 }
 
 function numbersOf({ numbers }: RunState, slot: string): Numbers {
   const known = numbers.get(slot) ?? { waiting: new Set(), spent: 0, spentLater: new Set() }
-  numbers.set(slot, known)
-  const [oldest] = numbers.size > INPUTS_MAX ? numbers.keys() : []
-  if (oldest !== undefined) numbers.delete(oldest)
+  renew(numbers, slot, known, INPUTS_MAX)
   return known
 }
 
-function texts(rawState: unknown): string[] {
-  return Array.isArray(rawState) ? rawState.filter((one): one is string => typeof one === 'string') : []
+function listOf(rawState: unknown): unknown[] {
+  return Array.isArray(rawState) ? rawState : []
+}
+
+function isText(rawState: unknown): rawState is string {
+  return typeof rawState === 'string'
 }
 
 function isNumber(rawState: unknown): rawState is number {
@@ -167,11 +143,9 @@ function isNumber(rawState: unknown): rawState is number {
 function isOpenCall(rawState: unknown): rawState is OpenCall {
   const { approvalId, toolName, inputHash, key, spent = 0, args = [] } = Object(rawState) as Record<string, unknown>
   return (
-    typeof approvalId === 'string' &&
-    typeof toolName === 'string' &&
-    typeof inputHash === 'string' &&
-    HASH.test(inputHash) &&
-    (typeof key === 'string' ? key !== '' : isNumber(key)) &&
+    [approvalId, toolName, inputHash].every(isText) &&
+    HASH.test(inputHash as string) &&
+    (isText(key) ? key !== '' : isNumber(key)) &&
     isNumber(spent) &&
     Array.isArray(args)
   )

@@ -1,7 +1,8 @@
 /** What a run used so far, for policies and budgets. Counted when events are recorded. */
 import type { RunScope } from './context.ts'
 import type { Draft } from './event.ts'
-import { carriedState, resumedState, type CarriedState, type RunState, type SharedStates } from './run-state.ts'
+import type { CarriedState } from './carried-state.ts'
+import { carriedState, renew, resumedState, type RunState, type SharedStates } from './run-state.ts'
 import type { Runtime } from '../delivery/runtime.ts'
 
 export interface RunUsage {
@@ -12,6 +13,8 @@ export interface RunUsage {
   readonly admitted: Map<unknown, number>
   /** As they were sent, until the table of their shapes is loaded. */
   readonly uncounted: unknown[]
+  /** Of the newest model call: the conversation so far. */
+  messages?: unknown
   /** In milliseconds, without the time between the run's processes. */
   since: number
 }
@@ -92,13 +95,15 @@ export function createRunUsages({ observers, runtime }: Parts, { callCounts, loa
   }
   observers.add((scope, { type, payload }) => {
     const usage = of(scope)
-    const { toolName, notCounted, cost, usage: sent } = payload ?? {}
+    const { toolName, notCounted, cost, usage: sent, messages } = payload ?? {}
     if (type === 'TOOL_CALL') {
       const calls = usage.admitted.get(toolName)
       if (calls) usage.admitted.set(toolName, calls - 1)
       else usage.toolCalls++
     }
-    if (type !== 'LLM_CALL' || notCounted) return
+    if (type !== 'LLM_CALL') return
+    usage.messages = messages
+    if (notCounted) return
     usage.cost += amount(cost)
     if (usage.uncounted.length < UNCOUNTED_MAX) usage.uncounted.push(sent)
     if (!countsOf) load().catch(() => undefined)
@@ -110,9 +115,7 @@ export function createRunUsages({ observers, runtime }: Parts, { callCounts, loa
 export function admit(usage: RunUsage, toolName: string): void {
   usage.toolCalls++
   const { admitted } = usage
-  admitted.set(toolName, (admitted.get(toolName) ?? 0) + 1)
-  const [oldest] = admitted.size > TOOLS_MAX ? admitted.keys() : []
-  if (oldest !== undefined) admitted.delete(oldest)
+  renew(admitted, toolName, (admitted.get(toolName) ?? 0) + 1, TOOLS_MAX)
 }
 
 function usedOf(used: unknown, now: number) {
@@ -126,5 +129,5 @@ function usedOf(used: unknown, now: number) {
 }
 
 function amount(value: unknown): number {
-  return typeof value === 'number' && value > 0 && Number.isFinite(value) ? value : 0
+  return Number.isFinite(value) && (value as number) > 0 ? (value as number) : 0
 }

@@ -1,13 +1,13 @@
 import { childSpan, type Context, type RunScope, type Span } from './context.ts'
 import { attempt, leaveCalls, type Core } from '../core.ts'
 import { untilEnd, type Failure } from '../delivery/ending.ts'
-import { draftOf, scopeJson, type Draft, type NewEvent } from './event.ts'
+import { draftOf, scopeJson, type Draft, type NewEvent, type Payload } from './event.ts'
 import { exceptionOf, isAbort } from './exception.ts'
 import { errorText, fieldsOf, isError, joined, readSafely } from './json.ts'
 import { LIMITS } from '../limits.ts'
 import { activeTrace, traceOf, traceparentOf } from './open-telemetry.ts'
-import type { Payload } from './payload.ts'
-import { createRunState, type CarriedState } from './run-state.ts'
+import type { CarriedState } from './carried-state.ts'
+import { createRunState } from './run-state.ts'
 import { isSampled } from './sampling.ts'
 import type { ScoreDetails, ScoreValue } from './score.ts'
 import { noteUnknown } from '../delivery/diagnostics.ts'
@@ -38,6 +38,8 @@ export interface RunOptions {
         totalTokens?: number | undefined
         cost?: number | undefined
         seconds?: number | undefined
+        /** Labels of what they read. */
+        labels?: readonly string[] | undefined
       }
     | undefined
 }
@@ -326,15 +328,14 @@ export function createScope(core: Core, runOptions: RunOptions, handle?: RunHand
     recorder: { id: recorderIdOf(spanId), count: 0 },
     annotations: new Map(),
     state: (handle && core.carrying?.resumed(runId, options as CarriedState)) ?? createRunState(),
-    handed: handle && !core.carrying ? (options as CarriedState) : undefined,
+    handed: handle && (options as CarriedState),
     approvalClientId: (handle && text('clientId', clientId, LIMITS.clientIdChars)) ?? clientId,
     trace: traceOf(options.traceparent),
     usedBefore: options.usedBefore,
     enteredAt: handle ? undefined : core.runtime.now(),
   }
-  if (handle) core.carrying?.usages.atLeast(scope, (options as CarriedState).used)
   // Its time counts from now.
-  else core.carrying?.usages.of(scope)
+  core.carrying?.usages.atLeast(scope, scope.handed?.used)
   return scope
 }
 

@@ -1,5 +1,5 @@
 import { readSafely } from './json.ts'
-import type { Payload } from './payload.ts'
+import type { Payload } from './event.ts'
 
 /** A number from -1,000,000,000 to 1,000,000,000, yes or no, or a category of 1 to 64 characters. */
 export type ScoreValue = number | boolean | string

@@ -6,8 +6,7 @@ The flight recorder and firewall for AI agents.
     with tacho.run(agent_name="assistant") as run:
         run.user_input("Where is my order?")
 
-The functions of this module use one client, made from the environment (TACHO_API_KEY, TACHO_URL) or by `configure`. Several
-clients in one process: `Tacho`.
+The functions of this module use one client, made from TACHO_API_KEY and TACHO_URL or by `configure`. For several: `Tacho`.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ParamSpec, TypedDict, TypeVar, overload
 
 from .client import Tacho
-from .configuration.configuration import Configuration, DeployedPrompt, Policy
+from .configuration.configuration import Configuration, DeployedPrompt, Policy, ToolLabels
 from .configuration.prompt import Prompt
 from .configuration.source import ConfigurationState, RuntimeConfiguration
 from .delivery.diagnostics import Counters, Diagnostic
@@ -367,6 +366,7 @@ __all__ = [
     "Tacho",
     "ThreadPoolExecutor",
     "ToolBlockedError",
+    "ToolLabels",
     "aauthorize",
     "acall_guarded",
     "acontinue_call",

@@ -71,6 +71,8 @@ class Core:
         self.asked_calls = AskedCalls()
         self.shared_states = SharedStates()
         self.on_run: Callable[[], None] = lambda: None
+        # Before masking, for histories.
+        self.observe: Callable[[RunScope, str, Payload | None], None] = lambda _scope, _type, _payload: None
         self.payloads = Payloads(settings.capture, settings.metadata_keys, self.mask, self.diagnostics)
         self.sender = Sender(
             EVENTS,
@@ -138,6 +140,7 @@ class Core:
             kind = str.__str__(str(event_type)) if text is None else text
             if not is_counted:
                 scope.usage.count(kind, payload)
+            self.observe(scope, kind, payload)
             if not scope.is_sampled and kind not in PROTECTED_TYPES:
                 self.diagnostics.drop("sampled")
                 return None

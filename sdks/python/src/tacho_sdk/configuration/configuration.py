@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -46,10 +47,25 @@ class Policy:
 
 
 @dataclass(frozen=True)
+class ToolLabels:
+    """Labels of the tools with a name: what they do, and what their outputs are. Rules add up."""
+
+    tool: str
+    """One `*` stands for any characters."""
+    output: Sequence[str] = ()
+    """Labels of the output, for example `untrusted` or `private`."""
+    does: Sequence[str] = ()
+    """Labels of what the tool does, for example `external`, `destructive` or `money`."""
+    when: str | None = None
+    """CEL expression on `tool.input` and `tool.output`: the rule holds only where it is true."""
+
+
+@dataclass(frozen=True)
 class Configuration:
     revision: str
     prompts: tuple[DeployedPrompt, ...]
     policies: tuple[Policy, ...]
+    tool_labels: tuple[ToolLabels, ...] = ()
 
 
 class NotAConfiguration(Exception):
@@ -70,6 +86,7 @@ def check_configuration(given: object) -> Configuration:
         revision,
         tuple(_prompt(item, index) for index, item in enumerate(_items(prompts, "prompts"))),
         tuple(_policy(item, index) for index, item in enumerate(_items(policies, "policies"))),
+        tuple(_tool_labels(item) for item in _items(given.get("toolLabels", []), "toolLabels")),
     )
 
 
@@ -102,6 +119,17 @@ def _policy(item: object, index: int) -> Policy:
     optional = (item.get(name) for name in ("description", "onError")) if isinstance(item, dict) else (None, None)
     description, on_error = (value if isinstance(value, str) else None for value in optional)
     return Policy(policy_id, name, condition, action, severity, version, description, on_error)
+
+
+def _tool_labels(item: object) -> ToolLabels:
+    fields = item if isinstance(item, dict) else {}
+    tool, when = fields.get("tool"), fields.get("when")
+    output, does = fields.get("output", []), fields.get("does", [])
+    lists = [labels for labels in (output, does) if isinstance(labels, list)]
+    is_whole = len(lists) == 2 and all(isinstance(label, str) for labels in lists for label in labels)
+    if not isinstance(tool, str) or not isinstance(when, (str, type(None))) or not is_whole:
+        raise NotAConfiguration("toolLabels is not a list of labels")
+    return ToolLabels(tool, tuple(output), tuple(does), when)
 
 
 def _texts(item: object, place: str, names: str) -> list[str]:

@@ -7,6 +7,7 @@ from __future__ import annotations
 import asyncio
 import threading
 import time
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
@@ -18,6 +19,7 @@ from ..delivery.issue_records import IssueRecords, IssueReport
 from ..policy.compile import compiled
 from ..policy.decide import decide
 from ..policy.facts import Facts
+from ..policy.history.tool_labels import labels_of_call
 from ..policy.input_hash import input_hash
 from ..recording.context import RunScope
 from .blocked import BlockCode, ToolBlockedError
@@ -25,6 +27,7 @@ from .detectors import BudgetDetector, Detection, LoopDetector
 from .judged import Call, Judged, failures_of, named_of
 from .recoveries import Recoveries
 from .rules import CallDecision, GuardDefaults, Rules
+from .run_histories import RunHistories
 from .verdict import judge
 
 if TYPE_CHECKING:
@@ -39,7 +42,7 @@ _UNCONFIGURED = (
 )
 _UNCHECKED = "No policies could be loaded: guarded tools run unchecked, as when_unconfigured says."
 _REJECTED_MAX = 1_000
-_OF_RUN = frozenset({"run.id", "run.cost", "run.totalTokens", "run.toolCalls", "session.id"})
+_OF_RUN = frozenset({"run.id", "run.cost", "run.totalTokens", "run.toolCalls", "run.labels", "run.calls", "session.id"})
 _OF_AGENT = frozenset({"agent.id", "agent.name"})
 
 
@@ -76,6 +79,8 @@ class Guard:
         for policy in defaults.policies:
             compiled(policy.condition)
         configuration.prepare = _compile_policies
+        self._histories = RunHistories(lambda: configuration.current, defaults)
+        core.observe = self._observe
         self.reset()
 
     def reset(self) -> None:
@@ -155,6 +160,7 @@ class Guard:
         current, usage = self.configuration.current, scope.usage
         policies = [*(current.policies if current else ()), *self.defaults.policies, *rules.policies]
         detections = self._detect(scope, call, before)
+        labels = labels_of_call(self._histories.labels(), Facts(call.tool_name, call.form, now_ms()))[0]
         decision = decide(
             policies,
             Facts(
@@ -169,6 +175,8 @@ class Guard:
                 run_tool_calls=usage.tool_calls,
                 session_id=scope.session_id,
                 risk_signals=[*call.risk_signals, *(found.type.lower() for found in detections)],
+                tool_labels=labels,
+                run_history=None if scope.is_of_call else self._histories.of(scope, rules.policies),
                 unknown=self._unknown_of(scope),
             ),
         )
@@ -176,6 +184,14 @@ class Guard:
         revision = current.revision if current else None
         decided = CallDecision(verdict.action, verdict.policy_ids, verdict.reason, call.input_hash, tuple(detections), revision)
         return Judged(decided, verdict, failures_of(decision), self.configuration._old_age)
+
+    def _observe(self, scope: RunScope, event_type: str, payload: Mapping[str, Any] | None) -> None:
+        try:
+            with self.lock:
+                self._histories.observe(scope, event_type, payload)
+        except Exception:
+            # What it does not know, it says.
+            scope.state.is_unseen = True
 
     def _unknown_of(self, scope: RunScope) -> frozenset[str]:
         """A call in a thread that does not have its run must not slip through a condition about the run or its agent."""

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
-from ..configuration.configuration import Policy
+from ..configuration.configuration import Policy, ToolLabels
 from .detectors import Budget, Detection, Loop
 
 Action = Literal["ALLOW", "WARN", "REQUIRE_APPROVAL", "BLOCK"]
@@ -39,6 +39,8 @@ class GuardDefaults(Rules):
     """Detects repeated calls with the same input in one run; None disables it."""
     budget: Budget = field(default_factory=Budget)
     """The most one run may use. Default: no budget."""
+    labels: Sequence[ToolLabels] = ()
+    """Labels of your tools, in addition to those of the service: what they do, and what their outputs are."""
 
 
 @dataclass(frozen=True)

@@ -25,11 +25,12 @@ from .syntax import (
     dotted_name,
     literal_text,
     loop_of,
+    only_tool_of,
     size_of,
 )
 from .text import quoted
 from .times import Timestamp
-from .values import NO_OVERLOAD, Failure, Refusal, Scope, Step, TypeName, Unreadable, Value
+from .values import NO_HISTORY, NO_OVERLOAD, Failure, Refusal, Scope, Step, TypeName, Unreadable, Value
 from .variables import VARIABLE_NAMES
 
 _Names = Mapping[str, int]
@@ -253,7 +254,7 @@ def _build_loop_at(node: MethodNode, loop: str, names: _Names) -> Step:
     return build_loop(
         LoopParts(
             loop=loop,
-            iterable=build(node.receiver, names),
+            iterable=_build_iterable(node, names),
             bodies=[build(body, inside) for body in bodies],
             place=place,
             weight=sum(map(size_of, bodies)),
@@ -261,6 +262,14 @@ def _build_loop_at(node: MethodNode, loop: str, names: _Names) -> Step:
             not_bool=Failure("this must be true or false", bodies[0].start),
         )
     )
+
+
+def _build_iterable(node: MethodNode, names: _Names) -> Step:
+    tool = only_tool_of(node)
+    if tool is None:
+        return build(node.receiver, names)
+    only_tool = tool
+    return lambda scope: NO_HISTORY if scope.history is None else scope.history.calls_of(only_tool)
 
 
 def _build_method(node: MethodNode, names: _Names) -> Step:

@@ -101,7 +101,10 @@ class _Check:
         if is_dynamic(container):
             return container
         if container.name == "map" and container.of:
-            return container.of
+            if not container.keys or node.key in container.keys:
+                return container.of
+            self._refuse(node, f"a call of run.calls has no {node.key}; use one of {', '.join(container.keys)}")
+            return DYN
         message = f"only a map can have the key {quoted(node.key)}, but this is {show_type(container)}"
         self._refuse(node, message)
         return DYN

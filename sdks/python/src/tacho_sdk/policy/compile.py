@@ -10,11 +10,12 @@ from .build import build
 from .check import check_types
 from .constants import check_constants
 from .facts import OWN_NAME, Facts, fact_reader
+from .history.run_history import RunHistory
 from .limits import CACHED_CONDITIONS, SOURCE_CHARS
 from .parse import parse
 from .position import Fault, Position, in_order, position_at, units
 from .rules import check_rules
-from .syntax import Node, children_of, dotted_name
+from .syntax import Node, children_of, dotted_name, is_of_history
 from .tokens import SyntaxFault
 from .types import is_dynamic, show_type
 from .values import Failure, OutOfSteps, Scope, Step, Unreadable, UnreadableRead, Value
@@ -31,6 +32,8 @@ class Condition:
     run: Step
     reads_server: bool
     """Then `tool.name` is the tool's own name."""
+    reads_history: bool = False
+    """Whether it needs the past of the run."""
 
 
 @dataclass(frozen=True)
@@ -87,11 +90,16 @@ def _compile(source: object) -> Condition | NotACondition:
     if type_.name != "bool":
         hint = "compare it with a value, for example == true" if is_dynamic(type_) else f"this is {show_type(type_)}"
         return refuse(f"a condition must be true or false; {hint}", 0, len(source))
-    return Condition(source, build(root), _reads_server(root))
+    return Condition(source, build(root), _reads_server(root), _reads_history(root))
 
 
 def _reads_server(node: Node) -> bool:
     return dotted_name(node) == "tool.server" or any(map(_reads_server, children_of(node)))
+
+
+def _reads_history(node: Node) -> bool:
+    is_read = is_of_history(node) or dotted_name(node) in ("run.labels", "run.calls")
+    return is_read or any(map(_reads_history, children_of(node)))
 
 
 @dataclass(frozen=True)
@@ -106,14 +114,14 @@ class Evaluation:
 
 def evaluate(condition: Condition, facts: Facts) -> Evaluation:
     """Never raises, keeps no state, and does a bounded amount of work."""
-    return evaluate_with(condition, fact_reader(facts))
+    return evaluate_with(condition, fact_reader(facts), facts.run_history)
 
 
-def evaluate_with(condition: Condition, fact: Callable[[int], Value | Failure]) -> Evaluation:
+def evaluate_with(condition: Condition, fact: Callable[[int], Value | Failure], history: RunHistory | None) -> Evaluation:
     """The same, with facts that several conditions share."""
     seen = (lambda slot: fact(OWN_NAME if slot == _NAME else slot)) if condition.reads_server else fact
     try:
-        result = condition.run(Scope(seen))
+        result = condition.run(Scope(seen, history))
     except (OutOfSteps, UnreadableRead) as error:
         # Only a large input needs so many steps: padding must not switch a policy off.
         return Evaluation(None, str(error), True)

@@ -9,7 +9,7 @@ import math
 from collections.abc import Callable, Mapping
 
 from .build import build
-from .syntax import BinaryNode, MethodNode, NameNode, Node, children_of, dotted_name, loop_of
+from .syntax import BinaryNode, MethodNode, NameNode, Node, children_of, dotted_name, is_of_history, loop_of
 from .values import Failure, OutOfSteps, Scope, Value
 from .variables import VARIABLE_NAMES
 
@@ -56,6 +56,8 @@ class _Check:
         else:
             for child in children_of(node):
                 read = min(read, self._read(child, names))
+        if is_of_history(node):
+            read = _FACT
         self._reads[node] = read
         return read
 

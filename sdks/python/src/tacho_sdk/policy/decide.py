@@ -9,6 +9,7 @@ from typing import Literal, Protocol
 
 from .compile import Evaluation, NotACondition, compiled, evaluate_with
 from .facts import Facts, fact_reader
+from .history.run_history import RunHistory
 from .message import message_of
 from .values import Failure, Value
 
@@ -80,7 +81,7 @@ def decide(policies: Sequence[PolicyLike], facts: Facts) -> Decision:
     matched: list[Match] = []
     failures: list[PolicyFailure] = []
     for policy in policies:
-        outcome = _evaluate(policy.condition, fact)
+        outcome = _evaluate(policy.condition, fact, facts.run_history)
         counts = outcome.matched
         name = (policy.policy_id, policy.name, policy.version)
         if counts is None:
@@ -95,10 +96,10 @@ def decide(policies: Sequence[PolicyLike], facts: Facts) -> Decision:
     return Decision(matched[0].effect if matched else "ALLOW", tuple(matched), tuple(failures))
 
 
-def _evaluate(condition: str, fact: Callable[[int], Value | Failure]) -> Evaluation:
+def _evaluate(condition: str, fact: Callable[[int], Value | Failure], history: RunHistory | None) -> Evaluation:
     result = compiled(condition)
     if not isinstance(result, NotACondition):
-        return evaluate_with(result, fact)
+        return evaluate_with(result, fact, history)
     fault = result.faults[0]
     place = f"line {fault.position.line}, column {fault.position.column}"
     return Evaluation(None, f"{place}: {fault.message}")

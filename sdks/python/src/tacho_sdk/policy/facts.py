@@ -8,10 +8,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from ..exact import exact_number, exact_text
+from .history.run_history import NO_OUTPUT, RunHistory
 from .limits import INPUT_LEVELS, INPUT_VALUES
 from .plain_json import NotPlainJson, copy_json
 from .times import timestamp_of_milliseconds
-from .values import Failure, Unreadable, Value
+from .values import NO_HISTORY, Failure, Unreadable, Value
 from .variables import VARIABLE_NAMES
 
 # As in JavaScript's safe integers.
@@ -38,6 +39,11 @@ class Facts:
     session_id: str | None = None
     risk_signals: Sequence[str] | None = None
     tool_annotations: object = None
+    tool_labels: Sequence[str] | None = None
+    tool_output: object = NO_OUTPUT
+    """Only for labels: no policy reads it."""
+    run_history: RunHistory | None = None
+    """Without it, conditions on the past of the run fail."""
     tool_server: str | None = None
     """Its MCP server, if the name does not say it."""
     unknown: frozenset[str] = frozenset()
@@ -47,16 +53,20 @@ class Facts:
 _WRONG = object()
 _READERS: dict[str, Callable[[Facts], object]] = {
     "tool.name": lambda facts: _text(facts.tool_name),
-    "tool.server": lambda facts: _name_parts(facts)[0],
-    "tool's own name": lambda facts: _name_parts(facts)[1],
+    "tool.server": lambda facts: name_parts(facts)[0],
+    "tool's own name": lambda facts: name_parts(facts)[1],
     "tool.input": lambda facts: _input(facts.tool_input),
     "tool.annotations": lambda facts: _input(facts.tool_annotations),
+    "tool.labels": lambda facts: _texts(facts.tool_labels),
+    "tool.output": lambda facts: _output(facts.tool_output),
     "agent.id": lambda facts: _text(facts.agent_id),
     "agent.name": lambda facts: _text(facts.agent_name),
     "run.id": lambda facts: _text(facts.run_id),
     "run.cost": lambda facts: _double(facts.run_cost),
     "run.totalTokens": lambda facts: _int(facts.run_total_tokens),
     "run.toolCalls": lambda facts: _int(facts.run_tool_calls),
+    "run.labels": lambda facts: NO_HISTORY if facts.run_history is None else facts.run_history.labels,
+    "run.calls": lambda facts: NO_HISTORY if facts.run_history is None else facts.run_history.calls,
     "session.id": lambda facts: _text(facts.session_id),
     "risk.signals": lambda facts: _texts(facts.risk_signals),
     "now": lambda facts: timestamp_of_milliseconds(facts.now) or _WRONG,
@@ -99,7 +109,7 @@ def _read(name: str, facts: Facts) -> Value | Failure:
 _OF_SERVER = re.compile(r"mcp__(.+?)__(.+)", re.DOTALL)
 
 
-def _name_parts(facts: Facts) -> tuple[object, object]:
+def name_parts(facts: Facts) -> tuple[object, object]:
     """
     The server and the tool's own name: hooks of coding agents say `mcp__db__drop_table`, a guard of the server says
     `drop_table`. A server that the client names means that the name is the tool's own.
@@ -130,6 +140,12 @@ def _input(value: object) -> object:
     given = {} if value is None else value
     copied = copy_json(given, max_values=INPUT_VALUES, max_levels=INPUT_LEVELS, mark=_unreadable)
     return copied if isinstance(copied, (dict, Unreadable)) else Unreadable("tool.input is not an object")
+
+
+def _output(value: object) -> object:
+    if value is NO_OUTPUT:
+        return Failure("the output of a tool is not known before it runs")
+    return copy_json(value, max_values=INPUT_VALUES, max_levels=INPUT_LEVELS)
 
 
 def _unreadable(reason: str) -> Unreadable:

@@ -20,11 +20,12 @@ from .times import (
     show_timestamp,
     timestamp_of,
 )
-from .values import NO_OVERLOAD, OUT_OF_RANGE, Refusal, Scope, TypeName, Value, int_or_refusal, type_of
+from .values import NO_HISTORY, NO_OVERLOAD, OUT_OF_RANGE, Refusal, Scope, TypeName, Value, int_or_refusal, type_of
 
 Implementation = Callable[[list[Value], Scope], "Value | Refusal"]
 """Called with the arguments; the receiver of a method comes first."""
 
+_NO_HISTORY = Refusal(NO_HISTORY.message)
 _NOT_A_NUMBER = Refusal("the text is not a number")
 _NOT_A_BOOL = Refusal("the text is not true or false")
 _NOT_A_TIME = Refusal("the text is not a time such as 2026-11-20T09:00:00Z")
@@ -46,6 +47,17 @@ def _size(values: list[Value], scope: Scope) -> Value | Refusal:
         scope.spend(units(value) >> 2)
         return len(value)
     return len(value) if isinstance(value, (list, dict)) else NO_OVERLOAD
+
+
+def _origin(values: list[Value], scope: Scope) -> Value | Refusal:
+    """Of a value in earlier outputs of the run. The first look takes up to 0.3 ms, each further one is remembered."""
+    value = values[0]
+    if not isinstance(value, (str, int, float)) or isinstance(value, bool):
+        return NO_OVERLOAD
+    if scope.history is None:
+        return _NO_HISTORY
+    scope.spend(60)
+    return scope.history.origin(value)
 
 
 def _converting(convert: Callable[[Value], Value | Refusal], steps_per_character: int) -> Implementation:
@@ -194,6 +206,7 @@ FUNCTIONS: dict[str, Implementation] = {
     "type/1": lambda values, _scope: TypeName(type_of(values[0])),
     "timestamp/1": _converting(_to_timestamp, 3),
     "duration/1": _converting(_to_duration, 8),
+    "origin/1": _origin,
 }
 
 METHODS: dict[str, Implementation] = {

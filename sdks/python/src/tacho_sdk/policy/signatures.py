@@ -56,6 +56,7 @@ FUNCTION_SIGNATURES: Signatures = {
     "type/1": _from(TYPE, DYN),
     "timestamp/1": _from(TIMESTAMP, TIMESTAMP, STRING, INT),
     "duration/1": _from(DURATION, DURATION, STRING),
+    "origin/1": _from(list_of(STRING), STRING, DOUBLE, INT),
 }
 
 # By name and number of arguments, receiver first. Loops are not included, because they bind a variable.

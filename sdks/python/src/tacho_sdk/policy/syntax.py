@@ -127,3 +127,35 @@ def dotted_name(node: Node) -> str | None:
     if isinstance(node, FieldNode) and isinstance(node.object, NameNode):
         return f"{node.object.name}.{node.key}"
     return None
+
+
+def is_of_history(node: Node) -> bool:
+    """Whether a node reads the past of the run beside its arguments."""
+    return isinstance(node, CallNode) and node.name == "origin"
+
+
+def only_tool_of(node: MethodNode) -> str | None:
+    """
+    The only tool whose calls a loop over `run.calls` looks at, if a part of its condition says so: `c.tool == "pay" && …`. The
+    others cannot change the result, because false decides a conjunction even beside an error.
+    """
+    variable, condition = node.values[0], node.values[1]
+    loop = loop_of(node)
+    if dotted_name(node.receiver) != "run.calls" or not isinstance(variable, NameNode) or loop == "map/2":
+        return None
+    joiner, comparison = ("||", "!=") if loop == "all/2" else ("&&", "==")
+    name = f"{variable.name}.tool"
+    parts: list[Node] = [condition]
+    while parts:
+        part = parts.pop()
+        if not isinstance(part, BinaryNode):
+            continue
+        if part.operator == joiner:
+            parts += [part.right, part.left]
+        elif part.operator == comparison:
+            text = literal_text(part.right) if dotted_name(part.left) == name else None
+            if text is None and dotted_name(part.right) == name:
+                text = literal_text(part.left)
+            if text is not None:
+                return text
+    return None

@@ -14,6 +14,8 @@ class Type:
     """bool, int, double, string, null, timestamp, duration, type, json, dyn, list or map."""
     of: Type | None = None
     """Type of a list's elements, or of a map's values."""
+    keys: tuple[str, ...] = ()
+    """The only keys of a map, if they are known."""
 
 
 BOOL = Type("bool")
@@ -26,6 +28,8 @@ DURATION = Type("duration")
 TYPE = Type("type")
 JSON_VALUE = Type("json")
 DYN = Type("dyn")
+CALL = Type("map", JSON_VALUE, ("tool", "labels", "input", "ok", "decision"))
+"""An element of `run.calls`."""
 LIST = Type("list", DYN)
 MAP = Type("map", DYN)
 

@@ -7,11 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Union
+from typing import TYPE_CHECKING, Any, Union
 
 from .limits import EVALUATION_STEPS
 from .position import units
 from .times import Duration, Timestamp
+
+if TYPE_CHECKING:
+    from .history.run_history import RunHistory
 
 
 @dataclass(frozen=True)
@@ -36,6 +39,9 @@ class Failure:
         self.message = message
         # In characters of the source, or -1 if the facts are invalid.
         self.offset = offset
+
+
+NO_HISTORY = Failure("the history of the run is not known")
 
 
 class Unreadable(Failure):
@@ -80,10 +86,11 @@ class OutOfSteps(Exception):
 class Scope:
     """One evaluation: its facts, loop variables and remaining steps."""
 
-    __slots__ = ("_left", "fact", "locals")
+    __slots__ = ("_left", "fact", "history", "locals")
 
-    def __init__(self, fact: Callable[[int], Value | Failure]) -> None:
+    def __init__(self, fact: Callable[[int], Value | Failure], history: RunHistory | None = None) -> None:
         self.fact = fact
+        self.history = history
         self.locals: dict[int, Value] = {}
         self._left = EVALUATION_STEPS
 

@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
-from .types import DOUBLE, INT, JSON_VALUE, STRING, TIMESTAMP, Type, list_of, map_of
+from .types import CALL, DOUBLE, INT, JSON_VALUE, STRING, TIMESTAMP, Type, list_of, map_of
 
 VARIABLES: dict[str, Type] = {
     "tool.name": STRING,
     "tool.input": map_of(JSON_VALUE),
     "tool.annotations": map_of(JSON_VALUE),
     "tool.server": STRING,
+    "tool.labels": list_of(STRING),
+    "tool.output": JSON_VALUE,
     "agent.id": STRING,
     "agent.name": STRING,
     "run.id": STRING,
     "run.cost": DOUBLE,
     "run.totalTokens": INT,
     "run.toolCalls": INT,
+    "run.labels": list_of(STRING),
+    "run.calls": list_of(CALL),
     "session.id": STRING,
     "risk.signals": list_of(STRING),
     "now": TIMESTAMP,

@@ -66,6 +66,16 @@ class RunState:
     """By input, or by input and key."""
     watch: object = None
     """The detectors of this run, kept by the guard."""
+    history: Any = None
+    """What it did and read, if a policy needs that, kept by the guard."""
+    messages: object = None
+    """Of its newest model call, until a policy needs its history."""
+    is_unseen: bool = False
+    """It has calls that its history does not have."""
+    is_resumed: bool = False
+    """It began in another process."""
+    carried_history: Mapping[str, Any] | None = None
+    """As that process gave it."""
 
     def next_number(self, slot: str) -> int:
         """The lowest number that no other call has. `slot`: the input hash, or a hash of it and the caller's key."""
@@ -115,6 +125,7 @@ class RunState:
         used = {"toolCalls": usage.tool_calls, "totalTokens": usage.total_tokens, "cost": usage.cost, "seconds": seconds}
         return {
             "used": used,
+            **({} if self.history is None else {"history": self.history.history.carried()}),
             **({"recentCalls": recent} if recent else {}),
             **({"spentApprovals": dict(list(spent.items())[-_OPEN_MAX:])} if spent else {}),
             **({"approvals": [_to_json(call) for call in waiting]} if waiting else {}),
@@ -122,6 +133,8 @@ class RunState:
 
     def add(self, handle: Mapping[str, Any]) -> None:
         """What another process says of the run. Whatever has another shape is left out."""
+        self.is_resumed = True
+        self.carried_history = _history(handle.get("history"))
         used = _of(dict, handle.get("used"))
         self.usage.at_least(used.get("toolCalls"), used.get("totalTokens"), used.get("cost"), used.get("seconds"))
         if not self.recent_calls:
@@ -208,6 +221,17 @@ def _from_json(given: Any) -> OpenCall | None:
         return None
     expires_at = expires_at if isinstance(expires_at, str) else None
     return OpenCall(approval_id, tool_name, input_hash, key, expires_at, args, _of(dict, fields.get("named")), spent)
+
+
+def _history(given: object) -> Mapping[str, Any] | None:
+    """None unless it has the shape that `RunHistory.carried` gives."""
+    fields = _of(dict, given)
+    labels, calls = _of(list, fields.get("labels")), _of(list, fields.get("calls"))
+    shape = {"tool": str, "labels": list, "ok": bool, "decision": str}
+    is_whole = all(isinstance(label, str) for label in labels) and all(
+        isinstance(call, dict) and all(isinstance(call.get(name), kind) for name, kind in shape.items()) for call in calls
+    )
+    return {"labels": labels, "calls": calls} if fields and is_whole else None
 
 
 def _number(given: object) -> int | None:

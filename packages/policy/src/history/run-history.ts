@@ -1,0 +1,209 @@
+/**
+ * What a run has done and read, for conditions: `run.labels`, `run.calls` and `origin(value)`. A client keeps one for each run,
+ * and the server makes one of recorded events. Bounded: 1,000 calls, inputs of 131,072 characters, and the index of values.
+ *
+ * Its own words beside the labels of tools:
+ * - `user`: the user said it
+ * - `unlabelled`: it came from a tool whose output has no label
+ * - `unknown`: a part of the history is missing, such as the values that another process of the run read
+ */
+import type { Action } from '../decide.ts'
+import { copyJson } from '../json.ts'
+import { POLICY_LIMITS } from '../limits.ts'
+import { type History, isList, isMap, type Value } from '../value.ts'
+import { SOURCES_MAX, ValueIndex } from './value-index.ts'
+import { TEXT_CHARS } from './words.ts'
+
+export const HISTORY_LABELS = { user: 'user', unlabelled: 'unlabelled', unknown: 'unknown' } as const
+
+/** A call that ran, or that was refused. */
+export interface HistoryCall {
+  readonly tool: string
+  /** What was judged; null if it could not be read. */
+  readonly input: Readonly<Record<string, unknown>> | null
+  /** Whether it ran and did not fail. */
+  readonly ok: boolean
+  readonly decision: Action
+  /** What the tool does. */
+  readonly does: readonly string[]
+  /** What its output is. */
+  readonly labels: readonly string[]
+  /** What the model gets of it. Absent: nothing. */
+  readonly output?: unknown
+}
+
+/** What another process of the run needs: plain JSON. Inputs and values stay where they were. */
+export interface CarriedHistory {
+  readonly labels: readonly string[]
+  readonly calls: readonly CarriedCall[]
+}
+
+type CarriedCall = Pick<HistoryCall, 'tool' | 'labels' | 'ok' | 'decision'>
+
+const CALLS_MAX = 1_000
+const CARRIED_CALLS_MAX = 100
+const INPUT_CHARS_MAX = 131_072
+const CACHED_MAX = 256
+
+export class RunHistory implements History {
+  readonly #calls = new Calls()
+  readonly #labels = new Set<string>()
+  readonly #values = new ValueIndex()
+  /** By bit. */
+  readonly #sources: string[] = [HISTORY_LABELS.user, HISTORY_LABELS.unlabelled]
+  readonly #origins = new Map<string | number, readonly string[]>()
+  /** Values that another process read are missing. */
+  #isContinued = false
+
+  /** The run began in another process. @param carried undefined if that one kept no history */
+  continues(carried: CarriedHistory | undefined): void {
+    this.#isContinued = true
+    for (const label of carried?.labels ?? [HISTORY_LABELS.unknown]) this.#labels.add(label)
+    for (const call of carried?.calls ?? []) this.#calls.add(call)
+    this.#origins.clear()
+  }
+
+  /** The user's own words. */
+  said(words: unknown): void {
+    this.#read(words, [HISTORY_LABELS.user])
+  }
+
+  ended(call: HistoryCall): void {
+    const { labels, does, input, output } = call
+    const allLabels = [...new Set([...labels, ...does])].toSorted()
+    this.#calls.add({ ...call, labels: allLabels }, input === null ? undefined : readable(input))
+    if (output === undefined) return
+    for (const label of labels) this.#labels.add(label)
+    this.#read(output, labels.length === 0 ? [HISTORY_LABELS.unlabelled] : labels)
+  }
+
+  /** Of all outputs that the run has read. */
+  get labels(): readonly string[] {
+    return [...this.#labels].toSorted()
+  }
+
+  /** Oldest first: maps with `tool`, `labels`, `ok`, `decision`, and `input` unless it is too old or not known. */
+  get calls(): readonly Value[] {
+    return this.#calls.inOrder
+  }
+
+  callsOf(tool: string): readonly Value[] {
+    return this.#calls.ofTool(tool)
+  }
+
+  /** The labels of the outputs in which the value occurs, and `user` if the user said it. */
+  origin(value: string | number): readonly string[] {
+    const cached = this.#origins.get(value)
+    if (cached) return cached
+    const found = this.#values.find(value)
+    const labels = this.#sources.filter((_, bit) => (found & (1 << bit)) !== 0)
+    if (this.#isContinued || this.#values.isFull) labels.push(HISTORY_LABELS.unknown)
+    if (this.#origins.size >= CACHED_MAX) this.#origins.clear()
+    const origin = labels.toSorted()
+    this.#origins.set(value, origin)
+    return origin
+  }
+
+  carried(): CarriedHistory {
+    const calls = this.#calls.inOrder.slice(-CARRIED_CALLS_MAX).map((call) => {
+      const { input: _, ...carried } = Object.fromEntries(call as ReadonlyMap<string, Value>)
+      return carried as unknown as CarriedCall
+    })
+    return { labels: this.labels, calls }
+  }
+
+  #read(output: unknown, labels: readonly string[]): void {
+    this.#origins.clear()
+    const sources = labels.reduce((bits, label) => bits | this.#bitOf(label), 0)
+    let chars = 0
+    const visit = (value: Value): void => {
+      if (chars > TEXT_CHARS) this.#values.isFull = true
+      else if (typeof value === 'string') {
+        chars += value.length
+        this.#values.add(value, sources)
+      } else if (typeof value === 'number') this.#values.addNumber(value, sources)
+      else if (isList(value)) value.forEach(visit)
+      else if (isMap(value)) {
+        for (const [key, inner] of value) {
+          visit(key)
+          visit(inner)
+        }
+      }
+    }
+    const copied = readable(output)
+    if (copied) visit(copied.value)
+    else this.#values.isFull = true
+  }
+
+  /** 0 if there are too many: then the values cannot be told apart. */
+  #bitOf(label: string): number {
+    let bit = this.#sources.indexOf(label)
+    if (bit < 0 && this.#sources.length < SOURCES_MAX) bit = this.#sources.push(label) - 1
+    if (bit < 0) this.#values.isFull = true
+    return bit < 0 ? 0 : 1 << bit
+  }
+}
+
+/** The newest calls, in order and by tool, because conditions ask for the calls of one tool. */
+class Calls {
+  readonly inOrder: Value[] = []
+  readonly #ofTool = new Map<string, Value[]>()
+  /** Calls that still have an input, and its characters. */
+  readonly #inputs: { readonly call: Map<string, Value>; readonly chars: number }[] = []
+  #inputChars = 0
+
+  ofTool(tool: string): readonly Value[] {
+    return this.#ofTool.get(tool) ?? []
+  }
+
+  add({ tool, labels, ok, decision }: CarriedCall, input?: { readonly value: Value; readonly chars: number }): void {
+    const call = new Map<string, Value>([
+      ['tool', tool],
+      ['labels', labels],
+      ['ok', ok],
+      ['decision', decision],
+    ])
+    if (input) this.#keepInput(call.set('input', input.value), input.chars)
+    this.inOrder.push(call)
+    const ofTool = this.#ofTool.get(tool)
+    if (ofTool) ofTool.push(call)
+    else this.#ofTool.set(tool, [call])
+    if (this.inOrder.length > CALLS_MAX) this.#forgetOldest()
+  }
+
+  #keepInput(call: Map<string, Value>, chars: number): void {
+    this.#inputs.push({ call, chars })
+    this.#inputChars += chars
+    while (this.#inputChars > INPUT_CHARS_MAX) {
+      this.#inputs[0]?.call.delete('input')
+      this.#forgetInput()
+    }
+  }
+
+  #forgetInput(): void {
+    this.#inputChars -= this.#inputs.shift()?.chars ?? 0
+  }
+
+  #forgetOldest(): void {
+    const oldest = this.inOrder.shift() as ReadonlyMap<string, Value>
+    const tool = oldest.get('tool') as string
+    const ofTool = this.#ofTool.get(tool)
+    ofTool?.shift()
+    if (ofTool?.length === 0) this.#ofTool.delete(tool)
+    if (this.#inputs[0]?.call === oldest) this.#forgetInput()
+  }
+}
+
+/** As JSON, which is what a model gets. Undefined if it has none, or too much. */
+function readable(given: unknown): { value: Value; chars: number } | undefined {
+  try {
+    const text = JSON.stringify(given)
+    const value = copyJson(JSON.parse(text), {
+      values: POLICY_LIMITS.inputValues * 10,
+      levels: POLICY_LIMITS.inputLevels,
+    })
+    return { value, chars: text.length }
+  } catch {
+    return undefined
+  }
+}

@@ -1,0 +1,72 @@
+/**
+ * What tools do, and what their outputs are: words that a team gives them, such as `untrusted` (written by strangers), `private`,
+ * `external` (reaches people or systems outside), `destructive` and `money`.
+ */
+import { compiled } from '../compiled.ts'
+import { evaluate } from '../evaluate.ts'
+import { toolNameOf } from '../tool-name.ts'
+import type { Facts } from '../variables.ts'
+import { HISTORY_LABELS } from './run-history.ts'
+
+/** One rule. Rules add up. */
+export interface ToolLabels {
+  /** Its name, with or without its MCP server; one `*` stands for any characters. */
+  readonly tool: string
+  /** Labels of its output. */
+  readonly output?: readonly string[] | undefined
+  /** Labels of what it does. */
+  readonly does?: readonly string[] | undefined
+  /** The rule holds only where this condition on `tool.input` and `tool.output` is true. */
+  readonly when?: string | undefined
+}
+
+export interface LabelsOfCall {
+  readonly does: readonly string[]
+  readonly output: readonly string[]
+}
+
+/**
+ * The labels of a call. Before it ran, `tool.output` is not known, and neither are the labels that depend on it. A rule whose
+ * condition cannot be evaluated gives the label `unknown` instead of its own.
+ */
+export function labelsOfCall(rules: readonly ToolLabels[], facts: Facts): LabelsOfCall {
+  const does = new Set<string>()
+  const output = new Set<string>()
+  const names = namesOf(facts.tool)
+  for (const rule of rules) {
+    if (!names.some((name) => isNamed(rule.tool, name))) continue
+    const holds = rule.when === undefined ? true : evaluated(rule.when, facts)
+    if (holds === false) continue
+    for (const label of rule.does ?? []) does.add(holds ? label : HISTORY_LABELS.unknown)
+    for (const label of rule.output ?? []) output.add(holds ? label : HISTORY_LABELS.unknown)
+  }
+  return { does: [...does].toSorted(), output: [...output].toSorted() }
+}
+
+/** Both spellings of a tool of an MCP server. */
+function namesOf({ name, server }: Facts['tool']): string[] {
+  const parts = toolNameOf(name, server ?? '')
+  return parts.server === '' ? [name] : [`mcp__${parts.server}__${parts.own}`, parts.own]
+}
+
+/** Undefined if it cannot be evaluated. */
+function evaluated(source: string, facts: Facts): boolean | undefined {
+  const result = compiled(source)
+  if (!result.ok) return undefined
+  const outcome = evaluate(result.condition, facts)
+  return outcome.ok ? outcome.matched : undefined
+}
+
+function isNamed(pattern: string, name: string): boolean {
+  const [start = '', end] = pattern.split('*')
+  if (end === undefined) return name === pattern
+  return name.length >= start.length + end.length && name.startsWith(start) && name.endsWith(end)
+}
+
+/** Whether a policy needs the past of the run. */
+export function readHistory(policies: readonly { readonly condition: string }[]): boolean {
+  return policies.some(({ condition }) => {
+    const result = compiled(condition)
+    return result.ok && result.condition.readsHistory
+  })
+}

@@ -1,0 +1,162 @@
+/**
+ * Which values occur in texts, by source: a hash table of words, pairs of neighbouring words, and numbers. A value of several
+ * words occurs if each pair of its neighbours does, so it can be found although no text has it whole (README: false hits). At
+ * most 786 kB; values of texts that came after it was full are not found, and `isFull` says so.
+ */
+import { numbersOf, numberText, readings, TEXT_CHARS, wordsOf } from './words.ts'
+
+declare const crypto: { getRandomValues(numbers: Uint32Array): Uint32Array }
+
+/** Sources are bits. */
+export const SOURCES_MAX = 16
+
+const SLOTS_MIN = 1 << 10
+const SLOTS_MAX = 1 << 17
+/** Of all slots. */
+const FILL_MAX = 0.85
+/** What people divide into groups: account, card and phone numbers. */
+const GROUPED = /^(?=(?:\D*\d){5}).{7,34}$/s
+const GROUP_MAX = 7
+/** Of a value that is looked up: a longer one is no name, number or address. */
+const VALUE_WORDS_MAX = 64
+
+const DIGITS = /^[0-9]+$/
+
+/** Of this process: nobody can make two values with one hash. */
+const SEED = crypto.getRandomValues(new Uint32Array(1))[0] as number
+const PAIR = SEED ^ 0x9e3779b9
+const NUMBER = SEED ^ 0x85ebca6b
+
+export class ValueIndex {
+  #hashes = new Uint32Array(SLOTS_MIN)
+  #sources = new Uint16Array(SLOTS_MIN)
+  #used = 0
+  /** Whether a text, or a part of one, is missing. */
+  isFull = false
+
+  /** @param source one bit */
+  add(text: string, source: number): void {
+    if (text.length > TEXT_CHARS) this.isFull = true
+    for (const reading of readings(text.slice(0, TEXT_CHARS))) {
+      let previous: number | undefined
+      for (const word of wordsOf(reading)) {
+        const hash = hashOf(word, SEED)
+        this.#put(hash, source)
+        if (previous !== undefined) this.#put(pairOf(previous, hash), source)
+        previous = hash
+      }
+      for (const number of numbersOf(reading)) this.#put(hashOf(number, NUMBER), source)
+    }
+  }
+
+  addNumber(value: number, source: number): void {
+    this.#put(hashOf(numberText(value), NUMBER), source)
+  }
+
+  /** The sources in which it occurs, as bits. 0 for a text without words. */
+  find(value: string | number): number {
+    if (typeof value === 'number') return this.#get(hashOf(numberText(value), NUMBER))
+    return readings(value.slice(0, TEXT_CHARS)).reduce((sources, reading) => sources | this.#findText(reading), 0)
+  }
+
+  #findText(text: string): number {
+    const words = wordsOf(text)
+    if (words.length > VALUE_WORDS_MAX) return 0
+    const [number, ...others] = numbersOf(text)
+    const isNumber = number !== undefined && others.length === 0 && words.every((word) => DIGITS.test(word))
+    const asNumber = isNumber ? this.#get(hashOf(number, NUMBER)) : 0
+    return asNumber | this.#findWords(words) | this.#findGrouped(words.join(''))
+  }
+
+  #findWords(words: readonly string[]): number {
+    const hashes = words.map((word) => hashOf(word, SEED))
+    const [first, second] = hashes
+    if (first === undefined) return 0
+    if (second === undefined) return this.#get(first)
+    let sources = ~0
+    for (let at = 1; at < hashes.length && sources !== 0; at++) {
+      sources &= this.#get(pairOf(hashes[at - 1] as number, hashes[at] as number))
+    }
+    return sources
+  }
+
+  /** The same characters in other groups: `GB33BUKB2020` is `GB33 BUKB 2020`. */
+  #findGrouped(joined: string): number {
+    if (!GROUPED.test(joined)) return 0
+    // From each place with the word before it: the sources that have the rest of the value.
+    const known = new Map<number, number>()
+    const rest = (at: number, length: number, previous: number): number => {
+      if (at === joined.length) return ~0
+      const key = at * 8 + length
+      const remembered = known.get(key)
+      if (remembered !== undefined) return remembered
+      let sources = 0
+      for (let size = 1; size <= GROUP_MAX && at + size <= joined.length; size++) {
+        const hash = hashOf(joined.slice(at, at + size), SEED)
+        const pair = length === 0 ? this.#get(hash) : this.#get(hash) & this.#get(pairOf(previous, hash))
+        if (pair !== 0) sources |= pair & rest(at + size, size, hash)
+      }
+      known.set(key, sources)
+      return sources
+    }
+    return this.#get(hashOf(joined, SEED)) | rest(0, 0, 0)
+  }
+
+  #put(hash: number, source: number): void {
+    const slot = this.#slotOf(hash)
+    if (this.#hashes[slot] === 0) {
+      if (this.#used >= this.#hashes.length * FILL_MAX) {
+        if (this.#hashes.length === SLOTS_MAX) this.isFull = true
+        else {
+          this.#grow()
+          this.#put(hash, source)
+        }
+        return
+      }
+      this.#hashes[slot] = hash
+      this.#used++
+    }
+    this.#sources[slot] = (this.#sources[slot] as number) | source
+  }
+
+  #get(hash: number): number {
+    return this.#sources[this.#slotOf(hash)] as number
+  }
+
+  /** The slot of a hash, or the free one where it belongs. */
+  #slotOf(hash: number): number {
+    const last = this.#hashes.length - 1
+    let slot = hash & last
+    while (this.#hashes[slot] !== 0 && this.#hashes[slot] !== hash) slot = (slot + 1) & last
+    return slot
+  }
+
+  #grow(): void {
+    const [hashes, sources] = [this.#hashes, this.#sources]
+    this.#hashes = new Uint32Array(hashes.length * 2)
+    this.#sources = new Uint16Array(hashes.length * 2)
+    for (const [at, hash] of hashes.entries()) {
+      if (hash === 0) continue
+      const slot = this.#slotOf(hash)
+      this.#hashes[slot] = hash
+      this.#sources[slot] = sources[at] as number
+    }
+  }
+}
+
+/** FNV-1a over UTF-16 units, mixed as MurmurHash3 ends. Never 0. */
+function hashOf(text: string, kind: number): number {
+  let hash = kind
+  for (let at = 0; at < text.length; at++) hash = Math.imul(hash ^ text.charCodeAt(at), 0x01000193)
+  return mixed(hash)
+}
+
+function pairOf(first: number, second: number): number {
+  return mixed(Math.imul(first, 0x01000193) ^ second ^ PAIR)
+}
+
+function mixed(given: number): number {
+  let hash = Math.imul(given ^ (given >>> 16), 0x85ebca6b)
+  hash = Math.imul(hash ^ (hash >>> 13), 0xc2b2ae35)
+  return (hash ^ (hash >>> 16)) >>> 0 || 1
+}

@@ -1,0 +1,92 @@
+/**
+ * The words of a text, in the form in which values are compared: what a model changes when it copies a value is gone. NFKC,
+ * lower case, without invisible characters; white space and punctuation only divide words. Encodings that a model undoes are
+ * read too: percent-encoding, HTML entities, escapes of JSON, base64 and hexadecimal.
+ */
+
+// Web standards of every runtime.
+declare const atob: (encoded: string) => string
+declare const TextDecoder: new (
+  label: string,
+  options: { fatal: boolean; ignoreBOM: boolean },
+) => { decode(bytes: Uint8Array): string }
+
+/** UTF-16 units of one text that are read; the rest of a longer one is unknown. */
+export const TEXT_CHARS = 262_144
+
+const ASCII = /^[\0-\x7f]*$/
+const INVISIBLE = /[\u00ad\u180e\u200b-\u200f\u202a-\u202e\u2060-\u2064\u2066-\u2069\ufeff]/g
+const WORD = /[\p{L}\p{N}]+/gu
+/** "name [at] example (dot) com". */
+const SPELLED = /\s*[[({<]\s*(?:at|dot)\s*[\])}>]\s*/g
+
+export function wordsOf(text: string): string[] {
+  const plain = ASCII.test(text) ? text : text.normalize('NFKC').replace(INVISIBLE, '')
+  return plain.toLowerCase().replace(SPELLED, ' ').match(WORD) ?? []
+}
+
+/** The text, and what its encodings hold. At most twice as long. */
+export function readings(text: string): string[] {
+  const read = [text]
+  const decoded = ESCAPED.test(text) ? text.replace(ESCAPES, unescaped) : text
+  if (decoded !== text) read.push(decoded)
+  for (const [encoded] of text.matchAll(ENCODED)) {
+    const bytes = bytesOf(encoded)
+    const inner = bytes && textOf(bytes)
+    if (inner !== undefined) read.push(inner)
+  }
+  return read
+}
+
+const ESCAPED = /%[0-9A-Fa-f]{2}|&[#a-z]|\\[un]/
+const ESCAPES = /(?:%[0-9A-Fa-f]{2})+|&#\d{1,7};|&#[xX][0-9A-Fa-f]{1,6};|&[a-z]{2,8};|\\u[0-9A-Fa-f]{4}|\\n/g
+
+function unescaped(escape: string): string {
+  // What has a name divides words: `&commat;`, `&nbsp;`.
+  if (escape === '\\n' || /^&[a-z]/.test(escape)) return ' '
+  if (escape.startsWith('\\u')) return String.fromCharCode(Number.parseInt(escape.slice(2), 16))
+  if (escape.startsWith('%')) return textOf(hexBytes(escape.replaceAll('%', ''))) ?? escape
+  const digits = escape.slice(2, -1)
+  const code = /^[xX]/.test(digits) ? Number.parseInt(digits.slice(1), 16) : Number(digits)
+  return code <= 0x10ffff && (code < 0xd800 || code > 0xdfff) ? String.fromCodePoint(code) : escape
+}
+
+/** Shorter ones are words by chance. */
+const ENCODED = /[A-Za-z0-9+/_-]{16,}={0,2}/g
+
+function bytesOf(encoded: string): Uint8Array | undefined {
+  if (/^(?:[0-9a-f]{2})+$/.test(encoded) || /^(?:[0-9A-F]{2})+$/.test(encoded)) return hexBytes(encoded)
+  const digits = encoded.replace(/=+$/, '').replaceAll('-', '+').replaceAll('_', '/')
+  if (digits.length % 4 === 1) return undefined
+  return Uint8Array.from(atob(digits), (char) => char.charCodeAt(0))
+}
+
+function hexBytes(digits: string): Uint8Array {
+  return Uint8Array.from({ length: digits.length / 2 }, (_, at) =>
+    Number.parseInt(digits.slice(2 * at, 2 * at + 2), 16),
+  )
+}
+
+const UTF_8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })
+const CONTROL = /(?![\t-\r])\p{Cc}/u
+
+/** Undefined if the bytes are no text that a model would read. */
+function textOf(bytes: Uint8Array): string | undefined {
+  try {
+    const text = UTF_8.decode(bytes)
+    return CONTROL.test(text) ? undefined : text
+  } catch {
+    return undefined
+  }
+}
+
+/** The numbers among the words of a text, in one spelling: `$1,200.50` and `1200.5` are `1200.5`. */
+export function numbersOf(text: string): string[] {
+  return Array.from(text.match(NUMBER) ?? [], (digits) => numberText(Number(digits.replaceAll(',', ''))))
+}
+
+const NUMBER = /(?<![\d.,])(?:\d{1,3}(?:,\d{3})+|\d{1,15})(?:\.\d{1,9})?(?![\d.,]*\d)/g
+
+export function numberText(value: number): string {
+  return String(Math.abs(value))
+}

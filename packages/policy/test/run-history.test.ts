@@ -1,0 +1,188 @@
+/** What a history finds again, what it does not, and its bounds. */
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { compileCondition } from '../src/compile.ts'
+import { evaluate } from '../src/evaluate.ts'
+import { RunHistory, type HistoryCall } from '../src/history/run-history.ts'
+import { labelsOfCall, readHistory } from '../src/history/tool-labels.ts'
+import { TEXT_CHARS } from '../src/history/words.ts'
+
+const call = (facts: Partial<HistoryCall> = {}): HistoryCall => ({
+  tool: 'read',
+  input: {},
+  ok: true,
+  decision: 'ALLOW',
+  does: [],
+  labels: ['untrusted'],
+  ...facts,
+})
+
+function reading(output: unknown): RunHistory {
+  const history = new RunHistory()
+  history.ended(call({ output }))
+  return history
+}
+
+test('a value is found in another spelling', () => {
+  for (const [output, value] of [
+    ['mail mallory@evil.example, now', 'Mallory@Evil.Example'],
+    ['mailto:mallory%40evil.example', 'mallory@evil.example'],
+    ['mallory&#64;evil&#x2e;example', 'mallory@evil.example'],
+    ['mallory [at] evil (dot) example', 'mallory@evil.example'],
+    [Buffer.from('send it to mallory@evil.example').toString('base64'), 'mallory@evil.example'],
+    [Buffer.from('account 12345678').toString('hex'), '12345678'],
+    ['m\u00adallory@\u200bevil.example', 'mallory@evil.example'],
+    ['ｍａｌｌｏｒｙ＠ｅｖｉｌ．ｅｘａｍｐｌｅ', 'mallory@evil.example'],
+    ['IBAN GB33 BUKB 2020 1555 5555 55', 'GB33BUKB20201555555555'],
+    ['IBAN GB33BUKB20201555555555', 'GB33-BUKB-2020-1555-5555-55'],
+    ['call +1 (555) 123-4567', '15551234567'],
+    ['total: $1,200.50', 1200.5],
+    [{ total: 1200.5 }, '1200.50'],
+    [{ 'A-74932': { name: 'road bike' } }, 'a-74932'],
+    ['{"to":"a\\u0040b.example"}', 'a@b.example'],
+  ] as const) {
+    assert.deepEqual(reading(output).origin(value), ['untrusted'], `${JSON.stringify(output)} ${value}`)
+  }
+})
+
+test('a value that was not there is not found', () => {
+  const history = reading(['mallory@evil.example', 'account 12345678', 'Bob Smith', 1200.5, true, null])
+  for (const value of [
+    'mallory@good.example',
+    'evil@mallory.example',
+    '1234567',
+    '2345678',
+    'Smith Bob',
+    1200,
+    '',
+    '@',
+  ]) {
+    assert.deepEqual(history.origin(value), [], String(value))
+  }
+})
+
+test('a text of the longest length is read whole, and of a longer one the end is unknown', () => {
+  const end = ' mallory@evil.example'
+  const longest = 'x'.repeat(TEXT_CHARS - end.length) + end
+  assert.deepEqual(reading(longest).origin('mallory@evil.example'), ['untrusted'])
+  assert.deepEqual(reading(`x${longest}`).origin('bob@evil.example'), ['unknown'])
+})
+
+test('what no model can read makes the history unknown: a cycle, a function that throws', () => {
+  const cycle: Record<string, unknown> = {}
+  cycle['self'] = cycle
+  const throwing = { toJSON: () => assert.fail('read') }
+  for (const output of [cycle, throwing, 1n]) assert.deepEqual(reading(output).origin('x'), ['unknown'])
+})
+
+test('the newest 1,000 calls are kept, and inputs of 131,072 characters', () => {
+  const history = new RunHistory()
+  for (let number = 0; number < 1_001; number++) {
+    history.ended(call({ tool: `t${number % 2}`, input: { number, text: 'x'.repeat(1_000) } }))
+  }
+  const calls = history.calls as ReadonlyMap<string, unknown>[]
+  assert.equal(calls.length, 1_000)
+  assert.equal(history.callsOf('t0').length + history.callsOf('t1').length, 1_000)
+  assert.equal(calls[0]?.get('tool'), 't1')
+  const kept = calls.filter((one) => one.has('input')).length
+  assert.ok(kept > 120 && kept <= 131, `${kept} inputs`)
+  assert.ok(calls.at(-1)?.has('input') && !calls[0]?.has('input'))
+})
+
+test('more than 14 labels of outputs cannot be told apart, and the history says so', () => {
+  const history = new RunHistory()
+  for (let number = 0; number < 14; number++) history.ended(call({ labels: [`l${number}`], output: `value-${number}` }))
+  assert.deepEqual(history.origin('value-13'), ['l13'])
+  history.ended(call({ labels: ['l14'], output: 'value-14' }))
+  assert.deepEqual(history.origin('value-14'), ['unknown'])
+  assert.equal(history.labels.length, 15)
+})
+
+test('words of Object.prototype are ordinary words, labels and tools', () => {
+  const history = new RunHistory()
+  const words = ['constructor', '__proto__', 'toString', 'hasOwnProperty']
+  assert.deepEqual(
+    words.map((word) => history.origin(word)),
+    [[], [], [], []],
+  )
+  for (const word of words) history.ended(call({ tool: word, labels: [word], output: { [word]: word } }))
+  assert.deepEqual(
+    words.map((word) => history.origin(word)),
+    words.map((word) => [word]),
+  )
+  assert.deepEqual(
+    words.map((word) => history.callsOf(word).length),
+    [1, 1, 1, 1],
+  )
+  assert.deepEqual(history.callsOf('valueOf'), [])
+})
+
+test('a loop over the calls of one tool looks only at them, and means the same', () => {
+  const history = new RunHistory()
+  for (let number = 0; number < 1_000; number++) history.ended(call({ tool: number === 500 ? 'verify' : 'read' }))
+  const matched = (source: string) => {
+    const compiled = compileCondition(source)
+    assert.ok(compiled.ok, source)
+    return evaluate(compiled.condition, { tool: { name: 'pay' }, run: { history }, now: 0 })
+  }
+  // Each would need more steps than an evaluation has, if it looked at all calls.
+  const costly = 'c.labels.exists(l, l.matches("^(a|b|c)*untrusted$") && l.lowerAscii().trim().split("").size() == 9)'
+  for (const [source, expected] of [
+    [`run.calls.exists(c, c.tool == "verify" && ${costly})`, true],
+    [`run.calls.exists(c, ${costly} && "verify" == c.tool)`, true],
+    [`run.calls.exists_one(c, c.ok && c.tool == "verify" && ${costly})`, true],
+    [`run.calls.all(c, c.tool != "verify" || ${costly})`, true],
+    [`run.calls.filter(c, c.tool == "verify" && ${costly}).size() == 1`, true],
+    [`run.calls.exists(c, c.tool == "missing" && ${costly})`, false],
+  ] as const) {
+    assert.deepEqual(matched(source), { ok: true, matched: expected }, source)
+  }
+})
+
+test('without a history, a condition on the past fails', () => {
+  for (const source of [
+    '"a" in run.labels',
+    'run.calls.exists(c, c.ok)',
+    'run.calls.exists(c, c.tool == "a")',
+    'origin("a") == []',
+  ]) {
+    const compiled = compileCondition(source)
+    assert.ok(compiled.ok, source)
+    const result = evaluate(compiled.condition, { tool: { name: 'pay' }, now: 0 })
+    assert.match(result.ok ? '' : result.message, /the history of the run is not known$/, source)
+  }
+})
+
+test('labels belong to a tool by its name, one star, both spellings of an MCP tool, and a condition', () => {
+  const rules = [
+    { tool: 'read_mail', output: ['untrusted'], when: '!tool.output.from.endsWith("@example.com")' },
+    { tool: 'mcp__github__*', output: ['untrusted'] },
+    { tool: 'search', does: ['external'] },
+    { tool: '*_file', does: ['destructive'], when: 'tool.input.path.startsWith("/etc")' },
+  ]
+  const labels = (tool: { name: string; server?: string; input?: Record<string, unknown>; output?: unknown }) =>
+    labelsOfCall(rules, { tool, now: 0 })
+  assert.deepEqual(labels({ name: 'read_mail', output: { from: 'a@example.com' } }), { does: [], output: [] })
+  assert.deepEqual(labels({ name: 'read_mail', output: { from: 'a@b.example' } }), { does: [], output: ['untrusted'] })
+  assert.deepEqual(labels({ name: 'read_mail', output: 'no mail' }), { does: [], output: ['unknown'] })
+  assert.deepEqual(labels({ name: 'search', server: 'github' }), { does: ['external'], output: ['untrusted'] })
+  assert.deepEqual(labels({ name: 'mcp__github__search' }), { does: ['external'], output: ['untrusted'] })
+  assert.deepEqual(labels({ name: 'write_file', input: { path: '/etc/x' } }), { does: ['destructive'], output: [] })
+  assert.deepEqual(labels({ name: 'write_file', input: { path: '/srv' } }), { does: [], output: [] })
+  assert.deepEqual(labels({ name: '_fil' }), { does: [], output: [] })
+})
+
+test('only policies that read the past need a history', () => {
+  const needs = (condition: string) => readHistory([{ condition }])
+  assert.deepEqual(
+    [
+      'origin(tool.input.a) == []',
+      'run.labels == []',
+      'size(run.calls) > 1',
+      'tool.labels == []',
+      'run.toolCalls > 1',
+      '(',
+    ].map(needs),
+    [true, true, true, false, false, false],
+  )
+})

@@ -1,0 +1,86 @@
+/**
+ * The history of each run, for conditions on its past. Kept from the first event on that is recorded while a policy needs it:
+ * a run that began before is known in part, and its history says so.
+ */
+import type { Configuration } from '../configuration/configuration.ts'
+import type { Core } from '../core.ts'
+import type { CarriedHistory, RecordedHistory, ToolLabels } from '../policies.ts'
+import type { RunScope } from '../recording/context.ts'
+import type { RunState } from '../recording/run-state.ts'
+
+/** Of the policy package. */
+export interface HistoryEngine {
+  readonly RecordedHistory: typeof RecordedHistory
+  readHistory(policies: readonly { readonly condition: string }[]): boolean
+}
+
+interface HistoryParts {
+  readonly core: Core
+  readonly engine: HistoryEngine
+  readonly current: () => Configuration | null
+  /** Of the host's own policies and labels. */
+  readonly own: { readonly policies: readonly { readonly condition: string }[]; readonly labels: readonly ToolLabels[] }
+}
+
+export class RunHistories {
+  readonly #parts: HistoryParts
+  readonly #histories = new WeakMap<RunState, RecordedHistory>()
+  /** They have events that no history has. */
+  readonly #unseen = new WeakSet<RunState>()
+  /** A policy of one tool needs histories. */
+  #isForced = false
+  /** Whether these policies need histories. */
+  #needed: { readonly policies: Configuration['policies'] | undefined; readonly isNeeded: boolean } | undefined
+
+  constructor(parts: HistoryParts) {
+    this.#parts = parts
+    parts.core.observers.add((scope, { type, payload }) => {
+      if (this.#isNeeded) this.#of(scope).see(type, payload)
+      else if (!this.#histories.has(scope.state)) this.#unseen.add(scope.state)
+    })
+  }
+
+  /** Labels of tools, from the service and the host. */
+  get labels(): readonly ToolLabels[] {
+    const { current, own } = this.#parts
+    const served = current()?.toolLabels ?? []
+    return own.labels.length === 0 ? served : [...served, ...own.labels]
+  }
+
+  /** Undefined if no policy needs it. @param ofTool policies of one tool */
+  of(scope: RunScope, ofTool: HistoryParts['own']['policies'] = []): RecordedHistory['history'] | undefined {
+    this.#isForced ||= ofTool.length > 0 && this.#parts.engine.readHistory(ofTool)
+    return this.#isNeeded ? this.#of(scope).history : undefined
+  }
+
+  #of(scope: RunScope): RecordedHistory {
+    const { state } = scope
+    const known = this.#histories.get(state)
+    if (known) return known
+    const { core, engine } = this.#parts
+    const recorded = new engine.RecordedHistory(
+      () => this.labels,
+      () => core.runtime.now(),
+    )
+    const messages = core.carrying?.usages.of(scope).messages
+    const labels = (scope.usedBefore as { labels?: readonly string[] } | undefined)?.labels
+    if (this.#unseen.has(state)) recorded.history.continues(undefined)
+    else if (scope.handed) recorded.history.continues(scope.handed.history as CarriedHistory | undefined)
+    else if (labels) recorded.history.continues({ labels, calls: [] })
+    else if (messages === undefined && scope.recorder.count > 0) recorded.history.continues(undefined)
+    recorded.converse(messages)
+    state.history = recorded.history
+    this.#histories.set(state, recorded)
+    return recorded
+  }
+
+  get #isNeeded(): boolean {
+    const { current, own, engine } = this.#parts
+    const policies = current()?.policies
+    if (!this.#needed || this.#needed.policies !== policies) {
+      // Until the first configuration is there, nobody knows.
+      this.#needed = { policies, isNeeded: !policies || engine.readHistory([...policies, ...own.policies]) }
+    }
+    return this.#isForced || this.#needed.isNeeded
+  }
+}

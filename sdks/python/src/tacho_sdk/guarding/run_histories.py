@@ -1,0 +1,74 @@
+"""
+The history of each run, for conditions on its past. Kept while a policy needs it: a run with calls before that is known in
+part, and its history says so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+from ..configuration.configuration import Configuration, Policy, ToolLabels
+from ..core import now_ms
+from ..limits import PAYLOAD_LEVELS
+from ..policy.history.recorded_history import RecordedHistory
+from ..policy.history.run_history import RunHistory
+from ..policy.history.tool_labels import read_history
+from ..recording.context import RunScope
+from ..recording.plain import to_plain
+from ..recording.run_state import RunState
+from .rules import GuardDefaults
+
+
+class RunHistories:
+    def __init__(self, current: Callable[[], Configuration | None], defaults: GuardDefaults) -> None:
+        self._current, self._defaults = current, defaults
+        self._checked: Configuration | None = None
+        self._is_needed = read_history(defaults.policies)
+        # A policy of one tool needs histories.
+        self._is_forced = self._is_needed
+
+    def observe(self, scope: RunScope, event_type: str, payload: Mapping[str, Any] | None) -> None:
+        """An event of a run, before it is masked."""
+        state = scope.state
+        if self._needs():
+            self._of(state).see(event_type, payload)
+        elif event_type == "LLM_CALL":
+            state.messages = payload.get("messages") if isinstance(payload, Mapping) else None
+        elif event_type in ("TOOL_CALL", "USER_INPUT"):
+            state.is_unseen = True
+
+    def labels(self) -> Iterable[ToolLabels]:
+        """Of tools, from the service and the host."""
+        current = self._current()
+        return (*(current.tool_labels if current else ()), *self._defaults.labels)
+
+    def of(self, scope: RunScope, of_tool: Iterable[Policy]) -> RunHistory | None:
+        """None if no policy needs it. `of_tool`: policies of one tool."""
+        self._is_forced = self._is_forced or read_history(of_tool)
+        return self._of(scope.state).history if self._needs() else None
+
+    def _needs(self) -> bool:
+        current = self._current()
+        if current is not self._checked:
+            self._checked = current
+            self._is_needed = current is not None and read_history(current.policies)
+        return self._is_needed or self._is_forced
+
+    def _of(self, state: RunState) -> RecordedHistory:
+        if isinstance(state.history, RecordedHistory):
+            return state.history
+        recorded = RecordedHistory(self.labels, now_ms, _plain)
+        if state.is_unseen:
+            recorded.history.continues(None)
+        elif state.is_resumed:
+            recorded.history.continues(state.carried_history)
+        recorded.converse(state.messages)
+        state.messages = None
+        state.history = recorded
+        return recorded
+
+
+def _plain(value: object) -> Any:
+    given = to_plain({"value": value}, PAYLOAD_LEVELS)
+    return object() if given.is_cut else given.value.get("value")

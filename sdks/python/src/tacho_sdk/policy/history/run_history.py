@@ -1,0 +1,201 @@
+"""
+What a run has done and read, for conditions: `run.labels`, `run.calls` and `origin(value)`. Bounded: 1,000 calls, inputs of
+131,072 characters, and the index of values. The same as run-history.ts of the TypeScript engine.
+
+Its own words beside the labels of tools:
+- `user`: the user said it
+- `unlabelled`: it came from a tool whose output has no label
+- `unknown`: a part of the history is missing, such as the values that another process of the run read
+"""
+
+from __future__ import annotations
+
+import json
+from collections import deque
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from ..limits import INPUT_LEVELS, INPUT_VALUES
+from ..plain_json import NotPlainJson, copy_json
+from .value_index import SOURCES_MAX, ValueIndex
+from .words import TEXT_CHARS
+
+USER, UNLABELLED, UNKNOWN = "user", "unlabelled", "unknown"
+
+NO_OUTPUT = object()
+"""Of a call whose output the model does not get."""
+
+_CALLS_MAX = 1_000
+_CARRIED_CALLS_MAX = 100
+_INPUT_CHARS_MAX = 131_072
+_CACHED_MAX = 256
+
+
+@dataclass(frozen=True)
+class HistoryCall:
+    """A call that ran, or that was refused."""
+
+    tool: str
+    input: Mapping[str, Any] | None
+    """What was judged; None if it could not be read."""
+    ok: bool
+    """Whether it ran and did not fail."""
+    decision: str
+    does: Sequence[str] = ()
+    """What the tool does."""
+    labels: Sequence[str] = ()
+    """What its output is."""
+    output: object = NO_OUTPUT
+    """What the model gets of it."""
+
+
+class RunHistory:
+    def __init__(self) -> None:
+        self._calls = _Calls()
+        self._labels: set[str] = set()
+        self._values = ValueIndex()
+        # By bit.
+        self._sources = [USER, UNLABELLED]
+        self._origins: dict[str | float, list[str]] = {}
+        self._is_continued = False
+
+    def continues(self, carried: Mapping[str, Any] | None) -> None:
+        """The run began in another process. `carried`: None if that one kept no history."""
+        self._is_continued = True
+        self._labels.update((UNKNOWN,) if carried is None else carried["labels"])
+        for call in () if carried is None else carried["calls"]:
+            self._calls.add(call["tool"], list(call["labels"]), call["ok"], call["decision"])
+        self._origins.clear()
+
+    def said(self, words: object) -> None:
+        """The user's own words."""
+        self._read(words, (USER,))
+
+    def ended(self, call: HistoryCall) -> None:
+        labels = sorted({*call.labels, *call.does}, key=_utf16)
+        copied = None if call.input is None else _readable(call.input)
+        self._calls.add(call.tool, labels, call.ok, call.decision, copied)
+        if call.output is not NO_OUTPUT:
+            self._labels.update(call.labels)
+            self._read(call.output, call.labels or (UNLABELLED,))
+
+    @property
+    def labels(self) -> list[str]:
+        """Of all outputs that the run has read."""
+        return sorted(self._labels, key=_utf16)
+
+    @property
+    def calls(self) -> list[Any]:
+        """Oldest first: dicts with `tool`, `labels`, `ok`, `decision`, and `input` unless it is too old or not known."""
+        return self._calls.in_order
+
+    def calls_of(self, tool: str) -> list[Any]:
+        return self._calls.of_tool.get(tool, [])
+
+    def origin(self, value: str | float) -> list[str]:
+        """The labels of the outputs in which the value occurs, and `user` if the user said it."""
+        cached = self._origins.get(value)
+        if cached is not None:
+            return cached
+        found = self._values.find(value)
+        labels = [label for bit, label in enumerate(self._sources) if found & (1 << bit)]
+        if self._is_continued or self._values.is_full:
+            labels.append(UNKNOWN)
+        if len(self._origins) >= _CACHED_MAX:
+            self._origins.clear()
+        self._origins[value] = labels = sorted(labels, key=_utf16)
+        return labels
+
+    def carried(self) -> dict[str, Any]:
+        """What another process of the run needs: plain JSON. Inputs and values stay where they were."""
+        newest = self._calls.in_order[-_CARRIED_CALLS_MAX:]
+        calls = [{name: call[name] for name in ("tool", "labels", "ok", "decision")} for call in newest]
+        return {"labels": self.labels, "calls": calls}
+
+    def _read(self, output: object, labels: Sequence[str]) -> None:
+        self._origins.clear()
+        sources = 0
+        for label in labels:
+            sources |= self._bit_of(label)
+        copied = _readable(output)
+        if copied is None:
+            self._values.is_full = True
+            return
+        chars = 0
+        values = [copied[0]]
+        while values:
+            value = values.pop()
+            if chars > TEXT_CHARS:
+                self._values.is_full = True
+                return
+            if isinstance(value, str):
+                chars += len(value)
+                self._values.add(value, sources)
+            elif isinstance(value, float):
+                self._values.add_number(value, sources)
+            elif isinstance(value, list):
+                values.extend(reversed(value))
+            elif isinstance(value, dict):
+                values.extend(part for pair in reversed(value.items()) for part in reversed(pair))
+
+    def _bit_of(self, label: str) -> int:
+        """0 if there are too many: then the values cannot be told apart."""
+        if label not in self._sources:
+            if len(self._sources) == SOURCES_MAX:
+                self._values.is_full = True
+                return 0
+            self._sources.append(label)
+        return 1 << self._sources.index(label)
+
+
+class _Calls:
+    """The newest calls, in order and by tool, because conditions ask for the calls of one tool."""
+
+    def __init__(self) -> None:
+        self.in_order: list[dict[str, Any]] = []
+        self.of_tool: dict[str, list[dict[str, Any]]] = {}
+        # Calls that still have an input, and its characters.
+        self._inputs: deque[tuple[dict[str, Any], int]] = deque()
+        self._input_chars = 0
+
+    def add(self, tool: str, labels: list[str], ok: bool, decision: str, taken: tuple[Any, int] | None = None) -> None:
+        call: dict[str, Any] = {"tool": tool, "labels": labels, "ok": ok, "decision": decision}
+        if taken is not None:
+            call["input"], chars = taken
+            self._inputs.append((call, chars))
+            self._input_chars += chars
+            while self._input_chars > _INPUT_CHARS_MAX:
+                self._inputs[0][0].pop("input")
+                self._forget_input()
+        self.in_order.append(call)
+        self.of_tool.setdefault(tool, []).append(call)
+        if len(self.in_order) > _CALLS_MAX:
+            self._forget_oldest()
+
+    def _forget_input(self) -> None:
+        self._input_chars -= self._inputs.popleft()[1]
+
+    def _forget_oldest(self) -> None:
+        oldest = self.in_order.pop(0)
+        of_tool = self.of_tool[oldest["tool"]]
+        of_tool.pop(0)
+        if not of_tool:
+            del self.of_tool[oldest["tool"]]
+        if self._inputs and self._inputs[0][0] is oldest:
+            self._forget_input()
+
+
+def _utf16(text: str) -> bytes:
+    """JavaScript's order of texts."""
+    return text.encode("utf-16-be", "surrogatepass")
+
+
+def _readable(given: object) -> tuple[Any, int] | None:
+    """As JSON, which is what a model gets, and its characters. None if it has none, or too much."""
+    try:
+        text = json.dumps(given, ensure_ascii=False, separators=(",", ":"))
+        plain = json.loads(text, parse_int=float, parse_constant=lambda _: None)
+        return copy_json(plain, max_values=10 * INPUT_VALUES, max_levels=INPUT_LEVELS), len(text)
+    except (NotPlainJson, TypeError, ValueError, RecursionError, OverflowError):
+        return None

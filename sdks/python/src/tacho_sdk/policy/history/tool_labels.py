@@ -1,0 +1,72 @@
+"""
+What tools do, and what their outputs are: words that a team gives them, such as `untrusted` (written by strangers), `private`,
+`external` (reaches people or systems outside), `destructive` and `money`. The same as tool-labels.ts of the TypeScript engine.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Protocol
+
+from ..compile import NotACondition, compiled, evaluate
+from ..facts import Facts, name_parts
+from .run_history import UNKNOWN
+
+
+class ToolLabelsLike(Protocol):
+    @property
+    def tool(self) -> str: ...
+    @property
+    def output(self) -> Sequence[str]: ...
+    @property
+    def does(self) -> Sequence[str]: ...
+    @property
+    def when(self) -> str | None: ...
+
+
+def labels_of_call(rules: Iterable[ToolLabelsLike], facts: Facts) -> tuple[list[str], list[str]]:
+    """
+    What the call does, and what its output is. Before it ran, `tool.output` is not known, and neither are the labels that
+    depend on it. A rule whose condition cannot be evaluated gives the label `unknown` instead of its own.
+    """
+    does: set[str] = set()
+    output: set[str] = set()
+    server, own = name_parts(facts)
+    names = [facts.tool_name] if server == "" else [f"mcp__{server}__{own}", str(own)]
+    for rule in rules:
+        if not any(_is_named(rule.tool, name) for name in names):
+            continue
+        holds = True if rule.when is None else _evaluated(rule.when, facts)
+        if holds is False:
+            continue
+        does.update(rule.does if holds else [UNKNOWN] * len(rule.does))
+        output.update(rule.output if holds else [UNKNOWN] * len(rule.output))
+    return sorted(does), sorted(output)
+
+
+class _HasCondition(Protocol):
+    @property
+    def condition(self) -> str: ...
+
+
+def read_history(policies: Iterable[_HasCondition]) -> bool:
+    """Whether a policy needs the past of the run."""
+    for policy in policies:
+        result = compiled(policy.condition)
+        if not isinstance(result, NotACondition) and result.reads_history:
+            return True
+    return False
+
+
+def _evaluated(source: str, facts: Facts) -> bool | None:
+    """None if it cannot be evaluated."""
+    result = compiled(source)
+    return None if isinstance(result, NotACondition) else evaluate(result, facts).matched
+
+
+def _is_named(pattern: str, name: str) -> bool:
+    start, star, end = pattern.partition("*")
+    if not star:
+        return name == pattern
+    end = end.partition("*")[0]
+    return len(name) >= len(start) + len(end) and name.startswith(start) and name.endswith(end)

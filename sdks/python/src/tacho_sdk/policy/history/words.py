@@ -1,0 +1,100 @@
+"""
+The words of a text, in the form in which values are compared: what a model changes when it copies a value is gone. NFKC, lower
+case, without invisible characters; white space and punctuation only divide words. Encodings that a model undoes are read too:
+percent-encoding, HTML entities, escapes of JSON, base64 and hexadecimal. The same as words.ts of the TypeScript engine.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import re
+import unicodedata
+
+from ..text import number_text
+
+TEXT_CHARS = 262_144
+"""Of one text that are read; the rest of a longer one is unknown."""
+
+_INVISIBLE = re.compile("[\u00ad\u180e\u200b-\u200f\u202a-\u202e\u2060-\u2064\u2066-\u2069\ufeff]")
+_WORD = re.compile(r"[^\W_]+")
+# "name [at] example (dot) com".
+_SPELLED = re.compile(r"\s*[\[({<]\s*(?:at|dot)\s*[\])}>]\s*")
+
+
+def words_of(text: str) -> list[str]:
+    plain = text if text.isascii() else _INVISIBLE.sub("", unicodedata.normalize("NFKC", text))
+    return _WORD.findall(_SPELLED.sub(" ", plain.lower()))
+
+
+def readings(text: str) -> list[str]:
+    """The text, and what its encodings hold. At most twice as long."""
+    read = [text]
+    decoded = _ESCAPES.sub(_unescaped, text) if "%" in text or "&" in text or "\\" in text else text
+    if decoded != text:
+        read.append(decoded)
+    for encoded in _ENCODED.findall(text):
+        content = _bytes_of(encoded)
+        inner = None if content is None else _text_of(content)
+        if inner is not None:
+            read.append(inner)
+    return read
+
+
+_ESCAPES = re.compile(r"(?:%[0-9A-Fa-f]{2})+|&#[0-9]{1,7};|&#[xX][0-9A-Fa-f]{1,6};|&[a-z]{2,8};|\\u[0-9A-Fa-f]{4}|\\n")
+
+
+def _unescaped(found: re.Match[str]) -> str:
+    escape = found[0]
+    # What has a name divides words: `&commat;`, `&nbsp;`.
+    if escape == "\\n" or (escape[0] == "&" and escape[1] != "#"):
+        return " "
+    if escape.startswith("\\u"):
+        return chr(int(escape[2:], 16))
+    if escape.startswith("%"):
+        text = _text_of(bytes.fromhex(escape.replace("%", "")))
+        return escape if text is None else text
+    digits = escape[2:-1]
+    code = int(digits[1:], 16) if digits[0] in "xX" else int(digits)
+    return chr(code) if code <= 0x10FFFF and not 0xD800 <= code <= 0xDFFF else escape
+
+
+# Shorter ones are words by chance.
+_ENCODED = re.compile(r"[A-Za-z0-9+/_-]{16,}={0,2}")
+_HEX = re.compile(r"(?:[0-9a-f]{2})+|(?:[0-9A-F]{2})+")
+
+
+def _bytes_of(encoded: str) -> bytes | None:
+    if _HEX.fullmatch(encoded):
+        return bytes.fromhex(encoded)
+    digits = encoded.rstrip("=").replace("-", "+").replace("_", "/")
+    if len(digits) % 4 == 1:
+        return None
+    try:
+        return base64.b64decode(digits + "=" * (-len(digits) % 4))
+    except binascii.Error:
+        return None
+
+
+_CONTROL = re.compile("[\0-\x08\x0e-\x1f\x7f-\x9f]")
+
+
+def _text_of(content: bytes) -> str | None:
+    """None if the bytes are no text that a model would read."""
+    try:
+        text = content.decode()
+    except UnicodeDecodeError:
+        return None
+    return None if _CONTROL.search(text) else text
+
+
+_NUMBER = re.compile(r"(?<![0-9.,])(?:[0-9]{1,3}(?:,[0-9]{3})+|[0-9]{1,15})(?:\.[0-9]{1,9})?(?![0-9.,]*[0-9])")
+
+
+def numbers_of(text: str) -> list[str]:
+    """The numbers among the words of a text, in one spelling: `$1,200.50` and `1200.5` are `1200.5`."""
+    return [text_of_number(float(digits.replace(",", ""))) for digits in _NUMBER.findall(text)]
+
+
+def text_of_number(value: float) -> str:
+    return number_text(abs(float(value)))
