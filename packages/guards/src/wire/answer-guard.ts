@@ -5,9 +5,10 @@
  *                                                                  |  \--refused--> sent with a text in place of the call
  *                                                                  \--a person is asked--> waiting, with a sign of life
  */
+import { Readable } from 'node:stream'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { fields } from '../../../sdk/src/integrations/host.ts'
-import { parsedOr } from './protocols.ts'
+import { parsedOr, STREAM } from './protocols.ts'
 import type { Refusing } from './protocols/protocol.ts'
 import type { Editor } from './proxy.ts'
 
@@ -40,10 +41,14 @@ async function* editWhole(
 ): AsyncGenerator<Buffer> {
   const held = new Held()
   for await (const piece of body) held.add(piece)
-  const refusals = yield* waited(judge(signal), SIGN.whole)
   const bytes = held.bytes()
+  const whole = bytes.toString()
+  // Some servers do not say that they stream.
+  if (STREAM.test(whole)) return yield* editStream(refusing, judge, Readable.from([bytes]), signal)
+  const answer = parsedOr(whole, undefined)
+  if (answer === undefined && whole.trim() !== '') throw new Error('The answer is not JSON, so it cannot be judged.')
+  const refusals = yield* waited(judge(signal), SIGN.whole)
   if (refusals.size === 0) return yield bytes
-  const answer = parsedOr(bytes.toString(), undefined)
   const replace = (each: unknown) => refusing.whole(fields(each), refusals)
   // Gemini streams a list of answers if it is asked without `alt=sse`.
   const stream = refusing.stream(refusals)
@@ -77,7 +82,9 @@ async function* editStream(
     if (!isHolding && begun.length > HELD_BYTES_MAX) throw new Error('An event is too long to be judged.')
     if (isHolding) held.add(begun)
   }
-  if (!isHolding) return yield begun
+  // Clients read an event also if the empty line after it is missing.
+  if (!isHolding && !refusing.holds(fields(eventIn(begun.toString())))) return yield begun
+  if (!isHolding) held.add(begun)
   const refusals = yield* waited(judge(signal), SIGN.stream)
   const bytes = held.bytes()
   if (refusals.size === 0) return yield bytes

@@ -1,7 +1,7 @@
 /** Copies of bodies that pass, bounded: a body of any size passes without being held. */
 import { createBrotliDecompress, createGunzip, createInflate } from 'node:zlib'
 import * as zlib from 'node:zlib'
-import type { Transform } from 'node:stream'
+import { pipeline, Readable, type Transform } from 'node:stream'
 
 /** More of a request is not read for the recording. */
 export const COPY_BYTES_MAX = 32 * 1_048_576
@@ -50,6 +50,14 @@ const DECODERS = new Map<string, (() => Transform) | undefined>([
 export function decoderOf(encoding: string | undefined): Transform | 'none' | undefined {
   const name = encoding?.trim().toLowerCase() ?? ''
   return name === '' || name === 'identity' ? 'none' : DECODERS.get(name)?.()
+}
+
+/** @throws Error for an encoding that nobody here reads. */
+export function decoded(pieces: AsyncIterable<Buffer>, encoding: string | undefined): AsyncIterable<Buffer> {
+  const decoder = decoderOf(encoding)
+  if (decoder === undefined) throw Object.assign(new Error('The encoding is unknown.'), { code: 'UNKNOWN_ENCODING' })
+  if (decoder === 'none') return pieces
+  return pipeline(Readable.from(pieces), decoder, () => undefined)
 }
 
 /** Gives what was encoded to `read`, as it comes. Drops the rest where it cannot follow. */

@@ -8,11 +8,11 @@
  *                          policies, and refuses every call without them
  */
 import type { IncomingHttpHeaders } from 'node:http'
-import { Tacho } from '@tacho/sdk'
-import { openState } from '../state.ts'
+import type { Tacho } from '@tacho/sdk'
 import { completePath, redirected } from './clients.ts'
 import { startProxy, type Door, type Proxy } from './proxy.ts'
-import { WIRE_KEYS, WireRecorder, type GuardSettings } from './wire-recorder.ts'
+import { openWireClient } from './wire-client.ts'
+import { WireRecorder, type GuardSettings } from './wire-recorder.ts'
 
 export interface GatewayOptions {
   /** Of Tacho. */
@@ -34,6 +34,7 @@ export interface Gateway extends Pick<Proxy, 'origin'> {
 
 interface Tenant {
   readonly tacho: Tacho
+  readonly close: () => Promise<void>
   readonly recorders: Map<string, WireRecorder>
   requests: number
 }
@@ -54,7 +55,6 @@ const RECORDERS_MAX = 1_000
 /** A conversation that nobody goes on with is over. */
 const IDLE_MS = 300_000
 const LOOK_MS = 15_000
-const FLUSH_MS = 5_000
 const KEY = /^tacho_[\w-]{16,200}$/
 const NAME = /^[\x20-\x7e]{1,200}$/
 
@@ -95,23 +95,9 @@ export async function startGateway(options: GatewayOptions): Promise<Gateway> {
 
   function open(apiKey: string): Tenant | undefined {
     if (tenants.size >= KEYS_MAX) return undefined
-    const { url: baseUrl, capture, warn } = options
-    const state = openState({ url: baseUrl, apiKey })
-    const tacho = new Tacho({
-      apiKey,
-      baseUrl,
-      clientId: state.clientId,
-      spool: state.spool,
-      capture,
-      metadataKeys: WIRE_KEYS,
-      configuration: { cacheFile: state.configurationFile },
-      guard: { whenUnconfigured: 'block' },
-      flushOnSignals: false,
-      onDiagnostic: ({ level, message }) => {
-        if (level === 'error') warn(message)
-      },
-    })
-    const tenant: Tenant = { tacho, recorders: new Map(), requests: 0 }
+    const account = { url: options.url, apiKey }
+    const { tacho, close } = openWireClient({ ...options, account })
+    const tenant: Tenant = { tacho, close, recorders: new Map(), requests: 0 }
     tenants.set(apiKey, tenant)
     return tenant
   }
@@ -147,9 +133,9 @@ export async function startGateway(options: GatewayOptions): Promise<Gateway> {
     async close(graceMs) {
       clearInterval(timer)
       await proxy.close(graceMs)
-      const ended = [...tenants.values()].map(async ({ tacho, recorders }) => {
+      const ended = [...tenants.values()].map(async ({ close, recorders }) => {
         await Promise.all([...recorders.values()].map((recorder) => recorder.end('CANCELLED', {})))
-        await tacho.shutdown(FLUSH_MS)
+        await close()
       })
       await Promise.all(ended)
     },

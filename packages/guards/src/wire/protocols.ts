@@ -41,12 +41,13 @@ export function errorIn(answer: unknown, status: number): Record<string, unknown
 /** Reads an answer as it comes. */
 export class AnswerReader {
   readonly #protocol: Protocol
-  readonly #isStream: boolean
   readonly #decoder = new TextDecoder()
   readonly #onEvent: (isPiece: boolean) => void
   #collector: Collector | undefined
   #text = ''
   #raw = ''
+  /** Of the event that has begun. */
+  #data: string[] = []
   #chars = 0
   #answerId: string | undefined
   #isOver = false
@@ -55,9 +56,8 @@ export class AnswerReader {
 
   constructor(protocol: Protocol, contentType: string | undefined, onEvent: (isPiece: boolean) => void) {
     this.#protocol = protocol
-    this.#isStream = contentType?.includes('event-stream') ?? false
     this.#onEvent = onEvent
-    if (this.#isStream) this.#collector = protocol.stream()
+    if (contentType?.includes('event-stream')) this.#collector = protocol.stream()
   }
 
   /** Nothing follows. Chat completions have their tokens after their last piece. */
@@ -76,23 +76,42 @@ export class AnswerReader {
 
   /** The text of the answer as it came; `isWhole` only if it is all there. */
   get raw(): { body: string; isWhole: boolean; isStream: boolean } {
-    return { body: this.#raw, isWhole: this.#raw.length === this.#chars, isStream: this.#isStream }
+    return { body: this.#raw, isWhole: this.#raw.length === this.#chars, isStream: this.#collector !== undefined }
+  }
+
+  /** A part of it was not read. */
+  get isCut(): boolean {
+    return this.#chars > ANSWER_CHARS_MAX
   }
 
   add(bytes: Buffer): void {
-    if (this.#chars > ANSWER_CHARS_MAX) return
+    if (this.isCut) return
     const piece = this.#decoder.decode(bytes, { stream: true })
     if (this.#raw.length === this.#chars && this.#chars + piece.length <= RAW_CHARS_MAX) this.#raw += piece
     this.#chars += piece.length
-    if (this.#chars > ANSWER_CHARS_MAX) return
+    if (this.isCut) return
     this.#text += piece
-    if (!this.#isStream) return
-    const lines = this.#text.split(/\r\n|\n|\r(?!$)/)
+    // Some servers do not say that they stream.
+    if (!this.#collector && STREAM.test(this.#text)) this.#collector = this.#protocol.stream()
+    if (!this.#collector) return
+    const lines = this.#text.split(LINE_END)
     this.#text = lines.pop() ?? ''
-    for (const line of lines) if (line.startsWith('data:')) this.#event(line.slice(5))
+    for (const line of lines) this.#line(line)
   }
 
-  #event(data: string): void {
+  /** Clients read an event also if the empty line after it is missing. */
+  end(): void {
+    if (!this.#collector) return
+    this.#line(this.#text)
+    this.#line('')
+    this.#text = ''
+  }
+
+  #line(line: string): void {
+    if (line.startsWith('data:')) this.#data.push(line.slice(5))
+    if (line !== '' || this.#data.length === 0) return
+    const data = this.#data.join('\n')
+    this.#data = []
     this.#isOver ||= data.trim() === '[DONE]'
     const event = parsedOr(data, undefined)
     if (event === undefined) return
@@ -127,6 +146,10 @@ export class AnswerReader {
   }
 }
 
+/** How the text of a stream of events begins. */
+export const STREAM = /^\s*(?:data|event|id|retry)?:/
+/** Not in the middle of a line end. */
+const LINE_END = /\r\n|\n|\r(?!$)/
 /** A longer answer is recorded without the text that came. */
 const RAW_CHARS_MAX = 65_536
 /** More of an answer is not read for the recording. */

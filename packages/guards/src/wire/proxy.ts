@@ -19,7 +19,7 @@ import {
 } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import type { Readable } from 'node:stream'
-import { BodyCopy } from './body-copy.ts'
+import { BodyCopy, decoded } from './body-copy.ts'
 import { answerHeaders, requestHeaders } from './forwarded-headers.ts'
 import { StaleConnection, Upstream, writePiece } from './upstream.ts'
 
@@ -108,10 +108,11 @@ export async function startProxy({ enter, host = '127.0.0.1', port = 0 }: ProxyO
   })
   server.listen(port, host)
   await once(server, 'listening')
+  let closing: Promise<void> | undefined
   const { port: bound } = server.address() as AddressInfo
   return {
     origin: `http://${host.includes(':') ? `[${host}]` : host}:${bound}`,
-    close: (graceMs = 0) => close(server, upstream, graceMs),
+    close: (graceMs = 0) => (closing ??= close(server, upstream, graceMs)),
   }
 }
 
@@ -282,7 +283,8 @@ class Exchange {
     this.#response.sendDate = false
     this.#response.writeHead(status, answer.statusMessage, answerHeaders(answer, editor !== undefined))
     this.#response.flushHeaders()
-    const pieces = this.#observed(answer)
+    const observed = this.#observed(answer)
+    const pieces = editor ? decoded(observed, answer.headers['content-encoding']) : observed
     const { isDurable = false } = this.#door
     const record = () => (isDurable ? this.#observer?.record().catch(() => undefined) : undefined)
     let left = Number(answer.headers['content-length'] ?? NaN)

@@ -3,12 +3,13 @@ import { randomBytes } from 'node:crypto'
 import { existsSync, mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import path from 'node:path'
-import { Tacho, type Outcome } from '@tacho/sdk'
-import { openState, type Account } from '../state.ts'
+import type { Outcome } from '@tacho/sdk'
+import type { Account } from '../state.ts'
 import { completePath, redirected } from './clients.ts'
 import { isSecret, startProxy, type Door } from './proxy.ts'
 import { runCommand, type CommandEnd } from './run-command.ts'
-import { WIRE_KEYS, WireRecorder, type GuardSettings, type WireNames } from './wire-recorder.ts'
+import { openWireClient } from './wire-client.ts'
+import { WireRecorder, type GuardSettings, type WireNames } from './wire-recorder.ts'
 
 export interface ProgramOptions {
   readonly account: Account
@@ -19,28 +20,12 @@ export interface ProgramOptions {
   readonly warn: (message: string) => void
 }
 
-const FLUSH_MS = 5_000
 /** Answers that a program left behind. */
 const GRACE_MS = 200
 
 /** @returns the exit code of the program. */
 export async function recordProgram({ account, words, names, capture, guard, warn }: ProgramOptions): Promise<number> {
-  const state = openState(account)
-  const tacho = new Tacho({
-    apiKey: account.apiKey,
-    baseUrl: account.url,
-    clientId: state.clientId,
-    spool: state.spool,
-    capture,
-    metadataKeys: WIRE_KEYS,
-    configuration: { cacheFile: state.configurationFile },
-    // Without policies, a guard refuses every call.
-    guard: { whenUnconfigured: 'block' },
-    flushOnSignals: false,
-    onDiagnostic: ({ level, message }) => {
-      if (level === 'error') warn(message)
-    },
-  })
+  const { tacho, close } = openWireClient({ account, capture, warn })
   // While the program starts.
   if (guard) void tacho.configuration.ready()
   const folder = mkdtempSync(path.join(tmpdir(), 'tacho-record-'))
@@ -56,8 +41,7 @@ export async function recordProgram({ account, words, names, capture, guard, war
     const end = await runCommand(words, { ...variables, TACHO_RECORDED_BY: noted })
     await proxy.close(GRACE_MS)
     await recorder.end(outcomeOf(end), { exitCode: end.code, ...(end.signal && { signal: end.signal }) })
-    const { left } = await tacho.shutdown(FLUSH_MS)
-    if (left > 0) warn(`${left} events were not delivered; they stay in ${state.spool} for the next recording.`)
+    await close()
     return end.code
   } finally {
     await proxy.close()

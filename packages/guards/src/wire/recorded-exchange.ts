@@ -49,6 +49,8 @@ export class RecordedExchange implements Observer {
   #status = 0
   #headers: IncomingHttpHeaders = {}
   #read: Promise<ModelResult> | undefined
+  /** All of the answer was read. */
+  #isWhole = false
   /** An SDK records the program: this only guards. */
   readonly #isSilent: boolean
   readonly editor: Editor | undefined
@@ -147,6 +149,8 @@ export class RecordedExchange implements Observer {
 
   async #readToEnd(how: 'whole' | 'left' | 'broken', why: string | undefined): Promise<ModelResult> {
     const isRead = (await this.#decoding?.end()) ?? false
+    this.#reader?.end()
+    this.#isWhole = isRead && this.#reader?.isCut === false
     const [call, reader, conversation] = [this.#call, this.#reader, this.#conversation]
     const result = reader?.readResult(isRead) ?? {}
     if (!call || !reader || !conversation) return result
@@ -170,6 +174,7 @@ export class RecordedExchange implements Observer {
     // Also if earlier answers are still read.
     await this.#recorder.settled()
     const { asked, finishReason } = await this.#end('whole')
+    if (!this.#isWhole) throw new Error('The answer cannot be read, so it cannot be judged.')
     const refusals = new Map<string, string>()
     const judged = askedCalls(asked, finishReason).map(async (call) => {
       const key = callKey(call.id, call.name)

@@ -11,9 +11,6 @@ import { protocolOf } from './protocols.ts'
 import type { Observer, WireRequest } from './proxy.ts'
 import { inputOf, RecordedExchange, type Recording } from './recorded-exchange.ts'
 
-/** Kept in metadata-only mode too. */
-export const WIRE_KEYS = ['recordedBy', 'parentRunId', 'runId', 'exitCode', 'signal']
-
 export interface WireNames {
   readonly agentName: string
   readonly agentId?: string | undefined

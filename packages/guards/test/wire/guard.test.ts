@@ -2,6 +2,7 @@
 import assert from 'node:assert/strict'
 import type { ServerResponse } from 'node:http'
 import { test } from 'node:test'
+import { gzipSync } from 'node:zlib'
 import Anthropic from '@anthropic-ai/sdk'
 import OpenAI from 'openai'
 import { startRecordedWire, type RecordedWire } from './recorded-wire.ts'
@@ -290,4 +291,63 @@ test('without policies, a guarding proxy refuses; texts pass all the same', asyn
   const { message } = await chat(wire, false)
   assert.match(message.content ?? '', /^Let me see\.\n.*read_file/s)
   assert.equal(message.tool_calls?.length ?? 0, 0)
+})
+
+const CALL_EVENT = {
+  model: 'm',
+  choices: [
+    {
+      index: 0,
+      delta: {
+        tool_calls: [{ index: 0, id: 'c1', type: 'function', function: { name: 'delete_all', arguments: '{}' } }],
+      },
+      finish_reason: 'tool_calls',
+    },
+  ],
+}
+const SPLIT = JSON.stringify(CALL_EVENT).replace(',"choices"', ',\ndata: "choices"')
+
+const DISGUISES: Record<string, Script> = {
+  'compressed although it was not asked for': (_asked, response) => {
+    response.writeHead(200, { 'content-type': 'text/event-stream', 'content-encoding': 'gzip' })
+    response.end(gzipSync(eventsOf([CALL_EVENT], 'data: [DONE]\n\n')))
+  },
+  'as a stream that does not say so': (_asked, response) => {
+    response.writeHead(200, { 'content-type': 'text/plain' })
+    response.end(eventsOf([CALL_EVENT], 'data: [DONE]\n\n'))
+  },
+  'in an event of two lines': (_asked, response) => {
+    response.writeHead(200, { 'content-type': 'text/event-stream' })
+    response.end(`data: ${SPLIT}\n\ndata: [DONE]\n\n`)
+  },
+  'in a last event without an end': (_asked, response) => {
+    response.writeHead(200, { 'content-type': 'text/event-stream' })
+    response.end(`data: ${JSON.stringify(CALL_EVENT)}`)
+  },
+  'with carriage returns': (_asked, response) => {
+    response.writeHead(200, { 'content-type': 'text/event-stream' })
+    response.end(`data: ${JSON.stringify(CALL_EVENT)}\r\n\r\ndata: [DONE]\r\n\r\n`)
+  },
+}
+
+for (const [how, script] of Object.entries(DISGUISES)) {
+  test(`a refused call does not pass ${how}`, async () => {
+    await using wire = await startRecordedWire(script, GUARD)
+    const body = JSON.stringify({ model: 'gpt-5', stream: true, messages: [{ role: 'user', content: 'Clean up' }] })
+    const answer = await fetch(`${wire.baseOf('openai', '/v1')}/chat/completions`, { method: 'POST', body })
+    const text = await answer.text()
+    assert.match(text, REFUSED)
+    assert.equal(text.includes('"tool_calls":['), false)
+  })
+}
+
+test('what cannot be read is not passed on', async () => {
+  await using wire = await startRecordedWire((_asked, response) => {
+    response.writeHead(200, { 'content-type': 'application/json' })
+    response.end('{"choices": [oops')
+  }, GUARD)
+  const answer = fetch(`${wire.baseOf('openai', '/v1')}/chat/completions`, { method: 'POST', body: '{}' }).then((got) =>
+    got.text(),
+  )
+  await assert.rejects(answer)
 })
