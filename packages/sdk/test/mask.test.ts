@@ -444,9 +444,12 @@ test('each character of a text is read a bounded number of times', () => {
           chars = 0
           maskNumbers(text, {
             ...form,
-            isValid: (number) => {
-              chars += number.length
-              return form.isValid(number)
+            checking: (values) => {
+              const isNumber = form.checking(values)
+              return (from, to) => {
+                chars += to - from
+                return isNumber(from, to)
+              }
             },
           })
           // Each group starts at most one candidate, with at most `maxChars` ends of at most `maxChars` characters.
@@ -455,6 +458,34 @@ test('each character of a text is read a bounded number of times', () => {
       },
     ),
     { numRuns: 200 },
+  )
+})
+
+test('a number is found like by reading every part of a text alone', () => {
+  const isCard = (digits: string): boolean => {
+    const doubled = Array.from(digits, (digit, at) => ((digits.length - at) % 2 === 0 ? 2 : 1) * Number(digit))
+    const sum = doubled.reduce((all, each) => all + (each > 9 ? each - 9 : each), 0)
+    return sum % 10 === 0 && new Set(digits).size > 1
+  }
+  function slowly(text: string): string {
+    for (let from = 0; from < text.length; from++) {
+      for (let to = text.length; to > from; to--) {
+        const part = text.slice(from, to)
+        const digits = part.replaceAll(' ', '')
+        const isWhole = /^\d.*\d$/.test(part) && !/\d$/.test(text.slice(0, from)) && !/^\d/.test(text.slice(to))
+        if (isWhole && digits.length >= 13 && digits.length <= 19 && isCard(digits))
+          return `${text.slice(0, from)}[masked:card]${slowly(text.slice(to))}`
+      }
+    }
+    return text
+  }
+  const groups = fc.array(fc.stringMatching(/^[0-2]{1,7}$/), { minLength: 2, maxLength: 12 })
+  fc.assert(
+    fc.property(groups, (given) => {
+      const text = given.join(' ')
+      assert.equal(maskNumbers(text, CARD_NUMBER), slowly(text))
+    }),
+    { numRuns: 300 },
   )
 })
 

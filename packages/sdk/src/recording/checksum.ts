@@ -5,21 +5,20 @@ import { CARD_RUN, IBAN_RUN } from './number-runs.ts'
 export interface NumberForm {
   /** Matches text that may contain a number of this form. */
   readonly run: RegExp
-  /** How a number begins, at `lastIndex`. */
-  readonly start: RegExp
+  /** How a number begins, at `lastIndex`. Absent: with any digit. */
+  readonly start?: RegExp
   readonly minChars: number
   readonly maxChars: number
-  /** Gets digits and letters as in base 36, without separators. */
-  readonly isValid: (values: readonly number[]) => boolean
+  /** Of the characters of a run, as in base 36 and without separators: whether some of them are a number. */
+  readonly checking: (values: Uint8Array) => (from: number, to: number) => boolean
   readonly mark: string
 }
 
 export const CARD_NUMBER: NumberForm = {
   run: CARD_RUN,
-  start: /\d/y,
   minChars: 13,
   maxChars: 19,
-  isValid: isCardNumber,
+  checking: cardNumbers,
   mark: '[masked:card]',
 }
 
@@ -28,69 +27,79 @@ export const IBAN: NumberForm = {
   start: /[A-Z]{2}\d{2}/iy,
   minChars: 15,
   maxChars: 34,
-  isValid: isIban,
+  checking: ibans,
   mark: '[masked:iban]',
 }
 
 /** A number begins and ends with a group; the longest first, because other digits may stand beside it. */
 export function maskNumbers(text: string, form: NumberForm): string {
   return text.replace(form.run, (run) => {
+    const { start, minChars, maxChars, mark } = form
+    const values = new Uint8Array(run.length)
+    /** Where each of them stands. */
+    const places = new Uint32Array(run.length)
+    let count = 0
+    for (let at = 0; at < run.length; at++) {
+      const value = valueOf(run.charCodeAt(at))
+      if (value === undefined) continue
+      places[count] = at
+      values[count++] = value
+    }
+    const placeOf = (index: number): number => places[index] ?? 0
+    const isGroupEnd = (end: number): boolean => end === count || placeOf(end) > placeOf(end - 1) + 1
+    const isNumber = form.checking(values.subarray(0, count))
     let masked = ''
     let done = 0
-    for (let at = 0; at < run.length; at++) {
-      const isGroup = valueOf(run, at) !== undefined && valueOf(run, at - 1) === undefined
-      form.start.lastIndex = at
-      if (!isGroup || !form.start.test(run)) continue
-      const end = endOfNumber(run, at, form)
-      if (end === undefined) continue
-      masked += run.slice(done, at) + form.mark
-      done = end
-      at = end - 1
+    for (let from = 0; from + minChars <= count; from++) {
+      if (from > 0 && !isGroupEnd(from)) continue
+      if (start) {
+        start.lastIndex = placeOf(from)
+        if (!start.test(run)) continue
+      }
+      let to = Math.min(from + maxChars, count)
+      while (to >= from + minChars && !(isGroupEnd(to) && isNumber(from, to))) to--
+      if (to < from + minChars) continue
+      masked += run.slice(done, placeOf(from)) + mark
+      done = placeOf(to - 1) + 1
+      from = to - 1
     }
     return masked + run.slice(done)
   })
 }
 
-function endOfNumber(run: string, start: number, { minChars, maxChars, isValid }: NumberForm): number | undefined {
-  const values: number[] = []
-  let end: number | undefined
-  for (let at = start; at < run.length && values.length < maxChars; at++) {
-    const value = valueOf(run, at)
-    if (value === undefined) continue
-    values.push(value)
-    const isGroupEnd = valueOf(run, at + 1) === undefined
-    if (isGroupEnd && values.length >= minChars && isValid(values)) end = at + 1
-  }
-  return end
-}
-
 /** As in base 36; undefined for anything but a digit or a letter. */
-function valueOf(text: string, at: number): number | undefined {
-  const code = text.charCodeAt(at)
+function valueOf(code: number): number | undefined {
   if (code >= 48 && code <= 57) return code - 48
   const letter = code | 32
   return letter >= 97 && letter <= 122 ? letter - 87 : undefined
 }
 
-/** Luhn. */
-function isCardNumber(digits: readonly number[]): boolean {
-  let sum = 0
-  let isSame = true
+/** Luhn, by sums from the beginning of the run: one for each half of the digits that may be doubled. */
+function cardNumbers(digits: Uint8Array): (from: number, to: number) => boolean {
+  const sums = [new Uint32Array(digits.length + 1), new Uint32Array(digits.length + 1)] as const
+  /** Where the equal digits before an end begin. */
+  const equalFrom = new Uint32Array(digits.length + 1)
   for (let place = 0; place < digits.length; place++) {
-    const digit = digits[digits.length - 1 - place] ?? 0
-    const doubled = place % 2 === 1 ? digit * 2 : digit
-    sum += doubled > 9 ? doubled - 9 : doubled
-    isSame &&= digit === digits[0]
+    const digit = digits[place] ?? 0
+    const doubled = digit > 4 ? digit * 2 - 9 : digit * 2
+    sums[0][place + 1] = (sums[0][place] ?? 0) + (place % 2 === 0 ? doubled : digit)
+    sums[1][place + 1] = (sums[1][place] ?? 0) + (place % 2 === 0 ? digit : doubled)
+    equalFrom[place + 1] = place > 0 && digits[place - 1] === digit ? (equalFrom[place] ?? 0) : place
   }
-  return sum % 10 === 0 && !isSame
+  return (from, to) => {
+    const sum = to % 2 === 0 ? sums[0] : sums[1]
+    return ((sum[to] ?? 0) - (sum[from] ?? 0)) % 10 === 0 && (equalFrom[to] ?? 0) > from
+  }
 }
 
 /** ISO 13616: modulo 97 of the number without its first four characters, and these after it, is 1. */
-function isIban(iban: readonly number[]): boolean {
-  let lastByte = 0
-  for (let place = 0; place < iban.length; place++) {
-    const value = iban[(place + 4) % iban.length] ?? 0
-    lastByte = (lastByte * (value > 9 ? 100 : 10) + value) % 97
+function ibans(iban: Uint8Array): (from: number, to: number) => boolean {
+  return (from, to) => {
+    let remainder = 0
+    for (let at = from + 4; at < to + 4; at++) {
+      const value = iban[at < to ? at : at - to + from] ?? 0
+      remainder = (remainder * (value > 9 ? 100 : 10) + value) % 97
+    }
+    return remainder === 1
   }
-  return lastByte === 1
 }

@@ -101,7 +101,8 @@ export function createMask(options: MaskingOptions): Mask {
     checksum ? checksum.maskNumbers(text, checksum.IBAN) : text.replace(IBAN_RUN, '[masked:iban]'),
   )
   add(options.phone, [/\d{3}|\+\d|\d.{0,2}\d/], replacing(PHONE, '[masked:phone]'))
-  add(options.email, [/@/], replacing(EMAIL, '[masked:email]'))
+  // Looking for what may stand before an @ takes longest.
+  add(options.email, [/@/], (text) => (text.includes('@') ? text.replace(EMAIL, '[masked:email]') : text))
   for (const pattern of patterns) {
     const everywhere = new RegExp(pattern, `${pattern.flags.replace(/[gy]/g, '')}g`)
     add(true, [/^/], replacing(everywhere, '[masked]'))
