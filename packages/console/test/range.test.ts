@@ -36,21 +36,21 @@ test('the API gets the times of a range; an empty one limits nothing', () => {
   assert.deepEqual(timesOfRange(exact, NOW), exact)
 })
 
-test('usage has whole hours, by the day above a week, and at most a year', () => {
+test('usage ends with this hour or at the given time, is by the day above a week, and at most of a year', () => {
   const hours = (range: Parameters<typeof hoursOf>[0]) => hoursOf(range, '7d', NOW)
   const day = hours({ since: '24h' })
-  assert.deepEqual([day.from, day.to, day.stepMs], [at('2026-11-19T11:00:00Z'), at('2026-11-20T10:00:00Z'), HOUR_MS])
+  assert.deepEqual([day.from, day.to, day.stepMs], [at('2026-11-19T11:00:00Z'), at('2026-11-20T11:00:00Z'), HOUR_MS])
   assert.deepEqual(hours({}), hours({ since: '7d' }))
   assert.equal(hours({ since: '30d' }).stepMs, DAY_MS)
-  // An end on the hour does not include the hour that it begins.
   const exact = hours({ from: '2026-11-01T00:30:00Z', to: '2026-11-01T02:00:00Z' })
-  assert.deepEqual([exact.from, exact.to, exact.isCut], [at('2026-11-01T00:00:00Z'), at('2026-11-01T01:00:00Z'), false])
+  assert.deepEqual([exact.from, exact.to, exact.isCut], [at('2026-11-01T00:30:00Z'), at('2026-11-01T02:00:00Z'), false])
+  assert.deepEqual(exact.starts, ['2026-11-01T00:30:00Z', '2026-11-01T01:00:00Z'].map(at))
   const before = hoursBefore(exact)
-  assert.deepEqual([before.from, before.to], [at('2026-10-31T22:00:00Z'), at('2026-10-31T23:00:00Z')])
+  assert.deepEqual([before.from, before.to], [at('2026-10-31T23:00:00Z'), at('2026-11-01T00:30:00Z')])
   const long = hours({ from: '2020-01-01T00:00:00Z' })
-  assert.deepEqual([long.from, long.isCut], [long.to + HOUR_MS - 365 * DAY_MS, true])
+  assert.deepEqual([long.from, long.isCut], [long.to - 365 * DAY_MS, true])
   assert.deepEqual(hours({ to: '2026-11-02T00:00:00Z' }).isCut, true)
-  assert.deepEqual(runsRange(exact, { to: 'x' }), { from: '2026-11-01T00:00:00.000Z', to: '2026-11-01T02:00:00.000Z' })
+  assert.deepEqual(runsRange(exact, { to: 'x' }), { from: '2026-11-01T00:30:00.000Z', to: '2026-11-01T02:00:00.000Z' })
   assert.deepEqual(runsRange(day, { since: '24h' }), { from: '2026-11-19T11:00:00.000Z' })
 })
 
@@ -64,7 +64,7 @@ test('days begin at midnight in the zone of the reader, and have 23 or 25 hours 
       const last = window.starts.at(-1) ?? 0
       assert.equal(last, startOfDay(at(now), zone), 'the last day is today')
       assert.deepEqual(stepAt(window, last - 1), { step: 28, end: last })
-      assert.deepEqual(stepAt(window, at(now)), { step: 29, end: window.to + HOUR_MS })
+      assert.deepEqual(stepAt(window, at(now)), { step: 29, end: window.to })
       // However late it is, the first days are the same.
       const later = hoursOf({ since: '30d' }, '7d', last + 23 * HOUR_MS - 1, zone)
       assert.deepEqual(later.starts, window.starts)

@@ -3,7 +3,7 @@
  * and to. Without either, the page has its own default.
  */
 import { AMOUNT_MAX, type FilterAddress, type FilterRow, type FilterValues } from '@tacho/contract/web/filter.ts'
-import { daysOf, offsetAt, ownZone, startOfDay, timeAt } from '@tacho/contract/engine/days.ts'
+import { daysOf, fullHoursOf, offsetAt, ownZone, startOfDay, timeAt } from '@tacho/contract/engine/days.ts'
 
 const HOUR_MS = 3_600_000
 const DAY_MS = 24 * HOUR_MS
@@ -53,7 +53,7 @@ export function timesOfRange({ since, from, to }: Range, now: number): { from?: 
   return { ...(from !== undefined && { from }), ...(to !== undefined && { to }) }
 }
 
-/** Usage has whole hours. Both ends are included; milliseconds. */
+/** Milliseconds; `to` is exclusive. */
 export interface HourWindow {
   from: number
   to: number
@@ -70,23 +70,23 @@ const WEEK_MS = 7 * DAY_MS
 const LONGEST_MS = PERIODS['365d'] * HOUR_MS
 const hourOf = (time: number): number => Math.floor(time / HOUR_MS) * HOUR_MS
 
+/** A length before now ends with this hour, or with today; exact times are taken as they are. */
 export function hoursOf({ since, from, to }: Range, byDefault: Since, now: number, zone = ownZone()): HourWindow {
   const isExact = from !== undefined || to !== undefined
-  const end = hourOf(to === undefined ? now : Date.parse(to) - 1)
-  const longest = end + HOUR_MS - LONGEST_MS
+  const end = to === undefined ? hourOf(now) + HOUR_MS : Date.parse(to)
+  const longest = end - LONGEST_MS
   const periodMs = PERIODS[since ?? byDefault] * HOUR_MS
   const wanted = isExact
     ? from === undefined
       ? longest
-      : Math.min(hourOf(Date.parse(from)), end)
+      : Math.min(Date.parse(from), end)
     : periodMs > WEEK_MS
-      ? hourOf(daysBefore(now, periodMs / DAY_MS - 1, zone) + HOUR_MS - 1)
-      : end + HOUR_MS - periodMs
-  const start = Math.max(wanted, longest)
-  const stepMs = end + HOUR_MS - start > WEEK_MS ? DAY_MS : HOUR_MS
-  const window = { from: start, to: end + HOUR_MS }
-  const starts = stepMs === DAY_MS ? daysOf(window, zone) : everyHour(window)
-  return { from: start, to: end, stepMs, starts, zone, isCut: wanted < longest || (isExact && from === undefined) }
+      ? daysBefore(now, periodMs / DAY_MS - 1, zone)
+      : end - periodMs
+  const window = { from: Math.max(wanted, longest), to: end }
+  const stepMs = window.to - window.from > WEEK_MS ? DAY_MS : HOUR_MS
+  const starts = stepMs === DAY_MS ? daysOf(window, zone) : fullHoursOf(window)
+  return { ...window, stepMs, starts, zone, isCut: wanted < longest || (isExact && from === undefined) }
 }
 
 /** So the last day is today, and the first one is whole. */
@@ -95,38 +95,38 @@ function daysBefore(now: number, days: number, zone: string): number {
   return timeAt(today + offsetAt(today, zone) - days * DAY_MS, zone)
 }
 
-const everyHour = ({ from, to }: { from: number; to: number }): number[] =>
-  Array.from({ length: Math.ceil((to - from) / HOUR_MS) }, (_, hour) => from + hour * HOUR_MS)
-
 /** What the API needs to sum up by the steps of a window. */
 export function stepsOf({ stepMs, zone }: HourWindow): { step: 'hour' } | { step: 'day'; zone: string } {
   return stepMs === DAY_MS ? { step: 'day', zone } : { step: 'hour' }
 }
 
-/** The step that a time is in, and when it ends. Where midnight is inside of an hour, the API says the hour before as the first. */
+/** The step that a time is in, and when it ends. */
 export function stepAt({ starts, to }: Pick<HourWindow, 'starts' | 'to'>, time: number): { step: number; end: number } {
   const step = Math.max(
     0,
     starts.findLastIndex((start) => start <= time),
   )
-  return { step, end: starts[step + 1] ?? to + HOUR_MS }
+  return { step, end: starts[step + 1] ?? to }
 }
 
-/** A window as the API takes it: its end is exclusive. */
+/** A window as the API takes it. */
 export function hourTimes({ from, to }: Pick<HourWindow, 'from' | 'to'>): { from: string; to: string } {
-  return { from: new Date(from).toISOString(), to: new Date(to + HOUR_MS).toISOString() }
+  return { from: new Date(from).toISOString(), to: new Date(to).toISOString() }
 }
 
 /** The same time for a list of runs, whose times are exact: to is exclusive. A range that ends now has no end. */
 export function runsRange({ from, to }: HourWindow, { to: end }: Range): Range {
   const start = new Date(from).toISOString()
-  return end === undefined ? { from: start } : { from: start, to: new Date(to + HOUR_MS).toISOString() }
+  return end === undefined ? { from: start } : { from: start, to: new Date(to).toISOString() }
 }
+
+/** Beside a chart by the day, for its reader. */
+export const zoneText = ({ stepMs, zone }: Pick<HourWindow, 'stepMs' | 'zone'>): string =>
+  stepMs === DAY_MS ? `Days begin at midnight in ${zone}.` : `Hours in ${zone}.`
 
 /** As long a time before it. */
 export function hoursBefore(window: HourWindow): HourWindow {
-  const lengthMs = window.to + HOUR_MS - window.from
-  return { ...window, from: window.from - lengthMs, to: window.from - HOUR_MS }
+  return { ...window, from: window.from - (window.to - window.from), to: window.from }
 }
 
 /** Reads the query of an address. What is not a text is left out: anyone can write an address. */

@@ -73,6 +73,15 @@ export function daysOf({ from, to }: { from: number; to: number }, zone: string,
   return starts
 }
 
+/** The same with each full hour of UTC. */
+export function fullHoursOf({ from, to }: { from: number; to: number }, _zone = 'UTC', most = Infinity): number[] {
+  const starts: number[] = []
+  for (let start = from; start < to && starts.length <= most; start = Math.floor(start / HOUR_MS + 1) * HOUR_MS) {
+    starts.push(start)
+  }
+  return starts
+}
+
 /** The same with the first of each month. */
 export function monthsOf({ from, to }: { from: number; to: number }, zone: string, most = Infinity): number[] {
   const starts: number[] = []

@@ -49,6 +49,8 @@ export const LIMITS = {
   /** The list of issues of an end user looks at this many runs, newest first. */
   issueUserRuns: 500,
   issueTrendDays: 14,
+  /** Closed approvals of one page that tells what became of them. */
+  hindsightPage: 25,
   /** Detections counted for a set of facts. */
   issueTrendRecords: 10_000,
   fingerprintChars: 100,
@@ -136,6 +138,12 @@ export const LIMITS = {
   promptResultRuns: 1_000,
   /** Points of one call of usage over time: the window divided by the step. */
   usageSteps: 400,
+  /** Parts of hours that one answer counts from their events; the oldest ones beyond this count as whole hours. */
+  usagePartHours: 100,
+  /** Events of such an hour; with more, it counts as a whole. */
+  usagePartEvents: 20_000,
+  /** Runs, the newest before its end, that may have events in it. */
+  usagePartRuns: 10_000,
   zoneChars: 64,
   usagePointsPage: 2_000,
   /** Usage by prompt version sums up this many runs of the window, newest first. */

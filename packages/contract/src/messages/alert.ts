@@ -33,8 +33,7 @@ const agentId = Type.Unsafe<string | null>({
 const windowMinutes = Type.Integer({
   minimum: 5,
   maximum: LIMITS.alertWindowMinutes,
-  description:
-    'How far back it looks. error_rate and cost look at whole hours, the current one and those that the window touches',
+  description: 'How far back it looks',
 })
 const holdMinutes = Type.Integer({
   minimum: 0,

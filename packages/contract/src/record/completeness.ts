@@ -48,8 +48,8 @@ export const Completeness = Type.Object(
 export type Completeness = Static<typeof Completeness>
 
 export const CompletenessQuery = Type.Object({
-  from: time('Start of the window; the whole hour is included'),
-  to: time('End of the window, exclusive; an hour in which it ends counts as a whole'),
+  from: time('Start of the window, inclusive'),
+  to: time('End of the window, exclusive'),
   by: Type.Enum(['client', 'agent'], { description: 'What to sum up by' }),
   agentId: Type.Optional(uuid('Internal agent id: only its runs')),
   limit: pageLimit(LIMITS.operatorPageDefault, LIMITS.operatorPageMax),

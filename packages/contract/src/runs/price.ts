@@ -80,8 +80,8 @@ const PriceList = Type.Object(
 )
 
 const UnpricedQuery = Type.Object({
-  from: time('Start of the window; the whole hour is included'),
-  to: time('End of the window, exclusive; an hour in which it ends counts as a whole'),
+  from: time('Start of the window, inclusive'),
+  to: time('End of the window, exclusive'),
 })
 
 const UnpricedModels = Type.Object(

@@ -26,9 +26,11 @@ export interface EstimateFields {
   unpricedCalls: number
 }
 
+const PART_HOURS = `Of an hour in which it lies, each event counts by its own time; an hour with more than ${LIMITS.usagePartEvents} events counts as a whole where it begins`
+
 export const UsageQuery = Type.Object({
-  from: time('Start of the window. Sums are kept by hour, so an hour in which it begins counts as a whole'),
-  to: time('End of the window, exclusive; an hour in which it ends counts as a whole. At most 31 days after from'),
+  from: time(`Start of the window, inclusive. ${PART_HOURS}`),
+  to: time('End of the window, exclusive, as exact as from. At most 31 days after from'),
   limit: pageLimit(LIMITS.operatorPageDefault, LIMITS.operatorPageMax),
   cursor,
 })
@@ -36,7 +38,7 @@ export const UsageQuery = Type.Object({
 /** Usage of one agent and model in one hour. */
 export const UsageHour = Type.Object(
   {
-    hour: time('Start of the hour, by event time'),
+    hour: time('Start of the hour, by event time; the start of the window, if that is inside of an hour'),
     agent: Type.Object({ id: uuid('Internal agent id'), name: Type.String() }),
     model: Type.String({ description: 'Model of the LLM_CALL events; empty for all other events' }),
     events: Type.Integer({ minimum: 0 }),
@@ -51,23 +53,22 @@ export const UsagePage = Type.Object({ items: Type.Array(UsageHour), nextCursor 
 export type UsagePage = Static<typeof UsagePage>
 
 export const UsagePointsQuery = Type.Object({
-  from: time('Start of the window. Sums are kept by hour, so an hour in which it begins counts as a whole'),
-  to: time('End of the window, exclusive; an hour in which it ends counts as a whole'),
+  from: time(`Start of the window, inclusive. ${PART_HOURS}`),
+  to: time('End of the window, exclusive, as exact as from'),
   by: Type.Enum(['agent', 'model', 'promptVersion', 'tool', 'session', 'user', 'tag', 'metadata'], {
     description:
       `What to sum up by. By session and user, the newest ${LIMITS.usageSessionRuns} runs of the window with one count; ` +
       `by tag and metadata, the newest ${LIMITS.usageLabelRuns}. A run with several tags counts for each`,
   }),
   step: Type.Enum(['hour', 'day', 'month', 'window'], {
-    description: `Length of a point. window: one point for the whole window. Days and months begin at midnight in the zone; the first one begins at from. At most ${LIMITS.usageSteps} steps`,
+    description: `Length of a point. window: one point for the whole window. Hours begin as in UTC, days and months at midnight in the zone; the first one begins at from. At most ${LIMITS.usageSteps} steps`,
   }),
   zone: Type.Optional(
     Type.String({
       minLength: 1,
       maxLength: LIMITS.zoneChars,
       default: 'UTC',
-      description:
-        'Time zone of days and months, such as Europe/Berlin. Where midnight is inside of an hour, it is at its end',
+      description: 'Time zone of days and months, such as Europe/Berlin',
     }),
   ),
   user: Type.Optional(

@@ -1,7 +1,7 @@
 import { LIMITS } from '@tacho/contract/engine/limits.ts'
 import type { UsageHour, UsagePoint, UsagePointsQuery } from '@tacho/contract/runs/usage.ts'
-import { daysOf, isZone, monthsOf } from '@tacho/contract/engine/days.ts'
-import { isoTime, DAY_MS, HOUR_MS, hourOf } from '../../storage/engine/times.ts'
+import { daysOf, fullHoursOf, isZone, monthsOf } from '@tacho/contract/engine/days.ts'
+import { isoTime, DAY_MS } from '../../storage/engine/times.ts'
 import { NANOS, toLatency, toUsage } from '../../domain/record/usage.ts'
 import type { UsageHourRow } from '../../storage/runs/runs.ts'
 import type { Estimator } from '../../domain/runs/estimate.ts'
@@ -32,10 +32,8 @@ export function usageRoutes(deps: OperatorDeps): void {
   const { serve, storage } = deps
 
   serve('readUsage', async ({ query, environment, paging }) => {
-    const window = windowOf(query)
-    const { from } = window
-    const to = window.to - HOUR_MS
-    if (Date.parse(query.to) - Date.parse(query.from) > WINDOW_MS) {
+    const { from, to } = windowOf(query)
+    if (to - from > WINDOW_MS) {
       return refuseField('to', 'must be at most 31 days after from')
     }
     const { rows, nextCursor } = await readPage(
@@ -48,7 +46,7 @@ export function usageRoutes(deps: OperatorDeps): void {
   })
 
   serve('readUsagePoints', async ({ query, environment, paging }) => {
-    const hours = windowOf(query)
+    const window = windowOf(query)
     const { by, step, sort, user, metadata } = query
     if (user !== undefined && by !== 'user') return refuseField('user', 'needs by=user')
     if ((metadata === undefined) !== (by !== 'metadata')) return refuseField('metadata', 'is the key of by=metadata')
@@ -57,7 +55,7 @@ export function usageRoutes(deps: OperatorDeps): void {
     if (sort !== undefined && step !== 'window') return refuseField('sort', 'needs the step window')
     const { zone = 'UTC' } = query
     if (!isZone(zone)) return refuseField('zone', 'must be a time zone such as Europe/Berlin')
-    const parts = partsOf(hours, step, zone)
+    const parts = partsOf(window, step, zone)
     const steps = parts.reduce((sum, { from, to, stepMs }) => sum + Math.ceil((to - from) / stepMs), 0)
     if (steps > LIMITS.usageSteps) return refuseField('to', `must be at most ${LIMITS.usageSteps} steps after from`)
     const tenant = { environmentId: environment.id, workspaceId: environment.workspaceId }
@@ -126,22 +124,20 @@ export function usageRoutes(deps: OperatorDeps): void {
 
 type Part = Omit<UsageWindow, 'by'>
 
-/** Steps of a part have one length: neighbouring days or months of the same length, or the whole window. */
-function partsOf({ from, to }: HourWindow, step: UsagePointsQuery['step'], zone: string): [Part, ...Part[]] {
-  if (step === 'hour') return [{ from, to, stepMs: HOUR_MS }]
-  if (step === 'window') return [{ from, to, stepMs: Math.max(to - from, HOUR_MS) }]
+/** Steps of a part have one length: neighbouring hours, days or months of the same length, or the whole window. */
+function partsOf({ from, to }: TimeWindow, step: UsagePointsQuery['step'], zone: string): [Part, ...Part[]] {
+  if (step === 'window') return [{ from, to, stepMs: Math.max(to - from, 1) }]
+  const starts = { hour: fullHoursOf, day: daysOf, month: monthsOf }[step]
   const parts: Part[] = []
   // One more than a caller may ask for, so that the check sees it.
-  const exact = (step === 'day' ? daysOf : monthsOf)({ from, to }, zone, LIMITS.usageSteps)
-  // Sums are kept by hour: where midnight is inside of one, this hour belongs to the day before.
-  const starts = exact.map((start) => Math.ceil(start / HOUR_MS) * HOUR_MS)
-  for (const [index, start] of starts.entries()) {
-    const end = starts[index + 1] ?? to
+  const begins = starts({ from, to }, zone, LIMITS.usageSteps)
+  for (const [index, start] of begins.entries()) {
+    const end = begins[index + 1] ?? to
     const last = parts.at(-1)
     if (last?.stepMs === end - start) last.to = end
-    else if (end > start) parts.push({ from: start, to: end, stepMs: end - start })
+    else parts.push({ from: start, to: end, stepMs: end - start })
   }
-  return parts as [Part, ...Part[]]
+  return parts.length === 0 ? [{ from, to, stepMs: 1 }] : (parts as [Part, ...Part[]])
 }
 
 function toUsageHour(row: UsageHourRow, estimator: Estimator): UsageHour {
@@ -168,19 +164,15 @@ function toUsagePoint(row: UsagePointRow, window: { from: number; stepMs: number
   }
 }
 
-/**
- * Starts of hours: `from` inclusive, `to` exclusive. Sums are kept by hour, so a window counts each hour in which it begins
- * or ends as a whole.
- */
-interface HourWindow {
+/** `from` inclusive, `to` exclusive. */
+interface TimeWindow {
   from: number
   to: number
 }
 
-export function windowOf(query: { from: string; to: string }): HourWindow {
+export function windowOf(query: { from: string; to: string }): TimeWindow {
   const from = timeOf('from', query.from)
   const to = timeOf('to', query.to)
   if (to < from) throw refuseField('to', 'must not be before from')
-  const start = hourOf(from)
-  return { from: start, to: to === from ? start : hourOf(to - 1) + HOUR_MS }
+  return { from, to }
 }

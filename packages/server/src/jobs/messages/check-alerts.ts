@@ -75,6 +75,7 @@ export function checkAlerts({ storage, prices, now }: HandlerOptions<Acts> & { p
 function windowOf(rule: AlertRule, now: number): AlertWindow {
   const since = rule.kind === 'budget' ? periodStart(rule.period, now) : now - rule.windowMinutes * 60_000
   // An hour that is not over would be compared with a whole one.
-  const to = rule.against ? hourOf(now) : hourOf(now) + HOUR_MS
-  return { since, from: hourOf(since), to, now }
+  if (rule.against) return { since, from: hourOf(since), to: hourOf(now), now }
+  // Clocks of clients differ: what they record of the next minutes counts.
+  return { since, from: since, to: hourOf(now) + HOUR_MS, now }
 }

@@ -46,7 +46,7 @@ export interface AlertRow {
 }
 
 export interface AlertWindow {
-  /** `since`: start of the window, not rounded. `from` and `to`: starts of hours around it. */
+  /** `since`: start of the window. `from` and `to`: what error_rate, cost and budget count; `to` is exclusive. */
   since: number
   from: number
   to: number

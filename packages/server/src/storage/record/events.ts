@@ -9,7 +9,7 @@ import type { Numbering } from './completeness.ts'
 import type { Page, PageAfter } from '../engine/page.ts'
 import type { RunRow } from '../runs/runs.ts'
 import type { NewScore } from '../runs/scores.ts'
-import type { CallTokens, UsageSums } from '../runs/usage.ts'
+import { partsOf, TOKEN_PARTS, type CallTokens, type UsageSums } from '../runs/usage.ts'
 import type { Holder } from '../engine/turns-by-workspace.ts'
 
 /** As JSON: anything may stand in it. */
@@ -217,3 +217,35 @@ type Row = [isAsked: 0 | 1, title: LineRow, answer?: LineRow]
 
 const rowOf = ({ time, eventId, text }: Line): LineRow => [time, eventId, text]
 const lineOf = ([time, eventId, text]: LineRow): Line => ({ time, eventId, text })
+
+/** What usage counts of an event besides its columns; null: nothing. */
+export function countedText({ eventType, usage, toolUse, promptUse }: CountedCall): string | null {
+  if (eventType !== 'LLM_CALL' && toolUse === null) return null
+  const tokens = usage ? [usage.promptTokens, usage.completionTokens] : []
+  const uncosted = usage?.uncosted ? [usage.uncosted.context, ...TOKEN_PARTS.map((part) => usage.uncosted![part])] : []
+  return JSON.stringify([usage?.model ?? toolUse?.tool ?? null, promptUse?.versionId ?? 0, ...tokens, ...uncosted])
+}
+
+type CountedCall = Pick<NewEvent, 'eventType' | 'usage' | 'toolUse' | 'promptUse'>
+
+interface CountedColumns {
+  eventType: string
+  counted: string
+  problem: ProblemKind | null
+  tokens: number | null
+  costNanos: number | null
+}
+
+export function readCounted({ eventType, counted, problem, tokens, costNanos }: CountedColumns): CountedCall {
+  const [name, version, ...numbers] = JSON.parse(counted) as [string | null, string | 0, ...number[]]
+  const [promptTokens = 0, completionTokens = 0, context, ...parts] = numbers
+  const sums = { promptTokens, completionTokens, totalTokens: tokens ?? 0, costNanos: costNanos ?? 0 }
+  const uncosted = context === undefined ? null : { context, ...partsOf((at) => parts[at] ?? 0) }
+  const isModel = eventType === 'LLM_CALL'
+  return {
+    eventType,
+    usage: isModel && name !== null ? { model: name, ...sums, uncosted } : null,
+    toolUse: isModel ? null : { tool: name ?? '', problem },
+    promptUse: version === 0 ? null : { versionId: version, problem: null },
+  }
+}

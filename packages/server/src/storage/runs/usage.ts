@@ -10,8 +10,9 @@ export interface UsageSums {
 
 export interface UsageWindow {
   by: UsageGroup
-  /** Starts of hours: `from` inclusive, `to` exclusive. */
+  /** Inclusive. */
   from: number
+  /** Exclusive. */
   to: number
   stepMs: number
   /** By user, only this one; by metadata, the key. */

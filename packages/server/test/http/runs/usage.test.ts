@@ -31,8 +31,8 @@ const usage = (query: string) => service.operator(`/environments/${service.envir
 /** `last`: in the last hour of the window. */
 const window = (from: number, last: number) => `from=${iso(from)}&to=${iso(last + HOUR_MS - (last % HOUR_MS))}`
 
-test('usage is summed by hour, agent and model; the hours in which the window begins and ends count', async () => {
-  const { items } = replyOf('readUsage', await usage(window(HOUR + 1, HOUR + HOUR_MS - 1)))
+test('usage is summed by hour, agent and model', async () => {
+  const { items } = replyOf('readUsage', await usage(window(HOUR, HOUR + HOUR_MS - 1)))
   assert.deepEqual(
     items.map(({ hour, model, events, usage: sums }) => ({ hour, model, events, ...sums })),
     [
@@ -42,6 +42,48 @@ test('usage is summed by hour, agent and model; the hours in which the window be
   )
   assert.equal(replyOf('readUsage', await usage(window(HOUR, HOUR + HOUR_MS))).items.length, 3)
   assert.deepEqual(replyOf('readUsage', await usage(window(HOUR - DAY_MS, HOUR - 1))).items, [])
+})
+
+test('a window that begins or ends inside of an hour counts what is inside of it, to the millisecond', async () => {
+  const read = async (from: number, to: number) => {
+    const { items } = replyOf('readUsage', await usage(`from=${iso(from)}&to=${iso(to)}`))
+    return items.map(({ hour, model, events, usage: { promptTokens } }) => [hour, model, events, promptTokens])
+  }
+  assert.deepEqual(await read(HOUR + 1, HOUR + HOUR_MS), [[iso(HOUR + 1), 'm', 1, 20]])
+  assert.deepEqual(await read(HOUR, HOUR + HOUR_MS - 1), [
+    [iso(HOUR), '', 1, 0],
+    [iso(HOUR), 'm', 1, 10],
+  ])
+  assert.deepEqual(await read(HOUR + HOUR_MS - 1, HOUR + HOUR_MS + 1), [
+    [iso(HOUR + HOUR_MS - 1), 'm', 1, 20],
+    [iso(HOUR + HOUR_MS), 'm', 1, 40],
+  ])
+  assert.deepEqual(await read(HOUR + 1, HOUR + 1), [])
+})
+
+test('days of a zone whose midnight is inside of an hour add up to the days of any other zone', async () => {
+  const { environmentId } = await service.newTenant('half hours')
+  const key = await service.newKey({ scopes: ['events:write'], environmentId })
+  const noon = startOfDay(Date.now(), 'UTC') - 2 * DAY_MS + 12 * HOUR_MS
+  const runs = Array.from({ length: 96 }, (_, quarter) => noon + (quarter * HOUR_MS) / 4)
+  await service.record(
+    runs.map((timestamp, run) =>
+      event({ runId: `run ${run}`, timestamp, eventType: 'LLM_CALL', payload: { cost: 1 } }),
+    ),
+    key,
+  )
+  for (const zone of ['Asia/Kolkata', 'Asia/Kathmandu', 'Australia/Adelaide', 'UTC', 'America/New_York']) {
+    const query = `from=${iso(noon)}&to=${iso(noon + DAY_MS)}&by=agent&step=day&zone=${encodeURIComponent(zone)}`
+    const answer = await service.operator(`/environments/${environmentId}/usage/points?${query}`)
+    const days = replyOf('readUsagePoints', answer).items.map((point) => [point.from, point.runs, point.usage.cost])
+    const midnight = startOfDay(noon + DAY_MS - 1, zone)
+    const before = runs.filter((time) => time < midnight).length
+    const expected = [
+      [iso(noon), before, before],
+      [iso(midnight), 96 - before, 96 - before],
+    ]
+    assert.deepEqual(days, expected, zone)
+  }
 })
 
 test('the ends of a window are in order, at most 31 days apart', async () => {
@@ -195,7 +237,7 @@ test('the end of a window is exclusive, so days and months add up to the whole',
     [0, 1, 2].map((day) => countOf(start + day * DAY_MS, start + (day + 1) * DAY_MS)),
   )
   assert.deepEqual([one, two, three, await countOf(start, start + 3 * DAY_MS)], [24, 24, 24, 72])
-  assert.equal(await countOf(start, start + 1), 1)
+  assert.deepEqual([await countOf(start, start + 1), await countOf(start, start + 2)], [0, 1])
   for (const step of ['hour', 'day', 'month', 'window']) assert.deepEqual(await read(start, start, `step=${step}`), [])
   const hours = `/environments/${environmentId}/usage?from=${iso(start)}&to=${iso(start + DAY_MS)}`
   assert.equal(replyOf('readUsage', await service.operator(hours)).items.length, 24)
@@ -207,7 +249,7 @@ test('the end of a window is exclusive, so days and months add up to the whole',
       zone,
     )
     for (const { from, runs: ofDay } of days.slice(1, -1)) {
-      assert.equal(Date.parse(from), Math.ceil(startOfDay(Date.parse(from), zone) / HOUR_MS) * HOUR_MS, zone)
+      assert.equal(Date.parse(from), startOfDay(Date.parse(from), zone), zone)
       assert.equal(ofDay, 24, zone)
     }
   }

@@ -17,7 +17,7 @@ import { DAY_MS } from '../../../src/storage/engine/times.ts'
 import type { RunCriteria } from '../../../src/storage/runs/runs.ts'
 import { newFailure } from '../suite/issues/issue-sample.ts'
 import { newErasure, type Subject } from '../suite/data/erasure-sample.ts'
-import { batch, llmCall, newId, NOON } from '../suite/sample.ts'
+import { batch, HOUR, llmCall, newId, NOON } from '../suite/sample.ts'
 
 const db = new Database(':memory:')
 migrate(db)
@@ -515,6 +515,29 @@ test('what people are told is found by the person, the environment or the browse
     assert.doesNotMatch(plan, /TEMP B-TREE/, plan)
     assertIndexed(plan)
   }
+})
+
+test('a part of an hour is counted from the runs and events of its time', async () => {
+  const hour = NOON
+  db.prepare(
+    `INSERT INTO usage_hours (environment_id, hour, agent_id, model_key, slot, events, prompt_tokens, completion_tokens,
+      total_tokens, cost_nanos) VALUES ('parts', ?, 'agent', '', 0, 0, 0, 0, 0, 0)`,
+  ).run(hour)
+  const tenant = { environmentId: 'parts', workspaceId: 'workspace' }
+  const window = { by: 'agent', from: hour + 1, to: hour + HOUR, stepMs: HOUR - 1 }
+  const rule = { kind: 'cost', agentId: 'agent' }
+  const plans = [
+    await plansOf('readUsagePoints', tenant, window, { limit: 10, after: null }),
+    await plansOf('readUsage', 'parts', hour + 1, hour + HOUR, { limit: 50, after: null }),
+    await plansOf('sumUncosted', 'parts', { from: hour + 1, to: hour + HOUR, agentId: 'agent' }),
+    await plansOf('measureAlert', 'parts', rule, { since: hour, from: hour + 1, to: hour + HOUR, now: hour }),
+  ].flat()
+  for (const plan of plans) assertIndexed(plan)
+  const events = plans.find((plan) => plan.includes('events_by_time'))
+  assert.match(
+    events ?? '',
+    /runs_by_start \(environment_id=\? AND started_at<\?\).*events_by_time \(run=\? AND time>\? AND time<\?\)/,
+  )
 })
 
 test('no statement reads a whole table', async () => {

@@ -328,7 +328,7 @@ CREATE TABLE events (
   block INTEGER,
   block_at INTEGER, -- first byte in the block
   payload_sum INTEGER, -- CRC-32 of the payload, wherever it lies, as a signed number; null: it was removed
-  payload TEXT NOT NULL,
+  payload TEXT NOT NULL, counted TEXT,
   UNIQUE (environment_id, run, event_id)
 ) STRICT;
 

@@ -48,6 +48,7 @@ import { slackLinksSuite } from './messages/slack-links.ts'
 import { stalledSuite } from './runs/stalled.ts'
 import { timelineSuite } from './record/timeline.ts'
 import { usageSuite } from './runs/usage.ts'
+import { partHoursSuite } from './runs/part-hours.ts'
 import { webhooksSuite } from './messages/webhooks.ts'
 import { workSuite } from './engine/work.ts'
 import { closeShared, type OpenStorage } from './open.ts'
@@ -77,6 +78,7 @@ const SUITES = [
   agentsSuite,
   timelineSuite,
   usageSuite,
+  partHoursSuite,
   resultsSuite,
   rejectionsSuite,
   promptsSuite,

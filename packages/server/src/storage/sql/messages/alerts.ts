@@ -19,6 +19,7 @@ import { findEnvironment, lockEnvironment, findWorkspace } from '../tenants/work
 import { insertRows, withJson } from '../engine/rows.ts'
 import { damagedError, DELETE_IT, nameOf, rowSum, takeSum, withSum } from '../engine/row-sums.ts'
 import { stalledBefore } from '../runs/runs.ts'
+import { partParams, readPartHours, rowsInHours } from '../runs/part-hours.ts'
 import { enqueueWork, postponeWork, removeWork, RESTARTS } from '../engine/work.ts'
 
 export const alertsActs = {
@@ -162,10 +163,12 @@ async function measureAlert(
     return closed + (await countOf(sql, silent, { ...newest, before }))
   }
   if (kind === 'incomplete_runs') return countOf(sql, newestThat('has_gaps = 1', 'id'), newest)
+  const part = await readPartHours(sql, environmentId, { from, to, stepMs: to - from })
   const text = `SELECT CAST(COALESCE(SUM(failed), 0) AS BIGINT) AS failed, CAST(COALESCE(SUM(cost_nanos), 0) AS BIGINT) AS cost,
       CAST(COALESCE(SUM(completed + failed + cancelled), 0) AS BIGINT) AS ended
-    FROM usage_hours WHERE environment_id = :env AND hour >= :from AND hour < :to${ofAgent}`
-  const sums = await sql.get<{ failed: number; ended: number; cost: number }>(text, { ...of, from, to })
+    FROM ${rowsInHours(sql, 'hours', part)}${ofAgent}`
+  const params = { ...of, from, to, ...partParams(sql, part, 'hours') }
+  const sums = await sql.get<{ failed: number; ended: number; cost: number }>(text, params)
   const { failed = 0, ended = 0, cost = 0 } = sums ?? {}
   if (kind !== 'budget' && leastRuns > 1 && ended < leastRuns) return null
   if (kind === 'error_rate') return ended === 0 ? null : (100 * failed) / ended

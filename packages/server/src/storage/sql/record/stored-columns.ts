@@ -1,5 +1,5 @@
 import type { ProblemKind } from '@tacho/contract/engine/words.ts'
-import { type NewEvent, readSaid, saidText } from '../../record/events.ts'
+import { countedText, type NewEvent, readSaid, saidText } from '../../record/events.ts'
 import { columnOf } from '../../data/exports.ts'
 import { isError, failureText, readFailure } from '../../record/failure.ts'
 import { ENVELOPE, envelopeTexts } from './envelopes.ts'
@@ -23,7 +23,7 @@ const SENT = ['time', 'eventType', 'label', 'spanId', 'parentSpanId', 'payload']
 export const EVENT_COLUMNS = SENT.map(columnOf)
 const sentValues = (event: NewEvent) => SENT.map((name) => event[name])
 
-export const ROW_COLUMNS = [...EVENT_COLUMNS, 'latency_us', 'problem', 'tokens', 'cost_nanos']
+export const ROW_COLUMNS = [...EVENT_COLUMNS, 'latency_us', 'problem', 'tokens', 'cost_nanos', 'counted']
 
 /** In the order of ROW_COLUMNS. */
 export function rowValues(event: NewEvent) {
@@ -31,7 +31,7 @@ export function rowValues(event: NewEvent) {
   const { usage } = event
   // 0 is stored as null, which takes no room.
   const used = [usage?.totalTokens || null, usage?.costNanos || null]
-  return [...sentValues(event), latencyMicros, problemOfEvent(event), ...used]
+  return [...sentValues(event), latencyMicros, problemOfEvent(event), ...used, countedText(event)]
 }
 
 /** A failed outcome is a problem even if it does not say why. */

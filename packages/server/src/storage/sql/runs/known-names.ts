@@ -8,7 +8,7 @@ import type { Sql } from '../engine/sql.ts'
 
 const NAMES_PER_ENVIRONMENT = 1_000
 const OTHER = 'other'
-const OTHER_KEY = textKey(OTHER)
+export const OTHER_KEY = textKey(OTHER)
 const CACHE_BYTES = 8 * 1_048_576
 /** A key: a hash in hex, and its entry in a set. */
 const KEY_BYTES = 150

@@ -93,10 +93,13 @@ export function collectNames({ rollup: { named }, rows }: Changes, names: Record
 export async function writeChanges(sql: Sql, environmentId: string, changes: Changes, keys: NameKeys, slot: number) {
   if (changes.rows.size === 0) return
   const { table, hasSlots } = changes.rollup
-  const written = [...withKeys(changes, keys)]
+  await insertJsonRows(sql, table, environmentId, changedRows(changes, keys, hasSlots ? [slot] : []))
+}
+
+export function changedRows(changes: Changes, keys: NameKeys, slot: readonly number[] = []): Value[][] {
+  return [...withKeys(changes, keys)]
     .toSorted(([a], [b]) => (a < b ? -1 : 1))
-    .map(([, { key, first, sums }]) => [...key, ...(hasSlots ? [slot] : []), ...first, ...sums])
-  await insertJsonRows(sql, table, environmentId, written)
+    .map(([, { key, first, sums }]) => [...key, ...slot, ...first, ...sums])
 }
 
 /** Names that share a key share a row, which a statement may change only once. */

@@ -8,47 +8,37 @@ import { insertAudit } from '../people/audit.ts'
 import { insertRows, replacing, withJson } from '../engine/rows.ts'
 import { takeSum, withSum } from '../engine/row-sums.ts'
 import { lockWorkspace } from '../tenants/workspaces.ts'
-
-export const PART_COLUMNS = {
-  input: 'input_tokens',
-  cacheRead: 'cache_read_tokens',
-  cacheWrite: 'cache_write_tokens',
-  cacheWrite1h: 'cache_write_1h_tokens',
-  output: 'output_tokens',
-  reasoning: 'reasoning_tokens',
-  audioInput: 'audio_input_tokens',
-  cachedAudio: 'cached_audio_tokens',
-  imageInput: 'image_input_tokens',
-  cachedImage: 'cached_image_tokens',
-  audioOutput: 'audio_output_tokens',
-  imageOutput: 'image_output_tokens',
-} as const
+import { PART_COLUMNS } from './usage-counts.ts'
+import { partParams, readPartHours, rowsInHours, type PartHours } from './part-hours.ts'
 
 export interface UncostedSums {
   key: 'agent_id' | 'model_key' | null
   only?: string | undefined
-  /** Starts of hours: `from` inclusive, `to` exclusive. */
+  /** Inclusive. */
   from: number
+  /** Exclusive. */
   to: number
   start: number
   stepMs: number
+  part: PartHours
 }
 
 const PARTS = [sum('calls', 'calls'), ...TOKEN_PARTS.map((part) => sum(PART_COLUMNS[part], part))].join(', ')
 
 /** Prices depend on the time, so a step longer than a day comes in days (UTC). */
-export function readUncostedSums(sql: Sql, environmentId: string, { key, only, ...window }: UncostedSums) {
+export function readUncostedSums(sql: Sql, environmentId: string, { key, only, part, ...window }: UncostedSums) {
   const periodMs = Math.min(window.stepMs, DAY_MS)
   const keyed = key ?? "''"
   const one = only === undefined ? '' : ' AND agent_id = :only'
-  const named = `SELECT *, CAST((hour - :start) / :stepMs AS BIGINT) AS step, hour - hour % :periodMs AS at FROM uncosted_hours
-    WHERE environment_id = :env AND hour >= :from AND hour < :to${one}`
+  const named = `SELECT *, CAST((hour - :start) / :stepMs AS BIGINT) AS step, hour - hour % :periodMs AS at
+    FROM ${rowsInHours(sql, 'uncosted', part)}${one}`
   const sums = `SELECT step, ${keyed} AS key, model_key, context, at, ${PARTS} FROM (${named}) named
     GROUP BY step, ${key === null ? '' : `${keyed}, `}model_key, context, at HAVING SUM(calls) > 0`
-  const text = `SELECT s.step, s.key, s.context, s.at, s.calls, COALESCE(m.model, '') AS model,
-      ${TOKEN_PARTS.map((part) => `s."${part}"`).join(', ')}
-    FROM (${sums}) s LEFT JOIN models m ON m.environment_id = :env AND m.model_key = s.model_key`
-  return sql.all<UncostedSum & { step: number; key: string }>(text, { env: environmentId, ...window, periodMs, only })
+  const text = `SELECT u.step, u.key, u.context, u.at, u.calls, COALESCE(m.model, '') AS model,
+      ${TOKEN_PARTS.map((part) => `u."${part}"`).join(', ')}
+    FROM (${sums}) u LEFT JOIN models m ON m.environment_id = :env AND m.model_key = u.model_key`
+  const params = { env: environmentId, ...window, periodMs, only, ...partParams(sql, part, 'uncosted') }
+  return sql.all<UncostedSum & { step: number; key: string }>(text, params)
 }
 
 /** `keyIs`: the keys are sessions or users, with all calls of their runs, or prompt versions, with the calls that name them. */
@@ -128,7 +118,8 @@ async function removePrice(sql: Sql, workspaceId: string, model: string, audit: 
   return toRow(sql, workspaceId, row)
 }
 
-function sumUncosted(sql: Sql, environmentId: string, { from, to, agentId }: UncostedWindow): Promise<UncostedSum[]> {
-  const window = { from, to, start: from, stepMs: to - from }
+async function sumUncosted(sql: Sql, environmentId: string, { from, to, agentId }: UncostedWindow) {
+  const whole = { from, to, stepMs: Math.max(to - from, 1) }
+  const window = { ...whole, start: from, part: await readPartHours(sql, environmentId, whole) }
   return readUncostedSums(sql, environmentId, { key: null, only: agentId ?? undefined, ...window })
 }

@@ -18,7 +18,21 @@ import {
   USAGE_COLUMNS,
   USAGE_SUMS,
 } from './rollup.ts'
-import { PART_COLUMNS } from './uncosted-sums.ts'
+
+export const PART_COLUMNS = {
+  input: 'input_tokens',
+  cacheRead: 'cache_read_tokens',
+  cacheWrite: 'cache_write_tokens',
+  cacheWrite1h: 'cache_write_1h_tokens',
+  output: 'output_tokens',
+  reasoning: 'reasoning_tokens',
+  audioInput: 'audio_input_tokens',
+  cachedAudio: 'cached_audio_tokens',
+  imageInput: 'image_input_tokens',
+  cachedImage: 'cached_image_tokens',
+  audioOutput: 'audio_output_tokens',
+  imageOutput: 'image_output_tokens',
+} as const
 
 const PROBLEMS = ['errors', 'blocked', 'approvals']
 const OUTCOMES = ['completed', 'failed', 'cancelled']
@@ -27,17 +41,17 @@ const HOUR = { hour: 'bigint', agent_id: 'uuid' } as const
 const BUCKET = { bucket: 'integer' } as const
 
 /** `model` is empty for events without a model, and for runs, which count in the hour in which they start. */
-const HOURS = rollup('usage_hours', { key: { ...HOUR, model_key: 'text' } }, [
+export const HOURS = rollup('usage_hours', { key: { ...HOUR, model_key: 'text' } }, [
   'events',
   ...USAGE_COLUMNS,
   'runs',
   ...OUTCOMES,
 ])
 /** Histograms add up, so the same rows give any percentile. */
-const LATENCIES = rollup('latency_hours', { key: { ...HOUR, model_key: 'text', ...BUCKET } }, ['calls'])
-const TOOLS = rollup('tool_hours', { key: { ...HOUR, tool_key: 'text', ...BUCKET } }, ['calls', ...PROBLEMS])
+export const LATENCIES = rollup('latency_hours', { key: { ...HOUR, model_key: 'text', ...BUCKET } }, ['calls'])
+export const TOOLS = rollup('tool_hours', { key: { ...HOUR, tool_key: 'text', ...BUCKET } }, ['calls', ...PROBLEMS])
 /** Priced when they are read, so a changed price applies to all of them at once. */
-const UNCOSTED = rollup('uncosted_hours', { key: { ...HOUR, model_key: 'text', context: 'integer' } }, [
+export const UNCOSTED = rollup('uncosted_hours', { key: { ...HOUR, model_key: 'text', context: 'integer' } }, [
   'calls',
   ...TOKEN_PARTS.map((part) => PART_COLUMNS[part]),
 ])
@@ -50,7 +64,7 @@ const VERSION_RUNS = rollup(
   { key: { prompt_version_id: 'uuid', run: 'uuid' }, first: { first_at: 'bigint' }, hasSlots: false },
   ['events', ...PROBLEMS, ...USAGE_COLUMNS],
 )
-const VERSION_LATENCIES = rollup(
+export const VERSION_LATENCIES = rollup(
   'version_latencies',
   { key: { hour: 'bigint', prompt_version_id: 'uuid', call: 'text', ...BUCKET } },
   ['calls'],
@@ -87,10 +101,16 @@ function changesOf({ versions, hours, latencies, versionLatencies, uncosted, too
 
 type Counted = Omit<CountedUsage, 'times'>
 
-/** `agentId`: internal. `event` stands for `times` events, with the sums of their usage. */
-export function countForAgent(counts: Counts, agentId: string, event: Counted, times: number): void {
-  const { time, eventType, usage, latencyMs, toolUse } = event
-  const [hour, model] = [hourOf(time), usage?.model ?? '']
+/** `agentId`: internal. `event` stands for `times` events, with the sums of their usage. `hour`: or a part of it. */
+export function countForAgent(
+  counts: Counts,
+  agentId: string,
+  event: Counted,
+  times: number,
+  hour = hourOf(event.time),
+): void {
+  const { eventType, usage, latencyMs, toolUse } = event
+  const model = usage?.model ?? ''
   addChange(counts.hours, [hour, agentId, model], usage === null ? [times] : [times, ...usageSums(usage, times)])
   if (eventType === 'LLM_CALL' && latencyMs !== null) {
     addCalls(counts, 'latencies', [hour, agentId, model], latencyMs, [times])
@@ -106,9 +126,10 @@ export function countForAgent(counts: Counts, agentId: string, event: Counted, t
   else addChange(counts.tools, [hour, agentId, toolUse.tool, NO_LATENCY], calls)
 }
 
-export function countVersionCall(counts: Counts, { time, eventType, latencyMs, promptUse }: Counted, times: number) {
+export function countVersionCall(counts: Counts, event: Counted, times: number, hour = hourOf(event.time)): void {
+  const { eventType, latencyMs, promptUse } = event
   if (promptUse === null || latencyMs === null || (eventType !== 'LLM_CALL' && eventType !== 'TOOL_CALL')) return
-  addCalls(counts, 'versionLatencies', [hourOf(time), promptUse.versionId, eventType], latencyMs, [times])
+  addCalls(counts, 'versionLatencies', [hour, promptUse.versionId, eventType], latencyMs, [times])
 }
 
 type Calls = readonly [times: number, ...problems: number[]]
@@ -134,10 +155,11 @@ function countVersionRun(counts: Counts, runId: string, { time, usage }: NewEven
 
 export type CountedRun = Pick<RunState, 'agentId' | 'startedAt' | 'status'>
 
-export function countRun(counts: Counts, { agentId, startedAt, status }: CountedRun, times: 1 | -1): void {
+export function countRun(counts: Counts, run: CountedRun, times: 1 | -1, hour = hourOf(run.startedAt)): void {
+  const { agentId, status } = run
   const is = (outcome: RunStatus) => (status === outcome ? times : 0)
   const runs = [times, is('COMPLETED'), is('FAILED'), is('CANCELLED')]
-  addChange(counts.hours, [hourOf(startedAt), agentId, ''], [0, ...NO_USAGE, ...runs])
+  addChange(counts.hours, [hour, agentId, ''], [0, ...NO_USAGE, ...runs])
 }
 
 export function usedNames(counts: Counts): Record<Kind, Set<string>> {

@@ -15,7 +15,8 @@ import { textKey } from '../engine/keys.ts'
 import { latencyRow, percentilesBy, type Call, MAX_SUM, sumsOf, USAGE_COLUMNS } from './rollup.ts'
 import { readLabelPoints } from './usage-labels.ts'
 import { readUncostedRuns, readUncostedSums, type UncostedSums } from './uncosted-sums.ts'
-import { HOUR_MS } from '../../engine/times.ts'
+import { HOUR_MS, hourOf } from '../../engine/times.ts'
+import { partParams, readPartHours, rowsInHours, type PartHours } from './part-hours.ts'
 import type { UsageHourRow, UsagePage } from '../../runs/runs.ts'
 
 export const usagePointsActs = read({ readUsagePoints })
@@ -34,9 +35,8 @@ type Steps = Pick<UncostedSums, 'start' | 'stepMs' | 'from' | 'to'>
 const COUNTED = sumsOf(['events', 'runs', 'completed', 'failed', 'cancelled', ...USAGE_COLUMNS])
 const NO_RUNS = '0 AS runs, 0 AS completed, 0 AS failed, 0 AS cancelled'
 const NO_USAGE = '0 AS prompt_tokens, 0 AS completion_tokens, 0 AS total_tokens, 0 AS cost_nanos'
-const IN_HOURS = 'environment_id = :env AND hour >= :from AND hour < :to'
-const ofModels = (key: string) => `${key} AS key, 'LLM_CALL' AS call FROM latency_hours WHERE`
-const ofTools = (key: string) => `${key} AS key, 'TOOL_CALL' AS call FROM tool_hours WHERE bucket >= 0 AND`
+const ofModels = (key: string) => ['latencies', `${key} AS key, 'LLM_CALL' AS call`] as const
+const ofTools = (key: string) => ['tools', `${key} AS key, 'TOOL_CALL' AS call`] as const
 
 const ended = (status: string) => `CASE WHEN r.status = '${status}' THEN 1 ELSE 0 END AS ${status.toLowerCase()}`
 const ENDED = ['COMPLETED', 'FAILED', 'CANCELLED'].map(ended).join(', ')
@@ -47,12 +47,13 @@ const runsBy = (key: string, name: string, condition = `${key} IS NOT NULL`) =>
     ORDER BY r.started_at DESC LIMIT ${LIMITS.usageSessionRuns}`
 
 interface Group {
-  /** Selects `key`, `at` and what `usage_hours` counts, of the times from `:from` to `:to`. */
+  /** Selects `key`, `at` and what `usage_hours` counts, of the times from `:from` to `:to`; before FROM, if a rollup has it. */
   rows: string
+  rollup?: 'hours' | 'tools'
   columns?: string
   /** Sorts before every key. */
   first: string
-  latencies: readonly string[]
+  latencies: readonly (readonly [rollup: 'latencies' | 'tools' | 'versionLatencies', columns: string])[]
   /** Null: the rows have it. */
   name: string | null
 }
@@ -64,19 +65,22 @@ const OF_USER = runsBy('r.user_key', 'r.user_id', 'r.user_key = :userKey')
 
 const GROUPS: Record<SqlGroup, Group> = {
   agent: {
-    rows: `SELECT *, agent_id AS key, hour AS at FROM usage_hours WHERE ${IN_HOURS}`,
+    rows: 'SELECT *, agent_id AS key, hour AS at',
+    rollup: 'hours',
     first: NIL_UUID,
     latencies: [ofModels('agent_id'), ofTools('agent_id')],
     name: 'SELECT COALESCE(display_name, name) AS name FROM agents WHERE environment_id = :tenantId AND id = :key',
   },
   model: {
-    rows: `SELECT *, model_key AS key, hour AS at FROM usage_hours WHERE ${IN_HOURS}`,
+    rows: 'SELECT *, model_key AS key, hour AS at',
+    rollup: 'hours',
     first: '',
     latencies: [ofModels('model_key'), ofTools("''")],
     name: 'SELECT model AS name FROM models WHERE environment_id = :tenantId AND model_key = :key',
   },
   tool: {
-    rows: `SELECT *, tool_key AS key, hour AS at, calls AS events, ${NO_RUNS}, ${NO_USAGE} FROM tool_hours WHERE ${IN_HOURS}`,
+    rows: `SELECT *, tool_key AS key, hour AS at, calls AS events, ${NO_RUNS}, ${NO_USAGE}`,
+    rollup: 'tools',
     columns: `${sumsOf(['errors', 'blocked', 'approvals'])}, `,
     first: '',
     latencies: [ofTools('tool_key')],
@@ -103,7 +107,7 @@ const GROUPS: Record<SqlGroup, Group> = {
         ORDER BY first_at DESC LIMIT ${LIMITS.usagePromptRuns}) named
       JOIN runs r ON r.environment_id = :env AND r.id = named.run`,
     first: NIL_UUID,
-    latencies: ['prompt_version_id AS key, call FROM version_latencies WHERE'],
+    latencies: [['versionLatencies', 'prompt_version_id AS key, call']],
     name: `SELECT p.name || ' version ' || v.number AS name FROM prompt_versions v
       JOIN prompts p ON p.workspace_id = v.workspace_id AND p.id = v.prompt_id
       WHERE v.workspace_id = :tenantId AND v.id = :key`,
@@ -118,7 +122,8 @@ async function readUsagePoints(
 ): Promise<Page<UsagePointRow>> {
   const { by, stepMs, from } = given
   if (by === 'tag' || by === 'metadata') return readLabelPoints(sql, environmentId, { ...given, by }, page)
-  const window = { ...given, by }
+  const part = await readPartHours(sql, environmentId, given)
+  const window = { ...given, by, part }
   const points = await readPoints(sql, environmentId, window, page)
   if (points.rows.length === 0) return { rows: [], more: false }
   const names = new Map<string, string | null>()
@@ -129,7 +134,7 @@ async function readUsagePoints(
   const places = points.rows.map(({ step }) => step)
   const last = Math.min(from + (Math.max(...places) + 1) * stepMs, window.to)
   const steps = { start: from, stepMs, from: from + Math.min(...places) * stepMs, to: last }
-  const latencies = await readLatencies(sql, environmentId, by, steps)
+  const latencies = await readLatencies(sql, environmentId, window, steps)
   const uncosted = await uncostedOfPoints(sql, environmentId, window, steps, new Set(names.keys()))
   const rows = points.rows.map(({ errors = 0, blocked = 0, approvals = 0, ...point }): UsagePointRow => {
     const latency = (call: Call) => latencies.get(`${point.step} ${point.key} ${call}`) ?? null
@@ -145,23 +150,28 @@ async function readUsagePoints(
   return { rows, more: points.more }
 }
 
-type SqlWindow = UsageWindow & { by: SqlGroup }
+type SqlWindow = UsageWindow & { by: SqlGroup; part: PartHours }
 
 /** Of one user, its index has the runs. */
-const rowsOf = ({ by, label }: SqlWindow) => (by === 'user' && label !== undefined ? OF_USER : GROUPS[by].rows)
+function rowsOf(sql: Sql, { by, label, part }: SqlWindow): string {
+  if (by === 'user' && label !== undefined) return OF_USER
+  const { rows, rollup } = GROUPS[by]
+  return rollup === undefined ? rows : `${rows} FROM ${rowsInHours(sql, rollup, part)}`
+}
 const userKeyOf = ({ by, label }: SqlWindow) => (by === 'user' && label !== undefined ? textKey(label) : undefined)
 
 function readPoints(sql: Sql, environmentId: string, window: SqlWindow, { limit, sort, after }: UsagePointPage) {
-  const { by, from, to, stepMs } = window
+  const { by, from, to, stepMs, part } = window
   const place = sort === undefined ? after : null
   const start = from + Math.max(place?.step ?? 0, 0) * stepMs
-  const { columns = '', first } = GROUPS[by]
+  const { columns = '', first, rollup } = GROUPS[by]
   const sums = `SELECT step, key, ${columns}${COUNTED}
-    FROM (SELECT *, CAST((at - :start) / :stepMs AS BIGINT) AS step FROM (${rowsOf(window)}) named) page
+    FROM (SELECT *, CAST((at - :start) / :stepMs AS BIGINT) AS step FROM (${rowsOf(sql, window)}) named) page
     WHERE (step, key) > (:afterStep, :afterKey) GROUP BY step, key`
   const afterPlace = { afterStep: place?.step ?? -1, afterKey: place?.key ?? first }
   const userKey = userKeyOf(window)
-  const params = { env: environmentId, start: from, stepMs, from: start, to, userKey, ...afterPlace }
+  const parts = rollup && partParams(sql, part, rollup)
+  const params = { env: environmentId, start: from, stepMs, from: start, to, userKey, ...afterPlace, ...parts }
   const value = sort === undefined ? '0' : valueOf(by, sort)
   const isUsed = by === 'tool' ? 'events > 0 OR blocked > 0 OR approvals > 0' : 'events > 0 OR runs > 0'
   const used = `SELECT *, ${value} AS value FROM (${sums}) named WHERE ${isUsed}`
@@ -195,34 +205,38 @@ async function uncostedOfPoints(
   if (by === 'tool') return new Map<string, UncostedSum[]>()
   if (by === 'session' || by === 'user' || by === 'promptVersion') {
     const params = { env: environmentId, from: steps.from, to: steps.to, userKey: userKeyOf(window) }
-    const runs = { text: rowsOf(window), params }
+    const runs = { text: rowsOf(sql, window), params }
     return readUncostedRuns(sql, runs, steps, keys, by)
   }
   const key = by === 'model' ? 'model_key' : 'agent_id'
-  const sums = await readUncostedSums(sql, environmentId, { key, ...steps })
+  const sums = await readUncostedSums(sql, environmentId, { key, part: window.part, ...steps })
   return Map.groupBy(sums, ({ step, key: of }) => `${step} ${of}`)
 }
 
-async function readLatencies(sql: Sql, environmentId: string, by: SqlGroup, steps: Steps) {
+async function readLatencies(sql: Sql, environmentId: string, { by, part }: SqlWindow, steps: Steps) {
   const { latencies } = GROUPS[by]
   if (latencies.length === 0) return new Map<string, LatencyRow>()
   const step = 'CAST((hour - :start) / :stepMs AS BIGINT) AS step'
-  const texts = latencies.map((of) => `SELECT bucket, calls, ${step}, ${of} ${IN_HOURS}`)
+  const texts = latencies.map(([rollup, columns]) => {
+    const called = rollup === 'tools' ? ' AND bucket >= 0' : ''
+    return `SELECT bucket, calls, ${step}, ${columns} FROM ${rowsInHours(sql, rollup, part)}${called}`
+  })
   const text = percentilesBy('step, key, call', texts.join(' UNION ALL '))
-  const params = { env: environmentId, ...steps }
+  const rollups = latencies.map(([rollup]) => rollup)
+  const params = { env: environmentId, ...steps, ...partParams(sql, part, ...rollups) }
   const rows = await sql.all<LatencyRow & { step: number; key: string; call: Call }>(text, params)
   return new Map(rows.map((row) => [`${row.step} ${row.key} ${row.call}`, latencyRow(row)]))
 }
 
 export const usageActs = read({ readUsage })
 
-/** `fromHour` and `toHour`: starts of hours, both inclusive. By hour, agent and model key. */
-async function readUsage(sql: Sql, environmentId: string, fromHour: number, toHour: number, page: UsagePage) {
+/** By hour, agent and model key. A part of an hour is counted at its start. */
+async function readUsage(sql: Sql, environmentId: string, from: number, to: number, page: UsagePage) {
+  const part = await readPartHours(sql, environmentId, { from, to, stepMs: Math.max(to - from, 1) })
   // Cut the page before agents and models are joined, in primary key order: only its rows are summed.
   // Each table gets the environment as a parameter: Citus does not derive it through the grouped subquery.
   const sums = `SELECT hour, agent_id, model_key, ${sumsOf(['events', ...USAGE_COLUMNS])}
-    FROM usage_hours
-    WHERE environment_id = :env AND (hour, agent_id, model_key) > (:hour, :agentId, :modelKey) AND hour <= :toHour
+    FROM ${rowsInHours(sql, 'hours', part)} AND (hour, agent_id, model_key) > (:hour, :agentId, :modelKey)
     GROUP BY hour, agent_id, model_key HAVING SUM(events) > 0
     ORDER BY hour, agent_id, model_key LIMIT :most`
   const text = `SELECT u.hour, u.agent_id AS "agentId", u.model_key AS "modelKey", COALESCE(a.display_name, a.name) AS "agentName",
@@ -231,20 +245,21 @@ async function readUsage(sql: Sql, environmentId: string, fromHour: number, toHo
     JOIN agents a ON a.environment_id = :env AND a.id = u.agent_id
     LEFT JOIN models m ON m.environment_id = :env AND m.model_key = u.model_key
     ORDER BY u.hour, u.agent_id, u.model_key`
-  const { hour, agentId, modelKey } = page.after ?? { hour: fromHour, agentId: NIL_UUID, modelKey: '' }
-  const params = { env: environmentId, hour, agentId, modelKey, toHour, most: page.limit + 1 }
+  const { hour, agentId, modelKey } = page.after ?? { hour: from, agentId: NIL_UUID, modelKey: '' }
+  const place = { hour, agentId, modelKey, from: hour, to, most: page.limit + 1 }
+  const params = { env: environmentId, ...place, ...partParams(sql, part, 'hours') }
   const { rows, more } = await sql.page<Omit<UsageHourRow, 'uncosted'>>(text, params, page.limit)
-  const uncosted = await uncostedOfHours(sql, environmentId, rows)
+  const uncosted = await uncostedOfHours(sql, environmentId, rows, part)
   const withUncosted = rows.map((row): UsageHourRow => {
-    return { ...row, uncosted: uncosted.get(`${row.hour} ${row.agentId} ${row.model}`) ?? [] }
+    return { ...row, uncosted: uncosted.get(`${hourOf(row.hour)} ${row.agentId} ${row.model}`) ?? [] }
   })
   return { rows: withUncosted, more }
 }
 
-async function uncostedOfHours(sql: Sql, environmentId: string, rows: readonly Pick<UsageHourRow, 'hour'>[]) {
+async function uncostedOfHours(sql: Sql, environmentId: string, rows: readonly { hour: number }[], part: PartHours) {
   const [first, last] = [rows[0]?.hour, rows.at(-1)?.hour]
   if (first === undefined || last === undefined) return new Map<string, UncostedSum[]>()
-  const hours = { from: first, to: last + HOUR_MS, start: 0, stepMs: HOUR_MS }
+  const hours = { from: first, to: last + 1, start: first, stepMs: HOUR_MS, part }
   const sums = await readUncostedSums(sql, environmentId, { key: 'agent_id', ...hours })
   return Map.groupBy(sums, ({ at, key, model }) => `${at} ${key} ${model}`)
 }
