@@ -143,7 +143,7 @@ test('runs are listed by agent, session, status and number', async () => {
   assert.deepEqual((await list('--from', '2d', '--to', '2000-01-02')).items, [])
   const none = await server.tacho(['runs', 'list', ...WHERE, '--to', '2000-01-01'])
   assert.deepEqual([none.code, none.stdout], [0, ''])
-  assert.match(none.stderr, /^No matching runs\. `tacho demo`/)
+  assert.match(none.stderr, /^To 2000-01-01 00:00 UTC\.\nNo matching runs\. `tacho demo`/)
 })
 
 test('a saved view is made, renamed, used and removed', async () => {
@@ -301,7 +301,8 @@ test('usage shows correct totals', async () => {
     await text('usage', ...WHERE, '--from', '60d', '--by', 'agent'),
     /^AGENT +RUNS +COMPLETED +FAILED +CANCELLED/,
   )
-  const long = await refused('usage', ...WHERE, '--from', '60d')
+  assert.match(await text('usage', ...WHERE, '--from', '60d'), /^Total .*\d$/m)
+  const long = await refused('usage', ...WHERE, '--from', '60d', '--by', 'hour')
   assert.deepEqual([long.code, /31 days/.test(long.stderr)], [1, true])
 })
 

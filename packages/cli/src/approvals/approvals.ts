@@ -5,9 +5,10 @@ import { filterQuery, withFilters } from '../engine/filter-flags.ts'
 import { connected } from '../engine/connected.ts'
 import type { DecideOptions } from './decide.ts'
 import { inEnvironment, mostOf, withPages, type EnvironmentOptions, type PageOptions } from '../engine/options.ts'
+import { printPeriod, type ZoneOptions } from '../engine/period.ts'
 import { APPROVAL_STATUSES } from '@tacho/contract/engine/words.ts'
 
-interface ListOptions extends EnvironmentOptions, PageOptions {
+interface ListOptions extends EnvironmentOptions, PageOptions, ZoneOptions {
   status: ApprovalStatus | 'ALL'
   groups?: true
 }
@@ -81,6 +82,7 @@ async function list(options: ListOptions): Promise<void> {
     ...(status === 'ALL' ? {} : { status }),
     ...filterQuery(APPROVAL_FILTERS, options, Date.now()),
   }
+  if (!options.json) printPeriod(query, options)
   await listApprovals(client, environmentId, { query, limit: mostOf(options) }, options.json === true)
 }
 

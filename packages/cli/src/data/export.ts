@@ -12,6 +12,7 @@ import { runQuery, withRunFilters, type RunFilterOptions } from '../runs/filters
 import { connect, inEnvironment } from '../engine/options.ts'
 import { failed, Stop, wrongUsage } from '../engine/stop.ts'
 import { printJson, printLine, spokenNumber, spokenBytes } from '../engine/output.ts'
+import { printPeriod } from '../engine/period.ts'
 import { startProgress, type Progress } from '../engine/progress.ts'
 import { download, refuseExisting } from '../engine/files.ts'
 
@@ -55,6 +56,7 @@ async function exportRuns(options: Options): Promise<void> {
     if (resume) throw wrongUsage('--resume cannot continue a Parquet file.')
     const { client, environmentId } = await connected(options)
     const query = { table, ...runQuery(options, Date.now()), ...(agent === undefined ? {} : { agent }) }
+    printPeriod(query, options)
     return exportParquet(client, { params: { environmentId }, query }, { ...options, output })
   }
   const partial = `${output}.partial`
@@ -67,6 +69,7 @@ async function exportRuns(options: Options): Promise<void> {
   const client = connect(options)
   const environment = await findEnvironment(client, options.environment)
   const query = { ...runQuery(options, Date.now()), ...(agent === undefined ? {} : { agent }) }
+  printPeriod(query, options)
   const progress = await startProgress('Export', null)
   const checked = checkedAt(null)
   const whole = wholeExport(client, { environmentId: environment.id, query }, checked, progress)

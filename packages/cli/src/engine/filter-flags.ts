@@ -2,6 +2,7 @@
 import { AMOUNT_PATTERN, type FilterRow, type FilterValues } from '@tacho/contract/web/filter.ts'
 import { InvalidArgumentError, Option, type Command } from 'commander'
 import { wholeNumber } from './options.ts'
+import { zoneOption, type ZoneOptions } from './period.ts'
 import { durationMs, moment } from './time-text.ts'
 
 type Filters = Readonly<Record<string, FilterRow>>
@@ -21,16 +22,17 @@ export function withFilters(command: Command, filters: Filters, first: readonly 
     const parse = option.required ? parserOf(row) : null
     command.addOption(parse ? option.argParser(parse) : option)
   }
-  return command
+  return flags.some(({ row }) => row.kind === 'time') ? command.addOption(zoneOption()) : command
 }
 
 /** The query of these flags. */
 export function filterQuery<Rows extends Filters>(filters: Rows, options: object, now: number): FilterValues<Rows> {
   const values = new Map<string, unknown>(Object.entries(options))
+  const { zone }: ZoneOptions = options
   const query = flagsOf(filters).flatMap(({ name, row, word, option }) => {
     const value = values.get(option.attributeName())
     if (value === undefined) return []
-    if (row.kind === 'time') return [[name, moment(String(option.long), value as string, -1, now)]]
+    if (row.kind === 'time') return [[name, moment(String(option.long), value as string, -1, now, zone)]]
     return [[name, value === true && row.kind === 'words' ? (word ?? row.words[0]) : value]]
   })
   return Object.fromEntries(query) as FilterValues<Rows>

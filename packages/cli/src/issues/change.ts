@@ -7,10 +7,11 @@ import { Refused, type OperatorClient } from '../engine/operator-client.ts'
 import type { EnvironmentOptions } from '../engine/options.ts'
 import { counted, printable, printJson, printLine } from '../engine/output.ts'
 import { wrongUsage } from '../engine/stop.ts'
+import type { ZoneOptions } from '../engine/period.ts'
 import { moment } from '../engine/time-text.ts'
 import { connected } from '../engine/connected.ts'
 
-export interface ChangeOptions extends EnvironmentOptions {
+export interface ChangeOptions extends EnvironmentOptions, ZoneOptions {
   comment?: string
   /** Only of `ignore`. */
   until?: string
@@ -18,7 +19,8 @@ export interface ChangeOptions extends EnvironmentOptions {
 
 export async function changeState(verb: 'resolve' | 'ignore' | 'reopen', issueId: string, options: ChangeOptions) {
   const { client, environmentId } = await connected(options)
-  const until = options.until === undefined ? {} : { until: moment('--until', options.until, 1, Date.now()) }
+  const until =
+    options.until === undefined ? {} : { until: moment('--until', options.until, 1, Date.now(), options.zone) }
   const issue = await known('issue', issueId, { client, environmentId }, (id) => {
     const params = { environmentId, issueId: id }
     return verb === 'ignore' ? client.ignoreIssue({ params, query: until }) : client[`${verb}Issue`]({ params })

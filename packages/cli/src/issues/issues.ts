@@ -5,9 +5,10 @@ import type * as Change from './change.ts'
 import { connected } from '../engine/connected.ts'
 import { inEnvironment, mostOf, withPages, type EnvironmentOptions, type PageOptions } from '../engine/options.ts'
 import { filterQuery, oneOf, withFilters } from '../engine/filter-flags.ts'
+import { printPeriod, zoneOption, type ZoneOptions } from '../engine/period.ts'
 import { RECORD_KINDS, RECORD_STATUSES } from '@tacho/contract/engine/words.ts'
 
-type ListOptions = EnvironmentOptions & PageOptions
+type ListOptions = EnvironmentOptions & PageOptions & ZoneOptions
 
 interface RecordsOptions extends EnvironmentOptions, PageOptions {
   status?: RecordStatus
@@ -55,7 +56,9 @@ function addTriage(issues: Command): void {
   for (const verb of ['resolve', 'ignore', 'reopen'] as const) {
     const command = inEnvironment(issues.command(`${verb} <issueId>`).description(about[verb]))
     if (verb === 'ignore')
-      command.option('--until <when>', 'when it opens again by itself: a time, or a duration from now')
+      command
+        .option('--until <when>', 'when it opens again by itself: a time, or a duration from now')
+        .addOption(zoneOption())
     command
       .option('--comment <text>', 'reason, added as a comment')
       .addHelpText('after', `\nExample:\n  tacho issues ${verb} 019a0c44-3700-7686-a2e1-3c01640563f0`)
@@ -122,6 +125,7 @@ async function list(options: ListOptions): Promise<void> {
   const query = { ...filters, ...(filters.firstFrom !== undefined && { sort: 'firstSeen' as const }) }
   const { client, environmentId } = await connected(options)
   const { listIssues } = await import('./list.ts')
+  if (!options.json) printPeriod(query, options)
   await listIssues(client, environmentId, { query, limit: mostOf(options) }, options.json === true)
 }
 

@@ -7,10 +7,11 @@ import { connect, mostOf, pageSize, withPages, type PageOptions } from '../engin
 import { printJson, printMore, printTable } from '../engine/output.ts'
 import { findScope, inScope, type ScopeOptions } from '../engine/scope.ts'
 import { filterQuery, withFilters } from '../engine/filter-flags.ts'
+import { printPeriod, type ZoneOptions } from '../engine/period.ts'
 import type { OperatorClient } from '../engine/operator-client.ts'
 import { allWorkspaces, environmentsOf } from '../tenants/tenants.ts'
 
-interface Options extends ScopeOptions, PageOptions {
+interface Options extends ScopeOptions, PageOptions, ZoneOptions {
   target?: string
 }
 
@@ -39,6 +40,7 @@ async function list(options: Options): Promise<void> {
       : eachItem(client.listAudit, { params: { workspaceId: scope.id }, query })
   const { items, hasMore } = await taken(entries, mostOf(options))
   if (options.json) return printJson({ items, hasMore })
+  printPeriod(query, options)
   const names = await environmentNames(client, scope, items)
   printTable(
     [

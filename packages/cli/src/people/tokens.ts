@@ -6,10 +6,11 @@ import { connect, withYes, ALLOW_FROM, allowedFrom, networksFrom } from '../engi
 import { assertConfirmed, type ConfirmOptions } from '../engine/ask.ts'
 import { printable, printJson, printLine, printTable, spokenTime } from '../engine/output.ts'
 import { findScope, inScope, parseRole, spokenScope, type ScopeOptions } from '../engine/scope.ts'
+import { zoneOption, type ZoneOptions } from '../engine/period.ts'
 import { moment } from '../engine/time-text.ts'
 import { ROLES } from '@tacho/contract/engine/words.ts'
 
-interface CreateOptions extends ScopeOptions {
+interface CreateOptions extends ScopeOptions, ZoneOptions {
   name: string
   role: Role
   expires?: string
@@ -33,6 +34,7 @@ export function addTokens(tokens: Command): void {
     .requiredOption('--name <text>', 'what the token is for')
     .requiredOption('--role <role>', `${ROLES.join(', ')}; each includes those before it`, parseRole)
     .option('--expires <when>', 'a duration such as 90d, or a time such as 2027-01-31T00:00:00Z; default: never')
+    .addOption(zoneOption())
     .option('--allow-from <networks>', ALLOW_FROM, networksFrom)
     .addHelpText(
       'after',
@@ -122,7 +124,7 @@ function stateOf({ revokedAt, expiresAt, replacedBy, damaged }: OperatorToken, n
 
 async function create(options: CreateOptions): Promise<void> {
   const { name, role, expires, allowFrom } = options
-  const expiresAt = expires === undefined ? null : moment('--expires', expires, 1, Date.now())
+  const expiresAt = expires === undefined ? null : moment('--expires', expires, 1, Date.now(), options.zone)
   const client = connect(options)
   const scope = await findScope(client, options)
   const body = { name, role, expiresAt, allowedAddresses: allowFrom ?? null }

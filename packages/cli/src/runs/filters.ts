@@ -3,8 +3,9 @@ import { RUN_FILTERS, type RunFilterName, type RunFilterValues } from '@tacho/co
 import type { Command } from 'commander'
 import { filterQuery, withFilters } from '../engine/filter-flags.ts'
 import type { EnvironmentOptions } from '../engine/options.ts'
+import type { ZoneOptions } from '../engine/period.ts'
 
-export interface RunFilterOptions extends EnvironmentOptions {
+export interface RunFilterOptions extends EnvironmentOptions, ZoneOptions {
   agent?: string
 }
 

@@ -9,9 +9,9 @@ import { connected } from '../engine/connected.ts'
 import type { Input } from '../engine/operator-client.ts'
 import { mostOf, type EnvironmentOptions, type PageOptions } from '../engine/options.ts'
 import { faint, printEmpty, printJson, printLine, printMore, printTable, spokenTime } from '../engine/output.ts'
-import { moment } from '../engine/time-text.ts'
+import { printPeriod, wholePeriodOf, type ZoneOptions } from '../engine/period.ts'
 
-export interface GapsOptions extends EnvironmentOptions, PageOptions {
+export interface GapsOptions extends EnvironmentOptions, PageOptions, ZoneOptions {
   by: CompletenessQuery['by']
   agent?: string
   from: string
@@ -19,10 +19,8 @@ export interface GapsOptions extends EnvironmentOptions, PageOptions {
 }
 
 export async function printGaps(options: GapsOptions): Promise<void> {
-  const now = Date.now()
   const { by, agent } = options
-  const from = moment('--from', options.from, -1, now)
-  const to = options.to === undefined ? new Date(now).toISOString() : moment('--to', options.to, -1, now)
+  const { from, to } = wholePeriodOf(options)
   const { client, environmentId } = await connected(options)
   const agentId = agent === undefined ? {} : { agentId: await agentIdOf(client, environmentId, agent) }
   let lookedTo: string | null = null
@@ -39,6 +37,7 @@ export async function printGaps(options: GapsOptions): Promise<void> {
       `No event of a run that started from ${from} to ${to} is known to be missing. \`tacho runs show\` says what of a run arrived.`,
     )
   }
+  printPeriod({ from, to }, options)
   printTable(
     [
       { title: by === 'agent' ? 'AGENT' : 'CLIENT' },

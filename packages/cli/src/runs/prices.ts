@@ -4,7 +4,7 @@ import { connected } from '../engine/connected.ts'
 import { findWorkspace } from '../tenants/tenants.ts'
 import { asOperator, connect, inEnvironment, type EnvironmentOptions, type ServerOptions } from '../engine/options.ts'
 import { printable, printJson, printLine, printTable, spokenNumber, type Column } from '../engine/output.ts'
-import { moment } from '../engine/time-text.ts'
+import { periodText, wholePeriodOf, zoneOption, type ZoneOptions } from '../engine/period.ts'
 
 interface WorkspaceOptions extends ServerOptions {
   workspace?: string
@@ -25,7 +25,7 @@ interface SetOptions extends WorkspaceOptions {
   call?: number
 }
 
-interface UnknownOptions extends EnvironmentOptions {
+interface UnknownOptions extends EnvironmentOptions, ZoneOptions {
   from: string
   to?: string
 }
@@ -66,6 +66,7 @@ Example:
   inEnvironment(prices.command('unknown').description('list models whose calls have neither a cost nor a price'))
     .option('--from <when>', 'a time, or a duration ago', '7d')
     .option('--to <when>', 'a time, or a duration ago; default: now')
+    .addOption(zoneOption())
     .action(unknown)
 }
 
@@ -127,14 +128,12 @@ async function remove(model: string, options: WorkspaceOptions): Promise<void> {
 
 async function unknown(options: UnknownOptions): Promise<void> {
   const { client, environmentId } = await connected(options)
-  const now = Date.now()
-  const from = moment('--from', options.from, -1, now)
-  const to = options.to === undefined ? new Date(now).toISOString() : moment('--to', options.to, -1, now)
+  const { from, to } = wholePeriodOf(options)
   const models = await client.listUnpricedModels({ params: { environmentId }, query: { from, to } })
   if (options.json) return printJson(models)
-  const period = `from ${from} to ${to}`
-  if (models.items.length === 0) return printLine(`Every call ${period} has a cost or a price.`)
-  printLine(`Calls without a cost and a price, ${period}. --from 30d shows more.`)
+  const period = periodText({ from, to }, options)
+  if (models.items.length === 0) return printLine(`${period}: every call has a cost or a price.`)
+  printLine(`${period}: calls without a cost and a price. --from 30d shows more.`)
   printTable(
     [{ title: 'MODEL' }, right('CALLS'), right('TOKENS')],
     models.items.map(({ model, calls, tokens }) => [

@@ -13,6 +13,7 @@ import type { GapsOptions } from './gaps.ts'
 import type { ShowOptions } from './show.ts'
 import { addViews, findView, queryOfView } from './views.ts'
 import type { OperatorClient } from '../engine/operator-client.ts'
+import { zoneOption } from '../engine/period.ts'
 import { failed } from '../engine/stop.ts'
 
 interface ListOptions extends RunFilterOptions, PageOptions {
@@ -78,6 +79,7 @@ export function addRuns(runs: Command): void {
     .option('--agent <agent>', 'runs of one agent: its name, its external id or its internal id')
     .option('--from <when>', 'runs started since: a time, or a duration ago', '7d')
     .option('--to <when>', 'runs started before: a time, or a duration ago; default: now')
+    .addOption(zoneOption())
     .addHelpText(
       'after',
       `
@@ -137,6 +139,8 @@ async function list(options: ListOptions): Promise<void> {
   const { agent: viewAgent, agentId, ...query } = { ...view, ...given }
   const agent = options.agent ?? agentId ?? viewAgent
   const { listRuns } = await import('./list.ts')
+  const { printPeriod } = await import('../engine/period.ts')
+  if (!options.json) printPeriod(query, options)
   await listRuns(
     client,
     environmentId,

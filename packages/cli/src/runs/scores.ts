@@ -6,14 +6,14 @@ import { connected } from '../engine/connected.ts'
 import { known } from '../engine/find-by-id.ts'
 import { inEnvironment, type EnvironmentOptions } from '../engine/options.ts'
 import { printable, printEmpty, printJson, printLine, printTable, spokenNumber, type Column } from '../engine/output.ts'
-import { moment } from '../engine/time-text.ts'
+import { printPeriod, wholePeriodOf, zoneOption, type ZoneOptions } from '../engine/period.ts'
 
 interface GiveOptions extends EnvironmentOptions {
   comment?: string
   event?: string
 }
 
-interface SumsOptions extends EnvironmentOptions {
+interface SumsOptions extends EnvironmentOptions, ZoneOptions {
   from: string
   to?: string
   by?: NonNullable<ScoreSumsQuery['by']>
@@ -57,6 +57,7 @@ Examples:
   inEnvironment(scores.command('sums').description('sum up the scores of a time range'))
     .option('--from <when>', 'scores given since: a time, or a duration ago', '7d')
     .option('--to <when>', 'scores given before: a time, or a duration ago; default: now')
+    .addOption(zoneOption())
     .addOption(new Option('--by <group>', 'also by agent, prompt version or author').choices(GROUPS))
     .action(sums)
 
@@ -69,6 +70,7 @@ Examples:
   )
     .option('--from <when>', 'scores given since: a time, or a duration ago', '30d')
     .option('--to <when>', 'scores given before: a time, or a duration ago; default: now')
+    .addOption(zoneOption())
     .action(agreement)
 }
 
@@ -141,33 +143,28 @@ async function names(options: EnvironmentOptions): Promise<void> {
 }
 
 async function sums(options: SumsOptions): Promise<void> {
+  const period = wholePeriodOf(options)
   const { client, environmentId } = await connected(options)
-  const query = { ...timesOf(options), by: options.by }
+  const query = { ...period, by: options.by }
   const found = await client.readScoreSums({ params: { environmentId }, query })
   if (options.json) return printJson(found)
   const rows = found.items.flatMap((item) => sumCells(item, options.by !== undefined))
   if (rows.length === 0) return printEmpty('No scores were given in this time. `tacho scores give` gives one.')
+  printPeriod(period, options)
   printTable(sumColumns(options.by), rows)
   if (found.isCut)
     process.stderr.write('Not all scores of this time are summed up: the latest, and the names with most runs.\n')
 }
 
-function timesOf({ from, to }: SumsOptions): { from: string; to: string } {
-  const now = Date.now()
-  return {
-    from: moment('--from', from, -1, now),
-    // A score that was just given counts.
-    to: to === undefined ? new Date(now + 1).toISOString() : moment('--to', to, -1, now),
-  }
-}
-
 async function agreement(name: string, options: SumsOptions): Promise<void> {
   const { client, environmentId } = await connected(options)
-  const query = { name, ...timesOf(options) }
+  const period = wholePeriodOf(options)
+  const query = { name, ...period }
   const found = await client.readScoreAgreement({ params: { environmentId }, query })
   if (options.json) return printJson(found)
   if (found.items.length === 0)
     return printEmpty('No two authors judged the same run in this time. `tacho scores give` gives a score.')
+  printPeriod(period, options)
   for (const pair of found.items) printPair(pair)
   if (found.isCut) process.stderr.write('Not all scores of this time are compared: the latest.\n')
 }

@@ -20,8 +20,9 @@ import {
   strong,
 } from '../engine/output.ts'
 import { filterQuery, withFilters } from '../engine/filter-flags.ts'
+import { printPeriod, type ZoneOptions } from '../engine/period.ts'
 
-interface Options extends EnvironmentOptions, PageOptions {
+interface Options extends EnvironmentOptions, PageOptions, ZoneOptions {
   enable?: true
   disable?: true
   status?: true
@@ -69,6 +70,7 @@ async function search(words: string[], options: Options): Promise<void> {
   const settings = options.json ? null : await client.readSearchSettings({ params })
   const { items, hasMore } = await taken(eachItem(client.searchEvents, { params, query }), most)
   if (settings === null) return printJson({ items, hasMore })
+  printPeriod(times, options)
   if (items.length === 0) {
     if (isWhole(settings)) printEmpty('No matching events. `tacho search --help` shows how to write a query.')
     else

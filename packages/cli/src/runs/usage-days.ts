@@ -1,5 +1,4 @@
-/** Sums hours of usage by day, with a bar. An hour belongs to the day in which it begins. */
-import { dateOf } from '@tacho/contract/engine/days.ts'
+/** Sums of usage, by day with a bar. */
 import { number } from '@tacho/contract/engine/format.ts'
 import type { UsageHour } from '@tacho/contract/runs/usage.ts'
 import { spokenCost, spokenUsage, type Column } from '../engine/output.ts'
@@ -20,22 +19,6 @@ const BAR_CELLS = 10
 const EIGHTHS = ['', '▏', '▎', '▍', '▌', '▋', '▊', '▉']
 /** Costs are summed in whole units of 1e-9: sums of fractions would be inexact. */
 const NANOS = 1e9
-
-export function usageSummer(zone = 'UTC') {
-  const sums = new Map<string, UsageSum>()
-  return {
-    add(hour: UsageHour): void {
-      const key = dateOf(Date.parse(hour.hour), zone)
-      const sum = sums.get(key) ?? emptySum(key)
-      addTo(sum, hour)
-      sums.set(key, sum)
-    },
-    /** Sorted by key. */
-    sums(): UsageSum[] {
-      return [...sums.values()].sort((one, other) => (one.key < other.key ? -1 : 1))
-    },
-  }
-}
 
 export function totalOf(sums: readonly UsageSum[], key: string): UsageSum {
   const total = emptySum(key)

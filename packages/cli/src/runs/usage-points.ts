@@ -16,6 +16,7 @@ export const POINT_KEYS = [
   'tag',
   'metadata',
   'month',
+  'day',
 ] as const
 export type PointKey = (typeof POINT_KEYS)[number]
 
@@ -35,9 +36,13 @@ const RUN_KEYS: ReadonlySet<PointKey> = new Set(['session', 'user', 'tag', 'meta
 /** Their rows are runs. There can be many: the most expensive ones come first, page by page. */
 export const isOfRuns = (by: PointKey): by is 'session' | 'user' | 'tag' | 'metadata' => RUN_KEYS.has(by)
 
+/** Their rows are steps of time, of all agents. */
+const isStep = (by: PointKey): by is 'month' | 'day' => by === 'month' || by === 'day'
+const DATE_CHARS = { day: 10, month: 7 }
+
 /** What to ask for, for each of these. */
 export function pointQuery(by: PointKey) {
-  if (by === 'month') return { by: 'agent', step: 'month' } as const
+  if (isStep(by)) return { by: 'agent', step: by } as const
   if (isOfRuns(by)) return { by, step: 'window', sort: 'cost' } as const
   return { by: by === 'prompt-version' ? 'promptVersion' : by, step: 'window' } as const
 }
@@ -54,17 +59,17 @@ export async function sumPoints(
   const sums = new Map<string, PointSum>()
   for await (const point of points) {
     if (by === 'model' && point.name === '') continue
-    const key = by === 'month' ? dateOf(Date.parse(point.from), zone).slice(0, 7) : (point.name ?? point.key)
+    const key = isStep(by) ? dateOf(Date.parse(point.from), zone).slice(0, DATE_CHARS[by]) : (point.name ?? point.key)
     // Two agents can have the same name.
-    const place = by === 'month' ? key : point.key
-    const sum = sums.get(place) ?? emptyPoint(key, by === 'month' ? null : point)
+    const place = isStep(by) ? key : point.key
+    const sum = sums.get(place) ?? emptyPoint(key, isStep(by) ? null : point)
     addTo(sum, point)
     for (const name of COUNTS) sum[name] += point[name]
     sums.set(place, sum)
     if (sums.size > most) break
   }
   const all = [...sums.values()]
-  if (by === 'month') return all.toSorted((one, other) => (one.key < other.key ? -1 : 1))
+  if (isStep(by)) return all.toSorted((one, other) => (one.key < other.key ? -1 : 1))
   if (by === 'tool') return all.toSorted((one, other) => other.events - one.events)
   return all.toSorted((one, other) => weight(other) - weight(one) || other.totalTokens - one.totalTokens)
 }
@@ -97,7 +102,7 @@ export function pointColumns(by: PointKey): Column[] {
 
 const OUTCOMES = ['RUNS', 'COMPLETED', 'FAILED', 'CANCELLED']
 
-const hasLatencies = (by: PointKey): boolean => by !== 'month' && !isOfRuns(by)
+const hasLatencies = (by: PointKey): boolean => !isStep(by) && !isOfRuns(by)
 
 const TOOL_COLUMNS: Column[] = [
   { title: 'TOOL' },

@@ -7,22 +7,14 @@ import { Option, type Command } from 'commander'
 import { connected } from '../engine/connected.ts'
 import { inEnvironment, mostOf, withPages, type EnvironmentOptions, type PageOptions } from '../engine/options.ts'
 import { currentLook } from '../engine/display.ts'
-import {
-  faint,
-  printEmpty,
-  printJson,
-  printLine,
-  printMore,
-  printTable,
-  spokenCost,
-  type Column,
-} from '../engine/output.ts'
-import { localTime, moment, parseZone } from '../engine/time-text.ts'
+import { printEmpty, printJson, printMore, printTable, spokenCost, type Column } from '../engine/output.ts'
+import { periodText, printPeriod, wholePeriodOf, zoneOption } from '../engine/period.ts'
+import { localTime } from '../engine/time-text.ts'
 import { isOfRuns, POINT_KEYS, pointColumns, pointQuery, pointRows, sumPoints, type PointKey } from './usage-points.ts'
-import { totalOf, USAGE_COLUMNS, usageCells, usageRows, usageSummer } from './usage-days.ts'
+import { totalOf, USAGE_COLUMNS, usageCells, usageRows, type UsageSum } from './usage-days.ts'
 
 interface Options extends EnvironmentOptions, PageOptions {
-  by?: PointKey | 'day' | 'hour'
+  by?: PointKey | 'hour'
   from: string
   to?: string
   zone: string
@@ -45,30 +37,18 @@ const HOUR_COLUMNS: Column[] = [
 export function addUsage(command: Command): void {
   withPages(inEnvironment(command), LIMIT)
     .addOption(
-      new Option('--by <key>', 'what to sum up by; hour: each hour, agent and model').choices([
-        ...POINT_KEYS,
-        'day',
-        'hour',
-      ]),
+      new Option('--by <key>', 'what to sum up by; hour: each hour, agent and model').choices([...POINT_KEYS, 'hour']),
     )
     .option('--user <id>', 'the sum of one end user; implies --by user')
     .option('--metadata <key>', 'the key of --by metadata, such as task; implies it')
     .option('--from <when>', 'a time, or a duration ago', '24h')
-    .option(
-      '--to <when>',
-      'a time, or a duration ago; exclusive; default: now. By day and hour, at most 31 days after --from',
-    )
-    .option(
-      '--zone <name>',
-      'time zone of days, months, and of times without one, such as Europe/Berlin',
-      parseZone,
-      'UTC',
-    )
+    .option('--to <when>', 'a time, or a duration ago; exclusive; default: now. By hour, at most 31 days after --from')
+    .addOption(zoneOption())
     .addHelpText(
       'after',
       `
-Days and months begin at midnight in the time zone. --to is exclusive; sums are kept by hour, so an hour in which the time
-begins or ends counts as a whole.
+Days and months begin at midnight in the time zone of --zone. --to is exclusive, to the millisecond; only an hour with more
+than ${number(LIMITS.usagePartEvents)} events, or whose events retention has deleted, counts as a whole where it begins.
 Without --by, text is by day, and --json has every hour, agent and model. By agent, prompt version and month it shows
 outcomes of runs; by agent and model also the latencies of model and tool calls that half and 95 percent stay within.
 By tool it shows calls, those that failed or that a policy held back, and their latencies; by session, user,
@@ -90,42 +70,35 @@ Examples:
 }
 
 async function usage(options: Options): Promise<void> {
-  const now = Date.now()
   const { zone } = options
-  const from = moment('--from', options.from, -1, now, zone)
-  const to = options.to === undefined ? new Date(now).toISOString() : moment('--to', options.to, -1, now, zone)
-  const period = { from, to, zone }
+  const period = { ...wholePeriodOf(options), zone }
   const label = {
     ...(options.user !== undefined && { user: options.user }),
     ...(options.metadata !== undefined && { metadata: options.metadata }),
   }
   const by = options.by ?? (options.user ? 'user' : options.metadata ? 'metadata' : options.json ? 'hour' : 'day')
   const { client, environmentId } = await connected(options)
-  const query = { from, to, limit: LIMITS.operatorPageMax }
-  const hours = eachItem(client.readUsage, { params: { environmentId }, query })
-  if (by === 'hour') return printHours(hours, period, options)
-  if (by !== 'day') {
-    const found = {
-      params: { environmentId },
-      query: { ...period, limit: LIMITS.usagePointsPage, ...pointQuery(by), ...label },
-    }
-    const isSorted = isOfRuns(by)
-    const sums = await sumPoints(
-      eachItem(client.readUsagePoints, found),
-      { by, zone },
-      isSorted ? mostOf(options) : undefined,
-    )
-    const items = sums.slice(0, mostOf(options))
-    const hasMore = items.length < sums.length
-    if (options.json) return printJson({ ...period, items, hasMore })
-    if (items.length === 0) return printNothing(period)
-    printPeriod(period)
-    printTable(pointColumns(by), pointRows(by, items))
-    return printMore(hasMore)
+  const params = { environmentId }
+  if (by === 'hour') {
+    const { from, to } = period
+    const query = { from, to, limit: LIMITS.operatorPageMax }
+    return printHours(eachItem(client.readUsage, { params, query }), period, options)
   }
-  const summer = usageSummer(zone)
-  for await (const hour of hours) summer.add(hour)
-  const all = summer.sums()
+  const query = { ...period, limit: LIMITS.usagePointsPage, ...pointQuery(by), ...label }
+  const points = eachItem(client.readUsagePoints, { params, query })
+  if (by === 'day') return printDays(await sumPoints(points, { by, zone }), period, options)
+  const isSorted = isOfRuns(by)
+  const sums = await sumPoints(points, { by, zone }, isSorted ? mostOf(options) : undefined)
+  const items = sums.slice(0, mostOf(options))
+  const hasMore = items.length < sums.length
+  if (options.json) return printJson({ ...period, items, hasMore })
+  if (items.length === 0) return printNothing(period)
+  printUsagePeriod(period)
+  printTable(pointColumns(by), pointRows(by, items))
+  printMore(hasMore)
+}
+
+function printDays(all: readonly UsageSum[], period: Period, options: Options): void {
   const sums = all.slice(0, mostOf(options))
   const hasMore = sums.length < all.length
   if (options.json) return printJson({ ...period, items: sums, hasMore })
@@ -133,7 +106,7 @@ async function usage(options: Options): Promise<void> {
   const total = usageCells(totalOf(sums, hasMore ? 'Total of these' : 'Total'))
   const { width } = currentLook()
   const rows = [...usageRows(sums), [...total, '']]
-  printPeriod(period)
+  printUsagePeriod(period)
   // A program needs no bar.
   printTable(
     width === null ? USAGE_COLUMNS.slice(0, -1) : USAGE_COLUMNS,
@@ -152,7 +125,7 @@ async function printHours(hours: AsyncIterable<UsageHour>, period: Period, optio
   const { items, hasMore } = await taken(hours, mostOf(options))
   if (options.json) return printJson({ ...period, items, hasMore })
   if (items.length === 0) return printNothing(period)
-  printPeriod(period)
+  printUsagePeriod(period)
   printTable(
     HOUR_COLUMNS,
     items.map((each) => [
@@ -169,14 +142,11 @@ async function printHours(hours: AsyncIterable<UsageHour>, period: Period, optio
   printMore(hasMore)
 }
 
-/** On a terminal; a program that counts lines of stdout finds none. Without --from, the sums cover only one day. */
-function printPeriod({ from, to, zone }: Period): void {
-  const [start, end] = [from, to].map((time) => localTime(time, zone).slice(0, 16).replace('T', ' '))
-  const text = `From ${start} to ${end} ${zone}. --from 30d shows more.`
-  if (currentLook().width === null) process.stderr.write(`${text}\n`)
-  else printLine(faint(text))
-}
+/** Without --from, the sums cover only one day. */
+const printUsagePeriod = (period: Period): void => printPeriod(period, period, ' --from 30d shows more.')
 
-function printNothing({ from, to }: Period): void {
-  printEmpty(`Nothing was recorded from ${from} to ${to}. \`tacho runs list\` shows the newest runs.`)
+function printNothing(period: Period): void {
+  printEmpty(
+    `Nothing was recorded in this time. ${periodText(period, period)}. \`tacho runs list\` shows the newest runs.`,
+  )
 }

@@ -18,9 +18,10 @@ import { assertConfirmed, type ConfirmOptions } from '../engine/ask.ts'
 import { printable, printJson, printLine, printTable, spokenTime } from '../engine/output.ts'
 import { connected } from '../engine/connected.ts'
 import { wrongUsage } from '../engine/stop.ts'
+import { zoneOption, type ZoneOptions } from '../engine/period.ts'
 import { moment } from '../engine/time-text.ts'
 
-interface CreateOptions extends EnvironmentOptions {
+interface CreateOptions extends EnvironmentOptions, ZoneOptions {
   name: string
   scopes: Scope[]
   expires?: string
@@ -28,7 +29,7 @@ interface CreateOptions extends EnvironmentOptions {
   allowFrom?: string[]
 }
 
-interface ChangeOptions extends EnvironmentOptions {
+interface ChangeOptions extends EnvironmentOptions, ZoneOptions {
   name?: string
   scopes?: Scope[]
   expires?: string
@@ -36,7 +37,7 @@ interface ChangeOptions extends EnvironmentOptions {
   allowFrom?: string[] | null
 }
 
-interface RotateOptions extends EnvironmentOptions {
+interface RotateOptions extends EnvironmentOptions, ZoneOptions {
   keep: string
   expires?: string
 }
@@ -50,6 +51,7 @@ export function addKeys(keys: Command): void {
     .requiredOption('--name <text>', 'what the key is for')
     .requiredOption('--scopes <scopes>', `${SCOPES.join(', ')}, separated by commas; or all`, parseScopes)
     .option('--expires <when>', 'a duration such as 90d, or a time such as 2027-01-31T00:00:00Z; default: never')
+    .addOption(zoneOption())
     .option(
       '--rate <number>',
       "requests per second; default: the server's default",
@@ -71,6 +73,7 @@ Examples:
     .option('--name <text>', 'what the key is for')
     .option('--scopes <scopes>', 'the scopes to keep, separated by commas; the others are removed', parseScopes)
     .option('--expires <when>', 'a duration such as 90d, a time, or never')
+    .addOption(zoneOption())
     .option('--rate <number>', 'requests per second, or default', parseRate)
     .option('--allow-from <networks>', 'addresses and networks from which the key is valid, or anywhere', networksOrAny)
     .addHelpText(
@@ -82,6 +85,7 @@ Examples:
   inEnvironment(keys.command('rotate <keyId>').description('print a new key that replaces an API key, once'))
     .requiredOption('--keep <duration>', 'how long the old key stays valid, such as 7d')
     .option('--expires <when>', 'when the new key expires: a duration, a time, or never; default: like the old key')
+    .addOption(zoneOption())
     .addHelpText(
       'after',
       `
@@ -153,7 +157,7 @@ function stateOf({ revokedAt, expiresAt, damaged }: ApiKey, now: number): string
 
 async function create(options: CreateOptions): Promise<void> {
   const { name, scopes, expires, rate, allowFrom } = options
-  const expiresAt = expires === undefined ? null : moment('--expires', expires, 1, Date.now())
+  const expiresAt = expires === undefined ? null : moment('--expires', expires, 1, Date.now(), options.zone)
   const client = connect(options)
   const { findEnvironment } = await import('./tenants.ts')
   const environment = await findEnvironment(client, options.environment)
@@ -175,7 +179,7 @@ async function change(keyId: string, options: ChangeOptions): Promise<void> {
   const body = {
     ...(name === undefined ? {} : { name }),
     ...(scopes === undefined ? {} : { scopes }),
-    ...(expires === undefined ? {} : { expiresAt: expiry(expires) }),
+    ...(expires === undefined ? {} : { expiresAt: expiry(expires, options.zone) }),
     ...(rate === undefined ? {} : { requestsPerSecond: rate }),
     ...(allowFrom === undefined ? {} : { allowedAddresses: allowFrom }),
   }
@@ -192,11 +196,11 @@ async function change(keyId: string, options: ChangeOptions): Promise<void> {
 
 async function rotate(keyId: string, options: RotateOptions): Promise<void> {
   const { keep, expires } = options
-  const oldValidUntil = moment('--keep', keep, 1, Date.now())
+  const oldValidUntil = moment('--keep', keep, 1, Date.now(), options.zone)
   const { client, environmentId } = await connected(options)
   const key = await client.rotateApiKey({
     params: { environmentId, keyId },
-    body: { oldValidUntil, ...(expires === undefined ? {} : { expiresAt: expiry(expires) }) },
+    body: { oldValidUntil, ...(expires === undefined ? {} : { expiresAt: expiry(expires, options.zone) }) },
   })
   if (options.json) return printJson(key)
   process.stderr.write(
@@ -206,8 +210,8 @@ async function rotate(keyId: string, options: RotateOptions): Promise<void> {
 }
 
 /** Null: never. */
-function expiry(given: string): string | null {
-  return given === 'never' ? null : moment('--expires', given, 1, Date.now())
+function expiry(given: string, zone: string | undefined): string | null {
+  return given === 'never' ? null : moment('--expires', given, 1, Date.now(), zone)
 }
 
 /** Null: the server's default. */

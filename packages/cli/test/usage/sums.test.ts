@@ -3,29 +3,23 @@ import { Readable } from 'node:stream'
 import { test } from 'node:test'
 import type { UsagePoint } from '@tacho/contract/runs/usage.ts'
 import { POINT_KEYS, pointColumns, pointRows, sumPoints, type PointKey } from '../../src/runs/usage-points.ts'
-import { totalOf, usageRows, usageSummer } from '../../src/runs/usage-days.ts'
+import { totalOf, usageRows } from '../../src/runs/usage-days.ts'
 
-function hour(time: string, agent: string, model: string, cost: number, estimatedCost: number | null = null) {
-  const usage = { promptTokens: 10, completionTokens: 5, totalTokens: 15, cost }
-  const estimate = { estimatedCost, priceTable: null, unpricedCalls: 0 }
-  return { hour: time, agent: { id: '', name: agent }, model, events: 2, usage, ...estimate }
+function step(from: string, cost: number, estimatedCost: number | null = null): UsagePoint {
+  return { ...point(from, from, 'a', cost), estimatedCost }
 }
 
-const HOURS = [
-  hour('2026-11-21T23:00:00.000Z', 'a', 'small', 0.1),
-  hour('2026-11-22T01:00:00.000Z', 'b', 'large', 0.2, 0.4),
-  hour('2026-11-20T01:00:00.000Z', 'a', '', 0),
+const STEPS = [
+  step('2026-11-21T23:00:00.000Z', 0.1),
+  step('2026-11-22T01:00:00.000Z', 0.2, 0.4),
+  step('2026-11-20T01:00:00.000Z', 0),
 ]
 
-function sums(zone?: string) {
-  const summer = usageSummer(zone)
-  for (const each of HOURS) summer.add(each)
-  return summer.sums()
-}
+const sums = (zone = 'UTC') => sumPoints(Readable.from(STEPS), { by: 'day', zone })
 
-test('usage is summed by day in order', () => {
+test('usage is summed by day in order', async () => {
   assert.deepEqual(
-    sums().map(({ key, cost, events }) => [key, cost, events]),
+    (await sums()).map(({ key, cost, events }) => [key, cost, events]),
     [
       ['2026-11-20', 0, 2],
       ['2026-11-21', 0.1, 2],
@@ -34,10 +28,10 @@ test('usage is summed by day in order', () => {
   )
 })
 
-test('a day begins at midnight in the zone', () => {
-  const keys = (zone: string) => sums(zone).map(({ key, events }) => `${key} ${events}`)
-  assert.deepEqual(keys('Europe/Berlin'), ['2026-11-20 2', '2026-11-22 4'])
-  assert.deepEqual(keys('America/New_York'), ['2026-11-19 2', '2026-11-21 4'])
+test('a day begins at midnight in the zone', async () => {
+  const keys = async (zone: string) => (await sums(zone)).map(({ key, events }) => `${key} ${events}`)
+  assert.deepEqual(await keys('Europe/Berlin'), ['2026-11-20 2', '2026-11-22 4'])
+  assert.deepEqual(await keys('America/New_York'), ['2026-11-19 2', '2026-11-21 4'])
 })
 
 function point(from: string, key: string, name: string | null, cost: number): UsagePoint {
@@ -70,8 +64,8 @@ test('points are shown by agent with outcomes and latencies, and summed up by mo
   }
 })
 
-test('sums of costs are exact, and a bar shows the share of the greatest', () => {
-  const all = sums()
+test('sums of costs are exact, and a bar shows the share of the greatest', async () => {
+  const all = await sums()
   assert.deepEqual([totalOf(all, 'Total').cost, totalOf(all, 'Total').estimatedCost], [0.3, 0.4])
   assert.deepEqual(
     usageRows(all).map((row) => row.at(-1)?.length),

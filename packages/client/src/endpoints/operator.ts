@@ -75,6 +75,7 @@ export const OPERATOR_ENDPOINTS = {
   listApprovals: {"path":"/environments/{environmentId}/approvals"},
   listApprovalGroups: {"path":"/environments/{environmentId}/approvals/groups"},
   countUnansweredRequests: {"path":"/environments/{environmentId}/approvals/unanswered"},
+  listApprovalHindsight: {"path":"/environments/{environmentId}/approvals/hindsight"},
   streamApprovals: {"path":"/environments/{environmentId}/approvals/stream","reply":"events"},
   readApproval: {"path":"/environments/{environmentId}/approvals/{approvalId}"},
   readApprovalAftermath: {"path":"/environments/{environmentId}/approvals/{approvalId}/aftermath"},

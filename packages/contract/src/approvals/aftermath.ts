@@ -1,7 +1,8 @@
 /** Reports what happened after an approval was requested, from the run's events and the payload conventions. */
 import Type, { type Static } from 'typebox'
-import { nullableText, time, uuid } from '../web/fields.ts'
-import { OperatorApproval } from './operator-approval.ts'
+import { LIMITS } from '../engine/limits.ts'
+import { cursor, nextCursor, nullableText, pageLimit, time, uuid } from '../web/fields.ts'
+import { ApprovalsQuery, OperatorApproval } from './operator-approval.ts'
 
 /** Verdicts on a recorded tool call and its approval. Every verdict except the first deserves attention. */
 export const CALL_VERDICTS = {
@@ -70,3 +71,40 @@ export const RunApprovals = Type.Object(
   { $id: 'RunApprovals', description: 'The approvals of a run and the recorded tool calls related to them' },
 )
 export type RunApprovals = Static<typeof RunApprovals>
+
+/** What became of a request that is closed. The first that is true. */
+export const HINDSIGHTS = {
+  ran_before: 'It ran before a person decided',
+  ran_anyway: 'It ran although it was rejected or had expired',
+  failed: 'It was approved, ran and failed',
+  ran: 'It was approved and ran',
+  another_way: 'It did not run, but the same tool ran later with another input',
+  not_run: 'It did not run',
+  not_known: 'Its run is not recorded, or too long to be read',
+} as const satisfies Record<string, string>
+export type Hindsight = keyof typeof HINDSIGHTS
+
+const { from, to, agentId, policyId, toolName, session, user } = ApprovalsQuery.properties
+export const HindsightQuery = Type.Object({
+  ...{ from, to, agentId, policyId, toolName, session, user },
+  limit: pageLimit(LIMITS.hindsightPage, LIMITS.hindsightPage),
+  cursor,
+})
+
+const ApprovalInHindsight = Type.Object(
+  {
+    approval: OperatorApproval,
+    hindsight: Type.Enum(Object.keys(HINDSIGHTS) as Hindsight[]),
+    message: Type.String({ description: 'The same as a sentence' }),
+    call: Type.Unsafe<JudgedCall | null>({
+      anyOf: [JudgedCall, { type: 'null' }],
+      description: 'The tool call that shows it; null if there is none',
+    }),
+  },
+  { $id: 'ApprovalInHindsight', description: 'A closed request, and what became of it' },
+)
+
+export const HindsightPage = Type.Object(
+  { items: Type.Array(ApprovalInHindsight), nextCursor },
+  { $id: 'HindsightPage' },
+)

@@ -42,6 +42,28 @@ export const APPROVAL_FILTERS = {
     address: 'run',
     field: { label: 'Run', placeholder: 'Run id' },
   },
+  session: {
+    ...text,
+    describes: 'External session id that the request named',
+    flag: ['--session <id>', 'approvals of one session, by its external id'],
+    field: { label: 'Session', placeholder: 'Session id' },
+  },
+  user: {
+    ...text,
+    describes: `Requests of the newest ${LIMITS.issueUserRuns} runs for this end user`,
+    flag: ['--user <id>', 'approvals of the newest runs for one end user'],
+    field: { label: 'End user' },
+  },
+  from: {
+    kind: 'time',
+    describes: 'Asked at or after this time',
+    flag: ['--from <when>', 'asked since: a time, or a duration ago such as 7d'],
+  },
+  to: {
+    kind: 'time',
+    describes: 'Asked before this time',
+    flag: ['--to <when>', 'asked before: a time, or a duration ago'],
+  },
   withdrawn: {
     kind: 'words',
     words: ['only', 'without'],

@@ -1,7 +1,7 @@
 import Type from 'typebox'
 import { LIMITS } from '../engine/limits.ts'
 import type { OperatorRoute } from '../web/route.ts'
-import { ApprovalAftermath, RunApprovals } from './aftermath.ts'
+import { ApprovalAftermath, HindsightPage, HindsightQuery, RunApprovals } from './aftermath.ts'
 import {
   ApprovalDetail,
   ApprovalChanges,
@@ -56,6 +56,15 @@ export const approvalRoutes = {
     query: UnansweredQuery,
     reply: UnansweredRequests,
     errors: ['not_found'],
+  },
+  listApprovalHindsight: {
+    ...read,
+    path: '/environments/{environmentId}/approvals/hindsight',
+    summary: 'List closed requests, the newest first, with what became of each: whether it ran, when, and how it went',
+    params: EnvironmentParams,
+    query: HindsightQuery,
+    reply: HindsightPage,
+    errors: ['not_found', 'invalid_cursor'],
   },
   streamApprovals: {
     ...read,

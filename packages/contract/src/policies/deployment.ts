@@ -153,6 +153,8 @@ const DeploymentChangesQuery = Type.Object({
   cursor,
   kind: Type.Optional(DeployableKind),
   id: Type.Optional(Type.String({ minLength: 1, description: 'Prompt id or policy id; needs `kind`' })),
+  from: Type.Optional(time('Published at or after this time')),
+  to: Type.Optional(time('Published before this time')),
 })
 
 export const ClientStanding = Type.Enum([...CLIENT_STANDINGS], {

@@ -1,5 +1,10 @@
 /** By storage time: client clocks are not comparable (docs/decisions/0024-approvals.md). */
-import { CALL_VERDICTS, type CallVerdict, type JudgedCall } from '@tacho/contract/approvals/aftermath.ts'
+import {
+  CALL_VERDICTS,
+  type CallVerdict,
+  type Hindsight,
+  type JudgedCall,
+} from '@tacho/contract/approvals/aftermath.ts'
 import type { ApprovalRow, ToolEventRow } from '../../storage/approvals/approvals.ts'
 import type { RunRow } from '../../storage/runs/runs.ts'
 import { isoTime } from '../../storage/engine/times.ts'
@@ -17,7 +22,7 @@ export interface LinkedCall {
 
 /** `approvals`: of the run, oldest first, and those that its calls name. `events`: in timeline order. */
 export function linkCalls(runId: string, approvals: ApprovalRow[], events: ToolEventRow[]): LinkedCall[] {
-  const calls = events.filter(({ kind }) => kind === 'TOOL_CALL')
+  const calls = events.filter(({ kind, neverRan }) => kind === 'TOOL_CALL' && !neverRan)
   const decided = policyDecisions(events)
   const ofRun = approvals.filter((approval) => approval.runId === runId)
   const byId = new Map(approvals.map((approval) => [approval.id, approval]))
@@ -85,6 +90,37 @@ function verdictOf(runId: string, call: ToolEventRow, approval: ApprovalRow, use
   if (status === 'REJECTED') return 'after_rejection'
   if (status === 'EXPIRED') return 'after_expiry'
   return usedBefore ? 'ran_again' : 'as_approved'
+}
+
+/** `linked` and `events`: all of its run. */
+export function hindsightOf(
+  approval: ApprovalRow,
+  linked: readonly LinkedCall[],
+  events: readonly ToolEventRow[],
+): { hindsight: Hindsight; shown: LinkedCall | null } {
+  const own = linked.filter(({ approvalId }) => approvalId === approval.id)
+  const ranBefore = own.find(({ verdict }) => verdict === 'before_decision')
+  if (ranBefore) return { hindsight: 'ran_before', shown: ranBefore }
+  const ranAnyway = own.find(({ verdict }) => verdict === 'after_rejection' || verdict === 'after_expiry')
+  if (ranAnyway) return { hindsight: 'ran_anyway', shown: ranAnyway }
+  const ran = own.filter(({ verdict }) => verdict === 'as_approved' || verdict === 'ran_again')
+  const failed = ran.find(({ call }) => call.outcome === 'error')
+  if (failed) return { hindsight: 'failed', shown: failed }
+  if (ran[0]) return { hindsight: 'ran', shown: ran[0] }
+  const { status, toolName, inputHash, expiresAt, decidedAt } = approval
+  if (status !== 'APPROVED') {
+    const closedAt = status === 'EXPIRED' ? expiresAt : (decidedAt ?? Infinity)
+    const isOther = (call: ToolEventRow) => call.inputHash !== null && call.inputHash !== inputHash
+    const other = events.find((call) => {
+      const { kind, neverRan, outcome } = call
+      const hasRun = kind === 'TOOL_CALL' && !neverRan && outcome !== 'error'
+      return hasRun && call.toolName === toolName && isOther(call) && call.receivedAt >= closedAt
+    })
+    const link = other && linked.find(({ call }) => call === other)
+    const unlinked = { verdict: 'other_input', approval, approvalId: approval.id, linkedBy: 'toolName' } as const
+    if (other) return { hindsight: 'another_way', shown: link ?? { call: other, ...unlinked } }
+  }
+  return { hindsight: 'not_run', shown: null }
 }
 
 const keyOf = ({ toolName, inputHash }: Pick<ToolEventRow, 'toolName' | 'inputHash'>): string =>

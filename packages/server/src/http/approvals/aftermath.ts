@@ -1,24 +1,32 @@
 import { LIMITS } from '@tacho/contract/engine/limits.ts'
-import { linkCalls, toJudgedCall, type LinkedCall } from '../../domain/approvals/aftermath.ts'
+import { APPROVAL_FILTERS } from '@tacho/contract/approvals/approval-filters.ts'
+import { HINDSIGHTS } from '@tacho/contract/approvals/aftermath.ts'
+import { hindsightOf, linkCalls, toJudgedCall, type LinkedCall } from '../../domain/approvals/aftermath.ts'
 import { isUuid } from '../../storage/engine/uuid.ts'
-import type { ToolEventRow } from '../../storage/approvals/approvals.ts'
+import type { ApprovalRow, ToolEventRow } from '../../storage/approvals/approvals.ts'
 import type { TimelinePlace } from '../../storage/record/events.ts'
 import type { RunRow } from '../../storage/runs/runs.ts'
 import { NO_APPROVAL, runOfApproval } from './operator-approvals.ts'
 import { namedApprovals } from './decide.ts'
 import type { ApprovalReader } from './approval-reader.ts'
 import { foundOr } from '../web/reply-error.ts'
-import { mapInTurns } from '../web/turns.ts'
+import { storedFilter } from '../web/field.ts'
+import { NOTHING, readPage } from '../web/paging.ts'
+import { createTurnsOfWorkspaces, mapInTurns } from '../web/turns.ts'
 import type { OperatorDeps } from '../web/operator-serve.ts'
 
 /** Each page takes a reader about ten milliseconds. */
 const PAGE = { limit: 500, pageBytes: LIMITS.pageBytes }
 const MOST_PAGES = 10
+/** Of each run of a list. */
+const HINDSIGHT_PAGES = 2
+const NOT_KNOWN = { hindsight: 'not_known', shown: null } as const
 const MOST_APPROVALS = 500
 const MOST_OTHERS = 200
 const CALLS_IN_TURN = 250
 
 export function aftermathRoutes({ serve, storage, now }: OperatorDeps, { current }: ApprovalReader): void {
+  const takeTurn = createTurnsOfWorkspaces(LIMITS.scoreSumsAtOnce, 'lists in hindsight')
   serve('readApprovalAftermath', async ({ params, environment }) => {
     const row = foundOr(await current.find(environment.id, params.approvalId), NO_APPROVAL)
     const [approval] = await namedApprovals(storage, environment.id, [row], now())
@@ -40,10 +48,40 @@ export function aftermathRoutes({ serve, storage, now }: OperatorDeps, { current
     }
   })
 
-  async function look(environmentId: string, run: RunRow) {
+  serve('listApprovalHindsight', async ({ query, environment, paging, reply }) => {
+    const filter = storedFilter(APPROVAL_FILTERS, query)
+    if (filter === null) return NOTHING
+    const { rows, nextCursor } = await readPage(
+      paging,
+      (page) =>
+        current.read(environment.id, () => storage.listApprovals(environment.id, { ...filter, isClosed: true }, page)),
+      ({ createdAt, id }: ApprovalRow) => ({ time: createdAt, id }),
+    )
+    const approvals = await namedApprovals(storage, environment.id, rows, now())
+    const found = await takeTurn(reply, () => inHindsight(environment.id, rows))
+    return { items: found.map((each, at) => ({ approval: approvals[at]!, ...each })), nextCursor }
+  })
+
+  async function inHindsight(environmentId: string, rows: readonly ApprovalRow[]) {
+    const looks = new Map<string, Awaited<ReturnType<typeof look>> & { run: RunRow }>()
+    const found = []
+    for (const row of rows) {
+      const known = looks.get(row.runId ?? '')
+      const run = known?.run ?? (await runOfApproval(storage, row))
+      const seen = known ?? (run && { run, ...(await look(environmentId, run, HINDSIGHT_PAGES)) })
+      if (seen) looks.set(seen.run.runId, seen)
+      const { hindsight, shown } = seen ? hindsightOf(row, seen.linked, seen.events) : NOT_KNOWN
+      const word = hindsight === 'not_run' && seen?.truncated ? NOT_KNOWN.hindsight : hindsight
+      const call = shown && seen ? toJudgedCall(seen.run, shown) : null
+      found.push({ hindsight: word, message: HINDSIGHTS[word], call })
+    }
+    return found
+  }
+
+  async function look(environmentId: string, run: RunRow, pages = MOST_PAGES) {
     const read = () => storage.listApprovalsOfRun(environmentId, run.runId, MOST_APPROVALS)
     const { rows: approvals, more } = await current.read(environmentId, read)
-    const { events, truncated } = await toolEvents(environmentId, run)
+    const { events, truncated } = await toolEvents(environmentId, run, pages)
     const known = new Set(approvals.map(({ id }) => id))
     const named = events.flatMap(({ approvalId }) => (approvalId && isUuid(approvalId) ? [approvalId] : []))
     const unknown = [...new Set(named)].filter((id) => !known.has(id))
@@ -52,7 +90,7 @@ export function aftermathRoutes({ serve, storage, now }: OperatorDeps, { current
       return { rows, more: unknown.length > MOST_OTHERS }
     })
     const linked = linkCalls(run.runId, [...approvals, ...others.rows], events)
-    return { linked, approvals, truncated: truncated || more || others.more }
+    return { linked, approvals, events, truncated: truncated || more || others.more }
   }
 
   const writtenOut = (run: RunRow, linked: readonly LinkedCall[]) =>
@@ -61,10 +99,11 @@ export function aftermathRoutes({ serve, storage, now }: OperatorDeps, { current
   async function toolEvents(
     environmentId: string,
     run: RunRow,
+    pages: number,
   ): Promise<{ events: ToolEventRow[]; truncated: boolean }> {
     const events: ToolEventRow[] = []
     let after: TimelinePlace | null = null
-    for (let page = 0; page < MOST_PAGES; page++) {
+    for (let page = 0; page < pages; page++) {
       const { rows, more } = await storage.listToolEvents(environmentId, run.id, { ...PAGE, after })
       events.push(...rows)
       const last = rows.at(-1)

@@ -18,7 +18,7 @@ import type {
   ConfigurationClientRow,
 } from '../../storage/policies/deployments.ts'
 import { isRefusal, refuse, type Refusal } from '../web/reply-error.ts'
-import { refuseField } from '../web/field.ts'
+import { optionalTimeOf, refuseField } from '../web/field.ts'
 import { listPage, NOTHING, readPage } from '../web/paging.ts'
 import type { OperatorDeps, OperatorRequestOf } from '../web/operator-serve.ts'
 
@@ -50,13 +50,14 @@ export function deploymentsRoutes({ serve, storage, configurations }: OperatorDe
     publish(asked, { action: 'ROLL_BACK', items: items.map(toItem) }, note),
   )
 
-  serve('listDeploymentChanges', async ({ query: { kind, id }, environment, paging }) => {
+  serve('listDeploymentChanges', async ({ query: { kind, id, ...query }, environment, paging }) => {
     if (id !== undefined && kind === undefined) return refuseField('id', 'requires kind')
     if (id !== undefined && !isStorableText(id)) return NOTHING
-    const filter = kind !== undefined && id !== undefined ? toItem({ kind, id }) : { kind }
+    const times = { from: optionalTimeOf('from', query.from), to: optionalTimeOf('to', query.to) }
+    const item = kind !== undefined && id !== undefined ? toItem({ kind, id }) : { kind }
     return listPage(
       paging,
-      (page) => storage.listDeploymentChanges(environment.id, filter, page),
+      (page) => storage.listDeploymentChanges(environment.id, { ...item, ...times }, page),
       toDeploymentChange,
       (row: DeploymentChangeRow) => ({ publication: row.publication, kind: row.kind, id: row.id }),
     )

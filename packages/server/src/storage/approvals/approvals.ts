@@ -140,6 +140,8 @@ export interface ToolEventRow {
   approvalId: string | null
   action: string | null
   outcome: 'output' | 'error' | 'unknown'
+  /** The model asked for it, and its tool did not start. */
+  neverRan: boolean
 }
 
 export interface SoughtInput {

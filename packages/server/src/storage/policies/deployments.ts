@@ -57,6 +57,8 @@ export interface DeploymentChangeRow
 export interface DeploymentFilter {
   kind?: DeployableKind | undefined
   id?: string | undefined
+  from?: number | undefined
+  to?: number | undefined
 }
 
 export type DeploymentChangePage = PageAfter<Item & { publication: number }>

@@ -38,6 +38,7 @@ function call(given: Partial<ToolEventRow> = {}): ToolEventRow {
     approvalId: null,
     action: null,
     outcome: 'output',
+    neverRan: false,
     ...given,
   }
 }

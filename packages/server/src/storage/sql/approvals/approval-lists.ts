@@ -14,6 +14,7 @@ import type {
 import type { Page } from '../../engine/page.ts'
 import { agentKeyOf, COLUMNS } from './approval-rows.ts'
 import { inChunks } from '../engine/rows.ts'
+import { runKeysOf } from '../issues/issues.ts'
 import { textKey } from '../engine/keys.ts'
 
 export const approvalListsActs = {
@@ -30,9 +31,9 @@ export const approvalListsActs = {
   }),
 }
 
-/** The condition of each filter, and its parameter; but of two that choose an index by a literal. */
+/** The condition of each filter, and its parameter; but of two that choose an index by a literal, and four in `listApprovals`. */
 const CONDITIONS: {
-  [Name in Exclude<keyof ApprovalFilter, 'status' | 'withdrawn'>]: [
+  [Name in Exclude<keyof ApprovalFilter, 'status' | 'withdrawn' | 'session' | 'user' | 'from' | 'to'>]: [
     condition: string,
     valueOf: (text: string) => string,
   ]
@@ -44,10 +45,10 @@ const CONDITIONS: {
   runId: ['run_key = :runId', textKey],
 }
 
-function listApprovals(
+async function listApprovals(
   sql: Sql,
   environmentId: string,
-  { status, withdrawn, ...filter }: ApprovalFilter,
+  { status, withdrawn, isClosed, ...filter }: ApprovalFilter & { isClosed?: boolean },
   { limit, after }: ApprovalPage,
 ): Promise<Page<ApprovalRow>> {
   const byDeadline = status === 'PENDING'
@@ -56,12 +57,21 @@ function listApprovals(
     return [name, value === undefined ? null : valueOf(value)]
   })
   const chosen = Object.fromEntries(values) as Record<string, string | null>
-  const params = { env: environmentId, ...(!byDeadline && { status }), ...chosen, time: after?.time, id: after?.id }
+  const { session, user, from, to } = filter
+  const userRunKeys = user === undefined ? undefined : await runKeysOf(sql, environmentId, user)
+  if (userRunKeys?.length === 0) return { rows: [], more: false }
+  const given = { ...(!byDeadline && { status }), ...chosen, session, userRunKeys, from, to }
+  const params = { env: environmentId, ...given, time: after?.time, id: after?.id }
   const conditions = [
     'environment_id = :env',
     // A literal, so that the planner finds the index of pending approvals.
     byDeadline ? "status = 'PENDING'" : 'status = :status',
     ...Object.values(CONDITIONS).map(([condition]) => condition),
+    sql.dialect === 'sqlite' ? 'session_id = :session' : 'md5(session_id) = md5(:session) AND session_id = :session',
+    'run_key IN (:userRunKeys)',
+    'created_at >= :from',
+    'created_at < :to',
+    ...(isClosed ? ["status <> 'PENDING'"] : []),
     ...(withdrawn === undefined ? [] : [withdrawn === 'only' ? 'withdrawn_at IS NOT NULL' : 'withdrawn_at IS NULL']),
     byDeadline ? '(expires_at, id) > (:time, :id)' : '(created_at, id) < (:time, :id)',
   ]

@@ -61,15 +61,17 @@ export async function deployedIn(sql: Sql, workspaceId: string, kind: Deployable
 function listDeploymentChanges(
   sql: Sql,
   environmentId: string,
-  { kind, id }: DeploymentFilter,
+  { kind, id, from, to }: DeploymentFilter,
   { limit, after }: DeploymentChangePage,
 ): Promise<Page<DeploymentChangeRow>> {
   const { publication, kind: afterKind, id: afterId } = after ?? {}
-  const params = { env: environmentId, kind, id, publication, afterKind, afterId }
+  const params = { env: environmentId, kind, id, from, to, publication, afterKind, afterId }
   const conditions = [
     'd.environment_id = :env',
     'd.kind = :kind',
     'd.item_id = :id',
+    'd.at >= :from',
+    'd.at < :to',
     'd.publication <= :publication',
     '(d.publication < :publication OR (d.kind, d.item_id) > (:afterKind, :afterId))',
   ]

@@ -174,6 +174,7 @@ function toToolEvent({ payload, ...row }: Read): ToolEventRow {
     approvalId: text('approvalId')?.toLowerCase() ?? null,
     action: row.kind === 'POLICY_DECISION' ? text('action') : null,
     outcome: outcomeOf(said),
+    neverRan: said['outcome'] === 'never_ran',
   }
 }
 
