@@ -154,3 +154,51 @@ test('an unknown run, or one of another environment, is not found', async () => 
     assert.deepEqual(refusalOf(await service.operator(path)), [404, 'not_found'])
   }
 })
+
+test('closed requests in hindsight: whether each ran, when, how it went, or another way was taken', async () => {
+  const { environmentId } = service
+  const session = randomUUID()
+  const asked = (run: string, toolName: string) => ask(run, { toolName, sessionId: session })
+  const [run, other] = [randomUUID(), randomUUID()]
+  const ids = {
+    ran: await asked(run, 'a'),
+    failed: await asked(run, 'b'),
+    ran_before: await asked(run, 'c'),
+    ran_anyway: await asked(run, 'd'),
+    another_way: await asked(run, 'e'),
+    not_run: await asked(run, 'f'),
+    not_known: await asked(other, 'g'),
+  }
+  const waiting = await asked(run, 'h')
+  await record(run, { ...ran, toolName: 'c', approvalId: ids.ran_before })
+  for (const word of ['ran', 'failed', 'ran_before', 'not_known'] as const) await calls.decide(ids[word], 'APPROVED')
+  for (const word of ['ran_anyway', 'another_way', 'not_run'] as const) await calls.decide(ids[word], 'REJECTED')
+  const declined = { error: 'declined', output: undefined, outcome: 'never_ran', reasonCode: 'declined' }
+  const [, , , way] = await record(
+    run,
+    { ...ran, toolName: 'a', approvalId: ids.ran },
+    { ...ran, toolName: 'b', approvalId: ids.failed, output: undefined, error: 'broke' },
+    { ...ran, toolName: 'd', approvalId: ids.ran_anyway },
+    { ...ran, toolName: 'e', inputHash: OTHER_HASH },
+    { ...ran, ...declined, toolName: 'f', approvalId: ids.not_run },
+  )
+  const path = `/environments/${environmentId}/approvals/hindsight?session=${session}`
+  const list = async (rest = '') => replyOf('listApprovalHindsight', await service.operator(`${path}${rest}`))
+  const { items, nextCursor } = await list()
+  assert.equal(nextCursor, null)
+  assert.deepEqual(
+    items.map(({ approval, hindsight }) => [hindsight, approval.id]).toSorted(),
+    Object.entries(ids).toSorted(),
+  )
+  assert.ok(items.every(({ approval }) => approval.id !== waiting))
+  const shown = Object.fromEntries(items.map(({ hindsight, call, message }) => [hindsight, { call, message }]))
+  assert.deepEqual([shown['another_way']?.call?.eventId, shown['failed']?.call?.outcome], [way, 'error'])
+  assert.deepEqual([shown['not_run']?.call, shown['not_known']?.call], [null, null])
+  assert.match(shown['ran_before']?.message ?? '', /before a person decided/)
+  // A page at a time, and nothing of another session.
+  const first = await list('&limit=3')
+  const rest = await list(`&limit=25&cursor=${first.nextCursor}`)
+  assert.deepEqual([...first.items, ...rest.items], items)
+  assert.deepEqual((await list('&toolName=zzz')).items, [])
+  assert.deepEqual(refusalOf(await service.operator(`${path}&limit=26`)), [400, 'invalid_request'])
+})

@@ -245,3 +245,24 @@ test('approvals of another environment are not found', async () => {
   assert.deepEqual(refusalOf(await service.operator(approvals('/not-an-id'))), [400, 'invalid_request'])
   assert.equal((await calls.read(id)).body.status, 'PENDING')
 })
+
+test('requests are listed by the time they were asked, their session, and the end user of their run', async () => {
+  const { environmentId } = service
+  const [session, user, run] = [randomUUID(), randomUUID(), randomUUID()]
+  await service.record([event({ runId: run, payload: { userId: user } })])
+  const early = await ask({ sessionId: session })
+  const start = Date.now() + jump
+  jump += MINUTE
+  const late = await ask({ sessionId: session, runId: run })
+  const found = async (query: Record<string, string>) => idsOf(await list(query))
+  const middle = new Date(start + MINUTE / 2).toISOString()
+  assert.deepEqual(await found({ session }), [late, early])
+  assert.deepEqual(await found({ session, from: middle }), [late])
+  assert.deepEqual(await found({ session, to: middle }), [early])
+  assert.deepEqual(await found({ session, status: 'PENDING', to: middle }), [early])
+  assert.deepEqual(await found({ user }), [late])
+  assert.deepEqual([await found({ user: 'nobody' }), await found({ session: 'none' })], [[], []])
+  const misspelt = await service.operator(`/environments/${environmentId}/approvals?sesion=x`)
+  assert.match(JSON.stringify(misspelt.body), /did you mean session\?/)
+  assert.deepEqual(refusalOf(await service.operator(approvals('?from=yesterday'))), [400, 'invalid_request'])
+})
