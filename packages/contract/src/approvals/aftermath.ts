@@ -86,7 +86,13 @@ export type Hindsight = keyof typeof HINDSIGHTS
 
 const { from, to, agentId, policyId, toolName, session, user } = ApprovalsQuery.properties
 export const HindsightQuery = Type.Object({
-  ...{ from, to, agentId, policyId, toolName, session, user },
+  from,
+  to,
+  agentId,
+  policyId,
+  toolName,
+  session,
+  user,
   limit: pageLimit(LIMITS.hindsightPage, LIMITS.hindsightPage),
   cursor,
 })
