@@ -34,11 +34,11 @@ export interface OpenPage {
   close(): Promise<void>
 }
 
-export async function startConsole(flags: Flags = {}): Promise<TestConsole> {
+export async function startConsole(flags: Flags = {}, now: () => number = Date.now): Promise<TestConsole> {
   // Builds it if a source is newer.
   await import('../../../../scripts/build-console.mjs')
   assert.ok(CHROMIUM)
-  const service = await startService(flags)
+  const service = await startService(flags, now)
   const [browser, person] = await Promise.all([
     // A container has no sandbox for root.
     chromium.launch({ executablePath: CHROMIUM, args: ['--no-sandbox', '--disable-dev-shm-usage'] }),
