@@ -227,10 +227,10 @@ export const COMMANDS: Record<string, Entry> = {
 const ENVIRONMENT_HELP = `
 Variables:
   TACHO_URL             address of the server; http://localhost:4680 when not set
-  TACHO_OPERATOR_TOKEN  operator token; not for serve, import, mcp-guard and hook. Instead: tacho login, or --token-file
+  TACHO_OPERATOR_TOKEN  operator token; not for serve and the commands with TACHO_API_KEY. Instead: tacho login, or --token-file
   TACHO_ENVIRONMENT     environment of commands that name none. Instead: tacho use
   TACHO_PROFILE         one of the profiles of tacho login
-  TACHO_API_KEY         API key, for import, demo, mcp-guard and hook
+  TACHO_API_KEY         API key, for import, demo, record, mcp-guard and hook
 Never pass a key or token as an argument: every user of the machine can see arguments.
 
 Exit codes: 0 success; 1 failed; 2 wrong usage; 3 differences found (apply, hook); 130 interrupted. --json prints one JSON document on

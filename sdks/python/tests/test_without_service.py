@@ -128,3 +128,14 @@ def test_a_budget_of_cost_counts_the_cost_of_model_calls(make: Make, service: Se
         assert outcome(client) == "ran"
         run.llm_call(cost=0.001)
         assert outcome(client) == "budget_exceeded"
+
+
+def test_a_client_says_that_it_records_a_program_of_tacho_record(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    note = tmp_path / "sdk"
+    monkeypatch.setenv("TACHO_RECORDED_BY", str(note))
+    tacho.Tacho(api_key="key", base_url="http://127.0.0.1:9", enabled=False)
+    assert not note.exists()
+    tacho.Tacho(api_key="key", base_url="http://127.0.0.1:9").shutdown(0)
+    assert note.exists()
+    monkeypatch.setenv("TACHO_RECORDED_BY", str(tmp_path / "no" / "folder"))
+    tacho.Tacho(api_key="key", base_url="http://127.0.0.1:9").shutdown(0)

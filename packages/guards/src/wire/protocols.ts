@@ -5,6 +5,7 @@ import type { Collector } from '../../../sdk/src/integrations/model-stream.ts'
 import { EMBEDDINGS } from '../../../sdk/src/integrations/openai-methods.ts'
 import { ANTHROPIC_MESSAGES } from './protocols/anthropic-messages.ts'
 import { GEMINI } from './protocols/gemini.ts'
+import { OLLAMA } from './protocols/ollama.ts'
 import { OPENAI_CHAT } from './protocols/openai-chat.ts'
 import { OPENAI_RESPONSES } from './protocols/openai-responses.ts'
 import type { Protocol } from './protocols/protocol.ts'
@@ -14,6 +15,7 @@ const PROTOCOLS: readonly (readonly [RegExp, Protocol])[] = [
   [/\/responses$/, OPENAI_RESPONSES],
   [/\/messages$/, ANTHROPIC_MESSAGES],
   [/:(?:stream)?generateContent$/i, GEMINI],
+  [/\/api\/chat$/, OLLAMA],
   [/\/embeddings$/, { ...EMBEDDINGS, name: 'openai-embeddings' }],
 ]
 
@@ -43,6 +45,8 @@ export class AnswerReader {
   readonly #protocol: Protocol
   readonly #decoder = new TextDecoder()
   readonly #onEvent: (isPiece: boolean) => void
+  /** Each line is an event. */
+  readonly #isLines: boolean
   #collector: Collector | undefined
   #text = ''
   #raw = ''
@@ -57,7 +61,8 @@ export class AnswerReader {
   constructor(protocol: Protocol, contentType: string | undefined, onEvent: (isPiece: boolean) => void) {
     this.#protocol = protocol
     this.#onEvent = onEvent
-    if (contentType?.includes('event-stream')) this.#collector = protocol.stream()
+    this.#isLines = contentType?.includes('ndjson') ?? false
+    if (this.#isLines || contentType?.includes('event-stream')) this.#collector = protocol.stream()
   }
 
   /** Nothing follows. Chat completions have their tokens after their last piece. */
@@ -108,8 +113,9 @@ export class AnswerReader {
   }
 
   #line(line: string): void {
-    if (line.startsWith('data:')) this.#data.push(line.slice(5))
-    if (line !== '' || this.#data.length === 0) return
+    if (this.#isLines) this.#data.push(line)
+    else if (line.startsWith('data:')) this.#data.push(line.slice(5))
+    if (this.#data.length === 0 || (line !== '' && !this.#isLines)) return
     const data = this.#data.join('\n')
     this.#data = []
     this.#isOver ||= data.trim() === '[DONE]'

@@ -144,3 +144,68 @@ test('a client that leaves ends the request of the model, and the call is cancel
   assert.equal(call?.['finishReason'], 'aborted')
   assert.deepEqual(call?.['output'], { role: 'assistant', content: 'Once upon' })
 })
+
+test('metadata-only keeps models, tokens, tools and times, and no text', async () => {
+  await using wire = await startRecordedWire(
+    (asked, response) =>
+      answerJson(response, messagesIn(asked).at(-1)?.role === 'tool' ? chatAnswer('Sunny.') : chatAnswer(null, [CALL])),
+    { capture: 'metadata-only' },
+  )
+  const client = new OpenAI({ apiKey: 'sk', baseURL: wire.baseOf('openai', '/v1') })
+  const messages: OpenAI.ChatCompletionMessageParam[] = [{ role: 'user', content: 'Weather in Paris?' }]
+  const first = await client.chat.completions.create({ model: 'gpt-5', messages, tools: TOOLS })
+  assert.ok(first.choices[0])
+  messages.push(first.choices[0].message, { role: 'tool', tool_call_id: 'call_1', content: '21 degrees' })
+  await client.chat.completions.create({ model: 'gpt-5', messages, tools: TOOLS })
+  const text = JSON.stringify(await wire.end())
+  assert.doesNotMatch(text, /Paris|degrees|Sunny/)
+  assert.match(text, /"totalTokens":120/)
+  assert.match(text, /"toolName":"get_weather"/)
+})
+
+test('the chat of Ollama: lines, tokens, and results that name their tool', async () => {
+  await using wire = await startRecordedWire(({ body }, response) => {
+    const isDone = body.toString().includes('"role":"tool"')
+    const message = isDone
+      ? { role: 'assistant', content: 'Sun' }
+      : {
+          role: 'assistant',
+          content: '',
+          tool_calls: [{ function: { name: 'get_weather', arguments: { city: 'Paris' } } }],
+        }
+    response.writeHead(200, { 'content-type': 'application/x-ndjson' })
+    const lines = [
+      { model: 'qwen3', message, done: false },
+      {
+        model: 'qwen3',
+        message: { role: 'assistant', content: isDone ? 'ny.' : '' },
+        done: true,
+        done_reason: 'stop',
+        prompt_eval_count: 26,
+        eval_count: 9,
+      },
+    ]
+    response.end(lines.map((line) => `${JSON.stringify(line)}\n`).join(''))
+  })
+  const ask = async (messages: readonly object[]) =>
+    (
+      await fetch(`${wire.baseOf('openai')}/api/chat`, {
+        method: 'POST',
+        body: JSON.stringify({ model: 'qwen3', messages }),
+      })
+    ).text()
+  const user = { role: 'user', content: 'Weather?' }
+  await ask([user])
+  const asked = {
+    role: 'assistant',
+    content: '',
+    tool_calls: [{ function: { name: 'get_weather', arguments: { city: 'Paris' } } }],
+  }
+  await ask([user, asked, { role: 'tool', tool_name: 'get_weather', content: '21 degrees' }])
+  const [input, call, tool, last] = (await wire.end()).map(({ payload }) => payload)
+  assert.equal(input?.['text'], 'Weather?')
+  assert.deepEqual(call?.['usage'], { promptTokens: 26, completionTokens: 9 })
+  assert.deepEqual(tool?.['input'], { city: 'Paris' })
+  assert.equal(tool?.['output'], '21 degrees')
+  assert.deepEqual(last?.['output'], { role: 'assistant', content: 'Sunny.' })
+})

@@ -4,14 +4,14 @@ import { fields, type Fields } from '../../../../sdk/src/integrations/host.ts'
 import type { ModelRequest } from '../../../../sdk/src/integrations/model-call.ts'
 
 export interface Protocol extends Pick<Method, 'result' | 'stream'> {
-  readonly name: 'openai-chat' | 'openai-responses' | 'anthropic-messages' | 'gemini' | 'openai-embeddings'
+  readonly name: 'openai-chat' | 'openai-responses' | 'anthropic-messages' | 'gemini' | 'ollama' | 'openai-embeddings'
   /** @param path has the model where the body does not. */
   request(body: Fields, path: string): ModelRequest
   /** The answer that a request continues, where it does not repeat the messages before. */
   continues?(body: Fields): string | undefined
   /** Ids of the calls whose results say that they failed. */
   failedCalls?(body: Fields): ReadonlySet<string>
-  /** How a guard replaces calls in an answer. Undefined: it asks for no tools. */
+  /** How a guard replaces calls in an answer. Undefined: it passes unjudged. */
   readonly refusing?: Refusing
 }
 
