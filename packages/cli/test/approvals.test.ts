@@ -195,6 +195,38 @@ test('watch prints a JSON line for each new or changed approval', async () => {
   await closed
 })
 
+test('a request whose client withdrew it says so in the list, the detail and the screen for pipes, before a decision and after', async () => {
+  const [id, other] = [await ask({ toolName: 'gone', runId: 'gone' }), await ask({ toolName: 'gone', runId: 'gone' })]
+  const child = startTacho(['approvals', 'watch'], server.variables)
+  assert.ok(child.stdout)
+  const lines = createInterface({ input: child.stdout })[Symbol.asyncIterator]()
+  const untilTold = async (line: RegExp): Promise<void> => {
+    for (;;) {
+      const { value, done } = await lines.next()
+      assert.ok(!done)
+      if (line.test(value as string)) return
+    }
+  }
+  await untilTold(new RegExp(`PENDING +${id} `))
+  await record({ approvalId: id, toolName: 'gone', inputHash: HASH, reason: 'cancelled' }, 'gone', 'APPROVAL_WITHDRAWN')
+  await untilTold(new RegExp(`WITHDRAWN +${id} `))
+  const closed = once(child, 'close')
+  child.kill('SIGTERM')
+  await closed
+
+  const listed = await text('list', '--tool', 'gone', '--status', 'ALL')
+  assert.match(listed, new RegExp(`WITHDRAWN +${id} .*withdrawn: the call was cancelled; nothing will run`))
+  assert.match(listed, new RegExp(`PENDING +${other} `))
+  assert.match(await text('show', id), /^WITHDRAWN +gone\n/)
+  const { items } = await json<{ items: ApprovalCard[] }>('list', '--tool', 'gone', '--status', 'ALL')
+  const card = items.find((item) => item.id === id)
+  assert.deepEqual([card?.status, card?.waiting.state, card?.waiting.reason], ['PENDING', 'withdrawn', 'cancelled'])
+  // A decision is stored, and says that nothing runs.
+  const { stdout, stderr } = await run('approve', id)
+  assert.match(stdout + stderr, /nothing (will run|runs)/)
+  assert.match(await text('show', id), /nothing (will run|runs)/)
+})
+
 async function emptyQueue(): Promise<{ client: OperatorClient; environmentId: string }> {
   const { items } = await json<{ items: { id: string }[] }>('list', '--status', 'PENDING', '--all')
   for (const { id } of items) await text('reject', id)
