@@ -239,7 +239,7 @@ stdout; errors are on stderr.`
 /** The command that `args` name is complete; of the others only name and description are known. */
 export async function createProgram(args: readonly string[]): Promise<Command> {
   const program = new Command('tacho')
-    .description('The flight recorder for AI agents')
+    .description('The flight recorder and firewall for AI agents')
     .version(programVersion())
     .exitOverride()
     .configureHelp(HELP_SETTINGS)

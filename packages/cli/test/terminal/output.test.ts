@@ -34,5 +34,18 @@ test('JSON cannot control a terminal either, and keeps its value', () => {
 
 test('numbers and sizes are the same in every locale', () => {
   assert.deepEqual([0, 1234567, 0.000000001].map(spokenNumber), ['0', '1,234,567', '0.000000001'])
+  const byIntl = (value: number) => value.toLocaleString('en-US', { maximumFractionDigits: 9 })
+  const unsigned = (text: string) => text.replace(/^-0$/, '0')
+  const numbers = fc.oneof(
+    fc.double(),
+    fc.maxSafeInteger(),
+    fc.double({ min: -100, max: 1e7 }),
+    fc.tuple(fc.nat(10_000), fc.nat(12)).map(([digits, power]) => digits / 10 ** power),
+    fc.nat(20_000).map((count) => count * 0.0031),
+  )
+  fc.assert(
+    fc.property(numbers, (value) => unsigned(spokenNumber(value)) === unsigned(byIntl(value))),
+    { numRuns: 20_000 },
+  )
   assert.deepEqual([0, 1023, 1024, 5 * 1024 ** 3].map(spokenBytes), ['0 B', '1023 B', '1.0 KiB', '5.0 GiB'])
 })
