@@ -127,9 +127,9 @@ def run(
     traceparent: str | None = None,
 ) -> Any:
     """One agent execution: a context manager and a decorator, sync and async. See `Tacho.run`."""
-    given = {"run_id": run_id, "session_id": session_id, "agent_id": agent_id, "agent_name": agent_name}
+    run_options = {"run_id": run_id, "session_id": session_id, "agent_id": agent_id, "agent_name": agent_name}
     # A decorator may be applied before `configure`.
-    block = RunBlock(lambda: client().core, {**given, "parent_span_id": parent_span_id, "traceparent": traceparent})
+    block = RunBlock(lambda: client().core, {**run_options, "parent_span_id": parent_span_id, "traceparent": traceparent})
     return block if function is None else block(function)
 
 
@@ -157,8 +157,8 @@ def start_run(
     traceparent: str | None = None,
 ) -> Run:
     """Begins a run without a block, with the options of `run`. Call its `end`, or the run stays RUNNING."""
-    given = {"run_id": run_id, "session_id": session_id, "agent_id": agent_id, "agent_name": agent_name}
-    return client().start_run(**given, parent_span_id=parent_span_id, traceparent=traceparent)
+    run_options = {"run_id": run_id, "session_id": session_id, "agent_id": agent_id, "agent_name": agent_name}
+    return client().start_run(**run_options, parent_span_id=parent_span_id, traceparent=traceparent)
 
 
 def resume(handle: Mapping[str, Any]) -> Run:

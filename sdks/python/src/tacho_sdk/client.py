@@ -68,13 +68,13 @@ class Tacho(Calls):
         on_diagnostic: Callable[[Diagnostic], object] | None = None,
     ) -> None:
         """docs/sdk/python.md lists the options. Times are in seconds. None: the default."""
-        given = {name: value for name, value in locals().items() if name != "self"}
-        self.core = self._make_core(given)
+        options = {name: value for name, value in locals().items() if name != "self"}
+        self.core = self._make_core(options)
         self.is_closed = False
         # Its key was refused: it goes on with the key of this one.
         self._before: Tacho | None = None
         # Makes the next client after `shutdown`. A function, so that no printable object holds the key.
-        self._again: Callable[[], Tacho] = lambda: type(self)(**given)
+        self._again: Callable[[], Tacho] = lambda: type(self)(**options)
         self.configuration = RuntimeConfiguration(self.core)
         self._issues = IssueRecords(self.core)
         self.guarding = Guard(self.core, self.configuration, self._issues, guard or GuardDefaults())
@@ -83,9 +83,9 @@ class Tacho(Calls):
             self.core.spool.watch()
         process_end.watch(self)
 
-    def _make_core(self, given: dict[str, Any]) -> Core:
+    def _make_core(self, options: dict[str, Any]) -> Core:
         """A test's fake has another network."""
-        return Core(given)
+        return Core(options)
 
     @overload
     def run(self, function: F, /) -> F: ...
@@ -121,8 +121,8 @@ class Tacho(Calls):
         after the body. `run_id`: 1 to 255 characters; default: a new UUIDv7. `session_id` groups related runs. `traceparent`:
         the W3C header of the request that the run serves; its events name that trace.
         """
-        given = {"run_id": run_id, "session_id": session_id, "agent_id": agent_id, "agent_name": agent_name}
-        block = RunBlock(lambda: self.core, {**given, "parent_span_id": parent_span_id, "traceparent": traceparent})
+        run_options = {"run_id": run_id, "session_id": session_id, "agent_id": agent_id, "agent_name": agent_name}
+        block = RunBlock(lambda: self.core, {**run_options, "parent_span_id": parent_span_id, "traceparent": traceparent})
         return block if function is None else block(function)
 
     @overload
@@ -150,8 +150,8 @@ class Tacho(Calls):
         traceparent: str | None = None,
     ) -> Run:
         """Begins a run without a block. Call its `end`, or the run stays RUNNING."""
-        given = {name: value for name, value in locals().items() if name != "self"}
-        return Run(self.core, begin_scope(self.core, given, has_block=False))
+        run_options = {name: value for name, value in locals().items() if name != "self"}
+        return Run(self.core, begin_scope(self.core, run_options, has_block=False))
 
     def resume(self, handle: Mapping[str, Any]) -> Run:
         """Continues a run that began elsewhere, from its `to_handle`. Only one of its processes should call `end`."""
@@ -202,8 +202,8 @@ class Tacho(Calls):
         Waits until what dead processes left in the spool is queued, at most `timeout` seconds (default: `flush_timeout`). True
         if it is. You need not wait: the spool keeps events from the first call on.
         """
-        given = self.core.settings.flush_timeout if timeout is None else timeout
-        return self.core.spool is None or self.core.spool.ready(given)
+        wait_timeout = self.core.settings.flush_timeout if timeout is None else timeout
+        return self.core.spool is None or self.core.spool.ready(wait_timeout)
 
     async def aready(self, timeout: float | None = None) -> bool:
         """The same for asyncio."""
@@ -220,9 +220,9 @@ class Tacho(Calls):
         if current is None and not self.core.settings.turned_off:
             message = f"The prompt {name!r} is the one of the code: no configuration was loaded in time."
             self.core.diagnostics.report("warning", "prompt_fallback", message)
-        found = prompt_of(current, name, fallback, self.core.diagnostics)
-        use_prompt(self.core, found.version_id)
-        return found
+        named_prompt = prompt_of(current, name, fallback, self.core.diagnostics)
+        use_prompt(self.core, named_prompt.version_id)
+        return named_prompt
 
     def report_issue(self, report: IssueReport) -> str | None:
         """Queues an issue record: a detection, or the recovery from one. Returns at once."""
@@ -233,11 +233,11 @@ class Tacho(Calls):
         Waits until every event and issue record recorded before the call is delivered, rejected or dropped, or the time is
         up (default: `flush_timeout`). Never raises. Respects a Retry-After of the service.
         """
-        given = self.core.settings.flush_timeout if timeout is None else timeout
+        wait_timeout = self.core.settings.flush_timeout if timeout is None else timeout
         if self._before is not None:
-            self._before.flush(given)
-        result = self.core.sender.flush(given)
-        self._issues.sender.flush(given if result.left == 0 else 0)
+            self._before.flush(wait_timeout)
+        result = self.core.sender.flush(wait_timeout)
+        self._issues.sender.flush(wait_timeout if result.left == 0 else 0)
         return result
 
     async def aflush(self, timeout: float | None = None) -> FlushResult:

@@ -42,15 +42,15 @@ RUN_STARTED_MS = 500
 class Core:
     settings: Settings
 
-    def __init__(self, given: Mapping[str, Any], request: Request | None = None) -> None:
+    def __init__(self, options: Mapping[str, Any], request: Request | None = None) -> None:
         """`request`: in place of the network."""
         self.ids = Ids(now_ms)
         self.process = object()
         # Clients do not share runs, unless one goes on as another.
         self.lineage = object()
-        resolved = resolve(given, self.ids.uuid())
+        resolved = resolve(options, self.ids.uuid())
         self.settings, api_key, problems = resolved.settings, resolved.api_key, resolved.problems
-        listener = given.get("on_diagnostic")
+        listener = options.get("on_diagnostic")
         self.diagnostics = Diagnostics(listener if callable(listener) else None)
         # One message: without a listener, each code is shown only once.
         if problems:
@@ -271,8 +271,8 @@ class Core:
             self.spool.reset()
 
     def _label(self, label: object) -> str:
-        given = exact_text(label)
-        return well_formed(read_safely(lambda: str.__str__(str(label)), "[unreadable]") if given is None else given)
+        exact_label = exact_text(label)
+        return well_formed(read_safely(lambda: str.__str__(str(label)), "[unreadable]") if exact_label is None else exact_label)
 
     def _masked(self, text: str) -> str:
         try:
@@ -284,8 +284,8 @@ class Core:
 
 def _problem_of(event_type: object, label: object, payload: object) -> str | None:
     """What a host gave in place of the members of an event. It is recorded as far as it can be."""
-    for name, given in (("event_type", event_type), ("label", label)):
-        if not exact_text(given):
+    for name, named_text in (("event_type", event_type), ("label", label)):
+        if not exact_text(named_text):
             return f"The {name} of an event is missing or no text: record(event_type, label, payload)."
     if payload is not None and not issubclass(type(payload), Mapping):
         return "The payload of an event must be a mapping: its members are recorded by name."

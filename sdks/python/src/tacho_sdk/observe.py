@@ -35,8 +35,8 @@ class ObserveBlock(Block):
         if self._content:
             # Now: the function may change what it was given.
             unread: object = "[unreadable]"
-            given = read_safely(lambda: Arguments(function, args, named).input(), unread)
-            self._payload.update(to_plain({"input": given}, PAYLOAD_LEVELS).value)
+            tool_input = read_safely(lambda: Arguments(function, args, named).input(), unread)
+            self._payload.update(to_plain({"input": tool_input}, PAYLOAD_LEVELS).value)
 
     def _returned(self, output: object) -> None:
         if self._content and output is not None:

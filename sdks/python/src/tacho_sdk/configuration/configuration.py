@@ -72,14 +72,14 @@ class NotAConfiguration(Exception):
     """The message says what is wrong, without any content."""
 
 
-def check_configuration(given: object) -> Configuration:
+def check_configuration(raw: object) -> Configuration:
     """
     Checks every shape and the hash of every prompt. One fault rejects the whole configuration; unknown fields are
     ignored. Raises NotAConfiguration.
     """
-    if not isinstance(given, dict):
+    if not isinstance(raw, dict):
         raise NotAConfiguration("it is not an object")
-    revision, prompts, policies = given.get("revision"), given.get("prompts"), given.get("policies")
+    revision, prompts, policies = raw.get("revision"), raw.get("prompts"), raw.get("policies")
     if not isinstance(revision, str) or revision == "":
         raise NotAConfiguration("revision is missing")
     return Configuration(
@@ -90,12 +90,12 @@ def check_configuration(given: object) -> Configuration:
     )
 
 
-def _items(given: object, name: str) -> list[Any]:
-    if not isinstance(given, list):
+def _items(raw_items: object, name: str) -> list[Any]:
+    if not isinstance(raw_items, list):
         raise NotAConfiguration(f"{name} is not a list")
-    if len(given) > _ITEMS_MAX:
+    if len(raw_items) > _ITEMS_MAX:
         raise NotAConfiguration(f"{name} has more than {_ITEMS_MAX} items")
-    return given
+    return raw_items
 
 
 def _prompt(item: object, index: int) -> DeployedPrompt:

@@ -49,9 +49,9 @@ class DiskCache:
             if not stat.S_ISREG(status.st_mode) or status.st_size > _FILE_BYTES_MAX:
                 return None
             with open(self._file, encoding="utf-8") as file:
-                kept = json.load(file)
-            etag, confirmed_at, body = kept.get("etag"), kept.get("confirmedAt"), kept.get("body")
-            if kept.get("signature") != self._signature_of(etag, confirmed_at, body):
+                stored = json.load(file)
+            etag, confirmed_at, body = stored.get("etag"), stored.get("confirmedAt"), stored.get("body")
+            if stored.get("signature") != self._signature_of(etag, confirmed_at, body):
                 return None
             if not -_CLOCK_SECONDS <= time.time() - confirmed_at <= self._max_age:
                 self._warn("The configuration of the file is too old to be used.")
@@ -65,12 +65,19 @@ class DiskCache:
         """Whether the time in the file is so old that it is worth writing."""
         return time.time() - self._written_at > self._max_age / 48
 
-    def write(self, kept: Kept) -> None:
+    def write(self, new_configuration: Kept) -> None:
         """Replaces the whole file. Never raises."""
         self._written_at = time.time()
         temporary = f"{self._file}.{secrets.token_hex(8)}"
-        signature = self._signature_of(kept.etag, kept.confirmed_at, kept.body)
-        text = json.dumps({"signature": signature, "etag": kept.etag, "confirmedAt": kept.confirmed_at, "body": kept.body})
+        signature = self._signature_of(new_configuration.etag, new_configuration.confirmed_at, new_configuration.body)
+        text = json.dumps(
+            {
+                "signature": signature,
+                "etag": new_configuration.etag,
+                "confirmedAt": new_configuration.confirmed_at,
+                "body": new_configuration.body,
+            }
+        )
         try:
             descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
             with os.fdopen(descriptor, "w", encoding="utf-8") as file:

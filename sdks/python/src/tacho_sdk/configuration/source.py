@@ -222,14 +222,14 @@ class RuntimeConfiguration:
         return None if self._is_stopped else max(0.0, self._next - time.monotonic())
 
     def _read_cache(self) -> None:
-        kept = self._cache.read() if self._cache else None
-        if kept is None:
+        stored = self._cache.read() if self._cache else None
+        if stored is None:
             return
         try:
-            configuration = check_configuration(kept.body)
+            configuration = check_configuration(stored.body)
         except NotAConfiguration:
             return
-        self._etag, self._confirmed_at = kept.etag, kept.confirmed_at
+        self._etag, self._confirmed_at = stored.etag, stored.confirmed_at
         self._swap(configuration, "disk")
 
     def _load(self) -> bool:
@@ -346,5 +346,5 @@ def _body_of(configuration: Configuration) -> object:
 
 
 def _camel(name: str) -> str:
-    first, *rest = name.split("_")
-    return first + "".join(word.capitalize() for word in rest)
+    first, *others = name.split("_")
+    return first + "".join(word.capitalize() for word in others)

@@ -81,9 +81,9 @@ def _judged_by(json: object, event_ids: Sequence[str]) -> Judged | None:
     retry = set(retryable)
     rejections = json.get("rejections")
     codes = dict(map(_code_of, rejections)) if isinstance(rejections, list) else {}
-    given = set(refused)
+    refused_ids = set(refused)
     # Only ids of this batch: an answer may hold any others.
-    rejected = {id_: codes.get(id_, "rejected") for id_ in event_ids if id_ in given and id_ not in retry}
+    rejected = {id_: codes.get(id_, "rejected") for id_ in event_ids if id_ in refused_ids and id_ not in retry}
     unnamed = [id_ for id_ in event_ids if id_ not in retry and id_ not in rejected]
     # The counts do not add up: some events were not stored, and the answer does not say which.
     if accepted < len(unnamed):
@@ -96,6 +96,6 @@ def _are_texts(value: object) -> TypeGuard[list[str]]:
 
 
 def _code_of(rejection: object) -> tuple[str, str]:
-    given = rejection if isinstance(rejection, dict) else {}
-    code = str(given.get("code"))
-    return str(given.get("eventId")), code if _CODE.match(code) else "rejected"
+    fields = rejection if isinstance(rejection, dict) else {}
+    code = str(fields.get("code"))
+    return str(fields.get("eventId")), code if _CODE.match(code) else "rejected"

@@ -95,11 +95,11 @@ class Diagnostics:
     def _tell(self) -> None:
         while self._untold and getattr(self._locks, "count", 0) == 0:
             try:
-                said = self._untold.popleft()
+                report = self._untold.popleft()
                 if self._on_diagnostic is not None:
-                    self._on_diagnostic(said)
-                elif said.level != "info":
-                    _logger.log(logging.ERROR if said.level == "error" else logging.WARNING, "tacho: %s", said.message)
+                    self._on_diagnostic(report)
+                elif report.level != "info":
+                    _logger.log(logging.ERROR if report.level == "error" else logging.WARNING, "tacho: %s", report.message)
             except Exception:
                 pass  # Another thread was first, or the host's listener failed. Neither may break recording.
 

@@ -79,9 +79,9 @@ class _Counts(Diagnostics):
         self._client = client
 
     def report(self, level: Level, code: str, message: str) -> None:
-        own = _CODES.get(code)
-        if own is not None:
-            self._client.report(level, own, message)
+        code_fault = _CODES.get(code)
+        if code_fault is not None:
+            self._client.report(level, code_fault, message)
 
     def hold(self) -> None:
         self._client.hold()

@@ -31,12 +31,12 @@ class Kind:
 
 def _body_of(batch: Sequence[QueuedItem], corrected: Callable[[str], str]) -> str:
     """Once for each recorder, an event says what was dropped before."""
-    told: set[Recorder] = set()
+    told_recorders: set[Recorder] = set()
     texts: list[str] = []
     for event in batch:
         recorder, text = event.recorder, corrected(event.json)
-        if recorder and recorder.dropped and recorder not in told:
-            told.add(recorder)
+        if recorder and recorder.dropped and recorder not in told_recorders:
+            told_recorders.add(recorder)
             texts.append(f'{text[:-1]},"dropped":{json.dumps(dict(recorder.dropped))}}}')
         else:
             texts.append(text)

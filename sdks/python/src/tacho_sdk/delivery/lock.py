@@ -39,9 +39,9 @@ class QueueLock(threading.Condition):
         self._diagnostics.hold()
         return sys.is_finalizing() or super().__enter__()
 
-    def __exit__(self, *given: Any) -> None:
+    def __exit__(self, *exc_info: Any) -> None:
         if not sys.is_finalizing():
-            super().__exit__(*given)
+            super().__exit__(*exc_info)
         self._diagnostics.release()
 
     def notify_all(self) -> None:

@@ -169,18 +169,18 @@ def _listen_to_threads() -> None:
         _before_ours, threading.excepthook = threading.excepthook, _on_thread_exception
 
 
-def _on_thread_exception(given: Any) -> None:
+def _on_thread_exception(thread_error: Any) -> None:
     """A run that was begun in the thread without a block has no other end."""
     try:
-        error = given.exc_value
-        if error is not None and not issubclass(type(error), SystemExit) and given.thread is not None:
-            how = HowItEnds(error, thread=given.thread.ident)
+        error = thread_error.exc_value
+        if error is not None and not issubclass(type(error), SystemExit) and thread_error.thread is not None:
+            how = HowItEnds(error, thread=thread_error.thread.ident)
             for ending in list(_endings.values()):
                 ending.end_runs(how)
     except Exception:
         pass
     finally:
-        _before_ours(given)
+        _before_ours(thread_error)
 
 
 def notice_fork() -> None:

@@ -29,10 +29,10 @@ def proxy_of(scheme: str, host: str, port: int) -> Proxy | None:
 
     try:
         proxies = urllib.request.getproxies_environment()
-        given = proxies.get(scheme) or proxies.get("all")
-        if not given or urllib.request.proxy_bypass_environment(f"{host}:{port}", proxies):  # type: ignore[attr-defined]
+        proxy_address = proxies.get(scheme) or proxies.get("all")
+        if not proxy_address or urllib.request.proxy_bypass_environment(f"{host}:{port}", proxies):  # type: ignore[attr-defined]
             return None
-        url = urlsplit(given if "://" in given else f"http://{given}")
+        url = urlsplit(proxy_address if "://" in proxy_address else f"http://{proxy_address}")
         if url.scheme != "http" or not url.hostname:
             return None
         return Proxy(url.hostname, url.port or 80, _authorization(url.username, url.password))

@@ -28,8 +28,8 @@ _SAME_KEY_SECONDS = 5.0
 
 
 class RotatingKey:
-    def __init__(self, given: Callable[[], str | Awaitable[str]]) -> None:
-        self._given = given
+    def __init__(self, key_function: Callable[[], str | Awaitable[str]]) -> None:
+        self._given = key_function
         self._known = ""
         # Do not ask the host for a key before this time.
         self._not_before = float("-inf")

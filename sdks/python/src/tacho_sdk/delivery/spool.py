@@ -319,16 +319,16 @@ class Keeper:
 
     def _lines_of(self, segment: _Segment) -> Iterator[bytes]:
         at = 0
-        rest = b""
+        unread_bytes = b""
         while at < segment.bytes:
             data = self._read(segment, at)
             if not data:
                 break
             at += len(data)
-            *lines, rest = (rest + data).split(b"\n")
+            *lines, unread_bytes = (unread_bytes + data).split(b"\n")
             yield from lines
-        if rest:
-            yield rest
+        if unread_bytes:
+            yield unread_bytes
 
     def _read(self, segment: _Segment, at: int) -> bytes:
         with self._lock:
@@ -348,12 +348,12 @@ class Keeper:
         except (ValueError, RecursionError):
             return None
 
-    def _attempt(self, act: Callable[..., T], *given: Any) -> T | None:
+    def _attempt(self, act: Callable[..., T], *arguments: Any) -> T | None:
         """None if the disk fails; then the spool is not used."""
         if self._has_failed:
             return None
         try:
-            return act(*given)
+            return act(*arguments)
         except (OSError, ValueError) as error:  # No path has a NUL.
             self._has_failed = True
             self._spool.diagnostics.spool = "failed"

@@ -242,21 +242,21 @@ class _Waiting:
 
     def _read(self, reply: Reply, approval_id: str | None) -> _Approval | None:
         """None unless it is the requested approval. An answer that names a tool or a hash must name the request's."""
-        given = reply.json
-        if not isinstance(given, dict):
+        fields = reply.json
+        if not isinstance(fields, dict):
             return None
         for name in ("toolName", "inputHash"):
-            if given.get(name) not in (None, self._request[name]):
+            if fields.get(name) not in (None, self._request[name]):
                 return None
-        id_, status, reason = given.get("id"), given.get("status"), given.get("decisionReason")
+        id_, status, reason = fields.get("id"), fields.get("status"), fields.get("decisionReason")
         if not isinstance(id_, str) or not _ID.match(id_) or approval_id not in (None, id_):
             return None
         if not isinstance(status, str):
             return None
         # A decision has a time (interface: Firewall approval).
-        if status == "APPROVED" and not given.get("decidedAt"):
+        if status == "APPROVED" and not fields.get("decidedAt"):
             return None
-        expires_at = given.get("expiresAt")
+        expires_at = fields.get("expiresAt")
         return _Approval(
             id_,
             status,
@@ -271,9 +271,9 @@ def _until(expires_at: object, date: str | None) -> float:
 
     def read() -> float:
         end = datetime.datetime.fromisoformat(str(expires_at).replace("Z", "+00:00")).timestamp()
-        said = parsedate_to_datetime(date).timestamp() if date else time.time()
+        server_time = parsedate_to_datetime(date).timestamp() if date else time.time()
         # The header has whole seconds.
-        return end + (time.time() - said if abs(time.time() - said) > 1 else 0)
+        return end + (time.time() - server_time if abs(time.time() - server_time) > 1 else 0)
 
     return read_safely(read, math.inf)
 

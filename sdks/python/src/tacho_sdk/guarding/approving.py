@@ -55,15 +55,15 @@ class Approving:
             self.approval_id = known.approval_id
             guard.record_decision(self._scope, self._call, judged, known.approval_id)
             raise self._refused(judged, "approval_rejected", known.reason)
-        continued, own = self._continues, self._own_key()
+        continued, own_key = self._continues, self._own_key()
         # Equal inputs without a key are several calls, also at the same time. Equal keys are one call.
-        slot = digest if own is None else input_hash("approval-key", [digest, own])
+        slot = digest if own_key is None else input_hash("approval-key", [digest, own_key])
         while True:
             with guard.lock:
                 number = _number_of(continued) if continued else state.next_number(slot)
-                if own is None:
+                if own_key is None:
                     state.take_number(slot, number)
-            outcome = self._outcome(judged, digest, own, number, held)
+            outcome = self._outcome(judged, digest, own_key, number, held)
             self.approval_id = outcome.approval_id
             is_used = held.gone is None and (outcome.outcome == "approved" or outcome.is_old)
             with guard.lock:
@@ -123,17 +123,17 @@ class Approving:
             handle=handle_of(self._guard.core, self._scope),
         )
 
-    def _outcome(self, judged: Judged, digest: str, own: str | None, number: int, held: HeldCall) -> ApprovalOutcome:
+    def _outcome(self, judged: Judged, digest: str, own_key: str | None, number: int, held: HeldCall) -> ApprovalOutcome:
         """Asks a person. `approved` only once for a request, in all processes."""
         guard, scope, call, rules = self._guard, self._scope, self._call, self._request.rules
         core, verdict, state = guard.core, judged.verdict, scope.state
-        given = rules.approval_timeout
-        given = guard.defaults.approval_timeout if given is None else given
-        timeout = _APPROVAL_TIMEOUT if given is None else given
+        approval_timeout = rules.approval_timeout
+        approval_timeout = guard.defaults.approval_timeout if approval_timeout is None else approval_timeout
+        timeout = _APPROVAL_TIMEOUT if approval_timeout is None else approval_timeout
         bounded = min(max(timeout, _APPROVAL_TIMEOUT_MIN), _APPROVAL_TIMEOUT_MAX)
         waits = guard.defaults.approval_wait if rules.approval_wait is None else rules.approval_wait
         # A list, because a model can choose any text.
-        key: Json = number if own is None else own if number == 0 else [own, number]
+        key: Json = number if own_key is None else own_key if number == 0 else [own_key, number]
         basis = [scope.run_id, call.tool_name, digest, verdict.policy_id, verdict.policy_version, key]
         request: dict[str, Json] = {
             # Every process finds the same request, and another version of the policy makes another one.
@@ -160,8 +160,8 @@ class Approving:
             args, named = carried or (None, {})
             with guard.lock:
                 is_known = approval_id in state.open_calls
-                spent = 0 if own is None else number
-                called = number if own is None else own
+                spent = 0 if own_key is None else number
+                called = number if own_key is None else own_key
                 state.open(OpenCall(approval_id, call.tool_name, digest, called, expires_at, args, named, spent))
             held.on_leave = lambda reason: self._withdraw(approval_id, held, reason)
             # Send the input at once: operators see it beside the approval.

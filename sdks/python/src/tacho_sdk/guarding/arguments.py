@@ -48,34 +48,36 @@ class Arguments:
         The arguments by name, with defaults, as the function gets them. A keyword that has the name of another parameter
         stays under the name of the parameter that takes it.
         """
-        given: dict[str, Any] = {}
+        named_arguments: dict[str, Any] = {}
         parameters = self._signature.parameters
         for index, (name, value) in enumerate(self._bound().items()):
             if name in self._left_out or (index == 0 and _SELF in self._left_out) or is_context(value):
                 continue
             if parameters[name].kind is _KEYWORDS:
-                kept = {key: one for key, one in value.items() if key not in self._left_out and not is_context(one)}
+                shown_fields = {key: one for key, one in value.items() if key not in self._left_out and not is_context(one)}
                 # A model may write the name of this parameter too: that must not move the other keys.
-                given.update({name: kept} if kept.keys() & (parameters.keys() - {name}) else kept)
+                named_arguments.update(
+                    {name: shown_fields} if shown_fields.keys() & (parameters.keys() - {name}) else shown_fields
+                )
             else:
-                given[name] = value
-        return given
+                named_arguments[name] = value
+        return named_arguments
 
     def own_input(self) -> object:
         """The same; the only argument if it is a dict."""
-        given = self.input()
-        only = next(iter(given.values())) if len(given) == 1 else None
-        return only if isinstance(only, dict) else given
+        tool_input = self.input()
+        only = next(iter(tool_input.values())) if len(tool_input) == 1 else None
+        return only if isinstance(only, dict) else tool_input
 
     def call(self) -> Any:
         """A decorator may shift positions: a decorated function gets the values by the names under which they were judged."""
         if not hides_its_parameters(self._function):
             return self._function(*self._args, **self._named)
-        parameters, given = self._signature.parameters, self._bound()
+        parameters, bound_arguments = self._signature.parameters, self._bound()
         args: list[Any] = []
         named: dict[str, Any] = {}
-        positions = any(parameters[name].kind is _POSITIONS and value for name, value in given.items())
-        for index, (name, value) in enumerate(given.items()):
+        positions = any(parameters[name].kind is _POSITIONS and value for name, value in bound_arguments.items())
+        for index, (name, value) in enumerate(bound_arguments.items()):
             kind = parameters[name].kind
             if kind is _KEYWORDS:
                 named.update(value)
@@ -129,10 +131,10 @@ def _read_signatures(function: Callable[..., Any]) -> tuple[inspect.Signature, b
         return shown, True
     if not hasattr(function, "__wrapped__") or not inspect.isroutine(function):
         return shown, False
-    own = inspect.signature(function, follow_wrapped=False)
-    takes_any = any(parameter.kind in (_POSITIONS, _KEYWORDS) for parameter in own.parameters.values())
+    own_signature = inspect.signature(function, follow_wrapped=False)
+    takes_any = any(parameter.kind in (_POSITIONS, _KEYWORDS) for parameter in own_signature.parameters.values())
     # Python binds by its own names if it has them.
-    return (shown, True) if takes_any else (own, False)
+    return (shown, True) if takes_any else (own_signature, False)
 
 
 _cached_signatures = functools.lru_cache(maxsize=1_024)(_read_signatures)

@@ -46,8 +46,8 @@ def is_cut(finish_reason: object) -> bool:
     """Whether calls may miss their end. So they may for a reason that nobody knows; None: nobody said why the answer ended."""
     if finish_reason is None or finish_reason == "":
         return False
-    said = getattr(finish_reason, "name", finish_reason)
-    return not isinstance(said, str) or said[:_REASON_CHARS].lower().replace("-", "_") not in _WHOLE
+    reason_text = getattr(finish_reason, "name", finish_reason)
+    return not isinstance(reason_text, str) or reason_text[:_REASON_CHARS].lower().replace("-", "_") not in _WHOLE
 
 
 @dataclass(frozen=True)
@@ -191,7 +191,7 @@ def tool_calls_of(core: Core, output: object, finish_reason: object, scope: RunS
     Of all candidates of an answer, for LLM_CALL. Arguments that cannot be read, or that may miss their end, stand there as
     received. Notes which calls were cut. `scope`: the run of the answer; None outside a run.
     """
-    found: list[dict[str, Any]] = []
+    tool_calls: list[dict[str, Any]] = []
     for message in output if isinstance(output, list) else [output]:
         calls = message.get("toolCalls") if isinstance(message, Mapping) else None
         reason = (message.get("finishReason") if isinstance(message, Mapping) else None) or finish_reason
@@ -207,5 +207,5 @@ def tool_calls_of(core: Core, output: object, finish_reason: object, scope: RunS
             if broken is not None:
                 one |= {"problem": broken.code, **({} if arguments is None else {"arguments": arguments})}
             core.asked_calls.note(scope, call.get("id"), broken)
-            found.append(one)
-    return found
+            tool_calls.append(one)
+    return tool_calls

@@ -102,7 +102,7 @@ class ToolBlockedError(Exception):
         """The comment of the person who decided."""
         self.reason = reason
         """The rule that applied, in a few words."""
-        said = f" They said: {decision_reason}" if decision_reason else ""
+        reason_text = f" They said: {decision_reason}" if decision_reason else ""
         self.policy_message = policy_message
         """What the policy says; None if it says nothing or something else held the call up."""
         self.pending = pending
@@ -110,7 +110,7 @@ class ToolBlockedError(Exception):
         # A closure, so that no printed error shows the arguments.
         self._handle: Callable[[], dict[str, Any] | None] = lambda: handle
         rule = f" The policy says: {policy_message}" if policy_message and code not in _OTHER_CODES else ""
-        self.model_text = f"The tool {tool_name} was not run. {_MODEL_TEXTS[code]}{rule}{said}"
+        self.model_text = f"The tool {tool_name} was not run. {_MODEL_TEXTS[code]}{rule}{reason_text}"
 
     def to_handle(self) -> dict[str, Any] | None:
         """What another process needs to continue the run of a pending call."""

@@ -205,9 +205,9 @@ class Calls:
         Decides about a call and records the decision, without running anything: for tools that `guard` cannot wrap. It
         requests no approval; on REQUIRE_APPROVAL, the caller must. Waits for the first policies, at most two seconds.
         """
-        given = rules or Rules()
-        self.guarding.prepare(given)
-        return decide_call(self.guarding, tool_name, _reader(input), risk_signals, given)
+        call_rules = rules or Rules()
+        self.guarding.prepare(call_rules)
+        return decide_call(self.guarding, tool_name, _reader(input), risk_signals, call_rules)
 
     async def adecide(
         self,
@@ -218,9 +218,9 @@ class Calls:
         rules: Rules | None = None,
     ) -> CallDecision:
         """The same for asyncio."""
-        given = rules or Rules()
-        await self.guarding.aprepare(given)
-        return decide_call(self.guarding, tool_name, _reader(input), risk_signals, given)
+        call_rules = rules or Rules()
+        await self.guarding.aprepare(call_rules)
+        return decide_call(self.guarding, tool_name, _reader(input), risk_signals, call_rules)
 
     def authorize(
         self,

@@ -44,8 +44,10 @@ def guarded(
             signals = arguments.read(signals_of) if signals_of else ()
             key = arguments.read(key_of) if key_of else None
             # The object of a method is not carried: the host continues the call with its own one.
-            given = args[1:] if is_method(tool) else args
-            return Request(tool_name, read, arguments.call, signals, rules or Rules(), key=key, args=given, named=named)
+            call_arguments = args[1:] if is_method(tool) else args
+            return Request(
+                tool_name, read, arguments.call, signals, rules or Rules(), key=key, args=call_arguments, named=named
+            )
 
         if inspect.iscoroutinefunction(body):
 

@@ -80,17 +80,17 @@ class BudgetDetector:
 
     def check(self, *, tool_calls: int, total_tokens: int, cost: float, seconds: float) -> Detection | None:
         """The first budget that this call exceeds. The usage is without this call."""
-        given = self._options
+        options = self._options
         for name, used, limit, unit in (
-            ("toolCalls", tool_calls + 1, given.tool_calls, "tool calls"),
-            ("totalTokens", total_tokens, given.total_tokens, "tokens"),
-            ("cost", cost, given.cost, "cost"),
-            ("seconds", seconds, given.seconds, "seconds"),
+            ("toolCalls", tool_calls + 1, options.tool_calls, "tool calls"),
+            ("totalTokens", total_tokens, options.total_tokens, "tokens"),
+            ("cost", cost, options.cost, "cost"),
+            ("seconds", seconds, options.seconds, "seconds"),
         ):
             if limit is None or used <= limit:
                 continue
             is_new = name not in self._reported
             self._reported.add(name)
             message = f"the run is over its budget of {limit} {unit}"
-            return Detection("BUDGET_EXCEEDED", given.action, name, message, is_new)
+            return Detection("BUDGET_EXCEEDED", options.action, name, message, is_new)
         return None

@@ -135,8 +135,8 @@ class Guard:
         if self.configuration.current is None and not self.core.settings.turned_off:
             message = _UNCHECKED if self._is_open(rules) else _UNCONFIGURED
             self.core.diagnostics.report("warning", "guard_unconfigured", message)
-        for found in judged.decision.detections:
-            self._report_detection(scope, call, found)
+        for detection in judged.decision.detections:
+            self._report_detection(scope, call, detection)
         return judged
 
     def watch_of(self, scope: RunScope) -> Watch:
@@ -148,9 +148,9 @@ class Guard:
             return state.watch
 
     def _wait_of(self, rules: Rules, default: float) -> float:
-        given = rules.configuration_wait
-        given = self.defaults.configuration_wait if given is None else given
-        return default if given is None else given
+        configuration_wait = rules.configuration_wait
+        configuration_wait = self.defaults.configuration_wait if configuration_wait is None else configuration_wait
+        return default if configuration_wait is None else configuration_wait
 
     def _is_open(self, rules: Rules) -> bool:
         fallback = rules.when_unconfigured or self.defaults.when_unconfigured
@@ -174,7 +174,7 @@ class Guard:
                 run_total_tokens=usage.total_tokens,
                 run_tool_calls=usage.tool_calls,
                 session_id=scope.session_id,
-                risk_signals=[*call.risk_signals, *(found.type.lower() for found in detections)],
+                risk_signals=[*call.risk_signals, *(detection.type.lower() for detection in detections)],
                 tool_labels=labels,
                 run_history=None if scope.is_of_call else self._histories.of(scope, rules.policies),
                 unknown=self._unknown_of(scope),
@@ -201,13 +201,13 @@ class Guard:
 
     def _detect(self, scope: RunScope, call: Call, before: Judged | None) -> list[Detection]:
         watch, usage = self.watch_of(scope), scope.usage
-        found: list[Detection | None] = []
+        detections_made: list[Detection | None] = []
         if before is not None:
             # The same call is not one more turn of a loop.
-            found += [replace(one, is_new=False) for one in before.decision.detections if one.type == "LOOP_DETECTED"]
+            detections_made += [replace(one, is_new=False) for one in before.decision.detections if one.type == "LOOP_DETECTED"]
         elif watch.loop and call.input_hash is not None:
-            found.append(watch.loop.observe(call.tool_name, call.input_hash))
-        found.append(
+            detections_made.append(watch.loop.observe(call.tool_name, call.input_hash))
+        detections_made.append(
             watch.budget.check(
                 tool_calls=usage.tool_calls,
                 total_tokens=usage.total_tokens,
@@ -215,7 +215,7 @@ class Guard:
                 seconds=time.monotonic() - usage.since,
             )
         )
-        return [detection for detection in found if detection is not None]
+        return [detection for detection in detections_made if detection is not None]
 
     def record_decision(self, scope: RunScope, call: Call, judged: Judged, approval_id: str | None = None) -> None:
         decision = judged.decision
@@ -227,7 +227,7 @@ class Guard:
             "inputHash": decision.input_hash,
             "approvalId": approval_id,
             "reason": decision.reason,
-            "detections": [found.type for found in decision.detections] or None,
+            "detections": [detection.type for detection in decision.detections] or None,
             "failures": judged.failures or None,
             "revision": decision.revision,
             "policyAgeMs": None if judged.policy_age is None else round(judged.policy_age * 1_000),
@@ -277,10 +277,12 @@ class Guard:
             digest = input_hash(tool_name, {"arguments": arguments if isinstance(arguments, str) else repr(arguments)})
             with self.lock:
                 loop = self.watch_of(scope).loop
-                found = loop.observe(tool_name, digest) if loop else None
-            if found is not None and found.is_new:
-                payload = {"toolName": tool_name, "reasonCode": found.reason_code}
-                self.issues.report(scope, IssueReport(found.type, payload=payload, evidence={"decision": found.action}))
+                loop_detection = loop.observe(tool_name, digest) if loop else None
+            if loop_detection is not None and loop_detection.is_new:
+                payload = {"toolName": tool_name, "reasonCode": loop_detection.reason_code}
+                self.issues.report(
+                    scope, IssueReport(loop_detection.type, payload=payload, evidence={"decision": loop_detection.action})
+                )
         except Exception:
             pass
 
@@ -288,10 +290,10 @@ class Guard:
         self.issues.report(scope, report)
         self.recoveries.troubled(agent_of(scope), tool_name, report)
 
-    def _report_detection(self, scope: RunScope, call: Call, found: Detection) -> None:
-        if found.is_new:
-            payload = {"toolName": call.tool_name, "reasonCode": found.reason_code}
-            self.issues.report(scope, IssueReport(found.type, payload=payload, evidence={"decision": found.action}))
+    def _report_detection(self, scope: RunScope, call: Call, detection: Detection) -> None:
+        if detection.is_new:
+            payload = {"toolName": call.tool_name, "reasonCode": detection.reason_code}
+            self.issues.report(scope, IssueReport(detection.type, payload=payload, evidence={"decision": detection.action}))
 
 
 _has_tools = False

@@ -130,7 +130,7 @@ def _callers_of(thread: int) -> _Callers:
 def _read_callers(thread: int) -> _Callers:
     stacks: dict[int, Any] = sys._current_frames()
     waiting: list[tuple[int, Any]] = [(thread, stacks.pop(thread, None))]
-    found: list[Future[Any]] = []
+    callers: list[Future[Any]] = []
     has_left = False
     while waiting:
         worker, stack = waiting.pop()
@@ -138,10 +138,10 @@ def _read_callers(thread: int) -> _Callers:
             has_left = has_left or _is_abandoned(frame)
             if frame.f_code is _WorkItem.run.__code__:
                 future = frame.f_locals["self"].future
-                found.append(future)
+                callers.append(future)
                 has_left = has_left or any(_leaves(one, worker) for one in stacks.values())
                 waiting += [(one, stacks.pop(one)) for one in _threads_that_wait(stacks, future)]
-    return found, has_left
+    return callers, has_left
 
 
 def _is_abandoned(frame: Any) -> bool:

@@ -179,9 +179,9 @@ class _Form:
             return Opaque(source, f"is a {class_name(source)}, not plain JSON")
         return self.value(fields["root"]) if _is_root(source, fields) else self._fields(source, fields.items())
 
-    def _fields(self, source: object, given: Iterable[tuple[object, object]]) -> Any:
+    def _fields(self, source: object, pairs: Iterable[tuple[object, object]]) -> Any:
         fields: dict[str, Any] = {}
-        for name, item in given:
+        for name, item in pairs:
             key = name.value if isinstance(name, enum.Enum) else name
             text = str(key) if isinstance(key, uuid.UUID) or type(key) is int else exact_text(key)
             if text is None or not _is_well_formed(text):
@@ -207,8 +207,8 @@ def _reads_otherwise(kind: type) -> bool:
     """Whether a list, tuple or dict of this class may show a tool something else than it holds."""
     if not issubclass(kind, (list, tuple, dict)):
         return False
-    own = [vars(base) for base in kind.__mro__ if base.__module__ not in ("builtins", "collections", "typing")]
-    return any(reader in members for members in own for reader in _READERS)
+    own_members = [vars(base) for base in kind.__mro__ if base.__module__ not in ("builtins", "collections", "typing")]
+    return any(reader in members for members in own_members for reader in _READERS)
 
 
 def _is_well_formed(text: str) -> bool:

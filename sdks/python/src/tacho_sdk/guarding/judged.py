@@ -36,9 +36,9 @@ class Call:
     """By which the model names the call."""
 
 
-def form_of(given: object) -> Any:
+def form_of(value: object) -> Any:
     """No input counts as {}."""
-    return json_form({} if given is None else given)
+    return json_form({} if value is None else value)
 
 
 HashInput = Callable[[str, object, object], tuple[str, "dict[str, str] | None"]]
@@ -47,11 +47,11 @@ HashInput = Callable[[str, object, object], tuple[str, "dict[str, str] | None"]]
 def take(
     hash_input: HashInput,
     tool_name: str,
-    given: object,
+    raw_input: object,
     risk_signals: tuple[str, ...],
     tool_call_id: str | None = None,
 ) -> Call:
-    form = form_of(given)
+    form = form_of(raw_input)
     visible = shown(form)
     digest, seals = None, None
     if is_readable(form):

@@ -55,9 +55,9 @@ def judge(decision: Decision, detections: Sequence[Detection], is_configured: bo
         verdict = Verdict(decision.action, "policy", policy_ids, first.policy_id, first.version, reason, message, versions)
     else:
         verdict = Verdict(decision.action, None, policy_ids, None, None, None)
-    for found in detections:
-        if ACTIONS.index(found.action) > ACTIONS.index(verdict.action):
-            cause: Cause = "loop_detected" if found.type == "LOOP_DETECTED" else "budget_exceeded"
+    for detection in detections:
+        if ACTIONS.index(detection.action) > ACTIONS.index(verdict.action):
+            cause: Cause = "loop_detected" if detection.type == "LOOP_DETECTED" else "budget_exceeded"
             none = {"policy_id": None, "policy_version": None, "policy_message": None}
-            verdict = replace(verdict, action=found.action, cause=cause, reason=found.message, **none)  # type: ignore[arg-type]
+            verdict = replace(verdict, action=detection.action, cause=cause, reason=detection.message, **none)  # type: ignore[arg-type]
     return verdict

@@ -47,8 +47,8 @@ async def acall_tools(message: Any, tools: Tools, tacho: Tacho | None = None) ->
 
 
 def _uses_of(message: Any) -> list[Mapping[str, Any]]:
-    parts = [fields_of(part) for part in fields_of(message).get("content") or ()]
-    return [part for part in parts if part.get("type") == "tool_use"]
+    parts = [fields_of(content_part) for content_part in fields_of(message).get("content") or ()]
+    return [content_part for content_part in parts if content_part.get("type") == "tool_use"]
 
 
 def _asked(message: Any, use: Mapping[str, Any]) -> AskedCall:

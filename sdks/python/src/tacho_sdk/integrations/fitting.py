@@ -23,23 +23,23 @@ class Unfit(Exception):
     """The message is for the model."""
 
 
-def fitted(function: Callable[..., Any], given: dict[str, Any], injected: Collection[str] = ()) -> dict[str, Any]:
+def fitted(function: Callable[..., Any], arguments: dict[str, Any], injected: Collection[str] = ()) -> dict[str, Any]:
     """The arguments as the function gets them. Raises Unfit. `injected`: no model wrote these."""
     signature = signature_of(function)
     try:
-        signature.bind(**given)
+        signature.bind(**arguments)
     except TypeError as error:
         raise Unfit(str(error)) from None
     hints = _hints_of(function)
-    rest = next((one.name for one in signature.parameters.values() if one.kind is inspect.Parameter.VAR_KEYWORD), None)
-    others = _rest_hints(hints.pop(rest, _NO_HINT)) if rest is not None else {}
-    fit = dict(given)
-    for name, value in given.items():
-        is_named = name in signature.parameters and name != rest
+    catch_all = next((one.name for one in signature.parameters.values() if one.kind is inspect.Parameter.VAR_KEYWORD), None)
+    others = _rest_hints(hints.pop(catch_all, _NO_HINT)) if catch_all is not None else {}
+    fitted_arguments = dict(arguments)
+    for name, value in arguments.items():
+        is_named = name in signature.parameters and name != catch_all
         hint = hints.get(name, _NO_HINT) if is_named else others.get(name, others.get(None, _NO_HINT))
         if hint is not _NO_HINT and name not in injected and not is_context(value):
-            fit[name] = _fit(name, hint, value)
-    return fit
+            fitted_arguments[name] = _fit(name, hint, value)
+    return fitted_arguments
 
 
 _NO_HINT = object()
@@ -61,7 +61,7 @@ def _hints_of(function: Any) -> dict[str, Any]:
 
 def _resolved(source: Any) -> dict[str, Any]:
     """One that cannot be resolved, as of an import for type checkers only, leaves the others."""
-    found: dict[str, Any] = {}
+    hints: dict[str, Any] = {}
     known: dict[str, Any] | None = read_safely(lambda: typing.get_type_hints(source, include_extras=True), None)
     if known is not None:
         return {**known}
@@ -70,8 +70,8 @@ def _resolved(source: Any) -> dict[str, Any]:
     scope = getattr(source, "__globals__", None) or vars(module or typing)
     for name, hint in names.items():
         one: Any = types.SimpleNamespace(__annotations__={name: hint})
-        found |= read_safely(functools.partial(typing.get_type_hints, one, scope, include_extras=True), dict[str, Any]())
-    return found
+        hints |= read_safely(functools.partial(typing.get_type_hints, one, scope, include_extras=True), dict[str, Any]())
+    return hints
 
 
 def _body_of(function: Any) -> Any:
@@ -94,7 +94,7 @@ def _fit(name: str, hint: Any, value: Any) -> Any:
         return adapter.validate_python(value)
     except pydantic.ValidationError as error:
         first = error.errors(include_url=False, include_input=False, include_context=False)[0]
-        place = ".".join(str(part) for part in (name, *first["loc"]))
+        place = ".".join(str(name_part) for name_part in (name, *first["loc"]))
         raise Unfit(f"{place}: {first['msg']}") from None
     except Exception as error:
         # Of a validator of the host.
@@ -124,5 +124,5 @@ def _kinds_of(hint: Any) -> set[type]:
     if origin is typing.Annotated:
         return _kinds_of(typing.get_args(hint)[0])
     parts = typing.get_args(hint) if origin in (typing.Union, types.UnionType) else (hint,)
-    kinds = {typing.get_origin(part) or part for part in parts}
+    kinds = {typing.get_origin(union_part) or union_part for union_part in parts}
     return kinds if kinds <= {*_SIMPLE, type(None)} else set()

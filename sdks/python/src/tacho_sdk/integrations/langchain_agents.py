@@ -72,9 +72,9 @@ class Places:
         is_told: bool,
     ) -> None:
         around = None if parent_run_id is None else self._places.get(parent_run_id)
-        name, own = str(more.get("name")), fields_of(more.get("metadata")).get("lc_agent_name")
-        agent = own if isinstance(own, str) else around.agent if around else None
-        if kind == "node" and around is not None and not isinstance(own, str):
+        name, agent_name = str(more.get("name")), fields_of(more.get("metadata")).get("lc_agent_name")
+        agent = agent_name if isinstance(agent_name, str) else around.agent if around else None
+        if kind == "node" and around is not None and not isinstance(agent_name, str):
             agent = name if name in scope.team.members else _agent_of_graph(around) or agent
         step = fields_of(more.get("metadata")).get("langgraph_step")
         place = _Place(kind, name, around, agent, more.get("tool_call_id"), is_told=is_told, step=step)
@@ -171,11 +171,11 @@ def _is_choice(answer: object) -> bool:
 def _targets_of(answer: object) -> list[str]:
     """The nodes at which a graph goes on after a `Command`."""
     commands = answer if isinstance(answer, (list, tuple)) else [answer]
-    found: list[str] = []
+    targets: list[str] = []
     for command in commands:
         goto = getattr(command, "goto", None) if type(command).__name__ == "Command" else None
         for one in goto if isinstance(goto, (list, tuple)) else [goto]:
             taker = getattr(one, "node", one)
             if isinstance(taker, str) and taker:
-                found.append(taker)
-    return found
+                targets.append(taker)
+    return targets

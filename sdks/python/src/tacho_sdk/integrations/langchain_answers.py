@@ -17,15 +17,15 @@ _REPEATED = re.compile(r"(.+?)\1*", re.DOTALL)
 _REASON_CHARS = 100
 
 
-def reason_of(*said: object) -> Any:
+def reason_of(*metadata_values: object) -> Any:
     """Why the answer ended. A reason that says so of a cut answer counts before others."""
-    found: list[Any] = []
-    for one in map(fields_of, said):
-        found += [one[name] for name in _REASONS if one.get(name)]
+    reasons: list[Any] = []
+    for one in map(fields_of, metadata_values):
+        reasons += [one[name] for name in _REASONS if one.get(name)]
         if one.get("status") in _STATUSES:
-            found.append(one["status"])
+            reasons.append(one["status"])
     # LangChain joins the texts of a stream's pieces: `stopstop`.
-    read = [_REPEATED.fullmatch(one)[1] if isinstance(one, str) and len(one) < _REASON_CHARS else one for one in found]  # type: ignore[index]
+    read = [_REPEATED.fullmatch(one)[1] if isinstance(one, str) and len(one) < _REASON_CHARS else one for one in reasons]  # type: ignore[index]
     return next((one for one in read if is_cut(one)), read[0] if read else None)
 
 
@@ -53,8 +53,8 @@ class CallPieces:
         content = "".join(self._texts)
         if not content and not self.calls:
             return {}
-        said = {"role": "assistant", "content": content or None}
-        return {"output": messages_of([{**said, "tool_calls": self.calls} if self.calls else said])[0]}
+        result_message = {"role": "assistant", "content": content or None}
+        return {"output": messages_of([{**result_message, "tool_calls": self.calls} if self.calls else result_message])[0]}
 
     @property
     def calls(self) -> list[dict[str, Any]]:
@@ -64,7 +64,11 @@ class CallPieces:
 def as_received(message: Any) -> list[Any]:
     """With the texts of the arguments, and, of the Responses API, with the status of each call."""
     content = getattr(message, "content", None)
-    parts = [part for part in content if fields_of(part).get("type") == "function_call"] if isinstance(content, list) else []
+    parts = (
+        [content_part for content_part in content if fields_of(content_part).get("type") == "function_call"]
+        if isinstance(content, list)
+        else []
+    )
     return (
         parts
         or getattr(message, "tool_call_chunks", None)
@@ -79,7 +83,7 @@ def names_of(tools: Any) -> set[str]:
     for tool in map(fields_of, tools):
         inner = tool.get("function_declarations") or tool.get("functionDeclarations")
         parts = inner if isinstance(inner, (list, tuple)) else [tool.get("function") or tool.get("toolSpec") or tool]
-        names = [name for name in (fields_of(part).get("name") for part in parts) if isinstance(name, str)]
+        names = [name for name in (fields_of(content_part).get("name") for content_part in parts) if isinstance(name, str)]
         # The provider runs a tool that has only a type: its calls are none of the host's.
         if not names and not isinstance(tool.get("type"), str):
             return set()

@@ -33,15 +33,15 @@ def fields_of(value: object) -> Mapping[str, Any]:
     return getattr(value, "__dict__", {})
 
 
-def messages_of(given: object) -> list[Message]:
+def messages_of(raw_messages: object) -> list[Message]:
     """A text is the message of a user. Results of several tools become a message each."""
-    if given is None:
+    if raw_messages is None:
         return []
-    if isinstance(given, str):
-        return [{"role": "user", "content": given}]
-    if isinstance(given, (list, tuple)):
-        return [message for one in given[-_MESSAGES_MAX:] for message in _messages_of_one(one)]
-    return _messages_of_one(given)
+    if isinstance(raw_messages, str):
+        return [{"role": "user", "content": raw_messages}]
+    if isinstance(raw_messages, (list, tuple)):
+        return [message for one in raw_messages[-_MESSAGES_MAX:] for message in _messages_of_one(one)]
+    return _messages_of_one(raw_messages)
 
 
 def with_system(system: object, messages: list[Message]) -> list[Message]:
@@ -57,10 +57,10 @@ def answer_of(parts: object) -> Message | None:
     return messages[0] if messages else None
 
 
-def _messages_of_one(given: object) -> list[Message]:
-    if isinstance(given, str):
-        return [{"role": "assistant", "content": given}]
-    message = fields_of(given)
+def _messages_of_one(raw_message: object) -> list[Message]:
+    if isinstance(raw_message, str):
+        return [{"role": "assistant", "content": raw_message}]
+    message = fields_of(raw_message)
     kind = message.get("type")
     if kind in ("function_call", "custom_tool_call"):
         return [{"role": "assistant", "toolCalls": [_tool_call(message)]}]
@@ -68,38 +68,38 @@ def _messages_of_one(given: object) -> list[Message]:
         return [_present({"role": "tool", "content": message.get("output"), "toolCallId": message.get("call_id")})]
     role = message.get("role")
     if role is None:
-        return [{"role": "assistant", "content": given}]
+        return [{"role": "assistant", "content": raw_message}]
     content = message.get("content")
     calls = [_tool_call(fields_of(call)) for call in message.get("tool_calls") or ()]
     if not isinstance(content, (list, tuple)):
         return [_shaped(role, content, calls, message.get("tool_call_id"))]
     results: list[Message] = []
     left: list[Any] = []
-    for part in content[:_MESSAGES_MAX]:
-        read = fields_of(part)
+    for content_part in content[:_MESSAGES_MAX]:
+        read = fields_of(content_part)
         part_kind = read.get("type")
         if part_kind in _CALLS:
             calls.append(_tool_call(read))
         elif part_kind == "tool_result":
             results.append(_result(read))
         else:
-            left.append(read.get("text", part) if part_kind in _TEXTS else part)
-    is_text = all(isinstance(part, str) for part in left)
-    own = None if not left else "\n".join(left) if is_text else left
-    if results and own is None and not calls:
+            left.append(read.get("text", content_part) if part_kind in _TEXTS else content_part)
+    is_text = all(isinstance(content_part, str) for content_part in left)
+    own_content = None if not left else "\n".join(left) if is_text else left
+    if results and own_content is None and not calls:
         return results
-    return [*results, _shaped(role, own, calls, message.get("tool_call_id"))]
+    return [*results, _shaped(role, own_content, calls, message.get("tool_call_id"))]
 
 
 def _shaped(role: object, content: object, calls: list[Any], call_id: object) -> Message:
     return _present({"role": role, "content": content, "toolCalls": calls or None, "toolCallId": call_id})
 
 
-def _result(part: Mapping[str, Any]) -> Message:
-    content = part.get("content")
+def _result(content_part: Mapping[str, Any]) -> Message:
+    content = content_part.get("content")
     if isinstance(content, (list, tuple)):
         content = _messages_of_one({"role": "tool", "content": content})[0].get("content")
-    return _present({"role": "tool", "content": content, "toolCallId": part.get("tool_use_id")})
+    return _present({"role": "tool", "content": content, "toolCallId": content_part.get("tool_use_id")})
 
 
 def _tool_call(call: Mapping[str, Any]) -> Message:
@@ -107,8 +107,8 @@ def _tool_call(call: Mapping[str, Any]) -> Message:
     arguments = named.get("arguments", named.get("input", named.get("args")))
     is_text = str(call.get("type")).startswith("custom") and isinstance(arguments, str)
     read = FreeText(arguments) if is_text else parsed(arguments)
-    given = {"id": call.get("call_id") or call.get("id"), "name": named.get("name"), "arguments": read}
-    received = ReceivedCall(_present(given))
+    shown_call = {"id": call.get("call_id") or call.get("id"), "name": named.get("name"), "arguments": read}
+    received = ReceivedCall(_present(shown_call))
     received.status = call.get("status")
     return received
 
@@ -123,5 +123,5 @@ def parsed(value: object) -> Any:
         return value
 
 
-def _present(given: Message) -> Message:
-    return {name: value for name, value in given.items() if value is not None}
+def _present(message: Message) -> Message:
+    return {name: value for name, value in message.items() if value is not None}

@@ -95,7 +95,7 @@ def _chat_result(answer: Mapping[str, Any]) -> dict[str, Any]:
     answered = [
         (messages_of([choice["message"]])[0], choice.get("finish_reason")) for choice in choices if choice.get("message")
     ]
-    output: Any = [{**said, "finishReason": reason} for said, reason in answered] or None
+    output: Any = [{**answer_message, "finishReason": reason} for answer_message, reason in answered] or None
     if len(answered) == 1:
         output = answered[0][0]
     choice = choices[0] if choices else {}
@@ -171,8 +171,8 @@ class _Candidate:
         content, calls = delta.get("content"), delta.get("tool_calls") or ()
         if content:
             self._content.append(content)
-        for given in calls:
-            call = fields_of(given)
+        for call_delta in calls:
+            call = fields_of(call_delta)
             if call.get("id"):
                 news.append((call["id"], False))
             known = self._calls.setdefault(call.get("index"), {"id": call.get("id"), "type": call.get("type")})
@@ -211,8 +211,8 @@ class _ResponseStream:
         result = _response_result(self._response)
         if result["output"] is None or not self.is_complete:
             calls = [read for call in self._calls.values() for read in messages_of([call])[0]["toolCalls"]]
-            said = {"role": "assistant", "content": "".join(self._content)}
-            result["output"] = {**said, "toolCalls": calls} if calls else said
+            result_message = {"role": "assistant", "content": "".join(self._content)}
+            result["output"] = {**result_message, "toolCalls": calls} if calls else result_message
         if not self.is_complete:
             result["finishReason"] = None
         return result

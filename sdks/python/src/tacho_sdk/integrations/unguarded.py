@@ -24,11 +24,11 @@ class CannotGuardError(TypeError):
 
 def cannot_guard(unguarded: Unguarded, client: Tacho | None, tool_name: str, why: str) -> None:
     """Raises, or records that the tool runs unguarded, in a run of its own outside a run."""
-    said = f"The tool {tool_name} cannot be guarded: {why}."
+    message = f"The tool {tool_name} cannot be guarded: {why}."
     if unguarded != "allow":
-        raise CannotGuardError(f'{said} Leave it out, or pass unguarded="allow" to run it unguarded.')
+        raise CannotGuardError(f'{message} Leave it out, or pass unguarded="allow" to run it unguarded.')
     recorder = client or tacho.client()
-    recorder.core.diagnostics.report("warning", "unguarded_tool", f"{said} It runs unguarded.")
+    recorder.core.diagnostics.report("warning", "unguarded_tool", f"{message} It runs unguarded.")
     run = recorder.current_run() or recorder.start_run()
     run.step(f"{tool_name} is not guarded", {"toolName": tool_name, "isGuarded": False, "reason": why})
     if recorder.current_run() is None:

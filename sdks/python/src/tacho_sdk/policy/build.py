@@ -286,13 +286,13 @@ def _build_method(node: MethodNode, names: _Names) -> Step:
 
 
 def _build_call(node: Node, apply: Implementation, inputs: list[Node], names: _Names) -> Step:
-    steps = [build(part, names) for part in inputs]
+    steps = [build(inner_step, names) for inner_step in inputs]
     start = node.start
 
     def step(scope: Scope) -> Value | Failure:
         values: list[Value] = []
-        for part in steps:
-            value = part(scope)
+        for inner_step in steps:
+            value = inner_step(scope)
             if isinstance(value, Failure):
                 return value
             values.append(value)

@@ -145,27 +145,27 @@ class _Check:
             if isinstance(node.values[0], FieldNode):
                 self.visit(node.values[0], names)
             return BOOL
-        given = [self.visit(value, names) for value in node.values]
-        signatures = FUNCTION_SIGNATURES.get(f"{node.name}/{len(given)}", [])
-        result = _result_of(signatures, given)
+        argument_types = [self.visit(value, names) for value in node.values]
+        signatures = FUNCTION_SIGNATURES.get(f"{node.name}/{len(argument_types)}", [])
+        result = _result_of(signatures, argument_types)
         if result:
             return result
         options = " or ".join(_show_types(types) for types, _ in signatures)
-        return self._no_such(node, f"{node.name}({_show_types(given)})", f"; {node.name} takes {options}")
+        return self._no_such(node, f"{node.name}({_show_types(argument_types)})", f"; {node.name} takes {options}")
 
     def _method(self, node: MethodNode, names: _Locals) -> Type:
         receiver = self.visit(node.receiver, names)
         if loop_of(node):
             return self._loop(node, receiver, names)
-        given = [self.visit(value, names) for value in node.values]
-        signatures = METHOD_SIGNATURES.get(f"{node.name}/{len(given)}", [])
-        result = _result_of(signatures, [receiver, *given])
+        argument_types = [self.visit(value, names) for value in node.values]
+        signatures = METHOD_SIGNATURES.get(f"{node.name}/{len(argument_types)}", [])
+        result = _result_of(signatures, [receiver, *argument_types])
         if result:
             return result
         if receiver.name == "json" and not any(accepts(types[0], receiver) for types, _ in signatures):
             return self._no_such(node.receiver, f"dyn.{node.name}()", _time_hint("timestamp"))
         options = " or ".join(f"{show_type(types[0])}.{node.name}({_show_types(types[1:])})" for types, _ in signatures)
-        operation = f"{show_type(receiver)}.{node.name}({_show_types(given)})"
+        operation = f"{show_type(receiver)}.{node.name}({_show_types(argument_types)})"
         return self._no_such(node, operation, f"; use {options}")
 
     def _loop(self, node: MethodNode, receiver: Type, names: _Locals) -> Type:
@@ -196,14 +196,14 @@ def _type_of_literal(node: LiteralNode) -> Type:
     return types.get(type(node.value), NULL)
 
 
-def _result_of(signatures: Sequence[Signature], given: Sequence[Type]) -> Type | None:
+def _result_of(signatures: Sequence[Signature], argument_types: Sequence[Type]) -> Type | None:
     """The result type for these operands: dyn if several are possible, None if there is none."""
-    results = [result for asked, result in signatures if all(map(accepts, asked, given))]
+    results = [result for asked, result in signatures if all(map(accepts, asked, argument_types))]
     if not results:
         return None
     if all(result is results[0] for result in results):
         return results[0]
-    return JSON_VALUE if all(type_.name == "json" for type_ in given) else DYN
+    return JSON_VALUE if all(type_.name == "json" for type_ in argument_types) else DYN
 
 
 def _binary_result(operator: str, left: Type, right: Type) -> Type | None:

@@ -127,18 +127,18 @@ def _text(value: object) -> object:
 
 
 def _double(value: object) -> object:
-    given = 0 if value is None else exact_number(value)
-    return float(given) if given is not None and math.isfinite(given) else _WRONG
+    number = 0 if value is None else exact_number(value)
+    return float(number) if number is not None and math.isfinite(number) else _WRONG
 
 
 def _int(value: object) -> object:
-    given = 0 if value is None else exact_number(value)
-    return given if type(given) is int and abs(given) <= _SAFE else _WRONG
+    number = 0 if value is None else exact_number(value)
+    return number if type(number) is int and abs(number) <= _SAFE else _WRONG
 
 
 def _input(value: object) -> object:
-    given = {} if value is None else value
-    copied = copy_json(given, max_values=INPUT_VALUES, max_levels=INPUT_LEVELS, mark=_unreadable)
+    fields = {} if value is None else value
+    copied = copy_json(fields, max_values=INPUT_VALUES, max_levels=INPUT_LEVELS, mark=_unreadable)
     return copied if isinstance(copied, (dict, Unreadable)) else Unreadable("tool.input is not an object")
 
 

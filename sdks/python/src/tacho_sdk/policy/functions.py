@@ -178,9 +178,9 @@ def _on_texts(apply: Callable[[str, str, Scope], Value]) -> Implementation:
     return implementation
 
 
-def _contains(text: str, part: str, scope: Scope) -> Value:
-    _spend_search(text, part, scope)
-    return part in text
+def _contains(text: str, sought_text: str, scope: Scope) -> Value:
+    _spend_search(text, sought_text, scope)
+    return sought_text in text
 
 
 def _split(text: str, separator: str, scope: Scope) -> Value:
@@ -193,8 +193,8 @@ def _split(text: str, separator: str, scope: Scope) -> Value:
     return parts
 
 
-def _spend_search(text: str, part: str, scope: Scope) -> None:
-    scope.spend(math.ceil(units(text) * (16 + units(part)) / 512))
+def _spend_search(text: str, sought_text: str, scope: Scope) -> None:
+    scope.spend(math.ceil(units(text) * (16 + units(sought_text)) / 512))
 
 
 FUNCTIONS: dict[str, Implementation] = {

@@ -13,14 +13,14 @@ from .text import number_text, quoted
 _VERSION = "tacho-input-1"
 
 
-def input_hash(tool_name: str, given: object) -> str:
+def input_hash(tool_name: str, tool_input: object) -> str:
     """
     Lowercase hex SHA-256 of the RFC 8785 text of `["tacho-input-1", tool_name, given]` in UTF-8, the same in every SDK. Key
     order does not matter; None is {}. Raises NotPlainJson with the path if the input is not plain JSON, or has an int that a
     double cannot hold: two such inputs could have the same hash.
     """
-    given = {} if given is None else given
-    copied = copy_json(given, max_values=float("inf"), max_levels=INPUT_LEVELS)
+    tool_input = {} if tool_input is None else tool_input
+    copied = copy_json(tool_input, max_values=float("inf"), max_levels=INPUT_LEVELS)
     name = exact_text(tool_name)
     if name is None:
         raise TypeError("tool_name must be a text.")

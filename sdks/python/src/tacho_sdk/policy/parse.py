@@ -106,9 +106,9 @@ class _Parser:
     def refuse(self, expected: str) -> NoReturn:
         token = self.token
         text = self._source[token.start : token.end]
-        found = "the end" if token.kind == "end" else f"{text[:40]}…" if len(text) > 40 else text
+        token_text = "the end" if token.kind == "end" else f"{text[:40]}…" if len(text) > 40 else text
         hint = _WORDS.get(token.text.lower()) if token.kind == "name" else None
-        raise SyntaxFault(f"{expected}, found {found}{f'; {hint}' if hint else ''}", token.start, token.end)
+        raise SyntaxFault(f"{expected}, found {token_text}{f'; {hint}' if hint else ''}", token.start, token.end)
 
     def _count(self, start: int) -> tuple[int, int]:
         """The place of a new node."""

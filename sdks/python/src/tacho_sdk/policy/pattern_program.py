@@ -51,8 +51,8 @@ class _Compiler:
             case Sequence():
                 if not tree.parts:
                     return self.add(Instruction("jump", then))
-                for part in reversed(tree.parts):
-                    then = self.compile(part, then)
+                for inner_tree in reversed(tree.parts):
+                    then = self.compile(inner_tree, then)
                 return then
             case Alternatives():
                 starts = [self.compile(option, then) for option in tree.options]

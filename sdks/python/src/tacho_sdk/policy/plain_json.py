@@ -78,8 +78,8 @@ def copy_json(source: object, *, max_values: float, max_levels: int, mark: Mark 
 
     def copy_fields(fields: dict[object, object]) -> dict[str, Any]:
         copies = {}
-        for given, item in fields.items():
-            key = exact_text(given)
+        for member_name, item in fields.items():
+            key = exact_text(member_name)
             if key is None:
                 raise NotPlainJson(path, "has a key that is not a text")
             if key in copies:

@@ -125,14 +125,14 @@ class _Rules:
         for value in node.values:
             self.visit(value, place)
 
-    def _check_call(self, node: Node, known: list[str], name: str, given: int) -> None:
-        if f"{name}/{given}" in known:
+    def _check_call(self, node: Node, known: list[str], name: str, argument_count: int) -> None:
+        if f"{name}/{argument_count}" in known:
             return
         counts = [call[len(name) + 1 :] for call in known if call.startswith(f"{name}/")]
         if not counts:
             return self._refuse(node, f"{name} is not part of the policy language")
         noun = "argument" if counts[-1] == "1" else "arguments"
-        self._refuse(node, f"{name} takes {' or '.join(counts)} {noun}, not {given}")
+        self._refuse(node, f"{name} takes {' or '.join(counts)} {noun}, not {argument_count}")
 
     def _loop(self, values: list[Node], place: _Place) -> None:
         variable, *bodies = values

@@ -27,7 +27,7 @@ def seal_key(api_key: str) -> bytes:
     return hmac.digest(api_key.encode(), _KEY_NAME, "sha256")
 
 
-def sealed_input(key: bytes, tool_name: str, given: object, shown: object) -> tuple[dict[str, str], str]:
+def sealed_input(key: bytes, tool_name: str, tool_input: object, shown: object) -> tuple[dict[str, str], str]:
     """
     The seals of an input, by JSON Pointer, and its hash: hex SHA-256 of the RFC 8785 text of `["tacho-input-2", tool_name, …]`,
     where a seal stands in place of each smallest value that differs in `shown`.
@@ -36,12 +36,12 @@ def sealed_input(key: bytes, tool_name: str, given: object, shown: object) -> tu
     if name is None:
         raise TypeError("tool_name must be a text.")
     seals: dict[str, str] = {}
-    sealed = _sealed(key, _copied(given), _copied(shown), "", seals)
+    sealed = _sealed(key, _copied(tool_input), _copied(shown), "", seals)
     return seals, hashlib.sha256(canonical([_VERSION, name, sealed]).encode()).hexdigest()
 
 
-def _copied(given: object) -> Any:
-    return copy_json({} if given is None else given, max_values=float("inf"), max_levels=INPUT_LEVELS)
+def _copied(raw: object) -> Any:
+    return copy_json({} if raw is None else raw, max_values=float("inf"), max_levels=INPUT_LEVELS)
 
 
 def _sealed(key: bytes, value: Any, shown: Any, pointer: str, seals: dict[str, str]) -> Any:

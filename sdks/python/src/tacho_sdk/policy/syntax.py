@@ -90,7 +90,7 @@ def children_of(node: Node) -> list[Node]:
         case ListNode():
             return node.elements
         case MapNode():
-            return [part for entry in node.entries for part in entry]
+            return [inner_node for entry in node.entries for inner_node in entry]
         case ChoiceNode():
             return [node.condition, node.consequent, node.alternate]
         case UnaryNode():

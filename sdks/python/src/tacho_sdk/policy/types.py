@@ -58,15 +58,15 @@ def show_type(type_: Type) -> str:
     return "dyn" if type_.name == "json" else type_.name
 
 
-def accepts(asked: Type, given: Type) -> bool:
+def accepts(asked: Type, given_type: Type) -> bool:
     """Whether a value of type `given` can be an argument of type `asked`."""
-    if asked.name == "dyn" or given.name == "dyn":
+    if asked.name == "dyn" or given_type.name == "dyn":
         return True
-    if given.name == "json":
+    if given_type.name == "json":
         return asked.name not in ("int", "timestamp", "duration", "type")
     if asked.of is not None:
-        return given.of is not None and asked.name == given.name and accepts(asked.of, given.of)
-    return asked.name == given.name
+        return given_type.of is not None and asked.name == given_type.name and accepts(asked.of, given_type.of)
+    return asked.name == given_type.name
 
 
 def comparable(a: Type, b: Type) -> bool:

@@ -50,9 +50,9 @@ class Block:
         """The decorated function returned."""
 
     def __enter__(self) -> Any:
-        given = self._begin()
+        scope = self._begin()
         self._enter()
-        return given
+        return scope
 
     def __exit__(self, _kind: type[BaseException] | None, error: BaseException | None, _trace: TracebackType | None) -> None:
         _leave(self._tokens)
@@ -196,20 +196,20 @@ def _generator_function(begin: Callable[..., Any]) -> Callable[..., Generator[An
         context = copy_context()
         context.run(enter_block)
         try:
-            step, given = generator.send, None
+            step, sent_value = generator.send, None
             while True:
                 try:
-                    item = context.run(step, given)
+                    item = context.run(step, sent_value)
                 except StopIteration as end:
                     context.run(block.__exit__, None, None, None)
                     return end.value
                 try:
-                    step, given = generator.send, (yield item)
+                    step, sent_value = generator.send, (yield item)
                 except GeneratorExit:
                     context.run(generator.close)
                     raise
                 except BaseException as error:
-                    step, given = generator.throw, error
+                    step, sent_value = generator.throw, error
         except BaseException as error:
             context.run(block.__exit__, type(error), error, None)
             raise
@@ -225,22 +225,22 @@ def _async_generator_function(begin: Callable[..., Any]) -> Callable[..., AsyncG
         context = copy_context()
         context.run(enter_block)
         try:
-            step, given, is_begun = generator.asend, None, False
+            step, sent_value, is_begun = generator.asend, None, False
             while True:
                 try:
-                    pending = step(given) if is_begun else _first_step(step)
+                    pending = step(sent_value) if is_begun else _first_step(step)
                     is_begun = True
                     item = await _In(context, pending)
                 except StopAsyncIteration:
                     context.run(block.__exit__, None, None, None)
                     return
                 try:
-                    step, given = generator.asend, (yield item)
+                    step, sent_value = generator.asend, (yield item)
                 except GeneratorExit:
                     await _In(context, generator.aclose())
                     raise
                 except BaseException as error:
-                    step, given = generator.athrow, error
+                    step, sent_value = generator.athrow, error
         except BaseException as error:
             context.run(block.__exit__, type(error), error, None)
             raise
@@ -267,19 +267,19 @@ class _In:
 
     def __await__(self) -> Generator[Any, Any, Any]:
         steps: Any = self._awaitable.__await__()
-        step, given = steps.send, None
+        step, sent_value = steps.send, None
         while True:
             try:
-                pending = self._context.run(step, given)
+                pending = self._context.run(step, sent_value)
             except StopIteration as end:
                 return end.value
             try:
-                step, given = steps.send, (yield pending)
+                step, sent_value = steps.send, (yield pending)
             except GeneratorExit:
                 self._context.run(steps.close)
                 raise
             except BaseException as error:
-                step, given = steps.throw, error
+                step, sent_value = steps.throw, error
 
 
 def _leave(tokens: list[Token[Context | None]]) -> None:

@@ -115,14 +115,14 @@ Place = tuple[int, int]
 def _places(text: str) -> list[Place]:
     """Where names with a word of credentials stand, in order."""
     lower = lower_of(text)
-    found: set[Place] = set()
+    places: set[Place] = set()
     for word in _WORDS:
         at = lower.find(word)
         while at >= 0:
             start, end = _name_around(text, at, at + len(word))
-            found.add((start, end))
+            places.add((start, end))
             at = lower.find(word, max(end, at + len(word)))
-    return sorted(found)
+    return sorted(places)
 
 
 _BACK = re.compile(r"[\w.-]*\Z", re.ASCII)
@@ -135,8 +135,8 @@ def _name_around(text: str, start: int, end: int) -> tuple[int, int]:
     size = 32
     while True:
         from_ = max(0, start - size)
-        found = _BACK.search(text, from_, start)
-        begin = found.start() if found else start
+        name_match = _BACK.search(text, from_, start)
+        begin = name_match.start() if name_match else start
         if begin > from_ or from_ == 0 or size >= _NAME_CHARS:
             break
         size *= 8
@@ -212,9 +212,9 @@ def _values_of(text: str, start: int, end: int) -> list[tuple[int, int]]:
     closes = _BRACE.search(text, end, end + _OBJECT_CHARS)
     limit = closes.start() if closes else min(len(text), end + _OBJECT_CHARS)
     has_role = _ROLE.search(text, opens, limit) is not None
-    found = []
+    values = []
     for key in _VALUE_KEY.finditer(text, opens, limit):
         if not (has_role and key["key"].lower() == "content"):
             span = value_at(text, key.end(), bare_value)
-            found += [span] if span else []
-    return found
+            values += [span] if span else []
+    return values

@@ -60,7 +60,7 @@ _FORMS = [
 # Each keeps its first group, if it has one, and masks the rest.
 CREDENTIAL_FORMS: list[re.Pattern[str]] = [
     # Not inside a word, but an escape such as \n may come before it.
-    *(re.compile(rf"(?<!(?<!\\)\w){begin}{rest}", re.ASCII) for begin, rest in _FORMS),
+    *(re.compile(rf"(?<!(?<!\\)\w){begin}{pattern_end}", re.ASCII) for begin, pattern_end in _FORMS),
     # A word without a digit or sign is prose, such as "basic understanding".
     re.compile(rf"\b(?:Bearer|Basic){_S}{{1,4}}(?=[^{SPACES}]{{0,64}}[\d+/=_])[\w+/=.~-]{{12,}}", re.ASCII | re.IGNORECASE),
     # The password in an address, or the only text before its `@`.
@@ -103,11 +103,11 @@ Match = re.Match[str]
 KindOf = Callable[[str], NameKind]
 
 
-def mask_assignments(text: str, kind_of: KindOf, found: Iterable[Match] | None = None) -> str:
+def mask_assignments(text: str, kind_of: KindOf, matches: Iterable[Match] | None = None) -> str:
     """Masks assigned values. `kind_of` judges names. `found`: default: every name. Takes each match once, in linear time."""
     masked: list[str] = []
     done = 0
-    for match in NAMED.finditer(text) if found is None else found:
+    for match in NAMED.finditer(text) if matches is None else matches:
         if match.start() < done:
             continue
         name = match["name"] or match["option"] or match["element"]

@@ -47,8 +47,8 @@ def make_event(
             f',"spanId":{dump(span.span_id)}{parent}{n},"payload":{payload()}}}'
         )
 
-    told = recorder if number else None
-    return QueuedItem(event_id, write, payload_bytes + _FIELDS_BYTES, event_type in PROTECTED_TYPES, told)
+    told_by = recorder if number else None
+    return QueuedItem(event_id, write, payload_bytes + _FIELDS_BYTES, event_type in PROTECTED_TYPES, told_by)
 
 
 def scope_json(fields: dict[str, str | None]) -> str:

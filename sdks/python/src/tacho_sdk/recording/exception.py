@@ -33,8 +33,8 @@ def exception_classes(details: object) -> dict[str, object]:
     if not isinstance(details, dict):
         return {}
     causes = details.get("causes")
-    kept = [_classes(cause) for cause in causes] if isinstance(causes, list) else []
-    return {**_classes(details), **({"causes": kept} if kept else {})}
+    cause_classes = [_classes(cause) for cause in causes] if isinstance(causes, list) else []
+    return {**_classes(details), **({"causes": cause_classes} if cause_classes else {})}
 
 
 def _classes(facts: dict[str, object]) -> dict[str, object]:
@@ -53,14 +53,14 @@ def _facts(error: BaseException) -> dict[str, object]:
 def _codes(error: BaseException) -> dict[str, object]:
     """A code such as `rate_limit_exceeded`, and the status of the answer over HTTP."""
     code = read_of_error(lambda: error.code, None)  # type: ignore[attr-defined]
-    told: dict[str, object] = {}
+    codes: dict[str, object] = {}
     if (isinstance(code, str) and _CODE.match(code)) or (type(code) is int and abs(code) < 2**53):
-        told["code"] = code
+        codes["code"] = code
     for read in _STATUSES:
         status = read_of_error(partial(read, error), None)
         if type(status) is int and 100 <= status < 600:
-            return {**told, "status": int(status)}
-    return told
+            return {**codes, "status": int(status)}
+    return codes
 
 
 _CODE = re.compile(r"[\w.:/-]{1,100}\Z", re.ASCII)
@@ -97,5 +97,5 @@ def _read(name: str, error: BaseException) -> Any:
 
 
 def _stack(error: BaseException) -> str:
-    told = traceback.TracebackException(type(error), error, _read("__traceback__", error), limit=-_FRAMES)
-    return cut_at_words("".join(told.format()), _STACK_HEAD_CHARS, _STACK_TAIL_CHARS)
+    stack_of = traceback.TracebackException(type(error), error, _read("__traceback__", error), limit=-_FRAMES)
+    return cut_at_words("".join(stack_of.format()), _STACK_HEAD_CHARS, _STACK_TAIL_CHARS)

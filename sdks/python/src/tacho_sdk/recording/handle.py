@@ -37,12 +37,12 @@ def handle_of(core: Core, scope: RunScope) -> dict[str, Any]:
 def resumed_scope(core: Core, handle: Mapping[str, Any]) -> RunScope:
     """A run that began elsewhere, or in this process: then it has the same state."""
     nothing: dict[str, Any] = {}
-    given = read_safely(lambda: dict(handle), nothing)
-    scope = create_scope(core, {name: given.get(key) for name, key in _HANDLE.items()})
+    carried = read_safely(lambda: dict(handle), nothing)
+    scope = create_scope(core, {name: carried.get(key) for name, key in _HANDLE.items()})
     scope.state = core.shared_states.of(scope.run_id) or scope.state
     core.shared_states.share(scope.run_id, scope.state)
-    scope.state.add(given)
-    client_id = exact_text(given.get("clientId"))
+    scope.state.add(carried)
+    client_id = exact_text(carried.get("clientId"))
     if client_id is not None and 0 < len(client_id) <= CLIENT_ID_CHARS:
         scope.approval_client_id = client_id
     return scope

@@ -170,8 +170,8 @@ class Mask:
         for key, item in fields.items():
             # The content of a chat message is no value of its name.
             is_value = is_pair and _NAMED_VALUE.match(key) and not (key == "content" and "role" in fields)
-            own: NameKind = "secret" if is_value else self._kind_of(key)
-            masked[self.text(key, level)] = self.value(item, level, kind if own == "plain" else own)
+            own_kind: NameKind = "secret" if is_value else self._kind_of(key)
+            masked[self.text(key, level)] = self.value(item, level, kind if own_kind == "plain" else own_kind)
         return masked
 
     def _list(self, items: list[Json], level: int, kind: NameKind) -> Json:

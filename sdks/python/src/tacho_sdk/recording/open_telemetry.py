@@ -34,13 +34,17 @@ def active_trace() -> Trace | None:
     if api is None:
         return None
     try:
-        found = api.get_current_span().get_span_context()
-        return Trace(f"{found.trace_id:032x}", f"{found.span_id:016x}", int(found.trace_flags)) if found.is_valid else None
+        span_context = api.get_current_span().get_span_context()
+        return (
+            Trace(f"{span_context.trace_id:032x}", f"{span_context.span_id:016x}", int(span_context.trace_flags))
+            if span_context.is_valid
+            else None
+        )
     except Exception:
         return None
 
 
 def trace_of(traceparent: object) -> Trace | None:
     text = exact_text(traceparent)
-    found = None if text is None else _TRACEPARENT.match(text)
-    return Trace(found[1], found[2], int(found[3], 16)) if found else None
+    parent_match = None if text is None else _TRACEPARENT.match(text)
+    return Trace(parent_match[1], parent_match[2], int(parent_match[3], 16)) if parent_match else None

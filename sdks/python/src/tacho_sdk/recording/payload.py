@@ -166,10 +166,10 @@ def _metadata_of(facts: object, names: Iterable[object]) -> Iterable[tuple[str, 
 
 def _numbers_of(usage: object, levels: int = 2) -> dict[str, object]:
     """The numbers of a usage object, including one level of details."""
-    kept: dict[str, object] = {}
+    numbers: dict[str, object] = {}
     for key, value in islice(usage.items(), _FIELDS) if isinstance(usage, Mapping) else ():
         if isinstance(value, (int, float)) and not isinstance(value, bool):
-            kept[key] = value
+            numbers[key] = value
         elif isinstance(value, Mapping) and levels > 1:
-            kept[key] = _numbers_of(value, levels - 1)
-    return kept
+            numbers[key] = _numbers_of(value, levels - 1)
+    return numbers

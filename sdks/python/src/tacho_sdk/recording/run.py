@@ -89,9 +89,9 @@ class Run(Described):
         A completed model call. `latency` in milliseconds; `cost` in US dollars; `usage` has `promptTokens`, `completionTokens`
         and `totalTokens`. `started_at`: when it began; without a `latency`, it ends now.
         """
-        given: dict[str, object] = {"model": model, "latency": latency, "cost": cost, "usage": usage}
-        given |= {"messages": messages, "output": output, **more}
-        return self._ended("LLM_CALL", exact_text(model) or "model call", _present(given), started_at)
+        facts: dict[str, object] = {"model": model, "latency": latency, "cost": cost, "usage": usage}
+        facts |= {"messages": messages, "output": output, **more}
+        return self._ended("LLM_CALL", exact_text(model) or "model call", _present(facts), started_at)
 
     def tool_call(
         self,
@@ -110,15 +110,15 @@ class Run(Described):
         A completed tool call. `latency` in milliseconds. `started_at`: when it began; without a `latency`, it ends now. `guard`
         records its own calls.
         """
-        given: dict[str, object] = {"toolName": tool_name, "input": input, "output": output, "error": error, "latency": latency}
-        given |= {"inputHash": input_hash, "approvalId": approval_id, **more}
-        return self._ended("TOOL_CALL", tool_name, _present(given), started_at)
+        facts: dict[str, object] = {"toolName": tool_name, "input": input, "output": output, "error": error}
+        facts |= {"latency": latency, "inputHash": input_hash, "approvalId": approval_id, **more}
+        return self._ended("TOOL_CALL", tool_name, _present(facts), started_at)
 
     def error(self, error: object, payload: Payload | None = None) -> str | None:
         """An error: `message`, and `code` if the error has one."""
         label = class_name(error) if is_error(error) else "error"
-        said = read_of_error(lambda: str.__str__(str(error)), "unreadable error")
-        facts: dict[str, object] = {"message": said or label}  # An exception may have no message.
+        error_text = read_of_error(lambda: str.__str__(str(error)), "unreadable error")
+        facts: dict[str, object] = {"message": error_text or label}  # An exception may have no message.
         code = read_of_error(lambda: getattr(error, "code", None), None)
         if issubclass(type(code), (str, int)):
             facts["code"] = code
@@ -207,8 +207,8 @@ class Run(Described):
         return self._core.record(self._scope, "AGENT_STEP", "left the run", is_last=True)
 
     def _add(self, event_type: str, label: str, payload: dict[str, object], more: Payload | None = None) -> str | None:
-        given = {**payload, **_fields(more)}
-        return self._core.record(self._scope, event_type, label, given)
+        all_fields = {**payload, **_fields(more)}
+        return self._core.record(self._scope, event_type, label, all_fields)
 
     def _ended(self, event_type: str, label: str, payload: dict[str, object], started_at: object) -> str | None:
         """A call that has ended. Its event has the time of its end."""
@@ -230,8 +230,8 @@ def _fields(payload: object) -> dict[str, object]:
     return read_safely(lambda: dict(payload) if isinstance(payload, Mapping) else {}, {})
 
 
-def _present(given: Mapping[str, object]) -> dict[str, object]:
-    return {name: value for name, value in given.items() if value is not None}
+def _present(facts: Mapping[str, object]) -> dict[str, object]:
+    return {name: value for name, value in facts.items() if value is not None}
 
 
 class WithinBlock(Block):

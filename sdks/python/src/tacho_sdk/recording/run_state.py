@@ -145,8 +145,8 @@ class RunState:
             if isinstance(slot, str) and _HASH.match(slot) and count is not None:
                 numbers = self._numbers_of(slot)
                 numbers.spent = max(numbers.spent, count)
-        for given in _of(list, handle.get("approvals"))[-_OPEN_MAX:]:
-            call = _from_json(given)
+        for carried_approval in _of(list, handle.get("approvals"))[-_OPEN_MAX:]:
+            call = _from_json(carried_approval)
             if call is not None:
                 self.open_calls.setdefault(call.approval_id, call)
 
@@ -186,15 +186,15 @@ def carried_args(args: Sequence[Any], named: Mapping[str, Any]) -> tuple[list[An
         return None
 
 
-def _is_same(given: Any, copied: Any) -> bool:
+def _is_same(original: Any, copied: Any) -> bool:
     """JSON changes tuples and the keys of dicts."""
-    if type(given) is not type(copied):
+    if type(original) is not type(copied):
         return False
-    if isinstance(given, list):
-        return all(map(_is_same, given, copied))
-    if isinstance(given, dict):
-        return all(key in copied and _is_same(value, copied[key]) for key, value in given.items())
-    return bool(given == copied)
+    if isinstance(original, list):
+        return all(map(_is_same, original, copied))
+    if isinstance(original, dict):
+        return all(key in copied and _is_same(value, copied[key]) for key, value in original.items())
+    return bool(original == copied)
 
 
 def _to_json(call: OpenCall) -> dict[str, Any]:
@@ -210,8 +210,8 @@ def _to_json(call: OpenCall) -> dict[str, Any]:
     }
 
 
-def _from_json(given: Any) -> OpenCall | None:
-    fields = _of(dict, given)
+def _from_json(raw_call: Any) -> OpenCall | None:
+    fields = _of(dict, raw_call)
     approval_id, tool_name, input_hash = (fields.get(name) for name in ("approvalId", "toolName", "inputHash"))
     key, expires_at, args = fields.get("key"), fields.get("expiresAt"), fields.get("args")
     if not isinstance(approval_id, str) or not isinstance(tool_name, str) or not isinstance(input_hash, str):
@@ -223,9 +223,9 @@ def _from_json(given: Any) -> OpenCall | None:
     return OpenCall(approval_id, tool_name, input_hash, key, expires_at, args, _of(dict, fields.get("named")), spent)
 
 
-def _history(given: object) -> Mapping[str, Any] | None:
+def _history(raw_value: object) -> Mapping[str, Any] | None:
     """None unless it has the shape that `RunHistory.carried` gives."""
-    fields = _of(dict, given)
+    fields = _of(dict, raw_value)
     labels, calls = _of(list, fields.get("labels")), _of(list, fields.get("calls"))
     shape = {"tool": str, "labels": list, "ok": bool, "decision": str}
     is_whole = all(isinstance(label, str) for label in labels) and all(
@@ -234,12 +234,12 @@ def _history(given: object) -> Mapping[str, Any] | None:
     return {"labels": labels, "calls": calls} if fields and is_whole else None
 
 
-def _number(given: object) -> int | None:
+def _number(raw_value: object) -> int | None:
     """A number of JSON may be a float."""
-    if type(given) is float and given.is_integer():
-        given = int(given)
-    return given if type(given) is int and 0 <= given <= _SPENT_MAX else None
+    if type(raw_value) is float and raw_value.is_integer():
+        raw_value = int(raw_value)
+    return raw_value if type(raw_value) is int and 0 <= raw_value <= _SPENT_MAX else None
 
 
-def _of(kind: type[_T], given: object) -> _T:
-    return given if isinstance(given, kind) else kind()
+def _of(kind: type[_T], raw_value: object) -> _T:
+    return raw_value if isinstance(raw_value, kind) else kind()

@@ -29,9 +29,9 @@ def create_scope(core: Core, options: Mapping[str, Any]) -> RunScope:
         value = options.get(name)
         if value is None:
             return default
-        given = exact_text(value)
-        cut = default if given is None else cut_text(given, TEXT_CHARS)
-        if given is None or cut != given:
+        exact = exact_text(value)
+        cut = default if exact is None else cut_text(exact, TEXT_CHARS)
+        if exact is None or cut != exact:
             message = f"{name} must be a text of at most {TEXT_CHARS} characters."
             core.diagnostics.report("warning", "text_cut", message)
         return cut
@@ -57,11 +57,11 @@ def create_scope(core: Core, options: Mapping[str, Any]) -> RunScope:
     )
 
 
-def _run_id_of(core: Core, given: object) -> str:
+def _run_id_of(core: Core, raw_id: object) -> str:
     """A run id that is too long is not cut, because two runs could become one."""
-    if given is None:
+    if raw_id is None:
         return core.ids.uuid()
-    text = exact_text(given)
+    text = exact_text(raw_id)
     if text is not None and 0 < len(text) <= RUN_ID_CHARS:
         return text
     run_id = core.ids.uuid()

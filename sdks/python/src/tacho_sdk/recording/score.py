@@ -56,8 +56,8 @@ def score_payload(
     plain = _value_of(value)
     if plain is None:
         return "its value must be a number from -1e9 to 1e9, True, False, or a text"
-    given = {"comment": comment, "targetEventId": event_id, "author": author}
-    known = {key: one for key, one in ((key, exact_text(one)) for key, one in given.items()) if one}
+    details = {"comment": comment, "targetEventId": event_id, "author": author}
+    known = {key: one for key, one in ((key, exact_text(one)) for key, one in details.items()) if one}
     return text, {"name": text, "value": plain, **known}
 
 

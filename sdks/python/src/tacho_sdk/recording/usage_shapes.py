@@ -198,7 +198,7 @@ def _path_of(name: str) -> _Path:
 
 
 def _snake(name: str) -> str:
-    return re.sub(r"[A-Z]|\d\w", lambda found: f"_{found[0].lower()}", name)
+    return re.sub(r"[A-Z]|\d\w", lambda letter: f"_{letter[0].lower()}", name)
 
 
 _PATHS = {count: [_path_of(name) for name in names] for count, names in _NAMES.items()}
@@ -213,21 +213,21 @@ def call_usage(usage: object) -> dict[str, int | None] | None:
     usage = _members_of(usage)
     if usage is None:
         return None
-    found = {count: _first_of(usage, paths) for count, paths in _PATHS.items()}
-    if _name_of(found["promptTokens"]).startswith("billedUnits"):
+    found_counts = {count: _first_of(usage, paths) for count, paths in _PATHS.items()}
+    if _name_of(found_counts["promptTokens"]).startswith("billedUnits"):
         # The cached tokens of Cohere are those of its whole prompt, of which it bills a part.
-        found["cachedTokens"] = found["cacheWriteTokens"] = None
+        found_counts["cachedTokens"] = found_counts["cacheWriteTokens"] = None
 
     def part(count: str) -> int:
-        return _count_of(found[count]) or 0
+        return _count_of(found_counts[count]) or 0
 
-    prompt, completion, total = (_count_of(found[name]) for name in ("promptTokens", "completionTokens", "totalTokens"))
+    prompt, completion, total = (_count_of(found_counts[name]) for name in ("promptTokens", "completionTokens", "totalTokens"))
     read, written = part("cachedTokens"), part("cacheWriteTokens")
     more = _count_of(_first_of(usage, _MORE_PROMPT)) or 0
-    apart = _CACHE_APART.get(_name_of(found["promptTokens"]))
-    names = [_name_of(found["cachedTokens"]), _name_of(found["cacheWriteTokens"])]
-    beside_input = _besides(usage, "input", found, ("promptTokens", "cachedTokens", "cacheWriteTokens"))
-    beside_output = _besides(usage, "output", found, ("completionTokens", "reasoningTokens"))
+    apart = _CACHE_APART.get(_name_of(found_counts["promptTokens"]))
+    names = [_name_of(found_counts["cachedTokens"]), _name_of(found_counts["cacheWriteTokens"])]
+    beside_input = _besides(usage, "input", found_counts, ("promptTokens", "cachedTokens", "cacheWriteTokens"))
+    beside_output = _besides(usage, "output", found_counts, ("completionTokens", "reasoningTokens"))
     reasoning = part("reasoningTokens")
 
     def whole_prompt(known: int) -> int:
@@ -241,7 +241,7 @@ def call_usage(usage: object) -> dict[str, int | None] | None:
     def whole_completion(known: int) -> int:
         parts = reasoning if beside_output is None else beside_output
         is_within = beside_output is not None and parts <= known and total == (prompt_tokens or 0) + known
-        is_named_apart = beside_output is not None or _name_of(found["completionTokens"]) in _REASONING_APART
+        is_named_apart = beside_output is not None or _name_of(found_counts["completionTokens"]) in _REASONING_APART
         is_apart = parts > known or (not is_within and is_named_apart) or total == (prompt_tokens or 0) + known + parts
         return max(known + (parts if is_apart else 0), part("audioOutputTokens") + part("imageOutputTokens"))
 
@@ -259,19 +259,21 @@ def call_usage(usage: object) -> dict[str, int | None] | None:
         "cachedImageTokens": min(read, part("imageInputTokens"), part("cachedImageTokens")),
     }
     known: dict[str, int | None] = {name: count for name, count in wholes.items() if count is not None}
-    is_unread = found["completionTokens"] is not None or _says_none(usage, _PATHS["completionTokens"])
+    is_unread = found_counts["completionTokens"] is not None or _says_none(usage, _PATHS["completionTokens"])
     if completion_tokens is None and total is None and is_unread:
         known["completionTokens"] = None
     return {**known, **{name: count for name, count in parts.items() if count > 0}}
 
 
-def _besides(usage: Mapping[str, object], word: str, found: Mapping[str, _Found | None], names: Sequence[str]) -> int | None:
+def _besides(
+    usage: Mapping[str, object], word: str, found_counts: Mapping[str, _Found | None], names: Sequence[str]
+) -> int | None:
     """Langfuse subtracts each part from the whole, under whatever name, and adds up all names with the word in them."""
-    whole, *parts = (found[name] for name in names)
+    whole, *parts = (found_counts[name] for name in names)
     if _name_of(whole) != word:
         return None
     others = [value for name, value in usage.items() if name != word and word in name.lower() and "cost" not in name.lower()]
-    elsewhere = [_count_of(part) for part in parts if word not in _name_of(part).lower()]
+    elsewhere = [_count_of(usage_part) for usage_part in parts if word not in _name_of(usage_part).lower()]
     return sum(count for count in [*map(_count, others), *elsewhere] if count is not None)
 
 
@@ -294,8 +296,8 @@ def _at_least(sent: int | None, total: int | None, with_parts: Callable[[int], i
     return with_parts(sent or 0) or sent
 
 
-def _count_of(found: _Found | None) -> int | None:
-    return _count(found[1]) if found is not None else None
+def _count_of(found_count: _Found | None) -> int | None:
+    return _count(found_count[1]) if found_count is not None else None
 
 
 def _count(value: object) -> int | None:
@@ -305,8 +307,8 @@ def _count(value: object) -> int | None:
     return value if type(value) is int and 0 <= value <= _TOKENS_MAX else None
 
 
-def _name_of(found: _Found | None) -> str:
-    return found[0] if found is not None else ""
+def _name_of(found_count: _Found | None) -> str:
+    return found_count[0] if found_count is not None else ""
 
 
 def _first_of(usage: Mapping[str, object], paths: Sequence[_Path]) -> _Found | None:

@@ -155,8 +155,8 @@ class _FakeClient(Tacho):
         self._service = service
         super().__init__(**options)
 
-    def _make_core(self, given: dict[str, Any]) -> Core:
-        return Core(given, self._service.request)
+    def _make_core(self, options: dict[str, Any]) -> Core:
+        return Core(options, self._service.request)
 
 
 def _run_of(run_id: str, events: list[RecordedEvent]) -> RecordedRun:
@@ -166,8 +166,8 @@ def _run_of(run_id: str, events: list[RecordedEvent]) -> RecordedRun:
 
 
 def _decision_of(event: RecordedEvent) -> RecordedDecision:
-    given = event.payload
-    return RecordedDecision(given["action"], given["toolName"], tuple(given["policyIds"]), event)
+    payload = event.payload
+    return RecordedDecision(payload["action"], payload["toolName"], tuple(payload["policyIds"]), event)
 
 
 def _found(all_: Sequence[T], wanted: Mapping[str, object], noun: str) -> T:

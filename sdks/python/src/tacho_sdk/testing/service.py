@@ -99,20 +99,20 @@ class FakeService:
         """In place of `Connections.request`."""
         if self.is_down:
             return NoReply("network", "the fake service is down")
-        given = headers or {}
-        data = gzip.decompress(body) if body and given.get("content-encoding") == "gzip" else body
+        given_headers = headers or {}
+        data = gzip.decompress(body) if body and given_headers.get("content-encoding") == "gzip" else body
         sent: Any = json.loads(data) if data else None
-        noun, _, rest = path.partition("?")[0].lstrip("/").partition("/")
+        noun, _, rest_of_path = path.partition("?")[0].lstrip("/").partition("/")
         if (method, noun) == ("POST", "events"):
             return self._record(sent)
         if (method, noun) == ("POST", "issue-records"):
             return self._report(sent)
         if (method, noun) == ("GET", "runtime-config"):
-            return self._configuration(given.get("if-none-match"))
+            return self._configuration(given_headers.get("if-none-match"))
         if (method, noun) == ("POST", "firewall-approvals"):
             return self._ask(sent)
         if (method, noun) == ("GET", "firewall-approvals"):
-            return self._answer(rest)
+            return self._answer(rest_of_path)
         return _reply(404, {"status": 404, "code": "not_found"})
 
     def _record(self, events: list[dict[str, Any]]) -> Reply:
@@ -179,14 +179,14 @@ def _shown(approval: RequestedApproval) -> dict[str, object]:
     }
 
 
-def _fields(kind: type, given: Mapping[str, Any]) -> dict[str, Any]:
+def _fields(kind: type, given_fields: Mapping[str, Any]) -> dict[str, Any]:
     """The fields of a class, by their names in JSON."""
-    return {name: given[_camel(name)] for name in kind.__annotations__ if _camel(name) in given}
+    return {name: given_fields[_camel(name)] for name in kind.__annotations__ if _camel(name) in given_fields}
 
 
 def _camel(name: str) -> str:
     first, *others = name.split("_")
-    return first + "".join(part.capitalize() for part in others)
+    return first + "".join(name_part.capitalize() for name_part in others)
 
 
 def _iso(seconds: float) -> str:
