@@ -1,4 +1,5 @@
 // No instruction may fetch a package, an image or a chart that a stranger could publish, or has published, under one of our names.
+// And no value or function has a name that cannot be searched for.
 import { execFileSync } from 'node:child_process'
 import { readFileSync } from 'node:fs'
 import path from 'node:path'
@@ -78,6 +79,34 @@ function isBuiltHere(registry, name, text) {
 const NO_INSTRUCTIONS =
   /^(CHANGELOG\.md|package-lock\.json|docs\/decisions\/|scripts\/check-names|scripts\/test\/check-names|packages\/guards\/test\/)/
 
+/** Too common in English to be searched for. Members of rows, payloads and interfaces may have them, because programs read these. */
+const COMMON = 'told|said|kept|given|found|own|look|bring|hold|few|that|rest|part|fit|bars'
+
+/** Declarations, the first parameter, the parameter of an arrow, and what is left of an object or a list. */
+const DECLARED = {
+  ts: new RegExp(
+    String.raw`\b(?:const|let|function\*?|class)\s+(${COMMON})\b(?! \})|(?<![\w.])\(?(${COMMON})\)? =>|\.\.\.(${COMMON})(?= [}\]]|\) =>|: )`,
+    'g',
+  ),
+  py: new RegExp(
+    String.raw`\bdef (${COMMON})\(|(?<![\w.])(${COMMON})(?:: [^=\n]+)? = |\bfor (${COMMON}) in |\blambda (${COMMON})\b`,
+    'g',
+  ),
+}
+
+/** Files of which a name is not yet changed. None is added. */
+const FORMER = new Set([
+])
+
+/** The declarations of a source file whose name cannot be searched for. */
+export function commonNamesIn(text, ending) {
+  return [...text.matchAll(ending === 'py' ? DECLARED.py : DECLARED.ts)].flatMap(({ 0: declared, index }) => {
+    const before = text.slice(0, index).split('\n')
+    const isComment = /^\s*(?:\*|\/\/|\/\*|#)/.test(before.at(-1))
+    return isComment ? [] : [{ line: before.length, declared: declared.trim() }]
+  })
+}
+
 if (process.argv[1] === fileURLToPath(import.meta.url)) {
   const root = fileURLToPath(new URL('..', import.meta.url))
   const files = execFileSync('git', ['ls-files'], { cwd: root, encoding: 'utf8', maxBuffer: 2 ** 26 })
@@ -86,6 +115,14 @@ if (process.argv[1] === fileURLToPath(import.meta.url)) {
   for (const file of files.filter((name) => !NO_INSTRUCTIONS.test(name))) {
     for (const { line, command, name, registry } of strangersIn(readFileSync(path.join(root, file), 'utf8'))) {
       console.error(`${file}:${line}: "${command}" would fetch a stranger's: ${name} is not ours (${registry})`)
+      process.exitCode = 1
+    }
+  }
+  for (const file of files) {
+    const [, ending] = /^(?:packages\/[^/]+|sdks\/python)\/src\/.*\.(tsx?|py)$/.exec(file) ?? []
+    if (ending === undefined || FORMER.has(file)) continue
+    for (const { line, declared } of commonNamesIn(readFileSync(path.join(root, file), 'utf8'), ending)) {
+      console.error(`${file}:${line}: "${declared}": give it two words, such as storedRun or toldFailures`)
       process.exitCode = 1
     }
   }

@@ -6,7 +6,7 @@ import type { Static, TSchema } from 'typebox'
 import type { JsonText } from './json-text.ts'
 
 /** Calls one endpoint. Always resolves, and rejects only for programming errors. */
-export type Call<R extends Route> = (...given: Arguments<R>) => Promise<Result<R>>
+export type Call<R extends Route> = (...callArguments: Arguments<R>) => Promise<Result<R>>
 
 /** One call per row of a table, by name. Rows that only redirect a browser are left out. */
 export type Client<Routes extends Record<string, Route>> = {

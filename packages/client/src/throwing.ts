@@ -12,12 +12,12 @@ export class CallError extends Error {
   }
 }
 
-type AnyCall = (...given: never[]) => Promise<unknown>
+type AnyCall = (...callArguments: never[]) => Promise<unknown>
 
 /** The same calls; each resolves with the value of its success. */
 export type Throwing<Calls extends Readonly<Record<string, AnyCall>>> = {
   readonly [Name in keyof Calls]: (
-    ...given: Parameters<Calls[Name]>
+    ...callArguments: Parameters<Calls[Name]>
   ) => Promise<ValueOf<Awaited<ReturnType<Calls[Name]>>>>
 }
 

@@ -62,7 +62,7 @@ export function ignoreOption(): Option {
   return new Option(
     '--ignore <path>',
     'what may differ, such as tool.input.requestId, refund.input.at or model.system; may repeat',
-  ).argParser((given: string, earlier: string[] | undefined) => [...(earlier ?? []), given])
+  ).argParser((givenFile: string, earlier: string[] | undefined) => [...(earlier ?? []), givenFile])
 }
 
 export function ignoredOf(paths: readonly string[] = []): Ignored {

@@ -65,10 +65,10 @@ const TOOLS_NAMED = 3
 /** Payload bytes of an event without one: `{}`. */
 const EMPTY_BYTES = 2
 
-export async function showRun(client: OperatorClient, given: RunPlace, options: ShowOptions): Promise<void> {
-  const { environmentId } = given
+export async function showRun(client: OperatorClient, runPlace: RunPlace, options: ShowOptions): Promise<void> {
+  const { environmentId } = runPlace
   const read = (runId: string) => client.readOperatorRun({ params: { environmentId, runId } })
-  const run = await known('run', given.runId, { client, environmentId }, read)
+  const run = await known('run', runPlace.runId, { client, environmentId }, read)
   const place = { environmentId, runId: run.id }
   if (options.stack) return printStack(client, place, run)
   const rows = await chosenRows(client, place, options)
@@ -81,17 +81,22 @@ export async function showRun(client: OperatorClient, given: RunPlace, options: 
     return printJsonItems({ run }, 'events', items)
   }
   await paged(async (print) => {
-    const look = currentLook()
+    const currentStyle = currentLook()
     const isStory = options.story === true
     const timeline = { startedAt: Date.parse(run.startedAt), hasCost: run.usage.cost > 0, neverEnded: lost, isStory }
     const approvals = isStory ? await approvalsOf(client, place) : NO_APPROVALS
-    const told = await toldFailure(client, place, run)
-    for (const line of [...runLines(run, { told, lost }, look.now), ...stepHead(timeline, look)]) await print(line)
+    const failureLines = await toldFailure(client, place, run)
+    for (const line of [
+      ...runLines(run, { told: failureLines, lost }, currentStyle.now),
+      ...stepHead(timeline, currentStyle),
+    ])
+      await print(line)
     let shown = 0
     for await (const { row, payload, text } of stepsOf(client, place, rows, { ...options, neverEnded: lost })) {
-      if (!(await print(stepLine(row, payload, timeline, look)))) return
+      if (!(await print(stepLine(row, payload, timeline, currentStyle)))) return
       shown += 1
-      if (options.story) for (const line of storyLines(row.eventType, payload, approvals, look.now)) await print(line)
+      if (options.story)
+        for (const line of storyLines(row.eventType, payload, approvals, currentStyle.now)) await print(line)
       if (options.full) for (const line of payloadLines(text)) await print(line)
     }
     if (shown === 0) printEmpty(`No steps match. \`tacho runs show ${run.runId}\` shows all.`)
@@ -285,10 +290,10 @@ async function printStack(client: OperatorClient, place: RunPlace, run: Operator
     return printEmpty(
       `${run.status === 'CANCELLED' ? 'Its outcome does not say why it was cancelled' : 'No event tells an error'}. \`tacho runs show ${runId}\` shows all.`,
     )
-  const told = await toldFailure(client, place, run)
-  printLine(toned('red', printable(failureLine(told ?? failure, { kind: failure.place, name: failure.name }))))
-  for (const line of causeLines(told ?? { causes: [] })) printLine(`  ${printable(line)}`)
-  const stack = told?.stack ?? 'No stack was recorded.'
+  const failureLines = await toldFailure(client, place, run)
+  printLine(toned('red', printable(failureLine(failureLines ?? failure, { kind: failure.place, name: failure.name }))))
+  for (const line of causeLines(failureLines ?? { causes: [] })) printLine(`  ${printable(line)}`)
+  const stack = failureLines?.stack ?? 'No stack was recorded.'
   for (const line of stack.split(/\r?\n/)) printLine(printable(line))
 }
 

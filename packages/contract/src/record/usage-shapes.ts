@@ -215,7 +215,7 @@ type Fields = Readonly<Record<string, unknown>>
 type Found = Pick<Path, 'name' | 'steps'> & { value: unknown }
 
 const isFields = (value: unknown): value is Fields => typeof value === 'object' && value !== null
-const snake = (name: string) => name.replaceAll(/[A-Z]|\d\w/g, (found) => `_${found.toLowerCase()}`)
+const snake = (name: string) => name.replaceAll(/[A-Z]|\d\w/g, (letterMatch) => `_${letterMatch.toLowerCase()}`)
 /** Bridges send numbers as texts. */
 function countIn(sent: unknown): number | null {
   const value = typeof sent === 'string' && /^\d{1,10}$/.test(sent) ? Number(sent) : sent
@@ -244,26 +244,28 @@ function pathOf(name: string): Path {
 export function callCounts(usage: unknown): CallCounts | null {
   if (!isFields(usage) || Array.isArray(usage)) return null
   const invalid: string[] = []
-  const found = (count: Counted): Found | undefined => firstOf(usage, PATHS[count])
+  const foundAt = (count: Counted): Found | undefined => firstOf(usage, PATHS[count])
   const countOf = (one: Found | undefined): number | null => {
     const count = one ? countIn(one.value) : null
     if (one && count === null) invalid.push(sentPath(usage, one.steps))
     return count
   }
-  const part = (count: Counted): number => countOf(found(count)) ?? 0
-  const [prompt, completion] = [found('promptTokens'), found('completionTokens')]
+  const partCount = (count: Counted): number => countOf(foundAt(count)) ?? 0
+  const [prompt, completion] = [foundAt('promptTokens'), foundAt('completionTokens')]
   // The cached tokens of Cohere are those of its whole prompt, of which it bills a part.
-  const [read, written] = prompt?.name.startsWith('billed') ? [] : [found('cachedTokens'), found('cacheWriteTokens')]
-  const reasoning = found('reasoningTokens')
+  const [read, written] = prompt?.name.startsWith('billed')
+    ? []
+    : [foundAt('cachedTokens'), foundAt('cacheWriteTokens')]
+  const reasoning = foundAt('reasoningTokens')
   const [sentPrompt, sentCompletion] = [countOf(prompt), countOf(completion)]
-  const totalTokens = countOf(found('totalTokens'))
+  const totalTokens = countOf(foundAt('totalTokens'))
   const [cachedTokens, cacheWriteTokens] = [countOf(read) ?? 0, countOf(written) ?? 0]
   const reasoningTokens = countOf(reasoning) ?? 0
   const media = {
-    audioInputTokens: part('audioInputTokens'),
-    imageInputTokens: part('imageInputTokens'),
-    audioOutputTokens: part('audioOutputTokens'),
-    imageOutputTokens: part('imageOutputTokens'),
+    audioInputTokens: partCount('audioInputTokens'),
+    imageInputTokens: partCount('imageInputTokens'),
+    audioOutputTokens: partCount('audioOutputTokens'),
+    imageOutputTokens: partCount('imageOutputTokens'),
   }
   const more = countOf(firstOf(usage, MORE_PROMPT)) ?? 0
   const ofLangfuse = (whole: Found | undefined, parts: (Found | undefined)[]): number | null =>
@@ -306,11 +308,11 @@ export function callCounts(usage: unknown): CallCounts | null {
     totalTokens: totalTokens !== null && isMore ? Math.max(totalTokens, sum) : totalTokens,
     cachedTokens,
     cacheWriteTokens,
-    cacheWrite1hTokens: Math.min(cacheWriteTokens, part('cacheWrite1hTokens')),
+    cacheWrite1hTokens: Math.min(cacheWriteTokens, partCount('cacheWrite1hTokens')),
     reasoningTokens,
     ...media,
-    cachedAudioTokens: Math.min(cachedTokens, media.audioInputTokens, part('cachedAudioTokens')),
-    cachedImageTokens: Math.min(cachedTokens, media.imageInputTokens, part('cachedImageTokens')),
+    cachedAudioTokens: Math.min(cachedTokens, media.audioInputTokens, partCount('cachedAudioTokens')),
+    cachedImageTokens: Math.min(cachedTokens, media.imageInputTokens, partCount('cachedImageTokens')),
     invalid,
     unknown: (['promptTokens', 'completionTokens'] as const).filter((whole) => isUnknown[whole]),
   }
@@ -320,7 +322,8 @@ export function callCounts(usage: unknown): CallCounts | null {
 /** Langfuse subtracts each part from the whole, under whatever name, and adds up all names with the word in them. */
 function besides(usage: Fields, word: string, parts: (Found | undefined)[], invalid: string[]): number {
   let sum = 0
-  for (const part of parts) if (part && !sentPath(usage, part.steps).includes(word)) sum += countIn(part.value) ?? 0
+  for (const usagePart of parts)
+    if (usagePart && !sentPath(usage, usagePart.steps).includes(word)) sum += countIn(usagePart.value) ?? 0
   for (const [name, value] of Object.entries(usage)) {
     if (name === word || !name.toLowerCase().includes(word) || /cost/i.test(name)) continue
     sum += countIn(value) ?? 0
@@ -376,8 +379,8 @@ function valueAt(fields: unknown, steps: Path['steps'], at: number): unknown {
 function sentPath(fields: unknown, [names, ...steps]: Path['steps']): string {
   const name = names?.find((one) => isFields(fields) && Object.hasOwn(fields, one) && (fields[one] ?? null) !== null)
   if (name === undefined || !isFields(fields)) return ''
-  const rest = sentPath(fields[name], steps)
-  return rest === '' ? name : `${name}.${rest}`
+  const innerFields = sentPath(fields[name], steps)
+  return innerFields === '' ? name : `${name}.${innerFields}`
 }
 
 /** OpenAI Agents has a list of the details of each request. */

@@ -5,7 +5,7 @@ export type Failure = { readonly error: unknown }
 /** The work closes when the promise, if any, resolves. `isCancelled`: its reader left. */
 export type End = (failure?: Failure, isCancelled?: boolean) => Promise<unknown> | void
 export type Within = <R>(act: () => R) => R
-type Method = (...given: unknown[]) => unknown
+type Method = (...callArguments: unknown[]) => unknown
 type Work = Record<string, unknown>
 
 // oxlint-disable-next-line unicorn/no-thenable

@@ -43,10 +43,10 @@ export class Guard {
   }
 
   async decide(context: Context | undefined, call: Call, rules: GuardRules): Promise<CallDecision> {
-    const part = enclosingPart(this.#parts.core, context)
-    const { guarded, record } = this.#begin(part, this.#taken('decide()', call, rules), context)
+    const runPart = enclosingPart(this.#parts.core, context)
+    const { guarded, record } = this.#begin(runPart, this.#taken('decide()', call, rules), context)
     const decision = await guarded.decide()
-    if (!record.isEmpty) part.end('COMPLETED')
+    if (!record.isEmpty) runPart.end('COMPLETED')
     return decision
   }
 
@@ -57,16 +57,16 @@ export class Guard {
     rules: GuardRules,
     signal: StopSignal | undefined,
   ): Promise<Authorization> {
-    const part = enclosingPart(this.#parts.core, context)
+    const runPart = enclosingPart(this.#parts.core, context)
     try {
-      const asked = this.#asked(part, this.#taken('authorize()', call, rules, signal))
-      const { guarded, record } = this.#begin(part, asked, context)
+      const asked = this.#asked(runPart, this.#taken('authorize()', call, rules, signal))
+      const { guarded, record } = this.#begin(runPart, asked, context)
       if (isReplay()) await refuseElsewhere(this.#parts.core, asked)
       const { decision, approvalId } = await guarded.admit((admitted) => admitted)
-      if (!record.isEmpty) part.end('COMPLETED')
+      if (!record.isEmpty) runPart.end('COMPLETED')
       return { ...decision, approvalId }
     } catch (error) {
-      leaveOrEnd(part, error)
+      leaveOrEnd(runPart, error)
       throw error
     }
   }
@@ -117,7 +117,7 @@ export class Guard {
     this.#note('guardedCall()', name, rules)
     const facts = { toolName: name, input: takeInput(input, hasDates), riskSignals, annotations, server }
     const taken = { ...facts, rules, signal, key, toolCallId, args: [input] }
-    return this.#call(context, taken, (given) => call(given as Input))
+    return this.#call(context, taken, (judgedInput) => call(judgedInput as Input))
   }
 
   #taken(
@@ -140,12 +140,12 @@ export class Guard {
   }
 
   async #call<T>(context: Context | undefined, call: TakenCall, act: (input: unknown) => T): Promise<Awaited<T>> {
-    const part = beginPart(this.#parts.core, context)
+    const runPart = beginPart(this.#parts.core, context)
     try {
-      const { guarded } = this.#begin(part, this.#asked(part, call), context)
-      return await guarded.run(act, (failure) => part.end(failure ? outcomeOf(failure.error) : 'COMPLETED'))
+      const { guarded } = this.#begin(runPart, this.#asked(runPart, call), context)
+      return await guarded.run(act, (failure) => runPart.end(failure ? outcomeOf(failure.error) : 'COMPLETED'))
     } catch (error) {
-      leaveOrEnd(part, error)
+      leaveOrEnd(runPart, error)
       throw error
     }
   }
@@ -163,12 +163,16 @@ export class Guard {
     throw error
   }
 
-  #begin(part: RunPart, call: TakenCall, context: Context | undefined): { guarded: GuardedCall; record: CallRecord } {
+  #begin(
+    runPart: RunPart,
+    call: TakenCall,
+    context: Context | undefined,
+  ): { guarded: GuardedCall; record: CallRecord } {
     const parts = { ...this.#parts, recoveries: this.#recoveries }
     const hashed = this.#parts.hashInput(call.toolName, call.input.judged)
-    const record = new CallRecord(parts, part.context, call, hashed)
+    const record = new CallRecord(parts, runPart.context, call, hashed)
     const continues = context?.continues
-    return { guarded: new GuardedCall(this.#parts, this.#judge, part, call, { hashed, record, continues }), record }
+    return { guarded: new GuardedCall(this.#parts, this.#judge, runPart, call, { hashed, record, continues }), record }
   }
 }
 
@@ -177,7 +181,7 @@ function unnamedArguments(name: string): string {
 }
 
 /** The run of a pending call ends where the call is continued. */
-function leaveOrEnd(part: RunPart, error: unknown): void {
-  if (isPending(error)) part.leave()
-  else part.end(outcomeOf(error))
+function leaveOrEnd(runPart: RunPart, error: unknown): void {
+  if (isPending(error)) runPart.leave()
+  else runPart.end(outcomeOf(error))
 }

@@ -74,19 +74,19 @@ export class GuardedCall {
   constructor(
     parts: CallParts,
     judge: Judge,
-    part: RunPart,
+    runPart: RunPart,
     call: TakenCall,
     { hashed, record, continues }: { hashed: Hashed; record: CallRecord; continues: OpenCall | undefined },
   ) {
     this.#parts = parts
     this.#judge = judge
-    this.#part = part
+    this.#part = runPart
     this.#call = call
     this.#record = record
     const { toolName, riskSignals, annotations, server } = call
     const { judged: input } = call.input
     const { inputHash } = hashed
-    this.#judged = { scope: part.context.scope, toolName, riskSignals, annotations, server, input, inputHash }
+    this.#judged = { scope: runPart.context.scope, toolName, riskSignals, annotations, server, input, inputHash }
     this.#continues = continues?.inputHash === inputHash ? continues : undefined
     this.#snapshot = input ? null : snapshot(call.input.given)
   }
@@ -206,8 +206,8 @@ export class GuardedCall {
       throw this.#refusal(judgement, goneCode(held))
     }
     const { context } = this.#part
-    const given = { parts: this.#parts, context, call: this.#call, inputHash, record: this.#record, held }
-    const asked = await new CallApproval({ ...given, continues: this.#continues }).ask(judgement, this.#waitMs)
+    const callParts = { parts: this.#parts, context, call: this.#call, inputHash, record: this.#record, held }
+    const asked = await new CallApproval({ ...callParts, continues: this.#continues }).ask(judgement, this.#waitMs)
     const { outcome, approvalId } = asked
     if (outcome === 'pending') throw this.#pending(judgement, asked)
     if (held.gone !== null && outcome !== 'timeout') throw this.#refusal(judgement, goneCode(held), { approvalId })

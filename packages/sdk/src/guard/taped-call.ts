@@ -64,8 +64,8 @@ async function answerOf(
   return ((reply.kind === 'reply' && reply.ok && reply.json) || {}) as Answer
 }
 
-function recordedError(given: RecordedError | string | undefined): Error {
+function recordedError(errorRecord: RecordedError | string | undefined): Error {
   // An error may be recorded as its text.
-  const { name = 'Error', message, code } = typeof given === 'object' ? given : { message: given }
+  const { name = 'Error', message, code } = typeof errorRecord === 'object' ? errorRecord : { message: errorRecord }
   return Object.assign(new Error(message), { name }, code !== undefined && { code })
 }

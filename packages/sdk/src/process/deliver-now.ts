@@ -15,7 +15,7 @@ import type { Sender } from '../delivery/sender.ts'
 /** One line for each answer. Ends with the first failure. */
 const PROGRAM = `
 let text = ''
-process.stdin.setEncoding('utf8').on('data', (part) => (text += part)).on('end', async () => {
+process.stdin.setEncoding('utf8').on('data', (piece) => (text += piece)).on('end', async () => {
   const { url, key, timeoutMs, requests } = JSON.parse(text)
   const headers = { 'content-type': 'application/json', 'x-api-key': key }
   const signal = AbortSignal.timeout(timeoutMs)

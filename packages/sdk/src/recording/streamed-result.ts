@@ -38,9 +38,9 @@ interface EventStream {
   /** Its work, where it is a stream of Node: such as the steps of a generator. */
   _read?: (size: number) => void
 }
-type Make = new (...given: unknown[]) => unknown
+type Make = new (...callArguments: unknown[]) => unknown
 type Globals = Record<'ReadableStream' | 'Response', Make>
-type Iterate = (...given: unknown[]) => Record<string, unknown>
+type Iterate = (...callArguments: unknown[]) => Record<string, unknown>
 type Iterable = Record<symbol, Iterate>
 
 /**

@@ -41,8 +41,9 @@ export async function createFirstTenant(
   config: First,
   now: number,
 ): Promise<FirstCredentials | null> {
-  const key: MaybeShown = given(config.initApiKey, parseApiKey) ?? newApiKey(randomBytes)
-  const token: MaybeShown = given(config.initOperatorToken, parseOperatorToken) ?? newOperatorToken(randomBytes)
+  const key: MaybeShown = givenCredential(config.initApiKey, parseApiKey) ?? newApiKey(randomBytes)
+  const token: MaybeShown =
+    givenCredential(config.initOperatorToken, parseOperatorToken) ?? newOperatorToken(randomBytes)
   const [workspaceId, environmentId] = [uuidv7(now, randomBytes), uuidv7(now, randomBytes)]
   const email = config.initOperatorEmail
   // The owner of a supplied token can invite people, so a link that creates an owner would only be a risk in the log.
@@ -136,7 +137,7 @@ function curlLine(url: string, apiKey: string): string {
   return `curl -sS ${url}${PUBLIC_PREFIX}${ROUTES.recordEvents.path} ${headers} -d '[${event}]'`
 }
 
-function given(text: string | null, parse: (text: string) => Credential | null): Credential | null {
+function givenCredential(text: string | null, parse: (text: string) => Credential | null): Credential | null {
   return text === null ? null : parse(text)
 }
 

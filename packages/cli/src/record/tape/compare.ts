@@ -22,26 +22,32 @@ const DIFFERENCES_MAX = 20
 
 /** `path`: where both values are, such as `tool`, `input`. */
 export function differencesOf(tape: unknown, now: unknown, path: readonly string[], ignored: Ignored): Difference[] {
-  const found: Difference[] = []
-  compare(tape, now, path, ignored, found)
-  return found
+  const differences: Difference[] = []
+  compare(tape, now, path, ignored, differences)
+  return differences
 }
 
-function compare(tape: unknown, now: unknown, path: readonly string[], ignored: Ignored, found: Difference[]): void {
-  if (found.length >= DIFFERENCES_MAX || isIgnored(path, ignored)) return
+function compare(
+  tape: unknown,
+  now: unknown,
+  path: readonly string[],
+  ignored: Ignored,
+  differences: Difference[],
+): void {
+  if (differences.length >= DIFFERENCES_MAX || isIgnored(path, ignored)) return
   if (Array.isArray(tape) && Array.isArray(now)) {
     for (let at = 0; at < Math.max(tape.length, now.length); at++)
-      compare(tape[at], now[at], [...path, String(at)], ignored, found)
+      compare(tape[at], now[at], [...path, String(at)], ignored, differences)
     return
   }
   if (isObject(tape) && isObject(now)) {
     for (const name of new Set([...Object.keys(tape), ...Object.keys(now)])) {
-      const own = (of: object) => (Object.hasOwn(of, name) ? (of as Record<string, unknown>)[name] : undefined)
-      compare(own(tape), own(now), [...path, name], ignored, found)
+      const memberOf = (of: object) => (Object.hasOwn(of, name) ? (of as Record<string, unknown>)[name] : undefined)
+      compare(memberOf(tape), memberOf(now), [...path, name], ignored, differences)
     }
     return
   }
-  if (!isSame(tape, now)) found.push({ path: path.slice(1).join('.') || path.join('.'), tape, now })
+  if (!isSame(tape, now)) differences.push({ path: path.slice(1).join('.') || path.join('.'), tape, now })
 }
 
 function isIgnored(path: readonly string[], ignored: Ignored): boolean {
@@ -54,16 +60,16 @@ function isSame(tape: unknown, now: unknown): boolean {
   if (Object.is(tape, now)) return true
   if (typeof tape !== 'string' || !MARK.test(tape)) return false
   const parts = tape.split(MARK)
-  if (parts.every((part) => part === '')) return true
+  if (parts.every((idPart) => idPart === '')) return true
   if (typeof now !== 'string') return false
   const [first = '', ...more] = parts
   const last = more.pop() ?? ''
   if (now.length < first.length + last.length || !now.startsWith(first) || !now.endsWith(last)) return false
   let at = first.length
-  for (const part of more) {
-    const next = now.indexOf(part, at)
+  for (const moreText of more) {
+    const next = now.indexOf(moreText, at)
     if (next === -1) return false
-    at = next + part.length
+    at = next + moreText.length
   }
   return at <= now.length - last.length
 }
@@ -83,15 +89,19 @@ export function atomsOf(messages: unknown): Atom[] {
     })
     if (role === 'tool') return [{ role: 'result', value: plain(joined(content)) }, ...calls]
     const text = joined(content)
-    const own = role === 'developer' ? 'system' : String(role)
-    return [...(text === '' || text === undefined ? [] : [{ role: own, text }]), ...calls]
+    const messageRole = role === 'developer' ? 'system' : String(role)
+    return [...(text === '' || text === undefined ? [] : [{ role: messageRole, text }]), ...calls]
   })
 }
 
 /** Integrations record the form that `messagesOf` makes; hosts may record any. */
-export function recordedMessages(given: unknown): Message[] {
+export function recordedMessages(rawMessages: unknown): Message[] {
   const isMade = (message: unknown) => isObject(message) && ('toolCalls' in message || 'toolCallId' in message)
-  const list = Array.isArray(given) ? (given as unknown[]) : given === undefined || given === null ? [] : [given]
+  const list = Array.isArray(rawMessages)
+    ? (rawMessages as unknown[])
+    : rawMessages === undefined || rawMessages === null
+      ? []
+      : [rawMessages]
   return list.flatMap((message) =>
     isMade(message) ? [message as Message] : messagesOf(typeof message === 'string' ? message : [message]),
   )
@@ -100,16 +110,16 @@ export function recordedMessages(given: unknown): Message[] {
 /** `model.<role>` is ignored by name, such as a system prompt with the time. */
 export function requestDifferences(tape: unknown, now: unknown, ignored: Ignored): Difference[] {
   const skipped = new Set(ignored.flatMap(([of, role, ...more]) => (of === 'model' && more.length === 0 ? [role] : [])))
-  const kept = (messages: unknown) => atomsOf(messages).filter(({ role }) => !skipped.has(role))
-  return differencesOf(kept(tape), kept(now), ['model', 'messages'], [])
+  const keptAtoms = (messages: unknown) => atomsOf(messages).filter(({ role }) => !skipped.has(role))
+  return differencesOf(keptAtoms(tape), keptAtoms(now), ['model', 'messages'], [])
 }
 
 /** The texts of a message. Thoughts are no part of what was said; a picture is named by its kind. */
 function joined(content: unknown): unknown {
   if (!Array.isArray(content)) return content ?? undefined
-  const texts = content.flatMap((part: unknown) => {
-    if (typeof part === 'string') return [part]
-    const { type, text } = isObject(part) ? part : {}
+  const texts = content.flatMap((contentPart: unknown) => {
+    if (typeof contentPart === 'string') return [contentPart]
+    const { type, text } = isObject(contentPart) ? contentPart : {}
     if (typeof text === 'string' && (type === 'text' || type === 'input_text' || type === 'output_text')) return [text]
     return /think|reason/.test(String(type)) ? [] : [`[${String(type).replace(/^input_|_url$/g, '')}]`]
   })

@@ -137,22 +137,22 @@ export class ReplayHost {
     body: Buffer,
     response: ServerResponse,
   ): Promise<void> {
-    const given = Object.fromEntries(Object.entries(headers).map(([name, value]) => [name, String(value)]))
+    const plainHeaders = Object.fromEntries(Object.entries(headers).map(([name, value]) => [name, String(value)]))
     // Packed bodies are read as bytes, others as text.
-    const content = given['content-encoding'] === 'gzip' ? body : body.toString()
+    const content = plainHeaders['content-encoding'] === 'gzip' ? body : body.toString()
     const reply = (await this.#service.fetch(`http://replay${path}`, {
       method,
-      headers: given,
+      headers: plainHeaders,
       body: content,
     })) as Response
     const text = await reply.text()
-    const own =
+    const replyHeaders =
       path.startsWith('/openapi/v1/firewall-approvals/') && reply.status === 200 ? this.#withReason(text) : text
     response.writeHead(reply.status, {
       'content-type': 'application/json',
       ...(reply.headers.get('etag') !== null && { etag: String(reply.headers.get('etag')) }),
     })
-    response.end(reply.status === 304 ? undefined : own)
+    response.end(reply.status === 304 ? undefined : replyHeaders)
   }
 
   #withReason(text: string): string {
@@ -177,8 +177,8 @@ export class ReplayHost {
     const upstream = this.#options.upstreams?.get(route)
     if (upstream === undefined) return send(response, errorReply({ status: 502, message: `No model behind ${route}` }))
     const { model } = this.#options
-    const own = parsed(body)
-    const content = model !== undefined && isObject(own) ? JSON.stringify({ ...own, model }) : body
+    const parsedBody = parsed(body)
+    const content = model !== undefined && isObject(parsedBody) ? JSON.stringify({ ...parsedBody, model }) : body
     const sent = Object.entries(headers).filter(([name]) => !NOT_FORWARDED.has(name))
     const reply = await fetch(`${upstream}${rest}`, {
       method,
@@ -205,10 +205,10 @@ const NOT_FORWARDED = new Set([
 async function bodyOf(request: IncomingMessage): Promise<Buffer | undefined> {
   const parts: Buffer[] = []
   let bytes = 0
-  for await (const part of request as AsyncIterable<Buffer>) {
-    bytes += part.length
+  for await (const bodyPart of request as AsyncIterable<Buffer>) {
+    bytes += bodyPart.length
     if (bytes > BODY_BYTES) return undefined
-    parts.push(part)
+    parts.push(bodyPart)
   }
   return Buffer.concat(parts)
 }

@@ -37,20 +37,20 @@ export interface TapeDifference extends Difference {
 export function tapeDifferences(a: readonly TapeStep[], b: readonly TapeStep[], ignored: Ignored): TapeDifference[] {
   const others = Map.groupBy(b, keyOf)
   const taken = new Map<string, number>()
-  const found: TapeDifference[] = []
+  const tapeDifferences: TapeDifference[] = []
   for (const step of a) {
     const key = keyOf(step)
     const number = taken.get(key) ?? 0
     taken.set(key, number + 1)
     const other = others.get(key)?.[number]
-    if (other) found.push(...stepDifferences(step, other, ignored))
-    else found.push({ step: step.step, path: '', tape: stepText(step), now: undefined, ignore: '' })
+    if (other) tapeDifferences.push(...stepDifferences(step, other, ignored))
+    else tapeDifferences.push({ step: step.step, path: '', tape: stepText(step), now: undefined, ignore: '' })
   }
   for (const [key, steps] of others) {
     for (const step of steps.slice(taken.get(key) ?? 0))
-      found.push({ step: step.step, path: '', tape: undefined, now: stepText(step), ignore: '' })
+      tapeDifferences.push({ step: step.step, path: '', tape: undefined, now: stepText(step), ignore: '' })
   }
-  return found.sort((one, two) => one.step - two.step)
+  return tapeDifferences.sort((one, two) => one.step - two.step)
 }
 
 function keyOf(step: TapeStep): string {
@@ -68,9 +68,9 @@ function stepDifferences(a: TapeStep, b: TapeStep, ignored: Ignored): TapeDiffer
     return at([...requestDifferences(a.messages, b.messages, ignored), ...outputs], 'model')
   }
   if (a.kind === 'tool' && b.kind === 'tool') {
-    const own = ignored.map(([of = '', ...path]) => [of === a.tool ? 'tool' : of, ...path])
+    const ignoredPaths = ignored.map(([of = '', ...path]) => [of === a.tool ? 'tool' : of, ...path])
     const facts = ({ input, output, error, outcome }: typeof a) => ({ input, output, error, outcome })
-    return at(differencesOf(facts(a), facts(b), ['tool'], own), a.tool)
+    return at(differencesOf(facts(a), facts(b), ['tool'], ignoredPaths), a.tool)
   }
   if (a.kind === 'decision' && b.kind === 'decision') return at(decisionDifferences(a, b), 'decision')
   if (a.kind === 'approval' && b.kind === 'approval')

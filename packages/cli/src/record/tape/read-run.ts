@@ -25,10 +25,10 @@ export interface RunSource {
   environmentId: string
 }
 
-export async function tapeOfRun(source: RunSource, given: string): Promise<Tape> {
+export async function tapeOfRun(source: RunSource, runName: string): Promise<Tape> {
   const { client, environmentId } = source
   const read = (runId: string) => client.readOperatorRun({ params: { environmentId, runId } })
-  const run = await known('run', given, source, read)
+  const run = await known('run', runName, source, read)
   const place = { environmentId, runId: run.id }
   if (run.eventCount > TAPE_LIMITS.lines) throw failed(`The run has more than ${TAPE_LIMITS.lines} events.`)
   const events: RunEvent[] = []
@@ -87,10 +87,10 @@ async function inForce({ client, workspaceId, environmentId }: RunSource, events
 
 async function promptOf(
   client: OperatorClient,
-  given: { workspaceId: string; promptId: string; name: string; version: string; used: ReadonlySet<unknown> },
+  usedPrompt: { workspaceId: string; promptId: string; name: string; version: string; used: ReadonlySet<unknown> },
 ): Promise<TapePrompt> {
-  const { workspaceId, promptId, name, used } = given
-  let { version } = given
+  const { workspaceId, promptId, name, used } = usedPrompt
+  let { version } = usedPrompt
   const query = { limit: LIMITS.operatorPageMax }
   if (used.size > 0) {
     for await (const one of eachItem(client.listPromptVersions, { params: { workspaceId, promptId }, query })) {

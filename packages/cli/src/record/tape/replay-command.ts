@@ -55,10 +55,12 @@ export async function replayCommand(
 function upstreams(): Map<string, string> {
   return new Map(
     ROUTES.map(({ route, variables: [variable], rest, upstream }) => {
-      const given = process.env[variable]
+      const variableValue = process.env[variable]
       return [
         route,
-        given === undefined ? upstream : given.slice(0, given.length - (given.endsWith(rest) ? rest.length : 0)),
+        variableValue === undefined
+          ? upstream
+          : variableValue.slice(0, variableValue.length - (variableValue.endsWith(rest) ? rest.length : 0)),
       ]
     }),
   )

@@ -85,12 +85,15 @@ export function jsonReply(status: number, value: object): WireReply {
 
 /** In the form of every provider. */
 export function errorReply(error: unknown): WireReply {
-  const { message: given, name, status, code } = isObject(error) ? error : { message: String(error) }
-  const message = typeof given === 'string' ? given : 'The model call failed'
+  const { message: errorText, name, status, code } = isObject(error) ? error : { message: String(error) }
+  const message = typeof errorText === 'string' ? errorText : 'The model call failed'
   const [, said] = /^(?:Error code: )?([45]\d\d)\b/.exec(message) ?? []
   const known = STATUSES.find(([part]) => String(name).includes(part))?.[1] ?? 400
-  const own = typeof status === 'number' && status >= 400 && status < 600 ? status : Number(said ?? known)
-  return jsonReply(own, { type: 'error', error: { type: 'recorded_error', code: code ?? 'recorded_error', message } })
+  const statusCode = typeof status === 'number' && status >= 400 && status < 600 ? status : Number(said ?? known)
+  return jsonReply(statusCode, {
+    type: 'error',
+    error: { type: 'recorded_error', code: code ?? 'recorded_error', message },
+  })
 }
 
 const STATUSES = [
@@ -110,12 +113,12 @@ function spokenOf(step: ModelStep, asked: string): Spoken {
   // Of several candidates, the first.
   const [message] = typeof output === 'string' ? [{ content: output }] : recordedMessages(output)
   const { content, toolCalls }: Message = message ?? {}
-  const given = Array.isArray(toolCalls) ? toolCalls : Array.isArray(problems) ? problems : []
+  const askedCalls = Array.isArray(toolCalls) ? toolCalls : Array.isArray(problems) ? problems : []
   // What could not be read was kept as it was received.
   const raw = new Map(
     (Array.isArray(problems) ? problems.filter(isObject) : []).map((call) => [String(call['id']), call['arguments']]),
   )
-  const calls = given.filter(isObject).map((call, index) => {
+  const calls = askedCalls.filter(isObject).map((call, index) => {
     const id = typeof call['id'] === 'string' ? call['id'] : `call_${step.step}_${index}`
     const unread = raw.get(id)
     const input = call['arguments'] ?? {}
@@ -124,8 +127,8 @@ function spokenOf(step: ModelStep, asked: string): Spoken {
   })
   const counts = isObject(usage) ? usage : {}
   const count = (...names: string[]) => {
-    const found = names.map((name) => counts[name]).find((value) => typeof value === 'number')
-    return typeof found === 'number' ? found : 0
+    const countValue = names.map((name) => counts[name]).find((value) => typeof value === 'number')
+    return typeof countValue === 'number' ? countValue : 0
   }
   return {
     text: textOf(content),
@@ -146,7 +149,9 @@ function textOf(content: unknown): string {
   if (typeof content === 'string') return content
   if (!Array.isArray(content)) return content === undefined || content === null ? '' : JSON.stringify(content)
   return content
-    .map((part: unknown) => (typeof part === 'string' ? part : isObject(part) ? part['text'] : undefined))
+    .map((contentPart: unknown) =>
+      typeof contentPart === 'string' ? contentPart : isObject(contentPart) ? contentPart['text'] : undefined,
+    )
     .filter((text) => typeof text === 'string')
     .join('\n')
 }
@@ -205,8 +210,8 @@ function chatEvents(answer: Spoken): object[] {
 }
 
 function responseItems({ id, text, calls }: Spoken): ResponseItem[] {
-  const part = { type: 'output_text', text, annotations: [], logprobs: [] }
-  const message = { type: 'message', id: `msg_${id}`, status: 'completed', role: 'assistant', content: [part] }
+  const textPart = { type: 'output_text', text, annotations: [], logprobs: [] }
+  const message = { type: 'message', id: `msg_${id}`, status: 'completed', role: 'assistant', content: [textPart] }
   return [
     ...(text === '' ? [] : [message]),
     ...calls.map(({ id: call_id, ...call }, index) => ({
@@ -274,13 +279,13 @@ function responseEvents(answer: Spoken): object[] {
       ]
     }
     const place = { ...at, content_index: 0 }
-    const part = { type: 'output_text', text: answer.text, annotations: [], logprobs: [] }
+    const textPart = { type: 'output_text', text: answer.text, annotations: [], logprobs: [] }
     return [
       added({ content: [] }),
-      { type: 'response.content_part.added', ...place, part: { ...part, text: '' } },
+      { type: 'response.content_part.added', ...place, part: { ...textPart, text: '' } },
       { type: 'response.output_text.delta', ...place, delta: answer.text, logprobs: [] },
       { type: 'response.output_text.done', ...place, text: answer.text, logprobs: [] },
-      { type: 'response.content_part.done', ...place, part },
+      { type: 'response.content_part.done', ...place, part: textPart },
       done,
     ]
   })

@@ -84,7 +84,7 @@ class Diagnostics:
             self._untold.append(Diagnostic(level, code, message, (last[1] if last else 0) + 1))
         self._tell()
 
-    def hold(self) -> None:
+    def hold_messages(self) -> None:
         """The thread takes the lock of a queue: its diagnostics wait for `release`."""
         self._locks.count = getattr(self._locks, "count", 0) + 1
 

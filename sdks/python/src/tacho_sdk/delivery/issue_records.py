@@ -83,8 +83,8 @@ class _Counts(Diagnostics):
         if code_fault is not None:
             self._client.report(level, code_fault, message)
 
-    def hold(self) -> None:
-        self._client.hold()
+    def hold_messages(self) -> None:
+        self._client.hold_messages()
 
     def release(self) -> None:
         self._client.release()

@@ -36,7 +36,7 @@ class QueueLock(threading.Condition):
         self._diagnostics = diagnostics
 
     def __enter__(self) -> bool:
-        self._diagnostics.hold()
+        self._diagnostics.hold_messages()
         return sys.is_finalizing() or super().__enter__()
 
     def __exit__(self, *exc_info: Any) -> None:

@@ -148,8 +148,8 @@ class _ChatStream:
     def add(self, piece: Mapping[str, Any]) -> bool:
         self._answer.update({name: piece[name] for name in ("model", "usage") if piece.get(name)})
         is_output = False
-        for given in piece.get("choices") or ():
-            choice = fields_of(given)
+        for raw_choice in piece.get("choices") or ():
+            choice = fields_of(raw_choice)
             candidate = self._candidates.setdefault(choice.get("index"), _Candidate())
             is_output = candidate.add(choice, self.news) or is_output
         self.is_complete = bool(self._candidates) and all(one.finish_reason for one in self._candidates.values())

@@ -153,8 +153,8 @@ def _unreadable(reason: str) -> Unreadable:
 
 
 def _texts(value: object) -> object:
-    given = () if value is None else value
-    if type(given) not in (list, tuple) or len(given) > INPUT_VALUES:  # type: ignore[arg-type]
+    values = () if value is None else value
+    if type(values) not in (list, tuple) or len(values) > INPUT_VALUES:  # type: ignore[arg-type]
         return _WRONG
-    texts = [exact_text(element) for element in given]  # type: ignore[attr-defined]
+    texts = [exact_text(element) for element in values]  # type: ignore[attr-defined]
     return _WRONG if None in texts else texts

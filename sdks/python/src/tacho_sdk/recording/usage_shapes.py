@@ -218,17 +218,17 @@ def call_usage(usage: object) -> dict[str, int | None] | None:
         # The cached tokens of Cohere are those of its whole prompt, of which it bills a part.
         found_counts["cachedTokens"] = found_counts["cacheWriteTokens"] = None
 
-    def part(count: str) -> int:
+    def count_in(count: str) -> int:
         return _count_of(found_counts[count]) or 0
 
     prompt, completion, total = (_count_of(found_counts[name]) for name in ("promptTokens", "completionTokens", "totalTokens"))
-    read, written = part("cachedTokens"), part("cacheWriteTokens")
+    read, written = count_in("cachedTokens"), count_in("cacheWriteTokens")
     more = _count_of(_first_of(usage, _MORE_PROMPT)) or 0
     apart = _CACHE_APART.get(_name_of(found_counts["promptTokens"]))
     names = [_name_of(found_counts["cachedTokens"]), _name_of(found_counts["cacheWriteTokens"])]
     beside_input = _besides(usage, "input", found_counts, ("promptTokens", "cachedTokens", "cacheWriteTokens"))
     beside_output = _besides(usage, "output", found_counts, ("completionTokens", "reasoningTokens"))
-    reasoning = part("reasoningTokens")
+    reasoning = count_in("reasoningTokens")
 
     def whole_prompt(known: int) -> int:
         parts = read + written if beside_input is None else beside_input
@@ -236,14 +236,14 @@ def call_usage(usage: object) -> dict[str, int | None] | None:
         is_within = parts <= known and total == known + (completion or 0)
         is_named_apart = beside_input is not None or (apart is not None and any(apart.fullmatch(name) for name in names))
         is_apart = parts > known or (not is_within and is_named_apart) or total == known + parts + (completion or 0)
-        return max(known + more + (parts if is_apart else 0), part("audioInputTokens") + part("imageInputTokens"))
+        return max(known + more + (parts if is_apart else 0), count_in("audioInputTokens") + count_in("imageInputTokens"))
 
     def whole_completion(known: int) -> int:
         parts = reasoning if beside_output is None else beside_output
         is_within = beside_output is not None and parts <= known and total == (prompt_tokens or 0) + known
         is_named_apart = beside_output is not None or _name_of(found_counts["completionTokens"]) in _REASONING_APART
         is_apart = parts > known or (not is_within and is_named_apart) or total == (prompt_tokens or 0) + known + parts
-        return max(known + (parts if is_apart else 0), part("audioOutputTokens") + part("imageOutputTokens"))
+        return max(known + (parts if is_apart else 0), count_in("audioOutputTokens") + count_in("imageOutputTokens"))
 
     prompt_tokens = _at_least(prompt, total, whole_prompt)
     completion_tokens = _at_least(completion, total, whole_completion)
@@ -253,10 +253,10 @@ def call_usage(usage: object) -> dict[str, int | None] | None:
         return None
     wholes = {"promptTokens": prompt_tokens, "completionTokens": completion_tokens, "totalTokens": total}
     parts = {
-        **{count: part(count) for count in _NAMES if count not in wholes},
-        "cacheWrite1hTokens": min(written, part("cacheWrite1hTokens")),
-        "cachedAudioTokens": min(read, part("audioInputTokens"), part("cachedAudioTokens")),
-        "cachedImageTokens": min(read, part("imageInputTokens"), part("cachedImageTokens")),
+        **{count: count_in(count) for count in _NAMES if count not in wholes},
+        "cacheWrite1hTokens": min(written, count_in("cacheWrite1hTokens")),
+        "cachedAudioTokens": min(read, count_in("audioInputTokens"), count_in("cachedAudioTokens")),
+        "cachedImageTokens": min(read, count_in("imageInputTokens"), count_in("cachedImageTokens")),
     }
     known: dict[str, int | None] = {name: count for name, count in wholes.items() if count is not None}
     is_unread = found_counts["completionTokens"] is not None or _says_none(usage, _PATHS["completionTokens"])

@@ -87,8 +87,8 @@ async function findManagedPerson(sql: Sql, accountId: string, email: string | nu
   const text = `SELECT d.operator_id AS "id", d.active FROM ${PEOPLE}
     WHERE o.id IN (SELECT a.operator_id FROM operator_accounts a WHERE a.provider_id = 'oidc' AND a.account_id = :accountId)
       OR o.email = :email`
-  const found = await sql.all<{ id: string; active: number }>(text, { accountId, email })
-  const person = found.find(({ active }) => active === 0) ?? found[0]
+  const accountRow = await sql.all<{ id: string; active: number }>(text, { accountId, email })
+  const person = accountRow.find(({ active }) => active === 0) ?? accountRow[0]
   return person === undefined ? null : { ...person, groups: await groupsOf(sql, person.id) }
 }
 
@@ -112,13 +112,13 @@ export async function applyDirectoryGroups(
   const memberships = `SELECT m.operator_id AS "id", g.name FROM directory_members m
     JOIN directory_groups g ON g.id = m.group_id WHERE m.operator_id IN (:ids)`
   const groups = Map.groupBy(await allIn<{ id: string; name: string }>(sql, memberships, { ids }), ({ id }) => id)
-  const given = people.map(({ id, email }) => {
+  const givenPeople = people.map(({ id, email }) => {
     const granted = (groups.get(id) ?? []).flatMap(({ name }) => known.get(name) ?? [])
     const detail = JSON.stringify({ email, by: 'groups' })
     const entry = { ...template, action: 'operator.change_role', targetKind: 'operator', targetId: id, detail }
     return { operatorId: id, granted, template: entry }
   })
-  if (given.length > 0) await applyToPeople(sql, given)
+  if (givenPeople.length > 0) await applyToPeople(sql, givenPeople)
 }
 
 type Saved = { outcome: 'saved'; id: string } | { outcome: 'taken' | 'unknown' | 'full' }
@@ -127,25 +127,25 @@ type Saved = { outcome: 'saved'; id: string } | { outcome: 'taken' | 'unknown' |
 async function createDirectoryPerson(
   sql: Sql,
   newId: string,
-  given: GivenPerson,
+  givenPerson: GivenPerson,
   roles: GroupRoleEntries,
   template: AuditEntry,
 ): Promise<Saved> {
   await lockControl(sql)
-  const { name, email } = given
+  const { name, email } = givenPerson
   const account = await sql.get<{ id: string; emailVerified: number }>(
     'SELECT id, email_verified AS "emailVerified" FROM operators WHERE email = :email',
     { email },
   )
   const id = account?.id ?? newId
-  if ((await personOf(sql, id)) !== null || (await isTaken(sql, id, given))) return { outcome: 'taken' }
+  if ((await personOf(sql, id)) !== null || (await isTaken(sql, id, givenPerson))) return { outcome: 'taken' }
   if ((await countOf(sql, 'SELECT count(*) AS count FROM directory_people', {})) >= PEOPLE_MAX)
     return { outcome: 'full' }
   if (account === null)
     await insertOperator(sql, { id, name, email, emailVerified: 1, createdAt: template.at, password: null })
   // Whoever opened an account with an address that nobody had verified loses it.
   else if (account.emailVerified === 0) await endPassword(sql, id, template.at)
-  return store(sql, id, null, { ...given, active: given.active ?? true }, roles, template)
+  return store(sql, id, null, { ...givenPerson, active: givenPerson.active ?? true }, roles, template)
 }
 
 /** Read and written under one lock, so that what is not named stays as another request has just left it. */
