@@ -1,7 +1,7 @@
 /** What the check of names finds, and what it lets pass. */
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { strangersIn } from '../check-names.mjs'
+import { commonNamesIn, strangersIn } from '../check-names.mjs'
 
 test('each way to fetch something under one of our names is found, behind flags and other words', () => {
   for (const command of [
@@ -68,4 +68,26 @@ test('paths, files, images that the text builds, and other packages pass', () =>
   ]) {
     assert.deepEqual(strangersIn(text), [], text)
   }
+})
+
+test('a declared name that cannot be searched for is found; members and comments are none', () => {
+  for (const text of [
+    'const found = rows',
+    'for (const part of parts) {',
+    'function look() {}',
+    'rows.map((own) => own)',
+  ])
+    assert.equal(commonNamesIn(text, 'ts').length, 1, text)
+  for (const text of [
+    'row.found = 1',
+    '// The function that reads it',
+    '{ said: text }',
+    'const { kept } = row',
+    'tokenPart',
+  ])
+    assert.deepEqual(commonNamesIn(text, 'ts'), [], text)
+  for (const text of ['given = 1', 'def told(self):', 'for part in parts:'])
+    assert.equal(commonNamesIn(text, 'py').length, 1, text)
+  for (const text of ['call(given=1)', 'row.kept = 1', '# def told(self)'])
+    assert.deepEqual(commonNamesIn(text, 'py'), [], text)
 })

@@ -140,10 +140,10 @@ export function resolveOptions(
   isBound = false,
 ): Resolved {
   const problems: string[] = []
-  const given = options as Readonly<Record<string, unknown>>
+  const givenOptions = options as Readonly<Record<string, unknown>>
 
   function text(name: keyof TachoOptions, maxChars: number): string | undefined {
-    const value = given[name]
+    const value = givenOptions[name]
     if (value === undefined || (typeof value === 'string' && value !== '' && cutText(value, maxChars) === value)) {
       return value
     }
@@ -152,14 +152,14 @@ export function resolveOptions(
   }
 
   function number(name: keyof TachoOptions, byDefault: number, min: number, max: number): number {
-    const value = given[name] ?? byDefault
+    const value = givenOptions[name] ?? byDefault
     if (typeof value === 'number' && value >= min && value <= max) return value
     problems.push(`${name} must be a number from ${min} to ${max}.`)
     return byDefault
   }
 
   function choice<T>(name: keyof TachoOptions, choices: readonly T[], fallback: T): T {
-    const value = given[name] ?? choices[0]
+    const value = givenOptions[name] ?? choices[0]
     if (choices.includes(value as T)) return value as T
     problems.push(`${name} must be one of ${choices.join(', ')}.`)
     return fallback
@@ -214,18 +214,19 @@ export function resolveOptions(
     flushOnSignals: choice('flushOnSignals', [true, false], true),
     waitUntil,
   }
-  for (const name of Object.keys(given)) {
+  for (const name of Object.keys(givenOptions)) {
     const isKnown = Object.hasOwn(settings, name) || OTHER_OPTIONS.includes(name)
     if (!isKnown) problems.push(`Unknown option ${cutText(name, 40)}.`)
   }
   return { settings, apiKey: hasKey ? apiKey : '', problems }
 }
 
-function maskingFrom(given: unknown): MaskingOptions | undefined {
+function maskingFrom(maskingOption: unknown): MaskingOptions | undefined {
   // Of null there are no entries: that throws.
   const isValid = () =>
-    typeof given === 'object' && Object.entries(given as object).every(([name, value]) => isMaskingOption(name, value))
-  return readSafely(() => given === undefined || isValid(), false) ? (given ?? {}) : undefined
+    typeof maskingOption === 'object' &&
+    Object.entries(maskingOption as object).every(([name, value]) => isMaskingOption(name, value))
+  return readSafely(() => maskingOption === undefined || isValid(), false) ? (maskingOption ?? {}) : undefined
 }
 
 function origin(value: unknown): { text: string; isLoopback: boolean } | undefined {

@@ -99,9 +99,9 @@ export function obstacleLines({ head: { replayable } }: Tape): string[] {
   return ['It cannot be replayed whole:', ...lines, ...(more > 0 ? [`  and ${more} more`] : [])]
 }
 
-async function newestOccurrence({ client, environmentId }: RunSource, given: string): Promise<string> {
+async function newestOccurrence({ client, environmentId }: RunSource, runName: string): Promise<string> {
   const read = (issueId: string) => client.readIssue({ params: { environmentId, issueId } })
-  const { id: issueId } = await known('issue', given, { client, environmentId }, read)
+  const { id: issueId } = await known('issue', runName, { client, environmentId }, read)
   const { items } = await client.listOccurrences({ params: { environmentId, issueId }, query: { limit: 100 } })
   const runId = items.find((one) => one.runId !== null)?.runId
   if (runId === undefined || runId === null) throw failed('The newest occurrences of the issue name no run.')

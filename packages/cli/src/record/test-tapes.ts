@@ -78,8 +78,8 @@ function linesOf({ tape, ok, faults, milliseconds }: TapeResult): string[] {
 }
 
 function tapesIn(place: string): string[] {
-  const found = existsSync(place) && statSync(place).isDirectory()
-  if (!found) return [place]
+  const foundTapes = existsSync(place) && statSync(place).isDirectory()
+  if (!foundTapes) return [place]
   const files = readdirSync(place)
     .filter((name) => name.endsWith('.jsonl'))
     .sort()

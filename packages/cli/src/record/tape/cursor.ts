@@ -206,8 +206,8 @@ export class Cursor {
   }
 
   #toolDifferences(step: ToolStep, input: unknown): Difference[] {
-    const own = this.#options.ignored.map(([of = '', ...path]) => [of === step.tool ? 'tool' : of, ...path])
-    return differencesOf(step.input, input, ['tool', 'input'], own)
+    const ignoredPaths = this.#options.ignored.map(([of = '', ...path]) => [of === step.tool ? 'tool' : of, ...path])
+    return differencesOf(step.input, input, ['tool', 'input'], ignoredPaths)
   }
 }
 

@@ -97,9 +97,9 @@ export function unfulfilled(expected: Expectations, tape: Tape, { steps, outcome
     check(isThere, `${tool} was not called with ${shown(input ?? {})}`)
   }
   const models = steps.filter((step): step is ModelStep => step.kind === 'model')
-  const said = JSON.stringify(recordedMessages(models.at(-1)?.output).map(({ content }) => content))
+  const lastAnswer = JSON.stringify(recordedMessages(models.at(-1)?.output).map(({ content }) => content))
   for (const text of answer)
-    check(said.includes(JSON.stringify(text).slice(1, -1)), `the answer does not say ${shown(text)}`)
+    check(lastAnswer.includes(JSON.stringify(text).slice(1, -1)), `the answer does not say ${shown(text)}`)
   const { tokens = Infinity, cost = Infinity, seconds = Infinity } = budget
   const usedTokens = sum(models.map(tokensOf))
   const usedCost = sum(models.map((step) => step.cost ?? 0))

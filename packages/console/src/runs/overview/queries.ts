@@ -126,13 +126,13 @@ export function useTime(environmentId: string, range: Range) {
       const barMs = steps * window.stepMs
       const shown = { ...window, starts: window.starts.filter((_, step) => step % steps === 0) }
       const byBar = Map.groupBy(points, (point) => stepAt(shown, Date.parse(point.from)).step)
-      const bars = shown.starts.map((from, bar): Bar => {
+      const timeBars = shown.starts.map((from, bar): Bar => {
         return { from, to: stepAt(shown, from).end, outcomes: outcomesOf(byBar.get(bar) ?? []) }
       })
       const cost = (point: UsagePoint) => wholeCost(costsOf(point))
       agents.sort((a, b) => cost(b) - cost(a) || b.usage.totalTokens - a.usage.totalTokens || b.runs - a.runs)
       const runs = runsRange(window, range)
-      return { runs, bars, barMs, outcomes: outcomesOf(agents), before: outcomesOf(earlier), agents }
+      return { runs, bars: timeBars, barMs, outcomes: outcomesOf(agents), before: outcomesOf(earlier), agents }
     },
     refetchInterval: DAY_REFRESH_MS,
     placeholderData: keepPreviousData,

@@ -90,7 +90,8 @@ function lengthText(ms: number): string {
 }
 
 /** For `.bar-row` in theme.css. */
-const widths = (bars: number) => ({ '--bars': bars, '--bars-of-phone': Math.ceil(bars / 2) }) as CSSProperties
+const widths = (barCount: number) =>
+  ({ '--bars': barCount, '--bars-of-phone': Math.ceil(barCount / 2) }) as CSSProperties
 
 const BAR = 'flex h-16 flex-col-reverse border-b border-edge px-px'
 

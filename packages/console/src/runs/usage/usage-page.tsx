@@ -256,7 +256,7 @@ const latency = (head: string, of: 'llmLatency' | 'toolLatency'): Column<UsagePo
   head,
   right: true,
   wide: true,
-  cell: ({ [of]: found }) => percentiles(found),
+  cell: ({ [of]: latencies }) => percentiles(latencies),
 })
 const TOOL_COLUMNS: Column<UsagePoint>[] = [
   { head: 'Calls', right: true, cell: ({ events }) => number(events) },
@@ -300,7 +300,7 @@ function rowsOf(points: readonly UsagePoint[], by: Group): (string | number)[][]
       knownCost(point) ?? '',
       point.estimatedCost ?? '',
       point.unpricedCalls,
-      ...[point.llmLatency, point.toolLatency].flatMap((found) => [found?.p50Ms ?? '', found?.p95Ms ?? '']),
+      ...[point.llmLatency, point.toolLatency].flatMap((latencies) => [latencies?.p50Ms ?? '', latencies?.p95Ms ?? '']),
       point.calls?.failed ?? '',
       point.calls?.blocked ?? '',
       point.calls?.approvals ?? '',
@@ -327,11 +327,11 @@ function useUsage(environmentId: string, search: Range, by: Group, show: Measure
           query: { ...hourTimes(time), limit: PAGE, by: of, ...one },
         })
       const first = async () => {
-        const found = {
+        const usageTexts = {
           params: { environmentId },
           query: { ...hourTimes(window), limit: PAGE, by, step: 'window' as const, sort },
         }
-        return (await api.readUsagePoints(found, { signal })).items
+        return (await api.readUsagePoints(usageTexts, { signal })).items
       }
       const of = isOfRuns(by) ? 'agent' : by
       const [points, sums, before] = await Promise.all([

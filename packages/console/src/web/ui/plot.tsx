@@ -60,7 +60,7 @@ export function Plot(props: Props) {
     const drawn = series.map((one, index) => ({ one, heights: heights[index] ?? [] }))
     // The highest stack first: what stands below it is drawn over it.
     if (!areLines) drawn.reverse()
-    const bars = uPlot.paths.bars?.({ size: [0.85, 64], align: 0 })
+    const barPaths = uPlot.paths.bars?.({ size: [0.85, 64], align: 0 })
     const plot = new uPlot(
       {
         width: element.clientWidth,
@@ -72,7 +72,7 @@ export function Plot(props: Props) {
             stroke: colour(one.colour),
             width: areLines ? 2 : 0,
             ...(areLines ? { points: { show: true, size: 5 } } : { fill: colour(one.colour), points: { show: false } }),
-            ...(!areLines && bars && { paths: bars }),
+            ...(!areLines && barPaths && { paths: barPaths }),
           })),
         ],
         scales: {
@@ -152,7 +152,7 @@ function Legend({ times, series, areLines = false, format, before, at }: Props &
   const sumOf = ({ values }: Series) => values.reduce<number>((sum, value) => sum + (value ?? 0), 0)
   const whole = series.reduce((sum, one) => sum + sumOf(one), 0)
   // A sum of zero is what nobody recorded, not something free.
-  const said = (sum: number) => (sum === 0 ? 'nothing recorded' : format(sum))
+  const sumText = (sum: number) => (sum === 0 ? 'nothing recorded' : format(sum))
   const valueOf = (one: Series) => {
     if (at !== null) return one.values[at] ?? null
     return areLines ? null : sumOf(one)
@@ -163,11 +163,11 @@ function Legend({ times, series, areLines = false, format, before, at }: Props &
       {!areLines && (
         <p className="tabular mr-2">
           <span className="text-xl font-semibold">
-            {at === null ? said(whole) : format(series.reduce((sum, { values }) => sum + (values[at] ?? 0), 0))}
+            {at === null ? sumText(whole) : format(series.reduce((sum, { values }) => sum + (values[at] ?? 0), 0))}
           </span>
           {at === null && before && (
             <span className="ml-2 text-soft">
-              {said(before.sum)} in {before.period}
+              {sumText(before.sum)} in {before.period}
             </span>
           )}
         </p>
@@ -196,7 +196,7 @@ function withoutHalfDays(template: string): string {
   return template
     .replace('{M}/{D}/{YY}', '{YYYY}-{MM}-{DD}')
     .replace('{M}/{D}', '{MM}-{DD}')
-    .replace(/\{h\}((?::\{\w+\})*)\{aa\}/, (_, rest: string) => `{HH}${rest || ':00'}`)
+    .replace(/\{h\}((?::\{\w+\})*)\{aa\}/, (_, hourRest: string) => `{HH}${hourRest || ':00'}`)
 }
 
 /** A canvas knows no variables. */

@@ -117,8 +117,8 @@ export function tokensRoutes({ serve, storage, refreshCredentials }: OperatorDep
   serve(['rotateToken', 'rotateInstallationToken'], async ({ params, body, workspace, actor, at, audit }) => {
     const { tokenId } = params
     const oldValidUntil = timeOf('oldValidUntil', body.oldValidUntil)
-    const given = body.expiresAt
-    const expiresAt = typeof given === 'string' ? futureTimeOf('expiresAt', given, at) : given
+    const newExpiry = body.expiresAt
+    const expiresAt = typeof newExpiry === 'string' ? futureTimeOf('expiresAt', newExpiry, at) : newExpiry
     const { id, hash, text } = newOperatorToken(randomBytes)
     const rotation = { id, hash, now: at, oldValidUntil, expiresAt, ...creatorOf(actor) }
     const entries = audit(tokenId, { ...body, newToken: id })
