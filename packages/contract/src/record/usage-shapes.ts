@@ -215,7 +215,7 @@ type Fields = Readonly<Record<string, unknown>>
 type Found = Pick<Path, 'name' | 'steps'> & { value: unknown }
 
 const isFields = (value: unknown): value is Fields => typeof value === 'object' && value !== null
-const snake = (name: string) => name.replaceAll(/[A-Z]|\d\w/g, (letterMatch) => `_${letterMatch.toLowerCase()}`)
+const snake = (name: string) => name.replaceAll(/[A-Z]|\d\w/g, (letter) => `_${letter.toLowerCase()}`)
 /** Bridges send numbers as texts. */
 function countIn(sent: unknown): number | null {
   const value = typeof sent === 'string' && /^\d{1,10}$/.test(sent) ? Number(sent) : sent
@@ -244,28 +244,26 @@ function pathOf(name: string): Path {
 export function callCounts(usage: unknown): CallCounts | null {
   if (!isFields(usage) || Array.isArray(usage)) return null
   const invalid: string[] = []
-  const foundAt = (count: Counted): Found | undefined => firstOf(usage, PATHS[count])
+  const seek = (count: Counted): Found | undefined => firstOf(usage, PATHS[count])
   const countOf = (one: Found | undefined): number | null => {
     const count = one ? countIn(one.value) : null
     if (one && count === null) invalid.push(sentPath(usage, one.steps))
     return count
   }
-  const partCount = (count: Counted): number => countOf(foundAt(count)) ?? 0
-  const [prompt, completion] = [foundAt('promptTokens'), foundAt('completionTokens')]
+  const tokensIn = (count: Counted): number => countOf(seek(count)) ?? 0
+  const [prompt, completion] = [seek('promptTokens'), seek('completionTokens')]
   // The cached tokens of Cohere are those of its whole prompt, of which it bills a part.
-  const [read, written] = prompt?.name.startsWith('billed')
-    ? []
-    : [foundAt('cachedTokens'), foundAt('cacheWriteTokens')]
-  const reasoning = foundAt('reasoningTokens')
+  const [read, written] = prompt?.name.startsWith('billed') ? [] : [seek('cachedTokens'), seek('cacheWriteTokens')]
+  const reasoning = seek('reasoningTokens')
   const [sentPrompt, sentCompletion] = [countOf(prompt), countOf(completion)]
-  const totalTokens = countOf(foundAt('totalTokens'))
+  const totalTokens = countOf(seek('totalTokens'))
   const [cachedTokens, cacheWriteTokens] = [countOf(read) ?? 0, countOf(written) ?? 0]
   const reasoningTokens = countOf(reasoning) ?? 0
   const media = {
-    audioInputTokens: partCount('audioInputTokens'),
-    imageInputTokens: partCount('imageInputTokens'),
-    audioOutputTokens: partCount('audioOutputTokens'),
-    imageOutputTokens: partCount('imageOutputTokens'),
+    audioInputTokens: tokensIn('audioInputTokens'),
+    imageInputTokens: tokensIn('imageInputTokens'),
+    audioOutputTokens: tokensIn('audioOutputTokens'),
+    imageOutputTokens: tokensIn('imageOutputTokens'),
   }
   const more = countOf(firstOf(usage, MORE_PROMPT)) ?? 0
   const ofLangfuse = (whole: Found | undefined, parts: (Found | undefined)[]): number | null =>
@@ -308,11 +306,11 @@ export function callCounts(usage: unknown): CallCounts | null {
     totalTokens: totalTokens !== null && isMore ? Math.max(totalTokens, sum) : totalTokens,
     cachedTokens,
     cacheWriteTokens,
-    cacheWrite1hTokens: Math.min(cacheWriteTokens, partCount('cacheWrite1hTokens')),
+    cacheWrite1hTokens: Math.min(cacheWriteTokens, tokensIn('cacheWrite1hTokens')),
     reasoningTokens,
     ...media,
-    cachedAudioTokens: Math.min(cachedTokens, media.audioInputTokens, partCount('cachedAudioTokens')),
-    cachedImageTokens: Math.min(cachedTokens, media.imageInputTokens, partCount('cachedImageTokens')),
+    cachedAudioTokens: Math.min(cachedTokens, media.audioInputTokens, tokensIn('cachedAudioTokens')),
+    cachedImageTokens: Math.min(cachedTokens, media.imageInputTokens, tokensIn('cachedImageTokens')),
     invalid,
     unknown: (['promptTokens', 'completionTokens'] as const).filter((whole) => isUnknown[whole]),
   }
@@ -322,8 +320,7 @@ export function callCounts(usage: unknown): CallCounts | null {
 /** Langfuse subtracts each part from the whole, under whatever name, and adds up all names with the word in them. */
 function besides(usage: Fields, word: string, parts: (Found | undefined)[], invalid: string[]): number {
   let sum = 0
-  for (const usagePart of parts)
-    if (usagePart && !sentPath(usage, usagePart.steps).includes(word)) sum += countIn(usagePart.value) ?? 0
+  for (const one of parts) if (one && !sentPath(usage, one.steps).includes(word)) sum += countIn(one.value) ?? 0
   for (const [name, value] of Object.entries(usage)) {
     if (name === word || !name.toLowerCase().includes(word) || /cost/i.test(name)) continue
     sum += countIn(value) ?? 0
