@@ -27,7 +27,7 @@ const CUTS = [
   'node_modules/@bufbuild/re2/dist/esm/UnicodeTables.js',
   'node_modules/@bufbuild/re2/dist/esm/RE2.js',
   'packages/policy/src/compile.ts',
-  'packages/policy/src/condition.ts',
+  'packages/policy/src/evaluation/condition.ts',
   'packages/sdk/src/guard/guard.ts',
 ]
 

@@ -13,7 +13,7 @@ import type {
 } from '@tacho/contract/approvals/operator-approval.ts'
 import type { DecisionOutcome } from '@tacho/contract/approvals/approval-decision.ts'
 import { runScreen } from '../src/approvals/live.ts'
-import { inputHash } from '@tacho/policy/input-hash.ts'
+import { inputHash } from '@tacho/policy/input/input-hash.ts'
 import { operatorClient, Refused, type OperatorClient } from '../src/engine/operator-client.ts'
 import { API_KEY, OPERATOR_TOKEN, startServer, startTacho, type Ended } from './tacho.ts'
 import { eventually } from '../../server/test/setup/eventually.ts'

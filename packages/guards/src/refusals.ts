@@ -2,7 +2,7 @@
  * A refusal is an answer: a call that a person rejected is not asked again while its tool and input stay the same. A new
  * configuration forgets it, because its policies may decide differently.
  */
-import { inputText } from '@tacho/policy/input-text.ts'
+import { inputText } from '@tacho/policy/input/input-text.ts'
 import type { Run, ToolBlockedError } from '@tacho/sdk'
 import { digest } from './state.ts'
 

@@ -1,9 +1,9 @@
 import { compiled } from './compiled.ts'
 import { evaluateWith } from './evaluate.ts'
-import { factReader } from './facts.ts'
+import { factReader } from './input/facts.ts'
 import { messageOf } from './message.ts'
-import { Failure, type FactReader } from './value.ts'
-import { VARIABLE_NAMES, type Facts } from './variables.ts'
+import { Failure, type FactReader } from './evaluation/value.ts'
+import { VARIABLE_NAMES, type Facts } from './language/variables.ts'
 
 /** From least to most strict. */
 export const ACTIONS = ['ALLOW', 'WARN', 'REQUIRE_APPROVAL', 'BLOCK'] as const

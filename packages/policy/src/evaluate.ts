@@ -1,8 +1,8 @@
-import type { Condition } from './condition.ts'
-import { factReader, OWN_NAME } from './facts.ts'
-import { positionAt } from './position.ts'
-import { Failure, type FactReader, OutOfSteps, Scope } from './value.ts'
-import { VARIABLE_NAMES, type Facts } from './variables.ts'
+import type { Condition } from './evaluation/condition.ts'
+import { factReader, OWN_NAME } from './input/facts.ts'
+import { positionAt } from './language/position.ts'
+import { Failure, type FactReader, OutOfSteps, Scope } from './evaluation/value.ts'
+import { VARIABLE_NAMES, type Facts } from './language/variables.ts'
 
 export type Evaluation =
   | { readonly ok: true; readonly matched: boolean }

@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { checkTypes } from '../src/check.ts'
-import { parse } from '../src/parse.ts'
-import { FUNCTION_SIGNATURES, METHOD_SIGNATURES, OPERATOR_SIGNATURES } from '../src/signatures.ts'
-import { showType } from '../src/types.ts'
-import { Failure, noOverload, typeOf, type Value } from '../src/value.ts'
+import { checkTypes } from '../src/language/check.ts'
+import { parse } from '../src/language/parse.ts'
+import { FUNCTION_SIGNATURES, METHOD_SIGNATURES, OPERATOR_SIGNATURES } from '../src/language/signatures.ts'
+import { showType } from '../src/language/types.ts'
+import { Failure, noOverload, typeOf, type Value } from '../src/evaluation/value.ts'
 import { run } from './run-expression.ts'
 
 /** An expression of each type. The texts are numbers, so that they can be converted. */

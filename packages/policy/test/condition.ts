@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { compileCondition, type Condition } from '../src/compile.ts'
 import { evaluate } from '../src/evaluate.ts'
-import type { Facts } from '../src/variables.ts'
+import type { Facts } from '../src/language/variables.ts'
 
 export function condition(source: string): Condition {
   const compiled = compileCondition(source)

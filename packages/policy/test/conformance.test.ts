@@ -3,7 +3,7 @@ import { test } from 'node:test'
 import { inspect } from 'node:util'
 import type { SerializedIncrementalTestSuite } from '@bufbuild/cel-spec/testdata/tests.js'
 import { tests } from '@bufbuild/cel-spec/testdata/conformance.js'
-import { Failure, TypeName, type Value } from '../src/value.ts'
+import { Failure, TypeName, type Value } from '../src/evaluation/value.ts'
 import { run } from './run-expression.ts'
 
 type Expected = Record<string, unknown>

@@ -3,7 +3,7 @@ import { createHash } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import { test } from 'node:test'
 import fc from 'fast-check'
-import { inputHash } from '../src/input-hash.ts'
+import { inputHash } from '../src/input/input-hash.ts'
 
 const byNode = (text: string) => createHash('sha256').update(text).digest('hex')
 

@@ -6,7 +6,7 @@ import { timestampFromMs } from '@bufbuild/protobuf/wkt'
 import fc from 'fast-check'
 import { compileCondition } from '../src/compile.ts'
 import { evaluate } from '../src/evaluate.ts'
-import type { Facts } from '../src/variables.ts'
+import type { Facts } from '../src/language/variables.ts'
 import { expressions, inputs } from './generators.ts'
 
 const env = celEnv({ funcs: strings })

@@ -2,9 +2,9 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { parse as parseWithOther } from '@bufbuild/cel'
 import fc from 'fast-check'
-import { parse } from '../src/parse.ts'
-import type { Node } from '../src/syntax.ts'
-import { SyntaxFault } from '../src/tokens.ts'
+import { parse } from '../src/language/parse.ts'
+import type { Node } from '../src/language/syntax.ts'
+import { SyntaxFault } from '../src/language/tokens.ts'
 import { chains } from './generators.ts'
 
 /** The same expressions in every run: a difference from the other parser is found when one of the two changes. */

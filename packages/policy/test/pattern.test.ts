@@ -2,9 +2,9 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { RE2JS } from '@bufbuild/re2'
 import fc from 'fast-check'
-import { Automaton } from '../src/automaton.ts'
+import { Automaton } from '../src/pattern/automaton.ts'
 import { POLICY_LIMITS } from '../src/limits.ts'
-import { compileProgram } from '../src/compile-program.ts'
+import { compileProgram } from '../src/pattern/compile-program.ts'
 import { faultOf, resultOf } from './condition.ts'
 
 const patterns: fc.Arbitrary<string> = fc.letrec<{ pattern: string; atom: string }>((tie) => ({

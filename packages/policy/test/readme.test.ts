@@ -2,8 +2,8 @@ import assert from 'node:assert/strict'
 import { readFileSync } from 'node:fs'
 import { test } from 'node:test'
 import { POLICY_LIMITS } from '../src/limits.ts'
-import { METHODS } from '../src/functions.ts'
-import { VARIABLES } from '../src/variables.ts'
+import { METHODS } from '../src/evaluation/functions.ts'
+import { VARIABLES } from '../src/language/variables.ts'
 import { condition } from './condition.ts'
 
 const readme = readFileSync(new URL('../README.md', import.meta.url), 'utf8')

@@ -4,7 +4,7 @@ import path from 'node:path'
 import { test } from 'node:test'
 import { decide } from '../src/decide.ts'
 import { evaluate } from '../src/evaluate.ts'
-import { inputHash } from '../src/input-hash.ts'
+import { inputHash } from '../src/input/input-hash.ts'
 import { condition } from './condition.ts'
 
 // 150 recorded runs of an airline's agent (tau-bench, MIT), from outside the project: TEST_TRANSCRIPTS, or a folder beside

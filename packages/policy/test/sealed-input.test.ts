@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict'
 import { createHash, createHmac } from 'node:crypto'
 import { test } from 'node:test'
-import { inputHash } from '../src/input-hash.ts'
-import { sealedInputHash, sealInput, sealKey, UnfitSeals, valueAt } from '../src/sealed-input.ts'
+import { inputHash } from '../src/input/input-hash.ts'
+import { sealedInputHash, sealInput, sealKey, UnfitSeals, valueAt } from '../src/input/sealed-input.ts'
 
 const KEY = sealKey('an API key')
 const SEAL = 'ab'.repeat(32)

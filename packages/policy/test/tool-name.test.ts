@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
 import { decide } from '../src/decide.ts'
-import { toolNameOf } from '../src/tool-name.ts'
+import { toolNameOf } from '../src/language/tool-name.ts'
 
 function actionOf(condition: string, tool: { name: string; server?: string }): string {
   const policy = {

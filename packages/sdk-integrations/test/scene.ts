@@ -4,7 +4,7 @@
  */
 import assert from 'node:assert/strict'
 import type { TestContext } from 'node:test'
-import { inputHash } from '@tacho/policy/input-hash.ts'
+import { inputHash } from '@tacho/policy/input/input-hash.ts'
 import { fakeTacho, type FakeTacho } from '@tacho/sdk/testing'
 import { hostRuntime } from '../../sdk/src/delivery/runtime.ts'
 import { inTurn, startModelServer, type Answer, type ModelServer } from '../src/model-server.ts'

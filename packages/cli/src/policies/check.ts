@@ -1,6 +1,6 @@
 /** `tacho policies check`: compiles conditions locally, without a server. */
 import { compileCondition } from '@tacho/policy/compile.ts'
-import type { Fault } from '@tacho/policy/position.ts'
+import type { Fault } from '@tacho/policy/language/position.ts'
 import { printJson, printLine, printable } from '../engine/output.ts'
 import { wrongUsage } from '../engine/stop.ts'
 import { readCondition } from './source-file.ts'

@@ -3,7 +3,7 @@ import { AGENT_NAMES, type AgentName } from '@tacho/guards/hook/agents.ts'
 import { commandFor } from '@tacho/guards/hook/command.ts'
 import { isManagedAgent, managedAccountFile } from '@tacho/guards/hook/managed.ts'
 import { isModuleAgent, isOurModule, moduleText } from '@tacho/guards/hook/modules.ts'
-import { openJudgedCalls } from '@tacho/guards/hook/judged-calls.ts'
+import { openJudgedCalls } from '@tacho/guards/hook/session/judged-calls.ts'
 import { stateRoot, type Account } from '@tacho/guards/state.ts'
 import {
   ownHooks,

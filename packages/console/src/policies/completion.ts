@@ -1,9 +1,9 @@
 /** What may come next in a condition. Pure. */
 import type { Completion, CompletionContext, CompletionResult } from '@codemirror/autocomplete'
 import type { QueryClient } from '@tanstack/react-query'
-import { FUNCTION_SIGNATURES, METHOD_SIGNATURES } from '@tacho/policy/signatures.ts'
+import { FUNCTION_SIGNATURES, METHOD_SIGNATURES } from '@tacho/policy/language/signatures.ts'
 import { isObject, textAt, type Json } from '@tacho/contract/record/payload-reader.ts'
-import { VARIABLES } from '@tacho/policy/variables.ts'
+import { VARIABLES } from '@tacho/policy/language/variables.ts'
 import { api } from '../web/api.ts'
 import { eventQuery } from '../runs/queries.ts'
 

@@ -19,7 +19,7 @@ import {
 } from '@codemirror/view'
 import { useEffect, useRef } from 'react'
 import { compileCondition } from '@tacho/policy/compile.ts'
-import { readToken } from '@tacho/policy/tokens.ts'
+import { readToken } from '@tacho/policy/language/tokens.ts'
 import { completeWith, type Recorded } from './completion.ts'
 
 interface Props {

@@ -7,10 +7,10 @@
 import { createHmac, randomUUID, timingSafeEqual } from 'node:crypto'
 import { readFileSync, renameSync, statSync, writeFileSync } from 'node:fs'
 import path from 'node:path'
-import { conditionOf, type ConditionStore } from '@tacho/policy/condition.ts'
-import { isKeepable, keptJson, programsOf, treeOf } from '@tacho/policy/kept-condition.ts'
-import type { Program } from '@tacho/policy/program.ts'
-import type { Node } from '@tacho/policy/syntax.ts'
+import { conditionOf, type ConditionStore } from '@tacho/policy/evaluation/condition.ts'
+import { isKeepable, keptJson, programsOf, treeOf } from '@tacho/policy/evaluation/kept-condition.ts'
+import type { Program } from '@tacho/policy/pattern/program.ts'
+import type { Node } from '@tacho/policy/language/syntax.ts'
 import type { Account } from '../state.ts'
 
 /** Names the build (scripts/build-program.mjs). Another build may check more, or compile otherwise. */

@@ -7,7 +7,7 @@ import { parseArgs } from 'node:util'
 import { accountFile, readAccount } from './account.ts'
 import { NO_OBJECTION, notConfigured } from './answer.ts'
 import { AGENT_NAMES, isAgentName } from './agents.ts'
-import { allowPlainCall } from './plain-calls.ts'
+import { allowPlainCall } from './session/plain-calls.ts'
 import { readRecord } from './record.ts'
 
 // `tacho record` goes on recording the agent: a hook knows its tools, not its model.

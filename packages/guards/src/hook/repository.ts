@@ -21,7 +21,7 @@ import type { AgentName } from './agents.ts'
 import { isWholeModule } from './modules.ts'
 import { deleteOldFiles } from './old-files.ts'
 import { withoutHooks } from './settings.ts'
-import { vanishedIn } from './vanished.ts'
+import { vanishedIn } from './session/vanished.ts'
 import { projectOf } from './written-paths.ts'
 
 export interface Looked {

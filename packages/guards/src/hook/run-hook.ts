@@ -13,23 +13,23 @@ import { openState, stateRoot } from '../state.ts'
 import type { HookAccount } from './account.ts'
 import { AGENTS, signalsOf, type AgentName } from './agents.ts'
 import { deny, notConfigured, warn } from './answer.ts'
-import { closeCalls, recordStart, recordStarts, sessionRun } from './call-events.ts'
-import { openAskedPeople } from './asked-people.ts'
+import { closeCalls, recordStart, recordStarts, sessionRun } from './session/call-events.ts'
+import { openAskedPeople } from './session/asked-people.ts'
 import { isCommandOf } from './command.ts'
 import { callInShort, denialText } from './denial.ts'
-import { openHandoffs } from './handoffs.ts'
+import { openHandoffs } from './session/handoffs.ts'
 import { httpFetch } from './http-fetch.ts'
 import { watchOutage, type Outage } from './outage.ts'
-import { openJudgedCalls } from './judged-calls.ts'
+import { openJudgedCalls } from './session/judged-calls.ts'
 import { openKeptConditions } from './kept-conditions.ts'
-import { openCalls, type StoredCall } from './open-calls.ts'
+import { openCalls, type StoredCall } from './session/open-calls.ts'
 import { endOf, eventOf, exitCodeOf, subagentOf, toolCallOf, type HookRecord } from './record.ts'
-import { openLastDecisions } from './last-decisions.ts'
+import { openLastDecisions } from './session/last-decisions.ts'
 import { hashOf, refuseAgain, Refusals } from '../refusals.ts'
-import { FRESH_MS } from './plain-calls.ts'
+import { FRESH_MS } from './session/plain-calls.ts'
 import type { Looked } from './repository.ts'
-import { openSessionCalls } from './session-calls.ts'
-import { openSessionRefusals } from './session-refusals.ts'
+import { openSessionCalls } from './session/session-calls.ts'
+import { openSessionRefusals } from './session/session-refusals.ts'
 import { noteJudged, placeOf, toolCallIn, type Judged } from './tool-call.ts'
 import type { Place } from './written-paths.ts'
 
@@ -126,7 +126,7 @@ export async function runHook(
     hookTexts.push(...recordCall(tacho, run, record, agent, opened))
     if (opened) handoffs.ended(opened, record.fields['tool_response'])
     if (callId !== '' && !judged.of(sessionId)(callId)) {
-      const { reportUnjudged } = await import('./unjudged.ts')
+      const { reportUnjudged } = await import('./session/unjudged.ts')
       judged.add(sessionId, [callId])
       hookTexts.push(reportUnjudged(tacho, run, agent, [toolCallOf(record).toolName]))
     }
@@ -154,7 +154,7 @@ export async function runHook(
     hookTexts.push(...reportStarted(tacho, run, state.directory, { ...lookedAt(options), cwd: placeOf(record).cwd }))
   }
   if (COMPARED.has(record.event)) {
-    const { filesToCompare, recordUnjudged, takeUnjudged } = await import('./unjudged.ts')
+    const { filesToCompare, recordUnjudged, takeUnjudged } = await import('./session/unjudged.ts')
     const unjudgedCalls = await takeUnjudged(agent, filesToCompare(options, record, judged), judged)
     for (const [session, unseen] of unjudgedCalls) hookTexts.push(recordUnjudged(tacho, agent, session, unseen))
   }

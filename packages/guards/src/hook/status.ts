@@ -4,7 +4,7 @@ import path from 'node:path'
 import { Tacho } from '@tacho/sdk'
 import { openState, type Account } from '../state.ts'
 import { httpFetch } from './http-fetch.ts'
-import { openLastDecisions, type LastDecision } from './last-decisions.ts'
+import { openLastDecisions, type LastDecision } from './session/last-decisions.ts'
 import { projectOf } from './written-paths.ts'
 
 export interface HookStatus {

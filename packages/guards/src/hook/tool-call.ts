@@ -2,11 +2,11 @@
 import { hashOf } from '../refusals.ts'
 import { stateRoot } from '../state.ts'
 import { signalsOf, type AgentName } from './agents.ts'
-import { openJudgedCalls } from './judged-calls.ts'
-import { openLastDecisions, type LastDecision } from './last-decisions.ts'
-import { openCalls, type OpenCall } from './open-calls.ts'
+import { openJudgedCalls } from './session/judged-calls.ts'
+import { openLastDecisions, type LastDecision } from './session/last-decisions.ts'
+import { openCalls, type OpenCall } from './session/open-calls.ts'
 import { subagentOf, textOf, type HookRecord } from './record.ts'
-import { cwdOf } from './session-files.ts'
+import { cwdOf } from './session/session-files.ts'
 import { projectOf, WRITES_OUTSIDE, writesOutside, type Place } from './written-paths.ts'
 
 export interface ToolCall {

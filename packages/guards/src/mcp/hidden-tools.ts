@@ -1,7 +1,7 @@
 /** Which tools a client does not see. */
 import { compileCondition } from '@tacho/policy/compile.ts'
 import { decide, type Policy } from '@tacho/policy/decide.ts'
-import type { VariableName } from '@tacho/policy/variables.ts'
+import type { VariableName } from '@tacho/policy/language/variables.ts'
 
 /** Facts that are the same for every call of a connection. */
 const FIXED: ReadonlySet<VariableName> = new Set(['tool.name', 'tool.server', 'agent.id', 'agent.name'])

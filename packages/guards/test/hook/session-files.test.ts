@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os'
 import path from 'node:path'
 import { after, before, test } from 'node:test'
 import { readRecord } from '../../src/hook/record.ts'
-import { readSessionFile } from '../../src/hook/session-files.ts'
+import { readSessionFile } from '../../src/hook/session/session-files.ts'
 
 let directory: string
 before(() => {

@@ -3,7 +3,7 @@
  * user's words and the outputs of unguarded tools come from the messages of model calls, everything else from guarded calls.
  */
 import type { Action } from '../decide.ts'
-import type { Facts } from '../variables.ts'
+import type { Facts } from '../language/variables.ts'
 import { RunHistory } from './run-history.ts'
 import { labelsOfCall, type ToolLabels } from './tool-labels.ts'
 

@@ -8,9 +8,9 @@
  * - `unknown`: a part of the history is missing, such as the values that another process of the run read
  */
 import type { Action } from '../decide.ts'
-import { copyJson } from '../json.ts'
+import { copyJson } from '../input/json.ts'
 import { POLICY_LIMITS } from '../limits.ts'
-import { type History, isList, isMap, type Value } from '../value.ts'
+import { type History, isList, isMap, type Value } from '../evaluation/value.ts'
 import { SOURCES_MAX, ValueIndex } from './value-index.ts'
 import { TEXT_CHARS } from './words.ts'
 

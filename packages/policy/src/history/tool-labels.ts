@@ -4,8 +4,8 @@
  */
 import { compiled } from '../compiled.ts'
 import { evaluate } from '../evaluate.ts'
-import { toolNameOf } from '../tool-name.ts'
-import type { Facts } from '../variables.ts'
+import { toolNameOf } from '../language/tool-name.ts'
+import type { Facts } from '../language/variables.ts'
 import { HISTORY_LABELS } from './run-history.ts'
 
 /** One rule. Rules add up. */

@@ -1,6 +1,6 @@
 /**
  * Hashes an input so that whoever sees it masked can check the hash: what masking changes is sealed
- * (packages/policy/src/sealed-input.ts). Without masks, in metadata-only mode, and where masking fails, the hash is that of
+ * (packages/policy/src/input/sealed-input.ts). Without masks, in metadata-only mode, and where masking fails, the hash is that of
  * the input itself.
  */
 import type { Core, Hashed, HashInput } from '../core.ts'

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test, type TestContext } from 'node:test'
-import { inputHash } from '@tacho/policy/input-hash.ts'
+import { inputHash } from '@tacho/policy/input/input-hash.ts'
 import { Tacho, ToolBlockedError, type GuardRules, type LocalPolicy } from '../../src/index.ts'
 import { fakeTacho, type FakeOptions } from '../../src/testing/fake-tacho.ts'
 

@@ -1,7 +1,7 @@
 /** What a guarded call takes as its input is what is judged, hashed, shown and recorded, and what the tool gets. */
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { inputHash } from '@tacho/policy/input-hash.ts'
+import { inputHash } from '@tacho/policy/input/input-hash.ts'
 import { snapshot } from '../../src/guard/snapshot.ts'
 import { fake, policy, resultOf } from './scene.ts'
 

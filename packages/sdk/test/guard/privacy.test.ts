@@ -1,8 +1,8 @@
 /** The data that guarded tools send out of the process. */
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { inputHash } from '@tacho/policy/input-hash.ts'
-import { sealedInputHash } from '@tacho/policy/sealed-input.ts'
+import { inputHash } from '@tacho/policy/input/input-hash.ts'
+import { sealedInputHash } from '@tacho/policy/input/sealed-input.ts'
 import { ToolBlockedError } from '../../src/index.ts'
 import { fakeTacho, type FakeOptions } from '../../src/testing/fake-tacho.ts'
 

@@ -3,7 +3,7 @@
  * a person, wait for the decision and act on it.
  */
 import type { EventInput } from '@tacho/contract/record/event.ts'
-import { inputHash } from '@tacho/policy/input-hash.ts'
+import { inputHash } from '@tacho/policy/input/input-hash.ts'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { chance, startStory, type Agent, type DemoRun, type ToolPlan } from './story.ts'
 import { type Plot } from './demo-runs.ts'

@@ -4,7 +4,7 @@
  */
 import { createPublicClient } from '@tacho/client/public.ts'
 import { throwing } from '@tacho/client/throwing.ts'
-import { inputHash } from '@tacho/policy/input-hash.ts'
+import { inputHash } from '@tacho/policy/input/input-hash.ts'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { orNull } from '../../engine/find-by-id.ts'
 import { Refused, type OperatorClient } from '../../engine/operator-client.ts'

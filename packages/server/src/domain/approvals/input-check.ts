@@ -13,8 +13,8 @@
 import { LIMITS } from '@tacho/contract/engine/limits.ts'
 import type { InputCheck } from '@tacho/contract/approvals/operator-approval.ts'
 import { isObject } from '@tacho/contract/record/payload-reader.ts'
-import { inputHash } from '@tacho/policy/input-hash.ts'
-import { sealedInputHash, valueAt, type InputSeals } from '@tacho/policy/sealed-input.ts'
+import { inputHash } from '@tacho/policy/input/input-hash.ts'
+import { sealedInputHash, valueAt, type InputSeals } from '@tacho/policy/input/sealed-input.ts'
 import type { ApprovalRow } from '../../storage/approvals/approvals.ts'
 
 export type HashedRequest = Pick<ApprovalRow, 'toolName' | 'inputHash' | 'hashScheme'>

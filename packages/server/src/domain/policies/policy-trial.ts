@@ -1,7 +1,7 @@
 import type { CallState, SimulationResult } from '@tacho/contract/policies/simulation.ts'
 import { compileCondition, fieldsOf, type Condition, type Fields } from '@tacho/policy/compile.ts'
 import { actsOnError } from '@tacho/policy/decide.ts'
-import { toolNameOf } from '@tacho/policy/tool-name.ts'
+import { toolNameOf } from '@tacho/policy/language/tool-name.ts'
 import { evaluate } from '@tacho/policy/evaluate.ts'
 import { number } from '@tacho/contract/engine/format.ts'
 import type { CallKind, SimulationRow, ToolCallRow } from '../../storage/policies/policies.ts'

@@ -1,6 +1,6 @@
 /** Tool calls as the client's policies saw them. Source: docs/decisions/0004-payloads-are-kept-as-text.md. */
 import { textAt } from '@tacho/contract/record/payload-reader.ts'
-import type { Facts } from '@tacho/policy/variables.ts'
+import type { Facts } from '@tacho/policy/language/variables.ts'
 import type { ToolCallRow, RunStepRow } from '../../storage/policies/policies.ts'
 import { isUuid } from '../../storage/engine/uuid.ts'
 import { toUsage, usageOf } from '../record/usage.ts'

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { inputCheckText } from '@tacho/contract/approvals/approval-text.ts'
-import { inputHash } from '@tacho/policy/input-hash.ts'
-import { sealedInputHash, sealInput, sealKey } from '@tacho/policy/sealed-input.ts'
+import { inputHash } from '@tacho/policy/input/input-hash.ts'
+import { sealedInputHash, sealInput, sealKey } from '@tacho/policy/input/sealed-input.ts'
 import { checkInput } from '../../../src/domain/approvals/input-check.ts'
 
 const KEY = sealKey('an API key')

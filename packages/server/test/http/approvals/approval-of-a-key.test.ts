@@ -4,7 +4,7 @@ import { randomUUID } from 'node:crypto'
 import { after, before, test } from 'node:test'
 import type { CreatedApiKey } from '@tacho/contract/tenants/api-key.ts'
 import type { ApprovalDetail } from '@tacho/contract/approvals/operator-approval.ts'
-import { inputHash } from '@tacho/policy/input-hash.ts'
+import { inputHash } from '@tacho/policy/input/input-hash.ts'
 import { approvalCalls, CLIENT, HASH, type ApprovalCalls } from '../../setup/approval-service.ts'
 import { event, startService, type Service } from '../../setup/service.ts'
 

@@ -1,7 +1,7 @@
 import { build } from './build.ts'
-import { childrenOf, dottedName, isOfHistory, loopOf, type Node } from './syntax.ts'
+import { childrenOf, dottedName, isOfHistory, loopOf, type Node } from '../language/syntax.ts'
 import { Failure, OutOfSteps, Scope, type Value } from './value.ts'
-import { VARIABLE_NAMES } from './variables.ts'
+import { VARIABLE_NAMES } from '../language/variables.ts'
 
 type Refuse = (node: Node, message: string) => void
 

@@ -1,4 +1,4 @@
-import type { Value } from './value.ts'
+import type { Value } from '../evaluation/value.ts'
 
 /** A value is not plain JSON. The message has its path; `reason` does not, because keys can be facts. */
 export class NotPlainJson extends TypeError {

@@ -2,9 +2,9 @@
 import { mkdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs'
 import { randomUUID } from 'node:crypto'
 import path from 'node:path'
-import { Refusals, type Refusal } from '../refusals.ts'
-import { digest } from '../state.ts'
-import { deleteOldFiles } from './old-files.ts'
+import { Refusals, type Refusal } from '../../refusals.ts'
+import { digest } from '../../state.ts'
+import { deleteOldFiles } from '../old-files.ts'
 
 const KEPT_MS = 30 * 24 * 3_600_000
 const FILES_MAX = 1_000

@@ -9,11 +9,11 @@
 import type { Tacho } from '@tacho/sdk'
 import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import path from 'node:path'
-import { digest } from '../state.ts'
-import type { AgentName } from './agents.ts'
-import { deleteOldFiles } from './old-files.ts'
+import { digest } from '../../state.ts'
+import type { AgentName } from '../agents.ts'
+import { deleteOldFiles } from '../old-files.ts'
 import type { OpenCall, OpenCalls, StoredCall } from './open-calls.ts'
-import { subagentOf, textOf, type HookRecord } from './record.ts'
+import { subagentOf, textOf, type HookRecord } from '../record.ts'
 import { headOf } from './session-files.ts'
 
 /** Tools that begin a sub-agent, in Claude Code and Qwen Code, opencode, Codex. */

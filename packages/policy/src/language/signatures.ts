@@ -1,4 +1,4 @@
-import { DURATION_FIELDS, TIMESTAMP_FIELDS } from './clock.ts'
+import { DURATION_FIELDS, TIMESTAMP_FIELDS } from '../evaluation/clock.ts'
 import {
   BOOL,
   DOUBLE,

@@ -1,8 +1,8 @@
 /** A checked condition as JSON and the programs of its patterns, for a process that ends after one decision. */
-import { Automaton } from './automaton.ts'
-import { patternOf, setPattern } from './pattern.ts'
-import type { Program } from './program.ts'
-import { childrenOf, type Node, type NodeOf } from './syntax.ts'
+import { Automaton } from '../pattern/automaton.ts'
+import { patternOf, setPattern } from '../pattern/pattern.ts'
+import type { Program } from '../pattern/program.ts'
+import { childrenOf, type Node, type NodeOf } from '../language/syntax.ts'
 
 /** Whether JSON has all numbers of the tree. */
 export function isKeepable(root: Node): boolean {

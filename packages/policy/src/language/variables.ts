@@ -1,4 +1,4 @@
-import type { History } from './value.ts'
+import type { History } from '../evaluation/value.ts'
 
 /**
  * The variables of a condition, with CEL types. Every variable always has a value, so a condition fails only if it reads a

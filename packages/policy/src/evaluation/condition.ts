@@ -1,6 +1,6 @@
 import { build } from './build.ts'
-import { type Fields, fieldsIn } from './fields.ts'
-import { childrenOf, isOfHistory, type Node } from './syntax.ts'
+import { type Fields, fieldsIn } from '../language/fields.ts'
+import { childrenOf, isOfHistory, type Node } from '../language/syntax.ts'
 import type { Step } from './value.ts'
 
 /** A checked condition, ready to evaluate. Stateless: any number of evaluations can share it. */

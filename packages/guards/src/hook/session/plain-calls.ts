@@ -5,15 +5,15 @@
 import { createHmac } from 'node:crypto'
 import { readFileSync, statSync } from 'node:fs'
 import { evaluateWith } from '@tacho/policy/evaluate.ts'
-import { factReader } from '@tacho/policy/facts.ts'
-import { hashOf } from '../refusals.ts'
-import { configurationFileIn, stateDirectory, type Account } from '../state.ts'
-import type { AgentName } from './agents.ts'
-import { openKeptConditions } from './kept-conditions.ts'
-import type { HookRecord } from './record.ts'
+import { factReader } from '@tacho/policy/input/facts.ts'
+import { hashOf } from '../../refusals.ts'
+import { configurationFileIn, stateDirectory, type Account } from '../../state.ts'
+import type { AgentName } from '../agents.ts'
+import { openKeptConditions } from '../kept-conditions.ts'
+import type { HookRecord } from '../record.ts'
 import { openSessionCalls } from './session-calls.ts'
 import { openSessionRefusals } from './session-refusals.ts'
-import { noteJudged, placeOf, toolCallIn } from './tool-call.ts'
+import { noteJudged, placeOf, toolCallIn } from '../tool-call.ts'
 
 /** Policies that the service confirmed this recently decide without asking it, as in agents with an SDK. */
 export const FRESH_MS = 30_000

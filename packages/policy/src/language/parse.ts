@@ -1,4 +1,4 @@
-import { POLICY_LIMITS } from './limits.ts'
+import { POLICY_LIMITS } from '../limits.ts'
 import type { Literal, Node } from './syntax.ts'
 import { readToken, SyntaxFault, type Token } from './tokens.ts'
 

@@ -1,5 +1,5 @@
 import { Duration, Timestamp } from './time.ts'
-import { POLICY_LIMITS } from './limits.ts'
+import { POLICY_LIMITS } from '../limits.ts'
 
 /**
  * Values of a condition. Maps and lists are copies, so no host object is reachable: `constructor` and `__proto__` are

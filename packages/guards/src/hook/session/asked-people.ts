@@ -8,10 +8,10 @@
 import type { Tacho } from '@tacho/sdk'
 import { mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import path from 'node:path'
-import { digest } from '../state.ts'
-import type { AgentName } from './agents.ts'
+import { digest } from '../../state.ts'
+import type { AgentName } from '../agents.ts'
 import { sessionRun } from './call-events.ts'
-import { subagentOf, textOf, type HookRecord, type Subagent } from './record.ts'
+import { subagentOf, textOf, type HookRecord, type Subagent } from '../record.ts'
 
 interface Asked {
   readonly pid: number

@@ -1,4 +1,4 @@
-import type { Loop } from './syntax.ts'
+import type { Loop } from '../language/syntax.ts'
 import { Failure, isList, isMap, type Scope, type Step, type Value } from './value.ts'
 
 /** A loop of a condition: its parts, and the cost of one turn. */

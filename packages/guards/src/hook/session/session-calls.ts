@@ -4,8 +4,8 @@
  */
 import { appendFileSync, mkdirSync, statSync } from 'node:fs'
 import path from 'node:path'
-import { digest } from '../state.ts'
-import { deleteOldFiles } from './old-files.ts'
+import { digest } from '../../state.ts'
+import { deleteOldFiles } from '../old-files.ts'
 
 const CALLS_MAX = 1_000_000
 /** A session that is resumed later counts from zero. */

@@ -4,8 +4,8 @@
  */
 import { appendFileSync, mkdirSync, readFileSync, statSync, utimesSync, writeFileSync } from 'node:fs'
 import path from 'node:path'
-import { digest } from '../state.ts'
-import { deleteOldFiles } from './old-files.ts'
+import { digest } from '../../state.ts'
+import { deleteOldFiles } from '../old-files.ts'
 
 const ID_CHARS = 24
 const CALLS_MAX = 100_000

@@ -1,9 +1,9 @@
 /** The events of calls whose hooks are processes of their own: open-calls.ts has what one leaves for the next. */
 import type { Run, Tacho } from '@tacho/sdk'
-import { digest } from '../state.ts'
-import type { AgentName } from './agents.ts'
+import { digest } from '../../state.ts'
+import type { AgentName } from '../agents.ts'
 import { OPEN_MS, type OpenCall, type OpenCalls, type StoredCall } from './open-calls.ts'
-import { subagentOf, textOf, type HookRecord, type Subagent } from './record.ts'
+import { subagentOf, textOf, type HookRecord, type Subagent } from '../record.ts'
 
 interface Session {
   readonly agent: AgentName

@@ -1,7 +1,7 @@
 import { RE2JSSyntaxException } from '@bufbuild/re2'
 import { Automaton } from './automaton.ts'
 import { compileProgram } from './compile-program.ts'
-import { POLICY_LIMITS } from './limits.ts'
+import { POLICY_LIMITS } from '../limits.ts'
 import { type Pattern, setPattern } from './pattern.ts'
 
 /** Compiles the pattern of a literal, for its build. Returns an error message if it is not valid. */

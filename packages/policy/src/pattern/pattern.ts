@@ -1,5 +1,5 @@
 import type { Automaton } from './automaton.ts'
-import type { Scope } from './value.ts'
+import type { Scope } from '../evaluation/value.ts'
 
 /** A regular expression of a condition. RE2 syntax only: no backtracking, no back references. */
 export type Pattern = { readonly automaton: Automaton }

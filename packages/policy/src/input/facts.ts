@@ -1,9 +1,9 @@
 import { copyJson, NotPlainJson } from './json.ts'
-import { POLICY_LIMITS } from './limits.ts'
-import { timestampOfMilliseconds } from './time.ts'
-import { toolNameOf } from './tool-name.ts'
-import { Failure, isMap, type FactReader, type Value } from './value.ts'
-import { type Facts, VARIABLE_NAMES, type VariableName } from './variables.ts'
+import { POLICY_LIMITS } from '../limits.ts'
+import { timestampOfMilliseconds } from '../evaluation/time.ts'
+import { toolNameOf } from '../language/tool-name.ts'
+import { Failure, isMap, type FactReader, type Value } from '../evaluation/value.ts'
+import { type Facts, VARIABLE_NAMES, type VariableName } from '../language/variables.ts'
 
 /** What `tool.name` means in a condition that reads `tool.server`. */
 const OWN = "tool's own name"

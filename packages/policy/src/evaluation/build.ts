@@ -1,13 +1,22 @@
 import { shownIn, TIMESTAMP_FIELDS, type Zone, zoneOf } from './clock.ts'
 import { FUNCTIONS, type Implementation, METHODS } from './functions.ts'
-import { NO_HISTORY } from './facts.ts'
+import { NO_HISTORY } from '../input/facts.ts'
 import { buildLoop } from './loops.ts'
 import { negate, not, OPERATORS } from './operators.ts'
-import { matches, patternOf } from './pattern.ts'
-import { dottedName, literalText, type Loop, loopOf, type Node, type NodeOf, onlyToolOf, sizeOf } from './syntax.ts'
+import { matches, patternOf } from '../pattern/pattern.ts'
+import {
+  dottedName,
+  literalText,
+  type Loop,
+  loopOf,
+  type Node,
+  type NodeOf,
+  onlyToolOf,
+  sizeOf,
+} from '../language/syntax.ts'
 import { Timestamp } from './time.ts'
 import { Failure, isList, isMap, noOverload, Refusal, type Step, TypeName, type Value } from './value.ts'
-import { VARIABLE_NAMES } from './variables.ts'
+import { VARIABLE_NAMES } from '../language/variables.ts'
 
 /** Visible loop variables and their slots in the scope. */
 type Names = ReadonlyMap<string, number>

@@ -10,10 +10,10 @@
  */
 import { mkdirSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import path from 'node:path'
-import { digest } from '../state.ts'
-import type { AgentName } from './agents.ts'
-import { deleteOldFiles } from './old-files.ts'
-import type { HookRecord, Subagent } from './record.ts'
+import { digest } from '../../state.ts'
+import type { AgentName } from '../agents.ts'
+import { deleteOldFiles } from '../old-files.ts'
+import type { HookRecord, Subagent } from '../record.ts'
 
 /** What the hook before a tool knows. */
 export interface OpenCall {

@@ -1,6 +1,6 @@
 import canonicalize from 'canonicalize'
 import { copyJson, NotPlainJson } from './json.ts'
-import { POLICY_LIMITS } from './limits.ts'
+import { POLICY_LIMITS } from '../limits.ts'
 
 const VERSION = 'tacho-input-1'
 

@@ -3,10 +3,10 @@
  * in their run, make an issue, and the person in front of the agent is told.
  */
 import type { Run, Tacho } from '@tacho/sdk'
-import { digest } from '../state.ts'
+import { digest } from '../../state.ts'
 import { JUDGED_KEPT_MS, type JudgedCalls } from './judged-calls.ts'
-import { AGENTS, type AgentName } from './agents.ts'
-import { textOf, type HookRecord } from './record.ts'
+import { AGENTS, type AgentName } from '../agents.ts'
+import { textOf, type HookRecord } from '../record.ts'
 import { readSessionDatabase, sessionDatabase } from './session-database.ts'
 import { cwdOf, readSessionFile, sessionFiles, type KeptCall } from './session-files.ts'
 

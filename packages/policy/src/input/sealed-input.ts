@@ -9,7 +9,7 @@ import { sha256 } from '@noble/hashes/sha2.js'
 import { bytesToHex, utf8ToBytes } from '@noble/hashes/utils.js'
 import canonicalize from 'canonicalize'
 import { copyJson } from './json.ts'
-import { POLICY_LIMITS } from './limits.ts'
+import { POLICY_LIMITS } from '../limits.ts'
 
 const VERSION = 'tacho-input-2'
 const KEY_NAME = 'tacho-seal-1'

@@ -2,8 +2,8 @@
 import { closeSync, openSync, readdirSync, readSync, statSync } from 'node:fs'
 import { homedir } from 'node:os'
 import path from 'node:path'
-import { AGENTS, type AgentName } from './agents.ts'
-import { callIdOf, textOf } from './record.ts'
+import { AGENTS, type AgentName } from '../agents.ts'
+import { callIdOf, textOf } from '../record.ts'
 
 /** A call of a tool that has a result. */
 export interface KeptCall {

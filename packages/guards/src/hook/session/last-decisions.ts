@@ -2,9 +2,9 @@
 import { mkdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs'
 import { randomUUID } from 'node:crypto'
 import path from 'node:path'
-import { digest } from '../state.ts'
-import type { AgentName } from './agents.ts'
-import { deleteOldFiles } from './old-files.ts'
+import { digest } from '../../state.ts'
+import type { AgentName } from '../agents.ts'
+import { deleteOldFiles } from '../old-files.ts'
 
 export interface LastDecision {
   /** Unix time in milliseconds. */
