@@ -120,6 +120,10 @@ const FORMER = new Set([
   'packages/guards/src/wire/protocols/openai-responses.ts',
   'packages/guards/src/wire/recorded-exchange.ts',
   'packages/guards/src/wire/wire-recorder.ts',
+  'packages/policy/src/history/recorded-history.ts',
+  'packages/policy/src/history/run-history.ts',
+  'packages/policy/src/history/value-index.ts',
+  'packages/sdk/src/guard/judgement.ts',
   'packages/server/src/domain/approvals/aftermath.ts',
   'packages/server/src/domain/runs/run.ts',
   'packages/server/src/domain/runs/score.ts',
@@ -141,6 +145,7 @@ const FORMER = new Set([
   'packages/server/src/storage/sql/runs/uncosted-sums.ts',
   'packages/server/src/storage/sql/runs/usage-counts.ts',
   'sdks/python/src/tacho_sdk/core.py',
+  'sdks/python/src/tacho_sdk/guarding/run_histories.py',
   'sdks/python/src/tacho_sdk/integrations/crewai.py',
   'sdks/python/src/tacho_sdk/integrations/crewai_calls.py',
   'sdks/python/src/tacho_sdk/integrations/langchain.py',
@@ -150,6 +155,11 @@ const FORMER = new Set([
   'sdks/python/src/tacho_sdk/integrations/openai_agents_tools.py',
   'sdks/python/src/tacho_sdk/integrations/pydantic_ai.py',
   'sdks/python/src/tacho_sdk/integrations/pydantic_ai_tools.py',
+  'sdks/python/src/tacho_sdk/policy/history/recorded_history.py',
+  'sdks/python/src/tacho_sdk/policy/history/run_history.py',
+  'sdks/python/src/tacho_sdk/policy/history/tool_labels.py',
+  'sdks/python/src/tacho_sdk/policy/history/value_index.py',
+  'sdks/python/src/tacho_sdk/policy/syntax.py',
 ])
 
 /** The declarations of a source file whose name cannot be searched for. */

@@ -86,7 +86,7 @@ def check_configuration(raw: object) -> Configuration:
         revision,
         tuple(_prompt(item, index) for index, item in enumerate(_items(prompts, "prompts"))),
         tuple(_policy(item, index) for index, item in enumerate(_items(policies, "policies"))),
-        tuple(_tool_labels(item) for item in _items(given.get("toolLabels", []), "toolLabels")),
+        tuple(_tool_labels(item) for item in _items(raw.get("toolLabels", []), "toolLabels")),
     )
 
 
