@@ -1,5 +1,5 @@
 /** Policies of an imaginary shop, and the same rules written in JavaScript by hand. */
-import type { Facts } from '@tacho/policy/variables.ts'
+import type { Facts } from '@tacho/policy/language/variables.ts'
 
 export interface SamplePolicy {
   policyId: string

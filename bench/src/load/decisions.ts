@@ -1,6 +1,6 @@
 /** Decides, in a process of its own: with the policy engine, with rules written by hand, or with the guard of the SDK. */
 import { decide } from '@tacho/policy/decide.ts'
-import type { Facts } from '@tacho/policy/variables.ts'
+import type { Facts } from '@tacho/policy/language/variables.ts'
 import { Tacho } from '@tacho/sdk'
 import { POLICIES, sampleFacts, type SamplePolicy } from '../benchmarks/sample-policies.ts'
 import { answer } from '../child.ts'
