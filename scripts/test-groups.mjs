@@ -13,6 +13,8 @@ const ALONE = [
   'packages/server/test/storage/sqlite/cache-memory', // measures the heap
   'packages/guards/test/same-decisions', // sets an environment variable, as does the next
   'packages/sdk-conformance/test/python',
+  'packages/guards/test/wire/clients', // the same
+  'packages/guards/test/wire/bytes', // measures the heap
   'packages/server/test/jobs/messages/mail-sender', // changes the trusted certificates
 ]
 

@@ -70,11 +70,17 @@ export class Decoding {
   constructor(encoding: string | undefined, read: (bytes: Buffer) => void) {
     const decoder = decoderOf(encoding)
     this.#decoder = decoder
-    this.#read = read
+    this.#read = (bytes) => {
+      try {
+        read(bytes)
+      } catch {
+        this.#isLost = true
+      }
+    }
     this.#isLost = decoder === undefined
     this.#done = new Promise((resolve) => {
       if (decoder === 'none' || decoder === undefined) return resolve()
-      decoder.on('data', read)
+      decoder.on('data', this.#read)
       decoder.once('error', () => {
         this.#isLost = true
         resolve()

@@ -18,7 +18,7 @@ import {
   type ServerResponse,
 } from 'node:http'
 import type { AddressInfo } from 'node:net'
-import type { Readable } from 'node:stream'
+import { Readable } from 'node:stream'
 import { BodyCopy, decoded } from './body-copy.ts'
 import { answerHeaders, requestHeaders } from './forwarded-headers.ts'
 import { StaleConnection, Upstream, writePiece } from './upstream.ts'
@@ -270,7 +270,9 @@ class Exchange {
   async #answer({ status, headers, body }: WireAnswer): Promise<void> {
     this.#tell((observer) => observer.answered(status, headers))
     this.#response.writeHead(status, headers)
-    for await (const piece of Buffer.isBuffer(body) ? [body] : body) await writePiece(this.#response, piece as Buffer)
+    for await (const piece of this.#observed(Buffer.isBuffer(body) ? Readable.from([body]) : body)) {
+      await writePiece(this.#response, piece)
+    }
     this.#response.end()
     this.#end('whole')
   }

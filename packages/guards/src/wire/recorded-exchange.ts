@@ -2,7 +2,7 @@
 import type { IncomingHttpHeaders } from 'node:http'
 import type { Tacho } from '@tacho/sdk'
 import { coreOf } from '../../../sdk/src/border.ts'
-import type { Asked } from '../../../sdk/src/core.ts'
+import { attempt, type Asked } from '../../../sdk/src/core.ts'
 import type { Context } from '../../../sdk/src/recording/context.ts'
 import { askedCalls } from '../../../sdk/src/integrations/asked-calls.ts'
 import { fields } from '../../../sdk/src/integrations/host.ts'
@@ -72,8 +72,8 @@ export class RecordedExchange implements Observer {
     void this.#recorder.settled().then(() => {
       const waiting = this.#waiting ?? []
       this.#waiting = undefined
-      this.#begin(body)
-      for (const act of waiting) act()
+      // Recording must not end the process that the program depends on.
+      for (const act of [() => this.#begin(body), ...waiting]) attempt(act)
     })
   }
 
@@ -129,7 +129,8 @@ export class RecordedExchange implements Observer {
       provider: providerOf(this.#request.route),
       ...(body === undefined && { messages: '[too large]' }),
     }
-    const messages = (Array.isArray(request.messages) ? request.messages : []) as Message[]
+    const isTalk = this.#protocol.name !== 'openai-embeddings' && Array.isArray(request.messages)
+    const messages = isTalk ? (request.messages as Message[]) : []
     const tools = Array.isArray(request.tools) ? (request.tools as string[]) : undefined
     const continues = this.#protocol.continues?.(given)
     const { conversation, added } = conversations.place({ messages, tools, continues })
@@ -189,10 +190,10 @@ export class RecordedExchange implements Observer {
   }
 
   #errorOf(how: 'whole' | 'left' | 'broken', why: string | undefined): unknown {
-    const { error, whole } = { error: this.#reader?.error, whole: () => this.#reader?.whole() }
+    const error = this.#reader?.error
     const retryAfter = this.#headers['retry-after']
     if (this.#status >= 300)
-      return { ...errorIn(whole(), this.#status), ...(retryAfter !== undefined && { retryAfter }) }
+      return { ...errorIn(this.#reader?.whole(), this.#status), ...(retryAfter !== undefined && { retryAfter }) }
     if (error !== undefined) return errorIn({ error }, this.#status)
     return how === 'broken' ? { message: 'The answer of the model broke.', code: why } : undefined
   }

@@ -2,6 +2,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import OpenAI from 'openai'
+import type { Answerer } from '../../src/wire/proxy.ts'
 import { startRecordedWire } from './recorded-wire.ts'
 import { answerJson, chatAnswer, eventsOf, type AskedOfModel } from './scripted-model.ts'
 
@@ -208,4 +209,45 @@ test('the chat of Ollama: lines, tokens, and results that name their tool', asyn
   assert.deepEqual(tool?.['input'], { city: 'Paris' })
   assert.equal(tool?.['output'], '21 degrees')
   assert.deepEqual(last?.['output'], { role: 'assistant', content: 'Sunny.' })
+})
+
+test('embeddings are calls of the run, and no input of a user', async () => {
+  await using wire = await startRecordedWire((_asked, response) => {
+    answerJson(response, { object: 'list', model: 'embed', data: [], usage: { prompt_tokens: 4, total_tokens: 4 } })
+  })
+  const client = new OpenAI({ apiKey: 'sk', baseURL: wire.baseOf('openai', '/v1') })
+  await client.embeddings.create({ model: 'embed', input: ['a', 'b'], encoding_format: 'float' })
+  const events = await wire.end()
+  assert.deepEqual(
+    events.map(({ eventType }) => eventType),
+    ['LLM_CALL', 'SESSION_OUTCOME'],
+  )
+})
+
+test('an answerer stands in the place of the model, and its answer is recorded', async () => {
+  const asked: string[] = []
+  const answerer: Answerer = {
+    answer({ path }, body) {
+      asked.push(`${path} ${body?.length}`)
+      if (path.includes('models')) return 'upstream'
+      return {
+        status: 200,
+        headers: { 'content-type': 'application/json' },
+        body: Buffer.from(JSON.stringify(chatAnswer('From the tape.'))),
+      }
+    },
+  }
+  await using wire = await startRecordedWire((_asked, response) => answerJson(response, { data: [{ id: 'live' }] }), {
+    door: { answerer },
+  })
+  const client = new OpenAI({ apiKey: 'sk', baseURL: wire.baseOf('openai', '/v1') })
+  const { choices } = await client.chat.completions.create({
+    model: 'gpt-5',
+    messages: [{ role: 'user', content: 'Hi' }],
+  })
+  assert.equal(choices[0]?.message.content, 'From the tape.')
+  assert.equal((await client.models.list()).data[0]?.id, 'live')
+  assert.equal(wire.model.asked.length, 1)
+  const call = (await wire.end()).find(({ eventType }) => eventType === 'LLM_CALL')?.payload
+  assert.deepEqual(call?.['output'], { role: 'assistant', content: 'From the tape.' })
 })
