@@ -75,6 +75,14 @@ test('outcomes are stacked from failed to running, and more agents than colours 
     [...[0, 1, 2, 3, 4].map((n) => [`agent ${n}`, 0.5]), ['4 others', 2]],
   )
   assert.equal(new Set(cost.map(({ colour }) => colour)).size, 6)
+  const estimated = many.map((point, at) => ({
+    ...point,
+    estimatedCost: at === 0 ? 1 : null,
+    unpricedCalls: at === 8 ? 1 : 0,
+  }))
+  const marked = seriesOf(estimated, estimated, hours(24), 'cost')
+  assert.deepEqual([marked[0]?.marks?.[0], marked[1]?.marks, marked[5]?.marks?.[0]], ['≈ ', undefined, 'at least '])
+  assert.equal(seriesOf(estimated, estimated, hours(24), 'tokens')[0]?.marks, undefined)
 })
 
 test('failures are those of the calls by tool, else those of the runs, the most first', () => {

@@ -64,7 +64,8 @@ Example:
   inWorkspace(prices.command('remove <model>').description('use the price table again for a model')).action(remove)
 
   inEnvironment(prices.command('unknown').description('list models whose calls have neither a cost nor a price'))
-    .option('--from <when>', 'a time, or a duration ago', '7d')
+    // The same time as `tacho usage` has.
+    .option('--from <when>', 'a time, or a duration ago', '24h')
     .option('--to <when>', 'a time, or a duration ago; default: now')
     .addOption(zoneOption())
     .action(unknown)

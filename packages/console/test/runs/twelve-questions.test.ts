@@ -350,6 +350,12 @@ describe('twelve questions of a first week', { skip: withoutChromium }, () => {
       assert.equal(figure(await cells(agent, 'Runs')), truth.runs)
       assert.equal(figure(await cells(agent, 'Failed')), truth.failed)
     }
+    const headline = page
+      .getByRole('figure', { name: /^cost by agent/ })
+      .locator('p')
+      .first()
+    const shown = (await headline.textContent()) ?? ''
+    near(shown, sumOf(RUNS))
     await page.goto(`${tacho.home}/usage?by=user&${window}`)
     for (const [user, truth] of groups(userOf)) {
       await page.getByRole('table', { name: 'Sums' }).getByText(user, { exact: true }).waitFor()

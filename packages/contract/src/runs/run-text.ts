@@ -17,9 +17,19 @@ export function costWords({ usage, estimatedCost, unpricedCalls }: Used, shown: 
   const isNone = usage.cost === 0 && estimatedCost === null
   if (isNone && usage.totalTokens === 0) return UNKNOWN
   const whole = shown(Math.round((usage.cost + (estimatedCost ?? 0)) * 1e9) / 1e9)
-  if (unpricedCalls > 0) return isNone ? UNKNOWN : `at least ${whole}`
-  return estimatedCost === null ? whole : `≈ ${whole}`
+  return unpricedCalls > 0 && isNone ? UNKNOWN : costMark({ estimatedCost, unpricedCalls }) + whole
 }
+
+/** What stands before a cost of which a part is missing or estimated. The weaker claim comes first. */
+export const COST_MARKS = ['at least ', '≈ ', ''] as const
+export type CostMark = (typeof COST_MARKS)[number]
+
+export const costMark = ({ estimatedCost, unpricedCalls }: Omit<Used, 'usage'>): CostMark =>
+  unpricedCalls > 0 ? 'at least ' : estimatedCost === null ? '' : '≈ '
+
+/** Of a sum. */
+export const weakestMark = (marks: readonly CostMark[]): CostMark =>
+  COST_MARKS.find((mark) => marks.includes(mark)) ?? ''
 
 /** A sum of money without its parts. */
 export function spentWords(cost: number, unpricedCalls: number, shown: (cost: number) => string): string {

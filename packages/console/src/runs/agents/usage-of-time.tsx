@@ -1,6 +1,6 @@
 import { getRouteApi, useNavigate } from '@tanstack/react-router'
 import { useMemo, useState } from 'react'
-import { seriesOf, shownWindow, sumOf, timesOf } from '../usage/series.ts'
+import { markOf, seriesOf, shownWindow, sumOf, timesOf } from '../usage/series.ts'
 import { compact, money, number } from '../../web/text/format.ts'
 import { Plot } from '../../web/ui/plot.tsx'
 import { beforeText, rangeText } from '../../web/ui/range-choice.tsx'
@@ -66,7 +66,7 @@ function UsagePlot({ data: { window, points, before }, show, range, onPick }: Us
       stepSeconds={shown.stepMs / 1_000}
       series={series}
       format={FORMATS[show]}
-      before={{ sum: sumOf(before, show) ?? 0, period: beforeText(range, AGENT_SINCE) }}
+      before={{ sum: sumOf(before, show) ?? 0, mark: markOf(before, show), period: beforeText(range, AGENT_SINCE) }}
       onPick={(seconds) => onPick(seconds * 1_000, stepAt(shown, seconds * 1_000).end)}
     />
   )

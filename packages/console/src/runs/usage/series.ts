@@ -1,4 +1,5 @@
 /** Points of usage as series over time. Pure. */
+import { costMark, weakestMark, type CostMark } from '@tacho/contract/runs/run-text.ts'
 import type { UsagePoint } from '@tacho/contract/runs/usage.ts'
 import { costsOf, wholeCost } from '../../web/text/costs.ts'
 import { OUTCOME_COLOURS, outcomesOf, STACKED, SERIES_COLOURS, type Series } from '../../web/ui/chart-series.ts'
@@ -50,6 +51,10 @@ export function sumOf(points: readonly UsagePoint[], show: Measure): number | nu
   return points.reduce((sum, point) => sum + (measured(point) ?? 0), 0)
 }
 
+/** Of such a sum. */
+export const markOf = (points: readonly UsagePoint[], show: Measure): CostMark =>
+  show === 'cost' ? weakestMark(points.map(costMark)) : ''
+
 /** Unix seconds at which each step begins. */
 export function timesOf({ starts }: Pick<Window, 'starts'>): number[] {
   return starts.map((start) => start / 1_000)
@@ -77,12 +82,18 @@ export function seriesOf(
     }))
   }
   const measured = MEASURED[show]
-  if (sums.length === 0) return [{ name: 'all runs', colour: 'accent', values: added(points, measured) }]
+  const marksOf = (of: readonly UsagePoint[]) => {
+    const marks = Array.from({ length }, (): CostMark => '')
+    for (const point of of) marks[stepOf(point)] = weakestMark([marks[stepOf(point)] ?? '', costMark(point)])
+    return show === 'cost' && marks.some((mark) => mark !== '') ? { marks } : {}
+  }
+  const stackedOf = (of: readonly UsagePoint[]) => ({ values: added(of, measured), ...marksOf(of) })
+  if (sums.length === 0) return [{ name: 'all runs', colour: 'accent', ...stackedOf(points) }]
   const byKey = Map.groupBy(points, ({ key }) => key)
   const seriesFor = (sum: UsagePoint, index: number): Series => {
     const [of, name] = [byKey.get(sum.key) ?? [], nameOf(sum)]
     const colour = SERIES_COLOURS[index] ?? 'edge'
-    if (!areLines(show)) return { name, colour, values: added(of, measured) }
+    if (!areLines(show)) return { name, colour, ...stackedOf(of) }
     const values: (number | null)[] = Array.from({ length }, () => null)
     for (const point of of) values[stepOf(point)] = measured(point)
     return { name, colour, values }
@@ -93,7 +104,7 @@ export function seriesOf(
   const otherPoints = points.filter(({ key }) => others.has(key))
   return [
     ...drawn.slice(0, SERIES).map(seriesFor),
-    { name: `${others.size} others`, colour: 'edge', values: added(otherPoints, measured) },
+    { name: `${others.size} others`, colour: 'edge', ...stackedOf(otherPoints) },
   ]
 }
 

@@ -30,7 +30,7 @@ import {
   type Range,
 } from '../../web/address.ts'
 import { MEASURES_OF, SUMS_SINCE, type GROUPS, type UsageAddress } from '../address.ts'
-import { areLines, nameOf, seriesOf, shownWindow, sorted, sumOf, timesOf, type Measure } from './series.ts'
+import { areLines, markOf, nameOf, seriesOf, shownWindow, sorted, sumOf, timesOf, type Measure } from './series.ts'
 
 type Group = (typeof GROUPS)[number]
 
@@ -192,7 +192,11 @@ export function UsagePage() {
               series={series}
               areLines={areLines(show)}
               format={FORMATS[show]}
-              before={typeof before === 'number' ? { sum: before, period: beforeText(search, SUMS_SINCE) } : undefined}
+              before={
+                typeof before === 'number'
+                  ? { sum: before, mark: markOf(data.before, show), period: beforeText(search, SUMS_SINCE) }
+                  : undefined
+              }
               onPick={openRuns}
             />
           )}

@@ -1,5 +1,6 @@
 /** Series and colours of charts; outcomes of runs have one order and one colour each. Pure. */
 import type { RunStatus } from '@tacho/contract/runs/run.ts'
+import type { CostMark } from '@tacho/contract/runs/run-text.ts'
 
 /** What a plot shows. Pure. */
 /** No green, red or amber unless it is an outcome. */
@@ -11,6 +12,8 @@ export interface Series {
   colour: SeriesColour
   /** Null: nothing is known of that time. */
   values: readonly (number | null)[]
+  /** Of each value, if it is a cost of which a part is estimated or missing. */
+  marks?: readonly CostMark[]
 }
 
 /** Outcomes of runs in charts: one order, one colour each. run-status.tsx has the colours of chips. */

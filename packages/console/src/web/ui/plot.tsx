@@ -1,5 +1,6 @@
 /** Values over time: stacked bars for what adds up, lines for what does not. Drag to zoom, double click to see all again, click to look behind a moment. */
 import { useEffect, useRef, useState } from 'react'
+import { weakestMark, type CostMark } from '@tacho/contract/runs/run-text.ts'
 import uPlot from 'uplot'
 import 'uplot/dist/uPlot.min.css'
 import { exact } from '../text/format.ts'
@@ -20,6 +21,7 @@ const SWATCHES: Record<SeriesColour, string> = {
 /** The sum of the time before, of the same length. */
 export interface Before {
   sum: number
+  mark?: CostMark
   /** Such as "the 7 days before". */
   period: string
 }
@@ -86,7 +88,9 @@ export function Plot(props: Props) {
         cursor: { drag: { x: true, y: false }, points: { show: areLines } },
         hooks: {
           setCursor: [({ cursor: { idx } }) => setAt(typeof idx === 'number' ? idx : null)],
-          ...(!areLines && { draw: [(shown) => labelHighest(shown, format, colour('ink'))] }),
+          ...(!areLines && {
+            draw: [(shown) => labelHighest(shown, (value, at) => markAt(series, at) + format(value), colour('ink'))],
+          }),
         },
       },
       [[...times], ...drawn.map((one) => one.heights)],
@@ -121,8 +125,11 @@ function stacked(series: readonly Series[]): number[][] {
   return series.map(({ values }) => (below = values.map((value, at) => (value ?? 0) + (below[at] ?? 0))))
 }
 
+const markAt = (series: readonly Series[], at: number): CostMark =>
+  weakestMark(series.map(({ marks }) => marks?.[at] ?? ''))
+
 /** Says how high the highest bar is, above it. */
-function labelHighest(plot: uPlot, format: (value: number) => string, colour: string): void {
+function labelHighest(plot: uPlot, format: (value: number, at: number) => string, colour: string): void {
   const [times = [], highest = []] = plot.data
   const { min = 0, max = 0 } = plot.scales['x'] ?? {}
   let best = -1
@@ -134,7 +141,7 @@ function labelHighest(plot: uPlot, format: (value: number) => string, colour: st
   if (value === undefined || value === null) return
   const { ctx } = plot
   const ratio = window.devicePixelRatio
-  const text = format(value)
+  const text = format(value, best)
   ctx.save()
   ctx.font = `${LABEL_PX * ratio}px system-ui, sans-serif`
   ctx.fillStyle = colour
@@ -152,7 +159,9 @@ function Legend({ times, series, areLines = false, format, before, at }: Props &
   const sumOf = ({ values }: Series) => values.reduce<number>((sum, value) => sum + (value ?? 0), 0)
   const whole = series.reduce((sum, one) => sum + sumOf(one), 0)
   // A sum of zero is what nobody recorded, not something free.
-  const sumText = (sum: number) => (sum === 0 ? 'nothing recorded' : format(sum))
+  const sumText = (sum: number, mark: CostMark) => (sum === 0 ? 'nothing recorded' : mark + format(sum))
+  const marksOf = ({ marks = [] }: Series) => (at === null ? weakestMark(marks) : (marks[at] ?? ''))
+  const mark = weakestMark(series.map(marksOf))
   const valueOf = (one: Series) => {
     if (at !== null) return one.values[at] ?? null
     return areLines ? null : sumOf(one)
@@ -163,11 +172,13 @@ function Legend({ times, series, areLines = false, format, before, at }: Props &
       {!areLines && (
         <p className="tabular mr-2">
           <span className="text-xl font-semibold">
-            {at === null ? sumText(whole) : format(series.reduce((sum, { values }) => sum + (values[at] ?? 0), 0))}
+            {at === null
+              ? sumText(whole, mark)
+              : mark + format(series.reduce((sum, { values }) => sum + (values[at] ?? 0), 0))}
           </span>
           {at === null && before && (
             <span className="ml-2 text-soft">
-              {sumText(before.sum)} in {before.period}
+              {sumText(before.sum, before.mark ?? '')} in {before.period}
             </span>
           )}
         </p>
@@ -182,7 +193,7 @@ function Legend({ times, series, areLines = false, format, before, at }: Props &
               <bdi className="min-w-0 truncate" title={one.name}>
                 {one.name}
               </bdi>
-              {value !== null && <span className="tabular shrink-0 text-soft">{format(value)}</span>}
+              {value !== null && <span className="tabular shrink-0 text-soft">{marksOf(one) + format(value)}</span>}
             </li>
           )
         })}
