@@ -97,7 +97,7 @@ export function summaryOf({ verdict, departure, outcome, steps, code, millisecon
 }
 
 export function verdictLines({ verdict, departure, outcome, steps, isSilent }: CommandReplay): string[] {
-  const silent = isSilent ? ['The command recorded nothing: it has no SDK, or does not record.'] : []
+  const silent = isSilent ? ['The command recorded nothing: only its requests to models were compared.'] : []
   if (departure) return [...silent, 'The agent went another way:', ...departure.sentence.split('\n').map(printable)]
   return [
     ...silent,

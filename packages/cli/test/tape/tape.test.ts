@@ -156,6 +156,31 @@ test('a folder of tapes is a test suite: what is expected beside a tape, what wa
   rmSync(path.join(folder, 'tapes', 'refund.yaml'))
 })
 
+test('a program without an SDK is recorded, taped and replayed byte for byte, without its model', async () => {
+  const model = await startModelServer(inTurn({ text: 'Hello.' }, { text: 'Again.' }))
+  const ask = `const ask = async (content) => {
+    const body = JSON.stringify({ model: 'gpt-5', stream: true, messages: [{ role: 'user', content }] })
+    const reply = await fetch(process.env.OPENAI_BASE_URL + '/chat/completions', { method: 'POST', body })
+    process.stdout.write(await reply.text())
+  }
+  await ask('Hi'); await ask(process.argv[1])`
+  const program = (content: string) => [process.execPath, '--input-type=module', '-e', ask, content]
+  const variables = { ...server.variables, OPENAI_BASE_URL: `${model.url}/v1` }
+  const recorded = await ended(startTacho(['record', '--agent', 'plain', '--', ...program('More')], variables))
+  assert.equal(recorded.code, 0, recorded.stderr)
+  await model.close()
+  const { items } = await server.json<{ items: { runId: string }[] }>('runs', 'list', '--agent', 'plain')
+  const file = path.join(folder, 'plain.jsonl')
+  await server.text('tape', String(items[0]?.runId), '-o', file)
+  const replayed = async (content: string) => ended(startTacho(['replay', file, '--json', '--', ...program(content)]))
+  const same = await replayed('More')
+  assert.match(same.stdout, /"verdict": ?"same"/, same.stdout)
+  assert.ok(same.stderr.includes(recorded.stdout) && recorded.stdout.includes('data: [DONE]'))
+  const other = await replayed('Less')
+  assert.equal(other.code, 3)
+  assert.match(other.stdout, /the tape has \\"More\\", now it is \\"Less\\"/)
+})
+
 test('the file has a head, and one line for each step in the order of the run', () => {
   const lines = readFileSync(tape, 'utf8').trimEnd().split('\n')
   const [head, ...steps] = lines.map((line) => JSON.parse(line) as Record<string, unknown>)

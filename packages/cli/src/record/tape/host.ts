@@ -8,6 +8,7 @@ import type { AddressInfo } from 'node:net'
 import { Readable } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
 import { isObject } from '@tacho/contract/record/payload-reader.ts'
+import { completePath } from '@tacho/guards/wire/clients.ts'
 import {
   FakeService,
   type ApprovalAnswer,
@@ -25,7 +26,7 @@ export interface HostOptions extends CursorOptions {
   /** Instead of those of the tape. */
   policies?: readonly LocalPolicy[] | undefined
   /** Where models are live, by route. */
-  upstreams?: ReadonlyMap<string, string>
+  upstreams?: ReadonlyMap<string, URL>
   /** For models that are live. */
   model?: string | undefined
 }
@@ -75,15 +76,19 @@ export class ReplayHost {
     await new Promise<void>((resolve) => this.#server.close(() => resolve()))
   }
 
-  /** When the agent has ended and its events have arrived. */
-  result(): ReplayResult {
+  /** When the agent has ended and its events have arrived. @param ended the outcome of a program that does not record. */
+  result(ended = 'RUNNING'): ReplayResult {
     const { events, approvals } = this.#service
     const decided: Decided = new Map(
       [...approvals.values()].map(({ id, status }) => [id, { status, decisionReason: this.#reasons.get(id) ?? null }]),
     )
-    const { steps, outcome } = recordedSteps(events, decided)
+    const recorded = recordedSteps(events, decided)
+    const isSilent = events.length === 0
+    const outcome = isSilent ? ended : recorded.outcome
     this.#cursor.end(outcome)
-    if (this.#options.mode === 'strict') decisionDeparture(this.#cursor, this.#tape.steps, steps)
+    // Only its requests to models are known of a program that does not record: they were those of the tape.
+    const steps = isSilent && !this.#cursor.departure ? this.#tape.steps : recorded.steps
+    if (this.#options.mode === 'strict' && !isSilent) decisionDeparture(this.#cursor, this.#tape.steps, steps)
     const departure = this.#cursor.departure ?? null
     return { verdict: departure ? 'another way' : 'same', departure, steps, outcome, events }
   }
@@ -180,7 +185,7 @@ export class ReplayHost {
     const parsedBody = parsed(body)
     const content = model !== undefined && isObject(parsedBody) ? JSON.stringify({ ...parsedBody, model }) : body
     const sent = Object.entries(headers).filter(([name]) => !NOT_FORWARDED.has(name))
-    const reply = await fetch(`${upstream}${rest}`, {
+    const reply = await fetch(`${upstream.origin}${completePath(route, rest)}`, {
       method,
       headers: sent.map(([name, value]) => [name, String(value)] as [string, string]),
       ...(method !== 'GET' && { body: content }),

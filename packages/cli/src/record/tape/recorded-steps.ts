@@ -67,7 +67,7 @@ export function recordedSteps(events: readonly RunEvent[], decided: Decided = ne
   if (!drafts.some(({ kind }) => kind === 'end')) obstacles.push({ step: 0, why: 'the run has not ended' })
   nameAsking(drafts)
   const steps = drafts.map(({ event: _, ...step }) => step as TapeStep)
-  const recordedBy = events.some(({ clientId }) => clientId.startsWith('tacho-record'))
+  const recordedBy = events.some(({ payload }) => payload['recordedBy'] === 'wire')
     ? 'wire'
     : events.some(({ payload }) => isObject(payload['attributes']))
       ? 'otlp'
@@ -89,7 +89,15 @@ function modelStep(payload: Json): Omit<ModelStep, 'step' | 'from' | 'to'> {
     ...set({ model: textIn(payload, 'model'), messages, output, toolCalls, finishReason, usage }),
     ...set({ cost: numberIn(payload, 'cost'), latency: numberIn(payload, 'latency'), error }),
     ...(timeToFirstOutput !== undefined && { streamed: true }),
+    ...wireOf(payload['wire']),
   }
+}
+
+/** Of `tacho record`, unless the answer was too long to be kept as it came. */
+function wireOf(wire: unknown): Pick<ModelStep, 'wire'> {
+  const { protocol, status, isStream, body, isWhole } = isObject(wire) ? wire : {}
+  if (isWhole !== true || typeof status !== 'number' || typeof body !== 'string') return {}
+  return { wire: { protocol: String(protocol), status, isStream: isStream === true, body } }
 }
 
 function toolStep(payload: Json, label: string, isGuarded: boolean): Omit<ToolStep, 'step' | 'from' | 'to'> {

@@ -1,5 +1,6 @@
 /** Runs a command that a tape answers. The command gets nothing but variables. */
 import { spawn } from 'node:child_process'
+import { redirected } from '@tacho/guards/wire/clients.ts'
 import type { RunEvent } from './recorded-steps.ts'
 import { ReplayHost, type HostOptions, type ReplayResult } from './host.ts'
 import type { Tape } from './tape.ts'
@@ -23,63 +24,44 @@ export interface CommandOptions extends HostOptions {
 const DEPARTED_MS = 5_000
 const KILL_MS = 5_000
 const INPUT_CHARS = 100_000
-
-/** Upstreams of models, by route; each is also where its clients' base URL leads. */
-const ROUTES = [
-  {
-    route: 'openai',
-    variables: ['OPENAI_BASE_URL', 'OPENAI_API_BASE'],
-    rest: '/v1',
-    upstream: 'https://api.openai.com',
-  },
-  { route: 'anthropic', variables: ['ANTHROPIC_BASE_URL'], rest: '', upstream: 'https://api.anthropic.com' },
-] as const
+const KEYS = ['OPENAI_API_KEY', 'ANTHROPIC_API_KEY', 'GEMINI_API_KEY']
 
 export async function replayCommand(
   tape: Tape,
   [program = '', ...args]: readonly string[],
   options: CommandOptions,
 ): Promise<CommandReplay> {
-  const host = new ReplayHost(tape, { ...options, upstreams: upstreams() })
+  const upstreams = new Map<string, URL>()
+  const host = new ReplayHost(tape, { ...options, upstreams })
   const origin = await host.start()
+  const models = redirected(origin, process.env)
+  for (const [route, url] of models.routes) upstreams.set(route, url)
   const begun = Date.now()
   try {
-    const { code } = await ended(program, args, { ...process.env, ...variables(tape, origin, options) }, host, options)
-    const result = host.result()
+    const own = variables(tape, origin, options, models.variables)
+    const { code } = await ended(program, args, { ...process.env, ...own }, host, options)
+    const result = host.result(code === 0 ? 'COMPLETED' : 'FAILED')
     return { ...result, code, milliseconds: Date.now() - begun, isSilent: result.events.length === 0 }
   } finally {
     await host.close()
   }
 }
 
-function upstreams(): Map<string, string> {
-  return new Map(
-    ROUTES.map(({ route, variables: [variable], rest, upstream }) => {
-      const variableValue = process.env[variable]
-      return [
-        route,
-        variableValue === undefined
-          ? upstream
-          : variableValue.slice(0, variableValue.length - (variableValue.endsWith(rest) ? rest.length : 0)),
-      ]
-    }),
-  )
-}
-
-function variables(tape: Tape, origin: string, { mode, from }: CommandOptions): Record<string, string> {
+function variables(
+  tape: Tape,
+  origin: string,
+  { mode, from }: CommandOptions,
+  models: Readonly<Record<string, string>>,
+): Record<string, string> {
   const input = tape.steps.find((step) => step.kind === 'input')?.text
-  const answersModels = mode === 'strict' || from !== undefined
-  const models = ROUTES.flatMap(({ route, variables: names, rest }) =>
-    names.map((name) => [name, `${origin}/${route}${rest}`] as const),
-  )
   return {
     TACHO_REPLAY: origin,
     TACHO_URL: origin,
     TACHO_API_KEY: 'replay',
     ...(typeof input === 'string' && { TACHO_REPLAY_INPUT: input.slice(0, INPUT_CHARS) }),
-    ...(answersModels && Object.fromEntries(models)),
+    ...((mode === 'strict' || from !== undefined) && models),
     // A client does not start without a key; the tape needs none.
-    ...(mode === 'strict' && from === undefined && { OPENAI_API_KEY: 'tape', ANTHROPIC_API_KEY: 'tape' }),
+    ...(mode === 'strict' && from === undefined && Object.fromEntries(KEYS.map((name) => [name, 'tape']))),
   }
 }
 

@@ -68,6 +68,8 @@ export interface ModelStep extends Timed {
   /** The answer was streamed. */
   streamed?: true
   error?: unknown
+  /** The answer as it crossed the wire. */
+  wire?: { protocol: string; status: number; isStream: boolean; body: string }
 }
 
 export interface ToolStep extends Timed {
@@ -246,6 +248,12 @@ const HEAD: Members = {
   policies: listOf(POLICY),
 }
 
+const WIRE: Members = {
+  protocol: isText,
+  status: isCount,
+  isStream: (value) => typeof value === 'boolean',
+  body: isText,
+}
 const TIMED: Members = { step: isCount, kind: isText, from: isCount, to: isCount, 'agent?': isText }
 const MEMBERS: Readonly<Record<TapeStep['kind'], Members>> = {
   model: {
@@ -260,6 +268,7 @@ const MEMBERS: Readonly<Record<TapeStep['kind'], Members>> = {
     'latency?': isNumber,
     'streamed?': isTrue,
     'error?': isAny,
+    'wire?': (value) => isObject(value) && faultIn(value, WIRE) === undefined,
   },
   tool: {
     ...TIMED,

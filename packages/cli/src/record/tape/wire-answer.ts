@@ -1,6 +1,7 @@
 /** A recorded answer of a model as its provider would send it: whole, or as server-sent events. Ids are those of the tape. */
-import { isObject, type Json } from '@tacho/contract/record/payload-reader.ts'
-import { messagesOf, withSystem, type Message } from '../../../../sdk/src/integrations/messages.ts'
+import { isObject } from '@tacho/contract/record/payload-reader.ts'
+import { protocolOf } from '@tacho/guards/wire/protocols.ts'
+import type { Message } from '../../../../sdk/src/integrations/messages.ts'
 import { recordedMessages } from './compare.ts'
 import type { ModelStep } from './tape.ts'
 
@@ -20,36 +21,18 @@ interface Spoken {
 }
 
 interface Wire {
-  messages(body: Json): unknown
   whole(answer: Spoken): object
   /** Data of the events; their `type`, if they have one, is the event's name. */
   events(answer: Spoken): object[]
   end?: string
 }
 
-/** By the end of the path: clients have their own prefixes. */
-const WIRES: readonly (readonly [ending: string, wire: Wire])[] = [
-  [
-    '/chat/completions',
-    { messages: ({ messages }) => messagesOf(messages), whole: chatWhole, events: chatEvents, end: 'data: [DONE]\n\n' },
-  ],
-  [
-    '/responses',
-    {
-      messages: ({ instructions, input }) => withSystem(instructions, messagesOf(input)),
-      whole: responseWhole,
-      events: responseEvents,
-    },
-  ],
-  [
-    '/messages',
-    {
-      messages: ({ system, messages }) => withSystem(system, messagesOf(messages)),
-      whole: messageWhole,
-      events: messageEvents,
-    },
-  ],
-]
+const WIRES: ReadonlyMap<string, Wire> = new Map([
+  ['openai-chat', { whole: chatWhole, events: chatEvents, end: 'data: [DONE]\n\n' }],
+  ['openai-responses', { whole: responseWhole, events: responseEvents }],
+  ['anthropic-messages', { whole: messageWhole, events: messageEvents }],
+  ['gemini', { whole: geminiWhole, events: (answer) => [geminiWhole(answer)] }],
+])
 
 export interface WireQuestion {
   /** As integrations record them. */
@@ -57,30 +40,46 @@ export interface WireQuestion {
   reply(step: ModelStep): WireReply
 }
 
-/** Undefined if this is no request of a model that a tape can answer. */
+/** Undefined if this is no request of a model that a tape can answer. @param path without its query. */
 export function wireQuestion(path: string, body: unknown): WireQuestion | undefined {
-  const wire = WIRES.find(([ending]) => path.endsWith(ending))?.[1]
-  if (!wire || !isObject(body)) return undefined
+  const protocol = protocolOf('POST', path)
+  const wire = WIRES.get(protocol?.name ?? '')
+  if (!protocol || !wire || !isObject(body)) return undefined
+  const { model = 'recorded', messages } = protocol.request(body, path)
+  const isStream = body['stream'] === true || /:stream/.test(path)
   return {
-    messages: wire.messages(body),
+    messages,
     reply(step) {
+      // Byte for byte, if the wire was recorded and is the same.
+      const { protocol: name, isStream: wasStream, status, body: bytes } = step.wire ?? {}
+      if (
+        bytes !== undefined &&
+        status !== undefined &&
+        name === protocol.name &&
+        (wasStream === isStream || status >= 400)
+      ) {
+        return { status, headers: headersOf(status, wasStream === true), body: bytes }
+      }
       if (step.error !== undefined) return errorReply(step.error)
-      const answer = spokenOf(step, typeof body['model'] === 'string' ? body['model'] : 'recorded')
-      if (body['stream'] !== true) return jsonReply(200, wire.whole(answer))
+      const answer = spokenOf(step, String(model))
+      if (!isStream) return jsonReply(200, wire.whole(answer))
       const events = wire.events(answer).map((event) => {
         const { type } = event as { type?: string }
         return `${type === undefined ? '' : `event: ${type}\n`}data: ${JSON.stringify(event)}\n\n`
       })
-      const text = `${events.join('')}${wire.end ?? ''}`
-      return { status: 200, headers: { 'content-type': 'text/event-stream' }, body: text }
+      return { status: 200, headers: headersOf(200, true), body: `${events.join('')}${wire.end ?? ''}` }
     },
   }
 }
 
+/** Clients of OpenAI and Anthropic would try again after an error. */
+function headersOf(status: number, isStream: boolean): Record<string, string> {
+  const type = { 'content-type': isStream ? 'text/event-stream' : 'application/json' }
+  return status >= 400 ? { ...type, 'x-should-retry': 'false' } : type
+}
+
 export function jsonReply(status: number, value: object): WireReply {
-  // Clients of OpenAI and Anthropic would try again.
-  const headers = { 'content-type': 'application/json', ...(status >= 400 && { 'x-should-retry': 'false' }) }
-  return { status, headers, body: JSON.stringify(value) }
+  return { status, headers: headersOf(status, false), body: JSON.stringify(value) }
 }
 
 /** In the form of every provider. */
@@ -354,4 +353,24 @@ function messageEvents(answer: Spoken): object[] {
     },
     { type: 'message_stop' },
   ]
+}
+
+function geminiWhole({ id, model, text, calls, finishReason, usage }: Spoken): object {
+  const parts = [
+    ...(text === '' ? [] : [{ text }]),
+    ...calls.map((call) => ({ functionCall: { id: call.id, name: call.name, args: inputOf(call.arguments) } })),
+  ]
+  const reason = CUT.test(finishReason.toLowerCase()) ? 'MAX_TOKENS' : 'STOP'
+  return {
+    responseId: id,
+    modelVersion: model,
+    candidates: [{ index: 0, content: { role: 'model', parts }, finishReason: reason }],
+    usageMetadata: {
+      promptTokenCount: usage.input,
+      candidatesTokenCount: usage.output,
+      cachedContentTokenCount: usage.cached,
+      thoughtsTokenCount: usage.reasoning,
+      totalTokenCount: usage.input + usage.output,
+    },
+  }
 }
