@@ -199,3 +199,107 @@ test('the file has a head, and one line for each step in the order of the run', 
   )
   assert.equal(steps[5]?.['reason'], 'The customer is right.')
 })
+
+test('--from lets the agent go on with a live model and another name of it; --record keeps the replay as a run with its original', async () => {
+  const model = await startModelServer(inTurn({ text: 'Refunded by another model.' }))
+  const variables = { ...server.variables, OPENAI_BASE_URL: `${model.url}/v1` }
+  const words = ['replay', tape, '--ignore', 'tool.input.requestId', '--from', '9', '--model', 'gpt-5-mini', '--record']
+  const proof = path.join(folder, 'proof-from')
+  const result = await ended(startTacho([...words, '--json', '--', ...AGENTS.typescript, PROMPT, '', proof], variables))
+  await model.close()
+  const report = JSON.parse(result.stdout) as { verdict: string; recorded: string; outcome: string }
+  assert.deepEqual([report.verdict, report.outcome, result.code], ['same', 'COMPLETED', 0], result.stderr)
+  assert.deepEqual(
+    model.requests.map(({ body }) => body.model),
+    ['gpt-5-mini'],
+  )
+  assert.equal(existsSync(proof), false, 'the tools were before the step')
+  const run = await server.json<{ run: { metadata: Record<string, string>; tags: string[] } }>(
+    'runs',
+    'show',
+    report.recorded,
+  )
+  const { run: original } = JSON.parse(readFileSync(tape, 'utf8').split('\n')[0] ?? '') as { run: string }
+  assert.partialDeepStrictEqual(run.run, { metadata: { replayOf: original }, tags: ['replay'] })
+})
+
+test('two tapes of the same thing show what each run makes anew, and nothing is left with it ignored', async () => {
+  const other = path.join(folder, 'other.jsonl')
+  await recordRun()
+  const { items } = await server.json<{ items: { runId: string }[] }>('runs', 'list', '--agent', 'Refunds')
+  await server.text('tape', String(items[0]?.runId), '-o', other)
+  const different = await server.tacho(['tape', 'diff', tape, other])
+  assert.equal(different.code, 3)
+  assert.match(
+    different.stdout,
+    /^step 3: input\.requestId: [^\n]*\nTo ignore them: --ignore get_order\.input\.requestId\n$/,
+  )
+  const same = await server.text('tape', 'diff', tape, other, '--ignore', 'get_order.input.requestId')
+  assert.equal(same, 'The tapes differ nowhere.\n')
+})
+
+async function post(runId: string, events: readonly { eventType: string; payload: object }[]): Promise<void> {
+  const common = { clientId: 'c', runId, agentName: 'Raw', timestamp: Date.now() }
+  const body = events.map((event, at) => ({ eventId: `${runId}-${at}`, label: event.eventType, ...common, ...event }))
+  const headers = { 'content-type': 'application/json', 'x-api-key': API_KEY }
+  const reply = await fetch(`${server.url}/openapi/v1/events/batch`, {
+    method: 'POST',
+    headers,
+    body: JSON.stringify(body),
+  })
+  assert.equal(((await reply.json()) as { accepted: number }).accepted, events.length)
+}
+
+const OUTCOME = { eventType: 'SESSION_OUTCOME', payload: { status: 'COMPLETED' } }
+
+test('nothing is written of a run that holds what masks of today would mask', async () => {
+  const secret = `sk-proj-${'a1B2'.repeat(12)}`
+  await post('unmasked', [
+    { eventType: 'USER_INPUT', payload: { text: `My key is ${secret}, mail ada@example.org` } },
+    OUTCOME,
+  ])
+  const file = path.join(folder, 'unmasked.jsonl')
+  const { stderr } = await server.refused('tape', 'unmasked', '-o', file)
+  assert.match(stderr, /^tacho: Step 1 holds what the masks of today would mask, at text\./)
+  assert.ok(!stderr.includes(secret) && !existsSync(file))
+  await post('mail', [{ eventType: 'USER_INPUT', payload: { text: 'Write to ada@example.org' } }, OUTCOME])
+  await server.refused('tape', 'mail', '-o', file, '--mask', 'email')
+  await server.text('tape', 'mail', '-o', file)
+})
+
+test('what a replay cannot answer is said at once, with its step', async () => {
+  await post('half', [
+    { eventType: 'LLM_CALL', payload: { model: 'm' } },
+    { eventType: 'LLM_CALL', payload: { model: 'm', messages: [] } },
+    { eventType: 'TOOL_CALL', payload: { toolName: 'bash', input: {}, output: 'x' } },
+    { eventType: 'TOOL_CALL', payload: { toolName: 'cut', input: {}, output: 'x', tachoShortened: {} } },
+  ])
+  const { code, stdout } = await server.tacho(['tape', 'half', '-o', path.join(folder, 'half.jsonl'), '--json'])
+  assert.equal(code, 3)
+  assert.deepEqual((JSON.parse(stdout) as { replayable: unknown }).replayable, [
+    { step: 1, why: 'the request of the model is not recorded: metadata only' },
+    { step: 2, why: 'the model call has no answer' },
+    { step: 3, why: 'bash is not guarded, so a replay runs it' },
+    { step: 4, why: 'the payload was shortened' },
+    { step: 0, why: 'the run has not ended' },
+  ])
+})
+
+test('an issue gives the run of its newest occurrence', async () => {
+  const headers = { 'content-type': 'application/json', 'x-api-key': API_KEY }
+  const record = {
+    sdkInstanceId: 'c',
+    clientRecordId: 'r1',
+    recordKind: 'DETECTION',
+    detectionType: 'TOOL_FAILED',
+    runId: 'mail',
+    agentId: 'Raw',
+    detectedAt: Date.now(),
+    payload: { toolName: 'send' },
+  }
+  await fetch(`${server.url}/openapi/v1/issue-records`, { method: 'POST', headers, body: JSON.stringify(record) })
+  let issue: { id: string } | undefined
+  for (; !issue; await sleep(100)) issue = (await server.json<{ items: { id: string }[] }>('issues', 'list')).items[0]
+  const said = await server.text('tape', '--from-issue', issue.id, '-o', folder)
+  assert.match(said, /^Tape of run mail with 2 steps written to .*mail\.jsonl\.\n/)
+})

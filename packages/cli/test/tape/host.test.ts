@@ -1,0 +1,108 @@
+/** The address of a replay: who may use it, and what it answers apart from the tape. */
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { ReplayHost } from '../../src/record/tape/host.ts'
+import type { ModelStep, Tape } from '../../src/record/tape/tape.ts'
+
+const model: ModelStep = {
+  step: 1,
+  kind: 'model',
+  from: 1,
+  to: 1,
+  messages: [{ role: 'user', content: 'Hi' }],
+  output: { role: 'assistant', content: 'Hello', toolCalls: [{ id: 'c1', name: 'look', arguments: { at: 1 } }] },
+  usage: { promptTokens: 7, completionTokens: 3 },
+}
+const failing: ModelStep = {
+  ...model,
+  step: 2,
+  from: 2,
+  to: 2,
+  error: { name: 'RateLimitError', message: '429 Slow down' },
+}
+
+function tapeOf(steps: Tape['steps']): Tape {
+  const head: Tape['head'] = {
+    tape: 1,
+    run: 'r',
+    agent: 'A',
+    recordedBy: 'sdk',
+    outcome: 'COMPLETED',
+    checksum: '',
+    replayable: true,
+    prompts: [{ name: 'greeting', promptId: 'p', version: '1', versionId: 'v', hash: 'h', content: 'Be kind.' }],
+    policies: [],
+  }
+  return { head, steps }
+}
+
+async function withHost(steps: Tape['steps'], act: (origin: string, host: ReplayHost) => Promise<void>): Promise<void> {
+  const host = new ReplayHost(tapeOf(steps), { mode: 'strict', ignored: [] })
+  try {
+    await act(await host.start(), host)
+  } finally {
+    await host.close()
+  }
+}
+
+const post = (url: string, body: unknown) => fetch(url, { method: 'POST', body: JSON.stringify(body) })
+
+test('only whoever knows the secret path is answered, on loopback, and pages are not', async () => {
+  await withHost([model], async (origin) => {
+    const { hostname, origin: address, pathname } = new URL(origin)
+    assert.deepEqual([hostname, pathname.length > 20], ['127.0.0.1', true])
+    for (const path of ['/', '/openapi/v1/runtime-config', `${pathname.slice(0, -1)}x/openapi/v1/runtime-config`])
+      assert.equal((await fetch(`${address}${path}`)).status, 404)
+    const configuration = (await (await fetch(`${origin}/openapi/v1/runtime-config`)).json()) as { prompts: object[] }
+    assert.partialDeepStrictEqual(configuration.prompts, [{ name: 'greeting', content: 'Be kind.' }])
+    assert.equal((await post(`${origin}/openapi/v1/replay/tool-calls`, { tool: 1 })).status, 400)
+    assert.equal((await post(`${origin}/openai/v1/files`, {})).status, 400)
+  })
+})
+
+test('one answer in the words of four providers, whole and streamed', async () => {
+  for (const [path, body, expected] of [
+    [
+      '/openai/v1/chat/completions',
+      { messages: [{ role: 'user', content: 'Hi' }] },
+      /"tool_calls":\[\{"(index":0,")?id":"c1"/,
+    ],
+    ['/openai/v1/responses', { input: 'Hi' }, /"call_id":"c1","name":"look","arguments":"\{\\"at\\":1\}"/],
+    [
+      '/anthropic/v1/messages',
+      { messages: [{ role: 'user', content: 'Hi' }] },
+      /"type":"tool_use","id":"c1","name":"look"/,
+    ],
+    [
+      '/gemini/v1beta/models/g:generateContent',
+      { contents: 'Hi' },
+      /"functionCall":\{"id":"c1","name":"look","args":\{"at":1\}\}/,
+    ],
+  ] as [string, object, RegExp][]) {
+    for (const stream of [false, true]) {
+      await withHost([model], async (origin) => {
+        const reply = await post(`${origin}${stream ? path.replace(':generate', ':streamGenerate') : path}`, {
+          ...body,
+          stream,
+        })
+        assert.deepEqual(
+          [reply.status, reply.headers.get('content-type')],
+          [200, stream ? 'text/event-stream' : 'application/json'],
+        )
+        assert.match(await reply.text(), expected, `${path} ${stream}`)
+      })
+    }
+  }
+})
+
+test('a recorded error has its status and its words, also if the client tries again', async () => {
+  await withHost([model, failing], async (origin) => {
+    const ask = () => post(`${origin}/openai/v1/chat/completions`, { messages: [{ role: 'user', content: 'Hi' }] })
+    assert.equal((await ask()).status, 200)
+    for (let attempt = 0; attempt < 2; attempt++) {
+      const reply = await ask()
+      assert.deepEqual([reply.status, reply.headers.get('x-should-retry')], [429, 'false'])
+      assert.match(await reply.text(), /"message":"429 Slow down"/)
+    }
+  })
+})
