@@ -38,8 +38,8 @@ export async function replayCommand(
   for (const [route, url] of models.routes) upstreams.set(route, url)
   const begun = Date.now()
   try {
-    const own = variables(tape, origin, options, models.variables)
-    const { code } = await ended(program, args, { ...process.env, ...own }, host, options)
+    const tapeVariables = variables(tape, origin, options, models.variables)
+    const { code } = await ended(program, args, { ...process.env, ...tapeVariables }, host, options)
     const result = host.result(code === 0 ? 'COMPLETED' : 'FAILED')
     return { ...result, code, milliseconds: Date.now() - begun, isSilent: result.events.length === 0 }
   } finally {
