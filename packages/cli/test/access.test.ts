@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { spawn } from 'node:child_process'
 import path from 'node:path'
+import type { ApiKey } from '@tacho/contract/tenants/api-key.ts'
 import { after, test } from 'node:test'
 import { ended, OPERATOR_TOKEN, runCommand, startServer } from './tacho.ts'
 
@@ -165,6 +166,12 @@ test('a key is changed without a new secret, and rotated with both valid for a t
     await text('keys', 'change', id, '--scopes', 'usage:read', '--rate', '5', '--expires', '90d', ...where),
     /usage:read, valid/,
   )
+  await text('keys', 'change', id, '--allow-from', '192.0.2.0/24,2001:db8::/32', ...where)
+  const limited = JSON.parse(await text('keys', 'change', id, '--name', 'ci', '--json', ...where)) as ApiKey
+  assert.deepEqual([limited.requestsPerSecond, limited.allowedAddresses], [5, ['192.0.2.0/24', '2001:db8::/32']])
+  const open = ['keys', 'change', id, '--rate', 'default', '--allow-from', 'anywhere', '--json', ...where]
+  const opened = JSON.parse(await text(...open)) as ApiKey
+  assert.deepEqual([opened.requestsPerSecond, opened.allowedAddresses], [null, null])
   const wider = await server.tacho(['keys', 'change', id, '--scopes', 'all', ...where])
   assert.deepEqual([wider.code, wider.stdout], [1, ''])
   assert.equal((await server.tacho(['keys', 'change', id, ...where])).code, 2)
@@ -173,6 +180,14 @@ test('a key is changed without a new secret, and rotated with both valid for a t
     const reply = await fetch(`${server.url}/openapi/v1/runs`, { headers: { 'x-api-key': key.trim() } })
     assert.equal(reply.status, 200)
   }
+})
+
+test('what was kept for days can be kept forever again', async () => {
+  const set = async (days: string) => {
+    const retention = await text('retention', 'set', '--runs', days, '--audit', 'forever', '--yes', '--json')
+    return (JSON.parse(retention) as { settings: { runDays: number | null } }).settings.runDays
+  }
+  assert.deepEqual([await set('30d'), await set('forever')], [30, null])
 })
 
 test('api calls any endpoint of the operator API, and nothing else', async () => {

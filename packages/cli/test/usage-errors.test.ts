@@ -1,8 +1,9 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import type { Command, Option } from 'commander'
 import { parseDays } from '../src/data/retention.ts'
 import { freePort } from '../../server/test/setup/free-port.ts'
-import { COMMANDS } from '../src/main.ts'
+import { COMMANDS, createProgram } from '../src/main.ts'
 import { runCommand, type Variables } from './tacho.ts'
 
 const NOWHERE: Variables = { TACHO_URL: await closedAddress(), TACHO_OPERATOR_TOKEN: 't', TACHO_API_KEY: 'k' }
@@ -94,9 +95,28 @@ test('an error shows words of the command line without what hides or reorders te
 })
 
 test('days are a number with or without a d, up to their limit', () => {
-  assert.deepEqual(['1', '30d', '3650', '3650d', 'forever'].map(parseDays), [1, 30, 3650, 3650, null])
+  assert.deepEqual(['1', '30d', '3650', '3650d', 'forever'].map(parseDays), [1, 30, 3650, 3650, 'forever'])
   for (const text of ['0', '0d', '3651', '3651d', '30h', 'd', '', '1.5d', '-1'])
     assert.throws(() => parseDays(text), /whole days/, text)
+})
+
+test('no option has a value of null, which Commander would turn into an empty text', async () => {
+  const optionsOf = (command: Command): Option[] => [...command.options, ...command.commands.flatMap(optionsOf)]
+  const accepted: string[] = []
+  for (const name of Object.keys(COMMANDS)) {
+    const program = await createProgram([name])
+    for (const { long, parseArg } of program.commands.flatMap(optionsOf)) {
+      for (const word of ['default', 'forever', 'anywhere', 'never', 'none', 'newest', '1', '1d', 'x']) {
+        try {
+          assert.notEqual(parseArg?.(word, undefined as never), null, `${name} ${long} ${word}`)
+          if (parseArg) accepted.push(word)
+        } catch (error) {
+          if (error instanceof assert.AssertionError) throw error
+        }
+      }
+    }
+  }
+  for (const word of ['default', 'forever', 'anywhere']) assert.ok(accepted.includes(word), word)
 })
 
 test('a missing or empty variable gives a sentence that says what to do', async () => {

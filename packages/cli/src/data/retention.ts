@@ -15,12 +15,14 @@ import { wrongUsage } from '../engine/stop.ts'
 import { canAsk, confirmed } from '../engine/ask.ts'
 import { counted, printJson, printLine, spokenBytes, spokenNumber, strong } from '../engine/output.ts'
 
+const FOREVER = 'forever'
+
 interface Options extends EnvironmentOptions {
-  runs?: number | null
-  payloads?: number | null
-  issues?: number | null
-  approvals?: number | null
-  audit?: number | null
+  runs?: number | typeof FOREVER
+  payloads?: number | typeof FOREVER
+  issues?: number | typeof FOREVER
+  approvals?: number | typeof FOREVER
+  audit?: number | typeof FOREVER
   keepOpenIssueRuns?: boolean
   workspace?: string
   inherit?: true
@@ -72,22 +74,24 @@ function withDays(command: Command): Command {
     .option('--no-keep-open-issue-runs', 'remove runs of open issues too')
 }
 
-/** `30` and `30d` are days; null is forever. */
-export function parseDays(text: string): number | null {
-  if (text === 'forever') return null
+/** `30` and `30d` are days. A parser must not return null, which Commander turns into an empty text. */
+export function parseDays(text: string): number | typeof FOREVER {
+  if (text === FOREVER) return FOREVER
   const days = Number(/^([1-9][0-9]{0,3})d?$/.exec(text)?.[1])
   if (days <= LIMITS.retentionDays) return days
   throw new InvalidArgumentError(`It must be "forever" or whole days from 1 to ${LIMITS.retentionDays}, such as 30.`)
 }
 
+const daysOf = (given: number | typeof FOREVER): number | null => (given === FOREVER ? null : given)
+
 /** The settings that the flags name. */
 function changeOf({ runs, payloads, issues, approvals, audit, keepOpenIssueRuns }: Options): RetentionChange {
   return {
-    ...(runs !== undefined && { runDays: runs }),
-    ...(payloads !== undefined && { payloadDays: payloads }),
-    ...(issues !== undefined && { issueDays: issues }),
-    ...(approvals !== undefined && { approvalDays: approvals }),
-    ...(audit !== undefined && { auditDays: audit }),
+    ...(runs !== undefined && { runDays: daysOf(runs) }),
+    ...(payloads !== undefined && { payloadDays: daysOf(payloads) }),
+    ...(issues !== undefined && { issueDays: daysOf(issues) }),
+    ...(approvals !== undefined && { approvalDays: daysOf(approvals) }),
+    ...(audit !== undefined && { auditDays: daysOf(audit) }),
     ...(keepOpenIssueRuns !== undefined && { keepOpenIssueRuns }),
   }
 }

@@ -108,13 +108,14 @@ export function withYes(command: Command): Command {
 /** The networks from which a key or token is valid. The server checks them. */
 export const ALLOW_FROM = 'addresses and networks from which it is valid, separated by commas; default: anywhere'
 
-const ANYWHERE = 'anywhere'
+export const ANYWHERE = 'anywhere'
 
 export const networksFrom = (networkList: string): string[] =>
   networkList.split(',').map((networkText) => networkText.trim())
 
-export const networksOrAny = (networkList: string): string[] | null =>
-  networkList === ANYWHERE ? null : networksFrom(networkList)
+/** A parser must not return null, which Commander turns into an empty text. */
+export const networksOrAny = (networkList: string): string[] | typeof ANYWHERE =>
+  networkList === ANYWHERE ? ANYWHERE : networksFrom(networkList)
 
 export const allowedFrom = ({ allowedAddresses }: { allowedAddresses: string[] | null }): string =>
   allowedAddresses?.join(',') ?? ANYWHERE

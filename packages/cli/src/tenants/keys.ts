@@ -10,6 +10,7 @@ import {
   withYes,
   type EnvironmentOptions,
   ALLOW_FROM,
+  ANYWHERE,
   allowedFrom,
   networksFrom,
   networksOrAny,
@@ -29,12 +30,14 @@ interface CreateOptions extends EnvironmentOptions, ZoneOptions {
   allowFrom?: string[]
 }
 
+const DEFAULT_RATE = 'default'
+
 interface ChangeOptions extends EnvironmentOptions, ZoneOptions {
   name?: string
   scopes?: Scope[]
   expires?: string
-  rate?: number | null
-  allowFrom?: string[] | null
+  rate?: number | typeof DEFAULT_RATE
+  allowFrom?: string[] | typeof ANYWHERE
 }
 
 interface RotateOptions extends EnvironmentOptions, ZoneOptions {
@@ -180,8 +183,8 @@ async function change(keyId: string, options: ChangeOptions): Promise<void> {
     ...(name === undefined ? {} : { name }),
     ...(scopes === undefined ? {} : { scopes }),
     ...(expires === undefined ? {} : { expiresAt: expiry(expires, options.zone) }),
-    ...(rate === undefined ? {} : { requestsPerSecond: rate }),
-    ...(allowFrom === undefined ? {} : { allowedAddresses: allowFrom }),
+    ...(rate === undefined ? {} : { requestsPerSecond: rate === DEFAULT_RATE ? null : rate }),
+    ...(allowFrom === undefined ? {} : { allowedAddresses: allowFrom === ANYWHERE ? null : allowFrom }),
   }
   if (Object.keys(body).length === 0)
     throw wrongUsage('Give at least one of --name, --scopes, --expires, --rate and --allow-from.')
@@ -214,9 +217,8 @@ function expiry(given: string, zone: string | undefined): string | null {
   return given === 'never' ? null : moment('--expires', given, 1, Date.now(), zone)
 }
 
-/** Null: the server's default. */
-function parseRate(given: string): number | null {
-  return given === 'default' ? null : wholeNumber(LIMITS.requestsPerSecondMax)(given)
+function parseRate(given: string): number | typeof DEFAULT_RATE {
+  return given === DEFAULT_RATE ? DEFAULT_RATE : wholeNumber(LIMITS.requestsPerSecondMax)(given)
 }
 
 async function revoke(keyId: string, options: EnvironmentOptions & ConfirmOptions): Promise<void> {
