@@ -2,6 +2,7 @@
 import assert from 'node:assert/strict'
 import { execFileSync } from 'node:child_process'
 import {
+  existsSync,
   globSync,
   mkdirSync,
   mkdtempSync,
@@ -105,6 +106,44 @@ for (const { project, compiler, options } of [
     }
   })
 }
+
+/** What reads the blocks of a language. Shell, and blocks without a language: commands-doc.test.ts looks up commands, flags and endpoints. */
+const READERS: Record<string, string> = {
+  ts: 'this file',
+  js: 'packages/sdk-programs/test/guides.test.ts',
+  python: 'sdks/python/tests/test_package.py',
+  json: 'packages/cli/test/commands-doc.test.ts',
+  yaml: 'packages/cli/test/commands-doc.test.ts',
+  cel: 'packages/policy/test/readme.test.ts',
+  sh: 'packages/cli/test/commands-doc.test.ts',
+  bash: 'packages/cli/test/commands-doc.test.ts',
+  text: 'packages/cli/test/commands-doc.test.ts',
+  '': 'packages/cli/test/commands-doc.test.ts',
+}
+/** No test reads these blocks: statements for PostgreSQL and DuckDB, the settings of Codex, the file beside a tape. */
+const BY_HAND = { sql: 3, toml: 1, yml: 1 }
+/** A part of the page that it links to, where the whole is compiled. */
+const PARTS = ['docs/sdk/nextjs.md']
+
+test('every block of the pages has a reader, and no code hides in a block without a language', () => {
+  const byHand: Record<string, number> = {}
+  const hidden: string[] = []
+  for (const { file, text } of pages) {
+    for (const [, , language = '', code = ''] of text.matchAll(/^( *)```(.*)\n([^]*?)^\1```$/gm)) {
+      const reader = READERS[language]
+      if (reader === undefined) byHand[language] = (byHand[language] ?? 0) + 1
+      else if (reader !== 'this file') assert.ok(existsSync(path.join(ROOT, reader)), reader)
+      if (
+        language === '' &&
+        /^(?:import .+ from |(?:const|return|await|export (?:const|default|async|function)) |from \w+ import |def )/m.test(
+          code,
+        )
+      )
+        hidden.push(file)
+    }
+  }
+  assert.deepEqual([byHand, hidden], [BY_HAND, PARTS])
+})
 
 test('each page says what to install, and the version that it was tested with', () => {
   const { devDependencies } = JSON.parse(
