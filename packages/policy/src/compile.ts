@@ -25,11 +25,11 @@ export function keepConditionsIn(givenStore: ConditionStore | undefined): void {
 
 /**
  * Parses a condition and checks it against the profile: names, types, patterns, limits, and a boolean result.
- * Never throws. Faults point into the original source, in source order; a failure has at least one.
+ * Never throws. @param ofLabels may read `tool.output` (history/tool-labels.ts). Faults point into the original source, in source order; a failure has at least one.
  */
-export function compileCondition(source: string): Compiled {
+export function compileCondition(source: string, ofLabels = false): Compiled {
   try {
-    return compile(source)
+    return compile(source, ofLabels)
   } catch (error) {
     // Recursion is bounded, but the caller may have used most of the stack.
     const message =
@@ -43,7 +43,7 @@ export function fieldsOf(condition: Condition): Fields {
   return condition.fields
 }
 
-function compile(source: string): Compiled {
+function compile(source: string, ofLabels: boolean): Compiled {
   const refuse = (message: string, start = 0, end?: number): Compiled => ({
     ok: false,
     faults: [{ message, position: positionAt(source, start, end) }],
@@ -53,7 +53,7 @@ function compile(source: string): Compiled {
   const most = POLICY_LIMITS.sourceChars
   if (source.length > most) return refuse(`the condition must have at most ${most} characters`, most, source.length)
   if (!source.isWellFormed()) return refuse('the condition must be well-formed Unicode')
-  const keptTree = store?.get(source)
+  const keptTree = ofLabels ? undefined : store?.get(source)
   if (keptTree) return { ok: true, condition: keptTree }
 
   let root
@@ -63,7 +63,7 @@ function compile(source: string): Compiled {
     if (!(error instanceof SyntaxFault)) throw error
     return refuse(error.message, error.start, error.end)
   }
-  const wrong = checkRules(root, source)
+  const wrong = checkRules(root, source, ofLabels)
   if (wrong.length > 0) return { ok: false, faults: wrong }
 
   const faults: Fault[] = []
@@ -78,6 +78,6 @@ function compile(source: string): Compiled {
     return refuse(`a condition must be true or false; ${hint}`, 0, source.length)
   }
   const condition = conditionOf(source, root)
-  store?.add(source, root)
+  if (!ofLabels) store?.add(source, root)
   return { ok: true, condition }
 }

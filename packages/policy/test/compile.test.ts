@@ -57,7 +57,7 @@ test('all faults are reported together, in source order', () => {
     compiled.faults.map(({ message }) => message),
     [
       'unknown name foo; use one of tool, agent, run, session, risk, now',
-      'tool has no field bar; use one of name, input, annotations, server, labels, output',
+      'tool has no field bar; use one of name, input, annotations, server, labels',
       'unknown name x; use one of tool, agent, run, session, risk, now',
       'split takes 1 argument, not 0',
       'not an RE2 pattern: missing closing )',

@@ -172,6 +172,13 @@ test('labels belong to a tool by its name, one star, both spellings of an MCP to
   assert.deepEqual(labels({ name: '_fil' }), { does: [], output: [] })
 })
 
+test('a policy cannot read the output of a tool, because it decides before', () => {
+  const compiled = compileCondition('tool.output == 1')
+  const messages = compiled.ok ? [] : compiled.faults.map(({ message }) => message)
+  assert.deepEqual(messages, ['tool has no field output; use one of name, input, annotations, server, labels'])
+  assert.equal(compileCondition('tool.output == 1', true).ok, true)
+})
+
 test('only policies that read the past need a history', () => {
   const needs = (condition: string) => readHistory([{ condition }])
   assert.deepEqual(

@@ -3,8 +3,7 @@ export type { Outcome, OpenSpan, Run, RunHandle, RunOptions, LlmCall, ToolCall }
 export type { TachoOptions, Capture } from './options.ts'
 export type { MaskingOptions } from './recording/mask.ts'
 export type { Counters, Diagnostic, DiagnosticLevel, DropReason, OnDiagnostic } from './delivery/diagnostics.ts'
-export type { ScoreDetails, ScoreValue } from './recording/score.ts'
-export type { EventType, NewEvent, Payload } from './recording/event.ts'
+export type { EventType, NewEvent, Payload, ScoreDetails, ScoreValue } from './recording/event.ts'
 export type { FlushResult } from './delivery/diagnostics.ts'
 export type {
   Configuration,

@@ -4,12 +4,11 @@ import type { Context, RunScope } from './recording/context.ts'
 import { attempt, createCore, type Beyond, type Core, type EndLate, type OpenRun } from './core.ts'
 import type { Counters } from './delivery/diagnostics.ts'
 import { isStreamed, observeGenerator, type Failure } from './delivery/ending.ts'
-import { draftOf, type NewEvent } from './recording/event.ts'
+import { draftOf, type NewEvent, type ScoreDetails, type ScoreValue } from './recording/event.ts'
 import { readSafely } from './recording/json.ts'
 import type { RecorderOptions } from './options.ts'
 import { createScope, outcomeOf, Run, type RunHandle, type RunOptions } from './recording/run.ts'
 import { hostRuntime, type Runtime } from './delivery/runtime.ts'
-import type { ScoreDetails, ScoreValue } from './recording/score.ts'
 import type { FlushResult } from './delivery/diagnostics.ts'
 
 /** Most open runs that the end of the process ends: a host may begin runs and never end them. */

@@ -3,16 +3,19 @@ import type { Completion, CompletionContext, CompletionResult } from '@codemirro
 import type { QueryClient } from '@tanstack/react-query'
 import { FUNCTION_SIGNATURES, METHOD_SIGNATURES } from '@tacho/policy/language/signatures.ts'
 import { isObject, textAt, type Json } from '@tacho/contract/record/payload-reader.ts'
+import { OUTPUT } from '@tacho/policy/language/profile.ts'
 import { VARIABLES } from '@tacho/policy/language/variables.ts'
 import { api } from '../web/api.ts'
 import { eventQuery } from '../runs/queries.ts'
 
-const VARIABLE_CHOICES: Completion[] = Object.entries(VARIABLES).map(([label, { type, description }]) => ({
-  label,
-  type: 'variable',
-  detail: type,
-  info: description,
-}))
+const VARIABLE_CHOICES: Completion[] = Object.entries(VARIABLES)
+  .filter(([name]) => name !== OUTPUT)
+  .map(([label, { type, description }]) => ({
+    label,
+    type: 'variable',
+    detail: type,
+    info: description,
+  }))
 const LOOPS = ['all', 'exists', 'exists_one', 'filter', 'map']
 const FUNCTION_CHOICES: Completion[] = namesOf(FUNCTION_SIGNATURES.keys(), ['has']).map((name) => ({
   label: name,

@@ -40,7 +40,7 @@ export function labelsOfCall(rules: readonly ToolLabels[], facts: Facts): Labels
     for (const label of rule.does ?? []) does.add(holds ? label : HISTORY_LABELS.unknown)
     for (const label of rule.output ?? []) output.add(holds ? label : HISTORY_LABELS.unknown)
   }
-  return { does: [...does].toSorted(), output: [...output].toSorted() }
+  return { does: [...does].toSorted(), output: [...output] }
 }
 
 /** Both spellings of a tool of an MCP server. */
@@ -51,7 +51,7 @@ function namesOf({ name, server }: Facts['tool']): string[] {
 
 /** Undefined if it cannot be evaluated. */
 function evaluated(source: string, facts: Facts): boolean | undefined {
-  const result = compiled(source)
+  const result = compiled(source, true)
   if (!result.ok) return undefined
   const outcome = evaluate(result.condition, facts)
   return outcome.ok ? outcome.matched : undefined

@@ -44,10 +44,10 @@ const ESCAPES = /(?:%[0-9A-Fa-f]{2})+|&#\d{1,7};|&#[xX][0-9A-Fa-f]{1,6};|&[a-z]{
 function unescaped(escape: string): string {
   // What has a name divides words: `&commat;`, `&nbsp;`.
   if (escape === '\\n' || /^&[a-z]/.test(escape)) return ' '
-  if (escape.startsWith('\\u')) return String.fromCharCode(Number.parseInt(escape.slice(2), 16))
+  if (escape.startsWith('\\u')) return String.fromCharCode(Number(`0x${escape.slice(2)}`))
   if (escape.startsWith('%')) return textOf(hexBytes(escape.replaceAll('%', ''))) ?? escape
-  const digits = escape.slice(2, -1)
-  const code = /^[xX]/.test(digits) ? Number.parseInt(digits.slice(1), 16) : Number(digits)
+  // `&#64;` and `&#x40;`
+  const code = Number(escape.slice(2, -1).replace(/^x/i, '0x'))
   return code <= 0x10ffff && (code < 0xd800 || code > 0xdfff) ? String.fromCodePoint(code) : escape
 }
 
@@ -55,16 +55,14 @@ function unescaped(escape: string): string {
 const ENCODED = /[A-Za-z0-9+/_-]{16,}={0,2}/g
 
 function bytesOf(encoded: string): Uint8Array | undefined {
-  if (/^(?:[0-9a-f]{2})+$/.test(encoded) || /^(?:[0-9A-F]{2})+$/.test(encoded)) return hexBytes(encoded)
+  if (/^(?:[0-9a-f]{2})+$/i.test(encoded)) return hexBytes(encoded)
   const digits = encoded.replace(/=+$/, '').replaceAll('-', '+').replaceAll('_', '/')
   if (digits.length % 4 === 1) return undefined
   return Uint8Array.from(atob(digits), (char) => char.charCodeAt(0))
 }
 
 function hexBytes(digits: string): Uint8Array {
-  return Uint8Array.from({ length: digits.length / 2 }, (_, at) =>
-    Number.parseInt(digits.slice(2 * at, 2 * at + 2), 16),
-  )
+  return Uint8Array.from({ length: digits.length / 2 }, (_, at) => Number(`0x${digits.slice(2 * at, 2 * at + 2)}`))
 }
 
 const UTF_8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })

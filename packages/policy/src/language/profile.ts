@@ -1,11 +1,15 @@
 import { VARIABLE_NAMES } from './variables.ts'
 
+/** Only conditions of labels can read it: a policy decides before the tool runs. */
+export const OUTPUT = 'tool.output'
+
 /** Fields by variable: `tool` has name, input and so on; a variable without a dot has none. */
 export const FIELDS: ReadonlyMap<string, readonly string[]> = fieldsByRoot()
 
 function fieldsByRoot(): Map<string, string[]> {
   const roots = new Map<string, string[]>()
   for (const name of VARIABLE_NAMES) {
+    if (name === OUTPUT) continue
     const [root = name, ...fields] = name.split('.')
     roots.set(root, [...(roots.get(root) ?? []), ...fields])
   }

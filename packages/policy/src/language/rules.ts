@@ -3,7 +3,7 @@ import { compilePattern, foldedCharsOf, repeatsOf, tooManyFolded, tooManyRepeats
 import { POLICY_LIMITS } from '../limits.ts'
 import { TOO_DEEP } from './parse.ts'
 import { type Fault, inOrder, positionAt } from './position.ts'
-import { FIELDS, TYPE_NAMES } from './profile.ts'
+import { FIELDS, OUTPUT, TYPE_NAMES } from './profile.ts'
 import { FUNCTION_SIGNATURES, METHOD_SIGNATURES } from './signatures.ts'
 import { childrenOf, literalText, LOOPS, loopOf, type Node, type NodeOf } from './syntax.ts'
 
@@ -17,7 +17,7 @@ type Place = { readonly level: number; readonly loops: number; readonly variable
  * Rules of the profile beyond CEL's grammar and types: only declared names and functions, limited nesting, patterns and
  * zones as valid literals. Returns all faults, in source order.
  */
-export function checkRules(root: Node, source: string): Fault[] {
+export function checkRules(root: Node, source: string, ofLabels: boolean): Fault[] {
   const faults: Fault[] = []
   let repeats = 0
   let foldedChars = 0
@@ -62,7 +62,7 @@ export function checkRules(root: Node, source: string): Fault[] {
     const root = object.kind === 'name' && !place.variables.has(object.name) ? object.name : ''
     const fields = FIELDS.get(root)
     if (!fields) return visit(object, place)
-    if (fields.includes(key)) return
+    if (fields.includes(key) || (ofLabels && `${root}.${key}` === OUTPUT)) return
     const hint = fields.length > 0 ? `use one of ${fields.join(', ')}` : 'it has no fields'
     refuse(node, `${root} has no field ${key}; ${hint}`)
   }

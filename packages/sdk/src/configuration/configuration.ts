@@ -43,13 +43,13 @@ export interface DeployedPolicy {
   readonly onError?: string
 }
 
-/** Labels of the tools with a name: what they do, and what their outputs are. Rules add up. */
+/** Labels of tools. Rules add up. */
 export interface ToolLabels {
   /** One `*` stands for any characters. */
   readonly tool: string
-  /** Labels of the output, for example `untrusted` or `private`. */
+  /** Of the output, for example `untrusted` or `private`. */
   readonly output?: readonly string[]
-  /** Labels of what the tool does, for example `external`, `destructive` or `money`. */
+  /** Of what it does, for example `external`, `destructive` or `money`. */
   readonly does?: readonly string[]
   /** CEL expression on `tool.input` and `tool.output`: the rule holds only where it is true. */
   readonly when?: string

@@ -43,7 +43,7 @@ export interface GuardDefaults extends GuardRules {
   loop?: LoopOptions | false | undefined
   /** The most one run may use. Default: no budget. */
   budget?: BudgetOptions | undefined
-  /** Labels of your tools, in addition to the service's: what they do, and what their outputs are. */
+  /** Labels of your tools, in addition to the service's. */
   labels?: readonly ToolLabels[] | undefined
 }
 

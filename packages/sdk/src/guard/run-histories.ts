@@ -43,8 +43,7 @@ export class RunHistories {
   /** Labels of tools, from the service and the host. */
   get labels(): readonly ToolLabels[] {
     const { current, own } = this.#parts
-    const served = current()?.toolLabels ?? []
-    return own.labels.length === 0 ? served : [...served, ...own.labels]
+    return [...(current()?.toolLabels ?? []), ...own.labels]
   }
 
   /** Undefined if no policy needs it. @param ofTool policies of one tool */

@@ -35,6 +35,20 @@ export type EventType =
   // Keeps the names above in editor completions.
   | (string & {})
 
+/** A number from -1,000,000,000 to 1,000,000,000, yes or no, or a category of 1 to 64 characters. */
+export type ScoreValue = number | boolean | string
+
+export interface ScoreDetails {
+  /** Why. */
+  comment?: string | undefined
+  /** The step that is judged, by the id that its record call returned. Default: the whole run. */
+  eventId?: string | undefined
+  /** Who judges: a user or a program, in at most 120 characters. Each has a score of their own; the latest counts. */
+  author?: string | undefined
+  /** An id of your own for this judgement: recorded twice, it counts once. At most 160 characters. */
+  id?: string | undefined
+}
+
 /** An event of any type. The type is cut to 50 characters, the label to 255. */
 export interface NewEvent {
   readonly type: EventType

@@ -1,7 +1,15 @@
 import { childSpan, type Context, type RunScope, type Span } from './context.ts'
 import { attempt, leaveCalls, type Core } from '../core.ts'
 import { untilEnd, type Failure } from '../delivery/ending.ts'
-import { draftOf, scopeJson, type Draft, type NewEvent, type Payload } from './event.ts'
+import {
+  draftOf,
+  scopeJson,
+  type Draft,
+  type NewEvent,
+  type Payload,
+  type ScoreDetails,
+  type ScoreValue,
+} from './event.ts'
 import { exceptionOf, isAbort } from './exception.ts'
 import { errorText, fieldsOf, isError, joined, readSafely } from './json.ts'
 import { LIMITS } from '../limits.ts'
@@ -9,7 +17,6 @@ import { activeTrace, traceOf, traceparentOf } from './open-telemetry.ts'
 import type { CarriedState } from './carried-state.ts'
 import { createRunState } from './run-state.ts'
 import { isSampled } from './sampling.ts'
-import type { ScoreDetails, ScoreValue } from './score.ts'
 import { noteUnknown } from '../delivery/diagnostics.ts'
 import { cutText } from './text.ts'
 

@@ -43,20 +43,20 @@ class NotACondition:
     faults: list[Fault]
 
 
-def compile_condition(source: object) -> Condition | NotACondition:
+def compile_condition(source: object, of_labels: bool = False) -> Condition | NotACondition:
     """
     Parses a condition and checks it against the profile: names, types, patterns, limits, and a boolean result. Never
-    raises. What this SDK cannot evaluate exactly is a fault.
+    raises. What this SDK cannot evaluate exactly is a fault. `of_labels`: may read `tool.output`.
     """
     try:
-        return _compile(source)
+        return _compile(source, of_labels)
     except RecursionError:
         return NotACondition([Fault("the condition is nested too deeply", Position(0, 1, 1))])
     except Exception:
         return NotACondition([Fault("the condition cannot be compiled", Position(0, 1, 1))])
 
 
-def _compile(source: object) -> Condition | NotACondition:
+def _compile(source: object, of_labels: bool) -> Condition | NotACondition:
     if not isinstance(source, str):
         return NotACondition([Fault("the condition must be a string", Position(0, 1, 1))])
 
@@ -73,7 +73,7 @@ def _compile(source: object) -> Condition | NotACondition:
         root = parse(source)
     except SyntaxFault as fault:
         return refuse(fault.message, fault.start, fault.end)
-    wrong = check_rules(root, source)
+    wrong = check_rules(root, source, of_labels)
     if wrong:
         return NotACondition(wrong)
 
@@ -137,20 +137,21 @@ def evaluate_with(condition: Condition, fact: Callable[[int], Value | Failure], 
     return Evaluation(None, f"line {place.line}, column {place.column}: {result.message}")
 
 
-_cache: dict[str, Condition | NotACondition] = {}
+_cache: dict[tuple[str, bool], Condition | NotACondition] = {}
 _cache_lock = threading.Lock()
 
 
-def compiled(source: str) -> Condition | NotACondition:
+def compiled(source: str, of_labels: bool = False) -> Condition | NotACondition:
     """`compile_condition` with a cache by source. Faults are cached too."""
-    known = _cache.get(source)
+    key = (source, of_labels)
+    known = _cache.get(key)
     if known is not None:
         return known
-    result = compile_condition(source)
+    result = compile_condition(source, of_labels)
     with _cache_lock:
         if len(_cache) >= CACHED_CONDITIONS:
             del _cache[next(iter(_cache))]
-        _cache[source] = result
+        _cache[key] = result
     return result
 
 

@@ -27,7 +27,7 @@ from .syntax import (
     loop_of,
 )
 from .text import quoted
-from .variables import FIELDS, TYPE_NAMES
+from .variables import FIELDS, OUTPUT, TYPE_NAMES
 
 # All functions and methods, with their argument counts.
 _CALLS = [*FUNCTION_SIGNATURES, "has/1"]
@@ -37,9 +37,9 @@ _TOO_MANY_REPEATS = f"the sum of all counts in {{…}} of all patterns must be a
 _TOO_MANY_FOLDED = f"the ranges of all patterns with (?i) must have at most {PATTERN_FOLDED_CHARS} characters together"
 
 
-def check_rules(root: Node, source: str) -> list[Fault]:
+def check_rules(root: Node, source: str, of_labels: bool) -> list[Fault]:
     """All faults, in source order."""
-    rules = _Rules(source)
+    rules = _Rules(source, of_labels)
     rules.visit(root, _Place(1, 0, frozenset()))
     return in_order(rules.faults)
 
@@ -52,8 +52,9 @@ class _Place:
 
 
 class _Rules:
-    def __init__(self, source: str) -> None:
+    def __init__(self, source: str, of_labels: bool) -> None:
         self._source = source
+        self._of_labels = of_labels
         self.faults: list[Fault] = []
         self._repeats = 0
         self._folded_chars = 0
@@ -99,7 +100,7 @@ class _Rules:
         fields = FIELDS.get(root)
         if fields is None:
             return self.visit(inner, place)
-        if node.key not in fields:
+        if node.key not in fields and not (self._of_labels and f"{root}.{node.key}" == OUTPUT):
             hint = f"use one of {', '.join(fields)}" if fields else "it has no fields"
             self._refuse(node, f"{root} has no field {node.key}; {hint}")
 

@@ -28,9 +28,15 @@ VARIABLE_NAMES = list(VARIABLES)
 TYPE_NAMES = ("bool", "int", "double", "string", "list", "map", "null_type", "type")
 
 
+OUTPUT = "tool.output"
+"""Only conditions of labels can read it: a policy decides before the tool runs."""
+
+
 def _fields_by_root() -> dict[str, list[str]]:
     roots: dict[str, list[str]] = {}
     for name in VARIABLE_NAMES:
+        if name == OUTPUT:
+            continue
         root, *fields = name.split(".")
         roots.setdefault(root, []).extend(fields)
     return roots

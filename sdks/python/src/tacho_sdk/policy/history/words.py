@@ -61,7 +61,7 @@ def _unescaped(found: re.Match[str]) -> str:
 
 # Shorter ones are words by chance.
 _ENCODED = re.compile(r"[A-Za-z0-9+/_-]{16,}={0,2}")
-_HEX = re.compile(r"(?:[0-9a-f]{2})+|(?:[0-9A-F]{2})+")
+_HEX = re.compile(r"(?:[0-9A-Fa-f]{2})+")
 
 
 def _bytes_of(encoded: str) -> bytes | None:
