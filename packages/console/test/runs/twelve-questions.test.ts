@@ -290,6 +290,14 @@ describe('twelve questions of a first week', { skip: withoutChromium }, () => {
     const named = await command<{ items: { runId: string }[] }>('runs', 'list', '--loops')
     assert.deepEqual(named.items.map(({ runId }) => runId).toSorted(), looping.toSorted())
 
+    // One issue with one title for each agent: the list names it.
+    const ofAgents = new Set(RUNS.filter(([first]) => looping.includes(first!.runId)).map(agentOf))
+    const loopIssues = await eventually(async () => {
+      const { items } = await read<IssuePage>('/issues?detectionType=LOOP_DETECTED')
+      return items.reduce((sum, { affectedRuns }) => sum + affectedRuns, 0) === looping.length && items
+    }, 'the issues of the loops')
+    assert.deepEqual(new Set(loopIssues.flatMap(({ agentIds }) => agentIds)), ofAgents)
+
     const shipped = RUNS.flat().filter(({ payload }) => payload.toolName === 'ship' && payload.error)
     const newIssues = async () => (await read<IssuePage>(`/issues?sort=firstSeen&firstFrom=${iso(WEEK)}`)).items
     const ship = await eventually(

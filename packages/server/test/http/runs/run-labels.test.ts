@@ -194,6 +194,43 @@ onBoth('spans of OpenTelemetry name the end user, tags and metadata', async (ser
   assert.deepEqual([await found('?metadata=task%3Drefund'), await found('?metadata=task%3Dorder')], [[one], [other]])
 })
 
+onBoth('a loop in spans of OpenTelemetry finds the run and opens an issue', async (service) => {
+  const { environmentId } = await service.newTenant(`loops ${Math.random()}`)
+  const key = await service.newKey({ scopes: ['events:write'], environmentId })
+  const call = (traceId: string, number: number, input: object) => ({
+    traceId,
+    spanId: `${traceId.slice(0, 8)}${String(number).padStart(8, '0')}`,
+    name: 'execute_tool search',
+    startTimeUnixNano: `${START + number * 10}000000`,
+    endTimeUnixNano: `${START + number * 10 + 5}000000`,
+    attributes: Object.entries({
+      'gen_ai.operation.name': 'execute_tool',
+      'gen_ai.tool.name': 'search',
+      'gen_ai.tool.call.arguments': JSON.stringify(input),
+    }).map(([name, stringValue]) => ({ key: name, value: { stringValue } })),
+  })
+  const [looping, other] = ['3'.repeat(32), '4'.repeat(32)]
+  const spans = [1, 2, 3, 4, 5].flatMap((n) => [call(looping, n, { order: 1 }), call(other, n, { order: n })])
+  const sent = await service.api('/otlp/v1/traces', {
+    method: 'POST',
+    headers: { 'x-api-key': key },
+    body: { resourceSpans: [{ resource: { attributes: [] }, scopeSpans: [{ spans }] }] },
+  })
+  assert.equal(sent.status, 200, JSON.stringify(sent.body))
+  const list = await service.operator(`/environments/${environmentId}/runs?loops=true`)
+  assert.deepEqual(
+    replyOf('listOperatorRuns', list).items.map(({ runId, loops }) => [runId, loops]),
+    [[looping, ['search']]],
+  )
+  const issue = await eventually(async () => {
+    const { body } = await service.operator<IssuePage>(
+      `/environments/${environmentId}/issues?detectionType=LOOP_DETECTED`,
+    )
+    return body.items[0]
+  }, 'the issue of the loop')
+  assert.deepEqual([issue.occurrences, issue.affectedRuns], [1, 1])
+})
+
 onBoth('tags and metadata leave room for what finds the run otherwise', async (service) => {
   const { record, found } = await tenant(service)
   const runTags = Array.from({ length: 50 }, (_, index) => `${index}${'x'.repeat(110)}`)
