@@ -85,6 +85,50 @@ export function scoresSuite(open: OpenStorage) {
       }
     })
 
+    test('of another judge is hidden from one who has not judged the same; the runs that several judged are read', async () => {
+      const env = newId()
+      await append(storage(), env, event(), scored('helpful', true, { author: 'user-1' }), event({ runId: 'other' }))
+      const [run, other] = [(await runOf(storage(), env)).id, (await runOf(storage(), env, 'other')).id]
+      const give = (name: string, value: boolean | string, given: object) =>
+        storage().giveScore(env, operatorScore(run, name, value, given), [])
+      await give('helpful', false, { authorId: 'ada' })
+      await give('helpful', true, { authorId: 'ada', eventId: 'step' })
+      await give('helpful', true, { authorId: 'ben' })
+      await give('tone', 'rude', { authorId: 'ben' })
+      const hiddenFrom = async (id: string) => {
+        const rows = await storage().readHiddenScores(env, [run, other], { kind: 'operator', id })
+        return rows.map(({ name, eventId, count }) => `${name} ${eventId} ${count}`).toSorted()
+      }
+      assert.deepEqual(await hiddenFrom('ada'), ['tone null 1'])
+      assert.deepEqual(await hiddenFrom('ben'), ['helpful step 1'])
+      assert.deepEqual(await hiddenFrom('cora'), ['helpful null 2', 'helpful step 1', 'tone null 1'])
+      assert.deepEqual(await storage().readHiddenScores(newId(), [run], { kind: 'operator', id: 'cora' }), [])
+
+      const unjudgedBy = async (id: string) => {
+        const filter = {
+          scan: { runsLookedAt: 100 },
+          unjudged: { name: 'tone', by: { kind: 'operator', id } },
+        }
+        const { rows } = await storage().listRuns(env, filter, { limit: 10, after: null })
+        return rows.map(({ runId }) => runId).toSorted()
+      }
+      assert.deepEqual([await unjudgedBy('ben'), await unjudgedBy('ada')], [['other'], ['other', 'run']])
+
+      const window = { from: NOON, to: NOON + HOUR }
+      const judged = await storage().readJudged(env, { name: 'helpful', ...window })
+      const shown = judged.map(({ runId, authorId, eventId, number }) => [runId, authorId, eventId, number].join(' '))
+      assert.deepEqual(shown.toSorted(), ['run ada  0', 'run ada step 1', 'run ben  1', 'run user-1  1'])
+      assert.deepEqual(await storage().readJudged(env, { name: 'tone', ...window }), [])
+      const of = { environmentId: env, workspaceId: newId() }
+      const { rows } = await storage().sumScores(of, { ...window, by: 'author' }, { pairs: 100, rows: 100 })
+      assert.deepEqual(rows.map(({ key, name, runs, total }) => `${key}: ${name} ${runs} ${total}`).toSorted(), [
+        'client user-1: helpful 1 1',
+        'operator ada: helpful 2 1',
+        'operator ben: helpful 1 1',
+        'operator ben: tone 1 0',
+      ])
+    })
+
     test('changes the sums of its run as if they were computed again from all scores', async () => {
       const numbers = [0.1, 0.2, 1e16, 0.3, -1e16, 1 / 3, 1e-300]
       const sent = numbers.map((value, n) => scored('helpful', value, { author: `${n}`, time: NOON + n }))
