@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,6 +13,18 @@ from conftest import Client, Service
 from tacho_sdk.policy.input_hash import input_hash
 
 from .model_server import CALLS, FINAL, ModelServer
+
+
+@pytest.fixture(autouse=True, scope="package")
+def _one_certificate(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Hundreds of clients would each parse all certificates of certifi: a third of their time. None of them uses TLS."""
+    certifi: Any = pytest.importorskip("certifi")
+    first, end, _ = Path(certifi.where()).read_text().partition("-----END CERTIFICATE-----\n")
+    file = tmp_path_factory.mktemp("certificate") / "first.pem"
+    file.write_text(first + end)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("SSL_CERT_FILE", str(file))
+        yield
 
 
 @pytest.fixture
