@@ -46,6 +46,7 @@ most faults, worst compression, smallest chunks, widest filters, furthest cursor
 A quiet tenant records ten events again and again beside it.',
   async measure(setting, engine) {
     const { plan, say } = setting
+    const isQuick = plan.size === 'quick'
     const only = process.env['NEIGHBOURS']
     const store = await engine.createStore('store')
     await using server = await store.start(FLAGS, { probe: true })
@@ -70,9 +71,10 @@ A quiet tenant records ten events again and again beside it.',
     }
     await beside(() => sleep(200))
     await server.heldMs()
-    const idleTook = await beside(() => sleep(plan.size === 'quick' ? 50 : IDLE_MS))
+    const idleTook = await beside(() => sleep(isQuick ? 50 : IDLE_MS))
     const idle = { heldMs: await server.heldMs(), worst: Math.max(...idleTook), ...timesOf(idleTook) }
-    const rows = ALL_ROWS.filter(({ name }) => only === undefined || new RegExp(only).test(name))
+    // A test of the bodies makes those of every endpoint.
+    const rows = ALL_ROWS.filter(({ name }, at) => (only ? new RegExp(only).test(name) : !isQuick || at % 6 === 0))
     const found = new Map<string, Found>()
     for (const each of rows) {
       const key = `${each.prefix} ${each.name}`
@@ -82,7 +84,7 @@ A quiet tenant records ten events again and again beside it.',
         ...(each.prefix === '/openapi/v1' ? { 'x-api-key': apiKey } : server.operatorHeaders),
         ...(each.name === 'mcp' && { accept: 'application/json, text/event-stream' }),
       }
-      const requests = plan.size === 'quick' ? worstRequests(each).slice(0, 1) : worstRequests(each)
+      const requests = isQuick ? worstRequests(each).slice(0, 1) : worstRequests(each)
       const held: number[][] = requests.map(() => [])
       const statuses: number[] = []
       const took = await beside(async () => {

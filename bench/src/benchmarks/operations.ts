@@ -50,8 +50,9 @@ async function measureOperations(setting: Setting, engine: Engine): Promise<Resu
   const operations = readAddresses(ids)
   const plot = newPlot('whole-run')
   const { url, operatorHeaders: headers } = server
-  // One request of each of seventy operations shows that it is answered.
-  const seconds = plan.size === 'quick' ? 0.001 : plan.seconds
+  const isQuick = plan.size === 'quick'
+  // One request of each of seventy operations, together, shows that it is answered.
+  const seconds = isQuick ? 0.001 : plan.seconds
   const readers = Math.min(READERS, plan.connectionsMax)
 
   async function beside(...paths: string[]) {
@@ -73,7 +74,7 @@ async function measureOperations(setting: Setting, engine: Engine): Promise<Resu
   const all = operations.map(([, path]) => path)
   const { calm, mixed } = await inTurn(setting, { calm: () => beside(), mixed: () => beside(...all) })
   const alone: { name: string; recording: Spread; health: Spread }[] = []
-  for (const [name, path] of operations) {
+  for (const [name, path] of isQuick ? operations.slice(0, 5) : operations) {
     const first = await beside(path)
     const more: (typeof first)[] = []
     const isAbove = first.recording >= RECORDING_MS || first.health >= HEALTH_MS
