@@ -41,7 +41,7 @@ const warned = new Set<string>()
 /** Otherwise says once that nothing is recorded: the host goes on as without the SDK. */
 export function canRecord(tacho: unknown, what: string): boolean {
   if (coreIn(tacho)) return true
-  const message = `tacho: ${what} are not recorded: the client is no client of this version of @tacho/sdk. Install one version.`
+  const message = `tacho: ${what} are not recorded: the client is of another version of @tacho/sdk. Install one version.`
   if (!warned.has(what)) readSafely(() => console.warn(message), undefined)
   warned.add(what)
   return false

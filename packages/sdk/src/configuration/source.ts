@@ -133,7 +133,7 @@ export class ConfigurationSource {
     if (variable !== undefined) {
       diagnostics.report('warning', 'prompt_variable_missing', `Nothing fills {{${variable}}} of the prompt ${name}.`)
     } else if (!this.#current) {
-      const message = `The prompt ${name} was taken from the code, because nothing is loaded yet: await configuration.ready() first.`
+      const message = `The prompt ${name} is from the code: nothing is loaded yet. Await configuration.ready() first.`
       diagnostics.report('warning', 'prompt_fallback', message)
     }
   }

@@ -177,7 +177,7 @@ export class Guard {
 }
 
 function unnamedArguments(name: string): string {
-  return `${name} was called with several arguments, so policies see them as tool.input.args, without their names. Give guard() an input, such as input: (id, amount) => ({ id, amount }).`
+  return `${name} was called with several arguments: policies see tool.input.args, without names. Give guard() an input: (id, amount) => ({ id, amount }).`
 }
 
 /** The run of a pending call ends where the call is continued. */

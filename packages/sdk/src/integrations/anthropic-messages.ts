@@ -1,22 +1,8 @@
 import { callUsage } from './call-usage.ts'
-import type { Method } from './client.ts'
-import { fields, text, toolNames, type Fields } from './host.ts'
-import { answerOf, messagesOf, parsed, withSystem } from './messages.ts'
+import { fields, text, type Fields } from './host.ts'
+import { answerOf, parsed } from './messages.ts'
 import type { ModelResult } from './model-call.ts'
 import type { Collector } from './model-stream.ts'
-
-/** Of the client, and of the wire. */
-export const MESSAGES: Method = {
-  path: ['messages', 'create'],
-  request: ({ model, system, messages, tools }) => ({
-    model,
-    tools: toolNames(tools),
-    provider: 'anthropic',
-    messages: withSystem(system, messagesOf(messages)),
-  }),
-  result: messageResult,
-  stream: () => new MessageStream(),
-}
 
 export class MessageStream implements Collector {
   isComplete = false

@@ -2,11 +2,12 @@
 import type { StopSignal } from '../delivery/runtime.ts'
 import type { Recorder } from '../recorder.ts'
 import type { Tacho } from '../tacho.ts'
-import { MESSAGES } from './anthropic-messages.ts'
+import { MessageStream, messageResult } from './anthropic-messages.ts'
 import { askedCallsOf } from './asked-calls.ts'
 import { fitsParser } from './fits.ts'
-import { recordMethods } from './client.ts'
-import { fields, guarded, text, withFunction } from './host.ts'
+import { recordMethods, type Method } from './client.ts'
+import { fields, guarded, text, toolNames, withFunction, type Fields } from './host.ts'
+import { messagesOf, withSystem } from './messages.ts'
 import type { WrapOptions } from '../guard/rules.ts'
 import { unguarded } from './unguarded.ts'
 
@@ -52,4 +53,14 @@ export function guardTools<Tools extends readonly object[]>(tools: Tools, tacho:
   return tools.map(guard) as unknown as Tools
 }
 
-const METHODS = [['messages'], ['beta', 'messages']].map((path) => ({ ...MESSAGES, path: [...path, 'create'] }))
+const METHODS: readonly Method[] = [['messages'], ['beta', 'messages']].map((path) => ({
+  path: [...path, 'create'],
+  request: ({ model, system, messages, tools }: Fields) => ({
+    model,
+    tools: toolNames(tools),
+    provider: 'anthropic',
+    messages: withSystem(system, messagesOf(messages)),
+  }),
+  result: messageResult,
+  stream: () => new MessageStream(),
+}))

@@ -1,10 +1,18 @@
-import { MESSAGES } from '../../../../sdk/src/integrations/anthropic-messages.ts'
-import { fields, text, type Fields } from '../../../../sdk/src/integrations/host.ts'
+import { MessageStream, messageResult } from '../../../../sdk/src/integrations/anthropic-messages.ts'
+import { fields, text, toolNames, type Fields } from '../../../../sdk/src/integrations/host.ts'
+import { messagesOf, withSystem } from '../../../../sdk/src/integrations/messages.ts'
 import { callKey, listOf, type Protocol } from './protocol.ts'
 
 export const ANTHROPIC_MESSAGES: Protocol = {
-  ...MESSAGES,
   name: 'anthropic-messages',
+  request: ({ model, system, messages, tools }) => ({
+    model,
+    provider: 'anthropic',
+    messages: withSystem(system, messagesOf(messages)),
+    tools: toolNames(tools),
+  }),
+  result: messageResult,
+  stream: () => new MessageStream(),
   failedCalls: ({ messages }) => {
     const parts = listOf(messages).flatMap(({ content }) => listOf(content))
     const failed = parts.filter((part) => part['type'] === 'tool_result' && part['is_error'] === true)
