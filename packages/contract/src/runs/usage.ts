@@ -155,3 +155,4 @@ export const UsagePoint = Type.Object(
 export type UsagePoint = Static<typeof UsagePoint>
 
 export const UsagePointPage = Type.Object({ items: Type.Array(UsagePoint), nextCursor }, { $id: 'UsagePointPage' })
+export type UsagePointPage = Static<typeof UsagePointPage>
