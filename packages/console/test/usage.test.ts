@@ -185,6 +185,29 @@ describe('usage and rollout', { skip: withoutChromium }, () => {
     await close()
   })
 
+  test('deployments stand as marks on each axis of time, and in a table that leads to them', async () => {
+    const { page, close } = await tacho.open(`${tacho.home}/usage?since=24h`)
+    for (const at of ['/usage?since=24h', '', '/agents/support?since=24h']) {
+      if (at !== '/usage?since=24h') await page.goto(`${tacho.home}${at}`)
+      const mark = page
+        .getByRole('list', { name: 'Deployments' })
+        .getByRole('link', { name: /policy limit: version 1$/ })
+      await mark.focus()
+      const said = mark.getByText('policy limit: version 1')
+      await said.waitFor()
+      await mark.blur()
+      await said.waitFor({ state: 'hidden' })
+      await mark.hover()
+      await said.waitFor()
+      await page.getByText('1 deployment in this time').click()
+      const row = page.getByRole('table', { name: 'Deployments in this time' }).getByRole('row').last()
+      assert.match((await row.getByRole('link').getAttribute('href')) ?? '', /\/policies\/limit\?show=versions$/)
+      await page.getByText(/(Days begin at midnight|Hours) in /).waitFor()
+      await assertLooks(page, `marks${at.replace(/\?.*/, '').replaceAll('/', ' ')}`)
+    }
+    await close()
+  })
+
   test('the pages are accessible and fit, light, dark and on a phone', async () => {
     const { page, close } = await tacho.open(`${tacho.home}/usage`)
     await page.getByRole('link', { name: 'support' }).waitFor()

@@ -1,10 +1,11 @@
 import { getRouteApi, useNavigate } from '@tanstack/react-router'
 import { useMemo, useState } from 'react'
 import { markOf, seriesOf, shownWindow, sumOf, timesOf } from '../usage/series.ts'
+import { MarkTable, plotMarks, useMarks } from '../../policies/deployments/marks.tsx'
 import { compact, money, number } from '../../web/text/format.ts'
 import { Plot } from '../../web/ui/plot.tsx'
 import { beforeText, rangeText } from '../../web/ui/range-choice.tsx'
-import { orDefault, type Range, stepAt } from '../../web/address.ts'
+import { orDefault, type Range, stepAt, zoneText } from '../../web/address.ts'
 import { Section } from '../../web/ui/section.tsx'
 import { Skeleton } from '../../web/ui/states.tsx'
 import { Tabs } from '../../web/ui/tabs.tsx'
@@ -41,33 +42,45 @@ export function UsageOfTime({ environmentId, agentId, agent, range }: UsageOfTim
     <Section title={rangeText(orDefault(range, AGENT_SINCE))}>
       <Tabs label="Measure" value={show} options={MEASURES} onChange={setShow} />
       <div className="mt-3">
-        {data ? <UsagePlot data={data} show={show} range={range} onPick={open} /> : <Skeleton className="h-72" />}
+        {data ? (
+          <UsagePlot environmentId={environmentId} data={data} show={show} range={range} onPick={open} />
+        ) : (
+          <Skeleton className="h-72" />
+        )}
       </div>
     </Section>
   )
 }
 
 interface UsagePlotProps {
+  environmentId: string
   data: NonNullable<ReturnType<typeof useAgentUsage>['data']>
   show: keyof typeof FORMATS
   range: Range
   onPick: (from: number, to: number) => void
 }
 
-function UsagePlot({ data: { window, points, before }, show, range, onPick }: UsagePlotProps) {
+function UsagePlot({ environmentId, data: { window, points, before }, show, range, onPick }: UsagePlotProps) {
+  const marks = useMarks(environmentId, window)
+  const onAxis = useMemo(() => plotMarks(marks), [marks])
   const { shown, times, series } = useMemo(() => {
     const shown = shownWindow(window, show)
     return { shown, times: timesOf(shown), series: seriesOf(points, [], shown, show) }
   }, [window, points, show])
   return (
-    <Plot
-      label={`${show} over time`}
-      times={times}
-      stepSeconds={shown.stepMs / 1_000}
-      series={series}
-      format={FORMATS[show]}
-      before={{ sum: sumOf(before, show) ?? 0, mark: markOf(before, show), period: beforeText(range, AGENT_SINCE) }}
-      onPick={(seconds) => onPick(seconds * 1_000, stepAt(shown, seconds * 1_000).end)}
-    />
+    <>
+      <Plot
+        label={`${show} over time`}
+        times={times}
+        stepSeconds={shown.stepMs / 1_000}
+        series={series}
+        format={FORMATS[show]}
+        before={{ sum: sumOf(before, show) ?? 0, mark: markOf(before, show), period: beforeText(range, AGENT_SINCE) }}
+        {...onAxis}
+        onPick={(seconds) => onPick(seconds * 1_000, stepAt(shown, seconds * 1_000).end)}
+      />
+      <MarkTable marks={marks} />
+      <p className="mt-1 text-sm text-soft">{zoneText(window)}</p>
+    </>
   )
 }

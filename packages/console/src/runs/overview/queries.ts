@@ -132,7 +132,7 @@ export function useTime(environmentId: string, range: Range) {
       const cost = (point: UsagePoint) => wholeCost(costsOf(point))
       agents.sort((a, b) => cost(b) - cost(a) || b.usage.totalTokens - a.usage.totalTokens || b.runs - a.runs)
       const runs = runsRange(window, range)
-      return { runs, bars: timeBars, barMs, outcomes: outcomesOf(agents), before: outcomesOf(earlier), agents }
+      return { window, runs, bars: timeBars, barMs, outcomes: outcomesOf(agents), before: outcomesOf(earlier), agents }
     },
     refetchInterval: DAY_REFRESH_MS,
     placeholderData: keepPreviousData,

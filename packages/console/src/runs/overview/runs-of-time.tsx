@@ -9,7 +9,8 @@ import { Nothing, Unread } from '../../web/ui/section.tsx'
 import { Skeleton } from '../../web/ui/states.tsx'
 import { OUTCOME_COLOURS, STACKED, type Outcomes } from '../../web/ui/chart-series.ts'
 import { beforeText, rangeText } from '../../web/ui/range-choice.tsx'
-import type { Range } from '../../web/address.ts'
+import { zoneText, type HourWindow, type Range } from '../../web/address.ts'
+import { MarkRow, MarkTable, useMarks } from '../../policies/deployments/marks.tsx'
 import { OVERVIEW_SINCE, useTime, type Bar as Part } from './queries.ts'
 
 const route = getRouteApi('/w/$workspace/$environment')
@@ -51,12 +52,28 @@ export function RunsOfTime({ range }: { range: Range }) {
           </Link>
         ))}
       </div>
-      <div className="px-4 py-2">{data ? <Bars {...data} /> : error ? <Unread /> : <Skeleton className="h-24" />}</div>
+      <div className="px-4 py-2">
+        {data ? (
+          <Bars {...data} environmentId={place.environment.id} />
+        ) : error ? (
+          <Unread />
+        ) : (
+          <Skeleton className="h-24" />
+        )}
+      </div>
     </section>
   )
 }
 
-function Bars({ bars, barMs }: { bars: readonly Part[]; barMs: number }) {
+interface BarsProps {
+  environmentId: string
+  window: HourWindow
+  bars: readonly Part[]
+  barMs: number
+}
+
+function Bars({ environmentId, window, bars, barMs }: BarsProps) {
+  const marks = useMarks(environmentId, window)
   const most = Math.max(...bars.map(({ outcomes }) => runsOf(outcomes)))
   if (most === 0) return <Nothing>No run started in this time.</Nothing>
   const title = `Runs per ${lengthText(barMs)}`
@@ -67,6 +84,10 @@ function Bars({ bars, barMs }: { bars: readonly Part[]; barMs: number }) {
       <div className="flex justify-between gap-3 text-sm text-soft">
         <h2>{title}</h2>
         <span className="tabular">at most {number(most)}</span>
+      </div>
+      {/* On a phone, whose bars stand in two lines, the table below has them. */}
+      <div className="hidden sm:block">
+        <MarkRow marks={marks} placeOf={(time) => placeIn(bars, time)} />
       </div>
       {/* Two lines on a phone: a thumb needs the width. */}
       <ol aria-label={title} style={widths(bars.length)} className="bar-row mt-1 grid gap-y-2">
@@ -79,8 +100,17 @@ function Bars({ bars, barMs }: { bars: readonly Part[]; barMs: number }) {
           </li>
         ))}
       </ol>
+      <MarkTable marks={marks} />
+      <p className="text-xs text-soft">{zoneText(window)}</p>
     </>
   )
+}
+
+/** All bars are as wide, also the last one, which may be shorter. */
+function placeIn(bars: readonly Part[], time: number): number | null {
+  const at = bars.findIndex(({ from, to }) => time >= from && time < to)
+  const bar = bars[at]
+  return bar === undefined ? null : (at + (time - bar.from) / (bar.to - bar.from)) / bars.length
 }
 
 /** `hour`, `6 hours`, `day`, `3 days`. */

@@ -1,5 +1,5 @@
 /** Values over time: stacked bars for what adds up, lines for what does not. Drag to zoom, double click to see all again, click to look behind a moment. */
-import { useEffect, useRef, useState } from 'react'
+import { useEffect, useRef, useState, type ReactNode } from 'react'
 import { weakestMark, type CostMark } from '@tacho/contract/runs/run-text.ts'
 import uPlot from 'uplot'
 import 'uplot/dist/uPlot.min.css'
@@ -37,6 +37,10 @@ interface Props {
   areLines?: boolean
   format: (value: number) => string
   before?: Before | undefined
+  /** Moments at which a line stands, in milliseconds. */
+  lines?: readonly number[]
+  /** Above the plot, as wide as its axis of time. `placeOf`: the share of its width at which a moment stands; null: outside. */
+  above?: (placeOf: (time: number) => number | null) => ReactNode
   /** The moment, in Unix seconds, at which the step that was clicked begins. */
   onPick: (time: number) => void
 }
@@ -45,23 +49,29 @@ const HEIGHT = 280
 const LABEL_PX = 12
 
 export function Plot(props: Props) {
-  const { label, times, stepSeconds, series, areLines = false, format, onPick } = props
+  const { label, times, stepSeconds, series, areLines = false, format, lines = NO_LINES, above, onPick } = props
   const host = useRef<HTMLDivElement>(null)
   const picked = useRef(onPick)
+  const drawn = useRef<{ plot: uPlot | null; lines: readonly number[] }>({ plot: null, lines })
   const [at, setAt] = useState<number | null>(null)
+  const [axisShown, setAxisShown] = useState<ShownAxis | null>(null)
   const looks = useLooks()
   useEffect(() => {
     picked.current = onPick
   })
+  useEffect(() => {
+    drawn.current.lines = lines
+    drawn.current.plot?.redraw(false)
+  }, [lines])
   useEffect(() => {
     const element = host.current
     if (!element || times.length === 0) return
     const colour = (name: string) => resolve(element, `--color-${name}`)
     const axis = { stroke: colour('soft'), grid: { stroke: colour('line'), width: 1 } }
     const heights = areLines ? series.map(({ values }) => [...values]) : stacked(series)
-    const drawn = series.map((one, index) => ({ one, heights: heights[index] ?? [] }))
+    const stacks = series.map((one, index) => ({ one, heights: heights[index] ?? [] }))
     // The highest stack first: what stands below it is drawn over it.
-    if (!areLines) drawn.reverse()
+    if (!areLines) stacks.reverse()
     const barPaths = uPlot.paths.bars?.({ size: [0.85, 64], align: 0 })
     const plot = new uPlot(
       {
@@ -69,7 +79,7 @@ export function Plot(props: Props) {
         height: HEIGHT,
         series: [
           {},
-          ...drawn.map(({ one }) => ({
+          ...stacks.map(({ one }) => ({
             label: one.name,
             stroke: colour(one.colour),
             width: areLines ? 2 : 0,
@@ -88,12 +98,17 @@ export function Plot(props: Props) {
         cursor: { drag: { x: true, y: false }, points: { show: areLines } },
         hooks: {
           setCursor: [({ cursor: { idx } }) => setAt(typeof idx === 'number' ? idx : null)],
-          ...(!areLines && {
-            draw: [(shown) => labelHighest(shown, (value, at) => markAt(series, at) + format(value), colour('ink'))],
-          }),
+          draw: [
+            (shown) => {
+              const next = shownAxis(shown, areLines ? 0 : stepSeconds / 2)
+              setAxisShown((last) => (last !== null && isSameAxis(last, next) ? last : next))
+              drawLines(shown, drawn.current.lines, next, colour('accent'))
+              if (!areLines) labelHighest(shown, (value, at) => markAt(series, at) + format(value), colour('ink'))
+            },
+          ],
         },
       },
-      [[...times], ...drawn.map((one) => one.heights)],
+      [[...times], ...stacks.map((one) => one.heights)],
       element,
     )
     const onClick = () => {
@@ -102,11 +117,13 @@ export function Plot(props: Props) {
       // A drag zooms; it ends with a click too.
       if (time !== undefined && plot.select.width === 0) picked.current(time)
     }
+    drawn.current.plot = plot
     plot.over.addEventListener('click', onClick)
     const watcher = new ResizeObserver(() => plot.setSize({ width: element.clientWidth, height: HEIGHT }))
     watcher.observe(element)
     return () => {
       watcher.disconnect()
+      drawn.current.plot = null
       plot.destroy()
       setAt(null)
     }
@@ -114,9 +131,56 @@ export function Plot(props: Props) {
   return (
     <figure aria-label={label}>
       <Legend {...props} at={at} />
+      {axisShown !== null && above !== undefined && (
+        <div style={{ marginLeft: axisShown.left, width: axisShown.width }}>
+          {above((time) => placeOn(axisShown, time))}
+        </div>
+      )}
       <div ref={host} className="plot" />
     </figure>
   )
+}
+
+const NO_LINES: readonly number[] = []
+
+/** The axis of time as it is shown: pixels, and unix seconds at its ends. */
+interface ShownAxis {
+  left: number
+  width: number
+  min: number
+  max: number
+}
+
+/** A bar stands in the middle of its step: `shift` seconds after where the scale has it. */
+function shownAxis({ bbox, scales }: uPlot, shift: number): ShownAxis {
+  const { min, max } = scales['x'] ?? {}
+  const ratio = window.devicePixelRatio
+  return { left: bbox.left / ratio, width: bbox.width / ratio, min: (min ?? 0) + shift, max: (max ?? 0) + shift }
+}
+
+const isSameAxis = (a: ShownAxis, b: ShownAxis): boolean =>
+  a.left === b.left && a.width === b.width && a.min === b.min && a.max === b.max
+
+function placeOn({ min, max }: ShownAxis, time: number): number | null {
+  const place = (time / 1_000 - min) / (max - min)
+  return place >= 0 && place <= 1 ? place : null
+}
+
+function drawLines({ ctx, bbox }: uPlot, lines: readonly number[], axis: ShownAxis, colour: string): void {
+  const ratio = window.devicePixelRatio
+  ctx.save()
+  ctx.strokeStyle = colour
+  ctx.lineWidth = ratio
+  ctx.setLineDash([3 * ratio, 3 * ratio])
+  for (const time of lines) {
+    const place = placeOn(axis, time)
+    if (place === null) continue
+    ctx.beginPath()
+    ctx.moveTo(bbox.left + place * bbox.width, bbox.top)
+    ctx.lineTo(bbox.left + place * bbox.width, bbox.top + bbox.height)
+    ctx.stroke()
+  }
+  ctx.restore()
 }
 
 /** The height at which each series ends, above those before it. */
