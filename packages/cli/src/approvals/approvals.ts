@@ -14,6 +14,9 @@ interface ListOptions extends EnvironmentOptions, PageOptions, ZoneOptions {
 }
 
 const LISTED = 50
+const HINDSIGHT_LISTED = 25
+const { toolName, agentId, policyId, session, user, from, to } = APPROVAL_FILTERS
+const HINDSIGHT_FILTERS = { toolName, agentId, policyId, session, user, from, to }
 const EXAMPLE_ID = '019a0c44-3700-7686-a2e1-3c01640563f0'
 
 export function addApprovals(approvals: Command): void {
@@ -34,6 +37,26 @@ export function addApprovals(approvals: Command): void {
   inEnvironment(approvals.command('show <approvalId>').description('show an approval and what happened after it'))
     .addHelpText('after', `\nExample:\n  tacho approvals show ${EXAMPLE_ID}`)
     .action(show)
+
+  withFilters(
+    withPages(
+      inEnvironment(
+        approvals.command('hindsight').description('list closed requests with what became of each, newest first'),
+      ),
+      HINDSIGHT_LISTED,
+    ),
+    HINDSIGHT_FILTERS,
+  )
+    .addHelpText(
+      'after',
+      `
+It says whether the call ran before or after the decision, or although it was rejected, whether it failed, and whether the
+same tool ran with another input after a rejection.
+
+Example:
+  tacho approvals hindsight --from 30d --agent refunds`,
+    )
+    .action(hindsight)
 
   inEnvironment(approvals.command('watch').description('show approvals live; on a terminal, decide them'))
     .option('--no-decide', 'only show, never ask')
@@ -84,6 +107,14 @@ async function list(options: ListOptions): Promise<void> {
   }
   if (!options.json) printPeriod(query, options)
   await listApprovals(client, environmentId, { query, limit: mostOf(options) }, options.json === true)
+}
+
+async function hindsight(options: EnvironmentOptions & PageOptions & ZoneOptions): Promise<void> {
+  const query = filterQuery(HINDSIGHT_FILTERS, options, Date.now())
+  const { client, environmentId } = await connected(options)
+  const { listHindsight } = await import('./list.ts')
+  if (!options.json) printPeriod(query, options)
+  await listHindsight(client, environmentId, { query, limit: mostOf(options) }, options.json === true)
 }
 
 async function show(approvalId: string, options: EnvironmentOptions): Promise<void> {

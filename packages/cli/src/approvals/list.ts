@@ -1,5 +1,6 @@
 /** `tacho approvals list` and `tacho approvals show`. */
 import { eachItem, taken } from '@tacho/client/items.ts'
+import { LIMITS } from '@tacho/contract/engine/limits.ts'
 import type { ApprovalCard } from '@tacho/contract/approvals/operator-approval.ts'
 import { known } from '../engine/find-by-id.ts'
 import type { Input, OperatorClient } from '../engine/operator-client.ts'
@@ -67,6 +68,39 @@ export async function listApprovals(
 
 const burst = ({ askedLately }: ApprovalCard): string[] =>
   askedLately.burst ? ['unusually many requests from this agent'] : []
+
+const HINDSIGHT_COLUMNS: Column[] = [
+  { title: 'ASKED', as: 'time' },
+  { title: 'STATUS', as: 'word' },
+  { title: 'APPROVAL', as: 'id' },
+  { title: 'TOOL' },
+  { title: 'AGENT', isOptional: true },
+  { title: 'WHAT BECAME OF IT', as: 'text' },
+]
+
+export async function listHindsight(
+  client: OperatorClient,
+  environmentId: string,
+  { query, limit }: { query: Input<'listApprovalHindsight'>['query']; limit: number },
+  asJson: boolean,
+): Promise<void> {
+  const paged = { ...query, limit: Math.min(limit, LIMITS.hindsightPage) }
+  const found = await taken(eachItem(client.listApprovalHindsight, { params: { environmentId }, query: paged }), limit)
+  if (asJson) return printJson(found)
+  printTable(
+    HINDSIGHT_COLUMNS,
+    found.items.map(({ approval, message }) => [
+      approval.createdAt,
+      approval.status,
+      approval.id,
+      approval.toolName,
+      requesterOf(approval),
+      message,
+    ]),
+    'No matching closed requests. `tacho approvals list` shows those that wait.',
+  )
+  printMore(found.hasMore)
+}
 
 export async function listGroups(client: OperatorClient, environmentId: string, asJson: boolean): Promise<void> {
   const groups = await client.listApprovalGroups({ params: { environmentId } })

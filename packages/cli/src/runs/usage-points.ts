@@ -30,6 +30,8 @@ export interface PointSum extends UsageSum {
   toolLatency: Latency
   /** Only by tool. */
   calls: UsagePoint['calls']
+  /** Only by agent. */
+  waiting: UsagePoint['waiting']
 }
 
 const RUN_KEYS: ReadonlySet<PointKey> = new Set(['session', 'user', 'tag', 'metadata'])
@@ -77,8 +79,8 @@ export async function sumPoints(
 const COUNTS = ['runs', 'completed', 'failed', 'cancelled'] as const
 
 function emptyPoint(key: string, point: UsagePoint | null): PointSum {
-  const { llmLatency = null, toolLatency = null, calls = null } = point ?? {}
-  return { ...emptySum(key), runs: 0, completed: 0, failed: 0, cancelled: 0, llmLatency, toolLatency, calls }
+  const { llmLatency = null, toolLatency = null, calls = null, waiting = null } = point ?? {}
+  return { ...emptySum(key), runs: 0, completed: 0, failed: 0, cancelled: 0, llmLatency, toolLatency, calls, waiting }
 }
 
 export function pointColumns(by: PointKey): Column[] {
@@ -97,8 +99,13 @@ export function pointColumns(by: PointKey): Column[] {
     { title: 'COST', align: 'right' },
     ...(isTerminal() ? [{ title: '', as: 'whole' as const, isOptional: true as const }] : []),
     ...(hasLatencies(by) ? latencies : []),
+    ...(by === 'agent' ? WAITING_COLUMNS : []),
   ]
 }
+
+const WAITING_COLUMNS: Column[] = ['RUN P50', 'RUN P95', 'APPROVAL P50', 'APPROVAL P95'].map((title) => {
+  return { title, align: 'right', isOptional: true }
+})
 
 const OUTCOMES = ['RUNS', 'COMPLETED', 'FAILED', 'CANCELLED']
 
@@ -129,6 +136,9 @@ export function pointRows(by: PointKey, sums: readonly PointSum[]): string[][] {
     costCell(sum),
     ...(bars[at] ?? []),
     ...(hasLatencies(by) ? [...latencyCells(sum.llmLatency), ...latencyCells(sum.toolLatency)] : []),
+    ...(by === 'agent'
+      ? [sum.waiting?.runs, sum.waiting?.approvals].flatMap((wait) => latencyCells(wait ?? null))
+      : []),
   ])
 }
 

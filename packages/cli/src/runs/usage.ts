@@ -50,7 +50,8 @@ export function addUsage(command: Command): void {
 Days and months begin at midnight in the time zone of --zone. --to is exclusive, to the millisecond; only an hour with more
 than ${number(LIMITS.usagePartEvents)} events, or whose events retention has deleted, counts as a whole where it begins.
 Without --by, text is by day, and --json has every hour, agent and model. By agent, prompt version and month it shows
-outcomes of runs; by agent and model also the latencies of model and tool calls that half and 95 percent stay within.
+outcomes of runs; by agent and model also the latencies of model and tool calls that half and 95 percent stay within, and by
+agent how long people waited: for the outcome of a run, and the agent for the decision of an approval.
 By tool it shows calls, those that failed or that a policy held back, and their latencies; by session, user,
 tag and metadata the most expensive first.
 

@@ -39,7 +39,7 @@ function point(from: string, key: string, name: string | null, cost: number): Us
   const counts = { events: 2, runs: 3, completed: 1, failed: 1, cancelled: 0 }
   const estimate = { estimatedCost: null, priceTable: null, unpricedCalls: 0 }
   const llmLatency = { calls: 2, p50Ms: 40, p95Ms: 1_250, isApproximate: false }
-  return { from, key, name, ...counts, usage, ...estimate, llmLatency, toolLatency: null, calls: null }
+  return { from, key, name, ...counts, usage, ...estimate, llmLatency, toolLatency: null, calls: null, waiting: null }
 }
 
 test('points are shown by agent with outcomes and latencies, and summed up by month', async () => {
@@ -50,9 +50,9 @@ test('points are shown by agent with outcomes and latencies, and summed up by mo
   ]
   const rows = async (by: PointKey) => pointRows(by, await sumPoints(Readable.from(points), { by, zone: 'UTC' }))
   assert.deepEqual(await rows('agent'), [
-    ['__proto__', '3', '1', '1', '0', '15', '$0.3', '40 ms', '1.3 s', '', ''],
-    ['constructor', '3', '1', '1', '0', '15', '$0.2', '40 ms', '1.3 s', '', ''],
-    ['constructor', '3', '1', '1', '0', '15', '$0.1', '40 ms', '1.3 s', '', ''],
+    ['__proto__', '3', '1', '1', '0', '15', '$0.3', '40 ms', '1.3 s', '', '', '', '', '', ''],
+    ['constructor', '3', '1', '1', '0', '15', '$0.2', '40 ms', '1.3 s', '', '', '', '', '', ''],
+    ['constructor', '3', '1', '1', '0', '15', '$0.1', '40 ms', '1.3 s', '', '', '', '', '', ''],
   ])
   assert.deepEqual(await rows('month'), [
     ['2026-10', '3', '1', '1', '0', '15', '$0.3'],

@@ -138,6 +138,8 @@ export const LIMITS = {
   promptResultRuns: 1_000,
   /** Points of one call of usage over time: the window divided by the step. */
   usageSteps: 400,
+  /** Runs, and decided approvals, whose waiting times usage by agent sums up, newest first. */
+  usageWaits: 50_000,
   /** Parts of hours that one answer counts from their events; the oldest ones beyond this count as whole hours. */
   usagePartHours: 100,
   /** Events of such an hour; with more, it counts as a whole. */

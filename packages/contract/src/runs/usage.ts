@@ -123,6 +123,15 @@ const ToolCalls = Type.Unsafe<{ failed: number; blocked: number; approvals: numb
   },
 })
 
+const Waiting = Type.Unsafe<{ runs: Latency; approvals: Latency } | null>({
+  type: ['object', 'null'],
+  description:
+    'By agent with the step window: how long people waited, exactly. runs: from the start of a run to its outcome, of the newest ' +
+    `${LIMITS.usageWaits} that ended; approvals: from the request to the decision, of the newest ${LIMITS.usageWaits} decided ones. Otherwise null`,
+  required: ['runs', 'approvals'],
+  properties: { runs: Latency, approvals: Latency },
+})
+
 /** Usage of one step of time and one agent, model, prompt version, tool, session or label of runs. */
 export const UsagePoint = Type.Object(
   {
@@ -146,6 +155,7 @@ export const UsagePoint = Type.Object(
     llmLatency: Latency,
     toolLatency: Latency,
     calls: ToolCalls,
+    waiting: Waiting,
   },
   {
     $id: 'UsagePoint',

@@ -5,6 +5,7 @@ import { keepPreviousData, useQuery } from '@tanstack/react-query'
 import { getRouteApi, Link, useNavigate } from '@tanstack/react-router'
 import { useMemo } from 'react'
 import { api } from '../../web/api.ts'
+import { MarkTable, plotMarks, useMarks } from '../../policies/deployments/marks.tsx'
 import { ScoreSums } from '../scores/score-sums.tsx'
 import { Button } from '../../web/ui/button.tsx'
 import { DataTable, ROW_LINK, type Column } from '../../web/ui/data-table.tsx'
@@ -26,6 +27,7 @@ import {
   NO_RANGE,
   readRange,
   runsRange,
+  zoneText,
   type HourWindow,
   type Range,
 } from '../../web/address.ts'
@@ -35,7 +37,6 @@ import { areLines, markOf, nameOf, seriesOf, shownWindow, sorted, sumOf, timesOf
 type Group = (typeof GROUPS)[number]
 
 const route = getRouteApi('/w/$workspace/$environment/usage')
-const HOUR_MS = 3_600_000
 const REFRESH_MS = 60_000
 /** Points that one request reads: LIMITS.usagePointsPage. Importing the limits would make the page larger. */
 const PAGE = 2_000
@@ -101,6 +102,8 @@ export function UsagePage() {
     [data, drawn, window, show],
   )
   const before = data && sumOf(data.before, show)
+  const marks = useMarks(place.environment.id, data?.window)
+  const onAxis = useMemo(() => plotMarks(marks), [marks])
 
   const set = (change: { [Name in keyof UsageAddress]?: string | undefined }) =>
     void navigate({ to: '.', search: changed(search, change), replace: true })
@@ -145,6 +148,7 @@ export function UsagePage() {
     },
     ...(by === 'tool' ? TOOL_COLUMNS : by === 'model' ? USED_COLUMNS : [...RUN_COLUMNS, ...USED_COLUMNS]),
     ...(isOfRuns(by) || by === 'tool' ? [] : LATENCY_COLUMNS),
+    ...(by === 'agent' ? WAITING_COLUMNS : []),
   ]
   const save = () => {
     if (!data) return
@@ -197,15 +201,17 @@ export function UsagePage() {
                   ? { sum: before, mark: markOf(data.before, show), period: beforeText(search, SUMS_SINCE) }
                   : undefined
               }
+              {...onAxis}
               onPick={openRuns}
             />
           )}
           <p className="mt-1 mb-4 text-sm text-soft">
             Drag to zoom, double click to see all again, click to open the runs of that time.
-            {data.window.stepMs > HOUR_MS && ` Days begin at midnight in ${data.window.zone}.`}
+            {` ${zoneText(data.window)}`}
             {data.window.isCut && ' Usage is shown for a year at most.'}
             {areLines(show) && ' Percentiles are at most 1 % from the exact ones; with ≈, at most 10 %.'}
           </p>
+          <MarkTable marks={marks} />
           <Estimated sums={sums} />
           <DataTable label="Sums" columns={columns} items={sums.slice(0, ROWS)} keyOf={({ key }) => key} />
           {(by === 'agent' || by === 'promptVersion') && (
@@ -277,6 +283,14 @@ const TOOL_COLUMNS: Column<UsagePoint>[] = [
   { head: 'Approvals', right: true, wide: true, cell: ({ calls }) => number(calls?.approvals ?? 0) },
   latency('p50 / p95', 'toolLatency'),
 ]
+const waits = (head: string, of: 'runs' | 'approvals'): Column<UsagePoint> => ({
+  head,
+  right: true,
+  wide: true,
+  cell: ({ waiting }) => percentiles(waiting?.[of] ?? null),
+})
+/** How long people waited for the agent, and it for them. */
+const WAITING_COLUMNS = [waits('Run p50 / p95', 'runs'), waits('Decision p50 / p95', 'approvals')]
 const LATENCY_COLUMNS = [latency('Model p50 / p95', 'llmLatency'), latency('Tool p50 / p95', 'toolLatency')]
 
 function rowsOf(points: readonly UsagePoint[], by: Group): (string | number)[][] {

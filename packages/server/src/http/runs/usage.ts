@@ -80,7 +80,11 @@ export function usageRoutes(deps: OperatorDeps): void {
         // The remaining parts may be empty; then the next page is empty.
         if (found.length === limit) return { rows: found, more: true }
         const left = { limit: limit - found.length, sort, after: place }
-        const page = await storage.readUsagePoints(tenant, { by, label, ...(parts[part] ?? parts[0]) }, left)
+        const page = await storage.readUsagePoints(
+          tenant,
+          { by, label, withWaits: step === 'window', ...(parts[part] ?? parts[0]) },
+          left,
+        )
         found.push(...page.rows.map((row) => ({ row, part })))
         more = page.more
         place = null
@@ -94,7 +98,7 @@ export function usageRoutes(deps: OperatorDeps): void {
       let more = true
       for (let place: UsagePointPage['after'] = null; more && found.length < LIMITS.usageRankedKeys;) {
         const next = { limit: LIMITS.usagePointsPage, sort, after: place }
-        const page = await storage.readUsagePoints(tenant, { by, label, ...parts[0] }, next)
+        const page = await storage.readUsagePoints(tenant, { by, label, withWaits: true, ...parts[0] }, next)
         found.push(...page.rows)
         more = page.more
         place = page.rows.at(-1) ?? null
@@ -160,6 +164,7 @@ function toUsagePoint(row: UsagePointRow, window: { from: number; stepMs: number
     ...estimator.ofSums(row.uncosted),
     llmLatency: toLatency(row.llm),
     toolLatency: toLatency(row.tool),
+    waiting: row.waiting && { runs: toLatency(row.waiting.runs), approvals: toLatency(row.waiting.approvals) },
     calls: calls && { failed: calls.errors, blocked: calls.blocked, approvals: calls.approvals },
   }
 }

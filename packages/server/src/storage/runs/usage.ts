@@ -15,6 +15,8 @@ export interface UsageWindow {
   /** Exclusive. */
   to: number
   stepMs: number
+  /** By agent, of a window that is one step: also how long people waited. */
+  withWaits?: boolean
   /** By user, only this one; by metadata, the key. */
   label?: string | undefined
 }
@@ -51,6 +53,13 @@ export interface UsagePointRow extends UsageSums {
   value: number
   llm: LatencyRow | null
   tool: LatencyRow | null
+  /** If asked for. */
+  waiting: Waiting | null
+}
+
+export interface Waiting {
+  runs: LatencyRow | null
+  approvals: LatencyRow | null
 }
 
 /** In milliseconds, at most 0.9 % off; with `former` calls, which are in wider buckets, up to 10 %. */

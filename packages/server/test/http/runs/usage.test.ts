@@ -146,7 +146,8 @@ test('points have runs by outcome, tokens, cost and latency, by agent, model and
   assert.equal(none.length, 0)
   const [day] = await read('agent', 'day')
   assert.deepEqual(day, { ...first, events: 3 })
-  assert.deepEqual(await read('agent', 'window'), [day])
+  const runs = { calls: 1, p50Ms: HOUR_MS, p95Ms: HOUR_MS, isApproximate: false }
+  assert.deepEqual(await read('agent', 'window'), [{ ...day, waiting: { runs, approvals: null } }])
   const byModel = (await read('model', 'day')).map(({ name, events, usage: { cost } }) => [name, events, cost])
   assert.deepEqual(byModel, [
     ['', 2, 0],
@@ -303,4 +304,36 @@ test('months are those of the calendar, page by page, up to 400', async () => {
   }
   assert.equal((await long(400)).status, 200)
   assert.deepEqual(refusalOf(await long(401)), [400, 'invalid_request'])
+})
+
+test('by agent, points say how long people waited for runs, and the agent for decisions', async () => {
+  const { environmentId } = await service.newTenant('waits')
+  const key = await service.newKey({ scopes: ['events:write', 'policies:read'], environmentId })
+  // 1 to 20 seconds.
+  const lengths = Array.from({ length: 20 }, (_, run) => 1_000 * (run + 1))
+  const events = lengths.flatMap((ms, run) => {
+    const of = { runId: `run ${run}`, agentId: 'slow', agentName: 'slow' }
+    const ended = { eventType: 'SESSION_OUTCOME', payload: { status: 'COMPLETED' } }
+    return [event({ ...of, timestamp: HOUR + run }), event({ ...of, ...ended, timestamp: HOUR + run + ms })]
+  })
+  events.push(event({ runId: 'open', agentId: 'slow', agentName: 'slow', timestamp: HOUR }))
+  await service.record(events, key)
+  const asked = await service.api('/firewall-approvals', {
+    headers: { 'x-api-key': key, 'x-service-client-id': 'c' },
+    body: { clientRequestId: 'r', toolName: 't', inputHash: 'ab'.repeat(32), agentId: 'slow', timeoutMs: 60_000 },
+  })
+  assert.equal(asked.status, 201, asked.text)
+  const { id } = asked.body as { id: string }
+  const decision = { method: 'POST', body: { decision: 'APPROVED' } }
+  const decided = await service.operator(`/environments/${environmentId}/approvals/${id}/decision`, decision)
+  assert.equal(decided.status, 200, decided.text)
+  const { createdAt, decidedAt } = decided.body as { createdAt: string; decidedAt: string }
+  const path = `/environments/${environmentId}/usage/points?${window(HOUR, Date.now())}&by=agent&step=`
+  const [point] = replyOf('readUsagePoints', await service.operator(`${path}window`)).items
+  const waited = Date.parse(decidedAt) - Date.parse(createdAt)
+  assert.deepEqual(point?.waiting, {
+    runs: { calls: 20, p50Ms: 10_000, p95Ms: 19_000, isApproximate: false },
+    approvals: { calls: 1, p50Ms: waited, p95Ms: waited, isApproximate: false },
+  })
+  assert.equal(replyOf('readUsagePoints', await service.operator(`${path}day`)).items[0]?.waiting ?? null, null)
 })

@@ -80,7 +80,18 @@ const OUTCOMES = { COMPLETED: 'completed', FAILED: 'failed', CANCELLED: 'cancell
 
 function noPoint(step: number, key: string): Point {
   const none = { events: 0, runs: 0, completed: 0, failed: 0, cancelled: 0, value: 0 }
-  return { step, key, name: key, ...none, ...noUsage(), calls: null, llm: null, tool: null, sums: new Map() }
+  return {
+    step,
+    key,
+    name: key,
+    ...none,
+    ...noUsage(),
+    calls: null,
+    llm: null,
+    tool: null,
+    waiting: null,
+    sums: new Map(),
+  }
 }
 
 /** In the order of the other groups: by step and key, or the greatest value first. */

@@ -16,12 +16,13 @@ import { latencyRow, percentilesBy, type Call, MAX_SUM, sumsOf, USAGE_COLUMNS } 
 import { readLabelPoints } from './usage-labels.ts'
 import { readUncostedRuns, readUncostedSums, type UncostedSums } from './uncosted-sums.ts'
 import { HOUR_MS, hourOf } from '../../engine/times.ts'
+import { readWaits } from './waiting-times.ts'
 import { partParams, readPartHours, rowsInHours, type PartHours } from './part-hours.ts'
 import type { UsageHourRow, UsagePage } from '../../runs/runs.ts'
 
 export const usagePointsActs = read({ readUsagePoints })
 
-type Point = Omit<UsagePointRow, 'name' | 'uncosted' | 'calls' | 'llm' | 'tool'> & Partial<Named>
+type Point = Omit<UsagePointRow, 'name' | 'uncosted' | 'calls' | 'llm' | 'tool' | 'waiting'> & Partial<Named>
 
 interface Named {
   name: string
@@ -135,6 +136,7 @@ async function readUsagePoints(
   const last = Math.min(from + (Math.max(...places) + 1) * stepMs, window.to)
   const steps = { start: from, stepMs, from: from + Math.min(...places) * stepMs, to: last }
   const latencies = await readLatencies(sql, environmentId, window, steps)
+  const waits = by === 'agent' && given.withWaits ? await readWaits(sql, environmentId, window) : null
   const uncosted = await uncostedOfPoints(sql, environmentId, window, steps, new Set(names.keys()))
   const rows = points.rows.map(({ errors = 0, blocked = 0, approvals = 0, ...point }): UsagePointRow => {
     const latency = (call: Call) => latencies.get(`${point.step} ${point.key} ${call}`) ?? null
@@ -145,6 +147,7 @@ async function readUsagePoints(
       calls: by === 'tool' ? { errors, blocked, approvals } : null,
       llm: latency('LLM_CALL'),
       tool: latency('TOOL_CALL'),
+      waiting: waits && waits(point.key),
     }
   })
   return { rows, more: points.more }
