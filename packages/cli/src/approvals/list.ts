@@ -85,11 +85,14 @@ export async function listHindsight(
   asJson: boolean,
 ): Promise<void> {
   const paged = { ...query, limit: Math.min(limit, LIMITS.hindsightPage) }
-  const found = await taken(eachItem(client.listApprovalHindsight, { params: { environmentId }, query: paged }), limit)
-  if (asJson) return printJson(found)
+  const listedPage = await taken(
+    eachItem(client.listApprovalHindsight, { params: { environmentId }, query: paged }),
+    limit,
+  )
+  if (asJson) return printJson(listedPage)
   printTable(
     HINDSIGHT_COLUMNS,
-    found.items.map(({ approval, message }) => [
+    listedPage.items.map(({ approval, message }) => [
       approval.createdAt,
       approval.status,
       approval.id,
@@ -99,7 +102,7 @@ export async function listHindsight(
     ]),
     'No matching closed requests. `tacho approvals list` shows those that wait.',
   )
-  printMore(found.hasMore)
+  printMore(listedPage.hasMore)
 }
 
 export async function listGroups(client: OperatorClient, environmentId: string, asJson: boolean): Promise<void> {

@@ -111,9 +111,13 @@ interface ItemLinkProps {
 }
 
 /** To the versions of what was deployed. */
-function ItemLink({ of: { kind, id }, label, ...rest }: ItemLinkProps) {
+function ItemLink({ of: { kind, id }, label, ...linkProps }: ItemLinkProps) {
   const params = route.useParams()
-  const shared = { ...rest, search: { show: 'versions' as const }, ...(label !== undefined && { 'aria-label': label }) }
+  const shared = {
+    ...linkProps,
+    search: { show: 'versions' as const },
+    ...(label !== undefined && { 'aria-label': label }),
+  }
   return kind === 'prompt' ? (
     <Link to="/w/$workspace/$environment/prompts/$promptId" params={{ ...params, promptId: id }} {...shared} />
   ) : (
