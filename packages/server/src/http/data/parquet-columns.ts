@@ -114,6 +114,7 @@ export const RUN_COLUMNS: readonly ParquetColumn<OperatorRun>[] = [
   ofRun('policyIds', 'texts'),
   ofRun('promptVersionIds', 'texts'),
   ofRun('tags', 'texts'),
+  ofRun('loops', 'texts'),
   column('metadata', 'text', ({ metadata }) => (Object.keys(metadata).length === 0 ? null : JSON.stringify(metadata))),
   timeOf('lastEventAt'),
   timeOf('receivedAt'),

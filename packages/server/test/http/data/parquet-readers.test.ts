@@ -1,6 +1,6 @@
 /**
  * A Parquet file of runs in the readers of analysts: the same values, types and nulls, in whatever zone they run. The Python of
- * TEST_DATA_PYTHON, or else python3, has those readers that it has; hyparquet is always there.
+ * TACHO_TEST_PYTHON, or else python3, has those readers that it has; hyparquet is always there.
  */
 import assert from 'node:assert/strict'
 import { execFileSync } from 'node:child_process'
@@ -13,7 +13,7 @@ import { zstdDecompressSync } from 'node:zlib'
 import { parquetReadObjects } from 'hyparquet'
 import { event, startService, type Service } from '../../setup/service.ts'
 
-const PYTHON = process.env['TEST_DATA_PYTHON'] ?? 'python3'
+const PYTHON = process.env['TACHO_TEST_PYTHON'] ?? 'python3'
 const READERS = fileURLToPath(new URL('parquet_readers.py', import.meta.url))
 const NOTEBOOK = fileURLToPath(new URL('../../../../../docs/notebooks/failed_runs.py', import.meta.url))
 /** Behind UTC, ahead of it, and UTC. A day of one is another day in the others. */
@@ -29,7 +29,7 @@ const hasModules = (...names: string[]): boolean => {
   }
 }
 const without = (...names: string[]): string | false =>
-  !hasModules(...names) && `this Python has no ${names.join(', ')}: name one with TEST_DATA_PYTHON`
+  !hasModules(...names) && `this Python has no ${names.join(', ')}: name one with TACHO_TEST_PYTHON`
 
 interface Read {
   version: string
