@@ -294,7 +294,7 @@ describe('twelve questions of a first week', { skip: withoutChromium }, () => {
     const ofAgents = new Set(RUNS.filter(([first]) => looping.includes(first!.runId)).map(agentOf))
     const loopIssues = await eventually(async () => {
       const { items } = await read<IssuePage>('/issues?detectionType=LOOP_DETECTED')
-      return items.reduce((sum, { affectedRuns }) => sum + affectedRuns, 0) === looping.length && items
+      return items.reduce((sum, { affectedRuns }) => sum + affectedRuns, 0) === looping.length ? items : undefined
     }, 'the issues of the loops')
     assert.deepEqual(new Set(loopIssues.flatMap(({ agentIds }) => agentIds)), ofAgents)
 
