@@ -77,6 +77,8 @@ export type RecorderOptions = Omit<TachoOptions, 'configuration' | 'guard' | 'sp
 export interface Settings {
   /** Timers and requests may end with the request of the host that began them: browsers and edge workers. */
   readonly isBound: boolean
+  /** The address of a tape, which answers guarded tools. */
+  readonly replay: string | undefined
   readonly enabled: boolean
   readonly baseUrl: string
   readonly clientId: string
@@ -171,9 +173,8 @@ export function resolveOptions(
     problems.push('Nothing is recorded: apiKey (or TACHO_API_KEY) must be a key.')
   }
   // The tape of a replay goes before any other address: a replay records nowhere else.
-  const base = origin(
-    environment['TACHO_REPLAY'] ?? options.baseUrl ?? environment['TACHO_URL'] ?? 'http://localhost:4680',
-  )
+  const replay = environment['TACHO_REPLAY']
+  const base = origin(replay ?? options.baseUrl ?? environment['TACHO_URL'] ?? 'http://localhost:4680')
   if (!base) problems.push('Nothing is recorded: baseUrl (or TACHO_URL) must be an http or https address.')
   const masking = maskingFrom(options.masking)
   if (!masking) problems.push('masking is malformed: only metadata is recorded.')
@@ -191,6 +192,7 @@ export function resolveOptions(
 
   const settings: Settings = {
     isBound,
+    replay,
     enabled: choice('enabled', [true, false], false) && hasKey && base !== undefined,
     baseUrl: base?.text ?? '',
     clientId:

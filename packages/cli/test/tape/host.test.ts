@@ -55,7 +55,7 @@ test('only whoever knows the secret path is answered, on loopback, and pages are
       assert.equal((await fetch(`${address}${path}`)).status, 404)
     const configuration = (await (await fetch(`${origin}/openapi/v1/runtime-config`)).json()) as { prompts: object[] }
     assert.partialDeepStrictEqual(configuration.prompts, [{ name: 'greeting', content: 'Be kind.' }])
-    assert.equal((await post(`${origin}/openapi/v1/replay/tool-calls`, { tool: 1 })).status, 400)
+    assert.equal((await post(`${origin}/openapi/v1/replay/tool-calls`, { toolName: 1 })).status, 400)
     assert.equal((await post(`${origin}/openai/v1/files`, {})).status, 400)
   })
 })

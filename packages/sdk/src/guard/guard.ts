@@ -13,7 +13,7 @@ import { inputOfArguments, takeInput, type TakenCall } from './input.ts'
 import { Judge } from './judgement.ts'
 import { modelText } from './model-text.ts'
 import { createRecoveries } from './recoveries.ts'
-import { isReplay, refuseElsewhere } from './taped-call.ts'
+import { tapedCall } from './taped-call.ts'
 import {
   RULES,
   type Authorization,
@@ -61,7 +61,8 @@ export class Guard {
     try {
       const asked = this.#asked(runPart, this.#taken('authorize()', call, rules, signal))
       const { guarded, record } = this.#begin(runPart, asked, context)
-      if (isReplay()) await refuseElsewhere(this.#parts.core, asked)
+      const { core } = this.#parts
+      if (core.settings.replay) await tapedCall(core, asked)
       const { decision, approvalId } = await guarded.admit((admitted) => admitted)
       if (!record.isEmpty) runPart.end('COMPLETED')
       return { ...decision, approvalId }

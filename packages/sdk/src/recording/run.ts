@@ -25,10 +25,7 @@ export type Outcome = 'COMPLETED' | 'FAILED' | 'CANCELLED'
 export interface RunOptions {
   /** 1 to 255 characters. Default: a new UUIDv7. Set it to continue a run that began elsewhere. */
   runId?: string | undefined
-  /**
-   * Groups related runs, for example one conversation. At most 1,024 characters; the same limit applies to the next two
-   * fields.
-   */
+  /** Groups related runs, for example one conversation. At most 1,024 characters, like the next two. */
   sessionId?: string | undefined
   /** Default: the client's. */
   agentId?: string | undefined

@@ -127,8 +127,8 @@ export class ReplayHost {
   }
 
   #tool(asked: unknown): WireReply {
-    const { tool, input, agent } = isObject(asked) ? asked : {}
-    if (typeof tool !== 'string') return jsonReply(400, { error: { message: 'tool must be a text' } })
+    const { toolName: tool, input, agent } = isObject(asked) ? asked : {}
+    if (typeof tool !== 'string') return jsonReply(400, { error: { message: 'toolName must be a text' } })
     const call = { tool, input, ...(typeof agent === 'string' && { agent }) }
     const answer = this.#cursor.tool(call)
     if (answer.answer === 'stop') this.#depart()

@@ -48,7 +48,7 @@ def refuse_elsewhere(core: Core, scope: RunScope, call: Call) -> None:
 
 def _answer(core: Core, scope: RunScope, call: Call) -> dict[str, Any]:
     agent = agent_in(core, scope)
-    asked = {"tool": call.tool_name, "input": call.shown, **({} if agent is None else {"agent": agent})}
+    asked = {"toolName": call.tool_name, "input": call.shown, **({} if agent is None else {"agent": agent})}
     reply = core.request(
         "POST",
         "/replay/tool-calls",
