@@ -23,6 +23,7 @@ const point = (hour: number, key: string, change: Partial<UsagePoint> = {}): Usa
   priceTable: null,
   llmLatency: { calls: 1, p50Ms: 100, p95Ms: 200 + hour, isApproximate: false },
   toolLatency: null,
+  waiting: null,
   calls: null,
   ...change,
 })
