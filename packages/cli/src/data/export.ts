@@ -97,8 +97,8 @@ interface Wanted {
 function wholeExport(client: OperatorClient, { environmentId, query }: Wanted, checked: Checked, progress: Progress) {
   return async function* (after: string | null): AsyncGenerator<string> {
     Object.assign(checked, checkedAt(after))
-    const given = { params: { environmentId }, query: { ...query, ...(after === null ? {} : { after }) } }
-    const { value } = answered(client.url, await client.whole.exportEnvironment(given))
+    const exportInput = { params: { environmentId }, query: { ...query, ...(after === null ? {} : { after }) } }
+    const { value } = answered(client.url, await client.whole.exportEnvironment(exportInput))
     try {
       for await (const { text } of checkedLines(value, checked)) {
         progress.update(checked.state.lines, `${spokenNumber(checked.state.lines)} lines`)

@@ -60,20 +60,20 @@ export async function merge(issueId: string, options: EnvironmentOptions & { int
   printIssue(await client.mergeIssue({ params: { environmentId, issueId: issue.id }, body }), options)
 }
 
-export async function split(issueId: string, given: string[], options: EnvironmentOptions): Promise<void> {
+export async function split(issueId: string, fingerprintStarts: string[], options: EnvironmentOptions): Promise<void> {
   const { client, environmentId } = await connected(options)
   const read = (id: string) => client.readIssue({ params: { environmentId, issueId: id } })
   const { id, groups } = await known('issue', issueId, { client, environmentId }, read)
   const params = { environmentId, issueId: id }
   const all = groups.map(({ fingerprint }) => fingerprint)
-  const fingerprints = [...new Set(given.map((start) => wholeFingerprint(start, all)))]
+  const fingerprints = [...new Set(fingerprintStarts.map((start) => wholeFingerprint(start, all)))]
   printIssue(await client.splitIssue({ params, body: { fingerprints } }), options)
 }
 
 function wholeFingerprint(start: string, known: string[]): string {
-  const found = known.filter((fingerprint) => fingerprint.startsWith(start))
-  if (found.length === 1 && found[0]) return found[0]
-  const which = found.length === 0 ? 'none' : 'several'
+  const matchingSets = known.filter((fingerprint) => fingerprint.startsWith(start))
+  if (matchingSets.length === 1 && matchingSets[0]) return matchingSets[0]
+  const which = matchingSets.length === 0 ? 'none' : 'several'
   throw wrongUsage(`${JSON.stringify(start)} matches ${which} of the issue's fingerprints: ${known.join(', ')}.`)
 }
 

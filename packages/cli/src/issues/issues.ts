@@ -70,11 +70,15 @@ function addTriage(issues: Command): void {
   inEnvironment(issues.command('assign <issueId> [assignee]').description('assign an issue to a person'))
     .option('--nobody', 'remove the assignee')
     .addHelpText('after', '\nExample:\n  tacho issues assign 019a0c44-3700-7686-a2e1-3c01640563f0 ann@example.org')
-    .action(async (...given: Parameters<typeof Change.assign>) => (await changes()).assign(...given))
+    .action(async (...commandArguments: Parameters<typeof Change.assign>) =>
+      (await changes()).assign(...commandArguments),
+    )
 
   inEnvironment(issues.command('comment <issueId> <text>').description('comment on an issue'))
     .addHelpText('after', '\nExample:\n  tacho issues comment 019a0c44-3700-7686-a2e1-3c01640563f0 "Fixed in v14"')
-    .action(async (...given: Parameters<typeof Change.comment>) => (await changes()).comment(...given))
+    .action(async (...commandArguments: Parameters<typeof Change.comment>) =>
+      (await changes()).comment(...commandArguments),
+    )
 }
 
 function addGrouping(issues: Command): void {
@@ -86,7 +90,9 @@ function addGrouping(issues: Command): void {
       'after',
       '\nExample:\n  tacho issues merge 019a0c44-3700-7686-a2e1-3c01640563f0 --into 019a0c44-0000-7686-a2e1-3c01640563f0',
     )
-    .action(async (...given: Parameters<typeof Change.merge>) => (await changes()).merge(...given))
+    .action(async (...commandArguments: Parameters<typeof Change.merge>) =>
+      (await changes()).merge(...commandArguments),
+    )
 
   inEnvironment(
     issues
@@ -97,7 +103,9 @@ function addGrouping(issues: Command): void {
       'after',
       '\n`tacho issues show` lists the fingerprints. The first characters are enough.\n\nExample:\n  tacho issues split 019a0c44-3700-7686-a2e1-3c01640563f0 v1:9f86d081',
     )
-    .action(async (...given: Parameters<typeof Change.split>) => (await changes()).split(...given))
+    .action(async (...commandArguments: Parameters<typeof Change.split>) =>
+      (await changes()).split(...commandArguments),
+    )
 }
 
 function addRecords(issues: Command): void {
@@ -116,7 +124,9 @@ function addRecords(issues: Command): void {
       'after',
       '\nExamples:\n  tacho issues retry 019a0c44-3700-7686-a2e1-3c01640563f0\n  tacho issues retry --failed',
     )
-    .action(async (...given: Parameters<typeof Change.retry>) => (await changes()).retry(...given))
+    .action(async (...commandArguments: Parameters<typeof Change.retry>) =>
+      (await changes()).retry(...commandArguments),
+    )
 }
 
 /** Parses an option for commander: one of the words, in any case. */

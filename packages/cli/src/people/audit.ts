@@ -107,9 +107,9 @@ function valueText(value: unknown): string {
   if (Array.isArray(value)) return value.length === 0 ? 'none' : value.map(valueText).join(' ')
   if (value === null) return 'none'
   if (typeof value !== 'object') return typeof value === 'string' ? value : JSON.stringify(value)
-  const { from, to, before, after, ...rest } = value as Record<string, unknown>
+  const { from, to, before, after, ...otherFields } = value as Record<string, unknown>
   const [old, now] = [from ?? before, to ?? after]
-  const isChange = Object.keys(rest).length === 0 && (old !== undefined || now !== undefined)
+  const isChange = Object.keys(otherFields).length === 0 && (old !== undefined || now !== undefined)
   return isChange
     ? `${valueText(old ?? null)} → ${valueText(now ?? null)}`
     : `(${changeText(value as Record<string, unknown>)})`

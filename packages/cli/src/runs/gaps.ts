@@ -24,8 +24,8 @@ export async function printGaps(options: GapsOptions): Promise<void> {
   const { client, environmentId } = await connected(options)
   const agentId = agent === undefined ? {} : { agentId: await agentIdOf(client, environmentId, agent) }
   let lookedTo: string | null = null
-  const read = async (given: Input<'readCompleteness'>) => {
-    const page = await client.readCompleteness(given)
+  const read = async (completenessInput: Input<'readCompleteness'>) => {
+    const page = await client.readCompleteness(completenessInput)
     lookedTo = page.lookedTo
     return page
   }

@@ -130,13 +130,13 @@ Examples:
 
 async function list(options: ListOptions): Promise<void> {
   const now = Date.now()
-  const given = runQuery(options, now)
+  const runFilters = runQuery(options, now)
   const { connected } = await import('../engine/connected.ts')
   const { client, environmentId } = await connected(options)
   const limit = mostOf(options)
   const view = options.view === undefined ? {} : queryOfView(await findView(client, environmentId, options.view), now)
   // A given agent, under either name, replaces the agent of the view.
-  const { agent: viewAgent, agentId, ...query } = { ...view, ...given }
+  const { agent: viewAgent, agentId, ...query } = { ...view, ...runFilters }
   const agent = options.agent ?? agentId ?? viewAgent
   const { listRuns } = await import('./list.ts')
   const { printPeriod } = await import('../engine/period.ts')

@@ -146,13 +146,13 @@ async function sums(options: SumsOptions): Promise<void> {
   const period = wholePeriodOf(options)
   const { client, environmentId } = await connected(options)
   const query = { ...period, by: options.by }
-  const found = await client.readScoreSums({ params: { environmentId }, query })
-  if (options.json) return printJson(found)
-  const rows = found.items.flatMap((item) => sumCells(item, options.by !== undefined))
+  const scoreSums = await client.readScoreSums({ params: { environmentId }, query })
+  if (options.json) return printJson(scoreSums)
+  const rows = scoreSums.items.flatMap((item) => sumCells(item, options.by !== undefined))
   if (rows.length === 0) return printEmpty('No scores were given in this time. `tacho scores give` gives one.')
   printPeriod(period, options)
   printTable(sumColumns(options.by), rows)
-  if (found.isCut)
+  if (scoreSums.isCut)
     process.stderr.write('Not all scores of this time are summed up: the latest, and the names with most runs.\n')
 }
 
@@ -160,13 +160,13 @@ async function agreement(name: string, options: SumsOptions): Promise<void> {
   const { client, environmentId } = await connected(options)
   const period = wholePeriodOf(options)
   const query = { name, ...period }
-  const found = await client.readScoreAgreement({ params: { environmentId }, query })
-  if (options.json) return printJson(found)
-  if (found.items.length === 0)
+  const scoreAgreement = await client.readScoreAgreement({ params: { environmentId }, query })
+  if (options.json) return printJson(scoreAgreement)
+  if (scoreAgreement.items.length === 0)
     return printEmpty('No two authors judged the same run in this time. `tacho scores give` gives a score.')
   printPeriod(period, options)
-  for (const pair of found.items) printPair(pair)
-  if (found.isCut) process.stderr.write('Not all scores of this time are compared: the latest.\n')
+  for (const pair of scoreAgreement.items) printPair(pair)
+  if (scoreAgreement.isCut) process.stderr.write('Not all scores of this time are compared: the latest.\n')
 }
 
 function printPair(pair: ScoreAgreement['items'][number]): void {

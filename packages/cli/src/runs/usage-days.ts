@@ -70,8 +70,8 @@ export const USAGE_COLUMNS: readonly Column[] = [
 
 /** One row each, with its bar. */
 export function usageRows(sums: readonly UsageSum[]): string[][] {
-  const bars = barsOf(sums)
-  return sums.map((sum, at) => [...usageCells(sum), bars[at] ?? ''])
+  const dayBars = barsOf(sums)
+  return sums.map((sum, at) => [...usageCells(sum), dayBars[at] ?? ''])
 }
 
 type Weighed = Pick<UsageSum, 'cost' | 'estimatedCost' | 'totalTokens'>
@@ -87,8 +87,8 @@ export function usageCells({ key, events, ...used }: UsageSum): string[] {
   return [key, number(events), spokenUsage(used.totalTokens), costCell(used)]
 }
 
-export const costCell = ({ cost, totalTokens, ...rest }: Omit<UsageSum, 'key' | 'events'>): string =>
-  spokenCost({ usage: { cost, totalTokens }, ...rest })
+export const costCell = ({ cost, totalTokens, ...otherSums }: Omit<UsageSum, 'key' | 'events'>): string =>
+  spokenCost({ usage: { cost, totalTokens }, ...otherSums })
 
 function bar(share: number): string {
   const eighths = Number.isFinite(share) ? Math.round(share * BAR_CELLS * 8) : 0

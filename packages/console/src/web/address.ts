@@ -134,14 +134,14 @@ export function textOf<Name extends string>(
   search: Readonly<Record<string, unknown>>,
   names: readonly Name[],
 ): { [N in Name]?: string } {
-  const found: { [N in Name]?: string } = {}
+  const readTexts: { [N in Name]?: string } = {}
   for (const name of names) {
     const value = Object.hasOwn(search, name) ? search[name] : undefined
     // The router reads digits as a number.
-    if (typeof value === 'number' || typeof value === 'boolean') found[name] = String(value)
-    else if (typeof value === 'string' && value !== '') found[name] = value
+    if (typeof value === 'number' || typeof value === 'boolean') readTexts[name] = String(value)
+    else if (typeof value === 'string' && value !== '') readTexts[name] = value
   }
-  return found
+  return readTexts
 }
 
 type Filters = Readonly<Record<string, FilterRow>>

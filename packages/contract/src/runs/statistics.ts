@@ -56,27 +56,27 @@ const FIRST_QUANTILES = [12.7062, 4.3027, 3.1824, 2.7764]
 function studentQuantile(freedom: number): number {
   const [z3, z5, z7] = [Z ** 3, Z ** 5, Z ** 7]
   const terms = [z3 + Z, 5 * z5 + 16 * z3 + 3 * Z, 3 * z7 + 19 * z5 + 17 * z3 - 15 * Z]
-  const rest = terms.reduce((total, term, at) => total + term / ([4, 96, 384][at]! * freedom ** (at + 1)), Z)
-  return FIRST_QUANTILES[freedom - 1] ?? rest
+  const series = terms.reduce((total, term, at) => total + term / ([4, 96, 384][at]! * freedom ** (at + 1)), Z)
+  return FIRST_QUANTILES[freedom - 1] ?? series
 }
 
 /** The probability of shares at least as far apart if there is no difference. Source: Fisher's exact test, both sides. */
 export function differenceP(one: Share, other: Share): number {
   const whole = one.whole + other.whole
-  const part = one.part + other.part
-  if (one.whole === 0 || other.whole === 0 || part === 0 || part === whole) return 1
+  const valuePart = one.part + other.part
+  if (one.whole === 0 || other.whole === 0 || valuePart === 0 || valuePart === whole) return 1
   if (whole > EXACT_RUNS) return normalP(one, other)
   const logs = new Float64Array(whole + 1)
   for (let n = 2; n <= whole; n++) logs[n] = logs[n - 1]! + Math.log(n)
   const choose = (n: number, k: number) => logs[n]! - logs[k]! - logs[n - k]!
   const probability = (k: number) =>
-    Math.exp(choose(one.whole, k) + choose(other.whole, part - k) - choose(whole, part))
+    Math.exp(choose(one.whole, k) + choose(other.whole, valuePart - k) - choose(whole, valuePart))
   // Equal ones differ by rounding.
   const most = probability(one.part) * (1 + 1e-7)
   let sum = 0
-  for (let k = Math.max(0, part - other.whole); k <= Math.min(one.whole, part); k++) {
-    const own = probability(k)
-    if (own <= most) sum += own
+  for (let k = Math.max(0, valuePart - other.whole); k <= Math.min(one.whole, valuePart); k++) {
+    const termOf = probability(k)
+    if (termOf <= most) sum += termOf
   }
   return Math.min(1, sum)
 }

@@ -89,10 +89,10 @@ async function* editStream(
   const bytes = held.bytes()
   if (refusals.size === 0) return yield bytes
   const replace = refusing.stream(refusals)
-  for (let rest = bytes; rest.length > 0;) {
-    const end = endOfEvent(rest) || rest.length
-    const event = rest.subarray(0, end)
-    rest = rest.subarray(end)
+  for (let leftBytes = bytes; leftBytes.length > 0;) {
+    const end = endOfEvent(leftBytes) || leftBytes.length
+    const event = leftBytes.subarray(0, end)
+    leftBytes = leftBytes.subarray(end)
     const item = eventIn(event.toString())
     const others = item === undefined ? undefined : replace(fields(item))
     if (others === undefined) yield event

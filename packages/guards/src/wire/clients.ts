@@ -46,18 +46,18 @@ export interface Redirected {
 type Variables = Readonly<Record<string, string | undefined>>
 
 /** @param base address of the proxy with its secret. @param given the user's own environment: it names the upstreams. */
-export function redirected(base: string, given: Variables): Redirected {
+export function redirected(base: string, hostVariables: Variables): Redirected {
   const variables: Record<string, string> = {}
   const routes = new Map<string, URL>()
   const unreadable: string[] = []
   for (const { name, route, byDefault } of CLIENT_VARIABLES) {
-    const own = given[name] || undefined
-    const address = own ?? sameRoute(given, route) ?? byDefault
+    const ownAddress = hostVariables[name] || undefined
+    const address = ownAddress ?? sameRoute(hostVariables, route) ?? byDefault
     if (address === null) continue
     // Ollama takes a host alone.
     const url = URL.parse(route === 'ollama' && !address.includes('://') ? `http://${address}` : address)
     if (url === null || !/^https?:$/.test(url.protocol)) {
-      if (own !== undefined) unreadable.push(name)
+      if (ownAddress !== undefined) unreadable.push(name)
       continue
     }
     // Two variables may lead to two addresses.
@@ -65,19 +65,19 @@ export function redirected(base: string, given: Variables): Redirected {
     routes.set(path, new URL(url.origin.replace('//0.0.0.0', '//127.0.0.1')))
     variables[name] = `${base}/${path}${url.pathname.replace(/\/+$/, '')}`
   }
-  return { variables: { ...variables, ...withoutProxy(given) }, routes, unreadable }
+  return { variables: { ...variables, ...withoutProxy(hostVariables) }, routes, unreadable }
 }
 
-function sameRoute(given: Variables, route: string): string | undefined {
-  const other = CLIENT_VARIABLES.find((one) => one.route === route && given[one.name])
-  return other && given[other.name]
+function sameRoute(hostVariables: Variables, route: string): string | undefined {
+  const other = CLIENT_VARIABLES.find((one) => one.route === route && hostVariables[one.name])
+  return other && hostVariables[other.name]
 }
 
 /** A client must not ask the user's HTTP proxy for this address. */
-function withoutProxy(given: Variables): Record<string, string> {
-  const isSet = ['HTTP_PROXY', 'http_proxy', 'ALL_PROXY', 'all_proxy'].some((name) => given[name])
+function withoutProxy(hostVariables: Variables): Record<string, string> {
+  const isSet = ['HTTP_PROXY', 'http_proxy', 'ALL_PROXY', 'all_proxy'].some((name) => hostVariables[name])
   if (!isSet) return {}
-  const list = [given['NO_PROXY'] ?? given['no_proxy'], '127.0.0.1,localhost'].filter(Boolean).join(',')
+  const list = [hostVariables['NO_PROXY'] ?? hostVariables['no_proxy'], '127.0.0.1,localhost'].filter(Boolean).join(',')
   return { NO_PROXY: list, no_proxy: list }
 }
 

@@ -81,14 +81,14 @@ export class Conversations {
 
   place(asked: Asked): Place {
     const { messages } = asked
-    const said = messages.filter(({ role }) => !OF_THE_PROGRAM.has(String(role)))
+    const ownMessages = messages.filter(({ role }) => !OF_THE_PROGRAM.has(String(role)))
     const kind = kindOf(asked)
-    const states = statesOf(said)
+    const states = statesOf(ownMessages)
     // Such as embeddings.
-    const latest = said.length === 0 && asked.continues === undefined ? [...this.all].at(-1) : undefined
-    const known = latest ? { conversation: latest, from: 0 } : this.#known(asked, said, states, kind)
+    const latest = ownMessages.length === 0 && asked.continues === undefined ? [...this.all].at(-1) : undefined
+    const known = latest ? { conversation: latest, from: 0 } : this.#known(asked, ownMessages, states, kind)
     const { conversation, from } = known ?? { conversation: undefined, from: 0 }
-    const placed = conversation ?? this.#begin(asked, said, kind)
+    const placed = conversation ?? this.#begin(asked, ownMessages, kind)
     placed.asking++
     placed.touchedAt = Date.now()
     placed.requests++
@@ -100,10 +100,10 @@ export class Conversations {
     }
     // What another process said before is no news of this run.
     const isHistory = conversation === undefined && asked.continues === undefined
-    const lastInput = said.findLastIndex(({ role }) => role === 'user')
+    const lastInput = ownMessages.findLastIndex(({ role }) => role === 'user')
     return {
       conversation: placed,
-      added: said.slice(isHistory ? Math.max(0, lastInput) : from),
+      added: ownMessages.slice(isHistory ? Math.max(0, lastInput) : from),
       isNew: conversation === undefined,
     }
   }
@@ -130,31 +130,31 @@ export class Conversations {
     this.all.delete(conversation)
   }
 
-  #known({ continues }: Asked, said: readonly Message[], states: readonly string[], kind: string) {
-    const answering = this.#answering(said)
+  #known({ continues }: Asked, ownMessages: readonly Message[], states: readonly string[], kind: string) {
+    const answering = this.#answering(ownMessages)
     const named = continues === undefined ? undefined : this.#answers.get(continues)
     if (named && this.all.has(named)) return { conversation: named, from: 0 }
     for (let count = states.length; count > 0; count--) {
       const known = (this.#states.get(states[count - 1] as string) ?? []).filter((one) => this.all.has(one))
       // The same request again: a new try, unless the first one still waits.
       const free = count === states.length ? known.filter(({ asking }) => asking === 0) : known
-      const found = answering
+      const answered = answering
         ? known.find((one) => one === answering)
         : (free.findLast((one) => one.kind === kind) ?? free.at(-1))
-      if (found) return { conversation: found, from: count }
+      if (answered) return { conversation: answered, from: count }
     }
     // A program may shorten what was said.
-    return answering && { conversation: answering, from: lastResults(said) }
+    return answering && { conversation: answering, from: lastResults(ownMessages) }
   }
 
-  #answering(said: readonly Message[]): Conversation | undefined {
-    const ids = said.slice(lastResults(said)).flatMap(({ toolCallId }) => text(toolCallId) ?? [])
+  #answering(ownMessages: readonly Message[]): Conversation | undefined {
+    const ids = ownMessages.slice(lastResults(ownMessages)).flatMap(({ toolCallId }) => text(toolCallId) ?? [])
     return ids.length === 0 ? undefined : [...this.all].findLast(({ calls }) => ids.some((id) => calls.has(id)))
   }
 
-  #begin({ tools }: Asked, said: readonly Message[], kind: string): Conversation {
+  #begin({ tools }: Asked, ownMessages: readonly Message[], kind: string): Conversation {
     const hasTools = (tools?.length ?? 0) > 0
-    const parent = this.#parentOf(said)
+    const parent = this.#parentOf(ownMessages)
     const busy = [...this.all].filter(({ asking, calls }) => asking > 0 || calls.size > 0)
     const isBeside = busy.some(
       (one) =>
@@ -181,8 +181,8 @@ export class Conversations {
   }
 
   /** The call whose input is the prompt of these messages. */
-  #parentOf(said: readonly Message[]): { conversation: Conversation; call: OpenCall } | undefined {
-    const prompt = textIn(said.find(({ role }) => role === 'user')?.content)
+  #parentOf(ownMessages: readonly Message[]): { conversation: Conversation; call: OpenCall } | undefined {
+    const prompt = textIn(ownMessages.find(({ role }) => role === 'user')?.content)
     if (prompt.trim() === '') return undefined
     const open = [...this.all].flatMap((conversation) =>
       [...conversation.calls.values()].map((call) => ({ conversation, call })),
@@ -201,8 +201,8 @@ export class Conversations {
 const OF_THE_PROGRAM = new Set(['system', 'developer'])
 
 /** Where the results at the end of the messages begin. */
-function lastResults(said: readonly Message[]): number {
-  return said.findLastIndex(({ role }) => role === 'assistant') + 1
+function lastResults(ownMessages: readonly Message[]): number {
+  return ownMessages.findLastIndex(({ role }) => role === 'assistant') + 1
 }
 
 /** Two agents may get the same prompt. */
@@ -212,14 +212,14 @@ function kindOf({ messages, tools }: Asked): string {
 }
 
 /** A hash of the first message, of the first two, and so on. */
-function statesOf(said: readonly Message[]): string[] {
+function statesOf(ownMessages: readonly Message[]): string[] {
   let before = ''
-  return said.map((message) => (before = hash('sha256', before + plain(message))))
+  return ownMessages.map((message) => (before = hash('sha256', before + plain(message))))
 }
 
 /** Clients move these marks from message to message. */
-function plain(given: unknown): string {
-  return JSON.stringify(given, (key, value: unknown) => (key === 'cache_control' ? undefined : value)) ?? ''
+function plain(rawContent: unknown): string {
+  return JSON.stringify(rawContent, (key, value: unknown) => (key === 'cache_control' ? undefined : value)) ?? ''
 }
 
 function put<Value>(map: Map<string, Value>, key: string, value: Value, most: number): void {

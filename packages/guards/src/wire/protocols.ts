@@ -30,10 +30,10 @@ export function errorIn(answer: unknown, status: number): Record<string, unknown
   // Gemini wraps it in a list.
   const { error, message } = fields(Array.isArray(answer) ? (answer as unknown[])[0] : answer)
   const { type, code, status: name } = fields(error)
-  const said =
+  const bodyText =
     text(fields(error)['message']) ?? text(error) ?? text(message) ?? `The model answered with status ${status}.`
   return {
-    message: said,
+    message: bodyText,
     status,
     ...(text(type ?? name) && { type: type ?? name }),
     ...((text(code) ?? null) !== null && { code }),

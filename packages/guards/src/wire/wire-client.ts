@@ -41,8 +41,8 @@ export function openWireClient({ account, capture, warn }: WireClientOptions): W
   return {
     tacho,
     async close() {
-      const { sent, left: rest } = await tacho.flush(ANSWER_MS)
-      const { left } = await tacho.shutdown(rest > 0 && sent > 0 ? FLUSH_MS : 0)
+      const { sent, left: unsentEvents } = await tacho.flush(ANSWER_MS)
+      const { left } = await tacho.shutdown(unsentEvents > 0 && sent > 0 ? FLUSH_MS : 0)
       if (left > 0) warn(`${left} events were not delivered${state ? `; they stay in ${state.spool}` : ''}.`)
     },
   }

@@ -54,7 +54,7 @@ export class WireRecorder implements Recording {
     this.#guard = guard
     this.#names = names
     this.#isElsewhere = isElsewhere
-    this.conversations = new Conversations((...given) => this.#open(...given), isShared)
+    this.conversations = new Conversations((...openArguments) => this.#open(...openArguments), isShared)
     this.#isShared = isShared
   }
 

@@ -85,7 +85,7 @@ export class ValueIndex {
     if (!GROUPED.test(joined)) return 0
     // From each place with the word before it: the sources that have the rest of the value.
     const known = new Map<number, number>()
-    const rest = (at: number, length: number, previous: number): number => {
+    const innerRest = (at: number, length: number, previous: number): number => {
       if (at === joined.length) return ~0
       const key = at * 8 + length
       const remembered = known.get(key)
@@ -94,12 +94,12 @@ export class ValueIndex {
       for (let size = 1; size <= GROUP_MAX && at + size <= joined.length; size++) {
         const hash = hashOf(joined.slice(at, at + size), SEED)
         const pair = length === 0 ? this.#get(hash) : this.#get(hash) & this.#get(pairOf(previous, hash))
-        if (pair !== 0) sources |= pair & rest(at + size, size, hash)
+        if (pair !== 0) sources |= pair & innerRest(at + size, size, hash)
       }
       known.set(key, sources)
       return sources
     }
-    return this.#get(hashOf(joined, SEED)) | rest(0, 0, 0)
+    return this.#get(hashOf(joined, SEED)) | innerRest(0, 0, 0)
   }
 
   #put(hash: number, source: number): void {
@@ -155,8 +155,8 @@ function pairOf(first: number, second: number): number {
   return mixed(Math.imul(first, 0x01000193) ^ second ^ PAIR)
 }
 
-function mixed(given: number): number {
-  let hash = Math.imul(given ^ (given >>> 16), 0x85ebca6b)
+function mixed(mixedHash: number): number {
+  let hash = Math.imul(mixedHash ^ (mixedHash >>> 16), 0x85ebca6b)
   hash = Math.imul(hash ^ (hash >>> 13), 0xc2b2ae35)
   return (hash ^ (hash >>> 16)) >>> 0 || 1
 }

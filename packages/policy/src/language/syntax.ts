@@ -84,9 +84,9 @@ export function onlyToolOf(node: NodeOf<'method'>): string | undefined {
   const loop = loopOf(node)
   if (loop === 'map/2') return undefined
   const [joiner, comparison] = loop === 'all/2' ? ['||', '!='] : ['&&', '==']
-  const toolIn = (part: Node): string | undefined => {
-    if (part.kind !== 'binary') return undefined
-    const { operator, left, right } = part
+  const toolIn = (innerNode: Node): string | undefined => {
+    if (innerNode.kind !== 'binary') return undefined
+    const { operator, left, right } = innerNode
     if (operator === joiner) return toolIn(left) ?? toolIn(right)
     if (operator !== comparison) return undefined
     const name = `${variable.name}.tool`

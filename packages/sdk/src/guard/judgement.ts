@@ -73,8 +73,8 @@ export class Judge {
   constructor(parts: JudgeParts) {
     this.#parts = parts
     const { core, configuration, engine, defaults } = parts
-    const own = { policies: defaults.policies ?? [], labels: defaults.labels ?? [] }
-    this.#histories = new RunHistories({ core, engine, own, current: () => configuration.state.current })
+    const localRules = { policies: defaults.policies ?? [], labels: defaults.labels ?? [] }
+    this.#histories = new RunHistories({ core, engine, own: localRules, current: () => configuration.state.current })
   }
 
   /** Call it once for each call: it counts repeats. */

@@ -28,16 +28,16 @@ export function recordClient<Client extends object>(client: Client, tacho: Recor
  */
 export function guardTools<Tools extends readonly object[]>(tools: Tools, tacho: Tacho, options?: WrapOptions): Tools {
   const guard = (tool: object) => {
-    const { name: given, type, run, parse, toolsetName } = fields(tool)
-    const name = text(given) ?? String(toolsetName ?? type)
+    const { name: givenName, type, run, parse, toolsetName } = fields(tool)
+    const name = text(givenName) ?? String(toolsetName ?? type)
     if (typeof run !== 'function')
       return unguarded(tacho, tool, name, 'it has no run, so the provider runs it.', options)
-    if (toolsetName !== undefined || text(given) === undefined || String(type).includes('_toolset_'))
+    if (toolsetName !== undefined || text(givenName) === undefined || String(type).includes('_toolset_'))
       return unguarded(tacho, tool, name, 'it is a toolset, which runs many tools.', options)
     askedCallsOf(tacho).guard(name, fitsParser(parse, JSON.parse))
     return withFunction(tool, 'run', () => (input: unknown, context: unknown, ...more: unknown[]) => {
-      const { signal: given, toolUse, toolUseBlock } = fields(context)
-      const signal = given as StopSignal | undefined
+      const { signal: hostSignal, toolUse, toolUseBlock } = fields(context)
+      const signal = hostSignal as StopSignal | undefined
       const { id: callId, name: called } = fields(toolUse ?? toolUseBlock)
       return guarded<unknown>(
         tacho,

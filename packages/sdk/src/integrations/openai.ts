@@ -41,8 +41,8 @@ export function guardTools<Tools extends readonly object[]>(tools: Tools, tacho:
         // A host may rename a tool.
         const name = text(fields(this)['name']) ?? givenName
         const act = (judged: unknown) => Reflect.apply(run, runnable, [judged, ...more]) as unknown
-        const { signal: given, controller } = fields(more[0])
-        const signal = (given ?? fields(controller)['signal']) as StopSignal | undefined
+        const { signal: hostSignal, controller } = fields(more[0])
+        const signal = (hostSignal ?? fields(controller)['signal']) as StopSignal | undefined
         return guarded<unknown>(tacho, { name, input, signal }, act, (error) => error.modelText)
       }
     // A typed tool hides its function here, and its parser.

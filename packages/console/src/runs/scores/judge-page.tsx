@@ -223,7 +223,7 @@ function Judged({ environmentId, run }: { environmentId: string; run: OperatorRu
   const params = route.useParams()
   const { steps, isPending, error, query } = useSteps(environmentId, run.runId, false)
   const { runId, agent, startedAt } = run
-  const bars = useMemo(() => barsOf(steps), [steps])
+  const stepBars = useMemo(() => barsOf(steps), [steps])
   return (
     <section aria-label="Run" className="flex min-h-0 flex-1 flex-col">
       <div className="flex flex-wrap items-center gap-x-3 gap-y-1 border-b border-line px-3 py-2 text-sm sm:px-5">
@@ -250,8 +250,8 @@ function Judged({ environmentId, run }: { environmentId: string; run: OperatorRu
           runId={runId}
           steps={steps}
           problems={NO_PROBLEMS}
-          bars={bars}
-          start={extentOf(bars).from}
+          bars={stepBars}
+          start={extentOf(stepBars).from}
           selected={null}
           onSelect={() => undefined}
         />

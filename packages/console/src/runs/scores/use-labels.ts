@@ -47,9 +47,9 @@ export function useLabels(environmentId: string, name: string) {
   const undo = async ({ run, score }: Labelled) => {
     setUndoing(true)
     try {
-      const given = await score
-      if (given === null) return
-      await withdraw.mutateAsync({ runId: run.runId, scoreId: given.id })
+      const givenScore = await score
+      if (givenScore === null) return
+      await withdraw.mutateAsync({ runId: run.runId, scoreId: givenScore.id })
       bringBack(run)
     } catch {
       // `error` says why; the judgement stays.

@@ -15,8 +15,10 @@ export const ANTHROPIC_MESSAGES: Protocol = {
   stream: () => new MessageStream(),
   failedCalls: ({ messages }) => {
     const parts = listOf(messages).flatMap(({ content }) => listOf(content))
-    const failed = parts.filter((part) => part['type'] === 'tool_result' && part['is_error'] === true)
-    return new Set(failed.flatMap((part) => text(part['tool_use_id']) ?? []))
+    const failed = parts.filter(
+      (messagePart) => messagePart['type'] === 'tool_result' && messagePart['is_error'] === true,
+    )
+    return new Set(failed.flatMap((messagePart) => text(messagePart['tool_use_id']) ?? []))
   },
   refusing: {
     holds: ({ type, content_block: block }) => type === 'content_block_start' && isCall(fields(block)),

@@ -12,9 +12,9 @@ export const GEMINI: Protocol = {
   name: 'gemini',
   request(body, path) {
     const { contents, systemInstruction, system_instruction: system, tools } = body
-    const given = systemInstruction ?? system
+    const instruction = systemInstruction ?? system
     const messages = [
-      ...(given === undefined ? [] : messagesOf([{ ...fields(given), role: 'system' }])),
+      ...(instruction === undefined ? [] : messagesOf([{ ...fields(instruction), role: 'system' }])),
       ...messagesOf(contents),
     ]
     const declared = listOf(tools).flatMap((tool) =>
@@ -31,7 +31,8 @@ export const GEMINI: Protocol = {
   result: (answer) => resultOf(answer['modelVersion'], answer['usageMetadata'], candidatesOf(answer), blockIn(answer)),
   stream: () => new GeminiStream(),
   refusing: {
-    holds: (event) => candidatesOf(event).some(({ parts }) => parts.some((part) => callIn(part) !== undefined)),
+    holds: (event) =>
+      candidatesOf(event).some(({ parts }) => parts.some((contentPart) => callIn(contentPart) !== undefined)),
     whole: (answer, refusals) => replaced(answer, refusals, new Map()),
     stream(refusals) {
       const places = new Map<unknown, number>()
@@ -40,15 +41,15 @@ export const GEMINI: Protocol = {
   },
 }
 
-const callIn = (part: Fields): unknown => part['functionCall'] ?? part['function_call']
+const callIn = (contentPart: Fields): unknown => contentPart['functionCall'] ?? contentPart['function_call']
 
 function replaced(answer: Fields, refusals: ReadonlyMap<string, string>, places: Map<unknown, number>): Fields {
   const candidates = listOf(answer['candidates']).map((candidate) => {
     const content = fields(candidate['content'])
-    const parts = listOf(content['parts']).map((part) => {
-      const [call] = callsOf([part], places)
+    const parts = listOf(content['parts']).map((contentPart) => {
+      const [call] = callsOf([contentPart], places)
       const refusal = call && refusals.get(call.id)
-      return refusal === undefined ? part : { text: refusal }
+      return refusal === undefined ? contentPart : { text: refusal }
     })
     return content['parts'] === undefined ? candidate : { ...candidate, content: { ...content, parts } }
   })
@@ -93,8 +94,8 @@ interface GeminiCall {
 
 /** Older models give their calls no ids: the name and its place in the turn do. */
 function callsOf(parts: readonly Fields[], places = new Map<unknown, number>()): GeminiCall[] {
-  return parts.flatMap((part) => {
-    const call = callIn(part)
+  return parts.flatMap((contentPart) => {
+    const call = callIn(contentPart)
     if (call === undefined) return []
     const { id, name, args } = fields(call)
     const place = places.get(name) ?? 0
@@ -107,29 +108,29 @@ const nameOf = (name: unknown, place: number): string => `${String(name)}#${plac
 
 function messagesOf(contents: unknown): Message[] {
   if (typeof contents === 'string') return [{ role: 'user', content: contents }]
-  const given = Array.isArray(contents) ? contents : contents === undefined ? [] : [contents]
-  return given.flatMap((each): Message[] => {
-    const { role, parts: found } = fields(each)
-    const parts = listOf(found)
+  const contentList = Array.isArray(contents) ? contents : contents === undefined ? [] : [contents]
+  return contentList.flatMap((each): Message[] => {
+    const { role, parts: contentParts } = fields(each)
+    const parts = listOf(contentParts)
     const results = resultsOf(parts)
     const calls = callsOf(parts)
     const left = parts.filter(
-      (part) =>
-        !['functionCall', 'function_call', 'functionResponse', 'function_response'].some((name) => name in part),
+      (contentPart) =>
+        !['functionCall', 'function_call', 'functionResponse', 'function_response'].some((name) => name in contentPart),
     )
-    const texts = left.filter(({ thought }) => thought !== true).map((part) => text(part['text']) ?? part)
+    const texts = left.filter(({ thought }) => thought !== true).map((textPart) => text(textPart['text']) ?? textPart)
     const content =
-      texts.length === 0 ? undefined : texts.every((part) => typeof part === 'string') ? texts.join('') : texts
+      texts.length === 0 ? undefined : texts.every((textPart) => typeof textPart === 'string') ? texts.join('') : texts
     if (results.length > 0 && content === undefined) return results
-    const own = { role: role === 'model' ? 'assistant' : (role ?? 'user'), content }
-    return [...results, set({ ...own, toolCalls: calls.length > 0 ? calls : undefined })]
+    const shownMessage = { role: role === 'model' ? 'assistant' : (role ?? 'user'), content }
+    return [...results, set({ ...shownMessage, toolCalls: calls.length > 0 ? calls : undefined })]
   })
 }
 
 function resultsOf(parts: readonly Fields[]): Message[] {
   const places = new Map<unknown, number>()
-  return parts.flatMap((part) => {
-    const result = part['functionResponse'] ?? part['function_response']
+  return parts.flatMap((contentPart) => {
+    const result = contentPart['functionResponse'] ?? contentPart['function_response']
     if (result === undefined) return []
     const { id, name, response } = fields(result)
     const place = places.get(name) ?? 0
@@ -158,7 +159,8 @@ class GeminiStream implements Collector {
     for (const { index = 0, content, finishReason } of listOf(chunk['candidates'])) {
       const candidate = this.#candidates.get(index) ?? { parts: [], finishReason: undefined }
       candidate.finishReason = finishReason ?? candidate.finishReason
-      for (const part of listOf(fields(content)['parts'])) hasPieces = join(candidate.parts, part) || hasPieces
+      for (const contentPart of listOf(fields(content)['parts']))
+        hasPieces = join(candidate.parts, contentPart) || hasPieces
       if (this.#candidates.size < CANDIDATES_MAX) this.#candidates.set(index, candidate)
     }
     return hasPieces
@@ -172,11 +174,15 @@ class GeminiStream implements Collector {
 const CANDIDATES_MAX = 256
 
 /** Pieces of a text become one part. */
-function join(parts: Fields[], part: Fields): boolean {
+function join(parts: Fields[], contentPart: Fields): boolean {
   const last = parts.at(-1)
-  const isText = (given: Fields | undefined) => typeof given?.['text'] === 'string'
-  if (isText(part) && isText(last) && last?.['thought'] === part['thought']) {
-    parts[parts.length - 1] = { ...last, ...part, text: `${String(last?.['text'])}${String(part['text'])}` }
-  } else parts.push(part)
+  const isText = (pieceOf: Fields | undefined) => typeof pieceOf?.['text'] === 'string'
+  if (isText(contentPart) && isText(last) && last?.['thought'] === contentPart['thought']) {
+    parts[parts.length - 1] = {
+      ...last,
+      ...contentPart,
+      text: `${String(last?.['text'])}${String(contentPart['text'])}`,
+    }
+  } else parts.push(contentPart)
   return true
 }

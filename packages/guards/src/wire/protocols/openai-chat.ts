@@ -24,14 +24,14 @@ export const OPENAI_CHAT: Protocol = {
 const keyIn = (call: Fields): string => callKey(call['id'], fields(call['function'])['name'])
 
 function wholeChoice(choice: Fields, refusals: ReadonlyMap<string, string>): Fields {
-  const { tool_calls: given, ...message } = fields(choice['message'])
-  const calls = listOf(given)
-  const kept = calls.filter((call) => !refusals.has(keyIn(call)))
-  if (kept.length === calls.length) return choice
+  const { tool_calls: rawCalls, ...message } = fields(choice['message'])
+  const calls = listOf(rawCalls)
+  const keptCalls = calls.filter((call) => !refusals.has(keyIn(call)))
+  if (keptCalls.length === calls.length) return choice
   const texts = calls.flatMap((call) => refusals.get(keyIn(call)) ?? [])
   const content = [text(message['content']), ...texts].filter(Boolean).join('\n')
-  const own = { ...message, content, ...(kept.length > 0 && { tool_calls: kept }) }
-  return { ...choice, message: own, ...(kept.length === 0 && { finish_reason: 'stop' }) }
+  const shownMessage = { ...message, content, ...(keptCalls.length > 0 && { tool_calls: keptCalls }) }
+  return { ...choice, message: shownMessage, ...(keptCalls.length === 0 && { finish_reason: 'stop' }) }
 }
 
 interface StreamedChoice {
@@ -44,9 +44,9 @@ interface StreamedChoice {
 function pieceOf(choices: Map<unknown, StreamedChoice>, choice: Fields, refusals: ReadonlyMap<string, string>): Fields {
   const streamed = choices.get(choice['index']) ?? { indexes: new Map(), kept: 0 }
   choices.set(choice['index'], streamed)
-  const { tool_calls: given, ...delta } = fields(choice['delta'])
+  const { tool_calls: rawCalls, ...delta } = fields(choice['delta'])
   const texts: unknown[] = [text(delta['content'])]
-  const calls = listOf(given).flatMap((call) => {
+  const calls = listOf(rawCalls).flatMap((call) => {
     const { index } = call
     if (!streamed.indexes.has(index)) {
       const refusal = refusals.get(keyIn(call))
@@ -56,8 +56,12 @@ function pieceOf(choices: Map<unknown, StreamedChoice>, choice: Fields, refusals
     const moved = streamed.indexes.get(index)
     return moved === undefined ? [] : [{ ...call, index: moved }]
   })
-  const said = texts.filter(Boolean).join('')
-  const own = { ...delta, ...(said !== '' && { content: said }), ...(calls.length > 0 && { tool_calls: calls }) }
+  const joinedText = texts.filter(Boolean).join('')
+  const shownDelta = {
+    ...delta,
+    ...(joinedText !== '' && { content: joinedText }),
+    ...(calls.length > 0 && { tool_calls: calls }),
+  }
   const isLast = choice['finish_reason'] === 'tool_calls' && streamed.kept === 0 && streamed.indexes.size > 0
-  return { ...choice, delta: own, ...(isLast && { finish_reason: 'stop' }) }
+  return { ...choice, delta: shownDelta, ...(isLast && { finish_reason: 'stop' }) }
 }

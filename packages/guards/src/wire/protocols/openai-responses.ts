@@ -59,13 +59,13 @@ function messageItem({ id }: Fields, refusal: string): Fields {
 function begun(event: Fields, item: Fields, refusal: string): Fields[] {
   const whole = messageItem(item, refusal)
   const at = { item_id: whole['id'], output_index: event['output_index'], content_index: 0 }
-  const part = partOf(refusal)
+  const outputPart = partOf(refusal)
   return [
     { ...event, item: { ...whole, status: 'in_progress', content: [] } },
-    { type: 'response.content_part.added', ...at, part: { ...part, text: '' } },
+    { type: 'response.content_part.added', ...at, part: { ...outputPart, text: '' } },
     { type: 'response.output_text.delta', ...at, delta: refusal, logprobs: [] },
     { type: 'response.output_text.done', ...at, text: refusal, logprobs: [] },
-    { type: 'response.content_part.done', ...at, part },
+    { type: 'response.content_part.done', ...at, part: outputPart },
   ]
 }
 

@@ -29,6 +29,6 @@ export function callKey(id: unknown, name: unknown): string {
   return typeof id === 'string' && id !== '' ? id : String(name)
 }
 
-export function listOf(given: unknown): Fields[] {
-  return Array.isArray(given) ? (given as unknown[]).map(fields) : []
+export function listOf(rawList: unknown): Fields[] {
+  return Array.isArray(rawList) ? (rawList as unknown[]).map(fields) : []
 }

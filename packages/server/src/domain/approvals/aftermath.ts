@@ -68,12 +68,12 @@ export function linkCalls(runId: string, approvals: ApprovalRow[], events: ToolE
     // A call before the recorded request is older, although one batch may store both afterwards.
     const at = left.findIndex((one) => one.approval.createdAt <= call.receivedAt && place > one.askedAt)
     const asked = left[at]?.approval
-    const own = decided.about(call)
+    const callDecision = decided.about(call)
     // A policy decision about this exact input is stronger evidence than an approval of another input.
-    if (asked && (call.inputHash === null || own === null)) {
+    if (asked && (call.inputHash === null || callDecision === null)) {
       left.splice(at, 1)
       link(call, asked, 'toolName')
-    } else if (own === 'required' || (own === null && decided.requires(call.toolName))) {
+    } else if (callDecision === 'required' || (callDecision === null && decided.requires(call.toolName))) {
       markUnlinked(call, 'without_approval')
     }
   }
@@ -98,12 +98,12 @@ export function hindsightOf(
   linked: readonly LinkedCall[],
   events: readonly ToolEventRow[],
 ): { hindsight: Hindsight; shown: LinkedCall | null } {
-  const own = linked.filter(({ approvalId }) => approvalId === approval.id)
-  const ranBefore = own.find(({ verdict }) => verdict === 'before_decision')
+  const approvalCalls = linked.filter(({ approvalId }) => approvalId === approval.id)
+  const ranBefore = approvalCalls.find(({ verdict }) => verdict === 'before_decision')
   if (ranBefore) return { hindsight: 'ran_before', shown: ranBefore }
-  const ranAnyway = own.find(({ verdict }) => verdict === 'after_rejection' || verdict === 'after_expiry')
+  const ranAnyway = approvalCalls.find(({ verdict }) => verdict === 'after_rejection' || verdict === 'after_expiry')
   if (ranAnyway) return { hindsight: 'ran_anyway', shown: ranAnyway }
-  const ran = own.filter(({ verdict }) => verdict === 'as_approved' || verdict === 'ran_again')
+  const ran = approvalCalls.filter(({ verdict }) => verdict === 'as_approved' || verdict === 'ran_again')
   const failed = ran.find(({ call }) => call.outcome === 'error')
   if (failed) return { hindsight: 'failed', shown: failed }
   if (ran[0]) return { hindsight: 'ran', shown: ran[0] }

@@ -40,7 +40,7 @@ export function toOperatorRun(
   activity?: RunActivity,
   hidden: readonly HiddenScoreRow[] = [],
 ): OperatorRun {
-  const said = readSaid(row.said)
+  const lineTexts = readSaid(row.said)
   const traits = readTraits(row.traits)
   const { tool: tools, model: models, policy: policyIds, prompt: promptVersionIds, tag: tags, loop: loops } = traits
   return {
@@ -54,8 +54,8 @@ export function toOperatorRun(
     closedByRuleAt: isoTime(row.ruleClosedAt),
     completeness: toCompleteness(row),
     failure: toRunFailure(row),
-    title: said?.title.text ?? null,
-    answer: said?.answer?.text ?? null,
+    title: lineTexts?.title.text ?? null,
+    answer: lineTexts?.answer?.text ?? null,
     tools,
     models,
     policyIds,
@@ -154,16 +154,16 @@ function eventFields(run: RunRow, row: EventRowRead, times = EACH): EventFields 
 
 /** A removed payload no longer says why. */
 export function toRunProblem({ eventId, eventType, label, time, payload, problem }: ProblemEvent): RunProblem {
-  const said = JSON.parse(payload) as Record<string, unknown>
-  const told = problemOf({ eventType, label, payload: said })
+  const parsedPayload = JSON.parse(payload) as Record<string, unknown>
+  const eventProblem = problemOf({ eventType, label, payload: parsedPayload })
   return {
     eventId,
     eventType,
     timestamp: isoTime(time),
     kind: problem,
-    name: told?.name ?? label,
-    why: told?.why ?? '',
-    outcome: told?.outcome ?? null,
-    approvalId: eventType === 'POLICY_DECISION' ? textAt(said, 'approvalId') : null,
+    name: eventProblem?.name ?? label,
+    why: eventProblem?.why ?? '',
+    outcome: eventProblem?.outcome ?? null,
+    approvalId: eventType === 'POLICY_DECISION' ? textAt(parsedPayload, 'approvalId') : null,
   }
 }

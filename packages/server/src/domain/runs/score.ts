@@ -113,13 +113,13 @@ const keyOf = ({ authorKind, authorId }: Pick<JudgedRow, 'authorKind' | 'authorI
 
 /** The rows come latest first. `blindTo`: differences are hidden from this judge of what they have not judged. */
 export function agreements(rows: readonly JudgedRow[], blindTo: Judge | null): ScoreAgreement['items'] {
-  const own = blindTo && keyOf({ authorKind: blindTo.kind, authorId: blindTo.id })
+  const authorKey = blindTo && keyOf({ authorKind: blindTo.kind, authorId: blindTo.id })
   const byAuthor = [...Map.groupBy(rows, keyOf).values()].toSorted((a, b) => b.length - a.length)
   const known = new Set(byAuthor.slice(0, LIMITS.agreementAuthors).map(([row]) => keyOf(row!)))
   const units = Map.groupBy(rows, ({ run, eventId }) => JSON.stringify([run, eventId]))
   const pairs = new Map<string, { one: JudgedRow; other: JudgedRow; isHidden: boolean }[]>()
   for (const unit of units.values()) {
-    const isHidden = own !== null && unit.every((row) => keyOf(row) !== own)
+    const isHidden = authorKey !== null && unit.every((row) => keyOf(row) !== authorKey)
     const judged = unit.filter((row) => known.has(keyOf(row))).toSorted((a, b) => (keyOf(a) < keyOf(b) ? -1 : 1))
     for (const [index, one] of judged.entries()) {
       for (const other of judged.slice(index + 1)) {

@@ -33,13 +33,13 @@ export function aftermathRoutes({ serve, storage, now }: OperatorDeps, { current
     if (!approval) throw new Error('An approval is missing')
     const run = await runOfApproval(storage, row)
     if (run === null) return { approval, calls: [], run: null, truncated: false }
-    const { linked, truncated } = await look(environment.id, run)
-    const own = linked.filter(({ approvalId }) => approvalId === row.id)
-    return { approval, calls: await writtenOut(run, own), run: run.id, truncated }
+    const { linked, truncated } = await readAftermath(environment.id, run)
+    const approvalCalls = linked.filter(({ approvalId }) => approvalId === row.id)
+    return { approval, calls: await writtenOut(run, approvalCalls), run: run.id, truncated }
   })
 
   serve('listRunApprovals', async ({ environment, run }) => {
-    const { linked, approvals, truncated } = await look(environment.id, run)
+    const { linked, approvals, truncated } = await readAftermath(environment.id, run)
     return {
       approvals: await namedApprovals(storage, environment.id, approvals, now()),
       calls: await writtenOut(run, linked),
@@ -58,27 +58,27 @@ export function aftermathRoutes({ serve, storage, now }: OperatorDeps, { current
       ({ createdAt, id }: ApprovalRow) => ({ time: createdAt, id }),
     )
     const approvals = await namedApprovals(storage, environment.id, rows, now())
-    const found = await takeTurn(reply, () => inHindsight(environment.id, rows))
-    return { items: found.map((each, at) => ({ approval: approvals[at]!, ...each })), nextCursor }
+    const hindsight = await takeTurn(reply, () => inHindsight(environment.id, rows))
+    return { items: hindsight.map((each, at) => ({ approval: approvals[at]!, ...each })), nextCursor }
   })
 
   async function inHindsight(environmentId: string, rows: readonly ApprovalRow[]) {
-    const looks = new Map<string, Awaited<ReturnType<typeof look>> & { run: RunRow }>()
-    const found = []
+    const looks = new Map<string, Awaited<ReturnType<typeof readAftermath>> & { run: RunRow }>()
+    const hindsightRows = []
     for (const row of rows) {
       const known = looks.get(row.runId ?? '')
       const run = known?.run ?? (await runOfApproval(storage, row))
-      const seen = known ?? (run && { run, ...(await look(environmentId, run, HINDSIGHT_PAGES)) })
+      const seen = known ?? (run && { run, ...(await readAftermath(environmentId, run, HINDSIGHT_PAGES)) })
       if (seen) looks.set(seen.run.runId, seen)
       const { hindsight, shown } = seen ? hindsightOf(row, seen.linked, seen.events) : NOT_KNOWN
       const word = hindsight === 'not_run' && seen?.truncated ? NOT_KNOWN.hindsight : hindsight
       const call = shown && seen ? toJudgedCall(seen.run, shown) : null
-      found.push({ hindsight: word, message: HINDSIGHTS[word], call })
+      hindsightRows.push({ hindsight: word, message: HINDSIGHTS[word], call })
     }
-    return found
+    return hindsightRows
   }
 
-  async function look(environmentId: string, run: RunRow, pages = MOST_PAGES) {
+  async function readAftermath(environmentId: string, run: RunRow, pages = MOST_PAGES) {
     const read = () => storage.listApprovalsOfRun(environmentId, run.runId, MOST_APPROVALS)
     const { rows: approvals, more } = await current.read(environmentId, read)
     const { events, truncated } = await toolEvents(environmentId, run, pages)

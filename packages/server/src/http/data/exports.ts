@@ -41,22 +41,22 @@ export function exportsRoutes(app: FastifyInstance, deps: OperatorDeps, { curren
   })
 
   serve('exportEnvironment', async ({ query, request, reply, environment, workspace, actor, at, audit }) => {
-    const { after, ...given } = query
-    const filter = runCriteriaOf(given, at, actor)
-    if (!isFindable(given)) return refuse('invalid_request', `A filter ${UNSTORABLE}, so no run matches`)
+    const { after, ...exportQuery } = query
+    const filter = runCriteriaOf(exportQuery, at, actor)
+    if (!isFindable(exportQuery)) return refuse('invalid_request', `A filter ${UNSTORABLE}, so no run matches`)
     const from = after === undefined ? null : readMark(after)
     if (from === null && after !== undefined) return refuse('invalid_cursor')
     const name = `tacho-${fileTime(at)}.jsonl`
     const begin = async () => {
       // Only names of the filters: the audit log outlives the erasure of their values.
-      const detail = { filters: Object.keys(given), resumed: from !== null }
+      const detail = { filters: Object.keys(exportQuery), resumed: from !== null }
       await storage.appendAudit(audit(environment.id, detail))
       const names = { workspace: workspace.name, environment: environment.name }
       return exportText(storage, {
         environmentId: environment.id,
         ...names,
         filter,
-        given,
+        given: exportQuery,
         from,
         runs: shownCosts(deps, workspace.id),
       })
@@ -65,11 +65,11 @@ export function exportsRoutes(app: FastifyInstance, deps: OperatorDeps, { curren
   })
 
   serve('exportParquet', async ({ query, request, reply, environment, workspace, actor, at, audit }) => {
-    const { table, ...given } = query
-    const filter = runCriteriaOf(given, at, actor)
-    if (!isFindable(given)) return refuse('invalid_request', `A filter ${UNSTORABLE}, so no run matches`)
+    const { table, ...exportQuery } = query
+    const filter = runCriteriaOf(exportQuery, at, actor)
+    if (!isFindable(exportQuery)) return refuse('invalid_request', `A filter ${UNSTORABLE}, so no run matches`)
     const begin = async () => {
-      await storage.appendAudit(audit(environment.id, { filters: Object.keys(given), table }))
+      await storage.appendAudit(audit(environment.id, { filters: Object.keys(exportQuery), table }))
       return parquetFile(parquetFiles, deps, {
         environmentId: environment.id,
         workspaceId: workspace.id,

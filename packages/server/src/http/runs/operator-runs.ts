@@ -91,9 +91,9 @@ export function runCriteriaOf(query: RunFilterQuery, now: number, by: Judge): Ru
   if (score === null) throw refuseField('score', 'must be a name, or a name and a comparison such as helpful<0.5')
   const { unscored, share } = query
   const unjudged = query.unjudged === undefined ? undefined : { name: query.unjudged, by: judgeOf(by) }
-  const found = { agentId, agent, sessionId, userId, status, from, to, search: q, stalledAt }
+  const criteria = { agentId, agent, sessionId, userId, status, from, to, search: q, stalledAt }
   const hasGaps = query.completeness === 'GAPS' || undefined
-  return { ...found, hasGaps, approvalsLookedAt, scan: scanOf(query), score, unscored, unjudged, share }
+  return { ...criteria, hasGaps, approvalsLookedAt, scan: scanOf(query), score, unscored, unjudged, share }
 }
 
 /** False: no stored row has such a text. */

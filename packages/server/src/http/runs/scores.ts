@@ -43,8 +43,8 @@ export function scoresRoutes({ serve, storage }: OperatorDeps): void {
     if (read === null) return refuseField('value', 'must be a number, true, false or a text that can be stored')
     if (eventId === '') return refuseField('eventId', 'must not be empty')
     const of = { run: id, eventId, name, authorKind: actor.kind, authorId: actor.id }
-    const given = { authorName: actor.name, ...read, comment: comment === '' ? null : comment, scoredAt: at }
-    const score: ScoreRow = { id: scoreId(of), ...of, ...given, sentAs: null, importedAt: null }
+    const scoreFields = { authorName: actor.name, ...read, comment: comment === '' ? null : comment, scoredAt: at }
+    const score: ScoreRow = { id: scoreId(of), ...of, ...scoreFields, sentAs: null, importedAt: null }
     const outcome = await storage.giveScore(environment.id, score, audit(id, { runId, name, value }))
     if (outcome === 'no_run') return NO_RUN
     return outcome === 'too_many' ? TOO_MANY : toScore(score)

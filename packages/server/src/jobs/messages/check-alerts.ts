@@ -21,9 +21,9 @@ interface Measured {
 export function checkAlerts({ storage, prices, now }: HandlerOptions<Acts> & { prices: PriceTable }): ItemHandler {
   async function check({ environmentId, subjectId: id }: WorkItem, { owner }: WorkHold): Promise<Next> {
     const at = now()
-    const found = await storage.startAlertCheck(environmentId, id)
-    if (found === null) return 'done'
-    const { alert, workspaceId, isArchived } = found
+    const startedCheck = await storage.startAlertCheck(environmentId, id)
+    if (startedCheck === null) return 'done'
+    const { alert, workspaceId, isArchived } = startedCheck
     // An archived environment records nothing. Checks continue after a restore.
     if (isArchived) return { dueAt: at + INTERVAL_MS }
     const { value, unpricedCalls } = await measured(workspaceId, alert, windowOf(alert.rule, at))

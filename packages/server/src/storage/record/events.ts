@@ -222,7 +222,9 @@ const lineOf = ([time, eventId, text]: LineRow): Line => ({ time, eventId, text 
 export function countedText({ eventType, usage, toolUse, promptUse }: CountedCall): string | null {
   if (eventType !== 'LLM_CALL' && toolUse === null) return null
   const tokens = usage ? [usage.promptTokens, usage.completionTokens] : []
-  const uncosted = usage?.uncosted ? [usage.uncosted.context, ...TOKEN_PARTS.map((part) => usage.uncosted![part])] : []
+  const uncosted = usage?.uncosted
+    ? [usage.uncosted.context, ...TOKEN_PARTS.map((tokenPart) => usage.uncosted![tokenPart])]
+    : []
   return JSON.stringify([usage?.model ?? toolUse?.tool ?? null, promptUse?.versionId ?? 0, ...tokens, ...uncosted])
 }
 

@@ -90,8 +90,8 @@ export type ScoreRoom = Map<string, number>
 
 export function takeRoom(room: ScoreRoom, name: string): boolean {
   const of = room.get(name)
-  const kept = room.values().reduce((sum, count) => sum + count, 0)
-  if (kept >= LIMITS.scoresOfRun || (of === undefined && room.size >= LIMITS.scoreNamesOfRun)) return false
+  const keptBytes = room.values().reduce((sum, count) => sum + count, 0)
+  if (keptBytes >= LIMITS.scoresOfRun || (of === undefined && room.size >= LIMITS.scoreNamesOfRun)) return false
   room.set(name, (of ?? 0) + 1)
   return true
 }
@@ -145,8 +145,8 @@ const SCALE = 2 ** -10
 export function addExactly(sum: ExactSum, number: number): ExactSum {
   const parts: number[] = []
   let carried = number * SCALE
-  for (const part of sum) {
-    const [large, small] = Math.abs(part) > Math.abs(carried) ? [part, carried] : [carried, part]
+  for (const sumPart of sum) {
+    const [large, small] = Math.abs(sumPart) > Math.abs(carried) ? [sumPart, carried] : [carried, sumPart]
     carried = large + small
     const lost = small - (carried - large)
     if (lost !== 0) parts.push(lost)
@@ -163,9 +163,9 @@ function rounded(sum: ExactSum): number {
   let total = parts.pop() ?? 0
   let lost = 0
   while (parts.length > 0 && lost === 0) {
-    const part = parts.pop() ?? 0
-    const next = total + part
-    lost = part - (next - total)
+    const lastPart = parts.pop() ?? 0
+    const next = total + lastPart
+    lost = lastPart - (next - total)
     total = next
   }
   // Half of a last digit is rounded to even, unless what follows is on the same side.

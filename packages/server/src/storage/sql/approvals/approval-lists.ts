@@ -60,8 +60,8 @@ async function listApprovals(
   const { session, user, from, to } = filter
   const userRunKeys = user === undefined ? undefined : await runKeysOf(sql, environmentId, user)
   if (userRunKeys?.length === 0) return { rows: [], more: false }
-  const given = { ...(!byDeadline && { status }), ...chosen, session, userRunKeys, from, to }
-  const params = { env: environmentId, ...given, time: after?.time, id: after?.id }
+  const filterParams = { ...(!byDeadline && { status }), ...chosen, session, userRunKeys, from, to }
+  const params = { env: environmentId, ...filterParams, time: after?.time, id: after?.id }
   const conditions = [
     'environment_id = :env',
     // A literal, so that the planner finds the index of pending approvals.
@@ -108,8 +108,8 @@ async function countRequests(sql: Sql, environmentId: string, requesters: Reques
     return sql.all<{ agentKey: string; requests: number }>(text, params)
   }
   // No agent has the empty key, so counting it costs nothing.
-  const found = await inChunks(keys, query, '')
-  const counts = new Map(found.map(({ agentKey, requests }) => [agentKey, requests]))
+  const chunkRows = await inChunks(keys, query, '')
+  const counts = new Map(chunkRows.map(({ agentKey, requests }) => [agentKey, requests]))
   return keys.map((key) => counts.get(key) ?? 0)
 }
 
@@ -160,9 +160,9 @@ async function approvalRevisions(sql: Sql, environmentIds: string[]): Promise<Ap
   const text = `SELECT environment_id AS "environmentId", revision, removed_revision AS "removedRevision"
     FROM approval_feeds WHERE environment_id IN (:ids)`
   const rows = await inChunks(environmentIds, (ids) => sql.all<ApprovalRevision>(text, { ids }))
-  const found = new Map(rows.map((row) => [row.environmentId, row]))
+  const rowsByEnvironment = new Map(rows.map((row) => [row.environmentId, row]))
   return environmentIds.map((environmentId) => {
-    return found.get(environmentId) ?? { environmentId, revision: 0, removedRevision: 0 }
+    return rowsByEnvironment.get(environmentId) ?? { environmentId, revision: 0, removedRevision: 0 }
   })
 }
 

@@ -100,15 +100,15 @@ async function listIssues(
 
 /** Agents of issues with few of them: failures without any place have one title for each agent. */
 async function withAgents(sql: Sql, environmentId: string, rows: IssueRow[]): Promise<ListedIssueRow[]> {
-  const few = rows.filter(({ agents }) => agents > 0 && agents <= LIMITS.issueAgentsListed)
+  const fewAgentIssues = rows.filter(({ agents }) => agents > 0 && agents <= LIMITS.issueAgentsListed)
   const text = `SELECT DISTINCT f.issue_id AS "issueId", a.subject FROM issue_fingerprints f
     JOIN issue_affected a ON a.environment_id = f.environment_id AND a.fingerprint = f.fingerprint AND a.kind = 'agent'
     WHERE f.environment_id = :env AND f.issue_id IN (:ids)`
-  const found = await allIn<{ issueId: string; subject: string }>(sql, text, {
+  const agentRows = await allIn<{ issueId: string; subject: string }>(sql, text, {
     env: environmentId,
-    ids: few.map(({ id }) => id),
+    ids: fewAgentIssues.map(({ id }) => id),
   })
-  const agents = Map.groupBy(found, ({ issueId }) => issueId)
+  const agents = Map.groupBy(agentRows, ({ issueId }) => issueId)
   return rows.map((row) => ({ ...row, agentIds: (agents.get(row.id) ?? []).map(({ subject }) => subject).toSorted() }))
 }
 
@@ -160,16 +160,16 @@ async function listIssueOccurrences(
   const text = `SELECT id, seen_at AS "seenAt" FROM issue_records
     WHERE environment_id = :env AND fingerprint = :fingerprint AND record_kind = :kind
       ${after ? 'AND (seen_at, id) < (:at, :key)' : ''} ORDER BY seen_at DESC, id DESC LIMIT :limit`
-  const found = await fromEachFingerprint<{ id: string }>(sql, {
+  const issueRows = await fromEachFingerprint<{ id: string }>(sql, {
     fingerprints: await fingerprintsOf(sql, environmentId, issueId),
     text,
     params: { env: environmentId, kind, at: after?.at, key: after?.key },
     order: '"seenAt" DESC, id DESC',
     limit: limit + 1,
   })
-  const ids = found.map(({ id }) => id)
+  const ids = issueRows.map(({ id }) => id)
   const { rows } = firstRows(await recordsOf(sql, environmentId, ids), limit)
-  return { rows, more: found.length > rows.length }
+  return { rows, more: issueRows.length > rows.length }
 }
 
 async function readIssueTrend(sql: Sql, environmentId: string, issueId: string, slots: TrendSlots) {

@@ -163,11 +163,11 @@ async function measureAlert(
     return closed + (await countOf(sql, silent, { ...newest, before }))
   }
   if (kind === 'incomplete_runs') return countOf(sql, newestThat('has_gaps = 1', 'id'), newest)
-  const part = await readPartHours(sql, environmentId, { from, to, stepMs: to - from })
+  const partHours = await readPartHours(sql, environmentId, { from, to, stepMs: to - from })
   const text = `SELECT CAST(COALESCE(SUM(failed), 0) AS BIGINT) AS failed, CAST(COALESCE(SUM(cost_nanos), 0) AS BIGINT) AS cost,
       CAST(COALESCE(SUM(completed + failed + cancelled), 0) AS BIGINT) AS ended
-    FROM ${rowsInHours(sql, 'hours', part)}${ofAgent}`
-  const params = { ...of, from, to, ...partParams(sql, part, 'hours') }
+    FROM ${rowsInHours(sql, 'hours', partHours)}${ofAgent}`
+  const params = { ...of, from, to, ...partParams(sql, partHours, 'hours') }
   const sums = await sql.get<{ failed: number; ended: number; cost: number }>(text, params)
   const { failed = 0, ended = 0, cost = 0 } = sums ?? {}
   if (kind !== 'budget' && leastRuns > 1 && ended < leastRuns) return null
@@ -178,15 +178,15 @@ async function measureAlert(
 /** Null: no request names the agent, because requests have external ids only. */
 async function requesterKey(sql: Sql, environmentId: string, agentId: string): Promise<string | null> {
   const text = 'SELECT external_id AS "agentId" FROM agents WHERE environment_id = :env AND id = :agentId'
-  const found = await sql.get<{ agentId: string | null }>(text, { env: environmentId, agentId })
-  return found?.agentId ? agentKeyOf({ agentId: found.agentId, clientId: '' }) : null
+  const alertRow = await sql.get<{ agentId: string | null }>(text, { env: environmentId, agentId })
+  return alertRow?.agentId ? agentKeyOf({ agentId: alertRow.agentId, clientId: '' }) : null
 }
 
 async function recordAlertCheck(sql: Sql, check: AlertCheck): Promise<boolean> {
   const { environmentId, id, owner, at, state, nextAt, news } = check
-  const hold: WorkHold = { kind: 'check_alert', owner, items: [{ environmentId, subjectId: id }] }
+  const workHold: WorkHold = { kind: 'check_alert', owner, items: [{ environmentId, subjectId: id }] }
   // First, because it checks the owner and locks the work.
-  if ((await postponeWork(sql, hold, { dueAt: nextAt, error: null, counts: false })) === 0) return false
+  if ((await postponeWork(sql, workHold, { dueAt: nextAt, error: null, counts: false })) === 0) return false
   const text = 'UPDATE alerts SET state = :state, checked_at = :at WHERE environment_id = :env AND id = :id'
   await sql.run(text, { state: JSON.stringify(state), at, env: environmentId, id })
   if (news) await announceAlert(sql, environmentId, news, at)

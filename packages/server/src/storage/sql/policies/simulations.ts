@@ -165,24 +165,24 @@ async function listToolEvents(sql: Sql, environmentId: string, run: string, page
 }
 
 function toToolEvent({ payload, ...row }: Read): ToolEventRow {
-  const said = JSON.parse(payload) as Record<string, unknown>
-  const text = (name: string) => (typeof said[name] === 'string' ? said[name] : null)
+  const parsedPayload = JSON.parse(payload) as Record<string, unknown>
+  const text = (name: string) => (typeof parsedPayload[name] === 'string' ? parsedPayload[name] : null)
   return {
     ...row,
     toolName: text('toolName'),
     inputHash: text('inputHash')?.toLowerCase() ?? null,
     approvalId: text('approvalId')?.toLowerCase() ?? null,
     action: row.kind === 'POLICY_DECISION' ? text('action') : null,
-    outcome: outcomeOf(said),
-    neverRan: said['outcome'] === 'never_ran',
+    outcome: outcomeOf(parsedPayload),
+    neverRan: parsedPayload['outcome'] === 'never_ran',
   }
 }
 
 /** A null output is an output. A call that was cancelled or did not report may have worked. */
-function outcomeOf(said: Record<string, unknown>): ToolEventRow['outcome'] {
-  const { outcome, error } = said
+function outcomeOf(parsedPayload: Record<string, unknown>): ToolEventRow['outcome'] {
+  const { outcome, error } = parsedPayload
   if (outcome === 'failed' || outcome === 'never_ran') return 'error'
   if (outcome === 'cancelled' || outcome === 'did_not_report') return 'unknown'
   if (outcome !== 'returned' && error !== undefined && error !== null && error !== false) return 'error'
-  return 'output' in said ? 'output' : 'unknown'
+  return 'output' in parsedPayload ? 'output' : 'unknown'
 }

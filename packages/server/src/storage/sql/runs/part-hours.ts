@@ -115,7 +115,7 @@ async function rowsOfHour(
     sql.dialect === 'sqlite'
       ? `CROSS JOIN events e WHERE ${ofRun}`
       : `CROSS JOIN LATERAL (SELECT * FROM events e WHERE ${ofRun} OFFSET 0) AS e`
-  const found = await sql.all<EventOfHour>(
+  const hourEvents = await sql.all<EventOfHour>(
     `SELECT r.agent_id AS "agentId", e.time, e.event_type AS "eventType", e.latency_us AS "latencyMicros", e.problem, e.tokens,
         e.cost_nanos AS "costNanos", e.counted
       FROM (${underWay}) r ${joined} LIMIT :most`,
@@ -123,7 +123,7 @@ async function rowsOfHour(
   )
   const isRead = ({ eventType, counted, problem }: EventOfHour) =>
     counted !== null || !(CALLS.has(eventType) || (eventType === 'POLICY_DECISION' && problem !== null))
-  return found.length === events && found.every(isRead) ? { events: found, runs: started } : null
+  return hourEvents.length === events && hourEvents.every(isRead) ? { events: hourEvents, runs: started } : null
 }
 
 async function keysOf(sql: Sql, environmentId: string, names: Record<Kind, Set<string>>): Promise<NameKeys> {
@@ -140,11 +140,11 @@ async function keysOf(sql: Sql, environmentId: string, names: Record<Kind, Set<s
 type Counted = keyof typeof ROLLUPS
 
 /** After FROM: the rows of a rollup from `:from` to `:to`. With a part, `partParams` has the other parameters. */
-export function rowsInHours({ dialect }: Sql, of: Counted, part: PartHours): string {
+export function rowsInHours({ dialect }: Sql, of: Counted, partHours: PartHours): string {
   const { name, columns } = ROLLUPS[of].table
   const [table = ''] = name.split(' ')
   const inHours = 'hour >= :from AND hour < :to'
-  if (part === null) return `${table} WHERE environment_id = :env AND ${inHours}`
+  if (partHours === null) return `${table} WHERE environment_id = :env AND ${inHours}`
   const read = Object.entries(columns).filter(([column]) => column !== 'slot')
   const isPlain = dialect === 'sqlite'
   const values = read.map(([column, type], at) => `${isPlain ? `value->>${at}` : fieldOf(type, at)} AS ${column}`)
@@ -156,8 +156,11 @@ export function rowsInHours({ dialect }: Sql, of: Counted, part: PartHours): str
     UNION ALL SELECT ${values.join(', ')} FROM ${elements(`${of}Part`)}) AS named WHERE ${inHours}`
 }
 
-export function partParams(sql: Sql, part: PartHours, ...of: Counted[]): NamedParams {
-  if (part === null) return {}
-  const rows = of.map((name) => [`${name}Part`, rowsParameter(sql, changedRows(part.counts[name], part.keys))])
-  return { partHours: JSON.stringify(part.hours), ...Object.fromEntries(rows) }
+export function partParams(sql: Sql, partHours: PartHours, ...of: Counted[]): NamedParams {
+  if (partHours === null) return {}
+  const rows = of.map((name) => [
+    `${name}Part`,
+    rowsParameter(sql, changedRows(partHours.counts[name], partHours.keys)),
+  ])
+  return { partHours: JSON.stringify(partHours.hours), ...Object.fromEntries(rows) }
 }

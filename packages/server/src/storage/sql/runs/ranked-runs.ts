@@ -83,18 +83,18 @@ export function endedByNumber(
   sql: Pick<Sql, 'dialect'>,
   environmentId: string,
   { by, runsLookedAt }: RunRanking,
-  few: SqlFragment | null | 'all',
+  fewRuns: SqlFragment | null | 'all',
   page: RunPage,
 ): RankedRuns {
   const column = COLUMNS[by]
   const select = `SELECT id, ${column} AS rank FROM`
   // A literal, for the partial indexes.
   const ranks =
-    few === null || few === 'all'
+    fewRuns === null || fewRuns === 'all'
       ? { text: `${select} runs WHERE environment_id = :env AND ${column} IS NOT NULL`, params: { env: environmentId } }
-      : { text: `${select} (${few.text}) few WHERE ${column} IS NOT NULL`, params: few.params }
-  const most = few === 'all' ? page.limit + 1 : runsLookedAt
-  return rankedRuns(sql, environmentId, { ranks, direction: 'DESC', most, isWhole: few !== null }, page)
+      : { text: `${select} (${fewRuns.text}) few WHERE ${column} IS NOT NULL`, params: fewRuns.params }
+  const most = fewRuns === 'all' ? page.limit + 1 : runsLookedAt
+  return rankedRuns(sql, environmentId, { ranks, direction: 'DESC', most, isWhole: fewRuns !== null }, page)
 }
 
 /** A subquery that gives one value is looked up for each run, whatever the statistics say. */
@@ -110,9 +110,9 @@ export function scoreConditions(
   if (unscored !== undefined) parts.push({ text: `${OF_PAGE('1', ':unscored')} IS NULL`, params: { unscored } })
   if (unjudged !== undefined) {
     const { name, by } = unjudged
-    const own = `SELECT 1 FROM scores s WHERE s.environment_id = :env AND s.run = page.id AND s.name = :unjudged
+    const ownScore = `SELECT 1 FROM scores s WHERE s.environment_id = :env AND s.run = page.id AND s.name = :unjudged
       AND s.author_kind = :judgeKind AND s.author_id = :judgeId LIMIT 1`
-    parts.push({ text: `(${own}) IS NULL`, params: { unjudged: name, judgeKind: by.kind, judgeId: by.id } })
+    parts.push({ text: `(${ownScore}) IS NULL`, params: { unjudged: name, judgeKind: by.kind, judgeId: by.id } })
   }
   if (share !== undefined && share < 100) {
     // The last digits of an id are random.

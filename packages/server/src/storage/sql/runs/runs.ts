@@ -73,7 +73,7 @@ export async function findByUuid(sql: Sql, environmentId: string, uuid: string):
 }
 
 export async function listRuns(sql: Sql, environmentId: string, filter: SqlFilter, page: RunPage): Promise<RunsRead> {
-  const { search, agent, ...rest } = filter
+  const { search, agent, ...otherFilters } = filter
   if (filter.onlyOutcomesEnd && filter.status === 'RUNNING') {
     const { status, ...others } = filter
     const silent = () => listRuns(sql, environmentId, { ...others, isRuleClosed: true }, page)
@@ -86,12 +86,13 @@ export async function listRuns(sql: Sql, environmentId: string, filter: SqlFilte
     search === undefined
       ? pageOfRuns(sql, environmentId, ofAgent, page)
       : searchRuns(sql, environmentId, search, ofAgent, page)
-  if (agent === undefined) return list(rest)
-  const found: RunsRead[] = []
+  if (agent === undefined) return list(otherFilters)
+  const foundPages: RunsRead[] = []
   for (const agentId of await agentsNamed(sql, environmentId, agent)) {
-    if (rest.agentId === undefined || rest.agentId === agentId) found.push(await list({ ...rest, agentId }))
+    if (otherFilters.agentId === undefined || otherFilters.agentId === agentId)
+      foundPages.push(await list({ ...otherFilters, agentId }))
   }
-  return firstRuns(found, filter, page)
+  return firstRuns(foundPages, filter, page)
 }
 
 async function listGaps(sql: Sql, environmentId: string, filter: GapFilter, page: RunPage) {
@@ -123,16 +124,16 @@ function byNewest(one: RunPlace, other: RunPlace): number {
 }
 
 async function searchRuns(sql: Sql, environmentId: string, search: string, filter: PlainFilter, page: RunPage) {
-  const found = [await pageOfRuns(sql, environmentId, filter, page, namedRuns(environmentId, search))]
+  const foundPages = [await pageOfRuns(sql, environmentId, filter, page, namedRuns(environmentId, search))]
   // No run has two sessions or two agents, so skip the query. It would scan all runs of one of them.
   if (filter.sessionId === undefined || filter.sessionId === search) {
-    found.push(await pageOfRuns(sql, environmentId, { ...filter, sessionId: search }, page))
+    foundPages.push(await pageOfRuns(sql, environmentId, { ...filter, sessionId: search }, page))
   }
   for (const agentId of await agentsNamed(sql, environmentId, search)) {
     if (filter.agentId !== undefined && filter.agentId !== agentId) continue
-    found.push(await pageOfRuns(sql, environmentId, { ...filter, agentId }, page))
+    foundPages.push(await pageOfRuns(sql, environmentId, { ...filter, agentId }, page))
   }
-  return firstRuns(found, filter, page)
+  return firstRuns(foundPages, filter, page)
 }
 
 const ALL_RUNS: SqlFragment = { text: 'runs', params: {} }
@@ -178,16 +179,16 @@ async function pageOfRuns(sql: Sql, environmentId: string, filter: PlainFilter, 
   const { text: runs, params } = runsWhere(sql, environmentId, filter, page, named, ranked)
   if (scan === undefined) {
     const all = { ...params, most: page.limit + 1 }
-    const found = await sql.page<RunRow>(withAgents(columns, runs, order), all, page.limit)
-    return continued(sql, found, ranked?.last ?? null)
+    const plainPage = await sql.page<RunRow>(withAgents(columns, runs, order), all, page.limit)
+    return continued(sql, plainPage, ranked?.last ?? null)
   }
   const examined = { ...params, most: scan.runsLookedAt }
   const stalled = filter.stalledAt === undefined ? null : await stalledRuns(sql, environmentId, filter.stalledAt)
   const further = [...(stalled === null ? [] : [stalled]), ...scoreConditions(sql, filter)]
   const matches = [scanCondition(sql), ...further.map(({ text }) => text)].join(' AND ')
   const scanned = `SELECT * FROM (${runs}) page WHERE ${matches} ${order('')} LIMIT :limit`
-  const values = Object.assign({ ...examined, ...scanParams(scan) }, ...further.map((part) => part.params))
-  const found = await sql.page<RunRow>(
+  const values = Object.assign({ ...examined, ...scanParams(scan) }, ...further.map((condition) => condition.params))
+  const scannedPage = await sql.page<RunRow>(
     withAgents(columns, scanned, order),
     { ...values, limit: page.limit + 1 },
     page.limit,
@@ -196,14 +197,14 @@ async function pageOfRuns(sql: Sql, environmentId: string, filter: PlainFilter, 
     text: `SELECT started_at AS "startedAt", id FROM (${runs}) page ${order('')} LIMIT 1 OFFSET :past`,
     params: { ...examined, past: scan.runsLookedAt - 1 },
   }
-  return continued(sql, found, ranked === null ? last : ranked.last)
+  return continued(sql, scannedPage, ranked === null ? last : ranked.last)
 }
 
 /** Runs that do not match were examined too; continue after them. */
-async function continued(sql: Sql, found: Page<RunRow>, last: SqlFragment | null): Promise<RunsRead> {
-  if (found.more || last === null) return found
+async function continued(sql: Sql, runsRead: Page<RunRow>, last: SqlFragment | null): Promise<RunsRead> {
+  if (runsRead.more || last === null) return runsRead
   const lookedTo = await sql.get<RunPlace>(last.text, last.params)
-  return lookedTo === null ? found : { rows: found.rows, more: true, lookedTo }
+  return lookedTo === null ? runsRead : { rows: runsRead.rows, more: true, lookedTo }
 }
 
 async function rankedRunsOf(
@@ -230,11 +231,11 @@ async function fewIndexedRuns(sql: Sql, environmentId: string, filter: PlainFilt
   const looked = rankedBy?.runsLookedAt ?? 0
   // Its limit is not that of the runs around it.
   const { text, params } = runsWhere(sql, environmentId, filter, { limit: looked, after: null }, named, null, ':few')
-  const few = { text, params: { ...params, few: looked } }
-  if (isBounded) return few
+  const fewRuns = { text, params: { ...params, few: looked } }
+  if (isBounded) return fewRuns
   const past = { ...params, few: looked + 1, looked }
   const more = await sql.get(`SELECT 1 AS one FROM (${text}) runs LIMIT 1 OFFSET :looked`, past)
-  return more === null ? few : null
+  return more === null ? fewRuns : null
 }
 
 const newestFirst: RunOrder = (alias) => `ORDER BY ${alias}started_at DESC, ${alias}id DESC`
@@ -273,8 +274,8 @@ function runsWhere(
   const sessionKey = sessionId === undefined ? null : textKey(sessionId)
   const userKey = userId === undefined ? null : textKey(userId)
   const place = ranked === null && after ? { startedAt: after.startedAt, id: after.id } : {}
-  const own: NamedParams = { env: environmentId, agentId, status, sessionKey, userKey, from, to, ...place }
-  const params: NamedParams = Object.assign(own, source.params, ...others.map((other) => other.params))
+  const filterParams: NamedParams = { env: environmentId, agentId, status, sessionKey, userKey, from, to, ...place }
+  const params: NamedParams = Object.assign(filterParams, source.params, ...others.map((other) => other.params))
   const { status: ofStatus, completeness, ...plain } = INDEXED
   const conditions = [
     'environment_id = :env',

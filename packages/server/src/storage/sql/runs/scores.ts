@@ -51,22 +51,27 @@ function sentScore(run: string, { score, time, eventId }: NewEvent): ScoreRow | 
   if (score === null) return null
   const { target, name, author, kind, number, category, comment } = score
   const of = { run, eventId: target, name, authorKind: 'client', authorId: author }
-  const given = { authorName: author, kind, number, category, comment, scoredAt: time }
-  return { id: scoreId(of), ...of, ...given, sentAs: eventId, importedAt: null }
+  const scoreFields = { authorName: author, kind, number, category, comment, scoredAt: time }
+  return { id: scoreId(of), ...of, ...scoreFields, sentAs: eventId, importedAt: null }
 }
 
-async function keepScores(sql: Sql, environmentId: string, run: string, given: readonly ScoreRow[]): Promise<void> {
-  if (given.length === 0) return
+async function keepScores(
+  sql: Sql,
+  environmentId: string,
+  run: string,
+  givenScores: readonly ScoreRow[],
+): Promise<void> {
+  if (givenScores.length === 0) return
   const sums = await sumsOf(sql, environmentId, run)
   const room = roomIn(sums)
-  const stored = await scoresWithIds(sql, environmentId, run, [...new Set(given.map(({ id }) => id))])
-  const kept = new Map(stored.map((row) => [row.id, row]))
+  const stored = await scoresWithIds(sql, environmentId, run, [...new Set(givenScores.map(({ id }) => id))])
+  const storedById = new Map(stored.map((row) => [row.id, row]))
   const changed = new Map<string, ScoreRow>()
-  for (const row of given) {
-    const before = kept.get(row.id) ?? null
+  for (const row of givenScores) {
+    const before = storedById.get(row.id) ?? null
     if (before === null ? !takeRoom(room, row.name) : !isLater(row, before)) continue
     sums.set(row.name, addScore(sums.get(row.name), row, before))
-    kept.set(row.id, row)
+    storedById.set(row.id, row)
     changed.set(row.id, row)
   }
   if (changed.size === 0) return
@@ -207,8 +212,8 @@ function listScores(sql: Sql, environmentId: string, run: string, { limit, after
 async function readRunScores(sql: Sql, environmentId: string, runs: readonly string[]) {
   const columns = `r.run, ${selectList(RUN_SCORE, 'r.')}, r.scores AS count`
   const by = { table: 'run_scores', key: 'run', columns, order: `run, name LIMIT ${LIMITS.scoreNamesOfRun}` } as const
-  const found = await rowsByKey<RunScoreRow & { run: string }>(sql, environmentId, runs, by)
-  const rows = found.toSorted((a, b) => (a.name < b.name ? -1 : 1))
+  const scoreRows = await rowsByKey<RunScoreRow & { run: string }>(sql, environmentId, runs, by)
+  const rows = scoreRows.toSorted((a, b) => (a.name < b.name ? -1 : 1))
   const byRun = Map.groupBy(rows, ({ run }) => run)
   return new Map(byRun.entries().map(([run, some]) => [run, some.map(({ run: _, ...row }): RunScoreRow => row)]))
 }
@@ -220,8 +225,8 @@ async function listScoreNames(sql: Sql, environmentId: string, limit: number): P
     ORDER BY name DESC, run DESC LIMIT 1`
   const names: ScoreNameRow[] = []
   for (let after = ''; names.length < limit;) {
-    const found = await sql.get<{ name: string }>(next, { env: environmentId, after })
-    const row = found && (await sql.get<ScoreNameRow>(latest, { env: environmentId, ...found }))
+    const nextName = await sql.get<{ name: string }>(next, { env: environmentId, after })
+    const row = nextName && (await sql.get<ScoreNameRow>(latest, { env: environmentId, ...nextName }))
     if (row === null) break
     names.push(row)
     after = row.name
@@ -256,10 +261,10 @@ function summed(scores: string, { join, key, name } = UNGROUPED): string {
   const ranked = `SELECT counted.*, ${ofName('given')} AS runs, ${ofName('numbered')} AS numbers, ${ofName('added')} AS total, ${ofName('squared')} AS squares,
     ROW_NUMBER() OVER (PARTITION BY key, name, category IS NULL ORDER BY given DESC, category) AS place FROM (${counted}) counted`
   const frequent = 'category IS NULL DESC, place'
-  const kept = `SELECT * FROM (${ranked}) ranked WHERE place <= ${LIMITS.scoreCategories}
+  const firstCategories = `SELECT * FROM (${ranked}) ranked WHERE place <= ${LIMITS.scoreCategories}
     ORDER BY runs DESC, key, name, ${frequent} LIMIT :rows`
   return `SELECT key, "keyName", name, category, CAST(given AS BIGINT) AS given, CAST(runs AS BIGINT) AS runs,
-    CAST(numbers AS BIGINT) AS numbers, total, squares FROM (${kept}) kept ORDER BY key, name, ${frequent}`
+    CAST(numbers AS BIGINT) AS numbers, total, squares FROM (${firstCategories}) kept ORDER BY key, name, ${frequent}`
 }
 
 async function sumScores(

@@ -23,7 +23,9 @@ export interface UncostedSums {
   part: PartHours
 }
 
-const PARTS = [sum('calls', 'calls'), ...TOKEN_PARTS.map((part) => sum(PART_COLUMNS[part], part))].join(', ')
+const PARTS = [sum('calls', 'calls'), ...TOKEN_PARTS.map((tokenPart) => sum(PART_COLUMNS[tokenPart], tokenPart))].join(
+  ', ',
+)
 
 /** Prices depend on the time, so a step longer than a day comes in days (UTC). */
 export function readUncostedSums(sql: Sql, environmentId: string, { key, only, part, ...window }: UncostedSums) {
@@ -35,7 +37,7 @@ export function readUncostedSums(sql: Sql, environmentId: string, { key, only, p
   const sums = `SELECT step, ${keyed} AS key, model_key, context, at, ${PARTS} FROM (${named}) named
     GROUP BY step, ${key === null ? '' : `${keyed}, `}model_key, context, at HAVING SUM(calls) > 0`
   const text = `SELECT u.step, u.key, u.context, u.at, u.calls, COALESCE(m.model, '') AS model,
-      ${TOKEN_PARTS.map((part) => `u."${part}"`).join(', ')}
+      ${TOKEN_PARTS.map((tokenPart) => `u."${tokenPart}"`).join(', ')}
     FROM (${sums}) u LEFT JOIN models m ON m.environment_id = :env AND m.model_key = u.model_key`
   const params = { env: environmentId, ...window, periodMs, only, ...partParams(sql, part, 'uncosted') }
   return sql.all<UncostedSum & { step: number; key: string }>(text, params)
@@ -72,7 +74,9 @@ export function addCalls(sums: Map<string, UncostedSum>, calls: UncostedSum): vo
   const sort = `${calls.at} ${calls.context} ${calls.model}`
   const same = sums.get(sort)
   if (same === undefined) sums.set(sort, { ...calls })
-  else for (const part of ['calls', ...TOKEN_PARTS] as const) same[part] = saturating(same[part], calls[part])
+  else
+    for (const tokenPart of ['calls', ...TOKEN_PARTS] as const)
+      same[tokenPart] = saturating(same[tokenPart], calls[tokenPart])
 }
 
 export const pricesActs = {

@@ -53,7 +53,7 @@ export const TOOLS = rollup('tool_hours', { key: { ...HOUR, tool_key: 'text', ..
 /** Priced when they are read, so a changed price applies to all of them at once. */
 export const UNCOSTED = rollup('uncosted_hours', { key: { ...HOUR, model_key: 'text', context: 'integer' } }, [
   'calls',
-  ...TOKEN_PARTS.map((part) => PART_COLUMNS[part]),
+  ...TOKEN_PARTS.map((tokenPart) => PART_COLUMNS[tokenPart]),
 ])
 /**
  * One row for each run and version, which only the transaction that holds the run writes. The run's own row says how it
@@ -189,6 +189,7 @@ export function slotOf({ dialect }: Sql, writer: 'removal' | 'stalledRule'): num
 
 const NO_USAGE = USAGE_SUMS.map(() => 0)
 const usageSums = (usage: UsageSums, times: number) => USAGE_SUMS.map((name) => Math.sign(times) * usage[name])
-const tokenSums = (tokens: CallTokens, times: number) => TOKEN_PARTS.map((part) => Math.sign(times) * tokens[part])
+const tokenSums = (tokens: CallTokens, times: number) =>
+  TOKEN_PARTS.map((tokenPart) => Math.sign(times) * tokens[tokenPart])
 const problemSums = (problem: ProblemKind | null, times: number) =>
   PROBLEM_KINDS.map((kind) => (kind === problem ? times : 0))
