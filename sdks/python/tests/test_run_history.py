@@ -162,7 +162,7 @@ def check(vector: dict[str, Any]) -> None:
     if "carried" in vector:
         history.continues(vector["carried"])
     for words in vector["said"]:
-        history.said(words)
+        history.add_words(words)
     for one in vector["calls"]:
         output = one.get("output", NO_OUTPUT)
         facts = (one["tool"], one["input"], one["ok"], one["decision"], one["does"], one["labels"], output)

@@ -225,11 +225,11 @@ class Core:
         is_late: bool = False,
     ) -> str | None:
         """Records what someone says of a run. `is_late`: not by a recorder of the run, so its event has no number."""
-        said = score_payload(name, value, comment, event_id, author)
-        if isinstance(said, str):
-            self.diagnostics.report("warning", "invalid_score", f"A score was left out: {said}.")
+        score_facts = score_payload(name, value, comment, event_id, author)
+        if isinstance(score_facts, str):
+            self.diagnostics.report("warning", "invalid_score", f"A score was left out: {score_facts}.")
             return None
-        label, payload = said
+        label, payload = score_facts
         late_id = self.ids.uuid() if is_late else None
         return self.record(scope, "SCORE", label, payload, event_id=exact_text(own_id) or late_id)
 

@@ -67,7 +67,7 @@ class Resolved:
     """One sentence per fault; first the ones because of which nothing is recorded."""
 
 
-def resolve(given: Mapping[str, Any], new_id: str) -> Resolved:
+def resolve(options: Mapping[str, Any], new_id: str) -> Resolved:
     """
     Fills in defaults. Never raises. A faulty option is reported and gets its default; a faulty privacy option gets the
     strictest choice. Without a usable key or address the client is disabled.
@@ -76,7 +76,7 @@ def resolve(given: Mapping[str, Any], new_id: str) -> Resolved:
     problems: list[str] = []
 
     def text(name: str, max_chars: int) -> str | None:
-        value = given.get(name)
+        value = options.get(name)
         text = exact_text(value)
         if value is None or (text is not None and 0 < len(text) <= max_chars):
             return text
@@ -84,7 +84,7 @@ def resolve(given: Mapping[str, Any], new_id: str) -> Resolved:
         return None
 
     def number(name: str, default: float, least: float, most: float) -> float:
-        value = given.get(name)
+        value = options.get(name)
         if value is None:
             return default
         if isinstance(value, (int, float)) and not isinstance(value, bool) and least <= value <= most:
@@ -93,7 +93,7 @@ def resolve(given: Mapping[str, Any], new_id: str) -> Resolved:
         return default
 
     def choice(name: str, choices: Sequence[Any], fallback: Any) -> Any:
-        value = given.get(name)
+        value = options.get(name)
         if value is None:
             return choices[0]
         if any(type(value) is type(one) and value == one for one in choices):
@@ -101,20 +101,20 @@ def resolve(given: Mapping[str, Any], new_id: str) -> Resolved:
         problems.append(f"{name} must be one of {', '.join(map(str, choices))}.")
         return fallback
 
-    key = given.get("api_key") or os.environ.get("TACHO_API_KEY") or ""
+    key = options.get("api_key") or os.environ.get("TACHO_API_KEY") or ""
     has_key = callable(key) or (isinstance(key, str) and _KEY.match(key) is not None)
-    if not has_key and given.get("enabled") is not False:
+    if not has_key and options.get("enabled") is not False:
         fatal.append("Nothing is recorded: api_key is missing or malformed. Set it, or TACHO_API_KEY.")
     # The tape of a replay goes before any other address: a replay records nowhere else.
-    named = os.environ.get("TACHO_REPLAY") or given.get("base_url") or os.environ.get("TACHO_URL")
+    named = os.environ.get("TACHO_REPLAY") or options.get("base_url") or os.environ.get("TACHO_URL")
     base = _origin(named or "http://localhost:4680")
     if base is None:
         fatal.append("Nothing is recorded: base_url (or TACHO_URL) must be an http or https address.")
-    masking = given.get("masking") or Masking()
+    masking = options.get("masking") or Masking()
     has_masking = isinstance(masking, Masking)
     if not has_masking:
         problems.append("masking must be a tacho_sdk.Masking: only metadata is recorded.")
-    metadata_keys = given.get("metadata_keys") or ()
+    metadata_keys = options.get("metadata_keys") or ()
     has_keys = isinstance(metadata_keys, (list, tuple, set, frozenset)) and all(isinstance(name, str) for name in metadata_keys)
     if not has_keys:
         problems.append("metadata_keys must be a list of texts.")
@@ -123,13 +123,13 @@ def resolve(given: Mapping[str, Any], new_id: str) -> Resolved:
     capture: Capture = choice("capture", ("full", "metadata-only"), "metadata-only")
     settings = Settings(
         enabled=choice("enabled", (True, False), False) and has_key and base is not None,
-        turned_off=given.get("enabled") is False,
+        turned_off=options.get("enabled") is False,
         base_url=base[0] if base else "",
         client_id=text("client_id", CLIENT_ID_CHARS)
         or (os.environ.get("TACHO_CLIENT_ID") or f"sdk-{new_id}")[:CLIENT_ID_CHARS],
         agent_name=text("agent_name", TEXT_CHARS) or "agent",
         agent_id=text("agent_id", TEXT_CHARS),
-        has_agent=given.get("agent_name") is not None or given.get("agent_id") is not None,
+        has_agent=options.get("agent_name") is not None or options.get("agent_id") is not None,
         schema_version=text("schema_version", TEXT_CHARS),
         released={"release": well_formed(release)} if release else {},
         capture=capture if has_masking else "metadata-only",
@@ -142,7 +142,7 @@ def resolve(given: Mapping[str, Any], new_id: str) -> Resolved:
         request_timeout=number("request_timeout", 10.0, 0.001, 600),
         flush_timeout=flush_timeout,
         # A host that chose a time gets the whole of it.
-        exit_patience=min(1.0, flush_timeout) if given.get("flush_timeout") is None else flush_timeout,
+        exit_patience=min(1.0, flush_timeout) if options.get("flush_timeout") is None else flush_timeout,
         compress=choice("compression", ("auto", "never"), "never") == "auto" and not (base and base[1]),
         refresh_interval=number("refresh_interval", 30.0, 1, 86_400),
         configuration_file=text("configuration_file", 4_096),

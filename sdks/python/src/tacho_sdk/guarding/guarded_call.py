@@ -393,6 +393,6 @@ def _reason_of(error: BaseException) -> LeaveReason:
     return "process_ended" if isinstance(error, SystemExit) else "cancelled"
 
 
-def _name(given: str) -> str:
-    text = exact_text(given)
-    return given if text is None else text
+def _name(raw_name: str) -> str:
+    text = exact_text(raw_name)
+    return raw_name if text is None else text

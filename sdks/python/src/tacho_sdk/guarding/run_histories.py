@@ -70,5 +70,5 @@ class RunHistories:
 
 
 def _plain(value: object) -> Any:
-    given = to_plain({"value": value}, PAYLOAD_LEVELS)
-    return object() if given.is_cut else given.value.get("value")
+    plain_value = to_plain({"value": value}, PAYLOAD_LEVELS)
+    return object() if plain_value.is_cut else plain_value.value.get("value")

@@ -59,9 +59,9 @@ def _answer(core: Core, scope: RunScope, call: Call) -> dict[str, Any]:
     return reply.json if isinstance(reply, Reply) and reply.ok and isinstance(reply.json, dict) else {}
 
 
-def _recorded(given: object) -> Exception:
+def _recorded(recorded_error: object) -> Exception:
     """An error of a built-in class keeps its class; of another one, its name."""
-    fields = given if isinstance(given, dict) else {"message": given}
+    fields = recorded_error if isinstance(recorded_error, dict) else {"message": recorded_error}
     name, message = str(fields.get("name") or "Exception"), str(fields.get("message") or "")
     known = getattr(builtins, name, None)
     if isinstance(known, type) and issubclass(known, Exception) and known is not UnicodeError:

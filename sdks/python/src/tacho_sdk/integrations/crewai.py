@@ -173,11 +173,11 @@ def _guard_tool(tool: T, client: Tacho | None, unguarded: Unguarded) -> T:
 def _guard_parts(guarded: BaseTool, tool: BaseTool, client: Tacho | None) -> None:
     """The functions stay bound to the tool, so an asynchronous method that calls the synchronous one is one guarded call."""
     parts = _parts_of(tool)
-    for part in parts:
-        function = getattr(tool, part)
+    for tool_part in parts:
+        function = getattr(tool, tool_part)
         if not getattr(function, GUARDED, False):
             # Past the model's own __setattr__, which knows fields only.
-            object.__setattr__(guarded, part, _guarded(function, guarded, client))
+            object.__setattr__(guarded, tool_part, _guarded(function, guarded, client))
     if parts != ["func"]:
         kind: Any = type(tool)
         object.__setattr__(guarded, "__class__", _class_of(kind))
@@ -223,7 +223,7 @@ def _why_not(tool: object) -> str | None:
         return "it is no tool of CrewAI"
     if method := own_method(tool, ("run", "arun", "to_structured_tool"), "crewai"):
         return f"it has its own {method}, which may call anything"
-    if any(is_generator(getattr(tool, part)) for part in _parts_of(tool)):
+    if any(is_generator(getattr(tool, tool_part)) for tool_part in _parts_of(tool)):
         return "it is a generator, whose body runs after the call"
     return None
 
@@ -237,12 +237,12 @@ def _is_never_cached(*_: Any) -> bool:
     return False
 
 
-def _guarded(function: Callable[..., Any], tool: BaseTool, given: Tacho | None) -> Callable[..., Any]:
+def _guarded(function: Callable[..., Any], tool: BaseTool, given_client: Tacho | None) -> Callable[..., Any]:
     if inspect.iscoroutinefunction(function):
 
         @functools.wraps(function)
         async def guarded_async(*args: Any, **named: Any) -> Any:
-            held, client, name = caller(), given or tacho_module.client(), _name_of(tool)
+            held, client, name = caller(), given_client or tacho_module.client(), _name_of(tool)
             await asyncio.to_thread(wait_for_events)
             if is_cut_answer(held):
                 return ToolFailure(message=refuse_cut(client, name, held))
@@ -257,7 +257,7 @@ def _guarded(function: Callable[..., Any], tool: BaseTool, given: Tacho | None) 
 
     @functools.wraps(function)
     def guarded(*args: Any, **named: Any) -> Any:
-        held, client, name = caller(), given or tacho_module.client(), _name_of(tool)
+        held, client, name = caller(), given_client or tacho_module.client(), _name_of(tool)
         wait_for_events()
         if is_cut_answer(held):
             return ToolFailure(message=refuse_cut(client, name, held))

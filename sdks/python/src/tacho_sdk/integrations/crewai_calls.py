@@ -156,11 +156,11 @@ class LostCalls:
         safely(self._tacho, lambda: self._note_declined(context), None)
 
     def _note_declined(self, context: Any) -> None:
-        said = str(context.tool_result)
-        is_declined = said == f"Tool execution blocked by hook. Tool: {context.tool_name}"
-        if is_declined or said.startswith(f"Tool '{context.tool_name}' has reached its usage limit"):
+        answer_text = str(context.tool_result)
+        is_declined = answer_text == f"Tool execution blocked by hook. Tool: {context.tool_name}"
+        if is_declined or answer_text.startswith(f"Tool '{context.tool_name}' has reached its usage limit"):
             role = getattr(context.agent, "role", None)
-            self._lost(role, context.tool_name, "declined", said, dict(context.tool_input), caller().call_id)
+            self._lost(role, context.tool_name, "declined", answer_text, dict(context.tool_input), caller().call_id)
 
 
 _cut_agents: dict[str, bool] = {}
@@ -178,22 +178,22 @@ def is_cut_answer(held: Caller) -> bool:
 
 
 def refuse_cut(client: Tacho, name: str, held: Caller) -> str:
-    said = ToolBlockedError("call_cut", name).model_text
+    answer_text = ToolBlockedError("call_cut", name).model_text
     with acting(client.core, held.agent):
-        record_never_ran(client.guarding, name, "cut", said, held.text)
-    return said
+        record_never_ran(client.guarding, name, "cut", answer_text, held.text)
+    return answer_text
 
 
 def checked_schema(schema: type[BaseModel], name: Callable[[], str], client: Tacho | None) -> type[BaseModel]:
     """CrewAI checks arguments before it calls a tool's function."""
 
-    def model_validate(_: type[BaseModel], /, given: Any, **more: Any) -> BaseModel:
+    def model_validate(_: type[BaseModel], /, raw_arguments: Any, **more: Any) -> BaseModel:
         try:
-            return schema.model_validate(given, **more)
+            return schema.model_validate(raw_arguments, **more)
         except ValidationError as error:
-            said, held = str(error), caller()
+            error_text, held = str(error), caller()
             if not held.is_repeated:
-                safely(client, lambda: _record_unfit(client or tacho.client(), name(), said, given, held), None)
+                safely(client, lambda: _record_unfit(client or tacho.client(), name(), error_text, raw_arguments, held), None)
             raise
 
     kind: Any = type(schema)
@@ -207,9 +207,9 @@ def checked_schema(schema: type[BaseModel], name: Callable[[], str], client: Tac
     return made
 
 
-def _record_unfit(client: Tacho, name: str, said: str, given: object, held: Caller) -> None:
+def _record_unfit(client: Tacho, name: str, error_text: str, raw_arguments: object, held: Caller) -> None:
     wait_for_events()
     was_cut = client.core.asked_calls.is_cut(client.core, held.call_id) or is_cut_answer(held)
     with acting(client.core, held.agent):
-        arguments = given if held.text is None else held.text
-        record_never_ran(client.guarding, name, "cut" if was_cut else "unfit", said, arguments, held.call_id)
+        arguments = raw_arguments if held.text is None else held.text
+        record_never_ran(client.guarding, name, "cut" if was_cut else "unfit", error_text, arguments, held.call_id)

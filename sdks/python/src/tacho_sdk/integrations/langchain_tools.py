@@ -62,15 +62,15 @@ def guard_tool(tool: T, client: Tacho | None, unguarded: Unguarded) -> T:
     if len(GUARDED_NAMES) < _NAMES_MAX:
         GUARDED_NAMES.add(name)
     guarded = copy.copy(tool)
-    for part in _parts_of(tool):
-        function = getattr(tool, part)
+    for tool_part in _parts_of(tool):
+        function = getattr(tool, tool_part)
         if function is None or getattr(function, GUARDED, False):
             continue
-        is_async = part in ("coroutine", "_arun")
-        call_of = functools.partial(_call_of, tool, function, _injected(tool, part, function))
+        is_async = tool_part in ("coroutine", "_arun")
+        call_of = functools.partial(_call_of, tool, function, _injected(tool, tool_part, function))
         # Past the model's own __setattr__, which knows fields only. The function stays bound to the tool, so an asynchronous
         # method that calls the synchronous one is one guarded call.
-        object.__setattr__(guarded, part, (_guarded_async if is_async else _guarded)(client, name, function, call_of))
+        object.__setattr__(guarded, tool_part, (_guarded_async if is_async else _guarded)(client, name, function, call_of))
     object.__setattr__(guarded, "__class__", _class_of(type(tool)))
     guarded.metadata = {**(tool.metadata or {}), GUARDED_KEY: True}
     object.__setattr__(guarded, _CLIENT, client)
@@ -82,11 +82,11 @@ def guard_tool(tool: T, client: Tacho | None, unguarded: Unguarded) -> T:
 def _parts_of(tool: BaseTool) -> list[str]:
     """What holds the tool's function: fields of a tool that is made from functions, methods of a class."""
     kind = type(tool)
-    made_of = next((own for own in (StructuredTool, Tool) if isinstance(tool, own)), BaseTool)
+    made_of = next((base_class for base_class in (StructuredTool, Tool) if isinstance(tool, base_class)), BaseTool)
     own_parts = [("_run", "func", kind._run is made_of._run), ("_arun", "coroutine", kind._arun is made_of._arun)]
     parts = [field if is_inherited else method for method, field, is_inherited in own_parts]
     # The inherited asynchronous method calls the synchronous one.
-    return [part for part in parts if part.startswith("_") or part in made_of.model_fields]
+    return [tool_part for tool_part in parts if tool_part.startswith("_") or tool_part in made_of.model_fields]
 
 
 def _why_not(tool: object) -> str | None:
@@ -94,7 +94,7 @@ def _why_not(tool: object) -> str | None:
         return "it is no tool of LangChain; a function needs @tool, and a tool of the provider runs there"
     if method := own_method(tool, ("invoke", "ainvoke", "run", "arun"), "langchain_core"):
         return f"it has its own {method}, which may call anything"
-    if any(is_generator(getattr(tool, part)) for part in _parts_of(tool)):
+    if any(is_generator(getattr(tool, tool_part)) for tool_part in _parts_of(tool)):
         return "it is a generator, whose body runs after the call"
     return None
 
@@ -106,19 +106,19 @@ class _Called(Bordered):
     call_id: Any = None
     is_taken = False
 
-    def __init__(self, tool: BaseTool, given: object, call_id: Any) -> None:
+    def __init__(self, tool: BaseTool, tool_input: object, call_id: Any) -> None:
         self._tacho: Tacho | None = vars(tool).get(_CLIENT)
         self.name = tool.name
         self.call_id = call_id
-        self._given = given
+        self._given = tool_input
 
     def end(self, error: BaseException | None, answer: object) -> None:
         """Arguments that do not fit never reach the tool's function."""
         if self.is_taken or (error is not None and not isinstance(error, Exception)):
             return
         client = self._tacho or tacho.client()
-        said = str(getattr(answer, "content", answer) if error is None else error)
-        record_never_ran(client.guarding, str(self.name), "unfit", said, self._given, self.call_id)
+        answer_text = str(getattr(answer, "content", answer) if error is None else error)
+        record_never_ran(client.guarding, str(self.name), "unfit", answer_text, self._given, self.call_id)
 
 
 _called: ContextVar[_Called | None] = shared("langchain_call", lambda: ContextVar("tacho_langchain_call", default=None))
@@ -173,10 +173,10 @@ def _class_of(kind: type[BaseTool]) -> type[BaseTool]:
     return made
 
 
-def _guarded(given: Tacho | None, name: str, function: Callable[..., Any], call_of: _CallOf) -> Callable[..., Any]:
+def _guarded(given_client: Tacho | None, name: str, function: Callable[..., Any], call_of: _CallOf) -> Callable[..., Any]:
     @functools.wraps(function)
     def guarded(*args: Any, **named: Any) -> Any:
-        client, call = given or tacho.client(), call_of(args, named)
+        client, call = given_client or tacho.client(), call_of(args, named)
         called, call_id = _take_called()
         try:
             more: dict[str, Any] = {"left_out": call.left_out, "pauses": PAUSES, "tool_call_id": call_id}
@@ -188,10 +188,10 @@ def _guarded(given: Tacho | None, name: str, function: Callable[..., Any], call_
     return guarded
 
 
-def _guarded_async(given: Tacho | None, name: str, function: Callable[..., Any], call_of: _CallOf) -> Callable[..., Any]:
+def _guarded_async(given_client: Tacho | None, name: str, function: Callable[..., Any], call_of: _CallOf) -> Callable[..., Any]:
     @functools.wraps(function)
     async def guarded(*args: Any, **named: Any) -> Any:
-        client, call = given or tacho.client(), call_of(args, named)
+        client, call = given_client or tacho.client(), call_of(args, named)
         called, call_id = _take_called()
         try:
             more: dict[str, Any] = {"left_out": call.left_out, "pauses": PAUSES, "tool_call_id": call_id}
@@ -238,27 +238,27 @@ def _only_name(tool: Tool) -> str:
     return names[0] if len(names) == 1 else "input"
 
 
-def _injected(tool: BaseTool, part: str, function: Callable[..., Any]) -> dict[str, bool]:
+def _injected(tool: BaseTool, tool_part: str, function: Callable[..., Any]) -> dict[str, bool]:
     """
     Arguments that are injected. True: always by LangChain, in place of what a model wrote, so they are not judged. Others are
     left out only if no model could have written them, because they have no JSON form.
     """
     named = read_safely(lambda: set(inspect.signature(function).parameters), set[str]())
-    found = dict.fromkeys({_GIVEN[part]} & named, True)
+    injected = dict.fromkeys({_GIVEN[tool_part]} & named, True)
     # The first one only, and none that is optional.
     configs = [name for name, hint in _hints_of(function, include_extras=False).items() if hint is RunnableConfig]
-    found.update(dict.fromkeys(configs[:1], True))
+    injected.update(dict.fromkeys(configs[:1], True))
     hints: dict[str, Any] = {}
     schema = tool.args_schema
     for source in (schema, function):
         if isinstance(source, type) or callable(source):
             hints.update(_hints_of(source))
     for name, hint in hints.items():
-        kinds = [part if isinstance(part, type) else type(part) for part in _parts_of_hint(hint)]
+        kinds = [tool_part if isinstance(tool_part, type) else type(tool_part) for tool_part in _parts_of_hint(hint)]
         if any(_is_marker(kind) for kind in kinds):
             # LangChain injects what its own markers name; what another marker names, a model can write.
-            found[name] = any(_is_marker(kind) and kind is not InjectedToolArg and _is_own(kind) for kind in kinds)
-    return found
+            injected[name] = any(_is_marker(kind) and kind is not InjectedToolArg and _is_own(kind) for kind in kinds)
+    return injected
 
 
 def _hints_of(source: Any, include_extras: bool = True) -> dict[str, Any]:
@@ -285,19 +285,19 @@ def _parts_of_hint(hint: Any) -> list[Any]:
 class _Handler:
     """Answers the model with a refusal; the tool's own handling of its errors stays as it is."""
 
-    def __init__(self, own: Any) -> None:
-        self._own = own
+    def __init__(self, tool_function: Any) -> None:
+        self._own = tool_function
 
     def __bool__(self) -> bool:
         # LangChain asks this while it handles the error.
         return isinstance(sys.exc_info()[1], _Refused) or bool(self._own)
 
     def __call__(self, error: ToolException) -> Any:
-        own = self._own
+        tool_function = self._own
         if isinstance(error, _Refused):
             return str(error)
-        if callable(own):
-            return own(error)
-        if isinstance(own, str):
-            return own
+        if callable(tool_function):
+            return tool_function(error)
+        if isinstance(tool_function, str):
+            return tool_function
         return error.args[0] if error.args else "Tool execution error"

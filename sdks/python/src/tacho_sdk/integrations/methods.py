@@ -35,8 +35,8 @@ def record_methods(client: C, tacho: Tacho | None, methods: list[Method], is_not
     for method in methods:
         *path, name = method.path.split(".")
         holder: Any = client
-        for part in path:
-            holder = getattr(holder, part, None)
+        for path_part in path:
+            holder = getattr(holder, path_part, None)
         original = getattr(holder, name, None)
         mark = getattr(original, "__tacho__", None)
         if callable(original) and (mark is None or (mark == "noted" and not is_noted)):

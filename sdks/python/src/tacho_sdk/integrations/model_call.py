@@ -254,7 +254,7 @@ def _milliseconds(seconds: float) -> int:
     return max(0, round(seconds * 1_000))
 
 
-def nonzero_usage(given: object) -> dict[str, int | None] | None:
+def nonzero_usage(usage_values: object) -> dict[str, int | None] | None:
     """Frameworks that start at zero say nothing with it."""
-    usage = call_usage(given)
+    usage = call_usage(usage_values)
     return usage if usage is not None and any(usage.values()) else None

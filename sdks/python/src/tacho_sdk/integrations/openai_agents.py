@@ -99,8 +99,8 @@ class TachoHooks(Bordered, RunHooks[Any]):
                 return
             call = asked.get(answer.get("call_id"))
             if call is not None and context.is_tool_approved(call["name"], call["call_id"]) is False:
-                said, arguments = str(answer.get("output")), call.get("arguments")
-                record_never_ran(guarding, call["name"], "declined", said, arguments, call["call_id"])
+                answer_text, arguments = str(answer.get("output")), call.get("arguments")
+                record_never_ran(guarding, call["name"], "declined", answer_text, arguments, call["call_id"])
 
     async def _record_unknown(self, context: Any, agent: Any, response: Any) -> None:
         """The SDK ends the run for a tool that it does not know."""
@@ -156,8 +156,8 @@ class _AgentCall(ModelCall):
             return
         self.end(lambda: {**result})
         for call in fields_of(result.get("output")).get("toolCalls") or ():
-            said = ToolBlockedError("call_cut", call["name"]).model_text
-            record_never_ran(self._tacho.guarding, call["name"], "cut", said, call.get("arguments"), call.get("id"))
+            answer_text = ToolBlockedError("call_cut", call["name"]).model_text
+            record_never_ran(self._tacho.guarding, call["name"], "cut", answer_text, call.get("arguments"), call.get("id"))
 
     def _leave(self, result: Mapping[str, Any]) -> None:
         self.end(lambda: {**result})

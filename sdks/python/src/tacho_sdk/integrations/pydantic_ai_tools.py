@@ -54,8 +54,8 @@ def guarded_toolset(toolset: AbstractToolset[Any], client: Tacho | None, unguard
 
 
 def _check(toolset: AbstractToolset[Any], client: Tacho | None, unguarded: Unguarded) -> None:
-    for part in _parts_of(toolset):
-        for name, why in _refusals_of(part):
+    for tool_part in _parts_of(toolset):
+        for name, why in _refusals_of(tool_part):
             cannot_guard(unguarded, client, name, why)
 
 
@@ -119,8 +119,8 @@ class GuardedToolset(WrapperToolset[Any]):
         client = self.tacho or tacho_module.client()
         inherited = super().call_tool
 
-        async def act(**given: Any) -> Any:
-            return await inherited(name, given, ctx, tool)
+        async def act(**named_arguments: Any) -> Any:
+            return await inherited(name, named_arguments, ctx, tool)
 
         scope, name_of_agent = client.core.current_scope(), read_safely(lambda: _name_of(ctx), None)
         token = _caller.set(None if scope is None else _Caller(scope, name_of_agent, ctx.tool_call_id))
@@ -189,27 +189,27 @@ class _Validator:
     def __getattr__(self, name: str) -> Any:
         return getattr(self._validator, name)
 
-    def validate_json(self, given: Any, **more: Any) -> Any:
-        return self._validated(self._validator.validate_json, given, more)
+    def validate_json(self, raw_arguments: Any, **more: Any) -> Any:
+        return self._validated(self._validator.validate_json, raw_arguments, more)
 
-    def validate_python(self, given: Any, **more: Any) -> Any:
-        return self._validated(self._validator.validate_python, given, more)
+    def validate_python(self, raw_arguments: Any, **more: Any) -> Any:
+        return self._validated(self._validator.validate_python, raw_arguments, more)
 
-    def _validated(self, validate: Any, given: Any, more: dict[str, Any]) -> Any:
+    def _validated(self, validate: Any, raw_arguments: Any, more: dict[str, Any]) -> Any:
         try:
-            return validate(given, **more)
+            return validate(raw_arguments, **more)
         except ValidationError as error:
             if more.get("allow_partial") in (None, False, "off"):
-                said = error
+                failure = error
                 # Pydantic AI tells the model's id of the call to nobody but its own method.
                 caller = sys._getframe(2)
                 call_id = read_safely(lambda: caller.f_locals["call"].tool_call_id, None)
-                safely(self._client, lambda: self._record(said, given, call_id), None)
+                safely(self._client, lambda: self._record(failure, raw_arguments, call_id), None)
             raise
 
-    def _record(self, error: ValidationError, given: Any, call_id: Any) -> None:
+    def _record(self, error: ValidationError, raw_arguments: Any, call_id: Any) -> None:
         client = self._client or tacho_module.client()
         is_read = not any(one["type"] == "json_invalid" for one in error.errors(include_context=False))
         is_cut = client.core.asked_calls.is_cut(client.core, call_id)
         code: NeverRan = "cut" if is_cut else "unfit" if is_read else "unreadable"
-        record_never_ran(client.guarding, self._name, code, str(error), given, call_id)
+        record_never_ran(client.guarding, self._name, code, str(error), raw_arguments, call_id)

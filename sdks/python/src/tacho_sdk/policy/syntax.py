@@ -147,15 +147,15 @@ def only_tool_of(node: MethodNode) -> str | None:
     name = f"{variable.name}.tool"
     parts: list[Node] = [condition]
     while parts:
-        part = parts.pop()
-        if not isinstance(part, BinaryNode):
+        inner_part = parts.pop()
+        if not isinstance(inner_part, BinaryNode):
             continue
-        if part.operator == joiner:
-            parts += [part.right, part.left]
-        elif part.operator == comparison:
-            text = literal_text(part.right) if dotted_name(part.left) == name else None
-            if text is None and dotted_name(part.right) == name:
-                text = literal_text(part.left)
+        if inner_part.operator == joiner:
+            parts += [inner_part.right, inner_part.left]
+        elif inner_part.operator == comparison:
+            text = literal_text(inner_part.right) if dotted_name(inner_part.left) == name else None
+            if text is None and dotted_name(inner_part.right) == name:
+                text = literal_text(inner_part.left)
             if text is not None:
                 return text
     return None

@@ -25,11 +25,11 @@ def number_text(value: float) -> str:
     sign = "-" if value < 0 else ""
     if math.isinf(value):
         return f"{sign}Infinity"
-    _, given, exponent = Decimal(repr(abs(value))).as_tuple()
+    _, mantissa, exponent = Decimal(repr(abs(value))).as_tuple()
     assert isinstance(exponent, int)
-    digits = "".join(map(str, given)).rstrip("0")
+    digits = "".join(map(str, mantissa)).rstrip("0")
     # The value is 0.digits times ten to the power of `point`.
-    point = len(given) + exponent
+    point = len(mantissa) + exponent
     size = len(digits)
     if size <= point <= 21:
         return sign + digits + "0" * (point - size)

@@ -150,8 +150,8 @@ class _Copy:
             return self._int(number) if type(number) is int else number if math.isfinite(number) else _mark_of(number)
         return self._container(source)
 
-    def _text(self, given: str) -> str:
-        text = given if type(given) is str else str.__str__(given)  # The `str` of a host's object may be a subclass.
+    def _text(self, raw_text: str) -> str:
+        text = raw_text if type(raw_text) is str else str.__str__(raw_text)  # The `str` of a host's object may be a subclass.
         self.chars += len(text)
         if self.chars > _READ_CHARS:
             text = cut_at_words(text, max(0, _READ_CHARS - self.chars + len(text)))

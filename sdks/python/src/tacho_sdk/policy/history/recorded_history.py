@@ -40,7 +40,7 @@ class RecordedHistory:
         if event_type == "LLM_CALL":
             self.converse(facts.get("messages"))
         elif event_type == "USER_INPUT":
-            self.history.said(self._plain(payload))
+            self.history.add_words(self._plain(payload))
         elif event_type == "POLICY_DECISION":
             self._decided(facts)
         elif event_type == "TOOL_CALL":
@@ -50,8 +50,8 @@ class RecordedHistory:
         """The conversation so far, as a request to a model has it."""
         if isinstance(messages, str):
             self._user_said(messages)
-        for given in messages[-_MESSAGES_MAX:] if isinstance(messages, (list, tuple)) else ():
-            message = _fields(given)
+        for raw_message in messages[-_MESSAGES_MAX:] if isinstance(messages, (list, tuple)) else ():
+            message = _fields(raw_message)
             role, content, call_id = message.get("role"), message.get("content"), message.get("toolCallId")
             calls = message.get("toolCalls")
             for call in calls if isinstance(calls, (list, tuple)) else ():
@@ -64,7 +64,7 @@ class RecordedHistory:
 
     def _user_said(self, text: str) -> None:
         if len(text) > _SAID_CHARS_MAX or _remember(self._said, text):
-            self.history.said(text)
+            self.history.add_words(text)
 
     def _asked_for(self, call: Mapping[str, Any]) -> None:
         call_id, name = call.get("id"), call.get("name")
@@ -76,14 +76,21 @@ class RecordedHistory:
     def _answered(self, call_id: str, content: object) -> None:
         """The output of a tool that no guard has."""
         if _remember(self._read, call_id):
-            name, given = self._asked.get(call_id, ("", None))
-            self._add(name, None, given, True, "ALLOW", self._plain(content))
+            name, asked_input = self._asked.get(call_id, ("", None))
+            self._add(name, None, asked_input, True, "ALLOW", self._plain(content))
 
     def _decided(self, facts: Mapping[str, Any]) -> None:
         action, tool = facts.get("action"), _text(facts.get("toolName"))
         if action == "BLOCK":
-            given = facts.get("input")
-            self._add(tool, facts.get("toolServer"), given if isinstance(given, Mapping) else None, False, "BLOCK", NO_OUTPUT)
+            decided_input = facts.get("input")
+            self._add(
+                tool,
+                facts.get("toolServer"),
+                decided_input if isinstance(decided_input, Mapping) else None,
+                False,
+                "BLOCK",
+                NO_OUTPUT,
+            )
         elif action in ("WARN", "REQUIRE_APPROVAL"):
             self._decisions[_text(facts.get("inputHash")), tool] = str(action)
             _forget_oldest(self._decisions)
@@ -94,7 +101,7 @@ class RecordedHistory:
             return
         if isinstance(call_id, str):
             _remember(self._read, call_id)
-        tool, given, error = _text(facts.get("toolName")), facts.get("input"), facts.get("error")
+        tool, ended_input, error = _text(facts.get("toolName")), facts.get("input"), facts.get("error")
         # What a model gets of a failure.
         if error is None:
             output = self._plain(facts.get("output"))
@@ -102,21 +109,25 @@ class RecordedHistory:
             output = str(error) if isinstance(error, BaseException) else self._plain(_fields(error).get("message", error))
         decision = self._decisions.get((_text(facts.get("inputHash")), tool), "ALLOW")
         ok = error is None and outcome in (None, "returned")
-        self._add(tool, facts.get("toolServer"), given if isinstance(given, Mapping) else None, ok, decision, output)
+        self._add(
+            tool, facts.get("toolServer"), ended_input if isinstance(ended_input, Mapping) else None, ok, decision, output
+        )
 
-    def _add(self, tool: str, server: object, given: Mapping[str, Any] | None, ok: bool, decision: str, output: object) -> None:
+    def _add(
+        self, tool: str, server: object, tool_input: Mapping[str, Any] | None, ok: bool, decision: str, output: object
+    ) -> None:
         server_name = server if isinstance(server, str) else None
-        facts = Facts(tool, given, self._now(), tool_server=server_name, tool_output=output)
+        facts = Facts(tool, tool_input, self._now(), tool_server=server_name, tool_output=output)
         does, labels = labels_of_call(self._rules(), facts)
-        self.history.ended(HistoryCall(tool, given, ok, decision, does, labels, output))
+        self.history.ended(HistoryCall(tool, tool_input, ok, decision, does, labels, output))
 
 
-def _fields(given: object) -> Mapping[str, Any]:
-    return given if isinstance(given, Mapping) else {}
+def _fields(raw_value: object) -> Mapping[str, Any]:
+    return raw_value if isinstance(raw_value, Mapping) else {}
 
 
-def _text(given: object) -> str:
-    return given if isinstance(given, str) else ""
+def _text(raw_value: object) -> str:
+    return raw_value if isinstance(raw_value, str) else ""
 
 
 def _texts(content: object) -> list[str]:
@@ -124,7 +135,7 @@ def _texts(content: object) -> list[str]:
     if isinstance(content, str):
         return [content]
     parts = content if isinstance(content, (list, tuple)) else ()
-    texts = (part.get("text") if isinstance(part, Mapping) else part for part in parts)
+    texts = (text_part.get("text") if isinstance(text_part, Mapping) else text_part for text_part in parts)
     return [text for text in texts if isinstance(text, str)]
 
 

@@ -68,7 +68,7 @@ class RunHistory:
             self._calls.add(call["tool"], list(call["labels"]), call["ok"], call["decision"])
         self._origins.clear()
 
-    def said(self, words: object) -> None:
+    def add_words(self, words: object) -> None:
         """The user's own words."""
         self._read(words, (USER,))
 
@@ -98,8 +98,8 @@ class RunHistory:
         cached = self._origins.get(value)
         if cached is not None:
             return cached
-        found = self._values.find(value)
-        labels = [label for bit, label in enumerate(self._sources) if found & (1 << bit)]
+        found_origin = self._values.find(value)
+        labels = [label for bit, label in enumerate(self._sources) if found_origin & (1 << bit)]
         if self._is_continued or self._values.is_full:
             labels.append(UNKNOWN)
         if len(self._origins) >= _CACHED_MAX:
@@ -137,7 +137,7 @@ class RunHistory:
             elif isinstance(value, list):
                 values.extend(reversed(value))
             elif isinstance(value, dict):
-                values.extend(part for pair in reversed(value.items()) for part in reversed(pair))
+                values.extend(inner_part for pair in reversed(value.items()) for inner_part in reversed(pair))
 
     def _bit_of(self, label: str) -> int:
         """0 if there are too many: then the values cannot be told apart."""
@@ -191,10 +191,10 @@ def _utf16(text: str) -> bytes:
     return text.encode("utf-16-be", "surrogatepass")
 
 
-def _readable(given: object) -> tuple[Any, int] | None:
+def _readable(raw_text: object) -> tuple[Any, int] | None:
     """As JSON, which is what a model gets, and its characters. None if it has none, or too much."""
     try:
-        text = json.dumps(given, ensure_ascii=False, separators=(",", ":"))
+        text = json.dumps(raw_text, ensure_ascii=False, separators=(",", ":"))
         plain = json.loads(text, parse_int=float, parse_constant=lambda _: None)
         return copy_json(plain, max_values=10 * INPUT_VALUES, max_levels=INPUT_LEVELS), len(text)
     except (NotPlainJson, TypeError, ValueError, RecursionError, OverflowError):

@@ -31,8 +31,8 @@ def labels_of_call(rules: Iterable[ToolLabelsLike], facts: Facts) -> tuple[list[
     """
     does: set[str] = set()
     output: set[str] = set()
-    server, own = name_parts(facts)
-    names = [facts.tool_name] if server == "" else [f"mcp__{server}__{own}", str(own)]
+    server, own_name = name_parts(facts)
+    names = [facts.tool_name] if server == "" else [f"mcp__{server}__{own_name}", str(own_name)]
     for rule in rules:
         if not any(_is_named(rule.tool, name) for name in names):
             continue

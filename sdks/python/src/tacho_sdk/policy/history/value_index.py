@@ -44,10 +44,10 @@ class ValueIndex:
             self.is_full = True
         for reading in readings(text[:TEXT_CHARS]):
             hashes = [_hash_of(word) for word in words_of(reading)]
-            found = set(hashes)
-            found.update(map(_pair_of, hashes, hashes[1:]))
-            found.update(_hash_of_number(number) for number in numbers_of(reading))
-            for hash_ in found:
+            known_hashes = set(hashes)
+            known_hashes.update(map(_pair_of, hashes, hashes[1:]))
+            known_hashes.update(_hash_of_number(number) for number in numbers_of(reading))
+            for hash_ in known_hashes:
                 self._put(hash_, source)
 
     def add_number(self, value: float, source: int) -> None:
@@ -89,7 +89,7 @@ class ValueIndex:
         # From each place with the word before it: the sources that have the rest of the value.
         known: dict[tuple[int, int], int] = {}
 
-        def rest(at: int, length: int, previous: int) -> int:
+        def sources_after(at: int, length: int, previous: int) -> int:
             if at == len(joined):
                 return _ALL
             if (at, length) in known:
@@ -101,11 +101,11 @@ class ValueIndex:
                 if pair and length:
                     pair &= self._get(_pair_of(previous, hash_))
                 if pair:
-                    sources |= pair & rest(at + size, size, hash_)
+                    sources |= pair & sources_after(at + size, size, hash_)
             known[at, length] = sources
             return sources
 
-        return self._get(_hash_of(joined)) | rest(0, 0, 0)
+        return self._get(_hash_of(joined)) | sources_after(0, 0, 0)
 
     def _put(self, hash_: int, source: int) -> None:
         slot = self._slot_of(hash_)

@@ -44,8 +44,8 @@ def readings(text: str) -> list[str]:
 _ESCAPES = re.compile(r"(?:%[0-9A-Fa-f]{2})+|&#[0-9]{1,7};|&#[xX][0-9A-Fa-f]{1,6};|&[a-z]{2,8};|\\u[0-9A-Fa-f]{4}|\\n")
 
 
-def _unescaped(found: re.Match[str]) -> str:
-    escape = found[0]
+def _unescaped(escape_match: re.Match[str]) -> str:
+    escape = escape_match[0]
     # What has a name divides words: `&commat;`, `&nbsp;`.
     if escape == "\\n" or (escape[0] == "&" and escape[1] != "#"):
         return " "
