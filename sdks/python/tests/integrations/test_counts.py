@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from conftest import Client, Service
+from tacho_sdk.recording.usage_shapes import gateway_cost, metadata_cost
 
 from .answers import Answer, AnswerServer
 from .life import PLAYS, installed
@@ -114,3 +115,26 @@ def test_a_recorded_client_below_a_recorded_framework_counts_once(
         assert WANT.items() <= by_framework["usage"].items()
     else:
         assert "usage" not in by_framework
+
+
+@pytest.mark.parametrize("name", [name for name in ("openai", "langchain") if name in installed()])
+@pytest.mark.parametrize("cost", [0.0123, "0.0123", {"input_tokens_cost": 0.01, "total_cost": 0.0123}])
+def test_what_a_gateway_says_it_charges_is_the_cost(make: Make, service: Service, name: str, cost: object) -> None:
+    client, server = make(), AnswerServer(Answer(usage={**USAGE, "cost": cost}))
+
+    async def main() -> None:
+        async with client.tacho.run():
+            await PLAYS[name](client.tacho, server.url, [], False)
+
+    asyncio.run(main())
+    server.close()
+    (call,) = calls_of(client, service)
+    assert call["cost"] == 0.0123
+
+
+def test_the_cost_in_what_a_gateway_adds_to_an_answer() -> None:
+    assert metadata_cost(None, {"gateway": {"cost": "0.0123"}}) == 0.0123
+    assert metadata_cost(None, {"openrouter": {"usage": {"cost": 0.0123}}}) == 0.0123
+    for cost in (None, "", "free", -1, float("nan"), float("inf"), "1e999", True, [1], {}):
+        assert gateway_cost({"cost": cost}) is None
+    assert gateway_cost({"cost": 0}) == 0

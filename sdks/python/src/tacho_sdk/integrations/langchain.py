@@ -24,7 +24,7 @@ from ..guarding.asked_calls import NeverRan, is_cut, record_never_ran
 from ..recording.context import CURRENT, Context, RunScope, Span
 from ..recording.plain import read_safely
 from ..recording.run import Run, begin_scope, failure_of, outcome_of
-from ..recording.usage_shapes import call_usage
+from ..recording.usage_shapes import call_usage, metadata_cost
 from .border import Bordered, safely
 from .langchain_agents import Kind, Places
 from .langchain_answers import CallPieces, as_received, names_of, reason_of
@@ -338,6 +338,7 @@ def _result_of(response: Any, pieces: CallPieces) -> dict[str, Any]:
         "output": output[0] if output else None,
         "finishReason": reason,
         "usage": call_usage(usage),
+        "cost": metadata_cost(None, metadata),
         # LangChain's mark of an answer from its cache, which repeats the usage of the first one.
         "notCounted": "cache" if fields_of(usage).get("total_cost") == 0 else None,
     }

@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
 from ..client import Tacho
-from ..recording.usage_shapes import call_usage, gateway_cost
+from ..recording.usage_shapes import call_usage, gateway_cost, metadata_cost
 from .messages import answer_of, fields_of, messages_of, with_system
 from .methods import Method, record_methods
 from .tool_calls import AskedCall, Tools, aguarded_answer, guarded_answer
@@ -103,7 +103,7 @@ def _chat_result(answer: Mapping[str, Any]) -> dict[str, Any]:
     return {
         "model": answer.get("model"),
         "usage": usage,
-        "cost": gateway_cost(answer.get("usage")),
+        "cost": metadata_cost(answer.get("usage"), fields_of(choice.get("message")).get("provider_metadata")),
         "output": output,
         "finishReason": choice.get("finish_reason"),
     }

@@ -19,6 +19,7 @@ import tacho_sdk as tacho_module
 
 from ..client import Tacho
 from ..guarding.asked_calls import record_never_ran
+from ..recording.usage_shapes import gateway_cost
 from .border import safely
 from .messages import Message, parsed
 from .model_call import ClientCall, ModelCall, NotedCall, nonzero_usage
@@ -157,6 +158,7 @@ def _result_of(response: ModelResponse) -> dict[str, Any]:
         "output": _answer_of(response),
         "finishReason": response.finish_reason,
         "usage": nonzero_usage(response.usage),
+        "cost": gateway_cost(response.provider_details),
     }
 
 

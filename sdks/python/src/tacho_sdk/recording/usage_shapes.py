@@ -6,6 +6,7 @@ Token counts of a model call, by the names that providers and frameworks give th
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable, Mapping, Sequence
 
@@ -281,10 +282,37 @@ def _says_none(usage: Mapping[str, object], paths: Sequence[_Path]) -> bool:
     return any(name in usage and usage[name] is None for _, steps, _ in paths if len(steps) == 1 for name in steps[0])
 
 
-def gateway_cost(usage: object) -> float | None:
-    """What a gateway such as OpenRouter says it charges."""
-    cost = (_members_of(usage) or {}).get("cost")
-    return cost if type(cost) in (int, float) and cost >= 0 else None  # type: ignore[operator, return-value]
+def gateway_cost(*places: object) -> float | None:
+    """What a gateway says it charges: the first of these places that says it, as a number or, like AI Gateway, as text."""
+    for place in places:
+        said = _members_of(place) or {}
+        for name in _COST_NAMES:
+            given = said.get(name)
+            # Perplexity names its parts.
+            cost = _amount((_members_of(given) or {}).get("total_cost", given))
+            if cost is not None:
+                return cost
+    return None
+
+
+def metadata_cost(usage: object, metadata: object) -> float | None:
+    """The same of what a gateway adds to an answer, by its name."""
+    added = [*(_members_of(metadata) or {}).values()]
+    return gateway_cost(usage, *added, *((_members_of(one) or {}).get("usage") for one in added))
+
+
+def _amount(given: object) -> float | None:
+    if type(given) not in (int, float, str):
+        return None
+    try:
+        cost = float(given)  # type: ignore[arg-type]
+    except ValueError:
+        return None
+    return cost if 0 <= cost < math.inf else None
+
+
+# As the service reads them in a usage.
+_COST_NAMES = ("cost", "total_cost", "costUSD", "response_cost")
 
 
 _Found = tuple[str, object]
