@@ -59,7 +59,7 @@ export function lockRuns<Row>(sql: Sql, environmentId: string, ids: readonly str
 }
 
 interface ByKey {
-  table: 'runs' | 'run_scores' | 'scores'
+  table: 'runs' | 'run_scores'
   key: 'number' | 'id' | 'run'
   /** Of the table `r`. */
   columns: string

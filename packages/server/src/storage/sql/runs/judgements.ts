@@ -1,26 +1,18 @@
 /** What judges see of each other's scores, and how far two of them agree. */
 import { LIMITS } from '@tacho/contract/engine/limits.ts'
-import type { HiddenScoreRow, Judge, JudgedRow, ScoreRow } from '../../runs/scores.ts'
-import { lookup, read, selectList, type Sql } from '../engine/sql.ts'
-import { rowsByKey } from '../engine/revision.ts'
-
-type JudgementRow = Pick<ScoreRow, 'run' | 'name' | 'eventId' | 'authorKind' | 'authorId'>
+import type { HiddenScoreRow, Judge, JudgedRow } from '../../runs/scores.ts'
+import { lookup, read, type Sql } from '../engine/sql.ts'
+import { allIn } from '../engine/rows.ts'
 
 export const judgementsActs = { ...lookup({ readHiddenScores }), ...read({ readJudged }) }
 
 /** Judgements of operators and tokens on what the judge has not judged. Scores of clients are no judgements. */
 async function readHiddenScores(sql: Sql, environmentId: string, runs: readonly string[], { kind, id }: Judge) {
   if (runs.length === 0) return []
-  const columns = `r.run, ${selectList('name event_id author_kind author_id', 'r.')}`
-  const by = { table: 'scores', key: 'run', columns, order: `run, id LIMIT ${LIMITS.scoresOfRun}` } as const
-  const rows = await rowsByKey<JudgementRow>(sql, environmentId, runs, by)
-  const judgements = rows.filter(({ authorKind }) => authorKind !== 'client')
-  const units = Map.groupBy(judgements, ({ run, name, eventId }) => JSON.stringify([run, name, eventId]))
-  return [...units.values()].flatMap((unit): HiddenScoreRow[] => {
-    const [{ run, name, eventId }] = unit as [JudgementRow]
-    const isJudged = unit.some(({ authorKind, authorId }) => authorKind === kind && authorId === id)
-    return isJudged ? [] : [{ run, name, eventId, count: unit.length }]
-  })
+  const text = `SELECT run, name, event_id AS "eventId", CAST(COUNT(*) AS BIGINT) AS count FROM scores
+    WHERE environment_id = :env AND run IN (:runs) AND author_kind <> 'client' GROUP BY run, name, event_id
+    HAVING MAX(CASE WHEN author_kind = :kind AND author_id = :id THEN 1 ELSE 0 END) = 0`
+  return allIn<HiddenScoreRow>(sql, text, { env: environmentId, runs, kind, id })
 }
 
 /** Scores of one name that the window's runs have, of runs with at least two; the latest first. */
