@@ -16,7 +16,7 @@ export function run(source: string, facts: Facts = { tool: { name: '' }, now: 0 
     if (error instanceof SyntaxFault) return undefined
     throw error
   }
-  if (checkRules(root, source).length > 0) return undefined
+  if (checkRules(root, source, false).length > 0) return undefined
   let isRefused = false
   checkTypes(root, () => (isRefused = true))
   return isRefused ? undefined : build(root)(new Scope(factReader(facts)))
