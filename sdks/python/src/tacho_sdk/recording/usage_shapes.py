@@ -285,11 +285,11 @@ def _says_none(usage: Mapping[str, object], paths: Sequence[_Path]) -> bool:
 def gateway_cost(*places: object) -> float | None:
     """What a gateway says it charges: the first of these places that says it, as a number or, like AI Gateway, as text."""
     for place in places:
-        said = _members_of(place) or {}
+        stated = _members_of(place) or {}
         for name in _COST_NAMES:
-            given = said.get(name)
+            counted = stated.get(name)
             # Perplexity names its parts.
-            cost = _amount((_members_of(given) or {}).get("total_cost", given))
+            cost = _amount((_members_of(counted) or {}).get("total_cost", counted))
             if cost is not None:
                 return cost
     return None
