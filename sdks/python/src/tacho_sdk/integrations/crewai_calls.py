@@ -191,7 +191,7 @@ def checked_schema(schema: type[BaseModel], name: Callable[[], str], client: Tac
         try:
             return schema.model_validate(raw_arguments, **more)
         except ValidationError as error:
-            error_text, held = str(error), caller()
+            error_text, held = str(error), safely(client, caller, Caller())
             if not held.is_repeated:
                 safely(client, lambda: _record_unfit(client or tacho.client(), name(), error_text, raw_arguments, held), None)
             raise
