@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import functools
+import gc
 import json
 import os
 import signal
@@ -343,3 +344,24 @@ def test_a_withdrawal_whose_claim_the_service_refuses_is_no_rejected_record() ->
     refusal = Reply(409, {}, {"code": "conflict"})
     assert _verdict_of(refusal, ["run-a1"]) == Judged()
     assert _verdict_of(refusal, ["r1"]) == Judged(rejected={"r1": "status 409"})
+
+
+@pytest.mark.parametrize("is_collecting", [True, False])
+def test_no_garbage_is_collected_while_the_stacks_of_threads_are_read(
+    monkeypatch: pytest.MonkeyPatch, is_collecting: bool
+) -> None:
+    # CPython 3.11 waits for ever if an open response is collected there while another thread begins.
+    seen: list[bool] = []
+    frames = sys._current_frames
+
+    def observed() -> Any:
+        seen.append(gc.isenabled())
+        return frames()
+
+    monkeypatch.setattr(sys, "_current_frames", observed)
+    (gc.enable if is_collecting else gc.disable)()
+    try:
+        _callers_of(threading.get_ident())
+        assert seen == [False] and gc.isenabled() is is_collecting
+    finally:
+        gc.enable()

@@ -9,6 +9,7 @@ Calls that wait for a person. The caller of one may leave first; then nothing ru
 from __future__ import annotations
 
 import asyncio
+import gc
 import sys
 from collections.abc import Callable, Iterator
 from concurrent.futures import Executor, Future
@@ -128,7 +129,7 @@ def _callers_of(thread: int) -> _Callers:
 
 
 def _read_callers(thread: int) -> _Callers:
-    stacks: dict[int, Any] = sys._current_frames()
+    stacks = _stacks()
     waiting: list[tuple[int, Any]] = [(thread, stacks.pop(thread, None))]
     callers: list[Future[Any]] = []
     has_left = False
@@ -142,6 +143,20 @@ def _read_callers(thread: int) -> _Callers:
                 has_left = has_left or any(_leaves(one, worker) for one in stacks.values())
                 waiting += [(one, stacks.pop(one)) for one in _threads_that_wait(stacks, future)]
     return callers, has_left
+
+
+def _stacks() -> dict[int, Any]:
+    """
+    Of all threads. CPython holds a lock of the interpreter while it makes them: garbage that is collected then, such as an open
+    response, would wait for another thread, and that one for the lock, for ever (gh-106883, not mended in 3.11).
+    """
+    is_collecting = gc.isenabled()
+    gc.disable()
+    try:
+        return sys._current_frames()
+    finally:
+        if is_collecting:
+            gc.enable()
 
 
 def _is_abandoned(frame: Any) -> bool:
