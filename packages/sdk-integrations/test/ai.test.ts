@@ -142,3 +142,58 @@ test('any LanguageModel is taken; the name of a gateway model stays a name, with
   assert.deepEqual(codes, ['model_not_recorded'])
   await close()
 })
+
+test('what a gateway says it charges is the cost, whole and streamed', async (t) => {
+  const usage = { inputTokens: { total: 3 }, outputTokens: { total: 4 } }
+  const asked = { prompt: [{ role: 'user' as const, content: [{ type: 'text' as const, text: 'Hi' }] }] }
+  for (const [metadata, cost] of [
+    [{ gateway: { cost: '0.0123' } }, 0.0123],
+    [{ openrouter: { usage: { cost: 0.0123 } } }, 0.0123],
+    [{ litellm: { response_cost: 0.0123 } }, 0.0123],
+    [{ perplexity: { usage: { cost: { total_cost: 0.0123, input_tokens_cost: 0.01 } } } }, 0.0123],
+    [{ gateway: { cost: 0 } }, 0],
+    [{ gateway: { cost: 'free' }, other: { cost: '' }, more: { cost: -1 }, last: { cost: Infinity } }, undefined],
+    [undefined, undefined],
+  ] as const) {
+    const fake = fakeTacho()
+    t.after(() => fake.close())
+    const model = recordModel(
+      {
+        specificationVersion: 'v3',
+        provider: 'gateway',
+        modelId: 'openai/gpt-5',
+        supportedUrls: {},
+        doGenerate: async () => ({
+          content: [],
+          usage,
+          finishReason: 'stop',
+          providerMetadata: metadata,
+          warnings: [],
+        }),
+        doStream: async () => ({
+          stream: new ReadableStream({
+            start: (controller) => {
+              controller.enqueue({ type: 'finish', usage, finishReason: 'stop', providerMetadata: metadata })
+              controller.close()
+            },
+          }),
+        }),
+      } as never,
+      fake.tacho,
+    ) as {
+      doGenerate(options: object): Promise<unknown>
+      doStream(options: object): Promise<{ stream: ReadableStream }>
+    }
+    await fake.tacho.run(async () => {
+      await model.doGenerate(asked)
+      const { stream } = await model.doStream(asked)
+      for await (const _ of stream);
+    })
+    const calls = (await fake.events()).filter(({ eventType }) => eventType === 'LLM_CALL')
+    assert.deepEqual(
+      calls.map(({ payload }) => payload['cost']),
+      [cost, cost],
+      JSON.stringify(metadata),
+    )
+  }
+})

@@ -12,7 +12,7 @@ import { fitsSchema } from './fits.ts'
 import { fields, guarded, text, toolNames, withFunction, type Fields } from './host.ts'
 import { awaitedHostCall } from './host-call.ts'
 import { answerOf, messagesOf } from './messages.ts'
-import { callUsage } from './call-usage.ts'
+import { callUsage, gatewayCost } from './call-usage.ts'
 import { ModelCall, type ModelResult } from './model-call.ts'
 import { ModelStream, type Collector, type ReadableStream } from './model-stream.ts'
 import { openCallsOf } from './open-calls.ts'
@@ -150,6 +150,7 @@ class StreamedParts implements Collector {
   readonly #inputs = new Map<unknown, Fields & { input: string }>()
   #model: unknown
   #usage: unknown
+  #metadata: unknown
   #finishReason: unknown
 
   add(contentPart: Fields): boolean {
@@ -168,6 +169,7 @@ class StreamedParts implements Collector {
     else if (type === 'finish') {
       this.isComplete = true
       this.#usage = contentPart['usage']
+      this.#metadata = contentPart['providerMetadata']
       this.#finishReason = contentPart['finishReason']
     }
     return type.endsWith('-delta')
@@ -195,6 +197,7 @@ class StreamedParts implements Collector {
     return {
       model: this.#model,
       usage: callUsage(this.#usage),
+      cost: gatewayCost(this.#usage, this.#metadata),
       output,
       finishReason,
       // A stream that ends without a reason was cut.
@@ -208,11 +211,12 @@ class StreamedParts implements Collector {
 }
 
 function wholeResult(rawResult: unknown): ModelResult {
-  const { content, usage, finishReason, response } = fields(rawResult)
+  const { content, usage, finishReason, response, providerMetadata } = fields(rawResult)
   const model = fields(response)['modelId']
   return {
     model,
     usage: callUsage(usage),
+    cost: gatewayCost(usage, providerMetadata),
     output: answerOf(content),
     finishReason: reasonOf(finishReason),
     asked: content,

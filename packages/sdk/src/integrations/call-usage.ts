@@ -1,3 +1,4 @@
+import { fields } from './host.ts'
 import { callCounts, type CallCounts } from '../recording/usage-shapes.ts'
 
 /** Null: unknown. `cachedTokens` and other parts are part of `promptTokens` or `completionTokens`. Parts of zero tokens are left out. */
@@ -22,8 +23,15 @@ export function nonzeroUsage(rawUsage: unknown): Usage | undefined {
   return usage && Object.values(usage).some((count) => (count ?? 0) > 0) ? usage : undefined
 }
 
-/** What a gateway such as OpenRouter says it charges. */
-export function gatewayCost(usage: unknown): number | undefined {
-  const { cost } = Object(usage) as { cost?: unknown }
-  return typeof cost === 'number' && cost >= 0 ? cost : undefined
+/** What a gateway says it charges: in the usage, or in what it adds to an answer by its name. A number, or as AI Gateway, a text. */
+export function gatewayCost(usage: unknown, metadata?: unknown): number | undefined {
+  const added: unknown[] = Object.values(Object(metadata) as object)
+  for (const place of [usage, ...added, ...added.map((one) => fields(one)['usage'])]) {
+    const { cost, total_cost = cost, response_cost = total_cost, costUSD = response_cost } = fields(place)
+    // Perplexity names its parts.
+    const stated = fields(costUSD)['total_cost'] ?? costUSD
+    const amount = typeof stated === 'string' && stated.trim() !== '' ? Number(stated) : stated
+    if (Number.isFinite(amount) && (amount as number) >= 0) return amount as number
+  }
+  return undefined
 }

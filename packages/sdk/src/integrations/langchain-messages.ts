@@ -1,5 +1,5 @@
 /** What LangChain's handlers get of a model. */
-import { callUsage } from './call-usage.ts'
+import { callUsage, gatewayCost } from './call-usage.ts'
 import { fields, set, text, type Fields } from './host.ts'
 import { messagesOf } from './messages.ts'
 import type { ModelResult } from './model-call.ts'
@@ -36,6 +36,7 @@ export function resultOf(rawResult: unknown): ModelResult {
   return {
     model: metadata['model_name'] ?? metadata['model'] ?? fields(llmOutput)['model_name'],
     usage: callUsage(message['usage_metadata']),
+    cost: gatewayCost(metadata, metadata),
     output: generation['message'] ? langchainMessage(message) : generation['text'],
     asked: askedIn(fields(generations)[0]),
     isMended: true,
