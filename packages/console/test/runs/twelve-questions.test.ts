@@ -213,7 +213,7 @@ describe('twelve questions of a first week', { skip: withoutChromium }, () => {
     )
     const found = (await points('by=model&step=window')).filter(({ name }) => name !== '')
     const sums = await commandSums('--by', 'model')
-    assert.deepEqual(found.map(({ name }) => name).toSorted(), [...calls.keys()].toSorted())
+    assert.deepEqual(found.map(({ name }) => String(name)).toSorted(), [...calls.keys()].toSorted())
     for (const [model, events] of calls) {
       const { sent, estimated, unpriced, tokens } = sumOf([events])
       const latencies = events.map(({ payload }) => payload.latency!)

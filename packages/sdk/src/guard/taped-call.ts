@@ -29,7 +29,7 @@ export async function tapedCall<T>(
   const reply = await core.request('POST', '/replay/tool-calls', { body, timeoutMs })
   // Without a reply, nothing is answered.
   const { answer, output, error, message } = (reply as { json?: Answer }).json ?? {}
-  if (answer === 'run') return (await run?.()) as Awaited<T>
+  if (answer === 'run') return (await (run as (() => Promise<Awaited<T>>) | undefined)?.()) as Awaited<T>
   if (run && answer === 'returned') return output as Awaited<T>
   if (run && answer === 'failed') {
     const { name = 'Error', code, message: said } = typeof error === 'object' ? error : { message: error }

@@ -186,10 +186,8 @@ test('closed requests in hindsight: whether each ran, when, how it went, or anot
   const list = async (rest = '') => replyOf('listApprovalHindsight', await service.operator(`${path}${rest}`))
   const { items, nextCursor } = await list()
   assert.equal(nextCursor, null)
-  assert.deepEqual(
-    items.map(({ approval, hindsight }) => [hindsight, approval.id]).toSorted(),
-    Object.entries(ids).toSorted(),
-  )
+  assert.equal(items.length, Object.keys(ids).length)
+  assert.deepEqual(Object.fromEntries(items.map(({ approval, hindsight }) => [hindsight, approval.id])), ids)
   assert.ok(items.every(({ approval }) => approval.id !== waiting))
   const shown = Object.fromEntries(items.map(({ hindsight, call, message }) => [hindsight, { call, message }]))
   assert.deepEqual([shown['another_way']?.call?.eventId, shown['failed']?.call?.outcome], [way, 'error'])
