@@ -11,6 +11,7 @@ import type {
   ApprovalGroups,
   OperatorApproval,
 } from '@tacho/contract/approvals/operator-approval.ts'
+import type { ApprovalInHindsight } from '@tacho/contract/approvals/aftermath.ts'
 import type { DecisionOutcome } from '@tacho/contract/approvals/approval-decision.ts'
 import { runScreen } from '../src/approvals/live.ts'
 import { inputHash } from '@tacho/policy/input/input-hash.ts'
@@ -48,6 +49,36 @@ async function record(payload: object, runId: string, eventType = 'TOOL_CALL'): 
   })
   assert.equal(reply.status, 200)
 }
+
+test('hindsight says what became of closed requests, the newest first, and counts nothing that waits', async () => {
+  const fields = { runId: 'hindsight', sessionId: 'hindsight' }
+  const failed = await ask({ toolName: 'wire', ...fields })
+  const avoided = await ask({ toolName: 'drop', ...fields })
+  const waiting = await ask({ toolName: 'wait', ...fields })
+  await run('approve', failed)
+  await run('reject', avoided)
+  await run('reject', waiting)
+  await ask({ toolName: 'wait', inputHash: 'cd'.repeat(32), ...fields })
+  await record({ toolName: 'wire', inputHash: HASH, approvalId: failed, error: { message: 'broke' } }, 'hindsight')
+  await record({ toolName: 'drop', inputHash: 'ef'.repeat(32), output: 1 }, 'hindsight')
+  const asked = ['hindsight', '--session', 'hindsight']
+  const { items, hasMore } = await json<{ items: ApprovalInHindsight[]; hasMore: boolean }>(...asked)
+  assert.deepEqual(
+    items.map(({ approval, hindsight, call }) => [approval.id, hindsight, call?.toolName ?? null]),
+    [
+      [waiting, 'not_run', null],
+      [avoided, 'another_way', 'drop'],
+      [failed, 'failed', 'wire'],
+    ],
+  )
+  assert.equal(hasMore, false)
+  const printed = await text(...asked, '--from', '1h')
+  assert.match(printed, /drop .*It did not run, but the same tool ran later with another input/)
+  assert.match(printed, /wire .*It was approved, ran and failed/)
+  assert.equal((await json<{ hasMore: boolean }>(...asked, '-n', '1')).hasMore, true)
+  assert.match((await run('hindsight', '--tool', 'none of these')).stderr, /No matching closed requests/)
+  assert.equal((await run('hindsight', '--status', 'PENDING')).code, 2)
+})
 
 test('list shows pending approvals by deadline; others on request, filtered and counted', async () => {
   const late = await ask({ toolName: 'list', agentId: 'bot', runId: 'r', reason: 'over \u001b[31m100' })

@@ -491,6 +491,68 @@ describe('approvals', { skip: withoutChromium }, () => {
     await close()
   })
 
+  test('closed requests in hindsight: what became of each, by outcome and time, with links to the request and its step', async () => {
+    const session = { sessionId: 'hindsight' }
+    const asked = (toolName: string) => ask('hindsight', { toolName, ...session })
+    const call = (toolName: string, approvalId: string, change: object = {}) =>
+      ran('hindsight', approvalId, { toolName, inputHash: hashOf(toolName, INPUT), ...change })
+    const [early, anyway, failed, other, good, none] = [
+      await asked('early'),
+      await asked('anyway'),
+      await asked('broken'),
+      await asked('other'),
+      await asked('good'),
+      await asked('none'),
+    ]
+    const unknown = await ask('hindsight', { toolName: 'unknown', runId: null, ...session })
+    await call('early', early)
+    for (const id of [early, failed, good, unknown]) await calls.decide(id, 'APPROVED')
+    for (const id of [anyway, other, none]) await calls.decide(id, 'REJECTED')
+    await call('anyway', anyway)
+    await call('broken', failed, { output: undefined, error: 'broke' })
+    await call('other', '', { approvalId: undefined, inputHash: hashOf('other', { amount: 1 }) })
+    await call('good', good)
+    const { page } = await tacho.open(approvals())
+    await page.getByRole('button', { name: 'In hindsight' }).click()
+    await page.waitForURL('**/approvals?show=hindsight')
+    await page.getByLabel('Session').fill('hindsight')
+    await page.waitForURL('**/approvals?show=hindsight&session=hindsight')
+    const hindsight = page.getByRole('list', { name: 'Approvals in hindsight' })
+    const row = (tool: string) => hindsight.getByRole('listitem').filter({ hasText: tool })
+    for (const [tool, word, sentence] of [
+      ['early', 'Ran before the decision', 'Approved. It ran before a person decided.'],
+      ['anyway', 'Ran anyway', 'Rejected. It ran although it was rejected or had expired.'],
+      ['broken', 'Failed afterwards', 'Approved. It was approved, ran and failed.'],
+      ['other', 'Ran with another input', 'Rejected. It did not run, but the same tool ran later with another input.'],
+      ['good', 'Ran', 'Approved. It was approved and ran.'],
+      ['none', 'Did not run', 'Rejected. It did not run.'],
+      ['unknown', 'Not known', 'Its run is not recorded'],
+    ] as const) {
+      await row(tool).getByText(word).first().waitFor()
+      await row(tool).getByText(sentence).waitFor()
+    }
+    assert.equal(await hindsight.getByRole('listitem').count(), 7)
+    await assertLooks(page, 'approvals in hindsight')
+    await page.getByLabel('What became of it').selectOption('Failed afterwards (1)')
+    await page.waitForURL('**/approvals?show=hindsight&session=hindsight&outcome=failed')
+    await page.getByText('1 of the 7: it was approved, ran and failed.').waitFor()
+    assert.equal(await hindsight.getByRole('listitem').count(), 1)
+    await page.getByRole('link', { name: 'broken' }).click()
+    await page.waitForURL(`**/approvals/${failed}?show=hindsight&session=hindsight&outcome=failed`)
+    await pane(page).getByText('It failed.').waitFor()
+    await row('broken').getByRole('link', { name: 'Its step' }).click()
+    await page.waitForURL('**/runs/hindsight?step=*')
+    await page.goto(`${approvals()}?show=hindsight&session=hindsight&to=2020-01-01T00:00:00Z`)
+    await page.getByRole('heading', { name: 'No closed request matches' }).waitFor()
+    await page.getByLabel('Asked').selectOption('Last hour')
+    await row('good').waitFor()
+    await page.route('**/approvals/hindsight?*', (route) => route.abort())
+    await page.goto(`${approvals()}?show=hindsight&tool=good`)
+    await page.getByRole('alert').getByText('The server does not answer').waitFor()
+    // The browser logs the request that failed, which fails `close`.
+    await page.context().close()
+  })
+
   test('requests that nobody answered are counted on the overview and on the page of their policy', async () => {
     for (const run of ['late-1', 'late-2']) await ask(run, { timeoutMs: 1_000 })
     const { page, close } = await tacho.open(tacho.home)

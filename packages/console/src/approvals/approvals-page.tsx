@@ -8,16 +8,17 @@ import { PagePending, Trouble, isBlocking } from '../web/ui/states.tsx'
 import { Tabs } from '../web/ui/tabs.tsx'
 import { useTitle } from '../web/ui/browser.ts'
 import { DecideMany } from './decide-many.tsx'
+import { HindsightFilters, hindsightItems, HindsightList } from './hindsight-list.tsx'
 import { HistoryFilters, HistoryList } from './history-list.tsx'
 import { NotifyButton } from './waiting-count.tsx'
-import { pendingQuery, useHistory, type ApprovalListAddress } from './queries.ts'
+import { pendingQuery, useHindsight, useHistory, type ApprovalListAddress } from './queries.ts'
 import { needsPerson } from './caller-state.tsx'
 import { groupsOf, WaitingList } from './waiting-list.tsx'
 
 const route = getRouteApi('/w/$workspace/$environment/approvals')
 /** Where the list and a request are side by side. */
 const WIDE = '(min-width: 64rem)'
-const HISTORY_SEARCH_ID = 'search-approvals'
+const SEARCH_ID = 'search-approvals'
 
 /** The list on the left, the chosen request on the right; on a phone one after the other. */
 export function ApprovalsPage() {
@@ -26,17 +27,24 @@ export function ApprovalsPage() {
   const { place } = route.useRouteContext()
   const navigate = useNavigate()
   const { approvalId } = useParams({ strict: false })
-  const isHistory = search.show === 'history'
+  const { show = 'waiting' } = search
+  const isWaiting = show === 'waiting'
   const environmentId = place.environment.id
   const pending = useQuery(pendingQuery(environmentId))
   const history = useHistory(environmentId, search)
+  const hindsight = useHindsight(environmentId, search)
   const [marked, setMarked] = useState<ReadonlySet<string>>(new Set())
   // The dialog keeps the request it opened with, even if another person decides it.
   const [deciding, setDeciding] = useState<readonly ApprovalCard[]>([])
   useTitle('Approvals')
 
   const waiting = groupsOf(pending.data?.items ?? [])
-  const items = isHistory ? history.items : waiting.flatMap(({ items }) => items)
+  const lists = {
+    waiting: { list: pending, items: waiting.flatMap(({ items }) => items) },
+    history: { list: history, items: history.items },
+    hindsight: { list: hindsight, items: hindsightItems(hindsight, search).map(({ approval }) => approval) },
+  }
+  const { list, items } = lists[show]
   const chosen = waiting.flatMap(({ items }) => items).filter(({ id }) => marked.has(id))
   const open = (id: string | undefined) =>
     id !== undefined &&
@@ -47,7 +55,7 @@ export function ApprovalsPage() {
       replace: approvalId !== undefined,
     })
   // A wide screen has room for the request with the earliest deadline.
-  const first = isHistory || approvalId !== undefined ? undefined : waiting[0]?.items[0]?.id
+  const first = !isWaiting || approvalId !== undefined ? undefined : waiting[0]?.items[0]?.id
   useEffect(() => {
     if (first === undefined || !window.matchMedia(WIDE).matches) return
     void navigate({
@@ -72,8 +80,8 @@ export function ApprovalsPage() {
   useKeys({
     j: () => move(1),
     k: () => move(-1),
-    ...(isHistory
-      ? { '/': () => document.getElementById(HISTORY_SEARCH_ID)?.focus() }
+    ...(!isWaiting
+      ? { '/': () => document.getElementById(SEARCH_ID)?.focus() }
       : canDecide && {
           x: () => approvalId !== undefined && mark([approvalId], !marked.has(approvalId)),
           ...(chosen.length > 0 && { d: () => setDeciding(chosen) }),
@@ -81,7 +89,6 @@ export function ApprovalsPage() {
   })
 
   const setSearch = (change: ApprovalListAddress) => void navigate({ to: '.', search: change, replace: true })
-  const list = isHistory ? history : pending
   return (
     <div className="full-height flex">
       <div
@@ -94,22 +101,28 @@ export function ApprovalsPage() {
           </div>
           <Tabs
             label="Approvals"
-            value={isHistory ? 'history' : 'waiting'}
+            value={show}
             options={[
               ['waiting', `Waiting${pending.data ? ` ${countText(pending.data)}` : ''}`],
               ['history', 'History'],
+              ['hindsight', 'In hindsight'],
             ]}
-            onChange={(show) => setSearch(show === 'history' ? { show } : {})}
+            onChange={(chosen) => setSearch(chosen === 'waiting' ? {} : { show: chosen })}
           />
         </div>
-        {isHistory && <HistoryFilters id={HISTORY_SEARCH_ID} search={search} onChange={setSearch} />}
+        {show === 'history' && <HistoryFilters id={SEARCH_ID} search={search} onChange={setSearch} />}
+        {show === 'hindsight' && (
+          <HindsightFilters id={SEARCH_ID} list={hindsight} search={search} onChange={setSearch} />
+        )}
         <div className="min-h-0 flex-1 overflow-y-auto overscroll-contain" tabIndex={-1}>
           {isBlocking(list.error, list.data) ? (
             <Trouble error={list.error} retry={() => void list.refetch()} />
           ) : list.isPending ? (
             <PagePending />
-          ) : isHistory ? (
+          ) : show === 'history' ? (
             <HistoryList list={history} isFiltered={Object.keys(search).length > 1} current={approvalId} />
+          ) : show === 'hindsight' ? (
+            <HindsightList list={hindsight} search={search} current={approvalId} />
           ) : (
             <WaitingList
               groups={waiting}
@@ -120,7 +133,7 @@ export function ApprovalsPage() {
             />
           )}
         </div>
-        {!isHistory && chosen.length > 0 && (
+        {isWaiting && chosen.length > 0 && (
           <div className="flex items-center gap-2 border-t border-line bg-side px-4 py-3">
             <Button look="accent" className="h-10 flex-1" onClick={() => setDeciding(chosen)}>
               Decide {chosen.length}…

@@ -1,7 +1,8 @@
-import type { ApprovalCard } from '@tacho/contract/approvals/operator-approval.ts'
+import type { OperatorApproval } from '@tacho/contract/approvals/operator-approval.ts'
 import type { ApprovalStatus } from '@tacho/contract/approvals/approval.ts'
 import { APPROVAL_FILTERS } from '@tacho/contract/approvals/approval-filters.ts'
 import { getRouteApi, Link } from '@tanstack/react-router'
+import type { ReactNode } from 'react'
 import { More } from '../web/ui/button.tsx'
 import { FilterBar } from '../web/ui/filter-bar.tsx'
 import { ShownText } from '../web/text/shown-text.tsx'
@@ -55,7 +56,15 @@ export function HistoryList({ list, isFiltered, current }: ListProps) {
     <>
       <div role="list" aria-label="Approvals">
         {list.items.map((item) => (
-          <Item key={item.id} item={item} isCurrent={item.id === current} />
+          <ListedApproval
+            key={item.id}
+            of={item}
+            isCurrent={item.id === current}
+            chip={<ApprovalStatusChip status={item.status} />}
+          >
+            <InputInShort of={item} />
+            {item.waiting.state === 'withdrawn' && <WaitingLines of={{ waiting: item.waiting, ranBefore: null }} />}
+          </ListedApproval>
         ))}
       </div>
       <More list={list} label="Show older requests" />
@@ -63,7 +72,15 @@ export function HistoryList({ list, isFiltered, current }: ListProps) {
   )
 }
 
-function Item({ item, isCurrent }: { item: ApprovalCard; isCurrent: boolean }) {
+interface ListedProps {
+  of: OperatorApproval
+  isCurrent: boolean
+  chip: ReactNode
+  /** Between the tool and who decided. */
+  children: ReactNode
+}
+
+export function ListedApproval({ of: item, isCurrent, chip, children }: ListedProps) {
   const params = route.useParams()
   const search = route.useSearch()
   return (
@@ -84,10 +101,9 @@ function Item({ item, isCurrent }: { item: ApprovalCard; isCurrent: boolean }) {
             <ShownText text={item.toolName} />
           </bdi>
         </Link>
-        <ApprovalStatusChip status={item.status} />
+        {chip}
       </div>
-      <InputInShort of={item} />
-      {item.waiting.state === 'withdrawn' && <WaitingLines of={{ waiting: item.waiting, ranBefore: null }} />}
+      {children}
       <p className="mt-0.5 flex items-baseline justify-between gap-3 text-sm text-soft">
         <bdi className="min-w-0 truncate">
           {item.importedAt !== null && 'imported, '}

@@ -6,7 +6,9 @@ import { APPROVAL_FILTERS } from '@tacho/contract/approvals/approval-filters.ts'
 import type { FilterAddress } from '@tacho/contract/web/filter.ts'
 import { api } from '../web/api.ts'
 import { usePages } from '../web/queries.ts'
-import { filterQuery, readFilters } from '../web/address.ts'
+import { HINDSIGHTS, type Hindsight } from '@tacho/contract/engine/words.ts'
+import { LIMITS } from '@tacho/contract/engine/limits.ts'
+import { filterQuery, readFilters, readRange, textOf, timesOfRange, type Range } from '../web/address.ts'
 
 /** If the stream of hints is down. */
 const FALLBACK_MS = 30_000
@@ -33,12 +35,41 @@ export const pendingQuery = (environmentId: string) =>
 const mayGetInput = ({ inputInShort, runId, createdAt }: ApprovalCard): boolean =>
   inputInShort === null && runId !== null && Date.now() - Date.parse(createdAt) < FALLBACK_MS
 
-export function useHistory(environmentId: string, { show: _, ...search }: ApprovalListAddress) {
-  const filter = filterQuery(APPROVAL_FILTERS, search)
+/** A cursor holds for the times it was made with. */
+interface Place {
+  times: { from?: string; to?: string }
+  cursor: string
+}
+
+export function useHistory(environmentId: string, { show, ...search }: ApprovalListAddress) {
   return usePages({
-    queryKey: [...approvalsKey(environmentId), 'history', filter],
-    read: (cursor, signal) =>
-      api.listApprovals({ params: { environmentId }, query: { ...filter, limit: 50, cursor } }, { signal }),
+    queryKey: [...approvalsKey(environmentId), 'history', search],
+    async read(place: Place | undefined, signal) {
+      const times = place?.times ?? timesOfRange(search, Date.now())
+      const query = { ...filterQuery(APPROVAL_FILTERS, search), ...times, limit: 50, cursor: place?.cursor }
+      const { items, nextCursor } = await api.listApprovals({ params: { environmentId }, query }, { signal })
+      return { items, nextCursor: nextCursor === null ? null : { times, cursor: nextCursor } }
+    },
+    isEnabled: show === 'history',
+  })
+}
+
+const { agentId, policyId, toolName, session, user, from, to } = APPROVAL_FILTERS
+export const HINDSIGHT_FILTERS = { toolName, agentId, policyId, session, user, from, to }
+
+/** The server reads the runs of every request of a page, so hints do not renew it. */
+export function useHindsight(environmentId: string, { show, outcome: _, ...search }: ApprovalListAddress) {
+  return usePages({
+    queryKey: ['approvals in hindsight', environmentId, search],
+    async read(place: Place | undefined, signal) {
+      const times = place?.times ?? timesOfRange(search, Date.now())
+      const filter = filterQuery(HINDSIGHT_FILTERS, search)
+      const query = { ...filter, ...times, limit: LIMITS.hindsightPage, cursor: place?.cursor }
+      const { items, nextCursor } = await api.listApprovalHindsight({ params: { environmentId }, query }, { signal })
+      return { items, nextCursor: nextCursor === null ? null : { times, cursor: nextCursor } }
+    },
+    refreshMs: FALLBACK_MS,
+    isEnabled: show === 'hindsight',
   })
 }
 
@@ -93,13 +124,20 @@ export function useEarlier(
   })
 }
 
-/** What the address of the approvals holds. */
-
-export interface ApprovalListAddress extends FilterAddress<typeof APPROVAL_FILTERS> {
+/** What the address of the approvals holds. The range is of when they were asked. */
+export interface ApprovalListAddress extends Range, FilterAddress<typeof APPROVAL_FILTERS> {
   /** Waiting unless chosen. */
-  show?: 'history'
+  show?: 'history' | 'hindsight'
+  /** In hindsight. */
+  outcome?: Hindsight
 }
 
 export function readApprovalListAddress(search: Record<string, unknown>): ApprovalListAddress {
-  return { ...readFilters(APPROVAL_FILTERS, search), ...(search['show'] === 'history' && { show: 'history' }) }
+  const { show, outcome } = textOf(search, ['show', 'outcome'])
+  return {
+    ...readFilters(APPROVAL_FILTERS, search),
+    ...readRange(search),
+    ...((show === 'history' || show === 'hindsight') && { show }),
+    ...(outcome !== undefined && Object.hasOwn(HINDSIGHTS, outcome) && { outcome: outcome as Hindsight }),
+  }
 }

@@ -1,6 +1,7 @@
 /** Reports what happened after an approval was requested, from the run's events and the payload conventions. */
 import Type, { type Static } from 'typebox'
 import { LIMITS } from '../engine/limits.ts'
+import { HINDSIGHTS, type Hindsight } from '../engine/words.ts'
 import { cursor, nextCursor, nullableText, pageLimit, time, uuid } from '../web/fields.ts'
 import { ApprovalsQuery, OperatorApproval } from './operator-approval.ts'
 
@@ -72,18 +73,6 @@ export const RunApprovals = Type.Object(
 )
 export type RunApprovals = Static<typeof RunApprovals>
 
-/** What became of a request that is closed. The first that is true. */
-export const HINDSIGHTS = {
-  ran_before: 'It ran before a person decided',
-  ran_anyway: 'It ran although it was rejected or had expired',
-  failed: 'It was approved, ran and failed',
-  ran: 'It was approved and ran',
-  another_way: 'It did not run, but the same tool ran later with another input',
-  not_run: 'It did not run',
-  not_known: 'Its run is not recorded, or too long to be read',
-} as const satisfies Record<string, string>
-export type Hindsight = keyof typeof HINDSIGHTS
-
 const { from, to, agentId, policyId, toolName, session, user } = ApprovalsQuery.properties
 export const HindsightQuery = Type.Object({
   from,
@@ -109,6 +98,8 @@ const ApprovalInHindsight = Type.Object(
   },
   { $id: 'ApprovalInHindsight', description: 'A closed request, and what became of it' },
 )
+
+export type ApprovalInHindsight = Static<typeof ApprovalInHindsight>
 
 export const HindsightPage = Type.Object(
   { items: Type.Array(ApprovalInHindsight), nextCursor },

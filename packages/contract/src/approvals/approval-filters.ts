@@ -58,6 +58,7 @@ export const APPROVAL_FILTERS = {
     kind: 'time',
     describes: 'Asked at or after this time',
     flag: ['--from <when>', 'asked since: a time, or a duration ago such as 7d'],
+    field: { label: 'Asked' },
   },
   to: {
     kind: 'time',

@@ -187,3 +187,15 @@ export type SpoolTrouble = (typeof SPOOL_TROUBLES)[number]
 
 /** With the value `true`, a client asks for the configuration for the last time, because it ends. */
 export const CLOSING_HEADER = 'x-tacho-closing'
+
+/** What became of a request that is closed. The first that is true. */
+export const HINDSIGHTS = {
+  ran_before: 'It ran before a person decided',
+  ran_anyway: 'It ran although it was rejected or had expired',
+  failed: 'It was approved, ran and failed',
+  ran: 'It was approved and ran',
+  another_way: 'It did not run, but the same tool ran later with another input',
+  not_run: 'It did not run',
+  not_known: 'Its run is not recorded, or too long to be read',
+} as const satisfies Record<string, string>
+export type Hindsight = keyof typeof HINDSIGHTS

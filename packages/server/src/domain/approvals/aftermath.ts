@@ -1,10 +1,6 @@
 /** By storage time: client clocks are not comparable (docs/decisions/0024-approvals.md). */
-import {
-  CALL_VERDICTS,
-  type CallVerdict,
-  type Hindsight,
-  type JudgedCall,
-} from '@tacho/contract/approvals/aftermath.ts'
+import { CALL_VERDICTS, type CallVerdict, type JudgedCall } from '@tacho/contract/approvals/aftermath.ts'
+import type { Hindsight } from '@tacho/contract/engine/words.ts'
 import type { ApprovalRow, ToolEventRow } from '../../storage/approvals/approvals.ts'
 import type { RunRow } from '../../storage/runs/runs.ts'
 import { isoTime } from '../../storage/engine/times.ts'
@@ -108,18 +104,16 @@ export function hindsightOf(
   if (failed) return { hindsight: 'failed', shown: failed }
   if (ran[0]) return { hindsight: 'ran', shown: ran[0] }
   const { status, toolName, inputHash, expiresAt, decidedAt } = approval
-  if (status !== 'APPROVED') {
-    const closedAt = status === 'EXPIRED' ? expiresAt : (decidedAt ?? Infinity)
-    const isOther = (call: ToolEventRow) => call.inputHash !== null && call.inputHash !== inputHash
-    const other = events.find((call) => {
-      const { kind, neverRan, outcome } = call
-      const hasRun = kind === 'TOOL_CALL' && !neverRan && outcome !== 'error'
-      return hasRun && call.toolName === toolName && isOther(call) && call.receivedAt >= closedAt
-    })
-    const link = other && linked.find(({ call }) => call === other)
-    const unlinked = { verdict: 'other_input', approval, approvalId: approval.id, linkedBy: 'toolName' } as const
-    if (other) return { hindsight: 'another_way', shown: link ?? { call: other, ...unlinked } }
-  }
+  const closedAt = status === 'EXPIRED' ? expiresAt : (decidedAt ?? Infinity)
+  const isOther = (call: ToolEventRow) => call.inputHash !== null && call.inputHash !== inputHash
+  const other = events.find((call) => {
+    const { kind, neverRan, outcome } = call
+    const hasRun = kind === 'TOOL_CALL' && !neverRan && outcome !== 'error'
+    return hasRun && call.toolName === toolName && isOther(call) && call.receivedAt >= closedAt
+  })
+  const link = other && linked.find(({ call }) => call === other)
+  const unlinked = { verdict: 'other_input', approval, approvalId: approval.id, linkedBy: 'toolName' } as const
+  if (other) return { hindsight: 'another_way', shown: link ?? { call: other, ...unlinked } }
   return { hindsight: 'not_run', shown: null }
 }
 

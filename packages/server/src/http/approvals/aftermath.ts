@@ -1,6 +1,6 @@
 import { LIMITS } from '@tacho/contract/engine/limits.ts'
 import { APPROVAL_FILTERS } from '@tacho/contract/approvals/approval-filters.ts'
-import { HINDSIGHTS } from '@tacho/contract/approvals/aftermath.ts'
+import { HINDSIGHTS } from '@tacho/contract/engine/words.ts'
 import { hindsightOf, linkCalls, toJudgedCall, type LinkedCall } from '../../domain/approvals/aftermath.ts'
 import { isUuid } from '../../storage/engine/uuid.ts'
 import type { ApprovalRow, ToolEventRow } from '../../storage/approvals/approvals.ts'

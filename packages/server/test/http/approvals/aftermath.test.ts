@@ -155,6 +155,19 @@ test('an unknown run, or one of another environment, is not found', async () => 
   }
 })
 
+test('an approved request whose tool ran with another input instead did not run, and took another way', async () => {
+  const [run, sessionId] = [randomUUID(), randomUUID()]
+  const id = await ask(run, { toolName: 'a', sessionId })
+  await calls.decide(id, 'APPROVED')
+  const [way] = await record(run, { ...ran, toolName: 'a', inputHash: OTHER_HASH, approvalId: id })
+  const path = `/environments/${service.environmentId}/approvals/hindsight?session=${sessionId}`
+  const { items } = replyOf('listApprovalHindsight', await service.operator(path))
+  assert.deepEqual(
+    items.map(({ hindsight, call }) => [hindsight, call?.eventId, call?.verdict]),
+    [['another_way', way, 'other_input']],
+  )
+})
+
 test('closed requests in hindsight: whether each ran, when, how it went, or another way was taken', async () => {
   const { environmentId } = service
   const session = randomUUID()
@@ -186,8 +199,8 @@ test('closed requests in hindsight: whether each ran, when, how it went, or anot
   const list = async (rest = '') => replyOf('listApprovalHindsight', await service.operator(`${path}${rest}`))
   const { items, nextCursor } = await list()
   assert.equal(nextCursor, null)
-  assert.equal(items.length, Object.keys(ids).length)
   assert.deepEqual(Object.fromEntries(items.map(({ approval, hindsight }) => [hindsight, approval.id])), ids)
+  assert.equal(items.length, Object.keys(ids).length)
   assert.ok(items.every(({ approval }) => approval.id !== waiting))
   const shown = Object.fromEntries(items.map(({ hindsight, call, message }) => [hindsight, { call, message }]))
   assert.deepEqual([shown['another_way']?.call?.eventId, shown['failed']?.call?.outcome], [way, 'error'])
