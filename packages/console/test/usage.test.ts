@@ -208,6 +208,42 @@ describe('usage and rollout', { skip: withoutChromium }, () => {
     await close()
   })
 
+  test('waiting times stand beside the agents, and the overview says whether the failures differ from those before', async () => {
+    const ended = (runId: string, hours: number, status: string) =>
+      [4_000, 0].map((ms) =>
+        event({
+          runId,
+          agentId: 'support',
+          agentName: 'support',
+          eventType: ms === 0 ? 'SESSION_OUTCOME' : 'USER_INPUT',
+          timestamp: Date.now() - hours * HOUR_MS - ms,
+          payload: ms === 0 ? { status } : {},
+        }),
+      )
+    await tacho.service.record([
+      ...ended('failed now', 2, 'FAILED'),
+      ...ended('fine now', 2, 'COMPLETED'),
+      ...ended('fine before', 30, 'COMPLETED'),
+    ])
+    const { page, close } = await tacho.open(`${tacho.home}/usage?since=24h`)
+    const sums = page.getByRole('table', { name: 'Sums' })
+    await sums.getByRole('columnheader', { name: 'Run p50 / p95' }).waitFor()
+    await sums
+      .getByRole('row')
+      .filter({ hasText: 'support' })
+      .getByText(/4(\.0)? s \/ 4(\.0)? s/)
+      .waitFor()
+    await assertLooks(page, 'usage with waiting')
+    await page.goto(tacho.home)
+    await page
+      .getByText(
+        /^No difference that these numbers can show \(p ≈ 1\): This time failed in 1 of 2 ended runs .* of the 24 hours before\./,
+      )
+      .waitFor()
+    await assertLooks(page, 'overview with a comparison')
+    await close()
+  })
+
   test('the pages are accessible and fit, light, dark and on a phone', async () => {
     const { page, close } = await tacho.open(`${tacho.home}/usage`)
     await page.getByRole('link', { name: 'support' }).waitFor()

@@ -4,6 +4,7 @@ import { test } from 'node:test'
 import {
   cohenKappa,
   differenceP,
+  failedText,
   failureComparison,
   meanMargin,
   neededEach,
@@ -177,6 +178,10 @@ test('the sentence says a difference only where there is one, over one base', ()
     'No difference that these numbers can show (p ≈ 1): Version 2 failed in 4 of 30 ended runs (13 %, likely 5 to 30 %), ' +
       'and 3 of 30 (10 %, likely 3 to 26 %) of version 1. About 1,500 runs of each would show a difference of this size.',
   )
+  assert.match(
+    failureComparison(version('Version 2', 31, 300), version('version 1', 30, 300))!,
+    /^No difference that these numbers can show \(p ≈ 1\): .* 31 of 300 ended runs \(10 %, likely 7 to 14 %\), .* About [\d,]+ runs of each would/,
+  )
   assert.equal(
     failureComparison(version('Version 2', 43, 100), version('version 1', 14, 100)),
     'Version 2 fails more often than version 1: 43 of 100 ended runs (43 %, likely 34 to 53 %), ' +
@@ -187,5 +192,6 @@ test('the sentence says a difference only where there is one, over one base', ()
     /^A fails less often than B: .* p < 0\.001\.$/,
   )
   assert.match(failureComparison(version('A', 2, 20), version('B', 3, 30))!, /^No difference .*\(p ≈ 1\): [^.]*\.$/)
+  assert.equal(failedText(version('A', 4, 30)), '4 of 30 ended runs (13 %, likely 5 to 30 %) failed')
   assert.equal(failureComparison(version('A', 0, 0), version('B', 3, 30)), null)
 })

@@ -136,6 +136,7 @@ async function list(options: EnvironmentOptions): Promise<void> {
     ),
     'No alerts. `tacho alerts create --help` shows how to make one.',
   )
+  for (const { name, comparison } of items) if (comparison) printLine(`${name}: ${comparison}`)
 }
 
 const toldText = ({ percentTold, unpricedCalls }: Alert): string =>

@@ -75,6 +75,9 @@ export function AlertsPage() {
         ) : (
           <span className="tabular" title={unpricedNote(alert)}>
             {valueText(alert)}
+            {alert.comparison !== null && (
+              <span className="block max-w-80 text-xs whitespace-normal text-soft">{alert.comparison}</span>
+            )}
           </span>
         ),
     },

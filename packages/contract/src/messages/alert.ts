@@ -1,5 +1,5 @@
 import Type, { type Static } from 'typebox'
-import { id, nullableTime, time, uuid, CreationHeaders, damaged } from '../web/fields.ts'
+import { id, nullableText, nullableTime, time, uuid, CreationHeaders, damaged } from '../web/fields.ts'
 import { LIMITS } from '../engine/limits.ts'
 import { ALERT_KINDS, ALERT_STATUSES } from '../engine/words.ts'
 import type { OperatorRoute } from '../web/route.ts'
@@ -52,7 +52,7 @@ const against = Type.Unsafe<'last_week' | null>({
   enum: ['last_week', null],
   description:
     'For error_rate and cost. last_week: value and threshold are percent of the same hours a week before, so 200 is twice as much; ' +
-    'whole hours that are over are compared, and both need leastRuns. null: value and threshold are as the kind says',
+    'whole hours that are over are compared, and both need leastRuns. A share of failures must also differ beyond chance (p at most 0.05). null: value and threshold are as the kind says',
 })
 const period = Type.Enum(['month', 'day'], { description: 'Period of a budget, in UTC' })
 
@@ -74,6 +74,9 @@ export const Alert = Type.Object(
       description:
         'For money: calls that the value leaves out, because they have neither a cost nor a price. Above 0, the value is at least what it says',
     }),
+    comparison: nullableText(
+      'For error_rate against last_week: which of both fails more often, or that the numbers show no difference. Without a difference it does not fire',
+    ),
     percentTold: Type.Integer({
       minimum: 0,
       description: 'For a budget: the highest percentage reported in this period',

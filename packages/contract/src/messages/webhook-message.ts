@@ -92,6 +92,9 @@ const alert = Type.Object(
         description: 'For money: calls without a cost or a price. Above 0, the value is at least what it says',
       }),
     ),
+    comparison: Type.Optional(
+      Type.String({ description: 'For error_rate against last_week: which of both fails more often, with intervals' }),
+    ),
     percent: Type.Integer({ minimum: 0, description: 'For a budget: 50, 80 or 100' }),
     isTest: Type.Optional(Type.Boolean({ description: 'An operator sent it to test the alert' })),
     url,

@@ -91,6 +91,9 @@ function normalP(one: Share, other: Share): number {
   return series * Math.exp(-(distance ** 2) / 2)
 }
 
+/** Beyond what chance would do. */
+export const isDifferent = (one: Share, other: Share): boolean => differenceP(one, other) <= MOST_P
+
 /** How many of each side would show a difference of this size, four times of five; null if the shares are equal. */
 export function neededEach(one: Share, other: Share): number | null {
   const [a, b] = [one.part / one.whole, other.part / other.whole]
@@ -112,6 +115,10 @@ export interface Outcomes {
 }
 
 export const endedRuns = ({ completed, failed, cancelled }: Outcomes): number => completed + failed + cancelled
+
+/** `4 of 30 ended runs (13 %, likely 5 to 30 %) failed`. */
+export const failedText = (of: Outcomes): string =>
+  `${shareText({ part: of.failed, whole: endedRuns(of) }, ' ended runs')} failed`
 
 interface NamedOutcomes extends Outcomes {
   name: string

@@ -3,7 +3,7 @@ import { useState } from 'react'
 import type { Deployment } from '@tacho/contract/policies/deployment.ts'
 import { LIMITS } from '@tacho/contract/engine/limits.ts'
 import type { VersionDiff } from '@tacho/contract/policies/version.ts'
-import { endedRuns } from '@tacho/contract/runs/statistics.ts'
+import { endedRuns, failedText } from '@tacho/contract/runs/statistics.ts'
 import { api } from '../../web/api.ts'
 import { Field } from '../../web/ui/field.tsx'
 import { Choice } from '../../web/ui/filters.tsx'
@@ -11,7 +11,6 @@ import { FormDialog } from '../../web/ui/form-dialog.tsx'
 import type { InForce, Item } from './queries.ts'
 import { promptResultsQuery } from '../queries.ts'
 import { Diff } from '../../web/text/diff.tsx'
-import { failedShare } from '../../web/text/figures.tsx'
 import { counted } from '../../web/text/format.ts'
 import { Refused, Skeleton } from '../../web/ui/states.tsx'
 import { Time } from '../../web/text/times.tsx'
@@ -224,7 +223,7 @@ function Elsewhere({ item, version, others }: { item: Item; version: string; oth
       <p key={environment.id} className="mt-2 text-sm text-soft">
         In force in <b>{environment.name}</b> since {deployment && <Time at={deployment.deployedAt} />}
         {result && result.runs > 0 && `: ${counted(result.runs, 'run')}`}
-        {result && endedRuns(result) > 0 && `, ${failedShare(result)} of those that ended failed`}.
+        {result && endedRuns(result) > 0 && `, ${failedText(result)}`}.
       </p>
     )
   })

@@ -1,4 +1,5 @@
 /** Runs of a time by outcome: the sums, then bars. Each number and bar leads to its runs. */
+import { failureComparison } from '@tacho/contract/runs/statistics.ts'
 import type { RunStatus } from '@tacho/contract/runs/run.ts'
 import { getRouteApi, Link } from '@tanstack/react-router'
 import type { CSSProperties } from 'react'
@@ -26,6 +27,14 @@ export function RunsOfTime({ range }: { range: Range }) {
   const { place } = route.useRouteContext()
   const { data, error } = useTime(place.environment.id, range)
   const words = rangeText(range).toLowerCase()
+  const named = (name: string, { COMPLETED, FAILED, CANCELLED }: Outcomes) => ({
+    name,
+    completed: COMPLETED,
+    failed: FAILED,
+    cancelled: CANCELLED,
+  })
+  const earlier = beforeText(range, OVERVIEW_SINCE)
+  const comparison = data && failureComparison(named('This time', data.outcomes), named(earlier, data.before))
   return (
     <section aria-label={`Runs, ${words}`} className="mt-4 overflow-hidden rounded-xl border border-line">
       <div className="grid grid-cols-2 gap-px border-b border-line bg-line sm:grid-cols-4">
@@ -46,12 +55,13 @@ export function RunsOfTime({ range }: { range: Range }) {
             </span>
             {data && (
               <span className="tabular text-xs text-soft">
-                {number(data.before[status])} in {beforeText(range, OVERVIEW_SINCE)}
+                {number(data.before[status])} in {earlier}
               </span>
             )}
           </Link>
         ))}
       </div>
+      {comparison && <p className="border-b border-line px-4 py-2 text-sm text-soft">{comparison}</p>}
       <div className="px-4 py-2">
         {data ? (
           <Bars {...data} environmentId={place.environment.id} />

@@ -16,13 +16,15 @@ export type AlertNews = 'alert.firing' | 'alert.resolved' | 'budget.reached'
 const STEPS = [100, 80, 50]
 const MINUTE_MS = 60_000
 
+/** `isNoise`: the numbers show no difference from last week, however far apart they are. */
 export function nextAlert(
   { rule, state }: Pick<AlertRow, 'rule' | 'state'>,
   value: number | null,
   now: number,
+  isNoise = false,
 ): { state: AlertState; news: AlertNews | null } {
   if (rule.kind === 'budget') return nextBudget(rule, state, value ?? 0, now)
-  const holds = value !== null && (rule.kind === 'no_runs' ? value === 0 : value > rule.threshold)
+  const holds = value !== null && !isNoise && (rule.kind === 'no_runs' ? value === 0 : value > rule.threshold)
   const holdMs = rule.holdMinutes * MINUTE_MS
   const same = { ...state, value }
   if (state.status === 'FIRING') {
@@ -54,7 +56,7 @@ export const spentText = (value: number, unpricedCalls: number): string => spent
 
 export function alertNews(
   { id, environmentId, rule }: AlertRow,
-  { value, unpricedCalls = 0, percentTold }: AlertState,
+  { value, unpricedCalls = 0, comparison, percentTold }: AlertState,
 ) {
   const { name, kind, threshold, agentId, against = null } = rule
   return {
@@ -67,6 +69,7 @@ export function alertNews(
     agentId,
     value,
     unpricedCalls,
+    ...(comparison && { comparison }),
     percent: percentTold,
   }
 }

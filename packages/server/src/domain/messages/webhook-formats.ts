@@ -68,6 +68,7 @@ const SHOWN = {
   threshold: 'Threshold',
   percent: 'Percent of the budget',
   unpricedCalls: 'Calls without a known cost',
+  comparison: 'Compared',
 } as const
 
 export function consolePageOf({ data, place }: Pick<WebhookNews, 'data' | 'place'>): string | null {

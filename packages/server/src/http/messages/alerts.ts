@@ -79,7 +79,7 @@ function checkRule(kind: AlertKind, { threshold, against }: AlertChange): void {
 }
 
 function toAlert({ id, environmentId, rule, state, checkedAt, createdAt, damaged }: AlertRow): Alert {
-  const { status, value, unpricedCalls = 0, percentTold, since } = state
+  const { status, value, unpricedCalls = 0, comparison = null, percentTold, since } = state
   const times = { since: isoTime(since), checkedAt: isoTime(checkedAt) }
   return {
     id,
@@ -90,6 +90,7 @@ function toAlert({ id, environmentId, rule, state, checkedAt, createdAt, damaged
     status,
     value,
     unpricedCalls,
+    comparison,
     percentTold,
     ...times,
     createdAt: isoTime(createdAt),

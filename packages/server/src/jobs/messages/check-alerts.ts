@@ -1,5 +1,6 @@
 import { HOUR_MS, hourOf } from '../../storage/engine/times.ts'
 import type { AlertKind } from '@tacho/contract/messages/alert.ts'
+import { failureComparison, isDifferent, type Share } from '@tacho/contract/runs/statistics.ts'
 import { alertNews, nextAlert, periodStart } from '../../domain/messages/alert.ts'
 import { type PriceTable, estimatorOf } from '../../prices/price-table.ts'
 import type { AlertRow, AlertRule, AlertWindow } from '../../storage/messages/alerts.ts'
@@ -16,6 +17,11 @@ const SUMS: ReadonlySet<AlertKind> = new Set(['cost', 'budget'])
 interface Measured {
   value: number | null
   unpricedCalls: number
+  /** Of error_rate. */
+  share?: Share
+  /** With last week, as a sentence. */
+  comparison?: string | null
+  isNoise?: boolean
 }
 
 export function checkAlerts({ storage, prices, now }: HandlerOptions<Acts> & { prices: PriceTable }): ItemHandler {
@@ -26,9 +32,10 @@ export function checkAlerts({ storage, prices, now }: HandlerOptions<Acts> & { p
     const { alert, workspaceId, isArchived } = startedCheck
     // An archived environment records nothing. Checks continue after a restore.
     if (isArchived) return { dueAt: at + INTERVAL_MS }
-    const { value, unpricedCalls } = await measured(workspaceId, alert, windowOf(alert.rule, at))
-    const { state: next, news } = nextAlert(alert, value, at)
-    const state = { ...next, unpricedCalls }
+    const alertMeasure = await measured(workspaceId, alert, windowOf(alert.rule, at))
+    const { value, unpricedCalls, comparison = null, isNoise } = alertMeasure
+    const { state: next, news } = nextAlert(alert, value, at, isNoise)
+    const state = { ...next, unpricedCalls, comparison }
     const data = alertNews(alert, { ...state, value })
     const nextAt = at + INTERVAL_MS
     await storage.recordAlertCheck({ environmentId, id, owner, at, state, nextAt, news: news && { type: news, data } })
@@ -42,15 +49,19 @@ export function checkAlerts({ storage, prices, now }: HandlerOptions<Acts> & { p
     const { from, to } = window
     const before = await measuredIn(workspaceId, alert, { ...window, from: from - WEEK_MS, to: to - WEEK_MS })
     const isThere = current.value !== null && before.value !== null && before.value > 0
+    const compared = current.share && before.share && withLastWeek(current.share, before.share)
     // Calls without a price are left out on both sides: the percentage is no lower bound.
-    return { value: isThere ? (100 * current.value!) / before.value! : null, unpricedCalls: 0 }
+    return { value: isThere ? (100 * current.value!) / before.value! : null, unpricedCalls: 0, ...compared }
   }
 
   async function measuredIn(workspaceId: string, alert: AlertRow, window: AlertWindow): Promise<Measured> {
-    const value = await storage.measureAlert(alert.environmentId, alert.rule, window)
-    if (!SUMS.has(alert.rule.kind) || value === null) return { value, unpricedCalls: 0 }
+    const measure = await storage.measureAlert(alert.environmentId, alert.rule, window)
+    if (measure !== null && typeof measure === 'object') {
+      return { value: (100 * measure.part) / measure.whole, share: measure, unpricedCalls: 0 }
+    }
+    if (!SUMS.has(alert.rule.kind) || measure === null) return { value: measure, unpricedCalls: 0 }
     const { cost, unpricedCalls } = await estimate(workspaceId, alert, window)
-    return { value: value + cost, unpricedCalls }
+    return { value: measure + cost, unpricedCalls }
   }
 
   async function estimate(
@@ -70,6 +81,17 @@ export function checkAlerts({ storage, prices, now }: HandlerOptions<Acts> & { p
     perform: check,
     giveUp: async () => ({ dueAt: now() + HOUR_MS }),
   }
+}
+
+function withLastWeek(current: Share, before: Share): Pick<Measured, 'comparison' | 'isNoise'> {
+  const named = (name: string, { part, whole }: Share) => ({
+    name,
+    failed: part,
+    completed: whole - part,
+    cancelled: 0,
+  })
+  const comparison = failureComparison(named('This time', current), named('the same hours of last week', before))
+  return { comparison, isNoise: !isDifferent(current, before) }
 }
 
 function windowOf(rule: AlertRule, now: number): AlertWindow {

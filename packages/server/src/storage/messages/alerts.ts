@@ -29,6 +29,8 @@ export interface AlertState {
   value: number | null
   /** Of money: calls that the value leaves out. States of an earlier build have none. */
   unpricedCalls?: number
+  /** Of failures against last week, as a sentence. States of an earlier build have none. */
+  comparison?: string | null
   /** For a budget: start of the last checked period, and the highest percentage reported in it. */
   period: number
   percentTold: number

@@ -74,8 +74,8 @@ test('a comparison with last week is in percent, of whole hours, and needs enoug
     ]).flat()
   await service.record(
     [
-      ...runsAt(lastHour, 'now', 4, 3),
-      ...runsAt(lastHour - 168 * hour, 'before', 2, 1),
+      ...runsAt(lastHour, 'now', 6, 3),
+      ...runsAt(lastHour - 168 * hour, 'before', 1, 1),
       ...runsAt(Date.now(), 'open', 6, 50),
     ],
     key,
@@ -99,7 +99,7 @@ test('a comparison with last week is in percent, of whole hours, and needs enoug
     items.map(({ name, status, value }) => [name, status, value]),
     [
       ['cost tripled', 'FIRING', 300],
-      ['failures doubled', 'FIRING', 200],
+      ['failures doubled', 'FIRING', 600],
       ['too few', 'OK', null],
       ['nothing then', 'OK', null],
     ],
@@ -108,6 +108,58 @@ test('a comparison with last week is in percent, of whole hours, and needs enoug
   const refused = await service.operator(place('alerts'), { body: other })
   assert.equal(refused.status, 400)
   assert.match(JSON.stringify(refused.body), /against/)
+})
+
+test('failures against last week fire only where the numbers show a difference, and the alert says it in a sentence', async (t) => {
+  const hour = 3_600_000
+  const lastHour = Math.floor(Date.now() / hour) * hour - hour / 2
+  for (const [now, before, ended, status, sentence] of [
+    [
+      4,
+      3,
+      30,
+      'OK',
+      /^No difference that these numbers can show \(p ≈ 1\): This time failed in 4 of 30 ended runs \(13 %, likely 5 to 30 %\), .* would show a difference/,
+    ],
+    [
+      31,
+      10,
+      100,
+      'FIRING',
+      /^This time fails more often than the same hours of last week: 31 of 100 ended runs .*p < 0\.001\.$/,
+    ],
+  ] as const) {
+    const { environmentId } = await service.newTenant(`noise of ${ended}`)
+    const key = await service.newKey({ scopes: ['events:write'], environmentId })
+    const outcomes = (timestamp: number, name: string, failed: number) =>
+      Array.from({ length: ended }, (_, at) =>
+        event({
+          runId: `${name}-${at}`,
+          timestamp,
+          eventType: 'SESSION_OUTCOME',
+          payload: { status: at < failed ? 'FAILED' : 'COMPLETED' },
+        }),
+      )
+    await service.record(outcomes(lastHour, 'now', now), key)
+    await service.record(outcomes(lastHour - 168 * hour, 'before', before), key)
+    const alerts = `/environments/${environmentId}/alerts`
+    const rule = {
+      name: 'n',
+      kind: 'error_rate',
+      threshold: 110,
+      against: 'last_week',
+      windowMinutes: 60,
+      holdMinutes: 0,
+    }
+    replyOf('createAlert', await service.operator(alerts, { body: rule }))
+    const alert = await eventually(async () => {
+      const { items } = replyOf('listAlerts', await service.operator(alerts))
+      return items[0]?.checkedAt ? items[0] : null
+    }, 'the rule is checked')
+    if (Date.now() - lastHour > 1.5 * hour) return t.skip('the hour turned while the test ran')
+    assert.deepEqual([alert.status, Math.round(alert.value ?? 0)], [status, Math.round((100 * now) / before)])
+    assert.match(alert.comparison ?? '', sentence)
+  }
 })
 
 test('money says that calls without a known cost are left out, in lists and in messages', async () => {

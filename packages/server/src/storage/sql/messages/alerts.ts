@@ -1,4 +1,5 @@
 import { LIMITS } from '@tacho/contract/engine/limits.ts'
+import type { Share } from '@tacho/contract/runs/statistics.ts'
 import type {
   AlertCheck,
   AlertNewsRow,
@@ -128,13 +129,13 @@ async function startAlertCheck(sql: Sql, environmentId: string, id: string) {
   return { alert, workspaceId: workspace.id, isArchived }
 }
 
-/** From rollups and indexes only; money without estimates. */
+/** From rollups and indexes only; money without estimates. Of error_rate, the failed runs of those that ended. */
 async function measureAlert(
   sql: Sql,
   environmentId: string,
   { kind, agentId, leastRuns = 1 }: AlertRule,
   { since, from, to, now }: AlertWindow,
-): Promise<number | null> {
+): Promise<number | Share | null> {
   const ofAgent = agentId === null ? '' : ' AND agent_id = :agentId'
   const of = { env: environmentId, ...(agentId !== null && { agentId }) }
   if (kind === 'approval_waiting') {
@@ -171,7 +172,7 @@ async function measureAlert(
   const sums = await sql.get<{ failed: number; ended: number; cost: number }>(text, params)
   const { failed = 0, ended = 0, cost = 0 } = sums ?? {}
   if (kind !== 'budget' && leastRuns > 1 && ended < leastRuns) return null
-  if (kind === 'error_rate') return ended === 0 ? null : (100 * failed) / ended
+  if (kind === 'error_rate') return ended === 0 ? null : { part: failed, whole: ended }
   return cost / NANOS
 }
 
