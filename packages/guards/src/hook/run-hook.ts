@@ -100,7 +100,7 @@ export async function runHook(
   const judged = openJudgedCalls(stateRoot())
   const decisions = openLastDecisions(state.directory)
   // Each call of a hook is a new process.
-  const usedBefore = { toolCalls: called.count(sessionId) }
+  const usedBefore = { toolCalls: called.count(sessionId), labels: null }
   const run = sessionRun(tacho, { agent, sessionId, subagent: subagentOf(record) }, usedBefore)
   let answer = ''
   /** For the person in front of the agent. */

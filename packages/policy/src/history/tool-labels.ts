@@ -70,3 +70,10 @@ export function readHistory(policies: readonly { readonly condition: string }[])
     return result.ok && result.condition.readsHistory
   })
 }
+
+/** Why a rule cannot be used, or gives only `unknown`. Undefined: it can. */
+export function problemOfLabels({ tool, when }: ToolLabels): string | undefined {
+  if (typeof tool !== 'string') return 'tool must be a text'
+  const result = when === undefined ? undefined : compiled(when, true)
+  return result?.ok === false ? result.faults[0]?.message : undefined
+}

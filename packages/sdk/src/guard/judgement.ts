@@ -16,6 +16,7 @@ import type { SealEngine } from './seal.ts'
 import { judge, type Verdict } from './verdict.ts'
 
 export interface PolicyEngine extends SealEngine, HistoryEngine {
+  problemOfLabels(rule: ToolLabels): string | undefined
   labelsOfCall(rules: readonly ToolLabels[], facts: Facts): { readonly does: readonly string[] }
   decide(policies: readonly Policy[], facts: Facts): Decision
 }
@@ -73,7 +74,12 @@ export class Judge {
   constructor(parts: JudgeParts) {
     this.#parts = parts
     const { core, configuration, engine, defaults } = parts
-    const localRules = { policies: defaults.policies ?? [], labels: defaults.labels ?? [] }
+    const labels = (defaults.labels ?? []).filter((rule) => {
+      const problem = engine.problemOfLabels(rule)
+      if (problem) core.diagnostics.report('warning', 'invalid_option', `guard.labels, ${rule.tool}: ${problem}.`)
+      return typeof rule.tool === 'string'
+    })
+    const localRules = { policies: defaults.policies ?? [], labels }
     this.#histories = new RunHistories({ core, engine, own: localRules, current: () => configuration.state.current })
   }
 

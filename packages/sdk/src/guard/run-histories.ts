@@ -46,10 +46,10 @@ export class RunHistories {
     return [...(current()?.toolLabels ?? []), ...own.labels]
   }
 
-  /** Undefined if no policy needs it. @param ofTool policies of one tool */
+  /** Undefined if no policy needs it, or nothing of the past is known. @param ofTool policies of one tool */
   of(scope: RunScope, ofTool: HistoryParts['own']['policies'] = []): RecordedHistory['history'] | undefined {
     this.#isForced ||= ofTool.length > 0 && this.#parts.engine.readHistory(ofTool)
-    return this.#isNeeded ? this.#of(scope).history : undefined
+    return this.#isNeeded && labelsBefore(scope) !== null ? this.#of(scope).history : undefined
   }
 
   #of(scope: RunScope): RecordedHistory {
@@ -61,13 +61,15 @@ export class RunHistories {
       () => this.labels,
       () => core.runtime.now(),
     )
-    const messages = core.carrying?.usages.of(scope).messages
-    const labels = (scope.usedBefore as { labels?: readonly string[] } | undefined)?.labels
+    const { messages, toolCalls } = core.carrying!.usages.of(scope)
+    const labels = labelsBefore(scope)
     if (this.#unseen.has(state)) recorded.history.continues(undefined)
     else if (scope.handed) recorded.history.continues(scope.handed.history as CarriedHistory | undefined)
-    else if (labels) recorded.history.continues({ labels, calls: [] })
-    else if (messages === undefined && scope.recorder.count > 0) recorded.history.continues(undefined)
-    recorded.converse(messages)
+    else if (scope.usedBefore) recorded.history.continues(labels ? { labels, calls: [] } : undefined)
+    // It had calls before the guard was loaded, and no conversation says what came of them.
+    else if (messages === undefined && toolCalls > 0) recorded.history.continues(undefined)
+    if (Array.isArray(messages)) recorded.converse(messages)
+    else recorded.history.said(messages ?? '')
     state.history = recorded.history
     this.#histories.set(state, recorded)
     return recorded
@@ -82,4 +84,9 @@ export class RunHistories {
     }
     return this.#isForced || this.#needed.isNeeded
   }
+}
+
+/** Of other processes, as the host says. */
+function labelsBefore({ usedBefore }: RunScope): readonly string[] | null | undefined {
+  return (usedBefore as { labels?: readonly string[] | null } | undefined)?.labels
 }

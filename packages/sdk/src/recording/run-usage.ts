@@ -13,7 +13,7 @@ export interface RunUsage {
   readonly admitted: Map<unknown, number>
   /** As they were sent, until the table of their shapes is loaded. */
   readonly uncounted: unknown[]
-  /** Of the newest model call: the conversation so far. */
+  /** Of the newest model call: the conversation so far. After it: the newest payload of USER_INPUT. */
   messages?: unknown
   /** In milliseconds, without the time between the run's processes. */
   since: number
@@ -101,6 +101,7 @@ export function createRunUsages({ observers, runtime }: Parts, { callCounts, loa
       if (calls) usage.admitted.set(toolName, calls - 1)
       else usage.toolCalls++
     }
+    if (type === 'USER_INPUT') usage.messages = payload
     if (type !== 'LLM_CALL') return
     usage.messages = messages
     if (notCounted) return

@@ -42,8 +42,8 @@ export interface RunOptions {
         totalTokens?: number | undefined
         cost?: number | undefined
         seconds?: number | undefined
-        /** Labels of what they read. */
-        labels?: readonly string[] | undefined
+        /** Labels of what they read. Absent: unknown. Null: nothing of the past is known, so conditions on it fail. */
+        labels?: readonly string[] | null | undefined
       }
     | undefined
 }

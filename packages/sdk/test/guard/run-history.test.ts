@@ -158,3 +158,53 @@ test('a policy that comes in the middle of a run says that it does not know what
   })
   await tacho.run({}, async () => assert.equal(await call('send_mail', {}), 'done'))
 })
+
+test('the words of a user before the first guarded call of a process are known', async (t) => {
+  const { tacho, call } = client(t, [
+    'tool.name == "pay" && !("user" in origin(tool.input.to))',
+    'tool.name == "wipe" && "unknown" in run.labels',
+  ])
+  await tacho.run({}, async (run) => {
+    run.userInput('Pay 5 EUR to DE999.')
+    assert.equal(await call('pay', { to: 'DE999' }), 'done')
+    assert.equal(await call('pay', { to: 'DE998' }), 'blocked')
+    assert.equal(await call('wipe', {}), 'done')
+  })
+})
+
+test('calls before the first guarded call of a process are unknown, if no conversation has them', async (t) => {
+  const { tacho, call } = client(t, ['tool.name == "wipe" && "unknown" in run.labels'])
+  await tacho.run({}, async (run) => {
+    run.toolCall({ toolName: 'read_mail', output: MAIL })
+    assert.equal(await call('wipe', {}), 'blocked')
+  })
+})
+
+test('where nothing of the past is known, conditions on it fail', async (t) => {
+  const conditions = ['tool.name == "send" && run.calls.exists(c, c.tool == "read_mail")']
+  const { tacho, call } = client(t, conditions)
+  await tacho.run({ usedBefore: { toolCalls: 3, labels: null } }, async () => {
+    assert.equal(await call('send', {}), 'blocked')
+  })
+  await tacho.run({}, async () => assert.equal(await call('send', {}), 'done'))
+})
+
+test('labels that cannot be used are named once, and no call fails by them', async (t) => {
+  const messages: string[] = []
+  const fake = fakeTacho({
+    deployedPolicies: [policy('"unknown" in run.labels && tool.name == "send"')],
+    onDiagnostic: ({ message }) => messages.push(message),
+    guard: {
+      labels: [{ output: ['untrusted'] } as never, { tool: 'read', output: ['untrusted'], when: 'tool.outpt == 1' }],
+    },
+  })
+  t.after(() => fake.close())
+  await fake.tacho.run({}, async () => {
+    await fake.tacho.guardedCall({ name: 'read', input: {}, call: () => 'text' })
+    await assert.rejects(fake.tacho.guardedCall({ name: 'send', input: {}, call: () => 'sent' }), ToolBlockedError)
+  })
+  assert.ok(
+    messages.some((message) => /guard.labels, undefined: tool must be a text/.test(message)),
+    messages.join('\n'),
+  )
+})
