@@ -2,18 +2,35 @@
  * Holds back what an answer asks for until it is judged. Texts before the first call pass as they come.
  *
  *   passing --a call begins--> holding --the answer has ended--> judging --allowed--> sent as it came
- *                                                                  |  \--refused--> sent with a text in place of the call
+ *                                                                  |  |--refused--> sent with a text in place of the call
+ *                                                                  |  \--it names a call that was not judged--> broken off
  *                                                                  \--a person is asked--> waiting, with a sign of life
  */
 import { Readable } from 'node:stream'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { fields } from '../../../sdk/src/integrations/host.ts'
+import { fields, type Fields } from '../../../sdk/src/integrations/host.ts'
 import { parsedOr, STREAM } from './protocols.ts'
-import type { Refusing } from './protocols/protocol.ts'
+import type { NamedCall, Refusing } from './protocols/protocol.ts'
 import type { Editor } from './proxy.ts'
 
-/** Why each refused call must not run, by `callKey`. */
-export type Judge = (signal: AbortSignal) => Promise<ReadonlyMap<string, string>>
+export interface Judged {
+  /** Why each refused call must not run, by `callKey`. */
+  readonly refusals: ReadonlyMap<string, string>
+  /** Calls without an id stand for all of their name. */
+  readonly allowed: readonly NamedCall[]
+}
+
+export type Judge = (signal: AbortSignal) => Promise<Judged>
+
+/** Of an answer whose request nobody here has seen: a text stands in place of each call. */
+export function refuseCalls(refusing: Refusing, why: string): Editor {
+  class Everything extends Map<string, string> {
+    override readonly size = 1
+    override has = (): boolean => true
+    override get = (): string => why
+  }
+  return guardAnswer(refusing, () => Promise.resolve({ refusals: new Everything(), allowed: [] }))
+}
 
 /** An answer that is longer cannot be judged, so it is not sent. */
 const HELD_BYTES_MAX = 16_777_216
@@ -47,14 +64,30 @@ async function* editWhole(
   if (STREAM.test(whole)) return yield* editStream(refusing, judge, Readable.from([bytes]), signal)
   const answer = parsedOr(whole, undefined)
   if (answer === undefined && whole.trim() !== '') throw new Error('The answer is not JSON, so it cannot be judged.')
-  const refusals = yield* waited(judge(signal), SIGN.whole)
-  if (refusals.size === 0) return yield bytes
+  const { refusals, allowed } = yield* waited(judge(signal), SIGN.whole)
+  const check = (value: unknown) => {
+    for (const each of Array.isArray(value) ? value : [value]) refuseUnjudged(refusing, fields(each), allowed)
+  }
+  if (refusals.size === 0) {
+    check(answer)
+    return yield bytes
+  }
   const replace = (each: unknown) => refusing.whole(fields(each), refusals)
   // Gemini streams a list of answers if it is asked without `alt=sse`.
   const stream = refusing.stream(refusals)
-  yield Buffer.from(
-    JSON.stringify(Array.isArray(answer) ? answer.flatMap((each) => stream(fields(each)) ?? [each]) : replace(answer)),
-  )
+  const edited = Array.isArray(answer)
+    ? answer.flatMap((each: unknown) => stream(fields(each)) ?? [fields(each)])
+    : replace(answer)
+  check(edited)
+  yield Buffer.from(JSON.stringify(edited))
+}
+
+/** @throws Error if a client may read a call that nobody judged, such as one in a form that no provider sends. */
+function refuseUnjudged(refusing: Refusing, event: Fields, allowed: readonly NamedCall[]): void {
+  for (const { id, name } of refusing.named(event)) {
+    const isAllowed = allowed.some((one) => one.name === name && (id === undefined || one.id === id))
+    if (!isAllowed) throw new Error('The answer has a call that was not judged.')
+  }
 }
 
 async function* editStream(
@@ -64,40 +97,29 @@ async function* editStream(
   signal: AbortSignal,
 ): AsyncGenerator<Buffer> {
   const held = new Held()
+  const events = new Events()
   let isHolding = false
-  let begun = Buffer.alloc(0)
   for await (const piece of body) {
-    if (isHolding) {
-      held.add(piece)
-      continue
+    for (const event of events.add(piece)) {
+      isHolding ||= refusing.named(fields(eventIn(event))).length > 0
+      if (isHolding) held.add(event)
+      else yield event
     }
-    begun = Buffer.concat([begun, piece])
-    for (let end = endOfEvent(begun); end > 0 && !isHolding; end = endOfEvent(begun)) {
-      const event = begun.subarray(0, end)
-      isHolding = refusing.holds(fields(eventIn(event.toString())))
-      if (isHolding) break
-      yield event
-      begun = begun.subarray(end)
-    }
-    if (!isHolding && begun.length > HELD_BYTES_MAX) throw new Error('An event is too long to be judged.')
-    if (isHolding) held.add(begun)
   }
   // Clients read an event also if the empty line after it is missing.
-  if (!isHolding && !refusing.holds(fields(eventIn(begun.toString())))) return yield begun
-  if (!isHolding) held.add(begun)
-  const refusals = yield* waited(judge(signal), SIGN.stream)
-  const bytes = held.bytes()
-  if (refusals.size === 0) return yield bytes
+  const rest = events.rest()
+  isHolding ||= refusing.named(fields(eventIn(rest))).length > 0
+  if (!isHolding) return yield rest
+  held.add(rest)
+  const { refusals, allowed } = yield* waited(judge(signal), SIGN.stream)
   const replace = refusing.stream(refusals)
-  for (let leftBytes = bytes; leftBytes.length > 0;) {
-    const end = endOfEvent(leftBytes) || leftBytes.length
-    const event = leftBytes.subarray(0, end)
-    leftBytes = leftBytes.subarray(end)
-    const item = eventIn(event.toString())
-    const others = item === undefined ? undefined : replace(fields(item))
-    if (others === undefined) yield event
-    else for (const other of others) yield Buffer.from(textOf(other))
-  }
+  const edited = held.pieces.map((event) => {
+    const item = eventIn(event)
+    const others = item === undefined || refusals.size === 0 ? undefined : replace(fields(item))
+    for (const each of others ?? [fields(item)]) refuseUnjudged(refusing, each, allowed)
+    return others === undefined ? event : Buffer.from(others.map(textOf).join(''))
+  })
+  yield Buffer.concat(edited)
 }
 
 /** Yields a sign of life until it is known. */
@@ -114,35 +136,72 @@ async function* waited<T>(promise: Promise<T>, sign: Buffer): AsyncGenerator<Buf
 }
 
 class Held {
-  readonly #pieces: Buffer[] = []
+  readonly pieces: Buffer[] = []
   #bytes = 0
 
   add(piece: Buffer): void {
     this.#bytes += piece.length
     if (this.#bytes > HELD_BYTES_MAX) throw new Error('The answer is too long to be judged.')
-    this.#pieces.push(piece)
+    this.pieces.push(piece)
   }
 
   bytes(): Buffer {
-    return Buffer.concat(this.#pieces)
+    return Buffer.concat(this.pieces)
   }
 }
 
-const ENDS = ['\n\n', '\r\n\r\n', '\r\r']
+const LINE_FEED = 10
+const RETURN = 13
 
-/** After the empty line that ends the first event; 0 if there is none yet. */
-function endOfEvent(bytes: Buffer): number {
-  const ends = ENDS.flatMap((end) => {
-    const at = bytes.indexOf(end)
-    return at === -1 ? [] : [at + end.length]
-  })
-  return ends.length === 0 ? 0 : Math.min(...ends)
+/** Splits a stream after the empty lines that end its events. Lines end with CR, LF or both, also in turn. */
+class Events {
+  #begun = new Held()
+  #isLineEmpty = true
+  #isAfterReturn = false
+
+  rest(): Buffer {
+    const bytes = this.#begun.bytes()
+    this.#begun = new Held()
+    return bytes
+  }
+
+  *add(bytes: Buffer): Generator<Buffer> {
+    let from = 0
+    for (let at = 0; at < bytes.length; at++) {
+      const byte = bytes[at]
+      const isSecond = byte === LINE_FEED && this.#isAfterReturn
+      this.#isAfterReturn = byte === RETURN
+      if (isSecond) continue
+      const isEnd = byte === LINE_FEED || byte === RETURN
+      if (isEnd && this.#isLineEmpty) {
+        // A line feed that belongs to this end.
+        if (byte === RETURN && bytes[at + 1] === LINE_FEED) at++
+        this.#isAfterReturn = bytes[at] === RETURN
+        this.#begun.add(bytes.subarray(from, at + 1))
+        from = at + 1
+        yield this.rest()
+      }
+      this.#isLineEmpty = isEnd
+    }
+    if (from < bytes.length) this.#begun.add(bytes.subarray(from))
+  }
 }
 
-/** Undefined: it has no data, or none that is JSON. */
-function eventIn(event: string): unknown {
-  const lines = event.split(/\r\n|\n|\r/).filter((line) => line.startsWith('data:'))
-  return lines.length === 0 ? undefined : parsedOr(lines.map((line) => line.slice(5)).join('\n'), undefined)
+/**
+ * Undefined: it has no data, or none that a client reads as JSON.
+ * @throws Error if it is broken JSON: some clients read more than JSON, such as NaN.
+ */
+function eventIn(event: Buffer): unknown {
+  // A mark may stand before the first one.
+  const lines = event
+    .toString()
+    .replace(/^\uFEFF/, '')
+    .split(/\r\n|\n|\r/)
+  const data = lines.flatMap((line) => (line.startsWith('data:') ? [line.slice(5)] : [])).join('\n')
+  const item = parsedOr(data, undefined)
+  if (item === undefined && /^\s*(?:\{|\[(?!DONE\]))/.test(data))
+    throw new Error('An event is not JSON, so it cannot be judged.')
+  return item
 }
 
 function textOf(event: Readonly<Record<string, unknown>>): string {

@@ -48,7 +48,10 @@ export class AnswerReader {
   /** Each line is an event. */
   readonly #isLines: boolean
   #collector: Collector | undefined
+  /** Of a stream: the line that has begun, without a CR at its end. */
   #text = ''
+  #isAfterReturn = false
+  #isStreamKnown = false
   #raw = ''
   /** Of the event that has begun. */
   #data: string[] = []
@@ -95,13 +98,31 @@ export class AnswerReader {
     if (this.#raw.length === this.#chars && this.#chars + piece.length <= RAW_CHARS_MAX) this.#raw += piece
     this.#chars += piece.length
     if (this.isCut) return
+    if (this.#collector) return this.#lines(piece)
     this.#text += piece
-    // Some servers do not say that they stream.
-    if (!this.#collector && STREAM.test(this.#text)) this.#collector = this.#protocol.stream()
-    if (!this.#collector) return
-    const lines = this.#text.split(LINE_END)
-    this.#text = lines.pop() ?? ''
-    for (const line of lines) this.#line(line)
+    if (this.#isStreamKnown) return
+    // Some servers do not say that they stream. A long text is not read again with each piece.
+    const text = this.#text
+    this.#isStreamKnown = /\S.{6}/s.test(text) || text.length > BLANK_CHARS_MAX
+    if (!STREAM.test(text)) return
+    this.#collector = this.#protocol.stream()
+    this.#text = ''
+    this.#lines(text)
+  }
+
+  /** Each piece is read once, however long its line is. */
+  #lines(piece: string): void {
+    const [first = '', ...more] = `${this.#isAfterReturn ? '\r' : ''}${piece}`.split(LINE_END)
+    const last = more.at(-1) ?? first
+    this.#isAfterReturn = last.endsWith('\r')
+    const begun = this.#isAfterReturn ? last.slice(0, -1) : last
+    if (more.length === 0) {
+      this.#text += begun
+      return
+    }
+    this.#line(this.#text + first)
+    for (const line of more.slice(0, -1)) this.#line(line)
+    this.#text = begun
   }
 
   /** Clients read an event also if the empty line after it is missing. */
@@ -156,6 +177,7 @@ export class AnswerReader {
 export const STREAM = /^\s*(?:data|event|id|retry)?:/
 /** Not in the middle of a line end. */
 const LINE_END = /\r\n|\n|\r(?!$)/
+const BLANK_CHARS_MAX = 65_536
 /** A longer answer is recorded without the text that came. */
 const RAW_CHARS_MAX = 65_536
 /** More of an answer is not read for the recording. */

@@ -8,7 +8,7 @@ import { askedCalls } from '../../../sdk/src/integrations/asked-calls.ts'
 import { fields } from '../../../sdk/src/integrations/host.ts'
 import type { Message } from '../../../sdk/src/integrations/messages.ts'
 import { ModelCall, type ModelRequest, type ModelResult } from '../../../sdk/src/integrations/model-call.ts'
-import { guardAnswer } from './answer-guard.ts'
+import { guardAnswer, type Judged } from './answer-guard.ts'
 import { Decoding } from './body-copy.ts'
 import { textIn, type Conversation, type Conversations, type OpenCall } from './conversations.ts'
 import { AnswerReader, errorIn, parsedOr } from './protocols.ts'
@@ -171,13 +171,14 @@ export class RecordedExchange implements Observer {
     return result
   }
 
-  async #judge(signal: AbortSignal): Promise<ReadonlyMap<string, string>> {
+  async #judge(signal: AbortSignal): Promise<Judged> {
     // Also if earlier answers are still read.
     await this.#recorder.settled()
     const { asked, finishReason } = await this.#end('whole')
     if (!this.#isWhole) throw new Error('The answer cannot be read, so it cannot be judged.')
     const refusals = new Map<string, string>()
-    const judged = askedCalls(asked, finishReason).map(async (call) => {
+    const calls = askedCalls(asked, finishReason)
+    const judged = calls.map(async (call) => {
       const key = callKey(call.id, call.name)
       const open = call.id === undefined ? undefined : this.#conversation?.calls.get(call.id)
       const why = await this.#recorder.judge(call, this.#call?.context, open, signal)
@@ -186,7 +187,7 @@ export class RecordedExchange implements Observer {
       if (call.id !== undefined) this.#conversation?.calls.delete(call.id)
     })
     await Promise.all(judged)
-    return refusals
+    return { refusals, allowed: calls.filter(({ id, name }) => !refusals.has(callKey(id, name))) }
   }
 
   #errorOf(how: 'whole' | 'left' | 'broken', why: string | undefined): unknown {

@@ -7,7 +7,9 @@ import type { Message } from '../../../sdk/src/integrations/messages.ts'
 import type { Asked } from '../../../sdk/src/core.ts'
 import { refuseAgain, Refusals } from '../refusals.ts'
 import { Conversations, textIn, type Conversation, type OpenCall, type OpenRun } from './conversations.ts'
+import { refuseCalls } from './answer-guard.ts'
 import { protocolOf } from './protocols.ts'
+import { OPENAI_RESPONSES } from './protocols/openai-responses.ts'
 import type { Observer, WireRequest } from './proxy.ts'
 import { inputOf, RecordedExchange, type Recording } from './recorded-exchange.ts'
 
@@ -65,6 +67,8 @@ export class WireRecorder implements Recording {
   /** Undefined for what is no call of a model. */
   observe(request: WireRequest): Observer | undefined {
     const protocol = protocolOf(request.method, request.path)
+    // Of background mode.
+    if (this.isGuarding && isFetchedLater(request)) return FETCHED_LATER
     const isSilent = this.#isElsewhere()
     return protocol && (this.isGuarding || !isSilent)
       ? new RecordedExchange(this, protocol, request, isSilent)
@@ -198,6 +202,24 @@ export class WireRecorder implements Recording {
     this.#within(call.context, () => this.tacho.record({ type: 'HANDOFF', label: `${payload.from} to ${to}`, payload }))
     return run
   }
+}
+
+const isFetchedLater = ({ method, path }: WireRequest): boolean =>
+  method === 'GET' && /\/responses\/[^/?]+\/?(?:\?|$)/.test(path)
+
+const FETCHED_LATER: Observer = {
+  editor:
+    OPENAI_RESPONSES.refusing &&
+    refuseCalls(
+      OPENAI_RESPONSES.refusing,
+      'The tool was not run: calls of an answer that is fetched later are not judged.',
+    ),
+  asked: () => undefined,
+  answered: () => undefined,
+  piece: () => undefined,
+  record: () => Promise.resolve(),
+  isOver: false,
+  ended: () => undefined,
 }
 
 const GUARD_FAILED = 'The tool was not run: the guard failed. Tell the user; try later.'

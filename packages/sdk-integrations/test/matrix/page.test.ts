@@ -104,7 +104,7 @@ gets it. This is weaker than a guard at the function, and it needs no code:
 - **It judges what the model asked, not what the function gets.** A program that changes, coerces or defaults the arguments runs what nobody judged.
 - **It guards** function and custom tool calls in chat completions, responses, Anthropic messages and Gemini, whole and streamed. A call whose arguments
   are cut or unreadable is refused.
-- **It cannot guard** calls that the program makes without a model, the older \`function_call\` of chat completions, tools that the provider runs, \`local_shell\` and computer calls of
+- **It cannot guard** calls that the program makes without a model, the older \`function_call\` of chat completions, tools that the provider runs, \`local_shell\`, \`shell\`, \`apply_patch\` and computer calls of
   the Responses API, tool calls that a program reads out of plain text, WebSockets, Ollama's own chat, other protocols, and clients that are not redirected.
 - **A refusal ends a call, not the wish.** The model's answer has a text in place of the call, and the program goes on without a result. With
   \`previous_response_id\` the provider still waits for the result, and refuses the next request.

@@ -91,7 +91,7 @@ const list = (rawList: unknown): unknown[] => (Array.isArray(rawList) ? rawList 
 function callsIn(candidate: unknown, finishReason: unknown): Asked[] {
   const isCut = !isWhole(finishReason)
   return itemsIn([candidate]).map((item) => {
-    const named = fields(item['function'] ?? item)
+    const named = fields(item['function'] ?? item['custom'] ?? item)
     const args = named['arguments'] ?? named['input'] ?? named['args']
     const raw = typeof args === 'string' ? args : undefined
     const isText = String(item['type']).startsWith('custom')
@@ -115,7 +115,7 @@ function itemsIn(rawList: unknown): Record<string, unknown>[] {
   return rawList.map(fields).flatMap((item) => {
     if (item['providerExecuted'] === true) return []
     if (CALLS.has(String(item['type']))) return [item]
-    if (item['function'] !== undefined && item['role'] === undefined) return [item]
+    if ((item['function'] ?? item['custom']) !== undefined && item['role'] === undefined) return [item]
     return [...itemsIn(item['tool_calls']), ...(item['role'] === undefined ? [] : itemsIn(item['content']))]
   })
 }

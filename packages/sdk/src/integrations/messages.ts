@@ -96,7 +96,7 @@ function textOf(rawValue: unknown): unknown {
 
 function toolCall(rawValue: unknown): unknown {
   const call = fields(rawValue)
-  const named = fields(call['function'] ?? call)
+  const named = fields(call['function'] ?? call['custom'] ?? call)
   const args = named['arguments'] ?? named['input'] ?? named['args']
   return set({
     id: call['call_id'] ?? call['callId'] ?? call['id'] ?? call['toolCallId'],

@@ -61,6 +61,8 @@ interface ChoicePieces {
 
 interface ToolCallPieces {
   id: unknown
+  /** A custom call has a text in place of JSON. */
+  type: 'function' | 'custom'
   function: { name: string; arguments: string }
 }
 
@@ -105,11 +107,19 @@ class ChatStream implements Collector {
 }
 
 function addCall({ calls }: ChoicePieces, piece: Fields): void {
-  const call = calls.get(piece['index']) ?? { id: piece['id'], function: { name: '', arguments: '' } }
-  const named = fields(piece['function'])
-  call.function.name += text(named['name']) ?? ''
-  call.function.arguments += text(named['arguments']) ?? ''
-  calls.set(piece['index'], call)
+  const { index, id, custom } = piece
+  const call: ToolCallPieces = calls.get(index) ?? {
+    id,
+    type: custom === undefined ? 'function' : 'custom',
+    function: { name: '', arguments: '' },
+  }
+  const named = fields(piece['function'] ?? custom)
+  const name = text(named['name']) ?? ''
+  // Some servers say id and name again with each piece.
+  const isRepeated = id !== undefined && id === call.id && name === call.function.name
+  if (!isRepeated) call.function.name += name
+  call.function.arguments += text(named['arguments'] ?? named['input']) ?? ''
+  calls.set(index, call)
 }
 
 class ResponseStream implements Collector {

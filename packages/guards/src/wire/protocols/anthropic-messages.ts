@@ -1,7 +1,7 @@
 import { MessageStream, messageResult } from '../../../../sdk/src/integrations/anthropic-messages.ts'
 import { fields, text, toolNames, type Fields } from '../../../../sdk/src/integrations/host.ts'
 import { messagesOf, withSystem } from '../../../../sdk/src/integrations/messages.ts'
-import { callKey, listOf, type Protocol } from './protocol.ts'
+import { callKey, listOf, namedCall, type Protocol } from './protocol.ts'
 
 export const ANTHROPIC_MESSAGES: Protocol = {
   name: 'anthropic-messages',
@@ -21,7 +21,10 @@ export const ANTHROPIC_MESSAGES: Protocol = {
     return new Set(failed.flatMap((messagePart) => text(messagePart['tool_use_id']) ?? []))
   },
   refusing: {
-    holds: ({ type, content_block: block }) => type === 'content_block_start' && isCall(fields(block)),
+    named: ({ content_block: block, message, content }) =>
+      [fields(block), ...listOf(fields(message)['content']), ...listOf(content)]
+        .filter(isCall)
+        .flatMap(({ id, name }) => namedCall(id, name) ?? []),
     whole(answer, refusals) {
       const blocks = listOf(answer['content']).map((block) => {
         const refusal = isCall(block) ? refusals.get(keyIn(block)) : undefined

@@ -4,7 +4,7 @@ import { fields, set, text, type Fields } from '../../../../sdk/src/integrations
 import type { ModelResult } from '../../../../sdk/src/integrations/model-call.ts'
 import type { Collector } from '../../../../sdk/src/integrations/model-stream.ts'
 import type { Message } from '../../../../sdk/src/integrations/messages.ts'
-import { listOf, type Protocol } from './protocol.ts'
+import { listOf, namedCall, type Protocol } from './protocol.ts'
 
 const MODEL = /\/models\/([^/:]+):/
 
@@ -31,11 +31,13 @@ export const GEMINI: Protocol = {
   result: (answer) => resultOf(answer['modelVersion'], answer['usageMetadata'], candidatesOf(answer), blockIn(answer)),
   stream: () => new GeminiStream(),
   refusing: {
-    holds: (event) =>
-      candidatesOf(event).some(({ parts }) => parts.some((contentPart) => callIn(contentPart) !== undefined)),
+    named: (event) =>
+      candidatesOf(event)
+        .flatMap(({ parts }) => parts.flatMap((one) => [one['functionCall'], one['function_call']]))
+        .flatMap((call) => namedCall(fields(call)['id'], fields(call)['name']) ?? []),
     whole: (answer, refusals) => replaced(answer, refusals, new Map()),
     stream(refusals) {
-      const places = new Map<unknown, number>()
+      const places: Places = new Map()
       return (event) => [replaced(event, refusals, places)]
     },
   },
@@ -43,9 +45,15 @@ export const GEMINI: Protocol = {
 
 const callIn = (contentPart: Fields): unknown => contentPart['functionCall'] ?? contentPart['function_call']
 
-function replaced(answer: Fields, refusals: ReadonlyMap<string, string>, places: Map<unknown, number>): Fields {
+/** How many calls of a name a candidate has, by its index. */
+type Places = Map<unknown, Map<unknown, number>>
+
+function replaced(answer: Fields, refusals: ReadonlyMap<string, string>, allPlaces: Places): Fields {
   const candidates = listOf(answer['candidates']).map((candidate) => {
     const content = fields(candidate['content'])
+    const { index = 0 } = candidate
+    const places = allPlaces.get(index) ?? new Map<unknown, number>()
+    allPlaces.set(index, places)
     const parts = listOf(content['parts']).map((contentPart) => {
       const [call] = callsOf([contentPart], places)
       const refusal = call && refusals.get(call.id)

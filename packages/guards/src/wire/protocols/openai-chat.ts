@@ -1,12 +1,15 @@
 import { fields, text, type Fields } from '../../../../sdk/src/integrations/host.ts'
 import { CHAT } from '../../../../sdk/src/integrations/openai-methods.ts'
-import { callKey, listOf, type Protocol } from './protocol.ts'
+import { callKey, listOf, namedCall, type NamedCall, type Protocol } from './protocol.ts'
 
 export const OPENAI_CHAT: Protocol = {
   ...CHAT,
   name: 'openai-chat',
   refusing: {
-    holds: ({ choices }) => listOf(choices).some(({ delta }) => listOf(fields(delta)['tool_calls']).length > 0),
+    named: ({ choices }) =>
+      listOf(choices).flatMap(({ delta, message }) =>
+        [delta, message].flatMap((each) => listOf(fields(each)['tool_calls']).flatMap(namedIn)),
+      ),
     whole: (answer, refusals) => ({
       ...answer,
       choices: listOf(answer['choices']).map((choice) => wholeChoice(choice, refusals)),
@@ -21,7 +24,12 @@ export const OPENAI_CHAT: Protocol = {
   },
 }
 
-const keyIn = (call: Fields): string => callKey(call['id'], fields(call['function'])['name'])
+const keyIn = (call: Fields): string => callKey(call['id'], fields(call['function'] ?? call['custom'])['name'])
+
+/** A client may read either form. */
+function namedIn({ id, function: called, custom }: Fields): NamedCall[] {
+  return [called, custom].flatMap((form) => namedCall(id, fields(form)['name']) ?? [])
+}
 
 function wholeChoice(choice: Fields, refusals: ReadonlyMap<string, string>): Fields {
   const { tool_calls: rawCalls, ...message } = fields(choice['message'])

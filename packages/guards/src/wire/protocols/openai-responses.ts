@@ -2,7 +2,7 @@ import { fields, text, type Fields } from '../../../../sdk/src/integrations/host
 import type { ModelResult } from '../../../../sdk/src/integrations/model-call.ts'
 import type { Collector } from '../../../../sdk/src/integrations/model-stream.ts'
 import { RESPONSES } from '../../../../sdk/src/integrations/openai-methods.ts'
-import { callKey, listOf, type Protocol } from './protocol.ts'
+import { callKey, listOf, namedCall, type Protocol } from './protocol.ts'
 
 export const OPENAI_RESPONSES: Protocol = {
   ...RESPONSES,
@@ -11,7 +11,10 @@ export const OPENAI_RESPONSES: Protocol = {
   continues: ({ previous_response_id: id, conversation }) =>
     text(id) ?? text(conversation) ?? text(fields(conversation)['id']),
   refusing: {
-    holds: ({ type, item }) => String(type).startsWith('response.output_item.') && isCall(fields(item)),
+    named: ({ item, response, output }) =>
+      [fields(item), ...listOf(fields(response)['output']), ...listOf(output)]
+        .filter(isCall)
+        .flatMap((call) => namedCall(call['call_id'] ?? call['id'], call['name']) ?? []),
     whole: (answer, refusals) => ({
       ...answer,
       output: listOf(answer['output']).map((item) => {
@@ -32,7 +35,7 @@ export const OPENAI_RESPONSES: Protocol = {
         if (type === 'response.output_item.done' && refusal !== undefined)
           return [{ ...event, item: messageItem(item, refusal) }]
         if (/_(?:arguments|input)\.(?:delta|done)$/.test(String(type)) && refused.has(index)) return []
-        if (!/^response\.(?:completed|incomplete)$/.test(String(type)) || refusals.size === 0) return undefined
+        if (!/^response\.(?:completed|incomplete|failed)$/.test(String(type)) || refusals.size === 0) return undefined
         return [{ ...event, response: OPENAI_RESPONSES.refusing?.whole(fields(event['response']), refusals) }]
       }
     },
@@ -69,10 +72,11 @@ function begun(event: Fields, item: Fields, refusal: string): Fields[] {
   ]
 }
 
-/** Some servers send the items of an answer only one by one. */
+/** Some servers send the items of an answer only one by one, and a stream may end before its last event. */
 class ResponsesStream implements Collector {
   readonly #stream = RESPONSES.stream()
   readonly #items: Fields[] = []
+  #listed: Fields[] = []
 
   get isComplete(): boolean {
     return this.#stream.isComplete
@@ -80,16 +84,18 @@ class ResponsesStream implements Collector {
 
   add(event: Fields): boolean {
     const response = fields(event['response'])
-    if (event['type'] === 'response.output_item.done' && this.#items.length < ITEMS_MAX)
-      this.#items.push(fields(event['item']))
+    if (event['type'] === 'response.output_item.done') this.#items.push(fields(event['item']))
+    if (response['output'] !== undefined) this.#listed = listOf(response['output'])
     const isBare =
       /^response\.(?:completed|incomplete)$/.test(String(event['type'])) && listOf(response['output']).length === 0
     return this.#stream.add(isBare ? { ...event, response: { ...response, output: this.#items } } : event)
   }
 
+  /** Clients run a call when its item is done, whatever the last event lists. */
   result(): ModelResult {
-    return this.#stream.result()
+    const result = this.#stream.result()
+    const listed = new Set(this.#listed.filter(isCall).map(keyIn))
+    const others = this.#items.filter((item) => isCall(item) && !listed.has(keyIn(item)))
+    return others.length === 0 ? result : { ...result, asked: [...this.#listed, ...others] }
   }
 }
-
-const ITEMS_MAX = 1_000

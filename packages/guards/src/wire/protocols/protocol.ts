@@ -20,8 +20,25 @@ export interface Refusing {
   whole(answer: Fields, refusals: ReadonlyMap<string, string>): Fields
   /** For the events of one stream: what stands in place of each. Undefined: the event itself. */
   stream(refusals: ReadonlyMap<string, string>): (event: Fields) => Fields[] | undefined
-  /** Whether the event begins a call: nothing from it on is sent before the calls are judged. */
-  holds(event: Fields): boolean
+  /**
+   * The calls that an event, or a whole answer, names at any place where a client may read one. Nothing from the first one on
+   * is sent before the calls are judged, and none that nobody judged.
+   */
+  named(event: Fields): NamedCall[]
+}
+
+export interface NamedCall {
+  readonly id: string | undefined
+  readonly name: string
+}
+
+/** Undefined for the rest of a call whose name came before. */
+export function namedCall(id: unknown, name: unknown): NamedCall | undefined {
+  if (name === undefined || name === null || name === '') return undefined
+  return {
+    id: typeof id === 'string' && id !== '' ? id : undefined,
+    name: typeof name === 'string' ? name : JSON.stringify(name),
+  }
 }
 
 /** Some servers give their calls no ids. */
