@@ -37,11 +37,16 @@ interface Tenant {
   readonly close: () => Promise<void>
   readonly recorders: Map<string, WireRecorder>
   requests: number
+  /** Tacho has accepted the key. */
+  isKnown: boolean
+  readonly openedAt: number
 }
 
 interface Checked {
   readonly status: 'accepted' | 401 | 403
   readonly until: number
+  /** Tacho said so. */
+  readonly isHeard: boolean
 }
 
 const ACCEPTED_MS = 60_000
@@ -49,6 +54,8 @@ const REFUSED_MS = 10_000
 const CHECK_MS = 5_000
 const CHECKS_MAX = 50
 const KEYS_MAX = 1_000
+/** Keys that Tacho has not seen yet, while it is away: anybody can make them up, and each has a folder. */
+const UNKNOWN_MAX = 100
 /** Of one key at a time. */
 const REQUESTS_MAX = 256
 const RECORDERS_MAX = 1_000
@@ -64,16 +71,19 @@ export async function startGateway(options: GatewayOptions): Promise<Gateway> {
   const tenants = new Map<string, Tenant>()
   const checked = new Map<string, Checked>()
   const checks = new Map<string, Promise<Checked>>()
+  /** When Tacho answered last. */
+  let heardAt = -Infinity
 
   async function enter(first: string, headers: IncomingHttpHeaders): Promise<Door | number> {
     const key = first === '-' ? (textOf(headers['x-tacho-key']) ?? '') : first
     if (!KEY.test(key)) return 401
     const known = checked.get(key)
     if (!known && checks.size >= CHECKS_MAX && !checks.has(key)) return 503
-    const { status } = known && known.until > Date.now() ? known : await check(key)
+    const { status, isHeard } = known && known.until > Date.now() ? known : await check(key)
     if (status !== 'accepted') return status
-    const tenant = tenants.get(key) ?? open(key)
+    const tenant = tenants.get(key) ?? open(key, isHeard)
     if (!tenant) return 503
+    tenant.isKnown ||= isHeard
     if (tenant.requests >= REQUESTS_MAX) return 429
     tenant.requests++
     const recorder = recorderOf(tenant, headers)
@@ -85,6 +95,7 @@ export async function startGateway(options: GatewayOptions): Promise<Gateway> {
     const running = checks.get(key) ?? checkKey(options, key).finally(() => checks.delete(key))
     checks.set(key, running)
     return running.then((result) => {
+      if (result.isHeard) heardAt = Date.now()
       checked.delete(key)
       checked.set(key, result)
       const [oldest] = checked.size > KEYS_MAX ? checked.keys() : []
@@ -93,11 +104,12 @@ export async function startGateway(options: GatewayOptions): Promise<Gateway> {
     })
   }
 
-  function open(apiKey: string): Tenant | undefined {
-    if (tenants.size >= KEYS_MAX) return undefined
+  function open(apiKey: string, isKnown: boolean): Tenant | undefined {
+    const sameTenants = [...tenants.values()].filter((one) => one.isKnown === isKnown)
+    if (sameTenants.length >= (isKnown ? KEYS_MAX : UNKNOWN_MAX)) return undefined
     const account = { url: options.url, apiKey }
     const { tacho, close } = openWireClient({ ...options, account })
-    const tenant: Tenant = { tacho, close, recorders: new Map(), requests: 0 }
+    const tenant: Tenant = { tacho, close, recorders: new Map(), requests: 0, isKnown, openedAt: Date.now() }
     tenants.set(apiKey, tenant)
     return tenant
   }
@@ -121,8 +133,12 @@ export async function startGateway(options: GatewayOptions): Promise<Gateway> {
 
   const timer = setInterval(() => {
     const since = Date.now() - IDLE_MS
-    for (const { recorders } of tenants.values()) {
-      for (const [name, recorder] of recorders) if (!recorder.endIdle(since)) recorders.delete(name)
+    for (const [key, { recorders, requests, close, isKnown, openedAt }] of tenants) {
+      for (const [name, recorder] of recorders) if (!recorder.endIdle(since) && requests === 0) recorders.delete(name)
+      // The place of a key that nobody uses is free again. Its folder keeps what is not delivered.
+      if (requests > 0 || recorders.size > 0 || !(isKnown || heardAt > openedAt)) continue
+      tenants.delete(key)
+      void close().catch(() => undefined)
     }
   }, LOOK_MS)
   timer.unref()
@@ -143,17 +159,19 @@ export async function startGateway(options: GatewayOptions): Promise<Gateway> {
 }
 
 async function checkKey({ url, guard }: GatewayOptions, key: string): Promise<Checked> {
-  const accepted = (ms: number): Checked => ({ status: 'accepted', until: Date.now() + ms })
+  const result = (status: Checked['status'], ms: number, isHeard = true): Checked => {
+    return { status, until: Date.now() + ms, isHeard }
+  }
   try {
     const signal = AbortSignal.timeout(CHECK_MS)
     const answer = await fetch(`${url}/openapi/v1/runtime-config`, { headers: { 'x-api-key': key }, signal })
     await answer.body?.cancel()
-    if (answer.status === 401) return { status: 401, until: Date.now() + REFUSED_MS }
+    if (answer.status === 401) return result(401, REFUSED_MS)
     // The key is valid, and records.
-    if (answer.status === 403) return guard ? { status: 403, until: Date.now() + REFUSED_MS } : accepted(ACCEPTED_MS)
-    return accepted(answer.ok ? ACCEPTED_MS : REFUSED_MS)
+    if (answer.status === 403) return guard ? result(403, REFUSED_MS) : result('accepted', ACCEPTED_MS)
+    return answer.ok ? result('accepted', ACCEPTED_MS) : result('accepted', REFUSED_MS, false)
   } catch {
-    return accepted(REFUSED_MS)
+    return result('accepted', REFUSED_MS, false)
   }
 }
 

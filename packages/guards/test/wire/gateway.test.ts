@@ -105,6 +105,18 @@ test('without Tacho, requests of new keys pass too, and are recorded later', asy
   assert.equal(choices[0]?.message.content, 'Hello.')
 })
 
+test('without Tacho, keys that anybody makes up do not fill the disk', async () => {
+  const { origin, child } = await start([], { TACHO_URL: 'http://127.0.0.1:9' })
+  const statuses = new Map<number, number>()
+  for (let number = 0; number < 103; number++) {
+    const headers = { 'x-tacho-key': `tacho_${String(number).padStart(20, '0')}` }
+    const { status } = await fetch(`${origin}/-/openai/v1/models`, { headers })
+    statuses.set(status, (statuses.get(status) ?? 0) + 1)
+  }
+  assert.deepEqual(Object.fromEntries(statuses), { 200: 100, 503: 3 })
+  child.kill('SIGKILL')
+})
+
 test('with --guard the policies of the key decide', async () => {
   const { origin } = await start(['--guard'])
   model.script = (_asked, response) =>
