@@ -29,7 +29,8 @@ export function createControl(
   { configuration, guard }: ControlOptions,
   issues: IssueRecords = new IssueRecords(core),
 ): Control {
-  const { cacheFile } = configuration
+  // The policies of a tape replace none that a real run keeps.
+  const cacheFile = core.settings.replay === undefined ? configuration.cacheFile : undefined
   for (const [of, given, names] of [
     ['configuration', configuration, CONFIGURATION],
     ['guard', guard, [...RULES, 'loop', 'budget', 'labels']],

@@ -212,7 +212,8 @@ export function resolveOptions(
     requestTimeoutMs: number('requestTimeoutMs', 10_000, 1, 600_000),
     flushTimeoutMs: number('flushTimeoutMs', 5_000, 0, 600_000),
     compress: choice('compression', ['auto', 'never'], 'never') === 'auto' && !base?.isLoopback,
-    spool: text('spool', 4_096),
+    // The events on disk are not for the tape, and those of a replay for nobody else.
+    spool: replay === undefined ? text('spool', 4_096) : undefined,
     flushOnSignals: choice('flushOnSignals', [true, false], true),
     waitUntil,
   }

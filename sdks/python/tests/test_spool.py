@@ -425,3 +425,11 @@ def test_without_a_spool_there_is_nothing_to_wait_for_and_a_disabled_client_open
     client = make(spool=str(tmp_path / "spool"), enabled=False)
     assert client.tacho.ready(0)
     assert not (tmp_path / "spool").exists()
+
+
+def test_a_replay_leaves_the_events_on_disk_alone(make: Make, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TACHO_REPLAY", "http://127.0.0.1:9")
+    client = make(spool=str(tmp_path / "spool")).tacho
+    client.start_run(run_id="replayed").end("COMPLETED")
+    client.shutdown(0)
+    assert not (tmp_path / "spool").exists()
