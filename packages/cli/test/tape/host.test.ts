@@ -2,6 +2,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { ReplayHost } from '../../src/record/tape/host.ts'
+import { replayCommand } from '../../src/record/tape/replay-command.ts'
 import type { ModelStep, Tape } from '../../src/record/tape/tape.ts'
 
 const model: ModelStep = {
@@ -58,6 +59,18 @@ test('only whoever knows the secret path is answered, on loopback, and pages are
     assert.equal((await post(`${origin}/openapi/v1/replay/tool-calls`, { toolName: 1 })).status, 400)
     assert.equal((await post(`${origin}/openai/v1/files`, {})).status, 400)
   })
+})
+
+test('the command starts, whatever the user said first', async () => {
+  for (const [text, isIn] of [
+    ['a\0b', 'ab'],
+    ['漢'.repeat(90_000), '漢'.repeat(33_333)],
+  ]) {
+    const tape = tapeOf([{ step: 1, kind: 'input', from: 0, to: 0, text }])
+    const words = ['node', '-e', `process.exit(process.env.TACHO_REPLAY_INPUT === '${isIn}' ? 0 : 1)`]
+    const options = { mode: 'strict', ignored: [], timeoutMs: 20_000, output: 'ignore' } as const
+    assert.equal((await replayCommand(tape, words, options)).code, 0)
+  }
 })
 
 test('one answer in the words of four providers, whole and streamed', async () => {

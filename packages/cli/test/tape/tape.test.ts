@@ -269,7 +269,7 @@ test('nothing is written of a run that holds what masks of today would mask', as
 
 test('what a replay cannot answer is said at once, with its step', async () => {
   await post('half', [
-    { eventType: 'LLM_CALL', payload: { model: 'm' } },
+    { eventType: 'LLM_CALL', payload: { model: 'm', policyVersions: { '../made-up': '9', odd: '../1' } } },
     { eventType: 'LLM_CALL', payload: { model: 'm', messages: [] } },
     { eventType: 'TOOL_CALL', payload: { toolName: 'bash', input: {}, output: 'x' } },
     { eventType: 'TOOL_CALL', payload: { toolName: 'cut', input: {}, output: 'x', tachoShortened: {} } },
@@ -277,6 +277,8 @@ test('what a replay cannot answer is said at once, with its step', async () => {
   const { code, stdout } = await server.tacho(['tape', 'half', '-o', path.join(folder, 'half.jsonl'), '--json'])
   assert.equal(code, 3)
   assert.deepEqual((JSON.parse(stdout) as { replayable: unknown }).replayable, [
+    { step: 0, why: 'version 9 of the policy ../made-up is not known' },
+    { step: 0, why: 'version ../1 of the policy odd is not known' },
     { step: 1, why: 'the request of the model is not recorded: metadata only' },
     { step: 2, why: 'the model call has no answer' },
     { step: 3, why: 'bash is not guarded, so a replay runs it' },

@@ -54,7 +54,8 @@ function isIgnored(path: readonly string[], ignored: Ignored): boolean {
   return ignored.some((one) => one.length <= path.length && one.every((name, at) => name === '*' || name === path[at]))
 }
 
-const MARK = /\[masked(?::[^\]]*)?\]/
+/** Not over the next bracket: a long text of a stranger is read once. */
+const MARK = /\[masked(?::[^\][]*)?\]/
 
 function isSame(tape: unknown, now: unknown): boolean {
   if (Object.is(tape, now)) return true

@@ -1,10 +1,10 @@
 /** A run of the service as a tape, with the prompts and policies that are in force where it ran. */
 import { eachItem } from '@tacho/client/items.ts'
-import type { Json } from '@tacho/contract/record/payload-reader.ts'
+import { isObject } from '@tacho/contract/record/payload-reader.ts'
 import { LIMITS } from '@tacho/contract/engine/limits.ts'
 import { createMask, loadChecksum, type MaskingOptions } from '../../../../sdk/src/recording/mask.ts'
 import { known } from '../../engine/find-by-id.ts'
-import type { OperatorClient } from '../../engine/operator-client.ts'
+import { Refused, type OperatorClient } from '../../engine/operator-client.ts'
 import { failed } from '../../engine/stop.ts'
 import { eventsOf } from '../../runs/show.ts'
 import { differencesOf, NOTHING_IGNORED } from './compare.ts'
@@ -13,6 +13,7 @@ import {
   tapeText,
   TAPE_LIMITS,
   TAPE_VERSION,
+  type Obstacle,
   type Tape,
   type TapeHead,
   type TapePolicy,
@@ -39,8 +40,8 @@ export async function tapeOfRun(source: RunSource, runName: string): Promise<Tap
   const { missing, rejected, dropped } = run.completeness
   const gaps = missing + rejected + dropped
   const lost = gaps > 0 ? [{ step: 0, why: `${gaps} events of the run did not arrive` }] : []
-  const obstacles = [...lost, ...recorded.obstacles]
-  const { prompts, policies } = await inForce(source, events)
+  const { prompts, policies, unknown } = await inForce(source, events)
+  const obstacles = [...lost, ...unknown, ...recorded.obstacles]
   const head: TapeHead = {
     tape: TAPE_VERSION,
     run: run.runId,
@@ -61,7 +62,7 @@ async function inForce({ client, workspaceId, environmentId }: RunSource, events
   const promptVersions = new Set<unknown>()
   for (const { payload } of events) {
     const { policyVersions, promptVersionId } = payload
-    for (const [policyId, version] of Object.entries((policyVersions ?? {}) as Json))
+    for (const [policyId, version] of Object.entries(isObject(policyVersions) ? policyVersions : {}))
       named.set(policyId, String(version))
     if (promptVersionId !== undefined) promptVersions.add(promptVersionId)
   }
@@ -75,14 +76,24 @@ async function inForce({ client, workspaceId, environmentId }: RunSource, events
     else prompts.push(await promptOf(client, { workspaceId, promptId: id, name, version, used: promptVersions }))
   }
   const policies: TapePolicy[] = []
+  const unknown: Obstacle[] = []
   for (const [policyId, version] of [...named].sort(([a], [b]) => (a < b ? -1 : 1))) {
-    const { name, condition, severity, action, onError } = await client.readPolicyVersion({
-      params: { workspaceId, policyId, version },
+    const read = client.readPolicyVersion({ params: { workspaceId, policyId, version } })
+    // An event can name anything.
+    const policy = await read.catch((error: unknown) => {
+      const { result } = error instanceof Refused ? error : {}
+      if (result?.reason === 'refused' && [400, 404].includes(result.problem.status)) return null
+      throw error
     })
+    if (!policy) {
+      unknown.push({ step: 0, why: `version ${version} of the policy ${policyId} is not known` })
+      continue
+    }
+    const { name, condition, severity, action, onError } = policy
     policies.push({ policyId, name, version, condition, severity, action, ...(onError !== null && { onError }) })
   }
   prompts.sort((a, b) => (a.name < b.name ? -1 : 1))
-  return { prompts, policies }
+  return { prompts, policies, unknown }
 }
 
 async function promptOf(

@@ -23,7 +23,8 @@ export interface CommandOptions extends HostOptions {
 /** A framework may go on for a while with the error that it got. */
 const DEPARTED_MS = 5_000
 const KILL_MS = 5_000
-const INPUT_CHARS = 100_000
+/** Linux allows a variable 128 KiB. */
+const INPUT_BYTES = 100_000
 const KEYS = ['OPENAI_API_KEY', 'ANTHROPIC_API_KEY', 'GEMINI_API_KEY']
 
 export async function replayCommand(
@@ -58,11 +59,17 @@ function variables(
     TACHO_REPLAY: origin,
     TACHO_URL: origin,
     TACHO_API_KEY: 'replay',
-    ...(typeof input === 'string' && { TACHO_REPLAY_INPUT: input.slice(0, INPUT_CHARS) }),
+    ...(typeof input === 'string' && { TACHO_REPLAY_INPUT: variableOf(input) }),
     ...((mode === 'strict' || from !== undefined) && models),
     // A client does not start without a key; the tape needs none.
     ...(mode === 'strict' && from === undefined && Object.fromEntries(KEYS.map((name) => [name, 'tape']))),
   }
+}
+
+/** Without what no variable can hold, and without half a character at its end. */
+function variableOf(text: string): string {
+  const bytes = Buffer.from(text.replaceAll('\0', '')).subarray(0, INPUT_BYTES)
+  return new TextDecoder().decode(bytes, { stream: true })
 }
 
 async function ended(
