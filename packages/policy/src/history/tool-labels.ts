@@ -58,7 +58,8 @@ function evaluated(source: string, facts: Facts): boolean | undefined {
 }
 
 function isNamed(pattern: string, name: string): boolean {
-  const [start = '', end] = pattern.split('*')
+  // Rules in code may be without a tool.
+  const [start = '', end] = String(pattern).split('*')
   if (end === undefined) return name === pattern
   return name.length >= start.length + end.length && name.startsWith(start) && name.endsWith(end)
 }
@@ -69,11 +70,4 @@ export function readHistory(policies: readonly { readonly condition: string }[])
     const result = compiled(condition)
     return result.ok && result.condition.readsHistory
   })
-}
-
-/** Why a rule cannot be used, or gives only `unknown`. Undefined: it can. */
-export function problemOfLabels({ tool, when }: ToolLabels): string | undefined {
-  if (typeof tool !== 'string') return 'tool must be a text'
-  const result = when === undefined ? undefined : compiled(when, true)
-  return result?.ok === false ? result.faults[0]?.message : undefined
 }

@@ -16,7 +16,6 @@ import type { SealEngine } from './seal.ts'
 import { judge, type Verdict } from './verdict.ts'
 
 export interface PolicyEngine extends SealEngine, HistoryEngine {
-  problemOfLabels(rule: ToolLabels): string | undefined
   labelsOfCall(rules: readonly ToolLabels[], facts: Facts): { readonly does: readonly string[] }
   decide(policies: readonly Policy[], facts: Facts): Decision
 }
@@ -74,12 +73,7 @@ export class Judge {
   constructor(parts: JudgeParts) {
     this.#parts = parts
     const { core, configuration, engine, defaults } = parts
-    const labels = (defaults.labels ?? []).filter((rule) => {
-      const problem = engine.problemOfLabels(rule)
-      if (problem) core.diagnostics.report('warning', 'invalid_option', `guard.labels, ${rule.tool}: ${problem}.`)
-      return typeof rule.tool === 'string'
-    })
-    const localRules = { policies: defaults.policies ?? [], labels }
+    const localRules = { policies: defaults.policies ?? [], labels: defaults.labels ?? [] }
     this.#histories = new RunHistories({ core, engine, own: localRules, current: () => configuration.state.current })
   }
 

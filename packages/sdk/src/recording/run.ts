@@ -42,7 +42,7 @@ export interface RunOptions {
         totalTokens?: number | undefined
         cost?: number | undefined
         seconds?: number | undefined
-        /** Labels of what they read. Absent: unknown. Null: nothing of the past is known, so conditions on it fail. */
+        /** Labels of what they read. Absent: unknown. Null: conditions on the past fail. */
         labels?: readonly string[] | null | undefined
       }
     | undefined

@@ -189,22 +189,11 @@ test('where nothing of the past is known, conditions on it fail', async (t) => {
   await tacho.run({}, async () => assert.equal(await call('send', {}), 'done'))
 })
 
-test('labels that cannot be used are named once, and no call fails by them', async (t) => {
-  const messages: string[] = []
-  const fake = fakeTacho({
-    deployedPolicies: [policy('"unknown" in run.labels && tool.name == "send"')],
-    onDiagnostic: ({ message }) => messages.push(message),
-    guard: {
-      labels: [{ output: ['untrusted'] } as never, { tool: 'read', output: ['untrusted'], when: 'tool.outpt == 1' }],
-    },
+test('no call fails by labels that cannot be used', async (t) => {
+  const labels = [{ output: ['private'] } as never, { tool: 'read', output: ['untrusted'], when: 'tool.outpt == 1' }]
+  const { tacho, call } = client(t, ['tool.name == "send" && run.labels == ["unknown"]'], { labels })
+  await tacho.run({}, async () => {
+    assert.equal(await call('read', {}), 'done')
+    assert.equal(await call('send', {}), 'blocked')
   })
-  t.after(() => fake.close())
-  await fake.tacho.run({}, async () => {
-    await fake.tacho.guardedCall({ name: 'read', input: {}, call: () => 'text' })
-    await assert.rejects(fake.tacho.guardedCall({ name: 'send', input: {}, call: () => 'sent' }), ToolBlockedError)
-  })
-  assert.ok(
-    messages.some((message) => /guard.labels, undefined: tool must be a text/.test(message)),
-    messages.join('\n'),
-  )
 })

@@ -65,7 +65,8 @@ def _evaluated(source: str, facts: Facts) -> bool | None:
 
 
 def _is_named(pattern: str, name: str) -> bool:
-    start, star, end = pattern.partition("*")
+    # Rules in code may be without a tool.
+    start, star, end = str(pattern).partition("*")
     if not star:
         return name == pattern
     end = end.partition("*")[0]
