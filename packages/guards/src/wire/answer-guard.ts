@@ -107,10 +107,10 @@ async function* editStream(
     }
   }
   // Clients read an event also if the empty line after it is missing.
-  const rest = events.rest()
-  isHolding ||= refusing.named(fields(eventIn(rest))).length > 0
-  if (!isHolding) return yield rest
-  held.add(rest)
+  const leftBytes = events.rest()
+  isHolding ||= refusing.named(fields(eventIn(leftBytes))).length > 0
+  if (!isHolding) return yield leftBytes
+  held.add(leftBytes)
   const { refusals, allowed } = yield* waited(judge(signal), SIGN.stream)
   const replace = refusing.stream(refusals)
   const edited = held.pieces.map((event) => {
