@@ -184,7 +184,18 @@ test('a key is changed without a new secret, and rotated with both valid for a t
 
 test('what was kept for days can be kept forever again', async () => {
   const set = async (days: string) => {
-    const retention = await text('retention', 'set', '--runs', days, '--audit', 'forever', '--yes', '--json')
+    const retention = await text(
+      'retention',
+      'set',
+      '--runs',
+      days,
+      '--audit',
+      'forever',
+      '--yes',
+      '--json',
+      '-e',
+      'default/development',
+    )
     return (JSON.parse(retention) as { settings: { runDays: number | null } }).settings.runDays
   }
   assert.deepEqual([await set('30d'), await set('forever')], [30, null])

@@ -54,7 +54,13 @@ const READS = TOOLS.map((tool) => {
 
 /** The parameters of an endpoint as one object. */
 function schemaOf(read: string, { params, query }: Route) {
-  const properties: Record<string, object> = { ...params?.properties, ...query?.properties }
+  // A model judges no runs.
+  const {
+    blind: _,
+    unjudged: __,
+    scoreOrder: ___,
+    ...properties
+  }: Record<string, object> = { ...params?.properties, ...query?.properties }
   if (read === EVENT) properties['offset'] = { type: 'integer', minimum: 0, maximum: Number.MAX_SAFE_INTEGER }
   const required = Object.keys(params?.properties ?? {}).filter((name) => !PLACES.some((place) => place === name))
   return argumentsOf<Given>(properties, required, NOTES)

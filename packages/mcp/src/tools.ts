@@ -34,7 +34,7 @@ export const TOOLS: readonly Tool[] = [
   { name: 'read_run', description: 'Read one run: status, agent, usage and cost.', read: 'readOperatorRun' },
   {
     name: 'list_run_events',
-    description: 'List the steps of a run, without payloads.',
+    description: 'List steps, without payloads.',
     read: 'listEventRows',
   },
   {
@@ -44,7 +44,7 @@ export const TOOLS: readonly Tool[] = [
   },
   {
     name: 'trace_event',
-    description: 'Read if an event was stored, rejected or never received.',
+    description: 'Read if an event was stored, or rejected.',
     read: 'traceEvent',
   },
   {
@@ -60,12 +60,12 @@ export const TOOLS: readonly Tool[] = [
   { name: 'read_issue', description: 'Read an issue and facts of its occurrences.', read: 'readIssue' },
   {
     name: 'list_issue_occurrences',
-    description: 'List occurrences of an issue, with their runs.',
+    description: 'List occurrences of an issue.',
     read: 'listOccurrences',
   },
   {
     name: 'list_approvals',
-    description: 'List calls that wait or waited for a person.',
+    description: 'List requests to a person.',
     read: 'listApprovals',
   },
   {

@@ -39,7 +39,7 @@ def test_the_page_names_every_function_and_option_and_no_other() -> None:
         *{f"{name}=" for name in inspect.signature(tacho.Tacho).parameters},
         *{
             f"{options.__name__}.{field.name}"
-            for options in (tacho.Masking, tacho.GuardDefaults, tacho.Loop, tacho.Budget)
+            for options in (tacho.Masking, tacho.GuardDefaults, tacho.Loop, tacho.Budget, tacho.ToolLabels)
             for field in dataclasses.fields(options)
         },
         *members("fake", FakeTacho),

@@ -135,6 +135,7 @@ def test_what_a_gateway_says_it_charges_is_the_cost(make: Make, service: Service
 def test_the_cost_in_what_a_gateway_adds_to_an_answer() -> None:
     assert metadata_cost(None, {"gateway": {"cost": "0.0123"}}) == 0.0123
     assert metadata_cost(None, {"openrouter": {"usage": {"cost": 0.0123}}}) == 0.0123
-    for cost in (None, "", "free", -1, float("nan"), float("inf"), "1e999", True, [1], {}):
+    costs: tuple[object, ...] = (None, "", "free", -1, float("nan"), float("inf"), "1e999", True, [1], {})
+    for cost in costs:
         assert gateway_cost({"cost": cost}) is None
     assert gateway_cost({"cost": 0}) == 0

@@ -57,7 +57,7 @@ after(async () => {
 async function views({ service, environmentId }: Exported): Promise<string[]> {
   const range = `from=${new Date(Date.now() - 86_400_000).toISOString()}&to=${new Date(Date.now() + 7_200_000).toISOString()}`
   const paths = [
-    '/runs',
+    '/runs?blind=false',
     `/usage?${range}`,
     '/issues',
     '/approvals',
@@ -65,9 +65,9 @@ async function views({ service, environmentId }: Exported): Promise<string[]> {
     '/deployments/changes',
     '/run-views',
     '/agents?archived=true',
-    '/runs/judged/scores',
+    '/runs/judged/scores?blind=false',
     '/score-names',
-    '/runs?score=accuracy<1&scoreOrder=lowest',
+    '/runs?score=accuracy<1&scoreOrder=lowest&blind=false',
   ]
   paths.push(`/completeness?${range}&by=client`, `/completeness?${range}&by=agent`, '/runs/thrown', '/issue-records')
   paths.push(`/usage/points?${range}&step=day&by=agent`, `/usage/points?${range}&step=day&by=model`)

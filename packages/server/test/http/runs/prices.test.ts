@@ -10,7 +10,7 @@ const RUNS = path.resolve(import.meta.dirname, '../../../../../../shared/data/ta
 const HOUR_MS = 3_600_000
 const NOW = Date.now()
 const iso = (time: number) => new Date(time).toISOString()
-const WINDOW = `from=${iso(NOW - HOUR_MS)}&to=${iso(NOW)}`
+const WINDOW = `from=${iso(NOW - HOUR_MS)}&to=${iso(NOW + HOUR_MS)}`
 
 let service: Service
 before(async () => {

@@ -52,7 +52,7 @@ test(RULE, { timeout: 900_000 }, async (t) => {
     acknowledged.filter((event) => !all.has(event)),
     [],
   )
-  const [hour] = (await storage.readUsage(environmentId, NOON, NOON, { limit: 9, after: null })).rows
+  const [hour] = (await storage.readUsage(environmentId, NOON, NOON + 3_600_000, { limit: 9, after: null })).rows
   assert.deepEqual([hour?.events, hour?.totalTokens], [stored.length, 3 * stored.length])
   assert.ok((await storage.inspect()).every(({ ok }) => ok))
 })

@@ -223,7 +223,14 @@ export function approvalListsSuite(open: OpenStorage) {
       const run = (await runOf(storage(), env)).id
       const page = { limit: 10, pageBytes: 1e9, after: null }
       const { rows, more } = await storage().listToolEvents(env, run, page)
-      const nothing = { toolName: null, inputHash: null, approvalId: null, action: null, outcome: 'unknown' }
+      const nothing = {
+        toolName: null,
+        inputHash: null,
+        approvalId: null,
+        action: null,
+        outcome: 'unknown',
+        neverRan: false,
+      }
       const about = (time: number) => ({ label: 'Thinks', time: NOON + time, receivedAt: NOON, eventId: `e${time}` })
       assert.equal(more, false)
       assert.deepEqual(

@@ -191,13 +191,18 @@ export function accessSuite(open: OpenStorage) {
 
     test('the log lists the newest first, page by page, of one workspace or of all', async () => {
       const workspaceId = newId()
-      const entries = Array.from({ length: 5 }, (_, at) => auditEntry({ workspaceId, at: NOON + at }))
-      await storage().appendAudit([...entries, auditEntry()])
+      const action = newId()
+      const entries = Array.from({ length: 5 }, (_, at) => auditEntry({ workspaceId, action, at: NOON + at }))
+      await storage().appendAudit([...entries, auditEntry({ action, at: NOON + 5 })])
       const newest = entries.toReversed()
       assert.deepEqual((await storage().listAudit(workspaceId, { limit: 2, after: null })).rows, newest.slice(0, 2))
       const after = newest[1]?.id ?? ''
       assert.deepEqual((await storage().listAudit(workspaceId, { limit: 9, after })).rows, newest.slice(2))
-      assert.equal((await storage().listAudit(null, { limit: 1, after: null })).rows[0]?.workspaceId, null)
+      const ofAll = (await storage().listAudit(null, { limit: 2, after: null }, { action })).rows
+      assert.deepEqual(
+        ofAll.map((entry) => entry.workspaceId),
+        [null, workspaceId],
+      )
     })
 
     test('each part of a filter narrows the log; a time range includes its start but not its end', async () => {
