@@ -27,7 +27,7 @@ PICTURE = os.environ.get("PICTURE_FILE", "failed-runs.png")
 # %% [markdown]
 # ## pandas
 #
-# Times are in UTC. What nobody sent is null, not 0, so that a mean counts only the runs whose cost is known.
+# Times are in UTC. A value that was not sent is null, not 0: a mean counts only the runs whose cost is known.
 
 # %%
 runs = pd.read_parquet(RUNS)

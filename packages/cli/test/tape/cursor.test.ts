@@ -265,7 +265,7 @@ test(
     let changedInputs = 0
     for (const line of runs) {
       const { messages } = JSON.parse(line) as { messages: Said[] }
-      // What follows the last answer asks nobody, and some runs end with a call that got no answer.
+      // After the last answer there is no further request, and some runs end with an unanswered call.
       const script = messages.slice(0, messages.findLastIndex(({ role }) => role !== 'user') + 1)
       const tape = airlineTape(script)
       assert.equal(tape.head.replayable, true)

@@ -48,7 +48,7 @@ async function withHost(steps: Tape['steps'], act: (origin: string, host: Replay
 
 const post = (url: string, body: unknown) => fetch(url, { method: 'POST', body: JSON.stringify(body) })
 
-test('only whoever knows the secret path is answered, on loopback, and pages are not', async () => {
+test('the proxy answers only requests with the secret path, on loopback, and none from web pages', async () => {
   await withHost([model], async (origin) => {
     const { hostname, origin: address, pathname } = new URL(origin)
     assert.deepEqual([hostname, pathname.length > 20], ['127.0.0.1', true])

@@ -101,7 +101,7 @@ ${languages
 [\`tacho record --guard\`](../record.md#guard) and \`tacho gateway --guard\` judge what an answer of a model asks for, before the program
 gets it. This is weaker than a guard at the function, and it needs no code:
 
-- **It judges what the model asked, not what the function gets.** A program that changes, coerces or defaults the arguments runs what nobody judged.
+- **It judges what the model asked, not what the function gets.** If the program changes, coerces or defaults the arguments, the tool runs with input that no policy has judged.
 - **It guards** function and custom tool calls in chat completions, responses, Anthropic messages and Gemini, whole and streamed. A call whose arguments
   are cut or unreadable is refused.
 - **It cannot guard** calls that the program makes without a model, the older \`function_call\` of chat completions, tools that the provider runs, \`local_shell\`, \`shell\`, \`apply_patch\` and computer calls of

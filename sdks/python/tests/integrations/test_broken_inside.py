@@ -175,7 +175,7 @@ def test_the_host_does_not_see_it(make: Make, service: Service, name: str) -> No
     assert len(seen) > 10
 
 
-@pytest.mark.skipif("openai" not in installed(), reason="not installed")
+@pytest.mark.skipif("openai" not in installed(), reason="the package openai is not installed")
 def test_the_client_says_it_once(make: Make, service: Service, monkeypatch: pytest.MonkeyPatch) -> None:
     said: list[tacho_sdk.Diagnostic] = []
     client = make(on_diagnostic=said.append)

@@ -115,7 +115,7 @@ export function requestDifferences(tape: unknown, now: unknown, ignored: Ignored
   return differencesOf(keptAtoms(tape), keptAtoms(now), ['model', 'messages'], [])
 }
 
-/** The texts of a message. Thoughts are no part of what was said; a picture is named by its kind. */
+/** The texts of a message. Thoughts are left out; an image becomes the name of its kind. */
 function joined(content: unknown): unknown {
   if (!Array.isArray(content)) return content ?? undefined
   const texts = content.flatMap((contentPart: unknown) => {

@@ -165,7 +165,7 @@ export class ReplayHost {
     return JSON.stringify({ ...approval, decisionReason: this.#reasons.get(approval.id) ?? null })
   }
 
-  /** The answer of the tape to an equal request, each once; without one, nobody is there to decide. */
+  /** The tape's answer to an equal request; each answer is used once. Without one, no approver exists in a replay. */
   #decide(left: ApprovalStep[], { id, toolName, inputHash }: RequestedApproval): ApprovalAnswer {
     const sameTool = left.filter(({ tool }) => tool === toolName)
     // A hash of an input with masked parts depends on the API key.
