@@ -68,7 +68,17 @@ export async function startServer(directory: string, flags: readonly string[] = 
   }
 
   const operatorHeaders = { authorization: `Bearer ${OPERATOR_TOKEN}` }
-  return { ...started, headers: { 'x-api-key': API_KEY }, operatorHeaders, directory, metrics, operator, home, usage }
+  return {
+    ...started,
+    headers: { 'x-api-key': API_KEY },
+    operatorToken: OPERATOR_TOKEN,
+    operatorHeaders,
+    directory,
+    metrics,
+    operator,
+    home,
+    usage,
+  }
 }
 
 type Metrics = ReadonlyMap<string, number>

@@ -64,6 +64,8 @@ test('of a package in CommonJS that is loaded on first use, only the default exp
   assert.ok(count >= 2)
 })
 
+const SCRIPT = '#!/bin/sh\n[ "$1" = --plain ] && shift\necho "${1##*/packages/}"\n'
+
 test('the command runs the build, unless a source was changed or deleted after it, or nothing was built', (t) => {
   const folder = mkdtempSync(path.join(tmpdir(), 'tacho-program-'))
   t.after(() => rmSync(folder, { recursive: true }))
@@ -81,7 +83,7 @@ test('the command runs the build, unless a source was changed or deleted after i
   const more = ['package.json', 'package-lock.json', 'packages/server/package.json', 'scripts/build-program.mjs']
   const ofHook = ['guards/src/hook/main.ts', 'sdk/src/a.ts', 'policy/src/a.ts'].map((file) => `packages/${file}`)
   for (const file of [source, other, ...more, ...ofHook]) write(file, '')
-  write('scripts/node', '#!/bin/sh\n[ "$1" = --plain ] && shift\necho "${1##*/packages/}"\n', 0o755)
+  write('scripts/node', SCRIPT, 0o755)
   mkdirSync(path.dirname(at(program)), { recursive: true })
   copyFileSync(path.join(root, program), at(program))
   const runs = (...args) => execFileSync(at(program), args, { encoding: 'utf8' }).trim()
@@ -106,6 +108,11 @@ test('the command runs the build, unless a source was changed or deleted after i
     age(50, main)
     assert.equal(runs('serve'), 'cli/dist/main.js', file)
   }
+  // A flag makes V8 compile Node's own code again: only a program that runs for long needs one.
+  write('scripts/node', '#!/bin/sh\necho "$1"\n', 0o755)
+  assert.equal(runs('runs', 'list'), '--plain')
+  for (const command of ['serve', 'gateway', 'record']) assert.notEqual(runs(command), '--plain', command)
+  write('scripts/node', SCRIPT, 0o755)
   // A hook compares only what it consists of, because an agent waits for it.
   for (const file of [...ofHook, 'package.json', 'package-lock.json']) {
     age(10, file)

@@ -1,15 +1,20 @@
-/** The cost of a server without load: its start, its memory, its processor time. */
+/** The cost of a server without load: its start, its memory, its processor time, and the wait for a command. */
+import { spawnSync } from 'node:child_process'
 import path from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { startBareServer } from '../bare/http-server.ts'
 import type { Benchmark } from '../benchmark.ts'
 import { startLoad } from '../load/start.ts'
+import { ROOT } from '../place.ts'
 import { below, row } from '../result.ts'
 import { inTurn } from '../rounds.ts'
 import type { ServerProcess, Usage } from '../server-process.ts'
-import { startServer } from '../server.ts'
+import { startServer, type Server } from '../server.ts'
+import { spreadOf } from '../stats.ts'
 
 const STORED_EVENTS = 20_000
+/** Commands in one round: one alone depends on chance. */
+const COMMANDS = 5
 
 export const start: Benchmark = {
   name: 'start',
@@ -19,7 +24,8 @@ export const start: Benchmark = {
     'Start: from spawning the process to its first answer on /readyz, with an existing store. Idle: memory of the process twenty seconds after its \
 start, and its processor time over the next twenty seconds, without any request. The events of the store are of the last twenty days, so the server packs their \
 payloads meanwhile; another has nothing to pack.',
-    'The bare limit is the same Node running Fastify with one route that answers a short text.',
+    'The bare limit is the same Node running Fastify with one route that answers a short text. For the command it is Node with one `fetch` of \
+/readyz.',
   ],
   run: async (setting) => {
     const { plan, place } = setting
@@ -41,6 +47,14 @@ payloads meanwhile; another has nothing to pack.',
 
     await using server = await startServer(directory)
     await using hello = await startBareServer(place, 'hello')
+    const commands = await inTurn(
+      setting,
+      {
+        list: () => runCommands('packages/cli/bin/tacho', ['runs', 'list'], server),
+        bare: () => runCommands('scripts/node', ['--plain', '--eval', `fetch('${server.url}/readyz')`], server),
+      },
+      { warmUp: true },
+    )
     // Both at once: idle processes do not disturb each other.
     const look = () => Promise.all([server.usage(), hello.usage()])
     await sleep(plan.idleSeconds * 1000)
@@ -59,8 +73,21 @@ payloads meanwhile; another has nothing to pack.',
         row('idle memory (resident)', 'MB', [before.megabytes], [bareBefore.megabytes], below(150)),
         row('idle memory, with nothing to pack', 'MB', [megabytes], [bareBefore.megabytes], below(150)),
         row('idle processor time, of one core', '%', shares, bareShares, below(1)),
+        row('`tacho runs list`', 'ms', commands.list.median, commands.bare.median, below(200)),
       ],
       notes: [],
     }
   },
+}
+
+/** The median time of a whole process of the command. */
+function runCommands(command: string, args: readonly string[], server: Server) {
+  const env = { ...process.env, TACHO_URL: server.url, TACHO_OPERATOR_TOKEN: server.operatorToken }
+  const times = Array.from({ length: COMMANDS }, () => {
+    const start = performance.now()
+    const { status, stderr } = spawnSync(path.join(ROOT, command), args, { env })
+    if (status !== 0) throw new Error(`${command} ended with ${status}: ${stderr.toString()}`)
+    return performance.now() - start
+  })
+  return { median: spreadOf(times).median }
 }

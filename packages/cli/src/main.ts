@@ -294,7 +294,7 @@ async function suggestOption(error: string, program: Command, args: readonly str
 /** Runs a command line and answers with its exit code. */
 async function run(args: readonly string[]): Promise<number> {
   // The server keeps running when its output has no reader.
-  if (args[0] !== 'serve') endWithReader()
+  if (args[0] !== 'serve' || !args.every(isNoHelp)) endWithReader()
   let program: Command | undefined
   try {
     program = await createProgram(args)
