@@ -47,7 +47,7 @@ async function record(words: readonly string[], options: RecordOptions): Promise
   const { agent = path.basename(command), session: sessionId, runId } = options
   // Loaded here, not for the help.
   const { recordProgram } = await import('@tacho/guards/wire/record-program.ts')
-  process.exitCode = await recordProgram({
+  const recorded = await recordProgram({
     account,
     words,
     names: { agentName: agent, agentId: agent, sessionId, runId },
@@ -58,4 +58,9 @@ async function record(words: readonly string[], options: RecordOptions): Promise
     if (error.syscall?.startsWith('spawn') !== true) throw error
     throw failed(`The command ${JSON.stringify(command)} cannot be started (${error.code}).`)
   })
+  process.exitCode = recorded.exitCode
+  if (recorded.runId !== undefined)
+    process.stderr.write(
+      `tacho: recorded as run ${printable(recorded.runId)}: tacho runs show ${printable(recorded.runId)}\n`,
+    )
 }

@@ -113,6 +113,31 @@ test('nothing after a difference is answered, and nothing runs', () => {
   assert.equal(cursor.model([]).answer, 'stop')
 })
 
+test('a changed text of a long request is shown where it changed', () => {
+  const long = (word: string) =>
+    `${'You are an agent. '.repeat(40)}Be ${word} to people. ${'Answer at once. '.repeat(40)}`
+  const asked = (system: string) => [
+    { role: 'system', content: system },
+    { role: 'user', content: 'Hi' },
+  ]
+  const events = [
+    event(
+      'LLM_CALL',
+      { model: 'm', messages: asked(long('polite')), output: { role: 'assistant', content: 'Yes' } },
+      1,
+    ),
+    event('SESSION_OUTCOME', { status: 'COMPLETED' }, 2),
+  ]
+  const cursor = new Cursor(tapeOf(events), STRICT)
+  cursor.model(asked(long('very rude')))
+  const [first = '', detail = ''] = String(cursor.departure?.sentence).split('\n')
+  assert.match(
+    first,
+    /, the agent asks a model with another system text: "….*Be polite to.*…" is now "….*Be very rude to.*…"$/,
+  )
+  assert.ok(first.length < 300 && detail.length < 250, first + detail)
+})
+
 test('with live models: calls in any order, stubs, tools that only read, and otherwise a stop', () => {
   const options: CursorOptions = {
     mode: 'tools',

@@ -92,7 +92,7 @@ test('both languages have the same first difference: its step, and what differs'
     [
       'prompt',
       2,
-      /^step 2: the tape has a call of a model, the agent asks a model\n {2}messages\.0\.text: the tape has "Be brief\."/,
+      /^step 2: the tape has a call of a model, the agent asks a model with another system text: "Be brief\." is now "Be very kind\."\n {2}messages\.0\.text: the tape has "Be brief\."/,
     ],
     [
       'amount',
@@ -170,6 +170,8 @@ test('a program without an SDK is recorded, taped and replayed byte for byte, wi
   assert.equal(recorded.code, 0, recorded.stderr)
   await model.close()
   const { items } = await server.json<{ items: { runId: string }[] }>('runs', 'list', '--agent', 'plain')
+  const runId = String(items[0]?.runId)
+  assert.equal(recorded.stderr, `tacho: recorded as run ${runId}: tacho runs show ${runId}\n`)
   const file = path.join(folder, 'plain.jsonl')
   await server.text('tape', String(items[0]?.runId), '-o', file)
   const replayed = async (content: string) => ended(startTacho(['replay', file, '--json', '--', ...program(content)]))
@@ -265,6 +267,37 @@ test('nothing is written of a run that holds what masks of today would mask', as
   await post('mail', [{ eventType: 'USER_INPUT', payload: { text: 'Write to ada@example.org' } }, OUTCOME])
   await server.refused('tape', 'mail', '-o', file, '--mask', 'email')
   await server.text('tape', 'mail', '-o', file)
+})
+
+test('nothing is written beside a prompt or a policy that holds what masks of today would mask', async () => {
+  const secret = `sk-proj-${'c3D4'.repeat(12)}`
+  const manifest = (more: string) =>
+    writeFileSync(path.join(folder, 'masked.yaml'), `${POLICIES.replace('policies: [large] }', `${more} }`)}`)
+  const [file, applied] = [path.join(folder, 'head.jsonl'), path.join(folder, 'masked.yaml')]
+  await post('head', [{ eventType: 'USER_INPUT', payload: { text: 'Hello' } }, OUTCOME])
+  for (const [what, top, deployed] of [
+    [
+      'prompt greeting',
+      `prompts: { greeting: { content: 'Use ${secret}.' } }`,
+      'prompts: [greeting], policies: [large]',
+    ],
+    [
+      'policy keyed',
+      `  keyed: { condition: tool.input.key == "${secret}", severity: HIGH, action: BLOCK }`,
+      'prompts: [], policies: [keyed]',
+    ],
+  ] as const) {
+    manifest(deployed)
+    const text = readFileSync(applied, 'utf8')
+    writeFileSync(applied, text.replace('environments:', `${top}\nenvironments:`))
+    await server.text('apply', '-f', applied, '--yes', '--prune')
+    const { stderr } = await server.refused('tape', 'head', '-o', file)
+    assert.match(stderr, new RegExp(`^tacho: The ${what} holds what the masks of today would mask`))
+    assert.ok(!stderr.includes(secret) && !existsSync(file))
+  }
+  manifest('prompts: [], policies: [large]')
+  await server.text('apply', '-f', applied, '--yes', '--prune')
+  await server.text('tape', 'head', '-o', file)
 })
 
 test('what a replay cannot answer is said at once, with its step', async () => {

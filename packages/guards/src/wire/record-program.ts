@@ -23,8 +23,14 @@ export interface ProgramOptions {
 /** Answers that a program left behind. */
 const GRACE_MS = 200
 
-/** @returns the exit code of the program. */
-export async function recordProgram({ account, words, names, capture, guard, warn }: ProgramOptions): Promise<number> {
+export interface RecordedProgram {
+  readonly exitCode: number
+  /** Of the program's own run; undefined if an SDK in the program recorded it. */
+  readonly runId: string | undefined
+}
+
+export async function recordProgram(options: ProgramOptions): Promise<RecordedProgram> {
+  const { account, words, names, capture, guard, warn } = options
   const { tacho, close } = openWireClient({ account, capture, warn })
   // While the program starts.
   if (guard) void tacho.configuration.ready()
@@ -42,7 +48,7 @@ export async function recordProgram({ account, words, names, capture, guard, war
     await proxy.close(GRACE_MS)
     await recorder.end(outcomeOf(end), { exitCode: end.code, ...(end.signal && { signal: end.signal }) })
     await close()
-    return end.code
+    return { exitCode: end.code, runId: recorder.recordedRun }
   } finally {
     await proxy.close()
     rmSync(folder, { recursive: true, force: true })

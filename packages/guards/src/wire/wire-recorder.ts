@@ -60,6 +60,11 @@ export class WireRecorder implements Recording {
     this.#isShared = isShared
   }
 
+  /** Undefined if an SDK in the program recorded it. */
+  get recordedRun(): string | undefined {
+    return this.#main?.runId
+  }
+
   get isGuarding(): boolean {
     return this.#guard !== undefined
   }

@@ -110,9 +110,43 @@ export function recordedMessages(rawMessages: unknown): Message[] {
 
 /** `model.<role>` is ignored by name, such as a system prompt with the time. */
 export function requestDifferences(tape: unknown, now: unknown, ignored: Ignored): Difference[] {
+  return differencesOf(comparedAtoms(tape, ignored), comparedAtoms(now, ignored), ['model', 'messages'], [])
+}
+
+function comparedAtoms(messages: unknown, ignored: Ignored): Atom[] {
   const skipped = new Set(ignored.flatMap(([of, role, ...more]) => (of === 'model' && more.length === 0 ? [role] : [])))
-  const keptAtoms = (messages: unknown) => atomsOf(messages).filter(({ role }) => !skipped.has(role))
-  return differencesOf(keptAtoms(tape), keptAtoms(now), ['model', 'messages'], [])
+  return atomsOf(messages).filter(({ role }) => !skipped.has(role))
+}
+
+/** The first text of a request that is another one, in a few words. Undefined: what differs is no text of both. */
+export function changedText(tape: unknown, now: unknown, ignored: Ignored): string | undefined {
+  const others = comparedAtoms(now, ignored)
+  for (const [at, atom] of comparedAtoms(tape, ignored).entries()) {
+    const other = others[at]
+    if (other && differencesOf(atom, other, ['atom'], NOTHING_IGNORED).length === 0) continue
+    if (!other || !('text' in atom && 'text' in other) || atom.role !== other.role) return undefined
+    if (typeof atom.text !== 'string' || typeof other.text !== 'string') return undefined
+    const [before, after] = shortPair(atom.text, other.text).map((text) => JSON.stringify(text))
+    return `another ${atom.role} text: ${before} is now ${after}`
+  }
+  return undefined
+}
+
+const CHANGE_CHARS = 100
+const AROUND_CHARS = 24
+
+/** Two texts at the place where they part, short. */
+export function shortPair(one: string, other: string): [one: string, other: string] {
+  if (one.length <= CHANGE_CHARS && other.length <= CHANGE_CHARS) return [one, other]
+  let [from, end] = [0, 0]
+  const shorter = Math.min(one.length, other.length)
+  while (from < shorter && one[from] === other[from]) from++
+  while (end < shorter - from && one.at(-1 - end) === other.at(-1 - end)) end++
+  from = Math.max(0, from - AROUND_CHARS)
+  return [one, other].map((text) => {
+    const to = Math.min(Math.max(from, text.length - end + AROUND_CHARS), from + CHANGE_CHARS, text.length)
+    return `${from > 0 ? '…' : ''}${text.slice(from, to).toWellFormed()}${to < text.length ? '…' : ''}`
+  }) as [string, string]
 }
 
 /** The texts of a message. Thoughts are left out; an image becomes the name of its kind. */

@@ -7,7 +7,7 @@
  *     |--tools: a call that the tape does not have, no stub, not read-only--> stopped
  *     \--from N: step N is next--> live: models and tools are the agent's own
  */
-import { differencesOf, requestDifferences, type Difference, type Ignored } from './compare.ts'
+import { changedText, differencesOf, requestDifferences, shortPair, type Difference, type Ignored } from './compare.ts'
 import type { ModelStep, Tape, TapeStep, ToolStep } from './tape.ts'
 
 export type ReplayMode = 'strict' | 'tools'
@@ -96,7 +96,8 @@ export class Cursor {
     const next = this.#next()
     const [nearest = next] = next?.kind === 'model' ? [next] : ready
     const differences = nearest?.kind === 'model' ? this.#modelDifferences(nearest, messages) : []
-    return this.#stop(nearest, 'the agent asks a model', differences)
+    const changed = nearest?.kind === 'model' && changedText(nearest.messages, messages, this.#options.ignored)
+    return this.#stop(nearest, `the agent asks a model${changed ? ` with ${changed}` : ''}`, differences)
   }
 
   tool({ tool, input, agent }: AskedCall): ToolAnswer {
@@ -246,5 +247,6 @@ export function stepText(step: TapeStep): string {
 }
 
 export function differenceText({ path, tape, now }: Difference): string {
-  return `${path}: the tape has ${shown(tape)}, now it is ${shown(now)}`
+  const [before, after] = typeof tape === 'string' && typeof now === 'string' ? shortPair(tape, now) : [tape, now]
+  return `${path}: the tape has ${shown(before)}, now it is ${shown(after)}`
 }

@@ -114,10 +114,27 @@ async function promptOf(
   return { name, promptId, version, versionId, hash: contentHash, content }
 }
 
-/** @throws Stop if a mask of today would change a step. */
+/** Of a head, the texts that people wrote. */
+function headTexts({ prompts, policies }: TapeHead): [what: string, text: string][] {
+  return [
+    ...prompts.map(({ name, content }): [string, string] => [`The prompt ${name}`, content]),
+    ...policies.map(({ policyId, name, condition }): [string, string] => [
+      `The policy ${policyId}`,
+      `${name}\n${condition}`,
+    ]),
+  ]
+}
+
+/** @throws Stop if a mask of today would change a step, a prompt or a policy. */
 export async function maskedTape(tape: Tape, masking: MaskingOptions): Promise<string> {
   await loadChecksum()
   const mask = createMask(masking)
+  for (const [what, text] of headTexts(tape.head)) {
+    if (mask.text(text) !== text)
+      throw failed(
+        `${what} holds what the masks of today would mask. Deploy a version without it, and record the run again.`,
+      )
+  }
   for (const step of tape.steps) {
     const text = JSON.stringify(step)
     const masked = mask.json(text)
