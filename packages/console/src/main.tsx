@@ -16,7 +16,9 @@ try {
 applyTheme()
 const cache = createQueryClient(() => {
   const { pathname, href } = router.state.location
-  if (pathname !== '/sign-in') void router.navigate({ to: '/sign-in', search: { back: href } })
+  // A page of an environment stays, with what was written on it, below a dialog that signs in.
+  if (pathname !== '/sign-in' && !pathname.startsWith('/w/'))
+    void router.navigate({ to: '/sign-in', search: { back: href } })
 })
 const router = createConsoleRouter(cache)
 

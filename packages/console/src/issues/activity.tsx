@@ -2,10 +2,10 @@ import type { IssueActivity } from '@tacho/contract/issues/issue.ts'
 import { LIMITS } from '@tacho/contract/engine/limits.ts'
 import { useMutation, useQueryClient } from '@tanstack/react-query'
 import { getRouteApi, Link } from '@tanstack/react-router'
-import { useState } from 'react'
 import { Author } from '../web/ui/chip.tsx'
 import { api } from '../web/api.ts'
 import { Button, More } from '../web/ui/button.tsx'
+import { useDraftState } from '../web/ui/draft-state.ts'
 import { LongText } from '../web/text/long-text.tsx'
 import { exact } from '../web/text/format.ts'
 import { Refused } from '../web/ui/states.tsx'
@@ -97,11 +97,11 @@ function OtherIssue({ act, issueId }: { act: string; issueId: unknown }) {
 
 function NewComment({ environmentId, issueId }: { environmentId: string; issueId: string }) {
   const cache = useQueryClient()
-  const [text, setText] = useState('')
+  const { value: text, set: setText, forget } = useDraftState<string>(`comment ${environmentId} ${issueId}`, '')
   const comment = useMutation({
     mutationFn: () => api.commentIssue({ params: { environmentId, issueId }, body: { text: text.trim() } }),
     onSuccess: () => {
-      setText('')
+      forget()
       return cache.invalidateQueries({ queryKey: issueKey(environmentId, issueId) })
     },
   })

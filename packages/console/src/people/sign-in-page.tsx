@@ -22,23 +22,40 @@ export function SignInPage() {
   const { back, ended } = route.useSearch()
   const router = useRouter()
   const cache = useQueryClient()
-  const [step, setStep] = useState<Step>('password')
 
   useEffect(() => {
     document.title = 'Sign in · Tacho'
   }, [])
 
-  async function proceed({ status }: SignInResult): Promise<void> {
-    if (status === 'second_factor_needed') return setStep('code')
+  async function proceed(): Promise<void> {
     // What another person has read here is not shown to this one.
     cache.clear()
     // Only an address of the console itself: the router takes nothing else apart from its own pages.
     await router.navigate({ href: back?.startsWith('/w/') ? back : '/', replace: true })
   }
 
-  return (
-    <Panel title={step === 'password' ? 'Sign in to Tacho' : 'One more step'}>
-      {step === 'password' && <PasswordStep ended={ended} onResult={proceed} />}
+  return <SignInSteps ended={ended} onSignedIn={proceed} Frame={Panel} />
+}
+
+interface StepsProps {
+  ended?: string | undefined
+  onSignedIn: () => Promise<void> | void
+  /** Stands around the steps, with a title for each. */
+  Frame?: (props: { title: string; children: ReactNode }) => ReactNode
+}
+
+/** Without a frame it stands in a dialog over a page, which must stay: the identity provider gets a window of its own. */
+export function SignInSteps({ ended, onSignedIn, Frame }: StepsProps) {
+  const [step, setStep] = useState<Step>('password')
+
+  async function proceed({ status }: SignInResult): Promise<void> {
+    if (status === 'second_factor_needed') return setStep('code')
+    await onSignedIn()
+  }
+
+  const form = (
+    <>
+      {step === 'password' && <PasswordStep ended={ended} isBesidePage={!Frame} onResult={proceed} />}
       {step === 'code' && (
         <CodeStep
           label="Code of your authenticator"
@@ -66,8 +83,9 @@ export function SignInPage() {
           }
         />
       )}
-    </Panel>
+    </>
   )
+  return Frame ? <Frame title={step === 'password' ? 'Sign in to Tacho' : 'One more step'}>{form}</Frame> : form
 }
 
 interface StepProps {
@@ -81,14 +99,21 @@ const ENDINGS = new Map([
 ])
 const REFUSED = 'The identity provider did not sign you in. Ask an owner for an invitation.'
 
-function PasswordStep({ ended, onResult }: StepProps & { ended: string | undefined }) {
+function PasswordStep({
+  ended,
+  isBesidePage,
+  onResult,
+}: StepProps & { ended: string | undefined; isBesidePage: boolean }) {
   const methods = useQuery({ queryKey: ['sign-in methods'], queryFn: () => api.readSignInMethods() })
   const { busy, trouble, submit } = useAttempt(onResult)
   const provider = methods.data?.oidc ?? null
 
   async function goToProvider(): Promise<void> {
+    // Opened by the click: a browser blocks one that comes after an answer.
+    const beside = isBesidePage ? window.open('about:blank') : null
     const started = await operator.startOidc()
-    if (started.ok) window.location.assign(started.value.url)
+    if (!started.ok) return beside?.close()
+    ;(beside ?? window).location.assign(started.value.url)
   }
 
   return (

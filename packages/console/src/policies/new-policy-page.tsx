@@ -3,14 +3,14 @@ import { POLICY_ID_PATTERN } from '@tacho/contract/engine/words.ts'
 import { compileCondition } from '@tacho/policy/compile.ts'
 import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query'
 import { getRouteApi, useNavigate } from '@tanstack/react-router'
-import { useState } from 'react'
 import { api } from '../web/api.ts'
 import { eventQuery } from '../runs/queries.ts'
 import { Button } from '../web/ui/button.tsx'
+import { useDraftState } from '../web/ui/draft-state.ts'
 import { Field } from '../web/ui/field.tsx'
 import { Refused, Forbidden, isBlocking, PagePending, Trouble } from '../web/ui/states.tsx'
 import { useTitle } from '../web/ui/browser.ts'
-import { bodyOf, EMPTY_DRAFT, callOf, type Call } from './draft.ts'
+import { bodyOf, EMPTY_DRAFT, callOf, type Call, type Draft } from './draft.ts'
 import { DraftFields } from './draft-fields.tsx'
 import { Simulate } from './simulate.tsx'
 
@@ -35,13 +35,19 @@ function NewPolicy({ call }: { call: Call | null }) {
   const { place } = route.useRouteContext()
   const navigate = useNavigate()
   const cache = useQueryClient()
-  const [policyId, setPolicyId] = useState('')
-  const [draft, setDraft] = useState({ ...EMPTY_DRAFT, condition: call?.condition ?? '' })
+  const written = useDraftState(`new policy ${place.workspace.id} ${call?.condition ?? ''}`, {
+    ...EMPTY_DRAFT,
+    condition: call?.condition ?? '',
+    policyId: '',
+  })
+  const { policyId, ...draft } = written.value
+  const setDraft = (next: Draft) => written.set({ ...next, policyId })
   useTitle('New policy')
   const create = useMutation({
     mutationFn: () =>
       api.createPolicy({ params: { workspaceId: place.workspace.id }, body: { policyId, ...bodyOf(draft, '') } }),
     onSuccess: async () => {
+      written.forget()
       await cache.invalidateQueries({ queryKey: ['policies', place.workspace.id] })
       await navigate({
         to: '/w/$workspace/$environment/policies/$policyId',
@@ -79,7 +85,7 @@ function NewPolicy({ call }: { call: Call | null }) {
             required
             maxLength={LIMITS.policyIdChars}
             value={policyId}
-            onChange={(event) => setPolicyId(event.target.value)}
+            onChange={(event) => written.set({ ...draft, policyId: event.target.value })}
           />
           {call !== null && (
             <CallFields
@@ -92,6 +98,11 @@ function NewPolicy({ call }: { call: Call | null }) {
             <Button type="submit" look="accent" busy={create.isPending} disabled={missing !== null}>
               Create
             </Button>
+            {written.wasBack && (
+              <Button look="quiet" onClick={written.forget}>
+                Discard what you wrote before
+              </Button>
+            )}
             <span className="text-sm text-soft">{missing ?? 'It acts only once it is deployed.'}</span>
             <Refused error={create.error} className="w-full" />
           </div>

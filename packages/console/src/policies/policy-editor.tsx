@@ -2,10 +2,10 @@ import type { Policy } from '@tacho/contract/policies/policy.ts'
 import { LIMITS } from '@tacho/contract/engine/limits.ts'
 import { compileCondition } from '@tacho/policy/compile.ts'
 import { useMutation, useQueryClient } from '@tanstack/react-query'
-import { useState } from 'react'
 import { api } from '../web/api.ts'
 import type { Place } from '../web/queries.ts'
 import { Button } from '../web/ui/button.tsx'
+import { useDraftState } from '../web/ui/draft-state.ts'
 import { Field } from '../web/ui/field.tsx'
 import { Refused } from '../web/ui/states.tsx'
 import { bodyOf, draftOf, isSame } from './draft.ts'
@@ -16,8 +16,8 @@ import { Simulate } from './simulate.tsx'
 export function PolicyEditor({ policy, place }: { policy: Policy; place: Place }) {
   const cache = useQueryClient()
   const { workspaceId, policyId, newest } = policy
-  const [draft, setDraft] = useState(() => draftOf(newest))
-  const [note, setNote] = useState('')
+  const written = useDraftState(`policy ${workspaceId} ${policyId} ${newest.version}`, { ...draftOf(newest), note: '' })
+  const { note, ...draft } = written.value
   const canWrite = place.may('admin')
   const isChanged = !isSame(draft, draftOf(newest))
   const save = useMutation({
@@ -26,7 +26,10 @@ export function PolicyEditor({ policy, place }: { policy: Policy; place: Place }
         params: { workspaceId, policyId },
         body: { ...bodyOf(draft, note), follows: newest.version },
       }),
-    onSuccess: () => cache.invalidateQueries({ queryKey: ['policies', workspaceId] }),
+    onSuccess: () => {
+      written.forget()
+      return cache.invalidateQueries({ queryKey: ['policies', workspaceId] })
+    },
   })
   return (
     <div className="mt-5 grid grid-cols-1 gap-x-10 lg:grid-cols-2">
@@ -36,7 +39,12 @@ export function PolicyEditor({ policy, place }: { policy: Policy; place: Place }
           save.mutate()
         }}
       >
-        <DraftFields environmentId={place.environment.id} draft={draft} onChange={setDraft} readOnly={!canWrite} />
+        <DraftFields
+          environmentId={place.environment.id}
+          draft={draft}
+          onChange={(next) => written.set({ ...next, note })}
+          readOnly={!canWrite}
+        />
         {canWrite && !isChanged && (
           <p className="mt-3 text-sm text-soft">
             Change it, and you can save it as version {Number(newest.version) + 1}.
@@ -49,7 +57,7 @@ export function PolicyEditor({ policy, place }: { policy: Policy; place: Place }
               className="mt-3"
               maxLength={LIMITS.noteChars}
               value={note}
-              onChange={(event) => setNote(event.target.value)}
+              onChange={(event) => written.set({ ...draft, note: event.target.value })}
             />
             <div className="mt-3 flex flex-wrap items-center gap-2">
               <Button
@@ -60,9 +68,10 @@ export function PolicyEditor({ policy, place }: { policy: Policy; place: Place }
               >
                 Save version {Number(newest.version) + 1}
               </Button>
-              <Button look="quiet" onClick={() => setDraft(draftOf(newest))}>
+              <Button look="quiet" onClick={written.forget}>
                 Discard
               </Button>
+              {written.wasBack && <span className="text-sm">What you wrote before is back.</span>}
               <span className="text-sm text-soft">It acts only once it is deployed.</span>
               <Refused error={save.error} className="w-full" />
             </div>

@@ -12,6 +12,9 @@ export const BASE = takeBase()
 /** A person waits for the answer of a change. Without one by then, it counts as lost. */
 const CHANGE_MS = 10_000
 
+/** When the service last answered, whatever it was asked. A refusal is an answer; 5xx is none: a proxy sends it too. */
+export const lastAnswer = { at: Date.now(), isUnauthenticated: false }
+
 /** A change that did not leave this device. */
 class NotSent extends Error {}
 
@@ -33,10 +36,16 @@ function takeBase(): string {
 /** Sends a change now or never: nothing is kept for later. */
 async function fetchNow(...[address, request = {}]: Parameters<typeof fetch>): Promise<Response> {
   const { method = 'GET', signal } = request
-  if (method === 'GET') return fetch(address, request)
+  if (method === 'GET') return noted(await fetch(address, request))
   if (!navigator.onLine) throw new NotSent()
   const late = AbortSignal.timeout(CHANGE_MS)
-  return fetch(address, { ...request, signal: signal ? AbortSignal.any([signal, late]) : late })
+  return noted(await fetch(address, { ...request, signal: signal ? AbortSignal.any([signal, late]) : late }))
+}
+
+function noted(response: Response): Response {
+  if (response.status < 500) lastAnswer.at = Date.now()
+  if (response.status === 401) lastAnswer.isUnauthenticated = true
+  return response
 }
 
 /** The problem that the server answered; null without an answer. */

@@ -1,9 +1,9 @@
 import { LIMITS } from '@tacho/contract/engine/limits.ts'
 import { useMutation, useQueryClient } from '@tanstack/react-query'
 import { getRouteApi, useNavigate } from '@tanstack/react-router'
-import { useState } from 'react'
 import { api } from '../../web/api.ts'
 import { Button } from '../../web/ui/button.tsx'
+import { useDraftState } from '../../web/ui/draft-state.ts'
 import { Field } from '../../web/ui/field.tsx'
 import { Refused, Forbidden } from '../../web/ui/states.tsx'
 import { useTitle } from '../../web/ui/browser.ts'
@@ -16,12 +16,13 @@ export function NewPromptPage() {
   const { place } = route.useRouteContext()
   const navigate = useNavigate()
   const cache = useQueryClient()
-  const [name, setName] = useState('')
-  const [content, setContent] = useState('')
+  const written = useDraftState(`new prompt ${place.workspace.id}`, { name: '', content: '' })
+  const { name, content } = written.value
   useTitle('New prompt')
   const create = useMutation({
     mutationFn: () => api.createPrompt({ params: { workspaceId: place.workspace.id }, body: { name, content } }),
     onSuccess: async ({ promptId }) => {
+      written.forget()
       await cache.invalidateQueries({ queryKey: ['prompts', place.workspace.id] })
       await navigate({
         to: '/w/$workspace/$environment/prompts/$promptId',
@@ -49,13 +50,18 @@ export function NewPromptPage() {
           required
           maxLength={LIMITS.nameChars}
           value={name}
-          onChange={(event) => setName(event.target.value)}
+          onChange={(event) => written.set({ content, name: event.target.value })}
         />
-        <PromptText value={content} onChange={setContent} readOnly={false} />
+        <PromptText value={content} onChange={(text) => written.set({ name, content: text })} readOnly={false} />
         <div className="mt-3 flex flex-wrap items-center gap-2">
           <Button type="submit" look="accent" busy={create.isPending} disabled={name === '' || content === ''}>
             Create
           </Button>
+          {written.wasBack && (
+            <Button look="quiet" onClick={written.forget}>
+              Discard what you wrote before
+            </Button>
+          )}
           <span className="text-sm text-soft">Agents get it only once it is deployed.</span>
           <Refused error={create.error} className="w-full" />
         </div>

@@ -2,12 +2,12 @@ import type { Prompt } from '@tacho/contract/policies/prompt.ts'
 import { LIMITS } from '@tacho/contract/engine/limits.ts'
 import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query'
 import { getRouteApi, Navigate, useNavigate } from '@tanstack/react-router'
-import { useState } from 'react'
 import { api } from '../../web/api.ts'
 import { DeploymentHistory } from '../deployments/deployment-history.tsx'
 import { InForceSection } from '../deployments/in-force.tsx'
 import { ItemHead } from '../deployments/item-head.tsx'
 import { Button } from '../../web/ui/button.tsx'
+import { useDraftState } from '../../web/ui/draft-state.ts'
 import { Copy } from '../../web/ui/copy.tsx'
 import { Field } from '../../web/ui/field.tsx'
 import { Refused, Empty, PagePending, Skeleton, Trouble, isBlocking } from '../../web/ui/states.tsx'
@@ -122,15 +122,21 @@ interface EditorProps {
 /** The newest version, to change. Saved, it is the next version; agents get it only once it is deployed. */
 function Editor({ workspaceId, promptId, newest, canWrite }: EditorProps) {
   const cache = useQueryClient()
-  const [content, setContent] = useState(newest.content)
-  const [note, setNote] = useState('')
+  const written = useDraftState(`prompt ${workspaceId} ${promptId} ${newest.version}`, {
+    content: newest.content,
+    note: '',
+  })
+  const { content, note } = written.value
   const save = useMutation({
     mutationFn: () =>
       api.createPromptVersion({
         params: { workspaceId, promptId },
         body: { content, note: note.trim() || null, follows: newest.version },
       }),
-    onSuccess: () => cache.invalidateQueries({ queryKey: ['prompts', workspaceId] }),
+    onSuccess: () => {
+      written.forget()
+      return cache.invalidateQueries({ queryKey: ['prompts', workspaceId] })
+    },
   })
   return (
     <form
@@ -140,7 +146,7 @@ function Editor({ workspaceId, promptId, newest, canWrite }: EditorProps) {
         save.mutate()
       }}
     >
-      <PromptText value={content} onChange={setContent} readOnly={!canWrite} />
+      <PromptText value={content} onChange={(text) => written.set({ note, content: text })} readOnly={!canWrite} />
       {canWrite && content !== newest.content && (
         <>
           <Field
@@ -148,15 +154,16 @@ function Editor({ workspaceId, promptId, newest, canWrite }: EditorProps) {
             className="mt-3"
             maxLength={LIMITS.noteChars}
             value={note}
-            onChange={(event) => setNote(event.target.value)}
+            onChange={(event) => written.set({ content, note: event.target.value })}
           />
           <div className="mt-3 flex flex-wrap items-center gap-2">
             <Button type="submit" look="accent" busy={save.isPending} disabled={content === ''}>
               Save version {Number(newest.version) + 1}
             </Button>
-            <Button look="quiet" onClick={() => setContent(newest.content)}>
+            <Button look="quiet" onClick={written.forget}>
               Discard
             </Button>
+            {written.wasBack && <span className="text-sm">What you wrote before is back.</span>}
             <span className="text-sm text-soft">Agents get it only once it is deployed.</span>
             <Refused error={save.error} className="w-full" />
           </div>

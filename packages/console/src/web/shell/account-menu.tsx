@@ -4,6 +4,7 @@ import { useState } from 'react'
 import { operator } from '../api.ts'
 import { meQuery } from '../queries.ts'
 import { Button } from '../ui/button.tsx'
+import { forgetDrafts } from '../ui/draft-state.ts'
 import { areKeysOn } from '../ui/keys.ts'
 import { MenuItem, Popover } from '../ui/overlay.tsx'
 import { chooseTheme, readTheme, THEMES, type Theme } from '../ui/browser.ts'
@@ -20,6 +21,7 @@ export function AccountMenu({ onKeys }: { onKeys: () => void }) {
 
   async function signOut(): Promise<void> {
     await operator.signOut()
+    forgetDrafts()
     // First away from the page: it would ask for its data again without a session.
     await router.navigate({ to: '/sign-in' })
     cache.clear()

@@ -1,7 +1,6 @@
 /** What surrounds every page of an environment: where you are, where you can go, and the keys that work everywhere. */
 import { getRouteApi, Link, Outlet, useLocation, useNavigate } from '@tanstack/react-router'
-import { useEffect, useState, useCallback, useSyncExternalStore } from 'react'
-import { useQueryClient, type Query } from '@tanstack/react-query'
+import { lazy, Suspense, useEffect, useState } from 'react'
 import { usePendingCount, WaitingApprovals } from '../../approvals/waiting-count.tsx'
 import { rememberPlace } from '../home.ts'
 import { useActiveInSight } from '../ui/browser.ts'
@@ -13,9 +12,11 @@ import { KeysDialog } from './keys-dialog.tsx'
 import { useCarriedRange, withRange, HEADER_PAGES, PAGES } from './pages.ts'
 import { Palette } from './palette.tsx'
 import { PlaceMenu } from './place-menu.tsx'
-import { isTemporary } from '../api.ts'
+import { FreshnessLine } from './freshness-line.tsx'
+import { useFreshness } from '../freshness.ts'
 
 const route = getRouteApi('/w/$workspace/$environment')
+const SessionOver = lazy(async () => ({ default: (await import('../../people/session-over.tsx')).SessionOver }))
 
 export function Shell() {
   const params = route.useParams()
@@ -24,6 +25,7 @@ export function Shell() {
   const [open, setOpen] = useState<'palette' | 'keys' | null>(null)
   const close = () => setOpen(null)
   const range = useCarriedRange()
+  const { freshness, check } = useFreshness()
 
   useEffect(() => rememberPlace(params), [params])
   useEffect(renewNotifications, [])
@@ -37,7 +39,7 @@ export function Shell() {
   })
 
   return (
-    <div className="flex min-h-dvh flex-col">
+    <div className="flex min-h-dvh flex-col" data-stale={freshness.state === 'stale' || undefined}>
       <a
         href="#content"
         className="absolute top-1 left-1 z-30 -translate-y-20 rounded-md bg-accent-fill px-3 py-1.5 text-sm text-on-accent focus:translate-y-0"
@@ -69,11 +71,16 @@ export function Shell() {
           <PageLinks range={range} />
         </nav>
       </header>
-      <Outage />
+      <FreshnessLine freshness={freshness} />
       <main id="content" tabIndex={-1} className="flex min-h-0 flex-1 flex-col outline-none">
         <Outlet />
       </main>
       <WaitingApprovals />
+      {freshness.state === 'signed_out' && (
+        <Suspense>
+          <SessionOver since={freshness.since} onSignedIn={check} />
+        </Suspense>
+      )}
       {open === 'palette' && <Palette range={range} onClose={close} />}
       {open === 'keys' && <KeysDialog onClose={close} />}
     </div>
@@ -116,19 +123,3 @@ function PageLinks({ range }: { range: Range }) {
 function isMac(): boolean {
   return navigator.userAgent.includes('Mac')
 }
-
-/** While the server does not answer, pages show what they have read. This says so. */
-function Outage() {
-  const queries = useQueryClient().getQueryCache()
-  const subscribe = useCallback((listener: () => void) => queries.subscribe(listener), [queries])
-  const isOut = useSyncExternalStore(subscribe, () => queries.getAll().some(isOld))
-  return (
-    <p role="status" className="bg-amber-wash px-4 py-1.5 text-sm text-amber empty:hidden">
-      {isOut && 'The server does not answer. You see what was read before; the console tries again.'}
-    </p>
-  )
-}
-
-/** On screen, and the last attempt to read it again failed. */
-const isOld = (query: Query): boolean =>
-  query.isActive() && query.state.data !== undefined && query.state.status === 'error' && isTemporary(query.state.error)

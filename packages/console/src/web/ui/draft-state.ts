@@ -1,0 +1,74 @@
+/** What a person writes, kept in the tab until it is sent: a reload, a sign-in or a crash loses nothing. */
+import { useState } from 'react'
+
+const PREFIX = 'tacho.draft.'
+/** All of a browser's storage for a page is 5 MB. A longer text lives only in the page. */
+const MOST_CHARS = 300_000
+
+interface DraftState<Value> {
+  value: Value
+  set: (value: Value) => void
+  /** After it was sent, or to begin anew. */
+  forget: () => void
+  /** It comes from before a reload. */
+  wasBack: boolean
+}
+
+/**
+ * `name` says what is written, with the version that it changes. `initial` is a text, or an object of texts: what was kept in
+ * another shape is left.
+ */
+export function useDraftState<Value extends string | object>(name: string, initial: Value): DraftState<Value> {
+  const [state, setState] = useState(() => {
+    const before = readDraft(name, initial)
+    return { name, value: before ?? initial, wasBack: before !== null }
+  })
+  // The same form for another thing.
+  if (state.name !== name) {
+    const before = readDraft(name, initial)
+    setState({ name, value: before ?? initial, wasBack: before !== null })
+  }
+  return {
+    ...state,
+    set(value) {
+      setState({ name, value, wasBack: false })
+      writeDraft(name, JSON.stringify(value) === JSON.stringify(initial) ? null : value)
+    },
+    forget() {
+      setState({ name, value: initial, wasBack: false })
+      writeDraft(name, null)
+    },
+  }
+}
+
+/** The next person at this browser finds nothing of it. */
+export function forgetDrafts(): void {
+  for (const key of Object.keys(sessionStorage)) if (key.startsWith(PREFIX)) sessionStorage.removeItem(key)
+}
+
+function readDraft<Value extends string | object>(name: string, initial: Value): Value | null {
+  try {
+    const value: unknown = JSON.parse(sessionStorage.getItem(PREFIX + name) ?? 'null')
+    if (value === null || typeof value !== typeof initial) return null
+    if (typeof value === 'object') {
+      const keys = Object.keys(initial)
+      const isAlike =
+        Object.keys(value).length === keys.length &&
+        keys.every((key) => typeof Reflect.get(value, key) === typeof Reflect.get(initial as object, key))
+      if (!isAlike) return null
+    }
+    return value as Value
+  } catch {
+    return null
+  }
+}
+
+function writeDraft(name: string, value: unknown): void {
+  try {
+    const text = JSON.stringify(value)
+    if (value === null || text.length > MOST_CHARS) sessionStorage.removeItem(PREFIX + name)
+    else sessionStorage.setItem(PREFIX + name, text)
+  } catch {
+    // No storage, or a full one: the text is in the page all the same.
+  }
+}

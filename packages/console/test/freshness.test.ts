@@ -1,0 +1,104 @@
+/** What is stale says so, and nothing that a person typed is lost. */
+import assert from 'node:assert/strict'
+import { after, before, describe, test } from 'node:test'
+import type { Page } from 'playwright-core'
+import { newPerson } from '../../server/test/http/people/browser.ts'
+import { event } from '../../server/test/setup/service.ts'
+import { withoutChromium } from './setup/chromium.ts'
+import { assertAccessible, EMAIL, PASSWORD, startConsole, type TestConsole } from './setup/console.ts'
+
+describe('freshness', { skip: withoutChromium }, () => {
+  let tacho: TestConsole
+  before(async () => {
+    tacho = await startConsole()
+    await tacho.service.record([event({ runId: 'read-before' })])
+  })
+  after(() => tacho.close())
+
+  const stale = (page: Page) => page.getByText('what happened since is not known')
+  const again = (page: Page) => page.getByText('Current again since')
+
+  test('a server that hangs is called stale while its answers are awaited, and current once it answers', async () => {
+    const { page, close } = await tacho.open(`${tacho.home}/runs`)
+    const run = page.getByRole('link', { name: 'read-before' })
+    await run.waitFor()
+    const held: (() => Promise<void>)[] = []
+    await page.route('**/operator/v1/**', (route) => void held.push(() => route.continue()))
+    await page.getByText('The server does not answer. What you see is of').waitFor()
+    assert.ok(await run.isVisible())
+    // Ages and counts are marked too: they would tick on as if they were true.
+    const mark = await page
+      .locator('main time')
+      .first()
+      .evaluate((time) => getComputedStyle(time).textDecorationLine)
+    assert.equal(mark, 'underline')
+    await assertAccessible(page, 'a stale page')
+    await page.unroute('**/operator/v1/**')
+    for (const go of held) await go().catch(() => {})
+    await again(page).waitFor()
+    await stale(page).waitFor({ state: 'detached' })
+    await close()
+  })
+
+  test('a device without network says so at once', async () => {
+    const { page } = await tacho.open(`${tacho.home}/runs`)
+    await page.getByRole('link', { name: 'read-before' }).waitFor()
+    await page.context().setOffline(true)
+    await page.getByText('This device is offline. What you see is of').waitFor()
+    await page.context().setOffline(false)
+    await again(page).waitFor()
+    await page.context().close()
+  })
+
+  test('a session that ends keeps what is being written, and the same person goes on with it', async () => {
+    const { page, close } = await tacho.open(`${tacho.home}/new-policy`)
+    await page.getByLabel('Id').fill('written-before')
+    await page.getByRole('textbox', { name: 'Condition' }).fill('tool.name == "refund"')
+    await page.context().clearCookies()
+    await page.getByRole('button', { name: 'Create' }).click()
+    const dialog = page.getByRole('dialog', { name: 'Your session has ended' })
+    await dialog.waitFor()
+    // Escape does not leave a page that nothing can be done on.
+    await page.keyboard.press('Escape')
+    await dialog.getByText('Nothing was saved, sent or decided since.').waitFor()
+    await assertAccessible(page, 'the end of a session')
+    await dialog.getByLabel('E-mail').fill(EMAIL)
+    await dialog.getByLabel('Password').fill('wrong')
+    await page.keyboard.press('Enter')
+    await dialog.getByRole('alert').filter({ hasText: /./ }).waitFor()
+    await dialog.getByLabel('Password').fill(PASSWORD)
+    await page.keyboard.press('Enter')
+    await dialog.waitFor({ state: 'detached' })
+    assert.equal(await page.getByLabel('Id').inputValue(), 'written-before')
+    await page.getByRole('button', { name: 'Create' }).click()
+    await page.waitForURL('**/policies/written-before?show=deployments')
+    await close()
+  })
+
+  test('a reload brings a policy, a prompt and a comment back, and the next person finds nothing of them', async () => {
+    const { page, close } = await tacho.open(`${tacho.home}/new-policy`)
+    await page.getByLabel('Id').fill('before-reload')
+    await page.getByRole('textbox', { name: 'Condition' }).fill('tool.name == "a"')
+    await page.reload()
+    await page.getByRole('button', { name: 'Discard what you wrote before' }).waitFor()
+    assert.equal(await page.getByLabel('Id').inputValue(), 'before-reload')
+    await page.getByText('tool.name == "a"').waitFor()
+    await page.goto(`${tacho.home}/new-prompt`)
+    await page.getByLabel('Text').fill('Be kind.')
+    await page.reload()
+    assert.equal(await page.getByLabel('Text').inputValue(), 'Be kind.')
+    await page.getByRole('button', { name: 'Discard what you wrote before' }).click()
+    assert.equal(await page.getByLabel('Text').inputValue(), '')
+
+    const other = await newPerson(tacho.service, 'other@example.com', 'owner', null)
+    const cookies = [...other.cookies].map(([name, value]) => ({ name, value, url: tacho.service.url }))
+    await page.context().clearCookies()
+    await page.getByRole('dialog', { name: 'Your session has ended' }).waitFor()
+    await page.context().addCookies(cookies)
+    await page.getByRole('dialog').waitFor({ state: 'detached' })
+    await page.getByRole('button', { name: 'Account of other' }).waitFor()
+    await page.goto(`${tacho.home}/new-policy`)
+    assert.equal(await page.getByLabel('Id').inputValue(), '')
+    await close()
+  })
+})
