@@ -236,6 +236,21 @@ describe('approvals', { skip: withoutChromium }, () => {
     await close()
   })
 
+  test('at 400 % zoom no bar takes the room of the request, and the title names it', async () => {
+    const id = await ask('zoomed')
+    const { page, close } = await tacho.open(`${approvals()}/${id}`, { viewport: { width: 320, height: 256 } })
+    const approve = pane(page).getByRole('button', { name: 'Approve' })
+    await approve.waitFor()
+    assert.match(await page.title(), /transfer · Approvals · Tacho$/)
+    // Everything moves with the page: nothing stays in front of the request.
+    await approve.scrollIntoViewIfNeeded()
+    assert.ok(((await page.getByRole('banner').boundingBox())?.y ?? 0) < 0)
+    await pane(page).getByRole('heading').first().scrollIntoViewIfNeeded()
+    const [bar, box] = [await approve.boundingBox(), page.viewportSize()]
+    assert.ok(bar && box && bar.y > box.height)
+    await close()
+  })
+
   test('recorded words are text', async () => {
     const fields = { toolName: HARM, reason: HARM, agentId: HARM, policyId: HARM }
     const id = await ask(HARM, fields)

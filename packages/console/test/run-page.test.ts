@@ -269,6 +269,25 @@ describe('the page of a run', { skip: withoutChromium }, () => {
     await close()
   })
 
+  test('a print has every step of the run, and not only those in sight', async () => {
+    const printed = Array.from({ length: 400 }, (_, at) =>
+      event({ runId: 'printed', label: `step-${at}`, timestamp: Date.now() - 9_000 + at }),
+    )
+    for (let at = 0; at < printed.length; at += 100) await record(printed.slice(at, at + 100))
+    const { page, close } = await tacho.open(`${tacho.home}/runs/printed`)
+    await page.getByText('400 steps').first().waitFor()
+    const rows = page.locator('section table tbody tr')
+    assert.equal(await rows.count(), 0)
+    await page.emulateMedia({ media: 'print' })
+    await page.getByText('All 400 steps, without payloads.').waitFor()
+    assert.equal(await rows.count(), 400)
+    assert.ok(await rows.last().getByText('step-399').isVisible())
+    assert.equal(await page.getByRole('banner').isVisible(), false)
+    await page.emulateMedia({ media: 'screen' })
+    await rows.first().waitFor({ state: 'detached' })
+    await close()
+  })
+
   test('dragging over the strip, the wheel and keys zoom into the time of a run; a double click shows all of it', async () => {
     await record(refund('zoomed', Date.now() - 60_000))
     const { page, close } = await tacho.open(`${tacho.home}/runs/zoomed`, WIDE)

@@ -70,6 +70,26 @@ describe('the shell', { skip: withoutChromium }, () => {
     await close()
   })
 
+  test('the palette leads to pages of the settings and to what people call a page, by its name first', async () => {
+    const { page, close } = await tacho.open()
+    await page.getByRole('button', { name: /^Account of/ }).waitFor()
+    for (const [text, name] of [
+      ['invite', 'People'],
+      ['API keys', 'API keys'],
+      ['deploy', 'Rollout'],
+      ['compare', 'Compare two runs'],
+      ['budget', 'Alerts'],
+      ['prompt', 'Prompts'],
+    ] as const) {
+      await page.keyboard.press('ControlOrMeta+k')
+      await page.getByRole('combobox', { name: /^Page, policy/ }).fill(text)
+      await page.getByRole('option', { selected: true }).filter({ hasText: name }).waitFor()
+      await page.keyboard.press('Enter')
+      await page.getByRole('dialog').waitFor({ state: 'detached' })
+    }
+    await close()
+  })
+
   test('keys of one character can be switched off, and stay off in this browser', async () => {
     const { page, close } = await tacho.open(`${tacho.home}/settings/api-keys`)
     await page.getByRole('button', { name: 'New key' }).waitFor()

@@ -32,8 +32,11 @@ export function ApprovalPane() {
   if (isBlocking(error, data)) return <Trouble error={error} retry={() => void refetch()} />
   if (!data) return <PagePending />
   return (
-    <article aria-label={`Approval of ${data.toolName}`} className="flex h-full flex-col">
-      <div className="min-h-0 flex-1 overflow-y-auto overscroll-contain px-4 pt-4 pb-8 sm:px-6" tabIndex={0}>
+    <article aria-label={`Approval of ${data.toolName}`} className="flex h-full flex-col short:h-auto">
+      <div
+        className="min-h-0 flex-1 overflow-y-auto short:overflow-visible overscroll-contain px-4 pt-4 pb-8 sm:px-6"
+        tabIndex={0}
+      >
         <BackToList />
         <Heading approval={data} />
         {data.status !== 'PENDING' && <Aftermath environmentId={environmentId} approval={data} />}

@@ -11,7 +11,7 @@ import { DecideMany } from './decide-many.tsx'
 import { HindsightFilters, hindsightItems, HindsightList } from './hindsight-list.tsx'
 import { HistoryFilters, HistoryList } from './history-list.tsx'
 import { NotifyButton } from './waiting-count.tsx'
-import { pendingQuery, useHindsight, useHistory, type ApprovalListAddress } from './queries.ts'
+import { approvalQuery, pendingQuery, useHindsight, useHistory, type ApprovalListAddress } from './queries.ts'
 import { needsPerson } from './caller-state.tsx'
 import { groupsOf, WaitingList } from './waiting-list.tsx'
 
@@ -36,7 +36,11 @@ export function ApprovalsPage() {
   const [marked, setMarked] = useState<ReadonlySet<string>>(new Set())
   // The dialog keeps the request it opened with, even if another person decides it.
   const [deciding, setDeciding] = useState<readonly ApprovalCard[]>([])
-  useTitle('Approvals')
+  const { data: opened } = useQuery({
+    ...approvalQuery(environmentId, approvalId ?? ''),
+    enabled: approvalId !== undefined,
+  })
+  useTitle(opened === undefined ? 'Approvals' : `${opened.toolName} · Approvals`)
 
   const waiting = groupsOf(pending.data?.items ?? [])
   const lists = {
@@ -90,7 +94,7 @@ export function ApprovalsPage() {
 
   const setSearch = (change: ApprovalListAddress) => void navigate({ to: '.', search: change, replace: true })
   return (
-    <div className="full-height flex">
+    <div className="full-height flex short:h-auto">
       <div
         className={`flex w-full flex-col border-line lg:w-96 lg:shrink-0 lg:border-r ${approvalId === undefined ? '' : 'max-lg:hidden'}`}
       >

@@ -1,8 +1,9 @@
 import { useQuery } from '@tanstack/react-query'
 import { getRouteApi, Link, Outlet, useLocation } from '@tanstack/react-router'
 import { Fragment } from 'react'
-import { meQuery, type Place } from './queries.ts'
+import { meQuery } from './queries.ts'
 import { useActiveInSight } from './ui/browser.ts'
+import { SETTINGS } from './shell/pages.ts'
 
 const route = getRouteApi('/w/$workspace/$environment/settings')
 
@@ -20,7 +21,7 @@ export function SettingsPage() {
         aria-label="Settings"
         className="flex gap-0.5 overflow-x-auto pt-4 lg:sticky lg:top-12 lg:flex-col lg:self-start"
       >
-        {SECTIONS.map(({ of, pages }, index) => {
+        {SETTINGS.map(({ of, pages }, index) => {
           const shown = pages.filter((page) => !('for' in page) || page.for(who))
           if (shown.length === 0) return null
           return (
@@ -47,52 +48,3 @@ export function SettingsPage() {
     </div>
   )
 }
-
-/** The pages below Settings, in order. */
-
-interface Who {
-  place: Place
-  /** Owner of the whole installation. */
-  installation: boolean
-}
-
-/** By what they are about, in order. A page that is not for everyone says whom it is for. */
-const SECTIONS = [
-  {
-    of: ({ place }: Who) => place.environment.name,
-    pages: [
-      { name: 'API keys', to: '/w/$workspace/$environment/settings/api-keys' },
-      { name: 'Webhooks', to: '/w/$workspace/$environment/settings/webhooks' },
-      { name: 'Alerts', to: '/w/$workspace/$environment/settings/alerts' },
-      { name: 'Data', to: '/w/$workspace/$environment/settings/data' },
-    ],
-  },
-  {
-    of: ({ place }: Who) => place.workspace.name,
-    pages: [
-      { name: 'People', to: '/w/$workspace/$environment/settings/people' },
-      { name: 'Environments', to: '/w/$workspace/$environment/settings/environments' },
-      { name: 'Prices', to: '/w/$workspace/$environment/settings/prices' },
-      {
-        name: 'Operator tokens',
-        to: '/w/$workspace/$environment/settings/tokens',
-        for: ({ place }: Who) => place.may('owner'),
-      },
-      { name: 'Audit log', to: '/w/$workspace/$environment/settings/audit' },
-    ],
-  },
-  {
-    of: () => 'Installation',
-    pages: [
-      {
-        name: 'Doctor',
-        to: '/w/$workspace/$environment/settings/doctor',
-        for: ({ installation }: Who) => installation,
-      },
-    ],
-  },
-  {
-    of: () => 'You',
-    pages: [{ name: 'Your account', to: '/w/$workspace/$environment/settings/account' }],
-  },
-] as const

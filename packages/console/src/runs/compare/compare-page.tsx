@@ -19,7 +19,12 @@ export function ComparePage() {
   const { a, b } = route.useSearch()
   useTitle('Compare')
   if (a === undefined || b === undefined) {
-    return <Empty title="Two runs are needed">Open a run and press x to compare it with another one.</Empty>
+    return (
+      <>
+        <h1 className="px-4 pt-5 text-xl font-semibold">Compare</h1>
+        <Empty title="Two runs are needed">Open a run and press x to compare it with another one.</Empty>
+      </>
+    )
   }
   return <Comparison key={`${a}\n${b}`} a={a} b={b} />
 }

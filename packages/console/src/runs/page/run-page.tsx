@@ -10,6 +10,7 @@ import { useKeys } from '../../web/ui/keys.ts'
 import { turnRawMessages } from '../../web/text/message-text.tsx'
 import { Empty, isBlocking, PagePending, Trouble } from '../../web/ui/states.tsx'
 import { useTitle } from '../../web/ui/browser.ts'
+import { PrintedSteps } from './printed-steps.tsx'
 import { CompareDialog } from '../compare/compare-dialog.tsx'
 import { Inspector } from './inspector.tsx'
 import { failedAt, useProblems } from './problems.ts'
@@ -139,7 +140,7 @@ export function RunPage() {
   if (!run.data || isPending) return <PagePending />
   const list = { steps: shown, problems, selected, onSelect: select }
   return (
-    <div className="full-height flex flex-col">
+    <div className="full-height flex flex-col print:h-auto print:overflow-visible">
       <div className="border-b border-line px-3 pt-3 sm:px-5">
         <RunHeader
           run={run.data}
@@ -179,7 +180,8 @@ export function RunPage() {
           onChange={set}
         />
       </div>
-      <div className="flex min-h-0 flex-1">
+      <PrintedSteps runId={runId} steps={order} total={steps.length} problems={problems} />
+      <div className="flex min-h-0 flex-1 print:hidden">
         <div className="@container flex min-w-0 flex-1 flex-col">
           {shown.length === 0 ? (
             <Empty title={search.isSearching ? 'No step matches so far' : 'No step matches'}>

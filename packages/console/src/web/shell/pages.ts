@@ -1,26 +1,64 @@
 import { useMatches } from '@tanstack/react-router'
 import { useState } from 'react'
 import { readRange, type Range } from '../address.ts'
+import type { Place } from '../queries.ts'
 
 /**
  * The pages of the palette and the keys `g …`, in order. `hasRange`: its address holds a range of time, which goes along from
- * page to page.
+ * page to page. `also`: what people type who look for something on it.
  */
 export const PAGES = [
-  { name: 'Overview', to: '/w/$workspace/$environment', key: 'o', hasRange: true },
-  { name: 'Runs', to: '/w/$workspace/$environment/runs', key: 'r', hasRange: true },
-  { name: 'Agents', to: '/w/$workspace/$environment/agents', key: 'n', hasRange: true },
-  { name: 'Sessions', to: '/w/$workspace/$environment/sessions', key: 'e', hasRange: true },
-  { name: 'Search', to: '/w/$workspace/$environment/search', key: 'f', hasRange: true },
-  { name: 'Judge', to: '/w/$workspace/$environment/judge', key: 'j', hasRange: true },
-  { name: 'Approvals', to: '/w/$workspace/$environment/approvals', key: 'a', hasRange: false },
-  { name: 'Issues', to: '/w/$workspace/$environment/issues', key: 'i', hasRange: true },
-  { name: 'Policies', to: '/w/$workspace/$environment/policies', key: 'p', hasRange: false },
-  { name: 'Prompts', to: '/w/$workspace/$environment/prompts', key: 'm', hasRange: false },
-  { name: 'Rollout', to: '/w/$workspace/$environment/rollout', key: 'l', hasRange: false },
-  { name: 'Usage', to: '/w/$workspace/$environment/usage', key: 'u', hasRange: true },
-  { name: 'Settings', to: '/w/$workspace/$environment/settings', key: ',', hasRange: false },
-  { name: 'Get started', to: '/w/$workspace/$environment/get-started', key: 's', hasRange: false },
+  { name: 'Overview', also: '', to: '/w/$workspace/$environment', key: 'o', hasRange: true },
+  { name: 'Runs', also: 'traces', to: '/w/$workspace/$environment/runs', key: 'r', hasRange: true },
+  { name: 'Agents', also: '', to: '/w/$workspace/$environment/agents', key: 'n', hasRange: true },
+  { name: 'Sessions', also: '', to: '/w/$workspace/$environment/sessions', key: 'e', hasRange: true },
+  { name: 'Search', also: '', to: '/w/$workspace/$environment/search', key: 'f', hasRange: true },
+  { name: 'Judge', also: 'score, annotate, label', to: '/w/$workspace/$environment/judge', key: 'j', hasRange: true },
+  {
+    name: 'Approvals',
+    also: 'decide, requests, inbox',
+    to: '/w/$workspace/$environment/approvals',
+    key: 'a',
+    hasRange: false,
+  },
+  { name: 'Issues', also: 'errors, problems', to: '/w/$workspace/$environment/issues', key: 'i', hasRange: true },
+  {
+    name: 'Policies',
+    also: 'new policy, rules, simulate',
+    to: '/w/$workspace/$environment/policies',
+    key: 'p',
+    hasRange: false,
+  },
+  {
+    name: 'Prompts',
+    also: 'new prompt, roll back',
+    to: '/w/$workspace/$environment/prompts',
+    key: 'm',
+    hasRange: false,
+  },
+  {
+    name: 'Rollout',
+    also: 'deploy, versions in force, revision, clients',
+    to: '/w/$workspace/$environment/rollout',
+    key: 'l',
+    hasRange: false,
+  },
+  { name: 'Usage', also: 'cost, tokens, bill', to: '/w/$workspace/$environment/usage', key: 'u', hasRange: true },
+  { name: 'Settings', also: '', to: '/w/$workspace/$environment/settings', key: ',', hasRange: false },
+  {
+    name: 'Get started',
+    also: 'install, record, SDK, curl',
+    to: '/w/$workspace/$environment/get-started',
+    key: 's',
+    hasRange: false,
+  },
+] as const
+
+/** What the palette leads to besides the pages above and those of the settings. */
+export const PLACES_TO_START = [
+  { name: 'New policy', also: 'write a condition', to: '/w/$workspace/$environment/new-policy' },
+  { name: 'New prompt', also: 'write a prompt', to: '/w/$workspace/$environment/new-prompt' },
+  { name: 'Compare two runs', also: 'difference', to: '/w/$workspace/$environment/compare' },
 ] as const
 
 /** Needed once, or a tab of another page. */
@@ -52,3 +90,76 @@ export function useCarriedRange(): Range {
 export function withRange<To extends string>({ to, hasRange }: { to: To; hasRange: boolean }, range: Range) {
   return { to, search: hasRange ? range : {} }
 }
+
+/** The pages below Settings, in order. */
+
+interface Who {
+  place: Place
+  /** Owner of the whole installation. */
+  installation: boolean
+}
+
+/** By what they are about, in order. A page that is not for everyone says whom it is for. */
+export const SETTINGS = [
+  {
+    of: ({ place }: Who) => place.environment.name,
+    pages: [
+      { name: 'API keys', also: 'create a key, rotate', to: '/w/$workspace/$environment/settings/api-keys' },
+      {
+        name: 'Webhooks',
+        also: 'slack, teams, mail, pagerduty, notify',
+        to: '/w/$workspace/$environment/settings/webhooks',
+      },
+      { name: 'Alerts', also: 'budget, alarm', to: '/w/$workspace/$environment/settings/alerts' },
+      {
+        name: 'Data',
+        also: 'retention, erase, export, search, receipts',
+        to: '/w/$workspace/$environment/settings/data',
+      },
+    ],
+  },
+  {
+    of: ({ place }: Who) => place.workspace.name,
+    pages: [
+      {
+        name: 'People',
+        also: 'invite a colleague, roles, members, remove',
+        to: '/w/$workspace/$environment/settings/people',
+      },
+      {
+        name: 'Environments',
+        also: 'workspaces, create an environment, archive, stalled runs',
+        to: '/w/$workspace/$environment/settings/environments',
+      },
+      { name: 'Prices', also: 'cost of models', to: '/w/$workspace/$environment/settings/prices' },
+      {
+        name: 'Operator tokens',
+        also: 'service accounts, scripts',
+        to: '/w/$workspace/$environment/settings/tokens',
+        for: ({ place }: Who) => place.may('owner'),
+      },
+      { name: 'Audit log', also: 'who changed what, history', to: '/w/$workspace/$environment/settings/audit' },
+    ],
+  },
+  {
+    of: () => 'Installation',
+    pages: [
+      {
+        name: 'Doctor',
+        also: 'health, why does it not work',
+        to: '/w/$workspace/$environment/settings/doctor',
+        for: ({ installation }: Who) => installation,
+      },
+    ],
+  },
+  {
+    of: () => 'You',
+    pages: [
+      {
+        name: 'Your account',
+        also: 'password, second factor, sessions, notifications, sign out everywhere',
+        to: '/w/$workspace/$environment/settings/account',
+      },
+    ],
+  },
+] as const

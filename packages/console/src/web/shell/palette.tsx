@@ -8,11 +8,12 @@ import { getRouteApi, useNavigate } from '@tanstack/react-router'
 import { useEffect, useId, useState, type KeyboardEvent } from 'react'
 import { api } from '../api.ts'
 import { stateWord } from '../../issues/issue-state.tsx'
+import { meQuery } from '../queries.ts'
 import { policiesQuery, promptsQuery } from '../../policies/queries.ts'
 import { Dialog } from '../ui/overlay.tsx'
 import { actsOnScreen, areKeysOn, type NamedAct } from '../ui/keys.ts'
 import type { Range } from '../address.ts'
-import { withRange, PAGES } from './pages.ts'
+import { withRange, PAGES, PLACES_TO_START, SETTINGS } from './pages.ts'
 
 const route = getRouteApi('/w/$workspace/$environment')
 const RUNS_SHOWN = 8
@@ -107,7 +108,19 @@ function useChoices(text: string, acts: readonly (NamedAct & { key: string })[],
   const here = acts
     .filter(isWanted)
     .map(({ key, name, act }) => ({ id: `act-${key}`, name, note: areKeysOn() ? key : 'Here', open: act }))
-  const pages = PAGES.filter(isWanted).map((page) => ({
+  const { data: me } = useQuery(meQuery)
+  const who = { place, installation: me?.installation === true }
+  const isMeant = (page: { name: string; also: string }) => isWanted(page) || isWanted({ name: page.also })
+  const settings = SETTINGS.flatMap(({ pages }) => pages.filter((page) => !('for' in page) || page.for(who)))
+  // The settings have a dozen pages: without a text they would hide the others.
+  const places = [...PLACES_TO_START, ...settings].filter((page) => text !== '' && isMeant(page))
+  const led = places.map(({ name, to }) => ({
+    id: `page${to}`,
+    name,
+    note: to.includes('/settings/') ? 'Settings' : 'Page',
+    open: () => void navigate({ to, params }),
+  }))
+  const pages = PAGES.filter(isMeant).map((page) => ({
     id: `page${page.to}`,
     name: page.name,
     note: 'Page',
@@ -128,7 +141,9 @@ function useChoices(text: string, acts: readonly (NamedAct & { key: string })[],
     open: () => void navigate({ to: '/w/$workspace/$environment/search', params, search: { ...range, q: text } }),
   }
   const named = [...useNamed(text), ...useAgents(text), ...useIssuesOf(text), ...foundRuns]
-  return [...here, ...pages, ...named, ...(text === '' ? [] : [search])]
+  // What is named so comes before what the word only belongs to.
+  const byName = [...pages, ...led].sort((a, b) => Number(isWanted(b)) - Number(isWanted(a)))
+  return [...here, ...byName, ...named, ...(text === '' ? [] : [search])]
 }
 
 /** Agents whose name or id contains the text. */

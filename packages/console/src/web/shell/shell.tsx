@@ -46,7 +46,7 @@ export function Shell() {
       >
         Skip to the content
       </a>
-      <header className="sticky top-0 z-20 border-b border-line bg-page">
+      <header className="short:static sticky top-0 z-20 border-b border-line bg-page print:hidden">
         <div className="flex h-12 items-center gap-2 px-3 sm:gap-3 sm:px-4">
           <Link to="/w/$workspace/$environment" params={params} aria-label="Overview" className="rounded-md p-1">
             <Logo />

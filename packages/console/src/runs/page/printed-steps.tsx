@@ -1,0 +1,80 @@
+/** All steps on paper: the lists on screen hold only the rows that are in sight. */
+import { useEffect, useState } from 'react'
+import { flushSync } from 'react-dom'
+import { clock, duration, number } from '../../web/text/format.ts'
+import { EventType } from '../event-type.tsx'
+import { ProblemMark, useProblemMarks } from './problem-mark.tsx'
+import type { Problem } from './problems.ts'
+import type { Step } from '../queries.ts'
+
+interface Props {
+  runId: string
+  /** In the order of the view, as far as the view shows them. */
+  steps: readonly Step[]
+  total: number
+  problems: readonly Problem[]
+}
+
+export function PrintedSteps(props: Props) {
+  return useIsPrinting() ? <Printed {...props} /> : null
+}
+
+function Printed({ runId, steps, total, problems }: Props) {
+  const marks = useProblemMarks(problems)
+  const shown =
+    steps.length === total ? `All ${number(total)} steps` : `${number(steps.length)} of ${number(total)} steps`
+  return (
+    <section className="hidden px-3 print:block">
+      <p className="py-2 text-sm">
+        {shown}, without payloads.{' '}
+        <code className="font-mono">tacho runs export {runId} --html run.html --payloads</code> writes a page with them.
+      </p>
+      <table className="tabular w-full text-left text-xs">
+        <thead>
+          <tr>
+            <th>#</th>
+            <th>Time</th>
+            <th>Type</th>
+            <th>Label</th>
+            <th className="text-right">Gap</th>
+          </tr>
+        </thead>
+        <tbody>
+          {steps.map((step) => (
+            <tr key={step.eventId} className="break-inside-avoid border-t border-line align-top">
+              <td className="pr-2">{number(step.index + 1)}</td>
+              <td className="pr-2">{clock(step.time)}</td>
+              <td className="pr-2">
+                <EventType type={step.eventType} />
+              </td>
+              <td className="pr-2 break-words">
+                <bdi>{step.label}</bdi> <ProblemMark problem={marks.get(step.eventId)} />
+              </td>
+              <td className="text-right">{duration(step.gap)}</td>
+            </tr>
+          ))}
+        </tbody>
+      </table>
+    </section>
+  )
+}
+
+/** The browser takes its picture of the page right after it says so: the rows must be there by then. */
+function useIsPrinting(): boolean {
+  const [isPrinting, setPrinting] = useState(false)
+  useEffect(() => {
+    const paper = window.matchMedia('print')
+    const show = () => flushSync(() => setPrinting(true))
+    const hide = () => setPrinting(false)
+    const turn = () => (paper.matches ? show() : hide())
+    window.addEventListener('beforeprint', show)
+    window.addEventListener('afterprint', hide)
+    paper.addEventListener('change', turn)
+    return () => {
+      window.removeEventListener('beforeprint', show)
+      window.removeEventListener('afterprint', hide)
+      paper.removeEventListener('change', turn)
+    }
+  }, [])
+  return isPrinting
+}
