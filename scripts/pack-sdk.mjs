@@ -72,32 +72,49 @@ async function bundle(folder, entries) {
     logLevel: 'warning',
   })
   const short = shortNames(metafile)
-  for (const { path: long, text: named } of outputFiles) {
-    const [whole, text] = [short(long), short(named)]
+  const files = outputFiles.map(({ path: long, text }) => ({ whole: short(long), code: minified(short(text)) }))
+  const again = new Map(files.flatMap(({ whole, code }) => onlyExporting(path.basename(whole), code)))
+  for (const { whole, code: full } of files) {
     const file = path.relative(path.join(folder, ESM), whole)
     // It only exports again what is in a part.
-    if (file.startsWith(CUT)) continue
-    const code = minified(text)
+    if (file.startsWith(CUT) || again.has(path.basename(whole))) continue
+    const code = full.replaceAll(/\bimport\("([^"]*\/)(\d+\.js)"\)/g, (one, place, name) => {
+      const { from, members } = again.get(name) ?? {}
+      return from === undefined ? one : `import("${place}${from}").then(e=>({${members}}))`
+    })
     write(whole, code)
     write(path.join(folder, COMMON_JS, file), commonJs(code))
   }
   return metafile
 }
 
-/** By the minifier that comes with Vite: esbuild's takes 8 kB more. */
+/**
+ * A part that is imported later and is also needed at once has no code of its own. Each file takes about a hundred bytes of the
+ * package, so whoever imports it takes the names from where they are.
+ */
+function onlyExporting(name, code) {
+  const [, names, from] = /^export\{([^}]*)\}from"\.\/(\d+\.js)";(?:import"[^"]*";)*\s*$/.exec(code) ?? []
+  if (from === undefined || !/^\d+\.js$/.test(name)) return []
+  const members = names.split(',').map((one) => /^(\w+)(?: as (\w+))?$/.exec(one))
+  return [[name, { from, members: members.map(([, inner, outer = inner]) => `${outer}:e.${inner}`).join() }]]
+}
+
 /**
  * Numbers the parts in the order of what is in them. Hashes cannot be compressed, and each change of the sources gave the parts another
- * order, by which the package was up to 500 bytes larger or smaller.
+ * order, by which the package was up to 500 bytes larger or smaller. Two digits: npm sorts by name.
  */
 function shortNames({ outputs }) {
   const parts = Object.entries(outputs).flatMap(([file, { inputs }]) => {
     const [hash] = /(?<=\/parts\/)\w+(?=\.js$)/.exec(file) ?? []
     return hash === undefined ? [] : [{ hash, first: Object.keys(inputs).sort().join() }]
   })
-  const numbers = new Map(parts.toSorted((a, b) => (a.first < b.first ? -1 : 1)).map(({ hash }, at) => [hash, `${at}`]))
+  const numbers = new Map(
+    parts.toSorted((a, b) => (a.first < b.first ? -1 : 1)).map(({ hash }, at) => [hash, `${at}`.padStart(2, '0')]),
+  )
   return (text) => text.replaceAll(/(?<=[/"'])\w{8}(?=\.js)/g, (hash) => numbers.get(hash) ?? hash)
 }
 
+/** By the minifier that comes with Vite: esbuild's takes 8 kB more. */
 function minified(text) {
   const { code, errors } = minifySync('part.js', text, { compress: { target: 'es2023' }, mangle: true, module: true })
   if (errors.length > 0) throw new Error(errors[0].message)
@@ -163,10 +180,19 @@ function declare(folder, entries) {
     for (const [, name] of text.matchAll(/(?:from |import\()'(\.[^'\n]+)\.js'/g)) {
       open.add(path.join(path.dirname(file), `${name}.d.ts`))
     }
-    for (const place of [ESM, COMMON_JS]) write(path.join(folder, place, file), text)
+    // Comments about files say nothing of what is declared, editors break the others by themselves, and tsc indents by four.
+    const small = text
+      .replace(ABOUT_FILE, '')
+      .replaceAll(BROKEN_SENTENCE, ' ')
+      .replaceAll(/^(?: {4})+/gm, (spaces) => ' '.repeat(spaces.length / 4))
+    for (const place of [ESM, COMMON_JS]) write(path.join(folder, place, file), small)
   }
   rmSync(whole, { recursive: true })
 }
+
+const ABOUT_FILE = /^\/\*\*(?:(?!\*\/)[^])*\*\/\n(?=import |export \{|\/\*\*)/
+/** Within a comment, but not after a tag. */
+const BROKEN_SENTENCE = /(?<=\n *\* [^@\n][^\n]*)\n *\* (?=[\w`])/g
 
 /** The relative imports of declarations. */
 const IMPORT = /((?:from |import\()'\.[^'\n]+)\.ts(')/g

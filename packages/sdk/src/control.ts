@@ -30,7 +30,7 @@ export function createControl(
   issues: IssueRecords = new IssueRecords(core),
 ): Control {
   // The policies of a tape replace none that a real run keeps.
-  const cacheFile = core.settings.replay === undefined ? configuration.cacheFile : undefined
+  const cacheFile = core.settings.replay ? undefined : configuration.cacheFile
   for (const [of, given, names] of [
     ['configuration', configuration, CONFIGURATION],
     ['guard', guard, [...RULES, 'loop', 'budget', 'labels']],

@@ -392,7 +392,7 @@ export function attempt(act: () => void): void {
   readSafely(act, undefined)
 }
 
-function environment(): Record<string, string | undefined> {
+export function environment(): Record<string, string | undefined> {
   type Host = { process?: { env?: Record<string, string | undefined> } }
   return readSafely(() => (globalThis as Host).process?.env ?? {}, {})
 }

@@ -43,6 +43,7 @@ test('docs/sdk/both.md names every function and option of this SDK, and no other
     'new Tacho',
     'new Recorder',
     'fakeTacho',
+    'replay',
     ...membersOf('tacho', Recorder),
     ...membersOf('tacho', Tacho),
     // Internal: the end of the process calls them, a pending call, and the last call in the background.

@@ -32,6 +32,7 @@ def test_the_page_names_every_function_and_option_and_no_other() -> None:
     functions = {name for name in tacho.__all__ if inspect.isfunction(getattr(tacho, name))}
     has = {
         *{"Tacho", "tacho.ThreadPoolExecutor", "tacho_sdk.testing.fake_tacho"},
+        *{"tacho_sdk.testing.replay", "tacho_sdk.testing.replaying"},
         *{f"tacho.{name}" for name in functions},
         *members("tacho", tacho.Tacho),
         *members("run", tacho.Run),

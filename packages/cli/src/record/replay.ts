@@ -11,6 +11,8 @@ import { failed, wrongUsage } from '../engine/stop.ts'
 import { manifestOf } from '../policies/apply/read-manifest.ts'
 import { openRecorder } from './recorder-client.ts'
 import { linkedEvents, replayCommand, type CommandReplay } from './tape/replay-command.ts'
+import { serveReplay } from './tape/serve-replay.ts'
+import type { Tape } from './tape/tape.ts'
 import { ignoredOf, ignoreOption, obstacleLines, tapeIn } from './tape-files.ts'
 
 interface ReplayOptions {
@@ -24,6 +26,7 @@ interface ReplayOptions {
   record?: true
   url?: string
   timeout: number
+  serve?: true
   json?: true
 }
 
@@ -50,6 +53,7 @@ export function addReplay(command: Command): void {
     .option('--record', 'record the replay as a run, in the environment of TACHO_API_KEY')
     .option('--url <address>', 'address of Tacho for --record (TACHO_URL; default http://localhost:4680)')
     .option('--timeout <seconds>', 'ends the command', wholeNumber(86_400), TIMEOUT_SECONDS)
+    .option('--serve', 'without a command: answer the process that started this one, as `replay` of the SDKs needs it')
     .option('--json', 'print JSON instead of text')
     .addHelpText(
       'after',
@@ -67,12 +71,12 @@ Examples:
 }
 
 async function replay(file: string, words: string[], options: ReplayOptions): Promise<void> {
-  if (words.length === 0) throw wrongUsage('Give a command after --.')
+  if ((words.length === 0) !== (options.serve === true)) throw wrongUsage('Give a command after --, or --serve.')
   if (options.model !== undefined && options.from === undefined) throw wrongUsage('--model needs --from.')
   const tape = await tapeIn(file)
   const { mode, from, model, timeout } = options
   if (mode === 'strict' && from === undefined) for (const line of obstacleLines(tape)) process.stderr.write(`${line}\n`)
-  const result = await replayCommand(tape, words, {
+  const answers = {
     mode,
     from,
     model,
@@ -80,9 +84,10 @@ async function replay(file: string, words: string[], options: ReplayOptions): Pr
     readOnly: new Set(options.readOnly),
     stubs: stubsIn(options.stubs),
     policies: await policiesIn(options.policies),
-    timeoutMs: timeout * 1_000,
-    output: 'stderr',
-  }).catch((error: NodeJS.ErrnoException) => {
+  }
+  if (options.serve) return serve(tape, answers, options)
+  const commandOptions = { ...answers, timeoutMs: timeout * 1_000, output: 'stderr' } as const
+  const result = await replayCommand(tape, words, commandOptions).catch((error: NodeJS.ErrnoException) => {
     throw error.code === undefined ? error : failed(`${printable(words[0] ?? '')} cannot be started (${error.code}).`)
   })
   if (result.verdict !== 'same') process.exitCode = 3
@@ -90,6 +95,18 @@ async function replay(file: string, words: string[], options: ReplayOptions): Pr
   if (options.json) return printJson({ ...summaryOf(result), ...(recorded && { recorded }) })
   for (const line of verdictLines(result)) printLine(line)
   if (recorded) printLine(`Recorded as ${printable(recorded)}.`)
+}
+
+/** A difference is no error here: the process that asked says it in the words of its test runner. */
+async function serve(tape: Tape, answers: Parameters<typeof serveReplay>[1], { record: isKept, url }: ReplayOptions) {
+  const result = await serveReplay(tape, answers)
+  if (!result) return
+  const recorded = isKept ? await record(result, tape.head.run, url) : undefined
+  const isUnheard = result.isSilent && tape.head.recordedBy === 'sdk' && !result.departure
+  const fault = isUnheard
+    ? 'The agent recorded nothing: make its client of Tacho inside of the function, so that it finds the tape.'
+    : result.departure && verdictLines(result).join('\n')
+  process.stdout.write(`${JSON.stringify({ ...summaryOf(result), fault, ...(recorded && { recorded }) })}\n`)
 }
 
 export function summaryOf({ verdict, departure, outcome, steps, code, milliseconds }: CommandReplay) {

@@ -13,7 +13,7 @@ import { inputOfArguments, takeInput, type TakenCall } from './input.ts'
 import { Judge } from './judgement.ts'
 import { modelText } from './model-text.ts'
 import { createRecoveries } from './recoveries.ts'
-import { tapedCall } from './taped-call.ts'
+import { isTaped, tapedCall } from './taped-call.ts'
 import {
   RULES,
   type Authorization,
@@ -62,7 +62,7 @@ export class Guard {
       const asked = this.#asked(runPart, this.#taken('authorize()', call, rules, signal))
       const { guarded, record } = this.#begin(runPart, asked, context)
       const { core } = this.#parts
-      if (core.settings.replay) await tapedCall(core, asked)
+      if (isTaped(core)) await tapedCall(core, asked)
       const { decision, approvalId } = await guarded.admit((admitted) => admitted)
       if (!record.isEmpty) runPart.end('COMPLETED')
       return { ...decision, approvalId }

@@ -30,7 +30,7 @@ import type { Judge, JudgedCall, Judgement } from './judgement.ts'
 import { modelText } from './model-text.ts'
 import type { CallDecision } from './rules.ts'
 import { snapshot } from './snapshot.ts'
-import { tapedCall } from './taped-call.ts'
+import { isTaped, tapedCall } from './taped-call.ts'
 import type { Verdict } from './verdict.ts'
 
 export interface Admitted {
@@ -153,9 +153,7 @@ export class GuardedCall {
     try {
       // Also runs a lazy thenable in the context of the call.
       const run = async () => await act(this.#call.input.given)
-      output = await within(
-        core.settings.replay ? () => tapedCall(core, this.#call, context.span.marks?.agent, run) : run,
-      )
+      output = await within(isTaped(core) ? () => tapedCall(core, this.#call, context.span.marks?.agent, run) : run)
     } catch (error) {
       this.#fail(error)
       throw error

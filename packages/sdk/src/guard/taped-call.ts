@@ -2,7 +2,7 @@
  * In a replay, a tape answers guarded tools. `tacho replay` sets TACHO_REPLAY to the address of the tape; then nothing that a
  * guard stands before runs unless the answer says so. The answer comes from another process, which has the cursor.
  */
-import type { Core } from '../core.ts'
+import { environment, type Core } from '../core.ts'
 import type { TakenCall } from './input.ts'
 
 /** Of the host of a replay, for one call. `stop`: `message` says where the agent left the tape. */
@@ -14,6 +14,11 @@ interface Answer {
   message?: string
 }
 
+const tape = () => environment()['TACHO_REPLAY']
+
+/** Also for a client that a replay finds, or leaves behind: its tools do not run, because it does not ask this tape. */
+export const isTaped = ({ settings }: Core): boolean => (settings.replay ?? tape()) !== undefined
+
 /**
  * @param run absent: another program runs the tool, so a tape cannot answer in its place.
  * @throws the recorded error, or an error that says where the agent left the tape.
@@ -24,6 +29,7 @@ export async function tapedCall<T>(
   agent?: string,
   run?: () => T,
 ): Promise<Awaited<T>> {
+  if (core.settings.replay !== tape()) throw new Error(`${toolName} was not run: make the client inside of the replay.`)
   const body = JSON.stringify({ toolName, input, agent })
   const timeoutMs = core.settings.requestTimeoutMs
   const reply = await core.request('POST', '/replay/tool-calls', { body, timeoutMs })

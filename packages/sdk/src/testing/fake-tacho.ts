@@ -10,6 +10,8 @@ import {
   type RequestedApproval,
 } from './fake-service.ts'
 
+export { replay, type ReplayOptions } from './replay.ts'
+
 export type FakeOptions = Omit<TachoOptions, 'apiKey' | 'baseUrl' | 'fetch'> & {
   /** The deployed policies. */
   deployedPolicies?: readonly LocalPolicy[] | undefined

@@ -31,6 +31,8 @@ class Settings:
     enabled: bool
     turned_off: bool
     """The host asked for it; unlike a client that a faulty option disables, its guarded tools run."""
+    replay: str | None
+    """The address of a tape, which answers guarded tools."""
     base_url: str
     client_id: str
     agent_name: str
@@ -106,7 +108,8 @@ def resolve(options: Mapping[str, Any], new_id: str) -> Resolved:
     if not has_key and options.get("enabled") is not False:
         fatal.append("Nothing is recorded: api_key is missing or malformed. Set it, or TACHO_API_KEY.")
     # The tape of a replay goes before any other address: a replay records nowhere else.
-    named = os.environ.get("TACHO_REPLAY") or options.get("base_url") or os.environ.get("TACHO_URL")
+    replay = os.environ.get("TACHO_REPLAY")
+    named = replay or options.get("base_url") or os.environ.get("TACHO_URL")
     base = _origin(named or "http://localhost:4680")
     if base is None:
         fatal.append("Nothing is recorded: base_url (or TACHO_URL) must be an http or https address.")
@@ -124,6 +127,7 @@ def resolve(options: Mapping[str, Any], new_id: str) -> Resolved:
     settings = Settings(
         enabled=choice("enabled", (True, False), False) and has_key and base is not None,
         turned_off=options.get("enabled") is False,
+        replay=replay,
         base_url=base[0] if base else "",
         client_id=text("client_id", CLIENT_ID_CHARS)
         or (os.environ.get("TACHO_CLIENT_ID") or f"sdk-{new_id}")[:CLIENT_ID_CHARS],
@@ -149,7 +153,7 @@ def resolve(options: Mapping[str, Any], new_id: str) -> Resolved:
         configuration_max_age=number("configuration_max_age", 86_400.0, 1, 31_536_000),
         configuration_old_after=number("configuration_old_after", 300.0, 0, 31_536_000),
         # The events on disk are not for the tape, and those of a replay for nobody else.
-        spool=None if "TACHO_REPLAY" in os.environ else text("spool", 4_096),
+        spool=None if replay is not None else text("spool", 4_096),
     )
     return Resolved(settings, key if has_key else "", [*fatal, *problems])
 

@@ -7,6 +7,7 @@ import { createServer, type IncomingHttpHeaders, type IncomingMessage, type Serv
 import type { AddressInfo } from 'node:net'
 import { Readable } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
+import { setTimeout } from 'node:timers/promises'
 import { isObject } from '@tacho/contract/record/payload-reader.ts'
 import { completePath } from '@tacho/guards/wire/clients.ts'
 import {
@@ -41,6 +42,9 @@ export interface ReplayResult {
 }
 
 const BODY_BYTES = 64 * 1_048_576
+/** Clients deliver after a second, or after the time that their host chose. */
+const SETTLED_MS = 10_000
+const SETTLED_STEP_MS = 20
 
 export class ReplayHost {
   readonly #tape: Tape
@@ -74,6 +78,18 @@ export class ReplayHost {
   async close(): Promise<void> {
     this.#server.closeAllConnections()
     await new Promise<void>((resolve) => this.#server.close(() => resolve()))
+  }
+
+  /** When the agent has ended in a process that goes on: its clients deliver what they have queued. */
+  async settled(): Promise<void> {
+    const isExpected = this.#tape.head.recordedBy === 'sdk'
+    for (let waited = 0; waited < SETTLED_MS; waited += SETTLED_STEP_MS) {
+      const { events } = this.#service
+      const openRuns = new Set(events.map(({ runId }) => runId))
+      for (const { runId, eventType } of events) if (eventType === 'SESSION_OUTCOME') openRuns.delete(runId)
+      if (openRuns.size === 0 && (events.length > 0 || !isExpected)) return
+      await setTimeout(SETTLED_STEP_MS)
+    }
   }
 
   /** When the agent has ended and its events have arrived. @param ended the outcome of a program that does not record. */

@@ -3,7 +3,7 @@ import { spawn } from 'node:child_process'
 import { redirected } from '@tacho/guards/wire/clients.ts'
 import type { RunEvent } from './recorded-steps.ts'
 import { ReplayHost, type HostOptions, type ReplayResult } from './host.ts'
-import type { Tape } from './tape.ts'
+import { firstInput, type Tape } from './tape.ts'
 
 export interface CommandReplay extends ReplayResult {
   /** Of the command; null if a signal ended it. */
@@ -35,11 +35,10 @@ export async function replayCommand(
   const upstreams = new Map<string, URL>()
   const host = new ReplayHost(tape, { ...options, upstreams })
   const origin = await host.start()
-  const models = redirected(origin, process.env)
-  for (const [route, url] of models.routes) upstreams.set(route, url)
+  const models = upstreamsOf(origin, upstreams)
   const begun = Date.now()
   try {
-    const tapeVariables = variables(tape, origin, options, models.variables)
+    const tapeVariables = replayVariables(tape, origin, options, models)
     const { code } = await ended(program, args, { ...process.env, ...tapeVariables }, host, options)
     const result = host.result(code === 0 ? 'COMPLETED' : 'FAILED')
     return { ...result, code, milliseconds: Date.now() - begun, isSilent: result.events.length === 0 }
@@ -48,14 +47,38 @@ export async function replayCommand(
   }
 }
 
-function variables(
+/** Fills `upstreams`, and returns the variables that lead models' clients to `origin`. */
+export function upstreamsOf(origin: string, upstreams: Map<string, URL>): Readonly<Record<string, string>> {
+  const { variables, routes } = redirected(origin, process.env)
+  for (const [route, url] of routes) upstreams.set(route, url)
+  return variables
+}
+
+/** Traces of other recorders would say that what the tape answered has happened. */
+const NO_TELEMETRY = {
+  OTEL_SDK_DISABLED: 'true',
+  OTEL_TRACES_EXPORTER: 'none',
+  OTEL_METRICS_EXPORTER: 'none',
+  OTEL_LOGS_EXPORTER: 'none',
+  LANGSMITH_TRACING: 'false',
+  LANGSMITH_TRACING_V2: 'false',
+  LANGCHAIN_TRACING_V2: 'false',
+  LANGFUSE_TRACING_ENABLED: 'false',
+}
+/** Exporters that an agent makes by itself read the addresses. */
+const TELEMETRY_ADDRESSES = ['', 'TRACES_', 'METRICS_', 'LOGS_'].map((name) => `OTEL_EXPORTER_OTLP_${name}ENDPOINT`)
+
+/** All that an agent gets of a tape. */
+export function replayVariables(
   tape: Tape,
   origin: string,
-  { mode, from }: CommandOptions,
+  { mode, from }: Pick<CommandOptions, 'mode' | 'from'>,
   models: Readonly<Record<string, string>>,
 ): Record<string, string> {
-  const input = tape.steps.find((step) => step.kind === 'input')?.text
+  const input = firstInput(tape)
   return {
+    ...NO_TELEMETRY,
+    ...Object.fromEntries(TELEMETRY_ADDRESSES.map((name) => [name, `${origin}/telemetry`])),
     TACHO_REPLAY: origin,
     TACHO_URL: origin,
     TACHO_API_KEY: 'replay',

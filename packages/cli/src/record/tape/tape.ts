@@ -123,6 +123,11 @@ export interface Tape {
   steps: TapeStep[]
 }
 
+/** The user's first message. */
+export function firstInput({ steps }: Tape): unknown {
+  return steps.find((step) => step.kind === 'input')?.text
+}
+
 /** Why a file is no tape. */
 export class TapeFault extends Error {
   override readonly name = 'TapeFault'

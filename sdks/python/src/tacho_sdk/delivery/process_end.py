@@ -41,6 +41,8 @@ class Ending(Protocol):
 
     def flush_at_end(self) -> None: ...
 
+    def flush(self) -> object: ...
+
     def after_fork(self) -> None: ...
 
 
@@ -83,6 +85,12 @@ def forget(ending: Ending) -> None:
             signal.signal(signal.SIGTERM, signal.SIG_DFL)
     except ValueError:
         pass  # Not the main thread.
+
+
+def deliver() -> None:
+    """What all clients of this process have queued."""
+    for ending in list(_endings.values()):
+        ending.flush()
 
 
 def _prepare() -> None:

@@ -27,7 +27,7 @@ def taped(core: Core, scope: RunScope, call: Call, act: Callable[[], Any]) -> An
     What the tool returns, or what the tape says that it did. Raises the recorded error, or one that says where the agent
     left the tape.
     """
-    if "TACHO_REPLAY" not in os.environ:
+    if not _is_taped(core):
         return act()
     answer = _answer(core, scope, call)
     kind = answer.get("answer")
@@ -42,8 +42,16 @@ def taped(core: Core, scope: RunScope, call: Call, act: Callable[[], Any]) -> An
 
 def refuse_elsewhere(core: Core, scope: RunScope, call: Call) -> None:
     """For a tool that another program runs: a tape cannot answer it. Raises ToolBlockedError unless it may run now."""
-    if "TACHO_REPLAY" in os.environ and _answer(core, scope, call).get("answer") != "run":
+    if _is_taped(core) and _answer(core, scope, call).get("answer") != "run":
         raise ToolBlockedError("guard_failed", call.tool_name, reason="a replay runs no tools of other programs")
+
+
+def _is_taped(core: Core) -> bool:
+    """Raises RuntimeError for a client that a replay finds, or leaves behind: it does not ask this tape, so nothing runs."""
+    tape, now = core.settings.replay, os.environ.get("TACHO_REPLAY")
+    if tape != now:
+        raise RuntimeError("The tool was not run: make the client inside of the replay.")
+    return tape is not None
 
 
 def _answer(core: Core, scope: RunScope, call: Call) -> dict[str, Any]:

@@ -1,6 +1,7 @@
 """A client for your tests: the whole SDK, with a service in memory. Nothing leaves the process, and no key is needed."""
 
 from .fake import FakeTacho, RecordedDecision, RecordedRun, fake_tacho
+from .replay import replay, replaying
 from .service import ApprovalAnswer, Approver, RecordedEvent, RecordedIssue, RequestedApproval
 
 __all__ = [
@@ -13,4 +14,6 @@ __all__ = [
     "RecordedRun",
     "RequestedApproval",
     "fake_tacho",
+    "replay",
+    "replaying",
 ]
