@@ -14,12 +14,13 @@ import { Refused, Empty } from '../web/ui/states.tsx'
 import { RowMenu } from '../web/ui/overlay.tsx'
 import { Time } from '../web/text/times.tsx'
 import { AlertDialog } from './alert-dialog.tsx'
+import { StarterAlerts } from './starter-alerts.tsx'
 import { ruleText, unpricedNote, valueText } from './alert-rule.ts'
 import { AlertState, BudgetBar, agentNamesQuery, alertsQuery } from './alert-state.tsx'
 
 const route = getRouteApi('/w/$workspace/$environment/settings/alerts')
 
-type Open = { is: 'new' } | { is: 'change' | 'remove'; alert: Alert }
+type Open = { is: 'new' | 'starters' } | { is: 'change' | 'remove'; alert: Alert }
 
 export function AlertsPage() {
   const names = route.useParams()
@@ -133,13 +134,17 @@ export function AlertsPage() {
         columns={columns}
         list={alerts}
         empty={
-          <Empty title={`${place.environment.name} has no alert yet`}>
+          <Empty
+            title={`${place.environment.name} has no alert yet`}
+            action={canChange && <Button onClick={() => setOpen({ is: 'starters' })}>Five to start with…</Button>}
+          >
             {canChange
               ? 'Create one for failing runs, a high cost, requests that wait, or a budget for the month.'
               : 'An admin of this workspace can create one.'}
           </Empty>
         }
       />
+      {open?.is === 'starters' && <StarterAlerts environmentId={params.environmentId} onClose={close} />}
       {open?.is === 'new' && (
         <AlertDialog environmentId={params.environmentId} alert={null} onSettled={renew} onClose={close} />
       )}

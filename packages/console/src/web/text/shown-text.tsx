@@ -39,9 +39,14 @@ function Part({ part }: { part: ShownPart }) {
 /** A character that is written as an escape, apart from the same letters typed by hand. */
 export function Escape({ text }: { text: string }) {
   return (
-    <span title="A character that does not show" className="rounded-sm bg-amber-wash font-mono text-[0.9em] text-amber">
+    // Beside Arabic or Hebrew its letters and digits would change places.
+    <bdi
+      dir="ltr"
+      title="A character that does not show"
+      className="rounded-sm bg-amber-wash font-mono text-[0.9em] text-amber"
+    >
       {text}
-    </span>
+    </bdi>
   )
 }
 
