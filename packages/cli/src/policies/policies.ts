@@ -7,12 +7,13 @@ import { addDeploying } from './deploy.ts'
 import { findItem } from './versioned-item.ts'
 import { diffPolicy, listPolicies, showPolicy } from './list.ts'
 import { testPolicies } from './test.ts'
-import { simulatePolicy } from './simulate.ts'
+import { askFlow, simulatePolicy } from './simulate.ts'
 import { createPolicy, pushPolicy } from './write.ts'
 import { addLife } from '../data/archive.ts'
 import { asOperator, inEnvironment, wholeNumber, withJson } from '../engine/options.ts'
 import { ON_ERRORS, POLICY_ACTIONS, SEVERITIES } from '@tacho/contract/engine/words.ts'
 
+const LABELS = 'file with labels of tools, as in `tacho.yaml`; default: those of the environment'
 const ON_ERROR =
   'act: a condition that cannot be evaluated counts as a match; ignore: it does not. Default: act for BLOCK and REQUIRE_APPROVAL'
 
@@ -130,11 +131,13 @@ Examples:
     )
     .option('--action <action>', POLICY_ACTIONS.join(', '), oneOf(POLICY_ACTIONS))
     .option('--on-error <what>', ON_ERROR, oneOf(ON_ERRORS))
+    .option('--labels <file>', LABELS)
     .option('--days <number>', 'days to look back', wholeNumber(LIMITS.simulationDaysMax), 7)
     .addHelpText(
       'after',
       `
-Ctrl-C cancels the simulation. Nothing is deployed.
+A condition on the past of the run is evaluated over whole runs. Calls that depend on what is not recorded are counted
+as unknown. Ctrl-C cancels the simulation. Nothing is deployed.
 
 Examples:
   tacho policies simulate refunds --environment acme/production --days 30
@@ -142,6 +145,27 @@ Examples:
   tacho policies simulate --condition 'tool.name == "refund_payment"' --action REQUIRE_APPROVAL --json`,
     )
     .action(simulatePolicy)
+
+  inEnvironment(
+    policies.command('flow').description('whether values of one tool reached another tool, in the recorded runs'),
+  )
+    .option('--from <tool>', 'the tool that returned them; one * stands for any characters')
+    .option('--from-label <label>', 'or the label of its output')
+    .option('--to <tool>', 'the tool in whose input they are; one * stands for any characters')
+    .option('--to-label <label>', 'or the label of what it does')
+    .option('--where <condition>', 'only calls of that tool where this condition holds')
+    .option('--labels <file>', LABELS)
+    .option('--days <number>', 'days to look back', wholeNumber(LIMITS.simulationDaysMax), LIMITS.simulationDaysMax)
+    .addHelpText(
+      'after',
+      `
+Values are found as by origin() in a condition. One that the user said too is not counted.
+
+Examples:
+  tacho policies flow --from read_mail --to 'send_*' --where '!tool.input.to.endsWith("@example.com")'
+  tacho policies flow --from-label private --to-label external --days 7`,
+    )
+    .action(askFlow)
 }
 
 function inWorkspace(command: Command): Command {

@@ -3,12 +3,17 @@ import type { PolicyAction, Severity } from '@tacho/contract/policies/runtime-co
 import type { OnError } from '@tacho/contract/engine/words.ts'
 import type { OperatorClient } from '../engine/operator-client.ts'
 import { connect, type EnvironmentOptions } from '../engine/options.ts'
-import { printJson } from '../engine/output.ts'
+import { printable, printJson } from '../engine/output.ts'
+import { isObject } from '@tacho/contract/record/payload-reader.ts'
+import type { FlowQuestion, NewSimulation } from '@tacho/contract/policies/simulation.ts'
+import { parseDocument } from 'yaml'
+import { readSource } from './source-file.ts'
 import { wrongUsage } from '../engine/stop.ts'
 import { findPlace } from '../tenants/tenants.ts'
 import { findItem } from './versioned-item.ts'
 import { readVersion } from './list.ts'
-import { printResult, runSimulation } from './simulation.ts'
+import { printFlow, printResult, runSimulation } from './simulation.ts'
+import { assertCondition } from './check.ts'
 import { sourceOf, type SourceOptions } from './write.ts'
 
 interface SimulateOptions extends EnvironmentOptions, SourceOptions {
@@ -17,6 +22,7 @@ interface SimulateOptions extends EnvironmentOptions, SourceOptions {
   action?: PolicyAction
   onError?: OnError
   days: number
+  labels?: string
 }
 
 export async function simulatePolicy(policyId: string | undefined, options: SimulateOptions): Promise<void> {
@@ -33,13 +39,54 @@ export async function simulatePolicy(policyId: string | undefined, options: Simu
   const severity = options.severity ?? namedPolicy?.severity ?? 'MEDIUM'
   const condition = source ?? namedPolicy?.condition ?? ''
   const onError = options.onError ?? namedPolicy?.onError
-  const body = { condition, action, severity, ...(onError && { onError }), days: options.days }
+  const labels = options.labels === undefined ? undefined : await labelsOf(options.labels)
+  const body = { condition, action, severity, ...(onError && { onError }), ...labels, days: options.days }
   const simulation = await runSimulation(client, place.environment.id, body)
   if (options.json) printJson(simulation)
   else if (simulation.result) printResult(simulation, simulation.result)
 }
 
+interface FlowOptions extends EnvironmentOptions {
+  from?: string
+  fromLabel?: string
+  to?: string
+  toLabel?: string
+  where?: string
+  labels?: string
+  days: number
+}
+
+/** `tacho policies flow`: whether values of one tool reached another, in the recorded runs. */
+export async function askFlow(options: FlowOptions): Promise<void> {
+  const { from: fromTool, fromLabel, to: toTool, toLabel, where = 'true', days } = options
+  if ((fromTool === undefined) === (fromLabel === undefined)) throw wrongUsage('Give --from or --from-label.')
+  if ((toTool === undefined) === (toLabel === undefined)) throw wrongUsage('Give --to or --to-label.')
+  assertCondition('--where', where)
+  const labels = options.labels === undefined ? undefined : await labelsOf(options.labels)
+  const client = connect(options)
+  const { environment } = await findPlace(client, options.environment, '--environment')
+  const flow = {
+    ...(fromTool === undefined ? { fromLabel } : { fromTool }),
+    ...(toTool === undefined ? { toLabel } : { toTool }),
+  } as FlowQuestion
+  const body = { condition: where, action: 'ALLOW', severity: 'LOW', onError: 'ignore', flow, ...labels, days } as const
+  const simulation = await runSimulation(client, environment.id, body)
+  if (options.json) printJson(simulation)
+  else if (simulation.result) printFlow(simulation, simulation.result)
+}
+
 async function policyOf(client: OperatorClient, workspaceId: string, policyId: string, version: string | undefined) {
   const { newest } = await findItem(client, workspaceId, 'policy', policyId)
   return readVersion(client, { workspaceId, policyId }, version ?? newest)
+}
+
+/** Labels of a file, as the server checks them. */
+async function labelsOf(file: string) {
+  const document = parseDocument(await readSource(file), { prettyErrors: false })
+  const root = document.toJS({ maxAliasCount: 0 }) as unknown
+  const toolLabels = isObject(root) ? root['labels'] : root
+  if (document.errors.length > 0 || !Array.isArray(toolLabels)) {
+    throw wrongUsage(`${printable(file)} needs a list of labels, or one in \`labels\`.`)
+  }
+  return { toolLabels: toolLabels as NonNullable<NewSimulation['toolLabels']> }
 }

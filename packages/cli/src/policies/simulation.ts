@@ -55,6 +55,8 @@ export function printResult({ action, severity, onError }: Simulation, result: S
   for (const { message } of result.warnings) printLine(`Warning: ${printable(message)}.`)
   printLine(strong(`It ${DOES[action]} ${what}.`))
   printLine(`Calls from ${result.from} to ${result.to}.`)
+  if (result.askedPerDay !== undefined) printLine(`It would ask ${spokenNumber(result.askedPerDay)} times a day.`)
+  if (result.past) printPast(result.past)
   if (failures > 0) printFailures(result, matched, onError === null ? `severity ${severity}` : `onError ${onError}`)
   printStates(result)
   for (const { message, runId } of result.largest ?? [])
@@ -62,6 +64,33 @@ export function printResult({ action, severity, onError }: Simulation, result: S
   printTools(result)
   printRuns(result)
   printApprovals(result)
+}
+
+type Past = NonNullable<SimulationResult['past']>
+
+/** What the answer rests on. */
+function printPast({ unknown, tools, labelledTools, unlabelled }: Past): void {
+  if (unknown > 0) {
+    printLine(`${counted(unknown, 'call')} unknown: what they depend on is masked, shortened or not recorded.`)
+  }
+  const share = tools === 0 ? 0 : Math.floor((labelledTools / tools) * 100)
+  const names = unlabelled.slice(0, 5).map(printable).join(', ')
+  const others = names === '' ? '' : ` Without labels: ${names}${unlabelled.length > 5 ? ', …' : ''}.`
+  printLine(`Labels cover ${share} % of the tools (${labelledTools} of ${tools}).${others}`)
+}
+
+export function printFlow({ days, flow, condition }: Simulation, result: SimulationResult): void {
+  const { calls, reached, unknown } = result.flow ?? { calls: 0, reached: 0, unknown: 0 }
+  const source = flow?.fromTool ?? `outputs labelled ${flow?.fromLabel ?? ''}`
+  const target = flow?.toTool ?? `tools labelled ${flow?.toLabel ?? ''}`
+  const where = condition === 'true' ? '' : ` where ${condition}`
+  const values = reached === 0 ? 'no value' : 'values'
+  for (const { message } of result.warnings) printLine(`Warning: ${printable(message)}.`)
+  const sentence = `In ${counted(days, 'day')}, ${values} from ${source} reached ${target}${where}`
+  printLine(strong(`${printable(sentence)}: ${spokenNumber(reached)} of ${counted(calls, 'call')}.`))
+  printLine(`Calls from ${result.from} to ${result.to}.`)
+  if (result.past) printPast({ ...result.past, unknown })
+  printRuns(result)
 }
 
 function printFailures({ failures, hits, failureReasons }: SimulationResult, matched: number, rule: string): void {

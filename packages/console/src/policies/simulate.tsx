@@ -134,6 +134,10 @@ function SimulationResult({ result }: { result: Result }) {
           ))}
         </ul>
       )}
+      {result.askedPerDay !== undefined && result.hits > 0 && (
+        <p>It would ask {number(result.askedPerDay)} times a day.</p>
+      )}
+      {result.past && <Past past={result.past} />}
       {result.states && <States states={result.states} />}
       {result.largest !== undefined && result.largest.length > 0 && (
         <div>
@@ -213,6 +217,27 @@ const STATE_WORDS: Record<CallState, string> = {
   held: 'Held for a person, and did not run',
   blocked: 'Blocked by a policy',
   neverRan: 'Never started by the agent',
+}
+
+/** What an answer about the past rests on. */
+function Past({ past: { unknown, tools, labelledTools, unlabelled } }: { past: NonNullable<Result['past']> }) {
+  return (
+    <p className="text-soft">
+      {unknown > 0 && (
+        <span className="block text-amber">
+          ! {counted(unknown, 'call')} unknown: what they depend on is masked, shortened or not recorded.
+        </span>
+      )}
+      Labels cover {number(labelledTools)} of {counted(tools, 'tool')}.
+      {unlabelled.length > 0 && (
+        <>
+          {' '}
+          Without labels: <bdi className="font-mono text-xs">{unlabelled.slice(0, 5).join(', ')}</bdi>
+          {unlabelled.length > 5 && ', …'}
+        </>
+      )}
+    </p>
+  )
 }
 
 /** Calls that did not run are calls too. */

@@ -180,8 +180,17 @@ export const LIMITS = {
   stalledMinutesMin: 5,
   stalledMinutesMax: 43_200,
   simulationDaysMax: 30,
+  toolLabelRules: 1_000,
+  toolLabelsOfRule: 14,
+  toolLabelChars: 40,
   /** Recorded tool calls that one simulation examines, newest first. */
   simulationCalls: 1_000_000,
+  /** Runs that one simulation with the past of runs reads, newest first. */
+  simulationRuns: 20_000,
+  /** Bytes of payloads that it reads. */
+  simulationBytes: 2_147_483_648,
+  /** Of one run. */
+  simulationRunBytes: 67_108_864,
   /** Unfinished simulations in one environment. */
   simulationsWaiting: 4,
   /** Finished simulations to keep in one environment, newest first. */

@@ -45,6 +45,57 @@ const hitRun = Type.Object({
   at: time('When that call happened'),
 })
 
+/** Of a question about flows: simulation of the value's way instead of the condition alone. */
+const FlowQuestion = Type.Object(
+  {
+    fromTool: Type.Optional(text(256, 'The tool that returned the value; one `*` stands for any text')),
+    fromLabel: Type.Optional(text(LIMITS.toolLabelChars, 'Or the label of its output')),
+    toTool: Type.Optional(text(256, 'The tool that the value may reach; one `*` stands for any text')),
+    toLabel: Type.Optional(text(LIMITS.toolLabelChars, 'Or the label of what it does')),
+  },
+  {
+    additionalProperties: false,
+    description:
+      'Whether a value of one tool reached the input of another, where the condition holds. Give one `from` and one `to`. ' +
+      'A value that the user said too does not count',
+  },
+)
+export type FlowQuestion = Static<typeof FlowQuestion>
+
+const SimulatedLabels = Type.Array(
+  Type.Object(
+    {
+      tool: text(256, 'Its name; one `*` stands for any text'),
+      output: Type.Optional(Type.Array(text(LIMITS.toolLabelChars, 'A label'), { maxItems: LIMITS.toolLabelsOfRule })),
+      does: Type.Optional(Type.Array(text(LIMITS.toolLabelChars, 'A label'), { maxItems: LIMITS.toolLabelsOfRule })),
+      when: Type.Optional(text(4_096, 'A condition on tool.input and tool.output')),
+    },
+    { additionalProperties: false },
+  ),
+  { maxItems: LIMITS.toolLabelRules, description: 'Labels of tools. Default: those of the environment' },
+)
+
+const past = Type.Object(
+  {
+    unknown: count('Calls that depend on what is not recorded: masked, shortened, metadata only. They are no hits'),
+    tools: count('Different tools of the examined calls, up to 1,000'),
+    labelledTools: count('Those that a label names'),
+    calls: count(),
+    labelledCalls: count('Calls of tools that a label names'),
+    unlabelled: Type.Array(Type.String(), { description: 'The tools without labels that were called most' }),
+  },
+  { description: 'Of a condition that reads the past of a run, and of a flow' },
+)
+
+const flow = Type.Object(
+  {
+    calls: count('Calls that the value could reach, where the condition holds'),
+    reached: count('Those in whose input a value of the source occurs'),
+    unknown: count('Those of which the record has too little'),
+  },
+  { description: 'The answer to the question about the flow' },
+)
+
 const decided = {
   approved: count('A person approved the call'),
   rejected: count('A person rejected it'),
@@ -89,6 +140,9 @@ export const SimulationResult = Type.Object(
     blocked: count(),
     asked: count('The policy would have asked a person'),
     warned: count(),
+    askedPerDay: Type.Optional(Type.Number({ minimum: 0, description: 'How often it would have asked, on average' })),
+    past: Type.Optional(past),
+    flow: Type.Optional(flow),
     runs: count('Runs with a hit'),
     hitRuns: Type.Array(hitRun, { description: 'The first runs with a hit' }),
     tools: Type.Array(tool, { description: 'The tools with the most hits' }),
@@ -124,6 +178,14 @@ export const Simulation = Type.Object(
       enum: [...ON_ERRORS, null],
       description: 'null: requested before this could be set; the severity decides',
     }),
+    toolLabels: Type.Unsafe<Static<typeof SimulatedLabels> | null>({
+      anyOf: [SimulatedLabels, { type: 'null' }],
+      description: 'Labels that it used; null: an earlier version made it',
+    }),
+    flow: Type.Unsafe<FlowQuestion | null>({
+      anyOf: [FlowQuestion, { type: 'null' }],
+      description: 'The question about a flow, if it asked one',
+    }),
     days: Type.Integer(),
     createdAt: time('When it was requested; later calls are not examined'),
     createdBy: Type.String(),
@@ -153,6 +215,8 @@ export const NewSimulation = Type.Object(
       }),
     ),
     onError: givenOnError,
+    toolLabels: Type.Optional(SimulatedLabels),
+    flow: Type.Optional(FlowQuestion),
     days: Type.Integer({ minimum: 1, maximum: LIMITS.simulationDaysMax, description: 'How many days to look back' }),
   },
   {

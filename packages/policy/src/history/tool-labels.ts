@@ -43,8 +43,13 @@ export function labelsOfCall(rules: readonly ToolLabels[], facts: Facts): Labels
   return { does: [...does].toSorted(), output: [...output] }
 }
 
+/** Whether a rule is about this tool, in either spelling. */
+export function namesTool({ tool }: Pick<ToolLabels, 'tool'>, called: Pick<Facts['tool'], 'name' | 'server'>): boolean {
+  return namesOf(called).some((name) => isNamed(tool, name))
+}
+
 /** Both spellings of a tool of an MCP server. */
-function namesOf({ name, server }: Facts['tool']): string[] {
+function namesOf({ name, server }: Pick<Facts['tool'], 'name' | 'server'>): string[] {
   const parts = toolNameOf(name, server ?? '')
   return parts.server === '' ? [name] : [`mcp__${parts.server}__${parts.own}`, parts.own]
 }

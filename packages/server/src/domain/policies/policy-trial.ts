@@ -2,28 +2,35 @@ import type { CallState, SimulationResult } from '@tacho/contract/policies/simul
 import { compileCondition, fieldsOf, type Condition, type Fields } from '@tacho/policy/compile.ts'
 import { actsOnError } from '@tacho/policy/decide.ts'
 import { toolNameOf } from '@tacho/policy/language/tool-name.ts'
-import { evaluate } from '@tacho/policy/evaluate.ts'
+import { evaluate, type Evaluation } from '@tacho/policy/evaluate.ts'
+import type { Facts } from '@tacho/policy/language/variables.ts'
 import { number } from '@tacho/contract/engine/format.ts'
-import type { CallKind, SimulationRow, ToolCallRow } from '../../storage/policies/policies.ts'
+import type { ToolLabels } from '@tacho/policy/history/tool-labels.ts'
+import type { CallKind, PastRow, SimulationRow, ToolCallRow } from '../../storage/policies/policies.ts'
 import { fieldCensus, spelled, inputValuesAt, type Path } from './field-census.ts'
+import { labelCoverage } from './label-coverage.ts'
 import { factsOf, recordedCall, type RecordedCall, runUsages } from './recorded-call.ts'
+import { flowTrial, type FlowTrial } from './recorded-flow.ts'
+import { isInputWhole, RecordedPast } from './recorded-past.ts'
 import { isoTime } from '../../storage/engine/times.ts'
 
-export type TrialPolicy = Pick<SimulationRow, 'severity' | 'action' | 'onError'>
+export type TrialPolicy = Pick<SimulationRow, 'severity' | 'action' | 'onError' | 'toolLabels' | 'flow'>
 
 export interface AskedApproval {
   approvalId: string
   hit: boolean
 }
 
+type Judged = Pick<Tried, 'outcome' | 'hit' | 'values' | 'reason'>
+
 interface Tried extends Hit {
-  outcome: 'matched' | 'not matched' | 'failed' | 'unjudged'
+  outcome: 'matched' | 'not matched' | 'failed' | 'unjudged' | 'unknown' | 'not asked'
   hit: boolean
-  reason?: string
+  reason?: string | undefined
   keys: readonly string[]
 }
 
-export type TrialFindings = Omit<SimulationResult, 'approvals' | 'to' | 'from'>
+export type TrialFindings = Omit<SimulationResult, 'approvals' | 'to' | 'from' | 'askedPerDay'>
 
 export type Trial = ReturnType<typeof createTrial>
 
@@ -43,13 +50,24 @@ export function needsRunUsage(condition: Condition): boolean {
   return (['run.cost', 'run.totalTokens', 'run.toolCalls'] as const).some((name) => variables.includes(name))
 }
 
+/** Then whole runs are read, in order. */
+export function needsPast(condition: Condition, { flow }: Pick<TrialPolicy, 'flow'>): boolean {
+  return condition.readsHistory || flow !== null
+}
+
 export function createTrial(condition: Condition, policy: TrialPolicy) {
   const fields = fieldsOf(condition)
+  const flow = policy.flow === null ? null : flowTrial(policy.flow, policy.toolLabels ?? [])
+  const rules: readonly ToolLabels[] = flow?.rules ?? policy.toolLabels ?? []
+  const coverage = needsPast(condition, policy) ? labelCoverage(policy.toolLabels ?? []) : null
   const census = fieldCensus(fields)
   const usages = runUsages()
   const { action } = policy
   const failsClosed = actsOnError(policy)
   const counts = { calls: 0, matched: 0, failures: 0, hits: 0 }
+  let [unknown, asked] = [0, 0]
+  /** Of the run whose events come. Null: the condition does not need it. */
+  let past: { run: string; recorded: RecordedPast; started: Map<string, Tried> } | null = null
   const states = { ran: none(), held: none(), blocked: none(), neverRan: none() }
   /** By the key of their call, until it is known to have run. */
   const held = new Map<string, Tried>()
@@ -66,12 +84,47 @@ export function createTrial(condition: Condition, policy: TrialPolicy) {
     // Nobody judged the arguments of a call that never ran, and there may be none.
     if (state === 'neverRan' && call.input === undefined)
       return { ...place, outcome: 'unjudged', hit: false, values: [] }
-    const result = evaluate(condition, factsOf(row, call, usages.before(run, row)))
-    if (result.ok) {
-      const values = result.matched ? largest.valuesOf(call.input) : []
-      return { ...place, outcome: result.matched ? 'matched' : 'not matched', hit: result.matched, values }
+    const facts = factsOf(row, call, usages.before(run, row), rules)
+    if (past !== null) return { ...place, ...judgedWithPast(facts, call, past.recorded, flow) }
+    return { ...place, ...judged(evaluate(condition, facts), call) }
+  }
+
+  function judged(result: Evaluation, call: RecordedCall): Judged {
+    if (!result.ok) return { outcome: 'failed', hit: failsClosed, values: [], reason: result.message }
+    const values = result.matched ? largest.valuesOf(call.input) : []
+    return { outcome: result.matched ? 'matched' : 'not matched', hit: result.matched, values }
+  }
+
+  /** Of an input that is recorded in part: whether the condition's parts of it are there. */
+  function arePathsWhole(input: unknown): boolean {
+    const values = fields.inputPaths.map((path) => inputValuesAt(input, path))
+    return values.length > 0 && values.every((some) => some.length > 0 && some.every(isInputWhole))
+  }
+
+  /** Unknown, if the condition read what is not recorded. */
+  function judgedWithPast(facts: Facts, call: RecordedCall, recorded: RecordedPast, asks: FlowTrial | null): Judged {
+    const nothing = { hit: false, values: [] }
+    if (asks !== null && !asks.isAsked(call, facts.now)) return { outcome: 'not asked', ...nothing }
+    const watched = recorded.watched()
+    const { input, ...tool } = facts.tool
+    let isInputRead = false
+    const watchedTool = {
+      ...tool,
+      get input() {
+        isInputRead = true
+        return input
+      },
     }
-    return { ...place, outcome: 'failed', hit: failsClosed, values: [], reason: result.message }
+    const run = { ...facts.run, history: watched.history }
+    const result = evaluate(condition, { ...facts, tool: watchedTool, run })
+    const isWhole = isInputWhole(call.input)
+    if (watched.isUnknown || (isInputRead && !isWhole && !arePathsWhole(call.input)))
+      return { outcome: 'unknown', ...nothing }
+    if (asks === null) return judged(result, call)
+    if (!result.ok) return { outcome: 'unknown', ...nothing, reason: result.message }
+    if (!result.matched) return { outcome: 'not asked', ...nothing }
+    const reached = asks.reached(call.input, isWhole, watched)
+    return reached === null ? { outcome: 'unknown', ...nothing } : judged({ ok: true, matched: reached }, call)
   }
 
   function count({ outcome, hit, reason, ...call }: Tried): void {
@@ -79,6 +132,8 @@ export function createTrial(condition: Condition, policy: TrialPolicy) {
     states[call.state].calls += 1
     if (outcome === 'matched') counts.matched += 1
     if (outcome === 'failed') counts.failures += 1
+    if (outcome === 'unknown') unknown += 1
+    if (outcome !== 'not asked') asked += 1
     if (reason !== undefined && (reasons.has(reason) || reasons.size < REASONS_LISTED)) {
       reasons.set(reason, (reasons.get(reason) ?? 0) + 1)
     }
@@ -102,35 +157,75 @@ export function createTrial(condition: Condition, policy: TrialPolicy) {
     tools.set(toolName, { calls: calls + 1, hits: hits + (hit ? 1 : 0) })
   }
 
+  /** Calls in time order; all that were held before those that ran. */
+  function lookAt(kind: CallKind, rows: readonly ToolCallRow[]): AskedApproval[] {
+    const approvals: AskedApproval[] = []
+    for (const row of rows) {
+      const call = recordedCall(row.payload)
+      const { approvalId } = call
+      const keys = keysOf(row, call)
+      const addApproval = ({ outcome, hit }: Tried): void => {
+        if (approvalId !== null && outcome !== 'unknown') approvals.push({ approvalId, hit })
+      }
+      if (kind === 'held') {
+        // A call that asked several times, for example after a restart, is one.
+        if (keys.some((key) => held.has(key))) continue
+        const result = tried(row, call, call.action === 'BLOCK' ? 'blocked' : 'held', keys)
+        for (const key of keys) held.set(key, result)
+        countFirst(call)
+        addApproval(result)
+        continue
+      }
+      const before = keys.map((key) => held.get(key)).find((one) => one !== undefined)
+      for (const key of before?.keys ?? []) held.delete(key)
+      const state: CallState = call.outcome === 'never_ran' ? 'neverRan' : 'ran'
+      // With a past, it counts what the run had read when the call was judged, not when it ended.
+      const first = past && (before ?? keys.map((key) => past?.started.get(key)).find((one) => one !== undefined))
+      const { eventId, time } = row
+      const result: Tried = first ? { ...first, state, eventId, time } : tried(row, call, state, keys)
+      count(result)
+      if (before) continue
+      if (result.outcome !== 'unjudged') countFirst(call)
+      addApproval(result)
+    }
+    return approvals
+  }
+
+  function countFirst(call: RecordedCall): void {
+    census.count(call.input, namesOf(call))
+    coverage?.count({ name: call.toolName, server: call.server })
+  }
+
   return {
     /** Before the next calls; required only if `needsRunUsage`. */
     addSteps: usages.add,
     forgetRuns: usages.forget,
-    /** Calls in time order; all that were held before those that ran. */
-    look(kind: CallKind, rows: ToolCallRow[]): AskedApproval[] {
-      const asked: AskedApproval[] = []
+    look: lookAt,
+    /** Events of runs, one run after the other, each in order. Calls before `from` are only past. */
+    walk(rows: readonly PastRow[], from: number): AskedApproval[] {
+      const approvals: AskedApproval[] = []
       for (const row of rows) {
-        const call = recordedCall(row.payload)
-        const { approvalId } = call
-        const keys = keysOf(row, call)
-        if (kind === 'held') {
-          // A call that asked several times, for example after a restart, is one.
-          if (keys.some((key) => held.has(key))) continue
-          const result = tried(row, call, call.action === 'BLOCK' ? 'blocked' : 'held', keys)
-          for (const key of keys) held.set(key, result)
-          census.count(call.input, namesOf(call))
-          if (approvalId !== null) asked.push({ approvalId, hit: result.hit })
-          continue
+        const { run, eventType, isHeld } = row
+        if (past?.run !== run) {
+          usages.forget(past === null ? [] : [past.run])
+          past = { run, recorded: new RecordedPast(rules, condition.source), started: new Map() }
         }
-        const before = keys.map((key) => held.get(key)).find((one) => one !== undefined)
-        for (const key of before?.keys ?? []) held.delete(key)
-        const result = tried(row, call, call.outcome === 'never_ran' ? 'neverRan' : 'ran', keys)
-        count(result)
-        if (before) continue
-        if (result.outcome !== 'unjudged') census.count(call.input, namesOf(call))
-        if (approvalId !== null) asked.push({ approvalId, hit: result.hit })
+        const isStep = eventType === 'LLM_CALL' || eventType === 'TOOL_CALL'
+        if (row.time >= from) {
+          if (eventType === 'TOOL_START') {
+            const call = recordedCall(row.payload)
+            const keys = keysOf(row, call)
+            if (!keys.some((key) => held.has(key))) {
+              const result = tried(row, call, 'ran', keys)
+              for (const key of keys) past.started.set(key, result)
+            }
+          } else if (eventType === 'TOOL_CALL') approvals.push(...lookAt('ran', [row]))
+          else if (isHeld) approvals.push(...lookAt('held', [row]))
+        }
+        if (isStep) usages.add(run, [{ ...row, payload: eventType === 'LLM_CALL' ? row.payload : null }])
+        past.recorded.see(row, JSON.parse(row.payload) as Record<string, unknown>)
       }
-      return asked
+      return approvals
     },
     findings(): TrialFindings {
       for (const call of new Set(held.values())) count(call)
@@ -152,6 +247,8 @@ export function createTrial(condition: Condition, policy: TrialPolicy) {
         failureReasons: [...reasons].map(([message, number]) => ({ message, count: number })),
         fields: census.fields(),
         warnings: census.warnings(),
+        ...(coverage && { past: { unknown, ...coverage.found() } }),
+        ...(flow && { flow: { calls: asked, reached: counts.hits, unknown } }),
       }
     },
   }

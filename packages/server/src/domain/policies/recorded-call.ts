@@ -1,5 +1,6 @@
 /** Tool calls as the client's policies saw them. Source: docs/decisions/0004-payloads-are-kept-as-text.md. */
 import { textAt } from '@tacho/contract/record/payload-reader.ts'
+import { labelsOfCall, type ToolLabels } from '@tacho/policy/history/tool-labels.ts'
 import type { Facts } from '@tacho/policy/language/variables.ts'
 import type { ToolCallRow, RunStepRow } from '../../storage/policies/policies.ts'
 import { isUuid } from '../../storage/engine/uuid.ts'
@@ -32,15 +33,12 @@ export function recordedCall(payload: string) {
 }
 
 /** `now` is the time of the call, because the client decided by it. */
-export function factsOf(row: ToolCallRow, call: RecordedCall, usage: RunUsage): Facts {
+export function factsOf(row: ToolCallRow, call: RecordedCall, usage: RunUsage, rules: readonly ToolLabels[]): Facts {
+  const tool = { name: call.toolName, server: call.server, input: call.input as Record<string, unknown> | undefined }
+  const labels = rules.length === 0 ? [] : labelsOfCall(rules, { tool, now: row.time }).does
   return {
     // An input that is not an object has the wrong type: conditions that use it fail, as they do in the client.
-    tool: {
-      name: call.toolName,
-      server: call.server,
-      input: call.input as Record<string, unknown> | undefined,
-      annotations: call.annotations,
-    },
+    tool: { ...tool, annotations: call.annotations, labels },
     agent: { id: row.agentId, name: row.agentName },
     run: { id: row.runId, ...usage },
     session: { id: row.sessionId },

@@ -10,13 +10,20 @@ import { checkCondition } from './policies.ts'
 
 const NO_SIMULATION = refuse('not_found', 'The environment does not have this simulation')
 
+const isOne = (one: string | undefined, other: string | undefined) => (one === undefined) !== (other === undefined)
+
 export function simulationsRoutes({ serve, storage, bodyValidator, work }: OperatorDeps): void {
   serve('createSimulation', async ({ request, body, environment, actor, at, audit }) => {
     const { condition, action, severity = 'MEDIUM', days } = body
     const onError = body.onError ?? defaultOnError({ action, severity })
     await checkCondition(bodyValidator, condition, request)
+    const flow = body.flow ?? null
+    if (flow !== null && !(isOne(flow.fromTool, flow.fromLabel) && isOne(flow.toTool, flow.toLabel))) {
+      return refuse('invalid_request', 'flow needs fromTool or fromLabel, and toTool or toLabel')
+    }
+    const toolLabels = body.toolLabels ?? []
     const id = uuidv7(at)
-    const asked = { condition, severity, action, onError, days, createdAt: at, createdBy: actor.name }
+    const asked = { condition, severity, action, onError, days, toolLabels, flow, createdAt: at, createdBy: actor.name }
     const row: NewSimulationRow = { id, environmentId: environment.id, ...asked }
     const bounds = { waiting: LIMITS.simulationsWaiting, kept: LIMITS.simulationsKept }
     if ((await storage.createSimulation(row, bounds, audit(id, { severity, action, onError, days }))) === 'too_many') {

@@ -13,12 +13,20 @@ import type { SimulationResult } from '@tacho/contract/policies/simulation.ts'
 import { DAY_MS, isoTime } from '../../storage/engine/times.ts'
 import {
   conditionOf,
+  needsPast,
   needsRunUsage,
   type AskedApproval,
   type Trial,
   type TrialFindings,
 } from '../../domain/policies/policy-trial.ts'
-import type { CallKind, CallPlace, SimulationRow, ToolCallRow, RunStepRow } from '../../storage/policies/policies.ts'
+import type {
+  CallKind,
+  CallPlace,
+  PastRow,
+  RunStepRow,
+  SimulationRow,
+  ToolCallRow,
+} from '../../storage/policies/policies.ts'
 import type { Storage } from '../../storage/storage.ts'
 import type { WorkItem } from '../../storage/engine/work.ts'
 import type { HandlerOptions, ItemHandler, Next } from '../engine/work.ts'
@@ -26,6 +34,7 @@ import type { TimelinePlace } from '../../storage/record/events.ts'
 import { moduleUrl } from '../../program/program.ts'
 import { startCalledThread } from '../../threads/threads.ts'
 import type { TrialCall, TrialData } from './simulation-thread.ts'
+import { walkRuns, type WalkBounds } from './walk-runs.ts'
 
 type Acts =
   | 'findSimulation'
@@ -34,11 +43,14 @@ type Acts =
   | 'countToolCalls'
   | 'listToolCalls'
   | 'listRunSteps'
+  | 'listCallingRuns'
+  | 'listRunPast'
   | 'findApprovals'
 
 export interface SimulateOptions extends HandlerOptions<Acts> {
   maxCalls?: number
   sliceCalls?: number
+  bounds?: Partial<WalkBounds>
 }
 
 /** Calls are counted in steps of this length, newest first, until there are enough. */
@@ -70,27 +82,41 @@ export function simulate(options: SimulateOptions): ItemHandler {
 
 async function run(simulation: SimulationRow, options: SimulateOptions, signal: AbortSignal): Promise<void> {
   const { storage, now, maxCalls = LIMITS.simulationCalls, sliceCalls = SLICE_CALLS } = options
-  const { id, environmentId, condition, severity, action, onError } = simulation
-  const needsSteps = needsRunUsage(conditionOf(condition))
+  const { id, environmentId, condition, severity, action, onError, toolLabels, flow } = simulation
+  const compiled = conditionOf(condition)
   const report = reporter(storage, simulation)
   if (!(await report(0, null, true))) return
   const window = await measure(storage, simulation, maxCalls)
-  const trial = startTrial({ condition, severity, action, onError })
-  const steps = needsSteps ? readSteps(storage, environmentId, trial) : null
+  const trial = startTrial({ condition, severity, action, onError, toolLabels, flow })
   const decided = countDecisions(storage, environmentId)
-  try {
+  async function goOn(scanned: number): Promise<boolean> {
+    if (signal.aborted) throw new Interrupted('the process is shutting down')
+    return report(scanned, window.total, false)
+  }
+  async function pastOfRuns(): Promise<number | null> {
+    const walk = { storage, environmentId, from: window.from, to: window.to, bounds: options.bounds }
+    const lookAt = async (rows: PastRow[], scanned: number) => {
+      if (!(await goOn(scanned))) return false
+      await decided.count(await trial.walk(rows, window.from))
+      return true
+    }
+    const walked = await walkRuns({ ...walk, look: lookAt })
+    if (walked?.isCut) window.cut = true
+    return walked && walked.scanned
+  }
+  async function callsInOrder(): Promise<number | null> {
+    const steps = needsRunUsage(compiled) ? readSteps(storage, environmentId, trial) : null
     let scanned = 0
     let kind: CallKind = 'held'
     let after: CallPlace | null = null
     for (;;) {
-      if (signal.aborted) throw new Interrupted('the process is shutting down')
-      if (!(await report(scanned, window.total, false))) return
+      if (!(await goOn(scanned))) return null
       const limit = Math.min(sliceCalls, maxCalls - scanned)
       const page = { kind, from: window.from, to: window.to, limit, pageBytes: SLICE_BYTES, after }
       const calls: ToolCallRow[] = limit > 0 ? await storage.listToolCalls(environmentId, page) : []
       const last = calls.at(-1)
       if (last === undefined) {
-        if (kind === 'ran' || limit <= 0) break
+        if (kind === 'ran' || limit <= 0) return scanned
         // Those of them that ran are counted as such.
         kind = 'ran'
         after = null
@@ -102,7 +128,11 @@ async function run(simulation: SimulationRow, options: SimulateOptions, signal: 
       scanned += calls.length
       after = { time: last.time, run: last.run, seq: last.seq }
     }
-    const result = await resultOf(trial, window, decided.counts, scanned)
+  }
+  try {
+    const scanned = await (needsPast(compiled, simulation) ? pastOfRuns() : callsInOrder())
+    if (scanned === null) return
+    const result = await resultOf(trial, window, decided.counts, { scanned, asks: action === 'REQUIRE_APPROVAL' })
     await storage.endSimulation(environmentId, id, { at: now(), status: 'DONE', scanned, result })
   } finally {
     await trial.close()
@@ -169,15 +199,16 @@ async function resultOf(
   trial: TrialThread,
   { from, to, cut }: Window,
   approvals: ApprovalCounts,
-  scanned: number,
+  { scanned, asks }: { scanned: number; asks: boolean },
 ): Promise<SimulationResult> {
   const findings = await trial.findings()
   const warnings = [...findings.warnings]
   if (cut) {
-    const message = `Only ${scanned} calls were examined, from ${isoTime(from)} on; earlier ones were skipped`
+    const message = `Only ${scanned} calls were examined, from ${isoTime(from)} on; others were skipped`
     warnings.push({ code: 'not_all_looked_at', field: null, message })
   }
-  return { ...findings, from: isoTime(from), to: isoTime(to), approvals, warnings }
+  const askedPerDay = Math.round((findings.hits * 10 * DAY_MS) / Math.max(DAY_MS, to - from)) / 10
+  return { ...findings, ...(asks && { askedPerDay }), from: isoTime(from), to: isoTime(to), approvals, warnings }
 }
 
 const PAGE_STEPS = 1_000
@@ -237,6 +268,7 @@ function startTrial(policy: TrialData) {
   return {
     addSteps: (run: string, steps: RunStepRow[]) => thread.tell(['addSteps', run, steps]),
     forgetRuns: (runs: string[]) => thread.tell(['forgetRuns', runs]),
+    walk: (rows: PastRow[], from: number) => thread.call(['walk', rows, from]) as Promise<AskedApproval[]>,
     look: (kind: CallKind, calls: ToolCallRow[]) => thread.call(['look', kind, calls]) as Promise<AskedApproval[]>,
     findings: () => thread.call(['findings']) as Promise<TrialFindings>,
     close: thread.close,

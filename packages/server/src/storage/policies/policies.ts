@@ -106,6 +106,19 @@ export interface ToolCallRow
     CallPlace,
     Pick<NewEvent, 'runId' | 'eventId' | 'spanId' | 'sessionId' | 'agentId' | 'agentName' | 'payload'> {}
 
+/** A run with calls to simulate. */
+export interface CallingRun {
+  run: string
+  calls: number
+}
+
+/** What a run did and read, in order. `isHeld`: a decision that held the call back or blocked it. */
+export interface PastRow extends ToolCallRow {
+  eventType: string
+  isHeld: boolean
+  payloadDamaged?: true
+}
+
 export interface RunStepPage extends EventPage {
   before: TimelinePlace
 }

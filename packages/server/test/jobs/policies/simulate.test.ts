@@ -47,6 +47,8 @@ async function queued(given: Partial<NewSimulationRow> = {}): Promise<Simulation
     action: 'BLOCK' as const,
     onError: null,
     days: 30,
+    toolLabels: [],
+    flow: null,
   }
   const row = { id, environmentId, ...policy, createdAt: now, createdBy: 'ada', ...given }
   await storage.createSimulation(row, { waiting: 100, kept: 100 }, [])

@@ -321,6 +321,9 @@ describe('plans', { skip: NESTED_PLANS }, () => {
     await storage.countToolCalls(env, 'ran', NOON + 5_000, NOON + 6_000)
     const before = { time: NOON + 200, seq: 200 }
     await storage.listRunSteps(env, long.id, { limit: 50, pageBytes: 1e6, after: null, before })
+    await storage.listRunPast(env, long.id, { limit: 50, pageBytes: 1e6, after: null, before })
+    await storage.listRunPast(env, long.id, { limit: 50, pageBytes: 1e6, after: { time: NOON, seq: 1 }, before })
+    await storage.listCallingRuns(env, NOON + 5_000, NOON + 6_000, 100)
     await storage.listRunSteps(env, long.id, {
       limit: 50,
       pageBytes: 1e6,

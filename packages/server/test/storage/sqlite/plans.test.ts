@@ -308,15 +308,15 @@ test('tool calls over all runs come from their index; only equal times are sorte
     assert.match(plan ?? '', new RegExp(`SEARCH e USING INDEX ${index} .*SEARCH g USING PRIMARY KEY`))
     assertIndexed(plan ?? '')
   }
-  for (const steps of await plansOf('listRunSteps', 'env', 'run', {
-    limit: 1,
-    pageBytes: 1,
-    after: null,
-    before: place,
-  })) {
-    assert.match(steps, /SEARCH e USING INDEX events_by_time/)
-    assert.doesNotMatch(steps, /TEMP B-TREE/)
+  const page = { limit: 1, pageBytes: 1, after: null, before: place }
+  for (const list of ['listRunSteps', 'listRunPast'] as const) {
+    for (const steps of await plansOf(list, 'env', 'run', page)) {
+      assert.match(steps, /SEARCH e USING INDEX events_by_time/)
+      assert.doesNotMatch(steps, /TEMP B-TREE/)
+    }
   }
+  const [runs] = await plansOf('listCallingRuns', 'env', 1, 9, 10)
+  assert.match(runs ?? '', /tool_calls_by_time[^]*held_calls_by_time/)
 })
 
 test('a page of approvals comes in order from the index of its filter', async () => {

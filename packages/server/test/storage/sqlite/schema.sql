@@ -969,7 +969,7 @@ CREATE TABLE simulations (
   total INTEGER,
   error TEXT,
   result TEXT -- JSON
-, on_error TEXT) STRICT;
+, on_error TEXT, tool_labels TEXT, flow TEXT) STRICT;
 
 CREATE INDEX simulations_by_environment ON simulations (environment_id, id);
 

@@ -1,8 +1,10 @@
 import { read, write, countOf, selectList, type Sql, eventEnvironment } from '../engine/sql.ts'
 import type { AuditEntry } from '../../people/operators.ts'
 import type {
+  CallingRun,
   CallKind,
   NewSimulationRow,
+  PastRow,
   RunStepPage,
   RunStepRow,
   SimulationEnd,
@@ -23,17 +25,25 @@ import type { ToolEventRow } from '../../approvals/approvals.ts'
 import type { EventPage } from '../../record/events.ts'
 
 export const simulationsActs = {
-  ...read({ findSimulation, listSimulations, countToolCalls, listToolCalls, listRunSteps }),
+  ...read({
+    findSimulation,
+    listSimulations,
+    countToolCalls,
+    listToolCalls,
+    listRunSteps,
+    listCallingRuns,
+    listRunPast,
+  }),
   ...write({ createSimulation, cancelSimulation, reportSimulation, endSimulation }),
 }
 
 const COLUMNS =
-  selectList(`id environment_id status condition severity action on_error days created_at created_by ended_at
+  selectList(`id environment_id status condition severity action on_error days tool_labels flow created_at created_by ended_at
   scanned total error result`)
 
 const WAITING = `status IN ('QUEUED', 'RUNNING')`
 
-const toRow = withJson<SimulationRow>('result')
+const toRow = withJson<SimulationRow>('result', 'toolLabels', 'flow')
 
 async function createSimulation(
   sql: Sql,
@@ -99,6 +109,9 @@ const OF_KIND: Record<CallKind, string> = {
   held: "e.event_type = 'POLICY_DECISION' AND e.problem IS NOT NULL",
 }
 
+const CALL_COLUMNS = `e.time, r.id AS run, e.seq, r.run_id AS "runId", e.event_id AS "eventId", e.span_id AS "spanId",
+  ${eventSession('r.session_id')} AS "sessionId", v.agent_id AS "agentId", v.agent_name AS "agentName"`
+
 /** Events of removed runs wait for their deletion. */
 const NOT_REMOVED = 'NOT EXISTS (SELECT 1 FROM removed_runs g WHERE g.environment_id = :env AND g.number = e.run)'
 
@@ -125,11 +138,9 @@ async function listToolCalls(sql: Sql, environmentId: string, { kind, from: star
       AND e.time >= :from AND e.time < :to${further}
       AND ${NOT_REMOVED}
     ORDER BY e.time, e.run, e.seq LIMIT :limit`
-  const columns = `e.time, r.id AS run, e.seq, r.run_id AS "runId", e.event_id AS "eventId", e.span_id AS "spanId",
-    ${eventSession('r.session_id')} AS "sessionId", v.agent_id AS "agentId", v.agent_name AS "agentName"`
   const place = after && { time: after.time, run: after.run, seq: after.seq }
   const params = { env: environmentId, from: after?.time ?? start, to, ...place }
-  const query = { start: after ? WITH_RUN : '', columns, from, params }
+  const query = { start: after ? WITH_RUN : '', columns: CALL_COLUMNS, from, params }
   return (await readPayloadPage<ToolCallRow>(sql, query, page)).rows
 }
 
@@ -147,6 +158,31 @@ async function listRunSteps(sql: Sql, environmentId: string, run: string, { afte
     params: { ...of, time: after?.time, seq: after?.seq },
   }
   return (await readPayloadPage<RunStepRow>(sql, query, page)).rows
+}
+
+/** Runs with calls in this time, the newest first. */
+async function listCallingRuns(sql: Sql, environmentId: string, from: number, to: number, limit: number) {
+  const calls = (kind: CallKind) => `SELECT e.run FROM events e
+    WHERE e.environment_id = ${eventEnvironment(sql)} AND ${OF_KIND[kind]} AND e.time >= :from AND e.time < :to`
+  const text = `SELECT r.id AS run, c.calls FROM (
+      SELECT run, COUNT(*) AS calls FROM (${calls('ran')} UNION ALL ${calls('held')}) k
+      GROUP BY run ORDER BY run DESC LIMIT :limit) c
+    JOIN runs r ON r.environment_id = :env AND r.number = c.run ORDER BY r.number DESC`
+  return sql.all<CallingRun>(text, { env: environmentId, from, to, limit })
+}
+
+/** What it did and read before a time. */
+async function listRunPast(sql: Sql, environmentId: string, run: string, { after, before, ...page }: RunStepPage) {
+  const further = after ? ` AND ${AFTER}` : ''
+  const from = `FROM events e ${withEnvelope(sql)} JOIN runs r ON r.environment_id = :env AND r.number = e.run
+    WHERE ${ofRun(sql)} AND (e.time, e.seq) < (:beforeTime, :beforeSeq)${further}
+      AND e.event_type IN ('USER_INPUT', 'LLM_CALL', 'POLICY_DECISION', 'TOOL_START', 'TOOL_CALL')
+    ORDER BY e.time, e.seq LIMIT :limit`
+  const columns = `${CALL_COLUMNS}, e.event_type AS "eventType", CASE WHEN ${OF_KIND.held} THEN 1 ELSE 0 END AS "isHeld"`
+  const of = { env: environmentId, run, beforeTime: before.time, beforeSeq: before.seq }
+  const params = { ...of, time: after?.time, seq: after?.seq }
+  const { rows } = await readPayloadPage<PastRow>(sql, { start: WITH_RUN, columns, from, params }, page)
+  return rows.map((row) => ({ ...row, isHeld: Number(row.isHeld) === 1 }))
 }
 
 /** Payloads are read here and go no further. */

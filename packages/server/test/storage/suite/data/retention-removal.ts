@@ -221,7 +221,15 @@ export function retentionRemoval({ storage, newEnvironment, changeSettings, set,
 
   async function quotedBy(env: string, runId: string): Promise<string> {
     const { id } = (await storage().findRun(env, runId))!
-    const policy = { condition: 'true', severity: 'LOW' as const, action: 'WARN' as const, onError: null, days: 7 }
+    const policy = {
+      condition: 'true',
+      severity: 'LOW' as const,
+      action: 'WARN' as const,
+      onError: null,
+      toolLabels: null,
+      flow: null,
+      days: 7,
+    }
     const row = { id: newId(), environmentId: env, ...policy, createdAt: NOON, createdBy: 'ada' }
     await storage().createSimulation(row, { waiting: 9, kept: 9 }, [])
     const result = { hitRuns: [{ id, runId }] } as SimulationResult

@@ -131,6 +131,8 @@ export function listBytesSuite(open: OpenStorage) {
         severity: 'HIGH',
         action: 'BLOCK',
         onError: null,
+        toolLabels: null,
+        flow: null,
       } as const
       await each((n) =>
         storage().createSimulation(

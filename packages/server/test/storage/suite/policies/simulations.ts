@@ -11,7 +11,15 @@ let made = 0
 
 function simulation(environmentId: string, given: Partial<NewSimulationRow> = {}): NewSimulationRow {
   const id = `01900000-0000-7000-8000-${String(++made).padStart(12, '0')}`
-  const policy = { condition: 'true', severity: 'LOW' as const, action: 'WARN' as const, onError: null, days: 7 }
+  const policy = {
+    condition: 'true',
+    severity: 'LOW' as const,
+    action: 'WARN' as const,
+    onError: null,
+    toolLabels: null,
+    flow: null,
+    days: 7,
+  }
   return { id, environmentId, ...policy, createdAt: NOON, createdBy: 'ada', ...given }
 }
 
@@ -240,6 +248,47 @@ export function simulationsSuite(open: OpenStorage) {
       const none = { limit: 9, pageBytes: 999, after: null, before: { time: first.time, seq: first.seq } }
       assert.deepEqual(await storage().listRunSteps(env, run, none), [])
       assert.deepEqual(await storage().listRunSteps(newId(), run, { ...none, before }), [])
+    })
+
+    test('the runs with calls in a time, and what each did and read before its end', async () => {
+      const env = newId()
+      const toolUse = { tool: 'pay', problem: 'blocked' } as const
+      await append(
+        storage(),
+        env,
+        event({ runId: 'one', eventType: 'USER_INPUT', payload: '{"text":"hi"}' }),
+        event({ runId: 'one', eventType: 'TOOL_CALL', time: NOON + 1, payload: '{"a":1}' }),
+        event({ runId: 'one', eventType: 'AGENT_STEP', time: NOON + 2 }),
+        event({ runId: 'one', eventType: 'TOOL_CALL', time: NOON + 9 }),
+        event({ runId: 'two', eventType: 'POLICY_DECISION', time: NOON + 3, toolUse }),
+        event({ runId: 'two', eventType: 'POLICY_DECISION', time: NOON + 4, label: 'ALLOW pay' }),
+        event({ runId: 'three', eventType: 'USER_INPUT', time: NOON + 3 }),
+      )
+      const runs = await storage().listCallingRuns(env, NOON, NOON + 5, 9)
+      const ids = await Promise.all(['two', 'one'].map(async (id) => (await storage().findRun(env, id))?.id))
+      assert.deepEqual(
+        runs.map(({ run, calls }) => [run, calls]),
+        ids.map((id) => [id, 1]),
+      )
+      assert.equal((await storage().listCallingRuns(env, NOON, NOON + 5, 1)).length, 1)
+      assert.deepEqual(await storage().listCallingRuns(newId(), NOON, NOON + 5, 9), [])
+      const page = { limit: 9, pageBytes: 9_999, after: null, before: { time: NOON + 5, seq: 0 } }
+      const [two = '', one = ''] = ids
+      const past = await storage().listRunPast(env, one, page)
+      assert.deepEqual(
+        past.map(({ run, runId, eventType, payload, isHeld }) => [run, runId, eventType, payload, isHeld]),
+        [
+          [one, 'one', 'USER_INPUT', '{"text":"hi"}', false],
+          [one, 'one', 'TOOL_CALL', '{"a":1}', false],
+        ],
+      )
+      const after = { time: past[0]?.time ?? 0, seq: past[0]?.seq ?? 0 }
+      assert.deepEqual(await storage().listRunPast(env, one, { ...page, after }), past.slice(1))
+      assert.deepEqual(
+        (await storage().listRunPast(env, two, page)).map(({ isHeld }) => isHeld),
+        [true, false],
+      )
+      assert.deepEqual(await storage().listRunPast(newId(), one, page), [])
     })
   })
 }
