@@ -180,9 +180,6 @@ export const LIMITS = {
   stalledMinutesMin: 5,
   stalledMinutesMax: 43_200,
   simulationDaysMax: 30,
-  toolLabelRules: 1_000,
-  toolLabelsOfRule: 14,
-  toolLabelChars: 40,
   /** Recorded tool calls that one simulation examines, newest first. */
   simulationCalls: 1_000_000,
   /** Runs that one simulation with the past of runs reads, newest first. */

@@ -49,9 +49,9 @@ const hitRun = Type.Object({
 const FlowQuestion = Type.Object(
   {
     fromTool: Type.Optional(text(256, 'The tool that returned the value; one `*` stands for any text')),
-    fromLabel: Type.Optional(text(LIMITS.toolLabelChars, 'Or the label of its output')),
+    fromLabel: Type.Optional(text(40, 'Or the label of its output')),
     toTool: Type.Optional(text(256, 'The tool that the value may reach; one `*` stands for any text')),
-    toLabel: Type.Optional(text(LIMITS.toolLabelChars, 'Or the label of what it does')),
+    toLabel: Type.Optional(text(40, 'Or the label of what it does')),
   },
   {
     additionalProperties: false,
@@ -66,13 +66,13 @@ const SimulatedLabels = Type.Array(
   Type.Object(
     {
       tool: text(256, 'Its name; one `*` stands for any text'),
-      output: Type.Optional(Type.Array(text(LIMITS.toolLabelChars, 'A label'), { maxItems: LIMITS.toolLabelsOfRule })),
-      does: Type.Optional(Type.Array(text(LIMITS.toolLabelChars, 'A label'), { maxItems: LIMITS.toolLabelsOfRule })),
+      output: Type.Optional(Type.Array(text(40, 'A label'), { maxItems: 14 })),
+      does: Type.Optional(Type.Array(text(40, 'A label'), { maxItems: 14 })),
       when: Type.Optional(text(4_096, 'A condition on tool.input and tool.output')),
     },
     { additionalProperties: false },
   ),
-  { maxItems: LIMITS.toolLabelRules, description: 'Labels of tools. Default: those of the environment' },
+  { maxItems: 1_000, description: 'Labels of tools. Default: those of the environment' },
 )
 
 const past = Type.Object(
