@@ -1,5 +1,10 @@
 /** Formats approvals for people. */
-import { inputCheckText, ranBeforeText, waitingText } from '@tacho/contract/approvals/approval-text.ts'
+import {
+  firstApprovalText,
+  inputCheckText,
+  ranBeforeText,
+  waitingText,
+} from '@tacho/contract/approvals/approval-text.ts'
 import { duration } from '@tacho/contract/engine/format.ts'
 import type { JudgedCall } from '@tacho/contract/approvals/aftermath.ts'
 import type {
@@ -47,14 +52,26 @@ export function stateText(approval: OperatorApproval, now: number) {
   const { status, expiresAt, decidedAt, decidedBy, decisionReason, importedAt } = approval
   if (importedAt !== null) return `imported ${spokenTime(importedAt)}, ${importedText({ status, decidedBy })}`
   const waits = waitingText(approval.waiting, now)
-  if (status === 'PENDING') return [deadlineText(expiresAt, now), ...(waits === null ? [] : [waits])].join('; ')
+  if (status === 'PENDING') {
+    return [...peopleTexts(approval), deadlineText(expiresAt, now), ...(waits === null ? [] : [waits])].join('; ')
+  }
   if (status === 'EXPIRED') return `expired ${spokenTime(expiresAt)} without a decision`
   const why = decisionReason === null || decisionReason === '' ? '' : `: ${printable(decisionReason)}`
   const where = decidedBy?.via === 'slack' ? ' in Slack' : ''
   const isStopped = approval.waiting.state === 'stopped'
   const nothing = waits === null ? '' : `; ${waits}${isStopped ? ', so nothing runs unless it asks again' : ''}`
-  const by = `by ${printable(decidedBy?.name ?? 'an operator')}${where}`
+  const { firstApproval: first } = approval
+  const both = status === 'APPROVED' && first !== null ? `${printable(first.by.name)} and ` : ''
+  const by = `by ${both}${printable(decidedBy?.name ?? 'an operator')}${where}`
   return `${by} ${decidedAt === null ? '' : spokenTime(decidedAt)}${why}${nothing}`
+}
+
+/** Of one that needs two people. */
+function peopleTexts({ approvers, firstApproval: first }: OperatorApproval): string[] {
+  if (approvers === 1) return []
+  if (first === null) return ['needs two people']
+  const approved = firstApprovalText({ name: first.by.name, reason: first.reason })
+  return [printable(`approved first ${approved}`)]
 }
 
 /** This installation did not see what an imported approval says. */

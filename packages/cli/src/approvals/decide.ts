@@ -47,7 +47,7 @@ export async function decide(decision: Decision, ids: string[], options: DecideO
     )
   if (options.json) printJson({ items })
   else for (const item of items) printLine(outcomeLine(item))
-  if (items.some(({ outcome }) => outcome !== 'decided')) process.exitCode = 1
+  if (items.some(({ outcome }) => outcome !== 'decided' && outcome !== 'first')) process.exitCode = 1
 }
 
 type Which = { ids: string[] } | { tool: string; input: string }
@@ -86,10 +86,18 @@ function bodyOf({ decision, reason, confirmMismatch }: Given) {
   return { decision, ...(reason === undefined ? {} : { reason }), ...(confirmed && { confirmMismatch }) }
 }
 
+const NOT_BY_YOU = new Map<string, string>([
+  ['same_person', 'and you approved it first'],
+  ['runs_agent', 'and you run the agent'],
+  ['no_person', 'and no person made this token'],
+])
+
 function outcomeLine({ id, outcome, approval }: DecisionOutcome): string {
   if (approval === null) return `${id}  approval not found`
   const line = approvalLine(approval, Date.now())
   if (outcome === 'mismatch') return `${line}  (not decided: its input does not match; see --confirm-mismatch)`
   if (outcome === 'changed') return `${line}  (not decided: its input changed meanwhile; look at it again)`
+  const notThem = NOT_BY_YOU.get(outcome)
+  if (notThem !== undefined) return `${line}  (not decided: it needs two people, ${notThem})`
   return outcome === 'refused' ? `${line}  (not by this decision)` : line
 }

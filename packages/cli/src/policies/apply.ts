@@ -50,6 +50,7 @@ An archived prompt or policy that the file lists is restored.
       severity: HIGH                   # LOW, MEDIUM, HIGH, CRITICAL
       action: REQUIRE_APPROVAL         # ALLOW, WARN, REQUIRE_APPROVAL, BLOCK
       onError: act                     # optional: a condition that cannot be evaluated counts as a match; or ignore
+      approvers: 2                     # optional: two different people must approve; or 1
   environments:
     staging:
       prompts: [greeting]              # the newest version, as in this file

@@ -1,6 +1,6 @@
 import { oneOf } from '../engine/filter-flags.ts'
 import { LIMITS } from '@tacho/contract/engine/limits.ts'
-import type { Command } from 'commander'
+import { InvalidArgumentError, type Command } from 'commander'
 import { findWorkspace } from '../tenants/tenants.ts'
 import { check } from './check.ts'
 import { addDeploying } from './deploy.ts'
@@ -64,6 +64,7 @@ function addWriting(policies: Command): void {
       .option('--severity <severity>', SEVERITIES.join(', '), oneOf(SEVERITIES))
       .option('--action <action>', POLICY_ACTIONS.join(', '), oneOf(POLICY_ACTIONS))
       .option('--on-error <what>', ON_ERROR, oneOf(ON_ERRORS))
+      .option('--approvers <number>', '1, or 2 different people who must approve a call', peopleNumber)
       .option('--name <text>', 'display name')
       .option('--description <text>', 'purpose of the policy')
       .option('--message <text>', 'what the policy says to the model and the approver; "" removes it')
@@ -166,6 +167,11 @@ Examples:
   tacho policies flow --from-label private --to-label external --days 7`,
     )
     .action(askFlow)
+}
+
+function peopleNumber(text: string): 1 | 2 {
+  if (text !== '1' && text !== '2') throw new InvalidArgumentError('It must be 1 or 2.')
+  return text === '2' ? 2 : 1
 }
 
 function inWorkspace(command: Command): Command {

@@ -21,6 +21,7 @@ interface PushOptions extends WorkspaceOptions, SourceOptions {
   severity?: Severity
   action?: PolicyAction
   onError?: OnError
+  approvers?: 1 | 2
   name?: string
   description?: string
   message?: string
@@ -28,7 +29,7 @@ interface PushOptions extends WorkspaceOptions, SourceOptions {
 }
 
 export async function createPolicy(policyId: string, options: PushOptions): Promise<void> {
-  const { severity, action, onError, name, note } = options
+  const { severity, action, onError, approvers, name, note } = options
   const description = describe(options, null)
   const condition = await sourceOf(options)
   if (condition === null) throw wrongUsage('Give the condition with --file or --condition.')
@@ -43,6 +44,7 @@ export async function createPolicy(policyId: string, options: PushOptions): Prom
       severity,
       action,
       ...(onError && { onError }),
+      ...(approvers && { approvers }),
       name: name ?? null,
       description,
       note: note ?? null,
@@ -53,7 +55,7 @@ export async function createPolicy(policyId: string, options: PushOptions): Prom
 }
 
 export async function pushPolicy(policyId: string, options: PushOptions): Promise<void> {
-  const { severity, action, onError, name, note } = options
+  const { severity, action, onError, approvers, name, note } = options
   const condition = await sourceOf(options)
   const client = connect(options)
   const workspace = await findWorkspace(client, options.workspace)
@@ -67,6 +69,7 @@ export async function pushPolicy(policyId: string, options: PushOptions): Promis
       severity: severity ?? now.severity,
       action: action ?? now.action,
       onError: onError ?? now.onError,
+      ...(approvers && { approvers }),
       name: name ?? now.name,
       description: describe(options, now.description),
       note: note ?? null,

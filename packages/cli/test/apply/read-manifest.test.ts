@@ -49,6 +49,7 @@ policies:
     action: 'BLOCK',
     onError: 'act',
     saysOnError: false,
+    approvers: 1,
   })
   const { place: _q, ...q } = policies.get('q') ?? assert.fail()
   assert.deepEqual([q.name, q.description, q.onError], ['q', null, 'ignore'])
@@ -58,6 +59,11 @@ policies:
   assert.deepEqual([said.get('p')?.onError, said.get('p')?.saysOnError], ['ignore', true])
   const [fault] = faultsOf('policies:\n  p: { condition: "true", severity: LOW, action: BLOCK, onError: open }')
   assert.match(fault ?? '', /policies\.p\.onError.*must be one of act, ignore/)
+  const asking = (approvers: string, action = 'REQUIRE_APPROVAL') =>
+    `policies:\n  p: { condition: "true", severity: LOW, action: ${action}, approvers: ${approvers} }`
+  assert.equal(manifestOf(asking('2')).policies.get('p')?.approvers, 2)
+  assert.match(faultsOf(asking('3'))[0] ?? '', /policies\.p\.approvers.*must be one of 1, 2/)
+  assert.match(faultsOf(asking('2', 'BLOCK'))[0] ?? '', /two approvers need the action REQUIRE_APPROVAL/)
 })
 
 test('an environment lists newest versions or version numbers; missing sections stay unchanged', () => {

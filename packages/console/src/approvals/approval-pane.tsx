@@ -99,6 +99,12 @@ function Heading({ approval }: { approval: ApprovalDetail }) {
         ]}
       />
       <WaitingNotes of={approval} />
+      {approval.status === 'PENDING' && approval.approvers === 2 && (
+        <p role="note" className="mt-3 rounded-lg bg-amber-wash px-3 py-2 text-sm text-amber">
+          ! Two people must approve this, and neither may be the one who runs the agent.{' '}
+          {approval.firstApproval === null ? 'Nobody has yet.' : 'One has: the next decides.'}
+        </p>
+      )}
       {approval.status === 'PENDING' && askedLately.burst && (
         <p role="note" className="mt-3 rounded-lg bg-amber-wash px-3 py-2 text-sm text-amber">
           ! This agent asked {counted(askedLately.requests, 'time')}
@@ -139,6 +145,17 @@ function Heading({ approval }: { approval: ApprovalDetail }) {
         {approval.importedAt !== null && (
           <Fact name="Imported">
             <Time at={approval.importedAt} />. This installation did not see the request or its decision.
+          </Fact>
+        )}
+        {approval.firstApproval !== null && (
+          <Fact name="Approved first">
+            <Time at={approval.firstApproval.at} /> by{' '}
+            <bdi>
+              <ShownText text={approval.firstApproval.by.name} />
+            </bdi>
+            {approval.firstApproval.by.kind === 'token' && ' (a token)'}
+            {approval.firstApproval.by.via === 'slack' && ', in Slack'}
+            {approval.firstApproval.reason !== null && <LongText text={approval.firstApproval.reason} quoted />}
           </Fact>
         )}
         {approval.decidedBy !== null && approval.decidedAt !== null && (

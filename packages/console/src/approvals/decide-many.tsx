@@ -256,7 +256,9 @@ function Outcome({ approvalId }: { approvalId: string }) {
   return (
     <span role="status" className="ml-auto text-amber">
       {text ??
-        (verdict?.counted ? (
+        (verdict?.isFirst ? (
+          'approved by you; another person must approve it too'
+        ) : verdict?.counted ? (
           <ApprovalStatusChip status={decision} />
         ) : verdict ? (
           <>not by you: {verdict.text.replace(/^Your decision did not count\. /, '')}</>

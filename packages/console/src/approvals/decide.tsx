@@ -29,6 +29,7 @@ export function Decide({ environmentId, approval }: { environmentId: string; app
           sent={sent}
           deciders={approval.deciders}
           me={me?.id}
+          isFirst={approval.firstApproval !== null && approval.firstApproval.by.id === me?.id}
           mismatch={approval.inputPreview?.check.result === 'does_not_match'}
           onDecide={(body) => {
             const seen = { ...body, seenInput: approval.inputPreview?.eventId ?? null }
@@ -79,12 +80,14 @@ interface FormProps {
   sent: SentDecision | null
   deciders: ApprovalDetail['deciders']
   me: string | undefined
+  /** They approved it, and another person must approve it too. */
+  isFirst: boolean
   /** The input that is shown is not the one that would run. */
   mismatch: boolean
   onDecide: (body: NewDecision) => void
 }
 
-function DecisionForm({ sent, deciders, me, mismatch, onDecide }: FormProps) {
+function DecisionForm({ sent, deciders, me, isFirst, mismatch, onDecide }: FormProps) {
   const reason = useRef<HTMLInputElement>(null)
   const approve = useRef<HTMLButtonElement>(null)
   const reject = useRef<HTMLButtonElement>(null)
@@ -130,15 +133,17 @@ function DecisionForm({ sent, deciders, me, mismatch, onDecide }: FormProps) {
       >
         Reject
       </Button>
-      <Button
-        ref={approve}
-        look="accent"
-        className="h-11 flex-1 sm:h-10 sm:flex-none sm:px-5"
-        busy={isBusy}
-        onClick={() => decide('APPROVED')}
-      >
-        {isConfirming ? 'Approve the input that is not shown' : 'Approve'}
-      </Button>
+      {!isFirst && (
+        <Button
+          ref={approve}
+          look="accent"
+          className="h-11 flex-1 sm:h-10 sm:flex-none sm:px-5"
+          busy={isBusy}
+          onClick={() => decide('APPROVED')}
+        >
+          {isConfirming ? 'Approve the input that is not shown' : 'Approve'}
+        </Button>
+      )}
       {isConfirming && (
         <p role="alert" className="w-full text-sm font-semibold text-red">
           <span aria-hidden>✕ </span>The input above does not match what was asked: the tool would run with another

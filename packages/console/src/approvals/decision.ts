@@ -20,6 +20,8 @@ import { approvalsKey } from './queries.ts'
 
 export interface Verdict {
   counted: boolean
+  /** The approval is stored, and another person must approve too. */
+  isFirst?: true
   text: string
 }
 
@@ -34,7 +36,7 @@ export interface SentDecision {
   error: unknown
 }
 
-type Decided = Pick<OperatorApproval, 'status' | 'decidedBy' | 'decidedAt' | 'importedAt'>
+type Decided = Pick<OperatorApproval, 'status' | 'decidedBy' | 'decidedAt' | 'importedAt' | 'firstApproval'>
 type Me = string | undefined
 
 /** A person looks at the buttons. */
@@ -107,8 +109,8 @@ export async function decideTogether(
     for (const id of free) {
       const { approval, outcome } = outcomes.get(id) ?? {}
       const verdict =
-        outcome === 'changed'
-          ? not(LOOK_AGAIN)
+        outcome === 'changed' || (outcome !== undefined && NOT_YOU.has(outcome))
+          ? not(NOT_YOU.get(outcome) ?? LOOK_AGAIN)
           : approval
             ? verdictOn(approval, body.decision, me)
             : not('The request is no longer there.')
@@ -148,9 +150,10 @@ async function afterFailure(
     for (const id of ids) sayer(cache, id, body)({ error })
     return
   }
+  const why = refusalOf(error)?.problem.detail ?? ''
   const phase = isNotSent(error) ? 'not_sent' : 'unknown'
   if (!isStale) for (const id of ids) sayer(cache, id, body)({ phase })
-  for (const id of ids) await readTruth(cache, place, id, body, isStale ? 'sending' : phase)
+  for (const id of ids) await readTruth(cache, place, id, body, isStale ? 'sending' : phase, why)
 }
 
 /** Reads the request until the service answers. */
@@ -160,15 +163,18 @@ async function readTruth(
   approvalId: string,
   body: NewDecision,
   phase: SentDecision['phase'],
+  why: string,
 ): Promise<void> {
   const say = sayer(cache, approvalId, body)
   const wasLost = phase === 'unknown'
   for (let looks = 0; ; looks++) {
     try {
       const approval = await api.readApproval({ params: { environmentId, approvalId } }, { timeoutMs: READ_MS })
-      // The service refuses to decide a request that still waits only for its input.
-      const isOfInput = phase === 'sending' && approval.status === 'PENDING' && approval.importedAt === null
-      const verdict = isOfInput ? not(LOOK_AGAIN) : verdictOn(approval, body.decision, me)
+      // The service refuses to decide a request that still waits only for its input, or for another person.
+      const isOpen = phase === 'sending' && approval.status === 'PENDING' && approval.importedAt === null
+      const verdict = isOpen
+        ? not(approval.approvers === 2 ? `${why}.` : LOOK_AGAIN)
+        : verdictOn(approval, body.decision, me)
       return void say({ wasLost, verdict: wasLost ? afterLoss(verdict) : verdict })
     } catch (error) {
       if (!isLost(error)) return void say({ error })
@@ -204,6 +210,10 @@ export function currentVerdict(sent: SentDecision, approval: Decided, me: Me): V
 export function verdictOn(approval: Decided, wanted: Decision, me: Me): Verdict {
   const { status, decidedBy, decidedAt } = approval
   if (approval.importedAt !== null) return not('An import brought this request. No agent waits for it.')
+  const isMyFirst = approval.firstApproval !== null && approval.firstApproval.by.id === me
+  if (status === 'PENDING' && wanted === 'APPROVED' && isMyFirst) {
+    return { counted: true, isFirst: true, text: 'Your approval counts. Another person must approve it too.' }
+  }
   if (status === 'PENDING') return not('The request still waits. Decide again.')
   if (status === 'EXPIRED') return not('The request expired before.')
   const word = approvalWord(status).toLowerCase()
@@ -212,6 +222,12 @@ export function verdictOn(approval: Decided, wanted: Decision, me: Me): Verdict 
   const at = decidedAt === null ? '' : ` at ${exact(Date.parse(decidedAt))}`
   return not(`${isMine ? 'You' : (decidedBy?.name ?? 'Another person')} ${word} it${at}.`)
 }
+
+/** Of requests that need two people. */
+const NOT_YOU = new Map<string, string>([
+  ['same_person', 'You approved it first: somebody else must approve it too.'],
+  ['runs_agent', 'It needs two people other than the one who runs the agent.'],
+])
 
 const LOOK_AGAIN = 'Its input is not the one that was shown. Look at it, then decide again.'
 

@@ -161,6 +161,7 @@ function Item({ item, isCurrent, isMarked, onMark }: ItemProps) {
         )}
         <p className="mt-0.5 flex items-center gap-2 text-sm text-soft">
           <Requester of={item} />
+          {item.approvers === 2 && <Chip>{item.firstApproval === null ? '0 of 2 people' : '1 of 2 people'}</Chip>}
           {item.askedLately.burst && <Chip tone="amber">! asks often</Chip>}
         </p>
       </div>

@@ -71,6 +71,20 @@ export function DraftFields({ environmentId, draft, onChange, readOnly }: Props)
           ! A field that a call lacks, or a wrong name in the condition, lets the call through without a word.
         </p>
       )}
+      {draft.action === 'REQUIRE_APPROVAL' && (
+        <Labelled name="Who must approve">
+          <Choice
+            label="Who must approve"
+            value={String(draft.approvers)}
+            options={[
+              ['1', 'One person'],
+              ['2', 'Two people, never the one who runs the agent'],
+            ]}
+            onChange={(approvers) => set({ approvers: approvers === '2' ? 2 : 1 })}
+            className="h-10 w-full text-base"
+          />
+        </Labelled>
+      )}
       <Field
         label="Name"
         maxLength={LIMITS.nameChars}

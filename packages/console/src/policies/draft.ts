@@ -15,6 +15,7 @@ export interface Draft {
   severity: PolicyVersion['severity']
   action: PolicyVersion['action']
   onError: NonNullable<PolicyVersion['onError']>
+  approvers: 1 | 2
 }
 
 export const EMPTY_DRAFT: Draft = {
@@ -25,9 +26,18 @@ export const EMPTY_DRAFT: Draft = {
   severity: 'MEDIUM',
   action: 'REQUIRE_APPROVAL',
   onError: 'act',
+  approvers: 1,
 }
 
-export const draftOf = ({ name, description, condition, severity, action, onError }: PolicyVersion): Draft => ({
+export const draftOf = ({
+  name,
+  description,
+  condition,
+  severity,
+  action,
+  onError,
+  approvers,
+}: PolicyVersion): Draft => ({
   name,
   purpose: purposeOf(description) ?? '',
   message: messageOf(description) ?? '',
@@ -36,6 +46,7 @@ export const draftOf = ({ name, description, condition, severity, action, onErro
   action,
   // Written before this could be set: the severity decides.
   onError: onError ?? (severity === 'HIGH' || severity === 'CRITICAL' ? 'act' : 'ignore'),
+  approvers: approvers === 2 ? 2 : 1,
 })
 
 /** The body for the API. An empty text becomes null. */
@@ -46,6 +57,7 @@ export const bodyOf = (draft: Draft, note: string) => ({
   severity: draft.severity,
   action: draft.action,
   onError: draft.onError,
+  approvers: draft.action === 'REQUIRE_APPROVAL' ? draft.approvers : (1 as const),
   note: note.trim() || null,
 })
 

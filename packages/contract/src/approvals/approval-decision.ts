@@ -66,14 +66,24 @@ export const NewDecisions = Type.Object(
 )
 export type NewDecisions = Static<typeof NewDecisions>
 
-export const DECISION_OUTCOMES = ['decided', 'refused', 'mismatch', 'changed', 'not_found'] as const
+export const DECISION_OUTCOMES = [
+  'decided',
+  'first',
+  'refused',
+  'mismatch',
+  'changed',
+  'same_person',
+  'runs_agent',
+  'no_person',
+  'not_found',
+] as const
 
 export const DecisionOutcome = Type.Object(
   {
     id: uuid('Approval id'),
     outcome: Type.Enum([...DECISION_OUTCOMES], {
       description:
-        'refused: it was already decided or expired; mismatch: the recorded input does not match, and the request has no `confirmMismatch`; changed: another input is recorded than the one that was shown: look again; `approval` is its current state',
+        'first: approved, and a second person must approve it too; refused: it was already decided or expired; same_person, runs_agent, no_person: it needs two people, and this person approved it first, runs the agent, or is not known, as no person made the token; mismatch: the recorded input does not match, and the request has no `confirmMismatch`; changed: another input is recorded than the one that was shown: look again; `approval` is its current state',
     }),
     approval: Type.Unsafe<OperatorApproval | null>({ anyOf: [OperatorApproval, { type: 'null' }] }),
   },

@@ -60,4 +60,9 @@ export function ranBeforeText({ approvalId, at, status }: RanBefore, now: number
   return `this very call ran ${ago(at, now)} under approval ${approvalId}, ${ENDS[status]}`
 }
 
+/** Beside a request that needs two people. */
+export function firstApprovalText({ name, reason }: { name: string; reason: string | null }): string {
+  return `by ${name}${reason === null || reason === '' ? '' : `: ${reason}`}. Another person must approve it too`
+}
+
 const ago = (time: string, now: number): string => `${duration(Math.max(0, now - Date.parse(time)))} ago`

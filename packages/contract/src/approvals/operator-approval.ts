@@ -35,6 +35,12 @@ const nullableDecider = Type.Unsafe<Static<typeof Decider> | null>({
   description: 'Who decided; null while undecided',
 })
 
+export const FirstApproval = Type.Object(
+  { by: Decider, at: time('When they approved it'), reason: nullableText('The reason they gave') },
+  { $id: 'FirstApproval', description: 'The status stays PENDING until another person approves too' },
+)
+export type FirstApproval = Static<typeof FirstApproval>
+
 /** Whether the caller of the held call still waits for the answer. */
 export const Waiting = Type.Object(
   {
@@ -65,6 +71,11 @@ export const OperatorApproval = Type.Object(
     ),
     decidedBy: nullableDecider,
     waiting: Waiting,
+    approvers: Type.Integer({ minimum: 1, maximum: 2, description: 'How many different people must approve it' }),
+    firstApproval: Type.Unsafe<FirstApproval | null>({
+      anyOf: [FirstApproval, { type: 'null' }],
+      description: 'The first of two people who approve; null: nobody did, or one is enough',
+    }),
   },
   { $id: 'OperatorApproval', description: 'An approval request, as operators see it' },
 )

@@ -30,6 +30,15 @@ const approval = Type.Object(
     decisionReason: nullableText('The reason the person gave'),
     deciderName: nullableText('Who decided'),
     decidedVia: nullableText('Where: slack, by a button of a message; null: in the operator API, or undecided'),
+    approvers: Type.Optional(Type.Integer({ minimum: 1, maximum: 2, description: 'How many people must approve it' })),
+    firstApproval: Type.Optional(
+      Type.Unsafe<{ name: string; at: string; reason: string | null } | null>({
+        type: ['object', 'null'],
+        properties: { name: Type.String(), at: time('When they approved it'), reason: nullableText('Why') },
+        required: ['name', 'at', 'reason'],
+        description: 'The first of two people approved; null: nobody did, or one is enough',
+      }),
+    ),
     withdrawnAt: Type.Optional(time('When the client withdrew the request. Absent: it did not')),
     withdrawnReason: Type.Optional(Type.Enum([...WITHDRAWN_REASONS])),
     ranBefore: Type.Optional(RanBefore),
@@ -168,7 +177,10 @@ export type TestMessage = Static<typeof TestMessage>
 
 /** Every message by type: when it is sent and what it contains. */
 export const WEBHOOK_MESSAGES = {
-  'approval.requested': { summary: 'A client requests approval', body: ApprovalMessage },
+  'approval.requested': {
+    summary: 'A client requests approval, or the first of two people approved',
+    body: ApprovalMessage,
+  },
   'approval.decided': { summary: 'An operator approved or rejected', body: ApprovalMessage },
   'approval.expired': { summary: 'An approval expired undecided', body: ApprovalMessage },
   'approval.withdrawn': { summary: 'The client withdrew a request: nothing runs under it', body: ApprovalMessage },

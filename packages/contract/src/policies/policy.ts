@@ -30,6 +30,7 @@ const policyVersionFields = {
       'What a condition that cannot be evaluated counts as: `act` as a match, `ignore` as none. null: written before this ' +
       'could be set; `act` with severity HIGH or CRITICAL, else `ignore`',
   }),
+  approvers: Type.Integer({ minimum: 1, maximum: 2, description: 'How many different people must approve a call' }),
   damaged: damagedVersion,
 }
 
@@ -83,6 +84,13 @@ const newPolicyVersionFields = {
   severity: Severity,
   action: PolicyAction,
   onError: givenOnError,
+  approvers: Type.Optional(
+    Type.Unsafe<1 | 2 | null>({
+      enum: [1, 2, null],
+      description:
+        'How many different people must approve a call; 2 only with REQUIRE_APPROVAL. Default: 1, or what the newest version says',
+    }),
+  ),
   ...newVersionFields,
 }
 

@@ -148,12 +148,12 @@ const unused = (createdAt: number) => ({
   replacedBy: null,
   lastUsedAt: null,
   allowedAddresses: null,
+  creatorKind: null,
+  creatorId: null,
 })
 
-const MADE_HERE = { creatorKind: null, creatorId: null, creatorName: null }
-
 export function ownerToken({ id, hash }: Credential, name: string, now: number) {
-  return { id, name, hash, workspaceId: null, role: 'owner', ...MADE_HERE, ...unused(now) } as const
+  return { id, name, hash, workspaceId: null, role: 'owner', creatorName: null, ...unused(now) } as const
 }
 
 export function fullKey({ id, hash }: Credential, name: string, environmentId: string, now: number) {

@@ -27,6 +27,8 @@ export interface WantedPolicy {
   onError: OnError
   /** The file says it. Otherwise a version that was written before it existed stays as it is. */
   saysOnError: boolean
+  /** Different people who must approve a call. */
+  approvers: 1 | 2
   place: Place
 }
 

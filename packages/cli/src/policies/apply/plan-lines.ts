@@ -98,8 +98,10 @@ export async function readDiffs(
 }
 
 function policyDiff({ policies }: Manifest, present: Present, { name }: Write): Promise<WriteDiff['fields']> {
-  const texts = (policy: Partial<Record<(typeof POLICY_FIELDS)[number], string | null>> | undefined) =>
-    Object.fromEntries(POLICY_FIELDS.map((field) => [field, policy?.[field] ?? null]))
+  const textOf = (value: string | number | null | undefined) =>
+    typeof value === 'number' ? String(value) : (value ?? null)
+  const texts = (policy: Partial<Record<(typeof POLICY_FIELDS)[number], string | number | null>> | undefined) =>
+    Object.fromEntries(POLICY_FIELDS.map((field) => [field, textOf(policy?.[field])]))
   return diffFields(texts(present.policies.get(name)?.newest), texts(policies.get(name)))
 }
 

@@ -131,7 +131,7 @@ function promptWrites({ prompts }: Manifest, present: Present): Write[] {
   })
 }
 
-export const POLICY_FIELDS = ['condition', 'severity', 'action', 'onError', 'name', 'description'] as const
+export const POLICY_FIELDS = ['condition', 'severity', 'action', 'onError', 'approvers', 'name', 'description'] as const
 
 function policyWrites({ policies }: Manifest, present: Present): Write[] {
   return [...policies].flatMap(([name, wanted]): Write[] => {

@@ -75,7 +75,17 @@ function readPrompt(yaml: YamlReader, name: string, entry: Entry, readFile: Read
   return { content, place: entry.place }
 }
 
-const POLICY_FIELDS = ['name', 'description', 'message', 'condition', 'file', 'severity', 'action', 'onError'] as const
+const POLICY_FIELDS = [
+  'name',
+  'description',
+  'message',
+  'condition',
+  'file',
+  'severity',
+  'action',
+  'onError',
+  'approvers',
+] as const
 
 function readPolicy(yaml: YamlReader, id: string, entry: Entry, readFile: ReadFile): WantedPolicy | null {
   if (!new RegExp(POLICY_ID_PATTERN).test(id)) {
@@ -94,14 +104,18 @@ function readPolicy(yaml: YamlReader, id: string, entry: Entry, readFile: ReadFi
   const severity = oneOf(yaml, entry, fields.severity, 'severity', SEVERITIES)
   const action = oneOf(yaml, entry, fields.action, 'action', POLICY_ACTIONS)
   const givenOnError = fields.onError ? oneOf(yaml, entry, fields.onError, 'onError', ON_ERRORS) : null
+  const approvers = fields.approvers ? oneOf(yaml, entry, fields.approvers, 'approvers', [1, 2] as const) : 1
+  if (approvers === 2 && action !== null && action !== 'REQUIRE_APPROVAL') {
+    return yaml.fault(fields.approvers ?? entry, 'two approvers need the action REQUIRE_APPROVAL')
+  }
   const source = sourceOf(yaml, entry, fields.condition, fields.file, 'condition', readFile)
   if (source === null) return null
   const condition = withoutLastLineEnd(source)
   if (!checkCondition(yaml, fields.condition ?? fields.file ?? entry, condition)) return null
-  if (name === null || severity === null || action === null) return null
+  if (name === null || severity === null || action === null || approvers === null) return null
   const onError = givenOnError ?? defaultOnError({ action, severity })
   const saysOnError = givenOnError !== null
-  return { name, description, condition, severity, action, onError, saysOnError, place: entry.place }
+  return { name, description, condition, severity, action, onError, saysOnError, approvers, place: entry.place }
 }
 
 function checkCondition(yaml: YamlReader, entry: Entry, condition: string): boolean {
@@ -148,7 +162,7 @@ function shortText(yaml: YamlReader, entry: Entry, maxChars: number): string | n
   return yaml.fault(entry, `must have 1 to ${maxChars} characters`)
 }
 
-function oneOf<Value extends string>(
+function oneOf<Value extends string | number>(
   yaml: YamlReader,
   entry: Entry,
   field: Entry | undefined,

@@ -8,7 +8,13 @@ import type {
 } from '@tacho/contract/approvals/operator-approval.ts'
 import { isObject, textAt, type Json } from '@tacho/contract/record/payload-reader.ts'
 import { RAN_STATUSES, WITHDRAWN_REASONS, type RanStatus } from '@tacho/contract/engine/words.ts'
-import type { ApprovalGroupRow, ApprovalRow, NewApprovalRow, ApprovalNote } from '../../storage/approvals/approvals.ts'
+import {
+  firstApprovalOf,
+  type ApprovalGroupRow,
+  type ApprovalRow,
+  type NewApprovalRow,
+  type ApprovalNote,
+} from '../../storage/approvals/approvals.ts'
 import type { NewIssueRecord } from '../../storage/issues/issues.ts'
 import type { Storage } from '../../storage/storage.ts'
 import { isUuid } from '../../storage/engine/uuid.ts'
@@ -127,6 +133,7 @@ function waitingState(
 
 export function toOperatorApproval(row: ApprovalRow, agentName: string | null, now: number): OperatorApproval {
   const { deciderKind: kind, deciderId: id, deciderName: name, decidedVia: via } = row
+  const first = firstApprovalOf(row)
   return {
     ...pick(
       row,
@@ -148,6 +155,12 @@ export function toOperatorApproval(row: ApprovalRow, agentName: string | null, n
     agentName,
     decidedBy: kind === null ? null : { kind, id: id ?? '', name: name ?? '', via },
     waiting: toWaiting(row, now),
+    approvers: row.approvers === 2 ? 2 : 1,
+    firstApproval: first && {
+      by: pick(first, 'kind', 'id', 'name', 'via'),
+      at: isoTime(first.at),
+      reason: first.reason,
+    },
   }
 }
 
@@ -175,15 +188,17 @@ export function approvalNoteOf(eventType: string, payload: Json): ApprovalNote |
   if (kind === undefined) return null
   const approvalId = textAt(payload, 'approvalId')?.toLowerCase()
   if (approvalId === undefined || !isUuid(approvalId)) return null
-  if (kind === 'input' && !Object.hasOwn(payload, 'input')) return null
   const status = kind === 'ran' ? ranStatus(eventType, payload) : null
   if (kind === 'ran' && status === null) return null
+  const policyVersions = kind === 'input' ? versionsIn(payload['policyVersions']) : null
+  const isWithoutInput = kind === 'input' && !Object.hasOwn(payload, 'input')
+  if (isWithoutInput && policyVersions === null) return null
   return {
     approvalId,
-    kind,
+    kind: isWithoutInput ? 'policies' : kind,
     toolName: textAt(payload, 'toolName'),
     inputHash: textAt(payload, 'inputHash')?.toLowerCase() ?? null,
-    policyVersions: kind === 'input' ? versionsIn(payload['policyVersions']) : null,
+    policyVersions,
     reason: kind === 'withdrawn' ? (WITHDRAWN_REASONS.find((one) => one === payload['reason']) ?? 'cancelled') : null,
     status,
   }

@@ -1,5 +1,10 @@
 /** Texts of clients stay text: no service reads markup, mentions or links in them. Invisible characters are escaped. */
-import { inputCheckText, ranBeforeText, withdrawnText } from '@tacho/contract/approvals/approval-text.ts'
+import {
+  firstApprovalText,
+  inputCheckText,
+  ranBeforeText,
+  withdrawnText,
+} from '@tacho/contract/approvals/approval-text.ts'
 import type { InputCheck, RanBefore } from '@tacho/contract/approvals/operator-approval.ts'
 import type { WebhookEvent, WebhookFormat } from '@tacho/contract/messages/webhook.ts'
 import type { WithdrawnReason } from '@tacho/contract/engine/words.ts'
@@ -55,6 +60,7 @@ const SHOWN = {
   ranBefore: 'Ran before',
   withdrawnReason: 'Withdrawn',
   status: 'Decision',
+  firstApproval: 'Approved first',
   agentId: 'Agent',
   runId: 'Run',
   policyId: 'Policy',
@@ -118,6 +124,7 @@ function shown({ data, createdAt }: WebhookNews, name: string): string {
   const isAmount = isMoney(data) && (name === 'value' || name === 'threshold')
   if (name === 'inputCheck') return inputCheckText(value as InputCheck)
   if (name === 'ranBefore') return ranBeforeText(value as RanBefore, createdAt)
+  if (name === 'firstApproval') return firstApprovalText(value as { name: string; reason: string | null })
   if (name === 'withdrawnReason') return withdrawnText(value as WithdrawnReason)
   const unpriced = name === 'value' ? Number(data['unpricedCalls'] ?? 0) : 0
   if (isAmount && typeof value === 'number') return spentText(value, unpriced)

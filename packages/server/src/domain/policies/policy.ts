@@ -13,11 +13,15 @@ export function toPolicy(row: PolicyRow): Policy {
 export function toPolicyVersion(row: PolicyVersionRow): PolicyVersion {
   return {
     ...pick(row, 'policyId', 'name', 'description', 'condition', 'severity', 'action', 'onError', 'author', 'note'),
+    approvers: approversOf(row),
     version: String(row.number),
     ...isoOf(row, 'createdAt', 'importedAt'),
     ...(row.damaged && { damaged: true as const }),
   }
 }
+
+/** How many people must approve. */
+export const approversOf = ({ approvers }: Pick<PolicyVersionRow, 'approvers'>) => (approvers === 2 ? 2 : 1)
 
 export function conditionFaults(condition: string): SchemaFault[] {
   const compiled = compileCondition(condition)

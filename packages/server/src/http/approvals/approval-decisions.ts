@@ -7,7 +7,7 @@ import type { ApprovalReader } from './approval-reader.ts'
 import { foundOr, refuse, type Refusal } from '../web/reply-error.ts'
 import { NO_APPROVAL } from './operator-approvals.ts'
 import { actingIn, auditOf } from '../people/audit.ts'
-import { createDecide, createDiffering, type NamedDecided, namedApprovals } from './decide.ts'
+import { createDecide, createDiffering, NOT_THEM, type NamedDecided, namedApprovals } from './decide.ts'
 import type { OperatorDeps } from '../web/operator-serve.ts'
 
 const MISMATCH = refuse(
@@ -38,8 +38,10 @@ export function approvalDecisionsRoutes(deps: OperatorDeps, { feed }: ApprovalRe
       const [decided] = await decide(actingIn(request), [row], body)
       if (!decided?.approval) return NO_APPROVAL
       const approval = toOperatorApproval(decided.approval, decided.agentName, now())
-      if (decided.outcome === 'decided') return approval
-      if (decided.outcome === 'changed') return refuse('conflict', CHANGED)
+      const { outcome } = decided
+      if (outcome === 'decided' || outcome === 'first') return approval
+      if (outcome === 'changed') return refuse('conflict', CHANGED)
+      if (outcome !== 'refused') return refuse('conflict', NOT_THEM[outcome], { current: { ...approval } })
       const reason =
         approval.importedAt === null ? `is already ${approval.status}` : 'was imported: no client waits for it'
       return refuse('conflict', `The approval ${reason}`, { current: { ...approval } })

@@ -83,14 +83,23 @@ export function createDecide({ storage, now }: Pick<Deps, 'storage' | 'now'>, fe
     )
     feed.look()
     const entries = decided.flatMap(({ outcome, approval: row }) => {
-      if (row === null || outcome === 'decided') return []
-      const why = outcome === 'changed' ? { input: 'changed' } : {}
+      if (row === null || outcome === 'decided' || outcome === 'first') return []
+      const why = outcome === 'changed' ? { input: 'changed' } : outcome === 'refused' ? {} : { why: outcome }
       return [entry(row, `approval.${verb}.refused`, { status: row.status, ...why })]
     })
     if (entries.length > 0) await storage.appendAudit(entries)
     return decided.map((each) => ({ ...each, agentName: names.get(each.id) ?? null }))
   }
 }
+
+/** Why this person does not approve a request that needs two. */
+export const NOT_THEM = {
+  same_person: 'You approved it first, and it needs two people: somebody else must approve it too',
+  runs_agent:
+    'It needs two people other than the one who runs the agent, and that is you: you made its API key, or the run names you as its end user',
+  no_person:
+    'It needs two people, and no person made this token: sign in, or use a token that you made while signed in',
+} as const
 
 type AgentNames = Pick<Storage, 'findRequesterNames'>
 

@@ -83,12 +83,14 @@ export function operatorApprovalsRoutes({ serve, storage, now }: OperatorDeps, {
   /** Null if the approval was decided or imported: an imported one cannot be decided. */
   async function decidersOf(row: ApprovalRow, workspaceId: string): Promise<Deciders | null> {
     if (row.status !== 'PENDING' || row.importedAt !== null) return null
-    const [{ rows, more }, tokens] = await Promise.all([
+    const [{ rows, more }, tokens, excluded] = await Promise.all([
       storage.listDeciders(workspaceId, LIMITS.decidersMax),
       storage.countDecidingTokens(workspaceId, now()),
+      storage.listExcludedPeople(row),
     ])
     // By email: people choose their own names.
-    return { people: rows.map(({ id, email }) => ({ id, name: email })), more, tokens }
+    const people = rows.filter(({ id }) => !excluded.includes(id)).map(({ id, email }) => ({ id, name: email }))
+    return { people, more, tokens }
   }
 
   async function toCards(environmentId: string, rows: ApprovalRow[]): Promise<ApprovalCard[]> {

@@ -28,7 +28,7 @@ import type { Deps } from '../web/deps.ts'
 import { holderOf, createRateLimit, limitRate } from '../tenants/rate-limit.ts'
 import { admitActor, personActor } from '../people/access.ts'
 import { entryOf } from '../people/audit.ts'
-import { createDecide, createDiffering } from '../approvals/decide.ts'
+import { createDecide, createDiffering, NOT_THEM } from '../approvals/decide.ts'
 import type { OperatorLimits } from '../people/attempts.ts'
 import { readBody } from '../web/read-body.ts'
 import { isRefusal, refuse, replyError, foundOr } from '../web/reply-error.ts'
@@ -43,6 +43,7 @@ const FORM = 'application/x-www-form-urlencoded'
 /** The same for every reason, so that strangers learn nothing. */
 const NOT_SIGNED = refuse('unauthenticated', 'The request is not signed by the Slack app of this webhook')
 const NOT_ALLOWED = 'Nothing is decided: the linked account needs the role approver in this environment.'
+const FIRST = 'Your approval is stored. Another person must approve it too.'
 const WITHDRAWN = 'Your decision is stored, and nothing will run: the client withdrew the request.'
 const NO_APPROVAL = 'Nothing is decided: the request does not exist any more.'
 /** Under way. Beyond these, no answer is sent, and the next press says what was decided. */
@@ -140,6 +141,9 @@ export function slackRoutes(
     if (!decided?.approval) return [onlyForThem(NO_APPROVAL)]
     const { approval, agentName, outcome } = decided
     if (outcome === 'changed') return notSeen(outcome)
+    if (outcome === 'same_person' || outcome === 'runs_agent' || outcome === 'no_person')
+      return [onlyForThem(`Nothing is decided. ${NOT_THEM[outcome]}.`)]
+    if (outcome === 'first') return [onlyForThem(FIRST)]
     const place = { environment: environment.name, url: placeOf(environment) }
     const late = outcome === 'decided' ? [] : [onlyForThem(refusedText(approval))]
     if (outcome === 'decided' && approval.withdrawnAt !== null) late.push(onlyForThem(WITHDRAWN))

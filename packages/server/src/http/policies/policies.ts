@@ -2,7 +2,7 @@ import type { FastifyRequest } from 'fastify'
 import type { NewPolicyVersion } from '@tacho/contract/policies/policy.ts'
 import { defaultOnError } from '@tacho/contract/engine/words.ts'
 import { diffFields } from '../../domain/policies/diff.ts'
-import { toPolicy, toPolicyVersion } from '../../domain/policies/policy.ts'
+import { approversOf, toPolicy, toPolicyVersion } from '../../domain/policies/policy.ts'
 import type { NewPolicyVersionRow, PolicyVersionRow } from '../../storage/policies/policies.ts'
 import { holderOf } from '../tenants/rate-limit.ts'
 import type { BodyValidator } from '../record/body-validator.ts'
@@ -12,6 +12,8 @@ import type { OperatorDeps } from '../web/operator-serve.ts'
 
 export const NO_POLICY = refuse('not_found', 'The workspace does not have this policy')
 const DAMAGED = 'Write another one, or restore a backup'
+const TWO_DO_WHAT =
+  'Only a policy with the action REQUIRE_APPROVAL can need two approvers: send approvers 1, or that action'
 const NO_VERSION = refuse('not_found', 'The policy does not have this version')
 
 export function policiesRoutes({ serve, storage, bodyValidator }: OperatorDeps): void {
@@ -22,6 +24,7 @@ export function policiesRoutes({ serve, storage, bodyValidator }: OperatorDeps):
   serve('createPolicy', async ({ request, body, workspace, actor, at, audit }) => {
     await checkCondition(bodyValidator, body.condition, request)
     const first = newVersion(body.policyId, body, actor.name, at)
+    checkApprovers(first)
     const policy = { id: body.policyId, workspaceId: workspace.id, createdAt: at }
     const outcome = await storage.createPolicy(policy, first, audit(policy.id, auditDetail(first)))
     if (outcome === 'no_workspace') return refuse('not_found', 'The workspace does not exist')
@@ -43,6 +46,9 @@ export function policiesRoutes({ serve, storage, bodyValidator }: OperatorDeps):
     await checkCondition(bodyValidator, body.condition, request)
     const version = newVersion(id, body, actor.name, at)
     const { newest } = await find(workspace.id, id)
+    // Two people must be given up by name: a program from before does not know of them.
+    version.approvers = body.approvers ? version.approvers : newest.approvers
+    checkApprovers(version)
     // A pipeline that writes an older policy again, unchanged, leaves its meaning as it is.
     if (!body.onError && isSame(newest, { ...version, onError: null })) version.onError = null
     const follows = body.follows === undefined ? null : Number(body.follows)
@@ -76,12 +82,18 @@ export function policiesRoutes({ serve, storage, bodyValidator }: OperatorDeps):
 function newVersion(policyId: string, body: NewPolicyVersion, author: string, createdAt: number): NewPolicyVersionRow {
   const { name, description, condition, severity, action, note } = body
   const onError = body.onError ?? defaultOnError(body)
-  const written = { author, note: note ?? null, createdAt }
-  return { name: name ?? policyId, description: description ?? null, condition, severity, action, onError, ...written }
+  // One is stored as null, as in versions from before.
+  const approvers = body.approvers === 2 ? 2 : null
+  const content = { description: description ?? null, condition, severity, action, onError, approvers }
+  return { name: name ?? policyId, ...content, author, note: note ?? null, createdAt }
 }
 
-function auditDetail({ severity, action, onError }: NewPolicyVersionRow) {
-  return { severity, action, onError }
+function checkApprovers({ approvers, action }: NewPolicyVersionRow): void {
+  if (approvers !== null && action !== 'REQUIRE_APPROVAL') throw refuse('invalid_request', TWO_DO_WHAT)
+}
+
+function auditDetail({ severity, action, onError, approvers }: NewPolicyVersionRow) {
+  return { severity, action, onError, ...(approvers !== null && { approvers }) }
 }
 
 function contentOf({
@@ -89,10 +101,11 @@ function contentOf({
   severity,
   action,
   onError,
+  approvers,
   name,
   description,
 }: Omit<PolicyVersionRow, 'policyId' | 'number' | 'importedAt'>) {
-  return { condition, severity, action, onError, name, description }
+  return { condition, severity, action, onError, approvers: String(approversOf({ approvers })), name, description }
 }
 
 function isSame(one: PolicyVersionRow, other: NewPolicyVersionRow): boolean {

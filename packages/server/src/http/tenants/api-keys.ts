@@ -16,7 +16,7 @@ export function apiKeysRoutes({ serve, storage, refreshCredentials }: OperatorDe
     listById(paging, (page) => storage.listApiKeys(id, page), toApiKey),
   )
 
-  serve('createApiKey', async ({ body, environment, at, audit }) => {
+  serve('createApiKey', async ({ body, environment, actor, at, audit }) => {
     const { name, scopes, requestsPerSecond = null } = body
     const allowedAddresses = networksOf(body.allowedAddresses) ?? null
     const expiresAt = expiryOf(body.expiresAt, at) ?? null
@@ -38,6 +38,8 @@ export function apiKeysRoutes({ serve, storage, refreshCredentials }: OperatorDe
       replacedBy: null,
       lastUsedAt: null,
       family: null,
+      creatorKind: actor.kind,
+      creatorId: actor.id,
       ...NONE_LOST,
     }
     const detail = { name, scopes, requestsPerSecond, allowedAddresses, expiresAt: body.expiresAt ?? null }
@@ -58,11 +60,11 @@ export function apiKeysRoutes({ serve, storage, refreshCredentials }: OperatorDe
     return toApiKey(row)
   })
 
-  serve('rotateApiKey', async ({ params: { keyId }, body, environment, at, audit }) => {
+  serve('rotateApiKey', async ({ params: { keyId }, body, environment, actor, at, audit }) => {
     const oldValidUntil = timeOf('oldValidUntil', body.oldValidUntil)
     const expiresAt = expiryOf(body.expiresAt, at)
     const { id, hash, text } = newApiKey(randomBytes)
-    const rotation = { id, hash, now: at, oldValidUntil, expiresAt }
+    const rotation = { id, hash, now: at, oldValidUntil, expiresAt, creatorKind: actor.kind, creatorId: actor.id }
     const entries = audit(keyId, { ...body, newKey: id })
     const row = foundOr(await storage.rotateApiKey(environment.id, keyId, rotation, entries), NO_KEY)
     if (row === 'ended') return ENDED

@@ -21,7 +21,7 @@ export interface ApprovalRow extends RowOf<'approvals'> {
 /** What an event says about the approval that it names. Only the client and API key that asked may say it. */
 export interface ApprovalNote {
   approvalId: string
-  kind: 'input' | 'withdrawn' | 'ran'
+  kind: 'input' | 'policies' | 'withdrawn' | 'ran'
   toolName: string | null
   inputHash: string | null
   /** Of the policies that decided. */
@@ -45,6 +45,9 @@ export const UNDECIDED = {
   ranAt: null,
   ranStatus: null,
   lastSeenAt: null,
+  approvers: null,
+  firstApproval: null,
+  policyVersions: null,
 } as const
 export type NewApprovalRow = Omit<ApprovalRow, keyof typeof UNDECIDED | 'revision'>
 
@@ -58,6 +61,7 @@ export function claimFault({ status, withdrawnAt, expiresAt }: ApprovalRow, now:
 export function approvalData(approval: ApprovalRow, agentName: string | null): Record<string, unknown> {
   const { environmentId, id, status, toolName, inputHash, agentId, runId, sessionId, policyId, reason } = approval
   const { decisionReason, deciderName, decidedVia, withdrawnAt, withdrawnReason } = approval
+  const first = firstApprovalOf(approval)
   return {
     environmentId,
     approvalId: id,
@@ -75,6 +79,8 @@ export function approvalData(approval: ApprovalRow, agentName: string | null): R
     deciderName,
     decidedVia,
     agentName,
+    approvers: approval.approvers ?? 1,
+    firstApproval: first && { name: first.name, at: isoTime(first.at), reason: first.reason },
     ...(withdrawnAt !== null && { withdrawnAt: isoTime(withdrawnAt), withdrawnReason }),
   }
 }
@@ -111,8 +117,35 @@ export interface DecisionRow {
   inputs?: Readonly<Record<string, string | null>>
 }
 
+/** The first of two people who approve. */
+export interface FirstApproval {
+  kind: 'operator' | 'token'
+  id: string
+  name: string
+  via: 'slack' | null
+  /** Account of the person, also of a token. */
+  person: string
+  at: number
+  reason: string | null
+  /** What was approved: another input needs the first approval again. */
+  inputEventId: string | null
+}
+
+/** Null: nobody approved, or one person is enough. */
+export function firstApprovalOf({ firstApproval }: Pick<ApprovalRow, 'firstApproval'>): FirstApproval | null {
+  return firstApproval === null ? null : (JSON.parse(firstApproval) as FirstApproval)
+}
+
+/**
+ * `first`: recorded, and a second person decides. `same_person`, `runs_agent` and `no_person`: not this person, or nobody
+ * knows who has the token.
+ */
 export type Decided =
-  | { id: string; outcome: 'decided' | 'refused' | 'changed'; approval: ApprovalRow }
+  | {
+      id: string
+      outcome: 'decided' | 'first' | 'refused' | 'changed' | 'same_person' | 'runs_agent' | 'no_person'
+      approval: ApprovalRow
+    }
   | { id: string; outcome: 'not_found'; approval: null }
 
 export interface ApprovalRevision {

@@ -82,7 +82,8 @@ const DESCRIBED = {
   policy_versions: {
     ...elsewhere('workspace_id policy_id number', 'Of a workspace.'),
     line: 'policyVersion',
-    exported: 'policy_id number# name description? condition severity action author created_at# note? on_error?',
+    exported:
+      'policy_id number# name description? condition severity action author created_at# note? on_error? approvers#?',
     kept: 'imported_at#?',
     computed: 'row_sum',
   },
@@ -177,7 +178,8 @@ const DESCRIBED = {
     line: 'approval',
     exported: `id client_id client_request_id run_id? session_id? agent_id? policy_id? tool_name input_hash reason? timeout_ms#
         created_at# expires_at# status decided_at#? decision_reason? decider_kind? decider_id? decider_name? decided_via? key_family? tool_call_id? policy_version?
-        records_input#? hash_scheme? input_event_id? withdrawn_at#? withdrawn_reason? ran_at#? ran_status?`,
+        records_input#? hash_scheme? input_event_id? withdrawn_at#? withdrawn_reason? ran_at#? ran_status?
+        approvers#? first_approval{}? policy_versions{}?`,
     kept: 'revision# imported_at#? last_seen_at#?',
     computed: 'request_key tool_key agent_key policy_key run_key',
   },

@@ -4,6 +4,7 @@ import { apiKeysActs } from './tenants/api-keys.ts'
 import { approvalListsActs } from './approvals/approval-lists.ts'
 import { approvalRowsActs } from './approvals/approval-rows.ts'
 import { approvalsActs } from './approvals/approvals.ts'
+import { twoPeopleActs } from './approvals/two-people.ts'
 import { recordedInputActs } from './approvals/recorded-input.ts'
 import { auditActs } from './people/audit.ts'
 import { configurationClientsActs } from './policies/configuration-clients.ts'
@@ -65,6 +66,7 @@ export const ACTS = {
   ...approvalListsActs,
   ...approvalRowsActs,
   ...approvalsActs,
+  ...twoPeopleActs,
   ...recordedInputActs,
   ...auditActs,
   ...configurationClientsActs,

@@ -24,6 +24,9 @@ export interface ApiKeyRow extends RowFor<ApiKey> {
   hash: string
   /** Id of the first key of its chain of rotations; null: this one is the first. */
   family: string | null
+  /** Null: the service, or a build that did not record it. */
+  creatorKind: 'operator' | 'token' | null
+  creatorId: string | null
 }
 
 export const keyFamilyOf = ({ family, id }: Pick<ApiKeyRow, 'family' | 'id'>): string => family ?? id
@@ -69,9 +72,7 @@ export type ApiKeyChange = PatchOf<
   'name' | 'scopes' | 'expiresAt' | 'requestsPerSecond' | 'allowedAddresses'
 >
 
-export interface ApiKeyRotation {
-  id: string
-  hash: string
+export interface ApiKeyRotation extends Pick<ApiKeyRow, 'id' | 'hash' | 'creatorKind' | 'creatorId'> {
   now: number
   oldValidUntil: number
   expiresAt: number | null | undefined

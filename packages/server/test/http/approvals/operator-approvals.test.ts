@@ -50,6 +50,8 @@ test("a card shows the client's request, still undecided", async () => {
     decidedAt: null,
     decisionReason: null,
     importedAt: null,
+    approvers: 1,
+    firstApproval: null,
     clientId: CLIENT,
     clientRequestId: 'card',
     toolName: 'transfer',

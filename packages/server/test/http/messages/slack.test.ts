@@ -247,6 +247,35 @@ test('a later press, and a request that is sent again, say what was decided and 
   ])
 })
 
+test('of two people, the first is told that another must approve, and a Slack user is the linked account', async () => {
+  const [kim, lea] = [await newLinkedPerson('kay'), await newLinkedPerson('lea')]
+  const policy = {
+    policyId: 'two-people',
+    condition: 'true',
+    severity: 'HIGH',
+    action: 'REQUIRE_APPROVAL',
+    approvers: 2,
+  }
+  assert.equal((await service.operator(`/workspaces/${workspaceId}/policies`, { body: policy })).status, 201)
+  const items = [{ kind: 'policy', id: 'two-people', version: '1' }]
+  assert.equal((await service.operator(`${home()}/deployments`, { body: { items } })).status, 200)
+  const { id } = await newApproval({ policyId: 'two-people' })
+  const [first] = await press(id, { user: kim.user })
+  assert.match(first?.text ?? '', /Another person must approve it too/)
+  const asksAgain = () =>
+    messages.find(
+      ({ body }) => body.text.startsWith('Approval requested') && JSON.stringify(body).includes(`by ${kim.email}`),
+    )
+  const told = JSON.stringify(await eventually(asksAgain, 'the message for the second person'))
+  assert.ok(told.includes('tacho_approve') && told.includes('Approved first'), told)
+  const [again] = await press(id, { user: kim.user })
+  assert.match(again?.text ?? '', /somebody else must approve/)
+  assert.equal((await calls.read(id)).body.status, 'PENDING')
+  const [message] = await press(id, { user: lea.user })
+  assert.ok(JSON.stringify(message).includes('APPROVED'))
+  assert.equal((await calls.read(id)).body.status, 'APPROVED')
+})
+
 test('what was decided in the console is told in Slack, also to a webhook that asked for requests only', async () => {
   const { id } = await newApproval()
   await calls.decide(id, 'APPROVED', 'known customer')

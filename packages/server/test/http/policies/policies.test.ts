@@ -39,6 +39,7 @@ test('a policy is created with its first version, its condition unchanged', asyn
     severity: 'HIGH',
     action: 'BLOCK',
     onError: 'act',
+    approvers: 1,
   })
   assert.equal(createdAt, policy.createdAt)
   const path = `${calls.policies}/no-refunds`

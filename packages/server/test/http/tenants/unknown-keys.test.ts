@@ -22,6 +22,8 @@ async function open(t: TestContext) {
     expiresAt: null,
     revokedAt: null,
     replacedBy: null,
+    creatorKind: null,
+    creatorId: null,
     lastUsedAt: null,
     allowedAddresses: null,
     family: null,

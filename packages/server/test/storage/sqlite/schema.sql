@@ -34,7 +34,7 @@ CREATE TABLE api_keys (
   revoked_at INTEGER,
   last_used_at INTEGER,
   replaced_by TEXT -- id of the key that a rotation created
-, family TEXT, lost_requests INTEGER NOT NULL DEFAULT 0, last_lost_at INTEGER, last_lost_reason TEXT, row_sum INTEGER, allowed_addresses TEXT, spool_trouble TEXT, spool_trouble_at INTEGER) STRICT, WITHOUT ROWID;
+, family TEXT, lost_requests INTEGER NOT NULL DEFAULT 0, last_lost_at INTEGER, last_lost_reason TEXT, row_sum INTEGER, allowed_addresses TEXT, spool_trouble TEXT, spool_trouble_at INTEGER, creator_kind TEXT, creator_id TEXT) STRICT, WITHOUT ROWID;
 
 CREATE INDEX api_keys_by_environment ON api_keys (environment_id, id);
 
@@ -75,7 +75,7 @@ CREATE TABLE approvals (
   decider_name TEXT,
   decided_via TEXT, -- slack; null: the operator API
   reason TEXT,
-  imported_at INTEGER, key_family TEXT, tool_call_id TEXT, policy_version TEXT, records_input INTEGER, hash_scheme TEXT, input_event_id TEXT, withdrawn_at INTEGER, withdrawn_reason TEXT, ran_at INTEGER, ran_status TEXT, last_seen_at INTEGER,
+  imported_at INTEGER, key_family TEXT, tool_call_id TEXT, policy_version TEXT, records_input INTEGER, hash_scheme TEXT, input_event_id TEXT, withdrawn_at INTEGER, withdrawn_reason TEXT, ran_at INTEGER, ran_status TEXT, last_seen_at INTEGER, approvers INTEGER, first_approval TEXT, policy_versions TEXT,
   PRIMARY KEY (environment_id, id),
   UNIQUE (environment_id, request_key)
 ) STRICT;
@@ -671,7 +671,7 @@ CREATE TABLE policy_versions (
   author TEXT NOT NULL,
   created_at INTEGER NOT NULL,
   note TEXT,
-  imported_at INTEGER, on_error TEXT, row_sum INTEGER,
+  imported_at INTEGER, on_error TEXT, row_sum INTEGER, approvers INTEGER,
   PRIMARY KEY (workspace_id, policy_id, number),
   FOREIGN KEY (workspace_id, policy_id) REFERENCES policies (workspace_id, id)
 ) STRICT;

@@ -12,6 +12,7 @@ import { inChunks } from '../engine/rows.ts'
 import { findApprovals } from './approval-rows.ts'
 import { announceApprovals } from '../messages/announcements.ts'
 import { nextRevision } from './approvals.ts'
+import { approversNeeded } from './two-people.ts'
 
 export interface NotedEvent {
   event: NewEvent
@@ -40,6 +41,8 @@ export async function noteApprovals(
   for (const row of locked) {
     let changed: Change = {}
     for (const one of noted) changed = { ...changed, ...changeOf({ ...row, ...changed }, one, now, claims) }
+    if (changed.policyVersions)
+      changed.approvers = row.approvers ?? (await approversNeeded(sql, environmentId, { ...row, ...changed }))
     const members = Object.entries(changed)
     if (members.length === 0) continue
     const set = members.map(([member]) => `${columnOf(member)} = :${member}`).join(', ')
@@ -62,6 +65,7 @@ function changeOf(
   if (note.approvalId !== row.id || keyFamily !== row.keyFamily || event.clientId !== row.clientId) return null
   if (row.importedAt !== null || row.runId !== event.runId) return null
   if (note.toolName !== row.toolName || note.inputHash !== row.inputHash) return null
+  if (note.kind === 'policies') return policiesChange(row, note)
   if (note.kind === 'input') return inputChange(row, event, note)
   if (note.kind === 'ran') return ranChange(row, note, now)
   const isOver = row.withdrawnAt !== null || row.status === 'REJECTED' || row.status === 'EXPIRED'
@@ -75,7 +79,14 @@ function inputChange(row: ApprovalRow, { eventId }: NewEvent, { policyVersions }
   if (row.recordsInput === 0 || row.inputEventId !== null) return null
   const { policyId, policyVersion } = row
   const askingVersion = policyId !== null && policyVersions !== null ? policyVersions[policyId] : undefined
-  return { inputEventId: eventId, policyVersion: policyVersion ?? askingVersion ?? null }
+  const change = { inputEventId: eventId, policyVersion: policyVersion ?? askingVersion ?? null }
+  return { ...change, ...policiesChange(row, { policyVersions }) }
+}
+
+/** All that asked: the request names one of them. */
+function policiesChange(row: ApprovalRow, { policyVersions }: Pick<ApprovalNote, 'policyVersions'>): Change | null {
+  if (row.status !== 'PENDING' || row.policyVersions !== null || policyVersions === null) return null
+  return { policyVersions: JSON.stringify(policyVersions) }
 }
 
 const ranBeforeDecision = ({ ranAt, decidedAt }: ApprovalRow): boolean =>

@@ -1,6 +1,6 @@
 /**
  *   (none) --createApproval--> PENDING --decideApprovals, before expires_at--> APPROVED | REJECTED
- *                                 |
+ *                                 |        (APPROVED by the second of two people: two-people.ts)
  *                                 +--expire, at or after expires_at--> EXPIRED
  *
  * Beside its status: events of the client that asked withdraw a request, link its input, and say that its call ran
@@ -22,6 +22,7 @@ import {
   type CreatedApproval,
   type Decided,
   type DecisionRow,
+  type FirstApproval,
   type NewApprovalRow,
   type SeenApproval,
 } from '../../approvals/approvals.ts'
@@ -32,6 +33,7 @@ import { chunksOf, inChunks, insertRows, rowFor } from '../engine/rows.ts'
 import { erasedKey, FOR_EVER, isErased } from '../data/erased-keys.ts'
 import { agentKeyOf, COLUMNS, findApproval, findApprovals } from './approval-rows.ts'
 import { requestKey, textKey } from '../engine/keys.ts'
+import { approversNeeded, personOf, ruleOfTwo, type SecondRule } from './two-people.ts'
 
 export const approvalsActs = write({ createApproval, decideApprovals, expireApprovals, noteApprovalsSeen })
 
@@ -50,7 +52,8 @@ async function createApproval(sql: Sql, request: NewApprovalRow): Promise<Create
   const revision = await nextRevision(sql, request.environmentId, request.expiresAt)
   const stored = await findRequest(sql, request)
   if (stored !== null) return again(sql, stored, request)
-  const approval: ApprovalRow = { ...request, ...UNDECIDED, revision }
+  const asked = { ...request, ...UNDECIDED, revision }
+  const approval = { ...asked, approvers: await approversNeeded(sql, request.environmentId, asked) }
   await insert(sql, approval)
   await announceApprovals(sql, request.environmentId, 'approval.requested', [approval], request.createdAt)
   return { outcome: 'created', approval }
@@ -81,18 +84,34 @@ async function decideApprovals(
   // Events take the same lock to link an input.
   const changed = await withOtherInputs(sql, environmentId, ids, decision)
   const agreeing = ids.filter((id) => !changed.has(id))
-  const decided = byId(await decide(sql, change, agreeing, decision))
-  const others = ids.filter((id) => !decided.has(id))
+  const rules = await rulesOfTwo(sql, environmentId, agreeing, decision)
+  const decided = byId(
+    await decide(
+      sql,
+      change,
+      agreeing.filter((id) => !rules.has(id)),
+      decision,
+    ),
+  )
+  const firsts = byId(await approveFirst(sql, change, rules, decision))
+  const others = ids.filter((id) => !decided.has(id) && !firsts.has(id))
   const expired = byId(await expire(sql, change, others))
   const otherIds = others.filter((id) => !expired.has(id))
   const unchanged = byId(await findApprovals(sql, environmentId, otherIds))
   await announceApprovals(sql, environmentId, 'approval.decided', [...decided.values()], now, decision.via?.webhookId)
-  const entries = audit.filter(({ targetId }) => decided.has(targetId))
+  // People hear of it as of a new request: it waits for one of them.
+  await announceApprovals(sql, environmentId, 'approval.requested', [...firsts.values()], now)
+  const entries = audit.flatMap((entry) => {
+    if (decided.has(entry.targetId)) return [entry]
+    return firsts.has(entry.targetId) ? [{ ...entry, action: 'approval.approve.first' }] : []
+  })
   await insertAudit(sql, entries)
   return ids.map((id, index) => {
-    const approval = decided.get(id) ?? expired.get(id) ?? unchanged.get(id) ?? null
+    const approval = decided.get(id) ?? firsts.get(id) ?? expired.get(id) ?? unchanged.get(id) ?? null
     if (approval === null) return { id, outcome: 'not_found', approval }
     if (approval.status === 'PENDING' && changed.has(id)) return { id, outcome: 'changed', approval }
+    const rule = rules.get(id)
+    if (approval.status === 'PENDING' && rule !== undefined) return { id, outcome: rule, approval }
     // Decide a repeated id once.
     return { id, outcome: decided.has(id) && ids.indexOf(id) === index ? 'decided' : 'refused', approval }
   })
@@ -102,6 +121,40 @@ async function withOtherInputs(sql: Sql, environmentId: string, ids: string[], {
   const compared = ids.filter((id) => Object.hasOwn(inputs, id))
   const rows = await findApprovals(sql, environmentId, compared)
   return new Set(rows.filter(({ id, inputEventId }) => inputEventId !== inputs[id]).map(({ id }) => id))
+}
+
+/** Of those that need two people: what an approval by this person does. The others are decided by one. */
+async function rulesOfTwo(sql: Sql, environmentId: string, ids: string[], decision: DecisionRow) {
+  const rules = new Map<string, Exclude<SecondRule, 'decides'>>()
+  if (decision.status !== 'APPROVED') return rules
+  for (const row of await findApprovals(sql, environmentId, ids)) {
+    const isOpen = row.status === 'PENDING' && row.expiresAt > decision.now && row.importedAt === null
+    if (!isOpen || (row.approvers ?? (await approversNeeded(sql, environmentId, row))) !== 2) continue
+    const rule = await ruleOfTwo(sql, row, decision)
+    if (rule !== 'decides') rules.set(row.id, rule)
+  }
+  return rules
+}
+
+async function approveFirst(
+  sql: Sql,
+  { environmentId, now, revision }: ChangeOfApprovals,
+  rules: ReadonlyMap<string, SecondRule>,
+  decision: DecisionRow,
+): Promise<ApprovalRow[]> {
+  const ids = [...rules].flatMap(([id, rule]) => (rule === 'first' ? [id] : []))
+  const person = ids.length === 0 ? null : await personOf(sql, decision)
+  if (person === null) return []
+  const { deciderKind: kind, deciderId: id, deciderName: name, reason } = decision
+  const by = { kind, id, name, via: decision.via?.kind ?? null, person, at: now, reason }
+  const text = `UPDATE approvals SET approvers = 2, first_approval = :first, revision = :revision
+    WHERE environment_id = :env AND id = :id AND status = 'PENDING' RETURNING ${COLUMNS}`
+  const rows = await findApprovals(sql, environmentId, ids)
+  const approved = rows.map((row) => {
+    const first = JSON.stringify({ ...by, inputEventId: row.inputEventId } satisfies FirstApproval)
+    return sql.get<ApprovalRow>(text, { env: environmentId, id: row.id, first, revision })
+  })
+  return (await Promise.all(approved)).filter((row) => row !== null)
 }
 
 function byId(approvals: ApprovalRow[]): Map<string, ApprovalRow> {

@@ -8,7 +8,7 @@ import { StorageError } from '../../engine/store.ts'
 import { selectList, type Sql, type SqlValue } from './sql.ts'
 
 const SUMMED = {
-  policy_versions: 'policy_id number name description condition severity action on_error',
+  policy_versions: 'policy_id number name description condition severity action on_error approvers',
   prompt_versions: 'prompt_id number id content_hash',
   deployments: 'kind item_id version',
   retention_settings: 'environment_id run_days payload_days issue_days approval_days audit_days keep_open_issue_runs',
@@ -23,7 +23,7 @@ const SUMMED = {
 } as const
 
 /** Columns that came after the checksum of their table. They count only when set, so that checksums from before stay valid. */
-const LATER = new Set(['allowed_addresses'])
+const LATER = new Set(['allowed_addresses', 'approvers'])
 
 export type SummedTable = keyof typeof SUMMED
 

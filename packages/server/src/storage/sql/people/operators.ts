@@ -70,7 +70,7 @@ async function listOperators(
   return mapPage(page, (row) => toMember(sql, row))
 }
 
-async function findOperator(sql: Sql, workspaceId: string | null, id: string): Promise<MemberRow | null> {
+export async function findOperator(sql: Sql, workspaceId: string | null, id: string): Promise<MemberRow | null> {
   const text = `SELECT ${MEMBER} FROM ${membersOf(workspaceId)} WHERE o.id = :id`
   const row = await sql.get<ReadMember>(text, { scope: scopeOf(workspaceId), id })
   return row && toMember(sql, row)

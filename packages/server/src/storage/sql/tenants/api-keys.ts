@@ -25,7 +25,8 @@ export const apiKeysActs = {
 }
 
 const OTHERS = `${withSum('api_keys', 'k.')}, ${selectList(
-  'name requests_per_second created_at expires_at replaced_by last_used_at lost_requests last_lost_at last_lost_reason',
+  `name requests_per_second created_at expires_at replaced_by last_used_at lost_requests last_lost_at last_lost_reason
+    creator_kind creator_id`,
   'k.',
 )}`
 const COLUMNS = `${OTHERS}, k.revoked_at AS "revokedAt"`
@@ -123,7 +124,7 @@ async function rotateApiKey(
   sql: Sql,
   environmentId: string,
   id: string,
-  { id: newId, hash, now, oldValidUntil, expiresAt }: ApiKeyRotation,
+  { now, oldValidUntil, expiresAt, ...key }: ApiKeyRotation,
   audit: AuditEntry[],
 ): Promise<ApiKeyRow | 'ended' | null> {
   const old = await holdApiKey(sql, environmentId, id, now)
@@ -132,8 +133,7 @@ async function rotateApiKey(
   const added = {
     ...old,
     family: keyFamilyOf(old),
-    id: newId,
-    hash,
+    ...key,
     createdAt: now,
     expiresAt: expires,
     replacedBy: null,
@@ -143,7 +143,7 @@ async function rotateApiKey(
   await insertRows(sql, 'api_keys', [added])
   const until = Math.min(old.expiresAt ?? oldValidUntil, oldValidUntil)
   const text = 'UPDATE api_keys SET expires_at = :until, replaced_by = :newId WHERE environment_id = :env AND id = :id'
-  await sql.run(text, { until, newId, env: environmentId, id })
+  await sql.run(text, { until, newId: key.id, env: environmentId, id })
   await auditControl(sql, audit)
   return added
 }

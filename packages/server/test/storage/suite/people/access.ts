@@ -171,6 +171,8 @@ export function accessSuite(open: OpenStorage) {
         lastUsedAt: null,
         expiresAt: null,
         requestsPerSecond: null,
+        creatorKind: null,
+        creatorId: null,
         createdAt: NOON,
       }
       const key = { id: newId(), environmentId: environment.id, name: 'k', hash: 'x', scopes: [], ...unused }

@@ -5,7 +5,7 @@ import { exportText } from '../../../../src/domain/data/export.ts'
 import { readImport } from '../../../../src/domain/data/import.ts'
 import { TABLES } from '../../../../src/storage/engine/tables.ts'
 import { auditEntry } from '../people/access.ts'
-import { apiKey, operatorToken } from '../tenants/control.ts'
+import { apiKey, NO_CREATOR, operatorToken } from '../tenants/control.ts'
 import { deploy, newHome, newPolicy, newPrompt, policyVersion, type Home } from './configuration-sample.ts'
 import { changeShared, closeShared, sharedStorage, type OpenStorage } from '../open.ts'
 import { invitation, person } from '../people/operators.ts'
@@ -291,7 +291,7 @@ export function configurationDamageSuite(open: OpenStorage) {
       await storage().createApiKey(narrowed, [])
       await storage().changeApiKey(environmentId, narrowed.id, { scopes: ['usage:read'] }, NOON, [])
       const rotation = { id: newId(), hash: 'h', now: NOON, oldValidUntil: NOON + 1, expiresAt: undefined }
-      await storage().rotateApiKey(environmentId, narrowed.id, rotation, [])
+      await storage().rotateApiKey(environmentId, narrowed.id, { ...rotation, ...NO_CREATOR }, [])
       for (const id of [narrowed.id, rotation.id]) {
         assert.deepEqual((await storage().findApiKey(id))?.scopes, ['usage:read'])
       }

@@ -37,7 +37,7 @@ export function promptVersion(content: string, given: Partial<NewPromptVersionRo
 
 export function policyVersion(given: Partial<NewPolicyVersionRow> = {}): NewPolicyVersionRow {
   const said = { name: 'No refunds', description: null, condition: 'tool.name == "refund"' }
-  const effect = { severity: 'HIGH' as const, action: 'BLOCK' as const, onError: 'act' as const }
+  const effect = { severity: 'HIGH' as const, action: 'BLOCK' as const, onError: 'act' as const, approvers: null }
   return { ...said, ...effect, author: 'ada', note: null, createdAt: NOON, ...given }
 }
 

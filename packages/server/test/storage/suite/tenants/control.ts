@@ -15,6 +15,9 @@ const environment = (workspaceId: string, name = 'development') => ({
   deleteAt: null,
 })
 
+/** As the keys that the service makes. */
+export const NO_CREATOR = { creatorKind: null, creatorId: null }
+
 export function apiKey(environmentId: string, given: Partial<ApiKeyRow> = {}): ApiKeyRow {
   return {
     id: newId(),
@@ -30,6 +33,7 @@ export function apiKey(environmentId: string, given: Partial<ApiKeyRow> = {}): A
     replacedBy: null,
     lastUsedAt: null,
     allowedAddresses: null,
+    ...NO_CREATOR,
     ...NONE_LOST,
     ...given,
   }
@@ -236,7 +240,7 @@ export function controlSuite(open: OpenStorage) {
       assert.deepEqual([sum.keys - before.keys, sum.requests - before.requests], [1, 5])
       assert.equal((await storage().sumLostRequests(NOON + 3)).latest, null)
       const rotated = { id: newId(), hash: 'ef'.repeat(32), now: NOON, oldValidUntil: NOON, expiresAt: null }
-      const added = await storage().rotateApiKey(id, key.id, rotated, [])
+      const added = await storage().rotateApiKey(id, key.id, { ...rotated, ...NO_CREATOR }, [])
       assert.equal(added !== null && added !== 'ended' && added.lostRequests, 0)
     })
 

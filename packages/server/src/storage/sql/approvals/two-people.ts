@@ -1,0 +1,148 @@
+/**
+ * What a policy for two people asks for. The service counts by the versions that it knows: of the policy that the request
+ * names and of those that the recorded decision names, the version in force and the one that the client names. The strictest counts.
+ *
+ *   PENDING --approved by a person--> PENDING, with a first approval --by another person--> APPROVED
+ *      ^  `--rejected by anybody--> REJECTED        |
+ *      `---- the first person may no longer decide, or saw another input: the next one is the first ----'
+ *
+ * A person is an account. A token is the person who made it, also through other tokens; one that nobody made is no person.
+ * Whoever runs the agent is the maker of its API key, or of a key before or after it by rotation, and the end user of the run.
+ */
+import { ROLES, VERSION_PATTERN } from '@tacho/contract/engine/words.ts'
+import { firstApprovalOf, type ApprovalRow, type DecisionRow, type FirstApproval } from '../../approvals/approvals.ts'
+import { read, type Sql } from '../engine/sql.ts'
+import { takeSum, withSum } from '../engine/row-sums.ts'
+import { allIn } from '../engine/rows.ts'
+import { findOperator } from '../people/operators.ts'
+import { OF_RUN_ID } from '../runs/runs.ts'
+import { findEnvironment } from '../tenants/workspaces.ts'
+
+export const twoPeopleActs = read({ listExcludedPeople })
+
+const VERSION = new RegExp(VERSION_PATTERN)
+
+export type AskedUnder = Pick<ApprovalRow, 'policyId' | 'policyVersion' | 'policyVersions'>
+
+interface VersionRule {
+  policyId: string
+  number: number
+  action: string
+  severity: string
+  approvers: number | null
+  rowSum?: number | null
+}
+
+/** Versions of the policies that asked, as far as the service knows them: those in force, or last in force, and the named ones. */
+export async function rulesOf(sql: Sql, environmentId: string, asked: AskedUnder): Promise<VersionRule[]> {
+  const named = namedPolicies(asked)
+  if (named.size === 0) return []
+  const select = `SELECT ${withSum('policy_versions', 'v.')} FROM environments e
+    JOIN policy_versions v ON v.workspace_id = e.workspace_id`
+  const ids = [...named.keys()]
+  const inForce = await allIn<VersionRule>(
+    sql,
+    `${select} JOIN deployments d ON d.environment_id = e.id AND d.kind = 'policy' AND d.item_id = v.policy_id
+      AND d.version = v.number WHERE e.id = :env AND v.policy_id IN (:ids)`,
+    { env: environmentId, ids },
+  )
+  const others: VersionRule[] = []
+  for (const [policyId, version] of named) {
+    const current = inForce.find((rule) => rule.policyId === policyId)?.number ?? null
+    const lately = current ?? (await lastInForce(sql, environmentId, policyId))
+    const numbers = new Set([lately, version].filter((number) => number !== null && number !== current))
+    for (const number of numbers) {
+      const text = `${select} WHERE e.id = :env AND v.policy_id = :policyId AND v.number = :number`
+      const rule = await sql.get<VersionRule>(text, { env: environmentId, policyId, number })
+      if (rule !== null) others.push(rule)
+    }
+  }
+  return [...inForce, ...others].map((rule) => {
+    // Of a damaged one, nobody knows what it asked for.
+    return takeSum(sql, 'policy_versions', rule, environmentId) ? rule : { ...rule, approvers: 2, severity: 'CRITICAL' }
+  })
+}
+
+/** With the number of the version that the client names; null: none. */
+function namedPolicies({ policyId, policyVersion, policyVersions }: AskedUnder): Map<string, number | null> {
+  const versions = JSON.parse(policyVersions ?? '{}') as Record<string, string>
+  const entries = Object.entries(versions)
+  if (policyId !== null) entries.push([policyId, policyVersion ?? versions[policyId] ?? ''])
+  return new Map(entries.map(([id, version]) => [id, VERSION.test(version) ? Number(version) : null]))
+}
+
+async function lastInForce(sql: Sql, environmentId: string, id: string): Promise<number | null> {
+  const text = `SELECT from_version AS number FROM deployment_changes
+    WHERE environment_id = :env AND kind = 'policy' AND item_id = :id ORDER BY publication DESC LIMIT 1`
+  return (await sql.get<{ number: number | null }>(text, { env: environmentId, id }))?.number ?? null
+}
+
+/** Null: one. */
+export async function approversNeeded(sql: Sql, environmentId: string, asked: AskedUnder): Promise<number | null> {
+  const rules = await rulesOf(sql, environmentId, asked)
+  return rules.some(({ approvers }) => approvers === 2) ? 2 : null
+}
+
+type Decider = Pick<DecisionRow, 'deciderKind' | 'deciderId'>
+
+/** Null: a token that no person made. */
+export async function personOf(sql: Sql, { deciderKind, deciderId: id }: Decider): Promise<string | null> {
+  if (deciderKind === 'operator') return id
+  const text = `WITH RECURSIVE maker (kind, id, depth) AS (
+      SELECT creator_kind, creator_id, 1 FROM operator_tokens WHERE id = :id
+      UNION ALL SELECT t.creator_kind, t.creator_id, maker.depth + 1 FROM maker
+        JOIN operator_tokens t ON maker.kind = 'token' AND t.id = maker.id WHERE maker.depth < 100)
+    SELECT id FROM maker WHERE kind = 'operator' LIMIT 1`
+  return (await sql.get<{ id: string }>(text, { id }))?.id ?? null
+}
+
+/** People who run the agent that asked. */
+async function runnersOf(sql: Sql, { environmentId: env, keyFamily, runId }: ApprovalRow): Promise<Set<string>> {
+  const keys = `SELECT DISTINCT creator_kind AS "deciderKind", creator_id AS "deciderId" FROM api_keys
+    WHERE environment_id = :env AND (id = :family OR family = :family) AND creator_id IS NOT NULL`
+  const makers = keyFamily === null ? [] : await sql.all<Decider>(keys, { env, family: keyFamily })
+  const people = await Promise.all(makers.map((maker) => personOf(sql, maker)))
+  const ofRun = `SELECT user_id AS "userId" FROM runs WHERE environment_id = :env AND ${OF_RUN_ID}`
+  const run = runId === null ? null : await sql.get<{ userId: string | null }>(ofRun, { env, run: runId })
+  const user = run?.userId ?? null
+  const account = 'SELECT id FROM operators WHERE id = :user OR email = :email'
+  const users = user === null ? [] : await sql.all<{ id: string }>(account, { user, email: user.toLowerCase() })
+  return new Set([...people, ...users.map(({ id }) => id)].filter((id) => id !== null))
+}
+
+export type SecondRule = 'decides' | 'first' | 'same_person' | 'runs_agent' | 'no_person'
+
+/** What an approval by this person does to a request that needs two. */
+export async function ruleOfTwo(sql: Sql, row: ApprovalRow, decision: DecisionRow): Promise<SecondRule> {
+  const person = await personOf(sql, decision)
+  if (person === null) return 'no_person'
+  if ((await runnersOf(sql, row)).has(person)) return 'runs_agent'
+  const first = firstApprovalOf(row)
+  if (first === null || first.inputEventId !== row.inputEventId || !(await mayStillDecide(sql, row, first)))
+    return 'first'
+  return first.person === person ? 'same_person' : 'decides'
+}
+
+async function mayStillDecide(sql: Sql, { environmentId }: ApprovalRow, first: FirstApproval): Promise<boolean> {
+  const workspace = (await findEnvironment(sql, environmentId))?.workspaceId ?? null
+  const scopes = workspace === null ? [null] : [workspace, null]
+  for (const scope of scopes) {
+    const member = await findOperator(sql, scope, first.person)
+    const mayDecide =
+      member?.role && member.deactivated === 0 && ROLES.indexOf(member.role) >= ROLES.indexOf('approver')
+    if (mayDecide) return first.kind === 'operator' || (await isInUse(sql, first.id))
+  }
+  return false
+}
+
+async function isInUse(sql: Sql, tokenId: string): Promise<boolean> {
+  const text = 'SELECT id FROM operator_tokens WHERE id = :id AND revoked_at IS NULL'
+  return (await sql.get<object>(text, { id: tokenId })) !== null
+}
+
+/** Those who can decide other requests, and not approve this one. */
+async function listExcludedPeople(sql: Sql, row: ApprovalRow): Promise<string[]> {
+  if (row.approvers !== 2) return []
+  const first = firstApprovalOf(row)
+  return [...(await runnersOf(sql, row)), ...(first === null ? [] : [first.person])]
+}

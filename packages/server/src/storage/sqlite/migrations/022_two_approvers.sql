@@ -1,0 +1,7 @@
+-- Policies that need two people, and never the one who runs the agent.
+ALTER TABLE policy_versions ADD COLUMN approvers INTEGER; -- how many people; null: one
+ALTER TABLE api_keys ADD COLUMN creator_kind TEXT; -- operator, token; null: the service, or not recorded
+ALTER TABLE api_keys ADD COLUMN creator_id TEXT;
+ALTER TABLE approvals ADD COLUMN approvers INTEGER; -- how many people must approve; null: one
+ALTER TABLE approvals ADD COLUMN first_approval TEXT; -- JSON: the first of two
+ALTER TABLE approvals ADD COLUMN policy_versions TEXT; -- JSON: of the policies that the recorded decision names
