@@ -88,6 +88,22 @@ def test_a_payment_goes_only_to_an_account_that_the_user_named_or_our_own_data_h
         assert call(fake, "pay", {"to": "FR1420041010050500013M02606"}) == "done"
 
 
+def test_what_the_user_said_before_the_policies_arrived_is_known(made: Any) -> None:
+    fake = made('tool.name == "pay" && origin(tool.input.to) != ["user"]', 'tool.name == "wipe" && "unknown" in run.labels')
+    with fake.tacho.run() as run:
+        assert fake.tacho.configuration.current is None
+        run.user_input("Pay my rent to GB33BUKB20201555555555")
+        assert call(fake, "pay", {"to": "GB33 BUKB 2020 1555 5555 55"}) == "done"
+        assert call(fake, "pay", {"to": "DE89370400440532013000"}) == "blocked"
+        assert call(fake, "wipe", {}) == "done"
+    # More than is remembered is not known.
+    late = made('tool.name == "wipe" && "unknown" in run.labels')
+    with late.tacho.run() as run:
+        for number in range(21):
+            run.user_input(f"word {number}")
+        assert call(late, "wipe", {}) == "blocked"
+
+
 def test_an_order_of_calls_can_be_demanded(made: Any) -> None:
     verified = 'c.tool == "verify_identity" && c.ok && c.input.id == tool.input.id'
     fake = made(

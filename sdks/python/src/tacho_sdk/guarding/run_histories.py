@@ -19,6 +19,9 @@ from ..recording.plain import to_plain
 from ..recording.run_state import RunState
 from .rules import GuardDefaults
 
+# Of a run whose history no policy needs yet.
+_SAID_MAX = 20
+
 
 class RunHistories:
     def __init__(self, current: Callable[[], Configuration | None], defaults: GuardDefaults) -> None:
@@ -35,6 +38,8 @@ class RunHistories:
             self._of(state).see(event_type, payload)
         elif event_type == "LLM_CALL":
             state.messages = payload.get("messages") if isinstance(payload, Mapping) else None
+        elif event_type == "USER_INPUT" and len(state.user_inputs) < _SAID_MAX:
+            state.user_inputs.append(payload)
         elif event_type in ("TOOL_CALL", "USER_INPUT"):
             state.is_unseen = True
 
@@ -63,8 +68,10 @@ class RunHistories:
             recorded.history.continues(None)
         elif state.is_resumed:
             recorded.history.continues(state.carried_history)
+        for payload in state.user_inputs:
+            recorded.see("USER_INPUT", payload)
         recorded.converse(state.messages)
-        state.messages = None
+        state.messages, state.user_inputs = None, []
         state.history = recorded
         return recorded
 

@@ -70,6 +70,8 @@ class RunState:
     """What it did and read, if a policy needs that, kept by the guard."""
     messages: object = None
     """Of its newest model call, until a policy needs its history."""
+    user_inputs: list[Any] = field(default_factory=list)
+    """What its user said until then: runs often begin before the policies arrive."""
     is_unseen: bool = False
     """It has calls that its history does not have."""
     is_resumed: bool = False
