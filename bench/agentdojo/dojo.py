@@ -2,7 +2,9 @@
 AgentDojo's tasks through the guards of the Python SDK. The agent does what its user's task needs and, once it has read an
 injection, all that the injection wants: it obeys always. AgentDojo's own checks judge the environment afterwards.
 
-One process, no network. Input: a JSON line of options on the standard input; output: a JSON line for each suite and set of rules.
+    python dojo.py <suite> <sets of rules, with commas> [user tasks]
+
+One process, no network. Prints a line of JSON for each run.
 """
 
 from __future__ import annotations
@@ -10,7 +12,6 @@ from __future__ import annotations
 import json
 import sys
 import warnings
-from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -128,7 +129,7 @@ def plain(value: object) -> Any:
 def client_of(suite: str, rules: str) -> FakeTacho:
     """A client with the labels of a suite, and the policies of one set of rules from the service."""
     own = yaml.safe_load((HERE / "suites" / f"{suite}.yaml").read_text())
-    listed = yaml.safe_load((HERE / "labels.yaml").read_text())[suite]
+    listed = yaml.safe_load((HERE / "labels.yaml").read_text()).get(suite, [])
     labels = tuple(ToolLabels(**rule) for rule in [*listed, *own.get("labels", [])])
     everywhere = yaml.safe_load((HERE / "suites" / "all.yaml").read_text())
     policies = tuple(
@@ -156,24 +157,27 @@ def attacked(suite: TaskSuite[Any], user_task: BaseUserTask[Any], injection: Bas
     return suite.load_and_inject_default_environment(texts)
 
 
-def measure(suite_name: str, rules: list[str], only: Iterator[str] | None = None, pairs: bool = True) -> None:
+def measure(suite_name: str, rules: list[str], user_ids: list[str] | None = None) -> None:
+    """Prints a line for each user task, and for each pair of it with an injection."""
     suite = get_suites(VERSION)[suite_name]
     clients = {name: client_of(suite_name, name) for name in rules}
-    tasks = suite.user_tasks
-    for user_id, user_task in tasks.items():
+    for user_id, user_task in suite.user_tasks.items():
+        if user_ids and user_id not in user_ids:
+            continue
+        task = {"suite": suite_name, "user": user_id}
+        honest = suite.load_and_inject_default_environment({})
         for name, fake in clients.items():
-            honest = suite.load_and_inject_default_environment({})
-            tally = Agent(suite, fake).run(user_task, None, honest)
-            print(json.dumps({"suite": suite_name, "rules": name, "user": user_id, **asdict(tally)}), flush=True)
-        for injection_id, injection in suite.injection_tasks.items() if pairs else ():
+            tally = Agent(suite, fake).run(user_task, None, honest.model_copy(deep=True))
+            alone = Agent(suite, fake, approves=False).run(user_task, None, honest.model_copy(deep=True))
+            print(json.dumps({**task, "rules": name, **asdict(tally), "alone": alone.utility}), flush=True)
+        for injection_id, injection in suite.injection_tasks.items():
             environment = attacked(suite, user_task, injection)
             for name, fake in clients.items():
                 tally = Agent(suite, fake).run(user_task, injection, environment.model_copy(deep=True))
-                shown = {"suite": suite_name, "rules": name, "user": user_id, "injection": injection_id}
-                print(json.dumps({**shown, **asdict(tally)}), flush=True)
+                print(json.dumps({**task, "rules": name, "injection": injection_id, **asdict(tally)}), flush=True)
     for fake in clients.values():
         fake.close()
 
 
 if __name__ == "__main__":
-    measure(sys.argv[1], sys.argv[2].split(","), pairs=len(sys.argv) < 4)
+    measure(sys.argv[1], sys.argv[2].split(","), sys.argv[3:])

@@ -54,9 +54,9 @@ export const withoutPrograms =
 export const withoutSchemathesis =
   found && !isAtLeast(3, 11) ? 'Schemathesis needs Python 3.11' : whyNot(schemathesisEnvironment.folder)
 
-/** Another environment: for a benchmark, which installs it when it runs. */
-export function pythonEnvironment(requirements: string) {
-  const own = environment(requirements)
+/** Another environment: for a benchmark, which installs it when it runs. @param isWhole the requirements list every package */
+export function pythonEnvironment(requirements: string, isWhole = false) {
+  const own = { ...environment(requirements), isWhole }
   return {
     interpreter: path.join(own.folder, 'bin', 'python'),
     whyNot: () => whyNot(own.folder),
@@ -79,7 +79,7 @@ export function installPython(): void {
   install(programs)
 }
 
-function install({ requirements, folder }: Environment): void {
+function install({ requirements, folder, isWhole = false }: Environment): void {
   if (!found || existsSync(folder)) return
   const isMain = folder === main.folder
   if (!isMain) install(main)
@@ -96,7 +96,8 @@ function install({ requirements, folder }: Environment): void {
       run(python, '-m', 'pip', 'install', '--quiet', '--retries', '1', UV) &&
       run(python, '-m', 'pip', 'download', '--quiet', '--no-deps', '-d', path.join(partial, WHEELS), BUILD)
     : run(found.command, '-m', 'venv', '--without-pip', partial)
-  const isInstalled = isMade && run(uv, 'pip', 'install', '--python', partial, '-r', requirements)
+  const only = isWhole ? ['--no-deps'] : []
+  const isInstalled = isMade && run(uv, 'pip', 'install', '--python', partial, ...only, '-r', requirements)
   if (isInstalled) renameSync(partial, folder)
   else rmSync(partial, { recursive: true, force: true })
 }
@@ -124,6 +125,7 @@ function findPython(): { command: string; version: string } | undefined {
 interface Environment {
   readonly requirements: string
   readonly folder: string
+  readonly isWhole?: boolean
 }
 
 /** A change of Python or of a pin makes a new environment. */
