@@ -88,6 +88,14 @@ export const COMMANDS: Record<string, Entry> = {
     about: 'versioned conditions on tool calls: what agents may do',
     load: async () => (await import('./policies/policies.ts')).addPolicies,
   },
+  stop: {
+    about: 'block every guarded call of a run, session, agent or environment',
+    load: async () => (await import('./policies/stop.ts')).addStop,
+  },
+  resume: {
+    about: 'end a stop',
+    load: async () => (await import('./policies/stop.ts')).addResume,
+  },
   apply: {
     about: 'make prompts, policies and deployments match a file',
     load: async () => (await import('./policies/apply.ts')).addApply,

@@ -110,10 +110,11 @@ interface ClientCounts {
 }
 
 /** Of the clients that still ask. Until a client asks again, it counts as one that lacks the configuration. */
-async function untilClientsHaveIt(
+export async function untilClientsHaveIt(
   client: OperatorClient,
   environmentId: string,
   wait: true | number,
+  pollMs = WAIT_POLL_MS,
 ): Promise<ClientCounts> {
   const deadline = Date.now() + 1_000 * (wait === true ? WAIT_SECONDS : wait)
   for (;;) {
@@ -121,7 +122,7 @@ async function untilClientsHaveIt(
     const { current, updating, behind } = counts
     const asking = current + updating + behind
     if (current === asking || Date.now() >= deadline) return { current, asking }
-    await sleep(Math.min(WAIT_POLL_MS, Math.max(1, deadline - Date.now())))
+    await sleep(Math.min(pollMs, Math.max(1, deadline - Date.now())))
   }
 }
 

@@ -171,6 +171,17 @@ export const LIMITS = {
   deployedPolicies: 500,
   deployedPrompts: 500,
   deployedPromptBytes: 4 * 1_048_576,
+  /** Stops in effect in one environment; each is one more policy that clients evaluate. */
+  stops: 100,
+  /** Stops of an environment that are listed, with those that have ended. */
+  keptStops: 1_000,
+  /** With the operator's name, within what clients show of a policy's message. */
+  stopReasonChars: 300,
+  /** Labels of tools of an environment: clients look at all rules in each call. */
+  toolLabelRules: 300,
+  /** Labels of outputs that a client tells apart, in all rules together. */
+  toolLabelsOfOutputs: 14,
+  toolLabelChars: 40,
   /** Prompts and policies in one publication. */
   deploymentItems: 1_000,
   /** Clients of the runtime configuration that are known in one environment. Beyond this, the oldest are dropped. */

@@ -49,7 +49,7 @@ export function defaultOnError({ action, severity }: { action: string; severity:
 
 /**
  * What an operator or token can do in a workspace. Each role includes the roles before it. A viewer reads everything in
- * the workspace. An approver also decides approvals, triages issues, saves views of runs and pins runs. An admin also changes
+ * the workspace. An approver also decides approvals, stops and resumes agents, triages issues, saves views of runs and pins runs. An admin also changes
  * environments, keys, prompts, policies, deployments, webhooks, alerts, prices, search and retention, exports and erases. An
  * owner also manages operators and tokens, imports exports, and renames the workspace.
  */
@@ -125,6 +125,12 @@ export const VERSION_PATTERN = '^[1-9][0-9]{0,8}$'
 
 /** How far a client is with the runtime configuration of its environment. */
 export const CLIENT_STANDINGS = ['CURRENT', 'UPDATING', 'BEHIND', 'SILENT'] as const
+
+/** What `tacho stop` can stop, from wide to narrow. */
+export const STOP_SCOPES = ['environment', 'agent', 'session', 'run'] as const
+
+/** Without white space and marks that a condition or a list would have to escape. */
+export const TOOL_LABEL_PATTERN = '^[a-z][a-z0-9_-]*$'
 
 /** Providers that price long contexts differently do so above one of these numbers of input tokens. */
 export const LONG_CONTEXTS = [128_000, 199_999, 200_000, 271_999, 272_000, 512_000] as const

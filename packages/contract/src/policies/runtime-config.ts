@@ -1,5 +1,6 @@
 import Type, { type Static } from 'typebox'
 import { nullableText, uuid } from '../web/fields.ts'
+import { ToolLabel } from './tool-labels.ts'
 import { ON_ERRORS, POLICY_ACTIONS, SEVERITIES } from '../engine/words.ts'
 
 export const Severity = Type.Enum([...SEVERITIES], { $id: 'Severity' })
@@ -56,7 +57,12 @@ export const RuntimeConfig = Type.Object(
       description: 'SHA-256 of this object without `revision`, as canonical JSON (RFC 8785), in lower-case hex',
     }),
     prompts: Type.Array(RuntimePrompt, { description: 'Sorted by name' }),
-    policies: Type.Array(RuntimePolicy, { description: 'Sorted by policy id' }),
+    policies: Type.Array(RuntimePolicy, {
+      description: 'Sorted by policy id. A stop in effect is one of them: its id is `stop:` and the id of the stop',
+    }),
+    toolLabels: Type.Optional(
+      Type.Array(ToolLabel, { description: 'Labels of tools, in the order in which they were given. Absent: none' }),
+    ),
   },
   { $id: 'RuntimeConfig', description: 'The deployed prompts and policies of an environment' },
 )

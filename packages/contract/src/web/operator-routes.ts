@@ -58,7 +58,9 @@ import { promptRoutes } from '../policies/prompt.ts'
 import { simulationRoutes } from '../policies/simulation.ts'
 import { scoreRoutes } from '../runs/score.ts'
 import { signInRoutes } from '../people/sign-in.ts'
+import { stopRoutes } from '../policies/stop.ts'
 import { stalledRuleRoutes } from '../runs/stalled-rule.ts'
+import { toolLabelRoutes } from '../policies/tool-labels.ts'
 import { tokenRoutes } from '../people/token.ts'
 import { UsagePage, UsagePointPage, UsagePointsQuery, UsageQuery } from '../runs/usage.ts'
 import { slackLinkRoutes } from '../messages/slack-link.ts'
@@ -324,6 +326,8 @@ export const OPERATOR_ROUTES = closedBodies({
   ...promptRoutes,
   ...policyRoutes,
   ...deploymentRoutes,
+  ...stopRoutes,
+  ...toolLabelRoutes,
   ...simulationRoutes,
   ...webhookRoutes,
   ...slackLinkRoutes,

@@ -16,8 +16,9 @@ import {
   type ApprovalNote,
 } from '../../storage/approvals/approvals.ts'
 import type { NewIssueRecord } from '../../storage/issues/issues.ts'
+import { stopMessage, type StopRow } from '../../storage/policies/stops.ts'
 import type { Storage } from '../../storage/storage.ts'
-import { isUuid } from '../../storage/engine/uuid.ts'
+import { isUuid, NIL_UUID } from '../../storage/engine/uuid.ts'
 import { isoTime } from '../../storage/engine/times.ts'
 import { isoOf, orNull, pick } from '../web/shown.ts'
 import { unstorableField, hasAtMost, isStorableText } from '../web/text.ts'
@@ -96,12 +97,29 @@ export function claimedApproval({ clientRecordId }: Pick<NewIssueRecord, 'client
 
 const WITHDRAWN = 'The request was withdrawn, because the call that asked is gone: nothing runs under this approval'
 
-/** For clients: nothing may run under a withdrawn approval, whatever a person decided. */
-export function toApproval(row: ApprovalRow): Approval {
+/** For clients: nothing may run under a withdrawn approval, or where a stop is in effect, whatever a person decided. */
+export function toApproval(row: ApprovalRow, stop: StopRow | null = null): Approval {
   const shown = { ...pick(row, 'id', 'status', 'decisionReason'), ...isoOf(row, 'expiresAt', 'decidedAt') }
-  return row.withdrawnAt === null || row.status !== 'APPROVED'
-    ? shown
-    : { ...shown, status: 'REJECTED', decisionReason: WITHDRAWN }
+  if (row.status !== 'APPROVED') return shown
+  if (row.withdrawnAt !== null) return { ...shown, status: 'REJECTED', decisionReason: WITHDRAWN }
+  return stop === null ? shown : { ...shown, status: 'REJECTED', decisionReason: stopMessage(stop) }
+}
+
+const STOPPED_AT_ONCE = 200
+
+/** All that wait in a stopped scope. Returns how many. */
+export async function rejectStopped(
+  storage: Pick<Storage, 'rejectStopped'>,
+  environmentId: string,
+  now: number,
+): Promise<number> {
+  let rejectedRequests = 0
+  for (let after: string | undefined = NIL_UUID; after !== undefined;) {
+    const { rejected, last } = await storage.rejectStopped(environmentId, { now, limit: STOPPED_AT_ONCE, after })
+    rejectedRequests += rejected
+    after = last ?? undefined
+  }
+  return rejectedRequests
 }
 
 function toWaiting(

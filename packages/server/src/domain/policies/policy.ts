@@ -23,8 +23,8 @@ export function toPolicyVersion(row: PolicyVersionRow): PolicyVersion {
 /** How many people must approve. */
 export const approversOf = ({ approvers }: Pick<PolicyVersionRow, 'approvers'>) => (approvers === 2 ? 2 : 1)
 
-export function conditionFaults(condition: string): SchemaFault[] {
-  const compiled = compileCondition(condition)
+export function conditionFaults(condition: string, ofLabels = false): SchemaFault[] {
+  const compiled = compileCondition(condition, ofLabels)
   if (compiled.ok) return []
   return compiled.faults.map(({ message, position: { line, column } }) => ({
     path: '/condition',

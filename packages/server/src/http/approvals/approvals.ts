@@ -1,5 +1,5 @@
 import type { ServerResponse } from 'node:http'
-import { CLIENT_ID_HEADER } from '@tacho/contract/approvals/approval.ts'
+import { CLIENT_ID_HEADER, type Approval } from '@tacho/contract/approvals/approval.ts'
 import { LIMITS } from '@tacho/contract/engine/limits.ts'
 import { ROUTES } from '@tacho/contract/web/routes.ts'
 import type { FastifyInstance } from 'fastify'
@@ -39,8 +39,24 @@ export function approvalsRoutes(app: FastifyInstance, deps: Deps, { feed, curren
     if (outcome === 'erased') return refuse('conflict', 'An operator erased this request, or its run')
     if (outcome === 'imported') return refuse('conflict', 'This clientRequestId belongs to an imported approval')
     if (outcome === 'conflict') return refuse('conflict', 'This clientRequestId belongs to a different tool or input')
-    return toApproval(approval)
+    return (await rejectedByStop(environmentId, approval)) ?? shown(environmentId, approval)
   })
+
+  /** A client that has not heard of the stop asks for approval of a call that the stop blocks. Null: no stop covers it. */
+  async function rejectedByStop(
+    environmentId: string,
+    { id, status, ...asking }: ApprovalRow,
+  ): Promise<Approval | null> {
+    if (status !== 'PENDING' || (await storage.findStopOver(environmentId, asking)) === null) return null
+    await storage.rejectStopped(environmentId, { now: now(), limit: 1, id })
+    feed.look()
+    const row = await storage.findApproval(environmentId, id)
+    return row && toApproval(row)
+  }
+
+  async function shown(environmentId: string, row: ApprovalRow): Promise<Approval> {
+    return toApproval(row, row.status === 'APPROVED' ? await storage.findStopOver(environmentId, row) : null)
+  }
 
   serveRoute(app, ROUTES.readApproval, deps, async ({ params, query, headers, request, reply }) => {
     const { environmentId } = tenantOf(request)
@@ -63,14 +79,14 @@ export function approvalsRoutes(app: FastifyInstance, deps: Deps, { feed, curren
       const ended = await waiting.finally(() => waits.add(holder, -1))
       // The key may have expired or been revoked during the wait.
       const key = currentKey(keys, request, now())
-      if (ended && !(key instanceof Promise)) return isRefusal(key) ? key : toApproval(ended)
+      if (ended && !(key instanceof Promise)) return isRefusal(key) ? key : shown(environmentId, ended)
       const waitedKey = await key
       if (isRefusal(waitedKey)) return waitedKey
     }
     // The last step, so that an erasure before it is not missed.
     const row = await find()
     if (row?.status === 'PENDING') seen.note(environmentId, id, query.wait !== undefined)
-    return row ? toApproval(row) : NO_APPROVAL
+    return row ? shown(environmentId, row) : NO_APPROVAL
   })
 
   interface Wait {

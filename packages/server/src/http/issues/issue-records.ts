@@ -2,6 +2,7 @@ import { ROUTES } from '@tacho/contract/web/routes.ts'
 import type { FastifyInstance } from 'fastify'
 import { isFieldFault, toNewIssueRecord } from '../../domain/issues/issue.ts'
 import { claimedApproval, isAsker } from '../../domain/approvals/approval.ts'
+import { stopMessage } from '../../storage/policies/stops.ts'
 import { claimFault } from '../../storage/approvals/approvals.ts'
 import { uuidv7 } from '../../storage/engine/uuid.ts'
 import { familyOf, tenantOf } from '../tenants/api-key.ts'
@@ -36,7 +37,9 @@ export function issueRecordsRoutes(
     const received = await (isClaim ? storage.claimApproval(approvalId, record) : storage.receiveIssueRecord(record))
     if (received === null) return refuse('conflict', 'An operator erased this record, or its run, session or agent')
     if ('unclaimed' in received) {
-      const fault = received.unclaimed && claimFault(received.unclaimed, receivedAt)
+      const { unclaimed, stop } = received
+      if (stop) return refuse('conflict', `${stopMessage(stop)}: run nothing under this approval`)
+      const fault = unclaimed && claimFault(unclaimed, receivedAt)
       return fault === null ? NO_APPROVAL : refuse('conflict', `The approval ${fault}: run nothing under it`)
     }
     const { id, status, isNew, evidence } = received

@@ -1,3 +1,4 @@
+import { LRUCache } from 'lru-cache'
 import { LIMITS } from '@tacho/contract/engine/limits.ts'
 import type { NewEvent, Payload } from '../../storage/record/events.ts'
 import { ENDED, type ConfigurationClientSeen } from '../../storage/policies/deployments.ts'
@@ -25,11 +26,16 @@ interface Seen extends Poll {
 }
 
 const MAX_IN_ALL = 10_000
+/** Longer than the refresh interval of clients. */
+const CHANGING_MS = 60_000
+const CHANGING_AT_ONCE = 50
 const REVISION = /^(?:W\/)?"([0-9a-f]{64})"$/
 
 /** A client counts as current when it asks again after the change, which shows that it accepted the configuration. */
 export function createConfigurationClients({ now, maxInAll = MAX_IN_ALL }: ConfigurationClientsOptions) {
   let environments = new Map<string, Map<string, Seen>>()
+  /** By environment: its tag, and when it was first seen here. */
+  const tags = new LRUCache<string, { tag: string; since: number }>({ max: maxInAll })
   let inAll = 0
 
   function drop(environmentId: string, clients: Map<string, Seen>): void {
@@ -52,6 +58,7 @@ export function createConfigurationClients({ now, maxInAll = MAX_IN_ALL }: Confi
       const { environmentId, keyId, clientId } = poll
       // An id of a client starts with '=', so it never equals the id of a key.
       const id = clientId === '' || clientId.length > LIMITS.textChars ? keyId : `=${clientId}`
+      if (tags.get(environmentId)?.tag !== poll.tag) tags.set(environmentId, { tag: poll.tag, since: now() })
       const clients = environments.get(environmentId) ?? new Map<string, Seen>()
       if (!clients.delete(id)) {
         makeRoom(environmentId, clients)
@@ -64,9 +71,25 @@ export function createConfigurationClients({ now, maxInAll = MAX_IN_ALL }: Confi
       const taken = environments
       environments = new Map()
       inAll = 0
-      return new Map([...taken].map(([id, clients]) => [id, [...clients].map(([key, seen]) => toSeen(key, seen))]))
+      return seenIn(taken)
+    },
+    /** Only of environments whose configuration changed lately: somebody may look whether the clients have it. */
+    takeChanging(): ReadonlyMap<string, ConfigurationClientSeen[]> {
+      const isChanging = ([id]: [string, unknown]) => (tags.get(id)?.since ?? -Infinity) > now() - CHANGING_MS
+      const taken = [...environments].filter(isChanging).slice(0, CHANGING_AT_ONCE)
+      for (const [id, clients] of taken) {
+        environments.delete(id)
+        inAll -= clients.size
+      }
+      return seenIn(taken)
     },
   }
+}
+
+function seenIn(environments: Iterable<[string, Map<string, Seen>]>) {
+  return new Map(
+    Array.from(environments, ([id, clients]) => [id, [...clients].map(([key, seen]) => toSeen(key, seen))] as const),
+  )
 }
 
 function toSeen(id: string, { keyId, had, tag, isClosing, at }: Seen): ConfigurationClientSeen {

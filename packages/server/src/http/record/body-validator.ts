@@ -51,6 +51,7 @@ interface ImportTask {
 /** Patterns that ignore case take 50 ms to compile. */
 interface ConditionTask {
   condition: string
+  ofLabels: boolean
 }
 interface MetricsTask {
   metricsBody: Uint8Array
@@ -72,7 +73,7 @@ export async function performTask(task: Task): Promise<ValidationResult> {
   }
   if ('condition' in task) {
     const { conditionFaults } = await import('../../domain/policies/policy.ts')
-    return conditionFaults(task.condition)
+    return conditionFaults(task.condition, task.ofLabels)
   }
   if ('metricsBody' in task) {
     const { dataPointsIn } = await import('../../domain/record/otlp/data-points.ts')
@@ -121,8 +122,9 @@ export function createBodyValidator({
       const counted = await lane.perform({ metricsBody, encoding }, holder)
       return typeof counted === 'number' ? counted : 0
     },
-    conditionFaults: async (condition: string, holder: Holder) =>
-      (await bulk.perform({ condition }, holder)) as SchemaFault[] | typeof TOO_MUCH_MEMORY,
+    /** `ofLabels`: of a rule of tool labels, which may read the output. */
+    conditionFaults: async (condition: string, holder: Holder, ofLabels = false) =>
+      (await bulk.perform({ condition, ofLabels }, holder)) as SchemaFault[] | typeof TOO_MUCH_MEMORY,
     async close(): Promise<void> {
       await Promise.all([batches.close(), telemetry.close(), bulk.close()])
     },

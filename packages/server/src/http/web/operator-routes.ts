@@ -28,6 +28,8 @@ import { notificationsRoutes } from '../messages/notifications.ts'
 import { policiesRoutes } from '../policies/policies.ts'
 import { pricesRoutes } from '../runs/prices.ts'
 import { simulationsRoutes } from '../policies/simulations.ts'
+import { toolLabelsRoutes } from '../policies/tool-labels.ts'
+import { stopsRoutes } from '../policies/stops.ts'
 import { promptsRoutes } from '../policies/prompts.ts'
 import { issueChangesRoutes, operatorIssueRecordsRoutes, issuesRoutes } from '../issues/issues.ts'
 import { retentionRoutes } from '../data/retention.ts'
@@ -80,6 +82,8 @@ export function operatorRoutes(app: FastifyInstance, givenDeps: Deps, approvals:
   policiesRoutes(deps)
   deploymentsRoutes(deps)
   configurationClientsRoutes(deps)
+  stopsRoutes(deps, approvals)
+  toolLabelsRoutes(deps)
   simulationsRoutes(deps)
   issuesRoutes(deps)
   issueChangesRoutes(deps)

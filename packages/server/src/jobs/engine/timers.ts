@@ -23,7 +23,8 @@ export function flushCredentialUses({ storage, sources, onError, intervalMs = 60
 }
 
 type ClientsOptions = JobOptions<'writeConfigurationClients'> & {
-  clients: { take(): ReadonlyMap<string, ConfigurationClientSeen[]> }
+  clients: Record<'take' | 'takeChanging', () => ReadonlyMap<string, ConfigurationClientSeen[]>>
+  changingMs?: number
 }
 
 export function flushConfigurationClients({
@@ -32,12 +33,16 @@ export function flushConfigurationClients({
   now,
   onError,
   intervalMs = 60_000,
+  changingMs = 1_000,
 }: ClientsOptions): Job {
-  return every({ intervalMs, run: flush, onError, runsAtEnd: true })
+  let wholeAt = 0
+  return every({ intervalMs: Math.min(intervalMs, changingMs), run: flush, onError, runsAtEnd: true })
 
   // A failed write loses this minute. The next polls of the same clients are recorded again.
-  async function flush(): Promise<void> {
-    for (const [environmentId, seen] of clients.take()) {
+  async function flush(signal?: AbortSignal): Promise<void> {
+    const isWhole = signal?.aborted === true || performance.now() >= wholeAt
+    if (isWhole) wholeAt = performance.now() + intervalMs
+    for (const [environmentId, seen] of isWhole ? clients.take() : clients.takeChanging()) {
       await storage.writeConfigurationClients(environmentId, seen, now() - CLIENTS_KEPT_MS).catch(onError)
     }
   }

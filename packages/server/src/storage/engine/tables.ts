@@ -102,6 +102,8 @@ const DESCRIBED = {
     kept: 'imported_at#?',
   },
   configurations: ofEnvironment('environment_id'),
+  stops: ofEnvironment('environment_id id', 'What operators did. No export has them: a stop holds where it was made.'),
+  tool_labels: ofEnvironment('environment_id'),
   simulations: ofRun('id', 'Results that quote a removed run.'),
   run_views: {
     ...ofEnvironment('environment_id id'),

@@ -7,6 +7,7 @@ import type { RecordKind, RecordOrigin, RecordStatus } from '@tacho/contract/iss
 import { LIMITS } from '@tacho/contract/engine/limits.ts'
 import type { PageAfter, RowFor } from '../engine/page.ts'
 import type { RowOf } from '../engine/tables.ts'
+import type { StopRow } from '../policies/stops.ts'
 import type { ApprovalRow } from '../approvals/approvals.ts'
 import type { StoredEvent } from '../record/events.ts'
 import type { RunRow } from '../runs/runs.ts'
@@ -120,6 +121,8 @@ export interface IssueRecordReceived {
 /** A claim of an approval under which nothing may run. Null: it was erased. */
 export interface RefusedClaim {
   unclaimed: ApprovalRow | null
+  /** In effect over the approval. */
+  stop?: StopRow
 }
 
 interface StoredRecord extends RowOf<'issue_records'> {

@@ -4,6 +4,7 @@ import type {
   DeploymentChange,
   ClientStanding,
 } from '@tacho/contract/policies/deployment.ts'
+import type { ToolLabel } from '@tacho/contract/policies/tool-labels.ts'
 import type { PageAfter, RowFor } from '../engine/page.ts'
 
 export interface Item {
@@ -66,6 +67,13 @@ export type DeploymentChangePage = PageAfter<Item & { publication: number }>
 export interface Configuration {
   revision: string
   text: string | null
+}
+
+/** Labels of the tools of an environment. */
+export interface ToolLabelsRow {
+  rules: ToolLabel[]
+  changedAt: number
+  changedBy: string
 }
 
 /** A client is BEHIND when it asks with another revision this long after the revision changed. */

@@ -5,6 +5,7 @@ import { approvalListsActs } from './approvals/approval-lists.ts'
 import { approvalRowsActs } from './approvals/approval-rows.ts'
 import { approvalsActs } from './approvals/approvals.ts'
 import { twoPeopleActs } from './approvals/two-people.ts'
+import { stoppedApprovalsActs } from './approvals/stopped-approvals.ts'
 import { recordedInputActs } from './approvals/recorded-input.ts'
 import { auditActs } from './people/audit.ts'
 import { configurationClientsActs } from './policies/configuration-clients.ts'
@@ -12,6 +13,9 @@ import { configurationsActs } from './policies/configurations.ts'
 import { deploymentsActs } from './policies/deployments.ts'
 import { policiesActs } from './policies/policies.ts'
 import { promptsActs } from './policies/prompts.ts'
+import { stopAndResumeActs } from './policies/stop-and-resume.ts'
+import { stopsActs } from './policies/stops.ts'
+import { toolLabelsActs } from './policies/tool-labels.ts'
 import { publishActs } from './policies/publish.ts'
 import { simulationsActs, toolEventsActs } from './policies/simulations.ts'
 import { controlActs, environmentsActs, workspacesActs } from './tenants/workspaces.ts'
@@ -68,6 +72,7 @@ export const ACTS = {
   ...approvalsActs,
   ...twoPeopleActs,
   ...recordedInputActs,
+  ...stoppedApprovalsActs,
   ...auditActs,
   ...configurationClientsActs,
   ...configurationsActs,
@@ -75,6 +80,9 @@ export const ACTS = {
   ...policiesActs,
   ...promptsActs,
   ...publishActs,
+  ...stopAndResumeActs,
+  ...stopsActs,
+  ...toolLabelsActs,
   ...simulationsActs,
   ...toolEventsActs,
   ...controlActs,

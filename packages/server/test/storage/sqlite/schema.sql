@@ -1000,6 +1000,25 @@ CREATE TABLE stalled_rules (
   close_as TEXT -- FAILED, CANCELLED; null: stalled runs stay open
 , row_sum INTEGER) STRICT, WITHOUT ROWID;
 
+CREATE TABLE stops (
+  environment_id TEXT NOT NULL REFERENCES environments (id),
+  id TEXT NOT NULL,
+  scope TEXT NOT NULL, -- environment, agent, session or run
+  target TEXT NOT NULL,
+  names TEXT NOT NULL, -- JSON: what clients may report of the target
+  reason TEXT NOT NULL,
+  stopped_at INTEGER NOT NULL,
+  stopper_kind TEXT NOT NULL,
+  stopper_id TEXT NOT NULL,
+  stopped_by TEXT NOT NULL,
+  resumed_at INTEGER, -- null: in effect
+  resumed_by TEXT,
+  resume_reason TEXT,
+  PRIMARY KEY (environment_id, id)
+) STRICT, WITHOUT ROWID;
+
+CREATE INDEX stops_in_effect ON stops (environment_id, id) WHERE resumed_at IS NULL;
+
 CREATE INDEX tool_calls_by_time ON events (environment_id, time) WHERE event_type = 'TOOL_CALL';
 
 CREATE TABLE tool_hours (
@@ -1014,6 +1033,13 @@ CREATE TABLE tool_hours (
   blocked INTEGER NOT NULL, -- decisions of policies that blocked a call
   approvals INTEGER NOT NULL, -- decisions that held a call back for an approval
   PRIMARY KEY (environment_id, hour, agent_id, tool_key, bucket, slot)
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE tool_labels (
+  environment_id TEXT NOT NULL PRIMARY KEY REFERENCES environments (id),
+  rules TEXT NOT NULL, -- JSON
+  changed_at INTEGER NOT NULL,
+  changed_by TEXT NOT NULL
 ) STRICT, WITHOUT ROWID;
 
 CREATE TABLE tools (

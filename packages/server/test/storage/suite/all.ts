@@ -43,6 +43,7 @@ import { scoredRunsSuite } from './runs/scored-runs.ts'
 import { scoresSuite } from './runs/scores.ts'
 import { searchSuite } from './runs/search.ts'
 import { simulationsSuite } from './policies/simulations.ts'
+import { stopsSuite } from './policies/stops.ts'
 import { notificationsSuite } from './messages/notifications.ts'
 import { slackLinksSuite } from './messages/slack-links.ts'
 import { stalledSuite } from './runs/stalled.ts'
@@ -87,6 +88,7 @@ const SUITES = [
   directorySuite,
   configurationClientsSuite,
   simulationsSuite,
+  stopsSuite,
   stalledSuite,
   approvalsSuite,
   approvalListsSuite,

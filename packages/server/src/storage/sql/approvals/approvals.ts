@@ -72,7 +72,7 @@ async function again(sql: Sql, stored: ApprovalRow, request: NewApprovalRow): Pr
 }
 
 /** Only the audit entries of decided approvals are stored: their targets are `ids`. */
-async function decideApprovals(
+export async function decideApprovals(
   sql: Sql,
   environmentId: string,
   ids: string[],

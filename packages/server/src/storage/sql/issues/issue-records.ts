@@ -19,6 +19,7 @@ import type {
   IssueDecision,
 } from '../../issues/issues.ts'
 import type { AuditEntry } from '../../people/operators.ts'
+import { findStopOver } from '../policies/stops.ts'
 import { claimFault } from '../../approvals/approvals.ts'
 import { findApproval } from '../approvals/approval-rows.ts'
 import { nextRevision } from '../approvals/approvals.ts'
@@ -88,8 +89,9 @@ async function claimApproval(
   await keepRemovalsWaiting(sql, environmentId)
   await nextRevision(sql, environmentId, null)
   const approval = await findApproval(sql, environmentId, approvalId)
-  const isRefused = approval === null || claimFault(approval, receivedAt) !== null
-  return isRefused ? { unclaimed: approval } : receiveIssueRecord(sql, record)
+  if (approval === null || claimFault(approval, receivedAt) !== null) return { unclaimed: approval }
+  const stop = await findStopOver(sql, environmentId, approval)
+  return stop === null ? receiveIssueRecord(sql, record) : { unclaimed: approval, stop }
 }
 
 function findIssueRecord(sql: Sql, environmentId: string, id: string) {

@@ -63,9 +63,19 @@ async function listConfigurationClients(
   const latest = async (text: string) => (await sql.get<{ at: number | null }>(text, { env }))?.at ?? 0
   const changedAt = await latest(`SELECT max(at) AS at FROM deployment_changes WHERE environment_id = :env
     AND publication = (SELECT publication FROM configurations WHERE environment_id = :env)`)
+  const stoppedAt = await latest(
+    `SELECT max(COALESCE(resumed_at, stopped_at)) AS at FROM stops WHERE environment_id = :env`,
+  )
+  const labelledAt = await latest('SELECT changed_at AS at FROM tool_labels WHERE environment_id = :env')
   const newest = await latest('SELECT max(seen_at) AS at FROM configuration_clients WHERE environment_id = :env')
   // Compared with each other, not with the clock: processes write what they have seen up to a minute later.
-  const of = { env, ended: ENDED, silent: newest - SILENT_AFTER_MS, revision, behind: changedAt + TAKES_UP_MS }
+  const of = {
+    env,
+    ended: ENDED,
+    silent: newest - SILENT_AFTER_MS,
+    revision,
+    behind: Math.max(changedAt, stoppedAt, labelledAt) + TAKES_UP_MS,
+  }
   const counts = await sql.all<{ standing: ClientStanding; clients: number }>(
     `SELECT standing, count(*) AS clients FROM
       (SELECT ${STANDING} AS standing FROM configuration_clients WHERE environment_id = :env AND revision <> :ended) page GROUP BY standing`,

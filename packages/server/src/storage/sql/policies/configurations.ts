@@ -1,26 +1,33 @@
-import { read, type Sql } from '../engine/sql.ts'
+import { lookup, read, selectList, type Sql } from '../engine/sql.ts'
 import { hash } from 'node:crypto'
-import type { RuntimePolicy, RuntimePrompt } from '@tacho/contract/policies/runtime-config.ts'
+import type { RuntimeConfig, RuntimePolicy, RuntimePrompt } from '@tacho/contract/policies/runtime-config.ts'
 import canonicalize from 'canonicalize'
-import type { Configuration } from '../../policies/deployments.ts'
+import type { Configuration, ToolLabelsRow } from '../../policies/deployments.ts'
 import type { PolicyVersionRow, PromptVersionRow } from '../../policies/policies.ts'
 import { StorageError } from '../../engine/store.ts'
+import { withJson } from '../engine/rows.ts'
 import { assertSum, damagedError, nameOf, withSum } from '../engine/row-sums.ts'
+import { STOP_POLICY, stopPolicy } from '../../policies/stops.ts'
 import { isPromptIntact } from './prompts.ts'
+import { stopsInEffect } from './stops.ts'
 
-export const configurationsActs = read({ readConfiguration, checkConfiguration })
+export const configurationsActs = { ...read({ readConfiguration, checkConfiguration }), ...lookup({ findToolLabels }) }
 
 /** The revision is the SHA-256 of the canonical JSON (RFC 8785) of the rest, so clients can compute it too. */
-function configurationOf(prompts: RuntimePrompt[], policies: RuntimePolicy[]): Configuration & { text: string } {
+function configurationOf({ prompts, policies, toolLabels = [] }: Content): Configuration & { text: string } {
   const content = {
     prompts: prompts.toSorted((a, b) => (a.name < b.name ? -1 : 1)),
     policies: policies.toSorted((a, b) => (a.policyId < b.policyId ? -1 : 1)),
+    // Absent where there are none: the text and revision stay as they were.
+    ...(toolLabels.length > 0 && { toolLabels }),
   }
   const revision = hash('sha256', canonicalize(content) ?? '')
   return { revision, text: JSON.stringify({ revision, ...content }) }
 }
 
-const EMPTY = configurationOf([], [])
+type Content = Omit<RuntimeConfig, 'revision'>
+
+const EMPTY = configurationOf({ prompts: [], policies: [] })
 
 /** Its text is null if `knownRevision` is current. */
 async function readConfiguration(
@@ -106,13 +113,44 @@ export async function lockConfiguration(sql: Sql, environmentId: string) {
   return row
 }
 
-export async function keepConfiguration(sql: Sql, environmentId: string, publication: number): Promise<string> {
-  const { prompts, policies } = await readDeployedContent(sql, environmentId)
-  const { revision, text } = configurationOf(prompts, policies)
+/**
+ * `stored`: of stops and labels, which leave the deployed versions as they are. So a damaged version, which nothing publishes, keeps
+ * nobody from stopping.
+ */
+export async function keepConfiguration(
+  sql: Sql,
+  environmentId: string,
+  publication: number,
+  source: 'deployed' | 'stored' = 'deployed',
+): Promise<string> {
+  const deployed =
+    (source === 'stored' && (await readStoredContent(sql, environmentId))) ||
+    (await readDeployedContent(sql, environmentId))
+  const stops = (await stopsInEffect(sql, environmentId)).map(stopPolicy)
+  const toolLabels = (await findToolLabels(sql, environmentId))?.rules ?? []
+  const content = { prompts: deployed.prompts, policies: [...deployed.policies, ...stops], toolLabels }
+  const { revision, text } = configurationOf(content)
   const keep = `UPDATE configurations SET publication = :publication, revision = :revision, body = :text
     WHERE environment_id = :env`
   await sql.run(keep, { publication, revision, text, env: environmentId })
   return revision
+}
+
+const toLabels = withJson<ToolLabelsRow>('rules')
+
+/** Null: nobody gave the environment labels. */
+export async function findToolLabels(sql: Sql, environmentId: string): Promise<ToolLabelsRow | null> {
+  const text = `SELECT ${selectList('rules changed_at changed_by')} FROM tool_labels WHERE environment_id = :env`
+  const row = await sql.get<object>(text, { env: environmentId })
+  return row && toLabels(row)
+}
+
+/** Null: it is damaged. */
+async function readStoredContent(sql: Sql, environmentId: string): Promise<Content | null> {
+  const stored = await findConfiguration(sql, environmentId)
+  if (stored === null || !isIntact(stored)) return null
+  const { prompts, policies } = JSON.parse(stored.text) as RuntimeConfig
+  return { prompts, policies: policies.filter(({ policyId }) => !policyId.startsWith(STOP_POLICY)) }
 }
 
 /** Of damaged rows, nothing is published. */

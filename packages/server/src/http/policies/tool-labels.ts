@@ -1,0 +1,87 @@
+import { LIMITS } from '@tacho/contract/engine/limits.ts'
+import type { ToolLabel, ToolLabels } from '@tacho/contract/policies/tool-labels.ts'
+import { HISTORY_LABELS } from '@tacho/policy/history/run-history.ts'
+import { namesTool } from '@tacho/policy/history/tool-labels.ts'
+import type { ToolLabelsRow } from '../../storage/policies/deployments.ts'
+import { isoTime } from '../../storage/engine/times.ts'
+import type { SchemaFault } from '../../domain/web/schema-faults.ts'
+import { holderOf } from '../tenants/rate-limit.ts'
+import { foundOr, refuse } from '../web/reply-error.ts'
+import type { OperatorDeps } from '../web/operator-serve.ts'
+
+const UNLABELLED_SHOWN = 50
+/** What `run.labels` and `origin` say by themselves. */
+const OWN_LABELS: ReadonlySet<string> = new Set(Object.values(HISTORY_LABELS))
+
+export function toolLabelsRoutes({ serve, storage, configurations, bodyValidator }: OperatorDeps): void {
+  serve('readToolLabels', async ({ environment: { id } }) => toToolLabels(id, await storage.findToolLabels(id)))
+
+  serve('changeToolLabels', async ({ request, body: { labels }, environment: { id }, actor, at, audit }) => {
+    const rules = labels.map(withoutEmpty)
+    const faults = labelFaults(rules)
+    for (const [index, { when }] of rules.entries()) {
+      if (when === undefined || faults.length > 0) continue
+      const conditionFaults = await bodyValidator.conditionFaults(when, holderOf(request), true)
+      if ('ok' in conditionFaults) throw refuse(conditionFaults.code, conditionFaults.detail)
+      faults.push(...conditionFaults.map(({ message }) => ({ path: `/labels/${index}/when`, message })))
+    }
+    const [first] = faults
+    if (first) return refuse('invalid_request', `${first.path.slice(1)} ${first.message}`, { errors: faults })
+    const row = { rules, changedAt: at, changedBy: actor.name }
+    const detail = { rules: rules.length, tools: rules.slice(0, 20).map(({ tool }) => tool) }
+    const stored = foundOr(await storage.changeToolLabels(id, row, audit(id, detail)), NO_ENVIRONMENT)
+    configurations.published(id)
+    return toToolLabels(id, stored)
+  })
+
+  async function toToolLabels(environmentId: string, row: ToolLabelsRow | null): Promise<ToolLabels> {
+    const labels = row?.rules ?? []
+    const tools = await storage.listToolNames(environmentId)
+    const unlabelled = tools.filter((name) => !labels.some((rule) => namesTool(rule, { name })))
+    const coverage = {
+      tools: tools.length,
+      labelled: tools.length - unlabelled.length,
+      unlabelled: unlabelled.slice(0, UNLABELLED_SHOWN).toSorted(),
+    }
+    return { labels, changedAt: isoTime(row?.changedAt ?? null), changedBy: row?.changedBy ?? null, coverage }
+  }
+}
+
+const NO_ENVIRONMENT = refuse('not_found', 'The environment does not exist')
+
+function withoutEmpty({ tool, output = [], does = [], when }: ToolLabel): ToolLabel {
+  return {
+    tool,
+    ...(output.length > 0 && { output: [...new Set(output)] }),
+    ...(does.length > 0 && { does: [...new Set(does)] }),
+    ...(when !== undefined && { when }),
+  }
+}
+
+function labelFaults(rules: readonly ToolLabel[]): SchemaFault[] {
+  const faults: SchemaFault[] = []
+  const outputs = new Set<string>()
+  for (const [index, { tool, output = [], does = [], when }] of rules.entries()) {
+    const fault = (member: string, message: string) => faults.push({ path: `/labels/${index}${member}`, message })
+    if (tool.split('*').length > 2) fault('/tool', 'can have one *')
+    if (output.length + does.length === 0) fault('', 'must give labels: output, does or both')
+    for (const label of [...output, ...does]) {
+      if (OWN_LABELS.has(label))
+        fault('', `must not give the label ${label}: it is what a client says of values by itself`)
+    }
+    if (does.length > 0 && when !== undefined && /\btool\s*\.\s*output\b/.test(when)) {
+      fault(
+        '/when',
+        'reads tool.output, which is not known when `does` is needed: before the call. Give `does` in a rule of its own',
+      )
+    }
+    for (const label of output) outputs.add(label)
+  }
+  const most = LIMITS.toolLabelsOfOutputs
+  if (outputs.size > most)
+    faults.push({
+      path: '/labels',
+      message: `give ${outputs.size} different labels of outputs; clients tell ${most} apart`,
+    })
+  return faults
+}

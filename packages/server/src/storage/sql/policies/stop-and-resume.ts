@@ -1,0 +1,91 @@
+/**
+ *   (none) --stop--> in effect --resume--> ended; a later stop of the same scope is a new one
+ *
+ * A stop in effect is a policy of the served configuration, and of nothing else: no version, deployment or publication knows it.
+ * Both transitions lock the configuration, as publications do, so neither loses what the other wrote.
+ */
+import { LIMITS } from '@tacho/contract/engine/limits.ts'
+import type { AuditEntry } from '../../people/operators.ts'
+import { CONDITION_CHARS, stopCondition, type NewStop, type StopMade, type StopRow } from '../../policies/stops.ts'
+import { write, type Sql } from '../engine/sql.ts'
+import { growRevision } from '../engine/revision.ts'
+import { insertRows } from '../engine/rows.ts'
+import { textKey } from '../engine/keys.ts'
+import { insertAudit } from '../people/audit.ts'
+import { findRun } from '../runs/runs.ts'
+import { findEnvironment } from '../tenants/workspaces.ts'
+import { keepConfiguration, lockConfiguration } from './configurations.ts'
+import { STOP_COLUMNS, stopsInEffect, toStopRow } from './stops.ts'
+
+export const stopAndResumeActs = write({ stop, resume })
+
+async function stop(sql: Sql, asked: NewStop, audit: AuditEntry[]): Promise<StopMade> {
+  const { environmentId, scope, target } = asked
+  const env = environmentId
+  if ((await findEnvironment(sql, env)) === null) return { outcome: 'no_environment' }
+  const { publication } = await lockConfiguration(sql, env)
+  const known = await namesOf(sql, asked)
+  const inEffect = await stopsInEffect(sql, env)
+  const same = inEffect.find((one) => one.scope === scope && one.target === target)
+  const isKnown = scope === 'environment' || known.length > 0
+  if (same !== undefined) return { outcome: 'existing', stop: same, isKnown }
+  if (inEffect.length >= LIMITS.stops) return { outcome: 'too_many' }
+  const names = [...new Set([target, ...known])].filter((name) => name !== '')
+  while (names.length > 1 && stopCondition({ scope, names }).length > CONDITION_CHARS) names.pop()
+  const row: StopRow = { ...asked, names, resumedAt: null, resumedBy: null, resumeReason: null }
+  await insertRows(sql, 'stops', [row])
+  const oldest = `DELETE FROM stops WHERE environment_id = :env AND resumed_at IS NOT NULL AND id <
+    (SELECT id FROM stops WHERE environment_id = :env ORDER BY id DESC LIMIT 1 OFFSET :kept)`
+  await sql.run(oldest, { env, kept: LIMITS.keptStops - 1 })
+  await keepConfiguration(sql, env, publication, 'stored')
+  await insertAudit(sql, audit)
+  await growRevision(sql)
+  return { outcome: 'stopped', stop: row, isKnown }
+}
+
+/** Null: the environment has no such stop. One that has ended stays as it is. */
+async function resume(
+  sql: Sql,
+  environmentId: string,
+  id: string,
+  { at, by, reason }: { at: number; by: string; reason: string | null },
+  audit: AuditEntry[],
+): Promise<{ outcome: 'resumed' | 'ended'; stop: StopRow } | null> {
+  const { publication } = await lockConfiguration(sql, environmentId)
+  const end = `UPDATE stops SET resumed_at = :at, resumed_by = :by, resume_reason = :reason
+    WHERE environment_id = :env AND id = :id AND resumed_at IS NULL RETURNING ${STOP_COLUMNS}`
+  const params = { env: environmentId, id }
+  const ended = await sql.get<object>(end, { ...params, at, by, reason })
+  if (ended === null) {
+    const row = await sql.get<object>(
+      `SELECT ${STOP_COLUMNS} FROM stops WHERE environment_id = :env AND id = :id`,
+      params,
+    )
+    return row && { outcome: 'ended', stop: toStopRow(row) }
+  }
+  await keepConfiguration(sql, environmentId, publication, 'stored')
+  await insertAudit(sql, audit)
+  await growRevision(sql)
+  return { outcome: 'resumed', stop: toStopRow(ended) }
+}
+
+/** What clients may report of the target, as far as it has recorded; an operator may name it as the console shows it. */
+async function namesOf(sql: Sql, { environmentId: env, scope, target }: NewStop): Promise<string[]> {
+  switch (scope) {
+    case 'environment':
+      return []
+    case 'agent': {
+      const text = `SELECT COALESCE(external_id, name) AS name FROM agents WHERE environment_id = :env
+        AND (external_id = :target OR name = :target OR display_name = :target OR CAST(id AS TEXT) = :target) LIMIT 20`
+      return (await sql.all<{ name: string }>(text, { env, target })).map(({ name }) => name)
+    }
+    case 'session': {
+      const text = 'SELECT id FROM runs WHERE environment_id = :env AND session_key = :key LIMIT 1'
+      return (await sql.get(text, { env, key: textKey(target) })) === null ? [] : [target]
+    }
+    case 'run': {
+      const run = await findRun(sql, env, target)
+      return run === null ? [] : [run.runId]
+    }
+  }
+}
