@@ -335,6 +335,24 @@ describe('approvals', { skip: withoutChromium }, () => {
     await page.context().close()
   })
 
+  test('a reason outlives a reload and a person who was first, and the focus goes to what happened', async () => {
+    const id = await ask('raced')
+    const { page, close } = await tacho.open(`${approvals()}/${id}`)
+    await page.getByLabel('Reason').fill('Half of a thought')
+    await page.reload()
+    await page.getByLabel('Reason').click()
+    assert.equal(await page.getByLabel('Reason').inputValue(), 'Half of a thought')
+    await calls.decide(id, 'REJECTED', 'Not ours')
+    const ended = pane(page).getByRole('alert').filter({ hasText: 'Nothing of yours was sent.' })
+    await ended.getByText('“Half of a thought”').waitFor()
+    assert.match(await ended.innerText(), /rejected it at /)
+    await page.waitForFunction(() => document.activeElement?.getAttribute('role') === 'alert')
+    await assertLooks(page, 'approval lost to another person')
+    await ended.getByRole('button', { name: 'Done' }).click()
+    await ended.waitFor({ state: 'detached' })
+    await close()
+  })
+
   test('without network, nothing is sent or kept for later: the page says so, keeps the reason, and the last word counts', async () => {
     const [id, other] = [await ask('offline'), await ask('offline-2', { toolName: 'mail' })]
     const { page } = await tacho.open(`${approvals()}/${id}`, { ...PHONE, hasTouch: true })

@@ -3,13 +3,23 @@ import type { ApprovalDetail } from '@tacho/contract/approvals/operator-approval
 import type { NewDecision } from '@tacho/contract/approvals/approval-decision.ts'
 import { LIMITS } from '@tacho/contract/engine/limits.ts'
 import { useQuery, useQueryClient } from '@tanstack/react-query'
-import { useRef, useState } from 'react'
+import { useEffect, useLayoutEffect, useRef, useState } from 'react'
 import { meQuery } from '../web/queries.ts'
 import { Button } from '../web/ui/button.tsx'
+import { Copy } from '../web/ui/copy.tsx'
+import { forgetDraft, useDraftState } from '../web/ui/draft-state.ts'
 import { useKeys } from '../web/ui/keys.ts'
 import { Refused } from '../web/ui/states.tsx'
 import { ShownText } from '../web/text/shown-text.tsx'
-import { currentVerdict, decideApproval, isUnderWay, useDecision, type SentDecision, type Verdict } from './decision.ts'
+import {
+  currentVerdict,
+  decideApproval,
+  endingOf,
+  isUnderWay,
+  useDecision,
+  type SentDecision,
+  type Verdict,
+} from './decision.ts'
 
 /** Below the request, within reach of a thumb. The page then shows what the server says, never what was hoped. */
 export function Decide({ environmentId, approval }: { environmentId: string; approval: ApprovalDetail }) {
@@ -18,7 +28,23 @@ export function Decide({ environmentId, approval }: { environmentId: string; app
   const sent = useDecision(approval.id)
   const verdict = sent && currentVerdict(sent, approval, me?.id)
   const isOpen = approval.status === 'PENDING' && verdict?.counted !== true
-  if (!isOpen && !verdict && !sent?.error) return null
+  const draftName = `reason ${approval.id}`
+  const written = useDraftState<string>(draftName, sent?.reason ?? '')
+  useEffect(() => {
+    if (verdict?.counted) forgetDraft(draftName)
+  }, [verdict?.counted, draftName])
+  const [wasOpen, setWasOpen] = useState(isOpen)
+  if (isOpen && !wasOpen) setWasOpen(true)
+  if (!isOpen && !verdict && !sent?.error) {
+    if (!wasOpen) return null
+    return (
+      <EndedMeanwhile
+        text={endingOf(approval, me?.id)}
+        reason={written.value.trim()}
+        onDone={() => setWasOpen(false)}
+      />
+    )
+  }
   return (
     <div className="border-t border-line bg-side px-4 py-3 sm:px-6">
       {sent && <OnTheWay sent={sent} />}
@@ -27,6 +53,8 @@ export function Decide({ environmentId, approval }: { environmentId: string; app
       {isOpen && (
         <DecisionForm
           sent={sent}
+          reason={written.value}
+          onReason={written.set}
           deciders={approval.deciders}
           me={me?.id}
           isFirst={approval.firstApproval !== null && approval.firstApproval.by.id === me?.id}
@@ -37,6 +65,38 @@ export function Decide({ environmentId, approval }: { environmentId: string; app
           }}
         />
       )}
+    </div>
+  )
+}
+
+interface EndedProps {
+  text: string
+  /** What was written for a decision that nobody needs any more. */
+  reason: string
+  onDone: () => void
+}
+
+/** Another person was first, or the time was over, while this person read or wrote. */
+function EndedMeanwhile({ text, reason, onDone }: EndedProps) {
+  const note = useRef<HTMLDivElement>(null)
+  // The form went away with the focus in it.
+  useLayoutEffect(() => {
+    if (document.activeElement === document.body) note.current?.focus()
+  }, [])
+  return (
+    <div ref={note} role="alert" tabIndex={-1} className="border-t border-line bg-side px-4 py-3 text-sm sm:px-6">
+      <p className="font-medium text-amber">
+        <span aria-hidden>! </span>
+        <ShownText text={text} /> Nothing of yours was sent.
+      </p>
+      {reason !== '' && (
+        <p className="mt-1">
+          You wrote: <ShownText text={reason} quoted /> <Copy text={reason} label="Copy what you wrote" />
+        </p>
+      )}
+      <Button look="quiet" className="mt-1" onClick={onDone}>
+        Done
+      </Button>
     </div>
   )
 }
@@ -78,6 +138,9 @@ function Said({ verdict: { counted, text } }: { verdict: Verdict }) {
 interface FormProps {
   /** The latest decision on the request. */
   sent: SentDecision | null
+  /** Kept over a reload, a sign-in and another page. */
+  reason: string
+  onReason: (text: string) => void
   deciders: ApprovalDetail['deciders']
   me: string | undefined
   /** They approved it, and another person must approve it too. */
@@ -87,8 +150,8 @@ interface FormProps {
   onDecide: (body: NewDecision) => void
 }
 
-function DecisionForm({ sent, deciders, me, isFirst, mismatch, onDecide }: FormProps) {
-  const reason = useRef<HTMLInputElement>(null)
+function DecisionForm({ sent, reason, onReason, deciders, me, isFirst, mismatch, onDecide }: FormProps) {
+  const reasonField = useRef<HTMLInputElement>(null)
   const approve = useRef<HTMLButtonElement>(null)
   const reject = useRef<HTMLButtonElement>(null)
   const isBusy = isUnderWay(sent)
@@ -99,7 +162,7 @@ function DecisionForm({ sent, deciders, me, isFirst, mismatch, onDecide }: FormP
     setConfirming(false)
     onDecide({
       decision,
-      reason: reason.current?.value.trim() || null,
+      reason: reason.trim() || null,
       ...(isMismatch && { confirmMismatch: true }),
     })
   }
@@ -107,7 +170,7 @@ function DecisionForm({ sent, deciders, me, isFirst, mismatch, onDecide }: FormP
   useKeys({
     a: { name: 'Approve (Enter decides)', act: () => approve.current?.focus() },
     r: { name: 'Reject (Enter decides)', act: () => reject.current?.focus() },
-    e: { name: 'Write a reason', act: () => reason.current?.focus() },
+    e: { name: 'Write a reason', act: () => reasonField.current?.focus() },
   })
   return (
     <form
@@ -116,9 +179,9 @@ function DecisionForm({ sent, deciders, me, isFirst, mismatch, onDecide }: FormP
       className="flex flex-wrap items-center gap-2"
     >
       <input
-        ref={reason}
-        // What was written stays, also after another page was open.
-        defaultValue={sent?.reason ?? ''}
+        ref={reasonField}
+        value={reason}
+        onChange={(event) => onReason(event.target.value)}
         aria-label="Reason"
         placeholder="Reason, for the agent and the audit log (optional)"
         maxLength={LIMITS.decisionReasonChars}

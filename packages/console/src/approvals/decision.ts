@@ -208,7 +208,7 @@ export function currentVerdict(sent: SentDecision, approval: Decided, me: Me): V
 }
 
 export function verdictOn(approval: Decided, wanted: Decision, me: Me): Verdict {
-  const { status, decidedBy, decidedAt } = approval
+  const { status, decidedBy } = approval
   if (approval.importedAt !== null) return not('An import brought this request. No agent waits for it.')
   const isMyFirst = approval.firstApproval !== null && approval.firstApproval.by.id === me
   if (status === 'PENDING' && wanted === 'APPROVED' && isMyFirst) {
@@ -216,11 +216,18 @@ export function verdictOn(approval: Decided, wanted: Decision, me: Me): Verdict 
   }
   if (status === 'PENDING') return not('The request still waits. Decide again.')
   if (status === 'EXPIRED') return not('The request expired before.')
-  const word = approvalWord(status).toLowerCase()
-  const isMine = decidedBy !== null && decidedBy.id === me
-  if (isMine && status === wanted) return { counted: true, text: `Your decision counts: ${word}.` }
+  if (decidedBy?.id === me && status === wanted) {
+    return { counted: true, text: `Your decision counts: ${approvalWord(status).toLowerCase()}.` }
+  }
+  return not(endingOf(approval, me))
+}
+
+/** Who ended a request that no longer waits, and when. */
+export function endingOf({ status, decidedBy, decidedAt }: Decided, me: Me): string {
   const at = decidedAt === null ? '' : ` at ${exact(Date.parse(decidedAt))}`
-  return not(`${isMine ? 'You' : (decidedBy?.name ?? 'Another person')} ${word} it${at}.`)
+  if (status === 'EXPIRED') return `The request expired${at}.`
+  const isMine = decidedBy !== null && decidedBy.id === me
+  return `${isMine ? 'You' : (decidedBy?.name ?? 'Another person')} ${approvalWord(status).toLowerCase()} it${at}.`
 }
 
 /** Of requests that need two people. */

@@ -41,6 +41,11 @@ export function useDraftState<Value extends string | object>(name: string, initi
   }
 }
 
+/** For what was sent from elsewhere than its form. */
+export function forgetDraft(name: string): void {
+  writeDraft(name, null)
+}
+
 /** The next person at this browser finds nothing of it. */
 export function forgetDrafts(): void {
   for (const key of Object.keys(sessionStorage)) if (key.startsWith(PREFIX)) sessionStorage.removeItem(key)
