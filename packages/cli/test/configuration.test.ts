@@ -35,6 +35,29 @@ test('deploy --wait waits for the clients that ask, and exits with 1 if one lack
   await done('prompts', 'undeploy', 'awaited', ...STAGING)
 })
 
+test('a version of a prompt goes to a share of the sessions, which is raised, ended, and made the version in force', async () => {
+  await done('prompts', 'create', 'shared', '--content', 'One.')
+  await done('prompts', 'push', 'shared', '--content', 'Two.')
+  await done('prompts', 'create', 'shared@2', '--content', 'Its name ends so.')
+  const deploy = (...args: string[]) => done('prompts', 'deploy', ...args, ...STAGING)
+  await deploy('shared', '--number', '1')
+  const tenth = /^10 % of sessions get version 2 of Prompt shared in default\/staging; the others keep version 1\.\n/
+  assert.match(await deploy('shared', '--number', '2', '--share', '10%'), tenth)
+  assert.match(await done('prompts', 'list'), /^shared +2 +staging 1 \(10 %: 2\) /m)
+  assert.match(await deploy('shared', '--share', '10'), /Version 2 of prompt shared has this share there already/)
+  assert.match(await deploy('shared', '--number', '2', '--share', '25 %'), /^25 % of sessions/)
+  assert.match(await deploy('shared', '--share', '0'), /^The share of version 2 ended: all sessions get version 1/)
+  assert.match(await deploy('shared', '--share', '0'), /has no share there/)
+  assert.match(await deploy('shared@1', '--note', 'x'), /Version 1 of prompt shared is already deployed/)
+  assert.match(await deploy('shared@2'), /^Prompt shared@2 is deployed in/, 'a name comes first')
+  for (const share of ['100%', '-1', '1.5', 'x', '']) {
+    const { code, stderr } = await server.tacho(['prompts', 'deploy', 'shared', ...STAGING, `--share=${share}`])
+    assert.equal(code, 2, share)
+    assert.match(stderr, /--share must be a whole percentage from 0 to 99/)
+  }
+  for (const name of ['shared', 'shared@2']) await done('prompts', 'undeploy', name, ...STAGING)
+})
+
 test('a prompt can be given on the command line', async () => {
   assert.match(await done('prompts', 'create', 'inline', '--content', 'Be kind.'), /version 1/)
   assert.match(await done('prompts', 'push', 'inline', '--content', 'Be brief.'), /^Version 2 of inline/)

@@ -50,12 +50,13 @@ export class Tacho extends Recorder {
    * its `promptVersionId`, or `promptFallback: true` for the fallback.
    */
   prompt<const Text extends string>(name: string, fallback: Text): Prompt<VariablesOf<Text>> {
-    const { current } = this.configuration.state
     const missed = (variable?: string) =>
       void this.#control.tryLoad().then((control) => control?.configuration.missed(name, variable))
-    if (!current) missed()
-    const deployed = current?.prompts.find((prompt) => prompt.name === name)
-    const span = this.#context?.span
+    const source = this.#control.loaded?.configuration
+    if (!source?.state.current) missed()
+    const context = this.#context
+    const deployed = source?.promptOf(name, context?.scope)
+    const span = context?.span
     const promptVersionId = deployed?.versionId
     if (span) span.marks = { ...span.marks, promptVersionId, promptFallback: deployed ? undefined : true }
     return toPrompt(name, fallback, deployed, missed)

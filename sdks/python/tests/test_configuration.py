@@ -158,3 +158,70 @@ def test_a_value_of_a_prompt_is_a_text_that_a_model_can_read() -> None:
     prompt = prompt_of(None, "p", "{{ x }}")
     values = [Size.BIG, b"ab", float("nan"), float("-inf"), {1}, True]
     assert [prompt.render(x=one) for one in values] == ["big", "[binary: 2 bytes]", "NaN", "-Infinity", "[1]", "true"]
+
+
+SHARES = Path(__file__).parents[3] / "packages" / "sdk-conformance" / "vectors" / "prompt-shares.json"
+
+
+def test_a_session_gets_the_same_version_of_a_shared_prompt_in_every_process_and_sdk(make: Make, service: Service) -> None:
+    """The TypeScript SDK reads the same file."""
+    vectors = json.loads(SHARES.read_text())
+    other = {name: value for name, value in prompt("", "other").items() if name not in ("promptId", "name")}
+    for index, vector in enumerate(vectors):
+        for percent in (vector["percent"] - 1, vector["percent"]):
+            share = {"percent": percent, "salt": vector["salt"], **other}
+            service.prompts.append({**prompt(f"{index} {percent}", "stable"), "share": share})
+    client = make().tacho
+    assert client.configuration.ready(120)
+
+    def contents(index: int, first: int) -> list[str]:
+        return [client.prompt(f"{index} {percent}", "").content for percent in (first - 1, first)]
+
+    for index, vector in enumerate(vectors):
+        session, first = vector["session"], vector["percent"]
+        assert contents(index, first) == ["stable", "stable"], "outside of runs"
+        with client.run(session_id=session) as run:
+            assert contents(index, first) == ["stable", "other"], session
+            run.step("last")
+        if len(session) <= 255:
+            with client.run(run_id=session):
+                assert contents(index, first) == ["stable", "other"], session
+    client.flush(120)
+    steps = [event["payload"] for event in service.events if event["eventType"] == "AGENT_STEP"]
+    assert {step["promptVersionId"] for step in steps} == {other["versionId"]}
+
+
+def test_a_share_of_another_form_is_left_out_and_a_wrong_hash_in_one_rejects_the_configuration(
+    make: Make, service: Service
+) -> None:
+    other = {name: value for name, value in prompt("", "other").items() if name not in ("promptId", "name")}
+    share = {"percent": 100, "salt": "s", **other}
+    client = make().tacho
+
+    def content(form: object, revision: str) -> str:
+        service.prompts, service.revision = [{**prompt("greeting", "stable"), "share": form}], revision
+        client.configuration.refresh()
+        with client.run():
+            return client.prompt("greeting", "fallback").content
+
+    assert content({**share, "contentHash": "ab" * 32}, "r1") == "fallback"
+    forms: list[object] = ["x", [], {}, {**share, "percent": "100"}, {**share, "percent": True}, {**share, "salt": 1}, None]
+    assert [content(form, f"r{at}") for at, form in enumerate(forms, 2)] == ["stable"] * len(forms)
+    assert content(share, "last") == "other"
+
+
+def test_the_file_keeps_shares_and_labels_of_tools(make: Make, service: Service, tmp_path: Path) -> None:
+    file = str(tmp_path / "configuration.json")
+    other = {name: value for name, value in prompt("", "other").items() if name not in ("promptId", "name")}
+    service.prompts = [{**prompt("greeting", "stable"), "share": {"percent": 100, "salt": "s", **other}}]
+    labels = [{"tool": "read_*", "output": ["untrusted"], "when": "true"}]
+    body = {"revision": "r2", "prompts": service.prompts, "policies": [], "toolLabels": labels}
+    service.script("/runtime-config", lambda _: (200, body, {"etag": '"r2"'}))
+    loaded = make(configuration_file=file).tacho.configuration
+    assert loaded.refresh()
+    service.script("/runtime-config", refuse(503))
+    client = make(configuration_file=file).tacho
+    assert client.configuration.ready(120) and client.configuration.state.source == "disk"
+    assert client.configuration.current == loaded.current
+    with client.run():
+        assert client.prompt("greeting", "").content == "other"

@@ -1,6 +1,7 @@
 /** deploy, undeploy, promote and rollback, shared by prompts and policies. */
 import type { DeployableKind, PublicationResult } from '@tacho/contract/policies/deployment.ts'
 import type { Command } from 'commander'
+import { eachItem } from '@tacho/client/items.ts'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { OperatorClient } from '../engine/operator-client.ts'
 import {
@@ -15,7 +16,7 @@ import { printable, printJson, printLine } from '../engine/output.ts'
 import { wrongUsage } from '../engine/stop.ts'
 import { findPlace } from '../tenants/tenants.ts'
 import { warnOf } from './recorded-calls.ts'
-import { findItem } from './versioned-item.ts'
+import { findItem, findVersioned } from './versioned-item.ts'
 
 /** Digits of a revision that people need to tell two revisions apart. */
 const SHOWN_DIGITS = 12
@@ -29,6 +30,7 @@ interface NoteOptions {
 
 interface DeployOptions extends EnvironmentOptions, NoteOptions {
   number?: string
+  share?: string
   wait?: true | number
 }
 
@@ -38,12 +40,25 @@ interface PromoteOptions extends ServerOptions, NoteOptions {
   all?: true
 }
 
+const SHARES = `
+With --share, the other sessions keep the version in force. A session gets the same version in every process. Another
+--share changes the percentage; deploying the version without it makes it the version in force.
+
+  tacho prompts deploy greeting@5 --share 10%
+  tacho prompts deploy greeting@5 --share 0       # ends it: all sessions get the version in force
+`
+
 /** Adds the four commands to `prompts` or `policies`. `one` names the argument in the help. */
 export function addDeploying(commands: Command, kind: DeployableKind, one: string): void {
   const plural = commands.name()
 
-  inEnvironment(commands.command(`deploy <${one}>`).description(`deploy a version of a ${kind} to an environment`))
-    .option('--number <version>', 'default: the newest')
+  const deployCommand = inEnvironment(
+    commands.command(`deploy <${one}>`).description(`deploy a version of a ${kind} to an environment`),
+  ).option('--number <version>', `or as ${one}@version; default: the newest`)
+  if (kind === 'prompt') {
+    deployCommand.option('--share <percent>', 'only so many percent of the sessions get it, 1 to 99; 0 ends its share')
+  }
+  deployCommand
     .option('--note <text>', 'reason, stored with the deployment')
     .option(
       '--wait [seconds]',
@@ -52,7 +67,7 @@ export function addDeploying(commands: Command, kind: DeployableKind, one: strin
     )
     .addHelpText(
       'after',
-      `\nAll nodes serve the new version within a second. Agents get it at their next refresh: by default every 30 seconds, or at the\ninterval that they set. A policy is compared with the recorded calls, for warnings only. --wait exits\nwith 1 if clients still lack it; the service writes which has it once a minute.\n\nExample:\n  tacho ${plural} deploy refunds --environment acme/staging`,
+      `\nAll nodes serve the new version within a second. Agents get it at their next refresh: by default every 30 seconds, or at the\ninterval that they set. A policy is compared with the recorded calls, for warnings only. --wait exits\nwith 1 if clients still lack it; the service writes which has it once a minute.\n${kind === 'prompt' ? SHARES : ''}\nExample:\n  tacho ${plural} deploy refunds --environment acme/staging`,
     )
     .action((name: string, options: DeployOptions) => deploy(kind, name, options))
 
@@ -85,15 +100,21 @@ async function deploy(kind: DeployableKind, name: string, options: DeployOptions
   if (options.number !== undefined && !/^[1-9][0-9]{0,8}$/.test(options.number)) {
     throw wrongUsage(`--number must be a number such as 3, not ${JSON.stringify(options.number)}.`)
   }
-  const { client, place, item } = await target(kind, name, options)
-  const version = options.number ?? item.newest
+  const share = options.share === undefined ? undefined : shareOf(options.share)
+  const client = connect(options)
+  const place = await findPlace(client, options.environment, '--environment')
+  const { item, number } = await findVersioned(client, place.workspace.id, kind, name)
+  const ended = share === 0 ? await sharedVersion(client, place.environment.id, item.id) : null
+  const version = options.number ?? number ?? ended ?? item.newest
   const result = await client.deploy({
     params: { environmentId: place.environment.id },
-    body: { items: [{ kind, id: item.id, version }], ...noteOf(options) },
+    body: { items: [{ kind, id: item.id, version, ...(share !== undefined && { share }) }], ...noteOf(options) },
   })
   if (options.wait !== undefined && !options.json) printLine('Waiting for the clients …')
   const has = options.wait === undefined ? null : await untilClientsHaveIt(client, place.environment.id, options.wait)
-  tell(result, place.name, options, `Version ${version} of ${kind} ${printable(item.name)} is already deployed there.`)
+  const otherwise =
+    share === 0 ? 'has no share there' : share ? `has this share there already` : 'is already deployed there'
+  tell(result, place.name, options, `Version ${version} of ${kind} ${printable(item.name)} ${otherwise}.`)
   if (kind === 'policy' && result.changes.length > 0) {
     const params = { workspaceId: place.workspace.id, policyId: item.id, version }
     const { condition } = await client.readPolicyVersion({ params })
@@ -167,6 +188,21 @@ async function promote(kind: DeployableKind, names: string[], options: PromoteOp
   tell(result, to.name, options, `The same versions are already deployed in ${printable(to.name)}.`)
 }
 
+function shareOf(text: string): number {
+  const [, digits] = /^([0-9]{1,2})(?:\.0*)? ?%?$/.exec(text) ?? []
+  if (digits === undefined)
+    throw wrongUsage(`--share must be a whole percentage from 0 to 99, such as 10%, not ${JSON.stringify(text)}.`)
+  return Number(digits)
+}
+
+/** Null: the prompt has no share there. */
+async function sharedVersion(client: OperatorClient, environmentId: string, id: string): Promise<string | null> {
+  for await (const row of eachItem(client.listDeployments, { params: { environmentId } })) {
+    if (row.kind === 'prompt' && row.id === id) return row.share?.version ?? null
+  }
+  return null
+}
+
 async function target(kind: DeployableKind, name: string, options: EnvironmentOptions) {
   const client = connect(options)
   const place = await findPlace(client, options.environment, '--environment')
@@ -180,10 +216,16 @@ function noteOf({ note }: NoteOptions): NoteOptions {
 function tell(result: PublicationResult, environment: string, options: { json?: true }, otherwise: string): void {
   if (options.json) return printJson(result)
   if (result.changes.length === 0) return printLine(otherwise)
-  for (const { kind, name, from, to } of result.changes) {
+  for (const { kind, name, from, to, share } of result.changes) {
     const item = `${kind === 'prompt' ? 'Prompt' : 'Policy'} ${printable(name)}`
     const place = printable(environment)
-    if (to === null) printLine(`${item} is no longer deployed in ${place} (was version ${from}).`)
+    if (share?.percent === 0)
+      printLine(`The share of version ${share.version} ended: all sessions get version ${to} of ${item} in ${place}.`)
+    else if (share)
+      printLine(
+        `${share.percent} % of sessions get version ${share.version} of ${item} in ${place}; the others keep version ${to}.`,
+      )
+    else if (to === null) printLine(`${item} is no longer deployed in ${place} (was version ${from}).`)
     else printLine(`${item} is deployed in ${place} with version ${to} (before: ${from ?? 'none'}).`)
   }
   printLine('Agents get it at their next refresh, by default within 30 seconds.')

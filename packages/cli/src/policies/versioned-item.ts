@@ -1,6 +1,6 @@
 /** Prompts and policies in commands: finding one, where its versions are deployed, and how two versions differ. */
 import { styleText } from 'node:util'
-import type { DeployableKind } from '@tacho/contract/policies/deployment.ts'
+import type { DeployableKind, Deployment } from '@tacho/contract/policies/deployment.ts'
 import { eachItem } from '@tacho/client/items.ts'
 import type { Workspace } from '@tacho/contract/tenants/workspace.ts'
 import type { VersionDiff } from '@tacho/contract/policies/version.ts'
@@ -29,48 +29,67 @@ export async function findItem(
   kind: DeployableKind,
   itemName: string,
 ): Promise<Found> {
-  return kind === 'prompt' ? findPrompt(client, workspaceId, itemName) : findPolicy(client, workspaceId, itemName)
+  const item = await lookUp(client, workspaceId, kind, itemName)
+  if (item === null) throw unknown(kind, itemName, kind === 'prompt' ? 'prompts list' : 'policies list')
+  return item
 }
+
+/** With the version of `greeting@5`, unless the whole text is a name. */
+export async function findVersioned(client: OperatorClient, workspaceId: string, kind: DeployableKind, named: string) {
+  const [, itemName, number] = /^(.+)@([1-9][0-9]{0,8})$/.exec(named) ?? []
+  const whole = itemName === undefined ? null : await lookUp(client, workspaceId, kind, named)
+  if (whole !== null || itemName === undefined)
+    return { item: whole ?? (await findItem(client, workspaceId, kind, named)) }
+  return { item: await findItem(client, workspaceId, kind, itemName), number }
+}
+
+const lookUp = (client: OperatorClient, workspaceId: string, kind: DeployableKind, itemName: string) =>
+  kind === 'prompt' ? findPrompt(client, workspaceId, itemName) : findPolicy(client, workspaceId, itemName)
 
 const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i
 
-async function findPrompt(client: OperatorClient, workspaceId: string, itemName: string): Promise<Found> {
+async function findPrompt(client: OperatorClient, workspaceId: string, itemName: string): Promise<Found | null> {
   const [named] = (await client.listPrompts({ params: { workspaceId }, query: { name: itemName, archived: 'true' } }))
     .items
   const byId = () => orNull(client.readPrompt({ params: { workspaceId, promptId: itemName } }))
   const prompt = named ?? (UUID.test(itemName) ? await byId() : null)
-  if (prompt) return { kind: 'prompt', id: prompt.promptId, name: prompt.name, newest: prompt.newest.version }
-  throw unknown('prompt', itemName, 'prompts list')
+  return prompt && { kind: 'prompt', id: prompt.promptId, name: prompt.name, newest: prompt.newest.version }
 }
 
-async function findPolicy(client: OperatorClient, workspaceId: string, itemName: string): Promise<Found> {
+async function findPolicy(client: OperatorClient, workspaceId: string, itemName: string): Promise<Found | null> {
   const policy = await orNull(client.readPolicy({ params: { workspaceId, policyId: itemName } }))
-  if (policy) return { kind: 'policy', id: policy.policyId, name: policy.policyId, newest: policy.newest.version }
-  throw unknown('policy', itemName, 'policies list')
+  return policy && { kind: 'policy', id: policy.policyId, name: policy.policyId, newest: policy.newest.version }
 }
 
 /** The deployed versions in each environment of a workspace. */
 
-/** Keyed by prompt or policy id: `production 3, staging 4`. */
+interface DeployedPlace extends Pick<Deployment, 'version' | 'share'> {
+  environment: string
+}
+
+/** Keyed by prompt or policy id: `production 3 (10 %: 4), staging 4`. */
 export async function inForce(
   client: OperatorClient,
   workspace: Workspace,
   kind: DeployableKind,
-): Promise<Map<string, { environment: string; version: string }[]>> {
-  const places = new Map<string, { environment: string; version: string }[]>()
+): Promise<Map<string, DeployedPlace[]>> {
+  const places = new Map<string, DeployedPlace[]>()
   for (const { id: environmentId, name } of await environmentsOf(client, workspace)) {
     for await (const row of eachItem(client.listDeployments, { params: { environmentId } })) {
       if (row.kind !== kind) continue
       const known = places.get(row.id) ?? []
-      known.push({ environment: name, version: row.version })
+      known.push({ environment: name, version: row.version, share: row.share })
       places.set(row.id, known)
     }
   }
   return places
 }
 
-export function spokenPlaces(places: { environment: string; version: string }[] | undefined): string {
-  return (places ?? []).map(({ environment, version }) => `${environment} ${version}`).join(', ')
+export function spokenPlaces(places: DeployedPlace[] | undefined): string {
+  const spokenShare = (share: DeployedPlace['share']) => (share ? ` (${share.percent} %: ${share.version})` : '')
+  return (places ?? [])
+    .map(({ environment, version, share }) => `${environment} ${version}${spokenShare(share)}`)
+    .join(', ')
 }
 
 /** Formats the differences of two versions. Pure, except for colours. */

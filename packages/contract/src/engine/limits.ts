@@ -170,6 +170,8 @@ export const LIMITS = {
   /** Deployed items in one environment. Clients evaluate every policy before every tool call. */
   deployedPolicies: 500,
   deployedPrompts: 500,
+  /** Prompts of an environment with a second version for a part of the sessions. */
+  promptShares: 20,
   deployedPromptBytes: 4 * 1_048_576,
   /** Stops in effect in one environment; each is one more policy that clients evaluate. */
   stops: 100,

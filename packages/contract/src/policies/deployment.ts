@@ -5,6 +5,7 @@ import { DEPLOYABLE_KINDS, VERSION_PATTERN, CLIENT_STANDINGS } from '../engine/w
 import { newVersionFields, Version } from './version.ts'
 import type { OperatorRoute } from '../web/route.ts'
 import { EnvironmentParams, ListQuery } from '../tenants/workspace.ts'
+import { SharePercent } from './runtime-config.ts'
 
 export const DeployableKind = Type.Enum([...DEPLOYABLE_KINDS], { $id: 'DeployableKind' })
 export type DeployableKind = (typeof DEPLOYABLE_KINDS)[number]
@@ -21,10 +22,25 @@ const revision = Type.String({ description: "Revision of the environment's runti
 
 const named = { ...item, name: Type.String({ description: 'Name of the prompt; id of the policy' }) }
 
+const PromptShare = Type.Object(
+  {
+    version: Version,
+    percent: SharePercent,
+    startedAt: time('When the share began. Another percentage does not begin it again'),
+    startedBy: Type.String(),
+    damaged: damaged('The stored share does not match its checksum: end it'),
+  },
+  {
+    $id: 'PromptShare',
+    description: 'A version of a prompt that a part of the sessions gets; the others get the one in force',
+  },
+)
+
 export const Deployment = Type.Object(
   {
     ...named,
     version: Version,
+    share: Type.Union([PromptShare, Type.Null()], { description: 'Of a prompt; null: all sessions get `version`' }),
     earlierVersion: nullableVersion('Version that a rollback restores; null: none was deployed before'),
     deployedAt: time('When it was deployed'),
     deployedBy: Type.String(),
@@ -59,6 +75,15 @@ export const NewDeployment = Type.Object(
       Type.Object({
         ...item,
         version: nullableVersion('Version to deploy; null removes the item from the environment'),
+        share: Type.Optional(
+          Type.Integer({
+            minimum: 0,
+            maximum: 99,
+            description:
+              'Of a prompt: the percentage of sessions that get this version, beside the version in force; another value changes it. ' +
+              '0 ends the share of this version. Omitted: all sessions get the version, and a share of the prompt ends',
+          }),
+        ),
       }),
     ),
     ...newVersionFields,
@@ -106,6 +131,13 @@ const changeFields = {
   ...named,
   from: nullableVersion('Previously deployed version; null: none'),
   to: nullableVersion('Version deployed by this change; null: none'),
+  share: Type.Union(
+    [Type.Object({ version: Version, percent: Type.Integer({ minimum: 0, maximum: 99 }) }), Type.Null()],
+    {
+      description:
+        'The share that changed, 0 percent: it ended; then `from` is `to`. Null: the version in force changed',
+    },
+  ),
 }
 
 export const PublicationResult = Type.Object(
@@ -124,7 +156,7 @@ export const PublicationResult = Type.Object(
 )
 export type PublicationResult = Static<typeof PublicationResult>
 
-const PUBLICATION_ACTIONS = ['DEPLOY', 'PROMOTE', 'ROLL_BACK'] as const
+const PUBLICATION_ACTIONS = ['DEPLOY', 'PROMOTE', 'ROLL_BACK', 'SHARE'] as const
 
 /** One change of a deployment. All changes of one publication apply together. */
 export const DeploymentChange = Type.Object(

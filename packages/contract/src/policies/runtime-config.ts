@@ -16,17 +16,33 @@ export const OnError = Type.Enum([...ON_ERRORS], {
     'input that cannot be read always counts as a match',
 })
 
+const version = {
+  versionId: uuid('Send it as `promptVersionId` in reports about runs that used this version'),
+  version: Type.String(),
+  content: Type.String({ description: 'Prompt text, unchanged' }),
+  contentHash: Type.String({
+    pattern: '^[0-9a-f]{64}$',
+    description: 'SHA-256 of the UTF-8 bytes of `content`, in lower-case hex',
+  }),
+}
+
+export const SharePercent = Type.Integer({ minimum: 1, maximum: 99, description: 'Percentage of sessions' })
+
 export const RuntimePrompt = Type.Object(
   {
     promptId: uuid('Prompt id'),
     name: Type.String(),
-    versionId: uuid('Send it as `promptVersionId` in reports about runs that used this version'),
-    version: Type.String(),
-    content: Type.String({ description: 'Prompt text, unchanged' }),
-    contentHash: Type.String({
-      pattern: '^[0-9a-f]{64}$',
-      description: 'SHA-256 of the UTF-8 bytes of `content`, in lower-case hex',
-    }),
+    ...version,
+    share: Type.Optional(
+      Type.Object(
+        { percent: SharePercent, salt: Type.String({ description: 'Of the hash of a session' }), ...version },
+        {
+          description:
+            'Another version that a part of the sessions gets. Clients that do not know this member use the version beside it. ' +
+            'docs/sdk/runtime-configuration.md has the hash',
+        },
+      ),
+    ),
   },
   { $id: 'RuntimePrompt', description: 'The deployed version of a prompt' },
 )

@@ -17,16 +17,21 @@ export interface ConfigurationOptions {
   cacheFreshMs?: number | undefined
 }
 
-/** The deployed version of a prompt. */
-export interface DeployedPrompt {
-  readonly promptId: string
-  readonly name: string
+interface PromptVersion {
   /** Recorded as `promptVersionId` with the events that this version causes. */
   readonly versionId: string
   readonly version: string
   readonly content: string
   /** SHA-256 of `content`, in lower-case hex. */
   readonly contentHash: string
+}
+
+/** The deployed version of a prompt. */
+export interface DeployedPrompt extends PromptVersion {
+  readonly promptId: string
+  readonly name: string
+  /** The version that `percent` of the sessions get, by a hash of the salt and the session. */
+  readonly share?: PromptVersion & { readonly percent: number; readonly salt: string }
 }
 
 /** The deployed version of a policy. A newer service may send severities and actions that this SDK does not know. */
@@ -70,7 +75,9 @@ export type Checked =
 /** Most prompts, and most policies. Ten times what the service deploys; every policy takes time in every decision. */
 const ITEMS_MAX = 5_000
 
-const PROMPT = ['promptId', 'name', 'versionId', 'version', 'content', 'contentHash'] as const
+const VERSION = ['versionId', 'version', 'content', 'contentHash'] as const
+const PROMPT = ['promptId', 'name', ...VERSION] as const
+const SHARE = ['salt', ...VERSION] as const
 const POLICY = ['policyId', 'name', 'version', 'condition', 'severity', 'action'] as const
 
 /**
@@ -81,20 +88,27 @@ export async function checkConfiguration(rawConfiguration: unknown): Promise<Che
   if (!isObject(rawConfiguration)) return refuse('it is not an object')
   const { revision, prompts, policies, toolLabels = [] } = rawConfiguration
   if (typeof revision !== 'string' || revision === '') return refuse('revision is missing')
-  if (!Array.isArray(prompts)) return refuse('prompts is not a list')
-  if (!Array.isArray(policies)) return refuse('policies is not a list')
-  if (prompts.length > ITEMS_MAX) return refuse(`prompts has more than ${ITEMS_MAX} items`)
-  if (policies.length > ITEMS_MAX) return refuse(`policies has more than ${ITEMS_MAX} items`)
+  const lists = { prompts, policies, toolLabels } as Record<'prompts' | 'policies' | 'toolLabels', unknown[]>
+  for (const [name, list] of Object.entries(lists)) {
+    if (!Array.isArray(list)) return refuse(`${name} is not a list`)
+    if (list.length > ITEMS_MAX) return refuse(`${name} has more than ${ITEMS_MAX} items`)
+  }
 
   const checkedPrompts: DeployedPrompt[] = []
-  for (const [index, prompt] of prompts.entries()) {
+  for (const [index, prompt] of lists.prompts.entries()) {
     const fields = textsOf(prompt, PROMPT)
     if (!fields) return refuse(`prompts[${index}] is incomplete`)
-    if ((await sha256(fields.content)) !== fields.contentHash) return refuse(`prompts[${index}].contentHash is wrong`)
-    checkedPrompts.push(Object.freeze(fields))
+    // A share of another form is from a newer service: all sessions get the version in force.
+    const { share } = prompt as { share?: { percent?: unknown } }
+    const percent = share?.percent
+    const shared = typeof percent === 'number' && textsOf(share, SHARE)
+    for (const { content, contentHash } of shared ? [fields, shared] : [fields]) {
+      if ((await sha256(content)) !== contentHash) return refuse(`prompts[${index}].contentHash is wrong`)
+    }
+    checkedPrompts.push(Object.freeze(shared ? { ...fields, share: Object.freeze({ ...shared, percent }) } : fields))
   }
   const checkedPolicies: DeployedPolicy[] = []
-  for (const [index, policy] of policies.entries()) {
+  for (const [index, policy] of lists.policies.entries()) {
     const fields = textsOf(policy, POLICY)
     if (!fields) return refuse(`policies[${index}] is incomplete`)
     const { description, onError } = policy as { description?: unknown; onError?: unknown }
@@ -106,14 +120,13 @@ export async function checkConfiguration(rawConfiguration: unknown): Promise<Che
       }),
     )
   }
-  if (!Array.isArray(toolLabels) || toolLabels.length > ITEMS_MAX || !toolLabels.every(isToolLabels)) {
-    return refuse('toolLabels is not a list of labels')
-  }
+  const labels = lists.toolLabels.flatMap((item) => labelsOf(item) ?? [])
+  if (labels.length < lists.toolLabels.length) return refuse('toolLabels is not a list of labels')
   const configuration = {
     revision,
     prompts: Object.freeze(checkedPrompts),
     policies: Object.freeze(checkedPolicies),
-    toolLabels: Object.freeze(toolLabels.map(frozenLabels)),
+    toolLabels: Object.freeze(labels),
   }
   return { ok: true, configuration: Object.freeze(configuration) }
 }
@@ -122,20 +135,18 @@ function isObject(value: unknown): value is Record<string, unknown> {
   return typeof value === 'object' && value !== null && !Array.isArray(value)
 }
 
-function isToolLabels(value: unknown): value is ToolLabels {
-  if (!isObject(value)) return false
-  const { tool, output = [], does = [], when = '' } = value
-  const lists = [output, does]
-  return (
-    typeof tool === 'string' &&
-    typeof when === 'string' &&
-    lists.every((list) => Array.isArray(list) && list.every((label) => typeof label === 'string'))
-  )
+function labelsOf(value: unknown): ToolLabels | undefined {
+  if (!isObject(value)) return undefined
+  const { tool, output = [], does = [], when } = value
+  const hasWhen = typeof when === 'string'
+  if (typeof tool !== 'string' || !isTexts(output) || !isTexts(does) || !(hasWhen || when === undefined))
+    return undefined
+  const lists = { output: Object.freeze([...output]), does: Object.freeze([...does]) }
+  return Object.freeze({ tool, ...lists, ...(hasWhen && { when }) })
 }
 
-function frozenLabels({ tool, output = [], does = [], when }: ToolLabels): ToolLabels {
-  const lists = { output: Object.freeze([...output]), does: Object.freeze([...does]) }
-  return Object.freeze({ tool, ...lists, ...(when !== undefined && { when }) })
+function isTexts(list: unknown): list is string[] {
+  return Array.isArray(list) && list.every((label) => typeof label === 'string')
 }
 
 /** Undefined unless all of them are texts. */

@@ -14,7 +14,14 @@ import type { Core } from '../core.ts'
 import type { HttpResult } from '../delivery/http.ts'
 import { waitMs } from '../delivery/retry.ts'
 import type { Timer } from '../delivery/runtime.ts'
-import { checkConfiguration, type Configuration, type ConfigurationOptions } from './configuration.ts'
+import type { RunScope } from '../recording/context.ts'
+import { isSampled } from '../recording/sampling.ts'
+import {
+  checkConfiguration,
+  type Configuration,
+  type ConfigurationOptions,
+  type DeployedPrompt,
+} from './configuration.ts'
 import type { ConfigurationCache } from './disk-cache.ts'
 
 export type ConfigurationListener = (current: Configuration, previous: Configuration | null) => void
@@ -96,6 +103,15 @@ export class ConfigurationSource {
   get state(): ConfigurationState {
     const ageMs = this.#current ? Math.max(0, this.#core.runtime.now() - this.#confirmedAt) : null
     return { current: this.#current, ageMs, source: this.#source }
+  }
+
+  /** The version that the session of a run gets, or the run itself if it has none. Outside of runs, it is the version in force. */
+  promptOf(name: string, scope: RunScope | undefined): DeployedPrompt | undefined {
+    const prompt = this.#current?.prompts.find((one) => one.name === name)
+    const share = prompt?.share
+    const session = scope?.sessionId ?? scope?.runId
+    const isShared = share && session !== undefined && isSampled(`${share.salt}:${session}`, share.percent / 100)
+    return isShared ? { ...prompt, ...share } : prompt
   }
 
   /** Does nothing if already started. */

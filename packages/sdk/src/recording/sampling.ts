@@ -1,6 +1,6 @@
-/** The hash of the run's id decides, so all its processes agree. */
-export function isSampled(runId: string, rate: number): boolean {
-  return rate >= 1 || hash(runId) < rate * 2 ** 32
+/** The hash of the id decides, of a run or of a session with a salt, so all its processes agree. */
+export function isSampled(id: string, rate: number): boolean {
+  return rate >= 1 || hash(id) < rate * 2 ** 32
 }
 
 /** FNV-1a with a final mix, so that ids that differ in one character hash far apart. */

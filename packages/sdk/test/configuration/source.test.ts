@@ -241,3 +241,56 @@ test('a client that was counted says once that it ends; one that never asked say
     ['true', 'W/"r1"'],
   ])
 })
+
+/** The Python SDK reads the same file. */
+const SHARES = new URL('../../../sdk-conformance/vectors/prompt-shares.json', import.meta.url)
+
+test('a session gets the same version of a shared prompt in every process and SDK, a run without one by its own id', async (t) => {
+  const vectors = JSON.parse(readFileSync(SHARES, 'utf8')) as { salt: string; session: string; percent: number }[]
+  assert.ok(vectors.length > 15)
+  const prompts = vectors.flatMap(({ salt, percent: first }, index) =>
+    [first - 1, first].map((percent) => {
+      const { promptId: _, name: __, ...other } = prompt('', 'other')
+      return { ...prompt(`${index} ${percent}`, 'stable'), share: { percent, salt, ...other } }
+    }),
+  )
+  const { open } = await start(t, json(200, { revision: 'r', prompts, policies: [] }, { etag: '"r"' }))
+  const tacho = open()
+  await tacho.configuration.ready()
+  for (const [index, { session, percent: first }] of vectors.entries()) {
+    const contents = () => [first - 1, first].map((percent) => tacho.prompt(`${index} ${percent}`, '').content)
+    assert.deepEqual(contents(), ['stable', 'stable'], 'outside of runs')
+    assert.deepEqual(await tacho.run({ sessionId: session }, contents), ['stable', 'other'], session)
+    if (session.length <= 255)
+      assert.deepEqual(await tacho.run({ runId: session }, contents), ['stable', 'other'], session)
+  }
+})
+
+test('a share of another form is left out, and a wrong hash in one rejects the configuration', async (t) => {
+  const { promptId: _, name: __, ...other } = prompt('', 'other')
+  const of = (revision: string, share: unknown) =>
+    json(
+      200,
+      { revision, prompts: [{ ...prompt('greeting', 'stable'), share }], policies: [] },
+      { etag: `"${revision}"` },
+    )
+  const share = { percent: 100, salt: 's', ...other }
+  const { open } = await start(
+    t,
+    of('r1', { ...share, contentHash: 'ab'.repeat(32) }),
+    ...['x', [], {}, { ...share, percent: '100' }, { ...share, salt: 1 }, null].map((form, at) =>
+      of(`r${at + 2}`, form),
+    ),
+    of('last', share),
+  )
+  const tacho = open()
+  const content = () => tacho.run({}, () => tacho.prompt('greeting', 'fallback').content)
+  assert.equal(await tacho.configuration.refresh(), false)
+  assert.equal(await content(), 'fallback')
+  for (let at = 0; at < 6; at++) {
+    assert.equal(await tacho.configuration.refresh(), true)
+    assert.equal(await content(), 'stable')
+  }
+  assert.equal(await tacho.configuration.refresh(), true)
+  assert.equal(await content(), 'other')
+})

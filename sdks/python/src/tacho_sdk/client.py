@@ -220,7 +220,8 @@ class Tacho(Calls):
         if current is None and not self.core.settings.turned_off:
             message = f"The prompt {name!r} is the one of the code: no configuration was loaded in time."
             self.core.diagnostics.report("warning", "prompt_fallback", message)
-        named_prompt = prompt_of(current, name, fallback, self.core.diagnostics)
+        scope = self.core.current_scope()
+        named_prompt = prompt_of(current, name, fallback, self.core.diagnostics, scope)
         use_prompt(self.core, named_prompt.version_id)
         return named_prompt
 

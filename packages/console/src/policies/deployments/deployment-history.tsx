@@ -10,6 +10,15 @@ const ACTS: Record<DeploymentChange['action'], string> = {
   DEPLOY: 'deployed',
   PROMOTE: 'promoted',
   ROLL_BACK: 'rolled back',
+  SHARE: 'changed',
+}
+
+function whatChanged({ from, to, share }: DeploymentChange): string {
+  if (share)
+    return share.percent === 0
+      ? `share of version ${share.version} ended`
+      : `version ${share.version} for ${share.percent} % of sessions`
+  return `${from === null ? '' : `version ${from} → `}${to === null ? 'removed' : `version ${to}`}`
 }
 
 interface Props {
@@ -36,8 +45,7 @@ export function DeploymentHistory({ environment, item }: Props) {
             </span>
             <span className="min-w-0 flex-1">
               {!item && <bdi className="font-medium">{change.name} </bdi>}
-              {change.from === null ? '' : `version ${change.from} → `}
-              {change.to === null ? 'removed' : `version ${change.to}`}{' '}
+              {whatChanged(change)}{' '}
               <span className="text-soft">
                 {ACTS[change.action]} by <Author name={change.by} importedAt={change.importedAt} />
               </span>

@@ -15,7 +15,7 @@ import { NewRunView } from '@tacho/contract/runs/run-view.ts'
 import { SCORE_AUTHORS } from '@tacho/contract/runs/score.ts'
 import { scoreName } from '@tacho/contract/record/payload.ts'
 import { RunStatus } from '@tacho/contract/runs/run.ts'
-import { RuntimeConfig, RuntimePrompt } from '@tacho/contract/policies/runtime-config.ts'
+import { RuntimeConfig, RuntimePrompt, SharePercent } from '@tacho/contract/policies/runtime-config.ts'
 import { SCORE_KINDS } from '@tacho/contract/engine/words.ts'
 import Type, { type TSchema } from 'typebox'
 import type { ExportedTable } from '../../storage/engine/tables.ts'
@@ -53,8 +53,16 @@ const SCHEMAS: Readonly<Record<ExportedTable | 'run' | 'event', Readonly<Record<
   policy: { id: NewPolicy.properties.policyId, newest: version },
   policyVersion: { ...NewPolicy.properties, number: version },
   deployment: { ...deployed, version },
+  promptShare: {
+    promptId: id,
+    version,
+    percent: SharePercent,
+    salt: Type.String({ pattern: '^[0-9a-f]{16}$' }),
+  },
   deploymentChange: {
     ...deployed,
+    shareVersion: version,
+    sharePercent: Type.Integer({ minimum: 0, maximum: 99 }),
     action: DeploymentChange.properties.action,
     fromVersion: version,
     toVersion: version,

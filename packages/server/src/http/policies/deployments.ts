@@ -32,10 +32,12 @@ export function deploymentsRoutes({ serve, storage, configurations }: OperatorDe
   })
 
   serve('deploy', ({ body: { items, note }, ...asked }) => {
-    const versions = items.map(({ kind, id, version }) => ({
-      ...toItem({ kind, id }),
-      version: version === null ? null : Number(version),
-    }))
+    const versions = items.map(({ kind, id, version, share }, index) => {
+      if (share !== undefined && (kind === 'policy' || version === null)) {
+        throw refuseField(`items/${index}/share`, 'is for a version of a prompt')
+      }
+      return { ...toItem({ kind, id }), version: version === null ? null : Number(version), share }
+    })
     return publish(asked, { action: 'DEPLOY', items: versions }, note)
   })
 
@@ -117,14 +119,22 @@ function resultOf(published: Published): PublicationResult | Refusal {
       return refuse('not_found', `${itemName(published.item)} is not deployed in the environment to promote from`)
     case 'no_earlier':
       return refuse('conflict', `There is no earlier version of ${itemName(published.item)} in this environment`)
+    case 'no_share':
+      return refuse('conflict', `${itemName(published.item)} ${NO_SHARE[published.why]}`)
     case 'too_large':
       return refuse('conflict', TOO_LARGE[published.limit])
   }
 }
 
+const NO_SHARE = {
+  no_other: 'has no version in force for the other sessions; deploy one first',
+  in_force: 'has this version in force already, for all sessions',
+}
+
 const TOO_LARGE = {
   prompts: `An environment can have at most ${LIMITS.deployedPrompts} deployed prompts`,
   policies: `An environment can have at most ${LIMITS.deployedPolicies} deployed policies`,
+  shares: `An environment can have at most ${LIMITS.promptShares} prompts with a share`,
   bytes: `The deployed prompts of an environment can have at most ${LIMITS.deployedPromptBytes} bytes in total`,
 }
 
@@ -132,22 +142,36 @@ function itemName({ kind, id }: Item): string {
   return `${kind} ${id}`
 }
 
-function toChange({ kind, id, name, from, to }: Change): PublicationResult['changes'][number] {
-  return { kind, id, name, from: toVersion(from), to: toVersion(to) }
+function toChange({ kind, id, name, from, to, share }: Change): PublicationResult['changes'][number] {
+  return { kind, id, name, from: toVersion(from), to: toVersion(to), share: share && toShare(share) }
 }
+
+const toShare = ({ version, percent }: { version: number; percent: number }) => ({ version: String(version), percent })
 
 function toVersion(number: number | null): string | null {
   return number === null ? null : String(number)
 }
 
-function toDeployment({ version, earlierVersion, deployedAt, importedAt, ...row }: DeploymentRow): Deployment {
+function toDeployment({ version, earlierVersion, share, deployedAt, importedAt, ...row }: DeploymentRow): Deployment {
   const times = { deployedAt: isoTime(deployedAt), importedAt: isoTime(importedAt) }
-  return { ...row, version: String(version), earlierVersion: toVersion(earlierVersion), ...times }
+  return {
+    ...row,
+    version: String(version),
+    earlierVersion: toVersion(earlierVersion),
+    share: share && {
+      ...toShare(share),
+      startedBy: share.startedBy,
+      startedAt: isoTime(share.startedAt),
+      ...(share.damaged && { damaged: true as const }),
+    },
+    ...times,
+  }
 }
 
-function toDeploymentChange(row: DeploymentChangeRow): DeploymentChange {
+function toDeploymentChange({ shareVersion, sharePercent, ...row }: DeploymentChangeRow): DeploymentChange {
   const times = { at: isoTime(row.at), importedAt: isoTime(row.importedAt) }
-  return { ...row, from: toVersion(row.from), to: toVersion(row.to), ...times }
+  const share = shareVersion === null ? null : toShare({ version: shareVersion, percent: sharePercent ?? 0 })
+  return { ...row, from: toVersion(row.from), to: toVersion(row.to), share, ...times }
 }
 
 export function configurationClientsRoutes({ serve, storage }: OperatorDeps): void {

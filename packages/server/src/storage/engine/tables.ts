@@ -94,11 +94,18 @@ const DESCRIBED = {
     kept: 'imported_at#?',
     computed: 'row_sum',
   },
+  prompt_shares: {
+    ...ofEnvironment('environment_id prompt_id'),
+    line: 'promptShare',
+    exported: 'prompt_id version# percent# salt started_at# started_by',
+    kept: 'imported_at#?',
+    computed: 'row_sum',
+  },
   deployment_changes: {
     ...ofEnvironment('environment_id publication kind item_id'),
     line: 'deploymentChange',
     exported: `publication# kind item_id action from_version#? to_version#? restores#? at# by_name note? source_environment_id?
-        revision`,
+        revision share_version#? share_percent#?`,
     kept: 'imported_at#?',
   },
   configurations: ofEnvironment('environment_id'),

@@ -6,6 +6,7 @@ import type {
 } from '@tacho/contract/policies/deployment.ts'
 import type { ToolLabel } from '@tacho/contract/policies/tool-labels.ts'
 import type { PageAfter, RowFor } from '../engine/page.ts'
+import type { RowOf } from '../engine/tables.ts'
 
 export interface Item {
   kind: DeployableKind
@@ -15,8 +16,17 @@ export interface Item {
 /** `version` null: no longer deployed. */
 export type ItemVersion = Item & { version: number | null }
 
+/**
+ * `share`: the percentage of sessions that get the version of a prompt; 0 ends the share of this version. Absent: all get
+ * the version, and a share ends.
+ */
+export type DeployedItem = ItemVersion & { share?: number | undefined }
+
+/** A version of a prompt that a part of the sessions gets, beside the one in force. */
+export type PromptShareRow = Omit<RowOf<'prompt_shares'>, 'importedAt'> & { damaged?: true }
+
 export type Intent =
-  | { action: 'DEPLOY'; items: ItemVersion[] }
+  | { action: 'DEPLOY'; items: DeployedItem[] }
   /** `items` null: everything deployed there. What only this environment has stays. */
   | { action: 'PROMOTE'; sourceEnvironmentId: string; items: Item[] | null }
   | { action: 'ROLL_BACK'; items: Item[] }
@@ -33,6 +43,8 @@ export interface Change extends Item {
   name: string
   from: number | null
   to: number | null
+  /** The share that changed, with its new percentage; then `from` is `to`. Null: the version in force changed. */
+  share: { version: number; percent: number } | null
 }
 
 export type Published =
@@ -43,17 +55,23 @@ export type Published =
   | { outcome: 'archived'; item: Item }
   | { outcome: 'not_in_force'; item: Item }
   | { outcome: 'no_earlier'; item: Item }
-  | { outcome: 'too_large'; limit: 'prompts' | 'policies' | 'bytes' }
+  /** `no_other`: the other sessions would get none. `in_force`: they would get the same. */
+  | { outcome: 'no_share'; item: Item; why: 'no_other' | 'in_force' }
+  | { outcome: 'too_large'; limit: 'prompts' | 'policies' | 'shares' | 'bytes' }
 
-export interface DeploymentRow extends Omit<RowFor<Deployment>, 'version' | 'earlierVersion'> {
+export interface DeploymentRow extends Omit<RowFor<Deployment>, 'version' | 'earlierVersion' | 'share'> {
   version: number
   earlierVersion: number | null
+  share: PromptShareRow | null
 }
 
 export type DeploymentPage = PageAfter<Item>
 
 export interface DeploymentChangeRow
-  extends Change, Omit<RowFor<DeploymentChange, 'at' | 'importedAt'>, keyof Change> {}
+  extends Omit<Change, 'share'>, Omit<RowFor<DeploymentChange, 'at' | 'importedAt'>, keyof Change> {
+  shareVersion: number | null
+  sharePercent: number | null
+}
 
 export interface DeploymentFilter {
   kind?: DeployableKind | undefined

@@ -40,8 +40,8 @@ test('versions are deployed and removed in one publication', async () => {
     ]),
   )
   assert.deepEqual(published.changes, [
-    { kind: 'prompt', id: prompt.promptId, name: prompt.name, from: null, to: '1' },
-    { kind: 'policy', id: policy.policyId, name: policy.policyId, from: null, to: '1' },
+    { kind: 'prompt', id: prompt.promptId, name: prompt.name, from: null, to: '1', share: null },
+    { kind: 'policy', id: policy.policyId, name: policy.policyId, from: null, to: '1', share: null },
   ])
   const deployed = replyOf('listDeployments', await service.operator(pathOf()))
   assert.equal(deployed.revision, published.revision)
@@ -51,7 +51,9 @@ test('versions are deployed and removed in one publication', async () => {
     ['1', 'first token', published.publication, policy.policyId],
   )
   const out = replyOf('deploy', await calls.deploy([['policy', policy.policyId, null]]))
-  assert.deepEqual(out.changes, [{ kind: 'policy', id: policy.policyId, name: policy.policyId, from: '1', to: null }])
+  assert.deepEqual(out.changes, [
+    { kind: 'policy', id: policy.policyId, name: policy.policyId, from: '1', to: null, share: null },
+  ])
   assert.ok(!(await list()).some((line) => line.includes(policy.policyId)))
   const nothing = replyOf('deploy', await calls.deploy([['policy', policy.policyId, null]]))
   assert.deepEqual(nothing, { revision: out.revision, publication: null, changes: [] })
@@ -279,4 +281,42 @@ test('every change is audited with its content, and a publication without a chan
   assert.deepEqual(detail, { name: policy.policyId, from: 2, to: 1, note: null })
   assert.equal(entries[7]?.detail['source'], calls.staging)
   assert.ok(!JSON.stringify(entries).includes('Be kind'), 'no content')
+})
+
+test('a version of a prompt is deployed to a share of the sessions; the ETag changes with it', async () => {
+  const { promptId: id, name } = await calls.newPrompt()
+  await calls.pushPrompt(id, 'Second')
+  const deploy = (item: object) => service.operator(pathOf(), { body: { items: [{ kind: 'prompt', id, ...item }] } })
+  await deploy({ version: '1' })
+  const read = async () => {
+    const { headers, body } = await calls.load()
+    return { tag: headers.get('etag') ?? '', prompt: body.prompts.find(({ promptId }) => promptId === id) }
+  }
+  const before = await read()
+  const { changes } = replyOf('deploy', await deploy({ version: '2', share: 10 }))
+  assert.deepEqual(changes, [{ kind: 'prompt', id, name, from: '1', to: '1', share: { version: '2', percent: 10 } }])
+  const shared = await read()
+  assert.equal(shared.prompt?.share?.content, 'Second')
+  assert.notEqual(shared.tag, before.tag)
+  const ask = async (tag: string) => (await calls.load({ 'if-none-match': tag })).status
+  assert.deepEqual([await ask(before.tag), await ask(shared.tag)], [200, 304])
+  const row = replyOf('listDeployments', await service.operator(pathOf())).items.find((one) => one.id === id)
+  const { startedAt, ...share } = row?.share ?? {}
+  assert.deepEqual([row?.version, share], ['1', { version: '2', percent: 10, startedBy: 'first token' }])
+  assert.ok(startedAt)
+  for (const [item, status, detail] of [
+    [{ version: '1', share: 10 }, 409, /has this version in force already/],
+    [{ version: null, share: 10 }, 400, /./],
+    [{ version: '2', share: 100 }, 400, /./],
+    [{ version: '2', share: 1.5 }, 400, /./],
+    [{ version: '3', share: 10 }, 404, /with version 3/],
+    [{ kind: 'policy', version: '1', share: 10 }, 400, /./],
+  ] as const) {
+    const refused = await deploy(item)
+    assert.equal(refused.status, status, JSON.stringify(item))
+    assert.match(refused.text, detail)
+  }
+  assert.deepEqual((await read()).prompt, shared.prompt)
+  await deploy({ version: '2', share: 0 })
+  assert.deepEqual(await read(), before)
 })

@@ -182,7 +182,7 @@ CREATE TABLE deployment_changes (
   note TEXT,
   source_environment_id TEXT, -- of a promotion
   revision TEXT NOT NULL,
-  imported_at INTEGER,
+  imported_at INTEGER, share_version INTEGER, share_percent INTEGER,
   PRIMARY KEY (environment_id, publication, kind, item_id)
 ) STRICT, WITHOUT ROWID;
 
@@ -685,6 +685,19 @@ CREATE TABLE prices (
 ) STRICT, WITHOUT ROWID;
 
 CREATE INDEX problems_by_time ON events (run, time) WHERE problem IS NOT NULL;
+
+CREATE TABLE prompt_shares (
+  environment_id TEXT NOT NULL REFERENCES environments (id),
+  prompt_id TEXT NOT NULL,
+  version INTEGER NOT NULL,
+  percent INTEGER NOT NULL,
+  salt TEXT NOT NULL, -- of the hash that decides; a new one for each share, so that other sessions come first
+  started_at INTEGER NOT NULL,
+  started_by TEXT NOT NULL,
+  imported_at INTEGER,
+  row_sum INTEGER,
+  PRIMARY KEY (environment_id, prompt_id)
+) STRICT, WITHOUT ROWID;
 
 CREATE TABLE prompt_versions (
   workspace_id TEXT NOT NULL,

@@ -30,6 +30,7 @@ import { operatorsSuite } from './people/operators.ts'
 import { packingAtOnce, packingSuite } from './data/packing.ts'
 import { policiesSuite } from './policies/policies.ts'
 import { promptsSuite } from './policies/prompts.ts'
+import { sharesSuite } from './policies/shares.ts'
 import { propertySuite } from './record/property.ts'
 import { recordedInputSuite } from './approvals/recorded-input.ts'
 import { rejectionsSuite } from './record/rejections.ts'
@@ -85,6 +86,7 @@ const SUITES = [
   promptsSuite,
   policiesSuite,
   deploymentsSuite,
+  sharesSuite,
   directorySuite,
   configurationClientsSuite,
   simulationsSuite,

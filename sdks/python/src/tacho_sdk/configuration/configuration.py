@@ -12,6 +12,18 @@ _ITEMS_MAX = 5_000
 
 
 @dataclass(frozen=True)
+class PromptShare:
+    """A version that `percent` of the sessions get, by a hash of the salt and the session."""
+
+    percent: float
+    salt: str
+    version_id: str
+    version: str
+    content: str
+    content_hash: str
+
+
+@dataclass(frozen=True)
 class DeployedPrompt:
     """The deployed version of a prompt."""
 
@@ -23,6 +35,8 @@ class DeployedPrompt:
     content: str
     content_hash: str
     """SHA-256 of `content`, in lower-case hex."""
+    share: PromptShare | None = None
+    """Another version, for a part of the sessions."""
 
 
 @dataclass(frozen=True)
@@ -103,13 +117,31 @@ def _prompt(item: object, index: int) -> DeployedPrompt:
     prompt_id, name, version_id, version, content, digest = _texts(
         item, place, "promptId name versionId version content contentHash"
     )
+    _check_hash(place, content, digest)
+    share = item.get("share") if isinstance(item, dict) else None
+    return DeployedPrompt(prompt_id, name, version_id, version, content, digest, _share(share, place))
+
+
+def _share(item: object, place: str) -> PromptShare | None:
+    # Absent, or of another form from a newer service: all sessions get the version in force.
+    percent = item.get("percent") if isinstance(item, dict) else None
+    if isinstance(percent, bool) or not isinstance(percent, (int, float)):
+        return None
+    try:
+        salt, version_id, version, content, digest = _texts(item, place, "salt versionId version content contentHash")
+    except NotAConfiguration:
+        return None
+    _check_hash(place, content, digest)
+    return PromptShare(percent, salt, version_id, version, content, digest)
+
+
+def _check_hash(place: str, content: str, digest: str) -> None:
     try:
         actual = hashlib.sha256(content.encode()).hexdigest()
     except UnicodeEncodeError:
         actual = None
     if actual != digest:
         raise NotAConfiguration(f"{place}.contentHash is wrong")
-    return DeployedPrompt(prompt_id, name, version_id, version, content, digest)
 
 
 def _policy(item: object, index: int) -> Policy:

@@ -11,10 +11,12 @@ from dataclasses import dataclass, field, is_dataclass
 from typing import TYPE_CHECKING
 
 from ..recording.plain import dump, to_plain, well_formed_json
-from .configuration import Configuration
+from ..recording.sampling import is_sampled
+from .configuration import Configuration, DeployedPrompt, PromptShare
 
 if TYPE_CHECKING:
     from ..delivery.diagnostics import Diagnostics
+    from ..recording.context import RunScope
 
 # With any text that a host may give a value.
 _PLACEHOLDER = re.compile(r"\{\{\s*([^{}\s](?:[^{}]{0,254}?[^{}\s])?)\s*\}\}")
@@ -70,9 +72,21 @@ def _text_of(value: object) -> str:
     return dump(plain.get("value"))
 
 
-def prompt_of(configuration: Configuration | None, name: str, fallback: str, diagnostics: Diagnostics | None = None) -> Prompt:
+def prompt_of(
+    configuration: Configuration | None,
+    name: str,
+    fallback: str,
+    diagnostics: Diagnostics | None = None,
+    scope: RunScope | None = None,
+) -> Prompt:
+    """The version that the run's session gets, or the run if it has none. Outside of runs, it is the version in force."""
     prompts = configuration.prompts if configuration else ()
-    deployed = next((prompt for prompt in prompts if prompt.name == name), None)
-    if deployed is None:
+    prompt = next((prompt for prompt in prompts if prompt.name == name), None)
+    if prompt is None:
         return Prompt(name, fallback, None, None, True, diagnostics)
+    share = prompt.share
+    deployed: DeployedPrompt | PromptShare = prompt
+    if share is not None and scope is not None:
+        session = scope.run_id if scope.session_id is None else scope.session_id
+        deployed = share if is_sampled(f"{share.salt}:{session}", share.percent / 100) else prompt
     return Prompt(name, deployed.content, deployed.version, deployed.version_id, False, diagnostics)

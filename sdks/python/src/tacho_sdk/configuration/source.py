@@ -335,13 +335,14 @@ class RuntimeConfiguration:
 def _body_of(configuration: Configuration) -> object:
     """As the service sends it."""
 
-    def camel(fields: dict[str, object]) -> dict[str, object]:
-        return {_camel(name): value for name, value in fields.items()}
+    def camel(value: object) -> object:
+        return {_camel(name): camel(of) for name, of in value.items()} if isinstance(value, dict) else value
 
     return {
         "revision": configuration.revision,
         "prompts": [camel(asdict(prompt)) for prompt in configuration.prompts],
         "policies": [camel(asdict(policy)) for policy in configuration.policies],
+        "toolLabels": [asdict(labels) for labels in configuration.tool_labels],
     }
 
 

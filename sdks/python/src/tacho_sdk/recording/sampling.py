@@ -1,8 +1,8 @@
-"""Whether a run belongs to the sample. The hash of its id decides, so all its processes agree."""
+"""Whether a run or a session belongs to the sample. The hash of its id decides, so all its processes agree."""
 
 
-def is_sampled(run_id: str, rate: float) -> bool:
-    return rate >= 1 or _hash(run_id) < rate * 2**32
+def is_sampled(sampled_id: str, rate: float) -> bool:
+    return rate >= 1 or _hash(sampled_id) < rate * 2**32
 
 
 def _hash(text: str) -> int:

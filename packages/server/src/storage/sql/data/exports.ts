@@ -1,7 +1,6 @@
 import { changesRuns, read, write, selectList, type Sql, type SqlValue } from '../engine/sql.ts'
 import type { DeployableKind } from '@tacho/contract/policies/deployment.ts'
 import type { AuditEntry } from '../../people/operators.ts'
-import type { ItemVersion } from '../../policies/deployments.ts'
 import {
   DAMAGED_ROW,
   type ExportedKey,
@@ -22,6 +21,7 @@ import { insertAudit } from '../people/audit.ts'
 import { keepConfiguration, lockConfiguration } from '../policies/configurations.ts'
 import { isPromptIntact } from '../policies/prompts.ts'
 import { deploymentFault } from '../policies/publish.ts'
+import type { Target as Deploying } from '../policies/targets.ts'
 import { findEnvironment } from '../tenants/workspaces.ts'
 import { erasedKey, isErased, isKeyErased, keepRemovalsWaiting } from './erased-keys.ts'
 import { insertRows, replacing, columnsOfRow } from '../engine/rows.ts'
@@ -152,8 +152,9 @@ async function importRows(
   const owner = parts.of === 'environment' ? environmentId : workspaceId
   const target = { environmentId, workspaceId, table, parts, owner }
   const added = await addedMembers(sql, target, rows, now)
-  if (table === 'deployment') {
-    const refused = await deploymentFault(sql, workspaceId, environmentId, rows.map(deploymentOf))
+  if (table === 'deployment' || table === 'promptShare') {
+    const targets = rows.map(table === 'deployment' ? deploymentOf : shareOf)
+    const refused = await deploymentFault(sql, workspaceId, environmentId, targets)
     if (refused !== null) return refused
   }
   const runs = rows.map(({ run }) => String(run))
@@ -168,10 +169,14 @@ async function importRows(
   return fault ?? { outcome: 'imported', written }
 }
 
-const DEPLOYS: ReadonlySet<ExportedTable> = new Set(['deployment', 'deploymentChange'])
+const DEPLOYS: ReadonlySet<ExportedTable> = new Set(['deployment', 'deploymentChange', 'promptShare'])
 
-const deploymentOf = ({ kind, itemId, version }: ExportedRow): ItemVersion => {
-  return { kind: kind as ItemVersion['kind'], id: String(itemId), version: Number(version) }
+const deploymentOf = ({ kind, itemId, version }: ExportedRow): Deploying => {
+  return { kind: kind as Deploying['kind'], id: String(itemId), version: Number(version) }
+}
+
+const shareOf = ({ promptId, version, percent }: ExportedRow): Deploying => {
+  return { kind: 'prompt', id: String(promptId), version: Number(version), share: Number(percent) }
 }
 
 async function lastPublication(sql: Sql, environmentId: string): Promise<number> {

@@ -9,6 +9,7 @@ import { withJson } from '../engine/rows.ts'
 import { assertSum, damagedError, nameOf, withSum } from '../engine/row-sums.ts'
 import { STOP_POLICY, stopPolicy } from '../../policies/stops.ts'
 import { isPromptIntact } from './prompts.ts'
+import { readShares } from './shares.ts'
 import { stopsInEffect } from './stops.ts'
 
 export const configurationsActs = { ...read({ readConfiguration, checkConfiguration }), ...lookup({ findToolLabels }) }
@@ -175,11 +176,13 @@ async function readDeployedContent(
       WHERE d.environment_id = :env AND d.kind = 'policy'`,
     { env },
   )
+  const shares = await readShareContents(sql, env)
   return {
     prompts: prompts.map((row) => {
       if (!isPromptIntact(sql, row, env)) throw damagedError(nameOf('prompt_versions', row), OTHER_VERSION)
       const { promptId, name, id: versionId, number, content, contentHash } = row
-      return { promptId, name, versionId, version: String(number), content, contentHash }
+      const share = shares.get(promptId)
+      return { promptId, name, versionId, version: String(number), content, contentHash, ...(share && { share }) }
     }),
     policies: policies.map((row) => {
       assertSum(sql, 'policy_versions', row, env, OTHER_VERSION)
@@ -192,3 +195,32 @@ async function readDeployedContent(
 }
 
 const OTHER_VERSION = 'Deploy another version of it, or restore a backup'
+
+/** As clients get them, by prompt. Of damaged ones, nothing is published. */
+async function readShareContents(
+  sql: Sql,
+  environmentId: string,
+): Promise<Map<string, NonNullable<RuntimePrompt['share']>>> {
+  const shares = await readShares(sql, environmentId)
+  if (shares.size === 0) return new Map()
+  const text = `SELECT v.content, ${withSum('prompt_versions', 'v.')}
+    FROM prompt_shares s JOIN environments e ON e.id = s.environment_id
+    JOIN prompt_versions v ON v.workspace_id = e.workspace_id AND v.prompt_id = s.prompt_id AND v.number = s.version
+    WHERE s.environment_id = :env`
+  const rows = await sql.all<PromptVersionRow>(text, { env: environmentId })
+  const versions = new Map(rows.map((row) => [row.promptId, row]))
+  const contents = new Map<string, NonNullable<RuntimePrompt['share']>>()
+  for (const share of shares.values()) {
+    const { promptId, percent, salt, version: number } = share
+    const row = versions.get(promptId)
+    if (share.damaged) throw damagedError(nameOf('prompt_shares', share), END_IT)
+    if (row === undefined || !isPromptIntact(sql, row, environmentId)) {
+      throw damagedError(nameOf('prompt_versions', { promptId, number }), END_IT)
+    }
+    const { id: versionId, content, contentHash } = row
+    contents.set(promptId, { percent, salt, versionId, version: String(number), content, contentHash })
+  }
+  return contents
+}
+
+const END_IT = 'End the share, or restore a backup'

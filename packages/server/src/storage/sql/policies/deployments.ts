@@ -9,6 +9,7 @@ import type {
   DeploymentPage,
   DeploymentRow,
 } from '../../policies/deployments.ts'
+import { readShares } from './shares.ts'
 import { keyOf, readEarlier } from './targets.ts'
 
 export const deploymentsActs = read({ listDeployments, listDeploymentChanges, findVersionsInForce })
@@ -27,11 +28,14 @@ async function listDeployments(
     d.deployed_by AS "deployedBy", d.imported_at AS "importedAt"
     FROM deployments d ${NAMED} WHERE d.environment_id = :env${further} ORDER BY d.kind, d.item_id`
   const params = { env: environmentId, kind: after?.kind, id: after?.id }
-  const read = await sql.page<Omit<DeploymentRow, 'id' | 'earlierVersion'> & { itemId: string }>(text, params, limit)
+  type Read = Omit<DeploymentRow, 'id' | 'earlierVersion' | 'share'> & { itemId: string }
+  const read = await sql.page<Read>(text, params, limit)
+  const shares = await readShares(sql, environmentId)
   const page = mapPage(read, (row) => {
     const damaged = takeSum(sql, 'deployments', row, environmentId) ? {} : { damaged: true as const }
     const { itemId: id, ...deployment } = row
-    return { ...deployment, id, ...damaged }
+    const share = (row.kind === 'prompt' && shares.get(id)) || null
+    return { ...deployment, id, share, ...damaged }
   })
   const earlier = await readEarlier(sql, environmentId, page.rows)
   return mapPage(page, (row) => ({ ...row, earlierVersion: earlier.get(keyOf(row))?.version ?? null }))
@@ -76,7 +80,8 @@ function listDeploymentChanges(
     '(d.publication < :publication OR (d.kind, d.item_id) > (:afterKind, :afterId))',
   ]
   const text = `SELECT d.publication, d.action, d.kind, d.item_id AS id, ${NAME}, d.from_version AS "from",
-    d.to_version AS "to", d.at, d.by_name AS "by", d.imported_at AS "importedAt", d.note, d.source_environment_id AS "sourceEnvironmentId", d.revision
+    d.to_version AS "to", d.at, d.by_name AS "by", d.imported_at AS "importedAt", d.note, d.source_environment_id AS "sourceEnvironmentId", d.revision,
+    d.share_version AS "shareVersion", d.share_percent AS "sharePercent"
     FROM deployment_changes d ${NAMED} WHERE ${conditionsGiven(conditions, params)}
     ORDER BY d.publication DESC, d.kind, d.item_id`
   return sql.page(text, params, limit)

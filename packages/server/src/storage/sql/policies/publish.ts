@@ -9,13 +9,22 @@ import { LIMITS } from '@tacho/contract/engine/limits.ts'
 import type { DeployableKind } from '@tacho/contract/policies/deployment.ts'
 import { DEPLOYABLE_KINDS } from '@tacho/contract/engine/words.ts'
 import type { AuditEntry } from '../../people/operators.ts'
-import type { Change, Intent, Item, ItemVersion, NewPublication, Published } from '../../policies/deployments.ts'
+import type {
+  Change,
+  Intent,
+  Item,
+  ItemVersion,
+  NewPublication,
+  PromptShareRow,
+  Published,
+} from '../../policies/deployments.ts'
 import { uuidv7 } from '../../engine/uuid.ts'
 import { insertAudit } from '../people/audit.ts'
 import { allIn, chunksOf, insertRows } from '../engine/rows.ts'
 import { findConfiguration, isIntact, keepConfiguration, lockConfiguration } from './configurations.ts'
 import { findEnvironment } from '../tenants/workspaces.ts'
 import { growRevision } from '../engine/revision.ts'
+import { putShare, readShares, removeShare, type RunningShare } from './shares.ts'
 import { idsOf, keyOf, readDeployed, targetsOf, type Deployed, type Refused, type Target } from './targets.ts'
 
 export const publishActs = write({ publish })
@@ -23,6 +32,18 @@ export const publishActs = write({ publish })
 interface Planned extends Change {
   bytes: number
   restores: number | null
+  /** The share that ran before; it ends unless `share` goes on with it. */
+  running: PromptShareRow | null
+}
+
+/** What an environment serves. */
+interface Served {
+  deployed: Map<string, Deployed>
+  shares: Map<string, RunningShare>
+}
+
+const readServed = async (sql: Sql, environmentId: string): Promise<Served> => {
+  return { deployed: await readDeployed(sql, environmentId), shares: await readShares(sql, environmentId) }
 }
 
 export async function publish(sql: Sql, publication: NewPublication, audit: AuditEntry[]): Promise<Published> {
@@ -31,10 +52,10 @@ export async function publish(sql: Sql, publication: NewPublication, audit: Audi
   if (environment === null) return { outcome: 'no_environment' }
   const { workspaceId } = environment
   const present = await lockConfiguration(sql, environmentId)
-  const deployed = await readDeployed(sql, environmentId)
+  const served = await readServed(sql, environmentId)
   const targets = await targetsOf(sql, workspaceId, environmentId, intent)
   if (!Array.isArray(targets)) return targets
-  const planned = await planAll(sql, workspaceId, deployed, targets)
+  const planned = await planAll(sql, workspaceId, served, targets)
   if (!Array.isArray(planned)) return planned
   if (planned.length === 0) {
     const stored = await findConfiguration(sql, environmentId)
@@ -43,7 +64,7 @@ export async function publish(sql: Sql, publication: NewPublication, audit: Audi
     await growRevision(sql)
     return { outcome: 'unchanged', revision }
   }
-  const tooLarge = tooLargeAfter(deployed, planned)
+  const tooLarge = tooLargeAfter(served, planned)
   if (tooLarge !== null) return { outcome: 'too_large', limit: tooLarge }
   return writePublication(sql, publication, present.publication + 1, planned, audit)
 }
@@ -51,19 +72,31 @@ export async function publish(sql: Sql, publication: NewPublication, audit: Audi
 async function planAll(
   sql: Sql,
   workspaceId: string,
-  deployed: Map<string, Deployed>,
+  { deployed, shares }: Served,
   targets: Target[],
 ): Promise<Planned[] | Refused> {
   const names = await readNames(sql, workspaceId, targets)
   const sizes = await readSizes(sql, workspaceId, targets)
   const planned: Planned[] = []
-  for (const { kind, id, version, restores = null } of targets) {
+  for (const { kind, id, version, restores = null, share } of targets) {
     const named = names.get(keyOf({ kind, id }))
-    const bytes = version === null ? 0 : sizes.get(versionKeyOf({ kind, id, version }))
+    const bytes = version === null || share === 0 ? 0 : sizes.get(versionKeyOf({ kind, id, version }))
     if (named === undefined || bytes === undefined) return { outcome: 'no_item', item: { kind, id, version } }
     const from = deployed.get(keyOf({ kind, id }))?.version ?? null
     if (named.archivedAt !== null && version !== null) return { outcome: 'archived', item: { kind, id } }
-    if (from !== version) planned.push({ kind, id, name: named.name, from, to: version, bytes, restores })
+    const running = (kind === 'prompt' && shares.get(id)) || null
+    const item = { kind, id, name: named.name, from, bytes, restores, running }
+    if (share) {
+      if (from === null || version === null) return { outcome: 'no_share', item: { kind, id }, why: 'no_other' }
+      if (from === version) return { outcome: 'no_share', item: { kind, id }, why: 'in_force' }
+      const isSame = !running?.damaged && running?.version === version && running.percent === share
+      if (!isSame) planned.push({ ...item, to: from, share: { version, percent: share } })
+    } else if (share === 0) {
+      if (running && running.version === version) planned.push({ ...item, to: from, share: { version, percent: 0 } })
+    } else if (from !== version) planned.push({ ...item, to: version, share: null })
+    else if (share === null && running) {
+      planned.push({ ...item, to: from, share: { version: running.version, percent: 0 } })
+    }
   }
   return planned
 }
@@ -117,25 +150,32 @@ function versionKeyOf({ kind, id, version }: ItemVersion): string {
 const BOUNDS = {
   prompts: LIMITS.deployedPrompts,
   policies: LIMITS.deployedPolicies,
+  shares: LIMITS.promptShares,
   bytes: LIMITS.deployedPromptBytes,
 }
 type Bound = keyof typeof BOUNDS
 
 /** A change that only shrinks is always allowed, because a bound may have been lowered. */
-function tooLargeAfter(deployed: Map<string, Deployed>, planned: Planned[]): Bound | null {
-  const before = sizesOf(deployed.values())
+function tooLargeAfter({ deployed, shares }: Served, planned: Planned[]): Bound | null {
+  const shareBytes = new Map(Array.from(shares, ([id, { bytes }]) => [id, bytes]))
+  const before = sizesOf(deployed.values(), shareBytes)
   const next = new Map(deployed)
-  for (const { kind, id, to, bytes } of planned) {
+  const nextShares = new Map(shareBytes)
+  for (const { kind, id, to, bytes, share } of planned) {
+    if (kind === 'prompt') nextShares.delete(id)
+    if (share && share.percent > 0) nextShares.set(id, bytes)
+    if (share) continue
     if (to === null) next.delete(keyOf({ kind, id }))
     else next.set(keyOf({ kind, id }), { kind, id, version: to, bytes })
   }
-  const after = sizesOf(next.values())
+  const after = sizesOf(next.values(), nextShares)
   const isTooLarge = (bound: Bound) => after[bound] > BOUNDS[bound] && after[bound] > before[bound]
   return (Object.keys(BOUNDS) as Bound[]).find(isTooLarge) ?? null
 }
 
-function sizesOf(deployed: Iterable<Deployed>): Record<Bound, number> {
-  const sizes = { prompts: 0, policies: 0, bytes: 0 }
+function sizesOf(deployed: Iterable<Deployed>, shareBytes: ReadonlyMap<string, number>): Record<Bound, number> {
+  const sizes = { prompts: 0, policies: 0, shares: shareBytes.size, bytes: 0 }
+  for (const bytes of shareBytes.values()) sizes.bytes += bytes
   for (const { kind, bytes } of deployed) {
     sizes[kind === 'prompt' ? 'prompts' : 'policies'] += 1
     sizes.bytes += bytes
@@ -147,16 +187,16 @@ export async function deploymentFault(
   sql: Sql,
   workspaceId: string,
   environmentId: string,
-  items: ItemVersion[],
+  items: Target[],
 ): Promise<{ outcome: 'foreign' | 'too_large'; index: number } | null> {
-  const deployed = await readDeployed(sql, environmentId)
-  const planned = await planAll(sql, workspaceId, deployed, items)
+  const served = await readServed(sql, environmentId)
+  const planned = await planAll(sql, workspaceId, served, items)
   if (!Array.isArray(planned)) {
     const refused = 'item' in planned ? keyOf(planned.item) : null
     const index = items.findIndex((item) => keyOf(item) === refused)
     return { outcome: 'foreign', index: Math.max(0, index) }
   }
-  return tooLargeAfter(deployed, planned) === null ? null : { outcome: 'too_large', index: 0 }
+  return tooLargeAfter(served, planned) === null ? null : { outcome: 'too_large', index: 0 }
 }
 
 async function writePublication(
@@ -172,7 +212,7 @@ async function writePublication(
     for (const ids of chunksOf(idsOf(kind, gone))) await sql.run(remove, { env: environmentId, kind, ids })
   }
   const put = planned
-    .filter(({ to }) => to !== null)
+    .filter(({ to, share }) => to !== null && share === null)
     .map(({ kind, id, to }) => {
       return { environmentId, kind, itemId: id, version: to, publication, deployedAt: now, deployedBy: by }
     })
@@ -180,17 +220,23 @@ async function writePublication(
     publication = excluded.publication, deployed_at = excluded.deployed_at, deployed_by = excluded.deployed_by,
     row_sum = excluded.row_sum, imported_at = NULL`
   await insertRows(sql, 'deployments', put, replaced)
+  for (const { id, share, running } of planned) {
+    if (running) await removeShare(sql, environmentId, id)
+    if (share && share.percent > 0) await putShare(sql, environmentId, shareRowOf(id, share, running, by, now))
+  }
   const revision = await keepConfiguration(sql, environmentId, publication)
   const source = intent.action === 'PROMOTE' ? intent.sourceEnvironmentId : null
-  const records = planned.map(({ kind, id, from, to, restores }) => {
-    const item = { environmentId, publication, kind, itemId: id, action: intent.action }
-    const versions = { fromVersion: from, toVersion: to, restores }
+  const records = planned.map(({ kind, id, from, to, restores, share }) => {
+    const action = share === null ? intent.action : 'SHARE'
+    const item = { environmentId, publication, kind, itemId: id, action }
+    const shared = { shareVersion: share?.version, sharePercent: share?.percent }
+    const versions = { fromVersion: from, toVersion: to, restores, ...shared }
     return { ...item, ...versions, at: now, byName: by, note, sourceEnvironmentId: source, revision }
   })
   await insertRows(sql, 'deployment_changes', records)
-  const changes = planned.map(({ kind, id, name, from, to }): Change => ({ kind, id, name, from, to }))
+  const changes = planned.map(({ kind, id, name, from, to, share }): Change => ({ kind, id, name, from, to, share }))
   const publicationNote = { publication, revision, note }
-  const entries = audit.flatMap((entry) => changes.map((change) => auditOf(entry, change, intent, publicationNote)))
+  const entries = audit.flatMap((entry) => planned.map((change) => auditOf(entry, change, intent, publicationNote)))
   await insertAudit(sql, entries)
   await growRevision(sql)
   return { outcome: 'published', revision, publication, changes }
@@ -199,13 +245,15 @@ async function writePublication(
 /** One entry per prompt and policy, so that the log of each is complete. */
 function auditOf(
   entry: AuditEntry,
-  { kind, id, name, from, to }: Change,
+  { kind, id, name, from, to, share, running }: Planned,
   intent: Intent,
   publicationNote: { publication: number; revision: string; note: string | null },
 ): AuditEntry {
-  const verb = intent.action === 'DEPLOY' && to === null ? 'undeploy' : intent.action.toLowerCase()
+  const isEnded = intent.action === 'DEPLOY' && to === null
+  const verb = share ? (share.percent > 0 ? 'share' : 'end_share') : isEnded ? 'undeploy' : intent.action.toLowerCase()
   const source = intent.action === 'PROMOTE' ? { source: intent.sourceEnvironmentId } : {}
-  const detail = JSON.stringify({ name, from, to, ...source, ...publicationNote })
+  const shared = { ...(share && { share }), ...(running && { shareBefore: shareOf(running) }) }
+  const detail = JSON.stringify({ name, from, to, ...source, ...shared, ...publicationNote })
   return {
     ...entry,
     id: uuidv7(entry.at, randomBytes),
@@ -214,4 +262,18 @@ function auditOf(
     targetId: id,
     detail,
   }
+}
+
+const shareOf = ({ version, percent }: PromptShareRow) => ({ version, percent })
+
+/** With another percentage, the same sessions stay in the share. */
+function shareRowOf(
+  promptId: string,
+  share: { version: number; percent: number },
+  running: PromptShareRow | null,
+  startedBy: string,
+  startedAt: number,
+): PromptShareRow {
+  if (running?.version === share.version && !running.damaged) return { ...running, ...share }
+  return { promptId, ...share, salt: randomBytes(8).toString('hex'), startedAt, startedBy }
 }

@@ -6,8 +6,11 @@ import { findEnvironment } from '../tenants/workspaces.ts'
 import { takeSum, withSum } from '../engine/row-sums.ts'
 import type { Sql } from '../engine/sql.ts'
 
-/** `restores`: for a rollback, the publication that first deployed the version. */
-export type Target = ItemVersion & { restores?: number | null }
+/**
+ * `restores`: for a rollback, the publication that first deployed the version. `share`: as in `DeployedItem`, where null is
+ * absent. Absent here: a share ends only if another version comes into force.
+ */
+export type Target = ItemVersion & { restores?: number | null; share?: number | null }
 
 export interface Deployed extends Item {
   version: number
@@ -42,7 +45,7 @@ export async function targetsOf(
   environmentId: string,
   intent: Intent,
 ): Promise<Target[] | Refused> {
-  if (intent.action === 'DEPLOY') return intent.items
+  if (intent.action === 'DEPLOY') return intent.items.map((item) => ({ ...item, share: item.share ?? null }))
   if (intent.action === 'ROLL_BACK') {
     const earlier = await readEarlier(sql, environmentId, intent.items)
     return allOf(earlier, intent.items, 'no_earlier')
@@ -75,13 +78,13 @@ interface PastChange {
   restores: number | null
 }
 
-/** Each item's newest change that satisfies `condition`, which names the change `n`. */
+/** Each item's newest change that satisfies `condition`, which names the change `n`. A share leaves the version in force as it is. */
 const newestChange = (condition: string) => `SELECT c.item_id AS id, c.publication,
     c.to_version AS version, c.restores
   FROM (VALUES :asked) AS asked
   JOIN deployment_changes c ON c.environment_id = :env AND c.kind = :kind AND c.item_id = asked.column1
     AND c.publication = (SELECT n.publication FROM deployment_changes n
-      WHERE n.environment_id = :env AND n.kind = :kind AND n.item_id = asked.column1${condition}
+      WHERE n.environment_id = :env AND n.kind = :kind AND n.item_id = asked.column1 AND n.action <> 'SHARE'${condition}
       ORDER BY n.publication DESC LIMIT 1)`
 
 const PRESENT = newestChange('')

@@ -298,6 +298,8 @@ export function deploymentsSuite(open: OpenStorage) {
           note: null,
           sourceEnvironmentId: null,
           revision: ofPrompt[0]?.revision,
+          shareVersion: null,
+          sharePercent: null,
           importedAt: null,
         },
       ])
