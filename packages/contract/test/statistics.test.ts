@@ -2,6 +2,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import {
+  areMeansDifferent,
   cohenKappa,
   differenceP,
   failedText,
@@ -194,4 +195,18 @@ test('the sentence says a difference only where there is one, over one base', ()
   assert.match(failureComparison(version('A', 2, 20), version('B', 3, 30))!, /^No difference .*\(p ≈ 1\): [^.]*\.$/)
   assert.equal(failedText(version('A', 4, 30)), '4 of 30 ended runs (13 %, likely 5 to 30 %) failed')
   assert.equal(failureComparison(version('A', 0, 0), version('B', 3, 30)), null)
+})
+
+test('two means differ only beyond their spread, as R says', () => {
+  const sums = (values: readonly number[]) => ({
+    count: values.length,
+    sum: values.reduce((all, one) => all + one, 0),
+    squares: values.reduce((all, one) => all + one ** 2, 0),
+  })
+  // t.test(c(1, 2, 3, 4, 5), c(3, 4, 5, 6, 7)): p = 0.08; with 5 to 9: p = 0.004
+  assert.equal(areMeansDifferent(sums([1, 2, 3, 4, 5]), sums([3, 4, 5, 6, 7])), false)
+  assert.equal(areMeansDifferent(sums([1, 2, 3, 4, 5]), sums([5, 6, 7, 8, 9])), true)
+  assert.equal(areMeansDifferent(sums([2, 2]), sums([3, 3, 3])), true)
+  assert.equal(areMeansDifferent(sums([2, 2]), sums([2, 2, 2])), false)
+  assert.equal(areMeansDifferent(sums([2]), sums([3, 3, 3])), false)
 })

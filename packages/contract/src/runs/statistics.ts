@@ -23,11 +23,25 @@ export function shareInterval({ part, whole }: Share): [low: number, high: numbe
   return [part === 0 ? 0 : middle - half, part === whole ? 1 : middle + half]
 }
 
-/** Half the interval of a mean, from the sums of the values and of their squares; null for fewer than two. Source: Student, 1908. */
-export function meanMargin({ count, sum, squares }: Record<'count' | 'sum' | 'squares', number>): number | null {
-  if (count < 2) return null
-  const variance = Math.max(0, squares - sum ** 2 / count) / (count - 1)
-  return studentQuantile(count - 1) * Math.sqrt(variance / count)
+/** Of values: how many, their sum, and the sum of their squares. */
+export type Sums = Record<'count' | 'sum' | 'squares', number>
+
+/** Half the interval of a mean; null for fewer than two values. Source: Student, 1908. */
+export function meanMargin(of: Sums): number | null {
+  return of.count < 2 ? null : studentQuantile(of.count - 1) * Math.sqrt(meanVariance(of))
+}
+
+const meanVariance = ({ count, sum, squares }: Sums): number =>
+  Math.max(0, squares - sum ** 2 / count) / (count - 1) / count
+
+/** Whether two means differ beyond what chance would do. Source: Welch, Biometrika 34 (1947), 28. */
+export function areMeansDifferent(one: Sums, other: Sums): boolean {
+  if (one.count < 2 || other.count < 2) return false
+  const [a, b] = [meanVariance(one), meanVariance(other)]
+  const distance = Math.abs(one.sum / one.count - other.sum / other.count)
+  if (a + b === 0) return distance > 0
+  const freedom = (a + b) ** 2 / (a ** 2 / (one.count - 1) + b ** 2 / (other.count - 1))
+  return distance / Math.sqrt(a + b) > studentQuantile(Math.max(1, Math.floor(freedom)))
 }
 
 /**

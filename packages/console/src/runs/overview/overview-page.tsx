@@ -2,17 +2,18 @@ import { getRouteApi, Link, useNavigate } from '@tanstack/react-router'
 import { UrgentAlerts } from '../../messages/alert-state.tsx'
 import { GetStartedLink } from '../../web/ui/button.tsx'
 import { RunStatusChip } from '../run-status.tsx'
-import { counted } from '../../web/text/format.ts'
 import { RangeChoice } from '../../web/ui/range-choice.tsx'
 import { orDefault, readRange } from '../../web/address.ts'
-import { Nothing, Section } from '../../web/ui/section.tsx'
+import { Section } from '../../web/ui/section.tsx'
 import { Empty, PagePending, isBlocking, Trouble } from '../../web/ui/states.tsx'
 import { Time } from '../../web/text/times.tsx'
 import { useTitle } from '../../web/ui/browser.ts'
 import { AgentsOfTime } from './agents-of-time.tsx'
 import { LostRequests, NeedsAPerson, Row } from './needs-a-person.tsx'
-import { countText, OVERVIEW_SINCE, useNewestRuns, useOpenIssues } from './queries.ts'
+import { OpenIssues } from './open-issues.tsx'
+import { OVERVIEW_SINCE, useNewestRuns } from './queries.ts'
 import { RunsOfTime } from './runs-of-time.tsx'
+import { WhatIsWrong } from './what-is-wrong.tsx'
 
 const route = getRouteApi('/w/$workspace/$environment')
 const page = getRouteApi('/w/$workspace/$environment/')
@@ -52,6 +53,7 @@ export function OverviewPage() {
       </div>
       <UrgentAlerts />
       <LostRequests />
+      <WhatIsWrong range={range} />
       <NeedsAPerson range={range} />
       <RunsOfTime range={range} />
       <div className="mt-6 grid grid-cols-1 gap-x-8 gap-y-6 lg:grid-cols-2">
@@ -60,41 +62,6 @@ export function OverviewPage() {
         <NewestRuns />
       </div>
     </div>
-  )
-}
-
-function OpenIssues() {
-  const params = route.useParams()
-  const { place } = route.useRouteContext()
-  const { data, error } = useOpenIssues(place.environment.id)
-  const note = data && (
-    <Link to="/w/$workspace/$environment/issues" params={params} className="link">
-      {countText(data)} open
-    </Link>
-  )
-  return (
-    <Section title="Open issues" note={note} error={error} className="min-w-0 lg:col-span-2">
-      {data?.items.length === 0 && (
-        <Nothing>
-          No issue is open. A failed run, tool or model call opens one, and so does what clients report.
-        </Nothing>
-      )}
-      {data?.items.map((issue) => (
-        <Row
-          key={issue.id}
-          link={(props) => (
-            <Link
-              to="/w/$workspace/$environment/issues/$issueId"
-              params={{ ...params, issueId: issue.id }}
-              {...props}
-            />
-          )}
-          name={issue.title}
-          note={`${counted(issue.occurrences, 'time')} in ${counted(issue.affectedRuns, 'run')}`}
-          aside={<Time at={issue.lastSeenAt} />}
-        />
-      ))}
-    </Section>
   )
 }
 

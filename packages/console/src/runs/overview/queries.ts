@@ -1,5 +1,6 @@
 /** The queries of the overview: the newest rows of each kind, counts that end at one page, and the usage of a time. */
 import { allItems } from '@tacho/client/items.ts'
+import type { ApprovalCard } from '@tacho/contract/approvals/operator-approval.ts'
 import type { OperatorRunsQuery } from '@tacho/contract/runs/operator-run.ts'
 import type { UsagePoint } from '@tacho/contract/runs/usage.ts'
 import { keepPreviousData, useQuery } from '@tanstack/react-query'
@@ -15,16 +16,20 @@ import {
   stepAt,
   stepsOf,
   timesOfRange,
+  type HourWindow,
   type Range,
   type Since,
 } from '../../web/address.ts'
+import { alikeIssues, areDearer, changedAt, costSums, dearerAgents, deployedThen, mean } from './verdicts.ts'
 
 const REFRESH_MS = 5_000
 const DAY_REFRESH_MS = 15_000
+const SLOW_REFRESH_MS = 60_000
 /** The period of the page, unless its address has one. */
 export const OVERVIEW_SINCE: Since = '24h'
 const RUNS_COUNTED = 50
 const RUNS_SHOWN = 3
+const KINDS_SHOWN = 6
 const PAGE = 200
 /** LIMITS.usagePointsPage, which is in a larger file. */
 const POINTS_PAGE = 2_000
@@ -62,9 +67,81 @@ export function useOpenIssues(environmentId: string) {
     queryFn: async () => {
       const page = await api.listIssues({ params: { environmentId }, query: { state: 'OPEN', limit: PAGE } })
       const returned = page.items.filter(({ regressions }) => regressions > 0)
-      return { ...countOf(page), items: page.items.slice(0, 5), returned }
+      return { ...countOf(page), kinds: alikeIssues(page.items).slice(0, KINDS_SHOWN), returned }
     },
     refetchInterval: REFRESH_MS,
+  })
+}
+
+/** The newest failed runs of a time, for the most frequent cause. */
+export function useFailedRuns(environmentId: string, runs: Range | undefined) {
+  return useQuery({
+    queryKey: ['overview', 'failed runs', environmentId, runs],
+    queryFn: async ({ signal }) => {
+      const query = { from: runs?.from, to: runs?.to, status: 'FAILED' as const, limit: PAGE }
+      return await api.listOperatorRuns({ params: { environmentId }, query }, { signal })
+    },
+    enabled: runs !== undefined,
+    refetchInterval: SLOW_REFRESH_MS,
+    placeholderData: keepPreviousData,
+  })
+}
+
+/** How the requests of a time ended: all that expired or were decided, without those that their clients withdrew. */
+export function useAskedFor(environmentId: string, runs: Range | undefined) {
+  return useQuery({
+    queryKey: ['approvals', environmentId, 'asked for', runs],
+    queryFn: async ({ signal }) => {
+      const query = { from: runs?.from, to: runs?.to, limit: PAGE }
+      const { items: all, nextCursor } = await api.listApprovals({ params: { environmentId }, query }, { signal })
+      const items = all.filter(({ waiting }) => waiting.state !== 'withdrawn')
+      // The service marks one as expired a moment later.
+      const isExpired = ({ status, expiresAt }: ApprovalCard) =>
+        status === 'EXPIRED' || (status === 'PENDING' && Date.parse(expiresAt) <= Date.now())
+      const expired = items.filter(isExpired).length
+      const ended = items.filter((one) => one.status !== 'PENDING' || isExpired(one))
+      return { ended: ended.length, expired, isMore: nextCursor !== null }
+    },
+    enabled: runs !== undefined,
+    refetchInterval: SLOW_REFRESH_MS,
+    placeholderData: keepPreviousData,
+  })
+}
+
+/** Agents whose runs show that they cost more than those of the time before; since when, and what was deployed then. */
+export function useDearer(environmentId: string, time: ReturnType<typeof useTime>['data']) {
+  const looked = time ? dearerAgents(time.agents, time.agentsBefore) : []
+  return useQuery({
+    queryKey: ['overview', 'dearer', environmentId, time?.window.from, time?.window.to, looked.map(({ key }) => key)],
+    queryFn: async ({ signal }) => {
+      if (!time || looked.length === 0) return []
+      const { window } = time
+      const earlier = hoursBefore(window)
+      const both = hourTimes({ from: earlier.from, to: window.to })
+      const params = { environmentId }
+      const runsOf = async (agentId: string, within: HourWindow) => {
+        const query = { agentId, ...hourTimes(within), limit: PAGE }
+        return costSums((await api.listOperatorRuns({ params, query }, { signal })).items)
+      }
+      const [points, changes, ...sums] = await Promise.all([
+        allItems((input) => api.readUsagePoints(input, { signal }), {
+          params,
+          query: { ...both, by: 'agent' as const, ...stepsOf(window), limit: POINTS_PAGE },
+        }),
+        api.listDeploymentChanges({ params, query: { ...both, limit: PAGE } }, { signal }),
+        ...looked.map(async ({ key }) => Promise.all([runsOf(key, window), runsOf(key, earlier)])),
+      ])
+      return looked.flatMap((agent, index) => {
+        const [now, before] = sums[index] ?? []
+        if (!now || !before || !areDearer(now, before)) return []
+        const change = changedAt(points.filter(({ key }) => key === agent.key))
+        const deployed = change && deployedThen(changes.items, change, window.stepMs)
+        return [{ agent, now: mean(now), before: mean(before), at: change?.at ?? null, deployed }]
+      })
+    },
+    enabled: time !== undefined,
+    staleTime: SLOW_REFRESH_MS,
+    placeholderData: keepPreviousData,
   })
 }
 
@@ -132,7 +209,8 @@ export function useTime(environmentId: string, range: Range) {
       const cost = (point: UsagePoint) => wholeCost(costsOf(point))
       agents.sort((a, b) => cost(b) - cost(a) || b.usage.totalTokens - a.usage.totalTokens || b.runs - a.runs)
       const runs = runsRange(window, range)
-      return { window, runs, bars: timeBars, barMs, outcomes: outcomesOf(agents), before: outcomesOf(earlier), agents }
+      const [outcomes, before] = [outcomesOf(agents), outcomesOf(earlier)]
+      return { window, runs, bars: timeBars, barMs, outcomes, before, agents, agentsBefore: earlier }
     },
     refetchInterval: DAY_REFRESH_MS,
     placeholderData: keepPreviousData,

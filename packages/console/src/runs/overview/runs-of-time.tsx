@@ -1,18 +1,19 @@
 /** Runs of a time by outcome: the sums, then bars. Each number and bar leads to its runs. */
-import { failureComparison } from '@tacho/contract/runs/statistics.ts'
+import { endedRuns, failureComparison } from '@tacho/contract/runs/statistics.ts'
 import type { RunStatus } from '@tacho/contract/runs/run.ts'
 import { getRouteApi, Link } from '@tanstack/react-router'
 import type { CSSProperties } from 'react'
 import { statusWord } from '../run-status.tsx'
 import { STATUSES } from '../address.ts'
-import { counted, dayOfYear, hourOfDay, minuteOfDay, number } from '../../web/text/format.ts'
+import { compact, counted, dayOfYear, hourOfDay, minuteOfDay, number, percent } from '../../web/text/format.ts'
 import { Nothing, Unread } from '../../web/ui/section.tsx'
 import { Skeleton } from '../../web/ui/states.tsx'
-import { OUTCOME_COLOURS, STACKED, type Outcomes } from '../../web/ui/chart-series.ts'
+import { OUTCOME_COLOURS, scaleOf, STACKED, type Outcomes } from '../../web/ui/chart-series.ts'
 import { beforeText, rangeText } from '../../web/ui/range-choice.tsx'
 import { zoneText, type HourWindow, type Range } from '../../web/address.ts'
 import { MarkRow, MarkTable, useMarks } from '../../policies/deployments/marks.tsx'
 import { OVERVIEW_SINCE, useTime, type Bar as Part } from './queries.ts'
+import { failsMore, outcomes } from './what-is-wrong.tsx'
 
 const route = getRouteApi('/w/$workspace/$environment')
 const FILLS = { accent: 'bg-accent', green: 'bg-green', red: 'bg-red', soft: 'bg-soft' } as const
@@ -27,14 +28,10 @@ export function RunsOfTime({ range }: { range: Range }) {
   const { place } = route.useRouteContext()
   const { data, error } = useTime(place.environment.id, range)
   const words = rangeText(range).toLowerCase()
-  const named = (name: string, { COMPLETED, FAILED, CANCELLED }: Outcomes) => ({
-    name,
-    completed: COMPLETED,
-    failed: FAILED,
-    cancelled: CANCELLED,
-  })
   const earlier = beforeText(range, OVERVIEW_SINCE)
-  const comparison = data && failureComparison(named('This time', data.outcomes), named(earlier, data.before))
+  const [now, before] = [outcomes(data?.outcomes ?? NO_RUNS), outcomes(data?.before ?? NO_RUNS)]
+  const comparison = failureComparison({ name: 'This time', ...now }, { name: earlier, ...before })
+  const isWorse = failsMore(now, before) === true
   return (
     <section aria-label={`Runs, ${words}`} className="mt-4 overflow-hidden rounded-xl border border-line">
       <div className="grid grid-cols-2 gap-px border-b border-line bg-line sm:grid-cols-4">
@@ -44,7 +41,7 @@ export function RunsOfTime({ range }: { range: Range }) {
             to="/w/$workspace/$environment/runs"
             params={params}
             search={{ ...(data?.runs ?? range), status }}
-            className="bg-page px-4 py-3 hover:bg-hover"
+            className={`px-4 py-3 hover:bg-hover ${status === 'FAILED' && isWorse ? 'bg-red-wash' : 'bg-page'}`}
           >
             <span className="flex items-center gap-1.5 text-sm text-soft">
               <span aria-hidden className={`size-2 rounded-xs ${fillOf(status)}`} />
@@ -52,10 +49,12 @@ export function RunsOfTime({ range }: { range: Range }) {
             </span>
             <span className="tabular mt-0.5 block text-xl font-semibold">
               {data ? number(data.outcomes[status]) : error ? '–' : <Skeleton className="h-7 w-12" />}
+              {data && <Share of={data.outcomes} status={status} className="ml-1.5 text-sm font-normal" />}
             </span>
             {data && (
               <span className="tabular text-xs text-soft">
-                {number(data.before[status])} in {earlier}
+                {status === 'FAILED' && isWorse && <span className="font-medium text-red">▲ more often: </span>}
+                {number(data.before[status])} <Share of={data.before} status={status} /> in {earlier}
               </span>
             )}
           </Link>
@@ -75,6 +74,14 @@ export function RunsOfTime({ range }: { range: Range }) {
   )
 }
 
+const NO_RUNS: Outcomes = { RUNNING: 0, COMPLETED: 0, FAILED: 0, CANCELLED: 0 }
+
+/** Of the runs that ended: a running one has no outcome yet. */
+function Share({ of, status, className }: { of: Outcomes; status: RunStatus; className?: string }) {
+  const ended = endedRuns(outcomes(of))
+  return status === 'RUNNING' || ended === 0 ? null : <span className={className}>({percent(of[status], ended)})</span>
+}
+
 interface BarsProps {
   environmentId: string
   window: HourWindow
@@ -84,7 +91,8 @@ interface BarsProps {
 
 function Bars({ environmentId, window, bars, barMs }: BarsProps) {
   const marks = useMarks(environmentId, window)
-  const most = Math.max(...bars.map(({ outcomes }) => runsOf(outcomes)))
+  const counts = bars.map(({ outcomes }) => runsOf(outcomes))
+  const [most, scale] = [Math.max(...counts), scaleOf(counts)]
   if (most === 0) return <Nothing>No run started in this time.</Nothing>
   const title = `Runs per ${lengthText(barMs)}`
   const labelled = Math.ceil(bars.length / LABELS)
@@ -93,7 +101,10 @@ function Bars({ environmentId, window, bars, barMs }: BarsProps) {
     <>
       <div className="flex justify-between gap-3 text-sm text-soft">
         <h2>{title}</h2>
-        <span className="tabular">at most {number(most)}</span>
+        <span className="tabular">
+          at most {number(most)}
+          {scale < most && `; bars above ${number(scale)} are cut`}
+        </span>
       </div>
       {/* On a phone, whose bars stand in two lines, the table below has them. */}
       <div className="hidden sm:block">
@@ -103,7 +114,7 @@ function Bars({ environmentId, window, bars, barMs }: BarsProps) {
       <ol aria-label={title} style={widths(bars.length)} className="bar-row mt-1 grid gap-y-2">
         {bars.map((bar, index) => (
           <li key={bar.from} className="min-w-0">
-            <Bar bar={bar} barMs={barMs} most={most} />
+            <Bar bar={bar} barMs={barMs} scale={scale} areCut={scale < most} />
             <span className="tabular block h-4 text-xs whitespace-nowrap text-soft">
               {index % labelled === 0 && label(bar.from)}
             </span>
@@ -135,10 +146,23 @@ const widths = (barCount: number) =>
 
 const BAR = 'flex h-16 flex-col-reverse border-b border-edge px-px'
 
-function Bar({ bar: { from, to, outcomes }, barMs, most }: { bar: Part; barMs: number; most: number }) {
+/** Above cut bars stands their count. In percent of the height. */
+const roomOf = (areCut: boolean) => (areCut ? 72 : 100)
+
+interface BarProps {
+  bar: Part
+  barMs: number
+  /** Runs at the top of the chart. */
+  scale: number
+  /** Whether higher bars of the chart are cut. */
+  areCut: boolean
+}
+
+function Bar({ bar: { from, to, outcomes }, barMs, scale, areCut }: BarProps) {
   const params = route.useParams()
   const runs = runsOf(outcomes)
   if (runs === 0) return <div className={BAR} />
+  const isCut = runs > scale
   const parts = STACKED.filter((status) => outcomes[status] > 0)
   const words = parts.map((status) => `${number(outcomes[status])} ${statusWord(status).toLowerCase()}`).join(', ')
   const time = barMs === HOUR_MS ? hourOfDay : minuteOfDay
@@ -150,12 +174,18 @@ function Bar({ bar: { from, to, outcomes }, barMs, most }: { bar: Part; barMs: n
       search={{ from: new Date(from).toISOString(), to: new Date(to).toISOString() }}
       aria-label={label}
       title={label}
-      className={`${BAR} hover:bg-hover`}
+      className={`${BAR} relative hover:bg-hover`}
     >
+      {isCut && (
+        <span className="tabular absolute inset-x-0 top-0 text-center text-xs leading-4 text-soft">
+          {compact(runs)}
+          <span aria-hidden className="mt-2 block border-t-4 border-double border-page" />
+        </span>
+      )}
       {parts.map((status) => (
         <span
           key={status}
-          style={{ height: `${(100 * outcomes[status]) / most}%` }}
+          style={{ height: `${(roomOf(areCut) * outcomes[status]) / (isCut ? runs : scale)}%` }}
           className={`min-h-0.5 shrink border-t border-page ${fillOf(status)}`}
         />
       ))}

@@ -48,3 +48,21 @@ export function outcomesOf(points: readonly Counts[]): Outcomes {
   }
   return sum
 }
+
+/** Bars that are this much higher than most are cut. */
+const STANDS_OUT = 3
+/** A cut bar stays so much higher than most. */
+const LEFT = 2
+/** Fewer bars have no usual height. */
+const LEAST_BARS = 6
+/** The height can show so few runs whatever the others are. */
+const FEW_RUNS = 12
+
+/** The count at the top of the chart: the greatest, or less if few bars stand out. */
+export function scaleOf(counts: readonly number[]): number {
+  const used = counts.filter((count) => count > 0).sort((a, b) => a - b)
+  const most = used.at(-1) ?? 0
+  const usual = used[Math.floor(used.length * 0.75)] ?? most
+  const scale = LEFT * usual
+  return used.length < LEAST_BARS || most <= FEW_RUNS || most <= STANDS_OUT * usual ? most : scale
+}

@@ -1,0 +1,184 @@
+/** What the overview concludes: what a time came to against the time before, and which issues look alike. Pure. */
+import type { IssueSummary } from '@tacho/contract/issues/issue.ts'
+import type { RunFailure } from '@tacho/contract/runs/operator-run.ts'
+import { areMeansDifferent, type Sums } from '@tacho/contract/runs/statistics.ts'
+import type { DeploymentChange } from '@tacho/contract/policies/deployment.ts'
+import { costsOf, wholeCost } from '../../web/text/costs.ts'
+
+type Costing = Parameters<typeof costsOf>[0]
+
+/** How a run failed, and how many did so. */
+export interface Cause {
+  /** Such as `refund_payment 503`. */
+  text: string
+  /** The whole of it, of one of these runs. */
+  whole: string
+  /** The tool that failed; null: no tool did. */
+  tool: string | null
+  runs: number
+}
+
+/** The most frequent cause of failed runs. */
+export function mostCause(runs: readonly { failure: RunFailure | null }[]): Cause | null {
+  const causes = new Map<string, Cause>()
+  for (const { failure } of runs) {
+    const cause = causeOf(failure)
+    const counted = causes.get(cause.text) ?? cause
+    causes.set(cause.text, counted)
+    counted.runs++
+  }
+  return [...causes.values()].reduce<Cause | null>(
+    (most, cause) => (most === null || cause.runs > most.runs ? cause : most),
+    null,
+  )
+}
+
+const STATUS = /\b[45]\d\d\b/
+const CAUSE_CHARS = 60
+
+function causeOf(failure: RunFailure | null): Cause {
+  const facts = failure === null ? [] : [failure.errorClass, failure.message].filter((fact) => fact !== null)
+  if (failure === null || facts.length === 0) {
+    return { text: 'failed by its recorded outcome', whole: 'No event says why.', tool: null, runs: 0 }
+  }
+  const { name, place } = failure
+  const whole = facts.join(': ')
+  // Parts that differ from run to run, such as ids and amounts, are no other cause.
+  const masked = whole.replaceAll(/\S*\d\S*/g, '…').slice(0, CAUSE_CHARS)
+  const status = STATUS.exec(whole)?.[0]
+  const text = name === null ? masked : status === undefined ? `${name}: ${masked}` : `${name} ${status}`
+  return { text, whole: name === null ? whole : `${name}: ${whole}`, tool: place === 'tool' ? name : null, runs: 0 }
+}
+
+/** Smaller changes are not worth a sentence. */
+const LEAST_FACTOR = 1.25
+const LEAST_RUNS = 10
+/** Each is looked at run by run. */
+const CANDIDATES = 3
+
+interface AgentCost extends Costing {
+  key: string
+  name: string | null
+  runs: number
+}
+
+const perRun = (agent: AgentCost): number => wholeCost(costsOf(agent)) / agent.runs
+
+/** Agents whose mean cost per run rose enough to look at their runs, those that cost the most more first. */
+export function dearerAgents<Agent extends AgentCost>(agents: readonly Agent[], before: readonly Agent[]): Agent[] {
+  const earlier = new Map(before.map((agent) => [agent.key, agent]))
+  const more = (agent: Agent) => {
+    const was = earlier.get(agent.key)
+    if (was === undefined || Math.min(agent.runs, was.runs) < LEAST_RUNS || wholeCost(costsOf(was)) === 0) return 0
+    return perRun(agent) >= LEAST_FACTOR * perRun(was) ? agent.runs * (perRun(agent) - perRun(was)) : 0
+  }
+  return agents
+    .filter((agent) => more(agent) > 0)
+    .sort((a, b) => more(b) - more(a))
+    .slice(0, CANDIDATES)
+}
+
+/** Costs of runs that are known as a whole. */
+export function costSums(runs: readonly Costing[]): Sums {
+  const costs = runs
+    .map(costsOf)
+    .filter((cost) => cost.unpriced === 0 && cost.tokens > 0)
+    .map(wholeCost)
+  const sum = (values: readonly number[]) => values.reduce((all, one) => all + one, 0)
+  return { count: costs.length, sum: sum(costs), squares: sum(costs.map((cost) => cost ** 2)) }
+}
+
+export const mean = ({ count, sum }: Sums): number => sum / count
+
+/** Whether the runs show that they cost more than those before. */
+export const areDearer = (now: Sums, before: Sums): boolean =>
+  now.count > 0 && before.count > 0 && mean(now) >= LEAST_FACTOR * mean(before) && areMeansDifferent(now, before)
+
+interface Step extends Costing {
+  /** ISO 8601. */
+  from: string
+  runs: number
+}
+
+/** In milliseconds: the step that a change begins with, and the step with runs before it. */
+interface Change {
+  at: number
+  after: number
+}
+
+/** When the cost per run rose the most. Null: it did not rise. */
+export function changedAt(steps: readonly Step[]): Change | null {
+  const used = steps
+    .filter(({ runs }) => runs > 0)
+    .map((step) => ({ at: Date.parse(step.from), runs: step.runs, cost: wholeCost(costsOf(step)) }))
+    .sort((a, b) => a.at - b.at)
+  const all = used.reduce((sum, { runs, cost }) => ({ runs: sum.runs + runs, cost: sum.cost + cost }), NONE)
+  let [before, best, change] = [NONE, 0, null as Change | null]
+  for (const [index, step] of used.entries()) {
+    const after = { runs: all.runs - before.runs, cost: all.cost - before.cost }
+    if (before.runs > 0) {
+      const weight = Math.sqrt((before.runs * after.runs) / all.runs)
+      const distance = weight * (after.cost / after.runs - before.cost / before.runs)
+      if (distance > best) [best, change] = [distance, { at: step.at, after: used[index - 1]?.at ?? step.at }]
+    }
+    before = { runs: before.runs + step.runs, cost: before.cost + step.cost }
+  }
+  return change
+}
+
+const NONE = { runs: 0, cost: 0 }
+
+/** What was deployed when something changed: prompts first, and of those the last. Null: nothing. `changes`: newest first. */
+export function deployedThen(
+  changes: readonly DeploymentChange[],
+  { at, after }: Change,
+  stepMs: number,
+): DeploymentChange | null {
+  const near = changes.filter((change) => {
+    const time = Date.parse(change.at)
+    return change.to !== null && time >= after && time < at + stepMs
+  })
+  return near.find(({ kind }) => kind === 'prompt') ?? near[0] ?? null
+}
+
+/** `doubled`, `rose by 40 %`. */
+export function roseWords(factor: number): string {
+  if (factor >= 1.9 && factor <= 2.1) return 'doubled'
+  if (factor >= 2.85 && factor <= 3.15) return 'tripled'
+  return factor > 3 ? `rose ${Number(factor.toPrecision(2))}-fold` : `rose by ${Math.round((factor - 1) * 100)} %`
+}
+
+/** Issues whose titles say the same of other ids. */
+export interface IssueKind<Issue> {
+  /** The one that most runs have. */
+  issue: Issue
+  /** Others whose titles look like its own, the one of most runs first. */
+  others: readonly Issue[]
+}
+
+type Compared = Pick<IssueSummary, 'title' | 'affectedRuns'>
+
+/** By the runs that they affect, those of the most first. */
+export function alikeIssues<Issue extends Compared>(issues: readonly Issue[]): IssueKind<Issue>[] {
+  const byRuns = issues.toSorted((a, b) => b.affectedRuns - a.affectedRuns)
+  const kinds = Map.groupBy(byRuns, ({ title }) => likeTitle(title))
+  return [...kinds.values()].flatMap(([issue, ...others]) => (issue === undefined ? [] : [{ issue, others }]))
+}
+
+/**
+ * Of `No order A-…`, `no order a-…` and `No order …` the same: titles already leave out what differs, but not what stands before
+ * it, and reported ones leave nothing out.
+ */
+export function likeTitle(title: string): string {
+  return title
+    .toLowerCase()
+    .replaceAll(/[\p{L}\p{N}_#.-]*(?:\d|…)[\p{L}\p{N}_#.…-]*/gu, '…')
+    .replaceAll(/\s+/g, ' ')
+}
+
+/** Counts of days, added up. */
+export function addedDays(all: readonly (readonly number[] | undefined)[]): number[] | undefined {
+  const known = all.filter((days) => days !== undefined)
+  const [first] = known
+  return first?.map((_, day) => known.reduce((sum, days) => sum + (days[day] ?? 0), 0))
+}
