@@ -20,6 +20,7 @@ const FILES = [
   'packages/server/src/**/*.{sql,css,svg}',
   'packages/policy/README.md',
   'docs',
+  'examples/policies',
   'scripts/{node,bring-node.mjs}',
   'scripts/pinned-node/*.json',
   'README.md',

@@ -7,6 +7,7 @@ import { addDeploying } from './deploy.ts'
 import { findItem } from './versioned-item.ts'
 import { diffPolicy, listPolicies, showPolicy } from './list.ts'
 import { testPolicies } from './test.ts'
+import { initPolicies } from './init.ts'
 import { askFlow, simulatePolicy } from './simulate.ts'
 import { createPolicy, pushPolicy } from './write.ts'
 import { addLife } from '../data/archive.ts'
@@ -87,6 +88,23 @@ function addWriting(policies: Command): void {
 
 function addTrying(policies: Command): void {
   inEnvironment(
+    policies.command('init [set]').description('write a ready set of policies with examples; without a set: list them'),
+  )
+    .option('-d, --directory <folder>', 'where to write', '.')
+    .option('--days <number>', 'with --environment: days to simulate', wholeNumber(LIMITS.simulationDaysMax), 7)
+    .addHelpText(
+      'after',
+      `
+The files are yours to change: the names of your tools are in \`labels\`. Nothing is sent or deployed. With --environment,
+each policy is simulated on the recorded calls there, with the labels of the file.
+
+Examples:
+  tacho policies init
+  tacho policies init trifecta --environment acme/production`,
+    )
+    .action(initPolicies)
+
+  inEnvironment(
     policies.command('check [file...]').description('check conditions without a server; - reads standard input'),
   )
     .option('--condition <expression>', 'the condition itself')
@@ -110,6 +128,10 @@ The examples are YAML or JSON, by default policies.test.yaml beside the file:
     # also: server, annotations, agent, run, session, risk, now
     tool: refund_payment
     input: { amount: 500 }
+    # optional, for conditions on the past of the run; labels of tools are those of the file
+    past:
+      - said: Refund order 7
+      - { tool: read_order, input: { id: 7 }, output: { paid: 500 } }
     # or ALLOW, WARN, BLOCK
     expect: REQUIRE_APPROVAL
     # optional: exactly the policies that match

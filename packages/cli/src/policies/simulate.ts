@@ -4,10 +4,9 @@ import type { OnError } from '@tacho/contract/engine/words.ts'
 import type { OperatorClient } from '../engine/operator-client.ts'
 import { connect, type EnvironmentOptions } from '../engine/options.ts'
 import { printable, printJson } from '../engine/output.ts'
-import { isObject } from '@tacho/contract/record/payload-reader.ts'
 import type { FlowQuestion, NewSimulation } from '@tacho/contract/policies/simulation.ts'
-import { parseDocument } from 'yaml'
-import { readSource } from './source-file.ts'
+import type { ToolLabels } from '@tacho/policy/history/tool-labels.ts'
+import { manifestOf } from './apply/read-manifest.ts'
 import { wrongUsage } from '../engine/stop.ts'
 import { findPlace } from '../tenants/tenants.ts'
 import { findItem } from './versioned-item.ts'
@@ -80,13 +79,12 @@ async function policyOf(client: OperatorClient, workspaceId: string, policyId: s
   return readVersion(client, { workspaceId, policyId }, version ?? newest)
 }
 
-/** Labels of a file, as the server checks them. */
-async function labelsOf(file: string) {
-  const document = parseDocument(await readSource(file), { prettyErrors: false })
-  const root = document.toJS({ maxAliasCount: 0 }) as unknown
-  const toolLabels = isObject(root) ? root['labels'] : root
-  if (document.errors.length > 0 || !Array.isArray(toolLabels)) {
-    throw wrongUsage(`${printable(file)} needs a list of labels, or one in \`labels\`.`)
-  }
-  return { toolLabels: toolLabels as NonNullable<NewSimulation['toolLabels']> }
+async function labelsOf(file: string): Promise<Pick<NewSimulation, 'toolLabels'>> {
+  const { labels } = await manifestOf(file)
+  if (labels === null) throw wrongUsage(`${printable(file)} has no labels.`)
+  return simulatedLabels(labels)
+}
+
+export function simulatedLabels(labels: readonly ToolLabels[] | null): Pick<NewSimulation, 'toolLabels'> {
+  return labels === null ? {} : { toolLabels: labels as NonNullable<NewSimulation['toolLabels']> }
 }

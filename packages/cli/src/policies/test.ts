@@ -3,6 +3,8 @@ import path from 'node:path'
 import { isObject, type Json } from '@tacho/contract/record/payload-reader.ts'
 import { POLICY_ACTIONS } from '@tacho/contract/engine/words.ts'
 import { decide, type Decision, type Policy } from '@tacho/policy/decide.ts'
+import { RecordedHistory } from '@tacho/policy/history/recorded-history.ts'
+import { labelsOfCall, type ToolLabels } from '@tacho/policy/history/tool-labels.ts'
 import type { Facts } from '@tacho/policy/language/variables.ts'
 import { parseDocument } from 'yaml'
 import { manifestOf } from './apply/read-manifest.ts'
@@ -45,6 +47,7 @@ const MEMBERS = [
   'session',
   'risk',
   'now',
+  'past',
   'expect',
   'policies',
 ]
@@ -53,7 +56,8 @@ export async function testPolicies(manifestFile: string | undefined, options: Te
   const manifest = await manifestOf(options.file)
   const policies = [...manifest.policies].map(([policyId, policy]): Policy => ({ policyId, version: '1', ...policy }))
   const file = manifestFile ?? path.join(path.dirname(options.file), 'policies.test.yaml')
-  const examples = readExamples(file, await readSource(file), new Set(manifest.policies.keys()))
+  const known = new Set(manifest.policies.keys())
+  const examples = readExamples(file, await readSource(file), known, manifest.labels ?? [])
   const results = examples.map((example) => resultOf(example, decide(policies, example.facts)))
   const wrong = results.filter(({ ok }) => !ok)
   if (options.junit !== undefined) writeResults(options.junit, results)
@@ -88,7 +92,12 @@ function writeResults(file: string, results: readonly Result[]): void {
   writeJunit(file, 'tacho policies test', 'policies', cases)
 }
 
-function readExamples(file: string, text: string, known: ReadonlySet<string>): Example[] {
+function readExamples(
+  file: string,
+  text: string,
+  known: ReadonlySet<string>,
+  labels: readonly ToolLabels[],
+): Example[] {
   const refuse = (why: string) => wrongUsage(`${printable(file)}: ${why}.`)
   const document = parseDocument(text, { prettyErrors: false })
   const [error] = document.errors
@@ -113,16 +122,45 @@ function readExamples(file: string, text: string, known: ReadonlySet<string>): E
     if (ids !== null && !(Array.isArray(ids) && ids.every((id) => known.has(id)))) {
       throw refuse(`policies of ${place} must be a list of policies of the file`)
     }
+    const { past = [] } = one
+    if (!Array.isArray(past) || !past.every(isStep)) {
+      throw refuse(`past of ${place} must be a list of { said } or { tool, input, output }`)
+    }
     return {
       name: `${index + 1} ${typeof name === 'string' ? name : tool}`,
-      facts: factsOf(one, tool, now),
+      facts: factsOf(one, tool, now, { past, labels }),
       expect: action,
       policies: ids,
     }
   })
 }
 
+/** What the run did and read before: what the user said, or a call that returned or failed. */
+function isStep(step: unknown): step is Json {
+  if (!isObject(step)) return false
+  if ('said' in step) return Object.keys(step).length === 1
+  return typeof step['tool'] === 'string' && Object.keys(step).every((key) => STEP_MEMBERS.includes(key))
+}
+
+const STEP_MEMBERS = ['tool', 'server', 'input', 'output', 'error']
+
 /** A fact of a wrong type fails the conditions that read it, as in an agent. */
-function factsOf({ server, input, annotations, agent, run, session, risk }: Json, name: string, now: number): Facts {
-  return { tool: { name, server, input, annotations }, agent, run, session, risk, now } as Facts
+function factsOf(
+  { server, input, annotations, agent, run, session, risk }: Json,
+  name: string,
+  now: number,
+  { past, labels }: { past: readonly Json[]; labels: readonly ToolLabels[] },
+): Facts {
+  const tool = { name, server, input, annotations } as Facts['tool']
+  const recorded = new RecordedHistory(
+    () => labels,
+    () => now,
+  )
+  for (const { said, tool: toolName, server: toolServer, input: given = {}, ...end } of past) {
+    if (said === undefined) recorded.see('TOOL_CALL', { toolName, toolServer, input: given, ...end })
+    else recorded.see('USER_INPUT', { text: said })
+  }
+  const withPast = run === undefined || isObject(run) ? { ...run, history: recorded.history } : run
+  const { does } = labelsOfCall(labels, { tool, now })
+  return { tool: { ...tool, labels: does }, agent, run: withPast, session, risk, now } as Facts
 }

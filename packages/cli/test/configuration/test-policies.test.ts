@@ -73,3 +73,69 @@ test('a file that is no list of examples is invalid', async () => {
     assert.match(stderr, why)
   }
 })
+
+test('an example has a past: what the user said, and earlier calls with the labels of the file', async () => {
+  const past = path.join(directory, 'past.yaml')
+  writeFileSync(
+    past,
+    `labels:
+  - { tool: read_mail, output: [untrusted] }
+  - { tool: 'send_*', does: [external] }
+policies:
+  leak: { condition: '"external" in tool.labels && "untrusted" in run.labels', severity: HIGH, action: BLOCK }
+  named: { condition: 'tool.name == "pay" && !("user" in origin(tool.input.to))', severity: HIGH, action: BLOCK }
+  order: { condition: 'tool.name == "refund" && !run.calls.exists(c, c.tool == "check" && c.ok)', severity: LOW, action: WARN }
+`,
+  )
+  const text = `
+- { tool: send_mail, expect: ALLOW }
+- { tool: send_mail, past: [{ tool: read_mail, output: hi }], expect: BLOCK, policies: [leak] }
+- { tool: pay, input: { to: acme-77 }, past: [{ said: pay acme-77 }], expect: ALLOW }
+- { tool: pay, input: { to: acme-77 }, past: [{ said: pay }, { tool: read_mail, output: acme-77 }], expect: BLOCK }
+- { tool: refund, past: [{ tool: check, output: yes }], expect: ALLOW }
+- { tool: refund, past: [{ tool: check, error: no }], expect: WARN }
+`
+  writeFileSync(examples, text)
+  const { code, stdout } = await runCommand(['policies', 'test', examples, '-f', past])
+  assert.deepEqual([code, stdout], [0, '6 of 6 examples decided as expected.\n'])
+  for (const wrong of ['hi', '[hi]', '[{ said: a, tool: b }]', '[{ tool: a, outcome: b }]']) {
+    writeFileSync(examples, `- { tool: pay, expect: ALLOW, past: ${wrong} }`)
+    const refused = await runCommand(['policies', 'test', examples, '-f', past])
+    assert.equal(refused.code, 2, wrong)
+    assert.match(refused.stderr, /past of example 1 must be a list of \{ said \}/)
+  }
+})
+
+test('labels of a file are checked: names, words and conditions, each with its place', async () => {
+  const labels = path.join(directory, 'labels.yaml')
+  for (const [rule, fault] of [
+    ['{ output: [a] }', /labels\[0\]: needs tool/],
+    ['{ tool: a }', /needs output or does/],
+    ['{ tool: a, output: [A b] }', /labels\[0\]\.output\[0\]: must have 1 to 40 small letters/],
+    ['{ tool: a, output: [b], when: "tool.outptu == 1" }', /of the condition/],
+    ['{ tool: a, outputs: [b] }', /is not known here/],
+  ] as const) {
+    writeFileSync(labels, `labels:\n  - ${rule}\n`)
+    const { code, stderr } = await runCommand(['policies', 'test', examples, '-f', labels])
+    assert.equal(code, 2, rule)
+    assert.match(stderr, fault)
+  }
+})
+
+test('each ready set is written as files whose examples hold, over no other file', async () => {
+  const listed = await runCommand(['policies', 'init', '--json'])
+  const { items } = JSON.parse(listed.stdout) as { items: { name: string }[] }
+  assert.ok(items.length >= 4)
+  for (const { name } of items) {
+    const written = await runCommand(['policies', 'init', name, '-d', directory])
+    assert.equal(written.code, 0, written.stderr)
+    assert.match(written.stdout, /Nothing is deployed/)
+    const set = path.join(directory, `${name}.yaml`)
+    const held = await runCommand(['policies', 'test', path.join(directory, `${name}.test.yaml`), '-f', set])
+    assert.equal(held.code, 0, `${name}: ${held.stdout}${held.stderr}`)
+    writeFileSync(set, 'mine')
+    assert.equal((await runCommand(['policies', 'init', name, '-d', directory])).code, 2)
+    assert.equal(readFileSync(set, 'utf8'), 'mine')
+  }
+  assert.equal((await runCommand(['policies', 'init', 'constructor', '-d', directory])).code, 2)
+})

@@ -1,10 +1,13 @@
 /** The validated content of tacho.yaml. */
 import type { PolicyAction, Severity } from '@tacho/contract/policies/runtime-config.ts'
+import type { ToolLabels } from '@tacho/policy/history/tool-labels.ts'
 import type { OnError } from '@tacho/contract/engine/words.ts'
 
 export interface Manifest {
   /** Null: the only workspace. */
   workspace: string | null
+  /** Of tools; null: the file has none. */
+  labels: readonly ToolLabels[] | null
   /** By name. */
   prompts: Map<string, WantedPrompt>
   /** By id. */

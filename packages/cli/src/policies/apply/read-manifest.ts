@@ -14,6 +14,7 @@ import {
 } from '@tacho/contract/engine/words.ts'
 import { withoutLastLineEnd, type TextRead, readSource, readText } from '../source-file.ts'
 import type { FileFault, Manifest, WantedEnvironment, WantedPolicy, WantedPrompt, WantedVersion } from './manifest.ts'
+import { readLabels } from './read-labels.ts'
 import { YamlReader, type Entry } from './yaml-reader.ts'
 import { wrongUsage, type Stop } from '../../engine/stop.ts'
 import { printable } from '../../engine/output.ts'
@@ -25,7 +26,13 @@ type ManifestRead = { ok: true; manifest: Manifest } | { ok: false; faults: File
 
 export function readManifest(text: string, readFile: ReadFile): ManifestRead {
   const yaml = new YamlReader(text)
-  const manifest: Manifest = { workspace: null, prompts: new Map(), policies: new Map(), environments: new Map() }
+  const manifest: Manifest = {
+    workspace: null,
+    labels: null,
+    prompts: new Map(),
+    policies: new Map(),
+    environments: new Map(),
+  }
   if (yaml.faults.length === 0) fill(manifest, yaml, readFile)
   if (yaml.faults.length === 0) return { ok: true, manifest }
   const faults = yaml.faults.toSorted((a, b) => a.place.line - b.place.line || a.place.column - b.place.column)
@@ -33,9 +40,10 @@ export function readManifest(text: string, readFile: ReadFile): ManifestRead {
 }
 
 function fill(manifest: Manifest, yaml: YamlReader, readFile: ReadFile): void {
-  const fields = yaml.fields(yaml.root, ['workspace', 'prompts', 'policies', 'environments'])
+  const fields = yaml.fields(yaml.root, ['workspace', 'labels', 'prompts', 'policies', 'environments'])
   if (fields === null) return
   if (fields.workspace) manifest.workspace = yaml.text(fields.workspace)
+  if (fields.labels) manifest.labels = readLabels(yaml, fields.labels)
   const prompts = membersOf(yaml, fields.prompts)
   const policies = membersOf(yaml, fields.policies)
   for (const [name, entry] of prompts) {

@@ -1,0 +1,67 @@
+/** `tacho policies init`: writes a ready set of policies with its examples into a folder. It deploys nothing. */
+import { existsSync, readFileSync, writeFileSync } from 'node:fs'
+import path from 'node:path'
+import { ROOT } from '@tacho/server/program/program.ts'
+import { connect, type EnvironmentOptions } from '../engine/options.ts'
+import { counted, printable, printJson, printLine, printTable, spokenNumber } from '../engine/output.ts'
+import { wrongUsage } from '../engine/stop.ts'
+import { findPlace } from '../tenants/tenants.ts'
+import { manifestOf } from './apply/read-manifest.ts'
+import { simulatedLabels } from './simulate.ts'
+import { runSimulation } from './simulation.ts'
+
+export const POLICY_SETS = {
+  trifecta: 'private data does not leave after untrusted text was read',
+  'named-accounts': 'payments go only to accounts that the user named or that are ours',
+  'no-destruction-after-reading': 'nothing is deleted after untrusted text was read, without a person',
+  'coding-agents': 'secrets, settings, forced pushes, publishing and requests of coding agents',
+  'coding-agents-past': 'coding agents: no network after secrets, no push after untrusted text, no rm -r',
+} as const
+
+interface InitOptions extends EnvironmentOptions {
+  directory: string
+  days: number
+}
+
+export async function initPolicies(set: string | undefined, options: InitOptions): Promise<void> {
+  if (set === undefined) {
+    if (options.json) return printJson({ items: Object.entries(POLICY_SETS).map(([name, about]) => ({ name, about })) })
+    return printTable([{ title: 'SET' }, { title: 'WHAT IT DOES' }], Object.entries(POLICY_SETS))
+  }
+  if (!Object.hasOwn(POLICY_SETS, set)) {
+    throw wrongUsage(`${printable(set)} is no set; use one of ${Object.keys(POLICY_SETS).join(', ')}.`)
+  }
+  const files = [`${set}.yaml`, `${set}.test.yaml`].map((name) => path.join(options.directory, name))
+  const taken = files.find((file) => existsSync(file))
+  if (taken !== undefined) throw wrongUsage(`${printable(taken)} exists; nothing was written.`)
+  for (const file of files) {
+    writeFileSync(file, readFileSync(path.join(ROOT, 'examples/policies', path.basename(file))), { flag: 'wx' })
+  }
+  const [file = '', examples = ''] = files
+  const simulated = options.environment === undefined ? [] : await simulatedSet(file, options)
+  if (options.json) return printJson({ set, files, simulated })
+  printLine(`Wrote ${printable(file)} and ${printable(examples)}. Nothing is deployed.`)
+  for (const { policy, hits, calls, runs, unknown } of simulated) {
+    const result = `${spokenNumber(hits)} of ${counted(calls, 'call')}, in ${counted(runs, 'run')}`
+    printLine(`  ${printable(policy)} would have acted on ${result}${unknown > 0 ? `; ${unknown} unknown` : ''}.`)
+  }
+  printLine('Next: put the names of your tools into it, and then')
+  printLine(`  tacho policies test ${printable(examples)} -f ${printable(file)}`)
+  printLine(`  tacho apply -f ${printable(file)} --dry-run`)
+}
+
+/** What each policy would have done in the last days: before anything is deployed. */
+async function simulatedSet(file: string, options: InitOptions) {
+  const { policies, labels } = await manifestOf(file)
+  const client = connect(options)
+  const { environment } = await findPlace(client, options.environment, '--environment')
+  const simulated = []
+  for (const [policy, { condition, severity, action, onError }] of policies) {
+    const body = { condition, severity, action, onError, ...simulatedLabels(labels), days: options.days }
+    const { result } = await runSimulation(client, environment.id, body)
+    if (result === null) continue
+    const { hits, calls, runs, past } = result
+    simulated.push({ policy, hits, calls, runs, unknown: past?.unknown ?? 0 })
+  }
+  return simulated
+}
