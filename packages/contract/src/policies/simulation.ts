@@ -4,6 +4,7 @@ import { LIMITS } from '../engine/limits.ts'
 import { PolicyAction, Severity } from './runtime-config.ts'
 import { Condition, givenOnError } from './policy.ts'
 import { ON_ERRORS, type OnError } from '../engine/words.ts'
+import { ToolLabel } from './tool-labels.ts'
 import type { OperatorRoute } from '../web/route.ts'
 import { EnvironmentParams, ListQuery } from '../tenants/workspace.ts'
 
@@ -48,10 +49,10 @@ const hitRun = Type.Object({
 /** Of a question about flows: simulation of the value's way instead of the condition alone. */
 const FlowQuestion = Type.Object(
   {
-    fromTool: Type.Optional(text(256, 'The tool that returned the value; one `*` stands for any text')),
-    fromLabel: Type.Optional(text(40, 'Or the label of its output')),
-    toTool: Type.Optional(text(256, 'The tool that the value may reach; one `*` stands for any text')),
-    toLabel: Type.Optional(text(40, 'Or the label of what it does')),
+    fromTool: Type.Optional(text(LIMITS.textChars, 'The tool that returned the value; one `*` stands for any text')),
+    fromLabel: Type.Optional(text(LIMITS.toolLabelChars, 'Or the label of its output')),
+    toTool: Type.Optional(text(LIMITS.textChars, 'The tool that the value may reach; one `*` stands for any text')),
+    toLabel: Type.Optional(text(LIMITS.toolLabelChars, 'Or the label of what it does')),
   },
   {
     additionalProperties: false,
@@ -62,18 +63,10 @@ const FlowQuestion = Type.Object(
 )
 export type FlowQuestion = Static<typeof FlowQuestion>
 
-const SimulatedLabels = Type.Array(
-  Type.Object(
-    {
-      tool: text(256, 'Its name; one `*` stands for any text'),
-      output: Type.Optional(Type.Array(text(40, 'A label'), { maxItems: 14 })),
-      does: Type.Optional(Type.Array(text(40, 'A label'), { maxItems: 14 })),
-      when: Type.Optional(text(4_096, 'A condition on tool.input and tool.output')),
-    },
-    { additionalProperties: false },
-  ),
-  { maxItems: 1_000, description: 'Labels of tools. Default: those of the environment' },
-)
+const SimulatedLabels = Type.Array(ToolLabel, {
+  maxItems: LIMITS.toolLabelRules,
+  description: 'Labels of tools. Default: those of the environment',
+})
 
 const past = Type.Object(
   {

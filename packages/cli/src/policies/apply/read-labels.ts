@@ -1,10 +1,11 @@
 /** Labels of tools in tacho.yaml: a list of rules, each with its position for faults. */
+import { LIMITS } from '@tacho/contract/engine/limits.ts'
 import { compileCondition } from '@tacho/policy/compile.ts'
 import type { ToolLabels } from '@tacho/policy/history/tool-labels.ts'
 import type { Entry, YamlReader } from './yaml-reader.ts'
 
-const RULES_MAX = 1_000
-const LABELS_MAX = 14
+const RULES_MAX = LIMITS.toolLabelRules
+const LABELS_MAX = LIMITS.toolLabelsOfOutputs
 /** As the server takes them. */
 const LABEL = /^[a-z][a-z0-9_-]{0,39}$/
 

@@ -7,6 +7,7 @@ import type { OperatorDeps } from '../web/operator-serve.ts'
 import { listById } from '../web/paging.ts'
 import { foundOr, refuse } from '../web/reply-error.ts'
 import { checkCondition } from './policies.ts'
+import { checkLabels } from './tool-labels.ts'
 
 const NO_SIMULATION = refuse('not_found', 'The environment does not have this simulation')
 
@@ -21,7 +22,9 @@ export function simulationsRoutes({ serve, storage, bodyValidator, work }: Opera
     if (flow !== null && !(isOne(flow.fromTool, flow.fromLabel) && isOne(flow.toTool, flow.toLabel))) {
       return refuse('invalid_request', 'flow needs fromTool or fromLabel, and toTool or toLabel')
     }
-    const toolLabels = body.toolLabels ?? []
+    const toolLabels = body.toolLabels
+      ? await checkLabels(bodyValidator, body.toolLabels, request, 'toolLabels')
+      : ((await storage.findToolLabels(environment.id))?.rules ?? [])
     const id = uuidv7(at)
     const asked = { condition, severity, action, onError, days, toolLabels, flow, createdAt: at, createdBy: actor.name }
     const row: NewSimulationRow = { id, environmentId: environment.id, ...asked }

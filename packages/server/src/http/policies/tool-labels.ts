@@ -1,3 +1,4 @@
+import type { FastifyRequest } from 'fastify'
 import { LIMITS } from '@tacho/contract/engine/limits.ts'
 import type { ToolLabel, ToolLabels } from '@tacho/contract/policies/tool-labels.ts'
 import { HISTORY_LABELS } from '@tacho/policy/history/run-history.ts'
@@ -5,6 +6,7 @@ import { namesTool } from '@tacho/policy/history/tool-labels.ts'
 import type { ToolLabelsRow } from '../../storage/policies/deployments.ts'
 import { isoTime } from '../../storage/engine/times.ts'
 import type { SchemaFault } from '../../domain/web/schema-faults.ts'
+import type { BodyValidator } from '../record/body-validator.ts'
 import { holderOf } from '../tenants/rate-limit.ts'
 import { foundOr, refuse } from '../web/reply-error.ts'
 import type { OperatorDeps } from '../web/operator-serve.ts'
@@ -17,16 +19,7 @@ export function toolLabelsRoutes({ serve, storage, configurations, bodyValidator
   serve('readToolLabels', async ({ environment: { id } }) => toToolLabels(id, await storage.findToolLabels(id)))
 
   serve('changeToolLabels', async ({ request, body: { labels }, environment: { id }, actor, at, audit }) => {
-    const rules = labels.map(withoutEmpty)
-    const faults = labelFaults(rules)
-    for (const [index, { when }] of rules.entries()) {
-      if (when === undefined || faults.length > 0) continue
-      const conditionFaults = await bodyValidator.conditionFaults(when, holderOf(request), true)
-      if ('ok' in conditionFaults) throw refuse(conditionFaults.code, conditionFaults.detail)
-      faults.push(...conditionFaults.map(({ message }) => ({ path: `/labels/${index}/when`, message })))
-    }
-    const [first] = faults
-    if (first) return refuse('invalid_request', `${first.path.slice(1)} ${first.message}`, { errors: faults })
+    const rules = await checkLabels(bodyValidator, labels, request)
     const row = { rules, changedAt: at, changedBy: actor.name }
     const detail = { rules: rules.length, tools: rules.slice(0, 20).map(({ tool }) => tool) }
     const stored = foundOr(await storage.changeToolLabels(id, row, audit(id, detail)), NO_ENVIRONMENT)
@@ -47,6 +40,26 @@ export function toolLabelsRoutes({ serve, storage, configurations, bodyValidator
   }
 }
 
+/** What is wrong with rules, with its place; also with those that only a simulation uses. */
+export async function checkLabels(
+  bodyValidator: BodyValidator,
+  labels: readonly ToolLabel[],
+  request: FastifyRequest,
+  member = 'labels',
+): Promise<ToolLabel[]> {
+  const rules = labels.map(withoutEmpty)
+  const faults = labelFaults(rules, member)
+  for (const [index, { when }] of rules.entries()) {
+    if (when === undefined || faults.length > 0) continue
+    const conditionFaults = await bodyValidator.conditionFaults(when, holderOf(request), true)
+    if ('ok' in conditionFaults) throw refuse(conditionFaults.code, conditionFaults.detail)
+    faults.push(...conditionFaults.map(({ message }) => ({ path: `/${member}/${index}/when`, message })))
+  }
+  const [first] = faults
+  if (first) throw refuse('invalid_request', `${first.path.slice(1)} ${first.message}`, { errors: faults })
+  return rules
+}
+
 const NO_ENVIRONMENT = refuse('not_found', 'The environment does not exist')
 
 function withoutEmpty({ tool, output = [], does = [], when }: ToolLabel): ToolLabel {
@@ -58,11 +71,11 @@ function withoutEmpty({ tool, output = [], does = [], when }: ToolLabel): ToolLa
   }
 }
 
-function labelFaults(rules: readonly ToolLabel[]): SchemaFault[] {
+function labelFaults(rules: readonly ToolLabel[], list: string): SchemaFault[] {
   const faults: SchemaFault[] = []
   const outputs = new Set<string>()
   for (const [index, { tool, output = [], does = [], when }] of rules.entries()) {
-    const fault = (member: string, message: string) => faults.push({ path: `/labels/${index}${member}`, message })
+    const fault = (member: string, message: string) => faults.push({ path: `/${list}/${index}${member}`, message })
     if (tool.split('*').length > 2) fault('/tool', 'can have one *')
     if (output.length + does.length === 0) fault('', 'must give labels: output, does or both')
     for (const label of [...output, ...does]) {
@@ -80,7 +93,7 @@ function labelFaults(rules: readonly ToolLabel[]): SchemaFault[] {
   const most = LIMITS.toolLabelsOfOutputs
   if (outputs.size > most)
     faults.push({
-      path: '/labels',
+      path: `/${list}`,
       message: `give ${outputs.size} different labels of outputs; clients tell ${most} apart`,
     })
   return faults

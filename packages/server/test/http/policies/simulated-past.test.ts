@@ -82,8 +82,18 @@ test('a condition on labels counts what the run had read before each call, in it
   )
   const past = { unknown: 0, tools: 5, labelledTools: 4, calls: 9, labelledCalls: 8, unlabelled: ['weather'] }
   assert.deepEqual(result.past, past)
-  const without = await simulated(environmentId, { toolLabels: [] })
+  const without = await simulated(environmentId, { toolLabels: undefined })
   assert.deepEqual([without.hits, without.failures, without.past?.labelledTools], [0, 0, 0])
+  const changed = await service.operator(`/environments/${environmentId}/tool-labels/change`, {
+    body: { labels: LABELS },
+  })
+  assert.equal(changed.status, 200)
+  const ofEnvironment = await simulated(environmentId, { toolLabels: undefined })
+  assert.deepEqual([ofEnvironment.hits, ofEnvironment.past?.labelledTools], [1, 4])
+  assert.equal((await simulated(environmentId, { toolLabels: [] })).hits, 0)
+  for (const rule of [{ tool: 'a' }, { tool: 'a', output: ['b'], when: 'tool.outputs == 1' }]) {
+    assert.deepEqual(refusalOf(await ask(environmentId, { toolLabels: [rule] })), [400, 'invalid_request'])
+  }
 })
 
 test('a call is judged by the past at its start: another that ends while it runs comes later', async () => {
