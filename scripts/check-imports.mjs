@@ -154,6 +154,8 @@ const layers = [
       `${server}/domain/data/export-lines.ts`,
       // The differences of versions, as the server shows them.
       `${server}/domain/policies/diff.ts`,
+      // What replays cost, as the server counts and estimates it.
+      `${server}/{prices/price-table,domain/record/usage,storage/runs/usage}.ts`,
       // The reader of spans, so that imported ones become the same events.
       `${server}/domain/record/otlp/*.ts`,
       ...anyPackage,

@@ -171,6 +171,10 @@ export const COMMANDS: Record<string, Entry> = {
     about: 'replay tapes and check outcome, calls, decisions and budgets',
     load: async () => (await import('./record/test-tapes.ts')).addTest,
   },
+  experiment: {
+    about: 'replay many runs with another prompt, model or policies, and compare',
+    load: async () => (await import('./record/experiment.ts')).addExperiment,
+  },
   demo: {
     about: 'record realistic sample runs, approvals and issues',
     load: async () => (await import('./record/demo.ts')).addDemo,

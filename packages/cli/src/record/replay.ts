@@ -3,26 +3,24 @@ import { InvalidArgumentError, Option, type Command } from 'commander'
 import { readFileSync } from 'node:fs'
 import type { EventInput } from '@tacho/contract/record/event.ts'
 import { isObject } from '@tacho/contract/record/payload-reader.ts'
-import type { LocalPolicy } from '../../../sdk/src/guard/rules.ts'
 import { readApiKey, readUrl } from '../engine/credentials.ts'
-import { wholeNumber } from '../engine/options.ts'
+import { connect, wholeNumber } from '../engine/options.ts'
 import { counted, printable, printJson, printLine } from '../engine/output.ts'
 import { failed, wrongUsage } from '../engine/stop.ts'
-import { manifestOf } from '../policies/apply/read-manifest.ts'
 import { openRecorder } from './recorder-client.ts'
+import { replacementsOf, withPrompts, withReplacements, type ReplacementOptions } from './tape/replacements.ts'
 import { linkedEvents, replayCommand, type CommandReplay } from './tape/replay-command.ts'
 import { serveReplay } from './tape/serve-replay.ts'
 import type { Tape } from './tape/tape.ts'
 import { ignoredOf, ignoreOption, obstacleLines, tapeIn } from './tape-files.ts'
 
-interface ReplayOptions {
+interface ReplayOptions extends ReplacementOptions {
   mode: 'strict' | 'tools'
   ignore?: string[]
   from?: number
   model?: string
   readOnly?: string[]
   stubs?: string
-  policies?: string
   record?: true
   url?: string
   timeout: number
@@ -33,7 +31,7 @@ interface ReplayOptions {
 const TIMEOUT_SECONDS = 600
 
 export function addReplay(command: Command): void {
-  command
+  withReplacements(command)
     .usage('[options] <tape> -- <command> [args...]')
     .addOption(
       new Option('--mode <mode>', 'strict: models and tools from the tape; tools: live models, tools from the tape')
@@ -49,9 +47,11 @@ export function addReplay(command: Command): void {
     .option('--model <model>', 'after --from: ask this model, whatever the agent names')
     .option('--read-only <tools...>', 'tools that may run for real if the tape does not have a call of them')
     .option('--stubs <file>', 'JSON with an answer by tool, for calls that the tape does not have')
-    .option('--policies <file>', 'policies of this file of `tacho apply`, instead of those of the tape')
     .option('--record', 'record the replay as a run, in the environment of TACHO_API_KEY')
-    .option('--url <address>', 'address of Tacho for --record (TACHO_URL; default http://localhost:4680)')
+    .option(
+      '--url <address>',
+      'address of Tacho for --record, --prompt and --policies-of (TACHO_URL; default http://localhost:4680)',
+    )
     .option('--timeout <seconds>', 'ends the command', wholeNumber(86_400), TIMEOUT_SECONDS)
     .option('--serve', 'without a command: answer the process that started this one, as `replay` of the SDKs needs it')
     .option('--json', 'print JSON instead of text')
@@ -76,6 +76,7 @@ async function replay(file: string, words: string[], options: ReplayOptions): Pr
   const tape = await tapeIn(file)
   const { mode, from, model, timeout } = options
   if (mode === 'strict' && from === undefined) for (const line of obstacleLines(tape)) process.stderr.write(`${line}\n`)
+  const { prompts, policies } = await replacementsOf(options, () => connect(options))
   const answers = {
     mode,
     from,
@@ -83,11 +84,12 @@ async function replay(file: string, words: string[], options: ReplayOptions): Pr
     ignored: ignoredOf(options.ignore),
     readOnly: new Set(options.readOnly),
     stubs: stubsIn(options.stubs),
-    policies: await policiesIn(options.policies),
+    policies: policies ?? undefined,
   }
-  if (options.serve) return serve(tape, answers, options)
+  const served = withPrompts(tape, prompts)
+  if (options.serve) return serve(served, answers, options)
   const commandOptions = { ...answers, timeoutMs: timeout * 1_000, output: 'stderr' } as const
-  const result = await replayCommand(tape, words, commandOptions).catch((error: NodeJS.ErrnoException) => {
+  const result = await replayCommand(served, words, commandOptions).catch((error: NodeJS.ErrnoException) => {
     throw error.code === undefined ? error : failed(`${printable(words[0] ?? '')} cannot be started (${error.code}).`)
   })
   if (result.verdict !== 'same') process.exitCode = 3
@@ -144,10 +146,4 @@ export function stubsIn(file: string | undefined): Map<string, unknown> {
   if (!isObject(value))
     throw new InvalidArgumentError(`${JSON.stringify(file)} must be an object: tool names and answers.`)
   return new Map(Object.entries(value))
-}
-
-export async function policiesIn(file: string | undefined): Promise<LocalPolicy[] | undefined> {
-  if (file === undefined) return undefined
-  const { policies } = await manifestOf(file)
-  return [...policies].map(([policyId, policy]) => ({ policyId, version: 'file', ...policy }) as LocalPolicy)
 }

@@ -77,7 +77,7 @@ async function writeTape(runId: string | undefined, options: TapeOptions): Promi
   const source: RunSource = { client, workspaceId: workspace.id, environmentId: environment.id }
   const tape = await tapeOfRun(source, runId ?? (await newestOccurrence(source, fromIssue ?? '')))
   const text = await maskedTape(tape, Object.fromEntries(mask.map((kind) => [kind, true])))
-  const file = output.endsWith('.jsonl') ? output : path.join(output, `${nameOf(tape.head.run)}.jsonl`)
+  const file = output.endsWith('.jsonl') ? output : path.join(output, tapeName(tape.head.run))
   mkdirSync(path.dirname(file), { recursive: true })
   await writeNewFile(file, Readable.from([Buffer.from(text)]), () => undefined)
   const { checksum } = readTape(Buffer.from(text)).head
@@ -108,10 +108,10 @@ async function newestOccurrence({ client, environmentId }: RunSource, runName: s
   return runId
 }
 
-/** A run id may hold anything. */
-function nameOf(runId: string): string {
+/** A run id may hold anything. @param checksum where tapes of runs with like names stand together. */
+export function tapeName(runId: string, checksum = ''): string {
   const plain = runId.replace(/[^\w.-]+/g, '-').replace(/^[.-]+/, '')
-  return plain.slice(0, 100) || 'run'
+  return `${plain.slice(0, 100) || 'run'}${checksum === '' ? '' : `-${checksum.slice(0, 8)}`}.jsonl`
 }
 
 export async function tapeIn(file: string): Promise<Tape> {

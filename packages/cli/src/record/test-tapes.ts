@@ -6,8 +6,8 @@ import { writeJunit } from '../engine/files.ts'
 import { wholeNumber } from '../engine/options.ts'
 import { counted, printable, printJson, printLine } from '../engine/output.ts'
 import { failed, wrongUsage } from '../engine/stop.ts'
-import { policiesIn } from './replay.ts'
 import { NO_EXPECTATIONS, readExpectations, unfulfilled, type Expectations } from './tape/expectations.ts'
+import { filePolicies } from './tape/replacements.ts'
 import { replayCommand } from './tape/replay-command.ts'
 import { ignoredOf, ignoreOption, tapeIn } from './tape-files.ts'
 
@@ -95,7 +95,7 @@ async function testTape(file: string, words: readonly string[], options: TestOpt
     mode,
     ignored: ignoredOf([...(options.ignore ?? []), ...ignore]),
     readOnly: new Set(readOnly),
-    policies: await policiesIn(options.policies),
+    policies: options.policies === undefined ? undefined : await filePolicies(options.policies),
     timeoutMs: options.timeout * 1_000,
     output: options.json ? 'ignore' : 'stderr',
   }).catch((error: NodeJS.ErrnoException) => {

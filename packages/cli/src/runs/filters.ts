@@ -1,9 +1,10 @@
 /** Flags that choose runs, for every command that takes the filters of the list of runs. */
 import { RUN_FILTERS, type RunFilterName, type RunFilterValues } from '@tacho/contract/runs/run-filters.ts'
-import type { Command } from 'commander'
+import { Command, CommanderError } from 'commander'
 import { filterQuery, withFilters } from '../engine/filter-flags.ts'
 import type { EnvironmentOptions } from '../engine/options.ts'
 import type { ZoneOptions } from '../engine/period.ts'
+import { wrongUsage } from '../engine/stop.ts'
 
 export interface RunFilterOptions extends EnvironmentOptions, ZoneOptions {
   agent?: string
@@ -37,4 +38,37 @@ export function withRunFilters(command: Command): Command {
 export function runQuery(options: RunFilterOptions, now: number): Omit<RunFilterValues, 'agent'> {
   const { agent: _, ...query } = filterQuery(RUN_FILTERS, options, now)
   return query
+}
+
+/** As people say it. */
+const OTHER_WORDS = new Map([
+  ['since', 'from'],
+  ['until', 'to'],
+])
+
+/**
+ * The filters of one text, such as `status=FAILED tool=refund since=7d`: the flags of the list of runs, or the names of its
+ * query. A value with spaces stands in quotes.
+ */
+export function runFiltersIn(text: string, now: number): { query: Omit<RunFilterValues, 'agent'>; agent?: string } {
+  const flags = withRunFilters(new Command('runs').exitOverride().configureOutput({ writeErr: () => undefined }))
+  const words = text.match(/(?:[^\s"']|"[^"]*"|'[^']*')+/g) ?? []
+  const args = words.flatMap((word) => {
+    const [, givenName = '', value] = /^([^=]+)(?:=(.*))?$/s.exec(word) ?? []
+    const name = OTHER_WORDS.get(givenName) ?? givenName
+    const row = Object.hasOwn(RUN_FILTERS, name) ? RUN_FILTERS[name as RunFilterName] : undefined
+    const [flag = `--${name}`] = row && 'flag' in row ? row.flag[0].split(' ') : []
+    const plainValue = value?.replaceAll(/"([^"]*)"|'([^']*)'/g, '$1$2')
+    return plainValue === undefined || plainValue === 'true' ? [flag] : [`${flag}=${plainValue}`]
+  })
+  try {
+    flags.parse(args, { from: 'user' })
+  } catch (error) {
+    if (!(error instanceof CommanderError)) throw error
+    throw wrongUsage(`The filter ${JSON.stringify(text)} cannot be read: ${error.message.replace(/^error: /, '')}`)
+  }
+  if (flags.args.length > 0)
+    throw wrongUsage(`The filter ${JSON.stringify(text)} must have words such as status=FAILED.`)
+  const options: RunFilterOptions = flags.opts()
+  return { query: runQuery(options, now), ...(options.agent !== undefined && { agent: options.agent }) }
 }

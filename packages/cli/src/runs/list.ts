@@ -72,8 +72,8 @@ export async function listRuns(
   printMore(pageState.hasMore)
 }
 
-/** The matching runs, page by page. Sets `found.hasMore` if it stops before the end. */
-async function* runChunks(
+/** The matching runs, page by page. Sets `pageState.hasMore` if it stops before the end. */
+export async function* runChunks(
   client: OperatorClient,
   environmentId: string,
   { query, agent, limit }: RunsWanted,

@@ -116,7 +116,7 @@ export function neededEach(one: Share, other: Share): number | null {
 }
 
 /** `4 of 30 (13 %, likely 5 to 30 %)`. */
-const shareText = (share: Share, what = ''): string => {
+export const shareText = (share: Share, what = ''): string => {
   const [low, high] = shareInterval(share).map((edge) => Math.round(edge * 100))
   const { part, whole } = share
   return `${number(part)} of ${number(whole)}${what} (${percent(part, whole)}, likely ${low} to ${high} %)`

@@ -30,6 +30,10 @@ export interface HostOptions extends CursorOptions {
   upstreams?: ReadonlyMap<string, URL>
   /** For models that are live. */
   model?: string | undefined
+  /** Asked before each request to a live model: why it may not be sent. */
+  refusal?: () => string | undefined
+  /** All events so far, whenever some arrived. */
+  onEvents?: (events: readonly RecordedEvent[]) => void
 }
 
 export interface ReplayResult {
@@ -167,8 +171,14 @@ export class ReplayHost {
       body: content,
     })) as Response
     const text = await reply.text()
+    if (method === 'POST' && path.startsWith('/openapi/v1/events')) this.#options.onEvents?.(this.#service.events)
+    const isRead = method === 'GET' && reply.status === 200
     const replyHeaders =
-      path.startsWith('/openapi/v1/firewall-approvals/') && reply.status === 200 ? this.#withReason(text) : text
+      isRead && path.startsWith('/openapi/v1/firewall-approvals/')
+        ? this.#withReason(text)
+        : isRead && path.startsWith('/openapi/v1/runtime-config')
+          ? this.#withVersions(text)
+          : text
     response.writeHead(reply.status, {
       'content-type': 'application/json',
       ...(reply.headers.get('etag') !== null && { etag: String(reply.headers.get('etag')) }),
@@ -179,6 +189,16 @@ export class ReplayHost {
   #withReason(text: string): string {
     const approval = JSON.parse(text) as { id: string; decisionReason: string | null }
     return JSON.stringify({ ...approval, decisionReason: this.#reasons.get(approval.id) ?? null })
+  }
+
+  /** Events name the version of a prompt that they used. */
+  #withVersions(text: string): string {
+    const configuration = JSON.parse(text) as { prompts: { name: string }[] }
+    const prompts = configuration.prompts.map((prompt) => {
+      const { promptId, version, versionId } = this.#tape.head.prompts.find(({ name }) => name === prompt.name) ?? {}
+      return { ...prompt, promptId, version, versionId }
+    })
+    return JSON.stringify({ ...configuration, prompts })
   }
 
   /** The tape's answer to an equal request; each answer is used once. Without one, no approver exists in a replay. */
@@ -197,6 +217,8 @@ export class ReplayHost {
     const [, route = '', rest = ''] = /^\/([^/]*)(.*)$/s.exec(path) ?? []
     const upstream = this.#options.upstreams?.get(route)
     if (upstream === undefined) return send(response, errorReply({ status: 502, message: `No model behind ${route}` }))
+    const refusal = this.#options.refusal?.()
+    if (refusal !== undefined) return send(response, errorReply({ status: 400, message: `tacho: ${refusal}` }))
     const { model } = this.#options
     const parsedBody = parsed(body)
     const content = model !== undefined && isObject(parsedBody) ? JSON.stringify({ ...parsedBody, model }) : body
@@ -207,8 +229,8 @@ export class ReplayHost {
       ...(method !== 'GET' && { body: content }),
       redirect: 'manual',
     })
-    const type = reply.headers.get('content-type')
-    response.writeHead(reply.status, type === null ? {} : { 'content-type': type })
+    const passed = [...reply.headers].filter(([name]) => PASSED_ON.test(name))
+    response.writeHead(reply.status, Object.fromEntries(passed))
     if (reply.body) await pipeline(Readable.fromWeb(reply.body), response)
     else response.end()
   }
@@ -222,6 +244,9 @@ const NOT_FORWARDED = new Set([
   'accept-encoding',
   'expect',
 ])
+
+/** Of an answer, besides its body: clients wait by these before they try again. */
+const PASSED_ON = /^(content-type|retry-after|retry-after-ms|x-should-retry|.*ratelimit.*|.*request-id)$/
 
 async function bodyOf(request: IncomingMessage): Promise<Buffer | undefined> {
   const parts: Buffer[] = []

@@ -13,11 +13,24 @@ export interface CommandReplay extends ReplayResult {
   isSilent: boolean
 }
 
+export interface EndedCommand extends CommandReplay {
+  /** It took longer than it may. */
+  isTimedOut: boolean
+  /** The signal of the caller ended it. */
+  isStopped: boolean
+  /** The end of what it wrote on standard error, if that is kept. */
+  stderr: string
+}
+
 export interface CommandOptions extends HostOptions {
   /** Ends the command that goes on after it left the tape, or that takes too long. */
   timeoutMs: number
-  /** Its output goes to standard error, so that standard output is the report's. */
-  output: 'inherit' | 'stderr' | 'ignore'
+  /** stderr: so that standard output is the report's. tail: only the end of its standard error is kept. */
+  output: 'inherit' | 'stderr' | 'ignore' | 'tail'
+  /** Ends the command. */
+  signal?: AbortSignal
+  /** Live models are asked through the host too. */
+  asksThroughHost?: boolean
 }
 
 /** A framework may go on for a while with the error that it got. */
@@ -25,13 +38,14 @@ const DEPARTED_MS = 5_000
 const KILL_MS = 5_000
 /** Linux allows a variable 128 KiB. */
 const INPUT_BYTES = 100_000
+const TAIL_CHARS = 2_000
 const KEYS = ['OPENAI_API_KEY', 'ANTHROPIC_API_KEY', 'GEMINI_API_KEY']
 
 export async function replayCommand(
   tape: Tape,
   [program = '', ...args]: readonly string[],
   options: CommandOptions,
-): Promise<CommandReplay> {
+): Promise<EndedCommand> {
   const upstreams = new Map<string, URL>()
   const host = new ReplayHost(tape, { ...options, upstreams })
   const origin = await host.start()
@@ -39,9 +53,9 @@ export async function replayCommand(
   const begun = Date.now()
   try {
     const tapeVariables = replayVariables(tape, origin, options, models)
-    const { code } = await ended(program, args, { ...process.env, ...tapeVariables }, host, options)
-    const result = host.result(code === 0 ? 'COMPLETED' : 'FAILED')
-    return { ...result, code, milliseconds: Date.now() - begun, isSilent: result.events.length === 0 }
+    const end = await ended(program, args, { ...process.env, ...tapeVariables }, host, options)
+    const result = host.result(end.code === 0 ? 'COMPLETED' : 'FAILED')
+    return { ...result, ...end, milliseconds: Date.now() - begun, isSilent: result.events.length === 0 }
   } finally {
     await host.close()
   }
@@ -72,10 +86,14 @@ const TELEMETRY_ADDRESSES = ['', 'TRACES_', 'METRICS_', 'LOGS_'].map((name) => `
 export function replayVariables(
   tape: Tape,
   origin: string,
-  { mode, from }: Pick<CommandOptions, 'mode' | 'from'>,
+  { mode, from, asksThroughHost = false }: Pick<CommandOptions, 'mode' | 'from' | 'asksThroughHost'>,
   models: Readonly<Record<string, string>>,
 ): Record<string, string> {
   const input = firstInput(tape)
+  const inputs = tape.steps.flatMap((step) =>
+    step.kind === 'input' && typeof step.text === 'string' ? [step.text] : [],
+  )
+  const allInputs = JSON.stringify(inputs)
   return {
     ...NO_TELEMETRY,
     ...Object.fromEntries(TELEMETRY_ADDRESSES.map((name) => [name, `${origin}/telemetry`])),
@@ -83,7 +101,8 @@ export function replayVariables(
     TACHO_URL: origin,
     TACHO_API_KEY: 'replay',
     ...(typeof input === 'string' && { TACHO_REPLAY_INPUT: variableOf(input) }),
-    ...((mode === 'strict' || from !== undefined) && models),
+    ...(inputs.length > 1 && Buffer.byteLength(allInputs) <= INPUT_BYTES && { TACHO_REPLAY_INPUTS: allInputs }),
+    ...((mode === 'strict' || from !== undefined || asksThroughHost) && models),
     // A client does not start without a key; the tape needs none.
     ...(mode === 'strict' && from === undefined && Object.fromEntries(KEYS.map((name) => [name, 'tape']))),
   }
@@ -100,35 +119,52 @@ async function ended(
   args: readonly string[],
   env: NodeJS.ProcessEnv,
   host: ReplayHost,
-  { output, timeoutMs }: CommandOptions,
-): Promise<{ code: number | null }> {
-  const stdout = output === 'stderr' ? 2 : output
-  const child = spawn(program, args, {
-    env,
-    stdio: [output === 'ignore' ? 'ignore' : 'inherit', stdout, output === 'ignore' ? 'ignore' : 2],
-  })
+  { output, timeoutMs, signal }: CommandOptions,
+): Promise<Pick<EndedCommand, 'code' | 'isTimedOut' | 'isStopped' | 'stderr'>> {
+  const isQuiet = output === 'ignore' || output === 'tail'
+  const stdout = output === 'stderr' ? 2 : isQuiet ? 'ignore' : output
+  const stderrTo = output === 'tail' ? 'pipe' : isQuiet ? 'ignore' : 2
+  const child = spawn(program, args, { env, stdio: [isQuiet ? 'ignore' : 'inherit', stdout, stderrTo] })
+  let stderr = ''
+  child.stderr?.setEncoding('utf8').on('data', (text: string) => (stderr = `${stderr}${text}`.slice(-TAIL_CHARS)))
   const timers: NodeJS.Timeout[] = []
+  let [isTimedOut, isStopped] = [false, false]
   const stop = () => {
     child.kill('SIGTERM')
     timers.push(setTimeout(() => child.kill('SIGKILL'), KILL_MS))
   }
-  timers.push(setTimeout(stop, timeoutMs))
+  const onAbort = () => {
+    isStopped = true
+    stop()
+  }
+  const onTimeout = () => {
+    isTimedOut = true
+    stop()
+  }
+  timers.push(setTimeout(onTimeout, timeoutMs))
   void host.departed.then(() => timers.push(setTimeout(stop, DEPARTED_MS)))
+  if (signal?.aborted) onAbort()
+  signal?.addEventListener('abort', onAbort)
   try {
     return await new Promise((resolve, reject) => {
       child.once('error', reject)
-      child.once('exit', (code) => resolve({ code }))
+      child.once('exit', (code) => resolve({ code, isTimedOut, isStopped, stderr }))
     })
   } finally {
+    signal?.removeEventListener('abort', onAbort)
     for (const timer of timers) clearTimeout(timer)
   }
 }
 
 /** For an environment of its own: the events say of which run they are a replay. */
-export function linkedEvents(events: readonly RunEvent[], original: string): RunEvent[] {
+export function linkedEvents(
+  events: readonly RunEvent[],
+  original: string,
+  more: Readonly<Record<string, string>> = {},
+): RunEvent[] {
   return events.map((event) => {
     const { payload } = event
-    const runMetadata = { ...(payload['runMetadata'] as object | undefined), replayOf: original }
+    const runMetadata = { ...(payload['runMetadata'] as object | undefined), replayOf: original, ...more }
     const runTags = [...((payload['runTags'] as unknown[] | undefined) ?? []), 'replay']
     // The same id would be the same run, if the environment is.
     const runId = (event as { runId?: string }).runId === original ? { runId: `replay-${original}` } : {}

@@ -1,0 +1,82 @@
+/** The runs of an experiment, each with its tape; and those that cannot be replayed, with why. */
+import { Refused } from '../../engine/operator-client.ts'
+import { counted } from '../../engine/output.ts'
+import { Stop } from '../../engine/stop.ts'
+import { runChunks } from '../../runs/list.ts'
+import { runFiltersIn } from '../../runs/filters.ts'
+import { maskedTape, tapeOfRun, type RunSource } from '../tape/read-run.ts'
+import { readTape, type Tape } from '../tape/tape.ts'
+import { tapeName } from '../tape-files.ts'
+import type { ChosenRun, LeftOutRun } from './experiment-folder.ts'
+
+export interface WantedRun {
+  run: string
+  scores: Record<string, number>
+}
+
+/** The newest runs of a filter. Replays are no originals, and a filter of failed runs would find those that failed again. */
+export async function runsOf(source: RunSource, filters: string, limit: number) {
+  const pageState = { hasMore: false }
+  const { query, agent } = runFiltersIn(filters, Date.now())
+  const wanted: WantedRun[] = []
+  const everyRun = { query, agent, limit: Number.POSITIVE_INFINITY }
+  for await (const runs of runChunks(source.client, source.environmentId, everyRun, pageState)) {
+    for (const { runId, scores, metadata } of runs) {
+      if (Object.hasOwn(metadata, 'replayOf')) continue
+      if (wanted.length === limit) return { wanted, hasMore: true }
+      const means = scores.flatMap(({ name, mean }): [string, number][] => (mean === null ? [] : [[name, mean]]))
+      wanted.push({ run: runId, scores: Object.fromEntries(means) })
+    }
+  }
+  return { wanted, hasMore: false }
+}
+
+const AT_ONCE = 4
+
+/** @param write gives a text its file. Each run is read once. */
+export async function tapesOf(
+  source: RunSource,
+  wanted: readonly WantedRun[],
+  write: (name: string, text: string) => string,
+): Promise<{ chosen: ChosenRun[]; leftOut: LeftOutRun[] }> {
+  const results: (ChosenRun | LeftOutRun)[] = []
+  const next = wanted.entries()
+  const work = async () => {
+    for (const [at, one] of next) results[at] = await tapeFor(source, one, write)
+  }
+  await Promise.all(Array.from({ length: AT_ONCE }, work))
+  return {
+    chosen: results.filter((one): one is ChosenRun => 'tape' in one),
+    leftOut: results.filter((one): one is LeftOutRun => 'why' in one),
+  }
+}
+
+async function tapeFor(
+  source: RunSource,
+  { run, scores }: WantedRun,
+  write: (name: string, text: string) => string,
+): Promise<ChosenRun | LeftOutRun> {
+  try {
+    const tape = await tapeOfRun(source, run)
+    const why = whyNot(tape)
+    if (why !== undefined) return { run, why }
+    const text = await maskedTape(tape, {})
+    const { checksum } = readTape(Buffer.from(text)).head
+    return { run, tape: write(tapeName(run, checksum), text), checksum, scores }
+  } catch (error) {
+    // It was erased since, it is too long, or masks of today would mask it.
+    if (error instanceof Stop && !(error instanceof Refused)) return { run, why: error.message }
+    throw error
+  }
+}
+
+/** With live models, it does not matter what a model answered. */
+export function whyNot({ head, steps }: Tape): string | undefined {
+  const models = new Set(steps.flatMap(({ kind, step }) => (kind === 'model' ? [step] : [])))
+  const obstacles = head.replayable === true ? [] : head.replayable.filter(({ step }) => !models.has(step))
+  const [first] = obstacles
+  if (!first) return undefined
+  const place = first.step === 0 ? '' : `step ${first.step}: `
+  const more = obstacles.length - 1
+  return `${place}${first.why}${more > 0 ? `, and ${counted(more, 'more obstacle')}` : ''}`
+}

@@ -1,0 +1,118 @@
+/** What a run did, in numbers, of a tape and of its replay in the same way; and whether the replay is better. */
+import { isObject, type Json } from '@tacho/contract/record/payload-reader.ts'
+import { NANOS, usageOf } from '@tacho/server/domain/record/usage.ts'
+import { createPriceTable, estimatorOf } from '@tacho/server/prices/price-table.ts'
+import type { PriceRow, UncostedCalls } from '@tacho/server/storage/runs/usage.ts'
+import type { OperatorClient } from '../../engine/operator-client.ts'
+import type { RunEvent } from '../tape/recorded-steps.ts'
+import type { ModelStep, TapeStep } from '../tape/tape.ts'
+
+export interface RunFacts {
+  outcome: string
+  /** Calls of models and tools. */
+  steps: number
+  tokens: number
+  /** US dollars, sent and estimated; null: a call has no known price. */
+  cost: number | null
+  /** The time in models. Tools are left out, because those of a replay answer at once. */
+  modelMs: number
+  /** Means, by name. */
+  scores: Record<string, number>
+}
+
+export interface Costed {
+  cost: number
+  /** Models of calls whose cost is not known. */
+  unknown: string[]
+}
+
+export interface Pricing {
+  costOf(calls: readonly Json[]): Promise<Costed>
+  close(): Promise<void>
+}
+
+/** @param client for the prices of a workspace; without one, the price table alone counts. */
+export async function openPricing(source?: { client: OperatorClient; workspaceId: string }): Promise<Pricing> {
+  const prices = createPriceTable()
+  const workspaceId = source?.workspaceId ?? ''
+  const set = source ? (await source.client.listPrices({ params: { workspaceId } })).items : []
+  const rows = set.map(({ model, changedAt, damaged, ...rates }): PriceRow => {
+    return { model, rates, changedAt: Date.parse(changedAt), ...(damaged && { damaged: true }) }
+  })
+  const storage = { listPrices: () => Promise.resolve(rows) }
+  return {
+    async costOf(calls) {
+      let cost = 0
+      const unpriced: UncostedCalls[] = []
+      for (const payload of calls) {
+        const usage = usageOf('LLM_CALL', payload)
+        // A call that failed without an answer says nothing of tokens, and costs nothing.
+        if (!usage || (payload['error'] !== undefined && payload['usage'] === undefined)) continue
+        cost += usage.costNanos / NANOS
+        if (usage.uncosted) unpriced.push({ model: usage.model, calls: 1, ...usage.uncosted })
+      }
+      const estimator = await estimatorOf({ storage, prices }, workspaceId, unpriced)
+      const now = Date.now()
+      const isUnknown = (call: UncostedCalls) => estimator.ofCalls([call], now).unpricedCalls > 0
+      const unknown = unpriced.filter(isUnknown).map(({ model }) => model || 'a model without a name')
+      return { cost: cost + (estimator.ofCalls(unpriced, now).estimatedCost ?? 0), unknown: [...new Set(unknown)] }
+    },
+    close: prices.close,
+  }
+}
+
+export const modelPayloads = (events: readonly RunEvent[]): Json[] =>
+  events.flatMap(({ eventType, payload }) => (eventType === 'LLM_CALL' ? [payload] : []))
+
+export async function factsOf(
+  { steps, outcome, scores }: { steps: readonly TapeStep[]; outcome: string; scores: Record<string, number> },
+  pricing: Pricing,
+): Promise<RunFacts> {
+  const models = steps.filter((step): step is ModelStep => step.kind === 'model')
+  const calls = models.map(({ model, usage, cost, error }): Json => ({ model, usage, cost, error }))
+  const { cost, unknown } = await pricing.costOf(calls)
+  const tokens = calls.map((call) => usageOf('LLM_CALL', call)?.totalTokens ?? 0)
+  return {
+    outcome,
+    steps: steps.filter(({ kind }) => kind === 'model' || kind === 'tool').length,
+    tokens: sum(tokens),
+    cost: unknown.length > 0 ? null : Math.round(cost * NANOS) / NANOS,
+    modelMs: Math.round(sum(models.map(({ latency = 0 }) => latency))),
+    scores,
+  }
+}
+
+const sum = (numbers: readonly number[]): number => numbers.reduce((total, one) => total + one, 0)
+
+/** What the agent says of itself: means of numbers, and of yes and no. */
+export function scoresIn(events: readonly RunEvent[]): Record<string, number> {
+  const values = new Map<string, number[]>()
+  for (const { eventType, payload } of events) {
+    const { name, value } = isObject(payload) ? payload : {}
+    if (eventType !== 'SCORE' || typeof name !== 'string') continue
+    if (typeof value === 'number' || typeof value === 'boolean')
+      values.set(name, [...(values.get(name) ?? []), Number(value)])
+  }
+  return Object.fromEntries([...values].map(([name, all]) => [name, sum(all) / all.length]))
+}
+
+export const VERDICTS = ['worse', 'better', 'another way', 'same'] as const
+export type Verdict = (typeof VERDICTS)[number]
+
+/** By the outcome; if that is as good as before, by the user's own measure. */
+export function verdictOf({
+  before,
+  after,
+  way,
+  measure,
+}: {
+  before: RunFacts
+  after: RunFacts
+  way: unknown
+  measure: number | null
+}): Verdict {
+  if (way !== null) return 'another way'
+  const gained = Number(after.outcome === 'COMPLETED') - Number(before.outcome === 'COMPLETED')
+  const change = gained || (measure ?? 0)
+  return change > 0 ? 'better' : change < 0 ? 'worse' : 'same'
+}

@@ -1,0 +1,89 @@
+/** What a replay serves in place of the tape's own: versions of prompts, and policies of a file or of an environment. */
+import { eachItem } from '@tacho/client/items.ts'
+import { LIMITS } from '@tacho/contract/engine/limits.ts'
+import { Option, type Command } from 'commander'
+import type { LocalPolicy } from '../../../../sdk/src/guard/rules.ts'
+import type { OperatorClient } from '../../engine/operator-client.ts'
+import { wrongUsage } from '../../engine/stop.ts'
+import { manifestOf } from '../../policies/apply/read-manifest.ts'
+import { findItem } from '../../policies/versioned-item.ts'
+import { findPlace } from '../../tenants/tenants.ts'
+import type { Tape, TapePrompt } from './tape.ts'
+
+export interface ReplacementOptions {
+  prompt?: string[]
+  policies?: string
+  policiesOf?: string
+}
+
+export interface Replacements {
+  prompts: TapePrompt[]
+  /** Null: those of the tape. */
+  policies: LocalPolicy[] | null
+}
+
+export function withReplacements(command: Command): Command {
+  return command
+    .addOption(
+      new Option('--prompt <name@version>', 'serve this version of a prompt, such as greeting@5; may repeat').argParser(
+        (name: string, earlier: string[] | undefined) => [...(earlier ?? []), name],
+      ),
+    )
+    .option('--policies <file>', 'policies of this file of `tacho apply`, instead of those of the tape')
+    .addOption(
+      new Option(
+        '--policies-of <environment>',
+        'policies that this environment deploys now, instead of those of the tape',
+      ).conflicts('policies'),
+    )
+}
+
+/** @param connected is called only if the service is needed. @param environment whose workspace has the prompts. */
+export async function replacementsOf(
+  { prompt = [], policies, policiesOf }: ReplacementOptions,
+  connected: () => OperatorClient,
+  environment?: string,
+): Promise<Replacements> {
+  const deployed = policiesOf === undefined ? null : await deployedPolicies(connected(), policiesOf)
+  const ofFile = policies === undefined ? null : await filePolicies(policies)
+  if (prompt.length === 0) return { prompts: [], policies: ofFile ?? deployed }
+  const client = connected()
+  const { workspace } = await findPlace(client, environment ?? policiesOf, '--environment')
+  const prompts = await Promise.all(prompt.map((name) => promptVersion(client, workspace.id, name)))
+  return { prompts, policies: ofFile ?? deployed }
+}
+
+export async function filePolicies(file: string): Promise<LocalPolicy[]> {
+  const { policies } = await manifestOf(file)
+  return [...policies].map(([policyId, policy]) => ({ policyId, version: 'file', ...policy }) as LocalPolicy)
+}
+
+async function deployedPolicies(client: OperatorClient, named: string): Promise<LocalPolicy[]> {
+  const { workspace, environment } = await findPlace(client, named, '--policies-of')
+  const place = { params: { environmentId: environment.id }, query: { limit: LIMITS.operatorPageMax } }
+  const policies: LocalPolicy[] = []
+  for await (const { kind, id: policyId, version } of eachItem(client.listDeployments, place)) {
+    if (kind !== 'policy') continue
+    const policy = await client.readPolicyVersion({ params: { workspaceId: workspace.id, policyId, version } })
+    const { name, condition, severity, action, onError } = policy
+    policies.push({ policyId, version, name, condition, severity, action, ...(onError !== null && { onError }) })
+  }
+  return policies
+}
+
+async function promptVersion(client: OperatorClient, workspaceId: string, named: string): Promise<TapePrompt> {
+  const at = named.lastIndexOf('@')
+  const [wantedName, wantedVersion] = at > 0 ? [named.slice(0, at), named.slice(at + 1)] : [named, undefined]
+  if (wantedVersion !== undefined && !/^[1-9]\d{0,8}$/.test(wantedVersion))
+    throw wrongUsage(`--prompt ${JSON.stringify(named)} must be a name and a version, such as greeting@5.`)
+  const { id: promptId, name, newest } = await findItem(client, workspaceId, 'prompt', wantedName)
+  const version = wantedVersion ?? newest
+  const read = await client.readPromptVersion({ params: { workspaceId, promptId, version } })
+  return { name, promptId, version, versionId: read.versionId, hash: read.contentHash, content: read.content }
+}
+
+export function withPrompts(tape: Tape, prompts: readonly TapePrompt[]): Tape {
+  const names = new Set(prompts.map(({ name }) => name))
+  const others = tape.head.prompts.filter(({ name }) => !names.has(name))
+  return { ...tape, head: { ...tape.head, prompts: [...others, ...prompts] } }
+}
