@@ -186,6 +186,12 @@ export const LIMITS = {
   toolLabelChars: 40,
   /** Prompts and policies in one publication. */
   deploymentItems: 1_000,
+  /** Longest `wait` when a client loads the runtime configuration, and the one that the service offers. */
+  configurationWaitSecondsMax: 30,
+  configurationWaitSeconds: 25,
+  /** Requests of a process that wait for a change of the configuration. Beyond these, they are answered at once. */
+  configurationWaits: 20_000,
+  configurationWaitsOfWorkspace: 10_000,
   /** Clients of the runtime configuration that are known in one environment. Beyond this, the oldest are dropped. */
   configurationClients: 1_000,
   /** From the request to delete an archived environment to its deletion, so that it can be restored. */

@@ -194,6 +194,9 @@ export type SpoolTrouble = (typeof SPOOL_TROUBLES)[number]
 /** With the value `true`, a client asks for the configuration for the last time, because it ends. */
 export const CLOSING_HEADER = 'x-tacho-closing'
 
+/** Seconds that a client may wait for a change of the configuration (`wait`). Absent: ask again at intervals. */
+export const WAIT_HEADER = 'x-tacho-wait'
+
 /** What became of a request that is closed. The first that is true. */
 export const HINDSIGHTS = {
   ran_before: 'It ran before a person decided',

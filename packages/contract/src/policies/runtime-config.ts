@@ -1,7 +1,8 @@
 import Type, { type Static } from 'typebox'
 import { nullableText, uuid } from '../web/fields.ts'
 import { ToolLabel } from './tool-labels.ts'
-import { ON_ERRORS, POLICY_ACTIONS, SEVERITIES } from '../engine/words.ts'
+import { LIMITS } from '../engine/limits.ts'
+import { ON_ERRORS, POLICY_ACTIONS, SEVERITIES, WAIT_HEADER } from '../engine/words.ts'
 
 export const Severity = Type.Enum([...SEVERITIES], { $id: 'Severity' })
 export type Severity = (typeof SEVERITIES)[number]
@@ -83,3 +84,15 @@ export const RuntimeConfig = Type.Object(
   { $id: 'RuntimeConfig', description: 'The deployed prompts and policies of an environment' },
 )
 export type RuntimeConfig = Static<typeof RuntimeConfig>
+
+export const RuntimeConfigQuery = Type.Object({
+  wait: Type.Optional(
+    Type.Integer({
+      minimum: 1,
+      maximum: LIMITS.configurationWaitSecondsMax,
+      description:
+        `With If-None-Match: seconds to wait while the configuration is unchanged. The reply comes as soon as it changes, else as 304 at the end; ` +
+        `at once if very many wait. A reply with the header ${WAIT_HEADER} offers it, and says for how long`,
+    }),
+  ),
+})

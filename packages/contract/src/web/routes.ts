@@ -4,7 +4,7 @@ import { IssueRecordInput, IssueRecordReceipt } from '../issues/issue-record.ts'
 import { LIMITS } from '../engine/limits.ts'
 import type { Route } from './route.ts'
 import { RunDetail, RunPage, RunParams, RunsQuery } from '../runs/run.ts'
-import { RuntimeConfig } from '../policies/runtime-config.ts'
+import { RuntimeConfig, RuntimeConfigQuery } from '../policies/runtime-config.ts'
 
 export const PUBLIC_PREFIX = '/openapi/v1'
 
@@ -102,6 +102,7 @@ export const ROUTES = {
     summary: 'Load the deployed prompts and policies',
     tag: 'Runtime configuration',
     scopes: ['config:read', 'policies:read'],
+    query: RuntimeConfigQuery,
     status: 200,
     reply: RuntimeConfig,
     tagged: true,

@@ -90,7 +90,7 @@ export async function serveStore(config: Config, storage: Storage, options: Star
     parse: parseOperatorToken,
     load: (id) => storage.findOperatorToken(id),
   })
-  const configurations = createConfigurationCache({ storage })
+  const configurations = createConfigurationCache({ storage, onError: (err) => warnAbout('wake waiting clients')(err) })
   const memory = new BodyMemory(bodyMemory(bytes, config.otlpMaxBytes), config.otlpMaxBytes)
   const replies = new ReplyMemory(bytes.replies)
   const bodyValidator = createBodyValidator({ telemetryScale: telemetryScale(config.otlpMaxBytes) })

@@ -46,7 +46,13 @@ export interface Service {
   operator<Body = unknown>(path: string, request?: Request): Promise<Answer<Body>>
   record(events: unknown, key?: string): Promise<Answer<BatchResult>>
   /** Creates a key of another environment or with other scopes. */
-  newKey(given: { scopes: Scope[]; name?: string; environmentId?: string; requestsPerSecond?: number }): Promise<string>
+  newKey(given: {
+    scopes: Scope[]
+    name?: string
+    environmentId?: string
+    requestsPerSecond?: number
+    allowedAddresses?: string[]
+  }): Promise<string>
   /** Creates another workspace with one environment. */
   newTenant(name: string): Promise<{ workspaceId: string; environmentId: string }>
   /** Stops the server; the store stays until `close`. */

@@ -1,6 +1,7 @@
 import { LRUCache } from 'lru-cache'
 import type { Configuration } from '../../storage/policies/deployments.ts'
 import type { Storage } from '../../storage/storage.ts'
+import { createConfigurationWaits } from './configuration-waits.ts'
 import { shareLoads } from '../tenants/credential-cache.ts'
 
 export interface ServedConfiguration {
@@ -15,6 +16,7 @@ export interface ConfigurationCacheOptions {
   storage: Pick<Storage, 'readConfiguration'>
   monotonicNow?: () => number
   maxBytes?: number
+  onError?: (error: unknown) => void
 }
 
 interface Known {
@@ -46,6 +48,7 @@ export function createConfigurationCache({
   storage,
   monotonicNow = () => performance.now(),
   maxBytes = MAX_BYTES,
+  onError = () => undefined,
 }: ConfigurationCacheOptions) {
   const known = new LRUCache<string, Known>({ max: MAX_ENVIRONMENTS })
   const texts = new LRUCache<string, Text>({
@@ -78,10 +81,14 @@ export function createConfigurationCache({
     texts.set(environmentId, { revision, body })
   }
 
+  function tagOf(environmentId: string): string | Promise<string> {
+    return current(environmentId)?.tag ?? loads.load(environmentId).then(({ tag }) => tag)
+  }
+
+  const waits = createConfigurationWaits({ tagOf, onError })
+
   return {
-    tagOf(environmentId: string): string | Promise<string> {
-      return current(environmentId)?.tag ?? loads.load(environmentId).then(({ tag }) => tag)
-    },
+    tagOf,
     rememberedTag: (environmentId: string) => current(environmentId)?.tag ?? null,
     async read(environmentId: string): Promise<ServedConfiguration> {
       const entry = current(environmentId)
@@ -92,6 +99,7 @@ export function createConfigurationCache({
       loads.forget(environmentId)
       const entry = known.get(environmentId)
       if (entry) entry.round = -1
+      waits.published(environmentId)
     },
     observeRevision(revision: number, askedAt: number): void {
       observedAt = Math.max(observedAt, askedAt)
@@ -99,6 +107,8 @@ export function createConfigurationCache({
       controlRevision = revision
       round += 1
       loads.forgetAll()
+      waits.look()
     },
+    waits,
   }
 }

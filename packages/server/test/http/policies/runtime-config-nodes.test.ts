@@ -19,6 +19,7 @@ const operatorToken = newOperatorToken(randomBytes).text
 let databases: TestDatabases
 let database: Awaited<ReturnType<TestDatabases['create']>>
 let nodes: RunningServer[]
+let config: Parameters<typeof startServer>[0]
 
 before(async () => {
   databases = await testDatabases()
@@ -27,7 +28,8 @@ before(async () => {
   const flags = { port: '0', dataDir: directory, logLevel: 'silent', databaseUrl: database.url }
   const read = readConfig(flags, variables)
   assert.ok(read.ok, read.ok ? '' : read.faults.join('\n'))
-  nodes = [await startServer(read.config), await startServer(read.config)]
+  config = read.config
+  nodes = [await startServer(config), await startServer(config)]
 })
 after(async () => {
   for (const node of nodes) await node.close()
@@ -47,9 +49,13 @@ async function operator<Body>(node: number, target: string, body?: unknown): Pro
   return JSON.parse(text) as Body
 }
 
-async function load(node: number, etag = ''): Promise<{ status: number; etag: string; body: RuntimeConfig | null }> {
+async function load(
+  node: number,
+  etag = '',
+  query = '',
+): Promise<{ status: number; etag: string; body: RuntimeConfig | null }> {
   const headers = { 'x-api-key': apiKey, ...(etag === '' ? {} : { 'if-none-match': etag }) }
-  const reply = await fetch(`${nodes[node]?.url}/openapi/v1/runtime-config`, { headers })
+  const reply = await fetch(`${nodes[node]?.url}/openapi/v1/runtime-config${query}`, { headers })
   const text = await reply.text()
   const body = text === '' ? null : (JSON.parse(text) as RuntimeConfig)
   return { status: reply.status, etag: reply.headers.get('etag') ?? '', body }
@@ -80,6 +86,27 @@ test('a publication on one node is served by the other within a second', async (
     assert.equal(seen.body?.revision, revision)
     tags = [seen.etag, seen.etag]
   }
+})
+
+test('a stop on one node reaches the clients that wait on the other, and a restarted node still serves it', async () => {
+  const { items: workspaces } = await operator<{ items: { id: string }[] }>(0, '/workspaces')
+  const { items } = await operator<{ items: { id: string }[] }>(0, `/workspaces/${workspaces[0]?.id}/environments`)
+  const stops = `/environments/${items[0]?.id}/stops`
+  const { etag } = await load(1)
+  const waiting = Array.from({ length: 20 }, () => load(1, etag, '?wait=25'))
+  // Time to begin to wait; one that comes later is answered at once.
+  await Promise.race([...waiting, new Promise((resolve) => setTimeout(resolve, 300))])
+  const startedAt = performance.now()
+  const { id } = await operator<{ id: string }>(0, stops, { scope: 'environment', reason: 'Fire' })
+  for (const { status, body } of await Promise.all(waiting)) {
+    assert.deepEqual([status, body?.policies.some(({ policyId }) => policyId === `stop:${id}`)], [200, true])
+  }
+  // The service promises one second; a machine that is busy with other tests gets more.
+  assert.ok(performance.now() - startedAt < 5_000)
+  await nodes[1]?.close()
+  nodes[1] = await startServer(config)
+  assert.ok((await load(1)).body?.policies.some(({ policyId }) => policyId === `stop:${id}`))
+  await operator(0, `${stops}/${id}/resume`, {})
 })
 
 test('concurrent publications on both nodes run one after another', async () => {
