@@ -5,7 +5,7 @@ import { test } from 'node:test'
 import { Cursor, type CursorOptions } from '../../src/record/tape/cursor.ts'
 import { readExpectations } from '../../src/record/tape/expectations.ts'
 import { recordedSteps, type RunEvent } from '../../src/record/tape/recorded-steps.ts'
-import { readTape, tapeText, TapeFault, type Tape } from '../../src/record/tape/tape.ts'
+import { readTape, tapeText, TapeFault, type Tape, type ToolStep } from '../../src/record/tape/tape.ts'
 import { wireQuestion } from '../../src/record/tape/wire-answer.ts'
 import { REAL_TRANSCRIPTS, withoutRealTranscripts } from '../real-transcripts.ts'
 
@@ -199,6 +199,29 @@ test('30,000 events are read and replayed within five seconds', () => {
   assert.equal(cursor.departure, undefined)
   const { user, system } = process.cpuUsage(begun)
   assert.ok(user + system < 5_000_000, `${user + system} µs`)
+})
+
+test('thousands of calls that overlap or are equal are found in any order within five seconds', () => {
+  const parallel = Array.from({ length: 7_500 }, (_, n): ToolStep => {
+    const input = { n, at: n % 2 ? '[masked:email]' : 'a' }
+    return { step: n + 1, kind: 'tool', from: n, to: 20_000, tool: 'look', input, outcome: 'returned', output: n }
+  })
+  const equal = parallel.map((step): ToolStep => ({ ...step, from: step.step, to: step.step, input: {}, agent: 'A' }))
+  for (const [steps, mode] of [
+    [parallel, 'strict'],
+    [parallel, 'tools'],
+    [equal, 'strict'],
+  ] as const) {
+    const begun = process.cpuUsage()
+    const cursor = new Cursor({ steps }, { mode, ignored: [] })
+    const asked = steps === equal ? steps : steps.toReversed()
+    for (const { tool, input, output } of asked)
+      assert.partialDeepStrictEqual(cursor.tool({ tool, input }), { answer: 'returned', output })
+    cursor.end('COMPLETED')
+    assert.equal(cursor.departure, undefined)
+    const { user, system } = process.cpuUsage(begun)
+    assert.ok(user + system < 5_000_000, `${user + system} µs`)
+  }
 })
 
 test('the example of the docs is what a test can expect, and an unknown member is named', () => {

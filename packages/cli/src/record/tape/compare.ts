@@ -50,12 +50,12 @@ function compare(
   if (!isSame(tape, now)) differences.push({ path: path.slice(1).join('.') || path.join('.'), tape, now })
 }
 
-function isIgnored(path: readonly string[], ignored: Ignored): boolean {
+export function isIgnored(path: readonly string[], ignored: Ignored): boolean {
   return ignored.some((one) => one.length <= path.length && one.every((name, at) => name === '*' || name === path[at]))
 }
 
 /** Not over the next bracket: a long text of a stranger is read once. */
-const MARK = /\[masked(?::[^\][]*)?\]/
+export const MARK = /\[masked(?::[^\][]*)?\]/
 
 function isSame(tape: unknown, now: unknown): boolean {
   if (Object.is(tape, now)) return true

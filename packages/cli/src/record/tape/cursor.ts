@@ -7,7 +7,8 @@
  *     |--tools: a call that the tape does not have, no stub, not read-only--> stopped
  *     \--from N: step N is next--> live: models and tools are the agent's own
  */
-import { changedText, differencesOf, requestDifferences, shortPair, type Difference, type Ignored } from './compare.ts'
+import { changedText, requestDifferences, shortPair, type Difference, type Ignored } from './compare.ts'
+import { RecordedCalls, type AskedCall } from './recorded-calls.ts'
 import type { ModelStep, Tape, TapeStep, ToolStep } from './tape.ts'
 
 export type ReplayMode = 'strict' | 'tools'
@@ -31,12 +32,6 @@ export interface Departure {
   differences: Difference[]
 }
 
-export interface AskedCall {
-  tool: string
-  input: unknown
-  agent?: string | undefined
-}
-
 export type ToolAnswer =
   | { answer: 'returned'; output: unknown; step?: number }
   | { answer: 'failed'; error: unknown; step: number }
@@ -54,8 +49,7 @@ export class Cursor {
   readonly #left: AskedStep[]
   #first = 0
   readonly #used = new Set<AskedStep>()
-  /** Of one tool, in order. */
-  readonly #byTool = new Map<string, ToolStep[]>()
+  readonly #calls: RecordedCalls
   /** A client tries again. */
   #failed: ModelStep | undefined
   departure: Departure | undefined
@@ -66,12 +60,8 @@ export class Cursor {
     const asksModels = options.mode === 'strict' || options.from !== undefined
     const asked = steps.filter(isAsked).filter(({ kind }) => asksModels || kind === 'tool')
     this.#left = asked.toSorted((a, b) => a.to - b.to)
-    for (const step of this.#left.toSorted((a, b) => a.step - b.step)) {
-      if (step.kind !== 'tool') continue
-      const calls = this.#byTool.get(step.tool) ?? []
-      this.#byTool.set(step.tool, calls)
-      calls.push(step)
-    }
+    const calls = asked.filter((step) => step.kind === 'tool').toSorted((a, b) => a.step - b.step)
+    this.#calls = new RecordedCalls(calls, options.ignored)
   }
 
   get isLive(): boolean {
@@ -103,40 +93,29 @@ export class Cursor {
   tool({ tool, input, agent }: AskedCall): ToolAnswer {
     if (this.departure) return { answer: 'stop', message: this.departure.sentence }
     if (this.isLive) return { answer: 'run' }
-    const calls = this.#byTool.get(tool) ?? []
-    const { step, hasEqual } = this.#equalCall(calls, { tool, input, agent })
+    const isStrict = this.#options.mode === 'strict'
+    const mayCome = (one: ToolStep) => !isStrict || this.#isReady(one)
+    const { step, hasEqual } = this.#calls.find({ tool, input, agent }, mayCome)
     if (step) {
       this.#use(step)
-      calls.splice(calls.indexOf(step), 1)
+      this.#calls.use(step)
       const { output = null, error } = step
       return error === undefined
         ? { answer: 'returned', output, step: step.step }
         : { answer: 'failed', error, step: step.step }
     }
-    const { mode, stubs, readOnly } = this.#options
-    if (mode === 'tools') {
+    const { stubs, readOnly } = this.#options
+    if (!isStrict) {
       if (stubs?.has(tool)) return { answer: 'returned', output: stubs.get(tool) }
       if (readOnly?.has(tool)) return { answer: 'run' }
     }
     // The most telling: a call of the same tool, else what should come.
-    const nearest = (!hasEqual && calls.find((one) => this.#isReady(one))) || this.#next()
-    const differences = nearest?.kind === 'tool' && nearest.tool === tool ? this.#toolDifferences(nearest, input) : []
+    const sameTool = this.#left
+      .filter((one) => one.kind === 'tool' && one.tool === tool && !this.#used.has(one))
+      .toSorted((a, b) => a.step - b.step)
+    const nearest = (!hasEqual && sameTool.find((one) => this.#isReady(one))) || this.#next()
+    const differences = nearest?.kind === 'tool' && nearest.tool === tool ? this.#calls.differences(nearest, input) : []
     return this.#stop(nearest, `the agent asks ${tool} ${shown(input)}`, differences)
-  }
-
-  /** The first equal one that can come now, of the same agent if there is one. */
-  #equalCall(calls: readonly ToolStep[], { input, agent }: AskedCall): { step?: ToolStep; hasEqual: boolean } {
-    const isStrict = this.#options.mode === 'strict'
-    let hasEqual = false
-    let other: ToolStep | undefined
-    for (const step of calls) {
-      if (this.#toolDifferences(step, input).length > 0) continue
-      hasEqual = true
-      if (isStrict && !this.#isReady(step)) continue
-      if (step.agent === agent) return { step, hasEqual }
-      other ??= step
-    }
-    return { ...(other && { step: other }), hasEqual }
   }
 
   /** The agent has ended. */
@@ -204,11 +183,6 @@ export class Cursor {
 
   #modelDifferences(step: ModelStep, messages: unknown): Difference[] {
     return requestDifferences(step.messages, messages, this.#options.ignored)
-  }
-
-  #toolDifferences(step: ToolStep, input: unknown): Difference[] {
-    const ignoredPaths = this.#options.ignored.map(([of = '', ...path]) => [of === step.tool ? 'tool' : of, ...path])
-    return differencesOf(step.input, input, ['tool', 'input'], ignoredPaths)
   }
 }
 

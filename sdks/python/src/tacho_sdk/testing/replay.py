@@ -1,4 +1,4 @@
-"""Replays a tape for a function of your tests. `tacho replay`, in a process beside this one, has the cursor of all languages."""
+"""Replays a tape for a function of your tests. `tacho replay`, in a process beside this one, has the cursor for every SDK."""
 
 from __future__ import annotations
 

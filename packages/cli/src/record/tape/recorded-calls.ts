@@ -1,0 +1,112 @@
+/**
+ * The tool calls of a tape by what they asked for, so that a call of a tape with thousands is found at once, in whatever order
+ * the agent asks. Inputs with masked members are found by the others, and then compared.
+ */
+import { isObject } from '@tacho/contract/record/payload-reader.ts'
+import { differencesOf, isIgnored, MARK, type Ignored } from './compare.ts'
+import type { ToolStep } from './tape.ts'
+
+export interface AskedCall {
+  tool: string
+  input: unknown
+  agent?: string | undefined
+}
+
+const INPUT = ['tool', 'input']
+
+/** Of `steps` with the same masked members. */
+interface Shape {
+  ignored: Ignored
+  steps: Map<string, ToolStep[]>
+}
+
+export class RecordedCalls {
+  readonly #ignored: Ignored
+  /** By tool, then by the paths that are masked. */
+  readonly #shapes = new Map<string, Map<string, Shape>>()
+  readonly #used = new Set<ToolStep>()
+
+  /** @param steps in their order. */
+  constructor(steps: readonly ToolStep[], ignored: Ignored) {
+    this.#ignored = ignored
+    for (const step of steps) {
+      const masked = maskedPaths(step.input, INPUT)
+      const shapes = entry(this.#shapes, step.tool, () => new Map<string, Shape>())
+      const shape = entry(shapes, JSON.stringify(masked), () => ({
+        ignored: [...this.#of(step.tool), ...masked],
+        steps: new Map<string, ToolStep[]>(),
+      }))
+      const key = keyOf(step.input, shape.ignored)
+      for (const name of [key, withAgent(key, step.agent)]) entry(shape.steps, name, () => []).push(step)
+    }
+  }
+
+  use(step: ToolStep): void {
+    this.#used.add(step)
+  }
+
+  /** The first equal call that `mayCome`, of the same agent if there is one. */
+  find(asked: AskedCall, mayCome: (step: ToolStep) => boolean): { step?: ToolStep; hasEqual: boolean } {
+    let hasEqual = false
+    const candidates = [...(this.#shapes.get(asked.tool)?.values() ?? [])].map(({ ignored, steps }) => {
+      const key = keyOf(asked.input, ignored)
+      return [withAgent(key, asked.agent), key].map((name) => steps.get(name) ?? [])
+    })
+    for (const ofAgent of [0, 1]) {
+      let first: ToolStep | undefined
+      for (const lists of candidates) {
+        const list = lists[ofAgent] ?? []
+        // Once for each step, because those used before it have left the list.
+        while (list[0] && this.#used.has(list[0])) list.shift()
+        for (const step of list) {
+          if (this.#used.has(step) || this.differences(step, asked.input).length > 0) continue
+          hasEqual = true
+          if (!mayCome(step)) continue
+          if (!first || step.step < first.step) first = step
+          break
+        }
+      }
+      if (first) return { step: first, hasEqual }
+    }
+    return { hasEqual }
+  }
+
+  differences({ tool, input }: ToolStep, now: unknown) {
+    return differencesOf(input, now, INPUT, this.#of(tool))
+  }
+
+  #of(tool: string): Ignored {
+    return this.#ignored.map(([of = '', ...path]) => [of === tool ? 'tool' : of, ...path])
+  }
+}
+
+function entry<K, V>(map: Map<K, V>, key: K, make: () => V): V {
+  const value = map.get(key) ?? make()
+  map.set(key, value)
+  return value
+}
+
+function withAgent(key: string, agent: string | undefined): string {
+  return JSON.stringify([key, agent ?? null])
+}
+
+/** Equal for values without differences. Members that are ignored are left out, also at the end of a list. */
+function keyOf(value: unknown, ignored: Ignored, path: readonly string[] = INPUT): string {
+  if (isIgnored(path, ignored)) return ''
+  if (Array.isArray(value)) {
+    const items = value.map((item: unknown, at) => keyOf(item, ignored, [...path, String(at)]))
+    while (items.at(-1) === '') items.pop()
+    return `[${items.join()}]`
+  }
+  if (!isObject(value)) return JSON.stringify(value) ?? ''
+  const members = Object.keys(value)
+    .sort()
+    .map((name) => [name, keyOf(value[name], ignored, [...path, name])])
+  return `{${members.flatMap(([name, member]) => (member === '' ? [] : [`${JSON.stringify(name)}:${member}`])).join()}}`
+}
+
+function maskedPaths(value: unknown, path: readonly string[]): string[][] {
+  if (typeof value === 'string') return MARK.test(value) ? [[...path]] : []
+  if (typeof value !== 'object' || value === null) return []
+  return Object.entries(value).flatMap(([name, member]) => maskedPaths(member, [...path, name]))
+}
