@@ -7,6 +7,8 @@ import { once } from 'node:events'
 import { createInterface } from 'node:readline'
 
 export interface Adapter {
+  /** Another process of the same program, with more variables. */
+  again(variables: Readonly<Record<string, string>>): Adapter
   /** Rejects if the adapter answers with an error, or ends. */
   send<Result = unknown>(op: string, args?: object): Promise<Result>
   /** Everything it wrote to stdout and stderr. */
@@ -22,8 +24,10 @@ interface Line {
 }
 
 /** @param command the program and its arguments. */
-export function startAdapter([program = '', ...args]: readonly string[]): Adapter {
-  const child: ChildProcess = spawn(program, args, { stdio: ['pipe', 'pipe', 'pipe'] })
+export function startAdapter(command: readonly string[], variables: Readonly<Record<string, string>> = {}): Adapter {
+  const [program = '', ...args] = command
+  const env = { ...process.env, ...variables }
+  const child: ChildProcess = spawn(program, args, { env, stdio: ['pipe', 'pipe', 'pipe'] })
   const waiting = new Map<number, { resolve: (value: never) => void; reject: (error: Error) => void }>()
   let written = ''
   let count = 0
@@ -50,6 +54,7 @@ export function startAdapter([program = '', ...args]: readonly string[]): Adapte
   }
 
   return {
+    again: (more) => startAdapter(command, { ...variables, ...more }),
     send: (op, args = {}) =>
       new Promise((resolve, reject) => {
         if (ended) return reject(ended)

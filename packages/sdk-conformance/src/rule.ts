@@ -33,11 +33,14 @@ export interface Subject {
   counters(): Promise<{ recorded: number; accepted: number; rejected: number; dropped: number; queued: number }>
   /** Everything the adapter has written so far. */
   output(): string
+  /** How many requests came to `baseUrl` in a replay. */
+  elsewhere(): number
 }
 
-/** `input`: what the tool got. `approvalId`: of a pending call. */
+/** `input`: what the tool got. `approvalId`: of a pending call. `output`: what the caller got, in a replay. */
 export interface Called {
   ran: boolean
+  output?: unknown
   code?: string
   input?: unknown
   approvalId?: string
@@ -63,9 +66,11 @@ export interface SeenConfiguration {
 
 /** A rule of the interface. `run` rejects when the SDK breaks it. */
 export interface Rule {
-  /** Stable: `events/…`, `completeness/…`, `configuration/…`, `approvals/…`, `issues/…`, `scores/…`. */
+  /** Stable: `events/…`, `completeness/…`, `configuration/…`, `approvals/…`, `issues/…`, `scores/…`, `replay/…`. */
   readonly id: string
   /** The rule in a sentence. */
   readonly title: string
+  /** The service is a tape. The adapter is started for this rule, with its address in TACHO_REPLAY. */
+  readonly isReplay?: true
   run(subject: Subject): Promise<void>
 }

@@ -5,7 +5,7 @@ import type { AddressInfo } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { brotliDecompressSync, gunzipSync, inflateSync, zstdDecompressSync } from 'node:zlib'
 
-export type Route = 'events' | 'issue-records' | 'runtime-config' | 'ask' | 'answer'
+export type Route = 'events' | 'issue-records' | 'runtime-config' | 'ask' | 'answer' | 'tool-calls'
 
 export interface SentRequest {
   readonly route: Route
@@ -93,6 +93,7 @@ const DEFAULTS: Record<Route, Answer> = {
   'runtime-config': json(200, { revision: 'empty', prompts: [], policies: [] }, { etag: 'W/"empty"' }),
   ask: refuse(503),
   answer: refuse(503),
+  'tool-calls': refuse(503),
 }
 
 function routeOf(method: string, path: string): Route | null {
@@ -101,6 +102,7 @@ function routeOf(method: string, path: string): Route | null {
   if (method === 'GET' && path === '/openapi/v1/runtime-config') return 'runtime-config'
   if (method === 'POST' && path === '/openapi/v1/firewall-approvals') return 'ask'
   if (method === 'GET' && path.startsWith('/openapi/v1/firewall-approvals/')) return 'answer'
+  if (method === 'POST' && path === '/openapi/v1/replay/tool-calls') return 'tool-calls'
   return null
 }
 

@@ -7,6 +7,7 @@ import { completenessRules } from './rules/completeness.ts'
 import { configurationRules } from './rules/configuration.ts'
 import { eventRules } from './rules/events.ts'
 import { issueRules } from './rules/issues.ts'
+import { replayRules } from './rules/replay.ts'
 import { scoreRules } from './rules/scores.ts'
 import { startScriptedService } from './scripted-service.ts'
 
@@ -17,16 +18,20 @@ export const RULES: readonly Rule[] = [
   ...approvalRules,
   ...issueRules,
   ...scoreRules,
+  ...replayRules,
 ]
 
 export type Verdict = { readonly ok: true } | { readonly ok: false; readonly problem: string }
 
 const RULE_MS = 60_000
+const ROUTES = ['events', 'issue-records', 'runtime-config', 'ask', 'answer', 'tool-calls'] as const
 const FLUSH_MS = 20_000
 
 /** Runs one rule with a new client and service. The key must not appear in anything the adapter wrote. */
-export async function runRule(rule: Rule, adapter: Adapter): Promise<Verdict> {
+export async function runRule(rule: Rule, shared: Adapter): Promise<Verdict> {
   const service = await startScriptedService()
+  const other = rule.isReplay && (await startScriptedService())
+  const adapter = rule.isReplay ? shared.again({ TACHO_REPLAY: service.url }) : shared
   const apiKey = `key-${randomBytes(16).toString('hex')}`
   const clients: string[] = []
 
@@ -35,7 +40,7 @@ export async function runRule(rule: Rule, adapter: Adapter): Promise<Verdict> {
     const clientId = `conformance-${client}`
     await adapter.send('start', {
       client,
-      baseUrl: service.url,
+      baseUrl: (other || service).url,
       apiKey,
       clientId,
       release: RELEASE,
@@ -59,6 +64,7 @@ export async function runRule(rule: Rule, adapter: Adapter): Promise<Verdict> {
       report: (record) => adapter.send('report', { client, record }),
       counters: () => adapter.send('counters', { client }),
       output: () => adapter.output(),
+      elsewhere: () => (other ? ROUTES.reduce((sum, route) => sum + other.requests(route).length, 0) : 0),
     }
   }
   let timeout: NodeJS.Timeout | undefined
@@ -76,5 +82,6 @@ export async function runRule(rule: Rule, adapter: Adapter): Promise<Verdict> {
     // Close the service first: a client that cannot deliver must not delay the next rule.
     await service.close()
     for (const client of clients) await adapter.send('stop', { client }).catch(() => undefined)
+    if (other) await Promise.all([other.close(), adapter.stop()])
   }
 }

@@ -12,7 +12,8 @@ import { recordedSteps } from '../../cli/src/record/tape/recorded-steps.ts'
 import { readTape, tapeText, type Tape } from '../../cli/src/record/tape/tape.ts'
 import { interpreter, PYTHON_SDK, withoutPython } from '../../sdk-conformance/test/python.ts'
 import { inTurn, startModelServer } from '../src/model-server.ts'
-import { DONE, THREE_REFUNDS } from './scene.ts'
+import { DONE, FOURTH, THREE_REFUNDS } from './scene.ts'
+import { assertAtFirstAnswer, withOtherInput, withOtherOrder } from './twisted-tape.ts'
 
 const AGENTS = fileURLToPath(new URL('replay_agents.py', import.meta.url))
 const EMPTY: Tape['head'] = {
@@ -44,39 +45,48 @@ async function run(framework: string, prompt: string, proof: string, variables: 
 }
 
 for (const framework of ['openai', 'langgraph', 'pydantic_ai', 'openai_agents']) {
-  test(`${framework}: an unchanged agent differs nowhere`, { skip: withoutPython }, async (t) => {
-    const folder = mkdtempSync(path.join(os.tmpdir(), 'tacho-replay-'))
-    const model = await startModelServer(inTurn(THREE_REFUNDS, DONE))
-    // A host with an empty tape is a service in memory.
-    const service = new ReplayHost({ head: EMPTY, steps: [] }, { mode: 'tools', ignored: [] })
-    t.after(async () => {
-      rmSync(folder, { recursive: true })
-      await model.close()
-      await service.close()
-    })
-    const place = { TACHO_URL: await service.start(), TACHO_API_KEY: 'key', OPENAI_BASE_URL: `${model.url}/v1` }
-    const { code, stderr } = await run(framework, 'Refund all', path.join(folder, 'recorded'), place)
-    assert.equal(code, 0, stderr)
-    const { steps, obstacles } = recordedSteps(service.result().events)
-    assert.deepEqual([obstacles, existsSync(path.join(folder, 'recorded'))], [[], true])
-    const tape = readTape(Buffer.from(tapeText({ head: EMPTY, steps })))
-    const replay = async (prompt: string) => {
-      const host = new ReplayHost(tape, { mode: 'strict', ignored: [] })
-      const origin = await host.start()
-      const proof = path.join(folder, 'replayed')
-      const variables = { TACHO_REPLAY: origin, TACHO_API_KEY: 'key', OPENAI_BASE_URL: `${origin}/openai/v1` }
-      const said = await run(framework, prompt, proof, variables)
-      await host.close()
-      assert.equal(existsSync(proof), false, 'no tool ran')
-      return { ...host.result(), said }
-    }
-    const same = await replay('Refund all')
-    assert.equal(same.departure?.sentence, undefined, same.said.stderr)
-    assert.ok(same.steps.length > 5)
-    // Frameworks take seconds to load, and the cursor does not know them.
-    if (framework !== 'openai') return
-    const changed = await replay('Refund none')
-    assert.equal(changed.departure?.step, tape.steps.find(({ kind }) => kind === 'model')?.step)
-    assert.match(String(changed.departure?.sentence), /now it is "Refund none"/)
-  })
+  test(
+    `${framework}: an unchanged agent differs nowhere; another prompt, order and input at their step`,
+    { skip: withoutPython },
+    async (t) => {
+      const folder = mkdtempSync(path.join(os.tmpdir(), 'tacho-replay-'))
+      const model = await startModelServer(inTurn(THREE_REFUNDS, FOURTH, DONE))
+      // A host with an empty tape is a service in memory.
+      const service = new ReplayHost({ head: EMPTY, steps: [] }, { mode: 'tools', ignored: [] })
+      t.after(async () => {
+        rmSync(folder, { recursive: true })
+        await model.close()
+        await service.close()
+      })
+      const place = { TACHO_URL: await service.start(), TACHO_API_KEY: 'key', OPENAI_BASE_URL: `${model.url}/v1` }
+      const { code, stderr } = await run(framework, 'Refund all', path.join(folder, 'recorded'), place)
+      assert.equal(code, 0, stderr)
+      const { steps, obstacles } = recordedSteps(service.result().events)
+      assert.deepEqual([obstacles, existsSync(path.join(folder, 'recorded'))], [[], true])
+      const tape = readTape(Buffer.from(tapeText({ head: EMPTY, steps })))
+      const replay = async (prompt: string, played = tape) => {
+        const host = new ReplayHost(played, { mode: 'strict', ignored: [] })
+        const origin = await host.start()
+        const proof = path.join(folder, 'replayed')
+        const variables = { TACHO_REPLAY: origin, TACHO_API_KEY: 'key', OPENAI_BASE_URL: `${origin}/openai/v1` }
+        const said = await run(framework, prompt, proof, variables)
+        await host.close()
+        assert.equal(existsSync(proof), false, 'no tool ran')
+        return { ...host.result(), said }
+      }
+      // Frameworks take seconds to load.
+      const [same, changed, input, order] = await Promise.all([
+        replay('Refund all'),
+        replay('Refund none'),
+        replay('Refund all', withOtherInput(tape)),
+        replay('Refund all', withOtherOrder(tape)),
+      ])
+      assert.equal(same.departure?.sentence, undefined, same.said.stderr)
+      assert.ok(same.steps.length > 5)
+      assert.equal(changed.departure?.step, tape.steps.find(({ kind }) => kind === 'model')?.step)
+      assert.match(String(changed.departure?.sentence), /now it is "Refund none"/)
+      assertAtFirstAnswer(tape, input.departure, /input\.order: the tape has [39], now it is 1/)
+      assertAtFirstAnswer(tape, order.departure, /the agent asks refund \{"order":1\}/)
+    },
+  )
 }

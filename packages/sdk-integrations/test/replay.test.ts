@@ -19,7 +19,8 @@ import { z } from 'zod'
 import { ReplayHost } from '../../cli/src/record/tape/host.ts'
 import { recordedSteps } from '../../cli/src/record/tape/recorded-steps.ts'
 import { readTape, tapeText, type Tape, type TapePolicy } from '../../cli/src/record/tape/tape.ts'
-import { DONE, startScene, THREE_REFUNDS } from './scene.ts'
+import { DONE, FOURTH, startScene, THREE_REFUNDS } from './scene.ts'
+import { assertAtFirstAnswer, withOtherInput, withOtherOrder } from './twisted-tape.ts'
 
 process.env['LANGSMITH_TRACING'] = 'false'
 
@@ -44,7 +45,7 @@ const aiOptions = ({ tacho, refund, prompt }: Place, model: Parameters<typeof ai
   ),
   prompt,
   maxRetries: 0,
-  stopWhen: isStepCount(3),
+  stopWhen: isStepCount(4),
 })
 const openaiModel = ({ openai: baseURL }: Place) => createOpenAI({ apiKey: 'key', baseURL })
 const openaiClient = ({ tacho, openai: baseURL }: Place) =>
@@ -130,7 +131,7 @@ const FRAMEWORKS: Record<string, Act> = {
 }
 
 async function recordedTape(t: TestContext, act: Act): Promise<Tape> {
-  const { fake, model, refund } = await startScene(t, THREE_REFUNDS, DONE)
+  const { fake, model, refund } = await startScene(t, THREE_REFUNDS, FOURTH, DONE)
   const { tacho } = fake
   const place = { tacho, openai: `${model.url}/v1`, anthropic: model.url, refund, prompt: 'Refund all' }
   await tacho.run(() => act(place))
@@ -176,7 +177,7 @@ async function replay(tape: Tape, act: Act, prompt = 'Refund all') {
 }
 
 for (const [name, act] of Object.entries(FRAMEWORKS)) {
-  test(`${name}: an unchanged agent differs nowhere, a changed prompt and a changed input at their step`, async (t) => {
+  test(`${name}: an unchanged agent differs nowhere; another prompt, order and input at their step`, async (t) => {
     const tape = await recordedTape(t, act)
     const same = await replay(tape, act)
     assert.equal(same.departure?.sentence, undefined)
@@ -185,16 +186,9 @@ for (const [name, act] of Object.entries(FRAMEWORKS)) {
     const changed = await replay(tape, act, 'Refund none')
     assert.equal(changed.departure?.step, first?.step)
     assert.match(String(changed.departure?.sentence), /the tape has "Refund all", now it is "Refund none"/)
-    const call = tape.steps.find((step) => step.kind === 'tool' && (step.input as { order?: number }).order === 1)
-    const other = await replay({ ...tape, steps: changedSteps(tape) }, act)
-    assert.equal(other.departure?.step, call?.step, String(other.departure?.sentence))
-  })
-}
-
-/** The agent asks for order 1, and the tape has order 9. */
-function changedSteps({ steps }: Tape): Tape['steps'] {
-  return steps.map((step) => {
-    const isFirst = step.kind === 'tool' && (step.input as { order?: number }).order === 1
-    return isFirst ? { ...step, input: { order: 9 } } : step
+    const input = await replay(withOtherInput(tape), act)
+    assertAtFirstAnswer(tape, input.departure, /input\.order: the tape has [39], now it is 1/)
+    const order = await replay(withOtherOrder(tape), act)
+    assertAtFirstAnswer(tape, order.departure, /the agent asks refund \{"order":1\}/)
   })
 }

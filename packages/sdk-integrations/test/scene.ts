@@ -31,6 +31,8 @@ export function threeRefunds(name: string): Answer {
   return { text: 'I refund.', toolCalls: [1, 2, 3].map((order) => ({ name, input: { order } })) }
 }
 export const THREE_REFUNDS = threeRefunds('refund')
+/** For a second turn. */
+export const FOURTH: Answer = { text: 'One more.', toolCalls: [{ name: 'refund', input: { order: 4 } }] }
 export const DONE: Answer = { text: 'Two of three are refunded.' }
 
 export interface Scene {

@@ -28,8 +28,8 @@ async function called(
   let got: unknown
   const tool = tacho.guard((taken: Record<string, unknown>) => ([ran, got] = [true, taken]), { name, ...rules })
   try {
-    await run.within(() => act(tool))
-    return { ran, input: got }
+    const output = await run.within(() => act(tool))
+    return { ran, input: got, output }
   } catch (error) {
     if (error instanceof ToolBlockedError) return { ran, code: error.code, approvalId: error.approvalId }
     throw error

@@ -83,10 +83,10 @@ class _Client:
 
         try:
             with self.run.within():
-                act(tool)
+                output = act(tool)
         except tacho.ToolBlockedError as error:
             return {"ran": bool(got), "code": error.code, "approvalId": error.approval_id}
-        return {"ran": bool(got), "input": got[0]}
+        return {"ran": bool(got), "input": got[0] if got else None, "output": output}
 
     def changeInput(self, callId: str, input: dict[str, Any], **_: Any) -> Any:
         given = self.inputs[callId]
