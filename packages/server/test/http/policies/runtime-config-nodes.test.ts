@@ -125,9 +125,14 @@ test('concurrent publications on both nodes run one after another', async () => 
     inForce.map(({ id }) => id),
     ids,
   )
-  const { body } = await load(0)
+  // Node 0 may have read the configuration between two publications of node 1: it has the last one within a second.
+  const loadLast = async () => {
+    const { body } = await load(0)
+    return body?.policies.length === ids.length ? body : null
+  }
+  const last = await eventually(loadLast, 'all six publications in the configuration', 5_000)
   assert.deepEqual(
-    body?.policies.map(({ policyId }) => policyId),
+    last.policies.map(({ policyId }) => policyId),
     ids,
   )
 })
