@@ -29,6 +29,7 @@ import { hashOf, refuseAgain, Refusals } from '../refusals.ts'
 import { FRESH_MS } from './session/plain-calls.ts'
 import type { Looked } from './repository.ts'
 import { openSessionCalls } from './session/session-calls.ts'
+import { openSessionPast } from './session/session-past.ts'
 import { openSessionRefusals } from './session/session-refusals.ts'
 import { noteJudged, placeOf, toolCallIn, type Judged } from './tool-call.ts'
 import type { Place } from './written-paths.ts'
@@ -100,8 +101,11 @@ export async function runHook(
   const judged = openJudgedCalls(stateRoot())
   const decisions = openLastDecisions(state.directory)
   // Each call of a hook is a new process.
-  const usedBefore = { toolCalls: called.count(sessionId), labels: null }
+  const past = openSessionPast(state.directory)
+  const toolCalls = called.count(sessionId)
+  const usedBefore = { toolCalls, ...(isBeforeTool ? past.read(sessionId, toolCalls) : { labels: null }) }
   const run = sessionRun(tacho, { agent, sessionId, subagent: subagentOf(record) }, usedBefore)
+  const labels = () => tacho.configuration.state.current?.toolLabels
   let answer = ''
   /** For the person in front of the agent. */
   const hookTexts: string[] = []
@@ -118,6 +122,8 @@ export async function runHook(
     // The agent stopped the hook: an approver must not wait for the next one.
     if (stop.aborted) deliveryMs = STOPPED_MS
     answer = decided.answer
+    if (decided.outcome === 'refused')
+      past.add(sessionId, { ...toolCallIn(agent, record, place), isRefused: true }, labels())
     conditions.save()
     noteJudged(state.directory, record, { agent, place, ...decided })
   } else if (isAfterTool) {
@@ -130,6 +136,8 @@ export async function runHook(
       judged.add(sessionId, [callId])
       hookTexts.push(reportUnjudged(tacho, run, agent, [toolCallOf(record).toolName]))
     }
+    await tacho.configuration.ready(CONFIGURATION_WAIT_MS)
+    past.add(sessionId, { ...toolCallOf(record), approvalId: opened?.approvalId }, labels())
     called.add(sessionId)
   } else {
     for (const call of await closeCalls(tacho, calls, record, Date.now())) handoffs.ended(call, null)
@@ -147,6 +155,7 @@ export async function runHook(
     handoffs.deleteOld(Date.now())
     called.deleteOld(Date.now())
     rejected.deleteOld(Date.now())
+    past.deleteOld(Date.now())
     decisions.deleteOld(Date.now())
     judged.deleteOld(Date.now())
     hookTexts.push(...(await greeting(tacho, ignored)))

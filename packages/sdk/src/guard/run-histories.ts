@@ -65,7 +65,7 @@ export class RunHistories {
     const labels = labelsBefore(scope)
     if (this.#unseen.has(state)) recorded.history.continues(undefined)
     else if (scope.handed) recorded.history.continues(scope.handed.history as CarriedHistory | undefined)
-    else if (scope.usedBefore) recorded.history.continues(labels ? { labels, calls: [] } : undefined)
+    else if (scope.usedBefore) recorded.history.continues(labels ? (scope.usedBefore as CarriedHistory) : undefined)
     // It had calls before the guard was loaded, and no conversation says what came of them.
     else if (messages === undefined && toolCalls > 0) recorded.history.continues(undefined)
     if (Array.isArray(messages)) recorded.converse(messages)

@@ -15,7 +15,7 @@ interface Session {
 export function sessionRun(
   tacho: Tacho,
   { agent, sessionId, subagent }: Session,
-  usedBefore?: { toolCalls: number; labels: null },
+  usedBefore?: { toolCalls: number; labels: readonly string[] | null },
 ): Run {
   const names = { runId: sessionId, sessionId, agentId: agent, agentName: agent }
   const run = tacho.startRun({ ...names, usedBefore, parentSpanId: subagent?.id })

@@ -27,8 +27,8 @@ const FILE_BYTES_MAX = 4 * 1_048_576
 export function allowPlainCall(account: Account, agent: AgentName, record: HookRecord): boolean {
   const { sessionId } = record
   const directory = stateDirectory(account)
-  const conditions = freshConditions(directory, account)
-  if (!conditions || openSessionRefusals(directory).read(sessionId)) return false
+  const fresh = freshConfiguration(directory, account)
+  if (!fresh || openSessionRefusals(directory).read(sessionId)) return false
   const place = placeOf(record)
   const { toolName, input, riskSignals } = toolCallIn(agent, record, place)
   const inputHash = isObject(input) ? hashOf(toolName, input) : null
@@ -43,9 +43,11 @@ export function allowPlainCall(account: Account, agent: AgentName, record: HookR
     now: Date.now(),
   })
   const keptConditions = openKeptConditions(directory, account)
-  for (const source of conditions) {
+  for (const source of fresh.conditions) {
     const condition = keptConditions.get(source)
     if (!condition) return false
+    // Which labels the call has needs the parser of conditions.
+    if (fresh.hasLabels && condition.fields.variables.includes('tool.labels')) return false
     const outcome = evaluateWith(condition, fact)
     if (!outcome.ok || outcome.matched) return false
   }
@@ -53,8 +55,8 @@ export function allowPlainCall(account: Account, agent: AgentName, record: HookR
   return true
 }
 
-/** The conditions of the policies that the SDK keeps, if the service confirmed them a moment ago. */
-function freshConditions(directory: string, { url, apiKey }: Account): readonly string[] | null {
+/** The conditions of the policies that the SDK keeps, and whether tools have labels, if the service confirmed them a moment ago. */
+function freshConfiguration(directory: string, { url, apiKey }: Account) {
   try {
     const file = configurationFileIn(directory)
     const stats = statSync(file)
@@ -62,7 +64,10 @@ function freshConditions(directory: string, { url, apiKey }: Account): readonly 
     const { etag, confirmedAt, body, signature } = JSON.parse(readFileSync(file, 'utf8')) as {
       readonly etag: unknown
       readonly confirmedAt: number
-      readonly body: { readonly policies: readonly { readonly condition: string }[] }
+      readonly body: {
+        readonly policies: readonly { readonly condition: string }[]
+        readonly toolLabels?: readonly unknown[]
+      }
       readonly signature: unknown
     }
     const ageMs = Date.now() - Math.max(confirmedAt, Math.floor(stats.mtimeMs))
@@ -70,7 +75,8 @@ function freshConditions(directory: string, { url, apiKey }: Account): readonly 
     // As the SDK signs it, with its form of the address.
     const text = `${url.replace(/\/+$/, '')}\n${JSON.stringify([etag, body])}`
     if (signature !== createHmac('sha256', apiKey).update(text).digest('hex')) return null
-    return body.policies.map(({ condition }) => condition)
+    const conditions = body.policies.map(({ condition }) => condition)
+    return { conditions, hasLabels: (body.toolLabels ?? []).length > 0 }
   } catch {
     return null
   }
