@@ -166,6 +166,34 @@ describe('documentation of the SDK', () => {
   })
 })
 
+describe('the tutorial of the poisoned page', () => {
+  let server: TestServer
+  before(async () => {
+    server = await startServer()
+  })
+  after(() => server.stop())
+
+  test('the account of a stranger is not paid, that of the user and our own are', async () => {
+    const [program = ''] = blocksOf('poisoned-page', 'ts')
+    const [manifest = ''] = blocksOf('poisoned-page', 'yaml')
+    writeFileSync(path.join(folder, 'payer.ts'), program)
+    writeFileSync(path.join(folder, 'payer.yaml'), manifest)
+    const variables = { TACHO_URL: server.url, TACHO_API_KEY: API_KEY, NODE_TEST_CONTEXT: '' }
+    const agent = async (way: string): Promise<string> => {
+      const { stdout, stderr } = await run(['payer.ts', way], variables)
+      assert.equal(stderr, '')
+      return stdout.startsWith('The rules for this tool are not available') ? agent(way) : stdout
+    }
+    assert.equal(await agent('poisoned'), 'Paid 80 to GB33 BUKB 2020 1555 5555 55.\n')
+    const operator = { TACHO_URL: server.url, TACHO_OPERATOR_TOKEN: OPERATOR_TOKEN }
+    const applied = await runCommand(['apply', '-f', path.join(folder, 'payer.yaml'), '--yes'], operator)
+    assert.equal(applied.code, 0, applied.stderr)
+    assert.match(await agent('poisoned'), /The account comes neither from the user nor from our own data/)
+    assert.equal(await agent('honest'), 'Paid 80 to DE02 1203 0000 0000 2020 51.\n')
+    assert.equal(await agent('named'), 'Paid 80 to DE02120300000000202051.\n')
+  })
+})
+
 test('every code of a blocked tool is in the documentation', () => {
   const codes: Record<BlockCode, true> = {
     policy: true,
