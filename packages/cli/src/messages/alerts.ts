@@ -33,6 +33,7 @@ const UNITS: Record<AlertKind, string> = {
   approval_waiting: 'min',
   stalled_runs: 'runs',
   incomplete_runs: 'runs',
+  share_failures: '%',
   budget: '$',
 }
 
@@ -50,6 +51,7 @@ Examples:
   tacho alerts create error_rate "Many runs fail" --above 20
   tacho alerts create approval_waiting "Refunds wait" --above 10 --agent support --hold 1m
   tacho alerts create cost "Cost doubled" --above 200 --against last-week --least-runs 20
+  tacho alerts create share_failures "A new prompt fails" --above 20 --least-runs 20
   tacho alerts create no_runs "Nothing happens" --window 30m
   tacho alerts create budget "October" --above 500 --per month`,
     )
@@ -79,10 +81,14 @@ function withRule(command: Command): Command {
     )
     .option('--agent <agent>', 'only this agent: its name, its external id or its internal id')
     .option('--window <duration>', 'how far back it looks, such as 30m or 24h; default 1h', parseMinutes)
-    .option('--hold <duration>', 'how long the condition must hold, such as 0m or 10m; default 5m', parseMinutes)
+    .option(
+      '--hold <duration>',
+      'how long the condition must hold, such as 0m or 10m; default 5m, of share_failures 0m',
+      parseMinutes,
+    )
     .option(
       '--least-runs <number>',
-      'of error_rate and cost: with fewer ended runs nothing is measured; default 5 for error_rate',
+      'of error_rate, cost and share_failures: with fewer ended runs nothing is measured; default 5, of cost 1',
       wholeNumber(1_000_000),
     )
     .addOption(
@@ -144,7 +150,7 @@ const toldText = ({ percentTold, unpricedCalls }: Alert): string =>
 
 function measured({ kind, against }: Alert, value: number): string {
   if (against !== null) return `${spokenNumber(Math.round(value))} % of last week`
-  const digits = kind === 'error_rate' ? 10 : 1e6
+  const digits = UNITS[kind] === '%' ? 10 : 1e6
   const [unit, shown] = [UNITS[kind], spokenNumber(Math.round(value * digits) / digits)]
   return unit === '$' ? `$${shown}` : `${shown} ${unit}`.trimEnd()
 }

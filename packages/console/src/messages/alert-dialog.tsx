@@ -5,7 +5,7 @@ import { useState } from 'react'
 import { api } from '../web/api.ts'
 import { NameField, FormDialog } from '../web/ui/form-dialog.tsx'
 import { Field, SelectField } from '../web/ui/field.tsx'
-import { canCompare, KINDS } from './alert-rule.ts'
+import { canCompare, hasLeastRuns, KINDS } from './alert-rule.ts'
 import { agentNamesQuery } from './alert-state.tsx'
 
 const WINDOWS = [
@@ -98,7 +98,13 @@ export function AlertDialog({ environmentId, alert, onSettled, onClose }: Props)
             value={kind}
             options={ALERT_KINDS.map((one) => [one, KINDS[one].name])}
             onChange={(to) =>
-              set({ kind: to as AlertKind, threshold: '', leastRuns: to === 'error_rate' ? '5' : '1', against: '' })
+              set({
+                kind: to as AlertKind,
+                threshold: '',
+                holdMinutes: to === 'share_failures' ? '0' : '5',
+                leastRuns: to === 'error_rate' || to === 'share_failures' ? '5' : '1',
+                against: '',
+              })
             }
           />
         ) : (
@@ -119,7 +125,7 @@ export function AlertDialog({ environmentId, alert, onSettled, onClose }: Props)
               type="number"
               inputMode="decimal"
               min={kind === 'budget' ? 0.01 : 0}
-              max={kind === 'error_rate' && !isCompared ? 100 : 1e9}
+              max={(kind === 'error_rate' && !isCompared) || kind === 'share_failures' ? 100 : 1e9}
               step="any"
               required
               value={threshold}
@@ -154,7 +160,7 @@ export function AlertDialog({ environmentId, alert, onSettled, onClose }: Props)
               onChange={(event) => set({ holdMinutes: event.target.value })}
             />
           )}
-          {canCompare(kind) && (
+          {hasLeastRuns(kind) && (
             <Field
               label="Least ended runs"
               type="number"

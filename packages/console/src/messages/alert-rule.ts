@@ -58,6 +58,13 @@ export const KINDS: Record<AlertKind, KindLook> = {
     format: (value) => counted(value, 'run'),
     hasWindow: true,
   },
+  share_failures: {
+    name: 'A shared prompt fails',
+    note: 'More runs failed with the version of a prompt that a share of the sessions gets. Then the share ends.',
+    label: 'Percent of its ended runs',
+    format: (value) => `${number(Math.round(value * 10) / 10)} %`,
+    hasWindow: true,
+  },
   budget: {
     name: 'Budget',
     note: 'Tells when 50, 80 and 100 % of an amount are used.',
@@ -66,6 +73,9 @@ export const KINDS: Record<AlertKind, KindLook> = {
     hasWindow: false,
   },
 }
+
+/** With fewer ended runs, they measure nothing. */
+export const hasLeastRuns = (kind: AlertKind): boolean => canCompare(kind) || kind === 'share_failures'
 
 export const canCompare = (kind: AlertKind): boolean => kind === 'error_rate' || kind === 'cost'
 
@@ -97,6 +107,8 @@ function ruleBase({ kind, threshold, windowMinutes, period, against }: Alert): s
       return `more than ${limit} of ${window} stalled`
     case 'incomplete_runs':
       return `more than ${limit} of ${window} have missing events`
+    case 'share_failures':
+      return `more than ${limit} of the runs of ${window} failed with the version of a share; it ends the share`
     case 'budget':
       return `${limit} a ${period}`
   }

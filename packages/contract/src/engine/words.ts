@@ -148,6 +148,7 @@ export const ALERT_KINDS = [
   'approval_waiting',
   'stalled_runs',
   'incomplete_runs',
+  'share_failures',
   'budget',
 ] as const
 

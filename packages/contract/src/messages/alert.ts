@@ -16,6 +16,7 @@ const rule = {
       'error_rate: percent of ended runs that failed. cost: cost and estimated cost. no_runs: no run started in the window. ' +
       'approval_waiting: minutes that the longest waiting request waits. stalled_runs: runs without an event for 15 minutes, and those that were closed because of it. ' +
       'incomplete_runs: runs with events that did not arrive. ' +
+      'share_failures: percent of the ended runs that failed with the version of a prompt that a share of the sessions gets; when it fires, it ends the share. ' +
       'budget: cost and estimated cost of the month or day',
   }),
   threshold: Type.Number({
@@ -38,14 +39,15 @@ const windowMinutes = Type.Integer({
 const holdMinutes = Type.Integer({
   minimum: 0,
   maximum: 1_440,
-  description: 'How long the condition must hold before it fires, and must be over before it is resolved',
+  description:
+    'How long the condition must hold before it fires, and must be over before it is resolved. Default 5, of share_failures 0',
 })
 const leastRuns = Type.Integer({
   minimum: 1,
   maximum: 1_000_000,
   description:
-    'For error_rate and cost: with fewer ended runs there is nothing to measure, because one failed run of one says little. ' +
-    'Of a new error_rate 5 if omitted, else 1',
+    'For error_rate, cost and share_failures: with fewer ended runs there is nothing to measure, because one failed run of one says little. ' +
+    'Of a new error_rate or share_failures 5 if omitted, else 1',
 })
 const against = Type.Unsafe<'last_week' | null>({
   type: ['string', 'null'],
@@ -75,7 +77,8 @@ export const Alert = Type.Object(
         'For money: calls that the value leaves out, because they have neither a cost nor a price. Above 0, the value is at least what it says',
     }),
     comparison: nullableText(
-      'For error_rate against last_week: which of both fails more often, or that the numbers show no difference. Without a difference it does not fire',
+      'For error_rate against last_week: which of both fails more often, or that the numbers show no difference. Without a difference it does not fire. ' +
+        'For share_failures: the version of the share beside the version in force',
     ),
     percentTold: Type.Integer({
       minimum: 0,

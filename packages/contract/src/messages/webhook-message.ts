@@ -102,7 +102,10 @@ const alert = Type.Object(
       }),
     ),
     comparison: Type.Optional(
-      Type.String({ description: 'For error_rate against last_week: which of both fails more often, with intervals' }),
+      Type.String({
+        description:
+          'For error_rate against last_week, and for share_failures: which of both fails more often, with intervals',
+      }),
     ),
     percent: Type.Integer({ minimum: 0, description: 'For a budget: 50, 80 or 100' }),
     isTest: Type.Optional(Type.Boolean({ description: 'An operator sent it to test the alert' })),

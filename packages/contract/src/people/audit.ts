@@ -15,7 +15,9 @@ export const AuditEntry = Type.Object(
     workspaceId: nullableId('Workspace; null when it concerns the whole installation'),
     environmentId: nullableId('Environment; null when it concerns none in particular'),
     actor: Type.Object({
-      kind: Type.Enum(['operator', 'token'], { description: 'A person, or a token' }),
+      kind: Type.Enum(['operator', 'token', 'alert'], {
+        description: 'A person, a token, or an alert that ended a share',
+      }),
       id: Type.String(),
       name: Type.String({ description: 'Name at that time' }),
     }),

@@ -16,8 +16,14 @@ import { Refused, Skeleton } from '../../web/ui/states.tsx'
 import { Time } from '../../web/text/times.tsx'
 
 export type Act =
-  | { kind: 'deploy'; environment: InForce['environment']; deployment: Deployment | null }
-  | { kind: 'promote' | 'roll back'; environment: InForce['environment']; deployment: Deployment }
+  | {
+      kind: 'deploy'
+      environment: InForce['environment']
+      deployment: Deployment | null
+      /** To begin with. */
+      share?: Deployment['share']
+    }
+  | { kind: 'promote' | 'roll back' | 'end share'; environment: InForce['environment']; deployment: Deployment }
 
 interface ActDialogProps {
   workspaceId: string
@@ -35,7 +41,13 @@ const NONE = 'none'
 export function ActDialog({ workspaceId, act, item, name, newestVersion, places, onClose }: ActDialogProps) {
   const cache = useQueryClient()
   const others = places.filter(({ environment }) => environment.id !== act.environment.id)
-  const [version, setVersion] = useState(newestVersion)
+  const shareBefore = act.kind === 'deploy' ? act.share : null
+  const [version, setVersion] = useState(shareBefore?.version ?? newestVersion)
+  const [percent, setPercent] = useState(shareBefore ? String(Math.min(99, shareBefore.percent * 2)) : '')
+  // The others keep the version in force, so there must be another one.
+  const canShare =
+    item.kind === 'prompt' && version !== NONE && act.deployment !== null && act.deployment.version !== version
+  const share = canShare && percent !== '' && percent !== '100' ? Number(percent) : undefined
   const [target, setTarget] = useState(others[0]?.environment.id ?? '')
   const [note, setNote] = useState('')
   const publish = useMutation({
@@ -47,7 +59,11 @@ export function ActDialog({ workspaceId, act, item, name, newestVersion, places,
         return api.promote({ params: { environmentId: target }, body })
       }
       if (act.kind === 'roll back') return api.rollBack({ params, body: { items: [item], note: text } })
-      const items = [{ ...item, version: version === NONE ? null : version }]
+      const items = [
+        act.kind === 'end share'
+          ? { ...item, version: act.deployment.share?.version ?? null, share: 0 }
+          : { ...item, version: version === NONE ? null : version, ...(share !== undefined && { share }) },
+      ]
       return api.deploy({ params, body: { items, note: text } })
     },
     onSuccess: async () => {
@@ -84,6 +100,21 @@ export function ActDialog({ workspaceId, act, item, name, newestVersion, places,
             onChange={setVersion}
             className="h-10 w-full text-base"
           />
+          {canShare && (
+            <Field
+              label="Percent of sessions"
+              hint={`${percent === '' || percent === '100' ? 'Empty: all sessions. Otherwise the' : 'The'} others keep version ${act.deployment?.version}.`}
+              className="mt-3"
+              type="number"
+              inputMode="numeric"
+              min={1}
+              max={100}
+              step={1}
+              placeholder="100"
+              value={percent}
+              onChange={(event) => setPercent(event.target.value)}
+            />
+          )}
           <ChangePreview
             workspaceId={workspaceId}
             item={item}
@@ -117,6 +148,12 @@ export function ActDialog({ workspaceId, act, item, name, newestVersion, places,
           />
         </>
       )}
+      {act.kind === 'end share' && (
+        <p className="text-sm">
+          All sessions of <b>{act.environment.name}</b> get {now} again, also the {act.deployment.share?.percent} % that
+          get version {act.deployment.share?.version} now.
+        </p>
+      )}
       {act.kind === 'roll back' && earlier === null && (
         <p className="text-sm">
           No other version was in force in {act.environment.name} before {now}.
@@ -149,11 +186,12 @@ export function ActDialog({ workspaceId, act, item, name, newestVersion, places,
   )
 }
 
-const WORDS = { deploy: 'Deploy', promote: 'Promote', 'roll back': 'Roll back' } as const
+const WORDS = { deploy: 'Deploy', promote: 'Promote', 'roll back': 'Roll back', 'end share': 'End share' } as const
 const TITLES = {
   deploy: (name: string, environment: string) => `Deploy ${name} in ${environment}`,
   promote: (name: string, environment: string) => `Promote ${name} from ${environment}`,
   'roll back': (name: string, environment: string) => `Roll back ${name} in ${environment}`,
+  'end share': (name: string, environment: string) => `End the share of ${name} in ${environment}`,
 } as const
 const VERSIONS_SHOWN = 100
 

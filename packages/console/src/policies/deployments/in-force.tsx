@@ -40,6 +40,15 @@ export function InForceSection({ workspaceId, item, name, newestVersion, canDepl
                   since <Time at={deployment.deployedAt} />, by{' '}
                   <Author name={deployment.deployedBy} importedAt={deployment.importedAt} />
                 </span>
+                {deployment.share && (
+                  <span className="block">
+                    <b className="font-medium">{deployment.share.percent} % of sessions</b> get version{' '}
+                    {deployment.share.version} {deployment.share.damaged && <DamagedChip note={DAMAGED_DEPLOYMENT} />}{' '}
+                    <span className="text-soft">
+                      since <Time at={deployment.share.startedAt} />, by <bdi>{deployment.share.startedBy}</bdi>
+                    </span>
+                  </span>
+                )}
               </span>
             )}
             {canDeploy && (
@@ -47,6 +56,19 @@ export function InForceSection({ workspaceId, item, name, newestVersion, canDepl
                 <Button onClick={() => setAct({ kind: 'deploy', environment, deployment })}>
                   {deployment === null ? 'Deploy…' : 'Change…'}
                 </Button>
+                {deployment?.share && (
+                  <>
+                    <Button
+                      look="quiet"
+                      onClick={() => setAct({ kind: 'deploy', environment, deployment, share: deployment.share })}
+                    >
+                      Raise…
+                    </Button>
+                    <Button look="quiet" onClick={() => setAct({ kind: 'end share', environment, deployment })}>
+                      End share…
+                    </Button>
+                  </>
+                )}
                 {deployment !== null && (
                   <>
                     {places.length > 1 && (

@@ -88,6 +88,7 @@ export function InForceChips({ deployed, item, newestVersion }: InForceChipsProp
           tone={deployment?.damaged ? 'red' : deployment?.version === newestVersion ? 'plain' : 'amber'}
         >
           {environment.name}: {deployment?.damaged ? 'damaged' : deployment?.version}
+          {deployment?.share && `, ${deployment.share.percent} %: ${deployment.share.version}`}
         </Chip>
       ))}
       {places.length === 0 && <span className="text-soft">nowhere</span>}

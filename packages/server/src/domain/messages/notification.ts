@@ -47,6 +47,7 @@ const OF_ALERTS: Record<Exclude<AlertKind, 'budget'>, Severity> = {
   approval_waiting: 'HIGH',
   stalled_runs: 'MEDIUM',
   incomplete_runs: 'LOW',
+  share_failures: 'HIGH',
 }
 
 export type Notice = NoticeRow & { severity: Severity }

@@ -17,8 +17,8 @@ export function alertsRoutes({ serve, storage, work }: OperatorDeps): void {
   })
 
   serve('createAlert', async ({ body, environment: { id: environmentId }, at, audit }) => {
-    const { name, kind, threshold, agentId = null, windowMinutes = 60, holdMinutes = 5, period = 'month' } = body
-    const { leastRuns = kind === 'error_rate' ? LEAST_RUNS : 1, against = null } = body
+    const { name, kind, threshold, agentId = null, windowMinutes = 60, period = 'month', against = null } = body
+    const { holdMinutes = kind === 'share_failures' ? 0 : 5, leastRuns = SHARES.has(kind) ? LEAST_RUNS : 1 } = body
     checkRule(kind, body)
     const id = uuidv7(at)
     const rule = {
@@ -68,8 +68,9 @@ export function alertsRoutes({ serve, storage, work }: OperatorDeps): void {
   }
 }
 
-/** Of error_rate: one failed run of one is no 100 percent. */
+/** One failed run of one is no 100 percent. */
 const LEAST_RUNS = 5
+const SHARES: ReadonlySet<AlertKind> = new Set(['error_rate', 'share_failures'])
 
 function checkRule(kind: AlertKind, { threshold, against }: AlertChange): void {
   if (kind === 'budget' && threshold === 0) throw refuseField('threshold', 'must be above 0 for a budget')

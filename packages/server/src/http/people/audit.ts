@@ -4,7 +4,7 @@ import type { AuditEntry } from '../../storage/people/operators.ts'
 
 export interface Acting {
   scope: {
-    actor: { kind: AuditEntry['actorKind']; id: string; name: string }
+    actor: { kind: Exclude<AuditEntry['actorKind'], 'alert'>; id: string; name: string }
     workspace: { id: string } | null
     environment: { id: string } | null
   }

@@ -1,13 +1,25 @@
+import { randomUUID } from 'node:crypto'
 import { HOUR_MS, hourOf } from '../../storage/engine/times.ts'
 import type { AlertKind } from '@tacho/contract/messages/alert.ts'
-import { failureComparison, isDifferent, type Share } from '@tacho/contract/runs/statistics.ts'
+import { endedRuns, failedText, failureComparison, isDifferent, type Share } from '@tacho/contract/runs/statistics.ts'
 import { alertNews, nextAlert, periodStart } from '../../domain/messages/alert.ts'
 import { type PriceTable, estimatorOf } from '../../prices/price-table.ts'
 import type { AlertRow, AlertRule, AlertWindow } from '../../storage/messages/alerts.ts'
+import type { AuditEntry } from '../../storage/people/operators.ts'
+import type { ShareOutcomes } from '../../storage/policies/deployments.ts'
+import { StorageError } from '../../storage/engine/store.ts'
+import { uuidv7 } from '../../storage/engine/uuid.ts'
 import type { WorkHold, WorkItem } from '../../storage/engine/work.ts'
 import type { HandlerOptions, ItemHandler, Next } from '../engine/work.ts'
 
-type Acts = 'startAlertCheck' | 'measureAlert' | 'recordAlertCheck' | 'sumUncosted' | 'listPrices'
+type Acts =
+  | 'startAlertCheck'
+  | 'measureAlert'
+  | 'measureShares'
+  | 'recordAlertCheck'
+  | 'publish'
+  | 'sumUncosted'
+  | 'listPrices'
 
 const INTERVAL_MS = 60_000
 const WEEK_MS = 7 * 24 * HOUR_MS
@@ -22,6 +34,8 @@ interface Measured {
   /** With last week, as a sentence. */
   comparison?: string | null
   isNoise?: boolean
+  /** Shares of prompts that fail more often than the threshold. */
+  failing?: readonly ShareOutcomes[]
 }
 
 export function checkAlerts({ storage, prices, now }: HandlerOptions<Acts> & { prices: PriceTable }): ItemHandler {
@@ -33,17 +47,53 @@ export function checkAlerts({ storage, prices, now }: HandlerOptions<Acts> & { p
     // An archived environment records nothing. Checks continue after a restore.
     if (isArchived) return { dueAt: at + INTERVAL_MS }
     const alertMeasure = await measured(workspaceId, alert, windowOf(alert.rule, at))
-    const { value, unpricedCalls, comparison = null, isNoise } = alertMeasure
+    const { value, unpricedCalls, comparison = null, isNoise, failing = [] } = alertMeasure
     const { state: next, news } = nextAlert(alert, value, at, isNoise)
     const state = { ...next, unpricedCalls, comparison }
     const data = alertNews(alert, { ...state, value })
     const nextAt = at + INTERVAL_MS
-    await storage.recordAlertCheck({ environmentId, id, owner, at, state, nextAt, news: news && { type: news, data } })
+    const check = { environmentId, id, owner, at, state, nextAt, news: news && { type: news, data } }
+    const isRecorded = await storage.recordAlertCheck(check)
+    // After the message, so that no end of this process loses it: while the alert fires, the next check ends what is left.
+    if (isRecorded && state.status === 'FIRING')
+      for (const share of failing) await endShare(alert, workspaceId, share, at)
     return 'ended'
+  }
+
+  /** All sessions get the version in force again. */
+  async function endShare(alert: AlertRow, workspaceId: string, share: ShareOutcomes, now: number): Promise<void> {
+    const { environmentId, id, rule } = alert
+    const { promptId, version } = share
+    const items = [{ kind: 'prompt' as const, id: promptId, version, share: 0 }]
+    const by = `alert ${rule.name}`
+    const note = `Ended by the alert ${rule.name}: ${shareSentence(share)}`
+    const entry: AuditEntry = {
+      id: uuidv7(now),
+      workspaceId,
+      environmentId,
+      at: now,
+      actorKind: 'alert',
+      actorId: id,
+      actorName: rule.name,
+      action: 'prompt.end_share',
+      targetKind: 'prompt',
+      targetId: promptId,
+      detail: '{}',
+      requestId: randomUUID(),
+      address: null,
+    }
+    const intent = { action: 'DEPLOY' as const, items }
+    // Of a damaged configuration nothing is published; the store names it, and the next check tries again.
+    await storage.publish({ environmentId, intent, note, by, now }, [entry]).catch((error: unknown) => {
+      if (!(error instanceof StorageError && error.code === 'configuration_damaged')) throw error
+    })
   }
 
   /** Against last week, in percent; null if one of both has nothing to measure, or there was nothing a week before. */
   async function measured(workspaceId: string, alert: AlertRow, window: AlertWindow): Promise<Measured> {
+    if (alert.rule.kind === 'share_failures') {
+      return worstShare(alert.rule, await storage.measureShares(alert.environmentId, alert.rule.agentId, window.since))
+    }
     const current = await measuredIn(workspaceId, alert, window)
     if (!alert.rule.against) return current
     const { from, to } = window
@@ -81,6 +131,26 @@ export function checkAlerts({ storage, prices, now }: HandlerOptions<Acts> & { p
     perform: check,
     giveUp: async () => ({ dueAt: now() + HOUR_MS }),
   }
+}
+
+/** Of the shares with enough ended runs, the one that fails most. */
+function worstShare({ threshold, leastRuns = 1 }: AlertRule, shares: readonly ShareOutcomes[]): Measured {
+  const percentOf = ({ shared }: ShareOutcomes) => (100 * shared.failed) / endedRuns(shared)
+  const known = shares
+    .filter(({ shared }) => endedRuns(shared) >= leastRuns)
+    .toSorted((one, other) => percentOf(other) - percentOf(one))
+  const failing = known.filter((share) => percentOf(share) > threshold)
+  const [worst] = known
+  if (worst === undefined) return { value: null, unpricedCalls: 0 }
+  const comparison = failing.length === 0 ? shareSentence(worst) : failing.map(shareSentence).join(' ')
+  return { value: percentOf(worst), unpricedCalls: 0, comparison, failing }
+}
+
+function shareSentence({ name, version, percent, inForce, shared, others }: ShareOutcomes): string {
+  const one = { ...shared, name: `Version ${version} of ${name}` }
+  const compared = failureComparison(one, { ...others, name: `version ${inForce}` })
+  const of = `${one.name}, for ${percent} % of the sessions: ${failedText(shared)}.`
+  return compared === null ? of : `${of} ${compared}`
 }
 
 function withLastWeek(current: Share, before: Share): Pick<Measured, 'comparison' | 'isNoise'> {

@@ -175,7 +175,7 @@ export interface AuditEntry {
   workspaceId: string | null
   environmentId: string | null
   at: number
-  actorKind: 'operator' | 'token'
+  actorKind: 'operator' | 'token' | 'alert'
   actorId: string
   actorName: string
   /** `<noun>.<verb>`, such as `policy.deploy`; a refused attempt ends in `.refused`. */

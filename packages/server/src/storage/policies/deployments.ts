@@ -25,6 +25,23 @@ export type DeployedItem = ItemVersion & { share?: number | undefined }
 /** A version of a prompt that a part of the sessions gets, beside the one in force. */
 export type PromptShareRow = Omit<RowOf<'prompt_shares'>, 'importedAt'> & { damaged?: true }
 
+/** How the runs of a version ended. */
+export interface VersionOutcomes {
+  completed: number
+  failed: number
+  cancelled: number
+}
+
+/** Since the share began. */
+export interface ShareOutcomes extends Pick<PromptShareRow, 'promptId' | 'version' | 'percent'> {
+  /** Of the prompt. */
+  name: string
+  inForce: number
+  shared: VersionOutcomes
+  /** With the version in force. */
+  others: VersionOutcomes
+}
+
 export type Intent =
   | { action: 'DEPLOY'; items: DeployedItem[] }
   /** `items` null: everything deployed there. What only this environment has stays. */

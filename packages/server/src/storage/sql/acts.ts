@@ -17,6 +17,7 @@ import { stopAndResumeActs } from './policies/stop-and-resume.ts'
 import { stopsActs } from './policies/stops.ts'
 import { toolLabelsActs } from './policies/tool-labels.ts'
 import { publishActs } from './policies/publish.ts'
+import { sharesActs } from './policies/shares.ts'
 import { simulationsActs, toolEventsActs } from './policies/simulations.ts'
 import { controlActs, environmentsActs, workspacesActs } from './tenants/workspaces.ts'
 import { deliveriesActs } from './messages/deliveries.ts'
@@ -83,6 +84,7 @@ export const ACTS = {
   ...stopAndResumeActs,
   ...stopsActs,
   ...toolLabelsActs,
+  ...sharesActs,
   ...simulationsActs,
   ...toolEventsActs,
   ...controlActs,

@@ -327,3 +327,86 @@ test('an alert of an archived environment is not checked', async () => {
     [['archived', null]],
   )
 })
+
+test('an alert ends the share of a version that fails, tells webhooks why, and leaves other shares', async () => {
+  const { workspaceId, environmentId } = await service.newTenant('shares')
+  const key = await service.newKey({ scopes: ['events:write', 'config:read', 'policies:read'], environmentId })
+  const of = (place: string) => `/environments/${environmentId}/${place}`
+  const newPrompt = async (name: string) => {
+    const path = `/workspaces/${workspaceId}/prompts`
+    const prompt = replyOf('createPrompt', await service.operator(path, { body: { name, content: 'one' } }))
+    const versions = `${path}/${prompt.promptId}/versions`
+    const second = replyOf('createPromptVersion', await service.operator(versions, { body: { content: 'two' } }))
+    return { id: prompt.promptId, one: prompt.newest.versionId, two: second.versionId }
+  }
+  const [failing, fine] = [await newPrompt('failing'), await newPrompt('fine')]
+  const deploy = async (version: string, share?: number) => {
+    const items = [failing, fine].map(({ id }) => ({ kind: 'prompt', id, version, share }))
+    return replyOf('deploy', await service.operator(of('deployments'), { body: { items } }))
+  }
+  await deploy('1')
+  await deploy('2', 30)
+  await service.operator(of('webhooks'), { body: { url: 'http://127.0.0.1:9/', events: ['alert.firing'] } })
+  const rule = { name: 'New prompts', kind: 'share_failures', threshold: 50 }
+  const alert = replyOf('createAlert', await service.operator(of('alerts'), { body: rule }))
+  assert.deepEqual([alert.holdMinutes, alert.leastRuns], [0, 5])
+  let runs = 0
+  const record = async (promptVersionId: string, status: string, count: number) => {
+    const timestamp = Date.now()
+    const events = Array.from({ length: count }, () => `run ${++runs}`).flatMap((runId) => [
+      event({ runId, eventId: 'a', eventType: 'LLM_CALL', payload: { promptVersionId }, timestamp }),
+      event({ runId, eventId: 'b', eventType: 'SESSION_OUTCOME', payload: { status }, timestamp }),
+    ])
+    await service.record(events, key)
+  }
+  const shares = async () => {
+    const { items } = replyOf('listDeployments', await service.operator(of('deployments')))
+    return Object.fromEntries(items.map(({ name, share }) => [name, share && share.percent]))
+  }
+  const checked = async () => {
+    const before = Date.now()
+    await service.operator(of(`alerts/${alert.id}/change`), { body: { threshold: 50 } })
+    return eventually(async () => {
+      const [row] = replyOf('listAlerts', await service.operator(of('alerts'))).items
+      return row && Date.parse(row.checkedAt ?? '') >= before ? row : null
+    }, 'the alert is checked')
+  }
+  await record(failing.one, 'COMPLETED', 10)
+  await record(failing.two, 'FAILED', 4)
+  await record(fine.two, 'COMPLETED', 6)
+  assert.equal((await checked()).value, 0, 'four runs are too few')
+  await record(failing.two, 'FAILED', 1)
+  const fired = await checked()
+  assert.deepEqual([fired.status, fired.value], ['FIRING', 100])
+  assert.match(
+    fired.comparison ?? '',
+    /^Version 2 of failing, for 30 % of the sessions: 5 of 5 ended runs \(100 %.* failed\. Version 2 of failing fails more often than version 1:/,
+  )
+  await eventually(async () => (await shares())['failing'] === null, 'the share ends')
+  assert.deepEqual(await shares(), { failing: null, fine: 30 })
+  const config = await service.api<{ prompts: { name: string; version: string; share?: object }[] }>(
+    '/runtime-config',
+    {
+      headers: { 'x-api-key': key },
+    },
+  )
+  const [first] = config.body.prompts
+  assert.deepEqual([first?.name, first?.version, first?.share], ['failing', '1', undefined])
+  const log = replyOf(
+    'listAudit',
+    await service.operator(`/workspaces/${workspaceId}/audit?targetId=${failing.id}`),
+  ).items
+  assert.deepEqual(
+    [log[0]?.action, log[0]?.actor, log[0]?.address],
+    ['prompt.end_share', { kind: 'alert', id: alert.id, name: 'New prompts' }, null],
+  )
+  const [change] = replyOf('listDeploymentChanges', await service.operator(of('deployments/changes'))).items
+  assert.deepEqual([change?.by, change?.share], ['alert New prompts', { version: '2', percent: 0 }])
+  assert.match(change?.note ?? '', /^Ended by the alert New prompts: Version 2 of failing/)
+
+  // It still fires, and a new share of the version has no runs yet.
+  const item = { kind: 'prompt', id: failing.id, version: '2', share: 10 }
+  await service.operator(of('deployments'), { body: { items: [item] } })
+  await checked()
+  assert.deepEqual(await shares(), { failing: 10, fine: 30 })
+})

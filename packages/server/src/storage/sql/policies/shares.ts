@@ -5,10 +5,13 @@
  *                                         |
  *                                         +--0 percent, or any other version in force--> none
  */
-import type { PromptShareRow } from '../../policies/deployments.ts'
+import type { PromptShareRow, ShareOutcomes, VersionOutcomes } from '../../policies/deployments.ts'
+import { LIMITS } from '@tacho/contract/engine/limits.ts'
 import { takeSum, withSum } from '../engine/row-sums.ts'
 import { insertRows } from '../engine/rows.ts'
-import type { Sql } from '../engine/sql.ts'
+import { read, type Sql } from '../engine/sql.ts'
+
+export const sharesActs = read({ measureShares })
 
 export interface RunningShare extends PromptShareRow {
   /** Of its content. */
@@ -42,4 +45,50 @@ export async function putShare(
 ): Promise<void> {
   await removeShare(sql, environmentId, promptId)
   await insertRows(sql, 'prompt_shares', [{ environmentId, promptId, version, percent, salt, startedAt, startedBy }])
+}
+
+/** How the runs of each share end that started since, beside those of the version in force. `agentId` null: of every agent. */
+async function measureShares(
+  sql: Sql,
+  environmentId: string,
+  agentId: string | null,
+  since: number,
+): Promise<ShareOutcomes[]> {
+  const text = `SELECT p.id AS "promptId", p.name, s.version, s.percent, s.started_at AS "startedAt", v.id AS "sharedId",
+      d.version AS "inForce", f.id AS "inForceId"
+    FROM prompt_shares s JOIN environments e ON e.id = s.environment_id
+    JOIN prompts p ON p.workspace_id = e.workspace_id AND p.id = s.prompt_id
+    JOIN prompt_versions v ON v.workspace_id = p.workspace_id AND v.prompt_id = p.id AND v.number = s.version
+    JOIN deployments d ON d.environment_id = s.environment_id AND d.kind = 'prompt' AND d.item_id = p.id
+    JOIN prompt_versions f ON f.workspace_id = p.workspace_id AND f.prompt_id = p.id AND f.number = d.version
+    WHERE s.environment_id = :env ORDER BY p.name`
+  type Row = Omit<ShareOutcomes, 'shared' | 'others'> & { startedAt: number; sharedId: string; inForceId: string }
+  const rows = await sql.all<Row>(text, { env: environmentId })
+  const measured: ShareOutcomes[] = []
+  for (const { startedAt, sharedId, inForceId, ...share } of rows) {
+    const from = Math.max(since, startedAt)
+    const shared = await outcomesOf(sql, environmentId, sharedId, agentId, from)
+    const others = await outcomesOf(sql, environmentId, inForceId, agentId, from)
+    measured.push({ ...share, shared, others })
+  }
+  return measured
+}
+
+/** Of its newest runs. */
+async function outcomesOf(
+  sql: Sql,
+  env: string,
+  versionId: string,
+  agentId: string | null,
+  from: number,
+): Promise<VersionOutcomes> {
+  const count = (status: string) =>
+    `CAST(COALESCE(SUM(CASE WHEN r.status = '${status}' THEN 1 ELSE 0 END), 0) AS BIGINT)`
+  const text = `SELECT ${count('COMPLETED')} AS completed, ${count('FAILED')} AS failed, ${count('CANCELLED')} AS cancelled
+    FROM (SELECT run FROM version_runs WHERE environment_id = :env AND prompt_version_id = :versionId
+      ORDER BY run DESC LIMIT ${LIMITS.promptResultRuns}) newest
+    JOIN runs r ON r.environment_id = :env AND r.id = newest.run
+    WHERE r.started_at >= :from${agentId === null ? '' : ' AND r.agent_id = :agentId'}`
+  const row = await sql.get<VersionOutcomes>(text, { env, versionId, from, ...(agentId !== null && { agentId }) })
+  return row ?? { completed: 0, failed: 0, cancelled: 0 }
 }
