@@ -1,23 +1,83 @@
-/** The good run that a failed one is compared with: the one that was asked the most alike. */
+/** The good run that a failed one is compared with: it was asked the same and called the same tools up to the failure. */
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { mostAlike } from '../src/runs/page/alike-runs.ts'
+import { callsLikeness, callsOf, comparableRuns, questionLikeness } from '../src/runs/page/alike-runs.ts'
+import { partingText } from '../src/runs/compare/parting.ts'
+import type { Step } from '../src/runs/queries.ts'
 
-const runs = (...titles: (string | null)[]) => titles.map((title) => ({ title }))
-const found = (title: string | null, ...titles: (string | null)[]) => mostAlike(title, runs(...titles))?.title
-
-test('the same question comes first, then the most words in common, whatever the numbers', () => {
-  const asked = 'Change the address of order A-15845.'
-  const near = 'Change the address of order A-84678.'
-  assert.equal(found(asked, 'Where is my order A-1?', near), near)
-  assert.equal(found(asked, near, asked), asked)
-  assert.equal(found('Wo ist mein Paket?', 'Where is it?', 'Wo ist meine Bestellung?'), 'Wo ist meine Bestellung?')
+test('questions are alike by their words, whatever the ids and amounts in them', () => {
+  assert.equal(questionLikeness('Refund order A-15845', 'Refund order B-9'), 1)
+  assert.equal(questionLikeness('Cancel HAT083 for 250 EUR', 'Cancel LAX9 for 1,300.50 EUR'), 1)
+  assert.ok(questionLikeness('Refund it', 'Where is my parcel?') === 0)
+  assert.equal(questionLikeness('Wo ist mein Paket?', 'Wo ist meine Bestellung?'), 2 / 6)
+  assert.equal(questionLikeness(null, null), 0)
+  assert.equal(questionLikeness('42', '???'), 0)
 })
 
-test('without anything in common, the first one counts, and without runs there is none', () => {
-  assert.equal(found('Refund it', 'Hello', 'Good day'), 'Hello')
-  assert.equal(found(null, 'Hello', null), null)
-  assert.equal(found(null, 'Hello', 'Good day'), 'Hello')
-  assert.equal(found('...', '42', '???'), '42')
-  assert.equal(mostAlike('Refund it', []), null)
+test('tools are alike as far as a run begins with those before the failure', () => {
+  assert.equal(callsLikeness(['a', 'b'], ['a', 'b', 'c']), 1)
+  assert.equal(callsLikeness(['a', 'b'], ['a', 'c']), 0.5)
+  assert.equal(callsLikeness(['a', 'b'], ['b', 'a']), 0)
+  assert.equal(callsLikeness([], ['a']), 1)
+  const row = (eventId: string, eventType: string, label: string) => ({ eventId, eventType, label })
+  const rows = [
+    row('1', 'TOOL_CALL', 'get'),
+    row('2', 'LLM_CALL', 'Hm'),
+    row('3', 'TOOL_CALL', 'pay'),
+    row('4', 'TOOL_CALL', 'x'),
+  ]
+  assert.deepEqual(callsOf(rows, '3'), ['get'])
+  assert.deepEqual(callsOf(rows), ['get', 'pay', 'x'])
+})
+
+test('a run is good only if question and tools are alike; otherwise three are offered', () => {
+  const run = (title: string, ...calls: string[]) => ({ run: { title }, calls })
+  const failed = { title: 'Refund order A-1', calls: ['get_order', 'track_parcel'] }
+  const good = run('Refund order A-2', 'get_order', 'track_parcel', 'refund_payment')
+  assert.equal(comparableRuns(failed, [run('Refund order A-3', 'search'), good]).good, good.run)
+  const others = [
+    run('Where is my parcel?', 'get_order', 'track_parcel'),
+    run('Refund order A-3', 'search'),
+    run('Hello'),
+    run('Good day', 'get_order'),
+  ]
+  const { good: none, candidates } = comparableRuns(failed, others)
+  assert.equal(none, null)
+  assert.deepEqual(
+    candidates.map(({ run: { title } }) => title),
+    ['Where is my parcel?', 'Refund order A-3', 'Good day'],
+  )
+  assert.deepEqual(comparableRuns(failed, []), { good: null, candidates: [] })
+})
+
+test('the first sentence says where two runs part', () => {
+  const step = (index: number, label: string, eventType = 'TOOL_CALL') =>
+    ({ index, label, eventType, eventId: `${label} ${index}` }) as Step
+  const failure = (eventId: string) => ({
+    failure: { errorClass: null, message: 'Provider answered 503', place: 'tool' as const, name: 'pay', eventId },
+  })
+  const none = { failure: null }
+  const both = (index: number, label: string, type?: string) => ({
+    a: step(index, label, type),
+    b: step(index, label, type),
+  })
+  const same = [both(0, 'Refund it', 'USER_INPUT'), both(1, 'track_parcel'), both(2, 'refund_payment')]
+  assert.equal(
+    partingText(same, { a: none, b: failure('refund_payment 2') }),
+    'They part at step 3: track_parcel, then refund_payment → 503; in the first run it did not fail.',
+  )
+  assert.equal(partingText(same, { a: none, b: none }), null)
+  const other = [
+    both(0, 'track_parcel'),
+    { a: step(1, 'get_order'), b: null },
+    { a: null, b: step(1, 'refund_payment') },
+  ]
+  assert.equal(
+    partingText(other, { a: none, b: failure('refund_payment 1') }),
+    'They part at step 2: track_parcel, then refund_payment → 503 in the second run, get_order in the first.',
+  )
+  assert.equal(
+    partingText([both(0, 'track_parcel'), { a: null, b: step(1, 'refund_payment') }], { a: none, b: none }),
+    'They part at step 2: track_parcel, then refund_payment, only in the second run.',
+  )
 })

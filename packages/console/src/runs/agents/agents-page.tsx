@@ -9,6 +9,11 @@ import { Chip } from '../../web/ui/chip.tsx'
 import { DataTable, ROW_LINK, type Column } from '../../web/ui/data-table.tsx'
 import { counted, p95Text } from '../../web/text/format.ts'
 import { readRange } from '../../web/address.ts'
+import { Cost } from '../../web/text/figures.tsx'
+import { costsOf } from '../../web/text/costs.ts'
+import { beforeText } from '../../web/ui/range-choice.tsx'
+import { SUMS_SINCE } from '../address.ts'
+import { costColumns } from '../usage/cost-change.tsx'
 import { useListKeys } from '../../web/ui/keys.ts'
 import { Empty, PagePending, Trouble, isBlocking } from '../../web/ui/states.tsx'
 import { Time } from '../../web/text/times.tsx'
@@ -36,6 +41,7 @@ export function AgentsPage() {
     const byId = new Map(agents.data?.map((agent) => [agent.id, agent]))
     return data?.sums.map((sum): Row => ({ ...sum, agent: byId.get(sum.key) }))
   }, [data, agents.data])
+  const before = useMemo(() => new Map(data?.before.map((sum) => [sum.key, sum])), [data])
   const isArchived = ({ agent }: Row) => agent !== undefined && agent.archivedAt !== null
   const wanted = (q ?? '').toLowerCase()
   const shown = (rows ?? []).filter(
@@ -73,6 +79,22 @@ export function AgentsPage() {
       ),
     },
     ...SUM_COLUMNS,
+    {
+      head: 'Cost',
+      right: true,
+      cell: (row) => (
+        <Link
+          to="/w/$workspace/$environment/runs"
+          params={params}
+          search={{ ...data?.runs, agent: row.agent?.agentId ?? row.name ?? '', order: 'cost' }}
+          title="Its dearest runs"
+          className="link relative"
+        >
+          <Cost of={costsOf(row)} />
+        </Link>
+      ),
+    },
+    ...costColumns<Row>(before, beforeText(search, SUMS_SINCE)),
     {
       head: 'Model p95',
       right: true,

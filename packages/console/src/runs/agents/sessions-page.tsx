@@ -3,7 +3,7 @@ import type { UsagePoint } from '@tacho/contract/runs/usage.ts'
 import { getRouteApi, Link, useNavigate } from '@tanstack/react-router'
 import { RunsTabs } from '../../web/ui/tabs.tsx'
 import { nameOf } from '../usage/series.ts'
-import { SUM_COLUMNS, SumsChoices, useSums } from './usage-sums.tsx'
+import { COST_COLUMN, SUM_COLUMNS, SumsChoices, useSums } from './usage-sums.tsx'
 import { DataTable, ROW_LINK, type Column } from '../../web/ui/data-table.tsx'
 import { number } from '../../web/text/format.ts'
 import { useListKeys } from '../../web/ui/keys.ts'
@@ -49,6 +49,7 @@ export function SessionsPage() {
       ),
     },
     ...SUM_COLUMNS,
+    COST_COLUMN,
   ]
   return (
     <div className="mx-auto w-full max-w-7xl px-3 pb-10 sm:px-5">

@@ -9,7 +9,16 @@ import type { Column } from '../../web/ui/data-table.tsx'
 import { changed, Choice, TextFilter } from '../../web/ui/filters.tsx'
 import { compact, number } from '../../web/text/format.ts'
 import { RangeChoice } from '../../web/ui/range-choice.tsx'
-import { NO_RANGE, hoursOf, hourTimes, readRange, type Range } from '../../web/address.ts'
+import {
+  NO_RANGE,
+  hoursBefore,
+  hoursOf,
+  hourTimes,
+  readRange,
+  runsRange,
+  type HourWindow,
+  type Range,
+} from '../../web/address.ts'
 import { SUMS_SINCE, type SumsAddress, type SumOrder } from '../address.ts'
 import { api } from '../../web/api.ts'
 
@@ -62,8 +71,13 @@ export const SUM_COLUMNS: readonly Column<UsagePoint>[] = [
     cell: ({ runs, completed, failed, cancelled }) => number(runs - completed - failed - cancelled),
   },
   { head: 'Tokens', right: true, wide: true, cell: ({ usage }) => tokenWords(usage.totalTokens, compact) },
-  { head: 'Cost', right: true, wide: true, cell: (sum) => <Cost of={costsOf(sum)} /> },
 ]
+
+export const COST_COLUMN: Column<UsagePoint> = {
+  head: 'Cost',
+  right: true,
+  cell: (sum) => <Cost of={costsOf(sum)} />,
+}
 
 /** Sums of a time from the usage rollups, for lists of agents and sessions. */
 
@@ -77,19 +91,17 @@ export function useSums(environmentId: string, by: 'agent' | 'session', search: 
   return useQuery({
     queryKey: ['usage sums', environmentId, by, range, sort],
     queryFn: async ({ signal }) => {
-      const query = {
-        ...hourTimes(hoursOf(range, SUMS_SINCE, Date.now())),
-        by,
-        step: 'window',
-        sort,
-        limit: PAGE,
-      } as const
-      const input = { params: { environmentId }, query }
+      const window = hoursOf(range, SUMS_SINCE, Date.now())
+      const query = { by, step: 'window', sort, limit: PAGE } as const
+      const input = (time: HourWindow) => ({ params: { environmentId }, query: { ...hourTimes(time), ...query } })
+      const runs = runsRange(window, range)
       if (by === 'agent') {
-        return { sums: await allItems((page) => api.readUsagePoints(page, { signal }), input), isAll: true }
+        const read = (time: HourWindow) => allItems((page) => api.readUsagePoints(page, { signal }), input(time))
+        const [sums, before] = await Promise.all([read(window), read(hoursBefore(window))])
+        return { sums, before, runs, isAll: true }
       }
-      const { items, nextCursor } = await api.readUsagePoints(input, { signal })
-      return { sums: items, isAll: nextCursor === null }
+      const { items, nextCursor } = await api.readUsagePoints(input(window), { signal })
+      return { sums: items, before: [], runs, isAll: nextCursor === null }
     },
     refetchInterval: REFRESH_MS,
     placeholderData: keepPreviousData,

@@ -1,6 +1,7 @@
 import { useQuery } from '@tanstack/react-query'
 import { getRouteApi } from '@tanstack/react-router'
 import { useState } from 'react'
+import { LEAST_QUESTION, questionLikeness } from '../page/alike-runs.ts'
 import { runQuery, useSteps } from '../queries.ts'
 import { Button } from '../../web/ui/button.tsx'
 import { counted, number } from '../../web/text/format.ts'
@@ -8,6 +9,7 @@ import { Empty, PagePending, Trouble } from '../../web/ui/states.tsx'
 import { useTitle } from '../../web/ui/browser.ts'
 import { ALIGNED } from './align.ts'
 import { markOf, useDifferences } from './differences.ts'
+import { aloneText, partingText } from './parting.ts'
 import { PairRow } from './pair-row.tsx'
 import { Sums } from './compared-figures.tsx'
 import { useAlignment, type Pair } from './use-alignment.ts'
@@ -42,10 +44,19 @@ function Comparison({ a, b }: { a: string; b: string }) {
   if (error) return <Trouble error={error} />
   if (!runA.data || !runB.data) return <PagePending />
   const read = stepsA.steps.length + stepsB.steps.length
+  const isSameQuestion = questionLikeness(runA.data.title, runB.data.title) >= LEAST_QUESTION
   return (
     <div className="mx-auto w-full max-w-7xl px-3 pb-12 sm:px-5">
       <h1 className="pt-5 text-xl font-semibold">Compare</h1>
+      <p className="mt-1 min-h-6">
+        <bdi>{'pairs' in alignedSteps && partingText(alignedSteps.pairs, { a: runA.data, b: runB.data })}</bdi>
+      </p>
       <Sums a={runA.data} b={runB.data} />
+      {!isSameQuestion && (
+        <p className="mt-3 text-sm text-soft">
+          The runs were asked different things, so other words are no difference that counts: they are not marked.
+        </p>
+      )}
       {'pairs' in alignedSteps ? (
         <>
           {alignedSteps.isRough && (
@@ -53,7 +64,7 @@ function Comparison({ a, b }: { a: string; b: string }) {
               These runs have little in common: some of their steps stand beside each other by their position alone.
             </p>
           )}
-          <Pairs pairs={alignedSteps.pairs} a={a} b={b} />
+          <Pairs pairs={alignedSteps.pairs} a={a} b={b} isSameQuestion={isSameQuestion} />
         </>
       ) : areComplete ? (
         <Progress name="Aligning the steps" part={'part' in alignedSteps ? alignedSteps.part : 0} />
@@ -76,20 +87,26 @@ function Progress({ name, part }: { name: string; part: number }) {
   )
 }
 
-function Pairs({ pairs, a, b }: { pairs: readonly Pair[]; a: string; b: string }) {
+interface PairsProps {
+  pairs: readonly Pair[]
+  a: string
+  b: string
+  isSameQuestion: boolean
+}
+
+function Pairs({ pairs, a, b, isSameQuestion }: PairsProps) {
   const { place } = route.useRouteContext()
   const [shown, setShown] = useState(SHOWN)
   const [isBrief, setBrief] = useState(false)
   const read = useDifferences(place.environment.id, a, b, pairs)
   const marked = pairs.map((pair, index) => ({ pair, index, mark: markOf(pair, read?.get(pair.a?.eventId ?? '')) }))
   const listed = isBrief ? marked.filter(({ pair, mark }) => mark !== '' || pair.a?.label !== pair.b?.label) : marked
-  const alone = pairs.filter((pair) => pair.a === null || pair.b === null).length
   const differ = marked.filter(({ mark }) => mark.startsWith('≠')).length
   return (
     <>
       <div className="mt-5 mb-1 flex flex-wrap items-center justify-between gap-x-4 gap-y-1 text-sm text-soft">
         <p>
-          {alone > 0 ? `${counted(alone, 'step')} in one run only.` : 'The runs took the same steps.'}{' '}
+          {aloneText(pairs)}{' '}
           {differ > 0 &&
             `${counted(differ, 'step')} of both ${differ === 1 ? 'differs' : 'differ'} in what was recorded.`}{' '}
           Open a step to compare.
@@ -101,7 +118,7 @@ function Pairs({ pairs, a, b }: { pairs: readonly Pair[]; a: string; b: string }
       </div>
       <ol aria-label="Steps" className="border-t border-line">
         {listed.slice(0, shown).map(({ pair, index, mark }) => (
-          <PairRow key={index} pair={pair} a={a} b={b} mark={mark} />
+          <PairRow key={index} pair={pair} a={a} b={b} mark={mark} isSameQuestion={isSameQuestion} />
         ))}
       </ol>
       {shown < listed.length && (

@@ -16,12 +16,14 @@ interface PairRowProps {
   b: string
   /** What differs, in words. */
   mark: string
+  /** Otherwise other words are no difference that counts, and none is marked. */
+  isSameQuestion: boolean
 }
 
 /** One step of each run side by side; on a phone, one below the other. It opens to all that was recorded. */
-export function PairRow({ pair, a, b, mark }: PairRowProps) {
+export function PairRow({ pair, a, b, mark, isSameQuestion }: PairRowProps) {
   const [isOpen, setOpen] = useState(false)
-  const words = useWords(pair.a?.label ?? null, pair.b?.label ?? null)
+  const words = useWords((isSameQuestion && pair.a?.label) || null, pair.b?.label ?? null)
   const isAlone = pair.a === null || pair.b === null
   return (
     <li className="border-b border-line text-sm">
@@ -42,7 +44,7 @@ export function PairRow({ pair, a, b, mark }: PairRowProps) {
           </span>
         )}
       </button>
-      {isOpen && <BothContents pair={pair} a={a} b={b} />}
+      {isOpen && <BothContents pair={pair} a={a} b={b} isSameQuestion={isSameQuestion} />}
     </li>
   )
 }
@@ -55,7 +57,7 @@ function Side({ step, words, side }: { step: Step | null; words: readonly Word[]
         <EventType type={step.eventType} />
       </span>
       <bdi className="line-clamp-2 min-w-0 flex-1 [overflow-wrap:anywhere]" title={step.label}>
-        <Words text={step.label} words={words} side={side} />
+        <Words text={step.label} words={words} look={step.eventType === 'USER_INPUT' ? 'question' : side} />
       </bdi>
     </span>
   )
@@ -68,10 +70,11 @@ interface BothContentsProps {
   /** Ids of the two runs. */
   a: string
   b: string
+  isSameQuestion: boolean
 }
 
 /** What was recorded at one step in each run, part by part; words that differ stand out. */
-function BothContents({ pair, a, b }: BothContentsProps) {
+function BothContents({ pair, a, b, isSameQuestion }: BothContentsProps) {
   const [left, right] = [useParts(a, pair.a), useParts(b, pair.b)]
   const error = left.error ?? right.error
   if (error) return <Refused error={error} className="p-2" />
@@ -82,7 +85,14 @@ function BothContents({ pair, a, b }: BothContentsProps) {
   return (
     <div className="flex flex-col gap-3 bg-side px-2 py-3">
       {names.map((name) => (
-        <BothParts key={name} a={named(left.parts ?? [], name)} b={named(right.parts ?? [], name)} name={name} />
+        <BothParts
+          key={name}
+          a={named(left.parts ?? [], name)}
+          b={named(right.parts ?? [], name)}
+          name={name}
+          isQuestion={isQuestion(pair)}
+          isSameQuestion={isSameQuestion}
+        />
       ))}
       <p className="flex flex-wrap gap-x-4 text-sm">
         {pair.a && <StepLink runId={a} step={pair.a} text="Open in the first run" />}
@@ -91,6 +101,8 @@ function BothContents({ pair, a, b }: BothContentsProps) {
     </div>
   )
 }
+
+const isQuestion = ({ a, b }: Pair): boolean => (a ?? b)?.eventType === 'USER_INPUT'
 
 const NONE: ComparedText[] = []
 
@@ -103,21 +115,31 @@ function useParts(runId: string, step: Step | null): { parts: ComparedText[] | u
   return { parts: step === null ? NONE : data && partsOf(data.event), error }
 }
 
-function BothParts({ name, a, b }: { name: string; a: ComparedText | null; b: ComparedText | null }) {
-  const words = useWords(a?.text ?? null, b?.text ?? null)
+interface BothPartsProps {
+  name: string
+  a: ComparedText | null
+  b: ComparedText | null
+  isQuestion: boolean
+  isSameQuestion: boolean
+}
+
+function BothParts({ name, a, b, isQuestion: isAsked, isSameQuestion }: BothPartsProps) {
+  const words = useWords((isSameQuestion && a?.text) || null, b?.text ?? null)
   const isSame = a !== null && b !== null && a.text === b.text
   return (
     <section aria-label={name}>
       <h2 className="mb-0.5 text-xs font-medium text-soft">
         {name}
-        {isSame ? ', the same in both' : a && b && !words && ', too different to compare word by word'}
+        {isSame
+          ? ', the same in both'
+          : isSameQuestion && a && b && !words && ', too different to compare word by word'}
       </h2>
       {isSame ? (
         <Box part={a} />
       ) : (
         <div className="grid grid-cols-1 gap-2 md:grid-cols-2">
-          {a ? <Box part={a} words={words?.a} side="a" /> : <Absent />}
-          {b ? <Box part={b} words={words?.b} side="b" /> : <Absent />}
+          {a ? <Box part={a} words={words?.a} side="a" isQuestion={isAsked} /> : <Absent />}
+          {b ? <Box part={b} words={words?.b} side="b" isQuestion={isAsked} /> : <Absent />}
         </div>
       )}
     </section>
@@ -128,9 +150,10 @@ interface BoxProps {
   part: ComparedText
   words?: readonly Word[] | undefined
   side?: 'a' | 'b'
+  isQuestion?: boolean
 }
 
-function Box({ part: { text, isCode }, words, side = 'a' }: BoxProps) {
+function Box({ part: { text, isCode }, words, side = 'a', isQuestion: isAsked = false }: BoxProps) {
   return (
     <div
       tabIndex={0}
@@ -140,7 +163,7 @@ function Box({ part: { text, isCode }, words, side = 'a' }: BoxProps) {
     >
       {words ? (
         <bdi className={`block whitespace-pre-wrap ${isCode ? 'font-mono text-[0.8125rem]' : ''}`}>
-          <Words text={text} words={words} side={side} />
+          <Words text={text} words={words} look={isAsked ? 'question' : side} />
         </bdi>
       ) : (
         <LongText text={text} mono={isCode} />
@@ -174,21 +197,25 @@ function useWords(a: string | null, b: string | null): BothWords | null {
 interface BothWordsProps {
   text: string
   words: readonly Word[] | undefined
-  /** Of the first run or of the second. */
-  side: 'a' | 'b'
+  look: keyof typeof OWN
 }
 
-const OWN = { a: 'rounded-xs bg-red-wash text-red', b: 'rounded-xs bg-green-wash text-green' }
+/** Of the first run and of the second. What a person said otherwise is no mistake of the agent. */
+const OWN = {
+  a: 'rounded-xs bg-red-wash text-red',
+  b: 'rounded-xs bg-green-wash text-green',
+  question: 'rounded-xs bg-hover text-ink',
+}
 
 /** A text whose own words stand out, by colour and by a line under them. */
-function Words({ text, words, side }: BothWordsProps) {
+function Words({ text, words, look }: BothWordsProps) {
   if (!words) return <ShownText text={text} lineBreaks />
   const hiddenText = text.slice(COMPARED_CHARS)
   return (
     <>
       {words.map((word, index) =>
         word.isOwn ? (
-          <mark key={index} className={`${OWN[side]} underline decoration-1 underline-offset-2`}>
+          <mark key={index} className={`${OWN[look]} underline decoration-1 underline-offset-2`}>
             <ShownText text={word.text} lineBreaks />
           </mark>
         ) : (

@@ -1,47 +1,117 @@
 import type { OperatorRun } from '@tacho/contract/runs/operator-run.ts'
 import { useMutation } from '@tanstack/react-query'
-import { getRouteApi, useNavigate } from '@tanstack/react-router'
+import { getRouteApi, Link, useNavigate } from '@tanstack/react-router'
 import { api } from '../../web/api.ts'
+import { percent } from '../../web/text/format.ts'
+import { ShownText } from '../../web/text/shown-text.tsx'
 import { Button } from '../../web/ui/button.tsx'
 import { useKeys } from '../../web/ui/keys.ts'
+import { Dialog } from '../../web/ui/overlay.tsx'
 import { Refused } from '../../web/ui/states.tsx'
-import { mostAlike } from './alike-runs.ts'
+import { callsOf, comparableRuns, questionLikeness, type Candidate } from './alike-runs.ts'
 
 const route = getRouteApi('/w/$workspace/$environment')
-/** Among the newest good ones, the one with the most similar question says more. */
+/** The newest completed runs, of which those with the most similar questions are read. */
 const LOOKED_AT = 50
+const STEPS_OF = 8
+const STEPS_READ = 200
 
-/** Compares a run that went wrong with a completed run of its agent before it: the one that was asked the most alike. */
+/** Compares a run that went wrong with a completed one before it that was asked the same and called the same tools, if there is one. */
 export function GoodRun({ run }: { run: OperatorRun }) {
   const params = route.useParams()
   const { place } = route.useRouteContext()
   const navigate = useNavigate()
+  const environmentId = place.environment.id
   const compare = useMutation({
     mutationFn: async () => {
       const { agentId, agent, startedAt, title } = run
       const query = { agent: agentId ?? agent.name, status: 'COMPLETED', to: startedAt, limit: LOOKED_AT } as const
-      const { items } = await api.listOperatorRuns({ params: { environmentId: place.environment.id }, query })
-      return mostAlike(title, items)
+      const { items } = await api.listOperatorRuns({ params: { environmentId }, query })
+      const stepsOf = async (runId: string) => {
+        const steps = { params: { environmentId, runId }, query: { limit: STEPS_READ } }
+        return (await api.listEventRows(steps)).items
+      }
+      const alike = items
+        .toSorted((a, b) => questionLikeness(title, b.title) - questionLikeness(title, a.title))
+        .slice(0, STEPS_OF)
+      const [failed, ...others] = await Promise.all([
+        stepsOf(run.runId),
+        ...alike.map(async (one) => ({ run: one, calls: callsOf(await stepsOf(one.runId)) })),
+      ])
+      return comparableRuns({ title, calls: callsOf(failed, run.failure?.eventId) }, others)
     },
-    onSuccess: (good) =>
-      good && navigate({ to: '/w/$workspace/$environment/compare', params, search: { a: good.runId, b: run.runId } }),
+    onSuccess: ({ good }) => {
+      if (good)
+        void navigate({ to: '/w/$workspace/$environment/compare', params, search: { a: good.runId, b: run.runId } })
+    },
   })
-  useKeys({ X: { name: 'Compare with the last good run', act: () => compare.mutate() } })
+  useKeys({ X: { name: 'Compare with a good run', act: () => compare.mutate() } })
+  const offered = compare.data?.good === null ? compare.data.candidates : null
   return (
     <>
       <Button
         look="quiet"
-        title="Compare with the last good run of this agent; key: X"
+        title="Compare with a completed run of this agent that was asked the same and called the same tools; key: X"
         busy={compare.isPending}
         onClick={() => compare.mutate()}
       >
         {/* One text: two would have the gap of a button between them. */}
         <span>
-          <span className="max-sm:hidden">Compare with the </span>last good run
+          <span className="max-sm:hidden">Compare with a </span>good run
         </span>
       </Button>
-      {compare.data === null && <span className="text-sm text-soft">No run of this agent completed before.</span>}
+      {offered?.length === 0 && <span className="text-sm text-soft">No run of this agent completed before.</span>}
+      {offered && offered.length > 0 && (
+        <Candidates runId={run.runId} candidates={offered} onClose={() => compare.reset()} />
+      )}
       <Refused error={compare.error} />
     </>
+  )
+}
+
+interface CandidatesProps {
+  runId: string
+  candidates: readonly Candidate<OperatorRun>[]
+  onClose: () => void
+}
+
+/** None of them is called good: they were asked something else, or went another way. */
+function Candidates({ runId, candidates, onClose }: CandidatesProps) {
+  const params = route.useParams()
+  const title = 'No completed run is like this one'
+  return (
+    <Dialog title={title} onClose={onClose}>
+      <div className="p-4">
+        <h2 className="font-semibold">{title}</h2>
+        <p className="mt-1 text-sm text-soft">
+          None of the newest was asked the same and called the same tools up to the failure. These come nearest:
+        </p>
+        <ul className="mt-2">
+          {candidates.map(({ run, question, calls }) => (
+            <li key={run.id} className="relative border-b border-line px-1 py-2 text-sm last:border-0 hover:bg-hover">
+              <Link
+                to="/w/$workspace/$environment/compare"
+                params={params}
+                search={{ a: run.runId, b: runId }}
+                className="line-clamp-2 font-medium after:absolute after:inset-0"
+              >
+                <bdi>
+                  <ShownText text={run.title ?? run.runId} />
+                </bdi>
+              </Link>
+              <span className="text-soft">
+                {calls === 1
+                  ? 'the same tools up to the failure'
+                  : `${percent(calls, 1)} of the tools before the failure`}
+                , {percent(question, 1)} of the words of the question
+              </span>
+            </li>
+          ))}
+        </ul>
+        <div className="mt-3 flex justify-end">
+          <Button onClick={onClose}>Close</Button>
+        </div>
+      </div>
+    </Dialog>
   )
 }

@@ -32,6 +32,7 @@ import {
   type Range,
 } from '../../web/address.ts'
 import { MEASURES_OF, SUMS_SINCE, type GROUPS, type UsageAddress } from '../address.ts'
+import { costColumns } from './cost-change.tsx'
 import { areLines, markOf, nameOf, seriesOf, shownWindow, sorted, sumOf, timesOf, type Measure } from './series.ts'
 
 type Group = (typeof GROUPS)[number]
@@ -80,6 +81,8 @@ const HEADS: Record<Group, string> = {
 }
 /** There can be many of these, so only the first are read. */
 const isOfRuns = (by: Group): boolean => by === 'session' || by === 'user'
+/** Of models and tools, no runs are counted; of sessions and end users, the time before is not read. */
+const hasChange = (by: Group): boolean => by === 'agent' || by === 'promptVersion'
 const SORTS = { cost: 'cost', tokens: 'tokens', steps: 'events', outcomes: 'runs', failed: 'failed' } as const
 
 export function UsagePage() {
@@ -102,6 +105,7 @@ export function UsagePage() {
     [data, drawn, window, show],
   )
   const before = data && sumOf(data.before, show)
+  const beforeByKey = useMemo(() => new Map(data?.before.map((sum) => [sum.key, sum])), [data])
   const marks = useMarks(place.environment.id, data?.window)
   const onAxis = useMemo(() => plotMarks(marks), [marks])
 
@@ -129,7 +133,7 @@ export function UsagePage() {
           <Link
             to="/w/$workspace/$environment/runs"
             params={params}
-            search={{ [by]: nameOf(sum), ...range }}
+            search={{ [by]: nameOf(sum), ...range, ...(show === 'cost' && { order: 'cost' as const }) }}
             className={ROW_LINK}
           >
             <bdi>{nameOf(sum)}</bdi>
@@ -147,6 +151,7 @@ export function UsagePage() {
         ),
     },
     ...(by === 'tool' ? TOOL_COLUMNS : by === 'model' ? USED_COLUMNS : [...RUN_COLUMNS, ...USED_COLUMNS]),
+    ...(hasChange(by) ? costColumns<UsagePoint>(beforeByKey, beforeText(search, SUMS_SINCE)) : []),
     ...(isOfRuns(by) || by === 'tool' ? [] : LATENCY_COLUMNS),
     ...(by === 'agent' ? WAITING_COLUMNS : []),
   ]
