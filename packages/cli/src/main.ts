@@ -167,9 +167,13 @@ export const COMMANDS: Record<string, Entry> = {
     load: async () => (await import('./record/replay.ts')).addReplay,
   },
   test: {
-    args: '<place> [command...]',
+    args: '[place] [command...]',
     about: 'replay tapes and check outcome, calls, decisions and budgets',
     load: async () => (await import('./record/test-tapes.ts')).addTest,
+  },
+  dataset: {
+    about: 'named sets of tapes with versions, for tests and experiments',
+    load: async () => (await import('./record/dataset.ts')).addDataset,
   },
   experiment: {
     about: 'replay many runs with another prompt, model or policies, and compare',

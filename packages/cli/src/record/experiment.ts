@@ -11,7 +11,8 @@ import { startProgress } from '../engine/progress.ts'
 import { failed, wrongUsage } from '../engine/stop.ts'
 import { durationMs } from '../engine/time-text.ts'
 import { findPlace } from '../tenants/tenants.ts'
-import { runsOf, tapesOf } from './experiment/choose-runs.ts'
+import { datasetsFolder } from './dataset.ts'
+import { runsOf, tapesOf, tapesOfDataset } from './experiment/choose-runs.ts'
 import {
   ExperimentFolder,
   otherSetting,
@@ -25,10 +26,13 @@ import { openPricing } from './experiment/run-facts.ts'
 import { sumLines, sumsOf } from './experiment/sums.ts'
 import { stubsIn } from './replay.ts'
 import { replacementsOf, withReplacements, type ReplacementOptions } from './tape/replacements.ts'
+import { readDataset } from './tape/dataset-file.ts'
 import { ignoreOption } from './tape-files.ts'
 
 interface RunOptions extends EnvironmentOptions, ReplacementOptions {
   runs?: string
+  dataset?: string
+  in: string
   limit: number
   name?: string
   output: string
@@ -53,6 +57,8 @@ export function addExperiment(experiment: Command): void {
     .usage('[options] --runs <filters> -- <command> [args...]')
     .option('--runs <filters>', 'filters of `tacho runs list`, such as "status=FAILED tool=refund since=7d"')
     .option('--limit <number>', 'the newest of them', wholeNumber(RUNS_MAX), RUNS)
+    .option('--dataset <name@version>', 'the tapes of a dataset, instead of --runs')
+    .addOption(datasetsFolder())
     .option('--name <name>', 'of the experiment and its folder; default: made from what it does')
     .option('-o, --output <folder>', 'where the folder of the experiment is', 'experiments')
   withReplacements(inEnvironment(run))
@@ -78,7 +84,8 @@ killed or reached a bound. Exit code 3: some runs have no result yet.
 
 Examples:
   tacho experiment run --runs "status=FAILED tool=refund since=7d" --prompt greeting@5 --max-cost 5 -- node agent.js
-  tacho experiment run --runs "agent=Refunds errors" --policies drafts.yaml --measure judge.mjs -- python agent.py`,
+  tacho experiment run --runs "agent=Refunds errors" --policies drafts.yaml --measure judge.mjs -- python agent.py
+  tacho experiment run --dataset airline@3 --policies-of staging -- node agent.js`,
     )
     .action(runExperiment)
   withJson(experiment.command('show <folder>').description('show the results of an experiment so far')).action(
@@ -99,8 +106,11 @@ function parseDuration(text: string): number {
 
 async function runExperiment(command: string[], options: RunOptions): Promise<void> {
   if (command.length === 0) throw wrongUsage('Give a command after --.')
-  const { runs } = options
-  if (runs === undefined) throw wrongUsage('Give --runs, such as --runs "status=FAILED since=7d".')
+  const { dataset: datasetName } = options
+  if ((options.runs === undefined) === (datasetName === undefined))
+    throw wrongUsage('Give either --runs, such as --runs "status=FAILED since=7d", or --dataset.')
+  const dataset = datasetName === undefined ? null : readDataset(options.in, datasetName)
+  const runs = dataset ? `dataset ${dataset.name}@${dataset.version}` : (options.runs ?? '')
   const client = connect(options)
   const { workspace, environment, name: placeName } = await findPlace(client, options.environment, '--environment')
   const source = { client, workspaceId: workspace.id, environmentId: environment.id }
@@ -161,9 +171,12 @@ async function runExperiment(command: string[], options: RunOptions): Promise<vo
   )
 
   async function begin(): Promise<Experiment> {
-    const { wanted, hasMore } = await runsOf(source, settings.runs, settings.limit)
-    if (wanted.length === 0) throw failed('No run matches the filters.')
-    const { chosen, leftOut } = await tapesOf(source, wanted, (file, text) => folder.writeTape(file, text))
+    const write = (file: string, text: string) => folder.writeTape(file, text)
+    const { wanted, hasMore } = dataset
+      ? { wanted: dataset.tapes, hasMore: false }
+      : await runsOf(source, settings.runs, settings.limit)
+    if (wanted.length === 0) throw failed(dataset ? 'The dataset is empty.' : 'No run matches the filters.')
+    const { chosen, leftOut } = dataset ? await tapesOfDataset(dataset, write) : await tapesOf(source, wanted, write)
     const begun: Experiment = {
       experiment: 1,
       name,

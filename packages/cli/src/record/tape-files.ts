@@ -4,10 +4,12 @@ import { open } from 'node:fs/promises'
 import path from 'node:path'
 import { Readable } from 'node:stream'
 import { Option, type Command } from 'commander'
+import { tapeComment, tapeOfComment } from '@tacho/contract/issues/failure.ts'
 import { connect, inEnvironment, type EnvironmentOptions } from '../engine/options.ts'
 import { counted, printable, printJson, printLine } from '../engine/output.ts'
 import { writeNewFile } from '../engine/files.ts'
 import { known } from '../engine/find-by-id.ts'
+import { Refused } from '../engine/operator-client.ts'
 import { failed, wrongUsage } from '../engine/stop.ts'
 import { findPlace } from '../tenants/tenants.ts'
 import type { Ignored } from './tape/compare.ts'
@@ -75,12 +77,14 @@ async function writeTape(runId: string | undefined, options: TapeOptions): Promi
   const client = connect(options)
   const { workspace, environment } = await findPlace(client, options.environment, '--environment')
   const source: RunSource = { client, workspaceId: workspace.id, environmentId: environment.id }
-  const tape = await tapeOfRun(source, runId ?? (await newestOccurrence(source, fromIssue ?? '')))
+  const occurrence = fromIssue === undefined ? undefined : await newestOccurrence(source, fromIssue)
+  const tape = await tapeOfRun(source, occurrence?.runId ?? runId ?? '')
   const text = await maskedTape(tape, Object.fromEntries(mask.map((kind) => [kind, true])))
   const file = output.endsWith('.jsonl') ? output : path.join(output, tapeName(tape.head.run))
   mkdirSync(path.dirname(file), { recursive: true })
   await writeNewFile(file, Readable.from([Buffer.from(text)]), () => undefined)
   const { checksum } = readTape(Buffer.from(text)).head
+  if (occurrence) await noteTape(source, { ...occurrence, checksum })
   const { replayable } = tape.head
   if (replayable !== true) process.exitCode = 3
   if (options.json) return printJson({ file, run: tape.head.run, steps: tape.steps.length, checksum, replayable })
@@ -99,13 +103,33 @@ export function obstacleLines({ head: { replayable } }: Tape): string[] {
   return ['It cannot be replayed whole:', ...lines, ...(more > 0 ? [`  and ${more} more`] : [])]
 }
 
-async function newestOccurrence({ client, environmentId }: RunSource, runName: string): Promise<string> {
+export async function newestOccurrence(
+  { client, environmentId }: RunSource,
+  issueName: string,
+): Promise<{ issueId: string; runId: string }> {
   const read = (issueId: string) => client.readIssue({ params: { environmentId, issueId } })
-  const { id: issueId } = await known('issue', runName, { client, environmentId }, read)
+  const { id: issueId } = await known('issue', issueName, { client, environmentId }, read)
   const { items } = await client.listOccurrences({ params: { environmentId, issueId }, query: { limit: 100 } })
   const runId = items.find((one) => one.runId !== null)?.runId
   if (runId === undefined || runId === null) throw failed('The newest occurrences of the issue name no run.')
-  return runId
+  return { issueId, runId }
+}
+
+/** So the issue knows its test. */
+export async function noteTape(
+  { client, environmentId }: RunSource,
+  { issueId, runId, checksum }: { issueId: string; runId: string; checksum: string },
+): Promise<void> {
+  const params = { environmentId, issueId }
+  const { items } = await client.listIssueActivity({ params, query: { limit: 100 } })
+  if (items.some(({ text }) => text !== null && tapeOfComment(text)?.checksum === checksum)) return
+  try {
+    await client.commentIssue({ params, body: { text: tapeComment(runId, checksum) } })
+  } catch (error) {
+    // Writing the tape needs no more than to read.
+    if (!(error instanceof Refused)) throw error
+    process.stderr.write(`tacho: The issue does not know the tape: ${error.message}\n`)
+  }
 }
 
 /** A run id may hold anything. @param checksum where tapes of runs with like names stand together. */

@@ -6,12 +6,16 @@ import { writeJunit } from '../engine/files.ts'
 import { wholeNumber } from '../engine/options.ts'
 import { counted, printable, printJson, printLine } from '../engine/output.ts'
 import { failed, wrongUsage } from '../engine/stop.ts'
+import { datasetsFolder } from './dataset.ts'
+import { datasetFile, readDataset, type Dataset } from './tape/dataset-file.ts'
 import { NO_EXPECTATIONS, readExpectations, unfulfilled, type Expectations } from './tape/expectations.ts'
 import { filePolicies } from './tape/replacements.ts'
 import { replayCommand } from './tape/replay-command.ts'
 import { ignoredOf, ignoreOption, tapeIn } from './tape-files.ts'
 
 interface TestOptions {
+  dataset?: string
+  in: string
   ignore?: string[]
   policies?: string
   junit?: string
@@ -32,6 +36,8 @@ const TIMEOUT_SECONDS = 120
 export function addTest(command: Command): void {
   command
     .usage('[options] <place> -- <command> [args...]')
+    .option('--dataset <name@version>', 'the tapes of a dataset, without a place')
+    .addOption(datasetsFolder())
     .addOption(ignoreOption())
     .option('--policies <file>', 'policies of this file of `tacho apply`, instead of those of the tapes')
     .option('--junit <file>', 'also write the results as JUnit XML')
@@ -51,9 +57,12 @@ Examples:
     .action(testTapes)
 }
 
-async function testTapes(place: string, words: string[], options: TestOptions): Promise<void> {
+async function testTapes(place: string | undefined, afterPlace: string[], options: TestOptions): Promise<void> {
+  const { dataset } = options
+  // With a dataset, the first word is that of the command.
+  const words = dataset === undefined || place === undefined ? afterPlace : [place, ...afterPlace]
   if (words.length === 0) throw wrongUsage('Give a command after --.')
-  const files = tapesIn(place)
+  const files = dataset === undefined ? tapesIn(place ?? '') : datasetFiles(readDataset(options.in, dataset))
   const results: TapeResult[] = []
   for (const file of files) {
     const result = await testTape(file, words, options)
@@ -75,6 +84,12 @@ async function testTapes(place: string, words: string[], options: TestOptions): 
 function linesOf({ tape, ok, faults, milliseconds }: TapeResult): string[] {
   if (ok) return [`✓ ${printable(tape)} (${milliseconds} ms)`]
   return [`✗ ${printable(tape)}`, ...faults.flatMap((fault) => fault.split('\n')).map((line) => `  ${printable(line)}`)]
+}
+
+function datasetFiles(dataset: Dataset): string[] {
+  const { tapes, name, version } = dataset
+  if (tapes.length === 0) throw failed(`${printable(name)}@${version} has no tapes.`)
+  return tapes.map((tape) => datasetFile(dataset, tape))
 }
 
 function tapesIn(place: string): string[] {

@@ -54,12 +54,12 @@ export function runFiltersIn(text: string, now: number): { query: Omit<RunFilter
   const flags = withRunFilters(new Command('runs').exitOverride().configureOutput({ writeErr: () => undefined }))
   const words = text.match(/(?:[^\s"']|"[^"]*"|'[^']*')+/g) ?? []
   const args = words.flatMap((word) => {
-    const [, givenName = '', value] = /^([^=]+)(?:=(.*))?$/s.exec(word) ?? []
+    const plainWord = word.replaceAll(/"([^"]*)"|'([^']*)'/g, '$1$2')
+    const [, givenName = '', value] = /^([^=]+)(?:=(.*))?$/s.exec(plainWord) ?? []
     const name = OTHER_WORDS.get(givenName) ?? givenName
     const row = Object.hasOwn(RUN_FILTERS, name) ? RUN_FILTERS[name as RunFilterName] : undefined
     const [flag = `--${name}`] = row && 'flag' in row ? row.flag[0].split(' ') : []
-    const plainValue = value?.replaceAll(/"([^"]*)"|'([^']*)'/g, '$1$2')
-    return plainValue === undefined || plainValue === 'true' ? [flag] : [`${flag}=${plainValue}`]
+    return value === undefined || value === 'true' ? [flag] : [`${flag}=${value}`]
   })
   try {
     flags.parse(args, { from: 'user' })

@@ -234,3 +234,35 @@ test('a command that records nothing ends the experiment, and its filters are th
   assert.match((await server.refused(...words('status=BROKEN', 'wrong'))).stderr, /must be one of RUNNING, COMPLETED/)
   assert.match((await server.refused(...words('agent="Nobody here" errors', 'none'))).stderr, /No run matches/)
 })
+
+test('a dataset grows from filters, judgement and files; each change is a version, which tests and experiments take', async () => {
+  const place = ['--in', path.join(folder, 'datasets')]
+  const dataset = (...words: string[]) => server.text('dataset', ...words, ...place)
+  assert.equal(await dataset('create', 'desk'), 'desk@1: 0 tapes (+0, −0).\n')
+  assert.equal(
+    await dataset('add', 'desk', '--runs', `${FILTER} search=case-`, '--limit', '2'),
+    'desk@2: 2 tapes (+2, −0).\n',
+  )
+  await server.text('scores', 'give', 'case-1', 'quality', 'no')
+  await server.text('scores', 'give', 'case-2', 'quality', 'yes')
+  assert.equal(await dataset('add', 'desk', '--judged', 'bad'), 'desk@3: 3 tapes (+1, −0).\n')
+  await server.text('tape', 'case-2', '-o', path.join(folder, 'case-2.jsonl'))
+  assert.equal(await dataset('add', 'desk', path.join(folder, 'case-2.jsonl')), 'desk@4: 4 tapes (+1, −0).\n')
+  assert.equal(await dataset('add', 'desk', '--judged', 'bad'), 'desk@4: 4 tapes (+1, −0).\n')
+  const left = await server.tacho(['dataset', 'add', 'desk', '--runs', 'search=unguarded', ...place])
+  assert.deepEqual([left.code, left.stdout.includes('not added: unguarded: step 3: refund is not guarded')], [3, true])
+  assert.equal(await dataset('remove', 'desk', 'case-2'), 'desk@5: 3 tapes (+0, −1).\n')
+  const runsOf = async (name: string) =>
+    (await server.json<{ items: { run: string }[] }>('dataset', 'show', name, ...place)).items.map(({ run }) => run)
+  assert.ok((await runsOf('desk@4')).includes('case-2') && !(await runsOf('desk')).includes('case-2'))
+  assert.match(await dataset('list'), /desk +5 +3/)
+  assert.match((await server.refused('dataset', 'show', 'desk@9', ...place)).stderr, /desk has versions 1 to 5, not 9/)
+  const variables = { ...server.variables, OPENAI_BASE_URL: `${model.url}/v1` }
+  const agent = ['--', process.execPath, AGENT, log('dataset')]
+  const named = ['--dataset', 'desk@4', ...place]
+  const words = ['experiment', 'run', ...named, '--name', 'dataset', '-o', folder, '--json', ...agent]
+  const { items } = JSON.parse((await ended(startTacho(words, variables))).stdout) as Report
+  assert.deepEqual(items.map(({ run: name }) => name).sort(), (await runsOf('desk@4')).sort())
+  const tested = await ended(startTacho(['test', ...named, '--json', ...agent], variables))
+  assert.equal((JSON.parse(tested.stdout) as { items: unknown[] }).items.length, 4)
+})

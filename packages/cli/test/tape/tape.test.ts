@@ -337,4 +337,14 @@ test('an issue gives the run of its newest occurrence', async () => {
   for (; !issue; await sleep(100)) issue = (await server.json<{ items: { id: string }[] }>('issues', 'list')).items[0]
   const said = await server.text('tape', '--from-issue', issue.id, '-o', folder)
   assert.match(said, /^Tape of run mail with 2 steps written to .*mail\.jsonl\.\n/)
+  // It knows its test by the checksum, once.
+  const { checksum } = JSON.parse(readFileSync(path.join(folder, 'mail.jsonl'), 'utf8').split('\n')[0] ?? '') as {
+    checksum: string
+  }
+  await server.text('tape', '--from-issue', issue.id, '-o', path.join(folder, 'again'))
+  const { activity } = await server.json<{ activity: { items: { text: string }[] } }>('issues', 'show', issue.id)
+  assert.deepEqual(
+    activity.items.map(({ text }) => text),
+    [`A test: the tape of the run mail, checksum ${checksum}`],
+  )
 })

@@ -1,7 +1,8 @@
 import { useQuery } from '@tanstack/react-query'
 import { getRouteApi, Link } from '@tanstack/react-router'
 import type { Issue, Facts as IssueFacts } from '@tacho/contract/issues/issue.ts'
-import { Copy } from '../web/ui/copy.tsx'
+import { tapeOfComment } from '@tacho/contract/issues/failure.ts'
+import { Code, Copy } from '../web/ui/copy.tsx'
 import { Fact, Facts, Nothing, Section } from '../web/ui/section.tsx'
 import { counted, number, duration } from '../web/text/format.ts'
 import { PagePending, Trouble, isBlocking, Skeleton } from '../web/ui/states.tsx'
@@ -12,7 +13,7 @@ import { IssueActs } from './issue-acts.tsx'
 import { IssueStateChip, RegressionChip, stateWord } from './issue-state.tsx'
 import { Occurrence } from './occurrence.tsx'
 import { Occurrences } from './occurrences.tsx'
-import { issueQuery, useTrends, useAffectedAgents, useAffectedRuns, useChangesBefore } from './queries.ts'
+import { issueQuery, useActivity, useTrends, useAffectedAgents, useAffectedRuns, useChangesBefore } from './queries.ts'
 import { Trend } from './trend.tsx'
 import { Status } from '../runs/run-status.tsx'
 import { More } from '../web/ui/button.tsx'
@@ -44,6 +45,7 @@ export function IssuePage() {
           <Numbers issue={data} environmentId={environmentId} />
           <ChangesBefore environmentId={environmentId} firstSeenAt={data.firstSeenAt} />
           <Affected environmentId={environmentId} issueId={data.id} />
+          <TestOfIssue environmentId={environmentId} issueId={data.id} />
         </aside>
       </div>
     </div>
@@ -177,6 +179,37 @@ function Affected({ environmentId, issueId }: { environmentId: string; issueId: 
         <More list={runs} />
       </Section>
     </>
+  )
+}
+
+/** The commands that keep its newest run as a test, and the tapes that were kept so. */
+function TestOfIssue({ environmentId, issueId }: { environmentId: string; issueId: string }) {
+  const { items } = useActivity(environmentId, issueId)
+  const tapes = items.flatMap(({ id, at, text }) => {
+    const tape = text === null ? null : tapeOfComment(text)
+    return tape ? [{ id, at, ...tape }] : []
+  })
+  return (
+    <Section title="Make a test of it">
+      <Code
+        label="Commands that make a test of the issue"
+        text={`tacho tape --from-issue ${issueId} -o tapes\ntacho test tapes -- node agent.js`}
+      />
+      {tapes.length > 0 && (
+        <ul aria-label="Tapes of the issue" className="mt-2">
+          {tapes.map(({ id, at, run, checksum }) => (
+            <li key={id} className="border-b border-line py-1.5 text-sm last:border-0">
+              <p className="truncate">
+                Tape <code className="font-mono">{checksum.slice(0, 12)}</code> of <bdi>{run}</bdi>
+              </p>
+              <p className="text-soft">
+                <Time at={at} />
+              </p>
+            </li>
+          ))}
+        </ul>
+      )}
+    </Section>
   )
 }
 

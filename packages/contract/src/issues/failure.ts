@@ -280,3 +280,12 @@ function cutStack(stack: string): string {
 function endsOf(text: string, head: number, tail: number): string {
   return `${text.slice(0, head)}\n… [cut: ${text.length - head - tail} characters]\n${text.slice(-tail)}`
 }
+
+/** The comment by which an issue knows a tape of one of its runs. */
+export const tapeComment = (run: string, checksum: string): string =>
+  `A test: the tape of the run ${run}, checksum ${checksum}`
+
+export function tapeOfComment(text: string): { run: string; checksum: string } | null {
+  const [, run, checksum] = /^A test: the tape of the run (.*), checksum ([0-9a-f]{64})$/s.exec(text) ?? []
+  return run === undefined || checksum === undefined ? null : { run, checksum }
+}

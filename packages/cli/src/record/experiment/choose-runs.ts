@@ -1,12 +1,14 @@
 /** The runs of an experiment, each with its tape; and those that cannot be replayed, with why. */
+import { readFile } from 'node:fs/promises'
 import { Refused } from '../../engine/operator-client.ts'
 import { counted } from '../../engine/output.ts'
 import { Stop } from '../../engine/stop.ts'
 import { runChunks } from '../../runs/list.ts'
 import { runFiltersIn } from '../../runs/filters.ts'
+import { datasetFile, isThere, type Dataset } from '../tape/dataset-file.ts'
 import { maskedTape, tapeOfRun, type RunSource } from '../tape/read-run.ts'
 import { readTape, type Tape } from '../tape/tape.ts'
-import { tapeName } from '../tape-files.ts'
+import { tapeIn, tapeName } from '../tape-files.ts'
 import type { ChosenRun, LeftOutRun } from './experiment-folder.ts'
 
 export interface WantedRun {
@@ -68,6 +70,24 @@ async function tapeFor(
     if (error instanceof Stop && !(error instanceof Refused)) return { run, why: error.message }
     throw error
   }
+}
+
+/** Each run once, with its newest tape: results are by run. */
+export async function tapesOfDataset(
+  dataset: Dataset,
+  write: (name: string, text: string) => string,
+): Promise<{ chosen: ChosenRun[]; leftOut: LeftOutRun[] }> {
+  const byRun = new Map<string, ChosenRun>()
+  const leftOut: LeftOutRun[] = []
+  for (const tape of dataset.tapes) {
+    const { run, checksum, scores } = tape
+    const file = datasetFile(dataset, tape)
+    const read = isThere(dataset, tape) ? await tapeIn(file) : null
+    const why = read === null ? 'its tape was removed from the dataset' : whyNot(read)
+    if (why !== undefined) leftOut.push({ run, why })
+    else byRun.set(run, { run, tape: write(tapeName(run, checksum), await readFile(file, 'utf8')), checksum, scores })
+  }
+  return { chosen: [...byRun.values()], leftOut }
 }
 
 /** With live models, it does not matter what a model answered. */

@@ -1,0 +1,117 @@
+/**
+ * A dataset: tapes with a name and versions, in a folder beside the code. `versions.jsonl` has a line for each change, and
+ * `tapes` has the files, which no later version removes. So `name@3` is the same runs for ever, also after retention.
+ */
+import { appendFileSync, existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
+import path from 'node:path'
+import { isObject } from '@tacho/contract/record/payload-reader.ts'
+import { printable } from '../../engine/output.ts'
+import { failed, wrongUsage } from '../../engine/stop.ts'
+import { tapeName } from '../tape-files.ts'
+
+export interface DatasetTape {
+  run: string
+  checksum: string
+  /** When it was added. */
+  scores: Record<string, number>
+}
+
+export interface DatasetVersion {
+  version: number
+  at: string
+  /** What made it, such as `--runs "status=FAILED"`. */
+  why: string
+  added: DatasetTape[]
+  /** Checksums. */
+  removed: string[]
+}
+
+export interface Dataset {
+  name: string
+  folder: string
+  version: number
+  versions: DatasetVersion[]
+  /** Of this version. */
+  tapes: DatasetTape[]
+}
+
+const VERSIONS = 'versions.jsonl'
+const NAME = /^[a-z0-9][a-z0-9._-]{0,63}$/i
+export const DATASET_TAPES_MAX = 10_000
+
+export function createDataset(place: string, name: string): Dataset {
+  if (!NAME.test(name)) throw wrongUsage('The name of a dataset has letters, digits, dots, hyphens and underscores.')
+  const folder = path.join(place, name)
+  if (existsSync(path.join(folder, VERSIONS))) throw failed(`The dataset ${JSON.stringify(name)} exists already.`)
+  mkdirSync(folder, { recursive: true })
+  writeFileSync(path.join(folder, VERSIONS), '', { flag: 'wx' })
+  return changeDataset(
+    { name, folder, version: 0, versions: [], tapes: [] },
+    { why: 'created', added: [], removed: [] },
+  )
+}
+
+/** @param named `airline`, or `airline@3`. */
+export function readDataset(place: string, named: string): Dataset {
+  const [, name = '', asked] = /^(.*?)(?:@(\d+))?$/s.exec(named) ?? []
+  const folder = path.join(place, name)
+  const file = path.join(folder, VERSIONS)
+  if (!NAME.test(name) || !existsSync(file))
+    throw failed(`There is no dataset ${JSON.stringify(name)} in ${printable(place)}: tacho dataset create makes one.`)
+  const lines = readFileSync(file, 'utf8')
+    .split('\n')
+    .filter((line) => line !== '')
+  const versions = lines.map((line, at) => {
+    const version = versionIn(line)
+    if (version?.version !== at + 1) throw failed(`${printable(file)}:${at + 1} is not version ${at + 1}.`)
+    return version
+  })
+  const version = asked === undefined ? versions.length : Number(asked)
+  if (version < 1 || version > versions.length)
+    throw failed(`${printable(name)} has versions 1 to ${versions.length}, not ${version}.`)
+  const tapes = new Map<string, DatasetTape>()
+  for (const { added, removed } of versions.slice(0, version)) {
+    for (const tape of added) tapes.set(tape.checksum, tape)
+    for (const checksum of removed) tapes.delete(checksum)
+  }
+  return { name, folder, version, versions, tapes: [...tapes.values()] }
+}
+
+function versionIn(line: string): DatasetVersion | undefined {
+  try {
+    const value = JSON.parse(line) as unknown
+    const isVersion = isObject(value) && Array.isArray(value['added']) && Array.isArray(value['removed'])
+    return isVersion ? (value as unknown as DatasetVersion) : undefined
+  } catch {
+    return undefined
+  }
+}
+
+/** @returns the next version; the same dataset if nothing would change. */
+export function changeDataset(dataset: Dataset, change: Omit<DatasetVersion, 'version' | 'at'>): Dataset {
+  const version: DatasetVersion = { version: dataset.versions.length + 1, at: new Date().toISOString(), ...change }
+  if (version.version > 1 && version.added.length + version.removed.length === 0) return dataset
+  appendFileSync(path.join(dataset.folder, VERSIONS), `${JSON.stringify(version)}\n`, { flush: true })
+  const removed = new Set(version.removed)
+  const tapes = [...dataset.tapes.filter(({ checksum }) => !removed.has(checksum)), ...version.added]
+  return { ...dataset, version: version.version, versions: [...dataset.versions, version], tapes }
+}
+
+export function datasetFile({ folder }: Dataset, { run, checksum }: DatasetTape): string {
+  return path.join(folder, 'tapes', tapeName(run, checksum))
+}
+
+export function keepTape(dataset: Dataset, tape: DatasetTape, text: string): void {
+  const file = datasetFile(dataset, tape)
+  mkdirSync(path.dirname(file), { recursive: true })
+  if (!existsSync(file)) writeFileSync(file, text)
+}
+
+/** Somebody may have removed one, such as after an erasure. */
+export const isThere = (dataset: Dataset, tape: DatasetTape): boolean => existsSync(datasetFile(dataset, tape))
+
+export function datasetsIn(place: string): Dataset[] {
+  if (!existsSync(place)) return []
+  const names = readdirSync(place).filter((name) => existsSync(path.join(place, name, VERSIONS)))
+  return names.sort().map((name) => readDataset(place, name))
+}
