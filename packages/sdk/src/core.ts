@@ -1,6 +1,5 @@
 /** What all parts of the SDK share. Only `request` holds the API key. */
 import { host as hostProcess } from '#process'
-import type * as Delivery from './delivery/delivery.ts'
 import type { Context, CurrentContext, RunScope, Span } from './recording/context.ts'
 import { createContext, outside } from './recording/context.ts'
 import { createDiagnostics, noteUnknown, type Diagnostics } from './delivery/diagnostics.ts'
@@ -200,18 +199,16 @@ export function createCore(hostOptions: TachoOptions, runtime: Runtime, beyond: 
     const { createRotatingKey } = await import('./delivery/rotating-key.ts')
     return (rotating ??= createRotatingKey(apiKey, runtime))
   }
-  let loaded: typeof Delivery | undefined
   // A failed import is tried again with the next request.
-  const delivery = async () => (loaded ??= await import('./delivery/delivery.ts'))
+  const delivery = () => import('./delivery/delivery.ts')
   const endRequests = () => ends.forEach(attempt)
   const request: Request = async (...call) => {
-    const stop = hostProcess?.watch(endRequests, settings.flushTimeoutMs)
+    const stop = hostProcess?.watch(endRequests, settings.flushTimeoutMs, call[2])
     try {
-      const [method, path, options] = call
       const { sendRequest } = await delivery()
-      const act = (key: string) => sendRequest({ ...connection, apiKey: () => key }, method, path, options)
+      const act = (key: string) => sendRequest({ ...connection, apiKey: () => key }, ...call)
       const keys = await rotatingKey()
-      return await (keys ? keys.send(act, options.timeoutMs) : act(apiKey as string))
+      return await (keys ? keys.send(act, call[2].timeoutMs) : act(apiKey as string))
     } catch {
       return { kind: 'no-reply', reason: 'network', message: 'the SDK failed' }
     } finally {

@@ -7,6 +7,8 @@
  *                          +--401, 403--> stopped                  keeps the loaded configuration
  *   any --close--> stopped
  *
+ * Beside it, where the service offers it, a request waits for a change all the time (`#watch`).
+ *
  * A timer is no proof of freshness: it stands still in a frozen process, a snapshot and a laptop that sleeps. So a call that is
  * judged after the next refresh was due refreshes first (`fresh`), within its wait.
  */
@@ -40,6 +42,8 @@ const REFRESH_MIN_MS = 1_000
 const REFRESH_MAX_MS = 86_400_000
 const OLD_AFTER_MS = 300_000
 const LEAVE_MS = 1_000
+/** A short process asks once. */
+const WATCH_AFTER_MS = 1_000
 /** So late can a timer be on a busy machine. */
 const LATE_MS = 1_000
 /** Every HTTP client can send these characters in a header. */
@@ -70,6 +74,8 @@ export class ConfigurationSource {
   /** By the clock, when the timer should refresh. */
   #dueAt = Infinity
   #loadingSince = 0
+  #isWatching = false
+  #wait: AbortController | undefined
   /** A timer on time keeps no call waiting. */
   #isLate = false
   #isOldReported = false
@@ -206,6 +212,7 @@ export class ConfigurationSource {
   close(): void {
     this.#isStopped = true
     this.#timer?.cancel()
+    this.#wait?.abort()
   }
 
   async #startOnce(): Promise<void> {
@@ -247,9 +254,15 @@ export class ConfigurationSource {
   }
 
   async #load(): Promise<boolean> {
-    const { runtime, settings, diagnostics } = this.#core
-    const reply = await this.#ask({}, settings.requestTimeoutMs)
+    const reply = await this.#ask({}, this.#core.settings.requestTimeoutMs)
+    return this.#take(reply)
+  }
+
+  async #take(reply: HttpResult, watchAfterMs?: number): Promise<boolean> {
+    const { runtime, diagnostics } = this.#core
     if (reply.kind === 'no-reply') return this.#fail(reply.message, null)
+    const wait = Number(reply.header('x-tacho-wait'))
+    if (wait > 0) this.#watch(wait, watchAfterMs)
     // With a file, the next process goes on as the same client.
     this.isCounted = !this.#cache && (reply.status === 200 || reply.status === 304)
     if (reply.status === 304 && this.#current) {
@@ -283,14 +296,43 @@ export class ConfigurationSource {
     return true
   }
 
-  #ask(more: Record<string, string>, timeoutMs: number): Promise<HttpResult> {
+  /**
+   * Where the service offers it, it answers as soon as the configuration changes. The timer goes on beside it, for a frozen process
+   * and a lost connection. Bun and Deno do not say when nothing else keeps the process running.
+   */
+  #watch(seconds: number, afterMs = WATCH_AFTER_MS): void {
+    const { runtime, settings } = this.#core
+    if (this.#isWatching || settings.isBound || 'Bun' in globalThis || 'Deno' in globalThis) return
+    this.#isWatching = true
+    runtime.timer(afterMs, async () => {
+      const since = runtime.now()
+      const reply = this.#isStopped
+        ? undefined
+        : await this.#ask({}, seconds * 1_000 + settings.requestTimeoutMs, seconds)
+      this.#isWatching = false
+      if (reply?.kind !== 'reply') return
+      // One that does not wait must not be asked without end.
+      const isEarly = reply.status === 304 && runtime.now() - since < WATCH_AFTER_MS
+      await this.#take(reply, isEarly ? undefined : 0)
+      this.#schedule()
+    })
+  }
+
+  #ask(more: Record<string, string>, timeoutMs: number, seconds = 0): Promise<HttpResult> {
     const { request, settings } = this.#core
     const headers = {
       ...(this.#etag !== null && { 'if-none-match': this.#etag }),
       // Tells operators which client has which revision. Other characters cannot be sent in a header.
       ...(HEADER_TEXT.test(settings.clientId) && { 'x-service-client-id': settings.clientId, ...more }),
     }
-    return request('GET', '/runtime-config', { headers, timeoutMs, maxReplyBytes: REPLY_BYTES_MAX })
+    const asked = { headers, timeoutMs, maxReplyBytes: REPLY_BYTES_MAX }
+    if (seconds === 0) return request('GET', '/runtime-config', asked)
+    const wait = (this.#wait = new AbortController())
+    return request('GET', `/runtime-config?wait=${seconds}`, {
+      ...asked,
+      signal: wait.signal,
+      endWait: () => wait.abort(),
+    })
   }
 
   /** Says that the process ends, so that operators do not wait for it. The next refresh says otherwise. */

@@ -10,6 +10,8 @@ export interface HttpRequest {
   /** Includes the answer's body. */
   timeoutMs: number
   signal?: StopSignal
+  /** It waits for news: called, instead of an end of all requests, when nothing else keeps the process running. */
+  endWait?: (() => void) | undefined
   /** A larger answer is not read. */
   maxReplyBytes?: number
 }

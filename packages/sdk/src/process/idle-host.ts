@@ -16,13 +16,18 @@ let overAt = -Infinity
 /** Whether requests were ended just now because only they kept the process running. */
 export const isHostOver = (): boolean => performance.now() - overAt < OVER_MS
 
-/** @returns ends the watch, with the request. */
-export function endWithHost(endRequests: () => void, afterMs: number): () => void {
+interface Waiting {
+  endWait?: (() => void) | undefined
+}
+
+/** @param endWait of a request that waits for news: it ends without a loss. @returns ends the watch, with the request. */
+export function endWithHost(endRequests: () => void, afterMs: number, { endWait }: Waiting): () => void {
   requests += 1
-  let timer = setTimeout(lookAtHost, afterMs).unref()
+  let timer = setTimeout(lookAtHost, endWait ? 0 : afterMs).unref()
   function lookAtHost(): void {
     timer = setTimeout(lookAtHost, LOOKED_MS).unref()
     if (!onlyRequestsLeft()) return
+    if (endWait) return endWait()
     overAt = performance.now()
     endRequests()
   }

@@ -107,7 +107,7 @@ export function createConfigurationCache({
       controlRevision = revision
       round += 1
       loads.forgetAll()
-      waits.look()
+      waits.lookForChanges()
     },
     waits,
   }

@@ -72,7 +72,7 @@ export function createConfigurationWaits({ tagOf, onError }: WaitsOptions) {
   }
 
   /** Also again, if a change comes while it looks. */
-  function look(): void {
+  function lookForChanges(): void {
     lookAgain = true
     looking ??= lookAll().finally(() => (looking = null))
   }
@@ -98,7 +98,7 @@ export function createConfigurationWaits({ tagOf, onError }: WaitsOptions) {
 
   return {
     wait,
-    look,
+    lookForChanges,
     fits: (holder: Holder) => !isClosed && shares.fits(holder, 1),
     published: (environmentId: string) => void lookAt(environmentId),
     close(): void {

@@ -8,6 +8,8 @@ Keeps the runtime configuration of the environment: one frozen object, always re
   any --close--> stopped
   any --fork--> the same state in the child, with a thread of its own
 
+Beside it, where the service offers it, another thread has a request that waits for a change all the time.
+
 The thread stands still while the machine sleeps, and in a frozen function. So a call that is judged after a refresh was due
 waits for one, within bounds.
 """
@@ -24,7 +26,7 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Literal
 
 from ..delivery.retry import wait_seconds
-from ..delivery.transport import NoReply, Reply
+from ..delivery.transport import NoReply, Reply, StopSignal
 from ..delivery.worker import Worker
 from .configuration import Configuration, NotAConfiguration, check_configuration
 from .disk_cache import DiskCache, Kept
@@ -40,6 +42,10 @@ _REPLY_BYTES_MAX = 32 * 1_048_576
 _LATE_SECONDS = 1.0
 _CLOSING_HEADER = "x-tacho-closing"
 _GOODBYE_SECONDS = 1.0
+_WAIT_HEADER = "x-tacho-wait"
+_WAIT_SECONDS_MAX = 300
+# A short process asks once, and a service that does not wait is not asked without end.
+_WATCH_AFTER_SECONDS = 1.0
 
 
 @dataclass(frozen=True)
@@ -78,6 +84,7 @@ class RuntimeConfiguration:
         """Its parent has the same id, and may live on."""
         self._due = math.inf
         self._worker = Worker("tacho-configuration", self._step)
+        self._watcher = Worker("tacho-configuration-watch", self._watch)
         self._make_anew()
 
     def reset(self) -> None:
@@ -100,7 +107,12 @@ class RuntimeConfiguration:
         self._next = 0.0
         # When a call that is judged late waits no longer for the refresh that is due.
         self._wait_until: float | None = None
+        # Seconds for which a request may wait; 0: the service does not offer it.
+        self._offered = 0
+        self._watch_from = 0.0
+        self._stop_watching = StopSignal()
         self._worker.reset()
+        self._watcher.reset()
 
     def _schedule(self, delay: float) -> None:
         self._next = time.monotonic() + delay
@@ -208,7 +220,9 @@ class RuntimeConfiguration:
         with self._changed:
             self._is_stopped = True
             self._changed.notify_all()
+        self._stop_watching.set()
         self._worker.wake()
+        self._watcher.wake()
 
     def _step(self) -> float | None:
         if self._is_stopped:
@@ -234,29 +248,58 @@ class RuntimeConfiguration:
 
     def _load(self) -> bool:
         with self._loading:
-            retry_after: str | None = None
-            try:
-                reply = self._core.request(
-                    "GET",
-                    "/runtime-config",
-                    headers=self._headers(),
-                    timeout=self._core.settings.request_timeout,
-                    max_reply_bytes=_REPLY_BYTES_MAX,
-                )
-                retry_after = reply.header("retry-after") if isinstance(reply, Reply) else None
-                is_fresh = self._use(reply)
-            except NotAConfiguration as error:
-                is_fresh = self._fail(str(error))
-            settings = self._core.settings
-            delay = settings.refresh_interval * (0.8 + 0.4 * random.random())
-            if self._failures > 0:
-                delay = wait_seconds(self._failures, retry_after, time.time(), random.random())
-            self._schedule(delay)
+            return self._take(self._request("/runtime-config", self._core.settings.request_timeout))
+
+    def _watch(self) -> float | None:
+        """Waits for a change at the service. The other thread goes on: a frozen process misses the answer."""
+        seconds = self._offered
+        if self._is_stopped or seconds == 0:
+            return None
+        started_at = time.monotonic()
+        if started_at < self._watch_from:
+            return self._watch_from - started_at
+        self._offered = 0
+        timeout = seconds + self._core.settings.request_timeout
+        reply = self._request(f"/runtime-config?wait={seconds}", timeout, self._stop_watching)
+        if self._is_stopped or not isinstance(reply, Reply):
+            return None
+        if reply.status == 304:
+            self._watch_from = started_at + _WATCH_AFTER_SECONDS
+        with self._loading:
+            self._take(reply)
+        return 0.0
+
+    def _request(self, path: str, timeout: float, stop: StopSignal | None = None) -> Reply | NoReply:
+        headers, most = self._headers(), _REPLY_BYTES_MAX
+        return self._core.request("GET", path, headers=headers, timeout=timeout, stop=stop, max_reply_bytes=most)
+
+    def _take(self, reply: Reply | NoReply) -> bool:
+        retry_after = reply.header("retry-after") if isinstance(reply, Reply) else None
+        try:
+            is_fresh = self._use(reply)
+        except NotAConfiguration as error:
+            is_fresh = self._fail(str(error))
+        settings = self._core.settings
+        delay = settings.refresh_interval * (0.8 + 0.4 * random.random())
+        if self._failures > 0:
+            delay = wait_seconds(self._failures, retry_after, time.time(), random.random())
+        self._schedule(delay)
         with self._changed:
             self._is_tried = True
             self._wait_until = None
             self._changed.notify_all()
+        if is_fresh and isinstance(reply, Reply):
+            self._note_offer(reply.header(_WAIT_HEADER) or "")
         return is_fresh
+
+    def _note_offer(self, offer: str) -> None:
+        seconds = int(offer) if offer.isascii() and offer.isdigit() and len(offer) <= 3 else 0
+        if not 0 < seconds <= _WAIT_SECONDS_MAX:
+            return
+        if self._watch_from == 0.0:
+            self._watch_from = time.monotonic() + _WATCH_AFTER_SECONDS
+        self._offered = seconds
+        self._watcher.wake()
 
     def _headers(self) -> dict[str, str]:
         headers = {"if-none-match": self._etag} if self._etag else {}

@@ -1,0 +1,91 @@
+/** Where the service offers it (`x-tacho-wait`), a request waits for the next configuration all the time. */
+import assert from 'node:assert/strict'
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { text } from 'node:stream/consumers'
+import { test, type TestContext } from 'node:test'
+import { fileURLToPath } from 'node:url'
+import { json, startScriptedService, type Answer } from '@tacho/sdk-conformance/scripted-service.ts'
+import { Tacho } from '../../src/index.ts'
+
+const offered = (revision: string, wait = '25') => ({ etag: `W/"${revision}"`, 'x-tacho-wait': wait })
+const serve = (revision: string, headers: Record<string, string> = offered(revision)): Answer =>
+  json(200, { revision, prompts: [], policies: [] }, headers)
+
+async function start(t: TestContext) {
+  const service = await startScriptedService()
+  t.after(service.close)
+  let release: (answer: Answer) => void = () => undefined
+  /** A wait, until the test answers it. */
+  const held: Answer = (response, request) => void (release = (answer) => answer(response, request))
+  const open = () => {
+    const tacho = new Tacho({ apiKey: 'k', baseUrl: service.url })
+    t.after(() => tacho.shutdown(0))
+    return tacho
+  }
+  return { service, open, held, answerHeld: (answer: Answer) => release(answer) }
+}
+
+test('a change arrives in the answer of the request that waits, which names the revision and begins again', async (t) => {
+  const { service, open, held, answerHeld } = await start(t)
+  service.script('runtime-config', serve('a'), held)
+  const tacho = open()
+  assert.equal(await tacho.configuration.ready(10_000), true)
+  const [, waiting] = await service.until('runtime-config', 2)
+  assert.deepEqual([waiting?.path, waiting?.headers['if-none-match']], ['/openapi/v1/runtime-config?wait=25', 'W/"a"'])
+  const changed = new Promise((resolve) => tacho.configuration.onChange((current) => resolve(current.revision)))
+  answerHeld(serve('b'))
+  assert.equal(await changed, 'b')
+  const [, , next] = await service.until('runtime-config', 3)
+  assert.equal(next?.headers['if-none-match'], 'W/"b"')
+})
+
+test('a refresh by hand does not wait for the request that waits', async (t) => {
+  const { service, open, held } = await start(t)
+  service.script('runtime-config', serve('a'), held, serve('b'), held)
+  const tacho = open()
+  await tacho.configuration.ready(10_000)
+  await service.until('runtime-config', 2)
+  assert.equal(await tacho.configuration.refresh(), true)
+  assert.equal(tacho.configuration.state.current?.revision, 'b')
+  assert.equal(service.requests('runtime-config')[2]?.path, '/openapi/v1/runtime-config')
+})
+
+test('a service that does not offer it sees the requests of before, and one that answers early is not asked without end', async (t) => {
+  const { service, open } = await start(t)
+  service.script('runtime-config', serve('a', { etag: 'W/"a"' }))
+  await open().configuration.ready(10_000)
+  await new Promise((resolve) => setTimeout(resolve, 1_500))
+  assert.deepEqual(
+    service.requests('runtime-config').map(({ path }) => path),
+    ['/openapi/v1/runtime-config'],
+  )
+  const early = await start(t)
+  early.service.script('runtime-config', serve('a'), json(304, '', offered('a')))
+  await early.open().configuration.ready(10_000)
+  await early.service.until('runtime-config', 2)
+  await new Promise((resolve) => setTimeout(resolve, 1_500))
+  assert.ok(early.service.requests('runtime-config').length <= 4)
+})
+
+test('a program whose work is over ends while the request waits, and its events arrive', async (t) => {
+  const { service, held } = await start(t)
+  service.script('runtime-config', serve('a'), held)
+  const program = `
+    import { Tacho } from ${JSON.stringify(fileURLToPath(new URL('../../src/index.ts', import.meta.url)))}
+    const tacho = new Tacho({ apiKey: 'k', baseUrl: ${JSON.stringify(service.url)}, agentName: 'a' })
+    await tacho.configuration.ready(10000)
+    await tacho.run(async (run) => void run.step('late'))
+    await new Promise((resolve) => setTimeout(resolve, 2000))
+    await tacho.run(async (run) => void run.step('last'))`
+  const child = spawn(process.execPath, ['--input-type=module', '-e', program], { stdio: ['ignore', 'pipe', 'pipe'] })
+  const [stderr] = await Promise.all([text(child.stderr), service.until('runtime-config', 2)])
+  const closed = child.exitCode === null ? once(child, 'exit') : Promise.resolve([child.exitCode])
+  const startedAt = performance.now()
+  assert.deepEqual([(await closed)[0], stderr], [0, ''])
+  assert.ok(performance.now() - startedAt < 15_000)
+  const labels = service
+    .requests('events')
+    .flatMap(({ json: batch }) => (batch as { label: string }[]).map(({ label }) => label))
+  assert.ok(labels.includes('last') && labels.includes('late'), labels.join())
+})
