@@ -204,3 +204,42 @@ def test_a_history_forgets_the_oldest_calls_and_inputs() -> None:
     assert len(history.calls) == len(history.calls_of("t0")) + len(history.calls_of("t1")) == 1_000
     assert history.calls[0]["tool"] == "t1" and "input" not in history.calls[0] and "input" in history.calls[-1]
     assert 120 < sum("input" in one for one in history.calls) <= 131
+
+
+def test_a_loop_that_judges_each_call_once_finds_what_one_over_all_calls_finds() -> None:
+    costly = "c.labels.exists(l, l.matches('^(a|b|c)*untrusted$') && l.lowerAscii().trim().split('').size() == 9)"
+    sources = (
+        'run.calls.exists(c, c.tool == "verify" && c.ok)',
+        'run.calls.all(c, c.tool != "verify" || c.ok)',
+        "run.calls.exists(c, has(c.input) && c.input.id == 7.0)",
+        "run.calls.all(c, c.input.id >= 0.0)",
+        'run.calls.exists(c, c.tool == "read" && c.input.id == tool.input.id)',
+        "run.calls.exists(c, c.ok && c.labels.exists(l, l == c.decision))",
+        'run.calls.exists(c, c.tool == "verify" && c.labels.all(l, l in ["untrusted", "x"]) && !c.ok)',
+        f'run.calls.exists(c, c.tool == "read" && !c.ok && {costly})',
+        f"run.calls.all(c, c.ok || {costly})",
+    )
+    conditions = [compile_condition(source) for source in sources]
+    assert all(isinstance(condition, Condition) for condition in conditions)
+
+    def ended(number: int) -> HistoryCall:
+        big = "x" * (20_000 if number % 50 == 49 else 10)
+        tool = "verify" if number % 40 == 11 else "read"
+        return HistoryCall(tool, {"id": number, "text": big}, number % 9 > 1, "ALLOW", (), ("untrusted",), "o")
+
+    kept = RunHistory()
+    made_calls = []
+    for number in range(1_150):
+        made_calls.append(ended(number))
+        kept.ended(made_calls[-1])
+        if number % 115 and number > 20:
+            continue
+        fresh = RunHistory()
+        for each in made_calls:
+            fresh.ended(each)
+        for condition in conditions:
+            assert isinstance(condition, Condition)
+            results = [
+                evaluate(condition, Facts("pay", {"id": 3}, 0, run_history=history)) for history in (kept, fresh, kept, kept)
+            ]
+            assert results == [results[1]] * 4, (number, condition.source)

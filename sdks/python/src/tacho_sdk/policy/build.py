@@ -6,8 +6,9 @@ from collections.abc import Callable, Mapping
 
 from .clock import TIMESTAMP_FIELDS, shown_in, zone_of
 from .functions import FUNCTIONS, METHODS, Implementation
+from .literals import build_comparison
 from .loops import LoopParts, build_loop
-from .operators import OPERATORS, negate, negate_bool
+from .operators import OPERATORS, negate
 from .pattern import compile_pattern
 from .syntax import (
     BinaryNode,
@@ -26,6 +27,7 @@ from .syntax import (
     literal_text,
     loop_of,
     only_tool_of,
+    past_of,
     size_of,
 )
 from .text import quoted
@@ -77,7 +79,7 @@ def _build_name(node: Node, names: _Names) -> Step | None:
     if name not in VARIABLE_NAMES:
         return None
     slot = VARIABLE_NAMES.index(name)
-    return lambda scope: scope.fact(slot)
+    return lambda scope: scope.fact[slot]
 
 
 def _build_other_name(node: NameNode | FieldNode, names: _Names) -> Step:
@@ -202,19 +204,28 @@ def _build_logic(node: BinaryNode, names: _Names) -> Step:
 
 def _build_unary(node: UnaryNode, names: _Names) -> Step:
     operand = build(node.operand, names)
-    apply = negate_bool if node.operator == "!" else negate
     start = node.start
+    not_bool = Failure(NO_OVERLOAD.reason, start)
 
     def step(scope: Scope) -> Value | Failure:
         value = operand(scope)
-        return value if isinstance(value, Failure) else _located(apply(value), start)
+        return value if isinstance(value, Failure) else _located(negate(value), start)
 
-    return step
+    def inverse(scope: Scope) -> Value | Failure:
+        value = operand(scope)
+        if type(value) is bool:
+            return not value
+        return value if isinstance(value, Failure) else not_bool
+
+    return inverse if node.operator == "!" else step
 
 
 def _build_operator(node: BinaryNode, names: _Names) -> Step:
     left = build(node.left, names)
     right = build(node.right, names)
+    comparison = build_comparison(node, left, right)
+    if comparison is not None:
+        return comparison
     apply = OPERATORS[node.operator]
     start = node.start
 
@@ -260,6 +271,7 @@ def _build_loop_at(node: MethodNode, loop: str, names: _Names) -> Step:
             weight=sum(map(size_of, bodies)),
             not_iterable=Failure("a loop needs a list or a map", node.receiver.start),
             not_bool=Failure("this must be true or false", bodies[0].start),
+            past=past_of(node) if place == 0 else None,
         )
     )
 
@@ -288,6 +300,14 @@ def _build_method(node: MethodNode, names: _Names) -> Step:
 def _build_call(node: Node, apply: Implementation, inputs: list[Node], names: _Names) -> Step:
     steps = [build(inner_step, names) for inner_step in inputs]
     start = node.start
+    if len(steps) == 1:
+        only_step = steps[0]
+
+        def step_of_one(scope: Scope) -> Value | Failure:
+            value = only_step(scope)
+            return value if isinstance(value, Failure) else _located(apply([value], scope), start)
+
+        return step_of_one
 
     def step(scope: Scope) -> Value | Failure:
         values: list[Value] = []

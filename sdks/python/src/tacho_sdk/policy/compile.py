@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
 from dataclasses import dataclass
 
 from .build import build
 from .check import check_types
 from .constants import check_constants
-from .facts import OWN_NAME, Facts, fact_reader
+from .facts import FactReader, Facts, OwnNameReader
 from .history.run_history import RunHistory
 from .limits import CACHED_CONDITIONS, SOURCE_CHARS
 from .parse import parse
@@ -18,10 +17,7 @@ from .rules import check_rules
 from .syntax import Node, children_of, dotted_name, is_of_history
 from .tokens import SyntaxFault
 from .types import is_dynamic, show_type
-from .values import Failure, OutOfSteps, Scope, Step, Unreadable, UnreadableRead, Value
-from .variables import VARIABLE_NAMES
-
-_NAME = VARIABLE_NAMES.index("tool.name")
+from .values import Failure, OutOfSteps, Scope, Step, Unreadable, UnreadableRead
 
 
 @dataclass(frozen=True)
@@ -112,23 +108,25 @@ class Evaluation:
     """Failed because the input cannot be read, or is too large to read in the allowed steps."""
 
 
+_MATCHED, _NOT_MATCHED = Evaluation(True), Evaluation(False)
+
+
 def evaluate(condition: Condition, facts: Facts) -> Evaluation:
     """Never raises, keeps no state, and does a bounded amount of work."""
-    return evaluate_with(condition, fact_reader(facts), facts.run_history)
+    return evaluate_with(condition, FactReader(facts), facts.run_history)
 
 
-def evaluate_with(condition: Condition, fact: Callable[[int], Value | Failure], history: RunHistory | None) -> Evaluation:
+def evaluate_with(condition: Condition, fact: FactReader, history: RunHistory | None) -> Evaluation:
     """The same, with facts that several conditions share."""
-    seen = (lambda slot: fact(OWN_NAME if slot == _NAME else slot)) if condition.reads_server else fact
     try:
-        result = condition.run(Scope(seen, history))
+        result = condition.run(Scope(OwnNameReader(fact) if condition.reads_server else fact, history))
     except (OutOfSteps, UnreadableRead) as error:
         # Only a large input needs so many steps: padding must not switch a policy off.
         return Evaluation(None, str(error), True)
     except Exception:
         return Evaluation(None, "the condition could not be evaluated")
     if type(result) is bool:
-        return Evaluation(result)
+        return _MATCHED if result else _NOT_MATCHED
     if not isinstance(result, Failure):
         return Evaluation(None, "the condition must be true or false")
     if result.offset < 0:

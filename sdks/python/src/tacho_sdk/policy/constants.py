@@ -28,11 +28,16 @@ def check_constants(root: Node, refuse: Callable[[Node, str], None]) -> None:
         pass
 
 
+class _NoFacts(dict[int, "Value | Failure"]):
+    def __missing__(self, _slot: int) -> Failure:
+        return _NO_FACT
+
+
 class _Check:
     def __init__(self, refuse: Callable[[Node, str], None]) -> None:
         self._refuse = refuse
         self._reads: dict[Node, float] = {}
-        self._scope = Scope(lambda _slot: _NO_FACT)
+        self._scope = Scope(_NoFacts())
 
     def visit(self, node: Node) -> None:
         self._read(node, {})

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal, Protocol
 
 from .compile import Evaluation, NotACondition, compiled, evaluate_with
-from .facts import Facts, fact_reader
+from .facts import FactReader, Facts
 from .history.run_history import RunHistory
 from .message import message_of
-from .values import Failure, Value
 
 Action = Literal["ALLOW", "WARN", "REQUIRE_APPROVAL", "BLOCK"]
 # From least to most strict.
@@ -77,12 +76,14 @@ def decide(policies: Sequence[PolicyLike], facts: Facts) -> Decision:
     part of the input that cannot be read counts as matched in each case. `failures` lists it in all cases. Unknown values fail
     closed: an unknown action counts as BLOCK, an unknown severity as CRITICAL, an unknown `on_error` as `act`.
     """
-    fact = fact_reader(facts)
+    fact = FactReader(facts)
     matched: list[Match] = []
     failures: list[PolicyFailure] = []
     for policy in policies:
         outcome = _evaluate(policy.condition, fact, facts.run_history)
         counts = outcome.matched
+        if counts is False:
+            continue
         name = (policy.policy_id, policy.name, policy.version)
         if counts is None:
             counts = outcome.is_unreadable or _acts_on_error(policy)
@@ -96,7 +97,7 @@ def decide(policies: Sequence[PolicyLike], facts: Facts) -> Decision:
     return Decision(matched[0].effect if matched else "ALLOW", tuple(matched), tuple(failures))
 
 
-def _evaluate(condition: str, fact: Callable[[int], Value | Failure], history: RunHistory | None) -> Evaluation:
+def _evaluate(condition: str, fact: FactReader, history: RunHistory | None) -> Evaluation:
     result = compiled(condition)
     if not isinstance(result, NotACondition):
         return evaluate_with(result, fact, history)

@@ -73,23 +73,34 @@ _READERS: dict[str, Callable[[Facts], object]] = {
 }
 
 
+_NAME = VARIABLE_NAMES.index("tool.name")
 OWN_NAME = len(VARIABLE_NAMES)
 """The slot of the tool's own name, for conditions that read `tool.server`."""
 
 
-def fact_reader(facts: Facts) -> Callable[[int], Value | Failure]:
+class FactReader(dict[int, "Value | Failure"]):
     """
-    Reads each fact at its first use and caches it. A condition without `tool.input` neither copies it nor fails because of
-    it. The slot of a variable is its index in VARIABLE_NAMES. Never raises.
+    Reads each fact at its first use and keeps it. A condition without `tool.input` neither copies it nor fails because of it.
+    The slot of a variable is its index in VARIABLE_NAMES. Never raises.
     """
-    known: dict[int, Value | Failure] = {}
 
-    def fact(slot: int) -> Value | Failure:
-        if slot not in known:
-            known[slot] = _read("tool's own name" if slot == OWN_NAME else VARIABLE_NAMES[slot], facts)
-        return known[slot]
+    def __init__(self, facts: Facts) -> None:
+        self._facts = facts
 
-    return fact
+    def __missing__(self, slot: int) -> Value | Failure:
+        value = self[slot] = _read("tool's own name" if slot == OWN_NAME else VARIABLE_NAMES[slot], self._facts)
+        return value
+
+
+class OwnNameReader(dict[int, "Value | Failure"]):
+    """For a condition that reads `tool.server`: `tool.name` is the tool's own name."""
+
+    def __init__(self, fact: FactReader) -> None:
+        self._fact = fact
+
+    def __missing__(self, slot: int) -> Value | Failure:
+        value = self[slot] = self._fact[OWN_NAME if slot == _NAME else slot]
+        return value
 
 
 def _read(name: str, facts: Facts) -> Value | Failure:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Literal
 
 from .values import Failure, Scope, Step, Unreadable, Value
 
@@ -11,7 +12,7 @@ _Turn = Callable[[Step, Value], "Value | Failure"]
 _Run = Callable[[list[Value], _Turn], "Value | Failure"]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class LoopParts:
     """A loop of a condition: its parts, and the cost of one turn."""
 
@@ -24,10 +25,14 @@ class LoopParts:
     """Nodes of the bodies: the steps of one turn, without those that the bodies spend themselves."""
     not_iterable: Failure
     not_bool: Failure
+    past: Literal["settled", "inputs"] | None = None
+    """What it reads of the run's calls, if it reads nothing else."""
 
 
 def build_loop(parts: LoopParts) -> Step:
     """A loop visits the elements of a list, or the keys of a map."""
+    if parts.past and parts.loop in ("all/2", "exists/2"):
+        return _judge_new_calls(parts, parts.loop == "exists/2")
     iterable, place, weight = parts.iterable, parts.place, parts.weight
     run = _body_of(parts)
 
@@ -47,6 +52,51 @@ def build_loop(parts: LoopParts) -> Step:
             return body(scope)
 
         return run(items, turn)
+
+    return step
+
+
+@dataclass(frozen=True)
+class Judged:
+    """What a loop found in the calls that it has seen."""
+
+    forgotten: int
+    """Calls, or inputs of them, that the history had forgotten by then."""
+    calls: int
+    steps: int
+    is_decided: bool
+    failure: Failure | None
+
+
+def _judge_new_calls(parts: LoopParts, decisive: bool) -> Step:
+    """`all` or `exists` over the calls of the run: judges each call once while the history forgets none, for the same steps."""
+    body, place, weight = parts.bodies[0], parts.place, parts.weight
+
+    def step(scope: Scope) -> Value | Failure:
+        calls, history = parts.iterable(scope), scope.history
+        if not isinstance(calls, list) or history is None:
+            return calls if isinstance(calls, Failure) else parts.not_iterable
+        forgotten = history.forgotten_calls if parts.past == "settled" else history.forgotten_inputs
+        known = history.loops.get(parts)
+        if known is None or known.forgotten != forgotten:
+            known = Judged(forgotten, 0, 0, False, None)
+        left = scope.left
+        scope.spend(known.steps)
+        failure, is_decided, at = known.failure, known.is_decided, known.calls
+        while not is_decided and at < len(calls):
+            scope.spend(weight)
+            scope.locals[place] = calls[at]
+            at += 1
+            holds = body(scope)
+            if holds is decisive:
+                is_decided = True
+            elif type(holds) is not bool and (failure is None or type(holds) is Unreadable):
+                failure = holds if isinstance(holds, Failure) else parts.not_bool
+        if at != known.calls:
+            history.remember_loop(parts, Judged(forgotten, at, left - scope.left, is_decided, failure))
+        if is_decided:
+            return decisive
+        return not decisive if failure is None else failure
 
     return step
 

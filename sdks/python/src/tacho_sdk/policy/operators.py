@@ -15,10 +15,6 @@ _DIVISION_BY_ZERO = Refusal("division by zero")
 _SCALARS = (str, bool, int, float, type(None))
 
 
-def negate_bool(value: Value) -> Value | Refusal:
-    return (not value) if type(value) is bool else NO_OVERLOAD
-
-
 def negate(value: Value) -> Value | Refusal:
     if type(value) is float:
         return -value

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import typing
 from dataclasses import dataclass
 
 Literal = None | bool | str | int | float
@@ -159,3 +160,36 @@ def only_tool_of(node: MethodNode) -> str | None:
             if text is not None:
                 return text
     return None
+
+
+_SETTLED = ("tool", "labels", "ok", "decision")
+
+
+def past_of(node: MethodNode) -> typing.Literal["settled", "inputs"] | None:
+    """
+    What a loop over `run.calls` reads of them, if it reads nothing else: what is settled when a call has ended, or also inputs,
+    which old calls lose. None if it reads more.
+    """
+    variable = node.values[0]
+    if dotted_name(node.receiver) != "run.calls" or not isinstance(variable, NameNode):
+        return None
+    names = {variable.name}
+    past: typing.Literal["settled", "inputs"] = "settled"
+    nodes = node.values[1:]
+    while nodes:
+        inner_node = nodes.pop()
+        if isinstance(inner_node, FieldNode) and dotted_name(inner_node.object) == variable.name:
+            if inner_node.key not in _SETTLED:
+                past = "inputs"
+        elif is_of_history(inner_node) or (isinstance(inner_node, NameNode) and inner_node.name not in names - {variable.name}):
+            return None
+        elif isinstance(inner_node, MethodNode) and loop_of(inner_node):
+            inner_variable = inner_node.values[0]
+            if isinstance(inner_variable, NameNode):
+                if inner_variable.name == variable.name:
+                    return None
+                names.add(inner_variable.name)
+            nodes += [inner_node.receiver, *inner_node.values[1:]]
+        else:
+            nodes += children_of(inner_node)
+    return past

@@ -5,7 +5,7 @@ and TypeName. Lists and dicts are copies, so no host object is reachable.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Union
 
@@ -86,21 +86,21 @@ class OutOfSteps(Exception):
 class Scope:
     """One evaluation: its facts, loop variables and remaining steps."""
 
-    __slots__ = ("_left", "fact", "history", "locals")
+    __slots__ = ("fact", "history", "left", "locals")
 
-    def __init__(self, fact: Callable[[int], Value | Failure], history: RunHistory | None = None) -> None:
+    def __init__(self, fact: Mapping[int, Value | Failure], history: RunHistory | None = None) -> None:
         self.fact = fact
         self.history = history
         self.locals: dict[int, Value] = {}
-        self._left = EVALUATION_STEPS
+        self.left = EVALUATION_STEPS
 
     def spend(self, steps: int) -> None:
         """
         Spends steps before the work is done. One step is one operation in a loop, one compared or copied element, or 32
         UTF-16 units of a text that is read or written.
         """
-        self._left -= steps
-        if self._left < 0:
+        self.left -= steps
+        if self.left < 0:
             raise OutOfSteps
 
     def spend_text(self, *texts: str) -> None:

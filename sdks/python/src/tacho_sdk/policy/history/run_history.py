@@ -14,12 +14,15 @@ import json
 from collections import deque
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..limits import INPUT_LEVELS, INPUT_VALUES
 from ..plain_json import NotPlainJson, copy_json
 from .value_index import SOURCES_MAX, ValueIndex
 from .words import TEXT_CHARS
+
+if TYPE_CHECKING:
+    from ..loops import Judged, LoopParts
 
 USER, UNLABELLED, UNKNOWN = "user", "unlabelled", "unknown"
 
@@ -59,6 +62,9 @@ class RunHistory:
         self._sources = [USER, UNLABELLED]
         self._origins: dict[str | float, list[str]] = {}
         self._is_continued = False
+        self._sorted_labels: list[str] | None = None
+        # Of conditions: what their loops found so far.
+        self.loops: dict[LoopParts, Judged] = {}
 
     def continues(self, carried: Mapping[str, Any] | None) -> None:
         """The run began in another process. `carried`: None if that one kept no history."""
@@ -67,6 +73,7 @@ class RunHistory:
         for call in () if carried is None else carried["calls"]:
             self._calls.add(call["tool"], list(call["labels"]), call["ok"], call["decision"])
         self._origins.clear()
+        self._sorted_labels = None
 
     def add_words(self, words: object) -> None:
         """The user's own words."""
@@ -78,12 +85,15 @@ class RunHistory:
         self._calls.add(call.tool, labels, call.ok, call.decision, copied)
         if call.output is not NO_OUTPUT:
             self._labels.update(call.labels)
+            self._sorted_labels = None
             self._read(call.output, call.labels or (UNLABELLED,))
 
     @property
     def labels(self) -> list[str]:
         """Of all outputs that the run has read."""
-        return sorted(self._labels, key=_utf16)
+        if self._sorted_labels is None:
+            self._sorted_labels = sorted(self._labels, key=_utf16)
+        return self._sorted_labels
 
     @property
     def calls(self) -> list[Any]:
@@ -92,6 +102,19 @@ class RunHistory:
 
     def calls_of(self, tool: str) -> list[Any]:
         return self._calls.of_tool.get(tool, [])
+
+    @property
+    def forgotten_calls(self) -> int:
+        return self._calls.forgotten
+
+    @property
+    def forgotten_inputs(self) -> int:
+        return self._calls.forgotten + self._calls.forgotten_inputs
+
+    def remember_loop(self, loop: LoopParts, judged: Judged) -> None:
+        if len(self.loops) >= _CACHED_MAX:
+            self.loops.clear()
+        self.loops[loop] = judged
 
     def origin(self, value: str | float) -> list[str]:
         """The labels of the outputs in which the value occurs, and `user` if the user said it."""
@@ -158,6 +181,8 @@ class _Calls:
         # Calls that still have an input, and its characters.
         self._inputs: deque[tuple[dict[str, Any], int]] = deque()
         self._input_chars = 0
+        self.forgotten = 0
+        self.forgotten_inputs = 0
 
     def add(self, tool: str, labels: list[str], ok: bool, decision: str, taken: tuple[Any, int] | None = None) -> None:
         call: dict[str, Any] = {"tool": tool, "labels": labels, "ok": ok, "decision": decision}
@@ -167,6 +192,7 @@ class _Calls:
             self._input_chars += chars
             while self._input_chars > _INPUT_CHARS_MAX:
                 self._inputs[0][0].pop("input")
+                self.forgotten_inputs += 1
                 self._forget_input()
         self.in_order.append(call)
         self.of_tool.setdefault(tool, []).append(call)
@@ -178,6 +204,7 @@ class _Calls:
 
     def _forget_oldest(self) -> None:
         oldest = self.in_order.pop(0)
+        self.forgotten += 1
         of_tool = self.of_tool[oldest["tool"]]
         of_tool.pop(0)
         if not of_tool:

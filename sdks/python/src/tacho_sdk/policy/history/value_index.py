@@ -23,7 +23,7 @@ _ALL = (1 << SOURCES_MAX) - 1
 _HASH = (1 << 32) - 1
 # What people divide into groups: account, card and phone numbers.
 _GROUPED_CHARS = range(7, 35)
-_GROUPED_DIGITS_MIN = 5
+_DIGITS_OF_GROUPS = re.compile(r"(?:[^0-9]*[0-9]){5}")
 _GROUP_MAX = 7
 # Of a value that is looked up: a longer one is no name, number or address.
 _VALUE_WORDS_MAX = 64
@@ -66,9 +66,8 @@ class ValueIndex:
         words = words_of(text)
         if len(words) > _VALUE_WORDS_MAX:
             return 0
-        numbers = numbers_of(text)
-        is_number = len(numbers) == 1 and all(map(_DIGITS.fullmatch, words))
-        as_number = self._get(_hash_of_number(numbers[0])) if is_number else 0
+        numbers = numbers_of(text) if all(map(_DIGITS.fullmatch, words)) else ()
+        as_number = self._get(_hash_of_number(numbers[0])) if len(numbers) == 1 else 0
         return as_number | self._find_words(words) | self._find_grouped("".join(words))
 
     def _find_words(self, words: list[str]) -> int:
@@ -84,7 +83,7 @@ class ValueIndex:
 
     def _find_grouped(self, joined: str) -> int:
         """The same characters in other groups: `GB33BUKB2020` is `GB33 BUKB 2020`."""
-        if len(joined) not in _GROUPED_CHARS or len(re.sub(r"[^0-9]", "", joined)) < _GROUPED_DIGITS_MIN:
+        if len(joined) not in _GROUPED_CHARS or not _DIGITS_OF_GROUPS.match(joined):
             return 0
         # From each place with the word before it: the sources that have the rest of the value.
         known: dict[tuple[int, int], int] = {}
@@ -128,8 +127,12 @@ class ValueIndex:
         hashes = self._hashes
         last = len(hashes) - 1
         slot = hash_ & last
-        while hashes[slot] != 0 and hashes[slot] != hash_:
-            slot = (slot + 1) & last
+        content = hashes[slot]
+        # An odd step reaches each slot. In a table that is nearly full, the next slot would be the end of a long row.
+        step = hash_ >> 16 | 1
+        while content != 0 and content != hash_:
+            slot = (slot + step) & last
+            content = hashes[slot]
         return slot
 
     def _grow(self) -> None:

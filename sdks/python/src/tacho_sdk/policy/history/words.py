@@ -33,7 +33,7 @@ def readings(text: str) -> list[str]:
     decoded = _ESCAPES.sub(_unescaped, text) if "%" in text or "&" in text or "\\" in text else text
     if decoded != text:
         read.append(decoded)
-    for encoded in _ENCODED.findall(text):
+    for encoded in _ENCODED.findall(text) if len(text) >= _ENCODED_MIN else ():
         content = _bytes_of(encoded)
         inner = None if content is None else _text_of(content)
         if inner is not None:
@@ -60,6 +60,7 @@ def _unescaped(escape_match: re.Match[str]) -> str:
 
 
 # Shorter ones are words by chance.
+_ENCODED_MIN = 16
 _ENCODED = re.compile(r"[A-Za-z0-9+/_-]{16,}={0,2}")
 _HEX = re.compile(r"(?:[0-9A-Fa-f]{2})+")
 
