@@ -243,3 +243,18 @@ def test_a_loop_that_judges_each_call_once_finds_what_one_over_all_calls_finds()
                 evaluate(condition, Facts("pay", {"id": 3}, 0, run_history=history)) for history in (kept, fresh, kept, kept)
             ]
             assert results == [results[1]] * 4, (number, condition.source)
+
+
+def test_a_condition_of_labels_that_cannot_be_used_is_reported_once() -> None:
+    said: list[str] = []
+    labels = (ToolLabels("read", output=["untrusted"], when="tool.outpt == 1"), ToolLabels("send", does=["external"]))
+    fake = fake_tacho(
+        deployed_policies=[policy('tool.name == "send" && run.labels == ["unknown"]')],
+        guard=GuardDefaults(labels=labels),
+        on_diagnostic=lambda one: said.append(one.message) if one.code == "label_condition_invalid" else None,
+    )
+    with fake, fake.tacho.run():
+        assert call(fake, "read", {}) == "done"
+        assert call(fake, "send", {}) == "blocked"
+    assert len(said) == 1
+    assert "`unknown`: read: line 1, column 1: tool has no field outpt" in said[0]

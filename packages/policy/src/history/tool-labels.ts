@@ -48,6 +48,15 @@ export function namesTool({ tool }: Pick<ToolLabels, 'tool'>, called: Pick<Facts
   return namesOf(called).some((name) => isNamed(tool, name))
 }
 
+/** Of conditions that cannot be used: their labels are always `unknown`. */
+export function faultsOfLabels(rules: readonly ToolLabels[]): string[] {
+  return rules.flatMap(({ tool, when }) => {
+    const result = when === undefined ? undefined : compiled(when, true)
+    const [fault] = result?.ok === false ? result.faults : []
+    return fault ? [`${tool}: line ${fault.position.line}, column ${fault.position.column}: ${fault.message}`] : []
+  })
+}
+
 /** Both spellings of a tool of an MCP server. */
 function namesOf({ name, server }: Pick<Facts['tool'], 'name' | 'server'>): string[] {
   const parts = toolNameOf(name, server ?? '')

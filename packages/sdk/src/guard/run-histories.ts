@@ -12,6 +12,7 @@ import type { RunState } from '../recording/run-state.ts'
 export interface HistoryEngine {
   readonly RecordedHistory: typeof RecordedHistory
   readHistory(policies: readonly { readonly condition: string }[]): boolean
+  faultsOfLabels(rules: readonly ToolLabels[]): readonly string[]
 }
 
 interface HistoryParts {
@@ -32,6 +33,9 @@ export class RunHistories {
   /** Whether these policies need histories. */
   #needed: { readonly policies: Configuration['policies'] | undefined; readonly isNeeded: boolean } | undefined
 
+  /** As they were checked. */
+  #labels: { readonly served: Configuration['toolLabels'] | undefined; readonly all: readonly ToolLabels[] } | undefined
+
   constructor(parts: HistoryParts) {
     this.#parts = parts
     parts.core.observers.add((scope, { type, payload }) => {
@@ -42,8 +46,16 @@ export class RunHistories {
 
   /** Labels of tools, from the service and the host. */
   get labels(): readonly ToolLabels[] {
-    const { current, own } = this.#parts
-    return [...(current()?.toolLabels ?? []), ...own.labels]
+    const { core, current, engine, own } = this.#parts
+    const served = current()?.toolLabels
+    if (this.#labels?.served !== served || !this.#labels) {
+      this.#labels = { served, all: [...(served ?? []), ...own.labels] }
+      for (const fault of engine.faultsOfLabels(this.#labels.all)) {
+        const message = `A condition of labels cannot be used, so they are \`unknown\`: ${fault}`
+        core.diagnostics.report('warning', 'label_condition_invalid', message)
+      }
+    }
+    return this.#labels.all
   }
 
   /** Undefined if no policy needs it, or nothing of the past is known. @param ofTool policies of one tool */

@@ -2,6 +2,7 @@
 import assert from 'node:assert/strict'
 import { test, type TestContext } from 'node:test'
 import { ToolBlockedError } from '../../src/index.ts'
+import type { OnDiagnostic } from '../../src/delivery/diagnostics.ts'
 import type { GuardDefaults, LocalPolicy } from '../../src/guard/rules.ts'
 import { fakeTacho } from '../../src/testing/fake-tacho.ts'
 
@@ -20,8 +21,13 @@ const policy = (condition: string): LocalPolicy => ({
   action: 'BLOCK',
 })
 
-function client(t: TestContext, conditions: readonly string[], guard: GuardDefaults = { labels: LABELS }) {
-  const fake = fakeTacho({ deployedPolicies: conditions.map(policy), guard })
+function client(
+  t: TestContext,
+  conditions: readonly string[],
+  guard: GuardDefaults = { labels: LABELS },
+  options = {},
+) {
+  const fake = fakeTacho({ deployedPolicies: conditions.map(policy), guard, ...options })
   t.after(() => fake.close())
   const call = async (name: string, input: Record<string, unknown>, output: unknown = 'done') => {
     try {
@@ -189,11 +195,15 @@ test('where nothing of the past is known, conditions on it fail', async (t) => {
   await tacho.run({}, async () => assert.equal(await call('send', {}), 'done'))
 })
 
-test('no call fails by labels that cannot be used', async (t) => {
+test('no call fails by labels that cannot be used, and a diagnostic says once why', async (t) => {
   const labels = [{ output: ['private'] } as never, { tool: 'read', output: ['untrusted'], when: 'tool.outpt == 1' }]
-  const { tacho, call } = client(t, ['tool.name == "send" && run.labels == ["unknown"]'], { labels })
+  const said: string[] = []
+  const onDiagnostic: OnDiagnostic = ({ code, message }) => void (code.startsWith('label') && said.push(message))
+  const { tacho, call } = client(t, ['tool.name == "send" && run.labels == ["unknown"]'], { labels }, { onDiagnostic })
   await tacho.run({}, async () => {
     assert.equal(await call('read', {}), 'done')
     assert.equal(await call('send', {}), 'blocked')
   })
+  assert.equal(said.length, 1)
+  assert.match(said[0] ?? '', /`unknown`: read: line 1, column 1: tool has no field outpt/)
 })

@@ -79,7 +79,9 @@ class Guard:
         for policy in defaults.policies:
             compiled(policy.condition)
         configuration.prepare = _compile_policies
-        self._histories = RunHistories(lambda: configuration.current, defaults)
+        self._histories = RunHistories(
+            lambda: configuration.current, defaults, lambda code, message: core.diagnostics.report("warning", code, message)
+        )
         core.observe = self._observe
         self.reset()
 

@@ -13,7 +13,7 @@ from ..core import now_ms
 from ..limits import PAYLOAD_LEVELS
 from ..policy.history.recorded_history import RecordedHistory
 from ..policy.history.run_history import RunHistory
-from ..policy.history.tool_labels import read_history
+from ..policy.history.tool_labels import faults_of_labels, read_history
 from ..recording.context import RunScope
 from ..recording.plain import to_plain
 from ..recording.run_state import RunState
@@ -24,9 +24,15 @@ _SAID_MAX = 20
 
 
 class RunHistories:
-    def __init__(self, current: Callable[[], Configuration | None], defaults: GuardDefaults) -> None:
-        self._current, self._defaults = current, defaults
+    def __init__(
+        self, current: Callable[[], Configuration | None], defaults: GuardDefaults, warn: Callable[[str, str], None]
+    ) -> None:
+        """`warn`: about a code, with a message."""
+        self._current, self._defaults, self._warn = current, defaults, warn
         self._checked: Configuration | None = None
+        # As they were checked, and of which configuration.
+        self._labels: tuple[ToolLabels, ...] | None = None
+        self._labels_of: Configuration | None = None
         self._is_needed = read_history(defaults.policies)
         # A policy of one tool needs histories.
         self._is_forced = self._is_needed
@@ -46,7 +52,14 @@ class RunHistories:
     def labels(self) -> Iterable[ToolLabels]:
         """Of tools, from the service and the host."""
         current = self._current()
-        return (*(current.tool_labels if current else ()), *self._defaults.labels)
+        if self._labels is None or current is not self._labels_of:
+            labels = (*(current.tool_labels if current else ()), *self._defaults.labels)
+            if self._labels != labels:
+                for fault in faults_of_labels(labels):
+                    message = f"A condition of labels cannot be used, so they are `unknown`: {fault}"
+                    self._warn("label_condition_invalid", message)
+            self._labels, self._labels_of = labels, current
+        return self._labels
 
     def of(self, scope: RunScope, of_tool: Iterable[Policy]) -> RunHistory | None:
         """None if no policy needs it. `of_tool`: policies of one tool."""

@@ -44,6 +44,17 @@ def labels_of_call(rules: Iterable[ToolLabelsLike], facts: Facts) -> tuple[list[
     return sorted(does), sorted(output)
 
 
+def faults_of_labels(rules: Iterable[ToolLabelsLike]) -> list[str]:
+    """Of the conditions that cannot be used: their labels are always `unknown`."""
+    faults = []
+    for rule in rules:
+        result = None if rule.when is None else compiled(rule.when, of_labels=True)
+        if isinstance(result, NotACondition):
+            fault = result.faults[0]
+            faults.append(f"{rule.tool}: line {fault.position.line}, column {fault.position.column}: {fault.message}")
+    return faults
+
+
 class _HasCondition(Protocol):
     @property
     def condition(self) -> str: ...
