@@ -217,3 +217,52 @@ test('apply restores what is archived and in the file, and the plan says so', as
   const again = await apply('--yes')
   assert.match(again.stdout, /^Nothing to change: the server matches the file\.\n/)
 })
+
+test('a file gives a version of a prompt to a share of the sessions, once, and not again after somebody ended it', async () => {
+  assert.equal((await server.tacho(['environments', 'create', 'sharing'])).code, 0)
+  assert.equal((await server.tacho(['prompts', 'create', 'split', '--content', 'One.'])).code, 0)
+  const file = (versions: string) =>
+    write(
+      'tacho.yaml',
+      `prompts: { split: { content: Two. } }\nenvironments: { sharing: { prompts: { split: ${versions} } } }\n`,
+    )
+  const shares = async () => {
+    const { stdout } = await server.tacho(['prompts', 'list'])
+    return /^split .* sharing ([^,]+?) {2,}/m.exec(stdout)?.[1]
+  }
+  file('{ version: 1, share: { version: newest, percent: 10 } }')
+  const first = await apply('--yes')
+  assert.equal(first.code, 0, first.stderr)
+  assert.match(first.stdout, /\+ prompt split: deploy version 1\n {2}~ prompt split: version 2 for 10 % of sessions\n/)
+  assert.equal(await shares(), '1 (10 %: 2)')
+  assert.match((await apply('--yes')).stdout, /^Nothing to change/)
+  file('{ version: 1, share: { version: 2, percent: 30 } }')
+  assert.match((await apply('--yes')).stdout, /Plan: 1 deployed\./)
+  assert.equal(await shares(), '1 (30 %: 2)')
+  file('1')
+  assert.match((await apply('--yes')).stdout, /^Nothing to change/, 'a file that does not say it leaves the share')
+  file('{ version: 1, share: { percent: 0 } }')
+  assert.match((await apply('--yes')).stdout, /- prompt split: end the share of version 2/)
+  assert.equal(await shares(), '1')
+  file('{ version: 1, share: { version: 2, percent: 30 } }')
+  const again = await apply('--yes')
+  assert.match(
+    again.stdout,
+    /^Nothing to change.*\nThe share of version 2 of prompt split in sharing was ended by .*; it does not start again\./,
+  )
+  file('2')
+  assert.equal((await apply('--yes')).code, 0)
+  assert.equal(await shares(), '2')
+  for (const [versions, fault] of [
+    ['{ version: 2, share: { version: 2, percent: 10 } }', /the share needs another version than the one in force, 2/],
+    ['{ version: 1, share: { version: 2, percent: 100 } }', /needs percent: a whole number from 0 to 99/],
+    ['{ version: 1, share: { version: 2 } }', /needs percent/],
+    ['{ share: { version: 2, percent: 10 } }', /needs version/],
+    ['{ version: 1, share: { version: 9, percent: 10 } }', /has no version 9/],
+  ] as const) {
+    file(versions)
+    const { code, stderr } = await apply('--yes')
+    assert.equal(code, 2, versions)
+    assert.match(stderr, fault)
+  }
+})

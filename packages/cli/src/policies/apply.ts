@@ -2,7 +2,7 @@ import type { Command } from 'commander'
 import type { Manifest } from './apply/manifest.ts'
 import { warnOf, type Compared } from './recorded-calls.ts'
 import { carryOut, readPresent } from './apply/carry-out.ts'
-import { readDiffs, type WriteDiff, keptLines, planLines } from './apply/plan-lines.ts'
+import { readDiffs, type WriteDiff, keptLines, notRestartedLines, planLines } from './apply/plan-lines.ts'
 import { faultyFile, manifestOf } from './apply/read-manifest.ts'
 import { isEmpty, planOf, type Plan } from './apply/plan.ts'
 import { asOperator, connect, type ServerOptions } from '../engine/options.ts'
@@ -56,7 +56,9 @@ An archived prompt or policy that the file lists is restored.
       prompts: [greeting]              # the newest version, as in this file
       policies: [refunds]
     production:
-      policies: { refunds: 3 }         # this version; prompts of production stay unchanged
+      prompts:                         # version 4, and 5 for 10 % of the sessions
+        greeting: { version: 4, share: { version: 5, percent: 10 } }
+      policies: { refunds: 3 }         # this version
 
 Exit codes: 0 no differences, or applied; 1 failed; 2 invalid file or command; 3 differences found, nothing changed.
 
@@ -107,7 +109,7 @@ function comparedOf({ policies, environments }: Manifest, { deployments }: Plan)
 function showPlan(workspace: string, plan: Plan, diffs: ReadonlyMap<string, WriteDiff>): void {
   if (isEmpty(plan)) printLine('Nothing to change: the server matches the file.')
   else for (const line of planLines(workspace, plan, diffs)) printLine(line)
-  for (const line of keptLines(plan.kept)) printLine(line)
+  for (const line of [...keptLines(plan.kept), ...notRestartedLines(plan.notRestarted)]) printLine(line)
 }
 
 async function mayChange({ yes, dryRun, json }: Options): Promise<boolean> {

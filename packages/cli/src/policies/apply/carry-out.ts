@@ -7,7 +7,7 @@ import type { Workspace } from '@tacho/contract/tenants/workspace.ts'
 import type { OperatorClient } from '../../engine/operator-client.ts'
 import { failed } from '../../engine/stop.ts'
 import type { Manifest } from './manifest.ts'
-import type { DeploymentChange, Plan, Present, Write, PresentEnvironment } from './plan.ts'
+import type { DeploymentChange, EndedShare, Plan, Present, Write, PresentEnvironment } from './plan.ts'
 import { environmentsOf } from '../../tenants/tenants.ts'
 
 export async function carryOut(
@@ -35,8 +35,18 @@ export async function carryOut(
   }
   const idOf = ({ name, id }: DeploymentChange) => id ?? created.get(name) ?? ''
   for (const { environmentId, changes } of deployments) {
-    const items = changes.map((change) => ({ kind: change.kind, id: idOf(change), version: change.to }))
-    await client.deploy({ params: { environmentId }, body: { items, note } })
+    // A publication changes a prompt once, and a share needs its version in force first.
+    for (const hasShare of [false, true]) {
+      const items = changes
+        .filter(({ share }) => (share !== undefined) === hasShare)
+        .map((change) => ({
+          kind: change.kind,
+          id: idOf(change),
+          version: change.to,
+          ...(change.share !== undefined && { share: change.share }),
+        }))
+      if (items.length > 0) await client.deploy({ params: { environmentId }, body: { items, note } })
+    }
   }
 }
 
@@ -102,11 +112,31 @@ export async function readPresent(client: OperatorClient, workspace: Workspace, 
   const environments = new Map<string, PresentEnvironment>()
   for (const { id, name } of await environmentsOf(client, workspace)) {
     if (!manifest.environments.has(name)) continue
-    environments.set(name, { id, inForce: await allItems(client.listDeployments, { params: { environmentId: id } }) })
+    const inForce = await allItems(client.listDeployments, { params: { environmentId: id } })
+    environments.set(name, { id, inForce, endedShares: await readEnded(client, id, manifest, name, inForce) })
   }
   return {
     prompts: new Map(prompts.map((prompt) => [prompt.name, prompt])),
     policies: new Map(policies.map((policy) => [policy.policyId, policy])),
     environments,
   }
+}
+
+/** Of the shares that the file has and that do not run: what ended them, unless something changed since. */
+async function readEnded(
+  client: OperatorClient,
+  environmentId: string,
+  { environments }: Manifest,
+  environment: string,
+  inForce: PresentEnvironment['inForce'],
+): Promise<Map<string, EndedShare>> {
+  const ended = new Map<string, EndedShare>()
+  for (const [name, { share }] of environments.get(environment)?.prompts ?? []) {
+    const row = inForce.find((one) => one.kind === 'prompt' && one.name === name)
+    if (!share || !row || row.share) continue
+    const query = { kind: 'prompt' as const, id: row.id, limit: 1 }
+    const [newest] = (await client.listDeploymentChanges({ params: { environmentId }, query })).items
+    if (newest?.share?.percent === 0) ended.set(name, { version: newest.share.version, by: newest.by })
+  }
+  return ended
 }

@@ -46,7 +46,14 @@ export interface WantedEnvironment {
 /** Null: the newest version, as in the file. */
 export interface WantedVersion {
   version: string | null
+  /** Of a prompt: another version for a part of the sessions; 0 percent: none. Absent: the file does not say it. */
+  share?: WantedShare
   place: Place
+}
+
+export interface WantedShare {
+  version: string | null
+  percent: number
 }
 
 /** Position in the file, from 1. */

@@ -4,14 +4,22 @@ import type { VersionDiff } from '@tacho/contract/policies/version.ts'
 import { diffFields } from '@tacho/server/domain/policies/diff.ts'
 import { diffLines } from '../versioned-item.ts'
 import { counted, printable, strong } from '../../engine/output.ts'
-import { type DeploymentChange, type Kept, type Plan, type Write, POLICY_FIELDS, type Present } from './plan.ts'
+import {
+  type DeploymentChange,
+  type Kept,
+  type NotRestarted,
+  type Plan,
+  type Write,
+  POLICY_FIELDS,
+  type Present,
+} from './plan.ts'
 import type { OperatorClient } from '../../engine/operator-client.ts'
 import type { Manifest } from './manifest.ts'
 
 /** `diffs`: what each write changes, by `diffKey`. */
 export function planLines(
   workspace: string,
-  { restores, writes, deployments }: Omit<Plan, 'kept'>,
+  { restores, writes, deployments }: Changes,
   diffs: ReadonlyMap<string, WriteDiff>,
 ): string[] {
   const lines: string[] = []
@@ -42,14 +50,27 @@ function writeLine({ kind, name, version, changed }: Write): string {
   return yellow(`  ~ ${item}: new version ${version} (${changed.join(', ')})`)
 }
 
-function changeLine({ kind, name, from, to }: DeploymentChange): string {
+/** Shares of the file that do not start again. */
+export function notRestartedLines(shares: readonly NotRestarted[]): string[] {
+  return shares.map(
+    ({ environment, name, version, by }) =>
+      `The share of version ${version} of prompt ${printable(name)} in ${printable(environment)} was ended by ${printable(by)}; it does not start again. ` +
+      `Take it out of the file, or start it with \`tacho prompts deploy\`.`,
+  )
+}
+
+function changeLine({ kind, name, from, to, share }: DeploymentChange): string {
   const item = `${kind} ${printable(name)}`
+  if (share === 0) return red(`  - ${item}: end the share of version ${to}`)
+  if (share !== undefined) return yellow(`  ~ ${item}: version ${to} for ${share} % of sessions`)
   if (to === null) return red(`  - ${item}: undeploy (was version ${from})`)
   if (from === null) return green(`  + ${item}: deploy version ${to}`)
   return yellow(`  ~ ${item}: version ${from} -> ${to}`)
 }
 
-function summary({ restores, writes, deployments }: Omit<Plan, 'kept'>): string {
+type Changes = Omit<Plan, 'kept' | 'notRestarted'>
+
+function summary({ restores, writes, deployments }: Changes): string {
   const created = writes.filter(({ changed }) => changed === null).length
   const changes = deployments.flatMap((deployment) => deployment.changes)
   const removed = changes.filter(({ to }) => to === null).length

@@ -1,5 +1,5 @@
 /** Computes the changes that make the server match the manifest. Pure. */
-import type { DeployableKind } from '@tacho/contract/policies/deployment.ts'
+import type { DeployableKind, Deployment as Listed } from '@tacho/contract/policies/deployment.ts'
 import type { Policy } from '@tacho/contract/policies/policy.ts'
 import type { Prompt } from '@tacho/contract/policies/prompt.ts'
 import { hash } from 'node:crypto'
@@ -17,7 +17,14 @@ export interface Present {
 
 export interface PresentEnvironment {
   id: string
-  inForce: { kind: DeployableKind; id: string; name: string; version: string }[]
+  inForce: (Pick<Listed, 'kind' | 'id' | 'name' | 'version'> & Partial<Pick<Listed, 'share'>>)[]
+  /** By name: the share that ended last, if nothing changed since. */
+  endedShares?: ReadonlyMap<string, EndedShare>
+}
+
+export interface EndedShare {
+  version: string
+  by: string
 }
 
 export interface Plan {
@@ -27,6 +34,13 @@ export interface Plan {
   deployments: Deployment[]
   /** Deployed, but not in the file: somebody else's, so it stays. Empty with `prune`. */
   kept: Kept[]
+  /** Shares of the file that were ended since, for example by an alert: they do not start again. */
+  notRestarted: NotRestarted[]
+}
+
+export interface NotRestarted extends EndedShare {
+  environment: string
+  name: string
 }
 
 export interface Kept {
@@ -65,6 +79,8 @@ export interface DeploymentChange {
   id: string | null
   from: string | null
   to: string | null
+  /** Then `to` gets this percentage of the sessions; 0: its share ends. */
+  share?: number
 }
 
 export type Planned = { ok: true; plan: Plan } | { ok: false; faults: FileFault[] }
@@ -77,6 +93,7 @@ export function planOf(manifest: Manifest, present: Present, { prune }: { prune:
   const newest = newestVersions(present, writes)
   const deployments: Deployment[] = []
   const keptItems: Kept[] = []
+  const notRestarted: NotRestarted[] = []
   const workspace = manifest.workspace === null ? '' : ` --workspace ${JSON.stringify(manifest.workspace)}`
   for (const [name, wanted] of manifest.environments) {
     const environment = present.environments.get(name)
@@ -93,12 +110,15 @@ export function planOf(manifest: Manifest, present: Present, { prune }: { prune:
     const removed = unlisted.map(({ kind, name: item, id, version }): DeploymentChange => {
       return { kind, name: item, id, from: version, to: null }
     })
-    const changes = [...(prune ? removed : []), ...changesOf(wanted, environment, present, newest, faults)]
+    const shares = shareChanges(wanted, environment, present, newest, faults)
+    notRestarted.push(...shares.notRestarted.map((share) => ({ environment: name, ...share })))
+    const versions = changesOf(wanted, environment, present, newest, faults)
+    const changes = [...(prune ? removed : []), ...versions, ...shares.changes]
     if (changes.length > 0) deployments.push({ environment: name, environmentId: environment.id, changes })
   }
   return faults.length > 0
     ? { ok: false, faults }
-    : { ok: true, plan: { restores, writes, deployments, kept: keptItems } }
+    : { ok: true, plan: { restores, writes, deployments, kept: keptItems, notRestarted } }
 }
 
 /** Whether nothing would change. */
@@ -182,6 +202,40 @@ function changesOf(
     }
   }
   return changes
+}
+
+function shareChanges(
+  { prompts }: WantedEnvironment,
+  { inForce, endedShares }: PresentEnvironment,
+  present: Present,
+  newest: Map<string, string>,
+  faults: FileFault[],
+) {
+  const changes: DeploymentChange[] = []
+  const notRestarted: Omit<NotRestarted, 'environment'>[] = []
+  for (const [name, { share, version, place }] of prompts ?? []) {
+    if (!share) continue
+    const stable = version ?? newest.get(`prompt ${name}`) ?? '1'
+    const to = versionOf('prompt', name, { version: share.version, place }, newest, faults)
+    if (to === stable) {
+      faults.push({
+        place,
+        message: `prompt ${name}: the share needs another version than the one in force, ${stable}`,
+      })
+    }
+    const row = inForce.find((one) => one.kind === 'prompt' && one.name === name)
+    // Another version in force ends the share that runs.
+    const running = row?.version === stable ? (row.share ?? null) : null
+    const ended = row?.version === stable ? endedShares?.get(name) : undefined
+    const isSame = running?.version === to && running.percent === share.percent
+    if (isSame || (share.percent === 0 && running?.version !== to)) continue
+    if (running === null && ended?.version === to) notRestarted.push({ name, ...ended })
+    else {
+      const id = present.prompts.get(name)?.promptId ?? null
+      changes.push({ kind: 'prompt', name, id, from: stable, to, share: share.percent })
+    }
+  }
+  return { changes, notRestarted }
 }
 
 /** What is deployed there, of the kinds that the file lists, without what it lists. */

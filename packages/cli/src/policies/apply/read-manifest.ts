@@ -204,20 +204,41 @@ function readVersions(
   named: Named,
 ): Map<string, WantedVersion> {
   const wanted = new Map<string, WantedVersion>()
-  const take = (name: string | null, version: string | null, at: Entry) => {
+  const take = (name: string | null, version: Omit<WantedVersion, 'place'>, at: Entry) => {
     if (name === null) return
     if (!named[section].has(name)) yaml.fault(at, `${JSON.stringify(name)} is not under ${section}`)
     else if (wanted.has(name)) yaml.fault(at, `${JSON.stringify(name)} is named twice`)
-    else wanted.set(name, { version, place: at.place })
+    else wanted.set(name, { ...version, place: at.place })
   }
   if (yaml.isMissing(entry)) {
     yaml.fault(entry, 'is empty: write [] to deploy nothing, or remove it')
   } else if (yaml.isList(entry)) {
-    for (const item of yaml.items(entry) ?? []) take(yaml.text(item), null, item)
+    for (const item of yaml.items(entry) ?? []) take(yaml.text(item), { version: null }, item)
   } else {
-    for (const [name, item] of membersOf(yaml, entry)) take(name, readVersion(yaml, item), item)
+    for (const [name, item] of membersOf(yaml, entry)) {
+      const isShared = section === 'prompts' && yaml.isMapping(item)
+      take(name, isShared ? readShared(yaml, item) : { version: readVersion(yaml, item) }, item)
+    }
   }
   return wanted
+}
+
+/** `{ version: 4, share: { version: 5, percent: 10 } }` */
+function readShared(yaml: YamlReader, entry: Entry): Omit<WantedVersion, 'place'> {
+  const { version, share } = yaml.fields(entry, ['version', 'share']) ?? {}
+  if (version === undefined) return { version: yaml.fault(entry, 'needs version: the one in force') }
+  const inForce = readVersion(yaml, version)
+  const fields = share && yaml.fields(share, ['version', 'percent'])
+  if (!fields) return { version: inForce }
+  const percent = fields.percent && yaml.scalar(fields.percent)
+  if (typeof percent !== 'number' || !Number.isInteger(percent) || percent < 0 || percent > 99) {
+    yaml.fault(fields.percent ?? entry, 'needs percent: a whole number from 0 to 99')
+    return { version: inForce }
+  }
+  return {
+    version: inForce,
+    share: { version: fields.version ? readVersion(yaml, fields.version) : null, percent },
+  }
 }
 
 function readVersion(yaml: YamlReader, entry: Entry): string | null {

@@ -81,6 +81,10 @@ export class YamlReader {
     return isSeq(this.#resolved(entry.node))
   }
 
+  isMapping(entry: Entry): boolean {
+    return isMap(this.#resolved(entry.node))
+  }
+
   isMissing(entry: Entry): boolean {
     const node = this.#resolved(entry.node)
     return node === null || (isScalar(node) && node.value === null)
