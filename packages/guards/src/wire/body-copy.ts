@@ -8,18 +8,36 @@ export const COPY_BYTES_MAX = 32 * 1_048_576
 /** Compressed bytes that wait for their decoder. */
 const WAITING_BYTES_MAX = 4 * 1_048_576
 
+/** Of all requests under way. What comes while it is used up passes, and is recorded without its request. */
+const ALL_COPIES_BYTES_MAX = 512 * 1_048_576
+let allCopiesBytes = 0
+
 export class BodyCopy {
   #pieces: Buffer[] = []
   #bytes = 0
+  #counted = 0
+  #isWhole = true
 
   get isWhole(): boolean {
-    return this.#bytes <= COPY_BYTES_MAX
+    return this.#isWhole
   }
 
   add(piece: Buffer): void {
     this.#bytes += piece.length
-    if (this.isWhole) this.#pieces.push(piece)
-    else this.#pieces = []
+    if (this.#bytes > COPY_BYTES_MAX || allCopiesBytes + piece.length > ALL_COPIES_BYTES_MAX) this.#isWhole = false
+    if (!this.#isWhole) {
+      this.#pieces = []
+      return this.release()
+    }
+    this.#pieces.push(piece)
+    this.#counted += piece.length
+    allCopiesBytes += piece.length
+  }
+
+  /** The exchange has ended. */
+  release(): void {
+    allCopiesBytes -= this.#counted
+    this.#counted = 0
   }
 
   /** Undefined: it has more bytes than are copied. */

@@ -230,6 +230,8 @@ class Exchange {
       // Half an answer must not look like a whole one.
       if (left.signal.aborted || this.#response.headersSent) this.#response.destroy()
       else refuse(this.#response, 502, `The model at ${this.#target.host} cannot be reached (${why}).`)
+    } finally {
+      this.#copy.release()
     }
   }
 

@@ -8,6 +8,7 @@ import { test } from 'node:test'
 import { setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'
 import { brotliCompressSync, gzipSync, zstdCompressSync } from 'node:zlib'
+import { BodyCopy, COPY_BYTES_MAX } from '../../src/wire/body-copy.ts'
 import { startRecordedWire } from './recorded-wire.ts'
 import { answerJson, chatAnswer, sha256 } from './scripted-model.ts'
 
@@ -185,4 +186,18 @@ test('an upstream that refuses early is heard while the body is still sent', asy
   }
   const call = (await wire.end()).find(({ eventType }) => eventType === 'LLM_CALL')?.payload
   assert.equal((call?.['error'] as { status: number } | undefined)?.status, 413)
+})
+
+test('copies for the recording are bounded for all requests together; what does not fit passes without one', () => {
+  const piece = Buffer.alloc(COPY_BYTES_MAX)
+  const copied = () => {
+    const copy = new BodyCopy()
+    copy.add(piece)
+    return copy
+  }
+  const copies = Array.from({ length: 20 }, copied)
+  assert.equal(copies.filter(({ isWhole }) => isWhole).length, 16)
+  assert.equal(copies.at(-1)?.whole(), undefined)
+  for (const copy of copies) copy.release()
+  assert.ok(copied().isWhole)
 })
