@@ -60,7 +60,8 @@ export function addReplay(command: Command): void {
       `
 The command is run as it is, with variables that lead the SDKs and the clients of models to the tape. Guarded tools never
 run, unless --read-only names them or --from has passed. Tools without a guard do run. The first step at which the agent
-leaves the tape ends the replay; the exit code is 3 then. TACHO_REPLAY_INPUT has the user's first message.
+leaves the tape ends the replay; the exit code is 3 then. Without --mode nothing live is needed; for an agent that you changed
+on purpose, use --mode tools. TACHO_REPLAY_INPUT has the user's first message.
 
 Examples:
   tacho replay tapes/order-4711.jsonl -- node agent.js
