@@ -208,13 +208,13 @@ export function resolveOptions(
     sampleRate: number('sampleRate', 1, 0, 1),
     maxQueuedEvents: number('maxQueuedEvents', 20_000, 1, 10_000_000),
     maxQueuedBytes: number('maxQueuedBytes', 32 * 1_048_576, LIMITS.batchBytes, 2 ** 40),
-    // The verdict waits for the events.
-    flushIntervalMs: number('flushIntervalMs', replay ? 0 : 1_000, 0, 3_600_000),
     requestTimeoutMs: number('requestTimeoutMs', 10_000, 1, 600_000),
     flushTimeoutMs: number('flushTimeoutMs', 5_000, 0, 600_000),
     compress: choice('compression', ['auto', 'never'], 'never') === 'auto' && !base?.isLoopback,
     // The events on disk are not for the tape, and those of a replay for nobody else.
     spool: replay ? undefined : text('spool', 4_096),
+    // The verdict waits for the events.
+    flushIntervalMs: number('flushIntervalMs', replay ? 0 : 1_000, 0, 3_600_000),
     flushOnSignals: choice('flushOnSignals', [true, false], true),
     waitUntil,
   }

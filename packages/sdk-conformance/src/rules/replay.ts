@@ -38,8 +38,8 @@ async function play({ service, call, refresh }: Subject, asked: readonly Asked[]
   await refresh()
   const seen: unknown[] = []
   for (const [number, { tool, input }] of asked.entries()) {
-    const given = { callId: `call-${number}`, toolName: tool, input, approvalTimeoutMs: 30_000 }
-    const { ran, output, error } = await call(given).catch((reason: unknown) => ({
+    const guardedCall = { callId: `call-${number}`, toolName: tool, input, approvalTimeoutMs: 30_000 }
+    const { ran, output, error } = await call(guardedCall).catch((reason: unknown) => ({
       ran: false,
       output: undefined,
       error: String(reason),
