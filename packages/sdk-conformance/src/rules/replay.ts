@@ -1,6 +1,6 @@
 /** A replay: a process with TACHO_REPLAY asks there in place of running guarded tools. One tape for SDKs of all languages. */
 import assert from 'node:assert/strict'
-import type { Rule, Subject } from '../rule.ts'
+import type { Called, Rule, Subject } from '../rule.ts'
 import { hangUp, json, type Answer } from '../scripted-service.ts'
 
 /** The steps of the tape that are tools. */
@@ -39,13 +39,10 @@ async function play({ service, call, refresh }: Subject, asked: readonly Asked[]
   const seen: unknown[] = []
   for (const [number, { tool, input }] of asked.entries()) {
     const guardedCall = { callId: `call-${number}`, toolName: tool, input, approvalTimeoutMs: 30_000 }
-    const { ran, output, error } = await call(guardedCall).catch((reason: unknown) => ({
-      ran: false,
-      output: undefined,
-      error: String(reason),
-    }))
+    const failed = (reason: unknown): Called => ({ ran: false, output: String(reason) })
+    const { ran, output } = await call(guardedCall).catch(failed)
     assert.equal(ran, false, `${tool} ran`)
-    seen.push(error ?? output)
+    seen.push(output)
   }
   return seen
 }
