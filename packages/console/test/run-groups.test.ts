@@ -157,9 +157,10 @@ describe('agents and sessions', { skip: withoutChromium }, () => {
     const { page, close } = await tacho.open(`${tacho.home}/search`)
     await page.getByRole('button', { name: 'Switch search on' }).waitFor()
     await assertLooks(page, 'search off')
-    // The search that led here is answered as soon as the index has it.
-    await page.goto(`${tacho.home}/search?q=refund`)
-    await page.getByRole('button', { name: 'Switch search on' }).click()
+    // The first query switches it on, is kept, and is answered as soon as the index has its step.
+    await page.getByLabel('Search payloads').fill('refund')
+    await page.getByRole('button', { name: 'Switch on and search' }).click()
+    await page.waitForURL(/search\?q=refund/)
     await page.getByRole('list', { name: 'Steps found' }).getByText('refunded').waitFor()
     await page.goto(`${tacho.home}/search`)
     await page.getByRole('heading', { name: 'Find a step by what it says' }).waitFor()

@@ -113,21 +113,28 @@ describe('scores', { skip: withoutChromium }, () => {
     await close()
   })
 
-  test('a queue is judged by keys alone, run by run, and taken back', async () => {
+  test('a queue of ended runs is judged by keys alone, run by run; judgements and skips are undone', async () => {
+    await tacho.service.record([event({ runId: 'still running', agentId: 'support', agentName: 'Support bot' })])
     const { page, close } = await tacho.open(`${tacho.home}/judge?name=verdict&agent=support`)
     const judgement = page.getByRole('form', { name: 'Judgement' })
     const run = page.getByRole('region', { name: 'Run' })
     await run.getByRole('link', { name: 'chat-3' }).waitFor()
+    await page.getByText('Run 1 of 4.').waitFor()
     await run.getByText(HARM.slice(0, 20)).first().waitFor()
     await assertLooks(page, 'the queue to judge')
     await page.keyboard.press('n')
     await run.getByRole('link', { name: 'chat-2' }).waitFor()
+    await judgement.getByRole('button', { name: /^Undo/ }).click()
+    await run.getByRole('link', { name: 'chat-3' }).waitFor()
+    await page.keyboard.press('n')
+    await run.getByRole('link', { name: 'chat-2' }).waitFor()
+    await page.getByText('Run 2 of 4.').waitFor()
     await page.keyboard.press('c')
     await judgement.getByLabel('Why').fill('too short')
     await page.keyboard.press('Escape')
     await page.keyboard.press('0')
     await run.getByRole('link', { name: 'chat-1' }).waitFor()
-    await page.getByText('1 judged now. 1 passed over.').waitFor()
+    await page.getByText('1 judged now. 1 skipped.').waitFor()
     await page.keyboard.press('u')
     await run.getByRole('link', { name: 'chat-2' }).waitFor()
     assert.deepEqual(await runs('unscored=verdict'), ['chat-3', 'chat-2', 'chat-1', 'chat-0'])
@@ -150,7 +157,14 @@ describe('scores', { skip: withoutChromium }, () => {
     const began = Date.now() - 30 * MINUTE_MS
     await tacho.service.record(
       Array.from({ length: 22 }, (_, n) =>
-        event({ runId: `quick-${n}`, agentId: 'quick', agentName: 'Quick', timestamp: began + n * MINUTE_MS }),
+        event({
+          runId: `quick-${n}`,
+          agentId: 'quick',
+          agentName: 'Quick',
+          timestamp: began + n * MINUTE_MS,
+          eventType: 'SESSION_OUTCOME',
+          payload: { status: 'COMPLETED' },
+        }),
       ),
     )
     const labels = async () => (await runs('score=speed&agent=quick&limit=100')).length

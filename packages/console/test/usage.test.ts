@@ -6,10 +6,30 @@ import { after, before, describe, test } from 'node:test'
 import Database from 'better-sqlite3'
 import { configurationCalls } from '../../server/test/setup/configuration-service.ts'
 import { event } from '../../server/test/setup/service.ts'
+import { changeText, costChange, whyText } from '../src/runs/usage/cost-change.ts'
 import { withoutChromium } from './setup/chromium.ts'
 import { assertLooks, HARM, startConsole, type TestConsole } from './setup/console.ts'
 
 const HOUR_MS = 3_600_000
+
+test('a change of cost is split into runs, tokens of a run and the price of a token', () => {
+  const sum = (runs: number, totalTokens: number, cost: number, unpricedCalls = 0) => ({
+    runs,
+    usage: { promptTokens: 0, completionTokens: 0, totalTokens, cost },
+    estimatedCost: null,
+    priceTable: null,
+    unpricedCalls,
+  })
+  const change = costChange(sum(20, 4_000, 8), sum(10, 1_000, 2))
+  assert.deepEqual(change, { cost: 4, runs: 2, tokens: 2, price: 1 })
+  assert.equal(change && whyText(change), 'runs ×2.0 · tokens a run ×2.0')
+  assert.equal(whyText({ cost: 1, runs: 1, tokens: 1.01, price: 1 }), 'as before')
+  assert.deepEqual([1, 1.4, 0.75, 4].map(changeText), ['±0 %', '+40 %', '−25 %', '×4.0'])
+  // What is not known of one time says nothing of the change.
+  assert.equal(costChange(sum(1, 1, 1), undefined), null)
+  assert.equal(costChange(sum(1, 1, 1, 1), sum(1, 1, 1)), null)
+  assert.equal(costChange(sum(1, 0, 1), sum(1, 1, 1)), null)
+})
 
 describe('usage and rollout', { skip: withoutChromium }, () => {
   let tacho: TestConsole

@@ -89,6 +89,8 @@ export interface JudgeAddress extends Omit<RunListAddress, 'columns' | 'unscored
 
 export function readJudgeAddress(search: Record<string, unknown>): JudgeAddress {
   const { columns: _, unscored: __, scoreOrder: ___, ...filter } = readRunListAddress(search)
+  // Only runs that ended are judged.
+  if (isOpen(filter.status)) delete filter.status
   const { by, ...name } = textOf(search, ['name', 'by'])
   return { ...filter, ...name, ...(by === 'anyone' && { by }) }
 }

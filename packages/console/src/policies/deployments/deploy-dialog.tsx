@@ -22,6 +22,8 @@ export type Act =
       deployment: Deployment | null
       /** To begin with. */
       share?: Deployment['share']
+      /** The one that is offered; otherwise the newest. */
+      version?: string
     }
   | { kind: 'promote' | 'roll back' | 'end share'; environment: InForce['environment']; deployment: Deployment }
 
@@ -41,8 +43,8 @@ const NONE = 'none'
 export function ActDialog({ workspaceId, act, item, name, newestVersion, places, onClose }: ActDialogProps) {
   const cache = useQueryClient()
   const others = places.filter(({ environment }) => environment.id !== act.environment.id)
-  const shareBefore = act.kind === 'deploy' ? act.share : null
-  const [version, setVersion] = useState(shareBefore?.version ?? newestVersion)
+  const { share: shareBefore, version: offered } = act.kind === 'deploy' ? act : {}
+  const [version, setVersion] = useState(shareBefore?.version ?? offered ?? newestVersion)
   const [percent, setPercent] = useState(shareBefore ? String(Math.min(99, shareBefore.percent * 2)) : '')
   // The others keep the version in force, so there must be another one.
   const canShare =

@@ -14,6 +14,9 @@ import { Refused, Empty, PagePending, Skeleton, Trouble, isBlocking } from '../.
 import { Tabs } from '../../web/ui/tabs.tsx'
 import { useTitle } from '../../web/ui/browser.ts'
 import { VersionHistory } from '../deployments/version-history.tsx'
+import { Diff } from '../../web/text/diff.tsx'
+import { Section } from '../../web/ui/section.tsx'
+import { Beside } from './prompt-beside.tsx'
 import { PromptText } from './prompt-text.tsx'
 import { Results } from './prompt-results.tsx'
 import { promptOfNameQuery, promptQuery, promptVersionQuery, usePromptVersions } from '../queries.ts'
@@ -83,7 +86,15 @@ function OfId() {
           void navigate({ to: '.', search: chosen === 'edit' ? {} : { show: chosen }, replace: true })
         }
       />
-      {show === 'edit' && <Text key={data.newest.version} prompt={data} canWrite={place.may('admin')} />}
+      {show === 'edit' && (
+        <div className="grid grid-cols-1 gap-x-8 lg:grid-cols-[minmax(0,1fr)_20rem]">
+          <div className="min-w-0 max-lg:order-last">
+            <Text key={data.newest.version} prompt={data} canWrite={place.may('admin')} />
+            <SinceBefore prompt={data} />
+          </div>
+          <Beside promptId={promptId} name={data.name} newestVersion={data.newest.version} />
+        </div>
+      )}
       {show === 'versions' && <Versions prompt={data} />}
       {show === 'results' && <Results environment={place.environment} promptId={promptId} />}
       {show === 'deployments' && (
@@ -171,6 +182,24 @@ function Editor({ workspaceId, promptId, newest, canWrite }: EditorProps) {
       )}
     </form>
   )
+}
+
+/** What the newest version changed. */
+function SinceBefore({ prompt: { workspaceId, promptId, newest } }: { prompt: Prompt }) {
+  const [from, to] = [String(Number(newest.version) - 1), newest.version]
+  const { data } = useQuery({
+    enabled: from !== '0' && !newest.damaged,
+    queryKey: ['prompts', workspaceId, promptId, 'diff', from, to],
+    queryFn: ({ signal }) =>
+      api.diffPromptVersions({ params: { workspaceId, promptId }, query: { from, to } }, { signal }),
+    staleTime: Infinity,
+    retry: false,
+  })
+  return data ? (
+    <Section title={`Changed since v${from}`}>
+      <Diff diff={data} />
+    </Section>
+  ) : null
 }
 
 function Versions({ prompt: { workspaceId, promptId, newest } }: { prompt: Prompt }) {

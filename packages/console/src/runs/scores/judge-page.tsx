@@ -7,7 +7,7 @@ import { api } from '../../web/api.ts'
 import { useSteps } from '../queries.ts'
 import { RunStatusChip, statusWord } from '../run-status.tsx'
 import { RunsTabs } from '../../web/ui/tabs.tsx'
-import { STATUS_FILTERS, type JudgeAddress } from '../address.ts'
+import type { JudgeAddress } from '../address.ts'
 import { TranscriptView } from '../page/transcript-view.tsx'
 import { filterOf } from '../list/views.ts'
 import { Button } from '../../web/ui/button.tsx'
@@ -24,14 +24,15 @@ import { useLabels } from './use-labels.ts'
 
 const route = getRouteApi('/w/$workspace/$environment/judge')
 /** Runs that are read at once; the next ones follow when these are judged or passed over. */
-const READ_AT_ONCE = 20
+const READ_AT_ONCE = 100
 /** Requests, if few of the examined runs match. */
 const LOOKS = 4
+const ENDED = ['COMPLETED', 'FAILED', 'CANCELLED'] as const
 const SHARES = [5, 10, 25, 50] as const
 
 type Change = { [Name in keyof JudgeAddress]?: JudgeAddress[Name] | string | undefined }
 
-/** Unscored runs of a filter, one after the other. */
+/** Unscored runs of a filter that ended, one after the other. */
 export function JudgePage() {
   const search = route.useSearch()
   const { place } = route.useRouteContext()
@@ -43,9 +44,11 @@ export function JudgePage() {
   const [areJudgesShown, setJudgesShown] = useState(false)
   const labels = useLabels(environmentId, name)
   const { passed, judged } = labels
-  const { queue, readAgain } = useQueue(environmentId, name, search, passed)
+  const { queue, isMore, readAgain } = useQueue(environmentId, name, search, passed)
   const run = labels.returned ?? queue.data?.find(({ id }) => !passed.has(id))
   labels.useNext(run)
+  const unpassed = queue.data?.filter(({ id }) => !passed.has(id) && id !== labels.returned?.id).length ?? 0
+  const left = unpassed + (labels.returned ? 1 : 0)
   const mayJudge = place.may('approver')
   const judge = (text: string) => {
     if (!mayJudge || text.trim() === '') return
@@ -57,8 +60,8 @@ export function JudgePage() {
   useKeys({
     1: { name: 'Judge as good', act: () => judge('yes') },
     0: { name: 'Judge as bad', act: () => judge('no') },
-    n: { name: 'Pass over this run', act: pass },
-    u: { name: 'Take the last judgement back', act: undo },
+    n: { name: 'Skip this run', act: pass },
+    u: { name: 'Undo the last judgement or skip', act: undo },
   })
   const set = (change: Change) => void navigate({ to: '.', search: changed(search, change), replace: true })
   return (
@@ -75,8 +78,9 @@ export function JudgePage() {
         />
         {!mayJudge && <p className="text-sm text-soft">Judging needs the role approver.</p>}
         <p role="status" className="text-sm text-soft">
+          {run && `Run ${passed.size + 1} of ${passed.size + left}${isMore ? '+' : ''}. `}
           {judged > 0 && `${judged} judged now. `}
-          {passed.size > judged && `${passed.size - judged} passed over.`}
+          {passed.size > judged && `${passed.size - judged} skipped.`}
         </p>
       </div>
       {areJudgesShown && (
@@ -92,7 +96,7 @@ export function JudgePage() {
           <JudgeBar
             key={`bar ${run.id}`}
             mayJudge={mayJudge}
-            canUndo={judged > 0}
+            canUndo={labels.canUndo}
             error={labels.error}
             comment={comment}
             onComment={setComment}
@@ -116,8 +120,8 @@ export function JudgePage() {
           }
         >
           {search.by === 'anyone'
-            ? `Every run of this filter has a score named ${name}, or you passed over it.`
-            : `You judged ${name} of every run of this filter, or passed over it.`}{' '}
+            ? `Every ended run of this filter has a score named ${name}, or you skipped it.`
+            : `You judged ${name} of every ended run of this filter, or skipped it.`}{' '}
           Choose other runs above, or another name.
         </Empty>
       )}
@@ -142,21 +146,23 @@ function useQueue(
       let cursor: string | undefined
       for (let looks = 0; looks < LOOKS && items.length < READ_AT_ONCE; looks++) {
         const page = await api.listOperatorRuns({ params: { environmentId }, query: { ...query, cursor } }, { signal })
-        items.push(...page.items.filter(({ id }) => !passed.has(id)))
+        // What a running one comes to is not known yet.
+        items.push(...page.items.filter(({ id, status }) => status !== 'RUNNING' && !passed.has(id)))
         cursor = page.nextCursor ?? undefined
         if (cursor === undefined) break
       }
-      return items
+      return { items, isMore: cursor !== undefined }
     },
     gcTime: 0,
     staleTime: Infinity,
   })
   const readAgain = () => setRound((before) => before + 1)
-  const isThrough = queue.data !== undefined && queue.data.length > 0 && queue.data.every(({ id }) => passed.has(id))
+  const items = queue.data?.items
+  const isThrough = items !== undefined && items.length > 0 && items.every(({ id }) => passed.has(id))
   useEffect(() => {
     if (isThrough) setRound((before) => before + 1)
   }, [isThrough])
-  return { queue, readAgain }
+  return { queue: { ...queue, data: items }, isMore: queue.data?.isMore ?? false, readAgain }
 }
 
 interface FiltersProps {
@@ -200,9 +206,9 @@ function QueueFilters({ environmentId, name, search, set, onJudges }: FiltersPro
       <TextFilter label="Agent" placeholder="Agent" value={search.agent} onChange={(agent) => set({ agent })} />
       <Choice
         label="Status"
-        all="Any status"
+        all="Any outcome"
         value={search.status}
-        options={STATUS_FILTERS.filter((status) => status !== 'STALLED').map((status) => [status, statusWord(status)])}
+        options={ENDED.map((status) => [status, statusWord(status)])}
         onChange={(status) => set({ status })}
       />
       <RangeChoice
@@ -336,10 +342,10 @@ function JudgeBar(props: BarProps) {
         Judge
       </Button>
       <Button look="quiet" className="h-10 sm:h-8" onClick={onPass} aria-keyshortcuts="n">
-        Pass over <Key of="n" />
+        Skip <Key of="n" />
       </Button>
       <Button look="quiet" className="h-10 sm:h-8" disabled={!canUndo} onClick={onUndo} aria-keyshortcuts="u">
-        Take back <Key of="u" />
+        Undo <Key of="u" />
       </Button>
     </form>
   )

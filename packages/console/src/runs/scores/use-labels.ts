@@ -13,8 +13,8 @@ export type Press = { act: 'judge'; text: string; comment: string } | { act: 'pa
 
 interface Labelled {
   run: OperatorRun
-  /** Null: it was refused. */
-  score: Promise<Score | null>
+  /** Null: it was refused. Undefined: the run was skipped. */
+  score: Promise<Score | null> | undefined
 }
 
 export function useLabels(environmentId: string, name: string) {
@@ -45,6 +45,7 @@ export function useLabels(environmentId: string, name: string) {
     setLabelled((before) => [...before, { run, score }])
   }
   const undo = async ({ run, score }: Labelled) => {
+    if (score === undefined) return bringBack(run)
     setUndoing(true)
     try {
       const givenScore = await score
@@ -61,7 +62,8 @@ export function useLabels(environmentId: string, name: string) {
   return {
     passed,
     returned,
-    judged: labelled.length,
+    judged: labelled.filter(({ score }) => score !== undefined).length,
+    canUndo: labelled.length > 0,
     error: give.error ?? withdraw.error,
     press: (press: Press) => setPressed((before) => [...before, press]),
     forget: () => {
@@ -81,6 +83,7 @@ export function useLabels(environmentId: string, name: string) {
         }
         if (!run) return
         if (next.act === 'judge') judge(run, next.text, next.comment)
+        else setLabelled((before) => [...before, { run, score: undefined }])
         setReturned(null)
         setPassed((known) => new Set([...known, run.id]))
       })

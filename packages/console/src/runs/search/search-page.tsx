@@ -47,17 +47,28 @@ export function SearchPage() {
   )
 }
 
+/** The first query switches search on, and is kept. */
 function Off({ settings }: { settings: SearchSettings }) {
+  const { q = '' } = route.useSearch()
   const { place } = route.useRouteContext()
-  const action = place.may('admin') ? (
-    <SearchSwitch environmentId={place.environment.id} settings={settings} />
+  const navigate = useNavigate()
+  const { environment } = place
+  const isAdmin = place.may('admin')
+  const action = isAdmin ? (
+    <SearchSwitch
+      environmentId={environment.id}
+      settings={settings}
+      query={q}
+      onQuery={(text) => void navigate({ to: '.', search: text === '' ? {} : { q: text }, replace: true })}
+    />
   ) : (
     <p className="text-sm">An admin of this workspace can switch it on.</p>
   )
   return (
-    <Empty title={`Search is off in ${place.environment.name}`} action={action}>
+    <Empty title={`Search is off in ${environment.name}`} action={action}>
       It finds every step whose payload or label has your words: what a user wrote, what a tool returned, an order
       number. It needs an index, which takes disk space and some processor time.
+      {isAdmin && ' Your first query switches it on, and is answered while the index is built, newest runs first.'}
     </Empty>
   )
 }

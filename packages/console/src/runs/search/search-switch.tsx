@@ -1,4 +1,5 @@
 import type { SearchSettings } from '@tacho/contract/runs/search.ts'
+import { LIMITS } from '@tacho/contract/engine/limits.ts'
 import { useMutation, useQueryClient } from '@tanstack/react-query'
 import { useState } from 'react'
 import { api } from '../../web/api.ts'
@@ -7,10 +8,19 @@ import { Button } from '../../web/ui/button.tsx'
 import { Refused } from '../../web/ui/states.tsx'
 import { searchSettingsQuery } from './queries.ts'
 
+interface Props {
+  environmentId: string
+  settings: SearchSettings
+  /** What is searched once it is on. Without it, there is a button alone. */
+  query?: string
+  onQuery?: (text: string) => void
+}
+
 /** Switches the search of an environment on, or off after a question. For admins. */
-export function SearchSwitch({ environmentId, settings }: { environmentId: string; settings: SearchSettings }) {
+export function SearchSwitch({ environmentId, settings, query, onQuery }: Props) {
   const cache = useQueryClient()
   const [isAsking, setAsking] = useState(false)
+  const [text, setText] = useState(query ?? '')
   const isOff = settings.state === 'OFF' || settings.state === 'REMOVING'
   const change = async () => {
     const now = await api.switchSearch({ params: { environmentId }, body: { enabled: isOff } })
@@ -19,15 +29,34 @@ export function SearchSwitch({ environmentId, settings }: { environmentId: strin
   const on = useMutation({ mutationFn: change })
   if (isOff) {
     return (
-      <div className="flex flex-wrap items-center gap-3">
-        <Button look="accent" busy={on.isPending} disabled={settings.state === 'REMOVING'} onClick={() => on.mutate()}>
-          Switch search on
+      <form
+        role={onQuery && 'search'}
+        className="flex flex-wrap items-center justify-center gap-3"
+        onSubmit={(event) => {
+          event.preventDefault()
+          onQuery?.(text.trim())
+          on.mutate()
+        }}
+      >
+        {onQuery && (
+          <input
+            type="search"
+            aria-label="Search payloads"
+            placeholder="Words, “phrases”, tool:refund"
+            maxLength={LIMITS.searchQueryChars}
+            value={text}
+            onChange={(event) => setText(event.target.value)}
+            className="field w-full sm:w-80"
+          />
+        )}
+        <Button type="submit" look="accent" busy={on.isPending} disabled={settings.state === 'REMOVING'}>
+          {text.trim() === '' ? 'Switch search on' : 'Switch on and search'}
         </Button>
         {settings.state === 'REMOVING' && (
           <span className="text-sm text-soft">The earlier index is still being deleted.</span>
         )}
         <Refused error={on.error} />
-      </div>
+      </form>
     )
   }
   return (

@@ -32,7 +32,7 @@ import {
   type Range,
 } from '../../web/address.ts'
 import { MEASURES_OF, SUMS_SINCE, type GROUPS, type UsageAddress } from '../address.ts'
-import { costColumns } from './cost-change.tsx'
+import { costColumns } from './cost-columns.tsx'
 import { areLines, markOf, nameOf, seriesOf, shownWindow, sorted, sumOf, timesOf, type Measure } from './series.ts'
 
 type Group = (typeof GROUPS)[number]

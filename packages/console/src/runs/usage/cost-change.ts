@@ -1,0 +1,59 @@
+/** What a cost came to against the time before, and why: more runs, more tokens in each, or a higher price of tokens. Pure. */
+import type { UsagePoint } from '@tacho/contract/runs/usage.ts'
+import { costsOf, wholeCost } from '../../web/text/costs.ts'
+import { percent } from '../../web/text/format.ts'
+
+export type Costing = Pick<UsagePoint, 'usage' | 'estimatedCost' | 'unpricedCalls' | 'priceTable' | 'runs'>
+
+/** Factors; they multiply to `cost`. */
+export interface CostChange {
+  cost: number
+  runs: number
+  /** In a run. */
+  tokens: number
+  /** Of a token. */
+  price: number
+}
+
+/** Null: a part is not known in one of the times, so nothing can be said of the whole. */
+export function costChange(now: Costing, before: Costing | undefined): CostChange | null {
+  if (before === undefined) return null
+  const [one, other] = [now, before].map((of) => {
+    const [tokens, cost] = [of.usage.totalTokens, wholeCost(costsOf(of))]
+    return { runs: of.runs, tokens: tokens / of.runs, price: cost / tokens, cost, isKnown: of.unpricedCalls === 0 }
+  }) as [Known, Known]
+  const areKnown = [one, other].every((of) => of.isKnown && of.runs > 0 && of.cost > 0 && of.tokens > 0)
+  if (!areKnown) return null
+  const factor = (of: keyof Omit<Known, 'isKnown'>) => one[of] / other[of]
+  return { cost: factor('cost'), runs: factor('runs'), tokens: factor('tokens'), price: factor('price') }
+}
+
+interface Known {
+  runs: number
+  tokens: number
+  price: number
+  cost: number
+  isKnown: boolean
+}
+
+/** Within this, nothing changed. */
+export const NEAR = 0.05
+export const times = (factor: number) => `×${factor < 10 ? factor.toFixed(1) : Math.round(factor)}`
+
+/** `runs ×1.6 · tokens a run ×2.0`: the parts that changed. */
+export function whyText({ runs, tokens, price }: CostChange): string {
+  const parts = [
+    ['runs', runs],
+    ['tokens a run', tokens],
+    ['price', price],
+  ] as const
+  const changedParts = parts.filter(([, factor]) => Math.abs(factor - 1) > NEAR)
+  return changedParts.map(([word, factor]) => `${word} ${times(factor)}`).join(' · ') || 'as before'
+}
+
+/** `+96 %`, `−12 %`, `×8`. */
+export function changeText(factor: number): string {
+  if (factor >= 3) return times(factor)
+  if (Math.abs(factor - 1) < 0.005) return '±0 %'
+  return factor > 1 ? `+${percent(factor - 1, 1)}` : `−${percent(1 - factor, 1)}`
+}
