@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import type { Tokens } from 'marked'
+import { plainText } from '../src/web/text/format.ts'
 import { tokensOf } from '../src/web/text/markdown-tokens.ts'
 
 test('a table has no more cells than characters', () => {
@@ -23,4 +24,14 @@ test('a table has no more cells than characters', () => {
 
 test('a text that nests too deep is none', () => {
   assert.equal(tokensOf('> '.repeat(5_000)), null)
+})
+
+test('a line in a list has no marks of Markdown, and keeps signs that are none', () => {
+  assert.equal(
+    plainText('Your **order** is *on its way*: see [the page](https://example.com/a)'),
+    'Your order is on its way: see the page',
+  )
+  assert.equal(plainText('## Use `get_order`'), 'Use get_order')
+  assert.equal(plainText('2 * 3 * 4 = 24, snake_case_name, a**b'), '2 * 3 * 4 = 24, snake_case_name, a**b')
+  assert.equal(plainText('[1] is no link'), '[1] is no link')
 })

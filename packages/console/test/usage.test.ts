@@ -67,7 +67,7 @@ describe('usage and rollout', { skip: withoutChromium }, () => {
     await page.reload()
     const row = (name: string) => page.getByRole('table', { name: 'Sums' }).getByRole('row').filter({ hasText: name })
     await row('support').getByText('1.75').waitFor()
-    await row('=cmd').getByText('0.25').waitFor()
+    await row('=cmd').getByText('0.25').first().waitFor()
     const figure = page.getByRole('figure', { name: /^cost by agent/ })
     await figure.getByText('$2.00', { exact: true }).waitFor()
     await figure.getByText('nothing recorded in the 7 days before').waitFor()

@@ -20,7 +20,15 @@ test('durations and money have the digits that people need', () => {
     '2 h 05 m',
     '3 d 4 h',
   ])
-  assert.deepEqual([0, 0.000412, 0.5, 12.3, 1234.5].map(money), ['$0', '$0.000412', '$0.50', '$12.30', '$1,235'])
+  assert.deepEqual([0, 0.0000412, 0.000412, 0.5, 1.95, 12.3, 1234.5].map(money), [
+    '$0',
+    '<$0.0001',
+    '$0.000412',
+    '$0.50',
+    '$1.95',
+    '$12.30',
+    '$1,235',
+  ])
 })
 
 test('a time is relative for two days, and a date before, and in the future', () => {

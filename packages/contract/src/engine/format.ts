@@ -15,8 +15,11 @@ function once<Format>(make: () => Format): () => Format {
 export const number = (value: number): string => inNumbers().format(value)
 export const compact = (value: number): string => (value < 10_000 ? inNumbers() : inShort()).format(value)
 
-/** US dollars, with the digits that a small amount needs: $12.30, $0.123, $0.000123. */
+const LEAST_MONEY = 0.0001
+
+/** US dollars, with the digits that a small amount needs: $12.30, $0.123, $0.00123, and `<$0.0001` for what is less. */
 export function money(amount: number): string {
+  if (amount > 0 && amount < LEAST_MONEY) return `<$${LEAST_MONEY}`
   return `$${amount.toLocaleString('en-US', digitsOf(amount))}`
 }
 

@@ -64,6 +64,8 @@ export function causeLines({ causes }: Pick<Failure, 'causes'>): string[] {
   return causes.map((cause) => `because ${failureLine(cause, null)}`)
 }
 
+/** Of a failed run without an event that says why, such as an imported one. */
+export const BY_OUTCOME = 'failed by its recorded outcome'
 /** Why a run ended that the stalled rule closed. */
 export const WENT_SILENT = 'its process went silent'
 /** Shown below `WENT_SILENT`: the exact cause is unknown. */

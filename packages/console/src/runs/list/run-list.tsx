@@ -1,6 +1,6 @@
 import type { OperatorRun } from '@tacho/contract/runs/operator-run.ts'
 import type { RunColumn } from '@tacho/contract/runs/run-view.ts'
-import { whyLook } from '@tacho/contract/issues/failure.ts'
+import { BY_OUTCOME, whyLook } from '@tacho/contract/issues/failure.ts'
 import { runScoreText, tokenWords } from '@tacho/contract/runs/run-text.ts'
 import { runLength } from '@tacho/contract/runs/run-activity.ts'
 import { getRouteApi, Link } from '@tanstack/react-router'
@@ -10,7 +10,7 @@ import { ScoreChip } from '../scores/run-scores.tsx'
 import { Chip } from '../../web/ui/chip.tsx'
 import { Cost } from '../../web/text/figures.tsx'
 import { costsOf } from '../../web/text/costs.ts'
-import { compact, duration, number } from '../../web/text/format.ts'
+import { compact, duration, number, plainText } from '../../web/text/format.ts'
 import { useNow, Time } from '../../web/text/times.tsx'
 import { ShownText } from '../../web/text/shown-text.tsx'
 import { columnWord } from './columns.ts'
@@ -64,7 +64,7 @@ const COLUMNS: Record<RunColumn, Column> = {
     filter: (run) => run.endedAt !== null && { minLengthMs: Math.max(1, runLength(run, Date.now())) },
   },
   steps: { width: '5rem', right: true, wide: true, cell: ({ eventCount }) => number(eventCount) },
-  why: { width: 'minmax(10rem,3fr)', cell: (run) => <Why run={run} />, title: (run) => whyLook(run, Date.now()) ?? '' },
+  why: { width: 'minmax(10rem,3fr)', cell: (run) => <Why run={run} />, title: (run) => whyOf(run, Date.now()) ?? '' },
   errors: {
     width: '4rem',
     right: true,
@@ -328,11 +328,15 @@ function Length({ run }: { run: OperatorRun }) {
   return duration(runLength(run, useNow()))
 }
 
+/** An imported run can fail without an event that says why. */
+const whyOf = (run: OperatorRun, now: number): string | null =>
+  whyLook(run, now) ?? (run.status === 'FAILED' ? BY_OUTCOME : null)
+
 function End({ run }: { run: OperatorRun }) {
-  const why = whyLook(run, useNow())
+  const why = whyOf(run, useNow())
   return (
     <bdi className={`min-w-0 truncate ${why === null ? '' : toneOf(run)}`}>
-      <ShownText text={why ?? run.answer ?? ''} />
+      <ShownText text={why ?? plainText(run.answer ?? '')} />
     </bdi>
   )
 }
@@ -340,7 +344,7 @@ function End({ run }: { run: OperatorRun }) {
 const toneOf = ({ status }: OperatorRun): string => (status === 'FAILED' ? 'text-red' : 'text-amber')
 
 function Why({ run }: { run: OperatorRun }) {
-  const why = whyLook(run, useNow())
+  const why = whyOf(run, useNow())
   return why === null ? null : <bdi className={toneOf(run)}>{why}</bdi>
 }
 

@@ -1,4 +1,5 @@
 /** What the overview concludes: what a time came to against the time before, and which issues look alike. Pure. */
+import { BY_OUTCOME } from '@tacho/contract/issues/failure.ts'
 import type { IssueSummary } from '@tacho/contract/issues/issue.ts'
 import type { RunFailure } from '@tacho/contract/runs/operator-run.ts'
 import { areMeansDifferent, type Sums } from '@tacho/contract/runs/statistics.ts'
@@ -39,7 +40,7 @@ const CAUSE_CHARS = 60
 function causeOf(failure: RunFailure | null): Cause {
   const facts = failure === null ? [] : [failure.errorClass, failure.message].filter((fact) => fact !== null)
   if (failure === null || facts.length === 0) {
-    return { text: 'failed by its recorded outcome', whole: 'No event says why.', tool: null, runs: 0 }
+    return { text: BY_OUTCOME, whole: 'No event says why.', tool: null, runs: 0 }
   }
   const { name, place } = failure
   const whole = facts.join(': ')

@@ -4,7 +4,14 @@ import { type ReactNode, useState } from 'react'
 import { completenessText } from '@tacho/contract/record/completeness-text.ts'
 import type { OperatorRun } from '@tacho/contract/runs/operator-run.ts'
 import { tokensText } from '@tacho/contract/runs/run-text.ts'
-import { cancellationOf, causeLines, failureOf, SILENT_CAUSES, whyEnded } from '@tacho/contract/issues/failure.ts'
+import {
+  BY_OUTCOME,
+  cancellationOf,
+  causeLines,
+  failureOf,
+  SILENT_CAUSES,
+  whyEnded,
+} from '@tacho/contract/issues/failure.ts'
 import { ownFrame } from '@tacho/contract/issues/stack-frame.ts'
 import { isObject } from '@tacho/contract/record/payload-reader.ts'
 import { runLength, stalledMs } from '@tacho/contract/runs/run-activity.ts'
@@ -173,7 +180,7 @@ function Labels({ run: { userId, tags, metadata } }: Pick<Props, 'run'>) {
 
 /** Why it failed or was cancelled: the first thing that a person looks for. */
 function Why({ run, failed, onFailure }: Pick<Props, 'run' | 'failed' | 'onFailure'>) {
-  const why = whyEnded(run) ?? (run.status === 'FAILED' ? 'no event says why' : null)
+  const why = whyEnded(run) ?? (run.status === 'FAILED' ? `${BY_OUTCOME}; no event says why` : null)
   if (why === null) return null
   const { failure } = run
   const isCancelled = run.status === 'CANCELLED'

@@ -47,6 +47,16 @@ export const minuteOfDay = (time: number): string => MINUTE_OF_DAY.format(time)
 export const dayOfYear = (time: number): string => DAY_OF_YEAR.format(time)
 export const counted = (count: number, noun: string): string => `${number(count)} ${noun}${count === 1 ? '' : 's'}`
 
+/** A line of Markdown without its marks, for lists: the words of links, emphasis and code. */
+export function plainText(line: string): string {
+  return line
+    .replace(/^#{1,6}\s+/, '')
+    .replaceAll(/!?\[([^\][]{1,500})\]\([^()\s]{1,2000}\)/g, '$1')
+    .replaceAll(/`([^`]{1,500})`/g, '$1')
+    .replaceAll(/(\*\*|__)(?=\S)([^*_]{1,500})(?<=\S)\1/g, '$2')
+    .replaceAll(/(?<![\w*])\*(?=\S)([^*]{1,500})(?<=\S)\*(?![\w*])/g, '$1')
+}
+
 /** Browser and system, as people name them; what is unknown is shown as it was sent. */
 export function programOf(userAgent: string | null): string {
   if (userAgent === null) return 'Unknown program'
