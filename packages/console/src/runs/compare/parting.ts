@@ -18,8 +18,8 @@ export function partingText(pairs: readonly Pair[], runs: { a: Failing; b: Faili
   }
   const parts = (pair: Pair) =>
     pair.a === null || pair.b === null || (causeOf('a', pair.a) === null) !== (causeOf('b', pair.b) === null)
-  const told = pairs.findIndex((pair) => TOLD.has((pair.a ?? pair.b)?.eventType ?? '') && parts(pair))
-  const at = told === -1 ? pairs.findIndex(parts) : told
+  const atCall = pairs.findIndex((pair) => TOLD.has((pair.a ?? pair.b)?.eventType ?? '') && parts(pair))
+  const at = atCall === -1 ? pairs.findIndex(parts) : atCall
   const pair = pairs[at]
   if (pair === undefined) return null
   const lastCall = pairs
