@@ -57,7 +57,7 @@ export function stateText(approval: OperatorApproval, now: number) {
   }
   if (status === 'EXPIRED') return `expired ${spokenTime(expiresAt)} without a decision`
   const why = decisionReason === null || decisionReason === '' ? '' : `: ${printable(decisionReason)}`
-  const where = decidedBy?.via === 'slack' ? ' in Slack' : ''
+  const where = decidedBy?.via === 'slack' ? ' in Slack' : decidedBy?.via === 'grant' ? ' before' : ''
   const isStopped = approval.waiting.state === 'stopped'
   const nothing = waits === null ? '' : `; ${waits}${isStopped ? ', so nothing runs unless it asks again' : ''}`
   const { firstApproval: first } = approval
@@ -100,6 +100,7 @@ export function cardLines(card: ApprovalCard, now: number): string[] {
     ...line('Input', card.inputHash),
     ...line('Asked', spokenTime(card.createdAt)),
     ...line('State', stateText(card, now)),
+    ...line('Grant', card.grantId),
     ...line('Id', card.id),
     ...(asked.burst ? [burst] : []),
     ...alarms(card, now),

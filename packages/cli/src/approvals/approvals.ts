@@ -1,12 +1,20 @@
 import type { ApprovalStatus } from '@tacho/contract/approvals/approval.ts'
 import { InvalidArgumentError, type Command } from 'commander'
 import { APPROVAL_FILTERS } from '@tacho/contract/approvals/approval-filters.ts'
-import { filterQuery, withFilters } from '../engine/filter-flags.ts'
+import { filterQuery, oneOf, withFilters } from '../engine/filter-flags.ts'
 import { connected } from '../engine/connected.ts'
 import type { DecideOptions } from './decide.ts'
-import { inEnvironment, mostOf, withPages, type EnvironmentOptions, type PageOptions } from '../engine/options.ts'
+import {
+  inEnvironment,
+  mostOf,
+  wholeNumber,
+  withPages,
+  type EnvironmentOptions,
+  type PageOptions,
+} from '../engine/options.ts'
 import { printPeriod, type ZoneOptions } from '../engine/period.ts'
-import { APPROVAL_STATUSES } from '@tacho/contract/engine/words.ts'
+import { APPROVAL_STATUSES, GRANT_SCOPES } from '@tacho/contract/engine/words.ts'
+import { LIMITS } from '@tacho/contract/engine/limits.ts'
 
 interface ListOptions extends EnvironmentOptions, PageOptions, ZoneOptions {
   status: ApprovalStatus | 'ALL'
@@ -66,6 +74,20 @@ Example:
     )
     .action(watchAll)
 
+  inEnvironment(
+    approvals
+      .command('asked')
+      .description('how often each policy asked, how fast people answered, and how many they rejected'),
+  )
+    .option('--hours <number>', 'hours to look back', wholeNumber(LIMITS.unansweredHoursMax), 168)
+    .addHelpText('after', '\nExample:\n  tacho approvals asked --hours 24')
+    .action(async (options: EnvironmentOptions & { hours: number }) => {
+      const { listAsked } = await import('./grants.ts')
+      await listAsked(options)
+    })
+
+  addGrants(approvals.command('grants').description('calls to come that approvers allowed: standing approvals'))
+
   for (const [verb, decision] of [
     ['approve', 'APPROVED'],
     ['reject', 'REJECTED'],
@@ -73,8 +95,25 @@ Example:
     const command = inEnvironment(
       approvals.command(`${verb} [approvalId...]`).description(`${verb} approvals that are pending`),
     )
-    if (verb === 'approve')
-      command.option('--confirm-mismatch', 'also if the recorded input is not the one that would run')
+    if (verb === 'approve') {
+      command
+        .option('--confirm-mismatch', 'also if the recorded input is not the one that would run')
+        .option(
+          '--also <what>',
+          'allow calls to come: input (the same input again in this run), tool (this tool in this run) or condition',
+          oneOf(GRANT_SCOPES),
+        )
+        .option(
+          '--where <condition>',
+          'allow calls of this tool by this agent whose input fulfils it: CEL over tool.input',
+        )
+        .option(
+          '--minutes <number>',
+          `how long; default ${LIMITS.grantMinutes}`,
+          wholeNumber(LIMITS.grantAgentMinutesMax),
+        )
+        .option('--uses <number>', `how many calls; default ${LIMITS.grantUses}`, wholeNumber(LIMITS.grantUsesMax))
+    }
     command
       .option('--reason <text>', 'reason, stored and sent to the client')
       .option('--tool <name>', 'all pending approvals of this tool and --input')
@@ -88,6 +127,21 @@ Example:
         await decide(decision, ids, options)
       })
   }
+}
+
+function addGrants(grants: Command): void {
+  withPages(inEnvironment(grants.command('list').description('list standing approvals, newest first')), LISTED)
+    .addHelpText('after', '\nExample:\n  tacho approvals grants list')
+    .action(async (options: EnvironmentOptions & PageOptions) => {
+      const { listGrants } = await import('./grants.ts')
+      await listGrants(options)
+    })
+  inEnvironment(grants.command('revoke <grantId>').description('end a standing approval at once'))
+    .addHelpText('after', `\nExample:\n  tacho approvals grants revoke ${EXAMPLE_ID}`)
+    .action(async (grantId: string, options: EnvironmentOptions) => {
+      const { revokeGrant } = await import('./grants.ts')
+      await revokeGrant(grantId, options)
+    })
 }
 
 function parseStatus(text: string): ApprovalStatus | 'ALL' {

@@ -1,4 +1,6 @@
 /** `tacho approvals approve` and `tacho approvals reject`. */
+import type { NewGrant } from '@tacho/contract/approvals/grant.ts'
+import type { GrantScope } from '@tacho/contract/engine/words.ts'
 import type { Decision } from '@tacho/contract/approvals/approval.ts'
 import { LIMITS } from '@tacho/contract/engine/limits.ts'
 import type { DecisionOutcome } from '@tacho/contract/approvals/approval-decision.ts'
@@ -15,6 +17,10 @@ export interface DecideOptions extends EnvironmentOptions {
   tool?: string
   input?: string
   confirmMismatch?: true
+  also?: GrantScope
+  where?: string
+  minutes?: number
+  uses?: number
 }
 
 /** Decides the given approvals, or all pending ones of a tool and input. Exit code 1 unless all were decided. */
@@ -28,13 +34,16 @@ export async function decide(decision: Decision, ids: string[], options: DecideO
   const { client, environmentId } = await connected(options)
   const [id] = ids
   if (ids.length === 1 && id !== undefined) {
-    const body = bodyOf({ decision, reason, confirmMismatch })
+    const grant = grantOf(options)
+    const body = { ...bodyOf({ decision, reason, confirmMismatch }), ...(grant && { grant }) }
     const decided = (approvalId: string) => client.decideApproval({ params: { environmentId, approvalId }, body })
     const approval = await known('approval', id, { client, environmentId }, decided)
     if (options.json) printJson(approval)
     else printLine(approvalLine(approval, Date.now()))
+    if (grant && !options.json) printLine('Calls to come are allowed too: `tacho approvals grants list` shows them.')
     return
   }
+  if (grantOf(options) !== null) throw wrongUsage('--also needs one approval id.')
   const items = await decideMany(
     client,
     environmentId,
@@ -48,6 +57,17 @@ export async function decide(decision: Decision, ids: string[], options: DecideO
   if (options.json) printJson({ items })
   else for (const item of items) printLine(outcomeLine(item))
   if (items.some(({ outcome }) => outcome !== 'decided' && outcome !== 'first')) process.exitCode = 1
+}
+
+/** Null: only this call is approved. */
+function grantOf({ also, where, minutes, uses }: DecideOptions): NewGrant | null {
+  const scope = also ?? (where === undefined ? undefined : 'condition')
+  if (scope === undefined) {
+    if ((minutes ?? uses) !== undefined) throw wrongUsage('--minutes and --uses belong to --also or --where.')
+    return null
+  }
+  if ((scope === 'condition') !== (where !== undefined)) throw wrongUsage('--where belongs to --also condition.')
+  return { scope, ...(where && { condition: where }), ...(minutes && { minutes }), ...(uses && { uses }) }
 }
 
 type Which = { ids: string[] } | { tool: string; input: string }

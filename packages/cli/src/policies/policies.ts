@@ -12,7 +12,7 @@ import { askFlow, simulatePolicy } from './simulate.ts'
 import { createPolicy, pushPolicy } from './write.ts'
 import { addLife } from '../data/archive.ts'
 import { asOperator, inEnvironment, wholeNumber, withJson } from '../engine/options.ts'
-import { ON_ERRORS, POLICY_ACTIONS, SEVERITIES } from '@tacho/contract/engine/words.ts'
+import { GRANT_RULES, ON_ERRORS, POLICY_ACTIONS, SEVERITIES } from '@tacho/contract/engine/words.ts'
 
 const LABELS = 'file with labels of tools, as in `tacho.yaml`; default: those of the environment'
 const ON_ERROR =
@@ -66,6 +66,11 @@ function addWriting(policies: Command): void {
       .option('--action <action>', POLICY_ACTIONS.join(', '), oneOf(POLICY_ACTIONS))
       .option('--on-error <what>', ON_ERROR, oneOf(ON_ERRORS))
       .option('--approvers <number>', '1, or 2 different people who must approve a call', peopleNumber)
+      .option(
+        '--grants <rule>',
+        'allow or never: whether approvers may also allow calls to come; default: never with severity CRITICAL',
+        oneOf(GRANT_RULES),
+      )
       .option('--name <text>', 'display name')
       .option('--description <text>', 'purpose of the policy')
       .option('--message <text>', 'what the policy says to the model and the approver; "" removes it')

@@ -1,6 +1,6 @@
 /** `tacho policies create, push`. */
 import type { PolicyAction, Severity } from '@tacho/contract/policies/runtime-config.ts'
-import type { OnError } from '@tacho/contract/engine/words.ts'
+import type { GrantRule, OnError } from '@tacho/contract/engine/words.ts'
 import { POLICY_LIMITS } from '@tacho/policy/limits.ts'
 import { messageOf, purposeOf, withMessage } from '@tacho/policy/message.ts'
 import { connect } from '../engine/options.ts'
@@ -22,6 +22,7 @@ interface PushOptions extends WorkspaceOptions, SourceOptions {
   action?: PolicyAction
   onError?: OnError
   approvers?: 1 | 2
+  grants?: GrantRule
   name?: string
   description?: string
   message?: string
@@ -29,7 +30,7 @@ interface PushOptions extends WorkspaceOptions, SourceOptions {
 }
 
 export async function createPolicy(policyId: string, options: PushOptions): Promise<void> {
-  const { severity, action, onError, approvers, name, note } = options
+  const { severity, action, onError, approvers, grants, name, note } = options
   const description = describe(options, null)
   const condition = await sourceOf(options)
   if (condition === null) throw wrongUsage('Give the condition with --file or --condition.')
@@ -45,6 +46,7 @@ export async function createPolicy(policyId: string, options: PushOptions): Prom
       action,
       ...(onError && { onError }),
       ...(approvers && { approvers }),
+      ...(grants && { grants }),
       name: name ?? null,
       description,
       note: note ?? null,
@@ -55,7 +57,7 @@ export async function createPolicy(policyId: string, options: PushOptions): Prom
 }
 
 export async function pushPolicy(policyId: string, options: PushOptions): Promise<void> {
-  const { severity, action, onError, approvers, name, note } = options
+  const { severity, action, onError, approvers, grants, name, note } = options
   const condition = await sourceOf(options)
   const client = connect(options)
   const workspace = await findWorkspace(client, options.workspace)
@@ -70,6 +72,7 @@ export async function pushPolicy(policyId: string, options: PushOptions): Promis
       action: action ?? now.action,
       onError: onError ?? now.onError,
       ...(approvers && { approvers }),
+      ...(grants && { grants }),
       name: name ?? now.name,
       description: describe(options, now.description),
       note: note ?? null,

@@ -50,6 +50,7 @@ policies:
     onError: 'act',
     saysOnError: false,
     approvers: 1,
+    grants: 'allow',
   })
   const { place: _q, ...q } = policies.get('q') ?? assert.fail()
   assert.deepEqual([q.name, q.description, q.onError], ['q', null, 'ignore'])
@@ -63,6 +64,7 @@ policies:
     `policies:\n  p: { condition: "true", severity: LOW, action: ${action}, approvers: ${approvers} }`
   assert.equal(manifestOf(asking('2')).policies.get('p')?.approvers, 2)
   assert.match(faultsOf(asking('3'))[0] ?? '', /policies\.p\.approvers.*must be one of 1, 2/)
+  assert.equal(manifestOf(`${asking('1').slice(0, -2)}, grants: never }`).policies.get('p')?.grants, 'never')
   assert.match(faultsOf(asking('2', 'BLOCK'))[0] ?? '', /two approvers need the action REQUIRE_APPROVAL/)
 })
 

@@ -166,6 +166,7 @@ function Heading({ approval }: { approval: ApprovalDetail }) {
             </bdi>
             {approval.decidedBy.kind === 'token' && ' (a token)'}
             {approval.decidedBy.via === 'slack' && ', in Slack'}
+            {approval.grantId !== null && ', before, by a standing approval'}
           </Fact>
         )}
         {approval.decisionReason !== null && (

@@ -11,7 +11,15 @@ import { DecideMany } from './decide-many.tsx'
 import { HindsightFilters, hindsightItems, HindsightList } from './hindsight-list.tsx'
 import { HistoryFilters, HistoryList } from './history-list.tsx'
 import { NotifyButton } from './waiting-count.tsx'
-import { approvalQuery, pendingQuery, useHindsight, useHistory, type ApprovalListAddress } from './queries.ts'
+import { StandingList } from './standing-list.tsx'
+import {
+  approvalQuery,
+  pendingQuery,
+  useGrants,
+  useHindsight,
+  useHistory,
+  type ApprovalListAddress,
+} from './queries.ts'
 import { needsPerson } from './caller-state.tsx'
 import { groupsOf, WaitingList } from './waiting-list.tsx'
 
@@ -33,6 +41,7 @@ export function ApprovalsPage() {
   const pending = useQuery(pendingQuery(environmentId))
   const history = useHistory(environmentId, search)
   const hindsight = useHindsight(environmentId, search)
+  const grants = useGrants(environmentId, search)
   const [marked, setMarked] = useState<ReadonlySet<string>>(new Set())
   // The dialog keeps the request it opened with, even if another person decides it.
   const [deciding, setDeciding] = useState<readonly ApprovalCard[]>([])
@@ -46,6 +55,7 @@ export function ApprovalsPage() {
   const lists = {
     waiting: { list: pending, items: waiting.flatMap(({ items }) => items) },
     history: { list: history, items: history.items },
+    standing: { list: grants, items: [] },
     hindsight: { list: hindsight, items: hindsightItems(hindsight, search).map(({ approval }) => approval) },
   }
   const { list, items } = lists[show]
@@ -110,6 +120,7 @@ export function ApprovalsPage() {
               ['waiting', `Waiting${pending.data ? ` ${countText(pending.data)}` : ''}`],
               ['history', 'History'],
               ['hindsight', 'In hindsight'],
+              ['standing', 'Standing'],
             ]}
             onChange={(chosen) => setSearch(chosen === 'waiting' ? {} : { show: chosen })}
           />
@@ -123,6 +134,8 @@ export function ApprovalsPage() {
             <Trouble error={list.error} retry={() => void list.refetch()} />
           ) : list.isPending ? (
             <PagePending />
+          ) : show === 'standing' ? (
+            <StandingList environmentId={environmentId} list={grants} mayRevoke={canDecide} />
           ) : show === 'history' ? (
             <HistoryList list={history} isFiltered={Object.keys(search).length > 1} current={approvalId} />
           ) : show === 'hindsight' ? (

@@ -11,6 +11,7 @@ import { forgetDraft, useDraftState } from '../web/ui/draft-state.ts'
 import { useKeys } from '../web/ui/keys.ts'
 import { Refused } from '../web/ui/states.tsx'
 import { ShownText } from '../web/text/shown-text.tsx'
+import { AndAlso, bodyOfAlso, type Also } from './and-also.tsx'
 import {
   currentVerdict,
   decideApproval,
@@ -52,6 +53,7 @@ export function Decide({ environmentId, approval }: { environmentId: string; app
       <Refused error={sent?.error} />
       {isOpen && (
         <DecisionForm
+          approval={approval}
           sent={sent}
           reason={written.value}
           onReason={written.set}
@@ -136,6 +138,7 @@ function Said({ verdict: { counted, text } }: { verdict: Verdict }) {
 }
 
 interface FormProps {
+  approval: ApprovalDetail
   /** The latest decision on the request. */
   sent: SentDecision | null
   /** Kept over a reload, a sign-in and another page. */
@@ -150,12 +153,13 @@ interface FormProps {
   onDecide: (body: NewDecision) => void
 }
 
-function DecisionForm({ sent, reason, onReason, deciders, me, isFirst, mismatch, onDecide }: FormProps) {
+function DecisionForm({ approval, sent, reason, onReason, deciders, me, isFirst, mismatch, onDecide }: FormProps) {
   const reasonField = useRef<HTMLInputElement>(null)
   const approve = useRef<HTMLButtonElement>(null)
   const reject = useRef<HTMLButtonElement>(null)
   const isBusy = isUnderWay(sent)
   const [isConfirming, setConfirming] = useState(false)
+  const [also, setAlso] = useState<Also>(null)
   const decide = (decision: Decision) => {
     if (mismatch && decision === 'APPROVED' && !isConfirming) return setConfirming(true)
     const isMismatch = mismatch && decision === 'APPROVED'
@@ -164,6 +168,7 @@ function DecisionForm({ sent, reason, onReason, deciders, me, isFirst, mismatch,
       decision,
       reason: reason.trim() || null,
       ...(isMismatch && { confirmMismatch: true }),
+      ...(decision === 'APPROVED' && also && { grant: bodyOfAlso(also) }),
     })
   }
   // A key moves to the button; Enter decides.
@@ -216,6 +221,7 @@ function DecisionForm({ sent, reason, onReason, deciders, me, isFirst, mismatch,
           </Button>
         </p>
       )}
+      {!isFirst && !mismatch && <AndAlso approval={approval} also={also} onChange={setAlso} />}
       <Others deciders={deciders} me={me} />
     </form>
   )

@@ -173,7 +173,7 @@ async function readTruth(
       // The service refuses to decide a request that still waits only for its input, or for another person.
       const isOpen = phase === 'sending' && approval.status === 'PENDING' && approval.importedAt === null
       const verdict = isOpen
-        ? not(approval.approvers === 2 ? `${why}.` : LOOK_AGAIN)
+        ? not(approval.approvers === 2 || body.grant !== undefined ? `${why}.` : LOOK_AGAIN)
         : verdictOn(approval, body.decision, me)
       return void say({ wasLost, verdict: wasLost ? afterLoss(verdict) : verdict })
     } catch (error) {

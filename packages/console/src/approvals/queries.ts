@@ -94,6 +94,24 @@ export function useUnanswered(environmentId: string, policyId?: string) {
   })
 }
 
+export function useAskingPolicies(environmentId: string) {
+  return useQuery({
+    queryKey: [...approvalsKey(environmentId), 'asked'],
+    queryFn: ({ signal }) => api.listAskingPolicies({ params: { environmentId }, query: {} }, { signal }),
+    staleTime: UNANSWERED_MS,
+  })
+}
+
+/** Standing approvals. */
+export function useGrants(environmentId: string, { show }: ApprovalListAddress) {
+  return usePages({
+    queryKey: [...approvalsKey(environmentId), 'grants'],
+    read: (cursor: string | undefined, signal) =>
+      api.listApprovalGrants({ params: { environmentId }, query: { limit: 50, cursor } }, { signal }),
+    isEnabled: show === 'standing',
+  })
+}
+
 /** What the agent did then. It records that a moment after the decision: `isFollowed` looks until there is something. */
 export function useAftermath(environmentId: string, approvalId: string, isFollowed = false) {
   return useQuery({
@@ -127,7 +145,7 @@ export function useEarlier(
 /** What the address of the approvals holds. The range is of when they were asked. */
 export interface ApprovalListAddress extends Range, FilterAddress<typeof APPROVAL_FILTERS> {
   /** Waiting unless chosen. */
-  show?: 'history' | 'hindsight'
+  show?: 'history' | 'hindsight' | 'standing'
   /** In hindsight. */
   outcome?: Hindsight
 }
@@ -137,7 +155,7 @@ export function readApprovalListAddress(search: Record<string, unknown>): Approv
   return {
     ...readFilters(APPROVAL_FILTERS, search),
     ...readRange(search),
-    ...((show === 'history' || show === 'hindsight') && { show }),
+    ...((show === 'history' || show === 'hindsight' || show === 'standing') && { show }),
     ...(outcome !== undefined && Object.hasOwn(HINDSIGHTS, outcome) && { outcome: outcome as Hindsight }),
   }
 }

@@ -49,7 +49,10 @@ export function DraftFields({ environmentId, draft, onChange, readOnly }: Props)
             label="Severity"
             value={draft.severity}
             options={SEVERITIES.map((severity) => [severity, severityWord(severity)])}
-            onChange={(severity) => set({ severity: severity as Draft['severity'] })}
+            // A critical policy allows calls to come only if somebody chooses that.
+            onChange={(severity) =>
+              set({ severity: severity as Draft['severity'], ...(severity === 'CRITICAL' && { grants: 'never' }) })
+            }
             className="h-10 w-full text-base"
           />
         </Labelled>
@@ -81,6 +84,20 @@ export function DraftFields({ environmentId, draft, onChange, readOnly }: Props)
               ['2', 'Two people, never the one who runs the agent'],
             ]}
             onChange={(approvers) => set({ approvers: approvers === '2' ? 2 : 1 })}
+            className="h-10 w-full text-base"
+          />
+        </Labelled>
+      )}
+      {draft.action === 'REQUIRE_APPROVAL' && draft.approvers === 1 && (
+        <Labelled name="Whoever approves">
+          <Choice
+            label="Whoever approves"
+            value={draft.grants}
+            options={[
+              ['allow', 'May also allow calls to come'],
+              ['never', 'Allows this one call only'],
+            ]}
+            onChange={(grants) => set({ grants: grants as Draft['grants'] })}
             className="h-10 w-full text-base"
           />
         </Labelled>

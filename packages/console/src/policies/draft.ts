@@ -16,6 +16,7 @@ export interface Draft {
   action: PolicyVersion['action']
   onError: NonNullable<PolicyVersion['onError']>
   approvers: 1 | 2
+  grants: PolicyVersion['grants']
 }
 
 export const EMPTY_DRAFT: Draft = {
@@ -27,6 +28,7 @@ export const EMPTY_DRAFT: Draft = {
   action: 'REQUIRE_APPROVAL',
   onError: 'act',
   approvers: 1,
+  grants: 'allow',
 }
 
 export const draftOf = ({
@@ -37,6 +39,7 @@ export const draftOf = ({
   action,
   onError,
   approvers,
+  grants,
 }: PolicyVersion): Draft => ({
   name,
   purpose: purposeOf(description) ?? '',
@@ -47,6 +50,7 @@ export const draftOf = ({
   // Written before this could be set: the severity decides.
   onError: onError ?? (severity === 'HIGH' || severity === 'CRITICAL' ? 'act' : 'ignore'),
   approvers: approvers === 2 ? 2 : 1,
+  grants,
 })
 
 /** The body for the API. An empty text becomes null. */
@@ -58,6 +62,7 @@ export const bodyOf = (draft: Draft, note: string) => ({
   action: draft.action,
   onError: draft.onError,
   approvers: draft.action === 'REQUIRE_APPROVAL' ? draft.approvers : (1 as const),
+  grants: draft.grants,
   note: note.trim() || null,
 })
 

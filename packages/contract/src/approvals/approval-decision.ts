@@ -2,6 +2,7 @@ import Type, { type Static } from 'typebox'
 import { DECISIONS } from './approval.ts'
 import { uuid } from '../web/fields.ts'
 import { LIMITS } from '../engine/limits.ts'
+import { NewGrant } from './grant.ts'
 import { OperatorApproval } from './operator-approval.ts'
 
 const decision = {
@@ -28,7 +29,12 @@ const eventIdSeen = {
 
 /** Rejects unknown fields: the signed-in person decides, so a name in the body must not seem to count. */
 export const NewDecision = Type.Object(
-  { ...decision, confirmMismatch, seenInput: Type.Optional(Type.Unsafe<string | null>(eventIdSeen)) },
+  {
+    ...decision,
+    confirmMismatch,
+    seenInput: Type.Optional(Type.Unsafe<string | null>(eventIdSeen)),
+    grant: Type.Optional(NewGrant),
+  },
   {
     $id: 'NewDecision',
     additionalProperties: false,

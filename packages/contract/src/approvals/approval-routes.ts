@@ -10,6 +10,7 @@ import {
   UnansweredRequests,
   ApprovalPage,
   ApprovalSnapshot,
+  AskingPolicies,
   ApprovalsQuery,
   OperatorApproval,
   OperatorApprovalParams,
@@ -55,6 +56,15 @@ export const approvalRoutes = {
     params: EnvironmentParams,
     query: UnansweredQuery,
     reply: UnansweredRequests,
+    errors: ['not_found'],
+  },
+  listAskingPolicies: {
+    ...read,
+    path: '/environments/{environmentId}/approvals/asked',
+    summary: 'Count by policy how often it asked, how fast people answered, and how many they rejected',
+    params: EnvironmentParams,
+    query: UnansweredQuery,
+    reply: AskingPolicies,
     errors: ['not_found'],
   },
   listApprovalHindsight: {

@@ -13,7 +13,7 @@ import {
 } from '../web/fields.ts'
 import { LIMITS } from '../engine/limits.ts'
 import { APPROVAL_FILTERS } from './approval-filters.ts'
-import { RAN_STATUSES, WAITING_STATES, WITHDRAWN_REASONS, type WithdrawnReason } from '../engine/words.ts'
+import { GRANT_SCOPES, RAN_STATUSES, WAITING_STATES, WITHDRAWN_REASONS, type WithdrawnReason } from '../engine/words.ts'
 import { PolicyVersion } from '../policies/policy.ts'
 
 /** The decider: a signed-in operator or an operator token. */
@@ -22,9 +22,10 @@ export const Decider = Type.Object(
     kind: Type.Enum(['operator', 'token']),
     id: Type.String(),
     name: Type.String(),
-    via: Type.Unsafe<'slack' | null>({
-      enum: ['slack', null],
-      description: 'Where the person decided: slack, by a button of a message; null: in the operator API',
+    via: Type.Unsafe<'slack' | 'grant' | null>({
+      enum: ['slack', 'grant', null],
+      description:
+        'Where the person decided: slack, by a button of a message; grant: before, by a standing approval; null: in the operator API',
     }),
   },
   { $id: 'Decider' },
@@ -72,6 +73,10 @@ export const OperatorApproval = Type.Object(
     decidedBy: nullableDecider,
     waiting: Waiting,
     approvers: Type.Integer({ minimum: 1, maximum: 2, description: 'How many different people must approve it' }),
+    grantId: Type.Unsafe<string | null>({
+      type: ['string', 'null'],
+      description: 'The standing approval that approved it; null: a person decided, or nobody yet',
+    }),
     firstApproval: Type.Unsafe<FirstApproval | null>({
       anyOf: [FirstApproval, { type: 'null' }],
       description: 'The first of two people who approve; null: nobody did, or one is enough',
@@ -208,6 +213,15 @@ export const AskingPolicy = Type.Object(
 )
 export type AskingPolicy = Static<typeof AskingPolicy>
 
+export const MayGrant = Type.Object(
+  {
+    scopes: Type.Array(Type.Enum([...GRANT_SCOPES])),
+    why: nullableText('Why nothing more than this call can be allowed; null: something can'),
+  },
+  { $id: 'MayGrant' },
+)
+export type MayGrant = Static<typeof MayGrant>
+
 export const ApprovalDetail = Type.Object(
   {
     ...ApprovalCard.properties,
@@ -220,6 +234,10 @@ export const ApprovalDetail = Type.Object(
       description: 'Null when the client recorded no input for this approval, as in metadata-only mode',
     }),
     policyVersion: nullableText('Version of the policy that required approval, as the client named it'),
+    mayGrant: Type.Unsafe<MayGrant | null>({
+      anyOf: [MayGrant, { type: 'null' }],
+      description: 'What a person who approves it may also allow; null unless it is PENDING',
+    }),
     askingPolicy: Type.Unsafe<AskingPolicy | null>({
       anyOf: [AskingPolicy, { type: 'null' }],
       description: 'The policy that required approval, in the version that asked; null: it is not known',
@@ -289,6 +307,34 @@ export const UnansweredRequests = Type.Object(
   { $id: 'UnansweredRequests' },
 )
 export type UnansweredRequests = Static<typeof UnansweredRequests>
+
+/** Whether people are asked too often to look. */
+export const AskingPolicies = Type.Object(
+  {
+    items: Type.Array(
+      Type.Object({
+        policyId: nullableText('Policy that required approval; null: the requests name none'),
+        requests: Type.Integer({ minimum: 1 }),
+        approved: Type.Integer({ minimum: 0, description: 'By a person who decided this very request' }),
+        rejected: Type.Integer({ minimum: 0 }),
+        expired: Type.Integer({ minimum: 0, description: 'Undecided' }),
+        byGrant: Type.Integer({ minimum: 0, description: 'Approved by a standing approval: nobody was asked' }),
+        quick: Type.Integer({ minimum: 0, description: 'Approved by a person within 5 seconds' }),
+        answerP50: Type.Unsafe<number | null>({
+          type: ['integer', 'null'],
+          description:
+            'Milliseconds until a person decided: half of the decisions took no longer; null: nobody decided',
+        }),
+        answerP95: Type.Unsafe<number | null>({ type: ['integer', 'null'], description: 'The same for 95 of 100' }),
+      }),
+      { description: `Most requests first; at most ${LIMITS.unansweredPolicies}` },
+    ),
+    since: time('Start of the time that is counted'),
+    capped: Type.Boolean({ description: `Whether only the newest ${LIMITS.unansweredRequests} requests are counted` }),
+  },
+  { $id: 'AskingPolicies' },
+)
+export type AskingPolicies = Static<typeof AskingPolicies>
 
 export const UnansweredQuery = Type.Object({
   hours: Type.Optional(

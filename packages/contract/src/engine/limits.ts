@@ -129,6 +129,16 @@ export const LIMITS = {
   /** JSON Pointers of masked members that a check names. */
   sealedShown: 50,
   sealedPointerChars: 200,
+  /** Standing approvals in use in an environment. */
+  grantsInUse: 200,
+  grantUses: 20,
+  grantUsesMax: 1_000,
+  /** Of a grant in one run, and of one with a condition. */
+  grantMinutes: 60,
+  grantRunMinutesMax: 24 * 60,
+  grantAgentMinutesMax: 7 * 24 * 60,
+  /** A request that a grant may approve waits so long for its recorded input before people are told. */
+  grantHoldMs: 3_000,
   /** Approvals in one request of decisions. */
   decisionsMax: 200,
   /** People who can decide an approval, as it names them. */

@@ -41,6 +41,14 @@ export const POLICY_ACTIONS = ['ALLOW', 'WARN', 'REQUIRE_APPROVAL', 'BLOCK'] as 
 export const ON_ERRORS = ['act', 'ignore'] as const
 export type OnError = (typeof ON_ERRORS)[number]
 
+/** Whether a person who decides may also allow calls to come. */
+export const GRANT_RULES = ['allow', 'never'] as const
+export type GrantRule = (typeof GRANT_RULES)[number]
+
+/** What a grant covers: `input` and `tool` in one run, `condition` for an agent. */
+export const GRANT_SCOPES = ['input', 'tool', 'condition'] as const
+export type GrantScope = (typeof GRANT_SCOPES)[number]
+
 /** Of a version that does not say it: what holds calls up fails closed; else the severity decides, as before `onError` existed. */
 export function defaultOnError({ action, severity }: { action: string; severity: string }): OnError {
   const holdsUp = action !== 'ALLOW' && action !== 'WARN'

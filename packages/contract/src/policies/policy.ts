@@ -1,7 +1,7 @@
 import Type, { type Static } from 'typebox'
 import { nextCursor, nullableText, nullableTime, time, uuid, CreationHeaders } from '../web/fields.ts'
 import { LIMITS } from '../engine/limits.ts'
-import { ON_ERRORS, POLICY_ID_PATTERN, type OnError } from '../engine/words.ts'
+import { GRANT_RULES, ON_ERRORS, POLICY_ID_PATTERN, type GrantRule, type OnError } from '../engine/words.ts'
 import { PolicyAction, Severity } from './runtime-config.ts'
 import {
   damagedVersion,
@@ -31,6 +31,7 @@ const policyVersionFields = {
       'could be set; `act` with severity HIGH or CRITICAL, else `ignore`',
   }),
   approvers: Type.Integer({ minimum: 1, maximum: 2, description: 'How many different people must approve a call' }),
+  grants: Type.Enum([...GRANT_RULES], { description: 'Whether a person who decides may also allow calls to come' }),
   damaged: damagedVersion,
 }
 
@@ -89,6 +90,13 @@ const newPolicyVersionFields = {
       enum: [1, 2, null],
       description:
         'How many different people must approve a call; 2 only with REQUIRE_APPROVAL. Default: 1, or what the newest version says',
+    }),
+  ),
+  grants: Type.Optional(
+    Type.Unsafe<GrantRule | null>({
+      enum: [...GRANT_RULES, null],
+      description:
+        'Whether a person who decides may also allow calls to come. Default: never with severity CRITICAL, else allow; a `never` stays until a version says `allow`',
     }),
   ),
   ...newVersionFields,

@@ -4,6 +4,7 @@ import { closedBodies, type OperatorRoute } from './route.ts'
 import { alertRoutes } from '../messages/alert.ts'
 import { archiveRoutes } from '../data/archive.ts'
 import { approvalRoutes } from '../approvals/approval-routes.ts'
+import { grantRoutes } from '../approvals/grant.ts'
 import { auditRoutes } from '../people/audit.ts'
 import {
   ApiKey,
@@ -322,6 +323,7 @@ export const OPERATOR_ROUTES = closedBodies({
   ...tokenRoutes,
   ...auditRoutes,
   ...approvalRoutes,
+  ...grantRoutes,
   ...issueRoutes,
   ...promptRoutes,
   ...policyRoutes,

@@ -7,6 +7,7 @@ import type { FastifyBaseLogger } from 'fastify'
 import { LIMITS } from '@tacho/contract/engine/limits.ts'
 import { createApp } from '../app.ts'
 import type { Config } from '../config/config.ts'
+import { applyHeld } from '../domain/approvals/grant.ts'
 import { parseApiKey, parseOperatorToken, sessionCredential } from '../domain/people/credential.ts'
 import { cursors } from '../http/web/paging.ts'
 import { newPushKey, pushKeysOf } from '../domain/messages/notification.ts'
@@ -197,7 +198,12 @@ export async function serveStore(config: Config, storage: Storage, options: Star
   const jobs = [
     work,
     watchMachine({ log, onJump: async () => isEmbedded && storage.replanWork(storeNow(), SOON_MS) }),
-    expireOverdueApprovals({ storage, now: storeNow, onError: warnAbout('expire approvals') }),
+    expireOverdueApprovals({
+      storage,
+      applyHeld: (environmentId) => applyHeld(storage, environmentId, storeNow()),
+      now: storeNow,
+      onError: warnAbout('expire approvals'),
+    }),
     followControlRevision({
       storage,
       listeners: [keys, operatorTokens, sessions, configurations],

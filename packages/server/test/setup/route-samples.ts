@@ -191,6 +191,7 @@ export async function populate(service: Service, name: string): Promise<Populate
   const issues = await service.operator<{ items: { id: string }[] }>(`${environment}/issues`)
   const policy = { policyId: `policy-of-${name}`, condition: 'true', severity: 'LOW', action: 'WARN' }
   assert.equal((await service.operator(`${workspace}/policies`, { body: policy })).status, 201)
+  const grantId = await newGrant(name)
   const prompt = await service.operator<{ promptId: string }>(`${workspace}/prompts`, { body: { name, content: 'x' } })
   const searching = await service.operator(`${environment}/search/settings`, { body: { enabled: true } })
   assert.equal(searching.status, 200, searching.text)
@@ -198,6 +199,20 @@ export async function populate(service: Service, name: string): Promise<Populate
     const settings = await service.operator<{ state: string }>(`${environment}/search/settings`)
     return settings.body.state === 'ON'
   }, 'the index of the search')
+  async function newGrant(named: string): Promise<string> {
+    const asking = { policyId: `asking-of-${named}`, condition: 'tool.name == "pay"', severity: 'LOW' }
+    const body = { ...asking, action: 'REQUIRE_APPROVAL' }
+    assert.equal((await service.operator(`${workspace}/policies`, { body })).status, 201)
+    const items = [{ kind: 'policy', id: asking.policyId, version: '1' }]
+    assert.equal((await service.operator(`${environment}/deployments`, { body: { items } })).status, 200)
+    const { policyId } = asking
+    const asked = { ...approval, clientRequestId: `to pay for ${named}`, toolName: 'pay', policyId }
+    const decision = { decision: 'APPROVED', grant: { scope: 'tool' } }
+    const id = idOf(await api('/firewall-approvals', { body: asked }))
+    await make(`${environment}/approvals/${id}/decision`, decision)
+    const { body: grants } = await service.operator<{ items: { id: string }[] }>(`${environment}/approvals/grants`)
+    return grants.items[0]?.id ?? ''
+  }
   const alert = { name: 'Many runs fail', kind: 'error_rate', threshold: 20 }
   const webhookId = await make(`${environment}/webhooks`, { url: 'http://127.0.0.1:9/' })
   return {
@@ -210,6 +225,7 @@ export async function populate(service: Service, name: string): Promise<Populate
       runId,
       eventId,
       approvalId,
+      grantId,
       subjectId: approvalId,
       webhookId,
       agentId: agents.body.items[0]?.id ?? '',

@@ -80,8 +80,8 @@ async function writePolicy(
 ): Promise<void> {
   const wanted = policies.get(policyId)
   if (wanted === undefined) return
-  const { name, description, condition, severity, action, onError, approvers } = wanted
-  const policyFields = { name, description, condition, severity, action, onError, approvers, note }
+  const { name, description, condition, severity, action, onError, approvers, grants } = wanted
+  const policyFields = { name, description, condition, severity, action, onError, approvers, grants, note }
   if (changed === null) {
     await client.createPolicy({ params: { workspaceId }, body: { policyId, ...policyFields } })
     return

@@ -1,7 +1,7 @@
 /** The validated content of tacho.yaml. */
 import type { PolicyAction, Severity } from '@tacho/contract/policies/runtime-config.ts'
 import type { ToolLabels } from '@tacho/policy/history/tool-labels.ts'
-import type { OnError } from '@tacho/contract/engine/words.ts'
+import type { GrantRule, OnError } from '@tacho/contract/engine/words.ts'
 
 export interface Manifest {
   /** Null: the only workspace. */
@@ -32,6 +32,8 @@ export interface WantedPolicy {
   saysOnError: boolean
   /** Different people who must approve a call. */
   approvers: 1 | 2
+  /** Whether approvers may also allow calls to come. */
+  grants: GrantRule
   place: Place
 }
 

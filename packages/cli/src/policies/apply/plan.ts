@@ -151,7 +151,16 @@ function promptWrites({ prompts }: Manifest, present: Present): Write[] {
   })
 }
 
-export const POLICY_FIELDS = ['condition', 'severity', 'action', 'onError', 'approvers', 'name', 'description'] as const
+export const POLICY_FIELDS = [
+  'condition',
+  'severity',
+  'action',
+  'onError',
+  'approvers',
+  'grants',
+  'name',
+  'description',
+] as const
 
 function policyWrites({ policies }: Manifest, present: Present): Write[] {
   return [...policies].flatMap(([name, wanted]): Write[] => {

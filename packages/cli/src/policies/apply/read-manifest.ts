@@ -6,6 +6,7 @@ import { messageOf, withMessage } from '@tacho/policy/message.ts'
 import { compileCondition } from '@tacho/policy/compile.ts'
 import {
   defaultOnError,
+  GRANT_RULES,
   ON_ERRORS,
   POLICY_ACTIONS,
   POLICY_ID_PATTERN,
@@ -93,6 +94,7 @@ const POLICY_FIELDS = [
   'action',
   'onError',
   'approvers',
+  'grants',
 ] as const
 
 function readPolicy(yaml: YamlReader, id: string, entry: Entry, readFile: ReadFile): WantedPolicy | null {
@@ -113,6 +115,8 @@ function readPolicy(yaml: YamlReader, id: string, entry: Entry, readFile: ReadFi
   const action = oneOf(yaml, entry, fields.action, 'action', POLICY_ACTIONS)
   const givenOnError = fields.onError ? oneOf(yaml, entry, fields.onError, 'onError', ON_ERRORS) : null
   const approvers = fields.approvers ? oneOf(yaml, entry, fields.approvers, 'approvers', [1, 2] as const) : 1
+  const grantRule = fields.grants ? oneOf(yaml, entry, fields.grants, 'grants', GRANT_RULES) : null
+  const grants = grantRule ?? (severity === 'CRITICAL' ? 'never' : 'allow')
   if (approvers === 2 && action !== null && action !== 'REQUIRE_APPROVAL') {
     return yaml.fault(fields.approvers ?? entry, 'two approvers need the action REQUIRE_APPROVAL')
   }
@@ -123,7 +127,7 @@ function readPolicy(yaml: YamlReader, id: string, entry: Entry, readFile: ReadFi
   if (name === null || severity === null || action === null || approvers === null) return null
   const onError = givenOnError ?? defaultOnError({ action, severity })
   const saysOnError = givenOnError !== null
-  return { name, description, condition, severity, action, onError, saysOnError, approvers, place: entry.place }
+  return { name, description, condition, severity, action, onError, saysOnError, approvers, grants, place: entry.place }
 }
 
 function checkCondition(yaml: YamlReader, entry: Entry, condition: string): boolean {

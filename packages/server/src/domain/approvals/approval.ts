@@ -158,6 +158,7 @@ export function toOperatorApproval(row: ApprovalRow, agentName: string | null, n
       'id',
       'status',
       'decisionReason',
+      'grantId',
       'toolCallId',
       'clientId',
       'clientRequestId',

@@ -92,6 +92,15 @@ function inShort(payload: string): string {
   return callInShort(parseRecorded(payload) as Record<string, unknown>, LIMITS.inputInShortChars).toWellFormed()
 }
 
+/** Null: none is linked. */
+export async function wholeInput(
+  storage: Pick<Acts, 'findLinkedInputs'>,
+  row: ApprovalRow,
+): Promise<ShownInput | null> {
+  const recorded = (await linkedInputs(storage, row.environmentId, [row])).get(row.id)
+  return recorded ? shownInput(recorded.payload) : null
+}
+
 /** Whole, with its check. */
 export async function inputPreview(storage: Acts, row: ApprovalRow): Promise<InputPreview | null> {
   const { environmentId } = row

@@ -1,5 +1,6 @@
 import type { Policy, PolicyVersion } from '@tacho/contract/policies/policy.ts'
 import { compileCondition } from '@tacho/policy/compile.ts'
+import type { GrantRule } from '@tacho/contract/engine/words.ts'
 import type { Simulation } from '@tacho/contract/policies/simulation.ts'
 import type { PolicyRow, PolicyVersionRow, SimulationRow } from '../../storage/policies/policies.ts'
 import type { SchemaFault } from '../web/schema-faults.ts'
@@ -14,6 +15,7 @@ export function toPolicyVersion(row: PolicyVersionRow): PolicyVersion {
   return {
     ...pick(row, 'policyId', 'name', 'description', 'condition', 'severity', 'action', 'onError', 'author', 'note'),
     approvers: approversOf(row),
+    grants: row.grants ?? grantsBySeverity(row.severity),
     version: String(row.number),
     ...isoOf(row, 'createdAt', 'importedAt'),
     ...(row.damaged && { damaged: true as const }),
@@ -22,6 +24,8 @@ export function toPolicyVersion(row: PolicyVersionRow): PolicyVersion {
 
 /** How many people must approve. */
 export const approversOf = ({ approvers }: Pick<PolicyVersionRow, 'approvers'>) => (approvers === 2 ? 2 : 1)
+
+export const grantsBySeverity = (severity: string): GrantRule => (severity === 'CRITICAL' ? 'never' : 'allow')
 
 export function conditionFaults(condition: string, ofLabels = false): SchemaFault[] {
   const compiled = compileCondition(condition, ofLabels)

@@ -6,6 +6,8 @@ import type { ApprovalRow } from '../../storage/approvals/approvals.ts'
 import type { ApprovalReader } from './approval-reader.ts'
 import { foundOr, refuse, type Refusal } from '../web/reply-error.ts'
 import { NO_APPROVAL } from './operator-approvals.ts'
+import { GRANT_FAULTS } from '../../storage/approvals/grants.ts'
+import { newGrantOf } from './grants.ts'
 import { actingIn, auditOf } from '../people/audit.ts'
 import { createDecide, createDiffering, NOT_THEM, type NamedDecided, namedApprovals } from './decide.ts'
 import type { OperatorDeps } from '../web/operator-serve.ts'
@@ -35,13 +37,17 @@ export function approvalDecisionsRoutes(deps: OperatorDeps, { feed }: ApprovalRe
       const seen = new Map(body.seenInput === undefined ? [] : [[row.id, body.seenInput]])
       const differs = (await differing(environment.id, [row], body, seen)).get(row.id)
       if (differs !== undefined) return differs === 'mismatch' ? MISMATCH : refuse('conflict', CHANGED)
-      const [decided] = await decide(actingIn(request), [row], body)
+      const grant = await newGrantOf(deps, row, body, request)
+      const [decided] = await decide(actingIn(request), [row], body, grant)
       if (!decided?.approval) return NO_APPROVAL
       const approval = toOperatorApproval(decided.approval, decided.agentName, now())
       const { outcome } = decided
       if (outcome === 'decided' || outcome === 'first') return approval
       if (outcome === 'changed') return refuse('conflict', CHANGED)
-      if (outcome !== 'refused') return refuse('conflict', NOT_THEM[outcome], { current: { ...approval } })
+      if (decided.outcome === 'no_grant')
+        return refuse('conflict', `Nothing is decided. Only this call can be allowed: ${GRANT_FAULTS[decided.fault]}`)
+      if (outcome !== 'no_grant' && outcome !== 'refused')
+        return refuse('conflict', NOT_THEM[outcome], { current: { ...approval } })
       const reason =
         approval.importedAt === null ? `is already ${approval.status}` : 'was imported: no client waits for it'
       return refuse('conflict', `The approval ${reason}`, { current: { ...approval } })
@@ -108,5 +114,10 @@ export function approvalDecisionsRoutes(deps: OperatorDeps, { feed }: ApprovalRe
 }
 
 function toOutcome({ id, outcome, approval, agentName }: NamedDecided, now: number): DecisionOutcome {
-  return { id, outcome, approval: approval && toOperatorApproval(approval, agentName, now) }
+  // Only one alone can have a grant.
+  return {
+    id,
+    outcome: outcome === 'no_grant' ? 'refused' : outcome,
+    approval: approval && toOperatorApproval(approval, agentName, now),
+  }
 }

@@ -2,8 +2,9 @@ import type { ServerResponse } from 'node:http'
 import { CLIENT_ID_HEADER, type Approval } from '@tacho/contract/approvals/approval.ts'
 import { LIMITS } from '@tacho/contract/engine/limits.ts'
 import { ROUTES } from '@tacho/contract/web/routes.ts'
-import type { FastifyInstance } from 'fastify'
+import type { FastifyInstance, FastifyRequest } from 'fastify'
 import { isAsker, toApproval, toNewApproval, unstorableText } from '../../domain/approvals/approval.ts'
+import { applyGrants } from '../../domain/approvals/grant.ts'
 import { UNSTORABLE } from '../../domain/web/text.ts'
 import { isUuid, uuidv7 } from '../../storage/engine/uuid.ts'
 import type { ApprovalRow } from '../../storage/approvals/approvals.ts'
@@ -36,6 +37,7 @@ export function approvalsRoutes(app: FastifyInstance, deps: Deps, { feed, curren
     const asked = { id: uuidv7(askedAt), ...by, now: askedAt }
     const { outcome, approval } = await storage.createApproval(toNewApproval(body, asked))
     if (outcome === 'created') feed.look()
+    if (approval?.heldUntil) return toApproval(await byGrant(approval, request))
     if (outcome === 'erased') return refuse('conflict', 'An operator erased this request, or its run')
     if (outcome === 'imported') return refuse('conflict', 'This clientRequestId belongs to an imported approval')
     if (outcome === 'conflict') return refuse('conflict', 'This clientRequestId belongs to a different tool or input')
@@ -64,7 +66,10 @@ export function approvalsRoutes(app: FastifyInstance, deps: Deps, { feed, curren
     if (!isUuid(id)) return NO_APPROVAL
     const by = { clientId: headers[CLIENT_ID_HEADER], keyFamily: familyOf(request) }
     const askersRow = (row: ApprovalRow | null) => (row && isAsker(row, by) ? row : null)
-    const find = async () => askersRow(await current.find(environmentId, id))
+    const find = async () => {
+      const row = askersRow(await current.find(environmentId, id))
+      return row?.heldUntil ? byGrant(row, request) : row
+    }
     const holder = holderOf(request)
     // Each wait holds a connection. A client that gets its answer at once pauses before it asks again.
     if (query.wait !== undefined && waits.take(holder, 1)) {
@@ -88,6 +93,12 @@ export function approvalsRoutes(app: FastifyInstance, deps: Deps, { feed, curren
     if (row?.status === 'PENDING') seen.note(environmentId, id, query.wait !== undefined)
     return row ? shown(environmentId, row) : NO_APPROVAL
   })
+
+  async function byGrant(row: ApprovalRow, request: FastifyRequest): Promise<ApprovalRow> {
+    const applied = await applyGrants(storage, row, { now: now(), workspaceId: tenantOf(request).workspaceId })
+    if (applied.status !== row.status) feed.look()
+    return applied
+  }
 
   interface Wait {
     environmentId: string

@@ -6,6 +6,8 @@ import type { ApprovalFeed } from './approval-feed.ts'
 import type { Deps } from '../web/deps.ts'
 import { inputsInShort } from '../../domain/approvals/input-preview.ts'
 import { entryOf, type Acting } from '../people/audit.ts'
+import type { NewGrant } from '../../storage/approvals/grants.ts'
+import { isoTime } from '../../storage/engine/times.ts'
 import { toOperatorApproval } from '../../domain/approvals/approval.ts'
 import type { Storage } from '../../storage/storage.ts'
 
@@ -15,7 +17,7 @@ interface Deciding extends Acting {
 }
 
 export type NamedDecided = Decided & { agentName: string | null }
-type Decide = (by: Deciding, rows: ApprovalRow[], decision: NewDecision) => Promise<NamedDecided[]>
+type Decide = (by: Deciding, rows: ApprovalRow[], decision: NewDecision, grant?: NewGrant) => Promise<NamedDecided[]>
 /** By approval id: the event with the input that the person saw; null: they saw none. */
 type SeenInputs = ReadonlyMap<string, string | null>
 type Unapprovable = 'mismatch' | 'changed'
@@ -44,7 +46,7 @@ export function createDiffering(storage: Deps['storage']) {
 }
 
 export function createDecide({ storage, now }: Pick<Deps, 'storage' | 'now'>, feed: ApprovalFeed): Decide {
-  return async (by, rows, { decision, reason = null, confirmMismatch = false }) => {
+  return async (by, rows, { decision, reason = null, confirmMismatch = false }, grant) => {
     const { environment, actor } = by.scope
     if (environment === null) throw new Error('a decision needs an environment')
     const at = now()
@@ -57,6 +59,7 @@ export function createDecide({ storage, now }: Pick<Deps, 'storage' | 'now'>, fe
       const about = { toolName, inputHash, agentId, agentName, policyId, runId, reason }
       const notes = {
         ...(confirmMismatch && { confirmMismatch }),
+        ...(grant && { grant: { ...grant, expiresAt: isoTime(grant.expiresAt) } }),
         ...(row.withdrawnAt !== null && { nothingRuns: 'withdrawn' }),
       }
       const detail = { ...about, ...notes, ...slack, ...more }
@@ -78,6 +81,7 @@ export function createDecide({ storage, now }: Pick<Deps, 'storage' | 'now'>, fe
         via,
         now: at,
         inputs: Object.fromEntries(looked),
+        ...(grant && { grant }),
       },
       rows.map((row) => entry(row, `approval.${verb}`)),
     )

@@ -1,6 +1,7 @@
 import { APPROVAL_FILTERS } from '@tacho/contract/approvals/approval-filters.ts'
 import { LIMITS } from '@tacho/contract/engine/limits.ts'
-import type { ApprovalCard, Deciders, AskingPolicy } from '@tacho/contract/approvals/operator-approval.ts'
+import { GRANT_FAULTS } from '../../storage/approvals/grants.ts'
+import type { ApprovalCard, Deciders, AskingPolicy, MayGrant } from '@tacho/contract/approvals/operator-approval.ts'
 import { VERSION_PATTERN } from '@tacho/contract/engine/words.ts'
 import { ASKED_LATELY, toApprovalGroup, toAskedLately } from '../../domain/approvals/approval.ts'
 import { inputPreview, inputsInShort } from '../../domain/approvals/input-preview.ts'
@@ -58,14 +59,23 @@ export function operatorApprovalsRoutes({ serve, storage, now }: OperatorDeps, {
     const row = foundOr(await current.find(environment.id, params.approvalId), NO_APPROVAL)
     const [card] = await toCards(environment.id, [row])
     if (!card) return NO_APPROVAL
-    const [preview, deciders, askingPolicy] = await Promise.all([
+    const [preview, deciders, askingPolicy, mayGrant] = await Promise.all([
       inputPreview(storage, row),
       decidersOf(row, environment.workspaceId),
       findAskingPolicy(storage, environment, row),
+      mayGrantOf(row),
     ])
     // The list may have left the check out.
     const inputCheck = preview?.check ?? card.inputCheck
-    return { ...card, inputCheck, deciders, inputPreview: preview, policyVersion: row.policyVersion, askingPolicy }
+    return {
+      ...card,
+      inputCheck,
+      deciders,
+      inputPreview: preview,
+      policyVersion: row.policyVersion,
+      askingPolicy,
+      mayGrant,
+    }
   })
 
   serve('countUnansweredRequests', async ({ query, environment }) => {
@@ -80,6 +90,15 @@ export function operatorApprovalsRoutes({ serve, storage, now }: OperatorDeps, {
     return { items, since: isoTime(since), capped }
   })
 
+  serve('listAskingPolicies', async ({ query, environment }) => {
+    const { hours = UNANSWERED_HOURS, policyId = null } = query
+    const since = now() - hours * HOUR_MS
+    const bounds = { since, most: LIMITS.unansweredRequests, policies: LIMITS.unansweredPolicies }
+    const isKnown = policyId === null || isStorableText(policyId)
+    const asked = isKnown ? await storage.countAsked(environment.id, policyId, bounds) : { items: [], capped: false }
+    return { ...asked, since: isoTime(since) }
+  })
+
   /** Null if the approval was decided or imported: an imported one cannot be decided. */
   async function decidersOf(row: ApprovalRow, workspaceId: string): Promise<Deciders | null> {
     if (row.status !== 'PENDING' || row.importedAt !== null) return null
@@ -91,6 +110,19 @@ export function operatorApprovalsRoutes({ serve, storage, now }: OperatorDeps, {
     // By email: people choose their own names.
     const people = rows.filter(({ id }) => !excluded.includes(id)).map(({ id, email }) => ({ id, name: email }))
     return { people, more, tokens }
+  }
+
+  /** Null: nobody decides it. A condition needs an input that has the approved hash, and a mismatch allows nothing more. */
+  async function mayGrantOf(row: ApprovalRow): Promise<MayGrant | null> {
+    if (row.status !== 'PENDING') return null
+    const [ofRun, ofAgent] = await Promise.all([
+      storage.findGrantFault(row, 'tool'),
+      storage.findGrantFault(row, 'condition'),
+    ])
+    const scopes: MayGrant['scopes'] = ofRun === null ? ['input', 'tool'] : []
+    if (ofAgent === null) scopes.push('condition')
+    const fault = ofRun ?? ofAgent
+    return { scopes, why: scopes.length > 0 || fault === null ? null : GRANT_FAULTS[fault] }
   }
 
   async function toCards(environmentId: string, rows: ApprovalRow[]): Promise<ApprovalCard[]> {

@@ -2,7 +2,7 @@ import type { FastifyRequest } from 'fastify'
 import type { NewPolicyVersion } from '@tacho/contract/policies/policy.ts'
 import { defaultOnError } from '@tacho/contract/engine/words.ts'
 import { diffFields } from '../../domain/policies/diff.ts'
-import { approversOf, toPolicy, toPolicyVersion } from '../../domain/policies/policy.ts'
+import { approversOf, grantsBySeverity, toPolicy, toPolicyVersion } from '../../domain/policies/policy.ts'
 import type { NewPolicyVersionRow, PolicyVersionRow } from '../../storage/policies/policies.ts'
 import { holderOf } from '../tenants/rate-limit.ts'
 import type { BodyValidator } from '../record/body-validator.ts'
@@ -48,6 +48,7 @@ export function policiesRoutes({ serve, storage, bodyValidator }: OperatorDeps):
     const { newest } = await find(workspace.id, id)
     // Two people must be given up by name: a program from before does not know of them.
     version.approvers = body.approvers ? version.approvers : newest.approvers
+    if (!body.grants && newest.grants === 'never') version.grants = 'never'
     checkApprovers(version)
     // A pipeline that writes an older policy again, unchanged, leaves its meaning as it is.
     if (!body.onError && isSame(newest, { ...version, onError: null })) version.onError = null
@@ -84,7 +85,9 @@ function newVersion(policyId: string, body: NewPolicyVersion, author: string, cr
   const onError = body.onError ?? defaultOnError(body)
   // One is stored as null, as in versions from before.
   const approvers = body.approvers === 2 ? 2 : null
-  const content = { description: description ?? null, condition, severity, action, onError, approvers }
+  // The rule that follows from the severity is stored as null.
+  const grants = body.grants === grantsBySeverity(severity) ? null : (body.grants ?? null)
+  const content = { description: description ?? null, condition, severity, action, onError, approvers, grants }
   return { name: name ?? policyId, ...content, author, note: note ?? null, createdAt }
 }
 
@@ -92,8 +95,8 @@ function checkApprovers({ approvers, action }: NewPolicyVersionRow): void {
   if (approvers !== null && action !== 'REQUIRE_APPROVAL') throw refuse('invalid_request', TWO_DO_WHAT)
 }
 
-function auditDetail({ severity, action, onError, approvers }: NewPolicyVersionRow) {
-  return { severity, action, onError, ...(approvers !== null && { approvers }) }
+function auditDetail({ severity, action, onError, approvers, grants }: NewPolicyVersionRow) {
+  return { severity, action, onError, ...(approvers !== null && { approvers }), ...(grants !== null && { grants }) }
 }
 
 function contentOf({
@@ -102,10 +105,21 @@ function contentOf({
   action,
   onError,
   approvers,
+  grants,
   name,
   description,
 }: Omit<PolicyVersionRow, 'policyId' | 'number' | 'importedAt'>) {
-  return { condition, severity, action, onError, approvers: String(approversOf({ approvers })), name, description }
+  const approverCount = String(approversOf({ approvers }))
+  return {
+    condition,
+    severity,
+    action,
+    onError,
+    approvers: approverCount,
+    grants: grants ?? grantsBySeverity(severity),
+    name,
+    description,
+  }
 }
 
 function isSame(one: PolicyVersionRow, other: NewPolicyVersionRow): boolean {

@@ -7,6 +7,7 @@ import { archivesRoutes } from '../data/archives.ts'
 import { apiKeysRoutes } from '../tenants/api-keys.ts'
 import { approvalDecisionsRoutes } from '../approvals/approval-decisions.ts'
 import { approvalStreamRoutes } from '../approvals/approval-stream.ts'
+import { grantsRoutes } from '../approvals/grants.ts'
 import { operatorApprovalsRoutes } from '../approvals/operator-approvals.ts'
 import { auditLogRoutes, meRoutes, operatorsRoutes, tokensRoutes } from '../people/operators.ts'
 import { backupsRoutes } from '../data/backups.ts'
@@ -75,6 +76,7 @@ export function operatorRoutes(app: FastifyInstance, givenDeps: Deps, approvals:
   usageRoutes(deps)
   completenessRoutes(deps)
   operatorApprovalsRoutes(deps, approvals)
+  grantsRoutes(deps)
   approvalDecisionsRoutes(deps, approvals)
   approvalStreamRoutes(app, deps, approvals)
   aftermathRoutes(deps, approvals)

@@ -95,18 +95,22 @@ export function deleteExpired({ storage, now, onError, intervalMs = 3_600_000 }:
   })
 }
 
-type ExpiringActs = 'listOverdueEnvironments' | 'expireApprovals'
+interface ExpiringOptions extends JobOptions<'listOverdueEnvironments' | 'expireApprovals'> {
+  /** Of an environment: requests that a grant may approve, and that people do not know yet. */
+  applyHeld: (environmentId: string) => Promise<void>
+}
 
 const ENVIRONMENTS_AT_ONCE = 100
 const MOST_ROUNDS = 20
 
 /** Lists and streams must show EXPIRED even if no request has read the approval since its deadline. */
-export function expireOverdueApprovals({ storage, now, onError, intervalMs = 1_000 }: JobOptions<ExpiringActs>): Job {
+export function expireOverdueApprovals({ storage, applyHeld, now, onError, intervalMs = 1_000 }: ExpiringOptions): Job {
   return every({
     intervalMs,
     onError,
     async run() {
       for (const environmentId of await storage.listOverdueEnvironments(now(), ENVIRONMENTS_AT_ONCE)) {
+        await applyHeld(environmentId)
         await expireOverdue(storage, environmentId, now(), { mostRounds: MOST_ROUNDS })
       }
     },

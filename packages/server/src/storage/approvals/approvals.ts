@@ -3,6 +3,7 @@ import type { StoredFilter } from '@tacho/contract/web/filter.ts'
 import type { ApprovalStatus, Decision } from '@tacho/contract/approvals/approval.ts'
 import type { RanStatus, WithdrawnReason } from '@tacho/contract/engine/words.ts'
 import type { ApprovalGroup } from '@tacho/contract/approvals/operator-approval.ts'
+import type { GrantFault, NewGrant } from './grants.ts'
 import { isoTime } from '../engine/times.ts'
 import type { PageAfter, RowFor } from '../engine/page.ts'
 import type { RowOf } from '../engine/tables.ts'
@@ -13,7 +14,7 @@ export interface ApprovalRow extends RowOf<'approvals'> {
   /** Null for EXPIRED too, because no person decided. */
   deciderKind: 'operator' | 'token' | null
   /** Null: in the operator API, or undecided. */
-  decidedVia: 'slack' | null
+  decidedVia: 'slack' | 'grant' | null
   withdrawnReason: WithdrawnReason | null
   ranStatus: RanStatus | null
 }
@@ -48,6 +49,8 @@ export const UNDECIDED = {
   approvers: null,
   firstApproval: null,
   policyVersions: null,
+  grantId: null,
+  heldUntil: null,
 } as const
 export type NewApprovalRow = Omit<ApprovalRow, keyof typeof UNDECIDED | 'revision'>
 
@@ -115,6 +118,8 @@ export interface DecisionRow {
   now: number
   /** By approval id: the input event that was looked at, null for none. One that has another by now is not decided. */
   inputs?: Readonly<Record<string, string | null>>
+  /** With the approval of one request: what is allowed beside it. */
+  grant?: NewGrant
 }
 
 /** The first of two people who approve. */
@@ -146,6 +151,7 @@ export type Decided =
       outcome: 'decided' | 'first' | 'refused' | 'changed' | 'same_person' | 'runs_agent' | 'no_person'
       approval: ApprovalRow
     }
+  | { id: string; outcome: 'no_grant'; fault: GrantFault; approval: ApprovalRow }
   | { id: string; outcome: 'not_found'; approval: null }
 
 export interface ApprovalRevision {

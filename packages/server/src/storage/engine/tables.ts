@@ -83,7 +83,7 @@ const DESCRIBED = {
     ...elsewhere('workspace_id policy_id number', 'Of a workspace.'),
     line: 'policyVersion',
     exported:
-      'policy_id number# name description? condition severity action author created_at# note? on_error? approvers#?',
+      'policy_id number# name description? condition severity action author created_at# note? on_error? approvers#? grants?',
     kept: 'imported_at#?',
     computed: 'row_sum',
   },
@@ -188,10 +188,11 @@ const DESCRIBED = {
     exported: `id client_id client_request_id run_id? session_id? agent_id? policy_id? tool_name input_hash reason? timeout_ms#
         created_at# expires_at# status decided_at#? decision_reason? decider_kind? decider_id? decider_name? decided_via? key_family? tool_call_id? policy_version?
         records_input#? hash_scheme? input_event_id? withdrawn_at#? withdrawn_reason? ran_at#? ran_status?
-        approvers#? first_approval{}? policy_versions{}?`,
-    kept: 'revision# imported_at#? last_seen_at#?',
+        approvers#? first_approval{}? policy_versions{}? grant_id?`,
+    kept: 'revision# imported_at#? last_seen_at#? held_until#?',
     computed: 'request_key tool_key agent_key policy_key run_key',
   },
+  approval_grants: ofRun('environment_id id', 'With the approval that it was given with. Rights are not exported.'),
   issue_records: {
     ...ofRun('environment_id id', 'Retention keeps them for a time of their own.'),
     scanKey: { sqlite: ['seq'] },

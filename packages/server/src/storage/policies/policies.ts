@@ -1,7 +1,7 @@
 /** A version never changes; deployments.ts says which one is deployed. */
 import { hash } from 'node:crypto'
 import type { PolicyAction, Severity } from '@tacho/contract/policies/runtime-config.ts'
-import type { OnError } from '@tacho/contract/engine/words.ts'
+import type { GrantRule, OnError } from '@tacho/contract/engine/words.ts'
 import type { PromptResult } from '@tacho/contract/policies/prompt.ts'
 import type { Simulation, SimulationResult } from '@tacho/contract/policies/simulation.ts'
 import type { RowOf } from '../engine/tables.ts'
@@ -14,6 +14,7 @@ export interface PolicyVersionRow extends RowOf<'policy_versions'> {
   severity: Severity
   action: PolicyAction
   onError: OnError | null
+  grants: GrantRule | null
   /** Then it has no text. */
   damaged?: true
 }

@@ -4,6 +4,7 @@ import { apiKeysActs } from './tenants/api-keys.ts'
 import { approvalListsActs } from './approvals/approval-lists.ts'
 import { approvalRowsActs } from './approvals/approval-rows.ts'
 import { approvalsActs } from './approvals/approvals.ts'
+import { grantsActs } from './approvals/grants.ts'
 import { twoPeopleActs } from './approvals/two-people.ts'
 import { stoppedApprovalsActs } from './approvals/stopped-approvals.ts'
 import { recordedInputActs } from './approvals/recorded-input.ts'
@@ -72,6 +73,7 @@ export const ACTS = {
   ...approvalRowsActs,
   ...approvalsActs,
   ...twoPeopleActs,
+  ...grantsActs,
   ...recordedInputActs,
   ...stoppedApprovalsActs,
   ...auditActs,

@@ -52,6 +52,8 @@ test("a card shows the client's request, still undecided", async () => {
     importedAt: null,
     approvers: 1,
     firstApproval: null,
+    grantId: null,
+    mayGrant: { scopes: [], why: 'the request names no policy that is in force, or another version of it' },
     clientId: CLIENT,
     clientRequestId: 'card',
     toolName: 'transfer',

@@ -40,6 +40,7 @@ test('a policy is created with its first version, its condition unchanged', asyn
     action: 'BLOCK',
     onError: 'act',
     approvers: 1,
+    grants: 'allow',
   })
   assert.equal(createdAt, policy.createdAt)
   const path = `${calls.policies}/no-refunds`

@@ -29,6 +29,7 @@ test('every overdue approval in any environment is expired, and nothing else', a
   await Promise.all(Array.from({ length: 450 }, () => ask(storage, one)))
   const [overdue, later] = [await ask(storage, two), await ask(storage, two, { expiresAt: NOON + 10 * MINUTE })]
   const job = expireOverdueApprovals({
+    applyHeld: async () => undefined,
     storage,
     now: () => now,
     onError: (error) => assert.fail(error as Error),
@@ -55,6 +56,7 @@ test('a failed store call is retried', async () => {
     expireApprovals: storage.expireApprovals,
   }
   const job = expireOverdueApprovals({
+    applyHeld: async () => undefined,
     storage: failing,
     now: () => NOON,
     onError: (error) => errors.push(error),

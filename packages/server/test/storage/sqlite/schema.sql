@@ -47,6 +47,37 @@ CREATE TABLE approval_feeds (
 
 CREATE INDEX approval_feeds_by_deadline ON approval_feeds (next_deadline) WHERE next_deadline IS NOT NULL;
 
+CREATE TABLE approval_grants (
+  environment_id TEXT NOT NULL,
+  id TEXT NOT NULL,
+  approval_id TEXT NOT NULL, -- with which it was given
+  scope TEXT NOT NULL, -- input, tool: of the run; condition: of the agent
+  tool_key TEXT NOT NULL,
+  tool_name TEXT NOT NULL,
+  key_family TEXT NOT NULL, -- of the API key that asked
+  run_id TEXT,
+  agent_id TEXT,
+  input_hash TEXT,
+  condition TEXT,
+  policies TEXT NOT NULL, -- JSON: the versions in force
+  reason TEXT,
+  most_uses INTEGER NOT NULL,
+  uses INTEGER NOT NULL DEFAULT 0,
+  last_used_at INTEGER,
+  created_at INTEGER NOT NULL,
+  expires_at INTEGER NOT NULL,
+  granter_kind TEXT NOT NULL,
+  granter_id TEXT NOT NULL,
+  granter_name TEXT NOT NULL,
+  ended_at INTEGER, -- revoked, or a policy of it changed
+  ended_by TEXT, -- name of who revoked it; null: a policy changed
+  PRIMARY KEY (environment_id, id)
+) STRICT, WITHOUT ROWID;
+
+CREATE INDEX approval_grants_by_approval ON approval_grants (environment_id, approval_id);
+
+CREATE INDEX approval_grants_in_use ON approval_grants (environment_id, tool_key) WHERE ended_at IS NULL;
+
 CREATE TABLE approvals (
   environment_id TEXT NOT NULL,
   id TEXT NOT NULL,
@@ -75,7 +106,7 @@ CREATE TABLE approvals (
   decider_name TEXT,
   decided_via TEXT, -- slack; null: the operator API
   reason TEXT,
-  imported_at INTEGER, key_family TEXT, tool_call_id TEXT, policy_version TEXT, records_input INTEGER, hash_scheme TEXT, input_event_id TEXT, withdrawn_at INTEGER, withdrawn_reason TEXT, ran_at INTEGER, ran_status TEXT, last_seen_at INTEGER, approvers INTEGER, first_approval TEXT, policy_versions TEXT,
+  imported_at INTEGER, key_family TEXT, tool_call_id TEXT, policy_version TEXT, records_input INTEGER, hash_scheme TEXT, input_event_id TEXT, withdrawn_at INTEGER, withdrawn_reason TEXT, ran_at INTEGER, ran_status TEXT, last_seen_at INTEGER, approvers INTEGER, first_approval TEXT, policy_versions TEXT, grant_id TEXT, held_until INTEGER,
   PRIMARY KEY (environment_id, id),
   UNIQUE (environment_id, request_key)
 ) STRICT;
@@ -671,7 +702,7 @@ CREATE TABLE policy_versions (
   author TEXT NOT NULL,
   created_at INTEGER NOT NULL,
   note TEXT,
-  imported_at INTEGER, on_error TEXT, row_sum INTEGER, approvers INTEGER,
+  imported_at INTEGER, on_error TEXT, row_sum INTEGER, approvers INTEGER, grants TEXT,
   PRIMARY KEY (workspace_id, policy_id, number),
   FOREIGN KEY (workspace_id, policy_id) REFERENCES policies (workspace_id, id)
 ) STRICT;

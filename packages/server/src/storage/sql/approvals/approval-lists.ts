@@ -1,4 +1,5 @@
-import { lookup, read, conditionsGiven, type Sql } from '../engine/sql.ts'
+import type { AskingPolicies } from '@tacho/contract/approvals/operator-approval.ts'
+import { lookup, read, conditionsGiven, selectList, type Sql } from '../engine/sql.ts'
 import type {
   ApprovalFilter,
   ApprovalGroupRow,
@@ -25,6 +26,7 @@ export const approvalListsActs = {
     groupApprovals,
     countRequests,
     countUnanswered,
+    countAsked,
     findRanBefore,
     listOverdueEnvironments,
     listChangedApprovals,
@@ -132,6 +134,51 @@ async function countUnanswered(
   const rows = await sql.all<UnansweredRow & { counted: number }>(text, params)
   const capped = Number(rows[0]?.counted ?? 0) >= most
   return { rows: rows.map(({ counted: _, ...row }) => row), capped }
+}
+
+type AskedRow = Pick<ApprovalRow, 'policyId' | 'status' | 'grantId' | 'createdAt' | 'decidedAt'>
+
+/** Of the newest `most` requests. */
+async function countAsked(
+  sql: Sql,
+  environmentId: string,
+  policyId: string | null,
+  { since, most, policies }: { since: number; most: number; policies: number },
+): Promise<Pick<AskingPolicies, 'items' | 'capped'>> {
+  const ofPolicy = policyId === null ? '' : ' AND policy_key = :policyKey'
+  const text = `SELECT ${selectList('policy_id status grant_id created_at decided_at')} FROM approvals
+    WHERE environment_id = :env AND created_at >= :since AND imported_at IS NULL${ofPolicy}
+    ORDER BY created_at DESC, id DESC LIMIT :most`
+  const policyKey = policyId === null ? null : textKey(policyId)
+  const params = { env: environmentId, since, most, ...(policyKey !== null && { policyKey }) }
+  const rows = await sql.all<AskedRow>(text, params)
+  const items = [...Map.groupBy(rows, (row) => row.policyId)].map(([id, asked]) => ({
+    policyId: id,
+    ...answersOf(asked),
+  }))
+  const ordered = items.toSorted((a, b) => b.requests - a.requests)
+  return { items: ordered.slice(0, policies), capped: rows.length >= most }
+}
+
+const QUICK_MS = 5_000
+
+function answersOf(asked: readonly AskedRow[]) {
+  const byPeople = asked.filter(({ grantId, decidedAt }) => grantId === null && decidedAt !== null)
+  const times = byPeople
+    .map(({ createdAt, decidedAt }) => Math.max(0, (decidedAt ?? 0) - createdAt))
+    .toSorted((a, b) => a - b)
+  const at = (share: number) => times[Math.max(0, Math.ceil(share * times.length) - 1)] ?? null
+  const approved = byPeople.filter(({ status }) => status === 'APPROVED')
+  return {
+    requests: asked.length,
+    approved: approved.length,
+    rejected: byPeople.length - approved.length,
+    expired: asked.filter(({ status }) => status === 'EXPIRED').length,
+    byGrant: asked.filter(({ grantId }) => grantId !== null).length,
+    quick: approved.filter(({ createdAt, decidedAt }) => (decidedAt ?? 0) - createdAt <= QUICK_MS).length,
+    answerP50: at(0.5),
+    answerP95: at(0.95),
+  }
 }
 
 /** For each, the last request before it for the same call, if that call ran. */

@@ -11,7 +11,7 @@ import { columnOf } from '../../data/exports.ts'
 import { inChunks } from '../engine/rows.ts'
 import { findApprovals } from './approval-rows.ts'
 import { announceApprovals } from '../messages/announcements.ts'
-import { nextRevision } from './approvals.ts'
+import { nextRevision } from './revision.ts'
 import { approversNeeded } from './two-people.ts'
 
 export interface NotedEvent {

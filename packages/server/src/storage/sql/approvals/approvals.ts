@@ -10,10 +10,6 @@
  *
  * APPROVED, REJECTED and EXPIRED are final: each is reached by a compare-and-set on PENDING and stored before it is
  * answered. A clock jump never reverses an answer.
- *
- * Every transaction that changes approvals of an environment locks the environment's revision first (`nextRevision`)
- * and holds it until it commits. So revisions are committed in their order on every node: a reader that has read
- * everything up to one revision never finds a smaller one later.
  */
 import { write, type Sql } from '../engine/sql.ts'
 import {
@@ -26,6 +22,8 @@ import {
   type NewApprovalRow,
   type SeenApproval,
 } from '../../approvals/approvals.ts'
+import { LIMITS } from '@tacho/contract/engine/limits.ts'
+import type { GrantFault } from '../../approvals/grants.ts'
 import type { AuditEntry } from '../../people/operators.ts'
 import { announceApprovals } from '../messages/announcements.ts'
 import { insertAudit } from '../people/audit.ts'
@@ -33,6 +31,8 @@ import { chunksOf, inChunks, insertRows, rowFor } from '../engine/rows.ts'
 import { erasedKey, FOR_EVER, isErased } from '../data/erased-keys.ts'
 import { agentKeyOf, COLUMNS, findApproval, findApprovals } from './approval-rows.ts'
 import { requestKey, textKey } from '../engine/keys.ts'
+import { createGrant, findGrantsFor } from './grants.ts'
+import { nextRevision } from './revision.ts'
 import { approversNeeded, personOf, ruleOfTwo, type SecondRule } from './two-people.ts'
 
 export const approvalsActs = write({ createApproval, decideApprovals, expireApprovals, noteApprovalsSeen })
@@ -49,13 +49,17 @@ async function createApproval(sql: Sql, request: NewApprovalRow): Promise<Create
       return { outcome: 'erased', approval: null }
     }
   }
-  const revision = await nextRevision(sql, request.environmentId, request.expiresAt)
+  const { environmentId, createdAt } = request
+  const isHeld = (await findGrantsFor(sql, request, createdAt)).length > 0
+  const heldUntil = isHeld ? Math.min(createdAt + LIMITS.grantHoldMs, request.expiresAt) : null
+  const revision = await nextRevision(sql, environmentId, heldUntil ?? request.expiresAt)
   const stored = await findRequest(sql, request)
   if (stored !== null) return again(sql, stored, request)
   const asked = { ...request, ...UNDECIDED, revision }
-  const approval = { ...asked, approvers: await approversNeeded(sql, request.environmentId, asked) }
+  const approval = { ...asked, heldUntil, approvers: await approversNeeded(sql, environmentId, asked) }
   await insert(sql, approval)
-  await announceApprovals(sql, request.environmentId, 'approval.requested', [approval], request.createdAt)
+  // People are told only if no grant approves it.
+  if (!isHeld) await announceApprovals(sql, environmentId, 'approval.requested', [approval], createdAt)
   return { outcome: 'created', approval }
 }
 
@@ -85,6 +89,8 @@ export async function decideApprovals(
   const changed = await withOtherInputs(sql, environmentId, ids, decision)
   const agreeing = ids.filter((id) => !changed.has(id))
   const rules = await rulesOfTwo(sql, environmentId, agreeing, decision)
+  const fault = await grantAlso(sql, environmentId, agreeing, decision)
+  if (fault !== null) return faultyGrants(sql, environmentId, ids, fault)
   const decided = byId(
     await decide(
       sql,
@@ -121,6 +127,21 @@ async function withOtherInputs(sql: Sql, environmentId: string, ids: string[], {
   const compared = ids.filter((id) => Object.hasOwn(inputs, id))
   const rows = await findApprovals(sql, environmentId, compared)
   return new Set(rows.filter(({ id, inputEventId }) => inputEventId !== inputs[id]).map(({ id }) => id))
+}
+
+/** Null: there is no such wish, or it is granted. */
+async function grantAlso(sql: Sql, environmentId: string, [id, ...more]: string[], decision: DecisionRow) {
+  const { grant, status, now } = decision
+  if (!grant || status !== 'APPROVED' || id === undefined || more.length > 0) return null
+  const row = await findApproval(sql, environmentId, id)
+  // Decided or expired meanwhile: the decision says so.
+  if (row?.status !== 'PENDING' || row.expiresAt <= now) return null
+  return createGrant(sql, row, decision, grant)
+}
+
+async function faultyGrants(sql: Sql, environmentId: string, ids: string[], fault: GrantFault): Promise<Decided[]> {
+  const rows = await findApprovals(sql, environmentId, ids)
+  return rows.map((approval) => ({ id: approval.id, outcome: 'no_grant', fault, approval }))
 }
 
 /** Of those that need two people: what an approval by this person does. The others are decided by one. */
@@ -207,8 +228,13 @@ export async function expireApprovals(sql: Sql, environmentId: string, now: numb
     `SELECT MIN(expires_at) AS deadline FROM approvals WHERE environment_id = :env AND status = 'PENDING'`,
     { env },
   )
+  const held = await sql.get<{ until: number | null }>(
+    `SELECT MIN(held_until) AS until FROM approvals WHERE environment_id = :env AND status = 'PENDING'`,
+    { env },
+  )
+  const deadlines = [next?.deadline, held?.until].filter((time) => typeof time === 'number')
   const keep = 'UPDATE approval_feeds SET next_deadline = :deadline WHERE environment_id = :env'
-  await sql.run(keep, { deadline: next?.deadline ?? null, env })
+  await sql.run(keep, { deadline: deadlines.length === 0 ? null : Math.min(...deadlines), env })
   return expired.length
 }
 
@@ -221,25 +247,6 @@ async function noteApprovalsSeen(sql: Sql, environmentId: string, seen: SeenAppr
     const ids = some.map(({ id }) => id).toSorted()
     for (const chunk of chunksOf(ids)) await sql.run(text, { env: environmentId, at, ids: chunk })
   }
-}
-
-export async function nextRevision(sql: Sql, environmentId: string, deadline: number | null): Promise<number> {
-  const row = await sql.get<{ revision: number }>(
-    `INSERT INTO approval_feeds (environment_id, revision, next_deadline) VALUES (:env, 1, :deadline)
-      ON CONFLICT (environment_id) DO UPDATE SET revision = approval_feeds.revision + 1,
-        next_deadline = CASE WHEN approval_feeds.next_deadline <= excluded.next_deadline
-          THEN approval_feeds.next_deadline ELSE COALESCE(excluded.next_deadline, approval_feeds.next_deadline) END
-      RETURNING revision`,
-    { env: environmentId, deadline },
-  )
-  if (row === null) throw new Error('The upsert of a revision returned no row')
-  return row.revision
-}
-
-export async function noteRemoval(sql: Sql, environmentId: string): Promise<void> {
-  const revision = await nextRevision(sql, environmentId, null)
-  const text = 'UPDATE approval_feeds SET removed_revision = :revision WHERE environment_id = :env'
-  await sql.run(text, { revision, env: environmentId })
 }
 
 /** Its own, and the one of requests from before families of keys were recorded, and of imported ones. */

@@ -30,6 +30,8 @@ interface VersionRule {
   action: string
   severity: string
   approvers: number | null
+  grants: string | null
+  isInForce?: true
   rowSum?: number | null
 }
 
@@ -57,10 +59,10 @@ export async function rulesOf(sql: Sql, environmentId: string, asked: AskedUnder
       if (rule !== null) others.push(rule)
     }
   }
-  return [...inForce, ...others].map((rule) => {
-    // Of a damaged one, nobody knows what it asked for.
-    return takeSum(sql, 'policy_versions', rule, environmentId) ? rule : { ...rule, approvers: 2, severity: 'CRITICAL' }
-  })
+  const known = [...inForce.map((rule) => ({ ...rule, isInForce: true as const })), ...others]
+  // Of a damaged one, nobody knows what it asked for.
+  const strictest = { approvers: 2, grants: 'never' }
+  return known.map((rule) => (takeSum(sql, 'policy_versions', rule, environmentId) ? rule : { ...rule, ...strictest }))
 }
 
 /** With the number of the version that the client names; null: none. */

@@ -1,7 +1,7 @@
 /** Removes the subject's approvals and issue records, with their counts and messages, and refuses their retries. */
 import { hash } from 'node:crypto'
 import type { IssueRecordRow } from '../../issues/issues.ts'
-import { noteRemoval } from '../approvals/approvals.ts'
+import { noteRemoval } from '../approvals/revision.ts'
 import { eraseDecisionsOf, eraseDetails } from '../people/audit.ts'
 import { allIn, chunksOf } from '../engine/rows.ts'
 import { namedAgents } from './erasable.ts'
@@ -73,7 +73,11 @@ async function removeApprovals(sql: Sql, environmentId: string, column: string, 
     .map((row) => ({ key: erasedKey('approval', requestKey(row)), until: FOR_EVER }))
   await addErasedKeys(sql, environmentId, keys)
   const remove = 'DELETE FROM approvals WHERE environment_id = :env AND id IN (:ids)'
-  for (const chunk of chunksOf(ids)) await sql.run(remove, { env: environmentId, ids: chunk })
+  const grants = 'DELETE FROM approval_grants WHERE environment_id = :env AND approval_id IN (:ids)'
+  for (const chunk of chunksOf(ids)) {
+    await sql.run(remove, { env: environmentId, ids: chunk })
+    await sql.run(grants, { env: environmentId, ids: chunk })
+  }
   return ids
 }
 

@@ -80,7 +80,7 @@ async function createPolicyVersion(
   return { outcome: 'created', version: saved }
 }
 
-const CONTENT = ['name', 'description', 'condition', 'severity', 'action', 'onError', 'approvers'] as const
+const CONTENT = ['name', 'description', 'condition', 'severity', 'action', 'onError', 'approvers', 'grants'] as const
 
 async function listPolicies(sql: Sql, workspaceId: string, { limit, after }: PageById, withArchived = false) {
   const used = withArchived ? '' : ' AND p.archived_at IS NULL'

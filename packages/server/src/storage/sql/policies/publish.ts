@@ -19,6 +19,7 @@ import type {
   Published,
 } from '../../policies/deployments.ts'
 import { uuidv7 } from '../../engine/uuid.ts'
+import { endGrantsOf } from '../approvals/grants.ts'
 import { insertAudit } from '../people/audit.ts'
 import { allIn, chunksOf, insertRows } from '../engine/rows.ts'
 import { findConfiguration, isIntact, keepConfiguration, lockConfiguration } from './configurations.ts'
@@ -220,6 +221,7 @@ async function writePublication(
     publication = excluded.publication, deployed_at = excluded.deployed_at, deployed_by = excluded.deployed_by,
     row_sum = excluded.row_sum, imported_at = NULL`
   await insertRows(sql, 'deployments', put, replaced)
+  await endGrantsOf(sql, environmentId, idsOf('policy', planned), now)
   for (const { id, share, running } of planned) {
     if (running) await removeShare(sql, environmentId, id)
     if (share && share.percent > 0) await putShare(sql, environmentId, shareRowOf(id, share, running, by, now))

@@ -37,7 +37,13 @@ export function promptVersion(content: string, given: Partial<NewPromptVersionRo
 
 export function policyVersion(given: Partial<NewPolicyVersionRow> = {}): NewPolicyVersionRow {
   const said = { name: 'No refunds', description: null, condition: 'tool.name == "refund"' }
-  const effect = { severity: 'HIGH' as const, action: 'BLOCK' as const, onError: 'act' as const, approvers: null }
+  const effect = {
+    severity: 'HIGH' as const,
+    action: 'BLOCK' as const,
+    onError: 'act' as const,
+    approvers: null,
+    grants: null,
+  }
   return { ...said, ...effect, author: 'ada', note: null, createdAt: NOON, ...given }
 }
 

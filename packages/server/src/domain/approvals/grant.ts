@@ -1,0 +1,177 @@
+/**
+ * Standing approvals: what a person allows beside one call. Each use is an approval of its own.
+ *
+ *   request --a grant in use may cover it--> held: people do not know of it yet
+ *     held --covers it: input or tool, or the recorded input has the approved hash and the condition is true--> APPROVED
+ *       `--it does not, or nothing shows it within seconds--> people are told
+ *
+ * A condition is about what the person saw: it must not depend on a value that is masked here, and an input that cannot be
+ * compared with the hash fulfils none.
+ */
+import type { ApprovalGrant } from '@tacho/contract/approvals/grant.ts'
+import type { RuntimePolicy } from '@tacho/contract/policies/runtime-config.ts'
+import { compileCondition, fieldsOf } from '@tacho/policy/compile.ts'
+import { evaluate } from '@tacho/policy/evaluate.ts'
+import { parse } from '@tacho/policy/language/parse.ts'
+import { childrenOf, dottedName, literalText, type Node } from '@tacho/policy/language/syntax.ts'
+import type { ApprovalRow } from '../../storage/approvals/approvals.ts'
+import type { GrantRow } from '../../storage/approvals/grants.ts'
+import type { AuditEntry } from '../../storage/people/operators.ts'
+import type { Storage } from '../../storage/storage.ts'
+import { isoTime } from '../../storage/engine/times.ts'
+import { uuidv7 } from '../../storage/engine/uuid.ts'
+import { isoOf, pick } from '../web/shown.ts'
+import { checkInput, type ShownInput } from './input-check.ts'
+import { wholeInput } from './input-preview.ts'
+
+const READABLE = new Set<string>(['tool.name', 'tool.input'])
+
+/** Null: it reads only what an approver sees. */
+export function grantConditionFault(condition: string): string | null {
+  const compiled = compileCondition(condition)
+  if (!compiled.ok) return null
+  const others = fieldsOf(compiled.condition).variables.filter((name) => !READABLE.has(name))
+  return others.length === 0 ? null : `may read tool.input and tool.name only, not ${others.join(', ')}`
+}
+
+/** Null: the input cannot be compared with the hash, or the condition reads a value that is masked here, or fails. */
+export function isTrueOf(
+  condition: string,
+  request: Pick<ApprovalRow, 'toolName' | 'inputHash' | 'hashScheme'>,
+  shown: ShownInput | null,
+): boolean | null {
+  const compiled = compileCondition(condition)
+  if (!compiled.ok || shown === null || checkInput(request, shown).result !== 'matches') return null
+  const sealed = Object.keys((shown.seals as object | null | undefined) ?? {})
+  if (sealed.length > 0 && readsSealed(condition, sealed)) return null
+  const input = JSON.parse(shown.json) as Record<string, unknown>
+  const outcome = evaluate(compiled.condition, { tool: { name: request.toolName, input }, now: 0 })
+  return outcome.ok ? outcome.matched : null
+}
+
+/** Whether it may depend on a sealed value: by the first step of its pointer, or because it reads the input as a whole. */
+function readsSealed(condition: string, pointers: readonly string[]): boolean {
+  const compiled = compileCondition(condition)
+  if (!compiled.ok || readsWholeInput(parse(condition))) return true
+  const read = new Set(
+    fieldsOf(compiled.condition).inputPaths.map(([first]) => (first === null ? null : String(first))),
+  )
+  const firstOf = (pointer: string) => pointer.split('/')[1]?.replaceAll('~1', '/').replaceAll('~0', '~')
+  return read.has(null) || pointers.some((pointer) => read.has(firstOf(pointer) ?? null) || pointer === '')
+}
+
+function readsWholeInput(node: Node): boolean {
+  const isInput = (one: Node) => dottedName(one) === 'tool.input'
+  if (isInput(node)) return true
+  if ((node.kind === 'field' || node.kind === 'index') && isInput(node.object))
+    return node.kind === 'index' && literalText(node.key) === undefined
+  if (node.kind === 'binary' && node.operator === 'in' && isInput(node.right))
+    return literalText(node.left) === undefined
+  return childrenOf(node).some(readsWholeInput)
+}
+
+export function toGrant(row: GrantRow, now: number): ApprovalGrant {
+  const { granterKind: kind, granterId: id, granterName: name } = row
+  const policies = Object.entries(row.policies).map(([policyId, version]) => ({ policyId, version: String(version) }))
+  return {
+    ...pick(row, 'id', 'approvalId', 'scope', 'toolName', 'runId', 'agentId', 'inputHash', 'condition', 'reason'),
+    ...pick(row, 'uses', 'mostUses', 'endedBy'),
+    ...isoOf(row, 'createdAt', 'expiresAt', 'lastUsedAt', 'endedAt'),
+    policies,
+    grantedBy: { kind, id, name },
+    state: stateOf(row, now),
+  }
+}
+
+function stateOf({ endedAt, endedBy, uses, mostUses, expiresAt }: GrantRow, now: number): ApprovalGrant['state'] {
+  if (endedAt !== null) return endedBy === null ? 'policy_changed' : 'revoked'
+  if (uses >= mostUses) return 'used_up'
+  return expiresAt <= now ? 'expired' : 'in_use'
+}
+
+type Acts = Pick<
+  Storage,
+  'findGrantsFor' | 'useGrant' | 'announceHeld' | 'readConfiguration' | 'findLinkedInputs' | 'findApproval'
+>
+
+/** The request as it is afterwards. */
+export async function applyGrants(
+  storage: Acts,
+  row: ApprovalRow,
+  { now, workspaceId }: { now: number; workspaceId: string | null },
+): Promise<ApprovalRow> {
+  const { environmentId, id, heldUntil, status, inputEventId } = row
+  if (status !== 'PENDING' || heldUntil === null) return row
+  const grants = await storage.findGrantsFor(row, now)
+  const asking = grants.length === 0 ? null : await askingPolicies(storage, row)
+  const shown = grants.some(({ scope }) => scope === 'condition') ? await wholeInput(storage, row) : null
+  for (const grant of asking === null ? [] : grants) {
+    if (grant.condition !== null && isTrueOf(grant.condition, row, shown) !== true) continue
+    if (asking?.some((policyId) => !Object.hasOwn(grant.policies, policyId))) continue
+    const use = { grantId: grant.id, policyIds: asking ?? [], inputEventId, now }
+    const approved = await storage.useGrant(environmentId, id, use, [auditOf(row, grant, workspaceId, now)])
+    if (approved !== null) return approved
+  }
+  // The recorded decision may show more: its input, and which policies asked.
+  const mayShowMore = grants.length > 0 && row.policyVersions === null && inputEventId === null
+  if (mayShowMore && now < heldUntil) return row
+  await storage.announceHeld(environmentId, [id], now)
+  return (await storage.findApproval(environmentId, id)) ?? row
+}
+
+const HELD_AT_ONCE = 200
+
+/** Nothing showed in time whether a grant covers them. */
+export async function applyHeld(
+  storage: Acts & Pick<Storage, 'listHeldApprovals' | 'findTenant'>,
+  environmentId: string,
+  now: number,
+): Promise<void> {
+  const held = await storage.listHeldApprovals(environmentId, now, HELD_AT_ONCE)
+  const { environment } = held.length === 0 ? { environment: null } : await storage.findTenant(environmentId)
+  for (const row of held) await applyGrants(storage, row, { now, workspaceId: environment?.workspaceId ?? null })
+}
+
+/** Those that the recorded decision names; before it, all in force that may ask for a call of this tool. Null: not known. */
+async function askingPolicies(
+  storage: Acts,
+  { environmentId, policyId, policyVersions, toolName }: ApprovalRow,
+): Promise<string[] | null> {
+  const { text } = await storage.readConfiguration(environmentId, null).catch(() => ({ text: null }))
+  if (text === null) return null
+  const { policies } = JSON.parse(text) as { policies: RuntimePolicy[] }
+  const named = policyVersions === null ? null : (JSON.parse(policyVersions) as Record<string, string>)
+  const asking = policies.filter(({ policyId: id, action, condition }) => {
+    if (action !== 'REQUIRE_APPROVAL') return false
+    return named === null ? mayMean(condition, toolName) : Object.hasOwn(named, id)
+  })
+  return [...new Set([...asking.map((policy) => policy.policyId), ...(policyId === null ? [] : [policyId])])]
+}
+
+function mayMean(condition: string, toolName: string): boolean {
+  const compiled = compileCondition(condition)
+  if (!compiled.ok) return true
+  const { toolNames, variables } = fieldsOf(compiled.condition)
+  // With its server, a name is the tool's own.
+  return toolNames.length === 0 || variables.includes('tool.server') || toolNames.includes(toolName)
+}
+
+function auditOf(row: ApprovalRow, grant: GrantRow, workspaceId: string | null, now: number): AuditEntry {
+  const { environmentId, id, toolName, inputHash, agentId, policyId, runId } = row
+  const detail = { grantId: grant.id, toolName, inputHash, agentId, policyId, runId, reason: grant.reason }
+  return {
+    id: uuidv7(now),
+    workspaceId,
+    environmentId,
+    at: now,
+    actorKind: grant.granterKind,
+    actorId: grant.granterId,
+    actorName: grant.granterName,
+    action: 'approval.approve.by_grant',
+    targetKind: 'approval',
+    targetId: id,
+    detail: JSON.stringify({ ...detail, grantedAt: isoTime(grant.createdAt) }),
+    requestId: id,
+    address: null,
+  }
+}
