@@ -1,7 +1,5 @@
 /** What a run did, in numbers, of a tape and of its replay in the same way; and whether the replay is better. */
 import { isObject, type Json } from '@tacho/contract/record/payload-reader.ts'
-import { NANOS, usageOf } from '@tacho/server/domain/record/usage.ts'
-import { createPriceTable, estimatorOf } from '@tacho/server/prices/price-table.ts'
 import type { PriceRow, UncostedCalls } from '@tacho/server/storage/runs/usage.ts'
 import type { OperatorClient } from '../../engine/operator-client.ts'
 import type { RunEvent } from '../tape/recorded-steps.ts'
@@ -20,6 +18,8 @@ export interface RunFacts {
   scores: Record<string, number>
 }
 
+const NANOS = 1e9
+
 export interface Costed {
   cost: number
   /** Models of calls whose cost is not known. */
@@ -28,11 +28,15 @@ export interface Costed {
 
 export interface Pricing {
   costOf(calls: readonly Json[]): Promise<Costed>
+  tokensOf(calls: readonly Json[]): number
   close(): Promise<void>
 }
 
 /** @param client for the prices of a workspace; without one, the price table alone counts. */
 export async function openPricing(source?: { client: OperatorClient; workspaceId: string }): Promise<Pricing> {
+  // Loaded here, not for the help: they load the schema library.
+  const { usageOf } = await import('@tacho/server/domain/record/usage.ts')
+  const { createPriceTable, estimatorOf } = await import('@tacho/server/prices/price-table.ts')
   const prices = createPriceTable()
   const workspaceId = source?.workspaceId ?? ''
   const set = source ? (await source.client.listPrices({ params: { workspaceId } })).items : []
@@ -57,6 +61,7 @@ export async function openPricing(source?: { client: OperatorClient; workspaceId
       const unknown = unpriced.filter(isUnknown).map(({ model }) => model || 'a model without a name')
       return { cost: cost + (estimator.ofCalls(unpriced, now).estimatedCost ?? 0), unknown: [...new Set(unknown)] }
     },
+    tokensOf: (calls) => sum(calls.map((call) => usageOf('LLM_CALL', call)?.totalTokens ?? 0)),
     close: prices.close,
   }
 }
@@ -71,11 +76,10 @@ export async function factsOf(
   const models = steps.filter((step): step is ModelStep => step.kind === 'model')
   const calls = models.map(({ model, usage, cost, error }): Json => ({ model, usage, cost, error }))
   const { cost, unknown } = await pricing.costOf(calls)
-  const tokens = calls.map((call) => usageOf('LLM_CALL', call)?.totalTokens ?? 0)
   return {
     outcome,
     steps: steps.filter(({ kind }) => kind === 'model' || kind === 'tool').length,
-    tokens: sum(tokens),
+    tokens: pricing.tokensOf(calls),
     cost: unknown.length > 0 ? null : Math.round(cost * NANOS) / NANOS,
     modelMs: Math.round(sum(models.map(({ latency = 0 }) => latency))),
     scores,
