@@ -1,6 +1,7 @@
 /** The address of a replay: who may use it, and what it answers apart from the tape. */
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import { verdictLines } from '../../src/record/replay.ts'
 import { ReplayHost } from '../../src/record/tape/host.ts'
 import { replayCommand } from '../../src/record/tape/replay-command.ts'
 import type { ModelStep, Tape } from '../../src/record/tape/tape.ts'
@@ -52,7 +53,7 @@ test('the proxy answers only requests with the secret path, on loopback, and non
   await withHost([model], async (origin) => {
     const { hostname, origin: address, pathname } = new URL(origin)
     assert.deepEqual([hostname, pathname.length > 20], ['127.0.0.1', true])
-    for (const path of ['/', '/openapi/v1/runtime-config', `${pathname.slice(0, -1)}x/openapi/v1/runtime-config`])
+    for (const path of ['/', '/openapi/v1/runtime-config', `${pathname.slice(0, -1)}/openapi/v1/runtime-config`])
       assert.equal((await fetch(`${address}${path}`)).status, 404)
     const configuration = (await (await fetch(`${origin}/openapi/v1/runtime-config`)).json()) as { prompts: object[] }
     assert.partialDeepStrictEqual(configuration.prompts, [{ name: 'greeting', content: 'Be kind.' }])
@@ -117,5 +118,34 @@ test('a recorded error has its status and its words, also if the client tries ag
       assert.deepEqual([reply.status, reply.headers.get('x-should-retry')], [429, 'false'])
       assert.match(await reply.text(), /"message":"429 Slow down"/)
     }
+  })
+})
+
+test('other telemetry of the command is off, and has no address but the tape', async () => {
+  const script = `const { OTEL_SDK_DISABLED, OTEL_TRACES_EXPORTER, OTEL_EXPORTER_OTLP_TRACES_ENDPOINT: at, TACHO_REPLAY } = process.env
+    process.exit(OTEL_SDK_DISABLED === 'true' && OTEL_TRACES_EXPORTER === 'none' && at.startsWith(TACHO_REPLAY) ? 0 : 1)`
+  process.env['OTEL_EXPORTER_OTLP_TRACES_ENDPOINT'] = 'http://collector.example:4318/v1/traces'
+  for (const mode of ['strict', 'tools'] as const) {
+    const options = { mode, ignored: [], timeoutMs: 20_000, output: 'ignore' } as const
+    assert.equal((await replayCommand(tapeOf([]), ['node', '-e', script], options)).code, 0, mode)
+  }
+  delete process.env['OTEL_EXPORTER_OTLP_TRACES_ENDPOINT']
+})
+
+test('a tape with an impossible status and escape sequences ends no host, and prints none of them', async () => {
+  const wire = { protocol: '\u001b[2J', status: 99_999, isStream: false, body: '\u001b]0;x\u0007' }
+  await withHost([{ ...model, wire }], async (origin) => {
+    const ask = () => post(`${origin}/openai/v1/chat/completions`, { messages: [{ role: 'user', content: 'Hi' }] })
+    assert.ok((await ask()).status >= 200)
+    assert.equal((await fetch(`${origin}/openapi/v1/runtime-config`)).status, 200)
+  })
+  const step = { step: 1, kind: 'tool', from: 1, to: 1, tool: '\u001b[2J', input: {}, outcome: 'returned' } as const
+  await withHost([step], async (origin, host) => {
+    await post(`${origin}/openapi/v1/replay/tool-calls`, {
+      toolName: 'x',
+      input: { __proto__: null, text: '\u001b[2J' },
+    })
+    const result = { ...host.result('COMPLETED'), code: 0, milliseconds: 1, isSilent: false }
+    assert.equal(verdictLines(result).join('\n').includes('\u001b'), false)
   })
 })
