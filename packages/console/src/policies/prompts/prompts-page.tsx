@@ -45,6 +45,7 @@ export function PromptsPage() {
     },
     {
       head: 'In force',
+      wide: true,
       cell: ({ promptId, newest, archivedAt }) =>
         archivedAt === null ? (
           <InForceChips deployed={deployed} item={{ kind: 'prompt', id: promptId }} newestVersion={newest.version} />
@@ -144,7 +145,7 @@ function PromptResultsInShort({ name, version, points }: InShortProps) {
         (before && failureComparison({ ...now, name: `v${version}` }, { ...before, name: `v${before.version}` })) ??
         undefined
       }
-      className={isWorse ? 'font-medium text-amber' : ''}
+      className={`max-sm:whitespace-normal ${isWorse ? 'font-medium text-amber' : ''}`}
     >
       {isWorse && <span aria-hidden>▲ </span>}
       {text}

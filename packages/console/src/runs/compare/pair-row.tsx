@@ -57,7 +57,7 @@ function Side({ step, words, side }: { step: Step | null; words: readonly Word[]
         <EventType type={step.eventType} />
       </span>
       <bdi className="line-clamp-2 min-w-0 flex-1 [overflow-wrap:anywhere]" title={step.label}>
-        <Words text={step.label} words={words} look={step.eventType === 'USER_INPUT' ? 'question' : side} />
+        <Words text={step.label} words={words} look={NEUTRAL.has(step.eventType) ? 'question' : side} />
       </bdi>
     </span>
   )
@@ -102,7 +102,10 @@ function BothContents({ pair, a, b, isSameQuestion }: BothContentsProps) {
   )
 }
 
-const isQuestion = ({ a, b }: Pair): boolean => (a ?? b)?.eventType === 'USER_INPUT'
+/** A failed outcome must not be green. */
+const NEUTRAL = new Set(['USER_INPUT', 'SESSION_OUTCOME'])
+
+const isQuestion = ({ a, b }: Pair): boolean => NEUTRAL.has((a ?? b)?.eventType ?? '')
 
 const NONE: ComparedText[] = []
 
