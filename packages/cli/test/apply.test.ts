@@ -266,3 +266,17 @@ test('a file gives a version of a prompt to a share of the sessions, once, and n
     assert.match(stderr, fault)
   }
 })
+
+test('apply replaces the labels of tools in the environments of the file; a file without labels leaves them', async () => {
+  const environments = 'environments:\n  staging: { policies: [refunds] }\n'
+  const labels = 'labels:\n  - { tool: read_mail, output: [untrusted] }\n  - { tool: "send_*", does: [external] }\n'
+  write('tacho.yaml', `${labels}${POLICIES}${environments}`)
+  const planned = await apply('--dry-run')
+  assert.match(planned.stdout, /\+ rule of read_mail\n.*\+ rule of send_\*/)
+  assert.equal((await apply('--yes')).code, 0)
+  assert.match((await apply('--dry-run')).stdout, /nothing|up to date|No changes/i)
+  write('tacho.yaml', `${POLICIES}${environments}`)
+  assert.doesNotMatch((await apply('--dry-run')).stdout, /rule of/)
+  write('tacho.yaml', `labels: []\n${POLICIES}${environments}`)
+  assert.match((await apply('--dry-run')).stdout, /- rule of read_mail/)
+})

@@ -7,7 +7,15 @@ import type { Workspace } from '@tacho/contract/tenants/workspace.ts'
 import type { OperatorClient } from '../../engine/operator-client.ts'
 import { failed } from '../../engine/stop.ts'
 import type { Manifest } from './manifest.ts'
-import type { DeploymentChange, EndedShare, Plan, Present, Write, PresentEnvironment } from './plan.ts'
+import {
+  storedRule,
+  type DeploymentChange,
+  type EndedShare,
+  type Plan,
+  type Present,
+  type Write,
+  type PresentEnvironment,
+} from './plan.ts'
 import { environmentsOf } from '../../tenants/tenants.ts'
 
 export async function carryOut(
@@ -15,7 +23,7 @@ export async function carryOut(
   workspaceId: string,
   manifest: Manifest,
   present: Present,
-  { restores, writes, deployments }: Plan,
+  { restores, writes, deployments, labels }: Plan,
   note: string | null,
 ): Promise<void> {
   for (const { kind, name } of restores) {
@@ -47,6 +55,10 @@ export async function carryOut(
         }))
       if (items.length > 0) await client.deploy({ params: { environmentId }, body: { items, note } })
     }
+  }
+  for (const { environmentId } of labels) {
+    const rules = (manifest.labels ?? []).map(storedRule)
+    await client.changeToolLabels({ params: { environmentId }, body: { labels: rules } })
   }
 }
 
@@ -112,8 +124,11 @@ export async function readPresent(client: OperatorClient, workspace: Workspace, 
   const environments = new Map<string, PresentEnvironment>()
   for (const { id, name } of await environmentsOf(client, workspace)) {
     if (!manifest.environments.has(name)) continue
-    const inForce = await allItems(client.listDeployments, { params: { environmentId: id } })
-    environments.set(name, { id, inForce, endedShares: await readEnded(client, id, manifest, name, inForce) })
+    const of = { params: { environmentId: id } }
+    const inForce = await allItems(client.listDeployments, of)
+    const labels = manifest.labels === null ? {} : { labels: (await client.readToolLabels(of)).labels }
+    const endedShares = await readEnded(client, id, manifest, name, inForce)
+    environments.set(name, { id, inForce, endedShares, ...labels })
   }
   return {
     prompts: new Map(prompts.map((prompt) => [prompt.name, prompt])),

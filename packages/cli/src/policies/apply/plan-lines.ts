@@ -19,7 +19,7 @@ import type { Manifest } from './manifest.ts'
 /** `diffs`: what each write changes, by `diffKey`. */
 export function planLines(
   workspace: string,
-  { restores, writes, deployments }: Changes,
+  { restores, writes, deployments, labels }: Changes,
   diffs: ReadonlyMap<string, WriteDiff>,
 ): string[] {
   const lines: string[] = []
@@ -32,7 +32,13 @@ export function planLines(
   for (const { environment, changes } of deployments) {
     lines.push(strong(`Environment ${printable(environment)}`), ...changes.map(changeLine))
   }
-  return [...lines, '', summary({ restores, writes, deployments })]
+  for (const { environment, added, removed } of labels) {
+    lines.push(strong(`Labels of tools in ${printable(environment)}`))
+    lines.push(...removed.map((tool) => red(`  - rule of ${printable(tool)}`)))
+    lines.push(...added.map((tool) => green(`  + rule of ${printable(tool)}`)))
+    if (added.length + removed.length === 0) lines.push(yellow('  ~ another order'))
+  }
+  return [...lines, '', summary({ restores, writes, deployments, labels })]
 }
 
 /** What stays deployed though the file does not list it. */
@@ -70,7 +76,7 @@ function changeLine({ kind, name, from, to, share }: DeploymentChange): string {
 
 type Changes = Omit<Plan, 'kept' | 'notRestarted'>
 
-function summary({ restores, writes, deployments }: Changes): string {
+function summary({ restores, writes, deployments, labels }: Changes): string {
   const created = writes.filter(({ changed }) => changed === null).length
   const changes = deployments.flatMap((deployment) => deployment.changes)
   const removed = changes.filter(({ to }) => to === null).length
@@ -80,6 +86,7 @@ function summary({ restores, writes, deployments }: Changes): string {
     writes.length > created ? counted(writes.length - created, 'new version') : '',
     changes.length > removed ? `${changes.length - removed} deployed` : '',
     removed > 0 ? `${removed} undeployed` : '',
+    labels.length > 0 ? `labels of ${counted(labels.length, 'environment')} replaced` : '',
   ]
   return `Plan: ${parts.filter((planPart) => planPart !== '').join(', ')}.`
 }

@@ -2,6 +2,8 @@
 import type { DeployableKind, Deployment as Listed } from '@tacho/contract/policies/deployment.ts'
 import type { Policy } from '@tacho/contract/policies/policy.ts'
 import type { Prompt } from '@tacho/contract/policies/prompt.ts'
+import type { ToolLabel } from '@tacho/contract/policies/tool-labels.ts'
+import type { ToolLabels } from '@tacho/policy/history/tool-labels.ts'
 import { hash } from 'node:crypto'
 import type { FileFault, Manifest, WantedEnvironment, WantedPolicy, WantedVersion } from './manifest.ts'
 
@@ -20,6 +22,8 @@ export interface PresentEnvironment {
   inForce: (Pick<Listed, 'kind' | 'id' | 'name' | 'version'> & Partial<Pick<Listed, 'share'>>)[]
   /** By name: the share that ended last, if nothing changed since. */
   endedShares?: ReadonlyMap<string, EndedShare>
+  /** Undefined: the file has none, so they were not read. */
+  labels?: readonly ToolLabel[]
 }
 
 export interface EndedShare {
@@ -32,6 +36,8 @@ export interface Plan {
   restores: Restore[]
   writes: Write[]
   deployments: Deployment[]
+  /** Environments whose labels of tools differ from those of the file. */
+  labels: LabelChange[]
   /** Deployed, but not in the file: somebody else's, so it stays. Empty with `prune`. */
   kept: Kept[]
   /** Shares of the file that were ended since, for example by an alert: they do not start again. */
@@ -72,6 +78,14 @@ export interface Deployment {
   changes: DeploymentChange[]
 }
 
+export interface LabelChange {
+  environment: string
+  environmentId: string
+  /** Tools of rules that go, and of rules that come. */
+  removed: string[]
+  added: string[]
+}
+
 export interface DeploymentChange {
   kind: DeployableKind
   name: string
@@ -92,6 +106,7 @@ export function planOf(manifest: Manifest, present: Present, { prune }: { prune:
   const writes = [...promptWrites(manifest, present), ...policyWrites(manifest, present)]
   const newest = newestVersions(present, writes)
   const deployments: Deployment[] = []
+  const labels: LabelChange[] = []
   const keptItems: Kept[] = []
   const notRestarted: NotRestarted[] = []
   const workspace = manifest.workspace === null ? '' : ` --workspace ${JSON.stringify(manifest.workspace)}`
@@ -115,15 +130,42 @@ export function planOf(manifest: Manifest, present: Present, { prune }: { prune:
     const versions = changesOf(wanted, environment, present, newest, faults)
     const changes = [...(prune ? removed : []), ...versions, ...shares.changes]
     if (changes.length > 0) deployments.push({ environment: name, environmentId: environment.id, changes })
+    labels.push(...labelChanges(name, environment, manifest.labels))
   }
   return faults.length > 0
     ? { ok: false, faults }
-    : { ok: true, plan: { restores, writes, deployments, kept: keptItems, notRestarted } }
+    : { ok: true, plan: { restores, writes, deployments, labels, kept: keptItems, notRestarted } }
 }
 
 /** Whether nothing would change. */
-export function isEmpty({ restores, writes, deployments }: Plan): boolean {
-  return restores.length === 0 && writes.length === 0 && deployments.length === 0
+export function isEmpty({ restores, writes, deployments, labels }: Plan): boolean {
+  return [restores, writes, deployments, labels].every((changes) => changes.length === 0)
+}
+
+/** As the server stores it. */
+export function storedRule({ tool, output = [], does = [], when }: ToolLabels): ToolLabel {
+  return {
+    tool,
+    ...(output.length > 0 && { output: [...new Set(output)] }),
+    ...(does.length > 0 && { does: [...new Set(does)] }),
+    ...(when !== undefined && { when }),
+  }
+}
+
+/** All rules of an environment are replaced together. A file without `labels` leaves them as they are. */
+function labelChanges(
+  environment: string,
+  { id: environmentId, labels: present = [] }: PresentEnvironment,
+  wanted: readonly ToolLabels[] | null,
+): LabelChange[] {
+  if (wanted === null) return []
+  const [before, afterwards] = [present, wanted.map(storedRule)].map((rules) =>
+    rules.map((rule) => JSON.stringify(rule)),
+  )
+  if (JSON.stringify(before) === JSON.stringify(afterwards)) return []
+  const toolsOf = (rules: string[] = [], others: string[] = []) =>
+    rules.filter((rule) => !others.includes(rule)).map((rule) => (JSON.parse(rule) as ToolLabel).tool)
+  return [{ environment, environmentId, removed: toolsOf(before, afterwards), added: toolsOf(afterwards, before) }]
 }
 
 // --- archived items
