@@ -67,7 +67,7 @@ export function addDeploying(commands: Command, kind: DeployableKind, one: strin
     )
     .addHelpText(
       'after',
-      `\nAll nodes serve the new version within a second. Agents get it at their next refresh: by default every 30 seconds, or at the\ninterval that they set. A policy is compared with the recorded calls, for warnings only. --wait exits\nwith 1 if clients still lack it; the service writes which has it once a minute.\n${kind === 'prompt' ? SHARES : ''}\nExample:\n  tacho ${plural} deploy refunds --environment acme/staging`,
+      `\nAll nodes serve the new version within a second. Agents get it at their next refresh: by default every 30 seconds, or at the\ninterval that they set. A policy is compared with the recorded calls, for warnings only. --wait exits\nwith 1 if clients still lack it; for a minute after a change, the service writes every second which has it.\n${kind === 'prompt' ? SHARES : ''}\nExample:\n  tacho ${plural} deploy refunds --environment acme/staging`,
     )
     .action((name: string, options: DeployOptions) => deploy(kind, name, options))
 

@@ -91,7 +91,8 @@ Example:
       'after',
       `
 A client is CURRENT with the revision of the environment, UPDATING for two minutes after a change, then BEHIND. It is
-SILENT when another client asked three minutes later. The server writes this list once a minute.
+SILENT when another client asked three minutes later. The server writes this list once a minute, and every second for a
+minute after a change.
 
 Examples:
   tacho environments clients --environment acme/production

@@ -1,7 +1,7 @@
 /** Erases a run, session, agent, client or user forever. */
 import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query'
 import { useNavigate } from '@tanstack/react-router'
-import { useState } from 'react'
+import { useState, type ReactNode } from 'react'
 import { LIMITS } from '@tacho/contract/engine/limits.ts'
 import type { ErasureKind, ErasureSubject } from '@tacho/contract/data/erasure.ts'
 import { ERASURE_KINDS } from '@tacho/contract/engine/words.ts'
@@ -136,16 +136,19 @@ interface EraseMenuProps {
   place: Place
   subject: Pick<ErasureSubject, 'kind' | 'id'>
   className?: string
+  /** What else can be done with it, also by those who are not admins. */
+  children?: ReactNode
 }
 
-/** What an admin can do with a session or an agent. */
-export function EraseMenu({ place, subject, className = '' }: EraseMenuProps) {
+export function EraseMenu({ place, subject, className = '', children }: EraseMenuProps) {
   const [isErasing, setErasing] = useState(false)
-  if (!place.may('admin')) return null
+  const mayErase = place.may('admin')
+  if (!mayErase && !children) return null
   return (
     <>
       <Popover label="More" className={className} panelClassName="w-56 p-1">
-        <MenuItem onClick={() => setErasing(true)}>Erase this {subject.kind}…</MenuItem>
+        {children}
+        {mayErase && <MenuItem onClick={() => setErasing(true)}>Erase this {subject.kind}…</MenuItem>}
       </Popover>
       {isErasing && <EraseDialog place={place} subject={subject} onClose={() => setErasing(false)} />}
     </>

@@ -1,5 +1,7 @@
 /** What is deployed where, and what changed. */
+import { LIMITS } from '@tacho/contract/engine/limits.ts'
 import type { DeployableKind, Deployment } from '@tacho/contract/policies/deployment.ts'
+import type { Stop } from '@tacho/contract/policies/stop.ts'
 import { allItems } from '@tacho/client/items.ts'
 import { queryOptions, useQueries, useQuery } from '@tanstack/react-query'
 import { api } from '../../web/api.ts'
@@ -59,3 +61,30 @@ export function useDeploymentChanges(environmentId: string, item?: Item) {
       api.listDeploymentChanges({ params: { environmentId }, query: { ...item, limit: 50, cursor } }, { signal }),
   })
 }
+
+export const stopsKey = (environmentId: string) => ['stops', environmentId]
+
+const STOPS_REFRESH_MS = 10_000
+const CONFIRMING_MS = 2_000
+
+/** Stops in effect, newest first, and how many clients have confirmed the configuration with them. */
+export const stopsQuery = (environmentId: string) =>
+  queryOptions({
+    queryKey: [...stopsKey(environmentId), 'in effect'],
+    queryFn: ({ signal }) => api.listStops({ params: { environmentId }, query: { limit: LIMITS.stops } }, { signal }),
+    refetchInterval: ({ state: { data } }) =>
+      data && data.items.length > 0 && data.clients.unconfirmed > 0 ? CONFIRMING_MS : STOPS_REFRESH_MS,
+  })
+
+/** Stops that covered a run while it ran, newest first; also those that have ended. */
+export const runStopsQuery = (environmentId: string, runId: string) =>
+  queryOptions({
+    queryKey: [...stopsKey(environmentId), 'of run', runId],
+    queryFn: () =>
+      allItems(api.listStops, { params: { environmentId }, query: { runId, state: 'all' as const, limit: 200 } }),
+    refetchInterval: STOPS_REFRESH_MS,
+  })
+
+/** As the beginning of a sentence. */
+export const stopName = ({ scope, target }: Pick<Stop, 'scope' | 'target'>): string =>
+  scope === 'environment' ? 'This environment' : `${scope.charAt(0).toUpperCase()}${scope.slice(1)} ${target}`

@@ -12,6 +12,7 @@ import { Refused, PagePending, Skeleton, isBlocking, Trouble } from '../../web/u
 import { Nothing, Section } from '../../web/ui/section.tsx'
 import { Time } from '../../web/text/times.tsx'
 import { useTitle } from '../../web/ui/browser.ts'
+import { Stops } from './stop-notes.tsx'
 import { DeploymentHistory } from './deployment-history.tsx'
 import { EraseDialog } from '../../data/erase-dialog.tsx'
 import { Button, More } from '../../web/ui/button.tsx'
@@ -34,6 +35,7 @@ export function RolloutPage() {
   return (
     <div className="mx-auto w-full max-w-6xl px-4 pb-12 sm:px-5">
       <h1 className="pt-5 text-xl font-semibold">Rollout</h1>
+      <Stops place={place} />
       <div className="grid grid-cols-1 gap-x-10 lg:grid-cols-2">
         {environments.data.map((environment) => (
           <InForce key={environment.id} environment={environment} />

@@ -6,6 +6,7 @@ import type { Place } from '../../web/queries.ts'
 import { NameDialog } from '../../web/ui/form-dialog.tsx'
 import { MenuItem, Popover } from '../../web/ui/overlay.tsx'
 import { Refused } from '../../web/ui/states.tsx'
+import { StopDialog } from '../../policies/deployments/stop-dialogs.tsx'
 import { agentsKey, useAgents } from './queries.ts'
 
 interface Props {
@@ -16,9 +17,9 @@ interface Props {
   className: string
 }
 
-/** What an admin can do with an agent. */
+/** What an approver and an admin can do with an agent. */
 export function AgentMenu({ place, id, agent, className }: Props) {
-  const [open, setOpen] = useState<'rename' | 'erase' | null>(null)
+  const [open, setOpen] = useState<'stop' | 'rename' | 'erase' | null>(null)
   const cache = useQueryClient()
   const environmentId = place.environment.id
   const mayChange = place.may('admin')
@@ -35,13 +36,14 @@ export function AgentMenu({ place, id, agent, className }: Props) {
     mutationFn: () => (isArchived ? api.restoreAgent(agentRequest) : api.archiveAgent(agentRequest)),
     onSettled: renew,
   })
-  if (!mayChange) return null
+  if (!place.may('approver')) return null
   return (
     <>
       <Popover label="More" className={className} panelClassName="w-56 p-1">
+        <MenuItem onClick={() => setOpen('stop')}>Stop this agent…</MenuItem>
         {listed?.agentId && <MenuItem onClick={() => setOpen('rename')}>Rename…</MenuItem>}
         {listed && <MenuItem onClick={() => moving.mutate()}>{isArchived ? 'Restore' : 'Archive'}</MenuItem>}
-        <MenuItem onClick={() => setOpen('erase')}>Erase this agent…</MenuItem>
+        {mayChange && <MenuItem onClick={() => setOpen('erase')}>Erase this agent…</MenuItem>}
       </Popover>
       <Refused error={moving.error} className="w-full" />
       {open === 'rename' && (
@@ -52,6 +54,13 @@ export function AgentMenu({ place, id, agent, className }: Props) {
           name={agent.name}
           save={(name) => api.renameAgent({ ...agentRequest, body: { name } })}
           onSettled={renew}
+          onClose={() => setOpen(null)}
+        />
+      )}
+      {open === 'stop' && (
+        <StopDialog
+          environmentId={environmentId}
+          subject={{ scope: 'agent', target: id }}
           onClose={() => setOpen(null)}
         />
       )}

@@ -26,6 +26,7 @@ import {
   useAgentRuns,
   useVersionNames,
 } from './queries.ts'
+import { StopsOf } from '../../policies/deployments/stop-notes.tsx'
 import { AgentMenu } from './agent-menu.tsx'
 import { UsageOfTime, type UsageOfTimeProps } from './usage-of-time.tsx'
 
@@ -76,6 +77,7 @@ export function AgentPage() {
         <span className="ml-auto">{period}</span>
         <AgentMenu place={place} id={id} agent={newest.agent} className="" />
       </div>
+      <StopsOf place={place} scope="agent" names={[id, newest.agent.name]} />
       <Numbers runs={data.items} isAll={data.nextCursor === null} range={range} agent={id} />
       <UsageOfTime environmentId={environmentId} agentId={newest.agent.id} agent={id} range={range} />
       <div className="grid grid-cols-1 gap-x-10 lg:grid-cols-2">

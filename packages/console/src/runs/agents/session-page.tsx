@@ -5,6 +5,9 @@ import type { OperatorRun } from '@tacho/contract/runs/operator-run.ts'
 import { runLength } from '@tacho/contract/runs/run-activity.ts'
 import { tokensText } from '@tacho/contract/runs/run-text.ts'
 import { EraseMenu } from '../../data/erase-dialog.tsx'
+import { StopDialog } from '../../policies/deployments/stop-dialogs.tsx'
+import { StopsOf } from '../../policies/deployments/stop-notes.tsx'
+import { MenuItem } from '../../web/ui/overlay.tsx'
 import { type Step, withRows } from '../queries.ts'
 import { RunStatusChip } from '../run-status.tsx'
 import { StepList } from '../page/step-list.tsx'
@@ -47,6 +50,7 @@ export function SessionPage() {
     ),
     [environmentId],
   )
+  const [isStopping, setStopping] = useState(false)
   useTitle(sessionId)
   if (isBlocking(error, data)) return <Trouble error={error} retry={() => void refetch()} />
   if (!data) return <PagePending />
@@ -59,8 +63,11 @@ export function SessionPage() {
             <bdi>{sessionId}</bdi>
           </h1>
           <Copy text={sessionId} label="Copy id" />
-          <EraseMenu place={place} subject={{ kind: 'session', id: sessionId }} className="ml-auto" />
+          <EraseMenu place={place} subject={{ kind: 'session', id: sessionId }} className="ml-auto">
+            {place.may('approver') && <MenuItem onClick={() => setStopping(true)}>Stop this session…</MenuItem>}
+          </EraseMenu>
         </div>
+        <StopsOf place={place} scope="session" names={[sessionId]} />
         <Sums runs={runs} isAll={data.nextCursor === null} />
       </div>
       {steps.length === 0 ? (
@@ -76,6 +83,13 @@ export function SessionPage() {
         >
           {row}
         </StepList>
+      )}
+      {isStopping && (
+        <StopDialog
+          environmentId={environmentId}
+          subject={{ scope: 'session', target: sessionId }}
+          onClose={() => setStopping(false)}
+        />
       )}
     </div>
   )

@@ -23,6 +23,8 @@ import { costsOf } from '../../web/text/costs.ts'
 import { compact, counted, duration, exact, number } from '../../web/text/format.ts'
 import { useNow, Time } from '../../web/text/times.tsx'
 import { ShownText } from '../../web/text/shown-text.tsx'
+import { StopDialog } from '../../policies/deployments/stop-dialogs.tsx'
+import { StopsOfRun } from '../../policies/deployments/stop-notes.tsx'
 import { GoodRun } from './good-run.tsx'
 import { eventQuery, type Step, runQuery } from '../queries.ts'
 import { RunStatusChip, useWaitingFor } from '../run-status.tsx'
@@ -101,6 +103,7 @@ export function RunHeader({ run, question, failed, onCompare, onJudge, onFailure
         </span>
       </div>
       <Why run={run} failed={failed} onFailure={onFailure} />
+      <StopsOfRun place={place} runId={run.runId} />
       <dl className="mt-1 flex flex-wrap gap-x-4 gap-y-0.5 text-sm text-soft">
         <Fact name="Agent">
           <Link
@@ -260,7 +263,7 @@ function Fact({ name, children }: { name: string; children: ReactNode }) {
 
 /** What a person may do with a run as a whole. */
 function RunMenu({ place, run }: { place: Place; run: OperatorRun }) {
-  const [isErasing, setErasing] = useState(false)
+  const [open, setOpen] = useState<'stop' | 'erase' | null>(null)
   const cache = useQueryClient()
   const params = { environmentId: place.environment.id, runId: run.id }
   const file = `${BASE}/operator/v1/environments/${place.environment.id}/runs/${run.id}/html`
@@ -280,10 +283,20 @@ function RunMenu({ place, run }: { place: Place; run: OperatorRun }) {
             {isPinned ? 'Unpin: retention may remove it' : 'Pin: keep it whatever retention says'}
           </MenuItem>
         )}
-        {place.may('admin') && <MenuItem onClick={() => setErasing(true)}>Erase this run…</MenuItem>}
+        {place.may('approver') && run.status === 'RUNNING' && (
+          <MenuItem onClick={() => setOpen('stop')}>Stop this run…</MenuItem>
+        )}
+        {place.may('admin') && <MenuItem onClick={() => setOpen('erase')}>Erase this run…</MenuItem>}
       </Popover>
-      {isErasing && (
-        <EraseDialog place={place} subject={{ kind: 'run', id: run.runId }} onClose={() => setErasing(false)} />
+      {open === 'stop' && (
+        <StopDialog
+          environmentId={params.environmentId}
+          subject={{ scope: 'run', target: run.runId }}
+          onClose={() => setOpen(null)}
+        />
+      )}
+      {open === 'erase' && (
+        <EraseDialog place={place} subject={{ kind: 'run', id: run.runId }} onClose={() => setOpen(null)} />
       )}
     </>
   )

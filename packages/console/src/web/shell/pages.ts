@@ -38,7 +38,7 @@ export const PAGES = [
   },
   {
     name: 'Rollout',
-    also: 'deploy, versions in force, revision, clients',
+    also: 'deploy, versions in force, revision, clients, stop, resume, kill switch',
     to: '/w/$workspace/$environment/rollout',
     key: 'l',
     hasRange: false,

@@ -7,6 +7,7 @@ import { useActiveInSight } from '../ui/browser.ts'
 import { useKeys } from '../ui/keys.ts'
 import type { Range } from '../address.ts'
 import { Logo } from '../../people/panel.tsx'
+import { StopsLine } from '../../policies/deployments/stops-line.tsx'
 import { AccountMenu } from './account-menu.tsx'
 import { KeysDialog } from './keys-dialog.tsx'
 import { useCarriedRange, withRange, HEADER_PAGES, PAGES } from './pages.ts'
@@ -72,6 +73,7 @@ export function Shell() {
         </nav>
       </header>
       <FreshnessLine freshness={freshness} />
+      <StopsLine environmentId={place.environment.id} />
       <main id="content" tabIndex={-1} className="flex min-h-0 flex-1 flex-col outline-none">
         <Outlet />
       </main>
