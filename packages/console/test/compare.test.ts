@@ -129,6 +129,74 @@ describe('comparing runs', { skip: withoutChromium }, () => {
     await close()
   })
 
+  test('a replay in another environment is compared with its original, from its page and from that of the original', async () => {
+    const { body: workspaces } = await tacho.service.operator<{ items: { id: string }[] }>('/workspaces')
+    const made = await tacho.service.operator<{ id: string }>(`/workspaces/${workspaces.items[0]?.id}/environments`, {
+      body: { name: 'replays' },
+    })
+    const environmentId = made.body.id
+    const key = await tacho.service.newKey({ scopes: ['events:write'], environmentId })
+    const start = Date.now() - 30_000
+    const recording = (runId: string, amount: number, more: object = {}) => [
+      event({
+        runId,
+        eventType: 'TOOL_CALL',
+        label: 'refund',
+        timestamp: start,
+        payload: { toolName: 'refund', input: { amount }, ...more },
+      }),
+      event({
+        runId,
+        eventType: 'SESSION_OUTCOME',
+        label: 'COMPLETED',
+        timestamp: start + 1_000,
+        payload: { status: 'COMPLETED' },
+      }),
+    ]
+    const replay = (runId: string, of: string) =>
+      recording(runId, 4711, { runMetadata: { replayOf: of }, runTags: ['replay'] })
+    await tacho.service.record(recording('tuesday', 42))
+    await tacho.service.record([...replay('again', 'tuesday'), ...replay('lost', 'erased')], key)
+
+    const { page, close } = await tacho.open(`${tacho.service.url}/w/default/replays/runs/again`)
+    await page.getByRole('button', { name: 'Compare with its original' }).click()
+    await page.waitForURL('**/w/default/development/compare?a=tuesday&b=again&bIn=replays')
+    await page.getByText('The runs took the same steps.').waitFor()
+    const sums = page.getByRole('table', { name: 'Sums' })
+    assert.deepEqual(await sums.getByText(/^in /).allTextContents(), ['in development', 'in replays'])
+    const steps = page.getByRole('list', { name: 'Steps' })
+    await steps.getByRole('button').filter({ hasText: '≠ input' }).click()
+    await steps.getByText('42', { exact: true }).waitFor()
+    await steps.getByText('4711', { exact: true }).waitFor()
+    await assertLooks(page, 'compare environments')
+    await steps.getByRole('link', { name: 'Open in the second run' }).click()
+    await page.waitForURL('**/w/default/replays/runs/again?step=*')
+
+    await page.goto(`${tacho.home}/runs/tuesday`)
+    await page.getByRole('button', { name: 'Compare…' }).click()
+    const dialog = page.getByRole('dialog')
+    await dialog.getByLabel('In the environment').selectOption('replays')
+    await dialog.getByLabel('Beginning of a run id').fill('again')
+    await dialog.getByRole('radio', { name: 'again', checked: true }).waitFor()
+    await page.keyboard.press('Enter')
+    await page.waitForURL('**/compare?a=tuesday&b=again&bIn=replays')
+    await page.getByText('The runs took the same steps.').waitFor()
+
+    // By id, as every address.
+    await page.goto(`${tacho.home}/compare?a=tuesday&b=again&bIn=${environmentId}`)
+    await page.getByText('The runs took the same steps.').waitFor()
+    await page.goto(`${tacho.home}/compare?a=tuesday&b=again&bIn=elsewhere`)
+    await page.getByText('There is nothing here').waitFor()
+
+    await page.goto(`${tacho.service.url}/w/default/replays/runs/lost`)
+    await page.getByRole('button', { name: 'Compare with its original' }).click()
+    await page.getByText('No environment of this workspace has the run that it replays.').waitFor()
+    await page.goto(`${tacho.home}/runs/tuesday`)
+    await page.getByRole('button', { name: 'Compare…' }).waitFor()
+    assert.equal(await page.getByRole('button', { name: /original/ }).count(), 0)
+    await close()
+  })
+
   test('the page is accessible and fits, light, dark and on a phone', async () => {
     const { page, close } = await tacho.open(`${tacho.home}/compare?a=good&b=worse`)
     const step = page.getByRole('list', { name: 'Steps' }).getByRole('button').filter({ hasText: '≠ input' })

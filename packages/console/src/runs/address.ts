@@ -72,10 +72,12 @@ export function readRunAddress(search: Record<string, unknown>): RunAddress {
 interface CompareAddress {
   a?: string
   b?: string
+  /** The environment of b, by name or id; absent: that of the page. A replay is in another one than its original. */
+  bIn?: string
 }
 
 export function readCompareAddress(search: Record<string, unknown>): CompareAddress {
-  return textOf(search, ['a', 'b'])
+  return textOf(search, ['a', 'b', 'bIn'])
 }
 
 /** What the address of the queue of runs to judge holds: which runs, what is judged, and which share. */

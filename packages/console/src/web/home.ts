@@ -1,7 +1,7 @@
 /** Where `/` leads, and where a person without a session goes first. */
 import type { QueryClient } from '@tanstack/react-query'
-import { redirect } from '@tanstack/react-router'
-import { environmentsQuery, findPlace, workspacesQuery } from './queries.ts'
+import { notFound, redirect } from '@tanstack/react-router'
+import { environmentsQuery, findPlace, workspacesQuery, type Place } from './queries.ts'
 import { isSignedOut } from './api.ts'
 
 /** Where `/` leads: the environment that was open last in this browser, else the first one there is. */
@@ -45,6 +45,13 @@ function readNames(): PlaceNames | null {
   } catch {
     return null
   }
+}
+
+/** Where an address leads. */
+export async function placeAt(cache: QueryClient, workspace: string, environment: string): Promise<Place> {
+  const place = await findPlace(cache, workspace, environment)
+  if (place === null) throw notFound()
+  return place
 }
 
 /** Without a session, the person signs in and comes back. */

@@ -5,11 +5,10 @@ import {
   createRoute,
   createRouter,
   lazyRouteComponent,
-  notFound,
   redirect,
 } from '@tanstack/react-router'
 import { BASE } from './api.ts'
-import { homeAddress, signedIn } from './home.ts'
+import { homeAddress, placeAt, signedIn } from './home.ts'
 import { readApprovalListAddress } from '../approvals/queries.ts'
 import {
   readCompareAddress,
@@ -22,7 +21,6 @@ import {
 } from '../runs/address.ts'
 import { readVersionedAddress, readNewPolicySearch, readPromptAddress } from '../policies/address.ts'
 import { readIssueSearch, readIssueListAddress } from '../issues/address.ts'
-import { findPlace } from './queries.ts'
 import { readAuditAddress, readDeliveriesAddress, readScopeAddress } from '../people/address.ts'
 import { Shell } from './shell/shell.tsx'
 import { readRange, textOf } from './address.ts'
@@ -69,8 +67,7 @@ const placeRoute = createRoute({
   getParentRoute: () => rootRoute,
   path: '/w/$workspace/$environment',
   async beforeLoad({ context, params, location }) {
-    const place = await signedIn(() => findPlace(context.cache, params.workspace, params.environment), location.href)
-    if (place === null) throw notFound()
+    const place = await signedIn(() => placeAt(context.cache, params.workspace, params.environment), location.href)
     return { place }
   },
   component: Shell,
@@ -247,6 +244,9 @@ const compareRoute = createRoute({
   getParentRoute: () => placeRoute,
   path: '/compare',
   validateSearch: readCompareAddress,
+  beforeLoad: async ({ context: { cache, place }, params: { workspace }, search: { bIn } }) => ({
+    otherPlace: bIn === undefined ? place : await placeAt(cache, workspace, bIn),
+  }),
   component: lazyRouteComponent(() => import('../runs/compare/compare-page.tsx'), 'ComparePage'),
 })
 

@@ -2,7 +2,8 @@ import { keepPreviousData, useQuery } from '@tanstack/react-query'
 import { getRouteApi, useNavigate } from '@tanstack/react-router'
 import { useState } from 'react'
 import { api } from '../../web/api.ts'
-import { Field } from '../../web/ui/field.tsx'
+import { environmentsQuery } from '../../web/queries.ts'
+import { Field, SelectField } from '../../web/ui/field.tsx'
 import { FormDialog } from '../../web/ui/form-dialog.tsx'
 import { ShownText } from '../../web/text/shown-text.tsx'
 import { Time } from '../../web/text/times.tsx'
@@ -25,9 +26,10 @@ export function CompareDialog({ runId, agent, onClose }: Props) {
   const navigate = useNavigate()
   const [text, setText] = useState('')
   const [other, setOther] = useState<string | null>(null)
-  const environmentId = place.environment.id
+  const { data: environments = [place.environment] } = useQuery(environmentsQuery(place.workspace.id))
+  const [environmentId, setEnvironmentId] = useState(place.environment.id)
   const q = text.trim()
-  const { data, error } = useQuery({
+  const { data, error, isPlaceholderData } = useQuery({
     queryKey: ['runs to compare', environmentId, q, agent],
     queryFn: ({ signal }) =>
       api.listOperatorRuns(
@@ -36,8 +38,11 @@ export function CompareDialog({ runId, agent, onClose }: Props) {
       ),
     placeholderData: keepPreviousData,
   })
-  const others = data?.items.filter((run) => run.runId !== runId).slice(0, SHOWN) ?? []
-  const chosen = other ?? (q === '' ? null : (others[0]?.runId ?? null))
+  const others =
+    data?.items.filter((run) => environmentId !== place.environment.id || run.runId !== runId).slice(0, SHOWN) ?? []
+  // The list may still be that of an earlier text.
+  const first = isPlaceholderData ? others.find((run) => run.runId.startsWith(q)) : others[0]
+  const chosen = other ?? (q === '' ? null : (first?.runId ?? null))
   return (
     <FormDialog
       title="Compare with another run"
@@ -48,7 +53,9 @@ export function CompareDialog({ runId, agent, onClose }: Props) {
       onSubmit={() => {
         if (chosen === null) return
         onClose()
-        void navigate({ to: '/w/$workspace/$environment/compare', params, search: { a: runId, b: chosen } })
+        const other = environments.find(({ id }) => id === environmentId && id !== place.environment.id)
+        const search = { a: runId, b: chosen, ...(other && { bIn: other.name }) }
+        void navigate({ to: '/w/$workspace/$environment/compare', params, search })
       }}
       onClose={onClose}
     >
@@ -61,6 +68,17 @@ export function CompareDialog({ runId, agent, onClose }: Props) {
           setOther(null)
         }}
       />
+      {environments.length > 1 && (
+        <SelectField
+          label="In the environment"
+          value={environmentId}
+          options={environments.map(({ id, name }) => [id, name])}
+          onChange={(id) => {
+            setEnvironmentId(id)
+            setOther(null)
+          }}
+        />
+      )}
       <fieldset className="mt-2 min-w-0">
         <legend className="sr-only">Run</legend>
         {others.map((run) => (

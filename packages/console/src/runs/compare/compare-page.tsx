@@ -18,7 +18,7 @@ const route = getRouteApi('/w/$workspace/$environment/compare')
 const SHOWN = 200
 
 export function ComparePage() {
-  const { a, b } = route.useSearch()
+  const { a, b, bIn } = route.useSearch()
   useTitle('Compare')
   if (a === undefined || b === undefined) {
     return (
@@ -28,15 +28,15 @@ export function ComparePage() {
       </>
     )
   }
-  return <Comparison key={`${a}\n${b}`} a={a} b={b} />
+  return <Comparison key={`${a}\n${b}\n${bIn}`} a={a} b={b} />
 }
 
 function Comparison({ a, b }: { a: string; b: string }) {
-  const { place } = route.useRouteContext()
-  const environmentId = place.environment.id
-  const [runA, runB] = [useQuery(runQuery(environmentId, a)), useQuery(runQuery(environmentId, b))]
-  const stepsA = useSteps(environmentId, a, false)
-  const stepsB = useSteps(environmentId, b, false)
+  const { place, otherPlace } = route.useRouteContext()
+  const [idA, idB] = [place.environment.id, otherPlace.environment.id]
+  const [runA, runB] = [useQuery(runQuery(idA, a)), useQuery(runQuery(idB, b))]
+  const stepsA = useSteps(idA, a, false)
+  const stepsB = useSteps(idB, b, false)
   const areComplete = stepsA.isComplete && stepsB.isComplete
   const alignedSteps = useAlignment(stepsA.steps, stepsB.steps, areComplete)
   const error =
@@ -95,10 +95,14 @@ interface PairsProps {
 }
 
 function Pairs({ pairs, a, b, isSameQuestion }: PairsProps) {
-  const { place } = route.useRouteContext()
+  const { place, otherPlace } = route.useRouteContext()
   const [shown, setShown] = useState(SHOWN)
   const [isBrief, setBrief] = useState(false)
-  const read = useDifferences(place.environment.id, a, b, pairs)
+  const read = useDifferences(
+    { environmentId: place.environment.id, runId: a },
+    { environmentId: otherPlace.environment.id, runId: b },
+    pairs,
+  )
   const marked = pairs.map((pair, index) => ({ pair, index, mark: markOf(pair, read?.get(pair.a?.eventId ?? '')) }))
   const listed = isBrief ? marked.filter(({ pair, mark }) => mark !== '' || pair.a?.label !== pair.b?.label) : marked
   const differ = marked.filter(({ mark }) => mark.startsWith('≠')).length

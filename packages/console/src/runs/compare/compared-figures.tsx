@@ -11,6 +11,8 @@ const route = getRouteApi('/w/$workspace/$environment/compare')
 /** The two runs as wholes. */
 export function Sums({ a, b }: { a: OperatorRun; b: OperatorRun }) {
   const params = route.useParams()
+  const { place, otherPlace } = route.useRouteContext()
+  const [environment, otherEnvironment] = [place.environment.name, otherPlace.environment.name]
   const rows: [name: string, of: (run: OperatorRun) => number | null, format: (value: number) => string][] = [
     ['Length', lengthOf, duration],
     ['Steps', ({ eventCount }) => eventCount, number],
@@ -27,13 +29,16 @@ export function Sums({ a, b }: { a: OperatorRun; b: OperatorRun }) {
               <span className="flex flex-wrap items-center gap-x-2 gap-y-0.5">
                 <Link
                   to="/w/$workspace/$environment/runs/$runId"
-                  params={{ ...params, runId: run.runId }}
+                  params={{ ...params, environment: index === 0 ? environment : otherEnvironment, runId: run.runId }}
                   title={run.runId}
                   className="link max-w-full min-w-0 truncate"
                 >
                   <bdi>{run.title ?? run.runId}</bdi>
                 </Link>
                 <RunStatusChip run={run} />
+                {environment !== otherEnvironment && (
+                  <bdi className="font-normal text-soft">in {index === 0 ? environment : otherEnvironment}</bdi>
+                )}
               </span>
               {run.title !== null && (
                 <bdi className="block truncate font-mono text-xs font-normal text-soft">{run.runId}</bdi>

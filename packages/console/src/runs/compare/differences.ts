@@ -14,14 +14,19 @@ const LATER_MS = 100
 type Both = { a: Step; b: Step }
 const isBoth = (pair: Pair): pair is Both => pair.a !== null && pair.b !== null
 
+interface ComparedRun {
+  environmentId: string
+  runId: string
+}
+
 /** The differences of each pair, in words, by the id of its event in the first run. */
-export function useDifferences(environmentId: string, a: string, b: string, pairs: readonly Pair[]) {
+export function useDifferences(a: ComparedRun, b: ComparedRun, pairs: readonly Pair[]) {
   const cache = useQueryClient()
   const looked = useMemo(() => pairs.filter(isBoth).slice(0, PAIRS_READ), [pairs])
   const { data } = useQuery({
-    queryKey: ['differences', environmentId, a, b, looked.length, looked.at(-1)?.a.eventId],
+    queryKey: ['differences', a, b, looked.length, looked.at(-1)?.a.eventId],
     queryFn: async () => {
-      const read = async (runId: string, { eventId }: Step): Promise<Json> => {
+      const read = async ({ environmentId, runId }: ComparedRun, { eventId }: Step): Promise<Json> => {
         const { event } = await cache.fetchQuery(eventQuery(environmentId, runId, eventId))
         return isObject(event.payload) ? event.payload : {}
       }

@@ -5,6 +5,7 @@ import { EventType } from '../event-type.tsx'
 import { type Step, eventQuery } from '../queries.ts'
 import type { Pair } from './use-alignment.ts'
 import { type Word, COMPARED_CHARS, wordsOf, type BothWords, partsOf, type ComparedText } from './compared-texts.ts'
+import type { Place } from '../../web/queries.ts'
 import { LongText } from '../../web/text/long-text.tsx'
 import { Refused, Skeleton } from '../../web/ui/states.tsx'
 import { ShownText } from '../../web/text/shown-text.tsx'
@@ -75,7 +76,8 @@ interface BothContentsProps {
 
 /** What was recorded at one step in each run, part by part; words that differ stand out. */
 function BothContents({ pair, a, b, isSameQuestion }: BothContentsProps) {
-  const [left, right] = [useParts(a, pair.a), useParts(b, pair.b)]
+  const { place, otherPlace } = route.useRouteContext()
+  const [left, right] = [useParts(place, a, pair.a), useParts(otherPlace, b, pair.b)]
   const error = left.error ?? right.error
   if (error) return <Refused error={error} className="p-2" />
   if (!left.parts || !right.parts) return <Skeleton className="m-2 h-16" />
@@ -95,8 +97,8 @@ function BothContents({ pair, a, b, isSameQuestion }: BothContentsProps) {
         />
       ))}
       <p className="flex flex-wrap gap-x-4 text-sm">
-        {pair.a && <StepLink runId={a} step={pair.a} text="Open in the first run" />}
-        {pair.b && <StepLink runId={b} step={pair.b} text="Open in the second run" />}
+        {pair.a && <StepLink place={place} runId={a} step={pair.a} text="Open in the first run" />}
+        {pair.b && <StepLink place={otherPlace} runId={b} step={pair.b} text="Open in the second run" />}
       </p>
     </div>
   )
@@ -109,8 +111,11 @@ const isQuestion = ({ a, b }: Pair): boolean => NEUTRAL.has((a ?? b)?.eventType 
 
 const NONE: ComparedText[] = []
 
-function useParts(runId: string, step: Step | null): { parts: ComparedText[] | undefined; error: Error | null } {
-  const { place } = route.useRouteContext()
+function useParts(
+  place: Place,
+  runId: string,
+  step: Step | null,
+): { parts: ComparedText[] | undefined; error: Error | null } {
   const { data, error } = useQuery({
     ...eventQuery(place.environment.id, runId, step?.eventId ?? ''),
     enabled: step !== null,
@@ -179,12 +184,12 @@ function Absent() {
   return <p className="px-3 py-2 text-sm text-soft">Nothing here.</p>
 }
 
-function StepLink({ runId, step, text }: { runId: string; step: Step; text: string }) {
+function StepLink({ place, runId, step, text }: { place: Place; runId: string; step: Step; text: string }) {
   const params = route.useParams()
   return (
     <Link
       to="/w/$workspace/$environment/runs/$runId"
-      params={{ ...params, runId }}
+      params={{ ...params, environment: place.environment.name, runId }}
       search={{ step: step.eventId }}
       className="link"
     >

@@ -1,7 +1,9 @@
 import type { OperatorRun } from '@tacho/contract/runs/operator-run.ts'
-import { useMutation } from '@tanstack/react-query'
+import { CallError } from '@tacho/client/throwing.ts'
+import { useMutation, useQueryClient } from '@tanstack/react-query'
 import { getRouteApi, Link, useNavigate } from '@tanstack/react-router'
-import { api } from '../../web/api.ts'
+import { api, operator } from '../../web/api.ts'
+import { environmentsQuery } from '../../web/queries.ts'
 import { percent } from '../../web/text/format.ts'
 import { ShownText } from '../../web/text/shown-text.tsx'
 import { Button } from '../../web/ui/button.tsx'
@@ -63,6 +65,57 @@ export function GoodRun({ run }: { run: OperatorRun }) {
       {offered?.length === 0 && <span className="text-sm text-soft">No run of this agent completed before.</span>}
       {offered && offered.length > 0 && (
         <Candidates runId={run.runId} candidates={offered} onClose={() => compare.reset()} />
+      )}
+      <Refused error={compare.error} />
+    </>
+  )
+}
+
+/** Compares a replay with the run that it replays. The replay names the run, not its environment. */
+export function OriginalRun({ run }: { run: OperatorRun }) {
+  const params = route.useParams()
+  const { place } = route.useRouteContext()
+  const cache = useQueryClient()
+  const navigate = useNavigate()
+  const compare = useMutation({
+    mutationFn: async () => {
+      const runId = String(run.metadata['replayOf'])
+      const environments = await cache.ensureQueryData(environmentsQuery(place.workspace.id))
+      const inOthersFirst = environments.toSorted(
+        (a, b) => Number(a.id === place.environment.id) - Number(b.id === place.environment.id),
+      )
+      for (const { id: environmentId, name } of inOthersFirst) {
+        const result = await operator.readOperatorRun({ params: { environmentId, runId } })
+        if (result.ok) return { environment: name, runId: result.value.runId }
+        if (result.status !== 404) throw new CallError(result)
+      }
+      return null
+    },
+    onSuccess: (original) => {
+      if (original === null) return
+      const { environment, runId } = original
+      const search = {
+        a: runId,
+        b: run.runId,
+        ...(environment !== place.environment.name && { bIn: place.environment.name }),
+      }
+      void navigate({ to: '/w/$workspace/$environment/compare', params: { ...params, environment }, search })
+    },
+  })
+  return (
+    <>
+      <Button
+        look="quiet"
+        title="This run is a replay: compare it with the run that it replays"
+        busy={compare.isPending}
+        onClick={() => compare.mutate()}
+      >
+        <span>
+          <span className="max-sm:hidden">Compare with its </span>original
+        </span>
+      </Button>
+      {compare.data === null && (
+        <span className="text-sm text-soft">No environment of this workspace has the run that it replays.</span>
       )}
       <Refused error={compare.error} />
     </>

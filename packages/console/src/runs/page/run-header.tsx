@@ -25,7 +25,7 @@ import { useNow, Time } from '../../web/text/times.tsx'
 import { ShownText } from '../../web/text/shown-text.tsx'
 import { StopDialog } from '../../policies/deployments/stop-dialogs.tsx'
 import { StopsOfRun } from '../../policies/deployments/stop-notes.tsx'
-import { GoodRun } from './good-run.tsx'
+import { GoodRun, OriginalRun } from './good-run.tsx'
 import { eventQuery, type Step, runQuery } from '../queries.ts'
 import { RunStatusChip, useWaitingFor } from '../run-status.tsx'
 import { api, BASE } from '../../web/api.ts'
@@ -91,6 +91,7 @@ export function RunHeader({ run, question, failed, onCompare, onJudge, onFailure
         )}
         <span className="ml-auto flex shrink-0 flex-wrap items-center gap-x-2">
           {(run.status === 'FAILED' || run.status === 'CANCELLED') && <GoodRun key={run.id} run={run} />}
+          {Object.hasOwn(run.metadata, 'replayOf') && <OriginalRun key={run.id} run={run} />}
           <Button look="quiet" onClick={onCompare}>
             Compare…
           </Button>
