@@ -116,6 +116,10 @@ test('every example is accepted by the service', { timeout: 900_000 }, async () 
   const fingerprint = merged.groups.find(({ mergedFrom }) => mergedFrom === issue.id)?.fingerprint
   await send('splitIssue', { params: { ...here, issueId: other.id }, change: { fingerprints: [fingerprint] } })
 
+  const { id: stopId } = await send('stop', { params: here })
+  await send('resume', { params: { ...here, stopId } })
+  await send('changeToolLabels', { params: here })
+
   // Prompts, policies and deployments.
   await send('createPolicy', { params: there })
   await send('createPolicyVersion', { params: { ...there, policyId: 'refund-limit' } })

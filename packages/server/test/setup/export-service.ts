@@ -4,6 +4,7 @@ import { randomUUID } from 'node:crypto'
 import type { IssuePage } from '@tacho/contract/issues/issue.ts'
 import { eventually } from './eventually.ts'
 import { issueRecord, reviewed } from './issue-service.ts'
+import { newPerson } from '../http/people/browser.ts'
 import { populate } from './route-samples.ts'
 import { event, type Answer, type Service } from './service.ts'
 
@@ -89,6 +90,7 @@ export async function filled(
   await operator(`${at}/deployments`, { items })
   await archiveSome(service, workspaceId, environmentId)
   await holdCalls(service, environmentId, apiKey)
+  await decideBeforehand(service, { workspaceId, environmentId, apiKey })
   await noticed(service, environmentId)
   return { environmentId, workspaceId, apiKey }
 }
@@ -100,6 +102,49 @@ async function noticed(service: Service, environmentId: string): Promise<void> {
     const types = new Set(body.items.map(({ detectionType }) => detectionType))
     return types.has('run_failed') && types.has('error_recorded')
   }, 'issues of a failed run and a recorded error')
+}
+
+/** A request that one of two people approved, and two of which the first approval covers the second. */
+async function decideBeforehand(
+  service: Service,
+  { workspaceId, environmentId, apiKey }: Record<'workspaceId' | 'environmentId' | 'apiKey', string>,
+): Promise<void> {
+  const person = await newPerson(service, `${randomUUID()}@example.com`, 'owner', workspaceId)
+  const ask = async (policyId: string, approvers: number): Promise<string> => {
+    const policy = { policyId, condition: 'tool.name == "none"', severity: 'HIGH', action: 'REQUIRE_APPROVAL' }
+    const path = `/workspaces/${workspaceId}/policies`
+    const known = await service.operator(`${path}/${policyId}`)
+    if (known.status === 404) {
+      await service.operator(path, { body: { ...policy, approvers } })
+      const items = [{ kind: 'policy', id: policyId, version: '1' }]
+      const deployed = await service.operator(`/environments/${environmentId}/deployments`, { body: { items } })
+      assert.equal(deployed.status, 200, deployed.text)
+    }
+    const body = {
+      clientRequestId: randomUUID(),
+      toolName: 'pay twice',
+      inputHash: 'ab'.repeat(32),
+      runId: 'again',
+      policyId,
+    }
+    const headers = { 'x-api-key': apiKey, 'x-service-client-id': 'again' }
+    const asked = await service.api<{ id: string }>('/firewall-approvals', { body, headers })
+    assert.equal(asked.status, 201, asked.text)
+    return asked.body.id
+  }
+  const approve = async (id: string, more: object) => {
+    const path = `/environments/${environmentId}/approvals/${id}/decision`
+    const answer = await person.post(path, { decision: 'APPROVED', reason: 'fine', ...more })
+    assert.equal(answer.status, 200, JSON.stringify(answer.body))
+  }
+  const first = await ask('for-two', 2)
+  const said = { action: 'REQUIRE_APPROVAL', approvalId: first, toolName: 'pay twice', inputHash: 'ab'.repeat(32) }
+  const payload = { ...said, policyVersions: { 'for-two': '1' } }
+  const held = event({ clientId: 'again', runId: 'again', eventType: 'POLICY_DECISION', payload })
+  assert.equal((await service.record([held], apiKey)).body.accepted, 1)
+  await approve(first, {})
+  await approve(await ask('for-one', 1), { grant: { scope: 'input' } })
+  await ask('for-one', 1)
 }
 
 /** Two requests that have between them all that a request can have: one ran, the other was withdrawn. */

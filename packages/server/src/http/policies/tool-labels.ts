@@ -4,7 +4,7 @@ import type { ToolLabel, ToolLabels } from '@tacho/contract/policies/tool-labels
 import { HISTORY_LABELS } from '@tacho/policy/history/run-history.ts'
 import { namesTool } from '@tacho/policy/history/tool-labels.ts'
 import type { ToolLabelsRow } from '../../storage/policies/deployments.ts'
-import { isoTime } from '../../storage/engine/times.ts'
+import { hourOf, isoTime } from '../../storage/engine/times.ts'
 import type { SchemaFault } from '../../domain/web/schema-faults.ts'
 import type { BodyValidator } from '../record/body-validator.ts'
 import { holderOf } from '../tenants/rate-limit.ts'
@@ -12,11 +12,13 @@ import { foundOr, refuse } from '../web/reply-error.ts'
 import type { OperatorDeps } from '../web/operator-serve.ts'
 
 const UNLABELLED_SHOWN = 50
+/** Tools that nobody calls any more need no labels. */
+const COVERAGE_MS = 30 * 86_400_000
 /** What `run.labels` and `origin` say by themselves. */
 const OWN_LABELS: ReadonlySet<string> = new Set(Object.values(HISTORY_LABELS))
 
 export function toolLabelsRoutes({ serve, storage, configurations, bodyValidator }: OperatorDeps): void {
-  serve('readToolLabels', async ({ environment: { id } }) => toToolLabels(id, await storage.findToolLabels(id)))
+  serve('readToolLabels', async ({ environment: { id }, at }) => toToolLabels(id, await storage.findToolLabels(id), at))
 
   serve('changeToolLabels', async ({ request, body: { labels }, environment: { id }, actor, at, audit }) => {
     const rules = await checkLabels(bodyValidator, labels, request)
@@ -24,12 +26,12 @@ export function toolLabelsRoutes({ serve, storage, configurations, bodyValidator
     const detail = { rules: rules.length, tools: rules.slice(0, 20).map(({ tool }) => tool) }
     const stored = foundOr(await storage.changeToolLabels(id, row, audit(id, detail)), NO_ENVIRONMENT)
     configurations.published(id)
-    return toToolLabels(id, stored)
+    return toToolLabels(id, stored, at)
   })
 
-  async function toToolLabels(environmentId: string, row: ToolLabelsRow | null): Promise<ToolLabels> {
+  async function toToolLabels(environmentId: string, row: ToolLabelsRow | null, at: number): Promise<ToolLabels> {
     const labels = row?.rules ?? []
-    const tools = await storage.listToolNames(environmentId)
+    const tools = await storage.listToolNames(environmentId, hourOf(at - COVERAGE_MS))
     const unlabelled = tools.filter((name) => !labels.some((rule) => namesTool(rule, { name })))
     const coverage = {
       tools: tools.length,

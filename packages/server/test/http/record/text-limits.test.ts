@@ -44,11 +44,14 @@ function unbounded(schema: Schema, place: string): string[] {
 
 /** Limited by their handlers: contents in bytes, conditions by the policy language. */
 const BOUNDED_BY_HANDLERS = [
+  'decideApproval.grant.condition',
   'createPrompt.content',
   'createPromptVersion.content',
   'createPolicy.condition',
   'createPolicyVersion.condition',
+  'changeToolLabels.labels[].when',
   'createSimulation.condition',
+  'createSimulation.toolLabels[].when',
 ]
 
 test('every text and list in every request body has a maximum length', () => {

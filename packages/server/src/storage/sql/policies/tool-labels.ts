@@ -36,8 +36,11 @@ async function changeToolLabels(
 const isSame = (one: readonly ToolLabel[], other: readonly ToolLabel[]): boolean =>
   JSON.stringify(one) === JSON.stringify(other)
 
-/** Tools that the environment has recorded. */
-async function listToolNames(sql: Sql, environmentId: string): Promise<string[]> {
-  const text = 'SELECT tool FROM tools WHERE environment_id = :env ORDER BY tool_key'
-  return (await sql.all<{ tool: string }>(text, { env: environmentId })).map(({ tool }) => tool)
+/** Tools with calls since a time. Of erased runs nothing is counted, though the dictionary of names may have theirs. */
+async function listToolNames(sql: Sql, environmentId: string, from: number): Promise<string[]> {
+  const text = `SELECT t.tool FROM (
+      SELECT tool_key FROM tool_hours WHERE environment_id = :env AND hour >= :from
+      GROUP BY tool_key HAVING SUM(calls) + SUM(blocked) + SUM(approvals) > 0
+    ) h JOIN tools t ON t.environment_id = :env AND t.tool_key = h.tool_key ORDER BY t.tool_key`
+  return (await sql.all<{ tool: string }>(text, { env: environmentId, from })).map(({ tool }) => tool)
 }
