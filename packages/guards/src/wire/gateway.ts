@@ -3,7 +3,7 @@
  * environment, under the policies of that environment.
  *
  *   unknown --Tacho knows it--> accepted --a minute--> checked again
- *      |--Tacho refuses it--> refused for ten seconds
+ *      |--Tacho refuses it--> refused for ten seconds, and as long as Tacho is away after them
  *      \--Tacho is away--> accepted, as far as it looks like a key: recording fails open. A guard decides by the last known
  *                          policies, and refuses every call without them
  */
@@ -94,8 +94,11 @@ export async function startGateway(options: GatewayOptions): Promise<Gateway> {
   function check(key: string): Promise<Checked> {
     const running = checks.get(key) ?? checkKey(options, key).finally(() => checks.delete(key))
     checks.set(key, running)
-    return running.then((result) => {
-      if (result.isHeard) heardAt = Date.now()
+    return running.then((answer) => {
+      if (answer.isHeard) heardAt = Date.now()
+      const { status = 'accepted' } = checked.get(key) ?? {}
+      // Tacho being away makes no revoked key valid.
+      const result = answer.isHeard ? answer : { ...answer, status }
       checked.delete(key)
       checked.set(key, result)
       const [oldest] = checked.size > KEYS_MAX ? checked.keys() : []

@@ -11,6 +11,7 @@ import OpenAI from 'openai'
 import { API_KEY } from '../../../cli/test/tacho.ts'
 import { eventually } from '../../../server/test/setup/eventually.ts'
 import { freePort } from '../../../server/test/setup/free-port.ts'
+import { startGateway } from '../../src/wire/gateway.ts'
 import { startGuardedServer, type GuardedServer } from '../guarded-server.ts'
 import { answerJson, chatAnswer, startScriptedModel, type ScriptedModel } from './scripted-model.ts'
 
@@ -115,6 +116,53 @@ test('without Tacho, keys that anybody makes up do not fill the disk', async () 
   }
   assert.deepEqual(Object.fromEntries(statuses), { 200: 100, 503: 3 })
   child.kill('SIGKILL')
+})
+
+test('a key that is revoked passes for a minute at most, and stays refused when Tacho is away', async (t) => {
+  const made = await server.json<{ id: string; key: string }>('keys', 'create', '--name', 'leaver', '--scopes', 'all')
+  const warnings: string[] = []
+  process.env['TACHO_STATE_DIR'] = path.join(directory, 'in-process')
+  // Before Tacho, to take it away.
+  let isAway = false
+  const before = await startScriptedModel(async ({ path: of, headers, method, body }, response) => {
+    if (isAway) return void response.destroy()
+    const passed = Object.entries(headers).filter(([name]) => /^(x-api-key|content-(type|encoding))$/.test(name))
+    const sent = {
+      method,
+      headers: passed as [string, string][],
+      ...(method === 'POST' && { body: new Uint8Array(body) }),
+    }
+    const answer = await fetch(`${server.url}${of}`, sent)
+    response.writeHead(answer.status, { 'content-type': answer.headers.get('content-type') ?? '' })
+    response.end(await answer.text())
+  })
+  const gateway = await startGateway({
+    url: before.origin,
+    host: '127.0.0.1',
+    port: 0,
+    capture: 'full',
+    variables: { OPENAI_BASE_URL: `${model.origin}/v1` },
+    warn: (message) => warnings.push(message),
+  })
+  t.after(() => Promise.all([gateway.close(0), before.close()]))
+  const client = clientOf(gateway.origin, 'leaver', made.key)
+  const status = () =>
+    ask(client, 'hi').then(
+      () => 200,
+      (error: unknown) => (error as { status: number }).status,
+    )
+  assert.equal(await status(), 200)
+  await server.text('keys', 'revoke', made.id, '--yes')
+  assert.equal(await status(), 200)
+  await eventually(async () => warnings.length > 0, 'a warning')
+  assert.match(warnings.join('\n'), /The API key is missing, invalid or revoked: events wait/)
+  const { now } = Date
+  let later = 61_000
+  t.mock.method(Date, 'now', () => now() + later)
+  assert.equal(await status(), 401)
+  isAway = true
+  later += 11_000
+  assert.equal(await status(), 401)
 })
 
 test('with --guard the policies of the key decide', async () => {

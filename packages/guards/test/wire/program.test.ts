@@ -123,6 +123,40 @@ test('a program that opens a client of the SDK is recorded by it alone', async (
   )
 })
 
+const TWICE = `${ASK}; echo; read line; ${ASK}; exit 5`
+
+/** Revokes the key of the program between its two requests. */
+async function revokedAmid(flags: readonly string[]) {
+  const made = await server.json<{ id: string; key: string }>('keys', 'create', '--name', 'leaver', '--scopes', 'all')
+  const { child, output, ended } = start(['sh', '-c', TWICE], { TACHO_API_KEY: made.key }, flags)
+  await eventually(async () => output.stdout.includes('\n'), 'the first answer')
+  await server.text('keys', 'revoke', made.id, '--yes')
+  child.stdin.end('\n')
+  const [code] = await ended
+  assert.equal(code, 5, output.stderr)
+  return { answers: output.stdout.split('\n'), stderr: output.stderr }
+}
+
+test('a key that is revoked amid a recording changes no byte for the program, and the message says so', async () => {
+  const { answers, stderr } = await revokedAmid([])
+  const answer = JSON.stringify(chatAnswer('Hello from the model.'))
+  assert.deepEqual(answers, [answer, answer])
+  assert.match(stderr, /The API key is missing, invalid or revoked: events wait/)
+  assert.match(stderr, /\d+ events were not delivered; they stay in /)
+})
+
+test('a key that is revoked amid a recording guards by the last policies', async () => {
+  await server.deploy({ 'no-deletes': { condition: 'tool.name.startsWith("delete_")', action: 'BLOCK' } })
+  const { script } = model
+  const names = ['list_all', 'delete_all']
+  const call = (name: string) => chatAnswer(null, [{ id: 'c1', name, args: '{}' }])
+  model.script = (_asked, response) => answerJson(response, call(names.shift() ?? ''))
+  const { answers } = await revokedAmid(['--guard'])
+  model.script = script
+  assert.equal(answers[0], JSON.stringify(call('list_all')))
+  assert.match(answers[1] ?? '', /"content":"The tool delete_all was not run\. A policy forbids this call\./)
+})
+
 test('a guarded program gets a refusal in place of the call', async () => {
   await server.deploy({ 'no-deletes': { condition: 'tool.name.startsWith("delete_")', action: 'BLOCK' } })
   model.script = (_asked, response) =>
