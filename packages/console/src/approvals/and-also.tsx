@@ -56,7 +56,7 @@ export function AndAlso({ approval, also, onChange }: Props) {
         all="nothing else"
         options={offered.map((scope) => [scope, NAMES[scope]])}
         onChange={choose}
-        className="h-9 min-w-0 flex-1 text-sm sm:flex-none"
+        className="h-9 min-w-60 flex-1 text-sm sm:min-w-0 sm:flex-none"
       />
       {also !== null && (
         <>

@@ -102,7 +102,13 @@ function Heading({ approval }: { approval: ApprovalDetail }) {
       {approval.status === 'PENDING' && approval.approvers === 2 && (
         <p role="note" className="mt-3 rounded-lg bg-amber-wash px-3 py-2 text-sm text-amber">
           ! Two people must approve this, and neither may be the one who runs the agent.{' '}
-          {approval.firstApproval === null ? 'Nobody has yet.' : 'One has: the next decides.'}
+          <ShownText
+            text={
+              approval.firstApproval === null
+                ? 'Nobody has yet.'
+                : `${approval.firstApproval.by.name} has: the next person decides.`
+            }
+          />
         </p>
       )}
       {approval.status === 'PENDING' && askedLately.burst && (

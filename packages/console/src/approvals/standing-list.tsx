@@ -3,9 +3,8 @@ import type { ApprovalGrant } from '@tacho/contract/approvals/grant.ts'
 import type { AskingPolicies } from '@tacho/contract/approvals/operator-approval.ts'
 import { useMutation, useQueryClient } from '@tanstack/react-query'
 import { api } from '../web/api.ts'
-import { duration } from '../web/text/format.ts'
+import { duration, exact } from '../web/text/format.ts'
 import { ShownText } from '../web/text/shown-text.tsx'
-import { Time } from '../web/text/times.tsx'
 import { Button, More } from '../web/ui/button.tsx'
 import { Chip } from '../web/ui/chip.tsx'
 import { Refused } from '../web/ui/states.tsx'
@@ -85,7 +84,7 @@ function Grant({ environmentId, grant, mayRevoke }: Omit<Props, 'list'> & { gran
         )}
       </p>
       <p className="text-soft">
-        {grant.uses} of {grant.mostUses} calls, until <Time at={grant.expiresAt} />, by{' '}
+        {grant.uses} of {grant.mostUses} calls, until {exact(Date.parse(grant.expiresAt))}, by{' '}
         <ShownText text={grant.grantedBy.name} />
       </p>
       <Refused error={revoke.error} />

@@ -52,7 +52,7 @@ export function InForceSection({ workspaceId, item, name, newestVersion, canDepl
               </span>
             )}
             {canDeploy && (
-              <span className="flex gap-1.5">
+              <span className="flex flex-wrap gap-1.5">
                 <Button onClick={() => setAct({ kind: 'deploy', environment, deployment })}>
                   {deployment === null ? 'Deploy…' : 'Change…'}
                 </Button>
