@@ -96,6 +96,10 @@ export const COMMANDS: Record<string, Entry> = {
     about: 'end a stop',
     load: async () => (await import('./policies/stop.ts')).addResume,
   },
+  labels: {
+    about: 'what tools are and do, for conditions on the past of a run',
+    load: async () => (await import('./policies/labels.ts')).addLabels,
+  },
   apply: {
     about: 'make prompts, policies and deployments match a file',
     load: async () => (await import('./policies/apply.ts')).addApply,

@@ -3,10 +3,10 @@ import type { PolicyAction, Severity } from '@tacho/contract/policies/runtime-co
 import type { OnError } from '@tacho/contract/engine/words.ts'
 import type { OperatorClient } from '../engine/operator-client.ts'
 import { connect, type EnvironmentOptions } from '../engine/options.ts'
-import { printable, printJson } from '../engine/output.ts'
+import { printJson } from '../engine/output.ts'
 import type { FlowQuestion, NewSimulation } from '@tacho/contract/policies/simulation.ts'
 import type { ToolLabels } from '@tacho/policy/history/tool-labels.ts'
-import { manifestOf } from './apply/read-manifest.ts'
+import { labelsOf } from './apply/read-manifest.ts'
 import { wrongUsage } from '../engine/stop.ts'
 import { findPlace } from '../tenants/tenants.ts'
 import { findItem } from './versioned-item.ts'
@@ -38,7 +38,7 @@ export async function simulatePolicy(policyId: string | undefined, options: Simu
   const severity = options.severity ?? namedPolicy?.severity ?? 'MEDIUM'
   const condition = source ?? namedPolicy?.condition ?? ''
   const onError = options.onError ?? namedPolicy?.onError
-  const labels = options.labels === undefined ? undefined : await labelsOf(options.labels)
+  const labels = options.labels === undefined ? undefined : simulatedLabels(await labelsOf(options.labels))
   const body = { condition, action, severity, ...(onError && { onError }), ...labels, days: options.days }
   const simulation = await runSimulation(client, place.environment.id, body)
   if (options.json) printJson(simulation)
@@ -61,7 +61,7 @@ export async function askFlow(options: FlowOptions): Promise<void> {
   if ((fromTool === undefined) === (fromLabel === undefined)) throw wrongUsage('Give --from or --from-label.')
   if ((toTool === undefined) === (toLabel === undefined)) throw wrongUsage('Give --to or --to-label.')
   assertCondition('--where', where)
-  const labels = options.labels === undefined ? undefined : await labelsOf(options.labels)
+  const labels = options.labels === undefined ? undefined : simulatedLabels(await labelsOf(options.labels))
   const client = connect(options)
   const { environment } = await findPlace(client, options.environment, '--environment')
   const flow = {
@@ -77,12 +77,6 @@ export async function askFlow(options: FlowOptions): Promise<void> {
 async function policyOf(client: OperatorClient, workspaceId: string, policyId: string, version: string | undefined) {
   const { newest } = await findItem(client, workspaceId, 'policy', policyId)
   return readVersion(client, { workspaceId, policyId }, version ?? newest)
-}
-
-async function labelsOf(file: string): Promise<Pick<NewSimulation, 'toolLabels'>> {
-  const { labels } = await manifestOf(file)
-  if (labels === null) throw wrongUsage(`${printable(file)} has no labels.`)
-  return simulatedLabels(labels)
 }
 
 export function simulatedLabels(labels: readonly ToolLabels[] | null): Pick<NewSimulation, 'toolLabels'> {

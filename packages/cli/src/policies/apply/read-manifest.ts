@@ -3,6 +3,7 @@ import path from 'node:path'
 import { LIMITS } from '@tacho/contract/engine/limits.ts'
 import { POLICY_LIMITS } from '@tacho/policy/limits.ts'
 import { messageOf, withMessage } from '@tacho/policy/message.ts'
+import type { ToolLabels } from '@tacho/policy/history/tool-labels.ts'
 import { compileCondition } from '@tacho/policy/compile.ts'
 import {
   defaultOnError,
@@ -258,6 +259,13 @@ export async function manifestOf(file: string): Promise<Manifest> {
   const read = readManifest(await readSource(file), (name) => readText(path.resolve(directory, name)))
   if (!read.ok) throw faultyFile(file, read.faults)
   return read.manifest
+}
+
+/** Its labels of tools: a file without any is refused, because it would remove all. */
+export async function labelsOf(file: string): Promise<readonly ToolLabels[]> {
+  const { labels } = await manifestOf(file)
+  if (labels === null) throw wrongUsage(`${printable(file)} has no labels.`)
+  return labels
 }
 
 export function faultyFile(file: string, faults: FileFault[]): Stop {
