@@ -17,6 +17,7 @@ export class BodyCopy {
   #bytes = 0
   #counted = 0
   #isWhole = true
+  #isReleased = false
 
   get isWhole(): boolean {
     return this.#isWhole
@@ -24,6 +25,8 @@ export class BodyCopy {
 
   add(piece: Buffer): void {
     this.#bytes += piece.length
+    // A client may still send when the exchange has ended.
+    if (this.#isReleased) this.#isWhole = false
     if (this.#bytes > COPY_BYTES_MAX || allCopiesBytes + piece.length > ALL_COPIES_BYTES_MAX) this.#isWhole = false
     if (!this.#isWhole) {
       this.#pieces = []
@@ -38,6 +41,7 @@ export class BodyCopy {
   release(): void {
     allCopiesBytes -= this.#counted
     this.#counted = 0
+    this.#isReleased = true
   }
 
   /** Undefined: it has more bytes than are copied. */

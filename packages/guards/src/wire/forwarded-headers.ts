@@ -41,7 +41,10 @@ export function requestHeaders(request: IncomingMessage, host: string, isPlain: 
   return passed
 }
 
-/** @param isEdited its length and encoding are not those of the upstream. */
-export function answerHeaders(answer: IncomingMessage, isEdited: boolean): string[] {
-  return passing(answer, (name) => isEdited && (name === 'content-length' || name === 'content-encoding'))
+/** @param isEdited its length and encoding are not those of the upstream. @param location in place of its own. */
+export function answerHeaders(answer: IncomingMessage, isEdited: boolean, location?: string): string[] {
+  const isDropped = (name: string) =>
+    (isEdited && (name === 'content-length' || name === 'content-encoding')) ||
+    (location !== undefined && name === 'location')
+  return [...passing(answer, isDropped), ...(location === undefined ? [] : ['Location', location])]
 }

@@ -88,7 +88,8 @@ export async function startGateway(options: GatewayOptions): Promise<Gateway> {
     tenant.requests++
     const recorder = recorderOf(tenant, headers)
     const leave = () => void tenant.requests--
-    return { routes, completePath, isDurable: true, leave, observe: (request) => recorder.observe(request) }
+    const isGuarded = options.guard !== undefined
+    return { routes, completePath, isDurable: true, isGuarded, leave, observe: (request) => recorder.observe(request) }
   }
 
   function check(key: string): Promise<Checked> {

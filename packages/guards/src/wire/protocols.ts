@@ -14,15 +14,53 @@ const PROTOCOLS: readonly (readonly [RegExp, Protocol])[] = [
   [/\/chat\/completions$/, OPENAI_CHAT],
   [/\/responses$/, OPENAI_RESPONSES],
   [/\/messages$/, ANTHROPIC_MESSAGES],
-  [/:(?:stream)?generateContent$/i, GEMINI],
+  [/:(?:stream)?generatecontent$/, GEMINI],
   [/\/api\/chat$/, OLLAMA],
   [/\/embeddings$/, { ...EMBEDDINGS, name: 'openai-embeddings' }],
 ]
 
 /** Undefined for what is no call of a model, such as a list of models. */
 export function protocolOf(method: string, path: string): Protocol | undefined {
-  const [bare = ''] = path.split('?')
-  return method === 'POST' ? PROTOCOLS.find(([pattern]) => pattern.test(bare))?.[1] : undefined
+  return method === 'POST' ? protocolAt(canonical(path)) : undefined
+}
+
+const protocolAt = (read: string): Protocol | undefined => PROTOCOLS.find(([pattern]) => pattern.test(read))?.[1]
+
+/** As the most lenient server reads it: a guard that reads less would let calls pass under another spelling. */
+function canonical(path: string): string {
+  let [read = ''] = path.split('?')
+  // Some servers decode what a proxy before them has decoded.
+  for (let times = 0; times < DECODED_TIMES && read.includes('%'); times++)
+    read = read.replace(/%([0-9a-f]{2})/gi, (_, code: string) => String.fromCharCode(Number.parseInt(code, 16)))
+  const keptWords: string[] = []
+  for (const each of read
+    .replace(/[?#].*/s, '')
+    .replaceAll('\\', '/')
+    .split('/')) {
+    // eslint-disable-next-line no-control-regex
+    const word = each.replace(/;.*/s, '').replace(/[\x00-\x20\x7f\xa0]/g, '')
+    if (word === '..') keptWords.pop()
+    else if (word !== '' && word !== '.') keptWords.push(word)
+  }
+  return `/${keptWords.join('/').toLowerCase()}`
+}
+
+const DECODED_TIMES = 3
+
+/** How a guard treats what is no plain call of a model. `later`: the answer of an earlier call. `refused`: nobody can judge it. */
+export function guardedWay(method: string, path: string): 'later' | 'refused' | undefined {
+  if (method === 'HEAD' || method === 'OPTIONS') return undefined
+  const read = canonical(path)
+  // Of background mode.
+  if (method === 'GET' && /\/responses\/[^/]+$/.test(read)) return 'later'
+  if (method === 'POST' && /\/responses\/[^/]+\/cancel$/.test(read)) return 'later'
+  // Stored completions, and results of batches.
+  const isStored = /\/chat\/completions\/.|\/messages\/batches\/[^/]+\/results$/.test(read)
+  if (isStored) return method === 'DELETE' ? undefined : 'refused'
+  const protocol = protocolAt(read)
+  const isCall = protocol?.refusing !== undefined && !/\/threads\/[^/]+\/messages$/.test(read)
+  // Some servers take another method for POST.
+  return isCall && method !== 'POST' ? 'refused' : undefined
 }
 
 /** What an answer says that is no success. */

@@ -36,6 +36,8 @@ export interface WireRequest {
 export interface Observer {
   /** Undefined: the answer passes as it comes. */
   readonly editor?: Editor | undefined
+  /** Why the request does not pass. */
+  readonly refusal?: string | undefined
   /** Undefined: the body has more bytes than are copied. */
   asked(body: Buffer | undefined): void
   answered(status: number, headers: IncomingHttpHeaders): void
@@ -80,6 +82,8 @@ export interface Door {
   readonly answerer?: Answerer | undefined
   /** The client gets the end of an answer when it is recorded. */
   readonly isDurable?: boolean
+  /** No redirection leads the client past this proxy. */
+  readonly isGuarded?: boolean
   /** The request is over. */
   readonly leave?: () => void
 }
@@ -215,6 +219,8 @@ class Exchange {
       this.#end('left')
     })
     try {
+      const { refusal } = this.#observer ?? {}
+      if (refusal !== undefined) return refuse(this.#response, 403, refusal)
       const { answerer } = this.#door
       if (answerer) {
         for await (const piece of this.#request) this.#copy.add(piece as Buffer)
@@ -283,9 +289,14 @@ class Exchange {
     const answer = await this.#send(signal)
     const status = answer.statusCode ?? 502
     this.#tell((observer) => observer.answered(status, answer.headers))
+    const location = this.#location(status, answer.headers.location)
+    if (location === null) {
+      answer.destroy()
+      return refuse(this.#response, 502, 'The model redirects to an address that Tacho does not guard.')
+    }
     const editor = status < 300 ? this.#observer?.editor : undefined
     this.#response.sendDate = false
-    this.#response.writeHead(status, answer.statusMessage, answerHeaders(answer, editor !== undefined))
+    this.#response.writeHead(status, answer.statusMessage, answerHeaders(answer, editor !== undefined, location))
     this.#response.flushHeaders()
     const observed = this.#observed(answer)
     const pieces = editor ? decoded(observed, answer.headers['content-encoding']) : observed
@@ -301,6 +312,19 @@ class Exchange {
     await record()
     if (answer.rawTrailers.length > 0) this.#response.addTrailers(answer.trailers as Record<string, string>)
     this.#response.end()
+  }
+
+  /** Of a redirection, while guarding: behind this proxy. Undefined: as it came. Null: it leads past the proxy. */
+  #location(status: number, location: string | undefined): string | null | undefined {
+    const { method, path, route } = this.#asked
+    const isSafe = this.#observer?.editor === undefined && (method === 'GET' || method === 'HEAD')
+    if (!this.#door.isGuarded || status < 300 || location === undefined || isSafe) return undefined
+    const url = URL.parse(location, URL.parse(path, this.#target)?.href)
+    const routes = [[route, this.#target] as const, ...this.#door.routes]
+    const [known] = routes.find(([, { origin }]) => origin === url?.origin) ?? []
+    if (!url || known === undefined) return null
+    const [, key = ''] = (this.#request.url ?? '').split('/')
+    return `/${key}/${known}${url.pathname}${url.search}`
   }
 
   async *#observed(answer: Readable): AsyncGenerator<Buffer> {

@@ -42,7 +42,7 @@ export async function recordProgram(options: ProgramOptions): Promise<RecordedPr
   const proxy = await startProxy({ enter: (key) => (isSecret(key, secret) ? door : 404) })
   const { variables, routes, unreadable } = redirected(`${proxy.origin}/${secret}`, process.env)
   for (const name of unreadable) warn(`${name} is not an http or https address: its requests are not recorded.`)
-  door = { routes, completePath, observe: (request) => recorder.observe(request) }
+  door = { routes, completePath, isGuarded: guard !== undefined, observe: (request) => recorder.observe(request) }
   try {
     const end = await runCommand(words, { ...variables, TACHO_RECORDED_BY: noted })
     await proxy.close(GRACE_MS)

@@ -8,7 +8,7 @@ import type { Asked } from '../../../sdk/src/core.ts'
 import { refuseAgain, Refusals } from '../refusals.ts'
 import { Conversations, textIn, type Conversation, type OpenCall, type OpenRun } from './conversations.ts'
 import { refuseCalls } from './answer-guard.ts'
-import { protocolOf } from './protocols.ts'
+import { guardedWay, protocolOf } from './protocols.ts'
 import { OPENAI_RESPONSES } from './protocols/openai-responses.ts'
 import type { Observer, WireRequest } from './proxy.ts'
 import { inputOf, RecordedExchange, type Recording } from './recorded-exchange.ts'
@@ -72,8 +72,8 @@ export class WireRecorder implements Recording {
   /** Undefined for what is no call of a model. */
   observe(request: WireRequest): Observer | undefined {
     const protocol = protocolOf(request.method, request.path)
-    // Of background mode.
-    if (this.isGuarding && isFetchedLater(request)) return FETCHED_LATER
+    const way = this.isGuarding ? guardedWay(request.method, request.path) : undefined
+    if (way) return way === 'later' ? FETCHED_LATER : UNJUDGED
     const isSilent = this.#isElsewhere()
     return protocol && (this.isGuarding || !isSilent)
       ? new RecordedExchange(this, protocol, request, isSilent)
@@ -209,22 +209,25 @@ export class WireRecorder implements Recording {
   }
 }
 
-const isFetchedLater = ({ method, path }: WireRequest): boolean =>
-  method === 'GET' && /\/responses\/[^/?]+\/?(?:\?|$)/.test(path)
-
-const FETCHED_LATER: Observer = {
-  editor:
-    OPENAI_RESPONSES.refusing &&
-    refuseCalls(
-      OPENAI_RESPONSES.refusing,
-      'The tool was not run: calls of an answer that is fetched later are not judged.',
-    ),
+const UNJUDGED: Observer = {
+  refusal: 'The guard of Tacho cannot judge the answer of this request, so it does not pass.',
   asked: () => undefined,
   answered: () => undefined,
   piece: () => undefined,
   record: () => Promise.resolve(),
   isOver: false,
   ended: () => undefined,
+}
+
+const FETCHED_LATER: Observer = {
+  ...UNJUDGED,
+  refusal: undefined,
+  editor:
+    OPENAI_RESPONSES.refusing &&
+    refuseCalls(
+      OPENAI_RESPONSES.refusing,
+      'The tool was not run: calls of an answer that is fetched later are not judged.',
+    ),
 }
 
 const GUARD_FAILED = 'The tool was not run: the guard failed. Tell the user; try later.'

@@ -27,7 +27,8 @@ export async function startRecordedWire(
   const fake = fakeTacho(options)
   const recorder = new WireRecorder(fake.tacho, { agentName: 'program' }, { guard: guarded })
   const routes = new Map(['openai', 'anthropic', 'gemini', 'azure'].map((route) => [route, new URL(model.origin)]))
-  const whole: Door = { routes, completePath, observe: (request) => recorder.observe(request), ...door }
+  const isGuarded = guarded !== undefined
+  const whole: Door = { routes, completePath, isGuarded, observe: (request) => recorder.observe(request), ...door }
   const proxy = await startProxy({ enter: (key) => (key === SECRET ? whole : 404) })
   return {
     model,
