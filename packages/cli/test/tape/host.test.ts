@@ -1,10 +1,12 @@
 /** The address of a replay: who may use it, and what it answers apart from the tape. */
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import { setFlagsFromString } from 'node:v8'
+import { runInNewContext } from 'node:vm'
 import { verdictLines } from '../../src/record/replay.ts'
 import { ReplayHost } from '../../src/record/tape/host.ts'
 import { replayCommand } from '../../src/record/tape/replay-command.ts'
-import type { ModelStep, Tape } from '../../src/record/tape/tape.ts'
+import { readTape, tapeText, type ModelStep, type Tape } from '../../src/record/tape/tape.ts'
 
 const model: ModelStep = {
   step: 1,
@@ -148,4 +150,63 @@ test('a tape with an impossible status and escape sequences ends no host, and pr
     const result = { ...host.result('COMPLETED'), code: 0, milliseconds: 1, isSilent: false }
     assert.equal(verdictLines(result).join('\n').includes('\u001b'), false)
   })
+})
+
+const CALLS = 10_000
+/** Asks for each call of the tape, and delivers its events as an SDK does. */
+const CALLER = `
+const { gzipSync } = require('node:zlib')
+const { Agent, request } = require('node:http')
+const agent = new Agent({ keepAlive: true, maxSockets: 1 })
+const post = (path, body, headers = {}) => new Promise((resolve, reject) => {
+  const sent = request(process.env.TACHO_REPLAY + '/openapi/v1' + path, { agent, method: 'POST', headers }, async (answer) => {
+    if (answer.headers['content-length'] === undefined) throw new Error('an answer in pieces')
+    resolve(JSON.parse((await answer.toArray()).join('')))
+  })
+  sent.on('error', reject).end(body)
+})
+let count = 0
+let waiting = []
+const record = (eventType, payload) => waiting.push({ eventId: 'e' + count, runId: 'r', eventType, label: '', timestamp: ++count, clientId: 'c', agentName: 'A', payload })
+async function main() {
+  for (let n = 0; n < ${CALLS}; n++) {
+    const input = { n, text: n + 'x'.repeat(900) }
+    const { output } = await post('/replay/tool-calls', JSON.stringify({ toolName: 'look', input }))
+    record('TOOL_START', { toolName: 'look', input })
+    record('TOOL_CALL', { toolName: 'look', input, output, startEventId: 'e' + (count - 1) })
+    if (n === ${CALLS - 1}) record('SESSION_OUTCOME', { status: 'COMPLETED' })
+    if (waiting.length < 100 && n < ${CALLS - 1}) continue
+    await post('/events/batch', gzipSync(JSON.stringify(waiting), { level: 1 }), { 'content-encoding': 'gzip' })
+    waiting = []
+  }
+  agent.destroy()
+}
+main()`
+
+function longTape(): Tape {
+  const steps = Array.from({ length: CALLS }, (_, n): Tape['steps'][number] => {
+    const [input, output] = [{ n, text: `${n}${'x'.repeat(900)}` }, `${n}${'y'.repeat(900)}`]
+    return { step: n + 1, kind: 'tool', from: n, to: n, tool: 'look', input, output, outcome: 'returned' }
+  })
+  steps.push({ step: CALLS + 1, kind: 'end', from: CALLS, to: CALLS, status: 'COMPLETED' })
+  return readTape(Buffer.from(tapeText(tapeOf(steps))))
+}
+
+test('10,000 calls by HTTP take less than five seconds of the host, and the texts of the tape are held once', async () => {
+  const tape = longTape()
+  setFlagsFromString('--expose-gc')
+  const collect = runInNewContext('gc') as () => void
+  const held = () => {
+    collect()
+    return process.memoryUsage().heapUsed
+  }
+  const [before, begun] = [held(), process.cpuUsage()]
+  const options = { mode: 'strict', ignored: [], output: 'stderr', timeoutMs: 120_000 } as const
+  const result = await replayCommand(tape, [process.execPath, '-e', CALLER], options)
+  const { user, system } = process.cpuUsage(begun)
+  assert.ok(user + system < 5_000_000, `${user + system} µs`)
+  // The texts of the events have 27 MB besides.
+  const more = held() - before
+  assert.ok(more < 27_000_000, `${more} bytes`)
+  assert.deepEqual([result.verdict, result.events.length, tape.steps.length], ['same', 2 * CALLS + 1, CALLS + 1])
 })

@@ -8,6 +8,7 @@ import type { AddressInfo } from 'node:net'
 import { Readable } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
 import { setTimeout } from 'node:timers/promises'
+import { gunzipSync } from 'node:zlib'
 import { isObject } from '@tacho/contract/record/payload-reader.ts'
 import { completePath } from '@tacho/guards/wire/clients.ts'
 import {
@@ -50,6 +51,27 @@ const BODY_BYTES = 64 * 1_048_576
 const SETTLED_MS = 10_000
 const SETTLED_STEP_MS = 20
 
+const SHARED_CHARS = 256
+const SHARED_DEPTH = 20
+
+/** The events of a replay have the texts of its tape up to four times: each is held once. */
+class SharedTexts {
+  readonly #texts = new Map<string, string>()
+
+  /** Changes the members of `value`. */
+  shareIn(value: object, depth = 0): void {
+    for (const [name, member] of Object.entries(value) as [string, unknown][]) {
+      if (typeof member === 'object' && member !== null) {
+        if (depth < SHARED_DEPTH) this.shareIn(member, depth + 1)
+      } else if (typeof member === 'string' && member.length > SHARED_CHARS) {
+        const held = this.#texts.get(member)
+        if (held === undefined) this.#texts.set(member, member)
+        else (value as Record<string, unknown>)[name] = held
+      }
+    }
+  }
+}
+
 export class ReplayHost {
   readonly #tape: Tape
   readonly #options: HostOptions
@@ -58,6 +80,8 @@ export class ReplayHost {
   readonly #secret = randomBytes(18).toString('base64url')
   readonly #server = createServer((request, response) => void this.#handle(request, response))
   readonly #reasons = new Map<string, string>()
+  readonly #texts = new SharedTexts()
+  #sharedEvents = 0
   /** Resolves when the agent left the tape. */
   readonly departed: Promise<void>
   #depart: () => void = () => undefined
@@ -65,6 +89,7 @@ export class ReplayHost {
   constructor(tape: Tape, options: HostOptions) {
     this.#tape = tape
     this.#options = options
+    this.#texts.shareIn(tape.steps)
     this.#cursor = new Cursor(tape, options)
     this.departed = new Promise((resolve) => (this.#depart = resolve))
     const approvals = tape.steps.filter((step) => step.kind === 'approval')
@@ -163,15 +188,20 @@ export class ReplayHost {
     response: ServerResponse,
   ): Promise<void> {
     const plainHeaders = Object.fromEntries(Object.entries(headers).map(([name, value]) => [name, String(value)]))
-    // Packed bodies are read as bytes, others as text.
-    const content = plainHeaders['content-encoding'] === 'gzip' ? body : body.toString()
+    // Unpacked here: by streams, a body of the SDK takes four times as long.
+    const isPacked = plainHeaders['content-encoding'] === 'gzip'
+    const content = (isPacked ? gunzipSync(body, { maxOutputLength: BODY_BYTES }) : body).toString()
     const reply = (await this.#service.fetch(`http://replay${path}`, {
       method,
       headers: plainHeaders,
       body: content,
     })) as Response
     const text = await reply.text()
-    if (method === 'POST' && path.startsWith('/openapi/v1/events')) this.#options.onEvents?.(this.#service.events)
+    if (method === 'POST' && path.startsWith('/openapi/v1/events')) {
+      this.#texts.shareIn(this.#service.events.slice(this.#sharedEvents))
+      this.#sharedEvents = this.#service.events.length
+      this.#options.onEvents?.(this.#service.events)
+    }
     const isRead = method === 'GET' && reply.status === 200
     const replyHeaders =
       isRead && path.startsWith('/openapi/v1/firewall-approvals/')
@@ -179,11 +209,10 @@ export class ReplayHost {
         : isRead && path.startsWith('/openapi/v1/runtime-config')
           ? this.#withVersions(text)
           : text
-    response.writeHead(reply.status, {
-      'content-type': 'application/json',
-      ...(reply.headers.get('etag') !== null && { etag: String(reply.headers.get('etag')) }),
-    })
-    response.end(reply.status === 304 ? undefined : replyHeaders)
+    const etag = reply.headers.get('etag')
+    const sentHeaders = { 'content-type': 'application/json', ...(etag !== null && { etag }) }
+    if (reply.status === 304) response.writeHead(304, sentHeaders).end()
+    else send(response, { status: reply.status, headers: sentHeaders, body: replyHeaders })
   }
 
   #withReason(text: string): string {
@@ -268,5 +297,6 @@ function parsed(body: Buffer): unknown {
 }
 
 function send(response: ServerResponse, { status, headers, body }: WireReply): void {
-  response.writeHead(status, headers).end(body)
+  // Without a length, each answer is written in four pieces.
+  response.writeHead(status, { 'content-length': Buffer.byteLength(body), ...headers }).end(body)
 }

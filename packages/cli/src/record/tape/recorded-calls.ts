@@ -2,6 +2,7 @@
  * The tool calls of a tape by what they asked for, so that a call of a tape with thousands is found at once, in whatever order
  * the agent asks. Inputs with masked members are found by the others, and then compared.
  */
+import { hash } from 'node:crypto'
 import { isObject } from '@tacho/contract/record/payload-reader.ts'
 import { differencesOf, isIgnored, MARK, type Ignored } from './compare.ts'
 import type { ToolStep } from './tape.ts'
@@ -36,7 +37,7 @@ export class RecordedCalls {
         ignored: [...this.#of(step.tool), ...masked],
         steps: new Map<string, ToolStep[]>(),
       }))
-      const key = keyOf(step.input, shape.ignored)
+      const key = shortKey(step.input, shape.ignored)
       for (const name of [key, withAgent(key, step.agent)]) entry(shape.steps, name, () => []).push(step)
     }
   }
@@ -49,7 +50,7 @@ export class RecordedCalls {
   find(asked: AskedCall, mayCome: (step: ToolStep) => boolean): { step?: ToolStep; hasEqual: boolean } {
     let hasEqual = false
     const candidates = [...(this.#shapes.get(asked.tool)?.values() ?? [])].map(({ ignored, steps }) => {
-      const key = keyOf(asked.input, ignored)
+      const key = shortKey(asked.input, ignored)
       return [withAgent(key, asked.agent), key].map((name) => steps.get(name) ?? [])
     })
     for (const ofAgent of [0, 1]) {
@@ -86,8 +87,17 @@ function entry<K, V>(map: Map<K, V>, key: K, make: () => V): V {
   return value
 }
 
+/** No key has the line. */
 function withAgent(key: string, agent: string | undefined): string {
-  return JSON.stringify([key, agent ?? null])
+  return agent === undefined ? `${key}\n` : `${key}\n ${agent}`
+}
+
+const KEY_CHARS = 64
+
+/** Long inputs would be held twice more. Equal calls are compared whole. */
+function shortKey(input: unknown, ignored: Ignored): string {
+  const key = keyOf(input, ignored)
+  return key.length > KEY_CHARS ? hash('sha256', key, 'base64') : key
 }
 
 /** Equal for values without differences. Members that are ignored are left out, also at the end of a list. */
