@@ -243,11 +243,16 @@ interface Twist {
   prompt?: string
   /** The number of the call. */
   input?: number
+  /** The number of the call in whose place the next one is asked. */
+  swap?: number
 }
 
 /** The agent asks with what it got, so a wrong answer of the tape would make a difference. */
 function airlineAgent(cursor: Cursor, script: readonly Said[], twist: Twist = {}): void {
   const messages: Said[] = []
+  const answered = script
+    .flatMap(({ tool_calls: asked = [] }) => asked)
+    .filter(({ id: callId }) => script.some(({ tool_call_id: id }) => id === callId))
   let tools = 0
   for (const [at, one] of script.entries()) {
     if (one.role === 'system') messages.push({ ...one, content: twist.prompt ?? one.content ?? '' })
@@ -262,9 +267,11 @@ function airlineAgent(cursor: Cursor, script: readonly Said[], twist: Twist = {}
       messages.push(message as Said)
       for (const call of message?.tool_calls ?? []) {
         if (!script.some(({ tool_call_id: id }) => id === call.id)) continue
-        const input = JSON.parse(call.function.arguments) as Record<string, unknown>
-        if (++tools === twist.input) input['changed'] = true
-        const result = cursor.tool({ tool: call.function.name, input })
+        const { name: tool, arguments: text } =
+          (++tools === twist.swap ? answered[tools] : call)?.function ?? call.function
+        const input = JSON.parse(text) as Record<string, unknown>
+        if (tools === twist.input) input['changed'] = true
+        const result = cursor.tool({ tool, input })
         if (result.answer !== 'returned') return
         messages.push({ role: 'tool', content: String(result.output), tool_call_id: call.id })
       }
@@ -306,11 +313,13 @@ function airlineTape(script: readonly Said[]): Tape {
 }
 
 test(
-  '150 real runs: an unchanged agent differs nowhere; a changed prompt or input is found at its step',
+  '150 real runs: an unchanged agent differs nowhere; a changed prompt, input or order of tools is found at its step',
   { skip: withoutRealTranscripts },
   () => {
     const runs = readFileSync(REAL_TRANSCRIPTS, 'utf8').trimEnd().split('\n')
-    let changedInputs = 0
+    const isSameCall = (one: ToolStep, other: ToolStep) =>
+      JSON.stringify([one.tool, one.input]) === JSON.stringify([other.tool, other.input])
+    let [changedInputs, changedOrders] = [0, 0]
     for (const line of runs) {
       const { messages } = JSON.parse(line) as { messages: Said[] }
       // After the last answer there is no further request, and some runs end with an unanswered call.
@@ -327,13 +336,19 @@ test(
         [replay({ prompt: 'Be kind.' })?.step, replay({ prompt: 'Be kind.' })?.differences[0]?.path],
         [1, 'messages.0.text'],
       )
-      const calls = tape.steps.filter(({ kind }) => kind === 'tool')
+      const calls = tape.steps.filter((step) => step.kind === 'tool')
       for (const [index, call] of calls.entries()) {
         const departure = replay({ input: index + 1 })
         assert.equal(departure?.step, call.step, String(departure?.sentence))
         changedInputs++
+        const next = calls[index + 1]
+        if (!next || isSameCall(next, call)) continue
+        const swapped = replay({ swap: index + 1 })
+        assert.equal(swapped?.step, call.step, String(swapped?.sentence))
+        changedOrders++
       }
     }
     assert.ok(changedInputs > 500, String(changedInputs))
+    assert.ok(changedOrders > 300, String(changedOrders))
   },
 )
