@@ -5,6 +5,7 @@ import { once } from 'node:events'
 import http, { type IncomingMessage } from 'node:http'
 import { Readable } from 'node:stream'
 import { test } from 'node:test'
+import { setTimeout as sleep } from 'node:timers/promises'
 import { setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'
 import { brotliCompressSync, gzipSync, zstdCompressSync } from 'node:zlib'
@@ -87,6 +88,28 @@ test('100 MB pass in both directions with the same hash, and are not held', asyn
   assert.ok(most - before < 100_000_000, `${most - before} bytes`)
   const call = (await wire.end()).find(({ eventType }) => eventType === 'LLM_CALL')?.payload
   assert.equal(call?.['messages'], '[too large]')
+})
+
+test('a client that reads slowly slows the model down: nothing piles up, and every byte arrives', async () => {
+  const piece = randomBytes(1_048_576)
+  let sent = 0
+  function* pieces() {
+    for (; sent < 100; sent++) yield piece
+  }
+  await using wire = await startRecordedWire((_asked, response) => {
+    response.writeHead(200, { 'content-type': 'application/octet-stream' })
+    Readable.from(pieces()).pipe(response)
+  })
+  const request = http.request(`${wire.baseOf('openai', '/v1')}/chat/completions`, { method: 'POST' }).end(QUESTION)
+  const [answer] = (await once(request, 'response')) as [IncomingMessage]
+  let before = -1
+  for (; before !== sent; await sleep(500)) before = sent
+  // What the sockets between model, proxy and client hold.
+  assert.ok(sent < 50, `${sent} MB`)
+  const [sum, whole] = [createHash('sha256'), createHash('sha256')]
+  for await (const read of answer as AsyncIterable<Buffer>) sum.update(read)
+  for (let each = 0; each < 100; each++) whole.update(piece)
+  assert.equal(sum.digest('hex'), whole.digest('hex'))
 })
 
 test('headers keep their spelling and order; those of the connection and our own stay behind', async () => {
