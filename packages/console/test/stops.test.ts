@@ -79,7 +79,7 @@ describe('stops', { skip: withoutChromium }, () => {
     await seen.close()
   })
 
-  test('the whole environment is stopped from the Rollout page, and the dialog says what nobody has recorded', async () => {
+  test('the whole environment is stopped from the Rollout page, which has the labels of tools too; the dialog says what nobody has recorded', async () => {
     const { page, close } = await tacho.open(`${tacho.home}/rollout`)
     const dialog = page.getByRole('dialog')
     const stop = async (what: string, target: string | null) => {
@@ -97,6 +97,13 @@ describe('stops', { skip: withoutChromium }, () => {
     await dialog.getByRole('button', { name: 'Close' }).click()
     await page.getByRole('complementary', { name: 'Stopped' }).getByText('This environment').waitFor()
     await page.getByRole('link', { name: 'All 2 stops' }).waitFor()
+    await page.getByText('No tool has labels').waitFor()
+    const body = { labels: [{ tool: 'read_*', output: ['untrusted'] }] }
+    const path = `/environments/${tacho.service.environmentId}/tool-labels/change`
+    assert.equal((await tacho.service.operator(path, { body })).status, 200)
+    await page.reload()
+    await page.getByRole('table', { name: 'Labels of tools' }).getByText('read_*').waitFor()
+    await assertLooks(page, 'labels of tools')
     await close()
   })
 })

@@ -62,7 +62,7 @@ export function PoliciesPage() {
       open={({ policyId }) =>
         void navigate({ to: '/w/$workspace/$environment/policies/$policyId', params: { ...params, policyId } })
       }
-      empty="A policy says which tool calls are blocked, need a person, or give a warning. Write one, simulate it on recorded calls, then deploy it."
+      empty="A policy says which tool calls are blocked, need a person, or give a warning. Write one, simulate it on recorded calls, then deploy it. Or start from a ready set: `tacho policies init` lists them."
       hasArchived={hasArchived}
       onArchived={setArchived}
     />

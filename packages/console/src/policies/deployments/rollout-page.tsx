@@ -12,6 +12,7 @@ import { Refused, PagePending, Skeleton, isBlocking, Trouble } from '../../web/u
 import { Nothing, Section } from '../../web/ui/section.tsx'
 import { Time } from '../../web/text/times.tsx'
 import { useTitle } from '../../web/ui/browser.ts'
+import { ToolLabelList } from './tool-labels.tsx'
 import { Stops } from './stop-notes.tsx'
 import { DeploymentHistory } from './deployment-history.tsx'
 import { EraseDialog } from '../../data/erase-dialog.tsx'
@@ -41,6 +42,7 @@ export function RolloutPage() {
           <InForce key={environment.id} environment={environment} />
         ))}
       </div>
+      <ToolLabelList environment={place.environment} />
       <DeploymentHistory environment={place.environment} />
     </div>
   )
