@@ -9,7 +9,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import { interpreter, PYTHON_SDK, withoutPython } from '../../../sdk-conformance/test/python.ts'
 import { inTurn, startModelServer } from '../../../sdk-integrations/src/model-server.ts'
-import { API_KEY, ended, startServer, startTacho, type TestServer } from '../tacho.ts'
+import { API_KEY, ended, runCommand, startServer, startTacho, type TestServer } from '../tacho.ts'
 
 const here = (name: string) => fileURLToPath(new URL(name, import.meta.url))
 const AGENTS = {
@@ -347,4 +347,28 @@ test('an issue gives the run of its newest occurrence', async () => {
     activity.items.map(({ text }) => text),
     [`A test: the tape of the run mail, checksum ${checksum}`],
   )
+})
+
+// The last one: from here on, other commands would have to name their workspace.
+test('a run of another tenant is not found, and nothing of it leaks', async () => {
+  const { items } = await server.json<{ items: { id: string; runId: string }[] }>(
+    'runs',
+    'list',
+    '-e',
+    'default/development',
+  )
+  await server.text('workspaces', 'create', 'globex')
+  await server.text('environments', 'create', 'production', '--workspace', 'globex')
+  const token = await server.text('tokens', 'create', '--workspace', 'globex', '--name', 'member', '--role', 'owner')
+  const member = { ...server.variables, TACHO_OPERATOR_TOKEN: token.trim() }
+  const output = path.join(folder, 'stolen')
+  for (const name of [String(items[0]?.id), String(items[0]?.runId), String(items[0]?.runId).slice(0, 8)]) {
+    for (const environment of ['globex/production', 'default/development']) {
+      const { code, stdout, stderr } = await runCommand(['tape', name, '-e', environment, '-o', output], member)
+      assert.deepEqual([code, stdout], [2, ''], stderr)
+      assert.match(stderr, /^tacho: Unknown (run|environment) "[^"]*": `tacho [a-z]+ list` shows/)
+      assert.doesNotMatch(stderr, /refund|order|Refund/)
+    }
+  }
+  assert.equal(existsSync(output), false)
 })
