@@ -24,7 +24,7 @@ export const start: Benchmark = {
     'Start: from spawning the process to its first answer on /readyz, with an existing store. Idle: memory of the process twenty seconds after its \
 start, and its processor time over the next twenty seconds, without any request. The events of the store are of the last twenty days, so the server packs their \
 payloads meanwhile; another has nothing to pack.',
-    'The bare limit is the same Node running Fastify with one route that answers a short text. For the command it is Node with one `fetch` of \
+    'The bare limit is the same Node running Fastify with one route that answers a short text. That of the command is Node with one `fetch` of \
 /readyz.',
   ],
   run: async (setting) => {
