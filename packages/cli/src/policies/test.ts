@@ -102,7 +102,12 @@ function readExamples(
   const document = parseDocument(text, { prettyErrors: false })
   const [error] = document.errors
   if (error) throw refuse(error.message)
-  const root = document.toJS({ maxAliasCount: 0 }) as unknown
+  let root: unknown
+  try {
+    root = document.toJS({ maxAliasCount: 0 })
+  } catch {
+    throw refuse('must not have an alias such as *name')
+  }
   const list = isObject(root) ? root['tests'] : root
   if (!Array.isArray(list) || list.length === 0) throw refuse('must be a list of examples, or have one in `tests`')
   return list.map((one: unknown, index) => {

@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs'
 import { Option, type Command } from 'commander'
 import { connect, inEnvironment, withJson, wholeNumber, type EnvironmentOptions } from '../engine/options.ts'
 import { counted, printable, printEmpty, printJson, printLine, printTable } from '../engine/output.ts'
-import { failed, wrongUsage } from '../engine/stop.ts'
+import { failed, Stop, wrongUsage } from '../engine/stop.ts'
 import { findPlace } from '../tenants/tenants.ts'
 import { runsOf, tapesOf, type WantedRun } from './experiment/choose-runs.ts'
 import type { LeftOutRun } from './experiment/experiment-folder.ts'
@@ -159,20 +159,32 @@ function listDatasets(options: InOptions): void {
   )
 }
 
-function showDataset(name: string, options: InOptions): void {
+async function showDataset(name: string, options: InOptions): Promise<void> {
   const dataset = readDataset(options.in, name)
   const { version, versions, tapes } = dataset
-  const items = tapes.map((tape) => ({ ...tape, file: datasetFile(dataset, tape), isThere: isThere(dataset, tape) }))
+  const items: (DatasetTape & { file: string; isThere: boolean; fault: string | null })[] = []
+  for (const tape of tapes) {
+    const fault = await tapeFault(dataset, tape)
+    items.push({ ...tape, file: datasetFile(dataset, tape), isThere: isThere(dataset, tape), fault })
+  }
   if (options.json) return printJson({ name: dataset.name, version, versions, items })
   printTable(
     [{ title: 'RUN' }, { title: 'CHECKSUM' }, { title: 'FILE' }],
-    items.map(({ run, checksum, file, isThere: is }) => [
-      run,
-      checksum.slice(0, 12),
-      is ? file : 'its file was removed',
-    ]),
+    items.map(({ run, checksum, file, fault }) => [run, checksum.slice(0, 12), fault ?? file]),
   )
   printLine()
   for (const { version: number, at, why, added, removed } of versions.slice(0, version))
     printLine(printable(`version ${number}, ${at}: ${why} (+${added.length}, −${removed.length})`))
+}
+
+/** Why its file is not this tape. Null: it is. */
+async function tapeFault(dataset: Dataset, tape: DatasetTape): Promise<string | null> {
+  if (!isThere(dataset, tape)) return 'its file was removed'
+  try {
+    const { checksum } = (await tapeIn(datasetFile(dataset, tape))).head
+    return checksum === tape.checksum ? null : 'its file is another tape'
+  } catch (error) {
+    if (error instanceof Stop) return error.message
+    throw error
+  }
 }

@@ -1,6 +1,6 @@
 /** `tacho experiment`: replays many runs with live models and tools of their tapes, and compares before and after. */
 import { createHash } from 'node:crypto'
-import { mkdirSync, writeFileSync } from 'node:fs'
+import { mkdirSync } from 'node:fs'
 import path from 'node:path'
 import { InvalidArgumentError, Option, type Command } from 'commander'
 import { openRecorder } from './recorder-client.ts'
@@ -129,6 +129,7 @@ async function runExperiment(command: string[], options: RunOptions): Promise<vo
   const name = options.name ?? nameOf(settings)
   const folder = new ExperimentFolder(path.join(options.output, name))
   mkdirSync(folder.folder, { recursive: true, mode: 0o700 })
+  folder.lock()
   const experiment = folder.read() ?? (await begin())
   const other = otherSetting(experiment.settings, settings)
   if (other !== undefined)
@@ -160,7 +161,7 @@ async function runExperiment(command: string[], options: RunOptions): Promise<vo
     for (const signal of ['SIGINT', 'SIGTERM'] as const) process.off(signal, interrupt)
     progress.end('')
     await pricing.close()
-    writeFileSync(path.join(folder.folder, 'report.html'), reportPage(experiment, folder.results), { mode: 0o600 })
+    folder.write('report.html', reportPage(experiment, folder.results))
   }
   showResults(experiment, folder, options.json === true)
   const left = experiment.chosen.length - folder.results.size

@@ -76,6 +76,8 @@ async function replay(file: string, words: string[], options: ReplayOptions): Pr
   if (options.model !== undefined && options.from === undefined) throw wrongUsage('--model needs --from.')
   const tape = await tapeIn(file)
   const { mode, from, model, timeout } = options
+  const last = tape.steps.at(-1)?.step ?? 0
+  if (from !== undefined && from > last) throw wrongUsage(`--from must be a step of the tape, which has ${last}.`)
   if (mode === 'strict' && from === undefined) for (const line of obstacleLines(tape)) process.stderr.write(`${line}\n`)
   const { prompts, policies } = await replacementsOf(options, () => connect(options))
   const answers = {

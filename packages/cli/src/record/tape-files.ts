@@ -1,6 +1,6 @@
 /** `tacho tape`: a run as a file that replays it. */
 import { mkdirSync } from 'node:fs'
-import { open } from 'node:fs/promises'
+import { constants, open } from 'node:fs/promises'
 import path from 'node:path'
 import { Readable } from 'node:stream'
 import { Option, type Command } from 'commander'
@@ -150,10 +150,12 @@ export async function tapeIn(file: string): Promise<Tape> {
 }
 
 async function bytesOf(file: string): Promise<Buffer> {
-  const handle = await open(file, 'r')
+  // A pipe without a writer would wait for ever, and a device never ends.
+  const handle = await open(file, constants.O_RDONLY | (constants.O_NONBLOCK ?? 0))
   try {
-    // Of a file only: a device never ends.
-    const { size } = await handle.stat()
+    const stat = await handle.stat()
+    if (!stat.isFile()) throw new TapeFault('is no regular file')
+    const { size } = stat
     if (size > TAPE_LIMITS.bytes) throw new TapeFault(`has more than ${TAPE_LIMITS.bytes / 1_048_576} MiB`)
     const bytes = Buffer.alloc(size)
     const { bytesRead } = await handle.read(bytes, 0, size, 0)

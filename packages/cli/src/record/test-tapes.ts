@@ -17,6 +17,7 @@ interface TestOptions {
   dataset?: string
   in: string
   ignore?: string[]
+  runReadOnly?: true
   policies?: string
   junit?: string
   timeout: number
@@ -39,6 +40,7 @@ export function addTest(command: Command): void {
     .option('--dataset <name@version>', 'the tapes of a dataset, without a place')
     .addOption(datasetsFolder())
     .addOption(ignoreOption())
+    .option('--run-read-only', 'let the tools that a file beside a tape names in readOnly run for real')
     .option('--policies <file>', 'policies of this file of `tacho apply`, instead of those of the tapes')
     .option('--junit <file>', 'also write the results as JUnit XML')
     .option('--timeout <seconds>', 'ends a command', wholeNumber(86_400), TIMEOUT_SECONDS)
@@ -48,7 +50,7 @@ export function addTest(command: Command): void {
       `
 The place is a tape, or a folder of tapes. Each is replayed with the command, as \`tacho replay\` does. A file beside a tape,
 refund.yaml for refund.jsonl, says more: mode, ignore, readOnly, outcome, tools, never, calls, answer and budget (docs/replay.md).
-The exit code is 1 if a test fails.
+The exit code is 1 if a test fails. A test with readOnly fails without --run-read-only: a file runs no tool by itself.
 
 Examples:
   tacho test tapes -- node agent.js
@@ -62,10 +64,11 @@ async function testTapes(place: string | undefined, afterPlace: string[], option
   // With a dataset, the first word is that of the command.
   const words = dataset === undefined || place === undefined ? afterPlace : [place, ...afterPlace]
   if (words.length === 0) throw wrongUsage('Give a command after --.')
-  const files = dataset === undefined ? tapesIn(place ?? '') : datasetFiles(readDataset(options.in, dataset))
+  const checksums = new Map<string, string>()
+  const files = dataset === undefined ? tapesIn(place ?? '') : datasetFiles(readDataset(options.in, dataset), checksums)
   const results: TapeResult[] = []
   for (const file of files) {
-    const result = await testTape(file, words, options)
+    const result = await testTape(file, checksums.get(file), words, options)
     results.push(result)
     if (!options.json) for (const line of linesOf(result)) printLine(line)
   }
@@ -86,10 +89,11 @@ function linesOf({ tape, ok, faults, milliseconds }: TapeResult): string[] {
   return [`✗ ${printable(tape)}`, ...faults.flatMap((fault) => fault.split('\n')).map((line) => `  ${printable(line)}`)]
 }
 
-function datasetFiles(dataset: Dataset): string[] {
+function datasetFiles(dataset: Dataset, checksums: Map<string, string>): string[] {
   const { tapes, name, version } = dataset
   if (tapes.length === 0) throw failed(`${printable(name)}@${version} has no tapes.`)
-  return tapes.map((tape) => datasetFile(dataset, tape))
+  for (const tape of tapes) checksums.set(datasetFile(dataset, tape), tape.checksum)
+  return [...checksums.keys()]
 }
 
 function tapesIn(place: string): string[] {
@@ -102,10 +106,21 @@ function tapesIn(place: string): string[] {
   return files.map((name) => path.join(place, name))
 }
 
-async function testTape(file: string, words: readonly string[], options: TestOptions): Promise<TapeResult> {
+async function testTape(
+  file: string,
+  checksum: string | undefined,
+  words: readonly string[],
+  options: TestOptions,
+): Promise<TapeResult> {
   const tape = await tapeIn(file)
+  if (checksum !== undefined && tape.head.checksum !== checksum)
+    throw failed(`${printable(file)} is not the tape that the dataset names.`)
   const expected = expectationsBeside(file)
   const { mode, ignore, readOnly } = expected
+  if (readOnly.length > 0 && !options.runReadOnly) {
+    const fault = `readOnly lets ${readOnly.join(', ')} run for real: give --run-read-only if that is what you want`
+    return { tape: file, ok: false, faults: [fault], milliseconds: 0 }
+  }
   const replay = await replayCommand(tape, words, {
     mode,
     ignored: ignoredOf([...(options.ignore ?? []), ...ignore]),
@@ -127,6 +142,7 @@ async function testTape(file: string, words: readonly string[], options: TestOpt
 function expectationsBeside(file: string): Expectations {
   const beside = `${file.replace(/\.jsonl$/, '')}.yaml`
   if (!existsSync(beside)) return NO_EXPECTATIONS
+  if (!statSync(beside).isFile()) throw failed(`${printable(beside)} is no regular file.`)
   try {
     return readExpectations(readFileSync(beside, 'utf8'))
   } catch (error) {

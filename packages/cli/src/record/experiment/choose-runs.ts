@@ -83,7 +83,13 @@ export async function tapesOfDataset(
     const { run, checksum, scores } = tape
     const file = datasetFile(dataset, tape)
     const read = isThere(dataset, tape) ? await tapeIn(file) : null
-    const why = read === null ? 'its tape was removed from the dataset' : whyNot(read)
+    const isOther = read !== null && read.head.checksum !== checksum
+    const why =
+      read === null
+        ? 'its tape was removed from the dataset'
+        : isOther
+          ? 'its file in the dataset is another tape'
+          : whyNot(read)
     if (why !== undefined) leftOut.push({ run, why })
     else byRun.set(run, { run, tape: write(tapeName(run, checksum), await readFile(file, 'utf8')), checksum, scores })
   }

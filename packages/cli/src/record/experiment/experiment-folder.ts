@@ -6,14 +6,19 @@
  *   choosing --experiment.json is written--> replaying --each run has a result--> complete
  *   killed while choosing: begins anew; killed while replaying: replays that have no result begin anew
  */
+import { randomUUID } from 'node:crypto'
 import {
   appendFileSync,
+  closeSync,
+  constants,
   existsSync,
   fsyncSync,
+  lstatSync,
   mkdirSync,
   openSync,
   readFileSync,
   renameSync,
+  rmSync,
   writeFileSync,
 } from 'node:fs'
 import path from 'node:path'
@@ -98,25 +103,69 @@ export class ExperimentFolder {
   read(): Experiment | null {
     const file = path.join(this.folder, 'experiment.json')
     if (!existsSync(file)) return null
-    const value = parsed(readFileSync(file, 'utf8'))
-    if (!isObject(value) || value['experiment'] !== 1) throw failed(`${printable(file)} is no experiment.`)
-    for (const line of logLines(path.join(this.folder, 'log.jsonl'))) {
-      if ('result' in line) this.#results.set(line.result.run, this.#results.get(line.result.run) ?? line.result)
-      else this.#spent.set(line.attempt, line.spent)
+    const value = parsed(ownText(file))
+    if (!isExperiment(value)) throw failed(`${printable(file)} is no experiment.`)
+    const log = path.join(this.folder, 'log.jsonl')
+    for (const line of logLines(log)) {
+      if (isResult(line['result'])) {
+        const { result } = line
+        this.#results.set(result.run, this.#results.get(result.run) ?? result)
+      } else if (isSpending(line)) this.#spent.set(line.attempt, line.spent)
+      else throw failed(`${printable(log)} has a line that no experiment writes.`)
     }
-    return value as unknown as Experiment
+    return value
   }
 
   begin(experiment: Experiment): void {
-    const file = path.join(this.folder, 'experiment.json')
-    writeFileSync(`${file}.partial`, `${JSON.stringify(experiment, null, 2)}\n`, { flush: true, mode: 0o600 })
-    renameSync(`${file}.partial`, file)
+    this.write('experiment.json', `${JSON.stringify(experiment, null, 2)}\n`)
   }
 
   writeTape(name: string, text: string): string {
-    mkdirSync(path.join(this.folder, 'tapes'), { recursive: true, mode: 0o700 })
-    writeFileSync(path.join(this.folder, 'tapes', name), text, { mode: 0o600 })
+    const tapes = path.join(this.folder, 'tapes')
+    mkdirSync(tapes, { recursive: true, mode: 0o700 })
+    if (!lstatSync(tapes).isDirectory()) throw failed(`${printable(tapes)} is a link.`)
+    this.write(path.join('tapes', name), text)
     return path.join('tapes', name)
+  }
+
+  /** Whole or not at all, and never through a link that somebody else has put there. */
+  write(name: string, text: string): void {
+    const file = path.join(this.folder, name)
+    const partial = `${file}.${randomUUID()}.partial`
+    try {
+      writeFileSync(partial, text, { flag: 'wx', flush: true, mode: 0o600 })
+      renameSync(partial, file)
+    } finally {
+      rmSync(partial, { force: true })
+    }
+  }
+
+  /** Until this process ends. @throws Stop while another process works in the folder. */
+  lock(): void {
+    const file = path.join(this.folder, 'lock')
+    for (let times = 0; times < 3; times++) {
+      try {
+        writeFileSync(file, `${process.pid}\n`, { flag: 'wx', mode: 0o600 })
+        process.once('exit', () => rmSync(file, { force: true }))
+        return
+      } catch (error) {
+        if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error
+      }
+      const held = heldBy(file)
+      if (held !== undefined && isAlive(held))
+        throw failed(`Process ${held} works in ${printable(this.folder)}: wait for it, or give another --name.`)
+      // Only one process gets the lock of a dead one.
+      const dead = `${file}.${randomUUID()}`
+      try {
+        renameSync(file, dead)
+      } catch {
+        continue
+      }
+      const taken = heldBy(dead)
+      if (taken !== held) renameSync(dead, file)
+      else rmSync(dead, { force: true })
+    }
+    throw failed(`${printable(file)} cannot be had: another process works in the folder.`)
   }
 
   get results(): ReadonlyMap<string, RunResult> {
@@ -142,23 +191,96 @@ export class ExperimentFolder {
   #append(line: LogLine): void {
     if (this.#log === undefined) {
       const file = path.join(this.folder, 'log.jsonl')
-      this.#log = openSync(file, 'a', 0o600)
+      const before = existsSync(file) ? ownText(file) : ''
+      this.#log = openSync(file, constants.O_WRONLY | constants.O_APPEND | constants.O_CREAT | NO_FOLLOW, 0o600)
       // A line that was cut stays alone.
-      if (/[^\n]$/.test(readFileSync(file, 'utf8'))) appendFileSync(this.#log, '\n')
+      if (/[^\n]$/.test(before)) appendFileSync(this.#log, '\n')
     }
     appendFileSync(this.#log, `${JSON.stringify(line)}\n`)
     fsyncSync(this.#log)
   }
 }
 
-function logLines(file: string): LogLine[] {
+/** Windows has neither. */
+const NO_FOLLOW = (constants.O_NOFOLLOW ?? 0) | (constants.O_NONBLOCK ?? 0)
+
+/** @throws Stop for a link, a pipe or a device. */
+function ownText(file: string): string {
+  if (!lstatSync(file).isFile()) throw failed(`${printable(file)} is no regular file.`)
+  const opened = openSync(file, constants.O_RDONLY | NO_FOLLOW)
+  try {
+    return readFileSync(opened, 'utf8')
+  } finally {
+    closeSync(opened)
+  }
+}
+
+/** Undefined: nobody that could be alive. */
+function heldBy(lock: string): number | undefined {
+  try {
+    const pid = Number(ownText(lock))
+    return Number.isSafeInteger(pid) && pid > 0 ? pid : undefined
+  } catch {
+    return undefined
+  }
+}
+
+function isAlive(pid: number): boolean {
+  // Containers number their processes from 1: it is that of an earlier one.
+  if (pid === process.pid) return false
+  try {
+    return process.kill(pid, 0)
+  } catch (error) {
+    return (error as NodeJS.ErrnoException).code === 'EPERM'
+  }
+}
+
+function logLines(file: string): Record<string, unknown>[] {
   if (!existsSync(file)) return []
-  return readFileSync(file, 'utf8')
+  return ownText(file)
     .split('\n')
     .flatMap((line) => {
       const value = parsed(line)
-      return isObject(value) ? [value as unknown as LogLine] : []
+      return isObject(value) ? [value] : []
     })
+}
+
+const isAmount = (value: unknown): boolean => typeof value === 'number' && Number.isFinite(value) && value >= 0
+const isText = (value: unknown): value is string => typeof value === 'string'
+
+function isSpending(
+  line: Record<string, unknown>,
+): line is Record<string, unknown> & { spent: number; attempt: string } {
+  return isAmount(line['spent']) && isText(line['attempt'])
+}
+
+function isResult(value: unknown): value is RunResult {
+  return (
+    isObject(value) &&
+    isText(value['run']) &&
+    isText(value['verdict']) &&
+    [value['before'], value['after']].every(isFacts)
+  )
+}
+
+function isFacts(value: unknown): boolean {
+  if (!isObject(value)) return false
+  const { outcome, steps, tokens, cost, modelMs, scores } = value
+  return isText(outcome) && [steps, tokens, cost ?? 0].every(isAmount) && Number.isFinite(modelMs) && isObject(scores)
+}
+
+function isExperiment(value: unknown): value is Experiment & Record<string, unknown> {
+  if (!isObject(value) || value['experiment'] !== 1 || !isText(value['name']) || !isObject(value['settings']))
+    return false
+  const { chosen, leftOut } = value
+  const isLeftOut = (one: unknown) => isObject(one) && isText(one['run']) && isText(one['why'])
+  return Array.isArray(chosen) && chosen.every(isChosen) && Array.isArray(leftOut) && leftOut.every(isLeftOut)
+}
+
+function isChosen(value: unknown): boolean {
+  if (!isObject(value) || !isText(value['run']) || !isText(value['checksum']) || !isObject(value['scores']))
+    return false
+  return isText(value['tape']) && /^tapes[/\\][^/\\]+$/.test(value['tape'])
 }
 
 /** Undefined: a line that was cut. */

@@ -80,11 +80,24 @@ export function readDataset(place: string, named: string): Dataset {
 function versionIn(line: string): DatasetVersion | undefined {
   try {
     const value = JSON.parse(line) as unknown
-    const isVersion = isObject(value) && Array.isArray(value['added']) && Array.isArray(value['removed'])
-    return isVersion ? (value as unknown as DatasetVersion) : undefined
+    if (!isObject(value)) return undefined
+    const { at, why, added, removed } = value
+    const isWhole = Array.isArray(added) && added.every(isTape) && Array.isArray(removed) && removed.every(isChecksum)
+    return isWhole && typeof at === 'string' && typeof why === 'string'
+      ? (value as unknown as DatasetVersion)
+      : undefined
   } catch {
     return undefined
   }
+}
+
+/** It is part of the name of a file. */
+const isChecksum = (value: unknown): boolean => typeof value === 'string' && /^[0-9a-f]{64}$/.test(value)
+
+function isTape(value: unknown): boolean {
+  if (!isObject(value) || typeof value['run'] !== 'string' || !isChecksum(value['checksum'])) return false
+  const { scores } = value
+  return isObject(scores) && Object.values(scores).every(Number.isFinite)
 }
 
 /** @returns the next version; the same dataset if nothing would change. */
@@ -104,7 +117,8 @@ export function datasetFile({ folder }: Dataset, { run, checksum }: DatasetTape)
 export function keepTape(dataset: Dataset, tape: DatasetTape, text: string): void {
   const file = datasetFile(dataset, tape)
   mkdirSync(path.dirname(file), { recursive: true })
-  if (!existsSync(file)) writeFileSync(file, text)
+  // Not through a link that somebody else has put there.
+  if (!existsSync(file)) writeFileSync(file, text, { flag: 'wx' })
 }
 
 /** Somebody may have removed one, such as after an erasure. */

@@ -39,7 +39,12 @@ export function readExpectations(text: string): Expectations {
   const document = parseDocument(text, { prettyErrors: false })
   const [error] = document.errors
   if (error) throw new Error(error.message)
-  const root = (document.toJS({ maxAliasCount: 0 }) as unknown) ?? {}
+  let root: unknown
+  try {
+    root = (document.toJS({ maxAliasCount: 0 }) as unknown) ?? {}
+  } catch {
+    throw new Error('must not have an alias such as *name')
+  }
   if (!isObject(root)) throw new Error('must be a mapping')
   refuseUnknown(root, MEMBERS, '')
   const { mode = 'strict', outcome, tools, calls = [], answer = [], budget = {} } = root
