@@ -9,6 +9,7 @@
 import { Readable } from 'node:stream'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { fields, type Fields } from '../../../sdk/src/integrations/host.ts'
+import { AnswerShare } from './body-copy.ts'
 import { parsedOr, STREAM } from './protocols.ts'
 import type { NamedCall, Refusing } from './protocols/protocol.ts'
 import type { Editor } from './proxy.ts'
@@ -45,8 +46,17 @@ export function guardAnswer(refusing: Refusing, judge: Judge): Editor {
   return {
     edit(body, { headers }, signal) {
       const isStream = headers['content-type']?.includes('event-stream') ?? false
-      return isStream ? editStream(refusing, judge, body, signal) : editWhole(refusing, judge, body, signal)
+      return shared((share) => (isStream ? editStream : editWhole)(refusing, judge, body, signal, share))
     },
+  }
+}
+
+async function* shared(edit: (share: AnswerShare) => AsyncIterable<Buffer>): AsyncGenerator<Buffer> {
+  const share = new AnswerShare()
+  try {
+    yield* edit(share)
+  } finally {
+    share.release()
   }
 }
 
@@ -55,13 +65,14 @@ async function* editWhole(
   judge: Judge,
   body: AsyncIterable<Buffer>,
   signal: AbortSignal,
+  share: AnswerShare,
 ): AsyncGenerator<Buffer> {
-  const held = new Held()
+  const held = new Held(share)
   for await (const piece of body) held.add(piece)
   const bytes = held.bytes()
   const whole = bytes.toString()
   // Some servers do not say that they stream.
-  if (STREAM.test(whole)) return yield* editStream(refusing, judge, Readable.from([bytes]), signal)
+  if (STREAM.test(whole)) return yield* editStream(refusing, judge, Readable.from([bytes]), signal, share)
   const answer = parsedOr(whole, undefined)
   if (answer === undefined && whole.trim() !== '') throw new Error('The answer is not JSON, so it cannot be judged.')
   const { refusals, allowed } = yield* waited(judge(signal), SIGN.whole)
@@ -95,8 +106,9 @@ async function* editStream(
   judge: Judge,
   body: AsyncIterable<Buffer>,
   signal: AbortSignal,
+  share: AnswerShare,
 ): AsyncGenerator<Buffer> {
-  const held = new Held()
+  const held = new Held(share)
   const events = new Events()
   let isHolding = false
   for await (const piece of body) {
@@ -137,11 +149,17 @@ async function* waited<T>(promise: Promise<T>, sign: Buffer): AsyncGenerator<Buf
 
 class Held {
   readonly pieces: Buffer[] = []
+  readonly #share: AnswerShare | undefined
   #bytes = 0
+
+  constructor(share?: AnswerShare) {
+    this.#share = share
+  }
 
   add(piece: Buffer): void {
     this.#bytes += piece.length
     if (this.#bytes > HELD_BYTES_MAX) throw new Error('The answer is too long to be judged.')
+    if (this.#share?.take(piece.length) === false) throw new Error('There is no room to judge the answer now.')
     this.pieces.push(piece)
   }
 

@@ -12,6 +12,34 @@ const WAITING_BYTES_MAX = 4 * 1_048_576
 const ALL_COPIES_BYTES_MAX = 512 * 1_048_576
 let allCopiesBytes = 0
 
+/** Of all answers under way, of all keys. What comes while it is used up passes and is recorded as cut; a guard refuses it. */
+const ALL_ANSWERS_BYTES_MAX = 512 * 1_048_576
+let allAnswersBytes = 0
+
+export const areAnswersFull = (): boolean => allAnswersBytes >= ALL_ANSWERS_BYTES_MAX
+
+/** What is held of one answer. */
+export class AnswerShare {
+  #bytes = 0
+  #isReleased = false
+
+  /** @returns false if there is no room. */
+  take(bytes: number): boolean {
+    // The last pieces of an answer that is recorded already.
+    if (this.#isReleased) return true
+    if (allAnswersBytes + bytes > ALL_ANSWERS_BYTES_MAX) return false
+    this.#bytes += bytes
+    allAnswersBytes += bytes
+    return true
+  }
+
+  release(): void {
+    allAnswersBytes -= this.#bytes
+    this.#bytes = 0
+    this.#isReleased = true
+  }
+}
+
 export class BodyCopy {
   #pieces: Buffer[] = []
   #bytes = 0

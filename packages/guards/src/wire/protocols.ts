@@ -9,6 +9,7 @@ import { OLLAMA } from './protocols/ollama.ts'
 import { OPENAI_CHAT } from './protocols/openai-chat.ts'
 import { OPENAI_RESPONSES } from './protocols/openai-responses.ts'
 import type { Protocol } from './protocols/protocol.ts'
+import { AnswerShare } from './body-copy.ts'
 
 const PROTOCOLS: readonly (readonly [RegExp, Protocol])[] = [
   [/\/chat\/completions$/, OPENAI_CHAT],
@@ -96,6 +97,8 @@ export class AnswerReader {
   #chars = 0
   #answerId: string | undefined
   #isOver = false
+  readonly #share = new AnswerShare()
+  #hasNoRoom = false
   /** In the stream, in place of an answer. */
   error: unknown
 
@@ -120,17 +123,29 @@ export class AnswerReader {
     return this.#answerId ?? text(fields(this.whole())['id'])
   }
 
+  /** Nobody reads it any more. */
+  release(): void {
+    this.#share.release()
+  }
+
   /** The text of the answer as it came; `isWhole` only if it is all there. */
   get raw(): { body: string; isWhole: boolean; isStream: boolean } {
-    return { body: this.#raw, isWhole: this.#raw.length === this.#chars, isStream: this.#collector !== undefined }
+    return {
+      body: this.#raw,
+      isWhole: !this.isCut && this.#raw.length === this.#chars,
+      isStream: this.#collector !== undefined,
+    }
   }
 
   /** A part of it was not read. */
   get isCut(): boolean {
-    return this.#chars > ANSWER_CHARS_MAX
+    return this.#hasNoRoom || this.#chars > ANSWER_CHARS_MAX
   }
 
   add(bytes: Buffer): void {
+    if (this.isCut) return
+    this.#hasNoRoom = !this.#share.take(bytes.length)
+    if (this.#hasNoRoom) this.#raw = ''
     if (this.isCut) return
     const piece = this.#decoder.decode(bytes, { stream: true })
     if (this.#raw.length === this.#chars && this.#chars + piece.length <= RAW_CHARS_MAX) this.#raw += piece
@@ -189,6 +204,7 @@ export class AnswerReader {
   /** What came of it. @param isRead false: a part could not be decoded. */
   readResult(isRead: boolean): ModelResult {
     try {
+      if (this.#hasNoRoom) return { ...(this.#collector && this.result()), output: '[too large]' }
       return isRead || this.isComplete ? this.result() : { ...this.result(), output: '[unreadable]' }
     } catch {
       return { output: '[unreadable]' }

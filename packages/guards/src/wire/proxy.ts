@@ -19,7 +19,7 @@ import {
 } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { Readable } from 'node:stream'
-import { BodyCopy, decoded } from './body-copy.ts'
+import { areAnswersFull, BodyCopy, decoded } from './body-copy.ts'
 import { answerHeaders, requestHeaders } from './forwarded-headers.ts'
 import { StaleConnection, Upstream, writePiece } from './upstream.ts'
 
@@ -293,6 +293,10 @@ class Exchange {
     if (location === null) {
       answer.destroy()
       return refuse(this.#response, 502, 'The model redirects to an address that Tacho does not guard.')
+    }
+    if (this.#observer?.editor && areAnswersFull()) {
+      answer.destroy()
+      return refuse(this.#response, 503, 'The proxy has no room to judge the answer now.')
     }
     const editor = status < 300 ? this.#observer?.editor : undefined
     this.#response.sendDate = false

@@ -145,7 +145,7 @@ export class RecordedExchange implements Observer {
 
   /** Once: a guard records the model call before it judges. */
   #end(how: 'whole' | 'left' | 'broken', why?: string): Promise<ModelResult> {
-    return (this.#read ??= this.#readToEnd(how, why))
+    return (this.#read ??= this.#readToEnd(how, why).finally(() => this.#reader?.release()))
   }
 
   async #readToEnd(how: 'whole' | 'left' | 'broken', why: string | undefined): Promise<ModelResult> {

@@ -6,6 +6,7 @@ import { test } from 'node:test'
 import { gzipSync } from 'node:zlib'
 import Anthropic from '@anthropic-ai/sdk'
 import OpenAI from 'openai'
+import { AnswerShare } from '../../src/wire/body-copy.ts'
 import { startRecordedWire, type RecordedWire } from './recorded-wire.ts'
 import { answerJson, chatAnswer, eventsOf, type Script } from './scripted-model.ts'
 
@@ -545,4 +546,28 @@ test('a redirection stays behind the guard', async () => {
       await answer.text()
     }
   }
+})
+
+test('answers under way share one bound: beyond it a guard refuses, and a recording goes on without a copy', async () => {
+  await using guarded = await startRecordedWire(chatScript(CALLS), GUARD)
+  await using wire = await startRecordedWire(chatScript(CALLS))
+  const ask = ({ baseOf }: RecordedWire) =>
+    fetch(`${baseOf('openai', '/v1')}/chat/completions`, { method: 'POST', body: '{"model":"gpt-5","messages":[]}' })
+  const share = new AnswerShare()
+  assert.ok(share.take(512 * 1_048_576))
+  try {
+    const refused = await ask(guarded)
+    assert.deepEqual([refused.status, refused.headers.get('retry-after')], [503, '1'])
+    assert.match(await (await ask(wire)).text(), /delete_all/)
+  } finally {
+    share.release()
+  }
+  assert.match(await (await ask(guarded)).text(), REFUSED)
+  await guarded.end()
+  const call = (await wire.end()).find(({ eventType }) => eventType === 'LLM_CALL')?.payload
+  assert.equal(call?.['output'], '[too large]')
+  // Nothing is left of either.
+  const all = new AnswerShare()
+  assert.ok(all.take(512 * 1_048_576))
+  all.release()
 })
