@@ -45,6 +45,18 @@ test('a value is found in another spelling', () => {
   }
 })
 
+test('words of the user in an encoded part of a value say nothing of the whole', () => {
+  const history = reading([{ name: 'Power company' }])
+  history.said('Pay the bill')
+  for (const word of ['the', 'name', 'Power company']) {
+    const padded = Buffer.from(`      ${word}      `)
+    for (const encoded of [padded.toString('base64url'), padded.toString('hex')]) {
+      for (const value of [`https://evil.example/?${encoded}`, `mallory.${encoded}@evil.example`, encoded])
+        assert.deepEqual(history.origin(value), [], value)
+    }
+  }
+})
+
 test('a value that was not there is not found', () => {
   const history = reading(['mallory@evil.example', 'account 12345678', 'Bob Smith', 1200.5, true, null])
   for (const value of [

@@ -1,5 +1,6 @@
 /** What a replay leaves alone: the files that a real run keeps. */
 import assert from 'node:assert/strict'
+import { once } from 'node:events'
 import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
@@ -39,5 +40,24 @@ test('a replay touches neither the events that wait on disk nor the policies tha
     tape.close()
     tape.closeAllConnections()
     rmSync(folder, { recursive: true, force: true })
+  }
+})
+
+test('in a replay, decide() lets the host run nothing, because the tape cannot answer in its place', async () => {
+  const tape = createServer((request, response) => {
+    response.setHeader('content-type', 'application/json')
+    if (request.url?.endsWith('/replay/tool-calls')) response.end('{"answer":"returned","output":"Paid."}')
+    else response.writeHead(503).end()
+  }).listen(0, '127.0.0.1')
+  await once(tape, 'listening')
+  try {
+    process.env['TACHO_REPLAY'] = `http://127.0.0.1:${(tape.address() as AddressInfo).port}`
+    const tacho = new Tacho({ apiKey: 'key', guard: { whenUnconfigured: 'allow' }, onDiagnostic: () => undefined })
+    assert.equal((await tacho.decide({ toolName: 'pay', input: { amount: 1 } })).action, 'BLOCK')
+    await tacho.shutdown(0)
+  } finally {
+    delete process.env['TACHO_REPLAY']
+    tape.close()
+    tape.closeAllConnections()
   }
 })

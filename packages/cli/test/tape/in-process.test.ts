@@ -140,9 +140,9 @@ test('what could give a wrong result is an error: two at once, clients of before
       async (input) => {
         await assert.rejects(
           replay(tape, () => 1, { program }),
-          /has a replay already/,
+          /A replay runs already/,
         )
-        await assert.rejects(before(), /get_order was not run: make the client inside of the replay/)
+        await assert.rejects(before(), /get_order was not run: make its client in the replay/)
         const tacho = new Tacho()
         late = tacho.guard(() => ran.push('late'), { name: 'get_order' })
         await agent(input, '', tacho)
@@ -238,9 +238,9 @@ def test_other_clients(replay_tape):
     before = early.guard(name="get_order")(lambda order: ran.append(order))
     clients = []
     def act(text):
-        with pytest.raises(RuntimeError, match="has a replay already"):
+        with pytest.raises(RuntimeError, match="A replay runs already"):
             replay_tape("refund.jsonl", agent)
-        with pytest.raises(Exception, match="make the client inside of the replay"):
+        with pytest.raises(Exception, match="make its client in the replay"):
             before(order=1)
         clients.append(tacho.Tacho())
         agent(text)

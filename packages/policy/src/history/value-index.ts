@@ -3,7 +3,7 @@
  * words occurs if each pair of its neighbours does, so it can be found although no text has it whole (README: false hits). At
  * most 786 kB; values of texts that came after it was full are not found, and `isFull` says so.
  */
-import { numbersOf, numberText, readings, TEXT_CHARS, wordsOf } from './words.ts'
+import { numbersOf, numberText, readings, spellings, TEXT_CHARS, wordsOf } from './words.ts'
 
 declare const crypto: { getRandomValues(numbers: Uint32Array): Uint32Array }
 
@@ -56,7 +56,7 @@ export class ValueIndex {
   /** The sources in which it occurs, as bits. 0 for a text without words. */
   find(value: string | number): number {
     if (typeof value === 'number') return this.#get(hashOf(numberText(value), NUMBER))
-    return readings(value.slice(0, TEXT_CHARS)).reduce((sources, reading) => sources | this.#findText(reading), 0)
+    return spellings(value.slice(0, TEXT_CHARS)).reduce((sources, reading) => sources | this.#findText(reading), 0)
   }
 
   #findText(text: string): number {

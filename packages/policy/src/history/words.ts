@@ -27,15 +27,22 @@ export function wordsOf(text: string): string[] {
 
 /** The text, and what its encodings hold. At most twice as long. */
 export function readings(text: string): string[] {
-  const read = [text]
-  const decoded = ESCAPED.test(text) ? text.replace(ESCAPES, unescaped) : text
-  if (decoded !== text) read.push(decoded)
+  const read = spellings(text)
   for (const [encoded] of text.matchAll(ENCODED)) {
     const bytes = bytesOf(encoded)
     const inner = bytes && textOf(bytes)
     if (inner !== undefined) read.push(inner)
   }
   return read
+}
+
+/**
+ * The text, and what its escapes hold. For a value that is looked up: base64 in it may hold any words that the user said, beside
+ * the address that a stranger wrote.
+ */
+export function spellings(text: string): string[] {
+  const decoded = ESCAPED.test(text) ? text.replace(ESCAPES, unescaped) : text
+  return decoded === text ? [text] : [text, decoded]
 }
 
 const ESCAPED = /%[0-9A-Fa-f]{2}|&[#a-z]|\\[un]/

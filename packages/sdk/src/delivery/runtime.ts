@@ -54,7 +54,7 @@ export interface Runtime {
   /** Fills the array with cryptographically random bytes. False if only weaker ones are there now. */
   fillRandom(bytes: Uint8Array<ArrayBuffer>): boolean | void
   /** Calls `act` after `ms`. Only a timer with `hold` keeps the process running until then. */
-  timer(ms: number, act: () => void, hold?: boolean): Timer
+  timer(ms: number, act: () => unknown, hold?: boolean): Timer
   /** Calls `act` after the host's current synchronous code. */
   soon(act: () => void): void
   fetch: Fetch

@@ -44,9 +44,19 @@ export class Guard {
 
   async decide(context: Context | undefined, call: Call, rules: GuardRules): Promise<CallDecision> {
     const runPart = enclosingPart(this.#parts.core, context)
-    const { guarded, record } = this.#begin(runPart, this.#taken('decide()', call, rules), context)
+    const taken = this.#taken('decide()', call, rules)
+    const { guarded, record } = this.#begin(runPart, taken, context)
     const decision = await guarded.decide()
     if (!record.isEmpty) runPart.end('COMPLETED')
+    const { core } = this.#parts
+    if (decision.action !== 'BLOCK' && isTaped(core)) {
+      // The host runs the tool itself, so a tape cannot answer in its place.
+      try {
+        await tapedCall(core, taken)
+      } catch (error) {
+        return { ...decision, action: 'BLOCK', reason: String(error) }
+      }
+    }
     return decision
   }
 

@@ -29,7 +29,7 @@ export async function tapedCall<T>(
   agent?: string,
   run?: () => T,
 ): Promise<Awaited<T>> {
-  if (core.settings.replay !== tape()) throw new Error(`${toolName} was not run: make the client inside of the replay.`)
+  if (core.settings.replay !== tape()) throw new Error(`${toolName} was not run: make its client in the replay.`)
   const body = JSON.stringify({ toolName, input, agent })
   const timeoutMs = core.settings.requestTimeoutMs
   const reply = await core.request('POST', '/replay/tool-calls', { body, timeoutMs })

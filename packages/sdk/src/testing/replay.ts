@@ -26,7 +26,7 @@ export async function replay<T>(
   { program, ...options }: ReplayOptions = {},
 ): Promise<Awaited<T>> {
   const { env } = process
-  if (env['TACHO_REPLAY']) throw new Error('This process has a replay already.')
+  if (env['TACHO_REPLAY']) throw new Error('A replay runs already.')
   const former = { ...env }
   // From now on nothing guarded runs, and no other replay begins.
   let host: { kill(): void } | undefined

@@ -34,18 +34,37 @@ export function grantConditionFault(condition: string): string | null {
   return others.length === 0 ? null : `may read tool.input and tool.name only, not ${others.join(', ')}`
 }
 
+/** An input that matches its hash, read once for all conditions. */
+interface CheckedInput {
+  input: unknown
+  sealed: string[]
+}
+
+/** Null: it cannot be compared with the hash. */
+function checkedInput(
+  request: Pick<ApprovalRow, 'toolName' | 'inputHash' | 'hashScheme'>,
+  shown: ShownInput | null,
+): CheckedInput | null {
+  if (shown === null || checkInput(request, shown).result !== 'matches') return null
+  const sealed = Object.keys((shown.seals as object | null | undefined) ?? {})
+  return { input: JSON.parse(shown.json) as unknown, sealed }
+}
+
 /** Null: the input cannot be compared with the hash, or the condition reads a value that is masked here, or fails. */
 export function isTrueOf(
   condition: string,
   request: Pick<ApprovalRow, 'toolName' | 'inputHash' | 'hashScheme'>,
   shown: ShownInput | null,
 ): boolean | null {
+  return isTrueOfChecked(condition, request.toolName, checkedInput(request, shown))
+}
+
+function isTrueOfChecked(condition: string, name: string, checked: CheckedInput | null): boolean | null {
   const compiled = compileCondition(condition)
-  if (!compiled.ok || shown === null || checkInput(request, shown).result !== 'matches') return null
-  const sealed = Object.keys((shown.seals as object | null | undefined) ?? {})
+  if (!compiled.ok || checked === null) return null
+  const { input, sealed } = checked
   if (sealed.length > 0 && readsSealed(condition, sealed)) return null
-  const input = JSON.parse(shown.json) as Record<string, unknown>
-  const outcome = evaluate(compiled.condition, { tool: { name: request.toolName, input }, now: 0 })
+  const outcome = evaluate(compiled.condition, { tool: { name, input: input as Record<string, unknown> }, now: 0 })
   return outcome.ok ? outcome.matched : null
 }
 
@@ -105,9 +124,14 @@ export async function applyGrants(
   const grants = await storage.findGrantsFor(row, now)
   const asking = grants.length === 0 ? null : await askingPolicies(storage, row)
   const shown = grants.some(({ scope }) => scope === 'condition') ? await wholeInput(storage, row) : null
+  const checked = checkedInput(row, shown)
   for (const grant of asking === null ? [] : grants) {
-    if (grant.condition !== null && isTrueOf(grant.condition, row, shown) !== true) continue
     if (asking?.some((policyId) => !Object.hasOwn(grant.policies, policyId))) continue
+    if (grant.condition !== null) {
+      // Many conditions on a large input take seconds: others are answered in between.
+      await new Promise(setImmediate)
+      if (isTrueOfChecked(grant.condition, row.toolName, checked) !== true) continue
+    }
     const use = { grantId: grant.id, policyIds: asking ?? [], inputEventId, now }
     const approved = await storage.useGrant(environmentId, id, use, [auditOf(row, grant, workspaceId, now)])
     if (approved !== null) return approved
@@ -148,6 +172,7 @@ async function askingPolicies(
   return [...new Set([...asking.map((policy) => policy.policyId), ...(policyId === null ? [] : [policyId])])]
 }
 
+/** Whether a condition can hold for calls of a tool, as far as the names in it say. */
 function mayMean(condition: string, toolName: string): boolean {
   const compiled = compileCondition(condition)
   if (!compiled.ok) return true

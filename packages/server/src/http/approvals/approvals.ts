@@ -37,11 +37,12 @@ export function approvalsRoutes(app: FastifyInstance, deps: Deps, { feed, curren
     const asked = { id: uuidv7(askedAt), ...by, now: askedAt }
     const { outcome, approval } = await storage.createApproval(toNewApproval(body, asked))
     if (outcome === 'created') feed.look()
-    if (approval?.heldUntil) return toApproval(await byGrant(approval, request))
     if (outcome === 'erased') return refuse('conflict', 'An operator erased this request, or its run')
     if (outcome === 'imported') return refuse('conflict', 'This clientRequestId belongs to an imported approval')
     if (outcome === 'conflict') return refuse('conflict', 'This clientRequestId belongs to a different tool or input')
-    return (await rejectedByStop(environmentId, approval)) ?? shown(environmentId, approval)
+    const stopped = await rejectedByStop(environmentId, approval)
+    // A stop may come meanwhile.
+    return stopped ?? shown(environmentId, approval.heldUntil ? await byGrant(approval, request) : approval)
   })
 
   /** A client that has not heard of the stop asks for approval of a call that the stop blocks. Null: no stop covers it. */

@@ -11,6 +11,7 @@ import { approvalCalls, CLIENT, type ApprovalCalls } from '../../setup/approval-
 import { startOnBothEngines, type EngineService } from '../../setup/both-engines.ts'
 import { eventually } from '../../setup/eventually.ts'
 import { event } from '../../setup/service.ts'
+import { newPerson } from '../people/browser.ts'
 import { refusalOf, replyOf } from '../web/contract.ts'
 
 interface House extends EngineService {
@@ -299,4 +300,67 @@ onBoth('an erased run takes its grants along', async (house) => {
   assert.equal(erased.status < 300, true, erased.text)
   const isGone = async () => !(await grantsOf(house)).some(({ approvalId }) => approvalId === first.id)
   await eventually(isGone, 'the grant is gone')
+})
+
+onBoth('a stop goes before a grant, and rejects also what a grant may cover', async (house) => {
+  const { policyId, toolName } = await newPolicy(house)
+  const { service } = house
+  const fields = { policyId, toolName, runId: runOf(), agentId: `a-${randomUUID()}`, inputHash: hashOf(toolName, {}) }
+  const first = await ask(house, fields)
+  await record(house, first, fields, { input: {} })
+  await approve(house, first.id, { scope: 'tool' })
+  const second = await ask(house, { ...fields, runId: runOf() })
+  await record(house, second, { ...fields, runId: (await detail(second.id)).runId }, { input: {} })
+  await approve(house, second.id, { scope: 'condition', condition: '!has(tool.input.to)' })
+  const stop = { scope: 'agent', target: fields.agentId, reason: 'It pays twice' }
+  const stopped = await service.operator<{ id: string }>(`${base(house)}/stops`, { body: stop })
+  assert.equal(stopped.status, 201, stopped.text)
+  for (const runId of [fields.runId, runOf()]) {
+    const asked = await ask(house, { ...fields, runId })
+    assert.deepEqual([asked.status, asked.decisionReason], ['REJECTED', 'Stopped by first token: It pays twice'])
+  }
+  assert.equal((await grantOf(house, first.id)).uses, 0)
+  await service.operator(`${base(house)}/stops/${stopped.body.id}/resume`, { body: {} })
+  assert.equal((await ask(house, fields)).status, 'APPROVED')
+
+  async function detail(id: string) {
+    return replyOf('readApproval', await service.operator(`${base(house)}/approvals/${id}`))
+  }
+})
+
+onBoth('an id of a request that a grant may cover answers no other call', async (house) => {
+  const { policyId, toolName } = await newPolicy(house)
+  const fields = { policyId, toolName, runId: runOf(), agentId: `a-${randomUUID()}`, inputHash: hashOf(toolName, {}) }
+  const first = await ask(house, fields)
+  await record(house, first, fields, { input: {} })
+  await approve(house, first.id, { scope: 'condition', condition: '!has(tool.input.to)' })
+  const call = { ...fields, runId: runOf(), clientRequestId: randomUUID() }
+  const held = await ask(house, call)
+  assert.equal(held.status, 'PENDING')
+  await record(house, held, call, { input: {} })
+  for (const other of [{ inputHash: hashOf(toolName, { to: 'x' }) }, { toolName: 'another' }])
+    assert.deepEqual(refusalOf(await house.calls.ask({ ...call, ...other })), [409, 'conflict'])
+  assert.equal((await ask(house, call)).status, 'APPROVED')
+})
+
+onBoth('a grant serves no call after its token is revoked, or its person lost the role', async (house) => {
+  const { service, workspaceId } = house
+  const { policyId, toolName } = await newPolicy(house)
+  const newCall = () => ({ policyId, toolName, runId: runOf(), inputHash: hashOf(toolName, {}) })
+  const tokens = `/workspaces/${workspaceId}/tokens`
+  const made = await service.operator<{ id: string; token: string }>(tokens, { body: { name: 't', role: 'approver' } })
+  const person = await newPerson(service, `p-${randomUUID()}@example.com`, 'approver', workspaceId)
+  const decision = { decision: 'APPROVED', grant: { scope: 'tool' } }
+  const [ofToken, ofPerson] = [newCall(), newCall()]
+  const path = async (call: Record<string, unknown>) =>
+    `${base(house)}/approvals/${(await ask(house, call)).id}/decision`
+  const headers = { authorization: `Bearer ${made.body.token}` }
+  assert.equal((await service.operator(await path(ofToken), { body: decision, headers })).status, 200)
+  assert.equal((await person.post(await path(ofPerson), decision)).status, 200)
+  for (const call of [ofToken, ofPerson]) assert.equal((await ask(house, call)).status, 'APPROVED')
+  await service.operator(`${tokens}/${made.body.id}/revoke`, { method: 'POST' })
+  assert.equal((await ask(house, ofToken)).status, 'PENDING')
+  const me = (await person.get<{ id: string }>('/me')).body
+  await service.operator(`/workspaces/${workspaceId}/operators/${me.id}/role`, { body: { role: 'viewer' } })
+  assert.equal((await ask(house, ofPerson)).status, 'PENDING')
 })

@@ -67,6 +67,23 @@ async function ask(house: House, fields: Record<string, unknown>, key?: string):
   return body.id
 }
 
+/** A request whose client has recorded which policy asked. */
+async function recorded(house: House, policyId: string, fields: Record<string, unknown> = {}): Promise<string> {
+  const asked = { toolName: 'transfer', inputHash: HASH, runId: `run-${randomUUID()}`, ...fields, policyId }
+  const id = await ask(house, asked)
+  const { toolName, inputHash, runId } = asked
+  const payload = {
+    action: 'REQUIRE_APPROVAL',
+    approvalId: id,
+    toolName,
+    inputHash,
+    policyVersions: { [policyId]: '1' },
+  }
+  const decision = { runId, clientId: CLIENT, eventType: 'POLICY_DECISION', payload }
+  assert.equal((await house.service.record([event(decision)])).body.success, true)
+  return id
+}
+
 const decide = (house: House, by: Browser, id: string, more: object = {}) =>
   by.post<OperatorApproval>(`${base(house)}/approvals/${id}/decision`, { decision: 'APPROVED', ...more })
 
@@ -193,6 +210,43 @@ onBoth('the first approval counts only while its person may decide', async (hous
   assert.equal((await decide(house, ada, two)).body.status, 'APPROVED')
 })
 
+onBoth('a token of a person who may not decide any more is no second person', async (house) => {
+  const { service, ben, workspaceId } = house
+  const policyId = await forTwo(house)
+  const dan = await newPerson(service, `${randomUUID()}@example.com`, 'owner', workspaceId)
+  const tokens = `/workspaces/${workspaceId}/tokens`
+  const { token } = replyOf('createToken', await dan.post(tokens, { name: 'ci', role: 'approver' }))
+  const me = (await dan.get<{ id: string }>('/me')).body
+  const role = await ben.post(`/workspaces/${workspaceId}/operators/${me.id}/role`, { role: 'viewer' })
+  assert.equal(role.status, 200, role.text)
+  const id = await ask(house, { policyId })
+  await decide(house, ben, id)
+  const second = await service.operator(`${base(house)}/approvals/${id}/decision`, {
+    body: { decision: 'APPROVED' },
+    headers: { authorization: `Bearer ${token}` },
+  })
+  assert.deepEqual(refusalOf(second), [409, 'conflict'])
+  assert.equal((await house.calls.read(id)).body.status, 'PENDING')
+})
+
+onBoth(
+  'until the decision of the client is recorded, a policy for two that may mean the tool counts',
+  async (house) => {
+    const { ada } = house
+    const toolName = `tool-${randomUUID()}`
+    const two = { condition: `tool.name == "${toolName}" && tool.input.amount > 100.0`, approvers: 2, severity: 'LOW' }
+    await deploy(house, await writePolicy(house, two), '1')
+    const one = await writePolicy(house, { condition: `tool.name == "${toolName}"` })
+    await deploy(house, one, '1')
+    const asked = { policyId: one, toolName, inputHash: HASH, runId: `run-${randomUUID()}` }
+    const early = await ask(house, asked)
+    assert.equal((await decide(house, ada, early)).body.status, 'PENDING')
+    // The record says that only one policy asked.
+    const late = await recorded(house, one, asked)
+    assert.equal((await decide(house, ada, late)).body.status, 'APPROVED')
+  },
+)
+
 onBoth('the service counts by the versions that it knows, whatever the client names', async (house) => {
   const { ada } = house
   const policyId = await writePolicy(house)
@@ -258,7 +312,9 @@ onBoth('expired and withdrawn between the two: nothing runs', async (house) => {
 
 onBoth('several together get an outcome each, and policies say how many people they need', async (house) => {
   const policyId = await forTwo(house)
-  const ids = [await ask(house, { policyId }), await ask(house, {})]
+  const single = await writePolicy(house)
+  await deploy(house, single, '1')
+  const ids = [await ask(house, { policyId }), await recorded(house, single)]
   const answer = await house.ada.post(`${base(house)}/approvals/decisions`, { ids, decision: 'APPROVED' })
   const outcomes = replyOf('decideApprovals', answer).items.map(({ outcome }) => outcome)
   assert.deepEqual(outcomes, ['first', 'decided'])

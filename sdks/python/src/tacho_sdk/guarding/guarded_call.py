@@ -45,7 +45,7 @@ from .in_thread import in_thread
 from .json_form import is_same, shown
 from .judged import Judged, facts_of, form_of, reason_code_of, take
 from .rules import Authorization, CallDecision, Rules
-from .taped import refuse_elsewhere, taped
+from .taped import decided_elsewhere, refuse_elsewhere, taped
 
 
 @dataclass(frozen=True)
@@ -123,9 +123,11 @@ def decide_call(
     """Decides and records, without running anything. Outside a run, a decision that is recorded becomes a run of its own."""
     around = _Around(guard.core)
     with around.within():
-        judged = guard.decide(around.scope, take(guard.core.hash_input, _name(tool_name), read(), tuple(risk_signals)), rules)
+        call = take(guard.core.hash_input, _name(tool_name), read(), tuple(risk_signals))
+        judged = guard.decide(around.scope, call, rules)
+        decision = decided_elsewhere(guard.core, around.scope, call, judged.decision)
     around.end_if_recorded(judged)
-    return judged.decision
+    return decision
 
 
 def authorize_call(guard: Guard, request: Request) -> Authorization:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import builtins
 import os
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 from ..core import Core
@@ -16,6 +17,7 @@ from ..recording.context import RunScope, agent_in
 from ..recording.plain import dump
 from .blocked import ToolBlockedError
 from .judged import Call
+from .rules import CallDecision
 
 _ANSWER_SECONDS = 30.0
 # A recorded output is part of a payload, whose characters may all be escaped.
@@ -46,11 +48,21 @@ def refuse_elsewhere(core: Core, scope: RunScope, call: Call) -> None:
         raise ToolBlockedError("guard_failed", call.tool_name, reason="a replay runs no tools of other programs")
 
 
+def decided_elsewhere(core: Core, scope: RunScope, call: Call, decision: CallDecision) -> CallDecision:
+    """The host runs the tool itself, so a tape cannot answer in its place: it may only where the tape says so."""
+    try:
+        if decision.action != "BLOCK":
+            refuse_elsewhere(core, scope, call)
+    except (ToolBlockedError, RuntimeError) as error:
+        return replace(decision, action="BLOCK", reason=str(error))
+    return decision
+
+
 def _is_taped(core: Core) -> bool:
     """Raises RuntimeError for a client that a replay finds, or leaves behind: it does not ask this tape, so nothing runs."""
     tape, now = core.settings.replay, os.environ.get("TACHO_REPLAY")
     if tape != now:
-        raise RuntimeError("The tool was not run: make the client inside of the replay.")
+        raise RuntimeError("The tool was not run: make its client in the replay.")
     return tape is not None
 
 

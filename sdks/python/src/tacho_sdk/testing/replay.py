@@ -66,7 +66,7 @@ def replaying(
     others are as options of `tacho replay`.
     """
     if not _one_replay.acquire(blocking=False):
-        raise RuntimeError("This process has a replay already.")
+        raise RuntimeError("A replay runs already.")
     try:
         if "TACHO_REPLAY" in os.environ:
             raise RuntimeError("This process is part of a replay already.")

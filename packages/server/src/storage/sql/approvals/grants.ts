@@ -17,9 +17,10 @@ import { chunksOf, insertRows, withJson } from '../engine/rows.ts'
 import { textKey } from '../engine/keys.ts'
 import { insertAudit } from '../people/audit.ts'
 import { announceApprovals } from '../messages/announcements.ts'
+import { findStopOver } from '../policies/stops.ts'
 import { COLUMNS as APPROVAL, findApproval } from './approval-rows.ts'
 import { nextRevision } from './revision.ts'
-import { approversNeeded, rulesOf } from './two-people.ts'
+import { approversNeeded, mayStillGrant, rulesOf } from './two-people.ts'
 
 export const grantsActs = {
   ...read({ listGrants, findGrant, findGrantsFor, findGrantFault, listHeldApprovals }),
@@ -119,9 +120,11 @@ async function useGrant(
   const row = await findApproval(sql, environmentId, approvalId)
   const isOpen = row?.status === 'PENDING' && row.expiresAt > now && row.withdrawnAt === null && row.heldUntil !== null
   if (!row || !isOpen || row.inputEventId !== inputEventId) return null
+  if ((await findStopOver(sql, environmentId, row)) !== null) return null
   const matching = (await findGrantsFor(sql, row, now)).find(({ id }) => id === grantId)
   const policies = matching && (await policiesOfGrant(sql, row))
   if (!matching || typeof policies !== 'object') return null
+  if (!(await mayStillGrant(sql, environmentId, matching.granterKind, matching.granterId))) return null
   const ids = [...new Set([...policyIds, ...Object.keys(policies)])]
   if (!(await areInForce(sql, environmentId, ids, matching.policies))) return null
   const count = `UPDATE approval_grants SET uses = uses + 1, last_used_at = :now

@@ -85,6 +85,26 @@ export async function approversNeeded(sql: Sql, environmentId: string, asked: As
   return rules.some(({ approvers }) => approvers === 2) ? 2 : null
 }
 
+/** When it is decided. Until the client's decision is recorded, a policy for two that may mean the tool may have asked too. */
+export async function approversOfDecision(sql: Sql, row: ApprovalRow): Promise<number | null> {
+  const { environmentId: env, policyVersions, inputEventId, toolName } = row
+  const needed = row.approvers ?? (await approversNeeded(sql, env, row))
+  if (needed === 2 || policyVersions !== null || inputEventId !== null) return needed
+  const text = `SELECT v.condition FROM deployments d JOIN environments e ON e.id = d.environment_id
+    JOIN policy_versions v ON v.workspace_id = e.workspace_id AND v.policy_id = d.item_id AND v.number = d.version
+    WHERE d.environment_id = :env AND d.kind = 'policy' AND v.approvers = 2`
+  const ofTwo = await sql.all<{ condition: string }>(text, { env })
+  return ofTwo.some(({ condition }) => mayMeanTool(condition, toolName)) ? 2 : needed
+}
+
+/** `tool.name == "transfer" && …`, without an alternative: such a condition means no other tool. */
+const OF_ONE_TOOL = /^\s*tool\.name\s*==\s*("(?:[^"\\]|\\.)*")\s*(?:&&[^|?]*)?$/
+
+function mayMeanTool(condition: string, toolName: string): boolean {
+  const [, name] = OF_ONE_TOOL.exec(condition) ?? []
+  return name === undefined || name === JSON.stringify(toolName) || name.includes('\\')
+}
+
 type Decider = Pick<DecisionRow, 'deciderKind' | 'deciderId'>
 
 /** Null: a token that no person made. */
@@ -117,7 +137,8 @@ export type SecondRule = 'decides' | 'first' | 'same_person' | 'runs_agent' | 'n
 /** What an approval by this person does to a request that needs two. */
 export async function ruleOfTwo(sql: Sql, row: ApprovalRow, decision: DecisionRow): Promise<SecondRule> {
   const person = await personOf(sql, decision)
-  if (person === null) return 'no_person'
+  // A token outlives the account and the role of the person who made it.
+  if (person === null || !(await mayDecide(sql, row.environmentId, person))) return 'no_person'
   if ((await runnersOf(sql, row)).has(person)) return 'runs_agent'
   const first = firstApprovalOf(row)
   if (first === null || first.inputEventId !== row.inputEventId || !(await mayStillDecide(sql, row, first)))
@@ -125,16 +146,24 @@ export async function ruleOfTwo(sql: Sql, row: ApprovalRow, decision: DecisionRo
   return first.person === person ? 'same_person' : 'decides'
 }
 
-async function mayStillDecide(sql: Sql, { environmentId }: ApprovalRow, first: FirstApproval): Promise<boolean> {
+type Past = Pick<FirstApproval, 'kind' | 'id' | 'person'>
+
+async function mayStillDecide(sql: Sql, { environmentId }: ApprovalRow, { kind, id, person }: Past): Promise<boolean> {
+  return (await mayDecide(sql, environmentId, person)) && (kind === 'operator' || (await isInUse(sql, id)))
+}
+
+async function mayDecide(sql: Sql, environmentId: string, person: string): Promise<boolean> {
   const workspace = (await findEnvironment(sql, environmentId))?.workspaceId ?? null
-  const scopes = workspace === null ? [null] : [workspace, null]
-  for (const scope of scopes) {
-    const member = await findOperator(sql, scope, first.person)
-    const mayDecide =
-      member?.role && member.deactivated === 0 && ROLES.indexOf(member.role) >= ROLES.indexOf('approver')
-    if (mayDecide) return first.kind === 'operator' || (await isInUse(sql, first.id))
+  for (const scope of workspace === null ? [null] : [workspace, null]) {
+    const member = await findOperator(sql, scope, person)
+    if (member?.role && member.deactivated === 0 && ROLES.indexOf(member.role) >= ROLES.indexOf('approver')) return true
   }
   return false
+}
+
+/** Whether who gave a standing approval could still give it. */
+export function mayStillGrant(sql: Sql, environmentId: string, kind: string, id: string): Promise<boolean> {
+  return kind === 'operator' ? mayDecide(sql, environmentId, id) : isInUse(sql, id)
 }
 
 async function isInUse(sql: Sql, tokenId: string): Promise<boolean> {

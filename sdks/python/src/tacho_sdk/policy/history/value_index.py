@@ -10,7 +10,7 @@ import re
 from array import array
 from itertools import pairwise
 
-from .words import TEXT_CHARS, numbers_of, readings, text_of_number, words_of
+from .words import TEXT_CHARS, numbers_of, readings, spellings, text_of_number, words_of
 
 SOURCES_MAX = 16
 """Sources are bits."""
@@ -58,7 +58,7 @@ class ValueIndex:
         if not isinstance(value, str):
             return self._get(_hash_of_number(text_of_number(value)))
         sources = 0
-        for reading in readings(value[:TEXT_CHARS]):
+        for reading in spellings(value[:TEXT_CHARS]):
             sources |= self._find_text(reading)
         return sources
 

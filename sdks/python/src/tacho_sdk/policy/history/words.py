@@ -29,16 +29,22 @@ def words_of(text: str) -> list[str]:
 
 def readings(text: str) -> list[str]:
     """The text, and what its encodings hold. At most twice as long."""
-    read = [text]
-    decoded = _ESCAPES.sub(_unescaped, text) if "%" in text or "&" in text or "\\" in text else text
-    if decoded != text:
-        read.append(decoded)
+    read = spellings(text)
     for encoded in _ENCODED.findall(text) if len(text) >= _ENCODED_MIN else ():
         content = _bytes_of(encoded)
         inner = None if content is None else _text_of(content)
         if inner is not None:
             read.append(inner)
     return read
+
+
+def spellings(text: str) -> list[str]:
+    """
+    The text, and what its escapes hold. For a value that is looked up: base64 in it may hold any words that the user said,
+    beside the address that a stranger wrote.
+    """
+    decoded = _ESCAPES.sub(_unescaped, text) if "%" in text or "&" in text or "\\" in text else text
+    return [text] if decoded == text else [text, decoded]
 
 
 _ESCAPES = re.compile(r"(?:%[0-9A-Fa-f]{2})+|&#[0-9]{1,7};|&#[xX][0-9A-Fa-f]{1,6};|&[a-z]{2,8};|\\u[0-9A-Fa-f]{4}|\\n")
