@@ -1,10 +1,12 @@
 /** Standing approvals, from the front door, on both engines. */
 import assert from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
+import { setTimeout as sleep } from 'node:timers/promises'
 import { test } from 'node:test'
 import { inputHash } from '@tacho/policy/input/input-hash.ts'
 import { sealedInputHash } from '@tacho/policy/input/sealed-input.ts'
 import type { Approval } from '@tacho/contract/approvals/approval.ts'
+import { LIMITS } from '@tacho/contract/engine/limits.ts'
 import type { ApprovalGrant } from '@tacho/contract/approvals/grant.ts'
 import type { OperatorApproval } from '@tacho/contract/approvals/operator-approval.ts'
 import { approvalCalls, CLIENT, type ApprovalCalls } from '../../setup/approval-service.ts'
@@ -262,6 +264,8 @@ onBoth('many at the same time never exceed the number of uses', async (house) =>
 onBoth('people are told of a request only when no grant approves it', async (house) => {
   const { service } = house
   const { policyId, toolName } = await newPolicy(house)
+  // Requests of other tests that wait for their input are told of first.
+  await sleep(2 * LIMITS.grantHoldMs)
   const body = { url: 'http://127.0.0.1:1/hook', events: ['approval.requested', 'approval.decided'] }
   const hook = await service.operator<{ id: string }>(`${base(house)}/webhooks`, { body })
   assert.equal(hook.status, 201, hook.text)
