@@ -267,7 +267,7 @@ test('a file gives a version of a prompt to a share of the sessions, once, and n
   }
 })
 
-test('apply replaces the labels of tools in the environments of the file; a file without labels leaves them', async () => {
+test('apply sets the labels of tools in the environments of the file, and leaves those of other tools to other files', async () => {
   const environments = 'environments:\n  staging: { policies: [refunds] }\n'
   const labels = 'labels:\n  - { tool: read_mail, output: [untrusted] }\n  - { tool: "send_*", does: [external] }\n'
   write('tacho.yaml', `${labels}${POLICIES}${environments}`)
@@ -278,5 +278,16 @@ test('apply replaces the labels of tools in the environments of the file; a file
   write('tacho.yaml', `${POLICIES}${environments}`)
   assert.doesNotMatch((await apply('--dry-run')).stdout, /rule of/)
   write('tacho.yaml', `labels: []\n${POLICIES}${environments}`)
-  assert.match((await apply('--dry-run')).stdout, /- rule of read_mail/)
+  assert.doesNotMatch((await apply('--dry-run')).stdout, /rule of/)
+  assert.match((await apply('--dry-run', '--prune')).stdout, /- rule of read_mail/)
+  // Another team's file neither removes a rule that a policy of the company reads, nor keeps an old one of its own tool.
+  const team = 'labels:\n  - { tool: lookup, output: [ours] }\n  - { tool: "send_*", does: [external, money] }\n'
+  write('tacho.yaml', `${team}${POLICIES}${environments}`)
+  const { stdout } = await apply('--dry-run')
+  assert.match(stdout, /- rule of send_\*\n.*\+ rule of/)
+  assert.doesNotMatch(stdout, /- rule of read_mail/)
+  assert.equal((await apply('--yes')).code, 0)
+  assert.match((await apply('--dry-run')).stdout, /Nothing to change/)
+  write('tacho.yaml', `${labels}${POLICIES}`)
+  assert.match((await apply('--dry-run')).stdout, /names no environment: its policies and labels are in force nowhere/)
 })

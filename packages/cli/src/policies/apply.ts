@@ -83,7 +83,7 @@ async function apply(options: Options): Promise<void> {
   const different = !isEmpty(plan)
   if (!options.json) {
     const diffs = await readDiffs(client, workspace.id, manifest, present, plan)
-    showPlan(workspace.name, plan, diffs)
+    showPlan(workspace.name, manifest, plan, diffs)
   }
   const warnings = await warnOf(client, comparedOf(manifest, plan))
   const applied = different && (await mayChange(options))
@@ -107,10 +107,17 @@ function comparedOf({ policies, environments }: Manifest, { deployments }: Plan)
   )
 }
 
-function showPlan(workspace: string, plan: Plan, diffs: ReadonlyMap<string, WriteDiff>): void {
+function showPlan(workspace: string, manifest: Manifest, plan: Plan, diffs: ReadonlyMap<string, WriteDiff>): void {
   if (isEmpty(plan)) printLine('Nothing to change: the server matches the file.')
   else for (const line of planLines(workspace, plan, diffs)) printLine(line)
   for (const line of [...keptLines(plan.kept), ...notRestartedLines(plan.notRestarted)]) printLine(line)
+  if (manifest.environments.size > 0) return
+  const parts = [...(manifest.policies.size > 0 ? ['policies'] : []), ...(manifest.labels?.length ? ['labels'] : [])]
+  if (parts.length > 0) {
+    printLine(
+      `The file names no environment: its ${parts.join(' and ')} are in force nowhere. Name one under \`environments\`.`,
+    )
+  }
 }
 
 async function mayChange({ yes, dryRun, json }: Options): Promise<boolean> {

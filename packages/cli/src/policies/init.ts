@@ -1,5 +1,5 @@
 /** `tacho policies init`: writes a ready set of policies with its examples into a folder. It deploys nothing. */
-import { existsSync, readFileSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import path from 'node:path'
 import { ROOT } from '@tacho/server/program/program.ts'
 import { connect, type EnvironmentOptions } from '../engine/options.ts'
@@ -34,6 +34,7 @@ export async function initPolicies(set: string | undefined, options: InitOptions
   const files = [`${set}.yaml`, `${set}.test.yaml`].map((name) => path.join(options.directory, name))
   const taken = files.find((file) => existsSync(file))
   if (taken !== undefined) throw wrongUsage(`${printable(taken)} exists; nothing was written.`)
+  mkdirSync(options.directory, { recursive: true })
   for (const file of files) {
     writeFileSync(file, readFileSync(path.join(ROOT, 'examples/policies', path.basename(file))), { flag: 'wx' })
   }
@@ -48,6 +49,9 @@ export async function initPolicies(set: string | undefined, options: InitOptions
   printLine('Next: put the names of your tools into it, and then')
   printLine(`  tacho policies test ${printable(examples)} -f ${printable(file)}`)
   printLine(`  tacho apply -f ${printable(file)} --dry-run`)
+  printLine(
+    'It deploys nothing until the file names an environment under `environments`, with its policies: its labels go there too.',
+  )
 }
 
 /** What each policy would have done in the last days: before anything is deployed. */

@@ -8,7 +8,6 @@ import type { OperatorClient } from '../../engine/operator-client.ts'
 import { failed } from '../../engine/stop.ts'
 import type { Manifest } from './manifest.ts'
 import {
-  storedRule,
   type DeploymentChange,
   type EndedShare,
   type Plan,
@@ -56,8 +55,7 @@ export async function carryOut(
       if (items.length > 0) await client.deploy({ params: { environmentId }, body: { items, note } })
     }
   }
-  for (const { environmentId } of labels) {
-    const rules = (manifest.labels ?? []).map(storedRule)
+  for (const { environmentId, rules } of labels) {
     await client.changeToolLabels({ params: { environmentId }, body: { labels: rules } })
   }
 }

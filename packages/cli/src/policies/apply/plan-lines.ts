@@ -36,7 +36,6 @@ export function planLines(
     lines.push(strong(`Labels of tools in ${printable(environment)}`))
     lines.push(...removed.map((tool) => red(`  - rule of ${printable(tool)}`)))
     lines.push(...added.map((tool) => green(`  + rule of ${printable(tool)}`)))
-    if (added.length + removed.length === 0) lines.push(yellow('  ~ another order'))
   }
   return [...lines, '', summary({ restores, writes, deployments, labels })]
 }
@@ -86,7 +85,7 @@ function summary({ restores, writes, deployments, labels }: Changes): string {
     writes.length > created ? counted(writes.length - created, 'new version') : '',
     changes.length > removed ? `${changes.length - removed} deployed` : '',
     removed > 0 ? `${removed} undeployed` : '',
-    labels.length > 0 ? `labels of ${counted(labels.length, 'environment')} replaced` : '',
+    labels.length > 0 ? `labels of ${counted(labels.length, 'environment')} changed` : '',
   ]
   return `Plan: ${parts.filter((planPart) => planPart !== '').join(', ')}.`
 }

@@ -82,6 +82,8 @@ export interface LabelChange {
   environment: string
   environmentId: string
   /** Tools of rules that go, and of rules that come. */
+  /** All of the environment from then on. */
+  rules: ToolLabel[]
   removed: string[]
   added: string[]
 }
@@ -130,7 +132,7 @@ export function planOf(manifest: Manifest, present: Present, { prune }: { prune:
     const versions = changesOf(wanted, environment, present, newest, faults)
     const changes = [...(prune ? removed : []), ...versions, ...shares.changes]
     if (changes.length > 0) deployments.push({ environment: name, environmentId: environment.id, changes })
-    labels.push(...labelChanges(name, environment, manifest.labels))
+    labels.push(...labelChanges(name, environment, manifest.labels, prune))
   }
   return faults.length > 0
     ? { ok: false, faults }
@@ -152,20 +154,26 @@ export function storedRule({ tool, output = [], does = [], when }: ToolLabels): 
   }
 }
 
-/** All rules of an environment are replaced together. A file without `labels` leaves them as they are. */
+/**
+ * A file without `labels` leaves them as they are. Of tools that it does not name, rules stay as well: they belong to another
+ * file, whose policies read them. `prune` removes them.
+ */
 function labelChanges(
   environment: string,
   { id: environmentId, labels: present = [] }: PresentEnvironment,
   wanted: readonly ToolLabels[] | null,
+  prune: boolean,
 ): LabelChange[] {
   if (wanted === null) return []
-  const [before, afterwards] = [present, wanted.map(storedRule)].map((rules) =>
-    rules.map((rule) => JSON.stringify(rule)),
-  )
+  const named = new Set(wanted.map(({ tool }) => tool))
+  const others = prune ? [] : present.filter(({ tool }) => !named.has(tool))
+  const rules = [...others, ...wanted.map(storedRule)]
+  const [before, afterwards] = [present, rules].map((each) => each.map((rule) => JSON.stringify(rule)).toSorted())
   if (JSON.stringify(before) === JSON.stringify(afterwards)) return []
-  const toolsOf = (rules: string[] = [], others: string[] = []) =>
-    rules.filter((rule) => !others.includes(rule)).map((rule) => (JSON.parse(rule) as ToolLabel).tool)
-  return [{ environment, environmentId, removed: toolsOf(before, afterwards), added: toolsOf(afterwards, before) }]
+  const toolsOf = (texts: string[] = [], without: string[] = []) =>
+    texts.filter((rule) => !without.includes(rule)).map((rule) => (JSON.parse(rule) as ToolLabel).tool)
+  const [removed, added] = [toolsOf(before, afterwards), toolsOf(afterwards, before)]
+  return [{ environment, environmentId, rules, removed, added }]
 }
 
 // --- archived items
