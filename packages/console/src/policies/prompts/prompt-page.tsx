@@ -187,8 +187,10 @@ function Editor({ workspaceId, promptId, newest, canWrite }: EditorProps) {
 /** What the newest version changed. */
 function SinceBefore({ prompt: { workspaceId, promptId, newest } }: { prompt: Prompt }) {
   const [from, to] = [String(Number(newest.version) - 1), newest.version]
+  const { items } = usePromptVersions(workspaceId, promptId)
   const { data } = useQuery({
-    enabled: from !== '0' && !newest.damaged,
+    // Of a damaged text, there is no difference to show.
+    enabled: !newest.damaged && items.some(({ version, damaged }) => version === from && !damaged),
     queryKey: ['prompts', workspaceId, promptId, 'diff', from, to],
     queryFn: ({ signal }) =>
       api.diffPromptVersions({ params: { workspaceId, promptId }, query: { from, to } }, { signal }),

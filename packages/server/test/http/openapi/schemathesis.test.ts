@@ -39,7 +39,9 @@ const STRICTER: Record<string, OperationName[]> = {
   'a range of times': ['searchEvents', 'listUnpricedModels', 'readUsage', 'readUsagePoints', 'readCompleteness'],
   'fields that need or exclude each other': [
     'listEventRows',
+    'decideApproval',
     'decideApprovals',
+    'stop',
     'listDeploymentChanges',
     'createErasure',
     'previewErasure',
@@ -50,7 +52,7 @@ const STRICTER: Record<string, OperationName[]> = {
     'changeWorkspaceRetention',
   ],
   'each item once': ['deploy', 'promote', 'rollBack'],
-  'a condition that compiles': ['createPolicy', 'createPolicyVersion', 'createSimulation'],
+  'a condition that compiles': ['createPolicy', 'createPolicyVersion', 'createSimulation', 'changeToolLabels'],
   'an address that exists': ['createWebhook', 'changeWebhook', 'invite', 'inviteEverywhere'],
 }
 
