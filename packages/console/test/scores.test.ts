@@ -75,6 +75,8 @@ describe('scores', { skip: withoutChromium }, () => {
     await dialog.getByRole('button', { name: 'Judge', exact: true }).click()
     const scores = page.getByRole('region', { name: 'Scores' })
     await scores.getByText('quality no').waitFor()
+    // Its keys are off while the dialog is there.
+    await dialog.waitFor({ state: 'detached' })
     await page.keyboard.press('m')
     await dialog.getByLabel('Other').check()
     await dialog.getByLabel('A number or a word').fill('0.25')
