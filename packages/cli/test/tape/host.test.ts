@@ -192,7 +192,7 @@ function longTape(): Tape {
   return readTape(Buffer.from(tapeText(tapeOf(steps))))
 }
 
-test('10,000 calls by HTTP take less than five seconds of the host, and the texts of the tape are held once', async () => {
+test('after 10,000 calls by HTTP, the texts of the tape are held once', async () => {
   const tape = longTape()
   setFlagsFromString('--expose-gc')
   const collect = runInNewContext('gc') as () => void
@@ -200,11 +200,9 @@ test('10,000 calls by HTTP take less than five seconds of the host, and the text
     collect()
     return process.memoryUsage().heapUsed
   }
-  const [before, begun] = [held(), process.cpuUsage()]
+  const before = held()
   const options = { mode: 'strict', ignored: [], output: 'stderr', timeoutMs: 120_000 } as const
   const result = await replayCommand(tape, [process.execPath, '-e', CALLER], options)
-  const { user, system } = process.cpuUsage(begun)
-  assert.ok(user + system < 5_000_000, `${user + system} µs`)
   // The texts of the events have 27 MB besides.
   const more = held() - before
   assert.ok(more < 27_000_000, `${more} bytes`)

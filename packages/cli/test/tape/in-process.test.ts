@@ -153,7 +153,7 @@ test('what could give a wrong result is an error: two at once, clients of before
     RangeError,
     'what the function throws',
   )
-  await assert.rejects(late(), /not run: make the client inside/)
+  await assert.rejects(late(), /not run: make its client in/)
   assert.deepEqual(ran, [])
   await early.shutdown(0)
   const unseen = replay(path.join(folder, 'short.jsonl'), () => 1, { program })
