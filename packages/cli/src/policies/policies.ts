@@ -133,7 +133,7 @@ The examples are YAML or JSON, by default policies.test.yaml beside the file:
     # also: server, annotations, agent, run, session, risk, now
     tool: refund_payment
     input: { amount: 500 }
-    # optional, for conditions on the past of the run; labels of tools are those of the file
+    # optional: the past of the run; labels are those of the file
     past:
       - said: Refund order 7
       - { tool: read_order, input: { id: 7 }, output: { paid: 500 } }
