@@ -8,6 +8,7 @@ import { rejectStopped } from '../../domain/approvals/approval.ts'
 import type { ApprovalReader } from '../approvals/approval-reader.ts'
 import { refuseField } from '../web/field.ts'
 import { readPage } from '../web/paging.ts'
+import { isStorableText } from '../../domain/web/text.ts'
 import { foundOr, refuse } from '../web/reply-error.ts'
 import type { OperatorDeps } from '../web/operator-serve.ts'
 
@@ -19,6 +20,9 @@ const TOO_MANY = refuse(
 
 export function stopsRoutes({ serve, storage, configurations, now }: OperatorDeps, { feed }: ApprovalReader): void {
   serve('listStops', async ({ query: { state, runId }, environment, paging }) => {
+    // No run has such an id.
+    if (runId !== undefined && !isStorableText(runId))
+      return { clients: await clientsOf(environment.id), items: [], nextCursor: null }
     const filter = { inEffect: state !== 'all', run: runId }
     const { rows, nextCursor } = await readPage(
       paging,

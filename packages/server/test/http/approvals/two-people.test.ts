@@ -229,24 +229,6 @@ onBoth('a token of a person who may not decide any more is no second person', as
   assert.equal((await house.calls.read(id)).body.status, 'PENDING')
 })
 
-onBoth(
-  'until the decision of the client is recorded, a policy for two that may mean the tool counts',
-  async (house) => {
-    const { ada } = house
-    const toolName = `tool-${randomUUID()}`
-    const two = { condition: `tool.name == "${toolName}" && tool.input.amount > 100.0`, approvers: 2, severity: 'LOW' }
-    await deploy(house, await writePolicy(house, two), '1')
-    const one = await writePolicy(house, { condition: `tool.name == "${toolName}"` })
-    await deploy(house, one, '1')
-    const asked = { policyId: one, toolName, inputHash: HASH, runId: `run-${randomUUID()}` }
-    const early = await ask(house, asked)
-    assert.equal((await decide(house, ada, early)).body.status, 'PENDING')
-    // The record says that only one policy asked.
-    const late = await recorded(house, one, asked)
-    assert.equal((await decide(house, ada, late)).body.status, 'APPROVED')
-  },
-)
-
 onBoth('the service counts by the versions that it knows, whatever the client names', async (house) => {
   const { ada } = house
   const policyId = await writePolicy(house)

@@ -33,7 +33,7 @@ import { agentKeyOf, COLUMNS, findApproval, findApprovals } from './approval-row
 import { requestKey, textKey } from '../engine/keys.ts'
 import { createGrant, findGrantsFor } from './grants.ts'
 import { nextRevision } from './revision.ts'
-import { approversNeeded, approversOfDecision, personOf, ruleOfTwo, type SecondRule } from './two-people.ts'
+import { approversNeeded, personOf, ruleOfTwo, type SecondRule } from './two-people.ts'
 
 export const approvalsActs = write({ createApproval, decideApprovals, expireApprovals, noteApprovalsSeen })
 
@@ -150,7 +150,7 @@ async function rulesOfTwo(sql: Sql, environmentId: string, ids: string[], decisi
   if (decision.status !== 'APPROVED') return rules
   for (const row of await findApprovals(sql, environmentId, ids)) {
     const isOpen = row.status === 'PENDING' && row.expiresAt > decision.now && row.importedAt === null
-    if (!isOpen || (await approversOfDecision(sql, row)) !== 2) continue
+    if (!isOpen || (row.approvers ?? (await approversNeeded(sql, environmentId, row))) !== 2) continue
     const rule = await ruleOfTwo(sql, row, decision)
     if (rule !== 'decides') rules.set(row.id, rule)
   }

@@ -39,14 +39,14 @@ interface VersionRule {
 export async function rulesOf(sql: Sql, environmentId: string, asked: AskedUnder): Promise<VersionRule[]> {
   const named = namedPolicies(asked)
   if (named.size === 0) return []
-  const select = `SELECT ${withSum('policy_versions', 'v.')} FROM environments e
-    JOIN policy_versions v ON v.workspace_id = e.workspace_id`
+  const workspaceId = (await findEnvironment(sql, environmentId))?.workspaceId ?? ''
+  const select = `SELECT ${withSum('policy_versions', 'v.')} FROM policy_versions v`
   const ids = [...named.keys()]
   const inForce = await allIn<VersionRule>(
     sql,
-    `${select} JOIN deployments d ON d.environment_id = e.id AND d.kind = 'policy' AND d.item_id = v.policy_id
-      AND d.version = v.number WHERE e.id = :env AND v.policy_id IN (:ids)`,
-    { env: environmentId, ids },
+    `${select} JOIN deployments d ON d.environment_id = :env AND d.kind = 'policy' AND d.item_id = v.policy_id
+      AND d.version = v.number WHERE v.workspace_id = :workspaceId AND v.policy_id IN (:ids)`,
+    { env: environmentId, workspaceId, ids },
   )
   const others: VersionRule[] = []
   for (const [policyId, version] of named) {
@@ -54,8 +54,8 @@ export async function rulesOf(sql: Sql, environmentId: string, asked: AskedUnder
     const lately = current ?? (await lastInForce(sql, environmentId, policyId))
     const numbers = new Set([lately, version].filter((number) => number !== null && number !== current))
     for (const number of numbers) {
-      const text = `${select} WHERE e.id = :env AND v.policy_id = :policyId AND v.number = :number`
-      const rule = await sql.get<VersionRule>(text, { env: environmentId, policyId, number })
+      const text = `${select} WHERE v.workspace_id = :workspaceId AND v.policy_id = :policyId AND v.number = :number`
+      const rule = await sql.get<VersionRule>(text, { workspaceId, policyId, number })
       if (rule !== null) others.push(rule)
     }
   }
@@ -83,26 +83,6 @@ async function lastInForce(sql: Sql, environmentId: string, id: string): Promise
 export async function approversNeeded(sql: Sql, environmentId: string, asked: AskedUnder): Promise<number | null> {
   const rules = await rulesOf(sql, environmentId, asked)
   return rules.some(({ approvers }) => approvers === 2) ? 2 : null
-}
-
-/** When it is decided. Until the client's decision is recorded, a policy for two that may mean the tool may have asked too. */
-export async function approversOfDecision(sql: Sql, row: ApprovalRow): Promise<number | null> {
-  const { environmentId: env, policyVersions, inputEventId, toolName } = row
-  const needed = row.approvers ?? (await approversNeeded(sql, env, row))
-  if (needed === 2 || policyVersions !== null || inputEventId !== null) return needed
-  const text = `SELECT v.condition FROM deployments d JOIN environments e ON e.id = d.environment_id
-    JOIN policy_versions v ON v.workspace_id = e.workspace_id AND v.policy_id = d.item_id AND v.number = d.version
-    WHERE d.environment_id = :env AND d.kind = 'policy' AND v.approvers = 2`
-  const ofTwo = await sql.all<{ condition: string }>(text, { env })
-  return ofTwo.some(({ condition }) => mayMeanTool(condition, toolName)) ? 2 : needed
-}
-
-/** `tool.name == "transfer" && …`, without an alternative: such a condition means no other tool. */
-const OF_ONE_TOOL = /^\s*tool\.name\s*==\s*("(?:[^"\\]|\\.)*")\s*(?:&&[^|?]*)?$/
-
-function mayMeanTool(condition: string, toolName: string): boolean {
-  const [, name] = OF_ONE_TOOL.exec(condition) ?? []
-  return name === undefined || name === JSON.stringify(toolName) || name.includes('\\')
 }
 
 type Decider = Pick<DecisionRow, 'deciderKind' | 'deciderId'>
