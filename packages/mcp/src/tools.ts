@@ -31,7 +31,7 @@ export const TOOLS: readonly Tool[] = [
     description: 'List runs, newest first.',
     read: 'listOperatorRuns',
   },
-  { name: 'read_run', description: 'Read one run: status, agent, usage and cost.', read: 'readOperatorRun' },
+  { name: 'read_run', description: 'Read a run.', read: 'readOperatorRun' },
   {
     name: 'list_run_events',
     description: 'List steps, without payloads.',
@@ -54,7 +54,7 @@ export const TOOLS: readonly Tool[] = [
   },
   {
     name: 'list_issues',
-    description: 'List issues: recurring problems.',
+    description: 'List issues.',
     read: 'listIssues',
   },
   { name: 'read_issue', description: 'Read an issue and facts of its occurrences.', read: 'readIssue' },

@@ -41,7 +41,7 @@ test('an entry exports what its page names, and nothing of the inside', () => {
       langchain: ['guardTools', 'recordCalls'],
       mastra: ['guardTool'],
       openaiAgents: ['guardMcpServer', 'guardTool', 'guardTools', 'recordTraces'],
-      testing: ['fakeTacho'],
+      testing: ['fakeTacho', 'replay'],
     },
   )
 })
