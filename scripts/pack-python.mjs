@@ -24,6 +24,15 @@ const BUILD = `import sys
 from setuptools import build_meta
 folder = sys.argv[1]
 build_meta.build_sdist(folder)
+# A wheel has no comments, as the package of TypeScript; the source distribution has them. Lines keep their numbers.
+import pathlib, tokenize
+for file in pathlib.Path('src').rglob('*.py'):
+    with tokenize.open(file) as opened: lines = opened.read().split('\\n')
+    with open(file, 'rb') as opened:
+        for token in tokenize.tokenize(opened.readline):
+            if token.type == tokenize.COMMENT:
+                lines[token.start[0] - 1] = lines[token.start[0] - 1][:token.start[1]].rstrip()
+    file.write_text('\\n'.join(lines), encoding='utf-8')
 build_meta.build_wheel(folder)`
 
 /** `0.1.0-dev+23c70e77` as PEP 440 writes it. */
