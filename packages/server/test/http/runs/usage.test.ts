@@ -6,8 +6,13 @@ import { refusalOf, replyOf } from '../web/contract.ts'
 
 const HOUR_MS = 3_600_000
 const DAY_MS = 24 * HOUR_MS
-const HOUR = Math.floor(Date.now() / HOUR_MS) * HOUR_MS - 2 * HOUR_MS
+/** Two hours ago, or three: it and the next hour are on the same day in UTC. */
+const HOUR = firstOfTwoHours(Math.floor(Date.now() / HOUR_MS) * HOUR_MS - 2 * HOUR_MS)
 const iso = (time: number) => new Date(time).toISOString()
+
+function firstOfTwoHours(hour: number) {
+  return hour % DAY_MS === DAY_MS - HOUR_MS ? hour - HOUR_MS : hour
+}
 
 let service: Service
 before(async () => {

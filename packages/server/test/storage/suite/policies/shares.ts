@@ -186,14 +186,14 @@ export function sharesSuite(open: OpenStorage) {
       for (const [change, message] of [
         ['UPDATE prompt_shares SET percent = 90 WHERE environment_id = ?', /^The stored share of prompt/],
         [
-          "UPDATE prompt_versions SET content = 'x' WHERE number = 2 AND prompt_id = ?",
+          "UPDATE prompt_versions SET content = 'x' WHERE number = 2 AND workspace_id = ?",
           /^The stored version 2 of prompt/,
         ],
-        ['DELETE FROM prompt_versions WHERE number = 2 AND prompt_id = ?', /^The stored version 2 of prompt/],
+        ['DELETE FROM prompt_versions WHERE number = 2 AND workspace_id = ?', /^The stored version 2 of prompt/],
       ] as const) {
         const { workspaceId, production, id } = await shared()
         const policyId = await newPolicy(storage(), workspaceId)
-        await changeShared(open, change, change.includes('environment_id') ? production : id)
+        await changeShared(open, change, change.includes('environment_id') ? production : workspaceId)
         const refused = { code: 'configuration_damaged', message }
         await assert.rejects(deploy(storage(), production, ['policy', policyId, 1]), refused)
         assert.equal((await served(production, id))?.share?.percent, 10, 'clients keep what was published')

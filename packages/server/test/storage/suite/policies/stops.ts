@@ -138,8 +138,8 @@ export function stopsSuite(open: OpenStorage) {
       const { workspaceId, development: env } = await newHome(storage())
       const policy = await newPolicy(storage(), workspaceId)
       await deploy(storage(), env, ['policy', policy, 1])
-      const damage = `UPDATE policy_versions SET condition = 'true' WHERE policy_id = '${policy}' AND ? <> ''`
-      await changeShared(open, damage, env)
+      const damage = `UPDATE policy_versions SET condition = 'true' WHERE policy_id = '${policy}' AND workspace_id = ?`
+      await changeShared(open, damage, workspaceId)
       await stop(env)
       assert.deepEqual((await verdict(env, { agent: { id: 'support' } }))[0], 'BLOCK')
     })
