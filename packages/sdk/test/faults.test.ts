@@ -159,12 +159,14 @@ test('every event is accounted for after any sequence of answers', async () => {
       assertBalanced(tacho)
       assert.equal(tacho.counters().queued, 0)
       isSilent = true
+      const before = tacho.counters().recorded
+      // A run's first event brings its start with it.
       run.step('last')
       const ended = tacho.shutdown(0)
       await pass(0)
       await ended
       assertBalanced(tacho)
-      assert.deepEqual(tacho.counters().dropped['closed'], 1)
+      assert.deepEqual(tacho.counters().dropped['closed'], tacho.counters().recorded - before)
     }),
     { numRuns: 25 },
   )
