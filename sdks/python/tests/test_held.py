@@ -23,7 +23,7 @@ import pytest
 
 import tacho_sdk as tacho
 from conftest import Service
-from tacho_sdk.delivery.answer import Judged
+from tacho_sdk.delivery.answer import PerEvent
 from tacho_sdk.delivery.issue_records import _verdict_of
 from tacho_sdk.delivery.transport import Reply
 from tacho_sdk.guarding.held import _callers_of
@@ -342,8 +342,8 @@ def test_a_thread_of_anyio_knows_that_its_caller_left() -> None:
 
 def test_a_withdrawal_whose_claim_the_service_refuses_is_no_rejected_record() -> None:
     refusal = Reply(409, {}, {"code": "conflict"})
-    assert _verdict_of(refusal, ["run-a1"]) == Judged()
-    assert _verdict_of(refusal, ["r1"]) == Judged(rejected={"r1": "status 409"})
+    assert _verdict_of(refusal, ["run-a1"]) == PerEvent()
+    assert _verdict_of(refusal, ["r1"]) == PerEvent(rejected={"r1": "status 409"})
 
 
 @pytest.mark.parametrize("is_collecting", [True, False])

@@ -1,8 +1,8 @@
 import type { HttpResult, Reply } from './http.ts'
 
 /** An item in neither was accepted. */
-export interface Judged {
-  readonly kind: 'judged'
+export interface PerEvent {
+  readonly kind: 'events'
   readonly retry: ReadonlySet<string>
   /** Reasons by event id. */
   readonly rejected: ReadonlyMap<string, string>
@@ -11,7 +11,7 @@ export interface Judged {
 }
 
 export type Verdict =
-  | Judged
+  | PerEvent
   | { readonly kind: 'retry'; readonly retryAfter: string | null; readonly why: string }
   /** Smaller batches show which event is at fault. */
   | { readonly kind: 'split' }
@@ -20,11 +20,15 @@ export type Verdict =
 
 export type KeyRefusal = 'unauthorized' | 'forbidden'
 
-/** @param judged reads a 2xx; undefined if it is not from Tacho. */
-export function verdictOf(result: HttpResult, ids: readonly string[], judged: typeof judgedBy = judgedBy): Verdict {
+/** @param read of a 2xx; undefined if it is not from Tacho. */
+export function verdictOf(
+  result: HttpResult,
+  ids: readonly string[],
+  read: typeof readBatchAnswer = readBatchAnswer,
+): Verdict {
   if (result.kind === 'no-reply') return { kind: 'retry', retryAfter: null, why: result.message }
   const { ok, status } = result
-  if (ok) return judged(result.json, ids) ?? retry(result, 'the answer is not from Tacho')
+  if (ok) return read(result.json, ids) ?? retry(result, 'the answer is not from Tacho')
   const reason = keyRefusal(result)
   if (reason) return { kind: 'stop', reason }
   if (status === 400 || status === 413) return { kind: 'split' }
@@ -49,9 +53,9 @@ function retry({ header }: { header: (name: string) => string | null }, why: str
 }
 
 /** The usual verdict, shared, so that no id is looked up. */
-export const ACCEPTED = { kind: 'judged', retry: new Set(), rejected: new Map() } as const satisfies Judged
+export const ACCEPTED = { kind: 'events', retry: new Set(), rejected: new Map() } as const satisfies PerEvent
 
-export function judgedBy(json: unknown, eventIds: readonly string[]): Judged | undefined {
+export function readBatchAnswer(json: unknown, eventIds: readonly string[]): PerEvent | undefined {
   const { accepted, retryableEventIds, rejectedEventIds, rejections } = (json ?? {}) as Record<string, unknown>
   if (!Number.isSafeInteger(accepted) || !isTexts(retryableEventIds) || !isTexts(rejectedEventIds)) return undefined
   const isWhole = retryableEventIds.length === 0 && rejectedEventIds.length === 0
@@ -65,7 +69,7 @@ export function judgedBy(json: unknown, eventIds: readonly string[]): Judged | u
   const unnamed = eventIds.filter((id) => !retry.has(id) && !rejected.has(id))
   // Some events were not stored, and the answer does not say which.
   if ((accepted as number) < unnamed.length) for (const id of unnamed) retry.add(id)
-  return { kind: 'judged', retry, rejected }
+  return { kind: 'events', retry, rejected }
 }
 
 function isTexts(value: unknown): value is string[] {

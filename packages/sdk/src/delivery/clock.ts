@@ -2,7 +2,7 @@
  * A container or a resumed machine may have a wrong clock. The service refuses events that are too far ahead of its own: then
  * its `Date` says by how much, and all events are sent with that much less, so their order stays.
  */
-import type { Judged } from './answer.ts'
+import type { PerEvent } from './answer.ts'
 import { corrections } from './batch.ts'
 import type { Diagnostics } from './diagnostics.ts'
 
@@ -18,9 +18,9 @@ const behind = new Set<string>()
 export function byServiceClock(
   baseUrl: string,
   offset: number,
-  verdict: Judged,
+  verdict: PerEvent,
   report: Diagnostics['report'],
-): Judged {
+): PerEvent {
   if (offset > SAID_MS && !behind.has(baseUrl)) {
     behind.add(baseUrl)
     report('warning', 'clock_behind', `${clockText(offset)} behind. Events have its time.`)
@@ -46,8 +46,8 @@ function correct(baseUrl: string, offset: number): void {
   corrections.set(baseUrl, (fields) => fields.replace(time, (sent) => String(Number(sent) + offset)))
 }
 
-const again = ({ retry, rejected }: Judged, early: ReadonlySet<string>): Judged => ({
-  kind: 'judged',
+const again = ({ retry, rejected }: PerEvent, early: ReadonlySet<string>): PerEvent => ({
+  kind: 'events',
   retry: new Set([...retry, ...early]),
   rejected: new Map([...rejected].filter(([id]) => !early.has(id))),
   now: true,

@@ -30,7 +30,7 @@ export async function sendBatch(
     result,
     batch.map(({ id }) => id),
   )
-  if (verdict.kind !== 'judged') {
+  if (verdict.kind !== 'events') {
     diagnostics.headers ??= headers
     return verdict
   }

@@ -181,7 +181,7 @@ export class Sender {
 
   /** @param verdict undefined if the batch was not sent in time. */
   concludeAtEnd(batch: QueuedItem[], verdict: Verdict | undefined): void {
-    if (verdict?.kind === 'judged') this.#conclude(batch, verdict)
+    if (verdict?.kind === 'events') this.#conclude(batch, verdict)
     else this.#queue.putBack(batch)
   }
 
@@ -276,8 +276,8 @@ export class Sender {
     this.#batches.delete(batch)
     this.#sentAt = this.#runtime.now()
     this.#diagnostics.count('requests')
-    if (verdict.kind !== 'judged') this.#diagnostics.count('failedRequests')
-    if (verdict.kind === 'judged') {
+    if (verdict.kind !== 'events') this.#diagnostics.count('failedRequests')
+    if (verdict.kind === 'events') {
       const { retry, rejected: refused } = verdict
       const again = batch.filter(({ id }) => retry.has(id))
       const rejected = batch.filter(({ id }) => refused.has(id))

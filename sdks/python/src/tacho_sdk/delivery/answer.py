@@ -13,8 +13,8 @@ _CODE = re.compile(r"[a-z_]{1,40}\Z")
 
 
 @dataclass(frozen=True)
-class Judged:
-    """Judges each event separately; an event in neither was accepted."""
+class PerEvent:
+    """An event in neither was accepted."""
 
     retry: frozenset[str] = frozenset()
     rejected: dict[str, str] = field(default_factory=dict)
@@ -42,18 +42,18 @@ class Stop:
     reason: Literal["unauthorized", "forbidden"]
 
 
-Verdict = Judged | RetryAll | Split | Stop
+Verdict = PerEvent | RetryAll | Split | Stop
 
 
 def verdict_of(
-    result: Reply | NoReply, ids: Sequence[str], judged_by: Callable[[object, Sequence[str]], Judged | None] | None = None
+    result: Reply | NoReply, ids: Sequence[str], read: Callable[[object, Sequence[str]], PerEvent | None] | None = None
 ) -> Verdict:
-    """`judged_by` reads a 2xx: None if it is not from Tacho. Default: of a batch of events."""
+    """`read` reads a 2xx: None if it is not from Tacho. Default: of a batch of events."""
     if isinstance(result, NoReply):
         return RetryAll(None, result.message)
     if result.ok:
-        judged = (judged_by or _judged_by)(result.json, ids)
-        return judged or RetryAll(result.header("retry-after"), "the answer is not from Tacho")
+        verdict = (read or _read_batch_answer)(result.json, ids)
+        return verdict or RetryAll(result.header("retry-after"), "the answer is not from Tacho")
     refusal = key_refusal_of(result)
     if refusal is not None:
         return Stop(refusal)
@@ -72,7 +72,7 @@ def key_refusal_of(reply: Reply) -> Literal["unauthorized", "forbidden"] | None:
     return "unauthorized" if reply.status == 401 else "forbidden" if reply.status == 403 else None
 
 
-def _judged_by(json: object, event_ids: Sequence[str]) -> Judged | None:
+def _read_batch_answer(json: object, event_ids: Sequence[str]) -> PerEvent | None:
     if not isinstance(json, dict):
         return None
     accepted, retryable, refused = (json.get(key) for key in ("accepted", "retryableEventIds", "rejectedEventIds"))
@@ -88,7 +88,7 @@ def _judged_by(json: object, event_ids: Sequence[str]) -> Judged | None:
     # The counts do not add up: some events were not stored, and the answer does not say which.
     if accepted < len(unnamed):
         retry.update(unnamed)
-    return Judged(frozenset(retry), rejected)
+    return PerEvent(frozenset(retry), rejected)
 
 
 def _are_texts(value: object) -> TypeGuard[list[str]]:

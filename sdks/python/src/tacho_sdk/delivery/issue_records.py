@@ -11,7 +11,7 @@ from ..limits import TEXT_CHARS
 from ..recording.context import RunScope, prompt_version_of
 from ..recording.plain import Json, dump
 from ..recording.text import cut_text, utf8_length, well_formed
-from .answer import Judged, Verdict, verdict_of
+from .answer import PerEvent, Verdict, verdict_of
 from .diagnostics import Diagnostics, DropReason, Level
 from .kind import Kind
 from .queue import QueuedItem
@@ -164,9 +164,9 @@ def _text(value: str | None) -> str | None:
     return None if value is None else cut_text(well_formed(value), TEXT_CHARS)
 
 
-def _receipt_of(json: object, _ids: Sequence[str]) -> Judged | None:
+def _receipt_of(json: object, _ids: Sequence[str]) -> PerEvent | None:
     """A 2xx from something else, such as a proxy's page, confirms nothing."""
-    return Judged() if isinstance(json, dict) and "recordId" in json else None
+    return PerEvent() if isinstance(json, dict) and "recordId" in json else None
 
 
 CLAIM_PREFIX = "run-"
@@ -178,9 +178,9 @@ def _verdict_of(result: Reply | NoReply, ids: Sequence[str]) -> Verdict:
     status = 0 if isinstance(result, NoReply) else result.status
     if status == 409 and all(one.startswith(CLAIM_PREFIX) for one in ids):
         # Of a call whose caller left: nothing runs under its approval, which is all that the record is for.
-        return Judged()
+        return PerEvent()
     is_at_fault = 400 <= status < 500 and status not in _TEMPORARY
-    return Judged(rejected=dict.fromkeys(ids, f"status {status}")) if is_at_fault else verdict
+    return PerEvent(rejected=dict.fromkeys(ids, f"status {status}")) if is_at_fault else verdict
 
 
 _RECORDS = Kind(

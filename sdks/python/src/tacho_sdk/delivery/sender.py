@@ -23,7 +23,7 @@ from ..limits import BATCH_BYTES
 from ..recording.event import PROTECTED_TYPES
 from ..recording.text import utf8_length
 from . import process_end
-from .answer import Judged, RetryAll, Split, Stop, Verdict
+from .answer import PerEvent, RetryAll, Split, Stop, Verdict
 from .diagnostics import Counters, Diagnostics, DropReason
 from .kind import Kind
 from .lock import QueueLock
@@ -286,17 +286,17 @@ class Sender:
         timeout = self._settings.request_timeout
         reply = self._request("POST", self._kind.path, body=body, headers=headers, timeout=timeout)
         verdict = self._kind.verdict_of(reply, [event.id for event in batch])
-        if not isinstance(verdict, Judged):
+        if not isinstance(verdict, PerEvent):
             self._diagnostics.spool = self._diagnostics.spool or spool
         return self._clock.verdict(reply, verdict)
 
     def _conclude(self, batch: list[QueuedItem], verdict: Verdict) -> None:
         self._batch = []
         self._diagnostics.count("requests")
-        if not isinstance(verdict, Judged):
+        if not isinstance(verdict, PerEvent):
             self._diagnostics.count("failed_requests")
-        if isinstance(verdict, Judged):
-            self._judge(batch, verdict)
+        if isinstance(verdict, PerEvent):
+            self._conclude_each(batch, verdict)
         elif isinstance(verdict, RetryAll):
             self._queue.put_back(batch)
             self._back_off(verdict.retry_after, verdict.why)
@@ -318,7 +318,7 @@ class Sender:
             self._drop(batch, "refused")
         self._sent_at = time.monotonic()
 
-    def _judge(self, batch: list[QueuedItem], verdict: Judged) -> None:
+    def _conclude_each(self, batch: list[QueuedItem], verdict: PerEvent) -> None:
         again = [event for event in batch if event.id in verdict.retry]
         rejected = [event for event in batch if event.id in verdict.rejected]
         sent = [event for event in batch if event.id not in verdict.retry and event.id not in verdict.rejected]

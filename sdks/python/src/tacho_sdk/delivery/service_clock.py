@@ -10,7 +10,7 @@ import time
 from dataclasses import replace
 from email.utils import parsedate_to_datetime
 
-from .answer import Judged, Verdict
+from .answer import PerEvent, Verdict
 from .diagnostics import Diagnostics
 from .transport import NoReply, Reply
 
@@ -40,7 +40,7 @@ class ServiceClock:
     def verdict(self, reply: Reply | NoReply, verdict: Verdict) -> Verdict:
         """The verdict, with what is sent again by the corrected clock."""
         offset = _offset_of(reply)
-        if offset is None or not isinstance(verdict, Judged):
+        if offset is None or not isinstance(verdict, PerEvent):
             return verdict
         if offset > _SAID_MS and not self._is_behind:
             self._is_behind = True
