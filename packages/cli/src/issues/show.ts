@@ -59,6 +59,7 @@ function head(issue: Issue): string[] {
       counted(issue.occurrences, 'detection'),
       `${issue.recoveries} recovered`,
       counted(issue.affectedRuns, 'run'),
+      counted(issue.affectedUsers ?? 0, 'end user'),
       counted(issue.affectedAgents, 'agent'),
     ].join(', ')}`,
     ...(regressions === 0

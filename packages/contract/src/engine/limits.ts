@@ -48,6 +48,8 @@ export const LIMITS = {
   issueAgentsListed: 3,
   /** The list of issues of an end user looks at this many runs, newest first. */
   issueUserRuns: 500,
+  /** A search for issues examines this many, those last seen first. */
+  searchedIssues: 2_000,
   issueTrendDays: 14,
   /** Closed approvals of one page that tells what became of them. */
   hindsightPage: 25,

@@ -6,6 +6,15 @@ import type { FilterRow } from '../web/filter.ts'
 const text = { kind: 'text' } as const
 
 export const ISSUE_FILTERS = {
+  q: {
+    kind: 'text',
+    max: LIMITS.searchChars,
+    describes:
+      'Words that an issue must name, in any order: in its title, its facts, such as the tool and the message, or its agents. ' +
+      `Case is ignored, and ids find the messages that leave them out. Examines ${LIMITS.searchedIssues} issues of the state, the last seen first`,
+    flag: ['--search <words>', 'issues whose title, tool, message or agent have all these words'],
+    field: { label: 'Search issues', placeholder: 'Title, tool, message or agent' },
+  },
   state: { kind: 'words', words: ISSUE_STATES, describes: '', flag: ['--state <state>', ISSUE_STATES.join(', ')] },
   detectionType: {
     ...text,

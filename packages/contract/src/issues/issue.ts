@@ -102,6 +102,12 @@ export const Issue = Type.Object(
     ...issueFields,
     groups: Type.Array(IssueGroup),
     mergedFrom: Type.Array(Type.String()),
+    affectedUsers: Type.Optional(
+      Type.Integer({
+        minimum: 0,
+        description: `Different end users of its newest ${LIMITS.issueUserRuns} runs; only when the issue is read`,
+      }),
+    ),
     firstRelease: nullableText('Release of the agent at the earliest detection, if the client named it'),
     lastRelease: nullableText('Release of the agent at the latest detection'),
   },

@@ -65,7 +65,8 @@ export function issuesRoutes({ serve, storage }: OperatorDeps): void {
   })
 
   serve('readIssue', async ({ params, environment }) => {
-    return toIssue(foundOr(await storage.findIssue(environment.id, params.issueId), NO_ISSUE))
+    const issue = toIssue(foundOr(await storage.findIssue(environment.id, params.issueId), NO_ISSUE))
+    return { ...issue, affectedUsers: await storage.countAffectedUsers(environment.id, issue.id) }
   })
 
   serve('listOccurrences', (partRequest) => listOccurrences(partRequest, 'DETECTION'))

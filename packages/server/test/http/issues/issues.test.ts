@@ -56,6 +56,7 @@ test('an issue shows what happened, how often, and why its records are grouped',
     assignee: null,
     mergedInto: null,
     mergedFrom: [],
+    affectedUsers: 0,
     firstRelease: null,
     lastRelease: null,
   })
@@ -115,6 +116,8 @@ test('issues are listed by last seen and found by state, type, agent, run and as
   assert.deepEqual(await types('?agentId=fa&assigned=false'), ['filter one'])
   assert.deepEqual(await types('?agentId=fa&assigned=true'), ['filter two'])
   assert.deepEqual(await types('?agentId=%00'), [])
+  assert.deepEqual(await types('?agentId=fa&q=TWO%20filter'), ['filter two'])
+  assert.deepEqual(await types('?q=%00'), [])
   for (const name of ['from', 'seenFrom']) {
     assert.deepEqual(await types(`?agentId=fa&${name}=1970-01-01T00:00:02Z`), ['filter one'])
   }

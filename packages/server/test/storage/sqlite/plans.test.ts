@@ -388,6 +388,9 @@ test('a page of issues and of issue records comes in order from the index of its
       assert.doesNotMatch(plan, /TEMP B-TREE/, plan)
     }
   }
+  const [search = ''] = await plansOf('listIssues', 'env', { q: 'refund', state: 'OPEN' }, { limit: 10, after: null })
+  assert.match(search, /^SEARCH issues USING INDEX issues_by_state /, search)
+  assert.doesNotMatch(search, /TEMP B-TREE/, search)
   for (const [filter, index] of [
     [{}, 'sqlite_autoindex_issue_records_1'],
     [{ status: 'FAILED' }, 'issue_records_by_status'],

@@ -1,3 +1,4 @@
+import { LIMITS } from '@tacho/contract/engine/limits.ts'
 import { read, type Sql } from '../engine/sql.ts'
 import type { PageBySeen } from '../../issues/issues.ts'
 import { firstRows } from '../../engine/page.ts'
@@ -7,7 +8,7 @@ import { fingerprintsOf, fromEachFingerprint } from './issue-fingerprints.ts'
 import { seenIn, spanWith, type DecidedRecord } from './issue-growth.ts'
 import { agentKey, textKey } from '../engine/keys.ts'
 
-export const issueAffectedActs = read({ listAffectedRuns, listAffectedAgents })
+export const issueAffectedActs = read({ listAffectedRuns, listAffectedAgents, countAffectedUsers })
 
 type Kind = 'run' | 'agent'
 
@@ -81,6 +82,17 @@ async function listAffectedRuns(sql: Sql, environmentId: string, issueId: string
     return { ...seen, runId: subject, internalRunId: run?.id ?? null, status: run?.status ?? null }
   })
   return { rows, more }
+}
+
+/** Different end users of the newest runs. */
+async function countAffectedUsers(sql: Sql, environmentId: string, issueId: string): Promise<number> {
+  const newest = { limit: LIMITS.issueUserRuns, after: null }
+  const { rows } = await listSubjects(sql, environmentId, issueId, 'run', newest)
+  const text = `SELECT DISTINCT user_key AS "userKey" FROM runs
+    WHERE environment_id = :env AND run_id IN (:runIds) AND user_key IS NOT NULL`
+  const runIds = rows.map(({ subject }) => subject)
+  const users = await allIn<{ userKey: string }>(sql, text, { env: environmentId, runIds })
+  return new Set(users.map(({ userKey }) => userKey)).size
 }
 
 async function listAffectedAgents(sql: Sql, environmentId: string, issueId: string, page: PageBySeen) {

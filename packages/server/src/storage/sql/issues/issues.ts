@@ -14,6 +14,7 @@ import type {
 } from '../../issues/issues.ts'
 import { firstRows, mapPage, type Page } from '../../engine/page.ts'
 import { idKey } from './issue-affected.ts'
+import { issuesNaming } from './issue-search.ts'
 import { fingerprintsOf, fromEachFingerprint } from './issue-fingerprints.ts'
 import { recordsOf } from './issue-records.ts'
 import { textKey } from '../engine/keys.ts'
@@ -54,6 +55,7 @@ const CONDITIONS: Record<Exclude<keyof IssueFilter, 'assigned' | 'seenFrom' | 's
   runId: affects('run'),
   user: AFFECTS_USER,
   assignee: 'i.assignee = :assignee',
+  q: 'i.id IN (:namingIds)',
   to: 'i.last_seen < :before',
   firstTo: 'i.first_seen < :firstBefore',
   firstFrom: 'i.first_seen >= :firstFrom',
@@ -70,7 +72,8 @@ async function listIssues(
   const { from: seenFrom = filter.seenFrom, to: seenTo = filter.seenTo } = filter
   const byFirst = filter.sort === 'firstSeen'
   const userRunKeys = user === undefined ? undefined : await runKeysOf(sql, environmentId, user)
-  if (userRunKeys?.length === 0) return { rows: [], more: false }
+  const namingIds = filter.q === undefined ? undefined : await issuesNaming(sql, environmentId, state, filter.q)
+  if (userRunKeys?.length === 0 || namingIds?.length === 0) return { rows: [], more: false }
   const agentKey = agentId === undefined ? null : idKey(agentId)
   const runKey = runId === undefined ? null : textKey(runId)
   // The place of a page is before the end of the window.
@@ -80,7 +83,17 @@ async function listIssues(
   const place = byFirst ? { firstSeen, id } : { lastSeen, id }
   const lastFrom = byFirst ? seenFrom : undefined
   const times = { before, firstBefore, firstFrom, lastFrom, ...place }
-  const params = { env: environmentId, state, detectionType, agentKey, runKey, userRunKeys, assignee, ...times }
+  const params = {
+    env: environmentId,
+    state,
+    detectionType,
+    agentKey,
+    runKey,
+    userRunKeys,
+    namingIds,
+    assignee,
+    ...times,
+  }
   const conditions = [
     'i.environment_id = :env',
     'i.merged_into IS NULL',

@@ -74,6 +74,44 @@ export function issuesSuite(open: OpenStorage) {
       assert.equal(issue?.occurrences, 1)
     })
 
+    test('is found by words of its title, facts and agents, whatever their case, and by an id that its message leaves out', async () => {
+      const environmentId = newId()
+      await append(storage(), environmentId, event({ runId: 'r1', agentId: 'shop', agentName: 'Électro Support' }))
+      const payload = (message: string) => JSON.stringify({ toolName: 'get_order', reasonCode: message })
+      await review(
+        issueRecord(environmentId, { agentId: 'shop', detectionType: 'ONE', payload: payload('No order A-…') }),
+        issueRecord(environmentId, { agentId: 'other', detectionType: 'TWO', payload: payload('Status 503') }),
+      )
+      const matches = async (q: string, state?: 'OPEN' | 'RESOLVED') => {
+        const { rows } = await storage().listIssues(environmentId, { q, state }, { limit: 9, after: null })
+        return rows.map(({ detectionType }) => detectionType).toSorted()
+      }
+      assert.deepEqual(await matches('GET_ORDER'), ['one', 'two'])
+      assert.deepEqual(await matches('order no'), ['one'])
+      assert.deepEqual(await matches('électro'), ['one'])
+      assert.deepEqual(await matches('ÉLECTRO get_order', 'OPEN'), ['one'])
+      assert.deepEqual(await matches('A-17'), ['one'])
+      assert.deepEqual(await matches('503'), ['two'])
+      assert.deepEqual(await matches('shop 503'), [])
+      // Names of facts are no words of the issue.
+      assert.deepEqual(await matches('toolname'), [])
+      assert.deepEqual(await matches('order', 'RESOLVED'), [])
+    })
+
+    test('counts the different end users of its runs', async () => {
+      const environmentId = newId()
+      for (const [runId, userId] of [
+        ['r1', 'ana'],
+        ['r2', 'ana'],
+        ['r3', 'ben'],
+        ['r4', null],
+      ] as const)
+        await append(storage(), environmentId, event({ runId, userId }))
+      await review(...['r1', 'r2', 'r3', 'r4', 'unknown'].map((runId) => issueRecord(environmentId, { runId })))
+      const { id } = await onlyIssue(storage(), environmentId)
+      assert.equal(await storage().countAffectedUsers(environmentId, id), 2)
+    })
+
     test('is never last seen after the service received the record', async () => {
       const environmentId = newId()
       await review(issueRecord(environmentId, { detectedAt: NOON + 1e12, receivedAt: NOON + 7 }))
