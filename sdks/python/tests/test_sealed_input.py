@@ -41,7 +41,7 @@ def test_the_record_has_what_the_service_needs_to_check_the_hash(
     (asked,) = service.of("/firewall-approvals")
     (decided,) = [event["payload"] for event in service.events if event["eventType"] == "POLICY_DECISION"]
     assert (asked["toolCallId"], asked["policyVersion"], decided["toolCallId"]) == ("c1", "1", "c1")
-    assert decided["policyVersions"] == {"p": "1"} and decided["inputHash"] == asked["inputHash"]
+    assert asked["policyVersions"] == decided["policyVersions"] == {"p": "1"} and decided["inputHash"] == asked["inputHash"]
     if capture == "full":
         seals, digest = sealed_input(seal_key("key"), "refund", given, decided["input"])
         assert decided["input"]["amount"] == 5 and "hunter2" not in json.dumps(decided)

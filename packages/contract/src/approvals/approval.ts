@@ -55,6 +55,15 @@ export const NewApproval = Type.Object(
     ),
     toolCallId: optionalText("The model's id of the call"),
     policyVersion: optionalText('Version of the policy that required approval, as the runtime configuration names it'),
+    policyVersions: Type.Optional(
+      Type.Unsafe<Record<string, string> | null>({
+        type: ['object', 'null'],
+        additionalProperties: { type: 'string', maxLength: LIMITS.textChars },
+        maxProperties: LIMITS.deployedPolicies,
+        description:
+          'Version of each policy that matched, by its id. Without them, each policy in force for two people that can mean the tool counts until the POLICY_DECISION is recorded',
+      }),
+    ),
     recordsInput: Type.Optional(
       Type.Unsafe<boolean | null>({
         type: ['boolean', 'null'],

@@ -29,9 +29,10 @@ export interface ApprovalRequest {
   /** Already masked. */
   readonly reason: string | undefined
   readonly timeoutMs: number
-  /** Three members that a service may not know. */
+  /** Members that a service may not know. */
   readonly toolCallId: string | undefined
   readonly policyVersion: string | undefined
+  readonly policyVersions: Readonly<Record<string, string>>
   /** False: the client records no input that an approver could read. */
   readonly recordsInput: false | undefined
 }
@@ -144,14 +145,12 @@ export async function askApproval(
     for (;;) {
       const { status, decisionReason } = approval
       const isFound = approval === first
-      if (status === 'APPROVED' && isOver(core, approval.usableUntil))
+      if (status === 'EXPIRED' || (status === 'APPROVED' && isOver(core, approval.usableUntil)))
         return { ...refusal('expired', null), isOld: isFound }
       if (status === 'APPROVED') {
-        const { id, usableUntil } = approval
-        return { outcome: 'approved', approvalId: id, decisionReason, isFound, expiresAt: usableUntil }
+        return { outcome: 'approved', approvalId, decisionReason, isFound, expiresAt: approval.usableUntil }
       }
       if (status === 'REJECTED') return { ...refusal('rejected', null), decisionReason }
-      if (status === 'EXPIRED') return { ...refusal('expired', null), isOld: approval === first }
       if (status !== 'PENDING') return refusal('unavailable', 'unknown status')
       if (!isPatient && deadline.signal.aborted && !signal?.aborted) return pending(approval)
       const path = `/firewall-approvals/${encodeURIComponent(approval.id)}?wait=${WAIT_SECONDS_MAX}`
@@ -275,8 +274,7 @@ async function firstToSay(
       const { isNew, isSame } = reply.json as { isNew?: unknown; isSame?: unknown }
       return isNew === true || isSame === true ? 'claimed' : 'used'
     }
-    if (reply.kind === 'reply' && !isTemporary(reply.status)) return 'unavailable'
-    if (++failures >= CLAIMS_MAX) return 'unavailable'
+    if ((reply.kind === 'reply' && !isTemporary(reply.status)) || ++failures >= CLAIMS_MAX) return 'unavailable'
     const retryAfter = reply.kind === 'reply' ? reply.header('retry-after') : null
     const ms = Math.min(retryMs(failures, retryAfter, runtime.now(), runtime.random()), CLAIM_WAIT_MAX_MS)
     await new Promise<void>((resolve) => void runtime.timer(ms, resolve, true))

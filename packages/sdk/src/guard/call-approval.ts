@@ -144,7 +144,7 @@ export class CallApproval {
     const { core, engine, defaults } = parts
     const { runId, sessionId, agentId }: RunScope = context.scope
     const { toolName, rules } = call
-    const { policyId, policyVersion, reason } = judgement.verdict
+    const { policyId, policyVersion, policyVersions, reason } = judgement.verdict
     // A list, because a model can choose any text.
     const key = ownKey === undefined || number === 0 ? (ownKey ?? number) : [ownKey, number]
     const timeoutMs = rules.approvalTimeoutMs ?? defaults.approvalTimeoutMs ?? APPROVAL_TIMEOUT_MS
@@ -161,6 +161,7 @@ export class CallApproval {
       timeoutMs: Math.round(Math.min(Math.max(timeoutMs, APPROVAL_TIMEOUT_MIN_MS), APPROVAL_TIMEOUT_MAX_MS)),
       toolCallId: call.toolCallId ?? ownKey,
       policyVersion: policyVersion ?? undefined,
+      policyVersions,
       recordsInput: core.settings.capture === 'full' ? undefined : (false as const),
     }
   }

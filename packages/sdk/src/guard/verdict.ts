@@ -51,15 +51,13 @@ export function judge(decision: Decision, detections: readonly Detection[], isCo
   // A name with quotes of its own stays one name.
   const reason = first ? `policy "${first.name.replaceAll('"', "'")}"${failed}${policyText}` : null
   let verdict: Verdict = {
+    ...none,
     action: decision.action,
     cause: first ? 'policy' : null,
-    policyIds,
-    policyVersions,
     policyId: first?.policyId ?? null,
     policyVersion: first?.version ?? null,
     reason,
     isFailure: first?.failed ?? false,
-    failures,
     policyMessage,
   }
   for (const { type, action, message } of detections) {

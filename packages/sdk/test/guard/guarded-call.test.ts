@@ -298,7 +298,7 @@ test('each event of a call has the id of the model, and its end says how it ende
   const policyVersions = { 'p-require_approval': '1' }
   assert.partialDeepStrictEqual(decision, { toolCallId: 'call_0', policyVersions })
   const [asked] = await service.approvals()
-  assert.partialDeepStrictEqual(asked, { toolCallId: 'call_0', policyVersion: '1' })
+  assert.partialDeepStrictEqual(asked, { toolCallId: 'call_0', policyVersion: '1', policyVersions })
   const issues = await service.issues()
   assert.deepEqual(
     issues.map(({ detectionType }) => detectionType),

@@ -231,10 +231,11 @@ function ranStatus(eventType: string, { outcome, error }: Json): RanStatus | nul
   return knownStatus ?? (error === undefined || error === null ? 'returned' : 'failed')
 }
 
-function versionsIn(value: unknown): Record<string, string> | null {
+/** Null: not known, also where there are too many, because each may want something. */
+export function versionsIn(value: unknown): Record<string, string> | null {
   if (!isObject(value)) return null
   const fits = (text: unknown): text is string =>
     typeof text === 'string' && hasAtMost(text, LIMITS.textChars) && isStorableText(text)
   const entries = Object.entries(value).filter((entry): entry is [string, string] => entry.every(fits))
-  return Object.fromEntries(entries.slice(0, VERSIONS_KEPT))
+  return entries.length > VERSIONS_KEPT ? null : Object.fromEntries(entries)
 }

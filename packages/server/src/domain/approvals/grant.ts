@@ -21,6 +21,7 @@ import type { Storage } from '../../storage/storage.ts'
 import { isoTime } from '../../storage/engine/times.ts'
 import { uuidv7 } from '../../storage/engine/uuid.ts'
 import { isoOf, pick } from '../web/shown.ts'
+import { toolsOf } from './asking-policies.ts'
 import { checkInput, type ShownInput } from './input-check.ts'
 import { wholeInput } from './input-preview.ts'
 
@@ -136,8 +137,9 @@ export async function applyGrants(
     const approved = await storage.useGrant(environmentId, id, use, [auditOf(row, grant, workspaceId, now)])
     if (approved !== null) return approved
   }
-  // The recorded decision may show more: its input, and which policies asked.
-  const mayShowMore = grants.length > 0 && row.policyVersions === null && inputEventId === null
+  // The recorded decision may show more: its input, or which policies asked.
+  const isConditional = grants.some(({ scope }) => scope === 'condition') && row.recordsInput !== 0
+  const mayShowMore = grants.length > 0 && inputEventId === null && (row.policyVersions === null || isConditional)
   if (mayShowMore && now < heldUntil) return row
   await storage.announceHeld(environmentId, [id], now)
   return (await storage.findApproval(environmentId, id)) ?? row
@@ -167,18 +169,9 @@ async function askingPolicies(
   const named = policyVersions === null ? null : (JSON.parse(policyVersions) as Record<string, string>)
   const asking = policies.filter(({ policyId: id, action, condition }) => {
     if (action !== 'REQUIRE_APPROVAL') return false
-    return named === null ? mayMean(condition, toolName) : Object.hasOwn(named, id)
+    return named === null ? (toolsOf(condition)?.includes(toolName) ?? true) : Object.hasOwn(named, id)
   })
   return [...new Set([...asking.map((policy) => policy.policyId), ...(policyId === null ? [] : [policyId])])]
-}
-
-/** Whether a condition can hold for calls of a tool, as far as the names in it say. */
-function mayMean(condition: string, toolName: string): boolean {
-  const compiled = compileCondition(condition)
-  if (!compiled.ok) return true
-  const { toolNames, variables } = fieldsOf(compiled.condition)
-  // With its server, a name is the tool's own.
-  return toolNames.length === 0 || variables.includes('tool.server') || toolNames.includes(toolName)
 }
 
 function auditOf(row: ApprovalRow, grant: GrantRow, workspaceId: string | null, now: number): AuditEntry {

@@ -3,7 +3,8 @@ import { CLIENT_ID_HEADER, type Approval } from '@tacho/contract/approvals/appro
 import { LIMITS } from '@tacho/contract/engine/limits.ts'
 import { ROUTES } from '@tacho/contract/web/routes.ts'
 import type { FastifyInstance, FastifyRequest } from 'fastify'
-import { isAsker, toApproval, toNewApproval, unstorableText } from '../../domain/approvals/approval.ts'
+import { isAsker, toApproval, toNewApproval, unstorableText, versionsIn } from '../../domain/approvals/approval.ts'
+import { createPoliciesOfOtherTools } from '../../domain/approvals/asking-policies.ts'
 import { applyGrants } from '../../domain/approvals/grant.ts'
 import { UNSTORABLE } from '../../domain/web/text.ts'
 import { isUuid, uuidv7 } from '../../storage/engine/uuid.ts'
@@ -23,10 +24,11 @@ import { within } from '../web/turns.ts'
 export const NO_APPROVAL = refuse('not_found', 'The approval does not exist')
 
 export function approvalsRoutes(app: FastifyInstance, deps: Deps, { feed, current, seen }: ApprovalReader): void {
-  const { storage, memory, replies, keys, now } = deps
+  const { storage, memory, replies, keys, configurations, now } = deps
   const { approvalWaits: most, approvalWaitsOfWorkspace: ofWorkspace } = LIMITS
   const waits = new Shares({ most, ofWorkspace, ofCredential: ofWorkspace / 2 })
   const admit = admitWrites(storage)
+  const policiesOfOtherTools = createPoliciesOfOtherTools(configurations.read)
 
   serveRoute(app, ROUTES.createApproval, { memory, replies, admit }, async ({ body, headers, request }) => {
     const unstorable = unstorableText(body)
@@ -35,7 +37,9 @@ export function approvalsRoutes(app: FastifyInstance, deps: Deps, { feed, curren
     const askedAt = now()
     const by = { environmentId, clientId: headers[CLIENT_ID_HEADER], keyFamily: familyOf(request) }
     const asked = { id: uuidv7(askedAt), ...by, now: askedAt }
-    const { outcome, approval } = await storage.createApproval(toNewApproval(body, asked))
+    const otherTools = await policiesOfOtherTools(environmentId, body.toolName)
+    const beside = { policyVersions: versionsIn(body.policyVersions), otherTools }
+    const { outcome, approval } = await storage.createApproval(toNewApproval(body, asked), beside)
     if (outcome === 'created') feed.look()
     if (outcome === 'erased') return refuse('conflict', 'An operator erased this request, or its run')
     if (outcome === 'imported') return refuse('conflict', 'This clientRequestId belongs to an imported approval')

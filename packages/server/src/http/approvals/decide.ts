@@ -4,6 +4,7 @@ import type { ApprovalRow, Decided, DecisionRow } from '../../storage/approvals/
 import type { SlackUser } from '../../storage/messages/notifications.ts'
 import type { ApprovalFeed } from './approval-feed.ts'
 import type { Deps } from '../web/deps.ts'
+import { createPoliciesOfOtherTools } from '../../domain/approvals/asking-policies.ts'
 import { inputsInShort } from '../../domain/approvals/input-preview.ts'
 import { entryOf, type Acting } from '../people/audit.ts'
 import type { NewGrant } from '../../storage/approvals/grants.ts'
@@ -45,7 +46,10 @@ export function createDiffering(storage: Deps['storage']) {
   }
 }
 
-export function createDecide({ storage, now }: Pick<Deps, 'storage' | 'now'>, feed: ApprovalFeed): Decide {
+type DecideDeps = Pick<Deps, 'storage' | 'now' | 'configurations'>
+
+export function createDecide({ storage, now, configurations }: DecideDeps, feed: ApprovalFeed): Decide {
+  const policiesOfOtherTools = createPoliciesOfOtherTools(configurations.read)
   return async (by, rows, { decision, reason = null, confirmMismatch = false }, grant) => {
     const { environment, actor } = by.scope
     if (environment === null) throw new Error('a decision needs an environment')
@@ -69,6 +73,8 @@ export function createDecide({ storage, now }: Pick<Deps, 'storage' | 'now'>, fe
     const via: DecisionRow['via'] = by.slack ? { kind: 'slack', webhookId: by.slack.webhookId } : null
     // What was compared with the hash, and with what the person saw, is what is approved.
     const looked = decision === 'APPROVED' ? rows.map(({ id, inputEventId }) => [id, inputEventId] as const) : []
+    // All are of one tool.
+    const otherTools = rows[0] && (await policiesOfOtherTools(environment.id, rows[0].toolName))
     const decided = await storage.decideApprovals(
       environment.id,
       rows.map(({ id }) => id),
@@ -82,6 +88,7 @@ export function createDecide({ storage, now }: Pick<Deps, 'storage' | 'now'>, fe
         now: at,
         inputs: Object.fromEntries(looked),
         ...(grant && { grant }),
+        ...(otherTools && { otherTools }),
       },
       rows.map((row) => entry(row, `approval.${verb}`)),
     )

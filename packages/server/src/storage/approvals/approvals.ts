@@ -54,6 +54,16 @@ export const UNDECIDED = {
 } as const
 export type NewApprovalRow = Omit<ApprovalRow, keyof typeof UNDECIDED | 'revision'>
 
+/** Beside the request: what tells which policies asked. */
+export interface AskedBeside {
+  /** All that matched, as the client says; null: it names one. */
+  policyVersions: Readonly<Record<string, string>> | null
+  otherTools: OtherTools
+}
+
+/** Versions in force, `<policy id> <version>`, whose conditions cannot mean the tool that asks. */
+export type OtherTools = readonly string[]
+
 /** Why a call must not run under it. */
 export function claimFault({ status, withdrawnAt, expiresAt }: ApprovalRow, now: number): string | null {
   if (withdrawnAt !== null) return 'was withdrawn'
@@ -120,6 +130,8 @@ export interface DecisionRow {
   inputs?: Readonly<Record<string, string | null>>
   /** With the approval of one request: what is allowed beside it. */
   grant?: NewGrant
+  /** Of the tool of all that are approved. Absent: the request's own policy is the only one that may have asked. */
+  otherTools?: OtherTools
 }
 
 /** The first of two people who approve. */

@@ -258,6 +258,48 @@ onBoth('the service counts by the versions that it knows, whatever the client na
   assert.equal((await decide(house, ada, held)).body.status, 'PENDING')
 })
 
+onBoth('until it is known which policies asked, each for two that can mean the tool counts', async (house) => {
+  const { ada, ben } = house
+  const toolName = `tool-${randomUUID()}`
+  const condition = `tool.name == "${toolName}" && tool.input.amount > 100.0`
+  const two = await writePolicy(house, { condition, approvers: 2, severity: 'LOW' })
+  await deploy(house, two, '1')
+  const one = await writePolicy(house, { condition: `tool.name == "${toolName}"` })
+  await deploy(house, one, '1')
+  const asked = { policyId: one, policyVersion: '1', toolName, inputHash: HASH }
+  const early = await ask(house, { ...asked, runId: `run-${randomUUID()}` })
+  assert.equal((await detailOf(house, early)).approvers, 2)
+  assert.equal((await decide(house, ada, early)).body.status, 'PENDING')
+  assert.equal((await decide(house, ben, early)).body.status, 'APPROVED')
+  // The record, or the request itself, says that one policy asked.
+  const known = await recorded(house, one, { ...asked, runId: `run-${randomUUID()}` })
+  const named = await ask(house, { ...asked, policyVersions: { [one]: '1' } })
+  for (const id of [known, named]) {
+    assert.equal((await detailOf(house, id)).approvers, 1)
+    assert.equal((await decide(house, ada, id)).body.status, 'APPROVED')
+  }
+  const both = await ask(house, { ...asked, policyVersions: { [one]: '1', [two]: '1' } })
+  assert.equal((await decide(house, ada, both)).body.status, 'PENDING')
+  // Several in one decision, and a grant: none gets past.
+  const ids = [await ask(house, asked), await ask(house, asked)]
+  const many = await ada.post<{ items: { outcome: string }[] }>(`${base(house)}/approvals/decisions`, {
+    ids,
+    decision: 'APPROVED',
+  })
+  assert.deepEqual(
+    many.body.items.map(({ outcome }) => outcome),
+    ['first', 'first'],
+  )
+  const granting = await ask(house, { ...asked, runId: `run-${randomUUID()}` })
+  assert.match((await decide(house, ada, granting, { grant: { scope: 'tool' } })).text, /two people/)
+  // Deployed while it waits.
+  await deploy(house, two, null)
+  const before = await ask(house, asked)
+  assert.equal((await detailOf(house, before)).approvers, 1)
+  await deploy(house, two, '1')
+  assert.equal((await decide(house, ada, before)).body.status, 'PENDING')
+})
+
 onBoth('an input that arrives between the two needs the first approval again', async (house) => {
   const { ada, ben } = house
   const runId = `run-${randomUUID()}`

@@ -148,6 +148,7 @@ class Approving:
             "timeoutMs": round(bounded * 1_000),
             "toolCallId": call.tool_call_id,
             "policyVersion": verdict.policy_version,
+            "policyVersions": dict(verdict.policy_versions) or None,
             "recordsInput": None if core.settings.capture == "full" else False,
         }
         request = {name: value for name, value in request.items() if value is not None}

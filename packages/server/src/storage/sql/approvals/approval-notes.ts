@@ -12,7 +12,7 @@ import { inChunks } from '../engine/rows.ts'
 import { findApprovals } from './approval-rows.ts'
 import { announceApprovals } from '../messages/announcements.ts'
 import { nextRevision } from './revision.ts'
-import { approversNeeded } from './two-people.ts'
+import { approversOnceKnown } from './two-people.ts'
 
 export interface NotedEvent {
   event: NewEvent
@@ -41,8 +41,7 @@ export async function noteApprovals(
   for (const row of locked) {
     let changed: Change = {}
     for (const one of noted) changed = { ...changed, ...changeOf({ ...row, ...changed }, one, now, claims) }
-    if (changed.policyVersions)
-      changed.approvers = row.approvers ?? (await approversNeeded(sql, environmentId, { ...row, ...changed }))
+    if (changed.policyVersions) changed.approvers = await approversOnceKnown(sql, { ...row, ...changed })
     const members = Object.entries(changed)
     if (members.length === 0) continue
     const set = members.map(([member]) => `${columnOf(member)} = :${member}`).join(', ')

@@ -15,6 +15,7 @@ import { write, type Sql } from '../engine/sql.ts'
 import {
   UNDECIDED,
   type ApprovalRow,
+  type AskedBeside,
   type CreatedApproval,
   type Decided,
   type DecisionRow,
@@ -38,7 +39,11 @@ import { approversNeeded, personOf, ruleOfTwo, type SecondRule } from './two-peo
 export const approvalsActs = write({ createApproval, decideApprovals, expireApprovals, noteApprovalsSeen })
 
 /** `conflict`: the stored request is for another tool or input. `erased`: the request is erased, or its run forever. */
-async function createApproval(sql: Sql, request: NewApprovalRow): Promise<CreatedApproval> {
+async function createApproval(
+  sql: Sql,
+  request: NewApprovalRow,
+  { policyVersions = null, otherTools }: Partial<AskedBeside> = {},
+): Promise<CreatedApproval> {
   // A retry needs no lock.
   const early = await findRequest(sql, request)
   if (early !== null) return again(sql, early, request)
@@ -55,8 +60,9 @@ async function createApproval(sql: Sql, request: NewApprovalRow): Promise<Create
   const revision = await nextRevision(sql, environmentId, heldUntil ?? request.expiresAt)
   const stored = await findRequest(sql, request)
   if (stored !== null) return again(sql, stored, request)
-  const asked = { ...request, ...UNDECIDED, revision }
-  const approval = { ...asked, heldUntil, approvers: await approversNeeded(sql, environmentId, asked) }
+  const named = policyVersions && JSON.stringify(policyVersions)
+  const asked = { ...request, ...UNDECIDED, policyVersions: named, revision, heldUntil }
+  const approval = { ...asked, approvers: await approversNeeded(sql, environmentId, asked, otherTools) }
   await insert(sql, approval)
   // People are told only if no grant approves it.
   if (!isHeld) await announceApprovals(sql, environmentId, 'approval.requested', [approval], createdAt)
@@ -148,9 +154,15 @@ async function faultyGrants(sql: Sql, environmentId: string, ids: string[], faul
 async function rulesOfTwo(sql: Sql, environmentId: string, ids: string[], decision: DecisionRow) {
   const rules = new Map<string, Exclude<SecondRule, 'decides'>>()
   if (decision.status !== 'APPROVED') return rules
+  // Those of one call ask under the same policies.
+  const needed = new Map<string, number | null>()
   for (const row of await findApprovals(sql, environmentId, ids)) {
     const isOpen = row.status === 'PENDING' && row.expiresAt > decision.now && row.importedAt === null
-    if (!isOpen || (row.approvers ?? (await approversNeeded(sql, environmentId, row))) !== 2) continue
+    if (!isOpen) continue
+    const key = JSON.stringify([row.policyId, row.policyVersion, row.policyVersions])
+    if (row.approvers === null && !needed.has(key))
+      needed.set(key, await approversNeeded(sql, environmentId, row, decision.otherTools))
+    if ((row.approvers ?? needed.get(key)) !== 2) continue
     const rule = await ruleOfTwo(sql, row, decision)
     if (rule !== 'decides') rules.set(row.id, rule)
   }

@@ -9,7 +9,7 @@
  */
 import { LIMITS } from '@tacho/contract/engine/limits.ts'
 import type { GrantFault, GrantRow, GrantUse, NewGrant } from '../../approvals/grants.ts'
-import type { ApprovalRow, DecisionRow } from '../../approvals/approvals.ts'
+import type { ApprovalRow, DecisionRow, OtherTools } from '../../approvals/approvals.ts'
 import type { AuditEntry } from '../../people/operators.ts'
 import { mapPage, type Page, type PageById } from '../../engine/page.ts'
 import { countOf, read, selectList, write, type Sql } from '../engine/sql.ts'
@@ -63,9 +63,13 @@ export async function findGrantsFor(sql: Sql, asking: Asking, now: number): Prom
 }
 
 /** The versions in force of the policies that asked; or why a person can allow no more than this call. */
-async function policiesOfGrant(sql: Sql, row: ApprovalRow): Promise<Record<string, number> | GrantFault> {
+async function policiesOfGrant(
+  sql: Sql,
+  row: ApprovalRow,
+  otherTools?: OtherTools,
+): Promise<Record<string, number> | GrantFault> {
   const { environmentId, policyId, policyVersion } = row
-  if ((row.approvers ?? (await approversNeeded(sql, environmentId, row))) === 2) return 'two_people'
+  if ((row.approvers ?? (await approversNeeded(sql, environmentId, row, otherTools))) === 2) return 'two_people'
   const rules = await rulesOf(sql, environmentId, row)
   if (rules.some(({ severity, grants }) => (grants ?? (severity === 'CRITICAL' ? 'never' : 'allow')) === 'never'))
     return 'never'
@@ -86,13 +90,18 @@ async function findGrantFault(sql: Sql, row: ApprovalRow, scope: GrantRow['scope
 }
 
 /** In the transaction that approves the request. */
-export async function createGrant(sql: Sql, row: ApprovalRow, { now, ...decision }: DecisionRow, grant: NewGrant) {
+export async function createGrant(
+  sql: Sql,
+  row: ApprovalRow,
+  { now, otherTools, ...decision }: DecisionRow,
+  grant: NewGrant,
+) {
   const { environmentId: env, toolName, keyFamily, inputHash } = row
   const fault = await findGrantFault(sql, row, grant.scope)
   if (fault !== null) return fault
   // A publication waits, and then ends it.
   await sql.run('UPDATE configurations SET publication = publication WHERE environment_id = :env', { env })
-  const policies = await policiesOfGrant(sql, row)
+  const policies = await policiesOfGrant(sql, row, otherTools)
   if (typeof policies === 'string') return policies
   const inUse = `SELECT COUNT(*) AS count FROM approval_grants WHERE environment_id = :env AND ${IN_USE}`
   if ((await countOf(sql, inUse, { env, now })) >= LIMITS.grantsInUse) return 'too_many'

@@ -1,6 +1,7 @@
 /**
- * What a policy for two people asks for. The service counts by the versions that it knows: of the policy that the request
- * names and of those that the recorded decision names, the version in force and the one that the client names. The strictest counts.
+ * What a policy for two people asks for. The service counts by the versions that it knows: of the policies that the request
+ * and the recorded decision name, the version in force and the one that the client names. The strictest counts. A request that
+ * names one policy says nothing of others: until the decision is recorded, each in force for two that can mean its tool asked.
  *
  *   PENDING --approved by a person--> PENDING, with a first approval --by another person--> APPROVED
  *      ^  `--rejected by anybody--> REJECTED        |
@@ -10,7 +11,13 @@
  * Whoever runs the agent is the maker of its API key, or of a key before or after it by rotation, and the end user of the run.
  */
 import { ROLES, VERSION_PATTERN } from '@tacho/contract/engine/words.ts'
-import { firstApprovalOf, type ApprovalRow, type DecisionRow, type FirstApproval } from '../../approvals/approvals.ts'
+import {
+  firstApprovalOf,
+  type ApprovalRow,
+  type DecisionRow,
+  type FirstApproval,
+  type OtherTools,
+} from '../../approvals/approvals.ts'
 import { read, type Sql } from '../engine/sql.ts'
 import { takeSum, withSum } from '../engine/row-sums.ts'
 import { allIn } from '../engine/rows.ts'
@@ -36,18 +43,27 @@ interface VersionRule {
 }
 
 /** Versions of the policies that asked, as far as the service knows them: those in force, or last in force, and the named ones. */
-export async function rulesOf(sql: Sql, environmentId: string, asked: AskedUnder): Promise<VersionRule[]> {
+export async function rulesOf(
+  sql: Sql,
+  environmentId: string,
+  asked: AskedUnder,
+  otherTools?: OtherTools,
+): Promise<VersionRule[]> {
   const named = namedPolicies(asked)
   if (named.size === 0) return []
   const workspaceId = (await findEnvironment(sql, environmentId))?.workspaceId ?? ''
   const select = `SELECT ${withSum('policy_versions', 'v.')} FROM policy_versions v`
   const ids = [...named.keys()]
-  const inForce = await allIn<VersionRule>(
+  const mayHaveAsked = asked.policyVersions === null && otherTools !== undefined
+  const deployed = await allIn<VersionRule>(
     sql,
     `${select} JOIN deployments d ON d.environment_id = :env AND d.kind = 'policy' AND d.item_id = v.policy_id
-      AND d.version = v.number WHERE v.workspace_id = :workspaceId AND v.policy_id IN (:ids)`,
+      AND d.version = v.number
+      WHERE v.workspace_id = :workspaceId AND (v.policy_id IN (:ids)${mayHaveAsked ? ' OR v.approvers = 2' : ''})`,
     { env: environmentId, workspaceId, ids },
   )
+  const isOfTool = ({ policyId, number }: VersionRule) => !otherTools?.includes(`${policyId} ${number}`)
+  const inForce = deployed.filter((rule) => named.has(rule.policyId) || isOfTool(rule))
   const others: VersionRule[] = []
   for (const [policyId, version] of named) {
     const current = inForce.find((rule) => rule.policyId === policyId)?.number ?? null
@@ -80,9 +96,25 @@ async function lastInForce(sql: Sql, environmentId: string, id: string): Promise
 }
 
 /** Null: one. */
-export async function approversNeeded(sql: Sql, environmentId: string, asked: AskedUnder): Promise<number | null> {
-  const rules = await rulesOf(sql, environmentId, asked)
+export async function approversNeeded(
+  sql: Sql,
+  environmentId: string,
+  asked: AskedUnder,
+  otherTools?: OtherTools,
+): Promise<number | null> {
+  const rules = await rulesOf(sql, environmentId, asked, otherTools)
   return rules.some(({ approvers }) => approvers === 2) ? 2 : null
+}
+
+/**
+ * Now that the client said which policies asked. One that only might have asked counts no more; but where the client does not name
+ * the version of the policy that asked, or a person approved already, what was needed before is still needed.
+ */
+export async function approversOnceKnown(sql: Sql, row: ApprovalRow): Promise<number | null> {
+  const needed = await approversNeeded(sql, row.environmentId, row)
+  const { policyId, firstApproval, approvers } = row
+  const isNamed = policyId !== null && typeof namedPolicies(row).get(policyId) === 'number'
+  return needed ?? (isNamed && firstApproval === null ? null : approvers)
 }
 
 type Decider = Pick<DecisionRow, 'deciderKind' | 'deciderId'>

@@ -65,13 +65,13 @@ export function statementsSuite(sql: () => Sql) {
     for (let count = 0; count < 2; count++) await newWebhook(env)
     const ids: string[] = []
     for (let count = 0; count < 400; count++) {
-      const asked = request(env)
+      const asked = request(env, { policyId: 'refunds', policyVersion: '1' })
       ids.push(asked.id)
-      await act('createApproval', asked)
+      await act('createApproval', asked, { otherTools: [] })
     }
     const now = ids.slice(0, 200)
     const audit = now.map((targetId) => ({ ...auditEntry(workspaceId), targetId }))
-    const decided = await act<Decided[]>('decideApprovals', env, now, decision(), audit)
+    const decided = await act<Decided[]>('decideApprovals', env, now, decision({ otherTools: [] }), audit)
     assert.ok(decided.result.every(({ outcome }) => outcome === 'decided'))
     assert.ok(decided.statements < 50, String(decided.statements))
     const expired = await act<number>('expireApprovals', env, NOON * 2, 200)

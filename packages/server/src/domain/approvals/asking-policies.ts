@@ -1,0 +1,46 @@
+/**
+ * Which policies may have asked for a call. A request names one; those of this version of the service's SDKs name all, and so does
+ * the client's recorded decision. Of a request that names one, each policy in force may have asked too, unless the names in
+ * its condition show that it means other tools.
+ */
+import type { RuntimePolicy } from '@tacho/contract/policies/runtime-config.ts'
+import { compileCondition, fieldsOf } from '@tacho/policy/compile.ts'
+
+/** Null: any tool, as far as the names in a condition say. */
+export function toolsOf(condition: string): readonly string[] | null {
+  const compiled = compileCondition(condition)
+  if (!compiled.ok) return null
+  const { toolNames, variables } = fieldsOf(compiled.condition)
+  // With its server, a name is the tool's own.
+  return toolNames.length === 0 || variables.includes('tool.server') ? null : toolNames
+}
+
+interface NamedTools {
+  version: string
+  tools: ReadonlySet<string>
+}
+
+type ReadConfiguration = (environmentId: string) => Promise<{ body: Buffer }>
+
+export type PoliciesOfOtherTools = ReturnType<typeof createPoliciesOfOtherTools>
+
+/** Versions in force that cannot mean a tool, as `<policy id> <version>`. A configuration is compiled once. */
+export function createPoliciesOfOtherTools(read: ReadConfiguration) {
+  const compiled = new WeakMap<Buffer, NamedTools[]>()
+  return async (environmentId: string, toolName: string): Promise<string[]> => {
+    // Where nobody knows what is in force, each may have asked.
+    const served = await read(environmentId).catch(() => null)
+    if (served === null) return []
+    const known = compiled.get(served.body) ?? namedTools(served.body)
+    compiled.set(served.body, known)
+    return known.flatMap(({ version, tools }) => (tools.has(toolName) ? [] : [version]))
+  }
+}
+
+function namedTools(body: Buffer): NamedTools[] {
+  const { policies } = JSON.parse(body.toString()) as { policies: RuntimePolicy[] }
+  return policies.flatMap(({ policyId, version, action, condition }) => {
+    const tools = action === 'REQUIRE_APPROVAL' ? toolsOf(condition) : null
+    return tools === null ? [] : [{ version: `${policyId} ${version}`, tools: new Set(tools) }]
+  })
+}
