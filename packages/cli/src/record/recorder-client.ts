@@ -7,7 +7,7 @@ import type { BatchResult, Event, EventInput } from '@tacho/contract/record/even
 import type { WarningCode } from '@tacho/contract/web/errors.ts'
 import { IMPORT_HEADER } from '@tacho/contract/engine/words.ts'
 import { LIMITS } from '@tacho/contract/engine/limits.ts'
-import { judgedBy } from '../../../sdk/src/delivery/answer.ts'
+import { readBatchAnswer } from '../../../sdk/src/delivery/answer.ts'
 import { delayMs } from '../../../sdk/src/delivery/retry.ts'
 import { sentenceOf } from '../engine/operator-client.ts'
 import { failed } from '../engine/stop.ts'
@@ -127,7 +127,10 @@ const fetchAsImport: typeof fetch = (address, init) => {
 /** Sorts a batch by the answer. */
 function verdicts(batch: PackedEvent[], result: BatchResult): { left: PackedEvent[]; refused: RefusedEvent[] } {
   const ids = batch.map(({ eventId }) => eventId)
-  const { retry, rejected } = judgedBy(result, ids) ?? { retry: new Set(ids), rejected: new Map<string, string>() }
+  const { retry, rejected } = readBatchAnswer(result, ids) ?? {
+    retry: new Set(ids),
+    rejected: new Map<string, string>(),
+  }
   const messages = new Map((result.rejections ?? []).map(({ eventId, message }) => [eventId, message]))
   const refused = [...rejected].map(([eventId, code]) => {
     return { eventId, code, message: messages.get(eventId) ?? 'The server rejected the event' }
