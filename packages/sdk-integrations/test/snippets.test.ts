@@ -1,45 +1,34 @@
-/** The TypeScript of every page compiles in a project that has the packed SDK, and each page of an integration says what to install. */
+/**
+ * The TypeScript of every page compiles in a project outside of this clone that has the packed SDK, and runs there on each Node that is
+ * installed; and each page of an integration says what to install.
+ */
 import assert from 'node:assert/strict'
-import { execFileSync } from 'node:child_process'
-import {
-  existsSync,
-  globSync,
-  mkdirSync,
-  mkdtempSync,
-  readFileSync,
-  readdirSync,
-  rmSync,
-  symlinkSync,
-  writeFileSync,
-} from 'node:fs'
+import { execFileSync, spawn } from 'node:child_process'
+import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import { tmpdir } from 'node:os'
 import path from 'node:path'
 import { after, before, test } from 'node:test'
 import { fileURLToPath } from 'node:url'
 import { packSdk } from '../../../scripts/pack-sdk.mjs'
+import { API_KEY, ended, startServer } from '../../cli/test/tacho.ts'
+import {
+  installedNodes,
+  installSdk,
+  OLD_NODE,
+  pages,
+  writeBlocks,
+  type Project,
+} from '../../sdk-programs/test/blocks.ts'
+import { DONE } from './scene.ts'
+import { inTurn, startModelServer } from '../src/model-server.ts'
 
 const ROOT = fileURLToPath(new URL('../../..', import.meta.url))
-/** Their packages are too large for every installation. `sdk-programs/test/guides.test.ts` compiles NestJS. */
-const NOT_INSTALLED = ['claude-agent-sdk', 'servers']
-/** What fragments leave out: the guide to recording shows single calls. */
-const PRELUDE: Record<string, string> = {
-  'docs/recording.md': `import { Tacho } from '@tacho/sdk'\nconst tacho = new Tacho()\nconst run = tacho.startRun()\n`,
-}
 const NEW = path.join(ROOT, 'node_modules/.bin/tsc')
-/** TypeScript 5.6, which are-the-types-wrong brings. */
+/** TypeScript 5.6, which are-the-types-wrong brings. `sdk-programs/test/types.test.ts` has 5.4. */
 const OLD = createRequire(
   createRequire(path.join(ROOT, 'packages/sdk/package.json')).resolve('@arethetypeswrong/core'),
 ).resolve('typescript/bin/tsc')
-
-const pages = globSync(['README.md', 'docs/**/*.md', '{packages/sdk,sdks/python}/README.md'], {
-  cwd: ROOT,
-  exclude: ['docs/decisions/**', '**/node_modules/**'],
-}).map((file) => {
-  const text = readFileSync(path.join(ROOT, file), 'utf8')
-  const snippets = Array.from(text.matchAll(/^```(?:ts|typescript)\n(.*?)^```$/gms), ([, code = '']) => code)
-  return { file, name: path.basename(file, '.md'), text, snippets }
-})
 const inTypeScript = pages.filter(({ file, snippets }) => file.startsWith('docs/integrations/') && snippets.length > 0)
 
 function packagesIn(code: string): string[] {
@@ -50,61 +39,118 @@ function packagesIn(code: string): string[] {
 }
 
 let folder: string
+const files: Record<Project, string[]> = { alone: [], application: [], frameworks: [] }
 before(async () => {
   folder = mkdtempSync(path.join(tmpdir(), 'tacho-snippets-'))
-  const modules = path.join(folder, 'node_modules')
-  const sdk = path.join(modules, '@tacho/sdk')
-  mkdirSync(sdk, { recursive: true })
-  // The packed SDK, and the frameworks as they are installed: nothing else of this repository.
-  execFileSync('tar', ['-xzf', await packSdk(folder), '-C', sdk, '--strip-components=1'])
-  for (const name of readdirSync(path.join(ROOT, 'node_modules')).filter(
-    (one) => one !== '@tacho' && !one.startsWith('.'),
-  )) {
-    symlinkSync(path.join(ROOT, 'node_modules', name), path.join(modules, name))
-  }
-  writeFileSync(path.join(folder, 'package.json'), '{"type":"module"}')
-  for (const { file, name, snippets } of pages) {
-    if (NOT_INSTALLED.includes(name)) continue
-    // A page that names its files is of an application, which a bundler builds.
-    const isApp = snippets.every((code) => /^\/\/ \S+\.tsx?\n/.test(code))
-    for (const [n, code] of snippets.entries()) {
-      const project = isApp ? 'application' : file.startsWith('docs/integrations/') ? 'frameworks' : 'alone'
-      const [, named = `${file.replaceAll('/', '-')}-${n}.ts`] = isApp ? (/^\/\/ (\S+)/.exec(code) ?? []) : []
-      const target = path.join(folder, project, named)
-      mkdirSync(path.dirname(target), { recursive: true })
-      // Else two scripts would share their names.
-      writeFileSync(target, `${PRELUDE[file] ?? ''}${code}\nexport {}\n`)
-    }
+  const tarball = await packSdk(folder)
+  for (const project of ['alone', 'application', 'frameworks'] as const) {
+    const place = path.join(folder, project)
+    files[project] = writeBlocks(place, project)
+    installSdk(place, tarball, (name) => project !== 'alone' || name === '@types')
   }
 })
 after(() => rmSync(folder, { recursive: true }))
 
+/** Fails with what the compiler says. What it writes is in `out`, for a Node without TypeScript. */
+function compile(project: Project, compiler: string, options: object): void {
+  const place = path.join(folder, project)
+  const compilerOptions = {
+    ...options,
+    target: 'es2022',
+    types: ['node'],
+    strict: true,
+    exactOptionalPropertyTypes: true,
+    noUncheckedIndexedAccess: true,
+    skipLibCheck: true,
+    outDir: 'out',
+  }
+  writeFileSync(path.join(place, 'tsconfig.json'), JSON.stringify({ compilerOptions, exclude: ['out'] }))
+  try {
+    execFileSync(process.execPath, [compiler, '-p', place], { encoding: 'utf8', cwd: folder })
+  } catch (error) {
+    assert.fail((error as { stdout: string }).stdout)
+  }
+}
+
 const NODE = { module: 'nodenext' }
 const BUNDLER = { module: 'preserve', moduleResolution: 'bundler' }
 for (const { project, compiler, options } of [
-  { project: 'alone', compiler: NEW, options: NODE },
   { project: 'alone', compiler: OLD, options: NODE },
   { project: 'application', compiler: NEW, options: BUNDLER },
-  { project: 'frameworks', compiler: NEW, options: NODE },
-]) {
+] as const) {
   test(`the code of the pages compiles strictly: ${project}, TypeScript ${compiler === NEW ? 7 : '5.6'}`, () => {
-    const compilerOptions = {
-      ...options,
-      target: 'es2022',
-      types: ['node'],
-      strict: true,
-      noEmit: true,
-      skipLibCheck: true,
-    }
+    assert.ok(files[project].length >= (project === 'application' ? 2 : 6))
+    compile(project, compiler, options)
+  })
+}
+
+/** These blocks make no run: they ask for the configuration, test, score a run of before, or the platform calls them. */
+const MAKES_NO_RUN = /from 'node:test'|^export default|onChange|spool|The user's click/m
+/** `declare` stands for code of the reader. */
+const IS_PART = /^declare /m
+/** Its tracing sends to its maker whatever the address of the model is. `openai-agents.test.ts` runs the same calls. */
+const CALLS_HOME = ['docs-integrations-openai-agents-1.ts']
+
+for (const project of ['alone', 'frameworks'] as const) {
+  test(`the code of the pages compiles strictly with TypeScript 7, and runs: ${project}`, async (t) => {
+    compile(project, NEW, NODE)
     const place = path.join(folder, project)
-    assert.ok(readdirSync(place).length >= (project === 'application' ? 2 : 6))
-    writeFileSync(path.join(place, 'tsconfig.json'), JSON.stringify({ compilerOptions }))
-    try {
-      execFileSync(process.execPath, [compiler, '-p', place], { encoding: 'utf8', cwd: folder })
-    } catch (error) {
-      assert.fail((error as { stdout: string }).stdout)
+    const nodes = installedNodes()
+    if (!OLD_NODE) t.diagnostic('There is no Node 20 on the PATH or in TACHO_TEST_RUNTIMES, so no block ran on it.')
+    for (const [version, node] of nodes) {
+      const service = await startServer()
+      const model = await startModelServer(inTurn({ toolCalls: [{ name: 'refund', input: { order: 7 } }] }, DONE))
+      const read = async (address: string) =>
+        (await (await fetch(`${service.url}/openapi/v1${address}`, { headers: { 'x-api-key': API_KEY } })).json()) as {
+          items: { runId: string }[]
+          events: { eventType: string }[]
+        }
+      const env = {
+        ...process.env,
+        NODE_TEST_CONTEXT: undefined,
+        NODE_OPTIONS: undefined,
+        TACHO_URL: service.url,
+        TACHO_API_KEY: API_KEY,
+        OPENAI_API_KEY: 'key',
+        OPENAI_BASE_URL: `${model.url}/v1`,
+        ANTHROPIC_API_KEY: 'key',
+        ANTHROPIC_BASE_URL: model.url,
+      }
+      let runs = 0
+      for (const file of files[project]) {
+        const code = readFileSync(path.join(place, file), 'utf8')
+        const withoutNode = packagesIn(code).find((name) => needsNewer(name, version))
+        if (IS_PART.test(code) || CALLS_HOME.includes(file) || withoutNode !== undefined) continue
+        await t.test(`${file} on ${version}`, async () => {
+          const main = node === OLD_NODE?.[1] ? file.replace(/^(.*)\.ts$/, 'out/$1.js') : file
+          const { code: exit, stderr } = await ended(spawn(node, [main], { cwd: place, env }))
+          assert.deepEqual([exit, stderr], [0, ''])
+          const { items } = await read('/runs?limit=50')
+          if (!MAKES_NO_RUN.test(code)) assert.ok(items.length > runs, 'records no run')
+          runs = items.length
+        })
+      }
+      const { items } = await read('/runs?limit=50')
+      const events = await Promise.all(items.map(async ({ runId }) => (await read(`/runs/${runId}`)).events))
+      const types = events.flat().map(({ eventType }) => eventType)
+      for (const type of project === 'alone' ? RECORDED : ['LLM_CALL', 'TOOL_CALL'])
+        assert.ok(types.includes(type), type)
+      // What the page on masking masks.
+      assert.doesNotMatch(JSON.stringify(events), /I am Ada|ada@example|CASE-12/)
+      await model.close()
+      await service.stop()
     }
   })
+}
+const RECORDED = ['USER_INPUT', 'AGENT_STEP', 'LLM_CALL', 'TOOL_CALL', 'ERROR', 'SESSION_OUTCOME', 'HANDOVER']
+
+/** Whether a package says that it does not run on this Node. */
+function needsNewer(name: string, version: string): boolean {
+  const manifest = path.join(ROOT, 'node_modules', name, 'package.json')
+  if (!existsSync(manifest)) return false
+  const { engines } = JSON.parse(readFileSync(manifest, 'utf8')) as { engines?: { node?: string } }
+  const least = /^>=\s*(\d+)/.exec(engines?.node ?? '')?.[1]
+  return Number(least ?? 0) > Number(/\d+/.exec(version)?.[0])
 }
 
 /** What reads the blocks of a language. Shell, and blocks without a language: commands-doc.test.ts looks up commands, flags and endpoints. */

@@ -11,6 +11,7 @@ import { after, before, test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { API_KEY, startServer, type TestServer } from '../../cli/test/tacho.ts'
 import { programsInterpreter, PYTHON_SDK, withoutPrograms } from '../../sdk-conformance/test/python.ts'
+import { OLD_NODE } from './blocks.ts'
 import { NEXT_16 } from './next.ts'
 import { packagesOf, startPlace, type Place } from './place.ts'
 
@@ -159,7 +160,10 @@ for (const guide of GUIDES) {
         PATH: [path.dirname(programsInterpreter), process.env['PATH']].join(path.delimiter),
       }),
     }
-    for (const [at, way] of [...ways, ...also].entries())
+    // Plain JavaScript also starts on Node 20.
+    const onOld = (ways[IN_PRODUCTION] ?? '').replace(/\bnode (?=\S+\.js$)/, `${OLD_NODE?.[1]} `)
+    const old = OLD_NODE === undefined || onOld === ways[IN_PRODUCTION] ? [] : [onOld]
+    for (const [at, way] of [...ways, ...also, ...old].entries())
       await t.test(way, () => checkWay(place, way, (amount) => ask.replace(/\b20\b/, String(amount)), at, env))
   })
 

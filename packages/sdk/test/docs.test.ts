@@ -1,4 +1,7 @@
-/** Every program in the tutorial, the recording guide and the other pages of docs/sdk runs unchanged against a real service. */
+/**
+ * The tutorials, the recording guide and the examples do what the pages say, against a real service. That each block of each page runs, from
+ * a project with the packed SDK and on each Node: packages/sdk-integrations/test/snippets.test.ts.
+ */
 import assert from 'node:assert/strict'
 import { spawn } from 'node:child_process'
 import { mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
@@ -11,12 +14,10 @@ import { API_KEY, ended, OPERATOR_TOKEN, runCommand, startServer, type TestServe
 import { interpreter, PYTHON_SDK, withoutPython } from '../../sdk-conformance/test/python.ts'
 
 const ROOT = fileURLToPath(new URL('../../..', import.meta.url))
-const PAGES = ['../../README', '../long-approvals', 'guarding-tools', 'runtime-configuration', 'testing']
 
 const textOf = (page: string): string => readFileSync(`${ROOT}/docs/${page}.md`, 'utf8')
 const blocksOf = (page: string, language: string): string[] =>
   [...textOf(page).matchAll(new RegExp(`^\`\`\`${language}\\n(.*?)^\`\`\`$`, 'gms'))].map(([, code]) => code ?? '')
-const programsOf = (page: string): string[] => blocksOf(`sdk/${page}`, 'ts')
 
 /** The programs find the SDK in this folder and can write files to it. */
 const folder = mkdtempSync(path.join(tmpdir(), 'tacho-docs-'))
@@ -35,16 +36,6 @@ describe('documentation of the SDK', () => {
   })
   after(() => server.stop())
   const variables = () => ({ TACHO_URL: server.url, TACHO_API_KEY: API_KEY, NODE_TEST_CONTEXT: '' })
-
-  for (const page of PAGES) {
-    for (const [number, program] of programsOf(page).entries()) {
-      test(`${page}: program ${number + 1}`, async () => {
-        const { code, stderr } = await run(['--input-type=module-typescript', '--eval', program], variables())
-        assert.equal(stderr, '')
-        assert.equal(code, 0)
-      })
-    }
-  }
 
   for (const example of ['support-agent', 'deployed-prompt']) {
     test(`examples/agents/${example}.ts`, async () => {
