@@ -1,6 +1,7 @@
 // Holds the migrations that are on main: stores exist that they made, and a store refuses a file that differs from the one that made
 // it. `migrations.sha256` has a line for each, which is added with the migration and never changes.
-// --add    writes the lines of new migrations
+// --add    writes the lines of new migrations, and the schema of this version into its upgrade notes
+import { spawnSync } from 'node:child_process'
 import { hash } from 'node:crypto'
 import { appendFileSync, globSync, readFileSync } from 'node:fs'
 import path from 'node:path'
@@ -37,4 +38,6 @@ for (const numbered of [sqlite, postgres]) {
   }
 }
 for (const fault of faults) console.error(fault)
+if (process.argv.includes('--add'))
+  spawnSync(process.execPath, ['scripts/check-upgrades.mjs', '--write'], { stdio: 'inherit' })
 process.exitCode = faults.length > 0 ? 1 : 0

@@ -34,5 +34,6 @@ console.log(`Tagged v${version}. To publish it: git push origin HEAD:main v${ver
 function setVersion(given) {
   const file = path.join(root, 'package.json')
   writeFileSync(file, readFileSync(file, 'utf8').replace(/^( {2}"version": ").*(",)$/m, `$1${given}$2`))
-  execFileSync(process.execPath, [path.join(root, 'scripts/check-versions.mjs'), '--write'], { stdio: 'inherit' })
+  for (const script of ['check-versions.mjs', 'check-upgrades.mjs'])
+    execFileSync(process.execPath, [path.join(root, 'scripts', script), '--write'], { stdio: 'inherit' })
 }

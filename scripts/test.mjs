@@ -71,6 +71,7 @@ async function runChecks() {
     check(inTurn, 'names', ['scripts/check-names.mjs']),
     check(inTurn, 'versions', ['scripts/check-versions.mjs']),
     check(inTurn, 'migrations', ['scripts/check-migrations.mjs']),
+    check(inTurn, 'upgrades', ['scripts/check-upgrades.mjs']),
     check(inTurn, 'lockfile', ['scripts/lock.mjs', '--check']),
   ])
 }
