@@ -58,6 +58,8 @@ export async function bringNode(say) {
         `${name} does not run on this system: it needs glibc and libatomic (libatomic1 of Debian and Ubuntu). Install that, or put Node ${OLDEST_HOST} or newer on the PATH.`,
       )
     }
+    // Headers for programs in C: a third of the package.
+    rmSync(path.join(made, 'node_modules', name, 'include'), { recursive: true, force: true })
     try {
       renameSync(path.join(made, 'node_modules'), modules)
     } catch (error) {
