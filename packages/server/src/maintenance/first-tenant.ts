@@ -80,11 +80,12 @@ export async function createFirstTenant(
   }
 }
 
-/** `url` is null if the server could not listen; `base` is the public address. */
+/** `url` is null if the server could not listen; `base` is the public address; without a console the link leads nowhere yet. */
 export function firstTenantText(
   { workspace, environment, apiKey, operatorToken, invitation }: FirstCredentials,
   url: string | null,
   base: string | null = url,
+  console: 'served' | 'off' | 'not built' = 'served',
 ): string {
   const lines = [`Created a new store with the workspace "${workspace}" and the environment "${environment}".`]
   if (url === null) lines.push('The server could not start, but the store stays: the next start uses it.')
@@ -99,11 +100,19 @@ export function firstTenantText(
   // Last, and apart: most people go on with it.
   if (invitation !== null) {
     const { email, text } = invitation
+    lines.push('')
+    if (console !== 'served')
+      lines.push(`The next link needs the console, which is ${WITHOUT_CONSOLE[console]}, and start again.`)
     const open = 'To create the first account, open this link in a browser (works once, expires in a week):'
-    lines.push('', email === null ? open : `Invitation for ${email}, works once, expires in a week:`)
+    lines.push(email === null ? open : `Invitation for ${email}, works once, expires in a week:`)
     lines.push(`  ${invitationLink(base ?? 'http://<address of the server>', text)}`)
   }
   return `${lines.join('\n')}\n`
+}
+
+const WITHOUT_CONSOLE = {
+  off: 'off: remove TACHO_CONSOLE or --console',
+  'not built': 'not built: run `npm run build`',
 }
 
 /** What to print. With a file, the text goes there: output often ends in a journal that many people read. */

@@ -12,6 +12,7 @@ import { parseApiKey, parseOperatorToken, sessionCredential } from '../domain/pe
 import { cursors } from '../http/web/paging.ts'
 import { newPushKey, pushKeysOf } from '../domain/messages/notification.ts'
 import { createDrain } from './stopping.ts'
+import { hasConsole } from '../http/web/console.ts'
 import { createFirstTenant, firstTenantText, keepCredentials } from '../maintenance/first-tenant.ts'
 import { createAddressRefusals } from '../http/tenants/allowed-addresses.ts'
 import { createConfigurationClients } from '../http/policies/configuration-clients.ts'
@@ -177,13 +178,14 @@ export async function serveStore(config: Config, storage: Storage, options: Star
   const drain = createDrain(app)
   await app.ready()
   const first = await createFirstTenant(storage, config, storeNow())
+  const console = !config.console ? 'off' : hasConsole() ? 'served' : 'not built'
   const url = await listen(app.server, config).catch(async (error: unknown) => {
     // The store is no longer new, so show the credentials now or never.
     if (first)
       print(
         keepCredentials(
           config,
-          firstTenantText(first, null, config.publicUrl ?? forPeople(`http://${config.host}:${config.port}`)),
+          firstTenantText(first, null, config.publicUrl ?? forPeople(`http://${config.host}:${config.port}`), console),
         ),
       )
     await app.close()
@@ -239,7 +241,7 @@ export async function serveStore(config: Config, storage: Storage, options: Star
   // After the log, which would push it off the screen, and whole: a reader of the address finds the credentials too.
   print(
     first
-      ? `${listening}\n${keepCredentials(config, firstTenantText(first, url, config.publicUrl ?? forPeople(url)))}`
+      ? `${listening}\n${keepCredentials(config, firstTenantText(first, url, config.publicUrl ?? forPeople(url), console))}`
       : listening,
   )
 

@@ -5,7 +5,7 @@ import os from 'node:os'
 import path from 'node:path'
 import { after, test } from 'node:test'
 import { readConfig } from '../../src/config/config.ts'
-import { commandAt } from '../../src/maintenance/first-tenant.ts'
+import { commandAt, firstTenantText } from '../../src/maintenance/first-tenant.ts'
 import { startServer } from '../setup/start-server.ts'
 
 const directory = mkdtempSync(path.join(os.tmpdir(), 'tacho-first-'))
@@ -19,7 +19,7 @@ async function firstStart(name: string, variables: Record<string, string> = {}) 
   assert.ok(read.ok)
   let printed = ''
   const server = await startServer(read.config, { print: (text) => (printed += text) })
-  return { server, token: /\/invitation#(\S+)/.exec(printed)?.[1] ?? null }
+  return { server, printed, token: /\/invitation#(\S+)/.exec(printed)?.[1] ?? null }
 }
 
 test('with the link of the first start, one person becomes owner with the address they enter', async () => {
@@ -57,4 +57,23 @@ test('the first start names a command that no registry can answer', () => {
   const cache = path.resolve('/x/_npx/57c3/node_modules/tacho')
   const command = commandAt(cache).replaceAll("'", '')
   assert.ok(existsSync(path.join(ROOT, path.relative(cache, command))), command)
+})
+
+test('a link that needs the console says so where there is none', async () => {
+  const { server, printed } = await firstStart('without console', { TACHO_CONSOLE: 'off' })
+  await server.close()
+  assert.match(
+    printed,
+    /\n\nThe next link needs the console, which is off: .*TACHO_CONSOLE.*start again\.\nTo create the first account, /,
+  )
+  const first = {
+    workspace: 'w',
+    environment: 'e',
+    apiKey: null,
+    operatorToken: null,
+    invitation: { email: null, text: 't' },
+  }
+  const text = firstTenantText(first, 'http://localhost:1', undefined, 'not built')
+  assert.match(text, /which is not built: run `npm run build`, and start again\./)
+  assert.doesNotMatch(firstTenantText(first, 'http://localhost:1'), /console/)
 })

@@ -7,6 +7,7 @@ import type {
 } from '@tacho/contract/policies/deployment.ts'
 import { CLIENT_STANDINGS } from '@tacho/contract/engine/words.ts'
 import { isoTime } from '../../storage/engine/times.ts'
+import { isUuid } from '../../storage/engine/uuid.ts'
 import { isStorableText } from '../../domain/web/text.ts'
 import type {
   Change,
@@ -66,7 +67,7 @@ export function deploymentsRoutes({ serve, storage, configurations }: OperatorDe
   })
 
   async function publish(
-    { environment: { id: environmentId }, actor, at, audit, auditRefused }: Asked,
+    { environment: { id: environmentId, workspaceId }, actor, at, audit, auditRefused }: Asked,
     intent: Intent,
     note: string | null = null,
   ): Promise<PublicationResult | Refusal> {
@@ -74,12 +75,18 @@ export function deploymentsRoutes({ serve, storage, configurations }: OperatorDe
     const publication = { environmentId, intent, by: actor.name, now: at, note }
     const published = await storage.publish(publication, audit(environmentId))
     if (published.outcome === 'published') configurations.published(environmentId)
-    const result = resultOf(published)
+    const result = resultOf(published, 'item' in published ? await itemName(workspaceId, published.item) : '')
     if (isRefusal(result)) {
       const source = intent.action === 'PROMOTE' ? intent.sourceEnvironmentId : undefined
       await storage.appendAudit(auditRefused(environmentId, { reason: result.detail, source }))
     }
     return result
+  }
+
+  /** A prompt by its name, if the workspace has it: its id says nothing to a person. */
+  async function itemName(workspaceId: string, { kind, id }: Item): Promise<string> {
+    const prompt = kind === 'prompt' && isUuid(id) ? await storage.findPrompt(workspaceId, id) : null
+    return `${kind} ${prompt?.name ?? id}`
   }
 }
 
@@ -98,7 +105,8 @@ function checkItems({ items }: Intent): void {
   }
 }
 
-function resultOf(published: Published): PublicationResult | Refusal {
+/** @param itemName of the item that the outcome names */
+function resultOf(published: Published, itemName: string): PublicationResult | Refusal {
   switch (published.outcome) {
     case 'published':
       return { ...published, changes: published.changes.map(toChange) } satisfies PublicationResult & object
@@ -110,17 +118,19 @@ function resultOf(published: Published): PublicationResult | Refusal {
       return refuse('not_found', 'The environment to promote from does not exist in the workspace')
     case 'no_item': {
       const { version } = published.item
-      const what = `${published.item.kind} ${published.item.id}`
-      return refuse('not_found', `The workspace has no ${what}${version === null ? '' : ` with version ${version}`}`)
+      return refuse(
+        'not_found',
+        `The workspace has no ${itemName}${version === null ? '' : ` with version ${version}`}`,
+      )
     }
     case 'archived':
-      return refuse('conflict', `${itemName(published.item)} is archived; restore it first`)
+      return refuse('conflict', `The ${itemName} is archived; restore it first`)
     case 'not_in_force':
-      return refuse('not_found', `${itemName(published.item)} is not deployed in the environment to promote from`)
+      return refuse('not_found', `The ${itemName} is not deployed in the environment to promote from`)
     case 'no_earlier':
-      return refuse('conflict', `There is no earlier version of ${itemName(published.item)} in this environment`)
+      return refuse('conflict', `There is no earlier version of the ${itemName} in this environment`)
     case 'no_share':
-      return refuse('conflict', `${itemName(published.item)} ${NO_SHARE[published.why]}`)
+      return refuse('conflict', `The ${itemName} ${NO_SHARE[published.why]}`)
     case 'too_large':
       return refuse('conflict', TOO_LARGE[published.limit])
   }
@@ -136,10 +146,6 @@ const TOO_LARGE = {
   policies: `An environment can have at most ${LIMITS.deployedPolicies} deployed policies`,
   shares: `An environment can have at most ${LIMITS.promptShares} prompts with a share`,
   bytes: `The deployed prompts of an environment can have at most ${LIMITS.deployedPromptBytes} bytes in total`,
-}
-
-function itemName({ kind, id }: Item): string {
-  return `${kind} ${id}`
 }
 
 function toChange({ kind, id, name, from, to, share }: Change): PublicationResult['changes'][number] {

@@ -169,6 +169,28 @@ test('rolling back restores the previous version, then the one before, and says 
   assert.deepEqual(await state(), before)
 })
 
+test('a refusal names a prompt of the workspace by its name', async () => {
+  const { promptId, name } = await calls.newPrompt()
+  const item: ['prompt', string] = ['prompt', promptId]
+  const theirs = await service.newTenant('of a secret name')
+  const foreign = await service.operator<{ promptId: string }>(`/workspaces/${theirs.workspaceId}/prompts`, {
+    body: { name: 'secret name', content: 'Hello' },
+  })
+  for (const [refused, sentence] of [
+    [await calls.deploy([[...item, '9']]), `The workspace has no prompt ${name} with version 9`],
+    [await calls.rollBack([item]), `There is no earlier version of the prompt ${name} in this environment`],
+    [
+      await calls.promote({ from: calls.staging, items: [{ kind: 'prompt', id: item[1] }] }),
+      `The prompt ${name} is not deployed in the environment to promote from`,
+    ],
+    [
+      await calls.deploy([['prompt', foreign.body.promptId, '1']]),
+      `The workspace has no prompt ${foreign.body.promptId} with version 1`,
+    ],
+  ] as const)
+    assert.equal(detailOf(refused), sentence)
+})
+
 test('a body that names nothing, a duplicate or something else is rejected', async () => {
   const { policyId } = await calls.newPolicy()
   const item = { kind: 'policy', id: policyId, version: '1' }
