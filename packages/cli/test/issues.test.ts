@@ -59,7 +59,7 @@ test('issues are listed and filtered; show prints the facts', async () => {
     policyId: 'refund-limit',
     payload: { toolName: 'refund' },
   })
-  assert.match(await text('list'), new RegExp(`^LAST SEEN .*\\n.* OPEN +${id} +refund was blocked by refund-limit`))
+  assert.match(await text('list'), new RegExp(`^LAST SEEN .*\\n.* OPEN +refund was blocked by refund-limit +${id}`))
   assert.match(
     await text('list', '--agent', 'refunds', '--run', 'run-1', '--unassigned', '--state', 'open'),
     new RegExp(id),

@@ -40,6 +40,9 @@ test('wrong usage exits with 2 and a sentence on stderr, with nothing on stdout'
     ['recover', '--api-key-for', 'default'],
     ['serve', '--port', 'many'],
     ['serve', '--log-level', 'loud'],
+    // The version of the program is no answer: nothing would be deployed, with success.
+    ['prompts', 'deploy', 'greeting', '--version', '2'],
+    ['policies', 'deploy', 'refunds', '--version', '2', '-e', 'default/production'],
   ]
   for (const line of lines) {
     const { code, stdout, stderr } = await runCommand(line, NOWHERE)

@@ -18,7 +18,7 @@ const COLUMNS: Column[] = [
   { title: 'ASKED', as: 'time' },
   { title: 'STATUS', as: 'word' },
   { title: 'APPROVAL', as: 'id' },
-  { title: 'TOOL' },
+  { title: 'TOOL', as: 'text' },
   { title: 'INPUT', as: 'text' },
   { title: 'AGENT', isOptional: true },
   { title: 'RUN', isOptional: true },
@@ -30,7 +30,7 @@ const GROUP_COLUMNS: Column[] = [
   { title: 'REQUESTS', align: 'right' },
   { title: 'RUNS', align: 'right' },
   { title: 'AGENTS', align: 'right' },
-  { title: 'TOOL' },
+  { title: 'TOOL', as: 'text' },
   { title: 'INPUT', as: 'text' },
   { title: 'HASH', isOptional: true },
 ]
@@ -73,7 +73,7 @@ const HINDSIGHT_COLUMNS: Column[] = [
   { title: 'ASKED', as: 'time' },
   { title: 'STATUS', as: 'word' },
   { title: 'APPROVAL', as: 'id' },
-  { title: 'TOOL' },
+  { title: 'TOOL', as: 'text' },
   { title: 'AGENT', isOptional: true },
   { title: 'WHAT BECAME OF IT', as: 'text' },
 ]

@@ -48,7 +48,7 @@ async function list(options: Options): Promise<void> {
       { title: 'WHO' },
       { title: 'FROM', isOptional: true },
       { title: 'ENVIRONMENT', isOptional: true },
-      { title: 'ACTION' },
+      { title: 'ACTION', as: 'whole' },
       { title: 'TARGET' },
       { title: 'CHANGE', as: 'text' },
     ],

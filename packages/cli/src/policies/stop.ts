@@ -64,7 +64,7 @@ export function addStop(stop: Command): void {
       .requiredOption('--reason <text>', 'each blocked call says it, after your name')
       .option(
         '--wait <seconds>',
-        `wait until the clients that ask have it, at most so long; default: ${WAIT_SECONDS}`,
+        'wait until the clients that ask have it, at most so long',
         wholeNumber(3_600),
         WAIT_SECONDS,
       )

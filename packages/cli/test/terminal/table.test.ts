@@ -88,6 +88,7 @@ test('text is cut between whole characters and never wider than asked', () => {
   assert.equal(cutMiddle('abcdefghij', 5), 'ab…ij')
   assert.equal(cutMiddle('abcde', 5), 'abcde')
   assert.equal(cutEnd('a sentence', 5), 'a se…')
+  assert.equal(cutEnd('a se… and more', 6), 'a se…')
   assert.equal(cutMiddle('日本語日本語', 7), '日…語')
   assert.equal(widthOf('👩‍👩‍👧'), 2)
   fc.assert(
