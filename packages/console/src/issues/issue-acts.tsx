@@ -1,87 +1,114 @@
-import type { Issue } from '@tacho/contract/issues/issue.ts'
-import { useMutation, useQueryClient } from '@tanstack/react-query'
-import { useNavigate } from '@tanstack/react-router'
-import { useState } from 'react'
-import { api } from '../web/api.ts'
+import { useState, type ReactNode } from 'react'
 import { Button } from '../web/ui/button.tsx'
 import { useKeys } from '../web/ui/keys.ts'
 import { Refused } from '../web/ui/states.tsx'
-import { COMMENT_ID } from './activity.tsx'
-import { AssignDialog, IgnoreDialog, MergeDialog, SplitDialog } from './issue-dialogs.tsx'
+import { AssignDialog, IgnoreDialog, MergeDialog, type Target } from './issue-dialogs.tsx'
+import { useTriage, type Act } from './triage.ts'
 
 interface Props {
   environmentId: string
   workspaceId: string
-  issue: Issue
+  /** Those of the acts: an issue, those that are chosen, or the one that the keys have reached. */
+  targets: readonly Target[]
+  /** Issues that look alike, which a person asked to merge. */
+  alike?: readonly Target[] | null
+  onAlikeClose?: () => void
+  /** After an act. */
+  onDone?: (act: Act) => unknown
+  /** More of them; and what is not an act stands first. */
+  children?: ReactNode
+  first?: ReactNode
+  className?: string
 }
 
-const STATE_CALLS = { resolve: api.resolveIssue, reopen: api.reopenIssue } as const
-
-export function IssueActs({ environmentId, workspaceId, issue }: Props) {
-  const cache = useQueryClient()
-  const navigate = useNavigate()
-  const [open, setOpen] = useState<'ignore' | 'assign' | 'merge' | 'split' | null>(null)
-  const params = { environmentId, issueId: issue.id }
-  const renew = () => cache.invalidateQueries({ queryKey: ['issues', environmentId] })
-  const change = useMutation({
-    mutationFn: (act: keyof typeof STATE_CALLS) => STATE_CALLS[act]({ params }),
-    // Also after a refusal: another person may have acted first.
-    onSettled: renew,
-  })
-  const close = () => setOpen(null)
-  const openIssue = async (issueId: string) => {
-    close()
-    await renew()
-    await navigate({ to: '../$issueId', from: '/w/$workspace/$environment/issues/$issueId', params: { issueId } })
+/** The acts on issues, by their buttons and keys, and what undoes the last one. */
+export function IssueActs(props: Props) {
+  const { environmentId, workspaceId, targets, alike = null, onAlikeClose, onDone, children, first, className } = props
+  const [open, setOpen] = useState<'ignore' | 'assign' | 'merge' | null>(null)
+  const { act, undo, done, isBusy, error } = useTriage(environmentId)
+  const run = async (one: Act, of = targets) => {
+    await act(one, of)
+    await onDone?.(one)
   }
-  const isOpen = issue.state === 'OPEN'
+  const now = (is: 'resolve' | 'reopen') => void run({ is }).catch(() => undefined)
+  const close = () => {
+    setOpen(null)
+    onAlikeClose?.()
+  }
+  const isAny = targets.length > 0
+  const isOpen = targets.every(({ state }) => state === 'OPEN')
+  const these = targets.length === 1 ? 'this issue' : 'these issues'
   useKeys({
-    ...(isOpen
-      ? {
-          r: { name: 'Resolve this issue', act: () => change.mutate('resolve') },
-          i: { name: 'Ignore this issue', act: () => setOpen('ignore') },
-        }
-      : { o: { name: 'Reopen this issue', act: () => change.mutate('reopen') } }),
-    a: { name: 'Assign this issue', act: () => setOpen('assign') },
-    m: { name: 'Merge into another issue', act: () => setOpen('merge') },
-    c: { name: 'Comment on this issue', act: () => document.getElementById(COMMENT_ID)?.focus() },
+    ...(isAny && {
+      ...(isOpen
+        ? {
+            e: { name: `Resolve ${these}`, act: () => now('resolve') },
+            i: { name: `Ignore ${these}`, act: () => setOpen('ignore') },
+          }
+        : { o: { name: `Reopen ${these}`, act: () => now('reopen') } }),
+      a: { name: `Assign ${these}`, act: () => setOpen('assign') },
+      m: {
+        name: targets.length === 1 ? 'Merge into another issue' : 'Merge these issues',
+        act: () => setOpen('merge'),
+      },
+    }),
+    ...(done !== null && { u: { name: `Undo: ${done.text}`, act: undo } }),
   })
+  const dialog = { environmentId, targets, onClose: close }
   return (
-    <div className="mt-3 flex flex-wrap items-center gap-2">
-      {isOpen ? (
-        <>
-          <Button look="accent" busy={change.isPending} onClick={() => change.mutate('resolve')}>
-            Resolve
-          </Button>
-          <Button onClick={() => setOpen('ignore')}>Ignore…</Button>
-        </>
-      ) : (
-        <Button busy={change.isPending} onClick={() => change.mutate('reopen')}>
-          Reopen
-        </Button>
+    <>
+      {(isAny || done !== null || error !== null) && (
+        <div role="group" aria-label="Acts" className={`flex flex-wrap items-center gap-2 ${className ?? ''}`}>
+          {first}
+          {isAny && (
+            <>
+              {isOpen ? (
+                <>
+                  <Button look="accent" busy={isBusy} aria-keyshortcuts="e" onClick={() => now('resolve')}>
+                    Resolve
+                  </Button>
+                  <Button aria-keyshortcuts="i" onClick={() => setOpen('ignore')}>
+                    Ignore…
+                  </Button>
+                </>
+              ) : (
+                <Button busy={isBusy} aria-keyshortcuts="o" onClick={() => now('reopen')}>
+                  Reopen
+                </Button>
+              )}
+              <Button aria-keyshortcuts="a" onClick={() => setOpen('assign')}>
+                Assign…
+              </Button>
+              <Button look="quiet" aria-keyshortcuts="m" onClick={() => setOpen('merge')}>
+                Merge…
+              </Button>
+            </>
+          )}
+          {children}
+          {done !== null && (
+            <span className="flex min-w-0 items-center gap-2 text-sm">
+              <span role="status" className="min-w-0 truncate text-soft">
+                {done.text}
+              </span>
+              <Button look="quiet" busy={isBusy} aria-keyshortcuts="u" onClick={undo}>
+                Undo
+              </Button>
+            </span>
+          )}
+          <Refused error={error} className="w-full" />
+        </div>
       )}
-      <Button onClick={() => setOpen('assign')}>Assign…</Button>
-      <Button look="quiet" onClick={() => setOpen('merge')}>
-        Merge…
-      </Button>
-      {issue.groups.length > 1 && (
-        <Button look="quiet" onClick={() => setOpen('split')}>
-          Split…
-        </Button>
-      )}
-      <Refused error={change.error} className="w-full" />
-      {open === 'ignore' && <IgnoreDialog params={params} onClose={close} onDone={renew} />}
+      {open === 'ignore' && <IgnoreDialog {...dialog} act={(until) => run({ is: 'ignore', until })} />}
       {open === 'assign' && (
-        <AssignDialog
-          params={params}
-          workspaceId={workspaceId}
-          current={issue.assignee}
-          onClose={close}
-          onDone={renew}
+        <AssignDialog {...dialog} workspaceId={workspaceId} act={(assignee) => run({ is: 'assign', assignee })} />
+      )}
+      {(open === 'merge' || alike !== null) && (
+        <MergeDialog
+          {...dialog}
+          targets={alike ?? targets}
+          act={(into) => run({ is: 'merge', into }, alike ?? targets)}
         />
       )}
-      {open === 'merge' && <MergeDialog params={params} onClose={close} onDone={openIssue} />}
-      {open === 'split' && <SplitDialog params={params} groups={issue.groups} onClose={close} onDone={openIssue} />}
-    </div>
+    </>
   )
 }

@@ -4,7 +4,7 @@ import { useId, useState } from 'react'
 import { LIMITS } from '@tacho/contract/engine/limits.ts'
 import { allItems } from '@tacho/client/items.ts'
 import { ISSUE_STATES } from '@tacho/contract/engine/words.ts'
-import type { IssueState, IssueGroup } from '@tacho/contract/issues/issue.ts'
+import type { IssueState, IssueGroup, IssueSummary } from '@tacho/contract/issues/issue.ts'
 import { api } from '../web/api.ts'
 import { meQuery } from '../web/queries.ts'
 import { Button } from '../web/ui/button.tsx'
@@ -13,15 +13,26 @@ import { Choice } from '../web/ui/filters.tsx'
 import { counted } from '../web/text/format.ts'
 import { stateWord } from './issue-state.tsx'
 
-interface AssignDialogProps {
-  params: { environmentId: string; issueId: string }
-  workspaceId: string
-  current: string | null
+/** Of issues that a person acts on: one, or those that were chosen in the list. */
+export type Target = Pick<IssueSummary, 'id' | 'title' | 'state' | 'assignee' | 'ignoredUntil' | 'affectedRuns'>
+
+interface DialogProps<Answer> {
+  targets: readonly Target[]
+  act: (answer: Answer) => Promise<unknown>
   onClose: () => void
-  onDone: () => Promise<void>
 }
 
-export function AssignDialog({ params, workspaceId, current, onClose, onDone }: AssignDialogProps) {
+/** Does it and closes. */
+function useAct<Answer>({ act, onClose }: DialogProps<Answer>) {
+  return useMutation({ mutationFn: act, onSuccess: onClose })
+}
+
+const them = (targets: readonly Target[]): string =>
+  targets.length === 1 ? '' : ` ${counted(targets.length, 'issue')}`
+
+export function AssignDialog(props: DialogProps<string | null> & { workspaceId: string }) {
+  const { targets, workspaceId, onClose } = props
+  const current = targets.length === 1 ? (targets[0]?.assignee ?? null) : null
   const id = useId()
   const [name, setName] = useState(current ?? '')
   const { data: me } = useQuery(meQuery)
@@ -29,17 +40,11 @@ export function AssignDialog({ params, workspaceId, current, onClose, onDone }: 
     queryKey: ['people', workspaceId],
     queryFn: () => allItems(api.listOperators, { params: { workspaceId }, query: { limit: 200 } }),
   })
-  const assign = useMutation({
-    mutationFn: (assignee: string | null) => api.assignIssue({ params, body: { assignee } }),
-    onSuccess: async () => {
-      await onDone()
-      onClose()
-    },
-  })
+  const assign = useAct(props)
   const mine = me?.email ?? me?.name
   return (
     <FormDialog
-      title="Assign"
+      title={`Assign${them(targets)}`}
       act="Assign"
       isReady={name.trim() !== ''}
       isBusy={assign.isPending}
@@ -73,7 +78,7 @@ export function AssignDialog({ params, workspaceId, current, onClose, onDone }: 
             Assign to me
           </Button>
         )}
-        {current !== null && (
+        {targets.some(({ assignee }) => assignee !== null) && (
           <Button onClick={() => assign.mutate(null)} busy={assign.isPending}>
             Remove the assignee
           </Button>
@@ -91,31 +96,22 @@ const TIMES = [
   ['until someone reopens it', null],
 ] as const
 
-interface IgnoreDialogProps {
-  params: { environmentId: string; issueId: string }
-  onClose: () => void
-  onDone: () => Promise<unknown>
-}
-
-export function IgnoreDialog({ params, onClose, onDone }: IgnoreDialogProps) {
+/** Until when; null: until someone reopens it. */
+export function IgnoreDialog(props: DialogProps<string | null>) {
+  const { targets, onClose } = props
   const [chosen, setChosen] = useState(1)
-  const ignore = useMutation({
-    mutationFn: () => {
-      const ms = TIMES[chosen]?.[1] ?? null
-      return api.ignoreIssue({ params, query: ms === null ? {} : { until: new Date(Date.now() + ms).toISOString() } })
-    },
-    onSuccess: async () => {
-      onClose()
-      await onDone()
-    },
-  })
+  const ignore = useAct(props)
+  const until = () => {
+    const ms = TIMES[chosen]?.[1] ?? null
+    return ms === null ? null : new Date(Date.now() + ms).toISOString()
+  }
   return (
     <FormDialog
-      title="Ignore the issue"
+      title={targets.length === 1 ? 'Ignore the issue' : `Ignore${them(targets)}`}
       act="Ignore"
       isBusy={ignore.isPending}
       error={ignore.error}
-      onSubmit={() => ignore.mutate()}
+      onSubmit={() => ignore.mutate(until())}
       onClose={onClose}
     >
       <fieldset className="flex flex-col gap-2">
@@ -124,7 +120,13 @@ export function IgnoreDialog({ params, onClose, onDone }: IgnoreDialogProps) {
         </legend>
         {TIMES.map(([word], index) => (
           <label key={word} className="flex items-center gap-2">
-            <input type="radio" name="until" checked={index === chosen} onChange={() => setChosen(index)} />
+            <input
+              type="radio"
+              name="until"
+              autoFocus={index === chosen}
+              checked={index === chosen}
+              onChange={() => setChosen(index)}
+            />
             {word}
           </label>
         ))}
@@ -133,31 +135,26 @@ export function IgnoreDialog({ params, onClose, onDone }: IgnoreDialogProps) {
   )
 }
 
-interface MergeDialogProps {
-  params: { environmentId: string; issueId: string }
-  onClose: () => void
-  onDone: (issueId: string) => Promise<void>
-}
-
 const SHOWN = 100
 
-export function MergeDialog({ params, onClose, onDone }: MergeDialogProps) {
-  const { environmentId, issueId } = params
-  const [into, setInto] = useState<string | null>(null)
+/** Into one of the chosen issues; a single one into any other. */
+export function MergeDialog(props: DialogProps<string> & { environmentId: string }) {
+  const { environmentId, targets, onClose } = props
+  const isOne = targets.length === 1
+  const [most] = targets.toSorted((a, b) => b.affectedRuns - a.affectedRuns)
+  const [into, setInto] = useState(isOne ? null : (most?.id ?? null))
   const [state, setState] = useState<IssueState>('OPEN')
   const { data } = useQuery({
     queryKey: ['issues', environmentId, 'to merge', state],
     queryFn: () => api.listIssues({ params: { environmentId }, query: { state, limit: SHOWN } }),
     placeholderData: keepPreviousData,
+    enabled: isOne,
   })
-  const merge = useMutation({
-    mutationFn: (target: string) => api.mergeIssue({ params, body: { into: target } }),
-    onSuccess: ({ id }) => onDone(id),
-  })
-  const others = data?.items.filter(({ id }) => id !== issueId) ?? []
+  const merge = useAct(props)
+  const others: readonly Target[] = isOne ? (data?.items.filter(({ id }) => id !== most?.id) ?? []) : targets
   return (
     <FormDialog
-      title="Merge into another issue"
+      title={isOne ? 'Merge into another issue' : `Merge${them(targets)} into one`}
       act="Merge"
       isReady={into !== null}
       isBusy={merge.isPending}
@@ -167,23 +164,27 @@ export function MergeDialog({ params, onClose, onDone }: MergeDialogProps) {
       className="w-full max-w-xl"
     >
       <p className="mb-3 text-sm text-soft">
-        Its records, present and future, then belong to the other issue. A split undoes this.
+        {isOne ? 'Its records' : 'The records of the others'}, present and future, then belong to{' '}
+        {isOne ? 'the other' : 'this'} issue. A split undoes this.
       </p>
-      <Choice
-        label="State"
-        value={state}
-        options={ISSUE_STATES.map((one) => [one, stateWord(one)])}
-        onChange={(chosen) => setState(chosen as IssueState)}
-      />
+      {isOne && (
+        <Choice
+          label="State"
+          value={state}
+          options={ISSUE_STATES.map((one) => [one, stateWord(one)])}
+          onChange={(chosen) => setState(chosen as IssueState)}
+        />
+      )}
       {data && others.length === 0 && <p className="mt-3 text-sm text-soft">There is no other issue in this state.</p>}
       <fieldset className="mt-2">
         <legend className="sr-only">Issue</legend>
-        {others.map(({ id, title, occurrences }) => (
+        {others.map(({ id, title, affectedRuns }) => (
           <label key={id} className="flex items-center gap-2.5 border-b border-line py-2 text-sm last:border-0">
             <input
               type="radio"
               name="into"
               value={id}
+              autoFocus={into === id}
               checked={into === id}
               onChange={() => setInto(id)}
               className="accent-accent-fill"
@@ -191,7 +192,7 @@ export function MergeDialog({ params, onClose, onDone }: MergeDialogProps) {
             <bdi className="min-w-0 flex-1 truncate" title={title}>
               {title}
             </bdi>
-            <span className="tabular text-soft">{counted(occurrences, 'time')}</span>
+            <span className="tabular text-soft">{counted(affectedRuns, 'run')}</span>
           </label>
         ))}
       </fieldset>

@@ -1,6 +1,9 @@
-import { useQuery } from '@tanstack/react-query'
-import { getRouteApi, Link } from '@tanstack/react-router'
+import { useQuery, useQueryClient } from '@tanstack/react-query'
+import { getRouteApi, Link, useNavigate } from '@tanstack/react-router'
+import { useState } from 'react'
 import type { Issue, Facts as IssueFacts } from '@tacho/contract/issues/issue.ts'
+import { LIMITS } from '@tacho/contract/engine/limits.ts'
+import { MarkRow, useMarks } from '../policies/deployments/marks.tsx'
 import { tapeOfComment } from '@tacho/contract/issues/failure.ts'
 import { Code, Copy } from '../web/ui/copy.tsx'
 import { Fact, Facts, Nothing, Section } from '../web/ui/section.tsx'
@@ -8,16 +11,21 @@ import { counted, number, duration } from '../web/text/format.ts'
 import { PagePending, Trouble, isBlocking, Skeleton } from '../web/ui/states.tsx'
 import { Time } from '../web/text/times.tsx'
 import { useTitle } from '../web/ui/browser.ts'
-import { Activity } from './activity.tsx'
+import { Activity, COMMENT_ID } from './activity.tsx'
 import { IssueActs } from './issue-acts.tsx'
+import { SplitDialog } from './issue-dialogs.tsx'
 import { IssueStateChip, RegressionChip, stateWord } from './issue-state.tsx'
 import { Occurrence } from './occurrence.tsx'
 import { Occurrences } from './occurrences.tsx'
 import { issueQuery, useActivity, useTrends, useAffectedAgents, useAffectedRuns, useChangesBefore } from './queries.ts'
 import { Trend } from './trend.tsx'
 import { Status } from '../runs/run-status.tsx'
-import { More } from '../web/ui/button.tsx'
+import { Button, More } from '../web/ui/button.tsx'
+import { useKeys } from '../web/ui/keys.ts'
 
+const DAY_MS = 86_400_000
+/** The mark of what was just deployed still lies on the page. */
+const LAST_PLACE = 0.96
 const route = getRouteApi('/w/$workspace/$environment/issues/$issueId')
 
 export function IssuePage() {
@@ -32,14 +40,14 @@ export function IssuePage() {
     <div className="mx-auto w-full max-w-6xl px-4 pb-12 sm:px-5">
       <Header issue={data} />
       {data.mergedInto === null && place.may('approver') && (
-        <IssueActs environmentId={environmentId} workspaceId={place.workspace.id} issue={data} />
+        <Acts environmentId={environmentId} workspaceId={place.workspace.id} issue={data} />
       )}
       <div className="grid grid-cols-1 gap-x-10 lg:grid-cols-[minmax(0,1fr)_20rem]">
         <div className="min-w-0">
           <Occurrence key={data.id} environmentId={environmentId} issue={data} />
+          <Activity environmentId={environmentId} issueId={data.id} canComment={place.may('approver')} />
           <Occurrences environmentId={environmentId} issueId={data.id} />
           <WhyGrouped issue={data} />
-          <Activity environmentId={environmentId} issueId={data.id} canComment={place.may('approver')} />
         </div>
         <aside aria-label="Around the issue" className="min-w-0">
           <Numbers issue={data} environmentId={environmentId} />
@@ -49,6 +57,42 @@ export function IssuePage() {
         </aside>
       </div>
     </div>
+  )
+}
+
+function Acts({ environmentId, workspaceId, issue }: { environmentId: string; workspaceId: string; issue: Issue }) {
+  const cache = useQueryClient()
+  const navigate = useNavigate()
+  const [isSplitting, setSplitting] = useState(false)
+  const goTo = (issueId: string) =>
+    navigate({ to: '../$issueId', from: '/w/$workspace/$environment/issues/$issueId', params: { issueId } })
+  useKeys({ c: { name: 'Comment on this issue', act: () => document.getElementById(COMMENT_ID)?.focus() } })
+  return (
+    <IssueActs
+      environmentId={environmentId}
+      workspaceId={workspaceId}
+      targets={[issue]}
+      onDone={(act) => act.is === 'merge' && goTo(act.into)}
+      className="mt-3"
+    >
+      {issue.groups.length > 1 && (
+        <Button look="quiet" onClick={() => setSplitting(true)}>
+          Split…
+        </Button>
+      )}
+      {isSplitting && (
+        <SplitDialog
+          params={{ environmentId, issueId: issue.id }}
+          groups={issue.groups}
+          onClose={() => setSplitting(false)}
+          onDone={async (issueId) => {
+            setSplitting(false)
+            await cache.invalidateQueries({ queryKey: ['issues', environmentId] })
+            await goTo(issueId)
+          }}
+        />
+      )}
+    </IssueActs>
   )
 }
 
@@ -91,8 +135,15 @@ function Header({ issue }: { issue: Issue }) {
 
 function Numbers({ issue, environmentId }: { issue: Issue; environmentId: string }) {
   const { data } = useTrends(environmentId, [issue])
+  const [window] = useState(() => ({ from: Date.now() - LIMITS.issueTrendDays * DAY_MS, to: Date.now() }))
+  const marks = useMarks(environmentId, window)
   return (
     <section aria-label="Numbers" className="mt-6">
+      <p className="mb-1 text-xs text-soft">Detections per day</p>
+      <MarkRow
+        marks={marks}
+        placeOf={(time) => Math.min(LAST_PLACE, (time - window.from) / (window.to - window.from))}
+      />
       <Trend days={data?.get(issue.id)} className="h-14 w-full" />
       <p className="mt-0.5 flex justify-between text-xs text-soft">
         <span>14 days ago</span>
@@ -116,6 +167,7 @@ function Numbers({ issue, environmentId }: { issue: Issue; environmentId: string
           </Fact>
         )}
         <Fact name="Runs">{number(issue.affectedRuns)}</Fact>
+        <Fact name="End users">{usersText(issue)}</Fact>
         <Fact name="Agents">{number(issue.affectedAgents)}</Fact>
         <Fact name="Recoveries">{number(issue.recoveries)}</Fact>
         {issue.lastRegressionAt !== null && (
@@ -127,6 +179,13 @@ function Numbers({ issue, environmentId }: { issue: Issue; environmentId: string
       </Facts>
     </section>
   )
+}
+
+/** Different ones of the newest runs. */
+function usersText({ affectedUsers, affectedRuns }: Issue): string {
+  if (affectedUsers === undefined) return '–'
+  const isPart = affectedRuns > LIMITS.issueUserRuns
+  return `${number(affectedUsers)}${isPart ? ` in the newest ${LIMITS.issueUserRuns} runs` : ''}`
 }
 
 const ROW = 'relative flex h-8 items-center gap-3 border-b border-line text-sm last:border-0 hover:bg-hover'

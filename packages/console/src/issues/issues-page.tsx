@@ -1,19 +1,22 @@
 import type { ListedIssue } from '@tacho/contract/issues/issue.ts'
 import { ISSUE_STATES } from '@tacho/contract/engine/words.ts'
 import { getRouteApi, Link, useNavigate } from '@tanstack/react-router'
-import { More } from '../web/ui/button.tsx'
+import { useEffect, useState, type ReactNode } from 'react'
+import { alikeIssues } from '../runs/overview/verdicts.ts'
+import { Button, More } from '../web/ui/button.tsx'
 import { DataTable, ROW_LINK, type Column } from '../web/ui/data-table.tsx'
 import { ISSUE_FILTERS } from '@tacho/contract/issues/issue-filters.ts'
 import { changed, Choice } from '../web/ui/filters.tsx'
 import { FilterBar } from '../web/ui/filter-bar.tsx'
 import { compact } from '../web/text/format.ts'
-import { useListKeys } from '../web/ui/keys.ts'
+import { useKeys, useListKeys } from '../web/ui/keys.ts'
 import { RangeChoice } from '../web/ui/range-choice.tsx'
 import { NO_RANGE } from '../web/address.ts'
 import { Empty, PagePending, Trouble, isBlocking } from '../web/ui/states.tsx'
 import { Tabs } from '../web/ui/tabs.tsx'
 import { Time } from '../web/text/times.tsx'
 import { useTitle } from '../web/ui/browser.ts'
+import { IssueActs } from './issue-acts.tsx'
 import { RegressionChip, stateWord } from './issue-state.tsx'
 import { useIssues, useTrends } from './queries.ts'
 import type { IssueListAddress } from './address.ts'
@@ -21,9 +24,17 @@ import { Trend } from './trend.tsx'
 
 const route = getRouteApi('/w/$workspace/$environment/issues')
 const SEARCH_ID = 'search-issues'
+const NONE: ReadonlySet<string> = new Set()
+const FIRST = ['q'] as const
 
-const columns = (trends: ReadonlyMap<string, number[]> | undefined): Column<ListedIssue>[] => [
-  { head: 'Issue', main: true, cell: (issue) => <Title issue={issue} /> },
+/** Behind "More filters". */
+const BEHIND = ['detectionType', 'agentId', 'assignee', 'assigned', 'user'] as const
+
+const columns = (
+  trends: ReadonlyMap<string, number[]> | undefined,
+  alikeOf: (issue: ListedIssue) => ReactNode,
+): Column<ListedIssue>[] => [
+  { head: 'Issue', main: true, cell: (issue) => <Title issue={issue}>{alikeOf(issue)}</Title> },
   { head: 'Last 14 days', wide: true, cell: ({ id }) => <Trend days={trends?.get(id)} /> },
   { head: 'Times', right: true, cell: ({ occurrences }) => compact(occurrences) },
   { head: 'Runs', right: true, wide: true, cell: ({ affectedRuns }) => compact(affectedRuns) },
@@ -44,14 +55,58 @@ export function IssuesPage() {
 
   const setSearch = (change: IssueListAddress) => void navigate({ to: '.', search: change, replace: true })
   const set = (change: { [Name in keyof IssueListAddress]?: string | undefined }) => setSearch(changed(search, change))
+  const mayAct = place.may('approver')
+  const [chosenIds, setChosenIds] = useState<ReadonlySet<string>>(NONE)
+  useEffect(() => setChosenIds(NONE), [search])
+  const toggle = (id: string) => setChosenIds((before) => before.symmetricDifference(new Set([id])))
+  const [alike, setAlike] = useState<readonly ListedIssue[] | null>(null)
+  const kinds = alikeIssues(issues.items)
   const current = useListKeys({
     items: issues.items,
     keyOf: ({ id }) => id,
     open: ({ id }) =>
       void navigate({ to: '/w/$workspace/$environment/issues/$issueId', params: { ...params, issueId: id } }),
     reset: search,
-    more: { '/': () => document.getElementById(SEARCH_ID)?.focus() },
+    more: {
+      '/': () => document.getElementById(SEARCH_ID)?.focus(),
+      ...(chosenIds.size > 0 && { Escape: () => setChosenIds(NONE) }),
+    },
   })
+  const chosen = issues.items.filter(({ id }) => chosenIds.has(id))
+  useKeys(mayAct && current ? { x: { name: 'Choose this issue', act: () => toggle(current.id) } } : {})
+  const alikeOf = (issue: ListedIssue) => {
+    const others = kinds.find((kind) => kind.issue === issue)?.others ?? []
+    if (others.length === 0) return null
+    const text = `${others.length + 1} look alike`
+    if (!mayAct) return <span className="shrink-0">{text}</span>
+    return (
+      <Button
+        look="quiet"
+        className="relative z-10 h-6 shrink-0 px-1.5 text-accent"
+        title={[issue, ...others].map(({ title }) => title).join(', ')}
+        onClick={() => setAlike([issue, ...others])}
+      >
+        {text}: merge
+      </Button>
+    )
+  }
+  const choosing: Column<ListedIssue>[] = [
+    {
+      head: 'Choose',
+      isHeadHidden: true,
+      cell: ({ id, title }) => (
+        <label className="relative z-10 grid size-6 place-items-center">
+          <input
+            type="checkbox"
+            aria-label={`Choose ${title}`}
+            checked={chosenIds.has(id)}
+            onChange={() => toggle(id)}
+            className="size-4 accent-accent-fill"
+          />
+        </label>
+      ),
+    },
+  ]
   const { state: _, ...filters } = search
   return (
     <div className="mx-auto w-full max-w-7xl px-3 pb-10 sm:px-5">
@@ -65,7 +120,9 @@ export function IssuesPage() {
       <FilterBar
         id={SEARCH_ID}
         filters={ISSUE_FILTERS}
-        widths={{ detectionType: 'w-full sm:w-64' }}
+        names={FIRST}
+        behind={BEHIND}
+        widths={{ q: 'w-full sm:w-72', detectionType: 'w-full sm:w-64' }}
         search={search}
         onChange={setSearch}
         cleared={state === 'OPEN' ? {} : { state }}
@@ -91,7 +148,10 @@ export function IssuesPage() {
         <PagePending />
       ) : issues.items.length === 0 ? (
         Object.keys(filters).length > 0 ? (
-          <Empty title="No issue matches">Each filter matches the whole text.</Empty>
+          <Empty title="No issue matches">
+            The search takes words from anywhere in a title, and names of tools and agents. Every other filter matches
+            the whole text.
+          </Empty>
         ) : (
           <Nothing state={state} />
         )
@@ -99,7 +159,7 @@ export function IssuesPage() {
         <>
           <DataTable
             label="Issues"
-            columns={columns(trends.data)}
+            columns={[...(mayAct ? choosing : []), ...columns(trends.data, alikeOf)]}
             items={issues.items}
             keyOf={({ id }) => id}
             current={current}
@@ -107,11 +167,29 @@ export function IssuesPage() {
           <More list={issues} label="Show older issues" />
         </>
       )}
+      {mayAct && (
+        <IssueActs
+          environmentId={place.environment.id}
+          workspaceId={place.workspace.id}
+          targets={chosen.length > 0 ? chosen : current ? [current] : []}
+          alike={alike}
+          onAlikeClose={() => setAlike(null)}
+          onDone={() => setChosenIds(NONE)}
+          first={chosen.length > 0 && <span className="text-sm font-medium">{chosen.length} chosen</span>}
+          className="sticky bottom-0 z-20 border-t border-line bg-page py-2"
+        >
+          {chosen.length > 0 && (
+            <Button look="quiet" onClick={() => setChosenIds(NONE)}>
+              Clear
+            </Button>
+          )}
+        </IssueActs>
+      )}
     </div>
   )
 }
 
-function Title({ issue }: { issue: ListedIssue }) {
+function Title({ issue, children }: { issue: ListedIssue; children: ReactNode }) {
   const params = route.useParams()
   return (
     <>
@@ -125,6 +203,7 @@ function Title({ issue }: { issue: ListedIssue }) {
       </Link>
       <span className="flex items-center gap-2 text-soft">
         <RegressionChip issue={issue} />
+        {children}
         {issue.agentIds.length > 0 && (
           <bdi className="min-w-0 truncate" title={issue.agentIds.join(', ')}>
             {issue.agentIds.join(', ')}

@@ -11,18 +11,21 @@ import { recordQuery, useAffectedAgents, useOccurrences } from './queries.ts'
 
 const route = getRouteApi('/w/$workspace/$environment/issues/$issueId')
 
+/** More are read at once, but a page has more to say than when. */
+const AT_ONCE = 5
 const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i
 
 /** The detections, latest first; each opens to what the client sent with it. */
 export function Occurrences({ environmentId, issueId }: { environmentId: string; issueId: string }) {
   const list = useOccurrences(environmentId, issueId)
+  const [shown, setShown] = useState(AT_ONCE)
   const agents = useAffectedAgents(environmentId, issueId)
   const names = new Map(agents.items.map(({ agentId, name }) => [agentId, name]))
   return (
     <Section title="Occurrences">
       {list.error ? <Refused error={list.error} /> : list.isPending && <Skeleton className="h-24" />}
       <ul>
-        {list.items.map((record) => (
+        {list.items.slice(0, shown).map((record) => (
           <Occurrence
             key={record.id}
             environmentId={environmentId}
@@ -31,7 +34,17 @@ export function Occurrences({ environmentId, issueId }: { environmentId: string;
           />
         ))}
       </ul>
-      <More list={list} label="Show older occurrences" />
+      <More
+        list={{
+          ...list,
+          hasNextPage: list.hasNextPage || list.items.length > shown,
+          async fetchNextPage() {
+            setShown(shown + AT_ONCE)
+            if (list.items.length < shown + AT_ONCE && list.hasNextPage) await list.fetchNextPage()
+          },
+        }}
+        label="Show older occurrences"
+      />
     </Section>
   )
 }

@@ -3,6 +3,8 @@ import { PagePending, Trouble, isBlocking } from './states.tsx'
 
 export interface Column<Item> {
   head: string
+  /** Its head is only heard. */
+  isHeadHidden?: boolean
   cell: (item: Item) => ReactNode
   /** Aligns to the right, for numbers. */
   right?: boolean
@@ -30,7 +32,7 @@ export function DataTable<Item>({ label, columns, items, keyOf, current }: DataT
           <tr className="h-8 border-b border-line text-xs text-soft">
             {columns.map((column) => (
               <th key={column.head} scope="col" className={`px-2 font-normal ${cellLook(column)}`}>
-                {column.head}
+                {column.isHeadHidden ? <span className="sr-only">{column.head}</span> : column.head}
               </th>
             ))}
           </tr>

@@ -1,6 +1,6 @@
 /** The fields above a list, from the table of its filters. What they hold stands in the address. */
 import { AMOUNT_PATTERN, type FilterRow } from '@tacho/contract/web/filter.ts'
-import type { ReactNode } from 'react'
+import { useState, type ReactNode } from 'react'
 import { NO_RANGE, readRange } from '../address.ts'
 import { duration } from '../text/format.ts'
 import { Button } from './button.tsx'
@@ -106,6 +106,8 @@ function FilterField<Search extends object>(props: FieldProps<Search>) {
 }
 
 interface BarProps<Search extends object> extends FieldsProps<Search> {
+  /** Filters that stand behind a button, unless one of them is set. */
+  behind?: readonly string[]
   /** What stays when the filters are cleared. */
   cleared?: Search
   isFiltered?: boolean
@@ -118,14 +120,30 @@ interface BarProps<Search extends object> extends FieldsProps<Search> {
 
 export function FilterBar<Search extends object>(props: BarProps<Search>) {
   const { cleared, isFiltered, className = 'flex flex-wrap items-center gap-2 py-3', children, more, ...fields } = props
+  const { behind = [], id, ...shown } = fields
+  const count = behind.filter((name) => {
+    const address = shown.filters[name]?.address ?? name
+    return shown.search[address as keyof Search] !== undefined
+  }).length
+  const [isMore, setMore] = useState(count > 0)
   return (
     <div role="search" className={className}>
-      <FilterFields {...fields} />
+      <FilterFields {...shown} {...(id !== undefined && { id })} />
       {children}
+      {behind.length > 0 && (
+        <Button look="quiet" aria-expanded={isMore} onClick={() => setMore(!isMore)}>
+          {isMore ? 'Fewer filters' : count > 0 ? `More filters (${count})` : 'More filters'}
+        </Button>
+      )}
       {isFiltered && (
         <Button look="quiet" onClick={() => fields.onChange(cleared ?? ({} as Search))}>
           Clear
         </Button>
+      )}
+      {isMore && (
+        <div className="flex w-full flex-wrap items-center gap-2">
+          <FilterFields {...shown} names={behind} />
+        </div>
       )}
       {more}
     </div>
