@@ -10,6 +10,7 @@ const dist = path.join(folder, 'dist')
 const SOURCES = [
   'packages/{console,client,contract,policy}/{src/**,package.json}',
   'packages/console/{index.html,vite.config.ts,public/**}',
+  'examples/policies/*.yaml',
 ]
 
 if (isStale('packages/console/dist/index.html', SOURCES)) {

@@ -1,13 +1,27 @@
 import tailwindcss from '@tailwindcss/vite'
+import { POLICY_SETS } from '@tacho/contract/engine/words.ts'
+import { readFileSync } from 'node:fs'
 import path from 'node:path'
 import react from '@vitejs/plugin-react'
 import { defineConfig } from 'vite'
+import { parse } from 'yaml'
+
+const EXAMPLES = path.join(import.meta.dirname, '../../examples/policies')
+const read = (file: string): unknown => parse(readFileSync(path.join(EXAMPLES, file), 'utf8'))
+/** For the page of ready sets: a browser has no reader of YAML. */
+const READY_SETS = Object.entries(POLICY_SETS).map(([name, about]) => ({
+  name,
+  about,
+  ...(read(`${name}.yaml`) as object),
+  examples: read(`${name}.test.yaml`),
+}))
 
 export default defineConfig({
   root: import.meta.dirname,
   plugins: [react(), tailwindcss()],
   // A proxy may serve the console below a path.
   base: './',
+  define: { READY_SETS: JSON.stringify(READY_SETS) },
   build: {
     // The first versions with light-dark().
     target: ['chrome123', 'firefox120', 'safari17.5'],

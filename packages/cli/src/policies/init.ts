@@ -1,6 +1,7 @@
 /** `tacho policies init`: writes a ready set of policies with its examples into a folder. It deploys nothing. */
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import path from 'node:path'
+import { POLICY_SETS } from '@tacho/contract/engine/words.ts'
 import { ROOT } from '@tacho/server/program/program.ts'
 import { connect, type EnvironmentOptions } from '../engine/options.ts'
 import { counted, printable, printJson, printLine, printTable, spokenNumber } from '../engine/output.ts'
@@ -9,14 +10,6 @@ import { findPlace } from '../tenants/tenants.ts'
 import { manifestOf } from './apply/read-manifest.ts'
 import { simulatedLabels } from './simulate.ts'
 import { runSimulation } from './simulation.ts'
-
-export const POLICY_SETS = {
-  trifecta: 'private data does not leave after untrusted text was read',
-  'named-accounts': 'payments go only to accounts that the user named or that are ours',
-  'no-destruction-after-reading': 'nothing is deleted after untrusted text was read, without a person',
-  'coding-agents': 'secrets, settings, forced pushes, publishing and requests of coding agents',
-  'coding-agents-past': 'coding agents: no network after secrets, no push after untrusted text, no rm -r',
-} as const
 
 interface InitOptions extends EnvironmentOptions {
   directory: string

@@ -1,4 +1,5 @@
 /** `tacho policies simulate`: starts a simulation, waits for it, and prints the result. */
+import { flowSentence } from '@tacho/contract/engine/format.ts'
 import type { Simulation, SimulationResult } from '@tacho/contract/policies/simulation.ts'
 import type { PolicyAction } from '@tacho/contract/policies/runtime-config.ts'
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -79,17 +80,12 @@ function printPast({ unknown, tools, labelledTools, unlabelled }: Past): void {
   printLine(`Labels cover ${share} % of the tools (${labelledTools} of ${tools}).${others}`)
 }
 
-export function printFlow({ days, flow, condition }: Simulation, result: SimulationResult): void {
-  const { calls, reached, unknown } = result.flow ?? { calls: 0, reached: 0, unknown: 0 }
-  const source = flow?.fromTool ?? `outputs labelled ${flow?.fromLabel ?? ''}`
-  const target = flow?.toTool ?? `tools labelled ${flow?.toLabel ?? ''}`
-  const where = condition === 'true' ? '' : ` where ${condition}`
-  const values = reached === 0 ? 'no value' : 'values'
+export function printFlow(simulation: Simulation, result: SimulationResult): void {
+  const flow = result.flow ?? { calls: 0, reached: 0, unknown: 0 }
   for (const { message } of result.warnings) printLine(`Warning: ${printable(message)}.`)
-  const sentence = `In ${counted(days, 'day')}, ${values} from ${source} reached ${target}${where}`
-  printLine(strong(`${printable(sentence)}: ${spokenNumber(reached)} of ${counted(calls, 'call')}.`))
+  printLine(strong(printable(flowSentence(simulation, flow))))
   printLine(`Calls from ${result.from} to ${result.to}.`)
-  if (result.past) printPast({ ...result.past, unknown })
+  if (result.past) printPast({ ...result.past, unknown: flow.unknown })
   printRuns(result)
 }
 

@@ -2,10 +2,8 @@
 import path from 'node:path'
 import { isObject, type Json } from '@tacho/contract/record/payload-reader.ts'
 import { POLICY_ACTIONS } from '@tacho/contract/engine/words.ts'
-import { decide, type Decision, type Policy } from '@tacho/policy/decide.ts'
-import { RecordedHistory } from '@tacho/policy/history/recorded-history.ts'
-import { labelsOfCall, type ToolLabels } from '@tacho/policy/history/tool-labels.ts'
-import type { Facts } from '@tacho/policy/language/variables.ts'
+import type { Policy } from '@tacho/policy/decide.ts'
+import { decideExample, type ExampleCall } from '@tacho/policy/history/example-call.ts'
 import { parseDocument } from 'yaml'
 import { manifestOf } from './apply/read-manifest.ts'
 import { wrongUsage } from '../engine/stop.ts'
@@ -21,10 +19,8 @@ interface TestOptions {
 
 interface Example {
   name: string
-  facts: Facts
-  expect: string
-  /** The policies that must match, in any order; null: not compared. */
-  policies: readonly string[] | null
+  call: ExampleCall
+  now: number
 }
 
 interface Result {
@@ -57,8 +53,12 @@ export async function testPolicies(manifestFile: string | undefined, options: Te
   const policies = [...manifest.policies].map(([policyId, policy]): Policy => ({ policyId, version: '1', ...policy }))
   const file = manifestFile ?? path.join(path.dirname(options.file), 'policies.test.yaml')
   const known = new Set(manifest.policies.keys())
-  const examples = readExamples(file, await readSource(file), known, manifest.labels ?? [])
-  const results = examples.map((example) => resultOf(example, decide(policies, example.facts)))
+  const examples = readExamples(file, await readSource(file), known)
+  const deployed = { policies, labels: manifest.labels ?? [] }
+  const results = examples.map(({ name, call, now }): Result => {
+    const { action, ...decided } = decideExample(call, deployed, now)
+    return { name, expected: expectedOf(call), decided: action, ...decided }
+  })
   const wrong = results.filter(({ ok }) => !ok)
   if (options.junit !== undefined) writeResults(options.junit, results)
   if (wrong.length > 0) process.exitCode = 1
@@ -67,18 +67,8 @@ export async function testPolicies(manifestFile: string | undefined, options: Te
   printLine(`${results.length - wrong.length} of ${counted(results.length, 'example')} decided as expected.`)
 }
 
-function resultOf({ name, expect, policies }: Example, { action, matched, failures }: Decision): Result {
-  const ids = matched.map(({ policyId }) => policyId)
-  const hasPolicies = policies === null || policies.toSorted().join() === ids.toSorted().join()
-  return {
-    name,
-    ok: action === expect && hasPolicies,
-    expected: policies === null ? expect : `${expect} by ${policies.join(', ') || 'no policy'}`,
-    decided: action,
-    policies: ids,
-    failures: failures.map(({ policyId, message }) => ({ policyId, message })),
-  }
-}
+const expectedOf = ({ expect, policies = null }: ExampleCall): string =>
+  policies === null ? expect : `${expect} by ${policies.join(', ') || 'no policy'}`
 
 function sentenceOf({ expected, decided, policies, failures }: Result): string {
   const failed = failures.map(
@@ -92,12 +82,7 @@ function writeResults(file: string, results: readonly Result[]): void {
   writeJunit(file, 'tacho policies test', 'policies', cases)
 }
 
-function readExamples(
-  file: string,
-  text: string,
-  known: ReadonlySet<string>,
-  labels: readonly ToolLabels[],
-): Example[] {
+function readExamples(file: string, text: string, known: ReadonlySet<string>): Example[] {
   const refuse = (why: string) => wrongUsage(`${printable(file)}: ${why}.`)
   const document = parseDocument(text, { prettyErrors: false })
   const [error] = document.errors
@@ -133,9 +118,8 @@ function readExamples(
     }
     return {
       name: `${index + 1} ${typeof name === 'string' ? name : tool}`,
-      facts: factsOf(one, tool, now, { past, labels }),
-      expect: action,
-      policies: ids,
+      call: { ...one, tool, expect: action, policies: ids, past },
+      now,
     }
   })
 }
@@ -148,24 +132,3 @@ function isStep(step: unknown): step is Json {
 }
 
 const STEP_MEMBERS = ['tool', 'server', 'input', 'output', 'error']
-
-/** A fact of a wrong type fails the conditions that read it, as in an agent. */
-function factsOf(
-  { server, input, annotations, agent, run, session, risk }: Json,
-  name: string,
-  now: number,
-  { past, labels }: { past: readonly Json[]; labels: readonly ToolLabels[] },
-): Facts {
-  const tool = { name, server, input, annotations } as Facts['tool']
-  const recorded = new RecordedHistory(
-    () => labels,
-    () => now,
-  )
-  for (const { said, tool: toolName, server: toolServer, input: given = {}, ...end } of past) {
-    if (said === undefined) recorded.see('TOOL_CALL', { toolName, toolServer, input: given, ...end })
-    else recorded.see('USER_INPUT', { text: said })
-  }
-  const withPast = run === undefined || isObject(run) ? { ...run, history: recorded.history } : run
-  const { does } = labelsOfCall(labels, { tool, now })
-  return { tool: { ...tool, labels: does }, agent, run: withPast, session, risk, now } as Facts
-}

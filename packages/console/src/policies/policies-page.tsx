@@ -10,10 +10,15 @@ import { ROW_LINK, type Column } from '../web/ui/data-table.tsx'
 import { Time } from '../web/text/times.tsx'
 import { ActionChip, severityWord } from './action-chip.tsx'
 import { policiesQuery } from './queries.ts'
+import { ReadySetsPage } from './ready-sets-page.tsx'
 
 const route = getRouteApi('/w/$workspace/$environment/policies')
 
 export function PoliciesPage() {
+  return route.useSearch().set === undefined ? <PolicyList /> : <ReadySetsPage />
+}
+
+function PolicyList() {
   const params = route.useParams()
   const { place } = route.useRouteContext()
   const navigate = useNavigate()
@@ -56,13 +61,18 @@ export function PoliciesPage() {
   return (
     <ItemList
       title="Policies"
+      beside={
+        <Link from={route.id} search={{ set: '' }} className="link text-sm">
+          Ready sets
+        </Link>
+      }
       list={list}
       columns={columns}
       keyOf={({ policyId }) => policyId}
       open={({ policyId }) =>
         void navigate({ to: '/w/$workspace/$environment/policies/$policyId', params: { ...params, policyId } })
       }
-      empty="A policy says which tool calls are blocked, need a person, or give a warning. Write one, simulate it on recorded calls, then deploy it. Or start from a ready set: `tacho policies init` lists them."
+      empty="A policy says which tool calls are blocked, need a person, or give a warning. Write one, simulate it on recorded calls, then deploy it. Or begin with a ready set."
       hasArchived={hasArchived}
       onArchived={setArchived}
     />

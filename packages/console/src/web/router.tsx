@@ -165,6 +165,7 @@ const issueRoute = createRoute({
 const policiesRoute = createRoute({
   getParentRoute: () => placeRoute,
   path: '/policies',
+  validateSearch: (search: Record<string, unknown>): { set?: string } => textOf(search, ['set']),
   component: lazyRouteComponent(() => import('../policies/policies-page.tsx'), 'PoliciesPage'),
 })
 

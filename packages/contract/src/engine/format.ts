@@ -68,3 +68,24 @@ export function relative(time: number, now: number): string {
   if (ago > 0 && ago < 48 * 3_600_000) return `${Math.floor(value as number)} ${unit} ago`
   return Math.abs(ago) < 300 * 86_400_000 ? inDays().format(time) : inYears().format(time)
 }
+
+/** The question about a flow of values, and what the recorded runs answer. */
+export interface AnsweredFlow {
+  days: number
+  /** The condition on the call that receives the value. */
+  condition: string
+  flow: { fromTool?: string; fromLabel?: string; toTool?: string; toLabel?: string } | null
+}
+
+/** `In 30 days, no value from read_mail reached send_* where …: 0 of 862 calls.` */
+export function flowSentence(
+  { days, condition, flow }: AnsweredFlow,
+  { calls, reached }: { calls: number; reached: number },
+): string {
+  const source = flow?.fromTool ?? `outputs labelled ${flow?.fromLabel ?? ''}`
+  const target = flow?.toTool ?? `tools labelled ${flow?.toLabel ?? ''}`
+  const where = condition === 'true' ? '' : ` where ${condition}`
+  const period = days === 1 ? '1 day' : `${number(days)} days`
+  const sum = `${number(reached)} of ${number(calls)} ${calls === 1 ? 'call' : 'calls'}`
+  return `In ${period}, ${reached === 0 ? 'no value' : 'values'} from ${source} reached ${target}${where}: ${sum}.`
+}

@@ -217,3 +217,12 @@ export const HINDSIGHTS = {
   not_known: 'Its run is not recorded, or too long to be read',
 } as const satisfies Record<string, string>
 export type Hindsight = keyof typeof HINDSIGHTS
+
+/** The ready sets of policies in examples/policies, and what each is for. */
+export const POLICY_SETS = {
+  trifecta: 'private data does not leave after untrusted text was read',
+  'named-accounts': 'payments go only to accounts that the user named or that are ours',
+  'no-destruction-after-reading': 'nothing is deleted after untrusted text was read, without a person',
+  'coding-agents': 'secrets, settings, forced pushes, publishing and requests of coding agents',
+  'coding-agents-past': 'coding agents: no network after secrets, no push after untrusted text, no rm -r',
+} as const

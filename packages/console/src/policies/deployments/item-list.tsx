@@ -1,3 +1,4 @@
+import type { ReactNode } from 'react'
 import { getRouteApi, useNavigate } from '@tanstack/react-router'
 import { Button, LinkButton } from '../../web/ui/button.tsx'
 import { DataTable, type Column } from '../../web/ui/data-table.tsx'
@@ -19,11 +20,13 @@ interface ItemListProps<Item> {
   empty: string
   hasArchived: boolean
   onArchived: (shown: boolean) => void
+  /** Links to another list of such things. */
+  beside?: ReactNode
 }
 
 /** The page that lists prompts or policies. */
 export function ItemList<Item>(props: ItemListProps<Item>) {
-  const { title, list, columns, keyOf, open, empty, hasArchived, onArchived } = props
+  const { title, list, columns, keyOf, open, empty, hasArchived, onArchived, beside } = props
   const params = route.useParams()
   const { place } = route.useRouteContext()
   const navigate = useNavigate()
@@ -45,7 +48,8 @@ export function ItemList<Item>(props: ItemListProps<Item>) {
     <div className="mx-auto w-full max-w-7xl px-3 pb-10 sm:px-5">
       <div className="flex flex-wrap items-center justify-between gap-3 pt-5 pb-3">
         <h1 className="text-xl font-semibold">{title}</h1>
-        <div className="flex items-center gap-2">
+        <div className="flex flex-wrap items-center gap-2">
+          {beside}
           <Button look="quiet" aria-pressed={hasArchived} onClick={() => onArchived(!hasArchived)}>
             {hasArchived ? 'Hide archived' : 'Show archived'}
           </Button>

@@ -32,6 +32,12 @@ export interface Deployed {
   items: Deployment[]
 }
 
+export const toolLabelsQuery = (environmentId: string) =>
+  queryOptions({
+    queryKey: ['tool labels', environmentId],
+    queryFn: ({ signal }) => api.readToolLabels({ params: { environmentId } }, { signal }),
+  })
+
 /** For every environment of the workspace, what is deployed. */
 export function useDeployments(workspaceId: string): Deployed[] {
   const { data: environments = [] } = useQuery(environmentsQuery(workspaceId))

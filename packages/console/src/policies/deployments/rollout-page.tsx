@@ -13,6 +13,7 @@ import { Nothing, Section } from '../../web/ui/section.tsx'
 import { Time } from '../../web/text/times.tsx'
 import { useTitle } from '../../web/ui/browser.ts'
 import { ToolLabelList } from './tool-labels.tsx'
+import { ValueFlow } from './value-flow.tsx'
 import { Stops } from './stop-notes.tsx'
 import { DeploymentHistory } from './deployment-history.tsx'
 import { EraseDialog } from '../../data/erase-dialog.tsx'
@@ -42,7 +43,8 @@ export function RolloutPage() {
           <InForce key={environment.id} environment={environment} />
         ))}
       </div>
-      <ToolLabelList environment={place.environment} />
+      <ToolLabelList environment={place.environment} canEdit={place.may('admin')} />
+      <ValueFlow environment={place.environment} canAsk={place.may('admin')} />
       <DeploymentHistory environment={place.environment} />
     </div>
   )

@@ -24,7 +24,7 @@ export const PAGES = [
   { name: 'Issues', also: 'errors, problems', to: '/w/$workspace/$environment/issues', key: 'i', hasRange: true },
   {
     name: 'Policies',
-    also: 'new policy, rules, simulate',
+    also: 'new policy, rules, simulate, ready sets, examples, prompt injection',
     to: '/w/$workspace/$environment/policies',
     key: 'p',
     hasRange: false,
@@ -38,7 +38,7 @@ export const PAGES = [
   },
   {
     name: 'Rollout',
-    also: 'deploy, versions in force, revision, clients, stop, resume, kill switch',
+    also: 'deploy, versions in force, revision, clients, stop, resume, kill switch, labels of tools, flow of values',
     to: '/w/$workspace/$environment/rollout',
     key: 'l',
     hasRange: false,
