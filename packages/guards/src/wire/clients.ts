@@ -19,10 +19,14 @@ const OLLAMA = 'http://127.0.0.1:11434'
 export const CLIENT_VARIABLES: readonly ClientVariable[] = [
   { name: 'OPENAI_BASE_URL', route: 'openai', byDefault: OPENAI },
   { name: 'OPENAI_API_BASE', route: 'openai', byDefault: OPENAI },
+  // Without its version: a route of its own, because the others have one.
+  { name: 'OPENAI_HOST', route: 'openai-host', byDefault: null },
   { name: 'ANTHROPIC_BASE_URL', route: 'anthropic', byDefault: ANTHROPIC },
   { name: 'ANTHROPIC_API_BASE', route: 'anthropic', byDefault: ANTHROPIC },
+  { name: 'ANTHROPIC_HOST', route: 'anthropic', byDefault: ANTHROPIC },
   { name: 'GOOGLE_GEMINI_BASE_URL', route: 'gemini', byDefault: GEMINI },
   { name: 'GEMINI_API_BASE', route: 'gemini', byDefault: GEMINI },
+  { name: 'GOOGLE_HOST', route: 'gemini', byDefault: GEMINI },
   { name: 'OLLAMA_HOST', route: 'ollama', byDefault: OLLAMA },
   { name: 'OLLAMA_API_BASE', route: 'ollama', byDefault: OLLAMA },
   { name: 'OLLAMA_BASE_URL', route: 'ollama', byDefault: null },

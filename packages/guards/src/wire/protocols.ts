@@ -142,11 +142,15 @@ export class AnswerReader {
     return this.#hasNoRoom || this.#chars > ANSWER_CHARS_MAX
   }
 
+  /** What follows is not read: there is no room. */
+  cut(): void {
+    this.#hasNoRoom = true
+    this.#raw = ''
+  }
+
   add(bytes: Buffer): void {
     if (this.isCut) return
-    this.#hasNoRoom = !this.#share.take(bytes.length)
-    if (this.#hasNoRoom) this.#raw = ''
-    if (this.isCut) return
+    if (!this.#share.take(bytes.length)) return this.cut()
     const piece = this.#decoder.decode(bytes, { stream: true })
     if (this.#raw.length === this.#chars && this.#chars + piece.length <= RAW_CHARS_MAX) this.#raw += piece
     this.#chars += piece.length

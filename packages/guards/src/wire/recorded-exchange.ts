@@ -9,7 +9,7 @@ import { fields } from '../../../sdk/src/integrations/host.ts'
 import type { Message } from '../../../sdk/src/integrations/messages.ts'
 import { ModelCall, type ModelRequest, type ModelResult } from '../../../sdk/src/integrations/model-call.ts'
 import { guardAnswer, type Judged } from './answer-guard.ts'
-import { Decoding } from './body-copy.ts'
+import { AnswerShare, Decoding } from './body-copy.ts'
 import { textIn, type Conversation, type Conversations, type OpenCall } from './conversations.ts'
 import { AnswerReader, errorIn, parsedOr } from './protocols.ts'
 import { callKey, type Protocol } from './protocols/protocol.ts'
@@ -34,12 +34,18 @@ export interface Recording {
   ): Promise<string | undefined>
 }
 
+/** Of each piece that waits, besides its own: clients may be sent one byte at a time. */
+const PIECE_BYTES = 256
+
 export class RecordedExchange implements Observer {
   readonly #recorder: Recording
   readonly #protocol: Protocol
   readonly #request: WireRequest
   /** What happens while earlier answers are still read. */
   #waiting: (() => void)[] | undefined
+  /** Of what waits. */
+  readonly #share = new AnswerShare()
+  #hasNoRoom = false
   #isAsked = false
   #asking: ModelRequest = {}
   #call: ModelCall | undefined
@@ -69,11 +75,13 @@ export class RecordedExchange implements Observer {
     this.#isAsked = true
     if (this.#recorder.isSettled) return this.#begin(body)
     this.#waiting = []
+    const copy = body && this.#share.take(body.length) ? body : undefined
     void this.#recorder.settled().then(() => {
       const waiting = this.#waiting ?? []
       this.#waiting = undefined
+      this.#share.release()
       // Recording must not end the process that the program depends on.
-      for (const act of [() => this.#begin(body), ...waiting]) attempt(act)
+      for (const act of [() => this.#begin(copy), ...waiting]) attempt(act)
     })
   }
 
@@ -103,7 +111,9 @@ export class RecordedExchange implements Observer {
   }
 
   piece(bytes: Buffer): void {
-    this.#when(() => this.#decoding?.add(bytes))
+    if (this.#hasNoRoom) return
+    this.#hasNoRoom = this.#waiting !== undefined && !this.#share.take(bytes.length + PIECE_BYTES)
+    this.#when(this.#hasNoRoom ? () => this.#reader?.cut() : () => this.#decoding?.add(bytes))
   }
 
   ended(how: 'whole' | 'left' | 'broken', why?: string): void {
@@ -221,9 +231,8 @@ export function inputOf(raw: string | undefined): unknown {
   return raw === undefined || raw === '' ? {} : parsedOr(raw, raw)
 }
 
-const PROVIDERS = new Map([
-  ['gemini', 'google'],
-  ['azure', 'azure'],
-])
-
-const providerOf = (route: string): string => PROVIDERS.get(route) ?? route
+/** Several variables may lead to upstreams of one provider: `openai-1`, `openai-host`. */
+function providerOf(route: string): string {
+  const provider = route.replace(/-(?:\d+|host)$/, '')
+  return provider === 'gemini' ? 'google' : provider
+}

@@ -1,4 +1,5 @@
 /** Records what crosses the wire between one program and its models: model calls, results of tools, inputs, and the outcome. */
+import { setImmediate as nextTurn } from 'node:timers/promises'
 import { ToolBlockedError, type Outcome, type Run, type Tacho } from '@tacho/sdk'
 import { coreOf } from '../../../sdk/src/border.ts'
 import type { Context } from '../../../sdk/src/recording/context.ts'
@@ -120,7 +121,11 @@ export class WireRecorder implements Recording {
 
   /** Resolves when all answers are read and every run is ended. */
   async end(outcome: Outcome, facts: Fields): Promise<void> {
-    await this.settled()
+    // What waited behind the last answers is read after them.
+    do {
+      await this.settled()
+      await nextTurn()
+    } while (!this.isSettled)
     for (const conversation of this.conversations.all) if (!conversation.isMain) this.#endOwn(conversation, outcome)
     // The SDK in the program says how its own run ended.
     if (this.#main || !(this.#isShared || this.#isElsewhere())) this.main.end(outcome, facts)

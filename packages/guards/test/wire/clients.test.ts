@@ -126,6 +126,32 @@ test('a variable that the user has set names the upstream; its siblings go there
   assert.equal(variables['NO_PROXY'], 'internal.example.com,127.0.0.1,localhost')
 })
 
+test('goose finds the proxy: its hosts are addresses without a version, and that of OpenAI goes before the base URL', () => {
+  const none = redirected('http://127.0.0.1:1/s', {})
+  assert.equal(none.variables['ANTHROPIC_HOST'], 'http://127.0.0.1:1/s/anthropic')
+  assert.equal(none.variables['GOOGLE_HOST'], 'http://127.0.0.1:1/s/gemini')
+  assert.equal(none.variables['OPENAI_HOST'], undefined)
+  const { variables, routes } = redirected('http://127.0.0.1:1/s', { OPENAI_HOST: 'https://gateway.example.com/x' })
+  assert.equal(variables['OPENAI_HOST'], 'http://127.0.0.1:1/s/openai-host/x')
+  assert.equal(routes.get('openai-host')?.href, 'https://gateway.example.com/')
+  assert.equal(variables['OPENAI_BASE_URL'], 'http://127.0.0.1:1/s/openai/v1')
+  assert.equal(routes.get('openai')?.href, 'https://api.openai.com/')
+})
+
+test('an upstream behind a second variable of a provider is a call of that provider', async () => {
+  await using wire = await startRecordedWire(script)
+  for (const route of ['openai-host', 'openai-1']) {
+    wire.routes.set(route, new URL(wire.model.origin))
+    const body = JSON.stringify({ model: 'gpt-5', messages: [{ role: 'user', content: route }] })
+    await (await fetch(wire.baseOf(route, '/v1/chat/completions'), { method: 'POST', body })).text()
+  }
+  const calls = (await wire.end()).filter(({ eventType }) => eventType === 'LLM_CALL')
+  assert.deepEqual(
+    calls.map(({ payload }) => payload['provider']),
+    ['openai', 'openai'],
+  )
+})
+
 test('the docs have every variable', () => {
   const page = readFileSync(new URL('../../../../docs/record.md', import.meta.url), 'utf8')
   const rows = [...page.matchAll(/^\| `([A-Z_]+)` \| (.*?) \|/gm)].map(([, name]) => name)

@@ -1,6 +1,7 @@
 /** Which requests of a program are one conversation, and which conversations are runs of their own. */
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import { AnswerShare } from '../../src/wire/body-copy.ts'
 import { startRecordedWire, type RecordedWire } from './recorded-wire.ts'
 import { answerJson, chatAnswer, type Script } from './scripted-model.ts'
 
@@ -149,4 +150,51 @@ test('a call whose arguments were cut is no result; a failed one says so in Anth
   assert.equal(tool?.['outcome'], 'failed')
   assert.deepEqual(tool?.['error'], { message: 'no such file' })
   assert.deepEqual(inputsOf(run), ['Go'])
+})
+
+test('what waits behind an answer that is still read counts in the bound of all answers, and passes all the same', async () => {
+  await using wire = await startRecordedWire(echo)
+  const { promise, resolve } = Promise.withResolvers<void>()
+  wire.recorder.ending(promise)
+  const others = new AnswerShare()
+  const room = 512 * 1_048_576 - 100_000
+  assert.ok(others.take(room))
+  const texts = [user('a small one'), user(`a large one${'x'.repeat(60_000)}`), user('a last one')]
+  for (const message of texts) assert.match(String((await ask(wire, [message]))['content']), /^You said a/)
+  // The body and the pieces of each wait.
+  assert.equal(new AnswerShare().take(40_000), false)
+  others.release()
+  // The proxy has seen the end of each answer.
+  await wire.proxy.close()
+  resolve()
+  const events = (await runsOf(wire)).flat()
+  const calls = events.filter(({ eventType }) => eventType === 'LLM_CALL')
+  assert.deepEqual(
+    calls.map(({ payload }) => JSON.stringify(payload['output']).slice(0, 50)),
+    ['a small one', 'a large one', 'a last one'].map((text) =>
+      JSON.stringify({ role: 'assistant', content: `You said ${text}` }).slice(0, 50),
+    ),
+  )
+  const all = new AnswerShare()
+  assert.ok(all.take(512 * 1_048_576), 'nothing is counted any more')
+  all.release()
+})
+
+test('an answer that finds no room behind an earlier one is recorded as too large', async () => {
+  await using wire = await startRecordedWire(echo)
+  const { promise, resolve } = Promise.withResolvers<void>()
+  wire.recorder.ending(promise)
+  const others = new AnswerShare()
+  assert.ok(others.take(512 * 1_048_576 - 100))
+  const answer = await ask(wire, [user('Hello')])
+  assert.equal(answer['content'], 'You said Hello')
+  others.release()
+  // The proxy has seen the end of each answer.
+  await wire.proxy.close()
+  resolve()
+  const call = (await runsOf(wire)).flat().find(({ eventType }) => eventType === 'LLM_CALL')
+  assert.deepEqual(
+    [call?.payload['output'], call?.payload['messages']],
+    ['[too large]', [{ role: 'user', content: 'Hello' }]],
+  )
 })
