@@ -55,6 +55,17 @@ def test_a_run_records_its_events_and_outcome(make: Make, service: Service) -> N
     assert_balanced(client.tacho)
 
 
+def test_what_an_answer_asked_for_is_recorded_under_the_names_of_the_protocol(make: Make, service: Service) -> None:
+    asked = [{"id": "c1", "name": "find", "arguments": {"order": 7}}]
+    client = make()
+    with client.tacho.run() as run:
+        run.llm_call(model="m", output="I look.", tool_calls=asked, finish_reason="tool_calls")
+        run.tool_call("find", input={"order": 7}, output="sent", tool_call_id="c1")
+    answer, call, _ = (event["payload"] for event in sent(client, service))
+    assert answer == {"model": "m", "output": "I look.", "toolCalls": asked, "finishReason": "tool_calls"}
+    assert call == {"toolName": "find", "input": {"order": 7}, "output": "sent", "toolCallId": "c1"}
+
+
 @pytest.mark.parametrize(
     ("error", "status", "text", "said"),
     [

@@ -82,15 +82,18 @@ class Run(Described):
         usage: Mapping[str, object] | None = None,
         messages: object = None,
         output: object = None,
+        tool_calls: object = None,
+        finish_reason: object = None,
         started_at: Moment | None = None,
         **more: object,
     ) -> str | None:
         """
         A completed model call. `latency` in milliseconds; `cost` in US dollars; `usage` has `promptTokens`, `completionTokens`
-        and `totalTokens`. `started_at`: when it began; without a `latency`, it ends now.
+        and `totalTokens`; `tool_calls`: what the answer asked for, with `id`, `name` and `arguments`. `started_at`: when it
+        began; without a `latency`, it ends now.
         """
         facts: dict[str, object] = {"model": model, "latency": latency, "cost": cost, "usage": usage}
-        facts |= {"messages": messages, "output": output, **more}
+        facts |= {"messages": messages, "output": output, "toolCalls": tool_calls, "finishReason": finish_reason, **more}
         return self._ended("LLM_CALL", exact_text(model) or "model call", _present(facts), started_at)
 
     def tool_call(
@@ -103,15 +106,13 @@ class Run(Described):
         latency: float | None = None,
         input_hash: str | None = None,
         approval_id: str | None = None,
+        tool_call_id: str | None = None,
         started_at: Moment | None = None,
         **more: object,
     ) -> str | None:
-        """
-        A completed tool call. `latency` in milliseconds. `started_at`: when it began; without a `latency`, it ends now. `guard`
-        records its own calls.
-        """
+        """A completed tool call, with times as in `llm_call`. `tool_call_id`: the model's. `guard` records its own calls."""
         facts: dict[str, object] = {"toolName": tool_name, "input": input, "output": output, "error": error}
-        facts |= {"latency": latency, "inputHash": input_hash, "approvalId": approval_id, **more}
+        facts |= {"latency": latency, "inputHash": input_hash, "approvalId": approval_id, "toolCallId": tool_call_id, **more}
         return self._ended("TOOL_CALL", tool_name, _present(facts), started_at)
 
     def error(self, error: object, payload: Payload | None = None) -> str | None:
