@@ -178,6 +178,12 @@ async function runExperiment(command: string[], options: RunOptions): Promise<vo
       : await runsOf(source, settings.runs, settings.limit)
     if (wanted.length === 0) throw failed(dataset ? 'The dataset is empty.' : 'No run matches the filters.')
     const { chosen, leftOut } = dataset ? await tapesOfDataset(dataset, write) : await tapesOf(source, wanted, write)
+    if (chosen.length === 0) {
+      const names = leftOut.slice(0, LEFT_OUT_SHOWN).map(({ run, why }) => `\n  ${printable(run)}: ${printable(why)}`)
+      throw failed(
+        `None of ${counted(leftOut.length, 'run')} can be replayed, so there is nothing to compare:${names.join('')}`,
+      )
+    }
     const begun: Experiment = {
       experiment: 1,
       name,

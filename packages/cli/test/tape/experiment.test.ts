@@ -233,6 +233,14 @@ test('a command that records nothing ends the experiment, and its filters are th
   )
   assert.match((await server.refused(...words('status=BROKEN', 'wrong'))).stderr, /must be one of RUNNING, COMPLETED/)
   assert.match((await server.refused(...words('agent="Nobody here" errors', 'none'))).stderr, /No run matches/)
+  // Nothing was replayed: no success, and nothing that the same command would go on with.
+  const none = await ended(startTacho(words('search=unguarded', 'nothing'), server.variables))
+  assert.deepEqual([none.code, none.stdout], [1, ''])
+  assert.match(
+    none.stderr,
+    /^tacho: None of 1 run can be replayed, so there is nothing to compare:\n {2}unguarded: step 3: refund is not guarded/,
+  )
+  assert.equal(existsSync(path.join(folder, 'nothing', 'experiment.json')), false)
 })
 
 test('a dataset grows from filters, judgement and files; each change is a version, which tests and experiments take', async () => {
