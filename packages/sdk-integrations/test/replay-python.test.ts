@@ -9,22 +9,15 @@ import { test } from 'node:test'
 import { fileURLToPath } from 'node:url'
 import { ReplayHost } from '../../cli/src/record/tape/host.ts'
 import { recordedSteps } from '../../cli/src/record/tape/recorded-steps.ts'
-import { readTape, tapeText, type Tape } from '../../cli/src/record/tape/tape.ts'
+import { madeTape, readBack } from '../../cli/test/tape/made-tape.ts'
 import { interpreter, PYTHON_SDK, withoutPython } from '../../sdk-conformance/test/python.ts'
 import { inTurn, startModelServer } from '../src/model-server.ts'
 import { DONE, FOURTH, THREE_REFUNDS } from './scene.ts'
 import { assertAtFirstAnswer, withOtherInput, withOtherOrder } from './twisted-tape.ts'
 
 const AGENTS = fileURLToPath(new URL('replay_agents.py', import.meta.url))
-const EMPTY: Tape['head'] = {
-  tape: 1,
-  run: 'recorded',
+const HEAD = {
   agent: 'Refunds',
-  recordedBy: 'sdk',
-  outcome: 'COMPLETED',
-  checksum: '',
-  replayable: true,
-  prompts: [],
   policies: [
     {
       policyId: 'no-second',
@@ -52,7 +45,7 @@ for (const framework of ['openai', 'langgraph', 'pydantic_ai', 'openai_agents'])
       const folder = mkdtempSync(path.join(os.tmpdir(), 'tacho-replay-'))
       const model = await startModelServer(inTurn(THREE_REFUNDS, FOURTH, DONE))
       // A host with an empty tape is a service in memory.
-      const service = new ReplayHost({ head: EMPTY, steps: [] }, { mode: 'tools', ignored: [] })
+      const service = new ReplayHost(madeTape([], HEAD), { mode: 'tools', ignored: [] })
       t.after(async () => {
         rmSync(folder, { recursive: true })
         await model.close()
@@ -63,7 +56,7 @@ for (const framework of ['openai', 'langgraph', 'pydantic_ai', 'openai_agents'])
       assert.equal(code, 0, stderr)
       const { steps, obstacles } = recordedSteps(service.result().events)
       assert.deepEqual([obstacles, existsSync(path.join(folder, 'recorded'))], [[], true])
-      const tape = readTape(Buffer.from(tapeText({ head: EMPTY, steps })))
+      const tape = readBack(madeTape(steps, HEAD))
       const replay = async (prompt: string, played = tape) => {
         const host = new ReplayHost(played, { mode: 'strict', ignored: [] })
         const origin = await host.start()

@@ -18,7 +18,8 @@ import OpenAI from 'openai'
 import { z } from 'zod'
 import { ReplayHost } from '../../cli/src/record/tape/host.ts'
 import { recordedSteps } from '../../cli/src/record/tape/recorded-steps.ts'
-import { readTape, tapeText, type Tape, type TapePolicy } from '../../cli/src/record/tape/tape.ts'
+import type { Tape, TapePolicy } from '../../cli/src/record/tape/tape.ts'
+import { madeTape, readBack } from '../../cli/test/tape/made-tape.ts'
 import { DONE, FOURTH, startScene, THREE_REFUNDS } from './scene.ts'
 import { assertAtFirstAnswer, withOtherInput, withOtherOrder } from './twisted-tape.ts'
 
@@ -143,18 +144,7 @@ async function recordedTape(t: TestContext, act: Act): Promise<Tape> {
     description?: null
   })[]
   const plain = policies.map(({ description: _, ...policy }) => policy)
-  const head: Tape['head'] = {
-    tape: 1,
-    run: 'recorded',
-    agent,
-    recordedBy,
-    outcome,
-    checksum: '',
-    replayable: true,
-    prompts: [],
-    policies: plain,
-  }
-  return readTape(Buffer.from(tapeText({ head, steps })))
+  return readBack(madeTape(steps, { agent, recordedBy, outcome, policies: plain }))
 }
 
 async function replay(tape: Tape, act: Act, prompt = 'Refund all') {

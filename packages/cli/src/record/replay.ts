@@ -9,13 +9,13 @@ import { counted, printable, printJson, printLine } from '../engine/output.ts'
 import { failed, wrongUsage } from '../engine/stop.ts'
 import { openRecorder } from './recorder-client.ts'
 import { replacementsOf, withPrompts, withReplacements, type ReplacementOptions } from './tape/replacements.ts'
-import { linkedEvents, replayCommand, type CommandReplay } from './tape/replay-command.ts'
-import { serveReplay } from './tape/serve-replay.ts'
+import { linkedEvents, replayCommand, serveReplay, type CommandReplay } from './tape/replay-command.ts'
+import type { ReplayMode } from './tape/cursor.ts'
 import type { Tape } from './tape/tape.ts'
 import { ignoredOf, ignoreOption, obstacleLines, tapeIn } from './tape-files.ts'
 
 interface ReplayOptions extends ReplacementOptions {
-  mode: 'strict' | 'tools'
+  mode?: ReplayMode
   ignore?: string[]
   from?: number
   model?: string
@@ -34,9 +34,10 @@ export function addReplay(command: Command): void {
   withReplacements(command)
     .usage('[options] <tape> -- <command> [args...]')
     .addOption(
-      new Option('--mode <mode>', 'strict: models and tools from the tape; tools: live models, tools from the tape')
-        .choices(['strict', 'tools'])
-        .default('strict'),
+      new Option(
+        '--mode <mode>',
+        'strict: models and tools from the tape; tools: live models, tools from the tape. Default: tools with --prompt, --stubs or --read-only, which change what the agent is answered; else strict',
+      ).choices(['strict', 'tools']),
     )
     .addOption(ignoreOption())
     .option(
@@ -60,8 +61,8 @@ export function addReplay(command: Command): void {
       `
 The command is run as it is, with variables that lead the SDKs and the clients of models to the tape. Guarded tools never
 run, unless --read-only names them or --from has passed. Tools without a guard do run. The first step at which the agent
-leaves the tape ends the replay; the exit code is 3 then. Without --mode nothing live is needed; for an agent that you changed
-on purpose, use --mode tools. TACHO_REPLAY_INPUT has the user's first message.
+leaves the tape ends the replay; the exit code is 3 then. In the mode strict nothing live is needed; for an agent that you
+changed on purpose, use --mode tools. TACHO_REPLAY_INPUT has the user's first message.
 
 Examples:
   tacho replay tapes/order-4711.jsonl -- node agent.js
@@ -75,11 +76,12 @@ async function replay(file: string, words: string[], options: ReplayOptions): Pr
   if ((words.length === 0) !== (options.serve === true)) throw wrongUsage('Give a command after --, or --serve.')
   if (options.model !== undefined && options.from === undefined) throw wrongUsage('--model needs --from.')
   const tape = await tapeIn(file)
-  const { mode, from, model, timeout } = options
+  const { from, model, timeout } = options
+  const mode = options.mode ?? modeFor(options)
   const last = tape.steps.at(-1)?.step ?? 0
   if (from !== undefined && from > last) throw wrongUsage(`--from must be a step of the tape, which has ${last}.`)
   if (mode === 'strict' && from === undefined) for (const line of obstacleLines(tape)) process.stderr.write(`${line}\n`)
-  const { prompts, policies } = await replacementsOf(options, () => connect(options))
+  const { prompts, ...rules } = await replacementsOf(options, () => connect(options))
   const answers = {
     mode,
     from,
@@ -87,7 +89,7 @@ async function replay(file: string, words: string[], options: ReplayOptions): Pr
     ignored: ignoredOf(options.ignore),
     readOnly: new Set(options.readOnly),
     stubs: stubsIn(options.stubs),
-    policies: policies ?? undefined,
+    ...rules,
   }
   const served = withPrompts(tape, prompts)
   if (options.serve) return serve(served, answers, options)
@@ -99,7 +101,17 @@ async function replay(file: string, words: string[], options: ReplayOptions): Pr
   const recorded = options.record ? await record(result, tape.head.run, options.url) : undefined
   if (options.json) return printJson({ ...summaryOf(result), ...(recorded && { recorded }) })
   for (const line of verdictLines(result)) printLine(line)
+  const left = tape.steps.find(({ step }) => step === result.departure?.step)
+  if (mode === 'strict' && left?.kind === 'model')
+    printLine(
+      'If you changed the agent on purpose, use --mode tools: models are live, and tools are answered by the tape.',
+    )
   if (recorded) printLine(`Recorded as ${printable(recorded)}.`)
+}
+
+/** A changed agent asks its models something else, so the tape cannot answer for them. */
+function modeFor({ prompt, stubs, readOnly }: ReplayOptions): ReplayMode {
+  return prompt !== undefined || stubs !== undefined || readOnly !== undefined ? 'tools' : 'strict'
 }
 
 /** A difference is no error here: the process that asked says it in the words of its test runner. */

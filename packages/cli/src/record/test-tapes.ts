@@ -9,7 +9,7 @@ import { failed, wrongUsage } from '../engine/stop.ts'
 import { datasetsFolder } from './dataset.ts'
 import { datasetFile, readDataset, type Dataset } from './tape/dataset-file.ts'
 import { NO_EXPECTATIONS, readExpectations, unfulfilled, type Expectations } from './tape/expectations.ts'
-import { filePolicies } from './tape/replacements.ts'
+import { fileRules } from './tape/replacements.ts'
 import { replayCommand } from './tape/replay-command.ts'
 import { ignoredOf, ignoreOption, tapeIn } from './tape-files.ts'
 
@@ -125,7 +125,7 @@ async function testTape(
     mode,
     ignored: ignoredOf([...(options.ignore ?? []), ...ignore]),
     readOnly: new Set(readOnly),
-    policies: options.policies === undefined ? undefined : await filePolicies(options.policies),
+    ...(options.policies !== undefined && (await fileRules(options.policies))),
     timeoutMs: options.timeout * 1_000,
     output: options.json ? 'ignore' : 'stderr',
   }).catch((error: NodeJS.ErrnoException) => {

@@ -6,6 +6,7 @@ import { Cursor, type CursorOptions } from '../../src/record/tape/cursor.ts'
 import { readExpectations } from '../../src/record/tape/expectations.ts'
 import { recordedSteps, type RunEvent } from '../../src/record/tape/recorded-steps.ts'
 import { readTape, tapeText, TapeFault, type Tape, type ToolStep } from '../../src/record/tape/tape.ts'
+import { madeTape, readBack } from './made-tape.ts'
 import { wireQuestion } from '../../src/record/tape/wire-answer.ts'
 import { REAL_TRANSCRIPTS, withoutRealTranscripts } from '../real-transcripts.ts'
 
@@ -44,18 +45,7 @@ function calls(...given: { tool: string; input: unknown; output?: unknown; error
 function tapeOf(events: readonly RunEvent[]): Tape {
   const { steps, obstacles, recordedBy, outcome, agent } = recordedSteps(events)
   const replayable = obstacles.length === 0 || obstacles
-  const head: Tape['head'] = {
-    tape: 1,
-    run: 'r',
-    agent,
-    recordedBy,
-    outcome,
-    checksum: '',
-    replayable,
-    prompts: [],
-    policies: [],
-  }
-  return readTape(Buffer.from(tapeText({ head, steps })))
+  return readBack(madeTape(steps, { agent, recordedBy, outcome, replayable }))
 }
 
 const A = { tool: 'a', input: { n: 1 }, output: 'one' }

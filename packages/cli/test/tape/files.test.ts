@@ -7,9 +7,9 @@ import path from 'node:path'
 import { after, beforeEach, test } from 'node:test'
 import { ExperimentFolder, type Experiment } from '../../src/record/experiment/experiment-folder.ts'
 import { datasetFile, readDataset } from '../../src/record/tape/dataset-file.ts'
-import { tapeText, type Tape } from '../../src/record/tape/tape.ts'
 import { tapeIn } from '../../src/record/tape-files.ts'
 import { ended, startTacho } from '../tacho.ts'
+import { madeTape, writeTape } from './made-tape.ts'
 
 const place = mkdtempSync(path.join(tmpdir(), 'tacho-files-'))
 after(() => rmSync(place, { recursive: true, force: true }))
@@ -80,20 +80,7 @@ test('a checksum that is none reads no other folder', () => {
 })
 
 function writtenTape(file: string, run: string): string {
-  const head: Tape['head'] = {
-    tape: 1,
-    run,
-    agent: 'A',
-    recordedBy: 'sdk',
-    outcome: 'COMPLETED',
-    checksum: '',
-    replayable: true,
-    prompts: [],
-    policies: [],
-  }
-  const text = tapeText({ head, steps: [{ step: 1, kind: 'input', from: 0, to: 0, text: 'Hi' }] })
-  writeFileSync(file, text)
-  return (JSON.parse(text.split('\n')[0] ?? '') as { checksum: string }).checksum
+  return writeTape(file, madeTape([{ step: 1, kind: 'input', from: 0, to: 0, text: 'Hi' }], { run }))
 }
 
 test('a tape in the place of another is refused by a test, and named by `dataset show`', async () => {

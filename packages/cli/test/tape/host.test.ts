@@ -6,7 +6,8 @@ import { runInNewContext } from 'node:vm'
 import { verdictLines } from '../../src/record/replay.ts'
 import { ReplayHost } from '../../src/record/tape/host.ts'
 import { replayCommand } from '../../src/record/tape/replay-command.ts'
-import { readTape, tapeText, type ModelStep, type Tape } from '../../src/record/tape/tape.ts'
+import type { ModelStep, Tape } from '../../src/record/tape/tape.ts'
+import { madeTape, readBack } from './made-tape.ts'
 
 const model: ModelStep = {
   step: 1,
@@ -25,20 +26,8 @@ const failing: ModelStep = {
   error: { name: 'RateLimitError', message: '429 Slow down' },
 }
 
-function tapeOf(steps: Tape['steps']): Tape {
-  const head: Tape['head'] = {
-    tape: 1,
-    run: 'r',
-    agent: 'A',
-    recordedBy: 'sdk',
-    outcome: 'COMPLETED',
-    checksum: '',
-    replayable: true,
-    prompts: [{ name: 'greeting', promptId: 'p', version: '1', versionId: 'v', hash: 'h', content: 'Be kind.' }],
-    policies: [],
-  }
-  return { head, steps }
-}
+const PROMPT = { name: 'greeting', promptId: 'p', version: '1', versionId: 'v', hash: 'h', content: 'Be kind.' }
+const tapeOf = (steps: Tape['steps']): Tape => madeTape(steps, { prompts: [PROMPT] })
 
 async function withHost(steps: Tape['steps'], act: (origin: string, host: ReplayHost) => Promise<void>): Promise<void> {
   const host = new ReplayHost(tapeOf(steps), { mode: 'strict', ignored: [] })
@@ -189,7 +178,7 @@ function longTape(): Tape {
     return { step: n + 1, kind: 'tool', from: n, to: n, tool: 'look', input, output, outcome: 'returned' }
   })
   steps.push({ step: CALLS + 1, kind: 'end', from: CALLS, to: CALLS, status: 'COMPLETED' })
-  return readTape(Buffer.from(tapeText(tapeOf(steps))))
+  return readBack(tapeOf(steps))
 }
 
 test('after 10,000 calls by HTTP, the texts of the tape are held once', async () => {

@@ -9,7 +9,7 @@ import { fileURLToPath } from 'node:url'
 import { Tacho } from '@tacho/sdk'
 import { replay } from '@tacho/sdk/testing'
 import { interpreter, PYTHON_SDK, withoutPython } from '../../../sdk-conformance/test/python.ts'
-import { tapeText, type Tape } from '../../src/record/tape/tape.ts'
+import { madeTape, writeTape } from './made-tape.ts'
 
 const program = fileURLToPath(new URL('../../../../tacho', import.meta.url))
 const CALLS = [
@@ -26,19 +26,8 @@ const TURNS = [
   [assistant(FIRST), result('c1', '{"paid":30}')],
   [assistant(SECOND), result('c2', '{"refunded":30}')],
 ]
-const TAPE: Tape = {
-  head: {
-    tape: 1,
-    run: 'r1',
-    agent: 'Refunds',
-    recordedBy: 'sdk',
-    outcome: 'COMPLETED',
-    checksum: '',
-    replayable: true,
-    prompts: [],
-    policies: [],
-  },
-  steps: [
+const TAPE = madeTape(
+  [
     { ...timed(1), kind: 'input', text: 'Refund order 1.' },
     { ...timed(2), kind: 'model', messages: TURNS[0], output: assistant(FIRST) },
     { ...timed(3), kind: 'tool', tool: 'get_order', input: { order: 1 }, outcome: 'returned', output: { paid: 30 } },
@@ -54,16 +43,17 @@ const TAPE: Tape = {
     { ...timed(6), kind: 'model', messages: TURNS.flat(), output: { role: 'assistant', content: 'Refunded.' } },
     { ...timed(7), kind: 'end', status: 'COMPLETED' },
   ],
-}
+  { run: 'r1', agent: 'Refunds' },
+)
 
 let folder: string
 let tape: string
 before(() => {
   folder = mkdtempSync(path.join(os.tmpdir(), 'tacho-in-process-'))
   tape = path.join(folder, 'refund.jsonl')
-  writeFileSync(tape, tapeText(TAPE))
+  writeTape(tape, TAPE)
   const steps = TAPE.steps.filter(({ kind }) => kind === 'input')
-  writeFileSync(path.join(folder, 'short.jsonl'), tapeText({ ...TAPE, steps }))
+  writeTape(path.join(folder, 'short.jsonl'), { ...TAPE, steps })
 })
 after(() => rmSync(folder, { recursive: true }))
 

@@ -302,7 +302,11 @@ test('nothing is written beside a prompt or a policy that holds what masks of to
 
 test('what a replay cannot answer is said at once, with its step', async () => {
   await post('half', [
-    { eventType: 'LLM_CALL', payload: { model: 'm', policyVersions: { '../made-up': '9', odd: '../1' } } },
+    // Policies of the agent's own code come with it again; a version that the workspace does not have is missed.
+    {
+      eventType: 'LLM_CALL',
+      payload: { model: 'm', policyVersions: { '../made-up': '9', own: '../1', large: '7', 'stop:none': '1' } },
+    },
     { eventType: 'LLM_CALL', payload: { model: 'm', messages: [] } },
     { eventType: 'TOOL_CALL', payload: { toolName: 'bash', input: {}, output: 'x' } },
     { eventType: 'TOOL_CALL', payload: { toolName: 'cut', input: {}, output: 'x', tachoShortened: {} } },
@@ -311,7 +315,8 @@ test('what a replay cannot answer is said at once, with its step', async () => {
   assert.equal(code, 3)
   assert.deepEqual((JSON.parse(stdout) as { replayable: unknown }).replayable, [
     { step: 0, why: 'version 9 of the policy ../made-up is not known' },
-    { step: 0, why: 'version ../1 of the policy odd is not known' },
+    { step: 0, why: 'version 7 of the policy large is not known' },
+    { step: 0, why: 'version 1 of the policy stop:none is not known' },
     { step: 1, why: 'the request of the model is not recorded: metadata only' },
     { step: 2, why: 'the model call has no answer' },
     { step: 3, why: 'bash is not guarded, so a replay runs it' },

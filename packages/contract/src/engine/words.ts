@@ -226,3 +226,28 @@ export const POLICY_SETS = {
   'coding-agents': 'secrets, settings, forced pushes, publishing and requests of coding agents',
   'coding-agents-past': 'coding agents: no network after secrets, no push after untrusted text, no rm -r',
 } as const
+
+/** What the model, the record and the caller of a blocked call get. */
+export function stopMessage({ stoppedBy, reason }: { stoppedBy: string; reason: string }): string {
+  // Masks take what follows a sign for the value of a name that ends with "token", as that of an operator token may.
+  return `Stopped by ${stoppedBy}. Reason: ${reason}`
+}
+
+/** Ids of policies have no colon. */
+export const STOP_POLICY = 'stop:'
+
+/** Clients of every version evaluate it: each variable of the condition is of their first one. */
+export function stopPolicy(stop: { id: string; stoppedBy: string; reason: string }, condition: string) {
+  const message = stopMessage(stop)
+  const name = Array.from(message.replace(/\s+/g, ' ')).slice(0, LIMITS.nameChars).join('')
+  return {
+    policyId: `${STOP_POLICY}${stop.id}`,
+    name,
+    description: `Message: ${message}`,
+    version: '1',
+    condition,
+    severity: 'CRITICAL',
+    action: 'BLOCK',
+    onError: 'act',
+  } as const
+}

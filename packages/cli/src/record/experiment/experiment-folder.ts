@@ -22,6 +22,7 @@ import {
   writeFileSync,
 } from 'node:fs'
 import path from 'node:path'
+import type { ToolLabel } from '@tacho/contract/policies/tool-labels.ts'
 import { isObject } from '@tacho/contract/record/payload-reader.ts'
 import { printable } from '../../engine/output.ts'
 import { failed } from '../../engine/stop.ts'
@@ -39,6 +40,7 @@ export interface ExperimentSettings {
   prompts: TapePrompt[]
   /** Null: those of each tape. */
   policies: LocalPolicy[] | null
+  labels: readonly ToolLabel[] | null
   ignore: readonly string[]
   readOnly: readonly string[]
   stubs: Record<string, unknown>

@@ -109,13 +109,14 @@ async function replayOne(
     folder.spend(run, attempt, costed.cost)
     onCost(costed)
   }
-  const { command, prompts, policies, ignore, readOnly, stubs, timeoutSeconds } = settings
+  const { command, prompts, policies, labels, ignore, readOnly, stubs, timeoutSeconds } = settings
   const replay: EndedCommand = await replayCommand(withPrompts(tape, prompts), command, {
     mode: 'tools',
     ignored: ignoredOf(ignore),
     readOnly: new Set(readOnly),
     stubs: new Map(Object.entries(stubs)),
-    policies: policies ?? undefined,
+    policies,
+    labels,
     timeoutMs: timeoutSeconds * 1_000,
     output: 'tail',
     signal,

@@ -9,6 +9,7 @@ import { Readable } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
 import { setTimeout } from 'node:timers/promises'
 import { gunzipSync } from 'node:zlib'
+import type { ToolLabel } from '@tacho/contract/policies/tool-labels.ts'
 import { isObject } from '@tacho/contract/record/payload-reader.ts'
 import { completePath } from '@tacho/guards/wire/clients.ts'
 import {
@@ -26,7 +27,8 @@ import { errorReply, jsonReply, wireQuestion, type WireReply } from './wire-answ
 
 export interface HostOptions extends CursorOptions {
   /** Instead of those of the tape. */
-  policies?: readonly LocalPolicy[] | undefined
+  policies?: readonly LocalPolicy[] | null | undefined
+  labels?: readonly ToolLabel[] | null | undefined
   /** Where models are live, by route. */
   upstreams?: ReadonlyMap<string, URL>
   /** For models that are live. */
@@ -207,7 +209,7 @@ export class ReplayHost {
       isRead && path.startsWith('/openapi/v1/firewall-approvals/')
         ? this.#withReason(text)
         : isRead && path.startsWith('/openapi/v1/runtime-config')
-          ? this.#withVersions(text)
+          ? this.#withFacts(text)
           : text
     const etag = reply.headers.get('etag')
     const sentHeaders = { 'content-type': 'application/json', ...(etag !== null && { etag }) }
@@ -221,13 +223,14 @@ export class ReplayHost {
   }
 
   /** Events name the version of a prompt that they used. */
-  #withVersions(text: string): string {
+  #withFacts(text: string): string {
     const configuration = JSON.parse(text) as { prompts: { name: string }[] }
+    const toolLabels = this.#options.labels ?? this.#tape.head.labels ?? []
     const prompts = configuration.prompts.map((prompt) => {
       const { promptId, version, versionId } = this.#tape.head.prompts.find(({ name }) => name === prompt.name) ?? {}
       return { ...prompt, promptId, version, versionId }
     })
-    return JSON.stringify({ ...configuration, prompts })
+    return JSON.stringify({ ...configuration, prompts, toolLabels })
   }
 
   /** The tape's answer to an equal request; each answer is used once. Without one, no approver exists in a replay. */

@@ -1,7 +1,9 @@
 /** A run of the service as a tape, with the prompts and policies that are in force where it ran. */
 import { eachItem } from '@tacho/client/items.ts'
+import type { PolicyVersion } from '@tacho/contract/policies/policy.ts'
 import { isObject } from '@tacho/contract/record/payload-reader.ts'
 import { LIMITS } from '@tacho/contract/engine/limits.ts'
+import { STOP_POLICY, stopPolicy } from '@tacho/contract/engine/words.ts'
 import { createMask, loadChecksum, type MaskingOptions } from '../../../../sdk/src/recording/mask.ts'
 import { known } from '../../engine/find-by-id.ts'
 import { Refused, type OperatorClient } from '../../engine/operator-client.ts'
@@ -40,7 +42,7 @@ export async function tapeOfRun(source: RunSource, runName: string): Promise<Tap
   const { missing, rejected, dropped } = run.completeness
   const gaps = missing + rejected + dropped
   const lost = gaps > 0 ? [{ step: 0, why: `${gaps} events of the run did not arrive` }] : []
-  const { prompts, policies, unknown } = await inForce(source, events)
+  const { prompts, policies, labels, unknown } = await inForce(source, run.runId, events)
   const obstacles = [...lost, ...unknown, ...recorded.obstacles]
   const head: TapeHead = {
     tape: TAPE_VERSION,
@@ -52,12 +54,13 @@ export async function tapeOfRun(source: RunSource, runName: string): Promise<Tap
     replayable: obstacles.length === 0 ? true : obstacles,
     prompts,
     policies,
+    ...(labels.length > 0 && { labels }),
   }
   return { head, steps: recorded.steps }
 }
 
 /** Deployed now; a version that an event of the run names goes before it. */
-async function inForce({ client, workspaceId, environmentId }: RunSource, events: readonly RunEvent[]) {
+async function inForce({ client, workspaceId, environmentId }: RunSource, runId: string, events: readonly RunEvent[]) {
   const named = new Map<string, string>()
   const promptVersions = new Set<unknown>()
   for (const { payload } of events) {
@@ -77,23 +80,75 @@ async function inForce({ client, workspaceId, environmentId }: RunSource, events
   }
   const policies: TapePolicy[] = []
   const unknown: Obstacle[] = []
+  const stops = [...named.keys()].filter((policyId) => policyId.startsWith(STOP_POLICY))
+  if (stops.length > 0) {
+    const stopQuery = { ...query, state: 'all', runId } as const
+    for await (const stop of eachItem(client.listStops, { params: { environmentId }, query: stopQuery })) {
+      const policyId = `${STOP_POLICY}${stop.id}`
+      if (!named.delete(policyId)) continue
+      const { condition, hasEnded } = stopInRun(policyId, events)
+      const policy = stopPolicy(stop, condition)
+      policies.push({ policyId, ...servedVersion(policy) })
+      if (hasEnded) unknown.push({ step: 0, why: 'it went on after a stop ended' })
+    }
+  }
   for (const [policyId, version] of [...named].sort(([a], [b]) => (a < b ? -1 : 1))) {
-    const read = client.readPolicyVersion({ params: { workspaceId, policyId, version } })
-    // An event can name anything.
-    const policy = await read.catch((error: unknown) => {
-      const { result } = error instanceof Refused ? error : {}
-      if (result?.reason === 'refused' && [400, 404].includes(result.problem.status)) return null
-      throw error
-    })
+    const policy = await unlessUnknown(client.readPolicyVersion({ params: { workspaceId, policyId, version } }))
     if (!policy) {
+      // Of the agent's own code, which brings it again.
+      const isOwn =
+        POLICY_ID.test(policyId) && !(await unlessUnknown(client.readPolicy({ params: { workspaceId, policyId } })))
+      if (isOwn) continue
       unknown.push({ step: 0, why: `version ${version} of the policy ${policyId} is not known` })
       continue
     }
-    const { name, condition, severity, action, onError } = policy
-    policies.push({ policyId, name, version, condition, severity, action, ...(onError !== null && { onError }) })
+    policies.push({ policyId, ...servedVersion(policy) })
   }
   prompts.sort((a, b) => (a.name < b.name ? -1 : 1))
-  return { prompts, policies, unknown }
+  const { labels } = await client.readToolLabels({ params: { environmentId } })
+  return { prompts, policies, labels, unknown }
+}
+
+/** An event can name anything. */
+async function unlessUnknown<Value>(read: Promise<Value>): Promise<Value | null> {
+  try {
+    return await read
+  } catch (error) {
+    const { result } = error instanceof Refused ? error : {}
+    if (result?.reason === 'refused' && [400, 404].includes(result.problem.status)) return null
+    throw error
+  }
+}
+
+const POLICY_ID = /^[\w.-]+$/
+
+type DecidingFacts = Pick<
+  PolicyVersion,
+  'name' | 'description' | 'version' | 'condition' | 'severity' | 'action' | 'onError'
+>
+
+/** Of a version, what decides. */
+export function servedVersion({ name, description, version, condition, severity, action, onError }: DecidingFacts) {
+  return {
+    name,
+    ...(description !== null && { description }),
+    version,
+    condition,
+    severity,
+    action,
+    ...(onError !== null && { onError }),
+  }
+}
+
+/** A stop blocks from some moment on. In a replay this is the number of calls that ran before it. */
+function stopInRun(policyId: string, events: readonly RunEvent[]): { condition: string; hasEnded: boolean } {
+  const first = events.findIndex(
+    ({ payload: { policyIds } }) => Array.isArray(policyIds) && policyIds.includes(policyId),
+  )
+  const ran = (some: readonly RunEvent[]) => some.filter(({ eventType }) => eventType === 'TOOL_START').length
+  const before = ran(events.slice(0, first))
+  const condition = before === 0 ? 'true' : `run.toolCalls >= ${before}`
+  return { condition, hasEnded: ran(events.slice(first)) > 0 }
 }
 
 async function promptOf(
@@ -118,9 +173,9 @@ async function promptOf(
 function headTexts({ prompts, policies }: TapeHead): [what: string, text: string][] {
   return [
     ...prompts.map(({ name, content }): [string, string] => [`The prompt ${name}`, content]),
-    ...policies.map(({ policyId, name, condition }): [string, string] => [
+    ...policies.map(({ policyId, name, description = '', condition }): [string, string] => [
       `The policy ${policyId}`,
-      `${name}\n${condition}`,
+      `${name}\n${condition}\n${description}`,
     ]),
   ]
 }

@@ -1,6 +1,7 @@
 /** What a replay serves in place of the tape's own: versions of prompts, and policies of a file or of an environment. */
 import { eachItem } from '@tacho/client/items.ts'
 import { LIMITS } from '@tacho/contract/engine/limits.ts'
+import type { ToolLabel } from '@tacho/contract/policies/tool-labels.ts'
 import { Option, type Command } from 'commander'
 import type { LocalPolicy } from '../../../../sdk/src/guard/rules.ts'
 import type { OperatorClient } from '../../engine/operator-client.ts'
@@ -8,6 +9,7 @@ import { wrongUsage } from '../../engine/stop.ts'
 import { manifestOf } from '../../policies/apply/read-manifest.ts'
 import { findItem } from '../../policies/versioned-item.ts'
 import { findPlace } from '../../tenants/tenants.ts'
+import { servedVersion } from './read-run.ts'
 import type { Tape, TapePrompt } from './tape.ts'
 
 export interface ReplacementOptions {
@@ -20,7 +22,12 @@ export interface Replacements {
   prompts: TapePrompt[]
   /** Null: those of the tape. */
   policies: LocalPolicy[] | null
+  /** Of tools. Null: those of the tape. */
+  labels: readonly ToolLabel[] | null
 }
+
+type Rules = Pick<Replacements, 'policies' | 'labels'>
+const OF_THE_TAPE: Rules = { policies: null, labels: null }
 
 export function withReplacements(command: Command): Command {
   return command
@@ -29,11 +36,11 @@ export function withReplacements(command: Command): Command {
         (name: string, earlier: string[] | undefined) => [...(earlier ?? []), name],
       ),
     )
-    .option('--policies <file>', 'policies of this file of `tacho apply`, instead of those of the tape')
+    .option('--policies <file>', 'policies and labels of this file of `tacho apply`, instead of those of the tape')
     .addOption(
       new Option(
         '--policies-of <environment>',
-        'policies that this environment deploys now, instead of those of the tape',
+        'policies and labels that this environment has now, instead of those of the tape',
       ).conflicts('policies'),
     )
 }
@@ -44,31 +51,34 @@ export async function replacementsOf(
   connected: () => OperatorClient,
   environment?: string,
 ): Promise<Replacements> {
-  const deployed = policiesOf === undefined ? null : await deployedPolicies(connected(), policiesOf)
-  const ofFile = policies === undefined ? null : await filePolicies(policies)
-  if (prompt.length === 0) return { prompts: [], policies: ofFile ?? deployed }
+  const deployed = policiesOf === undefined ? OF_THE_TAPE : await deployedRules(connected(), policiesOf)
+  const rules = policies === undefined ? deployed : await fileRules(policies)
+  if (prompt.length === 0) return { prompts: [], ...rules }
   const client = connected()
   const { workspace } = await findPlace(client, environment ?? policiesOf, '--environment')
   const prompts = await Promise.all(prompt.map((name) => promptVersion(client, workspace.id, name)))
-  return { prompts, policies: ofFile ?? deployed }
+  return { prompts, ...rules }
 }
 
-export async function filePolicies(file: string): Promise<LocalPolicy[]> {
-  const { policies } = await manifestOf(file)
-  return [...policies].map(([policyId, policy]) => ({ policyId, version: 'file', ...policy }) as LocalPolicy)
+export async function fileRules(file: string): Promise<Rules> {
+  const { policies, labels } = await manifestOf(file)
+  const served = [...policies].map(([policyId, policy]): LocalPolicy => {
+    return { policyId, ...servedVersion({ ...policy, version: 'file' }) }
+  })
+  return { policies: served, labels: labels as readonly ToolLabel[] | null }
 }
 
-async function deployedPolicies(client: OperatorClient, named: string): Promise<LocalPolicy[]> {
+async function deployedRules(client: OperatorClient, named: string): Promise<Rules> {
   const { workspace, environment } = await findPlace(client, named, '--policies-of')
   const place = { params: { environmentId: environment.id }, query: { limit: LIMITS.operatorPageMax } }
   const policies: LocalPolicy[] = []
   for await (const { kind, id: policyId, version } of eachItem(client.listDeployments, place)) {
     if (kind !== 'policy') continue
     const policy = await client.readPolicyVersion({ params: { workspaceId: workspace.id, policyId, version } })
-    const { name, condition, severity, action, onError } = policy
-    policies.push({ policyId, version, name, condition, severity, action, ...(onError !== null && { onError }) })
+    policies.push({ policyId, ...servedVersion(policy) })
   }
-  return policies
+  const { labels } = await client.readToolLabels({ params: place.params })
+  return { policies, labels }
 }
 
 async function promptVersion(client: OperatorClient, workspaceId: string, named: string): Promise<TapePrompt> {

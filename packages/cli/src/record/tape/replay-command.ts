@@ -1,5 +1,6 @@
-/** Runs a command that a tape answers. The command gets nothing but variables. */
+/** Runs an agent that a tape answers: a command, or the process that asks for it. It gets nothing but variables. */
 import { spawn } from 'node:child_process'
+import { createInterface } from 'node:readline'
 import { redirected } from '@tacho/guards/wire/clients.ts'
 import type { RunEvent } from './recorded-steps.ts'
 import { ReplayHost, type HostOptions, type ReplayResult } from './host.ts'
@@ -46,26 +47,57 @@ export async function replayCommand(
   [program = '', ...args]: readonly string[],
   options: CommandOptions,
 ): Promise<EndedCommand> {
+  return withHost(tape, options, async (host, variables) => {
+    const end = await ended(program, args, { ...process.env, ...variables }, host, options)
+    return { ...host.result(end.code === 0 ? 'COMPLETED' : 'FAILED'), ...end }
+  })
+}
+
+/**
+ * A tape for an agent in the process that started this one: the `replay` of the SDKs.
+ *
+ *   first line of stdout      the variables for the agent, and the user's first message
+ *   a line of stdin           the agent has ended: COMPLETED, or FAILED if it threw
+ *   second line of stdout     what came of it
+ *
+ * The end of stdin without a line means that the process ended: nobody reads a verdict.
+ * @returns undefined if the process that asked has ended.
+ */
+export async function serveReplay(tape: Tape, options: HostOptions): Promise<CommandReplay | undefined> {
+  let hasEnded = false
+  const result = await withHost(tape, options, async (host, variables) => {
+    try {
+      const lines = createInterface({ input: process.stdin })[Symbol.asyncIterator]()
+      process.stdout.write(`${JSON.stringify({ variables, input: firstInput(tape) ?? null })}\n`)
+      const line = await lines.next()
+      hasEnded = line.done === true
+      if (!hasEnded) await host.settled()
+      return { ...host.result(line.value === 'FAILED' ? 'FAILED' : 'COMPLETED'), code: null }
+    } finally {
+      process.stdin.destroy()
+    }
+  })
+  return hasEnded ? undefined : result
+}
+
+/** Opens the host of a tape while `act` runs, which gets the variables for the agent. */
+async function withHost<Result extends ReplayResult>(
+  tape: Tape,
+  options: HostOptions & Pick<CommandOptions, 'asksThroughHost'>,
+  act: (host: ReplayHost, variables: Readonly<Record<string, string>>) => Promise<Result>,
+): Promise<Result & { milliseconds: number; isSilent: boolean }> {
   const upstreams = new Map<string, URL>()
   const host = new ReplayHost(tape, { ...options, upstreams })
   const origin = await host.start()
-  const models = upstreamsOf(origin, upstreams)
+  const { variables: models, routes } = redirected(origin, process.env)
+  for (const [route, url] of routes) upstreams.set(route, url)
   const begun = Date.now()
   try {
-    const tapeVariables = replayVariables(tape, origin, options, models)
-    const end = await ended(program, args, { ...process.env, ...tapeVariables }, host, options)
-    const result = host.result(end.code === 0 ? 'COMPLETED' : 'FAILED')
-    return { ...result, ...end, milliseconds: Date.now() - begun, isSilent: result.events.length === 0 }
+    const result = await act(host, replayVariables(tape, origin, options, models))
+    return { ...result, milliseconds: Date.now() - begun, isSilent: result.events.length === 0 }
   } finally {
     await host.close()
   }
-}
-
-/** Fills `upstreams`, and returns the variables that lead models' clients to `origin`. */
-export function upstreamsOf(origin: string, upstreams: Map<string, URL>): Readonly<Record<string, string>> {
-  const { variables, routes } = redirected(origin, process.env)
-  for (const [route, url] of routes) upstreams.set(route, url)
-  return variables
 }
 
 /** Traces of other recorders would say that what the tape answered has happened. */
@@ -83,7 +115,7 @@ const NO_TELEMETRY = {
 const TELEMETRY_ADDRESSES = ['', 'TRACES_', 'METRICS_', 'LOGS_'].map((name) => `OTEL_EXPORTER_OTLP_${name}ENDPOINT`)
 
 /** All that an agent gets of a tape. */
-export function replayVariables(
+function replayVariables(
   tape: Tape,
   origin: string,
   { mode, from, asksThroughHost = false }: Pick<CommandOptions, 'mode' | 'from' | 'asksThroughHost'>,

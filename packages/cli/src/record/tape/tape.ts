@@ -4,6 +4,7 @@
  * program or an address.
  */
 import { createHash } from 'node:crypto'
+import type { ToolLabel } from '@tacho/contract/policies/tool-labels.ts'
 import { isObject, type Json } from '@tacho/contract/record/payload-reader.ts'
 
 export const TAPE_VERSION = 1 as const
@@ -27,6 +28,8 @@ export interface TapePrompt {
 export interface TapePolicy {
   policyId: string
   name: string
+  /** With the message for the model. */
+  description?: string
   version: string
   condition: string
   severity: string
@@ -45,6 +48,8 @@ export interface TapeHead {
   replayable: true | Obstacle[]
   prompts: TapePrompt[]
   policies: TapePolicy[]
+  /** Of tools, for conditions on the past. */
+  labels?: ToolLabel[]
 }
 
 /** `from`, `to`: in the order of the run's events. Steps whose times overlap may come in any order. */
@@ -234,12 +239,14 @@ const PROMPT: Members = {
 const POLICY: Members = {
   policyId: isText,
   name: isText,
+  'description?': isText,
   version: isText,
   condition: isText,
   severity: isText,
   action: isText,
   'onError?': isText,
 }
+const LABEL: Members = { tool: isText, 'output?': isTexts, 'does?': isTexts, 'when?': isText }
 const RECORDERS = ['sdk', 'wire', 'otlp']
 const HEAD: Members = {
   tape: (value) => value === TAPE_VERSION,
@@ -251,6 +258,7 @@ const HEAD: Members = {
   replayable: (value) => value === true || listOf(OBSTACLE)(value),
   prompts: listOf(PROMPT),
   policies: listOf(POLICY),
+  'labels?': listOf(LABEL),
 }
 
 const WIRE: Members = {

@@ -7,7 +7,7 @@ import type {
   Waiting,
 } from '@tacho/contract/approvals/operator-approval.ts'
 import { isObject, textAt, type Json } from '@tacho/contract/record/payload-reader.ts'
-import { RAN_STATUSES, WITHDRAWN_REASONS, type RanStatus } from '@tacho/contract/engine/words.ts'
+import { RAN_STATUSES, stopMessage, WITHDRAWN_REASONS, type RanStatus } from '@tacho/contract/engine/words.ts'
 import {
   firstApprovalOf,
   type ApprovalGroupRow,
@@ -16,7 +16,7 @@ import {
   type ApprovalNote,
 } from '../../storage/approvals/approvals.ts'
 import type { NewIssueRecord } from '../../storage/issues/issues.ts'
-import { stopMessage, type StopRow } from '../../storage/policies/stops.ts'
+import type { StopRow } from '../../storage/policies/stops.ts'
 import type { Storage } from '../../storage/storage.ts'
 import { isUuid, NIL_UUID } from '../../storage/engine/uuid.ts'
 import { isoTime } from '../../storage/engine/times.ts'

@@ -1,6 +1,4 @@
-import type { RuntimePolicy } from '@tacho/contract/policies/runtime-config.ts'
 import type { Stop } from '@tacho/contract/policies/stop.ts'
-import { LIMITS } from '@tacho/contract/engine/limits.ts'
 import type { PageAfter, RowFor } from '../engine/page.ts'
 
 export interface StopRow extends RowFor<Omit<Stop, 'isKnown'>> {
@@ -42,29 +40,6 @@ export function isStopped({ scope, names }: Pick<StopRow, 'scope' | 'names'>, su
   if (scope === 'environment') return true
   const reported = { run: [runId], session: sessionIds, agent: agents }[scope]
   return reported.some((name) => name !== null && names.includes(name))
-}
-
-export function stopMessage({ stoppedBy, reason }: Pick<StopRow, 'stoppedBy' | 'reason'>): string {
-  return `Stopped by ${stoppedBy}: ${reason}`
-}
-
-/** Ids of policies have no colon. */
-export const STOP_POLICY = 'stop:'
-
-/** Clients of every version evaluate it: each variable is of their first one. */
-export function stopPolicy(stop: Pick<StopRow, 'id' | 'scope' | 'names' | 'stoppedBy' | 'reason'>): RuntimePolicy {
-  const message = stopMessage(stop)
-  const name = Array.from(message.replace(/\s+/g, ' ')).slice(0, LIMITS.nameChars).join('')
-  return {
-    policyId: `${STOP_POLICY}${stop.id}`,
-    name,
-    description: `Message: ${message}`,
-    version: '1',
-    condition: stopCondition(stop),
-    severity: 'CRITICAL',
-    action: 'BLOCK',
-    onError: 'act',
-  }
 }
 
 /** The limit of a condition. A client that cannot compile it would block every call. */

@@ -32,7 +32,7 @@ test('a stop is served at once with the name of the operator, and its end too; b
   const [policy] = body.policies
   assert.deepEqual(
     [policy?.policyId, policy?.action, policy?.severity, policy?.description],
-    [`stop:${made.body.id}`, 'BLOCK', 'CRITICAL', `Message: Stopped by ${made.body.stoppedBy}: It pays twice`],
+    [`stop:${made.body.id}`, 'BLOCK', 'CRITICAL', `Message: Stopped by ${made.body.stoppedBy}. Reason: It pays twice`],
   )
   assert.equal((await stop(agent)).body.isNew, false)
   assert.deepEqual(
@@ -79,7 +79,7 @@ test('a waiting call of a stopped agent is rejected at once, a later one as soon
   await approvals.untilFollowers(1)
   const { id, rejected, stoppedBy } = (await stop(agent)).body
   assert.equal(rejected, 1)
-  const reason = `Stopped by ${stoppedBy}: It pays twice`
+  const reason = `Stopped by ${stoppedBy}. Reason: It pays twice`
   const said = ({ body }: { body: { status: string; decisionReason: string | null } }) => [
     body.status,
     body.decisionReason,

@@ -51,7 +51,7 @@ async def _replay_async(tape: str | os.PathLike[str], agent: Callable[[Any], Awa
 def replaying(
     tape: str | os.PathLike[str],
     *,
-    mode: Literal["strict", "tools"] = "strict",
+    mode: Literal["strict", "tools"] | None = None,
     ignore: Sequence[str] = (),
     from_step: int | None = None,
     model: str | None = None,
@@ -61,17 +61,17 @@ def replaying(
     program: str | None = None,
 ) -> Iterator[Any]:
     """
-    The same for a block. `strict`: models and guarded tools from the tape; `tools`: live models. `ignore`: what may differ,
-    such as `tool.input.requestId` or `model.system`. `program`: the command of Tacho, else `TACHO_PROGRAM`, else `tacho`. The
-    others are as options of `tacho replay`.
+    The same for a block. `strict`: models and guarded tools from the tape; `tools`: live models, the default with `stubs` or
+    `read_only`. `ignore`: what may differ, such as `tool.input.requestId` or `model.system`. `program`: the command of Tacho,
+    else `TACHO_PROGRAM`, else `tacho`. The others are as options of `tacho replay`.
     """
     if not _one_replay.acquire(blocking=False):
         raise RuntimeError("A replay runs already.")
     try:
         if "TACHO_REPLAY" in os.environ:
             raise RuntimeError("This process is part of a replay already.")
-        flags = [f"--mode={mode}", *(f"--ignore={path}" for path in ignore), *(f"--read-only={name}" for name in read_only)]
-        named = {"from": from_step, "model": model, "stubs": stubs, "policies": policies}
+        flags = [*(f"--ignore={path}" for path in ignore), *(f"--read-only={name}" for name in read_only)]
+        named = {"mode": mode, "from": from_step, "model": model, "stubs": stubs, "policies": policies}
         flags += [f"--{name}={value}" for name, value in named.items() if value is not None]
         words = [program or os.environ.get("TACHO_PROGRAM") or "tacho", "replay", "--serve", *flags, "--", os.fspath(tape)]
         with subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, encoding="utf-8") as host:

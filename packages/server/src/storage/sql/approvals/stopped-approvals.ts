@@ -2,9 +2,10 @@
  * Requests in a stopped scope. Those that wait are rejected in the name of the operator who stopped it. One that was approved before is
  * answered as rejected while the stop is in effect (domain/approvals/approval.ts), so no call begins under it.
  */
+import { stopMessage } from '@tacho/contract/engine/words.ts'
 import { randomBytes } from 'node:crypto'
 import type { AuditEntry } from '../../people/operators.ts'
-import { stopMessage, type StopRow } from '../../policies/stops.ts'
+import type { StopRow } from '../../policies/stops.ts'
 import { NIL_UUID, uuidv7 } from '../../engine/uuid.ts'
 import { write, type Sql } from '../engine/sql.ts'
 import { findEnvironment } from '../tenants/workspaces.ts'

@@ -1,13 +1,14 @@
 import { lookup, read, selectList, type Sql } from '../engine/sql.ts'
 import { hash } from 'node:crypto'
 import type { RuntimeConfig, RuntimePolicy, RuntimePrompt } from '@tacho/contract/policies/runtime-config.ts'
+import { STOP_POLICY, stopPolicy } from '@tacho/contract/engine/words.ts'
 import canonicalize from 'canonicalize'
 import type { Configuration, ToolLabelsRow } from '../../policies/deployments.ts'
 import type { PolicyVersionRow, PromptVersionRow } from '../../policies/policies.ts'
 import { StorageError } from '../../engine/store.ts'
 import { withJson } from '../engine/rows.ts'
 import { assertSum, damagedError, nameOf, withSum } from '../engine/row-sums.ts'
-import { STOP_POLICY, stopPolicy } from '../../policies/stops.ts'
+import { stopCondition } from '../../policies/stops.ts'
 import { isPromptIntact } from './prompts.ts'
 import { readShares } from './shares.ts'
 import { stopsInEffect } from './stops.ts'
@@ -127,7 +128,7 @@ export async function keepConfiguration(
   const deployed =
     (source === 'stored' && (await readStoredContent(sql, environmentId))) ||
     (await readDeployedContent(sql, environmentId))
-  const stops = (await stopsInEffect(sql, environmentId)).map(stopPolicy)
+  const stops = (await stopsInEffect(sql, environmentId)).map((stop) => stopPolicy(stop, stopCondition(stop)))
   const toolLabels = (await findToolLabels(sql, environmentId))?.rules ?? []
   const content = { prompts: deployed.prompts, policies: [...deployed.policies, ...stops], toolLabels }
   const { revision, text } = configurationOf(content)

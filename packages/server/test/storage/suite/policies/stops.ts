@@ -67,7 +67,7 @@ export function stopsSuite(open: OpenStorage) {
         await stop(env, { scope: 'run', target: 'run "1"\n' }),
         await stop(env, { scope: 'session', target: 'chat' }),
       ]
-      const blocked = ['BLOCK', 'Stopped by Ada: It pays twice']
+      const blocked = ['BLOCK', 'Stopped by Ada. Reason: It pays twice']
       for (const given of [
         { agent: { id: 'support' } },
         { agent: { name: 'support' } },
@@ -158,7 +158,7 @@ export function stopsSuite(open: OpenStorage) {
       assert.deepEqual((await stop(env, { target: 'Support' })).names, ['Support', 'agent-7'])
       assert.deepEqual(await verdict(env, { agent: { id: 'agent-7', name: 'Other' } }), [
         'BLOCK',
-        'Stopped by Ada: It pays twice',
+        'Stopped by Ada. Reason: It pays twice',
       ])
       assert.equal((await stop(env, { target: 'Mailer' })).isKnown, true)
       assert.deepEqual((await stop(env, { scope: 'run', target: internal })).names, [internal, 'r1'])
@@ -188,7 +188,7 @@ export function stopsSuite(open: OpenStorage) {
         const row = await find(rejected)
         assert.deepEqual(
           [row?.status, row?.decisionReason, row?.deciderName],
-          ['REJECTED', 'Stopped by Ada: It pays twice', 'Ada'],
+          ['REJECTED', 'Stopped by Ada. Reason: It pays twice', 'Ada'],
         )
       }
       assert.equal((await find(other.id))?.status, 'PENDING')

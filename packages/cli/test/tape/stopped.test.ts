@@ -1,0 +1,145 @@
+/** Tapes of runs that a policy with a message, labels of tools, or a stop refused: the replay refuses the same, in the same words. */
+import assert from 'node:assert/strict'
+import { spawn } from 'node:child_process'
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import os from 'node:os'
+import path from 'node:path'
+import { after, before, test } from 'node:test'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { fileURLToPath } from 'node:url'
+import {
+  answerJson,
+  chatAnswer,
+  startScriptedModel,
+  type ScriptedModel,
+} from '../../../guards/test/wire/scripted-model.ts'
+import { interpreter, PYTHON_SDK, withoutPython } from '../../../sdk-conformance/test/python.ts'
+import type { Tape } from '../../src/record/tape/tape.ts'
+import { API_KEY, ended, OPERATOR_TOKEN, startServer, startTacho, type TestServer } from '../tacho.ts'
+
+const here = (name: string) => fileURLToPath(new URL(name, import.meta.url))
+const AGENTS = [
+  [process.execPath, here('refund-agent.ts')],
+  ...(withoutPython ? [] : [[interpreter, here('refund_agent.py')]]),
+]
+const PROMPT = 'Refund order 1.'
+const manifest = (labels: string) => `
+workspace: default
+labels: ${labels}
+policies:
+  large:
+    condition: '"money" in tool.labels && tool.input.amount > 10.0'
+    severity: HIGH
+    action: BLOCK
+    message: Refunds above 10 are made by a colleague.
+environments:
+  development: { policies: [large] }
+`
+
+let server: TestServer
+let folder: string
+let model: ScriptedModel
+/** Before the model asks for the refund. */
+let beforeRefund = async (): Promise<unknown> => undefined
+before(async () => {
+  server = await startServer()
+  folder = mkdtempSync(path.join(os.tmpdir(), 'tacho-stopped-'))
+  await apply('[{ tool: refund, does: [money] }]')
+  model = await startScriptedModel(async ({ body }, response) => {
+    const { messages } = JSON.parse(body.toString()) as { messages: { role: string }[] }
+    const results = messages.filter(({ role }) => role === 'tool').length
+    if (results === 1) await beforeRefund()
+    const calls = [
+      { id: 'c1', name: 'get_order', args: '{"order":1}' },
+      { id: 'c2', name: 'refund', args: '{"order":1,"amount":30}' },
+    ].slice(results, results + 1)
+    answerJson(response, chatAnswer(results < 2 ? null : 'I could not.', calls))
+  })
+})
+after(async () => {
+  await model.close()
+  await server.stop()
+  rmSync(folder, { recursive: true })
+})
+
+async function apply(labels: string): Promise<void> {
+  const file = path.join(folder, 'tacho.yaml')
+  writeFileSync(file, manifest(labels))
+  await server.text('apply', '-f', file, '--yes', '--prune')
+}
+
+/** Clients that have the configuration with the stop. */
+async function confirmed(): Promise<number> {
+  const [environment] = (await server.json<{ items: { id: string }[] }>('environments', 'list')).items
+  const reply = await fetch(`${server.url}/operator/v1/environments/${environment?.id}/clients?limit=1`, {
+    headers: { authorization: `Bearer ${OPERATOR_TOKEN}` },
+  })
+  return ((await reply.json()) as { counts: { current: number } }).counts.current
+}
+
+/** Records a run, and writes its tape. */
+async function tapeOf(name: string, [program = '', ...args]: readonly string[]): Promise<Tape['head']> {
+  const env = {
+    ...process.env,
+    TACHO_URL: server.url,
+    TACHO_API_KEY: API_KEY,
+    OPENAI_BASE_URL: `${model.origin}/v1`,
+    PYTHONPATH: path.join(PYTHON_SDK, 'src'),
+  }
+  const { code, stderr } = await ended(spawn(program, [...args, PROMPT], { env, stdio: 'pipe' }))
+  assert.equal(code, 0, stderr)
+  const { items } = await server.json<{ items: { runId: string }[] }>('runs', 'list')
+  const file = path.join(folder, `${name}.jsonl`)
+  await server.text('tape', String(items[0]?.runId), '-o', file)
+  return JSON.parse(readFileSync(file, 'utf8').split('\n')[0] ?? '') as Tape['head']
+}
+
+async function replayed(name: string, agent: readonly string[], options: readonly string[] = []): Promise<string> {
+  const words = ['replay', path.join(folder, `${name}.jsonl`), '--ignore', 'tool.input.requestId', ...options, '--']
+  const variables = { ...server.variables, PYTHONPATH: path.join(PYTHON_SDK, 'src') }
+  return (await ended(startTacho([...words, ...agent, PROMPT], variables))).stdout
+}
+
+test('a call that labels and a policy with a message refused is refused in the same words', async () => {
+  const head = await tapeOf('labelled', AGENTS[0] ?? [])
+  assert.deepEqual([head.replayable, head.labels], [true, [{ tool: 'refund', does: ['money'] }]])
+  assert.match(String(head.policies[0]?.description), /^Message: Refunds above 10/)
+  for (const agent of AGENTS) assert.match(await replayed('labelled', agent), /^Same: \d+ steps, COMPLETED\.\n$/)
+  // Policies and labels of an environment, and of a file.
+  await apply('[]')
+  for (const options of [
+    ['--policies-of', 'development'],
+    ['--policies', path.join(folder, 'tacho.yaml')],
+  ]) {
+    const said = await replayed('labelled', AGENTS[0] ?? [], options)
+    assert.match(said, /went another way:\n.*the agent asks refund \{"order":1,"amount":30\}/)
+  }
+})
+
+test('a run that was stopped in its middle becomes a tape, and its replay is stopped at the same call', async () => {
+  for (const [at, agent] of AGENTS.entries()) {
+    let stop = ''
+    beforeRefund = async () => {
+      const made = await server.json<{ id: string }>(
+        'stop',
+        'agent',
+        'Refunds',
+        '--reason',
+        'It pays twice',
+        '--wait',
+        '1',
+      )
+      stop = made.id
+      // Of the clients, only the agent asks again.
+      while ((await confirmed()) === 0) await sleep(50)
+    }
+    const head = await tapeOf(`stopped-${at}`, agent)
+    assert.equal(head.replayable, true)
+    const policy = head.policies.find(({ policyId }) => policyId === `stop:${stop}`)
+    assert.deepEqual([policy?.condition, policy?.action], ['run.toolCalls >= 1', 'BLOCK'])
+    assert.match(String(policy?.description), /^Message: Stopped by first token\. Reason: It pays twice$/)
+    beforeRefund = async () => undefined
+    await server.text('resume', 'agent', 'Refunds')
+    for (const one of AGENTS) assert.match(await replayed(`stopped-${at}`, one), /^Same: \d+ steps, COMPLETED\.\n$/)
+  }
+})
