@@ -37,6 +37,7 @@ import {
 import { deliverWebhooks } from '../jobs/messages/deliver-webhooks.ts'
 import { closeStalled, endTraces } from '../jobs/runs/end-runs.ts'
 import { deleteEnvironments, erase } from '../jobs/data/erase.ts'
+import { deriveDecisions } from '../jobs/policies/derive-decisions.ts'
 import { findFailures, reopenIssues, reviewIssueRecords } from '../jobs/issues/find-failures.ts'
 import { indexSearch } from '../jobs/runs/index-search.ts'
 import { packPayloads } from '../jobs/data/pack-payloads.ts'
@@ -115,6 +116,7 @@ export async function serveStore(config: Config, storage: Storage, options: Star
     handlers: [
       reviewIssueRecords({ storage, now: storeNow, random: randomBytes }),
       findFailures({ storage, pages, now: storeNow, random: randomBytes }),
+      deriveDecisions({ storage, now: storeNow, random: randomBytes, onDerived: metrics.recordDerived }),
       reopenIssues({ storage, now: storeNow, random: randomBytes }),
       simulate({ storage, now: storeNow }),
       retain({

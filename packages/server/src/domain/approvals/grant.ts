@@ -42,7 +42,7 @@ interface CheckedInput {
 }
 
 /** Null: it cannot be compared with the hash. */
-function checkedInput(
+export function checkedInput(
   request: Pick<ApprovalRow, 'toolName' | 'inputHash' | 'hashScheme'>,
   shown: ShownInput | null,
 ): CheckedInput | null {
@@ -70,7 +70,7 @@ function isTrueOfChecked(condition: string, name: string, checked: CheckedInput 
 }
 
 /** Whether it may depend on a sealed value: by the first step of its pointer, or because it reads the input as a whole. */
-function readsSealed(condition: string, pointers: readonly string[]): boolean {
+export function readsSealed(condition: string, pointers: readonly string[]): boolean {
   const compiled = compileCondition(condition)
   if (!compiled.ok || readsWholeInput(parse(condition))) return true
   const read = new Set(

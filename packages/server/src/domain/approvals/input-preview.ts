@@ -141,7 +141,7 @@ function toInputPreview(
 }
 
 /** Null: the payload was removed, or is damaged. */
-function shownInput(payload: string): ShownInput | null {
+export function shownInput(payload: string): ShownInput | null {
   const [input, shortened, seals] = memberSlices(payload, ['input', SHORTENED, SEALS])
   if (!input) return null
   const json = payload.slice(input.start, input.end)

@@ -22,6 +22,7 @@ const KINDS = {
   STEP_FAILED: 'steps',
   ERROR_RECORDED: 'errors',
   RUN_STALLED: 'silent runs',
+  DECISION_DIFFERS: 'decisions derived again',
 }
 export type FailureKind = keyof typeof KINDS
 
@@ -30,6 +31,7 @@ export interface SeenFailure {
   agent: string
   toolName: string | null
   model: string | null
+  policyId?: string
   error: SeenError
 }
 
@@ -49,7 +51,7 @@ interface FailureGrouping extends Grouping {
 }
 
 /** Source: docs/decisions/0106-issues-from-what-fails.md. Without a place or an error of its own, a failure belongs to its agent. */
-export function failureGrouping({ kind, agent, toolName, model, error }: SeenFailure): FailureGrouping {
+export function failureGrouping({ kind, agent, toolName, model, policyId, error }: SeenFailure): FailureGrouping {
   const root = error.causes.at(-1)
   const failureTexts = {
     detectionType: kind.toLowerCase(),
@@ -58,6 +60,7 @@ export function failureGrouping({ kind, agent, toolName, model, error }: SeenFai
     frame: error.stack === null ? null : ownFrame(error.stack),
     message: template(error.message),
     model,
+    policyId: policyId ?? null,
     toolName,
   }
   const isBare = error.type === null && failureTexts.message === null && toolName === null && model === null
@@ -95,6 +98,9 @@ export function failureTitle(
   { detectionType, errorType, toolName, model, frame, message, cause, agent }: Facts,
   agentName: string,
 ): string {
+  if (detectionType === 'decision_differs') {
+    return shortened(`Decision on ${toolName ?? 'many tools'} differs: ${message ?? ''}`, TITLE_CHARS)
+  }
   if (agent !== undefined && message === undefined) {
     const stalled = detectionType === 'run_stalled' ? 'went silent: no event and no end' : 'failed without an error'
     return shortened(`${agentName} ${stalled}`, TITLE_CHARS)

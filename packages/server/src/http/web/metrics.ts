@@ -6,6 +6,7 @@ import type { BatchResult } from '@tacho/contract/record/event.ts'
 import type { FastifyInstance, FastifyRequest } from 'fastify'
 import { Counter, Gauge, Histogram, Registry } from 'prom-client'
 import type { Storage } from '../../storage/storage.ts'
+import { DERIVATIONS } from '../../domain/policies/derived-decision.ts'
 import { WORK_KINDS, type WorkBacklog } from '../../storage/engine/work.ts'
 import type { BodyMemory } from './read-body.ts'
 import type { ReplyMemory } from './reply-memory.ts'
@@ -73,6 +74,13 @@ export function createMetrics(sources: MetricsSources) {
     help: 'Bytes in the file of the store that retention has freed',
     registers: [registry],
   })
+  const derived = new Counter({
+    name: 'tacho_decisions_derived_total',
+    help: 'Recorded decisions that the service judged again, by what that gave; unknown: it cannot be derived',
+    labelNames: ['result'],
+    registers: [registry],
+  })
+  for (const result of DERIVATIONS) derived.inc({ result }, 0)
   const meters = metersIn(registry)
   const open = { connections: 0 }
   meters.gauge('tacho_http_connections', 'Open connections of clients', () => open.connections)
@@ -102,6 +110,7 @@ export function createMetrics(sources: MetricsSources) {
       for (const [what, count] of Object.entries(rows)) removed.inc({ what }, count)
       freed.inc(bytes ?? 0)
     },
+    recordDerived: (result: string, decisions: number) => derived.inc({ result }, decisions),
     countConnections(server: Server): void {
       server.on('connection', (socket) => {
         open.connections++

@@ -97,7 +97,7 @@ type Found = Omit<NewFailure, 'id' | 'decision'> & { decision: Omit<NewFailure['
 function ofEvent({ event, failure, release, promptVersionId }: FailedEvent): Found {
   const { eventId, clientId, sessionId, agentName, agentId, time } = event
   const of = { eventId, clientId, sessionId, agentId: agentId ?? agentName, promptVersionId, time }
-  return { ...of, ...grouped(failure, agentName, release) }
+  return { ...of, ...groupedFailure(failure, agentName, release) }
 }
 
 function namedByMessage({ eventId, payload, decision: { title } }: NewFailure): NamedFailure[] {
@@ -123,11 +123,11 @@ function stalled({ run, events }: RunInReview): Found[] {
   const clientId = events.at(-1)?.clientId ?? agentName
   const of = { clientId, sessionId, agentId: agent, promptVersionId: null, time: lastEventAt }
   const release = releaseIn(events.at(-1)?.payload ?? '')
-  return [{ ...of, eventId: null, ...grouped(failure, agentName, release) }]
+  return [{ ...of, eventId: null, ...groupedFailure(failure, agentName, release) }]
 }
 
 /** The message itself is only in the event, and is deleted with it. */
-function grouped(failure: FailedEvent['failure'], agentName: string, release: string | null) {
+export function groupedFailure(failure: FailedEvent['failure'], agentName: string, release: string | null) {
   const grouping = failureGrouping(failure)
   const { facts, family, place, kind } = grouping
   const { detectionType = '', ...otherFacts } = facts

@@ -1,7 +1,8 @@
-/** The kind says what a subject is. For `find_failures` and `notify_people`, see failures.ts and notifications.ts. */
+/** The kind says what a subject is. For `find_failures`, `derive_decisions` and `notify_people`, see failures.ts and notifications.ts. */
 export const WORK_KINDS = [
   'review_issue_record',
   'find_failures',
+  'derive_decisions',
   'simulate',
   'deliver_webhook',
   'notify_people',

@@ -6,6 +6,7 @@ import type { PromptResult } from '@tacho/contract/policies/prompt.ts'
 import type { Simulation, SimulationResult } from '@tacho/contract/policies/simulation.ts'
 import type { RowOf } from '../engine/tables.ts'
 import type { PageAfter, RowFor } from '../engine/page.ts'
+import type { RunRow } from '../runs/runs.ts'
 import type { ScoreSumRow } from '../runs/scores.ts'
 import type { LatencyRow, UsageSums, UncostedSum } from '../runs/usage.ts'
 import type { EventPage, NewEvent, TimelinePlace } from '../record/events.ts'
@@ -118,6 +119,17 @@ export interface PastRow extends ToolCallRow {
   eventType: string
   isHeld: boolean
   payloadDamaged?: true
+}
+
+/** A decision, or the start of a call. */
+export interface DecisionRow extends ToolCallRow, Pick<NewEvent, 'clientId'> {
+  eventType: string
+  payloadDamaged?: true
+}
+
+export interface DecidedRun {
+  run: RunRow
+  events: DecisionRow[]
 }
 
 export interface RunStepPage extends EventPage {

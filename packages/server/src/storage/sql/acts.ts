@@ -11,6 +11,7 @@ import { recordedInputActs } from './approvals/recorded-input.ts'
 import { auditActs } from './people/audit.ts'
 import { configurationClientsActs } from './policies/configuration-clients.ts'
 import { configurationsActs } from './policies/configurations.ts'
+import { decisionsActs } from './policies/decisions.ts'
 import { deploymentsActs } from './policies/deployments.ts'
 import { policiesActs } from './policies/policies.ts'
 import { promptsActs } from './policies/prompts.ts'
@@ -79,6 +80,7 @@ export const ACTS = {
   ...auditActs,
   ...configurationClientsActs,
   ...configurationsActs,
+  ...decisionsActs,
   ...deploymentsActs,
   ...policiesActs,
   ...promptsActs,

@@ -324,6 +324,8 @@ describe('plans', { skip: NESTED_PLANS }, () => {
     await storage.listRunPast(env, long.id, { limit: 50, pageBytes: 1e6, after: null, before })
     await storage.listRunPast(env, long.id, { limit: 50, pageBytes: 1e6, after: { time: NOON, seq: 1 }, before })
     await storage.listCallingRuns(env, NOON + 5_000, NOON + 6_000, 100)
+    await storage.readDecisions(env, long.id, { from: NOON + 5_000, to: NOON + 6_000 })
+    await storage.findDeployedVersions(env, [['p', 1]])
     await storage.listRunSteps(env, long.id, {
       limit: 50,
       pageBytes: 1e6,

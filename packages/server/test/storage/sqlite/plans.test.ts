@@ -315,6 +315,9 @@ test('tool calls over all runs come from their index; only equal times are sorte
       assert.doesNotMatch(steps, /TEMP B-TREE/)
     }
   }
+  // An empty store has no run, and so no statement on events after it.
+  const [versions] = (await plansOf('findDeployedVersions', 'env', [['p', 1]])).slice(-1)
+  assert.doesNotMatch(versions ?? '', /SCAN [vc]\b/)
   const [runs] = await plansOf('listCallingRuns', 'env', 1, 9, 10)
   assert.match(runs ?? '', /tool_calls_by_time[^]*held_calls_by_time/)
 })

@@ -74,8 +74,9 @@ export async function removeRuns(
   await Promise.all(runs.map(({ id }) => removeScores(sql, environmentId, id)))
   // '0' is the character after '/'.
   const work = `DELETE FROM work
-    WHERE environment_id = :env AND kind = 'find_failures' AND subject_id > :first AND subject_id < :last`
-  for (const { id } of runs) await sql.run(work, { env: environmentId, first: `${id}/`, last: `${id}0` })
+    WHERE environment_id = :env AND kind = :kind AND subject_id > :first AND subject_id < :last`
+  for (const kind of ['find_failures', 'derive_decisions'])
+    for (const { id } of runs) await sql.run(work, { env: environmentId, kind, first: `${id}/`, last: `${id}0` })
   await takeOut(sql, environmentId, runs, counted)
   await removeSimulations(sql, environmentId, runs)
   if (erasureId !== null) {

@@ -23,8 +23,10 @@ export function clientRecordKey(sdkInstanceId: string, clientRecordId: string): 
 export const claimKey = (clientId: string, approvalId: string): string => clientRecordKey(clientId, `run-${approvalId}`)
 
 /** For a failure that the service saw. It begins with NUL: no client's key does. */
-export function serviceRecordKey(runId: string, eventId: string | null): string {
-  return textKey(`\0${runId}\0${eventId ?? ''}`)
+export function serviceRecordKey(runId: string, eventId: string | null, detectionType?: string): string {
+  // What the service says of a decision is no failure that a client may report too.
+  const about = detectionType === 'DECISION_DIFFERS' ? `\0${detectionType}` : ''
+  return textKey(`\0${runId}\0${eventId ?? ''}${about}`)
 }
 
 interface KeyedRequest {

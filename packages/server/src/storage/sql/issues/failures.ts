@@ -77,7 +77,7 @@ async function recordFailures(sql: Sql, environmentId: string, runId: string, fa
   const reported = await reportedEvents(sql, environmentId, runId, failures.map(eventIdOf))
   const stored: NewFailure[] = []
   for (const failure of failures) {
-    if (reported.has(failure.eventId)) continue
+    if (failure.detectionType !== 'DECISION_DIFFERS' && reported.has(failure.eventId)) continue
     if (await insertFailure(sql, environmentId, runId, failure, now)) stored.push(failure)
   }
   const groupOf = failureGroups(sql, environmentId, now)
@@ -131,7 +131,7 @@ async function nameReported(sql: Sql, environmentId: string, runId: string, fail
 
 async function insertFailure(sql: Sql, environmentId: string, runId: string, failure: NewFailure, now: number) {
   const { id, eventId, clientId, sessionId, agentId, promptVersionId, time, detectionType, payload } = failure
-  const recordKey = serviceRecordKey(runId, eventId)
+  const recordKey = serviceRecordKey(runId, eventId, detectionType)
   const named = { runId, sessionId, agentId, clientId, time }
   if (await isErased(sql, environmentId, erasedKey('record', recordKey), named)) return false
   const detected = { runId, sessionId, eventId, agentId, promptVersionId, detectionType, payload, evidence: '{}' }

@@ -109,7 +109,7 @@ const OF_KIND: Record<CallKind, string> = {
   held: "e.event_type = 'POLICY_DECISION' AND e.problem IS NOT NULL",
 }
 
-const CALL_COLUMNS = `e.time, r.id AS run, e.seq, r.run_id AS "runId", e.event_id AS "eventId", e.span_id AS "spanId",
+export const CALL_COLUMNS = `e.time, r.id AS run, e.seq, r.run_id AS "runId", e.event_id AS "eventId", e.span_id AS "spanId",
   ${eventSession('r.session_id')} AS "sessionId", v.agent_id AS "agentId", v.agent_name AS "agentName"`
 
 /** Events of removed runs wait for their deletion. */

@@ -17,7 +17,14 @@ import type { knownEnvelopes, TakeNumbers } from './envelopes.ts'
 import { isSameEvent, type PlacedEvent, type SoughtEvent } from './stored-columns.ts'
 import { countRejected, keepRejections, rejectionRow } from './rejections.ts'
 import { addEvent, isLateInRun, noteGaps, type Opening, type RunState } from './run-state.ts'
-import { findJoining, noteFailedRun, queueFailedRuns, type failureBudgets, type FailedRuns } from './failed-runs.ts'
+import {
+  findJoining,
+  noteDecision,
+  noteFailedRun,
+  queueFailedRuns,
+  type failureBudgets,
+  type FailedRuns,
+} from './failed-runs.ts'
 import { storeNames, type Buckets, type knownNames } from '../runs/known-names.ts'
 import { noteApprovals, type NotedEvent } from '../approvals/approval-notes.ts'
 import { addScores, type ScoredEvent } from '../runs/scores.ts'
@@ -90,6 +97,7 @@ export interface AppendCaches {
   names: ReturnType<typeof knownNames>
   states: ReturnType<typeof knownStates>
   budgets: ReturnType<typeof failureBudgets>
+  decisionBudgets: ReturnType<typeof failureBudgets>
 }
 
 interface Append {
@@ -105,6 +113,7 @@ interface Append {
   counts: Counts
   renames: Map<KnownAgent, NewEvent>
   failed: FailedRuns
+  decided: FailedRuns
   scored: ScoredEvent[]
   noted: NotedEvent[]
 }
@@ -130,6 +139,7 @@ export async function storeIn(
     counts: noCounts(),
     renames: new Map(),
     failed: new Map(),
+    decided: new Map(),
     scored: [],
     noted: [],
   }
@@ -214,13 +224,16 @@ async function insertFirsts(append: Append): Promise<void> {
 }
 
 function noteStored(append: Append, candidate: Candidate, run: RunState, seq: number): void {
-  const { caches, counts, failed, changed, scored, noted, renames } = append
+  const { caches, counts, failed, decided, changed, scored, noted, renames } = append
   const { event, agent, importing, keyFamily } = candidate
   candidate.verdict = 'stored'
   countEvent(counts, run, event)
   if (seq > run.openedEvents) addEvent(run, seq, event)
   // An export has the issues of its runs.
-  if (importing === null) noteFailedRun(failed, run, seq, event)
+  if (importing === null) {
+    noteFailedRun(failed, run, seq, event)
+    noteDecision(decided, run, event)
+  }
   changed.add(run)
   if (event.score !== null) scored.push({ run: run.id, event })
   if (event.approval !== null && keyFamily !== null) noted.push({ event, note: event.approval, keyFamily })
@@ -283,12 +296,16 @@ function changeAgents({ transaction: { sql, atCommit }, environmentId, renames }
 }
 
 function queueWork(
-  { caches, transaction: { sql, atCommit }, environmentId, failed, at }: Append,
+  { caches, transaction: { sql, atCommit }, environmentId, failed, decided, at }: Append,
   gaps: ReturnType<typeof newGaps>,
 ): void {
   if (gaps.length > 0) atCommit(enqueueWork(sql, gaps))
-  if (failed.size === 0) return
-  atCommit(queueFailedRuns(sql, environmentId, caches.budgets.within(environmentId, failed, at), at))
+  if (failed.size === 0 && decided.size === 0) return
+  const queued = {
+    failed: caches.budgets.within(environmentId, failed, at),
+    decided: caches.decisionBudgets.within(environmentId, decided, at),
+  }
+  atCommit(queueFailedRuns(sql, environmentId, queued, at))
 }
 
 /** Last, because it locks the revision of approvals. */

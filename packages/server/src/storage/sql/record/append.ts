@@ -18,7 +18,7 @@ import { knownAgents } from '../runs/agents.ts'
 import { knownStates, StaleCaches } from './append-state.ts'
 import { knownEnvelopes } from './envelopes.ts'
 import { rejectionRow, trimRejections } from './rejections.ts'
-import { failureBudgets } from './failed-runs.ts'
+import { DECISIONS, failureBudgets } from './failed-runs.ts'
 import { knownNames } from '../runs/known-names.ts'
 import {
   candidatesOf,
@@ -62,6 +62,7 @@ export function batchAppender<Connection>(engine: AppendEngine<Connection>, onWa
     names: knownNames(),
     states: knownStates(),
     budgets: failureBudgets(),
+    decisionBudgets: failureBudgets(DECISIONS),
   }
   const untrimmed = new Map<string, number>()
 

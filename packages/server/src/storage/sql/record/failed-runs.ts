@@ -1,4 +1,7 @@
-/** Queues runs with new failures or loops for jobs/issues/find-failures.ts: one row for a run and transaction. */
+/**
+ * Queues runs with new failures or loops for jobs/issues/find-failures.ts, and with new decisions for
+ * jobs/policies/derive-decisions.ts: one row for a run and transaction.
+ */
 import { LRUCache } from 'lru-cache'
 import type { NewEvent } from '../../record/events.ts'
 import { isError } from '../../record/failure.ts'
@@ -18,6 +21,13 @@ interface FailedSpan extends TimeSpan {
   failures: number
 }
 
+/** Decisions that name the policies that matched. */
+export function noteDecision(decided: FailedRuns, run: RunState, { eventType, payload, time }: NewEvent): void {
+  if (eventType !== 'POLICY_DECISION' || !payload.includes('"policyVersions"')) return
+  const { from, to, failures } = decided.get(run) ?? { from: time, to: time, failures: 0 }
+  decided.set(run, { from: Math.min(from, time), to: Math.max(to, time), failures: failures + 1 })
+}
+
 /** Call this after the event changed its run. Later outcomes of an ended run count like its errors. */
 export function noteFailedRun(failed: FailedRuns, run: RunState, seq: number, event: NewEvent): void {
   const { outcome, time } = event
@@ -32,26 +42,33 @@ export function noteFailedRun(failed: FailedRuns, run: RunState, seq: number, ev
   failed.set(run, { from, to, ...(ends && { ends }), failures: known.failures + 1 })
 }
 
-export function queueFailedRuns(sql: Sql, environmentId: string, failed: FailedRuns, now: number): Promise<void> {
-  const work = Array.from(failed, ([run, span]) => {
-    const subjectId = failureSubject(run.id, span)
-    return { kind: 'find_failures' as const, environmentId, subjectId, dueAt: now + SETTLE_MS }
-  })
+export function queueFailedRuns(
+  sql: Sql,
+  environmentId: string,
+  { failed, decided }: { failed: FailedRuns; decided: FailedRuns },
+  now: number,
+): Promise<void> {
+  const queued = (kind: 'find_failures' | 'derive_decisions', runs: FailedRuns) =>
+    Array.from(runs, ([run, span]) => {
+      return { kind, environmentId, subjectId: failureSubject(run.id, span), dueAt: now + SETTLE_MS }
+    })
+  const work = [...queued('find_failures', failed), ...queued('derive_decisions', decided)]
   // The same span again: its worker has not read these events.
   return enqueueWork(sql, work, RESTARTS)
 }
 
 /** If everything fails, this many failures a second, and this many at once, are examined. Others count in no issue. */
-const FAILURES_PER_SECOND = 50
-const FAILURES_AT_ONCE = 5_000
+const FAILURES = { perSecond: 50, atOnce: 5_000 }
+/** Others are not derived again. */
+export const DECISIONS = { perSecond: 20, atOnce: 2_000 }
 const ENVIRONMENTS_KEPT = 10_000
 
-export function failureBudgets() {
+export function failureBudgets({ perSecond, atOnce } = FAILURES) {
   const budgets = new LRUCache<string, { left: number; at: number }>({ max: ENVIRONMENTS_KEPT })
   return {
     within(environmentId: string, failed: FailedRuns, now: number): FailedRuns {
-      const { left, at } = budgets.get(environmentId) ?? { left: FAILURES_AT_ONCE, at: now }
-      let grown = Math.min(FAILURES_AT_ONCE, left + (Math.max(0, now - at) / 1_000) * FAILURES_PER_SECOND)
+      const { left, at } = budgets.get(environmentId) ?? { left: atOnce, at: now }
+      let grown = Math.min(atOnce, left + (Math.max(0, now - at) / 1_000) * perSecond)
       const within: FailedRuns = new Map()
       for (const [run, span] of failed) {
         if (grown < 1) break
