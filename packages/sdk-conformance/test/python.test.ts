@@ -1,6 +1,8 @@
 /** The Python SDK: its own checks and tests, and the client rules. */
 import assert from 'node:assert/strict'
 import { execFile } from 'node:child_process'
+import { globSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
 import path from 'node:path'
 import { after, before, describe, test } from 'node:test'
 import { promisify } from 'node:util'
@@ -37,14 +39,39 @@ async function runPython(
   }
 }
 
+/** What fragments leave out. */
+const PRELUDE = 'import tacho_sdk as tacho\n\nrun = tacho.start_run()\n'
+
+/** Each block of each page as a file; the fragments of the guide to recording as one. */
+function writeBlocks(folder: string): string[] {
+  mkdirSync(folder)
+  const root = path.join(PYTHON_SDK, '../..')
+  const pages = globSync(['README.md', 'docs/**/*.md', 'sdks/python/README.md'], { cwd: root })
+  return pages.flatMap((page) => {
+    const text = readFileSync(path.join(root, page), 'utf8')
+    const blocks = Array.from(text.matchAll(/^```python\n(.*?)^```$/gms), ([, code = '']) => code)
+    const programs = page === 'docs/recording.md' ? [PRELUDE + blocks.join('')] : blocks
+    return programs.map((code, at) => {
+      const name = `${page.replace(/\.md$/, '').replaceAll(/\W/g, '_')}_${at + 1}.py`
+      writeFileSync(path.join(folder, name), code)
+      writeFileSync(path.join(folder, '__init__.py'), '')
+      return path.join(folder, name)
+    })
+  })
+}
+
 describe('the Python SDK', { skip: withoutPython }, () => {
   const cache = path.join(PYTHON_SDK, '../../.cache')
 
-  test('its code is checked, formatted and typed', { timeout: TESTS_MS }, async () => {
+  test('its code, and that of the pages, is checked, formatted and typed', { timeout: TESTS_MS }, async (t) => {
     const ruff = ['--cache-dir', path.join(cache, 'ruff'), '.']
     await runPython(['-m', 'ruff', 'check', '--quiet', ...ruff])
     await runPython(['-m', 'ruff', 'format', '--check', ...ruff])
-    await runPython(['-m', 'mypy', '--cache-dir', path.join(cache, 'mypy')])
+    // With the code of the pages, as a module of its own: in it, only the user's own functions may be untyped.
+    const folder = mkdtempSync(path.join(tmpdir(), 'tacho-pages-'))
+    t.after(() => rmSync(folder, { recursive: true }))
+    const blocks = writeBlocks(path.join(folder, 'page_blocks'))
+    await runPython(['-m', 'mypy', '--cache-dir', path.join(cache, 'mypy'), 'src', 'tests', ...blocks])
   })
 })
 
