@@ -4,6 +4,7 @@
  */
 import { setImmediate as turn } from 'node:timers/promises'
 import { LRUCache } from 'lru-cache'
+import { STOP_POLICY } from '@tacho/contract/engine/words.ts'
 import type { RuntimePolicy } from '@tacho/contract/policies/runtime-config.ts'
 import { textAt, type Json } from '@tacho/contract/record/payload-reader.ts'
 import type { Policy } from '@tacho/policy/decide.ts'
@@ -15,7 +16,6 @@ import {
 } from '../../domain/policies/derived-decision.ts'
 import { readFailureSubject, type NewFailure } from '../../storage/issues/issues.ts'
 import type { DecisionRow } from '../../storage/policies/policies.ts'
-import { STOP_POLICY } from '../../storage/policies/stops.ts'
 import { uuidv7, type Random } from '../../storage/engine/uuid.ts'
 import { groupedFailure } from '../issues/find-failures.ts'
 import type { HandlerOptions, ItemHandler } from '../engine/work.ts'
