@@ -71,7 +71,7 @@ describe('approvals', { skip: withoutChromium }, () => {
     await page.waitForFunction(() => document.title.startsWith('(1) '))
     await page.keyboard.press('j')
     await page.waitForURL(`**/approvals/${id}`)
-    await pane(page).getByText('ana.silva@example.com').waitFor()
+    await pane(page).getByRole('heading', { name: 'Transfer 120.5 · ana.silva@example.com' }).waitFor()
     await pane(page).getByText('Pay the invoice').waitFor()
     await pane(page).getByText('This is the first.').waitFor()
     await pane(page).getByText('Transfer limit').waitFor()
@@ -103,7 +103,7 @@ describe('approvals', { skip: withoutChromium }, () => {
     await row('Bash').getByText('$ cat .env \\u202egpj\\nxxx').waitFor()
     assert.equal(await row('Bash').getByText('end').count(), 0)
     await row('Edit').getByText('/srv/app/main.ts +1 −1').waitFor()
-    await row('wire').getByText('{"to":"ana.silva@example.com"').waitFor()
+    await row('wire').getByText('Wire 120.5 · ana.silva@example.com').waitFor()
     const requests: string[] = []
     page.on('request', (request) => requests.push(request.url()))
     await page.reload()
@@ -212,7 +212,7 @@ describe('approvals', { skip: withoutChromium }, () => {
     const id = await ask('seen')
     const viewer = await newPerson(tacho.service, 'viewer@example.com', 'viewer', null)
     const { page, close } = await tacho.open(`${approvals()}/${id}`, { as: viewer })
-    await pane(page).getByText('ana.silva@example.com').waitFor()
+    await pane(page).getByRole('cell', { name: 'ana.silva@example.com' }).waitFor()
     assert.equal(await page.getByRole('button', { name: /^(Approve|Reject)$/ }).count(), 0)
     assert.equal(await page.getByRole('checkbox').count(), 0)
     await close()
@@ -241,7 +241,7 @@ describe('approvals', { skip: withoutChromium }, () => {
     const { page, close } = await tacho.open(`${approvals()}/${id}`, { viewport: { width: 320, height: 256 } })
     const approve = pane(page).getByRole('button', { name: 'Approve' })
     await approve.waitFor()
-    assert.match(await page.title(), /transfer · Approvals · Tacho$/)
+    assert.match(await page.title(), /Transfer 120\.5 · .* · Approvals · Tacho$/)
     // Everything moves with the page: nothing stays in front of the request.
     await approve.scrollIntoViewIfNeeded()
     assert.ok(((await page.getByRole('banner').boundingBox())?.y ?? 0) < 0)
@@ -285,7 +285,11 @@ describe('approvals', { skip: withoutChromium }, () => {
     const shown = async (name: string) => (await pane(page).getByRole('region', { name }).innerText()).split('\n')
     await pane(page).getByText('“Pay 5\\u200b00\\u202e now').waitFor()
     await pane(page).getByText('“r\u0435fund”: Latin letters mixed with Cyrillic \u0435 U+0435').waitFor()
-    const input = await shown('Input')
+    // A text that looks like a number keeps its quotation marks.
+    const values = (await shown('Input')).join('\n')
+    for (const value of ['✓ 500', '✓ "500"', '✓ a\\u2066b', '✓ one\\ntwo']) assert.ok(values.includes(value), values)
+    await pane(page).getByText('Details', { exact: true }).click()
+    const input = (await pane(page).locator('details').innerText()).split('\n')
     for (const line of ['"amount": 500,', '"code": "500",', '"to": "a\\u2066b",', '"note": "one\\n'])
       assert.ok(
         input.some((each) => each.trim() === line),

@@ -13,17 +13,39 @@ import type {
   InputPreview,
   OperatorApproval,
 } from '@tacho/contract/approvals/operator-approval.ts'
+import {
+  noOriginText,
+  originText,
+  saysInput,
+  sentenceText,
+  type CallGrounds,
+} from '@tacho/contract/approvals/call-sentence.ts'
 import { lookalikes } from '@tacho/contract/engine/shown-text.ts'
 import { counted, printable, spokenTime, strong } from '../engine/output.ts'
 import { toned, tonedWord, toneOf } from '../engine/display.ts'
 
+/** What it would do, and the tool by its exact name; only the name, where no input is known. */
+export function callText({
+  toolName,
+  sentence = [],
+}: Pick<OperatorApproval, 'toolName'> & Partial<ApprovalCard>): string {
+  return saysInput(sentence) ? `${printable(sentenceText(sentence))}  (${printable(toolName)})` : printable(toolName)
+}
+
+/** Beside the tool: the sentence without its words, or the beginning of the input. */
+export function askedText({ sentence = [], inputInShort = null }: Partial<ApprovalCard>): string {
+  if (!saysInput(sentence)) return inputInShort ?? ''
+  const [, separator, ...others] = sentence
+  return separator?.kind === 'words' && separator.text.length <= 3 ? sentenceText(others) : sentenceText(sentence)
+}
+
 /** One approval on one line. */
-export function approvalLine(approval: OperatorApproval, now: number): string {
-  const { createdAt, id, toolName, reason } = approval
+export function approvalLine(approval: OperatorApproval & Partial<ApprovalCard>, now: number): string {
+  const { createdAt, id, reason } = approval
   const status = shownApproval(approval)
   const who = requesterOf(approval)
   const why = reason === null || reason === '' ? '' : `  ${printable(reason)}`
-  const about = `${printable(toolName)}  ${printable(who)}  ${stateText(approval, now)}`
+  const about = `${callText(approval)}  ${printable(who)}  ${stateText(approval, now)}`
   return `${spokenTime(createdAt)}  ${toned(toneOf(status), status.padEnd(9))}  ${id}  ${about}${why}`
 }
 
@@ -91,7 +113,7 @@ export function cardLines(card: ApprovalCard, now: number): string[] {
   const count = `${asked.requests}${asked.capped ? ' or more' : ''}`
   const burst = `Warning: this agent requested ${count} approvals within ${duration(asked.windowMs)}; decide with care`
   return [
-    `${tonedWord(shownApproval(card))}  ${strong(printable(card.toolName))}`,
+    `${tonedWord(shownApproval(card))}  ${strong(callText(card))}`,
     ...line('Why', card.reason),
     ...line('Agent', agentText(card)),
     ...line('Client', card.clientId),
@@ -136,8 +158,33 @@ export function detailLines(detail: ApprovalDetail, now: number): string[] {
     ...warned,
     ...letterWarnings(detail, inputPreview).filter((line) => !warned.has(line)),
     ...(names ? [`Decide   ${names}${deciders?.more ? ' and others' : ''}${tokens} can`] : []),
+    ...groundsLines(detail),
     ...inputLines(detail),
   ]
+}
+
+/** What the user said, and where each value comes from. */
+export function groundsLines({ grounds }: Pick<ApprovalDetail, 'grounds'>): string[] {
+  if (!grounds) return []
+  return [
+    ...grounds.said.map(({ text, isCut, step }) => `Said     "${printable(text)}${isCut ? '…' : ''}" (step ${step})`),
+    ...(grounds.fields.length === 0 ? [] : ['Values, and where they come from:']),
+    ...grounds.fields.map((field) => fieldLine(field, grounds)),
+    ...(grounds.moreFields ? ['  … more values'] : []),
+  ]
+}
+
+const CHECKS = {
+  matches: '',
+  sealed: ', masked',
+  cannot_be_checked: ', cannot be checked',
+  does_not_match: ', NOT what was asked',
+}
+
+function fieldLine(field: CallGrounds['fields'][number], grounds: CallGrounds): string {
+  const { path, json, isCut, origins, check } = field
+  const from = origins?.map(originText).join('; ') || noOriginText(field, grounds)
+  return `  ${printable(path || 'input')}: ${printable(json)}${isCut ? '…' : ''}  ${printable(from)}${CHECKS[check]}`
 }
 
 /** Maximum characters of an input on a terminal. */

@@ -6,7 +6,16 @@ import { known } from '../engine/find-by-id.ts'
 import type { Input, OperatorClient } from '../engine/operator-client.ts'
 import { pageSize } from '../engine/options.ts'
 import { printJson, printLine, printMore, printTable, spokenNumber, type Column } from '../engine/output.ts'
-import { alarms, callLine, deadlineText, detailLines, requesterOf, shownApproval, stateText } from './approval-lines.ts'
+import {
+  alarms,
+  askedText,
+  callLine,
+  deadlineText,
+  detailLines,
+  requesterOf,
+  shownApproval,
+  stateText,
+} from './approval-lines.ts'
 
 export interface ApprovalsWanted {
   query: NonNullable<Input<'listApprovals'>['query']>
@@ -56,7 +65,7 @@ export async function listApprovals(
       shownApproval(card),
       card.id,
       card.toolName,
-      card.inputInShort ?? '',
+      askedText(card),
       requesterOf(card),
       card.runId ?? '',
       [stateText(card, now), ...burst(card), ...alarms(card, now)].join('; '),
@@ -111,7 +120,7 @@ export async function listGroups(client: OperatorClient, environmentId: string, 
   const query = { status: 'PENDING', limit: INPUTS_READ } as const
   const { items } = await client.listApprovals({ params: { environmentId }, query })
   const keyOf = ({ toolName, inputHash }: { toolName: string; inputHash: string }) => `${inputHash} ${toolName}`
-  const inputs = new Map(items.map((card) => [keyOf(card), card.inputInShort]))
+  const inputs = new Map(items.map((card) => [keyOf(card), askedText(card)]))
   const now = Date.now()
   printTable(
     GROUP_COLUMNS,
@@ -121,7 +130,7 @@ export async function listGroups(client: OperatorClient, environmentId: string, 
       spokenNumber(group.runs),
       spokenNumber(group.agents),
       group.toolName,
-      inputs.get(keyOf(group)) ?? 'not recorded',
+      inputs.get(keyOf(group)) || 'not recorded',
       group.inputHash,
     ]),
     'No pending approvals. `tacho approvals watch` waits for new ones.',

@@ -16,8 +16,9 @@ import { cutEnd, pad } from '../engine/text-width.ts'
 import { indented } from '@tacho/contract/record/json-text.ts'
 import { printable } from '@tacho/contract/engine/shown-text.ts'
 import { toned } from '../engine/display.ts'
+import { approveText, saysInput } from '@tacho/contract/approvals/call-sentence.ts'
 import { inputCheckText, waitingText } from '@tacho/contract/approvals/approval-text.ts'
-import { agentText, alarms, letterWarnings, requesterOf } from './approval-lines.ts'
+import { agentText, alarms, callText, groundsLines, letterWarnings, requesterOf } from './approval-lines.ts'
 
 export interface Screen {
   /** Pending ones, by id; cards once a list was read. */
@@ -212,7 +213,7 @@ export function groupOf({ pending }: Screen, { toolName, inputHash }: OperatorAp
 
 const LISTED = 8
 const NAME_WIDTH = 9
-const KEYS = 'a approve  r reject  A R with a reason  g all with this input  j k other  q quit'
+const KEYS = '  r reject  A R with a reason  g all with this input  j k other  q quit'
 
 /** As many lines as fit. */
 export function screenLines(screen: Screen, size: { width: number; height: number }, now: number): string[] {
@@ -242,7 +243,11 @@ function rowLine(screen: Screen, one: OperatorApproval & Partial<ApprovalCard>, 
   const mark = one.id === screen.selected ? '>' : ' '
   const end = `  ${pad(left, NAME_WIDTH, 'right')}`
   const dead = one.waiting.state === 'stopped' ? 'nobody waits: ' : ''
-  const what = [one.toolName, who, one.inputInShort ?? ''].filter(Boolean).map(printable).join('  ')
+  const what = (
+    saysInput(one.sentence ?? [])
+      ? [callText(one), printable(who)]
+      : [one.toolName, who, one.inputInShort ?? ''].filter(Boolean).map(printable)
+  ).join('  ')
   const text = cutEnd(`${mark} ${dead}${what}`, width - end.length - times.length) + times
   return pad(text, width - end.length) + end
 }
@@ -253,6 +258,7 @@ function detailText(screen: Screen, approval: OperatorApproval, now: number): st
   const detail = screen.details.get(approval.id)
   const asked = detail?.askedLately
   return [
+    ...(detail === undefined ? [] : [toned('strong', callText(detail))]),
     ...line('Tool', approval.toolName),
     ...line('Why', approval.reason),
     ...line('Agent', agentText(approval) ?? approval.clientId),
@@ -264,6 +270,7 @@ function detailText(screen: Screen, approval: OperatorApproval, now: number): st
     ...(detail === undefined ? [] : alarms(detail, now)),
     ...letterWarnings(approval, detail?.inputPreview),
     '',
+    ...(detail === undefined ? [] : groundsLines(detail)),
     ...inputText(detail),
   ]
 }
@@ -285,10 +292,12 @@ function inputText(detail: ApprovalDetail | undefined): string[] {
 function footLine(screen: Screen, approval: OperatorApproval | undefined): string {
   if (approval === undefined) return 'q quit'
   const { reason, isGroup } = screen
+  const sentence = isMismatched(screen, approval) ? [] : (screen.details.get(approval.id)?.sentence ?? [])
+  const keys = `a ${printable(approveText(sentence)).replace('Approve', 'approve')}${KEYS}`
   const which = isGroup ? ` all ${groupOf(screen, approval).length} with this input` : ''
   if (reason !== null) {
     const verb = reason.decision === 'APPROVED' ? 'approve' : 'reject'
     return `Reason to ${verb}${which}, sent to the client (Enter: decide, Esc: back): ${reason.text}_`
   }
-  return isGroup ? `Decide${which}:  ${KEYS}` : KEYS
+  return isGroup ? `Decide${which}:  ${keys}` : keys
 }

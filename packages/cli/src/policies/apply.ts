@@ -52,6 +52,7 @@ An archived prompt or policy that the file lists is restored.
       onError: act                     # optional: a condition that cannot be evaluated counts as a match; or ignore
       approvers: 2                     # optional: two different people must approve; or 1
       grants: never                    # optional: approvers cannot also allow calls to come; or allow
+      template: Refund **{amount} {currency}** · {order_id}   # optional: how a request reads
   environments:
     staging:
       prompts: [greeting]              # the newest version, as in this file

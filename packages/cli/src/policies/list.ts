@@ -105,6 +105,7 @@ export async function showPolicy(policyId: string, options: ShowOptions): Promis
   if (version.approvers === 2) printLine('Approvers    2 different people, and never the one who runs the agent')
   if (version.action === 'REQUIRE_APPROVAL' && version.grants === 'never')
     printLine('Grants       never: each call needs a decision of its own')
+  if (version.template) printLine(`Template     ${printable(version.template)}`)
   if (version.name !== policyId) printLine(`Name         ${printable(version.name)}`)
   const [purpose, message] = [purposeOf(version.description), messageOf(version.description)]
   if (purpose !== null) printLine(`Description  ${printable(purpose)}`)

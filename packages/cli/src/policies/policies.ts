@@ -71,6 +71,10 @@ function addWriting(policies: Command): void {
         'allow or never: whether approvers may also allow calls to come; default: never with severity CRITICAL',
         oneOf(GRANT_RULES),
       )
+      .option(
+        '--template <text>',
+        'how a request reads, such as "Refund **{amount} {currency}** · {order_id}"; "" removes it',
+      )
       .option('--name <text>', 'display name')
       .option('--description <text>', 'purpose of the policy')
       .option('--message <text>', 'what the policy says to the model and the approver; "" removes it')

@@ -23,6 +23,7 @@ interface PushOptions extends WorkspaceOptions, SourceOptions {
   onError?: OnError
   approvers?: 1 | 2
   grants?: GrantRule
+  template?: string
   name?: string
   description?: string
   message?: string
@@ -30,7 +31,7 @@ interface PushOptions extends WorkspaceOptions, SourceOptions {
 }
 
 export async function createPolicy(policyId: string, options: PushOptions): Promise<void> {
-  const { severity, action, onError, approvers, grants, name, note } = options
+  const { severity, action, onError, approvers, grants, template, name, note } = options
   const description = describe(options, null)
   const condition = await sourceOf(options)
   if (condition === null) throw wrongUsage('Give the condition with --file or --condition.')
@@ -47,6 +48,7 @@ export async function createPolicy(policyId: string, options: PushOptions): Prom
       ...(onError && { onError }),
       ...(approvers && { approvers }),
       ...(grants && { grants }),
+      ...(template !== undefined && { template }),
       name: name ?? null,
       description,
       note: note ?? null,
@@ -57,7 +59,7 @@ export async function createPolicy(policyId: string, options: PushOptions): Prom
 }
 
 export async function pushPolicy(policyId: string, options: PushOptions): Promise<void> {
-  const { severity, action, onError, approvers, grants, name, note } = options
+  const { severity, action, onError, approvers, grants, template, name, note } = options
   const condition = await sourceOf(options)
   const client = connect(options)
   const workspace = await findWorkspace(client, options.workspace)
@@ -73,6 +75,7 @@ export async function pushPolicy(policyId: string, options: PushOptions): Promis
       onError: onError ?? now.onError,
       ...(approvers && { approvers }),
       ...(grants && { grants }),
+      ...(template !== undefined && { template }),
       name: name ?? now.name,
       description: describe(options, now.description),
       note: note ?? null,

@@ -51,6 +51,7 @@ policies:
     saysOnError: false,
     approvers: 1,
     grants: 'allow',
+    template: null,
   })
   const { place: _q, ...q } = policies.get('q') ?? assert.fail()
   assert.deepEqual([q.name, q.description, q.onError], ['q', null, 'ignore'])

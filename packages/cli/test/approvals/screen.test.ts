@@ -66,6 +66,46 @@ test('a request for which nobody waits any more says so, in its row and in its d
   assert.deepEqual([...screen.pending.keys()], ['1', '2'])
 })
 
+test('a request reads as a sentence, with what the user said, where its values come from, and a key that says what it does', () => {
+  const one = approval('1', 60)
+  const sentence = [
+    { kind: 'words', text: 'Refund ' },
+    { kind: 'amount', text: '917 EUR' },
+    { kind: 'value', text: ' · A-7\u202e' },
+  ] as const
+  const origin = { kind: 'result', label: 'get_order', path: 'total', isPart: false, step: 4, eventId: 'e' } as const
+  const field = { path: 'amount', json: '917', isCut: false, check: 'matches', origins: [origin] } as const
+  const grounds = {
+    said: [{ text: 'my money', isCut: false, step: 1, eventId: 'u' }],
+    fields: [field, { ...field, path: 'iban', json: '"DE1"', origins: [] }],
+    moreFields: false,
+    stepsRead: 4,
+    isWhole: true,
+  }
+  const detail = {
+    ...one,
+    sentence,
+    grounds,
+    askedLately: { burst: false },
+    inputCheck: null,
+    ranBefore: null,
+    inputPreview: null,
+  }
+  const details = new Map([['1', detail as unknown as ApprovalDetail]])
+  const screen = { ...withCards(withAll(one), [detail as unknown as ApprovalCard]), details, selected: '1' }
+  const shown = text(screen)
+  assert.match(shown, /^> Refund 917 EUR · A-7\\u202e {2}\(tool-1\) {2}bot/m)
+  assert.match(shown, /^Said +"my money" \(step 1\)$/m)
+  assert.match(shown, /^ {2}amount: 917 {2}equals total of get_order, step 4$/m)
+  assert.match(shown, /^ {2}iban: "DE1" {2}nowhere in this run$/m)
+  assert.match(shown, /^a approve 917 EUR {2}r reject/m)
+  const differs = { ...detail, inputCheck: { result: 'does_not_match', reason: null, sealed: 0 } }
+  assert.match(
+    text({ ...screen, details: new Map([['1', differs as unknown as ApprovalDetail]]) }),
+    /^a approve {2}r reject/m,
+  )
+})
+
 test('approvals stand by deadline, which ticks; no line is wider or lower than the terminal', () => {
   const screen = withAll(...Array.from({ length: 30 }, (_, at) => approval(`${at}`, 60 - at)))
   const lines = screenLines({ ...screen, selected: '29' }, SIZE, NOW)

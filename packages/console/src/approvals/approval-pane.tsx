@@ -4,19 +4,20 @@ import { getRouteApi, Link } from '@tanstack/react-router'
 import { Chip } from '../web/ui/chip.tsx'
 import { Copy } from '../web/ui/copy.tsx'
 import { Countdown, Time } from '../web/text/times.tsx'
-import { Fact, Facts } from '../web/ui/section.tsx'
+import { Fact, Facts, Section } from '../web/ui/section.tsx'
 import { counted, duration } from '../web/text/format.ts'
 import { LongText } from '../web/text/long-text.tsx'
 import { LetterWarnings, ShownText } from '../web/text/shown-text.tsx'
 import { PagePending, Trouble, isBlocking } from '../web/ui/states.tsx'
 import { Aftermath } from './aftermath.tsx'
 import { AskingPolicy } from './asking-policy.tsx'
-import { ApprovalStatusChip, Requester } from './approval-summary.tsx'
+import { ApprovalStatusChip, Requester, Sentence, ToolName } from './approval-summary.tsx'
 import { BackToList } from './approvals-page.tsx'
 import { Decide, Others } from './decide.tsx'
 import { Earlier, EarlierOnInput } from './earlier-approvals.tsx'
 import { LastResult } from './last-result.tsx'
-import { RecordedInput } from './recorded-input.tsx'
+import { InputValues, UserWords } from './call-grounds.tsx'
+import { Details } from './recorded-input.tsx'
 import { needsPerson, WaitingNotes } from './caller-state.tsx'
 import { LastSteps } from './last-steps.tsx'
 import { approvalQuery } from './queries.ts'
@@ -40,15 +41,17 @@ export function ApprovalPane() {
         <BackToList />
         <Heading approval={data} />
         {data.status !== 'PENDING' && <Aftermath environmentId={environmentId} approval={data} />}
-        <RecordedInput approval={data}>
-          <EarlierOnInput environmentId={environmentId} approval={data} />
-        </RecordedInput>
+        <UserWords approval={data} />
+        <InputValues approval={data} />
+        <EarlierOnInput environmentId={environmentId} approval={data} />
         {data.runId !== null && data.inputPreview !== null && (
           <LastResult environmentId={environmentId} runId={data.runId} input={data.inputPreview} />
         )}
+        <Asked approval={data} />
         <AskingPolicy approval={data} />
         {data.runId !== null && <LastSteps environmentId={environmentId} runId={data.runId} />}
         <Earlier environmentId={environmentId} approval={data} />
+        <Details approval={data} />
       </div>
       {place.may('approver') ? (
         <Decide key={data.id} environmentId={environmentId} approval={data} />
@@ -64,16 +67,14 @@ export function ApprovalPane() {
 }
 
 function Heading({ approval }: { approval: ApprovalDetail }) {
-  const params = route.useParams()
   const { askedLately } = approval
   return (
     <header>
       <div className="flex flex-wrap items-center gap-x-3 gap-y-1">
-        <h2 className="min-w-0 truncate font-mono text-lg font-semibold" title={approval.toolName}>
-          <bdi>
-            <ShownText text={approval.toolName} />
-          </bdi>
+        <h2 className="w-full text-lg font-medium [overflow-wrap:anywhere] sm:text-xl">
+          <Sentence of={approval} />
         </h2>
+        <ToolName of={approval} />
         {approval.status === 'PENDING' && !needsPerson(approval) ? (
           <Chip>
             <span aria-hidden>–</span>Nobody waits
@@ -117,7 +118,16 @@ function Heading({ approval }: { approval: ApprovalDetail }) {
           {askedLately.capped ? ' or more' : ''} in the last {duration(askedLately.windowMs)}. Decide with care.
         </p>
       )}
-      <Facts className="mt-3">
+    </header>
+  )
+}
+
+/** Who asked and when, and how it was decided. */
+function Asked({ approval }: { approval: ApprovalDetail }) {
+  const params = route.useParams()
+  return (
+    <Section title="Who asked">
+      <Facts>
         {approval.agentId !== null && (
           <Fact name="Agent">
             <Link
@@ -180,23 +190,7 @@ function Heading({ approval }: { approval: ApprovalDetail }) {
             <LongText text={approval.decisionReason} quoted />
           </Fact>
         )}
-        {approval.toolCallId !== null && (
-          <Fact name="Call">
-            <span className="flex items-center gap-1" title="The model's id of the call">
-              <code className="min-w-0 truncate font-mono text-[0.8125rem]">
-                <ShownText text={approval.toolCallId} />
-              </code>
-              <Copy text={approval.toolCallId} />
-            </span>
-          </Fact>
-        )}
-        <Fact name="Input hash">
-          <span className="flex items-center gap-1">
-            <code className="min-w-0 truncate font-mono text-[0.8125rem]">{approval.inputHash}</code>
-            <Copy text={approval.inputHash} />
-          </span>
-        </Fact>
       </Facts>
-    </header>
+    </Section>
   )
 }

@@ -1,6 +1,7 @@
 /** What every list shows of a request: its status, who asked, and the input in short. */
 import type { ApprovalStatus } from '@tacho/contract/approvals/approval.ts'
 import type { OperatorApproval, ApprovalCard } from '@tacho/contract/approvals/operator-approval.ts'
+import { saysInput } from '@tacho/contract/approvals/call-sentence.ts'
 import { Chip, type Tone } from '../web/ui/chip.tsx'
 import { ShownText } from '../web/text/shown-text.tsx'
 
@@ -40,9 +41,39 @@ export function Requester({ of }: { of: Asked }) {
   )
 }
 
-/** What would run, in one line. Nothing where no input is recorded. */
-export function InputInShort({ of: { inputInShort } }: { of: ApprovalCard }) {
-  if (inputInShort === null || inputInShort === '') return null
+/** `Refund 917 EUR · A-74932`: each part apart, so that Arabic in one does not move the others. */
+export function Sentence({
+  of: { toolName, sentence },
+}: {
+  of: Pick<OperatorApproval, 'toolName'> & Partial<ApprovalCard>
+}) {
+  if (sentence === undefined || sentence.length === 0) {
+    return (
+      <bdi className="font-mono">
+        <ShownText text={toolName} />
+      </bdi>
+    )
+  }
+  return sentence.map(({ kind, text }, at) => (
+    // A part has no other name than its place.
+    <bdi key={at} className={kind === 'amount' ? 'tabular font-bold' : ''}>
+      <ShownText text={text} />
+    </bdi>
+  ))
+}
+
+/** The tool by its exact name, below the sentence. */
+export function ToolName({ of: { toolName } }: { of: Pick<OperatorApproval, 'toolName'> }) {
+  return (
+    <bdi className="min-w-0 truncate font-mono text-xs" title={toolName}>
+      <ShownText text={toolName} />
+    </bdi>
+  )
+}
+
+/** The beginning of the input, where the sentence does not say it. */
+export function InputInShort({ of: { inputInShort, sentence } }: { of: ApprovalCard }) {
+  if (inputInShort === null || inputInShort === '' || saysInput(sentence)) return null
   return (
     <p title={inputInShort} className="mt-0.5 truncate font-mono text-xs [unicode-bidi:isolate]">
       <ShownText text={inputInShort} />

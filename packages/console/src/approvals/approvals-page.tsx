@@ -1,4 +1,7 @@
 import type { ApprovalCard, ApprovalPage } from '@tacho/contract/approvals/operator-approval.ts'
+import { sentenceText } from '@tacho/contract/approvals/call-sentence.ts'
+import { printable } from '@tacho/contract/engine/shown-text.ts'
+import { inShort } from '@tacho/contract/record/payload-reader.ts'
 import { useQuery } from '@tanstack/react-query'
 import { getRouteApi, Link, Outlet, useNavigate, useParams } from '@tanstack/react-router'
 import { useEffect, useState } from 'react'
@@ -27,6 +30,7 @@ const route = getRouteApi('/w/$workspace/$environment/approvals')
 /** Where the list and a request are side by side. */
 const WIDE = '(min-width: 64rem)'
 const SEARCH_ID = 'search-approvals'
+const TITLE_CHARS = 60
 
 /** The list on the left, the chosen request on the right; on a phone one after the other. */
 export function ApprovalsPage() {
@@ -49,7 +53,11 @@ export function ApprovalsPage() {
     ...approvalQuery(environmentId, approvalId ?? ''),
     enabled: approvalId !== undefined,
   })
-  useTitle(opened === undefined ? 'Approvals' : `${opened.toolName} · Approvals`)
+  useTitle(
+    opened === undefined
+      ? 'Approvals'
+      : `${inShort(printable(sentenceText(opened.sentence)), TITLE_CHARS)} · Approvals`,
+  )
 
   const waiting = groupsOf(pending.data?.items ?? [])
   const lists = {

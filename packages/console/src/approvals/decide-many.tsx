@@ -1,5 +1,6 @@
 import type { Decision } from '@tacho/contract/approvals/approval.ts'
 import type { ApprovalCard, ApprovalDetail } from '@tacho/contract/approvals/operator-approval.ts'
+import { amountIn } from '@tacho/contract/approvals/call-sentence.ts'
 import { LIMITS } from '@tacho/contract/engine/limits.ts'
 import { useMutation, useQueries, useQuery, useQueryClient } from '@tanstack/react-query'
 import { useRef } from 'react'
@@ -54,6 +55,7 @@ export function DecideMany({ environmentId, approvals, onClose, onDecided }: Pro
     if (decide.isSuccess) onDecided()
     onClose()
   }
+  const [amount, otherAmount] = new Set(approvable.map(({ sentence }) => amountIn(sentence)))
   const title = `Decide ${counted(approvals.length, 'request')}`
   const isHeld = !decide.isPending && approvals.some(({ id }) => isBeingDecided(cache, id))
   return (
@@ -105,6 +107,7 @@ export function DecideMany({ environmentId, approvals, onClose, onDecided }: Pro
                 onClick={() => decide.mutate('APPROVED')}
               >
                 Approve {approvable.length}
+                {otherAmount === undefined && amount && <ShownText text={` × ${amount}`} />}
               </Button>
               <Refused error={decide.error} className="w-full" />
             </>

@@ -1,7 +1,9 @@
 import type { Decision } from '@tacho/contract/approvals/approval.ts'
 import type { ApprovalDetail } from '@tacho/contract/approvals/operator-approval.ts'
 import type { NewDecision } from '@tacho/contract/approvals/approval-decision.ts'
+import { approveText } from '@tacho/contract/approvals/call-sentence.ts'
 import { LIMITS } from '@tacho/contract/engine/limits.ts'
+import { inShort } from '@tacho/contract/record/payload-reader.ts'
 import { useQuery, useQueryClient } from '@tanstack/react-query'
 import { useEffect, useLayoutEffect, useRef, useState } from 'react'
 import { meQuery } from '../web/queries.ts'
@@ -205,11 +207,11 @@ function DecisionForm({ approval, sent, reason, onReason, deciders, me, isFirst,
         <Button
           ref={approve}
           look="accent"
-          className="h-11 flex-1 sm:h-10 sm:flex-none sm:px-5"
+          className="h-auto min-h-11 flex-[2] [overflow-wrap:anywhere] whitespace-normal sm:min-h-10 sm:flex-none sm:px-5"
           busy={isBusy}
           onClick={() => decide('APPROVED')}
         >
-          {isConfirming ? 'Approve the input that is not shown' : 'Approve'}
+          {isConfirming ? 'Approve the input that is not shown' : <ShownText text={buttonText(approval, also)} />}
         </Button>
       )}
       {isConfirming && (
@@ -226,6 +228,15 @@ function DecisionForm({ approval, sent, reason, onReason, deciders, me, isFirst,
     </form>
   )
 }
+
+/** What it approves: not what is shown, if that does not match what would run. */
+function buttonText({ sentence, inputCheck, approvers, firstApproval }: ApprovalDetail, also: Also): string {
+  const text = inShort(inputCheck?.result === 'does_not_match' ? 'Approve' : approveText(sentence), BUTTON_CHARS)
+  const person = approvers === 2 ? ` (${firstApproval === null ? 1 : 2} of 2)` : ''
+  return also === null ? `${text}${person}` : `${text} and ${also.uses} calls to come`
+}
+
+const BUTTON_CHARS = 60
 
 /** Who else can decide: people with the role, and programs with a token. */
 export function Others({ deciders, me }: { deciders: ApprovalDetail['deciders']; me: string | undefined }) {

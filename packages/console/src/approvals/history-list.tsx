@@ -1,4 +1,4 @@
-import type { OperatorApproval } from '@tacho/contract/approvals/operator-approval.ts'
+import type { ApprovalCard, OperatorApproval } from '@tacho/contract/approvals/operator-approval.ts'
 import type { ApprovalStatus } from '@tacho/contract/approvals/approval.ts'
 import { APPROVAL_FILTERS } from '@tacho/contract/approvals/approval-filters.ts'
 import { getRouteApi, Link } from '@tanstack/react-router'
@@ -8,7 +8,7 @@ import { FilterBar } from '../web/ui/filter-bar.tsx'
 import { ShownText } from '../web/text/shown-text.tsx'
 import { Empty } from '../web/ui/states.tsx'
 import { Time } from '../web/text/times.tsx'
-import { approvalWord, ApprovalStatusChip, InputInShort, Requester } from './approval-summary.tsx'
+import { approvalWord, ApprovalStatusChip, InputInShort, Requester, Sentence, ToolName } from './approval-summary.tsx'
 import type { useHistory, ApprovalListAddress } from './queries.ts'
 import { WaitingLines } from './caller-state.tsx'
 
@@ -73,7 +73,7 @@ export function HistoryList({ list, isFiltered, current }: ListProps) {
 }
 
 interface ListedProps {
-  of: OperatorApproval
+  of: OperatorApproval & Partial<ApprovalCard>
   isCurrent: boolean
   chip: ReactNode
   /** Between the tool and who decided. */
@@ -95,17 +95,16 @@ export function ListedApproval({ of: item, isCurrent, chip, children }: ListedPr
           params={{ ...params, approvalId: item.id }}
           search={search}
           aria-current={isCurrent ? 'true' : undefined}
-          className="min-w-0 truncate font-mono text-sm font-medium after:absolute after:inset-0"
+          className="line-clamp-2 min-w-0 text-sm font-medium [overflow-wrap:anywhere] after:absolute after:inset-0"
         >
-          <bdi>
-            <ShownText text={item.toolName} />
-          </bdi>
+          <Sentence of={item} />
         </Link>
         {chip}
       </div>
       {children}
       <p className="mt-0.5 flex items-baseline justify-between gap-3 text-sm text-soft">
-        <bdi className="min-w-0 truncate">
+        <ToolName of={item} />
+        <bdi className="mr-auto min-w-0 truncate">
           {item.importedAt !== null && 'imported, '}
           {item.decidedBy ? <ShownText text={`by ${item.decidedBy.name}`} /> : <Requester of={item} />}
         </bdi>

@@ -1,48 +1,59 @@
 import { inputCheckText } from '@tacho/contract/approvals/approval-text.ts'
-import type { ApprovalDetail, InputCheck } from '@tacho/contract/approvals/operator-approval.ts'
-import type { ReactNode } from 'react'
+import type { ApprovalDetail, InputCheck, InputPreview } from '@tacho/contract/approvals/operator-approval.ts'
 import { Copy } from '../web/ui/copy.tsx'
 import { bytes } from '../web/text/format.ts'
 import { JsonText } from '../web/text/json-text.tsx'
-import { Nothing, Section } from '../web/ui/section.tsx'
+import { ShownText } from '../web/text/shown-text.tsx'
+import { Fact, Facts } from '../web/ui/section.tsx'
 
-/** What the tool would get, and whether it is what was asked: the service compares it with the hash that is approved. */
-export function RecordedInput({ approval, children }: { approval: ApprovalDetail; children: ReactNode }) {
-  const { inputPreview } = approval
-  if (inputPreview === null) {
-    return (
-      <Section title="Input">
-        <Nothing>
-          The agent recorded no input, as in metadata-only mode. The decision holds for exactly one input: the one with
-          the hash above.
-        </Nothing>
-        {children}
-      </Section>
-    )
-  }
-  const { json, isTruncated, isShortened, check } = inputPreview
+/** The exact tool, call and hash, and the input as it was recorded. Open where nothing above says what the input is. */
+export function Details({ approval }: { approval: ApprovalDetail }) {
+  const { inputPreview, toolName, toolCallId, inputHash } = approval
+  const texts = { Tool: toolName, Call: toolCallId, 'Input hash': inputHash }
   return (
-    <Section
-      title="Input"
-      note={
-        <span className="flex items-center gap-2">
-          {bytes(inputPreview.bytes)} <Copy text={json} />
-        </span>
-      }
+    <details
+      className="mt-6"
+      open={inputPreview !== null && (approval.grounds === null || inputPreview.check.result === 'does_not_match')}
     >
-      {check.result === 'does_not_match' && <CheckNote check={check} />}
+      <summary className="cursor-pointer border-b border-line py-2 font-semibold">Details</summary>
+      <Facts className="mt-2">
+        {Object.entries(texts).map(([name, text]) => {
+          return text === null ? null : (
+            <Fact key={name} name={name}>
+              <span
+                className="flex items-center gap-1"
+                title={name === 'Call' ? "The model's id of the call" : undefined}
+              >
+                <code className="min-w-0 truncate font-mono text-[0.8125rem]">
+                  <ShownText text={text} />
+                </code>
+                <Copy text={text} />
+              </span>
+            </Fact>
+          )
+        })}
+      </Facts>
+      {inputPreview !== null && <RawInput input={inputPreview} />}
+    </details>
+  )
+}
+
+function RawInput({ input: { json, bytes: size, isShortened, isTruncated } }: { input: InputPreview }) {
+  return (
+    <>
+      <p className="mt-3 mb-1 flex items-center gap-2 text-sm text-soft">
+        Input, as the agent recorded it: {bytes(size)} <Copy text={json} />
+      </p>
       <div className="rounded-lg border border-line bg-side px-3 py-2">
         <JsonText json={json} />
       </div>
-      {check.result !== 'does_not_match' && <CheckNote check={check} />}
       {(isShortened || isTruncated) && (
         <p className="mt-1 text-sm text-soft">
           {isShortened && 'The agent shortened it to fit into an event. '}
           {isTruncated && 'Only its beginning is shown.'}
         </p>
       )}
-      {children}
-    </Section>
+    </>
   )
 }
 

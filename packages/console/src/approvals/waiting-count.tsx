@@ -3,6 +3,7 @@ import { useQuery, useQueryClient } from '@tanstack/react-query'
 import { getRouteApi, useNavigate } from '@tanstack/react-router'
 import { useEffect, useRef, useState } from 'react'
 import type { ApprovalCard } from '@tacho/contract/approvals/operator-approval.ts'
+import { sentenceText } from '@tacho/contract/approvals/call-sentence.ts'
 import { printable } from '@tacho/contract/engine/shown-text.ts'
 import { counted } from '../web/text/format.ts'
 import { useTitleCount } from '../web/ui/browser.ts'
@@ -40,7 +41,7 @@ export function WaitingApprovals() {
     if (!first) return
     setSpoken(
       fresh.length === 1
-        ? `${printable(first.toolName)} waits for approval`
+        ? `${printable(sentenceText(first.sentence))} waits for approval`
         : `${counted(fresh.length, 'new approval')} waiting`,
     )
     if (document.visibilityState === 'hidden' && mayNotify()) {
@@ -63,7 +64,9 @@ export function WaitingApprovals() {
 /** With the same tag, a second tab's notification takes the place of the first one's. */
 function notify(first: ApprovalCard, count: number, open: () => Promise<void>): void {
   const title =
-    count === 1 ? `${printable(first.toolName)} waits for approval` : `${count} tool calls wait for approval`
+    count === 1
+      ? `${printable(sentenceText(first.sentence))} waits for approval`
+      : `${count} tool calls wait for approval`
   const notification = new Notification(title, { body: printable(first.reason ?? first.agentId ?? ''), tag: first.id })
   notification.addEventListener('click', () => {
     window.focus()

@@ -6,7 +6,7 @@ import { Countdown } from '../web/text/times.tsx'
 import { counted } from '../web/text/format.ts'
 import { ShownText } from '../web/text/shown-text.tsx'
 import { Empty } from '../web/ui/states.tsx'
-import { InputInShort, Requester, requesterOf } from './approval-summary.tsx'
+import { InputInShort, Requester, requesterOf, Sentence, ToolName } from './approval-summary.tsx'
 import { needsPerson, WaitingLines } from './caller-state.tsx'
 
 const route = getRouteApi('/w/$workspace/$environment/approvals')
@@ -141,11 +141,9 @@ function Item({ item, isCurrent, isMarked, onMark }: ItemProps) {
             params={{ ...params, approvalId: item.id }}
             search={search}
             aria-current={isCurrent ? 'true' : undefined}
-            className="min-w-0 truncate font-mono text-sm font-medium after:absolute after:inset-0"
+            className="line-clamp-2 min-w-0 text-sm font-medium [overflow-wrap:anywhere] after:absolute after:inset-0"
           >
-            <bdi>
-              <ShownText text={item.toolName} />
-            </bdi>
+            <Sentence of={item} />
           </Link>
           <Countdown until={item.expiresAt} />
         </div>
@@ -160,6 +158,7 @@ function Item({ item, isCurrent, isMarked, onMark }: ItemProps) {
           </p>
         )}
         <p className="mt-0.5 flex items-center gap-2 text-sm text-soft">
+          <ToolName of={item} />
           <Requester of={item} />
           {item.approvers === 2 && <Chip>{item.firstApproval === null ? '0 of 2 people' : '1 of 2 people'}</Chip>}
           {item.askedLately.burst && <Chip tone="amber">! asks often</Chip>}

@@ -1,5 +1,6 @@
 import { LIMITS } from '@tacho/contract/engine/limits.ts'
 import { POLICY_ACTIONS, SEVERITIES } from '@tacho/contract/engine/words.ts'
+import { templateFault } from '@tacho/contract/policies/call-template.ts'
 import { compileCondition } from '@tacho/policy/compile.ts'
 import { POLICY_LIMITS } from '@tacho/policy/limits.ts'
 import { useQueryClient } from '@tanstack/react-query'
@@ -102,6 +103,9 @@ export function DraftFields({ environmentId, draft, onChange, readOnly }: Props)
           />
         </Labelled>
       )}
+      {draft.action === 'REQUIRE_APPROVAL' && (
+        <TemplateField template={draft.template} onChange={(template) => set({ template })} readOnly={readOnly} />
+      )}
       <Field
         label="Name"
         maxLength={LIMITS.nameChars}
@@ -125,6 +129,26 @@ export function DraftFields({ environmentId, draft, onChange, readOnly }: Props)
         onChange={(event) => set({ message: event.target.value })}
       />
     </div>
+  )
+}
+
+/** How its requests read. Without one, the amount and the fields of the condition lead. */
+function TemplateField({
+  template,
+  onChange,
+  readOnly,
+}: Pick<Props, 'readOnly'> & { template: string; onChange: (template: string) => void }) {
+  const fault = template.trim() === '' ? null : templateFault(template.trim())
+  return (
+    <Field
+      label="How a request reads"
+      hint="Fields of the input in braces, and what the buttons name between two **: Refund **{amount} {currency}** · {order_id}. Empty: found from the input and the condition."
+      maxLength={LIMITS.policyTemplateChars}
+      readOnly={readOnly}
+      value={template}
+      fault={fault && `It cannot be saved: ${fault}.`}
+      onChange={(event) => onChange(event.target.value)}
+    />
   )
 }
 

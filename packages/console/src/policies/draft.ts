@@ -17,6 +17,7 @@ export interface Draft {
   onError: NonNullable<PolicyVersion['onError']>
   approvers: 1 | 2
   grants: PolicyVersion['grants']
+  template: string
 }
 
 export const EMPTY_DRAFT: Draft = {
@@ -29,6 +30,7 @@ export const EMPTY_DRAFT: Draft = {
   onError: 'act',
   approvers: 1,
   grants: 'allow',
+  template: '',
 }
 
 export const draftOf = ({
@@ -40,6 +42,7 @@ export const draftOf = ({
   onError,
   approvers,
   grants,
+  template,
 }: PolicyVersion): Draft => ({
   name,
   purpose: purposeOf(description) ?? '',
@@ -51,6 +54,7 @@ export const draftOf = ({
   onError: onError ?? (severity === 'HIGH' || severity === 'CRITICAL' ? 'act' : 'ignore'),
   approvers: approvers === 2 ? 2 : 1,
   grants,
+  template: template ?? '',
 })
 
 /** The body for the API. An empty text becomes null. */
@@ -63,6 +67,8 @@ export const bodyOf = (draft: Draft, note: string) => ({
   onError: draft.onError,
   approvers: draft.action === 'REQUIRE_APPROVAL' ? draft.approvers : (1 as const),
   grants: draft.grants,
+  // An empty text removes that of the version before.
+  template: draft.template.trim(),
   note: note.trim() || null,
 })
 

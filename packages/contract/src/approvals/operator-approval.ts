@@ -14,6 +14,7 @@ import {
 import { LIMITS } from '../engine/limits.ts'
 import { APPROVAL_FILTERS } from './approval-filters.ts'
 import { GRANT_SCOPES, RAN_STATUSES, WAITING_STATES, WITHDRAWN_REASONS, type WithdrawnReason } from '../engine/words.ts'
+import { CallGrounds, CallSentence } from './call-sentence.ts'
 import { PolicyVersion } from '../policies/policy.ts'
 
 /** The decider: a signed-in operator or an operator token. */
@@ -138,6 +139,7 @@ export type RanBefore = Static<typeof RanBefore>
 export const ApprovalCard = Type.Object(
   {
     ...OperatorApproval.properties,
+    sentence: CallSentence,
     askedLately: AskedLately,
     inputInShort: nullableText(
       `The beginning of the recorded input in one line, as the client masked it: the command, the file of an edit, or the input as JSON, about ${LIMITS.inputInShortChars} characters. Null: none is recorded, or the list would have to read too much. The request itself has it whole`,
@@ -232,6 +234,10 @@ export const ApprovalDetail = Type.Object(
     inputPreview: Type.Unsafe<InputPreview | null>({
       anyOf: [InputPreview, { type: 'null' }],
       description: 'Null when the client recorded no input for this approval, as in metadata-only mode',
+    }),
+    grounds: Type.Unsafe<CallGrounds | null>({
+      anyOf: [CallGrounds, { type: 'null' }],
+      description: 'What the user said, and where each value of the input was; null: no whole input is recorded',
     }),
     policyVersion: nullableText('Version of the policy that required approval, as the client named it'),
     mayGrant: Type.Unsafe<MayGrant | null>({

@@ -131,6 +131,13 @@ export const LIMITS = {
   /** JSON Pointers of masked members that a check names. */
   sealedShown: 50,
   sealedPointerChars: 200,
+  /** What an approval says of the values of its input, and of the user's words. */
+  inputFields: 40,
+  inputFieldChars: 200,
+  userTextChars: 600,
+  /** Template of the sentence of a policy's requests, and what is put into it. */
+  policyTemplateChars: 200,
+  policyTemplateFields: 10,
   /** Standing approvals in use in an environment. */
   grantsInUse: 200,
   grantUses: 20,

@@ -32,6 +32,9 @@ const policyVersionFields = {
   }),
   approvers: Type.Integer({ minimum: 1, maximum: 2, description: 'How many different people must approve a call' }),
   grants: Type.Enum([...GRANT_RULES], { description: 'Whether a person who decides may also allow calls to come' }),
+  template: nullableText(
+    'How a request reads, such as `Refund **{amount} {currency}** · {order_id}`; null: found from its input and the condition',
+  ),
   damaged: damagedVersion,
 }
 
@@ -97,6 +100,14 @@ const newPolicyVersionFields = {
       enum: [...GRANT_RULES, null],
       description:
         'Whether a person who decides may also allow calls to come. Default: never with severity CRITICAL, else allow; a `never` stays until a version says `allow`',
+    }),
+  ),
+  template: Type.Optional(
+    Type.Unsafe<string | null>({
+      type: ['string', 'null'],
+      maxLength: LIMITS.policyTemplateChars,
+      description:
+        'How a request of it reads: `{…}` is a field of the tool input, and what stands between `**` is what the buttons name. Default: what the newest version says; an empty text: found from the input and the condition',
     }),
   ),
   ...newVersionFields,

@@ -90,8 +90,20 @@ async function writePolicy(
 ): Promise<void> {
   const wanted = policies.get(policyId)
   if (wanted === undefined) return
-  const { name, description, condition, severity, action, onError, approvers, grants } = wanted
-  const policyFields = { name, description, condition, severity, action, onError, approvers, grants, note }
+  const { name, description, condition, severity, action, onError, approvers, grants, template } = wanted
+  // An empty text removes that of the version before.
+  const policyFields = {
+    name,
+    description,
+    condition,
+    severity,
+    action,
+    onError,
+    approvers,
+    grants,
+    template: template ?? '',
+    note,
+  }
   if (changed === null) {
     await client.createPolicy({ params: { workspaceId }, body: { policyId, ...policyFields } })
     return

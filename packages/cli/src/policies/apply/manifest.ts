@@ -34,6 +34,8 @@ export interface WantedPolicy {
   approvers: 1 | 2
   /** Whether approvers may also allow calls to come. */
   grants: GrantRule
+  /** How its requests read; null: found from the input and the condition. */
+  template: string | null
   place: Place
 }
 

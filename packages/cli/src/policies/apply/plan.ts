@@ -208,6 +208,7 @@ export const POLICY_FIELDS = [
   'onError',
   'approvers',
   'grants',
+  'template',
   'name',
   'description',
 ] as const
@@ -216,7 +217,7 @@ function policyWrites({ policies }: Manifest, present: Present): Write[] {
   return [...policies].flatMap(([name, wanted]): Write[] => {
     const known = present.policies.get(name)?.newest
     if (known === undefined) return [{ kind: 'policy', name, version: '1', changed: null }]
-    const changed = POLICY_FIELDS.filter((field) => known[field] !== (wanted satisfies WantedPolicy)[field])
+    const changed = POLICY_FIELDS.filter((field) => (known[field] ?? null) !== (wanted satisfies WantedPolicy)[field])
     const isOlder = known.onError === null && !wanted.saysOnError
     return changed.every((field) => isOlder && field === 'onError')
       ? []

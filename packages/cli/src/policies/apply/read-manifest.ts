@@ -4,6 +4,7 @@ import { LIMITS } from '@tacho/contract/engine/limits.ts'
 import { POLICY_LIMITS } from '@tacho/policy/limits.ts'
 import { messageOf, withMessage } from '@tacho/policy/message.ts'
 import type { ToolLabels } from '@tacho/policy/history/tool-labels.ts'
+import { templateFault } from '@tacho/contract/policies/call-template.ts'
 import { compileCondition } from '@tacho/policy/compile.ts'
 import {
   defaultOnError,
@@ -96,6 +97,7 @@ const POLICY_FIELDS = [
   'onError',
   'approvers',
   'grants',
+  'template',
 ] as const
 
 function readPolicy(yaml: YamlReader, id: string, entry: Entry, readFile: ReadFile): WantedPolicy | null {
@@ -121,6 +123,9 @@ function readPolicy(yaml: YamlReader, id: string, entry: Entry, readFile: ReadFi
   if (approvers === 2 && action !== null && action !== 'REQUIRE_APPROVAL') {
     return yaml.fault(fields.approvers ?? entry, 'two approvers need the action REQUIRE_APPROVAL')
   }
+  const template = fields.template ? yaml.text(fields.template) : null
+  const fault = template === null ? null : templateFault(template)
+  if (fault !== null) return yaml.fault(fields.template ?? entry, `template: ${fault}`)
   const source = sourceOf(yaml, entry, fields.condition, fields.file, 'condition', readFile)
   if (source === null) return null
   const condition = withoutLastLineEnd(source)
@@ -128,7 +133,19 @@ function readPolicy(yaml: YamlReader, id: string, entry: Entry, readFile: ReadFi
   if (name === null || severity === null || action === null || approvers === null) return null
   const onError = givenOnError ?? defaultOnError({ action, severity })
   const saysOnError = givenOnError !== null
-  return { name, description, condition, severity, action, onError, saysOnError, approvers, grants, place: entry.place }
+  return {
+    name,
+    description,
+    condition,
+    severity,
+    action,
+    onError,
+    saysOnError,
+    approvers,
+    grants,
+    template,
+    place: entry.place,
+  }
 }
 
 function checkCondition(yaml: YamlReader, entry: Entry, condition: string): boolean {

@@ -5,6 +5,7 @@ import type { ReactNode } from 'react'
 import type { ApprovalCard, UnansweredRequests } from '@tacho/contract/approvals/operator-approval.ts'
 import type { IssueSummary } from '@tacho/contract/issues/issue.ts'
 import type { OperatorRun } from '@tacho/contract/runs/operator-run.ts'
+import { saysInput, sentenceText } from '@tacho/contract/approvals/call-sentence.ts'
 import { printable } from '@tacho/contract/engine/shown-text.ts'
 import { whyLook } from '@tacho/contract/issues/failure.ts'
 import { allItems } from '@tacho/client/items.ts'
@@ -110,9 +111,13 @@ function Waiting({ approval }: { approval: ApprovalCard }) {
         />
       )}
       chip={<Chip tone="amber">‖ Waiting</Chip>}
-      name={approval.toolName}
+      name={printable(sentenceText(approval.sentence))}
       // What it is about comes first: a phone cuts the rest.
-      note={printable([approval.reason, approval.inputInShort, requester].filter((text) => text !== null).join(' · '))}
+      note={printable(
+        [approval.reason, saysInput(approval.sentence) ? null : approval.inputInShort, requester]
+          .filter((text) => text !== null)
+          .join(' · '),
+      )}
       aside={<Countdown until={approval.expiresAt} />}
     />
   )

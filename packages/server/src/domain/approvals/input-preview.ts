@@ -1,6 +1,7 @@
 import { LIMITS } from '@tacho/contract/engine/limits.ts'
 import type { InputCheck, InputPreview } from '@tacho/contract/approvals/operator-approval.ts'
 import { parseRecorded } from '@tacho/contract/record/json-text.ts'
+import type { Json } from '@tacho/contract/record/payload-reader.ts'
 import { callInShort } from '@tacho/contract/runs/call-text.ts'
 import type { ApprovalRow, InputsBounds, RecordedInputRow } from '../../storage/approvals/approvals.ts'
 import type { Storage } from '../../storage/storage.ts'
@@ -26,6 +27,8 @@ export interface InputInShort {
   eventId?: string | null | undefined
   /** Null: the list would have to read too much. */
   check: InputCheck | null
+  /** The decision with the input. Null: none is recorded, or the list would have to read too much. */
+  decision: Json | null
 }
 
 /** In the order of `rows`. */
@@ -46,11 +49,12 @@ export async function inputsInShort(
   }
   return rows.map((row) => {
     const payload = payloads.has(row.id) ? payloads.get(row.id) : null
-    if (payload === undefined) return { text: null, check: null }
+    if (payload === undefined) return { text: null, check: null, decision: null }
     const shown = payload === null ? null : shownInput(payload)
-    const text = shown === null || payload === null ? null : inShort(payload)
+    const decision = shown === null || payload === null ? null : (parseRecorded(payload) as Json)
+    const text = decision && callInShort(decision, LIMITS.inputInShortChars).toWellFormed()
     const eventId = isSearched(row) ? undefined : ((shown && linked.get(row.id)?.eventId) ?? null)
-    return { text, eventId, check: checkInput(row, shown) }
+    return { text, eventId, check: checkInput(row, shown), decision }
   })
 }
 
@@ -86,10 +90,6 @@ function isOf({ id, toolName, inputHash, decidedAt }: ApprovalRow, { payload, re
   const isNamed = parsedPayload['approvalId'] === id && parsedPayload['toolName'] === toolName
   const isOfHash = String(parsedPayload['inputHash']).toLowerCase() === inputHash
   return isNamed && isOfHash && (decidedAt === null || receivedAt <= decidedAt)
-}
-
-function inShort(payload: string): string {
-  return callInShort(parseRecorded(payload) as Record<string, unknown>, LIMITS.inputInShortChars).toWellFormed()
 }
 
 /** Null: none is linked. */

@@ -22,7 +22,7 @@ export function mailAddressOf(url: string): string | null {
 export function mailMessage(news: WebhookNews, to: string): MailMessage {
   const { title, about, facts, url } = toTold(news)
   const parts = [
-    title,
+    withoutLinks(title),
     ...(about === null ? [] : [withoutLinks(cut(about, ABOUT_CHARS))]),
     facts.map(({ label, text }) => `${label}: ${withoutLinks(cut(text, FACT_CHARS))}`).join('\n'),
     ...(url === null ? [] : [`${OPEN}:\n${url}`]),
@@ -31,7 +31,7 @@ export function mailMessage(news: WebhookNews, to: string): MailMessage {
   return {
     id: news.id,
     to,
-    subject: cut(about === null ? title : `${title}: ${withoutLinks(about)}`, SUBJECT_CHARS),
+    subject: cut(withoutLinks(about === null ? title : `${title}: ${about}`), SUBJECT_CHARS),
     text: `${parts.filter((mailPart) => mailPart !== '').join('\n\n')}\n`,
   }
 }

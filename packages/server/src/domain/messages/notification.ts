@@ -120,12 +120,14 @@ export function notificationText(
   notice: NoticeRow,
   place: WebhookPlace,
   waiting: number,
+  sentence: string | null = null,
 ): NotificationText {
   const { alert, data: noticeData, id, at } = notice
   const data = alert === null ? noticeData : { ...alertNews(alert, alert.state), ...noticeData }
   const { title, about, facts, url } = toTold({ id, type: eventNow(event, notice), createdAt: at, data, place })
   const textOf = (name: string) => facts.find(({ label }) => label === name)?.text
-  const subject = textOf('Tool') ?? about
+  // The browser reads this with the session of its person: no push service sees it.
+  const subject = sentence ?? textOf('Tool') ?? about
   const others = event === 'approval.requested' && notice.isCurrent ? waiting - 1 : 0
   const lines = [
     subject === about ? null : about,

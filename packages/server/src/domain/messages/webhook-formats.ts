@@ -7,6 +7,7 @@ import {
 } from '@tacho/contract/approvals/approval-text.ts'
 import type { InputCheck, RanBefore } from '@tacho/contract/approvals/operator-approval.ts'
 import type { WebhookEvent, WebhookFormat } from '@tacho/contract/messages/webhook.ts'
+import { approveText, sentenceText, type SentencePart } from '@tacho/contract/approvals/call-sentence.ts'
 import type { WithdrawnReason } from '@tacho/contract/engine/words.ts'
 import { lookalikes, printable } from '@tacho/contract/engine/shown-text.ts'
 import { isMoney, spentText } from './alert.ts'
@@ -88,6 +89,7 @@ export function consolePageOf({ data, place }: Pick<WebhookNews, 'data' | 'place
 /** No format shows more. Cut first: to look for lookalike letters in 64 kB would take 0.3 s for each message. */
 export const ABOUT_CHARS = 4_000
 export const FACT_CHARS = 2_000
+const SENTENCE_CHARS = 120
 
 type Told = ReturnType<typeof toTold>
 
@@ -102,8 +104,10 @@ export function toTold(news: WebhookNews) {
     )
     .map(([name, label]) => ({ label, text: printable(cut(shown(news, name), FACT_CHARS)) }))
   const warnings = [...new Set([about, data['toolName'], data['agentName']].flatMap(warningsOf))]
+  const title = LOOKS.get(type)?.title ?? type
+  const sentence = sentenceOf(data)
   return {
-    title: LOOKS.get(type)?.title ?? type,
+    title: sentence === '' ? title : `${title}: ${cut(sentence, SENTENCE_CHARS)}`,
     about: about === null ? null : printable(about),
     facts: [
       ...(place ? [{ label: 'Environment', text: printable(place.environment) }] : []),
@@ -114,6 +118,16 @@ export function toTold(news: WebhookNews) {
     ],
     url: consolePageOf(news),
   }
+}
+
+/** Of a message that shows the input. Each value is escaped. */
+function sentenceOf({ sentence }: WebhookNews['data']): string {
+  return Array.isArray(sentence) ? printable(sentenceText(sentence as SentencePart[])) : ''
+}
+
+/** What a button approves: not what is shown, if that does not match. */
+function approvedBy({ sentence }: WebhookNews['data'], chars: number): string {
+  return Array.isArray(sentence) ? cut(printable(approveText(sentence as SentencePart[])), chars) : 'Approve'
 }
 
 const warningsOf = (text: unknown): string[] => (typeof text === 'string' ? lookalikes(cut(text, ABOUT_CHARS)) : [])
@@ -145,6 +159,8 @@ const TEXT_CHARS = 2_900
 const FIELD_CHARS = 1_900
 const QUESTION_CHARS = 250
 const FIELDS = 10
+const BUTTON_CHARS = 70
+const ASKED_CHARS = 90
 
 /** The `action_id` of each button, whose `value` is the approval's id, and then the mark if the person saw no input. */
 export const SLACK_BUTTONS = { approve: 'tacho_approve', reject: 'tacho_reject' } as const
@@ -163,10 +179,10 @@ export function slackMessage(news: WebhookNews): object {
   const fields = facts.slice(0, FIELDS).map(({ label, text }) => outside(text, FIELD_CHARS, label))
   return {
     // Of the notification.
-    text: `${title}${about === null ? '' : `: ${withoutLinks(slackText(about, HEADER_CHARS))}`}`,
+    text: `${withoutLinks(slackText(title, HEADER_CHARS))}${about === null ? '' : `: ${withoutLinks(slackText(about, HEADER_CHARS))}`}`,
     mrkdwn: false,
     blocks: [
-      { type: 'header', text: { type: 'plain_text', text: title } },
+      { type: 'header', text: plain(slackText(title, HEADER_CHARS)) },
       ...(about === null ? [] : [{ type: 'section', text: outside(about, TEXT_CHARS) }]),
       ...(fields.length > 0 ? [{ type: 'section', fields }] : []),
       ...buttonsOf(news),
@@ -184,12 +200,12 @@ function buttonsOf({ type, data, hasButtons = false, isInputMissing = false }: W
   if (!hasButtons || type !== 'approval.requested' || typeof approvalId !== 'string') return []
   if (data['withdrawnReason']) return []
   const value = isInputMissing ? `${approvalId} ${UNSEEN_MARK}` : approvalId
-  const plain = (text: string) => ({ type: 'plain_text', text })
+  const plain = (text: string) => ({ type: 'plain_text', text: withoutLinks(text), emoji: false })
   const button = (act: keyof typeof SLACK_BUTTONS, text: string, more: object) => {
     return { type: 'button', action_id: SLACK_BUTTONS[act], text: plain(text), value, ...more }
   }
   const confirm = {
-    title: plain('Approve this call?'),
+    title: plain(data['sentence'] ? `${approvedBy(data, ASKED_CHARS)}?` : 'Approve this call?'),
     text: plain(cut(`${printable(String(toolName))} runs once, with the input that was asked for.`, QUESTION_CHARS)),
     confirm: plain('Approve'),
     deny: plain('Cancel'),
@@ -197,7 +213,7 @@ function buttonsOf({ type, data, hasButtons = false, isInputMissing = false }: W
   // Approving another input than the shown one needs a second step, in the console.
   const differs = (data['inputCheck'] as InputCheck | undefined)?.result === 'does_not_match'
   const elements = [
-    ...(differs ? [] : [button('approve', 'Approve', { style: 'primary', confirm })]),
+    ...(differs ? [] : [button('approve', approvedBy(data, BUTTON_CHARS), { style: 'primary', confirm })]),
     button('reject', 'Reject', { style: 'danger' }),
   ]
   return [{ type: 'actions', elements }]

@@ -3,6 +3,7 @@ import { createHmac } from 'node:crypto'
 import { SLACK_PATH } from '@tacho/contract/messages/slack-link.ts'
 import { INPUT_FORMATS, type WithdrawnReason } from '@tacho/contract/engine/words.ts'
 import type { InputCheck, RanBefore } from '@tacho/contract/approvals/operator-approval.ts'
+import type { SentencePart } from '@tacho/contract/approvals/call-sentence.ts'
 import type { Delivery, Webhook } from '@tacho/contract/messages/webhook.ts'
 import type { DeliveryOrder, DeliveryRow, WebhookRow } from '../../storage/messages/webhooks.ts'
 import { isoTime } from '../../storage/engine/times.ts'
@@ -35,6 +36,7 @@ export interface WebhookMessage {
 export interface ShownOfInput {
   text: string
   check: InputCheck
+  sentence: SentencePart[]
 }
 
 /** What is known of a request when its message is sent. Empty: nothing more than when it was made. */
@@ -47,7 +49,7 @@ export function newsOf(
   later: LaterNews = {},
 ): WebhookNews {
   const { id, type, createdAt } = delivery
-  const shown = input === null ? {} : { inputInShort: input.text, inputCheck: input.check }
+  const shown = input === null ? {} : { inputInShort: input.text, inputCheck: input.check, sentence: input.sentence }
   const data = { ...(JSON.parse(delivery.data) as Record<string, unknown>), ...shown, ...later }
   const isInputMissing = input === null && showsInput(webhook)
   return { id, type, createdAt, data, place, hasButtons: webhook.signingSecret !== null, isInputMissing }

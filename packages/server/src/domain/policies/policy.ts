@@ -16,6 +16,7 @@ export function toPolicyVersion(row: PolicyVersionRow): PolicyVersion {
     ...pick(row, 'policyId', 'name', 'description', 'condition', 'severity', 'action', 'onError', 'author', 'note'),
     approvers: approversOf(row),
     grants: row.grants ?? grantsBySeverity(row.severity),
+    template: row.template,
     version: String(row.number),
     ...isoOf(row, 'createdAt', 'importedAt'),
     ...(row.damaged && { damaged: true as const }),

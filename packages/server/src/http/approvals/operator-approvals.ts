@@ -4,6 +4,9 @@ import { GRANT_FAULTS } from '../../storage/approvals/grants.ts'
 import type { ApprovalCard, Deciders, AskingPolicy, MayGrant } from '@tacho/contract/approvals/operator-approval.ts'
 import { VERSION_PATTERN } from '@tacho/contract/engine/words.ts'
 import { ASKED_LATELY, toApprovalGroup, toAskedLately } from '../../domain/approvals/approval.ts'
+import { parseRecorded } from '@tacho/contract/record/json-text.ts'
+import { callGrounds } from '../../domain/approvals/call-grounds.ts'
+import { askingTexts, callSentence } from '../../domain/approvals/call-sentence.ts'
 import { inputPreview, inputsInShort } from '../../domain/approvals/input-preview.ts'
 import { isoTime } from '../../storage/engine/times.ts'
 import { isStorableText } from '../../domain/web/text.ts'
@@ -41,7 +44,7 @@ export function operatorApprovalsRoutes({ serve, storage, now }: OperatorDeps, {
       (page) => current.read(environment.id, () => storage.listApprovals(environment.id, filter, page)),
       (row: ApprovalRow) => ({ time: status === 'PENDING' ? row.expiresAt : row.createdAt, id: row.id }),
     )
-    return { items: await toCards(environment.id, rows), nextCursor }
+    return { items: await toCards(environment, rows), nextCursor }
   })
 
   serve('listApprovalGroups', async ({ environment }) => {
@@ -57,10 +60,13 @@ export function operatorApprovalsRoutes({ serve, storage, now }: OperatorDeps, {
 
   serve('readApproval', async ({ params, environment }) => {
     const row = foundOr(await current.find(environment.id, params.approvalId), NO_APPROVAL)
-    const [card] = await toCards(environment.id, [row])
+    const [card] = await toCards(environment, [row])
     if (!card) return NO_APPROVAL
-    const [preview, deciders, askingPolicy, mayGrant] = await Promise.all([
-      inputPreview(storage, row),
+    const preview = await inputPreview(storage, row)
+    const [grounds, deciders, askingPolicy, mayGrant] = await Promise.all([
+      preview === null || preview.isTruncated
+        ? null
+        : callGrounds(storage, row, { ...preview, input: parseRecorded(preview.json) }),
       decidersOf(row, environment.workspaceId),
       findAskingPolicy(storage, environment, row),
       mayGrantOf(row),
@@ -72,6 +78,7 @@ export function operatorApprovalsRoutes({ serve, storage, now }: OperatorDeps, {
       inputCheck,
       deciders,
       inputPreview: preview,
+      grounds,
       policyVersion: row.policyVersion,
       askingPolicy,
       mayGrant,
@@ -125,23 +132,27 @@ export function operatorApprovalsRoutes({ serve, storage, now }: OperatorDeps, {
     return { scopes, why: scopes.length > 0 || fault === null ? null : GRANT_FAULTS[fault] }
   }
 
-  async function toCards(environmentId: string, rows: ApprovalRow[]): Promise<ApprovalCard[]> {
+  async function toCards(environment: EnvironmentRow, rows: ApprovalRow[]): Promise<ApprovalCard[]> {
+    const { id: environmentId, workspaceId } = environment
     const keyOf = ({ agentId, clientId }: ApprovalRow) => JSON.stringify(agentId === null ? { clientId } : { agentId })
     const requesters = new Map(rows.map((row) => [keyOf(row), { agentId: row.agentId, clientId: row.clientId }]))
     const since = now() - ASKED_LATELY.windowMs
     const counts = await storage.countRequests(environmentId, [...requesters.values()], since, ASKED_LATELY.most)
     const countOf = new Map([...requesters.keys()].map((key, at) => [key, counts[at] ?? 0]))
-    const [approvals, inputs, ranBefore] = await Promise.all([
+    const [approvals, inputs, ranBefore, asking] = await Promise.all([
       namedApprovals(storage, environmentId, rows, now()),
       inputsInShort(storage, environmentId, rows),
       storage.findRanBefore(environmentId, rows),
+      askingTexts(storage, workspaceId, rows),
     ])
     return approvals.map((approval, at) => {
       const row = rows[at]
       const askedLately = toAskedLately((row && countOf.get(keyOf(row))) ?? 0)
-      const { text: inputInShort = null, check: inputCheck = null } = inputs[at] ?? {}
+      const { text: inputInShort = null, check: inputCheck = null, decision = null } = inputs[at] ?? {}
+      const sentence = callSentence(approval.toolName, decision, asking[at] ?? null)
       const ran = ranBefore[at] ?? null
-      return { ...approval, askedLately, inputInShort, inputCheck, ranBefore: ran && { ...ran, at: isoTime(ran.at) } }
+      const before = { ranBefore: ran && { ...ran, at: isoTime(ran.at) } }
+      return { ...approval, sentence, askedLately, inputInShort, inputCheck, ...before }
     })
   }
 }

@@ -4,7 +4,11 @@ import type {
   NotificationSettings,
   NotificationSettingsChange,
 } from '@tacho/contract/messages/notification.ts'
+import { saysInput, sentenceText } from '@tacho/contract/approvals/call-sentence.ts'
+import { printable } from '@tacho/contract/engine/shown-text.ts'
 import type { FastifyRequest } from 'fastify'
+import { askingTexts, callSentence } from '../../domain/approvals/call-sentence.ts'
+import { inputsInShort } from '../../domain/approvals/input-preview.ts'
 import {
   endpointFault,
   endpointHash,
@@ -85,9 +89,23 @@ export function notificationsRoutes({ serve, storage, checkWebhookUrl, pushPubli
       if (!notice) return NO_SUBJECT
       const waiting =
         event === 'approval.requested' ? await storage.countWaitingApprovals(environmentId, at, COUNTED) : 0
-      return notificationText(event, notice, { environment, url: `/w/${workspaceId}/${environmentId}` }, waiting)
+      const place = { environment, url: `/w/${workspaceId}/${environmentId}` }
+      const sentence = event === 'approval.requested' ? await sentenceOf(environmentId, workspaceId, notice.id) : null
+      return notificationText(event, notice, place, waiting, sentence)
     },
   )
+
+  /** What the call would do. Null: no input is known. */
+  async function sentenceOf(environmentId: string, workspaceId: string, id: string): Promise<string | null> {
+    const rows = await storage.findApprovals(environmentId, [id])
+    const [[input], [asking = null]] = await Promise.all([
+      inputsInShort(storage, environmentId, rows),
+      askingTexts(storage, workspaceId, rows),
+    ])
+    const [row] = rows
+    const sentence = row ? callSentence(row.toolName, input?.decision ?? null, asking) : []
+    return saysInput(sentence) ? printable(sentenceText(sentence)) : null
+  }
 
   async function settingsOf(request: FastifyRequest): Promise<NotificationSettings> {
     const { operator, sessionId }: SessionRow = sessionOf(request)

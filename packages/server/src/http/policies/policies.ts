@@ -1,6 +1,7 @@
 import type { FastifyRequest } from 'fastify'
 import type { NewPolicyVersion } from '@tacho/contract/policies/policy.ts'
 import { defaultOnError } from '@tacho/contract/engine/words.ts'
+import { templateFault } from '@tacho/contract/policies/call-template.ts'
 import { diffFields } from '../../domain/policies/diff.ts'
 import { approversOf, grantsBySeverity, toPolicy, toPolicyVersion } from '../../domain/policies/policy.ts'
 import type { NewPolicyVersionRow, PolicyVersionRow } from '../../storage/policies/policies.ts'
@@ -25,6 +26,7 @@ export function policiesRoutes({ serve, storage, bodyValidator }: OperatorDeps):
     await checkCondition(bodyValidator, body.condition, request)
     const first = newVersion(body.policyId, body, actor.name, at)
     checkApprovers(first)
+    checkTemplate(first)
     const policy = { id: body.policyId, workspaceId: workspace.id, createdAt: at }
     const outcome = await storage.createPolicy(policy, first, audit(policy.id, auditDetail(first)))
     if (outcome === 'no_workspace') return refuse('not_found', 'The workspace does not exist')
@@ -49,7 +51,10 @@ export function policiesRoutes({ serve, storage, bodyValidator }: OperatorDeps):
     // Two people must be given up by name: a program from before does not know of them.
     version.approvers = body.approvers ? version.approvers : newest.approvers
     if (!body.grants && newest.grants === 'never') version.grants = 'never'
+    // One from before does not know of the template either: an empty text removes it.
+    if (typeof body.template !== 'string') version.template = newest.template
     checkApprovers(version)
+    checkTemplate(version)
     // A pipeline that writes an older policy again, unchanged, leaves its meaning as it is.
     if (!body.onError && isSame(newest, { ...version, onError: null })) version.onError = null
     const follows = body.follows === undefined ? null : Number(body.follows)
@@ -87,12 +92,29 @@ function newVersion(policyId: string, body: NewPolicyVersion, author: string, cr
   const approvers = body.approvers === 2 ? 2 : null
   // The rule that follows from the severity is stored as null.
   const grants = body.grants === grantsBySeverity(severity) ? null : (body.grants ?? null)
-  const content = { description: description ?? null, condition, severity, action, onError, approvers, grants }
+  const template = body.template ? body.template : null
+  const content = {
+    description: description ?? null,
+    condition,
+    severity,
+    action,
+    onError,
+    approvers,
+    grants,
+    template,
+  }
   return { name: name ?? policyId, ...content, author, note: note ?? null, createdAt }
 }
 
 function checkApprovers({ approvers, action }: NewPolicyVersionRow): void {
   if (approvers !== null && action !== 'REQUIRE_APPROVAL') throw refuse('invalid_request', TWO_DO_WHAT)
+}
+
+function checkTemplate({ template }: NewPolicyVersionRow): void {
+  const fault = template === null ? null : templateFault(template)
+  if (fault !== null) {
+    throw refuse('invalid_request', `template: ${fault}`, { errors: [{ path: '/template', message: fault }] })
+  }
 }
 
 function auditDetail({ severity, action, onError, approvers, grants }: NewPolicyVersionRow) {
@@ -106,6 +128,7 @@ function contentOf({
   onError,
   approvers,
   grants,
+  template,
   name,
   description,
 }: Omit<PolicyVersionRow, 'policyId' | 'number' | 'importedAt'>) {
@@ -117,6 +140,7 @@ function contentOf({
     onError,
     approvers: approverCount,
     grants: grants ?? grantsBySeverity(severity),
+    template,
     name,
     description,
   }

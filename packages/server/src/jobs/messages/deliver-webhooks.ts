@@ -1,6 +1,7 @@
 /** Each delivery has its own attempts and delays, separate from the work queue's. */
 import { LRUCache } from 'lru-cache'
 import { mailAddressOf, mailMessage } from '../../domain/messages/mail.ts'
+import { askingTexts, callSentence } from '../../domain/approvals/call-sentence.ts'
 import { inputsInShort } from '../../domain/approvals/input-preview.ts'
 import {
   inputWanted,
@@ -28,6 +29,8 @@ type Acts =
   | 'findLinkedInputs'
   | 'findRecordedInputs'
   | 'findRanBefore'
+  | 'findPolicyVersion'
+  | 'findVersionsInForce'
 
 export interface DeliverOptions extends HandlerOptions<Acts> {
   sender: Pick<WebhookSender, 'send'>
@@ -139,7 +142,11 @@ export function deliverWebhooks(options: DeliverOptions): ItemHandler {
 
   async function inputOf(row: ApprovalRow): Promise<ShownOfInput | null> {
     const [input] = await inputsInShort(storage, row.environmentId, [row])
-    return input?.text && input.check ? { text: input.text, check: input.check } : null
+    if (!input?.text || !input.check) return null
+    const workspaceId = (await pages.placeOf(row.environmentId))?.workspaceId ?? ''
+    const [asking = null] = await askingTexts(storage, workspaceId, [row])
+    const { text, check, decision } = input
+    return { text, check, sentence: callSentence(row.toolName, decision, asking) }
   }
 
   async function laterNews(row: ApprovalRow): Promise<LaterNews> {

@@ -83,7 +83,7 @@ const DESCRIBED = {
     ...elsewhere('workspace_id policy_id number', 'Of a workspace.'),
     line: 'policyVersion',
     exported:
-      'policy_id number# name description? condition severity action author created_at# note? on_error? approvers#? grants?',
+      'policy_id number# name description? condition severity action author created_at# note? on_error? approvers#? grants? template?',
     kept: 'imported_at#?',
     computed: 'row_sum',
   },

@@ -5,6 +5,7 @@ import { mailMessage } from '../../../src/domain/messages/mail.ts'
 import {
   inputWanted,
   newsOf,
+  type ShownOfInput,
   newWebhookSecret,
   nextAttemptAt,
   webhookMessage,
@@ -232,7 +233,12 @@ test('a message has the beginning of the input only if its webhook shows it, and
   const asked = { approvalId: 'a', toolName: 'Bash', inputHash: 'ab', runId: 'r' }
   const check = { result: 'does_not_match', reason: null, sealed: 0 } as const
   const text = `$ curl <https://evil.example|x> @here ${String.fromCodePoint(0x202e)}`
-  const input = { text, check }
+  const sentence: ShownOfInput['sentence'] = [
+    { kind: 'words', text: 'Refund ' },
+    { kind: 'amount', text: '917 EUR' },
+    { kind: 'value', text: ` · <!here> https://evil.example ${String.fromCodePoint(0x202e)}` },
+  ]
+  const input = { text, check, sentence }
   for (const format of ['slack', 'teams'] as const) {
     const given = order({ format, showsInput: true }, asked)
     assert.doesNotMatch(webhookMessage(given, PLACE, NOW).body, /curl/)
@@ -240,10 +246,24 @@ test('a message has the beginning of the input only if its webhook shows it, and
     assert.match(body, /curl/)
     assert.match(body, /DOES NOT MATCH/)
     assert.ok(!body.includes(String.fromCodePoint(0x202e)), format)
+    assert.match(body, /Approval requested: Refund 917 EUR · .{0,20}https\[:\]..evil\[[.]\]example/)
     if (format === 'slack') assert.match(body, /&lt;https:..evil/)
+    assert.ok(!body.includes('<!here>') || format !== 'slack')
   }
   const mail = newsOf(order({ format: 'mail', showsInput: true }, asked), PLACE, input)
-  assert.match(mailMessage(mail, 'a@example.com').text, /Input, masked by the client: \$ curl <https\[:\]..evil/)
+  const { text: mailText, subject } = mailMessage(mail, 'a@example.com')
+  assert.match(subject, /^Approval requested: Refund 917 EUR · /)
+  assert.ok(!subject.includes('https://evil') && !mailText.includes('https://evil'))
+  assert.match(mailText, /Input, masked by the client: \$ curl <https\[:\]..evil/)
+  const matching = { ...input, check: { ...check, result: 'matches' as const } }
+  const buttons = webhookMessage(
+    order({ format: 'slack', showsInput: true, signingSecret: 's' }, asked),
+    PLACE,
+    NOW,
+    matching,
+  )
+  assert.match(buttons.body, /"text":"Approve 917 EUR"/)
+  assert.match(buttons.body, /"text":"Approve 917 EUR\?"/)
   const wanted = (given: Partial<DeliveryOrder['webhook']>, data: object = asked) =>
     inputWanted(order({ format: 'slack', showsInput: true, ...given }, data))
   assert.equal(wanted({}), asked.approvalId)

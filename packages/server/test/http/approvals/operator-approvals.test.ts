@@ -61,6 +61,8 @@ test("a card shows the client's request, still undecided", async () => {
     createdAt: card.createdAt,
     decidedBy: null,
     askedLately: { requests: 1, capped: false, windowMs: 300_000, burst: false },
+    sentence: [{ kind: 'words', text: 'Transfer' }],
+    grounds: null,
     inputInShort: null,
     inputCheck: { result: 'cannot_be_checked', reason: 'not_recorded', sealed: 0 },
     ranBefore: null,

@@ -41,6 +41,7 @@ test('a policy is created with its first version, its condition unchanged', asyn
     onError: 'act',
     approvers: 1,
     grants: 'allow',
+    template: null,
   })
   assert.equal(createdAt, policy.createdAt)
   const path = `${calls.policies}/no-refunds`

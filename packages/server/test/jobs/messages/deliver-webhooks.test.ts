@@ -24,6 +24,8 @@ const NO_INPUTS = {
   findLinkedInputs: () => Promise.resolve([]),
   findRecordedInputs: () => Promise.resolve([]),
   findRanBefore: () => Promise.resolve([]),
+  findPolicyVersion: () => Promise.resolve(null),
+  findVersionsInForce: () => Promise.resolve({ atThatTime: null, now: null }),
 }
 
 test('a receiver that does not answer delays its own messages, and no others', async () => {
@@ -218,6 +220,8 @@ test('a message that shows the input waits a moment for it, reads it when it is 
     isMemberAt: () => Promise.resolve(true),
     findRecordedInputs: () => Promise.resolve([]),
     findRanBefore: () => Promise.resolve([{ approvalId: 'earlier', at: 1_000_000, status: 'returned' }]),
+    findPolicyVersion: () => Promise.resolve(null),
+    findVersionsInForce: () => Promise.resolve({ atThatTime: null, now: null }),
     findApprovals: () => Promise.resolve([{ ...approval, inputEventId: recorded && 'event' }]),
     findLinkedInputs(_environment, links) {
       assert.deepEqual(links, [{ runId: 'r', eventId: 'event' }])

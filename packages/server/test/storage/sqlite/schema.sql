@@ -702,7 +702,7 @@ CREATE TABLE policy_versions (
   author TEXT NOT NULL,
   created_at INTEGER NOT NULL,
   note TEXT,
-  imported_at INTEGER, on_error TEXT, row_sum INTEGER, approvers INTEGER, grants TEXT,
+  imported_at INTEGER, on_error TEXT, row_sum INTEGER, approvers INTEGER, grants TEXT, template TEXT,
   PRIMARY KEY (workspace_id, policy_id, number),
   FOREIGN KEY (workspace_id, policy_id) REFERENCES policies (workspace_id, id)
 ) STRICT;

@@ -8,7 +8,7 @@ import { StorageError } from '../../engine/store.ts'
 import { selectList, type Sql, type SqlValue } from './sql.ts'
 
 const SUMMED = {
-  policy_versions: 'policy_id number name description condition severity action on_error approvers grants',
+  policy_versions: 'policy_id number name description condition severity action on_error approvers grants template',
   prompt_versions: 'prompt_id number id content_hash',
   deployments: 'kind item_id version',
   prompt_shares: 'prompt_id version percent salt',
@@ -24,7 +24,7 @@ const SUMMED = {
 } as const
 
 /** Columns that came after the checksum of their table. They count only when set, so that checksums from before stay valid. */
-const LATER = new Set(['allowed_addresses', 'approvers', 'grants'])
+const LATER = new Set(['allowed_addresses', 'approvers', 'grants', 'template'])
 
 export type SummedTable = keyof typeof SUMMED
 

@@ -40,7 +40,7 @@ function toPolicy(sql: Sql, { workspaceId, policyCreatedAt, archivedAt, ...versi
 /** The text of a damaged version is never answered as what somebody wrote. */
 function toVersion(sql: Sql, workspaceId: string, version: PolicyVersionRow): PolicyVersionRow {
   if (takeSum(sql, 'policy_versions', version, workspaceId)) return version
-  return { ...version, description: null, condition: '', damaged: true }
+  return { ...version, description: null, condition: '', template: null, damaged: true }
 }
 
 async function createPolicy(
@@ -80,7 +80,17 @@ async function createPolicyVersion(
   return { outcome: 'created', version: saved }
 }
 
-const CONTENT = ['name', 'description', 'condition', 'severity', 'action', 'onError', 'approvers', 'grants'] as const
+const CONTENT = [
+  'name',
+  'description',
+  'condition',
+  'severity',
+  'action',
+  'onError',
+  'approvers',
+  'grants',
+  'template',
+] as const
 
 async function listPolicies(sql: Sql, workspaceId: string, { limit, after }: PageById, withArchived = false) {
   const used = withArchived ? '' : ' AND p.archived_at IS NULL'

@@ -43,6 +43,7 @@ export function policyVersion(given: Partial<NewPolicyVersionRow> = {}): NewPoli
     onError: 'act' as const,
     approvers: null,
     grants: null,
+    template: null,
   }
   return { ...said, ...effect, author: 'ada', note: null, createdAt: NOON, ...given }
 }

@@ -1,0 +1,111 @@
+/** What a held call would do, as a person reads it: a sentence, what the user said, and where each value comes from. */
+import Type, { type Static } from 'typebox'
+import { LIMITS } from '../engine/limits.ts'
+import { nullableText } from '../web/fields.ts'
+
+export const SentencePart = Type.Object(
+  {
+    kind: Type.Enum(['words', 'value', 'amount'], {
+      description:
+        'words: of the tool or of a template; value: of the input; amount: what a decision is about, such as `917 EUR`',
+    }),
+    text: Type.String({ description: 'As recorded: escape it before you show it' }),
+  },
+  { $id: 'SentencePart' },
+)
+export type SentencePart = Static<typeof SentencePart>
+
+export const CallSentence = Type.Array(SentencePart, {
+  description:
+    'What the call would do, in parts that follow each other: `Refund 917 EUR · A-74932 · road bike`. From the template of the policy, or else the words of the tool, and the fields of the recorded input that the condition or their names show to matter. Only the words of the tool where no input is known',
+})
+
+/** Where a value of the input was before the request. */
+const ValueOrigin = Type.Object(
+  {
+    kind: Type.Enum(['result', 'user'], { description: 'result: of a tool; user: the user said it' }),
+    label: Type.String({ description: 'The tool, or the label of the step' }),
+    path: nullableText('Where in the result it is; null: in a text, or the user said it'),
+    isPart: Type.Boolean({ description: 'Whether it is a word within a longer text' }),
+    step: Type.Integer({ minimum: 1, description: 'Number of the step in the timeline of the run' }),
+    eventId: Type.String(),
+  },
+  { $id: 'ValueOrigin' },
+)
+export type ValueOrigin = Static<typeof ValueOrigin>
+
+const InputField = Type.Object(
+  {
+    path: Type.String({ description: 'Such as `payment.amount` or `items[0].id`; empty: the whole input' }),
+    json: Type.String({ description: `JSON as recorded, cut after ${LIMITS.inputFieldChars} characters` }),
+    isCut: Type.Boolean(),
+    check: Type.Enum(['matches', 'sealed', 'cannot_be_checked', 'does_not_match'], {
+      description:
+        'Whether it is what was asked, by the hash of the whole input; sealed: masked here, and covered by the hash',
+    }),
+    origins: Type.Unsafe<ValueOrigin[] | null>({
+      anyOf: [Type.Array(ValueOrigin), { type: 'null' }],
+      description: 'The newest first, at most two; empty: it was nowhere; null: it is masked, or too short to tell',
+    }),
+  },
+  { $id: 'InputField' },
+)
+export type InputField = Static<typeof InputField>
+
+const UserText = Type.Object(
+  {
+    text: Type.String({ description: `At most ${LIMITS.userTextChars} characters` }),
+    isCut: Type.Boolean(),
+    step: Type.Integer({ minimum: 1 }),
+    eventId: Type.String(),
+  },
+  { $id: 'UserText', description: 'A message of the user' },
+)
+export type UserText = Static<typeof UserText>
+
+export const CallGrounds = Type.Object(
+  {
+    said: Type.Array(UserText, {
+      description: 'The first message of the user that was read, and the last two before the request',
+    }),
+    fields: Type.Array(InputField, { description: `At most ${LIMITS.inputFields}` }),
+    moreFields: Type.Boolean(),
+    stepsRead: Type.Integer({ minimum: 0, description: 'Steps before the request that were searched' }),
+    isWhole: Type.Boolean({ description: 'Whether that is all that the run had recorded by then, uncut and unmasked' }),
+  },
+  { $id: 'CallGrounds', description: 'What a held call rests on: null if no input is recorded' },
+)
+export type CallGrounds = Static<typeof CallGrounds>
+
+export const sentenceText = (sentence: readonly SentencePart[]): string => sentence.map(({ text }) => text).join('')
+
+/** Whether it says more than the words of the tool. */
+export const saysInput = (sentence: readonly SentencePart[]): boolean => sentence.some(({ kind }) => kind !== 'words')
+
+/** `917 EUR`, or null. */
+export const amountIn = (sentence: readonly SentencePart[]): string | null =>
+  sentence.find(({ kind }) => kind === 'amount')?.text ?? null
+
+/** What a button says that approves it: `Approve 917 EUR`, `Approve: cancel reservation`. Raw, as the parts are. */
+export function approveText(sentence: readonly SentencePart[]): string {
+  const amount = amountIn(sentence)
+  if (amount !== null) return `Approve ${amount}`
+  const words = sentence[0]?.kind === 'words' ? sentence[0].text.replace(/[\s·:]+$/u, '') : ''
+  return words === '' ? 'Approve' : `Approve: ${words.charAt(0).toLowerCase()}${words.slice(1)}`
+}
+
+/** `equals total of get_order, step 4`, `said by the user, step 2`. Raw, as its parts are. */
+export function originText({ kind, label, path, isPart, step }: ValueOrigin): string {
+  if (kind === 'user') return `said by the user, step ${step}`
+  const where = path === null || path === '' ? 'the result' : path
+  return `${isPart ? 'in' : 'equals'} ${where} of ${label}, step ${step}`
+}
+
+/** Where a field comes from, when nothing has it. */
+export function noOriginText(
+  { origins, check }: Pick<InputField, 'origins' | 'check'>,
+  { isWhole, stepsRead }: Pick<CallGrounds, 'isWhole' | 'stepsRead'>,
+): string {
+  if (origins === null) return check === 'sealed' ? 'masked: cannot be looked for' : 'too short to tell'
+  return isWhole ? 'nowhere in this run' : `not in what could be read of ${stepsRead} steps before`
+}

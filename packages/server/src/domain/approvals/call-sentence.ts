@@ -1,0 +1,269 @@
+/**
+ * What a held call would do, as a sentence: `Refund 917 EUR · A-74932 · road bike`. From the template of its policy, or else
+ * from the words of the tool and the fields that lead: an amount, what the condition names, and identifiers. Numbers stay as
+ * recorded: nothing is computed, rounded or converted. Pure, and its work is bounded by LEAVES.
+ */
+import type { SentencePart } from '@tacho/contract/approvals/call-sentence.ts'
+import { LIMITS } from '@tacho/contract/engine/limits.ts'
+import { templateFault, templateParts } from '@tacho/contract/policies/call-template.ts'
+import { isRecordedNumber } from '@tacho/contract/record/json-text.ts'
+import { isObject, type Json } from '@tacho/contract/record/payload-reader.ts'
+import { callInShort, toldCall } from '@tacho/contract/runs/call-text.ts'
+import { VERSION_PATTERN } from '@tacho/contract/engine/words.ts'
+import type { ApprovalRow } from '../../storage/approvals/approvals.ts'
+import type { PolicyVersionRow } from '../../storage/policies/policies.ts'
+import type { Storage } from '../../storage/storage.ts'
+
+/** Of the policy that asked. */
+export type AskingTexts = Pick<PolicyVersionRow, 'condition' | 'template'>
+
+const POLICIES = 20
+
+/** In the order of `rows`. Null: it is not known, or too many other policies asked. */
+export async function askingTexts(
+  storage: Pick<Storage, 'findPolicyVersion' | 'findVersionsInForce'>,
+  workspaceId: string,
+  rows: readonly Pick<ApprovalRow, 'environmentId' | 'policyId' | 'policyVersion' | 'createdAt'>[],
+): Promise<(AskingTexts | null)[]> {
+  const known = new Map<string, Promise<AskingTexts | null>>()
+  const read = async ({ environmentId, policyId, policyVersion, createdAt }: (typeof rows)[number]) => {
+    if (policyId === null) return null
+    const number =
+      policyVersion !== null && VERSION.test(policyVersion)
+        ? Number(policyVersion)
+        : (await storage.findVersionsInForce(environmentId, 'policy', policyId, createdAt)).atThatTime
+    return number === null ? null : storage.findPolicyVersion(workspaceId, policyId, number)
+  }
+  const textsOf = (row: (typeof rows)[number]): Promise<AskingTexts | null> => {
+    const key = JSON.stringify([row.policyId, row.policyVersion])
+    const texts = known.get(key) ?? (known.size < POLICIES ? read(row) : Promise.resolve(null))
+    known.set(key, texts)
+    return texts
+  }
+  return Promise.all(rows.map(textsOf))
+}
+
+const VERSION = new RegExp(VERSION_PATTERN)
+
+/** A value of an input that is no object or list, or an empty one. */
+export interface InputLeaf {
+  /** Keys and indexes. */
+  path: readonly string[]
+  /** As `payment.amount` and `items[0].id`. */
+  name: string
+  value: unknown
+}
+
+const LEAVES = 200
+const LEVELS = 6
+const VALUE_CHARS = 60
+const TOOL_CHARS = 60
+const DETAILS = 3
+const AMOUNTS = 3
+const MASKED = /\[masked|\[cut: |\[left out/
+
+export function callSentence(toolName: string, payload: Json | null, asking: AskingTexts | null): SentencePart[] {
+  const words: SentencePart = { kind: 'words', text: toolWords(toolName) }
+  const input = payload?.['input']
+  if (payload === null || input === undefined) return [words]
+  const filled = asking?.template && isObject(input) ? filledTemplate(asking.template, input) : null
+  if (filled !== null) return filled
+  if (toldCall(payload) !== null) return [words, SEPARATOR, value(callInShort(payload, LIMITS.inputInShortChars))]
+  const leaves = leavesOf(input)
+  const named = fieldsNamed(asking?.condition ?? '')
+  const amounts = amountsOf(leaves, named)
+  const amount = amountText(amounts, leaves)
+  const details = detailsOf(leaves, named, amounts)
+  return [
+    words,
+    ...(amount === null ? [] : [{ kind: 'words', text: ' ' } as const, { kind: 'amount', text: amount } as const]),
+    ...details.flatMap((text) => [SEPARATOR, value(text)]),
+  ]
+}
+
+const SEPARATOR: SentencePart = { kind: 'words', text: ' · ' }
+const value = (text: string): SentencePart => ({ kind: 'value', text })
+
+/** `mcp__shop__refundPayment` → `Refund payment`: its exact name stands beside the sentence. */
+function toolWords(toolName: string): string {
+  const last = toolName.split(/__|[./:]/).findLast((name) => name.trim() !== '') ?? toolName
+  const words = wordsOf(last).join(' ')
+  return words === '' ? cut(toolName, TOOL_CHARS) : cut(words.charAt(0).toUpperCase() + words.slice(1), TOOL_CHARS)
+}
+
+function wordsOf(name: string): string[] {
+  const parts = name.slice(0, 2 * TOOL_CHARS).replaceAll(/([\p{Ll}\d])(\p{Lu})/gu, '$1 $2')
+  return parts
+    .split(/[\s_-]+/)
+    .filter((word) => word !== '')
+    .map((word) => (/^\p{Lu}\p{Ll}*$/u.test(word) ? word.toLowerCase() : word))
+}
+
+/** In the order of the input. */
+export function leavesOf(input: unknown, most = LEAVES): InputLeaf[] {
+  const leaves: InputLeaf[] = []
+  const visit = (inner: unknown, path: readonly string[], name: string): void => {
+    if (leaves.length >= most) return
+    const isList = Array.isArray(inner)
+    const members = isList || (isObject(inner) && !isRecordedNumber(inner)) ? Object.entries(inner) : []
+    if (members.length === 0 || path.length >= LEVELS) leaves.push({ path, name, value: inner })
+    else for (const [key, member] of members) visit(member, [...path, key], memberName(name, key, isList))
+  }
+  visit(input, [], '')
+  return leaves
+}
+
+const memberName = (name: string, key: string, isList: boolean): string =>
+  isList ? `${name}[${key}]` : name === '' ? key : `${name}.${key}`
+
+const INPUT_FIELD = /\btool\.input((?:\.[A-Za-z_]\w*|\[(?:"[^"\\]*"|'[^'\\]*')\])+)/g
+const FIELD_KEY = /[A-Za-z_]\w*|"[^"\\]*"|'[^'\\]*'/g
+
+/** Paths of the input that a condition names, such as `payment.amount`. */
+function fieldsNamed(condition: string): ReadonlySet<string> {
+  const fields = [...condition.matchAll(INPUT_FIELD)].map(([, path = '']) => {
+    const keys = [...path.matchAll(FIELD_KEY)].map(([key]) => key.replaceAll(/["']/g, ''))
+    return keys.join('.')
+  })
+  return new Set(fields)
+}
+
+const AMOUNT = new Set('amount total sum price cost fee refund charge credit payment fare salary budget'.split(' '))
+const CURRENCY = new Set(['currency', 'ccy'])
+const CENTS = new Set(['cents', 'cent', 'minor'])
+const NUMERIC = /^[-+]?\d[\d.,']{0,30}$/
+
+/** The amount: what its name shows to be one, before a number that the condition names. Equal ones of a list are all shown. */
+function amountsOf(leaves: readonly InputLeaf[], named: ReadonlySet<string>): InputLeaf[] {
+  const ranked = leaves.flatMap((leaf) => {
+    const isAmount = isAmountName(leaf.path)
+    const isNumber = isRecordedNumber(leaf.value)
+    const isNumeric = typeof leaf.value === 'string' && NUMERIC.test(leaf.value)
+    if (!(isNumber && (isAmount || named.has(leaf.name))) && !(isNumeric && isAmount)) return []
+    const rank = (isAmount ? 0 : 100) + (named.has(leaf.name) ? 0 : 10) + leaf.path.length
+    return [{ leaf, rank }]
+  })
+  const best = Math.min(...ranked.map(({ rank }) => rank))
+  const leading = ranked.filter(({ rank }) => rank === best).map(({ leaf }) => leaf)
+  const inList = leading.filter((leaf) => placeless(leaf.name) === placeless(leading[0]?.name ?? ''))
+  return inList
+}
+
+const placeless = (name: string): string => name.replaceAll(/\[\d+\]/g, '[]')
+
+/** `amount_eur` and `refundAmountCents` too; `total_baggages` counts something else. */
+function isAmountName(path: readonly string[]): boolean {
+  const words = keyWords(path)
+  const last = words.findLast((word) => !CENTS.has(word) && !isCurrency(word))
+  return (
+    last !== undefined &&
+    (AMOUNT.has(last) || (last === 'value' && AMOUNT.has(keyWords(path.slice(0, -1)).at(-1) ?? '')))
+  )
+}
+
+/** Of the last key that is no index. */
+function keyWords(path: readonly string[]): string[] {
+  const key = path.findLast((one) => !/^\d+$/.test(one)) ?? ''
+  return wordsOf(key).map((word) => word.toLowerCase())
+}
+
+const KNOWN = new Set(
+  'eur usd gbp chf jpy cad aud nzd sek nok dkk pln czk huf ron bgn try inr cny brl mxn zar'.split(' '),
+)
+const isCurrency = (word: string): boolean => KNOWN.has(word)
+
+function amountText(amounts: readonly InputLeaf[], leaves: readonly InputLeaf[]): string | null {
+  const [first] = amounts
+  if (first === undefined) return null
+  const unit = unitOf(first, leaves)
+  const numbers = amounts.slice(0, AMOUNTS).map(({ value: number }) => numberText(number, unit !== ''))
+  const others = amounts.length > AMOUNTS ? ` + ${amounts.length - AMOUNTS} more` : ''
+  const label = isAmountName(first.path) ? '' : `${keyWords(first.path).join(' ')} `
+  return `${label}${numbers.join(' + ')}${others}${unit === '' ? '' : ` ${unit}`}`
+}
+
+/** The currency beside it, in its name, or at the top of the input. */
+function unitOf(amount: InputLeaf, leaves: readonly InputLeaf[]): string {
+  const words = keyWords(amount.path)
+  const beside = [amount.path.slice(0, -1), []].map((parent) =>
+    leaves.find(({ path, value: code }) => {
+      const isBeside = path.length === parent.length + 1 && parent.every((key, at) => path[at] === key)
+      return isBeside && CURRENCY.has(keyWords(path).at(-1) ?? '') && /^[A-Za-z]{3}$/.test(String(code))
+    }),
+  )
+  const code = beside.find((leaf) => leaf !== undefined)?.value ?? words.find(isCurrency)
+  const currency = typeof code === 'string' ? code.toUpperCase() : ''
+  return words.some((word) => CENTS.has(word)) ? `${currency} cents`.trim() : currency
+}
+
+/** As recorded, with its thousands apart, and two decimals of money: `12,500.50`. */
+export function numberText(number: unknown, isMoney = false): string {
+  const text = typeof number === 'string' ? number : (JSON.stringify(number) ?? '')
+  const plain = /^(-?\d{1,15})(\.\d+)?$/.exec(text)
+  if (plain === null) return cut(text, VALUE_CHARS)
+  const [, whole = '', decimals = ''] = plain
+  const padded = isMoney && decimals.length === 2 ? `${decimals}0` : decimals
+  return cut(whole.replaceAll(/\B(?=(\d{3})+$)/g, ',') + padded, VALUE_CHARS)
+}
+
+const IDENTIFIER = new Set(
+  'id ids no number code reference ref key email to recipient account iban order user name path'.split(' '),
+)
+
+/** What the condition names first, then identifiers, then short texts. */
+function detailsOf(leaves: readonly InputLeaf[], named: ReadonlySet<string>, amounts: readonly InputLeaf[]): string[] {
+  const ranked = leaves.flatMap((leaf) => {
+    const { name, path, value: inner } = leaf
+    const isNamed = named.has(name)
+    const words = keyWords(path)
+    if (amounts.includes(leaf) || CURRENCY.has(words.at(-1) ?? '')) return []
+    if (isNamed && (typeof inner === 'boolean' || isRecordedNumber(inner)))
+      return [{ rank: 0, text: `${name} ${JSON.stringify(inner)}` }]
+    const isId = IDENTIFIER.has(words.at(-1) ?? '')
+    if (isRecordedNumber(inner))
+      return isId ? [{ rank: 1, text: `${words.join(' ')} ${cut(JSON.stringify(inner), VALUE_CHARS)}` }] : []
+    if (typeof inner !== 'string' || inner.trim() === '' || MASKED.test(inner)) return []
+    if (inner.length > VALUE_CHARS && !isNamed) return []
+    return [{ rank: isNamed ? 0 : isId || /\d/.test(inner) ? 1 : 2, text: cut(inner, VALUE_CHARS) }]
+  })
+  return ranked
+    .toSorted((one, other) => one.rank - other.rank)
+    .slice(0, DETAILS)
+    .map(({ text }) => text)
+}
+
+/** Null: the template cannot be used, as one that another version of the service stored. */
+function filledTemplate(template: string, input: Json): SentencePart[] | null {
+  if (templateFault(template) !== null) return null
+  const parts: SentencePart[] = []
+  const isMarked = template.includes('**')
+  let amount: string | null = null
+  for (const one of templateParts(template)) {
+    if (one.kind === 'mark') {
+      if (amount !== null && amount.trim() !== '') parts.push({ kind: 'amount', text: amount })
+      amount = amount === null ? '' : null
+      continue
+    }
+    const text = one.kind === 'text' ? one.text : fieldText(input, one.field)
+    if (amount !== null) amount += text
+    else if (one.kind === 'text') parts.push({ kind: 'words', text })
+    else parts.push({ kind: !isMarked && isAmountName(one.field.split('.')) ? 'amount' : 'value', text })
+  }
+  return parts
+}
+
+function fieldText(input: Json, field: string): string {
+  let inner: unknown = input
+  for (const key of field.split('.')) {
+    if (typeof inner !== 'object' || inner === null || isRecordedNumber(inner) || !Object.hasOwn(inner, key))
+      return `(no ${field})`
+    inner = (inner as Record<string, unknown>)[key]
+  }
+  if (isRecordedNumber(inner)) return numberText(inner, isAmountName(field.split('.')))
+  return cut(typeof inner === 'string' ? inner : (JSON.stringify(inner) ?? ''), VALUE_CHARS)
+}
+
+function cut(text: string, chars: number): string {
+  const all = Array.from(text.slice(0, 2 * chars + 2))
+  return all.length <= chars ? text : `${all.slice(0, chars - 1).join('')}…`
+}

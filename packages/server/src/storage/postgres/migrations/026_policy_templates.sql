@@ -1,0 +1,2 @@
+-- How a request of the policy reads.
+ALTER TABLE policy_versions ADD COLUMN template text; -- null: found from its input and condition
