@@ -66,6 +66,14 @@ test('every metric in the docs and on the dashboard is exported', async () => {
   )
   assert.ok(named.size > 8)
   for (const name of named) assert.ok(metrics.includes(name), name)
+  // And what we export, somebody sees: on the dashboard, or when a rule fires.
+  const rules = readFileSync(path.join(ROOT, 'examples/prometheus/alerts.yaml'), 'utf8')
+  const exported = Array.from(metrics.matchAll(/^# TYPE (tacho_\w+)/gm), ([, name = '']) => name)
+  assert.ok(exported.length > 20)
+  assert.deepEqual(
+    exported.filter((name) => !`${dashboard} ${rules}`.includes(name)),
+    [],
+  )
 })
 
 test('all links have a target', () => {
