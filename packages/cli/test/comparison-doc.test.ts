@@ -22,9 +22,16 @@ interface Evidence {
 const EVENTS = 'packages/server/test/http/record/events.test.ts'
 const GUARD = 'packages/sdk/test/guard/guard.test.ts'
 const CLAIMS: Record<string, Evidence> = {
-  'Evaluation: no datasets': { has: /\/scores/, lacks: /dataset|experiment|evaluat/i },
+  'Judging by a model.': {
+    tests: [['packages/cli/test/tape/experiment.test.ts', 'a dataset grows from filters, judgement and files']],
+    has: /\/scores/,
+    lacks: /evaluat/i,
+  },
   'A prompt playground.': { has: /\/prompts\/\{promptId\}\/versions/, lacks: /playground/i },
-  'A proxy in front of model providers.': { lacks: /chat|completions|\/v1\/messages/i },
+  'Routing between model providers.': {
+    tests: [['packages/guards/test/wire/bytes.test.ts', '100 MB pass in both directions with the same hash']],
+    lacks: /chat|completions|\/v1\/messages/i,
+  },
   'Snapshots of the files': {
     tests: [['packages/cli/test/tape/tape.test.ts', 'test(']],
     lacks: /snapshot|checkpoint/i,
