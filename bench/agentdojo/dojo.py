@@ -128,7 +128,8 @@ def plain(value: object) -> Any:
 
 def client_of(suite: str, rules: str) -> FakeTacho:
     """A client with the labels of a suite, and the policies of one set of rules from the service."""
-    own = yaml.safe_load((HERE / "suites" / f"{suite}.yaml").read_text())
+    careful = HERE / "suites" / f"{suite}-{rules}.yaml"
+    own = yaml.safe_load((careful if careful.exists() else HERE / "suites" / f"{suite}.yaml").read_text())
     listed = yaml.safe_load((HERE / "labels.yaml").read_text()).get(suite, [])
     labels = tuple(ToolLabels(**rule) for rule in [*listed, *own.get("labels", [])])
     everywhere = yaml.safe_load((HERE / "suites" / "all.yaml").read_text())

@@ -22,6 +22,7 @@ const RULES = [
   'named',
   'asked',
   'asked+strangers',
+  'careful',
   'asked+named',
   'strict',
   'after-reading',
@@ -46,7 +47,7 @@ const rows = (await Promise.all(suites.map((suite) => measured('dojo.py', suite,
 const parts = [
   wholeTable(rows, RULES),
   suiteTable(rows, RULES, suites),
-  remainingTable(rows, ['asked+strangers', 'asked+named']),
+  remainingTable(rows, ['asked+strangers', 'careful', 'asked+named']),
 ]
 if (chosen.length === 0) parts.push(honestTable(await measured('honest.py', HONEST_RULES.join(',')), HONEST_RULES))
 for (const part of parts) console.log(`${part.join('\n')}\n`)

@@ -7,6 +7,7 @@ import { failing } from './benchmarks/failing.ts'
 import { hook } from './benchmarks/hook.ts'
 import { host } from './benchmarks/host.ts'
 import { largeRun } from './benchmarks/large-run.ts'
+import { configurationWaits, liveConfiguration } from './benchmarks/live-configuration.ts'
 import { loudTenant } from './benchmarks/loud-tenant.ts'
 import { neighbours } from './benchmarks/neighbours.ts'
 import { operations } from './benchmarks/operations.ts'
@@ -53,6 +54,7 @@ export const BENCHMARKS: readonly Benchmark[] = [
   wire,
   consolePages,
   runtimeConfig,
+  configurationWaits,
   policies,
   sdk,
   host,
@@ -60,4 +62,5 @@ export const BENCHMARKS: readonly Benchmark[] = [
   mixed.postgres,
   ...ON_BOTH.map(({ postgres }) => postgres),
   workers,
+  liveConfiguration,
 ]

@@ -4,6 +4,7 @@
  *   sink      node:http, reads the body, then 200    plain-not-modified  node:http, 304
  *   body      Fastify, 200 with the text of the file in the second argument
  *   count     node:http, accepts each event of a batch
+ *   hold      node:http, answers none of the requests
  *   refuse    node:http, 401 before the body has arrived; /healthz is answered
  */
 import { readFileSync } from 'node:fs'
@@ -24,6 +25,7 @@ const PLAIN: Record<string, RequestListener> = {
       reply.writeHead(200, head).end(ACCEPTED)
     })
   },
+  hold: () => undefined,
   refuse: ({ url }, reply) =>
     void (url === '/healthz' ? reply.end('ok') : reply.writeHead(401, { connection: 'close' }).end()),
   count: (request, reply) => {

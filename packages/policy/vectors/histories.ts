@@ -160,6 +160,11 @@ const given = fc.record({
 })
 
 export function historyVectors(count = 150): HistoryVector[] {
+  const compiledSources = SOURCES.map((source) => {
+    const compiled = compileCondition(source)
+    if (!compiled.ok) throw new Error(`${source}: ${compiled.faults[0]?.message}`)
+    return { source, condition: compiled.condition }
+  })
   return fc.sample(given, { numRuns: count, seed: SEED }).map(({ carried, said, calls, values }) => {
     const history = new RunHistory()
     if (carried !== undefined) history.continues(carried ?? undefined)
@@ -167,10 +172,8 @@ export function historyVectors(count = 150): HistoryVector[] {
     for (const ended of calls) history.ended(ended)
     const input = { to: values[0] }
     const facts = { tool: { name: 'pay', input, labels: ['money'] }, run: { history }, now: 0 }
-    const conditions = SOURCES.map((source) => {
-      const compiled = compileCondition(source)
-      if (!compiled.ok) throw new Error(`${source}: ${compiled.faults[0]?.message}`)
-      const result = evaluate(compiled.condition, facts)
+    const conditions = compiledSources.map(({ source, condition }) => {
+      const result = evaluate(condition, facts)
       return result.ok ? { source, matched: result.matched } : { source, failure: result.message }
     })
     return {

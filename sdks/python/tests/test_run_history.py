@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -173,6 +174,13 @@ def test_shared_histories_have_the_same_origins_and_results_as_in_typescript() -
             check(json.loads(line))
 
 
+@cache
+def _compiled(source: str) -> Condition:
+    compiled = compile_condition(source)
+    assert isinstance(compiled, Condition)
+    return compiled
+
+
 def check(vector: dict[str, Any]) -> None:
     history = RunHistory()
     if "carried" in vector:
@@ -188,8 +196,7 @@ def check(vector: dict[str, Any]) -> None:
     given = {"to": vector["origins"][0]["value"]}
     call_facts = Facts("pay", given, 0, run_history=history, tool_labels=["money"])
     for condition in vector["conditions"]:
-        compiled = compile_condition(condition["source"])
-        assert isinstance(compiled, Condition)
+        compiled = _compiled(condition["source"])
         result = evaluate(compiled, call_facts)
         assert (result.matched, result.message) == (condition.get("matched"), condition.get("failure", "")), condition
     assert history.labels == vector["labels"]

@@ -1,0 +1,240 @@
+/** Clients that wait for a change of the configuration: what they cost while nothing happens, and how soon a change is in force. */
+import path from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
+import pg from 'pg'
+import { startBareServer } from '../bare/http-server.ts'
+import type { Benchmark, Setting } from '../benchmark.ts'
+import { startChild } from '../child.ts'
+import { openPostgres } from '../engines/postgres.ts'
+import type { SdkCall } from '../load/sdk-waiting.ts'
+import type { Opened, WaitingAnswer, WaitingCall } from '../load/waiting.ts'
+import { below, row } from '../result.ts'
+import { startServer, type Server } from '../server.ts'
+import type { Usage } from '../server-process.ts'
+import { timesOf } from '../stats.ts'
+import { whole } from '../text.ts'
+
+const TARGET = '/openapi/v1/runtime-config?wait=25'
+/** A quick run measures less than a figure can show. */
+const MEASURABLE = 0.01
+
+export const configurationWaits: Benchmark = {
+  name: 'configuration-waits',
+  title: 'Clients that wait for the configuration',
+  part: 'process',
+  about: [
+    '10,000 clients hold `GET /runtime-config?wait=25` on a connection each, with the current tag. Memory is what the process has more than before they \
+came. Processor time is that of a second in which they only wait; each client asks again every 25 seconds, and that is not in it. Clients ask with one key, whose rate limit is \
+raised (`--rate-limit`).',
+    'The bare limit is `node:http` that keeps each request and answers none.',
+  ],
+  run: async (setting) => {
+    const { plan, place } = setting
+    const count = plan.size === 'quick' ? 20 : 10_000
+    await using server = await startServer(path.join(place, 'store'), ['--rate-limit', '1000000'])
+    const tag = await tagOf(server)
+    const ours: Held[] = []
+    const bare: Held[] = []
+    for (let round = 1; round <= plan.rounds; round++) {
+      const headers = { ...server.headers, 'if-none-match': tag }
+      ours.push(await held(setting, server, { open: count, url: server.url, target: TARGET, headers }))
+      await using bareServer = await startBareServer(place, 'hold')
+      bare.push(await held(setting, bareServer, { open: count, url: bareServer.url, target: '/', headers: {} }))
+      setting.say(`round ${round}: ours ${JSON.stringify(ours.at(-1))}, bare ${JSON.stringify(bare.at(-1))}`)
+    }
+    const of = (name: keyof Held) => [ours.map((each) => each[name]), bare.map((each) => each[name])] as const
+    return {
+      rows: [
+        row('memory of a waiting client', 'kB', ...of('kilobytes'), below(20)),
+        row('processor time of a second, all clients waiting', 'ms', ...of('cpuMs')),
+      ],
+      notes: [`${whole(count)} clients.`],
+    }
+  },
+}
+
+interface Held {
+  kilobytes: number
+  cpuMs: number
+}
+
+async function held({ plan }: Setting, server: { usage(): Promise<Usage> }, clients: Opened): Promise<Held> {
+  const seconds = Math.min(plan.idleSeconds, 8)
+  await sleep(seconds * 250)
+  const before = await server.usage()
+  await using load = startChild<WaitingCall, WaitingAnswer>(new URL('../load/waiting.ts', import.meta.url))
+  await load.call(clients)
+  // The last requests are read, and garbage is collected.
+  await sleep(seconds * 500)
+  const begun = await server.usage()
+  await sleep(seconds * 1_000)
+  const ended = await server.usage()
+  return {
+    kilobytes: Math.max(MEASURABLE, ((ended.megabytes - before.megabytes) * 1_000) / clients.open),
+    cpuMs: Math.max(MEASURABLE, ((ended.cpuSeconds - begun.cpuSeconds) * 1_000) / seconds),
+  }
+}
+
+async function tagOf(server: Server): Promise<string> {
+  const reply = await fetch(`${server.url}${TARGET.replace('?wait=25', '')}`, { headers: server.headers })
+  await reply.arrayBuffer()
+  return reply.headers.get('etag') ?? ''
+}
+
+const PUBLICATIONS = 20
+const SDK_PROCESSES = 2
+
+export const liveConfiguration: Benchmark = {
+  name: 'postgres-live-configuration',
+  title: 'From a publication or a stop to the decisions of 1,000 clients',
+  part: 'postgres',
+  about: [
+    `The server has two processes (\`--workers 2\`), and 1,000 clients wait on both of them. A policy is deployed ${PUBLICATIONS} times in each round. The time of a \
+client begins with the operator's request and ends when it has decided a call by the new configuration. Then the agent of all clients is stopped; the last client that \
+blocks its call counts. The bare limit is \`NOTIFY\` in PostgreSQL: from the request to the last of two connections that listen.`,
+    `The clients are minimal, in one process. The last row has 1,000 clients of the TypeScript SDK in ${SDK_PROCESSES} processes: each makes a guarded call as soon as \
+its configuration changes.`,
+  ],
+  run: async (setting) => {
+    const { plan, say } = setting
+    const isQuick = plan.size === 'quick'
+    const [count, publications] = isQuick ? [10, 2] : [1_000, PUBLICATIONS]
+    await using engine = await openPostgres(setting)
+    const store = await engine.createStore('live')
+    await using server = await store.start(['--workers', '2', '--rate-limit', '1000000'])
+    const operator = await operatorOf(server)
+    const bareMs = await notifyMs('url' in store.at ? store.at.url : '', publications)
+    const headers = { ...server.headers, 'if-none-match': await tagOf(server) }
+    const figures: { published: number; stopped: number; bare: number }[] = []
+    {
+      await using load = startChild<WaitingCall, WaitingAnswer>(new URL('../load/waiting.ts', import.meta.url))
+      await load.call({ open: count, url: server.url, target: TARGET, headers })
+      await sleep(isQuick ? 200 : 2_000)
+      for (let round = 1; round <= plan.rounds; round++) {
+        const times: number[] = []
+        for (let publication = 0; publication < publications; publication++) {
+          const begun = await operator.deploy()
+          const { decided } = await load.call({ changes: count })
+          times.push(...assertAll(decided, count, false).map(({ at }) => at - begun))
+        }
+        const begun = await operator.stop()
+        const { decided } = await load.call({ changes: count })
+        const stopped = Math.max(...assertAll(decided, count, true).map(({ at }) => at - begun))
+        await operator.resume()
+        await load.call({ changes: count })
+        figures.push({ published: timesOf(times).p99, stopped, bare: timesOf(bareMs).p99 })
+        say(`round ${round}: ${JSON.stringify(figures.at(-1))}`)
+      }
+    }
+    const sdkMs = await stoppedSdks(server, operator, isQuick ? 4 : count)
+    return {
+      rows: [
+        row(
+          'publication to decision, p99 of all clients',
+          'ms',
+          figures.map((each) => each.published),
+          figures.map((each) => each.bare),
+          below(1_000),
+        ),
+        row(
+          'stop to the last blocked call',
+          'ms',
+          figures.map((each) => each.stopped),
+          figures.map((each) => each.bare),
+          below(1_000),
+        ),
+        row('stop to the last blocked call, clients of the SDK', 'ms', [sdkMs], null, below(1_000)),
+      ],
+      notes: [],
+    }
+  },
+}
+
+/** Each client decided by the new configuration, and as it says. */
+function assertAll(decided: WaitingAnswer['decided'], count: number, isBlocked: boolean): WaitingAnswer['decided'] {
+  const right = decided.filter((each) => each.isBlocked === isBlocked)
+  if (right.length < count) throw new Error(`${right.length} of ${count} clients decided by the new configuration`)
+  return right
+}
+
+type Operator = Awaited<ReturnType<typeof operatorOf>>
+
+/** What an operator does. Each act returns the time at which it was requested. */
+async function operatorOf(server: Server) {
+  const { workspaceId, environmentId } = await server.home()
+  const policies = `/workspaces/${workspaceId}/policies`
+  const environment = `/environments/${environmentId}`
+  const version = (limit: number) => ({
+    condition: `tool.name == "refund" && tool.input.amount > ${limit}.0`,
+    severity: 'HIGH',
+    action: 'BLOCK',
+  })
+  await server.operator(policies, { policyId: 'refunds', ...version(100) })
+  let limit = 100
+  let stopId = ''
+  const now = () => performance.timeOrigin + performance.now()
+  return {
+    async deploy(): Promise<number> {
+      await server.operator(`${policies}/refunds/versions`, version(++limit))
+      const begun = now()
+      await server.operator(`${environment}/deployments`, {
+        items: [{ kind: 'policy', id: 'refunds', version: String(limit - 99) }],
+      })
+      return begun
+    },
+    async stop(): Promise<number> {
+      const begun = now()
+      const stop = { scope: 'agent', target: 'support', reason: 'A benchmark' }
+      stopId = (await server.operator<{ id: string }>(`${environment}/stops`, stop)).id
+      return begun
+    },
+    resume: () => server.operator(`${environment}/stops/${stopId}/resume`, {}),
+  }
+}
+
+async function stoppedSdks(server: Server, operator: Operator, count: number): Promise<number> {
+  const { url, headers } = server
+  const each = count / SDK_PROCESSES
+  const children = Array.from({ length: SDK_PROCESSES }, () =>
+    startChild<SdkCall, WaitingAnswer>(new URL('../load/sdk-waiting.ts', import.meta.url)),
+  )
+  try {
+    const all = (call: SdkCall) => Promise.all(children.map((child) => child.call(call)))
+    await all({ open: each, url, apiKey: headers['x-api-key'] ?? '' })
+    const begun = await operator.stop()
+    const answers = await all({ changes: each })
+    const decided = assertAll(
+      answers.flatMap((one) => one.decided),
+      count,
+      true,
+    )
+    await operator.resume()
+    await all({ close: true })
+    return Math.max(...decided.map(({ at }) => at - begun))
+  } finally {
+    for (const child of children) await child[Symbol.asyncDispose]()
+  }
+}
+
+/** From a NOTIFY to the last of two connections that listen. */
+async function notifyMs(url: string, times: number): Promise<number[]> {
+  const connections = await Promise.all(
+    Array.from({ length: 3 }, async () => {
+      const client = new pg.Client({ connectionString: url })
+      await client.connect()
+      return client
+    }),
+  )
+  const [sender, ...listeners] = connections as [pg.Client, ...pg.Client[]]
+  for (const listener of listeners) await listener.query('LISTEN published')
+  const took: number[] = []
+  for (let time = 0; time < times; time++) {
+    const heard = listeners.map((listener) => new Promise((resolve) => listener.once('notification', resolve)))
+    const begun = performance.now()
+    await sender.query('NOTIFY published')
+    await Promise.all(heard)
+    took.push(performance.now() - begun)
+  }
+  for (const connection of connections) await connection.end()
+  return took
+}

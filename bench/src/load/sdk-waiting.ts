@@ -1,0 +1,54 @@
+/** Clients of the SDK that make a guarded call as soon as their configuration changes; blocked ones count. In a process of its own. */
+import { setTimeout as sleep } from 'node:timers/promises'
+import { Tacho, ToolBlockedError } from '@tacho/sdk'
+import { answer } from '../child.ts'
+import type { WaitingAnswer } from './waiting.ts'
+
+interface OpenedSdks {
+  open: number
+  url: string
+  apiKey: string
+}
+
+export type SdkCall = OpenedSdks | { changes: number } | { close: true }
+
+const CHANGES_MS = 20_000
+const clients: Tacho[] = []
+let decided: WaitingAnswer['decided'] = []
+
+answer<SdkCall, WaitingAnswer>(async (call) => {
+  if ('close' in call) await Promise.all(clients.map((client) => client.shutdown()))
+  if ('open' in call) {
+    await Promise.all(Array.from({ length: call.open }, (_, index) => open(call, index)))
+    // Waiting begins a second after the first load.
+    await sleep(3_000)
+  }
+  if (!('changes' in call)) return { decided: [], unchanged: 0 }
+  const end = performance.now() + CHANGES_MS
+  while (decided.length < call.changes && performance.now() < end) await sleep(2)
+  const since = decided
+  decided = []
+  return { decided: since, unchanged: 0 }
+})
+
+async function open({ url, apiKey }: OpenedSdks, index: number): Promise<void> {
+  const client = new Tacho({
+    baseUrl: url,
+    apiKey,
+    agentId: 'support',
+    agentName: 'support',
+    clientId: `client-${process.pid}-${index}`,
+  })
+  clients.push(client)
+  const refund = client.guard(async ({ amount }: { amount: number }) => amount, { name: 'refund' })
+  await client.configuration.ready()
+  client.configuration.onChange(() => {
+    void client
+      .run(() => refund({ amount: 5 }))
+      .catch((error: unknown) => {
+        // An earlier change, such as the end of a stop, may come late.
+        if (!(error instanceof ToolBlockedError)) throw error
+        decided.push({ at: performance.timeOrigin + performance.now(), isBlocked: true })
+      })
+  })
+}

@@ -1,0 +1,65 @@
+/**
+ * Clients that wait for a change of the configuration, as the SDKs do: each holds `GET /runtime-config?wait=25`, asks again after
+ * a 304, and decides a call by each new configuration. In a process of its own.
+ */
+import { setTimeout as sleep } from 'node:timers/promises'
+import { decide, type Policy } from '@tacho/policy/decide.ts'
+import { answer } from '../child.ts'
+import { connect, requestHead, type Connection } from './connection.ts'
+
+export interface Opened {
+  open: number
+  url: string
+  target: string
+  headers: Record<string, string>
+}
+
+export type WaitingCall =
+  | Opened
+  /** Resolves when so many clients have decided by a new configuration since the call before; or after 20 s. */
+  | { changes: number }
+
+export interface WaitingAnswer {
+  /** Unix time in milliseconds of each decision by a new configuration, and whether it blocked the call. */
+  decided: { at: number; isBlocked: boolean }[]
+  /** Replies without a change so far. */
+  unchanged: number
+}
+
+const OPENED_AT_ONCE = 100
+const CHANGES_MS = 20_000
+/** What the clients call. */
+const FACTS = { tool: { name: 'refund', input: { amount: 5 } }, agent: { id: 'support', name: 'support' } } as const
+
+let decided: WaitingAnswer['decided'] = []
+let unchanged = 0
+
+answer<WaitingCall, WaitingAnswer>(async (call) => {
+  if ('open' in call) {
+    for (let opened = 0; opened < call.open; opened += OPENED_AT_ONCE) {
+      const size = Math.min(OPENED_AT_ONCE, call.open - opened)
+      await Promise.all(Array.from({ length: size }, async () => void waitOn(await connect(call.url), call)))
+    }
+    return { decided: [], unchanged }
+  }
+  const end = performance.now() + CHANGES_MS
+  while (decided.length < call.changes && performance.now() < end) await sleep(2)
+  const since = decided
+  decided = []
+  return { decided: since, unchanged }
+})
+
+async function waitOn(connection: Connection, { url, target, headers }: Opened): Promise<void> {
+  let tag = headers['if-none-match'] ?? ''
+  for (;;) {
+    const head = requestHead('GET', `${url}${target}`, { ...headers, 'if-none-match': tag })
+    const { status, body } = await connection.request([head])
+    if (status === 304) unchanged++
+    else if (status === 200) {
+      const { revision, policies } = JSON.parse(body.toString()) as { revision: string; policies: Policy[] }
+      tag = `W/"${revision}"`
+      const { action } = decide(policies, { ...FACTS, now: Date.now() })
+      decided.push({ at: performance.timeOrigin + performance.now(), isBlocked: action === 'BLOCK' })
+    } else throw new Error(`A wait was answered with ${status}: ${body.toString().slice(0, 200)}`)
+  }
+}
