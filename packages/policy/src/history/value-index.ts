@@ -135,12 +135,12 @@ export class ValueIndex {
     const [hashes, sources] = [this.#hashes, this.#sources]
     this.#hashes = new Uint32Array(hashes.length * 2)
     this.#sources = new Uint16Array(hashes.length * 2)
-    for (const [at, hash] of hashes.entries()) {
-      if (hash === 0) continue
+    hashes.forEach((hash, at) => {
+      if (hash === 0) return
       const slot = this.#slotOf(hash)
       this.#hashes[slot] = hash
       this.#sources[slot] = sources[at] as number
-    }
+    })
   }
 }
 

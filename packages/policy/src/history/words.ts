@@ -58,8 +58,8 @@ function unescaped(escape: string): string {
   return code <= 0x10ffff && (code < 0xd800 || code > 0xdfff) ? String.fromCodePoint(code) : escape
 }
 
-/** Shorter ones are words by chance. */
-const ENCODED = /[A-Za-z0-9+/_-]{16,}={0,2}/g
+/** Shorter ones are words by chance. The look behind tries none again from within: half the time. */
+const ENCODED = /(?<![\w+/-])[\w+/-]{16,}={0,2}/g
 
 function bytesOf(encoded: string): Uint8Array | undefined {
   if (/^(?:[0-9a-f]{2})+$/i.test(encoded)) return hexBytes(encoded)

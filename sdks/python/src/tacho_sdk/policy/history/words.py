@@ -24,7 +24,8 @@ _SPELLED = re.compile(r"\s*[\[({<]\s*(?:at|dot)\s*[\])}>]\s*")
 
 def words_of(text: str) -> list[str]:
     plain = text if text.isascii() else _INVISIBLE.sub("", unicodedata.normalize("NFKC", text))
-    return _WORD.findall(_SPELLED.sub(" ", plain.lower()))
+    lower = plain.lower()
+    return _WORD.findall(_SPELLED.sub(" ", lower) if "at" in lower or "dot" in lower else lower)
 
 
 def readings(text: str) -> list[str]:
@@ -67,7 +68,7 @@ def _unescaped(escape_match: re.Match[str]) -> str:
 
 # Shorter ones are words by chance.
 _ENCODED_MIN = 16
-_ENCODED = re.compile(r"[A-Za-z0-9+/_-]{16,}={0,2}")
+_ENCODED = re.compile(r"(?<![\w+/-])[\w+/-]{16,}={0,2}", re.ASCII)
 _HEX = re.compile(r"(?:[0-9A-Fa-f]{2})+")
 
 
