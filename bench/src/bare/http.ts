@@ -4,11 +4,11 @@
  *   sink      node:http, reads the body, then 200    plain-not-modified  node:http, 304
  *   body      Fastify, 200 with the text of the file in the second argument
  *   count     node:http, accepts each event of a batch
- *   hold      node:http, answers none of the requests
+ *   hold      node:http, answers no request before /wake, and then all with the text of the file in the second argument
  *   refuse    node:http, 401 before the body has arrived; /healthz is answered
  */
 import { readFileSync } from 'node:fs'
-import { createServer, type RequestListener } from 'node:http'
+import { createServer, type RequestListener, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { fastify } from 'fastify'
 
@@ -16,6 +16,7 @@ const TAG = '"a-tag"'
 const ACCEPTED = '{"success":true,"accepted":100,"retryableEventIds":[],"rejectedEventIds":[],"rejections":[]}'
 const MARK = '{"eventId":"'
 
+const held: ServerResponse[] = []
 const PLAIN: Record<string, RequestListener> = {
   'plain-not-modified': (_request, reply) => void reply.writeHead(304, { etag: TAG }).end(),
   sink: (request, reply) => {
@@ -25,7 +26,12 @@ const PLAIN: Record<string, RequestListener> = {
       reply.writeHead(200, head).end(ACCEPTED)
     })
   },
-  hold: () => undefined,
+  hold: ({ url }, reply) => {
+    if (url !== '/wake') return void held.push(reply)
+    const body = readFileSync(file ?? '')
+    for (const waiting of held.splice(0)) waiting.writeHead(200, { 'content-length': body.length }).end(body)
+    reply.end()
+  },
   refuse: ({ url }, reply) =>
     void (url === '/healthz' ? reply.end('ok') : reply.writeHead(401, { connection: 'close' }).end()),
   count: (request, reply) => {

@@ -1,7 +1,7 @@
 /** Clients that wait for a change of the configuration: what they cost while nothing happens, and how soon a change is in force. */
+import { writeFileSync } from 'node:fs'
 import path from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
-import pg from 'pg'
 import { startBareServer } from '../bare/http-server.ts'
 import type { Benchmark, Setting } from '../benchmark.ts'
 import { startChild } from '../child.ts'
@@ -24,7 +24,7 @@ export const configurationWaits: Benchmark = {
   part: 'process',
   about: [
     '10,000 clients hold `GET /runtime-config?wait=25` on a connection each, with the current tag. Memory is what the process has more than before they \
-came. Processor time is that of a second in which they only wait; each client asks again every 25 seconds, and that is not in it. Clients ask with one key, whose rate limit is \
+came. Processor time is what a second in which they only wait takes more than a second without them; each client asks again every 25 seconds, and that is not in it. Clients ask with one key, whose rate limit is \
 raised (`--rate-limit`).',
     'The bare limit is `node:http` that keeps each request and answers none.',
   ],
@@ -32,7 +32,7 @@ raised (`--rate-limit`).',
     const { plan, place } = setting
     const count = plan.size === 'quick' ? 20 : 10_000
     await using server = await startServer(path.join(place, 'store'), ['--rate-limit', '1000000'])
-    const tag = await tagOf(server)
+    const { tag } = await configurationOf(server)
     const ours: Held[] = []
     const bare: Held[] = []
     for (let round = 1; round <= plan.rounds; round++) {
@@ -61,6 +61,8 @@ interface Held {
 async function held({ plan }: Setting, server: { usage(): Promise<Usage> }, clients: Opened): Promise<Held> {
   const seconds = Math.min(plan.idleSeconds, 8)
   await sleep(seconds * 250)
+  const alone = await server.usage()
+  await sleep(seconds * 1_000)
   const before = await server.usage()
   await using load = startChild<WaitingCall, WaitingAnswer>(new URL('../load/waiting.ts', import.meta.url))
   await load.call(clients)
@@ -69,31 +71,33 @@ async function held({ plan }: Setting, server: { usage(): Promise<Usage> }, clie
   const begun = await server.usage()
   await sleep(seconds * 1_000)
   const ended = await server.usage()
+  const busySeconds = ended.cpuSeconds - begun.cpuSeconds
   return {
     kilobytes: Math.max(MEASURABLE, ((ended.megabytes - before.megabytes) * 1_000) / clients.open),
-    cpuMs: Math.max(MEASURABLE, ((ended.cpuSeconds - begun.cpuSeconds) * 1_000) / seconds),
+    cpuMs: Math.max(MEASURABLE, ((busySeconds - (before.cpuSeconds - alone.cpuSeconds)) * 1_000) / seconds),
   }
 }
 
-async function tagOf(server: Server): Promise<string> {
+async function configurationOf(server: Server): Promise<{ tag: string; text: string }> {
   const reply = await fetch(`${server.url}${TARGET.replace('?wait=25', '')}`, { headers: server.headers })
-  await reply.arrayBuffer()
-  return reply.headers.get('etag') ?? ''
+  return { text: await reply.text(), tag: reply.headers.get('etag') ?? '' }
 }
 
 const PUBLICATIONS = 20
 const SDK_PROCESSES = 2
+const OF_SDK = 'stop to the last blocked call, clients of the SDK'
 
 export const liveConfiguration: Benchmark = {
   name: 'postgres-live-configuration',
   title: 'From a publication or a stop to the decisions of 1,000 clients',
   part: 'postgres',
   about: [
-    `The server has two processes (\`--workers 2\`), and 1,000 clients wait on both of them. A policy is deployed ${PUBLICATIONS} times in each round. The time of a \
-client begins with the operator's request and ends when it has decided a call by the new configuration. Then the agent of all clients is stopped; the last client that \
-blocks its call counts. The bare limit is \`NOTIFY\` in PostgreSQL: from the request to the last of two connections that listen.`,
-    `The clients are minimal, in one process. The last row has 1,000 clients of the TypeScript SDK in ${SDK_PROCESSES} processes: each makes a guarded call as soon as \
-its configuration changes.`,
+    `The server has two processes (\`--workers 2\`), and 1,000 clients wait on both of them. A policy is deployed ${PUBLICATIONS} times in each round. The \
+time of a client begins with the operator's request and ends when it has decided a call by the new configuration. Then the agent of all clients is \
+stopped; the last client that blocks its call counts. The bare limit is one process of \`node:http\` that answers as many waiting clients with the same \
+text at once, and knows no database.`,
+    `The clients are minimal, in one process. The last row has 1,000 clients of the TypeScript SDK in ${SDK_PROCESSES} processes: each makes a guarded call \
+as soon as its configuration changes.`,
   ],
   run: async (setting) => {
     const { plan, say } = setting
@@ -103,49 +107,51 @@ its configuration changes.`,
     const store = await engine.createStore('live')
     await using server = await store.start(['--workers', '2', '--rate-limit', '1000000'])
     const operator = await operatorOf(server)
-    const bareMs = await notifyMs('url' in store.at ? store.at.url : '', publications)
-    const headers = { ...server.headers, 'if-none-match': await tagOf(server) }
-    const figures: { published: number; stopped: number; bare: number }[] = []
+    await operator.deploy()
+    const { tag, text } = await configurationOf(server)
+    const headers = { ...server.headers, 'if-none-match': tag }
+    const figures: { published: number; stopped: number; bare: number; bareLast: number }[] = []
     {
-      await using load = startChild<WaitingCall, WaitingAnswer>(new URL('../load/waiting.ts', import.meta.url))
-      await load.call({ open: count, url: server.url, target: TARGET, headers })
+      await using clients = startChild<WaitingCall, WaitingAnswer>(new URL('../load/waiting.ts', import.meta.url))
+      await clients.call({ open: count, url: server.url, target: TARGET, headers })
+      const bodyFile = path.join(setting.place, 'body.json')
+      writeFileSync(bodyFile, text)
+      await using bareServer = await startBareServer(setting.place, 'hold', bodyFile)
+      await using bareClients = startChild<WaitingCall, WaitingAnswer>(new URL('../load/waiting.ts', import.meta.url))
+      await bareClients.call({ open: count, url: bareServer.url, target: '/', headers: {} })
       await sleep(isQuick ? 200 : 2_000)
       for (let round = 1; round <= plan.rounds; round++) {
-        const times: number[] = []
+        const [times, bareTimes, lasts] = [[], [], []] as [number[], number[], number[]]
         for (let publication = 0; publication < publications; publication++) {
           const begun = await operator.deploy()
-          const { decided } = await load.call({ changes: count })
+          const { decided } = await clients.call({ changes: count })
           times.push(...assertAll(decided, count, false).map(({ at }) => at - begun))
+          const bareBegun = now()
+          await (await fetch(`${bareServer.url}/wake`)).arrayBuffer()
+          const woken = (await bareClients.call({ changes: count })).decided.map(({ at }) => at - bareBegun)
+          bareTimes.push(...woken)
+          lasts.push(Math.max(...woken))
         }
         const begun = await operator.stop()
-        const { decided } = await load.call({ changes: count })
+        const { decided } = await clients.call({ changes: count })
         const stopped = Math.max(...assertAll(decided, count, true).map(({ at }) => at - begun))
         await operator.resume()
-        await load.call({ changes: count })
-        figures.push({ published: timesOf(times).p99, stopped, bare: timesOf(bareMs).p99 })
+        await clients.call({ changes: count })
+        const [bare, bareLast] = [timesOf(bareTimes).p99, timesOf(lasts).p50]
+        figures.push({ published: timesOf(times).p99, stopped, bare, bareLast })
         say(`round ${round}: ${JSON.stringify(figures.at(-1))}`)
       }
     }
-    const sdkMs = await stoppedSdks(server, operator, isQuick ? 4 : count)
+    const of = (name: keyof (typeof figures)[number]) => figures.map((each) => each[name])
+    const sdkMs = await stoppedSdks(server, operator, isQuick ? 4 : count).catch((error: Error) => error.message)
     return {
       rows: [
-        row(
-          'publication to decision, p99 of all clients',
-          'ms',
-          figures.map((each) => each.published),
-          figures.map((each) => each.bare),
-          below(1_000),
-        ),
-        row(
-          'stop to the last blocked call',
-          'ms',
-          figures.map((each) => each.stopped),
-          figures.map((each) => each.bare),
-          below(1_000),
-        ),
-        row('stop to the last blocked call, clients of the SDK', 'ms', [sdkMs], null, below(1_000)),
+        row('publication to decision, p99 of all clients', 'ms', of('published'), of('bare'), below(1_000)),
+        row('stop to the last blocked call', 'ms', of('stopped'), of('bareLast'), below(1_000)),
+        ...(typeof sdkMs === 'number' ? [row(OF_SDK, 'ms', [sdkMs], null, below(1_000))] : []),
       ],
-      notes: [],
+      // Its clients need more of a busy machine than all else here.
+      notes: typeof sdkMs === 'number' ? [] : [`The clients of the SDK were not measured: ${sdkMs}.`],
     }
   },
 }
@@ -156,6 +162,8 @@ function assertAll(decided: WaitingAnswer['decided'], count: number, isBlocked: 
   if (right.length < count) throw new Error(`${right.length} of ${count} clients decided by the new configuration`)
   return right
 }
+
+const now = (): number => performance.timeOrigin + performance.now()
 
 type Operator = Awaited<ReturnType<typeof operatorOf>>
 
@@ -172,7 +180,6 @@ async function operatorOf(server: Server) {
   await server.operator(policies, { policyId: 'refunds', ...version(100) })
   let limit = 100
   let stopId = ''
-  const now = () => performance.timeOrigin + performance.now()
   return {
     async deploy(): Promise<number> {
       await server.operator(`${policies}/refunds/versions`, version(++limit))
@@ -214,27 +221,4 @@ async function stoppedSdks(server: Server, operator: Operator, count: number): P
   } finally {
     for (const child of children) await child[Symbol.asyncDispose]()
   }
-}
-
-/** From a NOTIFY to the last of two connections that listen. */
-async function notifyMs(url: string, times: number): Promise<number[]> {
-  const connections = await Promise.all(
-    Array.from({ length: 3 }, async () => {
-      const client = new pg.Client({ connectionString: url })
-      await client.connect()
-      return client
-    }),
-  )
-  const [sender, ...listeners] = connections as [pg.Client, ...pg.Client[]]
-  for (const listener of listeners) await listener.query('LISTEN published')
-  const took: number[] = []
-  for (let time = 0; time < times; time++) {
-    const heard = listeners.map((listener) => new Promise((resolve) => listener.once('notification', resolve)))
-    const begun = performance.now()
-    await sender.query('NOTIFY published')
-    await Promise.all(heard)
-    took.push(performance.now() - begun)
-  }
-  for (const connection of connections) await connection.end()
-  return took
 }

@@ -13,13 +13,17 @@ interface OpenedSdks {
 export type SdkCall = OpenedSdks | { changes: number } | { close: true }
 
 const CHANGES_MS = 20_000
+const OPENED_AT_ONCE = 10
 const clients: Tacho[] = []
 let decided: WaitingAnswer['decided'] = []
 
 answer<SdkCall, WaitingAnswer>(async (call) => {
   if ('close' in call) await Promise.all(clients.map((client) => client.shutdown()))
   if ('open' in call) {
-    await Promise.all(Array.from({ length: call.open }, (_, index) => open(call, index)))
+    for (let opened = 0; opened < call.open; opened += OPENED_AT_ONCE) {
+      const size = Math.min(OPENED_AT_ONCE, call.open - opened)
+      await Promise.all(Array.from({ length: size }, (_, index) => open(call, opened + index)))
+    }
     // Waiting begins a second after the first load.
     await sleep(3_000)
   }
