@@ -17,6 +17,7 @@ import { policies } from './benchmarks/policies.ts'
 import { pressure } from './benchmarks/pressure.ts'
 import { reads, readsFull } from './benchmarks/reads.ts'
 import { ingest, mixed } from './benchmarks/recording.ts'
+import { replay } from './benchmarks/replay.ts'
 import { retention, retentionFull } from './benchmarks/retention.ts'
 import { runtimeConfig } from './benchmarks/runtime-config.ts'
 import { sdk } from './benchmarks/sdk.ts'
@@ -52,6 +53,7 @@ export const BENCHMARKS: readonly Benchmark[] = [
   start,
   hook,
   wire,
+  replay,
   consolePages,
   runtimeConfig,
   configurationWaits,

@@ -1,7 +1,7 @@
 /** Replays a tape for a function of your tests. `tacho replay` in a process beside this one has the cursor, for all languages. */
 
 export interface ReplayOptions {
-  /** `tools`: models are live; the default with `stubs` or `readOnly`. */
+  /** `tools`: models are live. */
   mode?: 'strict' | 'tools' | undefined
   /** What may differ, such as `tool.input.requestId` or `model.system`. */
   ignore?: readonly string[] | undefined
