@@ -31,13 +31,19 @@ const HEAD = {
 }
 
 async function run(framework: string, prompt: string, proof: string, variables: Record<string, string>) {
-  const env = { ...process.env, OPENAI_API_KEY: 'key', PYTHONPATH: path.join(PYTHON_SDK, 'src'), ...variables }
+  const env = {
+    ...process.env,
+    OPENAI_API_KEY: 'key',
+    ANTHROPIC_API_KEY: 'key',
+    PYTHONPATH: path.join(PYTHON_SDK, 'src'),
+    ...variables,
+  }
   const child = spawn(interpreter, [AGENTS, framework, prompt, proof], { env, stdio: ['ignore', 'ignore', 'pipe'] })
   const ended = new Promise((resolve) => child.once('close', resolve))
   return { stderr: await readText(child.stderr), code: await ended }
 }
 
-for (const framework of ['openai', 'langgraph', 'pydantic_ai', 'openai_agents']) {
+for (const framework of ['openai', 'openai_responses', 'anthropic', 'langgraph', 'pydantic_ai', 'openai_agents']) {
   test(
     `${framework}: an unchanged agent differs nowhere; another prompt, order and input at their step`,
     { skip: withoutPython },
@@ -51,7 +57,12 @@ for (const framework of ['openai', 'langgraph', 'pydantic_ai', 'openai_agents'])
         await model.close()
         await service.close()
       })
-      const place = { TACHO_URL: await service.start(), TACHO_API_KEY: 'key', OPENAI_BASE_URL: `${model.url}/v1` }
+      const place = {
+        TACHO_URL: await service.start(),
+        TACHO_API_KEY: 'key',
+        OPENAI_BASE_URL: `${model.url}/v1`,
+        ANTHROPIC_BASE_URL: model.url,
+      }
       const { code, stderr } = await run(framework, 'Refund all', path.join(folder, 'recorded'), place)
       assert.equal(code, 0, stderr)
       const { steps, obstacles } = recordedSteps(service.result().events)
@@ -61,7 +72,12 @@ for (const framework of ['openai', 'langgraph', 'pydantic_ai', 'openai_agents'])
         const host = new ReplayHost(played, { mode: 'strict', ignored: [] })
         const origin = await host.start()
         const proof = path.join(folder, 'replayed')
-        const variables = { TACHO_REPLAY: origin, TACHO_API_KEY: 'key', OPENAI_BASE_URL: `${origin}/openai/v1` }
+        const variables = {
+          TACHO_REPLAY: origin,
+          TACHO_API_KEY: 'key',
+          OPENAI_BASE_URL: `${origin}/openai/v1`,
+          ANTHROPIC_BASE_URL: `${origin}/anthropic`,
+        }
         const said = await run(framework, prompt, proof, variables)
         await host.close()
         assert.equal(existsSync(proof), false, 'no tool ran')

@@ -5,11 +5,15 @@ import Anthropic from '@anthropic-ai/sdk'
 import { createAnthropic } from '@ai-sdk/anthropic'
 import { createOpenAI } from '@ai-sdk/openai'
 import { ChatOpenAI } from '@langchain/openai'
+import { Agent as MastraAgent } from '@mastra/core/agent'
+import type { MastraModelConfig } from '@mastra/core/llm'
+import { createTool } from '@mastra/core/tools'
 import { Agent, OpenAIProvider, Runner, setTraceProcessors, tool as openaiTool } from '@openai/agents'
 import { Tacho } from '@tacho/sdk'
 import * as ai from '@tacho/sdk/ai'
 import * as anthropic from '@tacho/sdk/anthropic'
 import * as langchain from '@tacho/sdk/langchain'
+import * as mastra from '@tacho/sdk/mastra'
 import * as openai from '@tacho/sdk/openai'
 import * as openaiAgents from '@tacho/sdk/openai-agents'
 import { generateText, isStepCount, streamText, tool as aiTool } from 'ai'
@@ -126,6 +130,26 @@ const FRAMEWORKS: Record<string, Act> = {
     const agent = createAgent({ model, tools: langchain.guardTools([made], tacho) })
     const callbacks = [langchain.recordCalls(tacho)]
     await agent.invoke({ messages: [{ role: 'user', content: prompt }] }, { callbacks })
+  },
+  Mastra: async (place) => {
+    const refund = mastra.guardTool(
+      createTool,
+      place.tacho,
+    )({
+      id: about.name,
+      description: about.description,
+      inputSchema: ORDER,
+      execute: async ({ order }) => place.refund(order),
+    })
+    const model = ai.recordModel(openaiModel(place)('gpt-5'), place.tacho) as MastraModelConfig
+    const agent = new MastraAgent({
+      id: 'refunds',
+      name: 'Refunds',
+      instructions: 'Be brief',
+      model,
+      tools: { refund },
+    })
+    await agent.generate(place.prompt)
   },
   'OpenAI Agents, responses': (place) => openaiAgent(place, true),
   'OpenAI Agents, chat completions': (place) => openaiAgent(place, false),

@@ -79,7 +79,48 @@ def openai_client() -> None:
                 messages.append({"role": "tool", "content": answer, "tool_call_id": call.id})
 
 
-act = {"langgraph": langgraph, "pydantic_ai": pydantic_ai, "openai_agents": openai_agents, "openai": openai_client}[framework]
+def anthropic_client() -> None:
+    from anthropic import Anthropic
+
+    from tacho_sdk.integrations.anthropic import call_tools, record_client
+
+    anthropic = record_client(Anthropic(max_retries=0), client)
+    tools = [refund]
+    messages: list[Any] = [{"role": "user", "content": prompt}]
+    with client.run():
+        while True:
+            message = anthropic.messages.create(model="claude-opus-5-5", max_tokens=100, messages=messages)
+            answers = call_tools(message, tools, client)
+            if not answers:
+                return
+            messages += [{"role": "assistant", "content": message.content}, {"role": "user", "content": answers}]
+
+
+def openai_responses() -> None:
+    from openai import OpenAI
+
+    from tacho_sdk.integrations.openai import call_tools, record_client
+
+    openai = record_client(OpenAI(max_retries=0), client)
+    tools = [refund]
+    said: list[Any] = [{"role": "user", "content": prompt}]
+    with client.run():
+        while True:
+            response = openai.responses.create(model="gpt-5", input=said)
+            answers = call_tools(response, tools, client)
+            if not answers:
+                return
+            said += [*(item.model_dump(exclude_none=True) for item in response.output), *answers]
+
+
+act = {
+    "langgraph": langgraph,
+    "pydantic_ai": pydantic_ai,
+    "openai_agents": openai_agents,
+    "openai": openai_client,
+    "openai_responses": openai_responses,
+    "anthropic": anthropic_client,
+}[framework]
 made = act()
 if made is not None:
     asyncio.run(made)
