@@ -49,6 +49,8 @@ export class Cursor {
   readonly #left: AskedStep[]
   #first = 0
   readonly #used = new Set<AskedStep>()
+  /** What guarded calls did inside themselves, by their step. */
+  readonly #inside: ReadonlyMap<number | undefined, AskedStep[]>
   readonly #calls: RecordedCalls
   /** A client tries again. */
   #failed: ModelStep | undefined
@@ -60,6 +62,7 @@ export class Cursor {
     const asksModels = options.mode === 'strict' || options.from !== undefined
     const asked = steps.filter(isAsked).filter(({ kind }) => asksModels || kind === 'tool')
     this.#left = asked.toSorted((a, b) => a.to - b.to)
+    this.#inside = Map.groupBy(asked, ({ within }) => within)
     const calls = asked.filter((step) => step.kind === 'tool').toSorted((a, b) => a.step - b.step)
     this.#calls = new RecordedCalls(calls, options.ignored)
   }
@@ -98,7 +101,6 @@ export class Cursor {
     const { step, hasEqual } = this.#calls.find({ tool, input, agent }, mayCome)
     if (step) {
       this.#use(step)
-      this.#calls.use(step)
       const { output = null, error } = step
       return error === undefined
         ? { answer: 'returned', output, step: step.step }
@@ -143,7 +145,14 @@ export class Cursor {
   }
 
   #use(step: AskedStep): void {
-    this.#used.add(step)
+    // A tape of a stranger may name anything as inside of anything.
+    const answered = [step]
+    for (let one = answered.pop(); one; one = answered.pop()) {
+      if (this.#used.has(one)) continue
+      this.#used.add(one)
+      if (one.kind === 'tool') this.#calls.use(one)
+      for (const inner of this.#inside.get(one.step) ?? []) answered.push(inner)
+    }
     while (this.#first < this.#left.length && this.#used.has(this.#left[this.#first] as AskedStep)) this.#first++
   }
 
@@ -176,6 +185,8 @@ export class Cursor {
       const earlier = this.#left[at] as AskedStep
       if (earlier.to >= step.from) return true
       if (earlier === step || this.#used.has(earlier) || isTogether(earlier, step)) continue
+      // Whatever it is inside of is the one that must come.
+      if (earlier.within !== undefined) continue
       return false
     }
     return true

@@ -8,7 +8,7 @@ export function decisionDeparture(cursor: Cursor, tape: readonly TapeStep[], now
   if (cursor.departure) return
   const left = now.filter((step) => step.kind === 'decision')
   for (const step of tape) {
-    if (step.kind !== 'decision') continue
+    if (step.kind !== 'decision' || step.within !== undefined) continue
     const same = left.findIndex((one) => decisionDifferences(step, one).length === 0)
     if (same !== -1) {
       left.splice(same, 1)

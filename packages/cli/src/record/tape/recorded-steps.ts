@@ -11,6 +11,8 @@ export interface RunEvent {
   readonly timestamp: string | number
   readonly clientId: string
   readonly agentName: string
+  readonly spanId?: string | null
+  readonly parentSpanId?: string | null
   readonly payload: Json
   readonly payloadRemoved?: unknown
   readonly payloadDamaged?: unknown
@@ -63,7 +65,9 @@ export function recordedSteps(events: readonly RunEvent[], decided: Decided = ne
   }
   drafts.sort((a, b) => a.from - b.from || a.to - b.to)
   for (const [index, draft] of drafts.entries()) draft.step = index + 1
-  const obstacles = drafts.flatMap((draft) => obstaclesOf(draft))
+  nameWithin(drafts, events)
+  // What is inside of a guarded call does not happen in a replay.
+  const obstacles = drafts.flatMap((draft) => (draft.within === undefined ? obstaclesOf(draft) : []))
   if (!drafts.some(({ kind }) => kind === 'end')) obstacles.push({ step: 0, why: 'the run has not ended' })
   nameAsking(drafts)
   const steps = drafts.map(({ event: _, ...step }) => step as TapeStep)
@@ -168,6 +172,24 @@ function nameAsking(drafts: readonly Draft[]): void {
     } else if (draft.kind === 'tool' && draft.callId !== undefined) {
       const askedBy = asking.get(draft.callId)
       if (askedBy !== undefined) draft.askedBy = askedBy
+    }
+  }
+}
+
+const SPANS_MAX = 100
+
+/** A guarded call may ask models, and make guarded calls: their spans are inside its own. */
+function nameWithin(drafts: readonly Draft[], events: readonly RunEvent[]): void {
+  const parents = new Map(events.map(({ spanId, parentSpanId }) => [spanId, parentSpanId]))
+  const guarded = drafts.filter((draft) => draft.kind === 'tool' && !draft.unguarded && draft.to > draft.from)
+  const calls = new Map(guarded.map((draft) => [draft.event.spanId, draft]))
+  for (const draft of drafts) {
+    let span = draft.event.spanId
+    for (let depth = 0; span && depth < SPANS_MAX; depth++, span = parents.get(span)) {
+      const outer = calls.get(span)
+      if (!outer || draft.from <= outer.from || draft.to >= outer.to) continue
+      draft.within = outer.step
+      break
     }
   }
 }

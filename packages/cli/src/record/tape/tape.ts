@@ -58,6 +58,8 @@ interface Timed {
   from: number
   to: number
   agent?: string
+  /** The guarded call that did this inside itself. The tape answers that call whole, so nobody asks for this. */
+  within?: number
 }
 
 export interface ModelStep extends Timed {
@@ -267,7 +269,7 @@ const WIRE: Members = {
   isStream: (value) => typeof value === 'boolean',
   body: isText,
 }
-const TIMED: Members = { step: isCount, kind: isText, from: isCount, to: isCount, 'agent?': isText }
+const TIMED: Members = { step: isCount, kind: isText, from: isCount, to: isCount, 'agent?': isText, 'within?': isCount }
 const MEMBERS: Readonly<Record<TapeStep['kind'], Members>> = {
   model: {
     ...TIMED,

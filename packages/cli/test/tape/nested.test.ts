@@ -1,0 +1,75 @@
+/** Guarded calls inside of a guarded call, such as an agent that is a tool: the tape answers the outer call, and nothing inside is asked. */
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { Tacho } from '@tacho/sdk'
+import { fakeTacho } from '@tacho/sdk/testing'
+import { Cursor } from '../../src/record/tape/cursor.ts'
+import { ReplayHost } from '../../src/record/tape/host.ts'
+import { recordedSteps } from '../../src/record/tape/recorded-steps.ts'
+import { madeTape, readBack } from './made-tape.ts'
+
+const WARN = {
+  policyId: 'all',
+  name: 'all',
+  version: '1',
+  condition: 'true',
+  severity: 'LOW',
+  action: 'WARN',
+  onError: 'act',
+} as const
+
+/** The helper asks a model, and two tools at once. */
+async function agent(tacho: Tacho, ran: string[], twist = ''): Promise<void> {
+  const look = tacho.guard(({ n }: { n: number }) => void ran.push(`look ${n}`), { name: 'look' })
+  const helper = tacho.guard(
+    async ({ task }: { task: string }) => {
+      ran.push(task)
+      // Without its answer: nobody needs it.
+      tacho.record({ type: 'LLM_CALL', label: 'm', payload: { model: 'm', messages: ['inside'] } })
+      await Promise.all([look({ n: 1 }), look({ n: 2 })])
+      return 'done'
+    },
+    { name: 'helper' },
+  )
+  await tacho.run(async () => {
+    await Promise.all([helper({ task: 'one' }), helper({ task: 'two' })])
+    await look({ n: twist === '' ? 1 : 7 })
+  })
+}
+
+test('a call is answered whole: what it did inside is not asked again, and what follows is compared', async (t) => {
+  const fake = fakeTacho({ agentName: 'A', deployedPolicies: [WARN] })
+  await fake.tacho.configuration.ready()
+  const ran: string[] = []
+  await agent(fake.tacho, ran)
+  assert.equal(ran.length, 7)
+  const { steps, obstacles } = recordedSteps(await fake.events())
+  await fake.close()
+  assert.deepEqual(obstacles, [])
+  const tape = readBack(madeTape(steps, { agent: 'A', policies: [WARN] }))
+  assert.equal(tape.steps.filter(({ within }) => within !== undefined).length, 10)
+  t.after(() => delete process.env['TACHO_REPLAY'])
+  for (const twist of ['', 'other']) {
+    const host = new ReplayHost(tape, { mode: 'strict', ignored: [] })
+    process.env['TACHO_REPLAY'] = await host.start()
+    const replayedTacho = new Tacho({ apiKey: 'replay', agentName: 'A', onDiagnostic: () => undefined })
+    const again: string[] = []
+    await agent(replayedTacho, again, twist).catch(() => undefined)
+    await replayedTacho.shutdown()
+    await host.close()
+    assert.deepEqual(again, [], 'no tool ran')
+    const { departure } = host.result()
+    if (twist === '') assert.equal(departure?.sentence, undefined)
+    else assert.match(String(departure?.sentence), /the tape has look \{"n":1\}, the agent asks look \{"n":7\}/)
+  }
+})
+
+test('a tape of a stranger, whose steps are inside of each other, ends no cursor', () => {
+  const step = (number: number, within: number) => {
+    const timed = { step: number, from: number, to: number, within }
+    return { ...timed, kind: 'tool', tool: 'look', input: { number }, outcome: 'returned', output: 1 } as const
+  }
+  const steps = Array.from({ length: 50_000 }, (_, at) => step(at + 1, at === 0 ? 50_000 : at))
+  const cursor = new Cursor(readBack(madeTape(steps)), { mode: 'strict', ignored: [] })
+  assert.partialDeepStrictEqual(cursor.tool({ tool: 'look', input: { number: 1 } }), { answer: 'returned' })
+})
