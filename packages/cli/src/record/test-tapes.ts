@@ -3,22 +3,28 @@ import { existsSync, readdirSync, readFileSync, statSync } from 'node:fs'
 import path from 'node:path'
 import type { Command } from 'commander'
 import { writeJunit } from '../engine/files.ts'
-import { wholeNumber } from '../engine/options.ts'
+import { connect, wholeNumber } from '../engine/options.ts'
 import { counted, printable, printJson, printLine } from '../engine/output.ts'
 import { failed, wrongUsage } from '../engine/stop.ts'
 import { datasetsFolder } from './dataset.ts'
 import { datasetFile, readDataset, type Dataset } from './tape/dataset-file.ts'
 import { NO_EXPECTATIONS, readExpectations, unfulfilled, type Expectations } from './tape/expectations.ts'
-import { fileRules } from './tape/replacements.ts'
+import {
+  replacementsOf,
+  withPrompts,
+  withReplacements,
+  type ReplacementOptions,
+  type Replacements,
+} from './tape/replacements.ts'
 import { replayCommand } from './tape/replay-command.ts'
 import { ignoredOf, ignoreOption, tapeIn } from './tape-files.ts'
 
-interface TestOptions {
+interface TestOptions extends ReplacementOptions {
   dataset?: string
   in: string
   ignore?: string[]
   runReadOnly?: true
-  policies?: string
+  url?: string
   junit?: string
   timeout: number
   json?: true
@@ -35,13 +41,16 @@ interface TapeResult {
 const TIMEOUT_SECONDS = 120
 
 export function addTest(command: Command): void {
-  command
+  withReplacements(command)
     .usage('[options] <place> -- <command> [args...]')
     .option('--dataset <name@version>', 'the tapes of a dataset, without a place')
     .addOption(datasetsFolder())
     .addOption(ignoreOption())
     .option('--run-read-only', 'let the tools that a file beside a tape names in readOnly run for real')
-    .option('--policies <file>', 'policies of this file of `tacho apply`, instead of those of the tapes')
+    .option(
+      '--url <address>',
+      'address of Tacho for --prompt and --policies-of (TACHO_URL; default http://localhost:4680)',
+    )
     .option('--junit <file>', 'also write the results as JUnit XML')
     .option('--timeout <seconds>', 'ends a command', wholeNumber(86_400), TIMEOUT_SECONDS)
     .option('--json', 'print JSON instead of text')
@@ -66,9 +75,10 @@ async function testTapes(place: string | undefined, afterPlace: string[], option
   if (words.length === 0) throw wrongUsage('Give a command after --.')
   const checksums = new Map<string, string>()
   const files = dataset === undefined ? tapesIn(place ?? '') : datasetFiles(readDataset(options.in, dataset), checksums)
+  const replacements = await replacementsOf(options, () => connect(options))
   const results: TapeResult[] = []
   for (const file of files) {
-    const result = await testTape(file, checksums.get(file), words, options)
+    const result = await testTape(file, checksums.get(file), words, options, replacements)
     results.push(result)
     if (!options.json) for (const line of linesOf(result)) printLine(line)
   }
@@ -111,6 +121,7 @@ async function testTape(
   checksum: string | undefined,
   words: readonly string[],
   options: TestOptions,
+  { prompts, ...rules }: Replacements,
 ): Promise<TapeResult> {
   const tape = await tapeIn(file)
   if (checksum !== undefined && tape.head.checksum !== checksum)
@@ -121,11 +132,11 @@ async function testTape(
     const fault = `readOnly lets ${readOnly.join(', ')} run for real: give --run-read-only if that is what you want`
     return { tape: file, ok: false, faults: [fault], milliseconds: 0 }
   }
-  const replay = await replayCommand(tape, words, {
+  const replay = await replayCommand(withPrompts(tape, prompts), words, {
     mode,
     ignored: ignoredOf([...(options.ignore ?? []), ...ignore]),
     readOnly: new Set(readOnly),
-    ...(options.policies !== undefined && (await fileRules(options.policies))),
+    ...rules,
     timeoutMs: options.timeout * 1_000,
     output: options.json ? 'ignore' : 'stderr',
   }).catch((error: NodeJS.ErrnoException) => {

@@ -113,6 +113,11 @@ test('a call that labels and a policy with a message refused is refused in the s
   ]) {
     const said = await replayed('labelled', AGENTS[0] ?? [], options)
     assert.match(said, /went another way:\n.*the agent asks refund \{"order":1,"amount":30\}/)
+    const place = path.join(folder, 'labelled.jsonl')
+    const words = ['test', place, '--ignore', 'tool.input.requestId', ...options, '--', ...(AGENTS[0] ?? []), PROMPT]
+    const tested = await ended(startTacho(words, server.variables))
+    assert.equal(tested.code, 1, tested.stderr)
+    assert.match(tested.stdout, /✗ .*labelled\.jsonl\n.*the agent asks refund \{"order":1,"amount":30\}/)
   }
 })
 

@@ -60,7 +60,7 @@ export async function replacementsOf(
   return { prompts, ...rules }
 }
 
-export async function fileRules(file: string): Promise<Rules> {
+async function fileRules(file: string): Promise<Rules> {
   const { policies, labels } = await manifestOf(file)
   const served = [...policies].map(([policyId, policy]): LocalPolicy => {
     return { policyId, ...servedVersion({ ...policy, version: 'file' }) }
