@@ -97,12 +97,13 @@ function LabelForm({ environment: { id, name }, labels, onClose }: FormProps) {
   const save = useMutation({
     mutationFn: async () => {
       const newest = await api.readToolLabels({ params: { environmentId: id } })
-      if ((newest.changedAt ?? '') !== since) return newest
-      return api.changeToolLabels({ params: { environmentId: id }, body: { labels: rulesOf(rules) } })
+      if ((newest.changedAt ?? '') !== since) return { stored: newest, isSaved: false }
+      const body = { labels: rulesOf(rules) }
+      return { stored: await api.changeToolLabels({ params: { environmentId: id }, body }), isSaved: true }
     },
-    onSuccess: (answer) => {
-      cache.setQueryData(toolLabelsQuery(id).queryKey, answer)
-      if (JSON.stringify(rulesOf(draftsOf(answer.labels))) === JSON.stringify(rulesOf(rules))) close()
+    onSuccess: ({ stored, isSaved }) => {
+      cache.setQueryData(toolLabelsQuery(id).queryKey, stored)
+      if (isSaved) close()
     },
   })
   return (
