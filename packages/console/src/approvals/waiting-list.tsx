@@ -65,18 +65,20 @@ export function WaitingList({ groups, isMore, current, marked, onMark }: Props) 
           {items.length > 1 && (
             <div role="listitem" className="flex items-center gap-2.5 bg-side px-4 py-1.5 text-sm">
               {marked && (
-                <input
-                  type="checkbox"
-                  className="size-4 accent-accent-fill"
-                  aria-label={`Mark all ${items.length} of ${toolName}`}
-                  checked={items.every(({ id }) => marked.has(id))}
-                  onChange={(event) =>
-                    onMark(
-                      items.map(({ id }) => id),
-                      event.target.checked,
-                    )
-                  }
-                />
+                <label className="-m-2 p-2">
+                  <input
+                    type="checkbox"
+                    className="size-4 accent-accent-fill"
+                    aria-label={`Mark all ${items.length} of ${toolName}`}
+                    checked={items.every(({ id }) => marked.has(id))}
+                    onChange={(event) =>
+                      onMark(
+                        items.map(({ id }) => id),
+                        event.target.checked,
+                      )
+                    }
+                  />
+                </label>
               )}
               <span className="min-w-0 truncate">
                 <bdi className="font-mono font-medium">
@@ -124,7 +126,7 @@ function Item({ item, isCurrent, isMarked, onMark }: ItemProps) {
       className="relative flex items-start gap-2.5 border-b border-line px-4 py-2.5 hover:bg-hover data-[current=true]:bg-accent-wash"
     >
       {isMarked !== null && (
-        <span className="relative z-10 -m-2 p-2">
+        <label className="relative z-10 -m-2 p-2">
           <input
             type="checkbox"
             className="mt-0.5 size-4 accent-accent-fill"
@@ -132,7 +134,7 @@ function Item({ item, isCurrent, isMarked, onMark }: ItemProps) {
             checked={isMarked}
             onChange={(event) => onMark(event.target.checked)}
           />
-        </span>
+        </label>
       )}
       <div className="min-w-0 flex-1">
         <div className="flex items-baseline justify-between gap-3">

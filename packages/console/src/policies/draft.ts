@@ -68,7 +68,7 @@ export const bodyOf = (draft: Draft, note: string) => ({
   approvers: draft.action === 'REQUIRE_APPROVAL' ? draft.approvers : (1 as const),
   grants: draft.grants,
   // An empty text removes that of the version before.
-  template: draft.template.trim(),
+  template: draft.action === 'REQUIRE_APPROVAL' ? draft.template.trim() : '',
   note: note.trim() || null,
 })
 

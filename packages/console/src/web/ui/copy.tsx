@@ -27,7 +27,7 @@ export function Copy({
           () => setState('failed'),
         )
       }}
-      className={`shrink-0 rounded px-1.5 py-0.5 text-xs font-medium whitespace-nowrap text-soft hover:bg-hover hover:text-ink ${className}`}
+      className={`shrink-0 rounded px-1.5 py-1 text-xs font-medium whitespace-nowrap text-soft hover:bg-hover hover:text-ink ${className}`}
     >
       <span aria-live="polite">{state === 'copied' ? 'Copied' : state === 'failed' ? 'Select and copy' : label}</span>
     </button>
