@@ -5,6 +5,7 @@ import {
   ranBeforeText,
   waitingText,
 } from '@tacho/contract/approvals/approval-text.ts'
+import { noOriginText, originText, saysInput, sentenceText } from '@tacho/contract/approvals/sentence-text.ts'
 import { duration } from '@tacho/contract/engine/format.ts'
 import type { JudgedCall } from '@tacho/contract/approvals/aftermath.ts'
 import type {
@@ -13,13 +14,7 @@ import type {
   InputPreview,
   OperatorApproval,
 } from '@tacho/contract/approvals/operator-approval.ts'
-import {
-  noOriginText,
-  originText,
-  saysInput,
-  sentenceText,
-  type CallGrounds,
-} from '@tacho/contract/approvals/call-sentence.ts'
+import type { CallGrounds } from '@tacho/contract/approvals/call-sentence.ts'
 import { lookalikes } from '@tacho/contract/engine/shown-text.ts'
 import { counted, printable, spokenTime, strong } from '../engine/output.ts'
 import { toned, tonedWord, toneOf } from '../engine/display.ts'

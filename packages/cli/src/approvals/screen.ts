@@ -16,8 +16,8 @@ import { cutEnd, pad } from '../engine/text-width.ts'
 import { indented } from '@tacho/contract/record/json-text.ts'
 import { printable } from '@tacho/contract/engine/shown-text.ts'
 import { toned } from '../engine/display.ts'
-import { approveText, saysInput } from '@tacho/contract/approvals/call-sentence.ts'
 import { inputCheckText, waitingText } from '@tacho/contract/approvals/approval-text.ts'
+import { approveText, saysInput } from '@tacho/contract/approvals/sentence-text.ts'
 import { agentText, alarms, callText, groundsLines, letterWarnings, requesterOf } from './approval-lines.ts'
 
 export interface Screen {

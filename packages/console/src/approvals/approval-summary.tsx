@@ -1,7 +1,7 @@
 /** What every list shows of a request: its status, who asked, and the input in short. */
 import type { ApprovalStatus } from '@tacho/contract/approvals/approval.ts'
 import type { OperatorApproval, ApprovalCard } from '@tacho/contract/approvals/operator-approval.ts'
-import { saysInput } from '@tacho/contract/approvals/call-sentence.ts'
+import { saysInput } from '@tacho/contract/approvals/sentence-text.ts'
 import { Chip, type Tone } from '../web/ui/chip.tsx'
 import { ShownText } from '../web/text/shown-text.tsx'
 

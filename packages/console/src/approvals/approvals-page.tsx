@@ -1,5 +1,5 @@
 import type { ApprovalCard, ApprovalPage } from '@tacho/contract/approvals/operator-approval.ts'
-import { sentenceText } from '@tacho/contract/approvals/call-sentence.ts'
+import { sentenceText } from '@tacho/contract/approvals/sentence-text.ts'
 import { printable } from '@tacho/contract/engine/shown-text.ts'
 import { inShort } from '@tacho/contract/record/payload-reader.ts'
 import { useQuery } from '@tanstack/react-query'

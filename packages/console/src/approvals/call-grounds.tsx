@@ -1,11 +1,6 @@
 /** What the user wrote before a call, and each value of its input with where it comes from. */
-import {
-  noOriginText,
-  originText,
-  type CallGrounds,
-  type InputField,
-  type UserText,
-} from '@tacho/contract/approvals/call-sentence.ts'
+import { noOriginText, originText } from '@tacho/contract/approvals/sentence-text.ts'
+import type { CallGrounds, InputField, UserText } from '@tacho/contract/approvals/call-sentence.ts'
 import type { ApprovalDetail } from '@tacho/contract/approvals/operator-approval.ts'
 import { getRouteApi, Link } from '@tanstack/react-router'
 import { LongText } from '../web/text/long-text.tsx'

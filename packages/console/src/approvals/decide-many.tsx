@@ -1,6 +1,6 @@
 import type { Decision } from '@tacho/contract/approvals/approval.ts'
 import type { ApprovalCard, ApprovalDetail } from '@tacho/contract/approvals/operator-approval.ts'
-import { amountIn } from '@tacho/contract/approvals/call-sentence.ts'
+import { amountIn } from '@tacho/contract/approvals/sentence-text.ts'
 import { LIMITS } from '@tacho/contract/engine/limits.ts'
 import { useMutation, useQueries, useQuery, useQueryClient } from '@tanstack/react-query'
 import { useRef } from 'react'

@@ -1,7 +1,7 @@
 import type { Decision } from '@tacho/contract/approvals/approval.ts'
 import type { ApprovalDetail } from '@tacho/contract/approvals/operator-approval.ts'
 import type { NewDecision } from '@tacho/contract/approvals/approval-decision.ts'
-import { approveText } from '@tacho/contract/approvals/call-sentence.ts'
+import { approveText } from '@tacho/contract/approvals/sentence-text.ts'
 import { LIMITS } from '@tacho/contract/engine/limits.ts'
 import { inShort } from '@tacho/contract/record/payload-reader.ts'
 import { useQuery, useQueryClient } from '@tanstack/react-query'

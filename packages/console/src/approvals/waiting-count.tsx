@@ -3,7 +3,6 @@ import { useQuery, useQueryClient } from '@tanstack/react-query'
 import { getRouteApi, useNavigate } from '@tanstack/react-router'
 import { useEffect, useRef, useState } from 'react'
 import type { ApprovalCard } from '@tacho/contract/approvals/operator-approval.ts'
-import { sentenceText } from '@tacho/contract/approvals/call-sentence.ts'
 import { printable } from '@tacho/contract/engine/shown-text.ts'
 import { counted } from '../web/text/format.ts'
 import { useTitleCount } from '../web/ui/browser.ts'
@@ -41,7 +40,7 @@ export function WaitingApprovals() {
     if (!first) return
     setSpoken(
       fresh.length === 1
-        ? `${printable(sentenceText(first.sentence))} waits for approval`
+        ? `${printable(textOf(first))} waits for approval`
         : `${counted(fresh.length, 'new approval')} waiting`,
     )
     if (document.visibilityState === 'hidden' && mayNotify()) {
@@ -63,10 +62,7 @@ export function WaitingApprovals() {
 
 /** With the same tag, a second tab's notification takes the place of the first one's. */
 function notify(first: ApprovalCard, count: number, open: () => Promise<void>): void {
-  const title =
-    count === 1
-      ? `${printable(sentenceText(first.sentence))} waits for approval`
-      : `${count} tool calls wait for approval`
+  const title = count === 1 ? `${printable(textOf(first))} waits for approval` : `${count} tool calls wait for approval`
   const notification = new Notification(title, { body: printable(first.reason ?? first.agentId ?? ''), tag: first.id })
   notification.addEventListener('click', () => {
     window.focus()
@@ -160,6 +156,9 @@ function pause(ms: number, signal: AbortSignal): Promise<void> {
 /** Whether the browser may tell of new approvals: the person asked for it here, and the browser allows it. */
 
 const KEY = 'tacho.notify'
+
+/** What it would do. A part of every page: it takes no more script than this. */
+const textOf = ({ sentence }: ApprovalCard): string => sentence.map(({ text }) => text).join('')
 
 function mayNotify(): boolean {
   return 'Notification' in window && Notification.permission === 'granted' && localStorage.getItem(KEY) === 'on'

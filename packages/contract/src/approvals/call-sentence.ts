@@ -76,36 +76,3 @@ export const CallGrounds = Type.Object(
   { $id: 'CallGrounds', description: 'What a held call rests on: null if no input is recorded' },
 )
 export type CallGrounds = Static<typeof CallGrounds>
-
-export const sentenceText = (sentence: readonly SentencePart[]): string => sentence.map(({ text }) => text).join('')
-
-/** Whether it says more than the words of the tool. */
-export const saysInput = (sentence: readonly SentencePart[]): boolean => sentence.some(({ kind }) => kind !== 'words')
-
-/** `917 EUR`, or null. */
-export const amountIn = (sentence: readonly SentencePart[]): string | null =>
-  sentence.find(({ kind }) => kind === 'amount')?.text ?? null
-
-/** What a button says that approves it: `Approve 917 EUR`, `Approve: cancel reservation`. Raw, as the parts are. */
-export function approveText(sentence: readonly SentencePart[]): string {
-  const amount = amountIn(sentence)
-  if (amount !== null) return `Approve ${amount}`
-  const words = sentence[0]?.kind === 'words' ? sentence[0].text.replace(/[\s·:]+$/u, '') : ''
-  return words === '' ? 'Approve' : `Approve: ${words.charAt(0).toLowerCase()}${words.slice(1)}`
-}
-
-/** `equals total of get_order, step 4`, `said by the user, step 2`. Raw, as its parts are. */
-export function originText({ kind, label, path, isPart, step }: ValueOrigin): string {
-  if (kind === 'user') return `said by the user, step ${step}`
-  const where = path === null || path === '' ? 'the result' : path
-  return `${isPart ? 'in' : 'equals'} ${where} of ${label}, step ${step}`
-}
-
-/** Where a field comes from, when nothing has it. */
-export function noOriginText(
-  { origins, check }: Pick<InputField, 'origins' | 'check'>,
-  { isWhole, stepsRead }: Pick<CallGrounds, 'isWhole' | 'stepsRead'>,
-): string {
-  if (origins === null) return check === 'sealed' ? 'masked: cannot be looked for' : 'too short to tell'
-  return isWhole ? 'nowhere in this run' : `not in what could be read of ${stepsRead} steps before`
-}

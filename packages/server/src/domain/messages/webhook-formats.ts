@@ -5,9 +5,10 @@ import {
   ranBeforeText,
   withdrawnText,
 } from '@tacho/contract/approvals/approval-text.ts'
+import { approveText, sentenceText } from '@tacho/contract/approvals/sentence-text.ts'
 import type { InputCheck, RanBefore } from '@tacho/contract/approvals/operator-approval.ts'
 import type { WebhookEvent, WebhookFormat } from '@tacho/contract/messages/webhook.ts'
-import { approveText, sentenceText, type SentencePart } from '@tacho/contract/approvals/call-sentence.ts'
+import type { SentencePart } from '@tacho/contract/approvals/call-sentence.ts'
 import type { WithdrawnReason } from '@tacho/contract/engine/words.ts'
 import { lookalikes, printable } from '@tacho/contract/engine/shown-text.ts'
 import { isMoney, spentText } from './alert.ts'

@@ -4,7 +4,7 @@ import type {
   NotificationSettings,
   NotificationSettingsChange,
 } from '@tacho/contract/messages/notification.ts'
-import { saysInput, sentenceText } from '@tacho/contract/approvals/call-sentence.ts'
+import { saysInput, sentenceText } from '@tacho/contract/approvals/sentence-text.ts'
 import { printable } from '@tacho/contract/engine/shown-text.ts'
 import type { FastifyRequest } from 'fastify'
 import { askingTexts, callSentence } from '../../domain/approvals/call-sentence.ts'

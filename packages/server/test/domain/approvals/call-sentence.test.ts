@@ -1,7 +1,8 @@
 /** A request reads like a payment: the sentence from its input, its policy's condition and its policy's template. */
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { approveText, type SentencePart } from '@tacho/contract/approvals/call-sentence.ts'
+import { approveText } from '@tacho/contract/approvals/sentence-text.ts'
+import type { SentencePart } from '@tacho/contract/approvals/call-sentence.ts'
 import { LIMITS } from '@tacho/contract/engine/limits.ts'
 import { templateFault } from '@tacho/contract/policies/call-template.ts'
 import { parseRecorded } from '@tacho/contract/record/json-text.ts'

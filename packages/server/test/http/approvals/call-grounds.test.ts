@@ -1,7 +1,7 @@
 /** A request says what the user wrote, and where each value of its input was before; a policy says how its requests read. */
 import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
-import { sentenceText } from '@tacho/contract/approvals/call-sentence.ts'
+import { sentenceText } from '@tacho/contract/approvals/sentence-text.ts'
 import type { PolicyVersion } from '@tacho/contract/policies/policy.ts'
 import { inputHash } from '@tacho/policy/input/input-hash.ts'
 import { approvalCalls, CLIENT, type ApprovalCalls } from '../../setup/approval-service.ts'
