@@ -195,6 +195,7 @@ test('the file has a head, and one line for each step in the order of the run', 
     replayable: true,
   })
   assert.partialDeepStrictEqual(policies, [{ policyId: 'large', version: '1', action: 'REQUIRE_APPROVAL' }])
+  assert.match(String((policies as { hash: string }[])[0]?.hash), /^[0-9a-f]{64}$/)
   assert.deepEqual(
     steps.map(({ kind }) => kind),
     ['input', 'model', 'tool', 'model', 'decision', 'approval', 'tool', 'tool', 'model', 'end'],

@@ -1,4 +1,5 @@
 /** A run of the service as a tape, with the prompts and policies that are in force where it ran. */
+import { hash } from 'node:crypto'
 import { eachItem } from '@tacho/client/items.ts'
 import type { PolicyVersion } from '@tacho/contract/policies/policy.ts'
 import { isObject } from '@tacho/contract/record/payload-reader.ts'
@@ -106,7 +107,11 @@ async function inForce({ client, workspaceId, environmentId }: RunSource, runId:
   }
   prompts.sort((a, b) => (a.name < b.name ? -1 : 1))
   const { labels } = await client.readToolLabels({ params: { environmentId } })
-  return { prompts, policies, labels, unknown }
+  const hashed = policies.map((policy) => {
+    const { description, condition, severity, action, onError } = policy
+    return { ...policy, hash: hash('sha256', JSON.stringify([condition, severity, action, onError, description])) }
+  })
+  return { prompts, policies: hashed, labels, unknown }
 }
 
 /** An event can name anything. */

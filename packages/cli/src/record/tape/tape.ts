@@ -35,6 +35,8 @@ export interface TapePolicy {
   severity: string
   action: string
   onError?: string
+  /** SHA-256 of what decides. */
+  hash?: string
 }
 
 export interface TapeHead {
@@ -247,6 +249,7 @@ const POLICY: Members = {
   severity: isText,
   action: isText,
   'onError?': isText,
+  'hash?': isText,
 }
 const LABEL: Members = { tool: isText, 'output?': isTexts, 'does?': isTexts, 'when?': isText }
 const RECORDERS = ['sdk', 'wire', 'otlp']
