@@ -8,6 +8,7 @@ import { findItem } from './versioned-item.ts'
 import { diffPolicy, listPolicies, showPolicy } from './list.ts'
 import { testPolicies } from './test.ts'
 import { initPolicies } from './init.ts'
+import { proposePolicy } from './propose.ts'
 import { askFlow, simulatePolicy } from './simulate.ts'
 import { createPolicy, pushPolicy } from './write.ts'
 import { addLife } from '../data/archive.ts'
@@ -177,6 +178,22 @@ Examples:
   tacho policies simulate --condition 'tool.name == "refund_payment"' --action REQUIRE_APPROVAL --json`,
     )
     .action(simulatePolicy)
+
+  inEnvironment(
+    policies
+      .command('propose <policy>')
+      .description('the narrower condition that asks least and keeps every rejection, from what people decided'),
+  )
+    .option('--days <number>', 'days to look back', wholeNumber(92), 30)
+    .addHelpText(
+      'after',
+      `
+It looks for a limit of a number or a list of texts in the input, or two of them together. Nothing is changed.
+
+Example:
+  tacho policies propose refunds --environment acme/production --days 60`,
+    )
+    .action(proposePolicy)
 
   inEnvironment(
     policies.command('flow').description('whether values of one tool reached another tool, in the recorded runs'),

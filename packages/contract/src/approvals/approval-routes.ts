@@ -17,6 +17,7 @@ import {
   StreamEnd,
 } from './operator-approval.ts'
 import { DecisionOutcomes, NewDecision, NewDecisions } from './approval-decision.ts'
+import { Proposal, ProposalQuery } from './proposal.ts'
 import { EnvironmentParams } from '../tenants/workspace.ts'
 import { OperatorRunParams } from '../runs/operator-run.ts'
 
@@ -66,6 +67,16 @@ export const approvalRoutes = {
     query: UnansweredQuery,
     reply: AskingPolicies,
     errors: ['not_found'],
+  },
+  proposeCondition: {
+    ...read,
+    path: '/environments/{environmentId}/approvals/proposal',
+    summary:
+      'Propose the narrower condition of a policy that asks least and keeps every rejection, from what people decided',
+    params: EnvironmentParams,
+    query: ProposalQuery,
+    reply: Proposal,
+    errors: ['not_found', 'overloaded'],
   },
   listApprovalHindsight: {
     ...read,

@@ -123,6 +123,9 @@ export const LIMITS = {
   approvalWaitingMs: 30_000,
   unansweredHoursMax: 24 * 92,
   unansweredRequests: 10_000,
+  /** Newest first. */
+  proposalDecisions: 10_000,
+  proposalMs: 10_000,
   unansweredPolicies: 200,
   decisionReasonChars: 2_000,
   /** Characters of a recorded tool input to show with an approval. */

@@ -60,7 +60,7 @@ export async function inputsInShort(
 
 const isSearched = ({ inputEventId, keyFamily }: ApprovalRow): boolean => inputEventId === null && keyFamily === null
 
-async function linkedInputs(
+export async function linkedInputs(
   storage: Pick<Acts, 'findLinkedInputs'>,
   environmentId: string,
   rows: readonly ApprovalRow[],

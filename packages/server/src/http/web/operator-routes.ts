@@ -9,6 +9,7 @@ import { approvalDecisionsRoutes } from '../approvals/approval-decisions.ts'
 import { approvalStreamRoutes } from '../approvals/approval-stream.ts'
 import { grantsRoutes } from '../approvals/grants.ts'
 import { operatorApprovalsRoutes } from '../approvals/operator-approvals.ts'
+import { proposalRoutes } from '../approvals/proposal.ts'
 import { auditLogRoutes, meRoutes, operatorsRoutes, tokensRoutes } from '../people/operators.ts'
 import { backupsRoutes } from '../data/backups.ts'
 import { completenessRoutes, operatorEventsRoutes } from '../record/operator-events.ts'
@@ -77,6 +78,7 @@ export function operatorRoutes(app: FastifyInstance, givenDeps: Deps, approvals:
   completenessRoutes(deps)
   operatorApprovalsRoutes(deps, approvals)
   grantsRoutes(deps)
+  proposalRoutes(deps)
   approvalDecisionsRoutes(deps, approvals)
   approvalStreamRoutes(app, deps, approvals)
   aftermathRoutes(deps, approvals)
