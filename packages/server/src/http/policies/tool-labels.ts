@@ -2,6 +2,7 @@ import type { FastifyRequest } from 'fastify'
 import { LIMITS } from '@tacho/contract/engine/limits.ts'
 import type { ToolLabel, ToolLabels } from '@tacho/contract/policies/tool-labels.ts'
 import { HISTORY_LABELS } from '@tacho/policy/history/run-history.ts'
+import { compileCondition, fieldsOf } from '@tacho/policy/compile.ts'
 import { namesTool } from '@tacho/policy/history/tool-labels.ts'
 import type { ToolLabelsRow } from '../../storage/policies/deployments.ts'
 import { hourOf, isoTime } from '../../storage/engine/times.ts'
@@ -51,15 +52,37 @@ export async function checkLabels(
 ): Promise<ToolLabel[]> {
   const rules = labels.map(withoutEmpty)
   const faults = labelFaults(rules, member)
-  for (const [index, { when }] of rules.entries()) {
+  for (const [index, rule] of rules.entries()) {
+    const { when } = rule
     if (when === undefined || faults.length > 0) continue
     const conditionFaults = await bodyValidator.conditionFaults(when, holderOf(request), true)
     if ('ok' in conditionFaults) throw refuse(conditionFaults.code, conditionFaults.detail)
-    faults.push(...conditionFaults.map(({ message }) => ({ path: `/${member}/${index}/when`, message })))
+    const messages = conditionFaults.map(({ message }) => message)
+    if (messages.length === 0) messages.push(...unusableReads(rule))
+    faults.push(...messages.map((message) => ({ path: `/${member}/${index}/when`, message })))
   }
   const [first] = faults
   if (first) throw refuse('invalid_request', `${first.path.slice(1)} ${first.message}`, { errors: faults })
   return rules
+}
+
+/** What clients know when they give labels. */
+const READABLE = ['tool.name', 'tool.server', 'tool.annotations', 'tool.input', 'tool.output', 'now']
+
+/** Reads of a condition that no client can evaluate. */
+function unusableReads({ does = [], when = '' }: ToolLabel): string[] {
+  const compiled = compileCondition(when, true)
+  if (!compiled.ok) return []
+  const { variables } = fieldsOf(compiled.condition)
+  const others: string[] = variables.filter((name) => !READABLE.includes(name))
+  if (compiled.condition.readsHistory && others.length === 0) others.push('origin')
+  const faults = others.length === 0 ? [] : [`can read ${READABLE.join(', ')} only, not ${others.join(', ')}`]
+  if (does.length > 0 && variables.includes('tool.output')) {
+    faults.push(
+      'reads tool.output, which is not known when `does` is needed: before the call. Give `does` in a rule of its own',
+    )
+  }
+  return faults
 }
 
 const NO_ENVIRONMENT = refuse('not_found', 'The environment does not exist')
@@ -76,19 +99,13 @@ function withoutEmpty({ tool, output = [], does = [], when }: ToolLabel): ToolLa
 function labelFaults(rules: readonly ToolLabel[], list: string): SchemaFault[] {
   const faults: SchemaFault[] = []
   const outputs = new Set<string>()
-  for (const [index, { tool, output = [], does = [], when }] of rules.entries()) {
+  for (const [index, { tool, output = [], does = [] }] of rules.entries()) {
     const fault = (member: string, message: string) => faults.push({ path: `/${list}/${index}${member}`, message })
     if (tool.split('*').length > 2) fault('/tool', 'can have one *')
     if (output.length + does.length === 0) fault('', 'must give labels: output, does or both')
     for (const label of [...output, ...does]) {
       if (OWN_LABELS.has(label))
         fault('', `must not give the label ${label}: it is what a client says of values by itself`)
-    }
-    if (does.length > 0 && when !== undefined && /\btool\s*\.\s*output\b/.test(when)) {
-      fault(
-        '/when',
-        'reads tool.output, which is not known when `does` is needed: before the call. Give `does` in a rule of its own',
-      )
     }
     for (const label of output) outputs.add(label)
   }

@@ -41,6 +41,12 @@ test('rules that no client could use are refused with their place', async () => 
     [[{ tool: 'a', output: ['user'] }], /must not give the label user/],
     [[{ tool: 'a', output: ['Private'] }], /labels/],
     [[{ tool: 'a', does: ['money'], when: 'tool.output.x == 1.0' }], /reads tool.output/],
+    [[{ tool: 'a', does: ['money'], when: 'has(tool . output . x)' }], /reads tool.output/],
+    // No client knows these when it gives labels.
+    [[{ tool: 'a', output: ['x'], when: 'agent.name == "b"' }], /only, not agent\.name/],
+    [[{ tool: 'a', output: ['x'], when: '"y" in run.labels' }], /only, not run\.labels/],
+    [[{ tool: 'a', output: ['x'], when: 'run.cost > 1.0' }], /only, not run\.cost/],
+    [[{ tool: 'a', output: ['x'], when: '"user" in origin(tool.input.to)' }], /only, not origin/],
     [Array.from({ length: most + 1 }, (_, n) => ({ tool: 'a', output: [`x${n}`] })), new RegExp(`tell ${most} apart`)],
     [Array.from({ length: LIMITS.toolLabelRules + 1 }, () => ({ tool: 'a', does: ['x'] })), /labels/],
   ]
