@@ -10,8 +10,8 @@ export async function proposePolicy(policyName: string, options: EnvironmentOpti
   const client = connect(options)
   const { environment, workspace } = await findPlace(client, options.environment, '--environment')
   const { id: policyId } = await findItem(client, workspace.id, 'policy', policyName)
-  const query = { policyId, hours: options.days * 24 }
-  const proposal = await client.proposeCondition({ params: { environmentId: environment.id }, query })
+  const params = { environmentId: environment.id, policyId }
+  const proposal = await client.proposeCondition({ params, query: { hours: options.days * 24 } })
   if (options.json) return printJson(proposal)
   printProposal(proposal)
 }
@@ -28,7 +28,7 @@ function printProposal(proposal: Proposal): void {
   printLine('')
   printLine(`  rejected, still asked    ${spokenNumber(rejected)} of ${spokenNumber(rejected)}`)
   printLine(`  approved, still asked    ${spokenNumber(proposed.stillAsked)} of ${spokenNumber(approved)}`)
-  const [share, low, high] = [proposed.share, proposed.low, proposed.high].map((part) => percent(part, 1))
+  const [share, low, high] = [proposed.share, proposed.low, proposed.high].map((fraction) => percent(fraction, 1))
   printLine(
     `  approved, no longer      ${spokenNumber(proposed.notAsked)} (${share}; ${low} to ${high} of calls to come)`,
   )

@@ -76,7 +76,7 @@ export const OPERATOR_ENDPOINTS = {
   listApprovalGroups: {"path":"/environments/{environmentId}/approvals/groups"},
   countUnansweredRequests: {"path":"/environments/{environmentId}/approvals/unanswered"},
   listAskingPolicies: {"path":"/environments/{environmentId}/approvals/asked"},
-  proposeCondition: {"path":"/environments/{environmentId}/approvals/proposal"},
+  proposeCondition: {"path":"/environments/{environmentId}/policies/{policyId}/proposal"},
   listApprovalHindsight: {"path":"/environments/{environmentId}/approvals/hindsight"},
   streamApprovals: {"path":"/environments/{environmentId}/approvals/stream","reply":"events"},
   readApproval: {"path":"/environments/{environmentId}/approvals/{approvalId}"},

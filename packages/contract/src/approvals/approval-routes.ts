@@ -17,7 +17,7 @@ import {
   StreamEnd,
 } from './operator-approval.ts'
 import { DecisionOutcomes, NewDecision, NewDecisions } from './approval-decision.ts'
-import { Proposal, ProposalQuery } from './proposal.ts'
+import { Proposal, ProposalParams, ProposalQuery } from './proposal.ts'
 import { EnvironmentParams } from '../tenants/workspace.ts'
 import { OperatorRunParams } from '../runs/operator-run.ts'
 
@@ -70,10 +70,10 @@ export const approvalRoutes = {
   },
   proposeCondition: {
     ...read,
-    path: '/environments/{environmentId}/approvals/proposal',
+    path: '/environments/{environmentId}/policies/{policyId}/proposal',
     summary:
       'Propose the narrower condition of a policy that asks least and keeps every rejection, from what people decided',
-    params: EnvironmentParams,
+    params: ProposalParams,
     query: ProposalQuery,
     reply: Proposal,
     errors: ['not_found', 'overloaded'],

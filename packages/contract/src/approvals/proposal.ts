@@ -1,7 +1,8 @@
 /** A narrower condition of a policy, from what people decided about its calls. */
 import Type, { type Static } from 'typebox'
 import { LIMITS } from '../engine/limits.ts'
-import { id, nullableText, time } from '../web/fields.ts'
+import { EnvironmentParams } from '../tenants/workspace.ts'
+import { nullableText, time } from '../web/fields.ts'
 
 const calls = (description: string) => Type.Integer({ minimum: 0, description })
 
@@ -48,8 +49,12 @@ export const Proposal = Type.Object(
 )
 export type Proposal = Static<typeof Proposal>
 
+export const ProposalParams = Type.Object({
+  ...EnvironmentParams.properties,
+  policyId: Type.String({ description: 'The policy that asked' }),
+})
+
 export const ProposalQuery = Type.Object({
-  policyId: id(LIMITS.textChars, 'The policy that asked'),
   hours: Type.Optional(
     Type.Integer({ minimum: 1, maximum: LIMITS.unansweredHoursMax, default: 720, description: 'Hours to look back' }),
   ),

@@ -22,8 +22,7 @@ const FEW = 10
 export function proposalRoutes({ serve, storage, now }: OperatorDeps): void {
   const takeTurn = createTurnsOfWorkspaces(1, 'proposals')
 
-  serve('proposeCondition', async ({ query, environment, reply }) => {
-    const { policyId, hours = HOURS } = query
+  serve('proposeCondition', async ({ params: { policyId }, query: { hours = HOURS }, environment, reply }) => {
     const policy = isStorableText(policyId) ? await storage.findPolicy(environment.workspaceId, policyId) : null
     const since = now() - hours * HOUR_MS
     const { newest } = foundOr(policy, NO_POLICY)
@@ -102,36 +101,36 @@ async function propose(calls: readonly DecidedCall[], present: string | null): P
   if (rejected.length === 0)
     return nothing('Nobody rejected a call of it in this time, so nothing shows what must be asked')
   if (approved === 0) return nothing('Nobody approved a call of it in this time: it asks about nothing too much')
-  const found = await proposedCondition(calls)
-  if (found === null)
+  const foundCondition = await proposedCondition(calls)
+  if (foundCondition === null)
     return nothing(
       rejected.some(({ input }) => input === null)
         ? 'The inputs of some rejected calls are not recorded as they were judged, so no condition on inputs is known to keep them'
         : 'No limit of a number and no list of texts, alone or two together, parts the rejected calls from approved ones',
     )
-  const condition = `(${present}\n) && ${found.addition}`
+  const condition = `(${present}\n) && ${foundCondition.addition}`
   if (!compileCondition(condition).ok) return nothing('The condition would be too long, together with the present one')
-  const notAsked = calls.filter(({ isRejected }, at) => !isRejected && !found.asks[at]).length
+  const notAsked = calls.filter(({ isRejected }, at) => !isRejected && !foundCondition.asks[at]).length
   const [low, high] = shareInterval({ part: notAsked, whole: approved })
   const proposed: ProposedCondition = {
     condition,
-    addition: found.addition,
+    addition: foundCondition.addition,
     stillAsked: approved - notAsked,
     notAsked,
     share: notAsked / approved,
     low,
     high,
-    leftOut: found.leftOut,
+    leftOut: foundCondition.leftOut,
   }
   return { proposed, why: null, caveats: caveatsOf(proposed, rejected.length, calls) }
 }
 
 function caveatsOf({ leftOut }: ProposedCondition, rejected: number, calls: readonly DecidedCall[]): string[] {
   // Of calls like these, with none missed of so many: the lower end of 95 %.
-  const kept = Math.floor(100 * 0.05 ** (1 / rejected))
+  const keptPercent = Math.floor(100 * 0.05 ** (1 / rejected))
   const unread = calls.filter(({ input, sealed }) => input === null || sealed.length > 0).length
   return [
-    `It keeps all ${rejected} rejected calls because it was made from them. With 95 % confidence, it asks about at least ${kept} % of calls to come that people would reject, if they are like these`,
+    `It keeps all ${rejected} rejected calls because it was made from them. With 95 % confidence, it asks about at least ${keptPercent} % of calls to come that people would reject, if they are like these`,
     ...(rejected < FEW ? [`${rejected} rejected calls are few`] : []),
     ...(leftOut.kept < leftOut.calls
       ? [

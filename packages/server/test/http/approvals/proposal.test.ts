@@ -58,7 +58,7 @@ async function decided(
 }
 
 const proposalOf = (house: House, policyId: string) =>
-  house.service.operator<Proposal>(`${base(house)}/approvals/proposal?policyId=${encodeURIComponent(policyId)}`)
+  house.service.operator<Proposal>(`${base(house)}/policies/${encodeURIComponent(policyId)}/proposal`)
 
 onBoth('the condition that asks least and keeps every rejection, with what it would have changed', async (house) => {
   const policyId = await deployed(house, 'tool.name == "refund" // all of them')
