@@ -197,3 +197,34 @@ test('after 10,000 calls by HTTP, the texts of the tape are held once', async ()
   assert.ok(more < 27_000_000, `${more} bytes`)
   assert.deepEqual([result.verdict, result.events.length, tape.steps.length], ['same', 2 * CALLS + 1, CALLS + 1])
 })
+
+test('a tool that runs for real is approved with its own input, or not at all', async () => {
+  const [own, other] = ['aa'.repeat(32), 'bb'.repeat(32)]
+  const timed = (step: number) => ({ step, from: step, to: step })
+  const look = { ...timed(1), kind: 'tool', tool: 'look', input: {}, outcome: 'returned', output: 1 } as const
+  const approval = { ...timed(2), kind: 'approval', tool: 'refund', inputHash: own, status: 'APPROVED' } as const
+  const refund = { ...timed(3), kind: 'tool', tool: 'refund', input: { amount: 30 }, outcome: 'returned' } as const
+  const replayed = async (inputHash: string, amount: number, isLiveWhenAsked: boolean) => {
+    const host = new ReplayHost(tapeOf([look, approval, refund]), { mode: 'strict', ignored: [], from: 3 })
+    const origin = await host.start()
+    const answerOf = async (toolName: string, input: object) =>
+      (await (await post(`${origin}/openapi/v1/replay/tool-calls`, { toolName, input })).json()) as { answer: string }
+    const headers = { 'x-api-key': 'replay', 'x-service-client-id': 'c', 'content-type': 'application/json' }
+    try {
+      if (isLiveWhenAsked) assert.equal((await answerOf('look', {})).answer, 'returned')
+      const body = JSON.stringify({ clientRequestId: 'r', toolName: 'refund', inputHash, timeoutMs: 60_000 })
+      const url = `${origin}/openapi/v1/firewall-approvals`
+      const { id } = (await (await fetch(url, { method: 'POST', headers, body })).json()) as { id: string }
+      const { status } = (await (await fetch(`${url}/${id}`, { headers })).json()) as { status: string }
+      if (!isLiveWhenAsked) assert.equal((await answerOf('look', {})).answer, 'returned')
+      return [status, (await answerOf('refund', { amount })).answer]
+    } finally {
+      await host.close()
+    }
+  }
+  assert.deepEqual(await replayed(own, 30, true), ['APPROVED', 'run'])
+  assert.equal((await replayed(other, 9_999, true))[0], 'REJECTED')
+  // Asked while the tape answers, and run after it.
+  assert.deepEqual(await replayed(own, 30, false), ['APPROVED', 'run'])
+  assert.equal((await replayed(other, 9_999, false))[1], 'stop')
+})

@@ -19,7 +19,7 @@ import {
   type RequestedApproval,
 } from '../../../../sdk/src/testing/fake-service.ts'
 import type { LocalPolicy } from '../../../../sdk/src/guard/rules.ts'
-import { Cursor, type CursorOptions, type Departure } from './cursor.ts'
+import { Cursor, type CursorOptions, type Departure, type ToolAnswer } from './cursor.ts'
 import { decisionDeparture } from './outcome.ts'
 import { recordedSteps, type Decided } from './recorded-steps.ts'
 import type { ApprovalStep, Tape, TapeStep } from './tape.ts'
@@ -82,6 +82,8 @@ export class ReplayHost {
   readonly #secret = randomBytes(18).toString('base64url')
   readonly #server = createServer((request, response) => void this.#handle(request, response))
   readonly #reasons = new Map<string, string>()
+  /** By tool: approvals of an input with another hash, whose calls the tape has not answered yet. */
+  readonly #approvedOthers = new Map<string, number>()
   readonly #texts = new SharedTexts()
   #sharedEvents = 0
   /** Resolves when the agent left the tape. */
@@ -177,9 +179,21 @@ export class ReplayHost {
     const { toolName: tool, input, agent } = isObject(asked) ? asked : {}
     if (typeof tool !== 'string') return jsonReply(400, { error: { message: 'toolName must be a text' } })
     const call = { tool, input, ...(typeof agent === 'string' && { agent }) }
-    const answer = this.#cursor.tool(call)
+    const answer = this.#approved(tool, this.#cursor.tool(call))
     if (answer.answer === 'stop') this.#depart()
     return jsonReply(200, answer)
+  }
+
+  /** What runs for real was approved as it is, or not at all. */
+  #approved(tool: string, answer: ToolAnswer): ToolAnswer {
+    const others = this.#approvedOthers.get(tool) ?? 0
+    if (others === 0 || answer.answer === 'stop') return answer
+    if (answer.answer !== 'run') {
+      this.#approvedOthers.set(tool, others - 1)
+      return answer
+    }
+    this.#cursor.depart(undefined, `the approval of ${tool} is for another input: it does not run for real`, [])
+    return { answer: 'stop', message: this.#cursor.departure?.sentence ?? '' }
   }
 
   async #serve(
@@ -237,8 +251,11 @@ export class ReplayHost {
   #decide(left: ApprovalStep[], { id, toolName, inputHash }: RequestedApproval): ApprovalAnswer {
     const sameTool = left.filter(({ tool }) => tool === toolName)
     // A hash of an input with masked parts depends on the API key.
-    const step = sameTool.find((one) => one.inputHash === inputHash) ?? sameTool[0]
+    const equal = sameTool.find((one) => one.inputHash === inputHash)
+    const step = equal ?? (this.#cursor.isLive ? undefined : sameTool[0])
     if (!step) return 'reject'
+    if (!equal && step.status === 'APPROVED')
+      this.#approvedOthers.set(toolName, (this.#approvedOthers.get(toolName) ?? 0) + 1)
     left.splice(left.indexOf(step), 1)
     if (step.reason !== undefined) this.#reasons.set(id, step.reason)
     return step.status === 'APPROVED' ? 'approve' : step.status === 'REJECTED' ? 'reject' : 'expire'
