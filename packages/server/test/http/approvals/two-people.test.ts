@@ -177,6 +177,17 @@ onBoth('the one who runs the agent approves nothing of it: maker of the key, and
   assert.equal((await decide(house, ada, ofUser, { decision: 'REJECTED' })).body.status, 'REJECTED')
 })
 
+onBoth('the first approval ends when its person turns out to be the end user of the run', async (house) => {
+  const { service, ada, ben, cleo } = house
+  const runId = `run-${randomUUID()}`
+  const id = await ask(house, { policyId: await forTwo(house), runId })
+  assert.equal((await decide(house, ada, id)).body.firstApproval?.by.name, 'ada@example.com')
+  await service.record([event({ runId, clientId: CLIENT, payload: { userId: 'ada@example.com' } })])
+  const next = (await decide(house, ben, id)).body
+  assert.deepEqual([next.status, next.firstApproval?.by.name], ['PENDING', 'ben@example.com'])
+  assert.equal((await decide(house, cleo, id)).body.status, 'APPROVED')
+})
+
 onBoth('two at the same time decide it, and one person in two tabs does not', async (house) => {
   const policyId = await forTwo(house)
   for (let round = 0; round < 5; round++) {

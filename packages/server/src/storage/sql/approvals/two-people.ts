@@ -5,7 +5,7 @@
  *
  *   PENDING --approved by a person--> PENDING, with a first approval --by another person--> APPROVED
  *      ^  `--rejected by anybody--> REJECTED        |
- *      `---- the first person may no longer decide, or saw another input: the next one is the first ----'
+ *      `---- the first person may no longer decide, runs the agent, or saw another input: the next one is the first ----'
  *
  * A person is an account. A token is the person who made it, also through other tokens; one that nobody made is no person.
  * Whoever runs the agent is the maker of its API key, or of a key before or after it by rotation, and the end user of the run.
@@ -151,10 +151,12 @@ export async function ruleOfTwo(sql: Sql, row: ApprovalRow, decision: DecisionRo
   const person = await personOf(sql, decision)
   // A token outlives the account and the role of the person who made it.
   if (person === null || !(await mayDecide(sql, row.environmentId, person))) return 'no_person'
-  if ((await runnersOf(sql, row)).has(person)) return 'runs_agent'
+  const runners = await runnersOf(sql, row)
+  if (runners.has(person)) return 'runs_agent'
   const first = firstApprovalOf(row)
-  if (first === null || first.inputEventId !== row.inputEventId || !(await mayStillDecide(sql, row, first)))
-    return 'first'
+  // Who runs the agent can become known after they approved.
+  if (first === null || runners.has(first.person)) return 'first'
+  if (first.inputEventId !== row.inputEventId || !(await mayStillDecide(sql, row, first))) return 'first'
   return first.person === person ? 'same_person' : 'decides'
 }
 
