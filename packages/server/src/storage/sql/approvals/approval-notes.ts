@@ -77,7 +77,8 @@ function changeOf(
 function inputChange(row: ApprovalRow, { eventId }: NewEvent, { policyVersions }: ApprovalNote): Change | null {
   if (row.recordsInput === 0 || row.inputEventId !== null) return null
   const { policyId, policyVersion } = row
-  const askingVersion = policyId !== null && policyVersions !== null ? policyVersions[policyId] : undefined
+  const isNamed = policyId !== null && policyVersions !== null && Object.hasOwn(policyVersions, policyId)
+  const askingVersion = isNamed ? policyVersions[policyId] : undefined
   const change = { inputEventId: eventId, policyVersion: policyVersion ?? askingVersion ?? null }
   return { ...change, ...policiesChange(row, { policyVersions }) }
 }

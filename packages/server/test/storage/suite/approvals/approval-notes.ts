@@ -65,6 +65,17 @@ export function approvalNotesSuite(open: OpenStorage) {
       assert.deepEqual(await storage().findLinkedInputs(newId(), links, 10_000), [null, null, null])
     })
 
+    test('links the input of a request whose policy has the name of what every object has', async () => {
+      const env = newId()
+      for (const policyId of ['constructor', '__proto__']) {
+        const { id } = await ask(storage(), env, { ...asked, policyId })
+        const first = noting(id, { policyVersions: { other: '3' } })
+        await record(env, [first])
+        const row = await find(env, id)
+        assert.deepEqual([row.inputEventId, row.policyVersion], [first.eventId, null])
+      }
+    })
+
     test('links nothing to a request whose client records no input, nor to one of before', async () => {
       const env = newId()
       for (const given of [{ recordsInput: 0 }, { keyFamily: null }]) {
