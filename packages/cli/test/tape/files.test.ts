@@ -1,7 +1,16 @@
 /** Tapes, datasets and experiments in folders that somebody else wrote. */
 import assert from 'node:assert/strict'
 import { execFileSync, spawnSync } from 'node:child_process'
-import { lstatSync, mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
+import {
+  lstatSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs'
 import { tmpdir } from 'node:os'
 import path from 'node:path'
 import { after, beforeEach, test } from 'node:test'
@@ -92,6 +101,24 @@ test('a tape in the place of another is refused by a test, and named by `dataset
   assert.equal(tested.code, 1)
   assert.match(tested.stderr, /is not the tape that the dataset names/)
   assert.match((await refused('dataset', 'show', 'desk', '--in', place)).stdout, /its file is another tape/)
+})
+
+test('a dataset writes through no link, and waits for no pipe', async () => {
+  writtenTape(inPlace('a.jsonl'), 'a')
+  const outside = mkdtempSync(path.join(tmpdir(), 'tacho-outside-'))
+  try {
+    mkdirSync(inPlace('linked'))
+    writeFileSync(inPlace('linked', 'versions.jsonl'), versionLine('a'.repeat(64)))
+    symlinkSync(outside, inPlace('linked', 'tapes'))
+    const added = await refused('dataset', 'add', 'linked', inPlace('a.jsonl'), '--in', place)
+    assert.equal(added.code, 1)
+    assert.match(added.stderr, /is a link/)
+    assert.deepEqual(readdirSync(outside), [])
+  } finally {
+    rmSync(outside, { recursive: true })
+  }
+  execFileSync('mkfifo', [inPlace('desk', 'versions.jsonl')])
+  assert.throws(() => readDataset(place, 'desk'), /is no regular file/)
 })
 
 test('a file beside a tape lets no tool run without a flag', async () => {

@@ -2,7 +2,7 @@
  * A dataset: tapes with a name and versions, in a folder beside the code. `versions.jsonl` has a line for each change, and
  * `tapes` has the files, which no later version removes. So `name@3` is the same runs for ever, also after retention.
  */
-import { appendFileSync, existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { appendFileSync, existsSync, lstatSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import path from 'node:path'
 import { isObject } from '@tacho/contract/record/payload-reader.ts'
 import { printable } from '../../engine/output.ts'
@@ -58,6 +58,8 @@ export function readDataset(place: string, named: string): Dataset {
   const file = path.join(folder, VERSIONS)
   if (!NAME.test(name) || !existsSync(file))
     throw failed(`There is no dataset ${JSON.stringify(name)} in ${printable(place)}: tacho dataset create makes one.`)
+  // A pipe would wait for ever, a device never ends, and a change would be written through a link.
+  if (!lstatSync(file).isFile()) throw failed(`${printable(file)} is no regular file.`)
   const lines = readFileSync(file, 'utf8')
     .split('\n')
     .filter((line) => line !== '')
@@ -116,8 +118,10 @@ export function datasetFile({ folder }: Dataset, { run, checksum }: DatasetTape)
 
 export function keepTape(dataset: Dataset, tape: DatasetTape, text: string): void {
   const file = datasetFile(dataset, tape)
-  mkdirSync(path.dirname(file), { recursive: true })
+  const tapes = path.dirname(file)
+  mkdirSync(tapes, { recursive: true })
   // Not through a link that somebody else has put there.
+  if (!lstatSync(tapes).isDirectory()) throw failed(`${printable(tapes)} is a link.`)
   if (!existsSync(file)) writeFileSync(file, text, { flag: 'wx' })
 }
 
