@@ -18,6 +18,11 @@ const TOO_MANY = refuse(
   `An environment can have at most ${LIMITS.stops} stops in effect: resume some, or stop the environment`,
 )
 
+const TOO_MANY_NAMES = refuse(
+  'conflict',
+  'More agents have this name than one stop can name: stop each by its id, or stop the environment',
+)
+
 export function stopsRoutes({ serve, storage, configurations, now }: OperatorDeps, { feed }: ApprovalReader): void {
   serve('listStops', async ({ query: { state, runId }, environment, paging }) => {
     // No run has such an id.
@@ -56,9 +61,10 @@ export function stopsRoutes({ serve, storage, configurations, now }: OperatorDep
       const asked = { environmentId, id, scope, target, reason, stoppedAt: at, stopperKind, stopperId, stoppedBy }
       const made = await storage.stop(asked, audit(id, { scope, target, reason }))
       if (made.outcome === 'no_environment') return refuse('not_found', 'The environment does not exist')
-      if (made.outcome === 'too_many') {
-        await storage.appendAudit(auditRefused(environmentId, { scope, target, reason: TOO_MANY.detail }))
-        return TOO_MANY
+      if (made.outcome === 'too_many' || made.outcome === 'too_many_names') {
+        const refusal = made.outcome === 'too_many' ? TOO_MANY : TOO_MANY_NAMES
+        await storage.appendAudit(auditRefused(environmentId, { scope, target, reason: refusal.detail }))
+        return refusal
       }
       configurations.published(environmentId)
       const rejected = await rejectStopped(storage, environmentId, now())

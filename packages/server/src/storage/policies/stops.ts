@@ -17,6 +17,7 @@ export type NewStop = Pick<
 export type StopMade =
   | { outcome: 'stopped' | 'existing'; stop: StopRow; isKnown: boolean }
   | { outcome: 'too_many' }
+  | { outcome: 'too_many_names' }
   | { outcome: 'no_environment' }
 
 /** `run`: the external id of a run, whose stops are listed, also those that have ended. */

@@ -6,7 +6,8 @@ import type { Stop, StopPage } from '@tacho/contract/policies/stop.ts'
 import type { RuntimeConfig } from '@tacho/contract/policies/runtime-config.ts'
 import { approvalCalls, CLIENT, type ApprovalCalls } from '../../setup/approval-service.ts'
 import { eventually } from '../../setup/eventually.ts'
-import { startService, type Service } from '../../setup/service.ts'
+import type { Agent } from '@tacho/contract/runs/agent.ts'
+import { event, startService, type Service } from '../../setup/service.ts'
 
 let service: Service
 let approvals: ApprovalCalls
@@ -69,6 +70,33 @@ test('a stop names its target, except the environment, and needs a reason of bou
   const longest = await stop({ scope: 'environment', reason: 'x'.repeat(LIMITS.stopReasonChars) })
   assert.equal(longest.status, 201)
   await resume(longest.body.id)
+})
+
+test('a stop names every agent that is shown under a name, or says that it cannot', async () => {
+  const made = async (count: number, name: string) => {
+    const ids = Array.from({ length: count }, (_, n) => `${name}-${n}-${'x'.repeat(20)}`)
+    await service.record(ids.map((agentId) => event({ runId: agentId, agentId, agentName: agentId })))
+    const { items } = (
+      await service.operator<{ items: Agent[] }>(`/environments/${service.environmentId}/agents?limit=100`)
+    ).body
+    for (const { id, agentId } of items)
+      if (ids.includes(agentId ?? ''))
+        await service.operator(`/environments/${service.environmentId}/agents/${id}/rename`, { body: { name } })
+    return ids
+  }
+  const few = await made(25, 'few')
+  const stopped = await stop({ scope: 'agent', target: 'few', reason: 'x' })
+  const { condition = '' } = (await load()).body.policies[0] ?? {}
+  assert.deepEqual(
+    few.filter((id) => !condition.includes(JSON.stringify(id))),
+    [],
+  )
+  await resume(stopped.body.id)
+  await made(70, 'many')
+  const refused = await stop({ scope: 'agent', target: 'many', reason: 'x' })
+  assert.equal(refused.status, 409)
+  assert.match(refused.text, /stop each by its id/)
+  assert.deepEqual((await list()).body.items, [])
 })
 
 test('a waiting call of a stopped agent is rejected at once, a later one as soon as it asks, and an approved one does not run', async () => {

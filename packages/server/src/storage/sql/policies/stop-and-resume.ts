@@ -17,6 +17,9 @@ import { findEnvironment } from '../tenants/workspaces.ts'
 import { keepConfiguration, lockConfiguration } from './configurations.ts'
 import { STOP_COLUMNS, stopsInEffect, toStopRow } from './stops.ts'
 
+/** Of a target, beside itself. */
+const NAMES_MAX = 100
+
 export const stopAndResumeActs = write({ stop, resume })
 
 async function stop(sql: Sql, asked: NewStop, audit: AuditEntry[]): Promise<StopMade> {
@@ -30,8 +33,13 @@ async function stop(sql: Sql, asked: NewStop, audit: AuditEntry[]): Promise<Stop
   const isKnown = scope === 'environment' || known.length > 0
   if (same !== undefined) return { outcome: 'existing', stop: same, isKnown }
   if (inEffect.length >= LIMITS.stops) return { outcome: 'too_many' }
-  const names = [...new Set([target, ...known])].filter((name) => name !== '')
-  while (names.length > 1 && stopCondition({ scope, names }).length > CONDITION_CHARS) names.pop()
+  const needed = known.filter(({ isReported }) => !isReported).map(({ name }) => name)
+  const names = [...new Set([target, ...needed, ...known.map(({ name }) => name)])].filter((name) => name !== '')
+  const needs = new Set([target, ...needed])
+  const fits = () => names.length <= NAMES_MAX && stopCondition({ scope, names }).length <= CONDITION_CHARS
+  while (names.length > needs.size && !fits()) names.pop()
+  // Those that it leaves out would go on.
+  if (!fits() && names.length > 1) return { outcome: 'too_many_names' }
   const row: StopRow = { ...asked, names, resumedAt: null, resumedBy: null, resumeReason: null }
   await insertRows(sql, 'stops', [row])
   const oldest = `DELETE FROM stops WHERE environment_id = :env AND resumed_at IS NOT NULL AND id <
@@ -69,23 +77,32 @@ async function resume(
   return { outcome: 'resumed', stop: toStopRow(ended) }
 }
 
+/** `isReported`: its clients report the target itself, too. */
+interface KnownName {
+  name: string
+  isReported: boolean
+}
+
 /** What clients may report of the target, as far as it has recorded; an operator may name it as the console shows it. */
-async function namesOf(sql: Sql, { environmentId: env, scope, target }: NewStop): Promise<string[]> {
+async function namesOf(sql: Sql, { environmentId: env, scope, target }: NewStop): Promise<KnownName[]> {
   switch (scope) {
     case 'environment':
       return []
     case 'agent': {
-      const text = `SELECT COALESCE(external_id, name) AS name FROM agents WHERE environment_id = :env
-        AND (external_id = :target OR name = :target OR display_name = :target OR CAST(id AS TEXT) = :target) LIMIT 20`
-      return (await sql.all<{ name: string }>(text, { env, target })).map(({ name }) => name)
+      const text = `SELECT COALESCE(external_id, name) AS name, CASE WHEN name = :target THEN 1 ELSE 0 END AS reported
+        FROM agents WHERE environment_id = :env
+        AND (external_id = :target OR name = :target OR display_name = :target OR CAST(id AS TEXT) = :target)
+        ORDER BY reported LIMIT ${NAMES_MAX + 1}`
+      const rows = await sql.all<{ name: string; reported: number }>(text, { env, target })
+      return rows.map(({ name, reported }) => ({ name, isReported: reported === 1 || name === target }))
     }
     case 'session': {
       const text = 'SELECT id FROM runs WHERE environment_id = :env AND session_key = :key LIMIT 1'
-      return (await sql.get(text, { env, key: textKey(target) })) === null ? [] : [target]
+      return (await sql.get(text, { env, key: textKey(target) })) === null ? [] : [{ name: target, isReported: true }]
     }
     case 'run': {
       const run = await findRun(sql, env, target)
-      return run === null ? [] : [run.runId]
+      return run === null ? [] : [{ name: run.runId, isReported: run.runId === target }]
     }
   }
 }
