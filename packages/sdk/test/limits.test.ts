@@ -7,6 +7,7 @@ import { Tacho, type TachoOptions } from '../src/index.ts'
 import { resolveOptions } from '../src/options.ts'
 import { backoffMs, retryAfterMs, waitMs } from '../src/delivery/retry.ts'
 import { isSampled } from '../src/recording/sampling.ts'
+import { FakeService } from '../src/testing/fake-service.ts'
 import { fakeTacho } from '../src/testing/fake-tacho.ts'
 import { createIds } from '../src/recording/uuid.ts'
 import { assertBalanced } from './balance.ts'
@@ -82,6 +83,30 @@ test('texts of events are well-formed and without NUL', async () => {
   tacho.startRun({ agentName: 'a\0b' }).record({ type: 'T\ud800', label: 'l\0' })
   const [event] = await events()
   assert.deepEqual([event?.['agentName'], event?.eventType, event?.label], ['a\ufffdb', 'T\ufffd', 'l\ufffd'])
+})
+
+test('policies judge a run by the ids that its events have', async () => {
+  const service = new FakeService('approve')
+  const names = { agentId: 'a\0', sessionId: 's\ud800', runId: 'r\udfff' }
+  const conditions = [
+    'agent.id == "a\ufffd"',
+    'session.id == "s\ufffd"',
+    'run.id == "r\ufffd"',
+    'agent.name == "n\ufffd"',
+  ]
+  for (const condition of conditions) {
+    service.setPolicies([
+      { policyId: 'stop', name: 'Stop', version: '1', condition, severity: 'CRITICAL', action: 'BLOCK' },
+    ])
+    const tacho = new Tacho({ apiKey: 'key', baseUrl: 'http://service', fetch: service.fetch, agentName: 'n\0' })
+    const tool = tacho.guard((_input: object) => 'ran', { name: 'tool' })
+    await assert.rejects(
+      tacho.run(names, () => tool({})),
+      { code: 'policy' },
+      condition,
+    )
+    await tacho.shutdown()
+  }
 })
 
 test('values that throw when read never throw into the host, and every event is counted', async () => {

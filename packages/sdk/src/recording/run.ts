@@ -18,7 +18,7 @@ import type { CarriedState } from './carried-state.ts'
 import { createRunState } from './run-state.ts'
 import { isSampled } from './sampling.ts'
 import { noteUnknown } from '../delivery/diagnostics.ts'
-import { cutText } from './text.ts'
+import { cutText, wellFormed } from './text.ts'
 
 export type Outcome = 'COMPLETED' | 'FAILED' | 'CANCELLED'
 
@@ -308,9 +308,10 @@ export function createScope(core: Core, runOptions: RunOptions, handle?: RunHand
     maxChars: number,
   ): string | undefined {
     const value: unknown = (options as Readonly<Record<string, unknown>>)[name] ?? byDefault
-    if (value === undefined) return undefined
-    const cut = typeof value === 'string' ? cutText(value, maxChars) : byDefault
-    if (cut === value) return cut
+    const given = typeof value === 'string' ? value : byDefault
+    // As it is recorded: a stop of what the record names must hold for policies here.
+    const cut = given && wellFormed(cutText(given, maxChars))
+    if (given === value && cut?.length === given?.length) return cut
     diagnostics.report('warning', 'text_cut', `${name} must be a text of at most ${maxChars} characters.`)
     return cut
   }
@@ -352,7 +353,7 @@ function recorderIdOf(spanId: string): string {
 function runIdOf({ ids, diagnostics }: Core, runOptions: unknown): string {
   if (runOptions === undefined) return ids.uuid()
   if (typeof runOptions === 'string' && runOptions !== '' && cutText(runOptions, LIMITS.runIdChars) === runOptions)
-    return runOptions
+    return wellFormed(runOptions)
   const runId = ids.uuid()
   diagnostics.report('error', 'invalid_run_id', `runId must be a text of 1 to 255 characters: recorded as ${runId}.`)
   return runId

@@ -14,7 +14,7 @@ from .event import scope_json
 from .open_telemetry import trace_of
 from .run_state import RunState
 from .sampling import is_sampled
-from .text import cut_text
+from .text import cut_text, well_formed
 from .usage import RunUsage
 
 if TYPE_CHECKING:
@@ -27,14 +27,13 @@ def create_scope(core: Core, options: Mapping[str, Any]) -> RunScope:
 
     def text(name: str, default: str | None) -> str | None:
         value = options.get(name)
-        if value is None:
-            return default
-        exact = exact_text(value)
+        exact = exact_text(default if value is None else value)
         cut = default if exact is None else cut_text(exact, TEXT_CHARS)
-        if exact is None or cut != exact:
+        if value is not None and (exact is None or cut != exact):
             message = f"{name} must be a text of at most {TEXT_CHARS} characters."
             core.diagnostics.report("warning", "text_cut", message)
-        return cut
+        # As it is recorded: a stop of what the record names must hold for policies here.
+        return None if cut is None else well_formed(cut)
 
     run_id = _run_id_of(core, options.get("run_id"))
     session_id = text("session_id", None)
@@ -63,7 +62,7 @@ def _run_id_of(core: Core, raw_id: object) -> str:
         return core.ids.uuid()
     text = exact_text(raw_id)
     if text is not None and 0 < len(text) <= RUN_ID_CHARS:
-        return text
+        return well_formed(text)
     run_id = core.ids.uuid()
     message = f"run_id must have 1 to {RUN_ID_CHARS} characters: the run is recorded as {run_id}."
     core.diagnostics.report("error", "invalid_run_id", message)
